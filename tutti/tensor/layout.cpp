@@ -1,0 +1,83 @@
+#include "tutti/tensor/layout.h"
+
+#include <fmt/format.h>
+
+namespace tutti {
+
+std::string Shape::to_string() const {
+  if (rank_ == 0) return "scalar";
+  std::string text;
+  for (const int64_t dim : *this) text += (text.empty() ? "" : "x") + std::to_string(dim);
+  return text;
+}
+
+Layout Layout::channels_last(int rank) {
+  Layout layout;
+  for (int i = 1; i + 1 < rank; ++i) layout.order[static_cast<size_t>(i)] = static_cast<int8_t>(i + 1);
+  if (rank > 2) layout.order[static_cast<size_t>(rank - 1)] = 1;
+  return layout;
+}
+
+Layout Layout::blocked_channels(int block) {
+  Layout layout;
+  layout.blocks[0] = {1, static_cast<int16_t>(block)};
+  layout.num_blocks = 1;
+  return layout;
+}
+
+int64_t Layout::padded(const Shape& shape, int dim) const {
+  int64_t block = 1;
+  for (int b = 0; b < num_blocks; ++b)
+    if (blocks[static_cast<size_t>(b)].dim == dim) block *= blocks[static_cast<size_t>(b)].size;
+  return (shape[dim] + block - 1) / block * block;
+}
+
+int64_t Layout::storage_elements(const Shape& shape) const {
+  int64_t n = 1;
+  for (int i = 0; i < shape.rank(); ++i) n *= padded(shape, i);
+  return n;
+}
+
+int64_t Layout::offset(const Shape& shape, const int64_t* index) const {
+  std::array<int64_t, Shape::kMaxRank> rest{}, extent{};
+  for (int i = 0; i < shape.rank(); ++i) {
+    rest[static_cast<size_t>(i)] = index[i];
+    extent[static_cast<size_t>(i)] = padded(shape, i);
+  }
+  int64_t position = 0, stride = 1;
+  for (int b = num_blocks - 1; b >= 0; --b) {
+    const auto [dim, size] = blocks[static_cast<size_t>(b)];
+    position += rest[static_cast<size_t>(dim)] % size * stride;
+    rest[static_cast<size_t>(dim)] /= size;
+    extent[static_cast<size_t>(dim)] /= size;
+    stride *= size;
+  }
+  for (int i = shape.rank() - 1; i >= 0; --i) {
+    const auto dim = static_cast<size_t>(order[static_cast<size_t>(i)]);
+    position += rest[dim] * stride;
+    stride *= extent[dim];
+  }
+  return position;
+}
+
+int64_t Layout::channel_block(const Shape& shape) const {
+  if (is_plain() || shape.rank() < 3) return num_blocks == 0 ? 1 : 0;
+  if (*this == channels_last(shape.rank())) return shape[1];
+  const Layout blocked = blocked_channels(blocks[0].size);
+  return *this == blocked && shape[1] % blocks[0].size == 0 ? blocks[0].size : 0;
+}
+
+std::string Layout::to_string(int rank) const {
+  if (is_plain()) return "plain";
+  if (*this == channels_last(rank)) return "last";
+  if (num_blocks == 1 && *this == blocked_channels(blocks[0].size)) return fmt::format("b{}c", blocks[0].size);
+  std::string text;
+  for (int i = 0; i < rank; ++i) text += static_cast<char>('0' + order[static_cast<size_t>(i)]);
+  for (int b = 0; b < num_blocks; ++b) {
+    const auto [dim, size] = blocks[static_cast<size_t>(b)];
+    text += fmt::format("{}{}x{}", b == 0 ? ":" : ",", dim, size);
+  }
+  return text;
+}
+
+}  // namespace tutti

@@ -1,0 +1,58 @@
+#include "tutti/tensor/layout.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tutti/tensor/tensor_desc.h"
+
+namespace tutti {
+namespace {
+
+int64_t at(const Layout& layout, const Shape& shape, std::initializer_list<int64_t> index) { return layout.offset(shape, index.begin()); }
+
+TEST(Layout, OffsetsOfTheUsualForms) {
+  const Shape shape{2, 32, 4, 5};
+  EXPECT_EQ(at(Layout::plain(), shape, {1, 2, 3, 4}), ((1 * 32 + 2) * 4 + 3) * 5 + 4);
+  EXPECT_EQ(at(Layout::channels_last(4), shape, {1, 2, 3, 4}), ((1 * 4 + 3) * 5 + 4) * 32 + 2);
+  EXPECT_EQ(at(Layout::blocked_channels(16), shape, {1, 18, 3, 4}), (((1 * 2 + 1) * 4 + 3) * 5 + 4) * 16 + 2);
+}
+
+TEST(Layout, NestedBlocksCoverStorageOnce) {  // OIhw8i16o2i, the bf16 weight layout, on a padded shape
+  Layout layout;
+  layout.blocks = {Layout::Block{1, 8}, Layout::Block{0, 16}, Layout::Block{1, 2}};
+  layout.num_blocks = 3;
+  const Shape shape{20, 17, 3, 3};
+  EXPECT_EQ(layout.storage_elements(shape), 32 * 32 * 9);
+  std::set<int64_t> seen;
+  for (int64_t o = 0; o < 20; ++o)
+    for (int64_t i = 0; i < 17; ++i)
+      for (int64_t h = 0; h < 3; ++h)
+        for (int64_t w = 0; w < 3; ++w) seen.insert(at(layout, shape, {o, i, h, w}));
+  EXPECT_EQ(seen.size(), 20u * 17 * 9);
+  EXPECT_LT(*seen.rbegin(), layout.storage_elements(shape));
+}
+
+TEST(Layout, ChannelBlock) {
+  const Shape shape{2, 32, 4, 5};
+  EXPECT_EQ(Layout::plain().channel_block(shape), 1);
+  EXPECT_EQ(Layout::channels_last(4).channel_block(shape), 32);
+  EXPECT_EQ(Layout::blocked_channels(16).channel_block(shape), 16);
+  EXPECT_EQ(Layout::blocked_channels(16).channel_block({2, 3, 4, 5}), 0);
+  EXPECT_EQ(Layout::plain().channel_block({2, 32}), 1);
+}
+
+TEST(TensorDesc, BytesIncludePadding) {
+  EXPECT_EQ((TensorDesc{DType::bf16, {1, 3, 2, 2}, Layout::blocked_channels(16)}).bytes(), 16u * 4 * 2);
+  EXPECT_EQ((TensorDesc{DType::f32, {}, {}}).bytes(), 4u);
+}
+
+TEST(Bf16, RoundsToNearestEven) {
+  EXPECT_EQ(bf16(1.0f).bits, 0x3F80);
+  EXPECT_EQ(bf16(std::bit_cast<float>(0x3F808000u)).bits, 0x3F80);  // tie to even
+  EXPECT_EQ(bf16(std::bit_cast<float>(0x3F818000u)).bits, 0x3F82);
+  EXPECT_TRUE(static_cast<float>(bf16(NAN)) != static_cast<float>(bf16(NAN)));
+}
+
+}  // namespace
+}  // namespace tutti

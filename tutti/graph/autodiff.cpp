@@ -1,0 +1,57 @@
+#include "tutti/graph/autodiff.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace tutti {
+namespace {
+
+/// Per value: does it depend on a parameter?
+std::vector<bool> depends_on_parameters(const Graph& graph) {
+  std::vector<bool> depends(graph.values().size());
+  for (size_t i = 0; i < depends.size(); ++i) depends[i] = graph.values()[i].role == Role::parameter;
+  for (const Node& node : graph.nodes())
+    if (std::ranges::any_of(node.in, [&](Value v) { return depends[static_cast<size_t>(v.id)]; }))
+      for (const Value v : node.out) depends[static_cast<size_t>(v.id)] = true;
+  return depends;
+}
+
+}  // namespace
+
+std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses, const SumOfGradients& sum) {
+  const std::vector<bool> wanted = depends_on_parameters(graph);
+  const size_t forward_nodes = graph.nodes().size();
+  std::vector<Value> gradient(graph.values().size());  // of forward values
+  std::vector<Value> produced;
+
+  for (size_t n = forward_nodes; n-- > 0;) {
+    const Node node = graph.nodes()[n];  // a copy: appending moves the list
+    const bool is_loss = std::ranges::any_of(node.out, [&](Value v) { return std::ranges::find(losses, v) != losses.end(); });
+    std::vector<Value> dout;
+    for (const Value v : node.out) dout.push_back(gradient[static_cast<size_t>(v.id)]);
+    if (!is_loss && std::ranges::none_of(dout, &Value::valid)) continue;
+
+    GradArgs args{graph, node, dout, {}};
+    for (const Value v : node.in) args.needed.push_back(wanted[static_cast<size_t>(v.id)]);
+    if (std::ranges::none_of(args.needed, std::identity{})) continue;
+    const std::vector<Value> din = node.op->grad(args);
+    CHECK(din.size() == node.in.size(), "{}: gradient rule of '{}'", node.name, node.op->name());
+    for (size_t i = 0; i < din.size(); ++i) {
+      if (!din[i].valid() || !args.needed[i]) continue;
+      Value& slot = gradient[static_cast<size_t>(node.in[i].id)];
+      slot = slot.valid() ? sum(graph, slot, din[i]) : din[i];
+    }
+  }
+
+  for (const Value parameter : graph.with_role(Role::parameter)) {
+    const Value g = gradient[static_cast<size_t>(parameter.id)];
+    if (!g.valid()) throw ConfigError(fmt::format("parameter '{}' does not influence the loss", graph[parameter].name));
+    graph.mark_gradient(g, parameter);
+    produced.push_back(parameter);
+  }
+  std::ranges::sort(produced, {}, [&](Value p) { return gradient[static_cast<size_t>(p.id)].id; });
+  return produced;
+}
+
+}  // namespace tutti

@@ -1,0 +1,19 @@
+#pragma once
+// Reverse-mode differentiation: appends explicit backward ops to the graph.
+
+#include <functional>
+#include <span>
+
+#include "tutti/graph/graph.h"
+
+namespace tutti {
+
+/// Sums two gradients of one value that is read in two places; ops/ provides it (elementwise add), graph/ knows no op.
+using SumOfGradients = std::function<Value(Graph&, Value, Value)>;
+
+/// Differentiates the sum of `losses` (unbatched scalars) with respect to every parameter it depends on, marks each result
+/// with Role::gradient, and returns the parameters in the order in which their gradients are produced. Throws ConfigError if a
+/// parameter does not influence a loss, or an op on the way has no gradient.
+std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses, const SumOfGradients& sum);
+
+}  // namespace tutti

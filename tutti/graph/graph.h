@@ -1,0 +1,67 @@
+#pragma once
+// Graph: the static network, forward, backward and update alike. Append-only and topological by construction: a node's
+// inputs exist before it. Not thread-safe; cheap to copy.
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tutti/graph/op.h"
+
+namespace tutti {
+
+struct ValueInfo {
+  std::string name;
+  ValueType type;
+  Role role = Role::result;
+  Init init;          ///< parameters and statistics
+  int producer = -1;  ///< index of the node that makes it; -1 for what the caller binds
+  Value of;           ///< for Role::gradient and Role::state: the parameter it belongs to
+};
+
+struct Node {
+  std::string name;  ///< scope and op, for messages: "layer1.0.conv1"
+  OpPtr op;
+  std::vector<Value> in, out;
+};
+
+class Graph {
+ public:
+  // --- building ---
+  Value input(std::string name, TensorDesc desc, bool batched = true);
+  Value parameter(std::string name, const Shape& shape, Init init);
+  Value statistic(std::string name, const Shape& shape, Init init);
+  /// Optimizer state parallel to a parameter: zeros, same shape.
+  Value state(std::string name, Value parameter);
+  Value scalar(std::string name);
+  /// Appends a node; its outputs get the inferred types and are named NODE or NODE:1... Throws ConfigError if the shapes do not fit.
+  std::vector<Value> append(std::string name, OpPtr op, std::span<const Value> in);
+  Value append1(std::string name, OpPtr op, std::initializer_list<Value> in);  ///< first output
+  /// Marks a result as what training keeps: the gradient of `parameter`.
+  void mark_gradient(Value result, Value parameter);
+  /// Marks a result that the caller reads after a run (loss, logits).
+  void mark_output(Value result) { outputs_.push_back(result); }
+
+  // --- reading ---
+  const std::vector<Node>& nodes() const { return nodes_; }
+  const std::vector<ValueInfo>& values() const { return values_; }
+  const ValueInfo& operator[](Value v) const { return values_[static_cast<size_t>(v.id)]; }
+  const ValueType& type(Value v) const { return (*this)[v].type; }
+  const Shape& shape(Value v) const { return type(v).desc.shape; }
+  const std::vector<Value>& outputs() const { return outputs_; }
+  Value find(std::string_view name) const;  ///< invalid if there is none
+  std::vector<Value> with_role(Role role) const;
+  int64_t parameter_count() const;  ///< elements of all parameters
+  /// One line a node: outputs = op(inputs) {attributes} types.
+  std::string to_string() const;
+
+ private:
+  Value add_value(ValueInfo info);
+
+  std::vector<Node> nodes_;
+  std::vector<ValueInfo> values_;
+  std::vector<Value> outputs_;
+};
+
+}  // namespace tutti

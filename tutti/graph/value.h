@@ -1,0 +1,41 @@
+#pragma once
+// Value: a name for one tensor of a graph; ValueType: what it is.
+
+#include <cstdint>
+#include <string>
+
+#include "tutti/tensor/tensor_desc.h"
+
+namespace tutti {
+
+/// A handle into a Graph. Default-constructed = no value.
+struct Value {
+  int32_t id = -1;
+  bool valid() const { return id >= 0; }
+  bool operator==(const Value&) const = default;
+};
+
+struct ValueType {
+  TensorDesc desc;       ///< in a graph the layout is always plain; the plan chooses the real one
+  bool batched = false;  ///< dimension 0 counts samples
+};
+
+/// Where a value's memory comes from and how long it lives.
+enum class Role : uint8_t {
+  input,      ///< bound by the caller before each run: images, labels
+  parameter,  ///< trained weights: f32, one arena
+  statistic,  ///< per replica and persistent: batch-norm running averages
+  state,      ///< optimizer state: f32, one arena, parallel to parameters
+  scalar,     ///< set by the caller before a run: learning rate and the like
+  gradient,   ///< gradient of a parameter: f32, one arena in order of production
+  result,     ///< everything else that ops produce
+};
+
+/// How a parameter or statistic starts. fan_in/fan_out follow from the weight's shape [out, in, spatial...].
+struct Init {
+  enum class Kind : uint8_t { zeros, ones, kaiming_normal_fan_out, kaiming_normal_fan_in, uniform_fan_in } kind = Kind::zeros;
+  // kaiming_normal_*: N(0, 2/fan) (He et al. 2015, eq. 10); uniform_fan_in: U(-1/sqrt(fan_in), 1/sqrt(fan_in)). `fan` for uniform_fan_in of biases.
+  int64_t fan = 0;  ///< overrides the fan computed from the shape when > 0
+};
+
+}  // namespace tutti

@@ -1,0 +1,79 @@
+#pragma once
+// Convolution in 2 or 3 spatial dimensions, and its explicit backward ops.
+// x [N, C, spatial...], w [K, C/groups, kernel...], bias [K], y [N, K, out...];
+// out = floor((in + pad_low + pad_high - dilation * (kernel - 1) - 1) / stride) + 1.
+
+#include "tutti/graph/graph.h"
+
+namespace tutti {
+
+struct ConvAttributes {
+  int spatial = 2;                                            ///< 2 or 3; only the first `spatial` entries below count
+  std::array<int64_t, 3> stride{1, 1, 1}, dilation{1, 1, 1};
+  std::array<int64_t, 3> pad_low{0, 0, 0}, pad_high{0, 0, 0};  ///< zeros before and after, per dimension
+  int64_t groups = 1;
+  std::string to_string() const;
+};
+
+/// y = conv(x, w) [+ bias] [then ReLU]. Inputs x, w, [bias]. x and y have x's dtype; w and bias are f32 at graph level.
+class Conv : public Op {
+ public:
+  Conv(ConvAttributes attributes, bool bias, bool relu = false) : a_(attributes), bias_(bias), relu_(relu) {}
+  const ConvAttributes& conv() const { return a_; }
+  bool bias() const { return bias_; }
+  bool relu() const { return relu_; }
+  std::string_view name() const override { return "conv"; }
+  std::string attributes() const override;
+  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
+  double flop(std::span<const ValueType> in, std::span<const ValueType> out) const override;
+
+ private:
+  ConvAttributes a_;
+  bool bias_, relu_;
+};
+
+/// dx from (dy, w); x_shape gives the extents that dy alone cannot (its dimension 0 is ignored, dy's counts).
+class ConvBackwardData : public Op {
+ public:
+  ConvBackwardData(ConvAttributes attributes, Shape x_shape) : a_(attributes), x_shape_(x_shape) {}
+  const ConvAttributes& conv() const { return a_; }
+  const Shape& x_shape() const { return x_shape_; }
+  std::string_view name() const override { return "conv_backward_data"; }
+  std::string attributes() const override;
+  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  double flop(std::span<const ValueType> in, std::span<const ValueType> out) const override;
+
+ private:
+  ConvAttributes a_;
+  Shape x_shape_;
+};
+
+/// dw (f32) from (x, dy): a sum over the batch.
+class ConvBackwardWeights : public Op {
+ public:
+  ConvBackwardWeights(ConvAttributes attributes, Shape w_shape) : a_(attributes), w_shape_(w_shape) {}
+  const ConvAttributes& conv() const { return a_; }
+  const Shape& w_shape() const { return w_shape_; }
+  std::string_view name() const override { return "conv_backward_weights"; }
+  std::string attributes() const override;
+  Walk walk(std::span<const ValueType>) const override { return Walk::reduce; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  double flop(std::span<const ValueType> in, std::span<const ValueType> out) const override;
+
+ private:
+  ConvAttributes a_;
+  Shape w_shape_;
+};
+
+/// Sum over samples and positions per channel: the gradient of a bias. dy [N, K, ...] -> db [K], f32.
+class BiasBackward : public Op {
+ public:
+  std::string_view name() const override { return "bias_backward"; }
+  Walk walk(std::span<const ValueType>) const override { return Walk::reduce; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+};
+
+}  // namespace tutti

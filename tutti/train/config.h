@@ -1,0 +1,192 @@
+#pragma once
+// The configuration of a run as plain values, and the one table that describes every key: its name, type, default, unit,
+// meaning and limits. Files, flags, the environment, the resolved output, docs/configuration.md and the JSON schema are all
+// driven by that table (cli/config.h), so a new key is one member here and one row in config.cpp.
+// Nothing here reads a file, a flag or the environment.
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "tutti/base/log.h"
+
+namespace tutti {
+
+enum class Precision { fp32, bf16 };
+enum class Shortcut { A, B };  ///< A: zero-padded identity; B: 1x1 convolution (He et al. 2015, section 4.2)
+enum class OptimizerKind { sgd, lars, adam, adamw };
+enum class ScheduleKind { constant, steps, cosine, one_cycle };
+enum class MilestoneUnit { steps, epochs };
+enum class BatchScaling { none, linear, sqrt };
+
+/// The words of each enumeration in a configuration, in the order of its values.
+constexpr std::array<std::string_view, 2> words(Precision) { return {"fp32", "bf16"}; }
+constexpr std::array<std::string_view, 2> words(Shortcut) { return {"A", "B"}; }
+constexpr std::array<std::string_view, 4> words(OptimizerKind) { return {"sgd", "lars", "adam", "adamw"}; }
+constexpr std::array<std::string_view, 4> words(ScheduleKind) { return {"constant", "steps", "cosine", "one_cycle"}; }
+constexpr std::array<std::string_view, 2> words(MilestoneUnit) { return {"steps", "epochs"}; }
+constexpr std::array<std::string_view, 3> words(BatchScaling) { return {"none", "linear", "sqrt"}; }
+namespace log {
+constexpr std::array<std::string_view, 5> words(Level) { return {"error", "warn", "info", "debug", "trace"}; }
+}  // namespace log
+
+/// The word of an enumeration's value: to_string(Precision::bf16) == "bf16".
+template <class E>
+constexpr auto to_string(E value) -> typename decltype(words(value))::value_type {
+  return words(value)[static_cast<size_t>(value)];
+}
+
+// What each member means, its unit and its limits stand in the table (config.cpp, docs/configuration.md).
+
+struct RunSection {
+  int64_t seed = 1;
+  std::string output_dir = "runs/latest";
+  int64_t epochs = 1;     ///< 0: only max_steps ends the run
+  int64_t max_steps = 0;  ///< 0: only epochs ends the run
+  int64_t threads = 0;    ///< 0: chosen from the cores of this rank (cli/launch.h)
+  int64_t replicas = 0;   ///< 0: one per rank
+  double target = 0;      ///< test accuracy in [0, 1]; 0: none
+  int64_t log_every = 50;
+  double eval_every = 1;  ///< epochs; 0: only at the end
+  Precision precision = Precision::fp32;
+  log::Level log_level = log::Level::info;
+  bool profile = false;
+};
+
+struct DataSection {
+  std::string dataset = "lattices";
+  std::string dir;              ///< empty: generated data stay in memory; data sets of files need it
+  int64_t pad = 0;
+  bool crop = false;
+  bool flip = false;
+  std::vector<double> mean;     ///< empty: the data set's own
+  std::vector<double> std;      ///< empty: the data set's own
+  int64_t classes = 0;          ///< 0: the data set's own
+  int64_t readers = 1;
+  int64_t prefetch = 3;
+  int64_t generate_train = 4000;
+  int64_t generate_test = 1000;
+  int64_t generate_seed = 1;
+};
+
+struct ModelSection {
+  std::string name = "resnet20";
+  Shortcut shortcut = Shortcut::A;
+  int64_t width = 0;            ///< 0: the model's own
+  int64_t classes = 0;          ///< 0: the data set's
+  std::vector<int64_t> hidden;  ///< mlp only; empty: the model's own
+};
+
+struct BatchSection {
+  int64_t local = 0;   ///< per replica; 0: global / replicas
+  int64_t global = 0;  ///< over all replicas; 0: local * replicas; both 0: 128
+};
+
+struct OptimizerSection {
+  OptimizerKind name = OptimizerKind::sgd;
+  double lr = 0.1;
+  double momentum = 0.9;
+  bool nesterov = false;
+  double weight_decay = 0;
+  std::vector<std::string> exclude;  ///< groups without weight decay and without LARS's trust ratio: "bias", "norm"
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double trust = 0.001;
+};
+
+struct ScheduleSection {
+  ScheduleKind name = ScheduleKind::constant;
+  double warmup_epochs = 0;
+  int64_t warmup_steps = 0;
+  double warmup_factor = 0;
+  std::vector<int64_t> milestones;
+  MilestoneUnit milestone_unit = MilestoneUnit::epochs;
+  double gamma = 0.1;
+  double peak_at = 0.3;          ///< one_cycle: fraction of the run at which optimizer.lr is reached
+  double initial_factor = 0.04;  ///< one_cycle: first rate / optimizer.lr
+  double final_factor = 0;       ///< one_cycle, cosine: last rate / optimizer.lr
+  BatchScaling scale_with_batch = BatchScaling::none;
+  int64_t base_batch = 128;
+};
+
+struct LossSection {
+  double label_smoothing = 0;
+};
+
+struct CheckpointSection {
+  int64_t every_steps = 0;   ///< 0: not by steps
+  int64_t every_epochs = 1;  ///< 0: not by epochs
+  int64_t keep = 2;          ///< 0: all
+  std::string dir;           ///< empty: output_dir/checkpoints
+  std::string resume;        ///< empty: start anew; "latest": newest valid one in dir; else a checkpoint or a folder of them
+};
+
+struct CommSection {
+  int64_t bucket_bytes = 4 << 20;
+  double timeout_s = 60;
+};
+
+/// One run. Values are as given: relations between keys hold after validate().
+struct RunConfig {
+  RunSection run;
+  DataSection data;
+  ModelSection model;
+  BatchSection batch;
+  OptimizerSection optimizer;
+  ScheduleSection schedule;
+  LossSection loss;
+  CheckpointSection checkpoint;
+  CommSection comm;
+};
+
+using ConfigValue = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>, std::vector<std::string>>;
+
+enum class ConfigType { boolean, integer, real, text, choice, integers, reals, texts };
+std::string_view to_string(ConfigType type);  ///< as a person reads it: "an integer", "a list of numbers"
+
+/// One row of the table. get and set convert between a member and a ConfigValue; a choice travels as its word.
+struct ConfigKey {
+  std::string name;  ///< "optimizer.lr"
+  ConfigType type;
+  std::string help;
+  std::string unit;                                            ///< "", "bytes" or "s": such values may carry a suffix
+  std::optional<double> least, greatest;                       ///< inclusive; elementwise for lists
+  std::vector<std::string> choices;                            ///< the words allowed, elementwise for lists; empty: any
+  std::function<ConfigValue(const RunConfig&)> get;
+  std::function<void(RunConfig&, const ConfigValue&)> set;     ///< throws ConfigError with the reason, without place or name
+};
+
+struct ConfigGroup {
+  std::string name, help;
+};
+
+/// The table, in the order of the documentation. Immutable, made once; safe from any thread.
+const std::vector<ConfigKey>& config_keys();
+const std::vector<ConfigGroup>& config_groups();
+const ConfigKey* find_config_key(std::string_view name);  ///< null when there is none
+
+/// TOML text of a value: true, 1, 0.1, "fp32", [1, 2].
+std::string to_toml(const ConfigValue& value);
+
+/// Batch sizes in samples of one optimiser step.
+struct BatchSizes {
+  int64_t local;   ///< per replica
+  int64_t global;  ///< local * replicas
+};
+/// From batch.local, batch.global and the number of replicas. Throws ConfigError when they contradict each other.
+BatchSizes batch_sizes(const BatchSection& batch, int64_t replicas);
+
+/// run.replicas, or one per rank. Throws ConfigError when there are fewer replicas than ranks.
+int64_t replica_count(const RunSection& run, int64_t ranks);
+
+/// Relations between keys that one row cannot state (an end of the run is given, milestones rise, crop needs pad, ...).
+/// Throws ConfigError naming the keys.
+void validate(const RunConfig& config);
+
+}  // namespace tutti

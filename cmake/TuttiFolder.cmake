@@ -1,5 +1,6 @@
 # tutti_folder(NAME SOURCES ... [TESTS ...] [USES folder...] [LINK target...] [TEST_LINK target...])
-# One folder of tutti/ = one static library tutti_NAME, plus one test program tutti_NAME_test when TESTS are given.
+# One folder of tutti/ = one static library tutti_NAME (for users of the installed package: Tutti::NAME), plus one test program
+# tutti_NAME_test when TESTS are given.
 function(tutti_folder name)
   cmake_parse_arguments(arg "" "" "SOURCES;TESTS;USES;LINK;TEST_LINK" ${ARGN})
   list(TRANSFORM arg_USES PREPEND tutti_)
@@ -11,6 +12,8 @@ function(tutti_folder name)
     add_library(tutti_${name} INTERFACE)
     target_link_libraries(tutti_${name} INTERFACE tutti_compiler fmt::fmt ${arg_USES} ${arg_LINK})
   endif()
+  set_target_properties(tutti_${name} PROPERTIES EXPORT_NAME ${name})
+  set_property(GLOBAL APPEND PROPERTY TUTTI_FOLDERS ${name})
   if(TUTTI_BUILD_TESTS AND arg_TESTS)
     add_executable(tutti_${name}_test ${arg_TESTS})
     target_link_libraries(tutti_${name}_test PRIVATE tutti_${name} ${arg_TEST_LINK} GTest::gtest_main)

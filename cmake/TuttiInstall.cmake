@@ -1,0 +1,44 @@
+# `cmake --install`: the program, the static libraries and headers, a CMake package (Tutti::base ...), tutti.pc, the man page and
+# the shell completion. Nothing installed carries an RPATH: the libraries in use are the system's.
+include(CMakePackageConfigHelpers)
+
+get_property(folders GLOBAL PROPERTY TUTTI_FOLDERS)
+set(installed_targets tutti_compiler)
+foreach(folder ${folders})
+  list(APPEND installed_targets tutti_${folder})
+endforeach()
+set_target_properties(tutti_compiler PROPERTIES EXPORT_NAME compiler)
+install(TARGETS ${installed_targets} EXPORT TuttiTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/tutti DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+if(TARGET tutti)
+  install(TARGETS tutti RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Tutti)
+install(EXPORT TuttiTargets NAMESPACE Tutti:: DESTINATION ${package_dir})
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/TuttiConfig.cmake.in ${PROJECT_BINARY_DIR}/TuttiConfig.cmake
+  INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/TuttiConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/TuttiConfig.cmake ${PROJECT_BINARY_DIR}/TuttiConfigVersion.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/TuttiDependencies.cmake DESTINATION ${package_dir})
+
+# tutti.pc names the static libraries in one group, because pkg-config knows no order among them, and MPI by its own libraries,
+# because the name of MPI's .pc file differs between MPI implementations.
+set(pc_libraries "")
+foreach(folder ${folders})
+  get_target_property(type tutti_${folder} TYPE)
+  if(type STREQUAL STATIC_LIBRARY)
+    string(APPEND pc_libraries " -ltutti_${folder}")
+  endif()
+endforeach()
+list(JOIN MPI_CXX_LIBRARIES " " pc_mpi_libraries)
+list(TRANSFORM MPI_CXX_INCLUDE_DIRS PREPEND "-I" OUTPUT_VARIABLE pc_mpi_includes)
+list(JOIN pc_mpi_includes " " pc_mpi_includes)
+file(RELATIVE_PATH pc_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)  # relocatable: `cmake --install --prefix` may name any place
+configure_file(${PROJECT_SOURCE_DIR}/packaging/tutti.pc.in ${PROJECT_BINARY_DIR}/tutti.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/tutti.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+install(FILES ${PROJECT_SOURCE_DIR}/packaging/tutti.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES ${PROJECT_SOURCE_DIR}/packaging/tutti.bash
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME tutti)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -1,0 +1,44 @@
+#pragma once
+// The rules of the source tree (includes.txt) and the check of a tree against them. Reads text only; needs no compiler.
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace tutti::architecture {
+
+/// One broken rule; line 0 speaks of the whole file or folder.
+struct Violation {
+  std::filesystem::path file;
+  int line = 0;
+  std::string rule;
+  std::string to_string() const;  ///< "tutti/ops/add.cpp:3: ops may not include plan (...)"
+};
+
+/// What a header, a macro or a folder name is allowed to match, and where.
+struct Fence {
+  std::string pattern;
+  std::vector<std::string> places;
+};
+
+struct Rules {
+  std::map<std::string, std::vector<std::string>> folders;  ///< folder -> what it may include
+  std::map<std::string, std::vector<std::string>> tests;    ///< folder -> what its tests may include besides
+  std::vector<Fence> headers;
+  std::vector<Fence> macros;
+  std::vector<std::string> system_headers;
+  std::vector<std::string> banned_words;
+};
+
+/// Reads a rule file. Throws IoError if it cannot be read and ConfigError at file:line if a line is no rule.
+Rules read_rules(const std::filesystem::path& file);
+
+/// Checks every folder and source file under root/tutti. The result is sorted by file and line; empty means that all is well.
+std::vector<Violation> check_tree(const std::filesystem::path& root, const Rules& rules);
+
+/// Checks that the folder table of `document` (Markdown rows "| folder/ | purpose | ...") names exactly the folders of the rules
+/// that exist under root/tutti.
+std::vector<Violation> check_table(const std::filesystem::path& root, const std::filesystem::path& document, const Rules& rules);
+
+}  // namespace tutti::architecture

@@ -1,0 +1,156 @@
+#include "tutti/trace/record.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "tutti/base/error.h"
+#include "tutti/trace/record_fields.h"
+
+namespace tutti {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::array<std::string_view, 4> kStatusNames = {"done", "target_missed", "requeue", "failed"};
+
+const char* event_name(const RunStart&) { return "run_start"; }
+const char* event_name(const StepRecord&) { return "step"; }
+const char* event_name(const EpochRecord&) { return "epoch"; }
+const char* event_name(const EvalRecord&) { return "eval"; }
+const char* event_name(const CheckpointRecord&) { return "checkpoint"; }
+const char* event_name(const TargetReached&) { return "target_reached"; }
+const char* event_name(const RunStop&) { return "run_stop"; }
+
+/// JSON has no NaN and no infinity: both become null.
+struct Put {
+  Json& json;
+  void operator()(const char* key, double value) const { json[key] = std::isfinite(value) ? Json(value) : Json(nullptr); }
+  void operator()(const char* key, RunStatus value) const { json[key] = name(value); }
+  void operator()(const char* key, const std::map<std::string, double>& values) const {
+    if (values.empty()) return;
+    Json object = Json::object();
+    for (const auto& [metric, value] : values) Put{object}(metric.c_str(), value);
+    json[key] = std::move(object);
+  }
+  void operator()(const char* key, const std::optional<Target>& target) const {
+    if (!target) return;
+    Json object = Json::object();
+    record::target_fields(*target, Put{object});
+    json[key] = std::move(object);
+  }
+  template <class T>
+  void operator()(const char* key, const T& value) const {
+    json[key] = value;
+  }
+};
+
+template <class Event>
+std::string to_line(const Event& event) {
+  Json json{{"schema", kRecordSchema}, {"event", event_name(event)}, {"time", event.time}};
+  record::fields(event, Put{json});
+  // Names and paths may hold bytes that are not UTF-8; a record must not be lost for that.
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+}  // namespace
+
+std::string_view name(RunStatus status) { return kStatusNames.at(static_cast<size_t>(status)); }
+
+double unix_now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+std::string iso_time(double unix_seconds) {
+  const auto seconds = static_cast<std::time_t>(unix_seconds);
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text.data();
+}
+
+double EvalRecord::value(std::string_view metric) const {
+  if (metric == "accuracy") return accuracy;
+  if (metric == "loss") return loss;
+  const auto found = metrics.find(std::string(metric));
+  return found == metrics.end() ? kNotMeasured : found->second;
+}
+
+namespace {
+
+/// Cuts what follows the last newline: the half line of a process that was killed while it wrote.
+void cut_half_line(int file, const std::string& path) {
+  struct stat status {};
+  if (fstat(file, &status) != 0) throw IoError(fmt::format("{}: {}", path, std::strerror(errno)));
+  off_t end = status.st_size;
+  char last = 0;
+  while (end > 0 && pread(file, &last, 1, end - 1) == 1 && last != '\n') --end;
+  if (end != status.st_size && ftruncate(file, end) != 0)
+    throw IoError(fmt::format("{}: cannot cut the half-written last line: {}", path, std::strerror(errno)));
+}
+
+}  // namespace
+
+RunRecord::RunRecord(std::string path, Open mode) : path_(std::move(path)) {
+  const int flags = O_CREAT | O_APPEND | O_CLOEXEC | O_RDWR | (mode == Open::create ? O_TRUNC : 0);
+  file_ = ::open(path_.c_str(), flags, 0666);
+  if (file_ < 0) throw IoError(fmt::format("{}: cannot write the run record: {}", path_, std::strerror(errno)));
+  if (mode == Open::resume) cut_half_line(file_, path_);
+}
+
+RunRecord::~RunRecord() {
+  if (file_ >= 0) ::close(file_);
+}
+
+RunRecord::RunRecord(RunRecord&& other) noexcept
+    : path_(std::move(other.path_)), file_(std::exchange(other.file_, -1)) {}
+
+RunRecord& RunRecord::operator=(RunRecord&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(file_, other.file_);
+  return *this;
+}
+
+template <class Event>
+void RunRecord::write_event(Event& event) {
+  CHECK(file_ >= 0, "run record was moved from");
+  if (event.time == 0) event.time = unix_now();
+  const std::string line = to_line(event);
+  size_t done = 0;
+  while (done < line.size()) {
+    const ssize_t wrote = ::write(file_, line.data() + done, line.size() - done);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0)
+      throw IoError(fmt::format("{}: cannot append to the run record: {}; free space there or choose another --output-dir",
+                                path_, std::strerror(errno)));
+    done += static_cast<size_t>(wrote);
+  }
+}
+
+void RunRecord::append(RunStart event) {
+  if (event.time == 0) event.time = unix_now();
+  if (event.time_iso.empty()) event.time_iso = iso_time(event.time);
+  write_event(event);
+}
+void RunRecord::append(StepRecord event) { write_event(event); }
+void RunRecord::append(EpochRecord event) { write_event(event); }
+void RunRecord::append(EvalRecord event) { write_event(event); }
+void RunRecord::append(CheckpointRecord event) { write_event(event); }
+void RunRecord::append(TargetReached event) { write_event(event); }
+void RunRecord::append(RunStop event) {
+  write_event(event);
+  // A pipe or a device cannot be synchronised, which is no loss: only EIO and ENOSPC say that data are gone.
+  if (fsync(file_) != 0 && (errno == EIO || errno == ENOSPC))
+    throw IoError(fmt::format("{}: the run record did not reach the disk: {}", path_, std::strerror(errno)));
+}
+
+}  // namespace tutti

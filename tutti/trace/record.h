@@ -1,0 +1,165 @@
+#pragma once
+// The run record: the one format that training writes and studies read. JSON Lines, one event a line, every line with
+// "schema", "event" and "time" (unix seconds). docs/record.md lists all fields; the structs below are the same list.
+// Units: seconds unless the name ends in _ms; bytes; samples/s over the whole job. A number that was not measured is NaN
+// (null in the file). Members without a value of their own are braced so that designated initialisers stay free of warnings.
+// Epochs count from 1, steps are the number of weight updates done so far.
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tutti {
+
+inline constexpr int kRecordSchema = 1;
+inline constexpr const char* kRecordFile = "record.jsonl";  ///< its name in a run's output directory
+inline constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
+
+/// The quality that a run is to reach, fixed before it starts.
+struct Target {
+  std::string metric = "accuracy";  ///< "accuracy", "loss" or a key of EvalRecord::metrics
+  double value = 0;
+  bool higher_is_better = true;
+  bool reached_by(double measured) const { return higher_is_better ? measured >= value : measured <= value; }
+};
+
+/// Event "run_start": who runs what, where. Written before the first step, and again when a run resumes.
+struct RunStart {
+  double time = 0;
+  std::string run_id{}, time_iso{};  ///< time_iso: UTC, 2024-05-01T12:00:00Z; filled from `time` when empty
+  std::string model{}, dataset{}, precision{};
+  int ranks = 1, replicas = 1;
+  int64_t local_batch = 0, global_batch = 0;  ///< samples per replica and step; samples per weight update of the job
+  int64_t train_samples = 0;                  ///< samples of one epoch
+  int threads_per_rank = 1;
+  std::vector<std::string> hosts{};
+  int cores_per_host = 0;  ///< physical cores the job may use on one host; 0 = unknown
+  bool oversubscribed = false;  ///< ranks on a host x threads_per_rank > cores_per_host
+  uint64_t seed = 0;
+  int64_t parameters = 0;
+  double flop_per_sample = kNotMeasured;  ///< forward + backward
+  std::string synchronisation{};           ///< how replicas stay together, for example "every step"
+  std::string plan_hash{}, version{}, git{}, machine{}, config_path{}, command{};
+  int64_t resume_step = 0;  ///< 0 = a new run; else events of later steps written before this line are void
+  std::optional<Target> target{};
+};
+
+/// Event "step": averages over the steps since the last such line. The four parts add up to step_ms.
+struct StepRecord {
+  double time = 0;
+  int64_t epoch = 0, step = 0;
+  double loss = kNotMeasured, metric = kNotMeasured, lr = kNotMeasured;
+  double samples_per_s = kNotMeasured, step_ms = kNotMeasured;
+  double compute_ms = kNotMeasured, comm_exposed_ms = kNotMeasured, data_wait_ms = kNotMeasured, other_ms = kNotMeasured;
+  double memory_bytes = kNotMeasured;  ///< largest over ranks
+};
+
+/// Event "epoch": one pass over the training data. `seconds` is training only: no evaluation, no checkpoint.
+struct EpochRecord {
+  double time = 0;
+  int64_t epoch = 0, step = 0;
+  double seconds = kNotMeasured, train_loss = kNotMeasured, samples_per_s = kNotMeasured;
+  double compute_seconds = kNotMeasured, comm_exposed_seconds = kNotMeasured, data_wait_seconds = kNotMeasured,
+         other_seconds = kNotMeasured;
+  bool partial = false;  ///< the run resumed inside this epoch, so `seconds` is not a whole epoch
+};
+
+/// Event "eval": one pass over validation data. Both clocks start at the first weight update and go on over a resume.
+struct EvalRecord {
+  double time = 0;
+  double epoch = 0;  ///< epochs trained so far, with a fraction inside an epoch; 0 before the first update
+  int64_t step = 0, samples = 0;
+  double accuracy = kNotMeasured, loss = kNotMeasured;
+  std::map<std::string, double> metrics{}; ///< further metrics by name, for example "mae"
+  double seconds = kNotMeasured;          ///< of this evaluation
+  double wall_seconds = 0;                ///< since the first weight update, this and all earlier evaluations included
+  double train_seconds = 0;               ///< the same without evaluations and checkpoints
+  double value(std::string_view metric) const;  ///< NaN when it was not measured
+};
+
+struct CheckpointRecord {
+  double time = 0;
+  double epoch = 0;
+  int64_t step = 0;
+  std::string path{};
+  int64_t bytes = 0;
+  double seconds = kNotMeasured;
+};
+
+/// Event "target_reached": the first evaluation that reached the target. Clocks as in EvalRecord.
+struct TargetReached {
+  double time = 0;
+  double epoch = 0;
+  int64_t step = 0;
+  double wall_seconds = 0, train_seconds = 0, value = kNotMeasured;
+};
+
+enum class RunStatus { done, target_missed, requeue, failed };
+std::string_view name(RunStatus status);
+
+/// Event "run_stop", the last line of a run that ended in any orderly way. A record without it was killed.
+struct RunStop {
+  double time = 0;
+  RunStatus status = RunStatus::done;
+  std::string reason{};
+  double epochs = 0;
+  int64_t steps = 0, samples = 0;
+  double wall_seconds = 0, train_seconds = 0, eval_seconds = 0, checkpoint_seconds = 0;
+};
+
+/// The writer. One process (rank 0) owns it; not thread-safe. Each append is one write(2) of one whole line, so a reader sees
+/// whole lines and a killed process loses nothing. Throws IoError naming the file, for example when the disk is full.
+class RunRecord {
+ public:
+  enum class Open { create, resume };  ///< create: empties the file; resume: appends, cutting a line that a kill left half written
+  explicit RunRecord(std::string path, Open mode = Open::create);
+  ~RunRecord();
+  RunRecord(RunRecord&& other) noexcept;
+  RunRecord& operator=(RunRecord&& other) noexcept;
+
+  /// A `time` of 0 is replaced by now.
+  void append(RunStart event);
+  void append(StepRecord event);
+  void append(EpochRecord event);
+  void append(EvalRecord event);
+  void append(CheckpointRecord event);
+  void append(TargetReached event);
+  void append(RunStop event);  ///< also asks the disk to keep the file
+
+  const std::string& path() const { return path_; }
+
+ private:
+  template <class Event>
+  void write_event(Event& event);
+  std::string path_;
+  int file_ = -1;
+};
+
+/// A record read back.
+struct RunLog {
+  std::string path{};
+  RunStart start;  ///< the first run_start
+  std::vector<StepRecord> steps;
+  std::vector<EpochRecord> epochs;
+  std::vector<EvalRecord> evals;
+  std::vector<CheckpointRecord> checkpoints;
+  std::optional<TargetReached> target_reached;
+  std::optional<RunStop> stop;  ///< none: still running, or killed
+  int resumes = 0;
+  bool truncated = false;  ///< the last line was cut and is left out
+};
+
+/// Reads a record. Unknown fields and events are passed over, a cut last line is noted; anything else malformed, a missing
+/// run_start or a newer schema is an IoError with file:line.
+RunLog read_run(const std::string& path);
+
+/// Unix time as 2024-05-01T12:00:00Z.
+std::string iso_time(double unix_seconds);
+double unix_now();
+
+}  // namespace tutti

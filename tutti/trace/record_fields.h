@@ -1,0 +1,134 @@
+#pragma once
+// The one list of every event's fields: JSON writing, JSON reading and the CSV columns all walk it. Private to trace/.
+// fields(event, visit) calls visit("name", member) for each field, in the order of the file.
+
+#include "tutti/trace/record.h"
+
+namespace tutti::record {
+
+template <class Event, class Visit>
+void target_fields(Event& e, Visit&& visit) {
+  visit("metric", e.metric);
+  visit("value", e.value);
+  visit("higher_is_better", e.higher_is_better);
+}
+
+template <class Visit>
+void fields(auto& e, Visit&& visit)
+  requires std::is_same_v<std::remove_cvref_t<decltype(e)>, RunStart>
+{
+  visit("run_id", e.run_id);
+  visit("time_iso", e.time_iso);
+  visit("model", e.model);
+  visit("dataset", e.dataset);
+  visit("precision", e.precision);
+  visit("ranks", e.ranks);
+  visit("replicas", e.replicas);
+  visit("local_batch", e.local_batch);
+  visit("global_batch", e.global_batch);
+  visit("train_samples", e.train_samples);
+  visit("threads_per_rank", e.threads_per_rank);
+  visit("hosts", e.hosts);
+  visit("cores_per_host", e.cores_per_host);
+  visit("oversubscribed", e.oversubscribed);
+  visit("seed", e.seed);
+  visit("parameters", e.parameters);
+  visit("flop_per_sample", e.flop_per_sample);
+  visit("synchronisation", e.synchronisation);
+  visit("plan_hash", e.plan_hash);
+  visit("version", e.version);
+  visit("git", e.git);
+  visit("machine", e.machine);
+  visit("config_path", e.config_path);
+  visit("command", e.command);
+  visit("resume_step", e.resume_step);
+  visit("target", e.target);
+}
+
+template <class Visit>
+void fields(auto& e, Visit&& visit)
+  requires std::is_same_v<std::remove_cvref_t<decltype(e)>, StepRecord>
+{
+  visit("epoch", e.epoch);
+  visit("step", e.step);
+  visit("loss", e.loss);
+  visit("metric", e.metric);
+  visit("lr", e.lr);
+  visit("samples_per_s", e.samples_per_s);
+  visit("step_ms", e.step_ms);
+  visit("compute_ms", e.compute_ms);
+  visit("comm_exposed_ms", e.comm_exposed_ms);
+  visit("data_wait_ms", e.data_wait_ms);
+  visit("other_ms", e.other_ms);
+  visit("memory_bytes", e.memory_bytes);
+}
+
+template <class Visit>
+void fields(auto& e, Visit&& visit)
+  requires std::is_same_v<std::remove_cvref_t<decltype(e)>, EpochRecord>
+{
+  visit("epoch", e.epoch);
+  visit("step", e.step);
+  visit("seconds", e.seconds);
+  visit("train_loss", e.train_loss);
+  visit("samples_per_s", e.samples_per_s);
+  visit("compute_seconds", e.compute_seconds);
+  visit("comm_exposed_seconds", e.comm_exposed_seconds);
+  visit("data_wait_seconds", e.data_wait_seconds);
+  visit("other_seconds", e.other_seconds);
+  visit("partial", e.partial);
+}
+
+template <class Visit>
+void fields(auto& e, Visit&& visit)
+  requires std::is_same_v<std::remove_cvref_t<decltype(e)>, EvalRecord>
+{
+  visit("epoch", e.epoch);
+  visit("step", e.step);
+  visit("samples", e.samples);
+  visit("accuracy", e.accuracy);
+  visit("loss", e.loss);
+  visit("metrics", e.metrics);
+  visit("seconds", e.seconds);
+  visit("wall_seconds", e.wall_seconds);
+  visit("train_seconds", e.train_seconds);
+}
+
+template <class Visit>
+void fields(auto& e, Visit&& visit)
+  requires std::is_same_v<std::remove_cvref_t<decltype(e)>, CheckpointRecord>
+{
+  visit("epoch", e.epoch);
+  visit("step", e.step);
+  visit("path", e.path);
+  visit("bytes", e.bytes);
+  visit("seconds", e.seconds);
+}
+
+template <class Visit>
+void fields(auto& e, Visit&& visit)
+  requires std::is_same_v<std::remove_cvref_t<decltype(e)>, TargetReached>
+{
+  visit("epoch", e.epoch);
+  visit("step", e.step);
+  visit("wall_seconds", e.wall_seconds);
+  visit("train_seconds", e.train_seconds);
+  visit("value", e.value);
+}
+
+template <class Visit>
+void fields(auto& e, Visit&& visit)
+  requires std::is_same_v<std::remove_cvref_t<decltype(e)>, RunStop>
+{
+  visit("status", e.status);
+  visit("reason", e.reason);
+  visit("epochs", e.epochs);
+  visit("steps", e.steps);
+  visit("samples", e.samples);
+  visit("wall_seconds", e.wall_seconds);
+  visit("train_seconds", e.train_seconds);
+  visit("eval_seconds", e.eval_seconds);
+  visit("checkpoint_seconds", e.checkpoint_seconds);
+}
+
+}  // namespace tutti::record

@@ -1,0 +1,114 @@
+#include <fmt/format.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tutti/base/error.h"
+#include "tutti/trace/record_fields.h"
+
+namespace tutti {
+namespace {
+
+using Json = nlohmann::json;
+
+/// A field that is absent keeps its default, so that older records stay readable; null is "not measured".
+struct Get {
+  const Json& json;
+  void operator()(const char* key, double& value) const {
+    if (const auto at = json.find(key); at != json.end()) value = at->is_null() ? kNotMeasured : at->get<double>();
+  }
+  void operator()(const char* key, RunStatus& value) const {
+    const std::string text = json.at(key).get<std::string>();
+    for (const RunStatus status : {RunStatus::done, RunStatus::target_missed, RunStatus::requeue, RunStatus::failed})
+      if (name(status) == text) {
+        value = status;
+        return;
+      }
+    throw IoError(fmt::format("unknown status '{}'", text));
+  }
+  void operator()(const char* key, std::map<std::string, double>& values) const {
+    if (const auto at = json.find(key); at != json.end())
+      for (const auto& [metric, value] : at->items()) values[metric] = value.is_null() ? kNotMeasured : value.get<double>();
+  }
+  void operator()(const char* key, std::optional<Target>& target) const {
+    if (const auto at = json.find(key); at != json.end() && !at->is_null()) record::target_fields(target.emplace(), Get{*at});
+  }
+  template <class T>
+  void operator()(const char* key, T& value) const {
+    if (const auto at = json.find(key); at != json.end() && !at->is_null()) at->get_to(value);
+  }
+};
+
+template <class Event>
+Event parse(const Json& json) {
+  Event event;
+  Get{json}("time", event.time);
+  record::fields(event, Get{json});
+  return event;
+}
+
+/// Takes back what an earlier process wrote after the checkpoint that a resumed one started from: it is computed again.
+void drop_after(RunLog& log, int64_t step) {
+  const auto later = [step](const auto& event) { return event.step > step; };
+  std::erase_if(log.steps, later);
+  std::erase_if(log.epochs, later);
+  std::erase_if(log.evals, later);
+  std::erase_if(log.checkpoints, later);
+  if (log.target_reached && log.target_reached->step > step) log.target_reached.reset();
+  log.stop.reset();
+}
+
+void add_event(RunLog& log, const Json& json, bool& started) {
+  if (!json.is_object()) throw IoError("not a JSON object");
+  const std::string event = json.at("event").get<std::string>();
+  if (const int schema = json.at("schema").get<int>(); schema > kRecordSchema)
+    throw IoError(fmt::format("schema {} is newer than this program's {}", schema, kRecordSchema));
+  if (event == "run_start") {
+    RunStart start = parse<RunStart>(json);
+    if (started) {
+      drop_after(log, start.resume_step);
+      ++log.resumes;
+    } else {
+      log.start = std::move(start);
+    }
+    started = true;
+    return;
+  }
+  if (!started) throw IoError(fmt::format("event '{}' before run_start", event));
+  if (event == "step") log.steps.push_back(parse<StepRecord>(json));
+  if (event == "epoch") log.epochs.push_back(parse<EpochRecord>(json));
+  if (event == "eval") log.evals.push_back(parse<EvalRecord>(json));
+  if (event == "checkpoint") log.checkpoints.push_back(parse<CheckpointRecord>(json));
+  if (event == "target_reached" && !log.target_reached) log.target_reached = parse<TargetReached>(json);
+  if (event == "run_stop") log.stop = parse<RunStop>(json);
+}
+
+}  // namespace
+
+RunLog read_run(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw IoError(fmt::format("{}: cannot open the run record", path));
+  RunLog log;
+  log.path = path;
+  bool started = false;
+  std::string line;
+  for (int number = 1; std::getline(file, line); ++number) {
+    const bool cut = file.eof();  // the writer ends every line, so a line without its end was cut
+    if (line.empty()) continue;
+    try {
+      add_event(log, Json::parse(line), started);
+    } catch (const Json::parse_error& error) {
+      if (cut) {
+        log.truncated = true;
+        break;
+      }
+      throw IoError(fmt::format("{}:{}: not JSON: {}", path, number, error.what()));
+    } catch (const std::exception& error) {
+      throw IoError(fmt::format("{}:{}: {}", path, number, error.what()));
+    }
+  }
+  if (!started) throw IoError(fmt::format("{}: no run_start line; is this a run record?", path));
+  return log;
+}
+
+}  // namespace tutti

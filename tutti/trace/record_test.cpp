@@ -1,0 +1,198 @@
+#include "tutti/trace/record.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tutti/base/error.h"
+#include "tutti/trace/csv.h"
+
+namespace tutti {
+namespace {
+
+class RecordTest : public testing::Test {
+ protected:
+  RecordTest() : directory_(std::filesystem::path(testing::TempDir()) / "tutti_record") {
+    directory_ /= testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::remove_all(directory_);
+    std::filesystem::create_directories(directory_);
+  }
+  std::string file(const std::string& name) const { return (directory_ / name).string(); }
+  void write(const std::string& name, const std::string& text) const { std::ofstream(file(name)) << text; }
+  std::string error_of(const std::string& name) const {
+    try {
+      read_run(file(name));
+    } catch (const IoError& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+  std::filesystem::path directory_;
+};
+
+const char* kStart = R"({"schema":1,"event":"run_start","time":1,"run_id":"r","ranks":2})" "\n";
+
+TEST_F(RecordTest, EveryEventComesBackAsItWasWritten) {
+  {
+    RunRecord record(file("r.jsonl"));
+    RunStart start;
+    start.time = 86400;
+    start.run_id = "abc";
+    start.model = "resnet44";
+    start.ranks = 4;
+    start.hosts = {"n1", "n2"};
+    start.seed = 0xFFFFFFFFFFFFFFFFull;
+    start.flop_per_sample = 3e8;
+    start.target = Target{"mae", 0.124, false};
+    record.append(start);
+    StepRecord step;
+    step.epoch = 1;
+    step.step = 10;
+    step.loss = 2.3025850929940457;
+    step.comm_exposed_ms = 0.5;
+    record.append(step);
+    EpochRecord epoch;
+    epoch.epoch = 1;
+    epoch.step = 20;
+    epoch.seconds = 12.5;
+    epoch.partial = true;
+    record.append(epoch);
+    EvalRecord eval;
+    eval.epoch = 1.5;
+    eval.step = 30;
+    eval.accuracy = 0.75;
+    eval.metrics["mae"] = 0.1;
+    eval.wall_seconds = 20;
+    eval.train_seconds = 18;
+    record.append(eval);
+    record.append(CheckpointRecord{.epoch = 1, .step = 20, .path = "step_000020", .bytes = 1 << 20, .seconds = 0.25});
+    record.append(TargetReached{.epoch = 1.5, .step = 30, .wall_seconds = 20, .train_seconds = 18, .value = 0.1});
+    record.append(RunStop{.status = RunStatus::requeue, .reason = "SIGTERM", .epochs = 1.5, .steps = 30});
+  }
+  const RunLog log = read_run(file("r.jsonl"));
+  EXPECT_EQ(log.start.time_iso, "1970-01-02T00:00:00Z");
+  EXPECT_EQ(log.start.model, "resnet44");
+  EXPECT_EQ(log.start.hosts, (std::vector<std::string>{"n1", "n2"}));
+  EXPECT_EQ(log.start.seed, 0xFFFFFFFFFFFFFFFFull);
+  ASSERT_TRUE(log.start.target);
+  EXPECT_EQ(log.start.target->metric, "mae");
+  EXPECT_TRUE(log.start.target->reached_by(0.12));
+  EXPECT_FALSE(log.start.target->reached_by(0.13));
+  ASSERT_EQ(log.steps.size(), 1u);
+  EXPECT_EQ(log.steps[0].loss, 2.3025850929940457);
+  EXPECT_TRUE(std::isnan(log.steps[0].lr));
+  EXPECT_GT(log.steps[0].time, 1e9);
+  ASSERT_EQ(log.epochs.size(), 1u);
+  EXPECT_TRUE(log.epochs[0].partial);
+  EXPECT_EQ(log.epochs[0].seconds, 12.5);
+  ASSERT_EQ(log.evals.size(), 1u);
+  EXPECT_EQ(log.evals[0].value("accuracy"), 0.75);
+  EXPECT_EQ(log.evals[0].value("mae"), 0.1);
+  EXPECT_TRUE(std::isnan(log.evals[0].value("iou")));
+  EXPECT_EQ(log.checkpoints.at(0).bytes, 1 << 20);
+  EXPECT_EQ(log.target_reached->train_seconds, 18);
+  ASSERT_TRUE(log.stop);
+  EXPECT_EQ(log.stop->status, RunStatus::requeue);
+  EXPECT_EQ(log.stop->reason, "SIGTERM");
+  EXPECT_FALSE(log.truncated);
+}
+
+TEST_F(RecordTest, InfiniteAndNanBecomeNull) {
+  {
+    RunRecord record(file("r.jsonl"));
+    record.append(RunStart{});
+    record.append(StepRecord{.step = 1, .loss = INFINITY});
+  }
+  std::stringstream text;
+  text << std::ifstream(file("r.jsonl")).rdbuf();
+  EXPECT_NE(text.str().find("\"loss\":null"), std::string::npos);
+  EXPECT_TRUE(std::isnan(read_run(file("r.jsonl")).steps.at(0).loss));
+}
+
+TEST_F(RecordTest, UnknownFieldsAndEventsArePassedOver) {
+  write("r.jsonl", std::string(kStart) + R"({"schema":1,"event":"power","watt":3})" "\n"
+                       R"({"schema":1,"event":"step","step":5,"colour":"red"})" "\n");
+  EXPECT_EQ(read_run(file("r.jsonl")).steps.at(0).step, 5);
+}
+
+TEST_F(RecordTest, ACutLastLineIsLeftOutAndNoted) {
+  write("r.jsonl", std::string(kStart) + R"({"schema":1,"event":"step","st)");
+  const RunLog log = read_run(file("r.jsonl"));
+  EXPECT_TRUE(log.truncated);
+  EXPECT_TRUE(log.steps.empty());
+  EXPECT_FALSE(log.stop);
+}
+
+TEST_F(RecordTest, ErrorsNameFileAndLine) {
+  write("broken.jsonl", std::string(kStart) + "{\"schema\":1,\n" + kStart);
+  EXPECT_NE(error_of("broken.jsonl").find("broken.jsonl:2: not JSON"), std::string::npos) << error_of("broken.jsonl");
+  write("type.jsonl", std::string(kStart) + R"({"schema":1,"event":"step","step":"five"})" "\n");
+  EXPECT_NE(error_of("type.jsonl").find("type.jsonl:2:"), std::string::npos) << error_of("type.jsonl");
+  write("status.jsonl", std::string(kStart) + R"({"schema":1,"event":"run_stop","status":"great"})" "\n");
+  EXPECT_NE(error_of("status.jsonl").find("unknown status 'great'"), std::string::npos) << error_of("status.jsonl");
+  write("newer.jsonl", R"({"schema":2,"event":"run_start"})" "\n");
+  EXPECT_NE(error_of("newer.jsonl").find("newer"), std::string::npos) << error_of("newer.jsonl");
+  write("nostart.jsonl", R"({"schema":1,"event":"step","step":1})" "\n");
+  EXPECT_NE(error_of("nostart.jsonl").find(":1: event 'step' before run_start"), std::string::npos) << error_of("nostart.jsonl");
+  write("empty.jsonl", "");
+  EXPECT_NE(error_of("empty.jsonl").find("no run_start"), std::string::npos) << error_of("empty.jsonl");
+  EXPECT_NE(error_of("absent.jsonl").find("absent.jsonl"), std::string::npos);
+}
+
+TEST_F(RecordTest, ResumeCutsTheHalfLineAndVoidsWhatIsComputedAgain) {
+  {
+    RunRecord record(file("r.jsonl"));
+    record.append(RunStart{.run_id = "first"});
+    for (const int64_t step : {10, 20, 30}) record.append(StepRecord{.step = step, .loss = 1});
+    record.append(TargetReached{.step = 30});
+    record.append(RunStop{.status = RunStatus::requeue});
+  }
+  std::ofstream(file("r.jsonl"), std::ios::app) << R"({"schema":1,"event":"st)";
+  {
+    RunRecord record(file("r.jsonl"), RunRecord::Open::resume);
+    record.append(RunStart{.run_id = "second", .resume_step = 20});
+    record.append(StepRecord{.step = 30, .loss = 2});
+    record.append(RunStop{.status = RunStatus::done});
+  }
+  const RunLog log = read_run(file("r.jsonl"));
+  EXPECT_EQ(log.resumes, 1);
+  EXPECT_EQ(log.start.run_id, "first");
+  ASSERT_EQ(log.steps.size(), 3u);
+  EXPECT_EQ(log.steps[2].loss, 2);
+  EXPECT_FALSE(log.target_reached);
+  EXPECT_EQ(log.stop->status, RunStatus::done);
+}
+
+TEST_F(RecordTest, AFullDiskIsAnIoErrorThatNamesTheFile) {
+  RunRecord record("/dev/full", RunRecord::Open::create);
+  try {
+    record.append(StepRecord{});
+    FAIL() << "no error";
+  } catch (const IoError& error) {
+    EXPECT_NE(std::string(error.what()).find("/dev/full"), std::string::npos) << error.what();
+  }
+  EXPECT_THROW(RunRecord("/no/such/directory/r.jsonl"), IoError);
+}
+
+TEST_F(RecordTest, CsvHasOneColumnPerFieldAndEmptyCellsForUnmeasured) {
+  RunLog log;
+  log.epochs.push_back({.time = 1, .epoch = 1, .step = 20, .seconds = 2.5});
+  EXPECT_EQ(epochs_csv(log),
+            "time,epoch,step,seconds,train_loss,samples_per_s,compute_seconds,comm_exposed_seconds,data_wait_seconds,"
+            "other_seconds,partial\n1.000,1,20,2.5,,,,,,,0\n");
+  EvalRecord first{.time = 1, .epoch = 1, .accuracy = 0.5}, second{.time = 2, .epoch = 2};
+  second.metrics["mae"] = 0.25;
+  log.evals = {first, second};
+  EXPECT_EQ(evals_csv(log),
+            "time,epoch,step,samples,accuracy,loss,seconds,wall_seconds,train_seconds,mae\n"
+            "1.000,1,0,0,0.5,,,0,0,\n2.000,2,0,0,,,,0,0,0.25\n");
+  write_csv(log, directory_.string());
+  EXPECT_TRUE(std::filesystem::exists(file("steps.csv")));
+  EXPECT_THROW(write_csv(log, file("nowhere")), IoError);
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,81 @@
+#include "tutti/trace/tensorboard.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "tutti/base/error.h"
+#include "tutti/trace/crc32c.h"
+
+namespace tutti {
+namespace {
+
+TEST(Crc32c, PublishedValues) {
+  EXPECT_EQ(crc32c("123456789", 9), 0xE3069283u);
+  const std::string zeros(32, '\0'), ones(32, '\xFF');  // RFC 3720, appendix B.4
+  EXPECT_EQ(crc32c(zeros.data(), 32), 0x8A9136AAu);
+  EXPECT_EQ(crc32c(ones.data(), 32), 0x62A8AB43u);
+  EXPECT_EQ(crc32c("6789", 4, crc32c("12345", 5)), 0xE3069283u);
+}
+
+std::string fresh_directory(const char* name) {
+  const auto directory = std::filesystem::path(testing::TempDir()) / "tutti_tensorboard" / name;
+  std::filesystem::remove_all(directory);
+  std::filesystem::create_directories(directory);
+  return directory.string();
+}
+
+template <class T>
+std::string raw(T value) {
+  return std::string(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+TEST(TensorBoard, EventsHaveTheExpectedBytes) {
+  TensorBoardWriter writer(fresh_directory("bytes"), "node1", 1711623945.5);
+  EXPECT_TRUE(writer.path().ends_with("/events.out.tfevents.1711623945.node1"));
+  const std::pair<std::string, double> values[] = {{"a/b", 0.5}, {"not measured", kNotMeasured}};
+  writer.scalars(300, 2.0, values);
+  const auto frames = read_tfrecord_frames(writer.path());
+  ASSERT_EQ(frames.size(), 2u);
+  EXPECT_EQ(frames[0], "\x09" + raw(1711623945.5) + "\x1A\x0D" + "brain.Event:2");
+  // Summary{Value{tag "a/b", simple_value 0.5}}: value = 0A 03 a/b 15 <float>, 10 bytes.
+  EXPECT_EQ(frames[1], "\x09" + raw(2.0) + "\x10\xAC\x02" + "\x2A\x0C" + "\x0A\x0A" + "\x0A\x03" + "a/b" + "\x15" + raw(0.5f));
+}
+
+TEST(TensorBoard, RecordsBecomeScalarsAndUnmeasuredOnesAreLeftOut) {
+  TensorBoardWriter writer(fresh_directory("records"), "h", 1);
+  writer.add(StepRecord{.step = 3, .loss = 1});
+  writer.add(StepRecord{.step = 4});
+  EvalRecord eval{.accuracy = 0.5};
+  eval.metrics["mae"] = 1;
+  writer.add(eval);
+  const auto frames = read_tfrecord_frames(writer.path());
+  ASSERT_EQ(frames.size(), 3u);
+  EXPECT_NE(frames[1].find("train/loss"), std::string::npos);
+  EXPECT_EQ(frames[1].find("train/lr"), std::string::npos);
+  EXPECT_NE(frames[2].find("eval/mae"), std::string::npos);
+}
+
+TEST(TensorBoard, AFlippedBitIsFound) {
+  const std::string path = fresh_directory("flipped") + "/file";
+  std::string frame = tfrecord_frame("hello");
+  frame[13] ^= 1;
+  std::ofstream(path, std::ios::binary) << frame;
+  EXPECT_THROW(read_tfrecord_frames(path), IoError);
+  std::ofstream(path, std::ios::binary) << tfrecord_frame("hello").substr(0, 18);
+  EXPECT_THROW(read_tfrecord_frames(path), IoError);
+  EXPECT_THROW(TensorBoardWriter("/no/such/directory", "h"), IoError);
+}
+
+#ifdef TUTTI_TEST_DATA
+TEST(TensorBoard, ReadsAForeignEventFile) {
+  const auto frames =
+      read_tfrecord_frames(TUTTI_TEST_DATA "/tfrecord/events.out.tfevents.1711623945.ADMIN-20230220W");
+  ASSERT_EQ(frames.size(), 1u);
+  EXPECT_NE(frames[0].find("brain.Event:2"), std::string::npos);
+}
+#endif
+
+}  // namespace
+}  // namespace tutti

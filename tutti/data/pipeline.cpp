@@ -1,0 +1,162 @@
+#include "tutti/data/pipeline.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+
+#include "tutti/base/error.h"
+
+namespace tutti::data {
+namespace {
+
+constexpr int kMaxChunk = 256;
+
+// A batch-class thread is scheduled like any other but does not preempt a computing thread on waking up, which would stall
+// all threads of a kernel at its barrier. Needs no privilege; where the system refuses, the thread just stays ordinary.
+void prefer_computing_threads() {
+#ifdef SCHED_BATCH
+  const sched_param parameters{};
+  pthread_setschedparam(pthread_self(), SCHED_BATCH, &parameters);
+#endif
+}
+
+}  // namespace
+
+Pipeline::Pipeline(const Dataset& dataset, const Augment& augment, std::unique_ptr<BatchOrder> order, const PipelineSpec& spec)
+    : dataset_(dataset), augment_(augment), order_(std::move(order)), spec_(spec) {
+  CHECK(dataset.shape() == augment.image(), "the data set's images are not those of the augmentation");
+  CHECK(augment.batch().shape[0] == order_->capacity(), "batches of {} samples into a tensor {}", order_->capacity(),
+        augment.batch().to_string());
+  if (spec_.threads < 0) throw ConfigError(fmt::format("{} data reader threads: give 0 (read inline) or more", spec_.threads));
+  CHECK(spec_.chunk > 0 && spec_.chunk <= kMaxChunk, "chunk {}", spec_.chunk);
+  if (spec_.memory.empty()) own_memory(spec_.slots);
+  CHECK(std::ssize(spec_.memory) >= (spec_.threads > 0 ? 2 : 1), "{} slots for {} reader threads", spec_.memory.size(), spec_.threads);
+  for (const Slot& slot : spec_.memory) {
+    std::memset(slot.images, 0, augment.batch().bytes());
+    std::fill_n(slot.labels, order_->capacity(), 0);
+    slots_.push_back({.batch = {.images = slot.images, .labels = slot.labels, .id = {}}});
+  }
+  inline_pixels_.resize(static_cast<size_t>(dataset.shape().pixels()));
+  for (int i = 0; i < spec_.threads; ++i) readers_.emplace_back([this] { read_until_stopped(); });
+}
+
+Pipeline::~Pipeline() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  space_.notify_all();
+  for (std::thread& reader : readers_) reader.join();
+}
+
+void Pipeline::own_memory(int slots) {
+  const auto lines = [](size_t bytes) { return (bytes + sizeof(CacheLine) - 1) / sizeof(CacheLine); };
+  const size_t images = lines(augment_.batch().bytes());
+  const size_t labels = lines(static_cast<size_t>(order_->capacity()) * sizeof(int32_t));
+  CHECK(slots > 0, "{} slots", slots);
+  memory_.resize(static_cast<size_t>(slots) * (images + labels));
+  for (size_t i = 0; i < static_cast<size_t>(slots); ++i) {
+    CacheLine* start = memory_.data() + i * (images + labels);
+    spec_.memory.push_back({.images = start, .labels = reinterpret_cast<int32_t*>(start + images)});
+  }
+}
+
+const Batch& Pipeline::next() {
+  CHECK(remaining() > 0, "next() after the last of {} batches", given_);
+  const auto start = std::chrono::steady_clock::now();
+  if (spec_.threads == 0) {
+    SlotState& slot = slot_of(given_);
+    slot.batch.id = order_->id(given_);
+    for (int64_t first = 0; first < slot.batch.id.count; first += spec_.chunk)
+      fill({given_, first, std::min<int64_t>(spec_.chunk, slot.batch.id.count - first)}, inline_pixels_);
+  } else {
+    await(given_);
+  }
+  last_wait_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  total_wait_ += last_wait_;
+  return slot_of(given_++).batch;
+}
+
+void Pipeline::await(int64_t k) {
+  std::unique_lock lock(mutex_);
+  if (released_ < k) {
+    slot_of(released_).ready = false;
+    released_ = k;
+    space_.notify_all();
+  }
+  SlotState& slot = slot_of(k);
+  const auto limit = std::chrono::duration<double>(spec_.timeout_seconds);
+  if (!filled_.wait_for(lock, limit, [&] { return slot.ready || failure_; })) {
+    const Position at = order_->id(k).position;
+    throw IoError(fmt::format("no data for {:.0f} s: epoch {} step {} replica {} is still being read by {} threads; does the file system of "
+                              "the data set respond?",
+                              spec_.timeout_seconds, at.epoch, at.step, at.replica, spec_.threads));
+  }
+  if (!slot.ready) std::rethrow_exception(failure_);
+}
+
+bool Pipeline::claimable() const {
+  return claimed_.batch < order_->batches() && claimed_.batch < released_ + static_cast<int64_t>(slots_.size());
+}
+
+Pipeline::Chunk Pipeline::claim() {
+  const int64_t k = claimed_.batch;
+  SlotState& slot = slot_of(k);
+  if (claimed_.first == 0) {
+    slot.batch.id = order_->id(k);
+    slot.unfinished_chunks = (slot.batch.id.count + spec_.chunk - 1) / spec_.chunk;
+  }
+  const Chunk chunk{k, claimed_.first, std::min<int64_t>(spec_.chunk, slot.batch.id.count - claimed_.first)};
+  claimed_.first += chunk.count;
+  if (claimed_.first == slot.batch.id.count) claimed_ = {.batch = k + 1};
+  return chunk;
+}
+
+void Pipeline::fill(const Chunk& chunk, std::vector<uint8_t>& pixels) {
+  const Batch& batch = slot_of(chunk.batch).batch;
+  std::array<int64_t, kMaxChunk> indices;
+  order_->indices(chunk.batch, chunk.first, std::span(indices).first(static_cast<size_t>(chunk.count)));
+  for (int64_t i = 0; i < chunk.count; ++i) {
+    const int64_t index = indices[static_cast<size_t>(i)], position = chunk.first + i;
+    dataset_.read(index, pixels.data(), batch.labels + position);
+    if (batch.id.augment)
+      augment_.write_random(pixels.data(), batch.id.position.epoch, index, position, batch.images);
+    else
+      augment_.write_whole(pixels.data(), position, batch.images);
+  }
+}
+
+void Pipeline::finish(const Chunk& chunk) {
+  SlotState& slot = slot_of(chunk.batch);
+  if (--slot.unfinished_chunks > 0) return;
+  slot.ready = true;
+  filled_.notify_one();
+}
+
+void Pipeline::read_until_stopped() {
+  prefer_computing_threads();
+  std::vector<uint8_t> pixels(static_cast<size_t>(dataset_.shape().pixels()));
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    space_.wait(lock, [&] { return stop_ || failure_ || claimable(); });
+    if (stop_ || failure_) return;
+    const Chunk chunk = claim();
+    lock.unlock();
+    try {
+      fill(chunk, pixels);
+    } catch (...) {
+      lock.lock();
+      if (!failure_) failure_ = std::current_exception();
+      filled_.notify_one();
+      space_.notify_all();
+      return;
+    }
+    lock.lock();
+    finish(chunk);
+  }
+}
+
+}  // namespace tutti::data

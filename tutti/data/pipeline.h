@@ -1,0 +1,105 @@
+#pragma once
+// Pipeline: minibatches, ready in memory before the step needs them.
+//
+// Reader threads fill a ring of slots in the order of a BatchOrder. They work in chunks of a few samples (tens of microseconds):
+// several threads share one batch, and a thread that takes a core from a computing thread gives it back soon. What a batch holds
+// does not depend on the number of threads.
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "tutti/data/augment.h"
+#include "tutti/data/batch_order.h"
+#include "tutti/data/dataset.h"
+
+namespace tutti::data {
+
+/// Memory of one minibatch: Augment::batch().bytes() bytes of images, shape[0] labels.
+struct Slot {
+  void* images = nullptr;
+  int32_t* labels = nullptr;
+};
+
+struct Batch {
+  void* images = nullptr;      ///< described by Augment::batch(); images beyond count are leftovers of earlier batches
+  int32_t* labels = nullptr;
+  BatchId id;
+};
+
+struct PipelineSpec {
+  int threads = 1;             ///< 0: next() reads inline
+  int slots = 3;               ///< ring size where the Pipeline owns the memory; the one in use counts
+  std::vector<Slot> memory{};  ///< slots owned by the caller, for example a plan's input buffers; replaces `slots`
+  int chunk = 16;              ///< samples a reader thread takes at a time
+  double timeout_seconds = 600;  ///< next() gives up with an IoError: a file system that hangs
+};
+
+/// One consumer thread calls next(); the rest is internal. Dataset and Augment must outlive the Pipeline.
+class Pipeline {
+ public:
+  /// Zeroes all slots (so a layout's padding is zero) and starts reading. CHECKs at least 1 slot, and 2 when threads > 0.
+  Pipeline(const Dataset& dataset, const Augment& augment, std::unique_ptr<BatchOrder> order, const PipelineSpec& spec);
+  /// Stops the readers at their next chunk and joins them.
+  ~Pipeline();
+  Pipeline(const Pipeline&) = delete;
+  Pipeline& operator=(const Pipeline&) = delete;
+
+  /// The next batch of the order. Hands the previous one back: whatever reads it must have finished. Rethrows what a reader threw.
+  /// Must not be called more than remaining() times.
+  const Batch& next();
+  int64_t remaining() const { return order_->batches() - given_; }
+
+  /// Seconds that next() spent waiting (inline: reading): for the last batch, and since the start.
+  double last_wait_seconds() const { return last_wait_; }
+  double total_wait_seconds() const { return total_wait_; }
+
+ private:
+  struct SlotState {
+    Batch batch;
+    int64_t unfinished_chunks = 0;
+    bool ready = false;
+  };
+  struct Chunk {
+    int64_t batch = 0;  // its number in the order
+    int64_t first = 0;
+    int64_t count = 0;
+  };
+
+  SlotState& slot_of(int64_t k) { return slots_[static_cast<size_t>(k) % slots_.size()]; }
+  void own_memory(int slots);
+  bool claimable() const;
+  Chunk claim();
+  void fill(const Chunk& chunk, std::vector<uint8_t>& pixels);
+  void finish(const Chunk& chunk);
+  void read_until_stopped();
+  void await(int64_t k);
+
+  const Dataset& dataset_;
+  const Augment& augment_;
+  std::unique_ptr<BatchOrder> order_;
+  PipelineSpec spec_;
+  struct alignas(64) CacheLine {
+    std::byte bytes[64];
+  };
+  std::vector<CacheLine> memory_;  // of the slots, where the Pipeline owns them
+  std::vector<SlotState> slots_;
+  std::vector<uint8_t> inline_pixels_;
+  double last_wait_ = 0, total_wait_ = 0;
+
+  std::mutex mutex_;  // guards all below and SlotState; given_ is written by the consumer alone
+  std::condition_variable space_, filled_;
+  int64_t given_ = 0;     // batches returned by next()
+  int64_t released_ = 0;  // batches handed back
+  Chunk claimed_;         // where the next claim starts
+  bool stop_ = false;
+  std::exception_ptr failure_;
+  std::vector<std::thread> readers_;  // last member: joined before anything they use goes away
+};
+
+}  // namespace tutti::data

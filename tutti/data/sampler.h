@@ -1,0 +1,70 @@
+#pragma once
+// Which samples make up which minibatch. The order is a function of the seed and the epoch alone: neither the number of
+// ranks nor the number of threads, nor where a run was resumed, changes it.
+
+#include <array>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <vector>
+
+namespace tutti::data {
+
+/// The order of the samples in one epoch: Fisher-Yates (Durstenfeld, CACM 7, 1964) driven by Rng(seed, shuffle, epoch).
+/// size < 2^32.
+std::vector<uint32_t> epoch_permutation(uint64_t seed, int64_t epoch, int64_t size);
+
+struct SamplerSpec {
+  uint64_t seed = 0;
+  int64_t size = 0;         ///< samples in the set
+  int replicas = 1;         ///< of the whole job
+  int64_t local_batch = 1;  ///< samples per replica and step
+};
+
+/// A minibatch of one replica.
+struct Position {
+  int64_t epoch = 0;
+  int64_t step = 0;  ///< within the epoch
+  int replica = 0;
+};
+
+/// Global batch `step` is the run [step * B, (step + 1) * B) of the epoch's permutation, B = replicas * local_batch; replica r
+/// takes the r-th slice of local_batch samples. The incomplete last global batch of an epoch is left out.
+/// Thread-safe; keeps the permutations of two epochs (4 bytes a sample each).
+class Sampler {
+ public:
+  /// ConfigError if the set is smaller than one global batch.
+  explicit Sampler(const SamplerSpec& spec);
+
+  const SamplerSpec& spec() const { return spec_; }
+  int64_t global_batch() const { return spec_.replicas * spec_.local_batch; }
+  int64_t steps_per_epoch() const { return spec_.size / global_batch(); }
+
+  /// Sample `i` in [0, local_batch) of the minibatch at `at`.
+  int64_t index(const Position& at, int64_t i) const;
+  /// Samples first, first + 1, ... of the minibatch at `at`; first + out.size() <= local_batch.
+  void indices(const Position& at, int64_t first, std::span<int64_t> out) const;
+
+ private:
+  struct EpochOrder {
+    int64_t epoch = -1;
+    std::vector<uint32_t> permutation;
+  };
+
+  SamplerSpec spec_;
+  mutable std::mutex mutex_;
+  mutable std::array<EpochOrder, 2> orders_;  // readers are at most one epoch ahead of the trainer: slot epoch % 2
+};
+
+/// A half-open range of sample indices.
+struct Range {
+  int64_t begin = 0;
+  int64_t end = 0;
+  int64_t size() const { return end - begin; }
+  bool operator==(const Range&) const = default;
+};
+
+/// Rank's part of an evaluation set: contiguous, sizes differ by at most one, every sample in exactly one range.
+Range evaluation_range(int64_t size, int rank, int ranks);
+
+}  // namespace tutti::data

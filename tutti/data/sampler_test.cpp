@@ -1,0 +1,91 @@
+#include "tutti/data/sampler.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "tutti/base/error.h"
+
+namespace tutti::data {
+namespace {
+
+TEST(EpochPermutation, HoldsEverySampleOnceAndDependsOnSeedAndEpoch) {
+  const auto order = epoch_permutation(1, 0, 1000);
+  EXPECT_EQ(std::set<uint32_t>(order.begin(), order.end()).size(), 1000u);
+  EXPECT_EQ(*std::max_element(order.begin(), order.end()), 999u);
+  EXPECT_EQ(order, epoch_permutation(1, 0, 1000));
+  EXPECT_NE(order, epoch_permutation(1, 1, 1000));
+  EXPECT_NE(order, epoch_permutation(2, 0, 1000));
+}
+
+TEST(EpochPermutation, IsUniform) {  // all 24 orders of 4 samples about equally often: chi-square with 23 degrees, 99.9 % at 49.7
+  std::map<std::vector<uint32_t>, int> counts;
+  const int trials = 24000;
+  for (int seed = 0; seed < trials; ++seed) ++counts[epoch_permutation(static_cast<uint64_t>(seed), 0, 4)];
+  ASSERT_EQ(counts.size(), 24u);
+  double chi2 = 0;
+  for (const auto& [order, count] : counts) chi2 += (count - 1000.0) * (count - 1000.0) / 1000.0;
+  EXPECT_LT(chi2, 49.7);
+}
+
+std::vector<int64_t> global_batch_of(const Sampler& sampler, int64_t epoch, int64_t step) {
+  std::vector<int64_t> all;
+  for (int r = 0; r < sampler.spec().replicas; ++r)
+    for (int64_t i = 0; i < sampler.spec().local_batch; ++i) all.push_back(sampler.index({epoch, step, r}, i));
+  return all;
+}
+
+TEST(Sampler, GlobalBatchIsARunOfThePermutationWhateverTheReplicas) {
+  const Sampler one({.seed = 7, .size = 103, .replicas = 1, .local_batch = 12});
+  const Sampler four({.seed = 7, .size = 103, .replicas = 4, .local_batch = 3});
+  const auto order = epoch_permutation(7, 2, 103);
+  EXPECT_EQ(one.steps_per_epoch(), 8);  // 103 = 8 * 12 + 7: the last seven are left out
+  EXPECT_EQ(four.steps_per_epoch(), 8);
+  for (int64_t step = 0; step < 8; ++step) {
+    const std::vector<int64_t> expected(order.begin() + step * 12, order.begin() + (step + 1) * 12);
+    EXPECT_EQ(global_batch_of(one, 2, step), expected);
+    EXPECT_EQ(global_batch_of(four, 2, step), expected);
+  }
+}
+
+TEST(Sampler, PartsOfABatchAndRandomAccessAgree) {
+  const Sampler sampler({.seed = 3, .size = 64, .replicas = 2, .local_batch = 8});
+  std::vector<int64_t> whole(8), part(3);
+  for (const int64_t epoch : {0, 5, 1, 0, 2}) {  // epochs out of order evict each other and must come back the same
+    sampler.indices({epoch, 3, 1}, 0, whole);
+    sampler.indices({epoch, 3, 1}, 4, part);
+    EXPECT_EQ(part, std::vector<int64_t>(whole.begin() + 4, whole.begin() + 7));
+    const auto order = epoch_permutation(3, epoch, 64);
+    EXPECT_EQ(whole, std::vector<int64_t>(order.begin() + 56, order.begin() + 64));
+  }
+}
+
+TEST(Sampler, RefusesWhatCannotBe) {
+  EXPECT_THROW(Sampler({.seed = 0, .size = 7, .replicas = 2, .local_batch = 4}), ConfigError);
+  EXPECT_THROW(Sampler({.seed = 0, .size = 7, .replicas = 0, .local_batch = 4}), ConfigError);
+  const Sampler sampler({.seed = 0, .size = 8, .replicas = 2, .local_batch = 4});
+  EXPECT_EQ(sampler.steps_per_epoch(), 1);
+  EXPECT_THROW(sampler.index({0, 1, 0}, 0), InternalError);
+  EXPECT_THROW(sampler.index({0, 0, 2}, 0), InternalError);
+  EXPECT_THROW(sampler.index({0, 0, 0}, 4), InternalError);
+}
+
+TEST(EvaluationRange, CoversEverySampleOnce) {
+  for (const int64_t size : {0, 1, 5, 10000, 10007})
+    for (const int ranks : {1, 2, 3, 64}) {
+      int64_t at = 0;
+      for (int rank = 0; rank < ranks; ++rank) {
+        const Range range = evaluation_range(size, rank, ranks);
+        EXPECT_EQ(range.begin, at);
+        EXPECT_LE(range.size(), size / ranks + 1);
+        EXPECT_GE(range.size(), size / ranks);
+        at = range.end;
+      }
+      EXPECT_EQ(at, size);
+    }
+}
+
+}  // namespace
+}  // namespace tutti::data

@@ -1,0 +1,131 @@
+#include "tutti/train/durable_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "tutti/base/error.h"
+
+namespace tutti {
+namespace {
+
+[[noreturn]] void fail(const std::filesystem::path& path, const char* what, int error) {
+  const char* advice = error == ENOSPC || error == EDQUOT ? "; free some space or choose another directory"
+                       : error == EFBIG                   ? "; raise the limit on file sizes (ulimit -f)"
+                                                          : "";
+  throw IoError(fmt::format("{}: {}: {}{}", path.string(), what, std::strerror(error), advice));
+}
+
+}  // namespace
+
+DurableFile::DurableFile(std::filesystem::path path) : path_(std::move(path)) {
+  fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd_ < 0) fail(path_, "cannot be created", errno);
+  hash_ = XXH64_createState();
+  XXH64_reset(hash_, 0);
+}
+
+DurableFile::~DurableFile() {
+  XXH64_freeState(hash_);
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void DurableFile::write(std::span<const std::byte> bytes) {
+  CHECK(fd_ >= 0, "{} is closed", path_.string());
+  XXH64_update(hash_, bytes.data(), bytes.size());
+  bytes_ += bytes.size();
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd_, bytes.data(), std::min(bytes.size(), size_t{1} << 26));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail(path_, "cannot be written", errno);
+    bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+}
+
+FileDigest DurableFile::close() {
+  // A network file system may report a full disk only here.
+  if (::fsync(fd_) != 0) fail(path_, "cannot be written to the disk", errno);
+  if (::close(std::exchange(fd_, -1)) != 0) fail(path_, "cannot be closed", errno);
+  return {bytes_, XXH64_digest(hash_)};
+}
+
+InputFile::InputFile(std::filesystem::path path) : path_(std::move(path)) {
+  fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd_ < 0) fail(path_, "cannot be opened", errno);
+  struct stat status {};
+  const int error = ::fstat(fd_, &status) != 0 ? errno : S_ISREG(status.st_mode) ? 0 : S_ISDIR(status.st_mode) ? EISDIR : EINVAL;
+  if (error != 0) {
+    ::close(fd_);
+    fail(path_, "cannot be read", error);
+  }
+  size_ = static_cast<uint64_t>(status.st_size);
+}
+
+InputFile::~InputFile() { ::close(fd_); }
+
+void InputFile::read(uint64_t offset, std::span<std::byte> bytes) const {
+  while (!bytes.empty()) {
+    const ssize_t got = ::pread(fd_, bytes.data(), std::min(bytes.size(), size_t{1} << 26), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail(path_, "cannot be read", errno);
+    if (got == 0) throw IoError(fmt::format("{}: ends at byte {}, {} more were expected", path_.string(), offset, bytes.size()));
+    bytes = bytes.subspan(static_cast<size_t>(got));
+    offset += static_cast<uint64_t>(got);
+  }
+}
+
+FileDigest digest_of(const std::filesystem::path& path) {
+  const InputFile file(path);
+  const auto release = [](XXH64_state_t* state) { XXH64_freeState(state); };
+  const std::unique_ptr<XXH64_state_t, decltype(release)> hash(XXH64_createState(), release);
+  XXH64_reset(hash.get(), 0);
+  std::vector<std::byte> block(size_t{1} << 20);
+  for (uint64_t offset = 0; offset < file.size(); offset += block.size()) {
+    const auto part = std::span(block).first(static_cast<size_t>(std::min<uint64_t>(block.size(), file.size() - offset)));
+    file.read(offset, part);
+    XXH64_update(hash.get(), part.data(), part.size());
+  }
+  return {file.size(), XXH64_digest(hash.get())};
+}
+
+std::string read_text(const std::filesystem::path& path) {
+  const InputFile file(path);
+  std::string text(static_cast<size_t>(file.size()), '\0');
+  file.read(0, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
+void replace_file(const std::filesystem::path& path, std::string_view text) {
+  const std::filesystem::path partial = path.parent_path() / fmt::format(".{}.partial-{}", path.filename().string(), ::getpid());
+  try {
+    DurableFile file(partial);
+    file.write(text);
+    file.close();
+    std::filesystem::rename(partial, path);
+  } catch (const std::filesystem::filesystem_error& error) {
+    ::unlink(partial.c_str());
+    fail(path, "cannot be replaced", error.code().value());
+  } catch (...) {
+    ::unlink(partial.c_str());
+    throw;
+  }
+  sync_directory(path.parent_path());
+}
+
+void sync_directory(const std::filesystem::path& directory) {
+  const std::filesystem::path path = directory.empty() ? "." : directory;
+  const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) fail(path, "cannot be opened", errno);
+  const int error = ::fsync(fd) == 0 ? 0 : errno;
+  ::close(fd);
+  if (error != 0 && error != EINVAL) fail(path, "cannot be written to the disk", error);  // EINVAL: a file system that needs no such thing
+}
+
+}  // namespace tutti

@@ -1,0 +1,58 @@
+#pragma once
+// The safetensors format, which Python readers of weights understand: 8 bytes little-endian length of the header, the header
+// as JSON {"name": {"dtype", "shape", "data_offsets": [begin, end]}, "__metadata__": {"key": "text"}}, then the tensors'
+// bytes, little-endian, row-major, without gaps. Offsets count from the end of the header.
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tutti/train/durable_file.h"
+#include "tutti/train/named_tensor.h"
+
+namespace tutti {
+
+using TensorMetadata = std::map<std::string, std::string>;
+
+/// Writes `tensors` to a new file and waits for the disk. Names must differ; layouts must be plain.
+FileDigest write_safetensors(const std::filesystem::path& path, std::span<const TensorRef> tensors, const TensorMetadata& metadata = {});
+
+/// An open file whose header has been checked completely: every tensor has a known dtype, lies inside the file, has the size
+/// its shape says, and overlaps no other. Throws IoError naming file and tensor. Reading is safe from several threads.
+class SafetensorsFile {
+ public:
+  enum class Type : uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u64, u32, u16, u8, boolean };
+  struct Entry {
+    std::string name;
+    Type type = Type::f32;
+    std::vector<int64_t> shape;
+    uint64_t begin = 0, end = 0;  ///< in bytes from the end of the header
+  };
+
+  explicit SafetensorsFile(const std::filesystem::path& path);
+
+  const std::vector<Entry>& entries() const { return entries_; }  ///< in the order of their bytes
+  const TensorMetadata& metadata() const { return metadata_; }
+  const Entry* find(std::string_view name) const;  ///< null if there is none
+
+  std::vector<std::byte> bytes(const Entry& entry) const;
+  /// Any floating-point or integer tensor as f32, rounded to nearest.
+  std::vector<float> read_f32(const Entry& entry) const;
+  /// A tensor of a type that Tutti has (f32, bf16, i32, u8); IoError for any other.
+  NamedTensor read(const Entry& entry) const;
+
+ private:
+  std::unique_ptr<InputFile> file_;
+  uint64_t data_begin_ = 0;
+  std::vector<Entry> entries_;
+  TensorMetadata metadata_;
+};
+
+std::string_view name_of(SafetensorsFile::Type type);  ///< as in the file: "F32"
+
+}  // namespace tutti

@@ -1,0 +1,127 @@
+#include "tutti/train/safetensors.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "tutti/base/error.h"
+
+namespace tutti {
+namespace {
+
+class Safetensors : public testing::Test {
+ protected:
+  void TearDown() override { std::filesystem::remove(path_); }
+
+  void write_raw(const std::string& header, const std::string& data) const {
+    const uint64_t size = header.size();
+    DurableFile file(path_);
+    file.write(std::as_bytes(std::span(&size, 1)));
+    file.write(header);
+    file.write(data);
+    file.close();
+  }
+  /// The message of the IoError that opening the file gives, which must name the file.
+  std::string refusal() const {
+    try {
+      const SafetensorsFile file(path_);
+    } catch (const IoError& error) {
+      EXPECT_NE(std::string(error.what()).find(path_.string()), std::string::npos) << error.what();
+      return error.what();
+    }
+    return "accepted";
+  }
+  std::string refusal(const std::string& header, const std::string& data) const {
+    write_raw(header, data);
+    return refusal();
+  }
+
+  const std::filesystem::path path_ =
+      std::filesystem::path(testing::TempDir()) / (std::string(testing::UnitTest::GetInstance()->current_test_info()->name()) + ".safetensors");
+};
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::vector<std::byte> bytes_of(std::initializer_list<float> values) {
+  const auto bytes = std::as_bytes(std::span(values.begin(), values.size()));
+  return {bytes.begin(), bytes.end()};
+}
+
+}  // namespace
+
+TEST_F(Safetensors, ReadsBackWhatItWrote) {
+  const NamedTensor odd{"a.u8", {DType::u8, {3}, {}}, std::vector<std::byte>(3, std::byte{7})};
+  const NamedTensor weight{"b.weight", {DType::f32, {2, 2}, {}}, bytes_of({1, -2, 3, 0.5f})};
+  const NamedTensor scalar{"c \"quoted\"", {DType::i32, {}, {}}, std::vector<std::byte>(4, std::byte{1})};
+  const NamedTensor empty{"d.empty", {DType::f32, {0, 4}, {}}, {}};
+  const NamedTensor half{"e.bf16", {DType::bf16, {1}, {}}, {std::byte{0x80}, std::byte{0x3f}}};
+  const std::vector<TensorRef> refs = {odd.ref(), weight.ref(), scalar.ref(), empty.ref(), half.ref()};
+  const FileDigest digest = write_safetensors(path_, refs, {{"step", "12"}});
+  EXPECT_EQ(digest, digest_of(path_));
+
+  const SafetensorsFile file(path_);
+  EXPECT_EQ(file.metadata(), (TensorMetadata{{"step", "12"}}));
+  EXPECT_EQ(file.entries().size(), 5u);
+  for (const NamedTensor* t : {&odd, &weight, &scalar, &empty, &half}) {
+    const auto* entry = file.find(t->name);
+    ASSERT_NE(entry, nullptr) << t->name;
+    const NamedTensor back = file.read(*entry);
+    EXPECT_EQ(back.desc, t->desc);
+    EXPECT_EQ(back.bytes, t->bytes);
+    EXPECT_EQ(entry->begin % size_of(t->desc.dtype), 0u) << t->name;
+  }
+  EXPECT_EQ(file.read_f32(*file.find("e.bf16")), std::vector<float>{1});
+  EXPECT_EQ(file.find("nothing"), nullptr);
+}
+
+TEST_F(Safetensors, RefusesBadHeaders) {
+  const std::string four(4, '\0'), eight(8, '\0');
+  EXPECT_EQ(refusal(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", four), "accepted");
+  EXPECT_TRUE(contains(refusal(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4])", four), "damaged"));
+  EXPECT_TRUE(contains(refusal(R"({"a":{"dtype":"F31","shape":[1],"data_offsets":[0,4]}})", four), "'a': dtype \"F31\""));
+  EXPECT_TRUE(contains(refusal(R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", four), "'a': shape"));
+  EXPECT_TRUE(contains(refusal(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", four), "'a': data_offsets"));
+  EXPECT_TRUE(contains(refusal(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", four), "'a': data_offsets"));
+  EXPECT_TRUE(contains(refusal(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", ""), "too large"));
+  EXPECT_TRUE(contains(refusal(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", four), "truncated"));
+  EXPECT_TRUE(contains(refusal(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", eight), "after the last tensor"));
+  EXPECT_TRUE(contains(refusal(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", eight), "unused"));
+  EXPECT_TRUE(contains(refusal(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", eight),
+                       "'b': overlaps"));
+  EXPECT_TRUE(contains(refusal(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", four),
+                       "named twice"));
+  EXPECT_TRUE(contains(refusal(R"({"__metadata__":{"x":1}})", ""), "__metadata__"));
+  EXPECT_TRUE(contains(refusal("[]", ""), "JSON object"));
+}
+
+TEST_F(Safetensors, RefusesShortFiles) {
+  replace_file(path_, "1234");
+  EXPECT_TRUE(contains(refusal(), "only 4 bytes"));
+  replace_file(path_, std::string("\xff\xff\xff\xff\xff\xff\xff\x7f{}", 10));
+  EXPECT_TRUE(contains(refusal(), "a header of"));
+  std::filesystem::remove(path_);
+  EXPECT_TRUE(contains(refusal(), "No such file"));
+}
+
+#ifdef TUTTI_TEST_DATA
+TEST_F(Safetensors, ReadsFilesOfOtherWriters) {
+  const std::filesystem::path data(TUTTI_TEST_DATA);
+  const SafetensorsFile all(data / "safetensors/samples/overall.safetensors");
+  EXPECT_EQ(all.metadata(), (TensorMetadata{{"test", "a"}}));
+  ASSERT_EQ(all.entries().size(), 9u);
+  const std::vector<float> expected = all.read_f32(*all.find("d"));
+  ASSERT_EQ(expected.size(), 6u);
+  for (const auto& entry : all.entries()) {
+    const SafetensorsFile single(data / "safetensors/samples" / (entry.name + ".safetensors"));
+    EXPECT_EQ(single.bytes(single.entries().front()), all.bytes(entry)) << entry.name;
+  }
+  EXPECT_EQ(all.read_f32(*all.find("f")), expected);
+  EXPECT_EQ(all.read_f32(*all.find("e")), expected);
+  EXPECT_THROW(all.read(*all.find("d")), IoError);
+
+  const SafetensorsFile mnist(data / "safetensors/mnist_tinygrad.safetensors");
+  EXPECT_EQ(mnist.read(*mnist.find("l1.weight")).desc.shape, (Shape{128, 784}));
+}
+#endif
+
+}  // namespace tutti

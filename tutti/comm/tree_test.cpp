@@ -55,7 +55,7 @@ TEST(Tree, MaximalSubtreesOfExamples) {
 TEST(Tree, PrintsTheOrder) {
   EXPECT_EQ(TreeSum(3, std::vector<Range>{{0, 1}, {1, 2}, {2, 3}}).to_string(), "((0+1)+2)");
   EXPECT_EQ(TreeSum(5, all_parts(5, first_replicas(5, 5))).to_string(), "(((0+1)+(2+3))+4)");
-  EXPECT_EQ(TreeSum(8, all_parts(8, first_replicas(8, 3))).to_string(), "(((0+1)+(2+3))+4)") << "parts 0-2, 2, 3, 4-6, 6-8";
+  EXPECT_EQ(TreeSum(8, all_parts(8, first_replicas(8, 3))).to_string(), "((0+(1+2))+(3+4))") << "parts 0-2, 2, 3, 4-6, 6-8";
 }
 
 TEST(Tree, DistributionIsBalancedWithLargerRunsFirst) {

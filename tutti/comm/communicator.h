@@ -1,0 +1,114 @@
+#pragma once
+// Communicator: a group of ranks that exchange bytes. Implementations: comm/inproc (threads of one process, for tests) and
+// comm/mpi. Every call but abort() and the plain questions is collective: all ranks call the same operations in the same order.
+//
+// No wait without a time-out: when it passes, or when a process of this node that has to contribute is found dead (looked at about
+// twice a second), CommError names the operation, its sequence number, who has arrived, who has not, since when and where.
+// After a CommError the communicator is of no further use; the caller ends the job with abort().
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "tutti/comm/reduction.h"
+#include "tutti/comm/window.h"
+
+namespace tutti::comm {
+
+/// Not thread-safe: one thread at a time.
+class Communicator {
+ public:
+  virtual ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  const std::string& host() const { return host(rank_); }
+  const std::string& host(int rank) const { return places_[static_cast<size_t>(rank)].host; }
+  int local_rank() const { return local_rank_; }  ///< among the ranks of this node, in rank order
+  int local_size() const { return local_size_; }
+  bool one_node() const { return local_size_ == size_; }
+  virtual std::string transport() const = 0;  ///< "threads", "shared memory", "MPI": for the log
+
+  void barrier();
+  /// `data` of `root` to everyone; sizes must agree.
+  void broadcast(std::span<std::byte> data, int root);
+  /// all = mine of rank 0, of rank 1, ...; all.size() = size() * mine.size(), the same on every rank.
+  void allgather(std::span<const std::byte> mine, std::span<std::byte> all);
+  /// values[i] = sum over ranks, in the order of tree(0, size()). For a few values: costs an allgather.
+  void sum(std::span<double> values);
+
+  /// The same for plain values.
+  template <class T>
+  void broadcast_value(T& value, int root) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    broadcast(std::as_writable_bytes(std::span(&value, 1)), root);
+  }
+  template <class T>
+  std::vector<T> allgather_value(const T& mine) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    std::vector<T> all(static_cast<size_t>(size_));
+    allgather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+    return all;
+  }
+
+  /// `bytes` of zeroed memory for each rank (each may ask for its own size), shared where all ranks are on one node.
+  virtual std::unique_ptr<Window> allocate(size_t bytes) = 0;
+  /// Plans the sum over replicas of one bucket. Throws CommError when the ranks disagree on what is summed.
+  std::unique_ptr<Reduction> plan_reduction(const ReductionSpec& spec);
+
+  void set_timeout(double seconds) { timeout_ = seconds; }  ///< of every later wait; default 60
+  double timeout() const { return timeout_; }
+
+  /// Ends the whole job with this exit code after printing `rank r/n on host: message`. Among threads: makes every other rank's
+  /// wait throw, and throws.
+  [[noreturn]] virtual void abort(int code, const std::string& message) = 0;
+
+  /// Moves every reduction in flight one step forward. Never blocks.
+  void progress();
+  /// Polls until done(), calling progress(); `pending` describes the wait when it fails. The loop behind every wait of comm/.
+  void wait_for(const std::function<bool()>& done, const std::function<Pending()>& pending);
+
+ protected:
+  struct Place {
+    std::string host;
+    int node = 0;  ///< ranks with equal numbers are on one node
+  };
+  Communicator(int rank, int size) : rank_(rank), size_(size), places_(static_cast<size_t>(size)) {}
+  /// To be called once by the constructor of an implementation.
+  void set_places(std::vector<Place> places);
+  const Place& place(int rank) const { return places_[static_cast<size_t>(rank)]; }
+
+  enum class Collective : uint32_t { barrier = 1, broadcast, allgather };
+  static const char* name_of(Collective kind);
+  /// One allgather; a barrier is one of 0 bytes. Must report ranks that call something else.
+  virtual void gather_all(Collective kind, std::span<const std::byte> mine, std::span<std::byte> all) = 0;
+  virtual void spread(std::span<std::byte> data, int root) = 0;
+  /// The reduction for windows that are not shared.
+  virtual std::unique_ptr<Reduction> make_reduction(const ReductionSpec& spec) = 0;
+  /// Whether one of `ranks` is known to be gone, and how; empty if none. Called about twice a second while waiting.
+  virtual std::string lost_peer(std::span<const int> ranks) const = 0;
+
+ private:
+  friend class Reduction;
+  void check_spec(const ReductionSpec& spec) const;
+
+  int rank_;
+  int size_;
+  int local_rank_ = 0;
+  int local_size_ = 1;
+  double timeout_ = 60;
+  std::vector<Place> places_;
+  std::vector<Reduction*> in_flight_;  // in the order of their start
+};
+
+/// "0-2, 5": for messages.
+std::string rank_list(std::span<const int> ranks);
+
+}  // namespace tutti::comm

@@ -1,0 +1,205 @@
+#include "tutti/comm/inproc/thread_ranks.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <new>
+#include <thread>
+
+#include "tutti/base/error.h"
+
+namespace tutti::comm {
+namespace {
+
+std::string this_host() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+struct AlignedMemory {
+  explicit AlignedMemory(size_t size) : bytes(size), data(static_cast<std::byte*>(std::aligned_alloc(64, (size + 63) / 64 * 64 + 64))) {
+    if (data == nullptr) throw CommError(fmt::format("no memory for a window of {} bytes", size));
+    std::memset(data, 0, size);
+  }
+  ~AlignedMemory() { std::free(data); }
+  AlignedMemory(const AlignedMemory&) = delete;
+  AlignedMemory& operator=(const AlignedMemory&) = delete;
+  size_t bytes;
+  std::byte* data;
+};
+
+// Shared pointers, because a peer may go on reading after the owner has let its handle go.
+class ThreadWindow final : public Window {
+ public:
+  ThreadWindow(int rank, std::vector<std::shared_ptr<AlignedMemory>> memory) : Window(rank, true, spans(memory)), memory_(std::move(memory)) {}
+
+ private:
+  static std::vector<std::span<std::byte>> spans(const std::vector<std::shared_ptr<AlignedMemory>>& memory) {
+    std::vector<std::span<std::byte>> all;
+    for (const auto& m : memory) all.emplace_back(m->data, m->bytes);
+    return all;
+  }
+  std::vector<std::shared_ptr<AlignedMemory>> memory_;
+};
+
+// What the ranks share: for each, the collective it is in and where its bytes lie.
+struct World {
+  struct Entry {
+    alignas(128) std::atomic<uint64_t> arrived{0};
+    std::atomic<uint32_t> kind{0};  // atomics, because a rank that reports a disagreement may read while another moves on
+    std::atomic<size_t> bytes{0};
+    std::atomic<std::byte*> data{nullptr};
+    alignas(128) std::atomic<uint64_t> finished{0};
+  };
+  explicit World(int ranks) : entries(static_cast<size_t>(ranks)), allocations(static_cast<size_t>(ranks)) {}
+
+  void fail(int rank, const std::string& how) {
+    const std::lock_guard lock(failure_mutex);
+    if (!failed.load()) {
+      failure = fmt::format("rank {} failed: {}", rank, how);
+      first_exception = std::current_exception();
+      failed.store(true, std::memory_order_release);
+    }
+  }
+
+  std::vector<Entry> entries;
+  std::vector<std::shared_ptr<AlignedMemory>> allocations;
+  std::mutex failure_mutex;
+  std::atomic<bool> failed{false};
+  std::string failure;
+  std::exception_ptr first_exception;
+};
+
+class ThreadCommunicator final : public Communicator {
+ public:
+  ThreadCommunicator(World& world, int rank) : Communicator(rank, static_cast<int>(world.entries.size())), world_(world) {
+    set_places(std::vector<Place>(world.entries.size(), Place{.host = this_host(), .node = 0}));
+  }
+
+  std::string transport() const override { return "threads"; }
+
+  std::unique_ptr<Window> allocate(size_t bytes) override {
+    world_.allocations[static_cast<size_t>(rank())] = std::make_shared<AlignedMemory>(bytes);
+    barrier();
+    auto window = std::make_unique<ThreadWindow>(rank(), world_.allocations);
+    barrier();  // before the table is written again
+    return window;
+  }
+
+  void abort(int code, const std::string& message) override {
+    throw CommError(fmt::format("rank {}/{} on {}: {} (exit code {})", rank(), size(), host(), message, code));
+  }
+
+ protected:
+  void gather_all(Collective kind, std::span<const std::byte> mine, std::span<std::byte> all) override {
+    meet(kind, const_cast<std::byte*>(mine.data()), mine.size(), [&] {
+      for (int p = 0; p < size() && !mine.empty(); ++p)
+        std::memcpy(all.data() + static_cast<size_t>(p) * mine.size(), entry(p).data.load(), mine.size());
+    });
+  }
+  void spread(std::span<std::byte> data, int root) override {
+    meet(Collective::broadcast, data.data(), data.size(), [&] {
+      if (rank() != root && !data.empty()) std::memcpy(data.data(), entry(root).data.load(), data.size());
+    });
+  }
+  std::unique_ptr<Reduction> make_reduction(const ReductionSpec& spec) override {
+    throw InternalError(fmt::format("reduction '{}': the windows of threads are always shared", spec.name));
+  }
+  std::string lost_peer(std::span<const int>) const override {
+    return world_.failed.load(std::memory_order_acquire) ? world_.failure : "";
+  }
+
+ private:
+  World::Entry& entry(int rank) const { return world_.entries[static_cast<size_t>(rank)]; }
+
+  // All ranks publish their bytes, do `copy` when everyone is there, and leave when everyone has copied.
+  void meet(Collective kind, std::byte* data, size_t bytes, const std::function<void()>& copy) {
+    ++sequence_;
+    World::Entry& mine = entry(rank());
+    mine.kind.store(static_cast<uint32_t>(kind));
+    mine.bytes.store(bytes);
+    mine.data.store(data);
+    mine.arrived.store(sequence_, std::memory_order_release);
+    await(kind, &World::Entry::arrived);
+    for (int p = 0; p < size(); ++p)
+      if (entry(p).kind.load() != static_cast<uint32_t>(kind) || entry(p).bytes.load() != bytes)
+        throw CommError(fmt::format("operation number {}: rank {} calls {} of {} bytes, rank {} calls {} of {} bytes", sequence_, rank(),
+                                    name_of(kind), bytes, p, name_of(static_cast<Collective>(entry(p).kind.load())), entry(p).bytes.load()));
+    copy();
+    mine.finished.store(sequence_, std::memory_order_release);
+    await(kind, &World::Entry::finished);
+  }
+
+  void await(Collective kind, std::atomic<uint64_t> World::Entry::* flag) {
+    int there = 0;
+    const auto here = [&](int p) { return (entry(p).*flag).load(std::memory_order_acquire) >= sequence_; };
+    wait_for(
+        [&] {
+          while (there < size() && here(there)) ++there;
+          return there == size();
+        },
+        [&] {
+          Pending what{.operation = name_of(kind), .sequence = sequence_, .arrived = {}, .missing = {}};
+          for (int p = 0; p < size(); ++p) (here(p) ? what.arrived : what.missing).push_back(p);
+          return what;
+        });
+  }
+
+  World& world_;
+  uint64_t sequence_ = 0;
+};
+
+// Owns the world of one rank.
+class SingleCommunicator final : public Communicator {
+ public:
+  SingleCommunicator() : Communicator(0, 1) { set_places({Place{.host = this_host(), .node = 0}}); }
+  std::string transport() const override { return "single rank"; }
+  std::unique_ptr<Window> allocate(size_t bytes) override {
+    return std::make_unique<ThreadWindow>(0, std::vector{std::make_shared<AlignedMemory>(bytes)});
+  }
+  void abort(int code, const std::string& message) override {
+    throw CommError(fmt::format("rank 0/1 on {}: {} (exit code {})", host(), message, code));
+  }
+
+ protected:
+  void gather_all(Collective, std::span<const std::byte> mine, std::span<std::byte> all) override {
+    if (!mine.empty()) std::memcpy(all.data(), mine.data(), mine.size());
+  }
+  void spread(std::span<std::byte>, int) override {}
+  std::unique_ptr<Reduction> make_reduction(const ReductionSpec& spec) override {
+    throw InternalError(fmt::format("reduction '{}' of a single rank needs no transport", spec.name));
+  }
+  std::string lost_peer(std::span<const int>) const override { return {}; }
+};
+
+}  // namespace
+
+void run_ranks(int ranks, const std::function<void(Communicator&)>& body) {
+  CHECK(ranks >= 1);
+  World world(ranks);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank)
+    threads.emplace_back([&world, &body, rank] {
+      try {
+        ThreadCommunicator communicator(world, rank);
+        body(communicator);
+      } catch (const std::exception& error) {
+        world.fail(rank, error.what());
+      } catch (...) {
+        world.fail(rank, "an exception of unknown type");
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  if (world.first_exception) std::rethrow_exception(world.first_exception);
+}
+
+std::unique_ptr<Communicator> make_single_communicator() { return std::make_unique<SingleCommunicator>(); }
+
+}  // namespace tutti::comm

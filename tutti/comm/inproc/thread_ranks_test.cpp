@@ -1,0 +1,247 @@
+#include "tutti/comm/inproc/thread_ranks.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <bit>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "tutti/base/error.h"
+#include "tutti/base/rng.h"
+
+namespace tutti::comm {
+namespace {
+
+std::string message_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const CommError& error) {
+    return error.what();
+  }
+  return "no CommError";
+}
+
+// A rank's gradients and their reduction. Values depend on (step, replica, index) alone.
+struct Job {
+  Job(Communicator& communicator, int replicas, size_t count, std::string name = "bucket 0")
+      : first(first_replicas(replicas, communicator.size())),
+        plan(plan_slots(replicas, {first[size_t(communicator.rank())], first[size_t(communicator.rank()) + 1]})),
+        count(count),
+        lo(first[size_t(communicator.rank())]),
+        window(communicator.allocate(static_cast<size_t>(plan.slots) * stride() * sizeof(float))) {
+    ReductionSpec spec{.name = std::move(name), .count = count, .replicas = replicas, .first = first, .window = window.get(), .parts = {}};
+    for (size_t i = 0; i < plan.parts.size(); ++i) spec.parts.push_back(slot(static_cast<int>(i)));
+    reduction = communicator.plan_reduction(spec);
+  }
+  size_t stride() const { return (count + 15) / 16 * 16 + 16; }
+  float* slot(int i) const { return reinterpret_cast<float*>(window->data()) + static_cast<size_t>(i) * stride(); }
+  static float value(int step, int replica, size_t i) {
+    Rng rng(static_cast<uint64_t>(step), Purpose::test, static_cast<uint64_t>(replica) << 32 | i);
+    return rng.normal() * std::ldexp(1.0f, static_cast<int>(rng.below(12)));
+  }
+  void backward(int step) {
+    for (size_t r = 0; r < plan.replicas.size(); ++r) {
+      for (size_t i = 0; i < count; ++i) slot(plan.replicas[r].slot)[i] = value(step, lo + static_cast<int>(r), i);
+      for (const auto& add : plan.replicas[r].adds)
+        for (size_t i = 0; i < count; ++i) slot(add.into)[i] += slot(add.from)[i];
+    }
+  }
+  static std::vector<float> expected(int step, int replicas, size_t count) {
+    const TreeSum tree(replicas, all_parts(replicas, first_replicas(replicas, replicas)));
+    std::vector<std::vector<float>> g(static_cast<size_t>(replicas));
+    std::vector<const float*> leaf;
+    for (int r = 0; r < replicas; ++r) {
+      for (size_t i = 0; i < count; ++i) g[size_t(r)].push_back(value(step, r, i));
+      leaf.push_back(g[size_t(r)].data());
+    }
+    std::vector<float> sum(count);
+    tree.evaluate(leaf, sum.data(), count);
+    return sum;
+  }
+
+  std::vector<int> first;
+  SlotPlan plan;
+  size_t count;
+  int lo;
+  std::unique_ptr<Window> window;
+  std::unique_ptr<Reduction> reduction;
+};
+
+TEST(ThreadRanks, CollectivesAndPlaces) {
+  run_ranks(3, [](Communicator& c) {
+    EXPECT_EQ(c.size(), 3);
+    EXPECT_EQ(c.local_rank(), c.rank());
+    EXPECT_EQ(c.local_size(), 3);
+    EXPECT_TRUE(c.one_node());
+    for (int root = 0; root < 3; ++root) {
+      int value = c.rank() == root ? 100 + root : -1;
+      c.broadcast_value(value, root);
+      EXPECT_EQ(value, 100 + root);
+    }
+    EXPECT_EQ(c.allgather_value(c.rank() * 7), (std::vector<int>{0, 7, 14}));
+    std::vector<double> v{1.0 + c.rank(), c.rank() == 0 ? 1e16 : c.rank() == 1 ? 1.0 : -1e16};
+    c.sum(v);
+    EXPECT_EQ(v[0], 6.0);
+    EXPECT_EQ(v[1], (1e16 + 1.0) + -1e16);
+    c.barrier();
+  });
+}
+
+TEST(ThreadRanks, WindowsAreZeroedSharedAndOfAnySize) {
+  run_ranks(3, [](Communicator& c) {
+    const auto window = c.allocate(static_cast<size_t>(c.rank()) * 100);
+    EXPECT_TRUE(window->shared());
+    EXPECT_EQ(window->bytes(), static_cast<size_t>(c.rank()) * 100);
+    for (int p = 0; p < 3; ++p) EXPECT_EQ(window->peer_bytes(p), static_cast<size_t>(p) * 100);
+    for (int p = 1; p < 3; ++p) EXPECT_EQ(window->peer(p)[99], std::byte{0});
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(window->data()) % 64, 0u);
+    c.barrier();
+    if (c.rank() > 0) window->data()[0] = static_cast<std::byte>(c.rank());
+    c.barrier();
+    EXPECT_EQ(window->peer(2)[0], std::byte{2});
+  });
+}
+
+TEST(SharedReduction, HasTheBitsOfTheTreeOnAnyNumberOfRanks) {
+  for (const int replicas : {1, 2, 3, 4, 5, 8})
+    for (int ranks = 1; ranks <= std::min(replicas, 4); ++ranks)
+      for (const size_t count : {size_t{1}, size_t{17}, size_t{3000}})
+        run_ranks(ranks, [&](Communicator& c) {
+          Job job(c, replicas, count);
+          for (int step = 0; step < 3; ++step) {
+            job.backward(step);
+            job.reduction->start();
+            job.reduction->wait();
+            const std::vector<float> want = Job::expected(step, replicas, count);
+            ASSERT_EQ(std::memcmp(job.reduction->result(), want.data(), count * sizeof(float)), 0)
+                << replicas << " replicas, " << ranks << " ranks, " << count << " floats, step " << step;
+          }
+          EXPECT_EQ(job.reduction->sequence(), 3u);
+        });
+}
+
+TEST(SharedReduction, OneRankCopiesNothing) {
+  const auto c = make_single_communicator();
+  Job job(*c, 4, 100);
+  EXPECT_EQ(job.reduction->result(), job.slot(0));
+  EXPECT_EQ(job.reduction->bytes_moved(), 0u);
+}
+
+TEST(SharedReduction, SumsIntoAGivenPlace) {
+  run_ranks(2, [](Communicator& c) {
+    Job job(c, 2, 100);
+    std::vector<float> place(100);
+    ReductionSpec spec{.name = "own place", .count = 100, .replicas = 2, .first = job.first, .window = job.window.get(),
+                       .parts = {job.slot(0)}, .result = place.data()};
+    const auto reduction = c.plan_reduction(spec);
+    job.backward(5);
+    reduction->start();
+    reduction->wait();
+    EXPECT_EQ(reduction->result(), place.data());
+    EXPECT_EQ(place, Job::expected(5, 2, 100));
+  });
+}
+
+// Ranks drift apart at random; memory is rewritten as early as the contract allows. ThreadSanitizer watches the reuse, and a stale
+// read would show as wrong bits.
+TEST(SharedReduction, ManyStepsWithRanksOutOfStep) {
+  run_ranks(4, [](Communicator& c) {
+    constexpr int kReplicas = 5;
+    constexpr size_t kCount = 333;
+    Job a(c, kReplicas, kCount, "a");
+    Job b(c, kReplicas, 64, "b");
+    Rng rng(static_cast<uint64_t>(c.rank()), Purpose::test, 99);
+    for (int step = 0; step < 60; ++step) {
+      Job& one = (step + c.rank()) % 2 == 0 ? a : b;  // each rank starts them in another order
+      Job& other = &one == &a ? b : a;
+      one.backward(step);
+      one.reduction->start();
+      if (rng.below(4) == 0) std::this_thread::sleep_for(std::chrono::microseconds(rng.below(300)));
+      other.backward(step);
+      other.reduction->start();
+      one.reduction->wait();
+      other.reduction->wait();
+      EXPECT_EQ(std::memcmp(a.reduction->result(), Job::expected(step, kReplicas, kCount).data(), kCount * 4), 0) << "step " << step;
+      EXPECT_EQ(std::memcmp(b.reduction->result(), Job::expected(step, kReplicas, 64).data(), 64 * 4), 0) << "step " << step;
+    }
+  });
+}
+
+TEST(SharedReduction, ALateRankIsNamed) {
+  std::atomic<bool> reported{false};
+  run_ranks(3, [&](Communicator& c) {
+    Job job(c, 3, 100, "bucket 7");
+    job.backward(0);
+    if (c.rank() == 1) {
+      while (!reported) std::this_thread::yield();
+      return;
+    }
+    c.set_timeout(0.2);
+    job.reduction->start();
+    const std::string message = message_of([&] { job.reduction->wait(); });
+    if (c.rank() == 0) {
+      EXPECT_NE(message.find("rank 0/3 on " + c.host()), std::string::npos) << message;
+      EXPECT_NE(message.find("reduction 'bucket 7' number 1: no answer within 0.2 s"), std::string::npos) << message;
+      EXPECT_NE(message.find("waiting since "), std::string::npos) << message;
+      EXPECT_NE(message.find("not arrived: rank 1 on " + c.host()), std::string::npos) << message;
+      reported = true;
+    }
+    while (!reported) std::this_thread::yield();
+  });
+}
+
+TEST(SharedReduction, ARankThatFailsIsNamedByTheOthers) {
+  std::string seen;
+  try {
+    run_ranks(2, [&](Communicator& c) {
+      Job job(c, 2, 100);
+      if (c.rank() == 1) throw NumericError("the loss is not a number");
+      job.reduction->start();
+      seen = message_of([&] { job.reduction->wait(); });
+    });
+    FAIL() << "the failure was lost";
+  } catch (const NumericError& error) {
+    EXPECT_STREQ(error.what(), "the loss is not a number");
+  }
+  EXPECT_NE(seen.find("rank 1 failed: the loss is not a number"), std::string::npos) << seen;
+}
+
+TEST(SharedReduction, DisagreementIsFoundWhenPlanning) {
+  std::atomic<int> found{0};
+  EXPECT_THROW(run_ranks(2,
+                         [&](Communicator& c) {
+                           try {
+                             Job job(c, 2, c.rank() == 0 ? 100 : 101);
+                           } catch (const CommError& error) {
+                             EXPECT_NE(std::string(error.what()).find("rank 1"), std::string::npos) << error.what();
+                             ++found;
+                             throw;
+                           }
+                         }),
+               CommError);
+  EXPECT_EQ(found, 2);
+}
+
+TEST(ThreadRanks, DifferentOperationsAreNamed) {
+  run_ranks(2, [](Communicator& c) {
+    int value = 3;
+    const std::string message = message_of([&] {
+      if (c.rank() == 0)
+        c.barrier();
+      else
+        c.allgather_value(value);
+    });
+    EXPECT_NE(message.find("barrier of 0 bytes"), std::string::npos) << message;
+    EXPECT_NE(message.find("allgather of 4 bytes"), std::string::npos) << message;
+  });
+}
+
+TEST(ThreadRanks, RankListsAreShort) {
+  EXPECT_EQ(rank_list(std::vector<int>{0, 1, 2, 5, 7, 8}), "0-2, 5, 7-8");
+  EXPECT_EQ(rank_list(std::vector<int>{}), "");
+}
+
+}  // namespace
+}  // namespace tutti::comm

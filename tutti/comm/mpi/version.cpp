@@ -1,0 +1,15 @@
+#include "tutti/comm/mpi/version.h"
+
+#include <mpi.h>
+
+namespace tutti {
+
+std::string mpi_library_version() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  const std::string whole(text, static_cast<size_t>(length));
+  return whole.substr(0, whole.find('\n'));
+}
+
+}  // namespace tutti

@@ -1,0 +1,90 @@
+#include "tutti/comm/shm/segment.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "tutti/comm/shm/process_watch.h"
+
+namespace tutti::comm {
+namespace {
+
+// A child process that lives until its end of the pipe is closed.
+class Child {
+ public:
+  template <class Body>
+  explicit Child(Body body) {
+    EXPECT_EQ(pipe(pipe_.data()), 0);
+    process_ = fork();
+    if (process_ == 0) {
+      close(pipe_[1]);
+      char c = 0;
+      [[maybe_unused]] const ssize_t n = read(pipe_[0], &c, 1);
+      _exit(body());
+    }
+    close(pipe_[0]);
+  }
+  int finish() {
+    close(pipe_[1]);
+    int status = -1;
+    waitpid(process_, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  pid_t process() const { return process_; }
+
+ private:
+  std::array<int, 2> pipe_{};
+  pid_t process_ = -1;
+};
+
+TEST(SharedSegment, StartsAsZerosAndAnotherProcessSeesTheBytes) {
+  const pid_t owner = getpid();
+  SharedSegment mine = SharedSegment::create(10000);
+  EXPECT_TRUE(std::ranges::all_of(mine.memory(), [](std::byte b) { return b == std::byte{0}; }));
+  const int descriptor = mine.descriptor();
+  Child child([owner, descriptor] {
+    const auto theirs = SharedSegment::open(owner, descriptor, 10000);
+    if (!theirs) return 1;
+    theirs->memory()[1] = std::byte{9};
+    return theirs->memory()[0] == std::byte{42} ? 0 : 2;
+  });
+  mine.memory()[0] = std::byte{42};
+  EXPECT_EQ(child.finish(), 0);
+  EXPECT_EQ(mine.memory()[1], std::byte{9});
+}
+
+TEST(SharedSegment, MovesAndRefusesWhatIsNotThere) {
+  SharedSegment a = SharedSegment::create(100);
+  std::byte* at = a.memory().data();
+  SharedSegment b = std::move(a);
+  EXPECT_EQ(a.memory().data(), nullptr);
+  EXPECT_EQ(b.memory().data(), at);
+  a = std::move(b);
+  EXPECT_EQ(a.memory().data(), at);
+  const int descriptor = a.descriptor();
+  EXPECT_FALSE(SharedSegment::open(getpid(), descriptor, 200)) << "another size is another segment";
+  a.close_descriptor();
+  EXPECT_FALSE(SharedSegment::open(getpid(), descriptor, 100));
+  EXPECT_TRUE(SharedSegment::create(0).memory().empty());
+}
+
+TEST(ProcessWatch, SeesAKilledProcessEvenBeforeItIsCollected) {
+  Child child([] { return 0; });
+  const ProcessWatch watch({child.process(), 0});
+  EXPECT_FALSE(watch.gone(0));
+  EXPECT_FALSE(watch.gone(1)) << "not watched";
+  kill(child.process(), SIGKILL);
+  siginfo_t info{};
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child.process()), &info, WEXITED | WNOWAIT), 0);  // dead, still a zombie
+  EXPECT_TRUE(watch.gone(0));
+  child.finish();
+  EXPECT_TRUE(watch.gone(0));
+}
+
+}  // namespace
+}  // namespace tutti::comm

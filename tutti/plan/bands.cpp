@@ -1,0 +1,115 @@
+#include "tutti/plan/bands.h"
+
+#include <algorithm>
+#include <set>
+
+namespace tutti {
+namespace {
+
+Walk walk_of(const Graph& graph, const Node& node) {
+  std::vector<ValueType> types;
+  for (const Value v : node.in) types.push_back(graph.type(v));
+  return node.op->walk(types);
+}
+
+bool mutates_parameter(const Graph& graph, const Node& node) {
+  for (size_t i = 0; i < node.in.size(); ++i)
+    if (node.op->mutates(static_cast<int>(i)) && graph[node.in[i]].role == Role::parameter) return true;
+  return false;
+}
+
+/// Nodes that read each value, exchanges and updates included.
+std::vector<std::vector<int>> readers_of(const Graph& graph) {
+  std::vector<std::vector<int>> readers(graph.values().size());
+  for (size_t n = 0; n < graph.nodes().size(); ++n)
+    for (const Value v : graph.nodes()[n].in) readers[static_cast<size_t>(v.id)].push_back(static_cast<int>(n));
+  return readers;
+}
+
+/// Moves cheap per-sample nodes whose only readers are in one later band into that band: their results then need not be
+/// stored. Repeats, since moving one can free the node before it. Reading a value later keeps that value longer, so a node
+/// moves only if every batched input is read in its new band, or later, anyway, or is itself produced by a node that moves.
+void sink_cheap_nodes(const Graph& graph, std::vector<int>& band_of, const std::vector<std::vector<int>>& readers) {
+  const auto band_of_value = [&](Value v) { return graph[v].producer < 0 ? -1 : band_of[static_cast<size_t>(graph[v].producer)]; };
+  for (size_t n = graph.nodes().size(); n-- > 0;) {
+    const Node& node = graph.nodes()[n];
+    if (band_of[n] < 0 || walk_of(graph, node) != Walk::per_sample) continue;
+    std::vector<ValueType> in, out;
+    for (const Value v : node.in) in.push_back(graph.type(v));
+    for (const Value v : node.out) out.push_back(graph.type(v));
+    if (node.op->flop(in, out) > 0) continue;
+    std::set<int> later;
+    bool is_output = false;
+    for (const Value v : node.out) {
+      is_output |= std::ranges::find(graph.outputs(), v) != graph.outputs().end();
+      for (const int reader : readers[static_cast<size_t>(v.id)]) later.insert(band_of[static_cast<size_t>(reader)]);
+    }
+    if (is_output || later.size() != 1 || *later.begin() <= band_of[n]) continue;
+    const int target = *later.begin();
+    const bool inputs_live = std::ranges::all_of(node.in, [&](Value v) {
+      if (!graph.type(v).batched || graph[v].producer < 0 || band_of_value(v) < band_of[n]) return true;
+      return std::ranges::any_of(readers[static_cast<size_t>(v.id)], [&](int r) {
+        return static_cast<size_t>(r) != n && band_of[static_cast<size_t>(r)] > band_of_value(v);
+      });
+    });
+    const bool chain = node.in.size() == 1 && readers[static_cast<size_t>(node.in[0].id)].size() == 1;  // its producer may follow
+    if (inputs_live || chain) band_of[n] = target;
+  }
+}
+
+}  // namespace
+
+Schedule make_schedule(const Graph& graph) {
+  const size_t count = graph.nodes().size();
+  Schedule schedule;
+  schedule.band_of.assign(count, -1);
+  schedule.order.assign(count, -1);
+  const auto readers = readers_of(graph);
+
+  std::vector<int> exchanges;
+  std::vector<bool> whole_band;
+  std::vector<int> reduced_in(graph.values().size(), -1);  // band that reduces this value
+  int band = -1;
+  bool open = false;  // may the current band take more nodes?
+  for (size_t n = 0; n < count; ++n) {
+    const Node& node = graph.nodes()[n];
+    const Walk walk = walk_of(graph, node);
+    if (walk == Walk::exchange) {
+      exchanges.push_back(static_cast<int>(n));
+      continue;
+    }
+    if (mutates_parameter(graph, node)) {
+      schedule.updates.push_back(static_cast<int>(n));
+      continue;
+    }
+    const bool whole = walk == Walk::whole;
+    const bool waits = std::ranges::any_of(node.in, [&](Value v) { return reduced_in[static_cast<size_t>(v.id)] == band && band >= 0; });
+    if (!open || whole || waits) {
+      ++band;
+      whole_band.push_back(whole);
+    }
+    open = !whole;
+    schedule.band_of[n] = band;
+    for (const Value v : node.out)
+      if (!graph.type(v).batched) reduced_in[static_cast<size_t>(v.id)] = band;
+  }
+  sink_cheap_nodes(graph, schedule.band_of, readers);
+
+  schedule.bands.resize(static_cast<size_t>(band + 1));
+  for (size_t n = 0; n < count; ++n)
+    if (schedule.band_of[n] >= 0) schedule.bands[static_cast<size_t>(schedule.band_of[n])].nodes.push_back(static_cast<int>(n));
+  for (size_t b = 0; b < schedule.bands.size(); ++b) schedule.bands[b].whole = whole_band[b];
+  for (const int e : exchanges) {
+    int last = 0;
+    for (const Value v : graph.nodes()[static_cast<size_t>(e)].in)
+      if (graph[v].producer >= 0) last = std::max(last, schedule.band_of[static_cast<size_t>(graph[v].producer)]);
+    schedule.bands[static_cast<size_t>(last)].exchanges.push_back(e);
+  }
+  int position = 0;
+  for (const Band& b : schedule.bands)
+    for (const int n : b.nodes) schedule.order[static_cast<size_t>(n)] = position++;
+  for (const int n : schedule.updates) schedule.order[static_cast<size_t>(n)] = position++;
+  return schedule;
+}
+
+}  // namespace tutti

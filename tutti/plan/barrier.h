@@ -1,0 +1,33 @@
+#pragma once
+// A barrier for a fixed team that meets every fraction of a millisecond: spins briefly, then yields, so that it is quick when
+// every thread has a core and harmless when not.
+
+#include <atomic>
+#include <thread>
+
+namespace tutti {
+
+class Barrier {
+ public:
+  explicit Barrier(int threads) : threads_(threads) {}
+
+  void wait() {
+    if (threads_ == 1) return;
+    const uint32_t phase = phase_.load(std::memory_order_acquire);
+    if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads_) {
+      arrived_.store(0, std::memory_order_relaxed);
+      phase_.store(phase + 1, std::memory_order_release);
+      return;
+    }
+    for (int spins = 0; phase_.load(std::memory_order_acquire) == phase; ++spins)
+      if (spins > kSpins) std::this_thread::yield();
+  }
+
+ private:
+  static constexpr int kSpins = 20000;  // some tens of microseconds: longer than the usual imbalance of two threads
+  const int threads_;
+  alignas(64) std::atomic<int> arrived_{0};
+  alignas(64) std::atomic<uint32_t> phase_{0};
+};
+
+}  // namespace tutti

@@ -1,0 +1,37 @@
+#pragma once
+// Choices made by measurement: which kernel for which problem, which layout. Made once (on rank 0), shown in the plan, kept in
+// every checkpoint and reused by resumes and replays: another choice would sum in another order and give other bits.
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "tutti/backend/backend.h"
+
+namespace tutti {
+
+class Choices {
+ public:
+  /// The recorded choice for a problem, or empty.
+  std::string_view find(const std::string& problem) const;
+  void record(const std::string& problem, std::string choice) { made_[problem] = std::move(choice); }
+  bool empty() const { return made_.empty(); }
+  /// One line a choice: PROBLEM <tab> CHOICE. parse throws ConfigError on anything else.
+  std::string to_string() const;
+  static Choices parse(std::string_view text);
+
+ private:
+  std::map<std::string, std::string> made_;
+};
+
+/// The problem that a request poses, as text: op, attributes, operands. Equal text = same kernel.
+std::string problem_text(const KernelRequest& request);
+
+/// Best of a few timed runs of one kernel on random data, in seconds, single-threaded, operands as warm as a tile's are.
+double time_kernel(const KernelRequest& request, const KernelCandidate& candidate);
+
+/// The accepted candidate to use: the recorded one, the only one, or the fastest measured (recorded then). Candidates named
+/// "reference" are measured only if nothing else accepts. Throws DeviceError with all refusals if none accepts.
+const KernelCandidate& choose(const KernelRequest& request, const std::vector<KernelCandidate>& candidates, bool measure, Choices& choices);
+
+}  // namespace tutti

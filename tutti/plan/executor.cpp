@@ -1,0 +1,268 @@
+#include "tutti/plan/executor.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+
+namespace tutti {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Adds the time until its end to `total` when profiling.
+class StepTimer {
+ public:
+  StepTimer(bool on, double& total) : total_(on ? &total : nullptr), start_(on ? Clock::now() : Clock::time_point{}) {}
+  ~StepTimer() {
+    if (total_) *total_ += std::chrono::duration<double>(Clock::now() - start_).count();
+  }
+  StepTimer(const StepTimer&) = delete;
+  StepTimer& operator=(const StepTimer&) = delete;
+
+ private:
+  double* total_;
+  Clock::time_point start_;
+};
+
+}  // namespace
+
+/// One thread's kernels for one step: an instance for each tile size that its share of the batch is cut into.
+struct Executor::ReadyStep {
+  const Step* step = nullptr;
+  std::vector<std::pair<int64_t, std::unique_ptr<Kernel>>> kernels;
+  std::vector<void*> in, out;  // scratch for the arguments of the call being made
+  Buffer state;
+  double run_seconds = 0, finish_seconds = 0;
+
+  Kernel& kernel(int64_t samples) {
+    for (auto& [n, k] : kernels)
+      if (n == samples) return *k;
+    CHECK(false, "{}: no kernel for a tile of {}", step->name, samples);
+  }
+};
+
+struct Executor::Thread {
+  Buffer tile, workspace;
+  std::vector<ReadyStep> packs, updates;
+  std::vector<std::vector<ReadyStep>> bands;
+  std::vector<void*> states;  // scratch for finish
+};
+
+Executor::Executor(const Plan& plan, const Backend& backend)
+    : plan_(plan), arena_(plan.arena_bytes), packed_(plan.packed_bytes), scalars_(64 * (plan.graph.with_role(Role::scalar).size() + 1)),
+      bases_(static_cast<size_t>(kFirstInput) + plan.inputs.size() + plan.buckets.size()), barrier_(plan.options.threads) {
+  bases_[kArena] = arena_.data();
+  bases_[kPacked] = packed_.data();
+  bases_[kScalars] = scalars_.data();
+  build_steps(backend);
+}
+
+Executor::~Executor() = default;
+
+void Executor::build_steps(const Backend& backend) {
+  const int team = plan_.options.threads;
+  for (int t = 0; t < team; ++t) {
+    Thread& thread = *threads_.emplace_back(std::make_unique<Thread>());
+    size_t workspace = 0;
+    const auto ready = [&](const Step& step, std::vector<int64_t> sizes) {
+      ReadyStep made;
+      made.step = &step;
+      made.in.resize(step.in.size());
+      made.out.resize(step.out.size());
+      for (const int64_t n : sizes) {
+        KernelRequest request = step.request;
+        for (size_t i = 0; i < request.in.size(); ++i)
+          if (step.in_batched[i]) request.in[i].shape[0] = n;
+        for (size_t i = 0; i < request.out.size(); ++i)
+          if (step.out_batched[i]) request.out[i].shape[0] = n;
+        const std::vector<KernelCandidate> candidates = backend.candidates(request);
+        auto at = std::ranges::find_if(candidates, [&](const auto& c) { return c.refusal.empty() && c.name == step.kernel; });
+        if (at == candidates.end()) at = std::ranges::find_if(candidates, [](const auto& c) { return c.refusal.empty(); });
+        if (at == candidates.end()) throw DeviceError(fmt::format("layer '{}': no kernel for a tile of {} samples", step.name, n));
+        std::unique_ptr<Kernel> kernel = at->make();
+        workspace = std::max(workspace, kernel->workspace_bytes());
+        if (made.state.bytes() == 0 && !(t == 0 && kernel->state_output() >= 0)) made.state = Buffer(kernel->state_bytes());
+        made.kernels.emplace_back(n, std::move(kernel));
+      }
+      return made;
+    };
+    for (const Step& step : plan_.packs) thread.packs.push_back(ready(step, {0}));
+    const int64_t share = share_of(plan_.batch, t, team).size();
+    for (const PlanBand& band : plan_.bands) {
+      std::vector<int64_t> sizes;
+      if (band.whole) sizes.push_back(0);
+      for (int i = 0, tiles = band.whole ? 0 : tiles_of(share, band.tile); i < tiles; ++i)
+        if (const int64_t n = share_of(share, i, tiles).size(); std::ranges::find(sizes, n) == sizes.end()) sizes.push_back(n);
+      if (sizes.empty()) sizes.push_back(1);  // a thread without samples still shares in the finish
+      std::vector<ReadyStep>& steps = thread.bands.emplace_back();
+      for (const Step& step : band.steps) steps.push_back(ready(step, sizes));
+    }
+    for (const UpdateStep& update : plan_.updates) thread.updates.push_back(ready(update.step, {0}));
+    thread.workspace = Buffer(workspace);
+    thread.tile = Buffer(plan_.tile_scratch_bytes);
+    thread.states.resize(static_cast<size_t>(team));
+  }
+}
+
+void Executor::bind(Base base, void* memory) { bases_[static_cast<size_t>(base)] = static_cast<std::byte*>(memory); }
+
+void Executor::bind_input(Value input, const void* data) {
+  const auto at = std::ranges::find(plan_.inputs, input);
+  CHECK(at != plan_.inputs.end(), "value {} is not an input", input.id);
+  // Kernels never write inputs; the argument lists are untyped.
+  bases_[static_cast<size_t>(kFirstInput) + static_cast<size_t>(at - plan_.inputs.begin())] = static_cast<std::byte*>(const_cast<void*>(data));
+}
+
+void Executor::set_scalar(Value scalar, float value) { *reinterpret_cast<float*>(scalars_.data() + plan_.place(scalar).offset) = value; }
+
+const void* Executor::result(Value v) const {
+  const Place place = plan_.place(v);
+  CHECK(place.base == kArena, "'{}' is not stored", plan_.graph[v].name);
+  return arena_.data() + place.offset;
+}
+
+size_t Executor::memory_bytes() const {
+  size_t bytes = arena_.bytes() + packed_.bytes();
+  for (const auto& thread : threads_) {
+    bytes += thread->tile.bytes() + thread->workspace.bytes();
+    for (const auto& band : thread->bands)
+      for (const ReadyStep& ready : band) bytes += ready.state.bytes();
+  }
+  return bytes;
+}
+
+namespace {
+
+inline void* address(std::byte* const* bases, std::byte* tile, const Place& place, int64_t first_sample) {
+  if (place.base == kTile) return tile + place.offset;
+  return bases[place.base] + place.offset + place.stride * static_cast<size_t>(first_sample);
+}
+
+}  // namespace
+
+template <class Fn>
+void Executor::parallel(Fn fn) {
+  const int team = plan_.options.threads;
+  if (team == 1) return fn(0);
+#pragma omp parallel num_threads(team)
+  fn(omp_get_thread_num());
+}
+
+void Executor::run_whole(ReadyStep& ready, int thread, const StepInfo& step) {
+  const StepTimer timer(profiling_, ready.run_seconds);
+  for (size_t i = 0; i < ready.in.size(); ++i) ready.in[i] = address(bases_.data(), nullptr, ready.step->in[i], 0);
+  for (size_t i = 0; i < ready.out.size(); ++i) ready.out[i] = address(bases_.data(), nullptr, ready.step->out[i], 0);
+  ready.kernels.front().second->run({.in = ready.in.data(), .out = ready.out.data(), .workspace = threads_[static_cast<size_t>(thread)]->workspace.data(),
+                                     .part = thread, .parts = plan_.options.threads, .step = &step});
+}
+
+void Executor::run_band(int t, size_t b, const StepInfo& step) {
+  Thread& thread = *threads_[static_cast<size_t>(t)];
+  const PlanBand& band = plan_.bands[b];
+  std::vector<ReadyStep>& steps = thread.bands[b];
+  if (band.whole) return run_whole(steps.front(), t, step);
+  const Share share = share_of(plan_.batch, t, plan_.options.threads);
+  const int tiles = tiles_of(share.size(), band.tile);
+  for (int i = 0; i < tiles; ++i) {
+    const Share tile = share_of(share.size(), i, tiles);
+    const int64_t first = share.first + tile.first;
+    for (ReadyStep& ready : steps) {
+      const StepTimer timer(profiling_, ready.run_seconds);
+      for (size_t k = 0; k < ready.in.size(); ++k) ready.in[k] = address(bases_.data(), thread.tile.data(), ready.step->in[k], first);
+      for (size_t k = 0; k < ready.out.size(); ++k) ready.out[k] = address(bases_.data(), thread.tile.data(), ready.step->out[k], first);
+      Kernel& kernel = ready.kernel(tile.size());
+      void* state = ready.state.data();
+      if (t == 0 && kernel.state_output() >= 0) state = ready.out[static_cast<size_t>(kernel.state_output())];
+      kernel.run({.in = ready.in.data(), .out = ready.out.data(), .workspace = thread.workspace.data(), .state = state,
+                  .first = i == 0, .first_sample = first, .step = &step});
+    }
+  }
+}
+
+void Executor::finish_band(int t, size_t b, const StepInfo& step) {
+  const int team = plan_.options.threads;
+  Thread& thread = *threads_[static_cast<size_t>(t)];
+  for (size_t s = 0; s < thread.bands[b].size(); ++s) {
+    ReadyStep& ready = thread.bands[b][s];
+    if (ready.step->walk != Walk::reduce) continue;
+    const StepTimer timer(profiling_, ready.finish_seconds);
+    for (size_t k = 0; k < ready.in.size(); ++k) ready.in[k] = ready.step->in_batched[k] ? nullptr : address(bases_.data(), nullptr, ready.step->in[k], 0);
+    for (size_t k = 0; k < ready.out.size(); ++k) ready.out[k] = ready.step->out_batched[k] ? nullptr : address(bases_.data(), nullptr, ready.step->out[k], 0);
+    Kernel& kernel = *ready.kernels.front().second;
+    size_t states = 0;
+    for (int other = 0; other < team; ++other) {
+      if (share_of(plan_.batch, other, team).size() == 0) continue;
+      void* state = threads_[static_cast<size_t>(other)]->bands[b][s].state.data();
+      if (other == 0 && kernel.state_output() >= 0) state = ready.out[static_cast<size_t>(kernel.state_output())];
+      thread.states[states++] = state;
+    }
+    kernel.finish({.in = ready.in.data(), .out = ready.out.data(), .states = {thread.states.data(), states}, .part = t, .parts = team, .step = &step});
+  }
+}
+
+void Executor::run_thread(int t, const StepInfo& step) {
+  for (size_t b = 0; b < plan_.bands.size(); ++b) {
+    run_band(t, b, step);
+    if (plan_.bands[b].reduces) {
+      barrier_.wait();
+      finish_band(t, b, step);
+    }
+    barrier_.wait();
+    if (t != 0) continue;
+    if (exchange_.ready)
+      for (const int bucket : plan_.bands[b].ready) exchange_.ready(bucket);
+    if (exchange_.poll) exchange_.poll();
+  }
+}
+
+void Executor::pack() {
+  parallel([this](int t) {
+    for (ReadyStep& ready : threads_[static_cast<size_t>(t)]->packs) run_whole(ready, t, {});
+  });
+}
+
+void Executor::run(const StepInfo& info) {
+  StepInfo step = info;
+  step.batch = plan_.batch;
+  parallel([&](int t) { run_thread(t, step); });
+}
+
+void Executor::update(const StepInfo& step) {
+  const size_t first_bucket = static_cast<size_t>(kFirstInput) + plan_.inputs.size();
+  parallel([&](int t) {
+    for (size_t u = 0; u < plan_.updates.size(); ++u) {
+      if (t == 0)
+        for (const int bucket : plan_.updates[u].waits_for) {
+          const auto b = static_cast<size_t>(bucket);
+          bases_[first_bucket + b] = exchange_.wait
+              ? reinterpret_cast<std::byte*>(const_cast<float*>(exchange_.wait(bucket)))  // updates only read their gradients
+              : bases_[kGradients] + plan_.buckets[b].offset;
+        }
+      barrier_.wait();
+      run_whole(threads_[static_cast<size_t>(t)]->updates[u], t, step);
+    }
+  });
+}
+
+void Executor::set_profiling(bool on) {
+  profiling_ = on;
+  take_timings();
+}
+
+std::vector<Executor::Timing> Executor::take_timings() {
+  std::vector<Timing> timings;
+  Thread& thread = *threads_.front();
+  const auto take = [&](ReadyStep& ready) {
+    timings.push_back({ready.step->name, ready.step->kernel, std::exchange(ready.run_seconds, 0)});
+    if (ready.step->walk == Walk::reduce) timings.push_back({ready.step->name + " (finish)", ready.step->kernel, std::exchange(ready.finish_seconds, 0)});
+  };
+  for (ReadyStep& ready : thread.packs) take(ready);
+  for (auto& band : thread.bands)
+    for (ReadyStep& ready : band) take(ready);
+  for (ReadyStep& ready : thread.updates) take(ready);
+  return timings;
+}
+
+}  // namespace tutti

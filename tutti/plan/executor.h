@@ -1,0 +1,76 @@
+#pragma once
+// Executor: runs a Plan. Owns the memory of results, packed weights and tile scratch, and one instance of each kernel per
+// thread; everything is made in the constructor and nothing is allocated afterwards.
+//
+// A step of training is pack(), then run() for each local replica (after binding its inputs, statistics and gradients), then
+// update(). Not thread-safe: one caller drives it; inside, an OpenMP team of plan.options.threads does the work.
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "tutti/device/cpu/buffer.h"
+#include "tutti/plan/barrier.h"
+#include "tutti/plan/plan.h"
+
+namespace tutti {
+
+/// How the executor meets the exchange of gradients, which it knows nothing about. Called on thread 0.
+struct ExchangeHook {
+  std::function<void(int bucket)> ready;          ///< this replica's gradients of the bucket are complete
+  std::function<void()> poll;                     ///< called between bands: make progress, never block
+  std::function<const float*(int bucket)> wait;   ///< blocks until the bucket's sum has arrived, and says where
+};
+
+class Executor {
+ public:
+  /// Throws DeviceError if a kernel cannot be made. The plan must outlive the executor.
+  Executor(const Plan& plan, const Backend& backend);
+  ~Executor();
+
+  void bind(Base base, void* memory);           ///< kParameters, kStatistics, kState, kGradients
+  void bind_input(Value input, const void* data);
+  void set_scalar(Value scalar, float value);
+  void set_exchange(ExchangeHook hook) { exchange_ = std::move(hook); }
+
+  void pack();
+  void run(const StepInfo& step);
+  /// Waits for each bucket, then updates its parameters. Without an exchange the gradients are used as they lie.
+  void update(const StepInfo& step);
+
+  /// A marked output, or any result that the plan stores; valid until the next run.
+  const void* result(Value v) const;
+  /// Bytes owned: results, packed weights, scratch.
+  size_t memory_bytes() const;
+
+  /// Seconds thread 0 spent in each step (packs, bands, finishes, updates) since the last call, by name; empty unless profiling.
+  void set_profiling(bool on);
+  struct Timing {
+    std::string name, kernel;
+    double seconds = 0;
+  };
+  std::vector<Timing> take_timings();
+
+ private:
+  struct Operand;
+  struct ReadyStep;
+  struct Thread;
+
+  void build_steps(const Backend& backend);
+  void run_thread(int thread, const StepInfo& step);
+  void run_band(int thread, size_t band, const StepInfo& step);
+  void finish_band(int thread, size_t band, const StepInfo& step);
+  void run_whole(ReadyStep& ready, int thread, const StepInfo& step);
+  template <class Fn>
+  void parallel(Fn fn);
+
+  const Plan& plan_;
+  Buffer arena_, packed_, scalars_;
+  std::vector<std::byte*> bases_;
+  std::vector<std::unique_ptr<Thread>> threads_;
+  Barrier barrier_;
+  ExchangeHook exchange_;
+  bool profiling_ = false;
+};
+
+}  // namespace tutti

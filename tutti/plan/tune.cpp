@@ -1,0 +1,93 @@
+#include "tutti/plan/tune.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <set>
+
+#include "tutti/base/log.h"
+#include "tutti/base/rng.h"
+#include "tutti/device/cpu/buffer.h"
+#include "tutti/plan/executor.h"
+
+namespace tutti {
+namespace {
+
+/// The layouts that the backend would try for any activation of the graph, most wanted first.
+std::vector<std::string> layouts_to_try(const Graph& graph, const Backend& backend) {
+  std::vector<std::string> names;
+  for (const ValueInfo& info : graph.values()) {
+    if (!info.type.batched || info.role != Role::result || info.type.desc.shape.rank() < 3) continue;
+    for (const Layout& layout : backend.activation_layouts(info.type.desc.shape, info.type.desc.dtype)) {
+      const std::string name = layout.to_string(info.type.desc.shape.rank());
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+    }
+  }
+  if (names.empty()) names.push_back("plain");
+  return names;
+}
+
+constexpr const char* kLayoutProblem = "activation layout";
+
+}  // namespace
+
+double time_plan(const Plan& plan, const Backend& backend, int runs) {
+  Executor executor(plan, backend);
+  Buffer parameters(plan.variables.parameter_bytes), gradients(plan.variables.parameter_bytes);
+  Buffer statistics(plan.variables.statistic_bytes);
+  Buffer state(plan.variables.parameter_bytes * plan.variables.state_kinds.size());
+  Rng rng(1, Purpose::test, 0);
+  for (size_t i = 0; i < plan.variables.parameter_bytes / 4; ++i) parameters.as<float>()[i] = (rng.uniform() - 0.5f) * 0.1f;
+  executor.bind(kParameters, parameters.data());
+  executor.bind(kGradients, gradients.data());
+  executor.bind(kStatistics, statistics.data());
+  executor.bind(kState, state.data());
+  std::vector<Buffer> inputs;
+  for (const Value v : plan.inputs) {
+    Buffer& buffer = inputs.emplace_back(plan.desc(v).bytes());
+    if (plan.desc(v).dtype == DType::f32)
+      for (size_t i = 0; i < buffer.bytes() / 4; ++i) buffer.as<float>()[i] = rng.uniform() - 0.5f;
+    executor.bind_input(v, buffer.data());
+  }
+  using Clock = std::chrono::steady_clock;
+  double best = std::numeric_limits<double>::infinity();
+  executor.pack();
+  for (int run = 0; run <= runs; ++run) {
+    const auto start = Clock::now();
+    executor.run({});
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    if (run > 0) best = std::min(best, seconds);
+  }
+  return best;
+}
+
+Plan compile(const Graph& graph, const Backend& backend, const PlanOptions& options) {
+  if (options.layout != "auto") return compile_with_layout(graph, backend, options);
+  PlanOptions fixed = options;
+  const std::vector<std::string> names = layouts_to_try(graph, backend);
+  if (const std::string_view recorded = options.choices.find(kLayoutProblem); !recorded.empty()) {
+    fixed.layout = recorded;
+    return compile_with_layout(graph, backend, fixed);
+  }
+  fixed.layout = names.front();
+  if (names.size() == 1 || !options.measure) return compile_with_layout(graph, backend, fixed);
+
+  std::optional<Plan> best;
+  double best_seconds = std::numeric_limits<double>::infinity();
+  for (const std::string& name : names) {
+    fixed.layout = name;
+    Plan plan = compile_with_layout(graph, backend, fixed);
+    fixed.choices = plan.options.choices;  // what is measured once is not measured again
+    const double seconds = time_plan(plan, backend, 2);
+    log::debug("layout {}: {:.2f} ms a pass", name, seconds * 1e3);
+    if (seconds < best_seconds) {
+      best_seconds = seconds;
+      best = std::move(plan);
+    }
+  }
+  best->options.choices = fixed.choices;
+  best->options.choices.record(kLayoutProblem, best->layout);
+  return std::move(*best);
+}
+
+}  // namespace tutti

@@ -1,0 +1,41 @@
+#include "tutti/plan/variables.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tutti {
+namespace {
+
+/// Calls fn(plain position, storage position) for every element.
+template <class Fn>
+void for_each_element(const TensorDesc& desc, Fn fn) {
+  std::array<int64_t, Shape::kMaxRank> index{};
+  const int64_t count = desc.elements();
+  for (int64_t i = 0; i < count; ++i) {
+    fn(i, desc.layout.offset(desc.shape, index.data()));
+    for (int d = desc.shape.rank() - 1; d >= 0 && ++index[static_cast<size_t>(d)] == desc.shape[d]; --d) index[static_cast<size_t>(d)] = 0;
+  }
+}
+
+const Variable* find_in(const std::vector<Variable>& list, std::string_view name) {
+  const auto at = std::ranges::find(list, name, &Variable::name);
+  return at == list.end() ? nullptr : &*at;
+}
+
+}  // namespace
+
+const Variable* Variables::find_parameter(std::string_view name) const { return find_in(parameters, name); }
+const Variable* Variables::find_statistic(std::string_view name) const { return find_in(statistics, name); }
+
+void import_plain(const Variable& variable, const float* plain, std::byte* arena) {
+  auto* storage = reinterpret_cast<float*>(arena + variable.offset);
+  std::memset(storage, 0, variable.desc.bytes());
+  for_each_element(variable.desc, [&](int64_t from, int64_t to) { storage[to] = plain[from]; });
+}
+
+void export_plain(const Variable& variable, const std::byte* arena, float* plain) {
+  const auto* storage = reinterpret_cast<const float*>(arena + variable.offset);
+  for_each_element(variable.desc, [&](int64_t to, int64_t from) { plain[to] = storage[from]; });
+}
+
+}  // namespace tutti

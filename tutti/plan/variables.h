@@ -1,0 +1,36 @@
+#pragma once
+// Variables: what training keeps, in flat arenas. Parameters, their gradients and each kind of optimizer state use the same
+// offsets, in the order in which backward produces the gradients, so that a bucket is a contiguous slice of every arena and an
+// update is one pass. Values lie in the layout their kernels want; export and import go through plain tensors.
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "tutti/graph/graph.h"
+
+namespace tutti {
+
+struct Variable {
+  std::string name;
+  TensorDesc desc;    ///< storage layout; the plain one is {desc.dtype, desc.shape, {}}
+  size_t offset = 0;  ///< bytes into its arena, 64-byte aligned
+  Init init;
+};
+
+struct Variables {
+  std::vector<Variable> parameters;     ///< by offset
+  std::vector<Variable> statistics;     ///< per replica
+  std::vector<std::string> state_kinds;  ///< suffix of each optimizer state ("momentum"); kind k lies at k * parameter_bytes
+  size_t parameter_bytes = 0;           ///< of the parameter arena, and of the gradient arena
+  size_t statistic_bytes = 0;           ///< of one replica's statistics
+
+  const Variable* find_parameter(std::string_view name) const;
+  const Variable* find_statistic(std::string_view name) const;
+};
+
+/// Copies between storage at `arena + variable.offset` and a plain f32 tensor. Padding in storage is written as zero.
+void import_plain(const Variable& variable, const float* plain, std::byte* arena);
+void export_plain(const Variable& variable, const std::byte* arena, float* plain);
+
+}  // namespace tutti

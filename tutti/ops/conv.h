@@ -3,6 +3,8 @@
 // x [N, C, spatial...], w [K, C/groups, kernel...], bias [K], y [N, K, out...];
 // out = floor((in + pad_low + pad_high - dilation * (kernel - 1) - 1) / stride) + 1.
 
+#include <array>
+
 #include "tutti/graph/graph.h"
 
 namespace tutti {
@@ -13,7 +15,11 @@ struct ConvAttributes {
   std::array<int64_t, 3> pad_low{0, 0, 0}, pad_high{0, 0, 0};  ///< zeros before and after, per dimension
   int64_t groups = 1;
   std::string to_string() const;
+  bool operator==(const ConvAttributes&) const = default;
 };
+
+/// Shape of y for these x and w. Throws ConfigError naming the extents that do not fit.
+Shape conv_output_shape(const ConvAttributes& attributes, const Shape& x, const Shape& w);
 
 /// y = conv(x, w) [+ bias] [then ReLU]. Inputs x, w, [bias]. x and y have x's dtype; w and bias are f32 at graph level.
 class Conv : public Op {

@@ -1,0 +1,48 @@
+#pragma once
+// Pointwise nonlinearities: y = f(x), and dx = dy * f'(x).
+//   relu max(x, 0) | leaky_relu x > 0 ? x : slope * x | sigmoid 1 / (1 + exp(-x)) | tanh
+//   gelu x * (1 + erf(x / sqrt(2))) / 2 (Hendrycks and Gimpel 2016, the exact form)
+
+#include "tutti/graph/graph.h"
+
+namespace tutti {
+
+enum class ActivationKind : uint8_t { relu, leaky_relu, sigmoid, tanh, gelu };
+std::string_view name_of(ActivationKind kind);
+
+/// x -> y of the same type.
+class Activation : public Op {
+ public:
+  explicit Activation(ActivationKind kind, float slope = 0.01f) : kind_(kind), slope_(slope) {}
+  ActivationKind kind() const { return kind_; }
+  float slope() const { return slope_; }  ///< leaky_relu only; positive
+  std::string_view name() const override { return "activation"; }
+  std::string attributes() const override;
+  Walk walk(std::span<const ValueType> in) const override { return in[0].batched ? Walk::per_sample : Walk::whole; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
+  int in_place(int) const override { return 0; }
+
+ private:
+  ActivationKind kind_;
+  float slope_;
+};
+
+/// (dy, r) -> dx. r is the result y for every kind but gelu, whose derivative needs x: then r is x.
+class ActivationGrad : public Op {
+ public:
+  explicit ActivationGrad(ActivationKind kind, float slope = 0.01f) : kind_(kind), slope_(slope) {}
+  ActivationKind kind() const { return kind_; }
+  float slope() const { return slope_; }
+  std::string_view name() const override { return "activation_grad"; }
+  std::string attributes() const override;
+  Walk walk(std::span<const ValueType> in) const override { return in[0].batched ? Walk::per_sample : Walk::whole; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  int in_place(int) const override { return 0; }
+
+ private:
+  ActivationKind kind_;
+  float slope_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,77 @@
+#pragma once
+// The functions that models are written with. Each appends nodes to a graph and creates the parameters it needs under PyTorch's
+// names (NAME.weight, NAME.bias, NAME.running_mean, NAME.running_var), so that weights can be exchanged. All throw ConfigError
+// naming the layer if shapes do not fit.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tutti/graph/autodiff.h"
+#include "tutti/ops/activation.h"
+#include "tutti/ops/losses.h"
+#include "tutti/ops/pool.h"
+#include "tutti/ops/shape_ops.h"
+
+namespace tutti {
+
+enum class Mode : uint8_t { train, eval };
+
+/// One number for all spatial dimensions.
+constexpr std::array<int64_t, 3> in_all(int64_t n) { return {n, n, n}; }
+
+struct ConvSpec {
+  int64_t out_channels = 0;
+  std::array<int64_t, 3> kernel{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1}, pad{0, 0, 0};
+  std::optional<std::array<int64_t, 3>> pad_high;    ///< where it differs from pad
+  std::array<int64_t, 3> output_pad{0, 0, 0};        ///< conv_transpose only
+  int64_t groups = 1;
+  bool bias = false, relu = false;                   ///< relu: conv only
+  Init::Kind init = Init::Kind::uniform_fan_in;      ///< PyTorch's default; its fan is that of a plain convolution
+};
+
+/// 2-D or 3-D by the rank of x.
+Value conv(Graph& graph, const std::string& name, Value x, const ConvSpec& spec);
+Value conv_transpose(Graph& graph, const std::string& name, Value x, const ConvSpec& spec);
+
+struct BatchNormSpec {
+  bool relu = false;
+  Value residual;  ///< added before the ReLU, if valid
+  float epsilon = 1e-5f, momentum = 0.1f;
+};
+
+Value batch_norm(Graph& graph, const std::string& name, Value y, Mode mode, const BatchNormSpec& spec = {});
+
+struct DenseSpec {
+  int64_t outputs = 0;
+  bool bias = true;
+  std::optional<DType> dtype;  ///< of the result; default f32
+  Init::Kind init = Init::Kind::uniform_fan_in;
+};
+
+Value dense(Graph& graph, const std::string& name, Value x, const DenseSpec& spec);
+
+Value activation(Graph& graph, const std::string& name, Value x, ActivationKind kind, float slope = 0.01f);
+Value relu(Graph& graph, const std::string& name, Value x);
+Value add(Graph& graph, const std::string& name, Value a, Value b);
+Value mul(Graph& graph, const std::string& name, Value a, Value b);
+/// `attributes.spatial` is taken from the rank of x.
+Value pool(Graph& graph, const std::string& name, Value x, PoolAttributes attributes);
+Value global_average_pool(Graph& graph, const std::string& name, Value x);
+Value reshape(Graph& graph, const std::string& name, Value x, const Shape& sample);
+Value slice(Graph& graph, const std::string& name, Value x, std::vector<SliceRange> ranges);
+Value pad(Graph& graph, const std::string& name, Value x, std::vector<int64_t> low, std::vector<int64_t> high, float value = 0);
+Value concat(Graph& graph, const std::string& name, const std::vector<Value>& parts, int axis = 1);
+Value convert(Graph& graph, const std::string& name, Value x, DType dtype);
+/// Nothing in eval mode, and for probability 0. The salt is a hash of the name.
+Value dropout(Graph& graph, const std::string& name, Value x, float probability, Mode mode);
+
+/// Losses: f32 scalars.
+Value softmax_cross_entropy(Graph& graph, const std::string& name, Value logits, Value labels, SoftmaxCrossEntropyAttributes attributes = {});
+Value pointwise_loss(Graph& graph, const std::string& name, Value prediction, Value target, PointwiseLossAttributes attributes);
+Value gaussian_kl(Graph& graph, const std::string& name, Value mean, Value logvar, float scale = 1);
+
+/// graph/autodiff.h's differentiate with gradients summed by Add.
+std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses);
+
+}  // namespace tutti

@@ -1,0 +1,31 @@
+#pragma once
+// Transposed convolution: the data gradient of a convolution used as a layer (Zeiler et al. 2010).
+// x [N, K, spatial...], w [K, C/groups, kernel...], bias [C], y [N, C, out...];
+// out = (in - 1) * stride - pad_low - pad_high + dilation * (kernel - 1) + 1 + output_pad, with output_pad < stride.
+
+#include "tutti/ops/conv.h"
+
+namespace tutti {
+
+/// y = conv_backward_data(x, w) [+ bias]: `attributes` are those of the convolution that leads from y's shape to x's. Its
+/// gradients are an ordinary convolution of dy and the weight gradient with the roles of x and dy exchanged.
+class ConvTranspose : public Op {
+ public:
+  ConvTranspose(ConvAttributes attributes, bool bias, std::array<int64_t, 3> output_pad = {0, 0, 0})
+      : a_(attributes), output_pad_(output_pad), bias_(bias) {}
+  const ConvAttributes& conv() const { return a_; }
+  bool bias() const { return bias_; }
+  std::string_view name() const override { return "conv_transpose"; }
+  std::string attributes() const override;
+  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
+  double flop(std::span<const ValueType> in, std::span<const ValueType> out) const override;
+
+ private:
+  ConvAttributes a_;
+  std::array<int64_t, 3> output_pad_;
+  bool bias_;
+};
+
+}  // namespace tutti

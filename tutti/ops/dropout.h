@@ -1,0 +1,49 @@
+#pragma once
+// Dropout (Srivastava et al. 2014), inverted: y = x * keep / (1 - probability). The mask is a pure function of (seed, step,
+// replica, sample, element, salt), so nothing is stored: the gradient is the same op applied to dy.
+
+#include <array>
+
+#include "tutti/base/rng.h"
+#include "tutti/graph/graph.h"
+
+namespace tutti {
+
+/// x -> y of the same type. `salt` names the layer: two layers with different salts drop independently.
+class Dropout : public Op {
+ public:
+  Dropout(float probability, uint32_t salt) : probability_(probability), salt_(salt) {}
+  float probability() const { return probability_; }
+  uint32_t salt() const { return salt_; }
+  std::string_view name() const override { return "dropout"; }
+  std::string attributes() const override;
+  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
+  int in_place(int) const override { return 0; }
+
+ private:
+  float probability_;
+  uint32_t salt_;
+};
+
+/// Which sample of which step a mask is drawn for.
+struct DropoutKey {
+  uint64_t seed = 0;
+  int64_t step = 0;
+  int32_t replica = 0;
+  int64_t sample = 0;  ///< index in the replica's batch
+  uint32_t salt = 0;
+};
+
+/// Random bits of elements 4 * quad ... 4 * quad + 3 (row-major index in the sample). An element is dropped when its number is
+/// below dropout_threshold(probability).
+inline std::array<uint32_t, 4> dropout_bits(const DropoutKey& key, uint32_t quad) {
+  constexpr uint32_t kPurpose = static_cast<uint32_t>(Purpose::dropout) * 0x85EBCA6Bu;
+  return philox({quad, static_cast<uint32_t>(key.sample), static_cast<uint32_t>(key.step), static_cast<uint32_t>(key.replica)},
+                {static_cast<uint32_t>(key.seed) ^ kPurpose, static_cast<uint32_t>(key.seed >> 32) ^ key.salt});
+}
+
+inline uint32_t dropout_threshold(float probability) { return static_cast<uint32_t>(static_cast<double>(probability) * 0x1p32); }
+
+}  // namespace tutti

@@ -1,0 +1,16 @@
+#include "tutti/ops/exchange.h"
+
+#include "tutti/ops/shape_check.h"
+
+namespace tutti {
+
+std::string AllReduceGradients::attributes() const { return fmt::format("bucket {}", bucket_); }
+
+std::vector<ValueType> AllReduceGradients::infer(std::span<const ValueType> in) const {
+  require(!in.empty(), "all_reduce_gradients: bucket {} is empty", bucket_);
+  for (const ValueType& g : in)
+    require(g.desc.dtype == DType::f32 && !g.batched, "all_reduce_gradients: {} is not a gradient (f32, unbatched)", g.desc.to_string());
+  return {};
+}
+
+}  // namespace tutti

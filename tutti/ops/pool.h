@@ -1,0 +1,77 @@
+#pragma once
+// Pooling over windows in 2 or 3 spatial dimensions, and over everything.
+// x [N, C, spatial...], y [N, C, out...]; out = floor((in + pad_low + pad_high - kernel) / stride) + 1.
+
+#include <array>
+
+#include "tutti/graph/graph.h"
+
+namespace tutti {
+
+enum class PoolKind : uint8_t { max, average };
+
+struct PoolAttributes {
+  PoolKind kind = PoolKind::max;
+  int spatial = 2;  ///< 2 or 3; only the first `spatial` entries below count
+  std::array<int64_t, 3> kernel{1, 1, 1}, stride{1, 1, 1};
+  std::array<int64_t, 3> pad_low{0, 0, 0}, pad_high{0, 0, 0};  ///< less than the kernel; a maximum ignores padding
+  bool count_include_pad = true;                               ///< average: divide by the window's size, or by its part inside x
+  std::string to_string() const;
+};
+
+/// Shape of y. Throws ConfigError naming the extents that do not fit.
+Shape pool_output_shape(const PoolAttributes& attributes, const Shape& x);
+
+class Pool : public Op {
+ public:
+  explicit Pool(PoolAttributes attributes) : a_(attributes) {}
+  const PoolAttributes& pool() const { return a_; }
+  std::string_view name() const override { return "pool"; }
+  std::string attributes() const override { return a_.to_string(); }
+  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
+
+ private:
+  PoolAttributes a_;
+};
+
+/// (dy, [x if max]) -> dx. The maximum is searched again in x; among equal values the first one (in order of position) gets dy.
+class PoolGrad : public Op {
+ public:
+  PoolGrad(PoolAttributes attributes, Shape x_shape) : a_(attributes), x_shape_(x_shape) {}
+  const PoolAttributes& pool() const { return a_; }
+  const Shape& x_shape() const { return x_shape_; }  ///< its dimension 0 is ignored
+  std::string_view name() const override { return "pool_grad"; }
+  std::string attributes() const override;
+  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+
+ private:
+  PoolAttributes a_;
+  Shape x_shape_;
+};
+
+/// x [N, C, ...] -> mean over all positions [N, C].
+class GlobalAveragePool : public Op {
+ public:
+  std::string_view name() const override { return "global_average_pool"; }
+  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
+};
+
+/// dy [N, C] -> dx [N, C, ...] = dy / positions.
+class GlobalAveragePoolGrad : public Op {
+ public:
+  explicit GlobalAveragePoolGrad(Shape x_shape) : x_shape_(x_shape) {}
+  std::string_view name() const override { return "global_average_pool_grad"; }
+  std::string attributes() const override;
+  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+
+ private:
+  Shape x_shape_;
+};
+
+}  // namespace tutti

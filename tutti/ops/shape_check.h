@@ -1,0 +1,58 @@
+#pragma once
+// What the shape rules share: one way to refuse, and short names for the usual output types.
+
+#include <fmt/format.h>
+
+#include <array>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "tutti/base/error.h"
+#include "tutti/graph/op.h"
+
+namespace tutti {
+
+/// Extents of up to three spatial dimensions: "3x3".
+using Extents = std::array<int64_t, 3>;
+
+/// Throws ConfigError with the formatted text unless `ok`. The text names the op, what was met and what fits.
+template <class... Args>
+void require(bool ok, fmt::format_string<Args...> text, Args&&... args) {
+  if (!ok) [[unlikely]]
+    throw ConfigError(fmt::format(text, std::forward<Args>(args)...));
+}
+
+inline void require_inputs(std::string_view op, std::span<const ValueType> in, size_t count) {
+  require(in.size() == count, "{}: {} inputs given, {} expected", op, in.size(), count);
+}
+
+constexpr bool is_float(DType type) { return type == DType::f32 || type == DType::bf16; }
+
+/// Both are batched or both are not, and they have one shape.
+inline void require_same_shape(std::string_view op, const ValueType& a, const ValueType& b) {
+  require(a.desc.shape == b.desc.shape && a.batched == b.batched, "{}: the shapes {} and {} differ", op,
+          a.desc.shape.to_string(), b.desc.shape.to_string());
+}
+
+inline void require_batched(std::string_view op, const ValueType& type, int least_rank) {
+  require(type.batched && type.desc.shape.rank() >= least_rank && is_float(type.desc.dtype),
+          "{}: needs a floating-point batch with at least {} dimensions, met {}{}", op, least_rank,
+          type.batched ? "" : "unbatched ", type.desc.to_string());
+}
+
+inline ValueType unbatched_f32(const Shape& shape) { return {{DType::f32, shape, {}}, false}; }
+inline ValueType batched_as(const Shape& shape, DType dtype) { return {{dtype, shape, {}}, true}; }
+
+/// `shape` with another extent of dimension 0.
+inline Shape with_batch(Shape shape, int64_t batch) {
+  shape[0] = batch;
+  return shape;
+}
+
+inline std::string extents_text(const Extents& e, int count) {
+  return count == 2 ? fmt::format("{}x{}", e[0], e[1]) : fmt::format("{}x{}x{}", e[0], e[1], e[2]);
+}
+
+}  // namespace tutti

@@ -1,0 +1,95 @@
+#pragma once
+// Ops that move values without arithmetic: Reshape, Slice, Pad, Concat, and the scatter that is Slice's gradient. Dimension 0,
+// the batch, is never touched, so all of them run sample by sample. Any dtype; only floating-point tensors have gradients.
+
+#include "tutti/graph/graph.h"
+
+namespace tutti {
+
+/// x [N, ...] -> y [N, sample...]: the same numbers in the same logical order.
+class Reshape : public Op {
+ public:
+  explicit Reshape(Shape sample) : sample_(sample) {}
+  const Shape& sample() const { return sample_; }  ///< without the batch dimension
+  std::string_view name() const override { return "reshape"; }
+  std::string attributes() const override { return sample_.to_string(); }
+  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
+
+ private:
+  Shape sample_;
+};
+
+/// Indices start, start + step, ... below stop of one dimension.
+struct SliceRange {
+  int64_t start = 0, stop = 0, step = 1;
+  int64_t count() const { return (stop - start + step - 1) / step; }
+};
+
+/// y = x[:, ranges[0], ranges[1], ...]: one range for each dimension after the batch, 0 <= start < stop <= extent, step >= 1.
+class Slice : public Op {
+ public:
+  explicit Slice(std::vector<SliceRange> ranges) : ranges_(std::move(ranges)) {}
+  const std::vector<SliceRange>& ranges() const { return ranges_; }
+  std::string_view name() const override { return "slice"; }
+  std::string attributes() const override;
+  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
+
+ private:
+  std::vector<SliceRange> ranges_;
+};
+
+/// dy -> dx: zeros, but dx[:, ranges...] = dy.
+class SliceGrad : public Op {
+ public:
+  SliceGrad(std::vector<SliceRange> ranges, Shape x_shape) : ranges_(std::move(ranges)), x_shape_(x_shape) {}
+  const std::vector<SliceRange>& ranges() const { return ranges_; }
+  std::string_view name() const override { return "slice_grad"; }
+  std::string attributes() const override;
+  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+
+ private:
+  std::vector<SliceRange> ranges_;
+  Shape x_shape_;
+};
+
+/// y = x with low[i] before and high[i] elements after dimension i + 1, all equal to `value`.
+class Pad : public Op {
+ public:
+  Pad(std::vector<int64_t> low, std::vector<int64_t> high, float value = 0) : low_(std::move(low)), high_(std::move(high)), value_(value) {}
+  const std::vector<int64_t>& low() const { return low_; }
+  float value() const { return value_; }
+  std::string_view name() const override { return "pad"; }
+  std::string attributes() const override;
+  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
+
+ private:
+  std::vector<int64_t> low_, high_;
+  float value_;
+};
+
+/// Two or more tensors that differ in dimension `axis` (not 0) alone, one after the other.
+class Concat : public Op {
+ public:
+  explicit Concat(int axis = 1) : axis_(axis) {}
+  int axis() const { return axis_; }
+  std::string_view name() const override { return "concat"; }
+  std::string attributes() const override;
+  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
+
+ private:
+  int axis_;
+};
+
+/// One range for each dimension after the batch that covers `shape` entirely.
+std::vector<SliceRange> full_ranges(const Shape& shape);
+
+}  // namespace tutti

@@ -1,0 +1,302 @@
+#include "tutti/cli/config.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <toml++/toml.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "tutti/base/error.h"
+#include "tutti/cli/suggest.h"
+
+extern char** environ;
+
+namespace tutti {
+namespace {
+
+constexpr std::string_view kPrefix = "TUTTI_";
+
+/// Variables with the prefix that are not configuration: --ranks, and what `tutti` tells the ranks that it launched.
+const std::vector<std::string> kOtherVariables = {"TUTTI_RANKS", "TUTTI_LAUNCHED_BY", "TUTTI_TEST_DATA"};
+
+/// Pairs of keys that are two ways of saying one thing: giving one in a stronger source withdraws the other.
+constexpr std::pair<std::string_view, std::string_view> kAlternatives[] = {{"batch.local", "batch.global"},
+                                                                           {"schedule.warmup_epochs", "schedule.warmup_steps"}};
+
+struct Assignment {
+  const ConfigKey* row;
+  ConfigValue value;
+  std::string where;
+};
+
+std::vector<std::string> key_names() {
+  std::vector<std::string> names = {"include"};
+  for (const ConfigKey& row : config_keys()) names.push_back(row.name);
+  return names;
+}
+
+/// 4 MiB, 250 ms, 1.5 h -> bytes or seconds. Leaves anything else as it is, for set() to refuse.
+ConfigValue without_suffix(const ConfigKey& row, const ConfigValue& value) {
+  static const std::map<std::string, std::map<std::string, double, std::less<>>> kUnits = {
+      {"bytes", {{"B", 1}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}}},
+      {"s", {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"min", 60}, {"h", 3600}}}};
+  const auto* text = std::get_if<std::string>(&value);
+  if (!text || row.unit.empty()) return value;
+  const auto& units = kUnits.at(row.unit);
+  double number = 0;
+  const char* end = text->data() + text->size();
+  const auto [rest, failed] = std::from_chars(text->data(), end, number);
+  if (failed != std::errc{}) return value;
+  std::string_view suffix(rest, static_cast<size_t>(end - rest));
+  suffix.remove_prefix(std::min(suffix.find_first_not_of(' '), suffix.size()));
+  const auto unit = units.find(suffix);
+  if (unit == units.end()) {
+    std::vector<std::string> known;
+    for (const auto& [name, factor] : units) known.push_back(name);
+    throw ConfigError(fmt::format("has the unknown unit '{}', known are {}", suffix, fmt::join(known, ", ")));
+  }
+  number *= unit->second;
+  if (row.type == ConfigType::integer) return static_cast<int64_t>(number);
+  return number;
+}
+
+ConfigValue value_of(const toml::node& node);
+
+ConfigValue list_of(const toml::array& array) {
+  if (array.empty() || array.is_homogeneous<int64_t>()) {
+    std::vector<int64_t> list;
+    for (const toml::node& item : array) list.push_back(*item.value<int64_t>());
+    return list;
+  }
+  if (array.is_homogeneous<std::string>()) {
+    std::vector<std::string> list;
+    for (const toml::node& item : array) list.push_back(*item.value<std::string>());
+    return list;
+  }
+  std::vector<double> list;
+  for (const toml::node& item : array) {
+    if (!item.is_number()) throw ConfigError("must be a list of one kind: numbers or strings");
+    list.push_back(*item.value<double>());
+  }
+  return list;
+}
+
+ConfigValue value_of(const toml::node& node) {
+  if (const auto* value = node.as_boolean()) return value->get();
+  if (const auto* value = node.as_integer()) return value->get();
+  if (const auto* value = node.as_floating_point()) return value->get();
+  if (const auto* value = node.as_string()) return value->get();
+  if (const auto* value = node.as_array()) return list_of(*value);
+  throw ConfigError(node.is_table() ? "must be a value, is a table" : "must not be a date or a time");
+}
+
+std::string place(const std::string& file, const toml::source_region& at) {
+  return fmt::format("{}:{}:{}", file, at.begin.line, at.begin.column);
+}
+
+/// Reads one file and, before it, what it includes; each file appends one source (weakest first).
+class FileReader {
+ public:
+  explicit FileReader(std::vector<std::vector<Assignment>>& sources) : sources_(sources) {}
+
+  void read(const std::filesystem::path& path, const std::string& included_at) {
+    const std::string name = path.string();
+    const std::string from = included_at.empty() ? "" : included_at + ": ";
+    std::error_code ignored;
+    const auto identity = std::filesystem::weakly_canonical(path, ignored);
+    if (std::find(open_.begin(), open_.end(), identity) != open_.end())
+      throw ConfigError(fmt::format("{}{} includes itself", from, name));
+    std::ifstream file(path);
+    if (!file || std::filesystem::is_directory(path, ignored))
+      throw ConfigError(fmt::format("{}cannot read the configuration file {}: check its path and permissions", from, name));
+    std::stringstream text;
+    text << file.rdbuf();
+    open_.push_back(identity);
+    try {
+      read_table(toml::parse(text.str(), name), path);
+    } catch (const toml::parse_error& error) {
+      throw ConfigError(fmt::format("{}: {}", place(name, error.source()), error.description()));
+    }
+    open_.pop_back();
+  }
+
+ private:
+  void read_table(const toml::table& root, const std::filesystem::path& path) {
+    if (const toml::node* include = root.get("include")) {
+      const std::string at = place(path.string(), include->source());
+      for (const std::string& other : include_list(*include, at)) read(path.parent_path() / other, at);
+    }
+    std::vector<Assignment> found;
+    for (const auto& [key, node] : root) {
+      if (key == "include") continue;
+      walk(std::string(key.str()), key.source(), node, path.string(), found);
+    }
+    sources_.push_back(std::move(found));
+  }
+
+  static std::vector<std::string> include_list(const toml::node& node, const std::string& at) {
+    if (const auto one = node.value<std::string>()) return {*one};
+    const auto* array = node.as_array();
+    if (!array || !array->is_homogeneous<std::string>())
+      throw ConfigError(at + ": include must be a file name or a list of file names");
+    return std::get<std::vector<std::string>>(list_of(*array));
+  }
+
+  /// Descends to the leaves, so that a misspelt section is reported with its keys.
+  static void walk(const std::string& name, const toml::source_region& at, const toml::node& node, const std::string& file,
+                   std::vector<Assignment>& found) {
+    const ConfigKey* row = find_config_key(name);
+    const toml::table* table = node.as_table();
+    const bool group = std::any_of(config_groups().begin(), config_groups().end(), [&](const ConfigGroup& g) { return g.name == name; });
+    if (!row && table && (group || !table->empty())) {
+      for (const auto& [key, child] : *table) walk(fmt::format("{}.{}", name, key.str()), key.source(), child, file, found);
+      return;
+    }
+    if (group) throw ConfigError(fmt::format("{}: '{}' is a section: write [{}] and its keys below", place(file, at), name, name));
+    if (!row) throw ConfigError(fmt::format("{}: unknown key '{}'{}", place(file, at), name, did_you_mean(name, key_names())));
+    try {
+      found.push_back({row, without_suffix(*row, value_of(node)), place(file, node.source())});
+    } catch (const ConfigError& error) {
+      throw ConfigError(fmt::format("{}: {} {}", place(file, node.source()), name, error.what()));
+    }
+  }
+
+  std::vector<std::vector<Assignment>>& sources_;
+  std::vector<std::filesystem::path> open_;
+};
+
+/// `text` as one TOML value, or nothing when it is none.
+std::optional<ConfigValue> parse_value(const std::string& text) {
+  try {
+    const toml::table parsed = toml::parse("value = " + text);
+    if (parsed.size() != 1) return std::nullopt;  // the text held a line break and a second key
+    return value_of(*parsed.get("value"));
+  } catch (const toml::parse_error&) {
+    return std::nullopt;
+  }
+}
+
+/// The lenient syntax of flags and variables: strings without quotes, lists without brackets.
+ConfigValue parse_setting(const ConfigKey& row, const std::string& text) {
+  const bool is_text = row.type == ConfigType::text || row.type == ConfigType::choice;
+  if (is_text && (text.empty() || (text[0] != '"' && text[0] != '\''))) return text;
+  if (row.type >= ConfigType::integers && (text.empty() || text[0] != '[' || (row.type == ConfigType::texts && !parse_value(text)))) {
+    std::string inner = text;
+    if (!inner.empty() && inner.front() == '[' && inner.back() == ']') inner = inner.substr(1, inner.size() - 2);
+    if (row.type != ConfigType::texts) return parse_value("[" + inner + "]").value_or(text);
+    std::vector<std::string> parts;
+    std::stringstream stream(inner);
+    for (std::string part; std::getline(stream, part, ',');) {
+      const size_t first = part.find_first_not_of(' ');
+      if (first != std::string::npos) parts.push_back(part.substr(first, part.find_last_not_of(' ') - first + 1));
+    }
+    return parts;
+  }
+  return parse_value(text).value_or(text);
+}
+
+Assignment read_setting(const Setting& setting) {
+  const ConfigKey* row = find_config_key(setting.key);
+  if (!row) throw ConfigError(fmt::format("{}: unknown key '{}'{}", setting.where, setting.key, did_you_mean(setting.key, key_names())));
+  try {
+    return {row, without_suffix(*row, parse_setting(*row, setting.text)), setting.where};
+  } catch (const ConfigError& error) {
+    throw ConfigError(fmt::format("{}: {} {}", setting.where, setting.key, error.what()));
+  }
+}
+
+/// Variables of the configuration, short names first so that the full name of a key wins; unknown ones become warnings.
+std::vector<Assignment> read_environment(const std::vector<std::pair<std::string, std::string>>& variables,
+                                         std::vector<std::string>& warnings) {
+  std::vector<std::pair<std::string, std::string>> known;  // variable, key
+  for (const ConfigAlias& alias : config_aliases()) known.emplace_back(variable_name(alias.flag), alias.key);
+  for (const ConfigKey& row : config_keys()) known.emplace_back(variable_name(row.name), row.name);
+
+  std::vector<Assignment> found;
+  for (const auto& [variable, key] : known)
+    for (const auto& [name, text] : variables)
+      if (name == variable) found.push_back(read_setting({key, text, name}));
+
+  std::vector<std::string> names = kOtherVariables;
+  for (const auto& [variable, key] : known) names.push_back(variable);
+  for (const auto& [name, text] : variables)
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      warnings.push_back(fmt::format("the environment variable {} means nothing{}", name, did_you_mean(name, names)));
+  return found;
+}
+
+void apply(const std::vector<Assignment>& source, ResolvedConfig& resolved) {
+  const auto sets = [&](std::string_view key) {
+    return std::find_if(source.begin(), source.end(), [&](const Assignment& a) { return a.row->name == key; });
+  };
+  const auto withdraw = [&](std::string_view key, const Assignment& by) {
+    const ConfigKey& row = *find_config_key(key);
+    if (!resolved.origins.count(row.name)) return;
+    row.set(resolved.config, row.get(RunConfig{}));
+    resolved.origins[row.name] = fmt::format("withdrawn by {} of {}", by.row->name, by.where);
+  };
+  for (const auto& [a, b] : kAlternatives) {
+    const auto first = sets(a), second = sets(b);
+    if (first != source.end() && second == source.end()) withdraw(b, *first);
+    if (second != source.end() && first == source.end()) withdraw(a, *second);
+  }
+  for (const Assignment& assignment : source) {
+    try {
+      assignment.row->set(resolved.config, assignment.value);
+    } catch (const ConfigError& error) {
+      throw ConfigError(fmt::format("{}: {} {}", assignment.where, assignment.row->name, error.what()));
+    }
+    resolved.origins[assignment.row->name] = assignment.where;
+  }
+}
+
+}  // namespace
+
+ResolvedConfig read_config(const ConfigSources& sources) {
+  ResolvedConfig resolved;
+  std::vector<std::vector<Assignment>> steps;
+  if (!sources.file.empty()) FileReader(steps).read(sources.file, "");
+  steps.push_back(read_environment(sources.environment, resolved.warnings));
+  steps.emplace_back();
+  for (const Setting& flag : sources.flags) steps.back().push_back(read_setting(flag));
+  for (const auto& source : steps) apply(source, resolved);
+  try {
+    validate(resolved.config);
+  } catch (const ConfigError& error) {
+    throw ConfigError(sources.file.empty() ? error.what() : fmt::format("{}: {}", sources.file, error.what()));
+  }
+  return resolved;
+}
+
+const std::vector<ConfigAlias>& config_aliases() {
+  static const std::vector<ConfigAlias> aliases = {
+      {"data-dir", "data.dir"},      {"output-dir", "run.output_dir"}, {"batch-size", "batch.local"}, {"global-batch-size", "batch.global"},
+      {"epochs", "run.epochs"},      {"max-steps", "run.max_steps"},   {"lr", "optimizer.lr"},        {"seed", "run.seed"},
+      {"precision", "run.precision"}, {"target", "run.target"},        {"threads", "run.threads"},    {"replicas", "run.replicas"},
+      {"resume", "checkpoint.resume"}, {"profile", "run.profile"},     {"log-level", "run.log_level"}};
+  return aliases;
+}
+
+std::string variable_name(std::string_view name) {
+  std::string variable(kPrefix);
+  for (const char c : name) variable += c == '.' || c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return variable;
+}
+
+std::vector<std::pair<std::string, std::string>> tutti_environment() {
+  std::vector<std::pair<std::string, std::string>> found;
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string_view text = *entry;
+    const size_t equals = text.find('=');
+    if (text.starts_with(kPrefix) && equals != std::string_view::npos) found.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return found;
+}
+
+}  // namespace tutti

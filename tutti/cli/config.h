@@ -1,0 +1,50 @@
+#pragma once
+// From files, the environment and flags to one RunConfig that knows where each value came from. Precedence: built-in default
+// < file (an included file below the one that includes it) < environment < flag. Every mistake is a ConfigError that names
+// its place: file:line:column, the variable or the flag.
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tutti/train/config.h"
+
+namespace tutti {
+
+/// One value given as text outside a file. `text` is TOML, except that strings need no quotes and lists no brackets.
+struct Setting {
+  std::string key;    ///< "optimizer.lr"
+  std::string text;   ///< "0.1"
+  std::string where;  ///< "--lr", "TUTTI_OPTIMIZER_LR"
+};
+
+struct ConfigSources {
+  std::string file;                                               ///< path of a TOML file; empty: none
+  std::vector<std::pair<std::string, std::string>> environment;   ///< variables TUTTI_*, see tutti_environment()
+  std::vector<Setting> flags;                                     ///< later ones win
+};
+
+struct ResolvedConfig {
+  RunConfig config;                             ///< validated
+  std::map<std::string, std::string> origins;   ///< key -> "file.toml:3:6", "TUTTI_...", "--lr"; absent: default
+  std::vector<std::string> warnings;            ///< for the log of rank 0
+};
+
+/// Reads and checks everything. Throws ConfigError.
+ResolvedConfig read_config(const ConfigSources& sources);
+
+/// Short names that people type by habit; each is a flag `--name` and a variable TUTTI_NAME.
+struct ConfigAlias {
+  std::string flag;  ///< "batch-size"
+  std::string key;   ///< "batch.local"
+};
+const std::vector<ConfigAlias>& config_aliases();
+
+/// The variable of a key or flag: "optimizer.lr" -> "TUTTI_OPTIMIZER_LR", "log-level" -> "TUTTI_LOG_LEVEL".
+std::string variable_name(std::string_view name);
+
+/// Variables with the prefix TUTTI_ of this process.
+std::vector<std::pair<std::string, std::string>> tutti_environment();
+
+}  // namespace tutti

@@ -1,0 +1,165 @@
+#include "tutti/cli/config.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tutti/base/error.h"
+#include "tutti/cli/config_text.h"
+
+namespace tutti {
+namespace {
+
+/// Files in a folder of their own that goes away with the test.
+class ConfigFiles : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() / ("tutti_config_" + std::to_string(getpid()));
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string file(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name) << text;
+    return (folder_ / name).string();
+  }
+  /// The message of the error, with the folder's path taken out.
+  std::string failure(const ConfigSources& sources) const {
+    try {
+      read_config(sources);
+    } catch (const ConfigError& error) {
+      std::string text = error.what();
+      const std::string prefix = folder_.string() + "/";
+      for (size_t at = text.find(prefix); at != std::string::npos; at = text.find(prefix)) text.erase(at, prefix.size());
+      return text;
+    }
+    return "";
+  }
+  std::string failure_of(const std::string& text) const { return failure({.file = file("run.toml", text), .environment = {}, .flags = {}}); }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(ConfigFiles, MistakesNameTheirPlaceAndTheNearestKey) {
+  EXPECT_EQ(failure_of("[run]\nseed = 3\n\n[optimiser]\nlr = 0.1\n"), "run.toml:5:1: unknown key 'optimiser.lr', did you mean 'optimizer.lr'?");
+  EXPECT_EQ(failure_of("[optimizer]\n  momentun = 0.1\n"), "run.toml:2:3: unknown key 'optimizer.momentun', did you mean 'optimizer.momentum'?");
+  EXPECT_EQ(failure_of("lr = 0.1\n"), "run.toml:1:1: unknown key 'lr', did you mean 'optimizer.lr'?");
+  EXPECT_EQ(failure_of("zzzzzz = 1\n"), "run.toml:1:1: unknown key 'zzzzzz'");
+  EXPECT_EQ(failure_of("[optimizer]\nlr = \"fast\"\n"), "run.toml:2:6: optimizer.lr must be a number, is \"fast\"");
+  EXPECT_EQ(failure_of("[run]\nepochs = 1.5\n"), "run.toml:2:10: run.epochs must be an integer, is 1.5");
+  EXPECT_EQ(failure_of("[run]\ntarget = 91\n"), "run.toml:2:10: run.target must be between 0 and 1, is 91");
+  EXPECT_EQ(failure_of("[run]\nprecision = \"fp64\"\n"), "run.toml:2:13: run.precision must be one of fp32, bf16, is \"fp64\"");
+  EXPECT_EQ(failure_of("run = 3\n"), "run.toml:1:1: 'run' is a section: write [run] and its keys below");
+  EXPECT_NE(failure_of("[run\nseed = 3\n").find("run.toml:1:5: "), std::string::npos);
+  EXPECT_EQ(failure_of("[data]\ncrop = true\n"), "run.toml: data.crop = true needs data.pad > 0: without padding there is one window only");
+  EXPECT_NE(failure({.file = "absent.toml", .environment = {}, .flags = {}}).find("cannot read the configuration file absent.toml"), std::string::npos);
+}
+
+TEST_F(ConfigFiles, PrecedenceAndOrigins) {
+  const std::string path = file("run.toml", "[optimizer]\nlr = 0.2\nmomentum = 0.5\nweight_decay = 1e-3\n");
+  const ResolvedConfig resolved = read_config({.file = path,
+                                               .environment = {{"TUTTI_OPTIMIZER_MOMENTUM", "0.6"}, {"TUTTI_WEIGHT_DECAY", "1"},
+                                                               {"TUTTI_OPTIMIZER_WEIGHT_DECAY", "1e-4"}},
+                                               .flags = {{"optimizer.weight_decay", "1e-5", "--set optimizer.weight_decay"}}});
+  EXPECT_EQ(resolved.config.optimizer.lr, 0.2);
+  EXPECT_EQ(resolved.config.optimizer.momentum, 0.6);
+  EXPECT_EQ(resolved.config.optimizer.weight_decay, 1e-5);
+  EXPECT_EQ(resolved.config.optimizer.beta1, 0.9);
+  EXPECT_EQ(resolved.origins.at("optimizer.lr"), path + ":2:6");
+  EXPECT_EQ(resolved.origins.at("optimizer.momentum"), "TUTTI_OPTIMIZER_MOMENTUM");
+  EXPECT_EQ(resolved.origins.at("optimizer.weight_decay"), "--set optimizer.weight_decay");
+  EXPECT_EQ(resolved.origins.count("optimizer.beta1"), 0u);
+  ASSERT_EQ(resolved.warnings.size(), 1u);
+  EXPECT_EQ(resolved.warnings[0], "the environment variable TUTTI_WEIGHT_DECAY means nothing");
+}
+
+TEST_F(ConfigFiles, IncludesAreWeakerThanTheIncluder) {
+  file("base.toml", "[run]\nseed = 7\nepochs = 5\n");
+  const std::string path = file("run.toml", "include = \"base.toml\"\n[run]\nepochs = 6\n");
+  const ResolvedConfig resolved = read_config({.file = path, .environment = {}, .flags = {}});
+  EXPECT_EQ(resolved.config.run.seed, 7);
+  EXPECT_EQ(resolved.config.run.epochs, 6);
+  EXPECT_NE(resolved.origins.at("run.seed").find("base.toml:2:8"), std::string::npos);
+  EXPECT_EQ(failure_of("include = \"run.toml\"\n"), "run.toml:1:11: run.toml includes itself");
+  EXPECT_NE(failure_of("include = [\"gone.toml\"]\n").find("run.toml:1:11: cannot read the configuration file gone.toml"), std::string::npos);
+}
+
+TEST_F(ConfigFiles, UnitSuffixes) {
+  const std::string path = file("run.toml", "[comm]\nbucket_bytes = \"4 MiB\"\ntimeout_s = \"1.5min\"\n");
+  const RunConfig config = read_config({.file = path, .environment = {}, .flags = {}}).config;
+  EXPECT_EQ(config.comm.bucket_bytes, 4 << 20);
+  EXPECT_EQ(config.comm.timeout_s, 90);
+  EXPECT_EQ(failure_of("[comm]\ntimeout_s = \"5 miles\"\n"), "run.toml:2:13: comm.timeout_s has the unknown unit 'miles', known are h, min, ms, s, us");
+}
+
+TEST_F(ConfigFiles, AlternativesWithdrawEachOther) {
+  const std::string path = file("run.toml", "[batch]\nglobal = 256\n");
+  const ResolvedConfig resolved = read_config({.file = path, .environment = {}, .flags = {{"batch.local", "64", "--batch-size"}}});
+  EXPECT_EQ(resolved.config.batch.local, 64);
+  EXPECT_EQ(resolved.config.batch.global, 0);
+  EXPECT_EQ(resolved.origins.at("batch.global"), "withdrawn by batch.local of --batch-size");
+}
+
+TEST(ConfigSettings, LenientSyntax) {
+  const auto with = [](std::string key, std::string text) { return read_config({.file = "", .environment = {}, .flags = {{key, text, "--set"}}}).config; };
+  EXPECT_EQ(with("run.output_dir", "runs/a b").run.output_dir, "runs/a b");
+  EXPECT_EQ(with("run.output_dir", "\"q\"").run.output_dir, "q");
+  EXPECT_EQ(with("optimizer.exclude", "bias,norm").optimizer.exclude, (std::vector<std::string>{"bias", "norm"}));
+  EXPECT_EQ(with("optimizer.exclude", "[bias, norm]").optimizer.exclude, (std::vector<std::string>{"bias", "norm"}));
+  EXPECT_EQ(with("optimizer.exclude", "[\"norm\"]").optimizer.exclude, std::vector<std::string>{"norm"});
+  EXPECT_EQ(with("optimizer.exclude", "").optimizer.exclude, std::vector<std::string>{});
+  EXPECT_EQ(with("schedule.milestones", "3,5").schedule.milestones, (std::vector<int64_t>{3, 5}));
+  EXPECT_EQ(with("model.hidden", "[3, 5]").model.hidden, (std::vector<int64_t>{3, 5}));
+  EXPECT_EQ(with("comm.bucket_bytes", "1MiB").comm.bucket_bytes, 1 << 20);
+  EXPECT_EQ(with("run.precision", "bf16").run.precision, Precision::bf16);
+  EXPECT_TRUE(with("optimizer.nesterov", "true").optimizer.nesterov);
+}
+
+TEST(ConfigSettings, MistakesNameTheFlagOrVariable) {
+  const auto failure = [](const ConfigSources& sources) -> std::string {
+    try {
+      read_config(sources);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(failure({.file = "", .environment = {}, .flags = {{"optimizer.rl", "1", "--set optimizer.rl"}}}),
+            "--set optimizer.rl: unknown key 'optimizer.rl', did you mean 'optimizer.lr'?");
+  EXPECT_EQ(failure({.file = "", .environment = {}, .flags = {{"optimizer.lr", "fast", "--lr"}}}), "--lr: optimizer.lr must be a number, is \"fast\"");
+  EXPECT_EQ(failure({.file = "", .environment = {{"TUTTI_LR", "-1"}}, .flags = {}}), "TUTTI_LR: optimizer.lr must be at least 0, is -1");
+  EXPECT_EQ(read_config({.file = "", .environment = {{"TUTTI_OPTIMISER_LR", "1"}, {"TUTTI_RANKS", "2"}}, .flags = {}}).warnings,
+            std::vector<std::string>{"the environment variable TUTTI_OPTIMISER_LR means nothing, did you mean 'TUTTI_OPTIMIZER_LR'?"});
+}
+
+TEST_F(ConfigFiles, ResolvedTextReadsBackEqual) {
+  const ResolvedConfig first = read_config({.file = TUTTI_SOURCE_DIR "/examples/cifar10_resnet44.toml",
+                                            .environment = {},
+                                            .flags = {{"run.output_dir", "a \"b\"", "--set"}, {"optimizer.exclude", "norm", "--set"}}});
+  const std::string path = (folder_ / "deeper" / "config.toml").string();
+  write_resolved(first, path);
+  const ResolvedConfig second = read_config({.file = path, .environment = {}, .flags = {}});
+  for (const ConfigKey& row : config_keys()) EXPECT_EQ(row.get(first.config), row.get(second.config)) << row.name;
+  EXPECT_NE(resolved_toml(first).find("exclude = [\"norm\"]                            # --set\n"), std::string::npos) << resolved_toml(first);
+}
+
+TEST(ConfigText, DocumentationIsInStep) {
+  std::ifstream file(TUTTI_SOURCE_DIR "/docs/configuration.md");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_TRUE(text == configuration_markdown()) << "run `tutti config --doc > docs/configuration.md`";
+}
+
+TEST(Examples, AllParse) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(TUTTI_SOURCE_DIR "/examples")) {
+    if (entry.path().extension() != ".toml") continue;
+    ++count;
+    EXPECT_NO_THROW(read_config({.file = entry.path().string(), .environment = {}, .flags = {}})) << entry.path();
+  }
+  EXPECT_GE(count, 5);
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,126 @@
+#include "tutti/cli/config_text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tutti/base/error.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::string_view kIntroduction = R"(# Configuration
+
+<!-- Written by `tutti config --doc` from the table in tutti/train/config.cpp; a test compares the two. -->
+
+A run is configured by a TOML file, the environment and flags. Each source overrides the one before it:
+
+1. the built-in default,
+2. the file: `tutti train run.toml`. `include = "other.toml"` (or a list) reads other files first, relative to this one,
+3. the environment: every key has a variable, `optimizer.lr` is `TUTTI_OPTIMIZER_LR`,
+4. flags: `--set optimizer.lr=0.1`, the same as `--optimizer.lr=0.1`, and the short flags below.
+
+In variables and flags strings need no quotes and lists no brackets: `--set optimizer.exclude=bias,norm`. Numbers of bytes and
+seconds take a suffix in quotes or on the command line: `"4 MiB"`, `--set comm.timeout_s=5min`. Paths are relative to the working folder.
+
+An unknown key, a wrong type and a value out of range are errors that name file, line, column and the nearest valid key; an unknown
+variable `TUTTI_*` gives a warning. `tutti config run.toml` prints the resolved configuration with the origin of each value, and
+every run writes it beside its results as `config.toml`. `tutti config --schema` prints a JSON schema for editors.
+
+`batch.local` and `batch.global` are two ways of saying one thing, as are `schedule.warmup_epochs` and `schedule.warmup_steps`:
+the one given in the stronger source withdraws the other.
+
+)";
+
+/// "0 to 1", ">= 0", "`sgd`, `lars`", in the documentation's words.
+std::string allowed(const ConfigKey& row) {
+  if (!row.choices.empty()) return fmt::format("`{}`", fmt::join(row.choices, "`, `"));
+  if (row.least && row.greatest) return fmt::format("{} to {}", *row.least, *row.greatest);
+  if (row.least) return fmt::format("at least {}", *row.least);
+  return "";
+}
+
+}  // namespace
+
+std::string resolved_toml(const ResolvedConfig& resolved) {
+  constexpr size_t kCommentColumn = 44;
+  std::string out = "# The resolved configuration of a run; the comment after a value says where it came from.\n";
+  for (const ConfigGroup& group : config_groups()) {
+    out += fmt::format("\n[{}]\n", group.name);
+    for (const ConfigKey& row : config_keys()) {
+      if (!row.name.starts_with(group.name + ".")) continue;
+      const std::string line = fmt::format("{} = {}", row.name.substr(group.name.size() + 1), to_toml(row.get(resolved.config)));
+      const auto origin = resolved.origins.find(row.name);
+      out += fmt::format("{:<{}}  # {}\n", line, kCommentColumn, origin == resolved.origins.end() ? "default" : origin->second);
+    }
+  }
+  return out;
+}
+
+void write_resolved(const ResolvedConfig& resolved, const std::string& path) {
+  const std::filesystem::path target(path), partial(path + ".partial");
+  std::error_code failed;
+  if (target.has_parent_path()) std::filesystem::create_directories(target.parent_path(), failed);
+  {
+    std::ofstream file(partial, std::ios::trunc);
+    file << resolved_toml(resolved) << std::flush;
+    if (!file) throw IoError(fmt::format("cannot write {}: check the folder's permissions and the space left", partial.string()));
+  }
+  std::filesystem::rename(partial, target, failed);
+  if (failed) throw IoError(fmt::format("cannot rename {} to {}: {}", partial.string(), path, failed.message()));
+}
+
+std::string configuration_markdown() {
+  std::string out(kIntroduction);
+  out += "## Short flags\n\n| flag | key | variable |\n|---|---|---|\n";
+  for (const ConfigAlias& alias : config_aliases())
+    out += fmt::format("| `--{}` | `{}` | `{}` |\n", alias.flag, alias.key, variable_name(alias.flag));
+  out += "\n`-v` is `--log-level debug`, `-vv` is `trace`, `-q` is `warn`; `--resume` alone is `--resume=latest`.\n";
+  for (const ConfigGroup& group : config_groups()) {
+    out += fmt::format("\n## [{}]\n\n{}\n\n| key | type | default | allowed | meaning |\n|---|---|---|---|---|\n", group.name, group.help);
+    for (const ConfigKey& row : config_keys()) {
+      if (!row.name.starts_with(group.name + ".")) continue;
+      const std::string unit = row.unit.empty() ? "" : fmt::format(" ({})", row.unit);
+      out += fmt::format("| `{}` | {}{} | `{}` | {} | {} |\n", row.name, to_string(row.type), unit, to_toml(row.get(RunConfig{})),
+                         allowed(row), row.help);
+    }
+  }
+  return out;
+}
+
+std::string configuration_schema() {
+  using nlohmann::json;
+  const auto scalar = [](const ConfigKey& row) {
+    json s;
+    switch (row.type) {
+      case ConfigType::boolean: s["type"] = "boolean"; break;
+      case ConfigType::integer: case ConfigType::integers: s["type"] = "integer"; break;
+      case ConfigType::real: case ConfigType::reals: s["type"] = "number"; break;
+      default: s["type"] = "string";
+    }
+    if (!row.unit.empty()) s["type"] = json::array({s["type"], "string"});
+    if (!row.choices.empty()) s["enum"] = row.choices;
+    if (row.least) s["minimum"] = *row.least;
+    if (row.greatest) s["maximum"] = *row.greatest;
+    return s;
+  };
+  json schema = {{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", "Tutti run"}, {"type", "object"}, {"additionalProperties", false}};
+  schema["properties"]["include"] = {{"description", "Files read before this one, relative to it"},
+                                     {"type", {"string", "array"}}, {"items", {{"type", "string"}}}};
+  for (const ConfigGroup& group : config_groups())
+    schema["properties"][group.name] = {{"type", "object"}, {"additionalProperties", false}, {"description", group.help}};
+  for (const ConfigKey& row : config_keys()) {
+    const size_t dot = row.name.find('.');
+    json value = scalar(row);
+    if (row.type >= ConfigType::integers) value = {{"type", "array"}, {"items", value}};
+    value["description"] = row.help;
+    value["default"] = json::parse(to_toml(row.get(RunConfig{})));  // TOML values of these types are JSON
+    schema["properties"][row.name.substr(0, dot)]["properties"][row.name.substr(dot + 1)] = value;
+  }
+  return schema.dump(2) + "\n";
+}
+
+}  // namespace tutti

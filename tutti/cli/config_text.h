@@ -1,0 +1,19 @@
+#pragma once
+// The configuration as text: resolved values, docs/configuration.md and a JSON schema for editors.
+
+#include <string>
+
+#include "tutti/cli/config.h"
+
+namespace tutti {
+
+/// A TOML file that reads back equal; a comment after each value says where it came from.
+std::string resolved_toml(const ResolvedConfig& resolved);
+
+/// Writes resolved_toml to `path` through a temporary name and a rename. Throws IoError.
+void write_resolved(const ResolvedConfig& resolved, const std::string& path);
+
+std::string configuration_markdown();  ///< the whole of docs/configuration.md; a test keeps the file in step
+std::string configuration_schema();    ///< JSON Schema, draft 7
+
+}  // namespace tutti

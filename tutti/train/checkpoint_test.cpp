@@ -1,0 +1,173 @@
+#include "tutti/train/checkpoint.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <fstream>
+
+#include "tutti/base/error.h"
+#include "tutti/train/durable_file.h"
+
+namespace tutti {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CheckpointTest : public testing::Test {
+ protected:
+  CheckpointTest() { fs::remove_all(directory_); }
+  ~CheckpointTest() override { fs::remove_all(directory_); }
+
+  /// A checkpoint whose tensors hold `step`.
+  fs::path write(int64_t step, int keep = 0) {
+    const auto bytes = std::vector<std::byte>(4000, static_cast<std::byte>(step));
+    const NamedTensor w{"conv1.weight", {DType::f32, {10, 100}, {}}, bytes};
+    const NamedTensor m{"conv1.weight.momentum", {DType::f32, {1000}, {}}, bytes};
+    return write_checkpoint(directory_, {info(step), {w.ref()}, {m.ref()}}, keep);
+  }
+  static CheckpointInfo info(int64_t step) {
+    return {.step = step, .epoch = 2, .epoch_position = 7, .seed = ~uint64_t{0}, .replicas = 4, .ranks = 2, .precision = "bf16",
+            .plan_choices = "conv1 onednn\nlayer1 \"x\"", .config = "[run]\nseed = 1\n", .metrics = {{"loss", 0.1}, {"lost", NAN}}};
+  }
+  std::vector<std::string> names() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(directory_)) names.push_back(entry.path().filename().string());
+    std::ranges::sort(names);
+    return names;
+  }
+  static void flip_a_bit(const fs::path& path, std::streamoff at) {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(at);
+    const char c = static_cast<char>(file.get());
+    file.seekp(at);
+    file.put(static_cast<char>(c ^ 1));
+  }
+
+  const fs::path directory_ = fs::path(testing::TempDir()) / fmt::format("checkpoints_{}", testing::UnitTest::GetInstance()->current_test_info()->name());
+};
+
+}  // namespace
+
+TEST_F(CheckpointTest, ReadsBackWhatItWrote) {
+  const Checkpoint c = read_checkpoint(write(123));
+  EXPECT_EQ(c.path.filename(), "step_0000123");
+  const CheckpointInfo expected = info(123);
+  EXPECT_EQ(c.info.step, 123);
+  EXPECT_EQ(c.info.epoch, expected.epoch);
+  EXPECT_EQ(c.info.epoch_position, expected.epoch_position);
+  EXPECT_EQ(c.info.seed, expected.seed);
+  EXPECT_EQ(c.info.replicas, 4);
+  EXPECT_EQ(c.info.ranks, 2);
+  EXPECT_EQ(c.info.precision, expected.precision);
+  EXPECT_EQ(c.info.plan_choices, expected.plan_choices);
+  EXPECT_EQ(c.info.config, expected.config);
+  EXPECT_EQ(c.info.metrics.at("loss"), 0.1);
+  EXPECT_TRUE(std::isnan(c.info.metrics.at("lost")));
+  ASSERT_EQ(c.weights.size(), 1u);
+  EXPECT_EQ(c.weights[0].name, "conv1.weight");
+  EXPECT_EQ(c.weights[0].desc, (TensorDesc{DType::f32, {10, 100}, {}}));
+  EXPECT_EQ(c.weights[0].bytes, std::vector<std::byte>(4000, std::byte{123}));
+  ASSERT_EQ(c.state.size(), 1u);
+  EXPECT_EQ(read_text(directory_ / "latest"), "step_0000123\n");
+}
+
+TEST_F(CheckpointTest, KeepsTheLastWritten) {
+  for (const int64_t step : {10, 20, 30}) write(step, 2);
+  EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step_0000020", "step_0000030"}));
+  // A run that went back to an earlier step: what it writes is newer than the abandoned future.
+  write(15, 2);
+  EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step_0000015", "step_0000030"}));
+  EXPECT_EQ(find_latest_valid(directory_)->filename(), "step_0000015");
+  write(16, 1);
+  EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step_0000016"}));
+}
+
+TEST_F(CheckpointTest, ReplacesTheSameStep) {
+  flip_a_bit(write(5) / "weights.safetensors", 500);
+  EXPECT_THROW(verify_checkpoint(directory_ / "step_0000005"), IoError);
+  write(5);
+  EXPECT_EQ(verify_checkpoint(directory_ / "step_0000005").step, 5);
+  EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step_0000005"}));
+}
+
+TEST_F(CheckpointTest, FallsBackToTheLatestValid) {
+  for (const int64_t step : {1, 2, 3, 4, 5}) write(step);
+  EXPECT_EQ(find_latest_valid(directory_)->filename(), "step_0000005");
+  flip_a_bit(directory_ / "step_0000005/state.safetensors", 2000);
+  fs::resize_file(directory_ / "step_0000004/weights.safetensors", 100);
+  const std::string manifest = read_text(directory_ / "step_0000003/manifest.json");
+  flip_a_bit(directory_ / "step_0000003/manifest.json", static_cast<std::streamoff>(manifest.find("bf16")));
+
+  testing::internal::CaptureStderr();
+  const auto found = find_latest_valid(directory_);
+  const std::string warnings = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(found->filename(), "step_0000002");
+  for (const char* text : {"step_0000005", "state.safetensors: its content has changed", "step_0000004", "has 100 bytes", "step_0000003/manifest.json"})
+    EXPECT_NE(warnings.find(text), std::string::npos) << text << "\n" << warnings;
+
+  fs::remove(directory_ / "step_0000002/manifest.json");
+  fs::remove(directory_ / "step_0000001/state.safetensors");
+  EXPECT_FALSE(find_latest_valid(directory_).has_value());
+  EXPECT_FALSE(find_latest_valid(directory_ / "nothing").has_value());
+}
+
+TEST_F(CheckpointTest, LatestIsHonouredAndMayBeWrong) {
+  write(1);
+  write(2);
+  replace_file(directory_ / "latest", "step_0000001\n");
+  EXPECT_EQ(find_latest_valid(directory_)->filename(), "step_0000001");
+  replace_file(directory_ / "latest", "step_0000009\n");
+  EXPECT_EQ(find_latest_valid(directory_)->filename(), "step_0000002");
+  fs::remove(directory_ / "latest");
+  EXPECT_EQ(find_latest_valid(directory_)->filename(), "step_0000002");
+}
+
+TEST_F(CheckpointTest, AFullDiskLeavesTheEarlierOnesIntact) {
+  write(1, 1);
+  // A limit on file sizes stands for a full disk: the same error from the same call.
+  rlimit old{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old), 0);
+  rlimit small = old;
+  small.rlim_cur = 2048;
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  std::string message;
+  try {
+    write(2, 1);
+  } catch (const IoError& error) {
+    message = error.what();
+  }
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &old), 0);
+  std::signal(SIGXFSZ, handler);
+
+  EXPECT_NE(message.find("weights.safetensors: cannot be written"), std::string::npos) << message;
+  EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step_0000001"}));
+  EXPECT_EQ(find_latest_valid(directory_)->filename(), "step_0000001");
+}
+
+TEST_F(CheckpointTest, RemovesWhatAKilledRunLeft) {
+  const fs::path old_torso = directory_ / ".step_0000001.partial-1", fresh_torso = directory_ / ".step_0000002.partial-1";
+  fs::create_directories(old_torso);
+  fs::create_directories(fresh_torso);
+  fs::last_write_time(old_torso, fs::file_time_type::clock::now() - std::chrono::hours(2));
+  write(3);
+  EXPECT_FALSE(fs::exists(old_torso));
+  EXPECT_TRUE(fs::exists(fresh_torso));  // somebody may be writing it
+  EXPECT_EQ(find_latest_valid(directory_)->filename(), "step_0000003");
+}
+
+TEST_F(CheckpointTest, SaysWhereItCannotWrite) {
+  fs::create_directories(directory_);
+  replace_file(directory_ / "file", "x");
+  try {
+    write_checkpoint(directory_ / "file", {}, 0);
+    FAIL();
+  } catch (const IoError& error) {
+    EXPECT_NE(std::string(error.what()).find((directory_ / "file").string()), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace tutti

@@ -1,0 +1,23 @@
+#pragma once
+// manifest.json of a checkpoint: CheckpointInfo and the digests of the checkpoint's files, protected by a checksum of its own.
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "tutti/train/checkpoint.h"
+#include "tutti/train/durable_file.h"
+
+namespace tutti {
+
+struct Manifest {
+  CheckpointInfo info;
+  int64_t serial = 1;  ///< counts the checkpoints ever written into a directory: their order, whatever steps and clocks say
+  std::map<std::string, FileDigest> files;
+};
+
+std::string to_json(const Manifest& manifest);
+/// Throws IoError naming the file if it is missing, damaged or of a later schema.
+Manifest read_manifest(const std::filesystem::path& path);
+
+}  // namespace tutti

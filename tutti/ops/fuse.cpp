@@ -1,0 +1,181 @@
+#include "tutti/ops/fuse.h"
+
+#include <algorithm>
+
+#include "tutti/ops/activation.h"
+#include "tutti/ops/batch_norm.h"
+#include "tutti/ops/conv.h"
+#include "tutti/ops/elementwise.h"
+
+namespace tutti {
+namespace {
+
+/// What to append in place of one node, in terms of the old graph's values.
+struct Replacement {
+  std::string name;
+  OpPtr op;
+  std::vector<Value> in;
+};
+
+/// Copies a graph node by node, leaving out some nodes and replacing others.
+class Rewriter {
+ public:
+  explicit Rewriter(const Graph& old) : old_(old), drop_(old.nodes().size()), replace_(old.nodes().size()) {
+    readers_.resize(old.values().size());
+    for (const Node& node : old.nodes())
+      for (const Value v : node.in) ++readers_[static_cast<size_t>(v.id)];
+    for (const Value v : old.outputs()) ++readers_[static_cast<size_t>(v.id)];
+  }
+
+  /// The node that makes v, if v is read in one place only and the node has an op of type T; else null.
+  template <class T>
+  const Node* only_read_here(Value v) const {
+    const ValueInfo& info = old_[v];
+    if (info.producer < 0 || readers_[static_cast<size_t>(v.id)] != 1 || info.role != Role::result || drop_[static_cast<size_t>(info.producer)]) return nullptr;
+    const Node& node = old_.nodes()[static_cast<size_t>(info.producer)];
+    return dynamic_cast<const T*>(node.op.get()) ? &node : nullptr;
+  }
+
+  void drop(const Node& node) { drop_[index_of(node)] = true; }
+  void replace(const Node& node, Replacement replacement) { replace_[index_of(node)] = std::move(replacement); }
+
+  Rewritten build() {
+    result_.of.resize(old_.values().size());
+    for (size_t n = 0; n < old_.nodes().size(); ++n) {
+      const Node& node = old_.nodes()[n];
+      copy_bound(last_bound_before(node));
+      if (drop_[n]) continue;
+      const Replacement& other = replace_[n];
+      std::vector<Value> in;
+      for (const Value v : other.op ? other.in : node.in) in.push_back(of(v));
+      const std::vector<Value> out = result_.graph.append(other.op ? other.name : node.name, other.op ? other.op : node.op, in);
+      CHECK(out.size() == node.out.size(), "rewriting '{}'", node.name);
+      for (size_t i = 0; i < out.size(); ++i) of(node.out[i]) = out[i];
+    }
+    copy_bound(static_cast<int32_t>(old_.values().size()));
+    for (const Value v : old_.with_role(Role::gradient)) result_.graph.mark_gradient(of(v), of(old_[v].of));
+    for (const Value v : old_.outputs()) result_.graph.mark_output(of(v));
+    return std::move(result_);
+  }
+
+ private:
+  size_t index_of(const Node& node) const { return static_cast<size_t>(&node - old_.nodes().data()); }
+  Value& of(Value v) { return result_.of[static_cast<size_t>(v.id)]; }
+
+  /// Values that the caller binds keep their place among the results, so that a listing of parameters keeps its order.
+  static int32_t last_bound_before(const Node& node) {
+    int32_t end = node.out.empty() ? 0 : node.out.front().id;
+    for (const Value v : node.in) end = std::max(end, v.id + 1);
+    return end;
+  }
+
+  void copy_bound(int32_t end) {
+    Graph& graph = result_.graph;
+    for (; next_bound_ < end; ++next_bound_) {
+      const Value v{next_bound_};
+      const ValueInfo& info = old_[v];
+      switch (info.role) {
+        case Role::input: of(v) = graph.input(info.name, info.type.desc, info.type.batched); break;
+        case Role::parameter: of(v) = graph.parameter(info.name, info.type.desc.shape, info.init); break;
+        case Role::statistic: of(v) = graph.statistic(info.name, info.type.desc.shape, info.init); break;
+        case Role::state: of(v) = graph.state(info.name, of(info.of)); break;
+        case Role::scalar: of(v) = graph.scalar(info.name); break;
+        case Role::gradient:
+        case Role::result: break;
+      }
+    }
+  }
+
+  const Graph& old_;
+  std::vector<int> readers_;
+  std::vector<bool> drop_;
+  std::vector<Replacement> replace_;
+  Rewritten result_;
+  int32_t next_bound_ = 0;
+};
+
+struct NormFlags {
+  bool relu, residual;
+};
+
+/// `op` if it is a batch norm, for training or evaluation, without ReLU; else null.
+const Op* plain_norm(const Op* op) {
+  if (const auto* apply = dynamic_cast<const BatchNormApply*>(op)) return apply->relu() ? nullptr : op;
+  if (const auto* inference = dynamic_cast<const BatchNormInference*>(op)) return inference->relu() ? nullptr : op;
+  return nullptr;
+}
+
+bool has_residual(const Op* op) {
+  if (const auto* apply = dynamic_cast<const BatchNormApply*>(op)) return apply->residual();
+  return dynamic_cast<const BatchNormInference&>(*op).residual();
+}
+
+/// The same batch norm with other flags.
+OpPtr with_flags(const Op* op, NormFlags flags) {
+  if (const auto* inference = dynamic_cast<const BatchNormInference*>(op))
+    return std::make_shared<BatchNormInference>(flags.relu, flags.residual, inference->epsilon());
+  return std::make_shared<BatchNormApply>(flags.relu, flags.residual);
+}
+
+/// The batch norm that makes v and can take more work, or null.
+const Node* open_norm(const Rewriter& rewriter, Value v) {
+  const Node* node = rewriter.only_read_here<Op>(v);
+  return node && plain_norm(node->op.get()) ? node : nullptr;
+}
+
+void fuse_relu(Rewriter& rewriter, const Node& relu) {
+  const Value x = relu.in[0];
+  if (const Node* conv = rewriter.only_read_here<Conv>(x)) {
+    const auto& op = dynamic_cast<const Conv&>(*conv->op);
+    if (op.relu()) return;
+    rewriter.replace(relu, {conv->name, std::make_shared<Conv>(op.conv(), op.bias(), true), conv->in});
+    rewriter.drop(*conv);
+    return;
+  }
+  if (const Node* norm = open_norm(rewriter, x)) {
+    rewriter.replace(relu, {norm->name, with_flags(norm->op.get(), {true, has_residual(norm->op.get())}), norm->in});
+    rewriter.drop(*norm);
+    return;
+  }
+  const Node* sum = rewriter.only_read_here<Add>(x);
+  if (!sum) return;
+  for (size_t i = 0; i < 2; ++i) {
+    const Node* norm = open_norm(rewriter, sum->in[i]);
+    if (!norm || has_residual(norm->op.get())) continue;
+    std::vector<Value> in = norm->in;
+    in.push_back(sum->in[1 - i]);
+    rewriter.replace(relu, {norm->name, with_flags(norm->op.get(), {true, true}), std::move(in)});
+    rewriter.drop(*norm);
+    rewriter.drop(*sum);
+    return;
+  }
+}
+
+}  // namespace
+
+Rewritten fuse_forward(const Graph& graph) {
+  Rewriter rewriter(graph);
+  for (const Node& node : graph.nodes()) {
+    const auto* activation = dynamic_cast<const Activation*>(node.op.get());
+    if (activation && activation->kind() == ActivationKind::relu) fuse_relu(rewriter, node);
+  }
+  return rewriter.build();
+}
+
+Rewritten fold_residual_sums(const Graph& graph) {
+  Rewriter rewriter(graph);
+  for (const Node& node : graph.nodes()) {
+    const auto* reduce = dynamic_cast<const BatchNormGradReduce*>(node.op.get());
+    if (!reduce || reduce->two()) continue;
+    const Node* sum = rewriter.only_read_here<Add>(node.in[0]);
+    if (!sum) continue;
+    std::vector<Value> in = node.in;
+    in[0] = sum->in[0];
+    in.push_back(sum->in[1]);
+    rewriter.replace(node, {node.name, std::make_shared<BatchNormGradReduce>(reduce->relu(), true), std::move(in)});
+    rewriter.drop(*sum);
+  }
+  return rewriter.build();
+}
+
+}  // namespace tutti

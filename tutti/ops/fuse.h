@@ -1,0 +1,23 @@
+#pragma once
+// Graph rewrites that save trips through memory. A graph is append-only, so a rewrite builds a new one: same names, same order
+// of what remains.
+
+#include <vector>
+
+#include "tutti/graph/graph.h"
+
+namespace tutti {
+
+struct Rewritten {
+  Graph graph;
+  std::vector<Value> of;  ///< for each value id of the old graph, the value in the new one; invalid if it is gone
+};
+
+/// Before differentiate: batch norm -> [add] -> ReLU becomes one op, convolution -> ReLU becomes one op. Only where nobody else
+/// reads the intermediate results and they are no outputs.
+Rewritten fuse_forward(const Graph& graph);
+
+/// After differentiate: a batch norm's backward reduction that reads the sum of two gradients adds them itself.
+Rewritten fold_residual_sums(const Graph& graph);
+
+}  // namespace tutti

@@ -1,0 +1,26 @@
+#pragma once
+// The data sets that Tutti knows by name: what they are, their files, and how to get them. Tutti never downloads by itself.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tutti/data/dataset.h"
+
+namespace tutti::data {
+
+struct KnownDataset {
+  std::string name;         ///< what a configuration says: "cifar10"
+  std::string description;  ///< one line: images, classes, sizes
+  std::vector<std::string> train_files, test_files;
+  std::string how_to_get;   ///< one sentence that error messages end with
+  ChannelStatistics normalization;  ///< of the training images
+};
+
+/// cifar10, mnist, fashion-mnist, lattices.
+const std::vector<KnownDataset>& known_datasets();
+
+/// ConfigError listing the known names.
+const KnownDataset& known_dataset(std::string_view name);
+
+}  // namespace tutti::data

@@ -1,0 +1,84 @@
+#include "tutti/data/format/idx.h"
+
+#include <gtest/gtest.h>
+
+#include "tutti/data/format/catalog.h"
+#include "tutti/data/format/scratch_directory.h"
+#include "tutti/data/open.h"
+
+namespace tutti::data {
+namespace {
+
+Bytes idx(uint8_t type, const std::vector<uint32_t>& extents, size_t elements) {
+  Bytes bytes = {0, 0, type, static_cast<uint8_t>(extents.size())};
+  for (const uint32_t extent : extents)
+    for (int shift = 24; shift >= 0; shift -= 8) bytes.push_back(static_cast<uint8_t>(extent >> shift));
+  for (size_t i = 0; i < elements; ++i) bytes.push_back(static_cast<uint8_t>(i % 7));
+  return bytes;
+}
+
+const std::vector<std::string> kTen(10, "class");
+
+TEST(Idx, ReadsPlainAndGzippedFiles) {
+  const ScratchDirectory scratch;
+  scratch.write("train-images-idx3-ubyte", idx(8, {5, 2, 3}, 30));
+  scratch.write("train-labels-idx1-ubyte.gz", gzipped(idx(8, {5}, 5)));
+  const auto set = open_idx(scratch.path(), true, kTen);
+  ASSERT_EQ(set->size(), 5);
+  EXPECT_EQ(set->shape(), (ImageShape{1, 2, 3}));
+  Bytes pixels(6);
+  int32_t label = 0;
+  set->read(3, pixels.data(), &label);
+  EXPECT_EQ(label, 3);
+  EXPECT_EQ(pixels, (Bytes{4, 5, 6, 0, 1, 2}));  // elements 18 to 23, modulo 7
+}
+
+TEST(Idx, NamesTheFileAndWhatIsWrong) {
+  const ScratchDirectory scratch;
+  const auto read = [&](const Bytes& bytes) { return read_idx(scratch.write("x", bytes), 3); };
+  expect_io_error([&] { read(idx(8, {5, 2, 3}, 29)); }, {"/x", "5 x 2 x 3 = 30", "found 29"});
+  expect_io_error([&] { read(idx(8, {5, 2, 3}, 31)); }, {"/x", "found 31"});
+  expect_io_error([&] { read(idx(8, {5}, 5)); }, {"/x", "header of 16 bytes"});
+  expect_io_error([&] { read(idx(8, {30}, 30)); }, {"/x", "expected IDX magic 0x00000803", "found 0x00000801"});
+  expect_io_error([&] { read(idx(13, {5, 2, 3}, 30)); }, {"found 0x00000d03"});  // floats
+  expect_io_error([&] { read(idx(8, {5, 0, 3}, 0)); }, {"extent 2 of 3 is 0"});
+  expect_io_error([&] { read(idx(8, {~0u, ~0u, ~0u}, 30)); }, {"corrupted"});  // the product exceeds 64 bits
+}
+
+TEST(Idx, FilesMustBelongTogether) {
+  const ScratchDirectory scratch;
+  expect_io_error([&] { open_idx(scratch.path(), false, kTen); }, {"t10k-images-idx3-ubyte", "No such file"});
+  scratch.write("t10k-images-idx3-ubyte", idx(8, {5, 2, 3}, 30));
+  scratch.write("t10k-labels-idx1-ubyte", idx(8, {4}, 4));
+  expect_io_error([&] { open_idx(scratch.path(), false, kTen); }, {"5 images", "4 labels"});
+  Bytes labels = idx(8, {5}, 5);
+  labels.back() = 11;
+  scratch.write("t10k-labels-idx1-ubyte", labels);
+  expect_io_error([&] { open_idx(scratch.path(), false, kTen); }, {"t10k-labels-idx1-ubyte", "record 4", "label 11"});
+}
+
+#ifdef TUTTI_TEST_DATA
+class RealIdx : public testing::TestWithParam<std::string> {};
+
+TEST_P(RealIdx, HasThePublishedSizeClassesAndStatistics) {
+  const std::filesystem::path dir = std::filesystem::path(TUTTI_TEST_DATA) / GetParam();
+  const auto train = open_dataset({.name = GetParam(), .dir = dir});
+  const auto test = open_dataset({.name = GetParam(), .dir = dir, .split = "test"});
+  EXPECT_EQ(train->size(), 60'000);
+  EXPECT_EQ(test->size(), 10'000);
+  EXPECT_EQ(train->shape(), (ImageShape{1, 28, 28}));
+  EXPECT_EQ(train->class_names().size(), 10u);
+  Bytes pixels(784);
+  int32_t label = -1;
+  test->read(0, pixels.data(), &label);
+  EXPECT_EQ(label, GetParam() == "mnist" ? 7 : 9);  // a seven; an ankle boot
+  const ChannelStatistics found = channel_statistics(*train), expected = known_dataset(GetParam()).normalization;
+  EXPECT_NEAR(found.mean[0], expected.mean[0], 6e-5);
+  EXPECT_NEAR(found.deviation[0], expected.deviation[0], 6e-5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sets, RealIdx, testing::Values("mnist", "fashion-mnist"));
+#endif
+
+}  // namespace
+}  // namespace tutti::data

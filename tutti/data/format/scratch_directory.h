@@ -1,0 +1,77 @@
+#pragma once
+// For tests: a directory that goes away with its object, files of given bytes, and what an IoError says.
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "tutti/base/error.h"
+
+namespace tutti::data {
+
+using Bytes = std::vector<uint8_t>;
+
+class ScratchDirectory {
+ public:
+  ScratchDirectory() {
+    std::string name = (std::filesystem::temp_directory_path() / "tutti-data-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) throw IoError(name + ": cannot create");
+    path_ = name;
+  }
+  ~ScratchDirectory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path write(const std::string& name, const Bytes& bytes) const {
+    std::ofstream(path_ / name, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), std::ssize(bytes));
+    return path_ / name;
+  }
+  std::filesystem::path write(const std::string& name, const std::string& text) const { return write(name, Bytes(text.begin(), text.end())); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline Bytes read_all(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+inline Bytes gzipped(const Bytes& bytes) {
+  z_stream stream{};
+  deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
+  Bytes out(deflateBound(&stream, bytes.size()));
+  stream.next_in = const_cast<Bytef*>(bytes.data());
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  stream.next_out = out.data();
+  stream.avail_out = static_cast<uInt>(out.size());
+  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+/// Expects that `call` throws an IoError whose message holds every one of `parts`.
+template <class Call>
+void expect_io_error(Call call, const std::vector<std::string>& parts) {
+  try {
+    call();
+    ADD_FAILURE() << "expected an IoError with \"" << parts.front() << '"';
+  } catch (const IoError& error) {
+    for (const std::string& part : parts) EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << part << " in: " << error.what();
+  }
+}
+
+}  // namespace tutti::data

@@ -1,0 +1,155 @@
+#include "tutti/data/format/verify.h"
+
+#include <fmt/ranges.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cctype>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "tutti/base/error.h"
+#include "tutti/data/format/catalog.h"
+#include "tutti/data/format/cifar.h"
+#include "tutti/data/format/idx.h"
+#include "tutti/data/format/lattices_file.h"
+#include "tutti/data/format/sha256.h"
+
+namespace tutti::data {
+namespace {
+
+namespace fs = std::filesystem;
+using Digests = std::map<std::string, std::string>;  // file name -> sha256
+
+Digests read_digests(const fs::path& directory) {
+  Digests digests;
+  if (!fs::is_directory(directory)) return digests;
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    if (entry.path().extension() != ".sha256" && entry.path().filename() != "SHA256SUMS") continue;
+    std::ifstream lines(entry.path());
+    for (std::string line; std::getline(lines, line);) {
+      std::istringstream words(line);
+      std::string digest, name;
+      if (!(words >> digest >> name) || digest.size() != 64) continue;
+      if (name.front() == '*') name.erase(0, 1);  // sha256sum's mark of binary mode
+      std::transform(digest.begin(), digest.end(), digest.begin(), [](unsigned char c) { return std::tolower(c); });
+      digests[fs::path(name).filename().string()] = digest;
+    }
+  }
+  return digests;
+}
+
+std::vector<int64_t> count_classes(const Dataset& set) {
+  std::vector<int64_t> counts(static_cast<size_t>(set.classes()));
+  std::vector<uint8_t> pixels(static_cast<size_t>(set.shape().pixels()));
+  for (int64_t i = 0; i < set.size(); ++i) {
+    int32_t label = 0;
+    set.read(i, pixels.data(), &label);
+    ++counts[static_cast<size_t>(label)];
+  }
+  return counts;
+}
+
+void read_images(const Dataset& set, FileReport& report) {
+  report.records = set.size();
+  report.class_counts = count_classes(set);
+}
+
+void read_idx_labels(const fs::path& path, FileReport& report) {
+  const IdxArray labels = read_idx(path, 1);
+  report.records = labels.extents[0];
+  report.class_counts.resize(10);
+  for (const uint8_t label : labels.data) {
+    if (label >= 10) throw IoError(fmt::format("{}: a label is {}, expected 0 to 9: the file is corrupted; fetch it again", path.string(), label));
+    ++report.class_counts[label];
+  }
+}
+
+// `read` fills records and class counts, or throws what is wrong with the content.
+template <class Read>
+FileReport report_on(const fs::path& path, const Digests& digests, Read read) {
+  FileReport report{.file = path};
+  try {
+    const FileBytes file = FileBytes::map(path);
+    report.bytes = std::ssize(file.bytes());
+    report.xxhash64 = fmt::format("{:016x}", XXH64(file.bytes().data(), file.bytes().size(), 0));
+    if (const auto known = digests.find(path.filename().string()); known != digests.end()) {
+      report.expected_sha256 = known->second;
+      report.sha256 = sha256(file.bytes());
+    }
+    read(report);
+    if (report.sha256 != report.expected_sha256)
+      throw IoError(fmt::format("{}: expected sha256 {}, found {}: fetch the file again", path.string(), report.expected_sha256, report.sha256));
+  } catch (const IoError& error) {
+    report.problem = error.what();
+  }
+  return report;
+}
+
+FileReport report_on_cifar(const fs::path& path, const Digests& digests) {
+  return report_on(path, digests, [&](FileReport& report) { read_images(open_cifar_file(path), report); });
+}
+
+FileReport report_on_lattices(const fs::path& path, const Digests& digests) {
+  return report_on(path, digests, [&](FileReport& report) { read_images(*open_lattices_file(path), report); });
+}
+
+void verify_idx(const fs::path& dir, const Digests& digests, VerifyReport& report) {
+  for (const bool train : {true, false}) {
+    const IdxFiles files = idx_files(dir, train);
+    FileReport images = report_on(files.images, digests, [&](FileReport& r) { r.records = read_idx(files.images, 3).extents[0]; });
+    FileReport labels = report_on(files.labels, digests, [&](FileReport& r) { read_idx_labels(files.labels, r); });
+    if (images.problem.empty() && labels.problem.empty() && images.records != labels.records)
+      labels.problem = fmt::format("{}: {} labels for {} images: the files do not belong together", files.labels.string(), labels.records, images.records);
+    report.files.push_back(std::move(images));
+    report.files.push_back(std::move(labels));
+  }
+}
+
+}  // namespace
+
+VerifyReport verify_dataset(const std::string& name, const fs::path& dir) {
+  const KnownDataset& known = known_dataset(name);
+  VerifyReport report;
+  const bool one_file = fs::is_regular_file(dir);
+  const Digests digests = read_digests(one_file ? dir.parent_path() : dir);
+  if (name == "cifar10" && one_file) {
+    report.files.push_back(report_on_cifar(dir, digests));
+  } else if (name == "cifar10") {
+    for (const bool train : {true, false})
+      for (const std::string& file : cifar_files(train)) report.files.push_back(report_on_cifar(dir / file, digests));
+  } else if (name == "lattices" && one_file) {
+    report.files.push_back(report_on_lattices(dir, digests));
+  } else if (name == "lattices") {
+    for (const auto& files : {known.train_files, known.test_files})
+      for (const std::string& file : files)
+        if (fs::exists(dir / file)) report.files.push_back(report_on_lattices(dir / file, digests));
+    if (report.files.empty())
+      report.files.push_back({.file = dir, .problem = fmt::format("{}: no lattices file in it; {}", dir.string(), known.how_to_get)});
+  } else {
+    verify_idx(dir, digests, report);
+  }
+  return report;
+}
+
+bool VerifyReport::sound() const {
+  return std::all_of(files.begin(), files.end(), [](const FileReport& file) { return file.problem.empty(); });
+}
+
+std::string VerifyReport::to_text() const {
+  std::string text;
+  for (const FileReport& file : files) {
+    if (!file.problem.empty()) {
+      text += fmt::format("BAD  {}\n", file.problem);
+      continue;
+    }
+    text += fmt::format("ok   {}  {} bytes  xxh64 {}  sha256 {}  {} records", file.file.string(), file.bytes, file.xxhash64,
+                        file.expected_sha256.empty() ? "not listed" : "as listed", file.records);
+    if (!file.class_counts.empty()) text += fmt::format("  per class {}", fmt::join(file.class_counts, " "));
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace tutti::data

@@ -1,0 +1,33 @@
+#pragma once
+// What `tutti data verify` does: reads every file of a data set completely and reports on each.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tutti/data/dataset.h"
+
+namespace tutti::data {
+
+struct FileReport {
+  std::filesystem::path file;
+  int64_t bytes = 0;
+  std::string xxhash64{};            ///< 16 hexadecimal digits
+  std::string sha256{};              ///< only when `expected_sha256` is known
+  std::string expected_sha256{};     ///< from a list in the directory: *.sha256 or SHA256SUMS, lines "digest  name"
+  int64_t records = 0;               ///< images or labels
+  std::vector<int64_t> class_counts{};  ///< labels of each class; empty for a file without labels
+  std::string problem{};             ///< empty: the file is sound. Otherwise what was expected and found
+};
+
+struct VerifyReport {
+  std::vector<FileReport> files;
+  bool sound() const;
+  std::string to_text() const;  ///< one line a file, for people
+};
+
+/// Reports on the files of both splits in `dir` (cifar10, lattices: or on the one file that `dir` names). A missing file is a problem;
+/// of lattices one split suffices. Bad files do not throw; ConfigError for an unknown name.
+VerifyReport verify_dataset(const std::string& name, const std::filesystem::path& dir);
+
+}  // namespace tutti::data

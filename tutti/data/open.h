@@ -1,0 +1,27 @@
+#pragma once
+// open_dataset: from a name and a place to a Dataset.
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "tutti/data/dataset.h"
+
+namespace tutti::data {
+
+struct DatasetSpec {
+  std::string name;             ///< cifar10, mnist, fashion-mnist or lattices
+  std::filesystem::path dir{};  ///< its directory; for cifar10 and lattices also one file, whatever the split; lattices: empty = generate
+  std::string split = "train";  ///< train or test
+
+  // Of generated lattices only.
+  uint64_t seed = 1;
+  int64_t count = 0;  ///< images; 0 = 10,000 for train and 2,000 for test
+  int threads = 1;    ///< that generate them; the images do not depend on it
+};
+
+/// Opens and checks a data set. ConfigError for an unknown name or split or a missing directory in the specification;
+/// IoError for files that are missing, truncated or corrupted, naming the file, what was expected and found, and what to do.
+std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec);
+
+}  // namespace tutti::data

@@ -1,0 +1,51 @@
+#include "tutti/device/cpu/topology.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+namespace tutti {
+
+TEST(Topology, CountsFitTogether) {
+  const Topology t = read_topology();
+  EXPECT_GE(t.hardware_threads, t.cores);
+  EXPECT_GE(t.cores, t.bound_cores);
+  EXPECT_GE(t.usable_cores(), 1);
+  EXPECT_LE(t.usable_cores(), t.cores);
+  EXPECT_GT(t.memory_bytes, 0);
+  EXPECT_LE(t.available_bytes, t.memory_bytes);
+}
+
+TEST(Topology, SeesABinding) {
+  cpu_set_t before, one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  int first = 0;
+  while (!CPU_ISSET(first, &before)) ++first;
+  CPU_ZERO(&one);
+  CPU_SET(first, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  EXPECT_EQ(read_topology().bound_cores, 1);
+  EXPECT_EQ(affinity_list(), std::to_string(first));
+  sched_setaffinity(0, sizeof before, &before);
+}
+
+TEST(Topology, QuotaLimitsUsableCores) {
+  EXPECT_EQ(parse_cpu_quota("150000 100000\n"), 1.5);
+  EXPECT_EQ(parse_cpu_quota("max 100000\n"), 0);
+  EXPECT_EQ(parse_cpu_quota(""), 0);
+  Topology t;
+  t.cores = 8;
+  EXPECT_EQ(t.usable_cores(), 8);
+  t.cpu_quota = 1.5;
+  EXPECT_EQ(t.usable_cores(), 2);
+  t.cpu_quota = 2.0;
+  EXPECT_EQ(t.usable_cores(), 2);
+}
+
+TEST(Topology, Meminfo) {
+  const std::string text = "MemTotal:       2048 kB\nMemFree: 1 kB\nMemAvailable:   1024 kB\n";
+  EXPECT_EQ(parse_meminfo(text, "MemTotal"), 2048 * 1024);
+  EXPECT_EQ(parse_meminfo(text, "MemAvailable"), 1024 * 1024);
+  EXPECT_EQ(parse_meminfo(text, "Absent"), 0);
+}
+
+}  // namespace tutti

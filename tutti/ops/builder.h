@@ -23,7 +23,7 @@ constexpr std::array<int64_t, 3> in_all(int64_t n) { return {n, n, n}; }
 struct ConvSpec {
   int64_t out_channels = 0;
   std::array<int64_t, 3> kernel{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1}, pad{0, 0, 0};
-  std::optional<std::array<int64_t, 3>> pad_high;    ///< where it differs from pad
+  std::optional<std::array<int64_t, 3>> pad_high{};  ///< where it differs from pad
   std::array<int64_t, 3> output_pad{0, 0, 0};        ///< conv_transpose only
   int64_t groups = 1;
   bool bias = false, relu = false;                   ///< relu: conv only
@@ -36,7 +36,7 @@ Value conv_transpose(Graph& graph, const std::string& name, Value x, const ConvS
 
 struct BatchNormSpec {
   bool relu = false;
-  Value residual;  ///< added before the ReLU, if valid
+  Value residual{};  ///< added before the ReLU, if valid
   float epsilon = 1e-5f, momentum = 0.1f;
 };
 
@@ -45,7 +45,7 @@ Value batch_norm(Graph& graph, const std::string& name, Value y, Mode mode, cons
 struct DenseSpec {
   int64_t outputs = 0;
   bool bias = true;
-  std::optional<DType> dtype;  ///< of the result; default f32
+  std::optional<DType> dtype{};  ///< of the result; default f32
   Init::Kind init = Init::Kind::uniform_fan_in;
 };
 

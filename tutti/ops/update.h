@@ -25,7 +25,7 @@ class Update : public Op {
 /// Stochastic gradient descent as PyTorch's SGD with dampening 0; state: buf, if momentum > 0.
 ///   d = g * gradient_scale + weight_decay * w; buf = momentum * buf + d; w -= lr * (nesterov ? d + momentum * buf : buf)
 struct SgdAttributes {
-  float momentum = 0, weight_decay = 0;
+  double momentum = 0, weight_decay = 0;
   bool nesterov = false;
 };
 
@@ -44,7 +44,7 @@ class SgdUpdate : public Update {
 ///   local = trust * |w| / (|g| + weight_decay * |w| + eps), 1 if |w| or |g| is 0
 ///   v = momentum * v + lr * local * (g + weight_decay * w); w -= v
 struct LarsAttributes {
-  float momentum = 0.9f, weight_decay = 0, trust = 0.001f, eps = 0;
+  double momentum = 0.9, weight_decay = 0, trust = 0.001, eps = 0;
 };
 
 class LarsUpdate : public Update {
@@ -63,7 +63,7 @@ class LarsUpdate : public Update {
 ///   m = beta1 * m + (1 - beta1) * g; v = beta2 * v + (1 - beta2) * g^2
 ///   w -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
 struct AdamAttributes {
-  float beta1 = 0.9f, beta2 = 0.999f, eps = 1e-8f, weight_decay = 0;
+  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
   bool decoupled = false;
 };
 

@@ -1,0 +1,111 @@
+#include "tutti/ops/batch_norm.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tutti/backend/reference/rules.h"
+
+namespace tutti {
+namespace {
+
+/// The channel of each element of [N, C, ...].
+int64_t channel_of(const PlainTensor& y, int64_t i) { return i / y.shape().elements_from(2) % y.extent(1); }
+
+double& sum_at(const RuleCall& call, int64_t i) { return call.sums[static_cast<size_t>(i)]; }
+
+/// Values a channel has in the replica's whole batch.
+double values_per_channel(const RuleCall& call, const PlainTensor& y) {
+  return static_cast<double>(call.step.batch) * static_cast<double>(y.shape().elements_from(2));
+}
+
+/// Sums per channel: y, y^2.
+Rule stats(const BatchNormStats& op, int64_t channels) {
+  const auto run = [](const RuleCall& call) {
+    const PlainTensor& y = call.in[0];
+    for (int64_t i = 0; i < y.size(); ++i) {
+      const int64_t c = channel_of(y, i);
+      sum_at(call, c) += y[i];
+      sum_at(call, y.extent(1) + c) += y[i] * y[i];
+    }
+  };
+  const auto finish = [channels, epsilon = op.epsilon(), momentum = op.momentum()](const RuleCall& call) {
+    const double m = values_per_channel(call, call.in[0]);
+    for (int64_t c = 0; c < channels; ++c) {
+      const double mean = sum_at(call, c) / m;
+      const double var = std::max(sum_at(call, channels + c) / m - mean * mean, 0.0);
+      call.out[0][c] = mean;
+      call.out[1][c] = 1 / std::sqrt(var + epsilon);
+      call.in[1][c] += momentum * (mean - call.in[1][c]);
+      call.in[2][c] += momentum * (var * m / std::max(m - 1, 1.0) - call.in[2][c]);
+    }
+  };
+  return {.run = run, .sums = static_cast<size_t>(2 * channels), .finish = finish, .unbatched_in = {1, 2}, .unbatched_out = {0, 1}};
+}
+
+Rule apply(bool relu, bool residual) {
+  return {.run = [relu, residual](const RuleCall& call) {
+    const PlainTensor &y = call.in[0], &mean = call.in[1], &inv_std = call.in[2], &gamma = call.in[3], &beta = call.in[4];
+    for (int64_t i = 0; i < y.size(); ++i) {
+      const int64_t c = channel_of(y, i);
+      double z = gamma[c] * (y[i] - mean[c]) * inv_std[c] + beta[c];
+      if (residual) z += call.in[5][i];
+      call.out[0][i] = relu ? std::max(z, 0.0) : z;
+    }
+  }};
+}
+
+Rule inference(const BatchNormInference& op) {
+  return {.run = [rule = apply(op.relu(), op.residual()), epsilon = op.epsilon()](const RuleCall& call) {
+    PlainTensor& var = call.in[2];  // becomes inv_std
+    for (int64_t c = 0; c < var.size(); ++c) var[c] = 1 / std::sqrt(var[c] + epsilon);
+    rule.run(call);
+  }};
+}
+
+/// Sums per channel: g * xhat (dgamma), g (dbeta).
+Rule grad_reduce(const BatchNormGradReduce& op, int64_t channels) {
+  const auto run = [relu = op.relu(), two = op.two()](const RuleCall& call) {
+    const PlainTensor &dz = call.in[0], &y = call.in[1], &mean = call.in[2], &inv_std = call.in[3];
+    for (int64_t i = 0; i < dz.size(); ++i) {
+      const int64_t c = channel_of(y, i);
+      double g = dz[i];
+      if (two) g += call.in[relu ? 5 : 4][i];
+      if (relu && !(call.in[4][i] > 0)) g = 0;
+      call.out[0][i] = g;
+      sum_at(call, c) += g * (y[i] - mean[c]) * inv_std[c];
+      sum_at(call, y.extent(1) + c) += g;
+    }
+  };
+  const auto finish = [channels](const RuleCall& call) {
+    for (int64_t c = 0; c < channels; ++c) {
+      call.out[1][c] = sum_at(call, c);
+      call.out[2][c] = sum_at(call, channels + c);
+    }
+  };
+  return {.run = run, .sums = static_cast<size_t>(2 * channels), .finish = finish, .unbatched_in = {}, .unbatched_out = {1, 2}};
+}
+
+void grad_apply(const RuleCall& call) {
+  const PlainTensor &g = call.in[0], &y = call.in[1], &mean = call.in[2], &inv_std = call.in[3], &gamma = call.in[4];
+  const PlainTensor &dgamma = call.in[5], &dbeta = call.in[6];
+  const double m = values_per_channel(call, y);
+  for (int64_t i = 0; i < g.size(); ++i) {
+    const int64_t c = channel_of(y, i);
+    const double xhat = (y[i] - mean[c]) * inv_std[c];
+    call.out[0][i] = gamma[c] * inv_std[c] * (g[i] - dbeta[c] / m - xhat * dgamma[c] / m);
+  }
+}
+
+}  // namespace
+
+Rule batch_norm_rule(const KernelRequest& request) {
+  const Op* op = request.op;
+  if (const auto* s = dynamic_cast<const BatchNormStats*>(op)) return stats(*s, request.in[0].shape[1]);
+  if (const auto* a = dynamic_cast<const BatchNormApply*>(op)) return apply(a->relu(), a->residual());
+  if (const auto* i = dynamic_cast<const BatchNormInference*>(op)) return inference(*i);
+  if (const auto* r = dynamic_cast<const BatchNormGradReduce*>(op)) return grad_reduce(*r, request.in[0].shape[1]);
+  if (dynamic_cast<const BatchNormGradApply*>(op)) return {.run = grad_apply};
+  return {};
+}
+
+}  // namespace tutti

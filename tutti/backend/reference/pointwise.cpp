@@ -1,0 +1,74 @@
+// Add, Mul, activations, dropout, Reorder.
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "tutti/backend/reference/rules.h"
+#include "tutti/ops/activation.h"
+#include "tutti/ops/dropout.h"
+#include "tutti/ops/elementwise.h"
+#include "tutti/ops/reorder.h"
+
+namespace tutti {
+namespace {
+
+double activate(ActivationKind kind, double slope, double x) {
+  switch (kind) {
+    case ActivationKind::relu: return std::max(x, 0.0);
+    case ActivationKind::leaky_relu: return x > 0 ? x : slope * x;
+    case ActivationKind::sigmoid: return 1 / (1 + std::exp(-x));
+    case ActivationKind::tanh: return std::tanh(x);
+    case ActivationKind::gelu: return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
+  }
+  return x;
+}
+
+/// dy/dx in terms of the result y, for gelu of x.
+double slope_at(ActivationKind kind, double slope, double r) {
+  switch (kind) {
+    case ActivationKind::relu: return r > 0 ? 1 : 0;
+    case ActivationKind::leaky_relu: return r > 0 ? 1 : slope;
+    case ActivationKind::sigmoid: return r * (1 - r);
+    case ActivationKind::tanh: return 1 - r * r;
+    case ActivationKind::gelu:
+      return 0.5 * (1 + std::erf(r / std::numbers::sqrt2)) + r * std::exp(-0.5 * r * r) * 0.5 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
+  }
+  return 1;
+}
+
+/// out = f(i) for every element i.
+template <class F>
+Rule each(F f) {
+  return {.run = [f](const RuleCall& call) {
+    for (int64_t i = 0; i < call.out[0].size(); ++i) call.out[0][i] = f(call, i);
+  }};
+}
+
+Rule dropout(const Dropout& op) {
+  const uint32_t threshold = dropout_threshold(op.probability());
+  const double keep = 1 / (1 - static_cast<double>(op.probability()));
+  return each([=, salt = op.salt()](const RuleCall& call, int64_t i) {
+    const int64_t size = call.in[0].shape().elements_from(1), element = i % size;
+    const DropoutKey key{call.step.seed, call.step.step, call.step.replica, call.first_sample + i / size, salt};
+    const uint32_t bits = dropout_bits(key, static_cast<uint32_t>(element / 4))[static_cast<size_t>(element % 4)];
+    return bits < threshold ? 0.0 : call.in[0][i] * keep;
+  });
+}
+
+}  // namespace
+
+Rule pointwise_rule(const KernelRequest& request) {
+  const Op* op = request.op;
+  if (dynamic_cast<const Add*>(op)) return each([](const RuleCall& call, int64_t i) { return call.in[0][i] + call.in[1][i]; });
+  if (dynamic_cast<const Mul*>(op)) return each([](const RuleCall& call, int64_t i) { return call.in[0][i] * call.in[1][i]; });
+  if (dynamic_cast<const Reorder*>(op)) return each([](const RuleCall& call, int64_t i) { return call.in[0][i]; });
+  if (const auto* a = dynamic_cast<const Activation*>(op))
+    return each([kind = a->kind(), slope = a->slope()](const RuleCall& call, int64_t i) { return activate(kind, slope, call.in[0][i]); });
+  if (const auto* a = dynamic_cast<const ActivationGrad*>(op))
+    return each([kind = a->kind(), slope = a->slope()](const RuleCall& call, int64_t i) { return call.in[0][i] * slope_at(kind, slope, call.in[1][i]); });
+  if (const auto* d = dynamic_cast<const Dropout*>(op)) return dropout(*d);
+  return {};
+}
+
+}  // namespace tutti

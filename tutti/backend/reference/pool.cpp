@@ -1,0 +1,107 @@
+#include "tutti/ops/pool.h"
+
+#include "tutti/backend/reference/rules.h"
+
+namespace tutti {
+namespace {
+
+/// One window: the elements of x inside it, in order of position, and the number by which an average divides.
+struct Window {
+  std::vector<int64_t> x;
+  double divisor = 1;
+};
+
+/// Three spatial dimensions; of a 2-D pooling the first is 1.
+struct Geometry {
+  std::array<int64_t, 3> kernel{1, 1, 1}, stride{1, 1, 1}, low{0, 0, 0};
+  bool count_include_pad;
+
+  explicit Geometry(const PoolAttributes& a) : count_include_pad(a.count_include_pad) {
+    for (int d = 0; d < a.spatial; ++d) {
+      const auto to = static_cast<size_t>(3 - a.spatial + d), from = static_cast<size_t>(d);
+      kernel[to] = a.kernel[from];
+      stride[to] = a.stride[from];
+      low[to] = a.pad_low[from];
+    }
+  }
+};
+
+/// Calls f(window, y index) for every output.
+template <class F>
+void for_each_window(const Geometry& g, const PlainTensor& x, const PlainTensor& y, F f) {
+  Window window;
+  for (int64_t yi = 0; yi < y.size(); ++yi) {
+    const int64_t w = yi % y.extent(4), h = yi / y.extent(4) % y.extent(3), d = yi / y.extent(4) / y.extent(3) % y.extent(2);
+    const int64_t plane = yi / y.shape().elements_from(2), c = plane % y.extent(1), n = plane / y.extent(1);
+    window.x.clear();
+    for (int64_t kd = d * g.stride[0] - g.low[0], ed = kd + g.kernel[0]; kd < ed; ++kd)
+      for (int64_t kh = h * g.stride[1] - g.low[1], eh = kh + g.kernel[1]; kh < eh; ++kh)
+        for (int64_t kw = w * g.stride[2] - g.low[2], ew = kw + g.kernel[2]; kw < ew; ++kw)
+          if (kd >= 0 && kd < x.extent(2) && kh >= 0 && kh < x.extent(3) && kw >= 0 && kw < x.extent(4)) window.x.push_back(x.at(n, c, kd, kh, kw));
+    window.divisor = static_cast<double>(g.count_include_pad ? g.kernel[0] * g.kernel[1] * g.kernel[2] : static_cast<int64_t>(window.x.size()));
+    f(window, yi);
+  }
+}
+
+/// The first of the largest elements; a NaN is largest.
+int64_t largest(const PlainTensor& x, const Window& window) {
+  int64_t best = window.x.front();
+  for (const int64_t i : window.x)
+    if (x[i] > x[best] || (x[i] != x[i] && x[best] == x[best])) best = i;
+  return best;
+}
+
+Rule forward(const PoolAttributes& a) {
+  return {.run = [g = Geometry(a), kind = a.kind](const RuleCall& call) {
+    const PlainTensor& x = call.in[0];
+    PlainTensor& y = call.out[0];
+    for_each_window(g, x, y, [&](const Window& window, int64_t yi) {
+      if (kind == PoolKind::max) {
+        y[yi] = x[largest(x, window)];
+      } else {
+        y[yi] = 0;
+        for (const int64_t i : window.x) y[yi] += x[i] / window.divisor;
+      }
+    });
+  }};
+}
+
+Rule backward(const PoolAttributes& a) {
+  return {.run = [g = Geometry(a), kind = a.kind](const RuleCall& call) {
+    const PlainTensor& dy = call.in[0];
+    PlainTensor& dx = call.out[0];
+    dx.fill(0);
+    for_each_window(g, dx, dy, [&](const Window& window, int64_t yi) {
+      if (kind == PoolKind::max)
+        dx[largest(call.in[1], window)] += dy[yi];
+      else
+        for (const int64_t i : window.x) dx[i] += dy[yi] / window.divisor;
+    });
+  }};
+}
+
+void global_average(const RuleCall& call) {
+  const PlainTensor& x = call.in[0];
+  const int64_t positions = x.shape().elements_from(2);
+  call.out[0].fill(0);
+  for (int64_t i = 0; i < x.size(); ++i) call.out[0][i / positions] += x[i] / static_cast<double>(positions);
+}
+
+void global_average_grad(const RuleCall& call) {
+  PlainTensor& dx = call.out[0];
+  const int64_t positions = dx.shape().elements_from(2);
+  for (int64_t i = 0; i < dx.size(); ++i) dx[i] = call.in[0][i / positions] / static_cast<double>(positions);
+}
+
+}  // namespace
+
+Rule pool_rule(const KernelRequest& request) {
+  const Op* op = request.op;
+  if (const auto* p = dynamic_cast<const Pool*>(op)) return forward(p->pool());
+  if (const auto* p = dynamic_cast<const PoolGrad*>(op)) return backward(p->pool());
+  if (dynamic_cast<const GlobalAveragePool*>(op)) return {.run = global_average};
+  if (dynamic_cast<const GlobalAveragePoolGrad*>(op)) return {.run = global_average_grad};
+  return {};
+}
+
+}  // namespace tutti

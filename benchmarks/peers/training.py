@@ -1,0 +1,65 @@
+"""One whole training step in PyTorch, as a tuned user would write it: zero_grad, forward, loss, backward, SGD."""
+import torch
+
+NUM_BATCHES = 8  # rotated, so that no step finds its input in a cache by luck
+
+
+def random_batches(args, shape, classes, seed=1):
+    """Normalised images and labels, in memory before the clock starts."""
+    torch.manual_seed(seed)
+    layout = torch.channels_last if args.layout == "channels_last" else torch.contiguous_format
+    return [
+        (torch.randn(args.batch, *shape).contiguous(memory_format=layout), torch.randint(0, classes, (args.batch,)))
+        for _ in range(NUM_BATCHES)
+    ]
+
+
+def prepare(args, model):
+    """Applies layout and torch.compile. Returns the model to call."""
+    model.train()
+    if args.layout == "channels_last":
+        model = model.to(memory_format=torch.channels_last)
+    if args.compile != "off":
+        model = torch.compile(model, mode=args.compile)
+    return model
+
+
+def sgd(args, model):
+    mode = {"loop": {"foreach": False}, "foreach": {"foreach": True}, "fused": {"fused": True}}[args.optimizer]
+    return torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, nesterov=True, weight_decay=5e-4, **mode)
+
+
+def make_step(args, model, batches):
+    """A function without arguments that trains on the next batch."""
+    optimizer = sgd(args, model)
+    loss_of = torch.nn.CrossEntropyLoss()
+    bf16 = args.precision == "bf16"
+    count = 0
+
+    def step():
+        nonlocal count
+        x, y = batches[count % len(batches)]
+        count += 1
+        optimizer.zero_grad(set_to_none=True)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bf16):
+            loss = loss_of(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+def about(args, name, parameters):
+    return {
+        "peer": f"PyTorch {torch.__version__.split('+')[0]}",
+        "model": name,
+        "parameters": parameters,
+        "precision": args.precision,
+        "batch": args.batch,
+        "threads": args.threads,
+        "layout": args.layout,
+        "compile": args.compile,
+        "optimizer": args.optimizer,
+        "allocator": args.allocator,
+    }

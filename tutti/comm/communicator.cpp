@@ -137,7 +137,7 @@ void Communicator::progress() {
     if (!in_flight_[i]->test()) ++i;
 }
 
-void Communicator::wait_for(const std::function<bool()>& done, const std::function<Pending()>& pending) {
+void Communicator::wait_for(const std::function<bool()>& done, const std::function<Pending()>& pending, double grace) {
   const auto begin = Clock::now();
   const std::time_t since = std::time(nullptr);
   auto next_look = begin + kLookAtPeers;
@@ -165,8 +165,8 @@ void Communicator::wait_for(const std::function<bool()>& done, const std::functi
         if (const std::string lost = lost_peer(what.missing); !lost.empty()) fail(what, lost);
       }
     }
-    if (std::chrono::duration<double>(now - begin).count() > timeout_)
-      fail(pending(), fmt::format("no answer within {:g} s (a rank that is slow, stuck, or was started with another configuration)", timeout_));
+    if (std::chrono::duration<double>(now - begin).count() > timeout_ + grace)
+      fail(pending(), fmt::format("no answer within {:g} s (a rank that is slow, stuck, or was started with another configuration)", timeout_ + grace));
   }
 }
 

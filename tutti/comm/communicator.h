@@ -73,7 +73,8 @@ class Communicator {
   /// Moves every reduction in flight one step forward. Never blocks.
   void progress();
   /// Polls until done(), calling progress(); `pending` describes the wait when it fails. The loop behind every wait of comm/.
-  void wait_for(const std::function<bool()>& done, const std::function<Pending()>& pending);
+  /// `grace`: seconds added to the time-out, for waits whose cause another rank can explain better.
+  void wait_for(const std::function<bool()>& done, const std::function<Pending()>& pending, double grace = 0);
 
  protected:
   struct Place {

@@ -1,0 +1,68 @@
+#include "tutti/comm/mpi/mpi_call.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <climits>
+#include <string_view>
+#include <utility>
+
+#include "tutti/base/error.h"
+
+namespace tutti::comm {
+
+void check_mpi(int code, const char* call, const char* file, int line) {
+  if (code == MPI_SUCCESS) return;
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  MPI_Error_string(code, text.data(), &length);
+  std::string_view path = file;
+  if (const auto at = path.rfind("tutti/"); at != std::string_view::npos) path.remove_prefix(at);
+  throw CommError(fmt::format("{} failed: {} ({}:{})", call, std::string_view(text.data(), static_cast<size_t>(length)), path, line));
+}
+
+void Requests::send(const void* data, size_t bytes, int to, int tag, MPI_Comm comm) {
+  CHECK(bytes <= INT_MAX, "a message of {} bytes", bytes);
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_CALL(MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, to, tag, comm, &request));
+  messages_.push_back({request, false});
+}
+
+void Requests::receive(void* data, size_t bytes, int from, int tag, MPI_Comm comm) {
+  CHECK(bytes <= INT_MAX, "a message of {} bytes", bytes);
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_CALL(MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, from, tag, comm, &request));
+  messages_.push_back({request, true});
+}
+
+bool Requests::test() {
+  bool all = true;
+  for (Message& message : messages_) {
+    if (message.request == MPI_REQUEST_NULL) continue;
+    int flag = 0;
+    MPI_CALL(MPI_Test(&message.request, &flag, MPI_STATUS_IGNORE));
+    all = all && flag != 0;
+  }
+  return all;
+}
+
+bool Requests::done(size_t i) const { return messages_[i].request == MPI_REQUEST_NULL; }
+
+void Requests::abandon() noexcept {
+  for (Message& message : messages_) {
+    if (message.request == MPI_REQUEST_NULL) continue;
+    if (message.is_receive) MPI_Cancel(&message.request);
+    MPI_Request_free(&message.request);
+  }
+  messages_.clear();
+}
+
+Requests::~Requests() { abandon(); }
+Requests::Requests(Requests&& other) noexcept : messages_(std::exchange(other.messages_, {})) {}
+Requests& Requests::operator=(Requests&& other) noexcept {
+  abandon();
+  messages_ = std::exchange(other.messages_, {});
+  return *this;
+}
+
+}  // namespace tutti::comm

@@ -1,0 +1,281 @@
+#include "tutti/comm/mpi/mpi_communicator.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <fstream>
+#include <optional>
+
+#include "tutti/base/error.h"
+#include "tutti/base/log.h"
+#include "tutti/comm/mpi/pairwise_reduction.h"
+#include "tutti/comm/shm/segment.h"
+
+namespace tutti::comm {
+
+// Precedes every control message up, so that ranks that call different operations are told so.
+struct MpiCommunicator::Header {
+  uint64_t sequence;
+  uint64_t bytes;
+  Collective kind;
+  uint32_t unused;
+};
+
+namespace {
+
+enum Tag : int { kHeader = 1, kPayload = 2, kDown = 3, kFirstReduction = 16 };
+constexpr size_t kPiece = size_t{1} << 30;  // MPI counts bytes in an int
+
+// One rank's place, as sent to all. Two ranks are on one node when the running kernel is the same, and can signal each other when
+// the process namespace is the same too (it differs between some containers of one node).
+struct PlaceRecord {
+  std::array<char, 128> host{};
+  std::array<char, 64> kernel{};
+  std::array<char, 32> process_namespace{};
+  pid_t process = 0;
+};
+
+template <size_t N>
+void put(std::array<char, N>& field, const std::string& text) {
+  std::strncpy(field.data(), text.c_str(), N - 1);
+}
+
+PlaceRecord my_place() {
+  PlaceRecord place;
+  gethostname(place.host.data(), place.host.size() - 1);
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  put(place.kernel, boot.empty() ? place.host.data() : boot);
+  std::array<char, 31> name{};
+  if (readlink("/proc/self/ns/pid", name.data(), name.size() - 1) > 0) put(place.process_namespace, name.data());
+  place.process = getpid();
+  return place;
+}
+
+class SegmentWindow final : public Window {
+ public:
+  SegmentWindow(int rank, std::vector<SharedSegment> segments) : Window(rank, true, spans(segments)), segments_(std::move(segments)) {}
+
+ private:
+  static std::vector<std::span<std::byte>> spans(const std::vector<SharedSegment>& segments) {
+    std::vector<std::span<std::byte>> all;
+    for (const SharedSegment& segment : segments) all.push_back(segment.memory());
+    return all;
+  }
+  std::vector<SharedSegment> segments_;
+};
+
+// The same kind of memory, seen by this process alone.
+class PrivateWindow final : public Window {
+ public:
+  PrivateWindow(int rank, int size, SharedSegment segment) : Window(rank, false, spans(rank, size, segment)), segment_(std::move(segment)) {
+    segment_.close_descriptor();
+  }
+
+ private:
+  static std::vector<std::span<std::byte>> spans(int rank, int size, const SharedSegment& segment) {
+    std::vector<std::span<std::byte>> all(static_cast<size_t>(size));
+    all[static_cast<size_t>(rank)] = segment.memory();
+    return all;
+  }
+  SharedSegment segment_;
+};
+
+}  // namespace
+
+int MpiCommunicator::size_of_group(MPI_Comm comm) {
+  int size = 0;
+  MPI_CALL(MPI_Comm_size(comm, &size));
+  return size;
+}
+
+int MpiCommunicator::rank_in_group(MPI_Comm comm) {
+  int rank = 0;
+  MPI_CALL(MPI_Comm_rank(comm, &rank));
+  return rank;
+}
+
+MpiCommunicator::MpiCommunicator(MPI_Comm world, const MpiOptions& options)
+    : Communicator(rank_in_group(world), size_of_group(world)), shared_memory_(options.shared_memory), next_tag_(kFirstReduction) {
+  set_timeout(options.timeout);
+  MPI_CALL(MPI_Comm_dup(world, &comm_));
+  MPI_CALL(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
+  find_places();
+}
+
+MpiCommunicator::~MpiCommunicator() {
+  // Freeing is collective: not while an exception passes, when others may never come.
+  if (std::uncaught_exceptions() == 0) MPI_Comm_free(&comm_);
+}
+
+void MpiCommunicator::find_places() {
+  const PlaceRecord mine = my_place();
+  std::vector<Place> places(static_cast<size_t>(size()), Place{.host = "(host not yet known)", .node = 0});
+  places[static_cast<size_t>(rank())].host = mine.host.data();
+  set_places(places);  // so that a failure of the next line can name this rank
+  const std::vector<PlaceRecord> all = allgather_value(mine);
+
+  for (size_t p = 0; p < all.size(); ++p) {
+    places[p].host = all[p].host.data();
+    const auto first = std::ranges::find(all, all[p].kernel, &PlaceRecord::kernel);
+    places[p].node = static_cast<int>(first - all.begin());
+    processes_.push_back(all[p].process);
+  }
+  set_places(places);
+  std::vector<pid_t> watched = processes_;
+  for (size_t p = 0; p < all.size(); ++p)
+    if (all[p].kernel != mine.kernel || all[p].process_namespace != mine.process_namespace || static_cast<int>(p) == rank()) watched[p] = 0;
+  watch_ = std::make_unique<ProcessWatch>(std::move(watched));
+}
+
+std::string MpiCommunicator::transport() const { return shared_memory_ && one_node() ? "shared memory" : "MPI"; }
+
+std::unique_ptr<Window> MpiCommunicator::allocate_private(size_t bytes) {
+  return std::make_unique<PrivateWindow>(rank(), size(), SharedSegment::create(bytes));
+}
+
+std::unique_ptr<Window> MpiCommunicator::allocate(size_t bytes) {
+  if (!shared_memory_ || !one_node()) return allocate_private(bytes);
+  struct Offer {
+    uint64_t bytes;
+    int descriptor;
+  };
+  SharedSegment mine = SharedSegment::create(bytes);
+  const std::vector<Offer> offers = allgather_value(Offer{bytes, mine.descriptor()});
+  std::vector<SharedSegment> segments(static_cast<size_t>(size()));
+  int missing = -1;
+  for (int p = 0; p < size(); ++p) {
+    const Offer& offer = offers[static_cast<size_t>(p)];
+    auto segment = p == rank() ? std::optional(std::move(mine)) : SharedSegment::open(processes_[static_cast<size_t>(p)], offer.descriptor, offer.bytes);
+    if (segment)
+      segments[static_cast<size_t>(p)] = std::move(*segment);
+    else
+      missing = p;
+  }
+  // All or nothing; also the moment after which the owners may close their descriptors.
+  const std::vector<int> verdicts = allgather_value(missing);
+  for (int p = 0; p < size(); ++p)
+    if (const int unseen = verdicts[static_cast<size_t>(p)]; unseen >= 0) {
+      if (rank() == 0)
+        log::warn("rank {} cannot map the memory of rank {} on the same node (separate containers?): gradients go through MPI instead", p, unseen);
+      shared_memory_ = false;
+      return allocate_private(bytes);
+    }
+  segments[static_cast<size_t>(rank())].close_descriptor();
+  return std::make_unique<SegmentWindow>(rank(), std::move(segments));
+}
+
+void MpiCommunicator::abort(int code, const std::string& message) {
+  std::fprintf(stderr, "%s\n", fmt::format("rank {}/{} on {}: {}", rank(), size(), host(), message).c_str());
+  std::fflush(stderr);
+  MPI_Abort(comm_, code);
+  std::_Exit(code);
+}
+
+// Allgather for control messages: everyone to rank 0, then down a binomial tree. Rank 0 therefore knows exactly who is late.
+// Steps: 1 + ceil(log2 P). Bytes: rank 0 receives P * n; each link of the tree carries P * n once.
+void MpiCommunicator::gather_all(Collective kind, std::span<const std::byte> mine, std::span<std::byte> all) {
+  ++sequence_;
+  if (size() == 1) {
+    std::copy(mine.begin(), mine.end(), all.begin());
+    return;
+  }
+  collect_at_root(Header{sequence_, mine.size(), kind, 0}, mine, all);
+  down_tree(name_of(kind), all, 0);
+}
+
+void MpiCommunicator::collect_at_root(const Header& mine, std::span<const std::byte> payload, std::span<std::byte> all) {
+  const auto wait_for_ranks = [&](Requests& requests, const char* what) {
+    wait_for([&] { return requests.test(); },
+             [&] {
+               Pending pending{.operation = what, .sequence = sequence_, .arrived = {rank()}, .missing = {}};
+               for (int p = 1; p < size(); ++p) (requests.done(static_cast<size_t>(p) - 1) ? pending.arrived : pending.missing).push_back(p);
+               return pending;
+             });
+  };
+  if (rank() != 0) {
+    Requests requests;
+    requests.send(&mine, sizeof mine, 0, kHeader, comm_);
+    if (!payload.empty()) requests.send(payload.data(), payload.size(), 0, kPayload, comm_);
+    wait_for([&] { return requests.test(); },
+             [&] { return Pending{.operation = name_of(mine.kind), .sequence = sequence_, .arrived = {rank()}, .missing = {0}}; });
+    return;
+  }
+  std::vector<Header> headers(static_cast<size_t>(size()), mine);
+  Requests announced;
+  for (int p = 1; p < size(); ++p) announced.receive(&headers[static_cast<size_t>(p)], sizeof(Header), p, kHeader, comm_);
+  wait_for_ranks(announced, name_of(mine.kind));
+  for (int p = 1; p < size(); ++p)
+    if (const Header& h = headers[static_cast<size_t>(p)]; h.kind != mine.kind || h.bytes != mine.bytes || h.sequence != mine.sequence)
+      throw CommError(fmt::format("operation number {}: rank 0 calls {} of {} bytes, rank {} on {} calls {} of {} bytes as its number {}",
+                                  mine.sequence, name_of(mine.kind), mine.bytes, p, host(p), name_of(h.kind), h.bytes, h.sequence));
+  if (payload.empty()) return;
+  std::copy(payload.begin(), payload.end(), all.begin());
+  Requests incoming;
+  for (int p = 1; p < size(); ++p) incoming.receive(all.data() + static_cast<size_t>(p) * payload.size(), payload.size(), p, kPayload, comm_);
+  wait_for_ranks(incoming, name_of(mine.kind));
+}
+
+void MpiCommunicator::spread(std::span<std::byte> data, int root) {
+  ++sequence_;
+  down_tree("broadcast", data, root);
+}
+
+// Binomial tree over v = (rank - root) mod P: v's parent is v without its lowest set bit.
+void MpiCommunicator::down_tree(const char* what, std::span<std::byte> data, int root) {
+  const int v = (rank() - root + size()) % size();
+  const int lowest = v == 0 ? size() : v & -v;
+  const auto rank_of = [&](int virtual_rank) { return (virtual_rank + root) % size(); };
+  // Waiting for the parent, not for the rank that is really late: whoever gathers knows that one, and has a head start to say so.
+  constexpr double kGrace = 3;
+  size_t begin = 0;
+  do {
+    const size_t n = std::min(kPiece, data.size() - begin);
+    if (v != 0) {
+      const int parent = rank_of(v - lowest);
+      Requests incoming;
+      incoming.receive(data.data() + begin, n, parent, kDown, comm_);
+      wait_for([&] { return incoming.test(); },
+               [&] { return Pending{.operation = fmt::format("{} (answer)", what), .sequence = sequence_, .arrived = {rank()}, .missing = {parent}}; },
+               kGrace);
+    }
+    Requests outgoing;
+    std::vector<int> children;
+    for (int step = 1; step < lowest && v + step < size(); step *= 2) children.push_back(rank_of(v + step));
+    std::ranges::reverse(children);  // the largest subtree first
+    for (const int child : children) outgoing.send(data.data() + begin, n, child, kDown, comm_);
+    wait_for([&] { return outgoing.test(); },
+             [&] {
+               Pending pending{.operation = what, .sequence = sequence_, .arrived = {rank()}, .missing = {}};
+               for (size_t i = 0; i < children.size(); ++i) (outgoing.done(i) ? pending.arrived : pending.missing).push_back(children[i]);
+               return pending;
+             },
+             kGrace);
+    begin += n;
+  } while (begin < data.size());
+}
+
+std::unique_ptr<Reduction> MpiCommunicator::make_reduction(const ReductionSpec& spec) {
+  int* largest = nullptr;
+  int found = 0;
+  MPI_CALL(MPI_Comm_get_attr(comm_, MPI_TAG_UB, &largest, &found));
+  const int tag = next_tag_;
+  next_tag_ += PairwiseReduction::kTags;
+  if (found != 0 && next_tag_ > *largest) throw CommError(fmt::format("reduction '{}': this MPI library has only {} tags", spec.name, *largest));
+  return std::make_unique<PairwiseReduction>(*this, spec, comm_, tag);
+}
+
+std::string MpiCommunicator::lost_peer(std::span<const int> ranks) const {
+  if (!watch_) return {};  // still finding out where everyone is
+  for (const int p : ranks)
+    if (watch_->gone(p)) return fmt::format("rank {} on {} is gone (process {} has ended)", p, host(p), watch_->process(p));
+  return {};
+}
+
+}  // namespace tutti::comm

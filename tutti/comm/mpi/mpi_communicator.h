@@ -1,0 +1,47 @@
+#pragma once
+// The communicator of processes: control messages and transport over MPI; windows in shared memory when all ranks are on one node
+// and see each other. Internal to comm/mpi; the way in is MpiSession.
+
+#include <memory>
+
+#include "tutti/comm/communicator.h"
+#include "tutti/comm/mpi/mpi_call.h"
+#include "tutti/comm/mpi/session.h"
+#include "tutti/comm/shm/process_watch.h"
+
+namespace tutti::comm {
+
+class MpiCommunicator final : public Communicator {
+ public:
+  /// Collective. Duplicates `world` and frees the duplicate.
+  MpiCommunicator(MPI_Comm world, const MpiOptions& options);
+  ~MpiCommunicator() override;
+
+  std::string transport() const override;
+  std::unique_ptr<Window> allocate(size_t bytes) override;
+  [[noreturn]] void abort(int code, const std::string& message) override;
+
+ protected:
+  void gather_all(Collective kind, std::span<const std::byte> mine, std::span<std::byte> all) override;
+  void spread(std::span<std::byte> data, int root) override;
+  std::unique_ptr<Reduction> make_reduction(const ReductionSpec& spec) override;
+  std::string lost_peer(std::span<const int> ranks) const override;
+
+ private:
+  struct Header;
+  static int size_of_group(MPI_Comm comm);
+  static int rank_in_group(MPI_Comm comm);
+  void find_places();
+  void collect_at_root(const Header& mine, std::span<const std::byte> payload, std::span<std::byte> all);
+  void down_tree(const char* what, std::span<std::byte> data, int root);
+  std::unique_ptr<Window> allocate_private(size_t bytes);
+
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  bool shared_memory_;
+  std::unique_ptr<ProcessWatch> watch_;
+  std::vector<pid_t> processes_;
+  uint64_t sequence_ = 0;
+  int next_tag_;
+};
+
+}  // namespace tutti::comm

@@ -1,0 +1,34 @@
+#pragma once
+// MpiSession: MPI from initialisation to finalisation. One per process, made by the program's entry, before threads that use it.
+
+#include <memory>
+#include <string>
+
+#include "tutti/comm/communicator.h"
+
+namespace tutti::comm {
+
+struct MpiOptions {
+  bool shared_memory = true;  ///< use shared memory when all ranks are on one node; false sends everything through MPI
+  double timeout = 60;        ///< seconds; of every wait
+};
+
+class MpiSession {
+ public:
+  /// MPI_Init_thread with MPI_THREAD_FUNNELED: only this thread may communicate. Throws CommError.
+  MpiSession();
+  /// Finalises MPI; not while an exception passes, because MPI_Finalize would wait for ranks that may never come.
+  ~MpiSession();
+  MpiSession(const MpiSession&) = delete;
+  MpiSession& operator=(const MpiSession&) = delete;
+
+  /// Collective. A communicator over all ranks, independent of any other; to be destroyed before the session.
+  std::unique_ptr<Communicator> communicator(const MpiOptions& options = {});
+
+  /// Ends all ranks with this exit code; for main(), after an exception has left the session's scope. Returns if MPI is not running.
+  static void end_job(int code);
+  /// "Open MPI v4.1.4 ...". May be called without a session.
+  static std::string library_version();
+};
+
+}  // namespace tutti::comm

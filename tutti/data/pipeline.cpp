@@ -1,6 +1,7 @@
 #include "tutti/data/pipeline.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <array>
@@ -17,10 +18,8 @@ constexpr int kMaxChunk = 256;
 // A batch-class thread is scheduled like any other but does not preempt a computing thread on waking up, which would stall
 // all threads of a kernel at its barrier. Needs no privilege; where the system refuses, the thread just stays ordinary.
 void prefer_computing_threads() {
-#ifdef SCHED_BATCH
   const sched_param parameters{};
   pthread_setschedparam(pthread_self(), SCHED_BATCH, &parameters);
-#endif
 }
 
 }  // namespace

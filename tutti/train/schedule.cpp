@@ -10,9 +10,9 @@
 namespace tutti {
 namespace {
 
-using Annealing = ScheduleSettings::Annealing;
-using Kind = ScheduleSettings::Kind;
-using Scaling = ScheduleSettings::Scaling;
+using Annealing = LearningRateSettings::Annealing;
+using Kind = LearningRateSettings::Kind;
+using Scaling = LearningRateSettings::Scaling;
 
 /// From `first` at progress 0 to `last` at progress 1.
 double anneal(Annealing form, double first, double last, double progress) {
@@ -21,13 +21,13 @@ double anneal(Annealing form, double first, double last, double progress) {
 }
 
 /// The rise ends at step peak_at * steps - 1, which need not be whole; the fall ends at the last step.
-double one_cycle_factor(const ScheduleSettings& s, double step, double steps) {
+double one_cycle_factor(const LearningRateSettings& s, double step, double steps) {
   const double peak = s.peak_at * steps - 1, last = steps - 1;
   if (step <= peak) return anneal(s.annealing, s.initial_factor, 1, peak > 0 ? step / peak : 1);
   return anneal(s.annealing, 1, s.final_factor, last > peak ? (step - peak) / (last - peak) : 1);
 }
 
-double batch_factor(const ScheduleSettings& s) {
+double batch_factor(const LearningRateSettings& s) {
   const double ratio = static_cast<double>(s.global_batch) / static_cast<double>(s.base_batch);
   return s.scaling == Scaling::none ? 1 : s.scaling == Scaling::linear ? ratio : std::sqrt(ratio);
 }
@@ -38,7 +38,7 @@ void require(bool condition, const char* what) {
 
 }  // namespace
 
-Schedule::Schedule(ScheduleSettings settings) : s_(std::move(settings)) {
+LearningRateSchedule::LearningRateSchedule(LearningRateSettings settings) : s_(std::move(settings)) {
   require(std::isfinite(s_.rate) && s_.rate >= 0, "the rate must be a number >= 0");
   require(s_.total_steps >= 1 && s_.steps_per_epoch >= 1, "it needs at least one step, and one step in an epoch");
   require(s_.warmup_steps >= 0 && s_.warmup_steps < s_.total_steps, "the warm-up must be shorter than the run");
@@ -51,7 +51,7 @@ Schedule::Schedule(ScheduleSettings settings) : s_(std::move(settings)) {
   scaled_rate_ = s_.rate * batch_factor(s_);
 }
 
-double Schedule::factor(int64_t step) const {
+double LearningRateSchedule::factor(int64_t step) const {
   const auto own_step = static_cast<double>(std::clamp(step, s_.warmup_steps, s_.total_steps - 1) - s_.warmup_steps);
   const auto own_steps = static_cast<double>(s_.total_steps - s_.warmup_steps);
   switch (s_.kind) {
@@ -63,7 +63,7 @@ double Schedule::factor(int64_t step) const {
   return 1;
 }
 
-double Schedule::rate(int64_t step) const {
+double LearningRateSchedule::rate(int64_t step) const {
   CHECK(step >= 0);
   if (step >= s_.warmup_steps) return scaled_rate_ * factor(step);
   const double progress = static_cast<double>(step + 1) / static_cast<double>(s_.warmup_steps + 1);

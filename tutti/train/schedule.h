@@ -7,7 +7,7 @@
 
 namespace tutti {
 
-struct ScheduleSettings {
+struct LearningRateSettings {
   enum class Kind { constant, steps, cosine, one_cycle };
   enum class Annealing { linear, cosine };     ///< form of one_cycle's two halves
   enum class Scaling { none, linear, sqrt };   ///< how the rate follows the global batch
@@ -23,7 +23,7 @@ struct ScheduleSettings {
   int64_t warmup_steps = 0;
   double warmup_factor = 0;
 
-  std::vector<int64_t> milestones;   ///< steps: rising; from each on the rate is multiplied by gamma once more
+  std::vector<int64_t> milestones{};  ///< steps: rising; from each on the rate is multiplied by gamma once more
   bool milestones_in_epochs = true;
   double gamma = 0.1;
 
@@ -39,17 +39,17 @@ struct ScheduleSettings {
 };
 
 /// Immutable; safe from any thread.
-class Schedule {
+class LearningRateSchedule {
  public:
   /// Throws ConfigError for settings that make no schedule.
-  explicit Schedule(ScheduleSettings settings);
+  explicit LearningRateSchedule(LearningRateSettings settings);
   double rate(int64_t step) const;
-  const ScheduleSettings& settings() const { return s_; }
+  const LearningRateSettings& settings() const { return s_; }
 
  private:
   double factor(int64_t step) const;  ///< of scaled_rate_, without the warm-up
 
-  ScheduleSettings s_;
+  LearningRateSettings s_;
   double scaled_rate_ = 0;
 };
 

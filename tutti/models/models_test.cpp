@@ -1,0 +1,132 @@
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+
+#include "tutti/base/error.h"
+#include "tutti/models/registry.h"
+#include "tutti/ops/batch_norm.h"
+
+namespace tutti {
+namespace {
+
+int64_t parameters(const ModelSpec& spec) { return build_model(spec).graph.parameter_count(); }
+
+ModelSpec named(std::string name) { return {.name = std::move(name)}; }
+
+}  // namespace
+
+TEST(Models, HaveTheNumberOfParametersOfTheOriginals) {
+  EXPECT_EQ(parameters(named("resnet20")), 269'722);
+  EXPECT_EQ(parameters(named("resnet32")), 464'154);
+  EXPECT_EQ(parameters(named("resnet44")), 658'586);
+  EXPECT_EQ(parameters(named("resnet56")), 853'018);
+  EXPECT_EQ(parameters(named("resnet110")), 1'727'962);
+  EXPECT_EQ(parameters(named("resnet18")), 11'689'512);
+  EXPECT_EQ(parameters(named("resnet50")), 25'557'032);
+  EXPECT_EQ(parameters(named("lenet")), 61'706);
+  EXPECT_EQ(parameters(named("mlp")), 784 * 256 + 256 + 256 * 128 + 128 + 128 * 10 + 10);
+}
+
+TEST(Models, ShortcutBAddsTwoProjections) {
+  ModelSpec spec = named("resnet44");
+  spec.shortcut = ModelSpec::Shortcut::B;
+  EXPECT_EQ(parameters(spec), 658'586 + 16 * 32 + 2 * 32 + 32 * 64 + 2 * 64);
+  EXPECT_TRUE(build_model(spec).graph.find("layer2.0.shortcut.0.weight").valid());
+  EXPECT_TRUE(build_model(spec).graph.find("layer3.0.shortcut.1.running_var").valid());
+  // ImageNet networks have B as their own and take A as well: without the projections of layers 2 to 4.
+  spec = named("resnet18");
+  spec.shortcut = ModelSpec::Shortcut::A;
+  EXPECT_EQ(parameters(spec), 11'689'512 - (64 * 128 + 256) - (128 * 256 + 512) - (256 * 512 + 1024));
+}
+
+TEST(Models, ShapesFollowInputClassesAndWidth) {
+  ModelSpec spec = named("resnet18");
+  spec.input = {3, 32, 32};
+  spec.classes = 10;
+  spec.batch = 4;
+  const ModelGraph small = build_model(spec);
+  EXPECT_EQ(small.graph.shape(small.images), (Shape{4, 3, 32, 32}));
+  EXPECT_EQ(small.graph.shape(small.logits), (Shape{4, 10}));
+  EXPECT_EQ(small.graph.shape(small.graph.find("avgpool")), (Shape{4, 512}));
+
+  spec = named("resnet20");
+  spec.input = {1, 64, 64};
+  spec.classes = 5;
+  spec.width = 8;
+  const ModelGraph narrow = build_model(spec);
+  EXPECT_EQ(narrow.graph.shape(narrow.graph.find("layer3.2.conv2.weight")), (Shape{32, 32, 3, 3}));
+  EXPECT_EQ(narrow.graph.shape(narrow.graph.find("layer3.2.bn2")), (Shape{1, 32, 16, 16}));
+
+  spec = named("resnet20");
+  spec.input = {3, 33, 31};  // odd extents: subsampling and strided convolution must agree
+  EXPECT_EQ(build_model(spec).graph.shape(build_model(spec).graph.find("layer3.0.bn2")), (Shape{1, 64, 9, 8}));
+
+  spec = named("mlp");
+  spec.hidden = {30};
+  EXPECT_EQ(parameters(spec), 785 * 30 + 31 * 10);
+}
+
+TEST(Models, AllTrainInBothPrecisionsAndEvaluate) {
+  for (const ModelInfo& model : models())
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      ModelSpec spec = named(model.name);
+      spec.activations = dtype;
+      ModelGraph train = build_model(spec);
+      EXPECT_EQ(train.graph.type(train.logits).desc.dtype, DType::f32) << model.name;
+      EXPECT_EQ(train.graph.outputs().size(), 2u);
+      const size_t count = train.graph.with_role(Role::parameter).size();
+      EXPECT_EQ(differentiate(train.graph, std::array{train.loss}).size(), count) << model.name;
+
+      spec.mode = Mode::eval;
+      const ModelGraph eval = build_model(spec);
+      EXPECT_FALSE(eval.labels.valid());
+      EXPECT_EQ(eval.graph.parameter_count(), train.graph.parameter_count());
+      for (const Node& node : eval.graph.nodes()) EXPECT_EQ(dynamic_cast<const BatchNormStats*>(node.op.get()), nullptr) << node.name;
+    }
+}
+
+TEST(Models, RefuseWhatTheyDoNotTake) {
+  ModelSpec spec = named("lenet");
+  spec.width = 3;
+  EXPECT_THROW(build_model(spec), ConfigError);
+  spec = named("resnet20");
+  spec.hidden = {10};
+  EXPECT_THROW(build_model(spec), ConfigError);
+  spec = named("lenet");
+  spec.input = {1, 4, 4};  // smaller than the second convolution
+  EXPECT_THROW(build_model(spec), ConfigError);
+  try {
+    build_model(named("resnet45"));
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("resnet44"), std::string::npos);
+  }
+}
+
+#ifdef TUTTI_TEST_DATA
+TEST(Models, ResNet44HasTheNamesOfPublishedWeights) {
+  // The header of the weights file is JSON; names are all this test needs of it.
+  std::ifstream file(std::string(TUTTI_TEST_DATA) + "/cifar10_resnet44/resnet44_cifar10.safetensors", std::ios::binary);
+  uint64_t size = 0;
+  file.read(reinterpret_cast<char*>(&size), 8);
+  std::string header(size, '\0');
+  file.read(header.data(), static_cast<std::streamsize>(size));
+  ASSERT_TRUE(file.good());
+
+  const ModelGraph m = build_model(named("resnet44"));
+  size_t found = 0;
+  for (const Role role : {Role::parameter, Role::statistic})
+    for (const Value v : m.graph.with_role(role)) {
+      std::string extents;
+      for (const int64_t extent : m.graph.shape(v)) extents += fmt::format("{}{}", extents.empty() ? "" : ",", extent);
+      std::erase(header, ' ');
+      const std::string entry = fmt::format("\"{}\":{{\"dtype\":\"F32\",\"shape\":[{}]", m.graph[v].name, extents);
+      EXPECT_NE(header.find(entry), std::string::npos) << entry;
+      ++found;
+    }
+  EXPECT_EQ(found, 217u);
+}
+#endif
+
+}  // namespace tutti

@@ -1,0 +1,247 @@
+#include "tutti/backend/cpu/conv.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tutti/backend/cpu/cpu_backend.h"
+#include "tutti/backend/cpu/onednn.h"
+#include "tutti/backend/cpu/tiled_run.h"
+#include "tutti/base/error.h"
+#include "tutti/ops/conv.h"
+
+namespace tutti {
+namespace {
+
+using testing::run_tiled;
+using testing::Values;
+
+struct Case {
+  const char* name;
+  int64_t channels, outputs;
+  std::array<int64_t, 3> in;  ///< spatial extents, unused ones 1
+  int64_t kernel;
+  ConvAttributes a;
+};
+
+ConvAttributes attributes(int spatial, int64_t stride, int64_t low, int64_t high, int64_t dilation = 1, int64_t groups = 1) {
+  ConvAttributes a;
+  a.spatial = spatial;
+  a.groups = groups;
+  for (size_t i = 0; i < static_cast<size_t>(spatial); ++i) {
+    a.stride[i] = stride;
+    a.pad_low[i] = low;
+    a.pad_high[i] = high;
+    a.dilation[i] = dilation;
+  }
+  return a;
+}
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> all{
+      {"3x3", 16, 32, {7, 9, 1}, 3, attributes(2, 1, 1, 1)},
+      {"strided", 32, 16, {8, 8, 1}, 3, attributes(2, 2, 1, 1)},
+      {"asymmetric", 16, 16, {9, 8, 1}, 3, attributes(2, 2, 0, 1)},
+      {"dilated", 16, 16, {10, 9, 1}, 3, attributes(2, 1, 2, 2, 2)},
+      {"grouped", 32, 32, {6, 6, 1}, 3, attributes(2, 1, 1, 1, 1, 2)},
+      {"depthwise", 16, 16, {6, 6, 1}, 3, attributes(2, 1, 1, 1, 1, 16)},
+      {"stem", 3, 16, {8, 10, 1}, 3, attributes(2, 1, 1, 1)},
+      {"odd", 5, 10, {6, 5, 1}, 3, attributes(2, 1, 1, 1)},
+      {"pointwise", 16, 32, {4, 4, 1}, 1, attributes(2, 1, 0, 0)},
+      {"volume", 16, 16, {3, 4, 2}, 3, attributes(3, 1, 1, 1)},
+      {"volume stem", 4, 16, {4, 3, 4}, 3, attributes(3, 2, 1, 1)},
+  };
+  return all;
+}
+
+/// Everything about one convolution in plain order; loops straight from the definition.
+struct Problem {
+  Case c;
+  int64_t batch;
+  std::array<int64_t, 3> out{1, 1, 1}, k{1, 1, 1};
+
+  Problem(const Case& which, int64_t n) : c(which), batch(n) {
+    for (size_t i = 0; i < static_cast<size_t>(c.a.spatial); ++i) {
+      k[i] = c.kernel;
+      out[i] = (c.in[i] + c.a.pad_low[i] + c.a.pad_high[i] - c.a.dilation[i] * (c.kernel - 1) - 1) / c.a.stride[i] + 1;
+    }
+  }
+  Shape shape(int64_t n, int64_t channels, const std::array<int64_t, 3>& extent) const {
+    return c.a.spatial == 2 ? Shape{n, channels, extent[0], extent[1]} : Shape{n, channels, extent[0], extent[1], extent[2]};
+  }
+  Shape x_shape(int64_t n) const { return shape(n, c.channels, c.in); }
+  Shape y_shape(int64_t n) const { return shape(n, c.outputs, out); }
+  Shape w_shape() const { return shape(c.outputs, c.channels / c.a.groups, k); }
+
+  /// Calls visit(index of y, index of x, index of w) for all products.
+  template <class Visit>
+  void for_each_product(Visit visit) const {
+    const int64_t per = c.channels / c.a.groups, out_per = c.outputs / c.a.groups;
+    for (int64_t n = 0; n < batch; ++n)
+      for (int64_t o = 0; o < c.outputs; ++o)
+        for (int64_t i = 0; i < per; ++i)
+          for (int64_t position = 0; position < out[0] * out[1] * out[2]; ++position)
+            for (int64_t tap = 0; tap < k[0] * k[1] * k[2]; ++tap) {
+              const std::array<int64_t, 3> at{position / (out[1] * out[2]), position / out[2] % out[1], position % out[2]};
+              const std::array<int64_t, 3> t{tap / (k[1] * k[2]), tap / k[2] % k[1], tap % k[2]};
+              int64_t from = 0;
+              bool inside = true;
+              for (size_t d = 0; d < 3; ++d) {
+                const int64_t p = at[d] * c.a.stride[d] - c.a.pad_low[d] + t[d] * c.a.dilation[d];
+                inside = inside && p >= 0 && p < c.in[d];
+                from = from * c.in[d] + p;
+              }
+              if (!inside) continue;
+              const int64_t channel = o / out_per * per + i;
+              visit(static_cast<size_t>((n * c.outputs + o) * out[0] * out[1] * out[2] + position),
+                    static_cast<size_t>((n * c.channels + channel) * c.in[0] * c.in[1] * c.in[2] + from),
+                    static_cast<size_t>((o * per + i) * k[0] * k[1] * k[2] + tap));
+            }
+  }
+};
+
+/// |got - want| against the size of the sums: f32 by rounding of long sums, bf16 by the result's 8 bits.
+void expect_close(const Values& got, const std::vector<double>& want, DType type, const std::string& what) {
+  ASSERT_EQ(got.size(), want.size());
+  double scale = 0;
+  for (const double v : want) scale = std::max(scale, std::abs(v));
+  const double tolerance = type == DType::bf16 ? 1.0 / 200 : 2e-6;
+  for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i], tolerance * (std::abs(want[i]) + 0.2 * scale)) << what << " element " << i;
+}
+
+std::vector<Layout> layouts_of(int64_t channels, int rank) {
+  std::vector<Layout> all{Layout::plain(), Layout::channels_last(rank)};
+  if (channels % 16 == 0) all.push_back(Layout::blocked_channels(16));
+  return all;
+}
+
+/// One convolution's operands and the results of its three ops.
+struct Operands {
+  Values x, w, b, dy;
+  std::vector<double> y, dx, dw;
+
+  Operands(const Problem& p, DType type) {
+    x = testing::rounded(testing::random_values(p.x_shape(p.batch).elements(), 1), type);
+    w = testing::rounded(testing::random_values(p.w_shape().elements(), 2), type);
+    b = testing::random_values(p.c.outputs, 3);
+    dy = testing::rounded(testing::random_values(p.y_shape(p.batch).elements(), 4), type);
+    y.resize(dy.size());
+    dx.resize(x.size());
+    dw.resize(w.size());
+    for (size_t i = 0; i < y.size(); ++i) y[i] = b[i / static_cast<size_t>(p.out[0] * p.out[1] * p.out[2]) % b.size()];
+    p.for_each_product([&](size_t iy, size_t ix, size_t iw) {
+      y[iy] += double{x[ix]} * double{w[iw]};
+      dx[ix] += double{dy[iy]} * double{w[iw]};
+      dw[iw] += double{x[ix]} * double{dy[iy]};
+    });
+    for (double& v : y) v = std::max(v, 0.0);
+  }
+};
+
+/// Runs every accepted candidate; returns how many.
+int expect_all_match(const KernelRequest& r, std::vector<Values> in, const std::vector<double>& want, const testing::TiledRun& how) {
+  int accepted = 0;
+  for (const KernelCandidate& c : CpuBackend().candidates(r)) {
+    if (!c.refusal.empty()) continue;
+    ++accepted;
+    const auto out = run_tiled(c, in, how);
+    expect_close(out[0], want, c.out[0].dtype, fmt::format("{} {} in {} {} out {}", r.op->name(), c.name, c.in[0].to_string(), c.in[1].to_string(), c.out[0].to_string()));
+  }
+  return accepted;
+}
+
+TEST(CpuConv, MatchesTheDefinition) {
+  constexpr int64_t kTile = 2;
+  for (const Case& which : cases())
+    for (const DType type : {DType::f32, DType::bf16}) {
+      SCOPED_TRACE(which.name);
+      const Problem p(which, 3 * kTile);
+      const Operands o(p, type);
+      const TensorDesc wd{DType::f32, p.w_shape(), {}}, bd{DType::f32, {which.outputs}, {}};
+      const Conv forward(which.a, true, true);
+      const ConvBackwardData data(which.a, p.x_shape(kTile));
+      const ConvBackwardWeights weights(which.a, p.w_shape());
+      for (const Layout& xl : layouts_of(which.channels, which.a.spatial + 2))
+        for (const Layout& yl : layouts_of(which.outputs, which.a.spatial + 2)) {
+          if (xl != yl && which.channels % 16 == 0 && which.outputs % 16 == 0) continue;  // reference loops only: slow, and nothing of ours
+          const TensorDesc xd{type, p.x_shape(kTile), xl}, yd{type, p.y_shape(kTile), yl};
+          int accepted = expect_all_match({&forward, {xd, wd, bd}, {yd}, {false, true, false}, {false}}, {o.x, o.w, o.b}, o.y,
+                                          {{2, 1}, {true, false, false}, {true}});
+          accepted += expect_all_match({&data, {yd, wd}, {xd}, {false, true}, {false}}, {o.dy, o.w}, o.dx, {{3}, {true, false}, {true}});
+          for (const std::vector<int>& tiles : {std::vector<int>{3}, {2, 1}})
+            accepted += expect_all_match({&weights, {xd, yd}, {wd}, {false, false}, {true}}, {o.x, o.dy}, o.dw, {tiles, {true, true}, {false}});
+          EXPECT_GE(accepted, 4) << xd.to_string() << " " << yd.to_string();
+          if (HasFatalFailure()) return;
+        }
+    }
+}
+
+TEST(CpuConv, TakesWeightsInAGivenLayout) {
+  const Problem p(cases()[0], 2);
+  const TensorDesc x{DType::f32, p.x_shape(2), Layout::blocked_channels(16)}, y{DType::f32, p.y_shape(2), Layout::blocked_channels(16)};
+  const Conv forward(p.c.a, false);
+  const TensorDesc free{DType::f32, p.w_shape(), {}};
+  const auto chosen = CpuBackend().candidates({&forward, {x, free}, {y}, {false, true}, {false}});
+  ASSERT_TRUE(chosen.at(0).refusal.empty());
+  EXPECT_FALSE(chosen[0].in[1].layout.is_plain());
+  const auto fixed = CpuBackend().candidates({&forward, {x, chosen[0].in[1]}, {y}, {false, false}, {false}});
+  ASSERT_TRUE(fixed.at(0).refusal.empty()) << fixed[0].refusal;
+  EXPECT_EQ(fixed[0].in[1], chosen[0].in[1]);
+}
+
+TEST(CpuConv, RefusesWithAReason) {
+  const Problem p(cases()[0], 2);
+  const Conv forward(p.c.a, false);
+  const TensorDesc x{DType::bf16, p.x_shape(2), {}}, y{DType::f32, p.y_shape(2), {}}, w{DType::f32, p.w_shape(), {}};
+  const auto mixed = CpuBackend().candidates({&forward, {x, w}, {y}, {false, true}, {false}});
+  ASSERT_EQ(mixed.size(), 1u);
+  EXPECT_NE(mixed[0].refusal.find("different types"), std::string::npos);
+  const auto wide = CpuBackend().candidates({&forward, {x, w}, {{DType::bf16, y.shape, {}}}, {false, false}, {false}});
+  EXPECT_NE(wide.at(0).refusal.find("needs bf16"), std::string::npos);
+}
+
+TEST(CpuConv, ReferenceLoopsOnlyWhereNothingElseExists) {
+  const Problem p(cases()[0], 2);
+  const TensorDesc x{DType::f32, p.x_shape(2), Layout::blocked_channels(16)}, y{DType::f32, p.y_shape(2), Layout::blocked_channels(16)};
+  const Conv forward(p.c.a, false);
+  bool slow = false;
+  for (const auto& c : CpuBackend().candidates({&forward, {x, {DType::f32, p.w_shape(), {}}}, {y}, {false, true}, {false}}))
+    if (c.name.find("ref") != std::string::npos) {
+      slow = true;
+      EXPECT_FALSE(c.refusal.empty());
+    }
+  EXPECT_TRUE(slow);
+}
+
+TEST(OnednnMemory, LayoutsSurviveTheRoundTrip) {
+  Layout bf16_weights;
+  bf16_weights.blocks = {Layout::Block{1, 8}, Layout::Block{0, 16}, Layout::Block{1, 2}};
+  bf16_weights.num_blocks = 3;
+  Layout stem;  // Acdb16a
+  stem.order = {0, 2, 3, 1, 4, 5};
+  stem.blocks[0] = {0, 16};
+  stem.num_blocks = 1;
+  for (const Layout& layout : {Layout::plain(), Layout::channels_last(4), Layout::blocked_channels(16), Layout::blocked_channels(8), bf16_weights, stem})
+    for (const Shape& shape : {Shape{32, 48, 3, 5}, Shape{10, 3, 1, 7}}) {
+      const TensorDesc desc{DType::bf16, shape, layout};
+      const auto md = onednn::MemoryDesc::of(desc);
+      EXPECT_EQ(md.bytes(), desc.bytes()) << desc.to_string();
+      ASSERT_TRUE(md.layout().has_value()) << desc.to_string();
+      const Layout back = *md.layout();
+      for (int64_t i = 0; i < shape.elements(); ++i) {  // extents of 1 leave the order open: the same offsets is what counts
+        const std::array<int64_t, 4> at{i / (shape[1] * shape[2] * shape[3]), i / (shape[2] * shape[3]) % shape[1], i / shape[3] % shape[2], i % shape[3]};
+        ASSERT_EQ(back.offset(shape, at.data()), layout.offset(shape, at.data())) << desc.to_string();
+      }
+    }
+  EXPECT_TRUE(onednn::MemoryDesc::of({DType::f32, {16, 32, 1, 1}, {}}).layout()->is_plain());
+}
+
+TEST(OnednnMemory, NamesAnUnknownLayout) {
+  Layout odd;
+  odd.blocks[0] = {1, 7};
+  odd.num_blocks = 1;
+  EXPECT_THROW(onednn::MemoryDesc::of({DType::f32, {2, 14, 3, 3}, odd}), DeviceError);
+}
+
+}  // namespace
+}  // namespace tutti

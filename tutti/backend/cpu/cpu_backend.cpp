@@ -1,0 +1,35 @@
+#include "tutti/backend/cpu/cpu_backend.h"
+
+#include <unistd.h>
+
+#include "tutti/backend/cpu/batch_norm.h"
+#include "tutti/backend/cpu/conv.h"
+#include "tutti/backend/cpu/reorder.h"
+
+namespace tutti {
+
+std::vector<KernelCandidate> CpuBackend::candidates(const KernelRequest& request) const {
+  std::vector<KernelCandidate> found;
+  for (const auto append : {append_conv_candidates, append_batch_norm_candidates, append_reorder_candidates})
+    if (append(request, found)) break;
+  return found;
+}
+
+std::vector<Layout> CpuBackend::activation_layouts(const Shape& shape, DType) const {
+  if (shape.rank() < 4) return {Layout::plain()};
+  std::vector<Layout> layouts;
+  if (shape[1] % 16 == 0) layouts.push_back(Layout::blocked_channels(16));
+  if (shape[1] < 16) return {Layout::plain(), Layout::channels_last(shape.rank())};
+  layouts.push_back(Layout::channels_last(shape.rank()));
+  layouts.push_back(Layout::plain());
+  return layouts;
+}
+
+size_t CpuBackend::tile_bytes() const {
+#ifdef _SC_LEVEL2_CACHE_SIZE
+  if (const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE); bytes > 0) return static_cast<size_t>(bytes);
+#endif
+  return size_t{1} << 20;
+}
+
+}  // namespace tutti

@@ -1,0 +1,125 @@
+#pragma once
+// Sixteen floats at a time, through GCC's vector extensions: one AVX-512 register, two of AVX2, four of SSE or NEON. Loads and
+// stores take whole vectors (AllLanes) or the first n lanes (SomeLanes; lanes not loaded are 0, not stored stay untouched).
+// bf16 is widened on load and rounded to nearest even on store, NaN stays NaN. Intrinsics appear only where the compiler
+// does not find the instruction by itself.
+
+#include <cstdint>
+#include <cstring>
+
+#include "tutti/backend/backend.h"
+#include "tutti/tensor/dtype.h"
+
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+#include <immintrin.h>
+#define TUTTI_AVX512 1
+#else
+#define TUTTI_AVX512 0
+#endif
+
+namespace tutti::simd {
+
+constexpr int kLanes = 16;
+using Floats = float __attribute__((vector_size(64)));
+using Words = uint32_t __attribute__((vector_size(64)));
+using Halves = uint16_t __attribute__((vector_size(32)));
+
+struct AllLanes {
+  static constexpr int n = kLanes;
+};
+struct SomeLanes {
+  int n;  ///< 1 .. 15
+};
+
+inline Floats splat(float value) { return Floats{} + value; }
+
+inline Floats widen(Halves bits) { return reinterpret_cast<Floats>(__builtin_convertvector(bits, Words) << 16); }
+
+inline Halves narrow(Floats values) {
+#if TUTTI_AVX512 && defined(__AVX512BF16__)
+  return reinterpret_cast<Halves>(_mm512_cvtneps_pbh(reinterpret_cast<__m512>(values)));
+#else
+  const Words u = reinterpret_cast<Words>(values);
+  const Words rounded = (u + 0x7FFFu + ((u >> 16) & 1u)) >> 16;
+  const Words nan = (u >> 16) | 0x40u;
+  return __builtin_convertvector((u & 0x7FFFFFFFu) > 0x7F800000u ? nan : rounded, Halves);
+#endif
+}
+
+inline Floats load(const float* p, AllLanes) {
+  Floats v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+inline Floats load(const bf16* p, AllLanes) {
+  Halves v;
+  std::memcpy(&v, p, sizeof v);
+  return widen(v);
+}
+inline void store(float* p, Floats v, AllLanes) { std::memcpy(p, &v, sizeof v); }
+inline void store(bf16* p, Floats v, AllLanes) {
+  const Halves h = narrow(v);
+  std::memcpy(static_cast<void*>(p), &h, sizeof h);
+}
+
+#if TUTTI_AVX512
+inline __mmask16 mask_of(SomeLanes lanes) { return static_cast<__mmask16>((1u << lanes.n) - 1); }
+inline Floats load(const float* p, SomeLanes lanes) { return reinterpret_cast<Floats>(_mm512_maskz_loadu_ps(mask_of(lanes), p)); }
+inline Floats load(const bf16* p, SomeLanes lanes) { return widen(reinterpret_cast<Halves>(_mm256_maskz_loadu_epi16(mask_of(lanes), p))); }
+inline void store(float* p, Floats v, SomeLanes lanes) { _mm512_mask_storeu_ps(p, mask_of(lanes), reinterpret_cast<__m512>(v)); }
+inline void store(bf16* p, Floats v, SomeLanes lanes) {
+  _mm256_mask_storeu_epi16(p, mask_of(lanes), reinterpret_cast<__m256i>(narrow(v)));
+}
+#else
+inline Floats load(const float* p, SomeLanes lanes) {
+  Floats v{};
+  for (int i = 0; i < lanes.n; ++i) v[i] = p[i];
+  return v;
+}
+inline Floats load(const bf16* p, SomeLanes lanes) {
+  Floats v{};
+  for (int i = 0; i < lanes.n; ++i) v[i] = static_cast<float>(p[i]);
+  return v;
+}
+inline void store(float* p, Floats v, SomeLanes lanes) {
+  for (int i = 0; i < lanes.n; ++i) p[i] = v[i];
+}
+inline void store(bf16* p, Floats v, SomeLanes lanes) {
+  for (int i = 0; i < lanes.n; ++i) p[i] = bf16(v[i]);
+}
+#endif
+
+/// max(v, 0); NaN stays NaN, so that a diverging network is seen.
+inline Floats relu(Floats v) { return v < 0.f ? Floats{} : v; }
+/// v where z > 0, else 0: the gradient through a ReLU whose result is z.
+inline Floats where_positive(Floats z, Floats v) { return z > 0.f ? v : Floats{}; }
+
+/// Sum of the lanes, always in the same tree.
+inline float sum(Floats v) {
+  float half[kLanes];
+  std::memcpy(half, &v, sizeof v);
+  for (int width = kLanes / 2; width > 0; width /= 2)
+    for (int i = 0; i < width; ++i) half[i] += half[i + width];
+  return half[0];
+}
+
+/// a += b. The arrays are disjoint.
+inline void add(float* __restrict a, const float* __restrict b, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) a[i] += b[i];
+}
+
+/// The end of a reduction whose states are float arrays like the output (Kernel::state_output): out = sum of the states in the
+/// order of the threads, this part's share of it. states[0] may be the output itself.
+inline void add_states(const FinishArgs& args, float* out, int64_t n) {
+  const int64_t begin = n * args.part / args.parts, end = n * (args.part + 1) / args.parts;
+  for (size_t s = 0; s < args.states.size(); ++s) {
+    const auto* const state = static_cast<const float*>(args.states[s]);
+    if (s > 0)
+      add(out + begin, state + begin, end - begin);
+    else if (state != out)
+      std::memcpy(out + begin, state + begin, static_cast<size_t>(end - begin) * sizeof(float));
+  }
+}
+
+}  // namespace tutti::simd

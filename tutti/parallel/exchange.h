@@ -1,0 +1,69 @@
+#pragma once
+// GradientExchange: sums the gradient over all replicas, bucket by bucket, while the backward pass still runs.
+//
+// One training step of a rank with local replicas 0 .. n-1:
+//   for each local replica i: run its backward into slot(i); when bucket b of it is complete: ready(i, b); between kernels: poll()
+//   for each bucket b: wait(b); update with result(b)
+// Backward writes where the sum is sent from; nothing is copied in between. Folding local replicas needs log2(n) + 1 slots, not n.
+//
+// slot(i) may be written from the moment all buckets of the previous step have been waited for. result(b) is valid from wait(b)
+// until ready() of the last local replica for b in the next step. The sum is not divided by the number of replicas.
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "tutti/comm/communicator.h"
+#include "tutti/parallel/bucket.h"
+#include "tutti/parallel/replicas.h"
+
+namespace tutti {
+
+/// Since the construction or the last reset.
+struct ExchangeCounters {
+  double exposed_seconds = 0;  ///< blocked in wait(): communication that was not hidden
+  double folding_seconds = 0;  ///< adding up local replicas
+  uint64_t bytes_moved = 0;    ///< between ranks, as counted by comm::Reduction::bytes_moved
+  uint64_t reductions = 0;
+};
+
+/// Not thread-safe; used by the thread that uses the communicator.
+class GradientExchange {
+ public:
+  /// Collective: allocates the slots and plans one reduction per bucket. The communicator must outlive the exchange.
+  GradientExchange(comm::Communicator& communicator, ReplicaMap map, BucketLayout layout);
+
+  /// The base of the gradient arena (layout().bytes, 64-byte aligned, padding zero) that this local replica's backward writes into.
+  float* slot(int local_replica) const;
+  /// Bucket `bucket` of this replica's gradient is complete. Replicas run in order; the buckets of one in any order. Never blocks.
+  void ready(int local_replica, int bucket);
+  /// Moves everything in flight forward. Never blocks; to be called between kernels.
+  void poll() { communicator_.progress(); }
+  /// Returns when the sum of `bucket` is there. Throws CommError after the time-out. CHECKs that ready() was called for all replicas.
+  void wait(int bucket);
+  /// The sum of `bucket` over all replicas: layout().buckets[bucket].floats() floats at an address that never changes.
+  const float* result(int bucket) const;
+
+  int buckets() const { return static_cast<int>(layout_.buckets.size()); }
+  int slots() const { return plan_.slots; }
+  const BucketLayout& layout() const { return layout_; }
+  const ReplicaMap& map() const { return map_; }
+  const ExchangeCounters& counters() const { return counters_; }
+  void reset_counters() { counters_ = {}; }
+
+ private:
+  float* slot_memory(int slot) const;
+  void fold(int local_replica, const Bucket& bucket);
+
+  comm::Communicator& communicator_;
+  ReplicaMap map_;
+  BucketLayout layout_;
+  comm::SlotPlan plan_;
+  size_t stride_;                          // bytes from slot to slot
+  std::unique_ptr<comm::Window> window_;   // outlives reductions_
+  std::vector<std::unique_ptr<comm::Reduction>> reductions_;
+  std::vector<int> folded_;                // local replicas ready this step, per bucket
+  ExchangeCounters counters_;
+};
+
+}  // namespace tutti

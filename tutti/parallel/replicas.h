@@ -1,0 +1,37 @@
+#pragma once
+// Which replicas a rank runs. A replica is one logical data-parallel worker with its own local batch, data shard and batch-norm
+// statistics; a job has R of them on P <= R ranks, and a rank runs its own one after another.
+
+#include <vector>
+
+#include "tutti/comm/tree.h"
+
+namespace tutti {
+
+/// A plain value, the same on every rank but for `rank`.
+class ReplicaMap {
+ public:
+  /// Throws ConfigError when there are fewer replicas than ranks.
+  ReplicaMap(int replicas, int ranks, int rank);
+
+  int replicas() const { return replicas_; }
+  int ranks() const { return ranks_; }
+  int rank() const { return rank_; }
+  comm::Range owned() const { return {first_[static_cast<size_t>(rank_)], first_[static_cast<size_t>(rank_) + 1]}; }
+  int local_count() const { return owned().size(); }
+  /// The largest local_count() of any rank.
+  int most_per_rank() const { return (replicas_ + ranks_ - 1) / ranks_; }
+  int replica(int local) const { return owned().lo + local; }
+  /// The rank that runs `replica`.
+  int owner(int replica) const;
+  /// ranks() + 1 entries: rank p owns [first[p], first[p + 1]).
+  const std::vector<int>& first() const { return first_; }
+
+ private:
+  int replicas_;
+  int ranks_;
+  int rank_;
+  std::vector<int> first_;
+};
+
+}  // namespace tutti

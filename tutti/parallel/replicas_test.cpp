@@ -1,0 +1,37 @@
+#include "tutti/parallel/replicas.h"
+
+#include <gtest/gtest.h>
+
+#include "tutti/base/error.h"
+
+namespace tutti {
+namespace {
+
+TEST(ReplicaMap, RunsAreContiguousBalancedAndComplete) {
+  for (int replicas = 1; replicas <= 12; ++replicas)
+    for (int ranks = 1; ranks <= replicas; ++ranks) {
+      int next = 0;
+      for (int rank = 0; rank < ranks; ++rank) {
+        const ReplicaMap map(replicas, ranks, rank);
+        EXPECT_EQ(map.owned().lo, next);
+        EXPECT_GE(map.local_count(), replicas / ranks);
+        EXPECT_LE(map.local_count(), map.most_per_rank());
+        for (int local = 0; local < map.local_count(); ++local) EXPECT_EQ(map.owner(map.replica(local)), rank);
+        next = map.owned().hi;
+      }
+      EXPECT_EQ(next, replicas);
+      EXPECT_EQ(ReplicaMap(replicas, ranks, 0).local_count(), ReplicaMap(replicas, ranks, 0).most_per_rank()) << "larger runs first";
+    }
+}
+
+TEST(ReplicaMap, MoreRanksThanReplicasIsTheUsersError) {
+  try {
+    ReplicaMap(2, 4, 0);
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("2 replicas cannot be spread over 4 ranks"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace tutti

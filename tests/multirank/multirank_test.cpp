@@ -1,0 +1,152 @@
+// One program for all cases that need real processes; see README.md.
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/multirank/speed.h"
+#include "tutti/base/error.h"
+#include "tutti/base/rng.h"
+#include "tutti/comm/inproc/thread_ranks.h"
+#include "tutti/comm/mpi/session.h"
+#include "tutti/parallel/average.h"
+#include "tutti/parallel/exchange.h"
+
+namespace tutti {
+namespace {
+
+const std::vector<GradientEntry> kEntries{{"fc", 400}, {"conv3", 200000}, {"bn3", 64}, {"conv2", 5000}, {"conv1", 4}};
+
+float gradient(int step, int replica, size_t i) {
+  const auto word = philox({static_cast<uint32_t>(i), static_cast<uint32_t>(replica), static_cast<uint32_t>(step), 7}, {1, 2})[0];
+  return std::ldexp(static_cast<float>(static_cast<int32_t>(word)), -31 + static_cast<int>(word & 15));
+}
+
+std::vector<float> train(comm::Communicator& c, int replicas, int steps) {
+  GradientExchange exchange(c, ReplicaMap(replicas, c.size(), c.rank()), partition_buckets(kEntries, 8192));
+  std::vector<float> sums;
+  for (int step = 0; step < steps; ++step) {
+    for (int local = 0; local < exchange.map().local_count(); ++local)
+      for (int b = 0; b < exchange.buckets(); ++b) {
+        const Bucket& bucket = exchange.layout().buckets[static_cast<size_t>(b)];
+        for (size_t i = bucket.begin / 4; i < (bucket.begin + bucket.bytes) / 4; ++i) exchange.slot(local)[i] = gradient(step, exchange.map().replica(local), i);
+        exchange.ready(local, b);
+        exchange.poll();
+      }
+    for (int b = 0; b < exchange.buckets(); ++b) {
+      exchange.wait(b);
+      sums.insert(sums.end(), exchange.result(b), exchange.result(b) + exchange.layout().buckets[static_cast<size_t>(b)].floats());
+    }
+  }
+  return sums;
+}
+
+void require(bool holds, const std::string& what) {
+  if (!holds) throw InternalError("failed: " + what);
+}
+
+void check_collectives(comm::Communicator& c) {
+  for (int root = 0; root < c.size(); ++root) {
+    std::vector<int> data(3000, c.rank() == root ? root + 5 : -1);
+    c.broadcast(std::as_writable_bytes(std::span(data)), root);
+    require(data == std::vector<int>(3000, root + 5), "broadcast");
+  }
+  const auto squares = c.allgather_value(c.rank() * c.rank());
+  for (int p = 0; p < c.size(); ++p) require(squares[static_cast<size_t>(p)] == p * p, "allgather");
+  std::vector<double> one{1.0};
+  c.sum(one);
+  require(one[0] == c.size(), "sum");
+  require(c.local_size() == c.size() && c.local_rank() == c.rank(), "places");
+
+  const auto window = c.allocate(1000 + static_cast<size_t>(c.rank()));
+  require(window->data()[999] == std::byte{0}, "zeroed window");
+  require(window->shared() == (c.transport() == "shared memory"), "sharing follows the transport");
+  window->data()[0] = static_cast<std::byte>(c.rank() + 1);
+  c.barrier();
+  if (window->shared())
+    for (int p = 0; p < c.size(); ++p) require(window->peer(p)[0] == static_cast<std::byte>(p + 1), "peer's memory");
+  c.barrier();
+}
+
+void check_bits(comm::Communicator& c) {
+  check_collectives(c);
+  int checked = 0;
+  for (const int replicas : {1, 2, 3, 4, 5, 8}) {
+    if (replicas < c.size()) continue;
+    const auto single = comm::make_single_communicator();
+    const std::vector<float> want = train(*single, replicas, 3);
+    const std::vector<float> got = train(c, replicas, 3);
+    require(got.size() == want.size() && std::memcmp(got.data(), want.data(), got.size() * 4) == 0,
+            fmt::format("{} replicas on {} ranks have other bits than on one", replicas, c.size()));
+    ++checked;
+  }
+  c.barrier();
+  if (c.rank() == 0) std::printf("bits: %d replica counts on %d ranks over %s are identical\n", checked, c.size(), c.transport().c_str());
+}
+
+// All ranks exchange a few steps; then the last one does `what` while the others are inside a reduction.
+template <class What>
+void fault(comm::Communicator& c, What what) {
+  GradientExchange exchange(c, ReplicaMap(c.size(), c.size(), c.rank()), partition_buckets(kEntries, 1 << 20));
+  for (int step = 0; step < 5; ++step) {
+    exchange.ready(0, 0);
+    exchange.wait(0);
+  }
+  if (c.rank() == c.size() - 1) what();
+  exchange.ready(0, 0);
+  exchange.wait(0);
+}
+
+int run(const std::string& name, comm::Communicator& c) {
+  if (name == "bits") {
+    check_bits(c);
+  } else if (name == "killed") {
+    fault(c, [] { kill(getpid(), SIGKILL); });
+  } else if (name == "exits") {
+    fault(c, [] { _exit(7); });
+  } else if (name == "late") {
+    c.set_timeout(1);
+    fault(c, [] { std::this_thread::sleep_for(std::chrono::seconds(8)); });
+  } else if (name == "mismatch") {
+    c.set_timeout(3);
+    if (c.rank() == c.size() - 1)
+      c.allgather_value(c.rank());
+    else
+      c.barrier();
+  } else if (name == "speed") {
+    measure_speed(c);
+  } else {
+    throw ConfigError("unknown case '" + name + "'");
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace tutti
+
+// multirank_test CASE [shm|mpi]
+int main(int count, char** arguments) {
+  const std::string name = count > 1 ? arguments[1] : "";
+  const bool shared_memory = count < 3 || std::string(arguments[2]) == "shm";
+  try {
+    tutti::comm::MpiSession session;
+    const auto communicator = session.communicator({.shared_memory = shared_memory, .timeout = 30});
+    try {
+      return tutti::run(name, *communicator);
+    } catch (const std::exception& error) {
+      communicator->abort(1, error.what());
+    }
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    tutti::comm::MpiSession::end_job(1);
+    return 1;
+  }
+}

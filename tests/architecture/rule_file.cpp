@@ -16,24 +16,22 @@ std::vector<std::string> words_of(const std::string& text) {
   return words;
 }
 
-void append(std::vector<std::string>& to, const std::vector<std::string>& words, size_t first) {
-  to.insert(to.end(), words.begin() + static_cast<std::ptrdiff_t>(first), words.end());
-}
-
 }  // namespace
 
 Rules read_rules(const std::filesystem::path& file) {
   std::ifstream stream(file);
   if (!stream) throw IoError(fmt::format("{}: cannot be read", file.string()));
   Rules rules;
+  const std::map<std::string, std::vector<std::string>*> lists{
+      {"system", &rules.system_headers}, {"generated", &rules.generated}, {"banned", &rules.banned_words}};
   int number = 0;
   for (std::string text; std::getline(stream, text);) {
     ++number;
     const auto words = words_of(text.substr(0, text.find('#')));
     if (words.empty()) continue;
     const std::string& kind = words[0];
-    if (kind == "system" || kind == "banned") {
-      append(kind == "system" ? rules.system_headers : rules.banned_words, words, 1);
+    if (const auto list = lists.find(kind); list != lists.end()) {
+      list->second->insert(list->second->end(), words.begin() + 1, words.end());
       continue;
     }
     if (words.size() < 3 || words[2] != ":")

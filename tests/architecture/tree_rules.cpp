@@ -104,7 +104,8 @@ class TreeCheck {
   /// What is wrong with `file` including "header"; empty if nothing.
   std::string broken_include(const std::string& file, const std::string& header) const {
     if (!header.starts_with("tutti/")) return fmt::format("\"{}\": own headers are named \"tutti/folder/file.h\"", header);
-    if (!fs::exists(root_ / header)) return fmt::format("\"{}\": there is no such file", header);
+    const bool generated = std::ranges::find(rules_.generated, header) != rules_.generated.end();
+    if (!generated && !fs::exists(root_ / header)) return fmt::format("\"{}\": there is no such file", header);
     const std::string target = header.substr(6);
     const std::string folder = folder_of(file, rules_);
     if (folder.empty() || top_of(target) == top_of(folder)) return {};
@@ -126,10 +127,11 @@ class TreeCheck {
     return fmt::format("<{}> is neither a system header nor fenced: give it a `fence` line", header);
   }
 
-  /// Every macro that `#if text` tests must be allowed where the file stands.
+  /// Every macro that `#if text` tests must be allowed where the file stands; a test of a bare number never is.
   void check_condition(const fs::path& path, const std::string& file, int number, const std::string& text) {
-    static const std::regex name("[A-Za-z_][A-Za-z0-9_]*|[0-9]+");
+    static const std::regex name("[A-Za-z_][A-Za-z0-9_]*");
     const std::string code = text.substr(0, text.find("//"));
+    if (!std::regex_search(code, name)) report(path, number, "code that is switched off is deleted, not kept");
     for (std::sregex_iterator word(code.begin(), code.end(), name), end; word != end; ++word) {
       const std::string macro = word->str();
       if (macro == "defined") continue;

@@ -28,6 +28,7 @@ struct Rules {
   std::vector<Fence> headers;
   std::vector<Fence> macros;
   std::vector<std::string> system_headers;
+  std::vector<std::string> generated;
   std::vector<std::string> banned_words;
 };
 

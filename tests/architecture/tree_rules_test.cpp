@@ -24,6 +24,7 @@ fence json.h : backend/*.cpp
 system vector
 if TEST_DATA : .
 if __AVX* : backend/mpi
+generated tutti/graph/built.h
 banned util new
 )";
 
@@ -104,10 +105,15 @@ TEST_F(TreeRules, RelativeAndMissingHeaders) {
   expect("tutti/graph/node.cpp", "#include \"tutti/graph/gone.h\"\n", "tutti/graph/node.cpp:1: \"tutti/graph/gone.h\": there is no");
 }
 
+TEST_F(TreeRules, GeneratedHeaderNeedNotExist) {
+  write("tutti/graph/node.cpp", "#include \"tutti/graph/built.h\"\n");
+  EXPECT_EQ(check(), "");
+}
+
 TEST_F(TreeRules, ConditionalCode) {
   write("tutti/graph/data_test.cpp", "#ifdef TEST_DATA\n#endif\n");
   EXPECT_EQ(check(), "");
-  expect("tutti/graph/node.cpp", "\n#if 0\n#endif\n", "tutti/graph/node.cpp:2: `0` may not be tested");
+  expect("tutti/graph/node.cpp", "\n#if 0\n#endif\n", "tutti/graph/node.cpp:2: code that is switched off");
   expect("tutti/graph/node.cpp", "#if defined(__AVX2__)\n#endif\n", "tutti/graph/node.cpp:1: `__AVX2__` may not be tested");
 }
 

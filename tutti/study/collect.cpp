@@ -1,0 +1,78 @@
+#include "tutti/study/collect.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "tutti/base/error.h"
+
+namespace tutti::study {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Why a run's numbers may not be used; empty when they may.
+std::string unfinished(const RunLog& log) {
+  if (!log.stop) return "its record has no run_stop: it was killed or still runs";
+  if (log.stop->status == RunStatus::done || log.stop->status == RunStatus::target_missed) return "";
+  return fmt::format("it ended with {}{}{}", name(log.stop->status), log.stop->reason.empty() ? "" : ": ", log.stop->reason);
+}
+
+RunSummary read_summary(const std::string& path) {
+  RunSummary run;
+  try {
+    run.log = read_run(path);
+    run.failure = unfinished(run.log);
+  } catch (const IoError& error) {
+    run.log.path = path;
+    run.failure = error.what();
+  }
+  return run;
+}
+
+}  // namespace
+
+std::vector<RunSummary> collect(const std::vector<LaunchResult>& launched) {
+  std::vector<RunSummary> runs;
+  for (const LaunchResult& result : launched) {
+    const std::string path = result.run.directory + "/" + kRecordFile;
+    RunSummary run;
+    run.log.path = path;
+    if (result.outcome == Outcome::finished || result.outcome == Outcome::kept || fs::exists(path)) run = read_summary(path);
+    if (result.outcome == Outcome::failed || result.outcome == Outcome::stopped) run.failure = result.reason;
+    if (run.usable() && run.log.start.ranks != result.run.ranks)
+      run.failure = fmt::format("{} says {} ranks, {} were asked for", path, run.log.start.ranks, result.run.ranks);
+    run.log.start.ranks = result.run.ranks;
+    run.log.start.seed = result.run.seed;
+    if (run.log.start.command.empty()) run.log.start.command = shell_line(result.run.command);
+    run.repeat = result.run.repeat;
+    run.earlier_attempts = result.earlier_attempts;
+    runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
+std::vector<RunSummary> collect_directory(const std::string& directory) {
+  std::vector<std::string> paths;
+  std::error_code failed;
+  for (fs::recursive_directory_iterator at(directory, failed), end; !failed && at != end; at.increment(failed)) {
+    if (at->is_directory() && at->path().filename().string().find(".attempt-") != std::string::npos)
+      at.disable_recursion_pending();
+    else if (at->path().filename() == kRecordFile)
+      paths.push_back(at->path().string());
+  }
+  if (failed) throw IoError(fmt::format("{}: {}", directory, failed.message()));
+  if (paths.empty()) throw IoError(fmt::format("{}: no {} below it; where are the runs?", directory, kRecordFile));
+  std::sort(paths.begin(), paths.end());
+  std::vector<RunSummary> runs;
+  std::map<int, int> repeats;
+  for (const std::string& path : paths) {
+    runs.push_back(read_summary(path));
+    runs.back().repeat = ++repeats[runs.back().ranks()];
+  }
+  return runs;
+}
+
+}  // namespace tutti::study

@@ -1,0 +1,129 @@
+#include "tutti/study/launch.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "tutti/base/error.h"
+#include "tutti/study/collect.h"
+
+namespace tutti::study {
+namespace {
+
+namespace fs = std::filesystem;
+
+class LaunchTest : public testing::Test {
+ protected:
+  LaunchTest() : root_(fs::path(testing::TempDir()) / "tutti_launch" / testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    fs::remove_all(root_);
+    fs::create_directories(root_);
+  }
+  /// A run whose "training" is a shell script; $0 is its output directory.
+  PlannedRun script(const std::string& text, int ranks = 1) const {
+    PlannedRun run;
+    run.ranks = ranks;
+    run.directory = (root_ / ("n" + std::to_string(ranks))).string();
+    run.command = {"/bin/sh", "-c", text, run.directory};
+    return run;
+  }
+  static std::string record(const std::string& status, int ranks = 1) {
+    return R"(printf '%s\n' '{"schema":1,"event":"run_start","ranks":)" + std::to_string(ranks) +
+           R"(}' '{"schema":1,"event":"run_stop","status":")" + status + R"("}' > "$0/record.jsonl"; )";
+  }
+  static std::string text_of(const std::string& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  fs::path root_;
+  LaunchOptions quiet_{.show_output = false};
+};
+
+TEST_F(LaunchTest, AFinishedRunKeepsItsOutputAndIsNotRunAgain) {
+  const PlannedRun run = script("echo hello; echo error >&2; echo x >> \"$0/../count\"; " + record("done"));
+  EXPECT_EQ(launch({run}, quiet_).at(0).outcome, Outcome::finished);
+  EXPECT_EQ(text_of(run.directory + "/console.log"), "hello\nerror\n");
+  EXPECT_EQ(launch({run}, quiet_).at(0).outcome, Outcome::kept);
+  EXPECT_EQ(text_of((root_ / "count").string()), "x\n");
+  LaunchOptions fresh = quiet_;
+  fresh.fresh = true;
+  const LaunchResult again = launch({run}, fresh).at(0);
+  EXPECT_EQ(again.outcome, Outcome::finished);
+  EXPECT_EQ(again.earlier_attempts, 1);
+  EXPECT_TRUE(fs::exists(run.directory + ".attempt-1/record.jsonl"));
+  EXPECT_EQ(text_of((root_ / "count").string()), "x\nx\n");
+}
+
+TEST_F(LaunchTest, ATargetMissedIsAResultNotAFailure) {
+  const LaunchResult result = launch({script(record("target_missed") + "exit 3")}, quiet_).at(0);
+  EXPECT_EQ(result.outcome, Outcome::finished);
+  EXPECT_TRUE(collect({result}).at(0).usable());
+}
+
+TEST_F(LaunchTest, AFailedRunIsReportedAndTheNextOneRuns) {
+  const auto results = launch({script("echo out of memory; exit 1"), script(record("done", 2), 2), script("kill -9 $$", 3)}, quiet_);
+  EXPECT_EQ(results.at(0).outcome, Outcome::failed);
+  EXPECT_NE(results[0].reason.find("exit code 1"), std::string::npos) << results[0].reason;
+  EXPECT_NE(results[0].reason.find("out of memory"), std::string::npos) << results[0].reason;
+  EXPECT_EQ(results.at(1).outcome, Outcome::finished);
+  EXPECT_NE(results.at(2).reason.find("killed by signal 9"), std::string::npos) << results[2].reason;
+  const auto runs = collect(results);
+  EXPECT_FALSE(runs.at(0).usable());
+  EXPECT_EQ(runs.at(2).ranks(), 3);
+  EXPECT_TRUE(runs.at(1).usable());
+}
+
+TEST_F(LaunchTest, AnExitCodeOfZeroWithoutAFinishedRecordIsAFailure) {
+  EXPECT_EQ(launch({script("true")}, quiet_).at(0).outcome, Outcome::failed);
+  EXPECT_EQ(launch({script(record("requeue"), 2)}, quiet_).at(0).outcome, Outcome::failed);
+}
+
+TEST_F(LaunchTest, AProgramThatIsNotThereIsAnIoError) {
+  PlannedRun run = script("");
+  run.command = {"/no/such/program"};
+  EXPECT_THROW(launch({run}, quiet_), IoError);
+}
+
+TEST_F(LaunchTest, AFinishedRunOfAnotherCommandIsNotTakenForThisOne) {
+  launch({script(record("done"))}, quiet_);
+  EXPECT_THROW(launch({script(record("done") + "true")}, quiet_), ConfigError);
+}
+
+TEST_F(LaunchTest, TheTimeLimitEndsARun) {
+  LaunchOptions options = quiet_;
+  options.run_limit_seconds = 0.2;
+  options.grace_seconds = 0.2;
+  const LaunchResult result = launch({script("trap '' TERM; while true; do sleep 0.05; done")}, options).at(0);
+  EXPECT_EQ(result.outcome, Outcome::failed);
+  EXPECT_NE(result.reason.find("limit"), std::string::npos) << result.reason;
+}
+
+TEST_F(LaunchTest, AStopSignalReachesTheRunningChildAndStartsNoOther) {
+  std::jthread stopper([this] {
+    while (!fs::exists(root_ / "n1/ready")) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    kill(getpid(), SIGTERM);
+  });
+  const std::string wait = "trap 'echo asked to stop; exit 75' TERM; touch \"$0/ready\"; while true; do sleep 0.02; done";
+  const auto results = launch({script(wait), script(record("done", 2), 2)}, quiet_);
+  EXPECT_EQ(results.at(0).outcome, Outcome::stopped);
+  EXPECT_EQ(text_of(results[0].run.directory + "/console.log"), "asked to stop\n");
+  EXPECT_EQ(results.at(1).outcome, Outcome::stopped);
+  EXPECT_FALSE(fs::exists(results[1].run.directory));
+}
+
+TEST_F(LaunchTest, CollectFindsRecordsButNotSetAsideAttempts) {
+  launch({script(record("done")), script(record("failed", 2), 2)}, quiet_);
+  fs::create_directories(root_ / "n1.attempt-1");
+  fs::copy(root_ / "n1/record.jsonl", root_ / "n1.attempt-1/record.jsonl");
+  const auto runs = collect_directory(root_.string());
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_TRUE(runs[0].usable());
+  EXPECT_NE(runs[1].failure.find("failed"), std::string::npos);
+  fs::create_directories(root_ / "empty");
+  EXPECT_THROW(collect_directory((root_ / "empty").string()), IoError);
+}
+
+}  // namespace
+}  // namespace tutti::study

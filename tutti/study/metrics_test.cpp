@@ -1,0 +1,217 @@
+#include "tutti/study/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace tutti::study {
+namespace {
+
+const Target kTarget{"accuracy", 0.9, true};
+
+/// A run of `epochs` epochs that take `seconds` each, the first 10 s more (start-up), with an evaluation of one second after
+/// each; accuracy rises evenly and reaches 0.9 after `to_target` epochs.
+RunSummary make_run(int ranks, double seconds, int epochs, int to_target, int repeat = 1) {
+  RunSummary run{.log = {}, .repeat = repeat};
+  RunStart& start = run.log.start;
+  start.model = "resnet20";
+  start.dataset = "lattices";
+  start.precision = "fp32";
+  start.ranks = start.replicas = ranks;
+  start.local_batch = 32;
+  start.global_batch = 32 * ranks;
+  start.train_samples = 3200;
+  start.cores_per_host = 4;
+  start.hosts = {"h"};
+  start.target = kTarget;
+  double train = 0;
+  for (int e = 1; e <= epochs; ++e) {
+    const double taken = seconds + (e == 1 ? 10 : 0);
+    train += taken;
+    run.log.epochs.push_back({.epoch = e, .step = e * 100 / ranks, .seconds = taken, .samples_per_s = 3200 / taken});
+    EvalRecord eval;
+    eval.epoch = e;
+    eval.accuracy = 0.9 * e / to_target;
+    eval.wall_seconds = train + e;
+    eval.train_seconds = train;
+    run.log.evals.push_back(eval);
+  }
+  run.log.steps = {{.step = 50, .samples_per_s = 1, .step_ms = 900, .compute_ms = 900},
+                   {.step = 100, .samples_per_s = 2, .step_ms = 10, .compute_ms = 7, .comm_exposed_ms = 2, .data_wait_ms = 0.5, .other_ms = 0.5}};
+  run.log.stop = RunStop{};
+  return run;
+}
+
+const ScaleRow& row(const StudyResult& result, int ranks) {
+  for (const ScaleRow& row : result.rows)
+    if (row.ranks == ranks) return row;
+  throw std::runtime_error("no such row");
+}
+
+bool has_note(const StudyResult& result, const std::string& text) {
+  for (const std::string& note : result.notes)
+    if (note.find(text) != std::string::npos) return true;
+  return false;
+}
+
+TEST(Metrics, KnownAnswersWhenTheTargetIsReached) {
+  // n=1: 100 s an epoch, 4 epochs: 410 s training + 4 evaluations = 414 s. n=4: 30 s, 5 epochs: 160 + 5 = 165 s.
+  const StudyResult result = evaluate({make_run(4, 30, 6, 5), make_run(1, 100, 6, 4)}, std::nullopt);
+  EXPECT_EQ(result.base_ranks, 1);
+  EXPECT_EQ(result.mode, "weak");
+  EXPECT_EQ(result.title, "resnet20 on lattices, fp32");
+  ASSERT_TRUE(result.target);
+  const ScaleRow &one = row(result, 1), &four = row(result, 4);
+  EXPECT_EQ(one.parallel.value, 1);
+  EXPECT_EQ(one.learning.value, 1);
+  EXPECT_DOUBLE_EQ(four.epoch_seconds.mean, 30);  // the first epoch's 40 s are left out
+  EXPECT_DOUBLE_EQ(four.samples_per_s.mean, 3200 / 30.0);
+  EXPECT_DOUBLE_EQ(four.parallel.value, 100 / 30.0);
+  EXPECT_DOUBLE_EQ(four.parallel_efficiency, 100 / 30.0 / 4);
+  EXPECT_DOUBLE_EQ(four.reach_seconds.mean, 165);
+  EXPECT_DOUBLE_EQ(four.epochs_to_target.mean, 5);
+  EXPECT_DOUBLE_EQ(four.learning.value, 414.0 / 165);
+  EXPECT_DOUBLE_EQ(four.learning_efficiency, 414.0 / 165 / 4);
+  EXPECT_DOUBLE_EQ(four.epochs_factor, 0.8);
+  EXPECT_EQ(four.reached, 1);
+  EXPECT_FALSE(four.oversubscribed);
+}
+
+TEST(Metrics, TheIdentityHoldsWithItsRemainder) {
+  const StudyResult result = evaluate({make_run(4, 30, 6, 5), make_run(1, 100, 6, 4)}, std::nullopt);
+  const ScaleRow& four = row(result, 4);
+  EXPECT_NEAR(four.learning.value, four.parallel.value * four.epochs_factor * four.remainder, 1e-12);
+  EXPECT_NEAR(four.remainder, (414.0 / 165) / (100 / 30.0 * 0.8), 1e-12);
+  // Without start-up and evaluation the epoch time is constant and the remainder is 1.
+  std::vector<RunSummary> runs = {make_run(1, 100, 6, 4), make_run(4, 30, 6, 5)};
+  for (RunSummary& run : runs)
+    for (EvalRecord& eval : run.log.evals) eval.wall_seconds = eval.epoch * run.log.epochs[1].seconds;
+  EXPECT_NEAR(row(evaluate(runs, std::nullopt), 4).remainder, 1, 1e-12);
+}
+
+TEST(Metrics, NotReachedIsSaidAndNotExtrapolated) {
+  const StudyResult result = evaluate({make_run(1, 100, 6, 4), make_run(4, 30, 6, 60)}, std::nullopt);
+  const ScaleRow& four = row(result, 4);
+  EXPECT_EQ(four.reached, 0);
+  EXPECT_TRUE(std::isnan(four.learning.value));
+  EXPECT_TRUE(std::isnan(four.reach_seconds.mean));
+  EXPECT_DOUBLE_EQ(four.parallel.value, 100 / 30.0);
+  EXPECT_TRUE(has_note(result, "n = 4: no run reached accuracy 0.9 (best 0.09)"));
+  // The rate form still stands: epochs 1 to 6. n=1: 0.225*5 in 505 s; n=4: 0.015*5 in 155 s.
+  EXPECT_NEAR(four.rate, (0.015 * 5 / 155) / (0.225 * 5 / 505), 1e-12);
+  EXPECT_DOUBLE_EQ(row(result, 1).rate, 1);
+}
+
+TEST(Metrics, TheBaseNotReachingLeavesNoLearningSpeedUpAnywhere) {
+  const StudyResult result = evaluate({make_run(1, 100, 6, 60), make_run(4, 30, 6, 5)}, std::nullopt);
+  EXPECT_EQ(row(result, 4).reached, 1);
+  EXPECT_TRUE(std::isnan(row(result, 4).learning.value));
+  EXPECT_TRUE(std::isnan(row(result, 1).learning.value));
+  EXPECT_TRUE(row(result, 4).learning_runs.empty());
+}
+
+TEST(Metrics, RepeatsGiveMeansRangesAndIntervals) {
+  const StudyResult result = evaluate({make_run(1, 99, 6, 4, 1), make_run(1, 101, 6, 4, 2), make_run(2, 49, 6, 4, 1), make_run(2, 51, 6, 4, 2)},
+                                      std::nullopt);
+  const ScaleRow& two = row(result, 2);
+  EXPECT_EQ(two.runs, 2);
+  EXPECT_DOUBLE_EQ(two.epoch_seconds.mean, 50);
+  EXPECT_EQ(two.epoch_seconds.low, 49);
+  EXPECT_EQ(two.epoch_seconds.high, 51);
+  EXPECT_DOUBLE_EQ(two.epoch_seconds.stdev, std::sqrt(2.0));
+  EXPECT_DOUBLE_EQ(two.parallel.value, 2);
+  EXPECT_LT(two.parallel.low, 2);
+  EXPECT_GT(two.parallel.high, 2);
+  EXPECT_TRUE(std::isnan(row(result, 1).parallel.low));
+  ASSERT_EQ(two.parallel_runs.size(), 2u);
+  EXPECT_DOUBLE_EQ(two.parallel_runs[0], 100.0 / 49);
+  EXPECT_FALSE(has_note(result, "single run"));
+}
+
+TEST(Metrics, SomeRepeatsNotReachingAreCounted) {
+  const StudyResult result = evaluate({make_run(1, 100, 6, 4, 1), make_run(1, 100, 6, 40, 2)}, std::nullopt);
+  EXPECT_EQ(row(result, 1).reached, 1);
+  EXPECT_TRUE(has_note(result, "only 1 of 2 runs reached"));
+}
+
+TEST(Metrics, OversubscriptionIsSeenFromTheCores) {
+  const StudyResult result = evaluate({make_run(1, 100, 6, 4), make_run(8, 30, 6, 5)}, std::nullopt);
+  EXPECT_TRUE(row(result, 8).oversubscribed);
+  EXPECT_FALSE(row(result, 1).oversubscribed);
+  EXPECT_TRUE(has_note(result, "more threads than cores: n = 8."));
+  RunSummary spread_out = make_run(8, 30, 6, 5);
+  spread_out.log.start.hosts = {"a", "b"};
+  EXPECT_FALSE(row(evaluate({spread_out}, std::nullopt), 8).oversubscribed);
+}
+
+TEST(Metrics, FailedRunsEnterNoNumberAndAreNamed) {
+  RunSummary failed = make_run(1, 7, 6, 4);
+  failed.failure = "exit code 1";
+  const StudyResult result = evaluate({failed, make_run(2, 50, 6, 4), make_run(4, 25, 6, 4)}, std::nullopt);
+  EXPECT_EQ(result.base_ranks, 2);
+  EXPECT_EQ(row(result, 1).failed, 1);
+  EXPECT_EQ(row(result, 1).runs, 0);
+  EXPECT_TRUE(std::isnan(row(result, 1).parallel.value));
+  EXPECT_TRUE(std::isnan(row(result, 1).learning.value));
+  EXPECT_TRUE(std::isnan(row(result, 1).parallel_efficiency));
+  EXPECT_EQ(result.mode, "weak");
+  EXPECT_DOUBLE_EQ(row(result, 4).parallel.value, 4);  // 50 / 25 * n0
+  EXPECT_TRUE(has_note(result, "n = 1 repeat 1 does not count: exit code 1"));
+  EXPECT_TRUE(has_note(result, "n0 = 2"));
+  EXPECT_EQ(evaluate({failed}, std::nullopt).base_ranks, 0);
+}
+
+TEST(Metrics, ATargetChosenAfterwardsIsLookedUpAmongTheEvaluations) {
+  RunSummary run = make_run(1, 100, 6, 4);
+  run.log.target_reached = TargetReached{.epoch = 3.5, .wall_seconds = 1234};
+  EXPECT_EQ(row(evaluate({run}, std::nullopt), 1).reach_seconds.mean, 1234);
+  const Target lower{"accuracy", 0.4, true};
+  EXPECT_EQ(row(evaluate({run}, lower), 1).reach_seconds.mean, 212);  // epoch 2: 210 s + 2 evaluations
+}
+
+TEST(Metrics, ALowerIsBetterMetricTurnsTheDirection) {
+  std::vector<RunSummary> runs = {make_run(1, 100, 6, 4), make_run(2, 50, 6, 4)};
+  const Target mae{"mae", 0.3, false};
+  for (RunSummary& run : runs)
+    for (EvalRecord& eval : run.log.evals) eval.metrics["mae"] = 1.0 / eval.epoch;
+  const StudyResult result = evaluate(runs, mae);
+  EXPECT_EQ(row(result, 2).epochs_to_target.mean, 4);
+  EXPECT_DOUBLE_EQ(row(result, 2).best.mean, 1.0 / 6);
+  EXPECT_NEAR(row(result, 2).rate, 505.0 / 255, 1e-12);
+}
+
+TEST(Metrics, StepPartsLeaveOutTheFirstLineAndFallBackToEpochs) {
+  RunSummary run = make_run(1, 100, 6, 4);
+  const StepParts parts = row(evaluate({run}, std::nullopt), 1).step;
+  EXPECT_EQ(parts.total, 10);
+  EXPECT_EQ(parts.compute, 7);
+  EXPECT_EQ(parts.comm_exposed, 2);
+  run.log.steps.clear();
+  EXPECT_DOUBLE_EQ(row(evaluate({run}, std::nullopt), 1).step.total, 1000);  // 100 s for 100 steps
+}
+
+TEST(Metrics, WithoutAWholeEpochThroughputStandsInAndIsSaid) {
+  std::vector<RunSummary> runs = {make_run(1, 100, 6, 4), make_run(2, 50, 6, 4)};
+  runs[1].log.steps[1].samples_per_s = 48;
+  for (RunSummary& run : runs)
+    for (EpochRecord& epoch : run.log.epochs) epoch.partial = true;
+  runs[0].log.steps[1].samples_per_s = 30;
+  const StudyResult result = evaluate(runs, std::nullopt);
+  EXPECT_DOUBLE_EQ(row(result, 2).parallel.value, 1.6);
+  EXPECT_TRUE(has_note(result, "ratio of samples/s"));
+}
+
+TEST(Metrics, RunsThatAreNotAlikeAreNamed) {
+  std::vector<RunSummary> runs = {make_run(1, 100, 6, 4), make_run(2, 50, 6, 4)};
+  runs[1].log.start.threads_per_rank = 2;
+  runs[1].log.start.local_batch = 99;
+  const StudyResult result = evaluate(runs, std::nullopt);
+  EXPECT_TRUE(has_note(result, "threads per rank: 1; 2"));
+  EXPECT_EQ(result.mode, "mixed");
+  runs[1].log.start.local_batch = 16;
+  runs[1].log.start.global_batch = 32;
+  EXPECT_EQ(evaluate(runs, std::nullopt).mode, "strong");
+}
+
+}  // namespace
+}  // namespace tutti::study

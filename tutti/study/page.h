@@ -1,0 +1,13 @@
+#pragma once
+// The texts of the HTML report, embedded by the build (page/, and Chart.js of the system).
+
+#include <string_view>
+
+namespace tutti::study {
+
+std::string_view page_frame();   ///< page/page.html, with {{name}} where report_html.cpp puts something
+std::string_view page_style();   ///< page/style.css
+std::string_view page_script();  ///< page/charts.js
+std::string_view chart_js();     ///< Chart.js 3 or newer, minified; MIT licence, its notice is inside
+
+}  // namespace tutti::study

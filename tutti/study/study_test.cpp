@@ -1,0 +1,94 @@
+#include "tutti/study/study.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tutti/base/error.h"
+
+namespace tutti::study {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A study over a program that only writes a record: `tutti train CONFIG --ranks n --output-dir DIR ...` as positional words.
+class StudyTest : public testing::Test {
+ protected:
+  StudyTest() : root_(fs::path(testing::TempDir()) / "tutti_study" / testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    fs::remove_all(root_);
+    fs::create_directories(root_);
+    std::ofstream(root_ / "program.sh") << R"sh(#!/bin/sh
+n=$4 dir=$6
+[ -e "$2.fail$n" ] && { echo "no memory on rank 0"; exit 1; }
+acc=0.95; [ -e "$2.miss$n" ] && acc=0.5
+e='"schema":1,"event":'
+{
+  echo "{$e\"run_start\",\"model\":\"m\",\"ranks\":$n,\"local_batch\":8,\"global_batch\":$((8 * n)),\"target\":{\"metric\":\"accuracy\",\"value\":0.9,\"higher_is_better\":true}}"
+  echo "{$e\"epoch\",\"epoch\":1,\"step\":10,\"seconds\":$((120 / n)),\"samples_per_s\":$((10 * n))}"
+  echo "{$e\"eval\",\"epoch\":1,\"step\":10,\"accuracy\":$acc,\"wall_seconds\":$((120 / n))}"
+  echo "{$e\"run_stop\",\"status\":\"done\"}"
+} > "$dir/record.jsonl"
+)sh";
+    fs::permissions(root_ / "program.sh", fs::perms::owner_all);
+    flags_.config = (root_ / "base.toml").string();
+    std::ofstream(flags_.config) << "# the base\n";
+    flags_.program = (root_ / "program.sh").string();
+    flags_.output_dir = (root_ / "out").string();
+    flags_.ranks = {1, 2};
+    flags_.repeats = 2;
+    flags_.local_batch = 8;
+  }
+  /// The program's $2 is "base.toml" with its directory: marker files beside it steer the program.
+  void mark(const std::string& what) { std::ofstream(flags_.config + "." + what) << ""; }
+  nlohmann::json result() const {
+    std::ifstream file(root_ / "out/study.json");
+    return nlohmann::json::parse(file);
+  }
+  fs::path root_;
+  StudyFlags flags_;
+};
+
+TEST_F(StudyTest, AWholeStudyFromPlanToReports) {
+  EXPECT_EQ(run_study(flags_), 0);
+  const auto json = result();
+  EXPECT_EQ(json["runs"].size(), 4u);
+  EXPECT_EQ(json["rows"][1]["parallel_speedup"]["value"], 2);
+  EXPECT_EQ(json["rows"][1]["learning_speedup"]["value"], 2);
+  for (const char* name : {"study.csv", "runs.csv", "report.html", "runs/n0002-r2/command.sh"}) EXPECT_TRUE(fs::exists(root_ / "out" / name)) << name;
+  flags_.collect_only = true;
+  EXPECT_EQ(run_study(flags_), 0);
+  EXPECT_EQ(result()["runs"].size(), 4u);
+}
+
+TEST_F(StudyTest, AFailureIsInTheReportAndTheNextStudyRunsOnlyThatAgain) {
+  mark("fail2");
+  EXPECT_EQ(run_study(flags_), 1);
+  EXPECT_EQ(result()["rows"][1]["failed"], 2);
+  EXPECT_NE(result()["runs"][2]["failure"].get<std::string>().find("no memory on rank 0"), std::string::npos);
+  fs::remove(flags_.config + ".fail2");
+  const auto kept = fs::last_write_time(root_ / "out/runs/n0001-r1/record.jsonl");
+  EXPECT_EQ(run_study(flags_), 0);
+  EXPECT_EQ(fs::last_write_time(root_ / "out/runs/n0001-r1/record.jsonl"), kept);
+  EXPECT_EQ(result()["rows"][1]["failed"], 0);
+  EXPECT_EQ(result()["runs"][2]["earlier_attempts"], 1);
+}
+
+TEST_F(StudyTest, AMissedTargetHasItsOwnExitCode) {
+  mark("miss2");
+  EXPECT_EQ(run_study(flags_), 3);
+  EXPECT_TRUE(result()["rows"][1]["learning_speedup"]["value"].is_null());
+}
+
+TEST_F(StudyTest, ADryRunLaunchesNothing) {
+  flags_.dry_run = true;
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(run_study(flags_), 0);
+  const std::string printed = testing::internal::GetCapturedStdout();
+  EXPECT_EQ(std::count(printed.begin(), printed.end(), '\n'), 4);
+  EXPECT_FALSE(fs::exists(root_ / "out"));
+}
+
+}  // namespace
+}  // namespace tutti::study

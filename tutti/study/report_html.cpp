@@ -67,6 +67,11 @@ std::string cards(const StudyResult& result) {
       html += card("Epochs to target", fmt::format("{:.1f}", row.epochs_to_target.mean), fmt::format("{:.2f} times the base's", 1 / row.epochs_factor), "");
     } else {
       html += card("Learning speed-up, " + at, "not reached", row.reached ? "the base did not reach the target" : fmt::format("best {:.4g}", row.best.mean), "learning");
+      const auto most = std::max_element(result.rows.begin(), result.rows.end(), [](const ScaleRow& a, const ScaleRow& b) {
+        return (a.learning.value > 0 ? a.learning.value : 0) < (b.learning.value > 0 ? b.learning.value : 0);
+      });
+      if (most->learning.value > 0)
+        html += card("Largest learning speed-up", fmt::format("{:.2f}", most->learning.value), fmt::format("at {} ranks", most->ranks), "learning");
     }
   }
   if (std::isfinite(row.step.comm_exposed) && row.step.total > 0)

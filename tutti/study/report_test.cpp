@@ -57,7 +57,7 @@ TEST(Report, TheTerminalTableIsExactAndFits120Columns) {
       "resnet20 on lattices, fp32; weak scaling; target accuracy >= 0.9\n"
       "two cores\n"
       "\n"
-      "ranks  runs  samples/s      epoch s       S_par  E_par  to target s  epochs     S_learn  E_learn  L_rate    best\n"
+      "ranks  runs  samples/s       epoch s       S_par  E_par  to target s  epochs     S_learn  E_learn  L_rate    best\n"
       "    1     2      100.0   10.00 ±0.63        1.00  100 %  40.00 ±2.53   4.000        1.00    100 %    1.00  1.3500\n"
       "    2     2      181.9  5.500 ±0.631  1.82 ±0.24   91 %  27.50 ±3.16   5.000  1.45 ±0.19     73 %    1.45  1.0800\n"
       "   4*     1      200.0         5.000        2.00   50 %  not reached       -           -        -    0.16  0.1080\n"
@@ -70,9 +70,6 @@ TEST(Report, TheTerminalTableIsExactAndFits120Columns) {
     for (const char c : line) width += (c & 0xC0) != 0x80;
     EXPECT_LE(width, 120u) << line;
   }
-  EXPECT_NE(text.find("not reached"), std::string::npos);
-  EXPECT_NE(text.find("4*"), std::string::npos);
-  EXPECT_NE(text.find("* oversubscribed"), std::string::npos);
 }
 
 TEST(Report, CsvHasAHeadingForEveryCellAndEmptyCellsForWhatIsNotKnown) {

@@ -25,7 +25,7 @@
   // A dataset's `bars` [{x, low, high}] as error bars, its `marks` [{x, text}] as upright text above the horizontal axis.
   const annotations = {
     id: 'annotations',
-    afterDatasetsDraw(chart) {
+    beforeDatasetsDraw(chart) {
       const { ctx, scales: { x, y }, chartArea } = chart;
       chart.data.datasets.forEach((set, index) => {
         if (!chart.isDatasetVisible(index)) return;

@@ -1,6 +1,7 @@
 #include "tutti/ops/fuse.h"
 
 #include <algorithm>
+#include <map>
 
 #include "tutti/ops/activation.h"
 #include "tutti/ops/batch_norm.h"
@@ -20,7 +21,7 @@ struct Replacement {
 /// Copies a graph node by node, leaving out some nodes and replacing others.
 class Rewriter {
  public:
-  explicit Rewriter(const Graph& old) : old_(old), drop_(old.nodes().size()), replace_(old.nodes().size()) {
+  explicit Rewriter(const Graph& old) : old_(old), drop_(old.nodes().size()), replace_(old.nodes().size()), repeat_from_(old.nodes().size()) {
     readers_.resize(old.values().size());
     for (const Node& node : old.nodes())
       for (const Value v : node.in) ++readers_[static_cast<size_t>(v.id)];
@@ -37,6 +38,8 @@ class Rewriter {
   }
 
   void drop(const Node& node) { drop_[index_of(node)] = true; }
+  /// Nodes from index `from` on read a second copy of the node's result, made just before the first of them.
+  void repeat(const Node& node, size_t from) { repeat_from_[index_of(node)] = from; }
   void replace(const Node& node, Replacement replacement) { replace_[index_of(node)] = std::move(replacement); }
 
   Rewritten build() {
@@ -47,7 +50,7 @@ class Rewriter {
       if (drop_[n]) continue;
       const Replacement& other = replace_[n];
       std::vector<Value> in;
-      for (const Value v : other.op ? other.in : node.in) in.push_back(of(v));
+      for (const Value v : other.op ? other.in : node.in) in.push_back(read(v, n));
       const std::vector<Value> out = result_.graph.append(other.op ? other.name : node.name, other.op ? other.op : node.op, in);
       CHECK(out.size() == node.out.size(), "rewriting '{}'", node.name);
       for (size_t i = 0; i < out.size(); ++i) of(node.out[i]) = out[i];
@@ -59,6 +62,20 @@ class Rewriter {
   }
 
  private:
+  /// What node n reads for the old value v.
+  Value read(Value v, size_t n) {
+    const int producer = old_[v].producer;
+    if (producer < 0 || repeat_from_[static_cast<size_t>(producer)] == 0 || n < repeat_from_[static_cast<size_t>(producer)]) return of(v);
+    auto [at, fresh] = again_.try_emplace(v.id);
+    if (fresh) {
+      const Node& node = old_.nodes()[static_cast<size_t>(producer)];
+      std::vector<Value> in;
+      for (const Value x : node.in) in.push_back(of(x));
+      at->second = result_.graph.append(node.name + " again", node.op, in).front();
+    }
+    return at->second;
+  }
+
   size_t index_of(const Node& node) const { return static_cast<size_t>(&node - old_.nodes().data()); }
   Value& of(Value v) { return result_.of[static_cast<size_t>(v.id)]; }
 
@@ -90,6 +107,8 @@ class Rewriter {
   std::vector<int> readers_;
   std::vector<bool> drop_;
   std::vector<Replacement> replace_;
+  std::vector<size_t> repeat_from_;  // 0 = never
+  std::map<int32_t, Value> again_;
   Rewritten result_;
   int32_t next_bound_ = 0;
 };
@@ -174,6 +193,20 @@ Rewritten fold_residual_sums(const Graph& graph) {
     in.push_back(sum->in[1]);
     rewriter.replace(node, {node.name, std::make_shared<BatchNormGradReduce>(reduce->relu(), true), std::move(in)});
     rewriter.drop(*sum);
+  }
+  return rewriter.build();
+}
+
+Rewritten recompute_activations(const Graph& graph, size_t first_backward) {
+  std::vector<int> forward_readers(graph.values().size()), backward_readers(graph.values().size());
+  for (size_t n = 0; n < graph.nodes().size(); ++n)
+    for (const Value v : graph.nodes()[n].in) ++(n < first_backward ? forward_readers : backward_readers)[static_cast<size_t>(v.id)];
+  Rewriter rewriter(graph);
+  for (size_t n = 0; n < first_backward; ++n) {
+    const Node& node = graph.nodes()[n];
+    const auto* apply = dynamic_cast<const BatchNormApply*>(node.op.get());
+    const auto z = static_cast<size_t>(node.out[0].id);
+    if (apply && !apply->residual() && forward_readers[z] == 1 && backward_readers[z] > 0) rewriter.repeat(node, first_backward);
   }
   return rewriter.build();
 }

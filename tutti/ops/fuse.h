@@ -20,4 +20,9 @@ Rewritten fuse_forward(const Graph& graph);
 /// After differentiate: a batch norm's backward reduction that reads the sum of two gradients adds them itself.
 Rewritten fold_residual_sums(const Graph& graph);
 
+/// After differentiate, whose first node is number `first_backward`: a batch norm (without residual) that one op reads forward is
+/// computed again where backward needs it, from the convolution's output that is kept anyway. One pass over a tile in cache buys
+/// that its result never goes to memory: half of what a residual network stores.
+Rewritten recompute_activations(const Graph& graph, size_t first_backward);
+
 }  // namespace tutti

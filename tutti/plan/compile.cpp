@@ -60,8 +60,7 @@ class Compiler {
     for (size_t i = 0; i < graph_.values().size(); ++i) {
       const ValueInfo& info = graph_.values()[i];
       TensorDesc& desc = plan_.descs[i] = info.type.desc;
-      const bool caller_sees = info.role == Role::input || is_output(Value{static_cast<int32_t>(i)});
-      if (!info.type.batched || desc.shape.rank() < 3 || caller_sees) continue;
+      if (!info.type.batched || desc.shape.rank() < 3 || is_output(Value{static_cast<int32_t>(i)})) continue;  // the caller reads outputs as plain
       const std::vector<Layout> offered = backend_.activation_layouts(desc.shape, desc.dtype);
       for (const Layout& layout : offered)
         if (layout.to_string(desc.shape.rank()) == plan_.options.layout) desc.layout = layout;

@@ -2,9 +2,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "tutti/backend/cpu/batch_norm.h"
 #include "tutti/backend/cpu/conv.h"
 #include "tutti/backend/cpu/reorder.h"
+#include "tutti/backend/reference/reference.h"
 
 namespace tutti {
 
@@ -12,16 +16,16 @@ std::vector<KernelCandidate> CpuBackend::candidates(const KernelRequest& request
   std::vector<KernelCandidate> found;
   for (const auto append : {append_conv_candidates, append_batch_norm_candidates, append_reorder_candidates})
     if (append(request, found)) break;
+  std::ranges::move(ReferenceBackend().candidates(request), std::back_inserter(found));  // always works; the plan says that it was taken
   return found;
 }
 
 std::vector<Layout> CpuBackend::activation_layouts(const Shape& shape, DType) const {
   if (shape.rank() < 4) return {Layout::plain()};
   std::vector<Layout> layouts;
-  if (shape[1] % 16 == 0) layouts.push_back(Layout::blocked_channels(16));
   if (shape[1] < 16) return {Layout::plain(), Layout::channels_last(shape.rank())};
+  if (shape[1] % 16 == 0) layouts.push_back(Layout::blocked_channels(16));
   layouts.push_back(Layout::channels_last(shape.rank()));
-  layouts.push_back(Layout::plain());
   return layouts;
 }
 

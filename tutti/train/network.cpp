@@ -1,0 +1,103 @@
+#include "tutti/train/network.h"
+
+#include <algorithm>
+
+#include "tutti/models/registry.h"
+#include "tutti/ops/fuse.h"
+
+namespace tutti {
+namespace {
+
+/// Text of rank 0 on every rank.
+std::string broadcast_text(std::string text, comm::Communicator& communicator) {
+  uint64_t size = text.size();
+  communicator.broadcast_value(size, 0);
+  text.resize(size);
+  communicator.broadcast(std::as_writable_bytes(std::span(text)), 0);
+  return text;
+}
+
+void compare_hashes(const Plan& plan, comm::Communicator& communicator) {
+  const std::vector<uint64_t> hashes = communicator.allgather_value(plan.hash());
+  std::vector<int> others;
+  for (size_t r = 0; r < hashes.size(); ++r)
+    if (hashes[r] != hashes[0]) others.push_back(static_cast<int>(r));
+  if (!others.empty())
+    throw CommError(fmt::format("rank(s) {} compiled another plan than rank 0: they run another program, configuration or processor type; "
+                                "compare the output of 'tutti plan' and 'tutti doctor' on their hosts", comm::rank_list(others)));
+}
+
+/// The plan's buckets with the arena positions that the kernels' layouts led to.
+BucketLayout bucket_layout(const Plan& plan) {
+  BucketLayout layout;
+  layout.bytes = plan.variables.parameter_bytes;
+  for (size_t b = 0; b < plan.buckets.size(); ++b)
+    layout.buckets.push_back({.name = fmt::format("bucket {}", b), .begin = plan.buckets[b].offset, .bytes = plan.buckets[b].bytes, .members = {}});
+  for (size_t i = 0; i < plan.variables.parameters.size(); ++i) {
+    const Variable& variable = plan.variables.parameters[i];
+    layout.offsets.push_back(variable.offset);
+    for (size_t b = 0; b < layout.buckets.size(); ++b) {
+      Bucket& bucket = layout.buckets[b];
+      if (variable.offset < bucket.begin || variable.offset >= bucket.begin + bucket.bytes) continue;
+      bucket.members.push_back(static_cast<int>(i));
+      layout.bucket_of.push_back(static_cast<int>(b));
+    }
+  }
+  CHECK(layout.bucket_of.size() == layout.offsets.size(), "every gradient lies in one bucket");
+  return layout;
+}
+
+}  // namespace
+
+std::unique_ptr<EvaluationNetwork> compile_evaluation(const ModelSpec& model, int threads, const Variables* variables, const Backend& backend,
+                                                      const PlanOptions& options) {
+  ModelSpec spec = model;
+  spec.mode = Mode::eval;
+  const ModelGraph built = build_model(spec);
+  const Rewritten fused = fuse_forward(built.graph);
+  auto network = std::make_unique<EvaluationNetwork>();
+  PlanOptions with_variables = options;
+  with_variables.threads = threads;
+  with_variables.variables = variables;
+  network->plan = compile(fused.graph, backend, with_variables);
+  network->images = fused.of[static_cast<size_t>(built.images.id)];
+  network->logits = fused.of[static_cast<size_t>(built.logits.id)];
+  return network;
+}
+
+std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend& backend, comm::Communicator& communicator) {
+  const TrainingGraph training = make_training_graph(spec.training);
+  PlanOptions options;
+  options.threads = spec.threads;
+  options.layout = spec.layout;
+  options.measure = spec.measure;
+  options.choices = spec.choices;
+  auto network = std::make_unique<Network>();
+
+  const bool first = communicator.rank() == 0;
+  if (first) network->training = compile(training.graph, backend, options);
+  options.choices = Choices::parse(broadcast_text(first ? network->training.options.choices.to_string() : "", communicator));
+  if (!first) network->training = compile(training.graph, backend, options);
+  compare_hashes(network->training, communicator);
+
+  network->images = training.images;
+  network->labels = training.labels;
+  network->logits = training.logits;
+  network->loss = training.loss;
+  network->lr = training.lr;
+  network->gradient_scale = training.gradient_scale;
+  network->buckets = bucket_layout(network->training);
+
+  ModelSpec evaluation = spec.training.model;
+  if (spec.evaluation_batch > 0) evaluation.batch = spec.evaluation_batch;
+  PlanOptions evaluation_options;
+  evaluation_options.layout = network->training.layout;
+  evaluation_options.measure = false;  // the training measurements settle the layout; evaluation is a few percent of the time
+  std::unique_ptr<EvaluationNetwork> compiled = compile_evaluation(evaluation, spec.threads, &network->training.variables, backend, evaluation_options);
+  network->evaluation = std::move(compiled->plan);
+  network->evaluation_images = compiled->images;
+  network->evaluation_logits = compiled->logits;
+  return network;
+}
+
+}  // namespace tutti

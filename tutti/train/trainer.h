@@ -1,0 +1,41 @@
+#pragma once
+// Trainer: the loop. Takes a batch per local replica, runs the plan, meets the other ranks in the exchange, updates, records,
+// evaluates, writes checkpoints, and stops when asked to.
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "tutti/comm/communicator.h"
+#include "tutti/data/dataset.h"
+#include "tutti/trace/record.h"
+#include "tutti/train/config.h"
+#include "tutti/train/network.h"
+
+namespace tutti {
+
+/// What the trainer needs from outside. Pointers are borrowed and must outlive it.
+struct TrainerSpec {
+  RunConfig config;                        ///< validated; threads chosen
+  std::string resolved_config;             ///< TOML text, kept in checkpoints and beside the results
+  RunStart about;                          ///< machine line, version, command ...; the trainer fills what it knows itself
+  bool terminal = false;                   ///< stdout is a terminal: draw a bar
+  std::function<int()> stop_requested;     ///< 0 = no, else the signal that asked; may be empty
+  double process_started = 0;              ///< unix time, for the start-up time in the log
+  const Backend* backend = nullptr;
+  comm::Communicator* communicator = nullptr;
+  const data::Dataset* train = nullptr;
+  const data::Dataset* test = nullptr;
+};
+
+/// How a run ended, the same on every rank.
+struct RunResult {
+  RunStatus status = RunStatus::done;
+  int64_t steps = 0;
+  double accuracy = kNotMeasured, loss = kNotMeasured;  ///< of the last evaluation
+};
+
+/// Collective: every rank of the communicator calls it with the same configuration. Throws the typed errors of base/error.h.
+RunResult train(const TrainerSpec& spec);
+
+}  // namespace tutti

@@ -1,0 +1,66 @@
+#include "tutti/train/training_graph.h"
+
+#include "tutti/models/registry.h"
+#include "tutti/ops/exchange.h"
+#include "tutti/ops/fuse.h"
+#include "tutti/parallel/bucket.h"
+
+namespace tutti {
+namespace {
+
+/// The parameters of each bucket, in the order in which backward produces their gradients.
+std::vector<std::vector<Value>> bucket_parameters(const Graph& graph, const std::vector<Value>& produced, size_t bucket_bytes) {
+  std::vector<GradientEntry> entries;
+  for (const Value p : produced) entries.push_back({graph[p].name, graph.type(p).desc.bytes()});
+  std::vector<std::vector<Value>> buckets;
+  for (const Bucket& bucket : partition_buckets(entries, bucket_bytes).buckets) {
+    std::vector<Value>& members = buckets.emplace_back();
+    for (const int i : bucket.members) members.push_back(produced[static_cast<size_t>(i)]);
+  }
+  return buckets;
+}
+
+Value gradient_of(const Graph& graph, Value parameter) {
+  for (const Value g : graph.with_role(Role::gradient))
+    if (graph[g].of == parameter) return g;
+  CHECK(false, "parameter '{}' has no gradient", graph[parameter].name);
+}
+
+}  // namespace
+
+TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
+  ModelSpec model = spec.model;
+  model.mode = Mode::train;
+  const ModelGraph built = build_model(model);
+
+  TrainingGraph training;
+  Rewritten fused = fuse_forward(built.graph);
+  const auto at = [](const Rewritten& rewritten, Value v) { return rewritten.of[static_cast<size_t>(v.id)]; };
+  const Value losses[] = {at(fused, built.loss)};
+  const size_t first_backward = fused.graph.nodes().size();
+  differentiate(fused.graph, losses);
+  Rewritten lean = recompute_activations(fused.graph, first_backward);
+  Rewritten folded = fold_residual_sums(lean.graph);
+  const auto final_value = [&](Value v) { return at(folded, at(lean, at(fused, v))); };
+  training.images = final_value(built.images);
+  training.labels = final_value(built.labels);
+  training.logits = final_value(built.logits);
+  training.loss = final_value(built.loss);
+  training.graph = std::move(folded.graph);
+
+  Graph& graph = training.graph;
+  std::vector<Value> produced;
+  for (const Value g : graph.with_role(Role::gradient)) produced.push_back(graph[g].of);
+  const std::vector<std::vector<Value>> buckets = bucket_parameters(graph, produced, spec.bucket_bytes);
+  for (size_t b = 0; b < buckets.size(); ++b) {
+    std::vector<Value> gradients;
+    for (const Value p : buckets[b]) gradients.push_back(gradient_of(graph, p));
+    graph.append("bucket " + std::to_string(b), std::make_shared<AllReduceGradients>(static_cast<int>(b)), gradients);
+  }
+  const UpdateScalars scalars = add_update(graph, buckets, spec.optimizer);
+  training.lr = scalars.learning_rate;
+  training.gradient_scale = scalars.gradient_scale;
+  return training;
+}
+
+}  // namespace tutti

@@ -1,0 +1,25 @@
+#pragma once
+// The whole step as one graph: forward, loss, backward, exchange of gradients, update.
+
+#include <vector>
+
+#include "tutti/models/model.h"
+#include "tutti/train/optimizer.h"
+
+namespace tutti {
+
+struct TrainingGraphSpec {
+  ModelSpec model;               ///< mode train
+  OptimizerSettings optimizer;
+  size_t bucket_bytes = 4 << 20;  ///< wanted size of a bucket of gradients
+};
+
+struct TrainingGraph {
+  Graph graph;
+  Value images, labels, logits, loss;
+  Value lr, gradient_scale;  ///< scalars: the rate of the step; 1 / replicas
+};
+
+TrainingGraph make_training_graph(const TrainingGraphSpec& spec);
+
+}  // namespace tutti

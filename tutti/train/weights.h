@@ -1,0 +1,49 @@
+#pragma once
+// Weights: the arenas of everything that training keeps on one rank, and their plain form for files.
+
+#include <span>
+#include <vector>
+
+#include "tutti/device/cpu/buffer.h"
+#include "tutti/plan/variables.h"
+#include "tutti/train/named_tensor.h"
+
+namespace tutti {
+
+class Weights {
+ public:
+  /// All zeros. `variables` must outlive this. Statistics are kept for each local replica.
+  Weights(const Variables& variables, int local_replicas);
+
+  /// Fills parameters and statistics as their Init says; a value depends on the seed and its name alone.
+  void initialise(uint64_t seed);
+
+  std::byte* parameters() const { return parameters_.data(); }
+  std::byte* state() const { return state_.data(); }
+  std::byte* statistics(int local_replica) const { return statistics_[static_cast<size_t>(local_replica)].data(); }
+  int local_replicas() const { return static_cast<int>(statistics_.size()); }
+  const Variables& variables() const { return variables_; }
+  size_t memory_bytes() const;
+
+  /// Parameters, then `statistics` (one arena laid out as a replica's), plain f32, under their own names.
+  std::vector<NamedTensor> export_model(const std::byte* statistics) const;
+  /// Optimizer state as "PARAMETER.KIND".
+  std::vector<NamedTensor> export_state() const;
+  /// A replica's statistics as "replica R/NAME".
+  std::vector<NamedTensor> export_statistics(const std::byte* statistics, int replica) const;
+
+  /// Takes parameters, and into every local replica the statistics, from tensors by name. Throws ConfigError naming what is
+  /// missing, unknown or of another shape; "num_batches_tracked" entries of other systems are passed over.
+  void import_model(std::span<const NamedTensor> tensors);
+  /// The reverse of export_state.
+  void import_state(std::span<const NamedTensor> tensors);
+  /// The reverse of export_statistics, for one local replica that is `replica` of the job.
+  void import_statistics(std::span<const NamedTensor> tensors, int local_replica, int replica);
+
+ private:
+  const Variables& variables_;
+  Buffer parameters_, state_;
+  std::vector<Buffer> statistics_;
+};
+
+}  // namespace tutti

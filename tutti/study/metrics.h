@@ -1,5 +1,5 @@
 #pragma once
-// Parallel and learning speed-up from run records (docs/scaling.md explains them to users). For n ranks, base n0 = the smallest
+// Parallel and learning speed-up from run records. For n ranks, base n0 = the smallest
 // rank count with usable runs, q = a quality fixed before the study:
 //   T_epoch        median of a run's epochs, training only, the first left out when there are two or more
 //   S_par(n)       = T_epoch(n0) / T_epoch(n) * n0         E_par = S_par / n

@@ -6,7 +6,6 @@
   const shapes = ['circle', 'rect', 'triangle', 'rectRot', 'star', 'crossRot', 'rectRounded'];
   const parallelColour = '#0072b2', learningColour = '#d55e00', grey = '#8a949c';
   const rows = study.rows.filter((row) => row.runs > 0);
-  const charts = [];
 
   Chart.defaults.font.family = 'system-ui, -apple-system, "Segoe UI", Roboto, Arial, sans-serif';
   Chart.defaults.color = '#3d4a54';
@@ -18,7 +17,7 @@
 
   const hint = (id, text) => { document.getElementById('hint-' + id).textContent = text; };
   const drop = (id) => document.getElementById('box-' + id).remove();
-  const draw = (id, config) => charts.push(new Chart(document.getElementById(id), config));
+  const draw = (id, config) => new Chart(document.getElementById(id), config);
   const axis = (text, more) => Object.assign({ title: { display: true, text }, grid: { color: '#e8ebed' } }, more);
   const readable = (value) => String(Number(value.toPrecision(3)));
 
@@ -62,7 +61,7 @@
       const here = rows.filter((row) => row[key].value !== null);
       return {
         label, borderColor: colour, borderDash: dash, showLine: true, borderWidth: 2, pointStyle: shape, pointRadius: 5, pointHoverRadius: 7,
-        pointBorderWidth: 2, tooltips: true,
+        pointBorderWidth: 2,
         pointBackgroundColor: here.map((row) => (row.oversubscribed ? '#ffffff' : colour)),
         data: here.map((row) => ({ x: log(row.ranks), y: log(row[key].value), row, key })),
         bars: here.filter((row) => row[key].low_90 !== null)
@@ -180,6 +179,4 @@
   step();
   curves('wall', 'wall_seconds', 'seconds since the first weight update, evaluation included');
   curves('epochs', 'epoch', 'epochs');
-  window.addEventListener('beforeprint', () => charts.forEach((chart) => chart.resize()));
-  window.addEventListener('afterprint', () => charts.forEach((chart) => chart.resize()));
 })();

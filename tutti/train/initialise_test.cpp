@@ -1,0 +1,54 @@
+#include "tutti/train/initialise.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "tutti/base/error.h"
+
+namespace tutti {
+namespace {
+
+std::vector<float> initial(const InitialTensor& tensor, uint64_t seed = 1) {
+  std::vector<float> values(static_cast<size_t>(tensor.shape.elements()), NAN);
+  initialise(tensor, seed, values);
+  return values;
+}
+
+double variance(const std::vector<float>& values) {
+  double sum = 0, squares = 0;
+  for (const double v : values) {
+    sum += v;
+    squares += v * v;
+  }
+  const auto n = static_cast<double>(values.size());
+  return squares / n - sum / n * (sum / n);
+}
+
+}  // namespace
+
+TEST(Initialise, HasTheVarianceOfItsFan) {
+  const Shape w{64, 32, 3, 3};
+  EXPECT_NEAR(variance(initial({"a.weight", w, {Init::Kind::kaiming_normal_fan_out, 0}})) * 64 * 9, 2, 0.06);
+  EXPECT_NEAR(variance(initial({"a.weight", w, {Init::Kind::kaiming_normal_fan_in, 0}})) * 32 * 9, 2, 0.06);
+  const std::vector<float> uniform = initial({"fc.weight", {100, 400}, {Init::Kind::uniform_fan_in, 0}});
+  EXPECT_NEAR(variance(uniform) * 400, 1.0 / 3, 0.01);
+  EXPECT_LE(std::ranges::max(uniform), 0.05f);
+  EXPECT_GE(std::ranges::min(uniform), -0.05f);
+  EXPECT_LE(std::ranges::max(initial({"fc.bias", {1000}, {Init::Kind::uniform_fan_in, 10000}})), 0.01f);
+  EXPECT_EQ(initial({"bn.weight", {3}, {Init::Kind::ones, 0}}), std::vector<float>(3, 1.0f));
+  EXPECT_EQ(initial({"bn.bias", {3}, {Init::Kind::zeros, 0}}), std::vector<float>(3, 0.0f));
+}
+
+TEST(Initialise, DependsOnSeedAndNameAlone) {
+  const Init init{Init::Kind::kaiming_normal_fan_in, 0};
+  const auto first = initial({"conv1.weight", {8, 4}, init});
+  EXPECT_EQ(first, initial({"conv1.weight", {8, 4}, init}));
+  EXPECT_NE(first, initial({"conv2.weight", {8, 4}, init}));
+  EXPECT_NE(first, initial({"conv1.weight", {8, 4}, init}, 2));
+  EXPECT_THROW(initial({"conv1.bias", {8}, init}), ConfigError);
+}
+
+}  // namespace tutti

@@ -1,0 +1,41 @@
+#pragma once
+// Appends the weight updates to a differentiated graph. What the updates compute is written in ops/update.h.
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "tutti/graph/graph.h"
+
+namespace tutti {
+
+struct OptimizerSettings {
+  enum class Kind : uint8_t { sgd, lars, adam, adamw };
+
+  Kind kind = Kind::sgd;
+  float momentum = 0;  ///< sgd, lars
+  bool nesterov = false;
+  float weight_decay = 0;
+  bool exclude_bias = false;  ///< no weight decay for biases, those of norms included
+  bool exclude_norm = false;  ///< no weight decay for weights and biases of norms
+  float beta1 = 0.9f, beta2 = 0.999f;  ///< adam, adamw
+  float eps = 1e-8f;                   ///< adam, adamw, lars
+  float trust = 0.001f;                ///< lars; excluded parameters get plain SGD at the full rate
+};
+
+/// The scalars that must be set before each update.
+struct UpdateScalars {
+  Value learning_rate;   ///< "lr"
+  Value gradient_scale;  ///< "gradient_scale": 1 / replicas turns the sum over replicas into a mean
+};
+
+/// Appends one update op per bucket, or two where weight decay divides it. `buckets` lists every parameter once, by the bucket
+/// that its gradient travels in. Creates the states PARAMETER.momentum, or PARAMETER.m and PARAMETER.v.
+UpdateScalars add_update(Graph& graph, std::span<const std::vector<Value>> buckets, const OptimizerSettings& settings);
+
+/// Is it the weight or the bias of a normalisation? Those are the layers whose weight has one dimension.
+bool is_norm_parameter(const Graph& graph, Value parameter);
+bool is_bias(std::string_view name);
+
+}  // namespace tutti

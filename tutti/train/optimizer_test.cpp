@@ -1,0 +1,109 @@
+#include "tutti/train/optimizer.h"
+
+#include <gtest/gtest.h>
+
+#include "tutti/models/registry.h"
+#include "tutti/ops/update.h"
+
+namespace tutti {
+namespace {
+
+/// A small residual network with projections, differentiated, its parameters in two buckets.
+struct Network {
+  ModelGraph model = build_model({.name = "resnet20", .shortcut = ModelSpec::Shortcut::B});
+  std::vector<std::vector<Value>> buckets{2};
+  Network() {
+    const std::vector<Value> order = differentiate(model.graph, std::array{model.loss});
+    for (size_t i = 0; i < order.size(); ++i) buckets[i < 20 ? 0 : 1].push_back(order[i]);
+  }
+  std::vector<Node> update(const OptimizerSettings& settings) {
+    const size_t before = model.graph.nodes().size();
+    const UpdateScalars scalars = add_update(model.graph, buckets, settings);
+    EXPECT_EQ(model.graph[scalars.learning_rate].name, "lr");
+    return {model.graph.nodes().begin() + static_cast<std::ptrdiff_t>(before), model.graph.nodes().end()};
+  }
+  /// Names of the parameters that a node updates.
+  std::vector<std::string> names(const Node& node) const {
+    std::vector<std::string> names;
+    for (const Value v : node.in)
+      if (model.graph[v].role == Role::parameter) names.push_back(model.graph[v].name);
+    return names;
+  }
+};
+
+const SgdAttributes& sgd_of(const Node& node) { return dynamic_cast<const SgdUpdate&>(*node.op).sgd(); }
+
+}  // namespace
+
+TEST(Optimizer, OneUpdateForEachBucket) {
+  Network n;
+  const std::vector<Node> updates = n.update({.momentum = 0.9f, .nesterov = true, .weight_decay = 5e-4f});
+  ASSERT_EQ(updates.size(), 2u);
+  EXPECT_EQ(updates[0].in.size(), 2 + 3 * 20u);
+  EXPECT_EQ(sgd_of(updates[0]).weight_decay, 5e-4f);
+  EXPECT_TRUE(sgd_of(updates[0]).nesterov);
+  const Graph& graph = n.model.graph;
+  EXPECT_EQ(graph.with_role(Role::state).size(), graph.with_role(Role::parameter).size());
+  for (size_t i = 2; i < updates[1].in.size(); i += 3) {
+    const Value w = updates[1].in[i], g = updates[1].in[i + 1], buf = updates[1].in[i + 2];
+    EXPECT_EQ(graph[g].role, Role::gradient);
+    EXPECT_EQ(graph[g].of, w);
+    EXPECT_EQ(graph[buf].of, w);
+    EXPECT_EQ(graph[buf].name, graph[w].name + ".momentum");
+  }
+}
+
+TEST(Optimizer, ExclusionsDivideBuckets) {
+  Network n;
+  const std::vector<Node> updates = n.update({.weight_decay = 1e-4f, .exclude_bias = true, .exclude_norm = true});
+  ASSERT_EQ(updates.size(), 4u);
+  for (const Node& node : updates) {
+    const bool excluded = node.name.ends_with(".no_decay");
+    EXPECT_EQ(sgd_of(node).weight_decay, excluded ? 0 : 1e-4f);
+    for (const std::string& name : n.names(node)) EXPECT_EQ(n.model.graph.shape(n.model.graph.find(name)).rank() == 1, excluded) << name;
+  }
+  EXPECT_TRUE(n.model.graph.with_role(Role::state).empty());  // no momentum, no state
+}
+
+TEST(Optimizer, KnowsBiasesAndNorms) {
+  const Network n;
+  const Graph& graph = n.model.graph;
+  const auto norm = [&](const char* name) { return is_norm_parameter(graph, graph.find(name)); };
+  EXPECT_TRUE(norm("bn1.weight"));
+  EXPECT_TRUE(norm("layer1.0.bn2.bias"));
+  EXPECT_TRUE(norm("layer2.0.shortcut.1.weight"));
+  EXPECT_TRUE(norm("layer2.0.shortcut.1.bias"));
+  EXPECT_FALSE(norm("layer2.0.shortcut.0.weight"));
+  EXPECT_FALSE(norm("linear.weight"));
+  EXPECT_FALSE(norm("linear.bias"));
+}
+
+TEST(Optimizer, OnlyBiases) {
+  Network n;
+  for (const Node& node : n.update({.weight_decay = 1e-4f, .exclude_bias = true}))
+    for (const std::string& name : n.names(node)) EXPECT_EQ(is_bias(name), node.name.ends_with(".no_decay")) << name;
+}
+
+TEST(Optimizer, LarsLeavesExcludedParametersToSgd) {
+  Network n;
+  for (const Node& node : n.update({.kind = OptimizerSettings::Kind::lars, .momentum = 0.9f, .exclude_norm = true, .trust = 0.02f})) {
+    if (node.name.ends_with(".no_decay")) EXPECT_EQ(sgd_of(node).momentum, 0.9f);
+    else EXPECT_EQ(dynamic_cast<const LarsUpdate&>(*node.op).lars().trust, 0.02f);
+  }
+  // One kind of state for both, so that they share an arena.
+  for (const Value s : n.model.graph.with_role(Role::state)) EXPECT_TRUE(n.model.graph[s].name.ends_with(".momentum"));
+}
+
+TEST(Optimizer, AdamHasTwoStates) {
+  Network n;
+  const std::vector<Node> updates = n.update({.kind = OptimizerSettings::Kind::adamw, .weight_decay = 0.01f, .beta2 = 0.95f});
+  ASSERT_EQ(updates.size(), 2u);
+  const auto& adam = dynamic_cast<const AdamUpdate&>(*updates[0].op).adam();
+  EXPECT_TRUE(adam.decoupled);
+  EXPECT_EQ(adam.beta2, 0.95f);
+  const Value w = updates[0].in[2];
+  EXPECT_EQ(n.model.graph[updates[0].in[4]].name, n.model.graph[w].name + ".m");
+  EXPECT_EQ(n.model.graph[updates[0].in[5]].name, n.model.graph[w].name + ".v");
+}
+
+}  // namespace tutti

@@ -1,0 +1,106 @@
+#include "tutti/train/progress.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "tutti/base/log.h"
+
+namespace tutti {
+namespace {
+
+ProgressState half_way() {
+  return {.elapsed_s = 100, .first_step = 100, .step = 200, .steps = 400, .epoch = 12, .epochs = 24, .loss = 0.51234, .accuracy = 0.875,
+          .learning_rate = 0.3, .samples_per_s = 1234, .step_ms = 103.7, .exposed_communication_ms = 1.25, .input_stall_ms = 0.5, .memory_bytes = 300 << 20};
+}
+
+/// What a display writes into its own file.
+class Screen {
+ public:
+  explicit Screen(bool terminal) : settings_{.terminal = terminal, .columns = 100, .out = file_.get()} {}
+  ProgressDisplay::Settings settings() const { return settings_; }
+  std::string text() const {
+    std::rewind(file_.get());
+    std::string text(10000, '\0');
+    text.resize(std::fread(text.data(), 1, text.size(), file_.get()));
+    return text;
+  }
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::unique_ptr<std::FILE, Close> file_{std::tmpfile()};
+  ProgressDisplay::Settings settings_;
+};
+
+}  // namespace
+
+TEST(Progress, LineHoldsEverything) {
+  EXPECT_EQ(progress_line(half_way()),
+            "epoch 12/24 step 200/400 loss 0.5123 accuracy 0.8750 lr 0.3 1234 samples/s step 103.70 ms exposed comm 1.25 ms input stall 0.50 ms "
+            "memory 300 MiB ETA 3:20");
+}
+
+TEST(Progress, RemainingTimeCountsFromTheResume) {
+  EXPECT_DOUBLE_EQ(*remaining_s(half_way()), 200);
+  ProgressState start = half_way();
+  start.step = start.first_step;
+  EXPECT_FALSE(remaining_s(start).has_value());
+  EXPECT_NE(progress_line(start).find("ETA unknown"), std::string::npos);
+}
+
+TEST(Progress, Durations) {
+  EXPECT_EQ(duration_text(0.4), "0 s");
+  EXPECT_EQ(duration_text(59.7), "1:00");
+  EXPECT_EQ(duration_text(271), "4:31");
+  EXPECT_EQ(duration_text(3723), "1:02:03");
+}
+
+TEST(Progress, BarFitsTheTerminal) {
+  const std::string bar = progress_bar(half_way(), 140);
+  EXPECT_EQ(bar.substr(0, 6), " 50% [");
+  EXPECT_EQ(std::ranges::count(bar, '#'), std::ranges::count(bar, '.') - 3);  // three decimal points
+  for (const int columns : {0, 20, 79}) EXPECT_LE(progress_bar(half_way(), columns).size(), static_cast<size_t>(columns));
+  ProgressState done = half_way();
+  done.step = done.steps;
+  EXPECT_EQ(progress_bar(done, 140).substr(0, 5), "100% ");
+}
+
+TEST(Progress, TerminalGetsABarOthersGetLines) {
+  Screen terminal(true), pipe(false);
+  testing::internal::CaptureStderr();
+  {
+    ProgressDisplay bar(terminal.settings()), lines(pipe.settings());
+    for (ProgressDisplay* display : {&bar, &lines}) {
+      display->step(half_way());
+      display->report(half_way());
+    }
+    bar.step(half_way());  // too early to draw again
+  }
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(log.find("step 200/400"), log.rfind("step 200/400"));  // one line, from the display without a terminal
+  EXPECT_NE(log.find("step 200/400"), std::string::npos);
+  EXPECT_EQ(pipe.text(), "");
+  const std::string drawn = terminal.text();
+  EXPECT_EQ(std::ranges::count(drawn, '\r'), 1);
+  EXPECT_TRUE(drawn.ends_with("\x1b[2K"));  // nothing stays
+}
+
+TEST(Progress, NotesAreKeptAndQuietIsQuiet) {
+  Screen terminal(true);
+  testing::internal::CaptureStderr();
+  ProgressDisplay bar(terminal.settings());
+  bar.note("test accuracy 0.9");
+  log::configure(log::Level::warn, 0, 1);
+  bar.note("not this");
+  bar.step(half_way());
+  log::configure(log::Level::info, 0, 1);
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_NE(log.find("test accuracy 0.9"), std::string::npos);
+  EXPECT_EQ(log.find("not this"), std::string::npos);
+  EXPECT_EQ(terminal.text(), "");
+}
+
+}  // namespace tutti

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -22,8 +23,8 @@ namespace {
 
 constexpr std::string_view kPrefix = "TUTTI_";
 
-/// Variables with the prefix that are not configuration: --ranks, and what `tutti` tells the ranks that it launched.
-const std::vector<std::string> kOtherVariables = {"TUTTI_RANKS", "TUTTI_LAUNCHED_BY", "TUTTI_TEST_DATA"};
+/// Variables with the prefix that are not keys: --ranks is a flag of its own.
+const std::vector<std::string> kOtherVariables = {"TUTTI_RANKS"};
 
 /// Pairs of keys that are two ways of saying one thing: giving one in a stronger source withdraws the other.
 constexpr std::pair<std::string_view, std::string_view> kAlternatives[] = {{"batch.local", "batch.global"},
@@ -287,6 +288,10 @@ std::string variable_name(std::string_view name) {
   std::string variable(kPrefix);
   for (const char c : name) variable += c == '.' || c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   return variable;
+}
+
+comm::Launcher read_launcher() {
+  return comm::detect_launcher([](const char* name) { return std::getenv(name); });
 }
 
 std::vector<std::pair<std::string, std::string>> tutti_environment() {

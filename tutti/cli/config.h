@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "tutti/comm/launcher.h"
 #include "tutti/train/config.h"
 
 namespace tutti {
@@ -43,6 +44,9 @@ const std::vector<ConfigAlias>& config_aliases();
 
 /// The variable of a key or flag: "optimizer.lr" -> "TUTTI_OPTIMIZER_LR", "log-level" -> "TUTTI_LOG_LEVEL".
 std::string variable_name(std::string_view name);
+
+/// The launcher that this process runs under, from the environment. Throws ConfigError when its variables make no sense.
+comm::Launcher read_launcher();
 
 /// Variables with the prefix TUTTI_ of this process.
 std::vector<std::pair<std::string, std::string>> tutti_environment();

@@ -2,14 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
+#include <thread>
 
 #include "tutti/base/error.h"
 #include "tutti/cli/arguments.h"
+#include "tutti/cli/config.h"
 #include "tutti/cli/suggest.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/cli/version.h"
+#include "tutti/comm/mpi/session.h"
 
 namespace tutti {
 namespace {
@@ -22,22 +29,57 @@ struct Verb {
 
 constexpr std::array kVerbs = {
     Verb{"config", "Show the resolved configuration, its documentation or its schema", add_config},
+    Verb{"data", "List, generate or verify data sets", add_data},
+    Verb{"doctor", "Report what this machine offers a rank, and whether the build fits it", add_doctor},
 };
+
+comm::Launcher launcher_or_single() {
+  try {
+    return read_launcher();
+  } catch (const Error&) {
+    return {};  // while reporting an error: that one matters more
+  }
+}
+
+/// The innermost verb on the command line: `verify` of `tutti data verify ...`, or the program itself.
+const CLI::App& chosen_verb(const CLI::App& app) {
+  const CLI::App* verb = &app;
+  while (!verb->get_subcommands().empty()) verb = verb->get_subcommands().front();
+  return *verb;
+}
+
+std::string command_of(const CLI::App& verb) {
+  return verb.get_parent() ? command_of(*verb.get_parent()) + " " + verb.get_name() : verb.get_name();
+}
 
 /// CLI11 names what it did not expect; this adds what was probably meant.
 std::string unexpected(const CLI::App& app) {
-  const CLI::App* verb = &app;
+  const CLI::App* verb = &chosen_verb(app);
   std::vector<std::string> known;
-  for (const CLI::App* chosen : app.get_subcommands()) verb = chosen;
-  while (!verb->get_subcommands().empty()) verb = verb->get_subcommands().front();
   const auto extras = app.remaining(true);
   const std::string word = extras.empty() ? "" : extras.front().substr(0, extras.front().find('='));
   for (const CLI::Option* option : verb->get_options())
     for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
   for (const CLI::App* other : verb->get_subcommands([](const CLI::App*) { return true; })) known.push_back(other->get_name());
-  const std::string command = verb == &app ? "tutti" : "tutti " + verb->get_name();
   return fmt::format("{} '{}' is unknown{}{} See {} --help.", word.starts_with("-") ? "the flag" : "the argument", word,
-                     did_you_mean(word, known), nearest(word, known).empty() ? "." : "", command);
+                     did_you_mean(word, known), nearest(word, known).empty() ? "." : "", command_of(*verb));
+}
+
+/// The one line that a failure leaves, then the end of the whole job: no other rank may wait for this one.
+int fail(const char* what, ExitCode code) {
+  const comm::Launcher launcher = launcher_or_single();
+  if (launcher.size <= 1) {
+    fmt::print(stderr, "tutti: {}\n", what);
+  } else {
+    // A wrong configuration is wrong on all ranks: rank 0 speaks, and its exit ends the others before they repeat it.
+    if (code == ExitCode::usage && launcher.rank > 0) std::this_thread::sleep_for(std::chrono::seconds(1));
+    std::array<char, 256> host{};
+    gethostname(host.data(), host.size() - 1);
+    fmt::print(stderr, "rank {}/{} on {}: {}\n", launcher.rank, launcher.size, host.data(), what);
+  }
+  std::fflush(stderr);
+  comm::MpiSession::end_job(static_cast<int>(code));
+  return static_cast<int>(code);
 }
 
 int run(int argc, char** argv) {
@@ -59,7 +101,8 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& success) {
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    throw ConfigError(fmt::format("{}. See tutti --help.", error.what()));
+    if (!app.remaining(true).empty()) throw ConfigError(unexpected(app));  // the likelier cause: `data verfy` lacks a verb, too
+    throw ConfigError(fmt::format("{}. See {} --help.", error.what(), command_of(chosen_verb(app))));
   }
   for (const auto& [sub, run_verb] : runs)
     if (sub->parsed()) return run_verb();
@@ -74,10 +117,8 @@ int main(int argc, char** argv) {
   try {
     return tutti::run(argc, argv);
   } catch (const tutti::Error& error) {
-    fmt::print(stderr, "tutti: {}\n", error.what());
-    return static_cast<int>(error.exit_code());
+    return tutti::fail(error.what(), error.exit_code());
   } catch (const std::exception& error) {
-    fmt::print(stderr, "tutti: {}\n", error.what());
-    return static_cast<int>(tutti::ExitCode::failure);
+    return tutti::fail(error.what(), tutti::ExitCode::failure);
   }
 }

@@ -4,7 +4,7 @@
 
 #include "tutti/backend/cpu/version.h"
 #include "tutti/cli/git_hash.h"
-#include "tutti/comm/mpi/version.h"
+#include "tutti/comm/mpi/session.h"
 
 namespace tutti {
 
@@ -18,7 +18,7 @@ std::string version_text() {
       "oneDNN     {} ({})\n"
       "enabled    CPU (fp32, bf16), OpenMP, MPI\n"
       "not built  CUDA, NCCL",
-      version_short(), TUTTI_COMPILER, TUTTI_MARCH, mpi_library_version(), onednn_version(), onednn_effective_isa());
+      version_short(), TUTTI_COMPILER, TUTTI_MARCH, comm::MpiSession::library_version(), onednn_version(), onednn_effective_isa());
 }
 
 }  // namespace tutti

@@ -125,7 +125,7 @@ TableWriter write_table() {
     using S = DataSection;
     constexpr auto s = &RunConfig::data;
     t.section("data", s, "The data set, its augmentation and its readers.");
-    t.key(s, &S::dataset, "dataset", "Data set, see `tutti data list`").one_of({"cifar10", "mnist", "fashion_mnist", "lattices"});
+    t.key(s, &S::dataset, "dataset", "Data set, see `tutti data list`").one_of({"cifar10", "mnist", "fashion-mnist", "lattices"});
     t.key(s, &S::dir, "dir", "Folder with the data set's files. Empty: lattices are generated in memory");
     t.key(s, &S::pad, "pad", "Pixels of zeros around each training image before the crop").between(0, 64);
     t.key(s, &S::crop, "crop", "Cut a random window of the original size out of the padded training image");

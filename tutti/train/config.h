@@ -69,8 +69,8 @@ struct DataSection {
   int64_t classes = 0;          ///< 0: the data set's own
   int64_t readers = 1;
   int64_t prefetch = 3;
-  int64_t generate_train = 4000;
-  int64_t generate_test = 1000;
+  int64_t generate_train = 10000;
+  int64_t generate_test = 2000;
   int64_t generate_seed = 1;
 };
 

@@ -1,0 +1,172 @@
+#include "tutti/cli/launch.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tutti/base/error.h"
+#include "tutti/base/log.h"
+#include "tutti/comm/mpi/session.h"
+
+namespace tutti {
+namespace {
+
+std::string find_in_path(const std::string& program) {
+  const char* path = std::getenv("PATH");
+  std::stringstream folders(path ? path : "");
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const std::string candidate = folder + "/" + program;
+    if (access(candidate.c_str(), X_OK) == 0) return candidate;
+  }
+  return "";
+}
+
+bool is_set(const char* variable) { return std::getenv(variable) != nullptr; }
+
+std::atomic<pid_t> child{0};
+std::atomic<bool> child_forwards_usr1{true};
+std::atomic<int> interrupts{0};
+
+/// Async-signal-safe: atomics and kill() only.
+void forward(int signal) {
+  const pid_t pid = child.load();
+  if (pid <= 0) return;
+  int send = signal;
+  if (signal == SIGINT && interrupts.fetch_add(1) > 0) send = SIGTERM;  // mpirun ends its ranks on SIGTERM
+  else if ((signal == SIGINT || signal == SIGTERM) && child_forwards_usr1.load()) send = SIGUSR1;
+  kill(pid, send);
+}
+
+[[noreturn]] void become(const Launch& launch) {
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  setpgid(0, 0);  // so that the terminal's SIGINT reaches only the parent, which decides what it means
+  const int null = open("/dev/null", O_RDONLY);  // a background group must not read the terminal
+  if (null >= 0) dup2(null, STDIN_FILENO);
+  for (const auto& [name, value] : launch.environment) setenv(name.c_str(), value.c_str(), 1);
+  std::vector<char*> words;
+  for (const std::string& word : launch.command) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  execv(words[0], words.data());
+  const std::string text = fmt::format("tutti: cannot start {}: {}\n", launch.command[0], std::strerror(errno));
+  if (write(STDERR_FILENO, text.data(), text.size()) < 0) _exit(126);
+  _exit(127);
+}
+
+}  // namespace
+
+Surroundings read_surroundings() {
+  Surroundings s;
+  for (const char* name : {"mpirun", "mpiexec"})
+    if (s.mpirun.empty()) s.mpirun = find_in_path(name);
+  s.mpi_library = comm::MpiSession::library_version();
+  s.root = geteuid() == 0;
+  s.user_binds = is_set("OMPI_MCA_hwloc_base_binding_policy") || is_set("OMPI_MCA_rmaps_base_mapping_policy") ||
+                 is_set("HYDRA_BINDING") || is_set("I_MPI_PIN");
+  if (const char* threads = std::getenv("OMP_NUM_THREADS")) s.omp_num_threads = std::max(0, std::atoi(threads));
+  s.omp_wait_policy = is_set("OMP_WAIT_POLICY");
+  return s;
+}
+
+int choose_threads(int requested, int omp_num_threads, const Topology& topology, int local_ranks) {
+  CHECK(local_ranks > 0);
+  if (requested > 0) return requested;
+  if (omp_num_threads > 0) return omp_num_threads;
+  return std::max(1, std::min(topology.bound_cores, topology.usable_cores() / local_ranks));
+}
+
+Launch plan_launch(int ranks, int requested_threads, const std::vector<std::string>& command, const Topology& topology,
+                   const Surroundings& surroundings) {
+  if (surroundings.mpirun.empty())
+    throw ConfigError("--ranks needs mpirun, which is not in PATH: install it (Debian: openmpi-bin), load the MPI module, or start the ranks with srun");
+  Launch launch;
+  launch.open_mpi = surroundings.mpi_library.find("Open MPI") != std::string::npos;
+  const int cores = std::min(topology.bound_cores, topology.usable_cores());
+  // Somebody else shares out the cores: a binding of ours could land on cores that others use.
+  const bool restricted = cores < topology.cores;
+  launch.threads = choose_threads(requested_threads, surroundings.omp_num_threads, topology, ranks);
+  launch.oversubscribed = ranks * launch.threads > cores;
+
+  auto& words = launch.command;
+  words = {surroundings.mpirun, "-n", std::to_string(ranks)};
+  const bool bind = !launch.oversubscribed && !restricted;
+  if (launch.open_mpi) {
+    if (surroundings.root) words.push_back("--allow-run-as-root");
+    if (launch.oversubscribed || restricted) words.push_back("--oversubscribe");
+    if (!surroundings.user_binds && bind) words.insert(words.end(), {"--map-by", fmt::format("slot:PE={}", launch.threads), "--bind-to", "core"});
+    if (!surroundings.user_binds && !bind) words.insert(words.end(), {"--bind-to", "none"});
+  } else if (!surroundings.user_binds && bind) {
+    words.insert(words.end(), {"-bind-to", fmt::format("core:{}", launch.threads)});
+  }
+  words.insert(words.end(), command.begin(), command.end());
+
+  if (surroundings.omp_num_threads == 0) launch.environment.emplace_back("OMP_NUM_THREADS", std::to_string(launch.threads));
+  if (launch.oversubscribed && !surroundings.omp_wait_policy) launch.environment.emplace_back("OMP_WAIT_POLICY", "passive");
+  launch.line = fmt::format("starting {} ranks x {} thread{} on {} core{}{}: {}", ranks, launch.threads, launch.threads == 1 ? "" : "s", cores,
+                            cores == 1 ? "" : "s", launch.oversubscribed ? " (oversubscribed: times say nothing about scaling)" : "",
+                            fmt::join(words.begin(), words.end() - static_cast<long>(command.size()), " "));
+  return launch;
+}
+
+int run_launch(const Launch& launch) {
+  constexpr int kForwarded[] = {SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGHUP};
+  struct sigaction action {}, before[std::size(kForwarded)];
+  sigset_t all, mask;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, &mask);  // a signal between fork and store would be lost
+  interrupts = 0;
+  child_forwards_usr1 = launch.open_mpi;
+  const pid_t pid = fork();
+  if (pid == 0) {
+    sigprocmask(SIG_SETMASK, &mask, nullptr);
+    become(launch);
+  }
+  child = pid;
+  action.sa_handler = forward;
+  for (size_t i = 0; i < std::size(kForwarded); ++i) sigaction(kForwarded[i], &action, &before[i]);
+  sigprocmask(SIG_SETMASK, &mask, nullptr);
+  int status = 0;
+  pid_t done = -1;
+  if (pid > 0)
+    while ((done = waitpid(pid, &status, 0)) < 0 && errno == EINTR) {
+    }
+  child = 0;
+  for (size_t i = 0; i < std::size(kForwarded); ++i) sigaction(kForwarded[i], &before[i], nullptr);
+  if (done < 0) throw DeviceError(fmt::format("cannot start {}: {}", launch.command[0], std::strerror(errno)));
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+std::vector<std::string> own_command() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  CHECK(!words.empty(), "cannot read /proc/self/cmdline");
+  words[0] = std::filesystem::read_symlink("/proc/self/exe").string();
+  return words;
+}
+
+std::optional<int> launch_ranks(int ranks, int requested_threads, int launcher_size) {
+  if (launcher_size > 0) {
+    if (ranks > 0 && ranks != launcher_size)
+      throw ConfigError(fmt::format("--ranks {} but the launcher started {} ranks: drop --ranks or change the launcher's count", ranks, launcher_size));
+    return std::nullopt;
+  }
+  if (ranks <= 1) return std::nullopt;
+  const Launch launch = plan_launch(ranks, requested_threads, own_command(), read_topology(), read_surroundings());
+  log::info("{}", launch.line);
+  return run_launch(launch);
+}
+
+}  // namespace tutti

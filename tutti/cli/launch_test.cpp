@@ -1,0 +1,107 @@
+#include "tutti/cli/launch.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "tutti/base/error.h"
+
+namespace tutti {
+namespace {
+
+using Words = std::vector<std::string>;
+
+Topology machine(int cores) {
+  Topology t;
+  t.cores = t.bound_cores = t.hardware_threads = cores;
+  return t;
+}
+const Surroundings kOpenMpi = {.mpirun = "/bin/mpirun", .mpi_library = "Open MPI v4.1.4"};
+
+TEST(Threads, FromFlagThenVariableThenCores) {
+  EXPECT_EQ(choose_threads(3, 5, machine(8), 2), 3);
+  EXPECT_EQ(choose_threads(0, 5, machine(8), 2), 5);
+  EXPECT_EQ(choose_threads(0, 0, machine(8), 2), 4);
+  EXPECT_EQ(choose_threads(0, 0, machine(8), 3), 2);
+  EXPECT_EQ(choose_threads(0, 0, machine(2), 5), 1);
+  Topology bound = machine(8);
+  bound.bound_cores = 2;  // the launcher bound this rank
+  EXPECT_EQ(choose_threads(0, 0, bound, 1), 2);
+  bound.bound_cores = 4;  // to a socket that two ranks share
+  EXPECT_EQ(choose_threads(0, 0, bound, 4), 2);
+}
+
+TEST(PlanLaunch, BindsWhereThereAreCores) {
+  const Launch launch = plan_launch(2, 0, {"/bin/tutti", "train"}, machine(8), kOpenMpi);
+  EXPECT_EQ(launch.command, (Words{"/bin/mpirun", "-n", "2", "--map-by", "slot:PE=4", "--bind-to", "core", "/bin/tutti", "train"}));
+  EXPECT_FALSE(launch.oversubscribed);
+  EXPECT_EQ(launch.environment, (std::vector<std::pair<std::string, std::string>>{{"OMP_NUM_THREADS", "4"}}));
+}
+
+TEST(PlanLaunch, SaysWhenOversubscribed) {
+  Surroundings root = kOpenMpi;
+  root.root = true;
+  const Launch launch = plan_launch(4, 0, {"t"}, machine(2), root);
+  EXPECT_EQ(launch.command, (Words{"/bin/mpirun", "-n", "4", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "t"}));
+  EXPECT_TRUE(launch.oversubscribed);
+  EXPECT_NE(launch.line.find("oversubscribed"), std::string::npos);
+  EXPECT_EQ(launch.environment.back().first, "OMP_WAIT_POLICY");
+}
+
+TEST(PlanLaunch, RespectsTheUsersChoices) {
+  Surroundings user = kOpenMpi;
+  user.user_binds = true;
+  user.omp_num_threads = 1;
+  const Launch launch = plan_launch(2, 0, {"t"}, machine(8), user);
+  EXPECT_EQ(launch.command, (Words{"/bin/mpirun", "-n", "2", "t"}));
+  EXPECT_TRUE(launch.environment.empty());
+  Topology pinned = machine(8);
+  pinned.bound_cores = 4;
+  const Launch inside = plan_launch(2, 0, {"t"}, pinned, kOpenMpi);
+  EXPECT_EQ(std::count(inside.command.begin(), inside.command.end(), "none"), 1);
+  EXPECT_THROW(plan_launch(2, 0, {"t"}, machine(8), Surroundings{}), ConfigError);
+}
+
+TEST(PlanLaunch, OtherMpi) {
+  const Launch launch = plan_launch(2, 0, {"t"}, machine(4), {.mpirun = "/bin/mpiexec", .mpi_library = "MPICH Version: 4.0.2", .root = true});
+  EXPECT_EQ(launch.command, (Words{"/bin/mpiexec", "-n", "2", "-bind-to", "core:2", "t"}));
+}
+
+Launch command(Words words) {
+  Launch launch;
+  launch.command = std::move(words);
+  return launch;
+}
+
+TEST(RunLaunch, PassesExitCodesAndEnvironment) {
+  EXPECT_EQ(run_launch(command({"/bin/sh", "-c", "exit 75"})), 75);
+  EXPECT_EQ(run_launch(command({"/bin/sh", "-c", "kill -9 $$"})), 128 + 9);
+  EXPECT_EQ(run_launch(command({"/no/such/program"})), 127);
+  Launch with = command({"/bin/sh", "-c", "test \"$TUTTI_LAUNCH_TEST\" = yes"});
+  with.environment = {{"TUTTI_LAUNCH_TEST", "yes"}};
+  EXPECT_EQ(run_launch(with), 0);
+}
+
+TEST(RunLaunch, TurnsStopsIntoUsr1) {
+  // The child signals its parent once its own trap is set, so nothing depends on timing.
+  EXPECT_EQ(run_launch(command({"/bin/sh", "-c", "trap 'exit 75' USR1; kill -TERM $PPID; while :; do sleep 0.05; done"})), 75);
+  EXPECT_EQ(run_launch(command({"/bin/sh", "-c", "trap 'exit 75' USR1; kill -INT $PPID; while :; do sleep 0.05; done"})), 75);
+  EXPECT_EQ(run_launch(command({"/bin/sh", "-c", "trap 'kill -INT $PPID' USR1; trap 'exit 9' TERM; kill -INT $PPID; while :; do sleep 0.05; done"})), 9);
+}
+
+TEST(LaunchRanks, AgreesWithTheLauncher) {
+  EXPECT_EQ(launch_ranks(0, 0, 4), std::nullopt);
+  EXPECT_EQ(launch_ranks(4, 0, 4), std::nullopt);
+  EXPECT_EQ(launch_ranks(1, 0, 0), std::nullopt);
+  EXPECT_THROW(launch_ranks(2, 0, 4), ConfigError);
+}
+
+TEST(OwnCommand, NamesTheProgram) {
+  const Words words = own_command();
+  EXPECT_NE(words[0].find("tutti_cli_test"), std::string::npos);
+  EXPECT_EQ(access(words[0].c_str(), X_OK), 0);
+}
+
+}  // namespace
+}  // namespace tutti

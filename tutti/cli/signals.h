@@ -1,0 +1,27 @@
+#pragma once
+// Signals as wishes: SIGTERM, SIGUSR1, SIGUSR2 and the first SIGINT ask for an orderly stop (checkpoint, exit code 75); a second
+// SIGINT ends the process at once; SIGCONT, which schedulers send before SIGTERM, means nothing.
+
+#include <array>
+#include <csignal>
+
+namespace tutti {
+
+/// Installs the handlers for its lifetime and restores the former ones. At most one at a time; stop_requested() may be called
+/// from any thread and is one relaxed load, cheap enough for every step.
+class SignalFlags {
+ public:
+  SignalFlags();
+  ~SignalFlags();
+  SignalFlags(const SignalFlags&) = delete;
+  SignalFlags& operator=(const SignalFlags&) = delete;
+
+  bool stop_requested() const noexcept { return signal_number() != 0; }
+  int signal_number() const noexcept;  ///< the first one received, or 0
+
+ private:
+  static constexpr std::array kSignals = {SIGTERM, SIGUSR1, SIGUSR2, SIGINT, SIGCONT};
+  std::array<struct sigaction, kSignals.size()> before_{};
+};
+
+}  // namespace tutti

@@ -72,6 +72,12 @@ void Communicator::set_places(std::vector<Place> places) {
     }
 }
 
+std::string Communicator::who() const { return fmt::format("rank {}/{} on {}", rank_, size_, host()); }
+
+std::string Communicator::signed_message(const std::string& message) const {
+  return message.starts_with(who()) ? message : who() + ": " + message;
+}
+
 const char* Communicator::name_of(Collective kind) {
   switch (kind) {
     case Collective::barrier: return "barrier";
@@ -144,9 +150,8 @@ void Communicator::wait_for(const std::function<bool()>& done, const std::functi
   const auto fail = [&](const Pending& what, const std::string& how) {
     std::string missing;
     for (const int p : what.missing) missing += fmt::format("{}rank {} on {}", missing.empty() ? "" : ", ", p, host(p));
-    throw CommError(fmt::format("rank {}/{} on {}: {} number {}: {}; waiting since {}; arrived: {}; not arrived: {}", rank_, size_, host(),
-                                what.operation, what.sequence, how, time_of_day(since),
-                                what.arrived.empty() ? "none" : "ranks " + rank_list(what.arrived), missing.empty() ? "none" : missing));
+    throw CommError(fmt::format("{}: {} number {}: {}; waiting since {}; arrived: {}; not arrived: {}", who(), what.operation, what.sequence, how, time_of_day(since),
+                                what.arrived.empty() ? "none" : (what.arrived.size() > 1 ? "ranks " : "rank ") + rank_list(what.arrived), missing.empty() ? "none" : missing));
   };
   for (;;) {
     for (int i = 0; i < 32; ++i) {

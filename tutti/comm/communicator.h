@@ -34,6 +34,7 @@ class Communicator {
   int local_rank() const { return local_rank_; }  ///< among the ranks of this node, in rank order
   int local_size() const { return local_size_; }
   bool one_node() const { return local_size_ == size_; }
+  std::string who() const;  ///< "rank 2/4 on n03": begins the message of every CommError of a wait
   virtual std::string transport() const = 0;  ///< "threads", "shared memory", "MPI": for the log
 
   void barrier();
@@ -66,7 +67,7 @@ class Communicator {
   void set_timeout(double seconds) { timeout_ = seconds; }  ///< of every later wait; default 60
   double timeout() const { return timeout_; }
 
-  /// Ends the whole job with this exit code after printing `rank r/n on host: message`. Among threads: makes every other rank's
+  /// Ends the whole job with this exit code after printing `rank r/n on host: message` on stderr. Among threads: makes every other rank's
   /// wait throw, and throws.
   [[noreturn]] virtual void abort(int code, const std::string& message) = 0;
 
@@ -81,6 +82,8 @@ class Communicator {
     std::string host;
     int node = 0;  ///< ranks with equal numbers are on one node
   };
+  /// `message`, beginning with who() exactly once.
+  std::string signed_message(const std::string& message) const;
   Communicator(int rank, int size) : rank_(rank), size_(size), places_(static_cast<size_t>(size)) {}
   /// To be called once by the constructor of an implementation.
   void set_places(std::vector<Place> places);

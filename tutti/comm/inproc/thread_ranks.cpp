@@ -94,7 +94,7 @@ class ThreadCommunicator final : public Communicator {
   }
 
   void abort(int code, const std::string& message) override {
-    throw CommError(fmt::format("rank {}/{} on {}: {} (exit code {})", rank(), size(), host(), message, code));
+    throw CommError(fmt::format("{} (exit code {})", signed_message(message), code));
   }
 
  protected:
@@ -165,7 +165,7 @@ class SingleCommunicator final : public Communicator {
     return std::make_unique<ThreadWindow>(0, std::vector{std::make_shared<AlignedMemory>(bytes)});
   }
   void abort(int code, const std::string& message) override {
-    throw CommError(fmt::format("rank 0/1 on {}: {} (exit code {})", host(), message, code));
+    throw CommError(fmt::format("{} (exit code {})", signed_message(message), code));
   }
 
  protected:

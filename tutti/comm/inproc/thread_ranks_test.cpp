@@ -238,6 +238,13 @@ TEST(ThreadRanks, DifferentOperationsAreNamed) {
   });
 }
 
+TEST(ThreadRanks, AbortSaysWhoOnce) {
+  const auto c = make_single_communicator();
+  const std::string plain = message_of([&] { c->abort(3, "no more"); });
+  EXPECT_EQ(plain, "rank 0/1 on " + c->host() + ": no more (exit code 3)");
+  EXPECT_EQ(message_of([&] { c->abort(3, c->who() + ": no more"); }), plain);
+}
+
 TEST(ThreadRanks, RankListsAreShort) {
   EXPECT_EQ(rank_list(std::vector<int>{0, 1, 2, 5, 7, 8}), "0-2, 5, 7-8");
   EXPECT_EQ(rank_list(std::vector<int>{}), "");

@@ -172,7 +172,7 @@ std::unique_ptr<Window> MpiCommunicator::allocate(size_t bytes) {
 }
 
 void MpiCommunicator::abort(int code, const std::string& message) {
-  std::fprintf(stderr, "%s\n", fmt::format("rank {}/{} on {}: {}", rank(), size(), host(), message).c_str());
+  std::fprintf(stderr, "%s\n", signed_message(message).c_str());
   std::fflush(stderr);
   MPI_Abort(comm_, code);
   std::_Exit(code);

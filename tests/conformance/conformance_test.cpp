@@ -1,0 +1,74 @@
+// Every op on every kernel of the CPU backend against the reference.
+
+#include <gtest/gtest.h>
+
+#include "tutti/backend/conformance/conformance.h"
+#include "tutti/backend/cpu/cpu_backend.h"
+#include "tutti/backend/reference/reference.h"
+#include "tutti/base/error.h"
+
+namespace tutti {
+namespace {
+
+std::string op_of(const std::string& line) { return line.substr(0, line.find(' ')); }
+
+/// The ops of the case list, each once.
+std::vector<std::string> ops() {
+  std::vector<std::string> names;
+  for (const std::string& line : conformance_lines())
+    if (std::find(names.begin(), names.end(), op_of(line)) == names.end()) names.push_back(op_of(line));
+  return names;
+}
+
+void expect_conformance(const std::string& op, const Backend& backend) {
+  int runs = 0;
+  for (const std::string& line : conformance_lines()) {
+    if (op_of(line) != op) continue;
+    const ConformanceReport report = check_conformance(parse_op_case(line), backend);
+    runs += report.runs;
+    for (const std::string& failure : report.failures) ADD_FAILURE() << failure;
+  }
+  EXPECT_GT(runs, 0);
+}
+
+class Conformance : public testing::TestWithParam<std::string> {};
+
+TEST_P(Conformance, CpuKernelsAgreeWithTheReference) { expect_conformance(GetParam(), CpuBackend()); }
+
+/// The reference agrees with itself whatever the tile, thread count and layout: its accumulators and offsets are right.
+TEST_P(Conformance, ReferenceDoesNotDependOnTiles) { expect_conformance(GetParam(), ReferenceBackend()); }
+
+INSTANTIATE_TEST_SUITE_P(Ops, Conformance, testing::ValuesIn(ops()), [](const auto& info) { return info.param; });
+
+TEST(OpCase, RefusesWordsWithoutMeaning) {
+  EXPECT_THROW(parse_op_case("conv f32 n8c16h32w32 k16r3s3 stirde2"), ConfigError);
+  EXPECT_THROW(parse_op_case("convolution f32 n8c16h32w32"), ConfigError);
+  EXPECT_THROW(parse_op_case("conv f33 n8c16h32w32 k16r3s3"), ConfigError);
+  EXPECT_THROW(parse_op_case("conv f32 n8c16h2w2 k16r5s5"), ConfigError);
+}
+
+/// A kernel that is wrong in one element is found.
+TEST(Conformance, FindsAWrongElement) {
+  class Wrong final : public Backend {
+   public:
+    std::string_view name() const override { return "wrong"; }
+    std::vector<KernelCandidate> candidates(const KernelRequest& request) const override {
+      struct WrongKernel final : Kernel {
+        explicit WrongKernel(std::unique_ptr<Kernel> k) : right(std::move(k)) {}
+        void run(const KernelArgs& args) override {
+          right->run(args);
+          static_cast<float*>(args.out[0])[3] += 0.01f;
+        }
+        std::unique_ptr<Kernel> right;
+      };
+      std::vector<KernelCandidate> found = ReferenceBackend().candidates(request);
+      found[0].make = [make = found[0].make] { return std::make_unique<WrongKernel>(make()); };
+      return found;
+    }
+    std::vector<Layout> activation_layouts(const Shape&, DType) const override { return {Layout::plain()}; }
+  };
+  EXPECT_FALSE(check_conformance(parse_op_case("add f32 n4c8h2w2"), Wrong()).failures.empty());
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,46 @@
+#pragma once
+// Runs a graph node by node, without a plan: what gradient checks and small experiments need.
+
+#include <map>
+
+#include "tutti/backend/conformance/op_run.h"
+#include "tutti/base/error.h"
+#include "tutti/graph/graph.h"
+
+namespace tutti {
+
+/// Values are doubles in row-major order, rounded to each operand's type on the way through a kernel.
+class Interpreter {
+ public:
+  Interpreter(const Graph& graph, const Backend& backend, OpRunOptions options = {}) : graph_(graph), backend_(backend), options_(std::move(options)) {}
+
+  void set(Value v, Values values) {
+    CHECK(static_cast<int64_t>(values.size()) == graph_.shape(v).elements(), "{}", graph_[v].name);
+    values_[v.id] = std::move(values);
+  }
+  const Values& operator[](Value v) const { return values_.at(v.id); }
+
+  /// Exchanges do nothing: there is one replica.
+  void run() {
+    for (const Node& node : graph_.nodes()) {
+      std::vector<ValueType> types;
+      for (const Value v : node.in) types.push_back(graph_.type(v));
+      if (node.op->walk(types) == Walk::exchange) continue;
+      OpRun run({node.op, types, {}, {}}, backend_, options_);
+      for (size_t i = 0; i < node.in.size(); ++i) run.set_in(i, values_.at(node.in[i].id));
+      run.spoil_outputs();
+      run.run();
+      for (size_t i = 0; i < node.out.size(); ++i) values_[node.out[i].id] = run.out(i);
+      for (size_t i = 0; i < node.in.size(); ++i)
+        if (node.op->mutates(static_cast<int>(i))) values_[node.in[i].id] = run.in(i);
+    }
+  }
+
+ private:
+  const Graph& graph_;
+  const Backend& backend_;
+  OpRunOptions options_;
+  std::map<int32_t, Values> values_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,100 @@
+#include <fmt/format.h>
+
+#include "tutti/backend/conformance/op_case.h"
+
+namespace tutti {
+namespace {
+
+/// After "OP DTYPE "; each line is checked in f32 and bf16.
+constexpr const char* kConvolutions[] = {
+    "n5c16h32w32 k16r3s3 pad1",          "n4c3h32w32 k16r3s3 pad1",           "n3c16h16w16 k32r3s3 stride2 pad1", "n3c16h16w16 k32r1s1 stride2",
+    "n2c5h9w7 k6r3s2 stride2x1 pad1x0",  "n2c8h12w12 k8r3s3 pad2 dilation2",  "n2c32h8w8 k32r3s3 pad1 groups4",   "n2c4d6h7w8 k16t3r3s3 pad1",
+    "n3c3h23w23 k16r7s7 stride2 pad3",   "n2c16d4h4w4 k16t2r2s2 stride2",     "n2c16h10w10 k16r3s3 stride2 pad0 high1",
+};
+constexpr const char* kActivations[] = {"n5c16h8w8", "n4c32h5w7", "n3c5h6w7", "n7c19", "n2c16d3h4w5"};
+constexpr const char* kVectors[] = {"n5c64 k10 bias", "n7c33 k5", "n4c16h4w4 k20 bias", "n3c3h5w5 k17 bias narrow", "n64c256 k128 bias narrow"};
+constexpr const char* kPools[] = {
+    "n4c16h8w8 max r2s2 stride2",          "n3c5h9w7 max r3s3 stride2 pad1",       "n2c16d6h6w6 max t2r2s2 stride2",
+    "n4c16h8w8 average r2s2 stride2",      "n3c5h9w7 average r3s3 stride2 pad1",   "n3c5h9w7 average r3s2 pad1x0 exclude_pad",
+    "n2c3d5h5w6 average t3r3s3 pad1",      "n2c32h7w7 max r3s3 pad1",
+};
+constexpr const char* kLosses[] = {
+    "softmax_cross_entropy{} {} n9c10",
+    "softmax_cross_entropy{} {} n6c19 smoothing0.1 weights scale0.5",
+    "softmax_cross_entropy{} {} n3c5h6w7 weights",
+    "softmax_cross_entropy{} {} n3c16h8w8 smoothing0.2",
+    "pointwise_loss{} {} n9c10 mse",
+    "pointwise_loss{} {} n3c16h6w7 mse scale2",
+    "pointwise_loss{} {} n3c5h6w7 mae",
+    "pointwise_loss{} {} n9c33 huber delta0.7",
+    "pointwise_loss{} {} n3c16h6w7 bce_with_logits pos_weight3",
+    "gaussian_kl{} {} n9c33 scale0.1",
+};
+constexpr const char* kUpdates[] = {
+    "sgd_update f32 n1000",
+    "sgd_update f32 n333 momentum0.9 decay0.0001 count5",
+    "sgd_update f32 n64 momentum0.9 decay0.01 nesterov count3",
+    "lars_update f32 n333 momentum0.9 decay0.0001 count5",
+    "adam_update f32 n333 count5",
+    "adam_update f32 n333 decay0.1 decoupled count2",
+    "adam_update f32 n333 decay0.1 count2",
+};
+constexpr const char* kOthers[] = {
+    "reorder f32 n4c16h5w5 to_bf16",  "reorder bf16 n4c16h5w5 to_f32",   "reorder u8 n4c3h8w8 to_f32", "reorder f32 n40c7 to_bf16 whole",
+    "reorder f32 n3c19h4w5 to_i32",   "add f32 n10c7 whole",             "mul f32 n333 whole",         "activation f32 n333 gelu whole",
+    "slice u8 n3c4h6w5 from1 step2",  "reshape i32 n3c4h6w5",
+};
+
+}  // namespace
+
+std::vector<std::string> conformance_lines() {
+  std::vector<std::string> lines;
+  const auto add = [&](std::string line) { lines.push_back(std::move(line)); };
+  for (const char* type : {"f32", "bf16"}) {
+    for (const char* shape : kConvolutions) {
+      add(fmt::format("conv {} {}", type, shape));
+      add(fmt::format("conv {} {} bias relu", type, shape));
+      add(fmt::format("conv_backward_data {} {}", type, shape));
+      add(fmt::format("conv_backward_weights {} {}", type, shape));
+      add(fmt::format("conv_transpose {} {}", type, shape));
+      add(fmt::format("conv_transpose {} {} bias", type, shape));
+    }
+    for (const char* shape : kActivations) {
+      add(fmt::format("batch_norm_stats {} {}", type, shape));
+      add(fmt::format("batch_norm_grad_apply {} {}", type, shape));
+      for (const char* relu : {"", " relu"}) {
+        for (const char* op : {"batch_norm_apply", "batch_norm_inference"})
+          for (const char* residual : {"", " residual"}) add(fmt::format("{} {} {}{}{}", op, type, shape, relu, residual));
+        for (const char* two : {"", " two"}) add(fmt::format("batch_norm_grad_reduce {} {}{}{}", type, shape, relu, two));
+      }
+      for (const char* op : {"add", "mul", "bias_backward", "dropout"}) add(fmt::format("{} {} {}", op, type, shape));
+      for (const char* kind : {"relu", "leaky_relu", "sigmoid", "tanh", "gelu"})
+        for (const char* op : {"activation", "activation_grad"}) add(fmt::format("{} {} {} {}", op, type, shape, kind));
+      add(fmt::format("pad {} {} low1 high2", type, shape));
+      add(fmt::format("concat {} {} axis1 other6", type, shape));
+      add(fmt::format("concat {} {} axis1 other16", type, shape));
+      for (const char* op : {"slice", "slice_grad"})
+        for (const char* range : {"from1 step2", "from0", "from1 step3 channels"}) add(fmt::format("{} {} {} {}", op, type, shape, range));
+      if (std::string_view(shape).find('w') == std::string_view::npos) continue;
+      add(fmt::format("reshape {} {}", type, shape));
+      add(fmt::format("concat {} {} axis2 other2", type, shape));
+      for (const char* op : {"global_average_pool", "global_average_pool_grad"}) add(fmt::format("{} {} {}", op, type, shape));
+    }
+    for (const char* shape : kVectors) {
+      add(fmt::format("dense {} {}", type, shape));
+      std::string plain(shape);
+      if (const size_t at = plain.find(" bias"); at != std::string::npos) plain.erase(at, 5);
+      add(fmt::format("dense_backward_data {} {}", type, plain));
+      add(fmt::format("dense_backward_weights {} {}", type, plain));
+    }
+    for (const char* shape : kPools)
+      for (const char* op : {"pool", "pool_grad"}) add(fmt::format("{} {} {}", op, type, shape));
+    for (const char* line : kLosses)
+      for (const char* grad : {"", "_grad"}) add(fmt::format(fmt::runtime(line), grad, type));
+  }
+  for (const char* line : kUpdates) add(line);
+  for (const char* line : kOthers) add(line);
+  return lines;
+}
+
+}  // namespace tutti

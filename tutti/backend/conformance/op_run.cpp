@@ -1,0 +1,233 @@
+#include "tutti/backend/conformance/op_run.h"
+
+#include <fmt/format.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "tutti/backend/reference/plain_tensor.h"
+#include "tutti/base/error.h"
+
+namespace tutti {
+namespace {
+
+constexpr size_t kGuard = 256;
+constexpr int kGuardByte = 0xA5;
+
+Layout layout_named(const Backend& backend, const ValueType& type, const std::string& name) {
+  const Shape& shape = type.desc.shape;
+  if (type.batched && shape.rank() >= 3)
+    for (const Layout& layout : backend.activation_layouts(shape, type.desc.dtype))
+      if (layout.to_string(shape.rank()) == name) return layout;
+  return Layout::plain();
+}
+
+const KernelCandidate& choose(const std::vector<KernelCandidate>& candidates, const std::string& name, const Op& op) {
+  std::string refusals;
+  for (const KernelCandidate& c : candidates) {
+    if (c.refusal.empty() && (name.empty() || name == c.name)) return c;
+    refusals += fmt::format("; {}: {}", c.name, c.refusal.empty() ? "not asked for" : c.refusal);
+  }
+  throw DeviceError(fmt::format("no kernel for {} {{{}}}{}", op.name(), op.attributes(), refusals));
+}
+
+}  // namespace
+
+/// One operand with guard bytes around it.
+struct OpRun::Operand {
+  TensorDesc desc;
+  bool batched;
+  Buffer memory;
+
+  Operand(const TensorDesc& d, bool b) : desc(d), batched(b), memory(d.bytes() + 2 * kGuard) {
+    std::memset(memory.data(), kGuardByte, kGuard);
+    std::memset(memory.data() + kGuard + desc.bytes(), kGuardByte, kGuard);
+  }
+  std::byte* data() const { return memory.data() + kGuard; }
+  void* at_sample(int64_t first) const {
+    return data() + (batched ? desc.bytes() / static_cast<size_t>(desc.shape[0]) * static_cast<size_t>(first) : 0);
+  }
+  bool intact() const {
+    const auto untouched = [](std::byte b) { return b == static_cast<std::byte>(kGuardByte); };
+    const std::byte* const end = data() + desc.bytes();
+    return std::all_of(memory.data(), data(), untouched) && std::all_of(end, end + kGuard, untouched);
+  }
+};
+
+/// What belongs to one thread.
+struct OpRun::Worker {
+  struct Tile {
+    int64_t first, size;
+    Kernel* kernel;
+  };
+  std::vector<std::pair<int64_t, std::unique_ptr<Kernel>>> kernels;  ///< by tile size
+  std::vector<Tile> tiles;
+  Buffer workspace, state;
+  void* accumulator = nullptr;
+  std::vector<void*> in, out;
+
+  Kernel* kernel_for(int64_t size) const {
+    for (const auto& [n, kernel] : kernels)
+      if (n == size) return kernel.get();
+    return nullptr;
+  }
+};
+
+OpRun::~OpRun() = default;
+
+OpRun::OpRun(OpProblem problem, const Backend& backend, const OpRunOptions& options)
+    : problem_(std::move(problem)), out_types_(problem_.out()), options_(options), walk_(problem_.op->walk(problem_.in)) {
+  const auto add = [&](const std::vector<ValueType>& types, std::vector<TensorDesc>& descs) {
+    for (const ValueType& type : types) {
+      descs.push_back(type.desc);
+      descs.back().layout = layout_named(backend, type, options_.layout);
+      if (type.batched && batch_ == 0) batch_ = type.desc.shape[0];
+    }
+  };
+  request_.op = problem_.op.get();
+  add(problem_.in, request_.in);
+  add(out_types_, request_.out);
+  request_.in_free = problem_.in_free;
+  request_.out_free = problem_.out_free;
+  request_.in_free.resize(request_.in.size());
+  request_.out_free.resize(request_.out.size());
+  options_.step.batch = batch_;
+  if (walk_ == Walk::whole || options_.tile == 0) options_.tile = batch_;
+
+  const std::vector<KernelCandidate> candidates = backend.candidates(request_for(options_.tile));
+  const KernelCandidate& chosen = choose(candidates, options_.kernel, *problem_.op);
+  kernel_name_ = chosen.name;
+  for (const KernelCandidate& c : candidates)
+    if (c.refusal.empty()) accepted_.push_back(c.name);
+  for (size_t i = 0; i < request_.in.size(); ++i)
+    if (request_.in_free[i]) request_.in[i] = chosen.in[i];
+  for (size_t i = 0; i < request_.out.size(); ++i)
+    if (request_.out_free[i]) request_.out[i].layout = chosen.out[i].layout;
+  request_.in_free.assign(request_.in.size(), false);
+  request_.out_free.assign(request_.out.size(), false);
+  for (size_t i = 0; i < request_.in.size(); ++i) in_.emplace_back(request_.in[i], problem_.in[i].batched);
+  for (size_t i = 0; i < request_.out.size(); ++i) out_.emplace_back(request_.out[i], out_types_[i].batched);
+
+  // Tiles are dealt to the threads in turn; whole ops have one "tile", which all threads share.
+  for (int t = 0; t < options_.threads; ++t) {
+    Worker& worker = *workers_.emplace_back(std::make_unique<Worker>());
+    worker.in.resize(in_.size());
+    worker.out.resize(out_.size());
+    if (walk_ == Walk::whole) {
+      worker.tiles.push_back({0, 0, nullptr});
+    } else {
+      for (int64_t first = t * options_.tile; first < batch_; first += options_.threads * options_.tile)
+        worker.tiles.push_back({first, std::min(options_.tile, batch_ - first), nullptr});
+    }
+    size_t workspace = 0;
+    for (Worker::Tile& tile : worker.tiles) {
+      if (!worker.kernel_for(tile.size)) {
+        const std::vector<KernelCandidate> offered = backend.candidates(request_for(tile.size));
+        const std::string name = tile.size == options_.tile || walk_ == Walk::whole ? kernel_name_ : std::string();
+        worker.kernels.emplace_back(tile.size, choose(offered, name, *problem_.op).make());
+      }
+      tile.kernel = worker.kernel_for(tile.size);
+      workspace = std::max(workspace, tile.kernel->workspace_bytes());
+    }
+    worker.workspace = Buffer(workspace);
+    if (workspace > 0) std::memset(worker.workspace.data(), 0xFF, workspace);
+    if (worker.tiles.empty()) continue;
+    const Kernel& kernel = *worker.tiles.front().kernel;
+    if (t == 0 && kernel.state_output() >= 0) {
+      worker.accumulator = out_[static_cast<size_t>(kernel.state_output())].data();
+    } else if (kernel.state_bytes() > 0) {
+      worker.state = Buffer(kernel.state_bytes());
+      std::memset(worker.state.data(), 0xFF, kernel.state_bytes());
+      worker.accumulator = worker.state.data();
+    }
+  }
+}
+
+KernelRequest OpRun::request_for(int64_t tile) const {
+  KernelRequest request = request_;
+  if (walk_ == Walk::whole) return request;
+  for (size_t i = 0; i < request.in.size(); ++i)
+    if (problem_.in[i].batched) request.in[i].shape[0] = tile;
+  for (size_t i = 0; i < request.out.size(); ++i)
+    if (out_types_[i].batched) request.out[i].shape[0] = tile;
+  return request;
+}
+
+size_t OpRun::bytes() const {
+  size_t bytes = 0;
+  for (const Operand& operand : in_) bytes += operand.desc.bytes();
+  for (const Operand& operand : out_) bytes += operand.desc.bytes();
+  return bytes;
+}
+
+void OpRun::set_in(size_t i, const Values& values) {
+  PlainTensor plain(in_[i].desc);
+  CHECK(static_cast<int64_t>(values.size()) == plain.size(), "operand {} takes {} values, {} given", i, plain.size(), values.size());
+  for (int64_t k = 0; k < plain.size(); ++k) plain[k] = values[static_cast<size_t>(k)];
+  plain.store(in_[i].data());
+}
+
+namespace {
+
+Values values_of(const TensorDesc& desc, const void* memory) {
+  PlainTensor plain(desc);
+  plain.load(memory);
+  Values values(static_cast<size_t>(plain.size()));
+  for (int64_t k = 0; k < plain.size(); ++k) values[static_cast<size_t>(k)] = plain[k];
+  return values;
+}
+
+}  // namespace
+
+Values OpRun::in(size_t i) const { return values_of(in_[i].desc, in_[i].data()); }
+Values OpRun::out(size_t i) const { return values_of(out_[i].desc, out_[i].data()); }
+
+void OpRun::spoil_outputs() {
+  for (const Operand& operand : out_) std::memset(operand.data(), 0xFF, operand.desc.bytes());
+}
+
+void OpRun::work(Worker& worker) {
+  for (const Worker::Tile& tile : worker.tiles) {
+    for (size_t i = 0; i < in_.size(); ++i) worker.in[i] = in_[i].at_sample(tile.first);
+    for (size_t i = 0; i < out_.size(); ++i) worker.out[i] = out_[i].at_sample(tile.first);
+    KernelArgs args{.in = worker.in.data(), .out = worker.out.data(), .workspace = worker.workspace.data(), .state = worker.accumulator,
+                    .first = &tile == worker.tiles.data(), .first_sample = tile.first, .part = 0, .parts = 1, .step = &options_.step};
+    if (walk_ == Walk::whole) {
+      args.part = omp_get_thread_num();
+      args.parts = options_.threads;
+    }
+    tile.kernel->run(args);
+  }
+}
+
+void OpRun::run() {
+  std::vector<void*> in, out, states;
+  for (size_t i = 0; i < in_.size(); ++i) in.push_back(problem_.in[i].batched ? nullptr : in_[i].data());
+  for (size_t i = 0; i < out_.size(); ++i) out.push_back(out_types_[i].batched ? nullptr : out_[i].data());
+  for (const auto& worker : workers_)
+    if (!worker->tiles.empty()) states.push_back(worker->accumulator);
+#pragma omp parallel num_threads(options_.threads)
+  {
+    const int t = omp_get_thread_num();
+    Worker& worker = *workers_[static_cast<size_t>(t)];
+    omp_set_num_threads(1);
+    work(worker);
+    if (walk_ == Walk::reduce) {
+#pragma omp barrier
+      // Tiles are dealt in turn, so the threads that have one are the first ones.
+      const int parts = static_cast<int>(states.size());
+      if (!worker.tiles.empty()) worker.tiles.front().kernel->finish({in.data(), out.data(), states, t, parts, &options_.step});
+    }
+  }
+}
+
+std::string OpRun::broken_guard() const {
+  for (size_t i = 0; i < in_.size(); ++i)
+    if (!in_[i].intact()) return fmt::format("input {} was written beyond its end", i);
+  for (size_t i = 0; i < out_.size(); ++i)
+    if (!out_[i].intact()) return fmt::format("output {} was written beyond its end", i);
+  return {};
+}
+
+}  // namespace tutti

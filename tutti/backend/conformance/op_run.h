@@ -1,0 +1,73 @@
+#pragma once
+// Runs one op through any backend the way the plan does: tiles of the batch, several threads with their own accumulators, free
+// operands in the form the kernel asks for. Values go in and out as doubles in row-major order. For tests and benchmarks.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tutti/backend/backend.h"
+#include "tutti/device/cpu/buffer.h"
+
+namespace tutti {
+
+/// Row-major values of one operand.
+using Values = std::vector<double>;
+
+struct OpProblem {
+  OpPtr op;
+  std::vector<ValueType> in;
+  std::vector<bool> in_free;        ///< as in KernelRequest; empty = none
+  std::vector<bool> out_free = {};  ///< as in KernelRequest; empty = none
+  std::vector<ValueType> out() const { return op->infer(in); }
+};
+
+struct OpRunOptions {
+  std::string layout = "plain";  ///< of every batched operand of rank >= 3 for which the backend offers it, as in the plan
+  std::string kernel;            ///< name of the candidate; empty = the first that is accepted
+  int64_t tile = 0;              ///< samples; 0 = the whole batch
+  int threads = 1;
+  StepInfo step;                 ///< batch is filled in
+};
+
+class OpRun {
+ public:
+  /// Throws DeviceError with every candidate's refusal if the backend has no such kernel.
+  OpRun(OpProblem problem, const Backend& backend, const OpRunOptions& options);
+  ~OpRun();
+
+  const std::string& kernel() const { return kernel_name_; }
+  /// Names of the accepted candidates, best guess first.
+  const std::vector<std::string>& accepted() const { return accepted_; }
+  const std::vector<ValueType>& out_types() const { return out_types_; }
+  /// Bytes of all operands in memory.
+  size_t bytes() const;
+
+  void set_in(size_t i, const Values& values);
+  Values in(size_t i) const;
+  Values out(size_t i) const;
+  /// Outputs become NaN, so that what a kernel leaves unwritten shows.
+  void spoil_outputs();
+  void run();
+  /// Empty, or which operand was written beyond its end.
+  std::string broken_guard() const;
+
+ private:
+  struct Operand;
+  struct Worker;
+  KernelRequest request_for(int64_t tile) const;
+  void work(Worker& worker);
+
+  OpProblem problem_;
+  std::vector<ValueType> out_types_;
+  OpRunOptions options_;
+  KernelRequest request_;  ///< whole batch, every desc final
+  std::vector<Operand> in_, out_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::string kernel_name_;
+  std::vector<std::string> accepted_;
+  Walk walk_;
+  int64_t batch_ = 0;
+};
+
+}  // namespace tutti

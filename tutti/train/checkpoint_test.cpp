@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -146,6 +148,21 @@ TEST_F(CheckpointTest, AFullDiskLeavesTheEarlierOnesIntact) {
   EXPECT_NE(message.find("weights.safetensors: cannot be written"), std::string::npos) << message;
   EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step_0000001"}));
   EXPECT_EQ(find_latest_valid(directory_)->filename(), "step_0000001");
+}
+
+TEST_F(CheckpointTest, AKillAtAnyMomentLeavesOnlyWholeOnes) {
+  write(1, 2);
+  for (int round = 0; round < 8; ++round) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0)
+      for (int64_t step = 2;; step = step % 5 + 1) write(step, 2);  // replaces and removes as well
+    usleep(static_cast<useconds_t>(5000 + 7000 * round));
+    kill(child, SIGKILL);
+    ASSERT_EQ(waitpid(child, nullptr, 0), child);
+    for (const fs::path& checkpoint : list_checkpoints(directory_)) EXPECT_NO_THROW(read_checkpoint(checkpoint)) << round;
+    EXPECT_TRUE(find_latest_valid(directory_).has_value()) << round;
+  }
 }
 
 TEST_F(CheckpointTest, RemovesWhatAKilledRunLeft) {

@@ -239,18 +239,38 @@ std::vector<float> SafetensorsFile::read_f32(const Entry& entry) const {
   return values;
 }
 
+void SafetensorsFile::fail(const Entry& entry, const std::string& what) const {
+  throw IoError(fmt::format("{}: tensor '{}': {}", file_->path().string(), entry.name, what));
+}
+
+Shape SafetensorsFile::shape_of(const Entry& entry) const {
+  if (entry.shape.size() > Shape::kMaxRank) fail(entry, fmt::format("{} dimensions, at most {} can be used", entry.shape.size(), +Shape::kMaxRank));
+  return Shape(entry.shape);
+}
+
 NamedTensor SafetensorsFile::read(const Entry& entry) const {
-  const auto fail = [&](const std::string& what) { throw IoError(fmt::format("{}: tensor '{}': {}", file_->path().string(), entry.name, what)); };
   DType dtype = DType::f32;
   switch (entry.type) {
     case Type::f32: break;
     case Type::bf16: dtype = DType::bf16; break;
     case Type::i32: dtype = DType::i32; break;
     case Type::u8: dtype = DType::u8; break;
-    default: fail(fmt::format("type {} is not one of F32, BF16, I32, U8", name_of(entry.type)));
+    default: fail(entry, fmt::format("type {} is not one of F32, BF16, I32, U8", name_of(entry.type)));
   }
-  if (entry.shape.size() > Shape::kMaxRank) fail(fmt::format("{} dimensions, at most {} can be used", entry.shape.size(), +Shape::kMaxRank));
-  return {entry.name, {dtype, Shape(entry.shape), {}}, bytes(entry)};
+  return {entry.name, {dtype, shape_of(entry), {}}, bytes(entry)};
+}
+
+NamedTensor SafetensorsFile::read_as_f32(const Entry& entry) const {
+  const std::vector<float> values = read_f32(entry);
+  const auto raw = std::as_bytes(std::span(values));
+  return {entry.name, {DType::f32, shape_of(entry), {}}, {raw.begin(), raw.end()}};
+}
+
+std::vector<NamedTensor> read_weights(const std::filesystem::path& path) {
+  const SafetensorsFile file(path);
+  std::vector<NamedTensor> tensors;
+  for (const Entry& entry : file.entries()) tensors.push_back(file.read_as_f32(entry));
+  return tensors;
 }
 
 }  // namespace tutti

@@ -45,13 +45,21 @@ class SafetensorsFile {
   std::vector<float> read_f32(const Entry& entry) const;
   /// A tensor of a type that Tutti has (f32, bf16, i32, u8); IoError for any other.
   NamedTensor read(const Entry& entry) const;
+  /// Any tensor of at most Shape::kMaxRank dimensions, converted to f32.
+  NamedTensor read_as_f32(const Entry& entry) const;
 
  private:
+  Shape shape_of(const Entry& entry) const;
+  [[noreturn]] void fail(const Entry& entry, const std::string& what) const;
+
   std::unique_ptr<InputFile> file_;
   uint64_t data_begin_ = 0;
   std::vector<Entry> entries_;
   TensorMetadata metadata_;
 };
+
+/// All tensors of a file as f32, in the order of their bytes: weights of any origin.
+std::vector<NamedTensor> read_weights(const std::filesystem::path& path);
 
 std::string_view name_of(SafetensorsFile::Type type);  ///< as in the file: "F32"
 

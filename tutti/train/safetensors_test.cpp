@@ -118,9 +118,16 @@ TEST_F(Safetensors, ReadsFilesOfOtherWriters) {
   EXPECT_EQ(all.read_f32(*all.find("f")), expected);
   EXPECT_EQ(all.read_f32(*all.find("e")), expected);
   EXPECT_THROW(all.read(*all.find("d")), IoError);
+  EXPECT_EQ(expected, (std::vector<float>{-3, -2, -1, 0, 1, 2}));
+  EXPECT_EQ(all.read_as_f32(*all.find("b")).bytes, all.bytes(*all.find("f")));
 
   const SafetensorsFile mnist(data / "safetensors/mnist_tinygrad.safetensors");
   EXPECT_EQ(mnist.read(*mnist.find("l1.weight")).desc.shape, (Shape{128, 784}));
+
+  const std::vector<NamedTensor> weights = read_weights(data / "cifar10_resnet44/resnet44_cifar10.safetensors");
+  ASSERT_EQ(weights.size(), 217u);
+  EXPECT_EQ(weights.front().name, "conv1.weight");
+  EXPECT_EQ(weights.front().desc, (TensorDesc{DType::f32, {16, 3, 3, 3}, {}}));
 }
 #endif
 

@@ -1,6 +1,7 @@
 #include "tutti/comm/communicator.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -18,10 +19,18 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Long enough to catch a peer that is a little late without a kernel call; short enough that ranks that share a core, or whose
-// other threads have work, get it back. A yield with nobody else waiting costs less than a microsecond, so it is unconditional.
-constexpr auto kSpin = std::chrono::microseconds(50);
+// How long a wait spins before it offers its core to others between two looks. Where every rank has a core, long enough to cover
+// the exchange of a bucket: on a busy machine a core that is given away comes back milliseconds later. Where ranks share cores, the
+// one that is waited for may need this very core.
+constexpr auto kSpinAlone = std::chrono::milliseconds(1);
+constexpr auto kSpinSharing = std::chrono::microseconds(50);
 constexpr auto kLookAtPeers = std::chrono::milliseconds(500);
+
+// Of the node, not of this rank's binding.
+int cores() {
+  static const int online = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  return online;
+}
 
 std::string time_of_day(std::time_t when) {
   std::tm parts{};
@@ -146,6 +155,7 @@ void Communicator::progress() {
 void Communicator::wait_for(const std::function<bool()>& done, const std::function<Pending()>& pending, double grace) {
   const auto begin = Clock::now();
   const std::time_t since = std::time(nullptr);
+  const std::chrono::nanoseconds spin = local_size_ > cores() ? kSpinSharing : kSpinAlone;
   auto next_look = begin + kLookAtPeers;
   const auto fail = [&](const Pending& what, const std::string& how) {
     std::string missing;
@@ -160,7 +170,7 @@ void Communicator::wait_for(const std::function<bool()>& done, const std::functi
     }
     progress();
     const auto now = Clock::now();
-    if (now - begin > kSpin) std::this_thread::yield();
+    if (now - begin > spin) std::this_thread::yield();
     if (now >= next_look) {
       next_look = now + kLookAtPeers;
       if (!lost_peer(pending().missing).empty()) {

@@ -1,0 +1,49 @@
+#include "tutti/cli/job.h"
+
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "tutti/comm/inproc/thread_ranks.h"
+#include "tutti/data/open.h"
+#include "tutti/device/cpu/topology.h"
+#include "tutti/trace/record.h"
+
+namespace tutti {
+
+Job::Job(double timeout_seconds) : launcher_(read_launcher()) {
+  if (launcher_.name == "none") {
+    communicator_ = comm::make_single_communicator();
+    communicator_->set_timeout(timeout_seconds);
+  } else {
+    session_.emplace();
+    communicator_ = session_->communicator({.timeout = timeout_seconds});
+  }
+}
+
+std::unique_ptr<data::Dataset> open_configured(const RunConfig& config, const std::string& split) {
+  return data::open_dataset({.name = config.data.dataset, .dir = config.data.dir, .split = split, .seed = static_cast<uint64_t>(config.data.generate_seed),
+                             .count = split == "train" ? config.data.generate_train : config.data.generate_test,
+                             .threads = static_cast<int>(config.run.threads)});
+}
+
+std::string machine_line() {
+  const Topology topology = read_topology();
+  return fmt::format("{}, {} cores, {:.1f} GiB", topology.cpu_model, topology.cores, static_cast<double>(topology.memory_bytes) / (1 << 30));
+}
+
+double process_start_time() {
+  // Field 22 of /proc/self/stat counts ticks since boot; the name in field 2 may hold spaces, so count from its closing bracket.
+  std::string stat, uptime;
+  std::getline(std::ifstream("/proc/self/stat"), stat);
+  double up = 0, ticks = 0;
+  std::ifstream("/proc/uptime") >> up;
+  std::istringstream fields(stat.substr(stat.rfind(')') + 1));
+  std::string skipped;
+  for (int field = 3; field < 22; ++field) fields >> skipped;
+  if (!(fields >> ticks) || up <= 0) return unix_now();
+  return unix_now() - (up - ticks / static_cast<double>(sysconf(_SC_CLK_TCK)));
+}
+
+}  // namespace tutti

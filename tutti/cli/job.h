@@ -1,0 +1,37 @@
+#pragma once
+// What verbs that compute share: the ranks they run as, the data they read, the machine they run on.
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "tutti/cli/config.h"
+#include "tutti/comm/communicator.h"
+#include "tutti/comm/mpi/session.h"
+#include "tutti/data/dataset.h"
+
+namespace tutti {
+
+/// This process as a rank: MPI under a launcher, alone otherwise (then MPI is not even initialised).
+class Job {
+ public:
+  explicit Job(double timeout_seconds);
+  comm::Communicator& communicator() const { return *communicator_; }
+  const comm::Launcher& launcher() const { return launcher_; }
+
+ private:
+  comm::Launcher launcher_;
+  std::optional<comm::MpiSession> session_;
+  std::unique_ptr<comm::Communicator> communicator_;  // gone before the session
+};
+
+/// The configured data set. split: "train" or "test".
+std::unique_ptr<data::Dataset> open_configured(const RunConfig& config, const std::string& split);
+
+/// "Intel Xeon, 2 cores, 23.5 GiB": the line that goes with every measurement.
+std::string machine_line();
+
+/// Unix time at which this process started, from the kernel's books.
+double process_start_time();
+
+}  // namespace tutti

@@ -1,0 +1,111 @@
+// tutti train: one run.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "tutti/backend/cpu/cpu_backend.h"
+#include "tutti/base/log.h"
+#include "tutti/cli/config_flags.h"
+#include "tutti/cli/config_text.h"
+#include "tutti/cli/job.h"
+#include "tutti/cli/launch.h"
+#include "tutti/cli/signals.h"
+#include "tutti/cli/verbs.h"
+#include "tutti/cli/version.h"
+#include "tutti/device/cpu/topology.h"
+#include "tutti/train/trainer.h"
+
+namespace tutti {
+namespace {
+
+struct TrainVerb {
+  ConfigFlags flags;
+  int ranks = 0;
+  bool dry_run = false;
+};
+
+std::string command_line() {
+  std::string line;
+  for (const std::string& word : own_command()) line += (line.empty() ? "" : " ") + word;
+  return line;
+}
+
+ExitCode exit_code(RunStatus status) {
+  switch (status) {
+    case RunStatus::done: return ExitCode::done;
+    case RunStatus::target_missed: return ExitCode::target_missed;
+    case RunStatus::requeue: return ExitCode::requeue;
+    case RunStatus::failed: break;
+  }
+  return ExitCode::failure;
+}
+
+void prepare_output(const ResolvedConfig& resolved, comm::Communicator& communicator) {
+  if (communicator.rank() == 0) {
+    const std::filesystem::path directory = resolved.config.run.output_dir;
+    std::error_code failed;
+    std::filesystem::create_directories(directory, failed);
+    if (failed) throw IoError(fmt::format("cannot make the output folder '{}': {}", directory.string(), failed.message()));
+    write_resolved(resolved, (directory / "config.toml").string());
+  }
+  communicator.barrier();
+}
+
+int run_train(const TrainVerb& verb) {
+  const double started = process_start_time();
+  ResolvedConfig resolved = verb.flags.read();
+  RunConfig& config = resolved.config;
+  const comm::Launcher launcher = read_launcher();
+  log::configure(config.run.log_level, launcher.rank, launcher.size);
+  if (verb.dry_run) {
+    fmt::print("{}", resolved_toml(resolved));
+    return 0;
+  }
+  if (const auto code = launch_ranks(verb.ranks, static_cast<int>(config.run.threads), launcher.name == "none" ? 0 : launcher.size)) return *code;
+  if (launcher.rank == 0)
+    for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
+
+  const Job job(config.comm.timeout_s);
+  comm::Communicator& communicator = job.communicator();
+  const Topology topology = read_topology();
+  config.run.threads = choose_threads(static_cast<int>(config.run.threads), read_surroundings().omp_num_threads, topology, communicator.local_size());
+  prepare_output(resolved, communicator);
+  log::debug("detected launcher: {}", job.launcher().to_string());
+
+  const auto train_set = open_configured(config, "train");
+  const auto test_set = open_configured(config, "test");
+  const CpuBackend backend;
+  const SignalFlags signals;
+  TrainerSpec spec;
+  spec.config = config;
+  spec.resolved_config = resolved_toml(resolved);
+  spec.about.version = version_short();
+  spec.about.machine = machine_line();
+  spec.about.cores_per_host = topology.usable_cores();
+  spec.about.config_path = verb.flags.file();
+  spec.about.command = command_line();
+  spec.terminal = isatty(STDERR_FILENO) != 0;
+  spec.stop_requested = [&signals] { return signals.signal_number(); };
+  spec.process_started = started;
+  spec.backend = &backend;
+  spec.communicator = &communicator;
+  spec.train = train_set.get();
+  spec.test = test_set.get();
+  const RunResult result = train(spec);
+  return static_cast<int>(exit_code(result.status));
+}
+
+}  // namespace
+
+RunVerb add_train(CLI::App& verb) {
+  auto state = std::make_shared<TrainVerb>();  // shared: std::function must be copyable
+  state->flags.add_to(verb, true);
+  add_ranks_flag(verb, state->ranks);
+  verb.add_flag("--dry-run", state->dry_run, "Check the configuration, print it resolved, and end");
+  return [state] { return run_train(*state); };
+}
+
+}  // namespace tutti

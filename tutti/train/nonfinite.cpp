@@ -1,0 +1,53 @@
+#include "tutti/train/nonfinite.h"
+
+#include <cmath>
+
+#include "tutti/models/registry.h"
+#include "tutti/plan/executor.h"
+
+namespace tutti {
+namespace {
+
+/// Index of the first element that is not finite, or -1.
+int64_t find_nonfinite(const void* data, DType dtype, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    const float x = dtype == DType::bf16 ? static_cast<float>(static_cast<const bf16*>(data)[i]) : static_cast<const float*>(data)[i];
+    if (!std::isfinite(x)) return i;
+  }
+  return -1;
+}
+
+}  // namespace
+
+std::string first_nonfinite(const NonfiniteSearch& search, const Backend& backend) {
+  const int64_t pixels = search.images_desc.layout.storage_elements(search.images_desc.shape);
+  if (const int64_t i = find_nonfinite(search.images, search.images_desc.dtype, pixels); i >= 0)
+    return fmt::format("input image {} of the batch is not finite", i / (pixels / search.images_desc.shape[0]));
+  const Variables& variables = search.weights->variables();
+  for (const Variable& variable : variables.parameters)
+    if (find_nonfinite(search.weights->parameters() + variable.offset, DType::f32, static_cast<int64_t>(variable.desc.bytes() / sizeof(float))) >= 0)
+      return fmt::format("parameter '{}' is not finite: an earlier update went too far", variable.name);
+
+  ModelSpec spec = search.model;
+  spec.mode = Mode::eval;  // the same layers, without updating running statistics
+  ModelGraph model = build_model(spec);
+  for (const Node& node : model.graph.nodes())
+    for (const Value v : node.out) model.graph.mark_output(v);
+  const Plan plan = compile(model.graph, backend, {.layout = "plain", .measure = false, .variables = &variables});
+  Executor executor(plan, backend);
+  executor.bind(kParameters, search.weights->parameters());
+  executor.bind(kStatistics, search.weights->statistics(0));
+  executor.bind_input(model.images, search.images);
+  executor.pack();
+  executor.run({});
+  for (const Node& node : model.graph.nodes())
+    for (const Value v : node.out) {
+      const TensorDesc& desc = plan.desc(v);
+      if (desc.dtype != DType::f32 && desc.dtype != DType::bf16) continue;
+      if (const int64_t i = find_nonfinite(executor.result(v), desc.dtype, desc.elements()); i >= 0)
+        return fmt::format("the output of layer '{}' is not finite first, for sample {} of the batch", node.name, i / (desc.elements() / desc.shape[0]));
+    }
+  return "every layer's output is finite with running statistics: the batch's own statistics or the loss overflow";
+}
+
+}  // namespace tutti

@@ -1,0 +1,44 @@
+#pragma once
+// Where a run's time goes: wall-clock seconds in named parts, as the run record wants them.
+
+#include <chrono>
+
+namespace tutti {
+
+/// Seconds of training steps, by what the rank was doing. Compute is what remains of the plan's run after the waits in it.
+struct StepTimes {
+  double total = 0, compute = 0, comm_exposed = 0, data_wait = 0;
+  double other() const { return total - compute - comm_exposed - data_wait; }
+  StepTimes& operator+=(const StepTimes& more) {
+    total += more.total;
+    compute += more.compute;
+    comm_exposed += more.comm_exposed;
+    data_wait += more.data_wait;
+    return *this;
+  }
+};
+
+/// The run's two clocks. Both start at the first weight update; `train` stands still during evaluations and checkpoints.
+class RunClock {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// Starts at what an earlier part of the run had reached.
+  void start(double wall_seconds, double train_seconds) {
+    started_ = Clock::now();
+    wall_before_ = wall_seconds;
+    train_before_ = train_seconds;
+  }
+  double wall() const { return wall_before_ + since(started_); }
+  double train() const { return train_before_ + since(started_) - paused_; }
+  /// Time that does not count as training.
+  void add_pause(double seconds) { paused_ += seconds; }
+
+  static double since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+ private:
+  Clock::time_point started_ = Clock::now();
+  double wall_before_ = 0, train_before_ = 0, paused_ = 0;
+};
+
+}  // namespace tutti

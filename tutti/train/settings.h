@@ -1,0 +1,20 @@
+#pragma once
+// What a configuration means for each part of the system.
+
+#include "tutti/data/augment.h"
+#include "tutti/models/model.h"
+#include "tutti/train/config.h"
+#include "tutti/train/optimizer.h"
+#include "tutti/train/schedule.h"
+
+namespace tutti {
+
+ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int64_t batch);
+OptimizerSettings optimizer_settings(const OptimizerSection& optimizer);
+LearningRateSettings learning_rate_settings(const RunConfig& config, int64_t steps_per_epoch, int64_t total_steps, int64_t global_batch);
+data::AugmentSpec augment_spec(const RunConfig& config, const data::ChannelStatistics& own);
+
+/// Weight updates of the whole run: run.epochs, cut off at run.max_steps.
+int64_t total_steps(const RunSection& run, int64_t steps_per_epoch);
+
+}  // namespace tutti

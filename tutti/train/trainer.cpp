@@ -1,0 +1,490 @@
+#include "tutti/train/trainer.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <optional>
+
+#include "tutti/base/log.h"
+#include "tutti/data/pipeline.h"
+#include "tutti/parallel/average.h"
+#include "tutti/parallel/exchange.h"
+#include "tutti/plan/executor.h"
+#include "tutti/trace/csv.h"
+#include "tutti/trace/tensorboard.h"
+#include "tutti/train/checkpoint.h"
+#include "tutti/train/evaluator.h"
+#include "tutti/train/nonfinite.h"
+#include "tutti/train/progress.h"
+#include "tutti/train/run_clock.h"
+#include "tutti/train/settings.h"
+#include "tutti/train/weights.h"
+
+namespace tutti {
+namespace {
+
+/// Steps between two looks at whether any rank was asked to stop.
+constexpr int64_t kStopCheckSteps = 4;
+
+double peak_memory_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) * 1024;
+}
+
+/// Sums since the last line of the record.
+struct Interval {
+  StepTimes times;
+  int64_t steps = 0;
+  double loss = 0;  ///< over local replicas and steps
+};
+
+class Run {
+ public:
+  explicit Run(const TrainerSpec& spec)
+      : spec_(spec), config_(spec.config), comm_(*spec.communicator),
+        replicas_(static_cast<int>(replica_count(config_.run, comm_.size())), comm_.size(), comm_.rank()),
+        batch_(batch_sizes(config_.batch, replicas_.replicas())),
+        sampler_({static_cast<uint64_t>(config_.run.seed), spec.train->size(), replicas_.replicas(), batch_.local}),
+        total_steps_(total_steps(config_.run, sampler_.steps_per_epoch())),
+        schedule_(learning_rate_settings(config_, sampler_.steps_per_epoch(), total_steps_, batch_.global)),
+        display_({.terminal = spec.terminal && comm_.rank() == 0}) {}
+
+  RunResult run() {
+    const std::optional<Checkpoint> resumed = find_resume();
+    build(resumed);
+    open_record(resumed.has_value());
+    comm_.barrier();
+    clock_.start(metric(resumed, "wall_seconds"), metric(resumed, "train_seconds"));
+    run_started_ = RunClock::Clock::now();
+    log::info("{:.2f} s from start to the first step", unix_now() - spec_.process_started);
+    loop();
+    return result_;
+  }
+
+ private:
+  // --- building ---
+
+  std::filesystem::path checkpoint_directory() const {
+    return config_.checkpoint.dir.empty() ? std::filesystem::path(config_.run.output_dir) / "checkpoints" : std::filesystem::path(config_.checkpoint.dir);
+  }
+
+  static double metric(const std::optional<Checkpoint>& checkpoint, const std::string& name) {
+    if (!checkpoint) return 0;
+    const auto at = checkpoint->info.metrics.find(name);
+    return at == checkpoint->info.metrics.end() ? 0 : at->second;
+  }
+
+  std::optional<Checkpoint> find_resume() {
+    if (config_.checkpoint.resume.empty()) return std::nullopt;
+    std::filesystem::path path = config_.checkpoint.resume;
+    if (config_.checkpoint.resume == "latest" || !std::filesystem::exists(path / "manifest.json")) {
+      const std::filesystem::path directory = config_.checkpoint.resume == "latest" ? checkpoint_directory() : path;
+      const auto found = find_latest_valid(directory);
+      if (!found) {
+        if (config_.checkpoint.resume != "latest") throw ConfigError(fmt::format("--resume: no valid checkpoint in '{}'", directory.string()));
+        log::info("no checkpoint in '{}': starting anew", directory.string());
+        return std::nullopt;
+      }
+      path = *found;
+    }
+    Checkpoint checkpoint = read_checkpoint(path);
+    const auto agree = [&](const char* key, const std::string& there, const std::string& here) {
+      if (there != here) throw ConfigError(fmt::format("checkpoint '{}' was written with {} = {}, this run has {}: the results would not be the same", path.string(), key, there, here));
+    };
+    agree("run.replicas", std::to_string(checkpoint.info.replicas), std::to_string(replicas_.replicas()));
+    agree("run.seed", std::to_string(checkpoint.info.seed), std::to_string(static_cast<uint64_t>(config_.run.seed)));
+    agree("run.precision", checkpoint.info.precision, std::string(to_string(config_.run.precision)));
+    log::info("resuming from '{}' at step {}", path.string(), checkpoint.info.step);
+    return checkpoint;
+  }
+
+  void build(const std::optional<Checkpoint>& resumed) {
+    NetworkSpec spec;
+    spec.training.model = model_spec(config_, *spec_.train, batch_.local);
+    spec.training.optimizer = optimizer_settings(config_.optimizer);
+    spec.training.bucket_bytes = static_cast<size_t>(config_.comm.bucket_bytes);
+    spec.threads = static_cast<int>(config_.run.threads);
+    if (resumed) spec.choices = Choices::parse(resumed->info.plan_choices);
+    network_ = compile_network(spec, *spec_.backend, comm_);
+    weights_.emplace(network_->training.variables, replicas_.local_count());
+    weights_->initialise(static_cast<uint64_t>(config_.run.seed));
+    averaged_ = Buffer(network_->training.variables.statistic_bytes);
+    if (resumed) restore(*resumed);
+
+    executor_.emplace(network_->training, *spec_.backend);
+    exchange_.emplace(comm_, replicas_, network_->buckets);
+    average_.emplace(comm_, replicas_, std::max<size_t>(network_->training.variables.statistic_bytes / sizeof(float), 1));
+    executor_->bind(kParameters, weights_->parameters());
+    executor_->bind(kState, weights_->state());
+    executor_->set_scalar(network_->gradient_scale, 1.0f / static_cast<float>(replicas_.replicas()));
+    executor_->set_exchange({.ready = [this](int bucket) { exchange_->ready(local_, bucket); },
+                             .poll = [this] { exchange_->poll(); },
+                             .wait = [this](int bucket) {
+                               exchange_->wait(bucket);
+                               return exchange_->result(bucket);
+                             }});
+
+    const data::ChannelStatistics own = data::channel_statistics(*spec_.train);
+    training_images_.emplace(augment_spec(config_, own), spec_.train->shape(), network_->training.desc(network_->images));
+    evaluation_images_.emplace(augment_spec(config_, own), spec_.test->shape(), network_->evaluation.desc(network_->evaluation_images));
+    evaluator_.emplace(network_->evaluation, network_->evaluation_images, network_->evaluation_logits, *spec_.backend, *spec_.test, *evaluation_images_);
+    evaluator_->bind(weights_->parameters(), averaged_.data());
+
+    const int64_t per_epoch = sampler_.steps_per_epoch();
+    data::PipelineSpec pipeline;
+    pipeline.threads = static_cast<int>(config_.data.readers);
+    pipeline.slots = static_cast<int>(config_.data.prefetch);
+    auto order = std::make_unique<data::TrainingOrder>(
+        sampler_, data::TrainingStart{step_ / per_epoch, step_ % per_epoch, replicas_.owned().lo, replicas_.local_count()});
+    pipeline_.emplace(*spec_.train, *training_images_, std::move(order), pipeline);
+    log::debug("{}", network_->training.to_string());
+  }
+
+  void restore(const Checkpoint& checkpoint) {
+    weights_->import_model(checkpoint.weights);
+    weights_->import_state(checkpoint.state);
+    for (int r = 0; r < replicas_.local_count(); ++r) weights_->import_statistics(checkpoint.state, r, replicas_.replica(r));
+    step_ = checkpoint.info.step;
+    result_.accuracy = checkpoint.info.metrics.contains("accuracy") ? checkpoint.info.metrics.at("accuracy") : kNotMeasured;
+  }
+
+  // --- the loop ---
+
+  bool first() const { return comm_.rank() == 0; }
+  double epochs_done() const { return static_cast<double>(step_) / static_cast<double>(sampler_.steps_per_epoch()); }
+
+  void loop() {
+    const int64_t per_epoch = sampler_.steps_per_epoch();
+    epoch_partial_ = step_ % per_epoch != 0;
+    first_step_ = step_;
+    while (step_ < total_steps_) {
+      train_step();
+      const bool last = step_ == total_steps_;
+      if (step_ % config_.run.log_every == 0 || last || step_ % per_epoch == 0) log_steps();
+      if (step_ % per_epoch == 0) end_epoch();
+      if (evaluation_due() || last) evaluate();
+      if (target_reached_) return stop(RunStatus::done, "target reached");
+      const bool asked = stop_asked();
+      if (asked && !last) {
+        write_checkpoint_now();
+        return stop(RunStatus::requeue, fmt::format("stopped by signal {} with a checkpoint at step {}", asked_by_, step_));
+      }
+      if (checkpoint_due() || last) write_checkpoint_now();
+    }
+    if (config_.run.target > 0 && !target_reached_)
+      return stop(RunStatus::target_missed, fmt::format("accuracy {:.4f} after {:.2f} epochs, the target was {}", result_.accuracy, epochs_done(), config_.run.target));
+    stop(RunStatus::done, fmt::format("{} steps", step_));
+  }
+
+  void train_step() {
+    const auto began = RunClock::Clock::now();
+    StepTimes times;
+    const double exposed_before = exchange_->counters().exposed_seconds;
+    StepInfo info{.seed = static_cast<uint64_t>(config_.run.seed), .step = step_, .replica = 0, .batch = batch_.local};
+    executor_->set_scalar(network_->lr, static_cast<float>(schedule_.rate(step_)));
+    double computing = 0;
+    const auto compute = [&](auto&& work) {
+      const auto start = RunClock::Clock::now();
+      work();
+      computing += RunClock::since(start);
+    };
+    compute([&] { executor_->pack(); });
+    for (local_ = 0; local_ < replicas_.local_count(); ++local_) {
+      const data::Batch& batch = pipeline_->next();
+      times.data_wait += pipeline_->last_wait_seconds();
+      info.replica = replicas_.replica(local_);
+      executor_->bind_input(network_->images, batch.images);
+      executor_->bind_input(network_->labels, batch.labels);
+      executor_->bind(kStatistics, weights_->statistics(local_));
+      executor_->bind(kGradients, exchange_->slot(local_));
+      compute([&] { executor_->run(info); });
+      const float loss = *static_cast<const float*>(executor_->result(network_->loss));
+      if (!std::isfinite(loss)) report_nonfinite(info, batch, loss);
+      interval_.loss += loss;
+    }
+    compute([&] { executor_->update(info); });
+    times.comm_exposed = exchange_->counters().exposed_seconds - exposed_before;
+    times.compute = computing - times.comm_exposed;
+    times.total = RunClock::since(began);
+    interval_.times += times;
+    epoch_times_ += times;
+    ++interval_.steps;
+    ++step_;
+    if (spec_.terminal && first()) display_.step(progress(interval_.loss / static_cast<double>(interval_.steps * replicas_.local_count())));
+  }
+
+  [[noreturn]] void report_nonfinite(const StepInfo& info, const data::Batch& batch, float loss) {
+    const std::string where = first_nonfinite({.model = model_spec(config_, *spec_.train, batch_.local), .weights = &*weights_, .images = batch.images,
+                                               .images_desc = network_->training.desc(network_->images)}, *spec_.backend);
+    throw NumericError(fmt::format("the loss is {} at step {}, replica {}: {}; the last checkpoint is from before it; lower optimizer.lr or look at the data",
+                                   loss, info.step, info.replica, where));
+  }
+
+  bool stop_asked() {
+    if (step_ % kStopCheckSteps != 0) return false;
+    double asked = spec_.stop_requested ? spec_.stop_requested() : 0;
+    if (comm_.size() > 1) {
+      std::vector<double> all = comm_.allgather_value(asked);
+      asked = *std::ranges::max_element(all);
+    }
+    asked_by_ = static_cast<int>(asked);
+    return asked != 0;
+  }
+
+  bool every_epochs(double epochs) const {
+    if (epochs <= 0) return false;
+    const auto steps = std::max<int64_t>(1, std::llround(epochs * static_cast<double>(sampler_.steps_per_epoch())));
+    return step_ % steps == 0;
+  }
+  bool evaluation_due() const { return every_epochs(config_.run.eval_every); }
+  bool checkpoint_due() const {
+    return (config_.checkpoint.every_steps > 0 && step_ % config_.checkpoint.every_steps == 0) || every_epochs(static_cast<double>(config_.checkpoint.every_epochs));
+  }
+
+  // --- reporting ---
+
+  /// Mean over all replicas of a sum over local ones.
+  double mean_over_replicas(double local_sum) {
+    std::vector<double> rows(static_cast<size_t>(replicas_.local_count()), 0.0);
+    rows[0] = local_sum;
+    return sum_over_replicas(comm_, replicas_, rows, 1)[0] / replicas_.replicas();
+  }
+
+  ProgressState progress(double loss) const {
+    const double steps = static_cast<double>(std::max<int64_t>(interval_.steps, 1));
+    ProgressState state;
+    state.elapsed_s = RunClock::since(run_started_);
+    state.first_step = first_step_;
+    state.step = step_;
+    state.steps = total_steps_;
+    state.epoch = (step_ - 1) / sampler_.steps_per_epoch() + 1;
+    state.epochs = (total_steps_ + sampler_.steps_per_epoch() - 1) / sampler_.steps_per_epoch();
+    state.loss = loss;
+    if (std::isfinite(result_.accuracy)) state.accuracy = result_.accuracy;
+    state.learning_rate = schedule_.rate(step_ - 1);
+    state.samples_per_s = steps * static_cast<double>(batch_.global) / interval_.times.total;
+    state.step_ms = interval_.times.total / steps * 1e3;
+    state.exposed_communication_ms = interval_.times.comm_exposed / steps * 1e3;
+    state.input_stall_ms = interval_.times.data_wait / steps * 1e3;
+    state.memory_bytes = static_cast<uint64_t>(peak_memory_bytes());
+    return state;
+  }
+
+  void log_steps() {
+    if (interval_.steps == 0) return;
+    const double steps = static_cast<double>(interval_.steps);
+    const double loss = mean_over_replicas(interval_.loss) / steps;
+    epoch_loss_ += loss * steps;
+    const std::vector<double> memory = comm_.allgather_value(peak_memory_bytes());
+    if (first()) {
+      const StepTimes& t = interval_.times;
+      StepRecord line{.epoch = (step_ - 1) / sampler_.steps_per_epoch() + 1, .step = step_, .loss = loss, .lr = schedule_.rate(step_ - 1),
+                      .samples_per_s = steps * static_cast<double>(batch_.global) / t.total, .step_ms = t.total / steps * 1e3,
+                      .compute_ms = t.compute / steps * 1e3, .comm_exposed_ms = t.comm_exposed / steps * 1e3,
+                      .data_wait_ms = t.data_wait / steps * 1e3, .other_ms = t.other() / steps * 1e3,
+                      .memory_bytes = *std::ranges::max_element(memory)};
+      line.time = unix_now();
+      record_->append(line);
+      tensorboard_->add(line);
+      display_.report(progress(loss));
+    }
+    interval_ = {};
+  }
+
+  void end_epoch() {
+    if (first()) {
+      const auto per_epoch = static_cast<double>(sampler_.steps_per_epoch());
+      EpochRecord line{.epoch = step_ / sampler_.steps_per_epoch(), .step = step_, .seconds = epoch_times_.total,
+                       .train_loss = epoch_partial_ ? kNotMeasured : epoch_loss_ / per_epoch,
+                       .samples_per_s = epoch_partial_ ? kNotMeasured : per_epoch * static_cast<double>(batch_.global) / epoch_times_.total,
+                       .compute_seconds = epoch_times_.compute, .comm_exposed_seconds = epoch_times_.comm_exposed,
+                       .data_wait_seconds = epoch_times_.data_wait, .other_seconds = epoch_times_.other(), .partial = epoch_partial_};
+      line.time = unix_now();
+      record_->append(line);
+      tensorboard_->add(line);
+    }
+    epoch_times_ = {};
+    epoch_loss_ = 0;
+    epoch_partial_ = false;
+  }
+
+  void average_statistics() {
+    const size_t bytes = network_->training.variables.statistic_bytes;
+    const std::span<const float> mean = average_->average([&](int local, std::span<float> place) {
+      std::memcpy(place.data(), weights_->statistics(local), bytes);
+    });
+    std::memcpy(averaged_.data(), mean.data(), bytes);
+  }
+
+  void evaluate() {
+    const auto began = RunClock::Clock::now();
+    const double train_seconds = clock_.train();
+    average_statistics();
+    const ClassifierQuality local = evaluator_->run(data::evaluation_range(spec_.test->size(), comm_.rank(), comm_.size()), static_cast<int>(config_.data.readers));
+    double sums[] = {static_cast<double>(local.samples), static_cast<double>(local.correct), local.cross_entropy};
+    comm_.sum(sums);
+    result_.accuracy = sums[1] / sums[0];
+    result_.loss = sums[2] / sums[0];
+    const double seconds = RunClock::since(began);
+    clock_.add_pause(seconds);
+    evaluation_seconds_ += seconds;
+    target_reached_ = config_.run.target > 0 && result_.accuracy >= config_.run.target;
+    if (!first()) return;
+    EvalRecord line{.epoch = epochs_done(), .step = step_, .samples = static_cast<int64_t>(sums[0]), .accuracy = result_.accuracy, .loss = result_.loss,
+                    .seconds = seconds, .wall_seconds = clock_.wall(), .train_seconds = train_seconds};
+    line.time = unix_now();
+    record_->append(line);
+    tensorboard_->add(line);
+    display_.note(fmt::format("epoch {:.2f}: test accuracy {:.2f} %, loss {:.4f} ({} samples in {:.1f} s)", epochs_done(), result_.accuracy * 100, result_.loss,
+                              line.samples, seconds));
+    if (target_reached_)
+      record_->append(TargetReached{.epoch = epochs_done(), .step = step_, .wall_seconds = line.wall_seconds, .train_seconds = train_seconds, .value = result_.accuracy});
+  }
+
+  // --- checkpoints ---
+
+  /// Every replica's statistics, on every rank, in replica order.
+  std::vector<NamedTensor> gather_statistics() {
+    const size_t bytes = network_->training.variables.statistic_bytes;
+    const auto most = static_cast<size_t>(replicas_.most_per_rank());
+    std::vector<std::byte> mine(most * bytes), all(mine.size() * static_cast<size_t>(comm_.size()));
+    for (int r = 0; r < replicas_.local_count(); ++r) std::memcpy(mine.data() + static_cast<size_t>(r) * bytes, weights_->statistics(r), bytes);
+    comm_.allgather(mine, all);
+    std::vector<NamedTensor> tensors;
+    for (int rank = 0; rank < comm_.size(); ++rank)
+      for (int replica = replicas_.first()[static_cast<size_t>(rank)]; replica < replicas_.first()[static_cast<size_t>(rank) + 1]; ++replica) {
+        const size_t row = static_cast<size_t>(rank) * most + static_cast<size_t>(replica - replicas_.first()[static_cast<size_t>(rank)]);
+        std::ranges::move(weights_->export_statistics(all.data() + row * bytes, replica), std::back_inserter(tensors));
+      }
+    return tensors;
+  }
+
+  void write_checkpoint_now() {
+    const auto began = RunClock::Clock::now();
+    average_statistics();
+    const std::vector<NamedTensor> statistics = gather_statistics();
+    if (first()) {
+      const std::vector<NamedTensor> model = weights_->export_model(averaged_.data()), state = weights_->export_state();
+      CheckpointContent content;
+      content.info = {.step = step_, .epoch = step_ / sampler_.steps_per_epoch(), .epoch_position = step_ % sampler_.steps_per_epoch(),
+                      .seed = static_cast<uint64_t>(config_.run.seed), .replicas = replicas_.replicas(), .ranks = comm_.size(),
+                      .precision = std::string(to_string(config_.run.precision)), .plan_choices = network_->training.options.choices.to_string(),
+                      .config = spec_.resolved_config, .metrics = {{"wall_seconds", clock_.wall()}, {"train_seconds", clock_.train()}}};
+      if (std::isfinite(result_.accuracy)) content.info.metrics["accuracy"] = result_.accuracy;
+      for (const NamedTensor& tensor : model) content.weights.push_back(tensor.ref());
+      for (const NamedTensor& tensor : state) content.state.push_back(tensor.ref());
+      for (const NamedTensor& tensor : statistics) content.state.push_back(tensor.ref());
+      const std::filesystem::path path = write_checkpoint(checkpoint_directory(), content, static_cast<int>(config_.checkpoint.keep));
+      int64_t bytes = 0;
+      for (const auto& entry : std::filesystem::directory_iterator(path)) bytes += static_cast<int64_t>(entry.file_size());
+      record_->append(CheckpointRecord{.epoch = epochs_done(), .step = step_, .path = path.string(), .bytes = bytes, .seconds = RunClock::since(began)});
+    }
+    comm_.barrier();
+    const double seconds = RunClock::since(began);
+    clock_.add_pause(seconds);
+    checkpoint_seconds_ += seconds;
+  }
+
+  // --- start and end of the record ---
+
+  void open_record(bool resumed) {
+    std::vector<std::string> hosts;
+    for (int r = 0; r < comm_.size(); ++r)
+      if (std::ranges::find(hosts, comm_.host(r)) == hosts.end()) hosts.push_back(comm_.host(r));
+    if (!first()) return;
+    const std::filesystem::path directory = config_.run.output_dir;
+    record_.emplace((directory / kRecordFile).string(), resumed && std::filesystem::exists(directory / kRecordFile) ? RunRecord::Open::resume : RunRecord::Open::create);
+    tensorboard_.emplace(config_.run.output_dir, comm_.host());
+    RunStart about = spec_.about;
+    about.time = unix_now();
+    about.model = config_.model.name;
+    about.dataset = config_.data.dataset;
+    about.precision = to_string(config_.run.precision);
+    about.ranks = comm_.size();
+    about.replicas = replicas_.replicas();
+    about.local_batch = batch_.local;
+    about.global_batch = batch_.global;
+    about.train_samples = sampler_.steps_per_epoch() * batch_.global;
+    about.threads_per_rank = static_cast<int>(config_.run.threads);
+    about.hosts = hosts;
+    about.oversubscribed = comm_.local_size() * about.threads_per_rank > about.cores_per_host && about.cores_per_host > 0;
+    about.seed = static_cast<uint64_t>(config_.run.seed);
+    about.parameters = network_->training.graph.parameter_count();
+    about.flop_per_sample = flop_per_sample();
+    about.synchronisation = "every step";
+    about.plan_hash = fmt::format("{:016x}", network_->training.hash());
+    about.resume_step = step_;
+    if (config_.run.target > 0) about.target = Target{.metric = "accuracy", .value = config_.run.target, .higher_is_better = true};
+    record_->append(about);
+    log::info("{} on {}: {} parameters, {} replica(s) of {} samples on {} rank(s) x {} thread(s), {}, layout {}, {} buckets by {}", about.model, about.dataset,
+              about.parameters, about.replicas, about.local_batch, about.ranks, about.threads_per_rank, about.precision, network_->training.layout,
+              network_->training.buckets.size(), comm_.transport());
+    if (about.oversubscribed) log::warn("{} ranks x {} threads share {} cores: speeds will not be those of separate cores", comm_.local_size(), about.threads_per_rank, about.cores_per_host);
+  }
+
+  double flop_per_sample() const {
+    const Graph& graph = network_->training.graph;
+    double flop = 0;
+    for (const Node& node : graph.nodes()) {
+      std::vector<ValueType> in, out;
+      for (const Value v : node.in) in.push_back(graph.type(v));
+      for (const Value v : node.out) out.push_back(graph.type(v));
+      flop += node.op->flop(in, out);
+    }
+    return flop / static_cast<double>(batch_.local);
+  }
+
+  void stop(RunStatus status, const std::string& reason) {
+    result_.status = status;
+    result_.steps = step_;
+    display_.clear();
+    if (!first()) return;
+    record_->append(RunStop{.status = status, .reason = reason, .epochs = epochs_done(), .steps = step_, .samples = step_ * batch_.global,
+                            .wall_seconds = clock_.wall(), .train_seconds = clock_.train(), .eval_seconds = evaluation_seconds_,
+                            .checkpoint_seconds = checkpoint_seconds_});
+    write_csv(read_run(record_->path()), config_.run.output_dir);
+    log::info("{}: {} ({:.1f} s training, {:.1f} s in all)", name(status), reason, clock_.train(), clock_.wall());
+  }
+
+  const TrainerSpec& spec_;
+  const RunConfig& config_;
+  comm::Communicator& comm_;
+  const ReplicaMap replicas_;
+  const BatchSizes batch_;
+  const data::Sampler sampler_;
+  const int64_t total_steps_;
+  const LearningRateSchedule schedule_;
+
+  std::unique_ptr<Network> network_;
+  std::optional<Weights> weights_;
+  Buffer averaged_;  // batch-norm statistics over all replicas, for evaluation and checkpoints
+  std::optional<Executor> executor_;
+  std::optional<GradientExchange> exchange_;
+  std::optional<ReplicaAverage> average_;
+  std::optional<data::Augment> training_images_, evaluation_images_;
+  std::optional<Evaluator> evaluator_;
+  std::optional<data::Pipeline> pipeline_;
+  std::optional<RunRecord> record_;  // rank 0
+  std::optional<TensorBoardWriter> tensorboard_;
+  ProgressDisplay display_;
+  RunClock clock_;
+  RunClock::Clock::time_point run_started_;
+
+  int64_t step_ = 0, first_step_ = 0;
+  int local_ = 0;  // the local replica being run
+  Interval interval_;
+  StepTimes epoch_times_;
+  double epoch_loss_ = 0, evaluation_seconds_ = 0, checkpoint_seconds_ = 0;
+  bool epoch_partial_ = false, target_reached_ = false;
+  int asked_by_ = 0;
+  RunResult result_;
+};
+
+}  // namespace
+
+RunResult train(const TrainerSpec& spec) { return Run(spec).run(); }
+
+}  // namespace tutti

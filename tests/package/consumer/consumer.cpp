@@ -1,15 +1,17 @@
-// A user's program: describes a tensor, catches a typed error, prints what it saw.
+// A user's program: builds a network, counts its parameters, and meets a typed error. Exit status 0 if all is as documented.
 #include <cstdio>
 
 #include "tutti/base/error.h"
-#include "tutti/tensor/tensor_desc.h"
+#include "tutti/models/registry.h"
 
 int main() {
-  const tutti::TensorDesc image{tutti::DType::f32, {64, 3, 32, 32}, tutti::Layout::plain()};
-  std::printf("%s\n", image.to_string().c_str());
+  const tutti::ModelGraph model = tutti::build_model({.name = "resnet44"});
+  std::printf("resnet44: %lld parameters\n", static_cast<long long>(model.graph.parameter_count()));
+  if (model.graph.parameter_count() != 658586) return 1;
   try {
-    throw tutti::IoError("no such file");
-  } catch (const tutti::Error& error) {
-    return error.exit_code() == tutti::ExitCode::failure && image.bytes() == 64u * 3 * 32 * 32 * 4 ? 0 : 1;
+    tutti::find_model("resnet43");
+  } catch (const tutti::ConfigError& error) {
+    return error.exit_code() == tutti::ExitCode::usage ? 0 : 1;
   }
+  return 1;
 }

@@ -47,6 +47,11 @@ std::vector<Setting> ConfigFlags::settings() const {
   return found;
 }
 
+void add_ranks_flag(CLI::App& verb, int& ranks) {
+  verb.add_option("--ranks", ranks, "Processes that train together; outside a launcher they are started on this node with mpirun")
+      ->type_name("N")->envname("TUTTI_RANKS")->check(CLI::Range(1, 1 << 20));
+}
+
 ResolvedConfig ConfigFlags::read() const { return read_config({file_, tutti_environment(), settings()}); }
 
 }  // namespace tutti

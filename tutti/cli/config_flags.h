@@ -33,4 +33,7 @@ class ConfigFlags {
   int verbose_ = 0;
 };
 
+/// --ranks (also TUTTI_RANKS) for verbs that train; hand the value to launch_ranks() of launch.h. 0: not given.
+void add_ranks_flag(CLI::App& verb, int& ranks);
+
 }  // namespace tutti

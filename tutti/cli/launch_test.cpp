@@ -90,6 +90,15 @@ TEST(RunLaunch, TurnsStopsIntoUsr1) {
   EXPECT_EQ(run_launch(command({"/bin/sh", "-c", "trap 'kill -INT $PPID' USR1; trap 'exit 9' TERM; kill -INT $PPID; while :; do sleep 0.05; done"})), 9);
 }
 
+TEST(RunLaunch, UnderTheRealMpirun) {
+  const auto run = [](int ranks, const std::string& script) {
+    return run_launch(plan_launch(ranks, 1, {"/bin/sh", "-c", script}, read_topology(), read_surroundings()));
+  };
+  EXPECT_EQ(run(2, "test \"$OMP_NUM_THREADS\" = 1"), 0);
+  EXPECT_EQ(run(2, "exit 75"), 75);
+  EXPECT_EQ(run(1, "trap 'exit 75' USR1; kill -TERM " + std::to_string(getpid()) + "; while :; do sleep 0.05; done"), 75);
+}
+
 TEST(LaunchRanks, AgreesWithTheLauncher) {
   EXPECT_EQ(launch_ranks(0, 0, 4), std::nullopt);
   EXPECT_EQ(launch_ranks(4, 0, 4), std::nullopt);

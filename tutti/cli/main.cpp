@@ -31,6 +31,8 @@ constexpr std::array kVerbs = {
     Verb{"config", "Show the resolved configuration, its documentation or its schema", add_config},
     Verb{"data", "List, generate or verify data sets", add_data},
     Verb{"doctor", "Report what this machine offers a rank, and whether the build fits it", add_doctor},
+    Verb{"eval", "The quality of given weights on a data set", add_eval},
+    Verb{"train", "Train one run: alone, on several ranks, or resumed", add_train},
 };
 
 comm::Launcher launcher_or_single() {
@@ -72,10 +74,10 @@ int fail(const char* what, ExitCode code) {
     fmt::print(stderr, "tutti: {}\n", what);
   } else {
     // A wrong configuration is wrong on all ranks: rank 0 speaks, and its exit ends the others before they repeat it.
-    if (code == ExitCode::usage && launcher.rank > 0) std::this_thread::sleep_for(std::chrono::seconds(1));
+    if (code == ExitCode::usage && launcher.rank > 0) std::this_thread::sleep_for(std::chrono::seconds(3));
     std::array<char, 256> host{};
     gethostname(host.data(), host.size() - 1);
-    fmt::print(stderr, "rank {}/{} on {}: {}\n", launcher.rank, launcher.size, host.data(), what);
+    fmt::print(stderr, "tutti: rank {}/{} on {}: {}\n", launcher.rank, launcher.size, host.data(), what);
   }
   std::fflush(stderr);
   comm::MpiSession::end_job(static_cast<int>(code));

@@ -12,5 +12,7 @@ using RunVerb = std::function<int()>;
 RunVerb add_config(CLI::App& verb);
 RunVerb add_data(CLI::App& verb);
 RunVerb add_doctor(CLI::App& verb);
+RunVerb add_eval(CLI::App& verb);
+RunVerb add_train(CLI::App& verb);
 
 }  // namespace tutti

@@ -1,0 +1,85 @@
+// Nothing is allocated after compilation. This program replaces the C library's allocator entry points, so that allocations by
+// kernels' libraries count, too; it is left out of sanitizer builds, which replace them themselves.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+
+#include "tests/plan/plan_run.h"
+#include "tutti/backend/cpu/cpu_backend.h"
+#include "tutti/train/weights.h"
+
+namespace {
+std::atomic<bool> counting{false};
+std::atomic<long> allocations{0};
+void count() {
+  if (counting.load(std::memory_order_relaxed)) ++allocations;
+}
+}  // namespace
+
+extern "C" {
+void* __libc_malloc(size_t);
+void* __libc_calloc(size_t, size_t);
+void* __libc_realloc(void*, size_t);
+void* __libc_memalign(size_t, size_t);
+void* malloc(size_t bytes) { return count(), __libc_malloc(bytes); }
+void* calloc(size_t n, size_t bytes) { return count(), __libc_calloc(n, bytes); }
+void* realloc(void* old, size_t bytes) { return count(), __libc_realloc(old, bytes); }
+void* memalign(size_t alignment, size_t bytes) { return count(), __libc_memalign(alignment, bytes); }
+void* aligned_alloc(size_t alignment, size_t bytes) { return count(), __libc_memalign(alignment, bytes); }
+int posix_memalign(void** out, size_t alignment, size_t bytes) {
+  count();
+  *out = __libc_memalign(alignment, bytes);
+  return *out ? 0 : 12;  // ENOMEM
+}
+}
+
+namespace tutti::test {
+namespace {
+
+class NoAllocation : public testing::TestWithParam<std::tuple<DType, int>> {};
+
+TEST_P(NoAllocation, InAStep) {
+  const auto [dtype, threads] = GetParam();
+  const TrainingGraph training = small_residual_net(dtype, 8);
+  const CpuBackend backend;
+  const Plan plan = compile(training.graph, backend, {.threads = threads, .layout = "b16c", .measure = false});
+  Executor executor(plan, backend);
+  Weights weights(plan.variables, 1);
+  weights.initialise(1);
+  Buffer gradients(plan.variables.parameter_bytes), images(plan.desc(training.images).bytes()), labels(64);
+  executor.bind(kParameters, weights.parameters());
+  executor.bind(kState, weights.state());
+  executor.bind(kStatistics, weights.statistics(0));
+  executor.bind(kGradients, gradients.data());
+  const auto step = [&] {
+    executor.bind_input(training.images, images.data());
+    executor.bind_input(training.labels, labels.data());
+    executor.set_scalar(training.lr, 0.1f);
+    executor.pack();
+    executor.run({});
+    executor.update({});
+  };
+  step();  // the OpenMP team starts here
+  allocations = 0;
+  counting = true;
+  step();
+  step();
+  counting = false;
+  EXPECT_EQ(allocations, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, NoAllocation, testing::Combine(testing::Values(DType::f32, DType::bf16), testing::Values(1, 2)));
+
+TEST(NoAllocation, TheCounterCounts) {
+  counting = true;
+  std::free(std::malloc(100));
+  std::vector<int>* vector = new std::vector<int>(100);
+  delete vector;
+  counting = false;
+  EXPECT_GE(allocations, 2);
+}
+
+}  // namespace
+}  // namespace tutti::test

@@ -1,0 +1,66 @@
+#include "tests/plan/plan_run.h"
+
+#include "tutti/base/rng.h"
+#include "tutti/train/weights.h"
+
+namespace tutti::test {
+
+TrainingGraph small_residual_net(DType activations, int64_t batch) {
+  TrainingGraphSpec spec;
+  spec.model.name = "resnet20";
+  spec.model.input = {3, 8, 8};
+  spec.model.batch = batch;
+  spec.model.activations = activations;
+  spec.optimizer.momentum = 0.9f;
+  spec.optimizer.nesterov = true;
+  spec.optimizer.weight_decay = 1e-4f;
+  spec.bucket_bytes = 256 << 10;
+  return make_training_graph(spec);
+}
+
+PlanRun run_once(const TrainingGraph& training, const Backend& backend, const PlanOptions& options) {
+  const Plan plan = compile(training.graph, backend, options);
+  Executor executor(plan, backend);
+  Weights weights(plan.variables, 1);
+  weights.initialise(7);
+  Buffer gradients(plan.variables.parameter_bytes);
+  executor.bind(kParameters, weights.parameters());
+  executor.bind(kState, weights.state());
+  executor.bind(kStatistics, weights.statistics(0));
+  executor.bind(kGradients, gradients.data());
+  executor.set_scalar(training.lr, 0.05f);
+  executor.set_scalar(training.gradient_scale, 1.0f);
+
+  const TensorDesc& desc = plan.desc(training.images);
+  Buffer images(desc.bytes()), labels(static_cast<size_t>(plan.batch) * sizeof(int32_t));
+  Rng rng(3, Purpose::test, 0);
+  int64_t at[4];
+  for (at[0] = 0; at[0] < desc.shape[0]; ++at[0])
+    for (at[1] = 0; at[1] < desc.shape[1]; ++at[1])
+      for (at[2] = 0; at[2] < desc.shape[2]; ++at[2])
+        for (at[3] = 0; at[3] < desc.shape[3]; ++at[3]) {
+          const auto i = static_cast<size_t>(desc.layout.offset(desc.shape, at));
+          const float x = rng.normal();
+          if (desc.dtype == DType::bf16) images.as<bf16>()[i] = bf16(x);
+          else images.as<float>()[i] = x;
+        }
+  for (int64_t i = 0; i < plan.batch; ++i) labels.as<int32_t>()[static_cast<size_t>(i)] = static_cast<int32_t>(rng.below(10));
+  executor.bind_input(training.images, images.data());
+  executor.bind_input(training.labels, labels.data());
+  executor.pack();
+  executor.run({.seed = 1});
+  PlanRun result;
+  result.loss = *static_cast<const float*>(executor.result(training.loss));
+  const auto keep = [](std::map<std::string, std::vector<float>>& into, const Variable& variable, const std::byte* arena) {
+    std::vector<float>& plain = into[variable.name];
+    plain.resize(static_cast<size_t>(variable.desc.elements()));
+    export_plain(variable, arena, plain.data());
+  };
+  for (const Variable& variable : plan.variables.parameters) keep(result.gradients, variable, gradients.data());
+  executor.update({.seed = 1});
+  for (const Variable& variable : plan.variables.parameters) keep(result.parameters, variable, weights.parameters());
+  for (const Variable& variable : plan.variables.statistics) keep(result.statistics, variable, weights.statistics(0));
+  return result;
+}
+
+}  // namespace tutti::test

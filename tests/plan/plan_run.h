@@ -1,0 +1,23 @@
+#pragma once
+// Runs a training graph's plan once on fixed random data and keeps what came out, in plain form.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tutti/plan/executor.h"
+#include "tutti/train/training_graph.h"
+
+namespace tutti::test {
+
+struct PlanRun {
+  float loss = 0;
+  std::map<std::string, std::vector<float>> gradients, parameters, statistics;  ///< after one update
+};
+
+TrainingGraph small_residual_net(DType activations, int64_t batch);
+
+/// One step: pack, forward and backward, update.
+PlanRun run_once(const TrainingGraph& training, const Backend& backend, const PlanOptions& options);
+
+}  // namespace tutti::test

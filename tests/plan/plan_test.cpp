@@ -1,0 +1,127 @@
+#include "tutti/plan/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/plan/plan_run.h"
+#include "tutti/backend/cpu/cpu_backend.h"
+#include "tutti/backend/reference/reference.h"
+#include "tutti/plan/bands.h"
+
+namespace tutti::test {
+namespace {
+
+double norm(const std::vector<float>& x) {
+  double sum = 0;
+  for (const float v : x) sum += double{v} * v;
+  return std::sqrt(sum);
+}
+
+/// Relative distance of two vectors in the 2-norm.
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += (double{a[i]} - b[i]) * (double{a[i]} - b[i]);
+  return std::sqrt(sum) / (norm(b) + 1e-6);
+}
+
+void expect_close(const std::map<std::string, std::vector<float>>& got, const std::map<std::string, std::vector<float>>& want, double tolerance, const std::string& how) {
+  ASSERT_EQ(got.size(), want.size());
+  for (const auto& [name, values] : want) EXPECT_LT(distance(got.at(name), values), tolerance) << name << " with " << how;
+}
+
+/// The plan of the reference backend, one thread, everything in one tile: as plain as it gets.
+PlanRun reference_run(const TrainingGraph& training) { return run_once(training, ReferenceBackend(), {.layout = "plain", .tile_bytes = size_t{1} << 40, .measure = false}); }
+
+TEST(Plan, TilesThreadsAndLayoutsChangeOnlyTheLastBits) {
+  const TrainingGraph training = small_residual_net(DType::f32, 6);
+  const PlanRun want = reference_run(training);
+  for (const char* layout : {"b16c", "last"})
+    for (const int threads : {1, 2, 4})
+      for (const size_t tile_bytes : {size_t{1}, size_t{1} << 40}) {
+        const std::string how = fmt::format("layout {}, {} threads, tiles of {} bytes", layout, threads, tile_bytes);
+        const PlanRun got = run_once(training, CpuBackend(), {.threads = threads, .layout = layout, .tile_bytes = tile_bytes, .measure = false});
+        EXPECT_NEAR(got.loss, want.loss, 1e-4) << how;
+        expect_close(got.gradients, want.gradients, 2e-3, how);
+        expect_close(got.parameters, want.parameters, 1e-3, how);
+        expect_close(got.statistics, want.statistics, 1e-4, how);
+      }
+}
+
+TEST(Plan, MoreThreadsThanSamples) {
+  const TrainingGraph training = small_residual_net(DType::f32, 2);
+  const PlanRun want = reference_run(training);
+  expect_close(run_once(training, CpuBackend(), {.threads = 5, .layout = "b16c", .measure = false}).gradients, want.gradients, 2e-3, "5 threads for 2 samples");
+}
+
+TEST(Plan, Bf16FollowsF32) {
+  const PlanRun want = reference_run(small_residual_net(DType::f32, 8));
+  const PlanRun got = run_once(small_residual_net(DType::bf16, 8), CpuBackend(), {.threads = 2, .layout = "b16c", .measure = false});
+  EXPECT_NEAR(got.loss, want.loss, 0.05);
+  EXPECT_LT(distance(got.gradients.at("linear.weight"), want.gradients.at("linear.weight")), 0.05);
+  expect_close(got.statistics, want.statistics, 0.05, "bf16");
+}
+
+TEST(Plan, TheSameRunGivesTheSameBits) {
+  const TrainingGraph training = small_residual_net(DType::f32, 6);
+  const PlanOptions options{.threads = 3, .layout = "b16c", .measure = false};
+  const PlanRun a = run_once(training, CpuBackend(), options), b = run_once(training, CpuBackend(), options);
+  EXPECT_EQ(a.loss, b.loss);
+  EXPECT_EQ(a.parameters, b.parameters);
+}
+
+TEST(Plan, RecordedChoicesGiveTheSamePlan) {
+  const TrainingGraph training = small_residual_net(DType::f32, 4);
+  const CpuBackend backend;
+  const Plan measured = compile(training.graph, backend, {});
+  const Plan again = compile(training.graph, backend, {.choices = Choices::parse(measured.options.choices.to_string())});
+  EXPECT_EQ(measured.to_string(), again.to_string());
+  EXPECT_EQ(measured.hash(), again.hash());
+  const Plan other = compile(small_residual_net(DType::f32, 5).graph, backend, {.choices = measured.options.choices});
+  EXPECT_NE(measured.hash(), other.hash());
+}
+
+TEST(Plan, OneBandPerNormalisationAndDirection) {
+  const TrainingGraph training = small_residual_net(DType::f32, 4);
+  const Schedule schedule = make_schedule(training.graph);
+  // 19 batch norms: a barrier after each one's statistics and each one's gradient sums, and one for the loss.
+  EXPECT_LE(schedule.bands.size(), 2u * 19 + 2);
+  size_t exchanges = 0;
+  for (const Band& band : schedule.bands) exchanges += band.exchanges.size();
+  EXPECT_GT(exchanges, 1u);
+  EXPECT_EQ(schedule.updates.size(), exchanges) << "one per bucket";
+}
+
+TEST(Plan, WhatStaysInABandIsNotStored) {
+  const TrainingGraph training = small_residual_net(DType::f32, 64);
+  const Plan plan = compile(training.graph, CpuBackend(), {.layout = "b16c", .measure = false});
+  size_t all = 0;
+  for (const ValueInfo& info : training.graph.values())
+    if (info.role == Role::result && info.type.batched) all += info.type.desc.bytes();
+  EXPECT_LT(plan.arena_bytes, all / 3);
+  // Gradients of a bucket are one slice, and every parameter has its gradient at its own offset.
+  size_t end = 0;
+  for (const PlanBucket& bucket : plan.buckets) {
+    EXPECT_EQ(bucket.offset, end);
+    end = bucket.offset + bucket.bytes;
+  }
+  EXPECT_EQ(end, plan.variables.parameter_bytes);
+}
+
+TEST(Plan, AShapeThatDoesNotFitNamesTheLayer) {
+  TrainingGraphSpec spec;
+  spec.model.name = "resnet50";
+  spec.model.input = {3, 4, 4};
+  spec.model.batch = 1;
+  EXPECT_NO_THROW(make_training_graph(spec));  // pads make even this fit
+  spec.model.name = "lenet";
+  try {
+    make_training_graph(spec);
+    FAIL() << "a 4x4 image is too small for lenet";
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("layer '"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace tutti::test

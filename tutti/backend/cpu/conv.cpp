@@ -1,7 +1,9 @@
 #include "tutti/backend/cpu/conv.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "tutti/backend/cpu/onednn.h"
 #include "tutti/backend/cpu/simd.h"
@@ -148,19 +150,22 @@ bool append_conv_candidates(const KernelRequest& request, std::vector<KernelCand
     candidates.push_back(std::move(base));
     return true;
   }
-  bool fast = false;
+  std::vector<std::string> families;  // accepted so far: "jit", "jit_1x1", "brgconv"
   for (ConvImplementation& implementation : found) {
     KernelCandidate c = base;
     c.name = "onednn:" + implementation.name;
     const auto shared = std::make_shared<const ConvImplementation>(std::move(implementation));
     (p.kind == ConvKind::backward_weights ? c.out[0] : c.in[m->free_input]) = shared->w;
+    const std::string family = shared->name.substr(0, shared->name.find(':'));
     if (!shared->usable)
       c.refusal = "its weight layout has no form in Layout";
-    else if (fast && shared->is_slow())
+    else if (!families.empty() && shared->is_slow())
       c.refusal = "a direct implementation exists";
+    else if (std::ranges::find(families, family) != families.end())
+      c.refusal = "the same for a narrower instruction set";
     else
       c.make = maker(p, shared);
-    fast = fast || (shared->usable && !shared->is_slow());
+    if (c.refusal.empty()) families.push_back(family);
     candidates.push_back(std::move(c));
   }
   return true;

@@ -17,6 +17,9 @@
 #define TUTTI_AVX512 0
 #endif
 
+// How vectors wider than the machine's registers are passed differs between compilers; here everything is inlined.
+#pragma GCC diagnostic ignored "-Wpsabi"
+
 namespace tutti::simd {
 
 constexpr int kLanes = 16;

@@ -29,8 +29,8 @@ struct EvalVerb {
 };
 
 /// Weights from a .safetensors file, a checkpoint, or a folder of checkpoints (its newest valid one).
-std::vector<NamedTensor> read_weights(const std::string& path) {
-  if (!std::filesystem::is_directory(path)) return read_safetensors(path).tensors;
+std::vector<NamedTensor> weights_at(const std::string& path) {
+  if (!std::filesystem::is_directory(path)) return read_weights(path);
   if (std::filesystem::exists(std::filesystem::path(path) / "manifest.json")) return read_checkpoint(path).weights;
   const auto newest = find_latest_valid(path);
   if (!newest) throw ConfigError(fmt::format("--weights: '{}' holds no valid checkpoint", path));
@@ -49,7 +49,7 @@ int run_eval(const EvalVerb& verb) {
   const CpuBackend backend;
   const auto network = compile_evaluation(model_spec(config, *dataset, batch_sizes(config.batch, 1).local), static_cast<int>(config.run.threads), nullptr, backend);
   Weights weights(network->plan.variables, 1);
-  weights.import_model(read_weights(verb.weights));
+  weights.import_model(weights_at(verb.weights));
 
   const data::ChannelStatistics own = config.data.mean.empty() || config.data.std.empty() ? data::channel_statistics(*open_configured(config, "train")) : data::ChannelStatistics{};
   const data::Augment augment(augment_spec(config, own), dataset->shape(), network->plan.desc(network->images));

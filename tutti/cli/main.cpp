@@ -77,7 +77,8 @@ int fail(const char* what, ExitCode code) {
     if (code == ExitCode::usage && launcher.rank > 0) std::this_thread::sleep_for(std::chrono::seconds(3));
     std::array<char, 256> host{};
     gethostname(host.data(), host.size() - 1);
-    fmt::print(stderr, "tutti: rank {}/{} on {}: {}\n", launcher.rank, launcher.size, host.data(), what);
+    const std::string who = fmt::format("rank {}/{} on {}: ", launcher.rank, launcher.size, host.data());
+    fmt::print(stderr, "tutti: {}{}\n", std::string_view(what).starts_with(who) ? "" : who, what);  // the ranks' own messages begin so
   }
   std::fflush(stderr);
   comm::MpiSession::end_job(static_cast<int>(code));

@@ -34,9 +34,19 @@ struct SomeLanes {
   int n;  ///< 1 .. 15
 };
 
+#if TUTTI_AVX512
+constexpr __mmask16 kAll = 0xFFFF;  // GCC 12 warns about its own unmasked intrinsics; the instruction is the same
+#endif
+
 inline Floats splat(float value) { return Floats{} + value; }
 
-inline Floats widen(Halves bits) { return reinterpret_cast<Floats>(__builtin_convertvector(bits, Words) << 16); }
+inline Floats widen(Halves bits) {
+#if TUTTI_AVX512
+  return reinterpret_cast<Floats>(reinterpret_cast<Words>(_mm512_maskz_cvtepu16_epi32(kAll, reinterpret_cast<__m256i>(bits))) << 16);
+#else
+  return reinterpret_cast<Floats>(__builtin_convertvector(bits, Words) << 16);
+#endif
+}
 
 inline Halves narrow(Floats values) {
 #if TUTTI_AVX512 && defined(__AVX512BF16__)
@@ -93,7 +103,13 @@ inline void store(bf16* p, Floats v, SomeLanes lanes) {
 #endif
 
 /// max(v, 0); NaN stays NaN, so that a diverging network is seen.
-inline Floats relu(Floats v) { return v < 0.f ? Floats{} : v; }
+inline Floats relu(Floats v) {
+#if TUTTI_AVX512
+  return reinterpret_cast<Floats>(_mm512_maskz_max_ps(kAll, __m512{}, reinterpret_cast<__m512>(v)));  // of 0 and NaN: the second
+#else
+  return v < 0.f ? Floats{} : v;
+#endif
+}
 /// v where z > 0, else 0: the gradient through a ReLU whose result is z.
 inline Floats where_positive(Floats z, Floats v) { return z > 0.f ? v : Floats{}; }
 

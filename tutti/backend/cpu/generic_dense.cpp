@@ -1,0 +1,225 @@
+// Dense layers and their gradients: register tiles of sixteen floats. bf16 operands are widened when they are loaded, weights
+// are used in f32, sums are f32.
+
+#include <algorithm>
+
+#include "tutti/backend/cpu/generic.h"
+#include "tutti/backend/cpu/sample.h"
+#include "tutti/backend/cpu/simd.h"
+#include "tutti/ops/dense.h"
+
+namespace tutti {
+namespace {
+
+using simd::AllLanes, simd::Floats, simd::kLanes, simd::SomeLanes;
+
+/// A matrix of rows; element (i, j) at data[i * row + j].
+template <class T>
+struct Rows {
+  T* data;
+  int64_t row;
+  T* at(int64_t i, int64_t j) const { return data + i * row + j; }
+};
+
+/// kRows x kColumns dot products over n: c[i][j] = sum_f a(i, f) * b(j, f).
+template <int kRows, int kColumns, class A, class B>
+void dot_tile(Rows<A> a, Rows<B> b, int64_t n, float (&c)[4][4]) {
+  Floats sums[kRows][kColumns]{};
+  const auto add = [&](int64_t f, auto lanes) {
+    Floats left[kRows];
+    for (int i = 0; i < kRows; ++i) left[i] = simd::load(a.at(i, f), lanes);
+    for (int j = 0; j < kColumns; ++j) {
+      const Floats right = simd::load(b.at(j, f), lanes);
+      for (int i = 0; i < kRows; ++i) sums[i][j] += left[i] * right;
+    }
+  };
+  int64_t f = 0;
+  for (; f + kLanes <= n; f += kLanes) add(f, AllLanes{});
+  if (f < n) add(f, SomeLanes{static_cast<int>(n - f)});
+  for (int i = 0; i < kRows; ++i)
+    for (int j = 0; j < kColumns; ++j) c[i][j] = simd::sum(sums[i][j]);
+}
+
+/// A run of kRows rows of c over `width` columns (a multiple of the lanes or the rest): c(i, j) = [c(i, j) +] sum_k a(k, i) * b(k, j).
+/// a is given by a function (k, i) -> float.
+template <int kRows, int kVectors, class Lanes, class A, class B, class Store>
+void outer_tile(A a, Rows<B> b, int64_t n, Lanes lanes, Store store) {
+  Floats sums[kRows][kVectors]{};
+  for (int64_t k = 0; k < n; ++k) {
+    Floats right[kVectors];
+    for (int v = 0; v < kVectors; ++v) right[v] = simd::load(b.at(k, v * kLanes), lanes);
+    for (int i = 0; i < kRows; ++i) {
+      const Floats left = simd::splat(a(k, i));
+      for (int v = 0; v < kVectors; ++v) sums[i][v] += left * right[v];
+    }
+  }
+  for (int i = 0; i < kRows; ++i)
+    for (int v = 0; v < kVectors; ++v) store(i, v * kLanes, sums[i][v], lanes);
+}
+
+/// All of c [rows, columns]: store(i, j, sixteen sums, lanes) for every tile of c = a' * b with a'(i, k) = a(k, i).
+template <class A, class B, class Store>
+void outer_product(int64_t rows, int64_t columns, int64_t n, A a, Rows<B> b, Store store) {
+  const auto tile = [&]<int kRows>(std::integral_constant<int, kRows>, int64_t i) {
+    const auto left = [&](int64_t k, int64_t r) { return a(k, i + r); };
+    int64_t j = 0;
+    const auto write = [&](int r, int64_t c, Floats sum, auto lanes) { store(i + r, j + c, sum, lanes); };
+    for (; j + 4 * kLanes <= columns; j += 4 * kLanes) outer_tile<kRows, 4>(left, Rows<B>{b.data + j, b.row}, n, AllLanes{}, write);
+    for (; j + kLanes <= columns; j += kLanes) outer_tile<kRows, 1>(left, Rows<B>{b.data + j, b.row}, n, AllLanes{}, write);
+    if (j < columns) outer_tile<kRows, 1>(left, Rows<B>{b.data + j, b.row}, n, SomeLanes{static_cast<int>(columns - j)}, write);
+  };
+  int64_t i = 0;
+  for (; i + 4 <= rows; i += 4) tile(std::integral_constant<int, 4>{}, i);
+  for (; i < rows; ++i) tile(std::integral_constant<int, 1>{}, i);
+}
+
+/// x as rows of plain samples: in place if it lies so, gathered into `memory` otherwise.
+template <class T>
+class PlainSamples {
+ public:
+  explicit PlainSamples(const TensorDesc& d) : samples_(d.shape[0]), size_(sample_size(d)) {
+    const std::vector<int32_t> offsets = sample_offsets(d);
+    for (size_t k = 0; k < offsets.size(); ++k)
+      if (offsets[k] != static_cast<int32_t>(k)) {
+        offsets_ = offsets;
+        break;
+      }
+  }
+  int64_t samples() const { return samples_; }
+  int64_t size() const { return size_; }
+  bool in_place() const { return offsets_.empty(); }
+  size_t bytes() const { return in_place() ? 0 : static_cast<size_t>(samples_ * size_) * sizeof(T); }
+
+  const T* gather(const T* x, void* memory) const {
+    if (in_place()) return x;
+    auto* const plain = static_cast<T*>(memory);
+    for (int64_t n = 0; n < samples_; ++n)
+      for (int64_t k = 0; k < size_; ++k) plain[n * size_ + k] = x[n * size_ + offsets_[static_cast<size_t>(k)]];
+    return plain;
+  }
+  void scatter(const T* plain, T* x) const {
+    for (int64_t n = 0; n < samples_; ++n)
+      for (int64_t k = 0; k < size_; ++k) x[n * size_ + offsets_[static_cast<size_t>(k)]] = plain[n * size_ + k];
+  }
+
+ private:
+  int64_t samples_, size_;
+  std::vector<int32_t> offsets_;
+};
+
+template <class X, class Y>
+class DenseKernel final : public Kernel {
+ public:
+  explicit DenseKernel(const KernelRequest& r) : x_(r.in[0]), outputs_(r.in[1].shape[0]), bias_(r.in.size() > 2) {}
+  size_t workspace_bytes() const override { return x_.bytes(); }
+
+  void run(const KernelArgs& args) override {
+    const int64_t features = x_.size();
+    const Rows<const X> x{x_.gather(static_cast<const X*>(args.in[0]), args.workspace), features};
+    const Rows<const float> w{static_cast<const float*>(args.in[1]), features};
+    const auto* const bias = bias_ ? static_cast<const float*>(args.in[2]) : nullptr;
+    auto* const y = static_cast<Y*>(args.out[0]);
+    const auto block = [&]<int kRows, int kColumns>(std::integral_constant<int, kRows>, std::integral_constant<int, kColumns>, int64_t n, int64_t k) {
+      float c[4][4];
+      dot_tile<kRows, kColumns>(Rows<const X>{x.at(n, 0), features}, Rows<const float>{w.at(k, 0), features}, features, c);
+      for (int i = 0; i < kRows; ++i)
+        for (int j = 0; j < kColumns; ++j) y[(n + i) * outputs_ + k + j] = static_cast<Y>(c[i][j] + (bias ? bias[k + j] : 0.f));
+    };
+    constexpr std::integral_constant<int, 1> one;
+    constexpr std::integral_constant<int, 4> four;
+    // Weights in the outer loop: they are read from memory once a tile.
+    int64_t k = 0;
+    for (; k + 4 <= outputs_; k += 4) {
+      int64_t n = 0;
+      for (; n + 4 <= x_.samples(); n += 4) block(four, four, n, k);
+      for (; n < x_.samples(); ++n) block(one, four, n, k);
+    }
+    for (; k < outputs_; ++k) {
+      int64_t n = 0;
+      for (; n + 4 <= x_.samples(); n += 4) block(four, one, n, k);
+      for (; n < x_.samples(); ++n) block(one, one, n, k);
+    }
+  }
+
+ private:
+  PlainSamples<X> x_;
+  int64_t outputs_;
+  bool bias_;
+};
+
+template <class X, class Y>
+class DenseBackwardDataKernel final : public Kernel {
+ public:
+  explicit DenseBackwardDataKernel(const KernelRequest& r) : x_(r.out[0]), outputs_(r.in[1].shape[0]) {}
+  size_t workspace_bytes() const override { return x_.bytes(); }
+
+  void run(const KernelArgs& args) override {
+    const auto* const dy = static_cast<const Y*>(args.in[0]);
+    const Rows<const float> w{static_cast<const float*>(args.in[1]), x_.size()};
+    auto* const plain = static_cast<X*>(x_.in_place() ? args.out[0] : args.workspace);
+    const auto left = [&](int64_t k, int64_t n) { return static_cast<float>(dy[n * outputs_ + k]); };
+    outer_product(x_.samples(), x_.size(), outputs_, left, w, [&](int64_t n, int64_t f, Floats sum, auto lanes) { simd::store(plain + n * x_.size() + f, sum, lanes); });
+    if (!x_.in_place()) x_.scatter(plain, static_cast<X*>(args.out[0]));
+  }
+
+ private:
+  PlainSamples<X> x_;
+  int64_t outputs_;
+};
+
+template <class X, class Y>
+class DenseBackwardWeightsKernel final : public Kernel {
+ public:
+  explicit DenseBackwardWeightsKernel(const KernelRequest& r) : x_(r.in[0]), outputs_(r.out[0].shape[0]) {}
+  size_t workspace_bytes() const override { return x_.bytes(); }
+  size_t state_bytes() const override { return static_cast<size_t>(outputs_ * x_.size()) * sizeof(float); }
+  int state_output() const override { return 0; }
+
+  void run(const KernelArgs& args) override {
+    const Rows<const X> x{x_.gather(static_cast<const X*>(args.in[0]), args.workspace), x_.size()};
+    const auto* const dy = static_cast<const Y*>(args.in[1]);
+    auto* const dw = static_cast<float*>(args.state);
+    const auto left = [&](int64_t n, int64_t k) { return static_cast<float>(dy[n * outputs_ + k]); };
+    outer_product(outputs_, x_.size(), x_.samples(), left, x, [&](int64_t k, int64_t f, Floats sum, auto lanes) {
+      float* const to = dw + k * x_.size() + f;
+      simd::store(to, args.first ? sum : simd::load(to, lanes) + sum, lanes);
+    });
+  }
+  void finish(const FinishArgs& args) override { simd::add_states(args, static_cast<float*>(args.out[0]), outputs_ * x_.size()); }
+
+ private:
+  PlainSamples<X> x_;
+  int64_t outputs_;
+};
+
+/// `weights`: w or dw as the candidate has it.
+template <template <class, class> class K>
+KernelCandidate make_dense(const KernelRequest& r, const TensorDesc& x, const TensorDesc& y, const TensorDesc& (*weights)(const KernelCandidate&)) {
+  KernelCandidate c = candidate_for(r, "cpu:dense");
+  const KernelRequest exact{r.op, c.in, c.out, {}, {}};
+  c.refusal = refusal_of_layouts(exact);
+  if (const TensorDesc& w = weights(c); !w.layout.is_plain() || w.dtype != DType::f32) c.refusal = fmt::format("weights are {}, plain f32 is needed", w.to_string());
+  const bool known = with_float_type(x.dtype, [&](auto tx) {
+    with_float_type(y.dtype, [&](auto ty) { c.make = [exact] { return std::make_unique<K<decltype(tx), decltype(ty)>>(exact); }; });
+  });
+  if (!known || !c.make) c.refusal = fmt::format("no dense layer from {} to {}", name_of(x.dtype), name_of(y.dtype));
+  return c;
+}
+
+}  // namespace
+
+bool append_dense_candidates(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
+  const auto w = [](const KernelCandidate& c) -> const TensorDesc& { return c.in[1]; };
+  const auto dw = [](const KernelCandidate& c) -> const TensorDesc& { return c.out[0]; };
+  if (dynamic_cast<const Dense*>(r.op))
+    candidates.push_back(make_dense<DenseKernel>(r, r.in[0], r.out[0], w));
+  else if (dynamic_cast<const DenseBackwardData*>(r.op))
+    candidates.push_back(make_dense<DenseBackwardDataKernel>(r, r.out[0], r.in[0], w));
+  else if (dynamic_cast<const DenseBackwardWeights*>(r.op))
+    candidates.push_back(make_dense<DenseBackwardWeightsKernel>(r, r.in[0], r.in[1], dw));
+  else
+    return false;
+  return true;
+}
+
+}  // namespace tutti

@@ -1,0 +1,258 @@
+// Pooling over windows and over everything. Lanes are channels; with plain layout a vector holds one channel.
+
+#include <algorithm>
+#include <limits>
+
+#include "tutti/backend/cpu/channel_walk.h"
+#include "tutti/backend/cpu/generic.h"
+#include "tutti/backend/cpu/sample.h"
+#include "tutti/ops/pool.h"
+
+namespace tutti {
+namespace {
+
+using simd::AllLanes, simd::Floats, simd::kLanes, simd::SomeLanes, simd::Words;
+
+/// Three spatial dimensions; of a 2-D pooling the first is 1. Positions count in x or y as [d, h, w].
+struct Geometry {
+  std::array<int64_t, 3> kernel{1, 1, 1}, stride{1, 1, 1}, low{0, 0, 0}, x{1, 1, 1}, y{1, 1, 1};
+  bool count_include_pad;
+
+  Geometry(const PoolAttributes& a, const Shape& x_shape, const Shape& y_shape) : count_include_pad(a.count_include_pad) {
+    for (int d = 0; d < a.spatial; ++d) {
+      const auto to = static_cast<size_t>(3 - a.spatial + d), from = static_cast<size_t>(d);
+      kernel[to] = a.kernel[from];
+      stride[to] = a.stride[from];
+      low[to] = a.pad_low[from];
+      x[to] = x_shape[d + 2];
+      y[to] = y_shape[d + 2];
+    }
+  }
+  int64_t x_positions() const { return x[0] * x[1] * x[2]; }
+  int64_t y_positions() const { return y[0] * y[1] * y[2]; }
+};
+
+/// The part of a window that lies in x.
+struct Window {
+  std::array<int64_t, 3> begin, end;
+  const Geometry& g;
+
+  Window(const Geometry& geometry, int64_t d, int64_t h, int64_t w) : g(geometry) {
+    const std::array<int64_t, 3> at{d, h, w};
+    for (size_t i = 0; i < 3; ++i) {
+      const int64_t first = at[i] * g.stride[i] - g.low[i];
+      begin[i] = std::max(first, int64_t{0});
+      end[i] = std::min(first + g.kernel[i], g.x[i]);
+    }
+  }
+  /// tap(position in x, in order).
+  template <class Tap>
+  void each(Tap tap) const {
+    for (int64_t d = begin[0]; d < end[0]; ++d)
+      for (int64_t h = begin[1]; h < end[1]; ++h) {
+        const int64_t row = (d * g.x[1] + h) * g.x[2];
+        for (int64_t w = begin[2]; w < end[2]; ++w) tap(row + w);
+      }
+  }
+  float inverse() const {
+    const int64_t inside = (end[0] - begin[0]) * (end[1] - begin[1]) * (end[2] - begin[2]);
+    return 1.f / static_cast<float>(g.count_include_pad ? g.kernel[0] * g.kernel[1] * g.kernel[2] : inside);
+  }
+};
+
+template <class F>
+void for_each_window(const Geometry& g, F f) {
+  int64_t position = 0;
+  for (int64_t d = 0; d < g.y[0]; ++d)
+    for (int64_t h = 0; h < g.y[1]; ++h)
+      for (int64_t w = 0; w < g.y[2]; ++w) f(Window(g, d, h, w), position++);
+}
+
+/// f(lane offset, lanes) for the vectors of one block of channels.
+template <class F>
+void for_each_vector(int64_t block, F f) {
+  int64_t l = 0;
+  for (; l + kLanes <= block; l += kLanes) f(l, AllLanes{});
+  if (l < block) f(l, SomeLanes{static_cast<int>(block - l)});
+}
+
+/// A new value replaces the maximum: NaN is largest, the first of equals stays. Lanes are all ones or zeros.
+inline auto replaces(Floats value, Floats best) { return (value > best) | ((value != value) & (best == best)); }
+
+template <class T>
+class PoolKernel final : public Kernel {
+ public:
+  PoolKernel(const KernelRequest& r, const PoolAttributes& a) : g_(a, r.in[0].shape, r.out[0].shape), max_(a.kind == PoolKind::max), view_(channel_view(r.in[0])) {}
+
+  void run(const KernelArgs& args) override {
+    const int64_t b = view_.block, planes = view_.samples * view_.channels / b;
+    for (int64_t p = 0; p < planes; ++p) {
+      const T* const x = static_cast<const T*>(args.in[0]) + p * g_.x_positions() * b;
+      T* const y = static_cast<T*>(args.out[0]) + p * g_.y_positions() * b;
+      for_each_window(g_, [&](const Window& window, int64_t position) {
+        for_each_vector(b, [&](int64_t l, auto lanes) {
+          Floats sum = simd::splat(max_ ? -std::numeric_limits<float>::infinity() : 0.f);
+          if (max_) {
+            window.each([&](int64_t tap) {
+              const Floats v = simd::load(x + tap * b + l, lanes);
+              sum = replaces(v, sum) ? v : sum;
+            });
+          } else {
+            window.each([&](int64_t tap) { sum += simd::load(x + tap * b + l, lanes); });
+            sum *= window.inverse();
+          }
+          simd::store(y + position * b + l, sum, lanes);
+        });
+      });
+    }
+  }
+
+ private:
+  Geometry g_;
+  bool max_;
+  ChannelView view_;
+};
+
+/// dx is summed in f32 in the workspace, one vector of channels at a time, because windows overlap.
+template <class T>
+class PoolGradKernel final : public Kernel {
+ public:
+  PoolGradKernel(const KernelRequest& r, const PoolAttributes& a) : g_(a, r.out[0].shape, r.in[0].shape), max_(a.kind == PoolKind::max), view_(channel_view(r.out[0])) {}
+  size_t workspace_bytes() const override { return static_cast<size_t>(g_.x_positions() * std::min<int64_t>(view_.block, kLanes)) * sizeof(float); }
+
+  void run(const KernelArgs& args) override {
+    const int64_t b = view_.block, planes = view_.samples * view_.channels / b;
+    for (int64_t p = 0; p < planes; ++p) {
+      const T* const dy = static_cast<const T*>(args.in[0]) + p * g_.y_positions() * b;
+      const T* const x = max_ ? static_cast<const T*>(args.in[1]) + p * g_.x_positions() * b : nullptr;
+      T* const dx = static_cast<T*>(args.out[0]) + p * g_.x_positions() * b;
+      for_each_vector(b, [&](int64_t l, auto lanes) { plane(dy + l, x ? x + l : nullptr, dx + l, static_cast<float*>(args.workspace), lanes); });
+    }
+  }
+
+ private:
+  template <class Lanes>
+  void plane(const T* dy, const T* x, T* dx, float* sums, Lanes lanes) const {
+    const int64_t b = view_.block, n = lanes.n;
+    std::fill_n(sums, g_.x_positions() * n, 0.f);
+    const auto add = [&](int64_t tap, Floats v) { simd::store(sums + tap * n, simd::load(sums + tap * n, lanes) + v, lanes); };
+    for_each_window(g_, [&](const Window& window, int64_t position) {
+      const Floats g = simd::load(dy + position * b, lanes);
+      if (!max_) {
+        const Floats part = g * window.inverse();
+        window.each([&](int64_t tap) { add(tap, part); });
+        return;
+      }
+      Floats best = simd::splat(-std::numeric_limits<float>::infinity());
+      Words winner{}, index{};
+      window.each([&](int64_t tap) {
+        const Floats v = simd::load(x + tap * b, lanes);
+        const auto better = replaces(v, best);
+        best = better ? v : best;
+        winner = better ? index : winner;
+        index += 1;
+      });
+      index = Words{};
+      window.each([&](int64_t tap) {
+        add(tap, winner == index ? g : Floats{});
+        index += 1;
+      });
+    });
+    for (int64_t i = 0; i < g_.x_positions(); ++i) simd::store(dx + i * b, simd::load(sums + i * n, lanes), lanes);
+  }
+
+  Geometry g_;
+  bool max_;
+  ChannelView view_;
+};
+
+template <class T>
+class GlobalAveragePoolKernel final : public Kernel {
+ public:
+  explicit GlobalAveragePoolKernel(const KernelRequest& r) : view_(channel_view(r.in[0])) {}
+
+  void run(const KernelArgs& args) override {
+    const int64_t b = view_.block, positions = view_.positions, planes = view_.samples * view_.channels / b;
+    const float inverse = 1.f / static_cast<float>(positions);
+    for (int64_t p = 0; p < planes; ++p) {
+      const T* const x = static_cast<const T*>(args.in[0]) + p * positions * b;
+      T* const y = static_cast<T*>(args.out[0]) + p * b;
+      if (b == 1) {  // lanes are positions
+        Floats sum{};
+        for_each_vector(positions, [&](int64_t i, auto lanes) { sum += simd::load(x + i, lanes); });
+        *y = static_cast<T>(simd::sum(sum) * inverse);
+        continue;
+      }
+      for_each_vector(b, [&](int64_t l, auto lanes) {
+        Floats sum{};
+        for (int64_t i = 0; i < positions; ++i) sum += simd::load(x + i * b + l, lanes);
+        simd::store(y + l, sum * inverse, lanes);
+      });
+    }
+  }
+
+ private:
+  ChannelView view_;
+};
+
+template <class T>
+class GlobalAveragePoolGradKernel final : public Kernel {
+ public:
+  explicit GlobalAveragePoolGradKernel(const KernelRequest& r) : view_(channel_view(r.out[0])) {}
+
+  void run(const KernelArgs& args) override {
+    const int64_t b = view_.block, positions = view_.positions, planes = view_.samples * view_.channels / b;
+    const float inverse = 1.f / static_cast<float>(positions);
+    for (int64_t p = 0; p < planes; ++p) {
+      const T* const dy = static_cast<const T*>(args.in[0]) + p * b;
+      T* const dx = static_cast<T*>(args.out[0]) + p * positions * b;
+      if (b == 1) {
+        std::fill_n(dx, positions, static_cast<T>(static_cast<float>(*dy) * inverse));
+        continue;
+      }
+      for_each_vector(b, [&](int64_t l, auto lanes) {
+        const Floats g = simd::load(dy + l, lanes) * inverse;
+        for (int64_t i = 0; i < positions; ++i) simd::store(dx + i * b + l, g, lanes);
+      });
+    }
+  }
+
+ private:
+  ChannelView view_;
+};
+
+/// Operands with positions must have one layout of the form [N, C/b, positions, b].
+std::string refusal_of(const KernelRequest& r) {
+  const TensorDesc* first = nullptr;
+  for (const std::vector<TensorDesc>* side : {&r.in, &r.out})
+    for (const TensorDesc& d : *side) {
+      if (d.dtype != r.in[0].dtype) return fmt::format("operands of types {} and {}", name_of(d.dtype), name_of(r.in[0].dtype));
+      if (!is_dense(d) || d.layout.channel_block(d.shape) == 0) return fmt::format("no pooling of {}", d.to_string());
+      if (d.shape.rank() < 3) continue;
+      if (first && !(first->layout == d.layout)) return fmt::format("layouts {} and {} differ", first->to_string(), d.to_string());
+      first = &d;
+    }
+  return {};
+}
+
+template <template <class> class K, class... Args>
+bool add(const KernelRequest& r, std::vector<KernelCandidate>& candidates, Args... args) {
+  KernelCandidate c = candidate_for(r, "cpu:pool");
+  c.refusal = refusal_of(r);
+  if (!with_float_type(r.in[0].dtype, [&](auto type) { c.make = [r, args...] { return std::make_unique<K<decltype(type)>>(r, args...); }; }))
+    c.refusal = fmt::format("no pooling of {}", name_of(r.in[0].dtype));
+  candidates.push_back(std::move(c));
+  return true;
+}
+
+}  // namespace
+
+bool append_pool_candidates(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
+  if (const auto* op = dynamic_cast<const Pool*>(r.op)) return add<PoolKernel>(r, candidates, op->pool());
+  if (const auto* op = dynamic_cast<const PoolGrad*>(r.op)) return add<PoolGradKernel>(r, candidates, op->pool());
+  if (dynamic_cast<const GlobalAveragePool*>(r.op)) return add<GlobalAveragePoolKernel>(r, candidates);
+  if (dynamic_cast<const GlobalAveragePoolGrad*>(r.op)) return add<GlobalAveragePoolGradKernel>(r, candidates);
+  return false;
+}
+
+}  // namespace tutti

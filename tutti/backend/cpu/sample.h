@@ -1,0 +1,69 @@
+#pragma once
+// What the generic kernels share: how the samples of an operand lie in memory, choice of types, and the making of candidates.
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tutti/backend/backend.h"
+
+namespace tutti {
+
+/// Samples follow each other without padding, so that a tile is one run of samples() * sample_size() elements.
+inline bool is_dense(const TensorDesc& d) {
+  if (d.shape.rank() > 0 && d.layout.order[0] != 0) return false;
+  for (int b = 0; b < d.layout.num_blocks; ++b)
+    if (d.layout.blocks[static_cast<size_t>(b)].dim == 0) return false;
+  return d.layout.storage_elements(d.shape) == d.elements();
+}
+
+inline int64_t sample_size(const TensorDesc& d) { return d.shape.elements_from(1); }
+
+/// For each element of a sample, in row-major order, its offset in memory from the sample's first.
+inline std::vector<int32_t> sample_offsets(const TensorDesc& d) {
+  std::vector<int32_t> offsets(static_cast<size_t>(sample_size(d)));
+  std::array<int64_t, Shape::kMaxRank> index{};
+  for (int32_t& offset : offsets) {
+    offset = static_cast<int32_t>(d.layout.offset(d.shape, index.data()));
+    for (int k = d.shape.rank() - 1; k >= 1 && ++index[static_cast<size_t>(k)] == d.shape[k]; --k) index[static_cast<size_t>(k)] = 0;
+  }
+  return offsets;
+}
+
+/// Calls f with a value of the C++ type; false if the kernels have none for it.
+template <class F>
+bool with_float_type(DType type, F f) {
+  if (type == DType::f32)
+    f(float{});
+  else if (type == DType::bf16)
+    f(bf16{});
+  else
+    return false;
+  return true;
+}
+
+/// Why the kernels of this file's users cannot take the operands; empty if they can.
+inline std::string refusal_of_layouts(const KernelRequest& r) {
+  for (const std::vector<TensorDesc>* side : {&r.in, &r.out})
+    for (const TensorDesc& d : *side)
+      if (!is_dense(d)) return fmt::format("{} is padded or its samples are not apart", d.to_string());
+  return {};
+}
+
+/// The request's descs with free operands plain and f32.
+inline KernelCandidate candidate_for(const KernelRequest& r, std::string name) {
+  KernelCandidate c{.name = std::move(name), .refusal = {}, .in = r.in, .out = r.out, .make = {}};
+  for (size_t i = 0; i < c.in.size(); ++i)
+    if (i < r.in_free.size() && r.in_free[i]) c.in[i] = {DType::f32, r.in[i].shape, {}};
+  for (size_t i = 0; i < c.out.size(); ++i)
+    if (i < r.out_free.size() && r.out_free[i]) c.out[i].layout = Layout::plain();
+  return c;
+}
+
+/// This part's share of n things.
+inline std::pair<int64_t, int64_t> share(int64_t n, int part, int parts) { return {n * part / parts, n * (part + 1) / parts}; }
+
+}  // namespace tutti

@@ -42,12 +42,12 @@ OptimizerSettings optimizer_settings(const OptimizerSection& section) {
   return settings;
 }
 
-LearningRateSettings learning_rate_settings(const RunConfig& config, int64_t steps_per_epoch, int64_t total, int64_t global_batch) {
+LearningRateSettings learning_rate_settings(const RunConfig& config, int64_t steps_per_epoch, int64_t global_batch) {
   const ScheduleSection& section = config.schedule;
   LearningRateSettings settings;
   settings.kind = static_cast<LearningRateSettings::Kind>(section.name);
   settings.rate = config.optimizer.lr;
-  settings.total_steps = total;
+  settings.total_steps = config.run.epochs > 0 ? config.run.epochs * steps_per_epoch : config.run.max_steps;
   settings.steps_per_epoch = steps_per_epoch;
   settings.warmup_steps = section.warmup_steps > 0 ? section.warmup_steps : std::llround(section.warmup_epochs * static_cast<double>(steps_per_epoch));
   settings.warmup_factor = section.warmup_factor;

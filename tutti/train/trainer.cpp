@@ -49,7 +49,7 @@ class Run {
         batch_(batch_sizes(config_.batch, replicas_.replicas())),
         sampler_({static_cast<uint64_t>(config_.run.seed), spec.train->size(), replicas_.replicas(), batch_.local}),
         total_steps_(total_steps(config_.run, sampler_.steps_per_epoch())),
-        schedule_(learning_rate_settings(config_, sampler_.steps_per_epoch(), total_steps_, batch_.global)),
+        schedule_(learning_rate_settings(config_, sampler_.steps_per_epoch(), batch_.global)),
         display_({.terminal = spec.terminal && comm_.rank() == 0}) {}
 
   RunResult run() {

@@ -7,15 +7,25 @@
 
 #include "tutti/backend/cpu/batch_norm.h"
 #include "tutti/backend/cpu/conv.h"
+#include "tutti/backend/cpu/conv_widened.h"
 #include "tutti/backend/cpu/generic.h"
 #include "tutti/backend/cpu/reorder.h"
 #include "tutti/backend/reference/reference.h"
 
 namespace tutti {
+namespace {
+
+bool append_every_conv_candidate(const KernelRequest& request, std::vector<KernelCandidate>& candidates) {
+  if (!append_conv_candidates(request, candidates)) return false;
+  append_widened_conv_candidates(request, candidates);
+  return true;
+}
+
+}  // namespace
 
 std::vector<KernelCandidate> CpuBackend::candidates(const KernelRequest& request) const {
   std::vector<KernelCandidate> found;
-  for (const auto append : {append_conv_candidates, append_batch_norm_candidates, append_reorder_candidates, append_generic_candidates})
+  for (const auto append : {append_every_conv_candidate, append_batch_norm_candidates, append_reorder_candidates, append_generic_candidates})
     if (append(request, found)) break;
   std::ranges::move(ReferenceBackend().candidates(request), std::back_inserter(found));  // always works; the plan says that it was taken
   return found;

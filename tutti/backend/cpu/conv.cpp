@@ -1,10 +1,12 @@
 #include "tutti/backend/cpu/conv.h"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "tutti/backend/cpu/direct_conv.h"
 #include "tutti/backend/cpu/onednn.h"
 #include "tutti/backend/cpu/simd.h"
 #include "tutti/base/error.h"
@@ -130,12 +132,8 @@ std::string refusal_of(const ConvProblem& p) {
   return {};
 }
 
-}  // namespace
-
-bool append_conv_candidates(const KernelRequest& request, std::vector<KernelCandidate>& candidates) {
-  const auto m = match(request);
-  if (!m) return false;
-  const ConvProblem& p = m->problem;
+void append_onednn_candidates(const KernelRequest& request, const Match& m, std::vector<KernelCandidate>& candidates) {
+  const ConvProblem& p = m.problem;
   KernelCandidate base{"onednn", refusal_of(p), request.in, request.out, {}};
   std::vector<ConvImplementation> found;
   if (base.refusal.empty()) {
@@ -148,14 +146,14 @@ bool append_conv_candidates(const KernelRequest& request, std::vector<KernelCand
   }
   if (!base.refusal.empty()) {
     candidates.push_back(std::move(base));
-    return true;
+    return;
   }
   std::vector<std::string> families;  // accepted so far: "jit", "jit_1x1", "brgconv"
   for (ConvImplementation& implementation : found) {
     KernelCandidate c = base;
     c.name = "onednn:" + implementation.name;
     const auto shared = std::make_shared<const ConvImplementation>(std::move(implementation));
-    (p.kind == ConvKind::backward_weights ? c.out[0] : c.in[m->free_input]) = shared->w;
+    (p.kind == ConvKind::backward_weights ? c.out[0] : c.in[m.free_input]) = shared->w;
     const std::string family = shared->name.substr(0, shared->name.find(':'));
     if (!shared->usable)
       c.refusal = "its weight layout has no form in Layout";
@@ -168,6 +166,18 @@ bool append_conv_candidates(const KernelRequest& request, std::vector<KernelCand
     if (c.refusal.empty()) families.push_back(family);
     candidates.push_back(std::move(c));
   }
+}
+
+}  // namespace
+
+bool append_conv_candidates(const KernelRequest& request, std::vector<KernelCandidate>& candidates) {
+  const auto m = match(request);
+  if (!m) return false;
+  std::vector<KernelCandidate> direct;
+  const bool direct_first = append_direct_conv_candidate(request, direct);
+  if (direct_first) std::ranges::move(direct, std::back_inserter(candidates));
+  append_onednn_candidates(request, *m, candidates);
+  if (!direct_first) std::ranges::move(direct, std::back_inserter(candidates));
   return true;
 }
 

@@ -6,6 +6,7 @@
 
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/backend/cpu/onednn.h"
+#include "tutti/backend/cpu/simd.h"
 #include "tutti/backend/cpu/tiled_run.h"
 #include "tutti/base/error.h"
 #include "tutti/ops/conv.h"
@@ -48,6 +49,10 @@ const std::vector<Case>& cases() {
       {"stem", 3, 16, {8, 10, 1}, 3, attributes(2, 1, 1, 1)},
       {"odd", 5, 10, {6, 5, 1}, 3, attributes(2, 1, 1, 1)},
       {"pointwise", 16, 32, {4, 4, 1}, 1, attributes(2, 1, 0, 0)},
+      {"16 pixels", 32, 16, {3, 16, 1}, 3, attributes(2, 1, 1, 1)},
+      {"48 pixels", 16, 16, {2, 48, 1}, 3, attributes(2, 1, 1, 1)},
+      {"8 pixels", 32, 64, {9, 8, 1}, 3, attributes(2, 1, 1, 1)},
+      {"one row", 16, 16, {1, 32, 1}, 3, attributes(2, 1, 1, 1)},
       {"volume", 16, 16, {3, 4, 2}, 3, attributes(3, 1, 1, 1)},
       {"volume stem", 4, 16, {4, 3, 4}, 3, attributes(3, 2, 1, 1)},
   };
@@ -118,7 +123,7 @@ std::vector<Layout> layouts_of(int64_t channels, int rank) {
 /// One convolution's operands and the results of its three ops.
 struct Operands {
   Values x, w, b, dy;
-  std::vector<double> y, dx, dw;
+  std::vector<double> y, bare, dx, dw;  ///< y: with bias and ReLU; bare: without
 
   Operands(const Problem& p, DType type) {
     x = testing::rounded(testing::random_values(p.x_shape(p.batch).elements(), 1), type);
@@ -134,6 +139,8 @@ struct Operands {
       dx[ix] += double{dy[iy]} * double{w[iw]};
       dw[iw] += double{x[ix]} * double{dy[iy]};
     });
+    bare = y;
+    for (size_t i = 0; i < y.size(); ++i) bare[i] -= b[i / static_cast<size_t>(p.out[0] * p.out[1] * p.out[2]) % b.size()];
     for (double& v : y) v = std::max(v, 0.0);
   }
 };
@@ -158,7 +165,7 @@ TEST(CpuConv, MatchesTheDefinition) {
       const Problem p(which, 3 * kTile);
       const Operands o(p, type);
       const TensorDesc wd{DType::f32, p.w_shape(), {}}, bd{DType::f32, {which.outputs}, {}};
-      const Conv forward(which.a, true, true);
+      const Conv forward(which.a, true, true), bare(which.a, false);
       const ConvBackwardData data(which.a, p.x_shape(kTile));
       const ConvBackwardWeights weights(which.a, p.w_shape());
       for (const Layout& xl : layouts_of(which.channels, which.a.spatial + 2))
@@ -167,12 +174,33 @@ TEST(CpuConv, MatchesTheDefinition) {
           const TensorDesc xd{type, p.x_shape(kTile), xl}, yd{type, p.y_shape(kTile), yl};
           int accepted = expect_all_match({&forward, {xd, wd, bd}, {yd}, {false, true, false}, {false}}, {o.x, o.w, o.b}, o.y,
                                           {{2, 1}, {true, false, false}, {true}});
+          accepted += expect_all_match({&bare, {xd, wd}, {yd}, {false, true}, {false}}, {o.x, o.w}, o.bare, {{3}, {true, false}, {true}});
           accepted += expect_all_match({&data, {yd, wd}, {xd}, {false, true}, {false}}, {o.dy, o.w}, o.dx, {{3}, {true, false}, {true}});
           for (const std::vector<int>& tiles : {std::vector<int>{3}, {2, 1}})
             accepted += expect_all_match({&weights, {xd, yd}, {wd}, {false, false}, {true}}, {o.x, o.dy}, o.dw, {tiles, {true, true}, {false}});
-          EXPECT_GE(accepted, 4) << xd.to_string() << " " << yd.to_string();
+          EXPECT_GE(accepted, 5) << xd.to_string() << " " << yd.to_string();
           if (HasFatalFailure()) return;
         }
+    }
+}
+
+TEST(CpuConv, DirectKernelsCoverWhatTheyPromise) {
+  for (const DType type : {DType::f32, DType::bf16})
+    for (const Case& which : cases()) {
+      const Problem p(which, 2);
+      const std::string name = which.name;
+      const bool wanted = name == "16 pixels" || name == "48 pixels" || name == "8 pixels" || name == "one row";
+      const TensorDesc x{type, p.x_shape(2), Layout::blocked_channels(16)}, y{type, p.y_shape(2), Layout::blocked_channels(16)};
+      const TensorDesc w{DType::f32, p.w_shape(), {}};
+      const ConvBackwardWeights op(which.a, p.w_shape());
+      bool accepted = false, listed = false;
+      for (const auto& c : CpuBackend().candidates({&op, {x, y}, {w}, {false, false}, {true}}))
+        if (c.name == "cpu:direct_3x3") {
+          listed = true;
+          accepted = c.refusal.empty();
+        }
+      EXPECT_TRUE(listed) << name;
+      EXPECT_EQ(accepted, wanted && TUTTI_AVX512) << name;
     }
 }
 

@@ -74,6 +74,7 @@ struct OpRun::Worker {
   }
 };
 
+OpRun::OpRun(OpRun&&) noexcept = default;
 OpRun::~OpRun() = default;
 
 OpRun::OpRun(OpProblem problem, const Backend& backend, const OpRunOptions& options)

@@ -34,6 +34,7 @@ class OpRun {
  public:
   /// Throws DeviceError with every candidate's refusal if the backend has no such kernel.
   OpRun(OpProblem problem, const Backend& backend, const OpRunOptions& options);
+  OpRun(OpRun&&) noexcept;
   ~OpRun();
 
   const std::string& kernel() const { return kernel_name_; }

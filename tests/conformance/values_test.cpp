@@ -1,0 +1,123 @@
+// The reference itself against numbers worked out by hand or by an independent program from PyTorch's documented formulas.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tutti/backend/conformance/op_run.h"
+#include "tutti/backend/reference/reference.h"
+#include "tutti/ops/batch_norm.h"
+#include "tutti/ops/conv.h"
+#include "tutti/ops/dropout.h"
+#include "tutti/ops/losses.h"
+#include "tutti/ops/pool.h"
+#include "tutti/ops/update.h"
+
+namespace tutti {
+namespace {
+
+ValueType batched(const Shape& shape, DType dtype = DType::f32) { return {{dtype, shape, {}}, true}; }
+ValueType fixed(const Shape& shape) { return {{DType::f32, shape, {}}, false}; }
+
+void expect_near(const Values& got, const Values& want, double tolerance = 1e-6) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], tolerance) << "element " << i;
+}
+
+OpRun run(OpPtr op, std::vector<ValueType> types, const std::vector<Values>& in, const StepInfo& step = {}) {
+  OpRunOptions options;
+  options.step = step;
+  OpRun made({std::move(op), std::move(types), {}}, ReferenceBackend(), options);
+  for (size_t i = 0; i < in.size(); ++i) made.set_in(i, in[i]);
+  made.run();
+  return made;
+}
+
+TEST(Values, ConvolutionIsACrossCorrelation) {
+  const ConvAttributes a{.spatial = 2, .pad_low = {1, 0, 0}, .pad_high = {0, 0, 0}};
+  const OpRun y = run(std::make_shared<Conv>(a, true), {batched({1, 1, 2, 3}), fixed({1, 1, 2, 2}), fixed({1})}, {{1, 2, 3, 4, 5, 6}, {1, 10, 100, 1000}, {0.5}});
+  EXPECT_EQ(y.out_types()[0].desc.shape, (Shape{1, 1, 2, 2}));
+  expect_near(y.out(0), {2100.5, 3200.5, 5400.5 + 21, 6500.5 + 32});
+}
+
+TEST(Values, SoftmaxCrossEntropyWithSmoothingAndWeights) {
+  SoftmaxCrossEntropyAttributes a{.label_smoothing = 0.1f, .class_weights = {1, 2, 0.5f}, .scale = 1};
+  const OpRun y = run(std::make_shared<SoftmaxCrossEntropy>(a), {batched({2, 3}), batched({2}, DType::i32)}, {{1, 2, 3, 0.5, -1, 2}, {1, 2}});
+  expect_near(y.out(0), {1.240528468});
+  expect_near(y.out(1), {2.5});
+  a = {};
+  const OpRun plain = run(std::make_shared<SoftmaxCrossEntropy>(a), {batched({2, 3}), batched({2}, DType::i32)}, {{1, 2, 3, 0.5, -1, 2}, {1, 2}});
+  expect_near(plain.out(0), {0.824458631});
+}
+
+TEST(Values, PointwiseLosses) {
+  const auto loss = [](PointwiseLossAttributes a) {
+    return run(std::make_shared<PointwiseLoss>(a), {batched({2, 2}), batched({2, 2})}, {{0.5, -2, 3, 0}, {1, 0, 1, 0.25}}).out(0)[0];
+  };
+  EXPECT_NEAR(loss({.kind = PointwiseLossKind::mse, .scale = 2}), 2 * (0.25 + 4 + 4 + 0.0625) / 4, 1e-6);
+  EXPECT_NEAR(loss({.kind = PointwiseLossKind::mae}), (0.5 + 2 + 2 + 0.25) / 4, 1e-6);
+  EXPECT_NEAR(loss({.kind = PointwiseLossKind::huber, .delta = 1}), (0.125 + 1.5 + 1.5 + 0.03125) / 4, 1e-6);
+  EXPECT_NEAR(loss({.kind = PointwiseLossKind::bce_with_logits, .pos_weight = 3}), 0.683660447, 1e-6);
+}
+
+TEST(Values, BatchNormStatisticsAndRunningAverages) {
+  const OpRun y = run(std::make_shared<BatchNormStats>(0.f, 0.1f), {batched({2, 1, 2}), fixed({1}), fixed({1})}, {{1, 2, 3, 6}, {1}, {2}});
+  expect_near(y.out(0), {3});
+  expect_near(y.out(1), {1 / std::sqrt(3.5)});
+  expect_near(y.in(1), {1.2});
+  expect_near(y.in(2), {0.9 * 2 + 0.1 * 14.0 / 3});
+}
+
+/// w, g and states after some steps with the same gradient.
+std::vector<Values> updated(const std::shared_ptr<const Update>& op, int steps) {
+  std::vector<ValueType> types(static_cast<size_t>(2 + op->arity()), fixed({2}));
+  types[0] = types[1] = fixed({});
+  std::vector<Values> in(types.size(), Values{0, 0});
+  in[0] = {0.1};
+  in[1] = {0.5};
+  in[2] = {1, -2};
+  in[3] = {0.4, 0.8};
+  for (int step = 0; step < steps; ++step) {
+    StepInfo info;
+    info.step = step;
+    const OpRun y = run(op, types, in, info);
+    for (size_t i = 0; i < in.size(); ++i) in[i] = y.in(i);
+  }
+  return in;
+}
+
+TEST(Values, UpdatesFollowPyTorch) {
+  expect_near(updated(std::make_shared<SgdUpdate>(SgdAttributes{0, 0, false}), 2)[2], {1 - 0.04, -2 - 0.08});
+  expect_near(updated(std::make_shared<SgdUpdate>(SgdAttributes{0.9, 0.01, false}), 3)[2], {0.882290779, -2.212997638});
+  expect_near(updated(std::make_shared<SgdUpdate>(SgdAttributes{0.9, 0.01, true}), 3)[2], {0.831262924, -2.305333757});
+  expect_near(updated(std::make_shared<AdamUpdate>(AdamAttributes{.weight_decay = 0.01}), 3)[2], {0.700046728, -2.299974483});
+  expect_near(updated(std::make_shared<AdamUpdate>(AdamAttributes{.weight_decay = 0.1, .decoupled = true}), 3)[2], {0.673289015, -2.237607993});
+  expect_near(updated(std::make_shared<LarsUpdate>(LarsAttributes{0.9, 0.01, 0.02, 1e-9}), 3)[2], {0.988771315, -2.020318573});
+}
+
+TEST(Values, MaximumGoesToTheFirstOfEquals) {
+  PoolAttributes a;
+  a.kernel = {2, 2, 1};
+  const OpRun dx = run(std::make_shared<PoolGrad>(a, Shape{1, 1, 2, 3}), {batched({1, 1, 1, 2}), batched({1, 1, 2, 3})}, {{10, 1}, {5, 7, 7, 7, 0, 0}});
+  expect_near(dx.out(0), {0, 11, 0, 0, 0, 0});
+}
+
+TEST(Values, DropoutKeepsTheMeanAndDependsOnEverythingInItsKey) {
+  const auto op = std::make_shared<Dropout>(0.25f, 5);
+  const Values ones(4000, 1.0);
+  const auto mask = [&](OpPtr which, StepInfo step) { return run(which, {batched({4, 1000})}, {ones}, step).out(0); };
+  const StepInfo base{.seed = 1, .step = 2, .replica = 3, .batch = 4};
+  const Values first = mask(op, base);
+  double sum = 0;
+  for (const double v : first) sum += v;
+  EXPECT_NEAR(sum / 4000, 1.0, 0.03);
+  EXPECT_EQ(first, mask(op, base));
+  EXPECT_NE(Values(first.begin(), first.begin() + 1000), Values(first.begin() + 1000, first.begin() + 2000));
+  EXPECT_NE(first, mask(op, {.seed = 2, .step = 2, .replica = 3, .batch = 4}));
+  EXPECT_NE(first, mask(op, {.seed = 1, .step = 3, .replica = 3, .batch = 4}));
+  EXPECT_NE(first, mask(op, {.seed = 1, .step = 2, .replica = 4, .batch = 4}));
+  EXPECT_NE(first, mask(std::make_shared<Dropout>(0.25f, 6), base));
+}
+
+}  // namespace
+}  // namespace tutti

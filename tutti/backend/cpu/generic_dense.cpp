@@ -40,8 +40,7 @@ void dot_tile(Rows<A> a, Rows<B> b, int64_t n, float (&c)[4][4]) {
     for (int j = 0; j < kColumns; ++j) c[i][j] = simd::sum(sums[i][j]);
 }
 
-/// A run of kRows rows of c over `width` columns (a multiple of the lanes or the rest): c(i, j) = [c(i, j) +] sum_k a(k, i) * b(k, j).
-/// a is given by a function (k, i) -> float.
+/// kRows rows of c over kVectors vectors of columns: c(i, j) = sum_k a(k, i) * b(k, j), with a as a function (k, i) -> float.
 template <int kRows, int kVectors, class Lanes, class A, class B, class Store>
 void outer_tile(A a, Rows<B> b, int64_t n, Lanes lanes, Store store) {
   Floats sums[kRows][kVectors]{};
@@ -57,20 +56,26 @@ void outer_tile(A a, Rows<B> b, int64_t n, Lanes lanes, Store store) {
     for (int v = 0; v < kVectors; ++v) store(i, v * kLanes, sums[i][v], lanes);
 }
 
-/// All of c [rows, columns]: store(i, j, sixteen sums, lanes) for every tile of c = a' * b with a'(i, k) = a(k, i).
+/// All of c [rows, columns]: store(i, j, sixteen sums, lanes) for every tile of c = a' * b with a'(i, k) = a(k, i). Columns are
+/// the outer loop: their stripe of b stays in cache while the rows pass.
 template <class A, class B, class Store>
 void outer_product(int64_t rows, int64_t columns, int64_t n, A a, Rows<B> b, Store store) {
-  const auto tile = [&]<int kRows>(std::integral_constant<int, kRows>, int64_t i) {
-    const auto left = [&](int64_t k, int64_t r) { return a(k, i + r); };
-    int64_t j = 0;
-    const auto write = [&](int r, int64_t c, Floats sum, auto lanes) { store(i + r, j + c, sum, lanes); };
-    for (; j + 4 * kLanes <= columns; j += 4 * kLanes) outer_tile<kRows, 4>(left, Rows<B>{b.data + j, b.row}, n, AllLanes{}, write);
-    for (; j + kLanes <= columns; j += kLanes) outer_tile<kRows, 1>(left, Rows<B>{b.data + j, b.row}, n, AllLanes{}, write);
-    if (j < columns) outer_tile<kRows, 1>(left, Rows<B>{b.data + j, b.row}, n, SomeLanes{static_cast<int>(columns - j)}, write);
+  const auto stripe = [&]<int kVectors>(std::integral_constant<int, kVectors>, int64_t j, auto lanes) {
+    const Rows<B> right{b.data + j, b.row};
+    const auto tile = [&]<int kRows>(std::integral_constant<int, kRows>, int64_t i) {
+      outer_tile<kRows, kVectors>([&](int64_t k, int64_t r) { return a(k, i + r); }, right, n, lanes,
+                                  [&](int r, int64_t c, Floats sum, auto which) { store(i + r, j + c, sum, which); });
+    };
+    int64_t i = 0;
+    for (; i + 8 <= rows; i += 8) tile(std::integral_constant<int, 8>{}, i);
+    for (; i + 2 <= rows; i += 2) tile(std::integral_constant<int, 2>{}, i);
+    if (i < rows) tile(std::integral_constant<int, 1>{}, i);
   };
-  int64_t i = 0;
-  for (; i + 4 <= rows; i += 4) tile(std::integral_constant<int, 4>{}, i);
-  for (; i < rows; ++i) tile(std::integral_constant<int, 1>{}, i);
+  constexpr std::integral_constant<int, 1> one;
+  int64_t j = 0;
+  for (; j + 2 * kLanes <= columns; j += 2 * kLanes) stripe(std::integral_constant<int, 2>{}, j, AllLanes{});
+  for (; j + kLanes <= columns; j += kLanes) stripe(one, j, AllLanes{});
+  if (j < columns) stripe(one, j, SomeLanes{static_cast<int>(columns - j)});
 }
 
 /// x as rows of plain samples: in place if it lies so, gathered into `memory` otherwise.

@@ -1,6 +1,6 @@
 // Add, Mul, activations, dropout.
 
-#include <cmath>
+#include <algorithm>
 
 #include "tutti/backend/cpu/generic.h"
 #include "tutti/backend/cpu/sample.h"
@@ -120,7 +120,8 @@ class DropoutKernel final : public Kernel {
  public:
   DropoutKernel(const KernelRequest& r, const Dropout& op)
       : samples_(r.out[0].shape[0]), size_(sample_size(r.out[0])), threshold_(dropout_threshold(op.probability())),
-        keep_(1 / (1 - op.probability())), salt_(op.salt()), x_(sample_offsets(r.in[0])), y_(sample_offsets(r.out[0])) {}
+        keep_(1 / (1 - op.probability())), salt_(op.salt()), plain_(r.in[0].layout.is_plain() && r.out[0].layout.is_plain()),
+        x_(sample_offsets(r.in[0])), y_(sample_offsets(r.out[0])) {}
 
   void run(const KernelArgs& args) override {
     const auto* x = static_cast<const T*>(args.in[0]);
@@ -128,22 +129,35 @@ class DropoutKernel final : public Kernel {
     for (int64_t n = 0; n < samples_; ++n, x += size_, y += size_) {
       const DropoutKey key{args.step->seed, args.step->step, args.step->replica, args.first_sample + n, salt_};
       for (int64_t first = 0; first < size_; first += 4 * kLanes) {
-        const WideBits bits(key, static_cast<uint32_t>(first / 4));
+        float factor[4 * kLanes];
+        factors(WideBits(key, static_cast<uint32_t>(first / 4)), factor);
         const int64_t count = std::min<int64_t>(4 * kLanes, size_ - first);
+        if (plain_) {
+          for (int64_t i = 0; i < count; ++i) y[first + i] = static_cast<T>(static_cast<float>(x[first + i]) * factor[i]);
+          continue;
+        }
         for (int64_t i = 0; i < count; ++i) {
           const auto at = static_cast<size_t>(first + i);
-          const float value = static_cast<float>(x[x_[at]]) * keep_;
-          y[y_[at]] = static_cast<T>(bits.word[i % 4][i / 4] < threshold_ ? 0.f : value);
+          y[y_[at]] = static_cast<T>(static_cast<float>(x[x_[at]]) * factor[i]);
         }
       }
     }
   }
 
  private:
+  /// 0 or 1 / (1 - probability) for 64 elements in order; word w of quad q belongs to element 4 * q + w.
+  void factors(const WideBits& bits, float* factor) const {
+    for (int w = 0; w < 4; ++w) {
+      const Floats chosen = bits.word[w] < threshold_ ? Floats{} : simd::splat(keep_);
+      for (int q = 0; q < kLanes; ++q) factor[4 * q + w] = chosen[q];
+    }
+  }
+
   int64_t samples_, size_;
   uint32_t threshold_;
   float keep_;
   uint32_t salt_;
+  bool plain_;
   std::vector<int32_t> x_, y_;
 };
 

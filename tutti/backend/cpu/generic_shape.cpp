@@ -112,14 +112,19 @@ class CopyKernel final : public Kernel {
     }
   }
   void fill(std::byte* to, int32_t count) const {
-    for (int32_t i = 0; i < count; ++i) std::memcpy(to + static_cast<size_t>(i) * size_, &background_, size_);
+    if (size_ == 4)
+      std::fill_n(reinterpret_cast<uint32_t*>(to), count, background_);
+    else if (size_ == 2)
+      std::fill_n(reinterpret_cast<uint16_t*>(to), count, static_cast<uint16_t>(background_));
+    else
+      std::memset(to, static_cast<int>(background_), static_cast<size_t>(count));
   }
 
   std::vector<Run> runs_;
   int64_t samples_;
   size_t size_, out_bytes_ = 0;
   std::vector<size_t> in_bytes_;
-  uint32_t background_ = 0;  // little-endian: the low bytes are the narrow types' value
+  uint32_t background_ = 0;  ///< the bits of the value in the low bytes
 };
 
 }  // namespace

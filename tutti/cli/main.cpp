@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <thread>
 
@@ -117,6 +118,7 @@ int run(int argc, char** argv) {
 }  // namespace tutti
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the file-size limit then fails as on a full disk, with a message
   try {
     return tutti::run(argc, argv);
   } catch (const tutti::Error& error) {

@@ -144,7 +144,7 @@ TableWriter write_table() {
     constexpr auto s = &RunConfig::model;
     t.section("model", s, "The network.");
     t.key(s, &S::name, "name", "Network, see `tutti model list`");
-    t.key(s, &S::shortcut, "shortcut", "Residual shortcut where the shape changes: A pads with zeros, B is a 1x1 convolution");
+    t.key(s, &S::shortcut, "shortcut", "Residual shortcut where the shape changes: A pads with zeros, B is a 1x1 convolution; auto: the model's own (A for CIFAR's, B for ImageNet's)");
     t.key(s, &S::width, "width", "Channels of the first stage. 0: the model's own").between(0, 4096);
     t.key(s, &S::classes, "classes", "Outputs. 0: the data set's classes").at_least(0);
     t.key(s, &S::hidden, "hidden", "Sizes of the hidden layers (mlp). Empty: the model's own").at_least(1);
@@ -182,6 +182,7 @@ TableWriter write_table() {
     t.key(s, &S::milestones, "milestones", "When the rate drops (steps)").at_least(1);
     t.key(s, &S::milestone_unit, "milestone_unit", "What schedule.milestones counts");
     t.key(s, &S::gamma, "gamma", "Factor at each milestone (steps)").between(0, 1);
+    t.key(s, &S::annealing, "annealing", "Form of the rise and the fall (one_cycle)");
     t.key(s, &S::peak_at, "peak_at", "Fraction of the run at which optimizer.lr is reached (one_cycle)").between(0, 1);
     t.key(s, &S::initial_factor, "initial_factor", "First rate / optimizer.lr (one_cycle)").between(0, 1);
     t.key(s, &S::final_factor, "final_factor", "Last rate / optimizer.lr (cosine, one_cycle)").between(0, 1);
@@ -193,6 +194,15 @@ TableWriter write_table() {
     constexpr auto s = &RunConfig::loss;
     t.section("loss", s, "Softmax cross-entropy.");
     t.key(s, &S::label_smoothing, "label_smoothing", "Probability spread evenly over the classes").between(0, 0.999);
+  }
+  {
+    using S = PlanSection;
+    constexpr auto s = &RunConfig::plan;
+    t.section("plan", s, "How the network is compiled. Kernels and layouts chosen by measurement may differ from run to run, and with them the last bits "
+                         "of the weights; checkpoints keep the choices.");
+    t.key(s, &S::layout, "layout", "Layout of activations: auto is the fastest measured; b16c, last and plain are for experiments");
+    t.key(s, &S::measure, "measure", "Choose among kernels and layouts by running them; false: the first that accepts, the same in every run and a faster start");
+    t.key(s, &S::choices_from, "choices_from", "Compile as the run did that wrote this checkpoint, or the newest one of this folder: the same bits again. Empty: own choices");
   }
   {
     using S = CheckpointSection;

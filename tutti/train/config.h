@@ -18,17 +18,21 @@
 namespace tutti {
 
 enum class Precision { fp32, bf16 };
-enum class Shortcut { A, B };  ///< A: zero-padded identity; B: 1x1 convolution (He et al. 2015, section 4.2)
+enum class Shortcut { automatic, A, B };  ///< the model's own; zero-padded identity; 1x1 convolution (He et al. 2015, section 4.2)
 enum class OptimizerKind { sgd, lars, adam, adamw };
 enum class ScheduleKind { constant, steps, cosine, one_cycle };
+enum class Annealing { cosine, linear };
+enum class ActivationLayout { automatic, b16c, last, plain };
 enum class MilestoneUnit { steps, epochs };
 enum class BatchScaling { none, linear, sqrt };
 
 /// The words of each enumeration in a configuration, in the order of its values.
 constexpr std::array<std::string_view, 2> words(Precision) { return {"fp32", "bf16"}; }
-constexpr std::array<std::string_view, 2> words(Shortcut) { return {"A", "B"}; }
+constexpr std::array<std::string_view, 3> words(Shortcut) { return {"auto", "A", "B"}; }
 constexpr std::array<std::string_view, 4> words(OptimizerKind) { return {"sgd", "lars", "adam", "adamw"}; }
 constexpr std::array<std::string_view, 4> words(ScheduleKind) { return {"constant", "steps", "cosine", "one_cycle"}; }
+constexpr std::array<std::string_view, 2> words(Annealing) { return {"cosine", "linear"}; }
+constexpr std::array<std::string_view, 4> words(ActivationLayout) { return {"auto", "b16c", "last", "plain"}; }
 constexpr std::array<std::string_view, 2> words(MilestoneUnit) { return {"steps", "epochs"}; }
 constexpr std::array<std::string_view, 3> words(BatchScaling) { return {"none", "linear", "sqrt"}; }
 namespace log {
@@ -76,7 +80,7 @@ struct DataSection {
 
 struct ModelSection {
   std::string name = "resnet20";
-  Shortcut shortcut = Shortcut::A;
+  Shortcut shortcut = Shortcut::automatic;
   int64_t width = 0;            ///< 0: the model's own
   int64_t classes = 0;          ///< 0: the data set's
   std::vector<int64_t> hidden;  ///< mlp only; empty: the model's own
@@ -108,6 +112,7 @@ struct ScheduleSection {
   std::vector<int64_t> milestones;
   MilestoneUnit milestone_unit = MilestoneUnit::epochs;
   double gamma = 0.1;
+  Annealing annealing = Annealing::cosine;
   double peak_at = 0.3;          ///< one_cycle: fraction of the run at which optimizer.lr is reached
   double initial_factor = 0.04;  ///< one_cycle: first rate / optimizer.lr
   double final_factor = 0;       ///< one_cycle, cosine: last rate / optimizer.lr
@@ -117,6 +122,12 @@ struct ScheduleSection {
 
 struct LossSection {
   double label_smoothing = 0;
+};
+
+struct PlanSection {
+  ActivationLayout layout = ActivationLayout::automatic;
+  bool measure = true;
+  std::string choices_from;  ///< a checkpoint or a folder of them; empty: this run makes its own
 };
 
 struct CheckpointSection {
@@ -141,6 +152,7 @@ struct RunConfig {
   OptimizerSection optimizer;
   ScheduleSection schedule;
   LossSection loss;
+  PlanSection plan;
   CheckpointSection checkpoint;
   CommSection comm;
 };

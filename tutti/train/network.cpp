@@ -65,19 +65,44 @@ std::unique_ptr<EvaluationNetwork> compile_evaluation(const ModelSpec& model, in
   return network;
 }
 
+namespace {
+
+/// The evaluation side of a network whose training side is compiled; its choices join the training plan's.
+void compile_evaluation_of(Network& network, const NetworkSpec& spec, const Backend& backend) {
+  ModelSpec model = spec.training.model;
+  if (spec.evaluation_batch > 0) model.batch = spec.evaluation_batch;
+  PlanOptions options;
+  options.layout = network.training.layout;
+  options.measure = spec.measure;
+  options.choices = network.training.options.choices;
+  std::unique_ptr<EvaluationNetwork> compiled = compile_evaluation(model, spec.threads, &network.training.variables, backend, options);
+  network.evaluation = std::move(compiled->plan);
+  network.evaluation_images = compiled->images;
+  network.evaluation_logits = compiled->logits;
+  network.training.options.choices = network.evaluation.options.choices;
+}
+
+}  // namespace
+
 std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend& backend, comm::Communicator& communicator) {
   const TrainingGraph training = make_training_graph(spec.training);
   PlanOptions options;
   options.threads = spec.threads;
   options.layout = spec.layout;
+  options.tile_bytes = spec.tile_bytes;
   options.measure = spec.measure;
   options.choices = spec.choices;
   auto network = std::make_unique<Network>();
 
+  const auto compile_both = [&](const Choices& choices) {
+    options.choices = choices;
+    network->training = compile(training.graph, backend, options);
+    compile_evaluation_of(*network, spec, backend);
+  };
   const bool first = communicator.rank() == 0;
-  if (first) network->training = compile(training.graph, backend, options);
-  options.choices = Choices::parse(broadcast_text(first ? network->training.options.choices.to_string() : "", communicator));
-  if (!first) network->training = compile(training.graph, backend, options);
+  if (first) compile_both(spec.choices);
+  const Choices made = Choices::parse(broadcast_text(first ? network->training.options.choices.to_string() : "", communicator));
+  if (!first) compile_both(made);
   compare_hashes(network->training, communicator);
 
   network->images = training.images;
@@ -87,16 +112,6 @@ std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend&
   network->lr = training.lr;
   network->gradient_scale = training.gradient_scale;
   network->buckets = bucket_layout(network->training);
-
-  ModelSpec evaluation = spec.training.model;
-  if (spec.evaluation_batch > 0) evaluation.batch = spec.evaluation_batch;
-  PlanOptions evaluation_options;
-  evaluation_options.layout = network->training.layout;
-  evaluation_options.measure = false;  // the training measurements settle the layout; evaluation is a few percent of the time
-  std::unique_ptr<EvaluationNetwork> compiled = compile_evaluation(evaluation, spec.threads, &network->training.variables, backend, evaluation_options);
-  network->evaluation = std::move(compiled->plan);
-  network->evaluation_images = compiled->images;
-  network->evaluation_logits = compiled->logits;
   return network;
 }
 

@@ -15,6 +15,7 @@ struct NetworkSpec {
   TrainingGraphSpec training;
   int threads = 1;
   std::string layout = "auto";
+  size_t tile_bytes = 0;         ///< 0: the backend's advice
   bool measure = true;           ///< choose kernels and layouts by measurement
   Choices choices;               ///< of a checkpoint, or empty
   int64_t evaluation_batch = 0;  ///< 0: the training batch

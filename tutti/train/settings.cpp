@@ -19,11 +19,23 @@ ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int6
   spec.input = {image.channels, image.height, image.width};
   spec.batch = batch;
   spec.classes = config.model.classes > 0 ? config.model.classes : dataset.classes();
-  if (config.model.shortcut == Shortcut::B) spec.shortcut = ModelSpec::Shortcut::B;
+  if (config.model.shortcut != Shortcut::automatic)
+    spec.shortcut = config.model.shortcut == Shortcut::A ? ModelSpec::Shortcut::A : ModelSpec::Shortcut::B;
   spec.width = config.model.width;
   spec.hidden = config.model.hidden;
   spec.activations = config.run.precision == Precision::bf16 ? DType::bf16 : DType::f32;
   spec.loss.label_smoothing = static_cast<float>(config.loss.label_smoothing);
+  return spec;
+}
+
+NetworkSpec network_spec(const RunConfig& config, const data::Dataset& dataset, int64_t batch) {
+  NetworkSpec spec;
+  spec.training.model = model_spec(config, dataset, batch);
+  spec.training.optimizer = optimizer_settings(config.optimizer);
+  spec.training.bucket_bytes = static_cast<size_t>(config.comm.bucket_bytes);
+  spec.threads = static_cast<int>(config.run.threads);
+  spec.layout = to_string(config.plan.layout);
+  spec.measure = config.plan.measure;
   return spec;
 }
 
@@ -54,6 +66,7 @@ LearningRateSettings learning_rate_settings(const RunConfig& config, int64_t ste
   settings.milestones = section.milestones;
   settings.milestones_in_epochs = section.milestone_unit == MilestoneUnit::epochs;
   settings.gamma = section.gamma;
+  settings.annealing = section.annealing == Annealing::linear ? LearningRateSettings::Annealing::linear : LearningRateSettings::Annealing::cosine;
   settings.peak_at = section.peak_at;
   settings.initial_factor = section.initial_factor;
   settings.final_factor = section.final_factor;

@@ -28,6 +28,10 @@ namespace {
 /// Steps between two looks at whether any rank was asked to stop.
 constexpr int64_t kStopCheckSteps = 4;
 
+/// What besides kernels decides the bits, kept with the choices of a checkpoint.
+constexpr const char* kSamplesChoice = "samples a replica";
+constexpr const char* kThreadsChoice = "threads a rank";
+
 double peak_memory_bytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -77,18 +81,25 @@ class Run {
     return at == checkpoint->info.metrics.end() ? 0 : at->second;
   }
 
+  /// A checkpoint, or the newest valid one of a folder of them.
+  static std::filesystem::path checkpoint_at(const std::filesystem::path& path, const char* key) {
+    if (std::filesystem::exists(path / "manifest.json")) return path;
+    if (const auto found = find_latest_valid(path)) return *found;
+    throw ConfigError(fmt::format("{}: no valid checkpoint in '{}'", key, path.string()));
+  }
+
   std::optional<Checkpoint> find_resume() {
     if (config_.checkpoint.resume.empty()) return std::nullopt;
     std::filesystem::path path = config_.checkpoint.resume;
-    if (config_.checkpoint.resume == "latest" || !std::filesystem::exists(path / "manifest.json")) {
-      const std::filesystem::path directory = config_.checkpoint.resume == "latest" ? checkpoint_directory() : path;
-      const auto found = find_latest_valid(directory);
+    if (config_.checkpoint.resume == "latest") {
+      const auto found = find_latest_valid(checkpoint_directory());
       if (!found) {
-        if (config_.checkpoint.resume != "latest") throw ConfigError(fmt::format("--resume: no valid checkpoint in '{}'", directory.string()));
-        log::info("no checkpoint in '{}': starting anew", directory.string());
+        log::info("no checkpoint in '{}': starting anew", checkpoint_directory().string());
         return std::nullopt;
       }
       path = *found;
+    } else {
+      path = checkpoint_at(path, "--resume");
     }
     Checkpoint checkpoint = read_checkpoint(path);
     const auto agree = [&](const char* key, const std::string& there, const std::string& here) {
@@ -97,17 +108,19 @@ class Run {
     agree("run.replicas", std::to_string(checkpoint.info.replicas), std::to_string(replicas_.replicas()));
     agree("run.seed", std::to_string(checkpoint.info.seed), std::to_string(static_cast<uint64_t>(config_.run.seed)));
     agree("run.precision", checkpoint.info.precision, std::string(to_string(config_.run.precision)));
+    const Choices choices = Choices::parse(checkpoint.info.plan_choices);
+    if (const auto samples = choices.find(kSamplesChoice); !samples.empty()) agree("samples a replica", std::string(samples), std::to_string(batch_.local));
+    if (const auto threads = choices.find(kThreadsChoice); !threads.empty() && threads != std::to_string(config_.run.threads))
+      log::warn("checkpoint '{}' was written with run.threads = {}, this run has {}: sums are taken in another order, so the last bits will differ", path.string(),
+                threads, config_.run.threads);
     log::info("resuming from '{}' at step {}", path.string(), checkpoint.info.step);
     return checkpoint;
   }
 
   void build(const std::optional<Checkpoint>& resumed) {
-    NetworkSpec spec;
-    spec.training.model = model_spec(config_, *spec_.train, batch_.local);
-    spec.training.optimizer = optimizer_settings(config_.optimizer);
-    spec.training.bucket_bytes = static_cast<size_t>(config_.comm.bucket_bytes);
-    spec.threads = static_cast<int>(config_.run.threads);
+    NetworkSpec spec = network_spec(config_, *spec_.train, batch_.local);
     if (resumed) spec.choices = Choices::parse(resumed->info.plan_choices);
+    else if (!config_.plan.choices_from.empty()) spec.choices = Choices::parse(verify_checkpoint(checkpoint_at(config_.plan.choices_from, "plan.choices_from")).plan_choices);
     network_ = compile_network(spec, *spec_.backend, comm_);
     weights_.emplace(network_->training.variables, replicas_.local_count());
     weights_->initialise(static_cast<uint64_t>(config_.run.seed));
@@ -368,10 +381,13 @@ class Run {
     const std::vector<NamedTensor> statistics = gather_statistics();
     if (first()) {
       const std::vector<NamedTensor> model = weights_->export_model(averaged_.data()), state = weights_->export_state();
+      Choices choices = network_->training.options.choices;
+      choices.record(kSamplesChoice, std::to_string(batch_.local));
+      choices.record(kThreadsChoice, std::to_string(config_.run.threads));
       CheckpointContent content;
       content.info = {.step = step_, .epoch = step_ / sampler_.steps_per_epoch(), .epoch_position = step_ % sampler_.steps_per_epoch(),
                       .seed = static_cast<uint64_t>(config_.run.seed), .replicas = replicas_.replicas(), .ranks = comm_.size(),
-                      .precision = std::string(to_string(config_.run.precision)), .plan_choices = network_->training.options.choices.to_string(),
+                      .precision = std::string(to_string(config_.run.precision)), .plan_choices = choices.to_string(),
                       .config = spec_.resolved_config, .metrics = {{"wall_seconds", clock_.wall()}, {"train_seconds", clock_.train()}}};
       if (std::isfinite(result_.accuracy)) content.info.metrics["accuracy"] = result_.accuracy;
       for (const NamedTensor& tensor : model) content.weights.push_back(tensor.ref());

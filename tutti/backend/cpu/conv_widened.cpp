@@ -100,6 +100,7 @@ void append_widened_conv_candidates(const KernelRequest& request, std::vector<Ke
   std::vector<KernelCandidate> inner;
   append_conv_candidates(wide, inner);
   for (KernelCandidate& c : inner) {
+    if (c.name.starts_with("cpu:")) continue;  // takes bf16 itself, and widens one sample at a time
     c.name = "widened " + c.name;
     for (size_t i = 0; i < c.in.size(); ++i)
       if (conversions.in[i]) c.in[i].dtype = DType::bf16;

@@ -29,10 +29,14 @@ struct Verb {
 };
 
 constexpr std::array kVerbs = {
+    Verb{"bench", "Time whole training steps, or single operations", add_bench},
     Verb{"config", "Show the resolved configuration, its documentation or its schema", add_config},
     Verb{"data", "List, generate or verify data sets", add_data},
     Verb{"doctor", "Report what this machine offers a rank, and whether the build fits it", add_doctor},
     Verb{"eval", "The quality of given weights on a data set", add_eval},
+    Verb{"model", "List the networks, or show what one consists of and costs", add_model},
+    Verb{"plan", "Show in full what train would run", add_plan},
+    Verb{"study", "Train at several scales and report how much faster it runs and learns", add_study},
     Verb{"train", "Train one run: alone, on several ranks, or resumed", add_train},
 };
 

@@ -9,10 +9,14 @@ namespace tutti {
 
 using RunVerb = std::function<int()>;
 
+RunVerb add_bench(CLI::App& verb);
 RunVerb add_config(CLI::App& verb);
 RunVerb add_data(CLI::App& verb);
 RunVerb add_doctor(CLI::App& verb);
 RunVerb add_eval(CLI::App& verb);
+RunVerb add_model(CLI::App& verb);
+RunVerb add_plan(CLI::App& verb);
+RunVerb add_study(CLI::App& verb);
 RunVerb add_train(CLI::App& verb);
 
 }  // namespace tutti

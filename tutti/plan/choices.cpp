@@ -96,16 +96,15 @@ const KernelCandidate& choose(const KernelRequest& request, const std::vector<Ke
   if (accepted.empty())
     throw DeviceError(fmt::format("no kernel for {}{}", problem, refusals.empty() ? std::string(": no backend knows this op") : refusals));
   if (accepted.size() > 1) std::erase_if(accepted, [](const auto* c) { return c->name == "reference"; });
-  if (accepted.size() == 1 || !measure) {
-    const std::string_view recorded = choices.find(problem);
-    for (const auto* c : accepted)
-      if (c->name == recorded) return *c;
-    return *accepted.front();
-  }
+  if (accepted.size() == 1) return *accepted.front();
   if (const std::string_view recorded = choices.find(problem); !recorded.empty()) {
     for (const auto* c : accepted)
       if (c->name == recorded) return *c;
     throw ConfigError(fmt::format("the recorded kernel '{}' for {} is not available here: resuming would not give the same bits", recorded, problem));
+  }
+  if (!measure) {
+    choices.record(problem, accepted.front()->name);  // so that a resume which measures keeps to it
+    return *accepted.front();
   }
   const KernelCandidate* fastest = nullptr;
   double best = std::numeric_limits<double>::infinity();

@@ -79,15 +79,23 @@ double time_plan(const Plan& plan, const Backend& backend, int runs, double give
 }
 
 Plan compile(const Graph& graph, const Backend& backend, const PlanOptions& options) {
-  if (options.layout != "auto") return compile_with_layout(graph, backend, options);
   PlanOptions fixed = options;
+  if (options.layout != "auto") {
+    if (const std::string_view recorded = options.choices.find(kLayoutProblem); !recorded.empty() && recorded != options.layout)
+      throw ConfigError(fmt::format("the recorded layout is {}, plan.layout asks for {}: the results would not be the same; leave plan.layout at auto", recorded, options.layout));
+    fixed.choices.record(kLayoutProblem, options.layout);
+    return compile_with_layout(graph, backend, fixed);
+  }
   const std::vector<std::string> names = layouts_to_try(graph, backend);
   if (const std::string_view recorded = options.choices.find(kLayoutProblem); !recorded.empty()) {
     fixed.layout = recorded;
     return compile_with_layout(graph, backend, fixed);
   }
   fixed.layout = names.front();
-  if (names.size() == 1 || !options.measure) return compile_with_layout(graph, backend, fixed);
+  if (names.size() == 1 || !options.measure) {
+    fixed.choices.record(kLayoutProblem, fixed.layout);
+    return compile_with_layout(graph, backend, fixed);
+  }
 
   std::vector<Plan> plans;
   double least = std::numeric_limits<double>::infinity();

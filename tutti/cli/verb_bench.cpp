@@ -1,0 +1,271 @@
+// tutti bench: times whole training steps, or single operations.
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <atomic>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "tutti/backend/conformance/conformance.h"
+#include "tutti/backend/cpu/cpu_backend.h"
+#include "tutti/base/log.h"
+#include "tutti/cli/job.h"
+#include "tutti/cli/launch.h"
+#include "tutti/cli/step_bench.h"
+#include "tutti/cli/verbs.h"
+#include "tutti/cli/version.h"
+#include "tutti/comm/window.h"
+#include "tutti/models/registry.h"
+#include "tutti/train/durable_file.h"
+#include "tutti/trace/record.h"
+
+namespace tutti {
+namespace {
+
+struct BenchVerb {
+  std::string model = "resnet44", precision = "fp32", layout = "auto", json;
+  int64_t batch = 128, classes = 0, width = 0, bucket_bytes = 4 << 20;
+  size_t tile_bytes = 0;
+  int threads = 0, ranks = 0, steps = 20, warmup = 3;
+  bool serve = false, profile = false, no_measure = false;
+  std::string filter;
+  bool check = false;
+  double seconds = 0.2;
+};
+
+void write_json(const std::string& path, const nlohmann::ordered_json& value) {
+  if (!path.empty()) replace_file(path, value.dump(2) + "\n");
+}
+
+double peak_rss_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) * 1024;
+}
+
+/// Rank 0 tells the others how many steps to run. On one node through shared memory, looked at a thousand times a second: ranks
+/// that wait must leave their cores to whatever runs between two commands.
+class Commands {
+ public:
+  explicit Commands(comm::Communicator& communicator) : communicator_(communicator), window_(communicator.allocate(2 * sizeof(int64_t))) {}
+
+  /// Collective. `steps` counts on rank 0 alone; 0 ends. Returns rank 0's.
+  int64_t pass_on(int64_t steps) {
+    ++number_;
+    if (communicator_.size() == 1) return steps;
+    if (!window_->shared()) {
+      // Rank 0 may wait for its input as long as it likes.
+      const double timeout = communicator_.timeout();
+      communicator_.set_timeout(1e9);
+      communicator_.broadcast_value(steps, 0);
+      communicator_.set_timeout(timeout);
+      return steps;
+    }
+    auto* cell = reinterpret_cast<int64_t*>(window_->peer(0));
+    std::atomic_ref<int64_t> number(cell[0]);
+    if (communicator_.rank() == 0) {
+      cell[1] = steps;
+      number.store(number_, std::memory_order_release);
+    } else {
+      while (number.load(std::memory_order_acquire) != number_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    const int64_t answer = cell[1];
+    communicator_.barrier();  // before rank 0 writes the next one
+    return answer;
+  }
+
+ private:
+  comm::Communicator& communicator_;
+  std::unique_ptr<comm::Window> window_;
+  int64_t number_ = 0;
+};
+
+/// The next `run K` of standard input; 0 at `quit` or the end.
+int64_t read_command() {
+  std::string line;
+  while (std::getline(std::cin, line)) {
+    long long steps = 0;
+    if (line == "quit") return 0;
+    if (std::sscanf(line.c_str(), "run %lld", &steps) == 1 && steps > 0) return steps;
+    throw ConfigError(fmt::format("--serve: expected `run K` or `quit`, got '{}'", line));
+  }
+  return 0;
+}
+
+nlohmann::ordered_json timed_run(StepBench& bench, int64_t steps, int ranks) {
+  const double exposed = bench.exposed_seconds();
+  std::vector<double> step_ms;
+  double seconds = 0;
+  for (int64_t i = 0; i < steps; ++i) {
+    const double took = bench.step();
+    step_ms.push_back(took * 1e3);
+    seconds += took;
+  }
+  const double images = static_cast<double>(bench.network().training.batch * ranks * steps);
+  return {{"step_ms", step_ms},
+          {"images_per_s", images / seconds},
+          {"comm_exposed_ms", (bench.exposed_seconds() - exposed) * 1e3 / static_cast<double>(steps)},
+          {"data_wait_ms", 0},
+          {"peak_rss_bytes", peak_rss_bytes()}};
+}
+
+/// Op of each of the plan's steps, by the name that timings bear.
+std::map<std::string, std::string> ops_of(const Plan& plan) {
+  std::map<std::string, std::string> ops;
+  const auto note = [&](const Step& step) { ops[step.name] = step.request.op->name(); };
+  for (const Step& step : plan.packs) note(step);
+  for (const PlanBand& band : plan.bands)
+    for (const Step& step : band.steps) note(step);
+  for (const UpdateStep& update : plan.updates) note(update.step);
+  return ops;
+}
+
+/// Runs the steps once more, with clocks around every kernel; those cost time, so nothing else is reported of them.
+void print_profile(StepBench& bench, int64_t steps, bool print) {
+  bench.executor().set_profiling(true);
+  for (int64_t i = 0; i < steps; ++i) bench.step();
+  const auto timings = bench.executor().take_timings();
+  bench.executor().set_profiling(false);
+  if (!print) return;
+  const auto ops = ops_of(bench.network().training);
+  std::map<std::string, std::pair<double, int>> by_kernel;
+  double total = 0;
+  for (const Executor::Timing& timing : timings) {
+    const std::string name = timing.name.substr(0, timing.name.find(" (finish)"));
+    const auto op = ops.find(name);
+    auto& [seconds, count] = by_kernel[fmt::format("{} by {}{}", op == ops.end() ? name : op->second, timing.kernel, name == timing.name ? "" : " (finish)")];
+    seconds += timing.seconds;
+    ++count;
+    total += timing.seconds;
+  }
+  std::vector<std::pair<std::string, std::pair<double, int>>> rows(by_kernel.begin(), by_kernel.end());
+  std::ranges::sort(rows, [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
+  fmt::print(stderr, "{:>10} {:>7} {:>6}  kernel (time of thread 0)\n", "ms a step", "share", "calls");
+  for (const auto& [name, row] : rows)
+    fmt::print(stderr, "{:>10.3f} {:>6.1f}% {:>6}  {}\n", row.first * 1e3 / static_cast<double>(steps), 100 * row.first / total, row.second, name);
+}
+
+NetworkSpec network_spec(const BenchVerb& verb, int threads) {
+  NetworkSpec spec;
+  spec.training.model.name = verb.model;
+  spec.training.model.batch = verb.batch;
+  spec.training.model.classes = verb.classes;
+  spec.training.model.width = verb.width;
+  spec.training.model.activations = verb.precision == "bf16" ? DType::bf16 : DType::f32;
+  spec.training.optimizer.momentum = 0.9f;
+  spec.training.optimizer.weight_decay = 1e-4f;
+  spec.training.bucket_bytes = static_cast<size_t>(verb.bucket_bytes);
+  spec.threads = threads;
+  spec.layout = verb.layout;
+  spec.tile_bytes = verb.tile_bytes;
+  spec.measure = !verb.no_measure;
+  return spec;
+}
+
+int run_step(const BenchVerb& verb) {
+  const double started = process_start_time();
+  const comm::Launcher launcher = read_launcher();
+  log::configure(log::Level::warn, launcher.rank, launcher.size);
+  find_model(verb.model);  // a wrong name shows before ranks are started
+  if (const auto code = launch_ranks(verb.ranks, verb.threads, launcher.name == "none" ? 0 : launcher.size)) return *code;
+  const Job job(60);
+  comm::Communicator& communicator = job.communicator();
+  const int threads = choose_threads(verb.threads, read_surroundings().omp_num_threads, read_topology(), communicator.local_size());
+  const CpuBackend backend;
+  StepBench bench(network_spec(verb, threads), backend, communicator);
+  communicator.barrier();
+  const double ready_seconds = unix_now() - started;
+  for (int i = 0; i < verb.warmup; ++i) bench.step();
+
+  const bool first = communicator.rank() == 0;
+  nlohmann::ordered_json about = {{"program", version_short()}, {"model", verb.model}, {"precision", verb.precision}, {"batch", verb.batch},
+                                  {"threads", threads}, {"ranks", communicator.size()}, {"layout", bench.network().training.layout},
+                                  {"start_to_first_step_s", ready_seconds}, {"flop_per_image", bench.flop_per_image()},
+                                  {"parameters", bench.network().training.graph.parameter_count()}};
+  const auto say = [&](const nlohmann::ordered_json& message) {
+    if (!first) return;
+    fmt::print("{}\n", message.dump());
+    std::fflush(stdout);
+  };
+  if (verb.serve) {
+    Commands commands(communicator);
+    nlohmann::ordered_json ready = {{"ready", true}};
+    ready.update(about);
+    say(ready);
+    while (const int64_t steps = commands.pass_on(first ? read_command() : 0)) say(timed_run(bench, steps, communicator.size()));
+    return 0;
+  }
+  communicator.barrier();
+  nlohmann::ordered_json result = timed_run(bench, verb.steps, communicator.size());
+  result.update(about);
+  say(result);
+  if (first) write_json(verb.json, result);
+  if (verb.profile) print_profile(bench, verb.steps, first);
+  return 0;
+}
+
+int run_ops(const BenchVerb& verb) {
+  log::configure(log::Level::warn, 0, 1);
+  const CpuBackend backend;
+  const int threads = choose_threads(verb.threads, read_surroundings().omp_num_threads, read_topology(), 1);
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  int failures = 0, lines = 0;
+  fmt::print("{:>10} {:>9} {:>8}  kernel, layout: operation\n", "us", "GFLOP/s", "GB/s");
+  for (const std::string& line : conformance_lines()) {
+    if (line.find(verb.filter) == std::string::npos) continue;
+    ++lines;
+    const OpCase op_case = parse_op_case(line);
+    for (const OpTiming& timing : time_op(op_case, backend, threads, verb.seconds)) {
+      fmt::print("{:>10.2f} {:>9.2f} {:>8.2f}  {}, {}: {}\n", timing.seconds * 1e6, timing.flop / timing.seconds * 1e-9,
+                 static_cast<double>(timing.bytes) / timing.seconds * 1e-9, timing.kernel, timing.layout, line);
+      rows.push_back({{"line", line}, {"kernel", timing.kernel}, {"layout", timing.layout}, {"seconds", timing.seconds}, {"flop", timing.flop}, {"bytes", timing.bytes}});
+    }
+    if (!verb.check) continue;
+    const ConformanceReport report = check_conformance(op_case, backend);
+    for (const std::string& failure : report.failures) fmt::print("{:>10} {}\n", "WRONG", failure);
+    failures += static_cast<int>(report.failures.size());
+    rows.push_back({{"line", line}, {"checks", report.runs}, {"failures", report.failures}});
+  }
+  if (lines == 0) throw ConfigError(fmt::format("--filter '{}' matches no line", verb.filter));
+  write_json(verb.json, rows);
+  if (failures > 0) throw NumericError(fmt::format("{} result(s) differ from the reference", failures));
+  return 0;
+}
+
+}  // namespace
+
+RunVerb add_bench(CLI::App& verb) {
+  auto state = std::make_shared<BenchVerb>();  // shared: std::function must be copyable
+  verb.require_subcommand(1);
+  CLI::App* step = verb.add_subcommand("step", "Whole training steps on random data in memory, as one line of JSON");
+  CLI::App* ops = verb.add_subcommand("ops", "Single operations, every kernel's first choice in every layout");
+  for (CLI::App* each : {step, ops}) {
+    each->add_option("--threads", state->threads, "Compute threads of a rank; 0: as `tutti train` chooses")->type_name("N")->check(CLI::NonNegativeNumber);
+    each->add_option("--json", state->json, "Write the results there too")->type_name("FILE");
+  }
+  step->add_option("--model", state->model, "See `tutti model list`")->type_name("NAME")->capture_default_str();
+  step->add_option("--classes", state->classes, "0: the model's own")->type_name("N")->check(CLI::NonNegativeNumber);
+  step->add_option("--width", state->width, "Channels of the first stage; 0: the model's own")->type_name("N")->check(CLI::NonNegativeNumber);
+  step->add_option("--precision", state->precision, "")->check(CLI::IsMember({"fp32", "bf16"}))->capture_default_str();
+  step->add_option("--batch", state->batch, "Samples of a step on each rank")->type_name("N")->check(CLI::PositiveNumber)->capture_default_str();
+  step->add_option("--ranks", state->ranks, "Processes, started with mpirun on this node")->type_name("N")->envname("TUTTI_RANKS")->check(CLI::Range(1, 1 << 20));
+  step->add_option("--steps", state->steps, "Timed steps")->type_name("N")->check(CLI::PositiveNumber)->capture_default_str();
+  step->add_option("--warmup", state->warmup, "Steps before the first timed one")->type_name("N")->check(CLI::NonNegativeNumber)->capture_default_str();
+  step->add_option("--layout", state->layout, "Of activations; auto: the fastest measured")->check(CLI::IsMember({"auto", "b16c", "last", "plain"}))->capture_default_str();
+  step->add_option("--tile-bytes", state->tile_bytes, "Working set of a tile; 0: the size of the core's own cache")->type_name("N");
+  step->add_option("--bucket-bytes", state->bucket_bytes, "Size of a piece of the gradient exchange")->type_name("N")->check(CLI::PositiveNumber)->capture_default_str();
+  step->add_flag("--no-measure", state->no_measure, "Take the first kernel and layout that accepts");
+  step->add_flag("--profile", state->profile, "Run the steps again with clocks around every kernel, and print a table on stderr");
+  step->add_flag("--serve", state->serve, "Take commands from standard input: `run K` and `quit`; see benchmarks/peers/serve.py");
+  ops->add_option("--filter", state->filter, "Only lines that contain TEXT")->type_name("TEXT");
+  ops->add_option("--seconds", state->seconds, "Spent on each, at least")->check(CLI::PositiveNumber)->capture_default_str();
+  ops->add_flag("--check", state->check, "Compare with the reference, too");
+  return [=] { return step->parsed() ? run_step(*state) : run_ops(*state); };
+}
+
+}  // namespace tutti

@@ -29,18 +29,19 @@ std::vector<std::string> layouts_to_try(const Graph& graph, const Backend& backe
 
 constexpr const char* kLayoutProblem = "activation layout";
 
-/// The arithmetic for which a layout has nothing but the oracle's loops. They can take a thousand times as long as a kernel made
-/// for speed, so a layout with more of them need not be measured.
-double reference_flop(const Plan& plan) {
+/// Arithmetic, with that of reference loops (the oracle's, oneDNN's) counted as often as they are slower than a kernel made for
+/// speed. Coarse, but it spares measuring layouts that would take seconds a pass.
+double weighted_flop(const Plan& plan) {
+  constexpr double kReferenceWeight = 200;
   double flop = 0;
   for (const PlanBand& band : plan.bands)
     for (const Step& step : band.steps) {
-      if (step.kernel != "reference") continue;
       const Node& node = plan.graph.nodes()[static_cast<size_t>(step.node)];
       std::vector<ValueType> in, out;
       for (const Value v : node.in) in.push_back(plan.graph.type(v));
       for (const Value v : node.out) out.push_back(plan.graph.type(v));
-      flop += node.op->flop(in, out);
+      const bool slow = step.kernel == "reference" || step.kernel.starts_with("onednn:ref");
+      flop += node.op->flop(in, out) * (slow ? kReferenceWeight : 1);
     }
   return flop;
 }
@@ -103,13 +104,13 @@ Plan compile(const Graph& graph, const Backend& backend, const PlanOptions& opti
     fixed.layout = name;
     plans.push_back(compile_with_layout(graph, backend, fixed));
     fixed.choices = plans.back().options.choices;  // what is measured once is not measured again
-    least = std::min(least, reference_flop(plans.back()));
+    least = std::min(least, weighted_flop(plans.back()));
   }
   std::optional<Plan> best;
   double best_seconds = std::numeric_limits<double>::infinity();
   for (Plan& plan : plans) {
-    if (const double flop = reference_flop(plan); flop > 2 * least) {
-      log::debug("layout {}: not measured, {:.3g} FLOP have no fast kernel", plan.layout, flop);
+    if (weighted_flop(plan) > 3 * least) {
+      log::debug("layout {}: not measured, too much of its arithmetic has no fast kernel", plan.layout);
       continue;
     }
     const double seconds = time_plan(plan, backend, 2, 2 * best_seconds);

@@ -33,7 +33,7 @@ std::string first_nonfinite(const NonfiniteSearch& search, const Backend& backen
   ModelGraph model = build_model(spec);
   for (const Node& node : model.graph.nodes())
     for (const Value v : node.out) model.graph.mark_output(v);
-  const Plan plan = compile(model.graph, backend, {.layout = "plain", .measure = false, .variables = &variables});
+  const Plan plan = compile(model.graph, backend, {.layout = search.layout, .measure = false, .variables = &variables});
   Executor executor(plan, backend);
   executor.bind(kParameters, search.weights->parameters());
   executor.bind(kStatistics, search.weights->statistics(0));

@@ -14,6 +14,7 @@ struct NonfiniteSearch {
   const Weights* weights = nullptr;
   const void* images = nullptr;
   TensorDesc images_desc;
+  std::string layout;  ///< of the training plan: images_desc's layout follows from it
 };
 
 /// Repeats the forward pass on the same batch, layer by layer with everything kept, and says what is not finite first: "input image

@@ -1,0 +1,139 @@
+#!/bin/bash
+# training_test.sh PROGRAM CASE FOLDER: one case of README.md's table. Prints what went wrong and exits 1.
+set -u
+tutti=$1 case=$2 folder=$3
+here=$(cd "$(dirname "$0")" && pwd)
+rm -rf "$folder"
+mkdir -p "$folder"
+cd "$folder" || exit 1
+
+fail() {
+  echo "FAILED: $*" >&2
+  tail -n 15 ./*.log >&2
+  exit 1
+}
+
+# train NAME FLAG...: a run into the folder NAME, its output in NAME.log
+train() {
+  local name=$1
+  shift
+  "$tutti" train "$here/tiny.toml" --output-dir "$name" "$@" >>"$(basename "$name").log" 2>&1
+}
+
+# expect CODE NAME FLAG...: the same, with this exit code
+expect() {
+  local wanted=$1 name=$2
+  shift
+  train "$@"
+  local code=$?
+  [ $code -eq "$wanted" ] || fail "run $name: exit code $code, expected $wanted"
+}
+
+says() {
+  grep -Eq "$2" "$1.log" || fail "$1.log does not say: $2"
+}
+
+# same NAME NAME STEP: byte for byte the same weights and state
+same() {
+  local step
+  step=$(printf 'step_%07d' "$3")
+  for file in weights state; do
+    cmp "$1/checkpoints/$step/$file.safetensors" "$2/checkpoints/$step/$file.safetensors" || fail "$file of $1 and $2 differ at step $3"
+  done
+}
+
+# wait_for FILE PID: until it exists, as long as the run lives
+wait_for() {
+  for _ in $(seq 600); do
+    [ -e "$1" ] && return
+    kill -0 "$2" 2>/dev/null || fail "the run ended before $1 was there"
+    sleep 0.05
+  done
+  fail "$1 did not appear"
+}
+
+case $case in
+  ranks)
+    expect 0 one --set model.width=16 --max-steps 3
+    expect 0 two --set model.width=16 --max-steps 3 --ranks 2
+    same one two 3
+    for threads in 1 2; do
+      expect 0 three-one-$threads --replicas 3 --threads $threads --max-steps 3
+      expect 0 three-two-$threads --replicas 3 --threads $threads --max-steps 3 --ranks 2
+      same three-one-$threads three-two-$threads 3
+    done
+    ;;
+  resume)
+    expect 0 whole --max-steps 13
+    expect 0 parts --max-steps 3
+    expect 0 parts --max-steps 10 --resume
+    expect 0 parts --max-steps 13 --resume --ranks 2
+    same whole parts 13
+    expect 2 parts --max-steps 14 --resume --replicas 3
+    says parts 'run.replicas'
+    ;;
+  killed)
+    expect 0 whole --ranks 2
+    train parts --ranks 2 --set checkpoint.every_steps=3 &
+    job=$!
+    wait_for parts/checkpoints/step_0000003 $job
+    # job is this script's subshell; below it the program, then mpirun, then the ranks.
+    program=$(pgrep -P $job) launcher=$(pgrep -P "$(pgrep -P $job)")
+    [ -n "$launcher" ] || fail "no launcher below $program"
+    kill -KILL "$(pgrep -P "$launcher" | tail -n 1)"
+    wait $job
+    code=$?
+    [ $code -ne 0 ] && [ $code -ne 75 ] || fail "exit code $code after a rank was killed"
+    expect 0 parts --ranks 2 --resume
+    same whole parts 24
+    ;;
+  stopped)
+    expect 0 whole
+    "$tutti" train "$here/tiny.toml" --output-dir parts --set checkpoint.every_steps=2 >>parts.log 2>&1 &
+    job=$!
+    wait_for parts/checkpoints/step_0000002 $job
+    kill -TERM $job
+    wait $job
+    code=$?
+    [ $code -eq 75 ] || fail "exit code $code after SIGTERM, expected 75"
+    says parts 'signal 15 with a checkpoint at step'
+    expect 0 parts --resume
+    same whole parts 24
+    ;;
+  codes)
+    expect 0 done --max-steps 1
+    expect 2 unknown --set optimizer.learning_rate=1
+    says unknown "optimizer.learning_rate"
+    expect 3 missed --max-steps 1 --target 1
+    expect 2 replicas --ranks 2 --replicas 1 --max-steps 1
+    expect 2 batch --set batch.global=7 --set batch.local=0
+    says batch 'batch.global = 7 does not divide'
+    ;;
+  data)
+    train missing --set data.dataset=cifar10 --data-dir absent && fail "a missing folder was accepted"
+    says missing 'absent'
+    mkdir cut
+    "$tutti" data generate lattices cut --train 48 --test 8 >cut.log || fail "cannot generate"
+    file=$(ls cut/*train*)
+    truncate -s -1000 "$file"
+    expect 1 truncated --data-dir cut
+    says truncated "$(basename "$file")"
+    ;;
+  nan)
+    expect 0 run --max-steps 2 --ranks 2
+    cp -r run/checkpoints before
+    expect 1 run --max-steps 6 --ranks 2 --resume --lr 1e30
+    says run 'rank [01]/2 on .*the loss is .* at step [0-9]+, replica [01]: .*(layer|parameter) '
+    diff -r run/checkpoints/step_0000002 before/step_0000002 || fail "the earlier checkpoint was changed"
+    ;;
+  record)
+    expect 0 all/run --max-steps 8 --set checkpoint.every_epochs=1
+    "$tutti" study --collect --output-dir all >study.log 2>&1 || fail "study cannot read the record"
+    [ -s all/report.html ] || fail "no report"
+    "$tutti" eval "$here/tiny.toml" --weights all/run/checkpoints --logits logits.npy >eval.log 2>&1 || fail "eval cannot read the checkpoint"
+    [ "$(wc -c <logits.npy)" -gt 160 ] || fail "logits are too short"
+    ;;
+  *)
+    fail "no case $case"
+    ;;
+esac

@@ -63,6 +63,18 @@ case $case in
       same three-one-$threads three-two-$threads 3
     done
     ;;
+  precisions)
+    expect 0 one --precision bf16 --set model.width=16 --max-steps 3
+    expect 0 two --precision bf16 --set model.width=16 --max-steps 3 --ranks 2
+    same one two 3
+    ;;
+  replay)
+    expect 0 measured --set plan.measure=true --max-steps 4 --ranks 2
+    expect 0 again --set plan.measure=true --max-steps 4 --set plan.choices_from=measured/checkpoints
+    same measured again 4
+    expect 2 parts --set plan.choices_from=nowhere
+    says parts "plan.choices_from: no valid checkpoint in 'nowhere'"
+    ;;
   resume)
     expect 0 whole --max-steps 13
     expect 0 parts --max-steps 3

@@ -233,7 +233,7 @@ class Run {
     const std::string where = first_nonfinite({.model = model_spec(config_, *spec_.train, batch_.local), .weights = &*weights_, .images = batch.images,
                                                .images_desc = network_->training.desc(network_->images), .layout = network_->training.layout}, *spec_.backend);
     throw NumericError(fmt::format("the loss is {} at step {}, replica {}: {}; the last checkpoint is from before it; lower optimizer.lr or look at the data",
-                                   loss, info.step, info.replica, where));
+                                   std::isnan(loss) ? "NaN" : "infinite", info.step, info.replica, where));
   }
 
   bool stop_asked() {

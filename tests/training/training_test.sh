@@ -2,6 +2,7 @@
 # training_test.sh PROGRAM CASE FOLDER: one case of README.md's table. Prints what went wrong and exits 1.
 set -u
 tutti=$1 case=$2 folder=$3
+export TUTTI_CACHE_DIR=$folder/cache  # what is measured here is nobody else's business
 here=$(cd "$(dirname "$0")" && pwd)
 rm -rf "$folder"
 mkdir -p "$folder"

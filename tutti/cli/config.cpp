@@ -24,7 +24,7 @@ namespace {
 constexpr std::string_view kPrefix = "TUTTI_";
 
 /// Variables with the prefix that are not keys: --ranks is a flag of its own.
-const std::vector<std::string> kOtherVariables = {"TUTTI_RANKS"};
+const std::vector<std::string> kOtherVariables = {"TUTTI_RANKS", "TUTTI_CACHE_DIR"};
 
 /// Pairs of keys that are two ways of saying one thing: giving one in a stronger source withdraws the other.
 constexpr std::pair<std::string_view, std::string_view> kAlternatives[] = {{"batch.local", "batch.global"},

@@ -2,9 +2,13 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
+#include "tutti/backend/cpu/version.h"
+#include "tutti/base/hash.h"
+#include "tutti/cli/version.h"
 #include "tutti/comm/inproc/thread_ranks.h"
 #include "tutti/data/open.h"
 #include "tutti/device/cpu/topology.h"
@@ -31,6 +35,20 @@ std::unique_ptr<data::Dataset> open_configured(const RunConfig& config, const st
 std::string machine_line() {
   const Topology topology = read_topology();
   return fmt::format("{}, {} cores, {:.1f} GiB", topology.cpu_model, topology.cores, static_cast<double>(topology.memory_bytes) / (1 << 30));
+}
+
+std::filesystem::path tuning_file(const std::string& setting) {
+  if (setting != "auto") return setting == "off" ? std::filesystem::path() : std::filesystem::path(setting);
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::filesystem::path(value ? value : "");
+  };
+  std::filesystem::path folder = variable("TUTTI_CACHE_DIR");
+  if (folder.empty() && !variable("XDG_CACHE_HOME").empty()) folder = variable("XDG_CACHE_HOME") / "tutti";
+  if (folder.empty() && !variable("HOME").empty()) folder = variable("HOME") / ".cache" / "tutti";
+  if (folder.empty()) return {};
+  const uint64_t key = fnv1a(read_topology().cpu_model + onednn_version() + onednn_effective_isa() + version_short());
+  return folder / fmt::format("tuning-{:016x}.txt", key);
 }
 
 double process_start_time() {

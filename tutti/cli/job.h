@@ -1,6 +1,7 @@
 #pragma once
 // What verbs that compute share: the ranks they run as, the data they read, the machine they run on.
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,6 +31,10 @@ std::unique_ptr<data::Dataset> open_configured(const RunConfig& config, const st
 
 /// "Intel Xeon, 2 cores, 23.5 GiB": the line that goes with every measurement.
 std::string machine_line();
+
+/// Where measurements on this machine are kept between runs, for plan.tuning = `setting`: "auto" is the user's cache folder
+/// (TUTTI_CACHE_DIR, XDG_CACHE_HOME/tutti or HOME/.cache/tutti), one file per processor and build; "off" and a homeless user: empty.
+std::filesystem::path tuning_file(const std::string& setting);
 
 /// Unix time at which this process started, from the kernel's books.
 double process_start_time();

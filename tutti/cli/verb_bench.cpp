@@ -162,6 +162,7 @@ NetworkSpec network_spec(const BenchVerb& verb, int threads) {
   spec.training.bucket_bytes = static_cast<size_t>(verb.bucket_bytes);
   spec.threads = threads;
   spec.layout = verb.layout;
+  spec.tuning_file = tuning_file("auto");
   spec.tile_bytes = verb.tile_bytes;
   spec.measure = !verb.no_measure;
   return spec;

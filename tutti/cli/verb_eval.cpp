@@ -10,6 +10,7 @@
 #include "tutti/cli/job.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/verbs.h"
+#include "tutti/data/format/catalog.h"
 #include "tutti/device/cpu/topology.h"
 #include "tutti/train/checkpoint.h"
 #include "tutti/train/evaluator.h"
@@ -51,7 +52,7 @@ int run_eval(const EvalVerb& verb) {
   Weights weights(network->plan.variables, 1);
   weights.import_model(weights_at(verb.weights));
 
-  const data::ChannelStatistics own = config.data.mean.empty() || config.data.std.empty() ? data::channel_statistics(*open_configured(config, "train")) : data::ChannelStatistics{};
+  const data::ChannelStatistics& own = data::known_dataset(config.data.dataset).normalization;
   const data::Augment augment(augment_spec(config, own), dataset->shape(), network->plan.desc(network->images));
   Evaluator evaluator(network->plan, network->images, network->logits, backend, *dataset, augment);
   evaluator.bind(weights.parameters(), weights.statistics(0));

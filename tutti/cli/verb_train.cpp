@@ -90,6 +90,7 @@ int run_train(const TrainVerb& verb) {
   spec.terminal = isatty(STDERR_FILENO) != 0;
   spec.stop_requested = [&signals] { return signals.signal_number(); };
   spec.process_started = started;
+  spec.tuning_file = tuning_file(config.plan.tuning);
   spec.backend = &backend;
   spec.communicator = &communicator;
   spec.train = train_set.get();

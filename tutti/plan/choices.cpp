@@ -27,14 +27,23 @@ void fill_random(const TensorDesc& desc, void* data, uint64_t stream) {
 
 }  // namespace
 
-std::string_view Choices::find(const std::string& problem) const {
+std::string_view Choices::find(const std::string& problem) {
   const auto at = made_.find(problem);
-  return at == made_.end() ? std::string_view{} : std::string_view{at->second};
+  if (at == made_.end()) return {};
+  at->second.used = true;
+  return at->second.choice;
+}
+
+Choices Choices::used() const {
+  Choices choices;
+  for (const auto& [problem, entry] : made_)
+    if (entry.used) choices.made_.emplace(problem, entry);
+  return choices;
 }
 
 std::string Choices::to_string() const {
   std::string text;
-  for (const auto& [problem, choice] : made_) text += problem + '\t' + choice + '\n';
+  for (const auto& [problem, entry] : made_) text += problem + '\t' + entry.choice + '\n';
   return text;
 }
 
@@ -45,7 +54,7 @@ Choices Choices::parse(std::string_view text) {
     const std::string_view line = text.substr(0, end);
     const size_t tab = line.find('\t');
     if (tab == line.npos) throw ConfigError(fmt::format("recorded kernel choices: line without a tab: '{}'", line));
-    choices.record(std::string(line.substr(0, tab)), std::string(line.substr(tab + 1)));
+    choices.made_[std::string(line.substr(0, tab))] = {std::string(line.substr(tab + 1)), false};
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return choices;

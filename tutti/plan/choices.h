@@ -12,16 +12,23 @@ namespace tutti {
 
 class Choices {
  public:
-  /// The recorded choice for a problem, or empty.
-  std::string_view find(const std::string& problem) const;
-  void record(const std::string& problem, std::string choice) { made_[problem] = std::move(choice); }
+  /// The recorded choice for a problem, or empty. Counts as used.
+  std::string_view find(const std::string& problem);
+  void record(const std::string& problem, std::string choice) { made_[problem] = {std::move(choice), true}; }
   bool empty() const { return made_.empty(); }
-  /// One line a choice: PROBLEM <tab> CHOICE. parse throws ConfigError on anything else.
+  size_t size() const { return made_.size(); }
+  /// Those that were found or recorded: what one program depends on, out of everything known about a machine.
+  Choices used() const;
+  /// One line a choice: PROBLEM <tab> CHOICE. parse throws ConfigError on anything else; what it reads is not used yet.
   std::string to_string() const;
   static Choices parse(std::string_view text);
 
  private:
-  std::map<std::string, std::string> made_;
+  struct Entry {
+    std::string choice;
+    bool used = false;
+  };
+  std::map<std::string, Entry> made_;
 };
 
 /// The problem that a request poses, as text: op, attributes, operands. Equal text = same kernel.

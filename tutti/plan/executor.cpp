@@ -35,6 +35,7 @@ struct Executor::ReadyStep {
   std::vector<void*> in, out;  // scratch for the arguments of the call being made
   Buffer state;
   double run_seconds = 0, finish_seconds = 0;
+  Spans::Name span = 0;
 
   Kernel& kernel(int64_t samples) {
     for (auto& [n, k] : kernels)
@@ -48,6 +49,7 @@ struct Executor::Thread {
   std::vector<ReadyStep> packs, updates;
   std::vector<std::vector<ReadyStep>> bands;
   std::vector<void*> states;  // scratch for finish
+  int lane = 0;               // of the timeline
 };
 
 Executor::Executor(const Plan& plan, const Backend& backend)
@@ -152,6 +154,7 @@ void Executor::parallel(Fn fn) {
 
 void Executor::run_whole(ReadyStep& ready, int thread, const StepInfo& step) {
   const StepTimer timer(profiling_, ready.run_seconds);
+  const ScopedSpan span(spans_, ready.span, threads_[static_cast<size_t>(thread)]->lane);
   for (size_t i = 0; i < ready.in.size(); ++i) ready.in[i] = address(bases_.data(), nullptr, ready.step->in[i], 0);
   for (size_t i = 0; i < ready.out.size(); ++i) ready.out[i] = address(bases_.data(), nullptr, ready.step->out[i], 0);
   ready.kernels.front().second->run({.in = ready.in.data(), .out = ready.out.data(), .workspace = threads_[static_cast<size_t>(thread)]->workspace.data(),
@@ -170,6 +173,7 @@ void Executor::run_band(int t, size_t b, const StepInfo& step) {
     const int64_t first = share.first + tile.first;
     for (ReadyStep& ready : steps) {
       const StepTimer timer(profiling_, ready.run_seconds);
+      const ScopedSpan span(spans_, ready.span, thread.lane);
       for (size_t k = 0; k < ready.in.size(); ++k) ready.in[k] = address(bases_.data(), thread.tile.data(), ready.step->in[k], first);
       for (size_t k = 0; k < ready.out.size(); ++k) ready.out[k] = address(bases_.data(), thread.tile.data(), ready.step->out[k], first);
       Kernel& kernel = ready.kernel(tile.size());
@@ -249,6 +253,19 @@ void Executor::update(const StepInfo& step) {
 void Executor::set_profiling(bool on) {
   profiling_ = on;
   take_timings();
+}
+
+void Executor::set_spans(Spans* spans) {
+  spans_ = spans;
+  if (!spans) return;
+  for (size_t t = 0; t < threads_.size(); ++t) {
+    Thread& thread = *threads_[t];
+    thread.lane = spans->lane(fmt::format("thread {}", t));
+    const auto name = [&](ReadyStep& ready) { ready.span = spans->name(ready.step->name + " by " + ready.step->kernel); };
+    std::ranges::for_each(thread.packs, name);
+    for (auto& band : thread.bands) std::ranges::for_each(band, name);
+    std::ranges::for_each(thread.updates, name);
+  }
 }
 
 std::vector<Executor::Timing> Executor::take_timings() {

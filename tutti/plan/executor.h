@@ -12,6 +12,7 @@
 #include "tutti/device/cpu/buffer.h"
 #include "tutti/plan/barrier.h"
 #include "tutti/plan/plan.h"
+#include "tutti/trace/span.h"
 
 namespace tutti {
 
@@ -45,6 +46,8 @@ class Executor {
 
   /// Seconds thread 0 spent in each step (packs, bands, finishes, updates) since the last call, by name; empty unless profiling.
   void set_profiling(bool on);
+  /// Records every call of a kernel from now on, one lane a thread; null: no longer. `spans` must outlive the executor's use.
+  void set_spans(Spans* spans);
   struct Timing {
     std::string name, kernel;
     double seconds = 0;
@@ -71,6 +74,7 @@ class Executor {
   Barrier barrier_;
   ExchangeHook exchange_;
   bool profiling_ = false;
+  Spans* spans_ = nullptr;
 };
 
 }  // namespace tutti

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "tutti/base/hash.h"
 #include "tutti/plan/plan.h"
 
 namespace tutti {
@@ -52,10 +53,6 @@ std::string Plan::to_string(bool with_refusals) const {
   return text;
 }
 
-uint64_t Plan::hash() const {
-  uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a, 64 bits
-  for (const char c : to_string()) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return hash;
-}
+uint64_t Plan::hash() const { return fnv1a(to_string()); }
 
 }  // namespace tutti

@@ -5,6 +5,7 @@
 #include <limits>
 #include <set>
 
+#include "tutti/base/hash.h"
 #include "tutti/base/log.h"
 #include "tutti/base/rng.h"
 #include "tutti/device/cpu/buffer.h"
@@ -27,7 +28,8 @@ std::vector<std::string> layouts_to_try(const Graph& graph, const Backend& backe
   return names;
 }
 
-constexpr const char* kLayoutProblem = "activation layout";
+/// The name under which the layout of a graph is recorded.
+std::string layout_problem(const Graph& graph, int threads) { return fmt::format("activation layout of graph {:016x} on {} threads", fnv1a(graph.to_string()), threads); }
 
 /// Arithmetic, with that of reference loops (the oracle's, oneDNN's) counted as often as they are slower than a kernel made for
 /// speed. Coarse, but it spares measuring layouts that would take seconds a pass.
@@ -81,20 +83,22 @@ double time_plan(const Plan& plan, const Backend& backend, int runs, double give
 
 Plan compile(const Graph& graph, const Backend& backend, const PlanOptions& options) {
   PlanOptions fixed = options;
+  const std::string problem = layout_problem(graph, options.threads);
+  const std::string recorded(fixed.choices.find(problem));
   if (options.layout != "auto") {
-    if (const std::string_view recorded = options.choices.find(kLayoutProblem); !recorded.empty() && recorded != options.layout)
+    if (!recorded.empty() && recorded != options.layout)
       throw ConfigError(fmt::format("the recorded layout is {}, plan.layout asks for {}: the results would not be the same; leave plan.layout at auto", recorded, options.layout));
-    fixed.choices.record(kLayoutProblem, options.layout);
+    fixed.choices.record(problem, options.layout);
     return compile_with_layout(graph, backend, fixed);
   }
   const std::vector<std::string> names = layouts_to_try(graph, backend);
-  if (const std::string_view recorded = options.choices.find(kLayoutProblem); !recorded.empty()) {
+  if (!recorded.empty()) {
     fixed.layout = recorded;
     return compile_with_layout(graph, backend, fixed);
   }
   fixed.layout = names.front();
   if (names.size() == 1 || !options.measure) {
-    fixed.choices.record(kLayoutProblem, fixed.layout);
+    fixed.choices.record(problem, fixed.layout);
     return compile_with_layout(graph, backend, fixed);
   }
 
@@ -121,7 +125,7 @@ Plan compile(const Graph& graph, const Backend& backend, const PlanOptions& opti
     }
   }
   best->options.choices = fixed.choices;
-  best->options.choices.record(kLayoutProblem, best->layout);
+  best->options.choices.record(problem, best->layout);
   return std::move(*best);
 }
 

@@ -198,10 +198,11 @@ TableWriter write_table() {
   {
     using S = PlanSection;
     constexpr auto s = &RunConfig::plan;
-    t.section("plan", s, "How the network is compiled. Kernels and layouts chosen by measurement may differ from run to run, and with them the last bits "
-                         "of the weights; checkpoints keep the choices.");
+    t.section("plan", s, "How the network is compiled. Kernels and layouts chosen by measurement may differ from machine to machine, and with them the last "
+                         "bits of the weights; checkpoints keep the choices.");
     t.key(s, &S::layout, "layout", "Layout of activations: auto is the fastest measured; b16c, last and plain are for experiments");
     t.key(s, &S::measure, "measure", "Choose among kernels and layouts by running them; false: the first that accepts, the same in every run and a faster start");
+    t.key(s, &S::tuning, "tuning", "File that keeps what was measured on this machine, so that the next start neither measures nor chooses otherwise. auto: in the user's cache folder; off: none");
     t.key(s, &S::choices_from, "choices_from", "Compile as the run did that wrote this checkpoint, or the newest one of this folder: the same bits again. Empty: own choices");
   }
   {

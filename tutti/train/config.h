@@ -127,6 +127,7 @@ struct LossSection {
 struct PlanSection {
   ActivationLayout layout = ActivationLayout::automatic;
   bool measure = true;
+  std::string tuning = "auto";  ///< "auto": a file in the user's cache folder; "off"; else its path
   std::string choices_from;  ///< a checkpoint or a folder of them; empty: this run makes its own
 };
 

@@ -4,6 +4,7 @@
 
 #include "tutti/models/registry.h"
 #include "tutti/ops/fuse.h"
+#include "tutti/train/tuning_file.h"
 
 namespace tutti {
 namespace {
@@ -100,7 +101,14 @@ std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend&
     compile_evaluation_of(*network, spec, backend);
   };
   const bool first = communicator.rank() == 0;
-  if (first) compile_both(spec.choices);
+  if (first) {
+    const bool keeps = spec.measure && spec.choices.empty() && !spec.tuning_file.empty();
+    const Choices known = keeps ? read_tuning_file(spec.tuning_file) : spec.choices;
+    compile_both(known);
+    Choices& choices = network->training.options.choices;
+    if (keeps && choices.size() > known.size()) write_tuning_file(spec.tuning_file, choices);
+    choices = choices.used();
+  }
   const Choices made = Choices::parse(broadcast_text(first ? network->training.options.choices.to_string() : "", communicator));
   if (!first) compile_both(made);
   compare_hashes(network->training, communicator);

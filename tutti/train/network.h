@@ -1,6 +1,7 @@
 #pragma once
 // Network: a model compiled for this rank, for training and for evaluation, over one set of variables.
 
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -18,6 +19,7 @@ struct NetworkSpec {
   size_t tile_bytes = 0;         ///< 0: the backend's advice
   bool measure = true;           ///< choose kernels and layouts by measurement
   Choices choices;               ///< of a checkpoint, or empty
+  std::filesystem::path tuning_file;  ///< where rank 0 keeps measurements between runs (unused with `choices`); empty: nowhere
   int64_t evaluation_batch = 0;  ///< 0: the training batch
 };
 

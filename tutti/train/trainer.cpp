@@ -8,11 +8,13 @@
 #include <optional>
 
 #include "tutti/base/log.h"
+#include "tutti/data/format/catalog.h"
 #include "tutti/data/pipeline.h"
 #include "tutti/parallel/average.h"
 #include "tutti/parallel/exchange.h"
 #include "tutti/plan/executor.h"
 #include "tutti/trace/csv.h"
+#include "tutti/trace/span.h"
 #include "tutti/trace/tensorboard.h"
 #include "tutti/train/checkpoint.h"
 #include "tutti/train/evaluator.h"
@@ -108,7 +110,7 @@ class Run {
     agree("run.replicas", std::to_string(checkpoint.info.replicas), std::to_string(replicas_.replicas()));
     agree("run.seed", std::to_string(checkpoint.info.seed), std::to_string(static_cast<uint64_t>(config_.run.seed)));
     agree("run.precision", checkpoint.info.precision, std::string(to_string(config_.run.precision)));
-    const Choices choices = Choices::parse(checkpoint.info.plan_choices);
+    Choices choices = Choices::parse(checkpoint.info.plan_choices);
     if (const auto samples = choices.find(kSamplesChoice); !samples.empty()) agree("samples a replica", std::string(samples), std::to_string(batch_.local));
     if (const auto threads = choices.find(kThreadsChoice); !threads.empty() && threads != std::to_string(config_.run.threads))
       log::warn("checkpoint '{}' was written with run.threads = {}, this run has {}: sums are taken in another order, so the last bits will differ", path.string(),
@@ -121,6 +123,7 @@ class Run {
     NetworkSpec spec = network_spec(config_, *spec_.train, batch_.local);
     if (resumed) spec.choices = Choices::parse(resumed->info.plan_choices);
     else if (!config_.plan.choices_from.empty()) spec.choices = Choices::parse(verify_checkpoint(checkpoint_at(config_.plan.choices_from, "plan.choices_from")).plan_choices);
+    spec.tuning_file = spec_.tuning_file;
     network_ = compile_network(spec, *spec_.backend, comm_);
     weights_.emplace(network_->training.variables, replicas_.local_count());
     weights_->initialise(static_cast<uint64_t>(config_.run.seed));
@@ -136,11 +139,12 @@ class Run {
     executor_->set_exchange({.ready = [this](int bucket) { exchange_->ready(local_, bucket); },
                              .poll = [this] { exchange_->poll(); },
                              .wait = [this](int bucket) {
+                               const ScopedSpan span(spans(), span_name("wait for gradients"), span_lane());
                                exchange_->wait(bucket);
                                return exchange_->result(bucket);
                              }});
 
-    const data::ChannelStatistics own = data::channel_statistics(*spec_.train);
+    const data::ChannelStatistics& own = data::known_dataset(config_.data.dataset).normalization;
     training_images_.emplace(augment_spec(config_, own), spec_.train->shape(), network_->training.desc(network_->images));
     evaluation_images_.emplace(augment_spec(config_, own), spec_.test->shape(), network_->evaluation.desc(network_->evaluation_images));
     evaluator_.emplace(network_->evaluation, network_->evaluation_images, network_->evaluation_logits, *spec_.backend, *spec_.test, *evaluation_images_);
@@ -153,6 +157,10 @@ class Run {
     auto order = std::make_unique<data::TrainingOrder>(
         sampler_, data::TrainingStart{step_ / per_epoch, step_ % per_epoch, replicas_.owned().lo, replicas_.local_count()});
     pipeline_.emplace(*spec_.train, *training_images_, std::move(order), pipeline);
+    if (config_.run.profile) {
+      spans_.emplace();
+      executor_->set_spans(&*spans_);
+    }
     log::debug("{}", network_->training.to_string());
   }
 
@@ -204,9 +212,10 @@ class Run {
       work();
       computing += RunClock::since(start);
     };
+    const ScopedSpan step_span(spans(), span_name("step"), span_lane());
     compute([&] { executor_->pack(); });
     for (local_ = 0; local_ < replicas_.local_count(); ++local_) {
-      const data::Batch& batch = pipeline_->next();
+      const data::Batch& batch = next_batch();
       times.data_wait += pipeline_->last_wait_seconds();
       info.replica = replicas_.replica(local_);
       executor_->bind_input(network_->images, batch.images);
@@ -228,6 +237,15 @@ class Run {
     ++step_;
     if (spec_.terminal && first()) display_.step(progress(interval_.loss / static_cast<double>(interval_.steps * replicas_.local_count())));
   }
+
+  const data::Batch& next_batch() {
+    const ScopedSpan span(spans(), span_name("wait for data"), span_lane());
+    return pipeline_->next();
+  }
+
+  Spans* spans() { return spans_ ? &*spans_ : nullptr; }
+  Spans::Name span_name(const char* text) { return spans_ ? spans_->name(text) : Spans::Name{}; }
+  int span_lane() { return spans_ ? spans_->lane("trainer") : 0; }
 
   [[noreturn]] void report_nonfinite(const StepInfo& info, const data::Batch& batch, float loss) {
     const std::string where = first_nonfinite({.model = model_spec(config_, *spec_.train, batch_.local), .weights = &*weights_, .images = batch.images,
@@ -335,6 +353,7 @@ class Run {
   void evaluate() {
     const auto began = RunClock::Clock::now();
     const double train_seconds = clock_.train();
+    const ScopedSpan span(spans(), span_name("evaluate"), span_lane());
     average_statistics();
     const ClassifierQuality local = evaluator_->run(data::evaluation_range(spec_.test->size(), comm_.rank(), comm_.size()), static_cast<int>(config_.data.readers));
     double sums[] = {static_cast<double>(local.samples), static_cast<double>(local.correct), local.cross_entropy};
@@ -377,6 +396,7 @@ class Run {
 
   void write_checkpoint_now() {
     const auto began = RunClock::Clock::now();
+    const ScopedSpan span(spans(), span_name("checkpoint"), span_lane());
     average_statistics();
     const std::vector<NamedTensor> statistics = gather_statistics();
     if (first()) {
@@ -457,6 +477,7 @@ class Run {
     result_.status = status;
     result_.steps = step_;
     display_.clear();
+    if (spans_) spans_->write((std::filesystem::path(config_.run.output_dir) / fmt::format("trace.rank{}.json", comm_.rank())).string(), comm_.rank());
     if (!first()) return;
     record_->append(RunStop{.status = status, .reason = reason, .epochs = epochs_done(), .steps = step_, .samples = step_ * batch_.global,
                             .wall_seconds = clock_.wall(), .train_seconds = clock_.train(), .eval_seconds = evaluation_seconds_,
@@ -477,6 +498,7 @@ class Run {
   std::unique_ptr<Network> network_;
   std::optional<Weights> weights_;
   Buffer averaged_;  // batch-norm statistics over all replicas, for evaluation and checkpoints
+  std::optional<Spans> spans_;  // with run.profile
   std::optional<Executor> executor_;
   std::optional<GradientExchange> exchange_;
   std::optional<ReplicaAverage> average_;

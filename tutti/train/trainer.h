@@ -2,6 +2,7 @@
 // Trainer: the loop. Takes a batch per local replica, runs the plan, meets the other ranks in the exchange, updates, records,
 // evaluates, writes checkpoints, and stops when asked to.
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -22,6 +23,7 @@ struct TrainerSpec {
   bool terminal = false;                   ///< stdout is a terminal: draw a bar
   std::function<int()> stop_requested;     ///< 0 = no, else the signal that asked; may be empty
   double process_started = 0;              ///< unix time, for the start-up time in the log
+  std::filesystem::path tuning_file;       ///< kernel choices kept between runs; empty: none
   const Backend* backend = nullptr;
   comm::Communicator* communicator = nullptr;
   const data::Dataset* train = nullptr;

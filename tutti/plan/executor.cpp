@@ -81,8 +81,7 @@ void Executor::build_steps(const Backend& backend) {
           if (step.out_batched[i]) request.out[i].shape[0] = n;
         const std::vector<KernelCandidate> candidates = backend.candidates(request);
         auto at = std::ranges::find_if(candidates, [&](const auto& c) { return c.refusal.empty() && c.name == step.kernel; });
-        if (at == candidates.end()) at = std::ranges::find_if(candidates, [](const auto& c) { return c.refusal.empty(); });
-        if (at == candidates.end()) throw DeviceError(fmt::format("layer '{}': no kernel for a tile of {} samples", step.name, n));
+        if (at == candidates.end()) throw DeviceError(fmt::format("layer '{}': kernel '{}' was chosen, but refuses a tile of {} samples", step.name, step.kernel, n));
         std::unique_ptr<Kernel> kernel = at->make();
         workspace = std::max(workspace, kernel->workspace_bytes());
         if (made.state.bytes() == 0 && !(t == 0 && kernel->state_output() >= 0)) made.state = Buffer(kernel->state_bytes());

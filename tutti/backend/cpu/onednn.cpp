@@ -260,8 +260,13 @@ std::optional<Layout> MemoryDesc::layout() const {
     stride *= b.block_size[i];
   }
   layout.num_blocks = b.blocks;
-  // Among equal strides (extents of 1) the order of the dimensions decides, so that plain is recognised as plain.
-  std::stable_sort(layout.order.begin(), layout.order.begin() + b.rank, [&](int i, int j) { return b.strides[i] > b.strides[j]; });
+  // Equal strides mean that one of the dimensions has one block only, and lies inside the other; oneDNN's kernels compare strides,
+  // so the order must give back exactly these.
+  const auto outside = [&](int i, int j) {
+    if (b.strides[i] != b.strides[j]) return b.strides[i] > b.strides[j];
+    return outer[static_cast<size_t>(i)] > 1 && outer[static_cast<size_t>(j)] == 1;
+  };
+  std::stable_sort(layout.order.begin(), layout.order.begin() + b.rank, outside);
   for (int i = b.rank - 1; i >= 0; --i) {
     const auto dim = static_cast<size_t>(layout.order[static_cast<size_t>(i)]);
     if (outer[dim] > 1 && b.strides[dim] != stride) return std::nullopt;

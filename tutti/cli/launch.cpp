@@ -53,8 +53,10 @@ void forward(int signal) {
 [[noreturn]] void become(const Launch& launch) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   setpgid(0, 0);  // so that the terminal's SIGINT reaches only the parent, which decides what it means
-  const int null = open("/dev/null", O_RDONLY);  // a background group must not read the terminal
-  if (null >= 0) dup2(null, STDIN_FILENO);
+  if (isatty(STDIN_FILENO)) {  // a background group must not read the terminal; a pipe reaches rank 0 through mpirun
+    const int null = open("/dev/null", O_RDONLY);
+    if (null >= 0) dup2(null, STDIN_FILENO);
+  }
   for (const auto& [name, value] : launch.environment) setenv(name.c_str(), value.c_str(), 1);
   std::vector<char*> words;
   for (const std::string& word : launch.command) words.push_back(const_cast<char*>(word.c_str()));

@@ -6,7 +6,9 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <utility>
 
+#include "tutti/backend/cpu/simd.h"
 #include "tutti/base/error.h"
 #include "tutti/ops/reorder.h"
 
@@ -114,6 +116,63 @@ class ConvertKernel final : public Kernel {
   int64_t elements_;
 };
 
+using simd::Floats, simd::Words, simd::kLanes;
+
+/// Which lane of (a, b) = lanes 0-15, 16-31 each lane of an exchange takes: of the first result, and of the second.
+template <uint32_t s, uint32_t... lanes>
+constexpr Words first_mask(std::integer_sequence<uint32_t, lanes...>) {
+  return Words{(lanes & s ? kLanes + (lanes ^ s) : lanes)...};
+}
+template <uint32_t s, uint32_t... lanes>
+constexpr Words second_mask(std::integer_sequence<uint32_t, lanes...>) {
+  return Words{(lanes & s ? kLanes + lanes : lanes ^ s)...};
+}
+
+/// Exchanges bit s of the row number with bit s of the lane number, for all rows.
+template <uint32_t s>
+void exchange(Floats (&rows)[kLanes]) {
+  constexpr auto kAllLanes = std::make_integer_sequence<uint32_t, kLanes>{};
+  const Words first = first_mask<s>(kAllLanes), second = second_mask<s>(kAllLanes);
+#pragma GCC unroll 16
+  for (uint32_t i = 0; i < kLanes; ++i) {
+    if (i & s) continue;
+    const Floats a = rows[i], b = rows[i | s];
+    rows[i] = __builtin_shuffle(a, b, first);
+    rows[i | s] = __builtin_shuffle(a, b, second);
+  }
+}
+
+/// ...16i16o <-> ...16o16i: every block of 16 x 16 is transposed where it stands. What the weights of the backward convolution
+/// need at every step, and worth its own kernel at small batches.
+class TransposeBlocksKernel final : public Kernel {
+ public:
+  explicit TransposeBlocksKernel(int64_t blocks) : blocks_(blocks) {}
+  void run(const KernelArgs& args) override {
+    const int64_t end = blocks_ * (args.part + 1) / args.parts;
+    for (int64_t b = blocks_ * args.part / args.parts; b < end; ++b) {
+      const float* const from = static_cast<const float*>(args.in[0]) + b * kLanes * kLanes;
+      float* const to = static_cast<float*>(args.out[0]) + b * kLanes * kLanes;
+      Floats rows[kLanes];
+      for (int i = 0; i < kLanes; ++i) rows[i] = simd::load(from + i * kLanes, simd::AllLanes{});
+      exchange<1>(rows);
+      exchange<2>(rows);
+      exchange<4>(rows);
+      exchange<8>(rows);
+      for (int i = 0; i < kLanes; ++i) simd::store(to + i * kLanes, rows[i], simd::AllLanes{});
+    }
+  }
+
+ private:
+  int64_t blocks_;
+};
+
+bool transposes_blocks(const TensorDesc& from, const TensorDesc& to) {
+  if (from.dtype != DType::f32 || to.dtype != DType::f32 || from.layout.num_blocks != 2) return false;
+  Layout swapped = from.layout;
+  std::swap(swapped.blocks[0], swapped.blocks[1]);
+  return swapped == to.layout && swapped.blocks[0].size == kLanes && swapped.blocks[1].size == kLanes && swapped.blocks[0].dim != swapped.blocks[1].dim;
+}
+
 using Make = std::function<std::unique_ptr<Kernel>()>;
 
 template <class From, class To>
@@ -149,7 +208,13 @@ Make make_any(const TensorDesc& from, const TensorDesc& to) {
 bool append_reorder_candidates(const KernelRequest& request, std::vector<KernelCandidate>& candidates) {
   if (dynamic_cast<const Reorder*>(request.op) == nullptr) return false;
   CHECK(request.in[0].shape == request.out[0].shape, "reorder of {} to {}", request.in[0].to_string(), request.out[0].to_string());
-  candidates.push_back({"cpu:reorder", {}, request.in, request.out, make_any(request.in[0], request.out[0])});
+  const TensorDesc &from = request.in[0], &to = request.out[0];
+  if (transposes_blocks(from, to)) {
+    const int64_t blocks = from.layout.storage_elements(from.shape) / (kLanes * kLanes);
+    candidates.push_back({"cpu:transpose_blocks", {}, request.in, request.out, [blocks] { return std::make_unique<TransposeBlocksKernel>(blocks); }});
+  } else {
+    candidates.push_back({"cpu:reorder", {}, request.in, request.out, make_any(from, to)});
+  }
   return true;
 }
 

@@ -29,7 +29,7 @@ namespace {
 
 struct BenchVerb {
   std::string model = "resnet44", precision = "fp32", layout = "auto", json;
-  int64_t batch = 128, classes = 0, width = 0, bucket_bytes = 4 << 20;
+  int64_t batch = 128, classes = 0, width = 0, bucket_bytes = 1 << 20;
   size_t tile_bytes = 0;
   int threads = 0, ranks = 0, steps = 20, warmup = 3;
   bool serve = false, profile = false, no_measure = false;

@@ -140,7 +140,7 @@ struct CheckpointSection {
 };
 
 struct CommSection {
-  int64_t bucket_bytes = 4 << 20;
+  int64_t bucket_bytes = 1 << 20;
   double timeout_s = 60;
 };
 

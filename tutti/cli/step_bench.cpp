@@ -61,16 +61,6 @@ double StepBench::step() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-double StepBench::flop_per_image() const {
-  const Graph& graph = network_->training.graph;
-  double flop = 0;
-  for (const Node& node : graph.nodes()) {
-    std::vector<ValueType> in, out;
-    for (const Value v : node.in) in.push_back(graph.type(v));
-    for (const Value v : node.out) out.push_back(graph.type(v));
-    flop += node.op->flop(in, out);
-  }
-  return flop / static_cast<double>(network_->training.batch);
-}
+double StepBench::flop_per_image() const { return network_->training.graph.flop() / static_cast<double>(network_->training.batch); }
 
 }  // namespace tutti

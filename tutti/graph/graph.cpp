@@ -85,6 +85,17 @@ int64_t Graph::parameter_count() const {
   return count;
 }
 
+double Graph::flop() const {
+  double sum = 0;
+  for (const Node& node : nodes_) {
+    std::vector<ValueType> in, out;
+    for (const Value v : node.in) in.push_back(type(v));
+    for (const Value v : node.out) out.push_back(type(v));
+    sum += node.op->flop(in, out);
+  }
+  return sum;
+}
+
 std::string Graph::to_string() const {
   std::string text;
   for (const Node& node : nodes_) {

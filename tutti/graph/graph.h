@@ -53,6 +53,7 @@ class Graph {
   Value find(std::string_view name) const;  ///< invalid if there is none
   std::vector<Value> with_role(Role role) const;
   int64_t parameter_count() const;  ///< elements of all parameters
+  double flop() const;              ///< of one run over the whole batch, all nodes; see Op::flop
   /// One line a node: outputs = op(inputs) {attributes} types.
   std::string to_string() const;
 

@@ -20,6 +20,7 @@
 #include "tutti/train/evaluator.h"
 #include "tutti/train/nonfinite.h"
 #include "tutti/train/progress.h"
+#include "tutti/train/resume.h"
 #include "tutti/train/run_clock.h"
 #include "tutti/train/settings.h"
 #include "tutti/train/weights.h"
@@ -29,10 +30,6 @@ namespace {
 
 /// Steps between two looks at whether any rank was asked to stop.
 constexpr int64_t kStopCheckSteps = 4;
-
-/// What besides kernels decides the bits, kept with the choices of a checkpoint.
-constexpr const char* kSamplesChoice = "samples a replica";
-constexpr const char* kThreadsChoice = "threads a rank";
 
 double peak_memory_bytes() {
   rusage usage{};
@@ -59,7 +56,7 @@ class Run {
         display_({.terminal = spec.terminal && comm_.rank() == 0}) {}
 
   RunResult run() {
-    const std::optional<Checkpoint> resumed = find_resume();
+    const std::optional<Checkpoint> resumed = find_resume(config_, replicas_.replicas(), batch_.local);
     build(resumed);
     open_record(resumed.has_value());
     comm_.barrier();
@@ -73,50 +70,10 @@ class Run {
  private:
   // --- building ---
 
-  std::filesystem::path checkpoint_directory() const {
-    return config_.checkpoint.dir.empty() ? std::filesystem::path(config_.run.output_dir) / "checkpoints" : std::filesystem::path(config_.checkpoint.dir);
-  }
-
   static double metric(const std::optional<Checkpoint>& checkpoint, const std::string& name) {
     if (!checkpoint) return 0;
     const auto at = checkpoint->info.metrics.find(name);
     return at == checkpoint->info.metrics.end() ? 0 : at->second;
-  }
-
-  /// A checkpoint, or the newest valid one of a folder of them.
-  static std::filesystem::path checkpoint_at(const std::filesystem::path& path, const char* key) {
-    if (std::filesystem::exists(path / "manifest.json")) return path;
-    if (const auto found = find_latest_valid(path)) return *found;
-    throw ConfigError(fmt::format("{}: no valid checkpoint in '{}'", key, path.string()));
-  }
-
-  std::optional<Checkpoint> find_resume() {
-    if (config_.checkpoint.resume.empty()) return std::nullopt;
-    std::filesystem::path path = config_.checkpoint.resume;
-    if (config_.checkpoint.resume == "latest") {
-      const auto found = find_latest_valid(checkpoint_directory());
-      if (!found) {
-        log::info("no checkpoint in '{}': starting anew", checkpoint_directory().string());
-        return std::nullopt;
-      }
-      path = *found;
-    } else {
-      path = checkpoint_at(path, "--resume");
-    }
-    Checkpoint checkpoint = read_checkpoint(path);
-    const auto agree = [&](const char* key, const std::string& there, const std::string& here) {
-      if (there != here) throw ConfigError(fmt::format("checkpoint '{}' was written with {} = {}, this run has {}: the results would not be the same", path.string(), key, there, here));
-    };
-    agree("run.replicas", std::to_string(checkpoint.info.replicas), std::to_string(replicas_.replicas()));
-    agree("run.seed", std::to_string(checkpoint.info.seed), std::to_string(static_cast<uint64_t>(config_.run.seed)));
-    agree("run.precision", checkpoint.info.precision, std::string(to_string(config_.run.precision)));
-    Choices choices = Choices::parse(checkpoint.info.plan_choices);
-    if (const auto samples = choices.find(kSamplesChoice); !samples.empty()) agree("samples a replica", std::string(samples), std::to_string(batch_.local));
-    if (const auto threads = choices.find(kThreadsChoice); !threads.empty() && threads != std::to_string(config_.run.threads))
-      log::warn("checkpoint '{}' was written with run.threads = {}, this run has {}: sums are taken in another order, so the last bits will differ", path.string(),
-                threads, config_.run.threads);
-    log::info("resuming from '{}' at step {}", path.string(), checkpoint.info.step);
-    return checkpoint;
   }
 
   void build(const std::optional<Checkpoint>& resumed) {
@@ -128,7 +85,11 @@ class Run {
     weights_.emplace(network_->training.variables, replicas_.local_count());
     weights_->initialise(static_cast<uint64_t>(config_.run.seed));
     averaged_ = Buffer(network_->training.variables.statistic_bytes);
-    if (resumed) restore(*resumed);
+    if (resumed) {
+      restore(*resumed, replicas_, *weights_);
+      step_ = resumed->info.step;
+      result_.accuracy = resumed->info.metrics.contains("accuracy") ? resumed->info.metrics.at("accuracy") : kNotMeasured;
+    }
 
     executor_.emplace(network_->training, *spec_.backend);
     exchange_.emplace(comm_, replicas_, network_->buckets);
@@ -162,14 +123,6 @@ class Run {
       executor_->set_spans(&*spans_);
     }
     log::debug("{}", network_->training.to_string());
-  }
-
-  void restore(const Checkpoint& checkpoint) {
-    weights_->import_model(checkpoint.weights);
-    weights_->import_state(checkpoint.state);
-    for (int r = 0; r < replicas_.local_count(); ++r) weights_->import_statistics(checkpoint.state, r, replicas_.replica(r));
-    step_ = checkpoint.info.step;
-    result_.accuracy = checkpoint.info.metrics.contains("accuracy") ? checkpoint.info.metrics.at("accuracy") : kNotMeasured;
   }
 
   // --- the loop ---
@@ -378,42 +331,23 @@ class Run {
 
   // --- checkpoints ---
 
-  /// Every replica's statistics, on every rank, in replica order.
-  std::vector<NamedTensor> gather_statistics() {
-    const size_t bytes = network_->training.variables.statistic_bytes;
-    const auto most = static_cast<size_t>(replicas_.most_per_rank());
-    std::vector<std::byte> mine(most * bytes), all(mine.size() * static_cast<size_t>(comm_.size()));
-    for (int r = 0; r < replicas_.local_count(); ++r) std::memcpy(mine.data() + static_cast<size_t>(r) * bytes, weights_->statistics(r), bytes);
-    comm_.allgather(mine, all);
-    std::vector<NamedTensor> tensors;
-    for (int rank = 0; rank < comm_.size(); ++rank)
-      for (int replica = replicas_.first()[static_cast<size_t>(rank)]; replica < replicas_.first()[static_cast<size_t>(rank) + 1]; ++replica) {
-        const size_t row = static_cast<size_t>(rank) * most + static_cast<size_t>(replica - replicas_.first()[static_cast<size_t>(rank)]);
-        std::ranges::move(weights_->export_statistics(all.data() + row * bytes, replica), std::back_inserter(tensors));
-      }
-    return tensors;
-  }
-
   void write_checkpoint_now() {
     const auto began = RunClock::Clock::now();
     const ScopedSpan span(spans(), span_name("checkpoint"), span_lane());
     average_statistics();
-    const std::vector<NamedTensor> statistics = gather_statistics();
+    const std::vector<NamedTensor> statistics = gather_statistics(*weights_, replicas_, comm_);
     if (first()) {
       const std::vector<NamedTensor> model = weights_->export_model(averaged_.data()), state = weights_->export_state();
-      Choices choices = network_->training.options.choices;
-      choices.record(kSamplesChoice, std::to_string(batch_.local));
-      choices.record(kThreadsChoice, std::to_string(config_.run.threads));
       CheckpointContent content;
       content.info = {.step = step_, .epoch = step_ / sampler_.steps_per_epoch(), .epoch_position = step_ % sampler_.steps_per_epoch(),
                       .seed = static_cast<uint64_t>(config_.run.seed), .replicas = replicas_.replicas(), .ranks = comm_.size(),
-                      .precision = std::string(to_string(config_.run.precision)), .plan_choices = choices.to_string(),
+                      .precision = std::string(to_string(config_.run.precision)), .plan_choices = choices_to_keep(network_->training.options.choices, batch_.local, config_.run.threads),
                       .config = spec_.resolved_config, .metrics = {{"wall_seconds", clock_.wall()}, {"train_seconds", clock_.train()}}};
       if (std::isfinite(result_.accuracy)) content.info.metrics["accuracy"] = result_.accuracy;
       for (const NamedTensor& tensor : model) content.weights.push_back(tensor.ref());
       for (const NamedTensor& tensor : state) content.state.push_back(tensor.ref());
       for (const NamedTensor& tensor : statistics) content.state.push_back(tensor.ref());
-      const std::filesystem::path path = write_checkpoint(checkpoint_directory(), content, static_cast<int>(config_.checkpoint.keep));
+      const std::filesystem::path path = write_checkpoint(checkpoint_directory(config_), content, static_cast<int>(config_.checkpoint.keep));
       int64_t bytes = 0;
       for (const auto& entry : std::filesystem::directory_iterator(path)) bytes += static_cast<int64_t>(entry.file_size());
       record_->append(CheckpointRecord{.epoch = epochs_done(), .step = step_, .path = path.string(), .bytes = bytes, .seconds = RunClock::since(began)});
@@ -449,7 +383,7 @@ class Run {
     about.oversubscribed = comm_.local_size() * about.threads_per_rank > about.cores_per_host && about.cores_per_host > 0;
     about.seed = static_cast<uint64_t>(config_.run.seed);
     about.parameters = network_->training.graph.parameter_count();
-    about.flop_per_sample = flop_per_sample();
+    about.flop_per_sample = network_->training.graph.flop() / static_cast<double>(batch_.local);
     about.synchronisation = "every step";
     about.plan_hash = fmt::format("{:016x}", network_->training.hash());
     about.resume_step = step_;
@@ -459,18 +393,6 @@ class Run {
               about.parameters, about.replicas, about.local_batch, about.ranks, about.threads_per_rank, about.precision, network_->training.layout,
               network_->training.buckets.size(), comm_.transport());
     if (about.oversubscribed) log::warn("{} ranks x {} threads share {} cores: speeds will not be those of separate cores", comm_.local_size(), about.threads_per_rank, about.cores_per_host);
-  }
-
-  double flop_per_sample() const {
-    const Graph& graph = network_->training.graph;
-    double flop = 0;
-    for (const Node& node : graph.nodes()) {
-      std::vector<ValueType> in, out;
-      for (const Value v : node.in) in.push_back(graph.type(v));
-      for (const Value v : node.out) out.push_back(graph.type(v));
-      flop += node.op->flop(in, out);
-    }
-    return flop / static_cast<double>(batch_.local);
   }
 
   void stop(RunStatus status, const std::string& reason) {

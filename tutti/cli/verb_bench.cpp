@@ -1,4 +1,4 @@
-// tutti bench: times whole training steps, or single operations.
+// tutti bench: times whole training steps, single operations, or collectives (verb_bench_comm.cpp).
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -266,7 +266,8 @@ RunVerb add_bench(CLI::App& verb) {
   ops->add_option("--filter", state->filter, "Only lines that contain TEXT")->type_name("TEXT");
   ops->add_option("--seconds", state->seconds, "Spent on each, at least")->check(CLI::PositiveNumber)->capture_default_str();
   ops->add_flag("--check", state->check, "Compare with the reference, too");
-  return [=] { return step->parsed() ? run_step(*state) : run_ops(*state); };
+  const RunVerb run_comm = add_bench_comm(verb);
+  return [=] { return step->parsed() ? run_step(*state) : ops->parsed() ? run_ops(*state) : run_comm(); };
 }
 
 }  // namespace tutti

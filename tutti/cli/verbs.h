@@ -10,6 +10,7 @@ namespace tutti {
 using RunVerb = std::function<int()>;
 
 RunVerb add_bench(CLI::App& verb);
+RunVerb add_bench_comm(CLI::App& bench);  ///< a verb of `tutti bench`
 RunVerb add_config(CLI::App& verb);
 RunVerb add_data(CLI::App& verb);
 RunVerb add_doctor(CLI::App& verb);

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "tutti/base/error.h"
+#include "tutti/comm/algorithm/algorithm.h"
 #include "tutti/comm/shm/shared_reduction.h"
 #include "tutti/comm/spin.h"
 
@@ -51,19 +52,50 @@ class LocalReduction final : public Reduction {
       std::memcpy(spec().result, spec().parts[0], spec().count * sizeof(float));
   }
   bool advance() override { return true; }
-  Pending pending() const override { return {}; }
+  Pending describe() const override { return {}; }
+};
+
+class Fingerprint {
+ public:
+  void mix(uint64_t value) {
+    for (int byte = 0; byte < 8; ++byte) hash_ = (hash_ ^ (value >> (8 * byte) & 0xFF)) * 1099511628211u;
+  }
+  void mix(const std::string& text) {
+    for (const char c : text) mix(static_cast<unsigned char>(c));
+    mix(text.size());
+  }
+  uint64_t value() const { return hash_; }
+
+ private:
+  uint64_t hash_ = 14695981039346656037u;  // FNV-1a
 };
 
 uint64_t fingerprint(const ReductionSpec& spec) {
-  uint64_t hash = 14695981039346656037u;  // FNV-1a
-  const auto mix = [&hash](uint64_t value) {
-    for (int byte = 0; byte < 8; ++byte) hash = (hash ^ (value >> (8 * byte) & 0xFF)) * 1099511628211u;
-  };
-  for (const char c : spec.name) mix(static_cast<unsigned char>(c));
-  mix(spec.count);
-  mix(static_cast<uint64_t>(spec.replicas));
-  for (const int f : spec.first) mix(static_cast<uint64_t>(f));
-  return hash;
+  Fingerprint print;
+  print.mix(spec.name);
+  print.mix(spec.count);
+  print.mix(static_cast<uint64_t>(spec.replicas));
+  for (const int f : spec.first) print.mix(static_cast<uint64_t>(f));
+  return print.value();
+}
+
+uint64_t fingerprint(const CollectiveSpec& spec, const Task& task, const std::string& algorithm) {
+  Fingerprint print;
+  print.mix(spec.name);
+  for (const uint64_t value : {static_cast<uint64_t>(spec.kind), static_cast<uint64_t>(spec.element), static_cast<uint64_t>(spec.op), static_cast<uint64_t>(spec.count),
+                               static_cast<uint64_t>(spec.root), static_cast<uint64_t>(spec.chunk), static_cast<uint64_t>(spec.priority)})
+    print.mix(value);
+  for (const Slice& part : task.parts) print.mix(part.count);
+  print.mix(algorithm);
+  return print.value();
+}
+
+std::vector<Slice> equal_parts(size_t count, int parts, Collective kind) {
+  const auto n = static_cast<size_t>(parts);
+  if (count % n != 0) throw CommError(fmt::format("{}: {} elements cannot be dealt out equally to {} ranks: give the parts", name_of(kind), count, parts));
+  std::vector<Slice> all;
+  for (size_t p = 0; p < n; ++p) all.push_back({p * (count / n), count / n});
+  return all;
 }
 
 }  // namespace
@@ -87,16 +119,16 @@ std::string Communicator::signed_message(const std::string& message) const {
   return message.starts_with(who()) ? message : who() + ": " + message;
 }
 
-const char* Communicator::name_of(Collective kind) {
+const char* Communicator::name_of(Control kind) {
   switch (kind) {
-    case Collective::barrier: return "barrier";
-    case Collective::broadcast: return "broadcast";
-    case Collective::allgather: return "allgather";
+    case Control::barrier: return "barrier";
+    case Control::broadcast: return "broadcast";
+    case Control::allgather: return "allgather";
   }
   return "unknown operation";
 }
 
-void Communicator::barrier() { gather_all(Collective::barrier, {}, {}); }
+void Communicator::barrier() { gather_all(Control::barrier, {}, {}); }
 
 void Communicator::broadcast(std::span<std::byte> data, int root) {
   CHECK(0 <= root && root < size_, "root {} of {}", root, size_);
@@ -105,7 +137,7 @@ void Communicator::broadcast(std::span<std::byte> data, int root) {
 
 void Communicator::allgather(std::span<const std::byte> mine, std::span<std::byte> all) {
   CHECK(all.size() == mine.size() * static_cast<size_t>(size_), "{} bytes of room for {} x {}", all.size(), size_, mine.size());
-  gather_all(Collective::allgather, mine, all);
+  gather_all(Control::allgather, mine, all);
 }
 
 void Communicator::sum(std::span<double> values) {
@@ -133,21 +165,89 @@ void Communicator::check_spec(const ReductionSpec& spec) const {
     CHECK(spec.window->contains(part, spec.count * sizeof(float)), "reduction '{}': a part lies outside its window", spec.name);
 }
 
+void Communicator::agree(uint64_t fingerprint, const std::string& what) {
+  const std::vector<uint64_t> prints = allgather_value(fingerprint);
+  for (int p = 0; p < size_; ++p)
+    if (prints[static_cast<size_t>(p)] != prints[0])
+      throw CommError(fmt::format("{}: rank {} on {} plans something else than rank 0 (kind, size, type or distribution differ); "
+                                  "all ranks need the same configuration and the same program", what, p, host(p)));
+}
+
 std::unique_ptr<Reduction> Communicator::plan_reduction(const ReductionSpec& spec) {
   check_spec(spec);
   if (size_ == 1) return std::make_unique<LocalReduction>(*this, spec);
-  const std::vector<uint64_t> prints = allgather_value(fingerprint(spec));
-  for (int p = 0; p < size_; ++p)
-    if (prints[static_cast<size_t>(p)] != prints[0])
-      throw CommError(fmt::format(
-          "reduction '{}': rank {} on {} plans another sum than rank 0 (name, size, replicas or distribution differ); "
-          "all ranks need the same configuration and the same program", spec.name, p, host(p)));
+  agree(fingerprint(spec), fmt::format("reduction '{}'", spec.name));
   if (spec.window->shared()) return std::make_unique<SharedReduction>(*this, spec);
   return make_reduction(spec);
 }
 
+Task Communicator::task_of(const CollectiveSpec& spec) const {
+  Task task;
+  task.kind = spec.kind;
+  task.rank = rank_;
+  task.ranks = size_;
+  task.root = spec.root;
+  task.count = spec.count;
+  task.parts = spec.parts;
+  task.sends = spec.sends;
+  task.receives = spec.receives;
+  task.wide = accumulator_of(spec.element, spec.op) != spec.element;
+  task.mean = spec.op == ReduceOp::mean;
+  if (task.parts.empty()) {
+    const bool dealt = spec.kind == Collective::reduce_scatter || spec.kind == Collective::allgather || spec.kind == Collective::gather || spec.kind == Collective::scatter;
+    task.parts = dealt ? equal_parts(spec.count, size_, spec.kind) : balanced_parts(spec.count, size_);
+  }
+  if (spec.kind == Collective::all_to_all && spec.sends.empty() && spec.receives.empty()) task.sends = task.receives = equal_parts(spec.count, size_, spec.kind);
+  if (one_node()) return task;
+  // Where ranks of a node are not neighbours, nothing is known that an algorithm could use.
+  for (int p = 0; p < size_; ++p)
+    if (p == 0 || place(p).node != place(p - 1).node) task.nodes.push_back(p);
+  task.nodes.push_back(size_);
+  for (size_t k = 0; k + 1 < task.nodes.size(); ++k)
+    for (size_t l = 0; l < k; ++l)
+      if (place(task.nodes[k]).node == place(task.nodes[l]).node) {
+        task.nodes.resize(static_cast<size_t>(size_) + 1);
+        for (int p = 0; p <= size_; ++p) task.nodes[static_cast<size_t>(p)] = p;
+        return task;
+      }
+  return task;
+}
+
+std::unique_ptr<CollectiveOperation> Communicator::plan(const CollectiveSpec& spec) {
+  const std::string what = spec.name.empty() ? std::string(comm::name_of(spec.kind)) : fmt::format("{} '{}'", comm::name_of(spec.kind), spec.name);
+  const Task task = task_of(spec);
+  check_task(task);
+  if (reduces(spec.kind) && !has_arithmetic(spec.element)) throw CommError(fmt::format("{}: bytes can be moved, but not reduced", what));
+  const Extent extent = extent_of(task);
+  const bool input_is_output = spec.kind == Collective::broadcast || spec.kind == Collective::reduce || spec.kind == Collective::allreduce;
+  if (extent.output > 0 && spec.output == nullptr) throw CommError(fmt::format("{}: no output on rank {}, which receives {} elements", what, rank_, extent.output));
+  if (extent.input > 0 && spec.input == nullptr && (!input_is_output || spec.output == nullptr))
+    throw CommError(fmt::format("{}: no input on rank {}, which gives {} elements", what, rank_, extent.input));
+  const std::string algorithm = spec.algorithm.empty() ? selection_.choose(task, size_of(spec.element), spec.reproducible) : spec.algorithm;
+  if (spec.reproducible && !algorithm_named(algorithm).reproducible(task))
+    throw CommError(fmt::format("{}: {} does not add in the order of the tree among {} ranks", what, algorithm, size_));
+  agree(fingerprint(spec, task, algorithm), what);
+  return std::make_unique<CollectiveOperation>(*this, spec, task, algorithm);
+}
+
+std::unique_ptr<Channel> Communicator::open_channel(std::vector<RoundOfMessages> rounds) {
+  if (!link_) return make_channel(std::move(rounds));
+  auto inner = make_channel(rounds);
+  return std::make_unique<ShapedChannel>(*this, std::move(inner), rounds, *link_);
+}
+
+void Communicator::inherit(Communicator& part) const {
+  part.timeout_ = timeout_;
+  part.selection_ = selection_;
+  part.link_ = link_;
+}
+
+bool Communicator::more_urgent_than(const Operation& operation) const {
+  return std::ranges::any_of(in_flight_, [&](const Operation* other) { return other->priority() > operation.priority(); });
+}
+
 void Communicator::progress() {
-  // test() takes a finished reduction off the list, so the index moves only past unfinished ones.
+  // test() takes a finished operation off the list, so the index moves only past unfinished ones.
   for (size_t i = 0; i < in_flight_.size();)
     if (!in_flight_[i]->test()) ++i;
 }

@@ -1,5 +1,6 @@
 #pragma once
-// Communicator: a group of ranks that exchange bytes. Implementations: comm/inproc (threads of one process, for tests) and
+// Communicator: a group of ranks that exchange bytes. barrier, broadcast, allgather and sum are for control values, at any time and without a
+// plan; what moves data is planned: plan() for collectives, plan_reduction() for the sum over replicas. Implementations: comm/inproc (threads of one process, for tests) and
 // comm/mpi. Every call but abort() and the plain questions is collective: all ranks call the same operations in the same order.
 //
 // No wait without a time-out: when it passes, or when a process of this node that has to contribute is found dead (looked at about
@@ -15,7 +16,10 @@
 #include <type_traits>
 #include <vector>
 
+#include "tutti/comm/collective.h"
 #include "tutti/comm/reduction.h"
+#include "tutti/comm/selection.h"
+#include "tutti/comm/shaped_channel.h"
 #include "tutti/comm/window.h"
 
 namespace tutti::comm {
@@ -61,6 +65,16 @@ class Communicator {
 
   /// `bytes` of zeroed memory for each rank (each may ask for its own size), shared where all ranks are on one node.
   virtual std::unique_ptr<Window> allocate(size_t bytes) = 0;
+  /// Plans a collective, to be started as often as wanted. Throws CommError when the ranks disagree on what is asked for, when the buffers do
+  /// not fit, or when no algorithm does it.
+  std::unique_ptr<CollectiveOperation> plan(const CollectiveSpec& spec);
+  /// Which algorithm plan() takes where the spec names none. The same on every rank.
+  void set_selection(Selection selection) { selection_ = std::move(selection); }
+
+  /// The ranks with equal `color`, ordered by `key` and then by rank. Lives on its own, but not longer than what this communicator lives on
+  /// (MpiSession; for threads, run_ranks).
+  virtual std::unique_ptr<Communicator> split(int color, int key) = 0;
+
   /// Plans the sum over replicas of one bucket. Throws CommError when the ranks disagree on what is summed.
   std::unique_ptr<Reduction> plan_reduction(const ReductionSpec& spec);
 
@@ -71,7 +85,14 @@ class Communicator {
   /// wait throw, and throws.
   [[noreturn]] virtual void abort(int code, const std::string& message) = 0;
 
-  /// Moves every reduction in flight one step forward. Never blocks.
+  /// The messages of one operation, for comm/schedule_run.h. Collective.
+  std::unique_ptr<Channel> open_channel(std::vector<RoundOfMessages> rounds);
+  /// Later plans run as over a link of this shape; all ranks must be on one node. Communicators split from this one afterwards share the link.
+  void set_shape(const LinkShape& shape) { link_ = std::make_shared<ShapedLink>(ShapedLink{shape}); }
+  /// Whether an operation of a higher priority is in flight.
+  bool more_urgent_than(const Operation& operation) const;
+
+  /// Moves every operation in flight one step forward, the most urgent first. Never blocks.
   void progress();
   /// Polls until done(), calling progress(); `pending` describes the wait when it fails. The loop behind every wait of comm/.
   /// `grace`: seconds added to the time-out, for waits whose cause another rank can explain better.
@@ -89,19 +110,26 @@ class Communicator {
   void set_places(std::vector<Place> places);
   const Place& place(int rank) const { return places_[static_cast<size_t>(rank)]; }
 
-  enum class Collective : uint32_t { barrier = 1, broadcast, allgather };
-  static const char* name_of(Collective kind);
+  /// The control messages, which need no plan.
+  enum class Control : uint32_t { barrier = 1, broadcast, allgather };
+  static const char* name_of(Control kind);
   /// One allgather; a barrier is one of 0 bytes. Must report ranks that call something else.
-  virtual void gather_all(Collective kind, std::span<const std::byte> mine, std::span<std::byte> all) = 0;
+  virtual void gather_all(Control kind, std::span<const std::byte> mine, std::span<std::byte> all) = 0;
   virtual void spread(std::span<std::byte> data, int root) = 0;
+  virtual std::unique_ptr<Channel> make_channel(std::vector<RoundOfMessages> rounds) = 0;
+  /// For implementations of split(): time-out, selection and link are this communicator's.
+  void inherit(Communicator& part) const;
   /// The reduction for windows that are not shared.
   virtual std::unique_ptr<Reduction> make_reduction(const ReductionSpec& spec) = 0;
   /// Whether one of `ranks` is known to be gone, and how; empty if none. Called about twice a second while waiting.
   virtual std::string lost_peer(std::span<const int> ranks) const = 0;
 
  private:
-  friend class Reduction;
+  friend class Operation;
   void check_spec(const ReductionSpec& spec) const;
+  Task task_of(const CollectiveSpec& spec) const;
+  /// Throws CommError where a rank's value differs from rank 0's.
+  void agree(uint64_t fingerprint, const std::string& what);
 
   int rank_;
   int size_;
@@ -109,7 +137,9 @@ class Communicator {
   int local_size_ = 1;
   double timeout_ = 60;
   std::vector<Place> places_;
-  std::vector<Reduction*> in_flight_;  // in the order of their start
+  std::vector<Operation*> in_flight_;  // the most urgent first, and in the order of their start
+  Selection selection_;
+  std::shared_ptr<ShapedLink> link_;  // null: as fast as it goes
 };
 
 /// "0-2, 5": for messages.

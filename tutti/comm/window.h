@@ -17,6 +17,7 @@ class Window {
   Window(const Window&) = delete;
   Window& operator=(const Window&) = delete;
 
+  int rank() const { return rank_; }  ///< of this handle's owner, in the communicator that allocated it
   std::byte* data() const { return segments_[static_cast<size_t>(rank_)].data(); }
   size_t bytes() const { return segments_[static_cast<size_t>(rank_)].size(); }
   /// Whether peer() works: all ranks of the job run on one node and see each other's memory.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdlib>
@@ -13,6 +14,7 @@
 #include <thread>
 
 #include "tutti/base/error.h"
+#include "tutti/comm/shm/shared_channel.h"
 
 namespace tutti::comm {
 namespace {
@@ -24,7 +26,7 @@ std::string this_host() {
 }
 
 struct AlignedMemory {
-  explicit AlignedMemory(size_t size) : bytes(size), data(static_cast<std::byte*>(std::aligned_alloc(64, (size + 63) / 64 * 64 + 64))) {
+  explicit AlignedMemory(size_t size) : bytes(size), data(static_cast<std::byte*>(std::aligned_alloc(128, (size + 127) / 128 * 128 + 128))) {
     if (data == nullptr) throw CommError(fmt::format("no memory for a window of {} bytes", size));
     std::memset(data, 0, size);
   }
@@ -49,6 +51,29 @@ class ThreadWindow final : public Window {
   std::vector<std::shared_ptr<AlignedMemory>> memory_;
 };
 
+// Whether a rank has failed: one for a world and all worlds split from it.
+class Failure {
+ public:
+  void set(int rank, const std::string& how) {
+    const std::lock_guard lock(mutex_);
+    if (happened()) return;
+    text_ = fmt::format("rank {} failed: {}", rank, how);
+    exception_ = std::current_exception();
+    happened_.store(true, std::memory_order_release);
+  }
+  bool happened() const { return happened_.load(std::memory_order_acquire); }
+  std::string text() const { return happened() ? text_ : ""; }
+  void rethrow() const {
+    if (exception_) std::rethrow_exception(exception_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::atomic<bool> happened_{false};
+  std::string text_;
+  std::exception_ptr exception_;
+};
+
 // What the ranks share: for each, the collective it is in and where its bytes lie.
 struct World {
   struct Entry {
@@ -58,39 +83,52 @@ struct World {
     std::atomic<std::byte*> data{nullptr};
     alignas(128) std::atomic<uint64_t> finished{0};
   };
-  explicit World(int ranks) : entries(static_cast<size_t>(ranks)), allocations(static_cast<size_t>(ranks)) {}
-
-  void fail(int rank, const std::string& how) {
-    const std::lock_guard lock(failure_mutex);
-    if (!failed.load()) {
-      failure = fmt::format("rank {} failed: {}", rank, how);
-      first_exception = std::current_exception();
-      failed.store(true, std::memory_order_release);
-    }
-  }
+  World(int ranks, std::shared_ptr<Failure> failure)
+      : entries(static_cast<size_t>(ranks)), allocations(static_cast<size_t>(ranks)), failure(std::move(failure)) {}
 
   std::vector<Entry> entries;
   std::vector<std::shared_ptr<AlignedMemory>> allocations;
-  std::mutex failure_mutex;
-  std::atomic<bool> failed{false};
-  std::string failure;
-  std::exception_ptr first_exception;
+  std::shared_ptr<Failure> failure;
 };
+
+// The ranks of one color, in the order of their keys and then of their numbers.
+using Members = std::vector<int>;
+Members members_of(Communicator& communicator, int color, int key) {
+  const auto all = communicator.allgather_value(std::array<int, 2>{color, key});
+  Members members;
+  for (int p = 0; p < communicator.size(); ++p)
+    if (all[static_cast<size_t>(p)][0] == color) members.push_back(p);
+  std::ranges::stable_sort(members, {}, [&](int p) { return all[static_cast<size_t>(p)][1]; });
+  return members;
+}
 
 class ThreadCommunicator final : public Communicator {
  public:
-  ThreadCommunicator(World& world, int rank) : Communicator(rank, static_cast<int>(world.entries.size())), world_(world) {
-    set_places(std::vector<Place>(world.entries.size(), Place{.host = this_host(), .node = 0}));
+  ThreadCommunicator(std::shared_ptr<World> world, int rank) : Communicator(rank, static_cast<int>(world->entries.size())), world_(std::move(world)) {
+    set_places(std::vector<Place>(world_->entries.size(), Place{.host = this_host(), .node = 0}));
   }
 
   std::string transport() const override { return "threads"; }
 
   std::unique_ptr<Window> allocate(size_t bytes) override {
-    world_.allocations[static_cast<size_t>(rank())] = std::make_shared<AlignedMemory>(bytes);
+    world_->allocations[static_cast<size_t>(rank())] = std::make_shared<AlignedMemory>(bytes);
     barrier();
-    auto window = std::make_unique<ThreadWindow>(rank(), world_.allocations);
+    auto window = std::make_unique<ThreadWindow>(rank(), world_->allocations);
     barrier();  // before the table is written again
     return window;
+  }
+
+  std::unique_ptr<Communicator> split(int color, int key) override {
+    const Members members = members_of(*this, color, key);
+    std::shared_ptr<World> world;
+    if (members.front() == rank()) world = std::make_shared<World>(static_cast<int>(members.size()), world_->failure);
+    // The first member's pointer is copied by the others before anyone lets go.
+    const auto offers = allgather_value(reinterpret_cast<uintptr_t>(&world));
+    if (!world) world = *reinterpret_cast<const std::shared_ptr<World>*>(offers[static_cast<size_t>(members.front())]);
+    barrier();
+    auto part = std::make_unique<ThreadCommunicator>(world, static_cast<int>(std::ranges::find(members, rank()) - members.begin()));
+    inherit(*part);
+    return part;
   }
 
   void abort(int code, const std::string& message) override {
@@ -98,14 +136,17 @@ class ThreadCommunicator final : public Communicator {
   }
 
  protected:
-  void gather_all(Collective kind, std::span<const std::byte> mine, std::span<std::byte> all) override {
+  std::unique_ptr<Channel> make_channel(std::vector<RoundOfMessages> rounds) override {
+    return std::make_unique<SharedChannel>(*this, std::make_shared<WindowRegistry>(true), std::move(rounds));
+  }
+  void gather_all(Control kind, std::span<const std::byte> mine, std::span<std::byte> all) override {
     meet(kind, const_cast<std::byte*>(mine.data()), mine.size(), [&] {
       for (int p = 0; p < size() && !mine.empty(); ++p)
         std::memcpy(all.data() + static_cast<size_t>(p) * mine.size(), entry(p).data.load(), mine.size());
     });
   }
   void spread(std::span<std::byte> data, int root) override {
-    meet(Collective::broadcast, data.data(), data.size(), [&] {
+    meet(Control::broadcast, data.data(), data.size(), [&] {
       if (rank() != root && !data.empty()) std::memcpy(data.data(), entry(root).data.load(), data.size());
     });
   }
@@ -113,14 +154,14 @@ class ThreadCommunicator final : public Communicator {
     throw InternalError(fmt::format("reduction '{}': the windows of threads are always shared", spec.name));
   }
   std::string lost_peer(std::span<const int>) const override {
-    return world_.failed.load(std::memory_order_acquire) ? world_.failure : "";
+    return world_->failure->text();
   }
 
  private:
-  World::Entry& entry(int rank) const { return world_.entries[static_cast<size_t>(rank)]; }
+  World::Entry& entry(int rank) const { return world_->entries[static_cast<size_t>(rank)]; }
 
   // All ranks publish their bytes, do `copy` when everyone is there, and leave when everyone has copied.
-  void meet(Collective kind, std::byte* data, size_t bytes, const std::function<void()>& copy) {
+  void meet(Control kind, std::byte* data, size_t bytes, const std::function<void()>& copy) {
     ++sequence_;
     World::Entry& mine = entry(rank());
     mine.kind.store(static_cast<uint32_t>(kind));
@@ -131,13 +172,13 @@ class ThreadCommunicator final : public Communicator {
     for (int p = 0; p < size(); ++p)
       if (entry(p).kind.load() != static_cast<uint32_t>(kind) || entry(p).bytes.load() != bytes)
         throw CommError(fmt::format("operation number {}: rank {} calls {} of {} bytes, rank {} calls {} of {} bytes", sequence_, rank(),
-                                    name_of(kind), bytes, p, name_of(static_cast<Collective>(entry(p).kind.load())), entry(p).bytes.load()));
+                                    name_of(kind), bytes, p, name_of(static_cast<Control>(entry(p).kind.load())), entry(p).bytes.load()));
     copy();
     mine.finished.store(sequence_, std::memory_order_release);
     await(kind, &World::Entry::finished);
   }
 
-  void await(Collective kind, std::atomic<uint64_t> World::Entry::* flag) {
+  void await(Control kind, std::atomic<uint64_t> World::Entry::* flag) {
     int there = 0;
     const auto here = [&](int p) { return (entry(p).*flag).load(std::memory_order_acquire) >= sequence_; };
     wait_for(
@@ -152,7 +193,7 @@ class ThreadCommunicator final : public Communicator {
         });
   }
 
-  World& world_;
+  std::shared_ptr<World> world_;
   uint64_t sequence_ = 0;
 };
 
@@ -164,12 +205,20 @@ class SingleCommunicator final : public Communicator {
   std::unique_ptr<Window> allocate(size_t bytes) override {
     return std::make_unique<ThreadWindow>(0, std::vector{std::make_shared<AlignedMemory>(bytes)});
   }
+  std::unique_ptr<Communicator> split(int, int) override {
+    auto part = std::make_unique<SingleCommunicator>();
+    inherit(*part);
+    return part;
+  }
   void abort(int code, const std::string& message) override {
     throw CommError(fmt::format("{} (exit code {})", signed_message(message), code));
   }
 
  protected:
-  void gather_all(Collective, std::span<const std::byte> mine, std::span<std::byte> all) override {
+  std::unique_ptr<Channel> make_channel(std::vector<RoundOfMessages> rounds) override {
+    return std::make_unique<SharedChannel>(*this, std::make_shared<WindowRegistry>(true), std::move(rounds));
+  }
+  void gather_all(Control, std::span<const std::byte> mine, std::span<std::byte> all) override {
     if (!mine.empty()) std::memcpy(all.data(), mine.data(), mine.size());
   }
   void spread(std::span<std::byte>, int) override {}
@@ -183,21 +232,22 @@ class SingleCommunicator final : public Communicator {
 
 void run_ranks(int ranks, const std::function<void(Communicator&)>& body) {
   CHECK(ranks >= 1);
-  World world(ranks);
+  const auto failure = std::make_shared<Failure>();
+  const auto world = std::make_shared<World>(ranks, failure);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank)
-    threads.emplace_back([&world, &body, rank] {
+    threads.emplace_back([&world, &failure, &body, rank] {
       try {
         ThreadCommunicator communicator(world, rank);
         body(communicator);
       } catch (const std::exception& error) {
-        world.fail(rank, error.what());
+        failure->set(rank, error.what());
       } catch (...) {
-        world.fail(rank, "an exception of unknown type");
+        failure->set(rank, "an exception of unknown type");
       }
     });
   for (std::thread& thread : threads) thread.join();
-  if (world.first_exception) std::rethrow_exception(world.first_exception);
+  failure->rethrow();
 }
 
 std::unique_ptr<Communicator> make_single_communicator() { return std::make_unique<SingleCommunicator>(); }

@@ -14,8 +14,10 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
+#include "tutti/comm/mpi/mpi_channel.h"
 #include "tutti/comm/mpi/pairwise_reduction.h"
 #include "tutti/comm/shm/segment.h"
+#include "tutti/comm/shm/shared_channel.h"
 
 namespace tutti::comm {
 
@@ -23,7 +25,7 @@ namespace tutti::comm {
 struct MpiCommunicator::Header {
   uint64_t sequence;
   uint64_t bytes;
-  Collective kind;
+  Control kind;
   uint32_t unused;
 };
 
@@ -58,9 +60,19 @@ PlaceRecord my_place() {
   return place;
 }
 
+// Of this process, over all communicators.
+uint64_t next_window_id() {
+  static uint64_t last = 0;
+  return ++last;
+}
+
 class SegmentWindow final : public Window {
  public:
-  SegmentWindow(int rank, std::vector<SharedSegment> segments) : Window(rank, true, spans(segments)), segments_(std::move(segments)) {}
+  SegmentWindow(int rank, std::vector<SharedSegment> segments, uint64_t id, std::shared_ptr<WindowRegistry> registry)
+      : Window(rank, true, spans(segments)), segments_(std::move(segments)), id_(id), registry_(std::move(registry)) {
+    registry_->add(id_, this);
+  }
+  ~SegmentWindow() override { registry_->remove(id_); }
 
  private:
   static std::vector<std::span<std::byte>> spans(const std::vector<SharedSegment>& segments) {
@@ -69,6 +81,8 @@ class SegmentWindow final : public Window {
     return all;
   }
   std::vector<SharedSegment> segments_;
+  uint64_t id_;
+  std::shared_ptr<WindowRegistry> registry_;
 };
 
 // The same kind of memory, seen by this process alone.
@@ -101,8 +115,8 @@ int MpiCommunicator::rank_in_group(MPI_Comm comm) {
   return rank;
 }
 
-MpiCommunicator::MpiCommunicator(MPI_Comm world, const MpiOptions& options)
-    : Communicator(rank_in_group(world), size_of_group(world)), shared_memory_(options.shared_memory), next_tag_(kFirstReduction) {
+MpiCommunicator::MpiCommunicator(MPI_Comm world, const MpiOptions& options, std::shared_ptr<WindowRegistry> registry)
+    : Communicator(rank_in_group(world), size_of_group(world)), shared_memory_(options.shared_memory), registry_(std::move(registry)), next_tag_(kFirstReduction) {
   set_timeout(options.timeout);
   MPI_CALL(MPI_Comm_dup(world, &comm_));
   MPI_CALL(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
@@ -144,10 +158,13 @@ std::unique_ptr<Window> MpiCommunicator::allocate(size_t bytes) {
   if (!shared_memory_ || !one_node()) return allocate_private(bytes);
   struct Offer {
     uint64_t bytes;
+    uint64_t id;
     int descriptor;
   };
   SharedSegment mine = SharedSegment::create(bytes);
-  const std::vector<Offer> offers = allgather_value(Offer{bytes, mine.descriptor()});
+  // Rank 0's process and counter name the window: no two communicators of this node give the same name.
+  const uint64_t id = static_cast<uint64_t>(getpid()) << 32 | next_window_id();
+  const std::vector<Offer> offers = allgather_value(Offer{bytes, id, mine.descriptor()});
   std::vector<SharedSegment> segments(static_cast<size_t>(size()));
   int missing = -1;
   for (int p = 0; p < size(); ++p) {
@@ -168,7 +185,7 @@ std::unique_ptr<Window> MpiCommunicator::allocate(size_t bytes) {
       return allocate_private(bytes);
     }
   segments[static_cast<size_t>(rank())].close_descriptor();
-  return std::make_unique<SegmentWindow>(rank(), std::move(segments));
+  return std::make_unique<SegmentWindow>(rank(), std::move(segments), offers[0].id, registry_);
 }
 
 void MpiCommunicator::abort(int code, const std::string& message) {
@@ -180,7 +197,7 @@ void MpiCommunicator::abort(int code, const std::string& message) {
 
 // Allgather for control messages: everyone to rank 0, then down a binomial tree. Rank 0 therefore knows exactly who is late.
 // Steps: 1 + ceil(log2 P). Bytes: rank 0 receives P * n; each link of the tree carries P * n once.
-void MpiCommunicator::gather_all(Collective kind, std::span<const std::byte> mine, std::span<std::byte> all) {
+void MpiCommunicator::gather_all(Control kind, std::span<const std::byte> mine, std::span<std::byte> all) {
   ++sequence_;
   if (size() == 1) {
     std::copy(mine.begin(), mine.end(), all.begin());
@@ -261,13 +278,34 @@ void MpiCommunicator::down_tree(const char* what, std::span<std::byte> data, int
   } while (begin < data.size());
 }
 
-std::unique_ptr<Reduction> MpiCommunicator::make_reduction(const ReductionSpec& spec) {
+// Never given back: a late message of a destroyed operation must not meet a new one. The smallest number of tags that MPI allows is 32,767, the usual one far larger.
+int MpiCommunicator::take_tags(int count, const std::string& what) {
   int* largest = nullptr;
   int found = 0;
   MPI_CALL(MPI_Comm_get_attr(comm_, MPI_TAG_UB, &largest, &found));
   const int tag = next_tag_;
-  next_tag_ += PairwiseReduction::kTags;
-  if (found != 0 && next_tag_ > *largest) throw CommError(fmt::format("reduction '{}': this MPI library has only {} tags", spec.name, *largest));
+  next_tag_ += count;
+  if (found != 0 && next_tag_ > *largest) throw CommError(fmt::format("{}: this MPI library has only {} tags", what, *largest));
+  return tag;
+}
+
+std::unique_ptr<Channel> MpiCommunicator::make_channel(std::vector<RoundOfMessages> rounds) {
+  if (shared_memory_ && one_node()) return std::make_unique<SharedChannel>(*this, registry_, std::move(rounds));
+  return std::make_unique<MpiChannel>(std::move(rounds), comm_, take_tags(1, "a collective"));
+}
+
+std::unique_ptr<Communicator> MpiCommunicator::split(int color, int key) {
+  MPI_Comm part = MPI_COMM_NULL;
+  MPI_CALL(MPI_Comm_split(comm_, color, key, &part));
+  const MpiOptions options{.shared_memory = shared_memory_, .timeout = timeout()};
+  auto communicator = std::make_unique<MpiCommunicator>(part, options, registry_);
+  MPI_CALL(MPI_Comm_free(&part));
+  inherit(*communicator);
+  return communicator;
+}
+
+std::unique_ptr<Reduction> MpiCommunicator::make_reduction(const ReductionSpec& spec) {
+  const int tag = take_tags(PairwiseReduction::kTags, fmt::format("reduction '{}'", spec.name));
   return std::make_unique<PairwiseReduction>(*this, spec, comm_, tag);
 }
 

@@ -8,21 +8,24 @@
 #include "tutti/comm/mpi/mpi_call.h"
 #include "tutti/comm/mpi/session.h"
 #include "tutti/comm/shm/process_watch.h"
+#include "tutti/comm/shm/window_registry.h"
 
 namespace tutti::comm {
 
 class MpiCommunicator final : public Communicator {
  public:
   /// Collective. Duplicates `world` and frees the duplicate.
-  MpiCommunicator(MPI_Comm world, const MpiOptions& options);
+  MpiCommunicator(MPI_Comm world, const MpiOptions& options, std::shared_ptr<WindowRegistry> registry = std::make_shared<WindowRegistry>(false));
   ~MpiCommunicator() override;
 
   std::string transport() const override;
   std::unique_ptr<Window> allocate(size_t bytes) override;
+  std::unique_ptr<Communicator> split(int color, int key) override;
   [[noreturn]] void abort(int code, const std::string& message) override;
 
  protected:
-  void gather_all(Collective kind, std::span<const std::byte> mine, std::span<std::byte> all) override;
+  std::unique_ptr<Channel> make_channel(std::vector<RoundOfMessages> rounds) override;
+  void gather_all(Control kind, std::span<const std::byte> mine, std::span<std::byte> all) override;
   void spread(std::span<std::byte> data, int root) override;
   std::unique_ptr<Reduction> make_reduction(const ReductionSpec& spec) override;
   std::string lost_peer(std::span<const int> ranks) const override;
@@ -37,7 +40,9 @@ class MpiCommunicator final : public Communicator {
   std::unique_ptr<Window> allocate_private(size_t bytes);
 
   MPI_Comm comm_ = MPI_COMM_NULL;
+  int take_tags(int count, const std::string& what);
   bool shared_memory_;
+  std::shared_ptr<WindowRegistry> registry_;
   std::unique_ptr<ProcessWatch> watch_;
   std::vector<pid_t> processes_;
   uint64_t sequence_ = 0;

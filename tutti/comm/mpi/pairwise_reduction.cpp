@@ -116,7 +116,7 @@ bool PairwiseReduction::advance() {
   return slice_sends_.test() && parts_sent && received;
 }
 
-Pending PairwiseReduction::pending() const {
+Pending PairwiseReduction::describe() const {
   Pending what{.operation = fmt::format("reduction '{}'", name()), .sequence = sequence(), .arrived = {}, .missing = {}};
   std::vector<bool> missing(static_cast<size_t>(communicator().size()), false);
   const auto look = [&missing](const Group& group) {

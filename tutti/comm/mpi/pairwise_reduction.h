@@ -33,7 +33,7 @@ class PairwiseReduction final : public Reduction {
  protected:
   void begin() override;
   bool advance() override;
-  Pending pending() const override;
+  Pending describe() const override;
 
  private:
   struct FreeMemory {

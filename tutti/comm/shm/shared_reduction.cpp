@@ -79,7 +79,7 @@ bool SharedReduction::advance() {
   return true;
 }
 
-Pending SharedReduction::pending() const {
+Pending SharedReduction::describe() const {
   Pending what{.operation = fmt::format("reduction '{}'", name()), .sequence = sequence(), .arrived = {}, .missing = {}};
   for (int p = 0; p < communicator().size(); ++p) {
     uint64_t& flag = reduced_ ? flags(p).finished : flags(p).arrived;

@@ -36,7 +36,7 @@ class SharedReduction final : public Reduction {
  protected:
   void begin() override;
   bool advance() override;
-  Pending pending() const override;
+  Pending describe() const override;
 
  private:
   struct Flags;

@@ -1,0 +1,107 @@
+// Pairwise exchange: every rank sends every other the block that is for it, at once.
+//
+//   reduce_scatter  1 round,  n-1 messages,  sent S (n-1)/n,   reduced S (n-1)/n   the whole sum of a part is taken by its owner: any order,
+//   allgather       1 round,  n-1 messages,  sent S (n-1)/n                        so the tree's, and 16-bit data travel as 16 bits
+//   allreduce       the two after each other
+//   all_to_all      1 round,  n-1 messages;  gather, scatter: 1 round, n-1 messages at the root
+//
+// S = elements of the vector, n = ranks. The ring's bandwidth in two rounds, as long as a network bears n-1 messages at a time.
+
+#include "tutti/comm/algorithm/algorithm.h"
+#include "tutti/comm/algorithm/tree_steps.h"
+
+namespace tutti::comm {
+namespace {
+
+// Each rank begins with its right neighbour, so that no rank is everybody's first target.
+template <class Body>
+void for_each_peer(const Task& task, Body body) {
+  for (int k = 1; k < task.ranks; ++k) body((task.rank + k) % task.ranks);
+}
+
+void reduce_parts(ScheduleBuilder& builder, const Task& task, Block to) {
+  std::vector<Block> leaves(static_cast<size_t>(task.ranks));
+  const Slice mine = task.part();
+  for (int p = 0; p < task.ranks; ++p)
+    leaves[static_cast<size_t>(p)] = p == task.rank ? input(mine) : staging(builder.take_staging(mine.count));
+  for_each_peer(task, [&](int peer) {
+    builder.receive(peer, leaves[static_cast<size_t>(peer)]);
+    builder.send(peer, input(task.parts[static_cast<size_t>(peer)]));
+  });
+  const Block sum = task.wide ? accumulator(builder.take_accumulator(mine.count)) : to;
+  add_tree(builder, leaves, sum);
+  builder.finish(to, sum);
+}
+
+void share_parts(ScheduleBuilder& builder, const Task& task, Block mine) {
+  for_each_peer(task, [&](int peer) {
+    builder.receive(peer, output(task.parts[static_cast<size_t>(peer)]));
+    builder.send(peer, mine);
+  });
+  builder.copy(output(task.part()), mine);
+}
+
+void to_root(ScheduleBuilder& builder, const Task& task) {
+  const Block mine = input({0, task.part().count});
+  if (task.rank != task.root) return builder.send(task.root, mine);
+  for_each_peer(task, [&](int peer) { builder.receive(peer, output(task.parts[static_cast<size_t>(peer)])); });
+  builder.copy(output(task.part()), mine);
+}
+
+void from_root(ScheduleBuilder& builder, const Task& task) {
+  const Block mine = output({0, task.part().count});
+  if (task.rank != task.root) return builder.receive(task.root, mine);
+  for_each_peer(task, [&](int peer) { builder.send(peer, input(task.parts[static_cast<size_t>(peer)])); });
+  builder.copy(mine, input(task.part()));
+}
+
+void to_all(ScheduleBuilder& builder, const Task& task) {
+  for_each_peer(task, [&](int peer) {
+    builder.receive(peer, output(task.receives[static_cast<size_t>(peer)]));
+    builder.send(peer, input(task.sends[static_cast<size_t>(peer)]));
+  });
+  builder.copy(output(task.receives[static_cast<size_t>(task.rank)]), input(task.sends[static_cast<size_t>(task.rank)]));
+}
+
+Schedule make(const Task& task) {
+  ScheduleBuilder builder(task, "pairwise");
+  switch (task.kind) {
+    case Collective::barrier:
+      for_each_peer(task, [&](int peer) { builder.await(peer), builder.signal(peer); });
+      break;
+    case Collective::reduce_scatter: reduce_parts(builder, task, output({0, task.part().count})); break;
+    case Collective::allgather: share_parts(builder, task, input({0, task.part().count})); break;
+    case Collective::allreduce:
+      reduce_parts(builder, task, output(task.part()));
+      builder.round();
+      share_parts(builder, task, output(task.part()));
+      break;
+    case Collective::gather: to_root(builder, task); break;
+    case Collective::scatter: from_root(builder, task); break;
+    case Collective::all_to_all: to_all(builder, task); break;
+    case Collective::broadcast:
+    case Collective::reduce: break;
+  }
+  return builder.build();
+}
+
+Steps steps(const Task& task) {
+  const double n = task.ranks;
+  const double others = static_cast<double>(task.count) * (n - 1) / n;
+  switch (task.kind) {
+    case Collective::barrier: return {1, 0, 0};
+    case Collective::reduce_scatter: return {1, others, others};
+    case Collective::allreduce: return {2, 2 * others, others};
+    default: return {1, others, 0};
+  }
+}
+
+std::string refusal(const Task& task) {
+  return task.kind == Collective::broadcast || task.kind == Collective::reduce ? does_not_do("pairwise", task) : "";
+}
+
+}  // namespace
+
+const Algorithm pairwise{"pairwise", refusal, make, steps, [](const Task&) { return true; }};
+
+}  // namespace tutti::comm

@@ -1,0 +1,48 @@
+#pragma once
+// Channel: the messages of one planned operation between the ranks of a communicator. Implementations: comm/shm (ranks that see each
+// other's memory) and comm/mpi.
+//
+// A channel knows from the start all rounds that it will ever be asked for. A message may be read where its sender has it ("lent"): then
+// the receiver finds it at received(), and the sender's message counts as sent only once the receiver has called release().
+
+#include <cstddef>
+#include <vector>
+
+namespace tutti::comm {
+
+/// One rank's messages of one round. Addresses are fixed.
+struct RoundOfMessages {
+  struct Item {
+    int peer = 0;
+    std::byte* data = nullptr;
+    size_t bytes = 0;
+  };
+  std::vector<Item> receives;
+  std::vector<Item> sends;
+  bool may_borrow = false;  ///< received blocks are only read before release(), so that they need not be copied
+};
+
+/// Not thread-safe. Rounds are posted in their order, round 0 after the last; each is posted when the one before it is complete and released.
+class Channel {
+ public:
+  virtual ~Channel() = default;
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+
+  virtual void post(size_t round) = 0;
+  /// Whether all messages of the posted round have arrived. Makes progress, never blocks.
+  virtual bool received() = 0;
+  /// Where message i of the round's receives lies, once received() said so: its own address, or the sender's.
+  virtual const std::byte* where(size_t i) const = 0;
+  /// What arrived will not be read any more (where it was borrowed).
+  virtual void release() = 0;
+  /// Whether all messages of the posted round have left: their memory may be written again. Never blocks.
+  virtual bool sent() = 0;
+  /// Peers whose part of the posted round is missing.
+  virtual std::vector<int> missing() const = 0;
+
+ protected:
+  Channel() = default;
+};
+
+}  // namespace tutti::comm

@@ -1,0 +1,32 @@
+#pragma once
+// Sums in a fixed number of lanes: lane l adds the elements l, l + 16, l + 32, ..., and the lanes are added in halves at the end. The order
+// is a function of the length alone, and a compiler may keep the lanes in vector registers, which it may not do with one running sum.
+
+#include <cstddef>
+#include <span>
+
+namespace tutti::comm {
+
+/// term(0) + ... + term(n-1), in Value.
+template <class Value, class Term>
+Value sum_lanes(size_t n, Term term) {
+  constexpr size_t kLanes = 16;
+  Value lane[kLanes] = {};
+  const size_t whole = n - n % kLanes;
+  for (size_t i = 0; i < whole; i += kLanes)
+    for (size_t l = 0; l < kLanes; ++l) lane[l] += term(i + l);
+  for (size_t i = whole; i < n; ++i) lane[i - whole] += term(i);
+  for (size_t width = kLanes / 2; width > 0; width /= 2)
+    for (size_t l = 0; l < width; ++l) lane[l] += lane[l + width];
+  return lane[0];
+}
+
+/// a[0] b[0] + ... + a[n-1] b[n-1] in double: products of two floats neither overflow nor round.
+inline double dot(const float* a, const float* b, size_t n) {
+  return sum_lanes<double>(n, [=](size_t i) { return static_cast<double>(a[i]) * static_cast<double>(b[i]); });
+}
+
+/// Not finite exactly when an element is not.
+inline double sum_of_squares(std::span<const float> x) { return dot(x.data(), x.data(), x.size()); }
+
+}  // namespace tutti::comm

@@ -1,0 +1,86 @@
+#include "tutti/comm/collective.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tutti/base/error.h"
+#include "tutti/comm/algorithm/algorithm.h"
+#include "tutti/comm/communicator.h"
+
+namespace tutti::comm {
+namespace {
+
+size_t end_of(const std::vector<Slice>& slices) {
+  size_t end = 0;
+  for (const Slice& slice : slices) end = std::max(end, slice.end());
+  return end;
+}
+
+bool can_be_cut(Collective kind) { return kind == Collective::broadcast || kind == Collective::reduce || kind == Collective::allreduce; }
+
+}  // namespace
+
+Extent extent_of(const Task& task) {
+  const bool root = task.rank == task.root;
+  const size_t part = task.parts.empty() ? 0 : task.part().count;
+  switch (task.kind) {
+    case Collective::barrier: return {0, 0};
+    case Collective::broadcast: return {root ? task.count : 0, task.count};
+    case Collective::reduce: return {task.count, root ? task.count : 0};
+    case Collective::allreduce: return {task.count, task.count};
+    case Collective::reduce_scatter: return {task.count, part};
+    case Collective::allgather: return {part, task.count};
+    case Collective::gather: return {part, root ? task.count : 0};
+    case Collective::scatter: return {root ? task.count : 0, part};
+    case Collective::all_to_all: return {end_of(task.sends), end_of(task.receives)};
+  }
+  return {};
+}
+
+CollectiveOperation::CollectiveOperation(Communicator& communicator, const CollectiveSpec& spec, const Task& task, const std::string& algorithm)
+    : Operation(communicator, spec.name.empty() ? std::string(name_of(spec.kind)) : spec.name) {
+  set_priority(spec.priority);
+  const size_t chunk = spec.chunk == 0 || !can_be_cut(task.kind) ? std::max<size_t>(task.count, 1) : spec.chunk;
+  size_t begin = 0;
+  do {
+    Task piece = task;
+    if (can_be_cut(task.kind)) {
+      piece.count = std::min(chunk, task.count - begin);
+      piece.parts = balanced_parts(piece.count, task.ranks);
+    }
+    const auto at = [&](const void* base) {
+      return base == nullptr ? nullptr : static_cast<std::byte*>(const_cast<void*>(base)) + begin * size_of(spec.element);
+    };
+    const bool whole_vector = can_be_cut(task.kind);
+    Operands operands{.input = at(spec.input), .output = at(spec.output), .element = spec.element, .op = spec.op, .divisor = static_cast<double>(task.ranks)};
+    if (whole_vector && operands.input == nullptr) operands.input = operands.output;
+    runs_.push_back(std::make_unique<ScheduleRun>(communicator, make_schedule(algorithm_named(algorithm), piece), operands));
+    begin += chunk;
+  } while (begin < task.count);
+}
+
+void CollectiveOperation::begin() {
+  first_ = started_ = 0;
+  runs_[started_++]->begin();
+}
+
+bool CollectiveOperation::advance() {
+  for (size_t i = first_; i < started_; ++i) {
+    const bool done = runs_[i]->advance();
+    if (done && i == first_) ++first_;
+  }
+  while (started_ < runs_.size() && started_ < first_ + kInFlight && (started_ == first_ || !communicator().more_urgent_than(*this))) runs_[started_++]->begin();
+  return first_ == runs_.size();
+}
+
+Pending CollectiveOperation::describe() const {
+  Pending what{.operation = fmt::format("{} by {}", name(), algorithm()), .sequence = sequence(), .arrived = {}, .missing = {}};
+  if (runs_.size() > 1) what.operation += fmt::format(" (chunk {} of {})", std::min(first_ + 1, runs_.size()), runs_.size());
+  if (first_ < runs_.size()) what.missing = runs_[first_]->missing();
+  for (int p = 0; p < communicator().size(); ++p)
+    if (std::ranges::find(what.missing, p) == what.missing.end()) what.arrived.push_back(p);
+  return what;
+}
+
+}  // namespace tutti::comm

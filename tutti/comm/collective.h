@@ -1,0 +1,67 @@
+#pragma once
+// The collectives of a communicator, planned: what a caller asks for, and the operation that does it.
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tutti/comm/element.h"
+#include "tutti/comm/operation.h"
+#include "tutti/comm/schedule.h"
+#include "tutti/comm/schedule_run.h"
+
+namespace tutti::comm {
+
+/// What one rank asks for; comm/schedule.h says what input and output are for each kind. All ranks give the same kind, element, op, count, root,
+/// parts, algorithm, reproducible, chunk and priority; buffers, sends and receives are each rank's own. Buffers belong to the caller, are
+/// not copied, and stay in use from start() to completion.
+struct CollectiveSpec {
+  std::string name = {};  ///< for messages; empty: the kind's own
+  Collective kind = Collective::barrier;
+  Element element = Element::f32;
+  ReduceOp op = ReduceOp::sum;
+  size_t count = 0;  ///< elements of the long vector
+  int root = 0;
+  std::vector<Slice> parts = {};  ///< reduce_scatter, allgather, gather, scatter; empty: equal ones, count must be a multiple of size()
+  std::vector<Slice> sends = {};  ///< all_to_all; sends and receives empty: count / size() elements for each rank
+  std::vector<Slice> receives = {};
+  const void* input = nullptr;  ///< broadcast, reduce, allreduce: null means that the input is the output
+  void* output = nullptr;       ///< may be null on ranks that have none
+  std::string algorithm = {};   ///< of comm/algorithm; empty: chosen by comm/selection.h
+  bool reproducible = false;    ///< the sum must be taken in the order of comm/tree.h
+  size_t chunk = 0;  ///< elements; a larger broadcast, reduce or allreduce runs as chunks one after another, and lets others pass. 0: one piece
+  int priority = 0;
+};
+
+/// Elements that input and output of `task` have on its rank.
+struct Extent {
+  size_t input = 0;
+  size_t output = 0;
+};
+Extent extent_of(const Task& task);
+
+/// The way in is Communicator::plan.
+class CollectiveOperation final : public Operation {
+ public:
+  CollectiveOperation(Communicator& communicator, const CollectiveSpec& spec, const Task& task, const std::string& algorithm);
+
+  const std::string& algorithm() const { return runs_.front()->schedule().algorithm; }
+  /// The schedule of the first chunk.
+  const Schedule& schedule() const { return runs_.front()->schedule(); }
+  size_t chunks() const { return runs_.size(); }
+
+ protected:
+  void begin() override;
+  bool advance() override;
+  Pending describe() const override;
+
+ private:
+  // Two at a time: the next chunk's messages are under way while the last one's answers arrive.
+  static constexpr size_t kInFlight = 2;
+  std::vector<std::unique_ptr<ScheduleRun>> runs_;
+  size_t first_ = 0;    // chunks before it are complete
+  size_t started_ = 0;  // chunks before it have begun
+};
+
+}  // namespace tutti::comm

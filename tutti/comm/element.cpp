@@ -1,0 +1,158 @@
+#include "tutti/comm/element.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "tutti/base/error.h"
+#include "tutti/comm/codec/fp16.h"
+#include "tutti/tensor/dtype.h"
+
+namespace tutti::comm {
+namespace {
+
+constexpr std::array<std::string_view, kElements> kElementNames{"f32", "f64", "bf16", "f16", "i8", "i32", "byte"};
+constexpr std::array<std::string_view, kReduceOps> kOpNames{"sum", "min", "max", "mean"};
+constexpr size_t kBlock = 1024;  // floats: what is widened stays in the L1 cache
+
+template <class T, size_t N>
+T named(const std::array<std::string_view, N>& names, std::string_view name, const char* what) {
+  std::string known;
+  for (size_t i = 0; i < N; ++i) {
+    if (names[i] == name) return static_cast<T>(i);
+    known += fmt::format("{}{}", i == 0 ? "" : ", ", names[i]);
+  }
+  throw ConfigError(fmt::format("no {} is called '{}'; there are {}", what, name, known));
+}
+
+template <class T>
+void combine_plain(ReduceOp op, T* to, const T* a, const T* b, size_t n) {
+  switch (op) {
+    case ReduceOp::sum:
+    case ReduceOp::mean:
+#pragma GCC ivdep
+      for (size_t i = 0; i < n; ++i) to[i] = static_cast<T>(a[i] + b[i]);
+      return;
+    case ReduceOp::min:
+#pragma GCC ivdep
+      for (size_t i = 0; i < n; ++i) to[i] = b[i] < a[i] ? b[i] : a[i];
+      return;
+    case ReduceOp::max:
+#pragma GCC ivdep
+      for (size_t i = 0; i < n; ++i) to[i] = a[i] < b[i] ? b[i] : a[i];
+      return;
+  }
+}
+
+// Two's complement: signed sums wrap around instead of being undefined.
+void combine_wrapping(ReduceOp op, Run to, Run a, Run b, size_t n) {
+  const bool adds = op == ReduceOp::sum || op == ReduceOp::mean;
+  if (to.type == Element::i8) {
+    if (adds) return combine_plain(op, reinterpret_cast<uint8_t*>(to.data), reinterpret_cast<uint8_t*>(a.data), reinterpret_cast<uint8_t*>(b.data), n);
+    return combine_plain(op, reinterpret_cast<int8_t*>(to.data), reinterpret_cast<int8_t*>(a.data), reinterpret_cast<int8_t*>(b.data), n);
+  }
+  if (adds) return combine_plain(op, reinterpret_cast<uint32_t*>(to.data), reinterpret_cast<uint32_t*>(a.data), reinterpret_cast<uint32_t*>(b.data), n);
+  combine_plain(op, reinterpret_cast<int32_t*>(to.data), reinterpret_cast<int32_t*>(a.data), reinterpret_cast<int32_t*>(b.data), n);
+}
+
+template <class Half>
+void widen_as(const std::byte* from, float* to, size_t n) {
+  for (size_t i = 0; i < n; ++i) to[i] = static_cast<float>(reinterpret_cast<const Half*>(from)[i]);
+}
+
+template <class Half>
+void narrow_as(const float* from, std::byte* to, size_t n) {
+  for (size_t i = 0; i < n; ++i) reinterpret_cast<Half*>(to)[i] = Half(from[i]);
+}
+
+void widen(const std::byte* from, Element type, float* to, size_t n) {
+  type == Element::bf16 ? widen_as<bf16>(from, to, n) : widen_as<fp16>(from, to, n);
+}
+
+void narrow(const float* from, Element type, std::byte* to, size_t n) {
+  type == Element::bf16 ? narrow_as<bf16>(from, to, n) : narrow_as<fp16>(from, to, n);
+}
+
+bool is_half(Element type) { return type == Element::bf16 || type == Element::f16; }
+
+// Calls body with f32 views of the operands, block by block, and narrows what it wrote.
+template <class Body>
+void in_blocks(Run to, Run a, Run b, size_t count, Body body) {
+  alignas(64) float wide_a[kBlock], wide_b[kBlock], wide_to[kBlock];
+  for (size_t i = 0; i < count; i += kBlock) {
+    const size_t n = std::min(kBlock, count - i);
+    const auto view = [&](Run run, float* room) {
+      if (!is_half(run.type)) return reinterpret_cast<float*>(run.data) + i;
+      widen(run.data + 2 * i, run.type, room, n);
+      return room;
+    };
+    float* const out = is_half(to.type) ? wide_to : reinterpret_cast<float*>(to.data) + i;
+    body(out, view(a, wide_a), b.data == nullptr ? nullptr : view(b, wide_b), n);
+    if (is_half(to.type)) narrow(out, to.type, to.data + 2 * i, n);
+  }
+}
+
+}  // namespace
+
+size_t size_of(Element element) {
+  static constexpr std::array<size_t, kElements> kSizes{4, 8, 2, 2, 1, 4, 1};
+  return kSizes[static_cast<size_t>(element)];
+}
+std::string_view name_of(Element element) { return kElementNames[static_cast<size_t>(element)]; }
+std::string_view name_of(ReduceOp op) { return kOpNames[static_cast<size_t>(op)]; }
+Element element_named(std::string_view name) { return named<Element>(kElementNames, name, "element type"); }
+ReduceOp reduce_op_named(std::string_view name) { return named<ReduceOp>(kOpNames, name, "reduction"); }
+
+Element accumulator_of(Element element, ReduceOp op) {
+  return is_half(element) && (op == ReduceOp::sum || op == ReduceOp::mean) ? Element::f32 : element;
+}
+
+void convert(Run to, Run a, size_t count) {
+  if (to.type == a.type) {
+    if (to.data != a.data) std::memcpy(to.data, a.data, count * size_of(to.type));
+    return;
+  }
+  in_blocks(to, a, {}, count, [](float* out, const float* in, const float*, size_t n) {
+    if (out != in) std::memcpy(out, in, n * sizeof(float));
+  });
+}
+
+void combine(ReduceOp op, Run to, Run a, Run b, size_t count) {
+  switch (to.type) {
+    case Element::f64:
+      return combine_plain(op, reinterpret_cast<double*>(to.data), reinterpret_cast<double*>(a.data), reinterpret_cast<double*>(b.data), count);
+    case Element::i8:
+    case Element::i32: return combine_wrapping(op, to, a, b, count);
+    case Element::byte: throw InternalError("bytes cannot be reduced");
+    default:
+      if (!is_half(to.type) && !is_half(a.type) && !is_half(b.type))
+        return combine_plain(op, reinterpret_cast<float*>(to.data), reinterpret_cast<float*>(a.data), reinterpret_cast<float*>(b.data), count);
+      in_blocks(to, a, b, count, [op](float* out, const float* x, const float* y, size_t n) { combine_plain(op, out, x, y, n); });
+  }
+}
+
+void divide(Run to, Run a, double divisor, size_t count) {
+  switch (to.type) {
+    case Element::f64:
+      for (size_t i = 0; i < count; ++i) reinterpret_cast<double*>(to.data)[i] = reinterpret_cast<double*>(a.data)[i] / divisor;
+      return;
+    case Element::i8:
+      for (size_t i = 0; i < count; ++i)
+        reinterpret_cast<int8_t*>(to.data)[i] = static_cast<int8_t>(reinterpret_cast<int8_t*>(a.data)[i] / static_cast<int>(divisor));
+      return;
+    case Element::i32:
+      for (size_t i = 0; i < count; ++i) reinterpret_cast<int32_t*>(to.data)[i] = reinterpret_cast<int32_t*>(a.data)[i] / static_cast<int32_t>(divisor);
+      return;
+    case Element::byte: throw InternalError("bytes cannot be divided");
+    default: {
+      const auto by = static_cast<float>(divisor);
+      in_blocks(to, a, {}, count, [by](float* out, const float* in, const float*, size_t n) {
+        for (size_t i = 0; i < n; ++i) out[i] = in[i] / by;
+      });
+    }
+  }
+}
+
+}  // namespace tutti::comm

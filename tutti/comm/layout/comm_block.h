@@ -1,0 +1,29 @@
+#pragma once
+// Blocks: which parts of a local activation lie where in a communication buffer.
+
+#include <cstddef>
+#include <span>
+
+#include "tutti/comm/schedule.h"
+
+namespace tutti::comm {
+
+/// Samples x feature maps of a local activation, which lie contiguously in the buffer as [sample][map][map_size elements].
+struct CommBlock {
+  Slice samples;             ///< of the local activation, not of the minibatch
+  Slice maps;                ///< of the local activation, not of all maps
+  size_t map_size = 1;       ///< elements
+  size_t sample_stride = 0;  ///< elements of the local activation from one sample to the next
+  size_t buffer_offset = 0;  ///< elements
+
+  size_t elements() const { return samples.count * maps.count * map_size; }
+  bool operator==(const CommBlock&) const = default;
+};
+
+/// Copies the blocks from a local activation into the buffer. Elements have `element_bytes` bytes; the memory is the caller's and must
+/// hold what the blocks name; the two may not overlap. Blocks may be moved by different threads, or by the caller's own code.
+void pack(std::span<const CommBlock> blocks, size_t element_bytes, const std::byte* activation, std::byte* buffer);
+/// The way back: from the buffer into a local activation.
+void unpack(std::span<const CommBlock> blocks, size_t element_bytes, const std::byte* buffer, std::byte* activation);
+
+}  // namespace tutti::comm

@@ -1,0 +1,88 @@
+#include "tutti/comm/mpi/mpi_channel.h"
+
+#include <algorithm>
+
+#include "tutti/comm/mpi/mpi_call.h"
+
+namespace tutti::comm {
+namespace {
+
+constexpr size_t kPiece = size_t{1} << 30;  // MPI counts bytes in an int; both sides cut alike
+
+// Calls body(data, bytes) for each piece of a block; once for an empty one, whose arrival is its meaning.
+template <class Body>
+void for_each_piece(const RoundOfMessages::Item& item, Body body) {
+  size_t begin = 0;
+  do {
+    const size_t n = std::min(kPiece, item.bytes - begin);
+    body(item.data == nullptr ? nullptr : item.data + begin, static_cast<int>(n));
+    begin += n;
+  } while (begin < item.bytes);
+}
+
+}  // namespace
+
+MpiChannel::MpiChannel(std::vector<RoundOfMessages> rounds, MPI_Comm comm, int tag)
+    : rounds_(std::move(rounds)), receives_(rounds_.size()), sends_(rounds_.size()) {
+  const auto next = [](Group& group, int peer) -> MPI_Request& {
+    group.peers.push_back(peer);
+    return group.requests.emplace_back(MPI_REQUEST_NULL);
+  };
+  for (size_t r = 0; r < rounds_.size(); ++r) {
+    for (const auto& item : rounds_[r].receives)
+      for_each_piece(item, [&](std::byte* data, int bytes) { MPI_CALL(MPI_Recv_init(data, bytes, MPI_BYTE, item.peer, tag, comm, &next(receives_[r], item.peer))); });
+    for (const auto& item : rounds_[r].sends)
+      for_each_piece(item, [&](std::byte* data, int bytes) { MPI_CALL(MPI_Send_init(data, bytes, MPI_BYTE, item.peer, tag, comm, &next(sends_[r], item.peer))); });
+  }
+}
+
+MpiChannel::~MpiChannel() {
+  // A receive that was abandoned must not write into memory that is gone.
+  for (Group& group : receives_)
+    for (MPI_Request& request : group.requests)
+      if (group.active) MPI_Cancel(&request);
+  for (auto* groups : {&receives_, &sends_})
+    for (Group& group : *groups)
+      for (MPI_Request& request : group.requests) MPI_Request_free(&request);
+}
+
+void MpiChannel::Group::start() {
+  active = !requests.empty();
+  if (active) MPI_CALL(MPI_Startall(static_cast<int>(requests.size()), requests.data()));
+}
+
+bool MpiChannel::Group::test() {
+  if (!active) return true;
+  int flag = 0;
+  MPI_CALL(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &flag, MPI_STATUSES_IGNORE));
+  active = flag == 0;
+  return !active;
+}
+
+void MpiChannel::Group::unfinished(std::vector<int>& all) const {
+  if (!active) return;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    int flag = 0;
+    MPI_CALL(MPI_Request_get_status(requests[i], &flag, MPI_STATUS_IGNORE));
+    if (flag == 0 && std::ranges::find(all, peers[i]) == all.end()) all.push_back(peers[i]);
+  }
+}
+
+void MpiChannel::post(size_t round) {
+  round_ = round;
+  receives_[round].start();
+  sends_[round].start();
+}
+
+bool MpiChannel::received() { return receives_[round_].test(); }
+bool MpiChannel::sent() { return sends_[round_].test(); }
+
+std::vector<int> MpiChannel::missing() const {
+  std::vector<int> peers;
+  receives_[round_].unfinished(peers);
+  sends_[round_].unfinished(peers);
+  std::ranges::sort(peers);
+  return peers;
+}
+
+}  // namespace tutti::comm

@@ -1,0 +1,42 @@
+#pragma once
+// Messages of a planned operation over MPI: persistent requests, made once. Internal to comm/mpi.
+//
+// All messages of a channel carry one tag. Those from one rank to another arrive in their order, also across rounds, because MPI does not
+// let messages of equal tags overtake each other.
+
+#include <mpi.h>
+
+#include <vector>
+
+#include "tutti/comm/channel.h"
+
+namespace tutti::comm {
+
+class MpiChannel final : public Channel {
+ public:
+  MpiChannel(std::vector<RoundOfMessages> rounds, MPI_Comm comm, int tag);
+  ~MpiChannel() override;
+
+  void post(size_t round) override;
+  bool received() override;
+  const std::byte* where(size_t i) const override { return rounds_[round_].receives[i].data; }
+  void release() override {}
+  bool sent() override;
+  std::vector<int> missing() const override;
+
+ private:
+  // Requests of one direction of one round, and the peer of each.
+  struct Group {
+    std::vector<MPI_Request> requests;
+    std::vector<int> peers;
+    bool active = false;
+    void start();
+    bool test();
+    void unfinished(std::vector<int>& peers_of) const;
+  };
+  std::vector<RoundOfMessages> rounds_;
+  std::vector<Group> receives_, sends_;  // by round
+  size_t round_ = 0;
+};
+
+}  // namespace tutti::comm

@@ -1,0 +1,61 @@
+#pragma once
+// Operation: something that ranks do together, planned once and started as often as wanted. Never blocks but in wait().
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tutti::comm {
+
+class Communicator;
+
+/// What an unfinished operation waits for; becomes the message of the CommError.
+struct Pending {
+  std::string operation;     ///< "reduction 'bucket 3'"
+  uint64_t sequence = 0;     ///< how often the operation was started, this time included
+  std::vector<int> arrived;  ///< ranks that have done their share
+  std::vector<int> missing;  ///< ranks that have not
+};
+
+/// Not thread-safe: a communicator and all its operations belong to one thread at a time. Destroyed before its communicator.
+class Operation {
+ public:
+  virtual ~Operation();
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+
+  /// My share is ready. Never blocks. All ranks start the same operations; the order may differ.
+  void start();
+  /// Makes progress and says whether the operation is complete. Never blocks; true when not in flight.
+  bool test();
+  /// Polls until the operation is complete, moving every other operation in flight forward too. Throws CommError when the communicator's
+  /// time-out passes or a peer is found dead.
+  void wait();
+
+  /// Whoever has the higher priority is moved forward first, and large operations of lower priority wait between their chunks
+  /// meanwhile. Equal priorities: in the order of start(). Not while in flight.
+  void set_priority(int priority) { priority_ = priority; }
+  int priority() const { return priority_; }
+
+  const std::string& name() const { return name_; }
+  uint64_t sequence() const { return sequence_; }
+  bool in_flight() const { return in_flight_; }
+  Pending pending() const { return describe(); }
+
+ protected:
+  Operation(Communicator& communicator, std::string name);
+  virtual void begin() = 0;    ///< publish or send; must not block
+  virtual bool advance() = 0;  ///< true when complete; must not block
+  virtual Pending describe() const = 0;
+
+  Communicator& communicator() const { return communicator_; }
+
+ private:
+  Communicator& communicator_;
+  std::string name_;
+  uint64_t sequence_ = 0;
+  int priority_ = 0;
+  bool in_flight_ = false;
+};
+
+}  // namespace tutti::comm

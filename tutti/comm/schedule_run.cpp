@@ -1,0 +1,169 @@
+#include "tutti/comm/schedule_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "tutti/base/error.h"
+#include "tutti/comm/communicator.h"
+
+namespace tutti::comm {
+namespace {
+constexpr size_t kBlock = 1024;  // elements of a chain at a time: a few streams of them stay in a 32 KiB L1
+}
+
+ScheduleRun::Memory ScheduleRun::allocate(size_t bytes) {
+  auto* memory = static_cast<std::byte*>(std::aligned_alloc(64, (bytes / 64 + 1) * 64));
+  if (memory == nullptr) throw CommError(fmt::format("no memory for {} bytes of a collective", bytes));
+  return {memory, [](std::byte* m) { std::free(m); }};
+}
+
+ScheduleRun::ScheduleRun(Communicator& communicator, Schedule schedule, const Operands& operands)
+    : schedule_(std::move(schedule)),
+      operands_(operands),
+      accumulator_type_(accumulator_of(operands.element, operands.op)),
+      staging_(allocate(schedule_.staging * size_of(operands.element))),
+      accumulator_(allocate(schedule_.accumulator * size_of(accumulator_type_))) {
+  for (size_t r = 0; r < schedule_.rounds.size(); ++r) properties_.push_back(properties_of(r));
+  channel_ = communicator.open_channel(messages());
+}
+
+Run ScheduleRun::run_of(const Block& block) const {
+  const auto at = [&](std::byte* base, Element type) { return Run{base == nullptr ? nullptr : base + block.slice.begin * size_of(type), type}; };
+  switch (block.place) {
+    case Place::input: return at(operands_.input, operands_.element);
+    case Place::output: return at(operands_.output, operands_.element);
+    case Place::staging: return at(staging_.get(), operands_.element);
+    case Place::accumulator: return at(accumulator_.get(), accumulator_type_);
+  }
+  return {};
+}
+
+size_t ScheduleRun::bytes_of(const Block& block) const { return block.count() * size_of(run_of(block).type); }
+
+// By address, because input and output may be the same memory.
+bool ScheduleRun::overlap(const Block& a, const Block& b) const {
+  const std::byte* const x = run_of(a).data;
+  const std::byte* const y = run_of(b).data;
+  return a.count() > 0 && b.count() > 0 && x < y + bytes_of(b) && y < x + bytes_of(a);
+}
+
+// Whether what arrives in `block` in this round is read by its steps, and never again before something else arrives there.
+bool ScheduleRun::only_read_in(size_t round, const Block& block) const {
+  if (block.place != Place::staging && block.place != Place::accumulator) return false;
+  for (const LocalStep& step : schedule_.rounds[round].steps)
+    if (overlap(step.to, block)) return false;
+  for (size_t r = round + 1; r < schedule_.rounds.size(); ++r) {
+    const Round& later = schedule_.rounds[r];
+    for (const Message& m : later.sends)
+      if (overlap(m.block, block)) return false;
+    for (const Message& m : later.receives)
+      if (overlap(m.block, block)) return true;
+    for (const LocalStep& step : later.steps)
+      if (overlap(step.a, block) || (step.kind == LocalStep::Kind::reduce && overlap(step.b, block))) return false;
+  }
+  return true;
+}
+
+ScheduleRun::Properties ScheduleRun::properties_of(size_t r) const {
+  const Round& round = schedule_.rounds[r];
+  Properties properties{.free = true, .may_borrow = true, .chains = chains_of(round)};
+  for (const LocalStep& step : round.steps)
+    for (const Message& m : round.sends) properties.free &= !overlap(step.to, m.block);
+  for (const Message& m : round.receives) properties.may_borrow &= only_read_in(r, m.block);
+  properties.may_borrow &= properties.free;
+  return properties;
+}
+
+// A chain grows while counts are equal and blocks of different steps are the same or apart.
+std::vector<ScheduleRun::Chain> ScheduleRun::chains_of(const Round& round) const {
+  const auto fits = [&](const Block& a, const Block& b) { return run_of(a).data == run_of(b).data || !overlap(a, b); };
+  const auto fit = [&](const LocalStep& s, const LocalStep& t) {
+    if (s.to.count() != t.to.count() || !fits(s.to, t.to) || !fits(s.to, t.a) || !fits(s.a, t.to)) return false;
+    if (t.kind == LocalStep::Kind::reduce && !fits(s.to, t.b)) return false;
+    return s.kind != LocalStep::Kind::reduce || fits(s.b, t.to);
+  };
+  std::vector<Chain> chains;
+  for (size_t i = 0; i < round.steps.size(); ++i) {
+    const auto fits_all = [&](const Chain& chain) {
+      for (size_t j = chain.first; j < chain.last; ++j)
+        if (!fit(round.steps[j], round.steps[i])) return false;
+      return true;
+    };
+    if (!chains.empty() && fits_all(chains.back()))
+      ++chains.back().last;
+    else
+      chains.push_back({i, i + 1});
+  }
+  return chains;
+}
+
+std::vector<RoundOfMessages> ScheduleRun::messages() const {
+  std::vector<RoundOfMessages> all;
+  for (size_t r = 0; r < schedule_.rounds.size(); ++r) {
+    RoundOfMessages& round = all.emplace_back();
+    for (const Message& m : schedule_.rounds[r].receives) round.receives.push_back({m.peer, run_of(m.block).data, bytes_of(m.block)});
+    for (const Message& m : schedule_.rounds[r].sends) round.sends.push_back({m.peer, run_of(m.block).data, bytes_of(m.block)});
+    round.may_borrow = properties_[r].may_borrow;
+  }
+  return all;
+}
+
+void ScheduleRun::begin() {
+  round_ = 0;
+  stepped_ = false;
+  if (!schedule_.rounds.empty()) channel_->post(0);
+}
+
+bool ScheduleRun::advance() {
+  while (round_ < schedule_.rounds.size()) {
+    const Properties& properties = properties_[round_];
+    if (!stepped_) {
+      if (!channel_->received() || (!properties.free && !channel_->sent())) return false;
+      for (const Chain& chain : properties.chains) run_chain(chain);
+      channel_->release();
+      stepped_ = true;
+    }
+    if (!channel_->sent()) return false;
+    stepped_ = false;
+    if (++round_ < schedule_.rounds.size()) channel_->post(round_);
+  }
+  return true;
+}
+
+std::vector<int> ScheduleRun::missing() const { return round_ < schedule_.rounds.size() ? channel_->missing() : std::vector<int>{}; }
+
+// Where an operand lies: what was received in this round may have been lent by the channel.
+Run ScheduleRun::operand(const Block& block, size_t offset) const {
+  Run run = run_of(block);
+  if (properties_[round_].may_borrow) {
+    const auto& receives = schedule_.rounds[round_].receives;
+    for (size_t i = 0; i < receives.size(); ++i)
+      if (receives[i].block.place == block.place && receives[i].block.slice == block.slice) run.data = const_cast<std::byte*>(channel_->where(i));
+  }
+  run.data += offset * size_of(run.type);
+  return run;
+}
+
+void ScheduleRun::run_chain(const Chain& chain) {
+  const std::vector<LocalStep>& steps = schedule_.rounds[round_].steps;
+  const size_t count = steps[chain.first].to.count();
+  // A single step has nothing to keep in the cache.
+  const size_t stride = chain.last - chain.first == 1 ? count : kBlock;
+  for (size_t begin = 0; begin < count; begin += stride) {
+    const size_t n = std::min(stride, count - begin);
+    for (size_t i = chain.first; i < chain.last; ++i) {
+      const LocalStep& step = steps[i];
+      const Run to = operand(step.to, begin);
+      const Run a = operand(step.a, begin);
+      switch (step.kind) {
+        case LocalStep::Kind::copy: convert(to, a, n); break;
+        case LocalStep::Kind::reduce: combine(operands_.op, to, a, operand(step.b, begin), n); break;
+        case LocalStep::Kind::finish: divide(to, a, operands_.divisor, n); break;
+      }
+    }
+  }
+}
+
+}  // namespace tutti::comm

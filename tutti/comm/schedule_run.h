@@ -1,0 +1,72 @@
+#pragma once
+// ScheduleRun: the schedule of one rank bound to memory and to a channel, run as often as wanted. The state machine behind every collective.
+//
+// A round: post its messages; when all have arrived do its steps; when all have left go on. Steps that write what the round still sends
+// wait for that. What is received only to be read by this round's steps is not copied at all where the channel can lend it.
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "tutti/comm/channel.h"
+#include "tutti/comm/element.h"
+#include "tutti/comm/schedule.h"
+
+namespace tutti::comm {
+
+class Communicator;
+
+/// What the places of a schedule are. Not owned.
+struct Operands {
+  std::byte* input = nullptr;
+  std::byte* output = nullptr;
+  Element element = Element::f32;
+  ReduceOp op = ReduceOp::sum;
+  double divisor = 1;  ///< of a mean
+};
+
+/// Not thread-safe.
+class ScheduleRun {
+ public:
+  /// Collective: opens a channel.
+  ScheduleRun(Communicator& communicator, Schedule schedule, const Operands& operands);
+
+  void begin();                       ///< does not block
+  bool advance();                     ///< true when complete; does not block
+  std::vector<int> missing() const;   ///< peers that this rank waits for
+  const Schedule& schedule() const { return schedule_; }
+
+ private:
+  // Steps that are done block by block one after another, so that what passes between them stays in the cache.
+  struct Chain {
+    size_t first = 0, last = 0;
+  };
+  struct Properties {
+    bool free = false;        // its steps write nothing that it sends
+    bool may_borrow = false;  // and what it receives is read by them alone
+    std::vector<Chain> chains;
+  };
+  using Memory = std::unique_ptr<std::byte[], void (*)(std::byte*)>;
+  static Memory allocate(size_t bytes);
+
+  Run run_of(const Block& block) const;
+  size_t bytes_of(const Block& block) const;
+  bool overlap(const Block& a, const Block& b) const;
+  Properties properties_of(size_t round) const;
+  bool only_read_in(size_t round, const Block& block) const;
+  std::vector<Chain> chains_of(const Round& round) const;
+  std::vector<RoundOfMessages> messages() const;
+  void run_chain(const Chain& chain);
+  Run operand(const Block& block, size_t offset) const;
+
+  Schedule schedule_;
+  Operands operands_;
+  Element accumulator_type_;
+  Memory staging_, accumulator_;
+  std::vector<Properties> properties_;
+  std::unique_ptr<Channel> channel_;
+  size_t round_ = 0;
+  bool stepped_ = false;  // the steps of this round are done
+};
+
+}  // namespace tutti::comm

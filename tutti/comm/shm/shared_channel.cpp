@@ -1,0 +1,160 @@
+#include "tutti/comm/shm/shared_channel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <map>
+
+#include "tutti/base/error.h"
+#include "tutti/comm/communicator.h"
+
+namespace tutti::comm {
+namespace {
+
+uint64_t load(uint64_t& flag) { return std::atomic_ref(flag).load(std::memory_order_acquire); }
+void publish(uint64_t& flag, uint64_t value) { std::atomic_ref(flag).store(value, std::memory_order_release); }
+size_t whole_lines(size_t bytes) { return (bytes + 127) / 128 * 128; }
+
+size_t most_to_one_peer(const std::vector<RoundOfMessages>& rounds) {
+  size_t most = 1;
+  for (const RoundOfMessages& round : rounds) {
+    std::map<int, size_t> count;
+    for (const auto& item : round.sends) most = std::max(most, ++count[item.peer]);
+  }
+  return most;
+}
+
+}  // namespace
+
+SharedChannel::SharedChannel(Communicator& communicator, std::shared_ptr<const WindowRegistry> registry, std::vector<RoundOfMessages> rounds)
+    : communicator_(communicator), registry_(std::move(registry)), rounds_(std::move(rounds)) {
+  for (const size_t slots : communicator.allgather_value(most_to_one_peer(rounds_))) slots_ = std::max(slots_, slots);
+  const auto ranks = static_cast<size_t>(communicator.size());
+  sent_.resize(ranks);
+  taken_.resize(ranks);
+  size_t bounce_bytes = 0;
+  for (size_t r = 0; r < rounds_.size(); ++r) plan_messages(r, bounce_bytes);
+  window_ = communicator.allocate(ranks * box_bytes() + bounce_bytes);
+  CHECK(window_->shared());
+  bounce_ = window_->data() + ranks * box_bytes();
+  for (auto& round : outgoing_)
+    for (Outgoing& out : round)
+      if (!out.visible) out.descriptor.location = registry_->locate(bounce_ + out.bounce, out.descriptor.bytes).value();
+}
+
+void SharedChannel::plan_messages(size_t r, size_t& bounce_bytes) {
+  size_t bounce = 0;
+  std::vector<Outgoing>& outgoing = outgoing_.emplace_back();
+  for (const auto& item : rounds_[r].sends) {
+    Outgoing out;
+    out.descriptor.bytes = item.bytes;
+    if (const auto location = item.bytes == 0 ? WindowRegistry::Location{} : registry_->locate(item.data, item.bytes)) {
+      out.descriptor.location = *location;
+    } else {
+      out.visible = false;
+      out.bounce = bounce;
+      bounce += whole_lines(item.bytes);
+    }
+    outgoing.push_back(out);
+  }
+  bounce_bytes = std::max(bounce_bytes, bounce);
+  std::map<int, uint64_t> count;
+  std::vector<uint64_t>& numbers = number_in_round_.emplace_back();
+  for (const auto& item : rounds_[r].receives) numbers.push_back(count[item.peer]++);
+}
+
+size_t SharedChannel::box_bytes() const { return sizeof(Mailbox) + whole_lines(slots_ * sizeof(Descriptor)); }
+
+SharedChannel::Mailbox& SharedChannel::box(int owner, int peer) const {
+  return *reinterpret_cast<Mailbox*>(window_->peer(owner) + static_cast<size_t>(peer) * box_bytes());
+}
+
+SharedChannel::Descriptor* SharedChannel::slots(int owner, int peer) const {
+  return reinterpret_cast<Descriptor*>(window_->peer(owner) + static_cast<size_t>(peer) * box_bytes() + sizeof(Mailbox));
+}
+
+void SharedChannel::post(size_t round) {
+  round_ = round;
+  arrived_ = 0;
+  open_ = true;
+  const int me = communicator_.rank();
+  const RoundOfMessages& messages = rounds_[round];
+  where_.assign(messages.receives.size(), nullptr);
+  for (size_t i = 0; i < messages.sends.size(); ++i) {
+    const auto& item = messages.sends[i];
+    const Outgoing& out = outgoing_[round][i];
+    if (!out.visible) std::memcpy(bounce_ + out.bounce, item.data, item.bytes);
+    uint64_t& number = sent_[static_cast<size_t>(item.peer)];
+    slots(me, item.peer)[number % slots_] = out.descriptor;
+    publish(box(me, item.peer).posted, ++number);
+  }
+}
+
+void SharedChannel::take(size_t i) {
+  const auto& item = rounds_[round_].receives[i];
+  const uint64_t number = taken_[static_cast<size_t>(item.peer)] + number_in_round_[round_][i];
+  const Descriptor& message = slots(item.peer, communicator_.rank())[number % slots_];
+  if (message.bytes != item.bytes)
+    throw CommError(fmt::format("{}: rank {} sent {} bytes where {} were expected; all ranks need the same configuration and the same program",
+                                communicator_.who(), item.peer, message.bytes, item.bytes));
+  static constexpr std::byte kNothing{};  // an address for messages without bytes
+  const std::byte* const data = item.bytes == 0 ? &kNothing : registry_->address(message.location);
+  if (data == nullptr)
+    throw CommError(fmt::format("{}: rank {} sent from memory that this rank has let go", communicator_.who(), item.peer));
+  where_[i] = data;
+  if (rounds_[round_].may_borrow) return;
+  if (item.bytes > 0) {
+    std::memcpy(item.data, data, item.bytes);
+    where_[i] = item.data;
+  }
+  // A count, not this message's number: of two that arrive together the second may be seen first.
+  uint64_t& taken = box(communicator_.rank(), item.peer).taken;
+  publish(taken, taken + 1);
+}
+
+bool SharedChannel::received() {
+  const std::vector<RoundOfMessages::Item>& receives = rounds_[round_].receives;
+  if (arrived_ == receives.size()) return true;
+  const int me = communicator_.rank();
+  for (size_t i = 0; i < receives.size(); ++i) {
+    if (where_[i] != nullptr) continue;
+    const int peer = receives[i].peer;
+    if (load(box(peer, me).posted) <= taken_[static_cast<size_t>(peer)] + number_in_round_[round_][i]) continue;
+    take(i);
+    ++arrived_;
+  }
+  return arrived_ == receives.size();
+}
+
+void SharedChannel::release() {
+  if (!open_) return;
+  open_ = false;
+  const RoundOfMessages& messages = rounds_[round_];
+  for (const auto& item : messages.receives) ++taken_[static_cast<size_t>(item.peer)];
+  if (!messages.may_borrow) return;
+  for (const auto& item : messages.receives) publish(box(communicator_.rank(), item.peer).taken, taken_[static_cast<size_t>(item.peer)]);
+}
+
+bool SharedChannel::sent() {
+  for (const auto& item : rounds_[round_].sends)
+    if (load(box(item.peer, communicator_.rank()).taken) < sent_[static_cast<size_t>(item.peer)]) return false;
+  return true;
+}
+
+std::vector<int> SharedChannel::missing() const {
+  std::vector<int> peers;
+  const auto add = [&](int peer) {
+    if (std::ranges::find(peers, peer) == peers.end()) peers.push_back(peer);
+  };
+  const RoundOfMessages& messages = rounds_[round_];
+  for (size_t i = 0; i < messages.receives.size(); ++i)
+    if (open_ && where_[i] == nullptr) add(messages.receives[i].peer);
+  for (const auto& item : messages.sends)
+    if (load(box(item.peer, communicator_.rank()).taken) < sent_[static_cast<size_t>(item.peer)]) add(item.peer);
+  std::ranges::sort(peers);
+  return peers;
+}
+
+}  // namespace tutti::comm

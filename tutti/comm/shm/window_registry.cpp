@@ -1,0 +1,18 @@
+#include "tutti/comm/shm/window_registry.h"
+
+namespace tutti::comm {
+
+std::optional<WindowRegistry::Location> WindowRegistry::locate(const std::byte* data, size_t bytes) const {
+  if (same_process_) return Location{kSameProcess, 0, reinterpret_cast<uint64_t>(data)};
+  for (const auto& [id, window] : windows_)
+    if (window->contains(data, bytes)) return Location{id, static_cast<uint64_t>(window->rank()), static_cast<uint64_t>(data - window->data())};
+  return std::nullopt;
+}
+
+const std::byte* WindowRegistry::address(const Location& location) const {
+  if (location.window == kSameProcess) return reinterpret_cast<const std::byte*>(location.offset);
+  const auto at = windows_.find(location.window);
+  return at == windows_.end() ? nullptr : at->second->peer(static_cast<int>(location.member)) + location.offset;
+}
+
+}  // namespace tutti::comm

@@ -1,0 +1,38 @@
+#pragma once
+// WindowRegistry: which memory of this process other ranks of the node can see, so that a message can be read where it lies.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "tutti/comm/window.h"
+
+namespace tutti::comm {
+
+/// Shared by a communicator and those split from it. Not thread-safe.
+class WindowRegistry {
+ public:
+  /// A place in a window, as one rank tells another: `member` is the rank, in the window's own communicator, whose memory it is.
+  struct Location {
+    uint64_t window = 0;
+    uint64_t member = 0;
+    uint64_t offset = 0;
+  };
+  /// Ranks are threads: every address is a location.
+  static constexpr uint64_t kSameProcess = UINT64_MAX;
+
+  explicit WindowRegistry(bool same_process) : same_process_(same_process) {}
+
+  void add(uint64_t id, const Window* window) { windows_[id] = window; }
+  void remove(uint64_t id) { windows_.erase(id); }
+  /// Where [data, data + bytes) lies, if peers can see it.
+  std::optional<Location> locate(const std::byte* data, size_t bytes) const;
+  /// The address of another rank's location in this process; null when this rank has no such window (any more).
+  const std::byte* address(const Location& location) const;
+
+ private:
+  bool same_process_;
+  std::map<uint64_t, const Window*> windows_;
+};
+
+}  // namespace tutti::comm

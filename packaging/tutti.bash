@@ -10,7 +10,7 @@ _tutti() {
   case $verb in
     model) words="list show --json" ;;
     data) words="list generate verify" ;;
-    bench) words="ops step" ;;
+    bench) words="comm ops step" ;;
     doctor) words="--json" ;;
     study) words="$options --repeats --mode" ;;
     eval) words="$options --weights --logits" ;;

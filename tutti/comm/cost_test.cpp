@@ -49,7 +49,7 @@ TEST(Cost, OrdersAlgorithmsAsTheirFormulasDo) {
 TEST(Cost, ASlowNetworkBetweenNodesIsWhereTwoLevelsPay) {
   const NetworkCost network{{1e-6, 1e-10}, {5e-5, 1e-9}, 0, 0};
   const std::vector<int> nodes{0, 4, 8, 12, 16};
-  EXPECT_LT(priced(two_level, Collective::allreduce, 16, 1 << 20, network, nodes), 0.5 * priced(vector_halving, Collective::allreduce, 16, 1 << 20, network, nodes));
+  EXPECT_LT(priced(two_level, Collective::allreduce, 16, 1 << 20, network, nodes), 0.5 * priced(recursive_doubling, Collective::allreduce, 16, 1 << 20, network, nodes));
 }
 
 TEST(Cost, SchedulesThatDoNotFit) {

@@ -49,11 +49,12 @@ bool ScheduleRun::overlap(const Block& a, const Block& b) const {
   return a.count() > 0 && b.count() > 0 && x < y + bytes_of(b) && y < x + bytes_of(a);
 }
 
-// Whether what arrives in `block` in this round is read by its steps, and never again before something else arrives there.
+// Whether what arrives in `block` in this round is read by its steps, as this very block, and never again before something else arrives there.
 bool ScheduleRun::only_read_in(size_t round, const Block& block) const {
   if (block.place != Place::staging && block.place != Place::accumulator) return false;
+  const auto reads_otherwise = [&](const Block& operand) { return overlap(operand, block) && !(operand.place == block.place && operand.slice == block.slice); };
   for (const LocalStep& step : schedule_.rounds[round].steps)
-    if (overlap(step.to, block)) return false;
+    if (overlap(step.to, block) || reads_otherwise(step.a) || (step.kind == LocalStep::Kind::reduce && reads_otherwise(step.b))) return false;
   for (size_t r = round + 1; r < schedule_.rounds.size(); ++r) {
     const Round& later = schedule_.rounds[r];
     for (const Message& m : later.sends)

@@ -10,6 +10,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/comm/communicator.h"
+#include "tutti/comm/message_slots.h"
 
 namespace tutti::comm {
 namespace {
@@ -23,15 +24,6 @@ double with_unit(std::string_view text, std::initializer_list<std::pair<std::str
   for (const auto& [name, scale] : units)
     if (unit == name) return value * scale;
   return -1;
-}
-
-size_t most_to_one_peer(const std::vector<RoundOfMessages>& rounds) {
-  size_t most = 1;
-  for (const RoundOfMessages& round : rounds) {
-    std::map<int, size_t> count;
-    for (const auto& item : round.sends) most = std::max(most, ++count[item.peer]);
-  }
-  return most;
 }
 
 }  // namespace
@@ -53,7 +45,7 @@ ShapedChannel::ShapedChannel(Communicator& communicator, std::unique_ptr<Channel
     for (const auto& item : round.receives) messages.receives.push_back({item.peer, item.bytes});
     for (const auto& item : round.sends) messages.sends.push_back({item.peer, item.bytes});
   }
-  for (const size_t slots : communicator.allgather_value(most_to_one_peer(rounds))) slots_ = std::max(slots_, slots);
+  slots_ = message_slots(communicator, rounds);
   const auto ranks = static_cast<size_t>(communicator.size());
   posted_.resize(ranks);
   taken_.resize(ranks);

@@ -63,11 +63,6 @@ void reduce(ScheduleBuilder& builder, const Task& task) {
   builder.finish(output(all), known);
 }
 
-Slice joint_part(const Task& task, Range ranks) {
-  const Slice first = task.parts[static_cast<size_t>(ranks.lo)];
-  return {first.begin, task.parts[static_cast<size_t>(ranks.hi) - 1].end() - first.begin};
-}
-
 // Both directions pass the same blocks; a rank on the way keeps what its block of ranks needs in its staging, laid out as in the long buffer.
 struct Passage {
   Merge merge;

@@ -39,19 +39,13 @@ void allreduce(ScheduleBuilder& builder, const Task& task) {
   builder.finish(output(all), known);
 }
 
-// Parts of neighbouring ranks are neighbours in the output.
-Slice joint(const Task& task, Range ranks) {
-  const Slice first = task.parts[static_cast<size_t>(ranks.lo)];
-  return {first.begin, task.parts[static_cast<size_t>(ranks.hi) - 1].end() - first.begin};
-}
-
 void allgather(ScheduleBuilder& builder, const Task& task) {
   builder.copy(output(task.part()), input({0, task.part().count}));
   for (const Merge& merge : merges_of(task.rank, task.ranks)) {
     const Exchange exchange = exchange_of(merge, task.rank);
     builder.round();
-    builder.receive(exchange.receive_from, output(joint(task, merge.other(task.rank))));
-    for (const int peer : exchange.send_to) builder.send(peer, output(joint(task, merge.mine(task.rank))));
+    builder.receive(exchange.receive_from, output(joint_part(task, merge.other(task.rank))));
+    for (const int peer : exchange.send_to) builder.send(peer, output(joint_part(task, merge.mine(task.rank))));
   }
 }
 

@@ -56,6 +56,11 @@ Exchange exchange_of(const Merge& merge, int rank) {
   return exchange;
 }
 
+Slice joint_part(const Task& task, Range ranks) {
+  const Slice first = task.parts[static_cast<size_t>(ranks.lo)];
+  return {first.begin, task.parts[static_cast<size_t>(ranks.hi) - 1].end() - first.begin};
+}
+
 void add_tree(ScheduleBuilder& builder, const std::vector<Block>& leaves, Block to) {
   if (leaves.size() == 1)
     builder.copy(to, leaves[0]);

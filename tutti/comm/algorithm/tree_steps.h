@@ -26,6 +26,9 @@ struct Exchange {
 };
 Exchange exchange_of(const Merge& merge, int rank);
 
+/// The parts of a block of ranks: neighbours in the long vector.
+Slice joint_part(const Task& task, Range ranks);
+
 /// Adds to the last round of `builder` the sum of `leaves` (one a rank, in rank order) in the order of the tree, into `to`. Inner nodes
 /// are kept in accumulators.
 void add_tree(ScheduleBuilder& builder, const std::vector<Block>& leaves, Block to);

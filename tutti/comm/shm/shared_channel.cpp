@@ -9,6 +9,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/comm/communicator.h"
+#include "tutti/comm/message_slots.h"
 
 namespace tutti::comm {
 namespace {
@@ -17,20 +18,11 @@ uint64_t load(uint64_t& flag) { return std::atomic_ref(flag).load(std::memory_or
 void publish(uint64_t& flag, uint64_t value) { std::atomic_ref(flag).store(value, std::memory_order_release); }
 size_t whole_lines(size_t bytes) { return (bytes + 127) / 128 * 128; }
 
-size_t most_to_one_peer(const std::vector<RoundOfMessages>& rounds) {
-  size_t most = 1;
-  for (const RoundOfMessages& round : rounds) {
-    std::map<int, size_t> count;
-    for (const auto& item : round.sends) most = std::max(most, ++count[item.peer]);
-  }
-  return most;
-}
-
 }  // namespace
 
 SharedChannel::SharedChannel(Communicator& communicator, std::shared_ptr<const WindowRegistry> registry, std::vector<RoundOfMessages> rounds)
     : communicator_(communicator), registry_(std::move(registry)), rounds_(std::move(rounds)) {
-  for (const size_t slots : communicator.allgather_value(most_to_one_peer(rounds_))) slots_ = std::max(slots_, slots);
+  slots_ = message_slots(communicator, rounds_);
   const auto ranks = static_cast<size_t>(communicator.size());
   sent_.resize(ranks);
   taken_.resize(ranks);

@@ -21,13 +21,13 @@ void fill_images(const TensorDesc& desc, Buffer& images, int rank) {
 
 }  // namespace
 
-StepBench::StepBench(const NetworkSpec& spec, const Backend& backend, comm::Communicator& communicator)
+StepBench::StepBench(const NetworkSpec& spec, const ExchangeSettings& exchange, const Backend& backend, comm::Communicator& communicator)
     : network_(compile_network(spec, backend, communicator)), rank_(communicator.rank()) {
   const Plan& plan = network_->training;
   weights_ = std::make_unique<Weights>(plan.variables, 1);
   weights_->initialise(kSeed);
   executor_ = std::make_unique<Executor>(plan, backend);
-  exchange_ = std::make_unique<GradientExchange>(communicator, ReplicaMap(communicator.size(), communicator.size(), rank_), network_->buckets);
+  exchange_ = std::make_unique<GradientExchange>(communicator, ReplicaMap(communicator.size(), communicator.size(), rank_), network_->buckets, exchange);
 
   images_ = Buffer(plan.desc(network_->images).bytes());
   fill_images(plan.desc(network_->images), images_, rank_);
@@ -45,16 +45,17 @@ StepBench::StepBench(const NetworkSpec& spec, const Backend& backend, comm::Comm
   executor_->set_scalar(network_->gradient_scale, 1.0f / static_cast<float>(communicator.size()));
   executor_->set_exchange({.ready = [this](int bucket) { exchange_->ready(0, bucket); },
                            .poll = [this] { exchange_->poll(); },
+                           .arrived = [this](int bucket) { return exchange_->arrived(bucket); },
                            .wait = [this](int bucket) {
                              exchange_->wait(bucket);
                              return exchange_->result(bucket);
                            }});
+  executor_->pack();
 }
 
 double StepBench::step() {
   const auto start = std::chrono::steady_clock::now();
   const StepInfo info{.seed = kSeed, .step = steps_, .replica = rank_, .batch = network_->training.batch};
-  executor_->pack();
   executor_->run(info);
   executor_->update(info);
   ++steps_;

@@ -14,6 +14,7 @@
 #include "tutti/backend/conformance/conformance.h"
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/base/log.h"
+#include "tutti/cli/config.h"
 #include "tutti/cli/job.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/step_bench.h"
@@ -22,6 +23,7 @@
 #include "tutti/comm/window.h"
 #include "tutti/models/registry.h"
 #include "tutti/train/durable_file.h"
+#include "tutti/train/settings.h"
 #include "tutti/trace/record.h"
 
 namespace tutti {
@@ -29,7 +31,8 @@ namespace {
 
 struct BenchVerb {
   std::string model = "resnet44", precision = "fp32", layout = "auto", json;
-  int64_t batch = 128, classes = 0, width = 0, bucket_bytes = 1 << 20;
+  int64_t batch = 128, classes = 0, width = 0;
+  std::vector<std::string> sets;
   size_t tile_bytes = 0;
   int threads = 0, ranks = 0, steps = 20, warmup = 3;
   bool serve = false, profile = false, no_measure = false;
@@ -150,7 +153,18 @@ void print_profile(StepBench& bench, int64_t steps, bool print) {
     fmt::print(stderr, "{:>10.3f} {:>6.1f}% {:>6}  {}\n", row.first * 1e3 / static_cast<double>(steps), 100 * row.first / total, row.second, name);
 }
 
-NetworkSpec network_spec(const BenchVerb& verb, int threads) {
+/// The [comm] of a configuration that is otherwise the default.
+CommSection comm_section(const BenchVerb& verb) {
+  std::vector<Setting> settings;
+  for (const std::string& set : verb.sets) {
+    const size_t equals = set.find('=');
+    if (!set.starts_with("comm.") || equals == std::string::npos) throw ConfigError(fmt::format("--set {}: write it as --set comm.KEY=VALUE", set));
+    settings.push_back({set.substr(0, equals), set.substr(equals + 1), "--set " + set.substr(0, equals)});
+  }
+  return read_config({.file = {}, .environment = tutti_environment(), .flags = settings}).config.comm;
+}
+
+NetworkSpec network_spec(const BenchVerb& verb, const CommSection& comm, int threads) {
   NetworkSpec spec;
   spec.training.model.name = verb.model;
   spec.training.model.batch = verb.batch;
@@ -159,7 +173,7 @@ NetworkSpec network_spec(const BenchVerb& verb, int threads) {
   spec.training.model.activations = verb.precision == "bf16" ? DType::bf16 : DType::f32;
   spec.training.optimizer.momentum = 0.9f;
   spec.training.optimizer.weight_decay = 1e-4f;
-  spec.training.bucket_bytes = static_cast<size_t>(verb.bucket_bytes);
+  spec.training.bucket_bytes = static_cast<size_t>(comm.bucket_bytes);
   spec.threads = threads;
   spec.layout = verb.layout;
   spec.tuning_file = tuning_file("auto");
@@ -173,12 +187,14 @@ int run_step(const BenchVerb& verb) {
   const comm::Launcher launcher = read_launcher();
   log::configure(log::Level::warn, launcher.rank, launcher.size);
   find_model(verb.model);  // a wrong name shows before ranks are started
+  const CommSection comm = comm_section(verb);
   if (const auto code = launch_ranks(verb.ranks, verb.threads, launcher.name == "none" ? 0 : launcher.size)) return *code;
-  const Job job(60);
+  const Job job(comm.timeout_s);
   comm::Communicator& communicator = job.communicator();
+  if (!comm.shape.empty()) communicator.set_shape(comm::LinkShape::parse(comm.shape));
   const int threads = choose_threads(verb.threads, read_surroundings().omp_num_threads, read_topology(), communicator.local_size());
   const CpuBackend backend;
-  StepBench bench(network_spec(verb, threads), backend, communicator);
+  StepBench bench(network_spec(verb, comm, threads), exchange_settings(comm), backend, communicator);
   communicator.barrier();
   const double ready_seconds = unix_now() - started;
   for (int i = 0; i < verb.warmup; ++i) bench.step();
@@ -259,7 +275,7 @@ RunVerb add_bench(CLI::App& verb) {
   step->add_option("--warmup", state->warmup, "Steps before the first timed one")->type_name("N")->check(CLI::NonNegativeNumber)->capture_default_str();
   step->add_option("--layout", state->layout, "Of activations; auto: the fastest measured")->check(CLI::IsMember({"auto", "b16c", "last", "plain"}))->capture_default_str();
   step->add_option("--tile-bytes", state->tile_bytes, "Working set of a tile; 0: the size of the core's own cache")->type_name("N");
-  step->add_option("--bucket-bytes", state->bucket_bytes, "Size of a piece of the gradient exchange")->type_name("N")->check(CLI::PositiveNumber)->capture_default_str();
+  step->add_option("--set", state->sets, "A key of the exchange as in a configuration: --set comm.bucket_bytes=1MiB")->type_name("comm.KEY=VALUE")->take_all()->expected(1)->allow_extra_args(false);
   step->add_flag("--no-measure", state->no_measure, "Take the first kernel and layout that accepts");
   step->add_flag("--profile", state->profile, "Run the steps again with clocks around every kernel, and print a table on stderr");
   step->add_flag("--serve", state->serve, "Take commands from standard input: `run K` and `quit`; see benchmarks/peers/serve.py");

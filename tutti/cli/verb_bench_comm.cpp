@@ -52,7 +52,7 @@ std::vector<std::string> algorithms_of(const CommVerb& verb, comm::Collective ki
   comm::Task task;
   task.kind = kind, task.ranks = ranks;
   for (const comm::Algorithm* algorithm : comm::algorithms())
-    if (algorithm->refusal(task).empty()) names.emplace_back(algorithm->name);
+    if (refusal_of(*algorithm, task).empty()) names.emplace_back(algorithm->name);
   return names;
 }
 

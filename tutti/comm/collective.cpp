@@ -24,12 +24,13 @@ bool can_be_cut(Collective kind) { return kind == Collective::broadcast || kind 
 Extent extent_of(const Task& task) {
   const bool root = task.rank == task.root;
   const size_t part = task.parts.empty() ? 0 : task.part().count;
+  const size_t addend = task.count + (task.leaves.parts_of(task.rank) - 1) * task.leaves.stride;
   switch (task.kind) {
     case Collective::barrier: return {0, 0};
     case Collective::broadcast: return {root ? task.count : 0, task.count};
     case Collective::reduce: return {task.count, root ? task.count : 0};
-    case Collective::allreduce: return {task.count, task.count};
-    case Collective::reduce_scatter: return {task.count, part};
+    case Collective::allreduce: return {addend, task.count};
+    case Collective::reduce_scatter: return {addend, part};
     case Collective::allgather: return {part, task.count};
     case Collective::gather: return {part, root ? task.count : 0};
     case Collective::scatter: return {root ? task.count : 0, part};
@@ -39,7 +40,7 @@ Extent extent_of(const Task& task) {
 }
 
 CollectiveOperation::CollectiveOperation(Communicator& communicator, const CollectiveSpec& spec, const Task& task, const std::string& algorithm)
-    : Operation(communicator, spec.name.empty() ? std::string(name_of(spec.kind)) : spec.name) {
+    : Operation(communicator, spec.name.empty() ? std::string(name_of(spec.kind)) : fmt::format("{} '{}'", name_of(spec.kind), spec.name)) {
   set_priority(spec.priority);
   const size_t chunk = spec.chunk == 0 || !can_be_cut(task.kind) ? std::max<size_t>(task.count, 1) : spec.chunk;
   size_t begin = 0;
@@ -58,6 +59,12 @@ CollectiveOperation::CollectiveOperation(Communicator& communicator, const Colle
     runs_.push_back(std::make_unique<ScheduleRun>(communicator, make_schedule(algorithm_named(algorithm), piece), operands));
     begin += chunk;
   } while (begin < task.count);
+}
+
+size_t CollectiveOperation::bytes_received() const {
+  size_t bytes = 0;
+  for (const auto& run : runs_) bytes += run->bytes_received();
+  return bytes;
 }
 
 void CollectiveOperation::begin() {

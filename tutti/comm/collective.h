@@ -14,7 +14,7 @@
 namespace tutti::comm {
 
 /// What one rank asks for; comm/schedule.h says what input and output are for each kind. All ranks give the same kind, element, op, count, root,
-/// parts, algorithm, reproducible, chunk and priority; buffers, sends and receives are each rank's own. Buffers belong to the caller, are
+/// parts, algorithm, reproducible, leaves, shared_output, chunk and priority; buffers, sends and receives are each rank's own. Buffers belong to the caller, are
 /// not copied, and stay in use from start() to completion.
 struct CollectiveSpec {
   std::string name = {};  ///< for messages; empty: the kind's own
@@ -30,6 +30,8 @@ struct CollectiveSpec {
   void* output = nullptr;       ///< may be null on ranks that have none
   std::string algorithm = {};   ///< of comm/algorithm; empty: chosen by comm/selection.h
   bool reproducible = false;    ///< the sum must be taken in the order of comm/tree.h
+  Leaves leaves = {};           ///< reduce_scatter, allreduce: a sum over replicas, in their tree; comm/schedule.h
+  bool shared_output = false;   ///< allreduce, allgather: the output of all ranks is one piece of shared memory
   size_t chunk = 0;  ///< elements; a larger broadcast, reduce or allreduce runs as chunks one after another, and lets others pass. 0: one piece
   int priority = 0;
 };
@@ -50,6 +52,8 @@ class CollectiveOperation final : public Operation {
   /// The schedule of the first chunk.
   const Schedule& schedule() const { return runs_.front()->schedule(); }
   size_t chunks() const { return runs_.size(); }
+  /// Payload that this rank receives each time.
+  size_t bytes_received() const;
 
  protected:
   void begin() override;

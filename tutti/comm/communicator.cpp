@@ -12,8 +12,8 @@
 
 #include "tutti/base/error.h"
 #include "tutti/comm/algorithm/algorithm.h"
-#include "tutti/comm/shm/shared_reduction.h"
 #include "tutti/comm/spin.h"
+#include "tutti/comm/tree.h"
 
 namespace tutti::comm {
 namespace {
@@ -39,22 +39,6 @@ std::string time_of_day(std::time_t when) {
   return fmt::format("{:02}:{:02}:{:02}", parts.tm_hour, parts.tm_min, parts.tm_sec);
 }
 
-// The sum of one rank is its own single part: nothing moves.
-class LocalReduction final : public Reduction {
- public:
-  LocalReduction(Communicator& communicator, const ReductionSpec& spec) : Reduction(communicator, spec) {}
-  const float* result() const override { return spec().result != nullptr ? spec().result : spec().parts[0]; }
-  size_t bytes_moved() const override { return 0; }
-
- protected:
-  void begin() override {
-    if (spec().result != nullptr && spec().result != spec().parts[0])
-      std::memcpy(spec().result, spec().parts[0], spec().count * sizeof(float));
-  }
-  bool advance() override { return true; }
-  Pending describe() const override { return {}; }
-};
-
 class Fingerprint {
  public:
   void mix(uint64_t value) {
@@ -70,15 +54,6 @@ class Fingerprint {
   uint64_t hash_ = 14695981039346656037u;  // FNV-1a
 };
 
-uint64_t fingerprint(const ReductionSpec& spec) {
-  Fingerprint print;
-  print.mix(spec.name);
-  print.mix(spec.count);
-  print.mix(static_cast<uint64_t>(spec.replicas));
-  for (const int f : spec.first) print.mix(static_cast<uint64_t>(f));
-  return print.value();
-}
-
 uint64_t fingerprint(const CollectiveSpec& spec, const Task& task, const std::string& algorithm) {
   Fingerprint print;
   print.mix(spec.name);
@@ -86,6 +61,9 @@ uint64_t fingerprint(const CollectiveSpec& spec, const Task& task, const std::st
                                static_cast<uint64_t>(spec.root), static_cast<uint64_t>(spec.chunk), static_cast<uint64_t>(spec.priority)})
     print.mix(value);
   for (const Slice& part : task.parts) print.mix(part.count);
+  print.mix(static_cast<uint64_t>(spec.leaves.replicas));
+  for (const int first : spec.leaves.first) print.mix(static_cast<uint64_t>(first));
+  print.mix(static_cast<uint64_t>(spec.shared_output));
   print.mix(algorithm);
   return print.value();
 }
@@ -153,32 +131,12 @@ void Communicator::sum(std::span<double> values) {
   }
 }
 
-void Communicator::check_spec(const ReductionSpec& spec) const {
-  CHECK(spec.count <= static_cast<size_t>(std::numeric_limits<int>::max()) / 2, "bucket '{}' of {} floats is too large", spec.name, spec.count);
-  CHECK(spec.window != nullptr, "reduction '{}' has no window", spec.name);
-  CHECK(spec.first.size() == static_cast<size_t>(size_) + 1 && spec.first.front() == 0 && spec.first.back() == spec.replicas,
-        "reduction '{}': the table of first replicas does not cover {} replicas on {} ranks", spec.name, spec.replicas, size_);
-  const auto mine = static_cast<size_t>(rank_);
-  const size_t parts = maximal_subtrees(spec.replicas, {spec.first[mine], spec.first[mine + 1]}).size();
-  CHECK(spec.parts.size() == parts, "reduction '{}': {} parts given, the range has {}", spec.name, spec.parts.size(), parts);
-  for (const float* part : spec.parts)
-    CHECK(spec.window->contains(part, spec.count * sizeof(float)), "reduction '{}': a part lies outside its window", spec.name);
-}
-
 void Communicator::agree(uint64_t fingerprint, const std::string& what) {
   const std::vector<uint64_t> prints = allgather_value(fingerprint);
   for (int p = 0; p < size_; ++p)
     if (prints[static_cast<size_t>(p)] != prints[0])
       throw CommError(fmt::format("{}: rank {} on {} plans something else than rank 0 (kind, size, type or distribution differ); "
                                   "all ranks need the same configuration and the same program", what, p, host(p)));
-}
-
-std::unique_ptr<Reduction> Communicator::plan_reduction(const ReductionSpec& spec) {
-  check_spec(spec);
-  if (size_ == 1) return std::make_unique<LocalReduction>(*this, spec);
-  agree(fingerprint(spec), fmt::format("reduction '{}'", spec.name));
-  if (spec.window->shared()) return std::make_unique<SharedReduction>(*this, spec);
-  return make_reduction(spec);
 }
 
 Task Communicator::task_of(const CollectiveSpec& spec) const {
@@ -193,6 +151,8 @@ Task Communicator::task_of(const CollectiveSpec& spec) const {
   task.receives = spec.receives;
   task.wide = accumulator_of(spec.element, spec.op) != spec.element;
   task.mean = spec.op == ReduceOp::mean;
+  if (!spec.leaves.one_a_rank()) task.leaves = spec.leaves;
+  task.shared_output = spec.shared_output;
   if (task.parts.empty()) {
     const bool dealt = spec.kind == Collective::reduce_scatter || spec.kind == Collective::allgather || spec.kind == Collective::gather || spec.kind == Collective::scatter;
     task.parts = dealt ? equal_parts(spec.count, size_, spec.kind) : balanced_parts(spec.count, size_);

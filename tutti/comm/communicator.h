@@ -1,7 +1,6 @@
 #pragma once
 // Communicator: a group of ranks that exchange bytes. barrier, broadcast, allgather and sum are for control values, at any time and without a
-// plan; what moves data is planned: plan() for collectives, plan_reduction() for the sum over replicas. Implementations: comm/inproc (threads of one process, for tests) and
-// comm/mpi. Every call but abort() and the plain questions is collective: all ranks call the same operations in the same order.
+// plan; what moves data is planned. Implementations: comm/inproc (threads of one process, for tests) and comm/mpi. Every call but abort() and the plain questions is collective: all ranks call the same operations in the same order.
 //
 // No wait without a time-out: when it passes, or when a process of this node that has to contribute is found dead (looked at about
 // twice a second), CommError names the operation, its sequence number, who has arrived, who has not, since when and where.
@@ -17,7 +16,6 @@
 #include <vector>
 
 #include "tutti/comm/collective.h"
-#include "tutti/comm/reduction.h"
 #include "tutti/comm/selection.h"
 #include "tutti/comm/shaped_channel.h"
 #include "tutti/comm/window.h"
@@ -75,9 +73,6 @@ class Communicator {
   /// (MpiSession; for threads, run_ranks).
   virtual std::unique_ptr<Communicator> split(int color, int key) = 0;
 
-  /// Plans the sum over replicas of one bucket. Throws CommError when the ranks disagree on what is summed.
-  std::unique_ptr<Reduction> plan_reduction(const ReductionSpec& spec);
-
   void set_timeout(double seconds) { timeout_ = seconds; }  ///< of every later wait; default 60
   double timeout() const { return timeout_; }
 
@@ -89,6 +84,7 @@ class Communicator {
   std::unique_ptr<Channel> open_channel(std::vector<RoundOfMessages> rounds);
   /// Later plans run as over a link of this shape; all ranks must be on one node. Communicators split from this one afterwards share the link.
   void set_shape(const LinkShape& shape) { link_ = std::make_shared<ShapedLink>(ShapedLink{shape}); }
+  bool shaped() const { return link_ != nullptr; }
   /// Whether an operation of a higher priority is in flight.
   bool more_urgent_than(const Operation& operation) const;
 
@@ -119,14 +115,11 @@ class Communicator {
   virtual std::unique_ptr<Channel> make_channel(std::vector<RoundOfMessages> rounds) = 0;
   /// For implementations of split(): time-out, selection and link are this communicator's.
   void inherit(Communicator& part) const;
-  /// The reduction for windows that are not shared.
-  virtual std::unique_ptr<Reduction> make_reduction(const ReductionSpec& spec) = 0;
   /// Whether one of `ranks` is known to be gone, and how; empty if none. Called about twice a second while waiting.
   virtual std::string lost_peer(std::span<const int> ranks) const = 0;
 
  private:
   friend class Operation;
-  void check_spec(const ReductionSpec& spec) const;
   Task task_of(const CollectiveSpec& spec) const;
   /// Throws CommError where a rank's value differs from rank 0's.
   void agree(uint64_t fingerprint, const std::string& what);

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <utility>
 
 #include "tutti/base/error.h"
+#include "tutti/comm/tree.h"
 
 namespace tutti::comm {
 namespace {
@@ -49,6 +51,19 @@ std::vector<Slice> balanced_parts(size_t count, int parts) {
     all.push_back({begin, std::min(count, lines * (p + 1) / n * kLine) - begin});
   }
   return all;
+}
+
+size_t Leaves::parts_of(int p) const {
+  if (replicas == 0) return 1;
+  return maximal_subtrees(replicas, {first[static_cast<size_t>(p)], first[static_cast<size_t>(p) + 1]}).size();
+}
+
+bool Leaves::one_a_rank() const {
+  if (replicas == 0 || first.size() == 2) return true;
+  const auto size = static_cast<unsigned>(first[1] - first[0]);
+  for (size_t p = 0; p + 1 < first.size(); ++p)
+    if (static_cast<unsigned>(first[p + 1] - first[p]) != size) return false;
+  return std::has_single_bit(size);
 }
 
 std::string to_string(const Schedule& schedule) {

@@ -37,6 +37,18 @@ struct Slice {
 /// `count` elements in `parts` slices of (nearly) equal size whose bounds are multiples of 16 elements (a cache line of floats).
 std::vector<Slice> balanced_parts(size_t count, int parts);
 
+/// A sum over replicas rather than over ranks, in the tree of comm/tree.h: rank p runs the replicas [first[p], first[p+1]) and gives the sums
+/// of the tree's maximal nodes in that range, "parts". They lie in its input one after another, each `count` elements, `stride` elements apart.
+struct Leaves {
+  int replicas = 0;        ///< 0: not used; a rank is a leaf
+  std::vector<int> first;  ///< ranks + 1 entries
+  size_t stride = 0;
+  /// Whether the tree over the parts is that over the ranks: each rank gives one part, and all are of one size. Then any algorithm does it.
+  bool one_a_rank() const;
+  /// How many parts rank p gives.
+  size_t parts_of(int p) const;
+};
+
 /// What one rank of a group asks for. All ranks must agree on everything but `rank`, `sends` and `receives`.
 ///   broadcast        input: count elements, read at the root; output: count elements everywhere
 ///   reduce           input: count elements; output: count elements, written at the root
@@ -56,6 +68,9 @@ struct Task {
   std::vector<Slice> sends, receives;  ///< all_to_all only
   bool wide = false;                   ///< the accumulator is a wider type: sums may not be kept in the output
   bool mean = false;                   ///< the sum is divided by the number of ranks (or whatever the executor divides by) at the end
+  Leaves leaves;                       ///< reduce_scatter, allreduce
+  /// allreduce, allgather: the output of all ranks is the same memory, which each rank writes its part of (allgather: has written).
+  bool shared_output = false;
   /// Ranks that share memory are neighbours: node k holds ranks nodes[k] .. nodes[k+1]-1. Empty: not known, or all on one node.
   std::vector<int> nodes;
 

@@ -111,6 +111,13 @@ std::vector<RoundOfMessages> ScheduleRun::messages() const {
   return all;
 }
 
+size_t ScheduleRun::bytes_received() const {
+  size_t bytes = 0;
+  for (const Round& round : schedule_.rounds)
+    for (const Message& m : round.receives) bytes += bytes_of(m.block);
+  return bytes;
+}
+
 void ScheduleRun::begin() {
   round_ = 0;
   stepped_ = false;

@@ -35,6 +35,7 @@ class ScheduleRun {
   bool advance();                     ///< true when complete; does not block
   std::vector<int> missing() const;   ///< peers that this rank waits for
   const Schedule& schedule() const { return schedule_; }
+  size_t bytes_received() const;      ///< payload, in each run
 
  private:
   // Steps that are done block by block one after another, so that what passes between them stays in the cache.

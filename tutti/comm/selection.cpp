@@ -82,7 +82,7 @@ std::string Selection::to_string() const {
 
 std::string Selection::choose(const Task& task, size_t element_bytes, bool reproducible) const {
   const size_t nodes = task.nodes.size() < 2 ? 1 : task.nodes.size() - 1;
-  const auto does = [&](const Algorithm& algorithm) { return algorithm.refusal(task).empty() && (!reproducible || algorithm.reproducible(task)); };
+  const auto does = [&](const Algorithm& algorithm) { return refusal_of(algorithm, task).empty() && (!reproducible || algorithm.reproducible(task)); };
   for (const Line& line : lines_)
     if (line.kind == task.kind && within(static_cast<size_t>(task.ranks), line.ranks) && within(nodes, line.nodes) && within(task.count * element_bytes, line.bytes) &&
         does(algorithm_named(line.algorithm)))

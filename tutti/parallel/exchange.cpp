@@ -15,10 +15,11 @@ void add_into(float* __restrict into, const float* __restrict from, size_t count
 }
 
 constexpr size_t kPage = 4096;
+constexpr size_t kChunk = 512 << 10;  // half a millisecond at 10 Gb/s: what an urgent bucket may have to wait
 
 }  // namespace
 
-GradientExchange::GradientExchange(comm::Communicator& communicator, ReplicaMap map, BucketLayout layout)
+GradientExchange::GradientExchange(comm::Communicator& communicator, ReplicaMap map, BucketLayout layout, const ExchangeSettings& settings)
     : communicator_(communicator),
       map_(std::move(map)),
       layout_(std::move(layout)),
@@ -28,15 +29,34 @@ GradientExchange::GradientExchange(comm::Communicator& communicator, ReplicaMap 
       folded_(layout_.buckets.size(), 0) {
   CHECK(map_.ranks() == communicator.size() && map_.rank() == communicator.rank(), "the replica map is of rank {}/{}, the communicator of {}/{}",
         map_.rank(), map_.ranks(), communicator.rank(), communicator.size());
-  for (const Bucket& bucket : layout_.buckets) {
-    comm::ReductionSpec spec{.name = bucket.name,
-                             .count = bucket.floats(),
-                             .replicas = map_.replicas(),
-                             .first = map_.first(),
-                             .window = window_.get(),
-                             .parts = {}};
-    for (int part = 0; part < static_cast<int>(plan_.parts.size()); ++part) spec.parts.push_back(slot_memory(part) + bucket.begin / sizeof(float));
-    reductions_.push_back(communicator.plan_reduction(spec));
+  plan_sums(settings);
+}
+
+void GradientExchange::plan_sums(const ExchangeSettings& settings) {
+  // One sum for the whole node where ranks see each other's memory; over a shaped link they behave as if they did not.
+  const bool shared = window_->shared() && !communicator_.shaped();
+  if (map_.ranks() == 1) {
+    result_ = slot_memory(0);
+  } else {
+    results_ = communicator_.allocate(!shared || map_.rank() == 0 ? layout_.bytes : 0);
+    result_ = reinterpret_cast<float*>(shared ? results_->peer(0) : results_->data());
+  }
+  const size_t chunk = settings.chunk_bytes != 0 ? settings.chunk_bytes : shared ? 0 : kChunk;
+  for (size_t b = 0; b < layout_.buckets.size(); ++b) {
+    const Bucket& bucket = layout_.buckets[b];
+    const size_t at = bucket.begin / sizeof(float);
+    sums_.push_back(communicator_.plan({.name = bucket.name,
+                                        .kind = comm::Collective::allreduce,
+                                        .element = comm::Element::f32,
+                                        .count = bucket.floats(),
+                                        .input = slot_memory(0) + at,
+                                        .output = result_ + at,
+                                        .algorithm = settings.algorithm,
+                                        .reproducible = settings.reproducible,
+                                        .leaves = {.replicas = map_.replicas(), .first = map_.first(), .stride = stride_ / sizeof(float)},
+                                        .shared_output = shared,
+                                        .chunk = chunk / sizeof(float),
+                                        .priority = settings.priority ? static_cast<int>(b) : 0}));
   }
 }
 
@@ -58,30 +78,37 @@ void GradientExchange::fold(int local_replica, const Bucket& bucket) {
   counters_.folding_seconds += seconds_since(begin);
 }
 
-void GradientExchange::ready(int local_replica, int bucket) {
-  const auto b = static_cast<size_t>(bucket);
-  CHECK(b < reductions_.size(), "bucket {} of {}", bucket, buckets());
-  CHECK(!reductions_[b]->in_flight(), "{} is still being summed: wait for it before the next step", reductions_[b]->name());
-  CHECK(folded_[b] == local_replica, "{}: local replica {} is ready, {} was expected", reductions_[b]->name(), local_replica, folded_[b]);
-  fold(local_replica, layout_.buckets[b]);
-  if (++folded_[b] < map_.local_count()) return;
-  reductions_[b]->start();
-  ++counters_.reductions;
-  counters_.bytes_moved += reductions_[b]->bytes_moved();
+comm::CollectiveOperation& GradientExchange::sum(int bucket) const {
+  CHECK(0 <= bucket && bucket < buckets(), "bucket {} of {}", bucket, buckets());
+  return *sums_[static_cast<size_t>(bucket)];
 }
+
+void GradientExchange::ready(int local_replica, int bucket) {
+  comm::CollectiveOperation& operation = sum(bucket);
+  int& folded = folded_[static_cast<size_t>(bucket)];
+  CHECK(!operation.in_flight(), "{} is still being summed: wait for it before the next step", operation.name());
+  CHECK(folded == local_replica, "{}: local replica {} is ready, {} was expected", operation.name(), local_replica, folded);
+  fold(local_replica, layout_.buckets[static_cast<size_t>(bucket)]);
+  if (++folded < map_.local_count()) return;
+  operation.start();
+  ++counters_.reductions;
+  counters_.bytes_moved += operation.bytes_received();
+}
+
+bool GradientExchange::arrived(int bucket) { return sum(bucket).test(); }
 
 void GradientExchange::wait(int bucket) {
-  const auto b = static_cast<size_t>(bucket);
-  CHECK(b < reductions_.size(), "bucket {} of {}", bucket, buckets());
-  CHECK(folded_[b] == map_.local_count(), "{}: waiting with {} of {} local replicas ready", reductions_[b]->name(), folded_[b], map_.local_count());
-  if (!reductions_[b]->test()) {
+  comm::CollectiveOperation& operation = sum(bucket);
+  int& folded = folded_[static_cast<size_t>(bucket)];
+  CHECK(folded == map_.local_count(), "{}: waiting with {} of {} local replicas ready", operation.name(), folded, map_.local_count());
+  if (!operation.test()) {
     const auto begin = Clock::now();
-    reductions_[b]->wait();
+    operation.wait();
     counters_.exposed_seconds += seconds_since(begin);
   }
-  folded_[b] = 0;
+  folded = 0;
 }
 
-const float* GradientExchange::result(int bucket) const { return reductions_[static_cast<size_t>(bucket)]->result(); }
+const float* GradientExchange::result(int bucket) const { return result_ + layout_.buckets[static_cast<size_t>(bucket)].begin / sizeof(float); }
 
 }  // namespace tutti

@@ -3,14 +3,16 @@
 //
 // One training step of a rank with local replicas 0 .. n-1:
 //   for each local replica i: run its backward into slot(i); when bucket b of it is complete: ready(i, b); between kernels: poll()
-//   for each bucket b: wait(b); update with result(b)
+//   for each bucket b, at the latest before the next forward needs its weights: wait(b); update with result(b)
 // Backward writes where the sum is sent from; nothing is copied in between. Folding local replicas needs log2(n) + 1 slots, not n.
+// The later a bucket is produced, the earlier the next forward needs it: it overtakes those before it.
 //
 // slot(i) may be written from the moment all buckets of the previous step have been waited for. result(b) is valid from wait(b)
 // until ready() of the last local replica for b in the next step. The sum is not divided by the number of replicas.
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "tutti/comm/communicator.h"
@@ -19,19 +21,26 @@
 
 namespace tutti {
 
+struct ExchangeSettings {
+  bool reproducible = true;   ///< the same bits on any number of ranks; false: whatever algorithm is fastest
+  bool priority = true;       ///< buckets overtake; false: first come, first served
+  size_t chunk_bytes = 0;     ///< larger buckets run in pieces, so that they can be overtaken; 0: one piece in shared memory, 512 KiB elsewhere
+  std::string algorithm = {}; ///< of comm/algorithm; empty: chosen by the communicator's selection
+};
+
 /// Since the construction or the last reset.
 struct ExchangeCounters {
   double exposed_seconds = 0;  ///< blocked in wait(): communication that was not hidden
   double folding_seconds = 0;  ///< adding up local replicas
-  uint64_t bytes_moved = 0;    ///< between ranks, as counted by comm::Reduction::bytes_moved
+  uint64_t bytes_moved = 0;    ///< received from other ranks, or read in their memory
   uint64_t reductions = 0;
 };
 
 /// Not thread-safe; used by the thread that uses the communicator.
 class GradientExchange {
  public:
-  /// Collective: allocates the slots and plans one reduction per bucket. The communicator must outlive the exchange.
-  GradientExchange(comm::Communicator& communicator, ReplicaMap map, BucketLayout layout);
+  /// Collective: allocates the slots and plans one sum per bucket. The communicator must outlive the exchange.
+  GradientExchange(comm::Communicator& communicator, ReplicaMap map, BucketLayout layout, const ExchangeSettings& settings = {});
 
   /// The base of the gradient arena (layout().bytes, 64-byte aligned, padding zero) that this local replica's backward writes into.
   float* slot(int local_replica) const;
@@ -39,6 +48,8 @@ class GradientExchange {
   void ready(int local_replica, int bucket);
   /// Moves everything in flight forward. Never blocks; to be called between kernels.
   void poll() { communicator_.progress(); }
+  /// Whether wait() would return at once. Never blocks.
+  bool arrived(int bucket);
   /// Returns when the sum of `bucket` is there. Throws CommError after the time-out. CHECKs that ready() was called for all replicas.
   void wait(int bucket);
   /// The sum of `bucket` over all replicas: layout().buckets[bucket].floats() floats at an address that never changes.
@@ -48,20 +59,26 @@ class GradientExchange {
   int slots() const { return plan_.slots; }
   const BucketLayout& layout() const { return layout_; }
   const ReplicaMap& map() const { return map_; }
+  /// The algorithm that sums `bucket`.
+  const std::string& algorithm(int bucket) const { return sums_[static_cast<size_t>(bucket)]->algorithm(); }
   const ExchangeCounters& counters() const { return counters_; }
   void reset_counters() { counters_ = {}; }
 
  private:
   float* slot_memory(int slot) const;
   void fold(int local_replica, const Bucket& bucket);
+  void plan_sums(const ExchangeSettings& settings);
+  comm::CollectiveOperation& sum(int bucket) const;
 
   comm::Communicator& communicator_;
   ReplicaMap map_;
   BucketLayout layout_;
   comm::SlotPlan plan_;
   size_t stride_;                          // bytes from slot to slot
-  std::unique_ptr<comm::Window> window_;   // outlives reductions_
-  std::vector<std::unique_ptr<comm::Reduction>> reductions_;
+  std::unique_ptr<comm::Window> window_;   // the slots; outlives sums_
+  std::unique_ptr<comm::Window> results_;  // the sums; in shared memory there is one of them on the node, rank 0's
+  float* result_ = nullptr;                // at the beginning of the arena
+  std::vector<std::unique_ptr<comm::CollectiveOperation>> sums_;
   std::vector<int> folded_;                // local replicas ready this step, per bucket
   ExchangeCounters counters_;
 };

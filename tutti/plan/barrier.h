@@ -9,7 +9,13 @@ namespace tutti {
 
 class Barrier {
  public:
+  /// What wait() throws in the rest of the team once one of its threads has failed.
+  struct Broken {};
+
   explicit Barrier(int threads) : threads_(threads) {}
+
+  /// This thread will not come: nobody waits any more, now or later.
+  void break_up() { broken_.store(true, std::memory_order_release); }
 
   void wait() {
     if (threads_ == 1) return;
@@ -20,7 +26,10 @@ class Barrier {
       return;
     }
     for (int spins = 0; phase_.load(std::memory_order_acquire) == phase; ++spins)
-      if (spins > kSpins) std::this_thread::yield();
+      if (spins > kSpins) {
+        if (broken_.load(std::memory_order_acquire)) throw Broken{};
+        std::this_thread::yield();
+      }
   }
 
  private:
@@ -28,6 +37,7 @@ class Barrier {
   const int threads_;
   alignas(64) std::atomic<int> arrived_{0};
   alignas(64) std::atomic<uint32_t> phase_{0};
+  std::atomic<bool> broken_{false};
 };
 
 }  // namespace tutti

@@ -166,7 +166,7 @@ class Compiler {
       for (const int n : schedule_.bands[b].nodes) band.steps.push_back(choose_kernel(n, band.tile));
       for (const Step& step : band.steps) band.reduces |= step.walk == Walk::reduce;
     }
-    for (const int n : schedule_.updates) plan_.updates.push_back({choose_kernel(n, 0), {}});
+    for (const int n : schedule_.updates) plan_.updates.push_back({choose_kernel(n, 0)});
   }
 
   Step choose_kernel(int n, int64_t tile) {
@@ -386,12 +386,32 @@ class Compiler {
       for (size_t i = 0; i < update.step.in.size(); ++i) {
         const auto at = bucket_of.find(node(update.step.node).in[i].id);
         if (at == bucket_of.end()) continue;
+        CHECK(update.bucket < 0 || update.bucket == at->second, "{} reads gradients of two buckets", update.step.name);
+        update.bucket = at->second;
         Place& place = update.step.in[i];
         place.base = kFirstInput + static_cast<int>(plan_.inputs.size()) + at->second;
         place.offset -= plan_.buckets[static_cast<size_t>(at->second)].offset;
-        if (std::ranges::find(update.waits_for, at->second) == update.waits_for.end()) update.waits_for.push_back(at->second);
       }
+      CHECK(update.bucket >= 0, "{} reads the gradient of no bucket", update.step.name);
     }
+    describe_buckets();
+  }
+
+  /// What becomes possible when a bucket's sum has arrived, and until when that has to be done.
+  void describe_buckets() {
+    const auto holder = [&](Place parameter) -> PlanBucket* {
+      for (PlanBucket& bucket : plan_.buckets)
+        if (parameter.offset >= bucket.offset && parameter.offset < bucket.offset + bucket.bytes) return &bucket;
+      return nullptr;  // a parameter that is not trained
+    };
+    for (PlanBucket& bucket : plan_.buckets) bucket.first_use = static_cast<int>(plan_.bands.size());
+    for (size_t u = 0; u < plan_.updates.size(); ++u) plan_.buckets[static_cast<size_t>(plan_.updates[u].bucket)].updates.push_back(static_cast<int>(u));
+    for (size_t k = 0; k < plan_.packs.size(); ++k)
+      if (PlanBucket* bucket = holder(plan_.packs[k].in[0])) bucket->packs.push_back(static_cast<int>(k));
+    for (size_t n = 0; n < graph_.nodes().size(); ++n)
+      for (const Value v : graph_.nodes()[n].in)
+        if (PlanBucket* bucket = graph_[v].role == Role::parameter && band_of(static_cast<int>(n)) >= 0 ? holder(plan_.places[index(v)]) : nullptr)
+          bucket->first_use = std::min(bucket->first_use, band_of(static_cast<int>(n)));
   }
 
   const Graph& graph_;

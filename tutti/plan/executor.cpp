@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <map>
+#include <numeric>
 
 namespace tutti {
 namespace {
@@ -58,6 +60,10 @@ Executor::Executor(const Plan& plan, const Backend& backend)
   bases_[kArena] = arena_.data();
   bases_[kPacked] = packed_.data();
   bases_[kScalars] = scalars_.data();
+  in_order_.resize(plan.buckets.size());
+  std::iota(in_order_.begin(), in_order_.end(), 0);
+  std::ranges::stable_sort(in_order_, {}, [&](int bucket) { return plan.buckets[static_cast<size_t>(bucket)].first_use; });
+  pending_.resize(plan.buckets.size());
   build_steps(backend);
 }
 
@@ -143,12 +149,25 @@ inline void* address(std::byte* const* bases, std::byte* tile, const Place& plac
 
 }  // namespace
 
+/// fn(thread) on each thread of the team. What one of them throws (an exchange that failed, on thread 0) ends the others at their next
+/// barrier, and is thrown here: an exception may not leave a parallel region.
 template <class Fn>
 void Executor::parallel(Fn fn) {
   const int team = plan_.options.threads;
   if (team == 1) return fn(0);
+  std::exception_ptr failure;
 #pragma omp parallel num_threads(team)
-  fn(omp_get_thread_num());
+  {
+    try {
+      fn(omp_get_thread_num());
+    } catch (const Barrier::Broken&) {
+    } catch (...) {
+#pragma omp critical
+      failure = std::current_exception();
+      barrier_.break_up();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
 }
 
 void Executor::run_whole(ReadyStep& ready, int thread, const StepInfo& step) {
@@ -206,7 +225,10 @@ void Executor::finish_band(int t, size_t b, const StepInfo& step) {
 }
 
 void Executor::run_thread(int t, const StepInfo& step) {
+  auto next = in_order_.begin();
   for (size_t b = 0; b < plan_.bands.size(); ++b) {
+    for (; next != in_order_.end() && plan_.buckets[static_cast<size_t>(*next)].first_use <= static_cast<int>(b); ++next)
+      if (pending_[static_cast<size_t>(*next)]) settle_bucket(t, *next);
     run_band(t, b, step);
     if (plan_.bands[b].reduces) {
       barrier_.wait();
@@ -233,20 +255,46 @@ void Executor::run(const StepInfo& info) {
 }
 
 void Executor::update(const StepInfo& step) {
-  const size_t first_bucket = static_cast<size_t>(kFirstInput) + plan_.inputs.size();
+  settle();  // only when buckets are read by no band
+  updating_ = step;
+  std::ranges::fill(pending_, true);
+  settle_buckets(false);
+}
+
+void Executor::settle() { settle_buckets(true); }
+
+/// The first bucket in the order of use that is pending and (unless one may wait) has arrived; -1 if none.
+int Executor::next_bucket(bool may_wait) {
+  for (const int bucket : in_order_)
+    if (pending_[static_cast<size_t>(bucket)] && (may_wait || !exchange_.arrived || exchange_.arrived(bucket))) return bucket;
+  return -1;
+}
+
+void Executor::settle_buckets(bool may_wait) {
+  if ((next_ = next_bucket(may_wait)) < 0) return;
   parallel([&](int t) {
-    for (size_t u = 0; u < plan_.updates.size(); ++u) {
-      if (t == 0)
-        for (const int bucket : plan_.updates[u].waits_for) {
-          const auto b = static_cast<size_t>(bucket);
-          bases_[first_bucket + b] = exchange_.wait
-              ? reinterpret_cast<std::byte*>(const_cast<float*>(exchange_.wait(bucket)))  // updates only read their gradients
-              : bases_[kGradients] + plan_.buckets[b].offset;
-        }
+    while (next_ >= 0) {
+      settle_bucket(t, next_);
+      if (t == 0) next_ = next_bucket(may_wait);
       barrier_.wait();
-      run_whole(threads_[static_cast<size_t>(t)]->updates[u], t, step);
     }
   });
+}
+
+/// Called by the whole team; ends in a barrier, after which the weights may be read.
+void Executor::settle_bucket(int t, int bucket) {
+  const PlanBucket& plan = plan_.buckets[static_cast<size_t>(bucket)];
+  Thread& thread = *threads_[static_cast<size_t>(t)];
+  if (t == 0)
+    bases_[static_cast<size_t>(kFirstInput) + plan_.inputs.size() + static_cast<size_t>(bucket)] =
+        exchange_.wait ? reinterpret_cast<std::byte*>(const_cast<float*>(exchange_.wait(bucket)))  // updates only read their gradients
+                       : bases_[kGradients] + plan.offset;
+  barrier_.wait();
+  for (const int u : plan.updates) run_whole(thread.updates[static_cast<size_t>(u)], t, updating_);
+  barrier_.wait();
+  for (const int k : plan.packs) run_whole(thread.packs[static_cast<size_t>(k)], t, {});
+  if (t == 0) pending_[static_cast<size_t>(bucket)] = false;
+  barrier_.wait();
 }
 
 void Executor::set_profiling(bool on) {

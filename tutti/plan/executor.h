@@ -2,8 +2,9 @@
 // Executor: runs a Plan. Owns the memory of results, packed weights and tile scratch, and one instance of each kernel per
 // thread; everything is made in the constructor and nothing is allocated afterwards.
 //
-// A step of training is pack(), then run() for each local replica (after binding its inputs, statistics and gradients), then
-// update(). Not thread-safe: one caller drives it; inside, an OpenMP team of plan.options.threads does the work.
+// Training is pack() once, then for each step run() for each local replica (after binding its inputs, statistics and gradients) and
+// update(). An update waits for nobody: what has not arrived yet is applied by the next run(), bucket by bucket, each just before the
+// first band that reads its weights. settle() applies all of it; whoever reads weights or state between steps calls it first. Not thread-safe: one caller drives it; inside, an OpenMP team of plan.options.threads does the work.
 
 #include <functional>
 #include <memory>
@@ -20,6 +21,7 @@ namespace tutti {
 struct ExchangeHook {
   std::function<void(int bucket)> ready;          ///< this replica's gradients of the bucket are complete
   std::function<void()> poll;                     ///< called between bands: make progress, never block
+  std::function<bool(int bucket)> arrived;        ///< whether wait() would return at once; never blocks. Empty: it would
   std::function<const float*(int bucket)> wait;   ///< blocks until the bucket's sum has arrived, and says where
 };
 
@@ -36,8 +38,11 @@ class Executor {
 
   void pack();
   void run(const StepInfo& step);
-  /// Waits for each bucket, then updates its parameters. Without an exchange the gradients are used as they lie.
+  /// Updates the parameters of each bucket whose sum has arrived, and leaves the others to the next run() or settle(); the scalars must stay
+  /// as they are until then. Without an exchange the gradients are used as they lie.
   void update(const StepInfo& step);
+  /// Waits for what update() has left.
+  void settle();
 
   /// A marked output, or any result that the plan stores; valid until the next run.
   const void* result(Value v) const;
@@ -64,6 +69,9 @@ class Executor {
   void run_band(int thread, size_t band, const StepInfo& step);
   void finish_band(int thread, size_t band, const StepInfo& step);
   void run_whole(ReadyStep& ready, int thread, const StepInfo& step);
+  int next_bucket(bool may_wait);
+  void settle_buckets(bool may_wait);
+  void settle_bucket(int thread, int bucket);
   template <class Fn>
   void parallel(Fn fn);
 
@@ -73,6 +81,10 @@ class Executor {
   std::vector<std::unique_ptr<Thread>> threads_;
   Barrier barrier_;
   ExchangeHook exchange_;
+  StepInfo updating_;                  // the step whose update is going on
+  std::vector<int> in_order_;          // the buckets, by their first use
+  std::vector<uint8_t> pending_;       // by bucket: its update is not done. Written by thread 0 between barriers
+  int next_ = -1;                      // thread 0 tells the team
   bool profiling_ = false;
   Spans* spans_ = nullptr;
 };

@@ -41,13 +41,17 @@ struct PlanBand {
   std::vector<int> ready;        ///< buckets whose gradients are complete after this band
 };
 
+/// A slice of the gradient arena that is summed as one, and of the parameter arena that is updated then.
 struct PlanBucket {
-  size_t offset = 0, bytes = 0;  ///< slice of the gradient arena
+  size_t offset = 0, bytes = 0;
+  std::vector<int> updates;  ///< indices into Plan::updates
+  std::vector<int> packs;    ///< indices into Plan::packs: of its parameters
+  int first_use = 0;         ///< the first band that reads one of its parameters, packed or not
 };
 
 struct UpdateStep {
   Step step;
-  std::vector<int> waits_for;  ///< buckets it reads
+  int bucket = -1;  ///< whose sum it reads
 };
 
 struct PlanOptions {

@@ -47,7 +47,7 @@ std::string Plan::to_string(bool with_refusals) const {
   }
   if (!updates.empty()) text += "update\n";
   for (const UpdateStep& update : updates) {
-    for (const int bucket : update.waits_for) text += fmt::format("  wait for bucket {}\n", bucket);
+    text += fmt::format("  once bucket {} is there, before band {} of the next step\n", update.bucket, buckets[static_cast<size_t>(update.bucket)].first_use);
     print_step(text, *this, update.step, with_refusals);
   }
   return text;

@@ -219,7 +219,12 @@ TableWriter write_table() {
     using S = CommSection;
     constexpr auto s = &RunConfig::comm;
     t.section("comm", s, "The exchange between ranks.");
-    t.key(s, &S::bucket_bytes, "bucket_bytes", "Gradients are exchanged in pieces of about this size").unit("bytes").at_least(1024);
+    t.key(s, &S::bucket_bytes, "bucket_bytes", "Gradients are exchanged in pieces of about this size; 0: as large as a measurement at the start says").unit("bytes").at_least(0);
+    t.key(s, &S::priority, "priority", "A piece that the next step needs earlier overtakes others. false: first come, first served");
+    t.key(s, &S::chunk_bytes, "chunk_bytes", "Larger pieces run in parts, so that they can be overtaken. 0: whole in shared memory, 512 KiB elsewhere").unit("bytes").at_least(0);
+    t.key(s, &S::reproducible, "reproducible", "Sums have the same bits on any number of ranks. false: whatever algorithm is fastest");
+    t.key(s, &S::algorithm, "algorithm", "How gradients are summed: pairwise, ring, recursive_doubling, vector_halving, double_tree, two_level, grid. Empty: chosen by size, ranks and nodes");
+    t.key(s, &S::shape, "shape", "Slow down the exchange to that of a network, to see one on a single node: \"10gbit,50us\" is rate and delay of each rank's link. Empty: no");
     t.key(s, &S::timeout_s, "timeout_s", "A wait for another rank that takes longer ends the job with the rank's name").unit("s").at_least(0.1);
   }
   // The limits hold however a value arrives, so they are part of set().

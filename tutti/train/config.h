@@ -140,7 +140,12 @@ struct CheckpointSection {
 };
 
 struct CommSection {
-  int64_t bucket_bytes = 1 << 20;
+  int64_t bucket_bytes = 0;
+  bool priority = true;
+  int64_t chunk_bytes = 0;
+  bool reproducible = true;
+  std::string algorithm;  ///< empty: chosen
+  std::string shape;      ///< empty: as fast as it goes
   double timeout_s = 60;
 };
 

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "tutti/base/log.h"
 #include "tutti/models/registry.h"
 #include "tutti/ops/fuse.h"
+#include "tutti/parallel/bucket_size.h"
 #include "tutti/train/tuning_file.h"
 
 namespace tutti {
@@ -26,6 +28,16 @@ void compare_hashes(const Plan& plan, comm::Communicator& communicator) {
   if (!others.empty())
     throw CommError(fmt::format("rank(s) {} compiled another plan than rank 0: they run another program, configuration or processor type; "
                                 "compare the output of 'tutti plan' and 'tutti doctor' on their hosts", comm::rank_list(others)));
+}
+
+size_t measured_bucket_bytes(const ModelSpec& model, comm::Communicator& communicator) {
+  if (communicator.size() == 1) return TrainingGraphSpec{}.bucket_bytes;
+  const auto gradient_bytes = static_cast<size_t>(build_model(model).graph.parameter_count()) * sizeof(float);
+  const ExchangeCost cost = measure_exchange(communicator);
+  const size_t bytes = best_bucket_bytes(cost, gradient_bytes);
+  if (communicator.rank() == 0)
+    log::info("buckets of {} KiB: an exchange takes {:.1f} us and {:.1f} us a MiB", bytes >> 10, cost.latency_s * 1e6, (1 << 20) / cost.bytes_per_s * 1e6);
+  return bytes;
 }
 
 /// The plan's buckets with the arena positions that the kernels' layouts led to.
@@ -86,7 +98,9 @@ void compile_evaluation_of(Network& network, const NetworkSpec& spec, const Back
 }  // namespace
 
 std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend& backend, comm::Communicator& communicator) {
-  const TrainingGraph training = make_training_graph(spec.training);
+  TrainingGraphSpec training_spec = spec.training;
+  if (training_spec.bucket_bytes == 0) training_spec.bucket_bytes = measured_bucket_bytes(spec.training.model, communicator);
+  const TrainingGraph training = make_training_graph(training_spec);
   PlanOptions options;
   options.threads = spec.threads;
   options.layout = spec.layout;

@@ -39,6 +39,10 @@ NetworkSpec network_spec(const RunConfig& config, const data::Dataset& dataset, 
   return spec;
 }
 
+ExchangeSettings exchange_settings(const CommSection& comm) {
+  return {.reproducible = comm.reproducible, .priority = comm.priority, .chunk_bytes = static_cast<size_t>(comm.chunk_bytes), .algorithm = comm.algorithm};
+}
+
 OptimizerSettings optimizer_settings(const OptimizerSection& section) {
   OptimizerSettings settings;
   settings.kind = static_cast<OptimizerSettings::Kind>(section.name);

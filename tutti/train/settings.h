@@ -3,6 +3,7 @@
 
 #include "tutti/data/augment.h"
 #include "tutti/models/model.h"
+#include "tutti/parallel/exchange.h"
 #include "tutti/train/config.h"
 #include "tutti/train/network.h"
 #include "tutti/train/optimizer.h"
@@ -13,6 +14,7 @@ namespace tutti {
 ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int64_t batch);
 /// Everything but the choices. batch: samples of a replica.
 NetworkSpec network_spec(const RunConfig& config, const data::Dataset& dataset, int64_t batch);
+ExchangeSettings exchange_settings(const CommSection& comm);
 OptimizerSettings optimizer_settings(const OptimizerSection& optimizer);
 /// The schedule spans run.epochs; run.max_steps cuts a run short without changing it, unless run.epochs is 0.
 LearningRateSettings learning_rate_settings(const RunConfig& config, int64_t steps_per_epoch, int64_t global_batch);

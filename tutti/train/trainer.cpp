@@ -77,6 +77,7 @@ class Run {
   }
 
   void build(const std::optional<Checkpoint>& resumed) {
+    if (!config_.comm.shape.empty()) comm_.set_shape(comm::LinkShape::parse(config_.comm.shape));
     NetworkSpec spec = network_spec(config_, *spec_.train, batch_.local);
     if (resumed) spec.choices = Choices::parse(resumed->info.plan_choices);
     else if (!config_.plan.choices_from.empty()) spec.choices = Choices::parse(verify_checkpoint(checkpoint_at(config_.plan.choices_from, "plan.choices_from")).plan_choices);
@@ -92,18 +93,21 @@ class Run {
     }
 
     executor_.emplace(network_->training, *spec_.backend);
-    exchange_.emplace(comm_, replicas_, network_->buckets);
+    exchange_.emplace(comm_, replicas_, network_->buckets, exchange_settings(config_.comm));
     average_.emplace(comm_, replicas_, std::max<size_t>(network_->training.variables.statistic_bytes / sizeof(float), 1));
     executor_->bind(kParameters, weights_->parameters());
     executor_->bind(kState, weights_->state());
     executor_->set_scalar(network_->gradient_scale, 1.0f / static_cast<float>(replicas_.replicas()));
     executor_->set_exchange({.ready = [this](int bucket) { exchange_->ready(local_, bucket); },
                              .poll = [this] { exchange_->poll(); },
+                             .arrived = [this](int bucket) { return exchange_->arrived(bucket); },
                              .wait = [this](int bucket) {
                                const ScopedSpan span(spans(), span_name("wait for gradients"), span_lane());
                                exchange_->wait(bucket);
                                return exchange_->result(bucket);
                              }});
+
+    executor_->pack();
 
     const data::ChannelStatistics& own = data::known_dataset(config_.data.dataset).normalization;
     training_images_.emplace(augment_spec(config_, own), spec_.train->shape(), network_->training.desc(network_->images));
@@ -158,7 +162,6 @@ class Run {
     StepTimes times;
     const double exposed_before = exchange_->counters().exposed_seconds;
     StepInfo info{.seed = static_cast<uint64_t>(config_.run.seed), .step = step_, .replica = 0, .batch = batch_.local};
-    executor_->set_scalar(network_->lr, static_cast<float>(schedule_.rate(step_)));
     double computing = 0;
     const auto compute = [&](auto&& work) {
       const auto start = RunClock::Clock::now();
@@ -166,7 +169,6 @@ class Run {
       computing += RunClock::since(start);
     };
     const ScopedSpan step_span(spans(), span_name("step"), span_lane());
-    compute([&] { executor_->pack(); });
     for (local_ = 0; local_ < replicas_.local_count(); ++local_) {
       const data::Batch& batch = next_batch();
       times.data_wait += pipeline_->last_wait_seconds();
@@ -180,7 +182,10 @@ class Run {
       if (!std::isfinite(loss)) report_nonfinite(info, batch, loss);
       interval_.loss += loss;
     }
-    compute([&] { executor_->update(info); });
+    compute([&] {
+      executor_->set_scalar(network_->lr, static_cast<float>(schedule_.rate(step_)));
+      executor_->update(info);
+    });
     times.comm_exposed = exchange_->counters().exposed_seconds - exposed_before;
     times.compute = computing - times.comm_exposed;
     times.total = RunClock::since(began);
@@ -307,6 +312,7 @@ class Run {
     const auto began = RunClock::Clock::now();
     const double train_seconds = clock_.train();
     const ScopedSpan span(spans(), span_name("evaluate"), span_lane());
+    executor_->settle();
     average_statistics();
     const ClassifierQuality local = evaluator_->run(data::evaluation_range(spec_.test->size(), comm_.rank(), comm_.size()), static_cast<int>(config_.data.readers));
     double sums[] = {static_cast<double>(local.samples), static_cast<double>(local.correct), local.cross_entropy};
@@ -334,6 +340,7 @@ class Run {
   void write_checkpoint_now() {
     const auto began = RunClock::Clock::now();
     const ScopedSpan span(spans(), span_name("checkpoint"), span_lane());
+    executor_->settle();
     average_statistics();
     const std::vector<NamedTensor> statistics = gather_statistics(*weights_, replicas_, comm_);
     if (first()) {

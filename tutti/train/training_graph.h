@@ -11,7 +11,7 @@ namespace tutti {
 struct TrainingGraphSpec {
   ModelSpec model;               ///< mode train
   OptimizerSettings optimizer;
-  size_t bucket_bytes = 1 << 20;  ///< wanted size of a bucket of gradients
+  size_t bucket_bytes = 1 << 20;  ///< wanted size of a bucket of gradients; compile_network: 0 measures (parallel/bucket_size.h)
 };
 
 struct TrainingGraph {

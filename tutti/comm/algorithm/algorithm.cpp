@@ -63,13 +63,26 @@ void check_task(const Task& task) {
   }
   if (task.kind == Collective::all_to_all && (task.sends.size() != n || task.receives.size() != n))
     fail(fmt::format("{} blocks to send and {} to receive for {} ranks", task.sends.size(), task.receives.size(), task.ranks));
+  if (const Leaves& leaves = task.leaves; leaves.replicas > 0) {
+    if (task.kind != Collective::allreduce && task.kind != Collective::reduce_scatter) fail("does not add, but has leaves");
+    if (leaves.first.size() != n + 1 || leaves.first.front() != 0 || leaves.first.back() != leaves.replicas || !std::ranges::is_sorted(leaves.first))
+      fail(fmt::format("the table of first replicas does not cover {} replicas on {} ranks", leaves.replicas, task.ranks));
+    if (leaves.stride < task.count) fail(fmt::format("parts of {} elements cannot lie {} apart", task.count, leaves.stride));
+  }
+  if (task.shared_output && task.kind != Collective::allreduce && task.kind != Collective::allgather) fail("its output cannot be shared");
   if (!task.nodes.empty() && (task.nodes.front() != 0 || task.nodes.back() != task.ranks)) fail("the table of nodes does not cover the ranks");
+}
+
+std::string refusal_of(const Algorithm& algorithm, const Task& task) {
+  if (!algorithm.serves_exchange && task.leaves.replicas > 0) return fmt::format("{} does not sum several parts of a rank", algorithm.name);
+  if (!algorithm.serves_exchange && task.shared_output) return fmt::format("{} does not write an output that ranks share", algorithm.name);
+  return algorithm.refusal(task);
 }
 
 Schedule make_schedule(const Algorithm& algorithm, Task task) {
   if (task.kind == Collective::allreduce && task.parts.empty()) task.parts = balanced_parts(task.count, task.ranks);
   check_task(task);
-  if (const std::string why = algorithm.refusal(task); !why.empty()) throw CommError(why);
+  if (const std::string why = refusal_of(algorithm, task); !why.empty()) throw CommError(why);
   return algorithm.schedule(task);
 }
 

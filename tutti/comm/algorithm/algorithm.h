@@ -18,14 +18,19 @@ struct Steps {
 
 struct Algorithm {
   std::string_view name;
-  /// Why it does not do this task; empty when it does.
+  /// Why it does not do this kind among these ranks; empty when it does. Callers ask refusal_of().
   std::string (*refusal)(const Task& task);
   Schedule (*schedule)(const Task& task);
   Steps (*steps)(const Task& task);
   /// Whether the sum is taken in the order of comm/tree.h over the rank index: the same bits by every algorithm that says so. Moving
   /// elements is always reproducible.
   bool (*reproducible)(const Task& task);
+  /// Whether it also does tasks with leaves, and tasks whose output is shared.
+  bool serves_exchange = false;
 };
+
+/// Why `algorithm` does not do `task`, all in all; empty when it does.
+std::string refusal_of(const Algorithm& algorithm, const Task& task);
 
 /// All algorithms, in the order in which they are offered.
 std::span<const Algorithm* const> algorithms();

@@ -5,7 +5,10 @@
 //   allreduce       the two after each other
 //   all_to_all      1 round,  n-1 messages;  gather, scatter: 1 round, n-1 messages at the root
 //
+// With leaves, S counts once for each part that a rank gives. Where the output is shared, its parts are not sent, only that they are there.
 // S = elements of the vector, n = ranks. The ring's bandwidth in two rounds, as long as a network bears n-1 messages at a time.
+
+#include <algorithm>
 
 #include "tutti/comm/algorithm/algorithm.h"
 #include "tutti/comm/algorithm/tree_steps.h"
@@ -19,21 +22,38 @@ void for_each_peer(const Task& task, Body body) {
   for (int k = 1; k < task.ranks; ++k) body((task.rank + k) % task.ranks);
 }
 
+// The parts of rank p, as nodes of the tree.
+std::vector<Range> nodes_of(const Task& task, int p) {
+  if (task.leaves.replicas == 0) return {Range{p, p + 1}};
+  const auto& first = task.leaves.first;
+  return maximal_subtrees(task.leaves.replicas, {first[static_cast<size_t>(p)], first[static_cast<size_t>(p) + 1]});
+}
+
+// `slice` of my own part number i.
+Block part_of_input(const Task& task, size_t i, Slice slice) { return input({i * task.leaves.stride + slice.begin, slice.count}); }
+
 void reduce_parts(ScheduleBuilder& builder, const Task& task, Block to) {
-  std::vector<Block> leaves(static_cast<size_t>(task.ranks));
   const Slice mine = task.part();
+  const size_t parts = nodes_of(task, task.rank).size();
+  std::vector<std::vector<TreeLeaf>> of_rank(static_cast<size_t>(task.ranks));
   for (int p = 0; p < task.ranks; ++p)
-    leaves[static_cast<size_t>(p)] = p == task.rank ? input(mine) : staging(builder.take_staging(mine.count));
+    for (const Range node : nodes_of(task, p)) {
+      auto& theirs = of_rank[static_cast<size_t>(p)];
+      theirs.push_back({node, p == task.rank ? part_of_input(task, theirs.size(), mine) : staging(builder.take_staging(mine.count))});
+    }
   for_each_peer(task, [&](int peer) {
-    builder.receive(peer, leaves[static_cast<size_t>(peer)]);
-    builder.send(peer, input(task.parts[static_cast<size_t>(peer)]));
+    for (const TreeLeaf& leaf : of_rank[static_cast<size_t>(peer)]) builder.receive(peer, leaf.block);
+    for (size_t i = 0; i < parts; ++i) builder.send(peer, part_of_input(task, i, task.parts[static_cast<size_t>(peer)]));
   });
+  std::vector<TreeLeaf> leaves;
+  for (const auto& theirs : of_rank) leaves.insert(leaves.end(), theirs.begin(), theirs.end());
   const Block sum = task.wide ? accumulator(builder.take_accumulator(mine.count)) : to;
   add_tree(builder, leaves, sum);
   builder.finish(to, sum);
 }
 
 void share_parts(ScheduleBuilder& builder, const Task& task, Block mine) {
+  if (task.shared_output) return for_each_peer(task, [&](int peer) { builder.await(peer), builder.signal(peer); });
   for_each_peer(task, [&](int peer) {
     builder.receive(peer, output(task.parts[static_cast<size_t>(peer)]));
     builder.send(peer, mine);
@@ -88,10 +108,20 @@ Schedule make(const Task& task) {
 Steps steps(const Task& task) {
   const double n = task.ranks;
   const double others = static_cast<double>(task.count) * (n - 1) / n;
+  double most = 1, all = n;  // parts that a rank gives, and that all give
+  if (task.leaves.replicas > 0) {
+    all = 0;
+    for (int p = 0; p < task.ranks; ++p) {
+      const auto parts = static_cast<double>(task.leaves.parts_of(p));
+      most = std::max(most, parts);
+      all += parts;
+    }
+  }
+  const double adds = static_cast<double>(task.count) / n * (all - 1);
   switch (task.kind) {
     case Collective::barrier: return {1, 0, 0};
-    case Collective::reduce_scatter: return {1, others, others};
-    case Collective::allreduce: return {2, 2 * others, others};
+    case Collective::reduce_scatter: return {1, most * others, adds};
+    case Collective::allreduce: return {2, most * others + (task.shared_output ? 0 : others), adds};
     default: return {1, others, 0};
   }
 }
@@ -102,6 +132,6 @@ std::string refusal(const Task& task) {
 
 }  // namespace
 
-const Algorithm pairwise{"pairwise", refusal, make, steps, [](const Task&) { return true; }};
+const Algorithm pairwise{"pairwise", refusal, make, steps, [](const Task&) { return true; }, true};
 
 }  // namespace tutti::comm

@@ -8,7 +8,7 @@ namespace {
 // Inner nodes come and go like a stack: the right operand is free once it is added.
 class TreeAdder {
  public:
-  TreeAdder(ScheduleBuilder& builder, const std::vector<Block>& leaves) : builder_(builder), leaves_(leaves) {}
+  TreeAdder(ScheduleBuilder& builder, const std::vector<TreeLeaf>& leaves) : builder_(builder), leaves_(leaves) {}
 
   void add(Range node, Block to) {
     const int mid = split_point(node);
@@ -19,7 +19,7 @@ class TreeAdder {
 
  private:
   Block value(Range node, int slot, Block like) {
-    if (node.size() == 1) return leaves_[static_cast<size_t>(node.lo)];
+    if (const auto leaf = std::ranges::find(leaves_, node, &TreeLeaf::node); leaf != leaves_.end()) return leaf->block;
     while (static_cast<int>(slots_.size()) <= slot) slots_.push_back(accumulator(builder_.take_accumulator(like.count())));
     const Block to = slots_[static_cast<size_t>(slot)];
     ++depth_;
@@ -29,7 +29,7 @@ class TreeAdder {
   }
 
   ScheduleBuilder& builder_;
-  const std::vector<Block>& leaves_;
+  const std::vector<TreeLeaf>& leaves_;
   std::vector<Block> slots_;
   int depth_ = 0;
 };
@@ -61,11 +61,11 @@ Slice joint_part(const Task& task, Range ranks) {
   return {first.begin, task.parts[static_cast<size_t>(ranks.hi) - 1].end() - first.begin};
 }
 
-void add_tree(ScheduleBuilder& builder, const std::vector<Block>& leaves, Block to) {
+void add_tree(ScheduleBuilder& builder, const std::vector<TreeLeaf>& leaves, Block to) {
   if (leaves.size() == 1)
-    builder.copy(to, leaves[0]);
+    builder.copy(to, leaves[0].block);
   else
-    TreeAdder(builder, leaves).add({0, static_cast<int>(leaves.size())}, to);
+    TreeAdder(builder, leaves).add({leaves.front().node.lo, leaves.back().node.hi}, to);
 }
 
 }  // namespace tutti::comm

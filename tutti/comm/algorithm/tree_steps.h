@@ -29,8 +29,14 @@ Exchange exchange_of(const Merge& merge, int rank);
 /// The parts of a block of ranks: neighbours in the long vector.
 Slice joint_part(const Task& task, Range ranks);
 
-/// Adds to the last round of `builder` the sum of `leaves` (one a rank, in rank order) in the order of the tree, into `to`. Inner nodes
-/// are kept in accumulators.
-void add_tree(ScheduleBuilder& builder, const std::vector<Block>& leaves, Block to);
+/// A leaf of the sum: what it is the sum of already, and where it lies.
+struct TreeLeaf {
+  Range node;
+  Block block;
+};
+
+/// Adds to the last round of `builder` the sum of `leaves` in the order of the tree, into `to`. They tile the tree from left to right, each
+/// one of its nodes. Inner nodes are kept in accumulators.
+void add_tree(ScheduleBuilder& builder, const std::vector<TreeLeaf>& leaves, Block to);
 
 }  // namespace tutti::comm

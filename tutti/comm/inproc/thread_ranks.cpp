@@ -150,9 +150,6 @@ class ThreadCommunicator final : public Communicator {
       if (rank() != root && !data.empty()) std::memcpy(data.data(), entry(root).data.load(), data.size());
     });
   }
-  std::unique_ptr<Reduction> make_reduction(const ReductionSpec& spec) override {
-    throw InternalError(fmt::format("reduction '{}': the windows of threads are always shared", spec.name));
-  }
   std::string lost_peer(std::span<const int>) const override {
     return world_->failure->text();
   }
@@ -222,9 +219,6 @@ class SingleCommunicator final : public Communicator {
     if (!mine.empty()) std::memcpy(all.data(), mine.data(), mine.size());
   }
   void spread(std::span<std::byte>, int) override {}
-  std::unique_ptr<Reduction> make_reduction(const ReductionSpec& spec) override {
-    throw InternalError(fmt::format("reduction '{}' of a single rank needs no transport", spec.name));
-  }
   std::string lost_peer(std::span<const int>) const override { return {}; }
 };
 

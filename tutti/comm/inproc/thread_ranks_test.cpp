@@ -10,6 +10,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/rng.h"
+#include "tutti/comm/tree.h"
 
 namespace tutti::comm {
 namespace {
@@ -31,10 +32,15 @@ struct Job {
         count(count),
         lo(first[size_t(communicator.rank())]),
         window(communicator.allocate(static_cast<size_t>(plan.slots) * stride() * sizeof(float))) {
-    ReductionSpec spec{.name = std::move(name), .count = count, .replicas = replicas, .first = first, .window = window.get(), .parts = {}};
-    for (size_t i = 0; i < plan.parts.size(); ++i) spec.parts.push_back(slot(static_cast<int>(i)));
-    reduction = communicator.plan_reduction(spec);
+    // A sum that all ranks share, but for one that is asked for at a place of its own.
+    node = communicator.allocate(communicator.rank() == 0 ? count * sizeof(float) : 0);
+    reduction = sum_into(communicator, std::move(name), reinterpret_cast<float*>(node->peer(0)), true);
   }
+  std::unique_ptr<CollectiveOperation> sum_into(Communicator& communicator, std::string name, float* output, bool shared) {
+    return communicator.plan({.name = std::move(name), .kind = Collective::allreduce, .count = count, .input = slot(0), .output = output, .reproducible = true,
+                              .leaves = {.replicas = first.back(), .first = first, .stride = stride()}, .shared_output = shared});
+  }
+  const float* result() const { return reinterpret_cast<const float*>(node->peer(0)); }
   size_t stride() const { return (count + 15) / 16 * 16 + 16; }
   float* slot(int i) const { return reinterpret_cast<float*>(window->data()) + static_cast<size_t>(i) * stride(); }
   static float value(int step, int replica, size_t i) {
@@ -65,8 +71,8 @@ struct Job {
   SlotPlan plan;
   size_t count;
   int lo;
-  std::unique_ptr<Window> window;
-  std::unique_ptr<Reduction> reduction;
+  std::unique_ptr<Window> window, node;
+  std::unique_ptr<CollectiveOperation> reduction;
 };
 
 TEST(ThreadRanks, CollectivesAndPlaces) {
@@ -104,7 +110,7 @@ TEST(ThreadRanks, WindowsAreZeroedSharedAndOfAnySize) {
   });
 }
 
-TEST(SharedReduction, HasTheBitsOfTheTreeOnAnyNumberOfRanks) {
+TEST(SumOverReplicas, HasTheBitsOfTheTreeOnAnyNumberOfRanks) {
   for (const int replicas : {1, 2, 3, 4, 5, 8})
     for (int ranks = 1; ranks <= std::min(replicas, 4); ++ranks)
       for (const size_t count : {size_t{1}, size_t{17}, size_t{3000}})
@@ -115,38 +121,53 @@ TEST(SharedReduction, HasTheBitsOfTheTreeOnAnyNumberOfRanks) {
             job.reduction->start();
             job.reduction->wait();
             const std::vector<float> want = Job::expected(step, replicas, count);
-            ASSERT_EQ(std::memcmp(job.reduction->result(), want.data(), count * sizeof(float)), 0)
+            ASSERT_EQ(std::memcmp(job.result(), want.data(), count * sizeof(float)), 0)
                 << replicas << " replicas, " << ranks << " ranks, " << count << " floats, step " << step;
           }
           EXPECT_EQ(job.reduction->sequence(), 3u);
         });
 }
 
-TEST(SharedReduction, OneRankCopiesNothing) {
-  const auto c = make_single_communicator();
-  Job job(*c, 4, 100);
-  EXPECT_EQ(job.reduction->result(), job.slot(0));
-  EXPECT_EQ(job.reduction->bytes_moved(), 0u);
+TEST(SumOverReplicas, IntoAPlaceOfEachRank) {
+  for (const int replicas : {2, 5})
+    run_ranks(2, [&](Communicator& c) {
+      Job job(c, replicas, 100);
+      std::vector<float> place(100);
+      const auto sum = job.sum_into(c, "own place", place.data(), false);
+      job.backward(5);
+      sum->start();
+      sum->wait();
+      EXPECT_EQ(place, Job::expected(5, replicas, 100));
+    });
 }
 
-TEST(SharedReduction, SumsIntoAGivenPlace) {
-  run_ranks(2, [](Communicator& c) {
-    Job job(c, 2, 100);
-    std::vector<float> place(100);
-    ReductionSpec spec{.name = "own place", .count = 100, .replicas = 2, .first = job.first, .window = job.window.get(),
-                       .parts = {job.slot(0)}, .result = place.data()};
-    const auto reduction = c.plan_reduction(spec);
-    job.backward(5);
-    reduction->start();
-    reduction->wait();
-    EXPECT_EQ(reduction->result(), place.data());
-    EXPECT_EQ(place, Job::expected(5, 2, 100));
+TEST(SumOverReplicas, OnlyPairwiseDoesWhatTheExchangeNeeds) {
+  run_ranks(3, [](Communicator& c) {
+    std::vector<float> in(64), out(16);
+    CollectiveSpec spec{.kind = Collective::allreduce, .count = 16, .input = in.data(), .output = out.data(), .algorithm = "ring",
+                        .leaves = {.replicas = 5, .first = {0, 2, 4, 5}, .stride = 16}};
+    EXPECT_NE(message_of([&] { c.plan(spec); }).find("ring does not sum several parts of a rank"), std::string::npos);
+    spec.leaves.first = {0, 3, 4, 6};
+    spec.algorithm = "pairwise";
+    EXPECT_NE(message_of([&] { c.plan(spec); }).find("does not cover 5 replicas"), std::string::npos);
+    spec.leaves = {};
+    spec.shared_output = true;
+    spec.algorithm = "ring";
+    EXPECT_NE(message_of([&] { c.plan(spec); }).find("ring does not write an output that ranks share"), std::string::npos);
   });
+}
+
+TEST(SumOverReplicas, EqualSharesOfAPowerOfTwoNeedNoParts) {
+  EXPECT_TRUE((Leaves{.replicas = 8, .first = {0, 4, 8}}).one_a_rank());
+  EXPECT_TRUE((Leaves{.replicas = 6, .first = {0, 2, 4, 6}}).one_a_rank());
+  EXPECT_FALSE((Leaves{.replicas = 6, .first = {0, 3, 6}}).one_a_rank());
+  EXPECT_FALSE((Leaves{.replicas = 5, .first = {0, 2, 4, 5}}).one_a_rank());
+  EXPECT_EQ((Leaves{.replicas = 6, .first = {0, 3, 6}}).parts_of(1), 2u);
 }
 
 // Ranks drift apart at random; memory is rewritten as early as the contract allows. ThreadSanitizer watches the reuse, and a stale
 // read would show as wrong bits.
-TEST(SharedReduction, ManyStepsWithRanksOutOfStep) {
+TEST(SumOverReplicas, ManyStepsWithRanksOutOfStep) {
   run_ranks(4, [](Communicator& c) {
     constexpr int kReplicas = 5;
     constexpr size_t kCount = 333;
@@ -163,13 +184,13 @@ TEST(SharedReduction, ManyStepsWithRanksOutOfStep) {
       other.reduction->start();
       one.reduction->wait();
       other.reduction->wait();
-      EXPECT_EQ(std::memcmp(a.reduction->result(), Job::expected(step, kReplicas, kCount).data(), kCount * 4), 0) << "step " << step;
-      EXPECT_EQ(std::memcmp(b.reduction->result(), Job::expected(step, kReplicas, 64).data(), 64 * 4), 0) << "step " << step;
+      EXPECT_EQ(std::memcmp(a.result(), Job::expected(step, kReplicas, kCount).data(), kCount * 4), 0) << "step " << step;
+      EXPECT_EQ(std::memcmp(b.result(), Job::expected(step, kReplicas, 64).data(), 64 * 4), 0) << "step " << step;
     }
   });
 }
 
-TEST(SharedReduction, ALateRankIsNamed) {
+TEST(SumOverReplicas, ALateRankIsNamed) {
   std::atomic<bool> reported{false};
   run_ranks(3, [&](Communicator& c) {
     Job job(c, 3, 100, "bucket 7");
@@ -183,7 +204,7 @@ TEST(SharedReduction, ALateRankIsNamed) {
     const std::string message = message_of([&] { job.reduction->wait(); });
     if (c.rank() == 0) {
       EXPECT_NE(message.find("rank 0/3 on " + c.host()), std::string::npos) << message;
-      EXPECT_NE(message.find("reduction 'bucket 7' number 1: no answer within 0.2 s"), std::string::npos) << message;
+      EXPECT_NE(message.find("allreduce 'bucket 7' by pairwise number 1: no answer within 0.2 s"), std::string::npos) << message;
       EXPECT_NE(message.find("waiting since "), std::string::npos) << message;
       EXPECT_NE(message.find("not arrived: rank 1 on " + c.host()), std::string::npos) << message;
       reported = true;
@@ -192,7 +213,7 @@ TEST(SharedReduction, ALateRankIsNamed) {
   });
 }
 
-TEST(SharedReduction, ARankThatFailsIsNamedByTheOthers) {
+TEST(SumOverReplicas, ARankThatFailsIsNamedByTheOthers) {
   std::string seen;
   try {
     run_ranks(2, [&](Communicator& c) {
@@ -208,7 +229,7 @@ TEST(SharedReduction, ARankThatFailsIsNamedByTheOthers) {
   EXPECT_NE(seen.find("rank 1 failed: the loss is not a number"), std::string::npos) << seen;
 }
 
-TEST(SharedReduction, DisagreementIsFoundWhenPlanning) {
+TEST(SumOverReplicas, DisagreementIsFoundWhenPlanning) {
   std::atomic<int> found{0};
   EXPECT_THROW(run_ranks(2,
                          [&](Communicator& c) {

@@ -15,7 +15,6 @@
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/comm/mpi/mpi_channel.h"
-#include "tutti/comm/mpi/pairwise_reduction.h"
 #include "tutti/comm/shm/segment.h"
 #include "tutti/comm/shm/shared_channel.h"
 
@@ -31,7 +30,7 @@ struct MpiCommunicator::Header {
 
 namespace {
 
-enum Tag : int { kHeader = 1, kPayload = 2, kDown = 3, kFirstReduction = 16 };
+enum Tag : int { kHeader = 1, kPayload = 2, kDown = 3, kFirstPlanned = 16 };
 constexpr size_t kPiece = size_t{1} << 30;  // MPI counts bytes in an int
 
 // One rank's place, as sent to all. Two ranks are on one node when the running kernel is the same, and can signal each other when
@@ -116,7 +115,7 @@ int MpiCommunicator::rank_in_group(MPI_Comm comm) {
 }
 
 MpiCommunicator::MpiCommunicator(MPI_Comm world, const MpiOptions& options, std::shared_ptr<WindowRegistry> registry)
-    : Communicator(rank_in_group(world), size_of_group(world)), shared_memory_(options.shared_memory), registry_(std::move(registry)), next_tag_(kFirstReduction) {
+    : Communicator(rank_in_group(world), size_of_group(world)), shared_memory_(options.shared_memory), registry_(std::move(registry)), next_tag_(kFirstPlanned) {
   set_timeout(options.timeout);
   MPI_CALL(MPI_Comm_dup(world, &comm_));
   MPI_CALL(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
@@ -279,19 +278,17 @@ void MpiCommunicator::down_tree(const char* what, std::span<std::byte> data, int
 }
 
 // Never given back: a late message of a destroyed operation must not meet a new one. The smallest number of tags that MPI allows is 32,767, the usual one far larger.
-int MpiCommunicator::take_tags(int count, const std::string& what) {
+int MpiCommunicator::take_tag() {
   int* largest = nullptr;
   int found = 0;
   MPI_CALL(MPI_Comm_get_attr(comm_, MPI_TAG_UB, &largest, &found));
-  const int tag = next_tag_;
-  next_tag_ += count;
-  if (found != 0 && next_tag_ > *largest) throw CommError(fmt::format("{}: this MPI library has only {} tags", what, *largest));
-  return tag;
+  if (found != 0 && next_tag_ > *largest) throw CommError(fmt::format("{} collectives were planned: this MPI library has no more tags", next_tag_ - kFirstPlanned));
+  return next_tag_++;
 }
 
 std::unique_ptr<Channel> MpiCommunicator::make_channel(std::vector<RoundOfMessages> rounds) {
   if (shared_memory_ && one_node()) return std::make_unique<SharedChannel>(*this, registry_, std::move(rounds));
-  return std::make_unique<MpiChannel>(std::move(rounds), comm_, take_tags(1, "a collective"));
+  return std::make_unique<MpiChannel>(std::move(rounds), comm_, take_tag());
 }
 
 std::unique_ptr<Communicator> MpiCommunicator::split(int color, int key) {
@@ -302,11 +299,6 @@ std::unique_ptr<Communicator> MpiCommunicator::split(int color, int key) {
   MPI_CALL(MPI_Comm_free(&part));
   inherit(*communicator);
   return communicator;
-}
-
-std::unique_ptr<Reduction> MpiCommunicator::make_reduction(const ReductionSpec& spec) {
-  const int tag = take_tags(PairwiseReduction::kTags, fmt::format("reduction '{}'", spec.name));
-  return std::make_unique<PairwiseReduction>(*this, spec, comm_, tag);
 }
 
 std::string MpiCommunicator::lost_peer(std::span<const int> ranks) const {

@@ -27,7 +27,6 @@ class MpiCommunicator final : public Communicator {
   std::unique_ptr<Channel> make_channel(std::vector<RoundOfMessages> rounds) override;
   void gather_all(Control kind, std::span<const std::byte> mine, std::span<std::byte> all) override;
   void spread(std::span<std::byte> data, int root) override;
-  std::unique_ptr<Reduction> make_reduction(const ReductionSpec& spec) override;
   std::string lost_peer(std::span<const int> ranks) const override;
 
  private:
@@ -40,7 +39,7 @@ class MpiCommunicator final : public Communicator {
   std::unique_ptr<Window> allocate_private(size_t bytes);
 
   MPI_Comm comm_ = MPI_COMM_NULL;
-  int take_tags(int count, const std::string& what);
+  int take_tag();
   bool shared_memory_;
   std::shared_ptr<WindowRegistry> registry_;
   std::unique_ptr<ProcessWatch> watch_;

@@ -28,8 +28,21 @@ std::vector<std::string> layouts_to_try(const Graph& graph, const Backend& backe
   return names;
 }
 
-/// The name under which the layout of a graph is recorded.
-std::string layout_problem(const Graph& graph, int threads) { return fmt::format("activation layout of graph {:016x} on {} threads", fnv1a(graph.to_string()), threads); }
+/// The name under which the layout of a graph is recorded. Neither buckets nor updates are part of it: they see no activations, and their
+/// number may follow a measurement.
+std::string layout_problem(const Graph& graph, int threads) {
+  std::string text;
+  for (const Node& node : graph.nodes()) {
+    std::vector<ValueType> in;
+    for (const Value v : node.in) in.push_back(graph.type(v));
+    if (node.op->walk(in) == Walk::exchange) break;
+    text += fmt::format("{} {} {}", node.name, node.op->name(), node.op->attributes());
+    for (const Value v : node.in) text += fmt::format(" {}", v.id);
+    for (const Value v : node.out) text += " " + graph.type(v).desc.to_string();
+    text += '\n';
+  }
+  return fmt::format("activation layout of graph {:016x} on {} threads", fnv1a(text), threads);
+}
 
 /// Arithmetic, with that of reference loops (the oracle's, oneDNN's) counted as often as they are slower than a kernel made for
 /// speed. Coarse, but it spares measuring layouts that would take seconds a pass.

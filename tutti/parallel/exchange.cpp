@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "tutti/base/error.h"
+#include "tutti/parallel/shard.h"
 
 namespace tutti {
 namespace {
@@ -34,30 +35,40 @@ GradientExchange::GradientExchange(comm::Communicator& communicator, ReplicaMap 
 
 void GradientExchange::plan_sums(const ExchangeSettings& settings) {
   // One sum for the whole node where ranks see each other's memory; over a shaped link they behave as if they did not.
-  const bool shared = window_->shared() && !communicator_.shaped();
+  const bool visible = window_->shared() && !communicator_.shaped();
+  const bool shared = visible && !settings.sharded;
   if (map_.ranks() == 1) {
     result_ = slot_memory(0);
   } else {
     results_ = communicator_.allocate(!shared || map_.rank() == 0 ? layout_.bytes : 0);
     result_ = reinterpret_cast<float*>(shared ? results_->peer(0) : results_->data());
   }
-  const size_t chunk = settings.chunk_bytes != 0 ? settings.chunk_bytes : shared ? 0 : kChunk;
-  for (size_t b = 0; b < layout_.buckets.size(); ++b) {
-    const Bucket& bucket = layout_.buckets[b];
-    const size_t at = bucket.begin / sizeof(float);
-    sums_.push_back(communicator_.plan({.name = bucket.name,
-                                        .kind = comm::Collective::allreduce,
-                                        .element = comm::Element::f32,
-                                        .count = bucket.floats(),
-                                        .input = slot_memory(0) + at,
-                                        .output = result_ + at,
-                                        .algorithm = settings.algorithm,
-                                        .reproducible = settings.reproducible,
-                                        .leaves = {.replicas = map_.replicas(), .first = map_.first(), .stride = stride_ / sizeof(float)},
-                                        .shared_output = shared,
-                                        .chunk = chunk / sizeof(float),
-                                        .priority = settings.priority ? static_cast<int>(b) : 0}));
+  ExchangeSettings resolved = settings;
+  if (resolved.chunk_bytes == 0 && !visible) resolved.chunk_bytes = kChunk;
+  for (int b = 0; b < buckets(); ++b) plan_sum(b, resolved, shared);
+}
+
+void GradientExchange::plan_sum(int b, const ExchangeSettings& settings, bool shared) {
+  const Bucket& bucket = layout_.buckets[static_cast<size_t>(b)];
+  float* const output = result_ + bucket.begin / sizeof(float);
+  comm::CollectiveSpec spec{.name = bucket.name,
+                            .kind = comm::Collective::allreduce,
+                            .element = comm::Element::f32,
+                            .count = bucket.floats(),
+                            .input = slot_memory(0) + bucket.begin / sizeof(float),
+                            .output = output,
+                            .algorithm = settings.algorithm,
+                            .reproducible = settings.reproducible,
+                            .leaves = {.replicas = map_.replicas(), .first = map_.first(), .stride = stride_ / sizeof(float)},
+                            .shared_output = shared,
+                            .chunk = settings.chunk_bytes / sizeof(float),
+                            .priority = settings.priority ? b : 0};
+  if (settings.sharded) {
+    spec.kind = comm::Collective::reduce_scatter;
+    for (const Shard& shard : shard_bounds(layout_, b, map_.ranks())) spec.parts.push_back({shard.begin / sizeof(float), shard.bytes() / sizeof(float)});
+    spec.output = output + spec.parts[static_cast<size_t>(map_.rank())].begin;
   }
+  sums_.push_back(communicator_.plan(spec));
 }
 
 float* GradientExchange::slot_memory(int slot) const {

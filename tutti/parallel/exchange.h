@@ -26,6 +26,7 @@ struct ExchangeSettings {
   bool priority = true;       ///< buckets overtake; false: first come, first served
   size_t chunk_bytes = 0;     ///< larger buckets run in pieces, so that they can be overtaken; 0: one piece in shared memory, 512 KiB elsewhere
   std::string algorithm = {}; ///< of comm/algorithm; empty: chosen by the communicator's selection
+  bool sharded = false;       ///< each rank gets the sum of its shard (parallel/shard.h) of every bucket, and result() is valid there alone
 };
 
 /// Since the construction or the last reset.
@@ -68,6 +69,7 @@ class GradientExchange {
   float* slot_memory(int slot) const;
   void fold(int local_replica, const Bucket& bucket);
   void plan_sums(const ExchangeSettings& settings);
+  void plan_sum(int bucket, const ExchangeSettings& settings, bool shared);
   comm::CollectiveOperation& sum(int bucket) const;
 
   comm::Communicator& communicator_;

@@ -10,8 +10,8 @@
 #include "tutti/ops/conv.h"
 #include "tutti/ops/dropout.h"
 #include "tutti/ops/losses.h"
+#include "tutti/ops/norm_update.h"
 #include "tutti/ops/pool.h"
-#include "tutti/ops/update.h"
 
 namespace tutti {
 namespace {
@@ -68,31 +68,49 @@ TEST(Values, BatchNormStatisticsAndRunningAverages) {
   expect_near(y.in(2), {0.9 * 2 + 0.1 * 14.0 / 3});
 }
 
-/// w, g and states after some steps with the same gradient.
-std::vector<Values> updated(const std::shared_ptr<const Update>& op, int steps) {
-  std::vector<ValueType> types(static_cast<size_t>(2 + op->arity()), fixed({2}));
-  types[0] = types[1] = fixed({});
-  std::vector<Values> in(types.size(), Values{0, 0});
-  in[0] = {0.1};
-  in[1] = {0.5};
-  in[2] = {1, -2};
-  in[3] = {0.4, 0.8};
-  for (int step = 0; step < steps; ++step) {
+/// One parameter with its gradient and states in an update's ops.
+struct Updated {
+  std::vector<Values> operands;  ///< w, g, states
+
+  /// Runs an op on them, after the scalars and the block sums if it reads any; returns those that it writes.
+  Values apply(const std::shared_ptr<const Update>& op, int step, const Values& sums = {}) {
+    std::vector<ValueType> types{fixed({}), fixed({})};
+    std::vector<Values> in{{0.1}, {0.5}};
+    if (op->sums() == Update::Sums::reads) types.push_back(fixed({1, 2})), in.push_back(sums);
+    for (int i = 0; i < op->arity(); ++i) types.push_back(fixed({2})), in.push_back(operands[static_cast<size_t>(i)]);
     StepInfo info;
     info.step = step;
     const OpRun y = run(op, types, in, info);
-    for (size_t i = 0; i < in.size(); ++i) in[i] = y.in(i);
+    for (int i = 0; i < op->arity(); ++i) operands[static_cast<size_t>(i)] = y.in(static_cast<size_t>(op->leading() + i));
+    return op->sums() == Update::Sums::writes ? y.out(0) : Values();
   }
-  return in;
+};
+
+/// w after some steps with the same gradient.
+Values updated(const std::shared_ptr<const Update>& op, int steps, const std::shared_ptr<const Update>& norms = nullptr) {
+  Updated parameter{{{1, -2}, {0.4, 0.8}, {0, 0}, {0, 0}}};
+  for (int step = 0; step < steps; ++step) {
+    const Values sums = norms ? parameter.apply(norms, step) : Values();
+    parameter.apply(op, step, sums);
+  }
+  return parameter.operands[0];
 }
 
 TEST(Values, UpdatesFollowPyTorch) {
-  expect_near(updated(std::make_shared<SgdUpdate>(SgdAttributes{0, 0, false}), 2)[2], {1 - 0.04, -2 - 0.08});
-  expect_near(updated(std::make_shared<SgdUpdate>(SgdAttributes{0.9, 0.01, false}), 3)[2], {0.882290779, -2.212997638});
-  expect_near(updated(std::make_shared<SgdUpdate>(SgdAttributes{0.9, 0.01, true}), 3)[2], {0.831262924, -2.305333757});
-  expect_near(updated(std::make_shared<AdamUpdate>(AdamAttributes{.weight_decay = 0.01}), 3)[2], {0.700046728, -2.299974483});
-  expect_near(updated(std::make_shared<AdamUpdate>(AdamAttributes{.weight_decay = 0.1, .decoupled = true}), 3)[2], {0.673289015, -2.237607993});
-  expect_near(updated(std::make_shared<LarsUpdate>(LarsAttributes{0.9, 0.01, 0.02, 1e-9}), 3)[2], {0.988771315, -2.020318573});
+  expect_near(updated(std::make_shared<SgdUpdate>(SgdAttributes{0, 0, false}), 2), {1 - 0.04, -2 - 0.08});
+  expect_near(updated(std::make_shared<SgdUpdate>(SgdAttributes{0.9, 0.01, false}), 3), {0.882290779, -2.212997638});
+  expect_near(updated(std::make_shared<SgdUpdate>(SgdAttributes{0.9, 0.01, true}), 3), {0.831262924, -2.305333757});
+  expect_near(updated(std::make_shared<AdamUpdate>(AdamAttributes{.weight_decay = 0.01}), 3), {0.700046728, -2.299974483});
+  expect_near(updated(std::make_shared<AdamUpdate>(AdamAttributes{.weight_decay = 0.1, .decoupled = true}), 3), {0.673289015, -2.237607993});
+}
+
+TEST(Values, LarsAndLambFollowTheirPapers) {
+  expect_near(updated(std::make_shared<LarsUpdate>(LarsAttributes{0.9, 0.01, 0.02, 1e-9}), 3, std::make_shared<ParameterNorms>()), {0.988771315, -2.020318573});
+  // The first step by hand: m / (1 - beta1) = g, v / (1 - beta2) = g^2, so u = sign(g) + decay * w but for eps.
+  const LambAttributes a{.eps = 1e-9, .weight_decay = 0.1};
+  const double ratio = std::sqrt(1.0 + 4.0) / std::sqrt(1.1 * 1.1 + 0.8 * 0.8);
+  expect_near(updated(std::make_shared<LambUpdate>(a), 1, std::make_shared<LambMoments>(a)), {1 - 0.1 * ratio * 1.1, -2 - 0.1 * ratio * 0.8});
+  expect_near(updated(std::make_shared<LambUpdate>(a), 3, std::make_shared<LambMoments>(a)), {0.444191149, -2.404224619});
 }
 
 TEST(Values, MaximumGoesToTheFirstOfEquals) {

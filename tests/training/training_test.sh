@@ -76,6 +76,36 @@ case $case in
     expect 2 parts --set plan.choices_from=nowhere
     says parts "plan.choices_from: no valid checkpoint in 'nowhere'"
     ;;
+  exchange)
+    # None of this may change a bit.
+    expect 0 plain --max-steps 6 --replicas 3 --ranks 3
+    for how in comm.bucket_bytes=16KiB comm.priority=false comm.algorithm=vector_halving comm.shape=1gbit,200us; do
+      expect 0 "${how#*.}" --max-steps 6 --replicas 3 --ranks 3 --set $how
+      same plain "${how#*.}" 6
+    done
+    expect 0 chunks --max-steps 6 --replicas 3 --ranks 3 --set comm.shape=1gbit,200us --set comm.chunk_bytes=4KiB
+    same plain chunks 6
+    expect 2 wrong --ranks 2 --set comm.shape=fast
+    says wrong "comm.shape"
+    expect 1 ring --ranks 3 --replicas 3 --max-steps 1 --set comm.algorithm=ring
+    says ring "ring does not add in the order of the tree"
+    expect 0 free --ranks 3 --replicas 3 --max-steps 1 --set comm.algorithm=ring --set comm.reproducible=false --set comm.shape=1gbit
+    ;;
+  sharded)
+    for optimizer in sgd adamw lars lamb; do
+      expect 0 $optimizer --max-steps 5 --set optimizer.name=$optimizer --set optimizer.weight_decay=1e-3
+      for ranks in 2 3; do
+        expect 0 $optimizer-$ranks --max-steps 5 --replicas $ranks --set optimizer.name=$optimizer --set optimizer.weight_decay=1e-3
+        expect 0 $optimizer-$ranks-sharded --max-steps 5 --replicas $ranks --ranks $ranks --set optimizer.name=$optimizer --set optimizer.weight_decay=1e-3 --set comm.sharded_update=true
+        same $optimizer-$ranks $optimizer-$ranks-sharded 5
+      done
+      expect 0 $optimizer-network --max-steps 5 --ranks 2 --set optimizer.name=$optimizer --set optimizer.weight_decay=1e-3 --set comm.sharded_update=true --set comm.shape=1gbit
+      same $optimizer-2 $optimizer-network 5
+    done
+    expect 0 parts --max-steps 3 --ranks 2 --set optimizer.name=lamb --set optimizer.weight_decay=1e-3 --set comm.sharded_update=true
+    expect 0 parts --max-steps 5 --ranks 2 --set optimizer.name=lamb --set optimizer.weight_decay=1e-3 --set comm.sharded_update=true --resume
+    same lamb-2 parts 5
+    ;;
   resume)
     expect 0 whole --max-steps 13
     expect 0 parts --max-steps 3

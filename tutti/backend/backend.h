@@ -2,6 +2,7 @@
 // The whole contract between the plan and the kernels, in two phases: describe and accept (Backend::candidates), then run
 // (Kernel). All failures and all allocation happen in the first phase.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -9,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tutti/graph/op.h"
@@ -23,6 +25,23 @@ struct StepInfo {
   int64_t batch = 0;    ///< samples in the replica's whole batch
 };
 
+/// A part of the parameters, by address. An update that is limited to it neither reads nor writes elements whose weight lies outside,
+/// in the weights, the gradients and the states alike, and every element inside gets the same bits as without a window. For block sums
+/// (ops/norm_update.h) both ends must lie between blocks. Default: everything.
+struct Window {
+  const std::byte* begin = nullptr;
+  const std::byte* end = nullptr;  ///< null: everything
+  /// Of the `count` floats at `w`, those inside: indices [first, last).
+  std::pair<int64_t, int64_t> inside(const void* w, int64_t count) const {
+    if (!end) return {0, count};
+    const auto at = [&](const std::byte* bound) {
+      const auto bytes = static_cast<int64_t>(reinterpret_cast<uintptr_t>(bound) - reinterpret_cast<uintptr_t>(w));
+      return std::clamp<int64_t>(bytes / static_cast<int64_t>(sizeof(float)), 0, count);
+    };
+    return {at(begin), at(end)};
+  }
+};
+
 /// One call of a kernel. A batched operand points at the first sample of the tile, any other at its first element.
 struct KernelArgs {
   void* const* in = nullptr;
@@ -33,6 +52,7 @@ struct KernelArgs {
   int64_t first_sample = 0;   ///< index in the batch of the tile's first sample
   int part = 0, parts = 1;    ///< Walk::whole: do this share of the work
   const StepInfo* step = nullptr;
+  Window window = {};         ///< of updates
 };
 
 /// The end of a reduction: combine the threads' accumulators, always in the same order, into the unbatched outputs.

@@ -24,10 +24,10 @@ void fill_images(const TensorDesc& desc, Buffer& images, int rank) {
 StepBench::StepBench(const NetworkSpec& spec, const ExchangeSettings& exchange, const Backend& backend, comm::Communicator& communicator)
     : network_(compile_network(spec, backend, communicator)), rank_(communicator.rank()) {
   const Plan& plan = network_->training;
-  weights_ = std::make_unique<Weights>(plan.variables, 1);
+  exchange_ = std::make_unique<StepExchange>(communicator, ReplicaMap(communicator.size(), communicator.size(), rank_), *network_, exchange);
+  weights_ = std::make_unique<Weights>(plan.variables, 1, exchange_->parameters(), exchange_->fills_parameters());
   weights_->initialise(kSeed);
   executor_ = std::make_unique<Executor>(plan, backend);
-  exchange_ = std::make_unique<GradientExchange>(communicator, ReplicaMap(communicator.size(), communicator.size(), rank_), network_->buckets, exchange);
 
   images_ = Buffer(plan.desc(network_->images).bytes());
   fill_images(plan.desc(network_->images), images_, rank_);
@@ -38,18 +38,13 @@ StepBench::StepBench(const NetworkSpec& spec, const ExchangeSettings& exchange, 
   executor_->bind(kParameters, weights_->parameters());
   executor_->bind(kState, weights_->state());
   executor_->bind(kStatistics, weights_->statistics(0));
-  executor_->bind(kGradients, exchange_->slot(0));
+  executor_->bind(kGradients, exchange_->begin(0));
   executor_->bind_input(network_->images, images_.data());
   executor_->bind_input(network_->labels, labels_.data());
   executor_->set_scalar(network_->lr, kRate);
   executor_->set_scalar(network_->gradient_scale, 1.0f / static_cast<float>(communicator.size()));
-  executor_->set_exchange({.ready = [this](int bucket) { exchange_->ready(0, bucket); },
-                           .poll = [this] { exchange_->poll(); },
-                           .arrived = [this](int bucket) { return exchange_->arrived(bucket); },
-                           .wait = [this](int bucket) {
-                             exchange_->wait(bucket);
-                             return exchange_->result(bucket);
-                           }});
+  exchange_->attach(*executor_);
+  communicator.barrier();  // parameters that another rank has filled are there
   executor_->pack();
 }
 
@@ -57,6 +52,7 @@ double StepBench::step() {
   const auto start = std::chrono::steady_clock::now();
   const StepInfo info{.seed = kSeed, .step = steps_, .replica = rank_, .batch = network_->training.batch};
   executor_->run(info);
+  exchange_->end_of_backward();
   executor_->update(info);
   ++steps_;
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "tutti/comm/communicator.h"
-#include "tutti/parallel/exchange.h"
 #include "tutti/plan/executor.h"
 #include "tutti/train/network.h"
+#include "tutti/train/step_exchange.h"
 #include "tutti/train/weights.h"
 
 namespace tutti {
@@ -25,7 +25,7 @@ class StepBench {
   const Network& network() const { return *network_; }
   Executor& executor() { return *executor_; }
   /// Seconds of all steps so far in which this rank waited for others.
-  double exposed_seconds() const { return exchange_->counters().exposed_seconds; }
+  double exposed_seconds() const { return exchange_->exposed_seconds(); }
   /// Forward, backward and update of one sample.
   double flop_per_image() const;
 
@@ -33,7 +33,7 @@ class StepBench {
   std::unique_ptr<Network> network_;
   std::unique_ptr<Weights> weights_;
   std::unique_ptr<Executor> executor_;
-  std::unique_ptr<GradientExchange> exchange_;
+  std::unique_ptr<StepExchange> exchange_;
   Buffer images_, labels_;
   int64_t steps_ = 0;
   int rank_;

@@ -46,6 +46,8 @@ class Op {
   virtual std::vector<Value> grad(const GradArgs& args) const;
   /// Whether running the op changes this input (optimizer updates, running statistics).
   virtual bool mutates(int /*input*/) const { return false; }
+  /// Whether it belongs to the update of the weights: runs once per step, after the exchange of gradients, not once per replica.
+  virtual bool in_update() const { return false; }
   /// The input whose memory output `i` may take over if nobody reads that input later; -1 = none.
   virtual int in_place(int /*output*/) const { return -1; }
   /// Floating-point operations (multiply and add count as two) for these types; 0 for what is not worth counting.

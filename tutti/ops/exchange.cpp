@@ -13,4 +13,11 @@ std::vector<ValueType> AllReduceGradients::infer(std::span<const ValueType> in) 
   return {};
 }
 
+std::string AllReduceNorms::attributes() const { return fmt::format("bucket {}", bucket_); }
+
+std::vector<ValueType> AllReduceNorms::infer(std::span<const ValueType> in) const {
+  require(in.size() == 1 && in[0].desc.dtype == DType::f32 && !in[0].batched, "all_reduce_norms: one array of block sums (f32, unbatched) is needed");
+  return {};
+}
+
 }  // namespace tutti

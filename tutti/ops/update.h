@@ -1,7 +1,8 @@
 #pragma once
 // Optimizer updates. One op updates any number of parameters: inputs lr, gradient_scale (f32 scalars), then for each parameter
-// w, g and its states; no outputs; w and the states change. Everything is f32. g is a sum over replicas: the gradient is
-// g * gradient_scale. Updates are elementwise (but for LARS's norms), so w, g and the states must share one layout, whatever it is.
+// w, g and its states; w and the states change. Everything is f32. g is a sum over replicas: the gradient is g * gradient_scale.
+// Updates are elementwise, so w, g and the states must share one layout, whatever it is, and a kernel may be limited to a window of
+// the parameters (Window in backend/backend.h). Rules that need norms of whole parameters take two ops: ops/norm_update.h.
 
 #include "tutti/graph/graph.h"
 
@@ -10,16 +11,24 @@ namespace tutti {
 /// What all updates share; `states` arrays follow w and g.
 class Update : public Op {
  public:
-  explicit Update(int states) : states_(states) {}
+  /// What the op has to do with the block sums of ops/norm_update.h: one more input after the scalars, or the only output.
+  enum class Sums : uint8_t { none, writes, reads };
+
+  explicit Update(int states, Sums sums = Sums::none) : states_(states), sums_(sums) {}
   int states() const { return states_; }
   int arity() const { return 2 + states_; }  ///< inputs for each parameter
-  static constexpr int kScalars = 2;         ///< lr, gradient_scale
+  Sums sums() const { return sums_; }
+  int leading() const { return kScalars + (sums_ == Sums::reads ? 1 : 0); }  ///< inputs before the first parameter's
+  static constexpr int kScalars = 2;                                        ///< lr, gradient_scale
   Walk walk(std::span<const ValueType>) const override { return Walk::whole; }
+  bool in_update() const override { return true; }
+  /// With Sums::writes one output, which depends on the layouts of `in`: [blocks of all parameters in storage, 2].
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
-  bool mutates(int input) const override { return input >= kScalars && (input - kScalars) % arity() != 1; }
+  bool mutates(int input) const override { return input >= leading() && (input - leading()) % arity() != 1; }
 
  private:
   int states_;
+  Sums sums_;
 };
 
 /// Stochastic gradient descent as PyTorch's SGD with dampening 0; state: buf, if momentum > 0.
@@ -38,24 +47,6 @@ class SgdUpdate : public Update {
 
  private:
   SgdAttributes a_;
-};
-
-/// LARS (You, Gitman, Ginsburg 2017, algorithm 1); state: v. Norms are over one parameter, in double precision:
-///   local = trust * |w| / (|g| + weight_decay * |w| + eps), 1 if |w| or |g| is 0
-///   v = momentum * v + lr * local * (g + weight_decay * w); w -= v
-struct LarsAttributes {
-  double momentum = 0.9, weight_decay = 0, trust = 0.001, eps = 0;
-};
-
-class LarsUpdate : public Update {
- public:
-  explicit LarsUpdate(LarsAttributes attributes) : Update(1), a_(attributes) {}
-  const LarsAttributes& lars() const { return a_; }
-  std::string_view name() const override { return "lars_update"; }
-  std::string attributes() const override;
-
- private:
-  LarsAttributes a_;
 };
 
 /// Adam (Kingma and Ba 2015), or with `decoupled` AdamW (Loshchilov and Hutter 2019), as PyTorch's; states: m, v; t = step + 1.

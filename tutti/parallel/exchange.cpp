@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "tutti/base/error.h"
+#include "tutti/comm/algorithm/algorithm.h"
 #include "tutti/parallel/shard.h"
 
 namespace tutti {
@@ -36,7 +37,8 @@ GradientExchange::GradientExchange(comm::Communicator& communicator, ReplicaMap 
 void GradientExchange::plan_sums(const ExchangeSettings& settings) {
   // One sum for the whole node where ranks see each other's memory; over a shaped link they behave as if they did not.
   const bool visible = window_->shared() && !communicator_.shaped();
-  const bool shared = visible && !settings.sharded;
+  const bool served = settings.algorithm.empty() || comm::algorithm_named(settings.algorithm).serves_exchange;
+  const bool shared = visible && served && !settings.sharded;
   if (map_.ranks() == 1) {
     result_ = slot_memory(0);
   } else {

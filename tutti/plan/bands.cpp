@@ -12,12 +12,6 @@ Walk walk_of(const Graph& graph, const Node& node) {
   return node.op->walk(types);
 }
 
-bool mutates_parameter(const Graph& graph, const Node& node) {
-  for (size_t i = 0; i < node.in.size(); ++i)
-    if (node.op->mutates(static_cast<int>(i)) && graph[node.in[i]].role == Role::parameter) return true;
-  return false;
-}
-
 /// Nodes that read each value, exchanges and updates included.
 std::vector<std::vector<int>> readers_of(const Graph& graph) {
   std::vector<std::vector<int>> readers(graph.values().size());
@@ -73,13 +67,13 @@ Schedule make_schedule(const Graph& graph) {
   bool open = false;  // may the current band take more nodes?
   for (size_t n = 0; n < count; ++n) {
     const Node& node = graph.nodes()[n];
+    if (node.op->in_update()) {
+      schedule.updates.push_back(static_cast<int>(n));
+      continue;
+    }
     const Walk walk = walk_of(graph, node);
     if (walk == Walk::exchange) {
       exchanges.push_back(static_cast<int>(n));
-      continue;
-    }
-    if (mutates_parameter(graph, node)) {
-      schedule.updates.push_back(static_cast<int>(n));
       continue;
     }
     const bool whole = walk == Walk::whole;

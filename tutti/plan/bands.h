@@ -18,7 +18,7 @@ struct Band {
 
 struct Schedule {
   std::vector<Band> bands;   ///< forward and backward: once per local replica
-  std::vector<int> updates;  ///< nodes that mutate parameters, in graph order: once per step
+  std::vector<int> updates;  ///< nodes of the update (Op::in_update), exchanges of norms included, in graph order: once per step
   std::vector<int> band_of;  ///< per node: its band; -1 for updates and exchanges
   std::vector<int> order;    ///< per node: its position in execution order
 };

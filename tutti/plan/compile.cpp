@@ -114,7 +114,7 @@ class Compiler {
     for (size_t i = 0; i < node(n).in.size(); ++i) {
       const Value v = node(n).in[i];
       add(v, step.request.in, step.in_batched);
-      step.request.in_free.push_back(graph_[v].role == Role::parameter && !node(n).op->mutates(static_cast<int>(i)));
+      step.request.in_free.push_back(graph_[v].role == Role::parameter && !node(n).op->in_update());
     }
     for (const Value v : node(n).out) {
       add(v, step.request.out, step.out_batched);
@@ -145,6 +145,17 @@ class Compiler {
           plan_.descs[index(graph_[g].of)].layout = chosen.out[o].layout;
         }
     for (const Value s : graph_.with_role(Role::state)) plan_.descs[index(s)].layout = plan_.descs[index(graph_[s].of)].layout;
+    lay_out_update_results();
+  }
+
+  /// Results of updates are sized by how their parameters lie in memory.
+  void lay_out_update_results() {
+    for (const int n : schedule_.updates) {
+      std::vector<ValueType> types;
+      for (const Value v : node(n).in) types.push_back({plan_.descs[index(v)], graph_.type(v).batched});
+      const std::vector<ValueType> results = node(n).op->infer(types);
+      for (size_t o = 0; o < results.size(); ++o) plan_.descs[index(node(n).out[o])] = results[o].desc;
+    }
   }
 
   KernelCandidate pick(Step& step) {
@@ -166,7 +177,16 @@ class Compiler {
       for (const int n : schedule_.bands[b].nodes) band.steps.push_back(choose_kernel(n, band.tile));
       for (const Step& step : band.steps) band.reduces |= step.walk == Walk::reduce;
     }
-    for (const int n : schedule_.updates) plan_.updates.push_back({choose_kernel(n, 0)});
+    for (const int n : schedule_.updates) {
+      if (describe(n, 0).walk != Walk::exchange) plan_.updates.push_back({.step = choose_kernel(n, 0)});
+      else producer_of(node(n).in[0]).sums_norms = true;
+    }
+  }
+
+  UpdateStep& producer_of(Value v) {
+    const auto at = std::ranges::find(plan_.updates, graph_[v].producer, [](const UpdateStep& update) { return update.step.node; });
+    CHECK(at != plan_.updates.end(), "'{}' is not made by an update", graph_[v].name);
+    return *at;
   }
 
   Step choose_kernel(int n, int64_t tile) {
@@ -273,16 +293,22 @@ class Compiler {
     std::vector<int> first(count, -1), last(count, -1);  // execution positions
     std::vector<bool> stored(count, false);
     std::vector<int> results;
-    for (const PlanBand& band : plan_.bands)
-      for (const Step& step : band.steps)
-        for (const Value v : node(step.node).out)
-          if (graph_[v].role == Role::result) {
-            const size_t i = index(v);
-            results.push_back(v.id);
-            first[i] = schedule_.order[static_cast<size_t>(step.node)];
-            last[i] = is_output(v) ? static_cast<int>(count) * 2 : std::max(last_reader_[i], first[i]);
-            stored[i] = !graph_.type(v).batched || is_output(v) || leaves_band(v);
-          }
+    const auto collect = [&](const Step& step) {
+      for (const Value v : node(step.node).out)
+        if (graph_[v].role == Role::result) {
+          const size_t i = index(v);
+          results.push_back(v.id);
+          first[i] = schedule_.order[static_cast<size_t>(step.node)];
+          last[i] = is_output(v) ? static_cast<int>(count) * 2 : std::max(last_reader_[i], first[i]);
+          stored[i] = !graph_.type(v).batched || is_output(v) || leaves_band(v);
+        }
+    };
+    for (const PlanBand& band : plan_.bands) std::ranges::for_each(band.steps, collect);
+    for (const UpdateStep& update : plan_.updates) {
+      collect(update.step);
+      // An update may run while the next forward has begun: what it leaves shares no memory with results of bands.
+      for (const Value v : node(update.step.node).out) first[index(v)] = 0, last[index(v)] = static_cast<int>(count) * 2;
+    }
     for (const PlanBand& band : plan_.bands)
       for (const Step& step : band.steps) share_in_place(step.node, owner, find, last);
     for (const int v : results)
@@ -370,7 +396,8 @@ class Compiler {
     std::map<int, int> bucket_of;  // gradient value -> bucket
     for (size_t b = 0; b < schedule_.bands.size(); ++b)
       for (const int e : schedule_.bands[b].exchanges) {
-        PlanBucket bucket{.offset = SIZE_MAX, .bytes = 0};
+        PlanBucket bucket;
+        bucket.offset = SIZE_MAX;
         size_t end = 0;
         for (const Value g : node(e).in) {
           bucket_of[g.id] = static_cast<int>(plan_.buckets.size());
@@ -383,6 +410,7 @@ class Compiler {
       }
     for (UpdateStep& update : plan_.updates) {
       resolve(update.step.in);
+      resolve(update.step.out);
       for (size_t i = 0; i < update.step.in.size(); ++i) {
         const auto at = bucket_of.find(node(update.step.node).in[i].id);
         if (at == bucket_of.end()) continue;

@@ -8,6 +8,8 @@
 #include <map>
 #include <numeric>
 
+#include "tutti/base/tree_sum.h"
+
 namespace tutti {
 namespace {
 
@@ -56,14 +58,14 @@ struct Executor::Thread {
 
 Executor::Executor(const Plan& plan, const Backend& backend)
     : plan_(plan), arena_(plan.arena_bytes), packed_(plan.packed_bytes), scalars_(64 * (plan.graph.with_role(Role::scalar).size() + 1)),
-      bases_(static_cast<size_t>(kFirstInput) + plan.inputs.size() + plan.buckets.size()), barrier_(plan.options.threads) {
+      bases_(static_cast<size_t>(kFirstInput) + plan.inputs.size() + plan.buckets.size()), barrier_(plan.options.threads), shards_(plan.buckets.size()) {
   bases_[kArena] = arena_.data();
   bases_[kPacked] = packed_.data();
   bases_[kScalars] = scalars_.data();
   in_order_.resize(plan.buckets.size());
   std::iota(in_order_.begin(), in_order_.end(), 0);
   std::ranges::stable_sort(in_order_, {}, [&](int bucket) { return plan.buckets[static_cast<size_t>(bucket)].first_use; });
-  pending_.resize(plan.buckets.size());
+  stages_.resize(plan.buckets.size());
   build_steps(backend);
 }
 
@@ -170,13 +172,13 @@ void Executor::parallel(Fn fn) {
   if (failure) std::rethrow_exception(failure);
 }
 
-void Executor::run_whole(ReadyStep& ready, int thread, const StepInfo& step) {
+void Executor::run_whole(ReadyStep& ready, int thread, const StepInfo& step, const Window& window) {
   const StepTimer timer(profiling_, ready.run_seconds);
   const ScopedSpan span(spans_, ready.span, threads_[static_cast<size_t>(thread)]->lane);
   for (size_t i = 0; i < ready.in.size(); ++i) ready.in[i] = address(bases_.data(), nullptr, ready.step->in[i], 0);
   for (size_t i = 0; i < ready.out.size(); ++i) ready.out[i] = address(bases_.data(), nullptr, ready.step->out[i], 0);
   ready.kernels.front().second->run({.in = ready.in.data(), .out = ready.out.data(), .workspace = threads_[static_cast<size_t>(thread)]->workspace.data(),
-                                     .part = thread, .parts = plan_.options.threads, .step = &step});
+                                     .part = thread, .parts = plan_.options.threads, .step = &step, .window = window});
 }
 
 void Executor::run_band(int t, size_t b, const StepInfo& step) {
@@ -228,7 +230,7 @@ void Executor::run_thread(int t, const StepInfo& step) {
   auto next = in_order_.begin();
   for (size_t b = 0; b < plan_.bands.size(); ++b) {
     for (; next != in_order_.end() && plan_.buckets[static_cast<size_t>(*next)].first_use <= static_cast<int>(b); ++next)
-      if (pending_[static_cast<size_t>(*next)]) settle_bucket(t, *next);
+      while (stages_[static_cast<size_t>(*next)] != Stage::settled) settle_bucket(t, *next);
     run_band(t, b, step);
     if (plan_.bands[b].reduces) {
       barrier_.wait();
@@ -254,19 +256,57 @@ void Executor::run(const StepInfo& info) {
   parallel([&](int t) { run_thread(t, step); });
 }
 
+void Executor::set_shard(int bucket, size_t begin, size_t end) {
+  CHECK(begin <= end, "bucket {}: a shard from {} to {}", bucket, begin, end);
+  check_bound(bucket, begin);
+  check_bound(bucket, end);
+  shards_.at(static_cast<size_t>(bucket)) = Shard{begin, end};
+}
+
+void Executor::check_bound(int bucket, size_t bound) const {
+  const PlanBucket& slice = plan_.buckets.at(static_cast<size_t>(bucket));
+  if (bound == slice.bytes) return;
+  constexpr size_t kBlockBytes = kSumBlock * sizeof(float);
+  const size_t at = slice.offset + bound;
+  const bool on_block = bound < slice.bytes && std::ranges::any_of(plan_.variables.parameters, [&](const Variable& variable) {
+    return variable.offset <= at && at < variable.offset + variable.desc.bytes() && (at - variable.offset) % kBlockBytes == 0;
+  });
+  CHECK(on_block, "bucket {}: a shard ends at byte {} of {}, which is not on a block of a parameter", bucket, bound, slice.bytes);
+}
+
+Window Executor::window_of(int bucket) const {
+  if (!is_sharded(bucket)) return {};
+  const Shard& shard = *shards_[static_cast<size_t>(bucket)];
+  const std::byte* const slice = bases_[kParameters] + plan_.buckets[static_cast<size_t>(bucket)].offset;
+  return {slice + shard.begin, slice + shard.end};
+}
+
+void Executor::sum_norms(const UpdateStep& update) {
+  if (!is_sharded(update.bucket)) return;
+  auto* const sums = static_cast<float*>(address(bases_.data(), nullptr, update.step.out[0], 0));
+  exchange_.sum_norms(update.bucket, {sums, static_cast<size_t>(update.step.request.out[0].elements())});
+}
+
 void Executor::update(const StepInfo& step) {
-  settle();  // only when buckets are read by no band
+  for (const UpdateStep& update : plan_.updates)
+    CHECK(!update.sums_norms || !is_sharded(update.bucket) || exchange_.sum_norms, "{}: the update is sharded, and nothing sums its norms over ranks", update.step.name);
+  settle();  // of the last step there is something left only if no band reads it
   updating_ = step;
-  std::ranges::fill(pending_, true);
+  std::ranges::fill(stages_, Stage::to_update);
   settle_buckets(false);
 }
 
 void Executor::settle() { settle_buckets(true); }
 
-/// The first bucket in the order of use that is pending and (unless one may wait) has arrived; -1 if none.
+/// The bucket to go on with, the earliest used first; those that are not updated before those that wait for other ranks' shards. -1: none,
+/// or none that can go on without waiting. Where ranks meet to sum norms they take the buckets in one order, that of their use, and leave
+/// none for later: one rank would wait for the norms of another that waits for it elsewhere.
 int Executor::next_bucket(bool may_wait) {
+  const bool meets = exchange_.sum_norms != nullptr;
   for (const int bucket : in_order_)
-    if (pending_[static_cast<size_t>(bucket)] && (may_wait || !exchange_.arrived || exchange_.arrived(bucket))) return bucket;
+    if (stages_[static_cast<size_t>(bucket)] == Stage::to_update && (may_wait || meets || !exchange_.arrived || exchange_.arrived(bucket))) return bucket;
+  for (const int bucket : in_order_)
+    if (stages_[static_cast<size_t>(bucket)] == Stage::to_pack && (may_wait || !exchange_.gathered || exchange_.gathered(bucket))) return bucket;
   return -1;
 }
 
@@ -281,19 +321,46 @@ void Executor::settle_buckets(bool may_wait) {
   });
 }
 
-/// Called by the whole team; ends in a barrier, after which the weights may be read.
+/// The next stage of a bucket, by the whole team. Ends in a barrier.
 void Executor::settle_bucket(int t, int bucket) {
+  if (stages_[static_cast<size_t>(bucket)] == Stage::to_update) update_bucket(t, bucket);
+  else pack_bucket(t, bucket);
+}
+
+void Executor::update_bucket(int t, int bucket) {
   const PlanBucket& plan = plan_.buckets[static_cast<size_t>(bucket)];
-  Thread& thread = *threads_[static_cast<size_t>(t)];
-  if (t == 0)
+  if (t == 0) {
+    const ScopedSpan span(spans_, waiting_, threads_.front()->lane);
     bases_[static_cast<size_t>(kFirstInput) + plan_.inputs.size() + static_cast<size_t>(bucket)] =
         exchange_.wait ? reinterpret_cast<std::byte*>(const_cast<float*>(exchange_.wait(bucket)))  // updates only read their gradients
                        : bases_[kGradients] + plan.offset;
+  }
   barrier_.wait();
-  for (const int u : plan.updates) run_whole(thread.updates[static_cast<size_t>(u)], t, updating_);
+  const Window window = window_of(bucket);
+  for (const int u : plan.updates) {
+    const UpdateStep& update = plan_.updates[static_cast<size_t>(u)];
+    run_whole(threads_[static_cast<size_t>(t)]->updates[static_cast<size_t>(u)], t, updating_, window);
+    if (!update.sums_norms) continue;
+    barrier_.wait();  // all block sums are there
+    if (t == 0) sum_norms(update);
+    barrier_.wait();
+  }
   barrier_.wait();
-  for (const int k : plan.packs) run_whole(thread.packs[static_cast<size_t>(k)], t, {});
-  if (t == 0) pending_[static_cast<size_t>(bucket)] = false;
+  if (!exchange_.updated) return pack_bucket(t, bucket);
+  if (t == 0) {
+    exchange_.updated(bucket);
+    stages_[static_cast<size_t>(bucket)] = Stage::to_pack;
+  }
+  barrier_.wait();
+}
+
+void Executor::pack_bucket(int t, int bucket) {
+  if (exchange_.gather) {
+    if (t == 0) exchange_.gather(bucket);
+    barrier_.wait();
+  }
+  for (const int k : plan_.buckets[static_cast<size_t>(bucket)].packs) run_whole(threads_[static_cast<size_t>(t)]->packs[static_cast<size_t>(k)], t, {});
+  if (t == 0) stages_[static_cast<size_t>(bucket)] = Stage::settled;
   barrier_.wait();
 }
 
@@ -305,6 +372,7 @@ void Executor::set_profiling(bool on) {
 void Executor::set_spans(Spans* spans) {
   spans_ = spans;
   if (!spans) return;
+  waiting_ = spans->name("wait for gradients");
   for (size_t t = 0; t < threads_.size(); ++t) {
     Thread& thread = *threads_[t];
     thread.lane = spans->lane(fmt::format("thread {}", t));

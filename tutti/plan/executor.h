@@ -8,6 +8,8 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "tutti/device/cpu/buffer.h"
@@ -21,8 +23,15 @@ namespace tutti {
 struct ExchangeHook {
   std::function<void(int bucket)> ready;          ///< this replica's gradients of the bucket are complete
   std::function<void()> poll;                     ///< called between bands: make progress, never block
-  std::function<bool(int bucket)> arrived;        ///< whether wait() would return at once; never blocks. Empty: it would
-  std::function<const float*(int bucket)> wait;   ///< blocks until the bucket's sum has arrived, and says where
+  std::function<bool(int bucket)> arrived = {};   ///< whether wait() would return at once; never blocks. Empty: it would
+  std::function<const float*(int bucket)> wait = {};  ///< blocks until the bucket's sum has arrived, and says where
+
+  // Where updates are sharded (Executor::set_shard):
+  /// Replaces each value by its sum over ranks, blocking; each is other than 0 on one rank only. Buckets come in one order on all ranks.
+  std::function<void(int bucket, std::span<float> sums)> sum_norms = {};
+  std::function<void(int bucket)> updated = {};   ///< this rank's shard of the bucket's weights is new
+  std::function<bool(int bucket)> gathered = {};  ///< whether gather() would return at once; never blocks
+  std::function<void(int bucket)> gather = {};    ///< blocks until all shards of the bucket are new here
 };
 
 class Executor {
@@ -35,6 +44,10 @@ class Executor {
   void bind_input(Value input, const void* data);
   void set_scalar(Value scalar, float value);
   void set_exchange(ExchangeHook hook) { exchange_ = std::move(hook); }
+  /// Limits the update of the bucket's parameters to bytes [begin, end) of its slice of the parameter arena: weights, gradients and states
+  /// outside are neither read nor written. Each bound is an end of the slice, or lies on a block of kSumBlock floats counted from its
+  /// parameter's start: parallel/shard.h gives such bounds. The default is the whole slice.
+  void set_shard(int bucket, size_t begin, size_t end);
 
   void pack();
   void run(const StepInfo& step);
@@ -68,10 +81,16 @@ class Executor {
   void run_thread(int thread, const StepInfo& step);
   void run_band(int thread, size_t band, const StepInfo& step);
   void finish_band(int thread, size_t band, const StepInfo& step);
-  void run_whole(ReadyStep& ready, int thread, const StepInfo& step);
+  void run_whole(ReadyStep& ready, int thread, const StepInfo& step, const Window& window = {});
   int next_bucket(bool may_wait);
   void settle_buckets(bool may_wait);
   void settle_bucket(int thread, int bucket);
+  void update_bucket(int thread, int bucket);
+  void pack_bucket(int thread, int bucket);
+  void check_bound(int bucket, size_t bound) const;
+  bool is_sharded(int bucket) const { return shards_[static_cast<size_t>(bucket)].has_value(); }
+  Window window_of(int bucket) const;
+  void sum_norms(const UpdateStep& update);
   template <class Fn>
   void parallel(Fn fn);
 
@@ -83,10 +102,16 @@ class Executor {
   ExchangeHook exchange_;
   StepInfo updating_;                  // the step whose update is going on
   std::vector<int> in_order_;          // the buckets, by their first use
-  std::vector<uint8_t> pending_;       // by bucket: its update is not done. Written by thread 0 between barriers
+  enum class Stage : uint8_t { settled, to_update, to_pack };
+  std::vector<Stage> stages_;          // by bucket; written by thread 0 between barriers
   int next_ = -1;                      // thread 0 tells the team
+  struct Shard {
+    size_t begin = 0, end = 0;         // bytes from the bucket's start
+  };
+  std::vector<std::optional<Shard>> shards_;  // by bucket; none: everything
   bool profiling_ = false;
   Spans* spans_ = nullptr;
+  Spans::Name waiting_ = 0;
 };
 
 }  // namespace tutti

@@ -51,7 +51,8 @@ struct PlanBucket {
 
 struct UpdateStep {
   Step step;
-  int bucket = -1;  ///< whose sum it reads
+  int bucket = -1;          ///< whose sum it reads
+  bool sums_norms = false;  ///< its output are block sums: where updates are sharded they are summed over ranks before the next step
 };
 
 struct PlanOptions {

@@ -49,6 +49,7 @@ std::string Plan::to_string(bool with_refusals) const {
   for (const UpdateStep& update : updates) {
     text += fmt::format("  once bucket {} is there, before band {} of the next step\n", update.bucket, buckets[static_cast<size_t>(update.bucket)].first_use);
     print_step(text, *this, update.step, with_refusals);
+    if (update.sums_norms) text += fmt::format("  sum the norms of bucket {} over shards\n", update.bucket);
   }
   return text;
 }

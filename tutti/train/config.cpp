@@ -8,6 +8,8 @@
 #include <type_traits>
 
 #include "tutti/base/error.h"
+#include "tutti/comm/algorithm/algorithm.h"
+#include "tutti/comm/shaped_channel.h"
 
 namespace tutti {
 namespace {
@@ -164,11 +166,11 @@ TableWriter write_table() {
     t.key(s, &S::lr, "lr", "Learning rate; the highest one that the schedule reaches").at_least(0);
     t.key(s, &S::momentum, "momentum", "Momentum (sgd, lars)").between(0, 1);
     t.key(s, &S::nesterov, "nesterov", "Nesterov's form of momentum (sgd)");
-    t.key(s, &S::weight_decay, "weight_decay", "Added to the gradient as weight_decay * w; decoupled in adamw").at_least(0);
-    t.key(s, &S::exclude, "exclude", "Parameter groups without weight decay and without the trust ratio of lars").one_of({"bias", "norm"});
-    t.key(s, &S::beta1, "beta1", "Decay of the first moment (adam, adamw)").between(0, 1);
-    t.key(s, &S::beta2, "beta2", "Decay of the second moment (adam, adamw)").between(0, 1);
-    t.key(s, &S::eps, "eps", "Added to the denominator (adam, adamw, lars)").at_least(0);
+    t.key(s, &S::weight_decay, "weight_decay", "Added to the gradient as weight_decay * w; decoupled in adamw; added to the direction in lamb").at_least(0);
+    t.key(s, &S::exclude, "exclude", "Parameter groups without weight decay and without the trust ratio of lars and lamb").one_of({"bias", "norm"});
+    t.key(s, &S::beta1, "beta1", "Decay of the first moment (adam, adamw, lamb)").between(0, 1);
+    t.key(s, &S::beta2, "beta2", "Decay of the second moment (adam, adamw, lamb)").between(0, 1);
+    t.key(s, &S::eps, "eps", "Added to the denominator (adam, adamw, lamb: above 0; lars)").at_least(0);
     t.key(s, &S::trust, "trust", "Trust coefficient (lars)").at_least(0);
   }
   {
@@ -223,6 +225,8 @@ TableWriter write_table() {
     t.key(s, &S::priority, "priority", "A piece that the next step needs earlier overtakes others. false: first come, first served");
     t.key(s, &S::chunk_bytes, "chunk_bytes", "Larger pieces run in parts, so that they can be overtaken. 0: whole in shared memory, 512 KiB elsewhere").unit("bytes").at_least(0);
     t.key(s, &S::reproducible, "reproducible", "Sums have the same bits on any number of ranks. false: whatever algorithm is fastest");
+    t.key(s, &S::sharded_update, "sharded_update",
+          "Each rank updates its share of the weights, and keeps the optimizer's state for it alone; the same bits. false: every rank updates all");
     t.key(s, &S::algorithm, "algorithm", "How gradients are summed: pairwise, ring, recursive_doubling, vector_halving, double_tree, two_level, grid. Empty: chosen by size, ranks and nodes");
     t.key(s, &S::shape, "shape", "Slow down the exchange to that of a network, to see one on a single node: \"10gbit,50us\" is rate and delay of each rank's link. Empty: no");
     t.key(s, &S::timeout_s, "timeout_s", "A wait for another rank that takes longer ends the job with the rank's name").unit("s").at_least(0.1);
@@ -315,6 +319,16 @@ int64_t replica_count(const RunSection& run, int64_t ranks) {
 }
 
 void validate(const RunConfig& c) {
+  // What has a parser of its own elsewhere, so that a wrong word shows before anything starts.
+  const auto check = [](std::string_view key, const std::string& text, auto&& parse) {
+    try {
+      if (!text.empty()) parse(text);
+    } catch (const ConfigError& error) {
+      throw ConfigError(fmt::format("{}: {}", key, error.what()));
+    }
+  };
+  check("comm.shape", c.comm.shape, [](const std::string& text) { comm::LinkShape::parse(text); });
+  check("comm.algorithm", c.comm.algorithm, [](const std::string& text) { comm::algorithm_named(text); });
   const auto require = [](bool good, std::string_view what) {
     if (!good) throw ConfigError(std::string(what));
   };
@@ -331,6 +345,8 @@ void validate(const RunConfig& c) {
   require(!c.optimizer.nesterov || (c.optimizer.name == OptimizerKind::sgd && c.optimizer.momentum > 0),
           "optimizer.nesterov = true needs optimizer.name = \"sgd\" and optimizer.momentum > 0");
   require(c.optimizer.beta1 < 1 && c.optimizer.beta2 < 1, "optimizer.beta1 and optimizer.beta2 must be below 1");
+  require(c.optimizer.eps > 0 || c.optimizer.name == OptimizerKind::sgd || c.optimizer.name == OptimizerKind::lars,
+          "optimizer.eps must be above 0 for adam, adamw and lamb: a weight whose gradient has always been 0 would become 0 / 0");
 }
 
 }  // namespace tutti

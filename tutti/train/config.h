@@ -19,7 +19,7 @@ namespace tutti {
 
 enum class Precision { fp32, bf16 };
 enum class Shortcut { automatic, A, B };  ///< the model's own; zero-padded identity; 1x1 convolution (He et al. 2015, section 4.2)
-enum class OptimizerKind { sgd, lars, adam, adamw };
+enum class OptimizerKind { sgd, lars, adam, adamw, lamb };
 enum class ScheduleKind { constant, steps, cosine, one_cycle };
 enum class Annealing { cosine, linear };
 enum class ActivationLayout { automatic, b16c, last, plain };
@@ -29,7 +29,7 @@ enum class BatchScaling { none, linear, sqrt };
 /// The words of each enumeration in a configuration, in the order of its values.
 constexpr std::array<std::string_view, 2> words(Precision) { return {"fp32", "bf16"}; }
 constexpr std::array<std::string_view, 3> words(Shortcut) { return {"auto", "A", "B"}; }
-constexpr std::array<std::string_view, 4> words(OptimizerKind) { return {"sgd", "lars", "adam", "adamw"}; }
+constexpr std::array<std::string_view, 5> words(OptimizerKind) { return {"sgd", "lars", "adam", "adamw", "lamb"}; }
 constexpr std::array<std::string_view, 4> words(ScheduleKind) { return {"constant", "steps", "cosine", "one_cycle"}; }
 constexpr std::array<std::string_view, 2> words(Annealing) { return {"cosine", "linear"}; }
 constexpr std::array<std::string_view, 4> words(ActivationLayout) { return {"auto", "b16c", "last", "plain"}; }
@@ -97,7 +97,7 @@ struct OptimizerSection {
   double momentum = 0.9;
   bool nesterov = false;
   double weight_decay = 0;
-  std::vector<std::string> exclude;  ///< groups without weight decay and without LARS's trust ratio: "bias", "norm"
+  std::vector<std::string> exclude;  ///< groups without weight decay and without the trust ratio of LARS and LAMB: "bias", "norm"
   double beta1 = 0.9;
   double beta2 = 0.999;
   double eps = 1e-8;
@@ -144,6 +144,7 @@ struct CommSection {
   bool priority = true;
   int64_t chunk_bytes = 0;
   bool reproducible = true;
+  bool sharded_update = false;
   std::string algorithm;  ///< empty: chosen
   std::string shape;      ///< empty: as fast as it goes
   double timeout_s = 60;

@@ -66,7 +66,7 @@ TEST(ConfigTable, RefusesWrongTypesRangesAndWords) {
   EXPECT_EQ(set("run.epochs", 1.5), "must be an integer, is 1.5");
   EXPECT_EQ(set("run.target", 91.0), "must be between 0 and 1, is 91.0");
   EXPECT_EQ(set("optimizer.lr", -0.5), "must be at least 0, is -0.5");
-  EXPECT_EQ(set("optimizer.name", std::string("sgdd")), "must be one of sgd, lars, adam, adamw, is \"sgdd\"");
+  EXPECT_EQ(set("optimizer.name", std::string("sgdd")), "must be one of sgd, lars, adam, adamw, lamb, is \"sgdd\"");
   EXPECT_EQ(set("optimizer.exclude", std::vector<std::string>{"bias", "weights"}), "must be one of bias, norm, is \"weights\"");
   EXPECT_EQ(set("optimizer.exclude", std::vector<int64_t>{}), "");
   EXPECT_EQ(set("data.mean", std::vector<int64_t>{1, 2}), "");
@@ -118,6 +118,8 @@ TEST(Validate, RelationsBetweenKeys) {
   EXPECT_NE(refused([](RunConfig& c) { c.schedule.milestones = {10, 10}; }), "");
   EXPECT_NE(refused([](RunConfig& c) { c.optimizer.nesterov = true, c.optimizer.momentum = 0; }), "");
   EXPECT_NE(refused([](RunConfig& c) { c.optimizer.beta2 = 1; }), "");
+  EXPECT_NE(refused([](RunConfig& c) { c.optimizer.name = OptimizerKind::lamb, c.optimizer.eps = 0; }), "");
+  EXPECT_EQ(refused([](RunConfig& c) { c.optimizer.name = OptimizerKind::lars, c.optimizer.eps = 0; }), "");
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 namespace tutti {
 
 struct OptimizerSettings {
-  enum class Kind : uint8_t { sgd, lars, adam, adamw };
+  enum class Kind : uint8_t { sgd, lars, adam, adamw, lamb };
 
   Kind kind = Kind::sgd;
   float momentum = 0;  ///< sgd, lars
@@ -19,9 +19,10 @@ struct OptimizerSettings {
   float weight_decay = 0;
   bool exclude_bias = false;  ///< no weight decay for biases, those of norms included
   bool exclude_norm = false;  ///< no weight decay for weights and biases of norms
-  float beta1 = 0.9f, beta2 = 0.999f;  ///< adam, adamw
-  float eps = 1e-8f;                   ///< adam, adamw, lars
-  float trust = 0.001f;                ///< lars; excluded parameters get plain SGD at the full rate
+  float beta1 = 0.9f, beta2 = 0.999f;  ///< adam, adamw, lamb
+  float eps = 1e-8f;                   ///< adam, adamw, lamb (all > 0), lars
+  float trust = 0.001f;                ///< lars
+  // Excluded parameters get no trust ratio either: lars leaves them to plain SGD, lamb to Adam, at the full rate.
 };
 
 /// The scalars that must be set before each update.
@@ -30,8 +31,9 @@ struct UpdateScalars {
   Value gradient_scale;  ///< "gradient_scale": 1 / replicas turns the sum over replicas into a mean
 };
 
-/// Appends one update op per bucket, or two where weight decay divides it. `buckets` lists every parameter once, by the bucket
-/// that its gradient travels in. Creates the states PARAMETER.momentum, or PARAMETER.m and PARAMETER.v.
+/// Appends one update per bucket, or two where weight decay divides it; an update is one op, or with lars and lamb two and the exchange
+/// of norms between them (ops/norm_update.h). `buckets` lists every parameter once, by the bucket that its gradient travels in. Creates
+/// the states PARAMETER.momentum, or PARAMETER.m and PARAMETER.v.
 UpdateScalars add_update(Graph& graph, std::span<const std::vector<Value>> buckets, const OptimizerSettings& settings);
 
 /// Is it the weight or the bias of a normalisation? Those are the layers whose weight has one dimension.

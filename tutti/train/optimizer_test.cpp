@@ -3,7 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "tutti/models/registry.h"
-#include "tutti/ops/update.h"
+#include "tutti/ops/exchange.h"
+#include "tutti/ops/norm_update.h"
 
 namespace tutti {
 namespace {
@@ -88,7 +89,8 @@ TEST(Optimizer, LarsLeavesExcludedParametersToSgd) {
   Network n;
   for (const Node& node : n.update({.kind = OptimizerSettings::Kind::lars, .momentum = 0.9f, .exclude_norm = true, .trust = 0.02f})) {
     if (node.name.ends_with(".no_decay")) EXPECT_EQ(sgd_of(node).momentum, 0.9f);
-    else EXPECT_EQ(dynamic_cast<const LarsUpdate&>(*node.op).lars().trust, 0.02f);
+    else if (node.op->name() == "lars_update") EXPECT_EQ(dynamic_cast<const LarsUpdate&>(*node.op).lars().trust, 0.02f);
+    else EXPECT_FALSE(node.op->name() == "sgd_update") << node.name;
   }
   // One kind of state for both, so that they share an arena.
   for (const Value s : n.model.graph.with_role(Role::state)) EXPECT_TRUE(n.model.graph[s].name.ends_with(".momentum"));
@@ -104,6 +106,27 @@ TEST(Optimizer, AdamHasTwoStates) {
   const Value w = updates[0].in[2];
   EXPECT_EQ(n.model.graph[updates[0].in[4]].name, n.model.graph[w].name + ".m");
   EXPECT_EQ(n.model.graph[updates[0].in[5]].name, n.model.graph[w].name + ".v");
+}
+
+TEST(Optimizer, LambTakesTwoOpsWithTheExchangeOfNormsBetween) {
+  Network n;
+  const std::vector<Node> updates = n.update({.kind = OptimizerSettings::Kind::lamb, .weight_decay = 0.01f, .exclude_bias = true, .exclude_norm = true, .eps = 1e-6f});
+  ASSERT_EQ(updates.size(), 2 * 4u);
+  const Graph& graph = n.model.graph;
+  for (size_t i = 0; i < updates.size(); i += 4) {
+    const Node &moments = updates[i], &exchange = updates[i + 1], &update = updates[i + 2], &excluded = updates[i + 3];
+    EXPECT_EQ(dynamic_cast<const LambMoments&>(*moments.op).lamb().weight_decay, 0.01f);
+    EXPECT_EQ(dynamic_cast<const AllReduceNorms&>(*exchange.op).bucket(), static_cast<int>(i / 4));
+    EXPECT_EQ(exchange.in, moments.out);
+    EXPECT_EQ(dynamic_cast<const LambUpdate&>(*update.op).lamb().eps, 1e-6f);
+    EXPECT_EQ(update.in[2], moments.out[0]);
+    EXPECT_EQ(n.names(moments), n.names(update));
+    EXPECT_EQ(dynamic_cast<const AdamUpdate&>(*excluded.op).adam().weight_decay, 0);
+    EXPECT_EQ(dynamic_cast<const AdamUpdate&>(*excluded.op).adam().eps, 1e-6f);
+    for (const std::string& name : n.names(excluded)) EXPECT_EQ(graph.shape(graph.find(name)).rank(), 1) << name;
+  }
+  for (const Value s : graph.with_role(Role::state)) EXPECT_TRUE(graph[s].name.ends_with(".m") || graph[s].name.ends_with(".v"));
+  EXPECT_EQ(graph.with_role(Role::state).size(), 2 * graph.with_role(Role::parameter).size());
 }
 
 }  // namespace tutti

@@ -40,7 +40,7 @@ NetworkSpec network_spec(const RunConfig& config, const data::Dataset& dataset, 
 }
 
 ExchangeSettings exchange_settings(const CommSection& comm) {
-  return {.reproducible = comm.reproducible, .priority = comm.priority, .chunk_bytes = static_cast<size_t>(comm.chunk_bytes), .algorithm = comm.algorithm};
+  return {.reproducible = comm.reproducible, .priority = comm.priority, .chunk_bytes = static_cast<size_t>(comm.chunk_bytes), .algorithm = comm.algorithm, .sharded = comm.sharded_update};
 }
 
 OptimizerSettings optimizer_settings(const OptimizerSection& section) {

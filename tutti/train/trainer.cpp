@@ -11,7 +11,6 @@
 #include "tutti/data/format/catalog.h"
 #include "tutti/data/pipeline.h"
 #include "tutti/parallel/average.h"
-#include "tutti/parallel/exchange.h"
 #include "tutti/plan/executor.h"
 #include "tutti/trace/csv.h"
 #include "tutti/trace/span.h"
@@ -23,6 +22,7 @@
 #include "tutti/train/resume.h"
 #include "tutti/train/run_clock.h"
 #include "tutti/train/settings.h"
+#include "tutti/train/step_exchange.h"
 #include "tutti/train/weights.h"
 
 namespace tutti {
@@ -83,7 +83,8 @@ class Run {
     else if (!config_.plan.choices_from.empty()) spec.choices = Choices::parse(verify_checkpoint(checkpoint_at(config_.plan.choices_from, "plan.choices_from")).plan_choices);
     spec.tuning_file = spec_.tuning_file;
     network_ = compile_network(spec, *spec_.backend, comm_);
-    weights_.emplace(network_->training.variables, replicas_.local_count());
+    exchange_.emplace(comm_, replicas_, *network_, exchange_settings(config_.comm));
+    weights_.emplace(network_->training.variables, replicas_.local_count(), exchange_->parameters(), exchange_->fills_parameters());
     weights_->initialise(static_cast<uint64_t>(config_.run.seed));
     averaged_ = Buffer(network_->training.variables.statistic_bytes);
     if (resumed) {
@@ -93,20 +94,12 @@ class Run {
     }
 
     executor_.emplace(network_->training, *spec_.backend);
-    exchange_.emplace(comm_, replicas_, network_->buckets, exchange_settings(config_.comm));
     average_.emplace(comm_, replicas_, std::max<size_t>(network_->training.variables.statistic_bytes / sizeof(float), 1));
     executor_->bind(kParameters, weights_->parameters());
     executor_->bind(kState, weights_->state());
     executor_->set_scalar(network_->gradient_scale, 1.0f / static_cast<float>(replicas_.replicas()));
-    executor_->set_exchange({.ready = [this](int bucket) { exchange_->ready(local_, bucket); },
-                             .poll = [this] { exchange_->poll(); },
-                             .arrived = [this](int bucket) { return exchange_->arrived(bucket); },
-                             .wait = [this](int bucket) {
-                               const ScopedSpan span(spans(), span_name("wait for gradients"), span_lane());
-                               exchange_->wait(bucket);
-                               return exchange_->result(bucket);
-                             }});
-
+    exchange_->attach(*executor_);
+    comm_.barrier();  // parameters that another rank has filled are there
     executor_->pack();
 
     const data::ChannelStatistics& own = data::known_dataset(config_.data.dataset).normalization;
@@ -160,7 +153,7 @@ class Run {
   void train_step() {
     const auto began = RunClock::Clock::now();
     StepTimes times;
-    const double exposed_before = exchange_->counters().exposed_seconds;
+    const double exposed_before = exchange_->exposed_seconds();
     StepInfo info{.seed = static_cast<uint64_t>(config_.run.seed), .step = step_, .replica = 0, .batch = batch_.local};
     double computing = 0;
     const auto compute = [&](auto&& work) {
@@ -169,24 +162,25 @@ class Run {
       computing += RunClock::since(start);
     };
     const ScopedSpan step_span(spans(), span_name("step"), span_lane());
-    for (local_ = 0; local_ < replicas_.local_count(); ++local_) {
+    for (int local = 0; local < replicas_.local_count(); ++local) {
       const data::Batch& batch = next_batch();
       times.data_wait += pipeline_->last_wait_seconds();
-      info.replica = replicas_.replica(local_);
+      info.replica = replicas_.replica(local);
       executor_->bind_input(network_->images, batch.images);
       executor_->bind_input(network_->labels, batch.labels);
-      executor_->bind(kStatistics, weights_->statistics(local_));
-      executor_->bind(kGradients, exchange_->slot(local_));
+      executor_->bind(kStatistics, weights_->statistics(local));
+      executor_->bind(kGradients, exchange_->begin(local));
       compute([&] { executor_->run(info); });
       const float loss = *static_cast<const float*>(executor_->result(network_->loss));
       if (!std::isfinite(loss)) report_nonfinite(info, batch, loss);
       interval_.loss += loss;
     }
+    exchange_->end_of_backward();
     compute([&] {
       executor_->set_scalar(network_->lr, static_cast<float>(schedule_.rate(step_)));
       executor_->update(info);
     });
-    times.comm_exposed = exchange_->counters().exposed_seconds - exposed_before;
+    times.comm_exposed = exchange_->exposed_seconds() - exposed_before;
     times.compute = computing - times.comm_exposed;
     times.total = RunClock::since(began);
     interval_.times += times;
@@ -342,6 +336,7 @@ class Run {
     const ScopedSpan span(spans(), span_name("checkpoint"), span_lane());
     executor_->settle();
     average_statistics();
+    exchange_->collect_state(weights_->state());
     const std::vector<NamedTensor> statistics = gather_statistics(*weights_, replicas_, comm_);
     if (first()) {
       const std::vector<NamedTensor> model = weights_->export_model(averaged_.data()), state = weights_->export_state();
@@ -429,7 +424,7 @@ class Run {
   Buffer averaged_;  // batch-norm statistics over all replicas, for evaluation and checkpoints
   std::optional<Spans> spans_;  // with run.profile
   std::optional<Executor> executor_;
-  std::optional<GradientExchange> exchange_;
+  std::optional<StepExchange> exchange_;
   std::optional<ReplicaAverage> average_;
   std::optional<data::Augment> training_images_, evaluation_images_;
   std::optional<Evaluator> evaluator_;
@@ -441,7 +436,6 @@ class Run {
   RunClock::Clock::time_point run_started_;
 
   int64_t step_ = 0, first_step_ = 0;
-  int local_ = 0;  // the local replica being run
   Interval interval_;
   StepTimes epoch_times_;
   double epoch_loss_ = 0, evaluation_seconds_ = 0, checkpoint_seconds_ = 0;

@@ -31,8 +31,12 @@ std::string statistic_name(int replica, const Variable& variable) { return fmt::
 
 }  // namespace
 
-Weights::Weights(const Variables& variables, int local_replicas)
-    : variables_(variables), parameters_(variables.parameter_bytes), state_(variables.parameter_bytes * variables.state_kinds.size()) {
+Weights::Weights(const Variables& variables, int local_replicas, std::byte* parameters, bool fills)
+    : variables_(variables),
+      own_parameters_(parameters == nullptr ? variables.parameter_bytes : 0),
+      state_(variables.parameter_bytes * variables.state_kinds.size()),
+      parameters_(parameters == nullptr ? own_parameters_.data() : parameters),
+      fills_(fills) {
   for (int r = 0; r < local_replicas; ++r) statistics_.emplace_back(variables.statistic_bytes);
 }
 
@@ -43,13 +47,14 @@ void Weights::initialise(uint64_t seed) {
     tutti::initialise({variable.name, variable.desc.shape, variable.init}, seed, plain);
     import_plain(variable, plain.data(), arena);
   };
-  for (const Variable& variable : variables_.parameters) fill(variable, parameters());
+  for (const Variable& variable : variables_.parameters)
+    if (fills_) fill(variable, parameters());
   for (int r = 0; r < local_replicas(); ++r)
     for (const Variable& variable : variables_.statistics) fill(variable, statistics(r));
 }
 
 size_t Weights::memory_bytes() const {
-  size_t bytes = parameters_.bytes() + state_.bytes();
+  size_t bytes = own_parameters_.bytes() + state_.bytes();
   for (const Buffer& buffer : statistics_) bytes += buffer.bytes();
   return bytes;
 }
@@ -76,7 +81,8 @@ std::vector<NamedTensor> Weights::export_statistics(const std::byte* statistics,
 }
 
 void Weights::import_model(std::span<const NamedTensor> tensors) {
-  for (const Variable& variable : variables_.parameters) import_from(tensors, variable.name, variable, parameters());
+  for (const Variable& variable : variables_.parameters)
+    if (fills_) import_from(tensors, variable.name, variable, parameters());
   for (const Variable& variable : variables_.statistics)
     for (int r = 0; r < local_replicas(); ++r) import_from(tensors, variable.name, variable, statistics(r));
   for (const NamedTensor& tensor : tensors)

@@ -12,13 +12,14 @@ namespace tutti {
 
 class Weights {
  public:
-  /// All zeros. `variables` must outlive this. Statistics are kept for each local replica.
-  Weights(const Variables& variables, int local_replicas);
+  /// All zeros. `variables` must outlive this. Statistics are kept for each local replica. `parameters`: the parameters' arena where it is
+  /// somebody else's memory (parallel/sharded_update.h); of several ranks that share it, one has `fills` true and puts values into it.
+  Weights(const Variables& variables, int local_replicas, std::byte* parameters = nullptr, bool fills = true);
 
   /// Fills parameters and statistics as their Init says; a value depends on the seed and its name alone.
   void initialise(uint64_t seed);
 
-  std::byte* parameters() const { return parameters_.data(); }
+  std::byte* parameters() const { return parameters_; }
   std::byte* state() const { return state_.data(); }
   std::byte* statistics(int local_replica) const { return statistics_[static_cast<size_t>(local_replica)].data(); }
   int local_replicas() const { return static_cast<int>(statistics_.size()); }
@@ -42,7 +43,9 @@ class Weights {
 
  private:
   const Variables& variables_;
-  Buffer parameters_, state_;
+  Buffer own_parameters_, state_;
+  std::byte* parameters_;
+  bool fills_;
   std::vector<Buffer> statistics_;
 };
 

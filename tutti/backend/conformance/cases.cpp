@@ -38,6 +38,12 @@ constexpr const char* kUpdates[] = {
     "adam_update f32 n333 count5",
     "adam_update f32 n333 decay0.1 decoupled count2",
     "adam_update f32 n333 decay0.1 count2",
+    "parameter_norms f32 n333 count5",
+    "parameter_norms f32 n5000 count3",
+    "lars_update f32 n5000 momentum0.9 decay0.0001 count3",
+    "lamb_moments f32 n333 count5",
+    "lamb_moments f32 n5000 decay0.1 count3",
+    "lamb_update f32 n5000 decay0.1 count3",
 };
 constexpr const char* kOthers[] = {
     "reorder f32 n4c16h5w5 to_bf16",  "reorder bf16 n4c16h5w5 to_f32",   "reorder u8 n4c3h8w8 to_f32", "reorder f32 n40c7 to_bf16 whole",

@@ -9,6 +9,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/rng.h"
+#include "tutti/base/tree_sum.h"
 #include "tutti/ops/activation.h"
 #include "tutti/ops/batch_norm.h"
 #include "tutti/ops/conv.h"
@@ -17,10 +18,10 @@
 #include "tutti/ops/dropout.h"
 #include "tutti/ops/elementwise.h"
 #include "tutti/ops/losses.h"
+#include "tutti/ops/norm_update.h"
 #include "tutti/ops/pool.h"
 #include "tutti/ops/reorder.h"
 #include "tutti/ops/shape_ops.h"
-#include "tutti/ops/update.h"
 
 namespace tutti {
 namespace {
@@ -364,18 +365,29 @@ void loss_case(Line& line, OpCase& made) {
 void update_case(Line& line, OpCase& made) {
   std::shared_ptr<const Update> op;
   const double decay = line.number("decay", 0);
+  const LambAttributes lamb{.weight_decay = decay};
   if (line.op == "sgd_update")
     op = std::make_shared<SgdUpdate>(SgdAttributes{line.number("momentum", 0), decay, line.has("nesterov")});
   else if (line.op == "lars_update")
     op = std::make_shared<LarsUpdate>(LarsAttributes{.momentum = line.number("momentum", 0.9), .weight_decay = decay, .trust = 0.01});
+  else if (line.op == "parameter_norms")
+    op = std::make_shared<ParameterNorms>();
+  else if (line.op == "lamb_moments")
+    op = std::make_shared<LambMoments>(lamb);
+  else if (line.op == "lamb_update")
+    op = std::make_shared<LambUpdate>(lamb);
   else
     op = std::make_shared<AdamUpdate>(AdamAttributes{.weight_decay = decay, .decoupled = line.has("decoupled")});
   made.problem.op = op;
   Inputs in(made);
   in.fixed({}, Fill::unit).fixed({}, Fill::unit);
   const auto count = static_cast<int64_t>(line.number("count", 1));
-  for (int64_t p = 0; p < count; ++p)  // different sizes, so that shares of threads begin inside parameters
-    for (int i = 0; i < op->arity(); ++i) in.fixed(Shape{line.x[0] + 7 * p}, i == 3 ? Fill::positive : Fill::normal);
+  const auto size = [&](int64_t p) { return line.x[0] + 7 * p; };  // different, so that shares of threads begin inside parameters
+  int64_t blocks = 0;
+  for (int64_t p = 0; p < count; ++p) blocks += sum_blocks(size(p));
+  if (op->sums() == Update::Sums::reads) in.fixed(Shape{blocks, 2}, Fill::positive);
+  for (int64_t p = 0; p < count; ++p)
+    for (int i = 0; i < op->arity(); ++i) in.fixed(Shape{size(p)}, i == 3 ? Fill::positive : Fill::normal);
 }
 
 using Family = void (*)(Line&, OpCase&);
@@ -389,7 +401,7 @@ Family family_of(std::string_view op) {
   if (is({"add", "mul", "bias_backward", "dropout", "reorder", "activation", "activation_grad"})) return pointwise_case;
   if (is({"reshape", "pad", "concat", "slice", "slice_grad"})) return shape_case;
   if (op.starts_with("softmax_cross_entropy") || op.starts_with("pointwise_loss") || op.starts_with("gaussian_kl")) return loss_case;
-  if (is({"sgd_update", "lars_update", "adam_update"})) return update_case;
+  if (is({"sgd_update", "adam_update", "parameter_norms", "lars_update", "lamb_moments", "lamb_update"})) return update_case;
   return nullptr;
 }
 

@@ -18,6 +18,8 @@ bool append_pool_candidates(const KernelRequest& request, std::vector<KernelCand
 bool append_shape_candidates(const KernelRequest& request, std::vector<KernelCandidate>& candidates);
 bool append_loss_candidates(const KernelRequest& request, std::vector<KernelCandidate>& candidates);
 bool append_update_candidates(const KernelRequest& request, std::vector<KernelCandidate>& candidates);
+/// Those of ops/norm_update.h.
+bool append_norm_update_candidates(const KernelRequest& request, std::vector<KernelCandidate>& candidates);
 /// BiasBackward and ConvTranspose.
 bool append_channel_candidates(const KernelRequest& request, std::vector<KernelCandidate>& candidates);
 

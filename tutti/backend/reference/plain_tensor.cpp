@@ -29,23 +29,34 @@ PlainTensor::PlainTensor(const TensorDesc& desc) : desc_(desc), place_(static_ca
 
 void PlainTensor::fill(double value) { std::ranges::fill(values_, value); }
 
-void PlainTensor::load(const void* memory) {
-  for (size_t i = 0; i < values_.size(); ++i) switch (desc_.dtype) {
+void PlainTensor::load(const void* memory, Places places) {
+  fill(0);
+  for (size_t i = 0; i < values_.size(); ++i) {
+    if (place_[i] < places.first || place_[i] >= places.last) continue;
+    switch (desc_.dtype) {
       case DType::f32: values_[i] = static_cast<const float*>(memory)[place_[i]]; break;
       case DType::bf16: values_[i] = static_cast<float>(static_cast<const bf16*>(memory)[place_[i]]); break;
       case DType::i32: values_[i] = static_cast<const int32_t*>(memory)[place_[i]]; break;
       case DType::u8: values_[i] = static_cast<const uint8_t*>(memory)[place_[i]]; break;
     }
+  }
 }
 
 void PlainTensor::store(void* memory) const {
-  if (desc_.layout.storage_elements(desc_.shape) != size()) std::memset(memory, 0, desc_.bytes());
-  for (size_t i = 0; i < values_.size(); ++i) switch (desc_.dtype) {
+  if (storage_elements() != size()) std::memset(memory, 0, desc_.bytes());
+  store(memory, {0, storage_elements()});
+}
+
+void PlainTensor::store(void* memory, Places places) const {
+  for (size_t i = 0; i < values_.size(); ++i) {
+    if (place_[i] < places.first || place_[i] >= places.last) continue;
+    switch (desc_.dtype) {
       case DType::f32: static_cast<float*>(memory)[place_[i]] = static_cast<float>(values_[i]); break;
       case DType::bf16: static_cast<bf16*>(memory)[place_[i]] = bf16(static_cast<float>(values_[i])); break;
       case DType::i32: static_cast<int32_t*>(memory)[place_[i]] = saturate<int32_t>(values_[i]); break;
       case DType::u8: static_cast<uint8_t*>(memory)[place_[i]] = saturate<uint8_t>(values_[i]); break;
     }
+  }
 }
 
 }  // namespace tutti

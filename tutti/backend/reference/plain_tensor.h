@@ -21,12 +21,24 @@ class PlainTensor {
     return (((n * extent_[1] + c) * extent_[2] + d) * extent_[3] + h) * extent_[4] + w;
   }
   int64_t extent(int i) const { return extent_[static_cast<size_t>(i)]; }  ///< of (n, c, d, h, w)
+  /// Where element i lies in memory, in elements.
+  int64_t place(int64_t i) const { return place_[static_cast<size_t>(i)]; }
+  /// Elements in memory, padding included.
+  int64_t storage_elements() const { return desc_.layout.storage_elements(desc_.shape); }
   void fill(double value);
 
   /// Reads the operand from memory.
-  void load(const void* memory);
+  void load(const void* memory) { load(memory, {0, storage_elements()}); }
   /// Writes it, rounded to its type (integers to nearest, saturated), padding as zeros.
   void store(void* memory) const;
+
+  /// Places [first, last) in memory.
+  struct Places {
+    int64_t first, last;
+  };
+  /// Touches those places alone. What lies elsewhere reads as zero; padding is not written.
+  void load(const void* memory, Places places);
+  void store(void* memory, Places places) const;
 
  private:
   TensorDesc desc_;

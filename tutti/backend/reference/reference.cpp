@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "tutti/backend/reference/rules.h"
+#include "tutti/ops/update.h"
 
 namespace tutti {
 namespace {
@@ -17,8 +18,13 @@ class ReferenceKernel final : public Kernel {
   ReferenceKernel(Rule rule, const KernelRequest& request) : rule_(std::move(rule)), totals_(rule_.sums) {
     for (const TensorDesc& desc : request.in) in_.emplace_back(desc);
     for (const TensorDesc& desc : request.out) out_.emplace_back(desc);
-    for (size_t i = 0; i < request.in.size(); ++i)
+    const auto* const update = dynamic_cast<const Update*>(request.op);
+    for (size_t i = 0; i < request.in.size(); ++i) {
       if (request.op->mutates(static_cast<int>(i))) mutated_.push_back(i);
+      if (!update) continue;
+      const auto leading = static_cast<size_t>(update->leading());
+      weight_of_.push_back(i < leading ? -1 : static_cast<int>(i - (i - leading) % static_cast<size_t>(update->arity())));
+    }
   }
 
   size_t state_bytes() const override { return rule_.sums * sizeof(double); }
@@ -27,12 +33,15 @@ class ReferenceKernel final : public Kernel {
     if (args.part != 0) return;
     auto* const sums = static_cast<double*>(args.state);
     if (rule_.sums > 0 && args.first) std::fill_n(sums, rule_.sums, 0.0);
-    for (size_t i = 0; i < in_.size(); ++i) in_[i].load(args.in[i]);
+    for (size_t i = 0; i < in_.size(); ++i) in_[i].load(args.in[i], places(args, i));
     rule_.run({in_, out_, {sums, rule_.sums}, args.first_sample, args.step ? *args.step : kNoStep});
     for (size_t i = 0; i < out_.size(); ++i)
       if (!contains(rule_.unbatched_out, i)) out_[i].store(args.out[i]);
     if (rule_.sums > 0) return;  // what reductions change, finish changes
-    for (const size_t i : mutated_) in_[i].store(args.in[i]);
+    for (const size_t i : mutated_) {
+      if (args.window.end) in_[i].store(args.in[i], places(args, i));
+      else in_[i].store(args.in[i]);
+    }
   }
 
   void finish(const FinishArgs& args) override {
@@ -47,10 +56,20 @@ class ReferenceKernel final : public Kernel {
   }
 
  private:
+  /// Of input i, what the call's window leaves: of an update's operands the places at which the weight lies inside. Elements outside
+  /// then read as zeros, and what the rule makes of them goes nowhere: a zero adds nothing to a sum.
+  PlainTensor::Places places(const KernelArgs& args, size_t i) const {
+    const int64_t all = in_[i].storage_elements();
+    if (weight_of_.empty() || weight_of_[i] < 0) return {0, all};
+    const auto [first, last] = args.window.inside(args.in[static_cast<size_t>(weight_of_[i])], all);
+    return {first, last};
+  }
+
   static constexpr StepInfo kNoStep{};
   Rule rule_;
   std::vector<PlainTensor> in_, out_;
   std::vector<size_t> mutated_;
+  std::vector<int> weight_of_;  // updates only: by input, the parameter that it belongs to; -1 = none
   std::vector<double> totals_;
 };
 

@@ -3,68 +3,128 @@
 #include <cmath>
 
 #include "tutti/backend/reference/rules.h"
+#include "tutti/base/tree_sum.h"
+#include "tutti/ops/norm_update.h"
 
 namespace tutti {
 namespace {
 
-/// Calls f(w, g, first state, second state) for each parameter; a state that is missing is g.
+/// One parameter of a call. A state that is missing is g.
+struct Parameter {
+  PlainTensor &w, &g, &s1, &s2;
+  int64_t first_block;  ///< rows of the block sums that are its own
+  int64_t blocks;
+  int64_t block(int64_t i) const { return first_block + w.place(i) / kSumBlock; }
+};
+
+/// Calls f(parameter) for each parameter of the call.
 template <class F>
-void for_each_parameter(const RuleCall& call, const size_t arity, F f) {
-  for (size_t p = Update::kScalars; p < call.in.size(); p += arity)
-    f(call.in[p], call.in[p + 1], call.in[arity > 2 ? p + 2 : p + 1], call.in[arity > 3 ? p + 3 : p + 1]);
+void for_each_parameter(const RuleCall& call, const Update& op, F f) {
+  const auto arity = static_cast<size_t>(op.arity());
+  int64_t block = 0;
+  for (auto p = static_cast<size_t>(op.leading()); p < call.in.size(); p += arity) {
+    const int64_t blocks = sum_blocks(call.in[p].storage_elements());
+    f(Parameter{call.in[p], call.in[p + 1], call.in[arity > 2 ? p + 2 : p + 1], call.in[arity > 3 ? p + 3 : p + 1], block, blocks});
+    block += blocks;
+  }
 }
 
-double norm(const PlainTensor& x) {
+/// The norm whose squares are in a column of the block sums.
+double norm(const RuleCall& call, const Parameter& p, int64_t column) {
   double sum = 0;
-  for (int64_t i = 0; i < x.size(); ++i) sum += x[i] * x[i];
+  for (int64_t b = p.first_block; b < p.first_block + p.blocks; ++b) sum += call.in[Update::kScalars][2 * b + column];
   return std::sqrt(sum);
 }
 
 Rule sgd(const SgdUpdate& op) {
-  return {.run = [a = op.sgd(), arity = static_cast<size_t>(op.arity())](const RuleCall& call) {
+  return {.run = [op, a = op.sgd()](const RuleCall& call) {
     const double lr = call.in[0][0], scale = call.in[1][0];
-    for_each_parameter(call, arity, [&](PlainTensor& w, const PlainTensor& g, PlainTensor& buf, PlainTensor&) {
-      for (int64_t i = 0; i < w.size(); ++i) {
-        double d = g[i] * scale + a.weight_decay * w[i];
+    for_each_parameter(call, op, [&](const Parameter& p) {
+      for (int64_t i = 0; i < p.w.size(); ++i) {
+        double d = p.g[i] * scale + a.weight_decay * p.w[i];
         if (a.momentum != 0) {
-          buf[i] = a.momentum * buf[i] + d;
-          d = a.nesterov ? d + a.momentum * buf[i] : buf[i];
+          p.s1[i] = a.momentum * p.s1[i] + d;
+          d = a.nesterov ? d + a.momentum * p.s1[i] : p.s1[i];
         }
-        w[i] -= lr * d;
-      }
-    });
-  }};
-}
-
-Rule lars(const LarsUpdate& op) {
-  return {.run = [a = op.lars(), arity = static_cast<size_t>(op.arity())](const RuleCall& call) {
-    const double lr = call.in[0][0], scale = call.in[1][0];
-    for_each_parameter(call, arity, [&](PlainTensor& w, const PlainTensor& g, PlainTensor& v, PlainTensor&) {
-      const double w_norm = norm(w), g_norm = std::abs(scale) * norm(g);
-      const double local = w_norm > 0 && g_norm > 0 ? a.trust * w_norm / (g_norm + a.weight_decay * w_norm + a.eps) : 1;
-      for (int64_t i = 0; i < w.size(); ++i) {
-        v[i] = a.momentum * v[i] + lr * local * (g[i] * scale + a.weight_decay * w[i]);
-        w[i] -= v[i];
+        p.w[i] -= lr * d;
       }
     });
   }};
 }
 
 Rule adam(const AdamUpdate& op) {
-  return {.run = [a = op.adam(), arity = static_cast<size_t>(op.arity())](const RuleCall& call) {
+  return {.run = [op, a = op.adam()](const RuleCall& call) {
     const double lr = call.in[0][0], scale = call.in[1][0], t = static_cast<double>(call.step.step + 1);
     const double correction1 = 1 - std::pow(a.beta1, t), correction2 = 1 - std::pow(a.beta2, t);
-    for_each_parameter(call, arity, [&](PlainTensor& w, const PlainTensor& gradient, PlainTensor& m, PlainTensor& v) {
-      for (int64_t i = 0; i < w.size(); ++i) {
-        double g = gradient[i] * scale;
+    for_each_parameter(call, op, [&](const Parameter& p) {
+      for (int64_t i = 0; i < p.w.size(); ++i) {
+        double &w = p.w[i], &m = p.s1[i], &v = p.s2[i], g = p.g[i] * scale;
         if (a.decoupled)
-          w[i] *= 1 - lr * a.weight_decay;
+          w *= 1 - lr * a.weight_decay;
         else
-          g += a.weight_decay * w[i];
-        m[i] = a.beta1 * m[i] + (1.0 - a.beta1) * g;
-        v[i] = a.beta2 * v[i] + (1.0 - a.beta2) * g * g;
-        w[i] -= lr / correction1 * m[i] / (std::sqrt(v[i]) / std::sqrt(correction2) + a.eps);
+          g += a.weight_decay * w;
+        m = a.beta1 * m + (1.0 - a.beta1) * g;
+        v = a.beta2 * v + (1.0 - a.beta2) * g * g;
+        w -= lr / correction1 * m / (std::sqrt(v) / std::sqrt(correction2) + a.eps);
       }
+    });
+  }};
+}
+
+Rule parameter_norms(const ParameterNorms& op) {
+  return {.run = [op](const RuleCall& call) {
+    call.out[0].fill(0);
+    for_each_parameter(call, op, [&](const Parameter& p) {
+      for (int64_t i = 0; i < p.w.size(); ++i) {
+        call.out[0][2 * p.block(i)] += p.w[i] * p.w[i];
+        call.out[0][2 * p.block(i) + 1] += p.g[i] * p.g[i];
+      }
+    });
+  }};
+}
+
+Rule lars(const LarsUpdate& op) {
+  return {.run = [op, a = op.lars()](const RuleCall& call) {
+    const double lr = call.in[0][0], scale = call.in[1][0];
+    for_each_parameter(call, op, [&](const Parameter& p) {
+      const double w_norm = norm(call, p, 0), g_norm = std::abs(scale) * norm(call, p, 1);
+      const double local = w_norm > 0 && g_norm > 0 ? a.trust * w_norm / (g_norm + a.weight_decay * w_norm + a.eps) : 1;
+      for (int64_t i = 0; i < p.w.size(); ++i) {
+        p.s1[i] = a.momentum * p.s1[i] + lr * local * (p.g[i] * scale + a.weight_decay * p.w[i]);
+        p.w[i] -= p.s1[i];
+      }
+    });
+  }};
+}
+
+double lamb_direction(const LambAttributes& a, const RuleCall& call, double w, double m, double v) {
+  const double t = static_cast<double>(call.step.step + 1), m_hat = m / (1 - std::pow(a.beta1, t)), v_hat = v / (1 - std::pow(a.beta2, t));
+  return m_hat / (std::sqrt(v_hat) + a.eps) + a.weight_decay * w;
+}
+
+Rule lamb_moments(const LambMoments& op) {
+  return {.run = [op, a = op.lamb()](const RuleCall& call) {
+    const double scale = call.in[1][0];
+    call.out[0].fill(0);
+    for_each_parameter(call, op, [&](const Parameter& p) {
+      for (int64_t i = 0; i < p.w.size(); ++i) {
+        const double g = p.g[i] * scale;
+        p.s1[i] = a.beta1 * p.s1[i] + (1 - a.beta1) * g;
+        p.s2[i] = a.beta2 * p.s2[i] + (1 - a.beta2) * g * g;
+        const double u = lamb_direction(a, call, p.w[i], p.s1[i], p.s2[i]);
+        call.out[0][2 * p.block(i)] += p.w[i] * p.w[i];
+        call.out[0][2 * p.block(i) + 1] += u * u;
+      }
+    });
+  }};
+}
+
+Rule lamb(const LambUpdate& op) {
+  return {.run = [op, a = op.lamb()](const RuleCall& call) {
+    const double lr = call.in[0][0];
+    for_each_parameter(call, op, [&](const Parameter& p) {
+      const double w_norm = norm(call, p, 0), u_norm = norm(call, p, 1), ratio = w_norm > 0 && u_norm > 0 ? w_norm / u_norm : 1;
+      for (int64_t i = 0; i < p.w.size(); ++i) p.w[i] -= lr * ratio * lamb_direction(a, call, p.w[i], p.s1[i], p.s2[i]);
     });
   }};
 }
@@ -74,8 +134,11 @@ Rule adam(const AdamUpdate& op) {
 Rule update_rule(const KernelRequest& request) {
   const Op* op = request.op;
   if (const auto* s = dynamic_cast<const SgdUpdate*>(op)) return sgd(*s);
-  if (const auto* l = dynamic_cast<const LarsUpdate*>(op)) return lars(*l);
   if (const auto* a = dynamic_cast<const AdamUpdate*>(op)) return adam(*a);
+  if (const auto* n = dynamic_cast<const ParameterNorms*>(op)) return parameter_norms(*n);
+  if (const auto* l = dynamic_cast<const LarsUpdate*>(op)) return lars(*l);
+  if (const auto* m = dynamic_cast<const LambMoments*>(op)) return lamb_moments(*m);
+  if (const auto* l = dynamic_cast<const LambUpdate*>(op)) return lamb(*l);
   return {};
 }
 

@@ -154,7 +154,7 @@ std::string MpiCommunicator::progress_refusal() const {
   MPI_CALL(MPI_Query_thread(&provided));
   if (provided == MPI_THREAD_MULTIPLE) return {};
   const char* const level = provided == MPI_THREAD_SERIALIZED ? "MPI_THREAD_SERIALIZED" : provided == MPI_THREAD_FUNNELED ? "MPI_THREAD_FUNNELED" : "MPI_THREAD_SINGLE";
-  return fmt::format("{} runs at {}, they need MPI_THREAD_MULTIPLE", MpiSession::library_version(), level);
+  return fmt::format("{} grants {} and not MPI_THREAD_MULTIPLE", MpiSession::library_version(), level);
 }
 
 std::unique_ptr<Window> MpiCommunicator::allocate_private(size_t bytes) {

@@ -77,6 +77,19 @@ void check_collectives(comm::Communicator& c) {
   c.barrier();
 }
 
+// A library that was asked for FUNNELED may give more; then nothing is refused.
+void check_refusal(comm::Communicator& c) {
+  bool refused = false;
+  try {
+    c.set_progress(std::make_shared<comm::Progress>(std::vector<int>{comm::Progress::kNoCore}));
+  } catch (const CommError& error) {
+    refused = true;
+    require(std::string(error.what()).find("MPI_THREAD_MULTIPLE") != std::string::npos, "the refusal names the level");
+  }
+  require(refused != c.progress_refusal().empty(), "progress threads are refused where MPI does not allow them, and only there");
+  c.set_progress(std::make_shared<comm::Progress>());
+}
+
 void check_bits(comm::Communicator& c) {
   check_collectives(c);
   int checked = 0;
@@ -125,6 +138,8 @@ int run(const std::string& name, comm::Communicator& c) {
       c.allgather_value(c.rank());
     else
       c.barrier();
+  } else if (name == "funneled") {
+    check_refusal(c);
   } else if (name == "speed") {
     measure_speed(c);
   } else {
@@ -136,14 +151,17 @@ int run(const std::string& name, comm::Communicator& c) {
 }  // namespace
 }  // namespace tutti
 
-// multirank_test CASE [shm|mpi]
+// multirank_test CASE [shm|mpi [PROGRESS_THREADS]]
 int main(int count, char** arguments) {
   const std::string name = count > 1 ? arguments[1] : "";
   const bool shared_memory = count < 3 || std::string(arguments[2]) == "shm";
+  const std::vector<int> progress(count > 3 ? std::stoul(arguments[3]) : 0, tutti::comm::Progress::kNoCore);
   try {
-    tutti::comm::MpiSession session;
+    using Threads = tutti::comm::MpiSession::Threads;
+    tutti::comm::MpiSession session(progress.empty() ? Threads::funneled : Threads::multiple);
     const auto communicator = session.communicator({.shared_memory = shared_memory, .timeout = 30});
     try {
+      communicator->set_progress(std::make_shared<tutti::comm::Progress>(progress));
       return tutti::run(name, *communicator);
     } catch (const std::exception& error) {
       communicator->abort(1, error.what());

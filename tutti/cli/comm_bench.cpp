@@ -42,9 +42,54 @@ double timed(comm::Communicator& communicator, const std::function<void()>& call
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
+// A chain of dependent arithmetic, the same work at every call, with a look at communication every millisecond.
+void compute(comm::Communicator& communicator, size_t chunks) {
+  constexpr int kChunk = 16384;  // tens of microseconds
+  volatile double sink = 1;
+  auto looked = std::chrono::steady_clock::now();
+  for (size_t c = 0; c < chunks; ++c) {
+    double x = sink;
+    for (int i = 0; i < kChunk; ++i) x = x * 0.999999 + 1e-6;
+    sink = x;
+    if (const auto now = std::chrono::steady_clock::now(); now - looked > std::chrono::milliseconds(1)) {
+      looked = now;
+      communicator.progress();
+    }
+  }
+}
+
 double mean_over_ranks(comm::Communicator& communicator, double value) {
   communicator.sum({&value, 1});
   return value / communicator.size();
+}
+
+}  // namespace
+
+namespace {
+
+double median_seconds(comm::Communicator& communicator, int iterations, const std::function<void()>& call) {
+  std::vector<double> seconds;
+  for (int i = 0; i < iterations; ++i) seconds.push_back(mean_over_ranks(communicator, timed(communicator, call)));
+  return median(std::move(seconds));
+}
+
+double hidden_part(comm::Communicator& communicator, comm::Operation& operation, int iterations) {
+  const auto alone = [&] { operation.start(), operation.wait(); };
+  constexpr size_t kTrial = 64;
+  const double chunk = median_seconds(communicator, 5, [&] { compute(communicator, kTrial); }) / kTrial;
+  const auto chunks = static_cast<size_t>(median_seconds(communicator, iterations, alone) / chunk) + 1;
+  std::vector<double> communication, computation, both;
+  for (int i = 0; i < iterations; ++i) {
+    communication.push_back(median_seconds(communicator, 1, alone));
+    computation.push_back(median_seconds(communicator, 1, [&] { compute(communicator, chunks); }));
+    both.push_back(median_seconds(communicator, 1, [&] {
+      operation.start();
+      compute(communicator, chunks);
+      operation.wait();
+    }));
+  }
+  const double saved = median(communication) + median(computation) - median(both);
+  return saved / median(communication);
 }
 
 }  // namespace
@@ -82,7 +127,7 @@ CommBenchRow bench_collective(comm::Communicator& communicator, const CommBenchO
   const auto native = options.peers && options.processes ? comm::native_collective(task, options.element, options.op, input->data(), output->data())
                                                          : std::function<void()>();
 
-  CommBenchRow row{.count = count, .bytes = count * element_bytes, .algorithm = operation->algorithm(), .seconds = 0, .memcpy_seconds = 0, .mpi_seconds = {}, .wrong = {}};
+  CommBenchRow row{.count = count, .bytes = count * element_bytes, .algorithm = operation->algorithm(), .seconds = 0, .memcpy_seconds = 0, .mpi_seconds = {}, .hidden = {}, .wrong = {}};
   const comm::Answer answer(task, options.element, options.op, 0);
   std::byte* const source = options.kind == Collective::broadcast ? output->data() : input->data();
   std::vector<std::byte> values(extent.input * element_bytes);
@@ -111,6 +156,7 @@ CommBenchRow bench_collective(comm::Communicator& communicator, const CommBenchO
   row.seconds = median(our_seconds);
   row.memcpy_seconds = median(copy_seconds);
   if (native) row.mpi_seconds = median(native_seconds);
+  if (options.overlap) row.hidden = hidden_part(communicator, *operation, options.iterations);
   if (options.check) {
     rewrite();
     communicator.barrier();

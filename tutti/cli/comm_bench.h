@@ -17,6 +17,7 @@ struct CommBenchOptions {
   int iterations = 20;
   int warmup = 5;
   bool check = false;
+  bool overlap = false;    ///< measure CommBenchRow::hidden
   bool peers = true;       ///< run memcpy and, among processes, MPI's own collective in turns with ours
   bool processes = false;  ///< MPI is running
 };
@@ -30,6 +31,9 @@ struct CommBenchRow {
   double seconds = 0;
   double memcpy_seconds = 0;            ///< all ranks at once, each `bytes`; 0: not measured
   std::optional<double> mpi_seconds;
+  /// Of a collective that runs while its rank computes as long as it takes alone: the part of its time that disappears, (alone + computation -
+  /// both) / alone; 1 is all of it. The computation fits in registers and calls progress() every millisecond, as kernels of a step would.
+  std::optional<double> hidden;
   std::optional<size_t> wrong;          ///< elements, over all ranks; empty: not checked
   double algorithm_bandwidth() const { return static_cast<double>(bytes) / seconds; }
 };

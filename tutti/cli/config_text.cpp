@@ -83,7 +83,7 @@ std::string configuration_markdown() {
     out += fmt::format("\n## [{}]\n\n{}\n\n| key | type | default | allowed | meaning |\n|---|---|---|---|---|\n", group.name, group.help);
     for (const ConfigKey& row : config_keys()) {
       if (!row.name.starts_with(group.name + ".")) continue;
-      const std::string unit = row.unit.empty() ? "" : fmt::format(" ({})", row.unit);
+      const std::string unit = row.or_count ? " or an integer" : row.unit.empty() ? "" : fmt::format(" ({})", row.unit);
       out += fmt::format("| `{}` | {}{} | `{}` | {} | {} |\n", row.name, to_string(row.type), unit, to_toml(row.get(RunConfig{})),
                          allowed(row), row.help);
     }
@@ -102,6 +102,7 @@ std::string configuration_schema() {
       default: s["type"] = "string";
     }
     if (!row.unit.empty()) s["type"] = json::array({s["type"], "string"});
+    if (row.or_count) s["type"] = json::array({"string", "integer"});
     if (!row.choices.empty()) s["enum"] = row.choices;
     if (row.least) s["minimum"] = *row.least;
     if (row.greatest) s["maximum"] = *row.greatest;

@@ -2,12 +2,16 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
 
 #include "tutti/backend/cpu/version.h"
 #include "tutti/base/hash.h"
+#include "tutti/base/log.h"
+#include "tutti/cli/launch.h"
+#include "tutti/cli/progress.h"
 #include "tutti/cli/version.h"
 #include "tutti/comm/inproc/thread_ranks.h"
 #include "tutti/data/open.h"
@@ -16,14 +20,25 @@
 
 namespace tutti {
 
-Job::Job(double timeout_seconds, bool shared_memory) : launcher_(read_launcher()) {
+Job::Job(const JobOptions& options) : launcher_(read_launcher()), topology_(read_topology()) {
+  const int omp_threads = read_surroundings().omp_num_threads;
   if (launcher_.name == "none") {
     communicator_ = comm::make_single_communicator();
-    communicator_->set_timeout(timeout_seconds);
-  } else {
-    session_.emplace();
-    communicator_ = session_->communicator({.shared_memory = shared_memory, .timeout = timeout_seconds});
+    communicator_->set_timeout(options.timeout);
+    threads_ = choose_threads(options.threads, omp_threads, topology_, 1);
+    return;
   }
+  // MPI wants to know before it starts. Where the launcher does not say how many ranks share the node: at most as many threads as for one.
+  const int neighbours = std::max(1, launcher_.local_size);
+  const int threads = choose_threads(options.threads, omp_threads, topology_, neighbours);
+  const bool multiple = count_progress_threads(options.progress, threads, cores_of_rank(topology_, neighbours)) > 0;
+  session_.emplace(multiple ? comm::MpiSession::Threads::multiple : comm::MpiSession::Threads::funneled);
+  communicator_ = session_->communicator({.shared_memory = options.shared_memory, .timeout = options.timeout});
+  threads_ = choose_threads(options.threads, omp_threads, topology_, communicator_->local_size());
+  const ProgressChoice choice = start_progress(*communicator_, options.progress, threads_, topology_);
+  if (choice.line.empty()) return;
+  progress_ = choice.line.substr(choice.line.find(' ') + 1);
+  if (launcher_.rank == 0) log::write(choice.doubtful ? log::Level::warn : log::Level::info, choice.line);
 }
 
 std::unique_ptr<data::Dataset> open_configured(const RunConfig& config, const std::string& split) {

@@ -10,19 +10,33 @@
 #include "tutti/comm/communicator.h"
 #include "tutti/comm/mpi/session.h"
 #include "tutti/data/dataset.h"
+#include "tutti/device/cpu/topology.h"
 
 namespace tutti {
 
-/// This process as a rank: MPI under a launcher, alone otherwise (then MPI is not even initialised).
+struct JobOptions {
+  double timeout = 60;         ///< seconds; of every wait
+  bool shared_memory = true;   ///< false sends everything through MPI, also on one node
+  int threads = 0;             ///< compute threads of a rank; 0: as choose_threads says
+  std::string progress = "0";  ///< as comm.progress_threads
+};
+
+/// This process as a rank: MPI under a launcher, alone otherwise (then MPI is not even initialised). Logs how operations are moved forward.
 class Job {
  public:
-  /// shared_memory: false sends everything through MPI, also on one node.
-  explicit Job(double timeout_seconds, bool shared_memory = true);
+  explicit Job(const JobOptions& options);
   comm::Communicator& communicator() const { return *communicator_; }
   const comm::Launcher& launcher() const { return launcher_; }
+  const Topology& topology() const { return topology_; }
+  int threads() const { return threads_; }
+  /// "1 thread on core 5"; empty for a single rank.
+  const std::string& progress() const { return progress_; }
 
  private:
   comm::Launcher launcher_;
+  Topology topology_;
+  int threads_ = 1;
+  std::string progress_;
   std::optional<comm::MpiSession> session_;
   std::unique_ptr<comm::Communicator> communicator_;  // gone before the session
 };

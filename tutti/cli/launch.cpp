@@ -19,6 +19,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
+#include "tutti/cli/progress.h"
 #include "tutti/comm/mpi/session.h"
 
 namespace tutti {
@@ -89,7 +90,7 @@ int choose_threads(int requested, int omp_num_threads, const Topology& topology,
   return std::max(1, std::min(topology.bound_cores, topology.usable_cores() / local_ranks));
 }
 
-Launch plan_launch(int ranks, int requested_threads, const std::vector<std::string>& command, const Topology& topology,
+Launch plan_launch(int ranks, const RankThreads& requested, const std::vector<std::string>& command, const Topology& topology,
                    const Surroundings& surroundings) {
   if (surroundings.mpirun.empty())
     throw ConfigError("--ranks needs mpirun, which is not in PATH: install it (Debian: openmpi-bin), load the MPI module, or start the ranks with srun");
@@ -98,8 +99,11 @@ Launch plan_launch(int ranks, int requested_threads, const std::vector<std::stri
   const int cores = std::min(topology.bound_cores, topology.usable_cores());
   // Somebody else shares out the cores: a binding of ours could land on cores that others use.
   const bool restricted = cores < topology.cores;
-  launch.threads = choose_threads(requested_threads, surroundings.omp_num_threads, topology, ranks);
+  launch.threads = choose_threads(requested.threads, surroundings.omp_num_threads, topology, ranks);
   launch.oversubscribed = ranks * launch.threads > cores;
+
+  const int progress = count_progress_threads(requested.progress, launch.threads, cores / ranks);
+  const int cores_each = launch.threads + (ranks * (launch.threads + progress) <= cores ? progress : 0);
 
   auto& words = launch.command;
   words = {surroundings.mpirun, "-n", std::to_string(ranks)};
@@ -107,10 +111,10 @@ Launch plan_launch(int ranks, int requested_threads, const std::vector<std::stri
   if (launch.open_mpi) {
     if (surroundings.root) words.push_back("--allow-run-as-root");
     if (launch.oversubscribed || restricted) words.push_back("--oversubscribe");
-    if (!surroundings.user_binds && bind) words.insert(words.end(), {"--map-by", fmt::format("slot:PE={}", launch.threads), "--bind-to", "core"});
+    if (!surroundings.user_binds && bind) words.insert(words.end(), {"--map-by", fmt::format("slot:PE={}", cores_each), "--bind-to", "core"});
     if (!surroundings.user_binds && !bind) words.insert(words.end(), {"--bind-to", "none"});
   } else if (!surroundings.user_binds && bind) {
-    words.insert(words.end(), {"-bind-to", fmt::format("core:{}", launch.threads)});
+    words.insert(words.end(), {"-bind-to", fmt::format("core:{}", cores_each)});
   }
   words.insert(words.end(), command.begin(), command.end());
 
@@ -159,14 +163,14 @@ std::vector<std::string> own_command() {
   return words;
 }
 
-std::optional<int> launch_ranks(int ranks, int requested_threads, int launcher_size) {
+std::optional<int> launch_ranks(int ranks, const RankThreads& requested, int launcher_size) {
   if (launcher_size > 0) {
     if (ranks > 0 && ranks != launcher_size)
       throw ConfigError(fmt::format("--ranks {} but the launcher started {} ranks: drop --ranks or change the launcher's count", ranks, launcher_size));
     return std::nullopt;
   }
   if (ranks <= 1) return std::nullopt;
-  const Launch launch = plan_launch(ranks, requested_threads, own_command(), read_topology(), read_surroundings());
+  const Launch launch = plan_launch(ranks, requested, own_command(), read_topology(), read_surroundings());
   log::info("{}", launch.line);
   return run_launch(launch);
 }

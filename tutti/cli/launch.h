@@ -36,8 +36,14 @@ struct Launch {
 /// than the cores the launcher bound this rank to; at least 1.
 int choose_threads(int requested, int omp_num_threads, const Topology& topology, int local_ranks);
 
+/// Threads that a rank is to have, as asked for.
+struct RankThreads {
+  int threads = 0;             ///< that compute; 0: as choose_threads says
+  std::string progress = "0";  ///< as comm.progress_threads: they get cores of the rank's binding where there are enough
+};
+
 /// How to start `ranks` processes of `command` on this node. Throws ConfigError when no launcher was found.
-Launch plan_launch(int ranks, int requested_threads, const std::vector<std::string>& command, const Topology& topology,
+Launch plan_launch(int ranks, const RankThreads& requested, const std::vector<std::string>& command, const Topology& topology,
                    const Surroundings& surroundings);
 
 /// Runs it, forwards signals, waits, and returns the exit code (128 + signal when it was killed, as shells do). The first SIGINT and
@@ -51,6 +57,6 @@ std::vector<std::string> own_command();
 /// For verbs with --ranks: the exit code of the ranks that were started, or nothing when this process is itself a rank (or the only
 /// one) and goes on. `launcher_size` is the number of ranks of the launcher this process runs under, 0 without one. Throws
 /// ConfigError when --ranks contradicts it.
-std::optional<int> launch_ranks(int ranks, int requested_threads, int launcher_size);
+std::optional<int> launch_ranks(int ranks, const RankThreads& requested, int launcher_size);
 
 }  // namespace tutti

@@ -33,16 +33,26 @@ TEST(Threads, FromFlagThenVariableThenCores) {
 }
 
 TEST(PlanLaunch, BindsWhereThereAreCores) {
-  const Launch launch = plan_launch(2, 0, {"/bin/tutti", "train"}, machine(8), kOpenMpi);
+  const Launch launch = plan_launch(2, {}, {"/bin/tutti", "train"}, machine(8), kOpenMpi);
   EXPECT_EQ(launch.command, (Words{"/bin/mpirun", "-n", "2", "--map-by", "slot:PE=4", "--bind-to", "core", "/bin/tutti", "train"}));
   EXPECT_FALSE(launch.oversubscribed);
   EXPECT_EQ(launch.environment, (std::vector<std::pair<std::string, std::string>>{{"OMP_NUM_THREADS", "4"}}));
 }
 
+TEST(PlanLaunch, BindsProgressThreadsTooWhereThereAreCores) {
+  const auto cores_each = [](const RankThreads& requested, int cores) { return plan_launch(2, requested, {"t"}, machine(cores), kOpenMpi).command.at(4); };
+  EXPECT_EQ(cores_each({.threads = 3, .progress = "auto"}, 8), "slot:PE=4");
+  EXPECT_EQ(cores_each({.threads = 1, .progress = "auto"}, 8), "slot:PE=2");
+  EXPECT_EQ(cores_each({.threads = 0, .progress = "auto"}, 8), "slot:PE=4");  // all of them compute
+  EXPECT_EQ(cores_each({.threads = 2, .progress = "2"}, 8), "slot:PE=4");
+  EXPECT_EQ(cores_each({.threads = 3, .progress = "2"}, 8), "slot:PE=3");
+  EXPECT_EQ(cores_each({.threads = 3, .progress = "0"}, 8), "slot:PE=3");
+}
+
 TEST(PlanLaunch, SaysWhenOversubscribed) {
   Surroundings root = kOpenMpi;
   root.root = true;
-  const Launch launch = plan_launch(4, 0, {"t"}, machine(2), root);
+  const Launch launch = plan_launch(4, {}, {"t"}, machine(2), root);
   EXPECT_EQ(launch.command, (Words{"/bin/mpirun", "-n", "4", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "t"}));
   EXPECT_TRUE(launch.oversubscribed);
   EXPECT_NE(launch.line.find("oversubscribed"), std::string::npos);
@@ -53,18 +63,18 @@ TEST(PlanLaunch, RespectsTheUsersChoices) {
   Surroundings user = kOpenMpi;
   user.user_binds = true;
   user.omp_num_threads = 1;
-  const Launch launch = plan_launch(2, 0, {"t"}, machine(8), user);
+  const Launch launch = plan_launch(2, {}, {"t"}, machine(8), user);
   EXPECT_EQ(launch.command, (Words{"/bin/mpirun", "-n", "2", "t"}));
   EXPECT_TRUE(launch.environment.empty());
   Topology pinned = machine(8);
   pinned.bound_cores = 4;
-  const Launch inside = plan_launch(2, 0, {"t"}, pinned, kOpenMpi);
+  const Launch inside = plan_launch(2, {}, {"t"}, pinned, kOpenMpi);
   EXPECT_EQ(std::count(inside.command.begin(), inside.command.end(), "none"), 1);
-  EXPECT_THROW(plan_launch(2, 0, {"t"}, machine(8), Surroundings{}), ConfigError);
+  EXPECT_THROW(plan_launch(2, {}, {"t"}, machine(8), Surroundings{}), ConfigError);
 }
 
 TEST(PlanLaunch, OtherMpi) {
-  const Launch launch = plan_launch(2, 0, {"t"}, machine(4), {.mpirun = "/bin/mpiexec", .mpi_library = "MPICH Version: 4.0.2", .root = true});
+  const Launch launch = plan_launch(2, {}, {"t"}, machine(4), {.mpirun = "/bin/mpiexec", .mpi_library = "MPICH Version: 4.0.2", .root = true});
   EXPECT_EQ(launch.command, (Words{"/bin/mpiexec", "-n", "2", "-bind-to", "core:2", "t"}));
 }
 
@@ -100,10 +110,10 @@ TEST(RunLaunch, UnderTheRealMpirun) {
 }
 
 TEST(LaunchRanks, AgreesWithTheLauncher) {
-  EXPECT_EQ(launch_ranks(0, 0, 4), std::nullopt);
-  EXPECT_EQ(launch_ranks(4, 0, 4), std::nullopt);
-  EXPECT_EQ(launch_ranks(1, 0, 0), std::nullopt);
-  EXPECT_THROW(launch_ranks(2, 0, 4), ConfigError);
+  EXPECT_EQ(launch_ranks(0, {}, 4), std::nullopt);
+  EXPECT_EQ(launch_ranks(4, {}, 4), std::nullopt);
+  EXPECT_EQ(launch_ranks(1, {}, 0), std::nullopt);
+  EXPECT_THROW(launch_ranks(2, {}, 4), ConfigError);
 }
 
 TEST(OwnCommand, NamesTheProgram) {

@@ -188,11 +188,11 @@ int run_step(const BenchVerb& verb) {
   log::configure(log::Level::warn, launcher.rank, launcher.size);
   find_model(verb.model);  // a wrong name shows before ranks are started
   const CommSection comm = comm_section(verb);
-  if (const auto code = launch_ranks(verb.ranks, verb.threads, launcher.name == "none" ? 0 : launcher.size)) return *code;
-  const Job job(comm.timeout_s);
+  if (const auto code = launch_ranks(verb.ranks, {.threads = verb.threads, .progress = comm.progress_threads}, launcher.name == "none" ? 0 : launcher.size)) return *code;
+  const Job job({.timeout = comm.timeout_s, .threads = verb.threads, .progress = comm.progress_threads});
   comm::Communicator& communicator = job.communicator();
   if (!comm.shape.empty()) communicator.set_shape(comm::LinkShape::parse(comm.shape));
-  const int threads = choose_threads(verb.threads, read_surroundings().omp_num_threads, read_topology(), communicator.local_size());
+  const int threads = job.threads();
   const CpuBackend backend;
   StepBench bench(network_spec(verb, comm, threads), exchange_settings(comm), backend, communicator);
   communicator.barrier();
@@ -201,7 +201,7 @@ int run_step(const BenchVerb& verb) {
 
   const bool first = communicator.rank() == 0;
   nlohmann::ordered_json about = {{"program", version_short()}, {"model", verb.model}, {"precision", verb.precision}, {"batch", verb.batch},
-                                  {"threads", threads}, {"ranks", communicator.size()}, {"layout", bench.network().training.layout},
+                                  {"threads", threads}, {"ranks", communicator.size()}, {"progress", job.progress()}, {"layout", bench.network().training.layout},
                                   {"start_to_first_step_s", ready_seconds}, {"flop_per_image", bench.flop_per_image()},
                                   {"parameters", bench.network().training.graph.parameter_count()}};
   const auto say = [&](const nlohmann::ordered_json& message) {

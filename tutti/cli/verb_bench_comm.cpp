@@ -10,6 +10,7 @@
 #include "tutti/cli/comm_bench.h"
 #include "tutti/cli/job.h"
 #include "tutti/cli/launch.h"
+#include "tutti/cli/progress.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/cli/version.h"
 #include "tutti/comm/algorithm/algorithm.h"
@@ -20,11 +21,11 @@ namespace tutti {
 namespace {
 
 struct CommVerb {
-  std::string collective = "allreduce", algorithm, element = "f32", op = "sum", min = "8", max = "32M", transport = "auto", json, shape;
+  std::string collective = "allreduce", algorithm, element = "f32", op = "sum", min = "8", max = "32M", transport = "auto", progress = "0", json, shape;
   double factor = 4;
   size_t chunk = 0;
   int ranks = 0, iterations = 20, warmup = 5;
-  bool check = false, print = false, no_peers = false;
+  bool check = false, print = false, no_peers = false, overlap = false;
 };
 
 size_t parse_bytes(const std::string& text, const char* flag) {
@@ -63,6 +64,7 @@ void print_row(const CommBenchOptions& options, const CommBenchRow& row, int ran
                                  reduces ? comm::name_of(options.op) : "none", row.algorithm, row.seconds * 1e6, row.algorithm_bandwidth() / gb,
                                  row.algorithm_bandwidth() / gb * bus_factor(options.kind, ranks), row.wrong ? fmt::format("{}", *row.wrong) : "N/A");
   if (options.peers) line += fmt::format(" {:>10.2f} {:>10}", row.memcpy_seconds * 1e6, row.mpi_seconds ? fmt::format("{:.2f}", *row.mpi_seconds * 1e6) : "N/A");
+  if (row.hidden) line += fmt::format(" {:>9.0f}%", *row.hidden * 100);
   fmt::print("{}\n", line);
   std::fflush(stdout);
 }
@@ -75,22 +77,23 @@ nlohmann::ordered_json json_of(const CommBenchOptions& options, const CommBenchR
                                  {"busbw_GBps", row.algorithm_bandwidth() / 1e9 * bus_factor(options.kind, ranks)}};
   if (row.wrong) json["wrong"] = *row.wrong;
   if (options.peers) json["memcpy_us"] = row.memcpy_seconds * 1e6;
+  if (row.hidden) json["hidden"] = *row.hidden;
   if (row.mpi_seconds) json["mpi_us"] = *row.mpi_seconds * 1e6;
   return json;
 }
 
 // Returns the number of wrong elements.
-size_t bench_sizes(comm::Communicator& communicator, const CommVerb& verb, bool processes) {
+size_t bench_sizes(comm::Communicator& communicator, const CommVerb& verb, bool processes, const std::string& progress) {
   CommBenchOptions options{.kind = collective_named(verb.collective), .element = comm::element_named(verb.element), .op = comm::reduce_op_named(verb.op), .algorithm = {},
-                           .chunk = verb.chunk, .iterations = verb.iterations, .warmup = verb.warmup, .check = verb.check, .peers = !verb.no_peers, .processes = processes};
+                           .chunk = verb.chunk, .iterations = verb.iterations, .warmup = verb.warmup, .check = verb.check, .overlap = verb.overlap, .peers = !verb.no_peers, .processes = processes};
   const bool first = communicator.rank() == 0;
   if (!verb.shape.empty()) communicator.set_shape(comm::LinkShape::parse(verb.shape));
   if (first) {
-    fmt::print("# tutti {}; {} rank(s), {}{}; {}\n", version_short(), communicator.size(), communicator.transport(), verb.shape.empty() ? "" : " as slow as " + verb.shape,
-               machine_line());
+    fmt::print("# tutti {}; {} rank(s), {}{}; {}{}\n", version_short(), communicator.size(), communicator.transport(), verb.shape.empty() ? "" : " as slow as " + verb.shape,
+               progress.empty() ? "" : progress + "; ", machine_line());
     fmt::print("# medians of {} iterations after {} of warm-up; owners write their buffers before every call; memcpy: all ranks at once\n", verb.iterations, verb.warmup);
-    fmt::print("#{:>11} {:>12} {:>6} {:>6} {:<19} {:>10} {:>8} {:>8} {:>7}{}\n", "size(B)", "count", "type", "redop", "algorithm", "time(us)", "algbw", "busbw", "#wrong",
-               options.peers ? fmt::format(" {:>10} {:>10}", "memcpy(us)", "MPI(us)") : "");
+    fmt::print("#{:>11} {:>12} {:>6} {:>6} {:<19} {:>10} {:>8} {:>8} {:>7}{}{}\n", "size(B)", "count", "type", "redop", "algorithm", "time(us)", "algbw", "busbw", "#wrong",
+               options.peers ? fmt::format(" {:>10} {:>10}", "memcpy(us)", "MPI(us)") : "", options.overlap ? fmt::format(" {:>10}", "hidden") : "");
   }
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   size_t wrong = 0;
@@ -137,14 +140,16 @@ int run_comm(const CommVerb& verb) {
   log::configure(log::Level::warn, launcher.rank, launcher.size);
   size_t wrong = 0;
   if (verb.transport == "threads") {
+    const Topology topology = read_topology();
     comm::run_ranks(std::max(verb.ranks, 1), [&](comm::Communicator& communicator) {
-      const size_t mine = bench_sizes(communicator, verb, false);
+      const std::string progress = start_progress(communicator, verb.progress, 1, topology).line;
+      const size_t mine = bench_sizes(communicator, verb, false, progress);
       if (communicator.rank() == 0) wrong = mine;
     });
   } else {
-    if (const auto code = launch_ranks(verb.ranks, 1, launcher.name == "none" ? 0 : launcher.size)) return *code;
-    const Job job(60, verb.transport != "mpi");
-    wrong = bench_sizes(job.communicator(), verb, launcher.name != "none");
+    if (const auto code = launch_ranks(verb.ranks, {.threads = 1, .progress = verb.progress}, launcher.name == "none" ? 0 : launcher.size)) return *code;
+    const Job job({.shared_memory = verb.transport != "mpi", .threads = 1, .progress = verb.progress});
+    wrong = bench_sizes(job.communicator(), verb, launcher.name != "none", job.progress().empty() ? "" : "progress: " + job.progress());
   }
   if (wrong > 0) throw CommError(fmt::format("{} wrong element(s)", wrong));
   return 0;
@@ -170,6 +175,8 @@ RunVerb add_bench_comm(CLI::App& bench) {
       ->check(CLI::IsMember({"auto", "mpi", "threads"}))
       ->capture_default_str();
   verb->add_option("--shape", state->shape, "Make every rank's link as slow as this: 10gbit,50us (not memcpy and MPI's own)");
+  verb->add_option("--progress", state->progress, "Progress threads of a rank: a number, or auto as for training")->check(progress_setting_error)->capture_default_str();
+  verb->add_flag("--overlap", state->overlap, "Measure how much of a collective's time is hidden when its rank computes meanwhile");
   verb->add_flag("-c,--check", state->check, "Compare every result with plain arithmetic; exit status 1 if one is wrong");
   verb->add_flag("--print", state->print, "Print the schedule of every rank for -e bytes, and run nothing");
   verb->add_flag("--no-peers", state->no_peers, "Neither memcpy nor the MPI library's own");

@@ -15,7 +15,6 @@
 #include "tutti/cli/signals.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/cli/version.h"
-#include "tutti/device/cpu/topology.h"
 #include "tutti/train/trainer.h"
 
 namespace tutti {
@@ -64,14 +63,13 @@ int run_train(const TrainVerb& verb) {
     fmt::print("{}", resolved_toml(resolved));
     return 0;
   }
-  if (const auto code = launch_ranks(verb.ranks, static_cast<int>(config.run.threads), launcher.name == "none" ? 0 : launcher.size)) return *code;
+  if (const auto code = launch_ranks(verb.ranks, {.threads = static_cast<int>(config.run.threads), .progress = config.comm.progress_threads}, launcher.name == "none" ? 0 : launcher.size)) return *code;
   if (launcher.rank == 0)
     for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
 
-  const Job job(config.comm.timeout_s);
+  const Job job({.timeout = config.comm.timeout_s, .threads = static_cast<int>(config.run.threads), .progress = config.comm.progress_threads});
   comm::Communicator& communicator = job.communicator();
-  const Topology topology = read_topology();
-  config.run.threads = choose_threads(static_cast<int>(config.run.threads), read_surroundings().omp_num_threads, topology, communicator.local_size());
+  config.run.threads = job.threads();
   prepare_output(resolved, communicator);
   log::debug("detected launcher: {}", job.launcher().to_string());
 
@@ -84,7 +82,8 @@ int run_train(const TrainVerb& verb) {
   spec.resolved_config = resolved_toml(resolved);
   spec.about.version = version_short();
   spec.about.machine = machine_line();
-  spec.about.cores_per_host = topology.usable_cores();
+  spec.about.cores_per_host = job.topology().usable_cores();
+  spec.about.progress = job.progress();
   spec.about.config_path = verb.flags.file();
   spec.about.command = command_line();
   spec.terminal = isatty(STDERR_FILENO) != 0;

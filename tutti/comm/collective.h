@@ -47,6 +47,7 @@ Extent extent_of(const Task& task);
 class CollectiveOperation final : public Operation {
  public:
   CollectiveOperation(Communicator& communicator, const CollectiveSpec& spec, const Task& task, const std::string& algorithm);
+  ~CollectiveOperation() override { withdraw(); }
 
   const std::string& algorithm() const { return runs_.front()->schedule().algorithm; }
   /// The schedule of the first chunk.

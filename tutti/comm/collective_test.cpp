@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cstring>
+#include <functional>
 
 #include "tutti/base/error.h"
 #include "tutti/base/rng.h"
@@ -14,6 +15,15 @@
 
 namespace tutti::comm {
 namespace {
+
+// Ranks with `threads` progress threads each.
+void run_ranks_with(int threads, int ranks, const std::function<void(Communicator&)>& body) {
+  const std::vector<int> processors(static_cast<size_t>(threads), Progress::kNoCore);
+  run_ranks(ranks, [&](Communicator& c) {
+    c.set_progress(std::make_shared<Progress>(processors));
+    body(c);
+  });
+}
 
 // One collective on one rank: plans it, runs it three times on new values, counts wrong elements.
 size_t wrong_elements(Communicator& c, CollectiveSpec spec, bool in_place = false) {
@@ -92,6 +102,11 @@ TEST(Collective, EveryAlgorithmAgainstPlainArithmetic) {
     run_ranks(ranks, [](Communicator& c) { every_algorithm(c, {Element::f32}, {ReduceOp::sum}, {0, 1, 2, 3, 127, 5003}); });
 }
 
+TEST(Collective, EveryAlgorithmByProgressThreads) {
+  for (const int threads : {1, 2})
+    for (const int ranks : {1, 2, 3, 4}) run_ranks_with(threads, ranks, [](Communicator& c) { every_algorithm(c, {Element::f32}, {ReduceOp::sum}, {0, 1, 5003}); });
+}
+
 TEST(Collective, EveryTypeAndReduction) {
   const std::vector<Element> elements{Element::f32, Element::f64, Element::bf16, Element::f16, Element::i8, Element::i32, Element::byte};
   for (const int ranks : {1, 2, 3, 4, 6})  // 4 and 6 have more than one row in a grid
@@ -103,18 +118,19 @@ TEST(Collective, ALargePrimeCount) {
 }
 
 TEST(Collective, InPlaceAndInChunks) {
-  for (const int ranks : {1, 2, 3, 4})
-    run_ranks(ranks, [](Communicator& c) {
-      for (const Algorithm* algorithm : algorithms()) {
-        CollectiveSpec spec = spec_of(Collective::allreduce, *algorithm, Element::f32, ReduceOp::sum, 5003, c.size(), 0);
-        if (!does(*algorithm, spec, c.size())) continue;
-        EXPECT_EQ(wrong_elements(c, spec, true), 0u) << algorithm->name;
-        spec.chunk = 1000;
-        EXPECT_EQ(wrong_elements(c, spec, true), 0u) << algorithm->name << " in chunks";
-        EXPECT_EQ(wrong_elements(c, spec), 0u) << algorithm->name << " in chunks";
-      }
-      EXPECT_EQ(wrong_elements(c, spec_of(Collective::broadcast, binomial, Element::i32, ReduceOp::sum, 100, c.size(), 0), true), 0u);
-    });
+  for (const int threads : {0, 1, 2})
+    for (const int ranks : {1, 2, 3, 4})
+      run_ranks_with(threads, ranks, [](Communicator& c) {
+        for (const Algorithm* algorithm : algorithms()) {
+          CollectiveSpec spec = spec_of(Collective::allreduce, *algorithm, Element::f32, ReduceOp::sum, 5003, c.size(), 0);
+          if (!does(*algorithm, spec, c.size())) continue;
+          EXPECT_EQ(wrong_elements(c, spec, true), 0u) << algorithm->name;
+          spec.chunk = 1000;
+          EXPECT_EQ(wrong_elements(c, spec, true), 0u) << algorithm->name << " in chunks";
+          EXPECT_EQ(wrong_elements(c, spec), 0u) << algorithm->name << " in chunks";
+        }
+        EXPECT_EQ(wrong_elements(c, spec_of(Collective::broadcast, binomial, Element::i32, ReduceOp::sum, 100, c.size(), 0), true), 0u);
+      });
 }
 
 // The same bits by every algorithm that claims it, for values whose sum depends on the order.
@@ -155,40 +171,44 @@ TEST(Collective, ReproducibleAlgorithmsGiveTheBitsOfTheTree) {
   }
 }
 
+void many_in_flight(Communicator& c) {
+  constexpr size_t kOperations = 6, kCount = 1000;
+  std::vector<std::vector<float>> data(kOperations, std::vector<float>(kCount));
+  std::vector<std::unique_ptr<CollectiveOperation>> operations;
+  for (size_t k = 0; k < kOperations; ++k)
+    operations.push_back(c.plan({.kind = Collective::allreduce, .count = kCount, .output = data[k].data(), .chunk = k % 2 == 0 ? 100u : 0u, .priority = static_cast<int>(k)}));
+  for (int run = 0; run < 20; ++run) {
+    for (size_t k = 0; k < kOperations; ++k) std::ranges::fill(data[k], static_cast<float>(c.rank() + 1));
+    for (size_t k = 0; k < kOperations; ++k) operations[(k * 5 + static_cast<size_t>(c.rank())) % kOperations]->start();
+    for (size_t k = kOperations; k-- > 0;) operations[k]->wait();
+    for (size_t k = 0; k < kOperations; ++k) EXPECT_EQ(data[k], std::vector<float>(kCount, 6.0f));
+  }
+}
+
 TEST(Collective, ManyInFlightInAnyOrder) {
-  run_ranks(3, [](Communicator& c) {
-    constexpr size_t kOperations = 6, kCount = 1000;
-    std::vector<std::vector<float>> data(kOperations, std::vector<float>(kCount));
-    std::vector<std::unique_ptr<CollectiveOperation>> operations;
-    for (size_t k = 0; k < kOperations; ++k)
-      operations.push_back(c.plan({.kind = Collective::allreduce, .count = kCount, .output = data[k].data(), .chunk = k % 2 == 0 ? 100u : 0u, .priority = static_cast<int>(k)}));
-    for (int run = 0; run < 20; ++run) {
-      for (size_t k = 0; k < kOperations; ++k) std::ranges::fill(data[k], static_cast<float>(c.rank() + 1));
-      for (size_t k = 0; k < kOperations; ++k) operations[(k * 5 + static_cast<size_t>(c.rank())) % kOperations]->start();
-      for (size_t k = kOperations; k-- > 0;) operations[k]->wait();
-      for (size_t k = 0; k < kOperations; ++k) EXPECT_EQ(data[k], std::vector<float>(kCount, 6.0f));
-    }
-  });
+  for (const int threads : {0, 1, 2}) run_ranks_with(threads, 3, many_in_flight);
+}
+
+void sums_along_rows_and_columns(Communicator& c) {
+  const auto row = c.split(c.rank() / 3, c.rank());
+  const auto column = c.split(c.rank() % 3, -c.rank());  // in the reverse order
+  EXPECT_EQ(row->size(), 3);
+  EXPECT_EQ(row->rank(), c.rank() % 3);
+  EXPECT_EQ(column->size(), 2);
+  EXPECT_EQ(column->rank(), 1 - c.rank() / 3);
+  float sum = static_cast<float>(c.rank());
+  const auto along_row = row->plan({.kind = Collective::allreduce, .count = 1, .output = &sum});
+  along_row->start();
+  along_row->wait();
+  EXPECT_EQ(sum, c.rank() < 3 ? 3.0f : 12.0f);
+  const auto along_column = column->plan({.kind = Collective::allreduce, .count = 1, .output = &sum});
+  along_column->start();
+  along_column->wait();
+  EXPECT_EQ(sum, 15.0f);
 }
 
 TEST(Collective, GroupsOfASplit) {
-  run_ranks(6, [](Communicator& c) {
-    const auto row = c.split(c.rank() / 3, c.rank());
-    const auto column = c.split(c.rank() % 3, -c.rank());  // in the reverse order
-    EXPECT_EQ(row->size(), 3);
-    EXPECT_EQ(row->rank(), c.rank() % 3);
-    EXPECT_EQ(column->size(), 2);
-    EXPECT_EQ(column->rank(), 1 - c.rank() / 3);
-    float sum = static_cast<float>(c.rank());
-    const auto along_row = row->plan({.kind = Collective::allreduce, .count = 1, .output = &sum});
-    along_row->start();
-    along_row->wait();
-    EXPECT_EQ(sum, c.rank() < 3 ? 3.0f : 12.0f);
-    const auto along_column = column->plan({.kind = Collective::allreduce, .count = 1, .output = &sum});
-    along_column->start();
-    along_column->wait();
-    EXPECT_EQ(sum, 15.0f);
-  });
+  for (const int threads : {0, 1, 2}) run_ranks_with(threads, 6, sums_along_rows_and_columns);
 }
 
 std::string message_of(const std::function<void()>& call) {
@@ -220,7 +240,7 @@ TEST(Collective, WhatIsWrongIsSaidAtPlanTime) {
 }
 
 TEST(Collective, ALateRankIsNamed) {
-  run_ranks(3, [](Communicator& c) {
+  for (const int threads : {0, 1, 2}) run_ranks_with(threads, 3, [](Communicator& c) {
     c.set_timeout(0.3);
     float x = 0;
     const auto operation = c.plan({.name = "gradient", .kind = Collective::allreduce, .count = 1, .output = &x, .algorithm = "pairwise"});

@@ -200,16 +200,13 @@ void Communicator::inherit(Communicator& part) const {
   part.timeout_ = timeout_;
   part.selection_ = selection_;
   part.link_ = link_;
+  part.progress_ = progress_;
 }
 
-bool Communicator::more_urgent_than(const Operation& operation) const {
-  return std::ranges::any_of(in_flight_, [&](const Operation* other) { return other->priority() > operation.priority(); });
-}
-
-void Communicator::progress() {
-  // test() takes a finished operation off the list, so the index moves only past unfinished ones.
-  for (size_t i = 0; i < in_flight_.size();)
-    if (!in_flight_[i]->test()) ++i;
+void Communicator::set_progress(std::shared_ptr<Progress> progress) {
+  CHECK(progress_->empty(), "operations are in flight");
+  if (const std::string refusal = progress_refusal(); progress->threads() > 0 && !refusal.empty()) throw CommError("no progress threads: " + refusal);
+  progress_ = std::move(progress);
 }
 
 void Communicator::wait_for(const std::function<bool()>& done, const std::function<Pending()>& pending, double grace) {
@@ -228,7 +225,7 @@ void Communicator::wait_for(const std::function<bool()>& done, const std::functi
       if (done()) return;
       spin_pause();
     }
-    progress();
+    progress_->pass();
     const auto now = Clock::now();
     if (now - begin > spin) std::this_thread::yield();
     if (now >= next_look) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "tutti/comm/collective.h"
+#include "tutti/comm/progress.h"
 #include "tutti/comm/selection.h"
 #include "tutti/comm/shaped_channel.h"
 #include "tutti/comm/window.h"
@@ -83,14 +84,21 @@ class Communicator {
   /// The messages of one operation, for comm/schedule_run.h. Collective.
   std::unique_ptr<Channel> open_channel(std::vector<RoundOfMessages> rounds);
   /// Later plans run as over a link of this shape; all ranks must be on one node. Communicators split from this one afterwards share the link.
-  void set_shape(const LinkShape& shape) { link_ = std::make_shared<ShapedLink>(ShapedLink{shape}); }
+  void set_shape(const LinkShape& shape) { link_ = std::make_shared<ShapedLink>(shape); }
   bool shaped() const { return link_ != nullptr; }
   /// Whether an operation of a higher priority is in flight.
-  bool more_urgent_than(const Operation& operation) const;
+  bool more_urgent_than(const Operation& operation) const { return progress_->more_urgent_than(operation); }
 
-  /// Moves every operation in flight one step forward, the most urgent first. Never blocks.
-  void progress();
-  /// Polls until done(), calling progress(); `pending` describes the wait when it fails. The loop behind every wait of comm/.
+  /// Who moves operations forward from now on; without this call, whoever polls and waits. Communicators split afterwards share it. Throws
+  /// CommError when it has threads and progress_refusal() says why it cannot. Nothing may be in flight.
+  void set_progress(std::shared_ptr<Progress> progress);
+  /// Why no other thread may move operations forward; empty when it may.
+  virtual std::string progress_refusal() const { return {}; }
+  /// For between kernels: moves every operation in flight one step forward, unless threads are doing that. Never blocks.
+  void progress() {
+    if (progress_->threads() == 0) progress_->pass();
+  }
+  /// Polls until done(), moving operations forward; `pending` describes the wait when it fails. The loop behind every wait of comm/.
   /// `grace`: seconds added to the time-out, for waits whose cause another rank can explain better.
   void wait_for(const std::function<bool()>& done, const std::function<Pending()>& pending, double grace = 0);
 
@@ -113,7 +121,7 @@ class Communicator {
   virtual void gather_all(Control kind, std::span<const std::byte> mine, std::span<std::byte> all) = 0;
   virtual void spread(std::span<std::byte> data, int root) = 0;
   virtual std::unique_ptr<Channel> make_channel(std::vector<RoundOfMessages> rounds) = 0;
-  /// For implementations of split(): time-out, selection and link are this communicator's.
+  /// For implementations of split(): time-out, selection, link and progress are this communicator's.
   void inherit(Communicator& part) const;
   /// Whether one of `ranks` is known to be gone, and how; empty if none. Called about twice a second while waiting.
   virtual std::string lost_peer(std::span<const int> ranks) const = 0;
@@ -130,7 +138,7 @@ class Communicator {
   int local_size_ = 1;
   double timeout_ = 60;
   std::vector<Place> places_;
-  std::vector<Operation*> in_flight_;  // the most urgent first, and in the order of their start
+  std::shared_ptr<Progress> progress_ = std::make_shared<Progress>();
   Selection selection_;
   std::shared_ptr<ShapedLink> link_;  // null: as fast as it goes
 };

@@ -1,7 +1,5 @@
 #include "tutti/comm/operation.h"
 
-#include <algorithm>
-
 #include "tutti/base/error.h"
 #include "tutti/comm/communicator.h"
 
@@ -9,29 +7,37 @@ namespace tutti::comm {
 
 Operation::Operation(Communicator& communicator, std::string name) : communicator_(communicator), name_(std::move(name)) {}
 
-Operation::~Operation() { std::erase(communicator_.in_flight_, this); }
+Operation::~Operation() { CHECK(!in_flight_, "'{}' is destroyed in flight by a class whose destructor does not begin with withdraw()", name_); }
+
+void Operation::withdraw() noexcept {
+  if (in_flight_) communicator_.progress_->withdraw(*this);
+  in_flight_ = false;
+}
 
 void Operation::start() {
   CHECK(!in_flight_, "'{}' started twice without waiting for the first", name_);
   ++sequence_;
   in_flight_ = true;
-  // Sorted by priority; the newest comes last among equals.
-  auto& list = communicator_.in_flight_;
-  list.insert(std::ranges::find_if(list, [this](const Operation* other) { return other->priority_ < priority_; }), this);
+  done_.store(false, std::memory_order_relaxed);
   begin();
+  communicator_.progress_->add(*this);
 }
 
 bool Operation::test() {
   if (!in_flight_) return true;
-  if (!advance()) return false;
+  Progress& progress = *communicator_.progress_;
+  if (progress.threads() == 0) progress.advance(*this);
+  if (!done_.load(std::memory_order_acquire)) return false;
+  if (error_) std::rethrow_exception(error_);
   in_flight_ = false;
-  std::erase(communicator_.in_flight_, this);
   return true;
 }
 
 void Operation::wait() {
   if (test()) return;
-  communicator_.wait_for([this] { return test(); }, [this] { return describe(); });
+  communicator_.wait_for([this] { return test(); }, [this] { return pending(); });
 }
+
+Pending Operation::pending() const { return communicator_.progress_->describe(*this); }
 
 }  // namespace tutti::comm

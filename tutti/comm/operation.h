@@ -1,7 +1,9 @@
 #pragma once
 // Operation: something that ranks do together, planned once and started as often as wanted. Never blocks but in wait().
 
+#include <atomic>
 #include <cstdint>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -17,7 +19,8 @@ struct Pending {
   std::vector<int> missing;  ///< ranks that have not
 };
 
-/// Not thread-safe: a communicator and all its operations belong to one thread at a time. Destroyed before its communicator.
+/// For its owner not thread-safe: a communicator and all its operations belong to one thread at a time. From start() to completion the threads
+/// of comm/progress.h may move it forward meanwhile. Destroyed before its communicator, in flight or not.
 class Operation {
  public:
   virtual ~Operation();
@@ -26,10 +29,11 @@ class Operation {
 
   /// My share is ready. Never blocks. All ranks start the same operations; the order may differ.
   void start();
-  /// Makes progress and says whether the operation is complete. Never blocks; true when not in flight.
+  /// Whether the operation is complete; makes progress where no thread does. Never blocks; true when not in flight. Rethrows what went wrong
+  /// in the operation, whoever moved it forward, and again at every later call.
   bool test();
-  /// Polls until the operation is complete, moving every other operation in flight forward too. Throws CommError when the communicator's
-  /// time-out passes or a peer is found dead.
+  /// Returns when the operation is complete, moving every other operation in flight forward too. Throws CommError when the communicator's
+  /// time-out passes or a peer is found dead, and as test() does.
   void wait();
 
   /// Whoever has the higher priority is moved forward first, and large operations of lower priority wait between their chunks
@@ -40,13 +44,15 @@ class Operation {
   const std::string& name() const { return name_; }
   uint64_t sequence() const { return sequence_; }
   bool in_flight() const { return in_flight_; }
-  Pending pending() const { return describe(); }
+  Pending pending() const;
 
  protected:
   Operation(Communicator& communicator, std::string name);
-  virtual void begin() = 0;    ///< publish or send; must not block
-  virtual bool advance() = 0;  ///< true when complete; must not block
-  virtual Pending describe() const = 0;
+  virtual void begin() = 0;    ///< publish or send; must not block. By the owner
+  virtual bool advance() = 0;  ///< true when complete; must not block. By any thread, one at a time
+  virtual Pending describe() const = 0;  ///< never while another thread is in advance()
+  /// The first thing that the destructor of every final class does: afterwards nobody is, or will be, inside advance().
+  void withdraw() noexcept;
 
   Communicator& communicator() const { return communicator_; }
 
@@ -55,7 +61,11 @@ class Operation {
   std::string name_;
   uint64_t sequence_ = 0;
   int priority_ = 0;
-  bool in_flight_ = false;
+  bool in_flight_ = false;  // as the owner knows
+  friend class Progress;
+  bool advancing_ = false;  // a thread is inside advance(); guarded by the mutex of Progress
+  std::atomic<bool> done_{true};
+  std::exception_ptr error_;  // of advance(); written before done_, read after
 };
 
 }  // namespace tutti::comm

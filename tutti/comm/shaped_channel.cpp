@@ -38,6 +38,14 @@ LinkShape LinkShape::parse(std::string_view text) {
   return shape;
 }
 
+ShapedLink::Clock::time_point ShapedLink::send(size_t bytes) {
+  const auto busy = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(static_cast<double>(bytes) / shape_.bytes_per_second));
+  const std::lock_guard lock(mutex_);
+  return free_ = std::max(free_, Clock::now()) + busy;
+}
+
+ShapedLink::Clock::duration ShapedLink::latency() const { return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(shape_.latency)); }
+
 ShapedChannel::ShapedChannel(Communicator& communicator, std::unique_ptr<Channel> inner, const std::vector<RoundOfMessages>& rounds, ShapedLink& link)
     : communicator_(communicator), inner_(std::move(inner)), link_(link) {
   for (const RoundOfMessages& round : rounds) {
@@ -60,13 +68,10 @@ int64_t& ShapedChannel::time_of(int owner, int peer, uint64_t number) const {
 void ShapedChannel::post(size_t round) {
   round_ = round;
   open_ = true;
-  const auto now = Clock::now();
-  left_ = now;
+  left_ = Clock::now();
   for (const Message& m : rounds_[round].sends) {
-    const auto busy = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(static_cast<double>(m.bytes) / link_.shape.bytes_per_second));
-    link_.free = std::max(link_.free, now) + busy;
-    left_ = link_.free;
-    const auto arrival = link_.free + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(link_.shape.latency));
+    left_ = link_.send(m.bytes);
+    const auto arrival = left_ + link_.latency();
     std::atomic_ref(time_of(communicator_.rank(), m.peer, posted_[static_cast<size_t>(m.peer)]++)).store(arrival.time_since_epoch().count(), std::memory_order_release);
   }
   inner_->post(round);

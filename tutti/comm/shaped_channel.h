@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <string_view>
 #include <vector>
 
@@ -23,10 +24,20 @@ struct LinkShape {
   static LinkShape parse(std::string_view text);
 };
 
-/// One rank's outgoing link; shared by all its channels.
-struct ShapedLink {
-  LinkShape shape;
-  std::chrono::steady_clock::time_point free{};
+/// One rank's outgoing link; shared by all its channels. Thread-safe.
+class ShapedLink {
+ public:
+  using Clock = std::chrono::steady_clock;
+  explicit ShapedLink(const LinkShape& shape) : shape_(shape) {}
+  /// When a message of `bytes` that is handed over now will have left.
+  Clock::time_point send(size_t bytes);
+  /// How much later it will have arrived.
+  Clock::duration latency() const;
+
+ private:
+  LinkShape shape_;
+  std::mutex mutex_;
+  Clock::time_point free_{};
 };
 
 class ShapedChannel final : public Channel {
@@ -42,7 +53,7 @@ class ShapedChannel final : public Channel {
   std::vector<int> missing() const override { return inner_->missing(); }
 
  private:
-  using Clock = std::chrono::steady_clock;
+  using Clock = ShapedLink::Clock;
   struct Message {
     int peer = 0;
     size_t bytes = 0;

@@ -37,6 +37,7 @@ struct RunStart {
   int64_t local_batch = 0, global_batch = 0;  ///< samples per replica and step; samples per weight update of the job
   int64_t train_samples = 0;                  ///< samples of one epoch
   int threads_per_rank = 1;
+  std::string progress{};  ///< how operations between ranks move forward, for example "1 thread on core 5"; empty for one rank
   std::vector<std::string> hosts{};
   int cores_per_host = 0;  ///< physical cores the job may use on one host; 0 = unknown
   bool oversubscribed = false;  ///< ranks on a host x threads_per_rank > cores_per_host

@@ -28,6 +28,7 @@ void fields(auto& e, Visit&& visit)
   visit("global_batch", e.global_batch);
   visit("train_samples", e.train_samples);
   visit("threads_per_rank", e.threads_per_rank);
+  visit("progress", e.progress);
   visit("hosts", e.hosts);
   visit("cores_per_host", e.cores_per_host);
   visit("oversubscribed", e.oversubscribed);

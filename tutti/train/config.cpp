@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <type_traits>
 
@@ -78,7 +79,7 @@ class TableWriter {
   template <class S, class T>
   TableWriter& key(S RunConfig::*section, T S::*member, std::string_view name, std::string help) {
     ConfigKey row{.name = fmt::format("{}.{}", groups.back().name, name), .type = type_of<T>(), .help = std::move(help), .unit = {},
-                  .least = {}, .greatest = {}, .choices = {}, .get = {}, .set = {}};
+                  .least = {}, .greatest = {}, .choices = {}, .or_count = false, .get = {}, .set = {}};
     if constexpr (std::is_enum_v<T>) {
       for (std::string_view word : words(T{})) row.choices.emplace_back(word);
       row.get = [=](const RunConfig& c) -> ConfigValue { return std::string(to_string(c.*section.*member)); };
@@ -96,6 +97,20 @@ class TableWriter {
 
   TableWriter& at_least(double limit) { return rows.back().least = limit, *this; }
   TableWriter& between(double least, double greatest) { return rows.back().greatest = greatest, at_least(least); }
+  TableWriter& or_count(int64_t greatest) {
+    ConfigKey& row = between(0, static_cast<double>(greatest)).rows.back();
+    row.or_count = true;
+    row.set = [store = row.set, word = std::get<std::string>(row.get(RunConfig{})), greatest](RunConfig& config, const ConfigValue& value) {
+      if (const auto* count = std::get_if<int64_t>(&value)) return store(config, std::to_string(*count));
+      store(config, value);
+      const std::string& text = std::get<std::string>(value);
+      int64_t count = -1;
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+      const bool number = error == std::errc() && end == text.data() + text.size() && count >= 0 && count <= greatest;
+      if (text != word && !number) throw ConfigError(fmt::format("must be \"{}\" or between 0 and {}, is \"{}\"", word, greatest, text));
+    };
+    return *this;
+  }
   TableWriter& unit(std::string text) { return rows.back().unit = std::move(text), *this; }
   TableWriter& one_of(std::vector<std::string> words) { return rows.back().choices = std::move(words), *this; }
 
@@ -230,6 +245,8 @@ TableWriter write_table() {
     t.key(s, &S::algorithm, "algorithm", "How gradients are summed: pairwise, ring, recursive_doubling, vector_halving, double_tree, two_level, grid. Empty: chosen by size, ranks and nodes");
     t.key(s, &S::shape, "shape", "Slow down the exchange to that of a network, to see one on a single node: \"10gbit,50us\" is rate and delay of each rank's link. Empty: no");
     t.key(s, &S::timeout_s, "timeout_s", "A wait for another rank that takes longer ends the job with the rank's name").unit("s").at_least(0.1);
+    t.key(s, &S::progress_threads, "progress_threads", "Threads of a rank that move communication forward while it computes, each on a core of its own. auto: one where the rank "
+                                                       "has a core more than run.threads, else none; without one, the rank polls between kernels").or_count(64);
   }
   // The limits hold however a value arrives, so they are part of set().
   for (ConfigKey& row : t.rows)

@@ -148,6 +148,7 @@ struct CommSection {
   std::string algorithm;  ///< empty: chosen
   std::string shape;      ///< empty: as fast as it goes
   double timeout_s = 60;
+  std::string progress_threads = "auto";  ///< or a whole number
 };
 
 /// One run. Values are as given: relations between keys hold after validate().
@@ -177,6 +178,7 @@ struct ConfigKey {
   std::string unit;                                            ///< "", "bytes" or "s": such values may carry a suffix
   std::optional<double> least, greatest;                       ///< inclusive; elementwise for lists
   std::vector<std::string> choices;                            ///< the words allowed, elementwise for lists; empty: any
+  bool or_count = false;                                       ///< a string that is its default or a whole number, with quotes or without
   std::function<ConfigValue(const RunConfig&)> get;
   std::function<void(RunConfig&, const ConfigValue&)> set;     ///< throws ConfigError with the reason, without place or name
 };

@@ -168,7 +168,8 @@ TEST(SumOverReplicas, EqualSharesOfAPowerOfTwoNeedNoParts) {
 // Ranks drift apart at random; memory is rewritten as early as the contract allows. ThreadSanitizer watches the reuse, and a stale
 // read would show as wrong bits.
 TEST(SumOverReplicas, ManyStepsWithRanksOutOfStep) {
-  run_ranks(4, [](Communicator& c) {
+  for (const int threads : {0, 1}) run_ranks(4, [threads](Communicator& c) {
+    c.set_progress(std::make_shared<Progress>(std::vector<int>(static_cast<size_t>(threads), Progress::kNoCore)));
     constexpr int kReplicas = 5;
     constexpr size_t kCount = 333;
     Job a(c, kReplicas, kCount, "a");
@@ -214,19 +215,22 @@ TEST(SumOverReplicas, ALateRankIsNamed) {
 }
 
 TEST(SumOverReplicas, ARankThatFailsIsNamedByTheOthers) {
-  std::string seen;
-  try {
-    run_ranks(2, [&](Communicator& c) {
-      Job job(c, 2, 100);
-      if (c.rank() == 1) throw NumericError("the loss is not a number");
-      job.reduction->start();
-      seen = message_of([&] { job.reduction->wait(); });
-    });
-    FAIL() << "the failure was lost";
-  } catch (const NumericError& error) {
-    EXPECT_STREQ(error.what(), "the loss is not a number");
+  for (const int threads : {0, 1}) {
+    std::string seen;
+    try {
+      run_ranks(2, [&](Communicator& c) {
+        c.set_progress(std::make_shared<Progress>(std::vector<int>(static_cast<size_t>(threads), Progress::kNoCore)));
+        Job job(c, 2, 100);
+        if (c.rank() == 1) throw NumericError("the loss is not a number");
+        job.reduction->start();
+        seen = message_of([&] { job.reduction->wait(); });
+      });
+      FAIL() << "the failure was lost";
+    } catch (const NumericError& error) {
+      EXPECT_STREQ(error.what(), "the loss is not a number");
+    }
+    EXPECT_NE(seen.find("rank 1 failed: the loss is not a number"), std::string::npos) << seen;
   }
-  EXPECT_NE(seen.find("rank 1 failed: the loss is not a number"), std::string::npos) << seen;
 }
 
 TEST(SumOverReplicas, DisagreementIsFoundWhenPlanning) {

@@ -149,6 +149,14 @@ void MpiCommunicator::find_places() {
 
 std::string MpiCommunicator::transport() const { return shared_memory_ && one_node() ? "shared memory" : "MPI"; }
 
+std::string MpiCommunicator::progress_refusal() const {
+  int provided = 0;
+  MPI_CALL(MPI_Query_thread(&provided));
+  if (provided == MPI_THREAD_MULTIPLE) return {};
+  const char* const level = provided == MPI_THREAD_SERIALIZED ? "MPI_THREAD_SERIALIZED" : provided == MPI_THREAD_FUNNELED ? "MPI_THREAD_FUNNELED" : "MPI_THREAD_SINGLE";
+  return fmt::format("{} grants {} and not MPI_THREAD_MULTIPLE", MpiSession::library_version(), level);
+}
+
 std::unique_ptr<Window> MpiCommunicator::allocate_private(size_t bytes) {
   return std::make_unique<PrivateWindow>(rank(), size(), SharedSegment::create(bytes));
 }

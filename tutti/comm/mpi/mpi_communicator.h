@@ -19,6 +19,7 @@ class MpiCommunicator final : public Communicator {
   ~MpiCommunicator() override;
 
   std::string transport() const override;
+  std::string progress_refusal() const override;
   std::unique_ptr<Window> allocate(size_t bytes) override;
   std::unique_ptr<Communicator> split(int color, int key) override;
   [[noreturn]] void abort(int code, const std::string& message) override;

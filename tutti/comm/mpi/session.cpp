@@ -9,12 +9,12 @@
 
 namespace tutti::comm {
 
-MpiSession::MpiSession() {
+MpiSession::MpiSession(Threads wanted) {
   int running = 0;
   MPI_CALL(MPI_Initialized(&running));
   CHECK(running == 0, "one MPI session per process");
   int provided = 0;
-  MPI_CALL(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided));
+  MPI_CALL(MPI_Init_thread(nullptr, nullptr, wanted == Threads::multiple ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED, &provided));
   if (provided < MPI_THREAD_FUNNELED) throw CommError("this MPI library does not allow threads beside the one that communicates (MPI_THREAD_FUNNELED)");
   MPI_CALL(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
 }

@@ -15,8 +15,10 @@ struct MpiOptions {
 
 class MpiSession {
  public:
-  /// MPI_Init_thread with MPI_THREAD_FUNNELED: only this thread may communicate. Throws CommError.
-  MpiSession();
+  /// MPI_Init_thread. FUNNELED: only this thread may communicate. MULTIPLE is what progress threads need; a library that gives less is used
+  /// all the same, and Communicator::progress_refusal() says so. Throws CommError when not even FUNNELED is to be had.
+  enum class Threads { funneled, multiple };
+  explicit MpiSession(Threads wanted = Threads::funneled);
   /// Finalises MPI; not while an exception passes, because MPI_Finalize would wait for ranks that may never come.
   ~MpiSession();
   MpiSession(const MpiSession&) = delete;

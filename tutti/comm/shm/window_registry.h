@@ -3,13 +3,14 @@
 
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <optional>
 
 #include "tutti/comm/window.h"
 
 namespace tutti::comm {
 
-/// Shared by a communicator and those split from it. Not thread-safe.
+/// Shared by a communicator and those split from it. Thread-safe.
 class WindowRegistry {
  public:
   /// A place in a window, as one rank tells another: `member` is the rank, in the window's own communicator, whose memory it is.
@@ -23,8 +24,8 @@ class WindowRegistry {
 
   explicit WindowRegistry(bool same_process) : same_process_(same_process) {}
 
-  void add(uint64_t id, const Window* window) { windows_[id] = window; }
-  void remove(uint64_t id) { windows_.erase(id); }
+  void add(uint64_t id, const Window* window);
+  void remove(uint64_t id);
   /// Where [data, data + bytes) lies, if peers can see it.
   std::optional<Location> locate(const std::byte* data, size_t bytes) const;
   /// The address of another rank's location in this process; null when this rank has no such window (any more).
@@ -32,6 +33,7 @@ class WindowRegistry {
 
  private:
   bool same_process_;
+  mutable std::mutex mutex_;
   std::map<uint64_t, const Window*> windows_;
 };
 

@@ -1,9 +1,12 @@
 #include "tutti/device/cpu/topology.h"
 
+#include <fmt/format.h>
 #include <hwloc.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -76,10 +79,13 @@ Topology read_topology() {
   out.cores = count(HWLOC_OBJ_CORE);
   out.hardware_threads = count(HWLOC_OBJ_PU);
   const Bitmap bound = binding(topology);
-  int bound_cores = 0;
-  for (hwloc_obj_t core = nullptr; (core = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_CORE, core));)
-    bound_cores += hwloc_bitmap_intersects(core->cpuset, bound.get());
-  out.bound_cores = at_least_one(bound_cores);
+  const Bitmap of_core(hwloc_bitmap_alloc());
+  for (hwloc_obj_t core = nullptr; (core = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_CORE, core));) {
+    hwloc_bitmap_and(of_core.get(), core->cpuset, bound.get());
+    if (!hwloc_bitmap_iszero(of_core.get())) out.bound_processors.push_back(hwloc_bitmap_first(of_core.get()));
+  }
+  std::ranges::sort(out.bound_processors);
+  out.bound_cores = at_least_one(static_cast<int>(out.bound_processors.size()));
   constexpr hwloc_obj_type_t kCaches[] = {HWLOC_OBJ_L1CACHE, HWLOC_OBJ_L2CACHE, HWLOC_OBJ_L3CACHE, HWLOC_OBJ_L4CACHE};
   for (int level = 1; level <= 4; ++level)
     if (hwloc_obj_t cache = hwloc_get_obj_by_type(topology, kCaches[level - 1], 0))
@@ -100,6 +106,14 @@ Topology read_topology() {
     out.available_bytes = std::min(out.available_bytes, std::max<int64_t>(0, bytes - used));
   }
   return out;
+}
+
+void bind_thread(pthread_t thread, int processor) {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  CPU_SET(static_cast<size_t>(processor), &mask);
+  if (const int code = pthread_setaffinity_np(thread, sizeof mask, &mask); code != 0)
+    throw DeviceError(fmt::format("cannot bind a thread to processor {}: {}", processor, std::strerror(code)));
 }
 
 std::string affinity_list() {

@@ -9,6 +9,7 @@ TEST(Topology, CountsFitTogether) {
   const Topology t = read_topology();
   EXPECT_GE(t.hardware_threads, t.cores);
   EXPECT_GE(t.cores, t.bound_cores);
+  EXPECT_EQ(t.bound_processors.size(), static_cast<size_t>(t.bound_cores));
   EXPECT_GE(t.usable_cores(), 1);
   EXPECT_LE(t.usable_cores(), t.cores);
   EXPECT_GT(t.memory_bytes, 0);
@@ -24,6 +25,7 @@ TEST(Topology, SeesABinding) {
   CPU_SET(first, &one);
   ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
   EXPECT_EQ(read_topology().bound_cores, 1);
+  EXPECT_EQ(read_topology().bound_processors, std::vector<int>{first});
   EXPECT_EQ(affinity_list(), std::to_string(first));
   sched_setaffinity(0, sizeof before, &before);
 }

@@ -6,9 +6,13 @@
 // the receiver finds it at received(), and the sender's message counts as sent only once the receiver has called release().
 
 #include <cstddef>
+#include <functional>
+#include <memory>
 #include <vector>
 
 namespace tutti::comm {
+
+class Communicator;
 
 /// One rank's messages of one round. Addresses are fixed.
 struct RoundOfMessages {
@@ -44,5 +48,10 @@ class Channel {
  protected:
   Channel() = default;
 };
+
+/// Makes a channel for these rounds. Collective.
+using OpenChannel = std::function<std::unique_ptr<Channel>(std::vector<RoundOfMessages>)>;
+/// Makes a channel around another: it opens `inner` with the rounds given, or with messages of its own among them. Collective.
+using ChannelDecorator = std::function<std::unique_ptr<Channel>(Communicator&, std::vector<RoundOfMessages>, const OpenChannel& inner)>;
 
 }  // namespace tutti::comm

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "tutti/base/error.h"
 #include "tutti/comm/algorithm/algorithm.h"
@@ -84,9 +85,15 @@ bool CollectiveOperation::advance() {
 Pending CollectiveOperation::describe() const {
   Pending what{.operation = fmt::format("{} by {}", name(), algorithm()), .sequence = sequence(), .arrived = {}, .missing = {}};
   if (runs_.size() > 1) what.operation += fmt::format(" (chunk {} of {})", std::min(first_ + 1, runs_.size()), runs_.size());
-  if (first_ < runs_.size()) what.missing = runs_[first_]->missing();
-  for (int p = 0; p < communicator().size(); ++p)
-    if (std::ranges::find(what.missing, p) == what.missing.end()) what.arrived.push_back(p);
+  // Only the peers of this round are heard of.
+  std::vector<int> heard{communicator().rank()};
+  if (first_ < runs_.size()) {
+    what.missing = runs_[first_]->missing();
+    std::ranges::copy(runs_[first_]->peers(), std::back_inserter(heard));
+  }
+  std::ranges::sort(heard);
+  heard.erase(std::ranges::unique(heard).begin(), heard.end());
+  std::ranges::set_difference(heard, what.missing, std::back_inserter(what.arrived));
   return what;
 }
 

@@ -89,12 +89,12 @@ void SharedChannel::take(size_t i) {
   const uint64_t number = taken_[static_cast<size_t>(item.peer)] + number_in_round_[round_][i];
   const Descriptor& message = slots(item.peer, communicator_.rank())[number % slots_];
   if (message.bytes != item.bytes)
-    throw CommError(fmt::format("{}: rank {} sent {} bytes where {} were expected; all ranks need the same configuration and the same program",
-                                communicator_.who(), item.peer, message.bytes, item.bytes));
+    throw CommError(fmt::format("{} sent {} bytes where {} were expected; all ranks need the same configuration and the same program",
+                                communicator_.rank_name(item.peer), message.bytes, item.bytes));
   static constexpr std::byte kNothing{};  // an address for messages without bytes
   const std::byte* const data = item.bytes == 0 ? &kNothing : registry_->address(message.location);
   if (data == nullptr)
-    throw CommError(fmt::format("{}: rank {} sent from memory that this rank has let go", communicator_.who(), item.peer));
+    throw CommError(fmt::format("{} sent from memory that this rank has let go", communicator_.rank_name(item.peer)));
   where_[i] = data;
   if (rounds_[round_].may_borrow) return;
   if (item.bytes > 0) {

@@ -42,7 +42,7 @@ class Channel {
   virtual void release() = 0;
   /// Whether all messages of the posted round have left: their memory may be written again. Never blocks.
   virtual bool sent() = 0;
-  /// Peers whose part of the posted round is missing.
+  /// Peers that the posted round waits for, sorted: those whose message has not arrived; when all have, those that have not taken theirs.
   virtual std::vector<int> missing() const = 0;
 
  protected:

@@ -136,17 +136,13 @@ bool SharedChannel::sent() {
 }
 
 std::vector<int> SharedChannel::missing() const {
-  std::vector<int> peers;
-  const auto add = [&](int peer) {
-    if (std::ranges::find(peers, peer) == peers.end()) peers.push_back(peer);
-  };
+  std::vector<int> not_arrived, not_taken;
   const RoundOfMessages& messages = rounds_[round_];
   for (size_t i = 0; i < messages.receives.size(); ++i)
-    if (open_ && where_[i] == nullptr) add(messages.receives[i].peer);
+    if (open_ && where_[i] == nullptr) not_arrived.push_back(messages.receives[i].peer);
   for (const auto& item : messages.sends)
-    if (load(box(item.peer, communicator_.rank()).taken) < sent_[static_cast<size_t>(item.peer)]) add(item.peer);
-  std::ranges::sort(peers);
-  return peers;
+    if (load(box(item.peer, communicator_.rank()).taken) < sent_[static_cast<size_t>(item.peer)]) not_taken.push_back(item.peer);
+  return missing_peers(messages, std::move(not_arrived), not_taken);
 }
 
 }  // namespace tutti::comm

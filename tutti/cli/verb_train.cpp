@@ -70,6 +70,8 @@ int run_train(const TrainVerb& verb) {
 
   const Job job(config.comm.timeout_s);
   comm::Communicator& communicator = job.communicator();
+  communicator.set_on_timeout(config.comm.on_timeout);
+  if (config.comm.check) communicator.set_check();
   const Topology topology = read_topology();
   config.run.threads = choose_threads(static_cast<int>(config.run.threads), read_surroundings().omp_num_threads, topology, communicator.local_size());
   prepare_output(resolved, communicator);

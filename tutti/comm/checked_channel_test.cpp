@@ -100,7 +100,7 @@ TEST(CheckedChannel, AFlippedBitIsNamedWithOperationRoundRanksAndBytes) {
         run(*operation);
       });
     });
-    EXPECT_THAT(message, MatchesRegex(std::string("rank 1/3 on .*: group 'global' .ranks 0-2.: bucket 7 by ") + t.algorithm + " number 1: " + t.message + ".*"));
+    EXPECT_THAT(message, MatchesRegex(std::string("rank 1/3 on .*: group 'global' .ranks 0-2.: allreduce 'bucket 7' by ") + t.algorithm + " number 1: " + t.message + ".*"));
   }
 }
 

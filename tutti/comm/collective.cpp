@@ -8,6 +8,7 @@
 #include "tutti/base/error.h"
 #include "tutti/comm/algorithm/algorithm.h"
 #include "tutti/comm/communicator.h"
+#include "tutti/comm/result_check.h"
 
 namespace tutti::comm {
 namespace {
@@ -58,6 +59,7 @@ CollectiveOperation::CollectiveOperation(Communicator& communicator, const Colle
     Operands operands{.input = at(spec.input), .output = at(spec.output), .element = spec.element, .op = spec.op, .divisor = static_cast<double>(task.ranks)};
     if (whole_vector && operands.input == nullptr) operands.input = operands.output;
     runs_.push_back(std::make_unique<ScheduleRun>(communicator, make_schedule(algorithm_named(algorithm), piece), operands));
+    if (communicator.checked() && task.ranks > 1) checks_.push_back(std::make_unique<ResultCheck>(communicator, piece, runs_.back()->schedule(), operands));
     begin += chunk;
   } while (begin < task.count);
 }
@@ -68,17 +70,26 @@ size_t CollectiveOperation::bytes_received() const {
   return bytes;
 }
 
+CollectiveOperation::~CollectiveOperation() = default;
+
+void CollectiveOperation::begin(size_t chunk) {
+  if (!checks_.empty()) checks_[chunk]->begin();
+  runs_[chunk]->begin();
+}
+
+bool CollectiveOperation::advance(size_t chunk) { return runs_[chunk]->advance() && (checks_.empty() || checks_[chunk]->advance()); }
+
 void CollectiveOperation::begin() {
   first_ = started_ = 0;
-  runs_[started_++]->begin();
+  begin(started_++);
 }
 
 bool CollectiveOperation::advance() {
   for (size_t i = first_; i < started_; ++i) {
-    const bool done = runs_[i]->advance();
+    const bool done = advance(i);
     if (done && i == first_) ++first_;
   }
-  while (started_ < runs_.size() && started_ < first_ + kInFlight && (started_ == first_ || !communicator().more_urgent_than(*this))) runs_[started_++]->begin();
+  while (started_ < runs_.size() && started_ < first_ + kInFlight && (started_ == first_ || !communicator().more_urgent_than(*this))) begin(started_++);
   return first_ == runs_.size();
 }
 
@@ -89,6 +100,7 @@ Pending CollectiveOperation::describe() const {
   std::vector<int> heard{communicator().rank()};
   if (first_ < runs_.size()) {
     what.missing = runs_[first_]->missing();
+    if (what.missing.empty() && !checks_.empty()) what.missing = checks_[first_]->missing();
     std::ranges::copy(runs_[first_]->peers(), std::back_inserter(heard));
   }
   std::ranges::sort(heard);

@@ -225,7 +225,9 @@ TableWriter write_table() {
     t.key(s, &S::reproducible, "reproducible", "Sums have the same bits on any number of ranks. false: whatever algorithm is fastest");
     t.key(s, &S::algorithm, "algorithm", "How gradients are summed: pairwise, ring, recursive_doubling, vector_halving, double_tree, two_level, grid. Empty: chosen by size, ranks and nodes");
     t.key(s, &S::shape, "shape", "Slow down the exchange to that of a network, to see one on a single node: \"10gbit,50us\" is rate and delay of each rank's link. Empty: no");
-    t.key(s, &S::timeout_s, "timeout_s", "A wait for another rank that takes longer ends the job with the rank's name").unit("s").at_least(0.1);
+    t.key(s, &S::timeout_s, "timeout_s", "A wait for another rank that takes longer is reported with the rank's name").unit("s").at_least(0.1);
+    t.key(s, &S::on_timeout, "on_timeout", "After that report: abort ends the job, continue waits on and reports again each time-out");
+    t.key(s, &S::check, "check", "Send a checksum with every message and compare every sum among ranks, to find the rank or link that changes data; slower");
   }
   // The limits hold however a value arrives, so they are part of set().
   for (ConfigKey& row : t.rows)

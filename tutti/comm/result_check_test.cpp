@@ -83,6 +83,27 @@ TEST(ResultCheck, RightResultsPass) {
             << algorithm << " " << count << " " << chunk;
 }
 
+TEST(ResultCheck, RoundingPassesInEveryTypeAndWithSeveralPartsARank) {
+  run_ranks(3, [](Communicator& c) {
+    c.set_check();
+    const auto check = [&](auto zero, Element element, bool leaves) {
+      using T = decltype(zero);
+      std::vector<T> in(2 * 20000), out(20000);
+      for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<T>(1 + 1e-3 * static_cast<double>((i * 7919 + static_cast<size_t>(c.rank()) * 31) % 10007));
+      CollectiveSpec spec{.kind = Collective::reduce_scatter, .element = element, .count = out.size(), .parts = balanced_parts(out.size(), 3), .input = in.data(), .output = out.data()};
+      if (leaves) spec.leaves = {.replicas = 7, .first = {0, 3, 5, 7}, .stride = 20000};
+      const auto operation = c.plan(spec);
+      for (int run = 0; run < 2; ++run) {
+        operation->start();
+        operation->wait();
+      }
+    };
+    check(float{}, Element::f32, false);
+    check(double{}, Element::f64, false);
+    check(float{}, Element::f32, true);
+  });
+}
+
 // The sum goes wrong in one place, and everyone is given the wrong one.
 TEST(ResultCheck, AWrongSumIsNamedByWhoAddedIt) {
   const std::string message = message_of({.name = "bucket 7", .kind = Collective::allreduce, .count = 40000, .algorithm = "pairwise"}, {.rank = 2, .round = 0});

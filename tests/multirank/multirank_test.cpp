@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tests/multirank/collectives.h"
+#include "tests/multirank/faults.h"
 #include "tests/multirank/speed.h"
 #include "tutti/base/error.h"
 #include "tutti/base/rng.h"
@@ -142,6 +143,8 @@ int run(const std::string& name, comm::Communicator& c) {
     check_refusal(c);
   } else if (name == "speed") {
     measure_speed(c);
+  } else if (cause_fault(name, c)) {
+    std::printf("rank %d: %s is over\n", c.rank(), name.c_str());
   } else {
     throw ConfigError("unknown case '" + name + "'");
   }

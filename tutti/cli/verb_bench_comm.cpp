@@ -25,7 +25,7 @@ struct CommVerb {
   double factor = 4;
   size_t chunk = 0;
   int ranks = 0, iterations = 20, warmup = 5;
-  bool check = false, print = false, no_peers = false, overlap = false;
+  bool check = false, check_messages = false, print = false, no_peers = false, overlap = false;
 };
 
 size_t parse_bytes(const std::string& text, const char* flag) {
@@ -88,9 +88,10 @@ size_t bench_sizes(comm::Communicator& communicator, const CommVerb& verb, bool 
                            .chunk = verb.chunk, .iterations = verb.iterations, .warmup = verb.warmup, .check = verb.check, .overlap = verb.overlap, .peers = !verb.no_peers, .processes = processes};
   const bool first = communicator.rank() == 0;
   if (!verb.shape.empty()) communicator.set_shape(comm::LinkShape::parse(verb.shape));
+  if (verb.check_messages) communicator.set_check();
   if (first) {
-    fmt::print("# tutti {}; {} rank(s), {}{}; {}{}\n", version_short(), communicator.size(), communicator.transport(), verb.shape.empty() ? "" : " as slow as " + verb.shape,
-               progress.empty() ? "" : progress + "; ", machine_line());
+    fmt::print("# tutti {}; {} rank(s), {}{}{}; {}{}\n", version_short(), communicator.size(), communicator.transport(), verb.shape.empty() ? "" : " as slow as " + verb.shape,
+               verb.check_messages ? " with checksums" : "", progress.empty() ? "" : progress + "; ", machine_line());
     fmt::print("# medians of {} iterations after {} of warm-up; owners write their buffers before every call; memcpy: all ranks at once\n", verb.iterations, verb.warmup);
     fmt::print("#{:>11} {:>12} {:>6} {:>6} {:<19} {:>10} {:>8} {:>8} {:>7}{}{}\n", "size(B)", "count", "type", "redop", "algorithm", "time(us)", "algbw", "busbw", "#wrong",
                options.peers ? fmt::format(" {:>10} {:>10}", "memcpy(us)", "MPI(us)") : "", options.overlap ? fmt::format(" {:>10}", "hidden") : "");
@@ -178,6 +179,7 @@ RunVerb add_bench_comm(CLI::App& bench) {
   verb->add_option("--progress", state->progress, "Progress threads of a rank: a number, or auto as for training")->check(progress_setting_error)->capture_default_str();
   verb->add_flag("--overlap", state->overlap, "Measure how much of a collective's time is hidden when its rank computes meanwhile");
   verb->add_flag("-c,--check", state->check, "Compare every result with plain arithmetic; exit status 1 if one is wrong");
+  verb->add_flag("--check-collectives", state->check_messages, "Send a checksum with every message and compare results among ranks, as comm.check does");
   verb->add_flag("--print", state->print, "Print the schedule of every rank for -e bytes, and run nothing");
   verb->add_flag("--no-peers", state->no_peers, "Neither memcpy nor the MPI library's own");
   verb->add_option("-J,--json", state->json, "Write the rows there too")->type_name("FILE");

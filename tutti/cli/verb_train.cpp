@@ -69,6 +69,8 @@ int run_train(const TrainVerb& verb) {
 
   const Job job({.timeout = config.comm.timeout_s, .threads = static_cast<int>(config.run.threads), .progress = config.comm.progress_threads});
   comm::Communicator& communicator = job.communicator();
+  communicator.set_on_timeout(config.comm.on_timeout);
+  if (config.comm.check) communicator.set_check();
   config.run.threads = job.threads();
   prepare_output(resolved, communicator);
   log::debug("detected launcher: {}", job.launcher().to_string());

@@ -6,9 +6,13 @@
 // the receiver finds it at received(), and the sender's message counts as sent only once the receiver has called release().
 
 #include <cstddef>
+#include <functional>
+#include <memory>
 #include <vector>
 
 namespace tutti::comm {
+
+class Communicator;
 
 /// One rank's messages of one round. Addresses are fixed.
 struct RoundOfMessages {
@@ -38,11 +42,16 @@ class Channel {
   virtual void release() = 0;
   /// Whether all messages of the posted round have left: their memory may be written again. Never blocks.
   virtual bool sent() = 0;
-  /// Peers whose part of the posted round is missing.
+  /// Peers that the posted round waits for, sorted: those whose message has not arrived; when all have, those that have not taken theirs.
   virtual std::vector<int> missing() const = 0;
 
  protected:
   Channel() = default;
 };
+
+/// Makes a channel for these rounds. Collective.
+using OpenChannel = std::function<std::unique_ptr<Channel>(std::vector<RoundOfMessages>)>;
+/// Makes a channel around another: it opens `inner` with the rounds given, or with messages of its own among them. Collective.
+using ChannelDecorator = std::function<std::unique_ptr<Channel>(Communicator&, std::vector<RoundOfMessages>, const OpenChannel& inner)>;
 
 }  // namespace tutti::comm

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "tutti/base/error.h"
 #include "tutti/comm/algorithm/algorithm.h"
 #include "tutti/comm/communicator.h"
+#include "tutti/comm/result_check.h"
 
 namespace tutti::comm {
 namespace {
@@ -57,6 +59,7 @@ CollectiveOperation::CollectiveOperation(Communicator& communicator, const Colle
     Operands operands{.input = at(spec.input), .output = at(spec.output), .element = spec.element, .op = spec.op, .divisor = static_cast<double>(task.ranks)};
     if (whole_vector && operands.input == nullptr) operands.input = operands.output;
     runs_.push_back(std::make_unique<ScheduleRun>(communicator, make_schedule(algorithm_named(algorithm), piece), operands));
+    if (communicator.checked() && task.ranks > 1) checks_.push_back(std::make_unique<ResultCheck>(communicator, piece, runs_.back()->schedule(), operands));
     begin += chunk;
   } while (begin < task.count);
 }
@@ -67,26 +70,42 @@ size_t CollectiveOperation::bytes_received() const {
   return bytes;
 }
 
+CollectiveOperation::~CollectiveOperation() { withdraw(); }
+
+void CollectiveOperation::begin(size_t chunk) {
+  if (!checks_.empty()) checks_[chunk]->begin();
+  runs_[chunk]->begin();
+}
+
+bool CollectiveOperation::advance(size_t chunk) { return runs_[chunk]->advance() && (checks_.empty() || checks_[chunk]->advance()); }
+
 void CollectiveOperation::begin() {
   first_ = started_ = 0;
-  runs_[started_++]->begin();
+  begin(started_++);
 }
 
 bool CollectiveOperation::advance() {
   for (size_t i = first_; i < started_; ++i) {
-    const bool done = runs_[i]->advance();
+    const bool done = advance(i);
     if (done && i == first_) ++first_;
   }
-  while (started_ < runs_.size() && started_ < first_ + kInFlight && (started_ == first_ || !communicator().more_urgent_than(*this))) runs_[started_++]->begin();
+  while (started_ < runs_.size() && started_ < first_ + kInFlight && (started_ == first_ || !communicator().more_urgent_than(*this))) begin(started_++);
   return first_ == runs_.size();
 }
 
 Pending CollectiveOperation::describe() const {
   Pending what{.operation = fmt::format("{} by {}", name(), algorithm()), .sequence = sequence(), .arrived = {}, .missing = {}};
   if (runs_.size() > 1) what.operation += fmt::format(" (chunk {} of {})", std::min(first_ + 1, runs_.size()), runs_.size());
-  if (first_ < runs_.size()) what.missing = runs_[first_]->missing();
-  for (int p = 0; p < communicator().size(); ++p)
-    if (std::ranges::find(what.missing, p) == what.missing.end()) what.arrived.push_back(p);
+  // Only the peers of this round are heard of.
+  std::vector<int> heard{communicator().rank()};
+  if (first_ < runs_.size()) {
+    what.missing = runs_[first_]->missing();
+    if (what.missing.empty() && !checks_.empty()) what.missing = checks_[first_]->missing();
+    std::ranges::copy(runs_[first_]->peers(), std::back_inserter(heard));
+  }
+  std::ranges::sort(heard);
+  heard.erase(std::ranges::unique(heard).begin(), heard.end());
+  std::ranges::set_difference(heard, what.missing, std::back_inserter(what.arrived));
   return what;
 }
 

@@ -13,6 +13,8 @@
 
 namespace tutti::comm {
 
+class ResultCheck;
+
 /// What one rank asks for; comm/schedule.h says what input and output are for each kind. All ranks give the same kind, element, op, count, root,
 /// parts, algorithm, reproducible, leaves, shared_output, chunk and priority; buffers, sends and receives are each rank's own. Buffers belong to the caller, are
 /// not copied, and stay in use from start() to completion.
@@ -47,7 +49,7 @@ Extent extent_of(const Task& task);
 class CollectiveOperation final : public Operation {
  public:
   CollectiveOperation(Communicator& communicator, const CollectiveSpec& spec, const Task& task, const std::string& algorithm);
-  ~CollectiveOperation() override { withdraw(); }
+  ~CollectiveOperation() override;
 
   const std::string& algorithm() const { return runs_.front()->schedule().algorithm; }
   /// The schedule of the first chunk.
@@ -64,7 +66,11 @@ class CollectiveOperation final : public Operation {
  private:
   // Two at a time: the next chunk's messages are under way while the last one's answers arrive.
   static constexpr size_t kInFlight = 2;
+  void begin(size_t chunk);
+  bool advance(size_t chunk);
+
   std::vector<std::unique_ptr<ScheduleRun>> runs_;
+  std::vector<std::unique_ptr<ResultCheck>> checks_;  // as many, with Communicator::set_check(); otherwise none
   size_t first_ = 0;    // chunks before it are complete
   size_t started_ = 0;  // chunks before it have begun
 };

@@ -1,43 +1,22 @@
 #include "tutti/comm/communicator.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
+#include <array>
 #include <cstring>
-#include <ctime>
 #include <limits>
-#include <thread>
+#include <numeric>
+#include <utility>
 
 #include "tutti/base/error.h"
 #include "tutti/comm/algorithm/algorithm.h"
-#include "tutti/comm/spin.h"
+#include "tutti/comm/checked_channel.h"
 #include "tutti/comm/tree.h"
 
 namespace tutti::comm {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-// How long a wait spins before it offers its core to others between two looks. Where every rank has a core, long enough to cover
-// the exchange of a bucket: on a busy machine a core that is given away comes back milliseconds later. Where ranks share cores, the
-// one that is waited for may need this very core.
-constexpr auto kSpinAlone = std::chrono::milliseconds(1);
-constexpr auto kSpinSharing = std::chrono::microseconds(50);
-constexpr auto kLookAtPeers = std::chrono::milliseconds(500);
-
-// Of the node, not of this rank's binding.
-int cores() {
-  static const int online = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-  return online;
-}
-
-std::string time_of_day(std::time_t when) {
-  std::tm parts{};
-  localtime_r(&when, &parts);
-  return fmt::format("{:02}:{:02}:{:02}", parts.tm_hour, parts.tm_min, parts.tm_sec);
-}
 
 class Fingerprint {
  public:
@@ -68,6 +47,15 @@ uint64_t fingerprint(const CollectiveSpec& spec, const Task& task, const std::st
   return print.value();
 }
 
+// What a rank plans, for a message that compares ranks.
+std::string describe(const CollectiveSpec& spec, const Task& task, const std::string& algorithm) {
+  std::string text = fmt::format("{} of {} {} by {}", comm::name_of(spec.kind), spec.count, comm::name_of(spec.element), algorithm);
+  if (reduces(spec.kind)) text += fmt::format(", {}", comm::name_of(spec.op));
+  if (!spec.name.empty()) text += fmt::format(", called {}", spec.name);
+  text += fmt::format(", root {}, chunk {}, priority {}, my part {}", spec.root, spec.chunk, spec.priority, task.parts.empty() ? 0 : task.part().count);
+  return text;
+}
+
 std::vector<Slice> equal_parts(size_t count, int parts, Collective kind) {
   const auto n = static_cast<size_t>(parts);
   if (count % n != 0) throw CommError(fmt::format("{}: {} elements cannot be dealt out equally to {} ranks: give the parts", name_of(kind), count, parts));
@@ -78,7 +66,34 @@ std::vector<Slice> equal_parts(size_t count, int parts, Collective kind) {
 
 }  // namespace
 
+Communicator::Communicator(int rank, int size, Group group)
+    : rank_(rank), size_(size), name_(std::move(group.name)), job_ranks_(std::move(group.job_ranks)), job_size_(group.job_size), places_(static_cast<size_t>(size)) {
+  if (!job_ranks_.empty()) return;
+  job_size_ = size;
+  job_ranks_.resize(static_cast<size_t>(size));
+  std::iota(job_ranks_.begin(), job_ranks_.end(), 0);
+}
+
 Communicator::~Communicator() = default;
+
+std::unique_ptr<Communicator> Communicator::split(int color, int key, std::string name) {
+  const auto all = allgather_value(std::array<int, 2>{color, key});
+  std::vector<int> members;
+  for (int p = 0; p < size_; ++p)
+    if (all[static_cast<size_t>(p)][0] == color) members.push_back(p);
+  std::ranges::stable_sort(members, {}, [&](int p) { return all[static_cast<size_t>(p)][1]; });
+  Group group{.name = name.empty() ? fmt::format("{}/{}", name_, color) : std::move(name), .job_ranks = {}, .job_size = job_size_};
+  for (const int p : members) group.job_ranks.push_back(job_rank(p));
+  auto part = make_part(members, std::move(group));
+  part->timeout_ = timeout_;
+  part->on_timeout_ = on_timeout_;
+  part->selection_ = selection_;
+  part->decorators_ = decorators_;
+  part->shaped_ = shaped_;
+  part->checked_ = checked_;
+  part->progress_ = progress_;
+  return part;
+}
 
 void Communicator::set_places(std::vector<Place> places) {
   CHECK(places.size() == static_cast<size_t>(size_));
@@ -90,8 +105,6 @@ void Communicator::set_places(std::vector<Place> places) {
       ++local_size_;
     }
 }
-
-std::string Communicator::who() const { return fmt::format("rank {}/{} on {}", rank_, size_, host()); }
 
 std::string Communicator::signed_message(const std::string& message) const {
   return message.starts_with(who()) ? message : who() + ": " + message;
@@ -131,12 +144,17 @@ void Communicator::sum(std::span<double> values) {
   }
 }
 
-void Communicator::agree(uint64_t fingerprint, const std::string& what) {
+void Communicator::agree(uint64_t fingerprint, const std::string& what, const std::string& plan) {
   const std::vector<uint64_t> prints = allgather_value(fingerprint);
-  for (int p = 0; p < size_; ++p)
-    if (prints[static_cast<size_t>(p)] != prints[0])
-      throw CommError(fmt::format("{}: rank {} on {} plans something else than rank 0 (kind, size, type or distribution differ); "
-                                  "all ranks need the same configuration and the same program", what, p, host(p)));
+  const auto other = std::ranges::find_if(prints, [&](uint64_t print) { return print != prints[0]; });
+  if (other == prints.end()) return;
+  // Every rank is here, because every rank has seen the same fingerprints.
+  std::array<char, 160> text{};
+  plan.copy(text.data(), text.size() - 1);
+  const auto plans = allgather_value(text);
+  const auto p = other - prints.begin();
+  throw CommError(fmt::format("{}: {}: {} plans '{}', {} plans '{}'; all ranks need the same configuration and the same program", describe_group(), what,
+                              rank_name(static_cast<int>(p)), plans[static_cast<size_t>(p)].data(), rank_name(0), plans[0].data()));
 }
 
 Task Communicator::task_of(const CollectiveSpec& spec) const {
@@ -186,72 +204,35 @@ std::unique_ptr<CollectiveOperation> Communicator::plan(const CollectiveSpec& sp
   const std::string algorithm = spec.algorithm.empty() ? selection_.choose(task, size_of(spec.element), spec.reproducible) : spec.algorithm;
   if (spec.reproducible && !algorithm_named(algorithm).reproducible(task))
     throw CommError(fmt::format("{}: {} does not add in the order of the tree among {} ranks", what, algorithm, size_));
-  agree(fingerprint(spec, task, algorithm), what);
+  agree(fingerprint(spec, task, algorithm), what, describe(spec, task, algorithm));
   return std::make_unique<CollectiveOperation>(*this, spec, task, algorithm);
 }
 
 std::unique_ptr<Channel> Communicator::open_channel(std::vector<RoundOfMessages> rounds) {
-  if (!link_) return make_channel(std::move(rounds));
-  auto inner = make_channel(rounds);
-  return std::make_unique<ShapedChannel>(*this, std::move(inner), rounds, *link_);
+  OpenChannel open = [this](std::vector<RoundOfMessages> plain) { return make_channel(std::move(plain)); };
+  for (const ChannelDecorator& decorator : decorators_)
+    open = [this, &decorator, inner = std::move(open)](std::vector<RoundOfMessages> wanted) { return decorator(*this, std::move(wanted), inner); };
+  return open(std::move(rounds));
 }
 
-void Communicator::inherit(Communicator& part) const {
-  part.timeout_ = timeout_;
-  part.selection_ = selection_;
-  part.link_ = link_;
-  part.progress_ = progress_;
+void Communicator::set_shape(const LinkShape& shape) {
+  shaped_ = true;
+  decorate_channels([link = std::make_shared<ShapedLink>(shape)](Communicator& communicator, std::vector<RoundOfMessages> rounds, const OpenChannel& inner) {
+    return std::make_unique<ShapedChannel>(communicator, inner(rounds), rounds, *link);
+  });
+}
+
+void Communicator::set_check() {
+  if (std::exchange(checked_, true)) return;
+  decorate_channels([](Communicator& communicator, std::vector<RoundOfMessages> rounds, const OpenChannel& inner) {
+    return std::make_unique<CheckedChannel>(communicator, std::move(rounds), inner);
+  });
 }
 
 void Communicator::set_progress(std::shared_ptr<Progress> progress) {
   CHECK(progress_->empty(), "operations are in flight");
   if (const std::string refusal = progress_refusal(); progress->threads() > 0 && !refusal.empty()) throw CommError("no progress threads: " + refusal);
   progress_ = std::move(progress);
-}
-
-void Communicator::wait_for(const std::function<bool()>& done, const std::function<Pending()>& pending, double grace) {
-  const auto begin = Clock::now();
-  const std::time_t since = std::time(nullptr);
-  const std::chrono::nanoseconds spin = local_size_ > cores() ? kSpinSharing : kSpinAlone;
-  auto next_look = begin + kLookAtPeers;
-  const auto fail = [&](const Pending& what, const std::string& how) {
-    std::string missing;
-    for (const int p : what.missing) missing += fmt::format("{}rank {} on {}", missing.empty() ? "" : ", ", p, host(p));
-    throw CommError(fmt::format("{}: {} number {}: {}; waiting since {}; arrived: {}; not arrived: {}", who(), what.operation, what.sequence, how, time_of_day(since),
-                                what.arrived.empty() ? "none" : (what.arrived.size() > 1 ? "ranks " : "rank ") + rank_list(what.arrived), missing.empty() ? "none" : missing));
-  };
-  for (;;) {
-    for (int i = 0; i < 32; ++i) {
-      if (done()) return;
-      spin_pause();
-    }
-    progress_->pass();
-    const auto now = Clock::now();
-    if (now - begin > spin) std::this_thread::yield();
-    if (now >= next_look) {
-      next_look = now + kLookAtPeers;
-      if (!lost_peer(pending().missing).empty()) {
-        // It may have done its share and left between the two questions; what it did is visible now if so.
-        if (done()) return;
-        const Pending what = pending();
-        if (const std::string lost = lost_peer(what.missing); !lost.empty()) fail(what, lost);
-      }
-    }
-    if (std::chrono::duration<double>(now - begin).count() > timeout_ + grace)
-      fail(pending(), fmt::format("no answer within {:g} s (a rank that is slow, stuck, or was started with another configuration)", timeout_ + grace));
-  }
-}
-
-std::string rank_list(std::span<const int> ranks) {
-  std::string text;
-  for (size_t i = 0; i < ranks.size();) {
-    size_t j = i;
-    while (j + 1 < ranks.size() && ranks[j + 1] == ranks[j] + 1) ++j;
-    text += text.empty() ? "" : ", ";
-    text += j > i ? fmt::format("{}-{}", ranks[i], ranks[j]) : fmt::format("{}", ranks[i]);
-    i = j + 1;
-  }
-  return text;
 }
 
 }  // namespace tutti::comm

@@ -142,6 +142,14 @@ bool ScheduleRun::advance() {
 
 std::vector<int> ScheduleRun::missing() const { return round_ < schedule_.rounds.size() ? channel_->missing() : std::vector<int>{}; }
 
+std::vector<int> ScheduleRun::peers() const {
+  std::vector<int> all;
+  if (round_ >= schedule_.rounds.size()) return all;
+  for (const Message& m : schedule_.rounds[round_].receives) all.push_back(m.peer);
+  for (const Message& m : schedule_.rounds[round_].sends) all.push_back(m.peer);
+  return all;
+}
+
 // Where an operand lies: what was received in this round may have been lent by the channel.
 Run ScheduleRun::operand(const Block& block, size_t offset) const {
   Run run = run_of(block);

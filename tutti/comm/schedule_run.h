@@ -34,6 +34,7 @@ class ScheduleRun {
   void begin();                       ///< does not block
   bool advance();                     ///< true when complete; does not block
   std::vector<int> missing() const;   ///< peers that this rank waits for
+  std::vector<int> peers() const;     ///< with whom the round in progress exchanges messages; a peer may come twice
   const Schedule& schedule() const { return schedule_; }
   size_t bytes_received() const;      ///< payload, in each run
 

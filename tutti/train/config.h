@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tutti/base/log.h"
+#include "tutti/comm/on_timeout.h"
 
 namespace tutti {
 
@@ -38,6 +39,9 @@ constexpr std::array<std::string_view, 3> words(BatchScaling) { return {"none", 
 namespace log {
 constexpr std::array<std::string_view, 5> words(Level) { return {"error", "warn", "info", "debug", "trace"}; }
 }  // namespace log
+namespace comm {
+constexpr std::array<std::string_view, 2> words(OnTimeout) { return {"abort", "continue"}; }
+}  // namespace comm
 
 /// The word of an enumeration's value: to_string(Precision::bf16) == "bf16".
 template <class E>
@@ -149,6 +153,8 @@ struct CommSection {
   std::string shape;      ///< empty: as fast as it goes
   double timeout_s = 60;
   std::string progress_threads = "auto";  ///< or a whole number
+  comm::OnTimeout on_timeout = comm::OnTimeout::abort;
+  bool check = false;
 };
 
 /// One run. Values are as given: relations between keys hold after validate().

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tutti/comm/message_slots.h"
 #include "tutti/comm/mpi/mpi_call.h"
 
 namespace tutti::comm {
@@ -59,13 +60,14 @@ bool MpiChannel::Group::test() {
   return !active;
 }
 
-void MpiChannel::Group::unfinished(std::vector<int>& all) const {
-  if (!active) return;
-  for (size_t i = 0; i < requests.size(); ++i) {
+std::vector<int> MpiChannel::Group::unfinished() const {
+  std::vector<int> all;
+  for (size_t i = 0; active && i < requests.size(); ++i) {
     int flag = 0;
     MPI_CALL(MPI_Request_get_status(requests[i], &flag, MPI_STATUS_IGNORE));
-    if (flag == 0 && std::ranges::find(all, peers[i]) == all.end()) all.push_back(peers[i]);
+    if (flag == 0) all.push_back(peers[i]);
   }
+  return all;
 }
 
 void MpiChannel::post(size_t round) {
@@ -77,12 +79,6 @@ void MpiChannel::post(size_t round) {
 bool MpiChannel::received() { return receives_[round_].test(); }
 bool MpiChannel::sent() { return sends_[round_].test(); }
 
-std::vector<int> MpiChannel::missing() const {
-  std::vector<int> peers;
-  receives_[round_].unfinished(peers);
-  sends_[round_].unfinished(peers);
-  std::ranges::sort(peers);
-  return peers;
-}
+std::vector<int> MpiChannel::missing() const { return missing_peers(rounds_[round_], receives_[round_].unfinished(), sends_[round_].unfinished()); }
 
 }  // namespace tutti::comm

@@ -32,7 +32,7 @@ class MpiChannel final : public Channel {
     bool active = false;
     void start();
     bool test();
-    void unfinished(std::vector<int>& peers_of) const;
+    std::vector<int> unfinished() const;  // the peers; may come twice
   };
   std::vector<RoundOfMessages> rounds_;
   std::vector<Group> receives_, sends_;  // by round

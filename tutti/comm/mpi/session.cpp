@@ -4,6 +4,8 @@
 #include <exception>
 
 #include "tutti/base/error.h"
+#include "tutti/comm/mpi/alarm.h"
+#include "tutti/comm/mpi/deadline.h"
 #include "tutti/comm/mpi/mpi_call.h"
 #include "tutti/comm/mpi/mpi_communicator.h"
 
@@ -20,11 +22,16 @@ MpiSession::MpiSession(Threads wanted) {
 }
 
 MpiSession::~MpiSession() {
-  if (std::uncaught_exceptions() == 0) MPI_Finalize();
+  if (std::uncaught_exceptions() > 0) return;
+  const Deadline deadline(who_ + ": ending MPI", timeout_);
+  MPI_Finalize();
 }
 
 std::unique_ptr<Communicator> MpiSession::communicator(const MpiOptions& options) {
-  return std::make_unique<MpiCommunicator>(MPI_COMM_WORLD, options);
+  timeout_ = options.timeout;
+  auto communicator = std::make_unique<MpiCommunicator>(MPI_COMM_WORLD, options);
+  who_ = communicator->who();
+  return communicator;
 }
 
 void MpiSession::end_job(int code) {
@@ -32,7 +39,9 @@ void MpiSession::end_job(int code) {
   int over = 0;
   MPI_Initialized(&running);
   MPI_Finalized(&over);
-  if (running != 0 && over == 0) MPI_Abort(MPI_COMM_WORLD, code);
+  if (running == 0 || over != 0) return;
+  Alarm::linger();
+  MPI_Abort(MPI_COMM_WORLD, code);
 }
 
 std::string MpiSession::library_version() {

@@ -27,10 +27,15 @@ class MpiSession {
   /// Collective. A communicator over all ranks, independent of any other; to be destroyed before the session.
   std::unique_ptr<Communicator> communicator(const MpiOptions& options = {});
 
-  /// Ends all ranks with this exit code; for main(), after an exception has left the session's scope. Returns if MPI is not running.
+  /// Ends all ranks with this exit code; for main(), after an exception has left the session's scope and its message is printed. Where ranks
+  /// wait for each other, they get a second or two to print theirs. Returns if MPI is not running.
   static void end_job(int code);
   /// "Open MPI v4.1.4 ...". May be called without a session.
   static std::string library_version();
+
+ private:
+  std::string who_ = "this rank";
+  double timeout_ = 60;
 };
 
 }  // namespace tutti::comm

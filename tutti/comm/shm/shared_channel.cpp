@@ -89,12 +89,12 @@ void SharedChannel::take(size_t i) {
   const uint64_t number = taken_[static_cast<size_t>(item.peer)] + number_in_round_[round_][i];
   const Descriptor& message = slots(item.peer, communicator_.rank())[number % slots_];
   if (message.bytes != item.bytes)
-    throw CommError(fmt::format("{}: rank {} sent {} bytes where {} were expected; all ranks need the same configuration and the same program",
-                                communicator_.who(), item.peer, message.bytes, item.bytes));
+    throw CommError(fmt::format("{} sent {} bytes where {} were expected; all ranks need the same configuration and the same program",
+                                communicator_.rank_name(item.peer), message.bytes, item.bytes));
   static constexpr std::byte kNothing{};  // an address for messages without bytes
   const std::byte* const data = item.bytes == 0 ? &kNothing : registry_->address(message.location);
   if (data == nullptr)
-    throw CommError(fmt::format("{}: rank {} sent from memory that this rank has let go", communicator_.who(), item.peer));
+    throw CommError(fmt::format("{} sent from memory that this rank has let go", communicator_.rank_name(item.peer)));
   where_[i] = data;
   if (rounds_[round_].may_borrow) return;
   if (item.bytes > 0) {
@@ -136,17 +136,13 @@ bool SharedChannel::sent() {
 }
 
 std::vector<int> SharedChannel::missing() const {
-  std::vector<int> peers;
-  const auto add = [&](int peer) {
-    if (std::ranges::find(peers, peer) == peers.end()) peers.push_back(peer);
-  };
+  std::vector<int> not_arrived, not_taken;
   const RoundOfMessages& messages = rounds_[round_];
   for (size_t i = 0; i < messages.receives.size(); ++i)
-    if (open_ && where_[i] == nullptr) add(messages.receives[i].peer);
+    if (open_ && where_[i] == nullptr) not_arrived.push_back(messages.receives[i].peer);
   for (const auto& item : messages.sends)
-    if (load(box(item.peer, communicator_.rank()).taken) < sent_[static_cast<size_t>(item.peer)]) add(item.peer);
-  std::ranges::sort(peers);
-  return peers;
+    if (load(box(item.peer, communicator_.rank()).taken) < sent_[static_cast<size_t>(item.peer)]) not_taken.push_back(item.peer);
+  return missing_peers(messages, std::move(not_arrived), not_taken);
 }
 
 }  // namespace tutti::comm

@@ -38,6 +38,9 @@ class Communicator {
   int local_rank() const { return local_rank_; }  ///< among the ranks of this node, in rank order
   int local_size() const { return local_size_; }
   bool one_node() const { return local_size_ == size_; }
+  /// Node k holds ranks nodes()[k] .. nodes()[k+1]-1. Empty on one node; where ranks of a node are not neighbours, every rank counts as a node,
+  /// because no algorithm could use more.
+  std::vector<int> nodes() const;
   std::string who() const;  ///< "rank 2/4 on n03": begins the message of every CommError of a wait
   virtual std::string transport() const = 0;  ///< "threads", "shared memory", "MPI": for the log
 

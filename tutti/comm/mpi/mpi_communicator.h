@@ -42,6 +42,7 @@ class MpiCommunicator final : public Communicator {
   MPI_Comm comm_ = MPI_COMM_NULL;
   int take_tags(int count, const std::string& what);
   bool shared_memory_;
+  Nodes nodes_;
   std::shared_ptr<WindowRegistry> registry_;
   std::unique_ptr<ProcessWatch> watch_;
   std::vector<pid_t> processes_;

@@ -25,7 +25,7 @@ struct MatrixAxes {
   std::vector<size_t> counts = {};
   std::vector<comm::Element> elements = {};
   bool windows = false;  ///< ranks are processes that share memory: buffers lie once in windows and once elsewhere
-  int starts = 3;        ///< of each planned operation
+  int starts = 3;        ///< of each planned operation; above 1000 elements at most 2
 };
 
 /// How the long vector is dealt out: equal parts; part p twice as large as part p/2, about; only the odd ranks have any.
@@ -62,6 +62,7 @@ class Trial {
   std::byte* input() const { return memory_ + input_begin_; }
   std::byte* output() const { return memory_ + output_begin_; }
   comm::Answer answer(uint64_t seed) const;
+  size_t count_wrong() const;
 
   Collected what_;
   comm::Task task_;

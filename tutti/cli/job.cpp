@@ -16,13 +16,13 @@
 
 namespace tutti {
 
-Job::Job(double timeout_seconds, bool shared_memory) : launcher_(read_launcher()) {
+Job::Job(const comm::MpiOptions& options) : launcher_(read_launcher()) {
   if (launcher_.name == "none") {
     communicator_ = comm::make_single_communicator();
-    communicator_->set_timeout(timeout_seconds);
+    communicator_->set_timeout(options.timeout);
   } else {
     session_.emplace();
-    communicator_ = session_->communicator({.shared_memory = shared_memory, .timeout = timeout_seconds});
+    communicator_ = session_->communicator(options);
   }
 }
 

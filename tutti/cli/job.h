@@ -16,8 +16,8 @@ namespace tutti {
 /// This process as a rank: MPI under a launcher, alone otherwise (then MPI is not even initialised).
 class Job {
  public:
-  /// shared_memory: false sends everything through MPI, also on one node.
-  explicit Job(double timeout_seconds, bool shared_memory = true);
+  /// A process that is alone heeds only the time-out.
+  explicit Job(const comm::MpiOptions& options);
   comm::Communicator& communicator() const { return *communicator_; }
   const comm::Launcher& launcher() const { return launcher_; }
 

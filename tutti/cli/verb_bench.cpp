@@ -174,7 +174,7 @@ int run_step(const BenchVerb& verb) {
   log::configure(log::Level::warn, launcher.rank, launcher.size);
   find_model(verb.model);  // a wrong name shows before ranks are started
   if (const auto code = launch_ranks(verb.ranks, verb.threads, launcher.name == "none" ? 0 : launcher.size)) return *code;
-  const Job job(60);
+  const Job job({.timeout = 60});
   comm::Communicator& communicator = job.communicator();
   const int threads = choose_threads(verb.threads, read_surroundings().omp_num_threads, read_topology(), communicator.local_size());
   const CpuBackend backend;

@@ -20,7 +20,7 @@ namespace tutti {
 namespace {
 
 struct CommVerb {
-  std::string collective = "allreduce", algorithm, element = "f32", op = "sum", min = "8", max = "32M", transport = "auto", json, shape;
+  std::string collective = "allreduce", algorithm, element = "f32", op = "sum", min = "8", max = "32M", transport = "auto", nodes = "auto", json, shape;
   double factor = 4;
   size_t chunk = 0;
   int ranks = 0, iterations = 20, warmup = 5;
@@ -86,8 +86,9 @@ size_t bench_sizes(comm::Communicator& communicator, const CommVerb& verb, bool 
   const bool first = communicator.rank() == 0;
   if (!verb.shape.empty()) communicator.set_shape(comm::LinkShape::parse(verb.shape));
   if (first) {
-    fmt::print("# tutti {}; {} rank(s), {}{}; {}\n", version_short(), communicator.size(), communicator.transport(), verb.shape.empty() ? "" : " as slow as " + verb.shape,
-               machine_line());
+    const size_t nodes = communicator.one_node() ? 1 : communicator.nodes().size() - 1;
+    fmt::print("# tutti {}; {} rank(s) on {} node(s), {}{}; {}\n", version_short(), communicator.size(), nodes, communicator.transport(),
+               verb.shape.empty() ? "" : " as slow as " + verb.shape, machine_line());
     fmt::print("# medians of {} iterations after {} of warm-up; owners write their buffers before every call; memcpy: all ranks at once\n", verb.iterations, verb.warmup);
     fmt::print("#{:>11} {:>12} {:>6} {:>6} {:<19} {:>10} {:>8} {:>8} {:>7}{}\n", "size(B)", "count", "type", "redop", "algorithm", "time(us)", "algbw", "busbw", "#wrong",
                options.peers ? fmt::format(" {:>10} {:>10}", "memcpy(us)", "MPI(us)") : "");
@@ -143,7 +144,7 @@ int run_comm(const CommVerb& verb) {
     });
   } else {
     if (const auto code = launch_ranks(verb.ranks, 1, launcher.name == "none" ? 0 : launcher.size)) return *code;
-    const Job job(60, verb.transport != "mpi");
+    const Job job({.shared_memory = verb.transport != "mpi", .timeout = 60, .nodes = comm::nodes_named(verb.nodes)});
     wrong = bench_sizes(job.communicator(), verb, launcher.name != "none");
   }
   if (wrong > 0) throw CommError(fmt::format("{} wrong element(s)", wrong));
@@ -169,6 +170,7 @@ RunVerb add_bench_comm(CLI::App& bench) {
   verb->add_option("--transport", state->transport, "auto, mpi (no shared memory), threads (ranks are threads of this process)")
       ->check(CLI::IsMember({"auto", "mpi", "threads"}))
       ->capture_default_str();
+  verb->add_option("--nodes", state->nodes, "What makes a node, as the key comm.nodes")->envname("TUTTI_COMM_NODES")->check(CLI::IsMember({"auto", "hostname"}))->capture_default_str();
   verb->add_option("--shape", state->shape, "Make every rank's link as slow as this: 10gbit,50us (not memcpy and MPI's own)");
   verb->add_flag("-c,--check", state->check, "Compare every result with plain arithmetic; exit status 1 if one is wrong");
   verb->add_flag("--print", state->print, "Print the schedule of every rank for -e bytes, and run nothing");

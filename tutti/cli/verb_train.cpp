@@ -68,7 +68,7 @@ int run_train(const TrainVerb& verb) {
   if (launcher.rank == 0)
     for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
 
-  const Job job(config.comm.timeout_s);
+  const Job job({.timeout = config.comm.timeout_s, .nodes = comm::nodes_named(config.comm.nodes)});
   comm::Communicator& communicator = job.communicator();
   const Topology topology = read_topology();
   config.run.threads = choose_threads(static_cast<int>(config.run.threads), read_surroundings().omp_num_threads, topology, communicator.local_size());

@@ -21,6 +21,8 @@ class Answer {
 
   /// Writes this rank's input, extent_of(task).input elements.
   void fill(std::byte* input) const;
+  /// Writes what this rank's output should be, extent_of(task).output elements.
+  void write_right(std::byte* output) const;
   /// How many of extent_of(task).output elements have other bits than they should.
   size_t count_wrong(const std::byte* output) const;
 

@@ -221,6 +221,8 @@ TableWriter write_table() {
     t.section("comm", s, "The exchange between ranks.");
     t.key(s, &S::bucket_bytes, "bucket_bytes", "Gradients are exchanged in pieces of about this size").unit("bytes").at_least(1024);
     t.key(s, &S::timeout_s, "timeout_s", "A wait for another rank that takes longer ends the job with the rank's name").unit("s").at_least(0.1);
+    t.key(s, &S::nodes, "nodes", "Which ranks are on one node and share its memory. auto: those under one running kernel; hostname: of these, those with the same host name, so that containers or network namespaces of one machine count as nodes")
+        .one_of({"auto", "hostname"});
   }
   // The limits hold however a value arrives, so they are part of set().
   for (ConfigKey& row : t.rows)

@@ -142,6 +142,7 @@ struct CheckpointSection {
 struct CommSection {
   int64_t bucket_bytes = 1 << 20;
   double timeout_s = 60;
+  std::string nodes = "auto";  ///< or "hostname"
 };
 
 /// One run. Values are as given: relations between keys hold after validate().

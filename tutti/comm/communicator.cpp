@@ -112,6 +112,7 @@ void Communicator::set_places(std::vector<Place> places) {
   CHECK(places.size() == static_cast<size_t>(size_));
   places_ = std::move(places);
   local_rank_ = local_size_ = 0;
+  sharing_ = static_cast<int>(std::ranges::count(places_, place(rank_).kernel, &Place::kernel));
   for (int p = 0; p < size_; ++p)
     if (place(p).node == place(rank_).node) {
       if (p < rank_) ++local_rank_;
@@ -267,7 +268,7 @@ void Communicator::progress() {
 void Communicator::wait_for(const std::function<bool()>& done, const std::function<Pending()>& pending, double grace) {
   const auto begin = Clock::now();
   const std::time_t since = std::time(nullptr);
-  const std::chrono::nanoseconds spin = local_size_ > cores() ? kSpinSharing : kSpinAlone;
+  const std::chrono::nanoseconds spin = sharing_ > cores() ? kSpinSharing : kSpinAlone;
   auto next_look = begin + kLookAtPeers;
   const auto fail = [&](const Pending& what, const std::string& how) {
     std::string missing;

@@ -104,7 +104,8 @@ class Communicator {
  protected:
   struct Place {
     std::string host;
-    int node = 0;  ///< ranks with equal numbers are on one node
+    int node = 0;    ///< ranks with equal numbers are on one node
+    int kernel = 0;  ///< ranks with equal numbers share cores; the same as the node but where containers count as nodes
   };
   /// `message`, beginning with who() exactly once.
   std::string signed_message(const std::string& message) const;
@@ -138,6 +139,7 @@ class Communicator {
   int size_;
   int local_rank_ = 0;
   int local_size_ = 1;
+  int sharing_ = 1;  // ranks under this kernel
   double timeout_ = 60;
   std::vector<Place> places_;
   std::vector<Operation*> in_flight_;  // the most urgent first, and in the order of their start

@@ -143,6 +143,7 @@ void MpiCommunicator::find_places() {
     places[p].host = all[p].host.data();
     const auto first = std::ranges::find_if(all, [&](const PlaceRecord& other) { return other.on_node_of(all[p], nodes_); });
     places[p].node = static_cast<int>(first - all.begin());
+    places[p].kernel = static_cast<int>(std::ranges::find(all, all[p].kernel, &PlaceRecord::kernel) - all.begin());
     processes_.push_back(all[p].process);
   }
   set_places(places);

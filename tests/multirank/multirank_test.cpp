@@ -12,7 +12,6 @@
 #include <thread>
 #include <vector>
 
-#include "tests/multirank/collectives.h"
 #include "tests/multirank/faults.h"
 #include "tests/multirank/speed.h"
 #include "tutti/base/error.h"
@@ -123,9 +122,6 @@ void fault(comm::Communicator& c, What what) {
 int run(const std::string& name, comm::Communicator& c) {
   if (name == "bits") {
     check_bits(c);
-  } else if (name == "collectives") {
-    const int operations = check_planned_collectives(c);
-    if (c.rank() == 0) std::printf("collectives: %d operations on %d ranks over %s are right\n", operations, c.size(), c.transport().c_str());
   } else if (name == "killed") {
     fault(c, [] { kill(getpid(), SIGKILL); });
   } else if (name == "exits") {

@@ -189,7 +189,7 @@ int run_step(const BenchVerb& verb) {
   find_model(verb.model);  // a wrong name shows before ranks are started
   const CommSection comm = comm_section(verb);
   if (const auto code = launch_ranks(verb.ranks, {.threads = verb.threads, .progress = comm.progress_threads}, launcher.name == "none" ? 0 : launcher.size)) return *code;
-  const Job job({.timeout = comm.timeout_s, .threads = verb.threads, .progress = comm.progress_threads});
+  const Job job({.timeout = comm.timeout_s, .nodes = comm.nodes, .threads = verb.threads, .progress = comm.progress_threads});
   comm::Communicator& communicator = job.communicator();
   if (!comm.shape.empty()) communicator.set_shape(comm::LinkShape::parse(comm.shape));
   const int threads = job.threads();

@@ -21,7 +21,7 @@ namespace tutti {
 namespace {
 
 struct CommVerb {
-  std::string collective = "allreduce", algorithm, element = "f32", op = "sum", min = "8", max = "32M", transport = "auto", progress = "0", json, shape;
+  std::string collective = "allreduce", algorithm, element = "f32", op = "sum", min = "8", max = "32M", transport = "auto", nodes = "auto", progress = "0", json, shape;
   double factor = 4;
   size_t chunk = 0;
   int ranks = 0, iterations = 20, warmup = 5;
@@ -90,7 +90,8 @@ size_t bench_sizes(comm::Communicator& communicator, const CommVerb& verb, bool 
   if (!verb.shape.empty()) communicator.set_shape(comm::LinkShape::parse(verb.shape));
   if (verb.check_messages) communicator.set_check();
   if (first) {
-    fmt::print("# tutti {}; {} rank(s), {}{}{}; {}{}\n", version_short(), communicator.size(), communicator.transport(), verb.shape.empty() ? "" : " as slow as " + verb.shape,
+    const size_t nodes = communicator.one_node() ? 1 : communicator.nodes().size() - 1;
+    fmt::print("# tutti {}; {} rank(s) on {} node(s), {}{}{}; {}{}\n", version_short(), communicator.size(), nodes, communicator.transport(), verb.shape.empty() ? "" : " as slow as " + verb.shape,
                verb.check_messages ? " with checksums" : "", progress.empty() ? "" : progress + "; ", machine_line());
     fmt::print("# medians of {} iterations after {} of warm-up; owners write their buffers before every call; memcpy: all ranks at once\n", verb.iterations, verb.warmup);
     fmt::print("#{:>11} {:>12} {:>6} {:>6} {:<19} {:>10} {:>8} {:>8} {:>7}{}{}\n", "size(B)", "count", "type", "redop", "algorithm", "time(us)", "algbw", "busbw", "#wrong",
@@ -149,7 +150,7 @@ int run_comm(const CommVerb& verb) {
     });
   } else {
     if (const auto code = launch_ranks(verb.ranks, {.threads = 1, .progress = verb.progress}, launcher.name == "none" ? 0 : launcher.size)) return *code;
-    const Job job({.shared_memory = verb.transport != "mpi", .threads = 1, .progress = verb.progress});
+    const Job job({.shared_memory = verb.transport != "mpi", .nodes = verb.nodes, .threads = 1, .progress = verb.progress});
     wrong = bench_sizes(job.communicator(), verb, launcher.name != "none", job.progress().empty() ? "" : "progress: " + job.progress());
   }
   if (wrong > 0) throw CommError(fmt::format("{} wrong element(s)", wrong));
@@ -175,6 +176,7 @@ RunVerb add_bench_comm(CLI::App& bench) {
   verb->add_option("--transport", state->transport, "auto, mpi (no shared memory), threads (ranks are threads of this process)")
       ->check(CLI::IsMember({"auto", "mpi", "threads"}))
       ->capture_default_str();
+  verb->add_option("--nodes", state->nodes, "What makes a node, as the key comm.nodes")->envname("TUTTI_COMM_NODES")->check(CLI::IsMember({"auto", "hostname"}))->capture_default_str();
   verb->add_option("--shape", state->shape, "Make every rank's link as slow as this: 10gbit,50us (not memcpy and MPI's own)");
   verb->add_option("--progress", state->progress, "Progress threads of a rank: a number, or auto as for training")->check(progress_setting_error)->capture_default_str();
   verb->add_flag("--overlap", state->overlap, "Measure how much of a collective's time is hidden when its rank computes meanwhile");

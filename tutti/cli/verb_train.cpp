@@ -67,7 +67,7 @@ int run_train(const TrainVerb& verb) {
   if (launcher.rank == 0)
     for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
 
-  const Job job({.timeout = config.comm.timeout_s, .threads = static_cast<int>(config.run.threads), .progress = config.comm.progress_threads});
+  const Job job({.timeout = config.comm.timeout_s, .nodes = config.comm.nodes, .threads = static_cast<int>(config.run.threads), .progress = config.comm.progress_threads});
   comm::Communicator& communicator = job.communicator();
   communicator.set_on_timeout(config.comm.on_timeout);
   if (config.comm.check) communicator.set_check();

@@ -56,6 +56,12 @@ std::string describe(const CollectiveSpec& spec, const Task& task, const std::st
   return text;
 }
 
+bool overlap(const void* a, size_t a_count, const void* b, size_t b_count, size_t element_bytes) {
+  const auto* const x = static_cast<const std::byte*>(a);
+  const auto* const y = static_cast<const std::byte*>(b);
+  return a_count > 0 && b_count > 0 && x < y + b_count * element_bytes && y < x + a_count * element_bytes;
+}
+
 std::vector<Slice> equal_parts(size_t count, int parts, Collective kind) {
   const auto n = static_cast<size_t>(parts);
   if (count % n != 0) throw CommError(fmt::format("{}: {} elements cannot be dealt out equally to {} ranks: give the parts", name_of(kind), count, parts));
@@ -99,11 +105,27 @@ void Communicator::set_places(std::vector<Place> places) {
   CHECK(places.size() == static_cast<size_t>(size_));
   places_ = std::move(places);
   local_rank_ = local_size_ = 0;
+  sharing_ = static_cast<int>(std::ranges::count(places_, place(rank_).kernel, &Place::kernel));
   for (int p = 0; p < size_; ++p)
     if (place(p).node == place(rank_).node) {
       if (p < rank_) ++local_rank_;
       ++local_size_;
     }
+}
+
+std::vector<int> Communicator::nodes() const {
+  std::vector<int> first, every;
+  if (one_node()) return first;
+  for (int p = 0; p < size_; ++p) {
+    every.push_back(p);
+    if (p == 0 || place(p).node != place(p - 1).node) first.push_back(p);
+  }
+  std::vector<int> names;
+  for (const int p : first) names.push_back(place(p).node);
+  std::ranges::sort(names);
+  std::vector<int>& found = std::ranges::adjacent_find(names) == names.end() ? first : every;
+  found.push_back(size_);
+  return found;
 }
 
 std::string Communicator::signed_message(const std::string& message) const {
@@ -176,18 +198,7 @@ Task Communicator::task_of(const CollectiveSpec& spec) const {
     task.parts = dealt ? equal_parts(spec.count, size_, spec.kind) : balanced_parts(spec.count, size_);
   }
   if (spec.kind == Collective::all_to_all && spec.sends.empty() && spec.receives.empty()) task.sends = task.receives = equal_parts(spec.count, size_, spec.kind);
-  if (one_node()) return task;
-  // Where ranks of a node are not neighbours, nothing is known that an algorithm could use.
-  for (int p = 0; p < size_; ++p)
-    if (p == 0 || place(p).node != place(p - 1).node) task.nodes.push_back(p);
-  task.nodes.push_back(size_);
-  for (size_t k = 0; k + 1 < task.nodes.size(); ++k)
-    for (size_t l = 0; l < k; ++l)
-      if (place(task.nodes[k]).node == place(task.nodes[l]).node) {
-        task.nodes.resize(static_cast<size_t>(size_) + 1);
-        for (int p = 0; p <= size_; ++p) task.nodes[static_cast<size_t>(p)] = p;
-        return task;
-      }
+  task.nodes = nodes();
   return task;
 }
 
@@ -201,6 +212,8 @@ std::unique_ptr<CollectiveOperation> Communicator::plan(const CollectiveSpec& sp
   if (extent.output > 0 && spec.output == nullptr) throw CommError(fmt::format("{}: no output on rank {}, which receives {} elements", what, rank_, extent.output));
   if (extent.input > 0 && spec.input == nullptr && (!input_is_output || spec.output == nullptr))
     throw CommError(fmt::format("{}: no input on rank {}, which gives {} elements", what, rank_, extent.input));
+  if (spec.kind == Collective::all_to_all && overlap(spec.input, extent.input, spec.output, extent.output, size_of(spec.element)))
+    throw CommError(fmt::format("{}: input and output overlap on rank {}: a block would arrive where another one has yet to leave", what, rank_));
   const std::string algorithm = spec.algorithm.empty() ? selection_.choose(task, size_of(spec.element), spec.reproducible) : spec.algorithm;
   if (spec.reproducible && !algorithm_named(algorithm).reproducible(task))
     throw CommError(fmt::format("{}: {} does not add in the order of the tree among {} ranks", what, algorithm, size_));

@@ -49,6 +49,9 @@ class Communicator {
   int local_rank() const { return local_rank_; }  ///< among the ranks of this node, in rank order
   int local_size() const { return local_size_; }
   bool one_node() const { return local_size_ == size_; }
+  /// Node k holds ranks nodes()[k] .. nodes()[k+1]-1. Empty on one node; where ranks of a node are not neighbours, every rank counts as a node,
+  /// because no algorithm could use more.
+  std::vector<int> nodes() const;
   bool same_node(int rank) const { return place(rank).node == place(rank_).node; }  ///< as this rank
   const std::string& name() const { return name_; }  ///< of the group: "global", "data 0"
   int job_rank(int rank) const { return job_ranks_[static_cast<size_t>(rank)]; }  ///< a member's number in the whole job
@@ -129,7 +132,8 @@ class Communicator {
  protected:
   struct Place {
     std::string host;
-    int node = 0;  ///< ranks with equal numbers are on one node
+    int node = 0;    ///< ranks with equal numbers are on one node
+    int kernel = 0;  ///< ranks with equal numbers share cores; the same as the node but where containers count as nodes
   };
   /// `message`, beginning with who() exactly once.
   std::string signed_message(const std::string& message) const;
@@ -169,6 +173,7 @@ class Communicator {
   std::string name_;
   std::vector<int> job_ranks_;
   int job_size_;
+  int sharing_ = 1;  // ranks under this kernel
   double timeout_ = 60;
   OnTimeout on_timeout_ = OnTimeout::abort;
   std::vector<Place> places_;

@@ -82,7 +82,7 @@ std::string Communicator::report(const Pending& what, const std::string& how, st
 void Communicator::wait_for(const std::function<bool()>& done, const std::function<Pending()>& pending, double grace) {
   const auto begin = Clock::now();
   const std::time_t since = std::time(nullptr);
-  const std::chrono::nanoseconds spin = local_size_ > cores() ? kSpinSharing : kSpinAlone;
+  const std::chrono::nanoseconds spin = sharing_ > cores() ? kSpinSharing : kSpinAlone;
   auto next_look = begin + kLookAround;
   double limit = timeout_ + grace;
   const auto fail = [&](const Pending& what, const std::string& how) {

@@ -249,6 +249,8 @@ TableWriter write_table() {
     t.key(s, &S::check, "check", "Send a checksum with every message and compare every sum among ranks, to find the rank or link that changes data; slower");
     t.key(s, &S::progress_threads, "progress_threads", "Threads of a rank that move communication forward while it computes, each on a core of its own. auto: one where the rank "
                                                        "has a core more than run.threads, else none; without one, the rank polls between kernels").or_count(64);
+    t.key(s, &S::nodes, "nodes", "Which ranks are on one node and share its memory. auto: those under one running kernel; hostname: of these, those with the same host name, so that containers or network namespaces of one machine count as nodes")
+        .one_of({"auto", "hostname"});
   }
   // The limits hold however a value arrives, so they are part of set().
   for (ConfigKey& row : t.rows)

@@ -155,6 +155,7 @@ struct CommSection {
   std::string progress_threads = "auto";  ///< or a whole number
   comm::OnTimeout on_timeout = comm::OnTimeout::abort;
   bool check = false;
+  std::string nodes = "auto";  ///< or "hostname"
 };
 
 /// One run. Values are as given: relations between keys hold after validate().

@@ -34,13 +34,17 @@ namespace {
 enum Tag : int { kHeader = 1, kPayload = 2, kDown = 3, kFirstPlanned = 16 };
 constexpr size_t kPiece = size_t{1} << 30;  // MPI counts bytes in an int
 
-// One rank's place, as sent to all. Two ranks are on one node when the running kernel is the same, and can signal each other when
-// the process namespace is the same too (it differs between some containers of one node).
+// One rank's place, as sent to all. Two ranks are on one node when the running kernel is the same (and the host name, if that is asked for),
+// and can signal each other when the process namespace is the same too (it differs between some containers of one node).
 struct PlaceRecord {
   std::array<char, 128> host{};
   std::array<char, 64> kernel{};
   std::array<char, 32> process_namespace{};
   pid_t process = 0;
+
+  bool on_node_of(const PlaceRecord& other, Nodes nodes) const {
+    return kernel == other.kernel && (nodes == Nodes::kernel || host == other.host);
+  }
 };
 
 template <size_t N>
@@ -116,7 +120,7 @@ int MpiCommunicator::rank_in_group(MPI_Comm comm) {
 }
 
 MpiCommunicator::MpiCommunicator(MPI_Comm world, const MpiOptions& options, Shared shared, Group group)
-    : Communicator(rank_in_group(world), size_of_group(world), std::move(group)), shared_memory_(options.shared_memory), shared_(std::move(shared)), next_tag_(kFirstPlanned) {
+    : Communicator(rank_in_group(world), size_of_group(world), std::move(group)), shared_memory_(options.shared_memory), nodes_(options.nodes), shared_(std::move(shared)), next_tag_(kFirstPlanned) {
   set_timeout(options.timeout);
   const Deadline deadline(fmt::format("rank {}: setting up {}", job_rank(rank()), describe_group()), timeout());
   if (!shared_.registry) shared_.registry = std::make_shared<WindowRegistry>(false);
@@ -142,14 +146,15 @@ void MpiCommunicator::find_places() {
 
   for (size_t p = 0; p < all.size(); ++p) {
     places[p].host = all[p].host.data();
-    const auto first = std::ranges::find(all, all[p].kernel, &PlaceRecord::kernel);
+    const auto first = std::ranges::find_if(all, [&](const PlaceRecord& other) { return other.on_node_of(all[p], nodes_); });
     places[p].node = static_cast<int>(first - all.begin());
+    places[p].kernel = static_cast<int>(std::ranges::find(all, all[p].kernel, &PlaceRecord::kernel) - all.begin());
     processes_.push_back(all[p].process);
   }
   set_places(places);
   std::vector<pid_t> watched = processes_;
   for (size_t p = 0; p < all.size(); ++p)
-    if (all[p].kernel != mine.kernel || all[p].process_namespace != mine.process_namespace || static_cast<int>(p) == rank()) watched[p] = 0;
+    if (!all[p].on_node_of(mine, nodes_) || all[p].process_namespace != mine.process_namespace || static_cast<int>(p) == rank()) watched[p] = 0;
   watch_ = std::make_unique<ProcessWatch>(std::move(watched));
 }
 
@@ -311,7 +316,7 @@ std::unique_ptr<Communicator> MpiCommunicator::make_part(const std::vector<int>&
   MPI_Comm part = MPI_COMM_NULL;
   const Deadline deadline(fmt::format("{}: making group '{}'", who(), group.name), timeout());
   MPI_CALL(MPI_Comm_split(comm_, members.front(), static_cast<int>(mine), &part));
-  const MpiOptions options{.shared_memory = shared_memory_, .timeout = timeout()};
+  const MpiOptions options{.shared_memory = shared_memory_, .timeout = timeout(), .nodes = nodes_};
   auto communicator = std::make_unique<MpiCommunicator>(part, options, shared_, std::move(group));
   MPI_CALL(MPI_Comm_free(&part));
   return communicator;

@@ -50,6 +50,7 @@ class MpiCommunicator final : public Communicator {
   MPI_Comm comm_ = MPI_COMM_NULL;
   int take_tag();
   bool shared_memory_;
+  Nodes nodes_;
   Shared shared_;
   std::unique_ptr<ProcessWatch> watch_;
   std::vector<pid_t> processes_;

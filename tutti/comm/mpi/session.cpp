@@ -1,5 +1,7 @@
 #include "tutti/comm/mpi/session.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <exception>
 
@@ -10,6 +12,12 @@
 #include "tutti/comm/mpi/mpi_communicator.h"
 
 namespace tutti::comm {
+
+Nodes nodes_named(std::string_view name) {
+  if (name == "auto") return Nodes::kernel;
+  if (name == "hostname") return Nodes::hostname;
+  throw ConfigError(fmt::format("nodes are told apart by 'auto' or by 'hostname', not by '{}'", name));
+}
 
 MpiSession::MpiSession(Threads wanted) {
   int running = 0;

@@ -1,16 +1,25 @@
 #pragma once
 // MpiSession: MPI from initialisation to finalisation. One per process, made by the program's entry, before threads that use it.
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "tutti/comm/communicator.h"
 
 namespace tutti::comm {
 
+/// Which ranks are on one node: those under one running kernel (they can share memory), or of these only those that also have the same host
+/// name. The second makes nodes of containers, or of network namespaces, of one machine.
+enum class Nodes : uint8_t { kernel, hostname };
+/// "auto" (kernel) or "hostname". Throws ConfigError.
+Nodes nodes_named(std::string_view name);
+
 struct MpiOptions {
   bool shared_memory = true;  ///< use shared memory when all ranks are on one node; false sends everything through MPI
   double timeout = 60;        ///< seconds; of every wait
+  Nodes nodes = Nodes::kernel;
 };
 
 class MpiSession {

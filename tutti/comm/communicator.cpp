@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstring>
 #include <ctime>
+#include <exception>
 #include <limits>
 #include <thread>
 
@@ -76,6 +77,9 @@ std::vector<Slice> equal_parts(size_t count, int parts, Collective kind) {
   return all;
 }
 
+// In place of a fingerprint: this rank throws.
+constexpr uint64_t kRefused = 0;
+
 }  // namespace
 
 Communicator::~Communicator() = default;
@@ -131,12 +135,16 @@ void Communicator::sum(std::span<double> values) {
   }
 }
 
-void Communicator::agree(uint64_t fingerprint, const std::string& what) {
+std::string Communicator::disagreement(uint64_t fingerprint, const std::string& what) {
   const std::vector<uint64_t> prints = allgather_value(fingerprint);
-  for (int p = 0; p < size_; ++p)
-    if (prints[static_cast<size_t>(p)] != prints[0])
-      throw CommError(fmt::format("{}: rank {} on {} plans something else than rank 0 (kind, size, type or distribution differ); "
-                                  "all ranks need the same configuration and the same program", what, p, host(p)));
+  if (std::ranges::count(prints, prints[0]) == size_) return {};
+  if (const auto refused = std::ranges::find(prints, kRefused); refused != prints.end()) {
+    const auto p = static_cast<int>(refused - prints.begin());
+    return fmt::format("{}: rank {} on {} cannot do what it was asked for; its own error says why", what, p, host(p));
+  }
+  const auto p = static_cast<int>(std::ranges::find_if(prints, [&](uint64_t print) { return print != prints[0]; }) - prints.begin());
+  return fmt::format("{}: rank {} on {} plans something else than rank 0 (kind, size, type or distribution differ); "
+                     "all ranks need the same configuration and the same program", what, p, host(p));
 }
 
 Task Communicator::task_of(const CollectiveSpec& spec) const {
@@ -173,9 +181,7 @@ Task Communicator::task_of(const CollectiveSpec& spec) const {
   return task;
 }
 
-std::unique_ptr<CollectiveOperation> Communicator::plan(const CollectiveSpec& spec) {
-  const std::string what = spec.name.empty() ? std::string(comm::name_of(spec.kind)) : fmt::format("{} '{}'", comm::name_of(spec.kind), spec.name);
-  const Task task = task_of(spec);
+std::string Communicator::algorithm_for(const CollectiveSpec& spec, const Task& task, const std::string& what) const {
   check_task(task);
   if (reduces(spec.kind) && !has_arithmetic(spec.element)) throw CommError(fmt::format("{}: bytes can be moved, but not reduced", what));
   const Extent extent = extent_of(task);
@@ -183,10 +189,30 @@ std::unique_ptr<CollectiveOperation> Communicator::plan(const CollectiveSpec& sp
   if (extent.output > 0 && spec.output == nullptr) throw CommError(fmt::format("{}: no output on rank {}, which receives {} elements", what, rank_, extent.output));
   if (extent.input > 0 && spec.input == nullptr && (!input_is_output || spec.output == nullptr))
     throw CommError(fmt::format("{}: no input on rank {}, which gives {} elements", what, rank_, extent.input));
-  const std::string algorithm = spec.algorithm.empty() ? selection_.choose(task, size_of(spec.element), spec.reproducible) : spec.algorithm;
-  if (spec.reproducible && !algorithm_named(algorithm).reproducible(task))
-    throw CommError(fmt::format("{}: {} does not add in the order of the tree among {} ranks", what, algorithm, size_));
-  agree(fingerprint(spec, task, algorithm), what);
+  const std::string name = spec.algorithm.empty() ? selection_.choose(task, size_of(spec.element), spec.reproducible) : spec.algorithm;
+  const Algorithm& algorithm = algorithm_named(name);
+  if (const std::string why = algorithm.refusal(task); !why.empty()) throw CommError(why);
+  if (spec.reproducible && !algorithm.reproducible(task))
+    throw CommError(fmt::format("{}: {} does not add in the order of the tree among {} ranks", what, name, size_));
+  return name;
+}
+
+std::unique_ptr<CollectiveOperation> Communicator::plan(const CollectiveSpec& spec) {
+  const std::string what = spec.name.empty() ? std::string(comm::name_of(spec.kind)) : fmt::format("{} '{}'", comm::name_of(spec.kind), spec.name);
+  Task task;
+  std::string algorithm;
+  std::exception_ptr refusal;  // thrown only after the others have been told: they would wait for this rank until their time-out
+  try {
+    task = task_of(spec);
+    algorithm = algorithm_for(spec, task, what);
+  } catch (const CommError& error) {
+    refusal = std::make_exception_ptr(PlanError(error.what()));
+  } catch (const ConfigError&) {
+    refusal = std::current_exception();
+  }
+  const std::string why = disagreement(refusal ? kRefused : fingerprint(spec, task, algorithm), what);
+  if (refusal) std::rethrow_exception(refusal);
+  if (!why.empty()) throw PlanError(why);
   return std::make_unique<CollectiveOperation>(*this, spec, task, algorithm);
 }
 

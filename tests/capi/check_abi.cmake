@@ -1,4 +1,5 @@
 # What the library exports against abi.txt, and its SONAME. -DNM -DREADELF -DLIBRARY -DABI
+cmake_minimum_required(VERSION 3.20)
 file(STRINGS ${ABI} expected REGEX "^[^#]")
 execute_process(COMMAND ${NM} -D --defined-only --with-symbol-versions ${LIBRARY} OUTPUT_VARIABLE output COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX MATCHALL "[^\n]+" lines "${output}")

@@ -117,7 +117,7 @@ int tutti_comm_set_selection_file(tutti_comm *comm, const char *path);
 /* Collective. Zeroed memory, aligned to 64 bytes; bytes may differ between ranks, and 0 bytes have an address too. Ranks of one node read each other's
  * in place: plans on it copy nothing that they need not. Plans on any other memory work as well. */
 int tutti_comm_alloc(tutti_comm *comm, size_t bytes, void **data);
-/* After every rank has destroyed its plans on it. Not collective. NULL: nothing is done. */
+/* When no plan with some rank's share of it will be started any more. Not collective. NULL: nothing is done. */
 int tutti_comm_free(void *data);
 
 /* ---- Plans. All collective; type, op, count, counts, root and options are the same on every rank. ----

@@ -13,7 +13,8 @@
  * Waits    No wait is without a time-out (60 seconds unless set), and a peer of the same node that has died is noticed within a second.
  * Threads  Calls are made by one thread at a time: the one that called tutti_comm_init, unless the program has started MPI itself with
  *          MPI_THREAD_SERIALIZED or more. Last errors are each thread's own.
- * Memory   Buffers belong to the caller, are not copied, and are the plan's from start to completion. They outlive their plans.
+ * Memory   Buffers belong to the caller, are not copied, and are the plan's from start to completion. They outlive their plans. A handle is not
+ *          used after it was destroyed, nor after tutti_comm_finalize.
  * ABI      Programs linked with libtutticomm.so.0 run with every later libtutticomm.so.0: functions and constants are only added, and
  *          options only grow at their end, which their `size` member tells. */
 
@@ -114,8 +115,8 @@ int tutti_comm_set_timeout(tutti_comm *comm, double seconds);
 int tutti_comm_set_selection_file(tutti_comm *comm, const char *path);
 
 /* ---- Memory ---- */
-/* Collective. Zeroed memory, aligned to 64 bytes; bytes may differ between ranks, and 0 bytes have an address too. Ranks of one node read each other's
- * in place: plans on it copy nothing that they need not. Plans on any other memory work as well. */
+/* Collective. Zeroed memory, aligned to 64 bytes; bytes may differ between ranks, and 0 bytes have an address too. Where all ranks are on
+ * one node they read each other's in place: plans on it copy nothing that they need not. Plans on any other memory work as well. */
 int tutti_comm_alloc(tutti_comm *comm, size_t bytes, void **data);
 /* When no plan with some rank's share of it will be started any more. Not collective. NULL: nothing is done. */
 int tutti_comm_free(void *data);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tutti/base/error.h"
 #include "tutti/comm/element.h"
 #include "tutti/comm/operation.h"
 #include "tutti/comm/schedule.h"
@@ -14,6 +15,12 @@
 namespace tutti::comm {
 
 class ResultCheck;
+/// What is asked for cannot be done, or is not the same on every rank. Then every rank gets an error, nothing is planned, and the communicator
+/// stays usable.
+class PlanError : public CommError {
+ public:
+  using CommError::CommError;
+};
 
 /// What one rank asks for; comm/schedule.h says what input and output are for each kind. All ranks give the same kind, element, op, count, root,
 /// parts, algorithm, reproducible, leaves, shared_output, chunk and priority; buffers, sends and receives are each rank's own. Buffers belong to the caller, are

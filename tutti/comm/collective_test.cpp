@@ -239,6 +239,22 @@ TEST(Collective, WhatIsWrongIsSaidAtPlanTime) {
   });
 }
 
+TEST(Collective, WhatOneRankRefusesAllRefuseAndThenGoOn) {
+  run_ranks(3, [](Communicator& c) {
+    c.set_timeout(5);
+    float x[4] = {1, 2, 3, 4};
+    const auto planned = [&](const CollectiveSpec& spec) { return message_of([&] { c.plan(spec); }); };
+    const std::string why = planned({.kind = Collective::allreduce, .count = 4, .output = c.rank() == 1 ? nullptr : x});
+    EXPECT_NE(why.find(c.rank() == 1 ? "no output on rank 1" : "rank 1 on"), std::string::npos) << why;
+    EXPECT_THROW(c.plan({.kind = Collective::allreduce, .count = c.rank() == 0 ? 4u : 3u, .output = x}), PlanError);
+    EXPECT_THROW(c.plan({.kind = Collective::allreduce, .count = 4, .output = x, .algorithm = "star"}), ConfigError);
+    const auto sum = c.plan({.kind = Collective::allreduce, .count = 4, .output = x});
+    sum->start();
+    sum->wait();
+    EXPECT_EQ(x[3], 12);
+  });
+}
+
 TEST(Collective, ALateRankIsNamed) {
   for (const int threads : {0, 1, 2}) run_ranks_with(threads, 3, [](Communicator& c) {
     c.set_timeout(0.3);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <exception>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -69,6 +70,9 @@ std::vector<Slice> equal_parts(size_t count, int parts, Collective kind) {
   for (size_t p = 0; p < n; ++p) all.push_back({p * (count / n), count / n});
   return all;
 }
+
+// In place of a fingerprint: this rank throws.
+constexpr uint64_t kRefused = 0;
 
 }  // namespace
 
@@ -166,17 +170,19 @@ void Communicator::sum(std::span<double> values) {
   }
 }
 
-void Communicator::agree(uint64_t fingerprint, const std::string& what, const std::string& plan) {
+// Why the ranks do not plan the same; empty when their fingerprints are equal. Every rank gets the same answer.
+std::string Communicator::disagreement(uint64_t fingerprint, const std::string& what, const std::string& plan) {
   const std::vector<uint64_t> prints = allgather_value(fingerprint);
+  if (std::ranges::count(prints, prints[0]) == size_) return {};
+  if (const auto refused = std::ranges::find(prints, kRefused); refused != prints.end())
+    return fmt::format("{}: {}: {} cannot do what it was asked for; its own error says why", describe_group(), what, rank_name(static_cast<int>(refused - prints.begin())));
   const auto other = std::ranges::find_if(prints, [&](uint64_t print) { return print != prints[0]; });
-  if (other == prints.end()) return;
-  // Every rank is here, because every rank has seen the same fingerprints.
   std::array<char, 160> text{};
   plan.copy(text.data(), text.size() - 1);
   const auto plans = allgather_value(text);
   const auto p = other - prints.begin();
-  throw CommError(fmt::format("{}: {}: {} plans '{}', {} plans '{}'; all ranks need the same configuration and the same program", describe_group(), what,
-                              rank_name(static_cast<int>(p)), plans[static_cast<size_t>(p)].data(), rank_name(0), plans[0].data()));
+  return fmt::format("{}: {}: {} plans '{}', {} plans '{}'; all ranks need the same configuration and the same program", describe_group(), what,
+                     rank_name(static_cast<int>(p)), plans[static_cast<size_t>(p)].data(), rank_name(0), plans[0].data());
 }
 
 Task Communicator::task_of(const CollectiveSpec& spec) const {
@@ -202,9 +208,7 @@ Task Communicator::task_of(const CollectiveSpec& spec) const {
   return task;
 }
 
-std::unique_ptr<CollectiveOperation> Communicator::plan(const CollectiveSpec& spec) {
-  const std::string what = spec.name.empty() ? std::string(comm::name_of(spec.kind)) : fmt::format("{} '{}'", comm::name_of(spec.kind), spec.name);
-  const Task task = task_of(spec);
+std::string Communicator::algorithm_for(const CollectiveSpec& spec, const Task& task, const std::string& what) const {
   check_task(task);
   if (reduces(spec.kind) && !has_arithmetic(spec.element)) throw CommError(fmt::format("{}: bytes can be moved, but not reduced", what));
   const Extent extent = extent_of(task);
@@ -214,10 +218,30 @@ std::unique_ptr<CollectiveOperation> Communicator::plan(const CollectiveSpec& sp
     throw CommError(fmt::format("{}: no input on rank {}, which gives {} elements", what, rank_, extent.input));
   if (spec.kind == Collective::all_to_all && overlap(spec.input, extent.input, spec.output, extent.output, size_of(spec.element)))
     throw CommError(fmt::format("{}: input and output overlap on rank {}: a block would arrive where another one has yet to leave", what, rank_));
-  const std::string algorithm = spec.algorithm.empty() ? selection_.choose(task, size_of(spec.element), spec.reproducible) : spec.algorithm;
-  if (spec.reproducible && !algorithm_named(algorithm).reproducible(task))
-    throw CommError(fmt::format("{}: {} does not add in the order of the tree among {} ranks", what, algorithm, size_));
-  agree(fingerprint(spec, task, algorithm), what, describe(spec, task, algorithm));
+  const std::string name = spec.algorithm.empty() ? selection_.choose(task, size_of(spec.element), spec.reproducible) : spec.algorithm;
+  const Algorithm& algorithm = algorithm_named(name);
+  if (const std::string why = refusal_of(algorithm, task); !why.empty()) throw CommError(why);
+  if (spec.reproducible && !algorithm.reproducible(task))
+    throw CommError(fmt::format("{}: {} does not add in the order of the tree among {} ranks", what, name, size_));
+  return name;
+}
+
+std::unique_ptr<CollectiveOperation> Communicator::plan(const CollectiveSpec& spec) {
+  const std::string what = spec.name.empty() ? std::string(comm::name_of(spec.kind)) : fmt::format("{} '{}'", comm::name_of(spec.kind), spec.name);
+  Task task;
+  std::string algorithm;
+  std::exception_ptr refusal;  // thrown only after the others have been told: they would wait for this rank until their time-out
+  try {
+    task = task_of(spec);
+    algorithm = algorithm_for(spec, task, what);
+  } catch (const CommError& error) {
+    refusal = std::make_exception_ptr(PlanError(error.what()));
+  } catch (const ConfigError&) {
+    refusal = std::current_exception();
+  }
+  const std::string why = refusal ? disagreement(kRefused, what, {}) : disagreement(fingerprint(spec, task, algorithm), what, describe(spec, task, algorithm));
+  if (refusal) std::rethrow_exception(refusal);
+  if (!why.empty()) throw PlanError(why);
   return std::make_unique<CollectiveOperation>(*this, spec, task, algorithm);
 }
 

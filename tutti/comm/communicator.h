@@ -84,8 +84,8 @@ class Communicator {
 
   /// `bytes` of zeroed memory for each rank (each may ask for its own size), shared where all ranks are on one node.
   virtual std::unique_ptr<Window> allocate(size_t bytes) = 0;
-  /// Plans a collective, to be started as often as wanted. Throws CommError when the ranks disagree on what is asked for, when the buffers do
-  /// not fit, or when no algorithm does it.
+  /// Plans a collective, to be started as often as wanted. Throws PlanError when the ranks disagree on what is asked for, when the buffers do
+  /// not fit, or when no algorithm does it, and ConfigError for an algorithm's name that nobody knows; when one rank throws, all do.
   std::unique_ptr<CollectiveOperation> plan(const CollectiveSpec& spec);
   /// Which algorithm plan() takes where the spec names none. The same on every rank.
   void set_selection(Selection selection) { selection_ = std::move(selection); }
@@ -161,8 +161,10 @@ class Communicator {
  private:
   friend class Operation;
   Task task_of(const CollectiveSpec& spec) const;
-  /// Throws CommError where a rank's value differs from rank 0's.
-  void agree(uint64_t fingerprint, const std::string& what, const std::string& plan);
+  /// The algorithm for a spec that this rank finds nothing wrong with. Throws CommError or ConfigError.
+  std::string algorithm_for(const CollectiveSpec& spec, const Task& task, const std::string& what) const;
+  /// Why the ranks do not plan the same; empty when their fingerprints are equal.
+  std::string disagreement(uint64_t fingerprint, const std::string& what, const std::string& plan);
   std::vector<int> job_ranks(std::span<const int> ranks) const;  ///< sorted
   std::string report(const Pending& what, const std::string& how, std::time_t since) const;
 

@@ -35,21 +35,24 @@ comm::Task task_for(const comm::Communicator& c, Collective kind, size_t count) 
   return task;
 }
 
-void run_one(comm::Communicator& c, const comm::Task& task, const comm::Algorithm& algorithm, comm::Element element, bool shared) {
+// Buffers are in private memory and in a window in turns: `shared_first` says which comes first.
+void run_one(comm::Communicator& c, const comm::Task& task, const comm::Algorithm& algorithm, comm::Element element, bool shared_first) {
   const comm::Extent extent = comm::extent_of(task);
   const size_t in_bytes = extent.input * comm::size_of(element) + 8, out_bytes = extent.output * comm::size_of(element) + 8;
   std::vector<std::byte> own(in_bytes + out_bytes);
-  const auto window = shared ? c.allocate(in_bytes / 64 * 64 + 64 + out_bytes) : nullptr;
-  std::byte* const input = shared ? window->data() : own.data();
-  std::byte* const output = input + (shared ? in_bytes / 64 * 64 + 64 : in_bytes);
+  const auto window = c.allocate(in_bytes / 64 * 64 + 64 + out_bytes);
 
-  comm::CollectiveSpec spec{.kind = task.kind, .element = element, .count = task.count, .root = task.root, .input = input, .output = output};
+  comm::CollectiveSpec spec{.kind = task.kind, .element = element, .count = task.count, .root = task.root, .rebindable = true};
   spec.algorithm = algorithm.name;
   if (task.kind != Collective::allreduce && task.kind != Collective::broadcast && task.kind != Collective::reduce) spec.parts = task.parts;
   spec.sends = task.sends, spec.receives = task.receives;
   if (task.kind == Collective::all_to_all || task.kind == Collective::barrier) spec.parts.clear();
   const auto operation = c.plan(spec);
-  for (uint64_t run = 0; run < 2; ++run) {
+  for (uint64_t run = 0; run < 4; ++run) {
+    const bool shared = shared_first == (run % 3 == 0);  // twice the same in a row, and changes in both directions
+    std::byte* const input = shared ? window->data() : own.data();
+    std::byte* const output = input + (shared ? in_bytes / 64 * 64 + 64 : in_bytes);
+    operation->rebind(input, output);
     const comm::Answer answer(task, element, comm::ReduceOp::sum, run);
     answer.fill(input);
     operation->start();

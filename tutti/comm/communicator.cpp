@@ -178,11 +178,7 @@ std::unique_ptr<CollectiveOperation> Communicator::plan(const CollectiveSpec& sp
   const Task task = task_of(spec);
   check_task(task);
   if (reduces(spec.kind) && !has_arithmetic(spec.element)) throw CommError(fmt::format("{}: bytes can be moved, but not reduced", what));
-  const Extent extent = extent_of(task);
-  const bool input_is_output = spec.kind == Collective::broadcast || spec.kind == Collective::reduce || spec.kind == Collective::allreduce;
-  if (extent.output > 0 && spec.output == nullptr) throw CommError(fmt::format("{}: no output on rank {}, which receives {} elements", what, rank_, extent.output));
-  if (extent.input > 0 && spec.input == nullptr && (!input_is_output || spec.output == nullptr))
-    throw CommError(fmt::format("{}: no input on rank {}, which gives {} elements", what, rank_, extent.input));
+  if (!spec.rebindable) check_buffers(what, task, spec.input, spec.output);
   const std::string algorithm = spec.algorithm.empty() ? selection_.choose(task, size_of(spec.element), spec.reproducible) : spec.algorithm;
   if (spec.reproducible && !algorithm_named(algorithm).reproducible(task))
     throw CommError(fmt::format("{}: {} does not add in the order of the tree among {} ranks", what, algorithm, size_));

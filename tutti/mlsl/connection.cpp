@@ -1,7 +1,5 @@
 #include "tutti/mlsl/connection.h"
 
-#include <cstring>
-
 #include "tutti/base/error.h"
 
 namespace tutti::mlsl {
@@ -22,27 +20,20 @@ void Connection::plan(Group& group, Side sender, const comm::ActivationExchange&
   const size_t size = comm::size_of(element);
   const bool whole = collective.kind == Collective::allreduce;
   Route& route = routes_[static_cast<size_t>(sender)];
-  route.count = bytes_;
-  if (collective.kind == Collective::allgather) {
-    route.begin = static_cast<size_t>(exchange.index) * collective.count * size;
-    route.count = collective.count * size;
-  }
+  if (collective.kind == Collective::allgather) route.begin = static_cast<size_t>(exchange.index) * collective.count * size;
   comm::CollectiveSpec spec;
   spec.name = sender == Side::producer ? "activation" : "gradient of an activation";
   spec.kind = collective.kind;
   spec.element = element;
   spec.count = whole ? collective.count : collective.count * exchange.group.size();
-  spec.input = buffer(sender) + route.begin;
-  spec.output = buffer(other(sender));
+  spec.rebindable = true;
   route.exchange = std::make_unique<Planned>(group, spec);
 }
 
 void Connection::start(Side sender, const void* packed) {
   Route& route = routes_[static_cast<size_t>(sender)];
   CHECK(route.exchange != nullptr, "nothing is sent in this direction");
-  route.exchange->wait();
-  if (packed != buffer(sender)) std::memcpy(buffer(sender) + route.begin, static_cast<const std::byte*>(packed) + route.begin, route.count);
-  route.exchange->start();
+  route.exchange->start(static_cast<const std::byte*>(packed) + route.begin, buffer(other(sender)));
   route.started = true;
 }
 

@@ -23,7 +23,7 @@ class Connection {
   bool sends(Side sender) const { return route(sender).exchange != nullptr; }
   /// Given to the collective at each start.
   size_t sent_bytes(Side sender) const { return sends(sender) ? route(sender).exchange->bytes() : 0; }
-  /// Sends what is packed in `packed`, as long as a buffer; copied unless it is buffer(sender). Only where sends(sender).
+  /// Sends what is packed in `packed`, as long as a buffer: buffer(sender), or the program's own. Only where sends(sender).
   void start(Side sender, const void* packed);
   /// Waits for what the other side has started. Null: nothing is ever sent to this side, or has been so far.
   void* wait(Side receiver);
@@ -31,8 +31,7 @@ class Connection {
  private:
   struct Route {
     std::unique_ptr<Planned> exchange;
-    size_t begin = 0;  // bytes of the sender's buffer that it reads
-    size_t count = 0;
+    size_t begin = 0;  // in the sender's buffer, of what it reads
     bool started = false;
   };
   const Route& route(Side sender) const { return routes_[static_cast<size_t>(sender)]; }

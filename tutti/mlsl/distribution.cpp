@@ -26,8 +26,7 @@ std::shared_ptr<Group> Distribution::make_group(const std::shared_ptr<Group>& wo
 }
 
 api::CommReq* Distribution::broadcast(void* buffer, size_t count, api::DataType data, size_t root, api::GroupType type) {
-  const bool mine = process_index(type) == root;
-  return start({.kind = comm::Collective::broadcast, .count = count, .data = data, .group = type, .root = root}, mine ? buffer : nullptr, mine ? nullptr : buffer);
+  return start({.kind = comm::Collective::broadcast, .count = count, .data = data, .group = type, .root = root}, buffer, buffer);
 }
 
 api::CommReq* Distribution::start(const Collective& collective, const void* send, void* receive) {

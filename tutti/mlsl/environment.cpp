@@ -1,5 +1,7 @@
 #include "tutti/mlsl/environment.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <charconv>
 #include <limits>
@@ -40,32 +42,28 @@ void Environment::configure(const char* text) {
 }
 
 void Environment::init() {
-  demand(!initialized() && !started_before_, "Init and Finalize: once in a process");
+  demand(!initialized(), "Init: it has been called already");
   const double timeout = read_settings(variables_).timeout;
-  try {
-    mpi_ = std::make_unique<comm::MpiSession>();
-  } catch (const InternalError&) {
-    throw ConfigError("MPI is running already: Environment::Init has to be the one that starts it");
-  }
+  if (!mpi_) mpi_ = std::make_unique<comm::MpiSession>();  // there is one already where an earlier Init has failed later on
   const std::unique_ptr<comm::Communicator> all = mpi_->communicator({.timeout = timeout});
   init(*all);
 }
 
 void Environment::init(comm::Communicator& ranks) {
-  demand(!initialized() && !started_before_, "Init and Finalize: once in a process");
+  demand(!initialized(), "Init: it has been called already");
   Settings settings = read_settings(variables_);
   own_world_ = ranks.split(colour_.value_or(0), ranks.rank());
   own_world_->set_timeout(settings.timeout);
   log::configure(settings.log_level, own_world_->rank(), own_world_->size());
-  started_before_ = true;
   job_.emplace(*own_world_, std::move(settings));
   world_ = std::make_shared<Group>(*job_);
   heap_ = std::make_unique<Heap>(own_world_->allocate(job_->settings().heap_bytes));
-  tell_settings();
+  tell_ignored_settings();
 }
 
-void Environment::tell_settings() const {
-  for (const std::string& name : job_->settings().ignored) log::info("{} is set, but means nothing to this library", name);
+void Environment::tell_ignored_settings() const {
+  const std::vector<std::string>& ignored = job_->settings().ignored;
+  if (!ignored.empty() && own_world_->rank() == 0) log::warn("set, but without a meaning to this library: {}", fmt::join(ignored, ", "));
 }
 
 void Environment::finalize() {
@@ -79,6 +77,8 @@ void Environment::finalize() {
   job_.reset();
   own_world_.reset();
   mpi_.reset();
+  quantizer_.reset();
+  colour_.reset();
 }
 
 Job& Environment::job() {

@@ -18,7 +18,7 @@ class Environment final : public api::Environment {
   ~Environment();
 
   void configure(const char* text);
-  /// Starts MPI. Throws ConfigError where somebody has done so before.
+  /// Starts MPI, or joins the one that the program has started. Throws CommError where MPI is over: it starts once in a process.
   void init();
   /// For ranks that communicate already; `ranks` outlives finalize(). Collective.
   void init(comm::Communicator& ranks);
@@ -48,11 +48,10 @@ class Environment final : public api::Environment {
 
  private:
   Distribution& add(comm::Distribution layout);
-  void tell_settings() const;
+  void tell_ignored_settings() const;
 
   comm::Environment variables_;
   std::optional<int> colour_;
-  bool started_before_ = false;
   std::unique_ptr<Quantizer> quantizer_;
   std::unique_ptr<comm::MpiSession> mpi_;
   std::unique_ptr<comm::Communicator> own_world_;

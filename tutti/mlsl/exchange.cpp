@@ -7,8 +7,6 @@
 namespace tutti::mlsl {
 namespace {
 
-size_t whole_lines(size_t bytes) { return (bytes + 127) / 128 * 128; }
-
 std::vector<comm::Slice> equal_parts(size_t count, size_t parts) {
   std::vector<comm::Slice> all;
   for (size_t p = 0; p < parts; ++p) all.push_back({p * (count / parts), count / parts});
@@ -62,11 +60,15 @@ void Exchange::wait() {
   group_.communicator().wait_for(done, [this] { return pending(); });
 }
 
-Planned::Planned(Group& group, const comm::CollectiveSpec& spec) : Exchange(group) { plan(spec); }
-
-void Planned::plan(const comm::CollectiveSpec& spec) {
-  bytes_ = spec.count * comm::size_of(spec.element);
-  operation_ = group().plan(spec);
+Planned::Planned(Group& group, const comm::CollectiveSpec& spec)
+    : Exchange(group), operation_(group.plan(spec)), bytes_(spec.count * comm::size_of(spec.element)) {
+  using comm::Collective;
+  const comm::Task task = task_in(group, spec);
+  const comm::Extent extent = comm::extent_of(task);
+  const size_t size = comm::size_of(spec.element);
+  extent_ = {extent.input * size, extent.output * size};
+  if (spec.kind == Collective::broadcast || spec.kind == Collective::reduce || spec.kind == Collective::allreduce) in_place_ = 0;
+  if (spec.kind == Collective::allgather) in_place_ = task.part().begin * size;
 }
 
 void Planned::start() {
@@ -77,31 +79,21 @@ void Planned::start() {
   group().job().progress();
 }
 
-Staged::Staged(Group& group, comm::CollectiveSpec spec) : Planned(group) {
-  using comm::Collective;
-  const comm::Task task = task_in(group, spec);
-  const comm::Extent extent = comm::extent_of(task);
-  const size_t element = comm::size_of(spec.element);
-  input_bytes_ = extent.input * element;
-  output_bytes_ = extent.output * element;
-  const bool in_place = spec.kind == Collective::broadcast || spec.kind == Collective::allreduce || spec.kind == Collective::allgather;
-  window_ = group.allocate(in_place ? output_bytes_ : whole_lines(input_bytes_) + output_bytes_);
-  input_ = output_ = window_->data();
-  if (spec.kind == Collective::allgather) input_ += task.part().begin * element;
-  if (!in_place) output_ += whole_lines(input_bytes_);
-  spec.input = input_;
-  spec.output = output_;
-  plan(spec);
-}
-
-void Staged::start(const void* input) {
+void Planned::start(const void* input, void* output) {
   wait();
-  if (input != nullptr && input_bytes_ > 0) std::memcpy(input_, input, input_bytes_);
-  Planned::start();
+  operation_->rebind(apart(input, output), output);
+  start();
 }
 
-void Staged::deliver(void* output) const {
-  if (output != nullptr && output_bytes_ > 0) std::memcpy(output, output_, output_bytes_);
+// The input, or a copy of it where a rank of comm/ would write what it still has to read.
+const void* Planned::apart(const void* input, const void* output) {
+  const auto in = reinterpret_cast<uintptr_t>(input);
+  const auto out = reinterpret_cast<uintptr_t>(output);
+  const bool overlap = input != nullptr && output != nullptr && in < out + extent_.output && out < in + extent_.input;
+  if (!overlap || (in_place_ && in == out + *in_place_)) return input;
+  input_copy_.resize(extent_.input);
+  std::memcpy(input_copy_.data(), input, extent_.input);
+  return input_copy_.data();
 }
 
 }  // namespace tutti::mlsl

@@ -2,6 +2,8 @@
 // Exchanges: what a program starts now and waits for later.
 
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "tutti/mlsl/group.h"
 
@@ -36,46 +38,29 @@ class Exchange {
   bool in_flight_ = false;
 };
 
-/// A planned collective on fixed buffers.
-class Planned : public Exchange {
+/// A planned collective.
+class Planned final : public Exchange {
  public:
   /// Collective over the group. Buffers as in comm/collective.h.
   Planned(Group& group, const comm::CollectiveSpec& spec);
   /// Waits for an earlier start, if that is not complete.
   void start();
+  /// Of a rebindable spec: on these buffers, which the program may have moved since last time. They may be the same where MPI has an
+  /// MPI_IN_PLACE for the collective; where they overlap otherwise the input is copied first.
+  void start(const void* input, void* output);
   /// Of the long vector.
   size_t bytes() const { return bytes_; }
   comm::Pending pending() const override { return operation_->pending(); }
 
- protected:
-  explicit Planned(Group& group) : Exchange(group) {}
-  void plan(const comm::CollectiveSpec& spec);
+ private:
   bool advance() override { return operation_->test(); }
+  const void* apart(const void* input, const void* output);
 
- private:
   std::unique_ptr<comm::CollectiveOperation> operation_;
-  size_t bytes_ = 0;
-};
-
-/// A planned collective on memory of its own, which the group's ranks of this node see. What a program gives is copied in at the start, and
-/// out afterwards: a plan is collective, and whether a program's buffer is the one of last time is known to its own rank only.
-class Staged final : public Planned {
- public:
-  /// Collective over the group. spec.input and spec.output are not looked at.
-  Staged(Group& group, comm::CollectiveSpec spec);
-  /// Copies what this rank gives (nothing for null: it lies in input() already), and starts.
-  void start(const void* input);
-  /// Copies what this rank has got. Null: nothing. After completion.
-  void deliver(void* output) const;
-  std::byte* input() const { return input_; }
-  std::byte* output() const { return output_; }
-
- private:
-  std::unique_ptr<comm::Window> window_;
-  std::byte* input_ = nullptr;
-  std::byte* output_ = nullptr;
-  size_t input_bytes_ = 0;
-  size_t output_bytes_ = 0;
+  size_t bytes_;
+  comm::Extent extent_;             // in bytes
+  std::optional<size_t> in_place_;  // where in the output the input may lie
+  std::vector<std::byte> input_copy_;
 };
 
 }  // namespace tutti::mlsl

@@ -5,7 +5,7 @@
  * it has to tell is written to its last arguments. After a failure that is not the caller's mistake (a rank that is gone) only the end of
  * the program is left. AllGatherv and CreateDistributionWithColors exist in C++ only. */
 
-#include <stddef.h>
+#include <stdlib.h> /* size_t; and programs written for MLSL expect malloc from here */
 
 #ifdef __cplusplus
 extern "C" {

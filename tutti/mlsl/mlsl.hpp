@@ -95,11 +95,11 @@ class MLSL_PUBLIC Activation {
   CommBlockInfo* GetUnpackBlock(size_t idx);
   DataType GetDataType();
   size_t GetFmSize();
-  /// Memory of the library for packed blocks: the fastest argument of StartComm. NULL where nothing is exchanged, or before Commit.
+  /// Memory of the library for packed blocks, which peers of the node read in place. NULL where nothing is exchanged, or before Commit.
   void* GetCommBuf();
   size_t GetCommBufSize();  ///< bytes; 0 where nothing is exchanged
-  /// Starts sending this activation's packed blocks; any other buffer than GetCommBuf() (of the same size) is copied. No-op where nothing is
-  /// exchanged.
+  /// Starts sending this activation's packed blocks in `buf`: GetCommBuf(), or any memory of the same size, which may not change before the
+  /// connected activation's WaitComm. No-op where nothing is exchanged.
   void StartComm(void* buf);
   /// Waits for what the connected activation has started, and returns it packed; it stays valid until that is started again. NULL where
   /// nothing is exchanged: then the local elements of both sides are the same.
@@ -121,7 +121,7 @@ class MLSL_PUBLIC ParameterSet {
   bool IsDistributedUpdate();
   /// buf: the gradient of all local kernels, which may not change before its completion.
   void StartGradientComm(void* buf);
-  /// buf: all local kernels, of which the owned ones have been updated. No-op without distributed update.
+  /// buf: all local kernels, of which the owned ones have been updated; not to be touched before completion. No-op without distributed update.
   void StartIncrementComm(void* buf);
   /// The sum: plain update: `buf`, which now holds it; distributed update: the owned kernels alone, in memory of the library, valid until the
   /// next start. NULL where there is one data part, or before any start.
@@ -244,9 +244,10 @@ class MLSL_PUBLIC Environment {
   static int GetVersion();
   /// "color=N", before Init: processes with equal N are a world of their own.
   void Configure(const char* config = NULL);
-  /// Starts MPI; once in a process, and before anybody else does.
+  /// Starts MPI, or joins the one that the program has started: that one the program ends, after Finalize. Once MPI has ended, Init is an
+  /// error: it cannot start again in the same process.
   void Init(int* argc, char** argv[]);
-  /// Completes what is in flight, deletes what is left, ends MPI.
+  /// Completes what is in flight, deletes what is left, ends MPI if Init has started it.
   void Finalize();
   bool IsInitialized();
   size_t GetProcessIdx();

@@ -71,8 +71,8 @@ Floats send(Activation& from, const Floats& values, Activation& to, size_t eleme
   float* const buffer = own_buffer ? packed.data() : static_cast<float*>(from.buffer());
   comm::pack(plain(from.pack_blocks()), sizeof(float), std::as_bytes(std::span(values)).data(), reinterpret_cast<std::byte*>(buffer));
   from.start(buffer);
-  if (own_buffer) std::ranges::fill(packed, -2.f);  // a copy has been made
   const auto* const received = static_cast<const std::byte*>(to.wait());
+  std::ranges::fill(packed, -2.f);  // nobody reads it any more
   Floats got(elements, -1);
   if (received != nullptr) comm::unpack(plain(to.unpack_blocks()), sizeof(float), received, std::as_writable_bytes(std::span(got)).data());
   return got;

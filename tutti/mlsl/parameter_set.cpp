@@ -12,24 +12,25 @@ void ParameterSet::commit(Distribution& distribution, const Quantizer* quantizer
   const bool distributed = share_.increment.has_value();
   comm::CollectiveSpec spec;
   spec.element = element_of(info_.type);
+  spec.rebindable = true;
+  if (distributed) owned_sum_ = group.allocate(share_.gradient->count * comm::size_of(spec.element));
   if (info_.compression == api::CT_QUANTIZATION) {
     demand(quantizer != nullptr, "parameters are to be quantised, but SetQuantizationParams was not called before Commit");
     demand(info_.type == api::DT_FLOAT, "only DT_FLOAT parameters can be quantised");
     const size_t count = local_kernels() * share_.kernel_size;
     const size_t part = distributed ? share_.gradient->count : (quantizer->blocks(count) + ranks - 1) / ranks * quantizer->block_floats();
     quantized_ = std::make_unique<QuantizedSum>(group, *quantizer, count, part, !distributed);
-    if (distributed) quantized_share_.resize(part);
   } else {
     spec.name = "gradient";
     spec.kind = share_.gradient->kind;
     spec.count = distributed ? share_.gradient->count * ranks : share_.gradient->count;
-    gradient_ = std::make_unique<Staged>(group, spec);
+    gradient_ = std::make_unique<Planned>(group, spec);
   }
   if (!distributed) return;
   spec.name = "increment";
   spec.kind = share_.increment->kind;
   spec.count = share_.increment->count * ranks;
-  increment_ = std::make_unique<Staged>(group, spec);
+  increment_ = std::make_unique<Planned>(group, spec);
 }
 
 void ParameterSet::isolate() {
@@ -60,24 +61,14 @@ void ParameterSet::start_gradient(void* buffer) {
   if (quantized_)
     quantized_->start(static_cast<const float*>(buffer));
   else
-    gradient_->start(buffer);
+    gradient_->start(buffer, increment_ ? owned_sum_->data() : buffer);
 }
 
 void ParameterSet::finish_gradient() {
   State& state = gradient_state_;
   state.started = false;
-  if (!increment_) {
-    state.result = state.buffer;
-    if (quantized_)
-      quantized_->deliver(static_cast<float*>(state.buffer));
-    else
-      gradient_->deliver(state.buffer);
-  } else if (quantized_) {
-    quantized_->deliver(quantized_share_.data());
-    state.result = quantized_share_.data();
-  } else {
-    state.result = gradient_->output();
-  }
+  state.result = increment_ ? owned_sum_->data() : state.buffer;
+  if (quantized_) quantized_->deliver(static_cast<float*>(state.result));
 }
 
 void* ParameterSet::wait_gradient() {
@@ -106,7 +97,7 @@ void ParameterSet::start_increment(void* buffer) {
   increment_state_.buffer = buffer;
   increment_state_.started = true;
   call.count_start(increment_->bytes());
-  increment_->start(owned(buffer));
+  increment_->start(owned(buffer), buffer);
 }
 
 void* ParameterSet::wait_increment() {
@@ -114,7 +105,6 @@ void* ParameterSet::wait_increment() {
   const Statistics::Call call(*statistics_, operation_, *increment_state_.tally);
   increment_->wait();
   increment_state_.started = false;
-  increment_->deliver(increment_state_.buffer);
   return increment_state_.result = increment_state_.buffer;
 }
 

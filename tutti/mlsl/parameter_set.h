@@ -58,10 +58,10 @@ class ParameterSet final : public api::ParameterSet {
   size_t operation_;
   comm::LocalParameters share_;
   Statistics* statistics_ = nullptr;
-  std::unique_ptr<Staged> gradient_;         // this one,
+  std::unique_ptr<Planned> gradient_;        // this one,
   std::unique_ptr<QuantizedSum> quantized_;  // or that one, or none
-  std::unique_ptr<Staged> increment_;
-  std::vector<float> quantized_share_;  // distributed update: the owned kernels of the sum
+  std::unique_ptr<Planned> increment_;
+  std::unique_ptr<comm::Window> owned_sum_;  // distributed update: the owned kernels of the gradient's sum
   State gradient_state_, increment_state_;
 };
 

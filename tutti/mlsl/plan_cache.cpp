@@ -17,12 +17,13 @@ size_t slots_of(size_t bytes) { return std::clamp((size_t{4} << 20) / std::max<s
 
 PlanCache::~PlanCache() = default;
 
-std::unique_ptr<Request> PlanCache::start(const comm::CollectiveSpec& spec, const void* input, void* output) {
+std::unique_ptr<Request> PlanCache::start(comm::CollectiveSpec spec, const void* input, void* output) {
+  spec.rebindable = true;
   std::vector<size_t> parts;
   for (const comm::Slice& part : spec.parts) parts.push_back(part.count);
   Slot& slot = slot_for({spec.kind, spec.element, spec.op, spec.count, spec.root, std::move(parts)}, spec);
-  slot.staged->start(input);
-  return std::make_unique<Request>(shared_from_this(), slot, output);
+  slot.planned->start(input, output);
+  return std::make_unique<Request>(shared_from_this(), slot);
 }
 
 PlanCache::Slot& PlanCache::slot_for(const Signature& signature, const comm::CollectiveSpec& spec) {
@@ -32,7 +33,7 @@ PlanCache::Slot& PlanCache::slot_for(const Signature& signature, const comm::Col
   const size_t k = entry.starts % slots_of(entry.bytes);
   if (k == entry.slots.size()) {
     auto slot = std::make_unique<Slot>();
-    slot->staged = std::make_unique<Staged>(*group_, spec);  // throws on all ranks, or on none
+    slot->planned = std::make_unique<Planned>(*group_, spec);  // throws on all ranks, or on none
     entry.slots.push_back(std::move(slot));
     make_room(signature);
   }

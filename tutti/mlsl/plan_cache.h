@@ -2,7 +2,7 @@
 // PlanCache: plans of the collectives that a program asks for one by one, kept for the next time.
 //
 // Planning is collective, so all ranks of a group must find the same calls in their caches. Therefore nothing that is a rank's own enters:
-// not the buffers (see Staged), and not which requests have been completed. The k-th call of a signature takes slot k mod slots; a request
+// not the buffers (a plan takes any), and not which requests have been completed. The k-th call of a signature takes slot k mod slots; a request
 // that still holds it is completed first.
 
 #include <map>
@@ -23,13 +23,13 @@ class PlanCache : public std::enable_shared_from_this<PlanCache> {
   ~PlanCache();
 
   Group& group() const { return *group_; }
-  /// Collective when the signature is new: kind, type, op, count, root, parts (buffers are not looked at). Then `input` has been copied; the
-  /// request copies to `output` at its completion.
-  std::unique_ptr<Request> start(const comm::CollectiveSpec& spec, const void* input, void* output);
+  /// Collective when the signature is new: kind, type, op, count, root, parts (buffers are not looked at). Both belong to the exchange
+  /// until the request is complete.
+  std::unique_ptr<Request> start(comm::CollectiveSpec spec, const void* input, void* output);
 
   /// A plan, and the request that uses it at the moment.
   struct Slot {
-    std::unique_ptr<Staged> staged;
+    std::unique_ptr<Planned> planned;
     Request* user = nullptr;
   };
 

@@ -2,8 +2,6 @@
 
 #include <dlfcn.h>
 
-#include <cstring>
-
 namespace tutti::mlsl {
 namespace {
 
@@ -16,13 +14,8 @@ void check(int result, const std::string& function) {
   if (result != 0) throw CommError(fmt::format("the quantisation library's function {} failed with code {}", function, result));
 }
 
-comm::CollectiveSpec spec_of(comm::Collective kind, size_t bytes) {
-  comm::CollectiveSpec spec;
-  spec.kind = kind;
-  spec.element = comm::Element::byte;
-  spec.count = bytes;
-  return spec;
-}
+// The three vectors of tiles in a QuantizedSum's window.
+enum Vector : size_t { kSent, kReceived, kSums };
 
 }  // namespace
 
@@ -65,18 +58,31 @@ QuantizedSum::QuantizedSum(Group& group, const Quantizer& quantizer, size_t coun
       count_(count),
       part_(part),
       tile_bytes_(quantizer.bytes(quantizer.blocks(part))),
-      residual_(count),
-      tiles_(group, spec_of(comm::Collective::all_to_all, tile_bytes_ * static_cast<size_t>(group.size()))) {
-  if (everywhere) sums_ = std::make_unique<Staged>(group, spec_of(comm::Collective::allgather, tile_bytes_ * static_cast<size_t>(group.size())));
+      window_(group.allocate((everywhere ? 3 : 2) * static_cast<size_t>(group.size()) * tile_bytes_)),
+      tiles_(group, exchange_of(comm::Collective::all_to_all, kSent, kReceived)) {
+  if (everywhere) sums_ = std::make_unique<Planned>(group, exchange_of(comm::Collective::allgather, kReceived, kSums));
+}
+
+comm::CollectiveSpec QuantizedSum::exchange_of(comm::Collective kind, size_t from, size_t to) const {
+  comm::CollectiveSpec spec;
+  spec.name = "quantised gradient";
+  spec.kind = kind;
+  spec.element = comm::Element::byte;
+  spec.count = static_cast<size_t>(group().size()) * tile_bytes_;
+  spec.input = tile(from, 0);
+  spec.output = tile(to, 0);
+  return spec;
 }
 
 void QuantizedSum::start(const float* values) {
   wait();
+  std::vector<float>& residual = residuals_[values];
+  residual.resize(count_);
   for (size_t p = 0; p < static_cast<size_t>(group().size()); ++p)
-    if (const size_t n = floats_of(p); n > 0) quantizer_.encode(values + p * part_, n, residual_.data() + p * part_, tiles_.input() + p * tile_bytes_);
+    if (const size_t n = floats_of(p); n > 0) quantizer_.encode(values + p * part_, n, residual.data() + p * part_, tile(kSent, p));
   added_ = false;
   enter(bytes());
-  tiles_.start(nullptr);
+  tiles_.start();
 }
 
 bool QuantizedSum::advance() {
@@ -84,28 +90,25 @@ bool QuantizedSum::advance() {
     if (!tiles_.test()) return false;
     add_up();
     added_ = true;
-    if (sums_) {
-      std::memcpy(sums_->input(), tiles_.output(), tile_bytes_);
-      sums_->start(nullptr);
-    }
+    if (sums_) sums_->start();
   }
   return !sums_ || sums_->test();
 }
 
-// Into the tile of rank 0.
+// Into the tile that rank 0 has sent.
 void QuantizedSum::add_up() {
   const size_t blocks = quantizer_.blocks(floats_of(static_cast<size_t>(group().index())));
   if (blocks == 0) return;
-  for (size_t p = 1; p < static_cast<size_t>(group().size()); ++p) quantizer_.add(tiles_.output() + p * tile_bytes_, tiles_.output(), blocks);
+  for (size_t p = 1; p < static_cast<size_t>(group().size()); ++p) quantizer_.add(tile(kReceived, p), tile(kReceived, 0), blocks);
 }
 
 void QuantizedSum::deliver(float* values) const {
   if (!sums_) {
-    if (const size_t n = floats_of(static_cast<size_t>(group().index())); n > 0) quantizer_.decode(tiles_.output(), n, values);
+    if (const size_t n = floats_of(static_cast<size_t>(group().index())); n > 0) quantizer_.decode(tile(kReceived, 0), n, values);
     return;
   }
   for (size_t p = 0; p < static_cast<size_t>(group().size()); ++p)
-    if (const size_t n = floats_of(p); n > 0) quantizer_.decode(sums_->output() + p * tile_bytes_, n, values + p * part_);
+    if (const size_t n = floats_of(p); n > 0) quantizer_.decode(tile(kSums, p), n, values + p * part_);
 }
 
 }  // namespace tutti::mlsl

@@ -2,6 +2,7 @@
 // The quantisation hook: gradients summed in the blocks of a library that the program names.
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -52,7 +53,8 @@ class Quantizer {
 /// The sum over a group of float vectors that travel quantised. Rank p is to have floats [p * part, (p + 1) * part) of the sum, as many as there
 /// are; `everywhere`: everybody is to have all of them.
 ///   each part is quantised by itself -> all_to_all -> the owner adds the blocks in the order of the ranks -> everywhere: allgather -> dequantised
-/// Bytes per rank: (n-1)/n of the quantised vector, twice everywhere. What quantising loses is kept, and added the next time.
+/// Bytes per rank: (n-1)/n of the quantised vector, twice everywhere. What quantising loses of a buffer is kept, and added when that buffer
+/// comes again.
 class QuantizedSum final : public Exchange {
  public:
   /// Collective over the group. `quantizer` outlives it.
@@ -67,15 +69,18 @@ class QuantizedSum final : public Exchange {
  private:
   bool advance() override;
   void add_up();
+  std::byte* tile(size_t vector, size_t rank) const { return window_->data() + (vector * static_cast<size_t>(group().size()) + rank) * tile_bytes_; }
+  comm::CollectiveSpec exchange_of(comm::Collective kind, size_t from, size_t to) const;
   size_t floats_of(size_t rank) const { return std::min(part_, count_ - std::min(count_, rank * part_)); }
 
   const Quantizer& quantizer_;
   size_t count_;
   size_t part_;
   size_t tile_bytes_;
-  std::vector<float> residual_;
-  Staged tiles_;
-  std::unique_ptr<Staged> sums_;
+  std::map<const float*, std::vector<float>> residuals_;
+  std::unique_ptr<comm::Window> window_;  // tiles to each rank, tiles from each rank, and everywhere: the sum of each rank
+  Planned tiles_;
+  std::unique_ptr<Planned> sums_;
   bool added_ = false;
 };
 

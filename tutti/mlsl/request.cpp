@@ -2,7 +2,7 @@
 
 namespace tutti::mlsl {
 
-Request::Request(std::shared_ptr<PlanCache> cache, PlanCache::Slot& slot, void* output) : cache_(std::move(cache)), slot_(&slot), output_(output) {
+Request::Request(std::shared_ptr<PlanCache> cache, PlanCache::Slot& slot) : cache_(std::move(cache)), slot_(&slot) {
   slot.user = this;
 }
 
@@ -28,7 +28,6 @@ void Request::wait() {
 void Request::complete() {
   once_.reset();
   if (slot_ == nullptr) return;
-  slot_->staged->deliver(output_);
   slot_->user = nullptr;
   slot_ = nullptr;
 }

@@ -12,8 +12,8 @@ namespace tutti::mlsl {
 class Request {
  public:
   /// Of a slot of `cache`, started.
-  Request(std::shared_ptr<PlanCache> cache, PlanCache::Slot& slot, void* output);
-  /// Of an exchange in the group of `cache` that is used only once, started, and on the program's own buffers.
+  Request(std::shared_ptr<PlanCache> cache, PlanCache::Slot& slot);
+  /// Of an exchange in the group of `cache` that is used only once, started.
   Request(std::shared_ptr<PlanCache> cache, std::unique_ptr<Planned> once);
   ~Request();
   Request(const Request&) = delete;
@@ -24,14 +24,13 @@ class Request {
   api::CommReq* handle() { return &handle_; }
 
  private:
-  Planned& exchange() const { return once_ ? *once_ : *slot_->staged; }
+  Planned& exchange() const { return once_ ? *once_ : *slot_->planned; }
   void complete();
 
   api::CommReq handle_ = 0;
   std::shared_ptr<PlanCache> cache_;
   PlanCache::Slot* slot_ = nullptr;  // until completion
   std::unique_ptr<Planned> once_;    // until completion
-  void* output_ = nullptr;
 };
 
 /// The requests that a program has not seen complete. All throw ConfigError for a pointer that is none.

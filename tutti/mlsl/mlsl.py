@@ -1,10 +1,13 @@
 """MLSL 1.0 on Tutti: the Python interface, over the C functions of libmlsl.so.
 
 Classes and methods are those of mlsl.hpp, in snake_case; what they do is said there. Statistics.print is called dump here.
-A failure raises MlslError after the library has printed why. Buffers may be anything that ctypes can cast to a pointer; those that the
-library returns are c_void_p, or None where there is none.
+A failure raises MlslError after the library has printed why. Buffers may be anything that ctypes can cast to a pointer. Those that the
+library returns are c_void_p: of an activation with the value None where there is none; of a parameter set None itself.
 
-The library is $MLSL_ROOT/lib/libmlsl.so where that exists, or else what the dynamic loader finds.
+MLSL.init and MLSL.finalize may be called several times, by parts of a program that do not know each other: the first init starts, and the
+last finalize ends. With MLSL_ALLOW_REINIT=1 the import is the first init, and close() the finalize that belongs to it.
+
+The library is $MLSL_ROOT/lib/libmlsl.so.1, or the one installed with this file, or else what the dynamic loader finds.
 """
 
 import os
@@ -40,9 +43,13 @@ class CompressionType:
 
 
 def _load():
-    own = os.path.join(os.environ.get("MLSL_ROOT", ""), "lib", "libmlsl.so")
+    name = "libmlsl.so.1"
+    places = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
+    if "MLSL_ROOT" in os.environ:
+        places.insert(0, os.path.join(os.environ["MLSL_ROOT"], "lib"))
+    found = [place for place in places if os.path.exists(os.path.join(place, name))]
     # Global, because MPI's plug-ins look for MPI's own symbols.
-    return CDLL(own if os.path.exists(own) else "libmlsl.so", mode=RTLD_GLOBAL)
+    return CDLL(os.path.join(found[0], name) if found else name, mode=RTLD_GLOBAL)
 
 
 _library = None
@@ -96,7 +103,10 @@ class _Object:
         return self._ask(name, c_int, *arguments).value != 0
 
     def _buffer(self, name):
-        answer = self._ask(name, c_void_p)
+        return self._ask(name, c_void_p)
+
+    def _buffer_or_none(self, name):
+        answer = self._buffer(name)
         return answer if answer.value else None
 
 
@@ -166,7 +176,7 @@ class ParameterSet(_Object):
         self._do("start_gradient_comm", _pointer(buf))
 
     def wait_gradient_comm(self):
-        return self._buffer("wait_gradient_comm")
+        return self._buffer_or_none("wait_gradient_comm")
 
     def test_gradient_comm(self):
         """(buffer or None, whether it is complete)"""
@@ -178,7 +188,7 @@ class ParameterSet(_Object):
         self._do("start_increment_comm", _pointer(buf))
 
     def wait_increment_comm(self):
-        return self._buffer("wait_increment_comm")
+        return self._buffer_or_none("wait_increment_comm")
 
 
 class Distribution(_Object):
@@ -395,12 +405,16 @@ class MLSL(_Object):
     def configure(self, config):
         self._do("configure", _text(config))
 
+    _starts = 0
+
     def init(self):
         if not self.is_initialized():
             self._do("init", None, None)
+        MLSL._starts += 1
 
     def finalize(self):
-        if self.is_initialized():
+        MLSL._starts -= 1
+        if MLSL._starts == 0:
             self._do("finalize")
 
     def is_initialized(self):
@@ -438,3 +452,17 @@ class MLSL(_Object):
 
 
 Environment = MLSL
+_of_import = None
+
+
+def close():
+    """Undoes the init of the import, if there was one."""
+    global _of_import
+    if _of_import is not None:
+        _of_import.finalize()
+        _of_import = None
+
+
+if os.environ.get("MLSL_ALLOW_REINIT") == "1":
+    _of_import = MLSL()
+    _of_import.init()

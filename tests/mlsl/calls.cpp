@@ -2,6 +2,7 @@
 //
 //   calls collectives   every collective of a distribution on the whole world, twice
 //   calls colour        Configure("color=N"): the even and the odd ranks are worlds of their own
+//   calls statistics    what Statistics says of a gradient, with MLSL_STATS=1
 //   calls mistake       rank 1 asks for a root that does not exist: all processes end with exit code 1
 
 #include <cstdio>
@@ -85,6 +86,37 @@ void colour(Environment& environment, size_t all, size_t rank) {
   expect(sum == right, "the sum over a colour's world");
 }
 
+void statistics(Environment& environment) {
+  const size_t size = environment.GetProcessCount();
+  Session* session = environment.CreateSession();
+  session->SetGlobalMinibatchSize(size);
+  OperationRegInfo* info = session->CreateOperationRegInfo(OT_BIAS);
+  info->SetName("bias");
+  info->AddInput(4, 5, DT_FLOAT);
+  info->AddOutput(4, 5, DT_FLOAT);
+  info->AddParameterSet(1000, 1, DT_DOUBLE);
+  Operation* operation = session->GetOperation(session->AddOperation(info, environment.CreateDistribution(size, 1)));
+  session->DeleteOperationRegInfo(info);
+  session->Commit();
+  expect(session->GetPhaseType() == PT_TRAIN && operation->GetOpType() == OT_BIAS && std::string(operation->GetName()) == "bias", "the operation");
+  expect(operation->GetSession() == session && session->GetOperationCount() == 1 && operation->HasParameterSets(), "the session");
+  Statistics* counts = session->GetStats();
+  expect(counts->IsEnabled() && counts->IsStarted(), "started at Commit");
+  std::vector<double> gradient(1000, 1);
+  ParameterSet* parameters = operation->GetParameterSet(0);
+  parameters->StartGradientComm(gradient.data());
+  expect(parameters->WaitGradientComm() == gradient.data() && gradient[999] == static_cast<double>(size), "the gradient");
+  expect(counts->GetCommSize(0) == 8000 && counts->GetTotalCommSize() == 8000, "bytes");
+  expect(counts->GetCommCycles(0) > 0 && counts->GetTotalCommCycles() == counts->GetCommCycles(0), "cycles");
+  expect(counts->GetIsolationCommCycles(0) > 0 && counts->GetTotalIsolationCommCycles() == counts->GetIsolationCommCycles(0), "cycles alone");
+  expect(counts->GetComputeCycles(0) > 0 && counts->GetTotalComputeCycles() == counts->GetComputeCycles(0), "computation");
+  counts->Stop();
+  counts->Reset();
+  expect(!counts->IsStarted() && counts->GetTotalCommSize() == 0, "stopped and reset");
+  session->RemoveOperations();
+  environment.DeleteSession(session);
+}
+
 // From the launcher, because the world is split before anybody can ask.
 size_t number(std::initializer_list<const char*> variables) {
   for (const char* variable : variables)
@@ -105,6 +137,8 @@ int main(int argc, char** argv) {
     collectives(environment);
   } else if (test == "colour") {
     colour(environment, size, rank);
+  } else if (test == "statistics") {
+    statistics(environment);
   } else if (test == "mistake") {
     Distribution* world = environment.CreateDistribution(environment.GetProcessCount(), 1);
     if (environment.GetProcessIdx() == 1) world->Bcast(nullptr, 1, DT_FLOAT, 99, GT_GLOBAL);

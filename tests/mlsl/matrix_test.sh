@@ -1,36 +1,57 @@
 #!/bin/bash
-# matrix_test.sh LAUNCHER PROGRAM...: the acceptance test's matrix on 4 processes: model parts 1, 2, 4 x distributed update x user buffers, and
-# a line with Test instead of Wait. LAUNCHER is one word list, for example "mpirun -n 4". With QUANT_LIB set: quantised gradients instead.
+# matrix_test.sh quick|long LAUNCHER PROGRAM...: the acceptance test over processes x model parts x distributed update x user buffers x Test or
+# Wait; quick: a line for each value, and for most pairs of values. LAUNCHER is one word list that the number of processes follows, for example
+# "mpirun -n". With QUANT_LIB set: quantised gradients. With MLSL_STATS=1 the table has to have been written too.
 set -u
-read -ra launcher <<<"$1"
-shift
+extent=$1
+read -ra launcher <<<"$2"
+shift 2
+program=("$@")
+passed=0
 failed=0
 
-# run ARGUMENT...: one program run, whose output ends in PASSED and in `exited normally` of all four
+# run PROCESSES ARGUMENT...: one program run, whose output ends in PASSED and in `exited normally` of all processes
 run() {
-  local output
-  output=$("${launcher[@]}" "${program[@]}" "$@" 2>&1)
-  local code=$?
-  if [ $code -eq 0 ] && grep -q 'PASSED$' <<<"$output" && [ "$(grep -c 'exited normally' <<<"$output")" -eq 4 ]; then
-    echo "passed: $*"
+  local processes=$1 output code
+  shift
+  rm -f mlsl_stats.log
+  output=$("${launcher[@]}" "$processes" "${program[@]}" "$@" ${QUANT_LIB:+"$QUANT_LIB"} 2>&1)
+  code=$?
+  if [ $code -eq 0 ] && grep -q 'PASSED$' <<<"$output" && [ "$(grep -o 'exited normally' <<<"$output" | wc -l)" -eq "$processes" ] && table "$processes" "$1"; then
+    passed=$((passed + 1))
   else
-    echo "FAILED: $* (exit code $code)"
+    echo "FAILED: $processes processes, $* (exit code $code)"
     echo "$output" | tail -n 20
-    failed=1
+    failed=$((failed + 1))
   fi
 }
 
-program=("$@")
-if [ -n "${QUANT_LIB:-}" ]; then
-  for parts in 1 2; do
-    for update in 0 1; do run $parts $update 0 0 "$QUANT_LIB"; done
-  done
+# Whether statistics are there, where they were asked for: a gradient for each of the two layers, if it is exchanged at all.
+table() {
+  [ "${MLSL_STATS:-0}" = 0 ] && return 0
+  local layers=2
+  [ "$1" = "$2" ] && layers=0
+  [ "$(grep -c ' GRAD ' mlsl_stats.log)" -eq $layers ] && grep -q '^total: ' mlsl_stats.log
+}
+
+if [ "$extent" = quick ]; then
+  run 1 1 1 0 0
+  run 2 2 0 1 1
+  run 4 1 0 0 1
+  run 4 1 1 1 0
+  run 4 2 1 1 1
+  run 4 4 0 0 0
 else
-  for parts in 1 2 4; do
-    for update in 0 1; do
-      for user in 0 1; do run $parts $update $user; done
+  for processes in 1 2 4 8; do
+    for parts in 1 2 4; do
+      [ $((processes % parts)) -eq 0 ] || continue
+      for update in 0 1; do
+        for user in 0 1; do
+          for test in 0 1; do run $processes $parts $update $user $test; done
+        done
+      done
     done
   done
-  run 2 1 0 1
 fi
-exit $failed
+echo "$passed passed, $failed failed"
+exit $((failed > 0))

@@ -96,7 +96,7 @@ class Layer:
 
     def wait(self, side, memory):
         received = side.wait_comm()
-        if received is None:
+        if not received.value:
             return False
         for b in range(side.get_unpack_block_count()):
             self.move(side, side.get_unpack_block(b), self.floats(memory), view(received, side.get_comm_buf_size() // 4), False)

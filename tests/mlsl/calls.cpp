@@ -3,6 +3,7 @@
 //   calls collectives   every collective of a distribution on the whole world, twice
 //   calls colour        Configure("color=N"): the even and the odd ranks are worlds of their own
 //   calls statistics    what Statistics says of a gradient, with MLSL_STATS=1
+//   calls residual LIB  quantised gradients from two buffers in turns: what is lost of each comes back with it
 //   calls mistake       rank 1 asks for a root that does not exist: all processes end with exit code 1
 
 #include <cstdio>
@@ -117,6 +118,34 @@ void statistics(Environment& environment) {
   environment.DeleteSession(session);
 }
 
+// 0.4 of a quantum in each start: rounded with what is left of the same buffer it is 0, 1, 0, 1, 0 quanta. Were there no residual it would be
+// 0 always; were it the other buffer's too, 0, 0, 0.
+void residual(Environment& environment, char* library) {
+  char compress[] = "dl_comp_compress_buffer", decompress[] = "dl_comp_decompress_buffer", add[] = "dl_comp_compressed_buffer_reduce_sum";
+  QuantParams params = {library, compress, decompress, add, 268, 256};
+  environment.SetQuantizationParams(&params);
+  expect(environment.GetQuantizationParams()->block_size == 268 && environment.GetQuantizationParams()->lib_path != library, "a copy of the parameters");
+  const size_t size = environment.GetProcessCount();
+  Session* session = environment.CreateSession();
+  session->SetGlobalMinibatchSize(size);
+  OperationRegInfo* info = session->CreateOperationRegInfo(OT_CC);
+  info->AddInput(1, 1, DT_FLOAT);
+  info->AddOutput(1, 1, DT_FLOAT);
+  info->AddParameterSet(300, 1, DT_FLOAT, false, CT_QUANTIZATION);
+  ParameterSet* parameters = session->GetOperation(session->AddOperation(info, environment.CreateDistribution(size, 1)))->GetParameterSet(0);
+  session->Commit();
+  std::vector<float> buffers[2];
+  for (int start = 0; start < 10; ++start) {
+    std::vector<float>& gradient = buffers[start % 2];
+    gradient.assign(300, 0.4f);
+    gradient[0] = gradient[256] = 127;  // the quantum of each block is 1
+    parameters->StartGradientComm(gradient.data());
+    parameters->WaitGradientComm();
+    expect(gradient[0] == 127 * static_cast<float>(size), "the largest of a block");
+    for (const size_t i : {1, 255, 257, 299}) expect(gradient[i] == static_cast<float>(start / 2 % 2 * size), "what was lost, and what has come back");
+  }
+}
+
 // From the launcher, because the world is split before anybody can ask.
 size_t number(std::initializer_list<const char*> variables) {
   for (const char* variable : variables)
@@ -139,6 +168,8 @@ int main(int argc, char** argv) {
     colour(environment, size, rank);
   } else if (test == "statistics") {
     statistics(environment);
+  } else if (test == "residual" && argc > 2) {
+    residual(environment, argv[2]);
   } else if (test == "mistake") {
     Distribution* world = environment.CreateDistribution(environment.GetProcessCount(), 1);
     if (environment.GetProcessIdx() == 1) world->Bcast(nullptr, 1, DT_FLOAT, 99, GT_GLOBAL);

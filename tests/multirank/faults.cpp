@@ -51,6 +51,7 @@ class Steps {
 class FaultyChannel final : public comm::Channel {
  public:
   explicit FaultyChannel(std::unique_ptr<comm::Channel> inner) : inner_(std::move(inner)) {}
+  void rebind(std::vector<comm::RoundOfMessages> rounds) override { inner_->rebind(std::move(rounds)); }
   void post(size_t round) override {
     ++posted_;
     inner_->post(round);

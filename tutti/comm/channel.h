@@ -14,12 +14,13 @@ namespace tutti::comm {
 
 class Communicator;
 
-/// One rank's messages of one round. Addresses are fixed.
+/// One rank's messages of one round. Addresses are fixed, but for those that rebind() moves.
 struct RoundOfMessages {
   struct Item {
     int peer = 0;
     std::byte* data = nullptr;
     size_t bytes = 0;
+    bool moves = false;  ///< rebind() gives it other addresses; before the first one `data` is null
   };
   std::vector<Item> receives;
   std::vector<Item> sends;
@@ -34,6 +35,8 @@ class Channel {
   Channel& operator=(const Channel&) = delete;
 
   virtual void post(size_t round) = 0;
+  /// The same messages, those that move at other addresses. Of this rank alone, when no round is posted.
+  virtual void rebind(std::vector<RoundOfMessages> rounds) = 0;
   /// Whether all messages of the posted round have arrived. Makes progress, never blocks.
   virtual bool received() = 0;
   /// Where message i of the round's receives lies, once received() said so: its own address, or the sender's.

@@ -22,7 +22,7 @@ uint64_t checksum(const std::byte* data, size_t bytes, size_t piece) {
 void accompany(std::vector<RoundOfMessages::Item>& items, std::vector<std::vector<uint64_t>>& sums) {
   const size_t messages = items.size();
   for (size_t i = 0; i < messages; ++i) {
-    auto& sum = sums.emplace_back(pieces_of(items[i].bytes));
+    auto& sum = i < sums.size() ? sums[i] : sums.emplace_back(pieces_of(items[i].bytes));
     if (!sum.empty()) items.push_back({items[i].peer, reinterpret_cast<std::byte*>(sum.data()), sum.size() * sizeof(uint64_t)});
   }
 }
@@ -31,12 +31,22 @@ void accompany(std::vector<RoundOfMessages::Item>& items, std::vector<std::vecto
 
 CheckedChannel::CheckedChannel(Communicator& communicator, std::vector<RoundOfMessages> rounds, const OpenChannel& inner)
     : communicator_(communicator), rounds_(std::move(rounds)), outgoing_(rounds_.size()), incoming_(rounds_.size()) {
+  inner_ = inner(accompanied());
+}
+
+// The memory of checksums stays where it is: a message has as many bytes wherever it moves.
+std::vector<RoundOfMessages> CheckedChannel::accompanied() {
   std::vector<RoundOfMessages> all = rounds_;
   for (size_t r = 0; r < all.size(); ++r) {
     accompany(all[r].receives, incoming_[r]);
     accompany(all[r].sends, outgoing_[r]);
   }
-  inner_ = inner(std::move(all));
+  return all;
+}
+
+void CheckedChannel::rebind(std::vector<RoundOfMessages> rounds) {
+  rounds_ = std::move(rounds);
+  inner_->rebind(accompanied());
 }
 
 void CheckedChannel::post(size_t round) {

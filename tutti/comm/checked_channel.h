@@ -21,6 +21,7 @@ class CheckedChannel final : public Channel {
   CheckedChannel(Communicator& communicator, std::vector<RoundOfMessages> rounds, const OpenChannel& inner);
 
   void post(size_t round) override;
+  void rebind(std::vector<RoundOfMessages> rounds) override;
   bool received() override;
   const std::byte* where(size_t i) const override { return inner_->where(i); }
   void release() override { inner_->release(); }
@@ -29,6 +30,7 @@ class CheckedChannel final : public Channel {
 
  private:
   using Sums = std::vector<uint64_t>;  // of one message, by piece
+  std::vector<RoundOfMessages> accompanied();
   void verify() const;
   void compare(size_t receive, const std::byte* sums) const;
 

@@ -21,6 +21,7 @@ class FlippingChannel final : public Channel {
  public:
   FlippingChannel(std::unique_ptr<Channel> inner, std::vector<RoundOfMessages> rounds, size_t round, size_t byte)
       : inner_(std::move(inner)), rounds_(std::move(rounds)), faulty_(round), byte_(byte) {}
+  void rebind(std::vector<RoundOfMessages> rounds) override { inner_->rebind(std::move(rounds)); }
   void post(size_t round) override {
     round_ = round;
     inner_->post(round);

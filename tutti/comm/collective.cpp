@@ -41,10 +41,23 @@ Extent extent_of(const Task& task) {
   return {};
 }
 
+void check_buffers(const std::string& what, const Task& task, const void* input, const void* output) {
+  const Extent extent = extent_of(task);
+  if (extent.output > 0 && output == nullptr) throw CommError(fmt::format("{}: no output on rank {}, which receives {} elements", what, task.rank, extent.output));
+  if (extent.input > 0 && input == nullptr && (!can_be_cut(task.kind) || output == nullptr))
+    throw CommError(fmt::format("{}: no input on rank {}, which gives {} elements", what, task.rank, extent.input));
+}
+
 CollectiveOperation::CollectiveOperation(Communicator& communicator, const CollectiveSpec& spec, const Task& task, const std::string& algorithm)
-    : Operation(communicator, spec.name.empty() ? std::string(name_of(spec.kind)) : fmt::format("{} '{}'", name_of(spec.kind), spec.name)) {
+    : Operation(communicator, spec.name.empty() ? std::string(name_of(spec.kind)) : fmt::format("{} '{}'", name_of(spec.kind), spec.name)),
+      task_(task),
+      rebindable_(spec.rebindable),
+      bound_(!spec.rebindable),
+      input_(spec.rebindable ? nullptr : spec.input),
+      output_(spec.rebindable ? nullptr : spec.output) {
   set_priority(spec.priority);
   const size_t chunk = spec.chunk == 0 || !can_be_cut(task.kind) ? std::max<size_t>(task.count, 1) : spec.chunk;
+  chunk_bytes_ = chunk * size_of(spec.element);
   size_t begin = 0;
   do {
     Task piece = task;
@@ -52,12 +65,12 @@ CollectiveOperation::CollectiveOperation(Communicator& communicator, const Colle
       piece.count = std::min(chunk, task.count - begin);
       piece.parts = balanced_parts(piece.count, task.ranks);
     }
-    const auto at = [&](const void* base) {
-      return base == nullptr ? nullptr : static_cast<std::byte*>(const_cast<void*>(base)) + begin * size_of(spec.element);
-    };
-    const bool whole_vector = can_be_cut(task.kind);
-    Operands operands{.input = at(spec.input), .output = at(spec.output), .element = spec.element, .op = spec.op, .divisor = static_cast<double>(task.ranks)};
-    if (whole_vector && operands.input == nullptr) operands.input = operands.output;
+    const Operands operands{.input = input_of(runs_.size()),
+                            .output = output_of(runs_.size()),
+                            .rebindable = rebindable_,
+                            .element = spec.element,
+                            .op = spec.op,
+                            .divisor = static_cast<double>(task.ranks)};
     runs_.push_back(std::make_unique<ScheduleRun>(communicator, make_schedule(algorithm_named(algorithm), piece), operands));
     if (communicator.checked() && task.ranks > 1) checks_.push_back(std::make_unique<ResultCheck>(communicator, piece, runs_.back()->schedule(), operands));
     begin += chunk;
@@ -78,8 +91,28 @@ void CollectiveOperation::begin(size_t chunk) {
 }
 
 bool CollectiveOperation::advance(size_t chunk) { return runs_[chunk]->advance() && (checks_.empty() || checks_[chunk]->advance()); }
+std::byte* CollectiveOperation::output_of(size_t chunk) const {
+  return output_ == nullptr ? nullptr : static_cast<std::byte*>(output_) + chunk * chunk_bytes_;
+}
+
+std::byte* CollectiveOperation::input_of(size_t chunk) const {
+  if (input_ == nullptr) return can_be_cut(task_.kind) ? output_of(chunk) : nullptr;
+  return static_cast<std::byte*>(const_cast<void*>(input_)) + chunk * chunk_bytes_;
+}
+
+void CollectiveOperation::rebind(const void* input, void* output) {
+  CHECK(rebindable_ && !in_flight(), "{}: buffers given to an operation that is in flight, or has its own", name());
+  if (bound_ && input == input_ && output == output_) return;
+  check_buffers(name(), task_, input, output);
+  input_ = input;
+  output_ = output;
+  bound_ = true;
+  for (size_t k = 0; k < runs_.size(); ++k) runs_[k]->rebind(input_of(k), output_of(k));
+  for (size_t k = 0; k < checks_.size(); ++k) checks_[k]->rebind(input_of(k), output_of(k));
+}
 
 void CollectiveOperation::begin() {
+  CHECK(bound_, "{}: started without buffers", name());
   first_ = started_ = 0;
   begin(started_++);
 }

@@ -37,6 +37,7 @@ struct CollectiveSpec {
   std::vector<Slice> receives = {};
   const void* input = nullptr;  ///< broadcast, reduce, allreduce: null means that the input is the output
   void* output = nullptr;       ///< may be null on ranks that have none
+  bool rebindable = false;      ///< buffers come with CollectiveOperation::rebind(); those above are not looked at
   std::string algorithm = {};   ///< of comm/algorithm; empty: chosen by comm/selection.h
   bool reproducible = false;    ///< the sum must be taken in the order of comm/tree.h
   Leaves leaves = {};           ///< reduce_scatter, allreduce: a sum over replicas, in their tree; comm/schedule.h
@@ -51,6 +52,8 @@ struct Extent {
   size_t output = 0;
 };
 Extent extent_of(const Task& task);
+/// Throws CommError where a buffer that `task` needs is null.
+void check_buffers(const std::string& what, const Task& task, const void* input, const void* output);
 
 /// The way in is Communicator::plan.
 class CollectiveOperation final : public Operation {
@@ -64,6 +67,9 @@ class CollectiveOperation final : public Operation {
   size_t chunks() const { return runs_.size(); }
   /// Payload that this rank receives each time.
   size_t bytes_received() const;
+  /// Of a rebindable one: the buffers of later starts, as in CollectiveSpec; needed before the first. Of this rank alone, so that a program's
+  /// buffers may move on some ranks and not on others. Not while in flight. Costs nothing when they are those of last time.
+  void rebind(const void* input, void* output);
 
  protected:
   void begin() override;
@@ -76,6 +82,15 @@ class CollectiveOperation final : public Operation {
   void begin(size_t chunk);
   bool advance(size_t chunk);
 
+  std::byte* input_of(size_t chunk) const;
+  std::byte* output_of(size_t chunk) const;
+
+  Task task_;
+  bool rebindable_;
+  bool bound_;
+  size_t chunk_bytes_ = 0;
+  const void* input_;
+  void* output_;
   std::vector<std::unique_ptr<ScheduleRun>> runs_;
   std::vector<std::unique_ptr<ResultCheck>> checks_;  // as many, with Communicator::set_check(); otherwise none
   size_t first_ = 0;    // chunks before it are complete

@@ -211,11 +211,8 @@ Task Communicator::task_of(const CollectiveSpec& spec) const {
 std::string Communicator::algorithm_for(const CollectiveSpec& spec, const Task& task, const std::string& what) const {
   check_task(task);
   if (reduces(spec.kind) && !has_arithmetic(spec.element)) throw CommError(fmt::format("{}: bytes can be moved, but not reduced", what));
+  if (!spec.rebindable) check_buffers(what, task, spec.input, spec.output);
   const Extent extent = extent_of(task);
-  const bool input_is_output = spec.kind == Collective::broadcast || spec.kind == Collective::reduce || spec.kind == Collective::allreduce;
-  if (extent.output > 0 && spec.output == nullptr) throw CommError(fmt::format("{}: no output on rank {}, which receives {} elements", what, rank_, extent.output));
-  if (extent.input > 0 && spec.input == nullptr && (!input_is_output || spec.output == nullptr))
-    throw CommError(fmt::format("{}: no input on rank {}, which gives {} elements", what, rank_, extent.input));
   if (spec.kind == Collective::all_to_all && overlap(spec.input, extent.input, spec.output, extent.output, size_of(spec.element)))
     throw CommError(fmt::format("{}: input and output overlap on rank {}: a block would arrive where another one has yet to leave", what, rank_));
   const std::string name = spec.algorithm.empty() ? selection_.choose(task, size_of(spec.element), spec.reproducible) : spec.algorithm;

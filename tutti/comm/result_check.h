@@ -26,6 +26,8 @@ class ResultCheck {
   /// Collective. For the run of `schedule` on `operands`; `element` and `op` are in there.
   ResultCheck(Communicator& communicator, const Task& task, const Schedule& schedule, const Operands& operands);
 
+  /// The buffers of later runs; not during one.
+  void rebind(std::byte* input, std::byte* output) { operands_.input = input, operands_.output = output; }
   void begin();                      ///< before the run begins: the input is what it will add. Does not block
   bool advance();                    ///< after the run: true when all ranks' results are compared. Throws CommError naming ranks; does not block
   std::vector<int> missing() const;  ///< peers that this rank waits for

@@ -21,6 +21,7 @@ class FaultyMemory final : public Channel {
  public:
   FaultyMemory(std::unique_ptr<Channel> inner, std::vector<RoundOfMessages> rounds, size_t round, float scale)
       : inner_(std::move(inner)), rounds_(std::move(rounds)), faulty_(round), scale_(scale) {}
+  void rebind(std::vector<RoundOfMessages> rounds) override { inner_->rebind(std::move(rounds)); }
   void post(size_t round) override {
     round_ = round;
     inner_->post(round);

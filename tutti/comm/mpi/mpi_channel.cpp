@@ -24,16 +24,29 @@ void for_each_piece(const RoundOfMessages::Item& item, Body body) {
 }  // namespace
 
 MpiChannel::MpiChannel(std::vector<RoundOfMessages> rounds, MPI_Comm comm, int tag)
-    : rounds_(std::move(rounds)), receives_(rounds_.size()), sends_(rounds_.size()) {
+    : rounds_(std::move(rounds)), comm_(comm), tag_(tag), receives_(rounds_.size()), sends_(rounds_.size()) {
+  make_requests();
+}
+
+void MpiChannel::rebind(std::vector<RoundOfMessages> rounds) {
+  free_requests();
+  rounds_ = std::move(rounds);
+  make_requests();
+}
+
+void MpiChannel::make_requests() {
+  const auto unbound = [](const RoundOfMessages::Item& item) { return item.moves && item.data == nullptr && item.bytes > 0; };
+  for (const RoundOfMessages& round : rounds_)
+    if (std::ranges::any_of(round.receives, unbound) || std::ranges::any_of(round.sends, unbound)) return;
   const auto next = [](Group& group, int peer) -> MPI_Request& {
     group.peers.push_back(peer);
     return group.requests.emplace_back(MPI_REQUEST_NULL);
   };
   for (size_t r = 0; r < rounds_.size(); ++r) {
     for (const auto& item : rounds_[r].receives)
-      for_each_piece(item, [&](std::byte* data, int bytes) { MPI_CALL(MPI_Recv_init(data, bytes, MPI_BYTE, item.peer, tag, comm, &next(receives_[r], item.peer))); });
+      for_each_piece(item, [&](std::byte* data, int bytes) { MPI_CALL(MPI_Recv_init(data, bytes, MPI_BYTE, item.peer, tag_, comm_, &next(receives_[r], item.peer))); });
     for (const auto& item : rounds_[r].sends)
-      for_each_piece(item, [&](std::byte* data, int bytes) { MPI_CALL(MPI_Send_init(data, bytes, MPI_BYTE, item.peer, tag, comm, &next(sends_[r], item.peer))); });
+      for_each_piece(item, [&](std::byte* data, int bytes) { MPI_CALL(MPI_Send_init(data, bytes, MPI_BYTE, item.peer, tag_, comm_, &next(sends_[r], item.peer))); });
   }
 }
 
@@ -42,9 +55,15 @@ MpiChannel::~MpiChannel() {
   for (Group& group : receives_)
     for (MPI_Request& request : group.requests)
       if (group.active) MPI_Cancel(&request);
+  free_requests();
+}
+
+void MpiChannel::free_requests() {
   for (auto* groups : {&receives_, &sends_})
-    for (Group& group : *groups)
+    for (Group& group : *groups) {
       for (MPI_Request& request : group.requests) MPI_Request_free(&request);
+      group = {};
+    }
 }
 
 void MpiChannel::Group::start() {

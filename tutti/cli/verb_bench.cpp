@@ -17,6 +17,7 @@
 #include "tutti/cli/config.h"
 #include "tutti/cli/job.h"
 #include "tutti/cli/launch.h"
+#include "tutti/cli/selection_file.h"
 #include "tutti/cli/step_bench.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/cli/version.h"
@@ -192,6 +193,7 @@ int run_step(const BenchVerb& verb) {
   const Job job({.timeout = comm.timeout_s, .nodes = comm.nodes, .threads = verb.threads, .progress = comm.progress_threads});
   comm::Communicator& communicator = job.communicator();
   if (!comm.shape.empty()) communicator.set_shape(comm::LinkShape::parse(comm.shape));
+  use_selection(communicator, comm.selection);
   const int threads = job.threads();
   const CpuBackend backend;
   StepBench bench(network_spec(verb, comm, threads), exchange_settings(comm), backend, communicator);

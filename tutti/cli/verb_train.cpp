@@ -12,6 +12,7 @@
 #include "tutti/cli/config_text.h"
 #include "tutti/cli/job.h"
 #include "tutti/cli/launch.h"
+#include "tutti/cli/selection_file.h"
 #include "tutti/cli/signals.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/cli/version.h"
@@ -71,6 +72,7 @@ int run_train(const TrainVerb& verb) {
   comm::Communicator& communicator = job.communicator();
   communicator.set_on_timeout(config.comm.on_timeout);
   if (config.comm.check) communicator.set_check();
+  use_selection(communicator, config.comm.selection);
   config.run.threads = job.threads();
   prepare_output(resolved, communicator);
   log::debug("detected launcher: {}", job.launcher().to_string());

@@ -87,6 +87,8 @@ class Communicator {
   /// Plans a collective, to be started as often as wanted. Throws PlanError when the ranks disagree on what is asked for, when the buffers do
   /// not fit, or when no algorithm does it, and ConfigError for an algorithm's name that nobody knows; when one rank throws, all do.
   std::unique_ptr<CollectiveOperation> plan(const CollectiveSpec& spec);
+  /// What plan() asks of an algorithm, on this rank.
+  Task task_of(const CollectiveSpec& spec) const;
   /// Which algorithm plan() takes where the spec names none. The same on every rank.
   void set_selection(Selection selection) { selection_ = std::move(selection); }
 
@@ -160,7 +162,6 @@ class Communicator {
 
  private:
   friend class Operation;
-  Task task_of(const CollectiveSpec& spec) const;
   /// The algorithm for a spec that this rank finds nothing wrong with. Throws CommError or ConfigError.
   std::string algorithm_for(const CollectiveSpec& spec, const Task& task, const std::string& what) const;
   /// Why the ranks do not plan the same; empty when their fingerprints are equal.

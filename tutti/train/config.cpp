@@ -251,6 +251,7 @@ TableWriter write_table() {
                                                        "has a core more than run.threads, else none; without one, the rank polls between kernels").or_count(64);
     t.key(s, &S::nodes, "nodes", "Which ranks are on one node and share its memory. auto: those under one running kernel; hostname: of these, those with the same host name, so that containers or network namespaces of one machine count as nodes")
         .one_of({"auto", "hostname"});
+    t.key(s, &S::selection, "selection", "File that says which algorithm a collective takes, as `tutti bench comm --tune` writes it. Empty: built-in");
   }
   // The limits hold however a value arrives, so they are part of set().
   for (ConfigKey& row : t.rows)

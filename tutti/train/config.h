@@ -156,6 +156,7 @@ struct CommSection {
   comm::OnTimeout on_timeout = comm::OnTimeout::abort;
   bool check = false;
   std::string nodes = "auto";  ///< or "hostname"
+  std::string selection;  ///< path of a table of algorithms; empty: built-in
 };
 
 /// One run. Values are as given: relations between keys hold after validate().

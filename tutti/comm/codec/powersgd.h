@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <span>
 
+#include "tutti/comm/codec/error_feedback.h"
 #include "tutti/tensor/shape.h"
 
 namespace tutti::comm {
@@ -53,8 +54,8 @@ class PowerSgd {
   void orthogonalize(std::span<float> p) const;
   void back_project(std::span<const float> m, std::span<const float> p, std::span<float> q) const;
   void decode(std::span<const float> p, std::span<const float> q, std::span<float> decoded) const;
-  /// m becomes the residual m - P Q^T. Returns ||residual||^2 / ||m||^2; not finite values as in ErrorFeedback::encode.
-  double finish(std::span<const float> p, std::span<const float> q, std::span<float> m) const;
+  /// m becomes the residual m - P Q^T. Values that are not finite as in ErrorFeedback::encode.
+  Loss finish(std::span<const float> p, std::span<const float> q, std::span<float> m) const;
 
  private:
   void fill_random(std::span<float> column, uint32_t number, uint32_t attempt) const;

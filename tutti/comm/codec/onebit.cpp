@@ -19,13 +19,6 @@ constexpr size_t kBlock = 1024;
 
 size_t sign_bytes(size_t n) { return (n + 7) / 8; }
 
-// Eight bytes of 0 or 1, the first lowest, as the bits of one byte: the product adds byte i, shifted to bit 56 + i, into the topmost.
-unsigned pack(const uint8_t* flags) {
-  uint64_t eight = 0;
-  for (int i = 0; i < 8; ++i) eight |= uint64_t{flags[i]} << (8 * i);
-  return static_cast<unsigned>(eight * 0x0102040810204080u >> 56);
-}
-
 // Returns how many are negative.
 size_t pack_signs(std::span<const float> x, std::byte* out) {
   alignas(64) uint8_t negative[kBlock + 8];
@@ -33,7 +26,7 @@ size_t pack_signs(std::span<const float> x, std::byte* out) {
   std::memset(negative + x.size(), 0, 8);
   size_t count = 0;
   for (size_t byte = 0; byte < sign_bytes(x.size()); ++byte) {
-    const unsigned bits = pack(negative + 8 * byte);
+    const unsigned bits = pack_flags(negative + 8 * byte);
     out[byte] = static_cast<std::byte>(bits);
     count += static_cast<size_t>(std::popcount(bits));
   }

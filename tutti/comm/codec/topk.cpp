@@ -10,12 +10,14 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/rng.h"
+#include "tutti/comm/codec/lanes.h"
 
 namespace tutti::comm {
 namespace {
 
 constexpr uint32_t kNothing = 0x80000000u;  // above every magnitude, NaN included
 constexpr size_t kFew = 16384;
+constexpr size_t kBlock = 32;
 
 uint32_t magnitude_of(float x) { return std::bit_cast<uint32_t>(x) & 0x7FFFFFFFu; }
 
@@ -33,27 +35,28 @@ size_t count_reaching(std::span<const uint32_t> magnitudes, uint32_t threshold) 
   return count_reaching(magnitudes.size(), threshold, [magnitudes](size_t i) { return magnitudes[i]; });
 }
 
+// Bit i is set where block[i] reaches `from`.
+uint32_t reaching_bits(const float* block, uint32_t from) {
+  alignas(32) uint8_t flags[kBlock];
+  for (size_t i = 0; i < kBlock; ++i) flags[i] = magnitude_of(block[i]) >= from ? 1 : 0;
+  uint32_t bits = 0;
+  for (size_t byte = 0; byte < kBlock / 8; ++byte) bits |= pack_flags(flags + 8 * byte) << (8 * byte);
+  return bits;
+}
+
 // found(i) for all i with a magnitude of at least `from`, ascending. Blocks without any cost a maximum, which vectorises.
 template <class Found>
 void for_each_reaching(std::span<const float> values, uint32_t from, Found found) {
-  constexpr size_t kBlock = 32;
-  for (size_t begin = 0; begin < values.size(); begin += kBlock) {
-    const size_t n = std::min(kBlock, values.size() - begin);
+  const size_t whole = values.size() - values.size() % kBlock;
+  for (size_t begin = 0; begin < whole; begin += kBlock) {
     const float* const block = &values[begin];
     uint32_t largest = 0;
-    if (n == kBlock)
-      for (size_t i = 0; i < kBlock; ++i) largest = std::max(largest, magnitude_of(block[i]));
-    else
-      largest = kNothing;
+    for (size_t i = 0; i < kBlock; ++i) largest = std::max(largest, magnitude_of(block[i]));
     if (largest < from) continue;
-    size_t places[kBlock];
-    size_t there = 0;
-    for (size_t i = 0; i < n; ++i) {
-      places[there] = begin + i;
-      there += magnitude_of(block[i]) >= from ? 1u : 0u;
-    }
-    for (size_t j = 0; j < there; ++j) found(places[j]);
+    for (uint32_t bits = reaching_bits(block, from); bits != 0; bits &= bits - 1) found(begin + static_cast<size_t>(std::countr_zero(bits)));
   }
+  for (size_t i = whole; i < values.size(); ++i)
+    if (magnitude_of(values[i]) >= from) found(i);
 }
 
 // The interval that holds the k-th largest magnitude: k or fewer reach `above`, k or more reach `from`.

@@ -39,16 +39,15 @@ struct Job {
     std::string method;
     size_t count = 0;
     int parts = 1;
-    int ranks_per_node = 1;
+    const NodeGroups* groups = nullptr;
     std::vector<MatrixBlock> matrices = {};
   };
-  Job(Communicator& communicator, const Options& options)
-      : c(communicator), count(options.count), groups(communicator, options.ranks_per_node), gradients(static_cast<size_t>(options.parts), Floats(options.count)) {
+  Job(Communicator& communicator, const Options& options) : c(communicator), count(options.count), gradients(static_cast<size_t>(options.parts), Floats(options.count)) {
     spec.reduction.name = "bucket 2";
     spec.reduction.count = count;
     for (Floats& part : gradients) spec.reduction.parts.push_back(part.data());
     spec.matrices = options.matrices;
-    spec.groups = &groups;
+    spec.groups = options.groups;
     plan(options.method);
   }
   void plan(const std::string& method) {
@@ -59,100 +58,109 @@ struct Job {
     reduction.reset();
     reduction = plan_compressed(c, spec);
   }
-  Floats run(int step) {
-    for (size_t p = 0; p < gradients.size(); ++p) {
-      const Floats g = gradient(step, c.rank(), count, static_cast<int>(p));
-      std::ranges::copy(g, gradients[p].begin());
-    }
-    return run();
+  void fill(int step) {
+    for (size_t p = 0; p < gradients.size(); ++p) std::ranges::copy(gradient(step, c.rank(), count, static_cast<int>(p)), gradients[p].begin());
   }
   Floats run() {
     reduction->start();
     reduction->wait();
     return result();
   }
+  Floats run(int step) {
+    fill(step);
+    return run();
+  }
   Floats result() const { return {reduction->result(), reduction->result() + count}; }
 
   Communicator& c;
   size_t count;
-  NodeGroups groups;
   std::vector<Floats> gradients;
   CompressedReductionSpec spec;
   StateLayout layout;
   Floats state;
   std::unique_ptr<CompressedReduction> reduction;
 };
+using Jobs = std::vector<std::unique_ptr<Job>>;
 
-// The residuals of all ranks together, in double.
-std::vector<double> all_residuals(Job& job) {
-  Floats mine(job.count, 0.0f), state = job.state;
-  release_residuals(job.layout, state, mine);
-  std::vector<double> sum(mine.begin(), mine.end());
-  job.c.sum(sum);
-  return sum;
-}
-
-// Of every rank, compared on rank 0.
+// The same bits on all ranks.
 void expect_same_everywhere(Communicator& c, const Floats& result, const std::string& what) {
-  Floats all(result.size() * static_cast<size_t>(c.size()));
-  c.allgather(std::as_bytes(std::span(result)), std::as_writable_bytes(std::span(all)));
-  for (int p = 0; p < c.size(); ++p)
-    EXPECT_TRUE(same_bits(result, Floats(all.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(p) * result.size()), all.begin() + static_cast<std::ptrdiff_t>((static_cast<size_t>(p) + 1) * result.size()))))
-        << what << ": rank " << c.rank() << " and rank " << p;
+  Floats zeros = result;
+  c.broadcast(std::as_writable_bytes(std::span(zeros)), 0);
+  EXPECT_TRUE(same_bits(result, zeros)) << what << ": rank " << c.rank() << " and rank 0";
 }
 
-// Everything given up to now is either in the results or in a residual.
-void expect_nothing_lost(Communicator& c, Job& job, int steps, const std::string& what) {
-  std::vector<double> given(job.count, 0.0), sent(job.count, 0.0);
+// All jobs, of equal count, are in flight together. Everything given up to now is either in the results or in a residual.
+void expect_nothing_lost(Communicator& c, const Jobs& jobs, int steps, const std::string& what) {
+  const size_t count = jobs[0]->count;
+  const size_t parts = jobs[0]->gradients.size();
+  std::vector<double> given(count, 0.0), sent(count * jobs.size(), 0.0);
   double largest = 1;
   for (int step = 0; step < steps; ++step) {
     for (int p = 0; p < c.size(); ++p)
-      for (size_t part = 0; part < job.gradients.size(); ++part) {
-        const Floats g = gradient(step, p, job.count, static_cast<int>(part));
-        for (size_t i = 0; i < job.count; ++i) given[i] += g[i];
+      for (size_t part = 0; part < parts; ++part) {
+        const Floats g = gradient(step, p, count, static_cast<int>(part));
+        for (size_t i = 0; i < count; ++i) given[i] += g[i];
       }
-    const Floats result = job.run(step);
-    expect_same_everywhere(c, result, what);
-    for (size_t i = 0; i < job.count; ++i) {
-      sent[i] += result[i];
-      largest = std::max(largest, std::fabs(static_cast<double>(result[i])));
+    for (const auto& job : jobs) job->fill(step), job->reduction->start();
+    Floats results;
+    for (const auto& job : jobs) {
+      job->reduction->wait();
+      results.insert(results.end(), job->reduction->result(), job->reduction->result() + count);
+    }
+    expect_same_everywhere(c, results, what);
+    for (size_t i = 0; i < results.size(); ++i) {
+      sent[i] += results[i];
+      largest = std::max(largest, std::fabs(static_cast<double>(results[i])));
     }
   }
-  const std::vector<double> rest = all_residuals(job);
-  double worst = 0;
-  for (size_t i = 0; i < job.count; ++i) worst = std::max(worst, std::fabs(sent[i] + rest[i] - given[i]));
-  EXPECT_LT(worst, 1e-6 * largest * steps * c.size()) << what;
+  std::vector<double> rest(sent.size());
+  for (size_t j = 0; j < jobs.size(); ++j) {
+    Floats mine(count, 0.0f), state = jobs[j]->state;
+    release_residuals(jobs[j]->layout, state, mine);
+    std::ranges::copy(mine, rest.begin() + static_cast<std::ptrdiff_t>(j * count));
+  }
+  c.sum(rest);
+  for (size_t j = 0; j < jobs.size(); ++j) {
+    double worst = 0;
+    for (size_t i = 0; i < count; ++i) worst = std::max(worst, std::fabs(sent[j * count + i] + rest[j * count + i] - given[i]));
+    EXPECT_LT(worst, 1e-6 * largest * steps * c.size()) << to_string(jobs[j]->spec.compression) << ", " << what;
+  }
 }
-
-std::vector<int> nodes_for(int ranks) { return ranks == 4 ? std::vector{1, 2, 4} : std::vector{1, ranks}; }
 
 TEST(CompressedReduction, EveryRankGetsTheSameBitsAndNothingIsLost) {
   for (int ranks = 1; ranks <= 5; ++ranks)
-    for (const size_t count : {0, 1, 3, 127, 3001})
-      for (const char* method : kAll)
-        for (const int ranks_per_node : std::string_view(method).starts_with("hitopk") ? nodes_for(ranks) : std::vector{1})
-          run_ranks(ranks, [&](Communicator& c) {
-            Job job(c, {.method = method, .count = count, .parts = 1 + ranks % 2, .ranks_per_node = ranks_per_node});
-            expect_nothing_lost(c, job, 4, fmt::format("{}, {} of {} ranks, {} a node", method, count, ranks, ranks_per_node));
-          });
+    run_ranks(ranks, [&](Communicator& c) {
+      const NodeGroups one_node(c, ranks), single(c, 1), pairs(c, ranks == 4 ? 2 : 1);
+      for (const size_t count : {0, 1, 3, 127, 3001}) {
+        Jobs jobs;
+        for (const char* method : kAll) jobs.push_back(std::make_unique<Job>(c, Job::Options{.method = method, .count = count, .parts = 1 + ranks % 2, .groups = &pairs}));
+        for (const NodeGroups* groups : {&one_node, &single})
+          jobs.push_back(std::make_unique<Job>(c, Job::Options{.method = "hitopk:0.1", .count = count, .parts = 1 + ranks % 2, .groups = groups}));
+        expect_nothing_lost(c, jobs, 3, fmt::format("{} of {} ranks", count, ranks));
+      }
+    });
 }
 
 TEST(CompressedReduction, AMillionElements) {
-  for (const char* method : {"int8", "onebit", "topk:0.01", "hitopk:0.01", "powersgd:2"})
-    run_ranks(4, [&](Communicator& c) {
-      Job job(c, {.method = method, .count = 1000003, .ranks_per_node = 2});
-      expect_nothing_lost(c, job, 1, method);
-    });
+  run_ranks(4, [&](Communicator& c) {
+    const NodeGroups pairs(c, 2);
+    for (const char* method : {"int8", "onebit", "topk:0.01", "hitopk:0.01", "powersgd:2"}) {
+      Jobs jobs;
+      jobs.push_back(std::make_unique<Job>(c, Job::Options{.method = method, .count = 1000003, .groups = &pairs}));
+      expect_nothing_lost(c, jobs, 1, method);
+    }
+  });
 }
 
 // The first step, with no residual yet: within what the codecs may round.
 TEST(CompressedReduction, TheSumIsRightWithinTheCodecsBounds) {
-  const std::map<std::string, double> half_steps{{"bf16", 0x1p-9}, {"fp16", 0x1p-12}, {"int8", 1 / 254.0}, {"topk:1", 0}, {"hitopk:1", 0}};
+  const std::map<std::string, double> half_steps{{"bf16", 0x1p-8}, {"fp16", 0x1p-11}, {"int8", 1 / 254.0}, {"topk:1", 0}, {"hitopk:1", 0}};
   for (int ranks = 1; ranks <= 5; ++ranks)
-    for (const auto& [method, half] : half_steps)
-      run_ranks(ranks, [&, method = method, half = half](Communicator& c) {
+    run_ranks(ranks, [&](Communicator& c) {
+      const NodeGroups groups(c, ranks == 4 ? 2 : 1);
+      for (const auto& [method, half] : half_steps) {
         constexpr size_t kCount = 3001;
-        Job job(c, {.method = method, .count = kCount, .ranks_per_node = ranks == 4 ? 2 : 1});
+        Job job(c, {.method = method, .count = kCount, .groups = &groups});
         const Floats result = job.run(0);
         Floats sum(kCount, 0.0f);
         double largest = 0, of_sum = 0;
@@ -167,23 +175,27 @@ TEST(CompressedReduction, TheSumIsRightWithinTheCodecsBounds) {
         double worst = 0;
         for (size_t i = 0; i < kCount; ++i) worst = std::max(worst, std::fabs(static_cast<double>(result[i]) - sum[i]));
         EXPECT_LE(worst, bound) << method << " " << ranks;
-        if (half > 0) EXPECT_GT(worst, bound / 100) << method << " compresses nothing";
-      });
+        if (half > 0) {
+          EXPECT_GT(worst, bound / 100) << method << " compresses nothing";
+        }
+      }
+    });
 }
 
 // With the same gradient in every step, the mean of the results approaches the sum over ranks as 1 / steps.
 TEST(CompressedReduction, TheMeanOverStepsConverges) {
   for (const char* method : {"int8", "onebit", "topk:0.1", "hitopk:0.1", "powersgd:4"})
-    run_ranks(4, [&](Communicator& c) {
+    run_ranks(2, [&](Communicator& c) {
       constexpr size_t kCount = 900;
-      Job job(c, {.method = method, .count = kCount, .ranks_per_node = 2});
-      std::vector<double> total(kCount, 0.0);
+      const NodeGroups groups(c, 1);
+      Job job(c, {.method = method, .count = kCount, .groups = &groups});
+      std::vector<double> total(kCount, 0.0), sum(kCount, 0.0);
+      for (int p = 0; p < 2; ++p)
+        for (size_t i = 0; const float g : gradient(3, p, kCount)) sum[i++] += g;
       const auto distance = [&](int steps) {
         double squares = 0;
         for (size_t i = 0; i < kCount; ++i) {
-          double dense = 0;
-          for (int p = 0; p < 4; ++p) dense += gradient(3, p, kCount)[i];
-          squares += std::pow(total[i] / steps - dense, 2);
+          squares += std::pow(total[i] / steps - sum[i], 2);
         }
         return std::sqrt(squares);
       };
@@ -193,80 +205,70 @@ TEST(CompressedReduction, TheMeanOverStepsConverges) {
         for (size_t i = 0; i < kCount; ++i) total[i] += result[i];
         if (step == 20 && c.rank() == 0) early = distance(step);
       }
-      if (c.rank() == 0) EXPECT_LT(distance(200), 0.2 * early) << method;
+      if (c.rank() == 0) {
+        EXPECT_LT(distance(200), 0.4 * early) << method;
+      }
     });
 }
 
 // Whole numbers are added without rounding, so that the order of the parts does not matter.
 TEST(CompressedReduction, PartsAreAddedBeforeTheyAreEncoded) {
-  for (const char* method : kAll)
-    run_ranks(3, [&](Communicator& c) {
-      Job several(c, {.method = method, .count = 500, .parts = 3, .ranks_per_node = 3}), one(c, {.method = method, .count = 500, .ranks_per_node = 3});
-      for (int step = 0; step < 3; ++step) {
-        for (size_t i = 0; i < 500; ++i) {
-          float sum = 0;
-          for (size_t p = 0; p < 3; ++p) sum += several.gradients[p][i] = std::round(100 * gradient(step, c.rank(), 500, static_cast<int>(p))[i]);
-          one.gradients[0][i] = sum;
-        }
-        if (step == 0) EXPECT_TRUE(same_bits(several.run(), one.run())) << method;
+  run_ranks(3, [&](Communicator& c) {
+    const NodeGroups groups(c, 3);
+    for (const char* method : kAll) {
+      Job several(c, {.method = method, .count = 500, .parts = 3, .groups = &groups}), one(c, {.method = method, .count = 500, .groups = &groups});
+      for (size_t p = 0; p < 3; ++p) {
+        const Floats g = gradient(0, c.rank(), 500, static_cast<int>(p));
+        for (size_t i = 0; i < 500; ++i) one.gradients[0][i] += several.gradients[p][i] = std::round(100 * g[i]);
       }
-    });
+      EXPECT_TRUE(same_bits(several.run(), one.run())) << method;
+    }
+  });
 }
 
 TEST(CompressedReduction, ACheckpointContinuesWithTheSameBits) {
-  for (const char* method : kAll)
+  std::mutex mutex;
+  std::map<std::string, Floats> file;
+  for (const char* method : kAll) {
+    file.clear();
     run_ranks(4, [&](Communicator& c) {
-      const Job::Options options{.method = method, .count = 2000, .ranks_per_node = 2};
+      const NodeGroups groups(c, 2);
+      const Job::Options options{.method = method, .count = 2000, .groups = &groups};
       const auto run = [&](Job& job, int step) {
         job.reduction->set_step(static_cast<uint64_t>(step));
         return job.run(step);
       };
-      Job whole(c, options), first(c, options), second(c, options);
-      for (int step = 1; step <= 4; ++step) run(whole, step), run(first, step);
-      // What every rank reads from the file: the pieces of all.
-      std::vector<SavedPiece> pieces;
-      std::vector<Floats> memory;
-      const std::vector<size_t> sizes = c.allgather_value(first.state.size());
-      const size_t largest = *std::ranges::max_element(sizes);
-      Floats mine(largest), everyone(largest * 4);
-      std::ranges::copy(first.state, mine.begin());
-      c.allgather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(everyone)));
-      const auto layouts = [&](int p) {  // pieces of other ranks: their places are told as data
-        std::vector<size_t> flat;
-        for (const StatePiece& piece : first.layout.pieces) flat.insert(flat.end(), {piece.covers.begin, piece.covers.count});
-        std::vector<size_t> from_all(flat.size() * 4);
-        c.allgather(std::as_bytes(std::span(flat)), std::as_writable_bytes(std::span(from_all)));
-        StateLayout layout;
-        for (size_t i = 0; i < first.layout.pieces.size(); ++i)
-          layout.add(first.layout.pieces[i].kind, {from_all[static_cast<size_t>(p) * flat.size() + 2 * i], from_all[static_cast<size_t>(p) * flat.size() + 2 * i + 1]}, 1);
-        return layout;
-      };
-      for (int p = 0; p < 4; ++p) {
-        const StateLayout layout = layouts(p);
-        const auto begin = everyone.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(p) * largest);
-        memory.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(layout.floats));
-        for (const SavedPiece& piece : save_state(layout, p, "bucket 2", memory.back())) pieces.push_back(piece);
+      Job whole(c, options);
+      for (int step = 1; step <= 3; ++step) run(whole, step);
+      for (const SavedPiece& piece : save_state(whole.layout, c.rank(), "bucket 2", whole.state)) {
+        const std::lock_guard lock(mutex);
+        file.emplace(piece.name, Floats(piece.values.begin(), piece.values.end()));
       }
+      c.barrier();
+      std::vector<SavedPiece> pieces;
+      for (const auto& [name, values] : file) pieces.push_back({name, values});
+      Job second(c, options), fresh(c, options);
       EXPECT_EQ(restore_state(c, pieces, second.layout, "bucket 2", 2000, second.state), Restored::exact);
-      for (int step = 5; step <= 8; ++step) {
+      for (int step = 4; step <= 6; ++step) {
         const Floats expected = run(whole, step);
         EXPECT_TRUE(same_bits(run(second, step), expected)) << method << " step " << step;
-        Job fresh(c, options);
-        if (step == 5) EXPECT_FALSE(same_bits(run(fresh, step), expected)) << method << ": without the state nothing would be tested";
+        EXPECT_FALSE(same_bits(run(fresh, step), expected)) << method << ": without the state nothing would be tested";
       }
     });
+  }
 }
 
 TEST(CompressedReduction, TheStateOutlivesAChangeOfDensityAndADenseStep) {
   for (const char* method : {"topk", "hitopk"})
     run_ranks(2, [&](Communicator& c) {
-      Job job(c, {.method = fmt::format("{}:0.25", method), .count = 1000, .ranks_per_node = 2});
+      const NodeGroups groups(c, 2);
+      Job job(c, {.method = fmt::format("{}:0.25", method), .count = 1000, .groups = &groups});
       std::vector<double> given(1000, 0.0), sent(1000, 0.0);
       for (int step = 0; step < 9; ++step) {
         if (step == 3) job.plan(fmt::format("{}:0.05", method));
         for (int p = 0; p < 2; ++p)
-          for (size_t i = 0; i < 1000; ++i) given[i] += gradient(step, p, 1000)[i];
-        Floats result = job.run(step);
+          for (size_t i = 0; const float g : gradient(step, p, 1000)) given[i++] += g;
+        const Floats result = job.run(step);
         for (size_t i = 0; i < 1000; ++i) sent[i] += result[i];
       }
       Floats last(1000, 0.0f);
@@ -301,7 +303,8 @@ TEST(CompressedReduction, MatricesOfABucketAreFactoredEachAndTheRestIsDense) {
 TEST(CompressedReduction, BytesAreCountedAsTheyAreSent) {
   run_ranks(4, [](Communicator& c) {
     constexpr size_t kCount = 64 * 1024;
-    const auto sent = [&](const char* method) { return Job(c, {.method = method, .count = kCount, .ranks_per_node = 2}).reduction->bytes_moved(); };
+    const NodeGroups groups(c, 2);
+    const auto sent = [&](const char* method) { return Job(c, {.method = method, .count = kCount, .groups = &groups}).reduction->bytes_moved(); };
     const size_t dense = 2 * 3 * kCount * 4 / 4;
     EXPECT_EQ(sent("bf16"), dense / 2);
     EXPECT_EQ(sent("int8"), 2 * 3 * (kCount / 4 / 256) * 260);
@@ -324,9 +327,10 @@ TEST(CompressedReduction, BytesAreCountedAsTheyAreSent) {
 }
 
 TEST(CompressedReduction, ANanIsSeenByAllAndPasses) {
-  for (const char* method : kAll)
-    run_ranks(3, [&](Communicator& c) {
-      Job job(c, {.method = method, .count = 400, .ranks_per_node = 3});
+  run_ranks(3, [&](Communicator& c) {
+    const NodeGroups groups(c, 3);
+    for (const char* method : kAll) {
+      Job job(c, {.method = method, .count = 400, .groups = &groups});
       job.run(0);
       if (c.rank() == 1) job.gradients[0][77] = std::numeric_limits<float>::quiet_NaN();
       const Floats result = job.run();
@@ -335,13 +339,15 @@ TEST(CompressedReduction, ANanIsSeenByAllAndPasses) {
         const Floats next = job.run(step);
         EXPECT_TRUE(std::ranges::all_of(next, [](float x) { return std::isfinite(x); })) << method << " step " << step;
       }
-    });
+    }
+  });
 }
 
 TEST(CompressedReduction, StartDoesNotBlockAndSaysWhoIsMissing) {
-  for (const char* method : {"int8", "topk:0.1", "hitopk:0.1", "powersgd:1"})
-    run_ranks(4, [&](Communicator& c) {
-      Job early(c, {.method = method, .count = 1000, .ranks_per_node = 2}), late(c, {.method = method, .count = 1000, .ranks_per_node = 2});
+  run_ranks(4, [&](Communicator& c) {
+    const NodeGroups groups(c, 2);
+    for (const char* method : {"int8", "topk:0.1", "hitopk:0.1", "powersgd:1"}) {
+      Job early(c, {.method = method, .count = 1000, .groups = &groups}), late(c, {.method = method, .count = 1000, .groups = &groups});
       // Two at a time, in another order on rank 3, which comes when the others have been found waiting for it.
       Job& a = c.rank() == 3 ? late : early;
       Job& b = c.rank() == 3 ? early : late;
@@ -362,7 +368,8 @@ TEST(CompressedReduction, StartDoesNotBlockAndSaysWhoIsMissing) {
       a.reduction->wait();
       expect_same_everywhere(c, early.result(), method);
       expect_same_everywhere(c, late.result(), method);
-    });
+    }
+  });
 }
 
 TEST(CompressedReduction, RanksThatCompressOtherwiseAreTold) {

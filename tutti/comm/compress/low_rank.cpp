@@ -1,8 +1,11 @@
 // The form of powersgd (codec/powersgd.h): the bucket's matrices as products of two thin ones, both summed by an allreduce.
 //
 //   1  M += gradient; P = M Q: allreduce of all P of the bucket, and with them of what travels dense
-//   2  orthonormal P, the same bits everywhere; Q = M^T P: allreduce of all Q
-//   3  result = P Q^T; M becomes the residual M - P (Q / ranks)^T, so that all residuals together are what the result lacks
+//   2  orthonormal P, the same bits everywhere; q = M^T P of this rank; Q = sum of all q: allreduce
+//   3  result = P Q^T; M becomes the residual M - P q^T
+//
+// The residual is taken from the rank's own q, as in the paper's algorithm 2, and not from the mean of Q: both leave the same sum over ranks, but
+// the second one also collects how the rank's gradient differs from the mean, which may grow for ever.
 
 #include <fmt/format.h>
 
@@ -64,17 +67,18 @@ Factoring factoring_of(const CompressedReductionSpec& spec) {
 class LowRank final : public CompressedReduction {
  public:
   LowRank(Communicator& communicator, const CompressedReductionSpec& spec)
-      : CompressedReduction(communicator, spec), ranks_(communicator.size()), f_(factoring_of(spec)), first_(f_.p_count + f_.dense_count) {
+      : CompressedReduction(communicator, spec), f_(factoring_of(spec)), first_(f_.p_count + f_.dense_count), own_q_(f_.q_count) {
     // Zeros are the state of a new training; what a checkpoint has is never that.
     if (std::ranges::all_of(piece(kBasis), [](float x) { return x == 0; }))
       for (const Factored& m : f_.matrices) m.code.begin(q_of(m));
     sum_p_ = plan(communicator, {.kind = Collective::allreduce, .count = first_.size(), .output = first_.data(), .reproducible = true}, "P");
-    sum_q_ = plan(communicator, {.kind = Collective::allreduce, .count = f_.q_count, .output = piece(kBasis).data(), .reproducible = true}, "Q");
+    sum_q_ = plan(communicator, {.kind = Collective::allreduce, .count = f_.q_count, .input = own_q_.data(), .output = piece(kBasis).data(), .reproducible = true}, "Q");
   }
 
  private:
   std::span<float> m_of(const Factored& m) const { return piece(kGradient).subspan(m.block.begin, m.block.rows * m.block.cols); }
   std::span<float> p_of(const Factored& m) { return std::span(first_).subspan(m.p.begin, m.p.count); }
+  std::span<float> own_q_of(const Factored& m) { return std::span(own_q_).subspan(m.q.begin, m.q.count); }
   std::span<float> q_of(const Factored& m) const { return piece(kBasis).subspan(m.q.begin, m.q.count); }
 
   Exchange* work(int stage) override {
@@ -82,7 +86,7 @@ class LowRank final : public CompressedReduction {
     if (stage == 1) {
       for (const Factored& m : f_.matrices) {
         m.code.orthogonalize(p_of(m));
-        m.code.back_project(m_of(m), p_of(m), q_of(m));
+        m.code.back_project(m_of(m), p_of(m), own_q_of(m));
       }
       return &sum_q_;
     }
@@ -108,8 +112,7 @@ class LowRank final : public CompressedReduction {
     Loss loss;
     for (const Factored& m : f_.matrices) {
       m.code.decode(p_of(m), q_of(m), sum().subspan(m.block.begin, m.block.rows * m.block.cols));
-      for (float& q : q_of(m)) q /= static_cast<float>(ranks_);
-      loss += m.code.finish(p_of(m), q_of(m), m_of(m));
+      loss += m.code.finish(p_of(m), own_q_of(m), m_of(m));
     }
     size_t at = f_.p_count;
     for (const Slice& slice : f_.dense) {
@@ -119,9 +122,9 @@ class LowRank final : public CompressedReduction {
     count_loss(loss);
   }
 
-  int ranks_;
   Factoring f_;
   std::vector<float> first_;  // all P, then what travels dense
+  std::vector<float> own_q_;  // before the sum, which is the basis of the next step
   Exchange sum_p_, sum_q_;
 };
 

@@ -15,7 +15,7 @@ struct CompressionReport {
   uint64_t dense_bytes = 0;     ///< that it would have sent uncompressed: 2 (P-1)/P of the f32 vector, every allreduce's least
   double codec_seconds = 0;     ///< encoding, decoding and summing, on the caller's thread
   double exchange_seconds = 0;  ///< from the start of each exchange to its end: much of it may be hidden behind computation
-  Loss loss;                    ///< of the gradient with its residual; runs whose loss is not finite are left out
+  Loss loss = {};                ///< of the gradient with its residual; runs whose loss is not finite are left out
   uint64_t not_finite = 0;      ///< and counted here
 
   CompressionReport& operator+=(const CompressionReport& other);

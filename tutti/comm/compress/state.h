@@ -14,6 +14,7 @@
 //                     the log. Q is taken from any rank where it fits, and begun anew otherwise.
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>

@@ -46,6 +46,7 @@ class Communicator {
   int size() const { return size_; }
   const std::string& host() const { return host(rank_); }
   const std::string& host(int rank) const { return places_[static_cast<size_t>(rank)].host; }
+  int node(int rank) const { return place(rank).node; }  ///< ranks with equal numbers are on one node
   int local_rank() const { return local_rank_; }  ///< among the ranks of this node, in rank order
   int local_size() const { return local_size_; }
   bool one_node() const { return local_size_ == size_; }

@@ -11,6 +11,7 @@
 #include "tutti/base/error.h"
 #include "tutti/comm/algorithm/algorithm.h"
 #include "tutti/comm/shaped_channel.h"
+#include "tutti/parallel/compression_policy.h"
 
 namespace tutti {
 namespace {
@@ -252,6 +253,13 @@ TableWriter write_table() {
     t.key(s, &S::nodes, "nodes", "Which ranks are on one node and share its memory. auto: those under one running kernel; hostname: of these, those with the same host name, so that containers or network namespaces of one machine count as nodes")
         .one_of({"auto", "hostname"});
     t.key(s, &S::selection, "selection", "File that says which algorithm a collective takes, as `tutti bench comm --tune` writes it. Empty: built-in");
+    t.key(s, &S::compression, "compression", "How gradients travel between ranks: none, bf16, fp16, int8, onebit, topk:RATIO, hitopk:RATIO (dense inside a node), powersgd:RANK; "
+                                             "what is lost is sent later. auto: in front (auto:topk:0.01) measures first and leaves it off where it does not pay. "
+                                             "The weights then depend on the number of ranks");
+    t.key(s, &S::compression_min_bytes, "compression_min_bytes", "Gradients of smaller parameters, and of those with one dimension, stay dense").unit("bytes").at_least(0);
+    t.key(s, &S::compression_warmup_steps, "compression_warmup_steps", "Dense steps before the first compressed one").at_least(0);
+    t.key(s, &S::compression_ramp_steps, "compression_ramp_steps", "Then steps at each of the densities 1/4, 1/16, 1/64, ... above the final one (topk, hitopk). 0: the final one at once").at_least(0);
+    t.key(s, &S::compression_exclude, "compression_exclude", "Parameters that stay dense, as patterns over their names: fc.*, *.weight");
   }
   // The limits hold however a value arrives, so they are part of set().
   for (ConfigKey& row : t.rows)
@@ -340,6 +348,20 @@ int64_t replica_count(const RunSection& run, int64_t ranks) {
   return run.replicas;
 }
 
+CompressionPolicy compression_policy(const CommSection& comm) {
+  CompressionPolicy policy;
+  try {
+    policy = parse_compression_policy(comm.compression);
+  } catch (const ConfigError& error) {
+    throw ConfigError(fmt::format("comm.compression: {}", error.what()));
+  }
+  policy.min_bytes = static_cast<size_t>(comm.compression_min_bytes);
+  policy.warmup_steps = comm.compression_warmup_steps;
+  policy.ramp_steps = comm.compression_ramp_steps;
+  policy.exclude = comm.compression_exclude;
+  return policy;
+}
+
 void validate(const RunConfig& c) {
   // What has a parser of its own elsewhere, so that a wrong word shows before anything starts.
   const auto check = [](std::string_view key, const std::string& text, auto&& parse) {
@@ -366,6 +388,10 @@ void validate(const RunConfig& c) {
           "schedule.milestones must rise, without repeats");
   require(!c.optimizer.nesterov || (c.optimizer.name == OptimizerKind::sgd && c.optimizer.momentum > 0),
           "optimizer.nesterov = true needs optimizer.name = \"sgd\" and optimizer.momentum > 0");
+  const CompressionPolicy compression = compression_policy(c.comm);
+  require(c.comm.compression_ramp_steps == 0 || !compression.compression.compresses() || compression.compression.sparse(),
+          "comm.compression_ramp_steps raises the share of elements left out: it needs comm.compression = \"topk:RATIO\" or \"hitopk:RATIO\"");
+  require(std::ranges::find(c.comm.compression_exclude, "") == c.comm.compression_exclude.end(), "comm.compression_exclude has an empty pattern: it would match nothing");
   require(c.optimizer.beta1 < 1 && c.optimizer.beta2 < 1, "optimizer.beta1 and optimizer.beta2 must be below 1");
   require(c.optimizer.eps > 0 || c.optimizer.name == OptimizerKind::sgd || c.optimizer.name == OptimizerKind::lars,
           "optimizer.eps must be above 0 for adam, adamw and lamb: a weight whose gradient has always been 0 would become 0 / 0");

@@ -18,6 +18,8 @@
 
 namespace tutti {
 
+struct CompressionPolicy;
+
 enum class Precision { fp32, bf16 };
 enum class Shortcut { automatic, A, B };  ///< the model's own; zero-padded identity; 1x1 convolution (He et al. 2015, section 4.2)
 enum class OptimizerKind { sgd, lars, adam, adamw, lamb };
@@ -157,6 +159,11 @@ struct CommSection {
   bool check = false;
   std::string nodes = "auto";  ///< or "hostname"
   std::string selection;  ///< path of a table of algorithms; empty: built-in
+  std::string compression = "none";  ///< parse_compression_policy()
+  int64_t compression_min_bytes = 64 << 10;
+  int64_t compression_warmup_steps = 0;
+  int64_t compression_ramp_steps = 0;  ///< 0: no ramp
+  std::vector<std::string> compression_exclude;
 };
 
 /// One run. Values are as given: relations between keys hold after validate().
@@ -213,6 +220,9 @@ BatchSizes batch_sizes(const BatchSection& batch, int64_t replicas);
 
 /// run.replicas, or one per rank. Throws ConfigError when there are fewer replicas than ranks.
 int64_t replica_count(const RunSection& run, int64_t ranks);
+
+/// What the comm.compression keys say. Throws ConfigError naming the key.
+CompressionPolicy compression_policy(const CommSection& comm);
 
 /// Relations between keys that one row cannot state (an end of the run is given, milestones rise, crop needs pad, ...).
 /// Throws ConfigError naming the keys.

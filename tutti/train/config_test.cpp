@@ -5,6 +5,7 @@
 #include <set>
 
 #include "tutti/base/error.h"
+#include "tutti/parallel/compression_policy.h"
 
 namespace tutti {
 namespace {
@@ -73,6 +74,33 @@ TEST(ConfigTable, RefusesWrongTypesRangesAndWords) {
   EXPECT_EQ(config.data.mean, (std::vector<double>{1, 2}));
   EXPECT_EQ(config.optimizer.lr, 1.0) << "a refused value must change nothing";
   EXPECT_EQ(find_config_key("optimiser.lr"), nullptr);
+}
+
+TEST(ConfigRelations, CompressionIsCheckedAndReadable) {
+  RunConfig config;
+  config.comm.compression = "auto:topk:0.02";
+  config.comm.compression_min_bytes = 1000;
+  config.comm.compression_warmup_steps = 5;
+  config.comm.compression_ramp_steps = 7;
+  config.comm.compression_exclude = {"fc.*"};
+  EXPECT_NO_THROW(validate(config));
+  const CompressionPolicy policy = compression_policy(config.comm);
+  EXPECT_EQ(to_string(policy), "auto:topk:0.02");
+  EXPECT_EQ(policy.min_bytes, 1000u);
+  EXPECT_EQ(policy.warmup_steps, 5);
+  EXPECT_EQ(policy.ramp_steps, 7);
+  EXPECT_EQ(policy.exclude, config.comm.compression_exclude);
+
+  const auto refused = [](auto change) {
+    RunConfig c;
+    change(c.comm);
+    return failure([&] { validate(c); });
+  };
+  EXPECT_TRUE(refused([](CommSection& c) { c.compression = "topk:2"; }).starts_with("comm.compression: compression 'topk:2': the ratio is"));
+  EXPECT_TRUE(refused([](CommSection& c) { c.compression = "zip"; }).starts_with("comm.compression: unknown compression 'zip'; one of none, bf16"));
+  EXPECT_TRUE(refused([](CommSection& c) { c.compression = "auto:none"; }).starts_with("comm.compression: compression 'auto:none' has nothing to choose"));
+  EXPECT_TRUE(refused([](CommSection& c) { c.compression = "int8", c.compression_ramp_steps = 1; }).starts_with("comm.compression_ramp_steps"));
+  EXPECT_TRUE(refused([](CommSection& c) { c.compression_exclude = {""}; }).starts_with("comm.compression_exclude has an empty pattern"));
 }
 
 TEST(ConfigText, Toml) {

@@ -11,6 +11,7 @@ namespace tutti::comm {
 class BlockCodec : public Codec {
  public:
   size_t encoded_bytes(size_t count) const final;
+  size_t granule() const final { return block_; }
 
  protected:
   static constexpr size_t kLargestBlock = 1024;

@@ -34,6 +34,9 @@ class Codec {
   virtual std::string name() const = 0;
   /// 0 for 0 floats.
   virtual size_t encoded_bytes(size_t count) const = 0;
+  /// Neighbours that are encoded together: a vector may be encoded in pieces of a multiple of so many, whose encodings one after another are
+  /// that of the whole. 0: only as a whole. At most 1024.
+  virtual size_t granule() const { return 0; }
 
   /// `out` has encoded_bytes(values.size()) bytes, at any alignment. `step` is the number of the training step: topk chooses with it among
   /// candidates that it cannot tell apart; 0 chooses the first of them.

@@ -41,7 +41,7 @@ TEST(ErrorFeedback, TheResidualIsWhatWasNotSent) {
     Floats acc(kCount), decoded(kCount), rest(kCount);
     for (size_t i = 0; i < kCount; ++i) acc[i] = residual[i] + gradient[i];
     Bytes out(codec->encoded_bytes(kCount));
-    const double cost = ErrorFeedback(residual).encode(*codec, gradient, out);
+    const double cost = ErrorFeedback(residual).encode(*codec, gradient, out).ratio();
     codec->decode(out, decoded);
     for (size_t i = 0; i < kCount; ++i) rest[i] = acc[i] - decoded[i];
     EXPECT_EQ(std::memcmp(rest.data(), residual.data(), kCount * sizeof(float)), 0) << spec;
@@ -51,11 +51,27 @@ TEST(ErrorFeedback, TheResidualIsWhatWasNotSent) {
   }
 }
 
+TEST(ErrorFeedback, PiecesOfAGranuleMakeTheEncodingOfTheWhole) {
+  for (const char* spec : {"bf16", "fp16", "int8", "onebit"}) {
+    const auto codec = make_codec(spec);
+    const size_t count = 9 * 1024 + 77;
+    const Floats x = random_values(count, 3), y = random_values(count, 4);
+    Floats sum(count);
+    for (size_t i = 0; i < count; ++i) sum[i] = x[i] + y[i];
+    Bytes whole(codec->encoded_bytes(count)), out(whole.size());
+    codec->encode(sum, whole);
+    Floats residual(count, 0.0f);
+    const float* const parts[] = {x.data(), y.data()};
+    ErrorFeedback(residual).encode(*codec, parts, out);
+    EXPECT_EQ(out, whole) << spec;
+  }
+}
+
 TEST(ErrorFeedback, TopkClearsWhatItSends) {
   const auto codec = make_codec("topk:0.4");
   Floats residual{0.5f, 0, -1, 0, 3};
   Bytes out(codec->encoded_bytes(5));
-  EXPECT_NEAR(ErrorFeedback(residual).encode(*codec, Floats{1, 1, -4, 2, -3}, out), (1.5 * 1.5 + 1) / (1.5 * 1.5 + 1 + 25 + 4), 1e-15);
+  EXPECT_NEAR(ErrorFeedback(residual).encode(*codec, Floats{1, 1, -4, 2, -3}, out).ratio(), (1.5 * 1.5 + 1) / (1.5 * 1.5 + 1 + 25 + 4), 1e-15);
   EXPECT_EQ(residual, (Floats{1.5f, 1, 0, 0, 0}));
 }
 
@@ -102,7 +118,7 @@ TEST(ErrorFeedback, ZeroCostsNothing) {
     const auto codec = make_codec(spec);
     Floats residual(kCount, 0.0f);
     Bytes out(codec->encoded_bytes(kCount));
-    EXPECT_EQ(ErrorFeedback(residual).encode(*codec, Floats(kCount, 0.0f), out), 0) << spec;
+    EXPECT_EQ(ErrorFeedback(residual).encode(*codec, Floats(kCount, 0.0f), out).ratio(), 0) << spec;
     EXPECT_EQ(residual, Floats(kCount, 0.0f)) << spec;
   }
 }
@@ -117,13 +133,13 @@ TEST(ErrorFeedback, AStepThatIsNotFiniteIsReportedAndDoesNotSpoilTheNext) {
       std::fill(gradient.begin() + 5, gradient.begin() + 100, bad);
       Bytes out(codec->encoded_bytes(kCount));
       ErrorFeedback feedback(residual);
-      EXPECT_FALSE(std::isfinite(feedback.encode(*codec, gradient, out))) << spec;
+      EXPECT_FALSE(std::isfinite(feedback.encode(*codec, gradient, out).ratio())) << spec;
       Floats decoded(kCount);
       codec->decode(out, decoded);
       EXPECT_FALSE(std::ranges::all_of(decoded, [](float x) { return std::isfinite(x); })) << spec;
       EXPECT_TRUE(std::ranges::all_of(residual, [](float x) { return std::isfinite(x); })) << spec;
       EXPECT_EQ(residual[5], 0) << spec;
-      EXPECT_TRUE(std::isfinite(feedback.encode(*codec, random_values(kCount, 2), out))) << spec;
+      EXPECT_TRUE(std::isfinite(feedback.encode(*codec, random_values(kCount, 2), out).ratio())) << spec;
     }
 }
 
@@ -131,7 +147,7 @@ TEST(ErrorFeedback, AnOverflowOfFp16IsReported) {
   const auto codec = make_codec("fp16");
   Floats residual(3, 0.0f);
   Bytes out(6);
-  EXPECT_FALSE(std::isfinite(ErrorFeedback(residual).encode(*codec, Floats{1, 1e6f, 2}, out)));
+  EXPECT_FALSE(std::isfinite(ErrorFeedback(residual).encode(*codec, Floats{1, 1e6f, 2}, out).ratio()));
   EXPECT_EQ(residual, Floats(3, 0.0f));
 }
 

@@ -21,15 +21,16 @@ size_t sign_bytes(size_t n) { return (n + 7) / 8; }
 
 // Returns how many are negative.
 size_t pack_signs(std::span<const float> x, std::byte* out) {
-  size_t negative = 0;
-  for (size_t begin = 0; begin < x.size(); begin += 8) {
-    const size_t n = std::min<size_t>(8, x.size() - begin);
-    unsigned bits = 0;
-    for (size_t i = 0; i < n; ++i) bits |= static_cast<unsigned>(x[begin + i] < 0) << i;
-    out[begin / 8] = static_cast<std::byte>(bits);
-    negative += static_cast<size_t>(std::popcount(bits));
+  alignas(64) uint8_t negative[kBlock + 8];
+  for (size_t i = 0; i < x.size(); ++i) negative[i] = x[i] < 0 ? 1 : 0;
+  std::memset(negative + x.size(), 0, 8);
+  size_t count = 0;
+  for (size_t byte = 0; byte < sign_bytes(x.size()); ++byte) {
+    const unsigned bits = pack_flags(negative + 8 * byte);
+    out[byte] = static_cast<std::byte>(bits);
+    count += static_cast<size_t>(std::popcount(bits));
   }
-  return negative;
+  return count;
 }
 
 float mean_of(double sum, size_t n) { return n > 0 ? static_cast<float>(sum / static_cast<double>(n)) : 0.0f; }

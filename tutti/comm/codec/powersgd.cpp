@@ -8,7 +8,6 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/rng.h"
-#include "tutti/comm/codec/error_feedback.h"
 #include "tutti/comm/codec/lanes.h"
 
 namespace tutti::comm {
@@ -122,11 +121,11 @@ void PowerSgd::decode(std::span<const float> p, std::span<const float> q, std::s
   for (size_t i = 0; i < matrix_.rows; ++i) multiply(p, q, i, 0, decoded.subspan(i * matrix_.cols, matrix_.cols));
 }
 
-double PowerSgd::finish(std::span<const float> p, std::span<const float> q, std::span<float> m) const {
+Loss PowerSgd::finish(std::span<const float> p, std::span<const float> q, std::span<float> m) const {
   check_size("P", p.size(), p_count());
   check_size("Q", q.size(), q_count());
   check_size("M", m.size(), matrix_.count());
-  const double whole = sum_of_squares(m);
+  Loss loss{.whole = sum_of_squares(m)};
   alignas(64) float decoded[kStrip];
   for (size_t i = 0; i < matrix_.rows; ++i)
     for (size_t first = 0; first < matrix_.cols; first += kStrip) {
@@ -135,7 +134,8 @@ double PowerSgd::finish(std::span<const float> p, std::span<const float> q, std:
       float* rest = &m[i * matrix_.cols + first];
       for (size_t c = 0; c < n; ++c) rest[c] -= decoded[c];
     }
-  return settle_residual(m, whole);
+  loss.lost = settle_residual(m);
+  return loss;
 }
 
 }  // namespace tutti::comm

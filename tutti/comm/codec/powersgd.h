@@ -7,9 +7,9 @@
 //   P  = sum of the ranks' P       the caller; sum or mean makes no difference
 //   P  = orthonormal columns       orthogonalize(), the same bits on every rank
 //   Q  = M^T P                     back_project()
-//   Q  = mean of the ranks' Q      the caller
+//   Q  = sum or mean of the Qs     the caller
 //   M^ = P Q^T                     decode(): what the optimiser sees
-//   residual = M - M^              finish()
+//   residual = M - M^              finish(), of this rank's own Q: then the residuals of all ranks are together what the sum lacks
 //
 // On the wire are (rows + cols) * rank floats instead of rows * cols. Both sums are linear, so allreduce works as it is.
 //
@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <span>
 
+#include "tutti/comm/codec/error_feedback.h"
 #include "tutti/tensor/shape.h"
 
 namespace tutti::comm {
@@ -53,8 +54,8 @@ class PowerSgd {
   void orthogonalize(std::span<float> p) const;
   void back_project(std::span<const float> m, std::span<const float> p, std::span<float> q) const;
   void decode(std::span<const float> p, std::span<const float> q, std::span<float> decoded) const;
-  /// m becomes the residual m - P Q^T. Returns ||residual||^2 / ||m||^2; not finite values as in ErrorFeedback::encode.
-  double finish(std::span<const float> p, std::span<const float> q, std::span<float> m) const;
+  /// m becomes the residual m - P Q^T. Values that are not finite as in ErrorFeedback::encode.
+  Loss finish(std::span<const float> p, std::span<const float> q, std::span<float> m) const;
 
  private:
   void fill_random(std::span<float> column, uint32_t number, uint32_t attempt) const;

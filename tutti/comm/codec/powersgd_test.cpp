@@ -149,7 +149,7 @@ TEST(PowerSgd, DecodedAndResidualAreTheMatrix) {
     Floats m = random_values(size.count(), 2);
     const Floats whole = m;
     alone.step(m);
-    const double cost = alone.sgd.finish(alone.p, alone.q, m);
+    const double cost = alone.sgd.finish(alone.p, alone.q, m).ratio();
     Floats rest(size.count());
     for (size_t i = 0; i < rest.size(); ++i) rest[i] = whole[i] - alone.decoded[i];
     EXPECT_EQ(std::memcmp(rest.data(), m.data(), rest.size() * sizeof(float)), 0) << cols;
@@ -232,7 +232,7 @@ TEST(PowerSgd, WhatIsNotFiniteIsSeenEverywhereAndPasses) {
     m[77] = bad;
     alone.step(m);
     EXPECT_TRUE(std::ranges::all_of(alone.decoded, [](float x) { return std::isnan(x); }));
-    EXPECT_FALSE(std::isfinite(alone.sgd.finish(alone.p, alone.q, m)));
+    EXPECT_FALSE(std::isfinite(alone.sgd.finish(alone.p, alone.q, m).ratio()));
     EXPECT_TRUE(all_finite(m));
     alone.step(good);
     EXPECT_LT(distance(good, alone.decoded), 1e-5);

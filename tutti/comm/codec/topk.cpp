@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <utility>
 
 #include "tutti/base/error.h"
 #include "tutti/base/rng.h"
@@ -16,65 +15,120 @@
 namespace tutti::comm {
 namespace {
 
-constexpr int kHalvings = 30;
-constexpr uint32_t kInfinity = std::bit_cast<uint32_t>(std::numeric_limits<float>::infinity());
 constexpr uint32_t kNothing = 0x80000000u;  // above every magnitude, NaN included
+constexpr size_t kFew = 16384;
+constexpr size_t kBlock = 32;
 
 uint32_t magnitude_of(float x) { return std::bit_cast<uint32_t>(x) & 0x7FFFFFFFu; }
 
-// Counts the elements that reach a threshold. As soon as few are left between the two thresholds they are copied out, and all later counts
-// look at them alone: most of the 30 passes over the vector need not be made.
-class Counter {
- public:
-  explicit Counter(std::span<const float> values) : values_(values) {}
+template <class Magnitude>
+size_t count_reaching(size_t n, uint32_t threshold, Magnitude magnitude) {
+  uint32_t reached = 0;
+  for (size_t i = 0; i < n; ++i) reached += magnitude(i) >= threshold ? 1u : 0u;
+  return reached;
+}
 
-  // Of a magnitude between the thresholds, once gather() was called.
-  size_t reaching(uint32_t magnitude) const {
-    if (!gathered_) return count(values_.size(), magnitude, [this](size_t i) { return magnitude_of(values_[i]); });
-    return taken_ + count(near_count_, magnitude, [this](size_t i) { return near_[i]; });
+size_t count_reaching(std::span<const float> values, uint32_t threshold) {
+  return count_reaching(values.size(), threshold, [values](size_t i) { return magnitude_of(values[i]); });
+}
+size_t count_reaching(std::span<const uint32_t> magnitudes, uint32_t threshold) {
+  return count_reaching(magnitudes.size(), threshold, [magnitudes](size_t i) { return magnitudes[i]; });
+}
+
+// Bit i is set where block[i] reaches `from`.
+uint32_t reaching_bits(const float* block, uint32_t from) {
+  alignas(32) uint8_t flags[kBlock];
+  for (size_t i = 0; i < kBlock; ++i) flags[i] = magnitude_of(block[i]) >= from ? 1 : 0;
+  uint32_t bits = 0;
+  for (size_t byte = 0; byte < kBlock / 8; ++byte) bits |= pack_flags(flags + 8 * byte) << (8 * byte);
+  return bits;
+}
+
+// found(i) for all i with a magnitude of at least `from`, ascending. Blocks without any cost a maximum, which vectorises.
+template <class Found>
+void for_each_reaching(std::span<const float> values, uint32_t from, Found found) {
+  const size_t whole = values.size() - values.size() % kBlock;
+  for (size_t begin = 0; begin < whole; begin += kBlock) {
+    const float* const block = &values[begin];
+    uint32_t largest = 0;
+    for (size_t i = 0; i < kBlock; ++i) largest = std::max(largest, magnitude_of(block[i]));
+    if (largest < from) continue;
+    for (uint32_t bits = reaching_bits(block, from); bits != 0; bits &= bits - 1) found(begin + static_cast<size_t>(std::countr_zero(bits)));
+  }
+  for (size_t i = whole; i < values.size(); ++i)
+    if (magnitude_of(values[i]) >= from) found(i);
+}
+
+// The interval that holds the k-th largest magnitude: k or fewer reach `above`, k or more reach `from`.
+class Bisection {
+ public:
+  Bisection(std::span<const float> values, size_t k) : values_(values), k_(k), t_{.above = kNothing, .from = 0, .taken = 0, .reaching = values.size()} {
+    gather_if_few();
   }
 
-  void gather_if_few(const TopkThresholds& t) {
-    if (gathered_ || t.reaching - t.taken > kFew) return;
-    for (const float value : values_) {
-      const uint32_t magnitude = magnitude_of(value);
-      if (magnitude >= t.from && magnitude < t.above) near_[near_count_++] = magnitude;
-    }
-    taken_ = t.taken;
-    gathered_ = true;
+  TopkThresholds run() {
+    if (!gathered_) narrow_by_sample();
+    while (t_.taken < k_ && t_.above - t_.from > 1) try_threshold(t_.from + (t_.above - t_.from) / 2);
+    return t_;
   }
 
  private:
-  static constexpr size_t kFew = 4096;
+  // Moves one of the two thresholds to `magnitude`, if it lies between them.
+  void try_threshold(uint32_t magnitude) {
+    if (magnitude <= t_.from || magnitude >= t_.above) return;
+    const size_t reaching = gathered_ ? taken_ + count_reaching(std::span<const uint32_t>(near_, near_count_), magnitude) : count_reaching(values_, magnitude);
+    if (reaching > k_) {
+      t_.from = magnitude;
+      t_.reaching = reaching;
+    } else {
+      t_.above = magnitude;
+      t_.taken = reaching;
+    }
+    gather_if_few();
+  }
 
-  template <class Magnitude>
-  static size_t count(size_t n, uint32_t threshold, Magnitude magnitude) {
-    uint32_t reached = 0;
-    for (size_t i = 0; i < n; ++i) reached += magnitude(i) >= threshold ? 1u : 0u;
-    return reached;
+  // As soon as few are left between the thresholds they are copied out, and all later counts look at them alone.
+  void gather_if_few() {
+    if (gathered_ || t_.reaching - t_.taken > kFew) return;
+    for_each_reaching(values_, t_.from, [this](size_t i) {
+      const uint32_t magnitude = magnitude_of(values_[i]);
+      if (magnitude < t_.above) near_[near_count_++] = magnitude;
+    });
+    taken_ = t_.taken;
+    gathered_ = true;
+  }
+
+  // Two thresholds that very likely enclose the k-th largest closely, from every so manieth value: the number of sampled ones among the k
+  // largest has a standard deviation below the root of its mean. A bad guess costs time only, since thresholds move by full counts.
+  void narrow_by_sample() {
+    const size_t stride = values_.size() / kFew * 2 | 1;  // odd: not in step with the channels of a layout
+    size_t n = 0;
+    for (size_t i = 0; i < values_.size() && n < kFew; i += stride) near_[n++] = magnitude_of(values_[i]);
+    const double rank = static_cast<double>(k_) * static_cast<double>(n) / static_cast<double>(values_.size());
+    const double margin = 4 * std::sqrt(rank) + 8;
+    const std::span<const uint32_t> sample(near_, n);
+    if (rank + margin < static_cast<double>(n)) try_threshold(largest_of(sample, static_cast<size_t>(rank + margin)));
+    if (!gathered_ && rank > margin) try_threshold(largest_of(sample, static_cast<size_t>(rank - margin)) + 1);
+  }
+
+  // The largest magnitude that more than `rank` of the sample reach.
+  static uint32_t largest_of(std::span<const uint32_t> sample, size_t rank) {
+    uint32_t from = 0, above = kNothing;
+    while (above - from > 1) {
+      const uint32_t middle = from + (above - from) / 2;
+      (count_reaching(sample, middle) > rank ? from : above) = middle;
+    }
+    return from;
   }
 
   std::span<const float> values_;
+  size_t k_;
+  TopkThresholds t_;
   bool gathered_ = false;
   size_t taken_ = 0;  // elements above the gathered ones
   size_t near_count_ = 0;
-  uint32_t near_[kFew];
+  uint32_t near_[kFew];  // before they are gathered: the sample
 };
-
-uint32_t finite_magnitude(float x) {
-  const uint32_t magnitude = magnitude_of(x);
-  return magnitude & (0u - static_cast<uint32_t>(magnitude < kInfinity));  // 0 where it is not finite; as a condition it is not vectorised
-}
-
-float largest_finite(std::span<const float> values) {
-  uint32_t largest = 0;
-  for (const float value : values) largest = std::max(largest, finite_magnitude(value));
-  return std::bit_cast<float>(largest);
-}
-
-double sum_of_finite(std::span<const float> values) {
-  return sum_lanes<double>(values.size(), [values](size_t i) { return static_cast<double>(std::bit_cast<float>(finite_magnitude(values[i]))); });
-}
 
 // Where the run begins among `places` possible ones.
 size_t first_of_run(uint64_t step, size_t places) {
@@ -90,32 +144,7 @@ TopkThresholds mstopk_thresholds(std::span<const float> values, size_t k) {
   const size_t count = values.size();
   CHECK(1 <= k && k <= count && count <= std::numeric_limits<uint32_t>::max(), "{} of {}", k, count);
   if (k == count) return {.above = 0, .from = 0, .taken = count, .reaching = count};
-  Counter counter(values);
-  const size_t not_finite = counter.reaching(kInfinity);
-  if (not_finite > k) return {.above = kNothing, .from = kInfinity, .taken = 0, .reaching = not_finite};
-  TopkThresholds t{.above = kInfinity, .from = 0, .taken = not_finite, .reaching = count};
-  if (not_finite == k) return t;
-
-  // Moves one of the two thresholds to x. Returns whether more than k reach it.
-  const auto try_threshold = [&](double x) {
-    const uint32_t magnitude = std::bit_cast<uint32_t>(static_cast<float>(x));
-    if (magnitude <= t.from) return true;
-    if (magnitude >= t.above) return false;
-    const size_t reaching = counter.reaching(magnitude);
-    const bool more = reaching > k;
-    (more ? t.from : t.above) = magnitude;
-    (more ? t.reaching : t.taken) = reaching;
-    counter.gather_if_few(t);
-    return more;
-  };
-  double low = sum_of_finite(values) / static_cast<double>(count - not_finite);
-  double high = largest_finite(values);
-  if (!try_threshold(low)) high = std::exchange(low, 0.0);
-  for (int n = 0; n < kHalvings && t.taken < k; ++n) {
-    const double middle = low + (high - low) / 2;
-    (try_threshold(middle) ? low : high) = middle;
-  }
-  return t;
+  return Bisection(values, k).run();
 }
 
 size_t topk_count(double ratio, size_t count) {
@@ -140,19 +169,17 @@ class Topk final : public Codec {
     std::byte* const indices = out.data() + k * sizeof(float);
     size_t written = 0;
     size_t candidates = 0;
-    for (size_t i = 0; i < values.size(); ++i) {
-      const uint32_t magnitude = magnitude_of(values[i]);
-      if (magnitude < t.from) continue;
-      if (magnitude < t.above) {
+    for_each_reaching(values, t.from, [&](size_t i) {
+      if (magnitude_of(values[i]) < t.above) {
         const size_t place = candidates++;
-        if (place < first || place >= first + run) continue;
+        if (place < first || place >= first + run) return;
       }
       CHECK(written < k, "more than {} elements found", k);
       const auto index = static_cast<uint32_t>(i);
       std::memcpy(out.data() + written * sizeof(float), &values[i], sizeof(float));
       std::memcpy(indices + written * sizeof(uint32_t), &index, sizeof index);
       ++written;
-    }
+    });
     CHECK(written == k, "{} of {} elements found", written, k);
   }
 

@@ -1,0 +1,130 @@
+#include "tutti/comm/compress/compressed_reduction.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "tutti/base/error.h"
+#include "tutti/comm/compress/forms.h"
+
+namespace tutti::comm {
+namespace {
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+size_t payload_sent(const Schedule& schedule, Element element, ReduceOp op) {
+  size_t bytes = 0;
+  for (const Round& round : schedule.rounds)
+    for (const Message& message : round.sends)
+      bytes += message.block.count() * size_of(message.block.place == Place::accumulator ? accumulator_of(element, op) : element);
+  return bytes;
+}
+
+// The four forms, by method.
+struct Form {
+  std::unique_ptr<CompressedReduction> (*make)(Communicator&, const CompressedReductionSpec&);
+  StateLayout (*state)(const Communicator&, const CompressedReductionSpec&);
+};
+Form form_of(const CompressedReductionSpec& spec) {
+  switch (spec.compression.method) {
+    case CompressionMethod::bf16:
+    case CompressionMethod::fp16:
+    case CompressionMethod::int8:
+    case CompressionMethod::onebit: return {make_two_phase, two_phase_state};
+    case CompressionMethod::topk: return {make_sparse, sparse_state};
+    case CompressionMethod::hitopk: return {make_hierarchical, hierarchical_state};
+    case CompressionMethod::powersgd: return {make_low_rank, low_rank_state};
+    case CompressionMethod::none: break;
+  }
+  throw ConfigError(fmt::format("reduction '{}': compression none is a dense reduction", spec.name));
+}
+
+}  // namespace
+
+CompressedReduction::CompressedReduction(Communicator& communicator, const CompressedReductionSpec& spec)
+    : Operation(communicator, spec.name),
+      method_(to_string(spec.compression)),
+      count_(spec.count),
+      parts_(spec.parts),
+      layout_(state_layout(communicator, spec)),
+      state_(spec.state),
+      own_result_(spec.result == nullptr ? std::make_unique<float[]>(std::max<size_t>(count_, 1)) : nullptr),
+      result_(own_result_ ? own_result_.get() : spec.result) {
+  CHECK(!parts_.empty(), "reduction '{}' has no parts", name());
+  CHECK(state_.size() == layout_.floats, "reduction '{}': a state of {} floats, {} needs {}", name(), state_.size(), method_, layout_.floats);
+}
+
+CompressedReduction::Exchange CompressedReduction::plan(Communicator& group, CollectiveSpec collective, const char* what, std::vector<int> members) {
+  collective.name = fmt::format("{} ({}, {})", name(), method_, what);
+  Exchange exchange{group.plan(collective), std::move(members)};
+  bytes_sent_ += payload_sent(exchange.operation->schedule(), collective.element, collective.op);
+  return exchange;
+}
+
+std::span<float> CompressedReduction::piece(size_t index) const {
+  const StatePiece& piece = layout_.pieces[index];
+  return state_.subspan(piece.at, piece.covers.count);
+}
+
+void CompressedReduction::count_loss(const Loss& loss) {
+  if (std::isfinite(loss.ratio()))
+    report_.loss += loss;
+  else
+    ++report_.not_finite;
+}
+
+// An exchange may be complete as soon as it has begun; then the next stage follows at once.
+void CompressedReduction::begin() {
+  stage_ = 0;
+  run_stage();
+}
+
+void CompressedReduction::run_stage() {
+  const double began = now();
+  current_ = work(stage_);
+  exchange_began_ = now();
+  report_.codec_seconds += exchange_began_ - began;
+  if (current_ != nullptr) {
+    current_->operation->set_priority(priority());
+    current_->operation->start();
+    return;
+  }
+  const auto ranks = static_cast<size_t>(communicator().size());
+  ++report_.runs;
+  report_.bytes_sent += bytes_sent_;
+  report_.dense_bytes += 2 * (ranks - 1) * count_ * sizeof(float) / ranks;
+}
+
+bool CompressedReduction::advance() {
+  while (current_ != nullptr) {
+    if (!current_->operation->test()) return false;
+    report_.exchange_seconds += now() - exchange_began_;
+    ++stage_;
+    run_stage();
+  }
+  return true;
+}
+
+Pending CompressedReduction::describe() const {
+  Pending what{.operation = fmt::format("reduction '{}' by {}", name(), method_), .sequence = sequence(), .arrived = {}, .missing = {}};
+  if (current_ == nullptr) return what;
+  const Pending inner = current_->operation->pending();
+  what.operation += fmt::format(", stage {}: {}", stage_ + 1, inner.operation);
+  const auto ranks_of = [&](const std::vector<int>& members) {
+    std::vector<int> ranks;
+    for (const int member : members) ranks.push_back(current_->members.empty() ? member : current_->members[static_cast<size_t>(member)]);
+    return ranks;
+  };
+  what.arrived = ranks_of(inner.arrived);
+  what.missing = ranks_of(inner.missing);
+  return what;
+}
+
+StateLayout state_layout(const Communicator& communicator, const CompressedReductionSpec& spec) { return form_of(spec).state(communicator, spec); }
+
+std::unique_ptr<CompressedReduction> plan_compressed(Communicator& communicator, const CompressedReductionSpec& spec) {
+  return form_of(spec).make(communicator, spec);
+}
+
+}  // namespace tutti::comm

@@ -1,0 +1,114 @@
+#pragma once
+// CompressedReduction: the sum over replicas of a bucket, with fewer bytes between ranks. A rank adds up its own parts, adds what it did not
+// send before, encodes, exchanges with planned collectives, and decodes; compression.h lists the methods, the files beside this one have
+// their forms. Every rank gets the same bits.
+//
+// What it is not: the sum of comm/tree.h. The encoding is of a rank's sum, so with more replicas than ranks the result depends on the number
+// of ranks, and so do the weights. "The same bits on any number of ranks" holds for dense reductions only; the same number of ranks, nodes
+// and the same state give the same bits again.
+//
+// Memory: parts may be written while the reduction is not in flight; they are read in begin() and by hitopk until completion. The state is the caller's, because it
+// belongs into the checkpoint: zeros at the start of a training, or what restore_state() makes. Several reductions of one bucket may share one
+// state, and one result, if only one of them is in flight: a dense one and compressed ones of different densities, of which the caller starts
+// whichever the step asks for. Residuals wait meanwhile; release_residuals() puts them into the gradient of a last dense step.
+//
+// Encoding and decoding are done on the thread that calls start(), test() and wait(); nothing blocks.
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tutti/comm/collective.h"
+#include "tutti/comm/compress/compression.h"
+#include "tutti/comm/compress/node_groups.h"
+#include "tutti/comm/compress/report.h"
+#include "tutti/comm/compress/state.h"
+#include "tutti/comm/operation.h"
+
+namespace tutti::comm {
+
+/// Floats [begin, begin + rows * cols) of the bucket, taken for a matrix (powersgd).
+struct MatrixBlock {
+  size_t begin = 0;
+  size_t rows = 0;
+  size_t cols = 0;
+  size_t end() const { return begin + rows * cols; }
+  bool operator==(const MatrixBlock&) const = default;
+};
+
+/// All ranks give the same name, count, compression and matrices.
+struct CompressedReductionSpec {
+  std::string name;                 ///< for messages and for the state's tensors, for example "bucket 3"
+  size_t count = 0;                 ///< floats
+  std::vector<const float*> parts;  ///< count floats each, all of this rank's; they are added up in this order
+  float* result = nullptr;          ///< where the sum goes, count floats; null: memory of its own
+  CompressionSpec compression;
+  std::vector<MatrixBlock> matrices = {};  ///< powersgd: in order, apart from each other; the rest of the bucket, and matrices that do not get
+                                           ///< smaller, travel dense. Empty: the whole bucket as one matrix, nearly square
+  const NodeGroups* groups = nullptr;      ///< hitopk: of the communicator; outlives the reduction
+  std::span<float> state = {};             ///< state_layout(...).floats; outlives the reduction
+};
+
+class CompressedReduction : public Operation {
+ public:
+  /// The sum over all ranks, `count` floats, always the same address: from completion to the next start.
+  const float* result() const { return result_; }
+  /// By this rank in one run.
+  size_t bytes_sent() const { return bytes_sent_; }
+
+  /// The number of the training step, for every later start(): topk chooses with it among equals. Part of what a resume repeats.
+  void set_step(uint64_t step) { step_ = step; }
+  const CompressionReport& report() const { return report_; }
+  void reset_report() { report_ = {}; }
+
+ protected:
+  CompressedReduction(Communicator& communicator, const CompressedReductionSpec& spec);
+
+  // An inner collective, and its members' ranks in this communicator; empty: all of them.
+  struct Exchange {
+    std::unique_ptr<CollectiveOperation> operation;
+    std::vector<int> members = {};
+  };
+  // The local work before exchange number `stage`, which it returns; null when the result is there. Must not block. Its time is measured.
+  virtual Exchange* work(int stage) = 0;
+
+  // Collective, in constructors. `what`: for messages; the compression is added, so that ranks with different ones are told so.
+  Exchange plan(Communicator& group, CollectiveSpec collective, const char* what, std::vector<int> members = {});
+  void count_loss(const Loss& loss);
+
+  size_t count() const { return count_; }
+  std::span<const float* const> parts() const { return parts_; }
+  std::span<float> sum() const { return {result_, count_}; }
+  // A piece of the state, by its place in the layout.
+  std::span<float> piece(size_t index) const;
+  uint64_t step() const { return step_; }
+
+ private:
+  void begin() final;
+  bool advance() final;
+  Pending describe() const final;
+  void run_stage();
+
+  std::string method_;
+  size_t count_;
+  std::vector<const float*> parts_;
+  StateLayout layout_;
+  std::span<float> state_;
+  std::unique_ptr<float[]> own_result_;
+  float* result_;
+  size_t bytes_sent_ = 0;
+  uint64_t step_ = 0;
+  int stage_ = 0;
+  Exchange* current_ = nullptr;
+  double exchange_began_ = 0;
+  CompressionReport report_;
+};
+
+/// What such a reduction keeps on this rank. spec.state is not looked at. Throws ConfigError for method none, and for matrices that overlap.
+StateLayout state_layout(const Communicator& communicator, const CompressedReductionSpec& spec);
+
+/// Collective. Throws CommError when the ranks disagree on what is summed or on how, ConfigError as state_layout().
+std::unique_ptr<CompressedReduction> plan_compressed(Communicator& communicator, const CompressedReductionSpec& spec);
+
+}  // namespace tutti::comm

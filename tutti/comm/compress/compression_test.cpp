@@ -1,0 +1,58 @@
+#include "tutti/comm/compress/compression.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "tutti/base/error.h"
+#include "tutti/comm/compress/report.h"
+
+namespace tutti::comm {
+namespace {
+
+std::string message_of(std::string_view text) {
+  try {
+    parse_compression(text);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Compression, TextAndDataMakeEachOther) {
+  for (const char* text : {"none", "bf16", "fp16", "int8", "onebit", "topk:0.01", "topk:1", "hitopk:0.001", "powersgd:4"}) {
+    EXPECT_EQ(to_string(parse_compression(text)), text);
+    EXPECT_EQ(parse_compression(to_string(parse_compression(text))), parse_compression(text));
+  }
+  EXPECT_EQ(to_string(parse_compression("topk")), "topk:0.01");
+  EXPECT_EQ(to_string(parse_compression("powersgd")), "powersgd:4");
+  EXPECT_EQ(to_string(parse_compression("topk:1e-3")), "topk:0.001");
+}
+
+TEST(Compression, MistakesAreExplained) {
+  EXPECT_NE(message_of("zip").find("unknown compression 'zip'; one of none, bf16"), std::string::npos);
+  EXPECT_NE(message_of("").find("one of none"), std::string::npos);
+  for (const char* text : {"topk:0", "topk:1.5", "hitopk:-1", "topk:", "topk:0.1x", "topk:nan"}) EXPECT_NE(message_of(text).find("above 0 and at most 1"), std::string::npos) << text;
+  for (const char* text : {"powersgd:0", "powersgd:1.5", "powersgd:"}) EXPECT_NE(message_of(text).find("integer of at least 1"), std::string::npos) << text;
+  EXPECT_NE(message_of("int8:4").find("int8 takes no number"), std::string::npos);
+}
+
+TEST(CompressionReport, BreaksEvenWhereSavedTransferIsCodecTime) {
+  CompressionReport report{.runs = 10, .bytes_sent = 1000, .dense_bytes = 9000, .codec_seconds = 0.5, .exchange_seconds = 2, .loss = {1, 4}};
+  EXPECT_EQ(break_even_bandwidth(report), 16000);
+  const double bandwidth = break_even_bandwidth(report);
+  EXPECT_EQ(9000 / bandwidth, 1000 / bandwidth + 0.5);
+  EXPECT_EQ(report.error(), 0.5);
+  EXPECT_EQ(report.reduction(), 9);
+  report += report;
+  EXPECT_EQ(break_even_bandwidth(report), 16000);
+  EXPECT_EQ(report.error(), 0.5);
+  report.bytes_sent = report.dense_bytes;
+  EXPECT_EQ(break_even_bandwidth(report), 0) << "nothing saved";
+  EXPECT_EQ(break_even_bandwidth({.bytes_sent = 1, .dense_bytes = 2}), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(to_string(CompressionReport{.runs = 2, .bytes_sent = 2000000, .dense_bytes = 32000000, .codec_seconds = 0.003, .exchange_seconds = 0.002, .loss = {1, 4}}, 2),
+            "sent 1 of 16 MB a step (16.0 times less), codec 1.5 ms, exchange 1 ms, relative error 0.5; breaks even at 10 GB/s a rank");
+}
+
+}  // namespace
+}  // namespace tutti::comm

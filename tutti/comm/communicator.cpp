@@ -213,7 +213,7 @@ std::string Communicator::algorithm_for(const CollectiveSpec& spec, const Task& 
   if (reduces(spec.kind) && !has_arithmetic(spec.element)) throw CommError(fmt::format("{}: bytes can be moved, but not reduced", what));
   if (!spec.rebindable) check_buffers(what, task, spec.input, spec.output);
   const Extent extent = extent_of(task);
-  if (spec.kind == Collective::all_to_all && overlap(spec.input, extent.input, spec.output, extent.output, size_of(spec.element)))
+  if (!spec.rebindable && spec.kind == Collective::all_to_all && overlap(spec.input, extent.input, spec.output, extent.output, size_of(spec.element)))
     throw CommError(fmt::format("{}: input and output overlap on rank {}: a block would arrive where another one has yet to leave", what, rank_));
   const std::string name = spec.algorithm.empty() ? selection_.choose(task, size_of(spec.element), spec.reproducible) : spec.algorithm;
   const Algorithm& algorithm = algorithm_named(name);

@@ -47,19 +47,22 @@ class Steps {
   std::unique_ptr<comm::CollectiveOperation> operation_;
 };
 
-// What a link or a memory does that changes data: flips a bit of a message that has arrived, once, at its rank's sixth round.
+// What a link or a memory does that changes data: flips a bit of a large message that has arrived, once, at the channel's sixth round.
 class FaultyChannel final : public comm::Channel {
  public:
-  explicit FaultyChannel(std::unique_ptr<comm::Channel> inner) : inner_(std::move(inner)) {}
+  FaultyChannel(std::unique_ptr<comm::Channel> inner, std::vector<comm::RoundOfMessages> rounds) : inner_(std::move(inner)), rounds_(std::move(rounds)) {}
   void rebind(std::vector<comm::RoundOfMessages> rounds) override { inner_->rebind(std::move(rounds)); }
   void post(size_t round) override {
+    round_ = round;
     ++posted_;
     inner_->post(round);
   }
   bool received() override {
     if (!inner_->received()) return false;
-    if (posted_ == 6) const_cast<std::byte*>(inner_->where(0))[70000] ^= std::byte{1};
-    if (posted_ == 6) ++posted_;
+    const auto& receives = rounds_[round_].receives;
+    if (done_ || posted_ < 6 || receives.empty() || receives[0].bytes <= 70000) return true;
+    const_cast<std::byte*>(inner_->where(0))[70000] ^= std::byte{1};
+    done_ = true;
     return true;
   }
   const std::byte* where(size_t i) const override { return inner_->where(i); }
@@ -69,7 +72,10 @@ class FaultyChannel final : public comm::Channel {
 
  private:
   std::unique_ptr<comm::Channel> inner_;
+  std::vector<comm::RoundOfMessages> rounds_;
+  size_t round_ = 0;
   int posted_ = 0;
+  bool done_ = false;
 };
 
 void stopped(Communicator& c) {
@@ -107,7 +113,7 @@ void part_late(Communicator& c) {
 
 void flip(Communicator& c) {
   if (is_last(c))
-    c.decorate_channels([](Communicator&, std::vector<comm::RoundOfMessages> rounds, const comm::OpenChannel& inner) { return std::make_unique<FaultyChannel>(inner(std::move(rounds))); });
+    c.decorate_channels([](Communicator&, std::vector<comm::RoundOfMessages> rounds, const comm::OpenChannel& inner) { return std::make_unique<FaultyChannel>(inner(rounds), rounds); });
   c.set_check();
   Steps(c, {.count = 200000, .algorithm = "recursive_doubling"}).run(5, [] {});
 }

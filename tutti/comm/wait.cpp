@@ -65,7 +65,11 @@ std::string Communicator::who() const { return fmt::format("rank {}/{} on {}", j
 
 std::string Communicator::rank_name(int rank) const { return fmt::format("rank {} on {}", job_rank(rank), host(rank)); }
 
-std::string Communicator::describe_group() const { return fmt::format("group '{}' ({})", name_, plural(job_ranks_)); }
+std::string Communicator::describe_group() const {
+  std::vector<int> ranks = job_ranks_;
+  std::ranges::sort(ranks);
+  return fmt::format("group '{}' ({})", name_, plural(ranks));
+}
 
 std::string Communicator::report(const Pending& what, const std::string& how, std::time_t since) const {
   std::string missing;

@@ -27,7 +27,7 @@ struct Flags {
   std::vector<size_t> counts{0, 1, 2, 3, 127, 1000003};
   std::vector<comm::Element> elements{comm::Element::f32, comm::Element::f64, comm::Element::bf16, comm::Element::f16,
                                       comm::Element::i8,  comm::Element::i32, comm::Element::byte};
-  int starts = 3;
+  int starts = 2;
   uint64_t part = 1, parts = 1;
   std::string only;
   comm::Nodes nodes = comm::Nodes::kernel;

@@ -25,7 +25,7 @@ struct MatrixAxes {
   std::vector<size_t> counts = {};
   std::vector<comm::Element> elements = {};
   bool windows = false;  ///< ranks are processes that share memory: buffers lie once in windows and once elsewhere
-  int starts = 3;        ///< of each planned operation; above 1000 elements at most 2
+  int starts = 2;        ///< of each planned operation
 };
 
 /// How the long vector is dealt out: equal parts; part p twice as large as part p/2, about; only the odd ranks have any.
@@ -76,8 +76,8 @@ class Trial {
   std::unique_ptr<comm::CollectiveOperation> operation_;
 };
 
-/// Every collective by every algorithm that does it, of every element type and reduction. Below 1000 elements each also in place, from several
-/// roots, with unequal and empty parts, in chunks; above, one of these in turn.
+/// Every collective by every algorithm that does it, of every element type and reduction, in one of these ways in turn: in place or not, from
+/// several roots, with equal, unequal and empty parts, in chunks. Sums and means of f32 and bf16 below 1000 elements in all of the ways.
 std::vector<Collected> product_of(const MatrixAxes& axes);
 
 /// A case for each of product_of().

@@ -21,8 +21,8 @@ class Job {
 
   /// Moves every exchange in flight forward, the most urgent first. Never blocks.
   void progress();
-  /// Completes everything in flight. Needed before anything that blocks in one group: there comm moves only that group's operations, while
-  /// a rank that is still expected there may be waiting for this one in another group.
+  /// Completes everything in flight. Needed before anything that blocks in one group: there comm moves its own operations, but not on to
+  /// the next stage of an exchange that has several, while a rank that is still expected there may be waiting for this one in another group.
   void settle();
 
  private:

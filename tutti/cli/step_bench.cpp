@@ -51,9 +51,11 @@ StepBench::StepBench(const NetworkSpec& spec, const ExchangeSettings& exchange, 
 double StepBench::step() {
   const auto start = std::chrono::steady_clock::now();
   const StepInfo info{.seed = kSeed, .step = steps_, .replica = rank_, .batch = network_->training.batch};
+  exchange_->begin_step(steps_);
   executor_->run(info);
   exchange_->end_of_backward();
   executor_->update(info);
+  exchange_->end_step(*executor_);
   ++steps_;
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }

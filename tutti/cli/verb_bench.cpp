@@ -175,6 +175,7 @@ NetworkSpec network_spec(const BenchVerb& verb, const CommSection& comm, int thr
   spec.training.optimizer.momentum = 0.9f;
   spec.training.optimizer.weight_decay = 1e-4f;
   spec.training.bucket_bytes = static_cast<size_t>(comm.bucket_bytes);
+  spec.training.compression = compression_policy(comm);
   spec.threads = threads;
   spec.layout = verb.layout;
   spec.tuning_file = tuning_file("auto");

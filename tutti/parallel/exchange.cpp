@@ -1,5 +1,6 @@
 #include "tutti/parallel/exchange.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "tutti/base/error.h"
@@ -45,6 +46,10 @@ void GradientExchange::plan_sums(const ExchangeSettings& settings) {
     results_ = communicator_.allocate(!shared || map_.rank() == 0 ? layout_.bytes : 0);
     result_ = reinterpret_cast<float*>(shared ? results_->peer(0) : results_->data());
   }
+  compression_ = settings.compression;
+  CHECK(compression_.buckets.empty() || compression_.buckets.size() == layout_.buckets.size(), "compression of {} buckets for {}", compression_.buckets.size(), buckets());
+  if (std::ranges::any_of(compression_.phases, [](const CompressionPhase& phase) { return phase.compression.method == comm::CompressionMethod::hitopk; }))
+    groups_ = std::make_unique<comm::NodeGroups>(communicator_);
   ExchangeSettings resolved = settings;
   if (resolved.chunk_bytes == 0 && !visible) resolved.chunk_bytes = kChunk;
   for (int b = 0; b < buckets(); ++b) plan_sum(b, resolved, shared);
@@ -70,7 +75,18 @@ void GradientExchange::plan_sum(int b, const ExchangeSettings& settings, bool sh
     for (const Shard& shard : shard_bounds(layout_, b, map_.ranks())) spec.parts.push_back({shard.begin / sizeof(float), shard.bytes() / sizeof(float)});
     spec.output = output + spec.parts[static_cast<size_t>(map_.rank())].begin;
   }
-  sums_.push_back(communicator_.plan(spec));
+  BucketSum& sum = *sums_.emplace_back(std::make_unique<BucketSum>(communicator_, spec, output));
+  const auto index = static_cast<size_t>(b);
+  if (map_.ranks() == 1 || compression_.buckets.empty() || !compression_.buckets[index]) return;
+  comm::CompressedReductionSpec base;
+  base.name = bucket.name;
+  base.count = bucket.floats();
+  for (int part = 0; part < static_cast<int>(plan_.parts.size()); ++part) base.parts.push_back(slot_memory(part) + bucket.begin / sizeof(float));
+  if (index < compression_.matrices.size()) base.matrices = compression_.matrices[index];
+  base.groups = groups_.get();
+  std::vector<comm::CompressionSpec> specs;
+  for (const CompressionPhase& phase : compression_.phases) specs.push_back(phase.compression);
+  sum.compress(communicator_, base, specs);
 }
 
 float* GradientExchange::slot_memory(int slot) const {
@@ -91,27 +107,45 @@ void GradientExchange::fold(int local_replica, const Bucket& bucket) {
   counters_.folding_seconds += seconds_since(begin);
 }
 
-comm::CollectiveOperation& GradientExchange::sum(int bucket) const {
+BucketSum& GradientExchange::sum(int bucket) const {
   CHECK(0 <= bucket && bucket < buckets(), "bucket {} of {}", bucket, buckets());
   return *sums_[static_cast<size_t>(bucket)];
 }
 
-void GradientExchange::ready(int local_replica, int bucket) {
-  comm::CollectiveOperation& operation = sum(bucket);
-  int& folded = folded_[static_cast<size_t>(bucket)];
-  CHECK(!operation.in_flight(), "{} is still being summed: wait for it before the next step", operation.name());
-  CHECK(folded == local_replica, "{}: local replica {} is ready, {} was expected", operation.name(), local_replica, folded);
-  fold(local_replica, layout_.buckets[static_cast<size_t>(bucket)]);
-  if (++folded < map_.local_count()) return;
-  operation.start();
-  ++counters_.reductions;
-  counters_.bytes_moved += operation.bytes_received();
+comm::CompressionReport GradientExchange::compression_report() const {
+  comm::CompressionReport all;
+  for (const auto& sum : sums_) all += sum->report();
+  return all;
 }
 
-bool GradientExchange::arrived(int bucket) { return sum(bucket).test(); }
+void GradientExchange::begin_step(int64_t step, bool dense) {
+  if (compression_.buckets.empty()) return;
+  step_compression_ = dense ? comm::CompressionSpec{} : compression_at(compression_.phases, step);
+  step_ = static_cast<uint64_t>(step);
+}
+
+void GradientExchange::ready(int local_replica, int bucket) {
+  BucketSum& sum = this->sum(bucket);
+  int& folded = folded_[static_cast<size_t>(bucket)];
+  CHECK(!sum.operation().in_flight(), "{} is still being summed: wait for it before the next step", sum.operation().name());
+  if (local_replica == 0) sum.choose(step_compression_, step_);
+  comm::Operation& operation = sum.operation();
+  CHECK(folded == local_replica, "{}: local replica {} is ready, {} was expected", operation.name(), local_replica, folded);
+  const Bucket& slice = layout_.buckets[static_cast<size_t>(bucket)];
+  fold(local_replica, slice);
+  if (++folded < map_.local_count()) return;
+  const auto begin = Clock::now();
+  sum.release({slot_memory(0) + slice.begin / sizeof(float), slice.floats()});
+  operation.start();
+  counters_.starting_seconds += seconds_since(begin);
+  ++counters_.reductions;
+  counters_.bytes_moved += sum.bytes_moved();
+}
+
+bool GradientExchange::arrived(int bucket) { return sum(bucket).operation().test(); }
 
 void GradientExchange::wait(int bucket) {
-  comm::CollectiveOperation& operation = sum(bucket);
+  comm::Operation& operation = sum(bucket).operation();
   int& folded = folded_[static_cast<size_t>(bucket)];
   CHECK(folded == map_.local_count(), "{}: waiting with {} of {} local replicas ready", operation.name(), folded, map_.local_count());
   if (!operation.test()) {
@@ -122,6 +156,6 @@ void GradientExchange::wait(int bucket) {
   folded = 0;
 }
 
-const float* GradientExchange::result(int bucket) const { return result_ + layout_.buckets[static_cast<size_t>(bucket)].begin / sizeof(float); }
+const float* GradientExchange::result(int bucket) const { return sum(bucket).result(); }
 
 }  // namespace tutti

@@ -16,16 +16,28 @@
 #include <vector>
 
 #include "tutti/comm/communicator.h"
+#include "tutti/comm/compress/node_groups.h"
 #include "tutti/parallel/bucket.h"
+#include "tutti/parallel/bucket_sum.h"
+#include "tutti/parallel/compression_policy.h"
 #include "tutti/parallel/replicas.h"
 
 namespace tutti {
+
+/// Which buckets are compressed, and how. A compressed step's sums depend on the number of ranks.
+struct ExchangeCompression {
+  std::vector<bool> buckets = {};                           ///< by bucket; empty: none is compressed
+  std::vector<std::vector<comm::MatrixBlock>> matrices = {};  ///< by bucket, for powersgd; may be empty
+  bool automatic = false;                                   ///< to be measured first (parallel/compression_trial.h)
+  std::vector<CompressionPhase> phases = {};                ///< by steps; comm::CompressionMethod::none is dense
+};
 
 struct ExchangeSettings {
   bool reproducible = true;   ///< the same bits on any number of ranks; false: whatever algorithm is fastest
   bool priority = true;       ///< buckets overtake; false: first come, first served
   size_t chunk_bytes = 0;     ///< larger buckets run in pieces, so that they can be overtaken; 0: one piece in shared memory, 512 KiB elsewhere
   std::string algorithm = {}; ///< of comm/algorithm; empty: chosen by the communicator's selection
+  ExchangeCompression compression = {};
   bool sharded = false;       ///< each rank gets the sum of its shard (parallel/shard.h) of every bucket, and result() is valid there alone
 };
 
@@ -33,6 +45,7 @@ struct ExchangeSettings {
 struct ExchangeCounters {
   double exposed_seconds = 0;  ///< blocked in wait(): communication that was not hidden
   double folding_seconds = 0;  ///< adding up local replicas
+  double starting_seconds = 0; ///< in starting sums: for compressed ones, encoding
   uint64_t bytes_moved = 0;    ///< received from other ranks, or read in their memory
   uint64_t reductions = 0;
 };
@@ -45,6 +58,9 @@ class GradientExchange {
 
   /// The base of the gradient arena (layout().bytes, 64-byte aligned, padding zero) that this local replica's backward writes into.
   float* slot(int local_replica) const;
+  /// Of the step that comes now: its number, which decides how compressed buckets travel, and `dense` to send them dense nevertheless. Without
+  /// it all buckets are dense. Sums of the step before may still be in flight.
+  void begin_step(int64_t step, bool dense = false);
   /// Bucket `bucket` of this replica's gradient is complete. Replicas run in order; the buckets of one in any order. Never blocks.
   void ready(int local_replica, int bucket);
   /// Moves everything in flight forward. Never blocks; to be called between kernels.
@@ -61,7 +77,11 @@ class GradientExchange {
   const BucketLayout& layout() const { return layout_; }
   const ReplicaMap& map() const { return map_; }
   /// The algorithm that sums `bucket`.
-  const std::string& algorithm(int bucket) const { return sums_[static_cast<size_t>(bucket)]->algorithm(); }
+  const std::string& algorithm(int bucket) const { return sum(bucket).algorithm(); }
+  /// The operations of `bucket`: what compression has cost and saved, and what it keeps.
+  BucketSum& sum(int bucket) const;
+  /// Over all buckets, since the construction.
+  comm::CompressionReport compression_report() const;
   const ExchangeCounters& counters() const { return counters_; }
   void reset_counters() { counters_ = {}; }
 
@@ -70,7 +90,6 @@ class GradientExchange {
   void fold(int local_replica, const Bucket& bucket);
   void plan_sums(const ExchangeSettings& settings);
   void plan_sum(int bucket, const ExchangeSettings& settings, bool shared);
-  comm::CollectiveOperation& sum(int bucket) const;
 
   comm::Communicator& communicator_;
   ReplicaMap map_;
@@ -80,7 +99,11 @@ class GradientExchange {
   std::unique_ptr<comm::Window> window_;   // the slots; outlives sums_
   std::unique_ptr<comm::Window> results_;  // the sums; in shared memory there is one of them on the node, rank 0's
   float* result_ = nullptr;                // at the beginning of the arena
-  std::vector<std::unique_ptr<comm::CollectiveOperation>> sums_;
+  ExchangeCompression compression_;
+  comm::CompressionSpec step_compression_;  // of this step
+  uint64_t step_ = 0;
+  std::unique_ptr<comm::NodeGroups> groups_;  // where hitopk wants them
+  std::vector<std::unique_ptr<BucketSum>> sums_;
   std::vector<int> folded_;                // local replicas ready this step, per bucket
   ExchangeCounters counters_;
 };

@@ -226,13 +226,23 @@ class Compiler {
     return offset;
   }
 
+  bool is_bucket(const Node& n) const {
+    std::vector<ValueType> types;
+    for (const Value v : n.in) types.push_back(graph_.type(v));
+    return n.op->walk(types) == Walk::exchange && !n.op->in_update();
+  }
+
   void place_variables() {
     Variables& variables = plan_.variables;
     if (plan_.options.variables) {
       variables = *plan_.options.variables;
     } else {
-      std::vector<Value> order = graph_.with_role(Role::gradient);  // order of production
-      std::ranges::sort(order, {}, [&](Value g) { return schedule_.order[static_cast<size_t>(graph_[g].producer)]; });
+      std::vector<Value> order = graph_.with_role(Role::gradient);  // by bucket, and in a bucket in the order of production
+      std::map<int, int> bucket_of;
+      for (const Node& n : graph_.nodes())
+        if (is_bucket(n))
+          for (const Value g : n.in) bucket_of.emplace(g.id, static_cast<int>(&n - graph_.nodes().data()));
+      std::ranges::sort(order, {}, [&](Value g) { return std::pair(bucket_of.contains(g.id) ? bucket_of.at(g.id) : 0, schedule_.order[static_cast<size_t>(graph_[g].producer)]); });
       std::vector<Value> parameters;
       for (const Value g : order) parameters.push_back(graph_[g].of);
       for (const Value p : graph_.with_role(Role::parameter))

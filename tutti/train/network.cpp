@@ -60,6 +60,21 @@ BucketLayout bucket_layout(const Plan& plan) {
   return layout;
 }
 
+/// What the policy means for the plan's buckets.
+ExchangeCompression compression_of(const CompressionPolicy& policy, const Variables& variables, const BucketLayout& layout) {
+  if (!policy.compression.compresses()) return {};
+  ExchangeCompression compression{.buckets = {}, .matrices = {}, .automatic = policy.automatic, .phases = compression_phases(policy)};
+  std::vector<CompressibleEntry> stored;  // as they lie in the arena; the policy looks at elements alone, as when buckets were made
+  for (const Variable& variable : variables.parameters) stored.push_back({{variable.name, variable.desc.bytes()}, variable.desc.shape});
+  for (size_t b = 0; b < layout.buckets.size(); ++b) {
+    CompressibleEntry first = stored[static_cast<size_t>(layout.buckets[b].members.front())];
+    first.entry.bytes = static_cast<size_t>(first.shape.elements()) * sizeof(float);
+    compression.buckets.push_back(compresses(policy, first));
+    compression.matrices.push_back(matrices_of(layout, static_cast<int>(b), stored));
+  }
+  return compression;
+}
+
 }  // namespace
 
 std::unique_ptr<EvaluationNetwork> compile_evaluation(const ModelSpec& model, int threads, const Variables* variables, const Backend& backend,
@@ -99,7 +114,9 @@ void compile_evaluation_of(Network& network, const NetworkSpec& spec, const Back
 
 std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend& backend, comm::Communicator& communicator) {
   TrainingGraphSpec training_spec = spec.training;
-  if (training_spec.bucket_bytes == 0) training_spec.bucket_bytes = measured_bucket_bytes(spec.training.model, communicator);
+  if (training_spec.bucket_bytes == 0)
+    training_spec.bucket_bytes = spec.training.compression.compression.compresses() ? TrainingGraphSpec{}.bucket_bytes  // what it keeps is kept by bucket
+                                                                                     : measured_bucket_bytes(spec.training.model, communicator);
   const TrainingGraph training = make_training_graph(training_spec);
   PlanOptions options;
   options.threads = spec.threads;
@@ -134,6 +151,7 @@ std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend&
   network->lr = training.lr;
   network->gradient_scale = training.gradient_scale;
   network->buckets = bucket_layout(network->training);
+  network->compression = compression_of(spec.training.compression, network->training.variables, network->buckets);
   return network;
 }
 

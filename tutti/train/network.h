@@ -6,7 +6,7 @@
 #include <string>
 
 #include "tutti/comm/communicator.h"
-#include "tutti/parallel/bucket.h"
+#include "tutti/parallel/exchange.h"
 #include "tutti/plan/plan.h"
 #include "tutti/train/training_graph.h"
 
@@ -29,6 +29,7 @@ struct Network {
   Plan evaluation;                                         ///< forward alone, with running statistics
   Value evaluation_images, evaluation_logits;
   BucketLayout buckets;                                    ///< the plan's buckets as the exchange wants them
+  ExchangeCompression compression;                         ///< and how they are compressed
 };
 
 /// Collective. Rank 0 compiles first and measures; the others take its choices. Throws CommError naming the ranks whose plan

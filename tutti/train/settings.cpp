@@ -32,6 +32,7 @@ NetworkSpec network_spec(const RunConfig& config, const data::Dataset& dataset, 
   NetworkSpec spec;
   spec.training.model = model_spec(config, dataset, batch);
   spec.training.optimizer = optimizer_settings(config.optimizer);
+  spec.training.compression = compression_policy(config.comm);
   spec.training.bucket_bytes = static_cast<size_t>(config.comm.bucket_bytes);
   spec.threads = static_cast<int>(config.run.threads);
   spec.layout = to_string(config.plan.layout);

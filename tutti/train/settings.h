@@ -14,6 +14,7 @@ namespace tutti {
 ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int64_t batch);
 /// Everything but the choices. batch: samples of a replica.
 NetworkSpec network_spec(const RunConfig& config, const data::Dataset& dataset, int64_t batch);
+/// Everything but the compression, which depends on the network's buckets.
 ExchangeSettings exchange_settings(const CommSection& comm);
 OptimizerSettings optimizer_settings(const OptimizerSection& optimizer);
 /// The schedule spans run.epochs; run.max_steps cuts a run short without changing it, unless run.epochs is 0.

@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "tutti/base/log.h"
 
 namespace tutti {
 namespace {
@@ -15,10 +19,16 @@ std::vector<size_t> norms_of(const Plan& plan) {
   return counts;
 }
 
+ExchangeSettings with_compression(ExchangeSettings settings, const Network& network) {
+  settings.compression = network.compression;
+  return settings;
+}
+
 }  // namespace
 
 StepExchange::StepExchange(comm::Communicator& communicator, const ReplicaMap& map, const Network& network, const ExchangeSettings& settings)
-    : communicator_(communicator), network_(network), gradients_(communicator, map, network.buckets, settings) {
+    : communicator_(communicator), network_(network), gradients_(communicator, map, network.buckets, with_compression(settings, network)), settings_(with_compression(settings, network)) {
+  if (settings_.compression.automatic && communicator.size() > 1) trial_.emplace();
   if (!settings.sharded) return;
   weights_.emplace(communicator, network.buckets.bytes);
   shards_.emplace(communicator, network.buckets, *weights_, norms_of(network.training));
@@ -46,6 +56,87 @@ void StepExchange::attach(Executor& executor, std::function<void(int, int)> on_r
     for (int b = 0; b < gradients_.buckets(); ++b) executor.set_shard(b, shards_->mine(b).begin, shards_->mine(b).end);
   }
   executor.set_exchange(std::move(hook));
+}
+
+void StepExchange::begin_step(int64_t step) {
+  if (!compresses()) return;
+  compressed_step_ = compression_at(settings_.compression.phases, step).compresses() && verdict_ != 0.0;
+  const bool dense = !compressed_step_ || (trial_ && !trial_->compressed());
+  gradients_.begin_step(step, dense);
+}
+
+void StepExchange::end_step(Executor& executor) {
+  if (!trial_ || !compressed_step_) return;
+  executor.settle();
+  const double codec = gradients_.compression_report().codec_seconds;
+  const double spent = codec - codec_before_;
+  trial_->record(std::max(0.0, blocked_seconds() - blocked_before_ - spent), spent);
+  codec_before_ = codec;
+  blocked_before_ = blocked_seconds();
+  if (!trial_->complete()) return;
+  const CompressionTrial::Verdict verdict = trial_->decide(communicator_, gradients_.compression_report());
+  set_verdict(verdict.pays ? 1 : 0);
+  if (communicator_.rank() == 0)
+    log::info("compression {}", verdict.to_string(to_string(settings_.compression.phases.back().compression)));
+}
+
+void StepExchange::set_verdict(double pays) {
+  verdict_ = pays;
+  trial_.reset();
+}
+
+std::vector<NamedTensor> StepExchange::collect_compression() {
+  std::vector<NamedTensor> tensors;
+  if (!compresses()) return tensors;
+  std::vector<comm::SavedPiece> mine;
+  for (int b = 0; b < gradients_.buckets(); ++b)
+    if (BucketSum& sum = gradients_.sum(b); sum.compressed())
+      std::ranges::move(comm::save_state(sum.state_layout(), communicator_.rank(), gradients_.layout().buckets[static_cast<size_t>(b)].name, sum.state()), std::back_inserter(mine));
+  for (int rank = 0; rank < communicator_.size(); ++rank) {
+    size_t pieces = mine.size();
+    communicator_.broadcast_value(pieces, rank);
+    for (size_t i = 0; i < pieces; ++i) {
+      const bool owner = rank == communicator_.rank();
+      NamedTensor tensor;
+      if (owner) tensor = {mine[i].name, {DType::f32, Shape{static_cast<int64_t>(mine[i].values.size())}, {}}, {}};
+      std::array<size_t, 2> sizes{tensor.name.size(), owner ? mine[i].values.size() : 0};
+      communicator_.broadcast_value(sizes, rank);
+      tensor.name.resize(sizes[0]);
+      communicator_.broadcast(std::as_writable_bytes(std::span(tensor.name)), rank);
+      tensor.desc = {DType::f32, Shape{static_cast<int64_t>(sizes[1])}, {}};
+      tensor.bytes.resize(sizes[1] * sizeof(float));
+      if (owner) std::memcpy(tensor.bytes.data(), mine[i].values.data(), tensor.bytes.size());
+      communicator_.broadcast(tensor.bytes, rank);
+      if (communicator_.rank() == 0) tensors.push_back(std::move(tensor));
+    }
+  }
+  return tensors;
+}
+
+void StepExchange::restore_compression(std::span<const NamedTensor> tensors) {
+  if (!compresses()) return;
+  std::vector<comm::SavedPiece> saved;
+  for (const NamedTensor& tensor : tensors)
+    if (tensor.name.starts_with("compression."))
+      saved.push_back({tensor.name, {reinterpret_cast<const float*>(tensor.bytes.data()), tensor.bytes.size() / sizeof(float)}});
+  bool dealt = false;
+  for (int b = 0; b < gradients_.buckets(); ++b) {
+    BucketSum& sum = gradients_.sum(b);
+    if (!sum.compressed()) continue;
+    const Bucket& bucket = gradients_.layout().buckets[static_cast<size_t>(b)];
+    dealt |= comm::restore_state(communicator_, saved, sum.state_layout(), bucket.name, bucket.floats(), sum.state()) == comm::Restored::dealt;
+  }
+  if (dealt && communicator_.rank() == 0)
+    log::warn("what compression had not sent was kept for other ranks or another method: its sum is dealt out anew, and the run goes on otherwise than the old one would have");
+}
+
+std::string StepExchange::compression_line(int64_t steps) {
+  if (!compresses() || steps == 0) return {};
+  const comm::CompressionReport now = gradients_.compression_report();
+  comm::CompressionReport since = now;
+  since -= reported_;
+  reported_ = now;
+  return since.runs == 0 ? std::string{} : fmt::format("compression {}: {}", to_string(settings_.compression.phases.back().compression), to_string(since, static_cast<uint64_t>(steps)));
 }
 
 float* StepExchange::begin(int local_replica) {

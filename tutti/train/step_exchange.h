@@ -7,11 +7,15 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
+#include "tutti/parallel/compression_trial.h"
 #include "tutti/parallel/exchange.h"
 #include "tutti/parallel/sharded_update.h"
 #include "tutti/plan/executor.h"
+#include "tutti/train/named_tensor.h"
 #include "tutti/train/network.h"
 
 namespace tutti {
@@ -29,13 +33,29 @@ class StepExchange {
   /// Makes `executor` exchange through this, for the local replica last given to begin(). `on_ready`: told of each bucket that a local
   /// replica has produced, before it leaves.
   void attach(Executor& executor, std::function<void(int local_replica, int bucket)> on_ready = {});
-  /// Around each step's runs; begin() returns the gradient arena of the replica.
+  /// Around each step and its runs; begin() returns the gradient arena of the replica.
+  void begin_step(int64_t step);
   float* begin(int local_replica);
   void end_of_backward();
+  /// After the update. While compression is on trial the executor is settled, so that each step bears its own waits.
+  void end_step(Executor& executor);
 
   /// Collective. Every rank's shards of the optimizer state to rank 0; nothing to do where updates are not sharded. `state`: the arena of
   /// the network's variables, always the same one.
   void collect_state(std::byte* state);
+
+  /// Whether any gradient is compressed, but for a trial's outcome.
+  bool compresses() const { return !settings_.compression.buckets.empty(); }
+  /// The outcome of the trial: 1 it pays, 0 it does not; nothing while it runs, and where compression is not automatic. As a number, for the
+  /// checkpoint; set_verdict() takes it up, so that a resumed run does as the one before.
+  std::optional<double> verdict() const { return verdict_; }
+  void set_verdict(double pays);
+  /// Collective. What compression keeps, of all ranks, on rank 0; nothing elsewhere. "compression.rank3.bucket 2.gradient@0".
+  std::vector<NamedTensor> collect_compression();
+  /// Collective. The reverse; every rank gives all tensors of the checkpoint, others than these among them.
+  void restore_compression(std::span<const NamedTensor> tensors);
+  /// What compression did since the last call, in averages of `steps`: for the log; empty where nothing is compressed.
+  std::string compression_line(int64_t steps);
 
   const GradientExchange& gradients() const { return gradients_; }
   /// Seconds in which this rank waited for others, since the construction.
@@ -43,6 +63,7 @@ class StepExchange {
 
  private:
   void plan_state(std::byte* state);
+  double blocked_seconds() const { return exposed_seconds() + gradients_.counters().starting_seconds; }
 
   comm::Communicator& communicator_;
   const Network& network_;
@@ -50,6 +71,12 @@ class StepExchange {
   std::optional<SharedWeights> weights_;  // where updates are sharded
   std::optional<ShardedUpdate> shards_;
   std::vector<std::unique_ptr<comm::CollectiveOperation>> state_;  // planned for the first checkpoint
+  const ExchangeSettings settings_;
+  std::optional<CompressionTrial> trial_;  // where compression is automatic, until its verdict
+  std::optional<double> verdict_;
+  bool compressed_step_ = false;
+  double blocked_before_ = 0, codec_before_ = 0;
+  comm::CompressionReport reported_;
   int local_ = 0;
 };
 

@@ -29,6 +29,8 @@
 namespace tutti {
 namespace {
 
+constexpr const char* kCompressionPays = "compression_pays";  // of a checkpoint: StepExchange::verdict()
+
 /// Steps between two looks at whether any rank was asked to stop.
 constexpr int64_t kStopCheckSteps = 4;
 
@@ -90,6 +92,8 @@ class Run {
     averaged_ = Buffer(network_->training.variables.statistic_bytes);
     if (resumed) {
       restore(*resumed, replicas_, *weights_);
+      exchange_->restore_compression(resumed->state);
+      if (resumed->info.metrics.contains(kCompressionPays)) exchange_->set_verdict(resumed->info.metrics.at(kCompressionPays));
       step_ = resumed->info.step;
       result_.accuracy = resumed->info.metrics.contains("accuracy") ? resumed->info.metrics.at("accuracy") : kNotMeasured;
     }
@@ -164,6 +168,7 @@ class Run {
       computing += RunClock::since(start);
     };
     const ScopedSpan step_span(spans(), span_name("step"), span_lane());
+    exchange_->begin_step(step_);
     for (int local = 0; local < replicas_.local_count(); ++local) {
       const data::Batch& batch = next_batch();
       times.data_wait += pipeline_->last_wait_seconds();
@@ -184,6 +189,7 @@ class Run {
     compute([&] {
       executor_->set_scalar(network_->lr, static_cast<float>(schedule_.rate(step_)));
       executor_->update(info);
+      exchange_->end_step(*executor_);
     });
     times.comm_exposed = exchange_->exposed_seconds() - exposed_before;
     times.compute = computing - times.comm_exposed;
@@ -191,6 +197,7 @@ class Run {
     interval_.times += times;
     epoch_times_ += times;
     ++interval_.steps;
+    ++epoch_steps_;
     ++step_;
     if (spec_.terminal && first()) display_.step(progress(interval_.loss / static_cast<double>(interval_.steps * replicas_.local_count())));
   }
@@ -290,6 +297,9 @@ class Run {
   }
 
   void end_epoch() {
+    const std::string compression = exchange_->compression_line(epoch_steps_);
+    if (first() && !compression.empty()) log::info("{}", compression);
+    epoch_steps_ = 0;
     if (first()) {
       const auto per_epoch = static_cast<double>(sampler_.steps_per_epoch());
       EpochRecord line{.epoch = step_ / sampler_.steps_per_epoch(), .step = step_, .seconds = epoch_times_.total,
@@ -349,7 +359,7 @@ class Run {
     executor_->settle();
     average_statistics();
     exchange_->collect_state(weights_->state());
-    const std::vector<NamedTensor> statistics = gather_statistics(*weights_, replicas_, comm_);
+    const std::vector<NamedTensor> statistics = gather_statistics(*weights_, replicas_, comm_), compression = exchange_->collect_compression();
     if (first()) {
       const std::vector<NamedTensor> model = weights_->export_model(averaged_.data()), state = weights_->export_state();
       CheckpointContent content;
@@ -361,6 +371,8 @@ class Run {
       for (const NamedTensor& tensor : model) content.weights.push_back(tensor.ref());
       for (const NamedTensor& tensor : state) content.state.push_back(tensor.ref());
       for (const NamedTensor& tensor : statistics) content.state.push_back(tensor.ref());
+      for (const NamedTensor& tensor : compression) content.state.push_back(tensor.ref());
+      if (exchange_->verdict()) content.info.metrics[kCompressionPays] = *exchange_->verdict();
       const std::filesystem::path path = write_checkpoint(checkpoint_directory(config_), content, static_cast<int>(config_.checkpoint.keep));
       int64_t bytes = 0;
       for (const auto& entry : std::filesystem::directory_iterator(path)) bytes += static_cast<int64_t>(entry.file_size());
@@ -448,7 +460,7 @@ class Run {
   RunClock clock_;
   RunClock::Clock::time_point run_started_;
 
-  int64_t step_ = 0, first_step_ = 0;
+  int64_t step_ = 0, first_step_ = 0, epoch_steps_ = 0;
   std::string bad_gradient_;  // the first one of the step that is not finite
   Interval interval_;
   StepTimes epoch_times_;

@@ -3,17 +3,17 @@
 #include "tutti/models/registry.h"
 #include "tutti/ops/exchange.h"
 #include "tutti/ops/fuse.h"
-#include "tutti/parallel/bucket.h"
+#include "tutti/parallel/compression_policy.h"
 
 namespace tutti {
 namespace {
 
 /// The parameters of each bucket, in the order in which backward produces their gradients.
-std::vector<std::vector<Value>> bucket_parameters(const Graph& graph, const std::vector<Value>& produced, size_t bucket_bytes) {
-  std::vector<GradientEntry> entries;
-  for (const Value p : produced) entries.push_back({graph[p].name, graph.type(p).desc.bytes()});
+std::vector<std::vector<Value>> bucket_parameters(const Graph& graph, const std::vector<Value>& produced, const CompressionPolicy& compression, size_t bucket_bytes) {
+  std::vector<CompressibleEntry> entries;
+  for (const Value p : produced) entries.push_back({{graph[p].name, graph.type(p).desc.bytes()}, graph.shape(p)});
   std::vector<std::vector<Value>> buckets;
-  for (const Bucket& bucket : partition_buckets(entries, bucket_bytes).buckets) {
+  for (const Bucket& bucket : partition_by_compression(compression, entries, bucket_bytes).buckets.buckets) {
     std::vector<Value>& members = buckets.emplace_back();
     for (const int i : bucket.members) members.push_back(produced[static_cast<size_t>(i)]);
   }
@@ -51,7 +51,7 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
   Graph& graph = training.graph;
   std::vector<Value> produced;
   for (const Value g : graph.with_role(Role::gradient)) produced.push_back(graph[g].of);
-  const std::vector<std::vector<Value>> buckets = bucket_parameters(graph, produced, spec.bucket_bytes);
+  const std::vector<std::vector<Value>> buckets = bucket_parameters(graph, produced, spec.compression, spec.bucket_bytes);
   for (size_t b = 0; b < buckets.size(); ++b) {
     std::vector<Value> gradients;
     for (const Value p : buckets[b]) gradients.push_back(gradient_of(graph, p));

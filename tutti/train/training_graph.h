@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tutti/models/model.h"
+#include "tutti/parallel/compression_policy.h"
 #include "tutti/train/optimizer.h"
 
 namespace tutti {
@@ -11,6 +12,7 @@ namespace tutti {
 struct TrainingGraphSpec {
   ModelSpec model;               ///< mode train
   OptimizerSettings optimizer;
+  CompressionPolicy compression = {};  ///< buckets hold parameters that it compresses, or none
   size_t bucket_bytes = 1 << 20;  ///< wanted size of a bucket of gradients; compile_network: 0 measures (parallel/bucket_size.h)
 };
 

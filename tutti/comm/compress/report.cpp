@@ -20,6 +20,18 @@ CompressionReport& CompressionReport::operator+=(const CompressionReport& other)
   return *this;
 }
 
+CompressionReport& CompressionReport::operator-=(const CompressionReport& earlier) {
+  runs -= earlier.runs;
+  bytes_sent -= earlier.bytes_sent;
+  dense_bytes -= earlier.dense_bytes;
+  codec_seconds -= earlier.codec_seconds;
+  exchange_seconds -= earlier.exchange_seconds;
+  loss.lost -= earlier.loss.lost;
+  loss.whole -= earlier.loss.whole;
+  not_finite -= earlier.not_finite;
+  return *this;
+}
+
 double CompressionReport::error() const { return std::sqrt(loss.ratio()); }
 
 double CompressionReport::reduction() const { return bytes_sent == 0 ? 1 : static_cast<double>(dense_bytes) / static_cast<double>(bytes_sent); }

@@ -19,6 +19,8 @@ struct CompressionReport {
   uint64_t not_finite = 0;      ///< and counted here
 
   CompressionReport& operator+=(const CompressionReport& other);
+  /// Without an earlier state of the same sums.
+  CompressionReport& operator-=(const CompressionReport& earlier);
   /// ||acc - decoded(encoded(acc))|| / ||acc||, acc = gradient + residual, over all runs and elements: 0 nothing lost, 1 nothing sent.
   double error() const;
   /// dense_bytes / bytes_sent; 1 when nothing was sent.

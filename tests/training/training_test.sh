@@ -106,6 +106,24 @@ case $case in
     expect 0 parts --max-steps 5 --ranks 2 --set optimizer.name=lamb --set optimizer.weight_decay=1e-3 --set comm.sharded_update=true --resume
     same lamb-2 parts 5
     ;;
+  compressed)
+    small="--set comm.compression_min_bytes=256"
+    for method in bf16 int8 onebit topk:0.1 powersgd:2; do
+      expect 0 $method --max-steps 6 --ranks 2 $small --set comm.compression=$method
+      expect 0 $method-parts --max-steps 4 --ranks 2 $small --set comm.compression=$method
+      expect 0 $method-parts --max-steps 6 --ranks 2 $small --set comm.compression=$method --resume
+      same $method $method-parts 6
+      says $method "compression $method: sent"
+    done
+    expect 0 ramp --max-steps 6 --ranks 2 $small --set comm.compression=topk:0.01 --set comm.compression_warmup_steps=1 --set comm.compression_ramp_steps=1
+    expect 0 other --max-steps 2 --ranks 2 $small --set comm.compression=int8
+    expect 0 other --max-steps 4 --ranks 2 $small --set comm.compression=topk:0.1 --resume
+    says other "dealt out anew"
+    expect 0 trial --ranks 2 $small --set comm.compression=auto:topk:0.1
+    says trial "compression (on|off): dense blocks .* breaks even at"
+    expect 2 wrong --ranks 2 --set comm.compression=zip
+    says wrong "zip"
+    ;;
   resume)
     expect 0 whole --max-steps 13
     expect 0 parts --max-steps 3

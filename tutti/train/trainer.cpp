@@ -297,9 +297,7 @@ class Run {
   }
 
   void end_epoch() {
-    const std::string compression = exchange_->compression_line(epoch_steps_);
-    if (first() && !compression.empty()) log::info("{}", compression);
-    epoch_steps_ = 0;
+    report_compression();
     if (first()) {
       const auto per_epoch = static_cast<double>(sampler_.steps_per_epoch());
       EpochRecord line{.epoch = step_ / sampler_.steps_per_epoch(), .step = step_, .seconds = epoch_times_.total,
@@ -314,6 +312,11 @@ class Run {
     epoch_times_ = {};
     epoch_loss_ = 0;
     epoch_partial_ = false;
+  }
+
+  void report_compression() {
+    const std::string line = exchange_->compression_line(std::exchange(epoch_steps_, 0));
+    if (first() && !line.empty()) log::info("{}", line);
   }
 
   void average_statistics() {
@@ -425,6 +428,7 @@ class Run {
     result_.status = status;
     result_.steps = step_;
     display_.clear();
+    report_compression();
     if (spans_) spans_->write((std::filesystem::path(config_.run.output_dir) / fmt::format("trace.rank{}.json", comm_.rank())).string(), comm_.rank());
     if (!first()) return;
     record_->append(RunStop{.status = status, .reason = reason, .epochs = epochs_done(), .steps = step_, .samples = step_ * batch_.global,

@@ -94,6 +94,16 @@ TEST_F(ConfigFiles, UnitSuffixes) {
   EXPECT_EQ(failure_of("[comm]\ntimeout_s = \"5 miles\"\n"), "run.toml:2:13: comm.timeout_s has the unknown unit 'miles', known are h, min, ms, s, us");
 }
 
+TEST_F(ConfigFiles, AWordOrANumber) {
+  const auto threads = [&](const std::string& text) { return read_config({.file = file("run.toml", text), .environment = {}, .flags = {}}).config.comm.progress_threads; };
+  EXPECT_EQ(threads(""), "auto");
+  EXPECT_EQ(threads("[comm]\nprogress_threads = 2\n"), "2");
+  EXPECT_EQ(threads("[comm]\nprogress_threads = \"2\"\n"), "2");
+  EXPECT_EQ(failure_of("[comm]\nprogress_threads = \"many\"\n"), "run.toml:2:20: comm.progress_threads must be \"auto\" or between 0 and 64, is \"many\"");
+  EXPECT_EQ(failure_of("[comm]\nprogress_threads = 65\n"), "run.toml:2:20: comm.progress_threads must be between 0 and 64, is 65");
+  EXPECT_EQ(failure_of("[comm]\nprogress_threads = \"-1\"\n"), "run.toml:2:20: comm.progress_threads must be \"auto\" or between 0 and 64, is \"-1\"");
+}
+
 TEST_F(ConfigFiles, AlternativesWithdrawEachOther) {
   const std::string path = file("run.toml", "[batch]\nglobal = 256\n");
   const ResolvedConfig resolved = read_config({.file = path, .environment = {}, .flags = {{"batch.local", "64", "--batch-size"}}});

@@ -51,6 +51,6 @@ int tutti_comm_set_selection_file(tutti_comm* comm, const char* path) {
     std::ifstream file(&given(path, "path"));
     std::ostringstream text;
     if (!file || !(text << file.rdbuf())) throw IoError(fmt::format("{}: cannot be read, or is empty", path));
-    communicator.set_selection(comm::Selection::parse(text.str(), path));
+    communicator.set_selection(comm::Selection::parse(text.str(), path).before(comm::Selection()));
   });
 }

@@ -4,8 +4,9 @@
  *   tutti_comm_init -> tutti_comm_plan_* -> (tutti_comm_start, compute, tutti_comm_wait)... -> tutti_comm_plan_destroy -> tutti_comm_finalize
  *
  * Status   Every function but the three that describe the library returns TUTTI_COMM_OK or another enum tutti_comm_status; then
- *          tutti_comm_last_error() says what, on which rank, and what to do. No output is written by a call that fails. Nothing ends the
- *          process but tutti_comm_abort(), and no C++ exception comes out.
+ *          tutti_comm_last_error() says what, on which rank, and what to do. No output is written by a call that fails, and no C++ exception
+ *          comes out. Two things end the process: tutti_comm_abort(); and, because MPI cannot give up on them, making or leaving a group (init,
+ *          split, destroy, finalize) that other ranks do not make or leave within the time-out, which then says so on stderr.
  * Ranks    "Collective" below: all ranks of the communicator make the call, in the same order. What tutti_comm_plan_* refuses on one rank is an
  *          error on all, and the communicator stays usable. Exceptions, which the other ranks are not told of: a null handle, count array or
  *          result pointer, an unknown type or operation, options of a wrong size, an amount that no memory holds. After
@@ -110,8 +111,9 @@ int tutti_comm_host(const tutti_comm *comm, int rank, const char **host);
 int tutti_comm_barrier(tutti_comm *comm);
 /* Seconds, of every later wait. */
 int tutti_comm_set_timeout(tutti_comm *comm, double seconds);
-/* Later plans without an algorithm take the first line "collective ranks nodes bytes algorithm" of this file that fits (ranks, nodes and bytes are
- * upper bounds or *), and the first algorithm that does what is asked for where none fits. All ranks need the same table. */
+/* Later plans without an algorithm take it from this file, the first line "collective ranks topology bytes reproducible algorithm" that fits (ranks
+ * and bytes are upper bounds; topology is node or nodes; reproducible is yes or no; each may be *), and the library's own choice where none does.
+ * `tutti bench comm --tune` writes such a file. All ranks need the same table. */
 int tutti_comm_set_selection_file(tutti_comm *comm, const char *path);
 
 /* ---- Memory ---- */

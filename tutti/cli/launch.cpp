@@ -68,6 +68,16 @@ void forward(int signal) {
   _exit(127);
 }
 
+// Open MPI's mpirun takes `--tune FILE` for its own wherever it stands in the command line; not `--tune=FILE`.
+std::vector<std::string> with_our_tune(const std::vector<std::string>& command) {
+  std::vector<std::string> words;
+  for (size_t i = 0; i < command.size(); ++i) {
+    words.push_back(command[i]);
+    if (command[i] == "--tune") words.back() += i + 1 < command.size() && !command[i + 1].starts_with("-") ? "=" + command[++i] : "=";
+  }
+  return words;
+}
+
 }  // namespace
 
 Surroundings read_surroundings() {
@@ -116,13 +126,14 @@ Launch plan_launch(int ranks, const RankThreads& requested, const std::vector<st
   } else if (!surroundings.user_binds && bind) {
     words.insert(words.end(), {"-bind-to", fmt::format("core:{}", cores_each)});
   }
-  words.insert(words.end(), command.begin(), command.end());
+  const std::string line = fmt::format("{}", fmt::join(words, " "));
+  const std::vector<std::string> passed = launch.open_mpi ? with_our_tune(command) : command;
+  words.insert(words.end(), passed.begin(), passed.end());
 
   if (surroundings.omp_num_threads == 0) launch.environment.emplace_back("OMP_NUM_THREADS", std::to_string(launch.threads));
   if (launch.oversubscribed && !surroundings.omp_wait_policy) launch.environment.emplace_back("OMP_WAIT_POLICY", "passive");
   launch.line = fmt::format("starting {} ranks x {} thread{} on {} core{}{}: {}", ranks, launch.threads, launch.threads == 1 ? "" : "s", cores,
-                            cores == 1 ? "" : "s", launch.oversubscribed ? " (oversubscribed: times say nothing about scaling)" : "",
-                            fmt::join(words.begin(), words.end() - static_cast<long>(command.size()), " "));
+                            cores == 1 ? "" : "s", launch.oversubscribed ? " (oversubscribed: times say nothing about scaling)" : "", line);
   return launch;
 }
 

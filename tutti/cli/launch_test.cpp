@@ -78,6 +78,16 @@ TEST(PlanLaunch, OtherMpi) {
   EXPECT_EQ(launch.command, (Words{"/bin/mpiexec", "-n", "2", "-bind-to", "core:2", "t"}));
 }
 
+TEST(PlanLaunch, TuneIsNotTakenByMpirun) {
+  const auto passed = [](const Words& words, const Surroundings& surroundings) {
+    const Words all = plan_launch(2, {}, words, machine(4), surroundings).command;
+    return Words(std::find(all.begin(), all.end(), "t"), all.end());
+  };
+  EXPECT_EQ(passed({"t", "--tune", "a.txt", "-n", "3"}, kOpenMpi), (Words{"t", "--tune=a.txt", "-n", "3"}));
+  EXPECT_EQ(passed({"t", "--tune", "-n", "3", "--tune"}, kOpenMpi), (Words{"t", "--tune=", "-n", "3", "--tune="}));
+  EXPECT_EQ(passed({"t", "--tune", "a.txt"}, {.mpirun = "/bin/mpiexec", .mpi_library = "MPICH Version: 4.0.2"}), (Words{"t", "--tune", "a.txt"}));
+}
+
 Launch command(Words words) {
   Launch launch;
   launch.command = std::move(words);

@@ -56,7 +56,7 @@ class CollectiveOperation final : public Operation {
   /// Payload that this rank receives each time.
   size_t bytes_received() const;
 
- protected:
+  // An operation that is made of collectives runs them itself, as parts of its own begin(), advance() and describe(), instead of starting them.
   void begin() override;
   bool advance() override;
   Pending describe() const override;

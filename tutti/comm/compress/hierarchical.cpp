@@ -17,7 +17,7 @@
 namespace tutti::comm {
 namespace {
 
-std::vector<Slice> shards_of(const CompressedReductionSpec& spec) { return balanced_parts(spec.reduction.count, spec.groups->node().size()); }
+std::vector<Slice> shards_of(const CompressedReductionSpec& spec) { return balanced_parts(spec.count, spec.groups->node().size()); }
 
 class Hierarchical final : public CompressedReduction {
  public:
@@ -41,6 +41,7 @@ class Hierarchical final : public CompressedReduction {
     gather_ = plan(node, {.kind = Collective::allgather, .count = count(), .parts = shards, .input = shard_.data(), .output = sum().data()},
                    "sums inside the node", spec.groups->node_ranks());
   }
+  ~Hierarchical() override { withdraw(); }
 
  private:
   Exchange* work(int stage) override {
@@ -80,8 +81,8 @@ std::unique_ptr<CompressedReduction> make_hierarchical(Communicator& communicato
 }
 
 StateLayout hierarchical_state(const Communicator& communicator, const CompressedReductionSpec& spec) {
-  CHECK(spec.groups != nullptr, "reduction '{}': hitopk needs node groups", spec.reduction.name);
-  CHECK(spec.groups->node().size() * spec.groups->across().size() == communicator.size(), "reduction '{}': node groups of {} x {} ranks, not of {}", spec.reduction.name,
+  CHECK(spec.groups != nullptr, "reduction '{}': hitopk needs node groups", spec.name);
+  CHECK(spec.groups->node().size() * spec.groups->across().size() == communicator.size(), "reduction '{}': node groups of {} x {} ranks, not of {}", spec.name,
         spec.groups->across().size(), spec.groups->node().size(), communicator.size());
   StateLayout layout;
   layout.add(StatePiece::Kind::sum, shards_of(spec)[static_cast<size_t>(spec.groups->node().rank())], spec.groups->across().size());

@@ -40,7 +40,7 @@ MatrixBlock nearly_square(size_t count) {
 }
 
 Factoring factoring_of(const CompressedReductionSpec& spec) {
-  const size_t count = spec.reduction.count;
+  const size_t count = spec.count;
   Factoring all;
   size_t at = 0;
   const auto dense_up_to = [&](size_t end) {
@@ -49,7 +49,7 @@ Factoring factoring_of(const CompressedReductionSpec& spec) {
   };
   for (const MatrixBlock& block : spec.matrices.empty() ? std::vector{nearly_square(count)} : spec.matrices) {
     if (block.begin < at || block.end() > count)
-      throw ConfigError(fmt::format("reduction '{}': the matrix at [{}, {}) overlaps another or the end at {}", spec.reduction.name, block.begin, block.end(), count));
+      throw ConfigError(fmt::format("reduction '{}': the matrix at [{}, {}) overlaps another or the end at {}", spec.name, block.begin, block.end(), count));
     const size_t rank = std::min({static_cast<size_t>(spec.compression.rank), block.rows, block.cols});
     if ((block.rows + block.cols) * rank >= block.rows * block.cols) continue;
     PowerSgd code({block.rows, block.cols}, static_cast<int>(rank), all.matrices.size());
@@ -74,6 +74,7 @@ class LowRank final : public CompressedReduction {
     sum_p_ = plan(communicator, {.kind = Collective::allreduce, .count = first_.size(), .output = first_.data(), .reproducible = true}, "P");
     sum_q_ = plan(communicator, {.kind = Collective::allreduce, .count = f_.q_count, .input = own_q_.data(), .output = piece(kBasis).data(), .reproducible = true}, "Q");
   }
+  ~LowRank() override { withdraw(); }
 
  private:
   std::span<float> m_of(const Factored& m) const { return piece(kGradient).subspan(m.block.begin, m.block.rows * m.block.cols); }
@@ -137,7 +138,7 @@ std::unique_ptr<CompressedReduction> make_low_rank(Communicator& communicator, c
 StateLayout low_rank_state(const Communicator& communicator, const CompressedReductionSpec& spec) {
   const Factoring factoring = factoring_of(spec);
   StateLayout layout;
-  layout.add(StatePiece::Kind::gradient, {0, spec.reduction.count}, communicator.size());
+  layout.add(StatePiece::Kind::gradient, {0, spec.count}, communicator.size());
   layout.add(StatePiece::Kind::basis, {0, factoring.q_count}, communicator.size());
   return layout;
 }

@@ -22,6 +22,7 @@ class Sparse final : public CompressedReduction {
     to_all_ = plan(communicator, {.kind = Collective::allgather, .element = Element::byte, .count = bytes * ranks, .input = mine_.data(),
                                   .output = contributions_.data()}, "chosen elements to all");
   }
+  ~Sparse() override { withdraw(); }
 
  private:
   Exchange* work(int stage) override {
@@ -47,7 +48,7 @@ std::unique_ptr<CompressedReduction> make_sparse(Communicator& communicator, con
 
 StateLayout sparse_state(const Communicator& communicator, const CompressedReductionSpec& spec) {
   StateLayout layout;
-  layout.add(StatePiece::Kind::gradient, {0, spec.reduction.count}, communicator.size());
+  layout.add(StatePiece::Kind::gradient, {0, spec.count}, communicator.size());
   return layout;
 }
 

@@ -38,6 +38,7 @@ class TwoPhase final : public CompressedReduction {
     to_all_ = plan(communicator, {.kind = Collective::allgather, .element = Element::byte, .count = at, .parts = encodings_,
                                   .input = encoding(mine_).data(), .output = whole_.data()}, "sums to all");
   }
+  ~TwoPhase() override { withdraw(); }
 
  private:
   std::span<std::byte> encoding(size_t q) { return std::span(whole_).subspan(encodings_[q].begin, encodings_[q].count); }
@@ -78,8 +79,8 @@ std::unique_ptr<CompressedReduction> make_two_phase(Communicator& communicator, 
 
 StateLayout two_phase_state(const Communicator& communicator, const CompressedReductionSpec& spec) {
   StateLayout layout;
-  layout.add(StatePiece::Kind::gradient, {0, spec.reduction.count}, communicator.size());
-  layout.add(StatePiece::Kind::sum, balanced_parts(spec.reduction.count, communicator.size())[static_cast<size_t>(communicator.rank())], 1);
+  layout.add(StatePiece::Kind::gradient, {0, spec.count}, communicator.size());
+  layout.add(StatePiece::Kind::sum, balanced_parts(spec.count, communicator.size())[static_cast<size_t>(communicator.rank())], 1);
   return layout;
 }
 

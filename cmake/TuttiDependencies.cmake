@@ -1,10 +1,7 @@
 # Everything outside the project, found once here. Nothing is ever downloaded.
-find_package(Threads REQUIRED)
+include(${CMAKE_CURRENT_LIST_DIR}/TuttiCommDependencies.cmake)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
-find_package(fmt REQUIRED)
 find_package(dnnl REQUIRED)
-set(MPI_CXX_SKIP_MPICXX ON)  # the C interface only
-find_package(MPI REQUIRED COMPONENTS CXX)
 find_package(ZLIB REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)

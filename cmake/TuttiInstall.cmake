@@ -1,5 +1,6 @@
 # `cmake --install`: the program, the static libraries and headers, a CMake package (Tutti::base ...), tutti.pc, the man page and
-# the shell completion. Nothing installed carries an RPATH: the libraries in use are the system's.
+# the shell completion; tutti/capi adds the communication library for C, tutti/mlsl adds libmlsl. Nothing installed carries an RPATH: the
+# libraries in use are the system's.
 include(CMakePackageConfigHelpers)
 
 get_property(folders GLOBAL PROPERTY TUTTI_FOLDERS)
@@ -9,7 +10,7 @@ foreach(folder ${folders})
 endforeach()
 set_target_properties(tutti_compiler PROPERTIES EXPORT_NAME compiler)
 install(TARGETS ${installed_targets} EXPORT TuttiTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/tutti DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/tutti DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN capi EXCLUDE PATTERN mlsl EXCLUDE)
 if(TARGET tutti)
   install(TARGETS tutti RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
@@ -20,7 +21,7 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/TuttiConfig.cmake.in $
   INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/TuttiConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/TuttiConfig.cmake ${PROJECT_BINARY_DIR}/TuttiConfigVersion.cmake
-  ${PROJECT_SOURCE_DIR}/cmake/TuttiDependencies.cmake DESTINATION ${package_dir})
+  ${PROJECT_SOURCE_DIR}/cmake/TuttiDependencies.cmake ${PROJECT_SOURCE_DIR}/cmake/TuttiCommDependencies.cmake DESTINATION ${package_dir} COMPONENT comm)
 
 # tutti.pc names the static libraries in one group, because pkg-config knows no order among them, and MPI by its own libraries,
 # because the name of MPI's .pc file differs between MPI implementations.

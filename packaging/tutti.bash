@@ -10,7 +10,10 @@ _tutti() {
   case $verb in
     model) words="list show --json" ;;
     data) words="list generate verify" ;;
-    bench) words="comm ops step" ;;
+    bench)
+      words="comm ops step"
+      [[ ${COMP_WORDS[2]:-} == comm ]] && words="--ranks --collective --algorithm --type --op --min-bytes --max-bytes --factor --iterations --warmup --check --check-collectives --chunk --transport --nodes --shape --peers --columns --progress --overlap --latency --tune --selection --print --json"
+      ;;
     doctor) words="--json" ;;
     study) words="$options --repeats --mode" ;;
     eval) words="$options --weights --logits" ;;

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/multirank/collectives.h"
+#include "tests/multirank/faults.h"
 #include "tests/multirank/speed.h"
 #include "tutti/base/error.h"
 #include "tutti/base/rng.h"
@@ -122,9 +122,6 @@ void fault(comm::Communicator& c, What what) {
 int run(const std::string& name, comm::Communicator& c) {
   if (name == "bits") {
     check_bits(c);
-  } else if (name == "collectives") {
-    const int operations = check_planned_collectives(c);
-    if (c.rank() == 0) std::printf("collectives: %d operations on %d ranks over %s are right\n", operations, c.size(), c.transport().c_str());
   } else if (name == "killed") {
     fault(c, [] { kill(getpid(), SIGKILL); });
   } else if (name == "exits") {
@@ -142,6 +139,8 @@ int run(const std::string& name, comm::Communicator& c) {
     check_refusal(c);
   } else if (name == "speed") {
     measure_speed(c);
+  } else if (cause_fault(name, c)) {
+    std::printf("rank %d: %s is over\n", c.rank(), name.c_str());
   } else {
     throw ConfigError("unknown case '" + name + "'");
   }

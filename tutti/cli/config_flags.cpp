@@ -28,6 +28,7 @@ void ConfigFlags::add_to(CLI::App& verb, bool file_required) {
         ->type_name(placeholder(row))->group("Configuration");
   }
   verb.add_flag("--profile", profile_, find_config_key("run.profile")->help + " [run.profile]")->group("Configuration");
+  verb.add_flag("--check-collectives", check_, find_config_key("comm.check")->help + " [comm.check]")->group("Configuration");
   verb.add_flag("-v,--verbose", verbose_, "Log more; -vv still more")->group("Configuration");
   verb.add_flag("-q,--quiet", quiet_, "Log warnings and errors only")->group("Configuration");
 }
@@ -37,6 +38,7 @@ std::vector<Setting> ConfigFlags::settings() const {
   if (quiet_) found.push_back({"run.log_level", "warn", "-q"});
   if (verbose_ > 0) found.push_back({"run.log_level", verbose_ > 1 ? "trace" : "debug", "-v"});
   if (profile_) found.push_back({"run.profile", "true", "--profile"});
+  if (check_) found.push_back({"comm.check", "true", "--check-collectives"});
   for (const ConfigAlias& alias : config_aliases())
     if (const auto value = values_.find(alias.flag); value != values_.end()) found.push_back({alias.key, value->second, "--" + alias.flag});
   for (const std::string& set : sets_) {

@@ -29,7 +29,7 @@ class ConfigFlags {
   std::string file_;
   std::vector<std::string> sets_;
   std::map<std::string, std::string> values_;  ///< short flag -> text
-  bool profile_ = false, quiet_ = false;
+  bool profile_ = false, check_ = false, quiet_ = false;
   int verbose_ = 0;
 };
 

@@ -33,7 +33,7 @@ Job::Job(const JobOptions& options) : launcher_(read_launcher()), topology_(read
   const int threads = choose_threads(options.threads, omp_threads, topology_, neighbours);
   const bool multiple = count_progress_threads(options.progress, threads, cores_of_rank(topology_, neighbours)) > 0;
   session_.emplace(multiple ? comm::MpiSession::Threads::multiple : comm::MpiSession::Threads::funneled);
-  communicator_ = session_->communicator({.shared_memory = options.shared_memory, .timeout = options.timeout});
+  communicator_ = session_->communicator({.shared_memory = options.shared_memory, .timeout = options.timeout, .nodes = comm::nodes_named(options.nodes)});
   threads_ = choose_threads(options.threads, omp_threads, topology_, communicator_->local_size());
   const ProgressChoice choice = start_progress(*communicator_, options.progress, threads_, topology_);
   if (choice.line.empty()) return;

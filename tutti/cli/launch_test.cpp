@@ -102,7 +102,7 @@ TEST(RunLaunch, TurnsStopsIntoUsr1) {
 
 TEST(RunLaunch, UnderTheRealMpirun) {
   const auto run = [](int ranks, const std::string& script) {
-    return run_launch(plan_launch(ranks, 1, {"/bin/sh", "-c", script}, read_topology(), read_surroundings()));
+    return run_launch(plan_launch(ranks, {.threads = 1}, {"/bin/sh", "-c", script}, read_topology(), read_surroundings()));
   };
   EXPECT_EQ(run(2, "test \"$OMP_NUM_THREADS\" = 1"), 0);
   EXPECT_EQ(run(2, "exit 75"), 75);

@@ -17,6 +17,7 @@
 #include "tutti/cli/config.h"
 #include "tutti/cli/job.h"
 #include "tutti/cli/launch.h"
+#include "tutti/cli/selection_file.h"
 #include "tutti/cli/step_bench.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/cli/version.h"
@@ -189,9 +190,10 @@ int run_step(const BenchVerb& verb) {
   find_model(verb.model);  // a wrong name shows before ranks are started
   const CommSection comm = comm_section(verb);
   if (const auto code = launch_ranks(verb.ranks, {.threads = verb.threads, .progress = comm.progress_threads}, launcher.name == "none" ? 0 : launcher.size)) return *code;
-  const Job job({.timeout = comm.timeout_s, .threads = verb.threads, .progress = comm.progress_threads});
+  const Job job({.timeout = comm.timeout_s, .nodes = comm.nodes, .threads = verb.threads, .progress = comm.progress_threads});
   comm::Communicator& communicator = job.communicator();
   if (!comm.shape.empty()) communicator.set_shape(comm::LinkShape::parse(comm.shape));
+  use_selection(communicator, comm.selection);
   const int threads = job.threads();
   const CpuBackend backend;
   StepBench bench(network_spec(verb, comm, threads), exchange_settings(comm), backend, communicator);

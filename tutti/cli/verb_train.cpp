@@ -12,6 +12,7 @@
 #include "tutti/cli/config_text.h"
 #include "tutti/cli/job.h"
 #include "tutti/cli/launch.h"
+#include "tutti/cli/selection_file.h"
 #include "tutti/cli/signals.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/cli/version.h"
@@ -67,8 +68,11 @@ int run_train(const TrainVerb& verb) {
   if (launcher.rank == 0)
     for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
 
-  const Job job({.timeout = config.comm.timeout_s, .threads = static_cast<int>(config.run.threads), .progress = config.comm.progress_threads});
+  const Job job({.timeout = config.comm.timeout_s, .nodes = config.comm.nodes, .threads = static_cast<int>(config.run.threads), .progress = config.comm.progress_threads});
   comm::Communicator& communicator = job.communicator();
+  communicator.set_on_timeout(config.comm.on_timeout);
+  if (config.comm.check) communicator.set_check();
+  use_selection(communicator, config.comm.selection);
   config.run.threads = job.threads();
   prepare_output(resolved, communicator);
   log::debug("detected launcher: {}", job.launcher().to_string());

@@ -6,16 +6,21 @@
 // the receiver finds it at received(), and the sender's message counts as sent only once the receiver has called release().
 
 #include <cstddef>
+#include <functional>
+#include <memory>
 #include <vector>
 
 namespace tutti::comm {
 
-/// One rank's messages of one round. Addresses are fixed.
+class Communicator;
+
+/// One rank's messages of one round. Addresses are fixed, but for those that rebind() moves.
 struct RoundOfMessages {
   struct Item {
     int peer = 0;
     std::byte* data = nullptr;
     size_t bytes = 0;
+    bool moves = false;  ///< rebind() gives it other addresses; before the first one `data` is null
   };
   std::vector<Item> receives;
   std::vector<Item> sends;
@@ -30,6 +35,8 @@ class Channel {
   Channel& operator=(const Channel&) = delete;
 
   virtual void post(size_t round) = 0;
+  /// The same messages, those that move at other addresses. Of this rank alone, when no round is posted.
+  virtual void rebind(std::vector<RoundOfMessages> rounds) = 0;
   /// Whether all messages of the posted round have arrived. Makes progress, never blocks.
   virtual bool received() = 0;
   /// Where message i of the round's receives lies, once received() said so: its own address, or the sender's.
@@ -38,11 +45,16 @@ class Channel {
   virtual void release() = 0;
   /// Whether all messages of the posted round have left: their memory may be written again. Never blocks.
   virtual bool sent() = 0;
-  /// Peers whose part of the posted round is missing.
+  /// Peers that the posted round waits for, sorted: those whose message has not arrived; when all have, those that have not taken theirs.
   virtual std::vector<int> missing() const = 0;
 
  protected:
   Channel() = default;
 };
+
+/// Makes a channel for these rounds. Collective.
+using OpenChannel = std::function<std::unique_ptr<Channel>(std::vector<RoundOfMessages>)>;
+/// Makes a channel around another: it opens `inner` with the rounds given, or with messages of its own among them. Collective.
+using ChannelDecorator = std::function<std::unique_ptr<Channel>(Communicator&, std::vector<RoundOfMessages>, const OpenChannel& inner)>;
 
 }  // namespace tutti::comm

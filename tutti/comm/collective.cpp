@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "tutti/base/error.h"
 #include "tutti/comm/algorithm/algorithm.h"
 #include "tutti/comm/communicator.h"
+#include "tutti/comm/result_check.h"
 
 namespace tutti::comm {
 namespace {
@@ -39,10 +41,23 @@ Extent extent_of(const Task& task) {
   return {};
 }
 
+void check_buffers(const std::string& what, const Task& task, const void* input, const void* output) {
+  const Extent extent = extent_of(task);
+  if (extent.output > 0 && output == nullptr) throw CommError(fmt::format("{}: no output on rank {}, which receives {} elements", what, task.rank, extent.output));
+  if (extent.input > 0 && input == nullptr && (!can_be_cut(task.kind) || output == nullptr))
+    throw CommError(fmt::format("{}: no input on rank {}, which gives {} elements", what, task.rank, extent.input));
+}
+
 CollectiveOperation::CollectiveOperation(Communicator& communicator, const CollectiveSpec& spec, const Task& task, const std::string& algorithm)
-    : Operation(communicator, spec.name.empty() ? std::string(name_of(spec.kind)) : fmt::format("{} '{}'", name_of(spec.kind), spec.name)) {
+    : Operation(communicator, spec.name.empty() ? std::string(name_of(spec.kind)) : fmt::format("{} '{}'", name_of(spec.kind), spec.name)),
+      task_(task),
+      rebindable_(spec.rebindable),
+      bound_(!spec.rebindable),
+      input_(spec.rebindable ? nullptr : spec.input),
+      output_(spec.rebindable ? nullptr : spec.output) {
   set_priority(spec.priority);
   const size_t chunk = spec.chunk == 0 || !can_be_cut(task.kind) ? std::max<size_t>(task.count, 1) : spec.chunk;
+  chunk_bytes_ = chunk * size_of(spec.element);
   size_t begin = 0;
   do {
     Task piece = task;
@@ -50,13 +65,14 @@ CollectiveOperation::CollectiveOperation(Communicator& communicator, const Colle
       piece.count = std::min(chunk, task.count - begin);
       piece.parts = balanced_parts(piece.count, task.ranks);
     }
-    const auto at = [&](const void* base) {
-      return base == nullptr ? nullptr : static_cast<std::byte*>(const_cast<void*>(base)) + begin * size_of(spec.element);
-    };
-    const bool whole_vector = can_be_cut(task.kind);
-    Operands operands{.input = at(spec.input), .output = at(spec.output), .element = spec.element, .op = spec.op, .divisor = static_cast<double>(task.ranks)};
-    if (whole_vector && operands.input == nullptr) operands.input = operands.output;
+    const Operands operands{.input = input_of(runs_.size()),
+                            .output = output_of(runs_.size()),
+                            .rebindable = rebindable_,
+                            .element = spec.element,
+                            .op = spec.op,
+                            .divisor = static_cast<double>(task.ranks)};
     runs_.push_back(std::make_unique<ScheduleRun>(communicator, make_schedule(algorithm_named(algorithm), piece), operands));
+    if (communicator.checked() && task.ranks > 1) checks_.push_back(std::make_unique<ResultCheck>(communicator, piece, runs_.back()->schedule(), operands));
     begin += chunk;
   } while (begin < task.count);
 }
@@ -67,26 +83,62 @@ size_t CollectiveOperation::bytes_received() const {
   return bytes;
 }
 
+CollectiveOperation::~CollectiveOperation() { withdraw(); }
+
+void CollectiveOperation::begin(size_t chunk) {
+  if (!checks_.empty()) checks_[chunk]->begin();
+  runs_[chunk]->begin();
+}
+
+bool CollectiveOperation::advance(size_t chunk) { return runs_[chunk]->advance() && (checks_.empty() || checks_[chunk]->advance()); }
+std::byte* CollectiveOperation::output_of(size_t chunk) const {
+  return output_ == nullptr ? nullptr : static_cast<std::byte*>(output_) + chunk * chunk_bytes_;
+}
+
+std::byte* CollectiveOperation::input_of(size_t chunk) const {
+  if (input_ == nullptr) return can_be_cut(task_.kind) ? output_of(chunk) : nullptr;
+  return static_cast<std::byte*>(const_cast<void*>(input_)) + chunk * chunk_bytes_;
+}
+
+void CollectiveOperation::rebind(const void* input, void* output) {
+  CHECK(rebindable_ && !in_flight(), "{}: buffers given to an operation that is in flight, or has its own", name());
+  if (bound_ && input == input_ && output == output_) return;
+  check_buffers(name(), task_, input, output);
+  input_ = input;
+  output_ = output;
+  bound_ = true;
+  for (size_t k = 0; k < runs_.size(); ++k) runs_[k]->rebind(input_of(k), output_of(k));
+  for (size_t k = 0; k < checks_.size(); ++k) checks_[k]->rebind(input_of(k), output_of(k));
+}
+
 void CollectiveOperation::begin() {
+  CHECK(bound_, "{}: started without buffers", name());
   first_ = started_ = 0;
-  runs_[started_++]->begin();
+  begin(started_++);
 }
 
 bool CollectiveOperation::advance() {
   for (size_t i = first_; i < started_; ++i) {
-    const bool done = runs_[i]->advance();
+    const bool done = advance(i);
     if (done && i == first_) ++first_;
   }
-  while (started_ < runs_.size() && started_ < first_ + kInFlight && (started_ == first_ || !communicator().more_urgent_than(*this))) runs_[started_++]->begin();
+  while (started_ < runs_.size() && started_ < first_ + kInFlight && (started_ == first_ || !communicator().more_urgent_than(*this))) begin(started_++);
   return first_ == runs_.size();
 }
 
 Pending CollectiveOperation::describe() const {
   Pending what{.operation = fmt::format("{} by {}", name(), algorithm()), .sequence = sequence(), .arrived = {}, .missing = {}};
   if (runs_.size() > 1) what.operation += fmt::format(" (chunk {} of {})", std::min(first_ + 1, runs_.size()), runs_.size());
-  if (first_ < runs_.size()) what.missing = runs_[first_]->missing();
-  for (int p = 0; p < communicator().size(); ++p)
-    if (std::ranges::find(what.missing, p) == what.missing.end()) what.arrived.push_back(p);
+  // Only the peers of this round are heard of.
+  std::vector<int> heard{communicator().rank()};
+  if (first_ < runs_.size()) {
+    what.missing = runs_[first_]->missing();
+    if (what.missing.empty() && !checks_.empty()) what.missing = checks_[first_]->missing();
+    std::ranges::copy(runs_[first_]->peers(), std::back_inserter(heard));
+  }
+  std::ranges::sort(heard);
+  heard.erase(std::ranges::unique(heard).begin(), heard.end());
+  std::ranges::set_difference(heard, what.missing, std::back_inserter(what.arrived));
   return what;
 }
 

@@ -6,12 +6,21 @@
 #include <string>
 #include <vector>
 
+#include "tutti/base/error.h"
 #include "tutti/comm/element.h"
 #include "tutti/comm/operation.h"
 #include "tutti/comm/schedule.h"
 #include "tutti/comm/schedule_run.h"
 
 namespace tutti::comm {
+
+class ResultCheck;
+/// What is asked for cannot be done, or is not the same on every rank. Then every rank gets an error, nothing is planned, and the communicator
+/// stays usable.
+class PlanError : public CommError {
+ public:
+  using CommError::CommError;
+};
 
 /// What one rank asks for; comm/schedule.h says what input and output are for each kind. All ranks give the same kind, element, op, count, root,
 /// parts, algorithm, reproducible, leaves, shared_output, chunk and priority; buffers, sends and receives are each rank's own. Buffers belong to the caller, are
@@ -28,6 +37,7 @@ struct CollectiveSpec {
   std::vector<Slice> receives = {};
   const void* input = nullptr;  ///< broadcast, reduce, allreduce: null means that the input is the output
   void* output = nullptr;       ///< may be null on ranks that have none
+  bool rebindable = false;      ///< buffers come with CollectiveOperation::rebind(); those above are not looked at
   std::string algorithm = {};   ///< of comm/algorithm; empty: chosen by comm/selection.h
   bool reproducible = false;    ///< the sum must be taken in the order of comm/tree.h
   Leaves leaves = {};           ///< reduce_scatter, allreduce: a sum over replicas, in their tree; comm/schedule.h
@@ -42,12 +52,14 @@ struct Extent {
   size_t output = 0;
 };
 Extent extent_of(const Task& task);
+/// Throws CommError where a buffer that `task` needs is null.
+void check_buffers(const std::string& what, const Task& task, const void* input, const void* output);
 
 /// The way in is Communicator::plan.
 class CollectiveOperation final : public Operation {
  public:
   CollectiveOperation(Communicator& communicator, const CollectiveSpec& spec, const Task& task, const std::string& algorithm);
-  ~CollectiveOperation() override { withdraw(); }
+  ~CollectiveOperation() override;
 
   const std::string& algorithm() const { return runs_.front()->schedule().algorithm; }
   /// The schedule of the first chunk.
@@ -55,6 +67,9 @@ class CollectiveOperation final : public Operation {
   size_t chunks() const { return runs_.size(); }
   /// Payload that this rank receives each time.
   size_t bytes_received() const;
+  /// Of a rebindable one: the buffers of later starts, as in CollectiveSpec; needed before the first. Of this rank alone, so that a program's
+  /// buffers may move on some ranks and not on others. Not while in flight. Costs nothing when they are those of last time.
+  void rebind(const void* input, void* output);
 
   // An operation that is made of collectives runs them itself, as parts of its own begin(), advance() and describe(), instead of starting them.
   void begin() override;
@@ -64,7 +79,20 @@ class CollectiveOperation final : public Operation {
  private:
   // Two at a time: the next chunk's messages are under way while the last one's answers arrive.
   static constexpr size_t kInFlight = 2;
+  void begin(size_t chunk);
+  bool advance(size_t chunk);
+
+  std::byte* input_of(size_t chunk) const;
+  std::byte* output_of(size_t chunk) const;
+
+  Task task_;
+  bool rebindable_;
+  bool bound_;
+  size_t chunk_bytes_ = 0;
+  const void* input_;
+  void* output_;
   std::vector<std::unique_ptr<ScheduleRun>> runs_;
+  std::vector<std::unique_ptr<ResultCheck>> checks_;  // as many, with Communicator::set_check(); otherwise none
   size_t first_ = 0;    // chunks before it are complete
   size_t started_ = 0;  // chunks before it have begun
 };

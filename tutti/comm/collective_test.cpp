@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <bit>
 #include <cstring>
 #include <functional>
@@ -25,12 +26,17 @@ void run_ranks_with(int threads, int ranks, const std::function<void(Communicato
   });
 }
 
-// One collective on one rank: plans it, runs it three times on new values, counts wrong elements.
-size_t wrong_elements(Communicator& c, CollectiveSpec spec, bool in_place = false) {
+Task task_of(const Communicator& c, const CollectiveSpec& spec) {
   Task task;
   task.kind = spec.kind, task.rank = c.rank(), task.ranks = c.size(), task.root = spec.root, task.count = spec.count;
   task.parts = spec.parts;
   task.sends = spec.sends, task.receives = spec.receives;
+  return task;
+}
+
+// One collective on one rank: plans it, runs it three times on new values, counts wrong elements.
+size_t wrong_elements(Communicator& c, CollectiveSpec spec, bool in_place = false) {
+  const Task task = task_of(c, spec);
   const Extent extent = extent_of(task);
   std::vector<std::byte> input(extent.input * size_of(spec.element) + 64), output(extent.output * size_of(spec.element) + 64);
   spec.input = in_place ? output.data() : input.data();
@@ -131,6 +137,58 @@ TEST(Collective, InPlaceAndInChunks) {
         }
         EXPECT_EQ(wrong_elements(c, spec_of(Collective::broadcast, binomial, Element::i32, ReduceOp::sum, 100, c.size(), 0), true), 0u);
       });
+}
+
+// The same with buffers that move: on some ranks in some runs, and an allreduce in place in some.
+size_t wrong_elements_with_moving_buffers(Communicator& c, CollectiveSpec spec) {
+  const Task task = task_of(c, spec);
+  const Extent extent = extent_of(task);
+  spec.rebindable = true;
+  const auto operation = c.plan(spec);
+  size_t wrong = 0;
+  for (uint64_t run = 0; run < 6; ++run) {
+    const Answer answer(task, spec.element, spec.op, run);
+    // As long as the other's, so that a run that still has the other's buffers finds them, and leaves its traces there.
+    std::array<std::vector<std::byte>, 2> inputs, outputs;
+    for (auto* buffers : {&inputs, &outputs})
+      for (auto& buffer : *buffers) buffer.assign(std::max(extent.input, extent.output) * size_of(spec.element) + 64, std::byte{0x7F});
+    const size_t which = (run / 2 * static_cast<size_t>(c.rank() + 1)) % 2;
+    const bool in_place = spec.kind == Collective::allreduce && (run + static_cast<uint64_t>(c.rank())) % 3 == 0;
+    std::byte* const output = outputs[which].data();
+    std::byte* const input = in_place ? output : inputs[which].data();
+    answer.fill(input);
+    operation->rebind(in_place ? nullptr : input, output);
+    operation->start();
+    operation->wait();
+    wrong += answer.count_wrong(output);
+    for (const std::byte left : outputs[1 - which]) wrong += left == std::byte{0x7F} ? 0 : 1;
+  }
+  return wrong;
+}
+
+TEST(Collective, BuffersMayMove) {
+  for (const int ranks : {1, 2, 3, 4, 6})
+    run_ranks(ranks, [](Communicator& c) {
+      for (const Algorithm* algorithm : algorithms())
+        for (int kind = 0; kind < kCollectives; ++kind) {
+          CollectiveSpec spec = spec_of(Collective(kind), *algorithm, Element::f32, ReduceOp::sum, 1003, c.size(), 3 % c.size());
+          if (!does(*algorithm, spec, c.size())) continue;
+          EXPECT_EQ(wrong_elements_with_moving_buffers(c, spec), 0u) << algorithm->name << " " << name_of(spec.kind) << " ranks " << c.size() << " rank " << c.rank();
+          spec.chunk = 100;
+          EXPECT_EQ(wrong_elements_with_moving_buffers(c, spec), 0u) << algorithm->name << " " << name_of(spec.kind) << " in chunks";
+        }
+    });
+}
+
+TEST(Collective, BuffersThatMoveAreGivenBeforeTheFirstStart) {
+  run_ranks(2, [](Communicator& c) {
+    float x = 1;
+    const auto moving = c.plan({.kind = Collective::allreduce, .count = 1, .rebindable = true});
+    EXPECT_THROW(moving->rebind(&x, nullptr), CommError);
+    const auto fixed = c.plan({.kind = Collective::allreduce, .count = 1, .output = &x});
+    EXPECT_THROW(fixed->rebind(nullptr, &x), InternalError);
+    EXPECT_THROW(moving->start(), InternalError);
+  });
 }
 
 // The same bits by every algorithm that claims it, for values whose sum depends on the order.
@@ -236,6 +294,22 @@ TEST(Collective, WhatIsWrongIsSaidAtPlanTime) {
   run_ranks(3, [](Communicator& c) {
     float x[4] = {};
     EXPECT_NE(message_of([&] { c.plan({.kind = Collective::allreduce, .count = 4, .output = x, .algorithm = "ring", .reproducible = true}); }).find("order of the tree"), std::string::npos);
+  });
+}
+
+TEST(Collective, WhatOneRankRefusesAllRefuseAndThenGoOn) {
+  run_ranks(3, [](Communicator& c) {
+    c.set_timeout(5);
+    float x[4] = {1, 2, 3, 4};
+    const auto planned = [&](const CollectiveSpec& spec) { return message_of([&] { c.plan(spec); }); };
+    const std::string why = planned({.kind = Collective::allreduce, .count = 4, .output = c.rank() == 1 ? nullptr : x});
+    EXPECT_NE(why.find(c.rank() == 1 ? "no output on rank 1" : "rank 1 on"), std::string::npos) << why;
+    EXPECT_THROW(c.plan({.kind = Collective::allreduce, .count = c.rank() == 0 ? 4u : 3u, .output = x}), PlanError);
+    EXPECT_THROW(c.plan({.kind = Collective::allreduce, .count = 4, .output = x, .algorithm = "star"}), ConfigError);
+    const auto sum = c.plan({.kind = Collective::allreduce, .count = 4, .output = x});
+    sum->start();
+    sum->wait();
+    EXPECT_EQ(x[3], 12);
   });
 }
 

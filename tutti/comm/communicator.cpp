@@ -1,43 +1,23 @@
 #include "tutti/comm/communicator.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
+#include <array>
 #include <cstring>
-#include <ctime>
+#include <exception>
 #include <limits>
-#include <thread>
+#include <numeric>
+#include <utility>
 
 #include "tutti/base/error.h"
 #include "tutti/comm/algorithm/algorithm.h"
-#include "tutti/comm/spin.h"
+#include "tutti/comm/checked_channel.h"
 #include "tutti/comm/tree.h"
 
 namespace tutti::comm {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-// How long a wait spins before it offers its core to others between two looks. Where every rank has a core, long enough to cover
-// the exchange of a bucket: on a busy machine a core that is given away comes back milliseconds later. Where ranks share cores, the
-// one that is waited for may need this very core.
-constexpr auto kSpinAlone = std::chrono::milliseconds(1);
-constexpr auto kSpinSharing = std::chrono::microseconds(50);
-constexpr auto kLookAtPeers = std::chrono::milliseconds(500);
-
-// Of the node, not of this rank's binding.
-int cores() {
-  static const int online = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-  return online;
-}
-
-std::string time_of_day(std::time_t when) {
-  std::tm parts{};
-  localtime_r(&when, &parts);
-  return fmt::format("{:02}:{:02}:{:02}", parts.tm_hour, parts.tm_min, parts.tm_sec);
-}
 
 class Fingerprint {
  public:
@@ -68,6 +48,21 @@ uint64_t fingerprint(const CollectiveSpec& spec, const Task& task, const std::st
   return print.value();
 }
 
+// What a rank plans, for a message that compares ranks.
+std::string describe(const CollectiveSpec& spec, const Task& task, const std::string& algorithm) {
+  std::string text = fmt::format("{} of {} {} by {}", comm::name_of(spec.kind), spec.count, comm::name_of(spec.element), algorithm);
+  if (reduces(spec.kind)) text += fmt::format(", {}", comm::name_of(spec.op));
+  if (!spec.name.empty()) text += fmt::format(", called {}", spec.name);
+  text += fmt::format(", root {}, chunk {}, priority {}, my part {}", spec.root, spec.chunk, spec.priority, task.parts.empty() ? 0 : task.part().count);
+  return text;
+}
+
+bool overlap(const void* a, size_t a_count, const void* b, size_t b_count, size_t element_bytes) {
+  const auto* const x = static_cast<const std::byte*>(a);
+  const auto* const y = static_cast<const std::byte*>(b);
+  return a_count > 0 && b_count > 0 && x < y + b_count * element_bytes && y < x + a_count * element_bytes;
+}
+
 std::vector<Slice> equal_parts(size_t count, int parts, Collective kind) {
   const auto n = static_cast<size_t>(parts);
   if (count % n != 0) throw CommError(fmt::format("{}: {} elements cannot be dealt out equally to {} ranks: give the parts", name_of(kind), count, parts));
@@ -76,14 +71,45 @@ std::vector<Slice> equal_parts(size_t count, int parts, Collective kind) {
   return all;
 }
 
+// In place of a fingerprint: this rank throws.
+constexpr uint64_t kRefused = 0;
+
 }  // namespace
 
+Communicator::Communicator(int rank, int size, Group group)
+    : rank_(rank), size_(size), name_(std::move(group.name)), job_ranks_(std::move(group.job_ranks)), job_size_(group.job_size), places_(static_cast<size_t>(size)) {
+  if (!job_ranks_.empty()) return;
+  job_size_ = size;
+  job_ranks_.resize(static_cast<size_t>(size));
+  std::iota(job_ranks_.begin(), job_ranks_.end(), 0);
+}
+
 Communicator::~Communicator() = default;
+
+std::unique_ptr<Communicator> Communicator::split(int color, int key, std::string name) {
+  const auto all = allgather_value(std::array<int, 2>{color, key});
+  std::vector<int> members;
+  for (int p = 0; p < size_; ++p)
+    if (all[static_cast<size_t>(p)][0] == color) members.push_back(p);
+  std::ranges::stable_sort(members, {}, [&](int p) { return all[static_cast<size_t>(p)][1]; });
+  Group group{.name = name.empty() ? fmt::format("{}/{}", name_, color) : std::move(name), .job_ranks = {}, .job_size = job_size_};
+  for (const int p : members) group.job_ranks.push_back(job_rank(p));
+  auto part = make_part(members, std::move(group));
+  part->timeout_ = timeout_;
+  part->on_timeout_ = on_timeout_;
+  part->selection_ = selection_;
+  part->decorators_ = decorators_;
+  part->shaped_ = shaped_;
+  part->checked_ = checked_;
+  part->progress_ = progress_;
+  return part;
+}
 
 void Communicator::set_places(std::vector<Place> places) {
   CHECK(places.size() == static_cast<size_t>(size_));
   places_ = std::move(places);
   local_rank_ = local_size_ = 0;
+  sharing_ = static_cast<int>(std::ranges::count(places_, place(rank_).kernel, &Place::kernel));
   for (int p = 0; p < size_; ++p)
     if (place(p).node == place(rank_).node) {
       if (p < rank_) ++local_rank_;
@@ -91,7 +117,20 @@ void Communicator::set_places(std::vector<Place> places) {
     }
 }
 
-std::string Communicator::who() const { return fmt::format("rank {}/{} on {}", rank_, size_, host()); }
+std::vector<int> Communicator::nodes() const {
+  std::vector<int> first, every;
+  if (one_node()) return first;
+  for (int p = 0; p < size_; ++p) {
+    every.push_back(p);
+    if (p == 0 || place(p).node != place(p - 1).node) first.push_back(p);
+  }
+  std::vector<int> names;
+  for (const int p : first) names.push_back(place(p).node);
+  std::ranges::sort(names);
+  std::vector<int>& found = std::ranges::adjacent_find(names) == names.end() ? first : every;
+  found.push_back(size_);
+  return found;
+}
 
 std::string Communicator::signed_message(const std::string& message) const {
   return message.starts_with(who()) ? message : who() + ": " + message;
@@ -131,12 +170,19 @@ void Communicator::sum(std::span<double> values) {
   }
 }
 
-void Communicator::agree(uint64_t fingerprint, const std::string& what) {
+// Why the ranks do not plan the same; empty when their fingerprints are equal. Every rank gets the same answer.
+std::string Communicator::disagreement(uint64_t fingerprint, const std::string& what, const std::string& plan) {
   const std::vector<uint64_t> prints = allgather_value(fingerprint);
-  for (int p = 0; p < size_; ++p)
-    if (prints[static_cast<size_t>(p)] != prints[0])
-      throw CommError(fmt::format("{}: rank {} on {} plans something else than rank 0 (kind, size, type or distribution differ); "
-                                  "all ranks need the same configuration and the same program", what, p, host(p)));
+  if (std::ranges::count(prints, prints[0]) == size_) return {};
+  if (const auto refused = std::ranges::find(prints, kRefused); refused != prints.end())
+    return fmt::format("{}: {}: {} cannot do what it was asked for; its own error says why", describe_group(), what, rank_name(static_cast<int>(refused - prints.begin())));
+  const auto other = std::ranges::find_if(prints, [&](uint64_t print) { return print != prints[0]; });
+  std::array<char, 160> text{};
+  plan.copy(text.data(), text.size() - 1);
+  const auto plans = allgather_value(text);
+  const auto p = other - prints.begin();
+  return fmt::format("{}: {}: {} plans '{}', {} plans '{}'; all ranks need the same configuration and the same program", describe_group(), what,
+                     rank_name(static_cast<int>(p)), plans[static_cast<size_t>(p)].data(), rank_name(0), plans[0].data());
 }
 
 Task Communicator::task_of(const CollectiveSpec& spec) const {
@@ -158,100 +204,69 @@ Task Communicator::task_of(const CollectiveSpec& spec) const {
     task.parts = dealt ? equal_parts(spec.count, size_, spec.kind) : balanced_parts(spec.count, size_);
   }
   if (spec.kind == Collective::all_to_all && spec.sends.empty() && spec.receives.empty()) task.sends = task.receives = equal_parts(spec.count, size_, spec.kind);
-  if (one_node()) return task;
-  // Where ranks of a node are not neighbours, nothing is known that an algorithm could use.
-  for (int p = 0; p < size_; ++p)
-    if (p == 0 || place(p).node != place(p - 1).node) task.nodes.push_back(p);
-  task.nodes.push_back(size_);
-  for (size_t k = 0; k + 1 < task.nodes.size(); ++k)
-    for (size_t l = 0; l < k; ++l)
-      if (place(task.nodes[k]).node == place(task.nodes[l]).node) {
-        task.nodes.resize(static_cast<size_t>(size_) + 1);
-        for (int p = 0; p <= size_; ++p) task.nodes[static_cast<size_t>(p)] = p;
-        return task;
-      }
+  task.nodes = nodes();
   return task;
+}
+
+std::string Communicator::algorithm_for(const CollectiveSpec& spec, const Task& task, const std::string& what) const {
+  check_task(task);
+  if (reduces(spec.kind) && !has_arithmetic(spec.element)) throw CommError(fmt::format("{}: bytes can be moved, but not reduced", what));
+  if (!spec.rebindable) check_buffers(what, task, spec.input, spec.output);
+  const Extent extent = extent_of(task);
+  if (!spec.rebindable && spec.kind == Collective::all_to_all && overlap(spec.input, extent.input, spec.output, extent.output, size_of(spec.element)))
+    throw CommError(fmt::format("{}: input and output overlap on rank {}: a block would arrive where another one has yet to leave", what, rank_));
+  const std::string name = spec.algorithm.empty() ? selection_.choose(task, size_of(spec.element), spec.reproducible) : spec.algorithm;
+  const Algorithm& algorithm = algorithm_named(name);
+  if (const std::string why = refusal_of(algorithm, task); !why.empty()) throw CommError(why);
+  if (spec.reproducible && !algorithm.reproducible(task))
+    throw CommError(fmt::format("{}: {} does not add in the order of the tree among {} ranks", what, name, size_));
+  return name;
 }
 
 std::unique_ptr<CollectiveOperation> Communicator::plan(const CollectiveSpec& spec) {
   const std::string what = spec.name.empty() ? std::string(comm::name_of(spec.kind)) : fmt::format("{} '{}'", comm::name_of(spec.kind), spec.name);
-  const Task task = task_of(spec);
-  check_task(task);
-  if (reduces(spec.kind) && !has_arithmetic(spec.element)) throw CommError(fmt::format("{}: bytes can be moved, but not reduced", what));
-  const Extent extent = extent_of(task);
-  const bool input_is_output = spec.kind == Collective::broadcast || spec.kind == Collective::reduce || spec.kind == Collective::allreduce;
-  if (extent.output > 0 && spec.output == nullptr) throw CommError(fmt::format("{}: no output on rank {}, which receives {} elements", what, rank_, extent.output));
-  if (extent.input > 0 && spec.input == nullptr && (!input_is_output || spec.output == nullptr))
-    throw CommError(fmt::format("{}: no input on rank {}, which gives {} elements", what, rank_, extent.input));
-  const std::string algorithm = spec.algorithm.empty() ? selection_.choose(task, size_of(spec.element), spec.reproducible) : spec.algorithm;
-  if (spec.reproducible && !algorithm_named(algorithm).reproducible(task))
-    throw CommError(fmt::format("{}: {} does not add in the order of the tree among {} ranks", what, algorithm, size_));
-  agree(fingerprint(spec, task, algorithm), what);
+  Task task;
+  std::string algorithm;
+  std::exception_ptr refusal;  // thrown only after the others have been told: they would wait for this rank until their time-out
+  try {
+    task = task_of(spec);
+    algorithm = algorithm_for(spec, task, what);
+  } catch (const CommError& error) {
+    refusal = std::make_exception_ptr(PlanError(error.what()));
+  } catch (const ConfigError&) {
+    refusal = std::current_exception();
+  }
+  const std::string why = refusal ? disagreement(kRefused, what, {}) : disagreement(fingerprint(spec, task, algorithm), what, describe(spec, task, algorithm));
+  if (refusal) std::rethrow_exception(refusal);
+  if (!why.empty()) throw PlanError(why);
   return std::make_unique<CollectiveOperation>(*this, spec, task, algorithm);
 }
 
 std::unique_ptr<Channel> Communicator::open_channel(std::vector<RoundOfMessages> rounds) {
-  if (!link_) return make_channel(std::move(rounds));
-  auto inner = make_channel(rounds);
-  return std::make_unique<ShapedChannel>(*this, std::move(inner), rounds, *link_);
+  OpenChannel open = [this](std::vector<RoundOfMessages> plain) { return make_channel(std::move(plain)); };
+  for (const ChannelDecorator& decorator : decorators_)
+    open = [this, &decorator, inner = std::move(open)](std::vector<RoundOfMessages> wanted) { return decorator(*this, std::move(wanted), inner); };
+  return open(std::move(rounds));
 }
 
-void Communicator::inherit(Communicator& part) const {
-  part.timeout_ = timeout_;
-  part.selection_ = selection_;
-  part.link_ = link_;
-  part.progress_ = progress_;
+void Communicator::set_shape(const LinkShape& shape) {
+  shaped_ = true;
+  decorate_channels([link = std::make_shared<ShapedLink>(shape)](Communicator& communicator, std::vector<RoundOfMessages> rounds, const OpenChannel& inner) {
+    return std::make_unique<ShapedChannel>(communicator, inner(rounds), rounds, *link);
+  });
+}
+
+void Communicator::set_check() {
+  if (std::exchange(checked_, true)) return;
+  decorate_channels([](Communicator& communicator, std::vector<RoundOfMessages> rounds, const OpenChannel& inner) {
+    return std::make_unique<CheckedChannel>(communicator, std::move(rounds), inner);
+  });
 }
 
 void Communicator::set_progress(std::shared_ptr<Progress> progress) {
   CHECK(progress_->empty(), "operations are in flight");
   if (const std::string refusal = progress_refusal(); progress->threads() > 0 && !refusal.empty()) throw CommError("no progress threads: " + refusal);
   progress_ = std::move(progress);
-}
-
-void Communicator::wait_for(const std::function<bool()>& done, const std::function<Pending()>& pending, double grace) {
-  const auto begin = Clock::now();
-  const std::time_t since = std::time(nullptr);
-  const std::chrono::nanoseconds spin = local_size_ > cores() ? kSpinSharing : kSpinAlone;
-  auto next_look = begin + kLookAtPeers;
-  const auto fail = [&](const Pending& what, const std::string& how) {
-    std::string missing;
-    for (const int p : what.missing) missing += fmt::format("{}rank {} on {}", missing.empty() ? "" : ", ", p, host(p));
-    throw CommError(fmt::format("{}: {} number {}: {}; waiting since {}; arrived: {}; not arrived: {}", who(), what.operation, what.sequence, how, time_of_day(since),
-                                what.arrived.empty() ? "none" : (what.arrived.size() > 1 ? "ranks " : "rank ") + rank_list(what.arrived), missing.empty() ? "none" : missing));
-  };
-  for (;;) {
-    for (int i = 0; i < 32; ++i) {
-      if (done()) return;
-      spin_pause();
-    }
-    progress_->pass();
-    const auto now = Clock::now();
-    if (now - begin > spin) std::this_thread::yield();
-    if (now >= next_look) {
-      next_look = now + kLookAtPeers;
-      if (!lost_peer(pending().missing).empty()) {
-        // It may have done its share and left between the two questions; what it did is visible now if so.
-        if (done()) return;
-        const Pending what = pending();
-        if (const std::string lost = lost_peer(what.missing); !lost.empty()) fail(what, lost);
-      }
-    }
-    if (std::chrono::duration<double>(now - begin).count() > timeout_ + grace)
-      fail(pending(), fmt::format("no answer within {:g} s (a rank that is slow, stuck, or was started with another configuration)", timeout_ + grace));
-  }
-}
-
-std::string rank_list(std::span<const int> ranks) {
-  std::string text;
-  for (size_t i = 0; i < ranks.size();) {
-    size_t j = i;
-    while (j + 1 < ranks.size() && ranks[j + 1] == ranks[j] + 1) ++j;
-    text += text.empty() ? "" : ", ";
-    text += j > i ? fmt::format("{}-{}", ranks[i], ranks[j]) : fmt::format("{}", ranks[i]);
-    i = j + 1;
-  }
-  return text;
 }
 
 }  // namespace tutti::comm

@@ -1,13 +1,16 @@
 #pragma once
 // Communicator: a group of ranks that exchange bytes. barrier, broadcast, allgather and sum are for control values, at any time and without a
-// plan; what moves data is planned. Implementations: comm/inproc (threads of one process, for tests) and comm/mpi. Every call but abort() and the plain questions is collective: all ranks call the same operations in the same order.
+// plan; what moves data is planned. Implementations: comm/inproc (threads of one process, for tests) and comm/mpi. Every call but abort() and the plain
+// questions is collective: all ranks call the same operations in the same order.
 //
-// No wait without a time-out: when it passes, or when a process of this node that has to contribute is found dead (looked at about
-// twice a second), CommError names the operation, its sequence number, who has arrived, who has not, since when and where.
-// After a CommError the communicator is of no further use; the caller ends the job with abort().
+// No wait without a time-out: when it passes, or when a process of this node that has to contribute is found dead (looked at a few
+// times a second), CommError names the group, the operation, its sequence number, who has arrived, who has not, since when and where.
+// The rank that gives up alarms the others, so that each says what it waits for before the job ends. After a CommError the communicator
+// is of no further use; the caller ends the job with abort(). Messages count ranks over the whole job, also those of a part of it.
 
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <functional>
 #include <memory>
 #include <span>
@@ -15,13 +18,22 @@
 #include <type_traits>
 #include <vector>
 
+#include "tutti/comm/channel.h"
 #include "tutti/comm/collective.h"
+#include "tutti/comm/on_timeout.h"
 #include "tutti/comm/progress.h"
 #include "tutti/comm/selection.h"
 #include "tutti/comm/shaped_channel.h"
 #include "tutti/comm/window.h"
 
 namespace tutti::comm {
+
+/// Which part of the job a communicator is.
+struct Group {
+  std::string name = "global";
+  std::vector<int> job_ranks = {};  ///< of each member; empty: all ranks of the job
+  int job_size = 0;
+};
 
 /// Not thread-safe: one thread at a time.
 class Communicator {
@@ -38,7 +50,15 @@ class Communicator {
   int local_rank() const { return local_rank_; }  ///< among the ranks of this node, in rank order
   int local_size() const { return local_size_; }
   bool one_node() const { return local_size_ == size_; }
-  std::string who() const;  ///< "rank 2/4 on n03": begins the message of every CommError of a wait
+  /// Node k holds ranks nodes()[k] .. nodes()[k+1]-1. Empty on one node; where ranks of a node are not neighbours, every rank counts as a node,
+  /// because no algorithm could use more.
+  std::vector<int> nodes() const;
+  bool same_node(int rank) const { return place(rank).node == place(rank_).node; }  ///< as this rank
+  const std::string& name() const { return name_; }  ///< of the group: "global", "data 0"
+  int job_rank(int rank) const { return job_ranks_[static_cast<size_t>(rank)]; }  ///< a member's number in the whole job
+  std::string who() const;  ///< "rank 2/4 on n03", in the whole job: begins the message of every CommError of a wait
+  std::string rank_name(int rank) const;  ///< "rank 2 on n03": a member as messages name it
+  std::string describe_group() const;     ///< "group 'data 0' (ranks 0, 2)"
   virtual std::string transport() const = 0;  ///< "threads", "shared memory", "MPI": for the log
 
   void barrier();
@@ -65,18 +85,21 @@ class Communicator {
 
   /// `bytes` of zeroed memory for each rank (each may ask for its own size), shared where all ranks are on one node.
   virtual std::unique_ptr<Window> allocate(size_t bytes) = 0;
-  /// Plans a collective, to be started as often as wanted. Throws CommError when the ranks disagree on what is asked for, when the buffers do
-  /// not fit, or when no algorithm does it.
+  /// Plans a collective, to be started as often as wanted. Throws PlanError when the ranks disagree on what is asked for, when the buffers do
+  /// not fit, or when no algorithm does it, and ConfigError for an algorithm's name that nobody knows; when one rank throws, all do.
   std::unique_ptr<CollectiveOperation> plan(const CollectiveSpec& spec);
+  /// What plan() asks of an algorithm, on this rank.
+  Task task_of(const CollectiveSpec& spec) const;
   /// Which algorithm plan() takes where the spec names none. The same on every rank.
   void set_selection(Selection selection) { selection_ = std::move(selection); }
 
   /// The ranks with equal `color`, ordered by `key` and then by rank. Lives on its own, but not longer than what this communicator lives on
-  /// (MpiSession; for threads, run_ranks).
-  virtual std::unique_ptr<Communicator> split(int color, int key) = 0;
+  /// (MpiSession; for threads, run_ranks). `name` is the group's in messages, "data 0"; empty: this one's and the color.
+  std::unique_ptr<Communicator> split(int color, int key, std::string name = {});
 
   void set_timeout(double seconds) { timeout_ = seconds; }  ///< of every later wait; default 60
   double timeout() const { return timeout_; }
+  void set_on_timeout(OnTimeout action) { on_timeout_ = action; }  ///< default abort
 
   /// Ends the whole job with this exit code after printing `rank r/n on host: message` on stderr. Among threads: makes every other rank's
   /// wait throw, and throws.
@@ -84,9 +107,15 @@ class Communicator {
 
   /// The messages of one operation, for comm/schedule_run.h. Collective.
   std::unique_ptr<Channel> open_channel(std::vector<RoundOfMessages> rounds);
+  /// Channels of later plans are wrapped in this one, outside of what was given before. Parts split off afterwards inherit it.
+  void decorate_channels(ChannelDecorator decorator) { decorators_.push_back(std::move(decorator)); }
   /// Later plans run as over a link of this shape; all ranks must be on one node. Communicators split from this one afterwards share the link.
-  void set_shape(const LinkShape& shape) { link_ = std::make_shared<ShapedLink>(shape); }
-  bool shaped() const { return link_ != nullptr; }
+  void set_shape(const LinkShape& shape);
+  bool shaped() const { return shaped_; }
+  /// Later plans send a checksum with every message and compare what they leave on the ranks (comm/checked_channel.h, comm/result_check.h); they
+  /// fail with a CommError that names the ranks.
+  void set_check();
+  bool checked() const { return checked_; }
   /// Whether an operation of a higher priority is in flight.
   bool more_urgent_than(const Operation& operation) const { return progress_->more_urgent_than(operation); }
 
@@ -106,11 +135,12 @@ class Communicator {
  protected:
   struct Place {
     std::string host;
-    int node = 0;  ///< ranks with equal numbers are on one node
+    int node = 0;    ///< ranks with equal numbers are on one node
+    int kernel = 0;  ///< ranks with equal numbers share cores; the same as the node but where containers count as nodes
   };
   /// `message`, beginning with who() exactly once.
   std::string signed_message(const std::string& message) const;
-  Communicator(int rank, int size) : rank_(rank), size_(size), places_(static_cast<size_t>(size)) {}
+  Communicator(int rank, int size, Group group = {});
   /// To be called once by the constructor of an implementation.
   void set_places(std::vector<Place> places);
   const Place& place(int rank) const { return places_[static_cast<size_t>(rank)]; }
@@ -122,26 +152,39 @@ class Communicator {
   virtual void gather_all(Control kind, std::span<const std::byte> mine, std::span<std::byte> all) = 0;
   virtual void spread(std::span<std::byte> data, int root) = 0;
   virtual std::unique_ptr<Channel> make_channel(std::vector<RoundOfMessages> rounds) = 0;
-  /// For implementations of split(): time-out, selection, link and progress are this communicator's.
-  void inherit(Communicator& part) const;
-  /// Whether one of `ranks` is known to be gone, and how; empty if none. Called about twice a second while waiting.
+  /// For split(), on every rank: the communicator of `members` (ranks of this one, this rank among them, in their new order).
+  virtual std::unique_ptr<Communicator> make_part(const std::vector<int>& members, Group group) = 0;
+  /// Whether one of `ranks` is known to be gone, and how; empty if none. Called a few times a second while waiting.
   virtual std::string lost_peer(std::span<const int> ranks) const = 0;
+  /// Tells all other ranks of the job that this one gives up.
+  virtual void raise_alarm() {}
+  /// Whether another rank has given up, and which; empty if none. Called as lost_peer.
+  virtual std::string alarm() { return {}; }
 
  private:
   friend class Operation;
-  Task task_of(const CollectiveSpec& spec) const;
-  /// Throws CommError where a rank's value differs from rank 0's.
-  void agree(uint64_t fingerprint, const std::string& what);
+  /// The algorithm for a spec that this rank finds nothing wrong with. Throws CommError or ConfigError.
+  std::string algorithm_for(const CollectiveSpec& spec, const Task& task, const std::string& what) const;
+  /// Why the ranks do not plan the same; empty when their fingerprints are equal.
+  std::string disagreement(uint64_t fingerprint, const std::string& what, const std::string& plan);
+  std::vector<int> job_ranks(std::span<const int> ranks) const;  ///< sorted
+  std::string report(const Pending& what, const std::string& how, std::time_t since) const;
 
   int rank_;
   int size_;
   int local_rank_ = 0;
   int local_size_ = 1;
+  std::string name_;
+  std::vector<int> job_ranks_;
+  int job_size_;
+  int sharing_ = 1;  // ranks under this kernel
   double timeout_ = 60;
+  OnTimeout on_timeout_ = OnTimeout::abort;
   std::vector<Place> places_;
   std::shared_ptr<Progress> progress_ = std::make_shared<Progress>();
   Selection selection_;
-  std::shared_ptr<ShapedLink> link_;  // null: as fast as it goes
+  std::vector<ChannelDecorator> decorators_;  // the innermost first
+  bool shaped_ = false, checked_ = false;
 };
 
 /// "0-2, 5": for messages.

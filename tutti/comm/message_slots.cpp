@@ -1,6 +1,7 @@
 #include "tutti/comm/message_slots.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "tutti/comm/communicator.h"
@@ -14,6 +15,16 @@ size_t message_slots(Communicator& communicator, const std::vector<RoundOfMessag
     for (const auto& item : round.sends) most = std::max(most, ++count[item.peer]);
   }
   return std::ranges::max(communicator.allgather_value(most));
+}
+
+std::vector<int> missing_peers(const RoundOfMessages& round, std::vector<int> not_arrived, const std::vector<int>& not_taken) {
+  const auto expected = [&](int peer) { return std::ranges::find(round.receives, peer, &RoundOfMessages::Item::peer) != round.receives.end(); };
+  std::vector<int> missing = std::move(not_arrived);
+  std::ranges::copy_if(not_taken, std::back_inserter(missing), [&](int peer) { return !expected(peer); });
+  if (missing.empty()) missing = not_taken;
+  std::ranges::sort(missing);
+  missing.erase(std::ranges::unique(missing).begin(), missing.end());
+  return missing;
 }
 
 }  // namespace tutti::comm

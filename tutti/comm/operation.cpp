@@ -1,5 +1,9 @@
 #include "tutti/comm/operation.h"
 
+#include <fmt/format.h>
+
+#include <string_view>
+
 #include "tutti/base/error.h"
 #include "tutti/comm/communicator.h"
 
@@ -14,12 +18,30 @@ void Operation::withdraw() noexcept {
   in_flight_ = false;
 }
 
+// What goes wrong below does not know whose messages those were.
+template <class Work>
+void Operation::guarded(Work work) {
+  try {
+    work();
+  } catch (const CommError& error) {
+    const std::string who = communicator_.who();
+    if (std::string_view(error.what()).starts_with(who)) throw;
+    throw CommError(fmt::format("{}: {}: {} number {}: {}", who, communicator_.describe_group(), describe().operation, sequence_, error.what()));
+  }
+}
+
+bool Operation::advance_guarded() {
+  bool complete = false;
+  guarded([&] { complete = advance(); });
+  return complete;
+}
+
 void Operation::start() {
   CHECK(!in_flight_, "'{}' started twice without waiting for the first", name_);
   ++sequence_;
   in_flight_ = true;
   done_.store(false, std::memory_order_relaxed);
-  begin();
+  guarded([this] { begin(); });
   communicator_.progress_->add(*this);
 }
 

@@ -11,12 +11,13 @@ namespace tutti::comm {
 
 class Communicator;
 
-/// What an unfinished operation waits for; becomes the message of the CommError.
+/// What an unfinished operation waits for, as far as this rank knows; becomes the message of the CommError. A rank in neither list is one of
+/// which nothing is known here.
 struct Pending {
   std::string operation;     ///< "reduction 'bucket 3'"
   uint64_t sequence = 0;     ///< how often the operation was started, this time included
-  std::vector<int> arrived;  ///< ranks that have done their share
-  std::vector<int> missing;  ///< ranks that have not
+  std::vector<int> arrived;  ///< ranks whose share is here
+  std::vector<int> missing;  ///< ranks whose share this rank waits for
 };
 
 /// For its owner not thread-safe: a communicator and all its operations belong to one thread at a time. From start() to completion the threads
@@ -57,6 +58,10 @@ class Operation {
   Communicator& communicator() const { return communicator_; }
 
  private:
+  template <class Work>
+  void guarded(Work work);
+  bool advance_guarded();
+
   Communicator& communicator_;
   std::string name_;
   uint64_t sequence_ = 0;

@@ -41,7 +41,7 @@ void Progress::step(Operation& operation, Lock& lock) {
   lock.unlock();
   bool done = true;
   try {
-    done = operation.advance();
+    done = operation.advance_guarded();
   } catch (...) {
     operation.error_ = std::current_exception();  // for the owner's test()
   }

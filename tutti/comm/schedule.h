@@ -1,6 +1,6 @@
 #pragma once
 // Schedule: what one rank does in a collective, as data. An algorithm (comm/algorithm/) is a function from a Task to a Schedule; the
-// same object is executed (comm/engine.h), printed (to_string) and priced (comm/cost.h), and tests run it without any transport.
+// same object is executed (comm/schedule_run.h), printed (to_string) and priced (comm/cost.h), and tests run it without any transport.
 //
 // A schedule is a list of rounds. In a round a rank posts all its receives and sends at once; when all of them are complete it does the
 // local steps in order; then the next round begins. The k-th message that rank a sends to rank b in a schedule is the k-th that b
@@ -57,7 +57,8 @@ struct Leaves {
 ///   allgather        input: parts[rank].count elements; output: count elements
 ///   gather, scatter  the same two with one root
 ///   all_to_all       input: sends[q] goes to rank q; output: receives[q] comes from rank q
-/// Input and output may be the same memory (of allgather, gather and scatter: parts[rank] of the long buffer may be the short one).
+/// Input and output may be the same memory, but of all_to_all (of allgather, gather and scatter: parts[rank] of the long buffer may be the
+/// short one).
 struct Task {
   Collective kind = Collective::barrier;
   int rank = 0;

@@ -25,8 +25,20 @@ ScheduleRun::ScheduleRun(Communicator& communicator, Schedule schedule, const Op
       accumulator_type_(accumulator_of(operands.element, operands.op)),
       staging_(allocate(schedule_.staging * size_of(operands.element))),
       accumulator_(allocate(schedule_.accumulator * size_of(accumulator_type_))) {
-  for (size_t r = 0; r < schedule_.rounds.size(); ++r) properties_.push_back(properties_of(r));
+  find_properties();
   channel_ = communicator.open_channel(messages());
+}
+
+void ScheduleRun::rebind(std::byte* input, std::byte* output) {
+  operands_.input = input;
+  operands_.output = output;
+  find_properties();  // they depend on whether input and output are the same memory
+  channel_->rebind(messages());
+}
+
+void ScheduleRun::find_properties() {
+  properties_.clear();
+  for (size_t r = 0; r < schedule_.rounds.size(); ++r) properties_.push_back(properties_of(r));
 }
 
 Run ScheduleRun::run_of(const Block& block) const {
@@ -42,11 +54,11 @@ Run ScheduleRun::run_of(const Block& block) const {
 
 size_t ScheduleRun::bytes_of(const Block& block) const { return block.count() * size_of(run_of(block).type); }
 
-// By address, because input and output may be the same memory.
+// By address, because input and output may be the same memory. Before rebind() there is no address.
 bool ScheduleRun::overlap(const Block& a, const Block& b) const {
   const std::byte* const x = run_of(a).data;
   const std::byte* const y = run_of(b).data;
-  return a.count() > 0 && b.count() > 0 && x < y + bytes_of(b) && y < x + bytes_of(a);
+  return x != nullptr && y != nullptr && a.count() > 0 && b.count() > 0 && x < y + bytes_of(b) && y < x + bytes_of(a);
 }
 
 // Whether what arrives in `block` in this round is read by its steps, as this very block, and never again before something else arrives there.
@@ -101,11 +113,15 @@ std::vector<ScheduleRun::Chain> ScheduleRun::chains_of(const Round& round) const
 }
 
 std::vector<RoundOfMessages> ScheduleRun::messages() const {
+  const auto item = [&](const Message& m) {
+    const bool of_caller = m.block.place == Place::input || m.block.place == Place::output;
+    return RoundOfMessages::Item{m.peer, run_of(m.block).data, bytes_of(m.block), operands_.rebindable && of_caller};
+  };
   std::vector<RoundOfMessages> all;
   for (size_t r = 0; r < schedule_.rounds.size(); ++r) {
     RoundOfMessages& round = all.emplace_back();
-    for (const Message& m : schedule_.rounds[r].receives) round.receives.push_back({m.peer, run_of(m.block).data, bytes_of(m.block)});
-    for (const Message& m : schedule_.rounds[r].sends) round.sends.push_back({m.peer, run_of(m.block).data, bytes_of(m.block)});
+    for (const Message& m : schedule_.rounds[r].receives) round.receives.push_back(item(m));
+    for (const Message& m : schedule_.rounds[r].sends) round.sends.push_back(item(m));
     round.may_borrow = properties_[r].may_borrow;
   }
   return all;
@@ -141,6 +157,14 @@ bool ScheduleRun::advance() {
 }
 
 std::vector<int> ScheduleRun::missing() const { return round_ < schedule_.rounds.size() ? channel_->missing() : std::vector<int>{}; }
+
+std::vector<int> ScheduleRun::peers() const {
+  std::vector<int> all;
+  if (round_ >= schedule_.rounds.size()) return all;
+  for (const Message& m : schedule_.rounds[round_].receives) all.push_back(m.peer);
+  for (const Message& m : schedule_.rounds[round_].sends) all.push_back(m.peer);
+  return all;
+}
 
 // Where an operand lies: what was received in this round may have been lent by the channel.
 Run ScheduleRun::operand(const Block& block, size_t offset) const {

@@ -20,6 +20,7 @@ class Communicator;
 struct Operands {
   std::byte* input = nullptr;
   std::byte* output = nullptr;
+  bool rebindable = false;  ///< input and output come with ScheduleRun::rebind()
   Element element = Element::f32;
   ReduceOp op = ReduceOp::sum;
   double divisor = 1;  ///< of a mean
@@ -31,9 +32,12 @@ class ScheduleRun {
   /// Collective: opens a channel.
   ScheduleRun(Communicator& communicator, Schedule schedule, const Operands& operands);
 
+  /// Other input and output. Of this rank alone, not while it runs.
+  void rebind(std::byte* input, std::byte* output);
   void begin();                       ///< does not block
   bool advance();                     ///< true when complete; does not block
   std::vector<int> missing() const;   ///< peers that this rank waits for
+  std::vector<int> peers() const;     ///< with whom the round in progress exchanges messages; a peer may come twice
   const Schedule& schedule() const { return schedule_; }
   size_t bytes_received() const;      ///< payload, in each run
 
@@ -53,6 +57,7 @@ class ScheduleRun {
   Run run_of(const Block& block) const;
   size_t bytes_of(const Block& block) const;
   bool overlap(const Block& a, const Block& b) const;
+  void find_properties();
   Properties properties_of(size_t round) const;
   bool only_read_in(size_t round, const Block& block) const;
   std::vector<Chain> chains_of(const Round& round) const;

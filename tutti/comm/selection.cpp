@@ -15,20 +15,20 @@ namespace {
 
 // Measured on one node of two cores; between nodes by the algorithms' formulas. Fewest rounds for what is small, least bytes for what is large.
 constexpr std::string_view kBuiltIn = R"(
-allreduce  *  1  8192     recursive_doubling
-allreduce 16  1  *        pairwise
-allreduce  *  1  *        vector_halving
-allreduce  *  *  16384    recursive_doubling
-allreduce  *  *  *        two_level
-allreduce  *  *  *        vector_halving
-allgather  *  *  2048     recursive_doubling
-allgather 64  *  *        pairwise
-allgather  *  *  *        ring
-reduce_scatter 64 * *     pairwise
-reduce_scatter *  * *     ring
-gather    64  *  *        pairwise
-scatter   64  *  *        pairwise
-barrier    *  *  *        recursive_doubling
+allreduce       *  node   8192   *  recursive_doubling
+allreduce      16  node   *      *  pairwise
+allreduce       *  node   *      *  vector_halving
+allreduce       *  *      16384  *  recursive_doubling
+allreduce       *  *      *      *  two_level
+allreduce       *  *      *      *  vector_halving
+allgather       *  *      2048   *  recursive_doubling
+allgather      64  *      *      *  pairwise
+allgather       *  *      *      *  ring
+reduce_scatter 64  *      *      *  pairwise
+reduce_scatter  *  *      *      *  ring
+gather         64  *      *      *  pairwise
+scatter        64  *      *      *  pairwise
+barrier         *  *      *      *  recursive_doubling
 )";
 
 std::optional<Collective> collective_named(std::string_view name) {
@@ -45,47 +45,69 @@ std::optional<size_t> bound_of(const std::string& text) {
   return value;
 }
 
+// A word of three: `yes`, `no`, or either (*), which leaves `choice` empty. False for any other.
+bool read_choice(std::string_view word, std::string_view yes, std::string_view no, std::optional<bool>& choice) {
+  if (word == yes || word == no) choice = word == yes;
+  return choice.has_value() || word == "*";
+}
+
 bool within(size_t value, size_t bound) { return bound == 0 || value <= bound; }
+bool agrees(bool value, std::optional<bool> wanted) { return !wanted || *wanted == value; }
 
 }  // namespace
 
 Selection::Selection() : Selection(parse(kBuiltIn, "built-in table of algorithms")) {}
 
 Selection Selection::parse(std::string_view text, std::string_view source) {
-  Selection selection{std::vector<Line>{}};
+  std::vector<Line> parsed;
   std::istringstream lines{std::string(text)};
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) {
     line.resize(std::min(line.size(), line.find('#')));
     std::istringstream words(line);
-    std::string kind, ranks, nodes, bytes, algorithm, rest;
+    std::string kind, ranks, topology, bytes, reproducible, algorithm, rest;
     if (!(words >> kind)) continue;
     const auto fail = [&](const std::string& what) { throw ConfigError(fmt::format("{}:{}: {}", source, number, what)); };
-    if (!(words >> ranks >> nodes >> bytes >> algorithm) || words >> rest) fail("expected: collective ranks nodes bytes algorithm");
+    if (!(words >> ranks >> topology >> bytes >> reproducible >> algorithm) || words >> rest) fail("expected: collective ranks topology bytes reproducible algorithm");
     const auto collective = collective_named(kind);
     if (!collective) fail(fmt::format("no collective is called '{}'", kind));
-    const auto r = bound_of(ranks), n = bound_of(nodes), b = bound_of(bytes);
-    if (!r || !n || !b) fail("an upper bound is a positive number or *");
-    algorithm_named(algorithm);
-    selection.lines_.push_back({*collective, *r, *n, *b, algorithm});
+    const auto r = bound_of(ranks), b = bound_of(bytes);
+    if (!r || !b) fail(fmt::format("'{}' is no upper bound: a positive number or *", r ? bytes : ranks));
+    Line found{.kind = *collective, .ranks = *r, .one_node = {}, .bytes = *b, .reproducible = {}, .algorithm = algorithm};
+    if (!read_choice(topology, "node", "nodes", found.one_node)) fail(fmt::format("'{}' is no topology: node, nodes or *", topology));
+    if (!read_choice(reproducible, "yes", "no", found.reproducible)) fail(fmt::format("reproducible is yes, no or *, not '{}'", reproducible));
+    try {
+      algorithm_named(algorithm);
+    } catch (const ConfigError& error) {
+      fail(error.what());
+    }
+    parsed.push_back(std::move(found));
   }
-  return selection;
+  return Selection(std::move(parsed));
 }
 
 std::string Selection::to_string() const {
   const auto bound = [](size_t value) { return value == 0 ? std::string("*") : std::to_string(value); };
+  const auto choice = [](std::optional<bool> value, const char* yes, const char* no) { return !value ? "*" : *value ? yes : no; };
   std::string out;
   for (const Line& line : lines_)
-    out += fmt::format("{:<14} {:>6} {:>6} {:>10}  {}\n", name_of(line.kind), bound(line.ranks), bound(line.nodes), bound(line.bytes), line.algorithm);
+    out += fmt::format("{:<14} {:>6}  {:<8} {:>10}  {:<12}  {}\n", name_of(line.kind), bound(line.ranks), choice(line.one_node, "node", "nodes"), bound(line.bytes),
+                       choice(line.reproducible, "yes", "no"), line.algorithm);
   return out;
 }
 
+Selection Selection::before(const Selection& rest) const {
+  Selection both = *this;
+  both.lines_.insert(both.lines_.end(), rest.lines_.begin(), rest.lines_.end());
+  return both;
+}
+
 std::string Selection::choose(const Task& task, size_t element_bytes, bool reproducible) const {
-  const size_t nodes = task.nodes.size() < 2 ? 1 : task.nodes.size() - 1;
+  const bool one_node = task.nodes.size() <= 2;
   const auto does = [&](const Algorithm& algorithm) { return refusal_of(algorithm, task).empty() && (!reproducible || algorithm.reproducible(task)); };
   for (const Line& line : lines_)
-    if (line.kind == task.kind && within(static_cast<size_t>(task.ranks), line.ranks) && within(nodes, line.nodes) && within(task.count * element_bytes, line.bytes) &&
-        does(algorithm_named(line.algorithm)))
+    if (line.kind == task.kind && within(static_cast<size_t>(task.ranks), line.ranks) && agrees(one_node, line.one_node) &&
+        within(task.count * element_bytes, line.bytes) && agrees(reproducible, line.reproducible) && does(algorithm_named(line.algorithm)))
       return line.algorithm;
   for (const Algorithm* algorithm : algorithms())
     if (does(*algorithm)) return std::string(algorithm->name);

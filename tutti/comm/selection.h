@@ -1,9 +1,15 @@
 #pragma once
 // Selection: which algorithm a collective takes when its caller does not say.
 //
-// A table of lines "collective ranks nodes bytes algorithm": the first line that fits is taken, where ranks, nodes and bytes are upper
-// bounds or `*`. `tutti bench comm --tune` measures and writes one; without a measurement the built-in table applies.
+// A table of lines "collective ranks topology bytes reproducible algorithm"; the first line that fits is taken:
+//   ranks         an upper bound, or *
+//   topology      node: all ranks on one; nodes: on several; *
+//   bytes         of the long vector: an upper bound, or *. Lines in rising order make ranges
+//   reproducible  yes: for calls that need the order of comm/tree.h; no: for the others; *
+// A line whose algorithm cannot do what is asked for is passed over. `tutti bench comm --tune` measures and writes such a table
+// (comm/tuning.h); without a measurement the built-in one applies.
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,14 +22,16 @@ class Selection {
  public:
   struct Line {
     Collective kind = Collective::allreduce;
-    size_t ranks = 0;  ///< upper bounds; 0: any
-    size_t nodes = 0;
-    size_t bytes = 0;  ///< of the long vector
+    size_t ranks = 0;                          ///< upper bound; 0: any
+    std::optional<bool> one_node = {};         ///< empty: any
+    size_t bytes = 0;                          ///< upper bound; 0: any
+    std::optional<bool> reproducible = {};     ///< empty: any
     std::string algorithm;
   };
 
   /// The built-in table.
   Selection();
+  explicit Selection(std::vector<Line> lines) : lines_(std::move(lines)) {}
   /// From text; `source` and the line number name errors (ConfigError). `#` begins a comment.
   static Selection parse(std::string_view text, std::string_view source);
   std::string to_string() const;
@@ -32,12 +40,10 @@ class Selection {
   /// first algorithm at all that does it. Throws CommError where there is none.
   std::string choose(const Task& task, size_t element_bytes, bool reproducible) const;
 
-  /// In front of all others.
-  void prefer(Line line) { lines_.insert(lines_.begin(), std::move(line)); }
+  /// This table, and `rest` for what it has no line for.
+  Selection before(const Selection& rest) const;
 
  private:
-  explicit Selection(std::vector<Line> lines) : lines_(std::move(lines)) {}
-
   std::vector<Line> lines_;
 };
 

@@ -46,6 +46,7 @@ class ShapedChannel final : public Channel {
   ShapedChannel(Communicator& communicator, std::unique_ptr<Channel> inner, const std::vector<RoundOfMessages>& rounds, ShapedLink& link);
 
   void post(size_t round) override;
+  void rebind(std::vector<RoundOfMessages> rounds) override { inner_->rebind(std::move(rounds)); }
   bool received() override;
   const std::byte* where(size_t i) const override { return inner_->where(i); }
   void release() override;

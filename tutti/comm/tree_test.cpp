@@ -6,6 +6,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/rng.h"
+#include "tutti/base/tree_sum.h"
 
 namespace tutti::comm {
 namespace {
@@ -135,6 +136,17 @@ TEST(Tree, BlocksAndTailsAreExactAndTheResultMayBeALeaf) {
 TEST(Tree, DoublesFollowTheSameTree) {
   const TreeSum sum(3, all_parts(3, first_replicas(3, 3)));
   EXPECT_EQ(sum.evaluate(std::vector<double>{1e16, 1.0, -1e16}), (1e16 + 1.0) + -1e16);
+}
+
+TEST(Tree, IsTheOneOfBase) {
+  for (int replicas = 1; replicas <= 40; ++replicas) {
+    const std::vector<float> values = random_values(replicas, 3);
+    std::vector<double> leaves;
+    for (const float value : values) leaves.push_back(value / 3.0);  // no short fractions: sums round
+    const TreeSum sum(replicas, all_parts(replicas, first_replicas(replicas, replicas)));
+    const double want = tree_sum(0, replicas, [&](int64_t i) { return leaves[static_cast<size_t>(i)]; });
+    EXPECT_EQ(std::bit_cast<uint64_t>(sum.evaluate(leaves)), std::bit_cast<uint64_t>(want)) << replicas << " replicas";
+  }
 }
 
 }  // namespace

@@ -3,10 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "tutti/base/error.h"
+#include "tutti/base/tree_sum.h"
 #include "tutti/ops/builder.h"
 #include "tutti/ops/conv.h"
 #include "tutti/ops/exchange.h"
-#include "tutti/ops/update.h"
+#include "tutti/ops/norm_update.h"
 
 namespace tutti {
 namespace {
@@ -135,6 +136,30 @@ TEST_F(Ops, UpdatesMutateWeightsAndStatesAlone) {
   refuses([&] { g.append("u", std::make_shared<SgdUpdate>(SgdAttributes{}), std::vector<Value>{lr, scale, w, v}); }, "the parameter is f32 3");
   EXPECT_TRUE(g.append("u", std::make_shared<SgdUpdate>(SgdAttributes{}), std::vector<Value>{lr, scale, w, w}).empty());
   refuses([&] { g.append("e", std::make_shared<AllReduceGradients>(0), std::vector<Value>{image({4, 2})}); }, "is not a gradient");
+}
+
+TEST_F(Ops, NormsTravelAsBlockSumsBetweenTwoOps) {
+  const Value lr = g.scalar("lr"), scale = g.scalar("scale"), w = g.parameter("w", {3}, {}), v = g.parameter("v", {2 * kSumBlock + 1}, {});
+  const Value sums = g.append("n", std::make_shared<ParameterNorms>(), std::vector<Value>{lr, scale, w, w, v, v}).front();
+  EXPECT_EQ(g.shape(sums), (Shape{1 + 3, 2}));
+  EXPECT_TRUE(g.append("u", std::make_shared<LarsUpdate>(LarsAttributes{}), std::vector<Value>{lr, scale, sums, w, w, w, v, v, v}).empty());
+  refuses([&] { g.append("u", std::make_shared<LarsUpdate>(LarsAttributes{}), std::vector<Value>{lr, scale, sums, w, w, w}); }, "the block sums are f32 4x2");
+  EXPECT_TRUE(g.append("x", std::make_shared<AllReduceNorms>(0), std::vector<Value>{sums}).empty());
+  refuses([&] { g.append("x", std::make_shared<AllReduceNorms>(0), std::vector<Value>{sums, sums}); }, "one array of block sums");
+  // Each op of LAMB changes its own: w, g, m, v after the scalars, and after the sums in the second op.
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(LambMoments({}).mutates(i), i >= 4) << i;
+  for (int i = 0; i < 7; ++i) EXPECT_EQ(LambUpdate({}).mutates(i), i == 3) << i;
+  for (int i = 0; i < 4; ++i) EXPECT_FALSE(ParameterNorms().mutates(i)) << i;
+  EXPECT_TRUE(LarsUpdate({}).mutates(3) && !LarsUpdate({}).mutates(4) && LarsUpdate({}).mutates(5));
+}
+
+/// In memory a parameter may be padded, and blocks cover what lies there.
+TEST_F(Ops, BlocksOfNormsFollowTheLayout) {
+  const ValueType scalar{{DType::f32, {}, {}}, false};
+  ValueType w{{DType::f32, Shape{kSumBlock / 16, 1, 1, 1}, {}}, false};
+  EXPECT_EQ(ParameterNorms().infer(std::vector{scalar, scalar, w, w})[0].desc.shape, (Shape{1, 2}));
+  w.desc.layout = Layout::blocked_channels(32);
+  EXPECT_EQ(ParameterNorms().infer(std::vector{scalar, scalar, w, w})[0].desc.shape, (Shape{2, 2}));
 }
 
 }  // namespace

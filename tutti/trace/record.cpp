@@ -24,6 +24,7 @@ constexpr std::array<std::string_view, 4> kStatusNames = {"done", "target_missed
 
 const char* event_name(const RunStart&) { return "run_start"; }
 const char* event_name(const StepRecord&) { return "step"; }
+const char* event_name(const ArrivalsRecord&) { return "arrivals"; }
 const char* event_name(const EpochRecord&) { return "epoch"; }
 const char* event_name(const EvalRecord&) { return "eval"; }
 const char* event_name(const CheckpointRecord&) { return "checkpoint"; }
@@ -142,6 +143,7 @@ void RunRecord::append(RunStart event) {
   write_event(event);
 }
 void RunRecord::append(StepRecord event) { write_event(event); }
+void RunRecord::append(ArrivalsRecord event) { write_event(event); }
 void RunRecord::append(EpochRecord event) { write_event(event); }
 void RunRecord::append(EvalRecord event) { write_event(event); }
 void RunRecord::append(CheckpointRecord event) { write_event(event); }

@@ -60,6 +60,18 @@ struct StepRecord {
   double memory_bytes = kNotMeasured;  ///< largest over ranks
 };
 
+/// Event "arrivals": who came late to the exchange in the steps since the last such line, measured before the exchange makes all ranks wait.
+/// The three lists run alike: the ranks that were last most often (8 at most), in how many steps, and by how much after the earliest rank.
+struct ArrivalsRecord {
+  double time = 0;
+  int64_t step = 0, steps = 0;  ///< steps: how many were compared
+  std::vector<int> ranks{};
+  std::vector<int64_t> last{};
+  std::vector<double> late_ms{};       ///< median over the steps
+  double clock_error_ms = 0;           ///< between nodes; 0 on one node
+  int straggler = -1;                  ///< the rank that is late persistently; -1: none
+};
+
 /// Event "epoch": one pass over the training data. `seconds` is training only: no evaluation, no checkpoint.
 struct EpochRecord {
   double time = 0;
@@ -126,6 +138,7 @@ class RunRecord {
   /// A `time` of 0 is replaced by now.
   void append(RunStart event);
   void append(StepRecord event);
+  void append(ArrivalsRecord event);
   void append(EpochRecord event);
   void append(EvalRecord event);
   void append(CheckpointRecord event);
@@ -146,6 +159,7 @@ struct RunLog {
   std::string path{};
   RunStart start;  ///< the first run_start
   std::vector<StepRecord> steps;
+  std::vector<ArrivalsRecord> arrivals;
   std::vector<EpochRecord> epochs;
   std::vector<EvalRecord> evals;
   std::vector<CheckpointRecord> checkpoints;

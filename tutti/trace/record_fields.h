@@ -66,6 +66,19 @@ void fields(auto& e, Visit&& visit)
 
 template <class Visit>
 void fields(auto& e, Visit&& visit)
+  requires std::is_same_v<std::remove_cvref_t<decltype(e)>, ArrivalsRecord>
+{
+  visit("step", e.step);
+  visit("steps", e.steps);
+  visit("ranks", e.ranks);
+  visit("last", e.last);
+  visit("late_ms", e.late_ms);
+  visit("clock_error_ms", e.clock_error_ms);
+  visit("straggler", e.straggler);
+}
+
+template <class Visit>
+void fields(auto& e, Visit&& visit)
   requires std::is_same_v<std::remove_cvref_t<decltype(e)>, EpochRecord>
 {
   visit("epoch", e.epoch);

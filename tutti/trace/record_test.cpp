@@ -54,6 +54,7 @@ TEST_F(RecordTest, EveryEventComesBackAsItWasWritten) {
     step.loss = 2.3025850929940457;
     step.comm_exposed_ms = 0.5;
     record.append(step);
+    record.append(ArrivalsRecord{.step = 10, .steps = 9, .ranks = {3, 0}, .last = {8, 1}, .late_ms = {12.25, 0.5}, .clock_error_ms = 0.125, .straggler = 3});
     EpochRecord epoch;
     epoch.epoch = 1;
     epoch.step = 20;
@@ -85,6 +86,12 @@ TEST_F(RecordTest, EveryEventComesBackAsItWasWritten) {
   EXPECT_EQ(log.steps[0].loss, 2.3025850929940457);
   EXPECT_TRUE(std::isnan(log.steps[0].lr));
   EXPECT_GT(log.steps[0].time, 1e9);
+  ASSERT_EQ(log.arrivals.size(), 1u);
+  EXPECT_EQ(log.arrivals[0].ranks, (std::vector<int>{3, 0}));
+  EXPECT_EQ(log.arrivals[0].last, (std::vector<int64_t>{8, 1}));
+  EXPECT_EQ(log.arrivals[0].late_ms, (std::vector<double>{12.25, 0.5}));
+  EXPECT_EQ(log.arrivals[0].clock_error_ms, 0.125);
+  EXPECT_EQ(log.arrivals[0].straggler, 3);
   ASSERT_EQ(log.epochs.size(), 1u);
   EXPECT_TRUE(log.epochs[0].partial);
   EXPECT_EQ(log.epochs[0].seconds, 12.5);

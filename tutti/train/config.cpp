@@ -245,9 +245,14 @@ TableWriter write_table() {
           "Each rank updates its share of the weights, and keeps the optimizer's state for it alone; the same bits. false: every rank updates all");
     t.key(s, &S::algorithm, "algorithm", "How gradients are summed: pairwise, ring, recursive_doubling, vector_halving, double_tree, two_level, grid. Empty: chosen by size, ranks and nodes");
     t.key(s, &S::shape, "shape", "Slow down the exchange to that of a network, to see one on a single node: \"10gbit,50us\" is rate and delay of each rank's link. Empty: no");
-    t.key(s, &S::timeout_s, "timeout_s", "A wait for another rank that takes longer ends the job with the rank's name").unit("s").at_least(0.1);
+    t.key(s, &S::timeout_s, "timeout_s", "A wait for another rank that takes longer is reported with the rank's name").unit("s").at_least(0.1);
+    t.key(s, &S::on_timeout, "on_timeout", "After that report: abort ends the job, continue waits on and reports again each time-out");
+    t.key(s, &S::check, "check", "Send a checksum with every message and compare every sum among ranks, to find the rank or link that changes data; slower");
     t.key(s, &S::progress_threads, "progress_threads", "Threads of a rank that move communication forward while it computes, each on a core of its own. auto: one where the rank "
                                                        "has a core more than run.threads, else none; without one, the rank polls between kernels").or_count(64);
+    t.key(s, &S::nodes, "nodes", "Which ranks are on one node and share its memory. auto: those under one running kernel; hostname: of these, those with the same host name, so that containers or network namespaces of one machine count as nodes")
+        .one_of({"auto", "hostname"});
+    t.key(s, &S::selection, "selection", "File that says which algorithm a collective takes, as `tutti bench comm --tune` writes it. Empty: built-in");
     t.key(s, &S::compression, "compression", "How gradients travel between ranks: none, bf16, fp16, int8, onebit, topk:RATIO, hitopk:RATIO (dense inside a node), powersgd:RANK; "
                                              "what is lost is sent later. auto: in front (auto:topk:0.01) measures first and leaves it off where it does not pay. "
                                              "The weights then depend on the number of ranks");

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tutti/base/log.h"
+#include "tutti/comm/on_timeout.h"
 
 namespace tutti {
 
@@ -40,6 +41,9 @@ constexpr std::array<std::string_view, 3> words(BatchScaling) { return {"none", 
 namespace log {
 constexpr std::array<std::string_view, 5> words(Level) { return {"error", "warn", "info", "debug", "trace"}; }
 }  // namespace log
+namespace comm {
+constexpr std::array<std::string_view, 2> words(OnTimeout) { return {"abort", "continue"}; }
+}  // namespace comm
 
 /// The word of an enumeration's value: to_string(Precision::bf16) == "bf16".
 template <class E>
@@ -151,6 +155,10 @@ struct CommSection {
   std::string shape;      ///< empty: as fast as it goes
   double timeout_s = 60;
   std::string progress_threads = "auto";  ///< or a whole number
+  comm::OnTimeout on_timeout = comm::OnTimeout::abort;
+  bool check = false;
+  std::string nodes = "auto";  ///< or "hostname"
+  std::string selection;  ///< path of a table of algorithms; empty: built-in
   std::string compression = "none";  ///< parse_compression_policy()
   int64_t compression_min_bytes = 64 << 10;
   int64_t compression_warmup_steps = 0;

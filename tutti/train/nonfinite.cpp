@@ -1,6 +1,9 @@
 #include "tutti/train/nonfinite.h"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 
 #include "tutti/models/registry.h"
 #include "tutti/plan/executor.h"
@@ -15,6 +18,19 @@ int64_t find_nonfinite(const void* data, DType dtype, int64_t count) {
     if (!std::isfinite(x)) return i;
   }
   return -1;
+}
+
+/// All exponent bits set is what infinities and NaNs have in common. Without a branch, so that it is a few instructions a cache line.
+bool all_finite(const float* data, size_t count) {
+  constexpr uint32_t kExponent = 0x7F800000;
+  constexpr size_t kBlock = 4096;
+  for (size_t begin = 0; begin < count; begin += kBlock) {
+    const size_t end = std::min(count, begin + kBlock);
+    uint32_t bad = 0;
+    for (size_t i = begin; i < end; ++i) bad |= static_cast<uint32_t>((std::bit_cast<uint32_t>(data[i]) & kExponent) == kExponent);
+    if (bad != 0) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -48,6 +64,17 @@ std::string first_nonfinite(const NonfiniteSearch& search, const Backend& backen
         return fmt::format("the output of layer '{}' is not finite first, for sample {} of the batch", node.name, i / (desc.elements() / desc.shape[0]));
     }
   return "every layer's output is finite with running statistics: the batch's own statistics or the loss overflow";
+}
+
+std::string nonfinite_gradient(const Variables& variables, const Bucket& bucket, const float* arena) {
+  if (all_finite(arena + bucket.begin / sizeof(float), bucket.floats())) return {};
+  for (const int member : bucket.members) {
+    const Variable& variable = variables.parameters[static_cast<size_t>(member)];
+    const auto count = static_cast<int64_t>(variable.desc.bytes() / sizeof(float));
+    if (const int64_t i = find_nonfinite(arena + variable.offset / sizeof(float), DType::f32, count); i >= 0)
+      return fmt::format("the gradient of '{}' is not finite (element {} of {})", variable.name, i, count);
+  }
+  return fmt::format("the gradient in {} is not finite between its parameters", bucket.name);
 }
 
 }  // namespace tutti

@@ -1,10 +1,12 @@
 #pragma once
-// Finding where a NaN or infinity first appears, after the fact.
+// Finding where a NaN or infinity first appears: in a gradient as it is made, and after the fact in a forward pass.
 
 #include <string>
 
 #include "tutti/backend/backend.h"
 #include "tutti/models/model.h"
+#include "tutti/parallel/bucket.h"
+#include "tutti/plan/variables.h"
 #include "tutti/train/weights.h"
 
 namespace tutti {
@@ -20,5 +22,10 @@ struct NonfiniteSearch {
 /// Repeats the forward pass on the same batch, layer by layer with everything kept, and says what is not finite first: "input image
 /// 3", "parameter 'conv1.weight'", "the output of layer 'layer1.0.conv1' for sample 3". Slow; for the message of a run that ends.
 std::string first_nonfinite(const NonfiniteSearch& search, const Backend& backend);
+
+/// "the gradient of 'conv1.weight' is not finite (element 17 of 432)" for the first such gradient of a bucket; empty when all are finite. `arena`
+/// is one replica's gradient arena. Called for every bucket before it is summed with others: then its maker is known, which a look at the
+/// sum could no longer tell; and it costs little there, because the bucket has just been written and lies in the cache.
+std::string nonfinite_gradient(const Variables& variables, const Bucket& bucket, const float* arena);
 
 }  // namespace tutti

@@ -24,8 +24,11 @@ StepExchange::StepExchange(comm::Communicator& communicator, const ReplicaMap& m
   shards_.emplace(communicator, network.buckets, *weights_, norms_of(network.training));
 }
 
-void StepExchange::attach(Executor& executor) {
-  ExchangeHook hook{.ready = [this](int bucket) { gradients_.ready(local_, bucket); },
+void StepExchange::attach(Executor& executor, std::function<void(int, int)> on_ready) {
+  ExchangeHook hook{.ready = [this, on_ready = std::move(on_ready)](int bucket) {
+                      if (on_ready) on_ready(local_, bucket);
+                      gradients_.ready(local_, bucket);
+                    },
                     .poll = [this] { gradients_.poll(); },
                     .arrived = [this](int bucket) { return gradients_.arrived(bucket) && (!shards_ || shards_->all_have_read()); },
                     .wait = [this](int bucket) {

@@ -4,6 +4,7 @@
 //
 //   for each local replica i: bind begin(i) as its gradients, run it; then end_of_backward(), and the executor's update()
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -25,8 +26,9 @@ class StepExchange {
   std::byte* parameters() const { return weights_ ? weights_->data() : nullptr; }
   /// Whether this rank is to fill the parameters at the start; the others see its values after the next barrier.
   bool fills_parameters() const { return !weights_ || weights_->mine(); }
-  /// Makes `executor` exchange through this, for the local replica last given to begin().
-  void attach(Executor& executor);
+  /// Makes `executor` exchange through this, for the local replica last given to begin(). `on_ready`: told of each bucket that a local
+  /// replica has produced, before it leaves.
+  void attach(Executor& executor, std::function<void(int local_replica, int bucket)> on_ready = {});
   /// Around each step's runs; begin() returns the gradient arena of the replica.
   float* begin(int local_replica);
   void end_of_backward();

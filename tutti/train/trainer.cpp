@@ -23,6 +23,7 @@
 #include "tutti/train/run_clock.h"
 #include "tutti/train/settings.h"
 #include "tutti/train/step_exchange.h"
+#include "tutti/train/stragglers.h"
 #include "tutti/train/weights.h"
 
 namespace tutti {
@@ -98,7 +99,8 @@ class Run {
     executor_->bind(kParameters, weights_->parameters());
     executor_->bind(kState, weights_->state());
     executor_->set_scalar(network_->gradient_scale, 1.0f / static_cast<float>(replicas_.replicas()));
-    exchange_->attach(*executor_);
+    stragglers_.emplace(comm_, exchange_->gradients().buckets(), config_.run.log_every);
+    exchange_->attach(*executor_, [this](int local, int bucket) { gradient_ready(local, bucket); });
     comm_.barrier();  // parameters that another rank has filled are there
     executor_->pack();
 
@@ -173,6 +175,9 @@ class Run {
       compute([&] { executor_->run(info); });
       const float loss = *static_cast<const float*>(executor_->result(network_->loss));
       if (!std::isfinite(loss)) report_nonfinite(info, batch, loss);
+      if (!bad_gradient_.empty())
+        throw NumericError(fmt::format("{} at step {}, replica {}, although the loss is {}; the last checkpoint is from before it; lower optimizer.lr or look at the data",
+                                       bad_gradient_, info.step, info.replica, loss));
       interval_.loss += loss;
     }
     exchange_->end_of_backward();
@@ -188,6 +193,12 @@ class Run {
     ++interval_.steps;
     ++step_;
     if (spec_.terminal && first()) display_.step(progress(interval_.loss / static_cast<double>(interval_.steps * replicas_.local_count())));
+  }
+
+  void gradient_ready(int local, int bucket) {
+    if (bad_gradient_.empty())
+      bad_gradient_ = nonfinite_gradient(network_->training.variables, network_->buckets.buckets[static_cast<size_t>(bucket)], exchange_->gradients().slot(local));
+    if (local + 1 == replicas_.local_count()) stragglers_->note(bucket);
   }
 
   const data::Batch& next_batch() {
@@ -274,6 +285,7 @@ class Run {
       tensorboard_->add(line);
       display_.report(progress(loss));
     }
+    stragglers_->report(step_, first() ? &*record_ : nullptr);
     interval_ = {};
   }
 
@@ -426,6 +438,7 @@ class Run {
   std::optional<Executor> executor_;
   std::optional<StepExchange> exchange_;
   std::optional<ReplicaAverage> average_;
+  std::optional<Stragglers> stragglers_;
   std::optional<data::Augment> training_images_, evaluation_images_;
   std::optional<Evaluator> evaluator_;
   std::optional<data::Pipeline> pipeline_;
@@ -436,6 +449,7 @@ class Run {
   RunClock::Clock::time_point run_started_;
 
   int64_t step_ = 0, first_step_ = 0;
+  std::string bad_gradient_;  // the first one of the step that is not finite
   Interval interval_;
   StepTimes epoch_times_;
   double epoch_loss_ = 0, evaluation_seconds_ = 0, checkpoint_seconds_ = 0;

@@ -91,20 +91,10 @@ struct World {
   std::shared_ptr<Failure> failure;
 };
 
-// The ranks of one color, in the order of their keys and then of their numbers.
-using Members = std::vector<int>;
-Members members_of(Communicator& communicator, int color, int key) {
-  const auto all = communicator.allgather_value(std::array<int, 2>{color, key});
-  Members members;
-  for (int p = 0; p < communicator.size(); ++p)
-    if (all[static_cast<size_t>(p)][0] == color) members.push_back(p);
-  std::ranges::stable_sort(members, {}, [&](int p) { return all[static_cast<size_t>(p)][1]; });
-  return members;
-}
-
 class ThreadCommunicator final : public Communicator {
  public:
-  ThreadCommunicator(std::shared_ptr<World> world, int rank) : Communicator(rank, static_cast<int>(world->entries.size())), world_(std::move(world)) {
+  ThreadCommunicator(std::shared_ptr<World> world, int rank, Group group = {})
+      : Communicator(rank, static_cast<int>(world->entries.size()), std::move(group)), world_(std::move(world)) {
     set_places(std::vector<Place>(world_->entries.size(), Place{.host = this_host(), .node = 0}));
   }
 
@@ -118,24 +108,20 @@ class ThreadCommunicator final : public Communicator {
     return window;
   }
 
-  std::unique_ptr<Communicator> split(int color, int key) override {
-    const Members members = members_of(*this, color, key);
+  void abort(int code, const std::string& message) override {
+    throw CommError(fmt::format("{} (exit code {})", signed_message(message), code));
+  }
+
+ protected:
+  std::unique_ptr<Communicator> make_part(const std::vector<int>& members, Group group) override {
     std::shared_ptr<World> world;
     if (members.front() == rank()) world = std::make_shared<World>(static_cast<int>(members.size()), world_->failure);
     // The first member's pointer is copied by the others before anyone lets go.
     const auto offers = allgather_value(reinterpret_cast<uintptr_t>(&world));
     if (!world) world = *reinterpret_cast<const std::shared_ptr<World>*>(offers[static_cast<size_t>(members.front())]);
     barrier();
-    auto part = std::make_unique<ThreadCommunicator>(world, static_cast<int>(std::ranges::find(members, rank()) - members.begin()));
-    inherit(*part);
-    return part;
+    return std::make_unique<ThreadCommunicator>(world, static_cast<int>(std::ranges::find(members, rank()) - members.begin()), std::move(group));
   }
-
-  void abort(int code, const std::string& message) override {
-    throw CommError(fmt::format("{} (exit code {})", signed_message(message), code));
-  }
-
- protected:
   std::unique_ptr<Channel> make_channel(std::vector<RoundOfMessages> rounds) override {
     return std::make_unique<SharedChannel>(*this, std::make_shared<WindowRegistry>(true), std::move(rounds));
   }
@@ -168,8 +154,8 @@ class ThreadCommunicator final : public Communicator {
     await(kind, &World::Entry::arrived);
     for (int p = 0; p < size(); ++p)
       if (entry(p).kind.load() != static_cast<uint32_t>(kind) || entry(p).bytes.load() != bytes)
-        throw CommError(fmt::format("operation number {}: rank {} calls {} of {} bytes, rank {} calls {} of {} bytes", sequence_, rank(),
-                                    name_of(kind), bytes, p, name_of(static_cast<Control>(entry(p).kind.load())), entry(p).bytes.load()));
+        throw CommError(fmt::format("{}: operation number {}: rank {} calls {} of {} bytes, rank {} calls {} of {} bytes", describe_group(), sequence_, job_rank(rank()),
+                                    name_of(kind), bytes, job_rank(p), name_of(static_cast<Control>(entry(p).kind.load())), entry(p).bytes.load()));
     copy();
     mine.finished.store(sequence_, std::memory_order_release);
     await(kind, &World::Entry::finished);
@@ -197,21 +183,17 @@ class ThreadCommunicator final : public Communicator {
 // Owns the world of one rank.
 class SingleCommunicator final : public Communicator {
  public:
-  SingleCommunicator() : Communicator(0, 1) { set_places({Place{.host = this_host(), .node = 0}}); }
+  explicit SingleCommunicator(Group group = {}) : Communicator(0, 1, std::move(group)) { set_places({Place{.host = this_host(), .node = 0}}); }
   std::string transport() const override { return "single rank"; }
   std::unique_ptr<Window> allocate(size_t bytes) override {
     return std::make_unique<ThreadWindow>(0, std::vector{std::make_shared<AlignedMemory>(bytes)});
-  }
-  std::unique_ptr<Communicator> split(int, int) override {
-    auto part = std::make_unique<SingleCommunicator>();
-    inherit(*part);
-    return part;
   }
   void abort(int code, const std::string& message) override {
     throw CommError(fmt::format("{} (exit code {})", signed_message(message), code));
   }
 
  protected:
+  std::unique_ptr<Communicator> make_part(const std::vector<int>&, Group group) override { return std::make_unique<SingleCommunicator>(std::move(group)); }
   std::unique_ptr<Channel> make_channel(std::vector<RoundOfMessages> rounds) override {
     return std::make_unique<SharedChannel>(*this, std::make_shared<WindowRegistry>(true), std::move(rounds));
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tutti/comm/message_slots.h"
 #include "tutti/comm/mpi/mpi_call.h"
 
 namespace tutti::comm {
@@ -23,16 +24,29 @@ void for_each_piece(const RoundOfMessages::Item& item, Body body) {
 }  // namespace
 
 MpiChannel::MpiChannel(std::vector<RoundOfMessages> rounds, MPI_Comm comm, int tag)
-    : rounds_(std::move(rounds)), receives_(rounds_.size()), sends_(rounds_.size()) {
+    : rounds_(std::move(rounds)), comm_(comm), tag_(tag), receives_(rounds_.size()), sends_(rounds_.size()) {
+  make_requests();
+}
+
+void MpiChannel::rebind(std::vector<RoundOfMessages> rounds) {
+  free_requests();
+  rounds_ = std::move(rounds);
+  make_requests();
+}
+
+void MpiChannel::make_requests() {
+  const auto unbound = [](const RoundOfMessages::Item& item) { return item.moves && item.data == nullptr && item.bytes > 0; };
+  for (const RoundOfMessages& round : rounds_)
+    if (std::ranges::any_of(round.receives, unbound) || std::ranges::any_of(round.sends, unbound)) return;
   const auto next = [](Group& group, int peer) -> MPI_Request& {
     group.peers.push_back(peer);
     return group.requests.emplace_back(MPI_REQUEST_NULL);
   };
   for (size_t r = 0; r < rounds_.size(); ++r) {
     for (const auto& item : rounds_[r].receives)
-      for_each_piece(item, [&](std::byte* data, int bytes) { MPI_CALL(MPI_Recv_init(data, bytes, MPI_BYTE, item.peer, tag, comm, &next(receives_[r], item.peer))); });
+      for_each_piece(item, [&](std::byte* data, int bytes) { MPI_CALL(MPI_Recv_init(data, bytes, MPI_BYTE, item.peer, tag_, comm_, &next(receives_[r], item.peer))); });
     for (const auto& item : rounds_[r].sends)
-      for_each_piece(item, [&](std::byte* data, int bytes) { MPI_CALL(MPI_Send_init(data, bytes, MPI_BYTE, item.peer, tag, comm, &next(sends_[r], item.peer))); });
+      for_each_piece(item, [&](std::byte* data, int bytes) { MPI_CALL(MPI_Send_init(data, bytes, MPI_BYTE, item.peer, tag_, comm_, &next(sends_[r], item.peer))); });
   }
 }
 
@@ -41,9 +55,15 @@ MpiChannel::~MpiChannel() {
   for (Group& group : receives_)
     for (MPI_Request& request : group.requests)
       if (group.active) MPI_Cancel(&request);
+  free_requests();
+}
+
+void MpiChannel::free_requests() {
   for (auto* groups : {&receives_, &sends_})
-    for (Group& group : *groups)
+    for (Group& group : *groups) {
       for (MPI_Request& request : group.requests) MPI_Request_free(&request);
+      group = {};
+    }
 }
 
 void MpiChannel::Group::start() {
@@ -59,13 +79,14 @@ bool MpiChannel::Group::test() {
   return !active;
 }
 
-void MpiChannel::Group::unfinished(std::vector<int>& all) const {
-  if (!active) return;
-  for (size_t i = 0; i < requests.size(); ++i) {
+std::vector<int> MpiChannel::Group::unfinished() const {
+  std::vector<int> all;
+  for (size_t i = 0; active && i < requests.size(); ++i) {
     int flag = 0;
     MPI_CALL(MPI_Request_get_status(requests[i], &flag, MPI_STATUS_IGNORE));
-    if (flag == 0 && std::ranges::find(all, peers[i]) == all.end()) all.push_back(peers[i]);
+    if (flag == 0) all.push_back(peers[i]);
   }
+  return all;
 }
 
 void MpiChannel::post(size_t round) {
@@ -77,12 +98,6 @@ void MpiChannel::post(size_t round) {
 bool MpiChannel::received() { return receives_[round_].test(); }
 bool MpiChannel::sent() { return sends_[round_].test(); }
 
-std::vector<int> MpiChannel::missing() const {
-  std::vector<int> peers;
-  receives_[round_].unfinished(peers);
-  sends_[round_].unfinished(peers);
-  std::ranges::sort(peers);
-  return peers;
-}
+std::vector<int> MpiChannel::missing() const { return missing_peers(rounds_[round_], receives_[round_].unfinished(), sends_[round_].unfinished()); }
 
 }  // namespace tutti::comm

@@ -1,5 +1,6 @@
 #pragma once
-// Messages of a planned operation over MPI: persistent requests, made once. Internal to comm/mpi.
+// Messages of a planned operation over MPI: persistent requests, made once, and again after a
+// rebind(). Internal to comm/mpi.
 //
 // All messages of a channel carry one tag. Those from one rank to another arrive in their order, also across rounds, because MPI does not
 // let messages of equal tags overtake each other.
@@ -18,6 +19,7 @@ class MpiChannel final : public Channel {
   ~MpiChannel() override;
 
   void post(size_t round) override;
+  void rebind(std::vector<RoundOfMessages> rounds) override;
   bool received() override;
   const std::byte* where(size_t i) const override { return rounds_[round_].receives[i].data; }
   void release() override {}
@@ -32,9 +34,14 @@ class MpiChannel final : public Channel {
     bool active = false;
     void start();
     bool test();
-    void unfinished(std::vector<int>& peers_of) const;
+    std::vector<int> unfinished() const;  // the peers; may come twice
   };
+  void make_requests();
+  void free_requests();
+
   std::vector<RoundOfMessages> rounds_;
+  MPI_Comm comm_;
+  int tag_;
   std::vector<Group> receives_, sends_;  // by round
   size_t round_ = 0;
 };

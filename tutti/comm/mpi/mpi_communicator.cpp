@@ -14,6 +14,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
+#include "tutti/comm/mpi/deadline.h"
 #include "tutti/comm/mpi/mpi_channel.h"
 #include "tutti/comm/shm/segment.h"
 #include "tutti/comm/shm/shared_channel.h"
@@ -33,13 +34,17 @@ namespace {
 enum Tag : int { kHeader = 1, kPayload = 2, kDown = 3, kFirstPlanned = 16 };
 constexpr size_t kPiece = size_t{1} << 30;  // MPI counts bytes in an int
 
-// One rank's place, as sent to all. Two ranks are on one node when the running kernel is the same, and can signal each other when
-// the process namespace is the same too (it differs between some containers of one node).
+// One rank's place, as sent to all. Two ranks are on one node when the running kernel is the same (and the host name, if that is asked for),
+// and can signal each other when the process namespace is the same too (it differs between some containers of one node).
 struct PlaceRecord {
   std::array<char, 128> host{};
   std::array<char, 64> kernel{};
   std::array<char, 32> process_namespace{};
   pid_t process = 0;
+
+  bool on_node_of(const PlaceRecord& other, Nodes nodes) const {
+    return kernel == other.kernel && (nodes == Nodes::kernel || host == other.host);
+  }
 };
 
 template <size_t N>
@@ -114,9 +119,12 @@ int MpiCommunicator::rank_in_group(MPI_Comm comm) {
   return rank;
 }
 
-MpiCommunicator::MpiCommunicator(MPI_Comm world, const MpiOptions& options, std::shared_ptr<WindowRegistry> registry)
-    : Communicator(rank_in_group(world), size_of_group(world)), shared_memory_(options.shared_memory), registry_(std::move(registry)), next_tag_(kFirstPlanned) {
+MpiCommunicator::MpiCommunicator(MPI_Comm world, const MpiOptions& options, Shared shared, Group group)
+    : Communicator(rank_in_group(world), size_of_group(world), std::move(group)), shared_memory_(options.shared_memory), nodes_(options.nodes), shared_(std::move(shared)), next_tag_(kFirstPlanned) {
   set_timeout(options.timeout);
+  const Deadline deadline(fmt::format("rank {}: setting up {}", job_rank(rank()), describe_group()), timeout());
+  if (!shared_.registry) shared_.registry = std::make_shared<WindowRegistry>(false);
+  if (!shared_.alarm) shared_.alarm = std::make_shared<Alarm>(world);
   MPI_CALL(MPI_Comm_dup(world, &comm_));
   MPI_CALL(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
   find_places();
@@ -124,7 +132,9 @@ MpiCommunicator::MpiCommunicator(MPI_Comm world, const MpiOptions& options, std:
 
 MpiCommunicator::~MpiCommunicator() {
   // Freeing is collective: not while an exception passes, when others may never come.
-  if (std::uncaught_exceptions() == 0) MPI_Comm_free(&comm_);
+  if (std::uncaught_exceptions() > 0) return;
+  const Deadline deadline(fmt::format("{}: leaving {}", who(), describe_group()), timeout());
+  MPI_Comm_free(&comm_);
 }
 
 void MpiCommunicator::find_places() {
@@ -136,14 +146,15 @@ void MpiCommunicator::find_places() {
 
   for (size_t p = 0; p < all.size(); ++p) {
     places[p].host = all[p].host.data();
-    const auto first = std::ranges::find(all, all[p].kernel, &PlaceRecord::kernel);
+    const auto first = std::ranges::find_if(all, [&](const PlaceRecord& other) { return other.on_node_of(all[p], nodes_); });
     places[p].node = static_cast<int>(first - all.begin());
+    places[p].kernel = static_cast<int>(std::ranges::find(all, all[p].kernel, &PlaceRecord::kernel) - all.begin());
     processes_.push_back(all[p].process);
   }
   set_places(places);
   std::vector<pid_t> watched = processes_;
   for (size_t p = 0; p < all.size(); ++p)
-    if (all[p].kernel != mine.kernel || all[p].process_namespace != mine.process_namespace || static_cast<int>(p) == rank()) watched[p] = 0;
+    if (!all[p].on_node_of(mine, nodes_) || all[p].process_namespace != mine.process_namespace || static_cast<int>(p) == rank()) watched[p] = 0;
   watch_ = std::make_unique<ProcessWatch>(std::move(watched));
 }
 
@@ -187,17 +198,18 @@ std::unique_ptr<Window> MpiCommunicator::allocate(size_t bytes) {
   for (int p = 0; p < size(); ++p)
     if (const int unseen = verdicts[static_cast<size_t>(p)]; unseen >= 0) {
       if (rank() == 0)
-        log::warn("rank {} cannot map the memory of rank {} on the same node (separate containers?): gradients go through MPI instead", p, unseen);
+        log::warn("{} cannot map the memory of {} on the same node (separate containers?): gradients go through MPI instead", rank_name(p), rank_name(unseen));
       shared_memory_ = false;
       return allocate_private(bytes);
     }
   segments[static_cast<size_t>(rank())].close_descriptor();
-  return std::make_unique<SegmentWindow>(rank(), std::move(segments), offers[0].id, registry_);
+  return std::make_unique<SegmentWindow>(rank(), std::move(segments), offers[0].id, shared_.registry);
 }
 
 void MpiCommunicator::abort(int code, const std::string& message) {
   std::fprintf(stderr, "%s\n", signed_message(message).c_str());
   std::fflush(stderr);
+  Alarm::linger();
   MPI_Abort(comm_, code);
   std::_Exit(code);
 }
@@ -237,8 +249,8 @@ void MpiCommunicator::collect_at_root(const Header& mine, std::span<const std::b
   wait_for_ranks(announced, name_of(mine.kind));
   for (int p = 1; p < size(); ++p)
     if (const Header& h = headers[static_cast<size_t>(p)]; h.kind != mine.kind || h.bytes != mine.bytes || h.sequence != mine.sequence)
-      throw CommError(fmt::format("operation number {}: rank 0 calls {} of {} bytes, rank {} on {} calls {} of {} bytes as its number {}",
-                                  mine.sequence, name_of(mine.kind), mine.bytes, p, host(p), name_of(h.kind), h.bytes, h.sequence));
+      throw CommError(fmt::format("{}: operation number {}: rank {} calls {} of {} bytes, {} calls {} of {} bytes as its number {}", describe_group(),
+                                  mine.sequence, job_rank(0), name_of(mine.kind), mine.bytes, rank_name(p), name_of(h.kind), h.bytes, h.sequence));
   if (payload.empty()) return;
   std::copy(payload.begin(), payload.end(), all.begin());
   Requests incoming;
@@ -295,24 +307,30 @@ int MpiCommunicator::take_tag() {
 }
 
 std::unique_ptr<Channel> MpiCommunicator::make_channel(std::vector<RoundOfMessages> rounds) {
-  if (shared_memory_ && one_node()) return std::make_unique<SharedChannel>(*this, registry_, std::move(rounds));
+  if (shared_memory_ && one_node()) return std::make_unique<SharedChannel>(*this, shared_.registry, std::move(rounds));
   return std::make_unique<MpiChannel>(std::move(rounds), comm_, take_tag());
 }
 
-std::unique_ptr<Communicator> MpiCommunicator::split(int color, int key) {
+std::unique_ptr<Communicator> MpiCommunicator::make_part(const std::vector<int>& members, Group group) {
+  const auto mine = std::ranges::find(members, rank()) - members.begin();
   MPI_Comm part = MPI_COMM_NULL;
-  MPI_CALL(MPI_Comm_split(comm_, color, key, &part));
-  const MpiOptions options{.shared_memory = shared_memory_, .timeout = timeout()};
-  auto communicator = std::make_unique<MpiCommunicator>(part, options, registry_);
+  const Deadline deadline(fmt::format("{}: making group '{}'", who(), group.name), timeout());
+  MPI_CALL(MPI_Comm_split(comm_, members.front(), static_cast<int>(mine), &part));
+  const MpiOptions options{.shared_memory = shared_memory_, .timeout = timeout(), .nodes = nodes_};
+  auto communicator = std::make_unique<MpiCommunicator>(part, options, shared_, std::move(group));
   MPI_CALL(MPI_Comm_free(&part));
-  inherit(*communicator);
   return communicator;
+}
+
+std::string MpiCommunicator::alarm() {
+  const std::optional<int> rank = shared_.alarm->raised();
+  return rank ? fmt::format("rank {} of the job has given up (see its report), so the job ends", *rank) : std::string();
 }
 
 std::string MpiCommunicator::lost_peer(std::span<const int> ranks) const {
   if (!watch_) return {};  // still finding out where everyone is
   for (const int p : ranks)
-    if (watch_->gone(p)) return fmt::format("rank {} on {} is gone (process {} has ended)", p, host(p), watch_->process(p));
+    if (watch_->gone(p)) return fmt::format("{} is gone (process {} has ended)", rank_name(p), watch_->process(p));
   return {};
 }
 

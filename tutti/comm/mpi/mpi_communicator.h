@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "tutti/comm/communicator.h"
+#include "tutti/comm/mpi/alarm.h"
 #include "tutti/comm/mpi/mpi_call.h"
 #include "tutti/comm/mpi/session.h"
 #include "tutti/comm/shm/process_watch.h"
@@ -14,21 +15,28 @@ namespace tutti::comm {
 
 class MpiCommunicator final : public Communicator {
  public:
-  /// Collective. Duplicates `world` and frees the duplicate.
-  MpiCommunicator(MPI_Comm world, const MpiOptions& options, std::shared_ptr<WindowRegistry> registry = std::make_shared<WindowRegistry>(false));
+  /// What a communicator shares with those split from it.
+  struct Shared {
+    std::shared_ptr<WindowRegistry> registry;
+    std::shared_ptr<Alarm> alarm;
+  };
+  /// Collective. Duplicates `world` and frees the duplicate. `shared` without members: makes them.
+  MpiCommunicator(MPI_Comm world, const MpiOptions& options, Shared shared = {}, Group group = {});
   ~MpiCommunicator() override;
 
   std::string transport() const override;
   std::string progress_refusal() const override;
   std::unique_ptr<Window> allocate(size_t bytes) override;
-  std::unique_ptr<Communicator> split(int color, int key) override;
   [[noreturn]] void abort(int code, const std::string& message) override;
 
  protected:
+  std::unique_ptr<Communicator> make_part(const std::vector<int>& members, Group group) override;
   std::unique_ptr<Channel> make_channel(std::vector<RoundOfMessages> rounds) override;
   void gather_all(Control kind, std::span<const std::byte> mine, std::span<std::byte> all) override;
   void spread(std::span<std::byte> data, int root) override;
   std::string lost_peer(std::span<const int> ranks) const override;
+  void raise_alarm() override { shared_.alarm->raise(); }
+  std::string alarm() override;
 
  private:
   struct Header;
@@ -42,7 +50,8 @@ class MpiCommunicator final : public Communicator {
   MPI_Comm comm_ = MPI_COMM_NULL;
   int take_tag();
   bool shared_memory_;
-  std::shared_ptr<WindowRegistry> registry_;
+  Nodes nodes_;
+  Shared shared_;
   std::unique_ptr<ProcessWatch> watch_;
   std::vector<pid_t> processes_;
   uint64_t sequence_ = 0;

@@ -1,38 +1,69 @@
 #include "tutti/comm/mpi/session.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <exception>
 
 #include "tutti/base/error.h"
+#include "tutti/comm/mpi/alarm.h"
+#include "tutti/comm/mpi/deadline.h"
 #include "tutti/comm/mpi/mpi_call.h"
 #include "tutti/comm/mpi/mpi_communicator.h"
 
 namespace tutti::comm {
 
-MpiSession::MpiSession(Threads wanted) {
-  int running = 0;
-  MPI_CALL(MPI_Initialized(&running));
-  CHECK(running == 0, "one MPI session per process");
+Nodes nodes_named(std::string_view name) {
+  if (name == "auto") return Nodes::kernel;
+  if (name == "hostname") return Nodes::hostname;
+  throw ConfigError(fmt::format("nodes are told apart by 'auto' or by 'hostname', not by '{}'", name));
+}
+
+MpiSession::MpiSession(Threads wanted, int* argc, char*** argv) {
+  if (running()) return;
+  int over = 0;
+  MPI_CALL(MPI_Finalized(&over));
+  if (over != 0) throw CommError("MPI has been finalised, and cannot be started a second time in a process");
   int provided = 0;
-  MPI_CALL(MPI_Init_thread(nullptr, nullptr, wanted == Threads::multiple ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED, &provided));
+  MPI_CALL(MPI_Init_thread(argc, argv, wanted == Threads::multiple ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED, &provided));
+  started_ = true;
   if (provided < MPI_THREAD_FUNNELED) throw CommError("this MPI library does not allow threads beside the one that communicates (MPI_THREAD_FUNNELED)");
   MPI_CALL(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
 }
 
 MpiSession::~MpiSession() {
-  if (std::uncaught_exceptions() == 0) MPI_Finalize();
+  if (!started_ || std::uncaught_exceptions() > 0) return;
+  const Deadline deadline(who_ + ": ending MPI", timeout_);
+  MPI_Finalize();
 }
 
 std::unique_ptr<Communicator> MpiSession::communicator(const MpiOptions& options) {
-  return std::make_unique<MpiCommunicator>(MPI_COMM_WORLD, options);
+  timeout_ = options.timeout;
+  auto communicator = std::make_unique<MpiCommunicator>(MPI_COMM_WORLD, options);
+  who_ = communicator->who();
+  return communicator;
+}
+
+std::unique_ptr<Communicator> MpiSession::communicator_of(int fortran_handle, const MpiOptions& options) {
+  const MPI_Comm comm = MPI_Comm_f2c(fortran_handle);
+  int two_groups = 0;
+  if (comm != MPI_COMM_NULL) MPI_CALL(MPI_Comm_test_inter(comm, &two_groups));
+  if (comm == MPI_COMM_NULL || two_groups != 0) throw ConfigError(fmt::format("{} is no Fortran handle of an MPI communicator of one group", fortran_handle));
+  return std::make_unique<MpiCommunicator>(comm, options);
+}
+
+bool MpiSession::running() {
+  int started = 0;
+  int over = 0;
+  MPI_Initialized(&started);
+  MPI_Finalized(&over);
+  return started != 0 && over == 0;
 }
 
 void MpiSession::end_job(int code) {
-  int running = 0;
-  int over = 0;
-  MPI_Initialized(&running);
-  MPI_Finalized(&over);
-  if (running != 0 && over == 0) MPI_Abort(MPI_COMM_WORLD, code);
+  if (!running()) return;
+  Alarm::linger();
+  MPI_Abort(MPI_COMM_WORLD, code);
 }
 
 std::string MpiSession::library_version() {

@@ -27,34 +27,46 @@ SharedChannel::SharedChannel(Communicator& communicator, std::shared_ptr<const W
   sent_.resize(ranks);
   taken_.resize(ranks);
   size_t bounce_bytes = 0;
-  for (size_t r = 0; r < rounds_.size(); ++r) plan_messages(r, bounce_bytes);
+  for (size_t r = 0; r < rounds_.size(); ++r) bounce_bytes = std::max(bounce_bytes, reserve(r));
   window_ = communicator.allocate(ranks * box_bytes() + bounce_bytes);
   CHECK(window_->shared());
   bounce_ = window_->data() + ranks * box_bytes();
-  for (auto& round : outgoing_)
-    for (Outgoing& out : round)
-      if (!out.visible) out.descriptor.location = registry_->locate(bounce_ + out.bounce, out.descriptor.bytes).value();
+  for (size_t r = 0; r < rounds_.size(); ++r) place(r);
 }
 
-void SharedChannel::plan_messages(size_t r, size_t& bounce_bytes) {
+void SharedChannel::rebind(std::vector<RoundOfMessages> rounds) {
+  rounds_ = std::move(rounds);
+  for (size_t r = 0; r < rounds_.size(); ++r) place(r);
+}
+
+// Room for the blocks of a round that are, or may come to be, where peers cannot see them: how many bytes.
+size_t SharedChannel::reserve(size_t r) {
   size_t bounce = 0;
   std::vector<Outgoing>& outgoing = outgoing_.emplace_back();
   for (const auto& item : rounds_[r].sends) {
-    Outgoing out;
-    out.descriptor.bytes = item.bytes;
-    if (const auto location = item.bytes == 0 ? WindowRegistry::Location{} : registry_->locate(item.data, item.bytes)) {
-      out.descriptor.location = *location;
-    } else {
-      out.visible = false;
-      out.bounce = bounce;
-      bounce += whole_lines(item.bytes);
-    }
-    outgoing.push_back(out);
+    outgoing.push_back({.descriptor = {.location = {}, .bytes = item.bytes}, .bounce = bounce});
+    if (item.bytes > 0 && (item.moves || !registry_->locate(item.data, item.bytes))) bounce += whole_lines(item.bytes);
   }
-  bounce_bytes = std::max(bounce_bytes, bounce);
   std::map<int, uint64_t> count;
   std::vector<uint64_t>& numbers = number_in_round_.emplace_back();
   for (const auto& item : rounds_[r].receives) numbers.push_back(count[item.peer]++);
+  return bounce;
+}
+
+// Where peers read the blocks of a round.
+void SharedChannel::place(size_t r) {
+  const auto& sends = rounds_[r].sends;
+  std::vector<Outgoing>& outgoing = outgoing_[r];
+  for (size_t i = 0; i < sends.size(); ++i) {
+    Outgoing& out = outgoing[i];
+    if (sends[i].bytes == 0) continue;
+    const auto location = registry_->locate(sends[i].data, sends[i].bytes);
+    out.copied = !location;
+    out.descriptor.location = location ? *location : registry_->locate(bounce_ + out.bounce, sends[i].bytes).value();
+    for (size_t j = 0; j < i && out.copied; ++j)
+      if (outgoing[j].copied && sends[j].data == sends[i].data && sends[j].bytes == sends[i].bytes)
+        out.copied = false, out.descriptor = outgoing[j].descriptor;
+  }
 }
 
 size_t SharedChannel::box_bytes() const { return sizeof(Mailbox) + whole_lines(slots_ * sizeof(Descriptor)); }
@@ -77,7 +89,7 @@ void SharedChannel::post(size_t round) {
   for (size_t i = 0; i < messages.sends.size(); ++i) {
     const auto& item = messages.sends[i];
     const Outgoing& out = outgoing_[round][i];
-    if (!out.visible) std::memcpy(bounce_ + out.bounce, item.data, item.bytes);
+    if (out.copied) std::memcpy(bounce_ + out.bounce, item.data, item.bytes);
     uint64_t& number = sent_[static_cast<size_t>(item.peer)];
     slots(me, item.peer)[number % slots_] = out.descriptor;
     publish(box(me, item.peer).posted, ++number);
@@ -89,12 +101,12 @@ void SharedChannel::take(size_t i) {
   const uint64_t number = taken_[static_cast<size_t>(item.peer)] + number_in_round_[round_][i];
   const Descriptor& message = slots(item.peer, communicator_.rank())[number % slots_];
   if (message.bytes != item.bytes)
-    throw CommError(fmt::format("{}: rank {} sent {} bytes where {} were expected; all ranks need the same configuration and the same program",
-                                communicator_.who(), item.peer, message.bytes, item.bytes));
+    throw CommError(fmt::format("{} sent {} bytes where {} were expected; all ranks need the same configuration and the same program",
+                                communicator_.rank_name(item.peer), message.bytes, item.bytes));
   static constexpr std::byte kNothing{};  // an address for messages without bytes
   const std::byte* const data = item.bytes == 0 ? &kNothing : registry_->address(message.location);
   if (data == nullptr)
-    throw CommError(fmt::format("{}: rank {} sent from memory that this rank has let go", communicator_.who(), item.peer));
+    throw CommError(fmt::format("{} sent from memory that this rank has let go", communicator_.rank_name(item.peer)));
   where_[i] = data;
   if (rounds_[round_].may_borrow) return;
   if (item.bytes > 0) {
@@ -136,17 +148,13 @@ bool SharedChannel::sent() {
 }
 
 std::vector<int> SharedChannel::missing() const {
-  std::vector<int> peers;
-  const auto add = [&](int peer) {
-    if (std::ranges::find(peers, peer) == peers.end()) peers.push_back(peer);
-  };
+  std::vector<int> not_arrived, not_taken;
   const RoundOfMessages& messages = rounds_[round_];
   for (size_t i = 0; i < messages.receives.size(); ++i)
-    if (open_ && where_[i] == nullptr) add(messages.receives[i].peer);
+    if (open_ && where_[i] == nullptr) not_arrived.push_back(messages.receives[i].peer);
   for (const auto& item : messages.sends)
-    if (load(box(item.peer, communicator_.rank()).taken) < sent_[static_cast<size_t>(item.peer)]) add(item.peer);
-  std::ranges::sort(peers);
-  return peers;
+    if (load(box(item.peer, communicator_.rank()).taken) < sent_[static_cast<size_t>(item.peer)]) not_taken.push_back(item.peer);
+  return missing_peers(messages, std::move(not_arrived), not_taken);
 }
 
 }  // namespace tutti::comm

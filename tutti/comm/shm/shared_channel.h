@@ -2,7 +2,7 @@
 // Messages among ranks that see each other's memory: threads of one process, or processes of one node.
 //
 // A sender publishes where its block lies; the receiver reads it there, copies it or computes with it, and says when it is done. Blocks
-// outside shared windows are first copied into one by the sender. No kernel calls; every counter has its own cache lines and one writer.
+// outside shared windows are first copied into one by the sender (once, where several peers get the same block). No kernel calls; every counter has its own cache lines and one writer.
 //   sender    writes the descriptor of its m-th message to a peer into slot m mod slots, then stores `posted = m + 1` with release
 //   receiver  sees posted > m with acquire, reads the block, then adds one to `taken` with release
 //   sender    sees with acquire that all messages of its round are taken: blocks and slots may be written again
@@ -24,6 +24,7 @@ class SharedChannel final : public Channel {
   SharedChannel(Communicator& communicator, std::shared_ptr<const WindowRegistry> registry, std::vector<RoundOfMessages> rounds);
 
   void post(size_t round) override;
+  void rebind(std::vector<RoundOfMessages> rounds) override;
   bool received() override;
   const std::byte* where(size_t i) const override { return where_[i]; }
   void release() override;
@@ -42,13 +43,14 @@ class SharedChannel final : public Channel {
   };
   struct Outgoing {
     Descriptor descriptor;
-    size_t bounce = 0;  // where in my window the block is copied to, if it is not visible
-    bool visible = true;
+    size_t bounce = 0;     // where in my window there is room for the block, if it needs any
+    bool copied = false;  // peers cannot see the block itself
   };
   Mailbox& box(int owner, int peer) const;
   Descriptor* slots(int owner, int peer) const;
   size_t box_bytes() const;
-  void plan_messages(size_t round, size_t& bounce_bytes);
+  size_t reserve(size_t round);
+  void place(size_t round);
   void take(size_t i);
 
   Communicator& communicator_;

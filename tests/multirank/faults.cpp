@@ -1,0 +1,162 @@
+#include "tests/multirank/faults.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "tutti/comm/arrival.h"
+
+namespace tutti {
+namespace {
+
+using comm::Communicator;
+
+bool is_last(const Communicator& c) { return c.rank() == c.size() - 1; }
+void sleep_seconds(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+
+// An allreduce in its own memory, run step by step; before the last of them something happens.
+class Steps {
+ public:
+  explicit Steps(Communicator& c, comm::CollectiveSpec spec = {}) : data_(spec.count == 0 ? 100000 : spec.count, 1.0f) {
+    spec.name = "bucket 3";
+    spec.kind = comm::Collective::allreduce;
+    spec.count = data_.size();
+    spec.output = data_.data();
+    operation_ = c.plan(spec);
+  }
+  void run(int steps, const std::function<void()>& fault) {
+    for (int step = 0; step < steps; ++step) one();
+    fault();
+    one();
+  }
+  void one() {
+    operation_->start();
+    operation_->wait();
+  }
+
+ private:
+  std::vector<float> data_;
+  std::unique_ptr<comm::CollectiveOperation> operation_;
+};
+
+// What a link or a memory does that changes data: flips a bit of a large message that has arrived, once, at the channel's sixth round.
+class FaultyChannel final : public comm::Channel {
+ public:
+  FaultyChannel(std::unique_ptr<comm::Channel> inner, std::vector<comm::RoundOfMessages> rounds) : inner_(std::move(inner)), rounds_(std::move(rounds)) {}
+  void rebind(std::vector<comm::RoundOfMessages> rounds) override { inner_->rebind(std::move(rounds)); }
+  void post(size_t round) override {
+    round_ = round;
+    ++posted_;
+    inner_->post(round);
+  }
+  bool received() override {
+    if (!inner_->received()) return false;
+    const auto& receives = rounds_[round_].receives;
+    if (done_ || posted_ < 6 || receives.empty() || receives[0].bytes <= 70000) return true;
+    const_cast<std::byte*>(inner_->where(0))[70000] ^= std::byte{1};
+    done_ = true;
+    return true;
+  }
+  const std::byte* where(size_t i) const override { return inner_->where(i); }
+  void release() override { inner_->release(); }
+  bool sent() override { return inner_->sent(); }
+  std::vector<int> missing() const override { return inner_->missing(); }
+
+ private:
+  std::unique_ptr<comm::Channel> inner_;
+  std::vector<comm::RoundOfMessages> rounds_;
+  size_t round_ = 0;
+  int posted_ = 0;
+  bool done_ = false;
+};
+
+void stopped(Communicator& c) {
+  c.set_timeout(1);
+  Steps(c).run(5, [&] {
+    if (is_last(c)) raise(SIGSTOP);
+  });
+}
+
+void goes_on(Communicator& c) {
+  c.set_timeout(1);
+  c.set_on_timeout(comm::OnTimeout::go_on);
+  Steps(c).run(5, [&] { sleep_seconds(is_last(c) ? 4 : 0); });
+}
+
+void slow(Communicator& c) {
+  comm::ArrivalRecord arrivals(c, 1, 100);
+  Steps steps(c);
+  for (int step = 0; step < 4; ++step) {
+    if (is_last(c)) sleep_seconds(2);
+    arrivals.note(0);
+    steps.one();
+  }
+  const comm::ArrivalSummary summary = arrivals.collect();
+  if (c.rank() == 0 && summary.straggler() != nullptr) std::printf("%s\n", to_string(*summary.straggler(), summary, c).c_str());
+}
+
+// Only the part that waits for the last rank times out; the others hear of it.
+void part_late(Communicator& c) {
+  const auto part = c.split(c.rank() % 2, c.rank(), c.rank() % 2 == 0 ? "data 0" : "data 1");
+  part->set_timeout(1);
+  Steps(*part).run(5, [&] { sleep_seconds(is_last(c) ? 20 : 0); });
+  c.barrier();
+}
+
+void flip(Communicator& c) {
+  if (is_last(c))
+    c.decorate_channels([](Communicator&, std::vector<comm::RoundOfMessages> rounds, const comm::OpenChannel& inner) { return std::make_unique<FaultyChannel>(inner(rounds), rounds); });
+  c.set_check();
+  Steps(c, {.count = 200000, .algorithm = "recursive_doubling"}).run(5, [] {});
+}
+
+// Runs until it is killed from outside, or a minute has passed.
+void endless(Communicator& c) {
+  Steps steps(c);
+  const auto window = c.allocate(1 << 20);
+  c.barrier();
+  if (c.rank() == 0) {
+    std::printf("endless: all ranks are exchanging\n");
+    std::fflush(stdout);
+  }
+  for (int step = 0; step < 600; ++step) {
+    sleep_seconds(0.1);
+    steps.one();
+  }
+}
+
+void other_plan(Communicator& c, comm::CollectiveSpec of_last) {
+  c.set_timeout(5);
+  Steps(c, is_last(c) ? of_last : comm::CollectiveSpec{.count = 1000, .algorithm = "pairwise"}).run(1, [] {});
+}
+
+const std::map<std::string, void (*)(Communicator&)> kFaults = {
+    {"stopped", stopped},
+    {"goes_on", goes_on},
+    {"slow", slow},
+    {"part_late", part_late},
+    {"flip", flip},
+    {"endless", endless},
+    {"other_count", [](Communicator& c) { other_plan(c, {.count = 1001, .algorithm = "pairwise"}); }},
+    {"other_type", [](Communicator& c) { other_plan(c, {.element = comm::Element::i32, .count = 1000, .algorithm = "pairwise"}); }},
+    {"other_algorithm", [](Communicator& c) { other_plan(c, {.count = 1000, .algorithm = "ring"}); }},
+};
+
+}  // namespace
+
+bool cause_fault(const std::string& name, Communicator& communicator) {
+  const auto found = kFaults.find(name);
+  if (found == kFaults.end()) return false;
+  found->second(communicator);
+  return true;
+}
+
+}  // namespace tutti

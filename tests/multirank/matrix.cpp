@@ -1,0 +1,196 @@
+// matrix threads|shm|mpi [--ranks A-B] [--counts N,N...] [--types T,T...] [--starts N] [--part I/N] [--only TEXT] [--nodes auto|hostname]
+// The acceptance matrix of the communication library; see README.md. The last line is "N cases passed"; exit status 1 when one failed.
+//
+// threads: ranks are threads, 1-9 by default. shm, mpi: under mpirun; groups of A to B of its ranks, all of them by default.
+// --part runs the I-th of N shares of the cases, --only those whose name contains TEXT.
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <optional>
+
+#include "tests/multirank/matrix_cases.h"
+#include "tutti/base/error.h"
+#include "tutti/base/hash.h"
+#include "tutti/comm/inproc/thread_ranks.h"
+#include "tutti/comm/mpi/session.h"
+
+namespace tutti {
+namespace {
+
+struct Flags {
+  std::string transport;
+  int first = 0, last = 0;  // ranks; 0: the default
+  std::vector<size_t> counts{0, 1, 2, 3, 127, 1000003};
+  std::vector<comm::Element> elements{comm::Element::f32, comm::Element::f64, comm::Element::bf16, comm::Element::f16,
+                                      comm::Element::i8,  comm::Element::i32, comm::Element::byte};
+  int starts = 2;
+  uint64_t part = 1, parts = 1;
+  std::string only;
+  comm::Nodes nodes = comm::Nodes::kernel;
+};
+
+template <class T>
+T number(std::string_view text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) throw ConfigError(fmt::format("'{}' is not a number", text));
+  return value;
+}
+
+// Both sides of `separator`; twice the whole text where there is none.
+std::pair<std::string_view, std::string_view> halves(std::string_view text, char separator) {
+  const size_t at = text.find(separator);
+  if (at == std::string_view::npos) return {text, text};
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+template <class Take>
+void for_each_item(std::string_view list, Take take) {
+  while (!list.empty()) {
+    const size_t comma = std::min(list.find(','), list.size());
+    take(list.substr(0, comma));
+    list.remove_prefix(std::min(comma + 1, list.size()));
+  }
+}
+
+Flags parse(int count, char** words) {
+  Flags flags;
+  flags.transport = count > 1 ? words[1] : "";
+  if (flags.transport != "threads" && flags.transport != "shm" && flags.transport != "mpi") throw ConfigError("matrix threads|shm|mpi FLAG...: see matrix.cpp");
+  for (int i = 2; i < count; i += 2) {
+    const std::string_view flag = words[i];
+    if (i + 1 == count) throw ConfigError(fmt::format("{} needs a value", flag));
+    const std::string_view value = words[i + 1];
+    if (flag == "--ranks") {
+      flags.first = number<int>(halves(value, '-').first), flags.last = number<int>(halves(value, '-').second);
+    } else if (flag == "--counts") {
+      flags.counts.clear();
+      for_each_item(value, [&](std::string_view item) { flags.counts.push_back(number<size_t>(item)); });
+    } else if (flag == "--types") {
+      flags.elements.clear();
+      for_each_item(value, [&](std::string_view item) { flags.elements.push_back(comm::element_named(item)); });
+    } else if (flag == "--starts") {
+      flags.starts = number<int>(value);
+    } else if (flag == "--part") {
+      flags.part = number<uint64_t>(halves(value, '/').first), flags.parts = number<uint64_t>(halves(value, '/').second);
+    } else if (flag == "--only") {
+      flags.only = value;
+    } else if (flag == "--nodes") {
+      flags.nodes = comm::nodes_named(value);
+    } else {
+      throw ConfigError(fmt::format("no flag is called {}", flag));
+    }
+  }
+  if (flags.counts.empty() || flags.elements.empty() || flags.part < 1 || flags.part > flags.parts) throw ConfigError("no counts, no types, or no such part");
+  return flags;
+}
+
+struct Tally {
+  std::atomic<size_t> cases{0}, failed{0};
+};
+
+std::vector<MatrixCase> chosen(const Flags& flags, const MatrixAxes& axes) {
+  std::vector<MatrixCase> some;
+  for (auto* cases_of : {product_cases, bits_cases, flight_cases})
+    for (MatrixCase& one : cases_of(axes))
+      if (one.name.find(flags.only) != std::string::npos && fnv1a(one.name) % flags.parts == flags.part - 1) some.push_back(std::move(one));
+  return some;
+}
+
+// On one rank of a group. Wrong elements do not end the run, anything else does.
+void run_cases(comm::Communicator& c, const std::vector<MatrixCase>& cases, const Flags& flags, Tally& tally) {
+  for (const MatrixCase& one : cases) {
+    const auto what = [&] { return fmt::format("{} among {} ranks (matrix {} --ranks {} --only '{}')", one.name, c.size(), flags.transport, c.size(), one.name); };
+    size_t wrong = 0;
+    try {
+      wrong = one.run(c);
+    } catch (const std::exception& error) {
+      throw CommError(fmt::format("{}: {}", what(), error.what()));
+    }
+    if (c.rank() == 0) ++tally.cases;
+    if (wrong == 0) continue;
+    ++tally.failed;
+    std::fprintf(stderr, "%s\n", fmt::format("rank {}: {} wrong in {}", c.rank(), wrong, what()).c_str());
+  }
+}
+
+MatrixAxes axes_of(const Flags& flags, int ranks) { return {.ranks = ranks, .counts = flags.counts, .elements = flags.elements, .windows = flags.transport == "shm", .starts = flags.starts}; }
+
+class Progress {
+ public:
+  void line(int ranks, const std::string& transport, size_t cases) {
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+    fmt::print("{} rank(s), {}: {} cases, {:.1f} s so far\n", ranks, transport, cases, seconds);
+    std::fflush(stdout);
+  }
+
+ private:
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+void run_threads(const Flags& flags, Tally& tally) {
+  Progress progress;
+  for (int ranks = flags.first == 0 ? 1 : flags.first; ranks <= (flags.last == 0 ? 9 : flags.last); ++ranks) {
+    const std::vector<MatrixCase> cases = chosen(flags, axes_of(flags, ranks));
+    comm::run_ranks(ranks, [&](comm::Communicator& c) { run_cases(c, cases, flags, tally); });
+    progress.line(ranks, "threads", cases.size());
+  }
+}
+
+// The first `ranks` ranks work while the others wait for them.
+void run_processes(comm::Communicator& world, const Flags& flags, Tally& tally) {
+  Progress progress;
+  for (int ranks = flags.first == 0 ? world.size() : flags.first; ranks <= (flags.last == 0 ? world.size() : flags.last); ++ranks) {
+    const auto group = world.split(world.rank() < ranks ? 0 : 1, world.rank());
+    if (world.rank() < ranks) {
+      MatrixAxes axes = axes_of(flags, ranks);
+      axes.nodes = group->nodes();
+      const std::vector<MatrixCase> cases = chosen(flags, axes);
+      run_cases(*group, cases, flags, tally);
+      if (world.rank() == 0) progress.line(ranks, group->transport() + (axes.nodes.empty() ? "" : fmt::format(" among {} nodes", axes.nodes.size() - 1)), cases.size());
+    }
+    world.barrier();
+  }
+}
+
+int report(size_t cases, size_t failed) {
+  if (failed > 0) fmt::print("{} failure(s) in {} cases\n", failed, cases);
+  else fmt::print("{} cases passed\n", cases);
+  return failed > 0 || cases == 0 ? 1 : 0;
+}
+
+int run(const Flags& flags) {
+  Tally tally;
+  if (flags.transport == "threads") {
+    run_threads(flags, tally);
+    return report(tally.cases, tally.failed);
+  }
+  comm::MpiSession session;
+  // The ranks outside a group wait for all of its cases.
+  const auto world = session.communicator({.shared_memory = flags.transport == "shm", .timeout = 3600, .nodes = flags.nodes});
+  try {
+    run_processes(*world, flags, tally);
+  } catch (const std::exception& error) {
+    world->abort(1, error.what());
+  }
+  size_t failed = 0;
+  for (const size_t f : world->allgather_value(tally.failed.load())) failed += f;
+  return world->rank() == 0 ? report(tally.cases, failed) : failed > 0;
+}
+
+}  // namespace
+}  // namespace tutti
+
+int main(int count, char** words) {
+  try {
+    return tutti::run(tutti::parse(count, words));
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    tutti::comm::MpiSession::end_job(1);
+    return 1;
+  }
+}

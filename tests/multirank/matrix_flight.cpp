@@ -1,0 +1,80 @@
+#include <fmt/format.h>
+
+#include "tests/multirank/matrix_cases.h"
+#include "tutti/base/rng.h"
+
+namespace tutti {
+namespace {
+
+constexpr int kFlights = 12;
+constexpr int kRounds = 4;
+
+// Operations picked from the product, with chunks and priorities. The same on every rank.
+std::vector<Collected> picked(MatrixAxes axes, size_t operations, uint64_t seed) {
+  axes.counts = {1, 127, 5003};
+  const std::vector<Collected> all = product_of(axes);
+  Rng rng(5, Purpose::test, seed);
+  std::vector<Collected> some;
+  for (size_t k = 0; k < operations; ++k) {
+    Collected what = all[rng.below(static_cast<uint32_t>(all.size()))];
+    what.chunk = rng.below(2) == 0 ? 0 : 16 + rng.below(1000);
+    what.priority = static_cast<int>(rng.below(4));
+    some.push_back(what);
+  }
+  return some;
+}
+
+// Starts in one order and waits in another, each different on each rank.
+size_t fly(comm::Communicator& c, std::vector<std::unique_ptr<Trial>>& trials) {
+  size_t wrong = 0;
+  const size_t n = trials.size();
+  for (size_t round = 0; round < kRounds; ++round) {
+    for (size_t k = 0; k < n; ++k) trials[k]->fill(round * n + k);
+    for (size_t k = 0; k < n; ++k) {
+      trials[(k + static_cast<size_t>(c.rank()) + round) % n]->operation().start();
+      c.progress();
+    }
+    for (size_t k = n; k-- > 0;) trials[(k + 3 * static_cast<size_t>(c.rank())) % n]->operation().wait();
+    for (const auto& trial : trials) wrong += trial->wrong();
+  }
+  return wrong;
+}
+
+size_t run_flight(comm::Communicator& c, const MatrixAxes& axes, uint64_t seed) {
+  std::vector<std::unique_ptr<Trial>> trials;
+  for (const Collected& what : picked(axes, 8, seed)) trials.push_back(std::make_unique<Trial>(c, what));
+  return fly(c, trials);
+}
+
+// Groups work while an operation of the whole is in flight, which goes on when its own communicator waits for it.
+size_t run_groups(comm::Communicator& c, const MatrixAxes& axes, int groups, bool reverse) {
+  const std::unique_ptr<comm::Communicator> part = c.split(c.rank() % groups, reverse ? -c.rank() : c.rank());
+  MatrixAxes own = axes;
+  own.ranks = part->size(), own.nodes = part->nodes();
+  Trial whole(c, {.kind = comm::Collective::allreduce, .algorithm = "pairwise", .count = 5003, .chunk = 1000});
+  whole.fill(1);
+  whole.operation().start();
+  size_t wrong = 0;
+  {
+    std::vector<std::unique_ptr<Trial>> trials;
+    for (const Collected& what : picked(own, 6, static_cast<uint64_t>(100 * groups + c.rank() % groups))) trials.push_back(std::make_unique<Trial>(*part, what));
+    wrong = fly(*part, trials);
+  }
+  whole.operation().wait();
+  return wrong + whole.wrong();
+}
+
+}  // namespace
+
+std::vector<MatrixCase> flight_cases(const MatrixAxes& axes) {
+  std::vector<MatrixCase> all;
+  for (uint64_t seed = 0; seed < kFlights; ++seed)
+    all.push_back({fmt::format("eight in flight, choice {}", seed), [axes, seed](comm::Communicator& c) { return run_flight(c, axes, seed); }});
+  for (int groups = 1; groups <= axes.ranks; ++groups)
+    for (const bool reverse : {false, true})
+      all.push_back({fmt::format("{} group(s){} beside the whole", groups, reverse ? " in reverse" : ""),
+                     [axes, groups, reverse](comm::Communicator& c) { return run_groups(c, axes, groups, reverse); }});
+  return all;
+}
+
+}  // namespace tutti

@@ -1,0 +1,56 @@
+// The questions to a communicator, its barrier and its settings.
+
+#include <cmath>
+#include <fstream>
+#include <sstream>
+
+#include "tutti/capi/handles.h"
+#include "tutti/capi/status.h"
+
+using namespace tutti;
+using namespace tutti::capi;
+
+int tutti_comm_rank(const tutti_comm* comm, int* rank) {
+  return guarded([&] { given(rank, "rank") = given(comm, "comm").communicator->rank(); });
+}
+
+int tutti_comm_size(const tutti_comm* comm, int* size) {
+  return guarded([&] { given(size, "size") = given(comm, "comm").communicator->size(); });
+}
+
+int tutti_comm_local_rank(const tutti_comm* comm, int* rank) {
+  return guarded([&] { given(rank, "rank") = given(comm, "comm").communicator->local_rank(); });
+}
+
+int tutti_comm_local_size(const tutti_comm* comm, int* size) {
+  return guarded([&] { given(size, "size") = given(comm, "comm").communicator->local_size(); });
+}
+
+int tutti_comm_host(const tutti_comm* comm, int rank, const char** host) {
+  return guarded([&] {
+    const comm::Communicator& communicator = *given(comm, "comm").communicator;
+    if (rank < 0 || rank >= communicator.size()) throw ConfigError(fmt::format("rank {} of {}", rank, communicator.size()));
+    given(host, "host") = communicator.host(rank).c_str();
+  });
+}
+
+int tutti_comm_barrier(tutti_comm* comm) {
+  return guarded([&] { given(comm, "comm").communicator->barrier(); });
+}
+
+int tutti_comm_set_timeout(tutti_comm* comm, double seconds) {
+  return guarded([&] {
+    if (!std::isfinite(seconds) || seconds <= 0) throw ConfigError(fmt::format("a time-out of {} seconds", seconds));
+    given(comm, "comm").communicator->set_timeout(seconds);
+  });
+}
+
+int tutti_comm_set_selection_file(tutti_comm* comm, const char* path) {
+  return guarded([&] {
+    comm::Communicator& communicator = *given(comm, "comm").communicator;
+    std::ifstream file(&given(path, "path"));
+    std::ostringstream text;
+    if (!file || !(text << file.rdbuf())) throw IoError(fmt::format("{}: cannot be read, or is empty", path));
+    communicator.set_selection(comm::Selection::parse(text.str(), path));
+  });
+}

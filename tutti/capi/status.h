@@ -1,0 +1,36 @@
+#pragma once
+// The border of the library: C++ exceptions become status codes and a text, here and nowhere else.
+
+#include "tutti/base/error.h"
+#include "tutti/capi/tutti_comm.h"
+
+namespace tutti::capi {
+
+/// A call out of order.
+class StateError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// The status for the exception being handled. Its text becomes this thread's last error; texts beyond 4 KiB are cut.
+int fail() noexcept;
+
+/// Runs the body of a function of the interface.
+template <class Body>
+int guarded(Body&& body) noexcept {
+  try {
+    body();
+    return TUTTI_COMM_OK;
+  } catch (...) {
+    return fail();
+  }
+}
+
+/// *pointer, where the caller had to give one. Throws ConfigError with the parameter's name.
+template <class T>
+T& given(T* pointer, const char* parameter) {
+  if (pointer == nullptr) throw ConfigError(fmt::format("{} is NULL", parameter));
+  return *pointer;
+}
+
+}  // namespace tutti::capi

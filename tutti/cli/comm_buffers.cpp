@@ -1,0 +1,50 @@
+#include "tutti/cli/comm_buffers.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tutti {
+namespace {
+
+using comm::Collective;
+
+bool deals(Collective kind) {
+  return kind == Collective::reduce_scatter || kind == Collective::allgather || kind == Collective::gather || kind == Collective::scatter || kind == Collective::all_to_all;
+}
+
+}  // namespace
+
+CommBuffers::CommBuffers(comm::Communicator& communicator, Collective kind, comm::Element element, comm::ReduceOp op, size_t bytes) : communicator_(communicator) {
+  const size_t element_bytes = comm::size_of(element);
+  spec_.kind = kind;
+  spec_.element = element;
+  spec_.op = op;
+  spec_.count = kind == Collective::barrier ? 0 : bytes / element_bytes;
+  if (deals(kind)) spec_.count -= spec_.count % static_cast<size_t>(communicator.size());
+  task_ = communicator.task_of(spec_);
+  extent_ = comm::extent_of(task_);
+  input_ = communicator.allocate(std::max(extent_.input, spec_.count) * element_bytes + 1);
+  output_ = communicator.allocate(std::max(extent_.output, spec_.count) * element_bytes + 1);
+  spec_.input = kind == Collective::broadcast ? nullptr : input();
+  spec_.output = output();
+  values_.resize(extent_.input * element_bytes);
+  comm::Answer(task_, element, op, 0).fill(values_.data());
+}
+
+void CommBuffers::rewrite() const {
+  if (!values_.empty()) std::memcpy(source(), values_.data(), values_.size());
+}
+
+size_t CommBuffers::count_wrong(const std::function<void()>& call, uint64_t seed) {
+  const comm::Answer answer(task_, spec_.element, spec_.op, seed + 1);
+  answer.write_right(output());
+  std::for_each_n(output(), extent_.output * comm::size_of(spec_.element), [](std::byte& b) { b = ~b; });
+  answer.fill(source());
+  communicator_.barrier();
+  call();
+  auto wrong = static_cast<double>(answer.count_wrong(output()));
+  communicator_.sum({&wrong, 1});
+  return static_cast<size_t>(wrong);
+}
+
+}  // namespace tutti

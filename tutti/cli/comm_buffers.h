@@ -1,0 +1,44 @@
+#pragma once
+// What a collective is measured on: its task with equal parts, its buffers in windows, and the values that owners write.
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "tutti/comm/answer.h"
+#include "tutti/comm/communicator.h"
+
+namespace tutti {
+
+/// Collective in construction and destruction. Not thread-safe.
+class CommBuffers {
+ public:
+  /// About `bytes` of the long vector: rounded down to whole elements, and to a multiple of the ranks where the collective deals out parts. A barrier
+  /// has none.
+  CommBuffers(comm::Communicator& communicator, comm::Collective kind, comm::Element element, comm::ReduceOp op, size_t bytes);
+
+  /// With these buffers; no algorithm named. A broadcast has one buffer, as MPI's.
+  const comm::CollectiveSpec& spec() const { return spec_; }
+  /// Of this rank, as Communicator::plan makes it.
+  const comm::Task& task() const { return task_; }
+  size_t bytes() const { return spec_.count * comm::size_of(spec_.element); }
+  std::byte* input() const { return input_->data(); }
+  std::byte* output() const { return output_->data(); }
+
+  /// Writes this rank's input again.
+  void rewrite() const;
+  /// Collective: runs `call` on other values (a function of `seed`), over outputs that are all wrong before, and compares every element of every
+  /// rank with plain arithmetic. The number of wrong ones, over all ranks.
+  size_t count_wrong(const std::function<void()>& call, uint64_t seed);
+
+ private:
+  std::byte* source() const { return spec_.kind == comm::Collective::broadcast ? output() : input(); }
+  comm::Communicator& communicator_;
+  comm::CollectiveSpec spec_;
+  comm::Task task_;
+  comm::Extent extent_;
+  std::unique_ptr<comm::Window> input_, output_;
+  std::vector<std::byte> values_;
+};
+
+}  // namespace tutti

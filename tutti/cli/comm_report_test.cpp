@@ -1,0 +1,59 @@
+#include "tutti/cli/comm_report.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace tutti {
+namespace {
+
+std::vector<std::string> words(const std::string& line) {
+  std::istringstream stream(line);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
+CommBenchRow row() {
+  CommBenchRow r;
+  r.count = 1000, r.bytes = 4000, r.algorithm = "ring";
+  r.seconds = 2e-6, r.average = 3e-6, r.least = 1e-6, r.most = 5e-6;
+  return r;
+}
+
+TEST(CommReport, ColumnsOfNccl) {
+  const OpenPeer one{"memcpy", nullptr}, two{"Gloo", nullptr};
+  CommBenchOptions options;
+  options.peers = {&one, &two};
+  CommBenchRow r = row();
+  r.peer_seconds = {1.5e-6, std::nullopt};
+  EXPECT_EQ(words(comm_line(CommColumns::nccl, options, r, 4)),
+            (std::vector<std::string>{"4000", "1000", "f32", "sum", "ring", "2.00", "2.000", "3.000", "N/A", "1.50", "N/A"}));
+  r.wrong = 7;
+  EXPECT_EQ(words(comm_line(CommColumns::nccl, options, r, 4))[8], "7");
+  options.overlap = true;
+  r.hidden = 0.254;
+  EXPECT_EQ(words(comm_line(CommColumns::nccl, options, r, 4)).back(), "25%");
+  EXPECT_EQ(comm_line(CommColumns::nccl, options, r, 4).size(), comm_header(CommColumns::nccl, options).substr(comm_header(CommColumns::nccl, options).find('\n') + 1).size());
+}
+
+TEST(CommReport, ColumnsOfOsu) {
+  const CommBenchOptions options;
+  EXPECT_EQ(words(comm_line(CommColumns::osu, options, row(), 4)), (std::vector<std::string>{"4000", "3.00", "1.00", "5.00", "20"}));
+  EXPECT_NE(comm_header(CommColumns::osu, options).find("Avg Latency(us)"), std::string::npos);
+}
+
+TEST(CommReport, Json) {
+  const OpenPeer one{"memcpy", nullptr}, two{"oneCCL", nullptr};
+  CommBenchOptions options;
+  options.peers = {&one, &two};
+  CommBenchRow r = row();
+  r.peer_seconds = {std::nullopt, 4e-6};
+  const nlohmann::ordered_json json = comm_json(options, r, 2);
+  EXPECT_DOUBLE_EQ(json["oneccl_us"], 4);
+  EXPECT_FALSE(json.contains("memcpy_us"));
+  EXPECT_FALSE(json.contains("wrong"));
+  EXPECT_DOUBLE_EQ(json["time_us"], 2);
+}
+
+}  // namespace
+}  // namespace tutti

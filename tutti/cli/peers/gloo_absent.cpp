@@ -1,0 +1,8 @@
+// In place of gloo_peer.cpp where Gloo was not found.
+#include "tutti/cli/peers/peer.h"
+
+namespace tutti {
+
+const PeerKind gloo_peer{.name = "Gloo", .absent = "this build has no Gloo: install libgloo-dev and configure again", .processes = true, .open = nullptr};
+
+}  // namespace tutti

@@ -1,0 +1,83 @@
+#include "tutti/comm/arrival.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "tutti/base/error.h"
+#include "tutti/comm/inproc/thread_ranks.h"
+
+namespace tutti::comm {
+namespace {
+
+// The sleep is so long that no load of the machine makes another rank as late in most of the steps.
+TEST(ArrivalRecord, NamesTheRankThatComesLate) {
+  run_ranks(3, [](Communicator& c) {
+    ArrivalRecord record(c, 2, 16);
+    for (int interval = 0; interval < 2; ++interval) {
+      const int slow = interval == 0 ? 2 : 0;
+      for (int step = 0; step < 6; ++step) {
+        record.note(0);
+        if (c.rank() == slow) std::this_thread::sleep_for(std::chrono::milliseconds(60));
+        record.note(1);
+        c.barrier();  // what makes everybody late in the end
+      }
+      const ArrivalSummary summary = record.collect();
+      EXPECT_EQ(summary.steps, 6);
+      EXPECT_EQ(summary.clock_error, 0);
+      ASSERT_EQ(summary.ranks.size(), 3u);
+      ASSERT_NE(summary.straggler(), nullptr);
+      EXPECT_EQ(summary.straggler()->rank, slow);
+      EXPECT_GE(summary.straggler()->median, 0.03);
+      EXPECT_GE(summary.straggler()->worst, summary.straggler()->median);
+      const std::string text = to_string(*summary.straggler(), summary, c);
+      EXPECT_TRUE(text.starts_with("rank " + std::to_string(slow) + " on " + c.host() + " arrived last in ")) << text;
+      EXPECT_NE(text.find(" of 6 steps, by "), std::string::npos) << text;
+    }
+  });
+}
+
+TEST(ArrivalRecord, KeepsAsManyStepsAsItHasRoomForAndOnlyWholeOnes) {
+  run_ranks(2, [](Communicator& c) {
+    ArrivalRecord record(c, 2, 3);
+    for (int step = 0; step < 5; ++step) {
+      record.note(1);
+      record.note(0);
+    }
+    EXPECT_EQ(record.collect().steps, 3);
+    record.note(0);
+    EXPECT_EQ(record.collect().steps, 0);
+    EXPECT_EQ(record.collect().straggler(), nullptr);
+    EXPECT_THROW(record.note(2), InternalError);
+  });
+}
+
+TEST(ArrivalRecord, ASingleRankIsNeverLate) {
+  const auto c = make_single_communicator();
+  ArrivalRecord record(*c, 1, 4);
+  for (int step = 0; step < 9; ++step) record.note(0);
+  const ArrivalSummary summary = record.collect();
+  EXPECT_EQ(summary.steps, 0);
+  EXPECT_EQ(summary.straggler(), nullptr);
+}
+
+TEST(ArrivalSummary, PersistentMeansOftenAndByMoreThanNoise) {
+  ArrivalSummary summary{.steps = 100, .step_seconds = 0.1, .clock_error = 1e-5, .ranks = {{.rank = 3, .last = 87, .median = 0.0123, .worst = 0.02}, {.rank = 1, .last = 13, .median = 0.001, .worst = 0.004}}};
+  ASSERT_NE(summary.straggler(), nullptr);
+  EXPECT_EQ(summary.straggler()->rank, 3);
+  summary.ranks[0].last = 66;
+  EXPECT_EQ(summary.straggler(), nullptr);
+  summary.ranks[0].last = 87;
+  summary.ranks[0].median = 0.0049;
+  EXPECT_EQ(summary.straggler(), nullptr);
+  summary.ranks[0].median = 0.0123;
+  summary.clock_error = 0.007;
+  EXPECT_EQ(summary.straggler(), nullptr);
+  summary.clock_error = 0;
+  summary.steps = 3;
+  EXPECT_EQ(summary.straggler(), nullptr);
+}
+
+}  // namespace
+}  // namespace tutti::comm

@@ -1,0 +1,13 @@
+#pragma once
+// What a wait does when its time-out passes.
+
+#include <cstdint>
+
+namespace tutti::comm {
+
+enum class OnTimeout : uint8_t {
+  abort,  ///< it fails with a CommError
+  go_on,  ///< it logs its report as a warning, once per time-out, and goes on
+};
+
+}  // namespace tutti::comm

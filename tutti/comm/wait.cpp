@@ -1,0 +1,125 @@
+// Communicator::wait_for: the loop behind every wait, and what it says when a wait fails.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <thread>
+
+#include "tutti/base/error.h"
+#include "tutti/base/log.h"
+#include "tutti/comm/communicator.h"
+#include "tutti/comm/spin.h"
+
+namespace tutti::comm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// How long a wait spins before it offers its core to others between two looks. Where every rank has a core, long enough to cover
+// the exchange of a bucket: on a busy machine a core that is given away comes back milliseconds later. Where ranks share cores, the
+// one that is waited for may need this very core.
+constexpr auto kSpinAlone = std::chrono::milliseconds(1);
+constexpr auto kSpinSharing = std::chrono::microseconds(50);
+constexpr auto kLookAround = std::chrono::milliseconds(200);
+constexpr size_t kNamedRanks = 16;  // of a long list, with their hosts
+
+// Of the node, not of this rank's binding.
+int cores() {
+  static const int online = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  return online;
+}
+
+std::string time_of_day(std::time_t when) {
+  std::tm parts{};
+  localtime_r(&when, &parts);
+  return fmt::format("{:02}:{:02}:{:02}", parts.tm_hour, parts.tm_min, parts.tm_sec);
+}
+
+std::string plural(std::span<const int> ranks) { return ranks.empty() ? "none" : (ranks.size() > 1 ? "ranks " : "rank ") + rank_list(ranks); }
+
+}  // namespace
+
+std::string rank_list(std::span<const int> ranks) {
+  std::string text;
+  for (size_t i = 0; i < ranks.size();) {
+    size_t j = i;
+    while (j + 1 < ranks.size() && ranks[j + 1] == ranks[j] + 1) ++j;
+    text += text.empty() ? "" : ", ";
+    text += j > i ? fmt::format("{}-{}", ranks[i], ranks[j]) : fmt::format("{}", ranks[i]);
+    i = j + 1;
+  }
+  return text;
+}
+
+std::vector<int> Communicator::job_ranks(std::span<const int> ranks) const {
+  std::vector<int> all;
+  for (const int p : ranks) all.push_back(job_rank(p));
+  std::ranges::sort(all);
+  return all;
+}
+
+std::string Communicator::who() const { return fmt::format("rank {}/{} on {}", job_rank(rank_), job_size_, host()); }
+
+std::string Communicator::rank_name(int rank) const { return fmt::format("rank {} on {}", job_rank(rank), host(rank)); }
+
+std::string Communicator::describe_group() const {
+  std::vector<int> ranks = job_ranks_;
+  std::ranges::sort(ranks);
+  return fmt::format("group '{}' ({})", name_, plural(ranks));
+}
+
+std::string Communicator::report(const Pending& what, const std::string& how, std::time_t since) const {
+  std::string missing;
+  for (size_t i = 0; i < std::min(what.missing.size(), kNamedRanks); ++i) missing += (missing.empty() ? "" : ", ") + rank_name(what.missing[i]);
+  if (what.missing.size() > kNamedRanks) missing += " and ranks " + rank_list(job_ranks(std::span(what.missing).subspan(kNamedRanks)));
+  std::vector<int> unknown;
+  for (int p = 0; p < size_; ++p)
+    if (std::ranges::find(what.arrived, p) == what.arrived.end() && std::ranges::find(what.missing, p) == what.missing.end()) unknown.push_back(p);
+  return fmt::format("{}: {}: {} number {}: {}; waiting since {}; arrived: {}; not arrived: {}{}", who(), describe_group(), what.operation, what.sequence, how,
+                     time_of_day(since), plural(job_ranks(what.arrived)), missing.empty() ? "none" : missing,
+                     unknown.empty() ? "" : fmt::format("; not known to this rank, which exchanges nothing with them now: {}", plural(job_ranks(unknown))));
+}
+
+void Communicator::wait_for(const std::function<bool()>& done, const std::function<Pending()>& pending, double grace) {
+  const auto begin = Clock::now();
+  const std::time_t since = std::time(nullptr);
+  const std::chrono::nanoseconds spin = sharing_ > cores() ? kSpinSharing : kSpinAlone;
+  auto next_look = begin + kLookAround;
+  double limit = timeout_ + grace;
+  const auto fail = [&](const Pending& what, const std::string& how) {
+    raise_alarm();
+    throw CommError(report(what, how, since));
+  };
+  // A rank may have done its share and left, or given up, between two looks: what was done before counts.
+  const auto look_around = [&] {
+    if (lost_peer(pending().missing).empty() && alarm().empty()) return false;
+    if (done()) return true;
+    const Pending what = pending();
+    if (const std::string lost = lost_peer(what.missing); !lost.empty()) fail(what, lost);
+    if (const std::string other = alarm(); !other.empty()) fail(what, other);
+    return false;
+  };
+  for (;;) {
+    for (int i = 0; i < 32; ++i) {
+      if (done()) return;
+      spin_pause();
+    }
+    progress_->pass();
+    const auto now = Clock::now();
+    if (now - begin > spin) std::this_thread::yield();
+    if (now >= next_look) {
+      next_look = now + kLookAround;
+      if (look_around()) return;
+    }
+    if (std::chrono::duration<double>(now - begin).count() <= limit) continue;
+    const std::string how = fmt::format("no answer within {:g} s (a rank that is slow, stuck, or was started with another configuration)", limit);
+    if (on_timeout_ == OnTimeout::abort) fail(pending(), how);
+    log::warn("{}; waiting goes on, as comm.on_timeout asks", report(pending(), how, since));
+    limit += timeout_;
+  }
+}
+
+}  // namespace tutti::comm

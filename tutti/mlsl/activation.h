@@ -1,0 +1,81 @@
+#pragma once
+// Activation: an input or output of an operation as one rank has it, and its end of a connection.
+
+#include <deque>
+
+#include "tutti/mlsl/connection.h"
+#include "tutti/mlsl/distribution.h"
+#include "tutti/mlsl/statistics.h"
+
+namespace tutti::mlsl {
+
+class CommBlockInfo final : public api::CommBlockInfo {
+ public:
+  CommBlockInfo(const comm::CommBlock& block, api::DataType type) : block_(block), type_(type) {}
+  const comm::CommBlock& block() const { return block_; }
+  api::DataType type() const { return type_; }
+
+ private:
+  comm::CommBlock block_;
+  api::DataType type_;
+};
+
+/// As registered.
+struct ActivationInfo {
+  size_t maps = 0;
+  size_t map_size = 0;  ///< elements
+  api::DataType type = api::DT_FLOAT;
+  size_t elements() const { return maps * map_size; }
+};
+
+/// The public class's comments say what the exchanges are.
+class Activation final : public api::Activation {
+ public:
+  /// `partial_sums`: see comm/layout/layer.h. An output is a producer's side, an input a consumer's.
+  Activation(const ActivationInfo& info, Side side, bool partial_sums, size_t operation)
+      : info_(info), shape_{.maps = info.maps, .map_size = info.map_size, .partial_sums = partial_sums}, side_(side), operation_(operation) {}
+
+  /// Throws ConfigError where the maps cannot be cut.
+  void set_distribution(std::shared_ptr<Distribution> distribution);
+  /// Makes two ends of one connection. Throws ConfigError where they do not fit, or have another peer already.
+  static void connect(Activation& producer, Activation& consumer);
+  /// Of a producer with a peer: derives and plans the exchange of both. Collective over the group of the exchange, if there is one.
+  void commit(size_t minibatch);
+  /// Whatever this side does. All are told, connected or not.
+  void count_in(Statistics& statistics);
+  /// Runs what this side sends alone, on zeros.
+  void isolate();
+
+  const ActivationInfo& info() const { return info_; }
+  const comm::Slice& local_maps() const { return maps_; }  ///< set by set_distribution()
+  const std::deque<CommBlockInfo>& pack_blocks() const { return pack_; }
+  const std::deque<CommBlockInfo>& unpack_blocks() const { return unpack_; }
+  /// Throw ConfigError for an index that is none.
+  CommBlockInfo& pack_block(size_t index) { return at(pack_, index); }
+  CommBlockInfo& unpack_block(size_t index) { return at(unpack_, index); }
+  void* buffer() const { return connection_ == nullptr ? nullptr : connection_->buffer(side_); }
+  size_t buffer_bytes() const { return connection_ == nullptr ? 0 : connection_->bytes(); }
+
+  void start(void* packed);
+  void* wait();
+
+ private:
+  static Entity entity_of(Side sender) { return sender == Side::producer ? Entity::output : Entity::input_gradient; }
+  static CommBlockInfo& at(std::deque<CommBlockInfo>& blocks, size_t index);
+  void attach(Connection& connection, const std::optional<comm::Exchange>& sent, const std::optional<comm::Exchange>& received);
+
+  ActivationInfo info_;
+  comm::Activation shape_;
+  Side side_;
+  size_t operation_;
+  std::shared_ptr<Distribution> distribution_;
+  comm::Slice maps_;
+  Activation* peer_ = nullptr;
+  std::unique_ptr<Connection> own_;   // the producer's
+  Connection* connection_ = nullptr;  // of both ends; null where nothing is exchanged
+  std::deque<CommBlockInfo> pack_, unpack_;
+  Statistics* statistics_ = nullptr;  // set by commit
+  Statistics::Tally* tally_ = nullptr;
+};
+
+}  // namespace tutti::mlsl

@@ -1,0 +1,66 @@
+#pragma once
+// Environment: a process's part in the job: its world, its settings, and whatever it has made.
+
+#include <optional>
+
+#include "tutti/comm/launcher.h"
+#include "tutti/comm/mpi/session.h"
+#include "tutti/mlsl/heap.h"
+#include "tutti/mlsl/session.h"
+
+namespace tutti::mlsl {
+
+/// Not thread-safe. The public class's comments say what its calls do; errors are thrown here.
+class Environment final : public api::Environment {
+ public:
+  /// `variables` gives the environment variables.
+  explicit Environment(comm::Environment variables) : variables_(std::move(variables)) {}
+  ~Environment();
+
+  void configure(const char* text);
+  /// Starts MPI, or joins the one that the program has started. Throws CommError where MPI is over: it starts once in a process.
+  void init();
+  /// For ranks that communicate already; `ranks` outlives finalize(). Collective.
+  void init(comm::Communicator& ranks);
+  void finalize();
+  bool initialized() const { return job_.has_value(); }
+  /// The rest is for the time between the two.
+  Job& job();
+  size_t process_index() { return static_cast<size_t>(job().world().rank()); }
+  size_t process_count() { return static_cast<size_t>(job().world().size()); }
+  RequestTable& requests() { return requests_; }
+
+  Session& create_session(api::PhaseType phase);
+  void remove_session(const Session* session);
+  /// Collective.
+  Distribution& create_distribution(size_t data_parts, size_t model_parts);
+  Distribution& create_distribution(const comm::Colours& colours);
+  void remove_distribution(const Distribution* distribution);
+
+  void* allocate(size_t bytes, size_t alignment);
+  void free(void* memory);
+  void set_quantization(const api::QuantParams* params);
+  const Quantizer* quantizer() const { return quantizer_.get(); }
+  api::QuantParams* quantization() { return quantizer_ ? quantizer_->params() : nullptr; }
+
+  /// " rank 3", or nothing before init(): for messages.
+  std::string who() const;
+
+ private:
+  Distribution& add(comm::Distribution layout);
+  void tell_ignored_settings() const;
+
+  comm::Environment variables_;
+  std::optional<int> colour_;
+  std::unique_ptr<Quantizer> quantizer_;
+  std::unique_ptr<comm::MpiSession> mpi_;
+  std::unique_ptr<comm::Communicator> own_world_;
+  std::optional<Job> job_;
+  std::shared_ptr<Group> world_;  // shared with the distributions
+  std::unique_ptr<Heap> heap_;
+  RequestTable requests_;
+  std::vector<std::unique_ptr<Session>> sessions_;
+  std::vector<std::shared_ptr<Distribution>> distributions_;
+};
+
+}  // namespace tutti::mlsl

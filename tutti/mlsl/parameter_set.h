@@ -1,0 +1,68 @@
+#pragma once
+// ParameterSet: what a rank holds of a layer's weights, and the exchanges of their gradient and increment.
+
+#include <vector>
+
+#include "tutti/comm/layout/layer.h"
+#include "tutti/mlsl/distribution.h"
+#include "tutti/mlsl/quantizer.h"
+#include "tutti/mlsl/statistics.h"
+
+namespace tutti::mlsl {
+
+/// As registered.
+struct ParameterInfo {
+  comm::Parameters all;
+  api::DataType type = api::DT_FLOAT;
+  api::CompressionType compression = api::CT_NONE;
+};
+
+/// The public class's comments say what the exchanges are.
+class ParameterSet final : public api::ParameterSet {
+ public:
+  ParameterSet(const ParameterInfo& info, size_t operation) : info_(info), operation_(operation) {}
+
+  /// Throws ConfigError where the kernels cannot be cut.
+  void set_distribution(const Distribution& distribution) { share_ = comm::local_share(info_.all, distribution.layout(), distribution.rank()); }
+  /// Collective over the data group: plans. `quantizer`: may be null where no compression is asked for; with `statistics` outlives this object.
+  void commit(Distribution& distribution, const Quantizer* quantizer, Statistics& statistics);
+  /// Runs each exchange alone, on zeros. Collective over the data group.
+  void isolate();
+
+  const ParameterInfo& info() const { return info_; }
+  /// Set by set_distribution().
+  const comm::LocalParameters& share() const { return share_; }
+  /// In the buffers.
+  size_t local_kernels() const { return share_.padded; }
+
+  void start_gradient(void* buffer);
+  void* wait_gradient();
+  void* test_gradient(bool& complete);
+  void start_increment(void* buffer);
+  void* wait_increment();
+
+ private:
+  // One of the two, as far as the program is concerned.
+  struct State {
+    Statistics::Tally* tally = nullptr;
+    void* buffer = nullptr;  // of the start that has not been waited for
+    void* result = nullptr;  // of the latest completion
+    bool started = false;
+  };
+  bool exchanges_gradient() const { return gradient_ || quantized_; }
+  Exchange& gradient_exchange() const;
+  void finish_gradient();
+  std::byte* owned(void* buffer) const;
+
+  ParameterInfo info_;
+  size_t operation_;
+  comm::LocalParameters share_;
+  Statistics* statistics_ = nullptr;
+  std::unique_ptr<Planned> gradient_;        // this one,
+  std::unique_ptr<QuantizedSum> quantized_;  // or that one, or none
+  std::unique_ptr<Planned> increment_;
+  std::unique_ptr<comm::Window> owned_sum_;  // distributed update: the owned kernels of the gradient's sum
+  State gradient_state_, increment_state_;
+};
+
+}  // namespace tutti::mlsl

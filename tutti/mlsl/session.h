@@ -1,0 +1,43 @@
+#pragma once
+// Session: a network of operations, and the moment at which all their exchanges are planned.
+
+#include <functional>
+
+#include "tutti/mlsl/operation.h"
+
+namespace tutti::mlsl {
+
+class Session final : public api::Session {
+ public:
+  /// `job` outlives it. `quantizer` says which one is set, null if none; asked at commit.
+  Session(Job& job, std::function<const Quantizer*()> quantizer, api::PhaseType phase);
+
+  api::PhaseType phase() const { return phase_; }
+  void set_minibatch(size_t samples);
+  /// Throws ConfigError before it is set.
+  size_t minibatch() const;
+  OperationRegInfo& create_description(api::OpType type);
+  void remove_description(const OperationRegInfo* description);
+  /// `distribution` may be null, and set later. Returns the index.
+  size_t add(const OperationRegInfo& description, std::shared_ptr<Distribution> distribution);
+  /// Collective, when committed.
+  void remove_operations();
+  size_t operation_count() const { return operations_.size(); }
+  Operation& operation(size_t index);
+  bool committed() const { return committed_; }
+  /// Collective.
+  void commit();
+  Statistics& statistics() { return statistics_; }
+
+ private:
+  Job& job_;
+  std::function<const Quantizer*()> quantizer_;
+  api::PhaseType phase_;
+  size_t minibatch_ = 0;
+  bool committed_ = false;
+  Statistics statistics_;
+  std::vector<std::unique_ptr<OperationRegInfo>> descriptions_;
+  std::deque<Operation> operations_;
+};
+
+}  // namespace tutti::mlsl

@@ -1,0 +1,97 @@
+#pragma once
+// Statistics: how long the exchanges of a session take, against what they take alone.
+//
+//   comm cycles      spent inside Start, Wait and Test calls of an exchange
+//   compute cycles   between two such calls, outside the library: counted for the operation that makes the second
+//   isolated cycles  of one start and wait at Commit, when nothing else runs
+//   exposed          comm cycles / (isolated cycles * starts): 0 all hidden behind computation, 1 nothing hidden
+// A cycle is a nanosecond of the steady clock.
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tutti/mlsl/types.h"
+
+namespace tutti::mlsl {
+
+/// What an exchange carries; named after who starts it.
+enum class Entity : uint8_t { input_gradient, output, gradient, increment };
+inline constexpr int kEntities = 4;
+
+/// Not thread-safe.
+class Statistics final : public api::Statistics {
+ public:
+  explicit Statistics(bool enabled) : enabled_(enabled) {}
+
+  /// Of all exchanges of one kind of one operation.
+  struct Tally {
+    uint64_t starts = 0;
+    uint64_t bytes = 0;
+    uint64_t cycles = 0;
+    uint64_t isolated = 0;
+  };
+  /// The address stays.
+  Tally& tally(size_t operation, Entity entity) { return tallies_[operation][static_cast<size_t>(entity)]; }
+
+  /// One call of the program into the library, from construction to destruction.
+  class Call {
+   public:
+    Call(Statistics& statistics, size_t operation, Tally& tally);
+    ~Call();
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+    /// The call starts an exchange of so many bytes.
+    void count_start(uint64_t bytes) const {
+      if (begin_ == 0) return;
+      ++tally_.starts;
+      tally_.bytes += bytes;
+    }
+
+   private:
+    Statistics& statistics_;
+    Tally& tally_;
+    uint64_t begin_ = 0;  // 0: not counted
+  };
+  /// Runs an exchange ten times, and takes the mean of the last six. Before start().
+  static void isolate(Tally& tally, const std::function<void()>& exchange);
+
+  void start();
+  void stop() { started_ = false; }
+  void reset();
+  bool started() const { return started_; }
+  bool enabled() const { return enabled_; }
+
+  using Count = uint64_t Tally::*;
+  uint64_t total(Count count) const;
+  uint64_t of_operation(size_t operation, Count count) const;
+  uint64_t compute(size_t operation) const;
+  uint64_t total_compute() const;
+
+  /// A line for each kind of exchange of each operation. `samples`: of a local minibatch.
+  struct Line {
+    std::string name;
+    size_t samples = 1;
+  };
+  std::string table(const std::vector<Line>& operations) const;
+  /// For print(); on ranks with empty `file` it does nothing. Throws IoError.
+  void describe(std::vector<Line> operations, std::string file) { lines_ = std::move(operations), file_ = std::move(file); }
+  void print() const;
+
+ private:
+  static uint64_t now();
+
+  bool enabled_;
+  bool started_ = false;
+  uint64_t last_ = 0;  // end of the latest call; 0: none yet
+  std::map<size_t, std::array<Tally, kEntities>> tallies_;
+  std::map<size_t, uint64_t> compute_;
+  std::vector<Line> lines_;
+  std::string file_;
+};
+
+}  // namespace tutti::mlsl

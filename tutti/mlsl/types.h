@@ -1,0 +1,49 @@
+#pragma once
+// The interface's types in the terms of comm/, and the check of what a program asks for.
+
+#include <fmt/format.h>
+
+#include "tutti/base/error.h"
+#include "tutti/comm/element.h"
+#include "tutti/comm/layout/distribution.h"
+#include "tutti/mlsl/mlsl.hpp"
+
+namespace tutti::mlsl {
+
+/// The public classes. Those of this namespace with the same names derive from them, and do the work.
+namespace api = ::MLSL;
+
+/// Throws ConfigError, to be printed to the program's author, unless `condition`.
+template <class... Args>
+void demand(bool condition, fmt::format_string<Args...> text, Args&&... args) {
+  if (!condition) throw ConfigError(fmt::format(text, std::forward<Args>(args)...));
+}
+
+inline comm::Element element_of(api::DataType type) {
+  switch (type) {
+    case api::DT_FLOAT: return comm::Element::f32;
+    case api::DT_DOUBLE: return comm::Element::f64;
+    case api::DT_BYTE: return comm::Element::byte;
+  }
+  throw ConfigError(fmt::format("{} is no data type", static_cast<int>(type)));
+}
+
+inline comm::ReduceOp reduce_op_of(api::ReductionType type) {
+  switch (type) {
+    case api::RT_SUM: return comm::ReduceOp::sum;
+    case api::RT_MIN: return comm::ReduceOp::min;
+    case api::RT_MAX: return comm::ReduceOp::max;
+  }
+  throw ConfigError(fmt::format("{} is no reduction type", static_cast<int>(type)));
+}
+
+inline comm::GroupKind group_kind_of(api::GroupType type) {
+  switch (type) {
+    case api::GT_DATA: return comm::GroupKind::data;
+    case api::GT_MODEL: return comm::GroupKind::model;
+    case api::GT_GLOBAL: return comm::GroupKind::global;
+  }
+  throw ConfigError(fmt::format("{} is no group type", static_cast<int>(type)));
+}
+
+}  // namespace tutti::mlsl

@@ -71,7 +71,7 @@ class CollectiveOperation final : public Operation {
   /// buffers may move on some ranks and not on others. Not while in flight. Costs nothing when they are those of last time.
   void rebind(const void* input, void* output);
 
- protected:
+  // An operation that is made of collectives runs them itself, as parts of its own begin(), advance() and describe(), instead of starting them.
   void begin() override;
   bool advance() override;
   Pending describe() const override;

@@ -27,9 +27,9 @@ bool CompressionTrial::compressed() const {
   return compressed_step(seconds_.size());
 }
 
-void CompressionTrial::record(double blocked_seconds, double codec_seconds) {
+void CompressionTrial::record(double blocked_seconds, double caller_seconds) {
   CHECK(!complete(), "the trial is over");
-  seconds_.push_back(blocked_seconds + codec_seconds);
+  seconds_.push_back(blocked_seconds + caller_seconds);
 }
 
 CompressionTrial::Verdict CompressionTrial::decide(comm::Communicator& communicator, const comm::CompressionReport& report) const {

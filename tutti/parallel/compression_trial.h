@@ -2,7 +2,8 @@
 // CompressionTrial: does compression pay on this machine, for this network? Dense and compressed steps are taken in turns (D C C D D C C D ...),
 // so that drift of the machine hits both, and what the exchange costs the step is compared.
 //
-// The cost of a step on one rank is the time for which the exchange kept it from computing: blocked waiting, plus coding. A step lasts as long as
+// The cost of a step on one rank is the time for which the exchange kept it from computing: blocked waiting, plus coding on the thread that
+// computes (what progress threads code costs nothing but the wait for it). A step lasts as long as
 // on the slowest rank, so a step's cost is the maximum over the ranks; of the steps of a kind the median counts. The first step of each kind is
 // left out. The answer depends on timing, so it is a decision that is made once, said in the log, and kept by the caller in checkpoints.
 
@@ -24,8 +25,9 @@ class CompressionTrial {
   int steps() const { return 2 * pairs_ + 2; }
   /// Whether the step that comes now exchanges compressed. The same on every rank. Not when complete.
   bool compressed() const;
-  /// Of that step, on this rank: seconds blocked in waits for the exchange, without the coding done in them, and seconds of coding.
-  void record(double blocked_seconds, double codec_seconds);
+  /// Of that step, on this rank: seconds blocked in waits for the exchange, without the coding done in them, and seconds of coding
+  /// (CompressionReport::caller_seconds).
+  void record(double blocked_seconds, double caller_seconds);
 
   struct Verdict {
     bool pays = false;

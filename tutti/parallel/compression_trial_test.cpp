@@ -27,7 +27,7 @@ CompressionTrial::Verdict verdict_of(int ranks, const std::function<double(int r
   std::vector<CompressionTrial::Verdict> verdicts(static_cast<size_t>(ranks));
   comm::run_ranks(ranks, [&](comm::Communicator& c) {
     CompressionTrial trial(5);
-    comm::CompressionReport report{.bytes_sent = 1000, .dense_bytes = 5000};
+    comm::CompressionReport report{.bytes = 1000, .dense_bytes = 5000};
     for (int step = 0; !trial.complete(); ++step) {
       const bool compressed = trial.compressed();
       if (compressed) report.codec_seconds += codec(c.rank());

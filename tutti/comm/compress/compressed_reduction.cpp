@@ -13,14 +13,6 @@ namespace {
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-size_t payload_sent(const Schedule& schedule, Element element, ReduceOp op) {
-  size_t bytes = 0;
-  for (const Round& round : schedule.rounds)
-    for (const Message& message : round.sends)
-      bytes += message.block.count() * size_of(message.block.place == Place::accumulator ? accumulator_of(element, op) : element);
-  return bytes;
-}
-
 // The four forms, by method.
 struct Form {
   std::unique_ptr<CompressedReduction> (*make)(Communicator&, const CompressedReductionSpec&);
@@ -43,22 +35,22 @@ Form form_of(const CompressedReductionSpec& spec) {
 }  // namespace
 
 CompressedReduction::CompressedReduction(Communicator& communicator, const CompressedReductionSpec& spec)
-    : Operation(communicator, spec.name),
+    : Operation(communicator, fmt::format("reduction '{}'", spec.name)),
+      bucket_(spec.name),
       method_(to_string(spec.compression)),
       count_(spec.count),
       parts_(spec.parts),
+      result_(spec.result),
       layout_(state_layout(communicator, spec)),
-      state_(spec.state),
-      own_result_(spec.result == nullptr ? std::make_unique<float[]>(std::max<size_t>(count_, 1)) : nullptr),
-      result_(own_result_ ? own_result_.get() : spec.result) {
-  CHECK(!parts_.empty(), "reduction '{}' has no parts", name());
-  CHECK(state_.size() == layout_.floats, "reduction '{}': a state of {} floats, {} needs {}", name(), state_.size(), method_, layout_.floats);
+      state_(spec.state) {
+  CHECK(!parts_.empty() && (result_ != nullptr || count_ == 0), "{} has {} parts and {} result", name(), parts_.size(), result_ == nullptr ? "no" : "a");
+  CHECK(state_.size() == layout_.floats, "{}: a state of {} floats, {} needs {}", name(), state_.size(), method_, layout_.floats);
 }
 
 CompressedReduction::Exchange CompressedReduction::plan(Communicator& group, CollectiveSpec collective, const char* what, std::vector<int> members) {
-  collective.name = fmt::format("{} ({}, {})", name(), method_, what);
+  collective.name = fmt::format("{}, {}: {}", bucket_, method_, what);
   Exchange exchange{group.plan(collective), std::move(members)};
-  bytes_sent_ += payload_sent(exchange.operation->schedule(), collective.element, collective.op);
+  bytes_received_ += exchange.operation->bytes_received();
   return exchange;
 }
 
@@ -77,6 +69,7 @@ void CompressedReduction::count_loss(const Loss& loss) {
 // An exchange may be complete as soon as it has begun; then the next stage follows at once.
 void CompressedReduction::begin() {
   stage_ = 0;
+  starter_ = std::this_thread::get_id();
   run_stage();
 }
 
@@ -85,20 +78,21 @@ void CompressedReduction::run_stage() {
   current_ = work(stage_);
   exchange_began_ = now();
   report_.codec_seconds += exchange_began_ - began;
+  if (std::this_thread::get_id() == starter_) report_.caller_seconds += exchange_began_ - began;
   if (current_ != nullptr) {
     current_->operation->set_priority(priority());
-    current_->operation->start();
+    current_->operation->begin();
     return;
   }
   const auto ranks = static_cast<size_t>(communicator().size());
   ++report_.runs;
-  report_.bytes_sent += bytes_sent_;
+  report_.bytes += bytes_received_;
   report_.dense_bytes += 2 * (ranks - 1) * count_ * sizeof(float) / ranks;
 }
 
 bool CompressedReduction::advance() {
   while (current_ != nullptr) {
-    if (!current_->operation->test()) return false;
+    if (!current_->operation->advance()) return false;
     report_.exchange_seconds += now() - exchange_began_;
     ++stage_;
     run_stage();
@@ -107,9 +101,9 @@ bool CompressedReduction::advance() {
 }
 
 Pending CompressedReduction::describe() const {
-  Pending what{.operation = fmt::format("reduction '{}' by {}", name(), method_), .sequence = sequence(), .arrived = {}, .missing = {}};
+  Pending what{.operation = fmt::format("{} by {}", name(), method_), .sequence = sequence(), .arrived = {}, .missing = {}};
   if (current_ == nullptr) return what;
-  const Pending inner = current_->operation->pending();
+  const Pending inner = current_->operation->describe();
   what.operation += fmt::format(", stage {}: {}", stage_ + 1, inner.operation);
   const auto ranks_of = [&](const std::vector<int>& members) {
     std::vector<int> ranks;

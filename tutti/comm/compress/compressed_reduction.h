@@ -7,16 +7,18 @@
 // of ranks, and so do the weights. "The same bits on any number of ranks" holds for dense reductions only; the same number of ranks, nodes
 // and the same state give the same bits again.
 //
-// Memory: parts may be written while the reduction is not in flight; they are read in begin() and by hitopk until completion. The state is the caller's, because it
-// belongs into the checkpoint: zeros at the start of a training, or what restore_state() makes. Several reductions of one bucket may share one
-// state, and one result, if only one of them is in flight: a dense one and compressed ones of different densities, of which the caller starts
-// whichever the step asks for. Residuals wait meanwhile; release_residuals() puts them into the gradient of a last dense step.
+// Memory is the caller's. The parts may be written while the reduction is not in flight. The result is valid from completion until the next
+// start(), and of this rank alone: no rank may write where another one's is. The state belongs into the checkpoint: zeros at the start of a
+// training, or what restore_state() makes. Several reductions of one bucket may share one state, and one result, if only one of them is in
+// flight: a dense sum and compressed ones of different densities, of which the caller starts whichever the step asks for. Residuals wait
+// meanwhile; release_residuals() puts them into the gradient of a last dense step.
 //
-// Encoding and decoding are done on the thread that calls start(), test() and wait(); nothing blocks.
+// The first encoding is done in start(), everything else by whoever moves the operation forward (comm/progress.h). Nothing blocks.
 
 #include <memory>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tutti/comm/collective.h"
@@ -37,13 +39,13 @@ struct MatrixBlock {
   bool operator==(const MatrixBlock&) const = default;
 };
 
-/// All ranks give the same name, count, compression and matrices.
+/// All ranks give the same name, count, compression and matrices; they may have different numbers of parts.
 struct CompressedReductionSpec {
-  std::string name;                 ///< for messages and for the state's tensors, for example "bucket 3"
-  size_t count = 0;                 ///< floats
-  std::vector<const float*> parts;  ///< count floats each, all of this rank's; they are added up in this order
-  float* result = nullptr;          ///< where the sum goes, count floats; null: memory of its own
+  std::string name;  ///< for messages, for example "bucket 3"
+  size_t count = 0;  ///< floats
   CompressionSpec compression;
+  std::vector<const float*> parts = {};  ///< count floats each, at least one: their sum is this rank's gradient
+  float* result = nullptr;               ///< count floats; apart from the parts
   std::vector<MatrixBlock> matrices = {};  ///< powersgd: in order, apart from each other; the rest of the bucket, and matrices that do not get
                                            ///< smaller, travel dense. Empty: the whole bucket as one matrix, nearly square
   const NodeGroups* groups = nullptr;      ///< hitopk: of the communicator; outlives the reduction
@@ -52,13 +54,12 @@ struct CompressedReductionSpec {
 
 class CompressedReduction : public Operation {
  public:
-  /// The sum over all ranks, `count` floats, always the same address: from completion to the next start.
-  const float* result() const { return result_; }
-  /// By this rank in one run.
-  size_t bytes_sent() const { return bytes_sent_; }
+  /// Payload that this rank receives in one run.
+  size_t bytes_received() const { return bytes_received_; }
 
   /// The number of the training step, for every later start(): topk chooses with it among equals. Part of what a resume repeats.
   void set_step(uint64_t step) { step_ = step; }
+  /// Of runs that are complete. Not while in flight.
   const CompressionReport& report() const { return report_; }
   void reset_report() { report_ = {}; }
 
@@ -90,17 +91,18 @@ class CompressedReduction : public Operation {
   Pending describe() const final;
   void run_stage();
 
+  std::string bucket_;
   std::string method_;
   size_t count_;
   std::vector<const float*> parts_;
+  float* result_;
   StateLayout layout_;
   std::span<float> state_;
-  std::unique_ptr<float[]> own_result_;
-  float* result_;
-  size_t bytes_sent_ = 0;
+  size_t bytes_received_ = 0;
   uint64_t step_ = 0;
   int stage_ = 0;
   Exchange* current_ = nullptr;
+  std::thread::id starter_;
   double exchange_began_ = 0;
   CompressionReport report_;
 };

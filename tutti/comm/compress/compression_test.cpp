@@ -38,7 +38,7 @@ TEST(Compression, MistakesAreExplained) {
 }
 
 TEST(CompressionReport, BreaksEvenWhereSavedTransferIsCodecTime) {
-  CompressionReport report{.runs = 10, .bytes_sent = 1000, .dense_bytes = 9000, .codec_seconds = 0.5, .exchange_seconds = 2, .loss = {1, 4}};
+  CompressionReport report{.runs = 10, .bytes = 1000, .dense_bytes = 9000, .codec_seconds = 0.5, .exchange_seconds = 2, .loss = {1, 4}};
   EXPECT_EQ(break_even_bandwidth(report), 16000);
   const double bandwidth = break_even_bandwidth(report);
   EXPECT_EQ(9000 / bandwidth, 1000 / bandwidth + 0.5);
@@ -47,11 +47,11 @@ TEST(CompressionReport, BreaksEvenWhereSavedTransferIsCodecTime) {
   report += report;
   EXPECT_EQ(break_even_bandwidth(report), 16000);
   EXPECT_EQ(report.error(), 0.5);
-  report.bytes_sent = report.dense_bytes;
+  report.bytes = report.dense_bytes;
   EXPECT_EQ(break_even_bandwidth(report), 0) << "nothing saved";
-  EXPECT_EQ(break_even_bandwidth({.bytes_sent = 1, .dense_bytes = 2}), std::numeric_limits<double>::infinity());
-  EXPECT_EQ(to_string(CompressionReport{.runs = 2, .bytes_sent = 2000000, .dense_bytes = 32000000, .codec_seconds = 0.003, .exchange_seconds = 0.002, .loss = {1, 4}}, 2),
-            "sent 1 of 16 MB a step (16.0 times less), codec 1.5 ms, exchange 1 ms, relative error 0.5; breaks even at 10 GB/s a rank");
+  EXPECT_EQ(break_even_bandwidth({.bytes = 1, .dense_bytes = 2}), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(to_string(CompressionReport{.runs = 2, .bytes = 2000000, .dense_bytes = 32000000, .codec_seconds = 0.003, .exchange_seconds = 0.002, .loss = {1, 4}}, 2),
+            "moved 1 of 16 MB a step (16.0 times less), codec 1.5 ms, exchange 1 ms, relative error 0.5; breaks even at 10 GB/s a rank");
 }
 
 }  // namespace

@@ -21,7 +21,6 @@ std::vector<Slice> shards_of(const CompressedReductionSpec& spec) { return balan
 
 class Hierarchical final : public CompressedReduction {
  public:
-  ~Hierarchical() override { withdraw(); }
   Hierarchical(Communicator& communicator, const CompressedReductionSpec& spec)
       : CompressedReduction(communicator, spec), codec_(make_topk(spec.compression.ratio)) {
     Communicator& node = spec.groups->node();
@@ -42,6 +41,7 @@ class Hierarchical final : public CompressedReduction {
     gather_ = plan(node, {.kind = Collective::allgather, .count = count(), .parts = shards, .input = shard_.data(), .output = sum().data()},
                    "sums inside the node", spec.groups->node_ranks());
   }
+  ~Hierarchical() override { withdraw(); }
 
  private:
   Exchange* work(int stage) override {

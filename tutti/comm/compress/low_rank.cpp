@@ -66,7 +66,6 @@ Factoring factoring_of(const CompressedReductionSpec& spec) {
 
 class LowRank final : public CompressedReduction {
  public:
-  ~LowRank() override { withdraw(); }
   LowRank(Communicator& communicator, const CompressedReductionSpec& spec)
       : CompressedReduction(communicator, spec), f_(factoring_of(spec)), first_(f_.p_count + f_.dense_count), own_q_(f_.q_count) {
     // Zeros are the state of a new training; what a checkpoint has is never that.
@@ -75,6 +74,7 @@ class LowRank final : public CompressedReduction {
     sum_p_ = plan(communicator, {.kind = Collective::allreduce, .count = first_.size(), .output = first_.data(), .reproducible = true}, "P");
     sum_q_ = plan(communicator, {.kind = Collective::allreduce, .count = f_.q_count, .input = own_q_.data(), .output = piece(kBasis).data(), .reproducible = true}, "Q");
   }
+  ~LowRank() override { withdraw(); }
 
  private:
   std::span<float> m_of(const Factored& m) const { return piece(kGradient).subspan(m.block.begin, m.block.rows * m.block.cols); }

@@ -14,7 +14,6 @@ namespace {
 
 class Sparse final : public CompressedReduction {
  public:
-  ~Sparse() override { withdraw(); }
   Sparse(Communicator& communicator, const CompressedReductionSpec& spec) : CompressedReduction(communicator, spec), codec_(make_topk(spec.compression.ratio)) {
     const size_t bytes = codec_->encoded_bytes(count());
     const auto ranks = static_cast<size_t>(communicator.size());
@@ -23,6 +22,7 @@ class Sparse final : public CompressedReduction {
     to_all_ = plan(communicator, {.kind = Collective::allgather, .element = Element::byte, .count = bytes * ranks, .input = mine_.data(),
                                   .output = contributions_.data()}, "chosen elements to all");
   }
+  ~Sparse() override { withdraw(); }
 
  private:
   Exchange* work(int stage) override {

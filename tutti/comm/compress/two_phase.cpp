@@ -18,7 +18,6 @@ enum Piece : size_t { kGradient, kSum };
 
 class TwoPhase final : public CompressedReduction {
  public:
-  ~TwoPhase() override { withdraw(); }
   TwoPhase(Communicator& communicator, const CompressedReductionSpec& spec)
       : CompressedReduction(communicator, spec), codec_(make_codec(name_of(spec.compression.method))), slices_(balanced_parts(count(), communicator.size())) {
     size_t at = 0;
@@ -39,6 +38,7 @@ class TwoPhase final : public CompressedReduction {
     to_all_ = plan(communicator, {.kind = Collective::allgather, .element = Element::byte, .count = at, .parts = encodings_,
                                   .input = encoding(mine_).data(), .output = whole_.data()}, "sums to all");
   }
+  ~TwoPhase() override { withdraw(); }
 
  private:
   std::span<std::byte> encoding(size_t q) { return std::span(whole_).subspan(encodings_[q].begin, encodings_[q].count); }

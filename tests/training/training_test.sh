@@ -113,7 +113,7 @@ case $case in
       expect 0 $method-parts --max-steps 4 --ranks 2 $small --set comm.compression=$method
       expect 0 $method-parts --max-steps 6 --ranks 2 $small --set comm.compression=$method --resume
       same $method $method-parts 6
-      says $method "compression $method: sent"
+      says $method "compression $method: moved"
     done
     expect 0 ramp --max-steps 6 --ranks 2 $small --set comm.compression=topk:0.01 --set comm.compression_warmup_steps=1 --set comm.compression_ramp_steps=1
     expect 0 other --max-steps 2 --ranks 2 $small --set comm.compression=int8

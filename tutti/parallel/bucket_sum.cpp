@@ -16,8 +16,10 @@ void BucketSum::compress(comm::Communicator& communicator, const comm::Compresse
     if (reductions_.empty()) {
       layout_ = comm::state_layout(communicator, spec);
       state_.resize(layout_.floats);
+      compressed_result_ = Buffer(spec.count * sizeof(float));
     }
     spec.state = state_;
+    spec.result = compressed_result_.as<float>().data();
     reductions_.push_back({compression, comm::plan_compressed(communicator, spec)});
     reductions_.back().reduction->set_priority(dense_->priority());
   }

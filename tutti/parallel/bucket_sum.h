@@ -8,6 +8,7 @@
 
 #include "tutti/comm/communicator.h"
 #include "tutti/comm/compress/compressed_reduction.h"
+#include "tutti/device/cpu/buffer.h"
 
 namespace tutti {
 
@@ -17,7 +18,7 @@ class BucketSum {
   /// Collective. `result`: where the dense operation leaves the sum.
   BucketSum(comm::Communicator& communicator, const comm::CollectiveSpec& dense, const float* result);
 
-  /// Collective. Adds a reduction for each of `specs` (equal ones once). `base`: all but compression and state.
+  /// Collective. Adds a reduction for each of `specs` (equal ones once). `base`: all but compression, result and state.
   void compress(comm::Communicator& communicator, const comm::CompressedReductionSpec& base, std::span<const comm::CompressionSpec> specs);
 
   /// What the next start() does: `spec`, or the dense sum where it is none or the bucket is not compressed.
@@ -26,8 +27,8 @@ class BucketSum {
   void release(std::span<float> gradient);
 
   comm::Operation& operation() const { return chosen_ == nullptr ? static_cast<comm::Operation&>(*dense_) : *chosen_; }
-  const float* result() const { return chosen_ == nullptr ? result_ : chosen_->result(); }
-  size_t bytes_moved() const { return chosen_ == nullptr ? dense_->bytes_received() : chosen_->bytes_sent(); }
+  const float* result() const { return chosen_ == nullptr ? result_ : compressed_result_.as<float>().data(); }
+  size_t bytes_moved() const { return chosen_ == nullptr ? dense_->bytes_received() : chosen_->bytes_received(); }
   const std::string& algorithm() const { return dense_->algorithm(); }
   bool compressed() const { return !reductions_.empty(); }
 
@@ -43,7 +44,8 @@ class BucketSum {
   };
   std::unique_ptr<comm::CollectiveOperation> dense_;
   const float* result_;
-  std::vector<float> state_;  // outlives the reductions
+  std::vector<float> state_;  // outlives the reductions, as does
+  Buffer compressed_result_;  // each rank has its own, unlike the dense sum of ranks that share memory
   comm::StateLayout layout_;
   std::vector<Choice> reductions_;
   comm::CompressedReduction* chosen_ = nullptr;

@@ -68,7 +68,7 @@ void StepExchange::begin_step(int64_t step) {
 void StepExchange::end_step(Executor& executor) {
   if (!trial_ || !compressed_step_) return;
   executor.settle();
-  const double codec = gradients_.compression_report().codec_seconds;
+  const double codec = gradients_.compression_report().caller_seconds;
   const double spent = codec - codec_before_;
   trial_->record(std::max(0.0, blocked_seconds() - blocked_before_ - spent), spent);
   codec_before_ = codec;

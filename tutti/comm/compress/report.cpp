@@ -23,9 +23,10 @@ CompressionReport& CompressionReport::operator+=(const CompressionReport& other)
 
 CompressionReport& CompressionReport::operator-=(const CompressionReport& earlier) {
   runs -= earlier.runs;
-  bytes_sent -= earlier.bytes_sent;
+  bytes -= earlier.bytes;
   dense_bytes -= earlier.dense_bytes;
   codec_seconds -= earlier.codec_seconds;
+  caller_seconds -= earlier.caller_seconds;
   exchange_seconds -= earlier.exchange_seconds;
   loss.lost -= earlier.loss.lost;
   loss.whole -= earlier.loss.whole;

@@ -241,11 +241,11 @@ static void check_running(const char *selection_file) {
 int main(int argc, char **argv) {
   EXPECT(argc == 3);
   check_library();
-  const tutti_comm_init_options options = {.size = sizeof options, .timeout = 30, .private_memory = strcmp(argv[1], "private") == 0};
+  const tutti_comm_init_options options = {.size = sizeof options, .timeout = 60, .private_memory = strcmp(argv[1], "private") == 0};
   OK(tutti_comm_init(&argc, &argv, &options));
   find_world();
   EXPECT(size <= kMostRanks / 2);
-  OK(tutti_comm_set_timeout(world, 20));
+  OK(tutti_comm_set_timeout(world, 50));
   static float in[kCount], out[kCount];
   check_communicators();
   check_types();

@@ -15,60 +15,58 @@ constexpr int kTag = 1;
 constexpr auto kGrace = std::chrono::milliseconds(1000);
 constexpr auto kGracePerHop = std::chrono::milliseconds(200);
 
-// Of the process, because it outlives the exception that unwinds all communicators: the messages are still on their way then.
-struct State {
+// What this process has heard. It outlives the exception that unwinds all communicators: the messages are still on their way then, and the
+// first alarm ends the job.
+struct Heard {
+  int by = -1;
   MPI_Comm comm = MPI_COMM_NULL;
-  int rank = 0, ranks = 1;
-  int by = -1;  // who raised it
-  Clock::time_point since{};
+  Clock::time_point until{};
 };
-State state;
-
-void tell_others(int by) {
-  state.by = by;
-  state.since = Clock::now();
-  for (int step = 1; step < state.ranks; step *= 2) {
-    MPI_Request request = MPI_REQUEST_NULL;
-    // Nobody checks: a rank that cannot be told ends with the job all the same.
-    if (MPI_Isend(&state.by, 1, MPI_INT, (state.rank + step) % state.ranks, kTag, state.comm, &request) == MPI_SUCCESS) MPI_Request_free(&request);
-  }
-}
+Heard heard;
 
 }  // namespace
 
 Alarm::Alarm(MPI_Comm world) {
-  MPI_CALL(MPI_Comm_dup(world, &state.comm));
-  MPI_CALL(MPI_Comm_set_errhandler(state.comm, MPI_ERRORS_RETURN));
-  MPI_CALL(MPI_Comm_rank(state.comm, &state.rank));
-  MPI_CALL(MPI_Comm_size(state.comm, &state.ranks));
+  MPI_CALL(MPI_Comm_dup(world, &comm_));
+  MPI_CALL(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
+  MPI_CALL(MPI_Comm_rank(comm_, &rank_));
+  MPI_CALL(MPI_Comm_size(comm_, &ranks_));
 }
 
 Alarm::~Alarm() {
-  if (std::uncaught_exceptions() == 0 && state.by < 0) MPI_Comm_free(&state.comm);
+  if (std::uncaught_exceptions() == 0 && heard.by < 0) MPI_Comm_free(&comm_);
+}
+
+void Alarm::tell_others(int by) {
+  heard = {.by = by, .comm = comm_, .until = Clock::now() + kGrace};
+  for (int step = 1; step < ranks_; step *= 2) {
+    heard.until += kGracePerHop;
+    MPI_Request request = MPI_REQUEST_NULL;
+    // Nobody checks: a rank that cannot be told ends with the job all the same.
+    if (MPI_Isend(&heard.by, 1, MPI_INT, (rank_ + step) % ranks_, kTag, comm_, &request) == MPI_SUCCESS) MPI_Request_free(&request);
+  }
 }
 
 void Alarm::raise() {
-  if (state.by < 0) tell_others(state.rank);
+  if (heard.by < 0) tell_others(rank_);
 }
 
 std::optional<int> Alarm::raised() {
-  if (state.by >= 0) return state.by;
+  if (heard.by >= 0) return heard.by;
   int there = 0;
-  MPI_CALL(MPI_Iprobe(MPI_ANY_SOURCE, kTag, state.comm, &there, MPI_STATUS_IGNORE));
+  MPI_CALL(MPI_Iprobe(MPI_ANY_SOURCE, kTag, comm_, &there, MPI_STATUS_IGNORE));
   if (there == 0) return std::nullopt;
   int by = 0;
-  MPI_CALL(MPI_Recv(&by, 1, MPI_INT, MPI_ANY_SOURCE, kTag, state.comm, MPI_STATUS_IGNORE));
+  MPI_CALL(MPI_Recv(&by, 1, MPI_INT, MPI_ANY_SOURCE, kTag, comm_, MPI_STATUS_IGNORE));
   tell_others(by);
   return by;
 }
 
 void Alarm::linger() {
-  if (state.by < 0) return;
-  auto until = state.since + kGrace;
-  for (int step = 1; step < state.ranks; step *= 2) until += kGracePerHop;
-  while (Clock::now() < until) {
+  if (heard.by < 0) return;
+  while (Clock::now() < heard.until) {
     int there = 0;
-    MPI_Iprobe(MPI_ANY_SOURCE, kTag, state.comm, &there, MPI_STATUS_IGNORE);  // MPI moves messages only inside its calls
+    MPI_Iprobe(MPI_ANY_SOURCE, kTag, heard.comm, &there, MPI_STATUS_IGNORE);  // MPI moves messages only inside its calls
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
 }

@@ -10,7 +10,7 @@
 
 namespace tutti::comm {
 
-/// One per job. Not thread-safe: used by the thread that communicates.
+/// One for a communicator and those split from it. Not thread-safe: used by the thread that waits.
 class Alarm {
  public:
   /// Collective. Duplicates `world` and frees the duplicate.
@@ -24,6 +24,12 @@ class Alarm {
   /// To be called with this rank's message printed, before MPI_Abort: when the alarm was raised, gives it time to reach all ranks and them time
   /// to print; otherwise returns at once.
   static void linger();
+
+ private:
+  void tell_others(int by);
+
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  int rank_ = 0, ranks_ = 1;
 };
 
 }  // namespace tutti::comm

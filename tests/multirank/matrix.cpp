@@ -1,8 +1,10 @@
 // matrix threads|shm|mpi [--ranks A-B] [--counts N,N...] [--types T,T...] [--starts N] [--part I/N] [--only TEXT] [--nodes auto|hostname]
+//                           [--progress N] [--check]
 // The acceptance matrix of the communication library; see README.md. The last line is "N cases passed"; exit status 1 when one failed.
 //
 // threads: ranks are threads, 1-9 by default. shm, mpi: under mpirun; groups of A to B of its ranks, all of them by default.
-// --part runs the I-th of N shares of the cases, --only those whose name contains TEXT.
+// --part runs the I-th of N shares of the cases, --only those whose name contains TEXT. --progress: with N progress threads a rank; --check: with
+// checksums of messages and results.
 
 #include <fmt/format.h>
 
@@ -31,6 +33,8 @@ struct Flags {
   uint64_t part = 1, parts = 1;
   std::string only;
   comm::Nodes nodes = comm::Nodes::kernel;
+  size_t progress = 0;
+  bool check = false;
 };
 
 template <class T>
@@ -63,6 +67,10 @@ Flags parse(int count, char** words) {
   if (flags.transport != "threads" && flags.transport != "shm" && flags.transport != "mpi") throw ConfigError("matrix threads|shm|mpi FLAG...: see matrix.cpp");
   for (int i = 2; i < count; i += 2) {
     const std::string_view flag = words[i];
+    if (flag == "--check") {
+      flags.check = true, --i;
+      continue;
+    }
     if (i + 1 == count) throw ConfigError(fmt::format("{} needs a value", flag));
     const std::string_view value = words[i + 1];
     if (flag == "--ranks") {
@@ -79,6 +87,8 @@ Flags parse(int count, char** words) {
       flags.part = number<uint64_t>(halves(value, '/').first), flags.parts = number<uint64_t>(halves(value, '/').second);
     } else if (flag == "--only") {
       flags.only = value;
+    } else if (flag == "--progress") {
+      flags.progress = number<size_t>(value);
     } else if (flag == "--nodes") {
       flags.nodes = comm::nodes_named(value);
     } else {
@@ -99,6 +109,12 @@ std::vector<MatrixCase> chosen(const Flags& flags, const MatrixAxes& axes) {
     for (MatrixCase& one : cases_of(axes))
       if (one.name.find(flags.only) != std::string::npos && fnv1a(one.name) % flags.parts == flags.part - 1) some.push_back(std::move(one));
   return some;
+}
+
+void configure(comm::Communicator& c, const Flags& flags) {
+  const std::vector<int> processors(flags.progress, comm::Progress::kNoCore);
+  if (flags.progress > 0) c.set_progress(std::make_shared<comm::Progress>(processors));
+  if (flags.check) c.set_check();
 }
 
 // On one rank of a group. Wrong elements do not end the run, anything else does.
@@ -136,7 +152,10 @@ void run_threads(const Flags& flags, Tally& tally) {
   Progress progress;
   for (int ranks = flags.first == 0 ? 1 : flags.first; ranks <= (flags.last == 0 ? 9 : flags.last); ++ranks) {
     const std::vector<MatrixCase> cases = chosen(flags, axes_of(flags, ranks));
-    comm::run_ranks(ranks, [&](comm::Communicator& c) { run_cases(c, cases, flags, tally); });
+    comm::run_ranks(ranks, [&](comm::Communicator& c) {
+      configure(c, flags);
+      run_cases(c, cases, flags, tally);
+    });
     progress.line(ranks, "threads", cases.size());
   }
 }
@@ -169,10 +188,12 @@ int run(const Flags& flags) {
     run_threads(flags, tally);
     return report(tally.cases, tally.failed);
   }
-  comm::MpiSession session;
+  using Threads = comm::MpiSession::Threads;
+  comm::MpiSession session(flags.progress > 0 ? Threads::multiple : Threads::funneled);
   // The ranks outside a group wait for all of its cases.
   const auto world = session.communicator({.shared_memory = flags.transport == "shm", .timeout = 3600, .nodes = flags.nodes});
   try {
+    configure(*world, flags);
     run_processes(*world, flags, tally);
   } catch (const std::exception& error) {
     world->abort(1, error.what());

@@ -44,7 +44,7 @@ double bus_factor(Collective kind, int ranks) {
 }
 
 CommBenchRow bench_collective(comm::Communicator& communicator, const CommBenchOptions& options, size_t bytes) {
-  CommBuffers buffers(communicator, options.kind, options.element, options.op, bytes);
+  CommBuffers buffers(communicator, options.kind, options.element, options.op, bytes, options.shared_output);
   comm::CollectiveSpec spec = buffers.spec();
   spec.algorithm = options.algorithm;
   spec.chunk = options.chunk;
@@ -55,7 +55,7 @@ CommBenchRow bench_collective(comm::Communicator& communicator, const CommBenchO
   }};
   std::vector<const OpenPeer*> callers = {nullptr};
   for (const OpenPeer* peer : options.peers)
-    if (auto call = peer->peer->collective(buffers.task(), options.element, options.op, buffers.input(), buffers.output())) {
+    if (auto call = peer->peer->collective(buffers.task(), options.element, options.op, buffers.input(), buffers.own_output())) {
       calls.push_back(std::move(call));
       callers.push_back(peer);
     }
@@ -75,7 +75,7 @@ CommBenchRow bench_collective(comm::Communicator& communicator, const CommBenchO
   for (int i = 0; i < options.checks; ++i)
     for (size_t k = 0; k < calls.size(); ++k) {
       if (callers[k] != nullptr && !(callers[k]->peer->answers() && has_one_answer(options))) continue;
-      const size_t wrong = buffers.count_wrong(calls[k], static_cast<uint64_t>(i));
+      const size_t wrong = buffers.count_wrong(calls[k], static_cast<uint64_t>(i), k > 0);
       if (callers[k] == nullptr)
         row.wrong = row.wrong.value_or(0) + wrong;
       else if (wrong > 0)

@@ -26,6 +26,7 @@ struct CommBenchOptions {
   int iterations = 20;
   int warmup = 5;
   int checks = 0;                         ///< calls whose results are compared with plain arithmetic, element by element on every rank
+  bool shared_output = false;               ///< one output for all ranks, as CommBuffers says
   bool overlap = false;                     ///< measure CommBenchRow::hidden
   std::vector<const OpenPeer*> peers = {};  ///< run in turns with ours
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tutti/base/error.h"
+
 namespace tutti {
 namespace {
 
@@ -14,7 +16,8 @@ bool deals(Collective kind) {
 
 }  // namespace
 
-CommBuffers::CommBuffers(comm::Communicator& communicator, Collective kind, comm::Element element, comm::ReduceOp op, size_t bytes) : communicator_(communicator) {
+CommBuffers::CommBuffers(comm::Communicator& communicator, Collective kind, comm::Element element, comm::ReduceOp op, size_t bytes, bool shared_output)
+    : communicator_(communicator) {
   const size_t element_bytes = comm::size_of(element);
   spec_.kind = kind;
   spec_.element = element;
@@ -25,6 +28,9 @@ CommBuffers::CommBuffers(comm::Communicator& communicator, Collective kind, comm
   extent_ = comm::extent_of(task_);
   input_ = communicator.allocate(std::max(extent_.input, spec_.count) * element_bytes + 1);
   output_ = communicator.allocate(std::max(extent_.output, spec_.count) * element_bytes + 1);
+  if (shared_output && (kind != Collective::allreduce || !output_->shared() || communicator.shaped()))
+    throw ConfigError("only an allreduce of ranks that see each other's memory can have one output for all");
+  spec_.shared_output = shared_output;
   spec_.input = kind == Collective::broadcast ? nullptr : input();
   spec_.output = output();
   values_.resize(extent_.input * element_bytes);
@@ -35,14 +41,17 @@ void CommBuffers::rewrite() const {
   if (!values_.empty()) std::memcpy(source(), values_.data(), values_.size());
 }
 
-size_t CommBuffers::count_wrong(const std::function<void()>& call, uint64_t seed) {
+size_t CommBuffers::count_wrong(const std::function<void()>& call, uint64_t seed, bool own) {
   const comm::Answer answer(task_, spec_.element, spec_.op, seed + 1);
-  answer.write_right(output());
-  std::for_each_n(output(), extent_.output * comm::size_of(spec_.element), [](std::byte& b) { b = ~b; });
+  std::byte* const result = own ? own_output() : output();
+  if (own || !spec_.shared_output || communicator_.rank() == 0) {
+    answer.write_right(result);
+    std::for_each_n(result, extent_.output * comm::size_of(spec_.element), [](std::byte& b) { b = ~b; });
+  }
   answer.fill(source());
   communicator_.barrier();
   call();
-  auto wrong = static_cast<double>(answer.count_wrong(output()));
+  auto wrong = static_cast<double>(answer.count_wrong(result));
   communicator_.sum({&wrong, 1});
   return static_cast<size_t>(wrong);
 }

@@ -14,8 +14,9 @@ namespace tutti {
 class CommBuffers {
  public:
   /// About `bytes` of the long vector: rounded down to whole elements, and to a multiple of the ranks where the collective deals out parts. A barrier
-  /// has none.
-  CommBuffers(comm::Communicator& communicator, comm::Collective kind, comm::Element element, comm::ReduceOp op, size_t bytes);
+  /// has none. shared_output: all ranks have one output, rank 0's (an allreduce of ranks that see each other's memory: what training does);
+  /// throws ConfigError where that cannot be.
+  CommBuffers(comm::Communicator& communicator, comm::Collective kind, comm::Element element, comm::ReduceOp op, size_t bytes, bool shared_output = false);
 
   /// With these buffers; no algorithm named. A broadcast has one buffer, as MPI's.
   const comm::CollectiveSpec& spec() const { return spec_; }
@@ -23,13 +24,15 @@ class CommBuffers {
   const comm::Task& task() const { return task_; }
   size_t bytes() const { return spec_.count * comm::size_of(spec_.element); }
   std::byte* input() const { return input_->data(); }
-  std::byte* output() const { return output_->data(); }
+  std::byte* output() const { return spec_.shared_output ? output_->peer(0) : output_->data(); }
+  /// For peers, who share no output.
+  std::byte* own_output() const { return output_->data(); }
 
   /// Writes this rank's input again.
   void rewrite() const;
   /// Collective: runs `call` on other values (a function of `seed`), over outputs that are all wrong before, and compares every element of every
-  /// rank with plain arithmetic. The number of wrong ones, over all ranks.
-  size_t count_wrong(const std::function<void()>& call, uint64_t seed);
+  /// rank (of own_output(), if the call leaves it there) with plain arithmetic. The number of wrong ones, over all ranks.
+  size_t count_wrong(const std::function<void()>& call, uint64_t seed, bool own = false);
 
  private:
   std::byte* source() const { return spec_.kind == comm::Collective::broadcast ? output() : input(); }

@@ -31,7 +31,7 @@ struct CommVerb {
   double factor = 4;
   size_t chunk = 0;
   int ranks = 0, iterations = 20, warmup = 5, checks = 0;
-  bool print = false, latency = false, tune = false, overlap = false, check_messages = false;
+  bool print = false, latency = false, tune = false, overlap = false, shared_output = false, check_messages = false;
   std::string moved_by = {};  // how operations are moved forward, once ranks run
 
   std::vector<comm::Collective> kinds() const { return collectives_named(!collective.empty() ? collective : tune ? "all" : "allreduce"); }
@@ -72,7 +72,7 @@ size_t bench_sizes(comm::Communicator& communicator, const CommVerb& verb, bool 
   const CommColumns columns = verb.columns == "osu" ? CommColumns::osu : CommColumns::nccl;
   const std::vector<OpenPeer> peers = open_peers(communicator, verb, processes);
   CommBenchOptions options{.element = comm::element_named(verb.element), .op = comm::reduce_op_named(verb.op), .algorithm = {}, .chunk = verb.chunk,
-                           .iterations = verb.iterations, .warmup = verb.warmup, .checks = verb.checks, .overlap = verb.overlap};
+                           .iterations = verb.iterations, .warmup = verb.warmup, .checks = verb.checks, .shared_output = verb.shared_output, .overlap = verb.overlap};
   for (const OpenPeer& peer : peers) options.peers.push_back(&peer);
   say(communicator, about(communicator, verb));
   if (columns == CommColumns::nccl)
@@ -208,6 +208,7 @@ RunVerb add_bench_comm(CLI::App& bench) {
   verb->add_option("--nodes", state->nodes, "What makes a node, as the key comm.nodes")->envname("TUTTI_COMM_NODES")->check(CLI::IsMember({"auto", "hostname"}))->capture_default_str();
   verb->add_option("--shape", state->shape, "Make every rank's link as slow as this: 10gbit,50us (not peers')");
   verb->add_option("--progress", state->progress, "Progress threads of a rank: a number, or auto as for training")->check(progress_setting_error)->capture_default_str();
+  verb->add_flag("--shared-output", state->shared_output, "One output for all ranks, in shared memory, as training sums its gradients (allreduce; peers have their own)");
   verb->add_flag("--overlap", state->overlap, "Measure how much of a collective's time is hidden when its rank computes meanwhile");
   verb->add_flag("--check-collectives", state->check_messages, "Send a checksum with every message and compare results among ranks, as comm.check does");
   verb->add_option("--peers", state->peers, "Run in turns with: all (that this build has), none, or some of memcpy,mpi,gloo,oneccl")->type_name("NAMES")->capture_default_str();
@@ -223,7 +224,7 @@ RunVerb add_bench_comm(CLI::App& bench) {
   verb->add_option("--selection", state->selection, "Take algorithms from this table, which --tune wrote [comm.selection]")->type_name("FILE")->envname("TUTTI_COMM_SELECTION");
   verb->add_flag("--print", state->print, "Print the schedule of every rank for -e bytes, and run nothing");
   verb->add_option("-J,--json", state->json, "Write the rows there too")->type_name("FILE");
-  for (const char* other : {"--algorithm", "--check", "--chunk", "--peers", "--columns", "--json", "--overlap", "--print"}) {
+  for (const char* other : {"--algorithm", "--check", "--chunk", "--peers", "--columns", "--json", "--overlap", "--shared-output", "--print"}) {
     verb->get_option("--tune")->excludes(other);
     verb->get_option("--latency")->excludes(other);
   }

@@ -34,6 +34,7 @@ struct BenchVerb {
   std::string model = "resnet44", precision = "fp32", layout = "auto", json;
   int64_t batch = 128, classes = 0, width = 0;
   std::vector<std::string> sets;
+  std::vector<int64_t> hidden;
   size_t tile_bytes = 0;
   int threads = 0, ranks = 0, steps = 20, warmup = 3;
   bool serve = false, profile = false, no_measure = false;
@@ -171,6 +172,7 @@ NetworkSpec network_spec(const BenchVerb& verb, const CommSection& comm, int thr
   spec.training.model.batch = verb.batch;
   spec.training.model.classes = verb.classes;
   spec.training.model.width = verb.width;
+  spec.training.model.hidden = verb.hidden;
   spec.training.model.activations = verb.precision == "bf16" ? DType::bf16 : DType::f32;
   spec.training.optimizer.momentum = 0.9f;
   spec.training.optimizer.weight_decay = 1e-4f;
@@ -271,6 +273,7 @@ RunVerb add_bench(CLI::App& verb) {
   step->add_option("--model", state->model, "See `tutti model list`")->type_name("NAME")->capture_default_str();
   step->add_option("--classes", state->classes, "0: the model's own")->type_name("N")->check(CLI::NonNegativeNumber);
   step->add_option("--width", state->width, "Channels of the first stage; 0: the model's own")->type_name("N")->check(CLI::NonNegativeNumber);
+  step->add_option("--hidden", state->hidden, "Widths of mlp's hidden layers: --hidden 1024,1024")->type_name("N,...")->delimiter(',')->check(CLI::PositiveNumber);
   step->add_option("--precision", state->precision, "")->check(CLI::IsMember({"fp32", "bf16"}))->capture_default_str();
   step->add_option("--batch", state->batch, "Samples of a step on each rank")->type_name("N")->check(CLI::PositiveNumber)->capture_default_str();
   step->add_option("--ranks", state->ranks, "Processes, started with mpirun on this node")->type_name("N")->envname("TUTTI_RANKS")->check(CLI::Range(1, 1 << 20));

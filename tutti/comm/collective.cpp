@@ -114,6 +114,7 @@ void CollectiveOperation::rebind(const void* input, void* output) {
 void CollectiveOperation::begin() {
   CHECK(bound_, "{}: started without buffers", name());
   first_ = started_ = 0;
+  idled_ = false;
   begin(started_++);
 }
 
@@ -122,8 +123,14 @@ bool CollectiveOperation::advance() {
     const bool done = advance(i);
     if (done && i == first_) ++first_;
   }
-  while (started_ < runs_.size() && started_ < first_ + kInFlight && (started_ == first_ || !communicator().more_urgent_than(*this))) begin(started_++);
-  return first_ == runs_.size();
+  if (first_ == started_ && started_ < runs_.size()) {
+    window_ = std::min(2 * window_, kMostInFlight);
+    idled_ = true;
+  }
+  while (started_ < runs_.size() && started_ < first_ + window_ && (started_ == first_ || !communicator().more_urgent_than(*this))) begin(started_++);
+  if (first_ < runs_.size()) return false;
+  if (!idled_) window_ = std::max(window_ - 1, kLeastInFlight);
+  return true;
 }
 
 Pending CollectiveOperation::describe() const {

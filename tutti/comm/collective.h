@@ -77,8 +77,10 @@ class CollectiveOperation final : public Operation {
   Pending describe() const override;
 
  private:
-  // Two at a time: the next chunk's messages are under way while the last one's answers arrive.
-  static constexpr size_t kInFlight = 2;
+  // Chunks in flight. Two at least: the next chunk's messages are under way while the last one's answers arrive. Twice as many whenever a look
+  // finds all of them complete, because then the link has idled since the look before; one less after a run in which that did not happen. So a
+  // rank that polls rarely keeps its link busy, and one that polls often lets others pass soon.
+  static constexpr size_t kLeastInFlight = 2, kMostInFlight = 32;
   void begin(size_t chunk);
   bool advance(size_t chunk);
 
@@ -95,6 +97,8 @@ class CollectiveOperation final : public Operation {
   std::vector<std::unique_ptr<ResultCheck>> checks_;  // as many, with Communicator::set_check(); otherwise none
   size_t first_ = 0;    // chunks before it are complete
   size_t started_ = 0;  // chunks before it have begun
+  size_t window_ = kLeastInFlight;
+  bool idled_ = false;  // in this run
 };
 
 }  // namespace tutti::comm

@@ -12,6 +12,13 @@ Walk walk_of(const Graph& graph, const Node& node) {
   return node.op->walk(types);
 }
 
+/// A gradient that takes a network longer than a band's barriers cost ends its band, so that its exchange begins while the rest is computed.
+/// (Networks without batch norm would otherwise be one band.) Whatever the buckets are: where bands end is part of the arithmetic.
+bool makes_large_gradient(const Graph& graph, const Node& node) {
+  constexpr size_t kLarge = size_t{1} << 20;  // bytes
+  return std::ranges::any_of(node.out, [&](Value v) { return graph[v].role == Role::gradient && graph.type(v).desc.bytes() >= kLarge; });
+}
+
 /// Nodes that read each value, exchanges and updates included.
 std::vector<std::vector<int>> readers_of(const Graph& graph) {
   std::vector<std::vector<int>> readers(graph.values().size());
@@ -82,7 +89,7 @@ Schedule make_schedule(const Graph& graph) {
       ++band;
       whole_band.push_back(whole);
     }
-    open = !whole;
+    open = !whole && !makes_large_gradient(graph, node);
     schedule.band_of[n] = band;
     for (const Value v : node.out)
       if (!graph.type(v).batched) reduced_in[static_cast<size_t>(v.id)] = band;

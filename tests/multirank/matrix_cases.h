@@ -42,6 +42,7 @@ struct Collected {
   Deal deal = Deal::equal;
   bool in_place = false;
   bool window = false;  ///< its buffers lie in memory that peers of the node can see
+  bool moving = false;  ///< its buffers lie in a window and elsewhere in turns, not alike on all ranks
   size_t chunk = 0;
   int priority = 0;
 
@@ -54,6 +55,7 @@ class Trial {
   /// Collective.
   Trial(comm::Communicator& communicator, const Collected& what);
   comm::CollectiveOperation& operation() { return *operation_; }
+  /// Not while the operation is in flight: buffers that move do it now.
   void fill(uint64_t seed);
   /// Elements of the output that are wrong, of the input that were changed, and bytes behind the output that were written.
   size_t wrong() const;
@@ -73,11 +75,12 @@ class Trial {
   std::unique_ptr<std::byte[]> own_;
   std::unique_ptr<comm::Window> window_;
   std::byte* memory_ = nullptr;
+  bool output_only_ = false;  // the operation is told of one buffer
   std::unique_ptr<comm::CollectiveOperation> operation_;
 };
 
 /// Every collective by every algorithm that does it, of every element type and reduction, in one of these ways in turn: in place or not, from
-/// several roots, with equal, unequal and empty parts, in chunks. Sums and means of f32 and bf16 below 1000 elements in all of the ways.
+/// several roots, with equal, unequal and empty parts, with buffers that move, in chunks. Sums and means of f32 and bf16 below 1000 elements in all of the ways.
 std::vector<Collected> product_of(const MatrixAxes& axes);
 
 /// A case for each of product_of().

@@ -135,6 +135,11 @@ void add_variants(std::vector<Collected>& all, const Collected& what, const Matr
             way.root = root, way.deal = deal, way.in_place = in_place, way.window = window, way.chunk = chunk;
             if (ways.empty() || way.name() != ways.back().name()) ways.push_back(way);
           }
+  for (size_t i = 0, fixed = ways.size(); i < fixed; ++i) {
+    if (ways[i].window || ways[i].deal != Deal::equal || ways[i].root != 0 || what.kind == Collective::barrier) continue;
+    ways.push_back(ways[i]);
+    ways.back().moving = true;
+  }
   if (what.count < kLarge && treated_differently(what))
     all.insert(all.end(), ways.begin(), ways.end());
   else
@@ -152,6 +157,7 @@ std::string Collected::name() const {
   text += kDeals[static_cast<size_t>(deal)];
   if (in_place) text += " in place";
   if (window) text += " window";
+  if (moving) text += " moving";
   if (chunk != 0) text += fmt::format(" chunk {}", chunk);
   return text;
 }
@@ -169,13 +175,9 @@ Trial::Trial(comm::Communicator& communicator, const Collected& what) : what_(wh
     output_begin_ = (input_bytes_ + kGuard) / kGuard * kGuard;
   }
   const size_t total = std::max(input_begin_ + input_bytes_, output_begin_ + output_bytes_) + kGuard;
-  if (what.window) {
-    window_ = communicator.allocate(total);
-    memory_ = window_->data();
-  } else {
-    own_ = std::make_unique_for_overwrite<std::byte[]>(total);
-    memory_ = own_.get();
-  }
+  if (what.window || what.moving) window_ = communicator.allocate(total);
+  if (!what.window || what.moving) own_ = std::make_unique_for_overwrite<std::byte[]>(total);
+  memory_ = what.window ? window_->data() : own_.get();
   for (int p = 0; p < task_.ranks && what.kind == Collective::all_to_all; ++p) sources_.push_back(block_begin(what, p, task_.rank, task_.ranks));
 
   comm::CollectiveSpec spec{.kind = what.kind, .element = what.element, .op = what.op, .count = what.count, .root = what.root};
@@ -184,9 +186,10 @@ Trial::Trial(comm::Communicator& communicator, const Collected& what) : what_(wh
   spec.chunk = what.chunk;
   spec.priority = what.priority;
   // Ranks that give or get nothing name no buffer; in place, what has one buffer names only the output.
-  const bool one_buffer = what.in_place && can_be_cut(what.kind);
-  if (extent.input > 0 && !one_buffer) spec.input = input();
-  if (extent.output > 0 || one_buffer) spec.output = output();
+  output_only_ = what.in_place && can_be_cut(what.kind);
+  spec.rebindable = what.moving;
+  if (!what.moving && extent.input > 0 && !output_only_) spec.input = input();
+  if (!what.moving && (extent.output > 0 || output_only_)) spec.output = output();
   operation_ = communicator.plan(spec);
 }
 
@@ -194,6 +197,11 @@ comm::Answer Trial::answer(uint64_t seed) const { return {task_, what_.element, 
 
 void Trial::fill(uint64_t seed) {
   seed_ = seed;
+  if (what_.moving) {
+    // Of three starts in a row one is elsewhere, and not on all ranks the same one.
+    memory_ = (seed + static_cast<uint64_t>(task_.rank)) % 3 == 0 ? own_.get() : window_->data();
+    operation_->rebind(input_bytes_ > 0 && !output_only_ ? input() : nullptr, output_bytes_ > 0 || output_only_ ? output() : nullptr);
+  }
   std::memset(output(), static_cast<int>(kUnwritten), output_bytes_ + kGuard);
   answer(seed).fill(input());
 }

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 #include <functional>
+#include <utility>
 
 #include "tutti/base/error.h"
 #include "tutti/base/rng.h"
@@ -167,8 +168,8 @@ size_t wrong_elements_with_moving_buffers(Communicator& c, CollectiveSpec spec) 
 }
 
 TEST(Collective, BuffersMayMove) {
-  for (const int ranks : {1, 2, 3, 4, 6})
-    run_ranks(ranks, [](Communicator& c) {
+  for (const auto& [threads, ranks] : {std::pair{0, 1}, {0, 2}, {0, 3}, {0, 4}, {0, 6}, {1, 2}})
+    run_ranks_with(threads, ranks, [](Communicator& c) {
       for (const Algorithm* algorithm : algorithms())
         for (int kind = 0; kind < kCollectives; ++kind) {
           CollectiveSpec spec = spec_of(Collective(kind), *algorithm, Element::f32, ReduceOp::sum, 1003, c.size(), 3 % c.size());

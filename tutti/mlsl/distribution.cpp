@@ -71,10 +71,9 @@ api::CommReq* Distribution::all_to_all_blocks(const void* send, const Blocks& se
   spec.element = element_of(data);
   spec.sends = slices(sends, cache.group().size());
   spec.receives = slices(receives, cache.group().size());
-  spec.input = send;
-  spec.output = receive;
+  spec.rebindable = true;
   auto exchange = std::make_unique<Planned>(cache.group(), spec);
-  exchange->start();
+  exchange->start(send, receive);
   return requests_.add(std::make_unique<Request>(cache.shared_from_this(), std::move(exchange)));
 }
 

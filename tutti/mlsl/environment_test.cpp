@@ -149,6 +149,36 @@ TEST(MlslDistribution, CollectivesGiveTheRightAnswer) {
   });
 }
 
+// Where the input lies in the output, or the other way round.
+TEST(MlslDistribution, BuffersMayOverlap) {
+  run(3, {}, [](Environment& environment, int rank) {
+    Distribution& all = environment.create_distribution(3, 1);
+    const auto me = static_cast<size_t>(rank);
+    for (int round = 0; round < 3; ++round) {
+      const auto wait = [&](api::CommReq* request) { environment.requests().wait(request); };
+      Floats both = values(rank, 6, round);
+      wait(all.start_equal({.kind = Collective::all_to_all, .count = 2}, both.data(), both.data()));
+      for (size_t i = 0; i < 6; ++i) ASSERT_EQ(both[i], value(static_cast<int>(i / 2), 2 * me + i % 2, round));
+
+      both = values(rank, 6, round);
+      const std::vector<size_t> counts = {2, 2, 2}, offsets = {0, 2, 4}, backwards = {4, 2, 0};
+      wait(all.all_to_all_blocks(both.data(), {counts.data(), offsets.data()}, both.data(), {counts.data(), backwards.data()}, api::DT_FLOAT, api::GT_GLOBAL));
+      for (size_t i = 0; i < 6; ++i) ASSERT_EQ(both[i], value(2 - static_cast<int>(i / 2), 2 * me + i % 2, round));
+
+      both = values(rank, 6, round);
+      wait(all.start_equal({.kind = Collective::reduce_scatter, .count = 2, .reduction = api::RT_MAX}, both.data(), both.data() + 1));
+      for (size_t i = 0; i < 2; ++i) ASSERT_EQ(both[1 + i], value(2, 2 * me + i, round));
+
+      both = values(rank, 6, round);
+      wait(all.start_equal({.kind = Collective::allgather, .count = 2}, both.data() + 3, both.data()));
+      for (size_t i = 0; i < 6; ++i) ASSERT_EQ(both[i], value(static_cast<int>(i / 2), 3 + i % 2, round));
+      both = values(rank, 6, round);
+      wait(all.start_equal({.kind = Collective::allgather, .count = 2}, both.data() + 2 * me, both.data()));  // MPI_IN_PLACE
+      for (size_t i = 0; i < 6; ++i) ASSERT_EQ(both[i], value(static_cast<int>(i / 2), i, round));
+    }
+  });
+}
+
 // More of one kind in flight than there are plans; ranks wait in different orders, and one asks with Test.
 TEST(MlslDistribution, RequestsMayBeCompletedInAnyOrder) {
   for (const char* priority : {"0", "1"})

@@ -21,7 +21,10 @@ comm::Task task_in(const Group& group, const comm::CollectiveSpec& spec) {
   task.root = spec.root;
   task.count = spec.count;
   task.parts = spec.parts.empty() ? equal_parts(spec.count, static_cast<size_t>(group.size())) : spec.parts;
-  if (spec.kind == comm::Collective::all_to_all) task.sends = task.receives = task.parts;
+  if (spec.kind == comm::Collective::all_to_all) {
+    task.sends = spec.sends.empty() ? task.parts : spec.sends;
+    task.receives = spec.receives.empty() ? task.parts : spec.receives;
+  }
   return task;
 }
 

@@ -24,7 +24,7 @@ void fill_images(const TensorDesc& desc, Buffer& images, int rank) {
 StepBench::StepBench(const NetworkSpec& spec, const ExchangeSettings& exchange, const Backend& backend, comm::Communicator& communicator)
     : network_(compile_network(spec, backend, communicator)), rank_(communicator.rank()) {
   const Plan& plan = network_->training;
-  exchange_ = std::make_unique<StepExchange>(communicator, ReplicaMap(communicator.size(), communicator.size(), rank_), *network_, exchange);
+  exchange_ = std::make_unique<StepExchange>(communicator, ReplicaMap(communicator.size(), communicator.size(), rank_), *network_, exchange, kStepsCompared);
   weights_ = std::make_unique<Weights>(plan.variables, 1, exchange_->parameters(), exchange_->fills_parameters());
   weights_->initialise(kSeed);
   executor_ = std::make_unique<Executor>(plan, backend);

@@ -26,10 +26,13 @@ class StepBench {
   Executor& executor() { return *executor_; }
   /// Seconds of all steps so far in which this rank waited for others.
   double exposed_seconds() const { return exchange_->exposed_seconds(); }
+  /// Collective. Who waited for whom in the steps since the last call, of at most kStepsCompared.
+  comm::ArrivalSummary arrivals() { return exchange_->arrivals().collect(); }
   /// Forward, backward and update of one sample.
   double flop_per_image() const;
 
  private:
+  static constexpr int kStepsCompared = 1024;
   std::unique_ptr<Network> network_;
   std::unique_ptr<Weights> weights_;
   std::unique_ptr<Executor> executor_;

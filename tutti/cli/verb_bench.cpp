@@ -103,6 +103,7 @@ int64_t read_command() {
 }
 
 nlohmann::ordered_json timed_run(StepBench& bench, int64_t steps, int ranks) {
+  bench.arrivals();  // forgets those of the warm-up
   const double exposed = bench.exposed_seconds();
   std::vector<double> step_ms;
   double seconds = 0;
@@ -111,10 +112,13 @@ nlohmann::ordered_json timed_run(StepBench& bench, int64_t steps, int ranks) {
     step_ms.push_back(took * 1e3);
     seconds += took;
   }
+  const comm::ArrivalSummary arrivals = bench.arrivals();
   const double images = static_cast<double>(bench.network().training.batch * ranks * steps);
   return {{"step_ms", step_ms},
           {"images_per_s", images / seconds},
           {"comm_exposed_ms", (bench.exposed_seconds() - exposed) * 1e3 / static_cast<double>(steps)},
+          {"waited_ms", arrivals.waited() * 1e3},
+          {"waited_for_late_ms", arrivals.waited_for_late() * 1e3},
           {"data_wait_ms", 0},
           {"peak_rss_bytes", peak_rss_bytes()}};
 }

@@ -1,7 +1,6 @@
 #include "tutti/comm/arrival.h"
 
 #include <fmt/format.h>
-#include <time.h>
 
 #include <algorithm>
 #include <array>
@@ -15,11 +14,8 @@ namespace {
 constexpr int kOffsetRounds = 8;
 constexpr double kNever = std::numeric_limits<double>::max();
 
-double now() {
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
+double seconds(ArrivalRecord::Clock::time_point time) { return std::chrono::duration<double>(time.time_since_epoch()).count(); }
+double now() { return seconds(ArrivalRecord::Clock::now()); }
 
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
@@ -41,6 +37,12 @@ const Lateness* ArrivalSummary::straggler() const {
   return 3 * first.last >= 2 * steps && first.median >= 0.05 * step_seconds && first.median >= 2 * clock_error ? &first : nullptr;
 }
 
+double ArrivalSummary::mean_of(double Lateness::* what) const {
+  double sum = 0;
+  for (const Lateness& rank : ranks) sum += rank.*what;
+  return ranks.empty() ? 0 : sum / static_cast<double>(ranks.size());
+}
+
 std::string to_string(const Lateness& late, const ArrivalSummary& summary, const Communicator& communicator) {
   return fmt::format("{} arrived last in {} of {} steps, by {:.1f} ms in the median ({:.0f} % of a step; clocks agree to {:.2g} ms)", communicator.rank_name(late.rank),
                      late.last, summary.steps, late.median * 1e3, summary.step_seconds > 0 ? late.median / summary.step_seconds * 100 : 0, summary.clock_error * 1e3);
@@ -50,19 +52,32 @@ ArrivalRecord::ArrivalRecord(Communicator& communicator, int operations, int ste
     : communicator_(communicator), operations_(static_cast<size_t>(operations)), capacity_(static_cast<size_t>(steps)), noted_(operations_, 0) {
   CHECK(operations >= 1 && steps >= 1, "{} operations, {} steps", operations, steps);
   if (communicator.size() == 1) return;
-  for (auto* values : {&arrivals_, &earliest_}) values->assign(capacity_ * operations_, kNever);
-  latest_.assign(capacity_, 0);
+  for (auto* values : {&arrivals_, &earliest_, &latest_, &wait_begins_, &wait_ends_}) values->assign(capacity_ * operations_, 0);
+  lateness_.assign(capacity_, 0);
   find_earliest_ = communicator.plan({.name = "arrivals", .kind = Collective::allreduce, .element = Element::f64, .op = ReduceOp::min, .count = earliest_.size(),
                                       .output = earliest_.data()});
-  find_latest_ = communicator.plan({.name = "lateness", .kind = Collective::allreduce, .element = Element::f64, .op = ReduceOp::max, .count = latest_.size(),
+  find_latest_ = communicator.plan({.name = "last arrivals", .kind = Collective::allreduce, .element = Element::f64, .op = ReduceOp::max, .count = latest_.size(),
                                     .output = latest_.data()});
+  find_lateness_ = communicator.plan({.name = "lateness", .kind = Collective::allreduce, .element = Element::f64, .op = ReduceOp::max, .count = lateness_.size(),
+                                      .output = lateness_.data()});
 }
 
 void ArrivalRecord::note(int operation) {
   const auto i = static_cast<size_t>(operation);
   CHECK(i < operations_, "operation {} of {}", operation, operations_);
   const size_t step = noted_[i]++;
-  if (step < capacity_ && !arrivals_.empty()) arrivals_[step * operations_ + i] = now();
+  if (step >= capacity_ || arrivals_.empty()) return;
+  arrivals_[step * operations_ + i] = now();
+  wait_begins_[step * operations_ + i] = wait_ends_[step * operations_ + i] = 0;
+}
+
+void ArrivalRecord::waited(int operation, Clock::time_point begin) {
+  const auto i = static_cast<size_t>(operation);
+  CHECK(i < operations_, "operation {} of {}", operation, operations_);
+  const size_t steps = noted_[i];
+  if (steps == 0 || steps > capacity_ || arrivals_.empty()) return;
+  wait_begins_[(steps - 1) * operations_ + i] = seconds(begin);
+  wait_ends_[(steps - 1) * operations_ + i] = now();
 }
 
 int64_t ArrivalRecord::complete_steps() {
@@ -88,6 +103,35 @@ void ArrivalRecord::find_offset() {
   error_ = same_clock ? 0 : (most - least) / 2;
 }
 
+/// Of the first `steps` steps, on rank 0's clock: the earliest and the latest arrivals, and each step's largest lateness.
+void ArrivalRecord::compare_arrivals(size_t steps) {
+  const auto compared = static_cast<std::ptrdiff_t>(steps * operations_);
+  std::transform(arrivals_.begin(), arrivals_.begin() + compared, arrivals_.begin(), [this](double time) { return time + offset_; });
+  earliest_ = latest_ = arrivals_;
+  run(*find_earliest_);
+  run(*find_latest_);
+  std::ranges::fill(lateness_, 0.0);
+  for (size_t i = 0; i < steps * operations_; ++i) lateness_[i / operations_] = std::max(lateness_[i / operations_], arrivals_[i] - earliest_[i]);
+}
+
+/// This rank's lateness and waits. Puts all ranks' largest lateness of each step into lateness_.
+Lateness ArrivalRecord::compare_waits(size_t steps) {
+  Lateness mine{.rank = communicator_.rank()};
+  if (steps == 0) return mine;
+  const std::vector<double> late(lateness_.begin(), lateness_.begin() + static_cast<std::ptrdiff_t>(steps));
+  run(*find_lateness_);
+  mine.median = median(late);
+  mine.worst = std::ranges::max(late);
+  for (size_t s = 0; s < steps; ++s)
+    if (late[s] > 0 && late[s] == lateness_[s]) ++mine.last;
+  for (size_t i = 0; i < steps * operations_; ++i) {
+    const double begin = wait_begins_[i] + offset_, end = wait_ends_[i] + offset_;
+    mine.waited += (end - begin) / static_cast<double>(steps);
+    mine.waited_for_late += std::clamp(latest_[i] - begin, 0.0, end - begin) / static_cast<double>(steps);
+  }
+  return mine;
+}
+
 ArrivalSummary ArrivalRecord::collect() {
   ArrivalSummary summary;
   if (communicator_.size() == 1) {
@@ -97,20 +141,8 @@ ArrivalSummary ArrivalRecord::collect() {
   summary.steps = complete_steps();
   const auto steps = static_cast<size_t>(summary.steps);
   find_offset();
-  std::ranges::fill(earliest_, kNever);
-  for (size_t i = 0; i < steps * operations_; ++i) earliest_[i] = arrivals_[i] += offset_;
-  run(*find_earliest_);
-
-  std::vector<double> late(steps, 0.0);
-  for (size_t i = 0; i < steps * operations_; ++i) late[i / operations_] = std::max(late[i / operations_], arrivals_[i] - earliest_[i]);
-  std::ranges::fill(latest_, 0.0);
-  std::ranges::copy(late, latest_.begin());
-  run(*find_latest_);
-
-  Lateness mine{.rank = communicator_.rank(), .last = 0, .median = median(late), .worst = steps == 0 ? 0 : std::ranges::max(late)};
-  for (size_t s = 0; s < steps; ++s)
-    if (late[s] > 0 && late[s] == latest_[s]) ++mine.last;
-  summary.ranks = communicator_.allgather_value(mine);
+  compare_arrivals(steps);
+  summary.ranks = communicator_.allgather_value(compare_waits(steps));
   std::ranges::stable_sort(summary.ranks, [](const Lateness& a, const Lateness& b) { return a.last != b.last ? a.last > b.last : a.median > b.median; });
   for (const double error : communicator_.allgather_value(error_)) summary.clock_error = std::max(summary.clock_error, error);
   if (steps > 1) summary.step_seconds = (arrivals_[(steps - 1) * operations_] - arrivals_[0]) / static_cast<double>(steps - 1);

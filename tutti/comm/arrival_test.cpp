@@ -38,6 +38,31 @@ TEST(ArrivalRecord, NamesTheRankThatComesLate) {
   });
 }
 
+TEST(ArrivalRecord, TellsWaitingForALateRankFromCommunication) {
+  run_ranks(2, [](Communicator& c) {
+    const auto pause = [](int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); };
+    ArrivalRecord record(c, 1, 4);
+    record.waited(0, ArrivalRecord::Clock::now());  // of a step that was forgotten: not counted
+    for (int step = 0; step < 3; ++step) {
+      if (c.rank() == 1) pause(80);
+      record.note(0);
+      const auto begin = ArrivalRecord::Clock::now();
+      c.barrier();
+      pause(40);  // the exchange itself
+      record.waited(0, begin);
+    }
+    const ArrivalSummary summary = record.collect();
+    ASSERT_EQ(summary.ranks.size(), 2u);
+    for (const Lateness& rank : summary.ranks) {
+      EXPECT_GE(rank.waited - rank.waited_for_late, 0.038) << rank.rank;
+      if (rank.rank == 0) { EXPECT_GE(rank.waited_for_late, 0.06); }
+      if (rank.rank == 1) { EXPECT_LE(rank.waited_for_late, rank.waited - 0.038); }
+    }
+    EXPECT_NEAR(summary.waited(), (summary.ranks[0].waited + summary.ranks[1].waited) / 2, 1e-9);
+    EXPECT_GE(summary.waited(), summary.waited_for_late());
+  });
+}
+
 TEST(ArrivalRecord, KeepsAsManyStepsAsItHasRoomForAndOnlyWholeOnes) {
   run_ranks(2, [](Communicator& c) {
     ArrivalRecord record(c, 2, 3);

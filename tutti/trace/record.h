@@ -69,6 +69,8 @@ struct ArrivalsRecord {
   std::vector<int64_t> last{};
   std::vector<double> late_ms{};       ///< median over the steps
   double clock_error_ms = 0;           ///< between nodes; 0 on one node
+  double waited_ms = 0;                ///< a step, in the mean over steps and ranks: in waits for gradients
+  double waited_for_late_ms = 0;       ///< the part of it before the last rank had started the exchange
   int straggler = -1;                  ///< the rank that is late persistently; -1: none
 };
 

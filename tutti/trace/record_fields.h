@@ -74,6 +74,8 @@ void fields(auto& e, Visit&& visit)
   visit("last", e.last);
   visit("late_ms", e.late_ms);
   visit("clock_error_ms", e.clock_error_ms);
+  visit("waited_ms", e.waited_ms);
+  visit("waited_for_late_ms", e.waited_for_late_ms);
   visit("straggler", e.straggler);
 }
 

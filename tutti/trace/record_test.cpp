@@ -54,7 +54,7 @@ TEST_F(RecordTest, EveryEventComesBackAsItWasWritten) {
     step.loss = 2.3025850929940457;
     step.comm_exposed_ms = 0.5;
     record.append(step);
-    record.append(ArrivalsRecord{.step = 10, .steps = 9, .ranks = {3, 0}, .last = {8, 1}, .late_ms = {12.25, 0.5}, .clock_error_ms = 0.125, .straggler = 3});
+    record.append(ArrivalsRecord{.step = 10, .steps = 9, .ranks = {3, 0}, .last = {8, 1}, .late_ms = {12.25, 0.5}, .clock_error_ms = 0.125, .waited_ms = 2.5, .waited_for_late_ms = 2.25, .straggler = 3});
     EpochRecord epoch;
     epoch.epoch = 1;
     epoch.step = 20;
@@ -91,6 +91,8 @@ TEST_F(RecordTest, EveryEventComesBackAsItWasWritten) {
   EXPECT_EQ(log.arrivals[0].last, (std::vector<int64_t>{8, 1}));
   EXPECT_EQ(log.arrivals[0].late_ms, (std::vector<double>{12.25, 0.5}));
   EXPECT_EQ(log.arrivals[0].clock_error_ms, 0.125);
+  EXPECT_EQ(log.arrivals[0].waited_ms, 2.5);
+  EXPECT_EQ(log.arrivals[0].waited_for_late_ms, 2.25);
   EXPECT_EQ(log.arrivals[0].straggler, 3);
   ASSERT_EQ(log.epochs.size(), 1u);
   EXPECT_TRUE(log.epochs[0].partial);

@@ -26,8 +26,12 @@ ExchangeSettings with_compression(ExchangeSettings settings, const Network& netw
 
 }  // namespace
 
-StepExchange::StepExchange(comm::Communicator& communicator, const ReplicaMap& map, const Network& network, const ExchangeSettings& settings)
-    : communicator_(communicator), network_(network), gradients_(communicator, map, network.buckets, with_compression(settings, network)), settings_(with_compression(settings, network)) {
+StepExchange::StepExchange(comm::Communicator& communicator, const ReplicaMap& map, const Network& network, const ExchangeSettings& settings, int steps_compared)
+    : communicator_(communicator),
+      network_(network),
+      gradients_(communicator, map, network.buckets, with_compression(settings, network)),
+      arrivals_(communicator, gradients_.buckets(), steps_compared),
+      settings_(with_compression(settings, network)) {
   if (settings_.compression.automatic && communicator.size() > 1) trial_.emplace();
   if (!settings.sharded) return;
   weights_.emplace(communicator, network.buckets.bytes);
@@ -37,12 +41,15 @@ StepExchange::StepExchange(comm::Communicator& communicator, const ReplicaMap& m
 void StepExchange::attach(Executor& executor, std::function<void(int, int)> on_ready) {
   ExchangeHook hook{.ready = [this, on_ready = std::move(on_ready)](int bucket) {
                       if (on_ready) on_ready(local_, bucket);
+                      if (local_ + 1 == gradients_.map().local_count()) arrivals_.note(bucket);
                       gradients_.ready(local_, bucket);
                     },
                     .poll = [this] { gradients_.poll(); },
                     .arrived = [this](int bucket) { return gradients_.arrived(bucket) && (!shards_ || shards_->all_have_read()); },
                     .wait = [this](int bucket) {
+                      const auto begin = comm::ArrivalRecord::Clock::now();
                       gradients_.wait(bucket);
+                      arrivals_.waited(bucket, begin);
                       if (shards_) shards_->wait_for_readers();
                       return gradients_.result(bucket);
                     }};

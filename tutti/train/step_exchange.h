@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tutti/comm/arrival.h"
 #include "tutti/parallel/compression_trial.h"
 #include "tutti/parallel/exchange.h"
 #include "tutti/parallel/sharded_update.h"
@@ -23,8 +24,8 @@ namespace tutti {
 /// Not thread-safe; used by the thread that uses the communicator.
 class StepExchange {
  public:
-  /// Collective. Communicator and network must outlive it.
-  StepExchange(comm::Communicator& communicator, const ReplicaMap& map, const Network& network, const ExchangeSettings& settings);
+  /// Collective. Communicator and network must outlive it. `steps_compared`: of the steps between two looks at arrivals(), how many are kept.
+  StepExchange(comm::Communicator& communicator, const ReplicaMap& map, const Network& network, const ExchangeSettings& settings, int steps_compared = 256);
 
   /// Where the parameters lie: memory that ranks share, or null where each has its own and may put it anywhere.
   std::byte* parameters() const { return weights_ ? weights_->data() : nullptr; }
@@ -58,6 +59,8 @@ class StepExchange {
   std::string compression_line(int64_t steps);
 
   const GradientExchange& gradients() const { return gradients_; }
+  /// When each rank started each bucket's sum, and waited for it.
+  comm::ArrivalRecord& arrivals() { return arrivals_; }
   /// Seconds in which this rank waited for others, since the construction.
   double exposed_seconds() const { return gradients_.counters().exposed_seconds + (shards_ ? shards_->exposed_seconds() : 0); }
 
@@ -68,6 +71,7 @@ class StepExchange {
   comm::Communicator& communicator_;
   const Network& network_;
   GradientExchange gradients_;
+  comm::ArrivalRecord arrivals_;
   std::optional<SharedWeights> weights_;  // where updates are sharded
   std::optional<ShardedUpdate> shards_;
   std::vector<std::unique_ptr<comm::CollectiveOperation>> state_;  // planned for the first checkpoint

@@ -6,15 +6,13 @@
 
 namespace tutti {
 
-Stragglers::Stragglers(comm::Communicator& communicator, int buckets, int64_t log_every)
-    : communicator_(communicator), arrivals_(communicator, buckets, static_cast<int>(std::min(log_every, kSteps))) {}
-
 void Stragglers::report(int64_t step, RunRecord* record) {
   if (communicator_.size() == 1) return;
   const comm::ArrivalSummary summary = arrivals_.collect();
   if (record == nullptr || summary.steps == 0) return;
   constexpr size_t kRanks = 8;
-  ArrivalsRecord line{.step = step, .steps = summary.steps, .clock_error_ms = summary.clock_error * 1e3};
+  ArrivalsRecord line{.step = step, .steps = summary.steps, .clock_error_ms = summary.clock_error * 1e3,
+                      .waited_ms = summary.waited() * 1e3, .waited_for_late_ms = summary.waited_for_late() * 1e3};
   for (size_t i = 0; i < std::min(kRanks, summary.ranks.size()); ++i) {
     const comm::Lateness& late = summary.ranks[i];
     line.ranks.push_back(late.rank);

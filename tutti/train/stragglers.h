@@ -8,18 +8,15 @@ namespace tutti {
 
 class Stragglers {
  public:
-  /// Collective. The communicator must outlive it. Of the steps between two reports at most kSteps are kept.
-  Stragglers(comm::Communicator& communicator, int buckets, int64_t log_every);
+  /// Both must outlive it.
+  Stragglers(comm::Communicator& communicator, comm::ArrivalRecord& arrivals) : communicator_(communicator), arrivals_(arrivals) {}
 
-  /// This rank starts the exchange of this bucket now.
-  void note(int bucket) { arrivals_.note(bucket); }
   /// Collective. `record` on the rank that writes it, null elsewhere. Does nothing with a single rank.
   void report(int64_t step, RunRecord* record);
 
  private:
-  static constexpr int64_t kSteps = 256;
   comm::Communicator& communicator_;
-  comm::ArrivalRecord arrivals_;
+  comm::ArrivalRecord& arrivals_;
   int named_ = -1;  // the rank that the log has named last
 };
 

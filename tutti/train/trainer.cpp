@@ -86,7 +86,8 @@ class Run {
     else if (!config_.plan.choices_from.empty()) spec.choices = Choices::parse(verify_checkpoint(checkpoint_at(config_.plan.choices_from, "plan.choices_from")).plan_choices);
     spec.tuning_file = spec_.tuning_file;
     network_ = compile_network(spec, *spec_.backend, comm_);
-    exchange_.emplace(comm_, replicas_, *network_, exchange_settings(config_.comm));
+    constexpr int64_t kSteps = 256;
+    exchange_.emplace(comm_, replicas_, *network_, exchange_settings(config_.comm), static_cast<int>(std::min(config_.run.log_every, kSteps)));
     weights_.emplace(network_->training.variables, replicas_.local_count(), exchange_->parameters(), exchange_->fills_parameters());
     weights_->initialise(static_cast<uint64_t>(config_.run.seed));
     averaged_ = Buffer(network_->training.variables.statistic_bytes);
@@ -103,7 +104,7 @@ class Run {
     executor_->bind(kParameters, weights_->parameters());
     executor_->bind(kState, weights_->state());
     executor_->set_scalar(network_->gradient_scale, 1.0f / static_cast<float>(replicas_.replicas()));
-    stragglers_.emplace(comm_, exchange_->gradients().buckets(), config_.run.log_every);
+    stragglers_.emplace(comm_, exchange_->arrivals());
     exchange_->attach(*executor_, [this](int local, int bucket) { gradient_ready(local, bucket); });
     comm_.barrier();  // parameters that another rank has filled are there
     executor_->pack();
@@ -205,7 +206,6 @@ class Run {
   void gradient_ready(int local, int bucket) {
     if (bad_gradient_.empty())
       bad_gradient_ = nonfinite_gradient(network_->training.variables, network_->buckets.buckets[static_cast<size_t>(bucket)], exchange_->gradients().slot(local));
-    if (local + 1 == replicas_.local_count()) stragglers_->note(bucket);
   }
 
   const data::Batch& next_batch() {

@@ -40,11 +40,14 @@ void dot_tile(Rows<A> a, Rows<B> b, int64_t n, float (&c)[4][4]) {
     for (int j = 0; j < kColumns; ++j) c[i][j] = simd::sum(sums[i][j]);
 }
 
+constexpr int64_t kAhead = 16;
+
 /// kRows rows of c over kVectors vectors of columns: c(i, j) = sum_k a(k, i) * b(k, j), with a as a function (k, i) -> float.
 template <int kRows, int kVectors, class Lanes, class A, class B, class Store>
 void outer_tile(A a, Rows<B> b, int64_t n, Lanes lanes, Store store) {
   Floats sums[kRows][kVectors]{};
   for (int64_t k = 0; k < n; ++k) {
+    for (int v = 0; v < kVectors; ++v) __builtin_prefetch(b.at(k + kAhead, v * kLanes));  // rows lie pages apart, where hardware does not look ahead
     Floats right[kVectors];
     for (int v = 0; v < kVectors; ++v) right[v] = simd::load(b.at(k, v * kLanes), lanes);
     for (int i = 0; i < kRows; ++i) {
@@ -56,26 +59,34 @@ void outer_tile(A a, Rows<B> b, int64_t n, Lanes lanes, Store store) {
     for (int v = 0; v < kVectors; ++v) store(i, v * kLanes, sums[i][v], lanes);
 }
 
-/// All of c [rows, columns]: store(i, j, sixteen sums, lanes) for every tile of c = a' * b with a'(i, k) = a(k, i). Columns are
-/// the outer loop: their stripe of b stays in cache while the rows pass.
+/// All of c [rows, columns]: store(i, j, sixteen sums, lanes) for every tile of c = a' * b with a'(i, k) = a(k, i). A small b stays in
+/// cache, and c is passed along its rows, so that memory sees a few long streams. Otherwise columns are the outer loop: their stripe of b stays in cache
+/// while the rows pass.
 template <class A, class B, class Store>
 void outer_product(int64_t rows, int64_t columns, int64_t n, A a, Rows<B> b, Store store) {
-  const auto stripe = [&]<int kVectors>(std::integral_constant<int, kVectors>, int64_t j, auto lanes) {
-    const Rows<B> right{b.data + j, b.row};
-    const auto tile = [&]<int kRows>(std::integral_constant<int, kRows>, int64_t i) {
-      outer_tile<kRows, kVectors>([&](int64_t k, int64_t r) { return a(k, i + r); }, right, n, lanes,
-                                  [&](int r, int64_t c, Floats sum, auto which) { store(i + r, j + c, sum, which); });
-    };
-    int64_t i = 0;
-    for (; i + 8 <= rows; i += 8) tile(std::integral_constant<int, 8>{}, i);
-    for (; i + 2 <= rows; i += 2) tile(std::integral_constant<int, 2>{}, i);
-    if (i < rows) tile(std::integral_constant<int, 1>{}, i);
+  const auto tile = [&]<int kRows, int kVectors>(std::integral_constant<int, kRows>, int64_t i, std::integral_constant<int, kVectors>, int64_t j, auto lanes) {
+    outer_tile<kRows, kVectors>([&](int64_t k, int64_t r) { return a(k, i + r); }, Rows<B>{b.data + j, b.row}, n, lanes,
+                                [&](int r, int64_t c, Floats sum, auto which) { store(i + r, j + c, sum, which); });
   };
-  constexpr std::integral_constant<int, 1> one;
-  int64_t j = 0;
-  for (; j + 2 * kLanes <= columns; j += 2 * kLanes) stripe(std::integral_constant<int, 2>{}, j, AllLanes{});
-  for (; j + kLanes <= columns; j += kLanes) stripe(one, j, AllLanes{});
-  if (j < columns) stripe(one, j, SomeLanes{static_cast<int>(columns - j)});
+  const auto over_rows = [&](auto&& part) {
+    int64_t i = 0;
+    for (; i + 8 <= rows; i += 8) part(std::integral_constant<int, 8>{}, i);
+    if (i + 4 <= rows) part(std::integral_constant<int, 4>{}, i), i += 4;
+    if (i + 2 <= rows) part(std::integral_constant<int, 2>{}, i), i += 2;
+    if (i < rows) part(std::integral_constant<int, 1>{}, i);
+  };
+  const auto over_columns = [&](auto&& part) {
+    constexpr std::integral_constant<int, 1> one;
+    int64_t j = 0;
+    for (; j + 2 * kLanes <= columns; j += 2 * kLanes) part(std::integral_constant<int, 2>{}, j, AllLanes{});
+    for (; j + kLanes <= columns; j += kLanes) part(one, j, AllLanes{});
+    if (j < columns) part(one, j, SomeLanes{static_cast<int>(columns - j)});
+  };
+  constexpr size_t kCache = 256 << 10;  // well inside the second level
+  if (static_cast<size_t>(n * columns) * sizeof(B) <= kCache)
+    over_rows([&](auto kRows, int64_t i) { over_columns([&](auto kVectors, int64_t j, auto lanes) { tile(kRows, i, kVectors, j, lanes); }); });
+  else
+    over_columns([&](auto kVectors, int64_t j, auto lanes) { over_rows([&](auto kRows, int64_t i) { tile(kRows, i, kVectors, j, lanes); }); });
 }
 
 /// x as rows of plain samples: in place if it lies so, gathered into `memory` otherwise.

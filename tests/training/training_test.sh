@@ -85,6 +85,8 @@ case $case in
     done
     expect 0 chunks --max-steps 6 --replicas 3 --ranks 3 --set comm.shape=1gbit,200us --set comm.chunk_bytes=4KiB
     same plain chunks 6
+    expect 0 seen --max-steps 3 --ranks 2 --profile
+    grep -q '"exchange of bucket 0"' seen/trace.rank1.json || fail "the trace does not show the exchange"
     expect 2 wrong --ranks 2 --set comm.shape=fast
     says wrong "comm.shape"
     expect 1 ring --ranks 3 --replicas 3 --max-steps 1 --set comm.algorithm=ring

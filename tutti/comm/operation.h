@@ -2,6 +2,7 @@
 // Operation: something that ranks do together, planned once and started as often as wanted. Never blocks but in wait().
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <string>
@@ -45,6 +46,8 @@ class Operation {
   const std::string& name() const { return name_; }
   uint64_t sequence() const { return sequence_; }
   bool in_flight() const { return in_flight_; }
+  /// When whoever moved it forward found the last run complete; steady clock. Of the owner, after test() has said so.
+  std::chrono::steady_clock::time_point completed() const { return completed_; }
   Pending pending() const;
 
  protected:
@@ -70,7 +73,8 @@ class Operation {
   friend class Progress;
   bool advancing_ = false;  // a thread is inside advance(); guarded by the mutex of Progress
   std::atomic<bool> done_{true};
-  std::exception_ptr error_;  // of advance(); written before done_, read after
+  std::chrono::steady_clock::time_point completed_{};  // written before done_, as is
+  std::exception_ptr error_;  // of advance()
 };
 
 }  // namespace tutti::comm

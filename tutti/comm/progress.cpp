@@ -49,6 +49,7 @@ void Progress::step(Operation& operation, Lock& lock) {
   operation.advancing_ = false;
   if (!done) return;
   std::erase(in_flight_, &operation);
+  operation.completed_ = Clock::now();
   operation.done_.store(true, std::memory_order_release);
 }
 

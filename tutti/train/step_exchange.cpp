@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 
 #include "tutti/base/log.h"
@@ -41,18 +42,11 @@ StepExchange::StepExchange(comm::Communicator& communicator, const ReplicaMap& m
 void StepExchange::attach(Executor& executor, std::function<void(int, int)> on_ready) {
   ExchangeHook hook{.ready = [this, on_ready = std::move(on_ready)](int bucket) {
                       if (on_ready) on_ready(local_, bucket);
-                      if (local_ + 1 == gradients_.map().local_count()) arrivals_.note(bucket);
-                      gradients_.ready(local_, bucket);
+                      ready(bucket);
                     },
                     .poll = [this] { gradients_.poll(); },
                     .arrived = [this](int bucket) { return gradients_.arrived(bucket) && (!shards_ || shards_->all_have_read()); },
-                    .wait = [this](int bucket) {
-                      const auto begin = comm::ArrivalRecord::Clock::now();
-                      gradients_.wait(bucket);
-                      arrivals_.waited(bucket, begin);
-                      if (shards_) shards_->wait_for_readers();
-                      return gradients_.result(bucket);
-                    }};
+                    .wait = [this](int bucket) { return wait(bucket); }};
   if (shards_) {
     const std::vector<size_t> norms = norms_of(network_.training);
     if (std::ranges::any_of(norms, [](size_t count) { return count > 0; }))
@@ -63,6 +57,36 @@ void StepExchange::attach(Executor& executor, std::function<void(int, int)> on_r
     for (int b = 0; b < gradients_.buckets(); ++b) executor.set_shard(b, shards_->mine(b).begin, shards_->mine(b).end);
   }
   executor.set_exchange(std::move(hook));
+}
+
+void StepExchange::ready(int bucket) {
+  if (local_ + 1 == gradients_.map().local_count()) {
+    arrivals_.note(bucket);
+    if (spans_) bucket_spans_[static_cast<size_t>(bucket)].begin_ns = Spans::now_ns();
+  }
+  gradients_.ready(local_, bucket);
+}
+
+const float* StepExchange::wait(int bucket) {
+  const auto begin = comm::ArrivalRecord::Clock::now();
+  gradients_.wait(bucket);
+  arrivals_.waited(bucket, begin);
+  if (shards_) shards_->wait_for_readers();
+  if (spans_) {
+    const BucketSpan& span = bucket_spans_[static_cast<size_t>(bucket)];
+    const auto end = gradients_.sum(bucket).operation().completed().time_since_epoch();
+    spans_->record(span.name, span.lane, span.begin_ns, std::chrono::duration_cast<std::chrono::nanoseconds>(end).count());
+  }
+  return gradients_.result(bucket);
+}
+
+void StepExchange::set_spans(Spans* spans) {
+  spans_ = spans;
+  bucket_spans_.clear();
+  for (int b = 0; spans && b < gradients_.buckets(); ++b) {
+    const std::string& name = gradients_.layout().buckets[static_cast<size_t>(b)].name;
+    bucket_spans_.push_back({spans->name("exchange of " + name), spans->lane("exchange of " + name), 0});
+  }
 }
 
 void StepExchange::begin_step(int64_t step) {

@@ -17,6 +17,7 @@
 #include "tutti/parallel/sharded_update.h"
 #include "tutti/plan/executor.h"
 #include "tutti/train/named_tensor.h"
+#include "tutti/trace/span.h"
 #include "tutti/train/network.h"
 
 namespace tutti {
@@ -34,6 +35,8 @@ class StepExchange {
   /// Makes `executor` exchange through this, for the local replica last given to begin(). `on_ready`: told of each bucket that a local
   /// replica has produced, before it leaves.
   void attach(Executor& executor, std::function<void(int local_replica, int bucket)> on_ready = {});
+  /// Each bucket's exchange becomes a span from its start to the moment when the sum was found to be there, on a lane of its own. Null: none.
+  void set_spans(Spans* spans);
   /// Around each step and its runs; begin() returns the gradient arena of the replica.
   void begin_step(int64_t step);
   float* begin(int local_replica);
@@ -66,6 +69,8 @@ class StepExchange {
 
  private:
   void plan_state(std::byte* state);
+  void ready(int bucket);
+  const float* wait(int bucket);
   double blocked_seconds() const { return exposed_seconds() + gradients_.counters().starting_seconds; }
 
   comm::Communicator& communicator_;
@@ -82,6 +87,13 @@ class StepExchange {
   double blocked_before_ = 0, codec_before_ = 0;
   comm::CompressionReport reported_;
   int local_ = 0;
+  struct BucketSpan {
+    Spans::Name name = {};
+    int lane = 0;
+    int64_t begin_ns = 0;
+  };
+  Spans* spans_ = nullptr;
+  std::vector<BucketSpan> bucket_spans_;
 };
 
 }  // namespace tutti

@@ -125,6 +125,7 @@ class Run {
     if (config_.run.profile) {
       spans_.emplace();
       executor_->set_spans(&*spans_);
+      if (comm_.size() > 1) exchange_->set_spans(&*spans_);
     }
     log::debug("{}", network_->training.to_string());
   }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
 #include "tests/plan/plan_run.h"
 #include "tutti/backend/cpu/cpu_backend.h"
@@ -90,6 +91,30 @@ TEST(Plan, OneBandPerNormalisationAndDirection) {
   for (const Band& band : schedule.bands) exchanges += band.exchanges.size();
   EXPECT_GT(exchanges, 1u);
   EXPECT_EQ(schedule.updates.size(), exchanges) << "one per bucket";
+}
+
+// A network without batch norm, whose forward pass could be one band: each large layer waits for its own update only, and hands over its own gradient.
+TEST(Plan, LargeParametersAreExchangedOneByOne) {
+  TrainingGraphSpec spec;
+  spec.model.name = "mlp";
+  spec.model.hidden = {600, 600, 600};
+  spec.model.batch = 2;
+  spec.bucket_bytes = 64 << 10;
+  const TrainingGraph training = make_training_graph(spec);
+  const Plan plan = compile(training.graph, CpuBackend(), {.measure = false});
+  std::set<int> used, made;
+  size_t large = 0;
+  for (const PlanBucket& bucket : plan.buckets) {
+    if (bucket.bytes < size_t{1} << 20) continue;
+    ++large;
+    used.insert(bucket.first_use);
+  }
+  for (size_t b = 0; b < plan.bands.size(); ++b)
+    for (const int bucket : plan.bands[b].ready)
+      if (plan.buckets[static_cast<size_t>(bucket)].bytes >= size_t{1} << 20) made.insert(static_cast<int>(b));
+  EXPECT_GE(large, 3u);
+  EXPECT_EQ(used.size(), large);
+  EXPECT_EQ(made.size(), large);
 }
 
 TEST(Plan, WhatStaysInABandIsNotStored) {

@@ -45,6 +45,8 @@ class Channel {
   virtual void release() = 0;
   /// Whether all messages of the posted round have left: their memory may be written again. Never blocks.
   virtual bool sent() = 0;
+  /// Whether the link of this rank is still busy with the posted round: what is posted now goes after it. As far as the transport knows.
+  virtual bool leaving() { return !sent(); }
   /// Peers that the posted round waits for, sorted: those whose message has not arrived; when all have, those that have not taken theirs.
   virtual std::vector<int> missing() const = 0;
 

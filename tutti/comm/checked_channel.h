@@ -26,6 +26,7 @@ class CheckedChannel final : public Channel {
   const std::byte* where(size_t i) const override { return inner_->where(i); }
   void release() override { inner_->release(); }
   bool sent() override { return inner_->sent(); }
+  bool leaving() override { return inner_->leaving(); }
   std::vector<int> missing() const override { return inner_->missing(); }
 
  private:

@@ -114,23 +114,28 @@ void CollectiveOperation::rebind(const void* input, void* output) {
 void CollectiveOperation::begin() {
   CHECK(bound_, "{}: started without buffers", name());
   first_ = started_ = 0;
-  idled_ = false;
-  begin(started_++);
+  if (runs_.size() == 1) begin(started_++);
+  else begin_chunks(0, 0);
 }
 
 bool CollectiveOperation::advance() {
+  const bool in_chunks = runs_.size() > 1;
+  int were_leaving = 0, leaving = 0;
   for (size_t i = first_; i < started_; ++i) {
-    const bool done = advance(i);
-    if (done && i == first_) ++first_;
+    if (in_chunks && runs_[i]->leaving()) ++were_leaving;
+    if (advance(i) && i == first_) ++first_;
+    if (in_chunks && runs_[i]->leaving()) ++leaving;
   }
-  if (first_ == started_ && started_ < runs_.size()) {
-    window_ = std::min(2 * window_, kMostInFlight);
-    idled_ = true;
+  if (in_chunks) begin_chunks(leaving, were_leaving);
+  return first_ == runs_.size();
+}
+
+void CollectiveOperation::begin_chunks(int leaving, int were_leaving) {
+  note_chunks(leaving, were_leaving, started_ < runs_.size());
+  while (started_ < runs_.size() && may_begin_chunk()) {
+    begin(started_++);
+    note_chunks(++leaving, were_leaving, started_ < runs_.size());
   }
-  while (started_ < runs_.size() && started_ < first_ + window_ && (started_ == first_ || !communicator().more_urgent_than(*this))) begin(started_++);
-  if (first_ < runs_.size()) return false;
-  if (!idled_) window_ = std::max(window_ - 1, kLeastInFlight);
-  return true;
 }
 
 Pending CollectiveOperation::describe() const {

@@ -77,12 +77,9 @@ class CollectiveOperation final : public Operation {
   Pending describe() const override;
 
  private:
-  // Chunks in flight. Two at least: the next chunk's messages are under way while the last one's answers arrive. Twice as many whenever a look
-  // finds all of them complete, because then the link has idled since the look before; one less after a run in which that did not happen. So a
-  // rank that polls rarely keeps its link busy, and one that polls often lets others pass soon.
-  static constexpr size_t kLeastInFlight = 2, kMostInFlight = 32;
   void begin(size_t chunk);
   bool advance(size_t chunk);
+  void begin_chunks(int leaving, int were_leaving);
 
   std::byte* input_of(size_t chunk) const;
   std::byte* output_of(size_t chunk) const;
@@ -97,8 +94,6 @@ class CollectiveOperation final : public Operation {
   std::vector<std::unique_ptr<ResultCheck>> checks_;  // as many, with Communicator::set_check(); otherwise none
   size_t first_ = 0;    // chunks before it are complete
   size_t started_ = 0;  // chunks before it have begun
-  size_t window_ = kLeastInFlight;
-  bool idled_ = false;  // in this run
 };
 
 }  // namespace tutti::comm

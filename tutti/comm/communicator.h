@@ -116,8 +116,6 @@ class Communicator {
   /// fail with a CommError that names the ranks.
   void set_check();
   bool checked() const { return checked_; }
-  /// Whether an operation of a higher priority is in flight.
-  bool more_urgent_than(const Operation& operation) const { return progress_->more_urgent_than(operation); }
 
   /// Who moves operations forward from now on; without this call, whoever polls and waits. Communicators split afterwards share it. Throws
   /// CommError when it has threads and progress_refusal() says why it cannot. Nothing may be in flight.

@@ -58,6 +58,12 @@ class Operation {
   /// The first thing that the destructor of every final class does: afterwards nobody is, or will be, inside advance().
   void withdraw() noexcept;
 
+  /// For begin() and advance() of an operation that runs in chunks. Whether the next one may begin: Progress bounds how many are on their way out, over
+  /// all operations, because what has been handed to a link cannot be overtaken any more.
+  bool may_begin_chunk() const;
+  /// How it stands: chunks whose messages are leaving, how many there were when this look began, and whether any are left to begin.
+  void note_chunks(int leaving, int were_leaving, bool left);
+
   Communicator& communicator() const { return communicator_; }
 
  private:
@@ -73,6 +79,9 @@ class Operation {
   friend class Progress;
   bool advancing_ = false;  // a thread is inside advance(); guarded by the mutex of Progress
   std::atomic<bool> done_{true};
+  std::atomic<int> leaving_{0}, were_leaving_{0};  // as noted
+  std::atomic<bool> left_{false};
+  std::atomic<int64_t> began_at_{0};  // its last chunk; nanoseconds
   std::chrono::steady_clock::time_point completed_{};  // written before done_, as is
   std::exception_ptr error_;  // of advance()
 };

@@ -19,6 +19,7 @@ std::shared_ptr<Progress> progress_with(int threads) { return std::make_shared<P
 // An operation of one rank that is complete when `body` says so.
 class Scripted final : public Operation {
  public:
+  using Operation::may_begin_chunk, Operation::note_chunks;
   Scripted(Communicator& communicator, std::function<bool()> body) : Operation(communicator, "scripted"), body_(std::move(body)) {}
   ~Scripted() override { withdraw(); }
   int advances() const { return advances_; }
@@ -54,13 +55,51 @@ TEST(Progress, WithoutThreadsPollingMovesTheMostUrgentFirst) {
   high.set_priority(2);
   middle.set_priority(1);
   low.start(), middle.start(), high.start();
-  EXPECT_TRUE(c->more_urgent_than(middle));
   c->progress();
   EXPECT_EQ(order, (std::vector<int>{2, 1, 0}));
-  EXPECT_FALSE(c->more_urgent_than(middle));
   EXPECT_TRUE(high.test());
   EXPECT_TRUE(middle.test());
   EXPECT_EQ(order, (std::vector<int>{2, 1, 0, 1}));
+}
+
+TEST(Progress, ChunksAreBoundedOverAllOperationsAndTheMostUrgentBeginsFirst) {
+  const auto c = make_single_communicator();
+  bool complete = false;
+  Scripted low(*c, [&] { return complete; });
+  Scripted high(*c, [&] { return complete; });
+  high.set_priority(1);
+  low.start(), high.start();
+  low.note_chunks(1, 0, true);
+  high.note_chunks(0, 0, true);
+  EXPECT_TRUE(high.may_begin_chunk());
+  high.note_chunks(1, 0, true);
+  EXPECT_FALSE(high.may_begin_chunk());  // two are leaving
+  EXPECT_FALSE(low.may_begin_chunk());
+  low.note_chunks(0, 0, true);
+  EXPECT_FALSE(low.may_begin_chunk());  // the more urgent one has some left
+  high.note_chunks(1, 0, false);
+  EXPECT_TRUE(low.may_begin_chunk());
+  high.note_chunks(2, 0, true);
+  EXPECT_FALSE(low.may_begin_chunk());
+  std::this_thread::sleep_for(std::chrono::milliseconds(60));
+  EXPECT_TRUE(low.may_begin_chunk());  // but its receiver does not come
+  complete = true;
+  EXPECT_TRUE(high.test() && low.test());
+}
+
+TEST(Progress, MoreChunksWhereALookFindsTheLinkIdle) {
+  const auto c = make_single_communicator();
+  bool complete = false;
+  Scripted operation(*c, [&] { return complete; });
+  operation.start();
+  operation.note_chunks(2, 1, true);
+  c->progress();
+  EXPECT_FALSE(operation.may_begin_chunk());
+  operation.note_chunks(2, 0, true);
+  c->progress();
+  EXPECT_TRUE(operation.may_begin_chunk());
+  complete = true;
+  EXPECT_TRUE(operation.test());
 }
 
 // test() is a load then: completion shows that a thread was at work.

@@ -40,6 +40,7 @@ class ScheduleRun {
   std::vector<int> peers() const;     ///< with whom the round in progress exchanges messages; a peer may come twice
   const Schedule& schedule() const { return schedule_; }
   size_t bytes_received() const;      ///< payload, in each run
+  bool leaving() const { return round_ < schedule_.rounds.size() && channel_->leaving(); }  ///< its link is still busy with what was posted
 
  private:
   // Steps that are done block by block one after another, so that what passes between them stays in the cache.

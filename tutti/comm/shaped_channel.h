@@ -51,6 +51,7 @@ class ShapedChannel final : public Channel {
   const std::byte* where(size_t i) const override { return inner_->where(i); }
   void release() override;
   bool sent() override;
+  bool leaving() override { return Clock::now() < left_; }
   std::vector<int> missing() const override { return inner_->missing(); }
 
  private:

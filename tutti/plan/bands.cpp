@@ -12,10 +12,12 @@ Walk walk_of(const Graph& graph, const Node& node) {
   return node.op->walk(types);
 }
 
-/// A gradient that takes a network longer than a band's barriers cost ends its band, so that its exchange begins while the rest is computed.
-/// (Networks without batch norm would otherwise be one band.) Whatever the buckets are: where bands end is part of the arithmetic.
+// What takes a network longer than a band's barriers cost is a reason to part bands: a large gradient ends its band, so that its exchange begins while
+// the rest is computed, and a large weight begins one where it is first read, so that what comes before need not wait for its update. (Networks without
+// batch norm would otherwise be one band.) Whatever the buckets are: where bands end is part of the arithmetic.
+constexpr size_t kLarge = size_t{1} << 20;  // bytes
+
 bool makes_large_gradient(const Graph& graph, const Node& node) {
-  constexpr size_t kLarge = size_t{1} << 20;  // bytes
   return std::ranges::any_of(node.out, [&](Value v) { return graph[v].role == Role::gradient && graph.type(v).desc.bytes() >= kLarge; });
 }
 
@@ -25,6 +27,15 @@ std::vector<std::vector<int>> readers_of(const Graph& graph) {
   for (size_t n = 0; n < graph.nodes().size(); ++n)
     for (const Value v : graph.nodes()[n].in) readers[static_cast<size_t>(v.id)].push_back(static_cast<int>(n));
   return readers;
+}
+
+/// Node `n` is the first reader of a large value that the step updates.
+bool needs_large_update(const Graph& graph, size_t n, const std::vector<std::vector<int>>& readers) {
+  return std::ranges::any_of(graph.nodes()[n].in, [&](Value v) {
+    const std::vector<int>& all = readers[static_cast<size_t>(v.id)];
+    return !graph.type(v).batched && graph.type(v).desc.bytes() >= kLarge && all.front() == static_cast<int>(n) && graph[v].producer < 0 &&
+           std::ranges::any_of(all, [&](int reader) { return graph.nodes()[static_cast<size_t>(reader)].op->in_update(); });
+  });
 }
 
 /// Moves cheap per-sample nodes whose only readers are in one later band into that band: their results then need not be
@@ -85,7 +96,7 @@ Schedule make_schedule(const Graph& graph) {
     }
     const bool whole = walk == Walk::whole;
     const bool waits = std::ranges::any_of(node.in, [&](Value v) { return reduced_in[static_cast<size_t>(v.id)] == band && band >= 0; });
-    if (!open || whole || waits) {
+    if (!open || whole || waits || needs_large_update(graph, n, readers)) {
       ++band;
       whole_band.push_back(whole);
     }

@@ -4,10 +4,12 @@
 
 #include <array>
 #include <csignal>
+#include <cstddef>
+#include <memory>
 
 namespace tutti {
 
-/// Installs the handlers for its lifetime and restores the former ones. At most one at a time; stop_requested() may be called
+/// Installs the handlers for its lifetime and restores the former ones; on a stack of their own where they interrupt the thread that made this. At most one at a time; stop_requested() may be called
 /// from any thread and is one relaxed load, cheap enough for every step.
 class SignalFlags {
  public:
@@ -22,6 +24,9 @@ class SignalFlags {
  private:
   static constexpr std::array kSignals = {SIGTERM, SIGUSR1, SIGUSR2, SIGINT, SIGCONT};
   std::array<struct sigaction, kSignals.size()> before_{};
+  static constexpr size_t kStack = 64 << 10;  // the frame alone holds all vector registers, with tiles 12 KiB
+  std::unique_ptr<std::byte[]> stack_;
+  stack_t stack_before_{};
 };
 
 }  // namespace tutti

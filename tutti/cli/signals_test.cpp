@@ -18,6 +18,25 @@ TEST(SignalFlags, OrderlyStops) {
   }
 }
 
+TEST(SignalFlags, HandlersHaveAStackOfTheirOwn) {
+  const auto alternate = [] {
+    stack_t now{};
+    sigaltstack(nullptr, &now);
+    return (now.ss_flags & SS_DISABLE) == 0;
+  };
+  ASSERT_FALSE(alternate());
+  {
+    SignalFlags flags;
+    struct sigaction action {};
+    sigaction(SIGTERM, nullptr, &action);
+    EXPECT_NE(action.sa_flags & SA_ONSTACK, 0);
+    EXPECT_TRUE(alternate());
+    std::raise(SIGTERM);
+    EXPECT_TRUE(flags.stop_requested());
+  }
+  EXPECT_FALSE(alternate());
+}
+
 TEST(SignalFlags, TheFirstIsKeptAndOnlyOneObjectLives) {
   SignalFlags flags;
   std::raise(SIGUSR2);

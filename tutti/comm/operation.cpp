@@ -36,7 +36,7 @@ bool Operation::advance_guarded() {
   return complete;
 }
 
-bool Operation::may_begin_chunk() const { return communicator_.progress_->may_begin_chunk(*this); }
+bool Operation::may_begin_chunk(std::chrono::steady_clock::time_point now) const { return communicator_.progress_->may_begin_chunk(*this, now); }
 
 void Operation::note_chunks(int leaving, int were_leaving, bool left) {
   if (leaving > leaving_.load(std::memory_order_relaxed)) began_at_.store(std::chrono::steady_clock::now().time_since_epoch().count(), std::memory_order_relaxed);
@@ -48,6 +48,7 @@ void Operation::note_chunks(int leaving, int were_leaving, bool left) {
 void Operation::start() {
   CHECK(!in_flight_, "'{}' started twice without waiting for the first", name_);
   ++sequence_;
+  began_at_.store(std::chrono::steady_clock::now().time_since_epoch().count(), std::memory_order_relaxed);
   in_flight_ = true;
   done_.store(false, std::memory_order_relaxed);
   guarded([this] { begin(); });

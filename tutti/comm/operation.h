@@ -60,7 +60,7 @@ class Operation {
 
   /// For begin() and advance() of an operation that runs in chunks. Whether the next one may begin: Progress bounds how many are on their way out, over
   /// all operations, because what has been handed to a link cannot be overtaken any more.
-  bool may_begin_chunk() const;
+  bool may_begin_chunk(std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now()) const;
   /// How it stands: chunks whose messages are leaving, how many there were when this look began, and whether any are left to begin.
   void note_chunks(int leaving, int were_leaving, bool left);
 
@@ -81,7 +81,7 @@ class Operation {
   std::atomic<bool> done_{true};
   std::atomic<int> leaving_{0}, were_leaving_{0};  // as noted
   std::atomic<bool> left_{false};
-  std::atomic<int64_t> began_at_{0};  // its last chunk; nanoseconds
+  std::atomic<int64_t> began_at_{0};  // the operation, then its last chunk; nanoseconds of the steady clock
   std::chrono::steady_clock::time_point completed_{};  // written before done_, as is
   std::exception_ptr error_;  // of advance()
 };

@@ -90,10 +90,10 @@ Pending Progress::describe(const Operation& operation) {
   return operation.describe();
 }
 
-bool Progress::may_begin_chunk(const Operation& operation) {
-  constexpr int64_t kLong = 50'000'000;
+bool Progress::may_begin_chunk(const Operation& operation, Clock::time_point at) {
+  constexpr int64_t kLong = 50'000'000;  // nanoseconds
   const Lock lock(mutex_);
-  const int64_t now = Clock::now().time_since_epoch().count();
+  const int64_t now = at.time_since_epoch().count();
   int leaving = operation.leaving_.load(std::memory_order_relaxed);
   for (const Operation* other : in_flight_) {
     if (other == &operation || now - other->began_at_.load(std::memory_order_relaxed) > kLong) continue;

@@ -7,6 +7,7 @@
 // advance any operation, one at a time: what one did is ordered before what the next does by the mutex. Over MPI this needs
 // MPI_THREAD_MULTIPLE, whose price is a lock around every call of the library; Communicator::set_progress refuses where it is missing.
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <mutex>
@@ -43,7 +44,7 @@ class Progress {
   /// Whether this operation may begin another chunk: fewer are leaving, of all operations, than the window holds, and nobody more urgent has any left
   /// to begin. Only what leaves counts, not what has yet to arrive: ranks may begin chunks in different orders and must not wait for each other's. For the
   /// same reason what has been leaving for a long time, because its receiver is not there yet, does not count either.
-  bool may_begin_chunk(const Operation& operation);
+  bool may_begin_chunk(const Operation& operation, std::chrono::steady_clock::time_point now);
   bool empty() const;
 
  private:

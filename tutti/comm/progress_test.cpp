@@ -68,21 +68,20 @@ TEST(Progress, ChunksAreBoundedOverAllOperationsAndTheMostUrgentBeginsFirst) {
   Scripted low(*c, [&] { return complete; });
   Scripted high(*c, [&] { return complete; });
   high.set_priority(1);
+  const auto now = std::chrono::steady_clock::now();  // whatever follows is not long ago, however long this test is kept waiting
   low.start(), high.start();
   low.note_chunks(1, 0, true);
   high.note_chunks(0, 0, true);
-  EXPECT_TRUE(high.may_begin_chunk());
+  EXPECT_TRUE(high.may_begin_chunk(now));
+  EXPECT_FALSE(low.may_begin_chunk(now));  // the more urgent one has some left, though it has begun none
   high.note_chunks(1, 0, true);
-  EXPECT_FALSE(high.may_begin_chunk());  // two are leaving
-  EXPECT_FALSE(low.may_begin_chunk());
-  low.note_chunks(0, 0, true);
-  EXPECT_FALSE(low.may_begin_chunk());  // the more urgent one has some left
+  EXPECT_FALSE(high.may_begin_chunk(now));  // two are leaving
   high.note_chunks(1, 0, false);
-  EXPECT_TRUE(low.may_begin_chunk());
+  low.note_chunks(0, 0, true);
+  EXPECT_TRUE(low.may_begin_chunk(now));
   high.note_chunks(2, 0, true);
-  EXPECT_FALSE(low.may_begin_chunk());
-  std::this_thread::sleep_for(std::chrono::milliseconds(60));
-  EXPECT_TRUE(low.may_begin_chunk());  // but its receiver does not come
+  EXPECT_FALSE(low.may_begin_chunk(now));
+  EXPECT_TRUE(low.may_begin_chunk(std::chrono::steady_clock::now() + std::chrono::milliseconds(60)));  // but its receiver does not come
   complete = true;
   EXPECT_TRUE(high.test() && low.test());
 }

@@ -1,6 +1,8 @@
 // Speed of gradient compression on one thread: what a rank spends before and after an exchange.
-//   tutti_bench_codecs --benchmark_filter='encode/.*' --benchmark_repetitions=5 --benchmark_report_aggregates_only=true
-// GB/s are of dense f32: 4 bytes an element, whatever the encoding has. `feedback` is encode with error feedback, as an exchange does it.
+//   tutti_bench_codecs --benchmark_filter='encode/.*' --benchmark_repetitions=5
+//   --benchmark_report_aggregates_only=true
+// GB/s are of dense f32: 4 bytes an element, whatever the encoding has. `feedback` is encode with
+// error feedback, as an exchange does it.
 
 #include <benchmark/benchmark.h>
 
@@ -26,7 +28,8 @@ std::vector<float> gradient(size_t count) {
 }
 
 void report(benchmark::State& state, size_t count) {
-  state.SetBytesProcessed(static_cast<int64_t>(state.iterations()) * static_cast<int64_t>(count * sizeof(float)));
+  state.SetBytesProcessed(static_cast<int64_t>(state.iterations()) *
+                          static_cast<int64_t>(count * sizeof(float)));
 }
 
 void encode(benchmark::State& state, const std::string& name, size_t count) {
@@ -91,7 +94,9 @@ int main(int argc, char** argv) {
     benchmark::RegisterBenchmark(("add/" + name).c_str(), add, name, kCount);
     benchmark::RegisterBenchmark(("feedback/" + name).c_str(), feedback, name, kCount);
   }
-  for (const int rank : {1, 4}) benchmark::RegisterBenchmark(("powersgd/1024x1024/" + std::to_string(rank)).c_str(), powersgd, 1024, 1024, rank);
+  for (const int rank : {1, 4})
+    benchmark::RegisterBenchmark(("powersgd/1024x1024/" + std::to_string(rank)).c_str(), powersgd,
+                                 1024, 1024, rank);
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
 }

@@ -1,7 +1,9 @@
-// Single-threaded speed of the CPU backend's kernels as a plan runs them: over the tiles of tensors larger than a core's cache.
-//   tutti_bench_kernels --benchmark_filter='conv.*16->16@32.*f32' --benchmark_repetitions=5 --benchmark_report_aggregates_only=true
-// Counters: GFLOP/s (nominal, multiply and add are two) for convolutions; GB/s of operands read and written for batch norm,
-// whose one tile stays in cache.
+// Single-threaded speed of the CPU backend's kernels as a plan runs them: over the tiles of tensors
+// larger than a core's cache.
+//   tutti_bench_kernels --benchmark_filter='conv.*16->16@32.*f32' --benchmark_repetitions=5
+//   --benchmark_report_aggregates_only=true
+// Counters: GFLOP/s (nominal, multiply and add are two) for convolutions; GB/s of operands read and
+// written for batch norm, whose one tile stays in cache.
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
@@ -38,10 +40,12 @@ struct Bench {
 
   void operator()(benchmark::State& state) const {
     const auto kernel = candidate.make();
-    const auto buffers = [&](const std::vector<TensorDesc>& descs, const std::vector<bool>& batched) {
+    const auto buffers = [&](const std::vector<TensorDesc>& descs,
+                             const std::vector<bool>& batched) {
       std::vector<Buffer> made;
       for (size_t i = 0; i < descs.size(); ++i)
-        made.push_back(random_buffer(descs[i].bytes() * static_cast<size_t>(batched[i] ? tiles : 1), descs[i].dtype, i));
+        made.push_back(random_buffer(descs[i].bytes() * static_cast<size_t>(batched[i] ? tiles : 1),
+                                     descs[i].dtype, i));
       return made;
     };
     const auto in = buffers(candidate.in, batched_in), out = buffers(candidate.out, batched_out);
@@ -57,18 +61,24 @@ struct Bench {
     args.step = &step;
     for (auto _ : state)
       for (int64_t t = 0; t < tiles; ++t) {
-        const auto at = [&](const Buffer& b, const TensorDesc& d, bool batched) { return b.data() + (batched ? d.bytes() * static_cast<size_t>(t) : 0); };
+        const auto at = [&](const Buffer& b, const TensorDesc& d, bool batched) {
+          return b.data() + (batched ? d.bytes() * static_cast<size_t>(t) : 0);
+        };
         for (size_t i = 0; i < in.size(); ++i) pi[i] = at(in[i], candidate.in[i], batched_in[i]);
-        for (size_t i = 0; i < out.size(); ++i) po[i] = at(out[i], candidate.out[i], batched_out[i]);
+        for (size_t i = 0; i < out.size(); ++i)
+          po[i] = at(out[i], candidate.out[i], batched_out[i]);
         args.first = t == 0;
         kernel->run(args);
       }
     const auto runs = static_cast<double>(state.iterations() * tiles);
     double bytes = 0;
-    for (size_t i = 0; i < in.size(); ++i) bytes += batched_in[i] ? static_cast<double>(candidate.in[i].bytes()) : 0;
-    for (size_t i = 0; i < out.size(); ++i) bytes += batched_out[i] ? static_cast<double>(candidate.out[i].bytes()) : 0;
+    for (size_t i = 0; i < in.size(); ++i)
+      bytes += batched_in[i] ? static_cast<double>(candidate.in[i].bytes()) : 0;
+    for (size_t i = 0; i < out.size(); ++i)
+      bytes += batched_out[i] ? static_cast<double>(candidate.out[i].bytes()) : 0;
     if (flop_per_tile > 0)
-      state.counters["GFLOP/s"] = benchmark::Counter(flop_per_tile * runs / 1e9, benchmark::Counter::kIsRate);
+      state.counters["GFLOP/s"] =
+          benchmark::Counter(flop_per_tile * runs / 1e9, benchmark::Counter::kIsRate);
     else
       state.counters["GB/s"] = benchmark::Counter(bytes * runs / 1e9, benchmark::Counter::kIsRate);
   }
@@ -78,7 +88,8 @@ void add(const std::string& name, const KernelRequest& request, Bench bench) {
   for (KernelCandidate& c : CpuBackend().candidates(request)) {
     if (!c.refusal.empty() || c.name == "reference") continue;
     bench.candidate = std::move(c);
-    benchmark::RegisterBenchmark((name + "/" + bench.candidate.name).c_str(), bench);  // CPU time: other programs on the machine do not count
+    benchmark::RegisterBenchmark((name + "/" + bench.candidate.name).c_str(),
+                                 bench);  // CPU time: other programs on the machine do not count
   }
 }
 
@@ -97,33 +108,43 @@ void add_convolution(const ConvShape& s, const Layout& layout, DType type, int64
   }
   const int64_t out = (s.extent + 2 * (s.kernel / 2) - s.kernel) / s.stride + 1;
   const Layout x_layout = s.channels < 16 && layout.num_blocks > 0 ? Layout::plain() : layout;
-  const TensorDesc x{type, {tile, s.channels, s.extent, s.extent}, x_layout}, y{type, {tile, s.outputs, out, out}, layout};
+  const TensorDesc x{type, {tile, s.channels, s.extent, s.extent}, x_layout},
+      y{type, {tile, s.outputs, out, out}, layout};
   const TensorDesc w{DType::f32, {s.outputs, s.channels, s.kernel, s.kernel}, {}};
-  const double flop = 2.0 * static_cast<double>(tile * s.outputs * out * out * s.channels * s.kernel * s.kernel);
-  const std::string name = fmt::format("{}->{}@{} k{} s{}/{}/{}/tile {}", s.channels, s.outputs, s.extent, s.kernel, s.stride, name_of(type),
-                                       layout_name(layout), tile);
+  const double flop =
+      2.0 * static_cast<double>(tile * s.outputs * out * out * s.channels * s.kernel * s.kernel);
+  const std::string name =
+      fmt::format("{}->{}@{} k{} s{}/{}/{}/tile {}", s.channels, s.outputs, s.extent, s.kernel,
+                  s.stride, name_of(type), layout_name(layout), tile);
   const int64_t tiles = kBatch / tile;
   const Conv forward(a, false);
   const ConvBackwardData data(a, x.shape);
   const ConvBackwardWeights weights(a, w.shape);
-  add("conv/" + name, {&forward, {x, w}, {y}, {false, true}, {false}}, {{}, {true, false}, {true}, tiles, flop});
-  if (s.channels >= 16) add("conv_backward_data/" + name, {&data, {y, w}, {x}, {false, true}, {false}}, {{}, {true, false}, {true}, tiles, flop});
-  add("conv_backward_weights/" + name, {&weights, {x, y}, {w}, {false, false}, {true}}, {{}, {true, true}, {false}, tiles, flop});
+  add("conv/" + name, {&forward, {x, w}, {y}, {false, true}, {false}},
+      {{}, {true, false}, {true}, tiles, flop});
+  if (s.channels >= 16)
+    add("conv_backward_data/" + name, {&data, {y, w}, {x}, {false, true}, {false}},
+        {{}, {true, false}, {true}, tiles, flop});
+  add("conv_backward_weights/" + name, {&weights, {x, y}, {w}, {false, false}, {true}},
+      {{}, {true, true}, {false}, tiles, flop});
 }
 
 void add_batch_norm(const Shape& tile, const Layout& layout, DType type) {
   const TensorDesc a{type, tile, layout}, c{DType::f32, {tile[1]}, {}};
-  const std::string name = fmt::format("/{}/{}/{}", tile.to_string(), name_of(type), layout_name(layout));
+  const std::string name =
+      fmt::format("/{}/{}/{}", tile.to_string(), name_of(type), layout_name(layout));
   const BatchNormStats stats;
   const BatchNormApply apply(true, false), apply_residual(true, true);
   const BatchNormGradReduce reduce(true, true);
   const BatchNormGradApply grad;
-  const auto run = [&](const std::string& what, const Op& op, const std::vector<TensorDesc>& in, const std::vector<TensorDesc>& out) {
+  const auto run = [&](const std::string& what, const Op& op, const std::vector<TensorDesc>& in,
+                       const std::vector<TensorDesc>& out) {
     Bench bench;
     bench.tiles = 1;
     for (const TensorDesc& d : in) bench.batched_in.push_back(d.shape.rank() > 1);
     for (const TensorDesc& d : out) bench.batched_out.push_back(d.shape.rank() > 1);
-    add(what + name, {&op, in, out, std::vector<bool>(in.size()), std::vector<bool>(out.size())}, bench);
+    add(what + name, {&op, in, out, std::vector<bool>(in.size()), std::vector<bool>(out.size())},
+        bench);
   };
   run("batch_norm_stats", stats, {a, c, c}, {c, c});
   run("batch_norm_apply", apply, {a, c, c, c, c}, {a});
@@ -145,7 +166,9 @@ void fma_peak(benchmark::State& state) {
       for (int i = 0; i < kSums; ++i) sums[i] = sums[i] * a + b;
   }
   for (const simd::Floats& s : sums) benchmark::DoNotOptimize(simd::sum(s));
-  state.counters["GFLOP/s"] = benchmark::Counter(2.0 * simd::kLanes * kSums * kRounds * static_cast<double>(state.iterations()) / 1e9, benchmark::Counter::kIsRate);
+  state.counters["GFLOP/s"] = benchmark::Counter(
+      2.0 * simd::kLanes * kSums * kRounds * static_cast<double>(state.iterations()) / 1e9,
+      benchmark::Counter::kIsRate);
 }
 
 }  // namespace
@@ -154,11 +177,18 @@ int main(int argc, char** argv) {
   benchmark::RegisterBenchmark("fma_peak", fma_peak);
   for (const DType type : {DType::f32, DType::bf16})
     for (const Layout& layout : {Layout::blocked_channels(16), Layout::channels_last(4)}) {
-      for (const ConvShape& s : {ConvShape{3, 16, 32, 3, 1}, {16, 16, 32, 3, 1}, {16, 32, 32, 3, 2}, {32, 32, 16, 3, 1}, {64, 64, 8, 3, 1}, {256, 64, 56, 1, 1}})
+      for (const ConvShape& s : {ConvShape{3, 16, 32, 3, 1},
+                                 {16, 16, 32, 3, 1},
+                                 {16, 32, 32, 3, 2},
+                                 {32, 32, 16, 3, 1},
+                                 {64, 64, 8, 3, 1},
+                                 {256, 64, 56, 1, 1}})
         for (int64_t tile = 1; tile <= 64; tile *= 2) add_convolution(s, layout, type, tile);
-      for (const Shape& tile : {Shape{2, 16, 32, 32}, Shape{4, 32, 16, 16}, Shape{8, 64, 8, 8}}) add_batch_norm(tile, layout, type);
+      for (const Shape& tile : {Shape{2, 16, 32, 32}, Shape{4, 32, 16, 16}, Shape{8, 64, 8, 8}})
+        add_batch_norm(tile, layout, type);
     }
-  for (const DType type : {DType::f32, DType::bf16}) add_batch_norm({2, 16, 32, 32}, Layout::plain(), type);
+  for (const DType type : {DType::f32, DType::bf16})
+    add_batch_norm({2, 16, 32, 32}, Layout::plain(), type);
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   benchmark::RunSpecifiedBenchmarks();

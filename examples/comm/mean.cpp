@@ -7,9 +7,11 @@ int main() try {
   using namespace tutti::comm;
   MpiSession mpi;
   const auto world = mpi.communicator();
-  const auto memory = world->allocate(1000 * sizeof(float));  // any memory does; this one is read in place
+  const auto memory =
+      world->allocate(1000 * sizeof(float));  // any memory does; this one is read in place
   auto* const x = reinterpret_cast<float*>(memory->data());
-  const auto mean = world->plan({.kind = Collective::allreduce, .op = ReduceOp::mean, .count = 1000, .output = x});
+  const auto mean = world->plan(
+      {.kind = Collective::allreduce, .op = ReduceOp::mean, .count = 1000, .output = x});
   for (int step = 0; step < 10; ++step) {
     for (int i = 0; i < 1000; ++i) x[i] = static_cast<float>(world->rank() + step);
     mean->start();  // then compute what does not need x

@@ -1,4 +1,5 @@
-// check_tree ROOT: prints every broken rule of the source tree as file:line: rule. Exit status 1 if there is one.
+// check_tree ROOT: prints every broken rule of the source tree as file:line: rule. Exit status 1 if
+// there is one.
 #include <cstdio>
 
 #include "tests/architecture/tree_rules.h"

@@ -22,8 +22,9 @@ Rules read_rules(const std::filesystem::path& file) {
   std::ifstream stream(file);
   if (!stream) throw IoError(fmt::format("{}: cannot be read", file.string()));
   Rules rules;
-  const std::map<std::string, std::vector<std::string>*> lists{
-      {"system", &rules.system_headers}, {"generated", &rules.generated}, {"banned", &rules.banned_words}};
+  const std::map<std::string, std::vector<std::string>*> lists{{"system", &rules.system_headers},
+                                                               {"generated", &rules.generated},
+                                                               {"banned", &rules.banned_words}};
   int number = 0;
   for (std::string text; std::getline(stream, text);) {
     ++number;
@@ -35,7 +36,8 @@ Rules read_rules(const std::filesystem::path& file) {
       continue;
     }
     if (words.size() < 3 || words[2] != ":")
-      throw ConfigError(fmt::format("{}:{}: expected `{} NAME : PLACES`", file.string(), number, kind));
+      throw ConfigError(
+          fmt::format("{}:{}: expected `{} NAME : PLACES`", file.string(), number, kind));
     const std::vector<std::string> places(words.begin() + 3, words.end());
     if (kind == "folder") {
       rules.folders[words[1]] = places;

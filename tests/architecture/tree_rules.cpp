@@ -18,9 +18,12 @@ namespace fs = std::filesystem;
 
 constexpr int kReadmeLines = 30;
 
-bool matches(const std::string& pattern, const std::string& text) { return fnmatch(pattern.c_str(), text.c_str(), 0) == 0; }
+bool matches(const std::string& pattern, const std::string& text) {
+  return fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
+}
 
-/// Whether `file` (relative to tutti/, "backend/cpu/conv.cpp") lies in `place`: ".", a folder, a file, or "folder/*.cpp".
+/// Whether `file` (relative to tutti/, "backend/cpu/conv.cpp") lies in `place`: ".", a folder, a
+/// file, or "folder/*.cpp".
 bool lies_in(const std::string& file, const std::string& place) {
   return place == "." || file == place || file.starts_with(place + "/") || matches(place, file);
 }
@@ -49,9 +52,12 @@ class TreeCheck {
     for (const auto& entry : fs::recursive_directory_iterator(root_ / "tutti")) {
       check_name(entry.path());
       const auto extension = entry.path().extension();
-      if (extension == ".h" || extension == ".cpp" || extension == ".cu" || extension == ".cuh") check_source(entry.path());
+      if (extension == ".h" || extension == ".cpp" || extension == ".cu" || extension == ".cuh")
+        check_source(entry.path());
     }
-    std::ranges::sort(found_, [](const auto& a, const auto& b) { return std::tie(a.file, a.line) < std::tie(b.file, b.line); });
+    std::ranges::sort(found_, [](const auto& a, const auto& b) {
+      return std::tie(a.file, a.line) < std::tie(b.file, b.line);
+    });
     return std::move(found_);
   }
 
@@ -62,19 +68,22 @@ class TreeCheck {
 
   void check_folder(const fs::path& folder) {
     const std::string name = folder.filename().string();
-    if (!rules_.folders.contains(name)) report(folder, 0, fmt::format("the rules have no line `folder {}`", name));
+    if (!rules_.folders.contains(name))
+      report(folder, 0, fmt::format("the rules have no line `folder {}`", name));
     std::ifstream readme(folder / "README.md");
     if (!readme) return report(folder, 0, "the folder has no README.md");
     int lines = 0;
     for (std::string text; std::getline(readme, text);) ++lines;
     if (lines > kReadmeLines)
-      report(folder / "README.md", lines, fmt::format("a folder's README has at most {} lines", kReadmeLines));
+      report(folder / "README.md", lines,
+             fmt::format("a folder's README has at most {} lines", kReadmeLines));
   }
 
   void check_name(const fs::path& path) {
     static const std::regex separators("[^A-Za-z0-9]+");
     const std::string name = path.filename().string();
-    for (std::sregex_token_iterator word(name.begin(), name.end(), separators, -1), end; word != end; ++word)
+    for (std::sregex_token_iterator word(name.begin(), name.end(), separators, -1), end;
+         word != end; ++word)
       if (std::ranges::find(rules_.banned_words, word->str()) != rules_.banned_words.end())
         report(path, 0, fmt::format("`{}` is banned in names: say what it is for", word->str()));
   }
@@ -92,20 +101,24 @@ class TreeCheck {
       if (text.starts_with("#pragma once")) guarded = true;
       if (std::regex_match(text, match, include)) {
         const std::string header = match[2];
-        const std::string rule = match[1] == "<" ? broken_fence(file, header) : broken_include(file, header);
+        const std::string rule =
+            match[1] == "<" ? broken_fence(file, header) : broken_include(file, header);
         if (!rule.empty()) report(path, number, rule);
       } else if (std::regex_match(text, match, condition)) {
         check_condition(path, file, number, match[2]);
       }
     }
-    if (!guarded && path.extension() != ".cpp" && path.extension() != ".cu") report(path, 1, "a header begins with #pragma once");
+    if (!guarded && path.extension() != ".cpp" && path.extension() != ".cu")
+      report(path, 1, "a header begins with #pragma once");
   }
 
   /// What is wrong with `file` including "header"; empty if nothing.
   std::string broken_include(const std::string& file, const std::string& header) const {
-    if (!header.starts_with("tutti/")) return fmt::format("\"{}\": own headers are named \"tutti/folder/file.h\"", header);
+    if (!header.starts_with("tutti/"))
+      return fmt::format("\"{}\": own headers are named \"tutti/folder/file.h\"", header);
     const bool generated = std::ranges::find(rules_.generated, header) != rules_.generated.end();
-    if (!generated && !fs::exists(root_ / header)) return fmt::format("\"{}\": there is no such file", header);
+    if (!generated && !fs::exists(root_ / header))
+      return fmt::format("\"{}\": there is no such file", header);
     const std::string target = header.substr(6);
     const std::string folder = folder_of(file, rules_);
     if (folder.empty() || top_of(target) == top_of(folder)) return {};
@@ -114,7 +127,8 @@ class TreeCheck {
       allowed.insert(allowed.end(), rules_.tests.at(folder).begin(), rules_.tests.at(folder).end());
     if (lies_in_any(target, allowed)) return {};
     return fmt::format("{} may not include \"{}\"; it may include: {}", folder, header,
-                       allowed.empty() ? "the standard library and fmt" : fmt::format("{}", fmt::join(allowed, ", ")));
+                       allowed.empty() ? "the standard library and fmt"
+                                       : fmt::format("{}", fmt::join(allowed, ", ")));
   }
 
   std::string broken_fence(const std::string& file, const std::string& header) const {
@@ -123,21 +137,31 @@ class TreeCheck {
       if (lies_in_any(file, fence.places)) return {};
       return fmt::format("<{}> may be included only in: {}", header, fmt::join(fence.places, ", "));
     }
-    if (std::ranges::any_of(rules_.system_headers, [&](const auto& pattern) { return matches(pattern, header); })) return {};
-    return fmt::format("<{}> is neither a system header nor fenced: give it a `fence` line", header);
+    if (std::ranges::any_of(rules_.system_headers,
+                            [&](const auto& pattern) { return matches(pattern, header); }))
+      return {};
+    return fmt::format("<{}> is neither a system header nor fenced: give it a `fence` line",
+                       header);
   }
 
-  /// Every macro that `#if text` tests must be allowed where the file stands; a test of a bare number never is.
-  void check_condition(const fs::path& path, const std::string& file, int number, const std::string& text) {
+  /// Every macro that `#if text` tests must be allowed where the file stands; a test of a bare
+  /// number never is.
+  void check_condition(const fs::path& path, const std::string& file, int number,
+                       const std::string& text) {
     static const std::regex name("[A-Za-z_][A-Za-z0-9_]*");
     const std::string code = text.substr(0, text.find("//"));
-    if (!std::regex_search(code, name)) report(path, number, "code that is switched off is deleted, not kept");
+    if (!std::regex_search(code, name))
+      report(path, number, "code that is switched off is deleted, not kept");
     for (std::sregex_iterator word(code.begin(), code.end(), name), end; word != end; ++word) {
       const std::string macro = word->str();
       if (macro == "defined") continue;
-      const bool allowed = std::ranges::any_of(
-          rules_.macros, [&](const auto& fence) { return matches(fence.pattern, macro) && lies_in_any(file, fence.places); });
-      if (!allowed) report(path, number, fmt::format("`{}` may not be tested by #if here: a variant is a file of its own", macro));
+      const bool allowed = std::ranges::any_of(rules_.macros, [&](const auto& fence) {
+        return matches(fence.pattern, macro) && lies_in_any(file, fence.places);
+      });
+      if (!allowed)
+        report(path, number,
+               fmt::format("`{}` may not be tested by #if here: a variant is a file of its own",
+                           macro));
     }
   }
 
@@ -148,11 +172,16 @@ class TreeCheck {
 
 }  // namespace
 
-std::string Violation::to_string() const { return fmt::format("{}:{}: {}", file.generic_string(), line, rule); }
+std::string Violation::to_string() const {
+  return fmt::format("{}:{}: {}", file.generic_string(), line, rule);
+}
 
-std::vector<Violation> check_tree(const fs::path& root, const Rules& rules) { return TreeCheck(root, rules).run(); }
+std::vector<Violation> check_tree(const fs::path& root, const Rules& rules) {
+  return TreeCheck(root, rules).run();
+}
 
-std::vector<Violation> check_table(const fs::path& root, const fs::path& document, const Rules& rules) {
+std::vector<Violation> check_table(const fs::path& root, const fs::path& document,
+                                   const Rules& rules) {
   std::ifstream stream(document);
   if (!stream) throw IoError(fmt::format("{}: cannot be read", document.string()));
   static const std::regex row(R"(\| ([a-z0-9_]+)/ \|.*)");
@@ -165,10 +194,12 @@ std::vector<Violation> check_table(const fs::path& root, const fs::path& documen
     if (!std::regex_match(text, match, row)) continue;
     named.insert(match[1]);
     if (!rules.folders.contains(match[1]))
-      found.push_back({document, number, fmt::format("the table names {}/, the rules do not", match[1].str())});
+      found.push_back(
+          {document, number, fmt::format("the table names {}/, the rules do not", match[1].str())});
   }
   for (const auto& [folder, uses] : rules.folders)
-    if (folder.find('/') == std::string::npos && fs::exists(root / "tutti" / folder) && !named.contains(folder))
+    if (folder.find('/') == std::string::npos && fs::exists(root / "tutti" / folder) &&
+        !named.contains(folder))
       found.push_back({document, 0, fmt::format("the table has no row for {}/", folder)});
   return found;
 }

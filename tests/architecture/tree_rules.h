@@ -1,5 +1,6 @@
 #pragma once
-// The rules of the source tree (includes.txt) and the check of a tree against them. Reads text only; needs no compiler.
+// The rules of the source tree (includes.txt) and the check of a tree against them. Reads text
+// only; needs no compiler.
 
 #include <filesystem>
 #include <map>
@@ -24,7 +25,8 @@ struct Fence {
 
 struct Rules {
   std::map<std::string, std::vector<std::string>> folders;  ///< folder -> what it may include
-  std::map<std::string, std::vector<std::string>> tests;    ///< folder -> what its tests may include besides
+  std::map<std::string, std::vector<std::string>>
+      tests;  ///< folder -> what its tests may include besides
   std::vector<Fence> headers;
   std::vector<Fence> macros;
   std::vector<std::string> system_headers;
@@ -32,14 +34,17 @@ struct Rules {
   std::vector<std::string> banned_words;
 };
 
-/// Reads a rule file. Throws IoError if it cannot be read and ConfigError at file:line if a line is no rule.
+/// Reads a rule file. Throws IoError if it cannot be read and ConfigError at file:line if a line is
+/// no rule.
 Rules read_rules(const std::filesystem::path& file);
 
-/// Checks every folder and source file under root/tutti. The result is sorted by file and line; empty means that all is well.
+/// Checks every folder and source file under root/tutti. The result is sorted by file and line;
+/// empty means that all is well.
 std::vector<Violation> check_tree(const std::filesystem::path& root, const Rules& rules);
 
-/// Checks that the folder table of `document` (Markdown rows "| folder/ | purpose | ...") names exactly the folders of the rules
-/// that exist under root/tutti.
-std::vector<Violation> check_table(const std::filesystem::path& root, const std::filesystem::path& document, const Rules& rules);
+/// Checks that the folder table of `document` (Markdown rows "| folder/ | purpose | ...") names
+/// exactly the folders of the rules that exist under root/tutti.
+std::vector<Violation> check_table(const std::filesystem::path& root,
+                                   const std::filesystem::path& document, const Rules& rules);
 
 }  // namespace tutti::architecture

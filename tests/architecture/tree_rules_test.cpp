@@ -33,12 +33,14 @@ class TreeRules : public ::testing::Test {
   void SetUp() override {
     root_ = fs::temp_directory_path() / ("tree_rules." + std::to_string(getpid()));
     write("rules.txt", kRules);
-    for (const char* folder : {"base", "graph", "backend"}) write(std::string("tutti/") + folder + "/README.md", "# purpose\n");
+    for (const char* folder : {"base", "graph", "backend"})
+      write(std::string("tutti/") + folder + "/README.md", "# purpose\n");
     write("tutti/base/error.h", "#pragma once\n#include <vector>\n");
     write("tutti/graph/node.h", "#pragma once\n#include \"tutti/base/error.h\"\n");
     write("tutti/graph/printer.h", "#pragma once\n");
     write("tutti/backend/backend.h", "#pragma once\n#include \"tutti/graph/node.h\"\n");
-    write("tutti/backend/mpi/world.cpp", "#include <mpi.h>\n#include \"tutti/backend/backend.h\"\n#ifdef __AVX2__\n#endif\n");
+    write("tutti/backend/mpi/world.cpp",
+          "#include <mpi.h>\n#include \"tutti/backend/backend.h\"\n#ifdef __AVX2__\n#endif\n");
   }
   void TearDown() override { fs::remove_all(root_); }
 
@@ -50,7 +52,8 @@ class TreeRules : public ::testing::Test {
   /// All violations of the tree, one a line.
   std::string check() {
     std::string text;
-    for (const auto& violation : check_tree(root_, read_rules(root_ / "rules.txt"))) text += violation.to_string() + "\n";
+    for (const auto& violation : check_tree(root_, read_rules(root_ / "rules.txt")))
+      text += violation.to_string() + "\n";
     return text;
   }
 
@@ -83,26 +86,32 @@ TEST_F(TreeRules, SubfolderWithItsOwnLineDoesNotInherit) {
 TEST_F(TreeRules, TestsMayIncludeMore) {
   write("tutti/graph/node_test.cpp", "#include \"tutti/backend/backend.h\"\n");
   EXPECT_EQ(check(), "");
-  expect("tutti/graph/node.cpp", "#include \"tutti/backend/backend.h\"\n", "tutti/graph/node.cpp:1: graph may not include");
+  expect("tutti/graph/node.cpp", "#include \"tutti/backend/backend.h\"\n",
+         "tutti/graph/node.cpp:1: graph may not include");
 }
 
 TEST_F(TreeRules, FencedHeaderOutsideItsFence) {
-  expect("tutti/backend/other.cpp", "#include <mpi.h>\n", "tutti/backend/other.cpp:1: <mpi.h> may be included only in: backend/mpi");
+  expect("tutti/backend/other.cpp", "#include <mpi.h>\n",
+         "tutti/backend/other.cpp:1: <mpi.h> may be included only in: backend/mpi");
 }
 
 TEST_F(TreeRules, FenceOfSourcesHoldsForHeaders) {
   write("tutti/backend/writer.cpp", "#include <json.h>\n");
   EXPECT_EQ(check(), "");
-  expect("tutti/backend/writer.h", "#pragma once\n#include <json.h>\n", "tutti/backend/writer.h:2: <json.h> may be included only");
+  expect("tutti/backend/writer.h", "#pragma once\n#include <json.h>\n",
+         "tutti/backend/writer.h:2: <json.h> may be included only");
 }
 
 TEST_F(TreeRules, UnknownThirdPartyHeader) {
-  expect("tutti/graph/node.cpp", "#include <boost/any.hpp>\n", "tutti/graph/node.cpp:1: <boost/any.hpp> is neither");
+  expect("tutti/graph/node.cpp", "#include <boost/any.hpp>\n",
+         "tutti/graph/node.cpp:1: <boost/any.hpp> is neither");
 }
 
 TEST_F(TreeRules, RelativeAndMissingHeaders) {
-  expect("tutti/graph/node.cpp", "#include \"node.h\"\n", "tutti/graph/node.cpp:1: \"node.h\": own headers are named");
-  expect("tutti/graph/node.cpp", "#include \"tutti/graph/gone.h\"\n", "tutti/graph/node.cpp:1: \"tutti/graph/gone.h\": there is no");
+  expect("tutti/graph/node.cpp", "#include \"node.h\"\n",
+         "tutti/graph/node.cpp:1: \"node.h\": own headers are named");
+  expect("tutti/graph/node.cpp", "#include \"tutti/graph/gone.h\"\n",
+         "tutti/graph/node.cpp:1: \"tutti/graph/gone.h\": there is no");
 }
 
 TEST_F(TreeRules, GeneratedHeaderNeedNotExist) {
@@ -113,18 +122,22 @@ TEST_F(TreeRules, GeneratedHeaderNeedNotExist) {
 TEST_F(TreeRules, ConditionalCode) {
   write("tutti/graph/data_test.cpp", "#ifdef TEST_DATA\n#endif\n");
   EXPECT_EQ(check(), "");
-  expect("tutti/graph/node.cpp", "\n#if 0\n#endif\n", "tutti/graph/node.cpp:2: code that is switched off");
-  expect("tutti/graph/node.cpp", "#if defined(__AVX2__)\n#endif\n", "tutti/graph/node.cpp:1: `__AVX2__` may not be tested");
+  expect("tutti/graph/node.cpp", "\n#if 0\n#endif\n",
+         "tutti/graph/node.cpp:2: code that is switched off");
+  expect("tutti/graph/node.cpp", "#if defined(__AVX2__)\n#endif\n",
+         "tutti/graph/node.cpp:1: `__AVX2__` may not be tested");
 }
 
 TEST_F(TreeRules, HeaderWithoutGuard) {
-  expect("tutti/graph/node.h", "int f();\n", "tutti/graph/node.h:1: a header begins with #pragma once");
+  expect("tutti/graph/node.h", "int f();\n",
+         "tutti/graph/node.h:1: a header begins with #pragma once");
 }
 
 TEST_F(TreeRules, BannedWordIsAWholeWordOfTheName) {
   write("tutti/graph/newton.h", "#pragma once\n");
   EXPECT_EQ(check(), "");
-  expect("tutti/graph/graph_util.h", "#pragma once\n", "tutti/graph/graph_util.h:0: `util` is banned");
+  expect("tutti/graph/graph_util.h", "#pragma once\n",
+         "tutti/graph/graph_util.h:0: `util` is banned");
 }
 
 TEST_F(TreeRules, ReadmeMissingOrTooLong) {
@@ -132,15 +145,19 @@ TEST_F(TreeRules, ReadmeMissingOrTooLong) {
   EXPECT_EQ(check(), "tutti/graph:0: the folder has no README.md\n");
   std::string text;
   for (int i = 0; i < 31; ++i) text += "line\n";
-  expect("tutti/graph/README.md", text, "tutti/graph/README.md:31: a folder's README has at most 30 lines");
+  expect("tutti/graph/README.md", text,
+         "tutti/graph/README.md:31: a folder's README has at most 30 lines");
 }
 
 TEST_F(TreeRules, FolderWithoutRule) {
-  expect("tutti/extra/README.md", "# purpose\n", "tutti/extra:0: the rules have no line `folder extra`");
+  expect("tutti/extra/README.md", "# purpose\n",
+         "tutti/extra:0: the rules have no line `folder extra`");
 }
 
 TEST_F(TreeRules, TableOfTheDocument) {
-  write("table.md", "| folder | purpose |\n|---|---|\n| base/ | errors |\n| graph/ | graph |\n| gone/ | nothing |\n");
+  write("table.md",
+        "| folder | purpose |\n|---|---|\n| base/ | errors |\n| graph/ | graph |\n| gone/ | "
+        "nothing |\n");
   const auto found = check_table(root_, root_ / "table.md", read_rules(root_ / "rules.txt"));
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0].line, 5);

@@ -1,11 +1,12 @@
-/* A program that has started MPI itself: the library uses it, leaves it running, and takes a group of the program's own. */
+/* A program that has started MPI itself: the library uses it, leaves it running, and takes a group
+ * of the program's own. */
 #include <mpi.h>
 
 #include "expect.h"
 
 static float sum_of_ones(void) {
   float x = 1;
-  tutti_comm_plan *plan = NULL;
+  tutti_comm_plan* plan = NULL;
   OK(tutti_comm_plan_allreduce(world, NULL, &x, 1, TUTTI_COMM_F32, TUTTI_COMM_SUM, NULL, &plan));
   OK(tutti_comm_start(plan));
   OK(tutti_comm_wait(plan));
@@ -13,7 +14,7 @@ static float sum_of_ones(void) {
   return x;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   int mpi_rank = 0, mpi_size = 0, over = 0;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &mpi_rank);
@@ -30,11 +31,13 @@ int main(int argc, char **argv) {
   MPI_Comm half;
   MPI_Comm_split(MPI_COMM_WORLD, mpi_rank % 2, -mpi_rank, &half);
   const tutti_comm_init_options options = {.size = sizeof options, .timeout = 30};
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "no Fortran handle", tutti_comm_init_fortran_comm(MPI_Comm_c2f(MPI_COMM_NULL), &options));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "no Fortran handle",
+        tutti_comm_init_fortran_comm(MPI_Comm_c2f(MPI_COMM_NULL), &options));
   OK(tutti_comm_init_fortran_comm(MPI_Comm_c2f(half), &options));
   find_world();
   const int half_size = (mpi_size + 1 - mpi_rank % 2) / 2;
-  EXPECT(size == half_size && rank == half_size - 1 - mpi_rank / 2 && sum_of_ones() == (float)half_size);
+  EXPECT(size == half_size && rank == half_size - 1 - mpi_rank / 2 &&
+         sum_of_ones() == (float)half_size);
   OK(tutti_comm_finalize());
   MPI_Comm_free(&half);
 

@@ -1,28 +1,30 @@
-/* Every function of tutti_comm.h, with the answers that they must give. collectives shared|private SELECTION-FILE */
+/* Every function of tutti_comm.h, with the answers that they must give. collectives shared|private
+ * SELECTION-FILE */
 #include <stdint.h>
 
 #include "expect.h"
 
 enum { kCount = 1000, kMostRanks = 8 };
 
-static void run(tutti_comm_plan *plan) {
+static void run(tutti_comm_plan* plan) {
   OK(tutti_comm_start(plan));
   OK(tutti_comm_wait(plan));
 }
 
-static void run_once(tutti_comm_plan *plan) {
+static void run_once(tutti_comm_plan* plan) {
   run(plan);
   OK(tutti_comm_plan_destroy(plan));
 }
 
-/* What rank r gives as element i of the long vector: small whole numbers, so that every sum is exact. */
+/* What rank r gives as element i of the long vector: small whole numbers, so that every sum is
+ * exact. */
 static float value(int r, size_t i) { return (float)((r + 1) * (int)(i % 7 + 1)); }
 static float sum(size_t i) {
   float s = 0;
   for (int r = 0; r < size; ++r) s += value(r, i);
   return s;
 }
-static void fill(float *data, size_t begin, size_t count) {
+static void fill(float* data, size_t begin, size_t count) {
   for (size_t i = 0; i < count; ++i) data[i] = value(rank, begin + i);
 }
 
@@ -33,16 +35,20 @@ static void check_library(void) {
   EXPECT(strcmp(tutti_comm_status_name(99), "unknown status") == 0);
   EXPECT(strcmp(tutti_comm_last_error(), "") == 0);
   /* The layout that programs were compiled with. */
-  EXPECT(sizeof(tutti_comm_init_options) == 24 && offsetof(tutti_comm_init_options, timeout) == 8 && offsetof(tutti_comm_init_options, private_memory) == 16 &&
+  EXPECT(sizeof(tutti_comm_init_options) == 24 && offsetof(tutti_comm_init_options, timeout) == 8 &&
+         offsetof(tutti_comm_init_options, private_memory) == 16 &&
          offsetof(tutti_comm_init_options, reserved) == 20);
-  EXPECT(sizeof(tutti_comm_plan_options) == 40 && offsetof(tutti_comm_plan_options, name) == 8 && offsetof(tutti_comm_plan_options, algorithm) == 16 &&
-         offsetof(tutti_comm_plan_options, chunk) == 24 && offsetof(tutti_comm_plan_options, priority) == 32 && offsetof(tutti_comm_plan_options, reproducible) == 36);
+  EXPECT(sizeof(tutti_comm_plan_options) == 40 && offsetof(tutti_comm_plan_options, name) == 8 &&
+         offsetof(tutti_comm_plan_options, algorithm) == 16 &&
+         offsetof(tutti_comm_plan_options, chunk) == 24 &&
+         offsetof(tutti_comm_plan_options, priority) == 32 &&
+         offsetof(tutti_comm_plan_options, reproducible) == 36);
 }
 
 static void check_communicators(void) {
   int local_rank = -1, local_size = -1, part_rank = -1, part_size = -1;
-  const char *host = NULL;
-  tutti_comm *part = NULL;
+  const char* host = NULL;
+  tutti_comm* part = NULL;
   OK(tutti_comm_local_rank(world, &local_rank));
   OK(tutti_comm_local_size(world, &local_size));
   EXPECT(local_rank == rank && local_size == size);
@@ -55,7 +61,7 @@ static void check_communicators(void) {
   OK(tutti_comm_size(part, &part_size));
   EXPECT(part_size == (size + 1 - rank % 2) / 2 && part_rank == part_size - 1 - rank / 2);
   float x = (float)rank;
-  tutti_comm_plan *plan = NULL;
+  tutti_comm_plan* plan = NULL;
   OK(tutti_comm_plan_allreduce(part, NULL, &x, 1, TUTTI_COMM_F32, TUTTI_COMM_SUM, NULL, &plan));
   run_once(plan);
   float expected = 0;
@@ -67,7 +73,8 @@ static void check_communicators(void) {
 
 /* The number 3 (rank + 1) in every type that adds, reduced by every operation. */
 static void check_types(void) {
-  static const uint16_t bf16[] = {0x4040, 0x40c0, 0x4110, 0x4140}, f16[] = {0x4200, 0x4600, 0x4880, 0x4a00};
+  static const uint16_t bf16[] = {0x4040, 0x40c0, 0x4110, 0x4140},
+                        f16[] = {0x4200, 0x4600, 0x4880, 0x4a00};
   const int op_of[] = {TUTTI_COMM_SUM, TUTTI_COMM_MIN, TUTTI_COMM_MAX, TUTTI_COMM_MEAN};
   for (int o = 0; o < 4; ++o) {
     const int mine = 3 * (rank + 1), all = 3 * size * (size + 1) / 2;
@@ -77,41 +84,58 @@ static void check_types(void) {
     int8_t i8 = (int8_t)mine;
     int32_t i32 = mine;
     uint16_t half[2] = {bf16[rank], f16[rank]};
-    void *data[] = {&f32, &f64, &half[0], &half[1], &i8, &i32};
+    void* data[] = {&f32, &f64, &half[0], &half[1], &i8, &i32};
     for (int type = TUTTI_COMM_F32; type <= TUTTI_COMM_I32; ++type) {
-      tutti_comm_plan *plan = NULL;
+      tutti_comm_plan* plan = NULL;
       OK(tutti_comm_plan_allreduce(world, NULL, data[type], 1, type, op_of[o], NULL, &plan));
       run_once(plan);
     }
-    EXPECT(f32 == (o == 3 ? (float)all / (float)size : (float)expected) && f64 == (o == 3 ? (double)all / size : expected));
+    EXPECT(f32 == (o == 3 ? (float)all / (float)size : (float)expected) &&
+           f64 == (o == 3 ? (double)all / size : expected));
     EXPECT(i8 == expected && i32 == expected);
     if (o == 1) EXPECT(half[0] == bf16[0] && half[1] == f16[0]);
     if (o == 2) EXPECT(half[0] == bf16[size - 1] && half[1] == f16[size - 1]);
     /* 3, 9, 30: for 1, 2, 4 ranks */
-    if (o == 0) EXPECT(half[0] == (size == 1 ? 0x4040 : size == 2 ? 0x4110 : 0x41f0) && half[1] == (size == 1 ? 0x4200 : size == 2 ? 0x4880 : 0x4f80));
+    if (o == 0)
+      EXPECT(half[0] == (size == 1   ? 0x4040
+                         : size == 2 ? 0x4110
+                                     : 0x41f0) &&
+             half[1] == (size == 1   ? 0x4200
+                         : size == 2 ? 0x4880
+                                     : 0x4f80));
   }
 }
 
-static void check_whole_vectors(float *in, float *out) {
-  tutti_comm_plan *plan = NULL;
+static void check_whole_vectors(float* in, float* out) {
+  tutti_comm_plan* plan = NULL;
   for (int root = 0; root < size; ++root) {
     if (rank == root) fill(out, 0, kCount);
-    OK(tutti_comm_plan_broadcast(world, out, kCount * sizeof(float), TUTTI_COMM_BYTE, root, NULL, &plan));
+    OK(tutti_comm_plan_broadcast(world, out, kCount * sizeof(float), TUTTI_COMM_BYTE, root, NULL,
+                                 &plan));
     run_once(plan);
     for (size_t i = 0; i < kCount; ++i) EXPECT(out[i] == value(root, i));
     fill(in, 0, kCount);
-    OK(tutti_comm_plan_reduce(world, in, rank == root ? out : NULL, kCount, TUTTI_COMM_F32, TUTTI_COMM_SUM, root, NULL, &plan));
+    OK(tutti_comm_plan_reduce(world, in, rank == root ? out : NULL, kCount, TUTTI_COMM_F32,
+                              TUTTI_COMM_SUM, root, NULL, &plan));
     run_once(plan);
     for (size_t i = 0; i < kCount && rank == root; ++i) EXPECT(out[i] == sum(i));
   }
-  const char *const names[] = {"pairwise", "recursive_doubling", "vector_halving", "ring", "double_tree", "two_level", "grid"};
+  const char* const names[] = {"pairwise", "recursive_doubling", "vector_halving",
+                               "ring",     "double_tree",        "two_level",
+                               "grid"};
   for (size_t a = 0; a < sizeof names / sizeof *names; ++a) {
-    const tutti_comm_plan_options options = {.size = sizeof options, .name = "gradient", .algorithm = names[a], .chunk = a % 2 ? 300 : 0, .priority = (int)a};
-    /* Not every algorithm does every number of ranks: a refusal is an error with its reason on every rank. */
-    const int status = tutti_comm_plan_allreduce(world, in, out, kCount, TUTTI_COMM_F32, TUTTI_COMM_SUM, &options, &plan);
+    const tutti_comm_plan_options options = {.size = sizeof options,
+                                             .name = "gradient",
+                                             .algorithm = names[a],
+                                             .chunk = a % 2 ? 300 : 0,
+                                             .priority = (int)a};
+    /* Not every algorithm does every number of ranks: a refusal is an error with its reason on
+     * every rank. */
+    const int status = tutti_comm_plan_allreduce(world, in, out, kCount, TUTTI_COMM_F32,
+                                                 TUTTI_COMM_SUM, &options, &plan);
     if (status == TUTTI_COMM_ERROR_ARGUMENT && a > 3) continue;
     OK(status);
-    const char *name = NULL;
+    const char* name = NULL;
     OK(tutti_comm_plan_algorithm(plan, &name));
     EXPECT(strcmp(name, names[a]) == 0);
     for (int repeat = 0; repeat < 3; ++repeat) {
@@ -124,7 +148,7 @@ static void check_whole_vectors(float *in, float *out) {
 }
 
 /* Rank r's part has r + 1 elements, or 5 each. */
-static void check_parts(float *in, float *out, int each) {
+static void check_parts(float* in, float* out, int each) {
   size_t counts[kMostRanks] = {0}, begins[kMostRanks] = {0}, all = 0;
   for (int r = 0; r < size; ++r) {
     counts[r] = each ? 5 : (size_t)r + 1;
@@ -133,7 +157,7 @@ static void check_parts(float *in, float *out, int each) {
   }
   const size_t n = counts[rank], begin = begins[rank];
   const int root = size - 1, type = TUTTI_COMM_F32, op = TUTTI_COMM_SUM;
-  tutti_comm_plan *plan = NULL;
+  tutti_comm_plan* plan = NULL;
 
   fill(in, 0, all);
   if (each)
@@ -156,7 +180,8 @@ static void check_parts(float *in, float *out, int each) {
   if (each)
     OK(tutti_comm_plan_gather(world, in, rank == root ? out : NULL, 5, type, root, NULL, &plan));
   else
-    OK(tutti_comm_plan_gatherv(world, in, rank == root ? out : NULL, counts, type, root, NULL, &plan));
+    OK(tutti_comm_plan_gatherv(world, in, rank == root ? out : NULL, counts, type, root, NULL,
+                               &plan));
   run_once(plan);
   for (int r = 0; r < size && rank == root; ++r)
     for (size_t i = 0; i < counts[r]; ++i) EXPECT(out[begins[r] + i] == value(r, begins[r] + i));
@@ -165,11 +190,13 @@ static void check_parts(float *in, float *out, int each) {
   if (each)
     OK(tutti_comm_plan_scatter(world, rank == root ? in : NULL, out, 5, type, root, NULL, &plan));
   else
-    OK(tutti_comm_plan_scatterv(world, rank == root ? in : NULL, out, counts, type, root, NULL, &plan));
+    OK(tutti_comm_plan_scatterv(world, rank == root ? in : NULL, out, counts, type, root, NULL,
+                                &plan));
   run_once(plan);
   for (size_t i = 0; i < n; ++i) EXPECT(out[i] == value(root, begin + i));
 
-  /* Rank r sends counts[q] elements to q, and so receives counts[r] from each; v: to places in descending order. */
+  /* Rank r sends counts[q] elements to q, and so receives counts[r] from each; v: to places in
+   * descending order. */
   size_t receives[kMostRanks] = {0}, places[kMostRanks] = {0};
   for (int r = 0; r < size; ++r) {
     receives[r] = n;
@@ -178,22 +205,24 @@ static void check_parts(float *in, float *out, int each) {
   if (each)
     OK(tutti_comm_plan_all_to_all(world, in, out, 5, type, NULL, &plan));
   else
-    OK(tutti_comm_plan_all_to_allv(world, in, counts, NULL, out, receives, places, type, NULL, &plan));
+    OK(tutti_comm_plan_all_to_allv(world, in, counts, NULL, out, receives, places, type, NULL,
+                                   &plan));
   run_once(plan);
   for (int r = 0; r < size; ++r)
     for (size_t i = 0; i < n; ++i) EXPECT(out[places[r] + i] == value(r, begin + i));
 }
 
 static void check_memory(void) {
-  float *shared = NULL;
-  void *nothing = NULL;
-  tutti_comm_plan *plan = NULL;
-  OK(tutti_comm_alloc(world, kCount * sizeof(float), (void **)&shared));
+  float* shared = NULL;
+  void* nothing = NULL;
+  tutti_comm_plan* plan = NULL;
+  OK(tutti_comm_alloc(world, kCount * sizeof(float), (void**)&shared));
   OK(tutti_comm_alloc(world, rank == 0 ? 64 : 0, &nothing));
   EXPECT(nothing);
   for (size_t i = 0; i < kCount; ++i) EXPECT(shared[i] == 0);
   fill(shared, 0, kCount);
-  OK(tutti_comm_plan_allreduce(world, NULL, shared, kCount, TUTTI_COMM_F32, TUTTI_COMM_SUM, NULL, &plan));
+  OK(tutti_comm_plan_allreduce(world, NULL, shared, kCount, TUTTI_COMM_F32, TUTTI_COMM_SUM, NULL,
+                               &plan));
   run_once(plan);
   for (size_t i = 0; i < kCount; ++i) EXPECT(shared[i] == sum(i));
   OK(tutti_comm_free(shared));
@@ -201,17 +230,19 @@ static void check_memory(void) {
   OK(tutti_comm_free(NULL));
 }
 
-/* Two plans in flight, tested in turns; a barrier; the schedule as text; which algorithm the table chooses. */
-static void check_running(const char *selection_file) {
+/* Two plans in flight, tested in turns; a barrier; the schedule as text; which algorithm the table
+ * chooses. */
+static void check_running(const char* selection_file) {
   float a = 1, b = (float)rank;
   int done = 0;
   tutti_comm_plan *first = NULL, *second = NULL, *barrier = NULL;
   OK(tutti_comm_set_selection_file(world, selection_file));
   OK(tutti_comm_plan_allreduce(world, NULL, &a, 1, TUTTI_COMM_F32, TUTTI_COMM_SUM, NULL, &first));
   const tutti_comm_plan_options same_bits = {.size = sizeof same_bits, .reproducible = 1};
-  OK(tutti_comm_plan_allreduce(world, NULL, &b, 1, TUTTI_COMM_F32, TUTTI_COMM_MAX, &same_bits, &second));
+  OK(tutti_comm_plan_allreduce(world, NULL, &b, 1, TUTTI_COMM_F32, TUTTI_COMM_MAX, &same_bits,
+                               &second));
   OK(tutti_comm_plan_barrier(world, NULL, &barrier));
-  const char *name = NULL;
+  const char* name = NULL;
   OK(tutti_comm_plan_algorithm(first, &name));
   EXPECT(strcmp(name, "ring") == 0);
   OK(tutti_comm_test(first, &done));
@@ -238,10 +269,11 @@ static void check_running(const char *selection_file) {
   OK(tutti_comm_plan_destroy(NULL));
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   EXPECT(argc == 3);
   check_library();
-  const tutti_comm_init_options options = {.size = sizeof options, .timeout = 60, .private_memory = strcmp(argv[1], "private") == 0};
+  const tutti_comm_init_options options = {
+      .size = sizeof options, .timeout = 60, .private_memory = strcmp(argv[1], "private") == 0};
   OK(tutti_comm_init(&argc, &argv, &options));
   find_world();
   EXPECT(size <= kMostRanks / 2);

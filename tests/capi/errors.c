@@ -1,22 +1,25 @@
-/* What is wrong gives a status and a text, on every rank, and the communicator stays usable. errors DIRECTORY; errors late: the last rank does not
- * start a collective; the others' time-out names it. */
+/* What is wrong gives a status and a text, on every rank, and the communicator stays usable. errors
+ * DIRECTORY; errors late: the last rank does not start a collective; the others' time-out names it.
+ */
 #include "expect.h"
 
 static float x[4] = {1, 2, 3, 4};
-static tutti_comm_plan *plan;
+static tutti_comm_plan* plan;
 
-static int allreduce(float *output, size_t count, int type, int op, const tutti_comm_plan_options *options) {
+static int allreduce(float* output, size_t count, int type, int op,
+                     const tutti_comm_plan_options* options) {
   return tutti_comm_plan_allreduce(world, NULL, output, count, type, op, options, &plan);
 }
 
 static void before_init(void) {
-  tutti_comm *comm = NULL;
-  void *data = NULL;
+  tutti_comm* comm = NULL;
+  void* data = NULL;
   tutti_comm_init_options options = {.size = 3};
   FAILS(TUTTI_COMM_ERROR_STATE, "tutti_comm_init has not been called", tutti_comm_world(&comm));
   FAILS(TUTTI_COMM_ERROR_STATE, "tutti_comm_init has not been called", tutti_comm_finalize());
   FAILS(TUTTI_COMM_ERROR_STATE, "MPI is not running", tutti_comm_init_fortran_comm(0, NULL));
-  FAILS(TUTTI_COMM_ERROR_STATE, "tutti_comm_init has not been called", tutti_comm_alloc(NULL, 8, &data));
+  FAILS(TUTTI_COMM_ERROR_STATE, "tutti_comm_init has not been called",
+        tutti_comm_alloc(NULL, 8, &data));
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "`size` has to be set", tutti_comm_init(NULL, NULL, &options));
   options = (tutti_comm_init_options){.size = sizeof options, .timeout = -1};
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "time-out of -1", tutti_comm_init(NULL, NULL, &options));
@@ -26,7 +29,7 @@ static void before_init(void) {
 
 static void wrong_arguments(void) {
   int number = 0;
-  const char *host = NULL;
+  const char* host = NULL;
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "comm is NULL", tutti_comm_barrier(NULL));
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "rank is NULL", tutti_comm_rank(world, NULL));
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "comm is NULL", tutti_comm_size(NULL, &number));
@@ -44,19 +47,31 @@ static void wrong_arguments(void) {
 static void wrong_plans(void) {
   const size_t too_many[] = {(size_t)-1, 1, 1, 1};
   tutti_comm_plan_options options = {.size = sizeof options, .algorithm = "star"};
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "no algorithm is called 'star'", allreduce(x, 4, TUTTI_COMM_F32, TUTTI_COMM_SUM, &options));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "no algorithm is called 'star'",
+        allreduce(x, 4, TUTTI_COMM_F32, TUTTI_COMM_SUM, &options));
   options.algorithm = "binomial";
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "binomial does not do allreduce", allreduce(x, 4, TUTTI_COMM_F32, TUTTI_COMM_SUM, &options));
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "7 is no enum tutti_comm_type", allreduce(x, 4, 7, TUTTI_COMM_SUM, NULL));
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "-1 is no enum tutti_comm_op", allreduce(x, 4, TUTTI_COMM_F32, -1, NULL));
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "bytes can be moved, but not reduced", allreduce(x, 4, TUTTI_COMM_BYTE, TUTTI_COMM_SUM, NULL));
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "no output on rank", allreduce(NULL, 4, TUTTI_COMM_F32, TUTTI_COMM_SUM, NULL));
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "no input on rank", tutti_comm_plan_allgather(world, NULL, x, 1, TUTTI_COMM_F32, NULL, &plan));
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "root", tutti_comm_plan_broadcast(world, x, 4, TUTTI_COMM_F32, size, NULL, &plan));
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "any memory", allreduce(x, (size_t)-1, TUTTI_COMM_F32, TUTTI_COMM_SUM, NULL));
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "any memory", tutti_comm_plan_gather(world, x, x, (size_t)-1, TUTTI_COMM_F32, 0, NULL, &plan));
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "counts", tutti_comm_plan_allgatherv(world, x, x, too_many, TUTTI_COMM_F32, NULL, &plan));
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "counts is NULL", tutti_comm_plan_allgatherv(world, x, x, NULL, TUTTI_COMM_F32, NULL, &plan));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "binomial does not do allreduce",
+        allreduce(x, 4, TUTTI_COMM_F32, TUTTI_COMM_SUM, &options));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "7 is no enum tutti_comm_type",
+        allreduce(x, 4, 7, TUTTI_COMM_SUM, NULL));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "-1 is no enum tutti_comm_op",
+        allreduce(x, 4, TUTTI_COMM_F32, -1, NULL));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "bytes can be moved, but not reduced",
+        allreduce(x, 4, TUTTI_COMM_BYTE, TUTTI_COMM_SUM, NULL));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "no output on rank",
+        allreduce(NULL, 4, TUTTI_COMM_F32, TUTTI_COMM_SUM, NULL));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "no input on rank",
+        tutti_comm_plan_allgather(world, NULL, x, 1, TUTTI_COMM_F32, NULL, &plan));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "root",
+        tutti_comm_plan_broadcast(world, x, 4, TUTTI_COMM_F32, size, NULL, &plan));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "any memory",
+        allreduce(x, (size_t)-1, TUTTI_COMM_F32, TUTTI_COMM_SUM, NULL));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "any memory",
+        tutti_comm_plan_gather(world, x, x, (size_t)-1, TUTTI_COMM_F32, 0, NULL, &plan));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "counts",
+        tutti_comm_plan_allgatherv(world, x, x, too_many, TUTTI_COMM_F32, NULL, &plan));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "counts is NULL",
+        tutti_comm_plan_allgatherv(world, x, x, NULL, TUTTI_COMM_F32, NULL, &plan));
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "plan is NULL", tutti_comm_plan_barrier(world, NULL, NULL));
   EXPECT(plan == NULL);
 }
@@ -71,24 +86,29 @@ static void other_versions(void) {
   OK(tutti_comm_plan_destroy(plan));
   plan = NULL;
   options.later = 1;
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "does not have", allreduce(x, 4, TUTTI_COMM_F32, TUTTI_COMM_SUM, &options.known));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "does not have",
+        allreduce(x, 4, TUTTI_COMM_F32, TUTTI_COMM_SUM, &options.known));
   options.known.size = 8;
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "`size` has to be set", allreduce(x, 4, TUTTI_COMM_F32, TUTTI_COMM_SUM, &options.known));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "`size` has to be set",
+        allreduce(x, 4, TUTTI_COMM_F32, TUTTI_COMM_SUM, &options.known));
 }
 
 /* One rank asks for something else, or cannot do it: all are told, and can go on. */
 static void ranks_that_differ(void) {
   if (size == 1) return;
   const int last = rank == size - 1;
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, " plans '", allreduce(x, last ? 3 : 4, TUTTI_COMM_F32, TUTTI_COMM_SUM, NULL));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, " plans '",
+        allreduce(x, last ? 3 : 4, TUTTI_COMM_F32, TUTTI_COMM_SUM, NULL));
   const int status = allreduce(last ? NULL : x, 4, TUTTI_COMM_F32, TUTTI_COMM_SUM, NULL);
-  EXPECT(status == TUTTI_COMM_ERROR_ARGUMENT && strstr(tutti_comm_last_error(), last ? "no output on rank" : "cannot do what it was asked for"));
+  EXPECT(status == TUTTI_COMM_ERROR_ARGUMENT &&
+         strstr(tutti_comm_last_error(),
+                last ? "no output on rank" : "cannot do what it was asked for"));
 }
 
-static void calls_out_of_order(const char *directory) {
+static void calls_out_of_order(const char* directory) {
   char path[4096];
-  void *data = NULL;
-  tutti_comm *part = NULL;
+  void* data = NULL;
+  tutti_comm* part = NULL;
   FAILS(TUTTI_COMM_ERROR_STATE, "called twice", tutti_comm_init(NULL, NULL, NULL));
   FAILS(TUTTI_COMM_ERROR_STATE, "ends with tutti_comm_finalize", tutti_comm_destroy(world));
   snprintf(path, sizeof path, "%s/missing.txt", directory);
@@ -99,7 +119,8 @@ static void calls_out_of_order(const char *directory) {
   OK(tutti_comm_split(world, 0, 0, &part));
   OK(tutti_comm_alloc(part, 100, &data));
   FAILS(TUTTI_COMM_ERROR_STATE, "1 plan(s) and allocation(s) are left", tutti_comm_destroy(part));
-  FAILS(TUTTI_COMM_ERROR_STATE, "1 plan(s) and allocation(s) and 1 communicator(s) are left", tutti_comm_finalize());
+  FAILS(TUTTI_COMM_ERROR_STATE, "1 plan(s) and allocation(s) and 1 communicator(s) are left",
+        tutti_comm_finalize());
   OK(tutti_comm_free(data));
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "has been freed", tutti_comm_free(data));
   OK(tutti_comm_destroy(part));
@@ -130,7 +151,7 @@ static int late(void) {
   return tutti_comm_abort(world, 3, tutti_comm_last_error());
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   EXPECT(argc == 2);
   before_init();
   OK(tutti_comm_init(NULL, NULL, NULL));
@@ -142,6 +163,7 @@ int main(int argc, char **argv) {
   ranks_that_differ();
   calls_out_of_order(argv[1]);
   OK(tutti_comm_finalize());
-  FAILS(TUTTI_COMM_ERROR_FAILED, "cannot be started a second time", tutti_comm_init(NULL, NULL, NULL));
+  FAILS(TUTTI_COMM_ERROR_FAILED, "cannot be started a second time",
+        tutti_comm_init(NULL, NULL, NULL));
   return 0;
 }

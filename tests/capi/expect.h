@@ -1,29 +1,32 @@
 #pragma once
-/* What the C programs here check with: the first broken expectation says where, and ends the whole job. */
+/* What the C programs here check with: the first broken expectation says where, and ends the whole
+ * job. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tutti_comm.h>
 
-static tutti_comm *world;
+static tutti_comm* world;
 static int rank, size;
 
-static void broken(const char *file, int line, const char *what) {
-  fprintf(stderr, "rank %d/%d: %s:%d: %s; last error: %s\n", rank, size, file, line, what, tutti_comm_last_error());
+static void broken(const char* file, int line, const char* what) {
+  fprintf(stderr, "rank %d/%d: %s:%d: %s; last error: %s\n", rank, size, file, line, what,
+          tutti_comm_last_error());
   if (world) tutti_comm_abort(world, 1, "an expectation is broken");
   exit(1);
 }
 
-#define EXPECT(condition)                                  \
-  do {                                                     \
+#define EXPECT(condition)                                     \
+  do {                                                        \
     if (!(condition)) broken(__FILE__, __LINE__, #condition); \
   } while (0)
 #define OK(call) EXPECT((call) == TUTTI_COMM_OK)
 /* The call fails with this status, and its text has `part` in it. */
-#define FAILS(status, part, call)                                       \
-  do {                                                                  \
-    EXPECT((call) == (status));                                         \
-    if (!strstr(tutti_comm_last_error(), part)) broken(__FILE__, __LINE__, "no \"" part "\" in the text"); \
+#define FAILS(status, part, call)                                \
+  do {                                                           \
+    EXPECT((call) == (status));                                  \
+    if (!strstr(tutti_comm_last_error(), part))                  \
+      broken(__FILE__, __LINE__, "no \"" part "\" in the text"); \
   } while (0)
 
 static void find_world(void) {

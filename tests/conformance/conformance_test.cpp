@@ -16,7 +16,8 @@ std::string op_of(const std::string& line) { return line.substr(0, line.find(' '
 std::vector<std::string> ops() {
   std::vector<std::string> names;
   for (const std::string& line : conformance_lines())
-    if (std::find(names.begin(), names.end(), op_of(line)) == names.end()) names.push_back(op_of(line));
+    if (std::find(names.begin(), names.end(), op_of(line)) == names.end())
+      names.push_back(op_of(line));
   return names;
 }
 
@@ -33,12 +34,18 @@ void expect_conformance(const std::string& op, const Backend& backend) {
 
 class Conformance : public testing::TestWithParam<std::string> {};
 
-TEST_P(Conformance, CpuKernelsAgreeWithTheReference) { expect_conformance(GetParam(), CpuBackend()); }
+TEST_P(Conformance, CpuKernelsAgreeWithTheReference) {
+  expect_conformance(GetParam(), CpuBackend());
+}
 
-/// The reference agrees with itself whatever the tile, thread count and layout: its accumulators and offsets are right.
-TEST_P(Conformance, ReferenceDoesNotDependOnTiles) { expect_conformance(GetParam(), ReferenceBackend()); }
+/// The reference agrees with itself whatever the tile, thread count and layout: its accumulators
+/// and offsets are right.
+TEST_P(Conformance, ReferenceDoesNotDependOnTiles) {
+  expect_conformance(GetParam(), ReferenceBackend());
+}
 
-INSTANTIATE_TEST_SUITE_P(Ops, Conformance, testing::ValuesIn(ops()), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Ops, Conformance, testing::ValuesIn(ops()),
+                         [](const auto& info) { return info.param; });
 
 TEST(OpCase, RefusesWordsWithoutMeaning) {
   EXPECT_THROW(parse_op_case("conv f32 n8c16h32w32 k16r3s3 stirde2"), ConfigError);
@@ -65,7 +72,9 @@ TEST(Conformance, FindsAWrongElement) {
       found[0].make = [make = found[0].make] { return std::make_unique<WrongKernel>(make()); };
       return found;
     }
-    std::vector<Layout> activation_layouts(const Shape&, DType) const override { return {Layout::plain()}; }
+    std::vector<Layout> activation_layouts(const Shape&, DType) const override {
+      return {Layout::plain()};
+    }
   };
   EXPECT_FALSE(check_conformance(parse_op_case("add f32 n4c8h2w2"), Wrong()).failures.empty());
 }

@@ -9,10 +9,12 @@
 
 namespace tutti {
 
-/// Values are doubles in row-major order, rounded to each operand's type on the way through a kernel.
+/// Values are doubles in row-major order, rounded to each operand's type on the way through a
+/// kernel.
 class Interpreter {
  public:
-  Interpreter(const Graph& graph, const Backend& backend, OpRunOptions options = {}) : graph_(graph), backend_(backend), options_(std::move(options)) {}
+  Interpreter(const Graph& graph, const Backend& backend, OpRunOptions options = {})
+      : graph_(graph), backend_(backend), options_(std::move(options)) {}
 
   void set(Value v, Values values) {
     CHECK(static_cast<int64_t>(values.size()) == graph_.shape(v).elements(), "{}", graph_[v].name);

@@ -1,4 +1,5 @@
-// The reference itself against numbers worked out by hand or by an independent program from PyTorch's documented formulas.
+// The reference itself against numbers worked out by hand or by an independent program from
+// PyTorch's documented formulas.
 
 #include <gtest/gtest.h>
 
@@ -16,15 +17,19 @@
 namespace tutti {
 namespace {
 
-ValueType batched(const Shape& shape, DType dtype = DType::f32) { return {{dtype, shape, {}}, true}; }
+ValueType batched(const Shape& shape, DType dtype = DType::f32) {
+  return {{dtype, shape, {}}, true};
+}
 ValueType fixed(const Shape& shape) { return {{DType::f32, shape, {}}, false}; }
 
 void expect_near(const Values& got, const Values& want, double tolerance = 1e-6) {
   ASSERT_EQ(got.size(), want.size());
-  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], tolerance) << "element " << i;
+  for (size_t i = 0; i < got.size(); ++i)
+    EXPECT_NEAR(got[i], want[i], tolerance) << "element " << i;
 }
 
-OpRun run(OpPtr op, std::vector<ValueType> types, const std::vector<Values>& in, const StepInfo& step = {}) {
+OpRun run(OpPtr op, std::vector<ValueType> types, const std::vector<Values>& in,
+          const StepInfo& step = {}) {
   OpRunOptions options;
   options.step = step;
   OpRun made({std::move(op), std::move(types), {}}, ReferenceBackend(), options);
@@ -35,33 +40,45 @@ OpRun run(OpPtr op, std::vector<ValueType> types, const std::vector<Values>& in,
 
 TEST(Values, ConvolutionIsACrossCorrelation) {
   const ConvAttributes a{.spatial = 2, .pad_low = {1, 0, 0}, .pad_high = {0, 0, 0}};
-  const OpRun y = run(std::make_shared<Conv>(a, true), {batched({1, 1, 2, 3}), fixed({1, 1, 2, 2}), fixed({1})}, {{1, 2, 3, 4, 5, 6}, {1, 10, 100, 1000}, {0.5}});
+  const OpRun y =
+      run(std::make_shared<Conv>(a, true), {batched({1, 1, 2, 3}), fixed({1, 1, 2, 2}), fixed({1})},
+          {{1, 2, 3, 4, 5, 6}, {1, 10, 100, 1000}, {0.5}});
   EXPECT_EQ(y.out_types()[0].desc.shape, (Shape{1, 1, 2, 2}));
   expect_near(y.out(0), {2100.5, 3200.5, 5400.5 + 21, 6500.5 + 32});
 }
 
 TEST(Values, SoftmaxCrossEntropyWithSmoothingAndWeights) {
-  SoftmaxCrossEntropyAttributes a{.label_smoothing = 0.1f, .class_weights = {1, 2, 0.5f}, .scale = 1};
-  const OpRun y = run(std::make_shared<SoftmaxCrossEntropy>(a), {batched({2, 3}), batched({2}, DType::i32)}, {{1, 2, 3, 0.5, -1, 2}, {1, 2}});
+  SoftmaxCrossEntropyAttributes a{
+      .label_smoothing = 0.1f, .class_weights = {1, 2, 0.5f}, .scale = 1};
+  const OpRun y = run(std::make_shared<SoftmaxCrossEntropy>(a),
+                      {batched({2, 3}), batched({2}, DType::i32)}, {{1, 2, 3, 0.5, -1, 2}, {1, 2}});
   expect_near(y.out(0), {1.240528468});
   expect_near(y.out(1), {2.5});
   a = {};
-  const OpRun plain = run(std::make_shared<SoftmaxCrossEntropy>(a), {batched({2, 3}), batched({2}, DType::i32)}, {{1, 2, 3, 0.5, -1, 2}, {1, 2}});
+  const OpRun plain =
+      run(std::make_shared<SoftmaxCrossEntropy>(a), {batched({2, 3}), batched({2}, DType::i32)},
+          {{1, 2, 3, 0.5, -1, 2}, {1, 2}});
   expect_near(plain.out(0), {0.824458631});
 }
 
 TEST(Values, PointwiseLosses) {
   const auto loss = [](PointwiseLossAttributes a) {
-    return run(std::make_shared<PointwiseLoss>(a), {batched({2, 2}), batched({2, 2})}, {{0.5, -2, 3, 0}, {1, 0, 1, 0.25}}).out(0)[0];
+    return run(std::make_shared<PointwiseLoss>(a), {batched({2, 2}), batched({2, 2})},
+               {{0.5, -2, 3, 0}, {1, 0, 1, 0.25}})
+        .out(0)[0];
   };
-  EXPECT_NEAR(loss({.kind = PointwiseLossKind::mse, .scale = 2}), 2 * (0.25 + 4 + 4 + 0.0625) / 4, 1e-6);
+  EXPECT_NEAR(loss({.kind = PointwiseLossKind::mse, .scale = 2}), 2 * (0.25 + 4 + 4 + 0.0625) / 4,
+              1e-6);
   EXPECT_NEAR(loss({.kind = PointwiseLossKind::mae}), (0.5 + 2 + 2 + 0.25) / 4, 1e-6);
-  EXPECT_NEAR(loss({.kind = PointwiseLossKind::huber, .delta = 1}), (0.125 + 1.5 + 1.5 + 0.03125) / 4, 1e-6);
-  EXPECT_NEAR(loss({.kind = PointwiseLossKind::bce_with_logits, .pos_weight = 3}), 0.683660447, 1e-6);
+  EXPECT_NEAR(loss({.kind = PointwiseLossKind::huber, .delta = 1}),
+              (0.125 + 1.5 + 1.5 + 0.03125) / 4, 1e-6);
+  EXPECT_NEAR(loss({.kind = PointwiseLossKind::bce_with_logits, .pos_weight = 3}), 0.683660447,
+              1e-6);
 }
 
 TEST(Values, BatchNormStatisticsAndRunningAverages) {
-  const OpRun y = run(std::make_shared<BatchNormStats>(0.f, 0.1f), {batched({2, 1, 2}), fixed({1}), fixed({1})}, {{1, 2, 3, 6}, {1}, {2}});
+  const OpRun y = run(std::make_shared<BatchNormStats>(0.f, 0.1f),
+                      {batched({2, 1, 2}), fixed({1}), fixed({1})}, {{1, 2, 3, 6}, {1}, {2}});
   expect_near(y.out(0), {3});
   expect_near(y.out(1), {1 / std::sqrt(3.5)});
   expect_near(y.in(1), {1.2});
@@ -72,22 +89,26 @@ TEST(Values, BatchNormStatisticsAndRunningAverages) {
 struct Updated {
   std::vector<Values> operands;  ///< w, g, states
 
-  /// Runs an op on them, after the scalars and the block sums if it reads any; returns those that it writes.
+  /// Runs an op on them, after the scalars and the block sums if it reads any; returns those that
+  /// it writes.
   Values apply(const std::shared_ptr<const Update>& op, int step, const Values& sums = {}) {
     std::vector<ValueType> types{fixed({}), fixed({})};
     std::vector<Values> in{{0.1}, {0.5}};
     if (op->sums() == Update::Sums::reads) types.push_back(fixed({1, 2})), in.push_back(sums);
-    for (int i = 0; i < op->arity(); ++i) types.push_back(fixed({2})), in.push_back(operands[static_cast<size_t>(i)]);
+    for (int i = 0; i < op->arity(); ++i)
+      types.push_back(fixed({2})), in.push_back(operands[static_cast<size_t>(i)]);
     StepInfo info;
     info.step = step;
     const OpRun y = run(op, types, in, info);
-    for (int i = 0; i < op->arity(); ++i) operands[static_cast<size_t>(i)] = y.in(static_cast<size_t>(op->leading() + i));
+    for (int i = 0; i < op->arity(); ++i)
+      operands[static_cast<size_t>(i)] = y.in(static_cast<size_t>(op->leading() + i));
     return op->sums() == Update::Sums::writes ? y.out(0) : Values();
   }
 };
 
 /// w after some steps with the same gradient.
-Values updated(const std::shared_ptr<const Update>& op, int steps, const std::shared_ptr<const Update>& norms = nullptr) {
+Values updated(const std::shared_ptr<const Update>& op, int steps,
+               const std::shared_ptr<const Update>& norms = nullptr) {
   Updated parameter{{{1, -2}, {0.4, 0.8}, {0, 0}, {0, 0}}};
   for (int step = 0; step < steps; ++step) {
     const Values sums = norms ? parameter.apply(norms, step) : Values();
@@ -97,40 +118,57 @@ Values updated(const std::shared_ptr<const Update>& op, int steps, const std::sh
 }
 
 TEST(Values, UpdatesFollowPyTorch) {
-  expect_near(updated(std::make_shared<SgdUpdate>(SgdAttributes{0, 0, false}), 2), {1 - 0.04, -2 - 0.08});
-  expect_near(updated(std::make_shared<SgdUpdate>(SgdAttributes{0.9, 0.01, false}), 3), {0.882290779, -2.212997638});
-  expect_near(updated(std::make_shared<SgdUpdate>(SgdAttributes{0.9, 0.01, true}), 3), {0.831262924, -2.305333757});
-  expect_near(updated(std::make_shared<AdamUpdate>(AdamAttributes{.weight_decay = 0.01}), 3), {0.700046728, -2.299974483});
-  expect_near(updated(std::make_shared<AdamUpdate>(AdamAttributes{.weight_decay = 0.1, .decoupled = true}), 3), {0.673289015, -2.237607993});
+  expect_near(updated(std::make_shared<SgdUpdate>(SgdAttributes{0, 0, false}), 2),
+              {1 - 0.04, -2 - 0.08});
+  expect_near(updated(std::make_shared<SgdUpdate>(SgdAttributes{0.9, 0.01, false}), 3),
+              {0.882290779, -2.212997638});
+  expect_near(updated(std::make_shared<SgdUpdate>(SgdAttributes{0.9, 0.01, true}), 3),
+              {0.831262924, -2.305333757});
+  expect_near(updated(std::make_shared<AdamUpdate>(AdamAttributes{.weight_decay = 0.01}), 3),
+              {0.700046728, -2.299974483});
+  expect_near(
+      updated(std::make_shared<AdamUpdate>(AdamAttributes{.weight_decay = 0.1, .decoupled = true}),
+              3),
+      {0.673289015, -2.237607993});
 }
 
 TEST(Values, LarsAndLambFollowTheirPapers) {
-  expect_near(updated(std::make_shared<LarsUpdate>(LarsAttributes{0.9, 0.01, 0.02, 1e-9}), 3, std::make_shared<ParameterNorms>()), {0.988771315, -2.020318573});
-  // The first step by hand: m / (1 - beta1) = g, v / (1 - beta2) = g^2, so u = sign(g) + decay * w but for eps.
+  expect_near(updated(std::make_shared<LarsUpdate>(LarsAttributes{0.9, 0.01, 0.02, 1e-9}), 3,
+                      std::make_shared<ParameterNorms>()),
+              {0.988771315, -2.020318573});
+  // The first step by hand: m / (1 - beta1) = g, v / (1 - beta2) = g^2, so u = sign(g) + decay * w
+  // but for eps.
   const LambAttributes a{.eps = 1e-9, .weight_decay = 0.1};
   const double ratio = std::sqrt(1.0 + 4.0) / std::sqrt(1.1 * 1.1 + 0.8 * 0.8);
-  expect_near(updated(std::make_shared<LambUpdate>(a), 1, std::make_shared<LambMoments>(a)), {1 - 0.1 * ratio * 1.1, -2 - 0.1 * ratio * 0.8});
-  expect_near(updated(std::make_shared<LambUpdate>(a), 3, std::make_shared<LambMoments>(a)), {0.444191149, -2.404224619});
+  expect_near(updated(std::make_shared<LambUpdate>(a), 1, std::make_shared<LambMoments>(a)),
+              {1 - 0.1 * ratio * 1.1, -2 - 0.1 * ratio * 0.8});
+  expect_near(updated(std::make_shared<LambUpdate>(a), 3, std::make_shared<LambMoments>(a)),
+              {0.444191149, -2.404224619});
 }
 
 TEST(Values, MaximumGoesToTheFirstOfEquals) {
   PoolAttributes a;
   a.kernel = {2, 2, 1};
-  const OpRun dx = run(std::make_shared<PoolGrad>(a, Shape{1, 1, 2, 3}), {batched({1, 1, 1, 2}), batched({1, 1, 2, 3})}, {{10, 1}, {5, 7, 7, 7, 0, 0}});
+  const OpRun dx =
+      run(std::make_shared<PoolGrad>(a, Shape{1, 1, 2, 3}),
+          {batched({1, 1, 1, 2}), batched({1, 1, 2, 3})}, {{10, 1}, {5, 7, 7, 7, 0, 0}});
   expect_near(dx.out(0), {0, 11, 0, 0, 0, 0});
 }
 
 TEST(Values, DropoutKeepsTheMeanAndDependsOnEverythingInItsKey) {
   const auto op = std::make_shared<Dropout>(0.25f, 5);
   const Values ones(4000, 1.0);
-  const auto mask = [&](OpPtr which, StepInfo step) { return run(which, {batched({4, 1000})}, {ones}, step).out(0); };
+  const auto mask = [&](OpPtr which, StepInfo step) {
+    return run(which, {batched({4, 1000})}, {ones}, step).out(0);
+  };
   const StepInfo base{.seed = 1, .step = 2, .replica = 3, .batch = 4};
   const Values first = mask(op, base);
   double sum = 0;
   for (const double v : first) sum += v;
   EXPECT_NEAR(sum / 4000, 1.0, 0.03);
   EXPECT_EQ(first, mask(op, base));
-  EXPECT_NE(Values(first.begin(), first.begin() + 1000), Values(first.begin() + 1000, first.begin() + 2000));
+  EXPECT_NE(Values(first.begin(), first.begin() + 1000),
+            Values(first.begin() + 1000, first.begin() + 2000));
   EXPECT_NE(first, mask(op, {.seed = 2, .step = 2, .replica = 3, .batch = 4}));
   EXPECT_NE(first, mask(op, {.seed = 1, .step = 3, .replica = 3, .batch = 4}));
   EXPECT_NE(first, mask(op, {.seed = 1, .step = 2, .replica = 4, .batch = 4}));

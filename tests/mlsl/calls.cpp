@@ -3,8 +3,9 @@
 //   calls collectives   every collective of a distribution on the whole world, twice
 //   calls colour        Configure("color=N"): the even and the odd ranks are worlds of their own
 //   calls statistics    what Statistics says of a gradient, with MLSL_STATS=1
-//   calls residual LIB  quantised gradients from two buffers in turns: what is lost of each comes back with it
-//   calls mistake       rank 1 asks for a root that does not exist: all processes end with exit code 1
+//   calls residual LIB  quantised gradients from two buffers in turns: what is lost of each comes
+//   back with it calls mistake       rank 1 asks for a root that does not exist: all processes end
+//   with exit code 1
 
 #include <cstdio>
 #include <cstdlib>
@@ -33,11 +34,15 @@ void collectives(Environment& environment) {
   const auto r = static_cast<double>(rank);
   const auto n = static_cast<double>(size);
   Distribution* world = environment.CreateDistributionWithColors(0, static_cast<int>(rank));
-  expect(world->GetProcessCount(GT_DATA) == size && world->GetProcessCount(GT_MODEL) == 1 && world->GetProcessIdx(GT_DATA) == rank, "groups by colours");
+  expect(world->GetProcessCount(GT_DATA) == size && world->GetProcessCount(GT_MODEL) == 1 &&
+             world->GetProcessIdx(GT_DATA) == rank,
+         "groups by colours");
   for (int round = 0; round < 2; ++round) {
     std::vector<double> each(size), got(size, -1);
     for (size_t p = 0; p < size; ++p) each[p] = 100 * r + static_cast<double>(p);
-    const auto from = [](size_t sender, size_t element) { return 100 * static_cast<double>(sender) + static_cast<double>(element); };
+    const auto from = [](size_t sender, size_t element) {
+      return 100 * static_cast<double>(sender) + static_cast<double>(element);
+    };
 
     double one = rank == size - 1 ? 42 : 0;
     environment.Wait(world->Bcast(&one, 1, DT_DOUBLE, size - 1, GT_DATA));
@@ -63,14 +68,18 @@ void collectives(Environment& environment) {
     counts[size - 1] = 2;
     for (size_t p = 0; p < size; ++p) offsets[p] = 2 * p;
     std::vector<char> text(2, static_cast<char>('a' + rank)), all(2 * size, '-');
-    CommReq* request = world->AllGatherv(text.data(), counts[rank], all.data(), counts.data(), DT_BYTE, GT_DATA);
+    CommReq* request =
+        world->AllGatherv(text.data(), counts[rank], all.data(), counts.data(), DT_BYTE, GT_DATA);
     for (bool complete = false; !complete;) environment.Test(request, &complete);
-    for (size_t p = 0; p <= size; ++p) expect(all[p] == static_cast<char>('a' + (p < size ? p : size - 1)), "AllGatherv");
+    for (size_t p = 0; p <= size; ++p)
+      expect(all[p] == static_cast<char>('a' + (p < size ? p : size - 1)), "AllGatherv");
     auto* const shared = static_cast<char*>(environment.Alloc(2 * size, 4096));
     expect(reinterpret_cast<size_t>(shared) % 4096 == 0, "Alloc");
     std::memset(shared, 'a' + static_cast<int>(rank), 2 * size);
-    environment.Wait(world->AlltoAllv(shared, two.data(), offsets.data(), all.data(), two.data(), offsets.data(), DT_BYTE, GT_DATA));
-    for (size_t p = 0; p < 2 * size; ++p) expect(all[p] == static_cast<char>('a' + p / 2), "AlltoAllv");
+    environment.Wait(world->AlltoAllv(shared, two.data(), offsets.data(), all.data(), two.data(),
+                                      offsets.data(), DT_BYTE, GT_DATA));
+    for (size_t p = 0; p < 2 * size; ++p)
+      expect(all[p] == static_cast<char>('a' + p / 2), "AlltoAllv");
     environment.Free(shared);
     world->Barrier(GT_GLOBAL);
   }
@@ -96,21 +105,33 @@ void statistics(Environment& environment) {
   info->AddInput(4, 5, DT_FLOAT);
   info->AddOutput(4, 5, DT_FLOAT);
   info->AddParameterSet(1000, 1, DT_DOUBLE);
-  Operation* operation = session->GetOperation(session->AddOperation(info, environment.CreateDistribution(size, 1)));
+  Operation* operation =
+      session->GetOperation(session->AddOperation(info, environment.CreateDistribution(size, 1)));
   session->DeleteOperationRegInfo(info);
   session->Commit();
-  expect(session->GetPhaseType() == PT_TRAIN && operation->GetOpType() == OT_BIAS && std::string(operation->GetName()) == "bias", "the operation");
-  expect(operation->GetSession() == session && session->GetOperationCount() == 1 && operation->HasParameterSets(), "the session");
+  expect(session->GetPhaseType() == PT_TRAIN && operation->GetOpType() == OT_BIAS &&
+             std::string(operation->GetName()) == "bias",
+         "the operation");
+  expect(operation->GetSession() == session && session->GetOperationCount() == 1 &&
+             operation->HasParameterSets(),
+         "the session");
   Statistics* counts = session->GetStats();
   expect(counts->IsEnabled() && counts->IsStarted(), "started at Commit");
   std::vector<double> gradient(1000, 1);
   ParameterSet* parameters = operation->GetParameterSet(0);
   parameters->StartGradientComm(gradient.data());
-  expect(parameters->WaitGradientComm() == gradient.data() && gradient[999] == static_cast<double>(size), "the gradient");
+  expect(parameters->WaitGradientComm() == gradient.data() &&
+             gradient[999] == static_cast<double>(size),
+         "the gradient");
   expect(counts->GetCommSize(0) == 8000 && counts->GetTotalCommSize() == 8000, "bytes");
-  expect(counts->GetCommCycles(0) > 0 && counts->GetTotalCommCycles() == counts->GetCommCycles(0), "cycles");
-  expect(counts->GetIsolationCommCycles(0) > 0 && counts->GetTotalIsolationCommCycles() == counts->GetIsolationCommCycles(0), "cycles alone");
-  expect(counts->GetComputeCycles(0) > 0 && counts->GetTotalComputeCycles() == counts->GetComputeCycles(0), "computation");
+  expect(counts->GetCommCycles(0) > 0 && counts->GetTotalCommCycles() == counts->GetCommCycles(0),
+         "cycles");
+  expect(counts->GetIsolationCommCycles(0) > 0 &&
+             counts->GetTotalIsolationCommCycles() == counts->GetIsolationCommCycles(0),
+         "cycles alone");
+  expect(counts->GetComputeCycles(0) > 0 &&
+             counts->GetTotalComputeCycles() == counts->GetComputeCycles(0),
+         "computation");
   counts->Stop();
   counts->Reset();
   expect(!counts->IsStarted() && counts->GetTotalCommSize() == 0, "stopped and reset");
@@ -118,13 +139,16 @@ void statistics(Environment& environment) {
   environment.DeleteSession(session);
 }
 
-// 0.4 of a quantum in each start: rounded with what is left of the same buffer it is 0, 1, 0, 1, 0 quanta. Were there no residual it would be
-// 0 always; were it the other buffer's too, 0, 0, 0.
+// 0.4 of a quantum in each start: rounded with what is left of the same buffer it is 0, 1, 0, 1, 0
+// quanta. Were there no residual it would be 0 always; were it the other buffer's too, 0, 0, 0.
 void residual(Environment& environment, char* library) {
-  char compress[] = "dl_comp_compress_buffer", decompress[] = "dl_comp_decompress_buffer", add[] = "dl_comp_compressed_buffer_reduce_sum";
+  char compress[] = "dl_comp_compress_buffer", decompress[] = "dl_comp_decompress_buffer",
+       add[] = "dl_comp_compressed_buffer_reduce_sum";
   QuantParams params = {library, compress, decompress, add, 268, 256};
   environment.SetQuantizationParams(&params);
-  expect(environment.GetQuantizationParams()->block_size == 268 && environment.GetQuantizationParams()->lib_path != library, "a copy of the parameters");
+  expect(environment.GetQuantizationParams()->block_size == 268 &&
+             environment.GetQuantizationParams()->lib_path != library,
+         "a copy of the parameters");
   const size_t size = environment.GetProcessCount();
   Session* session = environment.CreateSession();
   session->SetGlobalMinibatchSize(size);
@@ -132,7 +156,9 @@ void residual(Environment& environment, char* library) {
   info->AddInput(1, 1, DT_FLOAT);
   info->AddOutput(1, 1, DT_FLOAT);
   info->AddParameterSet(300, 1, DT_FLOAT, false, CT_QUANTIZATION);
-  ParameterSet* parameters = session->GetOperation(session->AddOperation(info, environment.CreateDistribution(size, 1)))->GetParameterSet(0);
+  ParameterSet* parameters =
+      session->GetOperation(session->AddOperation(info, environment.CreateDistribution(size, 1)))
+          ->GetParameterSet(0);
   session->Commit();
   std::vector<float> buffers[2];
   for (int start = 0; start < 10; ++start) {
@@ -142,7 +168,9 @@ void residual(Environment& environment, char* library) {
     parameters->StartGradientComm(gradient.data());
     parameters->WaitGradientComm();
     expect(gradient[0] == 127 * static_cast<float>(size), "the largest of a block");
-    for (const size_t i : {1, 255, 257, 299}) expect(gradient[i] == static_cast<float>(start / 2 % 2 * size), "what was lost, and what has come back");
+    for (const size_t i : {1, 255, 257, 299})
+      expect(gradient[i] == static_cast<float>(start / 2 % 2 * size),
+             "what was lost, and what has come back");
   }
 }
 

@@ -1,5 +1,5 @@
-/* The acceptance test of the C interface; see mlsl_test.cpp for what is tested, and for the arguments:
- *   cmlsl_test GROUP_COUNT [DIST_UPDATE] [USER_BUF] [USE_TEST] [QUANT_LIB] */
+/* The acceptance test of the C interface; see mlsl_test.cpp for what is tested, and for the
+ * arguments: cmlsl_test GROUP_COUNT [DIST_UPDATE] [USER_BUF] [USE_TEST] [QUANT_LIB] */
 
 #include <math.h>
 #include <stdio.h>
@@ -15,12 +15,12 @@
 
 static const size_t kMaps[LAYERS + 1] = {128, 256, 256};
 
-#define CALL(expression)                                                     \
-  do {                                                                       \
-    if ((expression) != CMLSL_SUCCESS) {                                     \
+#define CALL(expression)                                                      \
+  do {                                                                        \
+    if ((expression) != CMLSL_SUCCESS) {                                      \
       fprintf(stderr, "%s:%d: %s failed\n", __FILE__, __LINE__, #expression); \
-      exit(1);                                                               \
-    }                                                                        \
+      exit(1);                                                                \
+    }                                                                         \
   } while (0)
 
 static mlsl_environment environment;
@@ -57,12 +57,14 @@ static float* floats(size_t count) {
 
 static void expect(const layer* l, const char* what, size_t i, double got, double right) {
   if (fabs(got - right) <= 1e-4) return;
-  if (wrong++ < 3) fprintf(stderr, "layer %zu: %s %zu is %g, and should be %g\n", l->index, what, i, got, right);
+  if (wrong++ < 3)
+    fprintf(stderr, "layer %zu: %s %zu is %g, and should be %g\n", l->index, what, i, got, right);
 }
 
 static size_t elements(const layer* l, int side) { return l->samples * l->maps[side] * SPACE; }
 
-static void make_layer(layer* l, mlsl_session session, mlsl_distribution distribution, size_t index) {
+static void make_layer(layer* l, mlsl_session session, mlsl_distribution distribution,
+                       size_t index) {
   size_t rank, count, size, i;
   mlsl_comm_req request;
   int side;
@@ -77,7 +79,8 @@ static void make_layer(layer* l, mlsl_session session, mlsl_distribution distrib
     l->data[side] = floats(elements(l, side));
     l->gradients[side] = floats(elements(l, side));
     CALL(mlsl_activation_get_comm_buf_size(l->activation[side], &size));
-    if (user_buffers && size > 0) CALL(mlsl_environment_alloc(environment, size, 64, &l->own_buffer[side]));
+    if (user_buffers && size > 0)
+      CALL(mlsl_environment_alloc(environment, size, 64, &l->own_buffer[side]));
   }
   CALL(mlsl_operation_get_parameter_set(l->operation, 0, &l->parameters));
   CALL(mlsl_parameter_set_get_local_kernel_count(l->parameters, &count));
@@ -86,7 +89,8 @@ static void make_layer(layer* l, mlsl_session session, mlsl_distribution distrib
   l->weight_gradient = floats(l->weight_count);
   CALL(mlsl_environment_get_process_idx(environment, &rank));
   for (i = 0; rank == 0 && i < l->weight_count; ++i) l->weights[i] = (float)i;
-  CALL(mlsl_distribution_bcast(distribution, l->weights, l->weight_count, DT_FLOAT, 0, GT_GLOBAL, &request));
+  CALL(mlsl_distribution_bcast(distribution, l->weights, l->weight_count, DT_FLOAT, 0, GT_GLOBAL,
+                               &request));
   CALL(mlsl_environment_wait(environment, request));
 }
 
@@ -102,7 +106,8 @@ static void free_layer(layer* l) {
 }
 
 /* Between an activation and a buffer: packs where `pack`, and unpacks otherwise. */
-static void move_block(const layer* l, int side, mlsl_comm_block_info block, float* local, float* buffer, int pack) {
+static void move_block(const layer* l, int side, mlsl_comm_block_info block, float* local,
+                       float* buffer, int pack) {
   size_t sample, samples, map, maps, size, offset, s;
   CALL(mlsl_comm_block_info_get_mb_offset(block, &sample));
   CALL(mlsl_comm_block_info_get_mb_count(block, &samples));
@@ -148,29 +153,34 @@ static int wait_comm(layer* l, int side, float* local) {
 /* The number that belongs to an input element, in the sample order of all maps. */
 static double number_of(const layer* l, size_t first_map, size_t i) {
   const size_t sample = i / (l->maps[IN] * SPACE);
-  return (double)(sample * l->maps[IN] * SPACE * model_parts + first_map * SPACE + i % (l->maps[IN] * SPACE));
+  return (double)(sample * l->maps[IN] * SPACE * model_parts + first_map * SPACE +
+                  i % (l->maps[IN] * SPACE));
 }
 
 static void forward(layer* l, const layer* previous) {
   size_t i, first_map;
   void* unused;
-  if (!wait_comm(l, IN, l->data[IN]) && previous != NULL) memcpy(l->data[IN], previous->data[OUT], elements(l, IN) * sizeof(float));
+  if (!wait_comm(l, IN, l->data[IN]) && previous != NULL)
+    memcpy(l->data[IN], previous->data[OUT], elements(l, IN) * sizeof(float));
   CALL(mlsl_parameter_set_wait_increment_comm(l->parameters, &unused));
   for (i = 0; i < l->weight_count; ++i) expect(l, "weight", i, l->weights[i], (double)i);
   CALL(mlsl_activation_get_global_fm_offset(l->activation[IN], &first_map));
   if (l->index == 0)
     for (i = 0; i < elements(l, OUT); ++i) l->data[OUT][i] = (float)i;
   else
-    for (i = 0; i < elements(l, IN); ++i) expect(l, "input", i, l->data[IN][i], (double)model_parts * number_of(l, first_map, i));
+    for (i = 0; i < elements(l, IN); ++i)
+      expect(l, "input", i, l->data[IN][i], (double)model_parts * number_of(l, first_map, i));
   start_comm(l, OUT, l->data[OUT]);
 }
 
 static void backward_input(layer* l, const layer* next) {
   size_t i, first_map;
-  if (!wait_comm(l, OUT, l->gradients[OUT]) && next != NULL) memcpy(l->gradients[OUT], next->gradients[IN], elements(l, OUT) * sizeof(float));
+  if (!wait_comm(l, OUT, l->gradients[OUT]) && next != NULL)
+    memcpy(l->gradients[OUT], next->gradients[IN], elements(l, OUT) * sizeof(float));
   CALL(mlsl_activation_get_global_fm_offset(l->activation[IN], &first_map));
   if (l->index == 0)
-    for (i = 0; i < elements(l, OUT); ++i) expect(l, "gradient of the output", i, l->gradients[OUT][i], (double)i);
+    for (i = 0; i < elements(l, OUT); ++i)
+      expect(l, "gradient of the output", i, l->gradients[OUT][i], (double)i);
   else
     for (i = 0; i < elements(l, IN); ++i) l->gradients[IN][i] = (float)number_of(l, first_map, i);
   start_comm(l, IN, l->gradients[IN]);
@@ -188,7 +198,8 @@ static void update(layer* l) {
   const float* sum;
   int complete = 0;
   if (use_test)
-    while (!complete) CALL(mlsl_parameter_set_test_gradient_comm(l->parameters, &complete, &received));
+    while (!complete)
+      CALL(mlsl_parameter_set_test_gradient_comm(l->parameters, &complete, &received));
   else
     CALL(mlsl_parameter_set_wait_gradient_comm(l->parameters, &received));
   sum = received != NULL ? received : l->weight_gradient;
@@ -213,11 +224,13 @@ static void add_operation(mlsl_session session, mlsl_distribution distribution, 
   mlsl_operation_reg_info info;
   mlsl_operation operation, previous;
   CALL(mlsl_session_create_operation_reg_info(session, OT_CC, &info));
-  CALL(mlsl_operation_reg_info_set_name(info, index == 0 ? "first convolution" : "second convolution"));
+  CALL(mlsl_operation_reg_info_set_name(info,
+                                        index == 0 ? "first convolution" : "second convolution"));
   CALL(mlsl_operation_reg_info_add_input(info, kMaps[index], SPACE, DT_FLOAT));
   CALL(mlsl_operation_reg_info_add_output(info, kMaps[index + 1], SPACE, DT_FLOAT));
-  CALL(mlsl_operation_reg_info_add_parameter_set_with_compress(info, kMaps[index] * kMaps[index + 1], KERNEL, DT_FLOAT, distributed,
-                                                               quantizer != NULL ? CT_QUANTIZATION : CT_NONE));
+  CALL(mlsl_operation_reg_info_add_parameter_set_with_compress(
+      info, kMaps[index] * kMaps[index + 1], KERNEL, DT_FLOAT, distributed,
+      quantizer != NULL ? CT_QUANTIZATION : CT_NONE));
   CALL(mlsl_session_add_operation_with_distribution(session, info, distribution, &index));
   CALL(mlsl_session_delete_operation_reg_info(session, info));
   if (index == 0) return;
@@ -227,7 +240,8 @@ static void add_operation(mlsl_session session, mlsl_distribution distribution, 
 }
 
 static void set_quantizer(void) {
-  static char compress[] = "dl_comp_compress_buffer", decompress[] = "dl_comp_decompress_buffer", add[] = "dl_comp_compressed_buffer_reduce_sum";
+  static char compress[] = "dl_comp_compress_buffer", decompress[] = "dl_comp_decompress_buffer",
+              add[] = "dl_comp_compressed_buffer_reduce_sum";
   mlsl_quant_params params = {quantizer, compress, decompress, add, 268, 256};
   CALL(mlsl_environment_set_quantization_params(environment, &params));
 }
@@ -243,7 +257,8 @@ static void train(layer* layers) {
     }
     for (l = 0; l < LAYERS; ++l) update(&layers[l]);
     /* The end of an epoch. */
-    for (l = 0; minibatch % 3 == 2 && l < LAYERS; ++l) CALL(mlsl_parameter_set_wait_increment_comm(layers[l].parameters, &unused));
+    for (l = 0; minibatch % 3 == 2 && l < LAYERS; ++l)
+      CALL(mlsl_parameter_set_wait_increment_comm(layers[l].parameters, &unused));
   }
 }
 
@@ -256,7 +271,8 @@ int main(int argc, char** argv) {
   size_t rank, size, i;
   double failures;
   if (argc < 2) {
-    fprintf(stderr, "usage: %s GROUP_COUNT [DIST_UPDATE] [USER_BUF] [USE_TEST] [QUANT_LIB]\n", argv[0]);
+    fprintf(stderr, "usage: %s GROUP_COUNT [DIST_UPDATE] [USER_BUF] [USE_TEST] [QUANT_LIB]\n",
+            argv[0]);
     return 2;
   }
   model_parts = (size_t)atoi(argv[1]);
@@ -281,13 +297,15 @@ int main(int argc, char** argv) {
   for (i = 0; i < LAYERS; ++i) make_layer(&layers[i], session, distribution, i);
   train(layers);
   if (quantizer != NULL && rank == 0)
-    printf("relative error of the gradients: average %.3e, most %.3e\n", layers[0].error_sum / (double)layers[0].errors, layers[0].error_most);
+    printf("relative error of the gradients: average %.3e, most %.3e\n",
+           layers[0].error_sum / (double)layers[0].errors, layers[0].error_most);
   for (i = 0; i < LAYERS; ++i) free_layer(&layers[i]);
   CALL(mlsl_session_get_stats(session, &statistics));
   CALL(mlsl_statistics_print(statistics));
 
   failures = (double)wrong;
-  CALL(mlsl_distribution_all_reduce(distribution, &failures, &failures, 1, DT_DOUBLE, RT_SUM, GT_GLOBAL, &request));
+  CALL(mlsl_distribution_all_reduce(distribution, &failures, &failures, 1, DT_DOUBLE, RT_SUM,
+                                    GT_GLOBAL, &request));
   CALL(mlsl_environment_wait(environment, request));
   if (rank == 0) printf("cmlsl_test: %s\n", failures == 0 ? "PASSED" : "FAILED");
   CALL(mlsl_environment_delete_session(environment, session));

@@ -1,10 +1,13 @@
-// The acceptance test of the C++ interface: two convolutions, trained on numbers that say where they come from.
+// The acceptance test of the C++ interface: two convolutions, trained on numbers that say where
+// they come from.
 //
 //   mlsl_test GROUP_COUNT [DIST_UPDATE] [USER_BUF] [USE_TEST] [QUANT_LIB]
 //
-// GROUP_COUNT model parts (1: data parallel, all processes: model parallel, between: hybrid). DIST_UPDATE 1: each process updates the kernels
-// it owns. USER_BUF 1: activations are sent from memory of Environment::Alloc. USE_TEST 1: gradients are awaited with TestGradientComm.
-// QUANT_LIB: gradients are quantised by that library, and their relative errors are printed instead of being failures.
+// GROUP_COUNT model parts (1: data parallel, all processes: model parallel, between: hybrid).
+// DIST_UPDATE 1: each process updates the kernels it owns. USER_BUF 1: activations are sent from
+// memory of Environment::Alloc. USE_TEST 1: gradients are awaited with TestGradientComm. QUANT_LIB:
+// gradients are quantised by that library, and their relative errors are printed instead of being
+// failures.
 //
 // Process 0 prints PASSED or FAILED at the end, and every process `exited normally`.
 
@@ -45,16 +48,21 @@ struct Errors {
 class Layer {
  public:
   Layer(Environment& environment, const Options& options, Operation* operation, size_t index)
-      : environment_(environment), options_(options), operation_(operation), index_(index), in_(operation->GetInput(0)), out_(operation->GetOutput(0)),
-        parameters_(operation->GetParameterSet(0)), samples_(operation->GetLocalMinibatchSize()), input_(elements(in_)), output_(elements(out_)),
-        input_gradient_(elements(in_)), output_gradient_(elements(out_)), weights_(parameters_->GetLocalKernelCount() * kKernel, -1),
-        gradient_(weights_.size()) {
+      : environment_(environment), options_(options), operation_(operation), index_(index),
+        in_(operation->GetInput(0)), out_(operation->GetOutput(0)),
+        parameters_(operation->GetParameterSet(0)), samples_(operation->GetLocalMinibatchSize()),
+        input_(elements(in_)), output_(elements(out_)), input_gradient_(elements(in_)),
+        output_gradient_(elements(out_)),
+        weights_(parameters_->GetLocalKernelCount() * kKernel, -1), gradient_(weights_.size()) {
     if (operation->GetDistribution()->GetProcessIdx(GT_GLOBAL) == 0)
       for (size_t i = 0; i < weights_.size(); ++i) weights_[i] = static_cast<float>(i);
-    environment.Wait(operation->GetDistribution()->Bcast(weights_.data(), weights_.size(), DT_FLOAT, 0, GT_GLOBAL));
+    environment.Wait(operation->GetDistribution()->Bcast(weights_.data(), weights_.size(), DT_FLOAT,
+                                                         0, GT_GLOBAL));
     if (!options.user_buffers) return;
     for (Activation* activation : {in_, out_})
-      if (activation->GetCommBufSize() > 0) (activation == in_ ? in_buffer_ : out_buffer_) = environment.Alloc(activation->GetCommBufSize(), 64);
+      if (activation->GetCommBufSize() > 0)
+        (activation == in_ ? in_buffer_ : out_buffer_) =
+            environment.Alloc(activation->GetCommBufSize(), 64);
   }
   ~Layer() {
     environment_.Free(in_buffer_);
@@ -76,7 +84,8 @@ class Layer {
     else if (previous_ != nullptr)
       input_ = previous_->output_;
     parameters_->WaitIncrementComm();
-    for (size_t i = 0; i < parameters_->GetLocalKernelCount() * kKernel; ++i) expect("weight", i, weights_[i], static_cast<double>(i));
+    for (size_t i = 0; i < parameters_->GetLocalKernelCount() * kKernel; ++i)
+      expect("weight", i, weights_[i], static_cast<double>(i));
 
     if (index_ == 0)
       for (size_t i = 0; i < output_.size(); ++i) output_[i] = static_cast<float>(i);
@@ -92,9 +101,11 @@ class Layer {
     else if (next_ != nullptr)
       output_gradient_ = next_->input_gradient_;
     if (index_ == 0)
-      for (size_t i = 0; i < output_gradient_.size(); ++i) expect("gradient of the output", i, output_gradient_[i], static_cast<double>(i));
+      for (size_t i = 0; i < output_gradient_.size(); ++i)
+        expect("gradient of the output", i, output_gradient_[i], static_cast<double>(i));
     else
-      for_each_input([&](size_t i, size_t global) { input_gradient_[i] = static_cast<float>(global); });
+      for_each_input(
+          [&](size_t i, size_t global) { input_gradient_[i] = static_cast<float>(global); });
     in_->StartComm(pack(in_, input_gradient_, in_buffer_));
   }
 
@@ -124,7 +135,9 @@ class Layer {
   void finish() { parameters_->WaitIncrementComm(); }
 
  private:
-  size_t elements(Activation* activation) const { return samples_ * activation->GetLocalFmCount() * activation->GetFmSize(); }
+  size_t elements(Activation* activation) const {
+    return samples_ * activation->GetLocalFmCount() * activation->GetFmSize();
+  }
 
   // body(local element, number of that element in the sample order of all maps)
   template <class Body>
@@ -133,11 +146,14 @@ class Layer {
     for (size_t s = 0; s < samples_; ++s)
       for (size_t m = 0; m < maps; ++m)
         for (size_t x = 0; x < kSpace; ++x)
-          body((s * maps + m) * kSpace + x, s * maps * kSpace * options_.model_parts + (in_->GetGlobalFmOffset() + m) * kSpace + x);
+          body((s * maps + m) * kSpace + x, s * maps * kSpace * options_.model_parts +
+                                                (in_->GetGlobalFmOffset() + m) * kSpace + x);
   }
 
   void check_input() {
-    for_each_input([&](size_t i, size_t global) { expect("input", i, input_[i], static_cast<double>(options_.model_parts * global)); });
+    for_each_input([&](size_t i, size_t global) {
+      expect("input", i, input_[i], static_cast<double>(options_.model_parts * global));
+    });
   }
 
   void* finish_gradient() {
@@ -150,7 +166,9 @@ class Layer {
 
   void expect(const char* what, size_t i, double got, double right) {
     if (std::fabs(got - right) <= kTolerance) return;
-    if (wrong_++ < 3) std::fprintf(stderr, "layer %zu: %s %zu is %g, and should be %g\n", index_, what, i, got, right);
+    if (wrong_++ < 3)
+      std::fprintf(stderr, "layer %zu: %s %zu is %g, and should be %g\n", index_, what, i, got,
+                   right);
   }
 
   void note(double got, double right) {
@@ -161,26 +179,33 @@ class Layer {
     ++errors_.count;
   }
 
-  // Runs of one sample's maps of a block: move(offset in the activation, offset in the buffer, elements).
+  // Runs of one sample's maps of a block: move(offset in the activation, offset in the buffer,
+  // elements).
   template <class Move>
   static void for_each_run(Activation* activation, CommBlockInfo* block, Move move) {
     const size_t run = block->GetFmCount() * block->GetFmSize();
     const size_t sample = activation->GetLocalFmCount() * activation->GetFmSize();
     for (size_t s = 0; s < block->GetMbCount(); ++s)
-      move((block->GetMbOffset() + s) * sample + block->GetFmOffset() * block->GetFmSize(), block->GetBufOffset() + s * run, run);
+      move((block->GetMbOffset() + s) * sample + block->GetFmOffset() * block->GetFmSize(),
+           block->GetBufOffset() + s * run, run);
   }
 
   static void* pack(Activation* activation, const std::vector<float>& local, void* own) {
     auto* const buffer = static_cast<float*>(own != nullptr ? own : activation->GetCommBuf());
     for (size_t b = 0; b < activation->GetPackBlockCount(); ++b)
-      for_each_run(activation, activation->GetPackBlock(b), [&](size_t from, size_t to, size_t n) { std::memcpy(buffer + to, &local[from], n * sizeof(float)); });
+      for_each_run(activation, activation->GetPackBlock(b), [&](size_t from, size_t to, size_t n) {
+        std::memcpy(buffer + to, &local[from], n * sizeof(float));
+      });
     return buffer;
   }
 
   static void unpack(Activation* activation, const void* received, std::vector<float>& local) {
     const auto* const buffer = static_cast<const float*>(received);
     for (size_t b = 0; b < activation->GetUnpackBlockCount(); ++b)
-      for_each_run(activation, activation->GetUnpackBlock(b), [&](size_t to, size_t from, size_t n) { std::memcpy(&local[to], buffer + from, n * sizeof(float)); });
+      for_each_run(activation, activation->GetUnpackBlock(b),
+                   [&](size_t to, size_t from, size_t n) {
+                     std::memcpy(&local[to], buffer + from, n * sizeof(float));
+                   });
   }
 
   Environment& environment_;
@@ -200,7 +225,8 @@ class Layer {
   Errors errors_;
 };
 
-size_t add_operation(Session* session, Distribution* distribution, const Options& options, size_t layer) {
+size_t add_operation(Session* session, Distribution* distribution, const Options& options,
+                     size_t layer) {
   OperationRegInfo* info = session->CreateOperationRegInfo(OT_CC);
   info->SetName(layer == 0 ? "first convolution" : "second convolution");
   info->AddInput(kMaps[layer], kSpace, DT_FLOAT);
@@ -230,7 +256,8 @@ void train(Layer& first, Layer& second) {
 }
 
 void set_quantizer(Environment& environment, char* library) {
-  static char compress[] = "dl_comp_compress_buffer", decompress[] = "dl_comp_decompress_buffer", add[] = "dl_comp_compressed_buffer_reduce_sum";
+  static char compress[] = "dl_comp_compress_buffer", decompress[] = "dl_comp_decompress_buffer",
+              add[] = "dl_comp_compressed_buffer_reduce_sum";
   QuantParams params = {library, compress, decompress, add, 268, 256};
   environment.SetQuantizationParams(&params);
 }
@@ -239,7 +266,8 @@ void set_quantizer(Environment& environment, char* library) {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "usage: %s GROUP_COUNT [DIST_UPDATE] [USER_BUF] [USE_TEST] [QUANT_LIB]\n", argv[0]);
+    std::fprintf(stderr, "usage: %s GROUP_COUNT [DIST_UPDATE] [USER_BUF] [USE_TEST] [QUANT_LIB]\n",
+                 argv[0]);
     return 2;
   }
   Options options;
@@ -252,7 +280,8 @@ int main(int argc, char** argv) {
   Environment& environment = Environment::GetEnv();
   environment.Init(&argc, &argv);
   if (options.quantizer != nullptr) set_quantizer(environment, options.quantizer);
-  Distribution* distribution = environment.CreateDistribution(environment.GetProcessCount() / options.model_parts, options.model_parts);
+  Distribution* distribution = environment.CreateDistribution(
+      environment.GetProcessCount() / options.model_parts, options.model_parts);
   Session* session = environment.CreateSession(PT_TRAIN);
   session->SetGlobalMinibatchSize(kMinibatch);
   for (size_t layer = 0; layer < kLayers; ++layer) {
@@ -269,7 +298,8 @@ int main(int argc, char** argv) {
     train(first, second);
     wrong = static_cast<double>(first.wrong() + second.wrong());
     if (options.quantizer != nullptr && environment.GetProcessIdx() == 0)
-      std::printf("relative error of the gradients: average %.3e, least %.3e, most %.3e\n", first.errors().sum / static_cast<double>(first.errors().count),
+      std::printf("relative error of the gradients: average %.3e, least %.3e, most %.3e\n",
+                  first.errors().sum / static_cast<double>(first.errors().count),
                   first.errors().least, first.errors().most);
   }
   session->GetStats()->Print();

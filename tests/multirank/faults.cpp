@@ -20,12 +20,15 @@ namespace {
 using comm::Communicator;
 
 bool is_last(const Communicator& c) { return c.rank() == c.size() - 1; }
-void sleep_seconds(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+void sleep_seconds(double seconds) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
 
 // An allreduce in its own memory, run step by step; before the last of them something happens.
 class Steps {
  public:
-  explicit Steps(Communicator& c, comm::CollectiveSpec spec = {}) : data_(spec.count == 0 ? 100000 : spec.count, 1.0f) {
+  explicit Steps(Communicator& c, comm::CollectiveSpec spec = {})
+      : data_(spec.count == 0 ? 100000 : spec.count, 1.0f) {
     spec.name = "bucket 3";
     spec.kind = comm::Collective::allreduce;
     spec.count = data_.size();
@@ -47,11 +50,15 @@ class Steps {
   std::unique_ptr<comm::CollectiveOperation> operation_;
 };
 
-// What a link or a memory does that changes data: flips a bit of a large message that has arrived, once, at the channel's sixth round.
+// What a link or a memory does that changes data: flips a bit of a large message that has arrived,
+// once, at the channel's sixth round.
 class FaultyChannel final : public comm::Channel {
  public:
-  FaultyChannel(std::unique_ptr<comm::Channel> inner, std::vector<comm::RoundOfMessages> rounds) : inner_(std::move(inner)), rounds_(std::move(rounds)) {}
-  void rebind(std::vector<comm::RoundOfMessages> rounds) override { inner_->rebind(std::move(rounds)); }
+  FaultyChannel(std::unique_ptr<comm::Channel> inner, std::vector<comm::RoundOfMessages> rounds)
+      : inner_(std::move(inner)), rounds_(std::move(rounds)) {}
+  void rebind(std::vector<comm::RoundOfMessages> rounds) override {
+    inner_->rebind(std::move(rounds));
+  }
   void post(size_t round) override {
     round_ = round;
     ++posted_;
@@ -100,7 +107,8 @@ void slow(Communicator& c) {
     steps.one();
   }
   const comm::ArrivalSummary summary = arrivals.collect();
-  if (c.rank() == 0 && summary.straggler() != nullptr) std::printf("%s\n", to_string(*summary.straggler(), summary, c).c_str());
+  if (c.rank() == 0 && summary.straggler() != nullptr)
+    std::printf("%s\n", to_string(*summary.straggler(), summary, c).c_str());
 }
 
 // Only the part that waits for the last rank times out; the others hear of it.
@@ -113,7 +121,10 @@ void part_late(Communicator& c) {
 
 void flip(Communicator& c) {
   if (is_last(c))
-    c.decorate_channels([](Communicator&, std::vector<comm::RoundOfMessages> rounds, const comm::OpenChannel& inner) { return std::make_unique<FaultyChannel>(inner(rounds), rounds); });
+    c.decorate_channels([](Communicator&, std::vector<comm::RoundOfMessages> rounds,
+                           const comm::OpenChannel& inner) {
+      return std::make_unique<FaultyChannel>(inner(rounds), rounds);
+    });
   c.set_check();
   Steps(c, {.count = 200000, .algorithm = "recursive_doubling"}).run(5, [] {});
 }
@@ -135,7 +146,8 @@ void endless(Communicator& c) {
 
 void other_plan(Communicator& c, comm::CollectiveSpec of_last) {
   c.set_timeout(5);
-  Steps(c, is_last(c) ? of_last : comm::CollectiveSpec{.count = 1000, .algorithm = "pairwise"}).run(1, [] {});
+  Steps(c, is_last(c) ? of_last : comm::CollectiveSpec{.count = 1000, .algorithm = "pairwise"})
+      .run(1, [] {});
 }
 
 const std::map<std::string, void (*)(Communicator&)> kFaults = {
@@ -145,9 +157,14 @@ const std::map<std::string, void (*)(Communicator&)> kFaults = {
     {"part_late", part_late},
     {"flip", flip},
     {"endless", endless},
-    {"other_count", [](Communicator& c) { other_plan(c, {.count = 1001, .algorithm = "pairwise"}); }},
-    {"other_type", [](Communicator& c) { other_plan(c, {.element = comm::Element::i32, .count = 1000, .algorithm = "pairwise"}); }},
-    {"other_algorithm", [](Communicator& c) { other_plan(c, {.count = 1000, .algorithm = "ring"}); }},
+    {"other_count",
+     [](Communicator& c) { other_plan(c, {.count = 1001, .algorithm = "pairwise"}); }},
+    {"other_type",
+     [](Communicator& c) {
+       other_plan(c, {.element = comm::Element::i32, .count = 1000, .algorithm = "pairwise"});
+     }},
+    {"other_algorithm",
+     [](Communicator& c) { other_plan(c, {.count = 1000, .algorithm = "ring"}); }},
 };
 
 }  // namespace

@@ -5,7 +5,8 @@
 
 namespace tutti {
 
-/// Exchanges while something goes wrong: `name` says what (README.md). Returns false when there is no such fault.
+/// Exchanges while something goes wrong: `name` says what (README.md). Returns false when there is
+/// no such fault.
 bool cause_fault(const std::string& name, comm::Communicator& communicator);
 
 }  // namespace tutti

@@ -1,10 +1,13 @@
-// matrix threads|shm|mpi [--ranks A-B] [--counts N,N...] [--types T,T...] [--starts N] [--part I/N] [--only TEXT] [--nodes auto|hostname]
+// matrix threads|shm|mpi [--ranks A-B] [--counts N,N...] [--types T,T...] [--starts N] [--part I/N]
+// [--only TEXT] [--nodes auto|hostname]
 //                           [--progress N] [--check]
-// The acceptance matrix of the communication library; see README.md. The last line is "N cases passed"; exit status 1 when one failed.
+// The acceptance matrix of the communication library; see README.md. The last line is "N cases
+// passed"; exit status 1 when one failed.
 //
-// threads: ranks are threads, 1-9 by default. shm, mpi: under mpirun; groups of A to B of its ranks, all of them by default.
-// --part runs the I-th of N shares of the cases, --only those whose name contains TEXT. --progress: with N progress threads a rank; --check: with
-// checksums of messages and results.
+// threads: ranks are threads, 1-9 by default. shm, mpi: under mpirun; groups of A to B of its
+// ranks, all of them by default.
+// --part runs the I-th of N shares of the cases, --only those whose name contains TEXT. --progress:
+// with N progress threads a rank; --check: with checksums of messages and results.
 
 #include <fmt/format.h>
 
@@ -27,8 +30,9 @@ struct Flags {
   std::string transport;
   int first = 0, last = 0;  // ranks; 0: the default
   std::vector<size_t> counts{0, 1, 2, 3, 127, 1000003};
-  std::vector<comm::Element> elements{comm::Element::f32, comm::Element::f64, comm::Element::bf16, comm::Element::f16,
-                                      comm::Element::i8,  comm::Element::i32, comm::Element::byte};
+  std::vector<comm::Element> elements{comm::Element::f32, comm::Element::f64, comm::Element::bf16,
+                                      comm::Element::f16, comm::Element::i8,  comm::Element::i32,
+                                      comm::Element::byte};
   int starts = 2;
   uint64_t part = 1, parts = 1;
   std::string only;
@@ -41,7 +45,8 @@ template <class T>
 T number(std::string_view text) {
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) throw ConfigError(fmt::format("'{}' is not a number", text));
+  if (error != std::errc() || end != text.data() + text.size())
+    throw ConfigError(fmt::format("'{}' is not a number", text));
   return value;
 }
 
@@ -64,7 +69,8 @@ void for_each_item(std::string_view list, Take take) {
 Flags parse(int count, char** words) {
   Flags flags;
   flags.transport = count > 1 ? words[1] : "";
-  if (flags.transport != "threads" && flags.transport != "shm" && flags.transport != "mpi") throw ConfigError("matrix threads|shm|mpi FLAG...: see matrix.cpp");
+  if (flags.transport != "threads" && flags.transport != "shm" && flags.transport != "mpi")
+    throw ConfigError("matrix threads|shm|mpi FLAG...: see matrix.cpp");
   for (int i = 2; i < count; i += 2) {
     const std::string_view flag = words[i];
     if (flag == "--check") {
@@ -74,17 +80,22 @@ Flags parse(int count, char** words) {
     if (i + 1 == count) throw ConfigError(fmt::format("{} needs a value", flag));
     const std::string_view value = words[i + 1];
     if (flag == "--ranks") {
-      flags.first = number<int>(halves(value, '-').first), flags.last = number<int>(halves(value, '-').second);
+      flags.first = number<int>(halves(value, '-').first),
+      flags.last = number<int>(halves(value, '-').second);
     } else if (flag == "--counts") {
       flags.counts.clear();
-      for_each_item(value, [&](std::string_view item) { flags.counts.push_back(number<size_t>(item)); });
+      for_each_item(value,
+                    [&](std::string_view item) { flags.counts.push_back(number<size_t>(item)); });
     } else if (flag == "--types") {
       flags.elements.clear();
-      for_each_item(value, [&](std::string_view item) { flags.elements.push_back(comm::element_named(item)); });
+      for_each_item(value, [&](std::string_view item) {
+        flags.elements.push_back(comm::element_named(item));
+      });
     } else if (flag == "--starts") {
       flags.starts = number<int>(value);
     } else if (flag == "--part") {
-      flags.part = number<uint64_t>(halves(value, '/').first), flags.parts = number<uint64_t>(halves(value, '/').second);
+      flags.part = number<uint64_t>(halves(value, '/').first),
+      flags.parts = number<uint64_t>(halves(value, '/').second);
     } else if (flag == "--only") {
       flags.only = value;
     } else if (flag == "--progress") {
@@ -95,7 +106,8 @@ Flags parse(int count, char** words) {
       throw ConfigError(fmt::format("no flag is called {}", flag));
     }
   }
-  if (flags.counts.empty() || flags.elements.empty() || flags.part < 1 || flags.part > flags.parts) throw ConfigError("no counts, no types, or no such part");
+  if (flags.counts.empty() || flags.elements.empty() || flags.part < 1 || flags.part > flags.parts)
+    throw ConfigError("no counts, no types, or no such part");
   return flags;
 }
 
@@ -107,7 +119,9 @@ std::vector<MatrixCase> chosen(const Flags& flags, const MatrixAxes& axes) {
   std::vector<MatrixCase> some;
   for (auto* cases_of : {product_cases, bits_cases, flight_cases})
     for (MatrixCase& one : cases_of(axes))
-      if (one.name.find(flags.only) != std::string::npos && fnv1a(one.name) % flags.parts == flags.part - 1) some.push_back(std::move(one));
+      if (one.name.find(flags.only) != std::string::npos &&
+          fnv1a(one.name) % flags.parts == flags.part - 1)
+        some.push_back(std::move(one));
   return some;
 }
 
@@ -118,9 +132,13 @@ void configure(comm::Communicator& c, const Flags& flags) {
 }
 
 // On one rank of a group. Wrong elements do not end the run, anything else does.
-void run_cases(comm::Communicator& c, const std::vector<MatrixCase>& cases, const Flags& flags, Tally& tally) {
+void run_cases(comm::Communicator& c, const std::vector<MatrixCase>& cases, const Flags& flags,
+               Tally& tally) {
   for (const MatrixCase& one : cases) {
-    const auto what = [&] { return fmt::format("{} among {} ranks (matrix {} --ranks {} --only '{}')", one.name, c.size(), flags.transport, c.size(), one.name); };
+    const auto what = [&] {
+      return fmt::format("{} among {} ranks (matrix {} --ranks {} --only '{}')", one.name, c.size(),
+                         flags.transport, c.size(), one.name);
+    };
     size_t wrong = 0;
     try {
       wrong = one.run(c);
@@ -130,16 +148,24 @@ void run_cases(comm::Communicator& c, const std::vector<MatrixCase>& cases, cons
     if (c.rank() == 0) ++tally.cases;
     if (wrong == 0) continue;
     ++tally.failed;
-    std::fprintf(stderr, "%s\n", fmt::format("rank {}: {} wrong in {}", c.rank(), wrong, what()).c_str());
+    std::fprintf(stderr, "%s\n",
+                 fmt::format("rank {}: {} wrong in {}", c.rank(), wrong, what()).c_str());
   }
 }
 
-MatrixAxes axes_of(const Flags& flags, int ranks) { return {.ranks = ranks, .counts = flags.counts, .elements = flags.elements, .windows = flags.transport == "shm", .starts = flags.starts}; }
+MatrixAxes axes_of(const Flags& flags, int ranks) {
+  return {.ranks = ranks,
+          .counts = flags.counts,
+          .elements = flags.elements,
+          .windows = flags.transport == "shm",
+          .starts = flags.starts};
+}
 
 class Progress {
  public:
   void line(int ranks, const std::string& transport, size_t cases) {
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
     fmt::print("{} rank(s), {}: {} cases, {:.1f} s so far\n", ranks, transport, cases, seconds);
     std::fflush(stdout);
   }
@@ -150,7 +176,8 @@ class Progress {
 
 void run_threads(const Flags& flags, Tally& tally) {
   Progress progress;
-  for (int ranks = flags.first == 0 ? 1 : flags.first; ranks <= (flags.last == 0 ? 9 : flags.last); ++ranks) {
+  for (int ranks = flags.first == 0 ? 1 : flags.first; ranks <= (flags.last == 0 ? 9 : flags.last);
+       ++ranks) {
     const std::vector<MatrixCase> cases = chosen(flags, axes_of(flags, ranks));
     comm::run_ranks(ranks, [&](comm::Communicator& c) {
       configure(c, flags);
@@ -163,22 +190,30 @@ void run_threads(const Flags& flags, Tally& tally) {
 // The first `ranks` ranks work while the others wait for them.
 void run_processes(comm::Communicator& world, const Flags& flags, Tally& tally) {
   Progress progress;
-  for (int ranks = flags.first == 0 ? world.size() : flags.first; ranks <= (flags.last == 0 ? world.size() : flags.last); ++ranks) {
+  for (int ranks = flags.first == 0 ? world.size() : flags.first;
+       ranks <= (flags.last == 0 ? world.size() : flags.last); ++ranks) {
     const auto group = world.split(world.rank() < ranks ? 0 : 1, world.rank());
     if (world.rank() < ranks) {
       MatrixAxes axes = axes_of(flags, ranks);
       axes.nodes = group->nodes();
       const std::vector<MatrixCase> cases = chosen(flags, axes);
       run_cases(*group, cases, flags, tally);
-      if (world.rank() == 0) progress.line(ranks, group->transport() + (axes.nodes.empty() ? "" : fmt::format(" among {} nodes", axes.nodes.size() - 1)), cases.size());
+      if (world.rank() == 0)
+        progress.line(
+            ranks,
+            group->transport() +
+                (axes.nodes.empty() ? "" : fmt::format(" among {} nodes", axes.nodes.size() - 1)),
+            cases.size());
     }
     world.barrier();
   }
 }
 
 int report(size_t cases, size_t failed) {
-  if (failed > 0) fmt::print("{} failure(s) in {} cases\n", failed, cases);
-  else fmt::print("{} cases passed\n", cases);
+  if (failed > 0)
+    fmt::print("{} failure(s) in {} cases\n", failed, cases);
+  else
+    fmt::print("{} cases passed\n", cases);
   return failed > 0 || cases == 0 ? 1 : 0;
 }
 
@@ -191,7 +226,8 @@ int run(const Flags& flags) {
   using Threads = comm::MpiSession::Threads;
   comm::MpiSession session(flags.progress > 0 ? Threads::multiple : Threads::funneled);
   // The ranks outside a group wait for all of its cases.
-  const auto world = session.communicator({.shared_memory = flags.transport == "shm", .timeout = 3600, .nodes = flags.nodes});
+  const auto world = session.communicator(
+      {.shared_memory = flags.transport == "shm", .timeout = 3600, .nodes = flags.nodes});
   try {
     configure(*world, flags);
     run_processes(*world, flags, tally);

@@ -25,7 +25,8 @@ double value(int rank, size_t i) {
 
 template <class T, class Sum>
 Sum sum_in_tree(comm::Range node, size_t i) {
-  if (node.size() == 1) return static_cast<Sum>(static_cast<T>(static_cast<Sum>(value(node.lo, i))));
+  if (node.size() == 1)
+    return static_cast<Sum>(static_cast<T>(static_cast<Sum>(value(node.lo, i))));
   const int mid = comm::split_point(node);
   return sum_in_tree<T, Sum>({node.lo, mid}, i) + sum_in_tree<T, Sum>({mid, node.hi}, i);
 }
@@ -34,8 +35,15 @@ Sum sum_in_tree(comm::Range node, size_t i) {
 template <class T, class Sum>
 size_t elements_off_the_tree(comm::Communicator& c, const Collected& what) {
   std::vector<T> input(kCount), output(kCount);
-  for (size_t i = 0; i < kCount; ++i) input[i] = static_cast<T>(static_cast<Sum>(value(c.rank(), i)));
-  comm::CollectiveSpec spec{.kind = what.kind, .element = what.element, .op = what.op, .count = kCount, .root = what.root, .input = input.data(), .output = output.data()};
+  for (size_t i = 0; i < kCount; ++i)
+    input[i] = static_cast<T>(static_cast<Sum>(value(c.rank(), i)));
+  comm::CollectiveSpec spec{.kind = what.kind,
+                            .element = what.element,
+                            .op = what.op,
+                            .count = kCount,
+                            .root = what.root,
+                            .input = input.data(),
+                            .output = output.data()};
   spec.algorithm = what.algorithm;
   spec.reproducible = true;
   spec.chunk = what.chunk;
@@ -70,7 +78,8 @@ size_t run_bits(comm::Communicator& c, const Collected& what) {
 
 std::vector<MatrixCase> bits_cases(const MatrixAxes& axes) {
   std::vector<MatrixCase> all;
-  for (const Collective kind : {Collective::reduce, Collective::allreduce, Collective::reduce_scatter})
+  for (const Collective kind :
+       {Collective::reduce, Collective::allreduce, Collective::reduce_scatter})
     for (const comm::Algorithm* algorithm : comm::algorithms()) {
       comm::Task task;
       task.kind = kind, task.ranks = axes.ranks, task.nodes = axes.nodes, task.count = kCount;
@@ -78,10 +87,19 @@ std::vector<MatrixCase> bits_cases(const MatrixAxes& axes) {
       for (const comm::Element element : axes.elements)
         for (const comm::ReduceOp op : {comm::ReduceOp::sum, comm::ReduceOp::mean})
           for (const size_t chunk : {0, 100}) {
-            if (element == comm::Element::i8 || element == comm::Element::i32 || element == comm::Element::byte) continue;
+            if (element == comm::Element::i8 || element == comm::Element::i32 ||
+                element == comm::Element::byte)
+              continue;
             if (chunk != 0 && kind == Collective::reduce_scatter) continue;
-            const Collected what{.kind = kind, .algorithm = std::string(algorithm->name), .element = element, .op = op, .count = kCount, .root = axes.ranks / 2, .chunk = chunk};
-            all.push_back({"bits of the tree: " + what.name(), [what](comm::Communicator& c) { return run_bits(c, what); }});
+            const Collected what{.kind = kind,
+                                 .algorithm = std::string(algorithm->name),
+                                 .element = element,
+                                 .op = op,
+                                 .count = kCount,
+                                 .root = axes.ranks / 2,
+                                 .chunk = chunk};
+            all.push_back({"bits of the tree: " + what.name(),
+                           [what](comm::Communicator& c) { return run_bits(c, what); }});
           }
     }
   return all;

@@ -12,8 +12,8 @@
 
 namespace tutti {
 
-/// `run` is collective: every rank of a group calls it with its own communicator. Returns how many elements are wrong on this rank. Immutable,
-/// so that ranks that are threads may share one.
+/// `run` is collective: every rank of a group calls it with its own communicator. Returns how many
+/// elements are wrong on this rank. Immutable, so that ranks that are threads may share one.
 struct MatrixCase {
   std::string name;
   std::function<size_t(comm::Communicator&)> run;
@@ -24,11 +24,13 @@ struct MatrixAxes {
   std::vector<int> nodes = {};  ///< as Communicator::nodes()
   std::vector<size_t> counts = {};
   std::vector<comm::Element> elements = {};
-  bool windows = false;  ///< ranks are processes that share memory: buffers lie once in windows and once elsewhere
+  bool windows = false;  ///< ranks are processes that share memory: buffers lie once in windows and
+                         ///< once elsewhere
   int starts = 2;        ///< of each planned operation
 };
 
-/// How the long vector is dealt out: equal parts; part p twice as large as part p/2, about; only the odd ranks have any.
+/// How the long vector is dealt out: equal parts; part p twice as large as part p/2, about; only
+/// the odd ranks have any.
 enum class Deal : uint8_t { equal, uneven, sparse };
 
 /// One planned collective.
@@ -42,14 +44,16 @@ struct Collected {
   Deal deal = Deal::equal;
   bool in_place = false;
   bool window = false;  ///< its buffers lie in memory that peers of the node can see
-  bool moving = false;  ///< its buffers lie in a window and elsewhere in turns, not alike on all ranks
+  bool moving =
+      false;  ///< its buffers lie in a window and elsewhere in turns, not alike on all ranks
   size_t chunk = 0;
   int priority = 0;
 
   std::string name() const;
 };
 
-/// A collective of one rank with buffers of its own: planned once, to be filled, run and checked as often as wanted.
+/// A collective of one rank with buffers of its own: planned once, to be filled, run and checked as
+/// often as wanted.
 class Trial {
  public:
   /// Collective.
@@ -57,7 +61,8 @@ class Trial {
   comm::CollectiveOperation& operation() { return *operation_; }
   /// Not while the operation is in flight: buffers that move do it now.
   void fill(uint64_t seed);
-  /// Elements of the output that are wrong, of the input that were changed, and bytes behind the output that were written.
+  /// Elements of the output that are wrong, of the input that were changed, and bytes behind the
+  /// output that were written.
   size_t wrong() const;
 
  private:
@@ -79,15 +84,19 @@ class Trial {
   std::unique_ptr<comm::CollectiveOperation> operation_;
 };
 
-/// Every collective by every algorithm that does it, of every element type and reduction, in one of these ways in turn: in place or not, from
-/// several roots, with equal, unequal and empty parts, with buffers that move, in chunks. Sums and means of f32 and bf16 below 1000 elements in all of the ways.
+/// Every collective by every algorithm that does it, of every element type and reduction, in one of
+/// these ways in turn: in place or not, from several roots, with equal, unequal and empty parts,
+/// with buffers that move, in chunks. Sums and means of f32 and bf16 below 1000 elements in all of
+/// the ways.
 std::vector<Collected> product_of(const MatrixAxes& axes);
 
 /// A case for each of product_of().
 std::vector<MatrixCase> product_cases(const MatrixAxes& axes);
-/// Algorithms that claim to be reproducible give the bits of the tree, for values whose sum depends on the order.
+/// Algorithms that claim to be reproducible give the bits of the tree, for values whose sum depends
+/// on the order.
 std::vector<MatrixCase> bits_cases(const MatrixAxes& axes);
-/// Several operations in flight with priorities and chunks, in another order on each rank; groups of a split beside the whole.
+/// Several operations in flight with priorities and chunks, in another order on each rank; groups
+/// of a split beside the whole.
 std::vector<MatrixCase> flight_cases(const MatrixAxes& axes);
 
 }  // namespace tutti

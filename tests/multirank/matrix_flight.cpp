@@ -34,7 +34,8 @@ size_t fly(comm::Communicator& c, std::vector<std::unique_ptr<Trial>>& trials) {
       trials[(k + static_cast<size_t>(c.rank()) + round) % n]->operation().start();
       c.progress();
     }
-    for (size_t k = n; k-- > 0;) trials[(k + 3 * static_cast<size_t>(c.rank())) % n]->operation().wait();
+    for (size_t k = n; k-- > 0;)
+      trials[(k + 3 * static_cast<size_t>(c.rank())) % n]->operation().wait();
     for (const auto& trial : trials) wrong += trial->wrong();
   }
   return wrong;
@@ -42,22 +43,29 @@ size_t fly(comm::Communicator& c, std::vector<std::unique_ptr<Trial>>& trials) {
 
 size_t run_flight(comm::Communicator& c, const MatrixAxes& axes, uint64_t seed) {
   std::vector<std::unique_ptr<Trial>> trials;
-  for (const Collected& what : picked(axes, 8, seed)) trials.push_back(std::make_unique<Trial>(c, what));
+  for (const Collected& what : picked(axes, 8, seed))
+    trials.push_back(std::make_unique<Trial>(c, what));
   return fly(c, trials);
 }
 
-// Groups work while an operation of the whole is in flight, which goes on when its own communicator waits for it.
+// Groups work while an operation of the whole is in flight, which goes on when its own communicator
+// waits for it.
 size_t run_groups(comm::Communicator& c, const MatrixAxes& axes, int groups, bool reverse) {
-  const std::unique_ptr<comm::Communicator> part = c.split(c.rank() % groups, reverse ? -c.rank() : c.rank());
+  const std::unique_ptr<comm::Communicator> part =
+      c.split(c.rank() % groups, reverse ? -c.rank() : c.rank());
   MatrixAxes own = axes;
   own.ranks = part->size(), own.nodes = part->nodes();
-  Trial whole(c, {.kind = comm::Collective::allreduce, .algorithm = "pairwise", .count = 5003, .chunk = 1000});
+  Trial whole(
+      c,
+      {.kind = comm::Collective::allreduce, .algorithm = "pairwise", .count = 5003, .chunk = 1000});
   whole.fill(1);
   whole.operation().start();
   size_t wrong = 0;
   {
     std::vector<std::unique_ptr<Trial>> trials;
-    for (const Collected& what : picked(own, 6, static_cast<uint64_t>(100 * groups + c.rank() % groups))) trials.push_back(std::make_unique<Trial>(*part, what));
+    for (const Collected& what :
+         picked(own, 6, static_cast<uint64_t>(100 * groups + c.rank() % groups)))
+      trials.push_back(std::make_unique<Trial>(*part, what));
     wrong = fly(*part, trials);
   }
   whole.operation().wait();
@@ -69,11 +77,15 @@ size_t run_groups(comm::Communicator& c, const MatrixAxes& axes, int groups, boo
 std::vector<MatrixCase> flight_cases(const MatrixAxes& axes) {
   std::vector<MatrixCase> all;
   for (uint64_t seed = 0; seed < kFlights; ++seed)
-    all.push_back({fmt::format("eight in flight, choice {}", seed), [axes, seed](comm::Communicator& c) { return run_flight(c, axes, seed); }});
+    all.push_back({fmt::format("eight in flight, choice {}", seed),
+                   [axes, seed](comm::Communicator& c) { return run_flight(c, axes, seed); }});
   for (int groups = 1; groups <= axes.ranks; ++groups)
     for (const bool reverse : {false, true})
-      all.push_back({fmt::format("{} group(s){} beside the whole", groups, reverse ? " in reverse" : ""),
-                     [axes, groups, reverse](comm::Communicator& c) { return run_groups(c, axes, groups, reverse); }});
+      all.push_back(
+          {fmt::format("{} group(s){} beside the whole", groups, reverse ? " in reverse" : ""),
+           [axes, groups, reverse](comm::Communicator& c) {
+             return run_groups(c, axes, groups, reverse);
+           }});
   return all;
 }
 

@@ -24,27 +24,34 @@
 namespace tutti {
 namespace {
 
-const std::vector<GradientEntry> kEntries{{"fc", 400}, {"conv3", 200000}, {"bn3", 64}, {"conv2", 5000}, {"conv1", 4}};
+const std::vector<GradientEntry> kEntries{
+    {"fc", 400}, {"conv3", 200000}, {"bn3", 64}, {"conv2", 5000}, {"conv1", 4}};
 
 float gradient(int step, int replica, size_t i) {
-  const auto word = philox({static_cast<uint32_t>(i), static_cast<uint32_t>(replica), static_cast<uint32_t>(step), 7}, {1, 2})[0];
-  return std::ldexp(static_cast<float>(static_cast<int32_t>(word)), -31 + static_cast<int>(word & 15));
+  const auto word = philox(
+      {static_cast<uint32_t>(i), static_cast<uint32_t>(replica), static_cast<uint32_t>(step), 7},
+      {1, 2})[0];
+  return std::ldexp(static_cast<float>(static_cast<int32_t>(word)),
+                    -31 + static_cast<int>(word & 15));
 }
 
 std::vector<float> train(comm::Communicator& c, int replicas, int steps) {
-  GradientExchange exchange(c, ReplicaMap(replicas, c.size(), c.rank()), partition_buckets(kEntries, 8192));
+  GradientExchange exchange(c, ReplicaMap(replicas, c.size(), c.rank()),
+                            partition_buckets(kEntries, 8192));
   std::vector<float> sums;
   for (int step = 0; step < steps; ++step) {
     for (int local = 0; local < exchange.map().local_count(); ++local)
       for (int b = 0; b < exchange.buckets(); ++b) {
         const Bucket& bucket = exchange.layout().buckets[static_cast<size_t>(b)];
-        for (size_t i = bucket.begin / 4; i < (bucket.begin + bucket.bytes) / 4; ++i) exchange.slot(local)[i] = gradient(step, exchange.map().replica(local), i);
+        for (size_t i = bucket.begin / 4; i < (bucket.begin + bucket.bytes) / 4; ++i)
+          exchange.slot(local)[i] = gradient(step, exchange.map().replica(local), i);
         exchange.ready(local, b);
         exchange.poll();
       }
     for (int b = 0; b < exchange.buckets(); ++b) {
       exchange.wait(b);
-      sums.insert(sums.end(), exchange.result(b), exchange.result(b) + exchange.layout().buckets[static_cast<size_t>(b)].floats());
+      sums.insert(sums.end(), exchange.result(b),
+                  exchange.result(b) + exchange.layout().buckets[static_cast<size_t>(b)].floats());
     }
   }
   return sums;
@@ -73,7 +80,8 @@ void check_collectives(comm::Communicator& c) {
   window->data()[0] = static_cast<std::byte>(c.rank() + 1);
   c.barrier();
   if (window->shared())
-    for (int p = 0; p < c.size(); ++p) require(window->peer(p)[0] == static_cast<std::byte>(p + 1), "peer's memory");
+    for (int p = 0; p < c.size(); ++p)
+      require(window->peer(p)[0] == static_cast<std::byte>(p + 1), "peer's memory");
   c.barrier();
 }
 
@@ -84,9 +92,11 @@ void check_refusal(comm::Communicator& c) {
     c.set_progress(std::make_shared<comm::Progress>(std::vector<int>{comm::Progress::kNoCore}));
   } catch (const CommError& error) {
     refused = true;
-    require(std::string(error.what()).find("MPI_THREAD_MULTIPLE") != std::string::npos, "the refusal names the level");
+    require(std::string(error.what()).find("MPI_THREAD_MULTIPLE") != std::string::npos,
+            "the refusal names the level");
   }
-  require(refused != c.progress_refusal().empty(), "progress threads are refused where MPI does not allow them, and only there");
+  require(refused != c.progress_refusal().empty(),
+          "progress threads are refused where MPI does not allow them, and only there");
   c.set_progress(std::make_shared<comm::Progress>());
 }
 
@@ -103,13 +113,17 @@ void check_bits(comm::Communicator& c) {
     ++checked;
   }
   c.barrier();
-  if (c.rank() == 0) std::printf("bits: %d replica counts on %d ranks over %s are identical\n", checked, c.size(), c.transport().c_str());
+  if (c.rank() == 0)
+    std::printf("bits: %d replica counts on %d ranks over %s are identical\n", checked, c.size(),
+                c.transport().c_str());
 }
 
-// All ranks exchange a few steps; then the last one does `what` while the others are inside a reduction.
+// All ranks exchange a few steps; then the last one does `what` while the others are inside a
+// reduction.
 template <class What>
 void fault(comm::Communicator& c, What what) {
-  GradientExchange exchange(c, ReplicaMap(c.size(), c.size(), c.rank()), partition_buckets(kEntries, 1 << 20));
+  GradientExchange exchange(c, ReplicaMap(c.size(), c.size(), c.rank()),
+                            partition_buckets(kEntries, 1 << 20));
   for (int step = 0; step < 5; ++step) {
     exchange.ready(0, 0);
     exchange.wait(0);
@@ -154,7 +168,8 @@ int run(const std::string& name, comm::Communicator& c) {
 int main(int count, char** arguments) {
   const std::string name = count > 1 ? arguments[1] : "";
   const bool shared_memory = count < 3 || std::string(arguments[2]) == "shm";
-  const std::vector<int> progress(count > 3 ? std::stoul(arguments[3]) : 0, tutti::comm::Progress::kNoCore);
+  const std::vector<int> progress(count > 3 ? std::stoul(arguments[3]) : 0,
+                                  tutti::comm::Progress::kNoCore);
   try {
     using Threads = tutti::comm::MpiSession::Threads;
     tutti::comm::MpiSession session(progress.empty() ? Threads::funneled : Threads::multiple);

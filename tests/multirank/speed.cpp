@@ -23,19 +23,22 @@ double slowest(comm::Communicator& c, Work work) {
   c.barrier();
   const auto begin = std::chrono::steady_clock::now();
   work();
-  const double mine = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
+  const double mine =
+      std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
   double worst = 0;
   for (const double t : c.allgather_value(mine)) worst = std::max(worst, t);
   return worst;
 }
 
 void measure(comm::Communicator& c, size_t bytes) {
-  GradientExchange exchange(c, ReplicaMap(c.size(), c.size(), c.rank()), partition_buckets(std::vector<GradientEntry>{{"g", bytes}}, bytes));
+  GradientExchange exchange(c, ReplicaMap(c.size(), c.size(), c.rank()),
+                            partition_buckets(std::vector<GradientEntry>{{"g", bytes}}, bytes));
   std::vector<float> source(bytes / 4, 1.0f);
   std::vector<float> target(bytes / 4, 2.0f);
   const auto write_gradient = [&](int step) {
     float* g = exchange.slot(0);
-    for (size_t i = 0; i < bytes / 4; ++i) g[i] = static_cast<float>(static_cast<int>(i & 1023) + step + c.rank());
+    for (size_t i = 0; i < bytes / 4; ++i)
+      g[i] = static_cast<float>(static_cast<int>(i & 1023) + step + c.rank());
   };
   std::vector<double> reduce;
   std::vector<double> copy;
@@ -52,14 +55,18 @@ void measure(comm::Communicator& c, size_t bytes) {
     }));
   }
   if (c.rank() == 0)
-    std::printf("%9zu bytes, %d ranks, %s: reduction %8.1f us, concurrent memcpy %8.1f us, ratio of speeds %.2f\n", bytes, c.size(), c.transport().c_str(),
-                median(reduce), median(copy), median(copy) / median(reduce));
+    std::printf(
+        "%9zu bytes, %d ranks, %s: reduction %8.1f us, concurrent memcpy %8.1f us, ratio of speeds "
+        "%.2f\n",
+        bytes, c.size(), c.transport().c_str(), median(reduce), median(copy),
+        median(copy) / median(reduce));
 }
 
 }  // namespace
 
 void measure_speed(comm::Communicator& c) {
-  for (const size_t bytes : {size_t{64} << 10, size_t{1} << 20, size_t{2640000}, size_t{32} << 20}) measure(c, bytes);
+  for (const size_t bytes : {size_t{64} << 10, size_t{1} << 20, size_t{2640000}, size_t{32} << 20})
+    measure(c, bytes);
 }
 
 }  // namespace tutti

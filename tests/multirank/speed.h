@@ -3,8 +3,8 @@
 
 namespace tutti {
 
-/// Prints, for some sizes, the median microseconds of one reduction of freshly written gradients and of a memcpy of the same bytes
-/// done by all ranks at once, measured in turns.
+/// Prints, for some sizes, the median microseconds of one reduction of freshly written gradients
+/// and of a memcpy of the same bytes done by all ranks at once, measured in turns.
 void measure_speed(comm::Communicator& communicator);
 
 }  // namespace tutti

@@ -1,6 +1,7 @@
-// Nothing is allocated after compilation. This program replaces the C library's allocator entry points; it is left out of
-// sanitizer builds, which replace them themselves. What oneDNN does inside dnnl_primitive_execute is not counted: up to version 3
-// it builds a small map of its arguments at every call (about 0.3 us), which no caller can prevent.
+// Nothing is allocated after compilation. This program replaces the C library's allocator entry
+// points; it is left out of sanitizer builds, which replace them themselves. What oneDNN does
+// inside dnnl_primitive_execute is not counted: up to version 3 it builds a small map of its
+// arguments at every call (about 0.3 us), which no caller can prevent.
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -29,8 +30,12 @@ void* __libc_memalign(size_t, size_t);
 void* malloc(size_t bytes) { return count(), __libc_malloc(bytes); }
 void* calloc(size_t n, size_t bytes) { return count(), __libc_calloc(n, bytes); }
 void* realloc(void* old, size_t bytes) { return count(), __libc_realloc(old, bytes); }
-void* memalign(size_t alignment, size_t bytes) { return count(), __libc_memalign(alignment, bytes); }
-void* aligned_alloc(size_t alignment, size_t bytes) { return count(), __libc_memalign(alignment, bytes); }
+void* memalign(size_t alignment, size_t bytes) {
+  return count(), __libc_memalign(alignment, bytes);
+}
+void* aligned_alloc(size_t alignment, size_t bytes) {
+  return count(), __libc_memalign(alignment, bytes);
+}
 int posix_memalign(void** out, size_t alignment, size_t bytes) {
   count();
   *out = __libc_memalign(alignment, bytes);
@@ -55,11 +60,13 @@ TEST_P(NoAllocation, InAStep) {
   const auto [dtype, threads] = GetParam();
   const TrainingGraph training = small_residual_net(dtype, 8);
   const CpuBackend backend;
-  const Plan plan = compile(training.graph, backend, {.threads = threads, .layout = "b16c", .measure = false});
+  const Plan plan =
+      compile(training.graph, backend, {.threads = threads, .layout = "b16c", .measure = false});
   Executor executor(plan, backend);
   Weights weights(plan.variables, 1);
   weights.initialise(1);
-  Buffer gradients(plan.variables.parameter_bytes), images(plan.desc(training.images).bytes()), labels(64);
+  Buffer gradients(plan.variables.parameter_bytes), images(plan.desc(training.images).bytes()),
+      labels(64);
   executor.bind(kParameters, weights.parameters());
   executor.bind(kState, weights.state());
   executor.bind(kStatistics, weights.statistics(0));
@@ -81,7 +88,9 @@ TEST_P(NoAllocation, InAStep) {
   EXPECT_EQ(allocations, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, NoAllocation, testing::Combine(testing::Values(DType::f32, DType::bf16), testing::Values(1, 2)));
+INSTANTIATE_TEST_SUITE_P(Types, NoAllocation,
+                         testing::Combine(testing::Values(DType::f32, DType::bf16),
+                                          testing::Values(1, 2)));
 
 TEST(NoAllocation, TheCounterCounts) {
   allocations = 0;

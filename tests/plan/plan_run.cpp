@@ -18,7 +18,8 @@ TrainingGraph small_residual_net(DType activations, int64_t batch) {
   return make_training_graph(spec);
 }
 
-PlanRun run_once(const TrainingGraph& training, const Backend& backend, const PlanOptions& options) {
+PlanRun run_once(const TrainingGraph& training, const Backend& backend,
+                 const PlanOptions& options) {
   const Plan plan = compile(training.graph, backend, options);
   Executor executor(plan, backend);
   Weights weights(plan.variables, 1);
@@ -41,25 +42,32 @@ PlanRun run_once(const TrainingGraph& training, const Backend& backend, const Pl
         for (at[3] = 0; at[3] < desc.shape[3]; ++at[3]) {
           const auto i = static_cast<size_t>(desc.layout.offset(desc.shape, at));
           const float x = rng.normal();
-          if (desc.dtype == DType::bf16) images.as<bf16>()[i] = bf16(x);
-          else images.as<float>()[i] = x;
+          if (desc.dtype == DType::bf16)
+            images.as<bf16>()[i] = bf16(x);
+          else
+            images.as<float>()[i] = x;
         }
-  for (int64_t i = 0; i < plan.batch; ++i) labels.as<int32_t>()[static_cast<size_t>(i)] = static_cast<int32_t>(rng.below(10));
+  for (int64_t i = 0; i < plan.batch; ++i)
+    labels.as<int32_t>()[static_cast<size_t>(i)] = static_cast<int32_t>(rng.below(10));
   executor.bind_input(training.images, images.data());
   executor.bind_input(training.labels, labels.data());
   executor.pack();
   executor.run({.seed = 1});
   PlanRun result;
   result.loss = *static_cast<const float*>(executor.result(training.loss));
-  const auto keep = [](std::map<std::string, std::vector<float>>& into, const Variable& variable, const std::byte* arena) {
+  const auto keep = [](std::map<std::string, std::vector<float>>& into, const Variable& variable,
+                       const std::byte* arena) {
     std::vector<float>& plain = into[variable.name];
     plain.resize(static_cast<size_t>(variable.desc.elements()));
     export_plain(variable, arena, plain.data());
   };
-  for (const Variable& variable : plan.variables.parameters) keep(result.gradients, variable, gradients.data());
+  for (const Variable& variable : plan.variables.parameters)
+    keep(result.gradients, variable, gradients.data());
   executor.update({.seed = 1});
-  for (const Variable& variable : plan.variables.parameters) keep(result.parameters, variable, weights.parameters());
-  for (const Variable& variable : plan.variables.statistics) keep(result.statistics, variable, weights.statistics(0));
+  for (const Variable& variable : plan.variables.parameters)
+    keep(result.parameters, variable, weights.parameters());
+  for (const Variable& variable : plan.variables.statistics)
+    keep(result.statistics, variable, weights.statistics(0));
   return result;
 }
 

@@ -12,7 +12,8 @@ namespace tutti::test {
 
 struct PlanRun {
   float loss = 0;
-  std::map<std::string, std::vector<float>> gradients, parameters, statistics;  ///< after one update
+  std::map<std::string, std::vector<float>> gradients, parameters,
+      statistics;  ///< after one update
 };
 
 TrainingGraph small_residual_net(DType activations, int64_t batch);

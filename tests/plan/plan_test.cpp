@@ -26,13 +26,19 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
   return std::sqrt(sum) / (norm(b) + 1e-6);
 }
 
-void expect_close(const std::map<std::string, std::vector<float>>& got, const std::map<std::string, std::vector<float>>& want, double tolerance, const std::string& how) {
+void expect_close(const std::map<std::string, std::vector<float>>& got,
+                  const std::map<std::string, std::vector<float>>& want, double tolerance,
+                  const std::string& how) {
   ASSERT_EQ(got.size(), want.size());
-  for (const auto& [name, values] : want) EXPECT_LT(distance(got.at(name), values), tolerance) << name << " with " << how;
+  for (const auto& [name, values] : want)
+    EXPECT_LT(distance(got.at(name), values), tolerance) << name << " with " << how;
 }
 
 /// The plan of the reference backend, one thread, everything in one tile: as plain as it gets.
-PlanRun reference_run(const TrainingGraph& training) { return run_once(training, ReferenceBackend(), {.layout = "plain", .tile_bytes = size_t{1} << 40, .measure = false}); }
+PlanRun reference_run(const TrainingGraph& training) {
+  return run_once(training, ReferenceBackend(),
+                  {.layout = "plain", .tile_bytes = size_t{1} << 40, .measure = false});
+}
 
 TEST(Plan, TilesThreadsAndLayoutsChangeOnlyTheLastBits) {
   const TrainingGraph training = small_residual_net(DType::f32, 6);
@@ -40,8 +46,11 @@ TEST(Plan, TilesThreadsAndLayoutsChangeOnlyTheLastBits) {
   for (const char* layout : {"b16c", "last"})
     for (const int threads : {1, 2, 4})
       for (const size_t tile_bytes : {size_t{1}, size_t{1} << 40}) {
-        const std::string how = fmt::format("layout {}, {} threads, tiles of {} bytes", layout, threads, tile_bytes);
-        const PlanRun got = run_once(training, CpuBackend(), {.threads = threads, .layout = layout, .tile_bytes = tile_bytes, .measure = false});
+        const std::string how =
+            fmt::format("layout {}, {} threads, tiles of {} bytes", layout, threads, tile_bytes);
+        const PlanRun got = run_once(
+            training, CpuBackend(),
+            {.threads = threads, .layout = layout, .tile_bytes = tile_bytes, .measure = false});
         EXPECT_NEAR(got.loss, want.loss, 1e-4) << how;
         expect_close(got.gradients, want.gradients, 2e-3, how);
         expect_close(got.parameters, want.parameters, 1e-3, how);
@@ -52,12 +61,15 @@ TEST(Plan, TilesThreadsAndLayoutsChangeOnlyTheLastBits) {
 TEST(Plan, MoreThreadsThanSamples) {
   const TrainingGraph training = small_residual_net(DType::f32, 2);
   const PlanRun want = reference_run(training);
-  expect_close(run_once(training, CpuBackend(), {.threads = 5, .layout = "b16c", .measure = false}).gradients, want.gradients, 2e-3, "5 threads for 2 samples");
+  expect_close(run_once(training, CpuBackend(), {.threads = 5, .layout = "b16c", .measure = false})
+                   .gradients,
+               want.gradients, 2e-3, "5 threads for 2 samples");
 }
 
 TEST(Plan, Bf16FollowsF32) {
   const PlanRun want = reference_run(small_residual_net(DType::f32, 8));
-  const PlanRun got = run_once(small_residual_net(DType::bf16, 8), CpuBackend(), {.threads = 2, .layout = "b16c", .measure = false});
+  const PlanRun got = run_once(small_residual_net(DType::bf16, 8), CpuBackend(),
+                               {.threads = 2, .layout = "b16c", .measure = false});
   EXPECT_NEAR(got.loss, want.loss, 0.05);
   EXPECT_LT(distance(got.gradients.at("linear.weight"), want.gradients.at("linear.weight")), 0.05);
   expect_close(got.statistics, want.statistics, 0.05, "bf16");
@@ -66,7 +78,8 @@ TEST(Plan, Bf16FollowsF32) {
 TEST(Plan, TheSameRunGivesTheSameBits) {
   const TrainingGraph training = small_residual_net(DType::f32, 6);
   const PlanOptions options{.threads = 3, .layout = "b16c", .measure = false};
-  const PlanRun a = run_once(training, CpuBackend(), options), b = run_once(training, CpuBackend(), options);
+  const PlanRun a = run_once(training, CpuBackend(), options),
+                b = run_once(training, CpuBackend(), options);
   EXPECT_EQ(a.loss, b.loss);
   EXPECT_EQ(a.parameters, b.parameters);
 }
@@ -75,17 +88,20 @@ TEST(Plan, RecordedChoicesGiveTheSamePlan) {
   const TrainingGraph training = small_residual_net(DType::f32, 4);
   const CpuBackend backend;
   const Plan measured = compile(training.graph, backend, {});
-  const Plan again = compile(training.graph, backend, {.choices = Choices::parse(measured.options.choices.to_string())});
+  const Plan again = compile(training.graph, backend,
+                             {.choices = Choices::parse(measured.options.choices.to_string())});
   EXPECT_EQ(measured.to_string(), again.to_string());
   EXPECT_EQ(measured.hash(), again.hash());
-  const Plan other = compile(small_residual_net(DType::f32, 5).graph, backend, {.choices = measured.options.choices});
+  const Plan other = compile(small_residual_net(DType::f32, 5).graph, backend,
+                             {.choices = measured.options.choices});
   EXPECT_NE(measured.hash(), other.hash());
 }
 
 TEST(Plan, OneBandPerNormalisationAndDirection) {
   const TrainingGraph training = small_residual_net(DType::f32, 4);
   const Schedule schedule = make_schedule(training.graph);
-  // 19 batch norms: a barrier after each one's statistics and each one's gradient sums, and one for the loss.
+  // 19 batch norms: a barrier after each one's statistics and each one's gradient sums, and one for
+  // the loss.
   EXPECT_LE(schedule.bands.size(), 2u * 19 + 2);
   size_t exchanges = 0;
   for (const Band& band : schedule.bands) exchanges += band.exchanges.size();
@@ -93,7 +109,8 @@ TEST(Plan, OneBandPerNormalisationAndDirection) {
   EXPECT_EQ(schedule.updates.size(), exchanges) << "one per bucket";
 }
 
-// A network without batch norm, whose forward pass could be one band: each large layer waits for its own update only, and hands over its own gradient.
+// A network without batch norm, whose forward pass could be one band: each large layer waits for
+// its own update only, and hands over its own gradient.
 TEST(Plan, LargeParametersAreExchangedOneByOne) {
   TrainingGraphSpec spec;
   spec.model.name = "mlp";
@@ -111,7 +128,8 @@ TEST(Plan, LargeParametersAreExchangedOneByOne) {
   }
   for (size_t b = 0; b < plan.bands.size(); ++b)
     for (const int bucket : plan.bands[b].ready)
-      if (plan.buckets[static_cast<size_t>(bucket)].bytes >= size_t{1} << 20) made.insert(static_cast<int>(b));
+      if (plan.buckets[static_cast<size_t>(bucket)].bytes >= size_t{1} << 20)
+        made.insert(static_cast<int>(b));
   EXPECT_GE(large, 3u);
   EXPECT_EQ(used.size(), large);
   EXPECT_EQ(made.size(), large);

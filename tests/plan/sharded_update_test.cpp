@@ -1,5 +1,6 @@
-// Ranks that each update their shard of every bucket end with the weights of one that updates everything, bit for bit, for every
-// optimizer. Ranks are threads here; what they exchange is copied and added directly.
+// Ranks that each update their shard of every bucket end with the weights of one that updates
+// everything, bit for bit, for every optimizer. Ranks are threads here; what they exchange is
+// copied and added directly.
 
 #include <gtest/gtest.h>
 
@@ -35,13 +36,15 @@ TrainingGraph network(const OptimizerSettings& optimizer) {
 BucketLayout layout_of(const Plan& plan) {
   BucketLayout layout;
   layout.bytes = plan.variables.parameter_bytes;
-  for (const Variable& variable : plan.variables.parameters) layout.offsets.push_back(variable.offset);
+  for (const Variable& variable : plan.variables.parameters)
+    layout.offsets.push_back(variable.offset);
   for (const PlanBucket& slice : plan.buckets) {
     Bucket& bucket = layout.buckets.emplace_back();
     bucket.begin = slice.offset;
     bucket.bytes = slice.bytes;
     for (size_t i = 0; i < layout.offsets.size(); ++i)
-      if (layout.offsets[i] >= slice.offset && layout.offsets[i] < slice.offset + slice.bytes) bucket.members.push_back(static_cast<int>(i));
+      if (layout.offsets[i] >= slice.offset && layout.offsets[i] < slice.offset + slice.bytes)
+        bucket.members.push_back(static_cast<int>(i));
   }
   return layout;
 }
@@ -63,7 +66,8 @@ struct Rank {
   Weights weights;
   Buffer gradients;
   Rank(const TrainingGraph& training, const Plan& plan, const Backend& backend)
-      : executor(plan, backend), weights(plan.variables, 1), gradients(plan.variables.parameter_bytes) {
+      : executor(plan, backend), weights(plan.variables, 1),
+        gradients(plan.variables.parameter_bytes) {
     weights.initialise(7);
     executor.bind(kParameters, weights.parameters());
     executor.bind(kState, weights.state());
@@ -84,7 +88,8 @@ struct Trained {
   std::vector<uint32_t> weights, state;
   Trained() = default;
   Trained(const Plan& plan, const Weights& from)
-      : weights(plan.variables.parameter_bytes / kFloat), state(weights.size() * plan.variables.state_kinds.size()) {
+      : weights(plan.variables.parameter_bytes / kFloat),
+        state(weights.size() * plan.variables.state_kinds.size()) {
     std::memcpy(weights.data(), from.parameters(), weights.size() * kFloat);
     std::memcpy(state.data(), from.state(), state.size() * kFloat);
   }
@@ -138,7 +143,12 @@ Trained train_sharded(const TrainingGraph& training, const Plan& plan, int count
       const Shard shard = shard_bounds(layout, static_cast<int>(b), count)[static_cast<size_t>(r)];
       rank.executor.set_shard(static_cast<int>(b), shard.begin, shard.end);
     }
-    rank.executor.set_exchange({.ready = {}, .poll = {}, .arrived = {}, .wait = {}, .sum_norms = [&sum, r](int, std::span<float> values) { sum(r, values); }});
+    rank.executor.set_exchange(
+        {.ready = {},
+         .poll = {},
+         .arrived = {},
+         .wait = {},
+         .sum_norms = [&sum, r](int, std::span<float> values) { sum(r, values); }});
     std::vector<std::byte> all(plan.variables.parameter_bytes);
     for (int step = 0; step < kSteps; ++step) {
       rank.step(plan, step);
@@ -153,7 +163,8 @@ Trained train_sharded(const TrainingGraph& training, const Plan& plan, int count
   for (std::thread& thread : threads) thread.join();
   const size_t bytes = plan.variables.parameter_bytes;
   for (size_t k = 0; k < plan.variables.state_kinds.size(); ++k)
-    gathered([&](const Rank& other) { return other.weights.state() + k * bytes; }, ranks[0]->weights.state() + k * bytes);
+    gathered([&](const Rank& other) { return other.weights.state() + k * bytes; },
+             ranks[0]->weights.state() + k * bytes);
   return {plan, ranks[0]->weights};
 }
 
@@ -166,7 +177,8 @@ class ShardedUpdate : public testing::TestWithParam<Case> {};
 
 TEST_P(ShardedUpdate, HasTheBitsOfTheWhole) {
   const TrainingGraph training = network(GetParam().optimizer);
-  Plan plan = compile(training.graph, CpuBackend(), {.threads = 2, .layout = "b16c", .measure = false});
+  Plan plan =
+      compile(training.graph, CpuBackend(), {.threads = 2, .layout = "b16c", .measure = false});
   ASSERT_GT(plan.buckets.size(), 1u);
   const Trained want = train_whole(training, plan);
   for (const int ranks : {2, 5}) {
@@ -178,25 +190,38 @@ TEST_P(ShardedUpdate, HasTheBitsOfTheWhole) {
   EXPECT_TRUE(train_whole(training, plan).weights == want.weights) << "3 threads";
 }
 
-INSTANTIATE_TEST_SUITE_P(Optimizers, ShardedUpdate,
-                         testing::Values(Case{"sgd", {.momentum = 0.9f, .weight_decay = 1e-4f}},
-                                         Case{"nesterov", {.momentum = 0.9f, .nesterov = true, .weight_decay = 1e-4f, .exclude_norm = true}},
-                                         Case{"adam", {.kind = Kind::adam, .weight_decay = 1e-4f}}, Case{"adamw", {.kind = Kind::adamw, .weight_decay = 1e-2f}},
-                                         Case{"lars", {.kind = Kind::lars, .momentum = 0.9f, .weight_decay = 1e-4f, .exclude_norm = true}},
-                                         Case{"lamb", {.kind = Kind::lamb, .weight_decay = 1e-2f, .exclude_bias = true, .exclude_norm = true, .eps = 1e-6f}},
-                                         Case{"lamb_everything", {.kind = Kind::lamb, .weight_decay = 1e-2f}}),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Optimizers, ShardedUpdate,
+    testing::Values(
+        Case{"sgd", {.momentum = 0.9f, .weight_decay = 1e-4f}},
+        Case{"nesterov",
+             {.momentum = 0.9f, .nesterov = true, .weight_decay = 1e-4f, .exclude_norm = true}},
+        Case{"adam", {.kind = Kind::adam, .weight_decay = 1e-4f}},
+        Case{"adamw", {.kind = Kind::adamw, .weight_decay = 1e-2f}},
+        Case{"lars",
+             {.kind = Kind::lars, .momentum = 0.9f, .weight_decay = 1e-4f, .exclude_norm = true}},
+        Case{"lamb",
+             {.kind = Kind::lamb,
+              .weight_decay = 1e-2f,
+              .exclude_bias = true,
+              .exclude_norm = true,
+              .eps = 1e-6f}},
+        Case{"lamb_everything", {.kind = Kind::lamb, .weight_decay = 1e-2f}}),
+    [](const auto& info) { return info.param.name; });
 
 TEST(Update, WaitsOnceForEachBucketThoughSeveralStepsReadIt) {
-  const TrainingGraph training = network({.kind = Kind::lars, .momentum = 0.9f, .weight_decay = 1e-4f, .exclude_norm = true});
+  const TrainingGraph training =
+      network({.kind = Kind::lars, .momentum = 0.9f, .weight_decay = 1e-4f, .exclude_norm = true});
   const CpuBackend backend;
   const Plan plan = compile(training.graph, backend, {.layout = "b16c", .measure = false});
   Rank rank(training, plan, backend);
   std::vector<int> waits(plan.buckets.size(), 0);
   rank.executor.set_exchange({.ready = {}, .poll = {}, .arrived = {}, .wait = [&](int bucket) {
-    ++waits[static_cast<size_t>(bucket)];
-    return reinterpret_cast<const float*>(rank.gradients.data() + plan.buckets[static_cast<size_t>(bucket)].offset);
-  }});
+                                ++waits[static_cast<size_t>(bucket)];
+                                return reinterpret_cast<const float*>(
+                                    rank.gradients.data() +
+                                    plan.buckets[static_cast<size_t>(bucket)].offset);
+                              }});
   rank.step(plan, 0);
   EXPECT_EQ(waits, std::vector<int>(plan.buckets.size(), 1));
   EXPECT_GT(plan.updates.size(), 2 * plan.buckets.size());

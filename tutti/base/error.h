@@ -1,7 +1,8 @@
 #pragma once
-// The error policy of the whole system (docs/errors.md): a broken invariant is a bug and throws InternalError through CHECK;
-// everything the outside world can cause is one of the typed exceptions below. main prints one line and maps the type to
-// an exit code. Destructors never throw.
+// The error policy of the whole system (docs/errors.md): a broken invariant is a bug and throws
+// InternalError through CHECK; everything the outside world can cause is one of the typed
+// exceptions below. main prints one line and maps the type to an exit code. Destructors never
+// throw.
 
 #include <fmt/format.h>
 
@@ -12,11 +13,11 @@ namespace tutti {
 
 /// Exit codes of the binary; scripts and schedulers rely on them.
 enum class ExitCode : int {
-  done = 0,            ///< finished; the target was reached if one was given
-  failure = 1,         ///< run-time failure
-  usage = 2,           ///< wrong flags or configuration
-  target_missed = 3,   ///< ran to its end without reaching the target
-  requeue = 75,        ///< stopped early, checkpoint written
+  done = 0,           ///< finished; the target was reached if one was given
+  failure = 1,        ///< run-time failure
+  usage = 2,          ///< wrong flags or configuration
+  target_missed = 3,  ///< ran to its end without reaching the target
+  requeue = 75,       ///< stopped early, checkpoint written
 };
 
 /// Base of all errors that name a cause outside this program (or a bug, for InternalError).
@@ -58,15 +59,18 @@ class InternalError : public Error {
   using Error::Error;
 };
 
-[[noreturn]] void check_failed(const char* file, int line, const char* condition, const std::string& message);
+[[noreturn]] void check_failed(const char* file, int line, const char* condition,
+                               const std::string& message);
 
 }  // namespace tutti
 
-/// CHECK(cond) or CHECK(cond, "format {}", args...): throws InternalError. For invariants, not for input.
-#define CHECK(condition, ...)                                                                             \
-  do {                                                                                                    \
-    if (!(condition)) [[unlikely]]                                                                        \
-      ::tutti::check_failed(__FILE__, __LINE__, #condition, ::tutti::detail::check_message(__VA_ARGS__)); \
+/// CHECK(cond) or CHECK(cond, "format {}", args...): throws InternalError. For invariants, not for
+/// input.
+#define CHECK(condition, ...)                                             \
+  do {                                                                    \
+    if (!(condition)) [[unlikely]]                                        \
+      ::tutti::check_failed(__FILE__, __LINE__, #condition,               \
+                            ::tutti::detail::check_message(__VA_ARGS__)); \
   } while (false)
 
 namespace tutti::detail {

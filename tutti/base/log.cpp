@@ -26,7 +26,8 @@ void configure(Level level, int rank, int size) {
 Level parse_level(std::string_view name) {
   for (size_t i = 0; i < kNames.size(); ++i)
     if (kNames[i] == name) return static_cast<Level>(i);
-  throw ConfigError(fmt::format("log level '{}' is not one of error, warn, info, debug, trace", name));
+  throw ConfigError(
+      fmt::format("log level '{}' is not one of error, warn, info, debug, trace", name));
 }
 
 bool enabled(Level level) {
@@ -39,9 +40,11 @@ void write(Level level, std::string_view text) {
   const std::time_t now = std::time(nullptr);
   std::tm parts{};
   localtime_r(&now, &parts);
-  const std::string who = current_size > 1 ? fmt::format(" rank {}/{}:", current_rank.load(), current_size.load()) : "";
-  const std::string line = fmt::format("{:02}:{:02}:{:02} {:<5}{} {}\n", parts.tm_hour, parts.tm_min, parts.tm_sec,
-                                       kNames[static_cast<size_t>(level)], who, text);
+  const std::string who =
+      current_size > 1 ? fmt::format(" rank {}/{}:", current_rank.load(), current_size.load()) : "";
+  const std::string line =
+      fmt::format("{:02}:{:02}:{:02} {:<5}{} {}\n", parts.tm_hour, parts.tm_min, parts.tm_sec,
+                  kNames[static_cast<size_t>(level)], who, text);
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// The human log: one line per event on stderr, `HH:MM:SS level rank/size: text`. Thread-safe. Machine-readable output is
-// the run record (trace/), never this.
+// The human log: one line per event on stderr, `HH:MM:SS level rank/size: text`. Thread-safe.
+// Machine-readable output is the run record (trace/), never this.
 
 #include <fmt/format.h>
 
@@ -11,7 +11,8 @@ namespace tutti::log {
 
 enum class Level { error, warn, info, debug, trace };
 
-/// Sets the level and who speaks. Ranks other than 0 print only warnings and errors, unless the level is debug or more.
+/// Sets the level and who speaks. Ranks other than 0 print only warnings and errors, unless the
+/// level is debug or more.
 void configure(Level level, int rank, int size);
 Level parse_level(std::string_view name);  ///< throws ConfigError
 bool enabled(Level level);

@@ -1,7 +1,8 @@
 #pragma once
-// Counter-based random numbers: every draw is a pure function of (seed, purpose, stream, counter), so no state has to be
-// saved, shared or advanced, and results do not depend on how many ranks or threads draw them.
-// Philox4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC'11.
+// Counter-based random numbers: every draw is a pure function of (seed, purpose, stream, counter),
+// so no state has to be saved, shared or advanced, and results do not depend on how many ranks or
+// threads draw them. Philox4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy
+// as 1, 2, 3", SC'11.
 
 #include <array>
 #include <cmath>
@@ -10,10 +11,18 @@
 namespace tutti {
 
 /// What a random number is for; distinct purposes never share a stream.
-enum class Purpose : uint32_t { weights = 1, shuffle = 2, augment = 3, dropout = 4, generate = 5, test = 6 };
+enum class Purpose : uint32_t {
+  weights = 1,
+  shuffle = 2,
+  augment = 3,
+  dropout = 4,
+  generate = 5,
+  test = 6
+};
 
 /// The Philox4x32-10 block: 128 random bits for a 128-bit counter and a 64-bit key.
-constexpr std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
+constexpr std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter,
+                                         std::array<uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
     const uint64_t a = uint64_t{0xD2511F53u} * counter[0];
     const uint64_t b = uint64_t{0xCD9E8D57u} * counter[2];
@@ -25,18 +34,19 @@ constexpr std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::a
   return counter;
 }
 
-/// A stream of random numbers f(seed, purpose, stream). `stream` names one thing, for example a sample or (step, replica).
-/// Cheap to make; make one per sample and let it go.
+/// A stream of random numbers f(seed, purpose, stream). `stream` names one thing, for example a
+/// sample or (step, replica). Cheap to make; make one per sample and let it go.
 class Rng {
  public:
   Rng(uint64_t seed, Purpose purpose, uint64_t stream)
-      : key_{static_cast<uint32_t>(seed) ^ (static_cast<uint32_t>(purpose) * 0x85EBCA6Bu), static_cast<uint32_t>(seed >> 32)},
+      : key_{static_cast<uint32_t>(seed) ^ (static_cast<uint32_t>(purpose) * 0x85EBCA6Bu),
+             static_cast<uint32_t>(seed >> 32)},
         stream_(stream) {}
 
   uint32_t next_u32() {
     if (used_ == 4) {
-      block_ = philox({static_cast<uint32_t>(counter_), static_cast<uint32_t>(counter_ >> 32), static_cast<uint32_t>(stream_),
-                       static_cast<uint32_t>(stream_ >> 32)},
+      block_ = philox({static_cast<uint32_t>(counter_), static_cast<uint32_t>(counter_ >> 32),
+                       static_cast<uint32_t>(stream_), static_cast<uint32_t>(stream_ >> 32)},
                       key_);
       ++counter_;
       used_ = 0;
@@ -49,9 +59,13 @@ class Rng {
   }
   /// Uniform in [0, 1), 24 bits.
   float uniform() { return static_cast<float>(next_u32() >> 8) * 0x1p-24f; }
-  /// Uniform in [0, bound), without modulo bias worth naming (bound < 2^32): Lemire's multiply-shift.
-  uint32_t below(uint32_t bound) { return static_cast<uint32_t>(uint64_t{next_u32()} * bound >> 32); }
-  /// Standard normal by Box-Muller; uses two draws for one value so that the count of draws is fixed.
+  /// Uniform in [0, bound), without modulo bias worth naming (bound < 2^32): Lemire's
+  /// multiply-shift.
+  uint32_t below(uint32_t bound) {
+    return static_cast<uint32_t>(uint64_t{next_u32()} * bound >> 32);
+  }
+  /// Standard normal by Box-Muller; uses two draws for one value so that the count of draws is
+  /// fixed.
   float normal() {
     const double u = (next_u32() + 1.0) * 0x1p-32;
     const double v = next_u32() * 0x1p-32;
@@ -59,7 +73,8 @@ class Rng {
   }
   /// Poisson with the given mean: Knuth's product for small means, a rounded normal above 64.
   uint32_t poisson(double mean) {
-    if (mean > 64) return static_cast<uint32_t>(std::fmax(0.0, std::round(mean + std::sqrt(mean) * normal())));
+    if (mean > 64)
+      return static_cast<uint32_t>(std::fmax(0.0, std::round(mean + std::sqrt(mean) * normal())));
     const double limit = std::exp(-mean);
     double product = 1;
     uint32_t count = 0;

@@ -4,15 +4,19 @@
 
 namespace tutti {
 
-TEST(Philox, KnownAnswers) {  // the published vectors of the Random123 distribution (kat_vectors, philox4x32 10)
-  EXPECT_EQ(philox({0, 0, 0, 0}, {0, 0}), (std::array<uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
-  EXPECT_EQ(philox({~0u, ~0u, ~0u, ~0u}, {~0u, ~0u}), (std::array<uint32_t, 4>{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+TEST(Philox, KnownAnswers) {  // the published vectors of the Random123 distribution (kat_vectors,
+                              // philox4x32 10)
+  EXPECT_EQ(philox({0, 0, 0, 0}, {0, 0}),
+            (std::array<uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  EXPECT_EQ(philox({~0u, ~0u, ~0u, ~0u}, {~0u, ~0u}),
+            (std::array<uint32_t, 4>{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
   EXPECT_EQ(philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}),
             (std::array<uint32_t, 4>{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
 
 TEST(Rng, StreamsDifferAndRepeat) {
-  Rng a(1, Purpose::weights, 7), b(1, Purpose::weights, 7), c(1, Purpose::weights, 8), d(1, Purpose::shuffle, 7);
+  Rng a(1, Purpose::weights, 7), b(1, Purpose::weights, 7), c(1, Purpose::weights, 8),
+      d(1, Purpose::shuffle, 7);
   const uint64_t first = a.next_u64();
   EXPECT_EQ(first, b.next_u64());
   EXPECT_NE(first, c.next_u64());

@@ -1,8 +1,10 @@
 #pragma once
-// Sums whose bits do not depend on who computes which part. What is summed is cut into blocks of kSumBlock elements; a block's sum is
-// taken by one thread of one rank, and the blocks' sums are added in one fixed tree:
+// Sums whose bits do not depend on who computes which part. What is summed is cut into blocks of
+// kSumBlock elements; a block's sum is taken by one thread of one rank, and the blocks' sums are
+// added in one fixed tree:
 //   tree(lo, hi) = block lo                             when hi - lo = 1
-//                = tree(lo, mid) + tree(mid, hi)        with mid = lo + the largest power of two smaller than hi - lo
+//                = tree(lo, mid) + tree(mid, hi)        with mid = lo + the largest power of two
+//                smaller than hi - lo
 // It is the tree in which gradients are summed over replicas (comm/tree.h).
 
 #include <bit>
@@ -10,13 +12,15 @@
 
 namespace tutti {
 
-/// Elements of a block. A page of floats: small enough to balance shards by, large enough that block sums are 1/512 of what they sum.
+/// Elements of a block. A page of floats: small enough to balance shards by, large enough that
+/// block sums are 1/512 of what they sum.
 inline constexpr int64_t kSumBlock = 1024;
 
 /// Blocks that cover `elements`; the last one may be short.
 constexpr int64_t sum_blocks(int64_t elements) { return (elements + kSumBlock - 1) / kSumBlock; }
 
-/// The tree's sum of leaf(lo) ... leaf(hi - 1), which return double; 0 when there are none. A pure function of the leaves.
+/// The tree's sum of leaf(lo) ... leaf(hi - 1), which return double; 0 when there are none. A pure
+/// function of the leaves.
 template <class Leaf>
 double tree_sum(int64_t lo, int64_t hi, const Leaf& leaf) {
   if (hi <= lo) return 0;

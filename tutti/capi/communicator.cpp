@@ -29,7 +29,8 @@ int tutti_comm_local_size(const tutti_comm* comm, int* size) {
 int tutti_comm_host(const tutti_comm* comm, int rank, const char** host) {
   return guarded([&] {
     const comm::Communicator& communicator = *given(comm, "comm").communicator;
-    if (rank < 0 || rank >= communicator.size()) throw ConfigError(fmt::format("rank {} of {}", rank, communicator.size()));
+    if (rank < 0 || rank >= communicator.size())
+      throw ConfigError(fmt::format("rank {} of {}", rank, communicator.size()));
     given(host, "host") = communicator.host(rank).c_str();
   });
 }
@@ -40,7 +41,8 @@ int tutti_comm_barrier(tutti_comm* comm) {
 
 int tutti_comm_set_timeout(tutti_comm* comm, double seconds) {
   return guarded([&] {
-    if (!std::isfinite(seconds) || seconds <= 0) throw ConfigError(fmt::format("a time-out of {} seconds", seconds));
+    if (!std::isfinite(seconds) || seconds <= 0)
+      throw ConfigError(fmt::format("a time-out of {} seconds", seconds));
     given(comm, "comm").communicator->set_timeout(seconds);
   });
 }
@@ -50,7 +52,8 @@ int tutti_comm_set_selection_file(tutti_comm* comm, const char* path) {
     comm::Communicator& communicator = *given(comm, "comm").communicator;
     std::ifstream file(&given(path, "path"));
     std::ostringstream text;
-    if (!file || !(text << file.rdbuf())) throw IoError(fmt::format("{}: cannot be read, or is empty", path));
+    if (!file || !(text << file.rdbuf()))
+      throw IoError(fmt::format("{}: cannot be read, or is empty", path));
     communicator.set_selection(comm::Selection::parse(text.str(), path).before(comm::Selection()));
   });
 }

@@ -7,7 +7,8 @@
 namespace tutti::capi {
 namespace {
 
-// Never destroyed: a program that ends without tutti_comm_finalize must not meet MPI_Finalize in its static destructors.
+// Never destroyed: a program that ends without tutti_comm_finalize must not meet MPI_Finalize in
+// its static destructors.
 std::unique_ptr<Job>& the_job() {
   static std::unique_ptr<Job>& job = *std::make_unique<std::unique_ptr<Job>>().release();
   return job;
@@ -16,9 +17,11 @@ std::unique_ptr<Job>& the_job() {
 comm::MpiOptions mpi_options(const tutti_comm_init_options* given) {
   static_assert(sizeof(tutti_comm_init_options) == 24);
   const auto options = read_options(given, 24);
-  if (!std::isfinite(options.timeout) || options.timeout < 0) throw ConfigError(fmt::format("a time-out of {} seconds", options.timeout));
+  if (!std::isfinite(options.timeout) || options.timeout < 0)
+    throw ConfigError(fmt::format("a time-out of {} seconds", options.timeout));
   if (options.reserved != 0) throw ConfigError("`reserved` is not 0");
-  return {.shared_memory = options.private_memory == 0, .timeout = options.timeout == 0 ? 60 : options.timeout};
+  return {.shared_memory = options.private_memory == 0,
+          .timeout = options.timeout == 0 ? 60 : options.timeout};
 }
 
 template <class... Arguments>
@@ -34,8 +37,11 @@ Job& job() {
   return *the_job();
 }
 
-Job::Job(int* argc, char*** argv, const comm::MpiOptions& options) : session_(comm::MpiSession::Threads::funneled, argc, argv), world_{session_.communicator(options)} {}
-Job::Job(int fortran_handle, const comm::MpiOptions& options) : world_{session_.communicator_of(fortran_handle, options)} {}
+Job::Job(int* argc, char*** argv, const comm::MpiOptions& options)
+    : session_(comm::MpiSession::Threads::funneled, argc, argv), world_{session_.communicator(
+                                                                     options)} {}
+Job::Job(int fortran_handle, const comm::MpiOptions& options)
+    : world_{session_.communicator_of(fortran_handle, options)} {}
 
 tutti_comm* Job::split(tutti_comm& comm, int color, int key) {
   if (color < 0) throw ConfigError(fmt::format("color {} is negative", color));
@@ -46,10 +52,13 @@ tutti_comm* Job::split(tutti_comm& comm, int color, int key) {
 }
 
 void Job::destroy(tutti_comm& part) {
-  if (&part == &world_) throw StateError("the communicator of all ranks ends with tutti_comm_finalize");
+  if (&part == &world_)
+    throw StateError("the communicator of all ranks ends with tutti_comm_finalize");
   const auto at = parts_.find(&part);
   if (at == parts_.end()) throw ConfigError("no such communicator");
-  if (part.in_use > 0) throw StateError(fmt::format("the communicator is in use: {} plan(s) and allocation(s) are left", part.in_use));
+  if (part.in_use > 0)
+    throw StateError(fmt::format(
+        "the communicator is in use: {} plan(s) and allocation(s) are left", part.in_use));
   parts_.erase(at);
 }
 
@@ -64,7 +73,8 @@ void* Job::allocate(tutti_comm& comm, size_t bytes) {
 
 void Job::free(void* data) {
   const auto at = memory_.find(data);
-  if (at == memory_.end()) throw ConfigError("this address is not from tutti_comm_alloc, or has been freed");
+  if (at == memory_.end())
+    throw ConfigError("this address is not from tutti_comm_alloc, or has been freed");
   --at->second.owner->in_use;
   memory_.erase(at);
 }
@@ -73,7 +83,8 @@ void Job::check_empty() const {
   int left = world_.in_use;
   for (const auto& [handle, part] : parts_) left += part->in_use;
   if (left > 0 || !parts_.empty())
-    throw StateError(fmt::format("{} plan(s) and allocation(s) and {} communicator(s) are left", left, parts_.size()));
+    throw StateError(fmt::format("{} plan(s) and allocation(s) and {} communicator(s) are left",
+                                 left, parts_.size()));
 }
 
 }  // namespace tutti::capi
@@ -87,7 +98,8 @@ int tutti_comm_init(int* argc, char*** argv, const tutti_comm_init_options* opti
 
 int tutti_comm_init_fortran_comm(int mpi_comm, const tutti_comm_init_options* options) {
   return guarded([&] {
-    if (!comm::MpiSession::running()) throw StateError("MPI is not running: a handle of its communicators has no meaning");
+    if (!comm::MpiSession::running())
+      throw StateError("MPI is not running: a handle of its communicators has no meaning");
     begin(options, mpi_comm);
   });
 }
@@ -95,13 +107,15 @@ int tutti_comm_init_fortran_comm(int mpi_comm, const tutti_comm_init_options* op
 int tutti_comm_finalize(void) {
   return guarded([] {
     job().check_empty();
-    if (!comm::MpiSession::running()) throw StateError("MPI was finalised before tutti_comm_finalize");
+    if (!comm::MpiSession::running())
+      throw StateError("MPI was finalised before tutti_comm_finalize");
     the_job().reset();
   });
 }
 
 int tutti_comm_abort(tutti_comm* comm, int code, const char* message) {
-  return guarded([&] { given(comm, "comm").communicator->abort(code, &given(message, "message")); });
+  return guarded(
+      [&] { given(comm, "comm").communicator->abort(code, &given(message, "message")); });
 }
 
 int tutti_comm_world(tutti_comm** comm) {

@@ -17,40 +17,54 @@ using comm::Slice;
 namespace {
 
 // Numbers that are part of the ABI.
-static_assert(int{TUTTI_COMM_F32} == int(comm::Element::f32) && int{TUTTI_COMM_F64} == int(comm::Element::f64) && int{TUTTI_COMM_BF16} == int(comm::Element::bf16) &&
-              int{TUTTI_COMM_F16} == int(comm::Element::f16) && int{TUTTI_COMM_I8} == int(comm::Element::i8) && int{TUTTI_COMM_I32} == int(comm::Element::i32) &&
+static_assert(int{TUTTI_COMM_F32} == int(comm::Element::f32) &&
+              int{TUTTI_COMM_F64} == int(comm::Element::f64) &&
+              int{TUTTI_COMM_BF16} == int(comm::Element::bf16) &&
+              int{TUTTI_COMM_F16} == int(comm::Element::f16) &&
+              int{TUTTI_COMM_I8} == int(comm::Element::i8) &&
+              int{TUTTI_COMM_I32} == int(comm::Element::i32) &&
               int{TUTTI_COMM_BYTE} == int(comm::Element::byte));
-static_assert(int{TUTTI_COMM_SUM} == int(comm::ReduceOp::sum) && int{TUTTI_COMM_MIN} == int(comm::ReduceOp::min) && int{TUTTI_COMM_MAX} == int(comm::ReduceOp::max) &&
+static_assert(int{TUTTI_COMM_SUM} == int(comm::ReduceOp::sum) &&
+              int{TUTTI_COMM_MIN} == int(comm::ReduceOp::min) &&
+              int{TUTTI_COMM_MAX} == int(comm::ReduceOp::max) &&
               int{TUTTI_COMM_MEAN} == int(comm::ReduceOp::mean));
 
 // Elements of 8 bytes that an address range holds: sums of sizes below it cannot wrap around.
 constexpr size_t kMostElements = PTRDIFF_MAX / 8;
 
 comm::Element element_of(int type) {
-  if (type < 0 || type >= comm::kElements) throw ConfigError(fmt::format("{} is no enum tutti_comm_type", type));
+  if (type < 0 || type >= comm::kElements)
+    throw ConfigError(fmt::format("{} is no enum tutti_comm_type", type));
   return static_cast<comm::Element>(type);
 }
 
 comm::ReduceOp op_of(int op) {
-  if (op < 0 || op >= comm::kReduceOps) throw ConfigError(fmt::format("{} is no enum tutti_comm_op", op));
+  if (op < 0 || op >= comm::kReduceOps)
+    throw ConfigError(fmt::format("{} is no enum tutti_comm_op", op));
   return static_cast<comm::ReduceOp>(op);
 }
 
-size_t ranks_of(tutti_comm* comm) { return static_cast<size_t>(given(comm, "comm").communicator->size()); }
+size_t ranks_of(tutti_comm* comm) {
+  return static_cast<size_t>(given(comm, "comm").communicator->size());
+}
 
 size_t elements(size_t count, size_t ranks) {
-  if (count > kMostElements / ranks) throw ConfigError(fmt::format("{} x {} elements are more than any memory holds", ranks, count));
+  if (count > kMostElements / ranks)
+    throw ConfigError(fmt::format("{} x {} elements are more than any memory holds", ranks, count));
   return count * ranks;
 }
 
 // One after another where `begins` is null.
-std::vector<Slice> slices(const size_t* counts, const size_t* begins, size_t ranks, const char* parameter) {
+std::vector<Slice> slices(const size_t* counts, const size_t* begins, size_t ranks,
+                          const char* parameter) {
   given(counts, parameter);
   std::vector<Slice> all;
   size_t end = 0;
   for (size_t q = 0; q < ranks; ++q) {
     const size_t begin = begins == nullptr ? end : begins[q];
-    if (begin > kMostElements || counts[q] > kMostElements - begin) throw ConfigError(fmt::format("{}: element {} + {} lies beyond any memory", parameter, begin, counts[q]));
+    if (begin > kMostElements || counts[q] > kMostElements - begin)
+      throw ConfigError(
+          fmt::format("{}: element {} + {} lies beyond any memory", parameter, begin, counts[q]));
     all.push_back({begin, counts[q]});
     end = begin + counts[q];
   }
@@ -59,7 +73,8 @@ std::vector<Slice> slices(const size_t* counts, const size_t* begins, size_t ran
 
 std::string text_of(const char* text) { return text == nullptr ? "" : text; }
 
-void make_plan(tutti_comm* comm, CollectiveSpec spec, const tutti_comm_plan_options* given_options, tutti_comm_plan** plan) {
+void make_plan(tutti_comm* comm, CollectiveSpec spec, const tutti_comm_plan_options* given_options,
+               tutti_comm_plan** plan) {
   tutti_comm& owner = given(comm, "comm");
   tutti_comm_plan*& result = given(plan, "plan");
   static_assert(sizeof(tutti_comm_plan_options) == 40);
@@ -70,13 +85,16 @@ void make_plan(tutti_comm* comm, CollectiveSpec spec, const tutti_comm_plan_opti
   spec.reproducible = options.reproducible != 0;
   spec.chunk = options.chunk;
   spec.priority = options.priority;
-  auto made = std::make_unique<tutti_comm_plan>(tutti_comm_plan{&owner, owner.communicator->plan(spec)});
+  auto made =
+      std::make_unique<tutti_comm_plan>(tutti_comm_plan{&owner, owner.communicator->plan(spec)});
   ++owner.in_use;
   result = made.release();
 }
 
 // Collectives of parts: with counts each rank's own, without them `count` elements for each.
-void deal(CollectiveSpec& spec, tutti_comm* comm, size_t count) { spec.count = elements(count, ranks_of(comm)); }
+void deal(CollectiveSpec& spec, tutti_comm* comm, size_t count) {
+  spec.count = elements(count, ranks_of(comm));
+}
 void deal(CollectiveSpec& spec, tutti_comm* comm, const size_t* counts) {
   spec.parts = slices(counts, nullptr, ranks_of(comm), "counts");
   spec.count = spec.parts.back().end();
@@ -84,33 +102,60 @@ void deal(CollectiveSpec& spec, tutti_comm* comm, const size_t* counts) {
 
 }  // namespace
 
-int tutti_comm_plan_barrier(tutti_comm* comm, const tutti_comm_plan_options* options, tutti_comm_plan** plan) {
+int tutti_comm_plan_barrier(tutti_comm* comm, const tutti_comm_plan_options* options,
+                            tutti_comm_plan** plan) {
   return guarded([&] { make_plan(comm, {.kind = Collective::barrier}, options, plan); });
 }
 
-int tutti_comm_plan_broadcast(tutti_comm* comm, void* buffer, size_t count, int type, int root, const tutti_comm_plan_options* options,
-                              tutti_comm_plan** plan) {
-  return guarded([&] { make_plan(comm, {.kind = Collective::broadcast, .element = element_of(type), .count = count, .root = root, .output = buffer}, options, plan); });
-}
-
-int tutti_comm_plan_reduce(tutti_comm* comm, const void* input, void* output, size_t count, int type, int op, int root,
-                           const tutti_comm_plan_options* options, tutti_comm_plan** plan) {
+int tutti_comm_plan_broadcast(tutti_comm* comm, void* buffer, size_t count, int type, int root,
+                              const tutti_comm_plan_options* options, tutti_comm_plan** plan) {
   return guarded([&] {
-    make_plan(comm, {.kind = Collective::reduce, .element = element_of(type), .op = op_of(op), .count = count, .root = root, .input = input, .output = output}, options, plan);
+    make_plan(comm,
+              {.kind = Collective::broadcast,
+               .element = element_of(type),
+               .count = count,
+               .root = root,
+               .output = buffer},
+              options, plan);
   });
 }
 
-int tutti_comm_plan_allreduce(tutti_comm* comm, const void* input, void* output, size_t count, int type, int op,
-                              const tutti_comm_plan_options* options, tutti_comm_plan** plan) {
+int tutti_comm_plan_reduce(tutti_comm* comm, const void* input, void* output, size_t count,
+                           int type, int op, int root, const tutti_comm_plan_options* options,
+                           tutti_comm_plan** plan) {
   return guarded([&] {
-    make_plan(comm, {.kind = Collective::allreduce, .element = element_of(type), .op = op_of(op), .count = count, .input = input, .output = output}, options, plan);
+    make_plan(comm,
+              {.kind = Collective::reduce,
+               .element = element_of(type),
+               .op = op_of(op),
+               .count = count,
+               .root = root,
+               .input = input,
+               .output = output},
+              options, plan);
+  });
+}
+
+int tutti_comm_plan_allreduce(tutti_comm* comm, const void* input, void* output, size_t count,
+                              int type, int op, const tutti_comm_plan_options* options,
+                              tutti_comm_plan** plan) {
+  return guarded([&] {
+    make_plan(comm,
+              {.kind = Collective::allreduce,
+               .element = element_of(type),
+               .op = op_of(op),
+               .count = count,
+               .input = input,
+               .output = output},
+              options, plan);
   });
 }
 
 namespace {
 
 template <class Count>
-int plan_parts(tutti_comm* comm, CollectiveSpec spec, Count count, int type, int op, const tutti_comm_plan_options* options, tutti_comm_plan** plan) {
+int plan_parts(tutti_comm* comm, CollectiveSpec spec, Count count, int type, int op,
+               const tutti_comm_plan_options* options, tutti_comm_plan** plan) {
   return guarded([&] {
     spec.element = element_of(type);
     spec.op = op_of(op);
@@ -121,56 +166,84 @@ int plan_parts(tutti_comm* comm, CollectiveSpec spec, Count count, int type, int
 
 }  // namespace
 
-int tutti_comm_plan_reduce_scatter(tutti_comm* comm, const void* input, void* output, size_t count, int type, int op,
-                                   const tutti_comm_plan_options* options, tutti_comm_plan** plan) {
-  return plan_parts(comm, {.kind = Collective::reduce_scatter, .input = input, .output = output}, count, type, op, options, plan);
+int tutti_comm_plan_reduce_scatter(tutti_comm* comm, const void* input, void* output, size_t count,
+                                   int type, int op, const tutti_comm_plan_options* options,
+                                   tutti_comm_plan** plan) {
+  return plan_parts(comm, {.kind = Collective::reduce_scatter, .input = input, .output = output},
+                    count, type, op, options, plan);
 }
 
-int tutti_comm_plan_reduce_scatterv(tutti_comm* comm, const void* input, void* output, const size_t* counts, int type, int op,
-                                    const tutti_comm_plan_options* options, tutti_comm_plan** plan) {
-  return plan_parts(comm, {.kind = Collective::reduce_scatter, .input = input, .output = output}, counts, type, op, options, plan);
+int tutti_comm_plan_reduce_scatterv(tutti_comm* comm, const void* input, void* output,
+                                    const size_t* counts, int type, int op,
+                                    const tutti_comm_plan_options* options,
+                                    tutti_comm_plan** plan) {
+  return plan_parts(comm, {.kind = Collective::reduce_scatter, .input = input, .output = output},
+                    counts, type, op, options, plan);
 }
 
-int tutti_comm_plan_allgather(tutti_comm* comm, const void* input, void* output, size_t count, int type, const tutti_comm_plan_options* options,
+int tutti_comm_plan_allgather(tutti_comm* comm, const void* input, void* output, size_t count,
+                              int type, const tutti_comm_plan_options* options,
                               tutti_comm_plan** plan) {
-  return plan_parts(comm, {.kind = Collective::allgather, .input = input, .output = output}, count, type, TUTTI_COMM_SUM, options, plan);
+  return plan_parts(comm, {.kind = Collective::allgather, .input = input, .output = output}, count,
+                    type, TUTTI_COMM_SUM, options, plan);
 }
 
-int tutti_comm_plan_allgatherv(tutti_comm* comm, const void* input, void* output, const size_t* counts, int type,
+int tutti_comm_plan_allgatherv(tutti_comm* comm, const void* input, void* output,
+                               const size_t* counts, int type,
                                const tutti_comm_plan_options* options, tutti_comm_plan** plan) {
-  return plan_parts(comm, {.kind = Collective::allgather, .input = input, .output = output}, counts, type, TUTTI_COMM_SUM, options, plan);
+  return plan_parts(comm, {.kind = Collective::allgather, .input = input, .output = output}, counts,
+                    type, TUTTI_COMM_SUM, options, plan);
 }
 
-int tutti_comm_plan_gather(tutti_comm* comm, const void* input, void* output, size_t count, int type, int root,
-                           const tutti_comm_plan_options* options, tutti_comm_plan** plan) {
-  return plan_parts(comm, {.kind = Collective::gather, .root = root, .input = input, .output = output}, count, type, TUTTI_COMM_SUM, options, plan);
+int tutti_comm_plan_gather(tutti_comm* comm, const void* input, void* output, size_t count,
+                           int type, int root, const tutti_comm_plan_options* options,
+                           tutti_comm_plan** plan) {
+  return plan_parts(comm,
+                    {.kind = Collective::gather, .root = root, .input = input, .output = output},
+                    count, type, TUTTI_COMM_SUM, options, plan);
 }
 
-int tutti_comm_plan_gatherv(tutti_comm* comm, const void* input, void* output, const size_t* counts, int type, int root,
-                            const tutti_comm_plan_options* options, tutti_comm_plan** plan) {
-  return plan_parts(comm, {.kind = Collective::gather, .root = root, .input = input, .output = output}, counts, type, TUTTI_COMM_SUM, options, plan);
+int tutti_comm_plan_gatherv(tutti_comm* comm, const void* input, void* output, const size_t* counts,
+                            int type, int root, const tutti_comm_plan_options* options,
+                            tutti_comm_plan** plan) {
+  return plan_parts(comm,
+                    {.kind = Collective::gather, .root = root, .input = input, .output = output},
+                    counts, type, TUTTI_COMM_SUM, options, plan);
 }
 
-int tutti_comm_plan_scatter(tutti_comm* comm, const void* input, void* output, size_t count, int type, int root,
-                            const tutti_comm_plan_options* options, tutti_comm_plan** plan) {
-  return plan_parts(comm, {.kind = Collective::scatter, .root = root, .input = input, .output = output}, count, type, TUTTI_COMM_SUM, options, plan);
+int tutti_comm_plan_scatter(tutti_comm* comm, const void* input, void* output, size_t count,
+                            int type, int root, const tutti_comm_plan_options* options,
+                            tutti_comm_plan** plan) {
+  return plan_parts(comm,
+                    {.kind = Collective::scatter, .root = root, .input = input, .output = output},
+                    count, type, TUTTI_COMM_SUM, options, plan);
 }
 
-int tutti_comm_plan_scatterv(tutti_comm* comm, const void* input, void* output, const size_t* counts, int type, int root,
+int tutti_comm_plan_scatterv(tutti_comm* comm, const void* input, void* output,
+                             const size_t* counts, int type, int root,
                              const tutti_comm_plan_options* options, tutti_comm_plan** plan) {
-  return plan_parts(comm, {.kind = Collective::scatter, .root = root, .input = input, .output = output}, counts, type, TUTTI_COMM_SUM, options, plan);
+  return plan_parts(comm,
+                    {.kind = Collective::scatter, .root = root, .input = input, .output = output},
+                    counts, type, TUTTI_COMM_SUM, options, plan);
 }
 
-int tutti_comm_plan_all_to_all(tutti_comm* comm, const void* input, void* output, size_t count, int type, const tutti_comm_plan_options* options,
+int tutti_comm_plan_all_to_all(tutti_comm* comm, const void* input, void* output, size_t count,
+                               int type, const tutti_comm_plan_options* options,
                                tutti_comm_plan** plan) {
-  return plan_parts(comm, {.kind = Collective::all_to_all, .input = input, .output = output}, count, type, TUTTI_COMM_SUM, options, plan);
+  return plan_parts(comm, {.kind = Collective::all_to_all, .input = input, .output = output}, count,
+                    type, TUTTI_COMM_SUM, options, plan);
 }
 
-int tutti_comm_plan_all_to_allv(tutti_comm* comm, const void* input, const size_t* send_counts, const size_t* send_begins, void* output,
-                                const size_t* receive_counts, const size_t* receive_begins, int type, const tutti_comm_plan_options* options,
+int tutti_comm_plan_all_to_allv(tutti_comm* comm, const void* input, const size_t* send_counts,
+                                const size_t* send_begins, void* output,
+                                const size_t* receive_counts, const size_t* receive_begins,
+                                int type, const tutti_comm_plan_options* options,
                                 tutti_comm_plan** plan) {
   return guarded([&] {
-    CollectiveSpec spec{.kind = Collective::all_to_all, .element = element_of(type), .input = input, .output = output};
+    CollectiveSpec spec{.kind = Collective::all_to_all,
+                        .element = element_of(type),
+                        .input = input,
+                        .output = output};
     spec.sends = slices(send_counts, send_begins, ranks_of(comm), "send_counts");
     spec.receives = slices(receive_counts, receive_begins, ranks_of(comm), "receive_counts");
     make_plan(comm, std::move(spec), options, plan);

@@ -13,7 +13,9 @@ using namespace tutti::capi;
 int tutti_comm_start(tutti_comm_plan* plan) {
   return guarded([&] {
     comm::CollectiveOperation& operation = *given(plan, "plan").operation;
-    if (operation.in_flight()) throw StateError(fmt::format("'{}' was started and is still in flight: test or wait first", operation.name()));
+    if (operation.in_flight())
+      throw StateError(fmt::format("'{}' was started and is still in flight: test or wait first",
+                                   operation.name()));
     operation.start();
   });
 }
@@ -29,7 +31,9 @@ int tutti_comm_wait(tutti_comm_plan* plan) {
 int tutti_comm_plan_destroy(tutti_comm_plan* plan) {
   return guarded([&] {
     if (plan == nullptr) return;
-    if (plan->operation->in_flight()) throw StateError(fmt::format("'{}' is in flight: wait for it before it is destroyed", plan->operation->name()));
+    if (plan->operation->in_flight())
+      throw StateError(fmt::format("'{}' is in flight: wait for it before it is destroyed",
+                                   plan->operation->name()));
     --plan->owner->in_use;
     const std::unique_ptr<tutti_comm_plan> last(plan);
   });
@@ -39,7 +43,8 @@ int tutti_comm_plan_algorithm(const tutti_comm_plan* plan, const char** name) {
   return guarded([&] { given(name, "name") = given(plan, "plan").operation->algorithm().c_str(); });
 }
 
-int tutti_comm_plan_print(const tutti_comm_plan* plan, char* text, size_t capacity, size_t* length) {
+int tutti_comm_plan_print(const tutti_comm_plan* plan, char* text, size_t capacity,
+                          size_t* length) {
   return guarded([&] {
     const comm::CollectiveOperation& operation = *given(plan, "plan").operation;
     std::string all = comm::to_string(operation.schedule());

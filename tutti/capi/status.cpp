@@ -10,7 +10,8 @@
 #include "tutti/comm/collective.h"
 
 // The build passes the project's version.
-static_assert(TUTTI_COMM_VERSION == TUTTI_PROJECT_VERSION, "tutti_comm.h carries another version than the project");
+static_assert(TUTTI_COMM_VERSION == TUTTI_PROJECT_VERSION,
+              "tutti_comm.h carries another version than the project");
 
 namespace tutti::capi {
 namespace {

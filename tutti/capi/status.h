@@ -12,7 +12,8 @@ class StateError : public Error {
   using Error::Error;
 };
 
-/// The status for the exception being handled. Its text becomes this thread's last error; texts beyond 4 KiB are cut.
+/// The status for the exception being handled. Its text becomes this thread's last error; texts
+/// beyond 4 KiB are cut.
 int fail() noexcept;
 
 /// Runs the body of a function of the interface.

@@ -1,23 +1,28 @@
 #pragma once
-/* tutti_comm: collectives among the ranks of a job, planned once and started as often as wanted. C99; man tutti_comm(3).
+/* tutti_comm: collectives among the ranks of a job, planned once and started as often as wanted.
+ * C99; man tutti_comm(3).
  *
- *   tutti_comm_init -> tutti_comm_plan_* -> (tutti_comm_start, compute, tutti_comm_wait)... -> tutti_comm_plan_destroy -> tutti_comm_finalize
+ *   tutti_comm_init -> tutti_comm_plan_* -> (tutti_comm_start, compute, tutti_comm_wait)... ->
+ * tutti_comm_plan_destroy -> tutti_comm_finalize
  *
- * Status   Every function but the three that describe the library returns TUTTI_COMM_OK or another enum tutti_comm_status; then
- *          tutti_comm_last_error() says what, on which rank, and what to do. No output is written by a call that fails, and no C++ exception
- *          comes out. Two things end the process: tutti_comm_abort(); and, because MPI cannot give up on them, making or leaving a group (init,
- *          split, destroy, finalize) that other ranks do not make or leave within the time-out, which then says so on stderr.
- * Ranks    "Collective" below: all ranks of the communicator make the call, in the same order. What tutti_comm_plan_* refuses on one rank is an
- *          error on all, and the communicator stays usable. Exceptions, which the other ranks are not told of: a null handle, count array or
- *          result pointer, an unknown type or operation, options of a wrong size, an amount that no memory holds. After
- *          TUTTI_COMM_ERROR_FAILED the job can only be ended.
- * Waits    No wait is without a time-out (60 seconds unless set), and a peer of the same node that has died is noticed within a second.
- * Threads  Calls are made by one thread at a time: the one that called tutti_comm_init, unless the program has started MPI itself with
- *          MPI_THREAD_SERIALIZED or more. Last errors are each thread's own.
- * Memory   Buffers belong to the caller, are not copied, and are the plan's from start to completion. They outlive their plans. A handle is not
- *          used after it was destroyed, nor after tutti_comm_finalize.
- * ABI      Programs linked with libtutticomm.so.0 run with every later libtutticomm.so.0: functions and constants are only added, and
- *          options only grow at their end, which their `size` member tells. */
+ * Status   Every function but the three that describe the library returns TUTTI_COMM_OK or another
+ * enum tutti_comm_status; then tutti_comm_last_error() says what, on which rank, and what to do. No
+ * output is written by a call that fails, and no C++ exception comes out. Two things end the
+ * process: tutti_comm_abort(); and, because MPI cannot give up on them, making or leaving a group
+ * (init, split, destroy, finalize) that other ranks do not make or leave within the time-out, which
+ * then says so on stderr. Ranks    "Collective" below: all ranks of the communicator make the call,
+ * in the same order. What tutti_comm_plan_* refuses on one rank is an error on all, and the
+ * communicator stays usable. Exceptions, which the other ranks are not told of: a null handle,
+ * count array or result pointer, an unknown type or operation, options of a wrong size, an amount
+ * that no memory holds. After TUTTI_COMM_ERROR_FAILED the job can only be ended. Waits    No wait
+ * is without a time-out (60 seconds unless set), and a peer of the same node that has died is
+ * noticed within a second. Threads  Calls are made by one thread at a time: the one that called
+ * tutti_comm_init, unless the program has started MPI itself with MPI_THREAD_SERIALIZED or more.
+ * Last errors are each thread's own. Memory   Buffers belong to the caller, are not copied, and are
+ * the plan's from start to completion. They outlive their plans. A handle is not used after it was
+ * destroyed, nor after tutti_comm_finalize. ABI      Programs linked with libtutticomm.so.0 run
+ * with every later libtutticomm.so.0: functions and constants are only added, and options only grow
+ * at their end, which their `size` member tells. */
 
 #include <stddef.h>
 
@@ -28,19 +33,23 @@ extern "C" {
 #define TUTTI_COMM_VERSION_MAJOR 0
 #define TUTTI_COMM_VERSION_MINOR 1
 #define TUTTI_COMM_VERSION_PATCH 0
-#define TUTTI_COMM_VERSION (TUTTI_COMM_VERSION_MAJOR * 10000 + TUTTI_COMM_VERSION_MINOR * 100 + TUTTI_COMM_VERSION_PATCH)
+#define TUTTI_COMM_VERSION \
+  (TUTTI_COMM_VERSION_MAJOR * 10000 + TUTTI_COMM_VERSION_MINOR * 100 + TUTTI_COMM_VERSION_PATCH)
 
 enum tutti_comm_status {
   TUTTI_COMM_OK = 0,
-  TUTTI_COMM_ERROR_ARGUMENT = 1, /* a value that the caller must change, or one that differs between ranks */
-  TUTTI_COMM_ERROR_STATE = 2,    /* a call out of order: before init, started twice, destroyed while in use */
-  TUTTI_COMM_ERROR_FAILED = 3,   /* communication failed: time-out, dead peer, MPI; end the job */
-  TUTTI_COMM_ERROR_FILE = 4,     /* a file that cannot be read */
-  TUTTI_COMM_ERROR_MEMORY = 5,   /* not enough memory */
-  TUTTI_COMM_ERROR_INTERNAL = 6  /* a bug in this library */
+  TUTTI_COMM_ERROR_ARGUMENT =
+      1, /* a value that the caller must change, or one that differs between ranks */
+  TUTTI_COMM_ERROR_STATE =
+      2, /* a call out of order: before init, started twice, destroyed while in use */
+  TUTTI_COMM_ERROR_FAILED = 3,  /* communication failed: time-out, dead peer, MPI; end the job */
+  TUTTI_COMM_ERROR_FILE = 4,    /* a file that cannot be read */
+  TUTTI_COMM_ERROR_MEMORY = 5,  /* not enough memory */
+  TUTTI_COMM_ERROR_INTERNAL = 6 /* a bug in this library */
 };
 
-/* Sums are taken in the type itself, those of BF16 and F16 in F32 and rounded once; integers wrap around. BYTE can be moved, not reduced. */
+/* Sums are taken in the type itself, those of BF16 and F16 in F32 and rounded once; integers wrap
+ * around. BYTE can be moved, not reduced. */
 enum tutti_comm_type {
   TUTTI_COMM_F32 = 0,
   TUTTI_COMM_F64 = 1,
@@ -52,133 +61,172 @@ enum tutti_comm_type {
 };
 
 /* MEAN is the sum divided by the number of ranks, for integers towards zero. */
-enum tutti_comm_op { TUTTI_COMM_SUM = 0, TUTTI_COMM_MIN = 1, TUTTI_COMM_MAX = 2, TUTTI_COMM_MEAN = 3 };
+enum tutti_comm_op {
+  TUTTI_COMM_SUM = 0,
+  TUTTI_COMM_MIN = 1,
+  TUTTI_COMM_MAX = 2,
+  TUTTI_COMM_MEAN = 3
+};
 
 typedef struct tutti_comm tutti_comm;           /* a group of ranks */
 typedef struct tutti_comm_plan tutti_comm_plan; /* a collective of a group, ready to be started */
 
-/* Options: `size` is sizeof of the struct, every other member may be left zero. NULL in place of options: all defaults. */
+/* Options: `size` is sizeof of the struct, every other member may be left zero. NULL in place of
+ * options: all defaults. */
 typedef struct tutti_comm_init_options {
   size_t size;
   double timeout;     /* seconds, of every wait; 0: 60 */
-  int private_memory; /* not 0: ranks of one node exchange messages through MPI too, not through shared memory */
+  int private_memory; /* not 0: ranks of one node exchange messages through MPI too, not through
+                         shared memory */
   int reserved;       /* 0 */
 } tutti_comm_init_options;
 
 /* The same on every rank. */
 typedef struct tutti_comm_plan_options {
   size_t size;
-  const char *name;      /* for messages: "gradient 3"; NULL: the collective's own */
-  const char *algorithm; /* pairwise, recursive_doubling, vector_halving, ring, binomial, double_tree, two_level, grid; NULL: by the selection */
-  size_t chunk;          /* elements; a larger broadcast, reduce or allreduce runs as chunks, between which more urgent plans pass; 0: one piece */
-  int priority;          /* of plans in flight together, the higher goes first */
-  int reproducible;      /* not 0: the same bits by whatever algorithm; those that cannot are refused */
+  const char* name;      /* for messages: "gradient 3"; NULL: the collective's own */
+  const char* algorithm; /* pairwise, recursive_doubling, vector_halving, ring, binomial,
+                            double_tree, two_level, grid; NULL: by the selection */
+  size_t chunk; /* elements; a larger broadcast, reduce or allreduce runs as chunks, between which
+                   more urgent plans pass; 0: one piece */
+  int priority; /* of plans in flight together, the higher goes first */
+  int reproducible; /* not 0: the same bits by whatever algorithm; those that cannot are refused */
 } tutti_comm_plan_options;
 
 /* ---- The library. Thread-safe, at any time. ---- */
 /* TUTTI_COMM_VERSION of the library that runs, which may be later than the header's. */
 int tutti_comm_version(void);
-/* What the last call of this thread that failed had to say; "" before there was one. Valid until this thread's next failing call. */
-const char *tutti_comm_last_error(void);
+/* What the last call of this thread that failed had to say; "" before there was one. Valid until
+ * this thread's next failing call. */
+const char* tutti_comm_last_error(void);
 /* "TUTTI_COMM_ERROR_STATE"; "unknown status" for other numbers. */
-const char *tutti_comm_status_name(int status);
+const char* tutti_comm_status_name(int status);
 
 /* ---- The job ---- */
-/* Collective over all ranks that the launcher started. Starts MPI, or uses the one that the program has started and will finalise itself after
- * tutti_comm_finalize. argc, argv: main's, for MPI, or NULL. */
-int tutti_comm_init(int *argc, char ***argv, const tutti_comm_init_options *options);
-/* The same over the ranks of an MPI communicator of the program: its Fortran handle, MPI_Comm_c2f(c). MPI has been started. */
-int tutti_comm_init_fortran_comm(int mpi_comm, const tutti_comm_init_options *options);
-/* Collective. STATE while plans, memory or communicators are left. After it, init is possible again where the program started MPI. */
+/* Collective over all ranks that the launcher started. Starts MPI, or uses the one that the program
+ * has started and will finalise itself after tutti_comm_finalize. argc, argv: main's, for MPI, or
+ * NULL. */
+int tutti_comm_init(int* argc, char*** argv, const tutti_comm_init_options* options);
+/* The same over the ranks of an MPI communicator of the program: its Fortran handle,
+ * MPI_Comm_c2f(c). MPI has been started. */
+int tutti_comm_init_fortran_comm(int mpi_comm, const tutti_comm_init_options* options);
+/* Collective. STATE while plans, memory or communicators are left. After it, init is possible again
+ * where the program started MPI. */
 int tutti_comm_finalize(void);
-/* Prints the rank and `message` on stderr and ends the whole job with this exit code. Returns only if it cannot. Not collective. */
-int tutti_comm_abort(tutti_comm *comm, int code, const char *message);
+/* Prints the rank and `message` on stderr and ends the whole job with this exit code. Returns only
+ * if it cannot. Not collective. */
+int tutti_comm_abort(tutti_comm* comm, int code, const char* message);
 
 /* ---- Communicators ---- */
 /* All ranks of the job. Belongs to the library. */
-int tutti_comm_world(tutti_comm **comm);
-/* Collective. The ranks with equal color (0 or more), ordered by key, then by rank. Time-out and selection are comm's. */
-int tutti_comm_split(tutti_comm *comm, int color, int key, tutti_comm **part);
-/* Collective over a communicator from split. STATE while it has plans or memory. NULL: nothing is done. */
-int tutti_comm_destroy(tutti_comm *comm);
-int tutti_comm_rank(const tutti_comm *comm, int *rank);
-int tutti_comm_size(const tutti_comm *comm, int *size);
-int tutti_comm_local_rank(const tutti_comm *comm, int *rank); /* among the ranks of this node */
-int tutti_comm_local_size(const tutti_comm *comm, int *size);
+int tutti_comm_world(tutti_comm** comm);
+/* Collective. The ranks with equal color (0 or more), ordered by key, then by rank. Time-out and
+ * selection are comm's. */
+int tutti_comm_split(tutti_comm* comm, int color, int key, tutti_comm** part);
+/* Collective over a communicator from split. STATE while it has plans or memory. NULL: nothing is
+ * done. */
+int tutti_comm_destroy(tutti_comm* comm);
+int tutti_comm_rank(const tutti_comm* comm, int* rank);
+int tutti_comm_size(const tutti_comm* comm, int* size);
+int tutti_comm_local_rank(const tutti_comm* comm, int* rank); /* among the ranks of this node */
+int tutti_comm_local_size(const tutti_comm* comm, int* size);
 /* The name of the host that `rank` runs on; valid as long as comm. */
-int tutti_comm_host(const tutti_comm *comm, int rank, const char **host);
+int tutti_comm_host(const tutti_comm* comm, int rank, const char** host);
 /* Collective. Returns when every rank has come. */
-int tutti_comm_barrier(tutti_comm *comm);
+int tutti_comm_barrier(tutti_comm* comm);
 /* Seconds, of every later wait. */
-int tutti_comm_set_timeout(tutti_comm *comm, double seconds);
-/* Later plans without an algorithm take it from this file, the first line "collective ranks topology bytes reproducible algorithm" that fits (ranks
- * and bytes are upper bounds; topology is node or nodes; reproducible is yes or no; each may be *), and the library's own choice where none does.
- * `tutti bench comm --tune` writes such a file. All ranks need the same table. */
-int tutti_comm_set_selection_file(tutti_comm *comm, const char *path);
+int tutti_comm_set_timeout(tutti_comm* comm, double seconds);
+/* Later plans without an algorithm take it from this file, the first line "collective ranks
+ * topology bytes reproducible algorithm" that fits (ranks and bytes are upper bounds; topology is
+ * node or nodes; reproducible is yes or no; each may be *), and the library's own choice where none
+ * does. `tutti bench comm --tune` writes such a file. All ranks need the same table. */
+int tutti_comm_set_selection_file(tutti_comm* comm, const char* path);
 
 /* ---- Memory ---- */
-/* Collective. Zeroed memory, aligned to 64 bytes; bytes may differ between ranks, and 0 bytes have an address too. Where all ranks are on
- * one node they read each other's in place: plans on it copy nothing that they need not. Plans on any other memory work as well. */
-int tutti_comm_alloc(tutti_comm *comm, size_t bytes, void **data);
-/* When no plan with some rank's share of it will be started any more. Not collective. NULL: nothing is done. */
-int tutti_comm_free(void *data);
+/* Collective. Zeroed memory, aligned to 64 bytes; bytes may differ between ranks, and 0 bytes have
+ * an address too. Where all ranks are on one node they read each other's in place: plans on it copy
+ * nothing that they need not. Plans on any other memory work as well. */
+int tutti_comm_alloc(tutti_comm* comm, size_t bytes, void** data);
+/* When no plan with some rank's share of it will be started any more. Not collective. NULL: nothing
+ * is done. */
+int tutti_comm_free(void* data);
 
-/* ---- Plans. All collective; type, op, count, counts, root and options are the same on every rank. ----
- * input and output may be the same memory; where a rank gives or receives nothing, NULL. count: elements. */
-int tutti_comm_plan_barrier(tutti_comm *comm, const tutti_comm_plan_options *options, tutti_comm_plan **plan);
+/* ---- Plans. All collective; type, op, count, counts, root and options are the same on every rank.
+ * ---- input and output may be the same memory; where a rank gives or receives nothing, NULL.
+ * count: elements. */
+int tutti_comm_plan_barrier(tutti_comm* comm, const tutti_comm_plan_options* options,
+                            tutti_comm_plan** plan);
 /* buffer: count elements, read at the root, written elsewhere. */
-int tutti_comm_plan_broadcast(tutti_comm *comm, void *buffer, size_t count, int type, int root, const tutti_comm_plan_options *options,
-                              tutti_comm_plan **plan);
+int tutti_comm_plan_broadcast(tutti_comm* comm, void* buffer, size_t count, int type, int root,
+                              const tutti_comm_plan_options* options, tutti_comm_plan** plan);
 /* input, output: count elements; output is written at the root. input NULL: it is in output. */
-int tutti_comm_plan_reduce(tutti_comm *comm, const void *input, void *output, size_t count, int type, int op, int root,
-                           const tutti_comm_plan_options *options, tutti_comm_plan **plan);
+int tutti_comm_plan_reduce(tutti_comm* comm, const void* input, void* output, size_t count,
+                           int type, int op, int root, const tutti_comm_plan_options* options,
+                           tutti_comm_plan** plan);
 /* input, output: count elements. input NULL: it is in output. */
-int tutti_comm_plan_allreduce(tutti_comm *comm, const void *input, void *output, size_t count, int type, int op,
-                              const tutti_comm_plan_options *options, tutti_comm_plan **plan);
-/* Every rank's part of the long vector has count elements, or counts[rank]; parts lie one after another in rank order.
- * reduce_scatter: the long vectors are reduced, output is this rank's part. */
-int tutti_comm_plan_reduce_scatter(tutti_comm *comm, const void *input, void *output, size_t count, int type, int op,
-                                   const tutti_comm_plan_options *options, tutti_comm_plan **plan);
-int tutti_comm_plan_reduce_scatterv(tutti_comm *comm, const void *input, void *output, const size_t *counts, int type, int op,
-                                    const tutti_comm_plan_options *options, tutti_comm_plan **plan);
+int tutti_comm_plan_allreduce(tutti_comm* comm, const void* input, void* output, size_t count,
+                              int type, int op, const tutti_comm_plan_options* options,
+                              tutti_comm_plan** plan);
+/* Every rank's part of the long vector has count elements, or counts[rank]; parts lie one after
+ * another in rank order. reduce_scatter: the long vectors are reduced, output is this rank's part.
+ */
+int tutti_comm_plan_reduce_scatter(tutti_comm* comm, const void* input, void* output, size_t count,
+                                   int type, int op, const tutti_comm_plan_options* options,
+                                   tutti_comm_plan** plan);
+int tutti_comm_plan_reduce_scatterv(tutti_comm* comm, const void* input, void* output,
+                                    const size_t* counts, int type, int op,
+                                    const tutti_comm_plan_options* options, tutti_comm_plan** plan);
 /* input: this rank's part; output: the long vector. */
-int tutti_comm_plan_allgather(tutti_comm *comm, const void *input, void *output, size_t count, int type, const tutti_comm_plan_options *options,
-                              tutti_comm_plan **plan);
-int tutti_comm_plan_allgatherv(tutti_comm *comm, const void *input, void *output, const size_t *counts, int type,
-                               const tutti_comm_plan_options *options, tutti_comm_plan **plan);
+int tutti_comm_plan_allgather(tutti_comm* comm, const void* input, void* output, size_t count,
+                              int type, const tutti_comm_plan_options* options,
+                              tutti_comm_plan** plan);
+int tutti_comm_plan_allgatherv(tutti_comm* comm, const void* input, void* output,
+                               const size_t* counts, int type,
+                               const tutti_comm_plan_options* options, tutti_comm_plan** plan);
 /* The same, with an output at the root alone. */
-int tutti_comm_plan_gather(tutti_comm *comm, const void *input, void *output, size_t count, int type, int root,
-                           const tutti_comm_plan_options *options, tutti_comm_plan **plan);
-int tutti_comm_plan_gatherv(tutti_comm *comm, const void *input, void *output, const size_t *counts, int type, int root,
-                            const tutti_comm_plan_options *options, tutti_comm_plan **plan);
+int tutti_comm_plan_gather(tutti_comm* comm, const void* input, void* output, size_t count,
+                           int type, int root, const tutti_comm_plan_options* options,
+                           tutti_comm_plan** plan);
+int tutti_comm_plan_gatherv(tutti_comm* comm, const void* input, void* output, const size_t* counts,
+                            int type, int root, const tutti_comm_plan_options* options,
+                            tutti_comm_plan** plan);
 /* input: the long vector, at the root alone; output: this rank's part. */
-int tutti_comm_plan_scatter(tutti_comm *comm, const void *input, void *output, size_t count, int type, int root,
-                            const tutti_comm_plan_options *options, tutti_comm_plan **plan);
-int tutti_comm_plan_scatterv(tutti_comm *comm, const void *input, void *output, const size_t *counts, int type, int root,
-                             const tutti_comm_plan_options *options, tutti_comm_plan **plan);
+int tutti_comm_plan_scatter(tutti_comm* comm, const void* input, void* output, size_t count,
+                            int type, int root, const tutti_comm_plan_options* options,
+                            tutti_comm_plan** plan);
+int tutti_comm_plan_scatterv(tutti_comm* comm, const void* input, void* output,
+                             const size_t* counts, int type, int root,
+                             const tutti_comm_plan_options* options, tutti_comm_plan** plan);
 /* input: count elements for each rank in rank order; output: count from each. */
-int tutti_comm_plan_all_to_all(tutti_comm *comm, const void *input, void *output, size_t count, int type, const tutti_comm_plan_options *options,
-                               tutti_comm_plan **plan);
-/* send_counts[q] elements from send_begins[q] of input go to rank q; those from rank q go to receive_begins[q] of output. These are each rank's
- * own; begins NULL: one block after another. That a sender's count is its receiver's is seen when it runs. */
-int tutti_comm_plan_all_to_allv(tutti_comm *comm, const void *input, const size_t *send_counts, const size_t *send_begins, void *output,
-                                const size_t *receive_counts, const size_t *receive_begins, int type, const tutti_comm_plan_options *options,
-                                tutti_comm_plan **plan);
+int tutti_comm_plan_all_to_all(tutti_comm* comm, const void* input, void* output, size_t count,
+                               int type, const tutti_comm_plan_options* options,
+                               tutti_comm_plan** plan);
+/* send_counts[q] elements from send_begins[q] of input go to rank q; those from rank q go to
+ * receive_begins[q] of output. These are each rank's own; begins NULL: one block after another.
+ * That a sender's count is its receiver's is seen when it runs. */
+int tutti_comm_plan_all_to_allv(tutti_comm* comm, const void* input, const size_t* send_counts,
+                                const size_t* send_begins, void* output,
+                                const size_t* receive_counts, const size_t* receive_begins,
+                                int type, const tutti_comm_plan_options* options,
+                                tutti_comm_plan** plan);
 /* Not collective, not while in flight. NULL: nothing is done. */
-int tutti_comm_plan_destroy(tutti_comm_plan *plan);
+int tutti_comm_plan_destroy(tutti_comm_plan* plan);
 /* The name of the algorithm in use; valid as long as the plan. */
-int tutti_comm_plan_algorithm(const tutti_comm_plan *plan, const char **name);
-/* This rank's schedule, a line a step, of the first chunk. Writes at most capacity bytes, the last of them 0, and the length of the whole text to
- * length, which may be NULL; text may be NULL when capacity is 0. */
-int tutti_comm_plan_print(const tutti_comm_plan *plan, char *text, size_t capacity, size_t *length);
+int tutti_comm_plan_algorithm(const tutti_comm_plan* plan, const char** name);
+/* This rank's schedule, a line a step, of the first chunk. Writes at most capacity bytes, the last
+ * of them 0, and the length of the whole text to length, which may be NULL; text may be NULL when
+ * capacity is 0. */
+int tutti_comm_plan_print(const tutti_comm_plan* plan, char* text, size_t capacity, size_t* length);
 
 /* ---- Running. All ranks start the same plans; the order may differ. ---- */
-/* My share is ready: the input will not be written, the output not be read. Does not block. STATE if in flight. */
-int tutti_comm_start(tutti_comm_plan *plan);
-/* Moves the plan on, and says whether it is complete (done = 1; also if it was never started). Does not block. */
-int tutti_comm_test(tutti_comm_plan *plan, int *done);
+/* My share is ready: the input will not be written, the output not be read. Does not block. STATE
+ * if in flight. */
+int tutti_comm_start(tutti_comm_plan* plan);
+/* Moves the plan on, and says whether it is complete (done = 1; also if it was never started). Does
+ * not block. */
+int tutti_comm_test(tutti_comm_plan* plan, int* done);
 /* Returns when the plan is complete, moving every other plan of the communicator on meanwhile. */
-int tutti_comm_wait(tutti_comm_plan *plan);
+int tutti_comm_wait(tutti_comm_plan* plan);
 
 #ifdef __cplusplus
 }

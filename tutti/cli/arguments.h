@@ -1,5 +1,6 @@
 #pragma once
-// The command line before it is parsed: the spellings that people type become the one that the parser knows.
+// The command line before it is parsed: the spellings that people type become the one that the
+// parser knows.
 
 #include <string>
 #include <vector>

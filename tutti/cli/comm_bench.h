@@ -25,30 +25,37 @@ struct CommBenchOptions {
   size_t chunk = 0;       ///< elements
   int iterations = 20;
   int warmup = 5;
-  int checks = 0;                         ///< calls whose results are compared with plain arithmetic, element by element on every rank
+  int checks = 0;  ///< calls whose results are compared with plain arithmetic, element by element
+                   ///< on every rank
   bool shared_output = false;               ///< one output for all ranks, as CommBuffers says
   bool overlap = false;                     ///< measure CommBenchRow::hidden
   std::vector<const OpenPeer*> peers = {};  ///< run in turns with ours
 };
 
-/// Medians over iterations of the mean over ranks, in seconds. Before each call, of ours or of a peer, owners write their input again and all ranks meet.
+/// Medians over iterations of the mean over ranks, in seconds. Before each call, of ours or of a
+/// peer, owners write their input again and all ranks meet.
 struct CommBenchRow {
   size_t count = 0;  ///< elements of the long vector
   size_t bytes = 0;
   std::string algorithm;
   double seconds = 0;
-  double average = 0, least = 0, most = 0;             ///< of the ranks' means over iterations, as OSU's benchmarks
-  std::vector<std::optional<double>> peer_seconds;     ///< as options.peers; empty: that one does not do it
-  std::optional<double> hidden;                        ///< behind a computation: comm_overlap.h
-  std::optional<size_t> wrong;                         ///< elements, over all ranks; empty: not checked
+  double average = 0, least = 0,
+         most = 0;  ///< of the ranks' means over iterations, as OSU's benchmarks
+  std::vector<std::optional<double>>
+      peer_seconds;              ///< as options.peers; empty: that one does not do it
+  std::optional<double> hidden;  ///< behind a computation: comm_overlap.h
+  std::optional<size_t> wrong;   ///< elements, over all ranks; empty: not checked
   double algorithm_bandwidth() const { return static_cast<double>(bytes) / seconds; }
 };
 
-/// Collective. `bytes` is rounded down to whole elements, and to a multiple of the ranks where the collective deals out parts. With checks,
-/// a peer that answers wrongly is a CommError: its time would be of something else.
-CommBenchRow bench_collective(comm::Communicator& communicator, const CommBenchOptions& options, size_t bytes);
+/// Collective. `bytes` is rounded down to whole elements, and to a multiple of the ranks where the
+/// collective deals out parts. With checks, a peer that answers wrongly is a CommError: its time
+/// would be of something else.
+CommBenchRow bench_collective(comm::Communicator& communicator, const CommBenchOptions& options,
+                              size_t bytes);
 
-/// Bytes over a link per byte of the vector, at least: algorithm bandwidth times this is the bandwidth a link must have. As nccl-tests.
+/// Bytes over a link per byte of the vector, at least: algorithm bandwidth times this is the
+/// bandwidth a link must have. As nccl-tests.
 double bus_factor(comm::Collective kind, int ranks);
 
 }  // namespace tutti

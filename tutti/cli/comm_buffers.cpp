@@ -11,12 +11,15 @@ namespace {
 using comm::Collective;
 
 bool deals(Collective kind) {
-  return kind == Collective::reduce_scatter || kind == Collective::allgather || kind == Collective::gather || kind == Collective::scatter || kind == Collective::all_to_all;
+  return kind == Collective::reduce_scatter || kind == Collective::allgather ||
+         kind == Collective::gather || kind == Collective::scatter ||
+         kind == Collective::all_to_all;
 }
 
 }  // namespace
 
-CommBuffers::CommBuffers(comm::Communicator& communicator, Collective kind, comm::Element element, comm::ReduceOp op, size_t bytes, bool shared_output)
+CommBuffers::CommBuffers(comm::Communicator& communicator, Collective kind, comm::Element element,
+                         comm::ReduceOp op, size_t bytes, bool shared_output)
     : communicator_(communicator) {
   const size_t element_bytes = comm::size_of(element);
   spec_.kind = kind;
@@ -28,8 +31,10 @@ CommBuffers::CommBuffers(comm::Communicator& communicator, Collective kind, comm
   extent_ = comm::extent_of(task_);
   input_ = communicator.allocate(std::max(extent_.input, spec_.count) * element_bytes + 1);
   output_ = communicator.allocate(std::max(extent_.output, spec_.count) * element_bytes + 1);
-  if (shared_output && (kind != Collective::allreduce || !output_->shared() || communicator.shaped()))
-    throw ConfigError("only an allreduce of ranks that see each other's memory can have one output for all");
+  if (shared_output &&
+      (kind != Collective::allreduce || !output_->shared() || communicator.shaped()))
+    throw ConfigError(
+        "only an allreduce of ranks that see each other's memory can have one output for all");
   spec_.shared_output = shared_output;
   spec_.input = kind == Collective::broadcast ? nullptr : input();
   spec_.output = output();
@@ -46,7 +51,8 @@ size_t CommBuffers::count_wrong(const std::function<void()>& call, uint64_t seed
   std::byte* const result = own ? own_output() : output();
   if (own || !spec_.shared_output || communicator_.rank() == 0) {
     answer.write_right(result);
-    std::for_each_n(result, extent_.output * comm::size_of(spec_.element), [](std::byte& b) { b = ~b; });
+    std::for_each_n(result, extent_.output * comm::size_of(spec_.element),
+                    [](std::byte& b) { b = ~b; });
   }
   answer.fill(source());
   communicator_.barrier();

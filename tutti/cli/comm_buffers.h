@@ -1,5 +1,6 @@
 #pragma once
-// What a collective is measured on: its task with equal parts, its buffers in windows, and the values that owners write.
+// What a collective is measured on: its task with equal parts, its buffers in windows, and the
+// values that owners write.
 
 #include <functional>
 #include <memory>
@@ -13,10 +14,12 @@ namespace tutti {
 /// Collective in construction and destruction. Not thread-safe.
 class CommBuffers {
  public:
-  /// About `bytes` of the long vector: rounded down to whole elements, and to a multiple of the ranks where the collective deals out parts. A barrier
-  /// has none. shared_output: all ranks have one output, rank 0's (an allreduce of ranks that see each other's memory: what training does);
+  /// About `bytes` of the long vector: rounded down to whole elements, and to a multiple of the
+  /// ranks where the collective deals out parts. A barrier has none. shared_output: all ranks have
+  /// one output, rank 0's (an allreduce of ranks that see each other's memory: what training does);
   /// throws ConfigError where that cannot be.
-  CommBuffers(comm::Communicator& communicator, comm::Collective kind, comm::Element element, comm::ReduceOp op, size_t bytes, bool shared_output = false);
+  CommBuffers(comm::Communicator& communicator, comm::Collective kind, comm::Element element,
+              comm::ReduceOp op, size_t bytes, bool shared_output = false);
 
   /// With these buffers; no algorithm named. A broadcast has one buffer, as MPI's.
   const comm::CollectiveSpec& spec() const { return spec_; }
@@ -30,12 +33,15 @@ class CommBuffers {
 
   /// Writes this rank's input again.
   void rewrite() const;
-  /// Collective: runs `call` on other values (a function of `seed`), over outputs that are all wrong before, and compares every element of every
-  /// rank (of own_output(), if the call leaves it there) with plain arithmetic. The number of wrong ones, over all ranks.
+  /// Collective: runs `call` on other values (a function of `seed`), over outputs that are all
+  /// wrong before, and compares every element of every rank (of own_output(), if the call leaves it
+  /// there) with plain arithmetic. The number of wrong ones, over all ranks.
   size_t count_wrong(const std::function<void()>& call, uint64_t seed, bool own = false);
 
  private:
-  std::byte* source() const { return spec_.kind == comm::Collective::broadcast ? output() : input(); }
+  std::byte* source() const {
+    return spec_.kind == comm::Collective::broadcast ? output() : input();
+  }
   comm::Communicator& communicator_;
   comm::CollectiveSpec spec_;
   comm::Task task_;

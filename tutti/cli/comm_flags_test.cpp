@@ -13,7 +13,8 @@ TEST(CommFlags, Bytes) {
   EXPECT_EQ(parse_bytes("64K", "-b"), 65536u);
   EXPECT_EQ(parse_bytes("1.5M", "-b"), 1572864u);
   EXPECT_EQ(parse_bytes("2GiB", "-b"), size_t{2} << 30);
-  for (const char* wrong : {"", "K", "1T", "-1", "0", "0.5", "1 K", "nan", "1e30"}) EXPECT_THROW(parse_bytes(wrong, "-b"), ConfigError) << wrong;
+  for (const char* wrong : {"", "K", "1T", "-1", "0", "0.5", "1 K", "nan", "1e30"})
+    EXPECT_THROW(parse_bytes(wrong, "-b"), ConfigError) << wrong;
 }
 
 TEST(CommFlags, Sizes) {
@@ -29,18 +30,22 @@ TEST(CommFlags, Checks) {
   EXPECT_EQ(parse_checks(""), 1);
   EXPECT_EQ(parse_checks("0"), 0);
   EXPECT_EQ(parse_checks("3"), 3);
-  for (const char* wrong : {"-1", "1.5", "yes", "3x"}) EXPECT_THROW(parse_checks(wrong), ConfigError) << wrong;
+  for (const char* wrong : {"-1", "1.5", "yes", "3x"})
+    EXPECT_THROW(parse_checks(wrong), ConfigError) << wrong;
 }
 
 TEST(CommFlags, Collectives) {
   EXPECT_EQ(collectives_named("all").size(), static_cast<size_t>(comm::kCollectives));
-  EXPECT_EQ(collectives_named("allgather,broadcast"), (std::vector{comm::Collective::allgather, comm::Collective::broadcast}));
+  EXPECT_EQ(collectives_named("allgather,broadcast"),
+            (std::vector{comm::Collective::allgather, comm::Collective::broadcast}));
   EXPECT_THROW(collectives_named(""), ConfigError);
   try {
     collectives_named("allreduce,allgathre");
     FAIL() << "accepted";
   } catch (const ConfigError& error) {
-    EXPECT_NE(std::string(error.what()).find("'allgathre', did you mean 'allgather'?"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("'allgathre', did you mean 'allgather'?"),
+              std::string::npos)
+        << error.what();
   }
 }
 

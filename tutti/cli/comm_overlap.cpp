@@ -5,7 +5,8 @@
 namespace tutti {
 namespace {
 
-// A chain of dependent arithmetic, the same work at every call, with a look at communication every millisecond.
+// A chain of dependent arithmetic, the same work at every call, with a look at communication every
+// millisecond.
 void compute(comm::Communicator& communicator, size_t chunks) {
   constexpr int kChunk = 16384;  // tens of microseconds
   volatile double sink = 1;
@@ -14,7 +15,8 @@ void compute(comm::Communicator& communicator, size_t chunks) {
     double x = sink;
     for (int i = 0; i < kChunk; ++i) x = x * 0.999999 + 1e-6;
     sink = x;
-    if (const auto now = std::chrono::steady_clock::now(); now - looked > std::chrono::milliseconds(1)) {
+    if (const auto now = std::chrono::steady_clock::now();
+        now - looked > std::chrono::milliseconds(1)) {
       looked = now;
       communicator.progress();
     }
@@ -23,10 +25,12 @@ void compute(comm::Communicator& communicator, size_t chunks) {
 
 }  // namespace
 
-double hidden_part(comm::Communicator& communicator, comm::Operation& operation, const Turns& turns) {
+double hidden_part(comm::Communicator& communicator, comm::Operation& operation,
+                   const Turns& turns) {
   constexpr size_t kTrial = 64;
   size_t chunks = kTrial;
-  const std::vector<std::function<void()>> calls = {[&] { operation.start(), operation.wait(); }, [&] { compute(communicator, chunks); },
+  const std::vector<std::function<void()>> calls = {[&] { operation.start(), operation.wait(); },
+                                                    [&] { compute(communicator, chunks); },
                                                     [&] {
                                                       operation.start();
                                                       compute(communicator, chunks);
@@ -34,7 +38,8 @@ double hidden_part(comm::Communicator& communicator, comm::Operation& operation,
                                                     }};
   const auto medians = [&](std::span<const std::function<void()>> some) {
     std::vector<double> found;
-    for (const std::vector<double>& seconds : time_in_turns(communicator, some, turns)) found.push_back(median(mean_over_ranks(communicator, seconds)));
+    for (const std::vector<double>& seconds : time_in_turns(communicator, some, turns))
+      found.push_back(median(mean_over_ranks(communicator, seconds)));
     return found;
   };
   const std::vector<double> trial = medians(std::span(calls).first(2));

@@ -1,5 +1,6 @@
 #pragma once
-// How `tutti bench comm` prints what it measured: columns as nccl-tests or as OSU's micro-benchmarks, and JSON.
+// How `tutti bench comm` prints what it measured: columns as nccl-tests or as OSU's
+// micro-benchmarks, and JSON.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -13,11 +14,14 @@ enum class CommColumns { nccl, osu };
 
 /// The lines above the rows, without an end of line.
 std::string comm_header(CommColumns columns, const CommBenchOptions& options);
-/// nccl: size, count, type, redop, algorithm, time, algorithm and bus bandwidth, wrong elements, a time for each peer, and with overlap the part that is hidden.
-/// osu: size; average, least and most of the ranks' means; iterations.
-std::string comm_line(CommColumns columns, const CommBenchOptions& options, const CommBenchRow& row, int ranks);
+/// nccl: size, count, type, redop, algorithm, time, algorithm and bus bandwidth, wrong elements, a
+/// time for each peer, and with overlap the part that is hidden. osu: size; average, least and most
+/// of the ranks' means; iterations.
+std::string comm_line(CommColumns columns, const CommBenchOptions& options, const CommBenchRow& row,
+                      int ranks);
 
 /// Keys of a peer: its name in small letters and _us.
-nlohmann::ordered_json comm_json(const CommBenchOptions& options, const CommBenchRow& row, int ranks);
+nlohmann::ordered_json comm_json(const CommBenchOptions& options, const CommBenchRow& row,
+                                 int ranks);
 
 }  // namespace tutti

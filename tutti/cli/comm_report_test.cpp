@@ -27,18 +27,23 @@ TEST(CommReport, ColumnsOfNccl) {
   CommBenchRow r = row();
   r.peer_seconds = {1.5e-6, std::nullopt};
   EXPECT_EQ(words(comm_line(CommColumns::nccl, options, r, 4)),
-            (std::vector<std::string>{"4000", "1000", "f32", "sum", "ring", "2.00", "2.000", "3.000", "N/A", "1.50", "N/A"}));
+            (std::vector<std::string>{"4000", "1000", "f32", "sum", "ring", "2.00", "2.000",
+                                      "3.000", "N/A", "1.50", "N/A"}));
   r.wrong = 7;
   EXPECT_EQ(words(comm_line(CommColumns::nccl, options, r, 4))[8], "7");
   options.overlap = true;
   r.hidden = 0.254;
   EXPECT_EQ(words(comm_line(CommColumns::nccl, options, r, 4)).back(), "25%");
-  EXPECT_EQ(comm_line(CommColumns::nccl, options, r, 4).size(), comm_header(CommColumns::nccl, options).substr(comm_header(CommColumns::nccl, options).find('\n') + 1).size());
+  EXPECT_EQ(comm_line(CommColumns::nccl, options, r, 4).size(),
+            comm_header(CommColumns::nccl, options)
+                .substr(comm_header(CommColumns::nccl, options).find('\n') + 1)
+                .size());
 }
 
 TEST(CommReport, ColumnsOfOsu) {
   const CommBenchOptions options;
-  EXPECT_EQ(words(comm_line(CommColumns::osu, options, row(), 4)), (std::vector<std::string>{"4000", "3.00", "1.00", "5.00", "20"}));
+  EXPECT_EQ(words(comm_line(CommColumns::osu, options, row(), 4)),
+            (std::vector<std::string>{"4000", "3.00", "1.00", "5.00", "20"}));
   EXPECT_NE(comm_header(CommColumns::osu, options).find("Avg Latency(us)"), std::string::npos);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// The tuner: times every algorithm of every collective and size on the ranks at hand, and says which to take: `tutti bench comm --tune`.
+// The tuner: times every algorithm of every collective and size on the ranks at hand, and says
+// which to take: `tutti bench comm --tune`.
 
 #include <string>
 #include <vector>
@@ -21,16 +22,19 @@ struct TuneOptions {
 
 struct Tuning {
   std::vector<comm::AlgorithmTime> times;
-  std::vector<comm::MeasuredSchedules> measured;  ///< one a time, on rank 0; none where there are too many ranks to price
-  std::vector<comm::Selection::Line> lines;       ///< from the times: comm/tuning.h
-  std::vector<int> nodes;                         ///< as Task::nodes
+  std::vector<comm::MeasuredSchedules>
+      measured;  ///< one a time, on rank 0; none where there are too many ranks to price
+  std::vector<comm::Selection::Line> lines;  ///< from the times: comm/tuning.h
+  std::vector<int> nodes;                    ///< as Task::nodes
 };
 
-/// Collective; the same times and lines on every rank. The algorithms of one collective and size take turns on the same buffers; a time is the median over
-/// iterations of the mean over ranks. Algorithms that refuse are left out.
+/// Collective; the same times and lines on every rank. The algorithms of one collective and size
+/// take turns on the same buffers; a time is the median over iterations of the mean over ranks.
+/// Algorithms that refuse are left out.
 Tuning tune(comm::Communicator& communicator, const TuneOptions& options);
 
-/// For rank 0: what was measured, beside what comm/cost.h asks for it on the network that fits best, and how good these prices are.
+/// For rank 0: what was measured, beside what comm/cost.h asks for it on the network that fits
+/// best, and how good these prices are.
 std::string tuning_report(const Tuning& tuning);
 
 }  // namespace tutti

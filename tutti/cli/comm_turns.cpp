@@ -5,7 +5,9 @@
 
 namespace tutti {
 
-std::vector<std::vector<double>> time_in_turns(comm::Communicator& communicator, std::span<const std::function<void()>> calls, const Turns& turns) {
+std::vector<std::vector<double>> time_in_turns(comm::Communicator& communicator,
+                                               std::span<const std::function<void()>> calls,
+                                               const Turns& turns) {
   std::vector<std::vector<double>> seconds(calls.size());
   for (int i = -turns.warmup; i < turns.iterations; ++i)
     for (size_t k = 0; k < calls.size(); ++k) {
@@ -14,7 +16,8 @@ std::vector<std::vector<double>> time_in_turns(comm::Communicator& communicator,
       communicator.barrier();
       const auto begin = std::chrono::steady_clock::now();
       calls[call]();
-      const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      const double took =
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
       if (i >= 0) seconds[call].push_back(took);
     }
   return seconds;

@@ -1,5 +1,6 @@
 #pragma once
-// Calls that ranks do together, timed in turns: the way in which `tutti bench comm` compares anything with anything.
+// Calls that ranks do together, timed in turns: the way in which `tutti bench comm` compares
+// anything with anything.
 
 #include <functional>
 #include <span>
@@ -12,12 +13,16 @@ namespace tutti {
 struct Turns {
   int warmup = 5;
   int iterations = 20;
-  std::function<void()> before = [] {};  ///< each time, on every rank, then all ranks meet: owners write their buffers again
+  std::function<void()> before = [] {
+  };  ///< each time, on every rank, then all ranks meet: owners write their buffers again
 };
 
-/// Seconds of each call on this rank, by call and iteration. Collective; `calls` are the same on every rank. Each iteration runs all of them, forward and
-/// backward in turns, so that none is always the one after a certain other.
-std::vector<std::vector<double>> time_in_turns(comm::Communicator& communicator, std::span<const std::function<void()>> calls, const Turns& turns);
+/// Seconds of each call on this rank, by call and iteration. Collective; `calls` are the same on
+/// every rank. Each iteration runs all of them, forward and backward in turns, so that none is
+/// always the one after a certain other.
+std::vector<std::vector<double>> time_in_turns(comm::Communicator& communicator,
+                                               std::span<const std::function<void()>> calls,
+                                               const Turns& turns);
 
 /// The means over ranks of each value. Collective; the same bits on every rank.
 std::vector<double> mean_over_ranks(comm::Communicator& communicator, std::vector<double> values);

@@ -26,9 +26,10 @@ constexpr std::string_view kPrefix = "TUTTI_";
 /// Variables with the prefix that are not keys: --ranks is a flag of its own.
 const std::vector<std::string> kOtherVariables = {"TUTTI_RANKS", "TUTTI_CACHE_DIR"};
 
-/// Pairs of keys that are two ways of saying one thing: giving one in a stronger source withdraws the other.
-constexpr std::pair<std::string_view, std::string_view> kAlternatives[] = {{"batch.local", "batch.global"},
-                                                                           {"schedule.warmup_epochs", "schedule.warmup_steps"}};
+/// Pairs of keys that are two ways of saying one thing: giving one in a stronger source withdraws
+/// the other.
+constexpr std::pair<std::string_view, std::string_view> kAlternatives[] = {
+    {"batch.local", "batch.global"}, {"schedule.warmup_epochs", "schedule.warmup_steps"}};
 
 struct Assignment {
   const ConfigKey* row;
@@ -45,7 +46,14 @@ std::vector<std::string> key_names() {
 /// 4 MiB, 250 ms, 1.5 h -> bytes or seconds. Leaves anything else as it is, for set() to refuse.
 ConfigValue without_suffix(const ConfigKey& row, const ConfigValue& value) {
   static const std::map<std::string, std::map<std::string, double, std::less<>>> kUnits = {
-      {"bytes", {{"B", 1}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}}},
+      {"bytes",
+       {{"B", 1},
+        {"kB", 1e3},
+        {"MB", 1e6},
+        {"GB", 1e9},
+        {"KiB", 1 << 10},
+        {"MiB", 1 << 20},
+        {"GiB", 1 << 30}}},
       {"s", {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"min", 60}, {"h", 3600}}}};
   const auto* text = std::get_if<std::string>(&value);
   if (!text || row.unit.empty()) return value;
@@ -60,7 +68,8 @@ ConfigValue without_suffix(const ConfigKey& row, const ConfigValue& value) {
   if (unit == units.end()) {
     std::vector<std::string> known;
     for (const auto& [name, factor] : units) known.push_back(name);
-    throw ConfigError(fmt::format("has the unknown unit '{}', known are {}", suffix, fmt::join(known, ", ")));
+    throw ConfigError(
+        fmt::format("has the unknown unit '{}', known are {}", suffix, fmt::join(known, ", ")));
   }
   number *= unit->second;
   if (row.type == ConfigType::integer) return static_cast<int64_t>(number);
@@ -94,7 +103,8 @@ ConfigValue value_of(const toml::node& node) {
   if (const auto* value = node.as_floating_point()) return value->get();
   if (const auto* value = node.as_string()) return value->get();
   if (const auto* value = node.as_array()) return list_of(*value);
-  throw ConfigError(node.is_table() ? "must be a value, is a table" : "must not be a date or a time");
+  throw ConfigError(node.is_table() ? "must be a value, is a table"
+                                    : "must not be a date or a time");
 }
 
 std::string place(const std::string& file, const toml::source_region& at) {
@@ -115,7 +125,8 @@ class FileReader {
       throw ConfigError(fmt::format("{}{} includes itself", from, name));
     std::ifstream file(path);
     if (!file || std::filesystem::is_directory(path, ignored))
-      throw ConfigError(fmt::format("{}cannot read the configuration file {}: check its path and permissions", from, name));
+      throw ConfigError(fmt::format(
+          "{}cannot read the configuration file {}: check its path and permissions", from, name));
     std::stringstream text;
     text << file.rdbuf();
     open_.push_back(identity);
@@ -131,7 +142,8 @@ class FileReader {
   void read_table(const toml::table& root, const std::filesystem::path& path) {
     if (const toml::node* include = root.get("include")) {
       const std::string at = place(path.string(), include->source());
-      for (const std::string& other : include_list(*include, at)) read(path.parent_path() / other, at);
+      for (const std::string& other : include_list(*include, at))
+        read(path.parent_path() / other, at);
     }
     std::vector<Assignment> found;
     for (const auto& [key, node] : root) {
@@ -150,17 +162,23 @@ class FileReader {
   }
 
   /// Descends to the leaves, so that a misspelt section is reported with its keys.
-  static void walk(const std::string& name, const toml::source_region& at, const toml::node& node, const std::string& file,
-                   std::vector<Assignment>& found) {
+  static void walk(const std::string& name, const toml::source_region& at, const toml::node& node,
+                   const std::string& file, std::vector<Assignment>& found) {
     const ConfigKey* row = find_config_key(name);
     const toml::table* table = node.as_table();
-    const bool group = std::any_of(config_groups().begin(), config_groups().end(), [&](const ConfigGroup& g) { return g.name == name; });
+    const bool group = std::any_of(config_groups().begin(), config_groups().end(),
+                                   [&](const ConfigGroup& g) { return g.name == name; });
     if (!row && table && (group || !table->empty())) {
-      for (const auto& [key, child] : *table) walk(fmt::format("{}.{}", name, key.str()), key.source(), child, file, found);
+      for (const auto& [key, child] : *table)
+        walk(fmt::format("{}.{}", name, key.str()), key.source(), child, file, found);
       return;
     }
-    if (group) throw ConfigError(fmt::format("{}: '{}' is a section: write [{}] and its keys below", place(file, at), name, name));
-    if (!row) throw ConfigError(fmt::format("{}: unknown key '{}'{}", place(file, at), name, did_you_mean(name, key_names())));
+    if (group)
+      throw ConfigError(fmt::format("{}: '{}' is a section: write [{}] and its keys below",
+                                    place(file, at), name, name));
+    if (!row)
+      throw ConfigError(fmt::format("{}: unknown key '{}'{}", place(file, at), name,
+                                    did_you_mean(name, key_names())));
     try {
       found.push_back({row, without_suffix(*row, value_of(node)), place(file, node.source())});
     } catch (const ConfigError& error) {
@@ -187,15 +205,18 @@ std::optional<ConfigValue> parse_value(const std::string& text) {
 ConfigValue parse_setting(const ConfigKey& row, const std::string& text) {
   const bool is_text = row.type == ConfigType::text || row.type == ConfigType::choice;
   if (is_text && (text.empty() || (text[0] != '"' && text[0] != '\''))) return text;
-  if (row.type >= ConfigType::integers && (text.empty() || text[0] != '[' || (row.type == ConfigType::texts && !parse_value(text)))) {
+  if (row.type >= ConfigType::integers &&
+      (text.empty() || text[0] != '[' || (row.type == ConfigType::texts && !parse_value(text)))) {
     std::string inner = text;
-    if (!inner.empty() && inner.front() == '[' && inner.back() == ']') inner = inner.substr(1, inner.size() - 2);
+    if (!inner.empty() && inner.front() == '[' && inner.back() == ']')
+      inner = inner.substr(1, inner.size() - 2);
     if (row.type != ConfigType::texts) return parse_value("[" + inner + "]").value_or(text);
     std::vector<std::string> parts;
     std::stringstream stream(inner);
     for (std::string part; std::getline(stream, part, ',');) {
       const size_t first = part.find_first_not_of(' ');
-      if (first != std::string::npos) parts.push_back(part.substr(first, part.find_last_not_of(' ') - first + 1));
+      if (first != std::string::npos)
+        parts.push_back(part.substr(first, part.find_last_not_of(' ') - first + 1));
     }
     return parts;
   }
@@ -204,7 +225,9 @@ ConfigValue parse_setting(const ConfigKey& row, const std::string& text) {
 
 Assignment read_setting(const Setting& setting) {
   const ConfigKey* row = find_config_key(setting.key);
-  if (!row) throw ConfigError(fmt::format("{}: unknown key '{}'{}", setting.where, setting.key, did_you_mean(setting.key, key_names())));
+  if (!row)
+    throw ConfigError(fmt::format("{}: unknown key '{}'{}", setting.where, setting.key,
+                                  did_you_mean(setting.key, key_names())));
   try {
     return {row, without_suffix(*row, parse_setting(*row, setting.text)), setting.where};
   } catch (const ConfigError& error) {
@@ -212,11 +235,14 @@ Assignment read_setting(const Setting& setting) {
   }
 }
 
-/// Variables of the configuration, short names first so that the full name of a key wins; unknown ones become warnings.
-std::vector<Assignment> read_environment(const std::vector<std::pair<std::string, std::string>>& variables,
-                                         std::vector<std::string>& warnings) {
+/// Variables of the configuration, short names first so that the full name of a key wins; unknown
+/// ones become warnings.
+std::vector<Assignment> read_environment(
+    const std::vector<std::pair<std::string, std::string>>& variables,
+    std::vector<std::string>& warnings) {
   std::vector<std::pair<std::string, std::string>> known;  // variable, key
-  for (const ConfigAlias& alias : config_aliases()) known.emplace_back(variable_name(alias.flag), alias.key);
+  for (const ConfigAlias& alias : config_aliases())
+    known.emplace_back(variable_name(alias.flag), alias.key);
   for (const ConfigKey& row : config_keys()) known.emplace_back(variable_name(row.name), row.name);
 
   std::vector<Assignment> found;
@@ -228,13 +254,15 @@ std::vector<Assignment> read_environment(const std::vector<std::pair<std::string
   for (const auto& [variable, key] : known) names.push_back(variable);
   for (const auto& [name, text] : variables)
     if (std::find(names.begin(), names.end(), name) == names.end())
-      warnings.push_back(fmt::format("the environment variable {} means nothing{}", name, did_you_mean(name, names)));
+      warnings.push_back(fmt::format("the environment variable {} means nothing{}", name,
+                                     did_you_mean(name, names)));
   return found;
 }
 
 void apply(const std::vector<Assignment>& source, ResolvedConfig& resolved) {
   const auto sets = [&](std::string_view key) {
-    return std::find_if(source.begin(), source.end(), [&](const Assignment& a) { return a.row->name == key; });
+    return std::find_if(source.begin(), source.end(),
+                        [&](const Assignment& a) { return a.row->name == key; });
   };
   const auto withdraw = [&](std::string_view key, const Assignment& by) {
     const ConfigKey& row = *find_config_key(key);
@@ -251,7 +279,8 @@ void apply(const std::vector<Assignment>& source, ResolvedConfig& resolved) {
     try {
       assignment.row->set(resolved.config, assignment.value);
     } catch (const ConfigError& error) {
-      throw ConfigError(fmt::format("{}: {} {}", assignment.where, assignment.row->name, error.what()));
+      throw ConfigError(
+          fmt::format("{}: {} {}", assignment.where, assignment.row->name, error.what()));
     }
     resolved.origins[assignment.row->name] = assignment.where;
   }
@@ -270,23 +299,37 @@ ResolvedConfig read_config(const ConfigSources& sources) {
   try {
     validate(resolved.config);
   } catch (const ConfigError& error) {
-    throw ConfigError(sources.file.empty() ? error.what() : fmt::format("{}: {}", sources.file, error.what()));
+    throw ConfigError(sources.file.empty() ? error.what()
+                                           : fmt::format("{}: {}", sources.file, error.what()));
   }
   return resolved;
 }
 
 const std::vector<ConfigAlias>& config_aliases() {
-  static const std::vector<ConfigAlias> aliases = {
-      {"data-dir", "data.dir"},      {"output-dir", "run.output_dir"}, {"batch-size", "batch.local"}, {"global-batch-size", "batch.global"},
-      {"epochs", "run.epochs"},      {"max-steps", "run.max_steps"},   {"lr", "optimizer.lr"},        {"seed", "run.seed"},
-      {"precision", "run.precision"}, {"target", "run.target"},        {"threads", "run.threads"},    {"replicas", "run.replicas"},
-      {"resume", "checkpoint.resume"}, {"profile", "run.profile"},  {"check-collectives", "comm.check"},     {"log-level", "run.log_level"}};
+  static const std::vector<ConfigAlias> aliases = {{"data-dir", "data.dir"},
+                                                   {"output-dir", "run.output_dir"},
+                                                   {"batch-size", "batch.local"},
+                                                   {"global-batch-size", "batch.global"},
+                                                   {"epochs", "run.epochs"},
+                                                   {"max-steps", "run.max_steps"},
+                                                   {"lr", "optimizer.lr"},
+                                                   {"seed", "run.seed"},
+                                                   {"precision", "run.precision"},
+                                                   {"target", "run.target"},
+                                                   {"threads", "run.threads"},
+                                                   {"replicas", "run.replicas"},
+                                                   {"resume", "checkpoint.resume"},
+                                                   {"profile", "run.profile"},
+                                                   {"check-collectives", "comm.check"},
+                                                   {"log-level", "run.log_level"}};
   return aliases;
 }
 
 std::string variable_name(std::string_view name) {
   std::string variable(kPrefix);
-  for (const char c : name) variable += c == '.' || c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  for (const char c : name)
+    variable +=
+        c == '.' || c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   return variable;
 }
 
@@ -299,7 +342,8 @@ std::vector<std::pair<std::string, std::string>> tutti_environment() {
   for (char** entry = environ; *entry; ++entry) {
     const std::string_view text = *entry;
     const size_t equals = text.find('=');
-    if (text.starts_with(kPrefix) && equals != std::string_view::npos) found.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+    if (text.starts_with(kPrefix) && equals != std::string_view::npos)
+      found.emplace_back(text.substr(0, equals), text.substr(equals + 1));
   }
   return found;
 }

@@ -1,7 +1,8 @@
 #pragma once
-// From files, the environment and flags to one RunConfig that knows where each value came from. Precedence: built-in default
-// < file (an included file below the one that includes it) < environment < flag. Every mistake is a ConfigError that names
-// its place: file:line:column, the variable or the flag.
+// From files, the environment and flags to one RunConfig that knows where each value came from.
+// Precedence: built-in default < file (an included file below the one that includes it) <
+// environment < flag. Every mistake is a ConfigError that names its place: file:line:column, the
+// variable or the flag.
 
 #include <map>
 #include <string>
@@ -13,7 +14,8 @@
 
 namespace tutti {
 
-/// One value given as text outside a file. `text` is TOML, except that strings need no quotes and lists no brackets.
+/// One value given as text outside a file. `text` is TOML, except that strings need no quotes and
+/// lists no brackets.
 struct Setting {
   std::string key;    ///< "optimizer.lr"
   std::string text;   ///< "0.1"
@@ -21,15 +23,17 @@ struct Setting {
 };
 
 struct ConfigSources {
-  std::string file;                                               ///< path of a TOML file; empty: none
-  std::vector<std::pair<std::string, std::string>> environment;   ///< variables TUTTI_*, see tutti_environment()
-  std::vector<Setting> flags;                                     ///< later ones win
+  std::string file;  ///< path of a TOML file; empty: none
+  std::vector<std::pair<std::string, std::string>>
+      environment;             ///< variables TUTTI_*, see tutti_environment()
+  std::vector<Setting> flags;  ///< later ones win
 };
 
 struct ResolvedConfig {
-  RunConfig config;                             ///< validated
-  std::map<std::string, std::string> origins;   ///< key -> "file.toml:3:6", "TUTTI_...", "--lr"; absent: default
-  std::vector<std::string> warnings;            ///< for the log of rank 0
+  RunConfig config;  ///< validated
+  std::map<std::string, std::string>
+      origins;  ///< key -> "file.toml:3:6", "TUTTI_...", "--lr"; absent: default
+  std::vector<std::string> warnings;  ///< for the log of rank 0
 };
 
 /// Reads and checks everything. Throws ConfigError.
@@ -42,10 +46,12 @@ struct ConfigAlias {
 };
 const std::vector<ConfigAlias>& config_aliases();
 
-/// The variable of a key or flag: "optimizer.lr" -> "TUTTI_OPTIMIZER_LR", "log-level" -> "TUTTI_LOG_LEVEL".
+/// The variable of a key or flag: "optimizer.lr" -> "TUTTI_OPTIMIZER_LR", "log-level" ->
+/// "TUTTI_LOG_LEVEL".
 std::string variable_name(std::string_view name);
 
-/// The launcher that this process runs under, from the environment. Throws ConfigError when its variables make no sense.
+/// The launcher that this process runs under, from the environment. Throws ConfigError when its
+/// variables make no sense.
 comm::Launcher read_launcher();
 
 /// Variables with the prefix TUTTI_ of this process.

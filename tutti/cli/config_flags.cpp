@@ -11,24 +11,40 @@ namespace {
 
 std::string placeholder(const ConfigKey& row) {
   if (!row.choices.empty()) return fmt::format("{}", fmt::join(row.choices, "|"));
-  return row.type == ConfigType::integer ? "N" : row.type == ConfigType::real ? "X" : row.name.ends_with("dir") ? "DIR" : "TEXT";
+  return row.type == ConfigType::integer ? "N"
+         : row.type == ConfigType::real  ? "X"
+         : row.name.ends_with("dir")     ? "DIR"
+                                         : "TEXT";
 }
 
 }  // namespace
 
 void ConfigFlags::add_to(CLI::App& verb, bool file_required) {
-  verb.add_option("config,--config", file_, "Configuration file (TOML); see docs/configuration.md")->type_name("FILE")->required(file_required);
-  verb.add_option("--set", sets_, "Set any key, repeatable: --set optimizer.lr=0.1, or --optimizer.lr=0.1")
-      ->type_name("KEY=VALUE")->take_all()->expected(1)->allow_extra_args(false)->group("Configuration");
+  verb.add_option("config,--config", file_, "Configuration file (TOML); see docs/configuration.md")
+      ->type_name("FILE")
+      ->required(file_required);
+  verb.add_option("--set", sets_,
+                  "Set any key, repeatable: --set optimizer.lr=0.1, or --optimizer.lr=0.1")
+      ->type_name("KEY=VALUE")
+      ->take_all()
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->group("Configuration");
   for (const ConfigAlias& alias : config_aliases()) {
     const ConfigKey& row = *find_config_key(alias.key);
     if (row.type == ConfigType::boolean) continue;
-    verb.add_option_function<std::string>("--" + alias.flag, [this, flag = alias.flag](const std::string& text) { values_[flag] = text; },
-                                          fmt::format("{} [{}]", row.help, row.name))
-        ->type_name(placeholder(row))->group("Configuration");
+    verb.add_option_function<std::string>(
+            "--" + alias.flag,
+            [this, flag = alias.flag](const std::string& text) { values_[flag] = text; },
+            fmt::format("{} [{}]", row.help, row.name))
+        ->type_name(placeholder(row))
+        ->group("Configuration");
   }
-  verb.add_flag("--profile", profile_, find_config_key("run.profile")->help + " [run.profile]")->group("Configuration");
-  verb.add_flag("--check-collectives", check_, find_config_key("comm.check")->help + " [comm.check]")->group("Configuration");
+  verb.add_flag("--profile", profile_, find_config_key("run.profile")->help + " [run.profile]")
+      ->group("Configuration");
+  verb.add_flag("--check-collectives", check_,
+                find_config_key("comm.check")->help + " [comm.check]")
+      ->group("Configuration");
   verb.add_flag("-v,--verbose", verbose_, "Log more; -vv still more")->group("Configuration");
   verb.add_flag("-q,--quiet", quiet_, "Log warnings and errors only")->group("Configuration");
 }
@@ -40,20 +56,29 @@ std::vector<Setting> ConfigFlags::settings() const {
   if (profile_) found.push_back({"run.profile", "true", "--profile"});
   if (check_) found.push_back({"comm.check", "true", "--check-collectives"});
   for (const ConfigAlias& alias : config_aliases())
-    if (const auto value = values_.find(alias.flag); value != values_.end()) found.push_back({alias.key, value->second, "--" + alias.flag});
+    if (const auto value = values_.find(alias.flag); value != values_.end())
+      found.push_back({alias.key, value->second, "--" + alias.flag});
   for (const std::string& set : sets_) {
     const size_t equals = set.find('=');
-    if (equals == std::string::npos) throw ConfigError(fmt::format("--set {}: write it as --set KEY=VALUE", set));
-    found.push_back({set.substr(0, equals), set.substr(equals + 1), "--set " + set.substr(0, equals)});
+    if (equals == std::string::npos)
+      throw ConfigError(fmt::format("--set {}: write it as --set KEY=VALUE", set));
+    found.push_back(
+        {set.substr(0, equals), set.substr(equals + 1), "--set " + set.substr(0, equals)});
   }
   return found;
 }
 
 void add_ranks_flag(CLI::App& verb, int& ranks) {
-  verb.add_option("--ranks", ranks, "Processes that train together; outside a launcher they are started on this node with mpirun")
-      ->type_name("N")->envname("TUTTI_RANKS")->check(CLI::Range(1, 1 << 20));
+  verb.add_option("--ranks", ranks,
+                  "Processes that train together; outside a launcher they are started on this node "
+                  "with mpirun")
+      ->type_name("N")
+      ->envname("TUTTI_RANKS")
+      ->check(CLI::Range(1, 1 << 20));
 }
 
-ResolvedConfig ConfigFlags::read() const { return read_config({file_, tutti_environment(), settings()}); }
+ResolvedConfig ConfigFlags::read() const {
+  return read_config({file_, tutti_environment(), settings()});
+}
 
 }  // namespace tutti

@@ -10,8 +10,8 @@
 
 namespace tutti {
 
-/// Declares the flags on a verb, then, once the command line is parsed, reads the configuration they describe.
-/// Must outlive the verb's parsing.
+/// Declares the flags on a verb, then, once the command line is parsed, reads the configuration
+/// they describe. Must outlive the verb's parsing.
 class ConfigFlags {
  public:
   /// file_required: the verb makes no sense without a configuration file.
@@ -33,7 +33,8 @@ class ConfigFlags {
   int verbose_ = 0;
 };
 
-/// --ranks (also TUTTI_RANKS) for verbs that train; hand the value to launch_ranks() of launch.h. 0: not given.
+/// --ranks (also TUTTI_RANKS) for verbs that train; hand the value to launch_ranks() of launch.h.
+/// 0: not given.
 void add_ranks_flag(CLI::App& verb, int& ranks);
 
 }  // namespace tutti

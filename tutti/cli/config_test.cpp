@@ -32,37 +32,55 @@ class ConfigFiles : public testing::Test {
     } catch (const ConfigError& error) {
       std::string text = error.what();
       const std::string prefix = folder_.string() + "/";
-      for (size_t at = text.find(prefix); at != std::string::npos; at = text.find(prefix)) text.erase(at, prefix.size());
+      for (size_t at = text.find(prefix); at != std::string::npos; at = text.find(prefix))
+        text.erase(at, prefix.size());
       return text;
     }
     return "";
   }
-  std::string failure_of(const std::string& text) const { return failure({.file = file("run.toml", text), .environment = {}, .flags = {}}); }
+  std::string failure_of(const std::string& text) const {
+    return failure({.file = file("run.toml", text), .environment = {}, .flags = {}});
+  }
 
   std::filesystem::path folder_;
 };
 
 TEST_F(ConfigFiles, MistakesNameTheirPlaceAndTheNearestKey) {
-  EXPECT_EQ(failure_of("[run]\nseed = 3\n\n[optimiser]\nlr = 0.1\n"), "run.toml:5:1: unknown key 'optimiser.lr', did you mean 'optimizer.lr'?");
-  EXPECT_EQ(failure_of("[optimizer]\n  momentun = 0.1\n"), "run.toml:2:3: unknown key 'optimizer.momentun', did you mean 'optimizer.momentum'?");
-  EXPECT_EQ(failure_of("lr = 0.1\n"), "run.toml:1:1: unknown key 'lr', did you mean 'optimizer.lr'?");
+  EXPECT_EQ(failure_of("[run]\nseed = 3\n\n[optimiser]\nlr = 0.1\n"),
+            "run.toml:5:1: unknown key 'optimiser.lr', did you mean 'optimizer.lr'?");
+  EXPECT_EQ(failure_of("[optimizer]\n  momentun = 0.1\n"),
+            "run.toml:2:3: unknown key 'optimizer.momentun', did you mean 'optimizer.momentum'?");
+  EXPECT_EQ(failure_of("lr = 0.1\n"),
+            "run.toml:1:1: unknown key 'lr', did you mean 'optimizer.lr'?");
   EXPECT_EQ(failure_of("zzzzzz = 1\n"), "run.toml:1:1: unknown key 'zzzzzz'");
-  EXPECT_EQ(failure_of("[optimizer]\nlr = \"fast\"\n"), "run.toml:2:6: optimizer.lr must be a number, is \"fast\"");
-  EXPECT_EQ(failure_of("[run]\nepochs = 1.5\n"), "run.toml:2:10: run.epochs must be an integer, is 1.5");
-  EXPECT_EQ(failure_of("[run]\ntarget = 91\n"), "run.toml:2:10: run.target must be between 0 and 1, is 91");
-  EXPECT_EQ(failure_of("[run]\nprecision = \"fp64\"\n"), "run.toml:2:13: run.precision must be one of fp32, bf16, is \"fp64\"");
-  EXPECT_EQ(failure_of("run = 3\n"), "run.toml:1:1: 'run' is a section: write [run] and its keys below");
+  EXPECT_EQ(failure_of("[optimizer]\nlr = \"fast\"\n"),
+            "run.toml:2:6: optimizer.lr must be a number, is \"fast\"");
+  EXPECT_EQ(failure_of("[run]\nepochs = 1.5\n"),
+            "run.toml:2:10: run.epochs must be an integer, is 1.5");
+  EXPECT_EQ(failure_of("[run]\ntarget = 91\n"),
+            "run.toml:2:10: run.target must be between 0 and 1, is 91");
+  EXPECT_EQ(failure_of("[run]\nprecision = \"fp64\"\n"),
+            "run.toml:2:13: run.precision must be one of fp32, bf16, is \"fp64\"");
+  EXPECT_EQ(failure_of("run = 3\n"),
+            "run.toml:1:1: 'run' is a section: write [run] and its keys below");
   EXPECT_NE(failure_of("[run\nseed = 3\n").find("run.toml:1:5: "), std::string::npos);
-  EXPECT_EQ(failure_of("[data]\ncrop = true\n"), "run.toml: data.crop = true needs data.pad > 0: without padding there is one window only");
-  EXPECT_NE(failure({.file = "absent.toml", .environment = {}, .flags = {}}).find("cannot read the configuration file absent.toml"), std::string::npos);
+  EXPECT_EQ(
+      failure_of("[data]\ncrop = true\n"),
+      "run.toml: data.crop = true needs data.pad > 0: without padding there is one window only");
+  EXPECT_NE(failure({.file = "absent.toml", .environment = {}, .flags = {}})
+                .find("cannot read the configuration file absent.toml"),
+            std::string::npos);
 }
 
 TEST_F(ConfigFiles, PrecedenceAndOrigins) {
-  const std::string path = file("run.toml", "[optimizer]\nlr = 0.2\nmomentum = 0.5\nweight_decay = 1e-3\n");
-  const ResolvedConfig resolved = read_config({.file = path,
-                                               .environment = {{"TUTTI_OPTIMIZER_MOMENTUM", "0.6"}, {"TUTTI_WEIGHT_DECAY", "1"},
-                                                               {"TUTTI_OPTIMIZER_WEIGHT_DECAY", "1e-4"}},
-                                               .flags = {{"optimizer.weight_decay", "1e-5", "--set optimizer.weight_decay"}}});
+  const std::string path =
+      file("run.toml", "[optimizer]\nlr = 0.2\nmomentum = 0.5\nweight_decay = 1e-3\n");
+  const ResolvedConfig resolved =
+      read_config({.file = path,
+                   .environment = {{"TUTTI_OPTIMIZER_MOMENTUM", "0.6"},
+                                   {"TUTTI_WEIGHT_DECAY", "1"},
+                                   {"TUTTI_OPTIMIZER_WEIGHT_DECAY", "1e-4"}},
+                   .flags = {{"optimizer.weight_decay", "1e-5", "--set optimizer.weight_decay"}}});
   EXPECT_EQ(resolved.config.optimizer.lr, 0.2);
   EXPECT_EQ(resolved.config.optimizer.momentum, 0.6);
   EXPECT_EQ(resolved.config.optimizer.weight_decay, 1e-5);
@@ -83,42 +101,60 @@ TEST_F(ConfigFiles, IncludesAreWeakerThanTheIncluder) {
   EXPECT_EQ(resolved.config.run.epochs, 6);
   EXPECT_NE(resolved.origins.at("run.seed").find("base.toml:2:8"), std::string::npos);
   EXPECT_EQ(failure_of("include = \"run.toml\"\n"), "run.toml:1:11: run.toml includes itself");
-  EXPECT_NE(failure_of("include = [\"gone.toml\"]\n").find("run.toml:1:11: cannot read the configuration file gone.toml"), std::string::npos);
+  EXPECT_NE(failure_of("include = [\"gone.toml\"]\n")
+                .find("run.toml:1:11: cannot read the configuration file gone.toml"),
+            std::string::npos);
 }
 
 TEST_F(ConfigFiles, UnitSuffixes) {
-  const std::string path = file("run.toml", "[comm]\nbucket_bytes = \"4 MiB\"\ntimeout_s = \"1.5min\"\n");
+  const std::string path =
+      file("run.toml", "[comm]\nbucket_bytes = \"4 MiB\"\ntimeout_s = \"1.5min\"\n");
   const RunConfig config = read_config({.file = path, .environment = {}, .flags = {}}).config;
   EXPECT_EQ(config.comm.bucket_bytes, 4 << 20);
   EXPECT_EQ(config.comm.timeout_s, 90);
-  EXPECT_EQ(failure_of("[comm]\ntimeout_s = \"5 miles\"\n"), "run.toml:2:13: comm.timeout_s has the unknown unit 'miles', known are h, min, ms, s, us");
+  EXPECT_EQ(
+      failure_of("[comm]\ntimeout_s = \"5 miles\"\n"),
+      "run.toml:2:13: comm.timeout_s has the unknown unit 'miles', known are h, min, ms, s, us");
 }
 
 TEST_F(ConfigFiles, AWordOrANumber) {
-  const auto threads = [&](const std::string& text) { return read_config({.file = file("run.toml", text), .environment = {}, .flags = {}}).config.comm.progress_threads; };
+  const auto threads = [&](const std::string& text) {
+    return read_config({.file = file("run.toml", text), .environment = {}, .flags = {}})
+        .config.comm.progress_threads;
+  };
   EXPECT_EQ(threads(""), "auto");
   EXPECT_EQ(threads("[comm]\nprogress_threads = 2\n"), "2");
   EXPECT_EQ(threads("[comm]\nprogress_threads = \"2\"\n"), "2");
-  EXPECT_EQ(failure_of("[comm]\nprogress_threads = \"many\"\n"), "run.toml:2:20: comm.progress_threads must be \"auto\" or between 0 and 64, is \"many\"");
-  EXPECT_EQ(failure_of("[comm]\nprogress_threads = 65\n"), "run.toml:2:20: comm.progress_threads must be between 0 and 64, is 65");
-  EXPECT_EQ(failure_of("[comm]\nprogress_threads = \"-1\"\n"), "run.toml:2:20: comm.progress_threads must be \"auto\" or between 0 and 64, is \"-1\"");
+  EXPECT_EQ(
+      failure_of("[comm]\nprogress_threads = \"many\"\n"),
+      "run.toml:2:20: comm.progress_threads must be \"auto\" or between 0 and 64, is \"many\"");
+  EXPECT_EQ(failure_of("[comm]\nprogress_threads = 65\n"),
+            "run.toml:2:20: comm.progress_threads must be between 0 and 64, is 65");
+  EXPECT_EQ(failure_of("[comm]\nprogress_threads = \"-1\"\n"),
+            "run.toml:2:20: comm.progress_threads must be \"auto\" or between 0 and 64, is \"-1\"");
 }
 
 TEST_F(ConfigFiles, AlternativesWithdrawEachOther) {
   const std::string path = file("run.toml", "[batch]\nglobal = 256\n");
-  const ResolvedConfig resolved = read_config({.file = path, .environment = {}, .flags = {{"batch.local", "64", "--batch-size"}}});
+  const ResolvedConfig resolved = read_config(
+      {.file = path, .environment = {}, .flags = {{"batch.local", "64", "--batch-size"}}});
   EXPECT_EQ(resolved.config.batch.local, 64);
   EXPECT_EQ(resolved.config.batch.global, 0);
   EXPECT_EQ(resolved.origins.at("batch.global"), "withdrawn by batch.local of --batch-size");
 }
 
 TEST(ConfigSettings, LenientSyntax) {
-  const auto with = [](std::string key, std::string text) { return read_config({.file = "", .environment = {}, .flags = {{key, text, "--set"}}}).config; };
+  const auto with = [](std::string key, std::string text) {
+    return read_config({.file = "", .environment = {}, .flags = {{key, text, "--set"}}}).config;
+  };
   EXPECT_EQ(with("run.output_dir", "runs/a b").run.output_dir, "runs/a b");
   EXPECT_EQ(with("run.output_dir", "\"q\"").run.output_dir, "q");
-  EXPECT_EQ(with("optimizer.exclude", "bias,norm").optimizer.exclude, (std::vector<std::string>{"bias", "norm"}));
-  EXPECT_EQ(with("optimizer.exclude", "[bias, norm]").optimizer.exclude, (std::vector<std::string>{"bias", "norm"}));
-  EXPECT_EQ(with("optimizer.exclude", "[\"norm\"]").optimizer.exclude, std::vector<std::string>{"norm"});
+  EXPECT_EQ(with("optimizer.exclude", "bias,norm").optimizer.exclude,
+            (std::vector<std::string>{"bias", "norm"}));
+  EXPECT_EQ(with("optimizer.exclude", "[bias, norm]").optimizer.exclude,
+            (std::vector<std::string>{"bias", "norm"}));
+  EXPECT_EQ(with("optimizer.exclude", "[\"norm\"]").optimizer.exclude,
+            std::vector<std::string>{"norm"});
   EXPECT_EQ(with("optimizer.exclude", "").optimizer.exclude, std::vector<std::string>{});
   EXPECT_EQ(with("schedule.milestones", "3,5").schedule.milestones, (std::vector<int64_t>{3, 5}));
   EXPECT_EQ(with("model.hidden", "[3, 5]").model.hidden, (std::vector<int64_t>{3, 5}));
@@ -136,29 +172,42 @@ TEST(ConfigSettings, MistakesNameTheFlagOrVariable) {
     }
     return "";
   };
-  EXPECT_EQ(failure({.file = "", .environment = {}, .flags = {{"optimizer.rl", "1", "--set optimizer.rl"}}}),
-            "--set optimizer.rl: unknown key 'optimizer.rl', did you mean 'optimizer.lr'?");
-  EXPECT_EQ(failure({.file = "", .environment = {}, .flags = {{"optimizer.lr", "fast", "--lr"}}}), "--lr: optimizer.lr must be a number, is \"fast\"");
-  EXPECT_EQ(failure({.file = "", .environment = {{"TUTTI_LR", "-1"}}, .flags = {}}), "TUTTI_LR: optimizer.lr must be at least 0, is -1");
-  EXPECT_EQ(read_config({.file = "", .environment = {{"TUTTI_OPTIMISER_LR", "1"}, {"TUTTI_RANKS", "2"}}, .flags = {}}).warnings,
-            std::vector<std::string>{"the environment variable TUTTI_OPTIMISER_LR means nothing, did you mean 'TUTTI_OPTIMIZER_LR'?"});
+  EXPECT_EQ(
+      failure(
+          {.file = "", .environment = {}, .flags = {{"optimizer.rl", "1", "--set optimizer.rl"}}}),
+      "--set optimizer.rl: unknown key 'optimizer.rl', did you mean 'optimizer.lr'?");
+  EXPECT_EQ(failure({.file = "", .environment = {}, .flags = {{"optimizer.lr", "fast", "--lr"}}}),
+            "--lr: optimizer.lr must be a number, is \"fast\"");
+  EXPECT_EQ(failure({.file = "", .environment = {{"TUTTI_LR", "-1"}}, .flags = {}}),
+            "TUTTI_LR: optimizer.lr must be at least 0, is -1");
+  EXPECT_EQ(read_config({.file = "",
+                         .environment = {{"TUTTI_OPTIMISER_LR", "1"}, {"TUTTI_RANKS", "2"}},
+                         .flags = {}})
+                .warnings,
+            std::vector<std::string>{"the environment variable TUTTI_OPTIMISER_LR means nothing, "
+                                     "did you mean 'TUTTI_OPTIMIZER_LR'?"});
 }
 
 TEST_F(ConfigFiles, ResolvedTextReadsBackEqual) {
-  const ResolvedConfig first = read_config({.file = TUTTI_SOURCE_DIR "/examples/cifar10_resnet44.toml",
-                                            .environment = {},
-                                            .flags = {{"run.output_dir", "a \"b\"", "--set"}, {"optimizer.exclude", "norm", "--set"}}});
+  const ResolvedConfig first = read_config(
+      {.file = TUTTI_SOURCE_DIR "/examples/cifar10_resnet44.toml",
+       .environment = {},
+       .flags = {{"run.output_dir", "a \"b\"", "--set"}, {"optimizer.exclude", "norm", "--set"}}});
   const std::string path = (folder_ / "deeper" / "config.toml").string();
   write_resolved(first, path);
   const ResolvedConfig second = read_config({.file = path, .environment = {}, .flags = {}});
-  for (const ConfigKey& row : config_keys()) EXPECT_EQ(row.get(first.config), row.get(second.config)) << row.name;
-  EXPECT_NE(resolved_toml(first).find("exclude = [\"norm\"]                            # --set\n"), std::string::npos) << resolved_toml(first);
+  for (const ConfigKey& row : config_keys())
+    EXPECT_EQ(row.get(first.config), row.get(second.config)) << row.name;
+  EXPECT_NE(resolved_toml(first).find("exclude = [\"norm\"]                            # --set\n"),
+            std::string::npos)
+      << resolved_toml(first);
 }
 
 TEST(ConfigText, DocumentationIsInStep) {
   std::ifstream file(TUTTI_SOURCE_DIR "/docs/configuration.md");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  EXPECT_TRUE(text == configuration_markdown()) << "run `tutti config --doc > docs/configuration.md`";
+  EXPECT_TRUE(text == configuration_markdown())
+      << "run `tutti config --doc > docs/configuration.md`";
 }
 
 TEST(Examples, AllParse) {
@@ -166,7 +215,8 @@ TEST(Examples, AllParse) {
   for (const auto& entry : std::filesystem::directory_iterator(TUTTI_SOURCE_DIR "/examples")) {
     if (entry.path().extension() != ".toml") continue;
     ++count;
-    EXPECT_NO_THROW(read_config({.file = entry.path().string(), .environment = {}, .flags = {}})) << entry.path();
+    EXPECT_NO_THROW(read_config({.file = entry.path().string(), .environment = {}, .flags = {}}))
+        << entry.path();
   }
   EXPECT_GE(count, 5);
 }

@@ -47,14 +47,17 @@ std::string allowed(const ConfigKey& row) {
 
 std::string resolved_toml(const ResolvedConfig& resolved) {
   constexpr size_t kCommentColumn = 44;
-  std::string out = "# The resolved configuration of a run; the comment after a value says where it came from.\n";
+  std::string out =
+      "# The resolved configuration of a run; the comment after a value says where it came from.\n";
   for (const ConfigGroup& group : config_groups()) {
     out += fmt::format("\n[{}]\n", group.name);
     for (const ConfigKey& row : config_keys()) {
       if (!row.name.starts_with(group.name + ".")) continue;
-      const std::string line = fmt::format("{} = {}", row.name.substr(group.name.size() + 1), to_toml(row.get(resolved.config)));
+      const std::string line = fmt::format("{} = {}", row.name.substr(group.name.size() + 1),
+                                           to_toml(row.get(resolved.config)));
       const auto origin = resolved.origins.find(row.name);
-      out += fmt::format("{:<{}}  # {}\n", line, kCommentColumn, origin == resolved.origins.end() ? "default" : origin->second);
+      out += fmt::format("{:<{}}  # {}\n", line, kCommentColumn,
+                         origin == resolved.origins.end() ? "default" : origin->second);
     }
   }
   return out;
@@ -67,25 +70,36 @@ void write_resolved(const ResolvedConfig& resolved, const std::string& path) {
   {
     std::ofstream file(partial, std::ios::trunc);
     file << resolved_toml(resolved) << std::flush;
-    if (!file) throw IoError(fmt::format("cannot write {}: check the folder's permissions and the space left", partial.string()));
+    if (!file)
+      throw IoError(fmt::format(
+          "cannot write {}: check the folder's permissions and the space left", partial.string()));
   }
   std::filesystem::rename(partial, target, failed);
-  if (failed) throw IoError(fmt::format("cannot rename {} to {}: {}", partial.string(), path, failed.message()));
+  if (failed)
+    throw IoError(
+        fmt::format("cannot rename {} to {}: {}", partial.string(), path, failed.message()));
 }
 
 std::string configuration_markdown() {
   std::string out(kIntroduction);
   out += "## Short flags\n\n| flag | key | variable |\n|---|---|---|\n";
   for (const ConfigAlias& alias : config_aliases())
-    out += fmt::format("| `--{}` | `{}` | `{}` |\n", alias.flag, alias.key, variable_name(alias.flag));
-  out += "\n`-v` is `--log-level debug`, `-vv` is `trace`, `-q` is `warn`; `--resume` alone is `--resume=latest`.\n";
+    out +=
+        fmt::format("| `--{}` | `{}` | `{}` |\n", alias.flag, alias.key, variable_name(alias.flag));
+  out +=
+      "\n`-v` is `--log-level debug`, `-vv` is `trace`, `-q` is `warn`; `--resume` alone is "
+      "`--resume=latest`.\n";
   for (const ConfigGroup& group : config_groups()) {
-    out += fmt::format("\n## [{}]\n\n{}\n\n| key | type | default | allowed | meaning |\n|---|---|---|---|---|\n", group.name, group.help);
+    out += fmt::format(
+        "\n## [{}]\n\n{}\n\n| key | type | default | allowed | meaning |\n|---|---|---|---|---|\n",
+        group.name, group.help);
     for (const ConfigKey& row : config_keys()) {
       if (!row.name.starts_with(group.name + ".")) continue;
-      const std::string unit = row.or_count ? " or an integer" : row.unit.empty() ? "" : fmt::format(" ({})", row.unit);
-      out += fmt::format("| `{}` | {}{} | `{}` | {} | {} |\n", row.name, to_string(row.type), unit, to_toml(row.get(RunConfig{})),
-                         allowed(row), row.help);
+      const std::string unit = row.or_count       ? " or an integer"
+                               : row.unit.empty() ? ""
+                                                  : fmt::format(" ({})", row.unit);
+      out += fmt::format("| `{}` | {}{} | `{}` | {} | {} |\n", row.name, to_string(row.type), unit,
+                         to_toml(row.get(RunConfig{})), allowed(row), row.help);
     }
   }
   return out;
@@ -97,8 +111,10 @@ std::string configuration_schema() {
     json s;
     switch (row.type) {
       case ConfigType::boolean: s["type"] = "boolean"; break;
-      case ConfigType::integer: case ConfigType::integers: s["type"] = "integer"; break;
-      case ConfigType::real: case ConfigType::reals: s["type"] = "number"; break;
+      case ConfigType::integer:
+      case ConfigType::integers: s["type"] = "integer"; break;
+      case ConfigType::real:
+      case ConfigType::reals: s["type"] = "number"; break;
       default: s["type"] = "string";
     }
     if (!row.unit.empty()) s["type"] = json::array({s["type"], "string"});
@@ -108,17 +124,23 @@ std::string configuration_schema() {
     if (row.greatest) s["maximum"] = *row.greatest;
     return s;
   };
-  json schema = {{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", "Tutti run"}, {"type", "object"}, {"additionalProperties", false}};
+  json schema = {{"$schema", "http://json-schema.org/draft-07/schema#"},
+                 {"title", "Tutti run"},
+                 {"type", "object"},
+                 {"additionalProperties", false}};
   schema["properties"]["include"] = {{"description", "Files read before this one, relative to it"},
-                                     {"type", {"string", "array"}}, {"items", {{"type", "string"}}}};
+                                     {"type", {"string", "array"}},
+                                     {"items", {{"type", "string"}}}};
   for (const ConfigGroup& group : config_groups())
-    schema["properties"][group.name] = {{"type", "object"}, {"additionalProperties", false}, {"description", group.help}};
+    schema["properties"][group.name] = {
+        {"type", "object"}, {"additionalProperties", false}, {"description", group.help}};
   for (const ConfigKey& row : config_keys()) {
     const size_t dot = row.name.find('.');
     json value = scalar(row);
     if (row.type >= ConfigType::integers) value = {{"type", "array"}, {"items", value}};
     value["description"] = row.help;
-    value["default"] = json::parse(to_toml(row.get(RunConfig{})));  // TOML values of these types are JSON
+    value["default"] =
+        json::parse(to_toml(row.get(RunConfig{})));  // TOML values of these types are JSON
     schema["properties"][row.name.substr(0, dot)]["properties"][row.name.substr(dot + 1)] = value;
   }
   return schema.dump(2) + "\n";

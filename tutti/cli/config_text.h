@@ -13,7 +13,8 @@ std::string resolved_toml(const ResolvedConfig& resolved);
 /// Writes resolved_toml to `path` through a temporary name and a rename. Throws IoError.
 void write_resolved(const ResolvedConfig& resolved, const std::string& path);
 
-std::string configuration_markdown();  ///< the whole of docs/configuration.md; a test keeps the file in step
-std::string configuration_schema();    ///< JSON Schema, draft 7
+std::string
+configuration_markdown();  ///< the whole of docs/configuration.md; a test keeps the file in step
+std::string configuration_schema();  ///< JSON Schema, draft 7
 
 }  // namespace tutti

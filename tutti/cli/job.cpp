@@ -28,46 +28,62 @@ Job::Job(const JobOptions& options) : launcher_(read_launcher()), topology_(read
     threads_ = choose_threads(options.threads, omp_threads, topology_, 1);
     return;
   }
-  // MPI wants to know before it starts. Where the launcher does not say how many ranks share the node: at most as many threads as for one.
+  // MPI wants to know before it starts. Where the launcher does not say how many ranks share the
+  // node: at most as many threads as for one.
   const int neighbours = std::max(1, launcher_.local_size);
   const int threads = choose_threads(options.threads, omp_threads, topology_, neighbours);
-  const bool multiple = count_progress_threads(options.progress, threads, cores_of_rank(topology_, neighbours)) > 0;
-  session_.emplace(multiple ? comm::MpiSession::Threads::multiple : comm::MpiSession::Threads::funneled);
-  communicator_ = session_->communicator({.shared_memory = options.shared_memory, .timeout = options.timeout, .nodes = comm::nodes_named(options.nodes)});
+  const bool multiple =
+      count_progress_threads(options.progress, threads, cores_of_rank(topology_, neighbours)) > 0;
+  session_.emplace(multiple ? comm::MpiSession::Threads::multiple
+                            : comm::MpiSession::Threads::funneled);
+  communicator_ = session_->communicator({.shared_memory = options.shared_memory,
+                                          .timeout = options.timeout,
+                                          .nodes = comm::nodes_named(options.nodes)});
   threads_ = choose_threads(options.threads, omp_threads, topology_, communicator_->local_size());
-  const ProgressChoice choice = start_progress(*communicator_, options.progress, threads_, topology_);
+  const ProgressChoice choice =
+      start_progress(*communicator_, options.progress, threads_, topology_);
   if (choice.line.empty()) return;
   progress_ = choice.line.substr(choice.line.find(' ') + 1);
-  if (launcher_.rank == 0) log::write(choice.doubtful ? log::Level::warn : log::Level::info, choice.line);
+  if (launcher_.rank == 0)
+    log::write(choice.doubtful ? log::Level::warn : log::Level::info, choice.line);
 }
 
 std::unique_ptr<data::Dataset> open_configured(const RunConfig& config, const std::string& split) {
-  return data::open_dataset({.name = config.data.dataset, .dir = config.data.dir, .split = split, .seed = static_cast<uint64_t>(config.data.generate_seed),
-                             .count = split == "train" ? config.data.generate_train : config.data.generate_test,
-                             .threads = static_cast<int>(config.run.threads)});
+  return data::open_dataset(
+      {.name = config.data.dataset,
+       .dir = config.data.dir,
+       .split = split,
+       .seed = static_cast<uint64_t>(config.data.generate_seed),
+       .count = split == "train" ? config.data.generate_train : config.data.generate_test,
+       .threads = static_cast<int>(config.run.threads)});
 }
 
 std::string machine_line() {
   const Topology topology = read_topology();
-  return fmt::format("{}, {} cores, {:.1f} GiB", topology.cpu_model, topology.cores, static_cast<double>(topology.memory_bytes) / (1 << 30));
+  return fmt::format("{}, {} cores, {:.1f} GiB", topology.cpu_model, topology.cores,
+                     static_cast<double>(topology.memory_bytes) / (1 << 30));
 }
 
 std::filesystem::path tuning_file(const std::string& setting) {
-  if (setting != "auto") return setting == "off" ? std::filesystem::path() : std::filesystem::path(setting);
+  if (setting != "auto")
+    return setting == "off" ? std::filesystem::path() : std::filesystem::path(setting);
   const auto variable = [](const char* name) {
     const char* value = std::getenv(name);
     return std::filesystem::path(value ? value : "");
   };
   std::filesystem::path folder = variable("TUTTI_CACHE_DIR");
-  if (folder.empty() && !variable("XDG_CACHE_HOME").empty()) folder = variable("XDG_CACHE_HOME") / "tutti";
+  if (folder.empty() && !variable("XDG_CACHE_HOME").empty())
+    folder = variable("XDG_CACHE_HOME") / "tutti";
   if (folder.empty() && !variable("HOME").empty()) folder = variable("HOME") / ".cache" / "tutti";
   if (folder.empty()) return {};
-  const uint64_t key = fnv1a(read_topology().cpu_model + onednn_version() + onednn_effective_isa() + version_short());
+  const uint64_t key = fnv1a(read_topology().cpu_model + onednn_version() + onednn_effective_isa() +
+                             version_short());
   return folder / fmt::format("tuning-{:016x}.txt", key);
 }
 
 double process_start_time() {
-  // Field 22 of /proc/self/stat counts ticks since boot; the name in field 2 may hold spaces, so count from its closing bracket.
+  // Field 22 of /proc/self/stat counts ticks since boot; the name in field 2 may hold spaces, so
+  // count from its closing bracket.
   std::string stat, uptime;
   std::getline(std::ifstream("/proc/self/stat"), stat);
   double up = 0, ticks = 0;

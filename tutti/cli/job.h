@@ -1,5 +1,6 @@
 #pragma once
-// What verbs that compute share: the ranks they run as, the data they read, the machine they run on.
+// What verbs that compute share: the ranks they run as, the data they read, the machine they run
+// on.
 
 #include <filesystem>
 #include <memory>
@@ -22,7 +23,8 @@ struct JobOptions {
   std::string progress = "0";  ///< as comm.progress_threads
 };
 
-/// This process as a rank: MPI under a launcher, alone otherwise (then MPI is not even initialised). Logs how operations are moved forward.
+/// This process as a rank: MPI under a launcher, alone otherwise (then MPI is not even
+/// initialised). Logs how operations are moved forward.
 class Job {
  public:
   explicit Job(const JobOptions& options);
@@ -48,8 +50,9 @@ std::unique_ptr<data::Dataset> open_configured(const RunConfig& config, const st
 /// "Intel Xeon, 2 cores, 23.5 GiB": the line that goes with every measurement.
 std::string machine_line();
 
-/// Where measurements on this machine are kept between runs, for plan.tuning = `setting`: "auto" is the user's cache folder
-/// (TUTTI_CACHE_DIR, XDG_CACHE_HOME/tutti or HOME/.cache/tutti), one file per processor and build; "off" and a homeless user: empty.
+/// Where measurements on this machine are kept between runs, for plan.tuning = `setting`: "auto" is
+/// the user's cache folder (TUTTI_CACHE_DIR, XDG_CACHE_HOME/tutti or HOME/.cache/tutti), one file
+/// per processor and build; "off" and a homeless user: empty.
 std::filesystem::path tuning_file(const std::string& setting);
 
 /// Unix time at which this process started, from the kernel's books.

@@ -46,15 +46,19 @@ void forward(int signal) {
   const pid_t pid = child.load();
   if (pid <= 0) return;
   int send = signal;
-  if (signal == SIGINT && interrupts.fetch_add(1) > 0) send = SIGTERM;  // mpirun ends its ranks on SIGTERM
-  else if ((signal == SIGINT || signal == SIGTERM) && child_forwards_usr1.load()) send = SIGUSR1;
+  if (signal == SIGINT && interrupts.fetch_add(1) > 0)
+    send = SIGTERM;  // mpirun ends its ranks on SIGTERM
+  else if ((signal == SIGINT || signal == SIGTERM) && child_forwards_usr1.load())
+    send = SIGUSR1;
   kill(pid, send);
 }
 
 [[noreturn]] void become(const Launch& launch) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  setpgid(0, 0);  // so that the terminal's SIGINT reaches only the parent, which decides what it means
-  if (isatty(STDIN_FILENO)) {  // a background group must not read the terminal; a pipe reaches rank 0 through mpirun
+  setpgid(0,
+          0);  // so that the terminal's SIGINT reaches only the parent, which decides what it means
+  if (isatty(STDIN_FILENO)) {  // a background group must not read the terminal; a pipe reaches rank
+                               // 0 through mpirun
     const int null = open("/dev/null", O_RDONLY);
     if (null >= 0) dup2(null, STDIN_FILENO);
   }
@@ -63,17 +67,21 @@ void forward(int signal) {
   for (const std::string& word : launch.command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   execv(words[0], words.data());
-  const std::string text = fmt::format("tutti: cannot start {}: {}\n", launch.command[0], std::strerror(errno));
+  const std::string text =
+      fmt::format("tutti: cannot start {}: {}\n", launch.command[0], std::strerror(errno));
   if (write(STDERR_FILENO, text.data(), text.size()) < 0) _exit(126);
   _exit(127);
 }
 
-// Open MPI's mpirun takes `--tune FILE` for its own wherever it stands in the command line; not `--tune=FILE`.
+// Open MPI's mpirun takes `--tune FILE` for its own wherever it stands in the command line; not
+// `--tune=FILE`.
 std::vector<std::string> with_our_tune(const std::vector<std::string>& command) {
   std::vector<std::string> words;
   for (size_t i = 0; i < command.size(); ++i) {
     words.push_back(command[i]);
-    if (command[i] == "--tune") words.back() += i + 1 < command.size() && !command[i + 1].starts_with("-") ? "=" + command[++i] : "=";
+    if (command[i] == "--tune")
+      words.back() +=
+          i + 1 < command.size() && !command[i + 1].starts_with("-") ? "=" + command[++i] : "=";
   }
   return words;
 }
@@ -86,9 +94,11 @@ Surroundings read_surroundings() {
     if (s.mpirun.empty()) s.mpirun = find_in_path(name);
   s.mpi_library = comm::MpiSession::library_version();
   s.root = geteuid() == 0;
-  s.user_binds = is_set("OMPI_MCA_hwloc_base_binding_policy") || is_set("OMPI_MCA_rmaps_base_mapping_policy") ||
-                 is_set("HYDRA_BINDING") || is_set("I_MPI_PIN");
-  if (const char* threads = std::getenv("OMP_NUM_THREADS")) s.omp_num_threads = std::max(0, std::atoi(threads));
+  s.user_binds = is_set("OMPI_MCA_hwloc_base_binding_policy") ||
+                 is_set("OMPI_MCA_rmaps_base_mapping_policy") || is_set("HYDRA_BINDING") ||
+                 is_set("I_MPI_PIN");
+  if (const char* threads = std::getenv("OMP_NUM_THREADS"))
+    s.omp_num_threads = std::max(0, std::atoi(threads));
   s.omp_wait_policy = is_set("OMP_WAIT_POLICY");
   return s;
 }
@@ -100,10 +110,12 @@ int choose_threads(int requested, int omp_num_threads, const Topology& topology,
   return std::max(1, std::min(topology.bound_cores, topology.usable_cores() / local_ranks));
 }
 
-Launch plan_launch(int ranks, const RankThreads& requested, const std::vector<std::string>& command, const Topology& topology,
-                   const Surroundings& surroundings) {
+Launch plan_launch(int ranks, const RankThreads& requested, const std::vector<std::string>& command,
+                   const Topology& topology, const Surroundings& surroundings) {
   if (surroundings.mpirun.empty())
-    throw ConfigError("--ranks needs mpirun, which is not in PATH: install it (Debian: openmpi-bin), load the MPI module, or start the ranks with srun");
+    throw ConfigError(
+        "--ranks needs mpirun, which is not in PATH: install it (Debian: openmpi-bin), load the "
+        "MPI module, or start the ranks with srun");
   Launch launch;
   launch.open_mpi = surroundings.mpi_library.find("Open MPI") != std::string::npos;
   const int cores = std::min(topology.bound_cores, topology.usable_cores());
@@ -113,7 +125,8 @@ Launch plan_launch(int ranks, const RankThreads& requested, const std::vector<st
   launch.oversubscribed = ranks * launch.threads > cores;
 
   const int progress = count_progress_threads(requested.progress, launch.threads, cores / ranks);
-  const int cores_each = launch.threads + (ranks * (launch.threads + progress) <= cores ? progress : 0);
+  const int cores_each =
+      launch.threads + (ranks * (launch.threads + progress) <= cores ? progress : 0);
 
   auto& words = launch.command;
   words = {surroundings.mpirun, "-n", std::to_string(ranks)};
@@ -121,7 +134,9 @@ Launch plan_launch(int ranks, const RankThreads& requested, const std::vector<st
   if (launch.open_mpi) {
     if (surroundings.root) words.push_back("--allow-run-as-root");
     if (launch.oversubscribed || restricted) words.push_back("--oversubscribe");
-    if (!surroundings.user_binds && bind) words.insert(words.end(), {"--map-by", fmt::format("slot:PE={}", cores_each), "--bind-to", "core"});
+    if (!surroundings.user_binds && bind)
+      words.insert(words.end(),
+                   {"--map-by", fmt::format("slot:PE={}", cores_each), "--bind-to", "core"});
     if (!surroundings.user_binds && !bind) words.insert(words.end(), {"--bind-to", "none"});
   } else if (!surroundings.user_binds && bind) {
     words.insert(words.end(), {"-bind-to", fmt::format("core:{}", cores_each)});
@@ -130,16 +145,21 @@ Launch plan_launch(int ranks, const RankThreads& requested, const std::vector<st
   const std::vector<std::string> passed = launch.open_mpi ? with_our_tune(command) : command;
   words.insert(words.end(), passed.begin(), passed.end());
 
-  if (surroundings.omp_num_threads == 0) launch.environment.emplace_back("OMP_NUM_THREADS", std::to_string(launch.threads));
-  if (launch.oversubscribed && !surroundings.omp_wait_policy) launch.environment.emplace_back("OMP_WAIT_POLICY", "passive");
-  launch.line = fmt::format("starting {} ranks x {} thread{} on {} core{}{}: {}", ranks, launch.threads, launch.threads == 1 ? "" : "s", cores,
-                            cores == 1 ? "" : "s", launch.oversubscribed ? " (oversubscribed: times say nothing about scaling)" : "", line);
+  if (surroundings.omp_num_threads == 0)
+    launch.environment.emplace_back("OMP_NUM_THREADS", std::to_string(launch.threads));
+  if (launch.oversubscribed && !surroundings.omp_wait_policy)
+    launch.environment.emplace_back("OMP_WAIT_POLICY", "passive");
+  launch.line = fmt::format(
+      "starting {} ranks x {} thread{} on {} core{}{}: {}", ranks, launch.threads,
+      launch.threads == 1 ? "" : "s", cores, cores == 1 ? "" : "s",
+      launch.oversubscribed ? " (oversubscribed: times say nothing about scaling)" : "", line);
   return launch;
 }
 
 int run_launch(const Launch& launch) {
   constexpr int kForwarded[] = {SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGHUP};
-  struct sigaction action {}, before[std::size(kForwarded)];
+  struct sigaction action {
+  }, before[std::size(kForwarded)];
   sigset_t all, mask;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, &mask);  // a signal between fork and store would be lost
@@ -157,11 +177,11 @@ int run_launch(const Launch& launch) {
   int status = 0;
   pid_t done = -1;
   if (pid > 0)
-    while ((done = waitpid(pid, &status, 0)) < 0 && errno == EINTR) {
-    }
+    while ((done = waitpid(pid, &status, 0)) < 0 && errno == EINTR) {}
   child = 0;
   for (size_t i = 0; i < std::size(kForwarded); ++i) sigaction(kForwarded[i], &before[i], nullptr);
-  if (done < 0) throw DeviceError(fmt::format("cannot start {}: {}", launch.command[0], std::strerror(errno)));
+  if (done < 0)
+    throw DeviceError(fmt::format("cannot start {}: {}", launch.command[0], std::strerror(errno)));
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -177,11 +197,15 @@ std::vector<std::string> own_command() {
 std::optional<int> launch_ranks(int ranks, const RankThreads& requested, int launcher_size) {
   if (launcher_size > 0) {
     if (ranks > 0 && ranks != launcher_size)
-      throw ConfigError(fmt::format("--ranks {} but the launcher started {} ranks: drop --ranks or change the launcher's count", ranks, launcher_size));
+      throw ConfigError(
+          fmt::format("--ranks {} but the launcher started {} ranks: drop --ranks or change the "
+                      "launcher's count",
+                      ranks, launcher_size));
     return std::nullopt;
   }
   if (ranks <= 1) return std::nullopt;
-  const Launch launch = plan_launch(ranks, requested, own_command(), read_topology(), read_surroundings());
+  const Launch launch =
+      plan_launch(ranks, requested, own_command(), read_topology(), read_surroundings());
   log::info("{}", launch.line);
   return run_launch(launch);
 }

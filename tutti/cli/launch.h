@@ -1,6 +1,6 @@
 #pragma once
-// --ranks N outside a launcher: this program starts itself again under mpirun, on this node. Also the default number of compute
-// threads of a rank.
+// --ranks N outside a launcher: this program starts itself again under mpirun, on this node. Also
+// the default number of compute threads of a rank.
 
 #include <optional>
 #include <string>
@@ -11,52 +11,58 @@
 
 namespace tutti {
 
-/// What the launch depends on besides the machine; gathered once by read_surroundings(), given directly by tests.
+/// What the launch depends on besides the machine; gathered once by read_surroundings(), given
+/// directly by tests.
 struct Surroundings {
-  std::string mpirun;         ///< path of MPI's launcher; empty: none was found
-  std::string mpi_library;    ///< what the MPI library calls itself: decides which flags the launcher knows
+  std::string mpirun;  ///< path of MPI's launcher; empty: none was found
+  std::string
+      mpi_library;  ///< what the MPI library calls itself: decides which flags the launcher knows
   bool root = false;
-  bool user_binds = false;    ///< the user chose a binding by a variable of the MPI library
-  int omp_num_threads = 0;    ///< OMP_NUM_THREADS, 0 when unset
+  bool user_binds = false;       ///< the user chose a binding by a variable of the MPI library
+  int omp_num_threads = 0;       ///< OMP_NUM_THREADS, 0 when unset
   bool omp_wait_policy = false;  ///< OMP_WAIT_POLICY is set
 };
 Surroundings read_surroundings();
 
 /// A command to run and why it looks so.
 struct Launch {
-  std::vector<std::string> command;                               ///< mpirun, its flags, then the command of a rank
-  std::vector<std::pair<std::string, std::string>> environment;   ///< set in addition
-  int threads = 1;                                                ///< per rank
-  bool oversubscribed = false;                                    ///< ranks x threads exceed the cores
+  std::vector<std::string> command;  ///< mpirun, its flags, then the command of a rank
+  std::vector<std::pair<std::string, std::string>> environment;  ///< set in addition
+  int threads = 1;                                               ///< per rank
+  bool oversubscribed = false;  ///< ranks x threads exceed the cores
   bool open_mpi = true;
-  std::string line;                                               ///< one line for the log
+  std::string line;  ///< one line for the log
 };
 
-/// Compute threads of a rank: `requested`, else OMP_NUM_THREADS, else the cores divided by the ranks of this node, and never more
-/// than the cores the launcher bound this rank to; at least 1.
+/// Compute threads of a rank: `requested`, else OMP_NUM_THREADS, else the cores divided by the
+/// ranks of this node, and never more than the cores the launcher bound this rank to; at least 1.
 int choose_threads(int requested, int omp_num_threads, const Topology& topology, int local_ranks);
 
 /// Threads that a rank is to have, as asked for.
 struct RankThreads {
   int threads = 0;             ///< that compute; 0: as choose_threads says
-  std::string progress = "0";  ///< as comm.progress_threads: they get cores of the rank's binding where there are enough
+  std::string progress = "0";  ///< as comm.progress_threads: they get cores of the rank's binding
+                               ///< where there are enough
 };
 
-/// How to start `ranks` processes of `command` on this node. Throws ConfigError when no launcher was found.
-Launch plan_launch(int ranks, const RankThreads& requested, const std::vector<std::string>& command, const Topology& topology,
-                   const Surroundings& surroundings);
+/// How to start `ranks` processes of `command` on this node. Throws ConfigError when no launcher
+/// was found.
+Launch plan_launch(int ranks, const RankThreads& requested, const std::vector<std::string>& command,
+                   const Topology& topology, const Surroundings& surroundings);
 
-/// Runs it, forwards signals, waits, and returns the exit code (128 + signal when it was killed, as shells do). The first SIGINT and
-/// SIGTERM reach the ranks as SIGUSR1, because mpirun itself would kill them: they stop in order and exit 75. A second SIGINT ends
-/// them at once. If this process dies, the ranks are ended too. Throws DeviceError when the command cannot be started.
+/// Runs it, forwards signals, waits, and returns the exit code (128 + signal when it was killed, as
+/// shells do). The first SIGINT and SIGTERM reach the ranks as SIGUSR1, because mpirun itself would
+/// kill them: they stop in order and exit 75. A second SIGINT ends them at once. If this process
+/// dies, the ranks are ended too. Throws DeviceError when the command cannot be started.
 int run_launch(const Launch& launch);
 
 /// The command line of this process, with the program's full path.
 std::vector<std::string> own_command();
 
-/// For verbs with --ranks: the exit code of the ranks that were started, or nothing when this process is itself a rank (or the only
-/// one) and goes on. `launcher_size` is the number of ranks of the launcher this process runs under, 0 without one. Throws
-/// ConfigError when --ranks contradicts it.
+/// For verbs with --ranks: the exit code of the ranks that were started, or nothing when this
+/// process is itself a rank (or the only one) and goes on. `launcher_size` is the number of ranks
+/// of the launcher this process runs under, 0 without one. Throws ConfigError when --ranks
+/// contradicts it.
 std::optional<int> launch_ranks(int ranks, const RankThreads& requested, int launcher_size);
 
 }  // namespace tutti

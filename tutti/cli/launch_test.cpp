@@ -34,13 +34,17 @@ TEST(Threads, FromFlagThenVariableThenCores) {
 
 TEST(PlanLaunch, BindsWhereThereAreCores) {
   const Launch launch = plan_launch(2, {}, {"/bin/tutti", "train"}, machine(8), kOpenMpi);
-  EXPECT_EQ(launch.command, (Words{"/bin/mpirun", "-n", "2", "--map-by", "slot:PE=4", "--bind-to", "core", "/bin/tutti", "train"}));
+  EXPECT_EQ(launch.command, (Words{"/bin/mpirun", "-n", "2", "--map-by", "slot:PE=4", "--bind-to",
+                                   "core", "/bin/tutti", "train"}));
   EXPECT_FALSE(launch.oversubscribed);
-  EXPECT_EQ(launch.environment, (std::vector<std::pair<std::string, std::string>>{{"OMP_NUM_THREADS", "4"}}));
+  EXPECT_EQ(launch.environment,
+            (std::vector<std::pair<std::string, std::string>>{{"OMP_NUM_THREADS", "4"}}));
 }
 
 TEST(PlanLaunch, BindsProgressThreadsTooWhereThereAreCores) {
-  const auto cores_each = [](const RankThreads& requested, int cores) { return plan_launch(2, requested, {"t"}, machine(cores), kOpenMpi).command.at(4); };
+  const auto cores_each = [](const RankThreads& requested, int cores) {
+    return plan_launch(2, requested, {"t"}, machine(cores), kOpenMpi).command.at(4);
+  };
   EXPECT_EQ(cores_each({.threads = 3, .progress = "auto"}, 8), "slot:PE=4");
   EXPECT_EQ(cores_each({.threads = 1, .progress = "auto"}, 8), "slot:PE=2");
   EXPECT_EQ(cores_each({.threads = 0, .progress = "auto"}, 8), "slot:PE=4");  // all of them compute
@@ -53,7 +57,8 @@ TEST(PlanLaunch, SaysWhenOversubscribed) {
   Surroundings root = kOpenMpi;
   root.root = true;
   const Launch launch = plan_launch(4, {}, {"t"}, machine(2), root);
-  EXPECT_EQ(launch.command, (Words{"/bin/mpirun", "-n", "4", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "t"}));
+  EXPECT_EQ(launch.command, (Words{"/bin/mpirun", "-n", "4", "--allow-run-as-root",
+                                   "--oversubscribe", "--bind-to", "none", "t"}));
   EXPECT_TRUE(launch.oversubscribed);
   EXPECT_NE(launch.line.find("oversubscribed"), std::string::npos);
   EXPECT_EQ(launch.environment.back().first, "OMP_WAIT_POLICY");
@@ -74,7 +79,9 @@ TEST(PlanLaunch, RespectsTheUsersChoices) {
 }
 
 TEST(PlanLaunch, OtherMpi) {
-  const Launch launch = plan_launch(2, {}, {"t"}, machine(4), {.mpirun = "/bin/mpiexec", .mpi_library = "MPICH Version: 4.0.2", .root = true});
+  const Launch launch =
+      plan_launch(2, {}, {"t"}, machine(4),
+                  {.mpirun = "/bin/mpiexec", .mpi_library = "MPICH Version: 4.0.2", .root = true});
   EXPECT_EQ(launch.command, (Words{"/bin/mpiexec", "-n", "2", "-bind-to", "core:2", "t"}));
 }
 
@@ -83,9 +90,13 @@ TEST(PlanLaunch, TuneIsNotTakenByMpirun) {
     const Words all = plan_launch(2, {}, words, machine(4), surroundings).command;
     return Words(std::find(all.begin(), all.end(), "t"), all.end());
   };
-  EXPECT_EQ(passed({"t", "--tune", "a.txt", "-n", "3"}, kOpenMpi), (Words{"t", "--tune=a.txt", "-n", "3"}));
-  EXPECT_EQ(passed({"t", "--tune", "-n", "3", "--tune"}, kOpenMpi), (Words{"t", "--tune=", "-n", "3", "--tune="}));
-  EXPECT_EQ(passed({"t", "--tune", "a.txt"}, {.mpirun = "/bin/mpiexec", .mpi_library = "MPICH Version: 4.0.2"}), (Words{"t", "--tune", "a.txt"}));
+  EXPECT_EQ(passed({"t", "--tune", "a.txt", "-n", "3"}, kOpenMpi),
+            (Words{"t", "--tune=a.txt", "-n", "3"}));
+  EXPECT_EQ(passed({"t", "--tune", "-n", "3", "--tune"}, kOpenMpi),
+            (Words{"t", "--tune=", "-n", "3", "--tune="}));
+  EXPECT_EQ(passed({"t", "--tune", "a.txt"},
+                   {.mpirun = "/bin/mpiexec", .mpi_library = "MPICH Version: 4.0.2"}),
+            (Words{"t", "--tune", "a.txt"}));
 }
 
 Launch command(Words words) {
@@ -105,18 +116,30 @@ TEST(RunLaunch, PassesExitCodesAndEnvironment) {
 
 TEST(RunLaunch, TurnsStopsIntoUsr1) {
   // The child signals its parent once its own trap is set, so nothing depends on timing.
-  EXPECT_EQ(run_launch(command({"/bin/sh", "-c", "trap 'exit 75' USR1; kill -TERM $PPID; while :; do sleep 0.05; done"})), 75);
-  EXPECT_EQ(run_launch(command({"/bin/sh", "-c", "trap 'exit 75' USR1; kill -INT $PPID; while :; do sleep 0.05; done"})), 75);
-  EXPECT_EQ(run_launch(command({"/bin/sh", "-c", "trap 'kill -INT $PPID' USR1; trap 'exit 9' TERM; kill -INT $PPID; while :; do sleep 0.05; done"})), 9);
+  EXPECT_EQ(
+      run_launch(command({"/bin/sh", "-c",
+                          "trap 'exit 75' USR1; kill -TERM $PPID; while :; do sleep 0.05; done"})),
+      75);
+  EXPECT_EQ(
+      run_launch(command(
+          {"/bin/sh", "-c", "trap 'exit 75' USR1; kill -INT $PPID; while :; do sleep 0.05; done"})),
+      75);
+  EXPECT_EQ(run_launch(command({"/bin/sh", "-c",
+                                "trap 'kill -INT $PPID' USR1; trap 'exit 9' TERM; kill -INT $PPID; "
+                                "while :; do sleep 0.05; done"})),
+            9);
 }
 
 TEST(RunLaunch, UnderTheRealMpirun) {
   const auto run = [](int ranks, const std::string& script) {
-    return run_launch(plan_launch(ranks, {.threads = 1}, {"/bin/sh", "-c", script}, read_topology(), read_surroundings()));
+    return run_launch(plan_launch(ranks, {.threads = 1}, {"/bin/sh", "-c", script}, read_topology(),
+                                  read_surroundings()));
   };
   EXPECT_EQ(run(2, "test \"$OMP_NUM_THREADS\" = 1"), 0);
   EXPECT_EQ(run(2, "exit 75"), 75);
-  EXPECT_EQ(run(1, "trap 'exit 75' USR1; kill -TERM " + std::to_string(getpid()) + "; while :; do sleep 0.05; done"), 75);
+  EXPECT_EQ(run(1, "trap 'exit 75' USR1; kill -TERM " + std::to_string(getpid()) +
+                       "; while :; do sleep 0.05; done"),
+            75);
 }
 
 TEST(LaunchRanks, AgreesWithTheLauncher) {

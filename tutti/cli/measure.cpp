@@ -11,9 +11,11 @@ namespace {
 constexpr int kVectorBytes = __BIGGEST_ALIGNMENT__;  // of the instruction set chosen by -march
 constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(float));
 typedef float Vector __attribute__((vector_size(kVectorBytes)));
-constexpr int kChains = 12;  // enough for two units with a latency of four to six cycles, few enough for 16 registers
+constexpr int kChains =
+    12;  // enough for two units with a latency of four to six cycles, few enough for 16 registers
 
-/// 2 * kChains * kLanes FLOP an iteration. The result depends on every operation, so none can be left out.
+/// 2 * kChains * kLanes FLOP an iteration. The result depends on every operation, so none can be
+/// left out.
 float multiply_add(int64_t iterations, float start) {
   Vector chain[kChains];
   for (int i = 0; i < kChains; ++i) chain[i] = Vector{} + (start + static_cast<float>(i));
@@ -34,7 +36,8 @@ double seconds_of(const std::function<void()>& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// The best of several tries, after one that wakes the threads: what others do on the machine only ever adds time.
+/// The best of several tries, after one that wakes the threads: what others do on the machine only
+/// ever adds time.
 double best_of(int tries, const std::function<void()>& work) {
   work();
   double best = 1e30;
@@ -66,11 +69,14 @@ double measure_peak_flops(int threads) {
 
 double measure_bandwidth(int threads, int64_t array_bytes) {
   const int64_t n = array_bytes / static_cast<int64_t>(sizeof(double));
-  const auto array = [&] { return std::make_unique_for_overwrite<double[]>(static_cast<size_t>(n)); };
+  const auto array = [&] {
+    return std::make_unique_for_overwrite<double[]>(static_cast<size_t>(n));
+  };
   const auto a = array(), b = array(), c = array();
   double *pa = a.get(), *pb = b.get(), *pc = c.get();
 #pragma omp parallel for num_threads(threads) schedule(static)
-  for (int64_t i = 0; i < n; ++i) pa[i] = 0, pb[i] = 1, pc[i] = 2;  // each thread touches first what it uses later
+  for (int64_t i = 0; i < n; ++i)
+    pa[i] = 0, pb[i] = 1, pc[i] = 2;  // each thread touches first what it uses later
   const double seconds = best_of(6, [&] {
 #pragma omp parallel for simd num_threads(threads) schedule(static)
     for (int64_t i = 0; i < n; ++i) pa[i] = pb[i] + 3.0 * pc[i];

@@ -1,5 +1,6 @@
 #pragma once
-// Two short measurements of what the machine can do at best; `tutti doctor` prints them beside every other fact.
+// Two short measurements of what the machine can do at best; `tutti doctor` prints them beside
+// every other fact.
 
 #include <cstdint>
 
@@ -10,10 +11,12 @@ int built_vector_bytes();
 /// Bytes of the widest floating-point vector register of the CPU it runs on.
 int cpu_vector_bytes();
 
-/// fp32 FLOP/s of independent fused multiply-adds held in registers, on `threads` threads; the best of several tries (0.3 s).
+/// fp32 FLOP/s of independent fused multiply-adds held in registers, on `threads` threads; the best
+/// of several tries (0.3 s).
 double measure_peak_flops(int threads);
 
-/// Bytes/s of a[i] = b[i] + s * c[i] over three arrays of `array_bytes` each: 2 reads and 1 write counted, as STREAM's triad does.
+/// Bytes/s of a[i] = b[i] + s * c[i] over three arrays of `array_bytes` each: 2 reads and 1 write
+/// counted, as STREAM's triad does.
 double measure_bandwidth(int threads, int64_t array_bytes);
 
 }  // namespace tutti

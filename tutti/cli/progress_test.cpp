@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-
 #include "tutti/comm/inproc/thread_ranks.h"
 
 namespace tutti {
@@ -32,7 +31,9 @@ TEST(ChooseProgress, ANumberIsANumber) {
   const ProgressChoice crowded = choose_progress("2", 3, {4, 5, 6, 7});
   EXPECT_EQ(crowded.processors, (std::vector<int>{7, kNoCore}));
   EXPECT_TRUE(crowded.doubtful);
-  EXPECT_EQ(crowded.line, "progress: 2 threads, 1 without a core of its own: this rank has 4 cores for 3 compute threads");
+  EXPECT_EQ(crowded.line,
+            "progress: 2 threads, 1 without a core of its own: this rank has 4 cores for 3 compute "
+            "threads");
   EXPECT_EQ(choose_progress("1", 8, {4}).processors, (std::vector<int>{kNoCore}));
 }
 
@@ -43,9 +44,11 @@ TEST(OwnProcessors, RanksWithTheSameBindingDivideIt) {
     t.bound_processors = {0, 1, 2, 3, 4, 5, 6, 7};
     t.bound_cores = 8;
     EXPECT_EQ(own_processors(c, t), (std::vector<int>{2 * c.rank(), 2 * c.rank() + 1}));
-    t.bound_processors = c.rank() % 2 == 0 ? std::vector<int>{0, 1, 2, 3} : std::vector<int>{4, 5, 6, 7};  // two sockets, in turns
+    t.bound_processors = c.rank() % 2 == 0 ? std::vector<int>{0, 1, 2, 3}
+                                           : std::vector<int>{4, 5, 6, 7};  // two sockets, in turns
     t.bound_cores = 4;
-    EXPECT_EQ(own_processors(c, t).front(), (std::vector<int>{0, 4, 2, 6})[static_cast<size_t>(c.rank())]);
+    EXPECT_EQ(own_processors(c, t).front(),
+              (std::vector<int>{0, 4, 2, 6})[static_cast<size_t>(c.rank())]);
     t.bound_processors = {2 * c.rank(), 2 * c.rank() + 1};
     t.bound_cores = 2;
     EXPECT_EQ(own_processors(c, t), t.bound_processors);

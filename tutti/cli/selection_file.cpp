@@ -20,13 +20,16 @@ std::optional<std::string> read_text(const std::string& path) {
 
 // Empty: there is no such file, which every rank then says.
 comm::Selection parse(const std::optional<std::string>& text, const std::string& path) {
-  if (!text) throw IoError(fmt::format("cannot read the table of algorithms '{}' (comm.selection)", path));
+  if (!text)
+    throw IoError(fmt::format("cannot read the table of algorithms '{}' (comm.selection)", path));
   return comm::Selection::parse(*text, path).before(comm::Selection());
 }
 
 }  // namespace
 
-comm::Selection read_selection(const std::string& path) { return path.empty() ? comm::Selection() : parse(read_text(path), path); }
+comm::Selection read_selection(const std::string& path) {
+  return path.empty() ? comm::Selection() : parse(read_text(path), path);
+}
 
 void use_selection(comm::Communicator& communicator, const std::string& path) {
   if (path.empty()) return;

@@ -10,7 +10,8 @@ namespace {
 std::atomic<int> received{0};
 std::atomic<bool> interrupted{false};
 std::atomic<bool> installed{false};
-static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);  // a handler may touch nothing else
+static_assert(std::atomic<int>::is_always_lock_free &&
+              std::atomic<bool>::is_always_lock_free);  // a handler may touch nothing else
 
 void handle(int signal) {
   if (signal == SIGINT && interrupted.exchange(true)) {
@@ -23,9 +24,10 @@ void handle(int signal) {
 
 }  // namespace
 
-// Kernels that oneDNN 2.6 generates keep values below the stack pointer, further than the 128 bytes that a handler's frame leaves alone: a SIGTERM in a
-// convolution ended in `double free` or a segmentation fault once in a hundred. So the handlers need another stack. Signals that are sent to a process
-// reach its main thread as long as that does not block them.
+// Kernels that oneDNN 2.6 generates keep values below the stack pointer, further than the 128 bytes
+// that a handler's frame leaves alone: a SIGTERM in a convolution ended in `double free` or a
+// segmentation fault once in a hundred. So the handlers need another stack. Signals that are sent
+// to a process reach its main thread as long as that does not block them.
 SignalFlags::SignalFlags() : stack_(std::make_unique<std::byte[]>(kStack)) {
   CHECK(!installed.exchange(true), "two SignalFlags at a time");
   received = 0;

@@ -1,6 +1,7 @@
 #pragma once
-// Signals as wishes: SIGTERM, SIGUSR1, SIGUSR2 and the first SIGINT ask for an orderly stop (checkpoint, exit code 75); a second
-// SIGINT ends the process at once; SIGCONT, which schedulers send before SIGTERM, means nothing.
+// Signals as wishes: SIGTERM, SIGUSR1, SIGUSR2 and the first SIGINT ask for an orderly stop
+// (checkpoint, exit code 75); a second SIGINT ends the process at once; SIGCONT, which schedulers
+// send before SIGTERM, means nothing.
 
 #include <array>
 #include <csignal>
@@ -9,8 +10,9 @@
 
 namespace tutti {
 
-/// Installs the handlers for its lifetime and restores the former ones; on a stack of their own where they interrupt the thread that made this. At most one at a time; stop_requested() may be called
-/// from any thread and is one relaxed load, cheap enough for every step.
+/// Installs the handlers for its lifetime and restores the former ones; on a stack of their own
+/// where they interrupt the thread that made this. At most one at a time; stop_requested() may be
+/// called from any thread and is one relaxed load, cheap enough for every step.
 class SignalFlags {
  public:
   SignalFlags();
@@ -24,7 +26,8 @@ class SignalFlags {
  private:
   static constexpr std::array kSignals = {SIGTERM, SIGUSR1, SIGUSR2, SIGINT, SIGCONT};
   std::array<struct sigaction, kSignals.size()> before_{};
-  static constexpr size_t kStack = 64 << 10;  // the frame alone holds all vector registers, with tiles 12 KiB
+  static constexpr size_t kStack =
+      64 << 10;  // the frame alone holds all vector registers, with tiles 12 KiB
   std::unique_ptr<std::byte[]> stack_;
   stack_t stack_before_{};
 };

@@ -12,12 +12,13 @@
 
 namespace tutti {
 
-/// A network with one replica on each rank, and a batch for it. Steps are those of train/trainer.cpp: run, exchange
-/// gradients, update. Not thread-safe.
+/// A network with one replica on each rank, and a batch for it. Steps are those of
+/// train/trainer.cpp: run, exchange gradients, update. Not thread-safe.
 class StepBench {
  public:
   /// Collective. Throws as compile_network does.
-  StepBench(const NetworkSpec& spec, const ExchangeSettings& exchange, const Backend& backend, comm::Communicator& communicator);
+  StepBench(const NetworkSpec& spec, const ExchangeSettings& exchange, const Backend& backend,
+            comm::Communicator& communicator);
 
   /// Collective. One step; returns the seconds it took on this rank.
   double step();

@@ -14,7 +14,8 @@ int edit_distance(std::string_view a, std::string_view b) {
     now[0] = static_cast<int>(i);
     for (size_t j = 1; j <= b.size(); ++j) {
       now[j] = std::min({last[j] + 1, now[j - 1] + 1, last[j - 1] + (a[i - 1] != b[j - 1])});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) now[j] = std::min(now[j], before[j - 2] + 1);
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        now[j] = std::min(now[j], before[j - 2] + 1);
     }
     std::swap(before, last);
     std::swap(last, now);
@@ -23,14 +24,18 @@ int edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
-  const auto tail = [](std::string_view text) { return text.substr(text.rfind('.') + 1); };  // npos + 1 == 0
+  const auto tail = [](std::string_view text) {
+    return text.substr(text.rfind('.') + 1);
+  };  // npos + 1 == 0
   const bool dotted = word.find('.') != std::string_view::npos;
   std::string best;
   int least = std::max(2, static_cast<int>(word.size()) / 3) + 1;
   for (const std::string& candidate : candidates) {
     int distance = edit_distance(word, candidate);
-    if (!dotted) distance = std::min(distance, edit_distance(word, tail(candidate)));
-    else if (tail(word) == tail(candidate)) distance = std::min(distance, 2);  // the right key under a wrong section
+    if (!dotted)
+      distance = std::min(distance, edit_distance(word, tail(candidate)));
+    else if (tail(word) == tail(candidate))
+      distance = std::min(distance, 2);  // the right key under a wrong section
     if (distance < least) least = distance, best = candidate;
   }
   return best;

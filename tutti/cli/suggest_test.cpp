@@ -13,7 +13,8 @@ TEST(EditDistance, KnownValues) {
 }
 
 TEST(Nearest, FindsWhatWasMeant) {
-  const std::vector<std::string> words = {"optimizer.lr", "optimizer.momentum", "run.seed", "schedule.gamma"};
+  const std::vector<std::string> words = {"optimizer.lr", "optimizer.momentum", "run.seed",
+                                          "schedule.gamma"};
   EXPECT_EQ(nearest("optimiser.lr", words), "optimizer.lr");
   EXPECT_EQ(nearest("momentun", words), "optimizer.momentum");
   EXPECT_EQ(nearest("training.seed", words), "run.seed");

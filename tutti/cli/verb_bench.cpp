@@ -23,9 +23,9 @@
 #include "tutti/cli/version.h"
 #include "tutti/comm/window.h"
 #include "tutti/models/registry.h"
+#include "tutti/trace/record.h"
 #include "tutti/train/durable_file.h"
 #include "tutti/train/settings.h"
-#include "tutti/trace/record.h"
 
 namespace tutti {
 namespace {
@@ -53,11 +53,13 @@ double peak_rss_bytes() {
   return static_cast<double>(usage.ru_maxrss) * 1024;
 }
 
-/// Rank 0 tells the others how many steps to run. On one node through shared memory, looked at a thousand times a second: ranks
-/// that wait must leave their cores to whatever runs between two commands.
+/// Rank 0 tells the others how many steps to run. On one node through shared memory, looked at a
+/// thousand times a second: ranks that wait must leave their cores to whatever runs between two
+/// commands.
 class Commands {
  public:
-  explicit Commands(comm::Communicator& communicator) : communicator_(communicator), window_(communicator.allocate(2 * sizeof(int64_t))) {}
+  explicit Commands(comm::Communicator& communicator)
+      : communicator_(communicator), window_(communicator.allocate(2 * sizeof(int64_t))) {}
 
   /// Collective. `steps` counts on rank 0 alone; 0 ends. Returns rank 0's.
   int64_t pass_on(int64_t steps) {
@@ -77,7 +79,8 @@ class Commands {
       cell[1] = steps;
       number.store(number_, std::memory_order_release);
     } else {
-      while (number.load(std::memory_order_acquire) != number_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      while (number.load(std::memory_order_acquire) != number_)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     const int64_t answer = cell[1];
     communicator_.barrier();  // before rank 0 writes the next one
@@ -114,13 +117,14 @@ nlohmann::ordered_json timed_run(StepBench& bench, int64_t steps, int ranks) {
   }
   const comm::ArrivalSummary arrivals = bench.arrivals();
   const double images = static_cast<double>(bench.network().training.batch * ranks * steps);
-  return {{"step_ms", step_ms},
-          {"images_per_s", images / seconds},
-          {"comm_exposed_ms", (bench.exposed_seconds() - exposed) * 1e3 / static_cast<double>(steps)},
-          {"waited_ms", arrivals.waited() * 1e3},
-          {"waited_for_late_ms", arrivals.waited_for_late() * 1e3},
-          {"data_wait_ms", 0},
-          {"peak_rss_bytes", peak_rss_bytes()}};
+  return {
+      {"step_ms", step_ms},
+      {"images_per_s", images / seconds},
+      {"comm_exposed_ms", (bench.exposed_seconds() - exposed) * 1e3 / static_cast<double>(steps)},
+      {"waited_ms", arrivals.waited() * 1e3},
+      {"waited_for_late_ms", arrivals.waited_for_late() * 1e3},
+      {"data_wait_ms", 0},
+      {"peak_rss_bytes", peak_rss_bytes()}};
 }
 
 /// Op of each of the plan's steps, by the name that timings bear.
@@ -134,7 +138,8 @@ std::map<std::string, std::string> ops_of(const Plan& plan) {
   return ops;
 }
 
-/// Runs the steps once more, with clocks around every kernel; those cost time, so nothing else is reported of them.
+/// Runs the steps once more, with clocks around every kernel; those cost time, so nothing else is
+/// reported of them.
 void print_profile(StepBench& bench, int64_t steps, bool print) {
   bench.executor().set_profiling(true);
   for (int64_t i = 0; i < steps; ++i) bench.step();
@@ -147,16 +152,23 @@ void print_profile(StepBench& bench, int64_t steps, bool print) {
   for (const Executor::Timing& timing : timings) {
     const std::string name = timing.name.substr(0, timing.name.find(" (finish)"));
     const auto op = ops.find(name);
-    auto& [seconds, count] = by_kernel[fmt::format("{} by {}{}", op == ops.end() ? name : op->second, timing.kernel, name == timing.name ? "" : " (finish)")];
+    auto& [seconds, count] =
+        by_kernel[fmt::format("{} by {}{}", op == ops.end() ? name : op->second, timing.kernel,
+                              name == timing.name ? "" : " (finish)")];
     seconds += timing.seconds;
     ++count;
     total += timing.seconds;
   }
-  std::vector<std::pair<std::string, std::pair<double, int>>> rows(by_kernel.begin(), by_kernel.end());
-  std::ranges::sort(rows, [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
-  fmt::print(stderr, "{:>10} {:>7} {:>6}  kernel (time of thread 0)\n", "ms a step", "share", "calls");
+  std::vector<std::pair<std::string, std::pair<double, int>>> rows(by_kernel.begin(),
+                                                                   by_kernel.end());
+  std::ranges::sort(rows,
+                    [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
+  fmt::print(stderr, "{:>10} {:>7} {:>6}  kernel (time of thread 0)\n", "ms a step", "share",
+             "calls");
   for (const auto& [name, row] : rows)
-    fmt::print(stderr, "{:>10.3f} {:>6.1f}% {:>6}  {}\n", row.first * 1e3 / static_cast<double>(steps), 100 * row.first / total, row.second, name);
+    fmt::print(stderr, "{:>10.3f} {:>6.1f}% {:>6}  {}\n",
+               row.first * 1e3 / static_cast<double>(steps), 100 * row.first / total, row.second,
+               name);
 }
 
 /// The [comm] of a configuration that is otherwise the default.
@@ -164,10 +176,13 @@ CommSection comm_section(const BenchVerb& verb) {
   std::vector<Setting> settings;
   for (const std::string& set : verb.sets) {
     const size_t equals = set.find('=');
-    if (!set.starts_with("comm.") || equals == std::string::npos) throw ConfigError(fmt::format("--set {}: write it as --set comm.KEY=VALUE", set));
-    settings.push_back({set.substr(0, equals), set.substr(equals + 1), "--set " + set.substr(0, equals)});
+    if (!set.starts_with("comm.") || equals == std::string::npos)
+      throw ConfigError(fmt::format("--set {}: write it as --set comm.KEY=VALUE", set));
+    settings.push_back(
+        {set.substr(0, equals), set.substr(equals + 1), "--set " + set.substr(0, equals)});
   }
-  return read_config({.file = {}, .environment = tutti_environment(), .flags = settings}).config.comm;
+  return read_config({.file = {}, .environment = tutti_environment(), .flags = settings})
+      .config.comm;
 }
 
 NetworkSpec network_spec(const BenchVerb& verb, const CommSection& comm, int threads) {
@@ -196,22 +211,36 @@ int run_step(const BenchVerb& verb) {
   log::configure(log::Level::warn, launcher.rank, launcher.size);
   find_model(verb.model);  // a wrong name shows before ranks are started
   const CommSection comm = comm_section(verb);
-  if (const auto code = launch_ranks(verb.ranks, {.threads = verb.threads, .progress = comm.progress_threads}, launcher.name == "none" ? 0 : launcher.size)) return *code;
-  const Job job({.timeout = comm.timeout_s, .nodes = comm.nodes, .threads = verb.threads, .progress = comm.progress_threads});
+  if (const auto code =
+          launch_ranks(verb.ranks, {.threads = verb.threads, .progress = comm.progress_threads},
+                       launcher.name == "none" ? 0 : launcher.size))
+    return *code;
+  const Job job({.timeout = comm.timeout_s,
+                 .nodes = comm.nodes,
+                 .threads = verb.threads,
+                 .progress = comm.progress_threads});
   comm::Communicator& communicator = job.communicator();
   if (!comm.shape.empty()) communicator.set_shape(comm::LinkShape::parse(comm.shape));
   use_selection(communicator, comm.selection);
   const int threads = job.threads();
   const CpuBackend backend;
-  StepBench bench(network_spec(verb, comm, threads), exchange_settings(comm), backend, communicator);
+  StepBench bench(network_spec(verb, comm, threads), exchange_settings(comm), backend,
+                  communicator);
   communicator.barrier();
   const double ready_seconds = unix_now() - started;
   for (int i = 0; i < verb.warmup; ++i) bench.step();
 
   const bool first = communicator.rank() == 0;
-  nlohmann::ordered_json about = {{"program", version_short()}, {"model", verb.model}, {"precision", verb.precision}, {"batch", verb.batch},
-                                  {"threads", threads}, {"ranks", communicator.size()}, {"progress", job.progress()}, {"layout", bench.network().training.layout},
-                                  {"start_to_first_step_s", ready_seconds}, {"flop_per_image", bench.flop_per_image()},
+  nlohmann::ordered_json about = {{"program", version_short()},
+                                  {"model", verb.model},
+                                  {"precision", verb.precision},
+                                  {"batch", verb.batch},
+                                  {"threads", threads},
+                                  {"ranks", communicator.size()},
+                                  {"progress", job.progress()},
+                                  {"layout", bench.network().training.layout},
+                                  {"start_to_first_step_s", ready_seconds},
+                                  {"flop_per_image", bench.flop_per_image()},
                                   {"parameters", bench.network().training.graph.parameter_count()}};
   const auto say = [&](const nlohmann::ordered_json& message) {
     if (!first) return;
@@ -223,7 +252,8 @@ int run_step(const BenchVerb& verb) {
     nlohmann::ordered_json ready = {{"ready", true}};
     ready.update(about);
     say(ready);
-    while (const int64_t steps = commands.pass_on(first ? read_command() : 0)) say(timed_run(bench, steps, communicator.size()));
+    while (const int64_t steps = commands.pass_on(first ? read_command() : 0))
+      say(timed_run(bench, steps, communicator.size()));
     return 0;
   }
   communicator.barrier();
@@ -238,7 +268,8 @@ int run_step(const BenchVerb& verb) {
 int run_ops(const BenchVerb& verb) {
   log::configure(log::Level::warn, 0, 1);
   const CpuBackend backend;
-  const int threads = choose_threads(verb.threads, read_surroundings().omp_num_threads, read_topology(), 1);
+  const int threads =
+      choose_threads(verb.threads, read_surroundings().omp_num_threads, read_topology(), 1);
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   int failures = 0, lines = 0;
   fmt::print("{:>10} {:>9} {:>8}  kernel, layout: operation\n", "us", "GFLOP/s", "GB/s");
@@ -247,9 +278,16 @@ int run_ops(const BenchVerb& verb) {
     ++lines;
     const OpCase op_case = parse_op_case(line);
     for (const OpTiming& timing : time_op(op_case, backend, threads, verb.seconds)) {
-      fmt::print("{:>10.2f} {:>9.2f} {:>8.2f}  {}, {}: {}\n", timing.seconds * 1e6, timing.flop / timing.seconds * 1e-9,
-                 static_cast<double>(timing.bytes) / timing.seconds * 1e-9, timing.kernel, timing.layout, line);
-      rows.push_back({{"line", line}, {"kernel", timing.kernel}, {"layout", timing.layout}, {"seconds", timing.seconds}, {"flop", timing.flop}, {"bytes", timing.bytes}});
+      fmt::print("{:>10.2f} {:>9.2f} {:>8.2f}  {}, {}: {}\n", timing.seconds * 1e6,
+                 timing.flop / timing.seconds * 1e-9,
+                 static_cast<double>(timing.bytes) / timing.seconds * 1e-9, timing.kernel,
+                 timing.layout, line);
+      rows.push_back({{"line", line},
+                      {"kernel", timing.kernel},
+                      {"layout", timing.layout},
+                      {"seconds", timing.seconds},
+                      {"flop", timing.flop},
+                      {"bytes", timing.bytes}});
     }
     if (!verb.check) continue;
     const ConformanceReport report = check_conformance(op_case, backend);
@@ -259,7 +297,8 @@ int run_ops(const BenchVerb& verb) {
   }
   if (lines == 0) throw ConfigError(fmt::format("--filter '{}' matches no line", verb.filter));
   write_json(verb.json, rows);
-  if (failures > 0) throw NumericError(fmt::format("{} result(s) differ from the reference", failures));
+  if (failures > 0)
+    throw NumericError(fmt::format("{} result(s) differ from the reference", failures));
   return 0;
 }
 
@@ -268,32 +307,78 @@ int run_ops(const BenchVerb& verb) {
 RunVerb add_bench(CLI::App& verb) {
   auto state = std::make_shared<BenchVerb>();  // shared: std::function must be copyable
   verb.require_subcommand(1);
-  CLI::App* step = verb.add_subcommand("step", "Whole training steps on random data in memory, as one line of JSON");
-  CLI::App* ops = verb.add_subcommand("ops", "Single operations, every kernel's first choice in every layout");
+  CLI::App* step = verb.add_subcommand(
+      "step", "Whole training steps on random data in memory, as one line of JSON");
+  CLI::App* ops =
+      verb.add_subcommand("ops", "Single operations, every kernel's first choice in every layout");
   for (CLI::App* each : {step, ops}) {
-    each->add_option("--threads", state->threads, "Compute threads of a rank; 0: as `tutti train` chooses")->type_name("N")->check(CLI::NonNegativeNumber);
+    each->add_option("--threads", state->threads,
+                     "Compute threads of a rank; 0: as `tutti train` chooses")
+        ->type_name("N")
+        ->check(CLI::NonNegativeNumber);
     each->add_option("--json", state->json, "Write the results there too")->type_name("FILE");
   }
-  step->add_option("--model", state->model, "See `tutti model list`")->type_name("NAME")->capture_default_str();
-  step->add_option("--classes", state->classes, "0: the model's own")->type_name("N")->check(CLI::NonNegativeNumber);
-  step->add_option("--width", state->width, "Channels of the first stage; 0: the model's own")->type_name("N")->check(CLI::NonNegativeNumber);
-  step->add_option("--hidden", state->hidden, "Widths of mlp's hidden layers: --hidden 1024,1024")->type_name("N,...")->delimiter(',')->check(CLI::PositiveNumber);
-  step->add_option("--precision", state->precision, "")->check(CLI::IsMember({"fp32", "bf16"}))->capture_default_str();
-  step->add_option("--batch", state->batch, "Samples of a step on each rank")->type_name("N")->check(CLI::PositiveNumber)->capture_default_str();
-  step->add_option("--ranks", state->ranks, "Processes, started with mpirun on this node")->type_name("N")->envname("TUTTI_RANKS")->check(CLI::Range(1, 1 << 20));
-  step->add_option("--steps", state->steps, "Timed steps")->type_name("N")->check(CLI::PositiveNumber)->capture_default_str();
-  step->add_option("--warmup", state->warmup, "Steps before the first timed one")->type_name("N")->check(CLI::NonNegativeNumber)->capture_default_str();
-  step->add_option("--layout", state->layout, "Of activations; auto: the fastest measured")->check(CLI::IsMember({"auto", "b16c", "last", "plain"}))->capture_default_str();
-  step->add_option("--tile-bytes", state->tile_bytes, "Working set of a tile; 0: the size of the core's own cache")->type_name("N");
-  step->add_option("--set", state->sets, "A key of the exchange as in a configuration: --set comm.bucket_bytes=1MiB")->type_name("comm.KEY=VALUE")->take_all()->expected(1)->allow_extra_args(false);
-  step->add_flag("--no-measure", state->no_measure, "Take the first kernel and layout that accepts");
-  step->add_flag("--profile", state->profile, "Run the steps again with clocks around every kernel, and print a table on stderr");
-  step->add_flag("--serve", state->serve, "Take commands from standard input: `run K` and `quit`; see benchmarks/peers/serve.py");
+  step->add_option("--model", state->model, "See `tutti model list`")
+      ->type_name("NAME")
+      ->capture_default_str();
+  step->add_option("--classes", state->classes, "0: the model's own")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
+  step->add_option("--width", state->width, "Channels of the first stage; 0: the model's own")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
+  step->add_option("--hidden", state->hidden, "Widths of mlp's hidden layers: --hidden 1024,1024")
+      ->type_name("N,...")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber);
+  step->add_option("--precision", state->precision, "")
+      ->check(CLI::IsMember({"fp32", "bf16"}))
+      ->capture_default_str();
+  step->add_option("--batch", state->batch, "Samples of a step on each rank")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  step->add_option("--ranks", state->ranks, "Processes, started with mpirun on this node")
+      ->type_name("N")
+      ->envname("TUTTI_RANKS")
+      ->check(CLI::Range(1, 1 << 20));
+  step->add_option("--steps", state->steps, "Timed steps")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  step->add_option("--warmup", state->warmup, "Steps before the first timed one")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  step->add_option("--layout", state->layout, "Of activations; auto: the fastest measured")
+      ->check(CLI::IsMember({"auto", "b16c", "last", "plain"}))
+      ->capture_default_str();
+  step->add_option("--tile-bytes", state->tile_bytes,
+                   "Working set of a tile; 0: the size of the core's own cache")
+      ->type_name("N");
+  step->add_option("--set", state->sets,
+                   "A key of the exchange as in a configuration: --set comm.bucket_bytes=1MiB")
+      ->type_name("comm.KEY=VALUE")
+      ->take_all()
+      ->expected(1)
+      ->allow_extra_args(false);
+  step->add_flag("--no-measure", state->no_measure,
+                 "Take the first kernel and layout that accepts");
+  step->add_flag(
+      "--profile", state->profile,
+      "Run the steps again with clocks around every kernel, and print a table on stderr");
+  step->add_flag(
+      "--serve", state->serve,
+      "Take commands from standard input: `run K` and `quit`; see benchmarks/peers/serve.py");
   ops->add_option("--filter", state->filter, "Only lines that contain TEXT")->type_name("TEXT");
-  ops->add_option("--seconds", state->seconds, "Spent on each, at least")->check(CLI::PositiveNumber)->capture_default_str();
+  ops->add_option("--seconds", state->seconds, "Spent on each, at least")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   ops->add_flag("--check", state->check, "Compare with the reference, too");
   const RunVerb run_comm = add_bench_comm(verb);
-  return [=] { return step->parsed() ? run_step(*state) : ops->parsed() ? run_ops(*state) : run_comm(); };
+  return [=] {
+    return step->parsed() ? run_step(*state) : ops->parsed() ? run_ops(*state) : run_comm();
+  };
 }
 
 }  // namespace tutti

@@ -34,13 +34,16 @@ int run_list() {
 }
 
 int run_generate(const DataVerb& verb) {
-  if (verb.name != "lattices") throw ConfigError(fmt::format("'{}' is not a data set that can be generated: only lattices is. {}", verb.name,
-                                                             data::known_dataset(verb.name).how_to_get));
+  if (verb.name != "lattices")
+    throw ConfigError(
+        fmt::format("'{}' is not a data set that can be generated: only lattices is. {}", verb.name,
+                    data::known_dataset(verb.name).how_to_get));
   if (verb.train < 0 || verb.test < 0) throw ConfigError("--train and --test must be at least 0");
   const data::KnownDataset& known = data::known_dataset(verb.name);
   std::error_code failed;
   std::filesystem::create_directories(verb.dir, failed);
-  if (failed) throw IoError(fmt::format("cannot make the folder {}: {}", verb.dir, failed.message()));
+  if (failed)
+    throw IoError(fmt::format("cannot make the folder {}: {}", verb.dir, failed.message()));
   const int threads = choose_threads(verb.threads, 0, read_topology(), 1);
   const auto write = [&](const std::string& file, int64_t first, int64_t count) {
     if (count == 0) return;
@@ -56,7 +59,9 @@ int run_generate(const DataVerb& verb) {
 int run_verify(const DataVerb& verb) {
   const data::VerifyReport report = data::verify_dataset(verb.name, verb.dir);
   fmt::print("{}", report.to_text());
-  if (!report.sound()) throw IoError(fmt::format("{} in {} is not sound: {}", verb.name, verb.dir, data::known_dataset(verb.name).how_to_get));
+  if (!report.sound())
+    throw IoError(fmt::format("{} in {} is not sound: {}", verb.name, verb.dir,
+                              data::known_dataset(verb.name).how_to_get));
   return 0;
 }
 
@@ -65,15 +70,28 @@ int run_verify(const DataVerb& verb) {
 RunVerb add_data(CLI::App& verb) {
   auto state = std::make_shared<DataVerb>();  // shared: std::function must be copyable
   verb.require_subcommand(1);
-  CLI::App* list = verb.add_subcommand("list", "The data sets known by name, their files and where they come from");
+  CLI::App* list = verb.add_subcommand(
+      "list", "The data sets known by name, their files and where they come from");
   CLI::App* generate = verb.add_subcommand("generate", "Write a data set made from a seed");
   generate->add_option("name", state->name, "lattices")->type_name("NAME")->required();
-  generate->add_option("dir,--data-dir", state->dir, "Folder to write into")->type_name("DIR")->required();
-  generate->add_option("--train", state->train, "Training images")->type_name("N")->capture_default_str();
-  generate->add_option("--test", state->test, "Test images; none of them is a training image")->type_name("N")->capture_default_str();
-  generate->add_option("--seed", state->seed, "Seed; the files are a function of it")->type_name("N")->capture_default_str();
-  generate->add_option("--threads", state->threads, "Threads; the files do not depend on them. 0: all cores")->type_name("N");
-  CLI::App* verify = verb.add_subcommand("verify", "Read every file of a data set and report on each");
+  generate->add_option("dir,--data-dir", state->dir, "Folder to write into")
+      ->type_name("DIR")
+      ->required();
+  generate->add_option("--train", state->train, "Training images")
+      ->type_name("N")
+      ->capture_default_str();
+  generate->add_option("--test", state->test, "Test images; none of them is a training image")
+      ->type_name("N")
+      ->capture_default_str();
+  generate->add_option("--seed", state->seed, "Seed; the files are a function of it")
+      ->type_name("N")
+      ->capture_default_str();
+  generate
+      ->add_option("--threads", state->threads,
+                   "Threads; the files do not depend on them. 0: all cores")
+      ->type_name("N");
+  CLI::App* verify =
+      verb.add_subcommand("verify", "Read every file of a data set and report on each");
   verify->add_option("name", state->name, "See `tutti data list`")->type_name("NAME")->required();
   verify->add_option("dir,--data-dir", state->dir, "Its folder")->type_name("DIR")->required();
   return [=] {

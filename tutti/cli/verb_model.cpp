@@ -32,8 +32,10 @@ Shape parse_extents(const std::string& text) {
     const size_t end = std::min(text.find('x', at), text.size());
     int64_t extent = 0;
     const auto [stop, error] = std::from_chars(text.data() + at, text.data() + end, extent);
-    if (error != std::errc{} || stop != text.data() + end || extent <= 0 || extents.size() == Shape::kMaxRank - 1)
-      throw ConfigError(fmt::format("--input '{}': write the extents of one sample as CxHxW, for example 3x32x32", text));
+    if (error != std::errc{} || stop != text.data() + end || extent <= 0 ||
+        extents.size() == Shape::kMaxRank - 1)
+      throw ConfigError(fmt::format(
+          "--input '{}': write the extents of one sample as CxHxW, for example 3x32x32", text));
     extents.push_back(extent);
     at = end + 1;
   }
@@ -48,22 +50,27 @@ struct MemoryLine {
 
 std::vector<MemoryLine> memory_of(const Plan& plan) {
   const Variables& v = plan.variables;
-  return {{"results", "results of layers", plan.arena_bytes},
-          {"packed_weights", "weights packed for kernels", plan.packed_bytes},
-          {"scratch", "tiles in flight, all threads", plan.tile_scratch_bytes * static_cast<size_t>(plan.options.threads)},
-          {"parameters", "parameters", v.parameter_bytes},
-          {"gradients", "gradients", v.parameter_bytes},
-          {"optimizer_state", "optimizer state (momentum)", v.parameter_bytes * v.state_kinds.size()},
-          {"statistics", "running statistics", v.statistic_bytes}};
+  return {
+      {"results", "results of layers", plan.arena_bytes},
+      {"packed_weights", "weights packed for kernels", plan.packed_bytes},
+      {"scratch", "tiles in flight, all threads",
+       plan.tile_scratch_bytes * static_cast<size_t>(plan.options.threads)},
+      {"parameters", "parameters", v.parameter_bytes},
+      {"gradients", "gradients", v.parameter_bytes},
+      {"optimizer_state", "optimizer state (momentum)", v.parameter_bytes * v.state_kinds.size()},
+      {"statistics", "running statistics", v.statistic_bytes}};
 }
 
 int run_list() {
-  for (const ModelInfo& model : models()) fmt::print("{:<14} {:<10} {}\n", model.name, model.input.to_string(), model.description);
+  for (const ModelInfo& model : models())
+    fmt::print("{:<14} {:<10} {}\n", model.name, model.input.to_string(), model.description);
   return 0;
 }
 
 void print_json(const ModelSummary& summary, const Plan& plan, const ModelVerb& verb) {
-  const auto extents = [](const Shape& shape) { return std::vector<int64_t>(shape.begin(), shape.end()); };
+  const auto extents = [](const Shape& shape) {
+    return std::vector<int64_t>(shape.begin(), shape.end());
+  };
   nlohmann::ordered_json out = {{"name", summary.name},
                                 {"input", extents(summary.input)},
                                 {"classes", summary.classes},
@@ -76,7 +83,11 @@ void print_json(const ModelSummary& summary, const Plan& plan, const ModelVerb& 
                                 {"layout", plan.layout}};
   for (const MemoryLine& line : memory_of(plan)) out["memory_bytes"][line.key] = line.bytes;
   for (const LayerSummary& layer : summary.layers)
-    out["layers"].push_back({{"name", layer.name}, {"op", layer.op}, {"output", extents(layer.output)}, {"parameters", layer.parameters}, {"flop", layer.flop}});
+    out["layers"].push_back({{"name", layer.name},
+                             {"op", layer.op},
+                             {"output", extents(layer.output)},
+                             {"parameters", layer.parameters},
+                             {"flop", layer.flop}});
   fmt::print("{}\n", out.dump(2));
 }
 
@@ -95,13 +106,15 @@ int run_show(const ModelVerb& verb) {
   PlanOptions options;
   options.threads = choose_threads(verb.threads, 0, read_topology(), 1);
   options.layout = verb.layout;
-  options.measure = false;  // memory hardly depends on the kernels, and showing a model should not take seconds
+  options.measure =
+      false;  // memory hardly depends on the kernels, and showing a model should not take seconds
   const Plan plan = compile(make_training_graph(training).graph, CpuBackend(), options);
   if (verb.json) {
     print_json(summary, plan, verb);
     return 0;
   }
-  fmt::print("{}\nmemory of a rank, training with batch {}, {}, {} thread(s), layout {}\n", to_text(summary), verb.batch, verb.precision, options.threads, plan.layout);
+  fmt::print("{}\nmemory of a rank, training with batch {}, {}, {} thread(s), layout {}\n",
+             to_text(summary), verb.batch, verb.precision, options.threads, plan.layout);
   size_t total = 0;
   for (const MemoryLine& line : memory_of(plan)) {
     total += line.bytes;
@@ -117,15 +130,30 @@ RunVerb add_model(CLI::App& verb) {
   auto state = std::make_shared<ModelVerb>();  // shared: std::function must be copyable
   verb.require_subcommand(1);
   CLI::App* list = verb.add_subcommand("list", "The networks that model.name chooses from");
-  CLI::App* show = verb.add_subcommand("show", "Layers, shapes, parameters, arithmetic and memory of one");
+  CLI::App* show =
+      verb.add_subcommand("show", "Layers, shapes, parameters, arithmetic and memory of one");
   show->add_option("name", state->name, "See `tutti model list`")->type_name("NAME")->required();
-  show->add_option("--input", state->input, "One sample's extents; otherwise the model's own")->type_name("CxHxW");
-  show->add_option("--classes", state->classes, "Outputs; 0: the model's own")->type_name("N")->check(CLI::NonNegativeNumber);
-  show->add_option("--width", state->width, "Channels of the first stage; 0: the model's own")->type_name("N")->check(CLI::NonNegativeNumber);
-  show->add_option("--batch", state->batch, "Samples of a step, for the memory")->type_name("N")->check(CLI::PositiveNumber)->capture_default_str();
-  show->add_option("--threads", state->threads, "Compute threads, for the memory; 0: all cores")->type_name("N")->check(CLI::NonNegativeNumber);
-  show->add_option("--precision", state->precision, "")->check(CLI::IsMember({"fp32", "bf16"}))->capture_default_str();
-  show->add_option("--layout", state->layout, "Of activations")->check(CLI::IsMember({"auto", "b16c", "last", "plain"}))->capture_default_str();
+  show->add_option("--input", state->input, "One sample's extents; otherwise the model's own")
+      ->type_name("CxHxW");
+  show->add_option("--classes", state->classes, "Outputs; 0: the model's own")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
+  show->add_option("--width", state->width, "Channels of the first stage; 0: the model's own")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
+  show->add_option("--batch", state->batch, "Samples of a step, for the memory")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  show->add_option("--threads", state->threads, "Compute threads, for the memory; 0: all cores")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
+  show->add_option("--precision", state->precision, "")
+      ->check(CLI::IsMember({"fp32", "bf16"}))
+      ->capture_default_str();
+  show->add_option("--layout", state->layout, "Of activations")
+      ->check(CLI::IsMember({"auto", "b16c", "last", "plain"}))
+      ->capture_default_str();
   show->add_flag("--json", state->json, "For programs");
   return [=] { return list->parsed() ? run_list() : run_show(*state); };
 }

@@ -48,7 +48,9 @@ void prepare_output(const ResolvedConfig& resolved, comm::Communicator& communic
     const std::filesystem::path directory = resolved.config.run.output_dir;
     std::error_code failed;
     std::filesystem::create_directories(directory, failed);
-    if (failed) throw IoError(fmt::format("cannot make the output folder '{}': {}", directory.string(), failed.message()));
+    if (failed)
+      throw IoError(fmt::format("cannot make the output folder '{}': {}", directory.string(),
+                                failed.message()));
     write_resolved(resolved, (directory / "config.toml").string());
   }
   communicator.barrier();
@@ -64,11 +66,18 @@ int run_train(const TrainVerb& verb) {
     fmt::print("{}", resolved_toml(resolved));
     return 0;
   }
-  if (const auto code = launch_ranks(verb.ranks, {.threads = static_cast<int>(config.run.threads), .progress = config.comm.progress_threads}, launcher.name == "none" ? 0 : launcher.size)) return *code;
+  if (const auto code = launch_ranks(verb.ranks,
+                                     {.threads = static_cast<int>(config.run.threads),
+                                      .progress = config.comm.progress_threads},
+                                     launcher.name == "none" ? 0 : launcher.size))
+    return *code;
   if (launcher.rank == 0)
     for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
 
-  const Job job({.timeout = config.comm.timeout_s, .nodes = config.comm.nodes, .threads = static_cast<int>(config.run.threads), .progress = config.comm.progress_threads});
+  const Job job({.timeout = config.comm.timeout_s,
+                 .nodes = config.comm.nodes,
+                 .threads = static_cast<int>(config.run.threads),
+                 .progress = config.comm.progress_threads});
   comm::Communicator& communicator = job.communicator();
   communicator.set_on_timeout(config.comm.on_timeout);
   if (config.comm.check) communicator.set_check();

@@ -1,6 +1,6 @@
 #pragma once
-// The verbs of the binary. A verb declares its flags on its own CLI::App and returns what runs, after parsing, when it was
-// chosen; that function returns the exit code (base/error.h) or throws.
+// The verbs of the binary. A verb declares its flags on its own CLI::App and returns what runs,
+// after parsing, when it was chosen; that function returns the exit code (base/error.h) or throws.
 
 #include <CLI/CLI.hpp>
 #include <functional>

@@ -18,7 +18,8 @@ std::string version_text() {
       "oneDNN     {} ({})\n"
       "enabled    CPU (fp32, bf16), OpenMP, MPI\n"
       "not built  CUDA, NCCL",
-      version_short(), TUTTI_COMPILER, TUTTI_MARCH, comm::MpiSession::library_version(), onednn_version(), onednn_effective_isa());
+      version_short(), TUTTI_COMPILER, TUTTI_MARCH, comm::MpiSession::library_version(),
+      onednn_version(), onednn_effective_isa());
 }
 
 }  // namespace tutti

@@ -3,7 +3,8 @@
 
 namespace tutti {
 
-/// What `tutti --version` prints: name, version, git hash, compiler, MPI, oneDNN, what is enabled. Does not initialise MPI.
+/// What `tutti --version` prints: name, version, git hash, compiler, MPI, oneDNN, what is enabled.
+/// Does not initialise MPI.
 std::string version_text();
 
 /// "0.1.0 (1a2b3c4)"

@@ -33,7 +33,8 @@ void write_half(const double* from, size_t count, std::byte* to) {
 
 template <class Integer>
 void wrap(double* values, size_t count) {
-  for (size_t i = 0; i < count; ++i) values[i] = static_cast<double>(static_cast<Integer>(static_cast<int64_t>(values[i])));
+  for (size_t i = 0; i < count; ++i)
+    values[i] = static_cast<double>(static_cast<Integer>(static_cast<int64_t>(values[i])));
 }
 
 // SplitMix64's finaliser.
@@ -50,19 +51,26 @@ uint32_t mixed(uint32_t x) {
   return x ^ (x >> 16);
 }
 
-bool whole(Element element) { return element == Element::i8 || element == Element::i32 || element == Element::byte; }
+bool whole(Element element) {
+  return element == Element::i8 || element == Element::i32 || element == Element::byte;
+}
 
 }  // namespace
 
 Answer::Answer(Task task, Element element, ReduceOp op, uint64_t seed, std::vector<size_t> sources)
-    : task_(std::move(task)), element_(element), op_(op), seed_(seed), sources_(std::move(sources)) {
-  const auto around_zero = [&](int64_t most) { least_ = -most, range_ = static_cast<uint64_t>(2 * most + 1); };
+    : task_(std::move(task)), element_(element), op_(op), seed_(seed),
+      sources_(std::move(sources)) {
+  const auto around_zero = [&](int64_t most) {
+    least_ = -most, range_ = static_cast<uint64_t>(2 * most + 1);
+  };
   const int64_t f32 = std::max(1, (1 << 24) / task_.ranks);  // whole numbers up to 2^24 are exact
   switch (element_) {
     case Element::f32: around_zero(f32); return;
     case Element::f64: around_zero((int64_t{1} << 31) - 1); return;
     case Element::bf16: around_zero(std::min<int64_t>(256, f32)); return;
-    case Element::f16: around_zero(std::clamp(65504 / task_.ranks, 1, 2048)); return;  // sums stay finite
+    case Element::f16:
+      around_zero(std::clamp(65504 / task_.ranks, 1, 2048));
+      return;  // sums stay finite
     case Element::i8:
     case Element::byte: least_ = -128, range_ = 256; return;
     case Element::i32: least_ = INT32_MIN, range_ = uint64_t{1} << 32; return;
@@ -105,25 +113,34 @@ void Answer::reduced(Slice elements, double* to) const {
   for (int p = 1; p < task_.ranks; ++p) {
     values(p, elements, other.data());
     for (size_t i = 0; i < elements.count; ++i)
-      to[i] = op_ == ReduceOp::min ? std::min(to[i], other[i]) : op_ == ReduceOp::max ? std::max(to[i], other[i]) : to[i] + other[i];
+      to[i] = op_ == ReduceOp::min   ? std::min(to[i], other[i])
+              : op_ == ReduceOp::max ? std::max(to[i], other[i])
+                                     : to[i] + other[i];
   }
   if (element_ == Element::i8) wrap<int8_t>(to, elements.count);
   if (element_ == Element::i32) wrap<int32_t>(to, elements.count);
   if (op_ != ReduceOp::mean) return;
-  for (size_t i = 0; i < elements.count; ++i) to[i] = whole(element_) ? std::trunc(to[i] / task_.ranks) : to[i] / task_.ranks;
+  for (size_t i = 0; i < elements.count; ++i)
+    to[i] = whole(element_) ? std::trunc(to[i] / task_.ranks) : to[i] / task_.ranks;
 }
 
 // What lies in parts[p] is rank p's values from begins[p] on.
-void Answer::pieces(const std::vector<Slice>& parts, const std::vector<size_t>& begins, Slice elements, double* to) const {
+void Answer::pieces(const std::vector<Slice>& parts, const std::vector<size_t>& begins,
+                    Slice elements, double* to) const {
   for (size_t p = 0; p < parts.size(); ++p) {
-    const size_t from = std::max(parts[p].begin, elements.begin), end = std::min(parts[p].end(), elements.end());
-    if (from < end) values(static_cast<int>(p), {begins[p] + from - parts[p].begin, end - from}, to + (from - elements.begin));
+    const size_t from = std::max(parts[p].begin, elements.begin),
+                 end = std::min(parts[p].end(), elements.end());
+    if (from < end)
+      values(static_cast<int>(p), {begins[p] + from - parts[p].begin, end - from},
+             to + (from - elements.begin));
   }
 }
 
 void Answer::expected(Slice elements, double* to) const {
   const auto n = static_cast<size_t>(task_.ranks);
-  const auto behind_my_part = [&] { return Slice{task_.part().begin + elements.begin, elements.count}; };
+  const auto behind_my_part = [&] {
+    return Slice{task_.part().begin + elements.begin, elements.count};
+  };
   switch (task_.kind) {
     case Collective::barrier: return;
     case Collective::broadcast: return values(task_.root, elements, to);
@@ -134,7 +151,11 @@ void Answer::expected(Slice elements, double* to) const {
     case Collective::gather:
     case Collective::allgather: return pieces(task_.parts, std::vector<size_t>(n), elements, to);
     case Collective::all_to_all:
-      return pieces(task_.receives, sources_.empty() ? std::vector<size_t>(n, task_.sends[static_cast<size_t>(task_.rank)].begin) : sources_, elements, to);
+      return pieces(task_.receives,
+                    sources_.empty()
+                        ? std::vector<size_t>(n, task_.sends[static_cast<size_t>(task_.rank)].begin)
+                        : sources_,
+                    elements, to);
   }
 }
 
@@ -159,7 +180,8 @@ size_t Answer::count_wrong(const std::byte* output) const {
     store(block.data(), slice.count, right.data());
     const std::byte* const got = output + i * bytes;
     if (std::memcmp(got, right.data(), slice.count * bytes) == 0) continue;
-    for (size_t k = 0; k < slice.count; ++k) wrong += std::memcmp(got + k * bytes, right.data() + k * bytes, bytes) == 0 ? 0 : 1;
+    for (size_t k = 0; k < slice.count; ++k)
+      wrong += std::memcmp(got + k * bytes, right.data() + k * bytes, bytes) == 0 ? 0 : 1;
   }
   return wrong;
 }

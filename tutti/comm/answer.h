@@ -10,13 +10,16 @@
 
 namespace tutti::comm {
 
-/// Inputs are whole numbers, a function of (seed, rank, element). Integers take all their values, and sums wrap around. Floating-point numbers
-/// are as large as sums stay exact in the accumulator: no order of additions changes the answer, and a 16-bit one is right only when it
-/// is rounded once, at the end. So there is one right answer, to the bit. Immutable: any number of threads may use one.
+/// Inputs are whole numbers, a function of (seed, rank, element). Integers take all their values,
+/// and sums wrap around. Floating-point numbers are as large as sums stay exact in the accumulator:
+/// no order of additions changes the answer, and a 16-bit one is right only when it is rounded
+/// once, at the end. So there is one right answer, to the bit. Immutable: any number of threads may
+/// use one.
 class Answer {
  public:
-  /// For `task` and its counterparts on all other ranks. `sources`, of all_to_all only: where this rank's block begins in the input of
-  /// each rank; empty: at the same place in all, as with equal blocks.
+  /// For `task` and its counterparts on all other ranks. `sources`, of all_to_all only: where this
+  /// rank's block begins in the input of each rank; empty: at the same place in all, as with equal
+  /// blocks.
   Answer(Task task, Element element, ReduceOp op, uint64_t seed, std::vector<size_t> sources = {});
 
   /// Writes this rank's input, extent_of(task).input elements.
@@ -30,7 +33,8 @@ class Answer {
   void values(int rank, Slice elements, double* to) const;
   void expected(Slice elements, double* to) const;
   void reduced(Slice elements, double* to) const;
-  void pieces(const std::vector<Slice>& parts, const std::vector<size_t>& begins, Slice elements, double* to) const;
+  void pieces(const std::vector<Slice>& parts, const std::vector<size_t>& begins, Slice elements,
+              double* to) const;
   void store(const double* from, size_t count, std::byte* to) const;
 
   Task task_;
@@ -38,7 +42,7 @@ class Answer {
   ReduceOp op_;
   uint64_t seed_;
   std::vector<size_t> sources_;
-  int64_t least_ = 0;    // values are least_ .. least_ + range_ - 1
+  int64_t least_ = 0;  // values are least_ .. least_ + range_ - 1
   uint64_t range_ = 1;
 };
 

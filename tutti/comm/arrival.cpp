@@ -14,7 +14,9 @@ namespace {
 constexpr int kOffsetRounds = 8;
 constexpr double kNever = std::numeric_limits<double>::max();
 
-double seconds(ArrivalRecord::Clock::time_point time) { return std::chrono::duration<double>(time.time_since_epoch()).count(); }
+double seconds(ArrivalRecord::Clock::time_point time) {
+  return std::chrono::duration<double>(time.time_since_epoch()).count();
+}
 double now() { return seconds(ArrivalRecord::Clock::now()); }
 
 double median(std::vector<double> values) {
@@ -34,31 +36,53 @@ void run(CollectiveOperation& operation) {
 const Lateness* ArrivalSummary::straggler() const {
   if (ranks.empty() || steps < 4) return nullptr;
   const Lateness& first = ranks.front();
-  return 3 * first.last >= 2 * steps && first.median >= 0.05 * step_seconds && first.median >= 2 * clock_error ? &first : nullptr;
+  return 3 * first.last >= 2 * steps && first.median >= 0.05 * step_seconds &&
+                 first.median >= 2 * clock_error
+             ? &first
+             : nullptr;
 }
 
-double ArrivalSummary::mean_of(double Lateness::* what) const {
+double ArrivalSummary::mean_of(double Lateness::*what) const {
   double sum = 0;
   for (const Lateness& rank : ranks) sum += rank.*what;
   return ranks.empty() ? 0 : sum / static_cast<double>(ranks.size());
 }
 
-std::string to_string(const Lateness& late, const ArrivalSummary& summary, const Communicator& communicator) {
-  return fmt::format("{} arrived last in {} of {} steps, by {:.1f} ms in the median ({:.0f} % of a step; clocks agree to {:.2g} ms)", communicator.rank_name(late.rank),
-                     late.last, summary.steps, late.median * 1e3, summary.step_seconds > 0 ? late.median / summary.step_seconds * 100 : 0, summary.clock_error * 1e3);
+std::string to_string(const Lateness& late, const ArrivalSummary& summary,
+                      const Communicator& communicator) {
+  return fmt::format(
+      "{} arrived last in {} of {} steps, by {:.1f} ms in the median ({:.0f} % of a step; clocks "
+      "agree to {:.2g} ms)",
+      communicator.rank_name(late.rank), late.last, summary.steps, late.median * 1e3,
+      summary.step_seconds > 0 ? late.median / summary.step_seconds * 100 : 0,
+      summary.clock_error * 1e3);
 }
 
 ArrivalRecord::ArrivalRecord(Communicator& communicator, int operations, int steps)
-    : communicator_(communicator), operations_(static_cast<size_t>(operations)), capacity_(static_cast<size_t>(steps)), noted_(operations_, 0) {
+    : communicator_(communicator), operations_(static_cast<size_t>(operations)),
+      capacity_(static_cast<size_t>(steps)), noted_(operations_, 0) {
   CHECK(operations >= 1 && steps >= 1, "{} operations, {} steps", operations, steps);
   if (communicator.size() == 1) return;
-  for (auto* values : {&arrivals_, &earliest_, &latest_, &wait_begins_, &wait_ends_}) values->assign(capacity_ * operations_, 0);
+  for (auto* values : {&arrivals_, &earliest_, &latest_, &wait_begins_, &wait_ends_})
+    values->assign(capacity_ * operations_, 0);
   lateness_.assign(capacity_, 0);
-  find_earliest_ = communicator.plan({.name = "arrivals", .kind = Collective::allreduce, .element = Element::f64, .op = ReduceOp::min, .count = earliest_.size(),
+  find_earliest_ = communicator.plan({.name = "arrivals",
+                                      .kind = Collective::allreduce,
+                                      .element = Element::f64,
+                                      .op = ReduceOp::min,
+                                      .count = earliest_.size(),
                                       .output = earliest_.data()});
-  find_latest_ = communicator.plan({.name = "last arrivals", .kind = Collective::allreduce, .element = Element::f64, .op = ReduceOp::max, .count = latest_.size(),
+  find_latest_ = communicator.plan({.name = "last arrivals",
+                                    .kind = Collective::allreduce,
+                                    .element = Element::f64,
+                                    .op = ReduceOp::max,
+                                    .count = latest_.size(),
                                     .output = latest_.data()});
-  find_lateness_ = communicator.plan({.name = "lateness", .kind = Collective::allreduce, .element = Element::f64, .op = ReduceOp::max, .count = lateness_.size(),
+  find_lateness_ = communicator.plan({.name = "lateness",
+                                      .kind = Collective::allreduce,
+                                      .element = Element::f64,
+                                      .op = ReduceOp::max,
+                                      .count = lateness_.size(),
                                       .output = lateness_.data()});
 }
 
@@ -103,22 +127,26 @@ void ArrivalRecord::find_offset() {
   error_ = same_clock ? 0 : (most - least) / 2;
 }
 
-/// Of the first `steps` steps, on rank 0's clock: the earliest and the latest arrivals, and each step's largest lateness.
+/// Of the first `steps` steps, on rank 0's clock: the earliest and the latest arrivals, and each
+/// step's largest lateness.
 void ArrivalRecord::compare_arrivals(size_t steps) {
   const auto compared = static_cast<std::ptrdiff_t>(steps * operations_);
-  std::transform(arrivals_.begin(), arrivals_.begin() + compared, arrivals_.begin(), [this](double time) { return time + offset_; });
+  std::transform(arrivals_.begin(), arrivals_.begin() + compared, arrivals_.begin(),
+                 [this](double time) { return time + offset_; });
   earliest_ = latest_ = arrivals_;
   run(*find_earliest_);
   run(*find_latest_);
   std::ranges::fill(lateness_, 0.0);
-  for (size_t i = 0; i < steps * operations_; ++i) lateness_[i / operations_] = std::max(lateness_[i / operations_], arrivals_[i] - earliest_[i]);
+  for (size_t i = 0; i < steps * operations_; ++i)
+    lateness_[i / operations_] = std::max(lateness_[i / operations_], arrivals_[i] - earliest_[i]);
 }
 
 /// This rank's lateness and waits. Puts all ranks' largest lateness of each step into lateness_.
 Lateness ArrivalRecord::compare_waits(size_t steps) {
   Lateness mine{.rank = communicator_.rank()};
   if (steps == 0) return mine;
-  const std::vector<double> late(lateness_.begin(), lateness_.begin() + static_cast<std::ptrdiff_t>(steps));
+  const std::vector<double> late(lateness_.begin(),
+                                 lateness_.begin() + static_cast<std::ptrdiff_t>(steps));
   run(*find_lateness_);
   mine.median = median(late);
   mine.worst = std::ranges::max(late);
@@ -127,7 +155,8 @@ Lateness ArrivalRecord::compare_waits(size_t steps) {
   for (size_t i = 0; i < steps * operations_; ++i) {
     const double begin = wait_begins_[i] + offset_, end = wait_ends_[i] + offset_;
     mine.waited += (end - begin) / static_cast<double>(steps);
-    mine.waited_for_late += std::clamp(latest_[i] - begin, 0.0, end - begin) / static_cast<double>(steps);
+    mine.waited_for_late +=
+        std::clamp(latest_[i] - begin, 0.0, end - begin) / static_cast<double>(steps);
   }
   return mine;
 }
@@ -143,9 +172,14 @@ ArrivalSummary ArrivalRecord::collect() {
   find_offset();
   compare_arrivals(steps);
   summary.ranks = communicator_.allgather_value(compare_waits(steps));
-  std::ranges::stable_sort(summary.ranks, [](const Lateness& a, const Lateness& b) { return a.last != b.last ? a.last > b.last : a.median > b.median; });
-  for (const double error : communicator_.allgather_value(error_)) summary.clock_error = std::max(summary.clock_error, error);
-  if (steps > 1) summary.step_seconds = (arrivals_[(steps - 1) * operations_] - arrivals_[0]) / static_cast<double>(steps - 1);
+  std::ranges::stable_sort(summary.ranks, [](const Lateness& a, const Lateness& b) {
+    return a.last != b.last ? a.last > b.last : a.median > b.median;
+  });
+  for (const double error : communicator_.allgather_value(error_))
+    summary.clock_error = std::max(summary.clock_error, error);
+  if (steps > 1)
+    summary.step_seconds =
+        (arrivals_[(steps - 1) * operations_] - arrivals_[0]) / static_cast<double>(steps - 1);
   noted_.assign(operations_, 0);
   return summary;
 }

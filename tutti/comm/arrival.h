@@ -1,17 +1,20 @@
 #pragma once
-// ArrivalRecord: who comes late, measured before a collective makes all ranks equally late. Each rank notes when it starts each operation; every
-// few steps the notes of all ranks are compared on one clock.
+// ArrivalRecord: who comes late, measured before a collective makes all ranks equally late. Each
+// rank notes when it starts each operation; every few steps the notes of all ranks are compared on
+// one clock.
 //
 //   arrival   time at which a rank starts an operation
-//   lateness  of a rank in an operation: its arrival minus the earliest rank's; in a step: the largest over the step's operations
-//   last      the rank with the largest lateness of a step
-//   waited    what a rank spends in waits for the operations; for late ranks: the part of it before the last rank had started the operation.
+//   lateness  of a rank in an operation: its arrival minus the earliest rank's; in a step: the
+//   largest over the step's operations last      the rank with the largest lateness of a step
+//   waited    what a rank spends in waits for the operations; for late ranks: the part of it before
+//   the last rank had started the operation.
 //             The rest is communication that no computation hid.
 //
-// The clock is CLOCK_MONOTONIC, which all processes of a node share. Between nodes its offset to rank 0's is found at every collect(): rank 0
-// reads its clock between two collectives, so its reading lies between the readings of every other rank before the first and after the
-// second. A few such intervals are intersected; half of what is left is the error that the summary states (Cristian 1989, by way of
-// collectives rather than of one rank after another).
+// The clock is CLOCK_MONOTONIC, which all processes of a node share. Between nodes its offset to
+// rank 0's is found at every collect(): rank 0 reads its clock between two collectives, so its
+// reading lies between the readings of every other rank before the first and after the second. A
+// few such intervals are intersected; half of what is left is the error that the summary states
+// (Cristian 1989, by way of collectives rather than of one rank after another).
 
 #include <chrono>
 #include <cstdint>
@@ -31,28 +34,32 @@ struct Lateness {
 };
 
 struct ArrivalSummary {
-  int64_t steps = 0;        ///< compared
-  double step_seconds = 0;  ///< mean over them, on this rank
-  double clock_error = 0;   ///< seconds; 0 when all ranks are on one node
+  int64_t steps = 0;            ///< compared
+  double step_seconds = 0;      ///< mean over them, on this rank
+  double clock_error = 0;       ///< seconds; 0 when all ranks are on one node
   std::vector<Lateness> ranks;  ///< whoever was last most often comes first
   /// Means over ranks of Lateness::waited and waited_for_late.
   double waited() const { return mean_of(&Lateness::waited); }
   double waited_for_late() const { return mean_of(&Lateness::waited_for_late); }
-  /// The rank that is late persistently: last in two steps of three (of at least 4), by a median of at least 5 % of a step and of twice the clocks' error.
+  /// The rank that is late persistently: last in two steps of three (of at least 4), by a median of
+  /// at least 5 % of a step and of twice the clocks' error.
   const Lateness* straggler() const;
 
  private:
-  double mean_of(double Lateness::* what) const;
+  double mean_of(double Lateness::*what) const;
 };
 
-/// "rank 3 on n07 arrived last in 87 of 100 steps, by 12.3 ms in the median (9 % of a step; clocks agree to 0.02 ms)".
-std::string to_string(const Lateness& late, const ArrivalSummary& summary, const Communicator& communicator);
+/// "rank 3 on n07 arrived last in 87 of 100 steps, by 12.3 ms in the median (9 % of a step; clocks
+/// agree to 0.02 ms)".
+std::string to_string(const Lateness& late, const ArrivalSummary& summary,
+                      const Communicator& communicator);
 
 /// Not thread-safe; belongs to the communicator's thread.
 class ArrivalRecord {
  public:
-  /// Collective. A step consists of `operations` operations, each started once; up to `steps` steps are kept between two collect(). The
-  /// communicator outlives the record. With a single rank nothing is kept.
+  /// Collective. A step consists of `operations` operations, each started once; up to `steps` steps
+  /// are kept between two collect(). The communicator outlives the record. With a single rank
+  /// nothing is kept.
   ArrivalRecord(Communicator& communicator, int operations, int steps);
 
   using Clock = std::chrono::steady_clock;  // CLOCK_MONOTONIC
@@ -61,8 +68,8 @@ class ArrivalRecord {
   void note(int operation);
   /// It waited from `begin` until now for the `operation` that it started last.
   void waited(int operation, Clock::time_point begin);
-  /// Compares the steps since the last call, and forgets them. Collective and blocking, off the hot path: two allreduces of the arrivals, one of
-  /// a value a step, one allgather of a Lateness.
+  /// Compares the steps since the last call, and forgets them. Collective and blocking, off the hot
+  /// path: two allreduces of the arrivals, one of a value a step, one allgather of a Lateness.
   ArrivalSummary collect();
 
  private:
@@ -73,10 +80,11 @@ class ArrivalRecord {
 
   Communicator& communicator_;
   size_t operations_, capacity_;
-  std::vector<size_t> noted_;      // by operation: steps
-  std::vector<double> arrivals_;   // [step][operation], on this rank's clock
+  std::vector<size_t> noted_;                    // by operation: steps
+  std::vector<double> arrivals_;                 // [step][operation], on this rank's clock
   std::vector<double> wait_begins_, wait_ends_;  // the same; 0 where it did not wait
-  std::vector<double> earliest_, latest_, lateness_;  // over ranks: of arrivals; of the steps' lateness
+  std::vector<double> earliest_, latest_,
+      lateness_;  // over ranks: of arrivals; of the steps' lateness
   std::unique_ptr<CollectiveOperation> find_earliest_, find_latest_, find_lateness_;
   double offset_ = 0, error_ = 0;  // rank 0's clock minus this rank's
 };

@@ -33,13 +33,16 @@ TEST(ArrivalRecord, NamesTheRankThatComesLate) {
       EXPECT_GE(summary.straggler()->median, 0.06);
       EXPECT_GE(summary.straggler()->worst, summary.straggler()->median);
       const std::string text = to_string(*summary.straggler(), summary, c);
-      EXPECT_TRUE(text.starts_with("rank " + std::to_string(slow) + " on " + c.host() + " arrived last in ")) << text;
+      EXPECT_TRUE(text.starts_with("rank " + std::to_string(slow) + " on " + c.host() +
+                                   " arrived last in "))
+          << text;
       EXPECT_NE(text.find(" of 6 steps, by "), std::string::npos) << text;
     }
   });
 }
 
-// Rank 1 sleeps once rank 0 waits, and the exchange ends 40 ms after both have begun it: bounds that hold under any load.
+// Rank 1 sleeps once rank 0 waits, and the exchange ends 40 ms after both have begun it: bounds
+// that hold under any load.
 TEST(ArrivalRecord, TellsWaitingForALateRankFromCommunication) {
   std::atomic<int> waiting{0};  // steps in which rank 0 has begun to wait
   run_ranks(2, [&](Communicator& c) {
@@ -61,7 +64,9 @@ TEST(ArrivalRecord, TellsWaitingForALateRankFromCommunication) {
     ASSERT_EQ(summary.ranks.size(), 2u);
     for (const Lateness& rank : summary.ranks) {
       EXPECT_GE(rank.waited - rank.waited_for_late, 0.039) << rank.rank;
-      if (rank.rank == 0) { EXPECT_GE(rank.waited_for_late, 0.079); }
+      if (rank.rank == 0) {
+        EXPECT_GE(rank.waited_for_late, 0.079);
+      }
     }
     EXPECT_EQ(summary.ranks[0].rank, 1);
     EXPECT_EQ(summary.ranks[0].last, kSteps);
@@ -94,7 +99,11 @@ TEST(ArrivalRecord, ASingleRankIsNeverLate) {
 }
 
 TEST(ArrivalSummary, PersistentMeansOftenAndByMoreThanNoise) {
-  ArrivalSummary summary{.steps = 100, .step_seconds = 0.1, .clock_error = 1e-5, .ranks = {{.rank = 3, .last = 87, .median = 0.0123, .worst = 0.02}, {.rank = 1, .last = 13, .median = 0.001, .worst = 0.004}}};
+  ArrivalSummary summary{.steps = 100,
+                         .step_seconds = 0.1,
+                         .clock_error = 1e-5,
+                         .ranks = {{.rank = 3, .last = 87, .median = 0.0123, .worst = 0.02},
+                                   {.rank = 1, .last = 13, .median = 0.001, .worst = 0.004}}};
   ASSERT_NE(summary.straggler(), nullptr);
   EXPECT_EQ(summary.straggler()->rank, 3);
   summary.ranks[0].last = 66;

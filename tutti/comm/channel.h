@@ -1,9 +1,10 @@
 #pragma once
-// Channel: the messages of one planned operation between the ranks of a communicator. Implementations: comm/shm (ranks that see each
-// other's memory) and comm/mpi.
+// Channel: the messages of one planned operation between the ranks of a communicator.
+// Implementations: comm/shm (ranks that see each other's memory) and comm/mpi.
 //
-// A channel knows from the start all rounds that it will ever be asked for. A message may be read where its sender has it ("lent"): then
-// the receiver finds it at received(), and the sender's message counts as sent only once the receiver has called release().
+// A channel knows from the start all rounds that it will ever be asked for. A message may be read
+// where its sender has it ("lent"): then the receiver finds it at received(), and the sender's
+// message counts as sent only once the receiver has called release().
 
 #include <cstddef>
 #include <functional>
@@ -24,10 +25,12 @@ struct RoundOfMessages {
   };
   std::vector<Item> receives;
   std::vector<Item> sends;
-  bool may_borrow = false;  ///< received blocks are only read before release(), so that they need not be copied
+  bool may_borrow =
+      false;  ///< received blocks are only read before release(), so that they need not be copied
 };
 
-/// Not thread-safe. Rounds are posted in their order, round 0 after the last; each is posted when the one before it is complete and released.
+/// Not thread-safe. Rounds are posted in their order, round 0 after the last; each is posted when
+/// the one before it is complete and released.
 class Channel {
  public:
   virtual ~Channel() = default;
@@ -35,19 +38,24 @@ class Channel {
   Channel& operator=(const Channel&) = delete;
 
   virtual void post(size_t round) = 0;
-  /// The same messages, those that move at other addresses. Of this rank alone, when no round is posted.
+  /// The same messages, those that move at other addresses. Of this rank alone, when no round is
+  /// posted.
   virtual void rebind(std::vector<RoundOfMessages> rounds) = 0;
   /// Whether all messages of the posted round have arrived. Makes progress, never blocks.
   virtual bool received() = 0;
-  /// Where message i of the round's receives lies, once received() said so: its own address, or the sender's.
+  /// Where message i of the round's receives lies, once received() said so: its own address, or the
+  /// sender's.
   virtual const std::byte* where(size_t i) const = 0;
   /// What arrived will not be read any more (where it was borrowed).
   virtual void release() = 0;
-  /// Whether all messages of the posted round have left: their memory may be written again. Never blocks.
+  /// Whether all messages of the posted round have left: their memory may be written again. Never
+  /// blocks.
   virtual bool sent() = 0;
-  /// Whether the link of this rank is still busy with the posted round: what is posted now goes after it. As far as the transport knows.
+  /// Whether the link of this rank is still busy with the posted round: what is posted now goes
+  /// after it. As far as the transport knows.
   virtual bool leaving() { return !sent(); }
-  /// Peers that the posted round waits for, sorted: those whose message has not arrived; when all have, those that have not taken theirs.
+  /// Peers that the posted round waits for, sorted: those whose message has not arrived; when all
+  /// have, those that have not taken theirs.
   virtual std::vector<int> missing() const = 0;
 
  protected:
@@ -56,7 +64,9 @@ class Channel {
 
 /// Makes a channel for these rounds. Collective.
 using OpenChannel = std::function<std::unique_ptr<Channel>(std::vector<RoundOfMessages>)>;
-/// Makes a channel around another: it opens `inner` with the rounds given, or with messages of its own among them. Collective.
-using ChannelDecorator = std::function<std::unique_ptr<Channel>(Communicator&, std::vector<RoundOfMessages>, const OpenChannel& inner)>;
+/// Makes a channel around another: it opens `inner` with the rounds given, or with messages of its
+/// own among them. Collective.
+using ChannelDecorator = std::function<std::unique_ptr<Channel>(
+    Communicator&, std::vector<RoundOfMessages>, const OpenChannel& inner)>;
 
 }  // namespace tutti::comm

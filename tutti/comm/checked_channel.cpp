@@ -12,25 +12,34 @@
 namespace tutti::comm {
 namespace {
 
-size_t pieces_of(size_t bytes) { return (bytes + CheckedChannel::kPiece - 1) / CheckedChannel::kPiece; }
-size_t piece_bytes(size_t bytes, size_t piece) { return std::min(CheckedChannel::kPiece, bytes - piece * CheckedChannel::kPiece); }
+size_t pieces_of(size_t bytes) {
+  return (bytes + CheckedChannel::kPiece - 1) / CheckedChannel::kPiece;
+}
+size_t piece_bytes(size_t bytes, size_t piece) {
+  return std::min(CheckedChannel::kPiece, bytes - piece * CheckedChannel::kPiece);
+}
 uint64_t checksum(const std::byte* data, size_t bytes, size_t piece) {
   return XXH3_64bits(data + piece * CheckedChannel::kPiece, piece_bytes(bytes, piece));
 }
 
 // Adds to `items` a message of checksums for each that has bytes, and its memory to `sums`.
-void accompany(std::vector<RoundOfMessages::Item>& items, std::vector<std::vector<uint64_t>>& sums) {
+void accompany(std::vector<RoundOfMessages::Item>& items,
+               std::vector<std::vector<uint64_t>>& sums) {
   const size_t messages = items.size();
   for (size_t i = 0; i < messages; ++i) {
     auto& sum = i < sums.size() ? sums[i] : sums.emplace_back(pieces_of(items[i].bytes));
-    if (!sum.empty()) items.push_back({items[i].peer, reinterpret_cast<std::byte*>(sum.data()), sum.size() * sizeof(uint64_t)});
+    if (!sum.empty())
+      items.push_back(
+          {items[i].peer, reinterpret_cast<std::byte*>(sum.data()), sum.size() * sizeof(uint64_t)});
   }
 }
 
 }  // namespace
 
-CheckedChannel::CheckedChannel(Communicator& communicator, std::vector<RoundOfMessages> rounds, const OpenChannel& inner)
-    : communicator_(communicator), rounds_(std::move(rounds)), outgoing_(rounds_.size()), incoming_(rounds_.size()) {
+CheckedChannel::CheckedChannel(Communicator& communicator, std::vector<RoundOfMessages> rounds,
+                               const OpenChannel& inner)
+    : communicator_(communicator), rounds_(std::move(rounds)), outgoing_(rounds_.size()),
+      incoming_(rounds_.size()) {
   inner_ = inner(accompanied());
 }
 
@@ -55,7 +64,8 @@ void CheckedChannel::post(size_t round) {
   const auto& sends = rounds_[round].sends;
   for (size_t i = 0; i < sends.size(); ++i) {
     Sums& sums = outgoing_[round][i];
-    for (size_t piece = 0; piece < sums.size(); ++piece) sums[piece] = checksum(sends[i].data, sends[i].bytes, piece);
+    for (size_t piece = 0; piece < sums.size(); ++piece)
+      sums[piece] = checksum(sends[i].data, sends[i].bytes, piece);
   }
   inner_->post(round);
 }
@@ -82,10 +92,14 @@ void CheckedChannel::compare(size_t receive, const std::byte* sums) const {
     const uint64_t found = checksum(data, item.bytes, piece);
     if (found == expected) continue;
     const size_t begin = piece * kPiece;
-    throw CommError(fmt::format("round {}, message {} from {} to {}: bytes [{}, {}) of {} are not what was sent (checksum {:016x}, the sender's is {:016x}): "
-                                "a faulty link, memory or processor on one of these hosts, or a program that wrote to them meanwhile",
-                                round_, receive, communicator_.rank_name(item.peer), communicator_.rank_name(communicator_.rank()), begin,
-                                begin + piece_bytes(item.bytes, piece), item.bytes, found, expected));
+    throw CommError(
+        fmt::format("round {}, message {} from {} to {}: bytes [{}, {}) of {} are not what was "
+                    "sent (checksum {:016x}, the sender's is {:016x}): "
+                    "a faulty link, memory or processor on one of these hosts, or a program that "
+                    "wrote to them meanwhile",
+                    round_, receive, communicator_.rank_name(item.peer),
+                    communicator_.rank_name(communicator_.rank()), begin,
+                    begin + piece_bytes(item.bytes, piece), item.bytes, found, expected));
   }
 }
 

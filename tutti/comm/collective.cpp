@@ -19,7 +19,10 @@ size_t end_of(const std::vector<Slice>& slices) {
   return end;
 }
 
-bool can_be_cut(Collective kind) { return kind == Collective::broadcast || kind == Collective::reduce || kind == Collective::allreduce; }
+bool can_be_cut(Collective kind) {
+  return kind == Collective::broadcast || kind == Collective::reduce ||
+         kind == Collective::allreduce;
+}
 
 }  // namespace
 
@@ -41,22 +44,28 @@ Extent extent_of(const Task& task) {
   return {};
 }
 
-void check_buffers(const std::string& what, const Task& task, const void* input, const void* output) {
+void check_buffers(const std::string& what, const Task& task, const void* input,
+                   const void* output) {
   const Extent extent = extent_of(task);
-  if (extent.output > 0 && output == nullptr) throw CommError(fmt::format("{}: no output on rank {}, which receives {} elements", what, task.rank, extent.output));
+  if (extent.output > 0 && output == nullptr)
+    throw CommError(fmt::format("{}: no output on rank {}, which receives {} elements", what,
+                                task.rank, extent.output));
   if (extent.input > 0 && input == nullptr && (!can_be_cut(task.kind) || output == nullptr))
-    throw CommError(fmt::format("{}: no input on rank {}, which gives {} elements", what, task.rank, extent.input));
+    throw CommError(fmt::format("{}: no input on rank {}, which gives {} elements", what, task.rank,
+                                extent.input));
 }
 
-CollectiveOperation::CollectiveOperation(Communicator& communicator, const CollectiveSpec& spec, const Task& task, const std::string& algorithm)
-    : Operation(communicator, spec.name.empty() ? std::string(name_of(spec.kind)) : fmt::format("{} '{}'", name_of(spec.kind), spec.name)),
-      task_(task),
-      rebindable_(spec.rebindable),
-      bound_(!spec.rebindable),
+CollectiveOperation::CollectiveOperation(Communicator& communicator, const CollectiveSpec& spec,
+                                         const Task& task, const std::string& algorithm)
+    : Operation(communicator, spec.name.empty()
+                                  ? std::string(name_of(spec.kind))
+                                  : fmt::format("{} '{}'", name_of(spec.kind), spec.name)),
+      task_(task), rebindable_(spec.rebindable), bound_(!spec.rebindable),
       input_(spec.rebindable ? nullptr : spec.input),
       output_(spec.rebindable ? nullptr : spec.output) {
   set_priority(spec.priority);
-  const size_t chunk = spec.chunk == 0 || !can_be_cut(task.kind) ? std::max<size_t>(task.count, 1) : spec.chunk;
+  const size_t chunk =
+      spec.chunk == 0 || !can_be_cut(task.kind) ? std::max<size_t>(task.count, 1) : spec.chunk;
   chunk_bytes_ = chunk * size_of(spec.element);
   size_t begin = 0;
   do {
@@ -71,8 +80,11 @@ CollectiveOperation::CollectiveOperation(Communicator& communicator, const Colle
                             .element = spec.element,
                             .op = spec.op,
                             .divisor = static_cast<double>(task.ranks)};
-    runs_.push_back(std::make_unique<ScheduleRun>(communicator, make_schedule(algorithm_named(algorithm), piece), operands));
-    if (communicator.checked() && task.ranks > 1) checks_.push_back(std::make_unique<ResultCheck>(communicator, piece, runs_.back()->schedule(), operands));
+    runs_.push_back(std::make_unique<ScheduleRun>(
+        communicator, make_schedule(algorithm_named(algorithm), piece), operands));
+    if (communicator.checked() && task.ranks > 1)
+      checks_.push_back(
+          std::make_unique<ResultCheck>(communicator, piece, runs_.back()->schedule(), operands));
     begin += chunk;
   } while (begin < task.count);
 }
@@ -90,7 +102,9 @@ void CollectiveOperation::begin(size_t chunk) {
   runs_[chunk]->begin();
 }
 
-bool CollectiveOperation::advance(size_t chunk) { return runs_[chunk]->advance() && (checks_.empty() || checks_[chunk]->advance()); }
+bool CollectiveOperation::advance(size_t chunk) {
+  return runs_[chunk]->advance() && (checks_.empty() || checks_[chunk]->advance());
+}
 std::byte* CollectiveOperation::output_of(size_t chunk) const {
   return output_ == nullptr ? nullptr : static_cast<std::byte*>(output_) + chunk * chunk_bytes_;
 }
@@ -101,7 +115,8 @@ std::byte* CollectiveOperation::input_of(size_t chunk) const {
 }
 
 void CollectiveOperation::rebind(const void* input, void* output) {
-  CHECK(rebindable_ && !in_flight(), "{}: buffers given to an operation that is in flight, or has its own", name());
+  CHECK(rebindable_ && !in_flight(),
+        "{}: buffers given to an operation that is in flight, or has its own", name());
   if (bound_ && input == input_ && output == output_) return;
   check_buffers(name(), task_, input, output);
   input_ = input;
@@ -114,8 +129,10 @@ void CollectiveOperation::rebind(const void* input, void* output) {
 void CollectiveOperation::begin() {
   CHECK(bound_, "{}: started without buffers", name());
   first_ = started_ = 0;
-  if (runs_.size() == 1) begin(started_++);
-  else begin_chunks(0, 0);
+  if (runs_.size() == 1)
+    begin(started_++);
+  else
+    begin_chunks(0, 0);
 }
 
 bool CollectiveOperation::advance() {
@@ -139,8 +156,13 @@ void CollectiveOperation::begin_chunks(int leaving, int were_leaving) {
 }
 
 Pending CollectiveOperation::describe() const {
-  Pending what{.operation = fmt::format("{} by {}", name(), algorithm()), .sequence = sequence(), .arrived = {}, .missing = {}};
-  if (runs_.size() > 1) what.operation += fmt::format(" (chunk {} of {})", std::min(first_ + 1, runs_.size()), runs_.size());
+  Pending what{.operation = fmt::format("{} by {}", name(), algorithm()),
+               .sequence = sequence(),
+               .arrived = {},
+               .missing = {}};
+  if (runs_.size() > 1)
+    what.operation +=
+        fmt::format(" (chunk {} of {})", std::min(first_ + 1, runs_.size()), runs_.size());
   // Only the peers of this round are heard of.
   std::vector<int> heard{communicator().rank()};
   if (first_ < runs_.size()) {

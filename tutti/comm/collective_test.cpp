@@ -29,7 +29,8 @@ void run_ranks_with(int threads, int ranks, const std::function<void(Communicato
 
 Task task_of(const Communicator& c, const CollectiveSpec& spec) {
   Task task;
-  task.kind = spec.kind, task.rank = c.rank(), task.ranks = c.size(), task.root = spec.root, task.count = spec.count;
+  task.kind = spec.kind, task.rank = c.rank(), task.ranks = c.size(), task.root = spec.root,
+  task.count = spec.count;
   task.parts = spec.parts;
   task.sends = spec.sends, task.receives = spec.receives;
   return task;
@@ -39,7 +40,8 @@ Task task_of(const Communicator& c, const CollectiveSpec& spec) {
 size_t wrong_elements(Communicator& c, CollectiveSpec spec, bool in_place = false) {
   const Task task = task_of(c, spec);
   const Extent extent = extent_of(task);
-  std::vector<std::byte> input(extent.input * size_of(spec.element) + 64), output(extent.output * size_of(spec.element) + 64);
+  std::vector<std::byte> input(extent.input * size_of(spec.element) + 64),
+      output(extent.output * size_of(spec.element) + 64);
   spec.input = in_place ? output.data() : input.data();
   spec.output = output.data();
   const auto operation = c.plan(spec);
@@ -51,7 +53,8 @@ size_t wrong_elements(Communicator& c, CollectiveSpec spec, bool in_place = fals
     operation->start();
     operation->wait();
     wrong += answer.count_wrong(output.data());
-    for (size_t i = extent.output * size_of(spec.element); i < output.size(); ++i) wrong += output[i] == std::byte{0x7F} ? 0 : 1;
+    for (size_t i = extent.output * size_of(spec.element); i < output.size(); ++i)
+      wrong += output[i] == std::byte{0x7F} ? 0 : 1;
   }
   return wrong;
 }
@@ -68,16 +71,20 @@ std::vector<Slice> uneven_parts(size_t count, int ranks) {
 }
 
 bool dealt(Collective kind) {
-  return kind == Collective::reduce_scatter || kind == Collective::allgather || kind == Collective::gather || kind == Collective::scatter;
+  return kind == Collective::reduce_scatter || kind == Collective::allgather ||
+         kind == Collective::gather || kind == Collective::scatter;
 }
 
-CollectiveSpec spec_of(Collective kind, const Algorithm& algorithm, Element element, ReduceOp op, size_t count, int ranks, int root) {
+CollectiveSpec spec_of(Collective kind, const Algorithm& algorithm, Element element, ReduceOp op,
+                       size_t count, int ranks, int root) {
   CollectiveSpec spec{.kind = kind, .element = element, .op = op, .count = count, .root = root};
   spec.algorithm = algorithm.name;
   if (dealt(kind)) spec.parts = uneven_parts(count, ranks);
   if (kind == Collective::all_to_all) {
     spec.count = count / static_cast<size_t>(ranks) * static_cast<size_t>(ranks);
-    for (int q = 0; q < ranks; ++q) spec.sends.push_back({count / static_cast<size_t>(ranks) * static_cast<size_t>(q), count / static_cast<size_t>(ranks)});
+    for (int q = 0; q < ranks; ++q)
+      spec.sends.push_back({count / static_cast<size_t>(ranks) * static_cast<size_t>(q),
+                            count / static_cast<size_t>(ranks)});
     spec.receives = spec.sends;
   }
   return spec;
@@ -89,7 +96,8 @@ bool does(const Algorithm& algorithm, const CollectiveSpec& spec, int ranks) {
   return refusal_of(algorithm, task).empty();
 }
 
-void every_algorithm(Communicator& c, const std::vector<Element>& elements, const std::vector<ReduceOp>& ops, const std::vector<size_t>& counts) {
+void every_algorithm(Communicator& c, const std::vector<Element>& elements,
+                     const std::vector<ReduceOp>& ops, const std::vector<size_t>& counts) {
   for (const Algorithm* algorithm : algorithms())
     for (int kind = 0; kind < kCollectives; ++kind)
       for (const Element element : elements)
@@ -97,31 +105,46 @@ void every_algorithm(Communicator& c, const std::vector<Element>& elements, cons
           for (const size_t count : counts) {
             const auto k = Collective(kind);
             if (reduces(k) ? !has_arithmetic(element) : op != ops.front()) continue;
-            const CollectiveSpec spec = spec_of(k, *algorithm, element, op, count, c.size(), static_cast<int>(count) % c.size());
+            const CollectiveSpec spec = spec_of(k, *algorithm, element, op, count, c.size(),
+                                                static_cast<int>(count) % c.size());
             if (!does(*algorithm, spec, c.size())) continue;
-            EXPECT_EQ(wrong_elements(c, spec), 0u) << algorithm->name << " " << name_of(k) << " " << name_of(element) << " " << name_of(op) << " count " << count
-                                                   << " ranks " << c.size() << " rank " << c.rank();
+            EXPECT_EQ(wrong_elements(c, spec), 0u)
+                << algorithm->name << " " << name_of(k) << " " << name_of(element) << " "
+                << name_of(op) << " count " << count << " ranks " << c.size() << " rank "
+                << c.rank();
           }
 }
 
 TEST(Collective, EveryAlgorithmAgainstPlainArithmetic) {
   for (int ranks = 1; ranks <= 9; ++ranks)
-    run_ranks(ranks, [](Communicator& c) { every_algorithm(c, {Element::f32}, {ReduceOp::sum}, {0, 1, 2, 3, 127, 5003}); });
+    run_ranks(ranks, [](Communicator& c) {
+      every_algorithm(c, {Element::f32}, {ReduceOp::sum}, {0, 1, 2, 3, 127, 5003});
+    });
 }
 
 TEST(Collective, EveryAlgorithmByProgressThreads) {
   for (const int threads : {1, 2})
-    for (const int ranks : {1, 2, 3, 4}) run_ranks_with(threads, ranks, [](Communicator& c) { every_algorithm(c, {Element::f32}, {ReduceOp::sum}, {0, 1, 5003}); });
+    for (const int ranks : {1, 2, 3, 4})
+      run_ranks_with(threads, ranks, [](Communicator& c) {
+        every_algorithm(c, {Element::f32}, {ReduceOp::sum}, {0, 1, 5003});
+      });
 }
 
 TEST(Collective, EveryTypeAndReduction) {
-  const std::vector<Element> elements{Element::f32, Element::f64, Element::bf16, Element::f16, Element::i8, Element::i32, Element::byte};
+  const std::vector<Element> elements{Element::f32, Element::f64, Element::bf16, Element::f16,
+                                      Element::i8,  Element::i32, Element::byte};
   for (const int ranks : {1, 2, 3, 4, 6})  // 4 and 6 have more than one row in a grid
-    run_ranks(ranks, [&](Communicator& c) { every_algorithm(c, elements, {ReduceOp::sum, ReduceOp::min, ReduceOp::max, ReduceOp::mean}, {1, 127}); });
+    run_ranks(ranks, [&](Communicator& c) {
+      every_algorithm(c, elements, {ReduceOp::sum, ReduceOp::min, ReduceOp::max, ReduceOp::mean},
+                      {1, 127});
+    });
 }
 
 TEST(Collective, ALargePrimeCount) {
-  for (const int ranks : {2, 3}) run_ranks(ranks, [](Communicator& c) { every_algorithm(c, {Element::bf16}, {ReduceOp::sum}, {1000003}); });
+  for (const int ranks : {2, 3})
+    run_ranks(ranks, [](Communicator& c) {
+      every_algorithm(c, {Element::bf16}, {ReduceOp::sum}, {1000003});
+    });
 }
 
 TEST(Collective, InPlaceAndInChunks) {
@@ -129,14 +152,19 @@ TEST(Collective, InPlaceAndInChunks) {
     for (const int ranks : {1, 2, 3, 4})
       run_ranks_with(threads, ranks, [](Communicator& c) {
         for (const Algorithm* algorithm : algorithms()) {
-          CollectiveSpec spec = spec_of(Collective::allreduce, *algorithm, Element::f32, ReduceOp::sum, 5003, c.size(), 0);
+          CollectiveSpec spec = spec_of(Collective::allreduce, *algorithm, Element::f32,
+                                        ReduceOp::sum, 5003, c.size(), 0);
           if (!does(*algorithm, spec, c.size())) continue;
           EXPECT_EQ(wrong_elements(c, spec, true), 0u) << algorithm->name;
           spec.chunk = 1000;
           EXPECT_EQ(wrong_elements(c, spec, true), 0u) << algorithm->name << " in chunks";
           EXPECT_EQ(wrong_elements(c, spec), 0u) << algorithm->name << " in chunks";
         }
-        EXPECT_EQ(wrong_elements(c, spec_of(Collective::broadcast, binomial, Element::i32, ReduceOp::sum, 100, c.size(), 0), true), 0u);
+        EXPECT_EQ(wrong_elements(c,
+                                 spec_of(Collective::broadcast, binomial, Element::i32,
+                                         ReduceOp::sum, 100, c.size(), 0),
+                                 true),
+                  0u);
       });
 }
 
@@ -149,12 +177,16 @@ size_t wrong_elements_with_moving_buffers(Communicator& c, CollectiveSpec spec) 
   size_t wrong = 0;
   for (uint64_t run = 0; run < 6; ++run) {
     const Answer answer(task, spec.element, spec.op, run);
-    // As long as the other's, so that a run that still has the other's buffers finds them, and leaves its traces there.
+    // As long as the other's, so that a run that still has the other's buffers finds them, and
+    // leaves its traces there.
     std::array<std::vector<std::byte>, 2> inputs, outputs;
     for (auto* buffers : {&inputs, &outputs})
-      for (auto& buffer : *buffers) buffer.assign(std::max(extent.input, extent.output) * size_of(spec.element) + 64, std::byte{0x7F});
+      for (auto& buffer : *buffers)
+        buffer.assign(std::max(extent.input, extent.output) * size_of(spec.element) + 64,
+                      std::byte{0x7F});
     const size_t which = (run / 2 * static_cast<size_t>(c.rank() + 1)) % 2;
-    const bool in_place = spec.kind == Collective::allreduce && (run + static_cast<uint64_t>(c.rank())) % 3 == 0;
+    const bool in_place =
+        spec.kind == Collective::allreduce && (run + static_cast<uint64_t>(c.rank())) % 3 == 0;
     std::byte* const output = outputs[which].data();
     std::byte* const input = in_place ? output : inputs[which].data();
     answer.fill(input);
@@ -172,11 +204,15 @@ TEST(Collective, BuffersMayMove) {
     run_ranks_with(threads, ranks, [](Communicator& c) {
       for (const Algorithm* algorithm : algorithms())
         for (int kind = 0; kind < kCollectives; ++kind) {
-          CollectiveSpec spec = spec_of(Collective(kind), *algorithm, Element::f32, ReduceOp::sum, 1003, c.size(), 3 % c.size());
+          CollectiveSpec spec = spec_of(Collective(kind), *algorithm, Element::f32, ReduceOp::sum,
+                                        1003, c.size(), 3 % c.size());
           if (!does(*algorithm, spec, c.size())) continue;
-          EXPECT_EQ(wrong_elements_with_moving_buffers(c, spec), 0u) << algorithm->name << " " << name_of(spec.kind) << " ranks " << c.size() << " rank " << c.rank();
+          EXPECT_EQ(wrong_elements_with_moving_buffers(c, spec), 0u)
+              << algorithm->name << " " << name_of(spec.kind) << " ranks " << c.size() << " rank "
+              << c.rank();
           spec.chunk = 100;
-          EXPECT_EQ(wrong_elements_with_moving_buffers(c, spec), 0u) << algorithm->name << " " << name_of(spec.kind) << " in chunks";
+          EXPECT_EQ(wrong_elements_with_moving_buffers(c, spec), 0u)
+              << algorithm->name << " " << name_of(spec.kind) << " in chunks";
         }
     });
 }
@@ -208,7 +244,8 @@ TEST(Collective, ReproducibleAlgorithmsGiveTheBitsOfTheTree) {
       leaves.push_back(inputs.back().data());
     }
     std::vector<float> expected(kCount);
-    TreeSum(ranks, all_parts(ranks, first_replicas(ranks, ranks))).evaluate(leaves, expected.data(), kCount);
+    TreeSum(ranks, all_parts(ranks, first_replicas(ranks, ranks)))
+        .evaluate(leaves, expected.data(), kCount);
     int found = 0;
     run_ranks(ranks, [&](Communicator& c) {
       for (const Algorithm* algorithm : algorithms()) {
@@ -217,13 +254,17 @@ TEST(Collective, ReproducibleAlgorithmsGiveTheBitsOfTheTree) {
         if (!refusal_of(*algorithm, task).empty() || !algorithm->reproducible(task)) continue;
         if (c.rank() == 0) ++found;
         std::vector<float> sum(kCount);
-        CollectiveSpec spec{.kind = Collective::allreduce, .count = kCount, .input = inputs[static_cast<size_t>(c.rank())].data(), .output = sum.data()};
+        CollectiveSpec spec{.kind = Collective::allreduce,
+                            .count = kCount,
+                            .input = inputs[static_cast<size_t>(c.rank())].data(),
+                            .output = sum.data()};
         spec.algorithm = algorithm->name;
         spec.reproducible = true;
         const auto operation = c.plan(spec);
         operation->start();
         operation->wait();
-        EXPECT_EQ(std::memcmp(sum.data(), expected.data(), kCount * sizeof(float)), 0) << algorithm->name << " ranks " << ranks;
+        EXPECT_EQ(std::memcmp(sum.data(), expected.data(), kCount * sizeof(float)), 0)
+            << algorithm->name << " ranks " << ranks;
       }
     });
     EXPECT_GE(found, 3) << ranks;
@@ -235,10 +276,16 @@ void many_in_flight(Communicator& c) {
   std::vector<std::vector<float>> data(kOperations, std::vector<float>(kCount));
   std::vector<std::unique_ptr<CollectiveOperation>> operations;
   for (size_t k = 0; k < kOperations; ++k)
-    operations.push_back(c.plan({.kind = Collective::allreduce, .count = kCount, .output = data[k].data(), .chunk = k % 2 == 0 ? 100u : 0u, .priority = static_cast<int>(k)}));
+    operations.push_back(c.plan({.kind = Collective::allreduce,
+                                 .count = kCount,
+                                 .output = data[k].data(),
+                                 .chunk = k % 2 == 0 ? 100u : 0u,
+                                 .priority = static_cast<int>(k)}));
   for (int run = 0; run < 20; ++run) {
-    for (size_t k = 0; k < kOperations; ++k) std::ranges::fill(data[k], static_cast<float>(c.rank() + 1));
-    for (size_t k = 0; k < kOperations; ++k) operations[(k * 5 + static_cast<size_t>(c.rank())) % kOperations]->start();
+    for (size_t k = 0; k < kOperations; ++k)
+      std::ranges::fill(data[k], static_cast<float>(c.rank() + 1));
+    for (size_t k = 0; k < kOperations; ++k)
+      operations[(k * 5 + static_cast<size_t>(c.rank())) % kOperations]->start();
     for (size_t k = kOperations; k-- > 0;) operations[k]->wait();
     for (size_t k = 0; k < kOperations; ++k) EXPECT_EQ(data[k], std::vector<float>(kCount, 6.0f));
   }
@@ -260,7 +307,8 @@ void sums_along_rows_and_columns(Communicator& c) {
   along_row->start();
   along_row->wait();
   EXPECT_EQ(sum, c.rank() < 3 ? 3.0f : 12.0f);
-  const auto along_column = column->plan({.kind = Collective::allreduce, .count = 1, .output = &sum});
+  const auto along_column =
+      column->plan({.kind = Collective::allreduce, .count = 1, .output = &sum});
   along_column->start();
   along_column->wait();
   EXPECT_EQ(sum, 15.0f);
@@ -282,19 +330,40 @@ std::string message_of(const std::function<void()>& call) {
 TEST(Collective, WhatIsWrongIsSaidAtPlanTime) {
   run_ranks(2, [](Communicator& c) {
     float x[4] = {};
-    const auto planned = [&](const CollectiveSpec& spec) { return message_of([&] { c.plan(spec); }); };
-    EXPECT_NE(planned({.kind = Collective::allreduce, .element = Element::byte, .count = 4, .output = x}).find("bytes can be moved"), std::string::npos);
-    EXPECT_NE(planned({.kind = Collective::allreduce, .count = 4}).find("no output"), std::string::npos);
-    EXPECT_NE(planned({.kind = Collective::allgather, .count = 4, .output = x}).find("no input"), std::string::npos);
-    EXPECT_NE(planned({.kind = Collective::allgather, .count = 3, .input = x, .output = x}).find("dealt out equally"), std::string::npos);
-    EXPECT_NE(planned({.kind = Collective::broadcast, .count = 4, .root = 2, .output = x}).find("root 2 of 2"), std::string::npos);
-    EXPECT_NE(planned({.kind = Collective::broadcast, .count = 4, .output = x, .algorithm = "ring"}).find("ring does not do broadcast"), std::string::npos);
-    const std::string other = planned({.kind = Collective::allreduce, .count = c.rank() == 0 ? 4u : 3u, .output = x});
+    const auto planned = [&](const CollectiveSpec& spec) {
+      return message_of([&] { c.plan(spec); });
+    };
+    EXPECT_NE(
+        planned({.kind = Collective::allreduce, .element = Element::byte, .count = 4, .output = x})
+            .find("bytes can be moved"),
+        std::string::npos);
+    EXPECT_NE(planned({.kind = Collective::allreduce, .count = 4}).find("no output"),
+              std::string::npos);
+    EXPECT_NE(planned({.kind = Collective::allgather, .count = 4, .output = x}).find("no input"),
+              std::string::npos);
+    EXPECT_NE(planned({.kind = Collective::allgather, .count = 3, .input = x, .output = x})
+                  .find("dealt out equally"),
+              std::string::npos);
+    EXPECT_NE(planned({.kind = Collective::broadcast, .count = 4, .root = 2, .output = x})
+                  .find("root 2 of 2"),
+              std::string::npos);
+    EXPECT_NE(planned({.kind = Collective::broadcast, .count = 4, .output = x, .algorithm = "ring"})
+                  .find("ring does not do broadcast"),
+              std::string::npos);
+    const std::string other =
+        planned({.kind = Collective::allreduce, .count = c.rank() == 0 ? 4u : 3u, .output = x});
     EXPECT_NE(other.find("rank 1"), std::string::npos) << other;
   });
   run_ranks(3, [](Communicator& c) {
     float x[4] = {};
-    EXPECT_NE(message_of([&] { c.plan({.kind = Collective::allreduce, .count = 4, .output = x, .algorithm = "ring", .reproducible = true}); }).find("order of the tree"), std::string::npos);
+    EXPECT_NE(message_of([&] {
+                c.plan({.kind = Collective::allreduce,
+                        .count = 4,
+                        .output = x,
+                        .algorithm = "ring",
+                        .reproducible = true});
+              }).find("order of the tree"),
+              std::string::npos);
   });
 }
 
@@ -302,11 +371,19 @@ TEST(Collective, WhatOneRankRefusesAllRefuseAndThenGoOn) {
   run_ranks(3, [](Communicator& c) {
     c.set_timeout(5);
     float x[4] = {1, 2, 3, 4};
-    const auto planned = [&](const CollectiveSpec& spec) { return message_of([&] { c.plan(spec); }); };
-    const std::string why = planned({.kind = Collective::allreduce, .count = 4, .output = c.rank() == 1 ? nullptr : x});
-    EXPECT_NE(why.find(c.rank() == 1 ? "no output on rank 1" : "rank 1 on"), std::string::npos) << why;
-    EXPECT_THROW(c.plan({.kind = Collective::allreduce, .count = c.rank() == 0 ? 4u : 3u, .output = x}), PlanError);
-    EXPECT_THROW(c.plan({.kind = Collective::allreduce, .count = 4, .output = x, .algorithm = "star"}), ConfigError);
+    const auto planned = [&](const CollectiveSpec& spec) {
+      return message_of([&] { c.plan(spec); });
+    };
+    const std::string why =
+        planned({.kind = Collective::allreduce, .count = 4, .output = c.rank() == 1 ? nullptr : x});
+    EXPECT_NE(why.find(c.rank() == 1 ? "no output on rank 1" : "rank 1 on"), std::string::npos)
+        << why;
+    EXPECT_THROW(
+        c.plan({.kind = Collective::allreduce, .count = c.rank() == 0 ? 4u : 3u, .output = x}),
+        PlanError);
+    EXPECT_THROW(
+        c.plan({.kind = Collective::allreduce, .count = 4, .output = x, .algorithm = "star"}),
+        ConfigError);
     const auto sum = c.plan({.kind = Collective::allreduce, .count = 4, .output = x});
     sum->start();
     sum->wait();
@@ -315,16 +392,21 @@ TEST(Collective, WhatOneRankRefusesAllRefuseAndThenGoOn) {
 }
 
 TEST(Collective, ALateRankIsNamed) {
-  for (const int threads : {0, 1, 2}) run_ranks_with(threads, 3, [](Communicator& c) {
-    c.set_timeout(0.3);
-    float x = 0;
-    const auto operation = c.plan({.name = "gradient", .kind = Collective::allreduce, .count = 1, .output = &x, .algorithm = "pairwise"});
-    if (c.rank() == 2) return;
-    operation->start();
-    const std::string message = message_of([&] { operation->wait(); });
-    EXPECT_NE(message.find("'gradient' by pairwise number 1"), std::string::npos) << message;
-    EXPECT_NE(message.find("not arrived: rank 2 on"), std::string::npos) << message;
-  });
+  for (const int threads : {0, 1, 2})
+    run_ranks_with(threads, 3, [](Communicator& c) {
+      c.set_timeout(0.3);
+      float x = 0;
+      const auto operation = c.plan({.name = "gradient",
+                                     .kind = Collective::allreduce,
+                                     .count = 1,
+                                     .output = &x,
+                                     .algorithm = "pairwise"});
+      if (c.rank() == 2) return;
+      operation->start();
+      const std::string message = message_of([&] { operation->wait(); });
+      EXPECT_NE(message.find("'gradient' by pairwise number 1"), std::string::npos) << message;
+      EXPECT_NE(message.find("not arrived: rank 2 on"), std::string::npos) << message;
+    });
 }
 
 }  // namespace

@@ -18,11 +18,11 @@
 namespace tutti::comm {
 namespace {
 
-
 class Fingerprint {
  public:
   void mix(uint64_t value) {
-    for (int byte = 0; byte < 8; ++byte) hash_ = (hash_ ^ (value >> (8 * byte) & 0xFF)) * 1099511628211u;
+    for (int byte = 0; byte < 8; ++byte)
+      hash_ = (hash_ ^ (value >> (8 * byte) & 0xFF)) * 1099511628211u;
   }
   void mix(const std::string& text) {
     for (const char c : text) mix(static_cast<unsigned char>(c));
@@ -37,8 +37,11 @@ class Fingerprint {
 uint64_t fingerprint(const CollectiveSpec& spec, const Task& task, const std::string& algorithm) {
   Fingerprint print;
   print.mix(spec.name);
-  for (const uint64_t value : {static_cast<uint64_t>(spec.kind), static_cast<uint64_t>(spec.element), static_cast<uint64_t>(spec.op), static_cast<uint64_t>(spec.count),
-                               static_cast<uint64_t>(spec.root), static_cast<uint64_t>(spec.chunk), static_cast<uint64_t>(spec.priority)})
+  for (const uint64_t value :
+       {static_cast<uint64_t>(spec.kind), static_cast<uint64_t>(spec.element),
+        static_cast<uint64_t>(spec.op), static_cast<uint64_t>(spec.count),
+        static_cast<uint64_t>(spec.root), static_cast<uint64_t>(spec.chunk),
+        static_cast<uint64_t>(spec.priority)})
     print.mix(value);
   for (const Slice& part : task.parts) print.mix(part.count);
   print.mix(static_cast<uint64_t>(spec.leaves.replicas));
@@ -50,22 +53,28 @@ uint64_t fingerprint(const CollectiveSpec& spec, const Task& task, const std::st
 
 // What a rank plans, for a message that compares ranks.
 std::string describe(const CollectiveSpec& spec, const Task& task, const std::string& algorithm) {
-  std::string text = fmt::format("{} of {} {} by {}", comm::name_of(spec.kind), spec.count, comm::name_of(spec.element), algorithm);
+  std::string text = fmt::format("{} of {} {} by {}", comm::name_of(spec.kind), spec.count,
+                                 comm::name_of(spec.element), algorithm);
   if (reduces(spec.kind)) text += fmt::format(", {}", comm::name_of(spec.op));
   if (!spec.name.empty()) text += fmt::format(", called {}", spec.name);
-  text += fmt::format(", root {}, chunk {}, priority {}, my part {}", spec.root, spec.chunk, spec.priority, task.parts.empty() ? 0 : task.part().count);
+  text += fmt::format(", root {}, chunk {}, priority {}, my part {}", spec.root, spec.chunk,
+                      spec.priority, task.parts.empty() ? 0 : task.part().count);
   return text;
 }
 
 bool overlap(const void* a, size_t a_count, const void* b, size_t b_count, size_t element_bytes) {
   const auto* const x = static_cast<const std::byte*>(a);
   const auto* const y = static_cast<const std::byte*>(b);
-  return a_count > 0 && b_count > 0 && x < y + b_count * element_bytes && y < x + a_count * element_bytes;
+  return a_count > 0 && b_count > 0 && x < y + b_count * element_bytes &&
+         y < x + a_count * element_bytes;
 }
 
 std::vector<Slice> equal_parts(size_t count, int parts, Collective kind) {
   const auto n = static_cast<size_t>(parts);
-  if (count % n != 0) throw CommError(fmt::format("{}: {} elements cannot be dealt out equally to {} ranks: give the parts", name_of(kind), count, parts));
+  if (count % n != 0)
+    throw CommError(
+        fmt::format("{}: {} elements cannot be dealt out equally to {} ranks: give the parts",
+                    name_of(kind), count, parts));
   std::vector<Slice> all;
   for (size_t p = 0; p < n; ++p) all.push_back({p * (count / n), count / n});
   return all;
@@ -77,7 +86,9 @@ constexpr uint64_t kRefused = 0;
 }  // namespace
 
 Communicator::Communicator(int rank, int size, Group group)
-    : rank_(rank), size_(size), name_(std::move(group.name)), job_ranks_(std::move(group.job_ranks)), job_size_(group.job_size), places_(static_cast<size_t>(size)) {
+    : rank_(rank), size_(size), name_(std::move(group.name)),
+      job_ranks_(std::move(group.job_ranks)), job_size_(group.job_size),
+      places_(static_cast<size_t>(size)) {
   if (!job_ranks_.empty()) return;
   job_size_ = size;
   job_ranks_.resize(static_cast<size_t>(size));
@@ -92,7 +103,9 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key, std::strin
   for (int p = 0; p < size_; ++p)
     if (all[static_cast<size_t>(p)][0] == color) members.push_back(p);
   std::ranges::stable_sort(members, {}, [&](int p) { return all[static_cast<size_t>(p)][1]; });
-  Group group{.name = name.empty() ? fmt::format("{}/{}", name_, color) : std::move(name), .job_ranks = {}, .job_size = job_size_};
+  Group group{.name = name.empty() ? fmt::format("{}/{}", name_, color) : std::move(name),
+              .job_ranks = {},
+              .job_size = job_size_};
   for (const int p : members) group.job_ranks.push_back(job_rank(p));
   auto part = make_part(members, std::move(group));
   part->timeout_ = timeout_;
@@ -153,7 +166,8 @@ void Communicator::broadcast(std::span<std::byte> data, int root) {
 }
 
 void Communicator::allgather(std::span<const std::byte> mine, std::span<std::byte> all) {
-  CHECK(all.size() == mine.size() * static_cast<size_t>(size_), "{} bytes of room for {} x {}", all.size(), size_, mine.size());
+  CHECK(all.size() == mine.size() * static_cast<size_t>(size_), "{} bytes of room for {} x {}",
+        all.size(), size_, mine.size());
   gather_all(Control::allgather, mine, all);
 }
 
@@ -170,19 +184,27 @@ void Communicator::sum(std::span<double> values) {
   }
 }
 
-// Why the ranks do not plan the same; empty when their fingerprints are equal. Every rank gets the same answer.
-std::string Communicator::disagreement(uint64_t fingerprint, const std::string& what, const std::string& plan) {
+// Why the ranks do not plan the same; empty when their fingerprints are equal. Every rank gets the
+// same answer.
+std::string Communicator::disagreement(uint64_t fingerprint, const std::string& what,
+                                       const std::string& plan) {
   const std::vector<uint64_t> prints = allgather_value(fingerprint);
   if (std::ranges::count(prints, prints[0]) == size_) return {};
   if (const auto refused = std::ranges::find(prints, kRefused); refused != prints.end())
-    return fmt::format("{}: {}: {} cannot do what it was asked for; its own error says why", describe_group(), what, rank_name(static_cast<int>(refused - prints.begin())));
-  const auto other = std::ranges::find_if(prints, [&](uint64_t print) { return print != prints[0]; });
+    return fmt::format("{}: {}: {} cannot do what it was asked for; its own error says why",
+                       describe_group(), what,
+                       rank_name(static_cast<int>(refused - prints.begin())));
+  const auto other =
+      std::ranges::find_if(prints, [&](uint64_t print) { return print != prints[0]; });
   std::array<char, 160> text{};
   plan.copy(text.data(), text.size() - 1);
   const auto plans = allgather_value(text);
   const auto p = other - prints.begin();
-  return fmt::format("{}: {}: {} plans '{}', {} plans '{}'; all ranks need the same configuration and the same program", describe_group(), what,
-                     rank_name(static_cast<int>(p)), plans[static_cast<size_t>(p)].data(), rank_name(0), plans[0].data());
+  return fmt::format(
+      "{}: {}: {} plans '{}', {} plans '{}'; all ranks need the same configuration and the same "
+      "program",
+      describe_group(), what, rank_name(static_cast<int>(p)), plans[static_cast<size_t>(p)].data(),
+      rank_name(0), plans[0].data());
 }
 
 Task Communicator::task_of(const CollectiveSpec& spec) const {
@@ -200,34 +222,50 @@ Task Communicator::task_of(const CollectiveSpec& spec) const {
   if (!spec.leaves.one_a_rank()) task.leaves = spec.leaves;
   task.shared_output = spec.shared_output;
   if (task.parts.empty()) {
-    const bool dealt = spec.kind == Collective::reduce_scatter || spec.kind == Collective::allgather || spec.kind == Collective::gather || spec.kind == Collective::scatter;
-    task.parts = dealt ? equal_parts(spec.count, size_, spec.kind) : balanced_parts(spec.count, size_);
+    const bool dealt = spec.kind == Collective::reduce_scatter ||
+                       spec.kind == Collective::allgather || spec.kind == Collective::gather ||
+                       spec.kind == Collective::scatter;
+    task.parts =
+        dealt ? equal_parts(spec.count, size_, spec.kind) : balanced_parts(spec.count, size_);
   }
-  if (spec.kind == Collective::all_to_all && spec.sends.empty() && spec.receives.empty()) task.sends = task.receives = equal_parts(spec.count, size_, spec.kind);
+  if (spec.kind == Collective::all_to_all && spec.sends.empty() && spec.receives.empty())
+    task.sends = task.receives = equal_parts(spec.count, size_, spec.kind);
   task.nodes = nodes();
   return task;
 }
 
-std::string Communicator::algorithm_for(const CollectiveSpec& spec, const Task& task, const std::string& what) const {
+std::string Communicator::algorithm_for(const CollectiveSpec& spec, const Task& task,
+                                        const std::string& what) const {
   check_task(task);
-  if (reduces(spec.kind) && !has_arithmetic(spec.element)) throw CommError(fmt::format("{}: bytes can be moved, but not reduced", what));
+  if (reduces(spec.kind) && !has_arithmetic(spec.element))
+    throw CommError(fmt::format("{}: bytes can be moved, but not reduced", what));
   if (!spec.rebindable) check_buffers(what, task, spec.input, spec.output);
   const Extent extent = extent_of(task);
-  if (!spec.rebindable && spec.kind == Collective::all_to_all && overlap(spec.input, extent.input, spec.output, extent.output, size_of(spec.element)))
-    throw CommError(fmt::format("{}: input and output overlap on rank {}: a block would arrive where another one has yet to leave", what, rank_));
-  const std::string name = spec.algorithm.empty() ? selection_.choose(task, size_of(spec.element), spec.reproducible) : spec.algorithm;
+  if (!spec.rebindable && spec.kind == Collective::all_to_all &&
+      overlap(spec.input, extent.input, spec.output, extent.output, size_of(spec.element)))
+    throw CommError(
+        fmt::format("{}: input and output overlap on rank {}: a block would arrive where another "
+                    "one has yet to leave",
+                    what, rank_));
+  const std::string name = spec.algorithm.empty()
+                               ? selection_.choose(task, size_of(spec.element), spec.reproducible)
+                               : spec.algorithm;
   const Algorithm& algorithm = algorithm_named(name);
   if (const std::string why = refusal_of(algorithm, task); !why.empty()) throw CommError(why);
   if (spec.reproducible && !algorithm.reproducible(task))
-    throw CommError(fmt::format("{}: {} does not add in the order of the tree among {} ranks", what, name, size_));
+    throw CommError(fmt::format("{}: {} does not add in the order of the tree among {} ranks", what,
+                                name, size_));
   return name;
 }
 
 std::unique_ptr<CollectiveOperation> Communicator::plan(const CollectiveSpec& spec) {
-  const std::string what = spec.name.empty() ? std::string(comm::name_of(spec.kind)) : fmt::format("{} '{}'", comm::name_of(spec.kind), spec.name);
+  const std::string what = spec.name.empty()
+                               ? std::string(comm::name_of(spec.kind))
+                               : fmt::format("{} '{}'", comm::name_of(spec.kind), spec.name);
   Task task;
   std::string algorithm;
-  std::exception_ptr refusal;  // thrown only after the others have been told: they would wait for this rank until their time-out
+  std::exception_ptr refusal;  // thrown only after the others have been told: they would wait for
+                               // this rank until their time-out
   try {
     task = task_of(spec);
     algorithm = algorithm_for(spec, task, what);
@@ -236,36 +274,46 @@ std::unique_ptr<CollectiveOperation> Communicator::plan(const CollectiveSpec& sp
   } catch (const ConfigError&) {
     refusal = std::current_exception();
   }
-  const std::string why = refusal ? disagreement(kRefused, what, {}) : disagreement(fingerprint(spec, task, algorithm), what, describe(spec, task, algorithm));
+  const std::string why = refusal ? disagreement(kRefused, what, {})
+                                  : disagreement(fingerprint(spec, task, algorithm), what,
+                                                 describe(spec, task, algorithm));
   if (refusal) std::rethrow_exception(refusal);
   if (!why.empty()) throw PlanError(why);
   return std::make_unique<CollectiveOperation>(*this, spec, task, algorithm);
 }
 
 std::unique_ptr<Channel> Communicator::open_channel(std::vector<RoundOfMessages> rounds) {
-  OpenChannel open = [this](std::vector<RoundOfMessages> plain) { return make_channel(std::move(plain)); };
+  OpenChannel open = [this](std::vector<RoundOfMessages> plain) {
+    return make_channel(std::move(plain));
+  };
   for (const ChannelDecorator& decorator : decorators_)
-    open = [this, &decorator, inner = std::move(open)](std::vector<RoundOfMessages> wanted) { return decorator(*this, std::move(wanted), inner); };
+    open = [this, &decorator, inner = std::move(open)](std::vector<RoundOfMessages> wanted) {
+      return decorator(*this, std::move(wanted), inner);
+    };
   return open(std::move(rounds));
 }
 
 void Communicator::set_shape(const LinkShape& shape) {
   shaped_ = true;
-  decorate_channels([link = std::make_shared<ShapedLink>(shape)](Communicator& communicator, std::vector<RoundOfMessages> rounds, const OpenChannel& inner) {
+  decorate_channels([link = std::make_shared<ShapedLink>(shape)](
+                        Communicator& communicator, std::vector<RoundOfMessages> rounds,
+                        const OpenChannel& inner) {
     return std::make_unique<ShapedChannel>(communicator, inner(rounds), rounds, *link);
   });
 }
 
 void Communicator::set_check() {
   if (std::exchange(checked_, true)) return;
-  decorate_channels([](Communicator& communicator, std::vector<RoundOfMessages> rounds, const OpenChannel& inner) {
+  decorate_channels([](Communicator& communicator, std::vector<RoundOfMessages> rounds,
+                       const OpenChannel& inner) {
     return std::make_unique<CheckedChannel>(communicator, std::move(rounds), inner);
   });
 }
 
 void Communicator::set_progress(std::shared_ptr<Progress> progress) {
   CHECK(progress_->empty(), "operations are in flight");
-  if (const std::string refusal = progress_refusal(); progress->threads() > 0 && !refusal.empty()) throw CommError("no progress threads: " + refusal);
+  if (const std::string refusal = progress_refusal(); progress->threads() > 0 && !refusal.empty())
+    throw CommError("no progress threads: " + refusal);
   progress_ = std::move(progress);
 }
 

@@ -1,12 +1,15 @@
 #pragma once
-// Communicator: a group of ranks that exchange bytes. barrier, broadcast, allgather and sum are for control values, at any time and without a
-// plan; what moves data is planned. Implementations: comm/inproc (threads of one process, for tests) and comm/mpi. Every call but abort() and the plain
-// questions is collective: all ranks call the same operations in the same order.
+// Communicator: a group of ranks that exchange bytes. barrier, broadcast, allgather and sum are for
+// control values, at any time and without a plan; what moves data is planned. Implementations:
+// comm/inproc (threads of one process, for tests) and comm/mpi. Every call but abort() and the
+// plain questions is collective: all ranks call the same operations in the same order.
 //
-// No wait without a time-out: when it passes, or when a process of this node that has to contribute is found dead (looked at a few
-// times a second), CommError names the group, the operation, its sequence number, who has arrived, who has not, since when and where.
-// The rank that gives up alarms the others, so that each says what it waits for before the job ends. After a CommError the communicator
-// is of no further use; the caller ends the job with abort(). Messages count ranks over the whole job, also those of a part of it.
+// No wait without a time-out: when it passes, or when a process of this node that has to contribute
+// is found dead (looked at a few times a second), CommError names the group, the operation, its
+// sequence number, who has arrived, who has not, since when and where. The rank that gives up
+// alarms the others, so that each says what it waits for before the job ends. After a CommError the
+// communicator is of no further use; the caller ends the job with abort(). Messages count ranks
+// over the whole job, also those of a part of it.
 
 #include <cstddef>
 #include <cstdint>
@@ -46,27 +49,36 @@ class Communicator {
   int size() const { return size_; }
   const std::string& host() const { return host(rank_); }
   const std::string& host(int rank) const { return places_[static_cast<size_t>(rank)].host; }
-  int node(int rank) const { return place(rank).node; }  ///< ranks with equal numbers are on one node
+  int node(int rank) const {
+    return place(rank).node;
+  }                                               ///< ranks with equal numbers are on one node
   int local_rank() const { return local_rank_; }  ///< among the ranks of this node, in rank order
   int local_size() const { return local_size_; }
   bool one_node() const { return local_size_ == size_; }
-  /// Node k holds ranks nodes()[k] .. nodes()[k+1]-1. Empty on one node; where ranks of a node are not neighbours, every rank counts as a node,
-  /// because no algorithm could use more.
+  /// Node k holds ranks nodes()[k] .. nodes()[k+1]-1. Empty on one node; where ranks of a node are
+  /// not neighbours, every rank counts as a node, because no algorithm could use more.
   std::vector<int> nodes() const;
-  bool same_node(int rank) const { return place(rank).node == place(rank_).node; }  ///< as this rank
+  bool same_node(int rank) const {
+    return place(rank).node == place(rank_).node;
+  }                                                  ///< as this rank
   const std::string& name() const { return name_; }  ///< of the group: "global", "data 0"
-  int job_rank(int rank) const { return job_ranks_[static_cast<size_t>(rank)]; }  ///< a member's number in the whole job
-  std::string who() const;  ///< "rank 2/4 on n03", in the whole job: begins the message of every CommError of a wait
-  std::string rank_name(int rank) const;  ///< "rank 2 on n03": a member as messages name it
-  std::string describe_group() const;     ///< "group 'data 0' (ranks 0, 2)"
+  int job_rank(int rank) const {
+    return job_ranks_[static_cast<size_t>(rank)];
+  }                         ///< a member's number in the whole job
+  std::string who() const;  ///< "rank 2/4 on n03", in the whole job: begins the message of every
+                            ///< CommError of a wait
+  std::string rank_name(int rank) const;      ///< "rank 2 on n03": a member as messages name it
+  std::string describe_group() const;         ///< "group 'data 0' (ranks 0, 2)"
   virtual std::string transport() const = 0;  ///< "threads", "shared memory", "MPI": for the log
 
   void barrier();
   /// `data` of `root` to everyone; sizes must agree.
   void broadcast(std::span<std::byte> data, int root);
-  /// all = mine of rank 0, of rank 1, ...; all.size() = size() * mine.size(), the same on every rank.
+  /// all = mine of rank 0, of rank 1, ...; all.size() = size() * mine.size(), the same on every
+  /// rank.
   void allgather(std::span<const std::byte> mine, std::span<std::byte> all);
-  /// values[i] = sum over ranks, in the order of tree(0, size()). For a few values: costs an allgather.
+  /// values[i] = sum over ranks, in the order of tree(0, size()). For a few values: costs an
+  /// allgather.
   void sum(std::span<double> values);
 
   /// The same for plain values.
@@ -83,58 +95,71 @@ class Communicator {
     return all;
   }
 
-  /// `bytes` of zeroed memory for each rank (each may ask for its own size), shared where all ranks are on one node.
+  /// `bytes` of zeroed memory for each rank (each may ask for its own size), shared where all ranks
+  /// are on one node.
   virtual std::unique_ptr<Window> allocate(size_t bytes) = 0;
-  /// Plans a collective, to be started as often as wanted. Throws PlanError when the ranks disagree on what is asked for, when the buffers do
-  /// not fit, or when no algorithm does it, and ConfigError for an algorithm's name that nobody knows; when one rank throws, all do.
+  /// Plans a collective, to be started as often as wanted. Throws PlanError when the ranks disagree
+  /// on what is asked for, when the buffers do not fit, or when no algorithm does it, and
+  /// ConfigError for an algorithm's name that nobody knows; when one rank throws, all do.
   std::unique_ptr<CollectiveOperation> plan(const CollectiveSpec& spec);
   /// What plan() asks of an algorithm, on this rank.
   Task task_of(const CollectiveSpec& spec) const;
   /// Which algorithm plan() takes where the spec names none. The same on every rank.
   void set_selection(Selection selection) { selection_ = std::move(selection); }
 
-  /// The ranks with equal `color`, ordered by `key` and then by rank. Lives on its own, but not longer than what this communicator lives on
-  /// (MpiSession; for threads, run_ranks). `name` is the group's in messages, "data 0"; empty: this one's and the color.
+  /// The ranks with equal `color`, ordered by `key` and then by rank. Lives on its own, but not
+  /// longer than what this communicator lives on (MpiSession; for threads, run_ranks). `name` is
+  /// the group's in messages, "data 0"; empty: this one's and the color.
   std::unique_ptr<Communicator> split(int color, int key, std::string name = {});
 
   void set_timeout(double seconds) { timeout_ = seconds; }  ///< of every later wait; default 60
   double timeout() const { return timeout_; }
   void set_on_timeout(OnTimeout action) { on_timeout_ = action; }  ///< default abort
 
-  /// Ends the whole job with this exit code after printing `rank r/n on host: message` on stderr. Among threads: makes every other rank's
-  /// wait throw, and throws.
+  /// Ends the whole job with this exit code after printing `rank r/n on host: message` on stderr.
+  /// Among threads: makes every other rank's wait throw, and throws.
   [[noreturn]] virtual void abort(int code, const std::string& message) = 0;
 
   /// The messages of one operation, for comm/schedule_run.h. Collective.
   std::unique_ptr<Channel> open_channel(std::vector<RoundOfMessages> rounds);
-  /// Channels of later plans are wrapped in this one, outside of what was given before. Parts split off afterwards inherit it.
-  void decorate_channels(ChannelDecorator decorator) { decorators_.push_back(std::move(decorator)); }
-  /// Later plans run as over a link of this shape; all ranks must be on one node. Communicators split from this one afterwards share the link.
+  /// Channels of later plans are wrapped in this one, outside of what was given before. Parts split
+  /// off afterwards inherit it.
+  void decorate_channels(ChannelDecorator decorator) {
+    decorators_.push_back(std::move(decorator));
+  }
+  /// Later plans run as over a link of this shape; all ranks must be on one node. Communicators
+  /// split from this one afterwards share the link.
   void set_shape(const LinkShape& shape);
   bool shaped() const { return shaped_; }
-  /// Later plans send a checksum with every message and compare what they leave on the ranks (comm/checked_channel.h, comm/result_check.h); they
-  /// fail with a CommError that names the ranks.
+  /// Later plans send a checksum with every message and compare what they leave on the ranks
+  /// (comm/checked_channel.h, comm/result_check.h); they fail with a CommError that names the
+  /// ranks.
   void set_check();
   bool checked() const { return checked_; }
 
-  /// Who moves operations forward from now on; without this call, whoever polls and waits. Communicators split afterwards share it. Throws
-  /// CommError when it has threads and progress_refusal() says why it cannot. Nothing may be in flight.
+  /// Who moves operations forward from now on; without this call, whoever polls and waits.
+  /// Communicators split afterwards share it. Throws CommError when it has threads and
+  /// progress_refusal() says why it cannot. Nothing may be in flight.
   void set_progress(std::shared_ptr<Progress> progress);
   /// Why no other thread may move operations forward; empty when it may.
   virtual std::string progress_refusal() const { return {}; }
-  /// For between kernels: moves every operation in flight one step forward, unless threads are doing that. Never blocks.
+  /// For between kernels: moves every operation in flight one step forward, unless threads are
+  /// doing that. Never blocks.
   void progress() {
     if (progress_->threads() == 0) progress_->pass();
   }
-  /// Polls until done(), moving operations forward; `pending` describes the wait when it fails. The loop behind every wait of comm/.
-  /// `grace`: seconds added to the time-out, for waits whose cause another rank can explain better.
-  void wait_for(const std::function<bool()>& done, const std::function<Pending()>& pending, double grace = 0);
+  /// Polls until done(), moving operations forward; `pending` describes the wait when it fails. The
+  /// loop behind every wait of comm/. `grace`: seconds added to the time-out, for waits whose cause
+  /// another rank can explain better.
+  void wait_for(const std::function<bool()>& done, const std::function<Pending()>& pending,
+                double grace = 0);
 
  protected:
   struct Place {
     std::string host;
     int node = 0;    ///< ranks with equal numbers are on one node
-    int kernel = 0;  ///< ranks with equal numbers share cores; the same as the node but where containers count as nodes
+    int kernel = 0;  ///< ranks with equal numbers share cores; the same as the node but where
+                     ///< containers count as nodes
   };
   /// `message`, beginning with who() exactly once.
   std::string signed_message(const std::string& message) const;
@@ -147,12 +172,15 @@ class Communicator {
   enum class Control : uint32_t { barrier = 1, broadcast, allgather };
   static const char* name_of(Control kind);
   /// One allgather; a barrier is one of 0 bytes. Must report ranks that call something else.
-  virtual void gather_all(Control kind, std::span<const std::byte> mine, std::span<std::byte> all) = 0;
+  virtual void gather_all(Control kind, std::span<const std::byte> mine,
+                          std::span<std::byte> all) = 0;
   virtual void spread(std::span<std::byte> data, int root) = 0;
   virtual std::unique_ptr<Channel> make_channel(std::vector<RoundOfMessages> rounds) = 0;
-  /// For split(), on every rank: the communicator of `members` (ranks of this one, this rank among them, in their new order).
+  /// For split(), on every rank: the communicator of `members` (ranks of this one, this rank among
+  /// them, in their new order).
   virtual std::unique_ptr<Communicator> make_part(const std::vector<int>& members, Group group) = 0;
-  /// Whether one of `ranks` is known to be gone, and how; empty if none. Called a few times a second while waiting.
+  /// Whether one of `ranks` is known to be gone, and how; empty if none. Called a few times a
+  /// second while waiting.
   virtual std::string lost_peer(std::span<const int> ranks) const = 0;
   /// Tells all other ranks of the job that this one gives up.
   virtual void raise_alarm() {}
@@ -161,8 +189,10 @@ class Communicator {
 
  private:
   friend class Operation;
-  /// The algorithm for a spec that this rank finds nothing wrong with. Throws CommError or ConfigError.
-  std::string algorithm_for(const CollectiveSpec& spec, const Task& task, const std::string& what) const;
+  /// The algorithm for a spec that this rank finds nothing wrong with. Throws CommError or
+  /// ConfigError.
+  std::string algorithm_for(const CollectiveSpec& spec, const Task& task,
+                            const std::string& what) const;
   /// Why the ranks do not plan the same; empty when their fingerprints are equal.
   std::string disagreement(uint64_t fingerprint, const std::string& what, const std::string& plan);
   std::vector<int> job_ranks(std::span<const int> ranks) const;  ///< sorted

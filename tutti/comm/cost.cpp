@@ -15,10 +15,15 @@ namespace {
 
 class Clock {
  public:
-  Clock(std::span<const Schedule> schedules, const NetworkCost& network, std::span<const int> nodes, size_t element_bytes, size_t accumulator_bytes)
-      : schedules_(schedules), network_(network), element_bytes_(element_bytes), accumulator_bytes_(accumulator_bytes), ranks_(schedules.size()) {
+  Clock(std::span<const Schedule> schedules, const NetworkCost& network, std::span<const int> nodes,
+        size_t element_bytes, size_t accumulator_bytes)
+      : schedules_(schedules), network_(network), element_bytes_(element_bytes),
+        accumulator_bytes_(accumulator_bytes), ranks_(schedules.size()) {
     for (size_t r = 0; r < ranks_.size(); ++r) {
-      ranks_[r].node = nodes.empty() ? 0 : static_cast<int>(std::ranges::upper_bound(nodes, static_cast<int>(r)) - nodes.begin());
+      ranks_[r].node = nodes.empty()
+                           ? 0
+                           : static_cast<int>(std::ranges::upper_bound(nodes, static_cast<int>(r)) -
+                                              nodes.begin());
       events_.push(post_at(0, r));
     }
   }
@@ -37,7 +42,9 @@ class Clock {
     double last = 0;
     for (size_t r = 0; r < ranks_.size(); ++r) {
       if (ranks_[r].round < schedules_[r].rounds.size())
-        throw CommError(fmt::format("{}: the schedules do not fit each other: rank {} waits forever in round {}", schedules_[r].algorithm, r, ranks_[r].round));
+        throw CommError(fmt::format(
+            "{}: the schedules do not fit each other: rank {} waits forever in round {}",
+            schedules_[r].algorithm, r, ranks_[r].round));
       last = std::max(last, ranks_[r].done);
     }
     return last;
@@ -52,19 +59,27 @@ class Clock {
     int from = 0;
     size_t kind = 0;  // of link: inside, between
     double bytes_busy = -1;
-    bool operator>(const Event& other) const { return std::pair(when, number) > std::pair(other.when, other.number); }
+    bool operator>(const Event& other) const {
+      return std::pair(when, number) > std::pair(other.when, other.number);
+    }
   };
-  Event post_at(double when, size_t rank) { return {.when = when, .number = numbers_++, .rank = rank}; }
+  Event post_at(double when, size_t rank) {
+    return {.when = when, .number = numbers_++, .rank = rank};
+  }
 
   struct Rank {
     int node = 0;
     size_t round = 0;
     bool posted = false;
-    double begun = 0, left = 0, done = 0;  // of this round: posted at, all sent at; of the last one: finished at
+    double begun = 0, left = 0,
+           done = 0;  // of this round: posted at, all sent at; of the last one: finished at
     double out_free[2] = {0, 0}, in_free[2] = {0, 0};
   };
 
-  double bytes_of(const Block& block) const { return static_cast<double>(block.count() * (block.place == Place::accumulator ? accumulator_bytes_ : element_bytes_)); }
+  double bytes_of(const Block& block) const {
+    return static_cast<double>(
+        block.count() * (block.place == Place::accumulator ? accumulator_bytes_ : element_bytes_));
+  }
 
   void post(size_t r, double now) {
     Rank& rank = ranks_[r];
@@ -79,7 +94,12 @@ class Clock {
       const double start = std::max(now, rank.out_free[kind]);
       rank.out_free[kind] = start + busy;
       rank.left = std::max(rank.left, start + busy);
-      events_.push({.when = start + link.latency, .number = numbers_++, .rank = static_cast<size_t>(m.peer), .from = static_cast<int>(r), .kind = kind, .bytes_busy = busy});
+      events_.push({.when = start + link.latency,
+                    .number = numbers_++,
+                    .rank = static_cast<size_t>(m.peer),
+                    .from = static_cast<int>(r),
+                    .kind = kind,
+                    .bytes_busy = busy});
     }
   }
 
@@ -104,7 +124,9 @@ class Clock {
       wire.erase(wire.begin(), wire.begin() + static_cast<std::ptrdiff_t>(count));
     }
     for (const LocalStep& step : round.steps)
-      now += bytes_of(step.to) * (step.kind == LocalStep::Kind::reduce ? network_.seconds_per_reduced_byte : network_.seconds_per_copied_byte);
+      now += bytes_of(step.to) * (step.kind == LocalStep::Kind::reduce
+                                      ? network_.seconds_per_reduced_byte
+                                      : network_.seconds_per_copied_byte);
     rank.done = std::max(now, rank.left);
     rank.posted = false;
     ++rank.round;
@@ -122,7 +144,8 @@ class Clock {
 
 }  // namespace
 
-double price(std::span<const Schedule> schedules, const NetworkCost& network, std::span<const int> nodes, size_t element_bytes, size_t accumulator_bytes) {
+double price(std::span<const Schedule> schedules, const NetworkCost& network,
+             std::span<const int> nodes, size_t element_bytes, size_t accumulator_bytes) {
   return Clock(schedules, network, nodes, element_bytes, accumulator_bytes).run();
 }
 

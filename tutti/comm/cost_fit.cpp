@@ -18,10 +18,12 @@ constexpr Numbers kStart{1e-6, 1e-10, 1e-6, 1e-10, 1e-10, 1e-10};
 NetworkCost network_of(const Numbers& x) { return {{x[0], x[1]}, {x[2], x[3]}, x[4], x[5]}; }
 
 double price_of(const MeasuredSchedules& measured, const Numbers& x, std::span<const int> nodes) {
-  return price(measured.schedules, network_of(x), nodes, measured.element_bytes, measured.accumulator_bytes);
+  return price(measured.schedules, network_of(x), nodes, measured.element_bytes,
+               measured.accumulator_bytes);
 }
 
-// How much of each number the critical path holds at x, over the measured time: by small steps, as a price is linear while the path stays.
+// How much of each number the critical path holds at x, over the measured time: by small steps, as
+// a price is linear while the path stays.
 Numbers path_of(const MeasuredSchedules& measured, const Numbers& x, std::span<const int> nodes) {
   Numbers path{};
   const double here = price_of(measured, x, nodes);
@@ -35,7 +37,8 @@ Numbers path_of(const MeasuredSchedules& measured, const Numbers& x, std::span<c
   return path;
 }
 
-double error_of(std::span<const MeasuredSchedules> measured, const Numbers& x, std::span<const int> nodes) {
+double error_of(std::span<const MeasuredSchedules> measured, const Numbers& x,
+                std::span<const int> nodes) {
   double sum = 0;
   for (const MeasuredSchedules& m : measured) {
     const double off = price_of(m, x, nodes) / m.seconds - 1;

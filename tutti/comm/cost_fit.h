@@ -1,5 +1,6 @@
 #pragma once
-// The network that explains measured times best: latency, bandwidth, and the rates of sums and copies, for comm/cost.h.
+// The network that explains measured times best: latency, bandwidth, and the rates of sums and
+// copies, for comm/cost.h.
 
 #include <span>
 #include <vector>
@@ -16,9 +17,11 @@ struct MeasuredSchedules {
   double seconds = 0;
 };
 
-/// The numbers >= 0 for which the sum of (price / measured - 1)^2 is least, as far as a local search finds it. A price is a sum of the numbers, each times what
-/// the critical path holds of it: a least-squares problem for one path. Paths change with the numbers, so that is done several times. What
-/// was never on a path keeps a start value; a job on one node gets `between` equal to `inside`. `nodes` as Task::nodes.
+/// The numbers >= 0 for which the sum of (price / measured - 1)^2 is least, as far as a local
+/// search finds it. A price is a sum of the numbers, each times what the critical path holds of it:
+/// a least-squares problem for one path. Paths change with the numbers, so that is done several
+/// times. What was never on a path keeps a start value; a job on one node gets `between` equal to
+/// `inside`. `nodes` as Task::nodes.
 NetworkCost fit_network(std::span<const MeasuredSchedules> measured, std::span<const int> nodes);
 
 }  // namespace tutti::comm

@@ -7,17 +7,20 @@
 namespace tutti::comm {
 namespace {
 
-std::vector<MeasuredSchedules> measure_on(const NetworkCost& network, int ranks, const std::vector<int>& nodes) {
+std::vector<MeasuredSchedules> measure_on(const NetworkCost& network, int ranks,
+                                          const std::vector<int>& nodes) {
   std::vector<MeasuredSchedules> measured;
   for (const Algorithm* algorithm : algorithms())
-    for (const Collective kind : {Collective::allreduce, Collective::allgather, Collective::reduce_scatter, Collective::broadcast})
+    for (const Collective kind : {Collective::allreduce, Collective::allgather,
+                                  Collective::reduce_scatter, Collective::broadcast})
       for (const size_t count : {size_t{64}, size_t{4096}, size_t{1} << 20}) {
         Task task;
         task.kind = kind, task.ranks = ranks, task.count = count, task.nodes = nodes;
         task.parts = balanced_parts(count, ranks);
         if (!refusal_of(*algorithm, task).empty()) continue;
         MeasuredSchedules m;
-        for (task.rank = 0; task.rank < ranks; ++task.rank) m.schedules.push_back(make_schedule(*algorithm, task));
+        for (task.rank = 0; task.rank < ranks; ++task.rank)
+          m.schedules.push_back(make_schedule(*algorithm, task));
         m.seconds = price(m.schedules, network, nodes, 4, 4);
         measured.push_back(std::move(m));
       }

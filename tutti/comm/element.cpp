@@ -17,7 +17,8 @@
 namespace tutti::comm {
 namespace {
 
-constexpr std::array<std::string_view, kElements> kElementNames{"f32", "f64", "bf16", "f16", "i8", "i32", "byte"};
+constexpr std::array<std::string_view, kElements> kElementNames{"f32", "f64", "bf16", "f16",
+                                                                "i8",  "i32", "byte"};
 constexpr std::array<std::string_view, kReduceOps> kOpNames{"sum", "min", "max", "mean"};
 constexpr size_t kBlock = 1024;  // floats: what is widened stays in the L1 cache
 
@@ -50,15 +51,17 @@ void combine_plain(ReduceOp op, T* to, const T* a, const T* b, size_t n) {
   }
 }
 
-// What no cache will hold until it is read is written around it: a store into the cache would first read the line from memory, a quarter of all
-// traffic. Not of a sum in place, whose lines are there already. The fence: what signals to other ranks that the sum is there must not overtake it.
+// What no cache will hold until it is read is written around it: a store into the cache would first
+// read the line from memory, a quarter of all traffic. Not of a sum in place, whose lines are there
+// already. The fence: what signals to other ranks that the sum is there must not overtake it.
 constexpr size_t kAroundCache = size_t{8} << 20;  // bytes
 
 void sum_around_cache(float* to, const float* a, const float* b, size_t n) {
 #if defined(__AVX512F__)
   size_t i = 0;
   for (; i < n && reinterpret_cast<uintptr_t>(to + i) % 64 != 0; ++i) to[i] = a[i] + b[i];
-  for (; i + 16 <= n; i += 16) _mm512_stream_ps(to + i, _mm512_add_ps(_mm512_loadu_ps(a + i), _mm512_loadu_ps(b + i)));
+  for (; i + 16 <= n; i += 16)
+    _mm512_stream_ps(to + i, _mm512_add_ps(_mm512_loadu_ps(a + i), _mm512_loadu_ps(b + i)));
   for (; i < n; ++i) to[i] = a[i] + b[i];
   _mm_sfence();
 #else
@@ -68,7 +71,8 @@ void sum_around_cache(float* to, const float* a, const float* b, size_t n) {
 
 void combine_floats(ReduceOp op, float* to, const float* a, const float* b, size_t n) {
   const bool sums = op == ReduceOp::sum || op == ReduceOp::mean;
-  if (sums && n * sizeof(float) >= kAroundCache && to != a && to != b) return sum_around_cache(to, a, b, n);
+  if (sums && n * sizeof(float) >= kAroundCache && to != a && to != b)
+    return sum_around_cache(to, a, b, n);
   combine_plain(op, to, a, b, n);
 }
 
@@ -76,11 +80,19 @@ void combine_floats(ReduceOp op, float* to, const float* a, const float* b, size
 void combine_wrapping(ReduceOp op, Run to, Run a, Run b, size_t n) {
   const bool adds = op == ReduceOp::sum || op == ReduceOp::mean;
   if (to.type == Element::i8) {
-    if (adds) return combine_plain(op, reinterpret_cast<uint8_t*>(to.data), reinterpret_cast<uint8_t*>(a.data), reinterpret_cast<uint8_t*>(b.data), n);
-    return combine_plain(op, reinterpret_cast<int8_t*>(to.data), reinterpret_cast<int8_t*>(a.data), reinterpret_cast<int8_t*>(b.data), n);
+    if (adds)
+      return combine_plain(op, reinterpret_cast<uint8_t*>(to.data),
+                           reinterpret_cast<uint8_t*>(a.data), reinterpret_cast<uint8_t*>(b.data),
+                           n);
+    return combine_plain(op, reinterpret_cast<int8_t*>(to.data), reinterpret_cast<int8_t*>(a.data),
+                         reinterpret_cast<int8_t*>(b.data), n);
   }
-  if (adds) return combine_plain(op, reinterpret_cast<uint32_t*>(to.data), reinterpret_cast<uint32_t*>(a.data), reinterpret_cast<uint32_t*>(b.data), n);
-  combine_plain(op, reinterpret_cast<int32_t*>(to.data), reinterpret_cast<int32_t*>(a.data), reinterpret_cast<int32_t*>(b.data), n);
+  if (adds)
+    return combine_plain(op, reinterpret_cast<uint32_t*>(to.data),
+                         reinterpret_cast<uint32_t*>(a.data), reinterpret_cast<uint32_t*>(b.data),
+                         n);
+  combine_plain(op, reinterpret_cast<int32_t*>(to.data), reinterpret_cast<int32_t*>(a.data),
+                reinterpret_cast<int32_t*>(b.data), n);
 }
 
 template <class Half>
@@ -128,8 +140,12 @@ size_t size_of(Element element) {
 }
 std::string_view name_of(Element element) { return kElementNames[static_cast<size_t>(element)]; }
 std::string_view name_of(ReduceOp op) { return kOpNames[static_cast<size_t>(op)]; }
-Element element_named(std::string_view name) { return named<Element>(kElementNames, name, "element type"); }
-ReduceOp reduce_op_named(std::string_view name) { return named<ReduceOp>(kOpNames, name, "reduction"); }
+Element element_named(std::string_view name) {
+  return named<Element>(kElementNames, name, "element type");
+}
+ReduceOp reduce_op_named(std::string_view name) {
+  return named<ReduceOp>(kOpNames, name, "reduction");
+}
 
 Element accumulator_of(Element element, ReduceOp op) {
   return is_half(element) && (op == ReduceOp::sum || op == ReduceOp::mean) ? Element::f32 : element;
@@ -148,28 +164,38 @@ void convert(Run to, Run a, size_t count) {
 void combine(ReduceOp op, Run to, Run a, Run b, size_t count) {
   switch (to.type) {
     case Element::f64:
-      return combine_plain(op, reinterpret_cast<double*>(to.data), reinterpret_cast<double*>(a.data), reinterpret_cast<double*>(b.data), count);
+      return combine_plain(op, reinterpret_cast<double*>(to.data),
+                           reinterpret_cast<double*>(a.data), reinterpret_cast<double*>(b.data),
+                           count);
     case Element::i8:
     case Element::i32: return combine_wrapping(op, to, a, b, count);
     case Element::byte: throw InternalError("bytes cannot be reduced");
     default:
       if (!is_half(to.type) && !is_half(a.type) && !is_half(b.type))
-        return combine_floats(op, reinterpret_cast<float*>(to.data), reinterpret_cast<float*>(a.data), reinterpret_cast<float*>(b.data), count);
-      in_blocks(to, a, b, count, [op](float* out, const float* x, const float* y, size_t n) { combine_plain(op, out, x, y, n); });
+        return combine_floats(op, reinterpret_cast<float*>(to.data),
+                              reinterpret_cast<float*>(a.data), reinterpret_cast<float*>(b.data),
+                              count);
+      in_blocks(to, a, b, count, [op](float* out, const float* x, const float* y, size_t n) {
+        combine_plain(op, out, x, y, n);
+      });
   }
 }
 
 void divide(Run to, Run a, double divisor, size_t count) {
   switch (to.type) {
     case Element::f64:
-      for (size_t i = 0; i < count; ++i) reinterpret_cast<double*>(to.data)[i] = reinterpret_cast<double*>(a.data)[i] / divisor;
+      for (size_t i = 0; i < count; ++i)
+        reinterpret_cast<double*>(to.data)[i] = reinterpret_cast<double*>(a.data)[i] / divisor;
       return;
     case Element::i8:
       for (size_t i = 0; i < count; ++i)
-        reinterpret_cast<int8_t*>(to.data)[i] = static_cast<int8_t>(reinterpret_cast<int8_t*>(a.data)[i] / static_cast<int>(divisor));
+        reinterpret_cast<int8_t*>(to.data)[i] =
+            static_cast<int8_t>(reinterpret_cast<int8_t*>(a.data)[i] / static_cast<int>(divisor));
       return;
     case Element::i32:
-      for (size_t i = 0; i < count; ++i) reinterpret_cast<int32_t*>(to.data)[i] = reinterpret_cast<int32_t*>(a.data)[i] / static_cast<int32_t>(divisor);
+      for (size_t i = 0; i < count; ++i)
+        reinterpret_cast<int32_t*>(to.data)[i] =
+            reinterpret_cast<int32_t*>(a.data)[i] / static_cast<int32_t>(divisor);
       return;
     case Element::byte: throw InternalError("bytes cannot be divided");
     default: {

@@ -21,8 +21,8 @@ ReduceOp reduce_op_named(std::string_view name);
 
 /// Bytes have no arithmetic: they can be moved, not reduced.
 inline bool has_arithmetic(Element element) { return element != Element::byte; }
-/// The type in which sums are taken: f32 for 16-bit floats, otherwise the type itself. Integers wrap around. Minima and maxima are exact in
-/// any type and need no other.
+/// The type in which sums are taken: f32 for 16-bit floats, otherwise the type itself. Integers
+/// wrap around. Minima and maxima are exact in any type and need no other.
 Element accumulator_of(Element element, ReduceOp op);
 
 /// A run of elements in memory, of one of two types: the collective's own or its accumulator.
@@ -33,7 +33,8 @@ struct Run {
 
 /// to[i] = a[i] for i < count, converted. No-op when `to` is `a`.
 void convert(Run to, Run a, size_t count);
-/// to[i] = a[i] op b[i]; `mean` adds. The three types are equal, or each is f32 or one and the same 16-bit float: then computed in f32. `to` may be a or b.
+/// to[i] = a[i] op b[i]; `mean` adds. The three types are equal, or each is f32 or one and the same
+/// 16-bit float: then computed in f32. `to` may be a or b.
 void combine(ReduceOp op, Run to, Run a, Run b, size_t count);
 /// to[i] = a[i] / divisor; integers are divided towards zero.
 void divide(Run to, Run a, double divisor, size_t count);

@@ -18,15 +18,36 @@ struct Row {
   std::array<const char*, 2> rank, size, local_rank, local_size;
 };
 
-// The more specific first. jsrun and MVAPICH also set variables of the MPI they are built on, and PALS and Flux those of PMI.
+// The more specific first. jsrun and MVAPICH also set variables of the MPI they are built on, and
+// PALS and Flux those of PMI.
 constexpr Row kRows[] = {
     {"torchrun", {"RANK"}, {"WORLD_SIZE"}, {"LOCAL_RANK"}, {"LOCAL_WORLD_SIZE"}},
-    {"jsrun", {"JSM_NAMESPACE_RANK"}, {"JSM_NAMESPACE_SIZE"}, {"JSM_NAMESPACE_LOCAL_RANK"}, {"JSM_NAMESPACE_LOCAL_SIZE"}},
-    {"pals", {"PALS_RANKID"}, {"PALS_SIZE", "PMI_SIZE"}, {"PALS_LOCAL_RANKID"}, {"PALS_LOCAL_SIZE"}},
-    {"mvapich", {"MV2_COMM_WORLD_RANK"}, {"MV2_COMM_WORLD_SIZE"}, {"MV2_COMM_WORLD_LOCAL_RANK"}, {"MV2_COMM_WORLD_LOCAL_SIZE"}},
-    {"openmpi", {"OMPI_COMM_WORLD_RANK"}, {"OMPI_COMM_WORLD_SIZE"}, {"OMPI_COMM_WORLD_LOCAL_RANK"}, {"OMPI_COMM_WORLD_LOCAL_SIZE"}},
+    {"jsrun",
+     {"JSM_NAMESPACE_RANK"},
+     {"JSM_NAMESPACE_SIZE"},
+     {"JSM_NAMESPACE_LOCAL_RANK"},
+     {"JSM_NAMESPACE_LOCAL_SIZE"}},
+    {"pals",
+     {"PALS_RANKID"},
+     {"PALS_SIZE", "PMI_SIZE"},
+     {"PALS_LOCAL_RANKID"},
+     {"PALS_LOCAL_SIZE"}},
+    {"mvapich",
+     {"MV2_COMM_WORLD_RANK"},
+     {"MV2_COMM_WORLD_SIZE"},
+     {"MV2_COMM_WORLD_LOCAL_RANK"},
+     {"MV2_COMM_WORLD_LOCAL_SIZE"}},
+    {"openmpi",
+     {"OMPI_COMM_WORLD_RANK"},
+     {"OMPI_COMM_WORLD_SIZE"},
+     {"OMPI_COMM_WORLD_LOCAL_RANK"},
+     {"OMPI_COMM_WORLD_LOCAL_SIZE"}},
     {"flux", {"FLUX_TASK_RANK"}, {"FLUX_JOB_SIZE"}, {"FLUX_TASK_LOCAL_ID"}, {}},
-    {"mpich", {"PMI_RANK"}, {"PMI_SIZE"}, {"MPI_LOCALRANKID", "PMI_LOCAL_RANK"}, {"MPI_LOCALNRANKS", "PMI_LOCAL_SIZE"}},
+    {"mpich",
+     {"PMI_RANK"},
+     {"PMI_SIZE"},
+     {"MPI_LOCALRANKID", "PMI_LOCAL_RANK"},
+     {"MPI_LOCALNRANKS", "PMI_LOCAL_SIZE"}},
 };
 
 const char* value_of(const Environment& environment, const char* name) {
@@ -39,7 +60,8 @@ int parse(const char* variable, std::string_view text) {
   int value = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size() || value < 0)
-    throw ConfigError(fmt::format("environment variable {}='{}' should be a number of 0 or more", variable, text));
+    throw ConfigError(fmt::format("environment variable {}='{}' should be a number of 0 or more",
+                                  variable, text));
   return value;
 }
 
@@ -49,7 +71,8 @@ std::optional<int> number(const Environment& environment, std::array<const char*
   return std::nullopt;
 }
 
-// Slurm's "4(x2),3": 4 tasks on each of two nodes, then 3. The entry of `node`; nothing when the text ends before it.
+// Slurm's "4(x2),3": 4 tasks on each of two nodes, then 3. The entry of `node`; nothing when the
+// text ends before it.
 std::optional<int> tasks_on_node(const char* variable, std::string_view text, int node) {
   while (!text.empty()) {
     const size_t comma = text.find(',');
@@ -57,7 +80,9 @@ std::optional<int> tasks_on_node(const char* variable, std::string_view text, in
     text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
     int repeat = 1;
     if (const size_t open = entry.find("(x"); open != std::string_view::npos) {
-      if (entry.back() != ')') throw ConfigError(fmt::format("environment variable {} has a malformed entry '{}'", variable, entry));
+      if (entry.back() != ')')
+        throw ConfigError(
+            fmt::format("environment variable {} has a malformed entry '{}'", variable, entry));
       repeat = parse(variable, entry.substr(open + 2, entry.size() - open - 3));
       entry = entry.substr(0, open);
     }
@@ -80,10 +105,14 @@ std::optional<Launcher> detect_slurm(const Environment& environment) {
   const auto rank = number(environment, {"SLURM_PROCID"});
   const auto size = number(environment, {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"});
   if (!rank || !size) return std::nullopt;
-  // A batch script, or a shell inside an allocation, also has SLURM_PROCID=0 and the job's SLURM_NTASKS, but belongs to no step.
-  const bool in_step = value_of(environment, "SLURM_STEP_NUM_TASKS") || value_of(environment, "SLURM_STEP_ID") || value_of(environment, "SLURM_STEPID");
+  // A batch script, or a shell inside an allocation, also has SLURM_PROCID=0 and the job's
+  // SLURM_NTASKS, but belongs to no step.
+  const bool in_step = value_of(environment, "SLURM_STEP_NUM_TASKS") ||
+                       value_of(environment, "SLURM_STEP_ID") ||
+                       value_of(environment, "SLURM_STEPID");
   if (*rank == 0 && !in_step) return std::nullopt;
-  return Launcher{"srun", *rank, *size, number(environment, {"SLURM_LOCALID"}).value_or(-1), slurm_local_size(environment)};
+  return Launcher{"srun", *rank, *size, number(environment, {"SLURM_LOCALID"}).value_or(-1),
+                  slurm_local_size(environment)};
 }
 
 std::optional<Launcher> detect_row(const Environment& environment, const Row& row) {
@@ -91,12 +120,15 @@ std::optional<Launcher> detect_row(const Environment& environment, const Row& ro
   const auto rank = number(environment, row.rank);
   const auto size = number(environment, row.size);
   if (!rank || !size) return std::nullopt;
-  return Launcher{row.name, *rank, *size, number(environment, row.local_rank).value_or(-1), number(environment, row.local_size).value_or(-1)};
+  return Launcher{row.name, *rank, *size, number(environment, row.local_rank).value_or(-1),
+                  number(environment, row.local_size).value_or(-1)};
 }
 
 Launcher checked(Launcher launcher) {
-  if (launcher.rank >= launcher.size || (launcher.local_size >= 0 && launcher.local_rank >= launcher.local_size))
-    throw ConfigError(fmt::format("the launcher's environment variables contradict each other ({})", launcher.to_string()));
+  if (launcher.rank >= launcher.size ||
+      (launcher.local_size >= 0 && launcher.local_rank >= launcher.local_size))
+    throw ConfigError(fmt::format("the launcher's environment variables contradict each other ({})",
+                                  launcher.to_string()));
   return launcher;
 }
 
@@ -104,8 +136,10 @@ Launcher checked(Launcher launcher) {
 
 Launcher detect_launcher(const Environment& environment) {
   for (const Row& row : kRows) {
-    // srun --mpi=pmi2 sets PMI's variables beside its own; Hydra inside a Slurm job sets its local rank as well.
-    const bool pmi_of_slurm = std::string_view(row.name) == "mpich" && !value_of(environment, "MPI_LOCALRANKID");
+    // srun --mpi=pmi2 sets PMI's variables beside its own; Hydra inside a Slurm job sets its local
+    // rank as well.
+    const bool pmi_of_slurm =
+        std::string_view(row.name) == "mpich" && !value_of(environment, "MPI_LOCALRANKID");
     if (pmi_of_slurm)
       if (const auto slurm = detect_slurm(environment)) return checked(*slurm);
     if (const auto launcher = detect_row(environment, row)) return checked(*launcher);
@@ -116,7 +150,8 @@ Launcher detect_launcher(const Environment& environment) {
 
 std::string Launcher::to_string() const {
   const auto known = [](int value) { return value < 0 ? std::string("?") : std::to_string(value); };
-  return fmt::format("{}: rank {} of {}, local rank {} of {}", name, rank, size, known(local_rank), known(local_size));
+  return fmt::format("{}: rank {} of {}, local rank {} of {}", name, rank, size, known(local_rank),
+                     known(local_size));
 }
 
 }  // namespace tutti::comm

@@ -18,18 +18,30 @@ Launcher detect(const Variables& variables) {
   });
 }
 
-TEST(Launcher, NothingSetIsASingleProcess) { EXPECT_EQ(detect({}), (Launcher{"none", 0, 1, 0, 1})); }
-
-TEST(Launcher, Torchrun) {
-  EXPECT_EQ(detect({{"RANK", "5"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "4"}}), (Launcher{"torchrun", 5, 8, 1, 4}));
+TEST(Launcher, NothingSetIsASingleProcess) {
+  EXPECT_EQ(detect({}), (Launcher{"none", 0, 1, 0, 1}));
 }
 
-const Variables kSrun{{"SLURM_PROCID", "5"},         {"SLURM_NTASKS", "99"}, {"SLURM_STEP_NUM_TASKS", "7"}, {"SLURM_LOCALID", "1"},
-                      {"SLURM_TASKS_PER_NODE", "2(x2),3"}, {"SLURM_NODEID", "2"},  {"SLURM_STEP_ID", "0"}};
+TEST(Launcher, Torchrun) {
+  EXPECT_EQ(
+      detect({{"RANK", "5"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "4"}}),
+      (Launcher{"torchrun", 5, 8, 1, 4}));
+}
+
+const Variables kSrun{{"SLURM_PROCID", "5"},
+                      {"SLURM_NTASKS", "99"},
+                      {"SLURM_STEP_NUM_TASKS", "7"},
+                      {"SLURM_LOCALID", "1"},
+                      {"SLURM_TASKS_PER_NODE", "2(x2),3"},
+                      {"SLURM_NODEID", "2"},
+                      {"SLURM_STEP_ID", "0"}};
 
 TEST(Launcher, Srun) {
   EXPECT_EQ(detect(kSrun), (Launcher{"srun", 5, 7, 1, 3})) << "the step's size, not the job's";
-  EXPECT_EQ(detect({{"SLURM_PROCID", "3"}, {"SLURM_NTASKS", "4"}, {"SLURM_LOCALID", "1"}, {"SLURM_NTASKS_PER_NODE", "2"}}),
+  EXPECT_EQ(detect({{"SLURM_PROCID", "3"},
+                    {"SLURM_NTASKS", "4"},
+                    {"SLURM_LOCALID", "1"},
+                    {"SLURM_NTASKS_PER_NODE", "2"}}),
             (Launcher{"srun", 3, 4, 1, 2}));
 }
 
@@ -41,11 +53,18 @@ TEST(Launcher, SrunWithPmi2IsStillSrun) {
 }
 
 TEST(Launcher, SlurmBatchScriptWithoutAStepIsASingleProcess) {
-  EXPECT_EQ(detect({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "64"}, {"SLURM_LOCALID", "0"}, {"SLURM_JOB_ID", "17"}}), Launcher{});
+  EXPECT_EQ(detect({{"SLURM_PROCID", "0"},
+                    {"SLURM_NTASKS", "64"},
+                    {"SLURM_LOCALID", "0"},
+                    {"SLURM_JOB_ID", "17"}}),
+            Launcher{});
 }
 
 TEST(Launcher, OpenMpi) {
-  const Variables openmpi{{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "0"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}};
+  const Variables openmpi{{"OMPI_COMM_WORLD_RANK", "2"},
+                          {"OMPI_COMM_WORLD_SIZE", "4"},
+                          {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
+                          {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}};
   EXPECT_EQ(detect(openmpi), (Launcher{"openmpi", 2, 4, 0, 2}));
   Variables in_slurm = openmpi;  // Slurm's number there is that of mpirun's daemon
   in_slurm.insert(kSrun.begin(), kSrun.end());
@@ -54,29 +73,50 @@ TEST(Launcher, OpenMpi) {
 }
 
 TEST(Launcher, MpichAndHydra) {
-  EXPECT_EQ(detect({{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}}), (Launcher{"mpich", 3, 4, 1, 2}));
-  EXPECT_EQ(detect({{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}, {"PMI_LOCAL_RANK", "1"}}), (Launcher{"mpich", 3, 4, 1, -1}));
-  Variables in_slurm{{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}};
+  EXPECT_EQ(detect({{"PMI_RANK", "3"},
+                    {"PMI_SIZE", "4"},
+                    {"MPI_LOCALRANKID", "1"},
+                    {"MPI_LOCALNRANKS", "2"}}),
+            (Launcher{"mpich", 3, 4, 1, 2}));
+  EXPECT_EQ(detect({{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}, {"PMI_LOCAL_RANK", "1"}}),
+            (Launcher{"mpich", 3, 4, 1, -1}));
+  Variables in_slurm{
+      {"PMI_RANK", "3"}, {"PMI_SIZE", "4"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}};
   in_slurm.insert(kSrun.begin(), kSrun.end());
   EXPECT_EQ(detect(in_slurm), (Launcher{"mpich", 3, 4, 1, 2}));
 }
 
 TEST(Launcher, Pals) {
-  EXPECT_EQ(detect({{"PALS_RANKID", "9"}, {"PMI_RANK", "9"}, {"PMI_SIZE", "12"}, {"PALS_LOCAL_RANKID", "3"}, {"PALS_LOCAL_SIZE", "6"}}),
+  EXPECT_EQ(detect({{"PALS_RANKID", "9"},
+                    {"PMI_RANK", "9"},
+                    {"PMI_SIZE", "12"},
+                    {"PALS_LOCAL_RANKID", "3"},
+                    {"PALS_LOCAL_SIZE", "6"}}),
             (Launcher{"pals", 9, 12, 3, 6}));
 }
 
 TEST(Launcher, Mvapich) {
-  EXPECT_EQ(detect({{"MV2_COMM_WORLD_RANK", "1"}, {"MV2_COMM_WORLD_SIZE", "2"}, {"MV2_COMM_WORLD_LOCAL_RANK", "1"}}), (Launcher{"mvapich", 1, 2, 1, -1}));
+  EXPECT_EQ(detect({{"MV2_COMM_WORLD_RANK", "1"},
+                    {"MV2_COMM_WORLD_SIZE", "2"},
+                    {"MV2_COMM_WORLD_LOCAL_RANK", "1"}}),
+            (Launcher{"mvapich", 1, 2, 1, -1}));
 }
 
 TEST(Launcher, Flux) {
-  EXPECT_EQ(detect({{"FLUX_TASK_RANK", "6"}, {"FLUX_JOB_SIZE", "8"}, {"FLUX_TASK_LOCAL_ID", "2"}, {"PMI_RANK", "6"}, {"PMI_SIZE", "8"}}),
+  EXPECT_EQ(detect({{"FLUX_TASK_RANK", "6"},
+                    {"FLUX_JOB_SIZE", "8"},
+                    {"FLUX_TASK_LOCAL_ID", "2"},
+                    {"PMI_RANK", "6"},
+                    {"PMI_SIZE", "8"}}),
             (Launcher{"flux", 6, 8, 2, -1}));
 }
 
 TEST(Launcher, Jsrun) {
-  EXPECT_EQ(detect({{"JSM_NAMESPACE_RANK", "4"}, {"JSM_NAMESPACE_SIZE", "6"}, {"JSM_NAMESPACE_LOCAL_RANK", "0"}, {"OMPI_COMM_WORLD_RANK", "4"}, {"OMPI_COMM_WORLD_SIZE", "6"}}),
+  EXPECT_EQ(detect({{"JSM_NAMESPACE_RANK", "4"},
+                    {"JSM_NAMESPACE_SIZE", "6"},
+                    {"JSM_NAMESPACE_LOCAL_RANK", "0"},
+                    {"OMPI_COMM_WORLD_RANK", "4"},
+                    {"OMPI_COMM_WORLD_SIZE", "6"}}),
             (Launcher{"jsrun", 4, 6, 0, -1}));
 }
 
@@ -88,10 +128,14 @@ TEST(Launcher, NonsenseNamesTheVariable) {
     EXPECT_NE(std::string(error.what()).find("RANK='first'"), std::string::npos) << error.what();
   }
   EXPECT_THROW(detect({{"RANK", "8"}, {"WORLD_SIZE", "8"}}), ConfigError);
-  EXPECT_THROW(detect({{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {"SLURM_TASKS_PER_NODE", "2(x"}}), ConfigError);
+  EXPECT_THROW(
+      detect({{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {"SLURM_TASKS_PER_NODE", "2(x"}}),
+      ConfigError);
 }
 
-TEST(Launcher, SaysWhoIsWho) { EXPECT_EQ((Launcher{"flux", 6, 8, 2, -1}.to_string()), "flux: rank 6 of 8, local rank 2 of ?"); }
+TEST(Launcher, SaysWhoIsWho) {
+  EXPECT_EQ((Launcher{"flux", 6, 8, 2, -1}.to_string()), "flux: rank 6 of 8, local rank 2 of ?");
+}
 
 }  // namespace
 }  // namespace tutti::comm

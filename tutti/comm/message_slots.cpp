@@ -17,10 +17,15 @@ size_t message_slots(Communicator& communicator, const std::vector<RoundOfMessag
   return std::ranges::max(communicator.allgather_value(most));
 }
 
-std::vector<int> missing_peers(const RoundOfMessages& round, std::vector<int> not_arrived, const std::vector<int>& not_taken) {
-  const auto expected = [&](int peer) { return std::ranges::find(round.receives, peer, &RoundOfMessages::Item::peer) != round.receives.end(); };
+std::vector<int> missing_peers(const RoundOfMessages& round, std::vector<int> not_arrived,
+                               const std::vector<int>& not_taken) {
+  const auto expected = [&](int peer) {
+    return std::ranges::find(round.receives, peer, &RoundOfMessages::Item::peer) !=
+           round.receives.end();
+  };
   std::vector<int> missing = std::move(not_arrived);
-  std::ranges::copy_if(not_taken, std::back_inserter(missing), [&](int peer) { return !expected(peer); });
+  std::ranges::copy_if(not_taken, std::back_inserter(missing),
+                       [&](int peer) { return !expected(peer); });
   if (missing.empty()) missing = not_taken;
   std::ranges::sort(missing);
   missing.erase(std::ranges::unique(missing).begin(), missing.end());

@@ -9,9 +9,14 @@
 
 namespace tutti::comm {
 
-Operation::Operation(Communicator& communicator, std::string name) : communicator_(communicator), name_(std::move(name)) {}
+Operation::Operation(Communicator& communicator, std::string name)
+    : communicator_(communicator), name_(std::move(name)) {}
 
-Operation::~Operation() { CHECK(!in_flight_, "'{}' is destroyed in flight by a class whose destructor does not begin with withdraw()", name_); }
+Operation::~Operation() {
+  CHECK(!in_flight_,
+        "'{}' is destroyed in flight by a class whose destructor does not begin with withdraw()",
+        name_);
+}
 
 void Operation::withdraw() noexcept {
   if (in_flight_) communicator_.progress_->withdraw(*this);
@@ -26,7 +31,8 @@ void Operation::guarded(Work work) {
   } catch (const CommError& error) {
     const std::string who = communicator_.who();
     if (std::string_view(error.what()).starts_with(who)) throw;
-    throw CommError(fmt::format("{}: {}: {} number {}: {}", who, communicator_.describe_group(), describe().operation, sequence_, error.what()));
+    throw CommError(fmt::format("{}: {}: {} number {}: {}", who, communicator_.describe_group(),
+                                describe().operation, sequence_, error.what()));
   }
 }
 
@@ -36,10 +42,14 @@ bool Operation::advance_guarded() {
   return complete;
 }
 
-bool Operation::may_begin_chunk(std::chrono::steady_clock::time_point now) const { return communicator_.progress_->may_begin_chunk(*this, now); }
+bool Operation::may_begin_chunk(std::chrono::steady_clock::time_point now) const {
+  return communicator_.progress_->may_begin_chunk(*this, now);
+}
 
 void Operation::note_chunks(int leaving, int were_leaving, bool left) {
-  if (leaving > leaving_.load(std::memory_order_relaxed)) began_at_.store(std::chrono::steady_clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+  if (leaving > leaving_.load(std::memory_order_relaxed))
+    began_at_.store(std::chrono::steady_clock::now().time_since_epoch().count(),
+                    std::memory_order_relaxed);
   leaving_.store(leaving, std::memory_order_relaxed);
   were_leaving_.store(were_leaving, std::memory_order_relaxed);
   left_.store(left, std::memory_order_relaxed);
@@ -48,7 +58,8 @@ void Operation::note_chunks(int leaving, int were_leaving, bool left) {
 void Operation::start() {
   CHECK(!in_flight_, "'{}' started twice without waiting for the first", name_);
   ++sequence_;
-  began_at_.store(std::chrono::steady_clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+  began_at_.store(std::chrono::steady_clock::now().time_since_epoch().count(),
+                  std::memory_order_relaxed);
   in_flight_ = true;
   done_.store(false, std::memory_order_relaxed);
   guarded([this] { begin(); });

@@ -1,5 +1,6 @@
 #pragma once
-// Operation: something that ranks do together, planned once and started as often as wanted. Never blocks but in wait().
+// Operation: something that ranks do together, planned once and started as often as wanted. Never
+// blocks but in wait().
 
 #include <atomic>
 #include <chrono>
@@ -12,8 +13,8 @@ namespace tutti::comm {
 
 class Communicator;
 
-/// What an unfinished operation waits for, as far as this rank knows; becomes the message of the CommError. A rank in neither list is one of
-/// which nothing is known here.
+/// What an unfinished operation waits for, as far as this rank knows; becomes the message of the
+/// CommError. A rank in neither list is one of which nothing is known here.
 struct Pending {
   std::string operation;     ///< "reduction 'bucket 3'"
   uint64_t sequence = 0;     ///< how often the operation was started, this time included
@@ -21,8 +22,9 @@ struct Pending {
   std::vector<int> missing;  ///< ranks whose share this rank waits for
 };
 
-/// For its owner not thread-safe: a communicator and all its operations belong to one thread at a time. From start() to completion the threads
-/// of comm/progress.h may move it forward meanwhile. Destroyed before its communicator, in flight or not.
+/// For its owner not thread-safe: a communicator and all its operations belong to one thread at a
+/// time. From start() to completion the threads of comm/progress.h may move it forward meanwhile.
+/// Destroyed before its communicator, in flight or not.
 class Operation {
  public:
   virtual ~Operation();
@@ -31,22 +33,26 @@ class Operation {
 
   /// My share is ready. Never blocks. All ranks start the same operations; the order may differ.
   void start();
-  /// Whether the operation is complete; makes progress where no thread does. Never blocks; true when not in flight. Rethrows what went wrong
-  /// in the operation, whoever moved it forward, and again at every later call.
+  /// Whether the operation is complete; makes progress where no thread does. Never blocks; true
+  /// when not in flight. Rethrows what went wrong in the operation, whoever moved it forward, and
+  /// again at every later call.
   bool test();
-  /// Returns when the operation is complete, moving every other operation in flight forward too. Throws CommError when the communicator's
-  /// time-out passes or a peer is found dead, and as test() does.
+  /// Returns when the operation is complete, moving every other operation in flight forward too.
+  /// Throws CommError when the communicator's time-out passes or a peer is found dead, and as
+  /// test() does.
   void wait();
 
-  /// Whoever has the higher priority is moved forward first, and large operations of lower priority wait between their chunks
-  /// meanwhile. Equal priorities: in the order of start(). Not while in flight.
+  /// Whoever has the higher priority is moved forward first, and large operations of lower priority
+  /// wait between their chunks meanwhile. Equal priorities: in the order of start(). Not while in
+  /// flight.
   void set_priority(int priority) { priority_ = priority; }
   int priority() const { return priority_; }
 
   const std::string& name() const { return name_; }
   uint64_t sequence() const { return sequence_; }
   bool in_flight() const { return in_flight_; }
-  /// When whoever moved it forward found the last run complete; steady clock. Of the owner, after test() has said so.
+  /// When whoever moved it forward found the last run complete; steady clock. Of the owner, after
+  /// test() has said so.
   std::chrono::steady_clock::time_point completed() const { return completed_; }
   Pending pending() const;
 
@@ -55,13 +61,17 @@ class Operation {
   virtual void begin() = 0;    ///< publish or send; must not block. By the owner
   virtual bool advance() = 0;  ///< true when complete; must not block. By any thread, one at a time
   virtual Pending describe() const = 0;  ///< never while another thread is in advance()
-  /// The first thing that the destructor of every final class does: afterwards nobody is, or will be, inside advance().
+  /// The first thing that the destructor of every final class does: afterwards nobody is, or will
+  /// be, inside advance().
   void withdraw() noexcept;
 
-  /// For begin() and advance() of an operation that runs in chunks. Whether the next one may begin: Progress bounds how many are on their way out, over
-  /// all operations, because what has been handed to a link cannot be overtaken any more.
-  bool may_begin_chunk(std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now()) const;
-  /// How it stands: chunks whose messages are leaving, how many there were when this look began, and whether any are left to begin.
+  /// For begin() and advance() of an operation that runs in chunks. Whether the next one may begin:
+  /// Progress bounds how many are on their way out, over all operations, because what has been
+  /// handed to a link cannot be overtaken any more.
+  bool may_begin_chunk(
+      std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now()) const;
+  /// How it stands: chunks whose messages are leaving, how many there were when this look began,
+  /// and whether any are left to begin.
   void note_chunks(int leaving, int were_leaving, bool left);
 
   Communicator& communicator() const { return communicator_; }
@@ -81,9 +91,10 @@ class Operation {
   std::atomic<bool> done_{true};
   std::atomic<int> leaving_{0}, were_leaving_{0};  // as noted
   std::atomic<bool> left_{false};
-  std::atomic<int64_t> began_at_{0};  // the operation, then its last chunk; nanoseconds of the steady clock
+  std::atomic<int64_t> began_at_{
+      0};  // the operation, then its last chunk; nanoseconds of the steady clock
   std::chrono::steady_clock::time_point completed_{};  // written before done_, as is
-  std::exception_ptr error_;  // of advance()
+  std::exception_ptr error_;                           // of advance()
 };
 
 }  // namespace tutti::comm

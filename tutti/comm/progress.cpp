@@ -11,9 +11,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A thread without work looks on for this long before it sleeps. Waking it costs the one who starts an operation a system call (2 to 5
-// microseconds), and the operation 5 to 50 until the thread runs; the buckets of a backward pass follow each other more closely than
-// what would make that worth while, and the forward pass between them is long enough to give the core away.
+// A thread without work looks on for this long before it sleeps. Waking it costs the one who starts
+// an operation a system call (2 to 5 microseconds), and the operation 5 to 50 until the thread
+// runs; the buckets of a backward pass follow each other more closely than what would make that
+// worth while, and the forward pass between them is long enough to give the core away.
 constexpr auto kLookOn = std::chrono::microseconds(100);
 // Between two looks of a thread without a core of its own. The kernel adds about 50 microseconds.
 constexpr auto kNap = std::chrono::microseconds(50);
@@ -22,7 +23,9 @@ constexpr auto kNap = std::chrono::microseconds(50);
 
 Progress::Progress(std::span<const int> processors) {
   for (const int processor : processors) {
-    threads_.emplace_back([this, has_core = processor != kNoCore](const std::stop_token& stop) { serve(stop, has_core); });
+    threads_.emplace_back([this, has_core = processor != kNoCore](const std::stop_token& stop) {
+      serve(stop, has_core);
+    });
     if (processor != kNoCore) bind_thread(threads_.back().native_handle(), processor);
   }
 }
@@ -30,12 +33,17 @@ Progress::Progress(std::span<const int> processors) {
 void Progress::add(Operation& operation) {
   {
     const Lock lock(mutex_);
-    in_flight_.insert(std::ranges::find_if(in_flight_, [&](const Operation* other) { return other->priority() < operation.priority(); }), &operation);
+    in_flight_.insert(std::ranges::find_if(in_flight_,
+                                           [&](const Operation* other) {
+                                             return other->priority() < operation.priority();
+                                           }),
+                      &operation);
   }
   wake_.notify_one();  // no system call when no thread sleeps
 }
 
-// Called and left with the lock; not held meanwhile. When the operation is complete, its owner may destroy it as soon as done_ is stored.
+// Called and left with the lock; not held meanwhile. When the operation is complete, its owner may
+// destroy it as soon as done_ is stored.
 void Progress::step(Operation& operation, Lock& lock) {
   operation.advancing_ = true;
   lock.unlock();
@@ -55,12 +63,14 @@ void Progress::step(Operation& operation, Lock& lock) {
 
 void Progress::advance(Operation& operation) {
   Lock lock(mutex_);
-  if (!operation.advancing_ && !operation.done_.load(std::memory_order_relaxed)) step(operation, lock);
+  if (!operation.advancing_ && !operation.done_.load(std::memory_order_relaxed))
+    step(operation, lock);
 }
 
 size_t Progress::pass() {
   Lock lock(mutex_);
-  // The list may change during a step: then one operation is looked at twice, or not before the next pass.
+  // The list may change during a step: then one operation is looked at twice, or not before the
+  // next pass.
   for (size_t i = 0; i < in_flight_.size();) {
     Operation* const operation = in_flight_[i];
     if (!operation->advancing_) step(*operation, lock);
@@ -96,8 +106,10 @@ bool Progress::may_begin_chunk(const Operation& operation, Clock::time_point at)
   const int64_t now = at.time_since_epoch().count();
   int leaving = operation.leaving_.load(std::memory_order_relaxed);
   for (const Operation* other : in_flight_) {
-    if (other == &operation || now - other->began_at_.load(std::memory_order_relaxed) > kLong) continue;
-    if (other->priority() > operation.priority() && other->left_.load(std::memory_order_relaxed)) return false;
+    if (other == &operation || now - other->began_at_.load(std::memory_order_relaxed) > kLong)
+      continue;
+    if (other->priority() > operation.priority() && other->left_.load(std::memory_order_relaxed))
+      return false;
     leaving += other->leaving_.load(std::memory_order_relaxed);
   }
   if (leaving >= window_) return false;
@@ -130,8 +142,10 @@ void Progress::serve(const std::stop_token& stop, bool has_core) {
   while (!stop.stop_requested()) {
     if (pass() > 0) {
       last = Clock::now();
-      if (has_core) spin_pause();
-      else std::this_thread::sleep_for(kNap);
+      if (has_core)
+        spin_pause();
+      else
+        std::this_thread::sleep_for(kNap);
     } else if (has_core && Clock::now() - last < kLookOn) {
       spin_pause();
     } else {

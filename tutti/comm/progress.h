@@ -1,11 +1,13 @@
 #pragma once
-// Progress: the operations of a rank that are in flight, and who moves them forward: threads of its own, each bound to a core that is
-// free, or, without any, whoever polls and waits.
+// Progress: the operations of a rank that are in flight, and who moves them forward: threads of its
+// own, each bound to a core that is free, or, without any, whoever polls and waits.
 //
-// With threads, start() posts the first messages and hands the operation over; threads advance the most urgent operation that nobody is
-// advancing, and the owner's test() is one load. An owner that waits lends a hand, so that a wait costs no wake-up. Any thread may
-// advance any operation, one at a time: what one did is ordered before what the next does by the mutex. Over MPI this needs
-// MPI_THREAD_MULTIPLE, whose price is a lock around every call of the library; Communicator::set_progress refuses where it is missing.
+// With threads, start() posts the first messages and hands the operation over; threads advance the
+// most urgent operation that nobody is advancing, and the owner's test() is one load. An owner that
+// waits lends a hand, so that a wait costs no wake-up. Any thread may advance any operation, one at
+// a time: what one did is ordered before what the next does by the mutex. Over MPI this needs
+// MPI_THREAD_MULTIPLE, whose price is a lock around every call of the library;
+// Communicator::set_progress refuses where it is missing.
 
 #include <chrono>
 #include <condition_variable>
@@ -22,8 +24,9 @@ namespace tutti::comm {
 /// Shared by a communicator and those split from it. Thread-safe.
 class Progress {
  public:
-  /// One thread for each entry, bound to that processor. kNoCore: a thread that shares its core with others, so it only looks about ten
-  /// thousand times a second; better than polling when kernels are long. Throws DeviceError when a thread cannot be bound.
+  /// One thread for each entry, bound to that processor. kNoCore: a thread that shares its core
+  /// with others, so it only looks about ten thousand times a second; better than polling when
+  /// kernels are long. Throws DeviceError when a thread cannot be bound.
   explicit Progress(std::span<const int> processors = {});
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -41,9 +44,11 @@ class Progress {
   void withdraw(Operation& operation);
   /// The operation's describe(), while nobody advances it.
   Pending describe(const Operation& operation);
-  /// Whether this operation may begin another chunk: fewer are leaving, of all operations, than the window holds, and nobody more urgent has any left
-  /// to begin. Only what leaves counts, not what has yet to arrive: ranks may begin chunks in different orders and must not wait for each other's. For the
-  /// same reason what has been leaving for a long time, because its receiver is not there yet, does not count either.
+  /// Whether this operation may begin another chunk: fewer are leaving, of all operations, than the
+  /// window holds, and nobody more urgent has any left to begin. Only what leaves counts, not what
+  /// has yet to arrive: ranks may begin chunks in different orders and must not wait for each
+  /// other's. For the same reason what has been leaving for a long time, because its receiver is
+  /// not there yet, does not count either.
   bool may_begin_chunk(const Operation& operation, std::chrono::steady_clock::time_point now);
   bool empty() const;
 
@@ -56,14 +61,15 @@ class Progress {
 
   mutable std::mutex mutex_;
   std::condition_variable_any wake_;
-  std::vector<Operation*> in_flight_;   // the most urgent first, and in the order of their start
-  // Chunks that are leaving. Twice as many whenever a pass finds that all had left while some had yet to begin, because then the link has idled since the
-  // pass before; one less for every so many chunks without that. So a rank that polls rarely keeps its link busy, and one that polls often lets
-  // urgent operations pass soon.
+  std::vector<Operation*> in_flight_;  // the most urgent first, and in the order of their start
+  // Chunks that are leaving. Twice as many whenever a pass finds that all had left while some had
+  // yet to begin, because then the link has idled since the pass before; one less for every so many
+  // chunks without that. So a rank that polls rarely keeps its link busy, and one that polls often
+  // lets urgent operations pass soon.
   static constexpr int kLeastChunks = 2, kMostChunks = 32, kCalm = 64;
   int window_ = kLeastChunks;
-  int begun_ = 0;  // since the window changed
-  std::vector<std::jthread> threads_;   // last: they end before the rest does
+  int begun_ = 0;                      // since the window changed
+  std::vector<std::jthread> threads_;  // last: they end before the rest does
 };
 
 }  // namespace tutti::comm

@@ -14,13 +14,16 @@ namespace {
 
 const std::vector<int> kNoCores(3, Progress::kNoCore);
 
-std::shared_ptr<Progress> progress_with(int threads) { return std::make_shared<Progress>(std::span(kNoCores).first(static_cast<size_t>(threads))); }
+std::shared_ptr<Progress> progress_with(int threads) {
+  return std::make_shared<Progress>(std::span(kNoCores).first(static_cast<size_t>(threads)));
+}
 
 // An operation of one rank that is complete when `body` says so.
 class Scripted final : public Operation {
  public:
   using Operation::may_begin_chunk, Operation::note_chunks;
-  Scripted(Communicator& communicator, std::function<bool()> body) : Operation(communicator, "scripted"), body_(std::move(body)) {}
+  Scripted(Communicator& communicator, std::function<bool()> body)
+      : Operation(communicator, "scripted"), body_(std::move(body)) {}
   ~Scripted() override { withdraw(); }
   int advances() const { return advances_; }
 
@@ -37,7 +40,10 @@ class Scripted final : public Operation {
   }
   Pending describe() const override {
     EXPECT_FALSE(inside_);
-    return {.operation = "scripted", .sequence = sequence(), .arrived = std::vector<int>(advances_ > 0 ? 1 : 0), .missing = {}};
+    return {.operation = "scripted",
+            .sequence = sequence(),
+            .arrived = std::vector<int>(advances_ > 0 ? 1 : 0),
+            .missing = {}};
   }
 
  private:
@@ -68,12 +74,14 @@ TEST(Progress, ChunksAreBoundedOverAllOperationsAndTheMostUrgentBeginsFirst) {
   Scripted low(*c, [&] { return complete; });
   Scripted high(*c, [&] { return complete; });
   high.set_priority(1);
-  const auto now = std::chrono::steady_clock::now();  // whatever follows is not long ago, however long this test is kept waiting
+  const auto now = std::chrono::steady_clock::now();  // whatever follows is not long ago, however
+                                                      // long this test is kept waiting
   low.start(), high.start();
   low.note_chunks(1, 0, true);
   high.note_chunks(0, 0, true);
   EXPECT_TRUE(high.may_begin_chunk(now));
-  EXPECT_FALSE(low.may_begin_chunk(now));  // the more urgent one has some left, though it has begun none
+  EXPECT_FALSE(
+      low.may_begin_chunk(now));  // the more urgent one has some left, though it has begun none
   high.note_chunks(1, 0, true);
   EXPECT_FALSE(high.may_begin_chunk(now));  // two are leaving
   high.note_chunks(1, 0, false);
@@ -81,7 +89,9 @@ TEST(Progress, ChunksAreBoundedOverAllOperationsAndTheMostUrgentBeginsFirst) {
   EXPECT_TRUE(low.may_begin_chunk(now));
   high.note_chunks(2, 0, true);
   EXPECT_FALSE(low.may_begin_chunk(now));
-  EXPECT_TRUE(low.may_begin_chunk(std::chrono::steady_clock::now() + std::chrono::milliseconds(60)));  // but its receiver does not come
+  EXPECT_TRUE(
+      low.may_begin_chunk(std::chrono::steady_clock::now() +
+                          std::chrono::milliseconds(60)));  // but its receiver does not come
   complete = true;
   EXPECT_TRUE(high.test() && low.test());
 }
@@ -114,7 +124,8 @@ TEST(Progress, AThreadFinishesWhatNobodyPolls) {
       c->progress();  // leaves it to the threads
       while (!operation.test()) std::this_thread::yield();
       EXPECT_EQ(operation.advances(), 20);
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // long enough that the threads go to sleep
+      std::this_thread::sleep_for(
+          std::chrono::milliseconds(1));  // long enough that the threads go to sleep
     }
   }
 }
@@ -124,7 +135,8 @@ TEST(Progress, OneThreadAtATimeIsInsideAnOperation) {
   c->set_progress(progress_with(3));
   std::vector<std::unique_ptr<Scripted>> operations;
   std::vector<int> left(8, 0);
-  for (int& n : left) operations.push_back(std::make_unique<Scripted>(*c, [&n] { return --n == 0; }));
+  for (int& n : left)
+    operations.push_back(std::make_unique<Scripted>(*c, [&n] { return --n == 0; }));
   for (int run = 0; run < 50; ++run) {
     for (size_t k = 0; k < operations.size(); ++k) {
       left[k] = 1 + static_cast<int>(k) * 3;
@@ -133,7 +145,8 @@ TEST(Progress, OneThreadAtATimeIsInsideAnOperation) {
     }
     EXPECT_LE(operations[7]->pending().arrived.size(), 1u);
     for (const auto& operation : operations) operation->wait();
-    for (size_t k = 0; k < operations.size(); ++k) EXPECT_EQ(operations[k]->advances(), 1 + static_cast<int>(k) * 3);
+    for (size_t k = 0; k < operations.size(); ++k)
+      EXPECT_EQ(operations[k]->advances(), 1 + static_cast<int>(k) * 3);
   }
 }
 
@@ -151,7 +164,8 @@ TEST(Progress, WhatGoesWrongIsSaidByTheOperationItself) {
         broken.wait();
         FAIL() << "the error was lost";
       } catch (const CommError& error) {
-        EXPECT_TRUE(std::string_view(error.what()).ends_with("scripted number 1: no route")) << error.what();
+        EXPECT_TRUE(std::string_view(error.what()).ends_with("scripted number 1: no route"))
+            << error.what();
       }
     }
     EXPECT_TRUE(broken.in_flight());
@@ -177,7 +191,8 @@ TEST(Progress, OperationsMayBeDestroyedInFlight) {
     for (int run = 0; run < 50; ++run) {
       std::atomic<int> looks = 0;  // gone after this run
       std::vector<std::unique_ptr<Scripted>> operations;
-      for (int k = 0; k < 3; ++k) operations.push_back(std::make_unique<Scripted>(*c, [&] { return ++looks, false; }));
+      for (int k = 0; k < 3; ++k)
+        operations.push_back(std::make_unique<Scripted>(*c, [&] { return ++looks, false; }));
       for (const auto& operation : operations) operation->start();
       c->progress();
       while (run % 2 == 0 && looks == 0) std::this_thread::yield();

@@ -16,9 +16,12 @@ namespace tutti::comm {
 namespace {
 
 // What adding up a block in double may lose itself.
-constexpr double kDoubleSums = static_cast<double>(ResultCheck::kBlock) * std::numeric_limits<double>::epsilon();
+constexpr double kDoubleSums =
+    static_cast<double>(ResultCheck::kBlock) * std::numeric_limits<double>::epsilon();
 
-bool has_result(const Task& task) { return task.kind != Collective::reduce || task.rank == task.root; }
+bool has_result(const Task& task) {
+  return task.kind != Collective::reduce || task.rank == task.root;
+}
 
 Slice result_of(const Task& task) {
   if (!has_result(task)) return {};
@@ -26,7 +29,8 @@ Slice result_of(const Task& task) {
 }
 
 // A collective of the check's own: never checked by another one.
-std::unique_ptr<ScheduleRun> run_of(Communicator& communicator, Collective kind, size_t count, const Operands& operands) {
+std::unique_ptr<ScheduleRun> run_of(Communicator& communicator, Collective kind, size_t count,
+                                    const Operands& operands) {
   Task task;
   task.kind = kind;
   task.rank = communicator.rank();
@@ -34,32 +38,42 @@ std::unique_ptr<ScheduleRun> run_of(Communicator& communicator, Collective kind,
   task.count = count;
   task.parts = balanced_parts(count, task.ranks);
   if (kind == Collective::allgather)
-    for (size_t p = 0; p < task.parts.size(); ++p) task.parts[p] = {p * (count / task.parts.size()), count / task.parts.size()};
-  return std::make_unique<ScheduleRun>(communicator, make_schedule(algorithm_named("pairwise"), task), operands);
+    for (size_t p = 0; p < task.parts.size(); ++p)
+      task.parts[p] = {p * (count / task.parts.size()), count / task.parts.size()};
+  return std::make_unique<ScheduleRun>(communicator,
+                                       make_schedule(algorithm_named("pairwise"), task), operands);
 }
 
 }  // namespace
 
-ResultCheck::ResultCheck(Communicator& communicator, const Task& task, const Schedule& schedule, const Operands& operands)
+ResultCheck::ResultCheck(Communicator& communicator, const Task& task, const Schedule& schedule,
+                         const Operands& operands)
     : communicator_(communicator), task_(task), operands_(operands), result_(result_of(task)) {
   const bool floats = operands.element == Element::f32 || operands.element == Element::f64;
-  against_parts_ = reduces(task.kind) && floats && (operands.op == ReduceOp::sum || operands.op == ReduceOp::mean) && task.count > 0;
-  same_everywhere_ = task.kind == Collective::allreduce || task.kind == Collective::broadcast || task.kind == Collective::allgather;
+  against_parts_ = reduces(task.kind) && floats &&
+                   (operands.op == ReduceOp::sum || operands.op == ReduceOp::mean) &&
+                   task.count > 0;
+  same_everywhere_ = task.kind == Collective::allreduce || task.kind == Collective::broadcast ||
+                     task.kind == Collective::allgather;
   verdicts_.resize(static_cast<size_t>(task.ranks));
   if (against_parts_) {
     find_blocks(schedule);
     totals_.resize(blocks_.size() * 2);
     auto* const totals = reinterpret_cast<std::byte*>(totals_.data());
-    add_totals_ = run_of(communicator, Collective::allreduce, totals_.size(), {.input = totals, .output = totals, .element = Element::f64});
+    add_totals_ = run_of(communicator, Collective::allreduce, totals_.size(),
+                         {.input = totals, .output = totals, .element = Element::f64});
   }
   auto* const all = reinterpret_cast<std::byte*>(verdicts_.data());
   auto* const mine = reinterpret_cast<std::byte*>(&verdicts_[static_cast<size_t>(task.rank)]);
-  gather_verdicts_ = run_of(communicator, Collective::allgather, verdicts_.size() * sizeof(Verdict), {.input = mine, .output = all, .element = Element::byte});
+  gather_verdicts_ = run_of(communicator, Collective::allgather, verdicts_.size() * sizeof(Verdict),
+                            {.input = mine, .output = all, .element = Element::byte});
 }
 
 void ResultCheck::find_blocks(const Schedule& schedule) {
-  for (const Slice& part : task_.parts.empty() ? balanced_parts(task_.count, task_.ranks) : task_.parts)
-    for (size_t begin = part.begin; begin < part.end(); begin += kBlock) blocks_.push_back({begin, std::min(kBlock, part.end() - begin)});
+  for (const Slice& part :
+       task_.parts.empty() ? balanced_parts(task_.count, task_.ranks) : task_.parts)
+    for (size_t begin = part.begin; begin < part.end(); begin += kBlock)
+      blocks_.push_back({begin, std::min(kBlock, part.end() - begin)});
   written_.assign(blocks_.size(), false);
   const auto mark = [&](const Block& block, bool here) {
     if (block.place != Place::output) return;
@@ -73,7 +87,8 @@ void ResultCheck::find_blocks(const Schedule& schedule) {
   }
 }
 
-// Adds to the totals of all blocks inside `held`, the elements of the long vector that lie at `data`.
+// Adds to the totals of all blocks inside `held`, the elements of the long vector that lie at
+// `data`.
 void ResultCheck::add_up(const std::byte* data, Slice held, std::vector<double>& totals) const {
   const auto add = [&](const auto* x) {
     for (size_t b = 0; b < blocks_.size(); ++b) {
@@ -97,7 +112,8 @@ void ResultCheck::begin() {
   if (!against_parts_) return;
   std::ranges::fill(totals_, 0.0);
   for (size_t part = 0; part < task_.leaves.parts_of(task_.rank); ++part)
-    add_up(operands_.input + part * task_.leaves.stride * size_of(operands_.element), {0, task_.count}, totals_);
+    add_up(operands_.input + part * task_.leaves.stride * size_of(operands_.element),
+           {0, task_.count}, totals_);
   add_totals_->begin();
 }
 
@@ -106,14 +122,16 @@ void ResultCheck::look_at_sums(Verdict& mine) const {
   std::vector<double> found(totals_.size(), 0.0);
   add_up(operands_.output, result_, found);
   const double divisor = operands_.op == ReduceOp::mean ? operands_.divisor : 1;
-  const double eps = operands_.element == Element::f32 ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
+  const double eps = operands_.element == Element::f32 ? std::numeric_limits<float>::epsilon()
+                                                       : std::numeric_limits<double>::epsilon();
   const int addends = std::max(task_.ranks, task_.leaves.replicas);
   for (size_t b = 0; b < blocks_.size(); ++b) {
     if (blocks_[b].begin < result_.begin || blocks_[b].end() > result_.end()) continue;
     const double size = totals_[2 * b + 1] / divisor;
     const double allowed = (eps * (addends + 8) + kDoubleSums) * size;
     const double off = std::abs(found[2 * b] - totals_[2 * b] / divisor);
-    if (!std::isfinite(size) || off <= allowed) continue;  // what was not finite before is not the sum's fault
+    if (!std::isfinite(size) || off <= allowed)
+      continue;  // what was not finite before is not the sum's fault
     mine.wrong_block = static_cast<int64_t>(b);
     mine.added_here = written_[b] ? 1 : 0;
     mine.off = off, mine.allowed = allowed;
@@ -126,7 +144,8 @@ bool ResultCheck::advance() {
     if (against_parts_ && !add_totals_->advance()) return false;
     Verdict mine;
     look_at_sums(mine);
-    if (same_everywhere_ && task_.count > 0) mine.checksum = XXH3_64bits(operands_.output, task_.count * size_of(operands_.element));
+    if (same_everywhere_ && task_.count > 0)
+      mine.checksum = XXH3_64bits(operands_.output, task_.count * size_of(operands_.element));
     verdicts_[static_cast<size_t>(task_.rank)] = mine;
     gather_verdicts_->begin();
     judged_ = true;
@@ -152,20 +171,30 @@ void ResultCheck::judge() const {
     ++votes[verdict.checksum];
   }
   if (!wrong.empty()) {
-    const Verdict& first = verdicts_[static_cast<size_t>(added_there.empty() ? wrong.front() : added_there.front())];
+    const Verdict& first =
+        verdicts_[static_cast<size_t>(added_there.empty() ? wrong.front() : added_there.front())];
     const Slice& block = blocks_[static_cast<size_t>(first.wrong_block)];
-    throw CommError(fmt::format("elements [{}, {}) of the result are not the sum of what the ranks gave: off by {:g}, rounding allows {:g}; {} {}: look for a faulty processor "
-                                "or memory there",
-                                block.begin, block.end(), first.off, first.allowed, added_there.empty() ? "seen on" : "added last on",
-                                blame(added_there.empty() ? wrong : added_there)));
+    throw CommError(
+        fmt::format("elements [{}, {}) of the result are not the sum of what the ranks gave: off "
+                    "by {:g}, rounding allows {:g}; {} {}: look for a faulty processor "
+                    "or memory there",
+                    block.begin, block.end(), first.off, first.allowed,
+                    added_there.empty() ? "seen on" : "added last on",
+                    blame(added_there.empty() ? wrong : added_there)));
   }
   if (!same_everywhere_ || votes.size() < 2) return;
-  const auto majority = std::ranges::max_element(votes, {}, [](const auto& vote) { return vote.second; });
+  const auto majority =
+      std::ranges::max_element(votes, {}, [](const auto& vote) { return vote.second; });
   for (int p = 0; p < task_.ranks; ++p)
     if (verdicts_[static_cast<size_t>(p)].checksum != majority->first) minority.push_back(p);
   if (2 * majority->second <= task_.ranks)
-    throw CommError(fmt::format("the ranks hold {} different results, none of them on most ranks: look for a faulty processor or memory", votes.size()));
-  throw CommError(fmt::format("another result than on most ranks on {}: look for a faulty processor or memory there", blame(minority)));
+    throw CommError(
+        fmt::format("the ranks hold {} different results, none of them on most ranks: look for a "
+                    "faulty processor or memory",
+                    votes.size()));
+  throw CommError(fmt::format(
+      "another result than on most ranks on {}: look for a faulty processor or memory there",
+      blame(minority)));
 }
 
 std::vector<int> ResultCheck::missing() const {

@@ -13,21 +13,25 @@
 namespace tutti::comm {
 namespace {
 
-constexpr std::array<std::string_view, kCollectives> kNames{"barrier", "broadcast", "reduce",  "allreduce", "reduce_scatter",
-                                                            "allgather", "gather", "scatter", "all_to_all"};
+constexpr std::array<std::string_view, kCollectives> kNames{
+    "barrier",   "broadcast", "reduce",  "allreduce", "reduce_scatter",
+    "allgather", "gather",    "scatter", "all_to_all"};
 constexpr size_t kLine = 16;  // elements: a cache line of floats
 
 std::string text(Block block) {
   static constexpr std::array<const char*, 4> kPlaces{"input", "output", "staging", "accumulator"};
   if (block.count() == 0) return "nothing";
-  return fmt::format("{}[{}..{}]", kPlaces[static_cast<size_t>(block.place)], block.slice.begin, block.slice.end() - 1);
+  return fmt::format("{}[{}..{}]", kPlaces[static_cast<size_t>(block.place)], block.slice.begin,
+                     block.slice.end() - 1);
 }
 
 std::string text(const LocalStep& step) {
   switch (step.kind) {
     case LocalStep::Kind::copy: return fmt::format("{} = {}", text(step.to), text(step.a));
-    case LocalStep::Kind::reduce: return fmt::format("{} = {} + {}", text(step.to), text(step.a), text(step.b));
-    case LocalStep::Kind::finish: return fmt::format("{} = finished {}", text(step.to), text(step.a));
+    case LocalStep::Kind::reduce:
+      return fmt::format("{} = {} + {}", text(step.to), text(step.a), text(step.b));
+    case LocalStep::Kind::finish:
+      return fmt::format("{} = finished {}", text(step.to), text(step.a));
   }
   return {};
 }
@@ -39,7 +43,8 @@ bool same(Block a, Block b) { return a.place == b.place && a.slice == b.slice; }
 std::string_view name_of(Collective kind) { return kNames[static_cast<size_t>(kind)]; }
 
 bool reduces(Collective kind) {
-  return kind == Collective::reduce || kind == Collective::allreduce || kind == Collective::reduce_scatter;
+  return kind == Collective::reduce || kind == Collective::allreduce ||
+         kind == Collective::reduce_scatter;
 }
 
 std::vector<Slice> balanced_parts(size_t count, int parts) {
@@ -55,7 +60,9 @@ std::vector<Slice> balanced_parts(size_t count, int parts) {
 
 size_t Leaves::parts_of(int p) const {
   if (replicas == 0) return 1;
-  return maximal_subtrees(replicas, {first[static_cast<size_t>(p)], first[static_cast<size_t>(p) + 1]}).size();
+  return maximal_subtrees(replicas,
+                          {first[static_cast<size_t>(p)], first[static_cast<size_t>(p) + 1]})
+      .size();
 }
 
 bool Leaves::one_a_rank() const {
@@ -67,18 +74,23 @@ bool Leaves::one_a_rank() const {
 }
 
 std::string to_string(const Schedule& schedule) {
-  std::string out = fmt::format("{} by {}, rank {}/{}: {} round(s), staging {}, accumulator {} elements\n", name_of(schedule.kind), schedule.algorithm,
-                                schedule.rank, schedule.ranks, schedule.rounds.size(), schedule.staging, schedule.accumulator);
+  std::string out =
+      fmt::format("{} by {}, rank {}/{}: {} round(s), staging {}, accumulator {} elements\n",
+                  name_of(schedule.kind), schedule.algorithm, schedule.rank, schedule.ranks,
+                  schedule.rounds.size(), schedule.staging, schedule.accumulator);
   for (size_t r = 0; r < schedule.rounds.size(); ++r) {
     const Round& round = schedule.rounds[r];
-    for (const Message& m : round.receives) out += fmt::format("  round {}: receive {} from {}\n", r, text(m.block), m.peer);
-    for (const Message& m : round.sends) out += fmt::format("  round {}: send {} to {}\n", r, text(m.block), m.peer);
+    for (const Message& m : round.receives)
+      out += fmt::format("  round {}: receive {} from {}\n", r, text(m.block), m.peer);
+    for (const Message& m : round.sends)
+      out += fmt::format("  round {}: send {} to {}\n", r, text(m.block), m.peer);
     for (const LocalStep& s : round.steps) out += fmt::format("  round {}: {}\n", r, text(s));
   }
   return out;
 }
 
-ScheduleBuilder::ScheduleBuilder(const Task& task, std::string algorithm) : wide_(task.wide), mean_(task.mean) {
+ScheduleBuilder::ScheduleBuilder(const Task& task, std::string algorithm)
+    : wide_(task.wide), mean_(task.mean) {
   schedule_.kind = task.kind;
   schedule_.algorithm = std::move(algorithm);
   schedule_.rank = task.rank;
@@ -103,11 +115,13 @@ void ScheduleBuilder::receive(int peer, Block block) {
 }
 
 void ScheduleBuilder::copy(Block to, Block from) {
-  if (to.count() > 0 && !same(to, from)) last().steps.push_back({LocalStep::Kind::copy, to, from, {}});
+  if (to.count() > 0 && !same(to, from))
+    last().steps.push_back({LocalStep::Kind::copy, to, from, {}});
 }
 
 void ScheduleBuilder::reduce(Block to, Block a, Block b) {
-  CHECK(to.count() == a.count() && a.count() == b.count(), "{} = {} + {}", text(to), text(a), text(b));
+  CHECK(to.count() == a.count() && a.count() == b.count(), "{} = {} + {}", text(to), text(a),
+        text(b));
   if (to.count() > 0) last().steps.push_back({LocalStep::Kind::reduce, to, a, b});
 }
 
@@ -128,16 +142,23 @@ Slice ScheduleBuilder::take_accumulator(size_t count) {
   return slice;
 }
 
-Block ScheduleBuilder::sum_of(size_t count) { return wide_ ? accumulator(take_accumulator(count)) : output({0, count}); }
+Block ScheduleBuilder::sum_of(size_t count) {
+  return wide_ ? accumulator(take_accumulator(count)) : output({0, count});
+}
 
-void ScheduleBuilder::append(const Schedule& part, const std::vector<int>& ranks, const std::function<Block(Block)>& map) {
+void ScheduleBuilder::append(const Schedule& part, const std::vector<int>& ranks,
+                             const std::function<Block(Block)>& map) {
   for (const Round& from : part.rounds) {
     round();
-    for (const Message& m : from.receives) last().receives.push_back({ranks[static_cast<size_t>(m.peer)], map(m.block)});
-    for (const Message& m : from.sends) last().sends.push_back({ranks[static_cast<size_t>(m.peer)], map(m.block)});
+    for (const Message& m : from.receives)
+      last().receives.push_back({ranks[static_cast<size_t>(m.peer)], map(m.block)});
+    for (const Message& m : from.sends)
+      last().sends.push_back({ranks[static_cast<size_t>(m.peer)], map(m.block)});
     for (const LocalStep& step : from.steps) {
-      const LocalStep mapped{step.kind, map(step.to), map(step.a), step.kind == LocalStep::Kind::reduce ? map(step.b) : Block{}};
-      if (mapped.kind != LocalStep::Kind::copy || !same(mapped.to, mapped.a)) last().steps.push_back(mapped);
+      const LocalStep mapped{step.kind, map(step.to), map(step.a),
+                             step.kind == LocalStep::Kind::reduce ? map(step.b) : Block{}};
+      if (mapped.kind != LocalStep::Kind::copy || !same(mapped.to, mapped.a))
+        last().steps.push_back(mapped);
     }
   }
 }

@@ -10,18 +10,19 @@
 
 namespace tutti::comm {
 namespace {
-constexpr size_t kBlock = 1024;  // elements of a chain at a time: a few streams of them stay in a 32 KiB L1
+constexpr size_t kBlock =
+    1024;  // elements of a chain at a time: a few streams of them stay in a 32 KiB L1
 }
 
 ScheduleRun::Memory ScheduleRun::allocate(size_t bytes) {
   auto* memory = static_cast<std::byte*>(std::aligned_alloc(64, (bytes / 64 + 1) * 64));
-  if (memory == nullptr) throw CommError(fmt::format("no memory for {} bytes of a collective", bytes));
+  if (memory == nullptr)
+    throw CommError(fmt::format("no memory for {} bytes of a collective", bytes));
   return {memory, [](std::byte* m) { std::free(m); }};
 }
 
 ScheduleRun::ScheduleRun(Communicator& communicator, Schedule schedule, const Operands& operands)
-    : schedule_(std::move(schedule)),
-      operands_(operands),
+    : schedule_(std::move(schedule)), operands_(operands),
       accumulator_type_(accumulator_of(operands.element, operands.op)),
       staging_(allocate(schedule_.staging * size_of(operands.element))),
       accumulator_(allocate(schedule_.accumulator * size_of(accumulator_type_))) {
@@ -42,7 +43,9 @@ void ScheduleRun::find_properties() {
 }
 
 Run ScheduleRun::run_of(const Block& block) const {
-  const auto at = [&](std::byte* base, Element type) { return Run{base == nullptr ? nullptr : base + block.slice.begin * size_of(type), type}; };
+  const auto at = [&](std::byte* base, Element type) {
+    return Run{base == nullptr ? nullptr : base + block.slice.begin * size_of(type), type};
+  };
   switch (block.place) {
     case Place::input: return at(operands_.input, operands_.element);
     case Place::output: return at(operands_.output, operands_.element);
@@ -52,21 +55,30 @@ Run ScheduleRun::run_of(const Block& block) const {
   return {};
 }
 
-size_t ScheduleRun::bytes_of(const Block& block) const { return block.count() * size_of(run_of(block).type); }
+size_t ScheduleRun::bytes_of(const Block& block) const {
+  return block.count() * size_of(run_of(block).type);
+}
 
 // By address, because input and output may be the same memory. Before rebind() there is no address.
 bool ScheduleRun::overlap(const Block& a, const Block& b) const {
   const std::byte* const x = run_of(a).data;
   const std::byte* const y = run_of(b).data;
-  return x != nullptr && y != nullptr && a.count() > 0 && b.count() > 0 && x < y + bytes_of(b) && y < x + bytes_of(a);
+  return x != nullptr && y != nullptr && a.count() > 0 && b.count() > 0 && x < y + bytes_of(b) &&
+         y < x + bytes_of(a);
 }
 
-// Whether what arrives in `block` in this round is read by its steps, as this very block, and never again before something else arrives there.
+// Whether what arrives in `block` in this round is read by its steps, as this very block, and never
+// again before something else arrives there.
 bool ScheduleRun::only_read_in(size_t round, const Block& block) const {
   if (block.place != Place::staging && block.place != Place::accumulator) return false;
-  const auto reads_otherwise = [&](const Block& operand) { return overlap(operand, block) && !(operand.place == block.place && operand.slice == block.slice); };
+  const auto reads_otherwise = [&](const Block& operand) {
+    return overlap(operand, block) &&
+           !(operand.place == block.place && operand.slice == block.slice);
+  };
   for (const LocalStep& step : schedule_.rounds[round].steps)
-    if (overlap(step.to, block) || reads_otherwise(step.a) || (step.kind == LocalStep::Kind::reduce && reads_otherwise(step.b))) return false;
+    if (overlap(step.to, block) || reads_otherwise(step.a) ||
+        (step.kind == LocalStep::Kind::reduce && reads_otherwise(step.b)))
+      return false;
   for (size_t r = round + 1; r < schedule_.rounds.size(); ++r) {
     const Round& later = schedule_.rounds[r];
     for (const Message& m : later.sends)
@@ -74,7 +86,9 @@ bool ScheduleRun::only_read_in(size_t round, const Block& block) const {
     for (const Message& m : later.receives)
       if (overlap(m.block, block)) return true;
     for (const LocalStep& step : later.steps)
-      if (overlap(step.a, block) || (step.kind == LocalStep::Kind::reduce && overlap(step.b, block))) return false;
+      if (overlap(step.a, block) ||
+          (step.kind == LocalStep::Kind::reduce && overlap(step.b, block)))
+        return false;
   }
   return true;
 }
@@ -91,9 +105,12 @@ ScheduleRun::Properties ScheduleRun::properties_of(size_t r) const {
 
 // A chain grows while counts are equal and blocks of different steps are the same or apart.
 std::vector<ScheduleRun::Chain> ScheduleRun::chains_of(const Round& round) const {
-  const auto fits = [&](const Block& a, const Block& b) { return run_of(a).data == run_of(b).data || !overlap(a, b); };
+  const auto fits = [&](const Block& a, const Block& b) {
+    return run_of(a).data == run_of(b).data || !overlap(a, b);
+  };
   const auto fit = [&](const LocalStep& s, const LocalStep& t) {
-    if (s.to.count() != t.to.count() || !fits(s.to, t.to) || !fits(s.to, t.a) || !fits(s.a, t.to)) return false;
+    if (s.to.count() != t.to.count() || !fits(s.to, t.to) || !fits(s.to, t.a) || !fits(s.a, t.to))
+      return false;
     if (t.kind == LocalStep::Kind::reduce && !fits(s.to, t.b)) return false;
     return s.kind != LocalStep::Kind::reduce || fits(s.b, t.to);
   };
@@ -115,7 +132,8 @@ std::vector<ScheduleRun::Chain> ScheduleRun::chains_of(const Round& round) const
 std::vector<RoundOfMessages> ScheduleRun::messages() const {
   const auto item = [&](const Message& m) {
     const bool of_caller = m.block.place == Place::input || m.block.place == Place::output;
-    return RoundOfMessages::Item{m.peer, run_of(m.block).data, bytes_of(m.block), operands_.rebindable && of_caller};
+    return RoundOfMessages::Item{m.peer, run_of(m.block).data, bytes_of(m.block),
+                                 operands_.rebindable && of_caller};
   };
   std::vector<RoundOfMessages> all;
   for (size_t r = 0; r < schedule_.rounds.size(); ++r) {
@@ -156,7 +174,9 @@ bool ScheduleRun::advance() {
   return true;
 }
 
-std::vector<int> ScheduleRun::missing() const { return round_ < schedule_.rounds.size() ? channel_->missing() : std::vector<int>{}; }
+std::vector<int> ScheduleRun::missing() const {
+  return round_ < schedule_.rounds.size() ? channel_->missing() : std::vector<int>{};
+}
 
 std::vector<int> ScheduleRun::peers() const {
   std::vector<int> all;
@@ -172,7 +192,8 @@ Run ScheduleRun::operand(const Block& block, size_t offset) const {
   if (properties_[round_].may_borrow) {
     const auto& receives = schedule_.rounds[round_].receives;
     for (size_t i = 0; i < receives.size(); ++i)
-      if (receives[i].block.place == block.place && receives[i].block.slice == block.slice) run.data = const_cast<std::byte*>(channel_->where(i));
+      if (receives[i].block.place == block.place && receives[i].block.slice == block.slice)
+        run.data = const_cast<std::byte*>(channel_->where(i));
   }
   run.data += offset * size_of(run.type);
   return run;
@@ -191,7 +212,9 @@ void ScheduleRun::run_chain(const Chain& chain) {
       const Run a = operand(step.a, begin);
       switch (step.kind) {
         case LocalStep::Kind::copy: convert(to, a, n); break;
-        case LocalStep::Kind::reduce: combine(operands_.op, to, a, operand(step.b, begin), n); break;
+        case LocalStep::Kind::reduce:
+          combine(operands_.op, to, a, operand(step.b, begin), n);
+          break;
         case LocalStep::Kind::finish: divide(to, a, operands_.divisor, n); break;
       }
     }

@@ -1,8 +1,10 @@
 #pragma once
-// ScheduleRun: the schedule of one rank bound to memory and to a channel, run as often as wanted. The state machine behind every collective.
+// ScheduleRun: the schedule of one rank bound to memory and to a channel, run as often as wanted.
+// The state machine behind every collective.
 //
-// A round: post its messages; when all have arrived do its steps; when all have left go on. Steps that write what the round still sends
-// wait for that. What is received only to be read by this round's steps is not copied at all where the channel can lend it.
+// A round: post its messages; when all have arrived do its steps; when all have left go on. Steps
+// that write what the round still sends wait for that. What is received only to be read by this
+// round's steps is not copied at all where the channel can lend it.
 
 #include <cstddef>
 #include <memory>
@@ -34,16 +36,20 @@ class ScheduleRun {
 
   /// Other input and output. Of this rank alone, not while it runs.
   void rebind(std::byte* input, std::byte* output);
-  void begin();                       ///< does not block
-  bool advance();                     ///< true when complete; does not block
-  std::vector<int> missing() const;   ///< peers that this rank waits for
-  std::vector<int> peers() const;     ///< with whom the round in progress exchanges messages; a peer may come twice
+  void begin();                      ///< does not block
+  bool advance();                    ///< true when complete; does not block
+  std::vector<int> missing() const;  ///< peers that this rank waits for
+  std::vector<int> peers()
+      const;  ///< with whom the round in progress exchanges messages; a peer may come twice
   const Schedule& schedule() const { return schedule_; }
-  size_t bytes_received() const;      ///< payload, in each run
-  bool leaving() const { return round_ < schedule_.rounds.size() && channel_->leaving(); }  ///< its link is still busy with what was posted
+  size_t bytes_received() const;  ///< payload, in each run
+  bool leaving() const {
+    return round_ < schedule_.rounds.size() && channel_->leaving();
+  }  ///< its link is still busy with what was posted
 
  private:
-  // Steps that are done block by block one after another, so that what passes between them stays in the cache.
+  // Steps that are done block by block one after another, so that what passes between them stays in
+  // the cache.
   struct Chain {
     size_t first = 0, last = 0;
   };

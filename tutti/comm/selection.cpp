@@ -13,7 +13,8 @@
 namespace tutti::comm {
 namespace {
 
-// Measured on one node of two cores; between nodes by the algorithms' formulas. Fewest rounds for what is small, least bytes for what is large.
+// Measured on one node of two cores; between nodes by the algorithms' formulas. Fewest rounds for
+// what is small, least bytes for what is large.
 constexpr std::string_view kBuiltIn = R"(
 allreduce       *  node   8192   *  recursive_doubling
 allreduce      16  node   *      *  pairwise
@@ -46,7 +47,8 @@ std::optional<size_t> bound_of(const std::string& text) {
 }
 
 // A word of three: `yes`, `no`, or either (*), which leaves `choice` empty. False for any other.
-bool read_choice(std::string_view word, std::string_view yes, std::string_view no, std::optional<bool>& choice) {
+bool read_choice(std::string_view word, std::string_view yes, std::string_view no,
+                 std::optional<bool>& choice) {
   if (word == yes || word == no) choice = word == yes;
   return choice.has_value() || word == "*";
 }
@@ -67,15 +69,26 @@ Selection Selection::parse(std::string_view text, std::string_view source) {
     std::istringstream words(line);
     std::string kind, ranks, topology, bytes, reproducible, algorithm, rest;
     if (!(words >> kind)) continue;
-    const auto fail = [&](const std::string& what) { throw ConfigError(fmt::format("{}:{}: {}", source, number, what)); };
-    if (!(words >> ranks >> topology >> bytes >> reproducible >> algorithm) || words >> rest) fail("expected: collective ranks topology bytes reproducible algorithm");
+    const auto fail = [&](const std::string& what) {
+      throw ConfigError(fmt::format("{}:{}: {}", source, number, what));
+    };
+    if (!(words >> ranks >> topology >> bytes >> reproducible >> algorithm) || words >> rest)
+      fail("expected: collective ranks topology bytes reproducible algorithm");
     const auto collective = collective_named(kind);
     if (!collective) fail(fmt::format("no collective is called '{}'", kind));
     const auto r = bound_of(ranks), b = bound_of(bytes);
-    if (!r || !b) fail(fmt::format("'{}' is no upper bound: a positive number or *", r ? bytes : ranks));
-    Line found{.kind = *collective, .ranks = *r, .one_node = {}, .bytes = *b, .reproducible = {}, .algorithm = algorithm};
-    if (!read_choice(topology, "node", "nodes", found.one_node)) fail(fmt::format("'{}' is no topology: node, nodes or *", topology));
-    if (!read_choice(reproducible, "yes", "no", found.reproducible)) fail(fmt::format("reproducible is yes, no or *, not '{}'", reproducible));
+    if (!r || !b)
+      fail(fmt::format("'{}' is no upper bound: a positive number or *", r ? bytes : ranks));
+    Line found{.kind = *collective,
+               .ranks = *r,
+               .one_node = {},
+               .bytes = *b,
+               .reproducible = {},
+               .algorithm = algorithm};
+    if (!read_choice(topology, "node", "nodes", found.one_node))
+      fail(fmt::format("'{}' is no topology: node, nodes or *", topology));
+    if (!read_choice(reproducible, "yes", "no", found.reproducible))
+      fail(fmt::format("reproducible is yes, no or *, not '{}'", reproducible));
     try {
       algorithm_named(algorithm);
     } catch (const ConfigError& error) {
@@ -87,11 +100,16 @@ Selection Selection::parse(std::string_view text, std::string_view source) {
 }
 
 std::string Selection::to_string() const {
-  const auto bound = [](size_t value) { return value == 0 ? std::string("*") : std::to_string(value); };
-  const auto choice = [](std::optional<bool> value, const char* yes, const char* no) { return !value ? "*" : *value ? yes : no; };
+  const auto bound = [](size_t value) {
+    return value == 0 ? std::string("*") : std::to_string(value);
+  };
+  const auto choice = [](std::optional<bool> value, const char* yes, const char* no) {
+    return !value ? "*" : *value ? yes : no;
+  };
   std::string out;
   for (const Line& line : lines_)
-    out += fmt::format("{:<14} {:>6}  {:<8} {:>10}  {:<12}  {}\n", name_of(line.kind), bound(line.ranks), choice(line.one_node, "node", "nodes"), bound(line.bytes),
+    out += fmt::format("{:<14} {:>6}  {:<8} {:>10}  {:<12}  {}\n", name_of(line.kind),
+                       bound(line.ranks), choice(line.one_node, "node", "nodes"), bound(line.bytes),
                        choice(line.reproducible, "yes", "no"), line.algorithm);
   return out;
 }
@@ -104,14 +122,18 @@ Selection Selection::before(const Selection& rest) const {
 
 std::string Selection::choose(const Task& task, size_t element_bytes, bool reproducible) const {
   const bool one_node = task.nodes.size() <= 2;
-  const auto does = [&](const Algorithm& algorithm) { return refusal_of(algorithm, task).empty() && (!reproducible || algorithm.reproducible(task)); };
+  const auto does = [&](const Algorithm& algorithm) {
+    return refusal_of(algorithm, task).empty() && (!reproducible || algorithm.reproducible(task));
+  };
   for (const Line& line : lines_)
-    if (line.kind == task.kind && within(static_cast<size_t>(task.ranks), line.ranks) && agrees(one_node, line.one_node) &&
-        within(task.count * element_bytes, line.bytes) && agrees(reproducible, line.reproducible) && does(algorithm_named(line.algorithm)))
+    if (line.kind == task.kind && within(static_cast<size_t>(task.ranks), line.ranks) &&
+        agrees(one_node, line.one_node) && within(task.count * element_bytes, line.bytes) &&
+        agrees(reproducible, line.reproducible) && does(algorithm_named(line.algorithm)))
       return line.algorithm;
   for (const Algorithm* algorithm : algorithms())
     if (does(*algorithm)) return std::string(algorithm->name);
-  throw CommError(fmt::format("no {}algorithm does {} among {} ranks", reproducible ? "reproducible " : "", name_of(task.kind), task.ranks));
+  throw CommError(fmt::format("no {}algorithm does {} among {} ranks",
+                              reproducible ? "reproducible " : "", name_of(task.kind), task.ranks));
 }
 
 }  // namespace tutti::comm

@@ -1,13 +1,14 @@
 #pragma once
 // Selection: which algorithm a collective takes when its caller does not say.
 //
-// A table of lines "collective ranks topology bytes reproducible algorithm"; the first line that fits is taken:
+// A table of lines "collective ranks topology bytes reproducible algorithm"; the first line that
+// fits is taken:
 //   ranks         an upper bound, or *
 //   topology      node: all ranks on one; nodes: on several; *
 //   bytes         of the long vector: an upper bound, or *. Lines in rising order make ranges
 //   reproducible  yes: for calls that need the order of comm/tree.h; no: for the others; *
-// A line whose algorithm cannot do what is asked for is passed over. `tutti bench comm --tune` measures and writes such a table
-// (comm/tuning.h); without a measurement the built-in one applies.
+// A line whose algorithm cannot do what is asked for is passed over. `tutti bench comm --tune`
+// measures and writes such a table (comm/tuning.h); without a measurement the built-in one applies.
 
 #include <optional>
 #include <string>
@@ -22,10 +23,10 @@ class Selection {
  public:
   struct Line {
     Collective kind = Collective::allreduce;
-    size_t ranks = 0;                          ///< upper bound; 0: any
-    std::optional<bool> one_node = {};         ///< empty: any
-    size_t bytes = 0;                          ///< upper bound; 0: any
-    std::optional<bool> reproducible = {};     ///< empty: any
+    size_t ranks = 0;                       ///< upper bound; 0: any
+    std::optional<bool> one_node = {};      ///< empty: any
+    size_t bytes = 0;                       ///< upper bound; 0: any
+    std::optional<bool> reproducible = {};  ///< empty: any
     std::string algorithm;
   };
 
@@ -36,8 +37,9 @@ class Selection {
   static Selection parse(std::string_view text, std::string_view source);
   std::string to_string() const;
 
-  /// The name of an algorithm that does `task`, elements of `element_bytes`; reproducible if asked for. The table's first fit, or else the
-  /// first algorithm at all that does it. Throws CommError where there is none.
+  /// The name of an algorithm that does `task`, elements of `element_bytes`; reproducible if asked
+  /// for. The table's first fit, or else the first algorithm at all that does it. Throws CommError
+  /// where there is none.
   std::string choose(const Task& task, size_t element_bytes, bool reproducible) const;
 
   /// This table, and `rest` for what it has no line for.

@@ -16,7 +16,8 @@ namespace tutti::comm {
 namespace {
 
 // "10gbit" with {{"gbit", 1e9}, ...}: 10e9; negative when it is something else.
-double with_unit(std::string_view text, std::initializer_list<std::pair<std::string_view, double>> units) {
+double with_unit(std::string_view text,
+                 std::initializer_list<std::pair<std::string_view, double>> units) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
@@ -31,22 +32,29 @@ double with_unit(std::string_view text, std::initializer_list<std::pair<std::str
 LinkShape LinkShape::parse(std::string_view text) {
   const size_t comma = text.find(',');
   LinkShape shape;
-  shape.bytes_per_second = with_unit(text.substr(0, comma), {{"kbit", 1e3 / 8}, {"mbit", 1e6 / 8}, {"gbit", 1e9 / 8}});
-  if (comma != std::string_view::npos) shape.latency = with_unit(text.substr(comma + 1), {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}});
+  shape.bytes_per_second =
+      with_unit(text.substr(0, comma), {{"kbit", 1e3 / 8}, {"mbit", 1e6 / 8}, {"gbit", 1e9 / 8}});
+  if (comma != std::string_view::npos)
+    shape.latency = with_unit(text.substr(comma + 1), {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}});
   if (shape.bytes_per_second <= 0 || shape.latency < 0)
-    throw ConfigError(fmt::format("a link's shape is a rate and a delay such as '10gbit,50us', not '{}'", text));
+    throw ConfigError(
+        fmt::format("a link's shape is a rate and a delay such as '10gbit,50us', not '{}'", text));
   return shape;
 }
 
 ShapedLink::Clock::time_point ShapedLink::send(size_t bytes) {
-  const auto busy = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(static_cast<double>(bytes) / shape_.bytes_per_second));
+  const auto busy = std::chrono::duration_cast<Clock::duration>(
+      std::chrono::duration<double>(static_cast<double>(bytes) / shape_.bytes_per_second));
   const std::lock_guard lock(mutex_);
   return free_ = std::max(free_, Clock::now()) + busy;
 }
 
-ShapedLink::Clock::duration ShapedLink::latency() const { return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(shape_.latency)); }
+ShapedLink::Clock::duration ShapedLink::latency() const {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(shape_.latency));
+}
 
-ShapedChannel::ShapedChannel(Communicator& communicator, std::unique_ptr<Channel> inner, const std::vector<RoundOfMessages>& rounds, ShapedLink& link)
+ShapedChannel::ShapedChannel(Communicator& communicator, std::unique_ptr<Channel> inner,
+                             const std::vector<RoundOfMessages>& rounds, ShapedLink& link)
     : communicator_(communicator), inner_(std::move(inner)), link_(link) {
   for (const RoundOfMessages& round : rounds) {
     Messages& messages = rounds_.emplace_back();
@@ -58,11 +66,13 @@ ShapedChannel::ShapedChannel(Communicator& communicator, std::unique_ptr<Channel
   posted_.resize(ranks);
   taken_.resize(ranks);
   times_ = communicator.allocate(ranks * slots_ * sizeof(int64_t));
-  if (!times_->shared()) throw CommError("a shaped link needs all ranks on one node, with shared memory");
+  if (!times_->shared())
+    throw CommError("a shaped link needs all ranks on one node, with shared memory");
 }
 
 int64_t& ShapedChannel::time_of(int owner, int peer, uint64_t number) const {
-  return reinterpret_cast<int64_t*>(times_->peer(owner))[static_cast<size_t>(peer) * slots_ + number % slots_];
+  return reinterpret_cast<int64_t*>(
+      times_->peer(owner))[static_cast<size_t>(peer) * slots_ + number % slots_];
 }
 
 void ShapedChannel::post(size_t round) {
@@ -72,7 +82,8 @@ void ShapedChannel::post(size_t round) {
   for (const Message& m : rounds_[round].sends) {
     left_ = link_.send(m.bytes);
     const auto arrival = left_ + link_.latency();
-    std::atomic_ref(time_of(communicator_.rank(), m.peer, posted_[static_cast<size_t>(m.peer)]++)).store(arrival.time_since_epoch().count(), std::memory_order_release);
+    std::atomic_ref(time_of(communicator_.rank(), m.peer, posted_[static_cast<size_t>(m.peer)]++))
+        .store(arrival.time_since_epoch().count(), std::memory_order_release);
   }
   inner_->post(round);
 }
@@ -83,7 +94,9 @@ bool ShapedChannel::received() {
   std::map<int, uint64_t> number;
   for (const Message& m : rounds_[round_].receives) {
     const uint64_t n = taken_[static_cast<size_t>(m.peer)] + number[m.peer]++;
-    if (std::atomic_ref(time_of(m.peer, communicator_.rank(), n)).load(std::memory_order_acquire) > now) return false;
+    if (std::atomic_ref(time_of(m.peer, communicator_.rank(), n)).load(std::memory_order_acquire) >
+        now)
+      return false;
   }
   return true;
 }

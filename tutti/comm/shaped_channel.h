@@ -1,8 +1,10 @@
 #pragma once
-// ShapedChannel: makes messages as slow as on a described link, to see slow networks on one machine: `--shape 10gbit,50us`.
+// ShapedChannel: makes messages as slow as on a described link, to see slow networks on one
+// machine: `--shape 10gbit,50us`.
 //
-// A rank's outgoing link is a token bucket without depth: messages leave one after another at its rate, and arrive `latency` later. The
-// sender writes down when each will have arrived, in memory that its peers see; a receiver does not look at it before.
+// A rank's outgoing link is a token bucket without depth: messages leave one after another at its
+// rate, and arrive `latency` later. The sender writes down when each will have arrived, in memory
+// that its peers see; a receiver does not look at it before.
 
 #include <chrono>
 #include <memory>
@@ -20,7 +22,8 @@ class Communicator;
 struct LinkShape {
   double bytes_per_second = 0;
   double latency = 0;  ///< seconds
-  /// "10gbit,50us": rates in kbit, mbit, gbit (10^3, 10^6, 10^9 bits a second), delays in us, ms, s; the delay may be left out. Throws ConfigError.
+  /// "10gbit,50us": rates in kbit, mbit, gbit (10^3, 10^6, 10^9 bits a second), delays in us, ms,
+  /// s; the delay may be left out. Throws ConfigError.
   static LinkShape parse(std::string_view text);
 };
 
@@ -43,7 +46,8 @@ class ShapedLink {
 class ShapedChannel final : public Channel {
  public:
   /// Collective. All ranks on one node. `link` outlives the channel.
-  ShapedChannel(Communicator& communicator, std::unique_ptr<Channel> inner, const std::vector<RoundOfMessages>& rounds, ShapedLink& link);
+  ShapedChannel(Communicator& communicator, std::unique_ptr<Channel> inner,
+                const std::vector<RoundOfMessages>& rounds, ShapedLink& link);
 
   void post(size_t round) override;
   void rebind(std::vector<RoundOfMessages> rounds) override { inner_->rebind(std::move(rounds)); }
@@ -70,7 +74,8 @@ class ShapedChannel final : public Channel {
   ShapedLink& link_;
   std::vector<Messages> rounds_;
   size_t slots_ = 1;
-  std::unique_ptr<Window> times_;  // when a message will have arrived: nanoseconds of the steady clock, which a node's processes share
+  std::unique_ptr<Window> times_;  // when a message will have arrived: nanoseconds of the steady
+                                   // clock, which a node's processes share
   std::vector<uint64_t> posted_, taken_;  // by peer
   size_t round_ = 0;
   Clock::time_point left_{};

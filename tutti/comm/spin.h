@@ -7,7 +7,8 @@
 
 namespace tutti::comm {
 
-/// Tells the core that it is spinning: saves power and gives a hyper-thread's sibling the execution units. No kernel call.
+/// Tells the core that it is spinning: saves power and gives a hyper-thread's sibling the execution
+/// units. No kernel call.
 inline void spin_pause() {
 #if defined(__x86_64__)
   _mm_pause();

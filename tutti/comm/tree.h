@@ -1,13 +1,15 @@
 #pragma once
-// The one reduction tree. Sums over R replicas are always taken in the same binary tree over the replica index, however many
-// ranks hold them, so the bits of a sum never depend on the machine:
+// The one reduction tree. Sums over R replicas are always taken in the same binary tree over the
+// replica index, however many ranks hold them, so the bits of a sum never depend on the machine:
 //   tree(lo, hi) = the leaf lo                             when hi - lo = 1
-//                = tree(lo, mid) + tree(mid, hi)           with mid = lo + the largest power of two smaller than hi - lo
+//                = tree(lo, mid) + tree(mid, hi)           with mid = lo + the largest power of two
+//                smaller than hi - lo
 // R = 3 is (g0 + g1) + g2 and R = 5 is ((g0 + g1) + (g2 + g3)) + g4.
 //
-// A rank that owns replicas [lo, hi) adds them up into "parts": the maximal nodes of the tree that lie inside its range, at most
-// 2 log2 R of them (SlotPlan says how, with few buffers). The exchange evaluates the rest of the tree over all parts (TreeSum).
-// Everything here is a pure function of numbers; nothing communicates.
+// A rank that owns replicas [lo, hi) adds them up into "parts": the maximal nodes of the tree that
+// lie inside its range, at most 2 log2 R of them (SlotPlan says how, with few buffers). The
+// exchange evaluates the rest of the tree over all parts (TreeSum). Everything here is a pure
+// function of numbers; nothing communicates.
 
 #include <cstddef>
 #include <span>
@@ -30,18 +32,21 @@ int split_point(Range node);
 /// Whether `range` is a node of tree(0, replicas).
 bool is_node(int replicas, Range range);
 
-/// The maximal nodes of tree(0, replicas) inside `owned`, from left to right. Together they tile `owned`.
+/// The maximal nodes of tree(0, replicas) inside `owned`, from left to right. Together they tile
+/// `owned`.
 std::vector<Range> maximal_subtrees(int replicas, Range owned);
 
-/// The contiguous, balanced distribution of replicas over ranks: entry p is the first replica of rank p, entry `ranks` is
-/// `replicas`. Sizes differ by at most one, larger ones first. Needs 1 <= ranks <= replicas.
+/// The contiguous, balanced distribution of replicas over ranks: entry p is the first replica of
+/// rank p, entry `ranks` is `replicas`. Sizes differ by at most one, larger ones first. Needs 1 <=
+/// ranks <= replicas.
 std::vector<int> first_replicas(int replicas, int ranks);
 
 /// The part list of all ranks in order: the leaves over which the exchange sums.
 std::vector<Range> all_parts(int replicas, std::span<const int> first);
 
-/// How one rank that runs its replicas one after another adds them up with few buffers ("slots"), as a binary counter does:
-/// replica i writes slot `slot`, then `adds` are done in order (into += from). Afterwards slot k holds parts[k].
+/// How one rank that runs its replicas one after another adds them up with few buffers ("slots"),
+/// as a binary counter does: replica i writes slot `slot`, then `adds` are done in order (into +=
+/// from). Afterwards slot k holds parts[k].
 struct SlotPlan {
   struct Add {
     int into = 0;
@@ -52,19 +57,22 @@ struct SlotPlan {
     std::vector<Add> adds;
   };
   std::vector<Replica> replicas;  ///< by local index
-  std::vector<Range> parts;       ///< what slots 0, 1, ... hold at the end: maximal_subtrees of the range
-  int slots = 0;                  ///< buffers needed, at most log2(replicas) + 2
+  std::vector<Range>
+      parts;      ///< what slots 0, 1, ... hold at the end: maximal_subtrees of the range
+  int slots = 0;  ///< buffers needed, at most log2(replicas) + 2
 };
 SlotPlan plan_slots(int replicas, Range owned);
 
-/// Evaluates tree(0, R) over leaves that tile [0, R), each a node of the tree. Works in blocks that stay in the L1 cache.
-/// Immutable after construction: any number of threads may call evaluate() at once.
+/// Evaluates tree(0, R) over leaves that tile [0, R), each a node of the tree. Works in blocks that
+/// stay in the L1 cache. Immutable after construction: any number of threads may call evaluate() at
+/// once.
 class TreeSum {
  public:
   TreeSum(int replicas, std::span<const Range> leaves);
 
   size_t leaves() const { return leaves_; }
-  /// result[i] = the tree's sum of leaf[k][i] for i < count. `result` may be equal to a leaf, but not overlap one otherwise.
+  /// result[i] = the tree's sum of leaf[k][i] for i < count. `result` may be equal to a leaf, but
+  /// not overlap one otherwise.
   void evaluate(std::span<const float* const> leaf, float* result, size_t count) const;
   /// The same tree over doubles, for sums of a few values.
   double evaluate(std::span<const double> leaf) const;
@@ -72,7 +80,8 @@ class TreeSum {
   std::string to_string() const;
 
  private:
-  // One step: out = a + b, (a + b) + c, or (a + b) + (c + d). Operands >= 0 are leaves, others are scratch blocks ~operand.
+  // One step: out = a + b, (a + b) + c, or (a + b) + (c + d). Operands >= 0 are leaves, others are
+  // scratch blocks ~operand.
   struct Step {
     int operands[4];
     int count;

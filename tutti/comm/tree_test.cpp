@@ -23,7 +23,8 @@ std::vector<float> random_values(int n, uint64_t stream) {
   Rng rng(7, Purpose::test, stream);
   std::vector<float> v;
   // Mixed magnitudes, so that every other order of the sum has other bits.
-  for (int i = 0; i < n; ++i) v.push_back(rng.normal() * std::ldexp(1.0f, static_cast<int>(rng.below(16)) - 8));
+  for (int i = 0; i < n; ++i)
+    v.push_back(rng.normal() * std::ldexp(1.0f, static_cast<int>(rng.below(16)) - 8));
   return v;
 }
 
@@ -32,7 +33,8 @@ std::vector<float> accumulate(const SlotPlan& plan, const std::vector<float>& v,
   std::vector<float> slots(static_cast<size_t>(plan.slots), -1e30f);
   for (size_t i = 0; i < plan.replicas.size(); ++i) {
     slots[static_cast<size_t>(plan.replicas[i].slot)] = v[static_cast<size_t>(lo) + i];
-    for (const auto& add : plan.replicas[i].adds) slots[static_cast<size_t>(add.into)] += slots[static_cast<size_t>(add.from)];
+    for (const auto& add : plan.replicas[i].adds)
+      slots[static_cast<size_t>(add.into)] += slots[static_cast<size_t>(add.from)];
   }
   slots.resize(plan.parts.size());
   return slots;
@@ -56,7 +58,8 @@ TEST(Tree, MaximalSubtreesOfExamples) {
 TEST(Tree, PrintsTheOrder) {
   EXPECT_EQ(TreeSum(3, std::vector<Range>{{0, 1}, {1, 2}, {2, 3}}).to_string(), "((0+1)+2)");
   EXPECT_EQ(TreeSum(5, all_parts(5, first_replicas(5, 5))).to_string(), "(((0+1)+(2+3))+4)");
-  EXPECT_EQ(TreeSum(8, all_parts(8, first_replicas(8, 3))).to_string(), "((0+(1+2))+(3+4))") << "parts 0-2, 2, 3, 4-6, 6-8";
+  EXPECT_EQ(TreeSum(8, all_parts(8, first_replicas(8, 3))).to_string(), "((0+(1+2))+(3+4))")
+      << "parts 0-2, 2, 3, 4-6, 6-8";
 }
 
 TEST(Tree, DistributionIsBalancedWithLargerRunsFirst) {
@@ -115,7 +118,8 @@ TEST(Tree, BlocksAndTailsAreExactAndTheResultMayBeALeaf) {
   for (const size_t count : {0u, 1u, 15u, 1023u, 1024u, 1025u, 5000u})
     for (const int replicas : {1, 2, 3, 4, 5, 7, 9, 16}) {
       std::vector<std::vector<float>> g;
-      for (int r = 0; r < replicas; ++r) g.push_back(random_values(static_cast<int>(count), static_cast<uint64_t>(r)));
+      for (int r = 0; r < replicas; ++r)
+        g.push_back(random_values(static_cast<int>(count), static_cast<uint64_t>(r)));
       std::vector<float> want(count);
       for (size_t i = 0; i < count; ++i) {
         std::vector<float> column;
@@ -142,10 +146,13 @@ TEST(Tree, IsTheOneOfBase) {
   for (int replicas = 1; replicas <= 40; ++replicas) {
     const std::vector<float> values = random_values(replicas, 3);
     std::vector<double> leaves;
-    for (const float value : values) leaves.push_back(value / 3.0);  // no short fractions: sums round
+    for (const float value : values)
+      leaves.push_back(value / 3.0);  // no short fractions: sums round
     const TreeSum sum(replicas, all_parts(replicas, first_replicas(replicas, replicas)));
-    const double want = tree_sum(0, replicas, [&](int64_t i) { return leaves[static_cast<size_t>(i)]; });
-    EXPECT_EQ(std::bit_cast<uint64_t>(sum.evaluate(leaves)), std::bit_cast<uint64_t>(want)) << replicas << " replicas";
+    const double want =
+        tree_sum(0, replicas, [&](int64_t i) { return leaves[static_cast<size_t>(i)]; });
+    EXPECT_EQ(std::bit_cast<uint64_t>(sum.evaluate(leaves)), std::bit_cast<uint64_t>(want))
+        << replicas << " replicas";
   }
 }
 

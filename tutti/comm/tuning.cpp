@@ -8,7 +8,8 @@ namespace {
 
 using BySize = std::map<size_t, std::vector<const AlgorithmTime*>>;
 
-const AlgorithmTime& winner(const std::vector<const AlgorithmTime*>& candidates, const std::string& before, double tie) {
+const AlgorithmTime& winner(const std::vector<const AlgorithmTime*>& candidates,
+                            const std::string& before, double tie) {
   const AlgorithmTime* best = candidates.front();
   const AlgorithmTime* keeper = nullptr;
   for (const AlgorithmTime* candidate : candidates) {
@@ -18,12 +19,14 @@ const AlgorithmTime& winner(const std::vector<const AlgorithmTime*>& candidates,
   return keeper != nullptr && keeper->seconds <= best->seconds * (1 + tie) ? *keeper : *best;
 }
 
-void append_lines(const BySize& sizes, Selection::Line line, double tie, std::vector<Selection::Line>& lines) {
+void append_lines(const BySize& sizes, Selection::Line line, double tie,
+                  std::vector<Selection::Line>& lines) {
   size_t before = 0;
   for (const auto& [bytes, candidates] : sizes) {
     const std::string& algorithm = winner(candidates, line.algorithm, tie).algorithm;
     if (!line.algorithm.empty() && algorithm != line.algorithm) {
-      line.bytes = static_cast<size_t>(std::sqrt(static_cast<double>(before) * static_cast<double>(bytes)));
+      line.bytes =
+          static_cast<size_t>(std::sqrt(static_cast<double>(before) * static_cast<double>(bytes)));
       lines.push_back(line);
     }
     line.algorithm = algorithm;
@@ -35,7 +38,8 @@ void append_lines(const BySize& sizes, Selection::Line line, double tie, std::ve
 
 }  // namespace
 
-std::vector<Selection::Line> fastest_lines(std::span<const AlgorithmTime> times, int ranks, bool one_node, double tie) {
+std::vector<Selection::Line> fastest_lines(std::span<const AlgorithmTime> times, int ranks,
+                                           bool one_node, double tie) {
   std::vector<Selection::Line> lines;
   for (int k = 0; k < kCollectives; ++k) {
     const auto kind = static_cast<Collective>(k);
@@ -47,7 +51,12 @@ std::vector<Selection::Line> fastest_lines(std::span<const AlgorithmTime> times,
       if (time.reproducible) tree[time.bytes].push_back(&time);
       others |= !time.reproducible;
     }
-    Selection::Line line{.kind = kind, .ranks = static_cast<size_t>(ranks), .one_node = one_node, .bytes = 0, .reproducible = {}, .algorithm = {}};
+    Selection::Line line{.kind = kind,
+                         .ranks = static_cast<size_t>(ranks),
+                         .one_node = one_node,
+                         .bytes = 0,
+                         .reproducible = {},
+                         .algorithm = {}};
     if (others) {
       line.reproducible = false;
       append_lines(all, line, tie, lines);

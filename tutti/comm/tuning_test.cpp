@@ -5,7 +5,9 @@
 namespace tutti::comm {
 namespace {
 
-AlgorithmTime allreduce(size_t bytes, const char* algorithm, bool reproducible, double seconds) { return {Collective::allreduce, bytes, algorithm, reproducible, seconds}; }
+AlgorithmTime allreduce(size_t bytes, const char* algorithm, bool reproducible, double seconds) {
+  return {Collective::allreduce, bytes, algorithm, reproducible, seconds};
+}
 
 Task task_of(Collective kind, size_t count, std::vector<int> nodes = {}) {
   Task task;
@@ -13,16 +15,25 @@ Task task_of(Collective kind, size_t count, std::vector<int> nodes = {}) {
   return task;
 }
 
-// recursive_doubling for what is small, then ring; of those that keep the tree, vector_halving is the fastest for what is large.
+// recursive_doubling for what is small, then ring; of those that keep the tree, vector_halving is
+// the fastest for what is large.
 std::vector<AlgorithmTime> crossing() {
-  return {allreduce(1 << 20, "ring", false, 100e-6),     allreduce(1 << 20, "vector_halving", true, 150e-6), allreduce(1 << 20, "recursive_doubling", true, 400e-6),
-          allreduce(1 << 10, "ring", false, 9e-6),       allreduce(1 << 10, "vector_halving", true, 6e-6),   allreduce(1 << 10, "recursive_doubling", true, 3e-6),
-          allreduce(1 << 14, "ring", false, 20e-6),      allreduce(1 << 14, "vector_halving", true, 12e-6),  allreduce(1 << 14, "recursive_doubling", true, 10e-6)};
+  return {allreduce(1 << 20, "ring", false, 100e-6),
+          allreduce(1 << 20, "vector_halving", true, 150e-6),
+          allreduce(1 << 20, "recursive_doubling", true, 400e-6),
+          allreduce(1 << 10, "ring", false, 9e-6),
+          allreduce(1 << 10, "vector_halving", true, 6e-6),
+          allreduce(1 << 10, "recursive_doubling", true, 3e-6),
+          allreduce(1 << 14, "ring", false, 20e-6),
+          allreduce(1 << 14, "vector_halving", true, 12e-6),
+          allreduce(1 << 14, "recursive_doubling", true, 10e-6)};
 }
 
 TEST(Tuning, TheFastestOfEachSizeIsChosenAndTheTreeSeparately) {
   const Selection table(fastest_lines(crossing(), 4, true));
-  const auto choose = [&](size_t bytes, bool reproducible) { return table.choose(task_of(Collective::allreduce, bytes / 4), 4, reproducible); };
+  const auto choose = [&](size_t bytes, bool reproducible) {
+    return table.choose(task_of(Collective::allreduce, bytes / 4), 4, reproducible);
+  };
   for (const size_t bytes : {64, 1 << 10, 1 << 14, 1 << 17}) {
     EXPECT_EQ(choose(bytes, false), "recursive_doubling") << bytes;
     EXPECT_EQ(choose(bytes, true), "recursive_doubling") << bytes;
@@ -42,7 +53,8 @@ TEST(Tuning, LinesAreForTheRanksAndTheTopologyMeasured) {
 }
 
 TEST(Tuning, WhatOnlyMovesHasOneTable) {
-  const std::vector<AlgorithmTime> times = {{Collective::gather, 64, "binomial", true, 1e-6}, {Collective::gather, 64, "pairwise", true, 2e-6}};
+  const std::vector<AlgorithmTime> times = {{Collective::gather, 64, "binomial", true, 1e-6},
+                                            {Collective::gather, 64, "pairwise", true, 2e-6}};
   const auto lines = fastest_lines(times, 4, true);
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_EQ(lines[0].reproducible, std::nullopt);
@@ -51,15 +63,20 @@ TEST(Tuning, WhatOnlyMovesHasOneTable) {
 
 TEST(Tuning, ATieGoesToTheAlgorithmBefore) {
   const auto lines = [](double second) {
-    return fastest_lines(std::vector{allreduce(1 << 10, "pairwise", true, 10e-6), allreduce(1 << 10, "vector_halving", true, 12e-6),
-                                     allreduce(1 << 12, "pairwise", true, second), allreduce(1 << 12, "vector_halving", true, 20e-6)}, 4, true);
+    return fastest_lines(std::vector{allreduce(1 << 10, "pairwise", true, 10e-6),
+                                     allreduce(1 << 10, "vector_halving", true, 12e-6),
+                                     allreduce(1 << 12, "pairwise", true, second),
+                                     allreduce(1 << 12, "vector_halving", true, 20e-6)},
+                         4, true);
   };
   EXPECT_EQ(lines(20.5e-6).size(), 1u);
   EXPECT_EQ(lines(21e-6).size(), 2u);
 }
 
 TEST(Tuning, AnAlgorithmMayBeMissingAtASize) {
-  const auto lines = fastest_lines(std::vector{allreduce(1 << 10, "ring", false, 1e-6), allreduce(1 << 12, "pairwise", true, 5e-6)}, 4, true);
+  const auto lines = fastest_lines(std::vector{allreduce(1 << 10, "ring", false, 1e-6),
+                                               allreduce(1 << 12, "pairwise", true, 5e-6)},
+                                   4, true);
   ASSERT_EQ(lines.size(), 3u);
   EXPECT_EQ(lines[0].algorithm, "ring");
   EXPECT_EQ(lines[0].bytes, 1u << 11);

@@ -18,15 +18,17 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How long a wait spins before it offers its core to others between two looks. Where every rank has a core, long enough to cover
-// the exchange of a bucket: on a busy machine a core that is given away comes back milliseconds later. Where ranks share cores, the
-// one that is waited for may need this very core.
+// How long a wait spins before it offers its core to others between two looks. Where every rank has
+// a core, long enough to cover the exchange of a bucket: on a busy machine a core that is given
+// away comes back milliseconds later. Where ranks share cores, the one that is waited for may need
+// this very core.
 constexpr auto kSpinAlone = std::chrono::milliseconds(1);
 constexpr auto kSpinSharing = std::chrono::microseconds(50);
 constexpr auto kLookAround = std::chrono::milliseconds(200);
-// A yield that takes longer than kSlowYield says that others queue for this core. For the next kCrowded the thread naps instead: who yields
-// comes after every one of them with its whole time slice, who wakes is served first. With ten times as many runnable threads as cores
-// the waits of nine ranks end four times as soon.
+// A yield that takes longer than kSlowYield says that others queue for this core. For the next
+// kCrowded the thread naps instead: who yields comes after every one of them with its whole time
+// slice, who wakes is served first. With ten times as many runnable threads as cores the waits of
+// nine ranks end four times as soon.
 constexpr auto kSlowYield = std::chrono::milliseconds(1);
 constexpr auto kCrowded = std::chrono::seconds(1);
 constexpr auto kNap = std::chrono::microseconds(20);
@@ -55,7 +57,9 @@ std::string time_of_day(std::time_t when) {
   return fmt::format("{:02}:{:02}:{:02}", parts.tm_hour, parts.tm_min, parts.tm_sec);
 }
 
-std::string plural(std::span<const int> ranks) { return ranks.empty() ? "none" : (ranks.size() > 1 ? "ranks " : "rank ") + rank_list(ranks); }
+std::string plural(std::span<const int> ranks) {
+  return ranks.empty() ? "none" : (ranks.size() > 1 ? "ranks " : "rank ") + rank_list(ranks);
+}
 
 }  // namespace
 
@@ -78,9 +82,13 @@ std::vector<int> Communicator::job_ranks(std::span<const int> ranks) const {
   return all;
 }
 
-std::string Communicator::who() const { return fmt::format("rank {}/{} on {}", job_rank(rank_), job_size_, host()); }
+std::string Communicator::who() const {
+  return fmt::format("rank {}/{} on {}", job_rank(rank_), job_size_, host());
+}
 
-std::string Communicator::rank_name(int rank) const { return fmt::format("rank {} on {}", job_rank(rank), host(rank)); }
+std::string Communicator::rank_name(int rank) const {
+  return fmt::format("rank {} on {}", job_rank(rank), host(rank));
+}
 
 std::string Communicator::describe_group() const {
   std::vector<int> ranks = job_ranks_;
@@ -88,19 +96,30 @@ std::string Communicator::describe_group() const {
   return fmt::format("group '{}' ({})", name_, plural(ranks));
 }
 
-std::string Communicator::report(const Pending& what, const std::string& how, std::time_t since) const {
+std::string Communicator::report(const Pending& what, const std::string& how,
+                                 std::time_t since) const {
   std::string missing;
-  for (size_t i = 0; i < std::min(what.missing.size(), kNamedRanks); ++i) missing += (missing.empty() ? "" : ", ") + rank_name(what.missing[i]);
-  if (what.missing.size() > kNamedRanks) missing += " and ranks " + rank_list(job_ranks(std::span(what.missing).subspan(kNamedRanks)));
+  for (size_t i = 0; i < std::min(what.missing.size(), kNamedRanks); ++i)
+    missing += (missing.empty() ? "" : ", ") + rank_name(what.missing[i]);
+  if (what.missing.size() > kNamedRanks)
+    missing += " and ranks " + rank_list(job_ranks(std::span(what.missing).subspan(kNamedRanks)));
   std::vector<int> unknown;
   for (int p = 0; p < size_; ++p)
-    if (std::ranges::find(what.arrived, p) == what.arrived.end() && std::ranges::find(what.missing, p) == what.missing.end()) unknown.push_back(p);
-  return fmt::format("{}: {}: {} number {}: {}; waiting since {}; arrived: {}; not arrived: {}{}", who(), describe_group(), what.operation, what.sequence, how,
-                     time_of_day(since), plural(job_ranks(what.arrived)), missing.empty() ? "none" : missing,
-                     unknown.empty() ? "" : fmt::format("; not known to this rank, which exchanges nothing with them now: {}", plural(job_ranks(unknown))));
+    if (std::ranges::find(what.arrived, p) == what.arrived.end() &&
+        std::ranges::find(what.missing, p) == what.missing.end())
+      unknown.push_back(p);
+  return fmt::format(
+      "{}: {}: {} number {}: {}; waiting since {}; arrived: {}; not arrived: {}{}", who(),
+      describe_group(), what.operation, what.sequence, how, time_of_day(since),
+      plural(job_ranks(what.arrived)), missing.empty() ? "none" : missing,
+      unknown.empty()
+          ? ""
+          : fmt::format("; not known to this rank, which exchanges nothing with them now: {}",
+                        plural(job_ranks(unknown))));
 }
 
-void Communicator::wait_for(const std::function<bool()>& done, const std::function<Pending()>& pending, double grace) {
+void Communicator::wait_for(const std::function<bool()>& done,
+                            const std::function<Pending()>& pending, double grace) {
   const auto begin = Clock::now();
   const std::time_t since = std::time(nullptr);
   const std::chrono::nanoseconds spin = sharing_ > cores() ? kSpinSharing : kSpinAlone;
@@ -110,7 +129,8 @@ void Communicator::wait_for(const std::function<bool()>& done, const std::functi
     raise_alarm();
     throw CommError(report(what, how, since));
   };
-  // A rank may have done its share and left, or given up, between two looks: what was done before counts.
+  // A rank may have done its share and left, or given up, between two looks: what was done before
+  // counts.
   const auto look_around = [&] {
     if (lost_peer(pending().missing).empty() && alarm().empty()) return false;
     if (done()) return true;
@@ -132,7 +152,10 @@ void Communicator::wait_for(const std::function<bool()>& done, const std::functi
       if (look_around()) return;
     }
     if (std::chrono::duration<double>(now - begin).count() <= limit) continue;
-    const std::string how = fmt::format("no answer within {:g} s (a rank that is slow, stuck, or was started with another configuration)", limit);
+    const std::string how = fmt::format(
+        "no answer within {:g} s (a rank that is slow, stuck, or was started with another "
+        "configuration)",
+        limit);
     if (on_timeout_ == OnTimeout::abort) fail(pending(), how);
     log::warn("{}; waiting goes on, as comm.on_timeout asks", report(pending(), how, since));
     limit += timeout_;

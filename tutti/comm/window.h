@@ -1,5 +1,6 @@
 #pragma once
-// Window: memory that a rank allocates together with all others, so that ranks of one node can read each other's in place.
+// Window: memory that a rank allocates together with all others, so that ranks of one node can read
+// each other's in place.
 
 #include <cstddef>
 #include <span>
@@ -8,26 +9,30 @@
 
 namespace tutti::comm {
 
-/// One rank's handle. Its own part is writable; peers' parts are for reading unless an algorithm says otherwise. The memory is
-/// aligned to at least 64 bytes and starts as zeros. Freed by the destructor, which is not collective; a peer that still holds its
-/// handle may go on reading.
+/// One rank's handle. Its own part is writable; peers' parts are for reading unless an algorithm
+/// says otherwise. The memory is aligned to at least 64 bytes and starts as zeros. Freed by the
+/// destructor, which is not collective; a peer that still holds its handle may go on reading.
 class Window {
  public:
   virtual ~Window() = default;
   Window(const Window&) = delete;
   Window& operator=(const Window&) = delete;
 
-  int rank() const { return rank_; }  ///< of this handle's owner, in the communicator that allocated it
+  int rank() const {
+    return rank_;
+  }  ///< of this handle's owner, in the communicator that allocated it
   std::byte* data() const { return segments_[static_cast<size_t>(rank_)].data(); }
   size_t bytes() const { return segments_[static_cast<size_t>(rank_)].size(); }
   /// Whether peer() works: all ranks of the job run on one node and see each other's memory.
   bool shared() const { return shared_; }
-  /// The address, in this rank, of another rank's memory; null when not shared or when that rank asked for 0 bytes.
+  /// The address, in this rank, of another rank's memory; null when not shared or when that rank
+  /// asked for 0 bytes.
   std::byte* peer(int rank) const { return segments_[static_cast<size_t>(rank)].data(); }
   size_t peer_bytes(int rank) const { return segments_[static_cast<size_t>(rank)].size(); }
   bool contains(const void* begin, size_t count) const {
     const auto* at = static_cast<const std::byte*>(begin);
-    return at >= data() && count <= bytes() && at - data() <= static_cast<std::ptrdiff_t>(bytes() - count);
+    return at >= data() && count <= bytes() &&
+           at - data() <= static_cast<std::ptrdiff_t>(bytes() - count);
   }
 
  protected:

@@ -13,25 +13,34 @@ namespace {
 constexpr ImageShape kImage{3, 8, 6};  // not square, so that an exchange of height and width shows
 
 AugmentSpec spec_of(int pad, bool flip) {
-  return {.seed = 5, .pad = pad, .flip = flip, .normalization = {{0.4914f, 0.4822f, 0.4465f}, {0.2470f, 0.2435f, 0.2616f}}};
+  return {.seed = 5,
+          .pad = pad,
+          .flip = flip,
+          .normalization = {{0.4914f, 0.4822f, 0.4465f}, {0.2470f, 0.2435f, 0.2616f}}};
 }
 
 std::vector<uint8_t> noise_image(uint64_t seed) {
   Rng rng(seed, Purpose::test, 0);
   std::vector<uint8_t> pixels(static_cast<size_t>(kImage.pixels()));
-  for (uint8_t& x : pixels) x = static_cast<uint8_t>(rng.below(255) + 1);  // never 0: padding is told from pixels
+  for (uint8_t& x : pixels)
+    x = static_cast<uint8_t>(rng.below(255) + 1);  // never 0: padding is told from pixels
   return pixels;
 }
 
 // The definition, step by step: pad with zero bytes, crop, mirror, scale to [0, 1], normalise.
-float expected_at(const std::vector<uint8_t>& pixels, const AugmentSpec& spec, const Crop& crop, const int (&at)[3]) {
+float expected_at(const std::vector<uint8_t>& pixels, const AugmentSpec& spec, const Crop& crop,
+                  const int (&at)[3]) {
   const auto [c, y, x] = at;
-  const int padded_y = y + crop.top, padded_x = (crop.mirror ? kImage.width - 1 - x : x) + crop.left;
+  const int padded_y = y + crop.top,
+            padded_x = (crop.mirror ? kImage.width - 1 - x : x) + crop.left;
   const int from_y = padded_y - spec.pad, from_x = padded_x - spec.pad;
   const bool inside = from_y >= 0 && from_y < kImage.height && from_x >= 0 && from_x < kImage.width;
-  const uint8_t byte = inside ? pixels[static_cast<size_t>((c * kImage.height + from_y) * kImage.width + from_x)] : 0;
+  const uint8_t byte =
+      inside ? pixels[static_cast<size_t>((c * kImage.height + from_y) * kImage.width + from_x)]
+             : 0;
   const auto channel = static_cast<size_t>(c);
-  return (static_cast<float>(byte) / 255.0f - spec.normalization.mean[channel]) / spec.normalization.deviation[channel];
+  return (static_cast<float>(byte) / 255.0f - spec.normalization.mean[channel]) /
+         spec.normalization.deviation[channel];
 }
 
 template <class T>
@@ -50,7 +59,8 @@ void expect_batch(const TensorDesc& desc) {
         for (int x = 0; x < kImage.width; ++x) {
           const int64_t index[] = {n, c, y, x};
           const T found = batch[static_cast<size_t>(desc.layout.offset(desc.shape, index))];
-          ASSERT_EQ(static_cast<float>(found), static_cast<float>(T(expected_at(pixels, spec, crop, {c, y, x}))))
+          ASSERT_EQ(static_cast<float>(found),
+                    static_cast<float>(T(expected_at(pixels, spec, crop, {c, y, x}))))
               << desc.to_string() << " at " << n << ' ' << c << ' ' << y << ' ' << x;
         }
   }
@@ -59,11 +69,13 @@ void expect_batch(const TensorDesc& desc) {
 
 TEST(Augment, EveryLayoutAndTypeEqualsTheDefinition) {
   const Shape shape{9, 3, 8, 6};
-  Layout channels_columns_rows;  // a form that no fast path knows: width before height, width in blocks of 4
+  Layout channels_columns_rows;  // a form that no fast path knows: width before height, width in
+                                 // blocks of 4
   channels_columns_rows.order = {1, 0, 3, 2, 4, 5};
   channels_columns_rows.blocks[0] = {3, 4};
   channels_columns_rows.num_blocks = 1;
-  for (const Layout& layout : {Layout::plain(), Layout::channels_last(4), Layout::blocked_channels(16), channels_columns_rows}) {
+  for (const Layout& layout : {Layout::plain(), Layout::channels_last(4),
+                               Layout::blocked_channels(16), channels_columns_rows}) {
     expect_batch<float>({DType::f32, shape, layout});
     expect_batch<bf16>({DType::bf16, shape, layout});
   }
@@ -91,7 +103,8 @@ TEST(Augment, WholeImageIsTheImageNormalised) {
   std::vector<float> batch(static_cast<size_t>(kImage.pixels()));
   augment.write_whole(pixels.data(), 0, batch.data());
   for (size_t i = 0; i < batch.size(); ++i)
-    EXPECT_EQ(batch[i], (static_cast<float>(pixels[i]) / 255.0f - spec.normalization.mean[i / 48]) / spec.normalization.deviation[i / 48]);
+    EXPECT_EQ(batch[i], (static_cast<float>(pixels[i]) / 255.0f - spec.normalization.mean[i / 48]) /
+                            spec.normalization.deviation[i / 48]);
 }
 
 TEST(RandomCrop, IsPureUniformAndIndependentOfTheOtherSwitches) {

@@ -9,13 +9,12 @@
 namespace tutti::data {
 
 TrainingOrder::TrainingOrder(const Sampler& sampler, const TrainingStart& start)
-    : sampler_(sampler),
-      first_step_(start.epoch * sampler.steps_per_epoch() + start.step),
-      first_replica_(start.first_replica),
-      replicas_(start.replicas) {
+    : sampler_(sampler), first_step_(start.epoch * sampler.steps_per_epoch() + start.step),
+      first_replica_(start.first_replica), replicas_(start.replicas) {
   CHECK(start.epoch >= 0 && start.step >= 0, "epoch {} step {}", start.epoch, start.step);
-  CHECK(replicas_ > 0 && first_replica_ >= 0 && first_replica_ + replicas_ <= sampler.spec().replicas, "replicas {} + {} of {}",
-        first_replica_, replicas_, sampler.spec().replicas);
+  CHECK(
+      replicas_ > 0 && first_replica_ >= 0 && first_replica_ + replicas_ <= sampler.spec().replicas,
+      "replicas {} + {} of {}", first_replica_, replicas_, sampler.spec().replicas);
 }
 
 int64_t TrainingOrder::batches() const { return std::numeric_limits<int64_t>::max(); }
@@ -29,14 +28,19 @@ BatchId TrainingOrder::id(int64_t k) const {
           .augment = true};
 }
 
-void TrainingOrder::indices(int64_t k, int64_t first, std::span<int64_t> out) const { sampler_.indices(id(k).position, first, out); }
+void TrainingOrder::indices(int64_t k, int64_t first, std::span<int64_t> out) const {
+  sampler_.indices(id(k).position, first, out);
+}
 
 EvaluationOrder::EvaluationOrder(const Range& range, int64_t batch) : range_(range), batch_(batch) {
-  CHECK(batch > 0 && range.begin >= 0 && range.begin <= range.end, "range [{}, {}) in batches of {}", range.begin, range.end, batch);
+  CHECK(batch > 0 && range.begin >= 0 && range.begin <= range.end,
+        "range [{}, {}) in batches of {}", range.begin, range.end, batch);
 }
 
 BatchId EvaluationOrder::id(int64_t k) const {
-  return {.position = {.epoch = 0, .step = k, .replica = 0}, .count = std::min(batch_, range_.size() - k * batch_), .augment = false};
+  return {.position = {.epoch = 0, .step = k, .replica = 0},
+          .count = std::min(batch_, range_.size() - k * batch_),
+          .augment = false};
 }
 
 void EvaluationOrder::indices(int64_t k, int64_t first, std::span<int64_t> out) const {

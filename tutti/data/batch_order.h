@@ -1,5 +1,6 @@
 #pragma once
-// BatchOrder: the fixed sequence of minibatches that a Pipeline fills: batch number k -> which samples, for whom.
+// BatchOrder: the fixed sequence of minibatches that a Pipeline fills: batch number k -> which
+// samples, for whom.
 
 #include <cstdint>
 #include <span>
@@ -10,8 +11,8 @@ namespace tutti::data {
 
 /// What a minibatch is.
 struct BatchId {
-  Position position;      ///< for evaluation: epoch 0, step k, replica 0
-  int64_t count = 0;      ///< samples; below the batch's capacity only for the last of an evaluation
+  Position position;  ///< for evaluation: epoch 0, step k, replica 0
+  int64_t count = 0;  ///< samples; below the batch's capacity only for the last of an evaluation
   bool augment = false;
 };
 
@@ -26,7 +27,8 @@ class BatchOrder {
   virtual void indices(int64_t k, int64_t first, std::span<int64_t> out) const = 0;
 };
 
-/// The replicas of one rank, [first_replica, first_replica + replicas), and where the run starts or resumes.
+/// The replicas of one rank, [first_replica, first_replica + replicas), and where the run starts or
+/// resumes.
 struct TrainingStart {
   int64_t epoch = 0;
   int64_t step = 0;  ///< may equal steps_per_epoch(): the start of the next epoch
@@ -34,7 +36,8 @@ struct TrainingStart {
   int replicas = 1;
 };
 
-/// Endless: for every step, one batch per local replica in the order of replicas, epoch after epoch, augmented.
+/// Endless: for every step, one batch per local replica in the order of replicas, epoch after
+/// epoch, augmented.
 class TrainingOrder final : public BatchOrder {
  public:
   /// `sampler` must outlive this.

@@ -1,5 +1,6 @@
 #pragma once
-// Dataset: numbered labelled images. What a data set is, not where it came from (format/, generate/).
+// Dataset: numbered labelled images. What a data set is, not where it came from (format/,
+// generate/).
 
 #include <cstdint>
 #include <string>
@@ -17,7 +18,8 @@ struct ImageShape {
   bool operator==(const ImageShape&) const = default;
 };
 
-/// A fixed set of images with one label each. Immutable after opening: all const calls may run on any number of threads.
+/// A fixed set of images with one label each. Immutable after opening: all const calls may run on
+/// any number of threads.
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -32,7 +34,8 @@ class Dataset {
   virtual void read(int64_t index, uint8_t* pixels, int32_t* label) const = 0;
 };
 
-/// Mean and standard deviation of every channel over the whole set, with pixels scaled to [0, 1]; what training normalises with.
+/// Mean and standard deviation of every channel over the whole set, with pixels scaled to [0, 1];
+/// what training normalises with.
 struct ChannelStatistics {
   std::vector<float> mean;
   std::vector<float> deviation;

@@ -11,7 +11,8 @@ namespace tutti::data {
 
 struct DatasetSpec {
   std::string name;             ///< cifar10, mnist, fashion-mnist or lattices
-  std::filesystem::path dir{};  ///< its directory; for cifar10 and lattices also one file, whatever the split; lattices: empty = generate
+  std::filesystem::path dir{};  ///< its directory; for cifar10 and lattices also one file, whatever
+                                ///< the split; lattices: empty = generate
   std::string split = "train";  ///< train or test
 
   // Of generated lattices only.
@@ -20,8 +21,9 @@ struct DatasetSpec {
   int threads = 1;    ///< that generate them; the images do not depend on it
 };
 
-/// Opens and checks a data set. ConfigError for an unknown name or split or a missing directory in the specification;
-/// IoError for files that are missing, truncated or corrupted, naming the file, what was expected and found, and what to do.
+/// Opens and checks a data set. ConfigError for an unknown name or split or a missing directory in
+/// the specification; IoError for files that are missing, truncated or corrupted, naming the file,
+/// what was expected and found, and what to do.
 std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec);
 
 }  // namespace tutti::data

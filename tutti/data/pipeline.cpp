@@ -15,8 +15,9 @@ namespace {
 
 constexpr int kMaxChunk = 256;
 
-// A batch-class thread is scheduled like any other but does not preempt a computing thread on waking up, which would stall
-// all threads of a kernel at its barrier. Needs no privilege; where the system refuses, the thread just stays ordinary.
+// A batch-class thread is scheduled like any other but does not preempt a computing thread on
+// waking up, which would stall all threads of a kernel at its barrier. Needs no privilege; where
+// the system refuses, the thread just stays ordinary.
 void prefer_computing_threads() {
   const sched_param parameters{};
   pthread_setschedparam(pthread_self(), SCHED_BATCH, &parameters);
@@ -24,15 +25,20 @@ void prefer_computing_threads() {
 
 }  // namespace
 
-Pipeline::Pipeline(const Dataset& dataset, const Augment& augment, std::unique_ptr<BatchOrder> order, const PipelineSpec& spec)
+Pipeline::Pipeline(const Dataset& dataset, const Augment& augment,
+                   std::unique_ptr<BatchOrder> order, const PipelineSpec& spec)
     : dataset_(dataset), augment_(augment), order_(std::move(order)), spec_(spec) {
-  CHECK(dataset.shape() == augment.image(), "the data set's images are not those of the augmentation");
-  CHECK(augment.batch().shape[0] == order_->capacity(), "batches of {} samples into a tensor {}", order_->capacity(),
-        augment.batch().to_string());
-  if (spec_.threads < 0) throw ConfigError(fmt::format("{} data reader threads: give 0 (read inline) or more", spec_.threads));
+  CHECK(dataset.shape() == augment.image(),
+        "the data set's images are not those of the augmentation");
+  CHECK(augment.batch().shape[0] == order_->capacity(), "batches of {} samples into a tensor {}",
+        order_->capacity(), augment.batch().to_string());
+  if (spec_.threads < 0)
+    throw ConfigError(
+        fmt::format("{} data reader threads: give 0 (read inline) or more", spec_.threads));
   CHECK(spec_.chunk > 0 && spec_.chunk <= kMaxChunk, "chunk {}", spec_.chunk);
   if (spec_.memory.empty()) own_memory(spec_.slots);
-  CHECK(std::ssize(spec_.memory) >= (spec_.threads > 0 ? 2 : 1), "{} slots for {} reader threads", spec_.memory.size(), spec_.threads);
+  CHECK(std::ssize(spec_.memory) >= (spec_.threads > 0 ? 2 : 1), "{} slots for {} reader threads",
+        spec_.memory.size(), spec_.threads);
   for (const Slot& slot : spec_.memory) {
     std::memset(slot.images, 0, augment.batch().bytes());
     std::fill_n(slot.labels, order_->capacity(), 0);
@@ -52,7 +58,9 @@ Pipeline::~Pipeline() {
 }
 
 void Pipeline::own_memory(int slots) {
-  const auto lines = [](size_t bytes) { return (bytes + sizeof(CacheLine) - 1) / sizeof(CacheLine); };
+  const auto lines = [](size_t bytes) {
+    return (bytes + sizeof(CacheLine) - 1) / sizeof(CacheLine);
+  };
   const size_t images = lines(augment_.batch().bytes());
   const size_t labels = lines(static_cast<size_t>(order_->capacity()) * sizeof(int32_t));
   CHECK(slots > 0, "{} slots", slots);
@@ -70,7 +78,8 @@ const Batch& Pipeline::next() {
     SlotState& slot = slot_of(given_);
     slot.batch.id = order_->id(given_);
     for (int64_t first = 0; first < slot.batch.id.count; first += spec_.chunk)
-      fill({given_, first, std::min<int64_t>(spec_.chunk, slot.batch.id.count - first)}, inline_pixels_);
+      fill({given_, first, std::min<int64_t>(spec_.chunk, slot.batch.id.count - first)},
+           inline_pixels_);
   } else {
     await(given_);
   }
@@ -90,15 +99,18 @@ void Pipeline::await(int64_t k) {
   const auto limit = std::chrono::duration<double>(spec_.timeout_seconds);
   if (!filled_.wait_for(lock, limit, [&] { return slot.ready || failure_; })) {
     const Position at = order_->id(k).position;
-    throw IoError(fmt::format("no data for {:.0f} s: epoch {} step {} replica {} is still being read by {} threads; does the file system of "
-                              "the data set respond?",
-                              spec_.timeout_seconds, at.epoch, at.step, at.replica, spec_.threads));
+    throw IoError(
+        fmt::format("no data for {:.0f} s: epoch {} step {} replica {} is still being read by {} "
+                    "threads; does the file system of "
+                    "the data set respond?",
+                    spec_.timeout_seconds, at.epoch, at.step, at.replica, spec_.threads));
   }
   if (!slot.ready) std::rethrow_exception(failure_);
 }
 
 bool Pipeline::claimable() const {
-  return claimed_.batch < order_->batches() && claimed_.batch < released_ + static_cast<int64_t>(slots_.size());
+  return claimed_.batch < order_->batches() &&
+         claimed_.batch < released_ + static_cast<int64_t>(slots_.size());
 }
 
 Pipeline::Chunk Pipeline::claim() {
@@ -108,7 +120,8 @@ Pipeline::Chunk Pipeline::claim() {
     slot.batch.id = order_->id(k);
     slot.unfinished_chunks = (slot.batch.id.count + spec_.chunk - 1) / spec_.chunk;
   }
-  const Chunk chunk{k, claimed_.first, std::min<int64_t>(spec_.chunk, slot.batch.id.count - claimed_.first)};
+  const Chunk chunk{k, claimed_.first,
+                    std::min<int64_t>(spec_.chunk, slot.batch.id.count - claimed_.first)};
   claimed_.first += chunk.count;
   if (claimed_.first == slot.batch.id.count) claimed_ = {.batch = k + 1};
   return chunk;
@@ -117,7 +130,8 @@ Pipeline::Chunk Pipeline::claim() {
 void Pipeline::fill(const Chunk& chunk, std::vector<uint8_t>& pixels) {
   const Batch& batch = slot_of(chunk.batch).batch;
   std::array<int64_t, kMaxChunk> indices;
-  order_->indices(chunk.batch, chunk.first, std::span(indices).first(static_cast<size_t>(chunk.count)));
+  order_->indices(chunk.batch, chunk.first,
+                  std::span(indices).first(static_cast<size_t>(chunk.count)));
   for (int64_t i = 0; i < chunk.count; ++i) {
     const int64_t index = indices[static_cast<size_t>(i)], position = chunk.first + i;
     dataset_.read(index, pixels.data(), batch.labels + position);

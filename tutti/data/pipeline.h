@@ -1,9 +1,10 @@
 #pragma once
 // Pipeline: minibatches, ready in memory before the step needs them.
 //
-// Reader threads fill a ring of slots in the order of a BatchOrder. They work in chunks of a few samples (tens of microseconds):
-// several threads share one batch, and a thread that takes a core from a computing thread gives it back soon. What a batch holds
-// does not depend on the number of threads.
+// Reader threads fill a ring of slots in the order of a BatchOrder. They work in chunks of a few
+// samples (tens of microseconds): several threads share one batch, and a thread that takes a core
+// from a computing thread gives it back soon. What a batch holds does not depend on the number of
+// threads.
 
 #include <condition_variable>
 #include <cstddef>
@@ -27,31 +28,36 @@ struct Slot {
 };
 
 struct Batch {
-  void* images = nullptr;      ///< described by Augment::batch(); images beyond count are leftovers of earlier batches
+  void* images = nullptr;  ///< described by Augment::batch(); images beyond count are leftovers of
+                           ///< earlier batches
   int32_t* labels = nullptr;
   BatchId id;
 };
 
 struct PipelineSpec {
-  int threads = 1;             ///< 0: next() reads inline
-  int slots = 3;               ///< ring size where the Pipeline owns the memory; the one in use counts
-  std::vector<Slot> memory{};  ///< slots owned by the caller, for example a plan's input buffers; replaces `slots`
-  int chunk = 16;              ///< samples a reader thread takes at a time
+  int threads = 1;  ///< 0: next() reads inline
+  int slots = 3;    ///< ring size where the Pipeline owns the memory; the one in use counts
+  std::vector<Slot> memory{};    ///< slots owned by the caller, for example a plan's input buffers;
+                                 ///< replaces `slots`
+  int chunk = 16;                ///< samples a reader thread takes at a time
   double timeout_seconds = 600;  ///< next() gives up with an IoError: a file system that hangs
 };
 
-/// One consumer thread calls next(); the rest is internal. Dataset and Augment must outlive the Pipeline.
+/// One consumer thread calls next(); the rest is internal. Dataset and Augment must outlive the
+/// Pipeline.
 class Pipeline {
  public:
-  /// Zeroes all slots (so a layout's padding is zero) and starts reading. CHECKs at least 1 slot, and 2 when threads > 0.
-  Pipeline(const Dataset& dataset, const Augment& augment, std::unique_ptr<BatchOrder> order, const PipelineSpec& spec);
+  /// Zeroes all slots (so a layout's padding is zero) and starts reading. CHECKs at least 1 slot,
+  /// and 2 when threads > 0.
+  Pipeline(const Dataset& dataset, const Augment& augment, std::unique_ptr<BatchOrder> order,
+           const PipelineSpec& spec);
   /// Stops the readers at their next chunk and joins them.
   ~Pipeline();
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
 
-  /// The next batch of the order. Hands the previous one back: whatever reads it must have finished. Rethrows what a reader threw.
-  /// Must not be called more than remaining() times.
+  /// The next batch of the order. Hands the previous one back: whatever reads it must have
+  /// finished. Rethrows what a reader threw. Must not be called more than remaining() times.
   const Batch& next();
   int64_t remaining() const { return order_->batches() - given_; }
 

@@ -4,8 +4,8 @@
 
 #include <atomic>
 #include <chrono>
-#include <functional>
 #include <cmath>
+#include <functional>
 
 #include "tutti/base/error.h"
 
@@ -34,7 +34,8 @@ class CountingDataset final : public Dataset {
 };
 
 Augment identity(int64_t batch) {  // y = x / 255
-  return Augment({.normalization = {{0.0f}, {1.0f}}}, {1, 2, 2}, {DType::f32, {batch, 1, 2, 2}, {}});
+  return Augment({.normalization = {{0.0f}, {1.0f}}}, {1, 2, 2},
+                 {DType::f32, {batch, 1, 2, 2}, {}});
 }
 
 int64_t sample_of(const Batch& batch, int64_t i) {
@@ -54,10 +55,13 @@ class PipelineThreads : public testing::TestWithParam<int> {};
 
 TEST_P(PipelineThreads, TrainingGivesStepsTimesReplicasInOrderFromAnyStart) {
   const CountingDataset dataset;
-  const Sampler sampler({.seed = 9, .size = kSize, .replicas = 4, .local_batch = 7});  // 3 steps an epoch
+  const Sampler sampler(
+      {.seed = 9, .size = kSize, .replicas = 4, .local_batch = 7});  // 3 steps an epoch
   const Augment augment = identity(7);
-  for (const TrainingStart start : {TrainingStart{0, 0, 1, 2}, TrainingStart{2, 1, 0, 4}, TrainingStart{1, 3, 3, 1}}) {
-    Pipeline pipeline(dataset, augment, std::make_unique<TrainingOrder>(sampler, start), {.threads = GetParam(), .chunk = 3});
+  for (const TrainingStart start :
+       {TrainingStart{0, 0, 1, 2}, TrainingStart{2, 1, 0, 4}, TrainingStart{1, 3, 3, 1}}) {
+    Pipeline pipeline(dataset, augment, std::make_unique<TrainingOrder>(sampler, start),
+                      {.threads = GetParam(), .chunk = 3});
     for (int64_t step = start.epoch * 3 + start.step; step < 15; ++step)
       for (int r = start.first_replica; r < start.first_replica + start.replicas; ++r) {
         const Batch& batch = pipeline.next();
@@ -75,7 +79,8 @@ TEST_P(PipelineThreads, TrainingGivesStepsTimesReplicasInOrderFromAnyStart) {
 TEST_P(PipelineThreads, EvaluationReadsTheRangeOnceWithAPartialLastBatch) {
   const CountingDataset dataset;
   const Augment augment = identity(16);
-  Pipeline pipeline(dataset, augment, std::make_unique<EvaluationOrder>(Range{5, 47}, 16), {.threads = GetParam(), .chunk = 5});
+  Pipeline pipeline(dataset, augment, std::make_unique<EvaluationOrder>(Range{5, 47}, 16),
+                    {.threads = GetParam(), .chunk = 5});
   std::vector<int64_t> all, counts;
   while (pipeline.remaining() > 0) {
     const Batch& batch = pipeline.next();
@@ -93,8 +98,10 @@ TEST_P(PipelineThreads, FillsTheCallersMemory) {
   const Augment augment = identity(4);
   std::vector<float> images(2 * 16, 7.0f);
   std::vector<int32_t> labels(2 * 4, 7);
-  const std::vector<Slot> memory = {{images.data(), labels.data()}, {images.data() + 16, labels.data() + 4}};
-  Pipeline pipeline(dataset, augment, std::make_unique<EvaluationOrder>(Range{0, 12}, 4), {.threads = GetParam(), .memory = memory});
+  const std::vector<Slot> memory = {{images.data(), labels.data()},
+                                    {images.data() + 16, labels.data() + 4}};
+  Pipeline pipeline(dataset, augment, std::make_unique<EvaluationOrder>(Range{0, 12}, 4),
+                    {.threads = GetParam(), .memory = memory});
   for (size_t k = 0; k < 3; ++k) {
     const Batch& batch = pipeline.next();
     EXPECT_EQ(batch.images, memory[k % 2].images);
@@ -109,7 +116,8 @@ TEST_P(PipelineThreads, AReadersExceptionReachesNext) {
     if (index == 21) throw IoError("record 21 is bad");
   };
   const Augment augment = identity(10);
-  Pipeline pipeline(dataset, augment, std::make_unique<EvaluationOrder>(Range{0, 100}, 10), {.threads = GetParam(), .chunk = 4});
+  Pipeline pipeline(dataset, augment, std::make_unique<EvaluationOrder>(Range{0, 100}, 10),
+                    {.threads = GetParam(), .chunk = 4});
   const auto read_all = [&] {
     while (pipeline.remaining() > 0) pipeline.next();
   };
@@ -130,11 +138,14 @@ TEST(Pipeline, NeverTouchesTheBatchInUseNorReadsBeyondTheRing) {
   std::atomic<int> reads{0};
   dataset.on_read = [&](int64_t) { ++reads; };
   const Augment augment = identity(5);
-  Pipeline pipeline(dataset, augment, std::make_unique<EvaluationOrder>(Range{0, 100}, 5), {.threads = 2, .slots = 3, .chunk = 2});
+  Pipeline pipeline(dataset, augment, std::make_unique<EvaluationOrder>(Range{0, 100}, 5),
+                    {.threads = 2, .slots = 3, .chunk = 2});
   for (int k = 0; k < 20; ++k) {
     const Batch& batch = pipeline.next();
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // gives a wrong reader the time to overwrite it
-    EXPECT_EQ(samples_of(batch), (std::vector<int64_t>{5 * k, 5 * k + 1, 5 * k + 2, 5 * k + 3, 5 * k + 4}));
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(1));  // gives a wrong reader the time to overwrite it
+    EXPECT_EQ(samples_of(batch),
+              (std::vector<int64_t>{5 * k, 5 * k + 1, 5 * k + 2, 5 * k + 3, 5 * k + 4}));
     EXPECT_LE(reads, 5 * (k + 3));
   }
 }
@@ -145,7 +156,8 @@ TEST(Pipeline, StopsWhileReadersWorkOrWait) {
   const Augment augment = identity(5);
   const Sampler sampler({.seed = 1, .size = kSize, .replicas = 1, .local_batch = 5});
   for (int i = 0; i < 5; ++i) {  // destroyed at once, and after the ring is full
-    Pipeline pipeline(dataset, augment, std::make_unique<TrainingOrder>(sampler, TrainingStart{}), {.threads = 3});
+    Pipeline pipeline(dataset, augment, std::make_unique<TrainingOrder>(sampler, TrainingStart{}),
+                      {.threads = 3});
     for (int k = 0; k < i; ++k) pipeline.next();
     std::this_thread::sleep_for(std::chrono::milliseconds(6 * i));
   }
@@ -158,7 +170,8 @@ TEST(Pipeline, GivesUpOnAFileSystemThatHangs) {
     while (hang) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   };
   const Augment augment = identity(5);
-  Pipeline pipeline(dataset, augment, std::make_unique<EvaluationOrder>(Range{0, 10}, 5), {.threads = 1, .timeout_seconds = 0.02});
+  Pipeline pipeline(dataset, augment, std::make_unique<EvaluationOrder>(Range{0, 10}, 5),
+                    {.threads = 1, .timeout_seconds = 0.02});
   EXPECT_THROW(pipeline.next(), IoError);
   hang = false;
 }
@@ -172,7 +185,8 @@ TEST(Pipeline, PaddingOfABlockedLayoutIsZero) {
   PipelineSpec spec{.threads = 0, .memory = {{images.data(), labels.data()}}};
   Pipeline pipeline(dataset, augment, std::make_unique<EvaluationOrder>(Range{50, 52}, 2), spec);
   pipeline.next();
-  for (size_t i = 0; i < images.size(); ++i) EXPECT_EQ(images[i], i % 8 == 0 ? (i < 32 ? 50 / 255.0f : 51 / 255.0f) : 0.0f);
+  for (size_t i = 0; i < images.size(); ++i)
+    EXPECT_EQ(images[i], i % 8 == 0 ? (i < 32 ? 50 / 255.0f : 51 / 255.0f) : 0.0f);
 }
 
 TEST(Pipeline, RefusesTooFewSlots) {

@@ -1,6 +1,6 @@
 #pragma once
-// Which samples make up which minibatch. The order is a function of the seed and the epoch alone: neither the number of
-// ranks nor the number of threads, nor where a run was resumed, changes it.
+// Which samples make up which minibatch. The order is a function of the seed and the epoch alone:
+// neither the number of ranks nor the number of threads, nor where a run was resumed, changes it.
 
 #include <array>
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace tutti::data {
 
-/// The order of the samples in one epoch: Fisher-Yates (Durstenfeld, CACM 7, 1964) driven by Rng(seed, shuffle, epoch).
-/// size < 2^32.
+/// The order of the samples in one epoch: Fisher-Yates (Durstenfeld, CACM 7, 1964) driven by
+/// Rng(seed, shuffle, epoch). size < 2^32.
 std::vector<uint32_t> epoch_permutation(uint64_t seed, int64_t epoch, int64_t size);
 
 struct SamplerSpec {
@@ -28,9 +28,10 @@ struct Position {
   int replica = 0;
 };
 
-/// Global batch `step` is the run [step * B, (step + 1) * B) of the epoch's permutation, B = replicas * local_batch; replica r
-/// takes the r-th slice of local_batch samples. The incomplete last global batch of an epoch is left out.
-/// Thread-safe; keeps the permutations of two epochs (4 bytes a sample each).
+/// Global batch `step` is the run [step * B, (step + 1) * B) of the epoch's permutation, B =
+/// replicas * local_batch; replica r takes the r-th slice of local_batch samples. The incomplete
+/// last global batch of an epoch is left out. Thread-safe; keeps the permutations of two epochs (4
+/// bytes a sample each).
 class Sampler {
  public:
   /// ConfigError if the set is smaller than one global batch.
@@ -53,7 +54,8 @@ class Sampler {
 
   SamplerSpec spec_;
   mutable std::mutex mutex_;
-  mutable std::array<EpochOrder, 2> orders_;  // readers are at most one epoch ahead of the trainer: slot epoch % 2
+  mutable std::array<EpochOrder, 2>
+      orders_;  // readers are at most one epoch ahead of the trainer: slot epoch % 2
 };
 
 /// A half-open range of sample indices.
@@ -64,7 +66,8 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-/// Rank's part of an evaluation set: contiguous, sizes differ by at most one, every sample in exactly one range.
+/// Rank's part of an evaluation set: contiguous, sizes differ by at most one, every sample in
+/// exactly one range.
 Range evaluation_range(int64_t size, int rank, int ranks);
 
 }  // namespace tutti::data

@@ -20,10 +20,12 @@ TEST(EpochPermutation, HoldsEverySampleOnceAndDependsOnSeedAndEpoch) {
   EXPECT_NE(order, epoch_permutation(2, 0, 1000));
 }
 
-TEST(EpochPermutation, IsUniform) {  // all 24 orders of 4 samples about equally often: chi-square with 23 degrees, 99.9 % at 49.7
+TEST(EpochPermutation, IsUniform) {  // all 24 orders of 4 samples about equally often: chi-square
+                                     // with 23 degrees, 99.9 % at 49.7
   std::map<std::vector<uint32_t>, int> counts;
   const int trials = 24000;
-  for (int seed = 0; seed < trials; ++seed) ++counts[epoch_permutation(static_cast<uint64_t>(seed), 0, 4)];
+  for (int seed = 0; seed < trials; ++seed)
+    ++counts[epoch_permutation(static_cast<uint64_t>(seed), 0, 4)];
   ASSERT_EQ(counts.size(), 24u);
   double chi2 = 0;
   for (const auto& [order, count] : counts) chi2 += (count - 1000.0) * (count - 1000.0) / 1000.0;
@@ -33,7 +35,8 @@ TEST(EpochPermutation, IsUniform) {  // all 24 orders of 4 samples about equally
 std::vector<int64_t> global_batch_of(const Sampler& sampler, int64_t epoch, int64_t step) {
   std::vector<int64_t> all;
   for (int r = 0; r < sampler.spec().replicas; ++r)
-    for (int64_t i = 0; i < sampler.spec().local_batch; ++i) all.push_back(sampler.index({epoch, step, r}, i));
+    for (int64_t i = 0; i < sampler.spec().local_batch; ++i)
+      all.push_back(sampler.index({epoch, step, r}, i));
   return all;
 }
 
@@ -53,7 +56,8 @@ TEST(Sampler, GlobalBatchIsARunOfThePermutationWhateverTheReplicas) {
 TEST(Sampler, PartsOfABatchAndRandomAccessAgree) {
   const Sampler sampler({.seed = 3, .size = 64, .replicas = 2, .local_batch = 8});
   std::vector<int64_t> whole(8), part(3);
-  for (const int64_t epoch : {0, 5, 1, 0, 2}) {  // epochs out of order evict each other and must come back the same
+  for (const int64_t epoch :
+       {0, 5, 1, 0, 2}) {  // epochs out of order evict each other and must come back the same
     sampler.indices({epoch, 3, 1}, 0, whole);
     sampler.indices({epoch, 3, 1}, 4, part);
     EXPECT_EQ(part, std::vector<int64_t>(whole.begin() + 4, whole.begin() + 7));

@@ -10,7 +10,8 @@ namespace {
 /// Per value: does it depend on a parameter?
 std::vector<bool> depends_on_parameters(const Graph& graph) {
   std::vector<bool> depends(graph.values().size());
-  for (size_t i = 0; i < depends.size(); ++i) depends[i] = graph.values()[i].role == Role::parameter;
+  for (size_t i = 0; i < depends.size(); ++i)
+    depends[i] = graph.values()[i].role == Role::parameter;
   for (const Node& node : graph.nodes())
     if (std::ranges::any_of(node.in, [&](Value v) { return depends[static_cast<size_t>(v.id)]; }))
       for (const Value v : node.out) depends[static_cast<size_t>(v.id)] = true;
@@ -19,7 +20,8 @@ std::vector<bool> depends_on_parameters(const Graph& graph) {
 
 }  // namespace
 
-std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses, const SumOfGradients& sum) {
+std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses,
+                                 const SumOfGradients& sum) {
   const std::vector<bool> wanted = depends_on_parameters(graph);
   const size_t forward_nodes = graph.nodes().size();
   std::vector<Value> gradient(graph.values().size());  // of forward values
@@ -27,7 +29,8 @@ std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses, co
 
   for (size_t n = forward_nodes; n-- > 0;) {
     const Node node = graph.nodes()[n];  // a copy: appending moves the list
-    const bool is_loss = std::ranges::any_of(node.out, [&](Value v) { return std::ranges::find(losses, v) != losses.end(); });
+    const bool is_loss = std::ranges::any_of(
+        node.out, [&](Value v) { return std::ranges::find(losses, v) != losses.end(); });
     std::vector<Value> dout;
     for (const Value v : node.out) dout.push_back(gradient[static_cast<size_t>(v.id)]);
     if (!is_loss && std::ranges::none_of(dout, &Value::valid)) continue;
@@ -46,7 +49,9 @@ std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses, co
 
   for (const Value parameter : graph.with_role(Role::parameter)) {
     const Value g = gradient[static_cast<size_t>(parameter.id)];
-    if (!g.valid()) throw ConfigError(fmt::format("parameter '{}' does not influence the loss", graph[parameter].name));
+    if (!g.valid())
+      throw ConfigError(
+          fmt::format("parameter '{}' does not influence the loss", graph[parameter].name));
     graph.mark_gradient(g, parameter);
     produced.push_back(parameter);
   }

@@ -8,12 +8,15 @@
 
 namespace tutti {
 
-/// Sums two gradients of one value that is read in two places; ops/ provides it (elementwise add), graph/ knows no op.
+/// Sums two gradients of one value that is read in two places; ops/ provides it (elementwise add),
+/// graph/ knows no op.
 using SumOfGradients = std::function<Value(Graph&, Value, Value)>;
 
-/// Differentiates the sum of `losses` (unbatched scalars) with respect to every parameter it depends on, marks each result
-/// with Role::gradient, and returns the parameters in the order in which their gradients are produced. Throws ConfigError if a
-/// parameter does not influence a loss, or an op on the way has no gradient.
-std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses, const SumOfGradients& sum);
+/// Differentiates the sum of `losses` (unbatched scalars) with respect to every parameter it
+/// depends on, marks each result with Role::gradient, and returns the parameters in the order in
+/// which their gradients are produced. Throws ConfigError if a parameter does not influence a loss,
+/// or an op on the way has no gradient.
+std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses,
+                                 const SumOfGradients& sum);
 
 }  // namespace tutti

@@ -14,29 +14,55 @@ Value Graph::add_value(ValueInfo info) {
 }
 
 Value Graph::input(std::string name, TensorDesc desc, bool batched) {
-  return add_value({.name = std::move(name), .type = {desc, batched}, .role = Role::input, .init = {}, .producer = -1, .of = {}});
+  return add_value({.name = std::move(name),
+                    .type = {desc, batched},
+                    .role = Role::input,
+                    .init = {},
+                    .producer = -1,
+                    .of = {}});
 }
 
 Value Graph::parameter(std::string name, const Shape& shape, Init init) {
-  return add_value({.name = std::move(name), .type = {{DType::f32, shape, {}}, false}, .role = Role::parameter, .init = init, .producer = -1, .of = {}});
+  return add_value({.name = std::move(name),
+                    .type = {{DType::f32, shape, {}}, false},
+                    .role = Role::parameter,
+                    .init = init,
+                    .producer = -1,
+                    .of = {}});
 }
 
 Value Graph::statistic(std::string name, const Shape& shape, Init init) {
-  return add_value({.name = std::move(name), .type = {{DType::f32, shape, {}}, false}, .role = Role::statistic, .init = init, .producer = -1, .of = {}});
+  return add_value({.name = std::move(name),
+                    .type = {{DType::f32, shape, {}}, false},
+                    .role = Role::statistic,
+                    .init = init,
+                    .producer = -1,
+                    .of = {}});
 }
 
 Value Graph::state(std::string name, Value parameter) {
-  return add_value({.name = std::move(name), .type = type(parameter), .role = Role::state, .init = {}, .producer = -1, .of = parameter});
+  return add_value({.name = std::move(name),
+                    .type = type(parameter),
+                    .role = Role::state,
+                    .init = {},
+                    .producer = -1,
+                    .of = parameter});
 }
 
 Value Graph::scalar(std::string name) {
-  return add_value({.name = std::move(name), .type = {{DType::f32, {}, {}}, false}, .role = Role::scalar, .init = {}, .producer = -1, .of = {}});
+  return add_value({.name = std::move(name),
+                    .type = {{DType::f32, {}, {}}, false},
+                    .role = Role::scalar,
+                    .init = {},
+                    .producer = -1,
+                    .of = {}});
 }
 
 std::vector<Value> Graph::append(std::string name, OpPtr op, std::span<const Value> in) {
   std::vector<ValueType> types;
   for (const Value v : in) {
-    CHECK(v.valid() && v.id < static_cast<int32_t>(values_.size()), "{}: an input of op '{}' is not a value of this graph", name, op->name());
+    CHECK(v.valid() && v.id < static_cast<int32_t>(values_.size()),
+          "{}: an input of op '{}' is not a value of this graph", name, op->name());
     types.push_back(type(v));
   }
   std::vector<ValueType> results;
@@ -49,7 +75,11 @@ std::vector<Value> Graph::append(std::string name, OpPtr op, std::span<const Val
   const int producer = static_cast<int>(nodes_.size());
   for (size_t i = 0; i < results.size(); ++i)
     node.out.push_back(add_value({.name = i == 0 ? node.name : fmt::format("{}:{}", node.name, i),
-                                  .type = results[i], .role = Role::result, .init = {}, .producer = producer, .of = {}}));
+                                  .type = results[i],
+                                  .role = Role::result,
+                                  .init = {},
+                                  .producer = producer,
+                                  .of = {}}));
   nodes_.push_back(std::move(node));
   return nodes_.back().out;
 }
@@ -60,8 +90,10 @@ Value Graph::append1(std::string name, OpPtr op, std::initializer_list<Value> in
 
 void Graph::mark_gradient(Value result, Value parameter) {
   ValueInfo& info = values_[static_cast<size_t>(result.id)];
-  CHECK(info.role == Role::result && info.type.desc.shape == shape(parameter) && info.type.desc.dtype == DType::f32,
-        "gradient {} ({}) of {} ({})", info.name, info.type.desc.to_string(), (*this)[parameter].name, type(parameter).desc.to_string());
+  CHECK(info.role == Role::result && info.type.desc.shape == shape(parameter) &&
+            info.type.desc.dtype == DType::f32,
+        "gradient {} ({}) of {} ({})", info.name, info.type.desc.to_string(),
+        (*this)[parameter].name, type(parameter).desc.to_string());
   info.role = Role::gradient;
   info.of = parameter;
 }
@@ -100,10 +132,14 @@ std::string Graph::to_string() const {
   std::string text;
   for (const Node& node : nodes_) {
     std::string outs, ins;
-    for (const Value v : node.out) outs += fmt::format("{}%{} {}", outs.empty() ? "" : ", ", v.id, type(v).desc.to_string());
-    for (const Value v : node.in) ins += fmt::format("{}{}", ins.empty() ? "" : ", ", (*this)[v].producer < 0 ? (*this)[v].name : fmt::format("%{}", v.id));
+    for (const Value v : node.out)
+      outs += fmt::format("{}%{} {}", outs.empty() ? "" : ", ", v.id, type(v).desc.to_string());
+    for (const Value v : node.in)
+      ins += fmt::format("{}{}", ins.empty() ? "" : ", ",
+                         (*this)[v].producer < 0 ? (*this)[v].name : fmt::format("%{}", v.id));
     const std::string attributes = node.op->attributes();
-    text += fmt::format("{} = {}({}){}  # {}\n", outs, node.op->name(), ins, attributes.empty() ? "" : " {" + attributes + "}", node.name);
+    text += fmt::format("{} = {}({}){}  # {}\n", outs, node.op->name(), ins,
+                        attributes.empty() ? "" : " {" + attributes + "}", node.name);
   }
   return text;
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Graph: the static network, forward, backward and update alike. Append-only and topological by construction: a node's
-// inputs exist before it. Not thread-safe; cheap to copy.
+// Graph: the static network, forward, backward and update alike. Append-only and topological by
+// construction: a node's inputs exist before it. Not thread-safe; cheap to copy.
 
 #include <span>
 #include <string>
@@ -35,7 +35,8 @@ class Graph {
   /// Optimizer state parallel to a parameter: zeros, same shape.
   Value state(std::string name, Value parameter);
   Value scalar(std::string name);
-  /// Appends a node; its outputs get the inferred types and are named NODE or NODE:1... Throws ConfigError if the shapes do not fit.
+  /// Appends a node; its outputs get the inferred types and are named NODE or NODE:1... Throws
+  /// ConfigError if the shapes do not fit.
   std::vector<Value> append(std::string name, OpPtr op, std::span<const Value> in);
   Value append1(std::string name, OpPtr op, std::initializer_list<Value> in);  ///< first output
   /// Marks a result as what training keeps: the gradient of `parameter`.

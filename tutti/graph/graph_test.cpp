@@ -15,7 +15,8 @@ class Product : public Op {
   std::string attributes() const override { return "plain"; }
   Walk walk(std::span<const ValueType>) const override { return Walk::whole; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override {
-    if (in.size() != 2 || !(in[0].desc.shape == in[1].desc.shape)) throw ConfigError("product: the shapes differ");
+    if (in.size() != 2 || !(in[0].desc.shape == in[1].desc.shape))
+      throw ConfigError("product: the shapes differ");
     return {in[0]};
   }
   std::vector<Value> grad(const GradArgs& args) const override {
@@ -23,7 +24,8 @@ class Product : public Op {
     for (size_t i = 0; i < 2; ++i) {
       if (!args.needed[i]) continue;
       const Value other = args.node.in[1 - i];
-      din[i] = args.graph.append1(args.node.name + ".d", std::make_shared<Product>(), {args.dout[0].valid() ? args.dout[0] : other, other});
+      din[i] = args.graph.append1(args.node.name + ".d", std::make_shared<Product>(),
+                                  {args.dout[0].valid() ? args.dout[0] : other, other});
     }
     return din;
   }
@@ -35,7 +37,9 @@ class NoGradient : public Product {
   std::vector<Value> grad(const GradArgs& args) const override { return Op::grad(args); }
 };
 
-Value product(Graph& g, const std::string& name, Value a, Value b) { return g.append1(name, std::make_shared<Product>(), {a, b}); }
+Value product(Graph& g, const std::string& name, Value a, Value b) {
+  return g.append1(name, std::make_shared<Product>(), {a, b});
+}
 
 TEST(Graph, NamesAndRoles) {
   Graph g;
@@ -52,7 +56,8 @@ TEST(Graph, NamesAndRoles) {
   EXPECT_EQ(g.type(w).desc.dtype, DType::f32);
   EXPECT_EQ(g.parameter_count(), 12);
   EXPECT_EQ(g[y].producer, 0);
-  EXPECT_NE(g.to_string().find("product(x, w) {plain}  # layer"), std::string::npos) << g.to_string();
+  EXPECT_NE(g.to_string().find("product(x, w) {plain}  # layer"), std::string::npos)
+      << g.to_string();
 }
 
 TEST(Graph, RefusalsNameTheLayer) {
@@ -74,13 +79,15 @@ TEST(Autodiff, SumsWhatIsReadTwiceAndSkipsWhatIsNotWanted) {
   const Value y = product(g, "y", w, x);
   const Value loss = product(g, "loss", y, y);
   int sums = 0;
-  const std::vector<Value> parameters = differentiate(g, std::span(&loss, 1), [&](Graph& graph, Value a, Value b) {
-    ++sums;
-    return product(graph, "sum", a, b);
-  });
+  const std::vector<Value> parameters =
+      differentiate(g, std::span(&loss, 1), [&](Graph& graph, Value a, Value b) {
+        ++sums;
+        return product(graph, "sum", a, b);
+      });
   EXPECT_EQ(parameters, std::vector<Value>{w});
   EXPECT_EQ(sums, 1);
-  EXPECT_EQ(g.nodes().size(), 6u);  // y, loss, two gradients of y, their sum, the gradient of w and none of x
+  EXPECT_EQ(g.nodes().size(),
+            6u);  // y, loss, two gradients of y, their sum, the gradient of w and none of x
   const std::vector<Value> gradients = g.with_role(Role::gradient);
   ASSERT_EQ(gradients.size(), 1u);
   EXPECT_EQ(g[gradients[0]].of, w);
@@ -91,7 +98,8 @@ TEST(Autodiff, OrdersParametersByProductionOfTheirGradients) {
   const Value x = g.input("x", {DType::f32, {}, {}}, false);
   const Value w0 = g.parameter("w0", {}, {}), w1 = g.parameter("w1", {}, {});
   const Value loss = product(g, "l", product(g, "b", product(g, "a", w0, x), w1), x);
-  const std::vector<Value> parameters = differentiate(g, std::span(&loss, 1), [](Graph&, Value a, Value) { return a; });
+  const std::vector<Value> parameters =
+      differentiate(g, std::span(&loss, 1), [](Graph&, Value a, Value) { return a; });
   EXPECT_EQ(parameters, (std::vector<Value>{w1, w0}));
 }
 

@@ -31,10 +31,18 @@ enum class Role : uint8_t {
   result,     ///< everything else that ops produce
 };
 
-/// How a parameter or statistic starts. fan_in/fan_out follow from the weight's shape [out, in, spatial...].
+/// How a parameter or statistic starts. fan_in/fan_out follow from the weight's shape [out, in,
+/// spatial...].
 struct Init {
-  enum class Kind : uint8_t { zeros, ones, kaiming_normal_fan_out, kaiming_normal_fan_in, uniform_fan_in } kind = Kind::zeros;
-  // kaiming_normal_*: N(0, 2/fan) (He et al. 2015, eq. 10); uniform_fan_in: U(-1/sqrt(fan_in), 1/sqrt(fan_in)). `fan` for uniform_fan_in of biases.
+  enum class Kind : uint8_t {
+    zeros,
+    ones,
+    kaiming_normal_fan_out,
+    kaiming_normal_fan_in,
+    uniform_fan_in
+  } kind = Kind::zeros;
+  // kaiming_normal_*: N(0, 2/fan) (He et al. 2015, eq. 10); uniform_fan_in: U(-1/sqrt(fan_in),
+  // 1/sqrt(fan_in)). `fan` for uniform_fan_in of biases.
   int64_t fan = 0;  ///< overrides the fan computed from the shape when > 0
 };
 

@@ -15,10 +15,13 @@ void Activation::connect(Activation& producer, Activation& consumer) {
   const ActivationInfo& from = producer.info_;
   const ActivationInfo& to = consumer.info_;
   demand(from.type == to.type, "connected activations have different data types");
-  demand(from.elements() == to.elements(), "an output of {} maps of {} elements cannot be an input of {} maps of {}", from.maps, from.map_size,
-         to.maps, to.map_size);
-  demand((producer.peer_ == nullptr || producer.peer_ == &consumer) && (consumer.peer_ == nullptr || consumer.peer_ == &producer),
-         "an activation has one peer; an output that several operations read needs an operation that copies it (OT_BCAST)");
+  demand(from.elements() == to.elements(),
+         "an output of {} maps of {} elements cannot be an input of {} maps of {}", from.maps,
+         from.map_size, to.maps, to.map_size);
+  demand((producer.peer_ == nullptr || producer.peer_ == &consumer) &&
+             (consumer.peer_ == nullptr || consumer.peer_ == &producer),
+         "an activation has one peer; an output that several operations read needs an operation "
+         "that copies it (OT_BCAST)");
   producer.peer_ = &consumer;
   consumer.peer_ = &producer;
 }
@@ -27,10 +30,12 @@ void Activation::commit(size_t minibatch) {
   if (side_ == Side::consumer || peer_ == nullptr) return;
   const comm::ActivationEnd mine{distribution_->layout(), shape_};
   const comm::ActivationEnd theirs{peer_->distribution_->layout(), peer_->shape_};
-  const comm::ActivationExchange exchange = comm::derive_exchange(mine, theirs, minibatch, distribution_->rank());
+  const comm::ActivationExchange exchange =
+      comm::derive_exchange(mine, theirs, minibatch, distribution_->rank());
   if (exchange.kind == comm::ExchangeCase::none) return;
   const Distribution& side = exchange.consumers_group ? *peer_->distribution_ : *distribution_;
-  own_ = std::make_unique<Connection>(side.group(comm::GroupKind::model), exchange, element_of(info_.type));
+  own_ = std::make_unique<Connection>(side.group(comm::GroupKind::model), exchange,
+                                      element_of(info_.type));
   attach(*own_, exchange.forward, exchange.backward);
   peer_->attach(*own_, exchange.backward, exchange.forward);
 }
@@ -40,7 +45,8 @@ CommBlockInfo& Activation::at(std::deque<CommBlockInfo>& blocks, size_t index) {
   return blocks[index];
 }
 
-void Activation::attach(Connection& connection, const std::optional<comm::Exchange>& sent, const std::optional<comm::Exchange>& received) {
+void Activation::attach(Connection& connection, const std::optional<comm::Exchange>& sent,
+                        const std::optional<comm::Exchange>& received) {
   connection_ = &connection;
   if (sent)
     for (const comm::CommBlock& block : sent->pack) pack_.emplace_back(block, info_.type);

@@ -31,15 +31,21 @@ struct ActivationInfo {
 /// The public class's comments say what the exchanges are.
 class Activation final : public api::Activation {
  public:
-  /// `partial_sums`: see comm/layout/layer.h. An output is a producer's side, an input a consumer's.
+  /// `partial_sums`: see comm/layout/layer.h. An output is a producer's side, an input a
+  /// consumer's.
   Activation(const ActivationInfo& info, Side side, bool partial_sums, size_t operation)
-      : info_(info), shape_{.maps = info.maps, .map_size = info.map_size, .partial_sums = partial_sums}, side_(side), operation_(operation) {}
+      : info_(info), shape_{.maps = info.maps,
+                            .map_size = info.map_size,
+                            .partial_sums = partial_sums},
+        side_(side), operation_(operation) {}
 
   /// Throws ConfigError where the maps cannot be cut.
   void set_distribution(std::shared_ptr<Distribution> distribution);
-  /// Makes two ends of one connection. Throws ConfigError where they do not fit, or have another peer already.
+  /// Makes two ends of one connection. Throws ConfigError where they do not fit, or have another
+  /// peer already.
   static void connect(Activation& producer, Activation& consumer);
-  /// Of a producer with a peer: derives and plans the exchange of both. Collective over the group of the exchange, if there is one.
+  /// Of a producer with a peer: derives and plans the exchange of both. Collective over the group
+  /// of the exchange, if there is one.
   void commit(size_t minibatch);
   /// Whatever this side does. All are told, connected or not.
   void count_in(Statistics& statistics);
@@ -60,9 +66,12 @@ class Activation final : public api::Activation {
   void* wait();
 
  private:
-  static Entity entity_of(Side sender) { return sender == Side::producer ? Entity::output : Entity::input_gradient; }
+  static Entity entity_of(Side sender) {
+    return sender == Side::producer ? Entity::output : Entity::input_gradient;
+  }
   static CommBlockInfo& at(std::deque<CommBlockInfo>& blocks, size_t index);
-  void attach(Connection& connection, const std::optional<comm::Exchange>& sent, const std::optional<comm::Exchange>& received);
+  void attach(Connection& connection, const std::optional<comm::Exchange>& sent,
+              const std::optional<comm::Exchange>& received);
 
   ActivationInfo info_;
   comm::Activation shape_;

@@ -1,4 +1,5 @@
-// The public classes of mlsl.hpp: each call is passed to the class of tutti::mlsl behind the object, and an exception ends the job.
+// The public classes of mlsl.hpp: each call is passed to the class of tutti::mlsl behind the
+// object, and an exception ends the job.
 
 #include "tutti/mlsl/entry.h"
 
@@ -12,12 +13,16 @@ own::CommBlockInfo& of(CommBlockInfo* object) { return static_cast<own::CommBloc
 own::Activation& of(Activation* object) { return static_cast<own::Activation&>(*object); }
 own::ParameterSet& of(ParameterSet* object) { return static_cast<own::ParameterSet&>(*object); }
 own::Distribution& of(Distribution* object) { return static_cast<own::Distribution&>(*object); }
-own::OperationRegInfo& of(OperationRegInfo* object) { return static_cast<own::OperationRegInfo&>(*object); }
+own::OperationRegInfo& of(OperationRegInfo* object) {
+  return static_cast<own::OperationRegInfo&>(*object);
+}
 own::Operation& of(Operation* object) { return static_cast<own::Operation&>(*object); }
 own::Statistics& of(Statistics* object) { return static_cast<own::Statistics&>(*object); }
 own::Session& of(Session* object) { return static_cast<own::Session&>(*object); }
 own::Environment& of(Environment* object) { return static_cast<own::Environment&>(*object); }
-own::Distribution* or_null(Distribution* object) { return object == nullptr ? nullptr : &of(object); }
+own::Distribution* or_null(Distribution* object) {
+  return object == nullptr ? nullptr : &of(object);
+}
 own::Operation* or_null(Operation* object) { return object == nullptr ? nullptr : &of(object); }
 using own::guarded;
 using Tally = own::Statistics::Tally;
@@ -87,54 +92,97 @@ size_t Distribution::GetProcessIdx(GroupType groupType) {
 size_t Distribution::GetProcessCount(GroupType groupType) {
   return guarded([&] { return of(this).process_count(groupType); });
 }
-CommReq* Distribution::Bcast(void* buffer, size_t count, DataType dataType, size_t rootIdx, GroupType groupType) {
+CommReq* Distribution::Bcast(void* buffer, size_t count, DataType dataType, size_t rootIdx,
+                             GroupType groupType) {
   return guarded([&] { return of(this).broadcast(buffer, count, dataType, rootIdx, groupType); });
 }
-CommReq* Distribution::Reduce(void* sendBuffer, void* recvBuffer, size_t count, DataType dataType, ReductionType redType, size_t rootIdx,
-                              GroupType groupType) {
-  return guarded([&] { return of(this).start({Collective::reduce, count, dataType, groupType, redType, rootIdx}, sendBuffer, recvBuffer); });
-}
-CommReq* Distribution::AllReduce(void* sendBuffer, void* recvBuffer, size_t count, DataType dataType, ReductionType redType, GroupType groupType) {
-  return guarded([&] { return of(this).start({Collective::allreduce, count, dataType, groupType, redType}, sendBuffer, recvBuffer); });
-}
-CommReq* Distribution::AlltoAll(void* sendBuffer, size_t sendCount, void* recvBuffer, DataType dataType, GroupType groupType) {
-  return guarded([&] { return of(this).start_equal({Collective::all_to_all, sendCount, dataType, groupType}, sendBuffer, recvBuffer); });
-}
-CommReq* Distribution::AlltoAllv(void* sendBuffer, size_t* sendCounts, size_t* sendOffsets, void* recvBuffer, size_t* recvCounts, size_t* recvOffsets,
-                                 DataType dataType, GroupType groupType) {
+CommReq* Distribution::Reduce(void* sendBuffer, void* recvBuffer, size_t count, DataType dataType,
+                              ReductionType redType, size_t rootIdx, GroupType groupType) {
   return guarded([&] {
-    return of(this).all_to_all_blocks(sendBuffer, {sendCounts, sendOffsets}, recvBuffer, {recvCounts, recvOffsets}, dataType, groupType);
+    return of(this).start({Collective::reduce, count, dataType, groupType, redType, rootIdx},
+                          sendBuffer, recvBuffer);
   });
 }
-CommReq* Distribution::Gather(void* sendBuffer, size_t sendCount, void* recvBuffer, DataType dataType, size_t rootIdx, GroupType groupType) {
-  return guarded([&] { return of(this).start_equal({Collective::gather, sendCount, dataType, groupType, RT_SUM, rootIdx}, sendBuffer, recvBuffer); });
+CommReq* Distribution::AllReduce(void* sendBuffer, void* recvBuffer, size_t count,
+                                 DataType dataType, ReductionType redType, GroupType groupType) {
+  return guarded([&] {
+    return of(this).start({Collective::allreduce, count, dataType, groupType, redType}, sendBuffer,
+                          recvBuffer);
+  });
 }
-CommReq* Distribution::AllGather(void* sendBuffer, size_t sendCount, void* recvBuffer, DataType dataType, GroupType groupType) {
-  return guarded([&] { return of(this).start_equal({Collective::allgather, sendCount, dataType, groupType}, sendBuffer, recvBuffer); });
+CommReq* Distribution::AlltoAll(void* sendBuffer, size_t sendCount, void* recvBuffer,
+                                DataType dataType, GroupType groupType) {
+  return guarded([&] {
+    return of(this).start_equal({Collective::all_to_all, sendCount, dataType, groupType},
+                                sendBuffer, recvBuffer);
+  });
 }
-CommReq* Distribution::AllGatherv(void* sendBuffer, size_t sendCount, void* recvBuffer, size_t* recvCounts, DataType dataType, GroupType groupType) {
-  return guarded([&] { return of(this).allgather_parts(sendBuffer, sendCount, recvBuffer, recvCounts, dataType, groupType); });
+CommReq* Distribution::AlltoAllv(void* sendBuffer, size_t* sendCounts, size_t* sendOffsets,
+                                 void* recvBuffer, size_t* recvCounts, size_t* recvOffsets,
+                                 DataType dataType, GroupType groupType) {
+  return guarded([&] {
+    return of(this).all_to_all_blocks(sendBuffer, {sendCounts, sendOffsets}, recvBuffer,
+                                      {recvCounts, recvOffsets}, dataType, groupType);
+  });
 }
-CommReq* Distribution::Scatter(void* sendBuffer, void* recvBuffer, size_t recvCount, DataType dataType, size_t rootIdx, GroupType groupType) {
-  return guarded([&] { return of(this).start_equal({Collective::scatter, recvCount, dataType, groupType, RT_SUM, rootIdx}, sendBuffer, recvBuffer); });
+CommReq* Distribution::Gather(void* sendBuffer, size_t sendCount, void* recvBuffer,
+                              DataType dataType, size_t rootIdx, GroupType groupType) {
+  return guarded([&] {
+    return of(this).start_equal(
+        {Collective::gather, sendCount, dataType, groupType, RT_SUM, rootIdx}, sendBuffer,
+        recvBuffer);
+  });
 }
-CommReq* Distribution::ReduceScatter(void* sendBuffer, void* recvBuffer, size_t recvCount, DataType dataType, ReductionType redType,
+CommReq* Distribution::AllGather(void* sendBuffer, size_t sendCount, void* recvBuffer,
+                                 DataType dataType, GroupType groupType) {
+  return guarded([&] {
+    return of(this).start_equal({Collective::allgather, sendCount, dataType, groupType}, sendBuffer,
+                                recvBuffer);
+  });
+}
+CommReq* Distribution::AllGatherv(void* sendBuffer, size_t sendCount, void* recvBuffer,
+                                  size_t* recvCounts, DataType dataType, GroupType groupType) {
+  return guarded([&] {
+    return of(this).allgather_parts(sendBuffer, sendCount, recvBuffer, recvCounts, dataType,
+                                    groupType);
+  });
+}
+CommReq* Distribution::Scatter(void* sendBuffer, void* recvBuffer, size_t recvCount,
+                               DataType dataType, size_t rootIdx, GroupType groupType) {
+  return guarded([&] {
+    return of(this).start_equal(
+        {Collective::scatter, recvCount, dataType, groupType, RT_SUM, rootIdx}, sendBuffer,
+        recvBuffer);
+  });
+}
+CommReq* Distribution::ReduceScatter(void* sendBuffer, void* recvBuffer, size_t recvCount,
+                                     DataType dataType, ReductionType redType,
                                      GroupType groupType) {
-  return guarded([&] { return of(this).start_equal({Collective::reduce_scatter, recvCount, dataType, groupType, redType}, sendBuffer, recvBuffer); });
+  return guarded([&] {
+    return of(this).start_equal(
+        {Collective::reduce_scatter, recvCount, dataType, groupType, redType}, sendBuffer,
+        recvBuffer);
+  });
 }
 void Distribution::Barrier(GroupType groupType) {
   guarded([&] { of(this).barrier(groupType); });
 }
 
 void OperationRegInfo::SetName(const char* name) { of(this).set_name(name); }
-size_t OperationRegInfo::AddInput(size_t featureMapCount, size_t featureMapSize, DataType dataType) {
+size_t OperationRegInfo::AddInput(size_t featureMapCount, size_t featureMapSize,
+                                  DataType dataType) {
   return guarded([&] { return of(this).add_input({featureMapCount, featureMapSize, dataType}); });
 }
-size_t OperationRegInfo::AddOutput(size_t featureMapCount, size_t featureMapSize, DataType dataType) {
+size_t OperationRegInfo::AddOutput(size_t featureMapCount, size_t featureMapSize,
+                                   DataType dataType) {
   return guarded([&] { return of(this).add_output({featureMapCount, featureMapSize, dataType}); });
 }
-size_t OperationRegInfo::AddParameterSet(size_t kernelCount, size_t kernelSize, DataType dataType, bool distributedUpdate, CompressionType compressType) {
-  return guarded([&] { return of(this).add_parameters({{kernelCount, kernelSize, distributedUpdate}, dataType, compressType}); });
+size_t OperationRegInfo::AddParameterSet(size_t kernelCount, size_t kernelSize, DataType dataType,
+                                         bool distributedUpdate, CompressionType compressType) {
+  return guarded([&] {
+    return of(this).add_parameters(
+        {{kernelCount, kernelSize, distributedUpdate}, dataType, compressType});
+  });
 }
 void OperationRegInfo::Validate(Distribution* dist) {
   guarded([&] { of(this).validate(or_null(dist)); });
@@ -184,11 +232,17 @@ bool Statistics::IsEnabled() { return of(this).enabled(); }
 void Statistics::Print() {
   guarded([&] { of(this).print(); });
 }
-unsigned long long Statistics::GetIsolationCommCycles(size_t opIdx) { return of(this).of_operation(opIdx, &Tally::isolated); }
+unsigned long long Statistics::GetIsolationCommCycles(size_t opIdx) {
+  return of(this).of_operation(opIdx, &Tally::isolated);
+}
 size_t Statistics::GetCommSize(size_t opIdx) { return of(this).of_operation(opIdx, &Tally::bytes); }
-unsigned long long Statistics::GetCommCycles(size_t opIdx) { return of(this).of_operation(opIdx, &Tally::cycles); }
+unsigned long long Statistics::GetCommCycles(size_t opIdx) {
+  return of(this).of_operation(opIdx, &Tally::cycles);
+}
 unsigned long long Statistics::GetComputeCycles(size_t opIdx) { return of(this).compute(opIdx); }
-unsigned long long Statistics::GetTotalIsolationCommCycles() { return of(this).total(&Tally::isolated); }
+unsigned long long Statistics::GetTotalIsolationCommCycles() {
+  return of(this).total(&Tally::isolated);
+}
 size_t Statistics::GetTotalCommSize() { return of(this).total(&Tally::bytes); }
 unsigned long long Statistics::GetTotalCommCycles() { return of(this).total(&Tally::cycles); }
 unsigned long long Statistics::GetTotalComputeCycles() { return of(this).total_compute(); }

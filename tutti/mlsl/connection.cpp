@@ -4,23 +4,28 @@
 
 namespace tutti::mlsl {
 
-Connection::Connection(Group& group, const comm::ActivationExchange& exchange, comm::Element element)
+Connection::Connection(Group& group, const comm::ActivationExchange& exchange,
+                       comm::Element element)
     : bytes_(exchange.buffer * comm::size_of(element)) {
-  CHECK(group.size() == static_cast<int>(exchange.group.size()) && group.index() == exchange.index, "a connection in another group");
+  CHECK(group.size() == static_cast<int>(exchange.group.size()) && group.index() == exchange.index,
+        "a connection in another group");
   const size_t room = (bytes_ + 127) / 128 * 128;
   window_ = group.allocate(2 * room);
   buffers_ = {window_->data(), window_->data() + room};
-  if (exchange.forward) plan(group, Side::producer, exchange, exchange.forward->collective, element);
-  if (exchange.backward) plan(group, Side::consumer, exchange, exchange.backward->collective, element);
+  if (exchange.forward)
+    plan(group, Side::producer, exchange, exchange.forward->collective, element);
+  if (exchange.backward)
+    plan(group, Side::consumer, exchange, exchange.backward->collective, element);
 }
 
-void Connection::plan(Group& group, Side sender, const comm::ActivationExchange& exchange, const comm::GroupCollective& collective,
-                      comm::Element element) {
+void Connection::plan(Group& group, Side sender, const comm::ActivationExchange& exchange,
+                      const comm::GroupCollective& collective, comm::Element element) {
   using comm::Collective;
   const size_t size = comm::size_of(element);
   const bool whole = collective.kind == Collective::allreduce;
   Route& route = routes_[static_cast<size_t>(sender)];
-  if (collective.kind == Collective::allgather) route.begin = static_cast<size_t>(exchange.index) * collective.count * size;
+  if (collective.kind == Collective::allgather)
+    route.begin = static_cast<size_t>(exchange.index) * collective.count * size;
   comm::CollectiveSpec spec;
   spec.name = sender == Side::producer ? "activation" : "gradient of an activation";
   spec.kind = collective.kind;

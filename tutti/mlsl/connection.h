@@ -1,5 +1,6 @@
 #pragma once
-// Connection: the exchange between an output and the input it becomes, planned in both directions on communication buffers of its own.
+// Connection: the exchange between an output and the input it becomes, planned in both directions
+// on communication buffers of its own.
 
 #include <array>
 
@@ -22,10 +23,14 @@ class Connection {
   /// Whether `sender` sends anything.
   bool sends(Side sender) const { return route(sender).exchange != nullptr; }
   /// Given to the collective at each start.
-  size_t sent_bytes(Side sender) const { return sends(sender) ? route(sender).exchange->bytes() : 0; }
-  /// Sends what is packed in `packed`, as long as a buffer: buffer(sender), or the program's own. Only where sends(sender).
+  size_t sent_bytes(Side sender) const {
+    return sends(sender) ? route(sender).exchange->bytes() : 0;
+  }
+  /// Sends what is packed in `packed`, as long as a buffer: buffer(sender), or the program's own.
+  /// Only where sends(sender).
   void start(Side sender, const void* packed);
-  /// Waits for what the other side has started. Null: nothing is ever sent to this side, or has been so far.
+  /// Waits for what the other side has started. Null: nothing is ever sent to this side, or has
+  /// been so far.
   void* wait(Side receiver);
 
  private:
@@ -35,7 +40,8 @@ class Connection {
     bool started = false;
   };
   const Route& route(Side sender) const { return routes_[static_cast<size_t>(sender)]; }
-  void plan(Group& group, Side sender, const comm::ActivationExchange& exchange, const comm::GroupCollective& collective, comm::Element element);
+  void plan(Group& group, Side sender, const comm::ActivationExchange& exchange,
+            const comm::GroupCollective& collective, comm::Element element);
 
   size_t bytes_;
   std::unique_ptr<comm::Window> window_;

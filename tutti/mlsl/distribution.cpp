@@ -5,19 +5,23 @@ namespace {
 
 std::vector<comm::Slice> slices(const Distribution::Blocks& blocks, int ranks) {
   std::vector<comm::Slice> all;
-  for (size_t p = 0; p < static_cast<size_t>(ranks); ++p) all.push_back({blocks.offsets[p], blocks.counts[p]});
+  for (size_t p = 0; p < static_cast<size_t>(ranks); ++p)
+    all.push_back({blocks.offsets[p], blocks.counts[p]});
   return all;
 }
 
 }  // namespace
 
-Distribution::Distribution(RequestTable& requests, std::shared_ptr<Group> world, comm::Distribution layout)
+Distribution::Distribution(RequestTable& requests, std::shared_ptr<Group> world,
+                           comm::Distribution layout)
     : requests_(requests), layout_(std::move(layout)), rank_(world->index()) {
-  for (const comm::GroupKind kind : {comm::GroupKind::data, comm::GroupKind::model, comm::GroupKind::global})
+  for (const comm::GroupKind kind :
+       {comm::GroupKind::data, comm::GroupKind::model, comm::GroupKind::global})
     caches_[static_cast<size_t>(kind)] = std::make_shared<PlanCache>(make_group(world, kind));
 }
 
-std::shared_ptr<Group> Distribution::make_group(const std::shared_ptr<Group>& world, comm::GroupKind kind) const {
+std::shared_ptr<Group> Distribution::make_group(const std::shared_ptr<Group>& world,
+                                                comm::GroupKind kind) const {
   // Of all ranks: for everybody or for nobody.
   if (static_cast<int>(layout_.group(kind, rank_).size()) == layout_.world()) return world;
   Job& job = world->job();
@@ -25,13 +29,20 @@ std::shared_ptr<Group> Distribution::make_group(const std::shared_ptr<Group>& wo
   return std::make_shared<Group>(job, job.world().split(layout_.colour(kind, rank_), rank_));
 }
 
-api::CommReq* Distribution::broadcast(void* buffer, size_t count, api::DataType data, size_t root, api::GroupType type) {
-  return start({.kind = comm::Collective::broadcast, .count = count, .data = data, .group = type, .root = root}, buffer, buffer);
+api::CommReq* Distribution::broadcast(void* buffer, size_t count, api::DataType data, size_t root,
+                                      api::GroupType type) {
+  return start({.kind = comm::Collective::broadcast,
+                .count = count,
+                .data = data,
+                .group = type,
+                .root = root},
+               buffer, buffer);
 }
 
 api::CommReq* Distribution::start(const Collective& collective, const void* send, void* receive) {
   PlanCache& cache = this->cache(group_kind_of(collective.group));
-  demand(collective.root < static_cast<size_t>(cache.group().size()), "{}: root {} in a group of {}", comm::name_of(collective.kind), collective.root,
+  demand(collective.root < static_cast<size_t>(cache.group().size()),
+         "{}: root {} in a group of {}", comm::name_of(collective.kind), collective.root,
          cache.group().size());
   comm::CollectiveSpec spec;
   spec.kind = collective.kind;
@@ -52,19 +63,27 @@ api::CommReq* Distribution::start_equal(Collective collective, const void* send,
   return start(collective, send, receive);
 }
 
-api::CommReq* Distribution::allgather_parts(const void* send, size_t count, void* receive, const size_t* counts, api::DataType data, api::GroupType type) {
+api::CommReq* Distribution::allgather_parts(const void* send, size_t count, void* receive,
+                                            const size_t* counts, api::DataType data,
+                                            api::GroupType type) {
   demand(counts != nullptr, "AllGatherv: recvCounts is needed");
-  Collective collective{.kind = comm::Collective::allgather, .data = data, .group = type, .parts = {counts, counts + process_count(type)}};
+  Collective collective{.kind = comm::Collective::allgather,
+                        .data = data,
+                        .group = type,
+                        .parts = {counts, counts + process_count(type)}};
   for (const size_t part : collective.parts) collective.count += part;
-  demand(collective.parts[process_index(type)] == count, "AllGatherv: this rank sends {} elements, and recvCounts says {}", count,
+  demand(collective.parts[process_index(type)] == count,
+         "AllGatherv: this rank sends {} elements, and recvCounts says {}", count,
          collective.parts[process_index(type)]);
   return start(collective, send, receive);
 }
 
-api::CommReq* Distribution::all_to_all_blocks(const void* send, const Blocks& sends, void* receive, const Blocks& receives, api::DataType data,
+api::CommReq* Distribution::all_to_all_blocks(const void* send, const Blocks& sends, void* receive,
+                                              const Blocks& receives, api::DataType data,
                                               api::GroupType type) {
   PlanCache& cache = this->cache(group_kind_of(type));
-  demand(sends.counts != nullptr && sends.offsets != nullptr && receives.counts != nullptr && receives.offsets != nullptr,
+  demand(sends.counts != nullptr && sends.offsets != nullptr && receives.counts != nullptr &&
+             receives.offsets != nullptr,
          "AlltoAllv: counts and offsets are needed of both buffers");
   comm::CollectiveSpec spec;
   spec.kind = comm::Collective::all_to_all;

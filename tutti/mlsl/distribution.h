@@ -8,7 +8,8 @@
 namespace tutti::mlsl {
 
 /// Shared by the program and the operations that use it: either may let it go first.
-class Distribution final : public api::Distribution, public std::enable_shared_from_this<Distribution> {
+class Distribution final : public api::Distribution,
+                           public std::enable_shared_from_this<Distribution> {
  public:
   /// Collective over the world. `requests` outlives it.
   Distribution(RequestTable& requests, std::shared_ptr<Group> world, comm::Distribution layout);
@@ -17,10 +18,16 @@ class Distribution final : public api::Distribution, public std::enable_shared_f
   int rank() const { return rank_; }  ///< in the world
   Group& group(comm::GroupKind kind) const { return cache(kind).group(); }
 
-  /// The public calls of the same names. Errors are thrown, on all ranks of the group or on none where they agree on what they ask for.
-  size_t process_index(api::GroupType type) const { return static_cast<size_t>(group(group_kind_of(type)).index()); }
-  size_t process_count(api::GroupType type) const { return static_cast<size_t>(group(group_kind_of(type)).size()); }
-  api::CommReq* broadcast(void* buffer, size_t count, api::DataType data, size_t root, api::GroupType type);
+  /// The public calls of the same names. Errors are thrown, on all ranks of the group or on none
+  /// where they agree on what they ask for.
+  size_t process_index(api::GroupType type) const {
+    return static_cast<size_t>(group(group_kind_of(type)).index());
+  }
+  size_t process_count(api::GroupType type) const {
+    return static_cast<size_t>(group(group_kind_of(type)).size());
+  }
+  api::CommReq* broadcast(void* buffer, size_t count, api::DataType data, size_t root,
+                          api::GroupType type);
   /// Any other with equal counts for all ranks. `count`: of the long vector.
   struct Collective {
     comm::Collective kind;
@@ -35,19 +42,21 @@ class Distribution final : public api::Distribution, public std::enable_shared_f
   /// `count`: of each rank.
   api::CommReq* start_equal(Collective collective, const void* send, void* receive);
   /// `counts`: of each rank, the same on all.
-  api::CommReq* allgather_parts(const void* send, size_t count, void* receive, const size_t* counts, api::DataType data, api::GroupType type);
+  api::CommReq* allgather_parts(const void* send, size_t count, void* receive, const size_t* counts,
+                                api::DataType data, api::GroupType type);
   /// Counts and offsets of each rank of the group.
   struct Blocks {
     const size_t* counts = nullptr;
     const size_t* offsets = nullptr;
   };
-  api::CommReq* all_to_all_blocks(const void* send, const Blocks& sends, void* receive, const Blocks& receives, api::DataType data,
-                                  api::GroupType type);
+  api::CommReq* all_to_all_blocks(const void* send, const Blocks& sends, void* receive,
+                                  const Blocks& receives, api::DataType data, api::GroupType type);
   void barrier(api::GroupType type) { group(group_kind_of(type)).barrier(); }
 
  private:
   PlanCache& cache(comm::GroupKind kind) const { return *caches_[static_cast<size_t>(kind)]; }
-  std::shared_ptr<Group> make_group(const std::shared_ptr<Group>& world, comm::GroupKind kind) const;
+  std::shared_ptr<Group> make_group(const std::shared_ptr<Group>& world,
+                                    comm::GroupKind kind) const;
 
   RequestTable& requests_;
   comm::Distribution layout_;

@@ -7,7 +7,9 @@ namespace tutti::mlsl {
 
 Environment& process_environment() {
   static Environment& environment =
-      *std::make_unique<Environment>([](const char* name) -> const char* { return std::getenv(name); }).release();
+      *std::make_unique<Environment>([](const char* name) -> const char* {
+         return std::getenv(name);
+       }).release();
   return environment;
 }
 

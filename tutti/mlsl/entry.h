@@ -1,5 +1,6 @@
 #pragma once
-// What both interfaces stand on: the one environment of the process, and how an error leaves the library.
+// What both interfaces stand on: the one environment of the process, and how an error leaves the
+// library.
 
 #include <exception>
 #include <utility>

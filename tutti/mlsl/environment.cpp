@@ -13,7 +13,8 @@ namespace tutti::mlsl {
 namespace {
 
 int as_int(size_t number, const char* what) {
-  demand(number >= 1 && number <= static_cast<size_t>(std::numeric_limits<int>::max()), "CreateDistribution: {} {} parts", number, what);
+  demand(number >= 1 && number <= static_cast<size_t>(std::numeric_limits<int>::max()),
+         "CreateDistribution: {} {} parts", number, what);
   return static_cast<int>(number);
 }
 
@@ -35,16 +36,21 @@ void Environment::configure(const char* text) {
   const std::string_view view = text;
   constexpr std::string_view kKey = "color=";
   int colour = 0;
-  const auto [end, error] = view.starts_with(kKey) ? std::from_chars(view.data() + kKey.size(), view.data() + view.size(), colour)
-                                                   : std::from_chars_result{view.data(), std::errc::invalid_argument};
-  demand(error == std::errc{} && end == view.data() + view.size() && colour >= 0, "Configure: '{}' is not color=N with a number N from 0 on", text);
+  const auto [end, error] =
+      view.starts_with(kKey)
+          ? std::from_chars(view.data() + kKey.size(), view.data() + view.size(), colour)
+          : std::from_chars_result{view.data(), std::errc::invalid_argument};
+  demand(error == std::errc{} && end == view.data() + view.size() && colour >= 0,
+         "Configure: '{}' is not color=N with a number N from 0 on", text);
   colour_ = colour;
 }
 
 void Environment::init() {
   demand(!initialized(), "Init: it has been called already");
   const double timeout = read_settings(variables_).timeout;
-  if (!mpi_) mpi_ = std::make_unique<comm::MpiSession>();  // there is one already where an earlier Init has failed later on
+  if (!mpi_)
+    mpi_ = std::make_unique<comm::MpiSession>();  // there is one already where an earlier Init has
+                                                  // failed later on
   const std::unique_ptr<comm::Communicator> all = mpi_->communicator({.timeout = timeout});
   init(*all);
 }
@@ -63,7 +69,8 @@ void Environment::init(comm::Communicator& ranks) {
 
 void Environment::tell_ignored_settings() const {
   const std::vector<std::string>& ignored = job_->settings().ignored;
-  if (!ignored.empty() && own_world_->rank() == 0) log::warn("set, but without a meaning to this library: {}", fmt::join(ignored, ", "));
+  if (!ignored.empty() && own_world_->rank() == 0)
+    log::warn("set, but without a meaning to this library: {}", fmt::join(ignored, ", "));
 }
 
 void Environment::finalize() {
@@ -87,8 +94,10 @@ Job& Environment::job() {
 }
 
 Session& Environment::create_session(api::PhaseType phase) {
-  demand(phase == api::PT_TRAIN || phase == api::PT_TEST, "{} is no phase", static_cast<int>(phase));
-  return *sessions_.emplace_back(std::make_unique<Session>(job(), [this] { return quantizer(); }, phase));
+  demand(phase == api::PT_TRAIN || phase == api::PT_TEST, "{} is no phase",
+         static_cast<int>(phase));
+  return *sessions_.emplace_back(std::make_unique<Session>(
+      job(), [this] { return quantizer(); }, phase));
 }
 
 void Environment::remove_session(const Session* session) {
@@ -97,11 +106,13 @@ void Environment::remove_session(const Session* session) {
 }
 
 Distribution& Environment::add(comm::Distribution layout) {
-  return *distributions_.emplace_back(std::make_shared<Distribution>(requests_, world_, std::move(layout)));
+  return *distributions_.emplace_back(
+      std::make_shared<Distribution>(requests_, world_, std::move(layout)));
 }
 
 Distribution& Environment::create_distribution(size_t data_parts, size_t model_parts) {
-  return add(comm::Distribution(job().world().size(), comm::Parts{as_int(data_parts, "data"), as_int(model_parts, "model")}));
+  return add(comm::Distribution(
+      job().world().size(), comm::Parts{as_int(data_parts, "data"), as_int(model_parts, "model")}));
 }
 
 Distribution& Environment::create_distribution(const comm::Colours& colours) {
@@ -131,6 +142,8 @@ void Environment::set_quantization(const api::QuantParams* params) {
   quantizer_ = std::make_unique<Quantizer>(*params);
 }
 
-std::string Environment::who() const { return initialized() ? fmt::format(" rank {}:", own_world_->rank()) : ""; }
+std::string Environment::who() const {
+  return initialized() ? fmt::format(" rank {}:", own_world_->rank()) : "";
+}
 
 }  // namespace tutti::mlsl

@@ -18,7 +18,8 @@ class Environment final : public api::Environment {
   ~Environment();
 
   void configure(const char* text);
-  /// Starts MPI, or joins the one that the program has started. Throws CommError where MPI is over: it starts once in a process.
+  /// Starts MPI, or joins the one that the program has started. Throws CommError where MPI is over:
+  /// it starts once in a process.
   void init();
   /// For ranks that communicate already; `ranks` outlives finalize(). Collective.
   void init(comm::Communicator& ranks);

@@ -23,7 +23,8 @@ comm::Environment given(Variables variables) {
 }
 
 // body(environment, rank) on so many ranks, each with an environment of its own.
-void run(int ranks, const Variables& variables, const std::function<void(Environment&, int)>& body) {
+void run(int ranks, const Variables& variables,
+         const std::function<void(Environment&, int)>& body) {
   comm::run_ranks(ranks, [&](comm::Communicator& communicator) {
     communicator.set_timeout(20);
     Variables all = variables;
@@ -36,7 +37,9 @@ void run(int ranks, const Variables& variables, const std::function<void(Environ
   });
 }
 
-float value(int rank, size_t i, int round) { return static_cast<float>((rank + 1) * 1000 + static_cast<int>(i) * 7 + round); }
+float value(int rank, size_t i, int round) {
+  return static_cast<float>((rank + 1) * 1000 + static_cast<int>(i) * 7 + round);
+}
 
 Floats values(int rank, size_t count, int round) {
   Floats all;
@@ -49,12 +52,16 @@ TEST(MlslSettings, DefaultsValuesAndMistakes) {
   EXPECT_FALSE(usual.newest_first);
   EXPECT_EQ(usual.priority_threshold, 10000u);
   EXPECT_TRUE(usual.ignored.empty());
-  const Settings set = read_settings(given({{"MLSL_MSG_PRIORITY", "1"}, {"MLSL_HEAP_SIZE_GB", "0.5"}, {"MLSL_NUM_SERVERS", "4"}, {"MLSL_LARGE_MSG_SIZE_MB", "2"}}));
+  const Settings set = read_settings(given({{"MLSL_MSG_PRIORITY", "1"},
+                                            {"MLSL_HEAP_SIZE_GB", "0.5"},
+                                            {"MLSL_NUM_SERVERS", "4"},
+                                            {"MLSL_LARGE_MSG_SIZE_MB", "2"}}));
   EXPECT_TRUE(set.newest_first);
   EXPECT_EQ(set.heap_bytes, size_t{1} << 29);
   EXPECT_EQ(set.large_bytes, size_t{2} << 20);
   EXPECT_EQ(set.ignored, std::vector<std::string>{"MLSL_NUM_SERVERS"});
-  EXPECT_FALSE(read_settings(given({{"MLSL_MSG_PRIORITY", "1"}, {"MLSL_MSG_PRIORITY_MODE", "0"}})).newest_first);
+  EXPECT_FALSE(read_settings(given({{"MLSL_MSG_PRIORITY", "1"}, {"MLSL_MSG_PRIORITY_MODE", "0"}}))
+                   .newest_first);
   for (const char* bad : {"2", "-1", "1x", "yes"}) {
     try {
       read_settings(given({{"MLSL_STATS", bad}}));
@@ -79,7 +86,8 @@ TEST(MlslHeap, PiecesAreAlignedApartAndUsedAgain) {
     EXPECT_FALSE(heap.visible(outside));
     heap.free(outside);
     for (char* piece : pieces) heap.free(piece);
-    void* const whole = heap.allocate(60 << 10, 64);  // only if the pieces have grown together again
+    void* const whole =
+        heap.allocate(60 << 10, 64);  // only if the pieces have grown together again
     EXPECT_TRUE(heap.visible(whole));
     heap.free(whole);
     heap.free(nullptr);
@@ -88,7 +96,8 @@ TEST(MlslHeap, PiecesAreAlignedApartAndUsedAgain) {
   });
 }
 
-// Every call with buffers at new addresses, on some ranks only, and often enough to use every plan again.
+// Every call with buffers at new addresses, on some ranks only, and often enough to use every plan
+// again.
 TEST(MlslDistribution, CollectivesGiveTheRightAnswer) {
   run(3, {}, [](Environment& environment, int rank) {
     Distribution& all = environment.create_distribution(3, 1);
@@ -106,31 +115,47 @@ TEST(MlslDistribution, CollectivesGiveTheRightAnswer) {
       wait(all.broadcast(sent.data(), kCount, api::DT_FLOAT, 1, global));
       for (size_t i = 0; i < kCount; ++i) ASSERT_EQ(sent[i], value(1, i, round));
 
-      wait(all.start({.kind = Collective::allreduce, .count = kCount, .reduction = api::RT_MIN}, mine.data(), got.data()));
+      wait(all.start({.kind = Collective::allreduce, .count = kCount, .reduction = api::RT_MIN},
+                     mine.data(), got.data()));
       for (size_t i = 0; i < kCount; ++i) ASSERT_EQ(got[i], value(0, i, round));
 
-      wait(all.start({.kind = Collective::reduce, .count = kCount, .root = 2}, mine.data(), rank == 2 ? got.data() : nullptr));
-      for (size_t i = 0; rank == 2 && i < kCount; ++i) ASSERT_EQ(got[i], value(0, i, round) + value(1, i, round) + value(2, i, round));
+      wait(all.start({.kind = Collective::reduce, .count = kCount, .root = 2}, mine.data(),
+                     rank == 2 ? got.data() : nullptr));
+      for (size_t i = 0; rank == 2 && i < kCount; ++i)
+        ASSERT_EQ(got[i], value(0, i, round) + value(1, i, round) + value(2, i, round));
 
-      wait(all.start_equal({.kind = Collective::reduce_scatter, .count = kCount, .reduction = api::RT_MAX}, mine.data(), got.data()));
-      for (size_t i = 0; i < kCount; ++i) ASSERT_EQ(got[i], value(2, static_cast<size_t>(rank) * kCount + i, round));
+      wait(all.start_equal(
+          {.kind = Collective::reduce_scatter, .count = kCount, .reduction = api::RT_MAX},
+          mine.data(), got.data()));
+      for (size_t i = 0; i < kCount; ++i)
+        ASSERT_EQ(got[i], value(2, static_cast<size_t>(rank) * kCount + i, round));
 
-      wait(all.start_equal({.kind = Collective::allgather, .count = kCount}, mine.data(), got.data()));
-      for (size_t i = 0; i < 3 * kCount; ++i) ASSERT_EQ(got[i], value(static_cast<int>(i / kCount), i % kCount, round));
+      wait(all.start_equal({.kind = Collective::allgather, .count = kCount}, mine.data(),
+                           got.data()));
+      for (size_t i = 0; i < 3 * kCount; ++i)
+        ASSERT_EQ(got[i], value(static_cast<int>(i / kCount), i % kCount, round));
 
       std::ranges::fill(got, -1.f);
-      wait(all.start_equal({.kind = Collective::gather, .count = kCount, .root = 1}, mine.data(), rank == 1 ? got.data() : nullptr));
-      for (size_t i = 0; rank == 1 && i < 3 * kCount; ++i) ASSERT_EQ(got[i], value(static_cast<int>(i / kCount), i % kCount, round));
+      wait(all.start_equal({.kind = Collective::gather, .count = kCount, .root = 1}, mine.data(),
+                           rank == 1 ? got.data() : nullptr));
+      for (size_t i = 0; rank == 1 && i < 3 * kCount; ++i)
+        ASSERT_EQ(got[i], value(static_cast<int>(i / kCount), i % kCount, round));
 
-      wait(all.start_equal({.kind = Collective::scatter, .count = kCount, .root = 2}, rank == 2 ? mine.data() : nullptr, got.data()));
-      for (size_t i = 0; i < kCount; ++i) ASSERT_EQ(got[i], value(2, static_cast<size_t>(rank) * kCount + i, round));
+      wait(all.start_equal({.kind = Collective::scatter, .count = kCount, .root = 2},
+                           rank == 2 ? mine.data() : nullptr, got.data()));
+      for (size_t i = 0; i < kCount; ++i)
+        ASSERT_EQ(got[i], value(2, static_cast<size_t>(rank) * kCount + i, round));
 
-      wait(all.start_equal({.kind = Collective::all_to_all, .count = kCount}, mine.data(), got.data()));
-      for (size_t i = 0; i < 3 * kCount; ++i) ASSERT_EQ(got[i], value(static_cast<int>(i / kCount), static_cast<size_t>(rank) * kCount + i % kCount, round));
+      wait(all.start_equal({.kind = Collective::all_to_all, .count = kCount}, mine.data(),
+                           got.data()));
+      for (size_t i = 0; i < 3 * kCount; ++i)
+        ASSERT_EQ(got[i], value(static_cast<int>(i / kCount),
+                                static_cast<size_t>(rank) * kCount + i % kCount, round));
 
       // Rank r gives r + 1 elements.
       const std::vector<size_t> counts = {1, 2, 3};
-      wait(all.allgather_parts(mine.data(), counts[static_cast<size_t>(rank)], got.data(), counts.data(), api::DT_FLOAT, global));
+      wait(all.allgather_parts(mine.data(), counts[static_cast<size_t>(rank)], got.data(),
+                               counts.data(), api::DT_FLOAT, global));
       for (size_t i = 0; i < 6; ++i) {
         const int from = i < 1 ? 0 : i < 3 ? 1 : 2;
         ASSERT_EQ(got[i], value(from, i - (from == 0 ? 0u : from == 1 ? 1u : 3u), round));
@@ -138,12 +163,15 @@ TEST(MlslDistribution, CollectivesGiveTheRightAnswer) {
 
       // Rank r sends r + 1 elements to each, from places two apart.
       const auto n = static_cast<size_t>(rank) + 1;
-      const std::vector<size_t> send_counts(3, n), send_offsets = {0, n + 2, 2 * (n + 2)}, receive_offsets = {0, 1, 3};
+      const std::vector<size_t> send_counts(3, n), send_offsets = {0, n + 2, 2 * (n + 2)},
+                                                   receive_offsets = {0, 1, 3};
       std::ranges::fill(got, -1.f);
-      wait(all.all_to_all_blocks(mine.data(), {send_counts.data(), send_offsets.data()}, got.data(), {counts.data(), receive_offsets.data()}, api::DT_FLOAT, global));
+      wait(all.all_to_all_blocks(mine.data(), {send_counts.data(), send_offsets.data()}, got.data(),
+                                 {counts.data(), receive_offsets.data()}, api::DT_FLOAT, global));
       for (int p = 0; p < 3; ++p)
         for (size_t i = 0; i <= static_cast<size_t>(p); ++i)
-          ASSERT_EQ(got[receive_offsets[static_cast<size_t>(p)] + i], value(p, static_cast<size_t>(rank) * (static_cast<size_t>(p) + 3) + i, round));
+          ASSERT_EQ(got[receive_offsets[static_cast<size_t>(p)] + i],
+                    value(p, static_cast<size_t>(rank) * (static_cast<size_t>(p) + 3) + i, round));
       all.barrier(global);
     }
   });
@@ -158,40 +186,52 @@ TEST(MlslDistribution, BuffersMayOverlap) {
       const auto wait = [&](api::CommReq* request) { environment.requests().wait(request); };
       Floats both = values(rank, 6, round);
       wait(all.start_equal({.kind = Collective::all_to_all, .count = 2}, both.data(), both.data()));
-      for (size_t i = 0; i < 6; ++i) ASSERT_EQ(both[i], value(static_cast<int>(i / 2), 2 * me + i % 2, round));
+      for (size_t i = 0; i < 6; ++i)
+        ASSERT_EQ(both[i], value(static_cast<int>(i / 2), 2 * me + i % 2, round));
 
       both = values(rank, 6, round);
       const std::vector<size_t> counts = {2, 2, 2}, offsets = {0, 2, 4}, backwards = {4, 2, 0};
-      wait(all.all_to_all_blocks(both.data(), {counts.data(), offsets.data()}, both.data(), {counts.data(), backwards.data()}, api::DT_FLOAT, api::GT_GLOBAL));
-      for (size_t i = 0; i < 6; ++i) ASSERT_EQ(both[i], value(2 - static_cast<int>(i / 2), 2 * me + i % 2, round));
+      wait(all.all_to_all_blocks(both.data(), {counts.data(), offsets.data()}, both.data(),
+                                 {counts.data(), backwards.data()}, api::DT_FLOAT, api::GT_GLOBAL));
+      for (size_t i = 0; i < 6; ++i)
+        ASSERT_EQ(both[i], value(2 - static_cast<int>(i / 2), 2 * me + i % 2, round));
 
       both = values(rank, 6, round);
-      wait(all.start_equal({.kind = Collective::reduce_scatter, .count = 2, .reduction = api::RT_MAX}, both.data(), both.data() + 1));
+      wait(all.start_equal(
+          {.kind = Collective::reduce_scatter, .count = 2, .reduction = api::RT_MAX}, both.data(),
+          both.data() + 1));
       for (size_t i = 0; i < 2; ++i) ASSERT_EQ(both[1 + i], value(2, 2 * me + i, round));
 
       both = values(rank, 6, round);
-      wait(all.start_equal({.kind = Collective::allgather, .count = 2}, both.data() + 3, both.data()));
-      for (size_t i = 0; i < 6; ++i) ASSERT_EQ(both[i], value(static_cast<int>(i / 2), 3 + i % 2, round));
+      wait(all.start_equal({.kind = Collective::allgather, .count = 2}, both.data() + 3,
+                           both.data()));
+      for (size_t i = 0; i < 6; ++i)
+        ASSERT_EQ(both[i], value(static_cast<int>(i / 2), 3 + i % 2, round));
       both = values(rank, 6, round);
-      wait(all.start_equal({.kind = Collective::allgather, .count = 2}, both.data() + 2 * me, both.data()));  // MPI_IN_PLACE
+      wait(all.start_equal({.kind = Collective::allgather, .count = 2}, both.data() + 2 * me,
+                           both.data()));  // MPI_IN_PLACE
       for (size_t i = 0; i < 6; ++i) ASSERT_EQ(both[i], value(static_cast<int>(i / 2), i, round));
     }
   });
 }
 
-// More of one kind in flight than there are plans; ranks wait in different orders, and one asks with Test.
+// More of one kind in flight than there are plans; ranks wait in different orders, and one asks
+// with Test.
 TEST(MlslDistribution, RequestsMayBeCompletedInAnyOrder) {
   for (const char* priority : {"0", "1"})
     run(3, {{"MLSL_MSG_PRIORITY", priority}}, [](Environment& environment, int rank) {
       Distribution& all = environment.create_distribution(3, 1);
-      for (const size_t count : {size_t{3}, size_t{700'000}}) {  // the larger has two plans, and is cut into chunks under priority
+      for (const size_t count :
+           {size_t{3},
+            size_t{700'000}}) {  // the larger has two plans, and is cut into chunks under priority
         const int many = count > 1000 ? 5 : 40;
         std::vector<Floats> buffers;
         std::vector<api::CommReq*> requests;
         for (int k = 0; k < many; ++k) buffers.emplace_back(count, static_cast<float>(rank + k));
         for (int k = 0; k < many; ++k) {
           float* const buffer = buffers[static_cast<size_t>(k)].data();
-          requests.push_back(all.start({.kind = Collective::allreduce, .count = count}, buffer, buffer));
+          requests.push_back(
+              all.start({.kind = Collective::allreduce, .count = count}, buffer, buffer));
         }
         if (rank == 0) std::ranges::reverse(requests);
         for (api::CommReq* request : requests) {
@@ -201,14 +241,16 @@ TEST(MlslDistribution, RequestsMayBeCompletedInAnyOrder) {
             environment.requests().wait(request);
         }
         for (int k = 0; k < many; ++k)
-          for (const float got : buffers[static_cast<size_t>(k)]) ASSERT_EQ(got, static_cast<float>(3 + 3 * k));
+          for (const float got : buffers[static_cast<size_t>(k)])
+            ASSERT_EQ(got, static_cast<float>(3 + 3 * k));
         EXPECT_THROW(environment.requests().wait(requests[0]), ConfigError);
       }
     });
 }
 
-// Ranks that wait in one group move what is in flight in another: else these would wait for each other in a circle, because an allreduce of
-// this size has two rounds, and nobody starts while another is between its two starts.
+// Ranks that wait in one group move what is in flight in another: else these would wait for each
+// other in a circle, because an allreduce of this size has two rounds, and nobody starts while
+// another is between its two starts.
 TEST(MlslDistribution, WaitsInOneGroupMoveTheOthers) {
   run(4, {}, [](Environment& environment, int rank) {
     Distribution& grid = environment.create_distribution(2, 2);
@@ -218,8 +260,12 @@ TEST(MlslDistribution, WaitsInOneGroupMoveTheOthers) {
     for (int round = 0; round < 20; ++round) {
       Floats along(kCount, static_cast<float>(rank)), across(kCount, static_cast<float>(rank));
       std::this_thread::sleep_for(std::chrono::milliseconds(rank));
-      api::CommReq* const first = grid.start({.kind = Collective::allreduce, .count = kCount, .group = api::GT_DATA}, along.data(), along.data());
-      api::CommReq* const second = grid.start({.kind = Collective::allreduce, .count = kCount, .group = api::GT_MODEL}, across.data(), across.data());
+      api::CommReq* const first =
+          grid.start({.kind = Collective::allreduce, .count = kCount, .group = api::GT_DATA},
+                     along.data(), along.data());
+      api::CommReq* const second =
+          grid.start({.kind = Collective::allreduce, .count = kCount, .group = api::GT_MODEL},
+                     across.data(), across.data());
       const bool swap = rank == 1 || rank == 2;
       environment.requests().wait(swap ? second : first);
       environment.requests().wait(swap ? first : second);
@@ -231,11 +277,13 @@ TEST(MlslDistribution, WaitsInOneGroupMoveTheOthers) {
 
 TEST(MlslDistribution, ColoursMakeGroups) {
   run(4, {}, [](Environment& environment, int rank) {
-    Distribution& odd = environment.create_distribution(comm::Colours{.data = rank == 3 ? 1 : 0, .model = 5});
+    Distribution& odd =
+        environment.create_distribution(comm::Colours{.data = rank == 3 ? 1 : 0, .model = 5});
     EXPECT_EQ(odd.process_count(api::GT_DATA), rank == 3 ? 1u : 3u);
     EXPECT_EQ(odd.process_count(api::GT_MODEL), 4u);
     float sum = 1;
-    environment.requests().wait(odd.start({.kind = Collective::allreduce, .count = 1, .group = api::GT_DATA}, &sum, &sum));
+    environment.requests().wait(
+        odd.start({.kind = Collective::allreduce, .count = 1, .group = api::GT_DATA}, &sum, &sum));
     EXPECT_EQ(sum, rank == 3 ? 1 : 3);
     environment.remove_distribution(&odd);
     EXPECT_THROW(environment.remove_distribution(&odd), ConfigError);
@@ -250,13 +298,15 @@ TEST(MlslEnvironment, ColourSplitsTheWorld) {
     environment.configure(communicator.rank() < 3 ? "color=7" : "color=0");
     environment.init(communicator);
     EXPECT_EQ(environment.process_count(), communicator.rank() < 3 ? 3u : 1u);
-    EXPECT_EQ(environment.process_index(), communicator.rank() < 3 ? static_cast<size_t>(communicator.rank()) : 0u);
+    EXPECT_EQ(environment.process_index(),
+              communicator.rank() < 3 ? static_cast<size_t>(communicator.rank()) : 0u);
     EXPECT_THROW(environment.configure("color=1"), ConfigError);
     EXPECT_THROW(environment.init(communicator), ConfigError);
     environment.finalize();
     EXPECT_FALSE(environment.initialized());
     EXPECT_THROW(environment.create_distribution(1, 1), ConfigError);
-    environment.init(communicator);  // who communicates outside MPI may start anew: without the colour
+    environment.init(
+        communicator);  // who communicates outside MPI may start anew: without the colour
     EXPECT_EQ(environment.process_count(), 4u);
     environment.finalize();
   });
@@ -269,7 +319,9 @@ TEST(MlslEnvironment, MistakesAreNamed) {
     Distribution& all = environment.create_distribution(2, 1);
     float x = 0;
     EXPECT_THROW(all.broadcast(&x, 1, api::DT_FLOAT, 2, api::GT_DATA), ConfigError);
-    EXPECT_THROW(all.start({.kind = Collective::allreduce, .count = 4, .data = api::DT_BYTE}, &x, &x), CommError);
+    EXPECT_THROW(
+        all.start({.kind = Collective::allreduce, .count = 4, .data = api::DT_BYTE}, &x, &x),
+        CommError);
     api::QuantParams params{};
     EXPECT_THROW(environment.set_quantization(&params), ConfigError);
     char missing[] = "/nowhere/libquant.so", name[] = "f";

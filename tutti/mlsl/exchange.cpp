@@ -20,7 +20,8 @@ comm::Task task_in(const Group& group, const comm::CollectiveSpec& spec) {
   task.ranks = group.size();
   task.root = spec.root;
   task.count = spec.count;
-  task.parts = spec.parts.empty() ? equal_parts(spec.count, static_cast<size_t>(group.size())) : spec.parts;
+  task.parts =
+      spec.parts.empty() ? equal_parts(spec.count, static_cast<size_t>(group.size())) : spec.parts;
   if (spec.kind == comm::Collective::all_to_all) {
     task.sends = spec.sends.empty() ? task.parts : spec.sends;
     task.receives = spec.receives.empty() ? task.parts : spec.receives;
@@ -64,13 +65,16 @@ void Exchange::wait() {
 }
 
 Planned::Planned(Group& group, const comm::CollectiveSpec& spec)
-    : Exchange(group), operation_(group.plan(spec)), bytes_(spec.count * comm::size_of(spec.element)) {
+    : Exchange(group), operation_(group.plan(spec)),
+      bytes_(spec.count * comm::size_of(spec.element)) {
   using comm::Collective;
   const comm::Task task = task_in(group, spec);
   const comm::Extent extent = comm::extent_of(task);
   const size_t size = comm::size_of(spec.element);
   extent_ = {extent.input * size, extent.output * size};
-  if (spec.kind == Collective::broadcast || spec.kind == Collective::reduce || spec.kind == Collective::allreduce) in_place_ = 0;
+  if (spec.kind == Collective::broadcast || spec.kind == Collective::reduce ||
+      spec.kind == Collective::allreduce)
+    in_place_ = 0;
   if (spec.kind == Collective::allgather) in_place_ = task.part().begin * size;
 }
 
@@ -92,7 +96,8 @@ void Planned::start(const void* input, void* output) {
 const void* Planned::apart(const void* input, const void* output) {
   const auto in = reinterpret_cast<uintptr_t>(input);
   const auto out = reinterpret_cast<uintptr_t>(output);
-  const bool overlap = input != nullptr && output != nullptr && in < out + extent_.output && out < in + extent_.input;
+  const bool overlap = input != nullptr && output != nullptr && in < out + extent_.output &&
+                       out < in + extent_.input;
   if (!overlap || (in_place_ && in == out + *in_place_)) return input;
   input_copy_.resize(extent_.input);
   std::memcpy(input_copy_.data(), input, extent_.input);

@@ -20,7 +20,8 @@ class Exchange {
   bool test();
   /// The same, and moves whatever else is in flight forward too: for a program's own question.
   bool poll();
-  /// Returns when complete; whatever else is in flight in any group moves on meanwhile. Throws CommError.
+  /// Returns when complete; whatever else is in flight in any group moves on meanwhile. Throws
+  /// CommError.
   void wait();
   int priority() const { return priority_; }
   virtual comm::Pending pending() const = 0;  ///< for the message of a wait that fails
@@ -28,7 +29,8 @@ class Exchange {
  protected:
   explicit Exchange(Group& group) : group_(group) {}
   Group& group() const { return group_; }
-  /// From here on in flight, with a priority that follows from the number of bytes. To be called when not in flight.
+  /// From here on in flight, with a priority that follows from the number of bytes. To be called
+  /// when not in flight.
   void enter(size_t bytes);
   virtual bool advance() = 0;  ///< true when complete; does not block
 
@@ -45,8 +47,9 @@ class Planned final : public Exchange {
   Planned(Group& group, const comm::CollectiveSpec& spec);
   /// Waits for an earlier start, if that is not complete.
   void start();
-  /// Of a rebindable spec: on these buffers, which the program may have moved since last time. They may be the same where MPI has an
-  /// MPI_IN_PLACE for the collective; where they overlap otherwise the input is copied first.
+  /// Of a rebindable spec: on these buffers, which the program may have moved since last time. They
+  /// may be the same where MPI has an MPI_IN_PLACE for the collective; where they overlap otherwise
+  /// the input is copied first.
   void start(const void* input, void* output);
   /// Of the long vector.
   size_t bytes() const { return bytes_; }

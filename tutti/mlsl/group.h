@@ -7,12 +7,14 @@
 
 namespace tutti::mlsl {
 
-/// Every call but the questions is collective over the group, and blocks until all its ranks have come.
+/// Every call but the questions is collective over the group, and blocks until all its ranks have
+/// come.
 class Group {
  public:
   /// The group of all ranks of the job.
   explicit Group(Job& job) : job_(job), communicator_(job.world()) {}
-  Group(Job& job, std::unique_ptr<comm::Communicator> communicator) : job_(job), own_(std::move(communicator)), communicator_(*own_) {}
+  Group(Job& job, std::unique_ptr<comm::Communicator> communicator)
+      : job_(job), own_(std::move(communicator)), communicator_(*own_) {}
 
   Job& job() const { return job_; }
   comm::Communicator& communicator() const { return communicator_; }

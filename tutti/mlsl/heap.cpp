@@ -17,7 +17,8 @@ Heap::Heap(std::unique_ptr<comm::Window> window) : window_(std::move(window)) {
 }
 
 void* Heap::allocate(size_t bytes, size_t alignment) {
-  demand(alignment != 0 && (alignment & (alignment - 1)) == 0, "Alloc: the alignment {} is not a power of two", alignment);
+  demand(alignment != 0 && (alignment & (alignment - 1)) == 0,
+         "Alloc: the alignment {} is not a power of two", alignment);
   alignment = std::max(alignment, kLine);
   bytes = rounded(std::max<size_t>(bytes, 1), kLine);
   const auto base = reinterpret_cast<uintptr_t>(window_->data());
@@ -33,10 +34,15 @@ void* Heap::allocate(size_t bytes, size_t alignment) {
     used_[memory] = piece;
     return memory;
   }
-  log::debug("Alloc: {} bytes of private memory, because the heap is full; MLSL_HEAP_SIZE_GB sets its size", bytes);
-  auto* const memory = static_cast<std::byte*>(std::aligned_alloc(alignment, rounded(bytes, alignment)));
+  log::debug(
+      "Alloc: {} bytes of private memory, because the heap is full; MLSL_HEAP_SIZE_GB sets its "
+      "size",
+      bytes);
+  auto* const memory =
+      static_cast<std::byte*>(std::aligned_alloc(alignment, rounded(bytes, alignment)));
   if (memory == nullptr) throw CommError(fmt::format("Alloc: no memory for {} bytes", bytes));
-  private_.emplace(memory, std::unique_ptr<std::byte, void (*)(std::byte*)>(memory, [](std::byte* m) { std::free(m); }));
+  private_.emplace(memory, std::unique_ptr<std::byte, void (*)(std::byte*)>(
+                               memory, [](std::byte* m) { std::free(m); }));
   return memory;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// Heap: what Environment::Alloc hands out. Pieces of one window, first fit; ordinary memory where they do not suffice.
+// Heap: what Environment::Alloc hands out. Pieces of one window, first fit; ordinary memory where
+// they do not suffice.
 
 #include <map>
 #include <memory>
@@ -13,7 +14,8 @@ class Heap {
  public:
   explicit Heap(std::unique_ptr<comm::Window> window);
 
-  /// `alignment`: a power of two, else ConfigError. Not initialised. Throws CommError where there is no memory.
+  /// `alignment`: a power of two, else ConfigError. Not initialised. Throws CommError where there
+  /// is no memory.
   void* allocate(size_t bytes, size_t alignment);
   /// Null: nothing. Throws ConfigError for what allocate() has not given.
   void free(void* memory);

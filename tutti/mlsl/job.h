@@ -1,5 +1,6 @@
 #pragma once
-// Job: what the objects of one environment share: the world, the settings, and the exchanges in flight.
+// Job: what the objects of one environment share: the world, the settings, and the exchanges in
+// flight.
 
 #include <vector>
 
@@ -14,15 +15,17 @@ class Exchange;
 class Job {
  public:
   /// `world` outlives the job.
-  Job(comm::Communicator& world, Settings settings) : world_(world), settings_(std::move(settings)) {}
+  Job(comm::Communicator& world, Settings settings)
+      : world_(world), settings_(std::move(settings)) {}
 
   comm::Communicator& world() { return world_; }
   const Settings& settings() const { return settings_; }
 
   /// Moves every exchange in flight forward, the most urgent first. Never blocks.
   void progress();
-  /// Completes everything in flight. Needed before anything that blocks in one group: there comm moves its own operations, but not on to
-  /// the next stage of an exchange that has several, while a rank that is still expected there may be waiting for this one in another group.
+  /// Completes everything in flight. Needed before anything that blocks in one group: there comm
+  /// moves its own operations, but not on to the next stage of an exchange that has several, while
+  /// a rank that is still expected there may be waiting for this one in another group.
   void settle();
 
  private:

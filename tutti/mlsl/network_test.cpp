@@ -37,8 +37,10 @@ Session& build(Environment& environment, const std::vector<Layer>& layers) {
   for (const Layer& layer : layers) {
     OperationRegInfo& description = session.create_description(layer.type);
     if (layer.type != api::OT_DATA) description.add_input({kMaps, kMapSize, api::DT_FLOAT});
-    if (layer.type != api::OT_EVAL) description.add_output({kMaps / 2, 2 * kMapSize, api::DT_FLOAT});
-    const size_t index = session.add(description, shared(&environment.create_distribution(layer.data_parts, layer.model_parts)));
+    if (layer.type != api::OT_EVAL)
+      description.add_output({kMaps / 2, 2 * kMapSize, api::DT_FLOAT});
+    const size_t index = session.add(
+        description, shared(&environment.create_distribution(layer.data_parts, layer.model_parts)));
     session.remove_description(&description);
     if (index > 0) session.operation(index).set_previous(&session.operation(index - 1), 0, 0);
   }
@@ -46,7 +48,9 @@ Session& build(Environment& environment, const std::vector<Layer>& layers) {
   return session;
 }
 
-float element_value(size_t sample, size_t element) { return static_cast<float>(1 + sample * 100 + element); }
+float element_value(size_t sample, size_t element) {
+  return static_cast<float>(1 + sample * 100 + element);
+}
 
 // What `activation` of `operation` holds: [local sample][local map][map element].
 Floats local_values(const Operation& operation, const Activation& activation, float factor) {
@@ -54,7 +58,8 @@ Floats local_values(const Operation& operation, const Activation& activation, fl
   const size_t per_sample = activation.local_maps().count * activation.info().map_size;
   const size_t first = activation.local_maps().begin * activation.info().map_size;
   for (size_t s = 0; s < operation.samples().count; ++s)
-    for (size_t e = 0; e < per_sample; ++e) all.push_back(factor * element_value(operation.samples().begin + s, first + e));
+    for (size_t e = 0; e < per_sample; ++e)
+      all.push_back(factor * element_value(operation.samples().begin + s, first + e));
   return all;
 }
 
@@ -66,23 +71,30 @@ std::vector<comm::CommBlock> plain(const Blocks& blocks) {
 }
 
 // Sends `values` of `from`; what `to` finds afterwards.
-Floats send(Activation& from, const Floats& values, Activation& to, size_t elements, bool own_buffer) {
+Floats send(Activation& from, const Floats& values, Activation& to, size_t elements,
+            bool own_buffer) {
   Floats packed(from.buffer_bytes() / sizeof(float));
   float* const buffer = own_buffer ? packed.data() : static_cast<float*>(from.buffer());
-  comm::pack(plain(from.pack_blocks()), sizeof(float), std::as_bytes(std::span(values)).data(), reinterpret_cast<std::byte*>(buffer));
+  comm::pack(plain(from.pack_blocks()), sizeof(float), std::as_bytes(std::span(values)).data(),
+             reinterpret_cast<std::byte*>(buffer));
   from.start(buffer);
   const auto* const received = static_cast<const std::byte*>(to.wait());
   std::ranges::fill(packed, -2.f);  // nobody reads it any more
   Floats got(elements, -1);
-  if (received != nullptr) comm::unpack(plain(to.unpack_blocks()), sizeof(float), received, std::as_writable_bytes(std::span(got)).data());
+  if (received != nullptr)
+    comm::unpack(plain(to.unpack_blocks()), sizeof(float), received,
+                 std::as_writable_bytes(std::span(got)).data());
   return got;
 }
 
 TEST(MlslNetwork, ActivationsArriveWhateverTheDistributions) {
   const std::vector<std::vector<Layer>> chains = {
-      {{api::OT_CC, 1, 4}, {api::OT_CC, 1, 4}},                                                             // sums to maps
+      {{api::OT_CC, 1, 4}, {api::OT_CC, 1, 4}},  // sums to maps
       {{api::OT_CC, 2, 2}, {api::OT_CC, 2, 2}},
-      {{api::OT_CC, 1, 4}, {api::OT_ACT, 4, 1}, {api::OT_ACT, 2, 2}, {api::OT_EVAL, 4, 1}},                 // to samples, to maps, to samples
+      {{api::OT_CC, 1, 4},
+       {api::OT_ACT, 4, 1},
+       {api::OT_ACT, 2, 2},
+       {api::OT_EVAL, 4, 1}},  // to samples, to maps, to samples
       {{api::OT_DATA, 4, 1}, {api::OT_CC, 1, 4}, {api::OT_BIAS, 1, 4}},
   };
   for (const auto& layers : chains)
@@ -95,14 +107,16 @@ TEST(MlslNetwork, ActivationsArriveWhateverTheDistributions) {
           Activation& out = from.output(0);
           Activation& in = to.input(0);
           if (out.buffer() == nullptr) {
-            EXPECT_TRUE(layers[l].type != api::OT_CC && out.wait() == nullptr && out.pack_blocks().empty());
+            EXPECT_TRUE(layers[l].type != api::OT_CC && out.wait() == nullptr &&
+                        out.pack_blocks().empty());
             continue;
           }
           const Floats expected = local_values(to, in, 1);
           // Partial sums: a quarter, or half, of the value from each of the ranks that add up.
           const bool partial = layers[l].type == api::OT_CC && layers[l].model_parts > 1;
           const float factor = partial ? 1 / static_cast<float>(layers[l].model_parts) : 1;
-          EXPECT_EQ(send(out, local_values(from, out, factor), in, expected.size(), round % 2 == 1), expected);
+          EXPECT_EQ(send(out, local_values(from, out, factor), in, expected.size(), round % 2 == 1),
+                    expected);
           // Back: the gradient of the input to whoever made it.
           const Floats gradient = local_values(from, out, 1);
           EXPECT_EQ(send(in, expected, out, gradient.size(), round % 2 == 1), gradient);
@@ -117,26 +131,36 @@ struct Update {
 
 // 13 kernels do not fall into equal parts: some are padding.
 TEST(MlslNetwork, GradientsAndIncrements) {
-  for (const Update& update : {Update{4, 1, false}, {4, 1, true}, {2, 2, false}, {2, 2, true}, {1, 4, false}, {1, 4, true}})
+  for (const Update& update : {Update{4, 1, false},
+                               {4, 1, true},
+                               {2, 2, false},
+                               {2, 2, true},
+                               {1, 4, false},
+                               {1, 4, true}})
     run(4, false, [&](Environment& environment, int rank) {
       Session& session = environment.create_session(api::PT_TRAIN);
       session.set_minibatch(kMinibatch);
       OperationRegInfo& description = session.create_description(api::OT_CC);
       description.add_input({8, 1, api::DT_FLOAT});
       description.add_output({8, 1, api::DT_FLOAT});
-      description.add_parameters({{13 * update.model_parts, 3, update.distributed}, api::DT_FLOAT, api::CT_NONE});
-      session.add(description, shared(&environment.create_distribution(update.data_parts, update.model_parts)));
+      description.add_parameters(
+          {{13 * update.model_parts, 3, update.distributed}, api::DT_FLOAT, api::CT_NONE});
+      session.add(description,
+                  shared(&environment.create_distribution(update.data_parts, update.model_parts)));
       session.commit();
       ParameterSet& set = session.operation(0).parameters(0);
       EXPECT_EQ(set.wait_increment(), nullptr);
       EXPECT_EQ(set.wait_gradient(), nullptr);
       const auto owned = set.share().owned;
-      EXPECT_EQ(owned.count, update.distributed ? (13 + update.data_parts - 1) / update.data_parts : 13);
+      EXPECT_EQ(owned.count,
+                update.distributed ? (13 + update.data_parts - 1) / update.data_parts : 13);
       std::vector<Floats> kept;
       for (int round = 0; round < 5; ++round) {
-        if (round == rank) kept.emplace_back(1000);  // buffers move on one rank, and not on the others
+        if (round == rank)
+          kept.emplace_back(1000);  // buffers move on one rank, and not on the others
         Floats gradient(set.local_kernels() * 3);
-        for (size_t i = 0; i < gradient.size(); ++i) gradient[i] = static_cast<float>(i + static_cast<size_t>(round));
+        for (size_t i = 0; i < gradient.size(); ++i)
+          gradient[i] = static_cast<float>(i + static_cast<size_t>(round));
         set.start_gradient(gradient.data());
         bool complete = false;
         const float* sum = nullptr;
@@ -147,13 +171,17 @@ TEST(MlslNetwork, GradientsAndIncrements) {
           continue;
         }
         for (size_t i = 0; i < owned.count * 3; ++i)
-          ASSERT_EQ(sum[i], static_cast<float>(update.data_parts) * static_cast<float>(owned.begin * 3 + i + static_cast<size_t>(round)));
+          ASSERT_EQ(sum[i],
+                    static_cast<float>(update.data_parts) *
+                        static_cast<float>(owned.begin * 3 + i + static_cast<size_t>(round)));
         EXPECT_EQ(sum == gradient.data(), !update.distributed);
         Floats weights(set.local_kernels() * 3, -1);
-        for (size_t i = 0; i < owned.count * 3; ++i) weights[owned.begin * 3 + i] = static_cast<float>(owned.begin * 3 + i);
+        for (size_t i = 0; i < owned.count * 3; ++i)
+          weights[owned.begin * 3 + i] = static_cast<float>(owned.begin * 3 + i);
         set.start_increment(weights.data());
         EXPECT_EQ(set.wait_increment(), update.distributed ? weights.data() : nullptr);
-        for (size_t i = 0; update.distributed && i < weights.size(); ++i) ASSERT_EQ(weights[i], static_cast<float>(i));
+        for (size_t i = 0; update.distributed && i < weights.size(); ++i)
+          ASSERT_EQ(weights[i], static_cast<float>(i));
       }
     });
 }
@@ -174,10 +202,12 @@ TEST(MlslNetwork, WhatMayBeSetOnceIsSetOnce) {
     session.add(description, nullptr);
     Operation& first = session.operation(0);
     EXPECT_THROW(session.commit(), ConfigError);  // no distribution
-    for (size_t i = 0; i < 2; ++i) session.operation(i).set_distribution(shared(&environment.create_distribution(2, 1)));
+    for (size_t i = 0; i < 2; ++i)
+      session.operation(i).set_distribution(shared(&environment.create_distribution(2, 1)));
     EXPECT_THROW(first.set_distribution(shared(&model)), ConfigError);
-    EXPECT_THROW(session.operation(1).set_previous(&first, 0, 0), ConfigError);  // 6 elements are not 3
-    EXPECT_THROW(first.input(0).start(nullptr), ConfigError);                    // before Commit
+    EXPECT_THROW(session.operation(1).set_previous(&first, 0, 0),
+                 ConfigError);                                 // 6 elements are not 3
+    EXPECT_THROW(first.input(0).start(nullptr), ConfigError);  // before Commit
     EXPECT_THROW(session.operation(2), ConfigError);
     session.commit();
     EXPECT_THROW(session.commit(), ConfigError);

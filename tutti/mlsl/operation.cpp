@@ -7,35 +7,43 @@
 namespace tutti::mlsl {
 
 OperationRegInfo::OperationRegInfo(api::OpType type) {
-  demand(type >= api::OT_CC && type <= api::OT_EVAL, "{} is no operation type", static_cast<int>(type));
+  demand(type >= api::OT_CC && type <= api::OT_EVAL, "{} is no operation type",
+         static_cast<int>(type));
   description_.type = type;
 }
 
 size_t OperationRegInfo::add(std::vector<ActivationInfo>& list, const ActivationInfo& info) {
-  demand(info.maps > 0 && info.map_size > 0 && info.maps <= std::numeric_limits<size_t>::max() / info.map_size, "an activation of {} maps of {} elements",
-         info.maps, info.map_size);
+  demand(info.maps > 0 && info.map_size > 0 &&
+             info.maps <= std::numeric_limits<size_t>::max() / info.map_size,
+         "an activation of {} maps of {} elements", info.maps, info.map_size);
   element_of(info.type);  // throws for what is none
   list.push_back(info);
   return list.size() - 1;
 }
 
 size_t OperationRegInfo::add_parameters(const ParameterInfo& info) {
-  demand(info.all.kernels > 0 && info.all.kernel_size > 0, "a parameter set of {} kernels of {} elements", info.all.kernels, info.all.kernel_size);
+  demand(info.all.kernels > 0 && info.all.kernel_size > 0,
+         "a parameter set of {} kernels of {} elements", info.all.kernels, info.all.kernel_size);
   demand(comm::has_arithmetic(element_of(info.type)), "parameters of DT_BYTE have no sum");
-  demand(info.compression == api::CT_NONE || info.compression == api::CT_QUANTIZATION, "{} is no compression type", static_cast<int>(info.compression));
+  demand(info.compression == api::CT_NONE || info.compression == api::CT_QUANTIZATION,
+         "{} is no compression type", static_cast<int>(info.compression));
   description_.parameters.push_back(info);
   return description_.parameters.size() - 1;
 }
 
 void OperationRegInfo::validate(const Distribution* distribution) const {
   const Description& d = description_;
-  demand(d.type != api::OT_SPLIT && d.type != api::OT_REDUCE, "operation '{}': OT_SPLIT and OT_REDUCE are not supported", d.name);
-  demand(d.type != api::OT_DATA || d.inputs.empty(), "operation '{}': OT_DATA has no input", d.name);
-  demand(d.type != api::OT_EVAL || d.outputs.empty(), "operation '{}': OT_EVAL has no output", d.name);
+  demand(d.type != api::OT_SPLIT && d.type != api::OT_REDUCE,
+         "operation '{}': OT_SPLIT and OT_REDUCE are not supported", d.name);
+  demand(d.type != api::OT_DATA || d.inputs.empty(), "operation '{}': OT_DATA has no input",
+         d.name);
+  demand(d.type != api::OT_EVAL || d.outputs.empty(), "operation '{}': OT_EVAL has no output",
+         d.name);
   if (distribution == nullptr) return;
   const auto parts = static_cast<size_t>(distribution->layout().parts(comm::GroupKind::model));
   const auto check = [&](size_t count, const char* what) {
-    demand(count % parts == 0, "operation '{}': {} {} cannot be cut into {} equal model parts", d.name, count, what, parts);
+    demand(count % parts == 0, "operation '{}': {} {} cannot be cut into {} equal model parts",
+           d.name, count, what, parts);
   };
   for (const ActivationInfo& info : d.inputs) check(info.maps, "feature maps");
   if (d.type != api::OT_CC)
@@ -46,8 +54,10 @@ void OperationRegInfo::validate(const Distribution* distribution) const {
 Operation::Operation(Session& session, size_t index, OperationRegInfo::Description description)
     : session_(session), index_(index), description_(std::move(description)) {
   if (description_.name.empty()) description_.name = fmt::format("operation {}", index);
-  for (const ActivationInfo& info : description_.inputs) inputs_.emplace_back(info, Side::consumer, false, index);
-  for (const ActivationInfo& info : description_.outputs) outputs_.emplace_back(info, Side::producer, description_.type == api::OT_CC, index);
+  for (const ActivationInfo& info : description_.inputs)
+    inputs_.emplace_back(info, Side::consumer, false, index);
+  for (const ActivationInfo& info : description_.outputs)
+    outputs_.emplace_back(info, Side::producer, description_.type == api::OT_CC, index);
   for (const ParameterInfo& info : description_.parameters) parameters_.emplace_back(info, index);
 }
 
@@ -61,7 +71,8 @@ void Operation::set_distribution(std::shared_ptr<Distribution> distribution) {
 }
 
 void Operation::check_distribution(const char* why) const {
-  demand(distribution_ != nullptr, "operation '{}' has no distribution yet, which {} needs", description_.name, why);
+  demand(distribution_ != nullptr, "operation '{}' has no distribution yet, which {} needs",
+         description_.name, why);
 }
 
 comm::Slice Operation::samples() const {
@@ -91,7 +102,8 @@ void Operation::commit(const Quantizer* quantizer, Statistics& statistics) {
     activation.count_in(statistics);
     activation.commit(session_.minibatch());
   }
-  for (ParameterSet& parameters : parameters_) parameters.commit(*distribution_, quantizer, statistics);
+  for (ParameterSet& parameters : parameters_)
+    parameters.commit(*distribution_, quantizer, statistics);
 }
 
 void Operation::isolate() {

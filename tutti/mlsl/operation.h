@@ -52,7 +52,8 @@ class Operation final : public api::Operation {
   /// Of the minibatch, set in the session before. Throws ConfigError where it cannot be cut.
   comm::Slice samples() const;
 
-  /// Input `mine` is output `theirs` of `previous`, or the other way round. Null: nothing. Before the session's commit.
+  /// Input `mine` is output `theirs` of `previous`, or the other way round. Null: nothing. Before
+  /// the session's commit.
   void set_previous(Operation* previous, size_t mine, size_t theirs);
   void set_next(Operation* next, size_t mine, size_t theirs);
 

@@ -2,7 +2,8 @@
 
 namespace tutti::mlsl {
 
-void ParameterSet::commit(Distribution& distribution, const Quantizer* quantizer, Statistics& statistics) {
+void ParameterSet::commit(Distribution& distribution, const Quantizer* quantizer,
+                          Statistics& statistics) {
   statistics_ = &statistics;
   gradient_state_.tally = &statistics.tally(operation_, Entity::gradient);
   increment_state_.tally = &statistics.tally(operation_, Entity::increment);
@@ -13,12 +14,17 @@ void ParameterSet::commit(Distribution& distribution, const Quantizer* quantizer
   comm::CollectiveSpec spec;
   spec.element = element_of(info_.type);
   spec.rebindable = true;
-  if (distributed) owned_sum_ = group.allocate(share_.gradient->count * comm::size_of(spec.element));
+  if (distributed)
+    owned_sum_ = group.allocate(share_.gradient->count * comm::size_of(spec.element));
   if (info_.compression == api::CT_QUANTIZATION) {
-    demand(quantizer != nullptr, "parameters are to be quantised, but SetQuantizationParams was not called before Commit");
+    demand(
+        quantizer != nullptr,
+        "parameters are to be quantised, but SetQuantizationParams was not called before Commit");
     demand(info_.type == api::DT_FLOAT, "only DT_FLOAT parameters can be quantised");
     const size_t count = local_kernels() * share_.kernel_size;
-    const size_t part = distributed ? share_.gradient->count : (quantizer->blocks(count) + ranks - 1) / ranks * quantizer->block_floats();
+    const size_t part =
+        distributed ? share_.gradient->count
+                    : (quantizer->blocks(count) + ranks - 1) / ranks * quantizer->block_floats();
     quantized_ = std::make_unique<QuantizedSum>(group, *quantizer, count, part, !distributed);
   } else {
     spec.name = "gradient";
@@ -34,10 +40,14 @@ void ParameterSet::commit(Distribution& distribution, const Quantizer* quantizer
 }
 
 void ParameterSet::isolate() {
-  std::vector<std::byte> zeros(local_kernels() * share_.kernel_size * comm::size_of(element_of(info_.type)));
+  std::vector<std::byte> zeros(local_kernels() * share_.kernel_size *
+                               comm::size_of(element_of(info_.type)));
   if (exchanges_gradient())
-    Statistics::isolate(*gradient_state_.tally, [&] { start_gradient(zeros.data()), wait_gradient(); });
-  if (increment_) Statistics::isolate(*increment_state_.tally, [&] { start_increment(zeros.data()), wait_increment(); });
+    Statistics::isolate(*gradient_state_.tally,
+                        [&] { start_gradient(zeros.data()), wait_gradient(); });
+  if (increment_)
+    Statistics::isolate(*increment_state_.tally,
+                        [&] { start_increment(zeros.data()), wait_increment(); });
   gradient_state_.result = increment_state_.result = nullptr;
 }
 
@@ -47,7 +57,8 @@ Exchange& ParameterSet::gradient_exchange() const {
 }
 
 std::byte* ParameterSet::owned(void* buffer) const {
-  return static_cast<std::byte*>(buffer) + share_.owned.begin * share_.kernel_size * comm::size_of(element_of(info_.type));
+  return static_cast<std::byte*>(buffer) +
+         share_.owned.begin * share_.kernel_size * comm::size_of(element_of(info_.type));
 }
 
 void ParameterSet::start_gradient(void* buffer) {

@@ -1,5 +1,6 @@
 #pragma once
-// ParameterSet: what a rank holds of a layer's weights, and the exchanges of their gradient and increment.
+// ParameterSet: what a rank holds of a layer's weights, and the exchanges of their gradient and
+// increment.
 
 #include <vector>
 
@@ -23,8 +24,11 @@ class ParameterSet final : public api::ParameterSet {
   ParameterSet(const ParameterInfo& info, size_t operation) : info_(info), operation_(operation) {}
 
   /// Throws ConfigError where the kernels cannot be cut.
-  void set_distribution(const Distribution& distribution) { share_ = comm::local_share(info_.all, distribution.layout(), distribution.rank()); }
-  /// Collective over the data group: plans. `quantizer`: may be null where no compression is asked for; with `statistics` outlives this object.
+  void set_distribution(const Distribution& distribution) {
+    share_ = comm::local_share(info_.all, distribution.layout(), distribution.rank());
+  }
+  /// Collective over the data group: plans. `quantizer`: may be null where no compression is asked
+  /// for; with `statistics` outlives this object.
   void commit(Distribution& distribution, const Quantizer* quantizer, Statistics& statistics);
   /// Runs each exchange alone, on zeros. Collective over the data group.
   void isolate();
@@ -61,7 +65,8 @@ class ParameterSet final : public api::ParameterSet {
   std::unique_ptr<Planned> gradient_;        // this one,
   std::unique_ptr<QuantizedSum> quantized_;  // or that one, or none
   std::unique_ptr<Planned> increment_;
-  std::unique_ptr<comm::Window> owned_sum_;  // distributed update: the owned kernels of the gradient's sum
+  std::unique_ptr<comm::Window>
+      owned_sum_;  // distributed update: the owned kernels of the gradient's sum
   State gradient_state_, increment_state_;
 };
 

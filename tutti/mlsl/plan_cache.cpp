@@ -10,18 +10,23 @@ namespace {
 constexpr size_t kEntries = 64;
 constexpr size_t kBytes = size_t{512} << 20;  // of all long vectors together
 
-// How many requests of one signature may be in flight: more of small ones, which a program starts by the dozen.
-size_t slots_of(size_t bytes) { return std::clamp((size_t{4} << 20) / std::max<size_t>(bytes, 1), size_t{2}, size_t{16}); }
+// How many requests of one signature may be in flight: more of small ones, which a program starts
+// by the dozen.
+size_t slots_of(size_t bytes) {
+  return std::clamp((size_t{4} << 20) / std::max<size_t>(bytes, 1), size_t{2}, size_t{16});
+}
 
 }  // namespace
 
 PlanCache::~PlanCache() = default;
 
-std::unique_ptr<Request> PlanCache::start(comm::CollectiveSpec spec, const void* input, void* output) {
+std::unique_ptr<Request> PlanCache::start(comm::CollectiveSpec spec, const void* input,
+                                          void* output) {
   spec.rebindable = true;
   std::vector<size_t> parts;
   for (const comm::Slice& part : spec.parts) parts.push_back(part.count);
-  Slot& slot = slot_for({spec.kind, spec.element, spec.op, spec.count, spec.root, std::move(parts)}, spec);
+  Slot& slot =
+      slot_for({spec.kind, spec.element, spec.op, spec.count, spec.root, std::move(parts)}, spec);
   slot.planned->start(input, output);
   return std::make_unique<Request>(shared_from_this(), slot);
 }
@@ -56,7 +61,8 @@ void PlanCache::make_room(const Signature& needed) {
     return bytes;
   };
   while (entries_.size() > 1 && (entries_.size() > kEntries || total() > kBytes)) {
-    const auto oldest = std::ranges::min_element(entries_, {}, [](const auto& item) { return item.second.last; });
+    const auto oldest =
+        std::ranges::min_element(entries_, {}, [](const auto& item) { return item.second.last; });
     if (oldest->first == needed) return;
     release(oldest->second);
     entries_.erase(oldest);

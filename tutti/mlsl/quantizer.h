@@ -13,9 +13,9 @@
 namespace tutti::mlsl {
 
 /// Three functions of a shared library, each returning 0 for success:
-///   int quantise(const void* floats, void* blocks, size_t floats, void* residual, int type = 2 (float), size_t ratio = 4, int method = 1)
-///   int dequantise(const void* blocks, void* floats, size_t floats)
-///   int reduce_sum(const void* blocks, void* sum_blocks, size_t blocks)
+///   int quantise(const void* floats, void* blocks, size_t floats, void* residual, int type = 2
+///   (float), size_t ratio = 4, int method = 1) int dequantise(const void* blocks, void* floats,
+///   size_t floats) int reduce_sum(const void* blocks, void* sum_blocks, size_t blocks)
 /// `residual` (as many floats) is added before and holds what was lost afterwards.
 class Quantizer {
  public:
@@ -25,7 +25,9 @@ class Quantizer {
   Quantizer& operator=(const Quantizer&) = delete;
 
   /// Blocks that hold so many floats, and their bytes.
-  size_t blocks(size_t floats) const { return (floats + params_.elem_in_block - 1) / params_.elem_in_block; }
+  size_t blocks(size_t floats) const {
+    return (floats + params_.elem_in_block - 1) / params_.elem_in_block;
+  }
   size_t bytes(size_t blocks) const { return blocks * params_.block_size; }
   size_t block_floats() const { return params_.elem_in_block; }
   /// Each throws CommError when the library's function fails.
@@ -50,35 +52,45 @@ class Quantizer {
   ReduceSum* reduce_sum_ = nullptr;
 };
 
-/// The sum over a group of float vectors that travel quantised. Rank p is to have floats [p * part, (p + 1) * part) of the sum, as many as there
-/// are; `everywhere`: everybody is to have all of them.
-///   each part is quantised by itself -> all_to_all -> the owner adds the blocks in the order of the ranks -> everywhere: allgather -> dequantised
-/// Bytes per rank: (n-1)/n of the quantised vector, twice everywhere. What quantising loses of a buffer is kept, and added when that buffer
-/// comes again.
+/// The sum over a group of float vectors that travel quantised. Rank p is to have floats [p * part,
+/// (p + 1) * part) of the sum, as many as there are; `everywhere`: everybody is to have all of
+/// them.
+///   each part is quantised by itself -> all_to_all -> the owner adds the blocks in the order of
+///   the ranks -> everywhere: allgather -> dequantised
+/// Bytes per rank: (n-1)/n of the quantised vector, twice everywhere. What quantising loses of a
+/// buffer is kept, and added when that buffer comes again.
 class QuantizedSum final : public Exchange {
  public:
   /// Collective over the group. `quantizer` outlives it.
-  QuantizedSum(Group& group, const Quantizer& quantizer, size_t count, size_t part, bool everywhere);
+  QuantizedSum(Group& group, const Quantizer& quantizer, size_t count, size_t part,
+               bool everywhere);
   /// Quantises: `values` (count floats) may change afterwards.
   void start(const float* values);
   /// Everywhere: count floats; otherwise the own part. After completion.
   void deliver(float* values) const;
   size_t bytes() const { return tiles_.bytes() + (sums_ ? sums_->bytes() : 0); }
-  comm::Pending pending() const override { return added_ && sums_ ? sums_->pending() : tiles_.pending(); }
+  comm::Pending pending() const override {
+    return added_ && sums_ ? sums_->pending() : tiles_.pending();
+  }
 
  private:
   bool advance() override;
   void add_up();
-  std::byte* tile(size_t vector, size_t rank) const { return window_->data() + (vector * static_cast<size_t>(group().size()) + rank) * tile_bytes_; }
+  std::byte* tile(size_t vector, size_t rank) const {
+    return window_->data() + (vector * static_cast<size_t>(group().size()) + rank) * tile_bytes_;
+  }
   comm::CollectiveSpec exchange_of(comm::Collective kind, size_t from, size_t to) const;
-  size_t floats_of(size_t rank) const { return std::min(part_, count_ - std::min(count_, rank * part_)); }
+  size_t floats_of(size_t rank) const {
+    return std::min(part_, count_ - std::min(count_, rank * part_));
+  }
 
   const Quantizer& quantizer_;
   size_t count_;
   size_t part_;
   size_t tile_bytes_;
   std::map<const float*, std::vector<float>> residuals_;
-  std::unique_ptr<comm::Window> window_;  // tiles to each rank, tiles from each rank, and everywhere: the sum of each rank
+  std::unique_ptr<comm::Window>
+      window_;  // tiles to each rank, tiles from each rank, and everywhere: the sum of each rank
   Planned tiles_;
   std::unique_ptr<Planned> sums_;
   bool added_ = false;

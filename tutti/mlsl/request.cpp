@@ -2,11 +2,13 @@
 
 namespace tutti::mlsl {
 
-Request::Request(std::shared_ptr<PlanCache> cache, PlanCache::Slot& slot) : cache_(std::move(cache)), slot_(&slot) {
+Request::Request(std::shared_ptr<PlanCache> cache, PlanCache::Slot& slot)
+    : cache_(std::move(cache)), slot_(&slot) {
   slot.user = this;
 }
 
-Request::Request(std::shared_ptr<PlanCache> cache, std::unique_ptr<Planned> once) : cache_(std::move(cache)), once_(std::move(once)) {}
+Request::Request(std::shared_ptr<PlanCache> cache, std::unique_ptr<Planned> once)
+    : cache_(std::move(cache)), once_(std::move(once)) {}
 
 Request::~Request() {
   if (slot_ != nullptr) slot_->user = nullptr;
@@ -40,7 +42,9 @@ api::CommReq* RequestTable::add(std::unique_ptr<Request> request) {
 
 Request& RequestTable::find(api::CommReq* handle) const {
   const auto at = requests_.find(handle);
-  demand(at != requests_.end(), "this request does not exist (any more): it is gone after Wait, or after Test has said that it is complete");
+  demand(at != requests_.end(),
+         "this request does not exist (any more): it is gone after Wait, or after Test has said "
+         "that it is complete");
   return *at->second;
 }
 

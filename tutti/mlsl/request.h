@@ -1,5 +1,6 @@
 #pragma once
-// Request: a collective of a distribution from its start to its completion, and the table in which a program's CommReq* is looked up.
+// Request: a collective of a distribution from its start to its completion, and the table in which
+// a program's CommReq* is looked up.
 
 #include <map>
 #include <memory>
@@ -33,7 +34,8 @@ class Request {
   std::unique_ptr<Planned> once_;    // until completion
 };
 
-/// The requests that a program has not seen complete. All throw ConfigError for a pointer that is none.
+/// The requests that a program has not seen complete. All throw ConfigError for a pointer that is
+/// none.
 class RequestTable {
  public:
   api::CommReq* add(std::unique_ptr<Request> request);

@@ -10,16 +10,20 @@
 namespace tutti::mlsl {
 
 struct Settings {
-  log::Level log_level = log::Level::warn;  ///< MLSL_LOG_LEVEL: 0 errors and warnings, 1 info, 2 debug, 3 trace
-  bool statistics = false;                  ///< MLSL_STATS
-  /// MLSL_MSG_PRIORITY with MLSL_MSG_PRIORITY_MODE 1: of exchanges of at least so many bytes the one started last goes first.
+  log::Level log_level =
+      log::Level::warn;     ///< MLSL_LOG_LEVEL: 0 errors and warnings, 1 info, 2 debug, 3 trace
+  bool statistics = false;  ///< MLSL_STATS
+  /// MLSL_MSG_PRIORITY with MLSL_MSG_PRIORITY_MODE 1: of exchanges of at least so many bytes the
+  /// one started last goes first.
   bool newest_first = false;
   size_t priority_threshold = 10000;       ///< MLSL_MSG_PRIORITY_THRESHOLD
   size_t large_bytes = size_t{128} << 20;  ///< MLSL_LARGE_MSG_SIZE_MB: from this size on in pieces
   size_t large_chunks = 4;                 ///< MLSL_LARGE_MSG_CHUNKS
-  size_t heap_bytes = size_t{32} << 20;    ///< MLSL_HEAP_SIZE_GB, a decimal number. Reserved at Init, so the default is small
-  double timeout = 600;                    ///< MLSL_TIMEOUT (not of MLSL 1.0), seconds of every wait
-  std::vector<std::string> ignored;        ///< variables of MLSL that are set, and mean nothing here
+  size_t heap_bytes =
+      size_t{32}
+      << 20;  ///< MLSL_HEAP_SIZE_GB, a decimal number. Reserved at Init, so the default is small
+  double timeout = 600;              ///< MLSL_TIMEOUT (not of MLSL 1.0), seconds of every wait
+  std::vector<std::string> ignored;  ///< variables of MLSL that are set, and mean nothing here
 };
 
 /// Throws ConfigError, naming the variable, for a value that makes no sense.

@@ -7,9 +7,13 @@ namespace {
 constexpr std::array<const char*, kEntities> kNames = {"IA", "OA", "GRAD", "INC"};
 }
 
-uint64_t Statistics::now() { return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1)); }
+uint64_t Statistics::now() {
+  return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch() /
+                               std::chrono::nanoseconds(1));
+}
 
-Statistics::Call::Call(Statistics& statistics, size_t operation, Tally& tally) : statistics_(statistics), tally_(tally) {
+Statistics::Call::Call(Statistics& statistics, size_t operation, Tally& tally)
+    : statistics_(statistics), tally_(tally) {
   if (!statistics_.started_) return;
   begin_ = now();
   if (statistics_.last_ != 0) statistics_.compute_[operation] += begin_ - statistics_.last_;
@@ -70,7 +74,9 @@ uint64_t Statistics::total_compute() const {
 }
 
 std::string Statistics::table(const std::vector<Line>& operations) const {
-  std::string text = fmt::format("{:<24} {:<5} {:>10} {:>12} {:>12} {:>12} {:>8}\n", "operation", "what", "starts", "KB/image", "Kcycles/im.", "isolated", "exposed");
+  std::string text =
+      fmt::format("{:<24} {:<5} {:>10} {:>12} {:>12} {:>12} {:>8}\n", "operation", "what", "starts",
+                  "KB/image", "Kcycles/im.", "isolated", "exposed");
   double all = 0;
   double all_isolated = 0;
   for (const auto& [operation, entities] : tallies_)
@@ -83,12 +89,15 @@ std::string Statistics::table(const std::vector<Line>& operations) const {
       const auto cycles = static_cast<double>(tally.cycles);
       const double isolated = static_cast<double>(tally.isolated) * starts;
       all += cycles, all_isolated += isolated;
-      text += fmt::format("{:<24} {:<5} {:>10} {:>12.3f} {:>12.3f} {:>12.3f} {:>8.2f}\n", line.name, kNames[e], tally.starts,
-                          static_cast<double>(tally.bytes) / 1000 / images, cycles / 1000 / images, isolated / 1000 / images,
+      text += fmt::format("{:<24} {:<5} {:>10} {:>12.3f} {:>12.3f} {:>12.3f} {:>8.2f}\n", line.name,
+                          kNames[e], tally.starts, static_cast<double>(tally.bytes) / 1000 / images,
+                          cycles / 1000 / images, isolated / 1000 / images,
                           isolated > 0 ? cycles / isolated : 0);
     }
-  text += fmt::format("total: {} bytes, {} Kcycles of communication, {} Kcycles of computation, exposed {:.2f}\n", total(&Tally::bytes), total(&Tally::cycles) / 1000,
-                      total_compute() / 1000, all_isolated > 0 ? all / all_isolated : 0);
+  text += fmt::format(
+      "total: {} bytes, {} Kcycles of communication, {} Kcycles of computation, exposed {:.2f}\n",
+      total(&Tally::bytes), total(&Tally::cycles) / 1000, total_compute() / 1000,
+      all_isolated > 0 ? all / all_isolated : 0);
   return text;
 }
 

@@ -2,9 +2,10 @@
 // Statistics: how long the exchanges of a session take, against what they take alone.
 //
 //   comm cycles      spent inside Start, Wait and Test calls of an exchange
-//   compute cycles   between two such calls, outside the library: counted for the operation that makes the second
-//   isolated cycles  of one start and wait at Commit, when nothing else runs
-//   exposed          comm cycles / (isolated cycles * starts): 0 all hidden behind computation, 1 nothing hidden
+//   compute cycles   between two such calls, outside the library: counted for the operation that
+//   makes the second isolated cycles  of one start and wait at Commit, when nothing else runs
+//   exposed          comm cycles / (isolated cycles * starts): 0 all hidden behind computation, 1
+//   nothing hidden
 // A cycle is a nanosecond of the steady clock.
 
 #include <array>
@@ -36,7 +37,9 @@ class Statistics final : public api::Statistics {
     uint64_t isolated = 0;
   };
   /// The address stays.
-  Tally& tally(size_t operation, Entity entity) { return tallies_[operation][static_cast<size_t>(entity)]; }
+  Tally& tally(size_t operation, Entity entity) {
+    return tallies_[operation][static_cast<size_t>(entity)];
+  }
 
   /// One call of the program into the library, from construction to destruction.
   class Call {
@@ -79,7 +82,9 @@ class Statistics final : public api::Statistics {
   };
   std::string table(const std::vector<Line>& operations) const;
   /// For print(); on ranks with empty `file` it does nothing. Throws IoError.
-  void describe(std::vector<Line> operations, std::string file) { lines_ = std::move(operations), file_ = std::move(file); }
+  void describe(std::vector<Line> operations, std::string file) {
+    lines_ = std::move(operations), file_ = std::move(file);
+  }
   void print() const;
 
  private:

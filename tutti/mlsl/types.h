@@ -10,7 +10,8 @@
 
 namespace tutti::mlsl {
 
-/// The public classes. Those of this namespace with the same names derive from them, and do the work.
+/// The public classes. Those of this namespace with the same names derive from them, and do the
+/// work.
 namespace api = ::MLSL;
 
 /// Throws ConfigError, to be printed to the program's author, unless `condition`.

@@ -34,10 +34,12 @@ TEST(Models, ShortcutBAddsTwoProjections) {
   EXPECT_EQ(parameters(spec), 658'586 + 16 * 32 + 2 * 32 + 32 * 64 + 2 * 64);
   EXPECT_TRUE(build_model(spec).graph.find("layer2.0.shortcut.0.weight").valid());
   EXPECT_TRUE(build_model(spec).graph.find("layer3.0.shortcut.1.running_var").valid());
-  // ImageNet networks have B as their own and take A as well: without the projections of layers 2 to 4.
+  // ImageNet networks have B as their own and take A as well: without the projections of layers 2
+  // to 4.
   spec = named("resnet18");
   spec.shortcut = ModelSpec::Shortcut::A;
-  EXPECT_EQ(parameters(spec), 11'689'512 - (64 * 128 + 256) - (128 * 256 + 512) - (256 * 512 + 1024));
+  EXPECT_EQ(parameters(spec),
+            11'689'512 - (64 * 128 + 256) - (128 * 256 + 512) - (256 * 512 + 1024));
 }
 
 TEST(Models, ShapesFollowInputClassesAndWidth) {
@@ -60,7 +62,8 @@ TEST(Models, ShapesFollowInputClassesAndWidth) {
 
   spec = named("resnet20");
   spec.input = {3, 33, 31};  // odd extents: subsampling and strided convolution must agree
-  EXPECT_EQ(build_model(spec).graph.shape(build_model(spec).graph.find("layer3.0.bn2")), (Shape{1, 64, 9, 8}));
+  EXPECT_EQ(build_model(spec).graph.shape(build_model(spec).graph.find("layer3.0.bn2")),
+            (Shape{1, 64, 9, 8}));
 
   spec = named("mlp");
   spec.hidden = {30};
@@ -82,7 +85,8 @@ TEST(Models, AllTrainInBothPrecisionsAndEvaluate) {
       const ModelGraph eval = build_model(spec);
       EXPECT_FALSE(eval.labels.valid());
       EXPECT_EQ(eval.graph.parameter_count(), train.graph.parameter_count());
-      for (const Node& node : eval.graph.nodes()) EXPECT_EQ(dynamic_cast<const BatchNormStats*>(node.op.get()), nullptr) << node.name;
+      for (const Node& node : eval.graph.nodes())
+        EXPECT_EQ(dynamic_cast<const BatchNormStats*>(node.op.get()), nullptr) << node.name;
     }
 }
 
@@ -107,7 +111,9 @@ TEST(Models, RefuseWhatTheyDoNotTake) {
 #ifdef TUTTI_TEST_DATA
 TEST(Models, ResNet44HasTheNamesOfPublishedWeights) {
   // The header of the weights file is JSON; names are all this test needs of it.
-  std::ifstream file(std::string(TUTTI_TEST_DATA) + "/cifar10_resnet44/resnet44_cifar10.safetensors", std::ios::binary);
+  std::ifstream file(
+      std::string(TUTTI_TEST_DATA) + "/cifar10_resnet44/resnet44_cifar10.safetensors",
+      std::ios::binary);
   uint64_t size = 0;
   file.read(reinterpret_cast<char*>(&size), 8);
   std::string header(size, '\0');
@@ -119,9 +125,11 @@ TEST(Models, ResNet44HasTheNamesOfPublishedWeights) {
   for (const Role role : {Role::parameter, Role::statistic})
     for (const Value v : m.graph.with_role(role)) {
       std::string extents;
-      for (const int64_t extent : m.graph.shape(v)) extents += fmt::format("{}{}", extents.empty() ? "" : ",", extent);
+      for (const int64_t extent : m.graph.shape(v))
+        extents += fmt::format("{}{}", extents.empty() ? "" : ",", extent);
       std::erase(header, ' ');
-      const std::string entry = fmt::format("\"{}\":{{\"dtype\":\"F32\",\"shape\":[{}]", m.graph[v].name, extents);
+      const std::string entry =
+          fmt::format("\"{}\":{{\"dtype\":\"F32\",\"shape\":[{}]", m.graph[v].name, extents);
       EXPECT_NE(header.find(entry), std::string::npos) << entry;
       ++found;
     }

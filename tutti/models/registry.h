@@ -16,7 +16,8 @@ struct ModelInfo {
   int64_t classes = 10;  ///< where the specification gives none
   /// Which of ModelSpec's members it understands besides the common ones.
   bool takes_shortcut = false, takes_width = false, takes_hidden = false;
-  /// From images to logits. The specification is complete: no member stands for "the model's own" but shortcut, width and hidden.
+  /// From images to logits. The specification is complete: no member stands for "the model's own"
+  /// but shortcut, width and hidden.
   std::function<Value(Graph&, Value images, const ModelSpec&)> logits;
 };
 
@@ -24,10 +25,12 @@ struct ModelInfo {
 const std::vector<ModelInfo>& models();
 /// Throws ConfigError listing the names there are.
 const ModelInfo& find_model(std::string_view name);
-/// `spec` with the model's own input and classes where it has none. Throws ConfigError for members the model does not take.
+/// `spec` with the model's own input and classes where it has none. Throws ConfigError for members
+/// the model does not take.
 ModelSpec completed(const ModelSpec& spec);
 
-/// Builds the graph: forward and, in train mode, the loss. Throws ConfigError naming the layer if the input does not fit.
+/// Builds the graph: forward and, in train mode, the loss. Throws ConfigError naming the layer if
+/// the input does not fit.
 ModelGraph build_model(const ModelSpec& spec);
 
 }  // namespace tutti

@@ -23,10 +23,11 @@ Shape sample_of(const ValueType& type) {
 
 LayerSummary layer_of(const Graph& graph, const Node& node) {
   const std::string attributes = node.op->attributes();
-  LayerSummary layer{.name = node.name,
-                     .op = std::string(node.op->name()) + (attributes.empty() ? "" : " " + attributes),
-                     .output = sample_of(graph.type(node.out.front())),
-                     .flop = flop_of(graph, node)};
+  LayerSummary layer{
+      .name = node.name,
+      .op = std::string(node.op->name()) + (attributes.empty() ? "" : " " + attributes),
+      .output = sample_of(graph.type(node.out.front())),
+      .flop = flop_of(graph, node)};
   for (const Value v : node.in)
     if (graph[v].role == Role::parameter) layer.parameters += graph.shape(v).elements();
   return layer;
@@ -48,13 +49,17 @@ ModelSummary summarise(const ModelSpec& given) {
   spec.batch = 1;
   spec.mode = Mode::eval;
   const Graph graph = build_model(spec).graph;
-  ModelSummary summary{.name = spec.name, .description = find_model(spec.name).description, .input = spec.input, .classes = spec.classes};
+  ModelSummary summary{.name = spec.name,
+                       .description = find_model(spec.name).description,
+                       .input = spec.input,
+                       .classes = spec.classes};
   for (const Node& node : graph.nodes()) {
     summary.layers.push_back(layer_of(graph, node));
     summary.forward_flop += summary.layers.back().flop;
   }
   summary.parameters = graph.parameter_count();
-  for (const Value v : graph.with_role(Role::statistic)) summary.statistics += graph.shape(v).elements();
+  for (const Value v : graph.with_role(Role::statistic))
+    summary.statistics += graph.shape(v).elements();
   summary.training_flop = training_flop(spec);
   return summary;
 }
@@ -77,14 +82,19 @@ std::string to_text(const ModelSummary& s) {
     name_width = std::max(name_width, layer.name.size());
     op_width = std::max(op_width, std::min<size_t>(layer.op.size(), 48));
   }
-  std::string text = fmt::format("{}: {}\ninput {}, {} classes\n\n", s.name, s.description, s.input.to_string(), s.classes);
-  text += fmt::format("{:<{}}  {:<{}}  {:>12}  {:>12}  {:>9}\n", "layer", name_width, "operation", op_width, "output", "parameters", "FLOP");
+  std::string text = fmt::format("{}: {}\ninput {}, {} classes\n\n", s.name, s.description,
+                                 s.input.to_string(), s.classes);
+  text += fmt::format("{:<{}}  {:<{}}  {:>12}  {:>12}  {:>9}\n", "layer", name_width, "operation",
+                      op_width, "output", "parameters", "FLOP");
   for (const LayerSummary& layer : s.layers)
-    text += fmt::format("{:<{}}  {:<{}}  {:>12}  {:>12}  {:>9}\n", layer.name, name_width, layer.op, op_width, layer.output.to_string(), layer.parameters,
+    text += fmt::format("{:<{}}  {:<{}}  {:>12}  {:>12}  {:>9}\n", layer.name, name_width, layer.op,
+                        op_width, layer.output.to_string(), layer.parameters,
                         layer.flop > 0 ? with_unit(layer.flop) : "");
   text += fmt::format("\nparameters {}, running averages {}\n", s.parameters, s.statistics);
-  text += fmt::format("FLOP per sample: {} forward, {} forward and backward (convolutions and dense layers; multiply and add are two)\n",
-                      with_unit(s.forward_flop), with_unit(s.training_flop));
+  text += fmt::format(
+      "FLOP per sample: {} forward, {} forward and backward (convolutions and dense layers; "
+      "multiply and add are two)\n",
+      with_unit(s.forward_flop), with_unit(s.training_flop));
   return text;
 }
 

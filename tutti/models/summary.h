@@ -13,7 +13,7 @@ struct LayerSummary {
   std::string op;    ///< with its attributes: "conv stride 2x2 pad 1,1x1,1"
   Shape output;      ///< of one sample, without the batch
   int64_t parameters = 0;
-  double flop = 0;   ///< forward, one sample; a multiplication and an addition count as two
+  double flop = 0;  ///< forward, one sample; a multiplication and an addition count as two
 };
 
 struct ModelSummary {
@@ -21,10 +21,10 @@ struct ModelSummary {
   Shape input{};  ///< of one sample
   int64_t classes = 0;
   std::vector<LayerSummary> layers{};  ///< in forward order
-  int64_t parameters = 0;            ///< trained elements
-  int64_t statistics = 0;            ///< elements of running averages
-  double forward_flop = 0;           ///< one sample, evaluation
-  double training_flop = 0;          ///< one sample, forward and backward
+  int64_t parameters = 0;              ///< trained elements
+  int64_t statistics = 0;              ///< elements of running averages
+  double forward_flop = 0;             ///< one sample, evaluation
+  double training_flop = 0;            ///< one sample, forward and backward
 };
 
 /// `spec.batch` and `spec.mode` do not matter. Throws ConfigError as build_model.

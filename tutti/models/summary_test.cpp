@@ -14,7 +14,8 @@ TEST(ModelSummary, CountsByHand) {
   EXPECT_EQ(s.statistics, 0);
   const double dense = 2.0 * (400 * 120 + 120 * 84 + 84 * 10);
   EXPECT_EQ(s.forward_flop, 2.0 * 28 * 28 * 6 * 25 + 2.0 * 10 * 10 * 16 * 150 + dense);
-  // Backward: the gradients of input and weights each cost as much as the forward; the first layer needs no gradient of its input.
+  // Backward: the gradients of input and weights each cost as much as the forward; the first layer
+  // needs no gradient of its input.
   EXPECT_EQ(s.training_flop, 3 * s.forward_flop - s.layers.front().flop);
 }
 

@@ -18,7 +18,9 @@ class Activation : public Op {
   float slope() const { return slope_; }  ///< leaky_relu only; positive
   std::string_view name() const override { return "activation"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType> in) const override { return in[0].batched ? Walk::per_sample : Walk::whole; }
+  Walk walk(std::span<const ValueType> in) const override {
+    return in[0].batched ? Walk::per_sample : Walk::whole;
+  }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
   int in_place(int) const override { return 0; }
@@ -36,7 +38,9 @@ class ActivationGrad : public Op {
   float slope() const { return slope_; }
   std::string_view name() const override { return "activation_grad"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType> in) const override { return in[0].batched ? Walk::per_sample : Walk::whole; }
+  Walk walk(std::span<const ValueType> in) const override {
+    return in[0].batched ? Walk::per_sample : Walk::whole;
+  }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   int in_place(int) const override { return 0; }
 

@@ -5,14 +5,17 @@
 namespace tutti {
 namespace {
 
-void require_channels(std::string_view op, std::span<const ValueType> in, size_t first, size_t last, int64_t channels) {
+void require_channels(std::string_view op, std::span<const ValueType> in, size_t first, size_t last,
+                      int64_t channels) {
   for (size_t i = first; i <= last; ++i)
     require(in[i].desc.shape == Shape{channels} && in[i].desc.dtype == DType::f32 && !in[i].batched,
-            "{}: input {} is {}, one f32 number for each of {} channels is needed", op, i, in[i].desc.to_string(), channels);
+            "{}: input {} is {}, one f32 number for each of {} channels is needed", op, i,
+            in[i].desc.to_string(), channels);
 }
 
 std::string relu_residual(bool relu, bool residual) {
-  return fmt::format("{}{}{}", relu ? "relu" : "", relu && residual ? " " : "", residual ? "residual" : "");
+  return fmt::format("{}{}{}", relu ? "relu" : "", relu && residual ? " " : "",
+                     residual ? "residual" : "");
 }
 
 /// Shared by training and evaluation: (y, a [C], b [C], gamma, beta, [residual]) -> like y.
@@ -22,14 +25,17 @@ std::vector<ValueType> infer_apply(const Op& op, std::span<const ValueType> in, 
   require_channels(op.name(), in, 1, 4, in[0].desc.shape[1]);
   if (residual) {
     require_same_shape(op.name(), in[0], in[5]);
-    require(in[0].desc.dtype == in[5].desc.dtype, "{}: the residual is {}, y is {}", op.name(), name_of(in[5].desc.dtype), name_of(in[0].desc.dtype));
+    require(in[0].desc.dtype == in[5].desc.dtype, "{}: the residual is {}, y is {}", op.name(),
+            name_of(in[5].desc.dtype), name_of(in[0].desc.dtype));
   }
   return {in[0]};
 }
 
 }  // namespace
 
-std::string BatchNormStats::attributes() const { return fmt::format("epsilon {} momentum {}", epsilon_, momentum_); }
+std::string BatchNormStats::attributes() const {
+  return fmt::format("epsilon {} momentum {}", epsilon_, momentum_);
+}
 
 std::vector<ValueType> BatchNormStats::infer(std::span<const ValueType> in) const {
   require_inputs(name(), in, 3);
@@ -39,11 +45,15 @@ std::vector<ValueType> BatchNormStats::infer(std::span<const ValueType> in) cons
   return {unbatched_f32(Shape{channels}), unbatched_f32(Shape{channels})};
 }
 
-std::vector<Value> BatchNormStats::grad(const GradArgs& args) const { return std::vector<Value>(args.node.in.size()); }
+std::vector<Value> BatchNormStats::grad(const GradArgs& args) const {
+  return std::vector<Value>(args.node.in.size());
+}
 
 std::string BatchNormApply::attributes() const { return relu_residual(relu_, residual_); }
 
-std::vector<ValueType> BatchNormApply::infer(std::span<const ValueType> in) const { return infer_apply(*this, in, residual_); }
+std::vector<ValueType> BatchNormApply::infer(std::span<const ValueType> in) const {
+  return infer_apply(*this, in, residual_);
+}
 
 std::vector<Value> BatchNormApply::grad(const GradArgs& args) const {
   Graph& graph = args.graph;
@@ -51,13 +61,15 @@ std::vector<Value> BatchNormApply::grad(const GradArgs& args) const {
   const Value y = node.in[0], mean = node.in[1], inv_std = node.in[2], gamma = node.in[3];
   std::vector<Value> in{args.dout[0], y, mean, inv_std};
   if (relu_) in.push_back(node.out[0]);
-  const std::vector<Value> reduced = graph.append(node.name + ".dreduce", std::make_shared<BatchNormGradReduce>(relu_, false), in);
+  const std::vector<Value> reduced =
+      graph.append(node.name + ".dreduce", std::make_shared<BatchNormGradReduce>(relu_, false), in);
   std::vector<Value> din(node.in.size());
   din[3] = reduced[1];
   din[4] = reduced[2];
   if (residual_) din[5] = reduced[0];
   if (args.needed[0])
-    din[0] = graph.append1(node.name + ".dy", std::make_shared<BatchNormGradApply>(), {reduced[0], y, mean, inv_std, gamma, reduced[1], reduced[2]});
+    din[0] = graph.append1(node.name + ".dy", std::make_shared<BatchNormGradApply>(),
+                           {reduced[0], y, mean, inv_std, gamma, reduced[1], reduced[2]});
   return din;
 }
 
@@ -88,6 +100,8 @@ std::string BatchNormInference::attributes() const {
   return fmt::format("epsilon {}{}{}", epsilon_, flags.empty() ? "" : " ", flags);
 }
 
-std::vector<ValueType> BatchNormInference::infer(std::span<const ValueType> in) const { return infer_apply(*this, in, residual_); }
+std::vector<ValueType> BatchNormInference::infer(std::span<const ValueType> in) const {
+  return infer_apply(*this, in, residual_);
+}
 
 }  // namespace tutti

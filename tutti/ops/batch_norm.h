@@ -1,11 +1,14 @@
 #pragma once
-// Batch normalisation over samples and positions (Ioffe and Szegedy 2015), with residual addition and ReLU folded in, split
-// at its reductions so that everything between two reductions can run tile by tile:
-//   forward    stats: mean, inv_std of y | apply: z = relu(gamma * (y - mean) * inv_std + beta + residual)
-//   backward   grad_reduce: g = (dz + dz2) * [z > 0], dbeta = sum g, dgamma = sum g * xhat
+// Batch normalisation over samples and positions (Ioffe and Szegedy 2015), with residual addition
+// and ReLU folded in, split at its reductions so that everything between two reductions can run
+// tile by tile:
+//   forward    stats: mean, inv_std of y | apply: z = relu(gamma * (y - mean) * inv_std + beta +
+//   residual) backward   grad_reduce: g = (dz + dz2) * [z > 0], dbeta = sum g, dgamma = sum g *
+//   xhat
 //              | grad_apply: dy = gamma * inv_std * (g - dbeta / M - xhat * dgamma / M)
-// with xhat = (y - mean) * inv_std and M = samples x positions. g is also the residual's gradient. Statistics are f32 whatever
-// the type of y; variances are biased in the normalisation and unbiased in the running average, as everywhere.
+// with xhat = (y - mean) * inv_std and M = samples x positions. g is also the residual's gradient.
+// Statistics are f32 whatever the type of y; variances are biased in the normalisation and unbiased
+// in the running average, as everywhere.
 
 #include "tutti/graph/graph.h"
 
@@ -15,14 +18,16 @@ namespace tutti {
 /// running = (1 - momentum) * running + momentum * batch value.
 class BatchNormStats : public Op {
  public:
-  explicit BatchNormStats(float epsilon = 1e-5f, float momentum = 0.1f) : epsilon_(epsilon), momentum_(momentum) {}
+  explicit BatchNormStats(float epsilon = 1e-5f, float momentum = 0.1f)
+      : epsilon_(epsilon), momentum_(momentum) {}
   float epsilon() const { return epsilon_; }
   float momentum() const { return momentum_; }
   std::string_view name() const override { return "batch_norm_stats"; }
   std::string attributes() const override;
   Walk walk(std::span<const ValueType>) const override { return Walk::reduce; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
-  std::vector<Value> grad(const GradArgs& args) const override;  // none: BatchNormApply's rule covers it
+  std::vector<Value> grad(
+      const GradArgs& args) const override;  // none: BatchNormApply's rule covers it
   bool mutates(int input) const override { return input > 0; }
 
  private:
@@ -73,7 +78,8 @@ class BatchNormGradApply : public Op {
 /// Evaluation: (y, running_mean, running_var, gamma, beta, [residual]) -> z.
 class BatchNormInference : public Op {
  public:
-  BatchNormInference(bool relu, bool residual, float epsilon = 1e-5f) : relu_(relu), residual_(residual), epsilon_(epsilon) {}
+  BatchNormInference(bool relu, bool residual, float epsilon = 1e-5f)
+      : relu_(relu), residual_(residual), epsilon_(epsilon) {}
   bool relu() const { return relu_; }
   bool residual() const { return residual_; }
   float epsilon() const { return epsilon_; }

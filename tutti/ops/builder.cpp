@@ -13,18 +13,25 @@ namespace tutti {
 namespace {
 
 ConvAttributes conv_attributes(const ConvSpec& spec, int spatial) {
-  return {.spatial = spatial, .stride = spec.stride, .dilation = spec.dilation, .pad_low = spec.pad, .pad_high = spec.pad_high.value_or(spec.pad), .groups = spec.groups};
+  return {.spatial = spatial,
+          .stride = spec.stride,
+          .dilation = spec.dilation,
+          .pad_low = spec.pad,
+          .pad_high = spec.pad_high.value_or(spec.pad),
+          .groups = spec.groups};
 }
 
 /// Spatial dimensions of an activation, 2 or 3.
 int spatial_of(const Graph& graph, const std::string& name, Value x) {
   const Shape& shape = graph.shape(x);
-  require(shape.rank() == 4 || shape.rank() == 5, "layer '{}': x is {}, 4 or 5 dimensions are needed", name, shape.to_string());
+  require(shape.rank() == 4 || shape.rank() == 5,
+          "layer '{}': x is {}, 4 or 5 dimensions are needed", name, shape.to_string());
   return shape.rank() - 2;
 }
 
 Shape weight_shape(int64_t out, int64_t in, const ConvSpec& spec, int spatial) {
-  return spatial == 2 ? Shape{out, in, spec.kernel[0], spec.kernel[1]} : Shape{out, in, spec.kernel[0], spec.kernel[1], spec.kernel[2]};
+  return spatial == 2 ? Shape{out, in, spec.kernel[0], spec.kernel[1]}
+                      : Shape{out, in, spec.kernel[0], spec.kernel[1], spec.kernel[2]};
 }
 
 Value bias_parameter(Graph& graph, const std::string& name, int64_t count, int64_t fan_in) {
@@ -43,27 +50,39 @@ uint32_t hash_of(std::string_view text) {
 Value conv(Graph& graph, const std::string& name, Value x, const ConvSpec& spec) {
   const int spatial = spatial_of(graph, name, x);
   const int64_t channels = graph.shape(x)[1];
-  require(spec.out_channels >= 1 && spec.groups >= 1 && channels % spec.groups == 0, "layer '{}': {} input and {} output channels do not form {} groups", name,
-          channels, spec.out_channels, spec.groups);
+  require(spec.out_channels >= 1 && spec.groups >= 1 && channels % spec.groups == 0,
+          "layer '{}': {} input and {} output channels do not form {} groups", name, channels,
+          spec.out_channels, spec.groups);
   const Shape w = weight_shape(spec.out_channels, channels / spec.groups, spec, spatial);
   std::vector<Value> in{x, graph.parameter(name + ".weight", w, Init{spec.init, 0})};
   if (spec.bias) in.push_back(bias_parameter(graph, name, w[0], w.elements_from(1)));
-  return graph.append(name, std::make_shared<Conv>(conv_attributes(spec, spatial), spec.bias, spec.relu), in).front();
+  return graph
+      .append(name, std::make_shared<Conv>(conv_attributes(spec, spatial), spec.bias, spec.relu),
+              in)
+      .front();
 }
 
 Value conv_transpose(Graph& graph, const std::string& name, Value x, const ConvSpec& spec) {
   const int spatial = spatial_of(graph, name, x);
   require(!spec.relu, "layer '{}': conv_transpose has no fused ReLU", name);
-  require(spec.out_channels >= 1 && spec.groups >= 1 && spec.out_channels % spec.groups == 0, "layer '{}': {} output channels do not form {} groups", name,
-          spec.out_channels, spec.groups);
+  require(spec.out_channels >= 1 && spec.groups >= 1 && spec.out_channels % spec.groups == 0,
+          "layer '{}': {} output channels do not form {} groups", name, spec.out_channels,
+          spec.groups);
   const Shape w = weight_shape(graph.shape(x)[1], spec.out_channels / spec.groups, spec, spatial);
   std::vector<Value> in{x, graph.parameter(name + ".weight", w, Init{spec.init, 0})};
   if (spec.bias) in.push_back(bias_parameter(graph, name, spec.out_channels, w.elements_from(1)));
-  return graph.append(name, std::make_shared<ConvTranspose>(conv_attributes(spec, spatial), spec.bias, spec.output_pad), in).front();
+  return graph
+      .append(name,
+              std::make_shared<ConvTranspose>(conv_attributes(spec, spatial), spec.bias,
+                                              spec.output_pad),
+              in)
+      .front();
 }
 
-Value batch_norm(Graph& graph, const std::string& name, Value y, Mode mode, const BatchNormSpec& spec) {
-  require(graph.shape(y).rank() >= 2, "layer '{}': batch norm of {}", name, graph.shape(y).to_string());
+Value batch_norm(Graph& graph, const std::string& name, Value y, Mode mode,
+                 const BatchNormSpec& spec) {
+  require(graph.shape(y).rank() >= 2, "layer '{}': batch norm of {}", name,
+          graph.shape(y).to_string());
   const Shape channels{graph.shape(y)[1]};
   const Value gamma = graph.parameter(name + ".weight", channels, Init{Init::Kind::ones, 0});
   const Value beta = graph.parameter(name + ".bias", channels, Init{Init::Kind::zeros, 0});
@@ -73,7 +92,9 @@ Value batch_norm(Graph& graph, const std::string& name, Value y, Mode mode, cons
   std::vector<Value> in{y, mean, var, gamma, beta};
   OpPtr op;
   if (mode == Mode::train) {
-    const std::vector<Value> stats = graph.append(name + ".stats", std::make_shared<BatchNormStats>(spec.epsilon, spec.momentum), std::vector<Value>{y, mean, var});
+    const std::vector<Value> stats =
+        graph.append(name + ".stats", std::make_shared<BatchNormStats>(spec.epsilon, spec.momentum),
+                     std::vector<Value>{y, mean, var});
     in[1] = stats[0];
     in[2] = stats[1];
     op = std::make_shared<BatchNormApply>(spec.relu, residual);
@@ -87,27 +108,37 @@ Value batch_norm(Graph& graph, const std::string& name, Value y, Mode mode, cons
 Value dense(Graph& graph, const std::string& name, Value x, const DenseSpec& spec) {
   const int64_t features = graph.shape(x).elements_from(1);
   require(spec.outputs >= 1, "layer '{}': {} outputs", name, spec.outputs);
-  std::vector<Value> in{x, graph.parameter(name + ".weight", Shape{spec.outputs, features}, Init{spec.init, 0})};
+  std::vector<Value> in{
+      x, graph.parameter(name + ".weight", Shape{spec.outputs, features}, Init{spec.init, 0})};
   if (spec.bias) in.push_back(bias_parameter(graph, name, spec.outputs, features));
-  return graph.append(name, std::make_shared<Dense>(spec.bias, spec.dtype.value_or(DType::f32)), in).front();
+  return graph.append(name, std::make_shared<Dense>(spec.bias, spec.dtype.value_or(DType::f32)), in)
+      .front();
 }
 
 Value activation(Graph& graph, const std::string& name, Value x, ActivationKind kind, float slope) {
   return graph.append1(name, std::make_shared<Activation>(kind, slope), {x});
 }
 
-Value relu(Graph& graph, const std::string& name, Value x) { return activation(graph, name, x, ActivationKind::relu); }
+Value relu(Graph& graph, const std::string& name, Value x) {
+  return activation(graph, name, x, ActivationKind::relu);
+}
 
-Value add(Graph& graph, const std::string& name, Value a, Value b) { return graph.append1(name, std::make_shared<Add>(), {a, b}); }
+Value add(Graph& graph, const std::string& name, Value a, Value b) {
+  return graph.append1(name, std::make_shared<Add>(), {a, b});
+}
 
-Value mul(Graph& graph, const std::string& name, Value a, Value b) { return graph.append1(name, std::make_shared<Mul>(), {a, b}); }
+Value mul(Graph& graph, const std::string& name, Value a, Value b) {
+  return graph.append1(name, std::make_shared<Mul>(), {a, b});
+}
 
 Value pool(Graph& graph, const std::string& name, Value x, PoolAttributes attributes) {
   attributes.spatial = spatial_of(graph, name, x);
   return graph.append1(name, std::make_shared<Pool>(attributes), {x});
 }
 
-Value global_average_pool(Graph& graph, const std::string& name, Value x) { return graph.append1(name, std::make_shared<GlobalAveragePool>(), {x}); }
+Value global_average_pool(Graph& graph, const std::string& name, Value x) {
+  return graph.append1(name, std::make_shared<GlobalAveragePool>(), {x});
+}
 
 Value reshape(Graph& graph, const std::string& name, Value x, const Shape& sample) {
   return graph.append1(name, std::make_shared<Reshape>(sample), {x});
@@ -117,7 +148,8 @@ Value slice(Graph& graph, const std::string& name, Value x, std::vector<SliceRan
   return graph.append1(name, std::make_shared<Slice>(std::move(ranges)), {x});
 }
 
-Value pad(Graph& graph, const std::string& name, Value x, std::vector<int64_t> low, std::vector<int64_t> high, float value) {
+Value pad(Graph& graph, const std::string& name, Value x, std::vector<int64_t> low,
+          std::vector<int64_t> high, float value) {
   return graph.append1(name, std::make_shared<Pad>(std::move(low), std::move(high), value), {x});
 }
 
@@ -126,7 +158,9 @@ Value concat(Graph& graph, const std::string& name, const std::vector<Value>& pa
 }
 
 Value convert(Graph& graph, const std::string& name, Value x, DType dtype) {
-  return graph.type(x).desc.dtype == dtype ? x : graph.append1(name, std::make_shared<Reorder>(dtype), {x});
+  return graph.type(x).desc.dtype == dtype
+             ? x
+             : graph.append1(name, std::make_shared<Reorder>(dtype), {x});
 }
 
 Value dropout(Graph& graph, const std::string& name, Value x, float probability, Mode mode) {
@@ -134,11 +168,14 @@ Value dropout(Graph& graph, const std::string& name, Value x, float probability,
   return graph.append1(name, std::make_shared<Dropout>(probability, hash_of(name)), {x});
 }
 
-Value softmax_cross_entropy(Graph& graph, const std::string& name, Value logits, Value labels, SoftmaxCrossEntropyAttributes attributes) {
-  return graph.append1(name, std::make_shared<SoftmaxCrossEntropy>(std::move(attributes)), {logits, labels});
+Value softmax_cross_entropy(Graph& graph, const std::string& name, Value logits, Value labels,
+                            SoftmaxCrossEntropyAttributes attributes) {
+  return graph.append1(name, std::make_shared<SoftmaxCrossEntropy>(std::move(attributes)),
+                       {logits, labels});
 }
 
-Value pointwise_loss(Graph& graph, const std::string& name, Value prediction, Value target, PointwiseLossAttributes attributes) {
+Value pointwise_loss(Graph& graph, const std::string& name, Value prediction, Value target,
+                     PointwiseLossAttributes attributes) {
   return graph.append1(name, std::make_shared<PointwiseLoss>(attributes), {prediction, target});
 }
 
@@ -147,7 +184,9 @@ Value gaussian_kl(Graph& graph, const std::string& name, Value mean, Value logva
 }
 
 std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses) {
-  return differentiate(graph, losses, [](Graph& g, Value a, Value b) { return add(g, g[a].name + "+" + g[b].name, a, b); });
+  return differentiate(graph, losses, [](Graph& g, Value a, Value b) {
+    return add(g, g[a].name + "+" + g[b].name, a, b);
+  });
 }
 
 }  // namespace tutti

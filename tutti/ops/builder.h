@@ -1,7 +1,8 @@
 #pragma once
-// The functions that models are written with. Each appends nodes to a graph and creates the parameters it needs under PyTorch's
-// names (NAME.weight, NAME.bias, NAME.running_mean, NAME.running_var), so that weights can be exchanged. All throw ConfigError
-// naming the layer if shapes do not fit.
+// The functions that models are written with. Each appends nodes to a graph and creates the
+// parameters it needs under PyTorch's names (NAME.weight, NAME.bias, NAME.running_mean,
+// NAME.running_var), so that weights can be exchanged. All throw ConfigError naming the layer if
+// shapes do not fit.
 
 #include <optional>
 #include <string>
@@ -26,8 +27,9 @@ struct ConvSpec {
   std::optional<std::array<int64_t, 3>> pad_high{};  ///< where it differs from pad
   std::array<int64_t, 3> output_pad{0, 0, 0};        ///< conv_transpose only
   int64_t groups = 1;
-  bool bias = false, relu = false;                   ///< relu: conv only
-  Init::Kind init = Init::Kind::uniform_fan_in;      ///< PyTorch's default; its fan is that of a plain convolution
+  bool bias = false, relu = false;  ///< relu: conv only
+  Init::Kind init =
+      Init::Kind::uniform_fan_in;  ///< PyTorch's default; its fan is that of a plain convolution
 };
 
 /// 2-D or 3-D by the rank of x.
@@ -40,7 +42,8 @@ struct BatchNormSpec {
   float epsilon = 1e-5f, momentum = 0.1f;
 };
 
-Value batch_norm(Graph& graph, const std::string& name, Value y, Mode mode, const BatchNormSpec& spec = {});
+Value batch_norm(Graph& graph, const std::string& name, Value y, Mode mode,
+                 const BatchNormSpec& spec = {});
 
 struct DenseSpec {
   int64_t outputs = 0;
@@ -51,7 +54,8 @@ struct DenseSpec {
 
 Value dense(Graph& graph, const std::string& name, Value x, const DenseSpec& spec);
 
-Value activation(Graph& graph, const std::string& name, Value x, ActivationKind kind, float slope = 0.01f);
+Value activation(Graph& graph, const std::string& name, Value x, ActivationKind kind,
+                 float slope = 0.01f);
 Value relu(Graph& graph, const std::string& name, Value x);
 Value add(Graph& graph, const std::string& name, Value a, Value b);
 Value mul(Graph& graph, const std::string& name, Value a, Value b);
@@ -60,15 +64,18 @@ Value pool(Graph& graph, const std::string& name, Value x, PoolAttributes attrib
 Value global_average_pool(Graph& graph, const std::string& name, Value x);
 Value reshape(Graph& graph, const std::string& name, Value x, const Shape& sample);
 Value slice(Graph& graph, const std::string& name, Value x, std::vector<SliceRange> ranges);
-Value pad(Graph& graph, const std::string& name, Value x, std::vector<int64_t> low, std::vector<int64_t> high, float value = 0);
+Value pad(Graph& graph, const std::string& name, Value x, std::vector<int64_t> low,
+          std::vector<int64_t> high, float value = 0);
 Value concat(Graph& graph, const std::string& name, const std::vector<Value>& parts, int axis = 1);
 Value convert(Graph& graph, const std::string& name, Value x, DType dtype);
 /// Nothing in eval mode, and for probability 0. The salt is a hash of the name.
 Value dropout(Graph& graph, const std::string& name, Value x, float probability, Mode mode);
 
 /// Losses: f32 scalars.
-Value softmax_cross_entropy(Graph& graph, const std::string& name, Value logits, Value labels, SoftmaxCrossEntropyAttributes attributes = {});
-Value pointwise_loss(Graph& graph, const std::string& name, Value prediction, Value target, PointwiseLossAttributes attributes);
+Value softmax_cross_entropy(Graph& graph, const std::string& name, Value logits, Value labels,
+                            SoftmaxCrossEntropyAttributes attributes = {});
+Value pointwise_loss(Graph& graph, const std::string& name, Value prediction, Value target,
+                     PointwiseLossAttributes attributes);
 Value gaussian_kl(Graph& graph, const std::string& name, Value mean, Value logvar, float scale = 1);
 
 /// graph/autodiff.h's differentiate with gradients summed by Add.

@@ -6,7 +6,8 @@
 namespace tutti {
 
 std::string ConvAttributes::to_string() const {
-  std::string text = fmt::format("stride {} pad {}", extents_text(stride, spatial), extents_text(pad_low, spatial));
+  std::string text = fmt::format("stride {} pad {}", extents_text(stride, spatial),
+                                 extents_text(pad_low, spatial));
   if (pad_high != pad_low) text += "," + extents_text(pad_high, spatial);
   if (dilation != Extents{1, 1, 1}) text += " dilation " + extents_text(dilation, spatial);
   if (groups != 1) text += fmt::format(" groups {}", groups);
@@ -14,21 +15,27 @@ std::string ConvAttributes::to_string() const {
 }
 
 Shape conv_output_shape(const ConvAttributes& a, const Shape& x, const Shape& w) {
-  require(a.spatial == 2 || a.spatial == 3, "conv: {} spatial dimensions asked for, 2 or 3 are supported", a.spatial);
-  require(x.rank() == a.spatial + 2 && w.rank() == a.spatial + 2, "conv: x {} and w {} need {} dimensions each", x.to_string(),
-          w.to_string(), a.spatial + 2);
+  require(a.spatial == 2 || a.spatial == 3,
+          "conv: {} spatial dimensions asked for, 2 or 3 are supported", a.spatial);
+  require(x.rank() == a.spatial + 2 && w.rank() == a.spatial + 2,
+          "conv: x {} and w {} need {} dimensions each", x.to_string(), w.to_string(),
+          a.spatial + 2);
   require(a.groups >= 1 && x[1] == w[1] * a.groups && w[0] % a.groups == 0,
-          "conv: x {} has {} channels, w {} with {} groups takes {}", x.to_string(), x[1], w.to_string(), a.groups, w[1] * a.groups);
+          "conv: x {} has {} channels, w {} with {} groups takes {}", x.to_string(), x[1],
+          w.to_string(), a.groups, w[1] * a.groups);
   Shape y = x;
   y[1] = w[0];
   for (int d = 0; d < a.spatial; ++d) {
     const auto i = static_cast<size_t>(d);
     require(a.stride[i] >= 1 && a.dilation[i] >= 1 && a.pad_low[i] >= 0 && a.pad_high[i] >= 0,
-            "conv: stride and dilation are at least 1 and padding at least 0, met {}", a.to_string());
+            "conv: stride and dilation are at least 1 and padding at least 0, met {}",
+            a.to_string());
     const int64_t reach = a.dilation[i] * (w[d + 2] - 1) + 1;
     const int64_t room = x[d + 2] + a.pad_low[i] + a.pad_high[i] - reach;
-    require(room >= 0, "conv: a kernel reaching over {} does not fit into extent {} with padding {}+{} (x {}, w {})", reach, x[d + 2],
-            a.pad_low[i], a.pad_high[i], x.to_string(), w.to_string());
+    require(room >= 0,
+            "conv: a kernel reaching over {} does not fit into extent {} with padding {}+{} (x {}, "
+            "w {})",
+            reach, x[d + 2], a.pad_low[i], a.pad_high[i], x.to_string(), w.to_string());
     y[d + 2] = room / a.stride[i] + 1;
   }
   return y;
@@ -43,7 +50,8 @@ std::vector<ValueType> Conv::infer(std::span<const ValueType> in) const {
   require_batched(name(), in[0], 4);
   const Shape y = conv_output_shape(a_, in[0].desc.shape, in[1].desc.shape);
   if (bias_)
-    require(in[2].desc.shape == Shape{y[1]}, "conv: bias {} does not fit {} output channels", in[2].desc.shape.to_string(), y[1]);
+    require(in[2].desc.shape == Shape{y[1]}, "conv: bias {} does not fit {} output channels",
+            in[2].desc.shape.to_string(), y[1]);
   return {batched_as(y, in[0].desc.dtype)};
 }
 
@@ -52,19 +60,26 @@ std::vector<Value> Conv::grad(const GradArgs& args) const {
   const Node& node = args.node;
   Value dy = args.dout[0];
   if (relu_)
-    dy = graph.append1(node.name + ".drelu", std::make_shared<ActivationGrad>(ActivationKind::relu), {dy, node.out[0]});
+    dy = graph.append1(node.name + ".drelu", std::make_shared<ActivationGrad>(ActivationKind::relu),
+                       {dy, node.out[0]});
   std::vector<Value> din(node.in.size());
   // The weights' gradient first: its exchange can begin while the data gradient is computed.
   if (args.needed[1])
-    din[1] = graph.append1(node.name + ".dw", std::make_shared<ConvBackwardWeights>(a_, graph.shape(node.in[1])), {node.in[0], dy});
-  if (bias_ && args.needed[2]) din[2] = graph.append1(node.name + ".db", std::make_shared<BiasBackward>(), {dy});
+    din[1] = graph.append1(node.name + ".dw",
+                           std::make_shared<ConvBackwardWeights>(a_, graph.shape(node.in[1])),
+                           {node.in[0], dy});
+  if (bias_ && args.needed[2])
+    din[2] = graph.append1(node.name + ".db", std::make_shared<BiasBackward>(), {dy});
   if (args.needed[0])
-    din[0] = graph.append1(node.name + ".dx", std::make_shared<ConvBackwardData>(a_, graph.shape(node.in[0])), {dy, node.in[1]});
+    din[0] = graph.append1(node.name + ".dx",
+                           std::make_shared<ConvBackwardData>(a_, graph.shape(node.in[0])),
+                           {dy, node.in[1]});
   return din;
 }
 
 double Conv::flop(std::span<const ValueType> in, std::span<const ValueType> out) const {
-  return 2.0 * static_cast<double>(out[0].desc.elements()) * static_cast<double>(in[1].desc.shape.elements_from(1));
+  return 2.0 * static_cast<double>(out[0].desc.elements()) *
+         static_cast<double>(in[1].desc.shape.elements_from(1));
 }
 
 std::string ConvBackwardData::attributes() const {
@@ -77,28 +92,34 @@ std::vector<ValueType> ConvBackwardData::infer(std::span<const ValueType> in) co
   const Shape& dy = in[0].desc.shape;
   const Shape x = with_batch(x_shape_, dy[0]);
   const Shape y = conv_output_shape(a_, x, in[1].desc.shape);
-  require(y == dy, "conv_backward_data: dy is {}, x {} and w {} make {}", dy.to_string(), x.to_string(), in[1].desc.shape.to_string(), y.to_string());
+  require(y == dy, "conv_backward_data: dy is {}, x {} and w {} make {}", dy.to_string(),
+          x.to_string(), in[1].desc.shape.to_string(), y.to_string());
   return {batched_as(x, in[0].desc.dtype)};
 }
 
 double ConvBackwardData::flop(std::span<const ValueType> in, std::span<const ValueType>) const {
-  return 2.0 * static_cast<double>(in[0].desc.elements()) * static_cast<double>(in[1].desc.shape.elements_from(1));
+  return 2.0 * static_cast<double>(in[0].desc.elements()) *
+         static_cast<double>(in[1].desc.shape.elements_from(1));
 }
 
-std::string ConvBackwardWeights::attributes() const { return fmt::format("{} w {}", a_.to_string(), w_shape_.to_string()); }
+std::string ConvBackwardWeights::attributes() const {
+  return fmt::format("{} w {}", a_.to_string(), w_shape_.to_string());
+}
 
 std::vector<ValueType> ConvBackwardWeights::infer(std::span<const ValueType> in) const {
   require_inputs(name(), in, 2);
   require_batched(name(), in[0], 4);
   require_batched(name(), in[1], 4);
   const Shape y = conv_output_shape(a_, in[0].desc.shape, w_shape_);
-  require(y == in[1].desc.shape, "conv_backward_weights: dy is {}, x {} and w {} make {}", in[1].desc.shape.to_string(),
-          in[0].desc.shape.to_string(), w_shape_.to_string(), y.to_string());
+  require(y == in[1].desc.shape, "conv_backward_weights: dy is {}, x {} and w {} make {}",
+          in[1].desc.shape.to_string(), in[0].desc.shape.to_string(), w_shape_.to_string(),
+          y.to_string());
   return {unbatched_f32(w_shape_)};
 }
 
 double ConvBackwardWeights::flop(std::span<const ValueType> in, std::span<const ValueType>) const {
-  return 2.0 * static_cast<double>(in[1].desc.elements()) * static_cast<double>(w_shape_.elements_from(1));
+  return 2.0 * static_cast<double>(in[1].desc.elements()) *
+         static_cast<double>(w_shape_.elements_from(1));
 }
 
 std::vector<ValueType> BiasBackward::infer(std::span<const ValueType> in) const {

@@ -10,9 +10,10 @@
 namespace tutti {
 
 struct ConvAttributes {
-  int spatial = 2;                                            ///< 2 or 3; only the first `spatial` entries below count
+  int spatial = 2;  ///< 2 or 3; only the first `spatial` entries below count
   std::array<int64_t, 3> stride{1, 1, 1}, dilation{1, 1, 1};
-  std::array<int64_t, 3> pad_low{0, 0, 0}, pad_high{0, 0, 0};  ///< zeros before and after, per dimension
+  std::array<int64_t, 3> pad_low{0, 0, 0},
+      pad_high{0, 0, 0};  ///< zeros before and after, per dimension
   int64_t groups = 1;
   std::string to_string() const;
   bool operator==(const ConvAttributes&) const = default;
@@ -21,10 +22,12 @@ struct ConvAttributes {
 /// Shape of y for these x and w. Throws ConfigError naming the extents that do not fit.
 Shape conv_output_shape(const ConvAttributes& attributes, const Shape& x, const Shape& w);
 
-/// y = conv(x, w) [+ bias] [then ReLU]. Inputs x, w, [bias]. x and y have x's dtype; w and bias are f32 at graph level.
+/// y = conv(x, w) [+ bias] [then ReLU]. Inputs x, w, [bias]. x and y have x's dtype; w and bias are
+/// f32 at graph level.
 class Conv : public Op {
  public:
-  Conv(ConvAttributes attributes, bool bias, bool relu = false) : a_(attributes), bias_(bias), relu_(relu) {}
+  Conv(ConvAttributes attributes, bool bias, bool relu = false)
+      : a_(attributes), bias_(bias), relu_(relu) {}
   const ConvAttributes& conv() const { return a_; }
   bool bias() const { return bias_; }
   bool relu() const { return relu_; }
@@ -40,7 +43,8 @@ class Conv : public Op {
   bool bias_, relu_;
 };
 
-/// dx from (dy, w); x_shape gives the extents that dy alone cannot (its dimension 0 is ignored, dy's counts).
+/// dx from (dy, w); x_shape gives the extents that dy alone cannot (its dimension 0 is ignored,
+/// dy's counts).
 class ConvBackwardData : public Op {
  public:
   ConvBackwardData(ConvAttributes attributes, Shape x_shape) : a_(attributes), x_shape_(x_shape) {}
@@ -60,7 +64,8 @@ class ConvBackwardData : public Op {
 /// dw (f32) from (x, dy): a sum over the batch.
 class ConvBackwardWeights : public Op {
  public:
-  ConvBackwardWeights(ConvAttributes attributes, Shape w_shape) : a_(attributes), w_shape_(w_shape) {}
+  ConvBackwardWeights(ConvAttributes attributes, Shape w_shape)
+      : a_(attributes), w_shape_(w_shape) {}
   const ConvAttributes& conv() const { return a_; }
   const Shape& w_shape() const { return w_shape_; }
   std::string_view name() const override { return "conv_backward_weights"; }
@@ -74,7 +79,8 @@ class ConvBackwardWeights : public Op {
   Shape w_shape_;
 };
 
-/// Sum over samples and positions per channel: the gradient of a bias. dy [N, K, ...] -> db [K], f32.
+/// Sum over samples and positions per channel: the gradient of a bias. dy [N, K, ...] -> db [K],
+/// f32.
 class BiasBackward : public Op {
  public:
   std::string_view name() const override { return "bias_backward"; }

@@ -6,7 +6,8 @@ namespace tutti {
 
 std::string ConvTranspose::attributes() const {
   std::string text = a_.to_string();
-  if (output_pad_ != Extents{0, 0, 0}) text += " output_pad " + extents_text(output_pad_, a_.spatial);
+  if (output_pad_ != Extents{0, 0, 0})
+    text += " output_pad " + extents_text(output_pad_, a_.spatial);
   return text + (bias_ ? " bias" : "");
 }
 
@@ -14,22 +15,29 @@ std::vector<ValueType> ConvTranspose::infer(std::span<const ValueType> in) const
   require_inputs(name(), in, bias_ ? 3 : 2);
   require_batched(name(), in[0], 4);
   const Shape &x = in[0].desc.shape, &w = in[1].desc.shape;
-  require(x.rank() == a_.spatial + 2 && w.rank() == x.rank(), "conv_transpose: x {} and w {} need {} dimensions each", x.to_string(),
-          w.to_string(), a_.spatial + 2);
-  require(x[1] == w[0], "conv_transpose: x {} has {} channels, w {} takes {}", x.to_string(), x[1], w.to_string(), w[0]);
+  require(x.rank() == a_.spatial + 2 && w.rank() == x.rank(),
+          "conv_transpose: x {} and w {} need {} dimensions each", x.to_string(), w.to_string(),
+          a_.spatial + 2);
+  require(x[1] == w[0], "conv_transpose: x {} has {} channels, w {} takes {}", x.to_string(), x[1],
+          w.to_string(), w[0]);
   Shape y = x;
   y[1] = w[1] * a_.groups;
   for (int d = 0; d < a_.spatial; ++d) {
     const auto i = static_cast<size_t>(d);
-    require(output_pad_[i] >= 0 && (output_pad_[i] == 0 || output_pad_[i] < a_.stride[i]), "conv_transpose: output padding {} must be less than stride {}",
-            output_pad_[i], a_.stride[i]);
-    y[d + 2] = (x[d + 2] - 1) * a_.stride[i] - a_.pad_low[i] - a_.pad_high[i] + a_.dilation[i] * (w[d + 2] - 1) + 1 + output_pad_[i];
-    require(y[d + 2] >= 1, "conv_transpose: x {} with w {} and {} leaves no output", x.to_string(), w.to_string(), attributes());
+    require(output_pad_[i] >= 0 && (output_pad_[i] == 0 || output_pad_[i] < a_.stride[i]),
+            "conv_transpose: output padding {} must be less than stride {}", output_pad_[i],
+            a_.stride[i]);
+    y[d + 2] = (x[d + 2] - 1) * a_.stride[i] - a_.pad_low[i] - a_.pad_high[i] +
+               a_.dilation[i] * (w[d + 2] - 1) + 1 + output_pad_[i];
+    require(y[d + 2] >= 1, "conv_transpose: x {} with w {} and {} leaves no output", x.to_string(),
+            w.to_string(), attributes());
   }
   const Shape back = conv_output_shape(a_, y, w);
   CHECK(back == x, "{} against {}", back.to_string(), x.to_string());
   if (bias_)
-    require(in[2].desc.shape == Shape{y[1]}, "conv_transpose: bias {} does not fit {} output channels", in[2].desc.shape.to_string(), y[1]);
+    require(in[2].desc.shape == Shape{y[1]},
+            "conv_transpose: bias {} does not fit {} output channels", in[2].desc.shape.to_string(),
+            y[1]);
   return {batched_as(y, in[0].desc.dtype)};
 }
 
@@ -39,14 +47,19 @@ std::vector<Value> ConvTranspose::grad(const GradArgs& args) const {
   const Value dy = args.dout[0];
   std::vector<Value> din(node.in.size());
   if (args.needed[1])
-    din[1] = graph.append1(node.name + ".dw", std::make_shared<ConvBackwardWeights>(a_, graph.shape(node.in[1])), {dy, node.in[0]});
-  if (bias_ && args.needed[2]) din[2] = graph.append1(node.name + ".db", std::make_shared<BiasBackward>(), {dy});
-  if (args.needed[0]) din[0] = graph.append1(node.name + ".dx", std::make_shared<Conv>(a_, false), {dy, node.in[1]});
+    din[1] = graph.append1(node.name + ".dw",
+                           std::make_shared<ConvBackwardWeights>(a_, graph.shape(node.in[1])),
+                           {dy, node.in[0]});
+  if (bias_ && args.needed[2])
+    din[2] = graph.append1(node.name + ".db", std::make_shared<BiasBackward>(), {dy});
+  if (args.needed[0])
+    din[0] = graph.append1(node.name + ".dx", std::make_shared<Conv>(a_, false), {dy, node.in[1]});
   return din;
 }
 
 double ConvTranspose::flop(std::span<const ValueType> in, std::span<const ValueType>) const {
-  return 2.0 * static_cast<double>(in[0].desc.elements()) * static_cast<double>(in[1].desc.shape.elements_from(1));
+  return 2.0 * static_cast<double>(in[0].desc.elements()) *
+         static_cast<double>(in[1].desc.shape.elements_from(1));
 }
 
 }  // namespace tutti

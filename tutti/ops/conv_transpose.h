@@ -1,14 +1,16 @@
 #pragma once
 // Transposed convolution: the data gradient of a convolution used as a layer (Zeiler et al. 2010).
 // x [N, K, spatial...], w [K, C/groups, kernel...], bias [C], y [N, C, out...];
-// out = (in - 1) * stride - pad_low - pad_high + dilation * (kernel - 1) + 1 + output_pad, with output_pad < stride.
+// out = (in - 1) * stride - pad_low - pad_high + dilation * (kernel - 1) + 1 + output_pad, with
+// output_pad < stride.
 
 #include "tutti/ops/conv.h"
 
 namespace tutti {
 
-/// y = conv_backward_data(x, w) [+ bias]: `attributes` are those of the convolution that leads from y's shape to x's. Its
-/// gradients are an ordinary convolution of dy and the weight gradient with the roles of x and dy exchanged.
+/// y = conv_backward_data(x, w) [+ bias]: `attributes` are those of the convolution that leads from
+/// y's shape to x's. Its gradients are an ordinary convolution of dy and the weight gradient with
+/// the roles of x and dy exchanged.
 class ConvTranspose : public Op {
  public:
   ConvTranspose(ConvAttributes attributes, bool bias, std::array<int64_t, 3> output_pad = {0, 0, 0})

@@ -1,12 +1,13 @@
 #pragma once
-// Fully connected layer. x [N, ...] is flattened from dimension 1 on in logical order to [N, F]; w [K, F], bias [K], y [N, K]:
-// y = x * w^T + bias.
+// Fully connected layer. x [N, ...] is flattened from dimension 1 on in logical order to [N, F]; w
+// [K, F], bias [K], y [N, K]: y = x * w^T + bias.
 
 #include "tutti/graph/graph.h"
 
 namespace tutti {
 
-/// Inputs x, w, [bias]. y has `output` as dtype: f32 by default, because the layer usually feeds a loss.
+/// Inputs x, w, [bias]. y has `output` as dtype: f32 by default, because the layer usually feeds a
+/// loss.
 class Dense : public Op {
  public:
   explicit Dense(bool bias, DType output = DType::f32) : bias_(bias), output_(output) {}

@@ -4,12 +4,15 @@
 
 namespace tutti {
 
-std::string Dropout::attributes() const { return fmt::format("probability {} salt {}", probability_, salt_); }
+std::string Dropout::attributes() const {
+  return fmt::format("probability {} salt {}", probability_, salt_);
+}
 
 std::vector<ValueType> Dropout::infer(std::span<const ValueType> in) const {
   require_inputs(name(), in, 1);
   require_batched(name(), in[0], 2);
-  require(probability_ >= 0 && probability_ < 1, "dropout: probability {} is not in [0, 1)", probability_);
+  require(probability_ >= 0 && probability_ < 1, "dropout: probability {} is not in [0, 1)",
+          probability_);
   return {in[0]};
 }
 

@@ -1,6 +1,7 @@
 #pragma once
-// Dropout (Srivastava et al. 2014), inverted: y = x * keep / (1 - probability). The mask is a pure function of (seed, step,
-// replica, sample, element, salt), so nothing is stored: the gradient is the same op applied to dy.
+// Dropout (Srivastava et al. 2014), inverted: y = x * keep / (1 - probability). The mask is a pure
+// function of (seed, step, replica, sample, element, salt), so nothing is stored: the gradient is
+// the same op applied to dy.
 
 #include <array>
 
@@ -9,7 +10,8 @@
 
 namespace tutti {
 
-/// x -> y of the same type. `salt` names the layer: two layers with different salts drop independently.
+/// x -> y of the same type. `salt` names the layer: two layers with different salts drop
+/// independently.
 class Dropout : public Op {
  public:
   Dropout(float probability, uint32_t salt) : probability_(probability), salt_(salt) {}
@@ -36,14 +38,18 @@ struct DropoutKey {
   uint32_t salt = 0;
 };
 
-/// Random bits of elements 4 * quad ... 4 * quad + 3 (row-major index in the sample). An element is dropped when its number is
-/// below dropout_threshold(probability).
+/// Random bits of elements 4 * quad ... 4 * quad + 3 (row-major index in the sample). An element is
+/// dropped when its number is below dropout_threshold(probability).
 inline std::array<uint32_t, 4> dropout_bits(const DropoutKey& key, uint32_t quad) {
   constexpr uint32_t kPurpose = static_cast<uint32_t>(Purpose::dropout) * 0x85EBCA6Bu;
-  return philox({quad, static_cast<uint32_t>(key.sample), static_cast<uint32_t>(key.step), static_cast<uint32_t>(key.replica)},
-                {static_cast<uint32_t>(key.seed) ^ kPurpose, static_cast<uint32_t>(key.seed >> 32) ^ key.salt});
+  return philox({quad, static_cast<uint32_t>(key.sample), static_cast<uint32_t>(key.step),
+                 static_cast<uint32_t>(key.replica)},
+                {static_cast<uint32_t>(key.seed) ^ kPurpose,
+                 static_cast<uint32_t>(key.seed >> 32) ^ key.salt});
 }
 
-inline uint32_t dropout_threshold(float probability) { return static_cast<uint32_t>(static_cast<double>(probability) * 0x1p32); }
+inline uint32_t dropout_threshold(float probability) {
+  return static_cast<uint32_t>(static_cast<double>(probability) * 0x1p32);
+}
 
 }  // namespace tutti

@@ -1,6 +1,6 @@
 #pragma once
-// Elementwise arithmetic on two tensors of one shape and dtype: y = a + b, y = a * b. Batched tensors are walked by sample,
-// unbatched ones as a whole.
+// Elementwise arithmetic on two tensors of one shape and dtype: y = a + b, y = a * b. Batched
+// tensors are walked by sample, unbatched ones as a whole.
 
 #include "tutti/graph/graph.h"
 
@@ -9,7 +9,9 @@ namespace tutti {
 class Add : public Op {
  public:
   std::string_view name() const override { return "add"; }
-  Walk walk(std::span<const ValueType> in) const override { return in[0].batched ? Walk::per_sample : Walk::whole; }
+  Walk walk(std::span<const ValueType> in) const override {
+    return in[0].batched ? Walk::per_sample : Walk::whole;
+  }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
   int in_place(int) const override { return 0; }
@@ -18,7 +20,9 @@ class Add : public Op {
 class Mul : public Op {
  public:
   std::string_view name() const override { return "mul"; }
-  Walk walk(std::span<const ValueType> in) const override { return in[0].batched ? Walk::per_sample : Walk::whole; }
+  Walk walk(std::span<const ValueType> in) const override {
+    return in[0].batched ? Walk::per_sample : Walk::whole;
+  }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
   int in_place(int) const override { return 0; }

@@ -9,14 +9,16 @@ std::string AllReduceGradients::attributes() const { return fmt::format("bucket 
 std::vector<ValueType> AllReduceGradients::infer(std::span<const ValueType> in) const {
   require(!in.empty(), "all_reduce_gradients: bucket {} is empty", bucket_);
   for (const ValueType& g : in)
-    require(g.desc.dtype == DType::f32 && !g.batched, "all_reduce_gradients: {} is not a gradient (f32, unbatched)", g.desc.to_string());
+    require(g.desc.dtype == DType::f32 && !g.batched,
+            "all_reduce_gradients: {} is not a gradient (f32, unbatched)", g.desc.to_string());
   return {};
 }
 
 std::string AllReduceNorms::attributes() const { return fmt::format("bucket {}", bucket_); }
 
 std::vector<ValueType> AllReduceNorms::infer(std::span<const ValueType> in) const {
-  require(in.size() == 1 && in[0].desc.dtype == DType::f32 && !in[0].batched, "all_reduce_norms: one array of block sums (f32, unbatched) is needed");
+  require(in.size() == 1 && in[0].desc.dtype == DType::f32 && !in[0].batched,
+          "all_reduce_norms: one array of block sums (f32, unbatched) is needed");
   return {};
 }
 

@@ -21,26 +21,34 @@ struct Replacement {
 /// Copies a graph node by node, leaving out some nodes and replacing others.
 class Rewriter {
  public:
-  explicit Rewriter(const Graph& old) : old_(old), drop_(old.nodes().size()), replace_(old.nodes().size()), repeat_from_(old.nodes().size()) {
+  explicit Rewriter(const Graph& old)
+      : old_(old), drop_(old.nodes().size()), replace_(old.nodes().size()),
+        repeat_from_(old.nodes().size()) {
     readers_.resize(old.values().size());
     for (const Node& node : old.nodes())
       for (const Value v : node.in) ++readers_[static_cast<size_t>(v.id)];
     for (const Value v : old.outputs()) ++readers_[static_cast<size_t>(v.id)];
   }
 
-  /// The node that makes v, if v is read in one place only and the node has an op of type T; else null.
+  /// The node that makes v, if v is read in one place only and the node has an op of type T; else
+  /// null.
   template <class T>
   const Node* only_read_here(Value v) const {
     const ValueInfo& info = old_[v];
-    if (info.producer < 0 || readers_[static_cast<size_t>(v.id)] != 1 || info.role != Role::result || drop_[static_cast<size_t>(info.producer)]) return nullptr;
+    if (info.producer < 0 || readers_[static_cast<size_t>(v.id)] != 1 ||
+        info.role != Role::result || drop_[static_cast<size_t>(info.producer)])
+      return nullptr;
     const Node& node = old_.nodes()[static_cast<size_t>(info.producer)];
     return dynamic_cast<const T*>(node.op.get()) ? &node : nullptr;
   }
 
   void drop(const Node& node) { drop_[index_of(node)] = true; }
-  /// Nodes from index `from` on read a second copy of the node's result, made just before the first of them.
+  /// Nodes from index `from` on read a second copy of the node's result, made just before the first
+  /// of them.
   void repeat(const Node& node, size_t from) { repeat_from_[index_of(node)] = from; }
-  void replace(const Node& node, Replacement replacement) { replace_[index_of(node)] = std::move(replacement); }
+  void replace(const Node& node, Replacement replacement) {
+    replace_[index_of(node)] = std::move(replacement);
+  }
 
   Rewritten build() {
     result_.of.resize(old_.values().size());
@@ -51,12 +59,14 @@ class Rewriter {
       const Replacement& other = replace_[n];
       std::vector<Value> in;
       for (const Value v : other.op ? other.in : node.in) in.push_back(read(v, n));
-      const std::vector<Value> out = result_.graph.append(other.op ? other.name : node.name, other.op ? other.op : node.op, in);
+      const std::vector<Value> out = result_.graph.append(other.op ? other.name : node.name,
+                                                          other.op ? other.op : node.op, in);
       CHECK(out.size() == node.out.size(), "rewriting '{}'", node.name);
       for (size_t i = 0; i < out.size(); ++i) of(node.out[i]) = out[i];
     }
     copy_bound(static_cast<int32_t>(old_.values().size()));
-    for (const Value v : old_.with_role(Role::gradient)) result_.graph.mark_gradient(of(v), of(old_[v].of));
+    for (const Value v : old_.with_role(Role::gradient))
+      result_.graph.mark_gradient(of(v), of(old_[v].of));
     for (const Value v : old_.outputs()) result_.graph.mark_output(of(v));
     return std::move(result_);
   }
@@ -65,7 +75,9 @@ class Rewriter {
   /// What node n reads for the old value v.
   Value read(Value v, size_t n) {
     const int producer = old_[v].producer;
-    if (producer < 0 || repeat_from_[static_cast<size_t>(producer)] == 0 || n < repeat_from_[static_cast<size_t>(producer)]) return of(v);
+    if (producer < 0 || repeat_from_[static_cast<size_t>(producer)] == 0 ||
+        n < repeat_from_[static_cast<size_t>(producer)])
+      return of(v);
     auto [at, fresh] = again_.try_emplace(v.id);
     if (fresh) {
       const Node& node = old_.nodes()[static_cast<size_t>(producer)];
@@ -76,10 +88,13 @@ class Rewriter {
     return at->second;
   }
 
-  size_t index_of(const Node& node) const { return static_cast<size_t>(&node - old_.nodes().data()); }
+  size_t index_of(const Node& node) const {
+    return static_cast<size_t>(&node - old_.nodes().data());
+  }
   Value& of(Value v) { return result_.of[static_cast<size_t>(v.id)]; }
 
-  /// Values that the caller binds keep their place among the results, so that a listing of parameters keeps its order.
+  /// Values that the caller binds keep their place among the results, so that a listing of
+  /// parameters keeps its order.
   static int32_t last_bound_before(const Node& node) {
     int32_t end = node.out.empty() ? 0 : node.out.front().id;
     for (const Value v : node.in) end = std::max(end, v.id + 1);
@@ -93,8 +108,12 @@ class Rewriter {
       const ValueInfo& info = old_[v];
       switch (info.role) {
         case Role::input: of(v) = graph.input(info.name, info.type.desc, info.type.batched); break;
-        case Role::parameter: of(v) = graph.parameter(info.name, info.type.desc.shape, info.init); break;
-        case Role::statistic: of(v) = graph.statistic(info.name, info.type.desc.shape, info.init); break;
+        case Role::parameter:
+          of(v) = graph.parameter(info.name, info.type.desc.shape, info.init);
+          break;
+        case Role::statistic:
+          of(v) = graph.statistic(info.name, info.type.desc.shape, info.init);
+          break;
         case Role::state: of(v) = graph.state(info.name, of(info.of)); break;
         case Role::scalar: of(v) = graph.scalar(info.name); break;
         case Role::gradient:
@@ -119,8 +138,10 @@ struct NormFlags {
 
 /// `op` if it is a batch norm, for training or evaluation, without ReLU; else null.
 const Op* plain_norm(const Op* op) {
-  if (const auto* apply = dynamic_cast<const BatchNormApply*>(op)) return apply->relu() ? nullptr : op;
-  if (const auto* inference = dynamic_cast<const BatchNormInference*>(op)) return inference->relu() ? nullptr : op;
+  if (const auto* apply = dynamic_cast<const BatchNormApply*>(op))
+    return apply->relu() ? nullptr : op;
+  if (const auto* inference = dynamic_cast<const BatchNormInference*>(op))
+    return inference->relu() ? nullptr : op;
   return nullptr;
 }
 
@@ -147,12 +168,15 @@ void fuse_relu(Rewriter& rewriter, const Node& relu) {
   if (const Node* conv = rewriter.only_read_here<Conv>(x)) {
     const auto& op = dynamic_cast<const Conv&>(*conv->op);
     if (op.relu()) return;
-    rewriter.replace(relu, {conv->name, std::make_shared<Conv>(op.conv(), op.bias(), true), conv->in});
+    rewriter.replace(relu,
+                     {conv->name, std::make_shared<Conv>(op.conv(), op.bias(), true), conv->in});
     rewriter.drop(*conv);
     return;
   }
   if (const Node* norm = open_norm(rewriter, x)) {
-    rewriter.replace(relu, {norm->name, with_flags(norm->op.get(), {true, has_residual(norm->op.get())}), norm->in});
+    rewriter.replace(
+        relu,
+        {norm->name, with_flags(norm->op.get(), {true, has_residual(norm->op.get())}), norm->in});
     rewriter.drop(*norm);
     return;
   }
@@ -191,7 +215,8 @@ Rewritten fold_residual_sums(const Graph& graph) {
     std::vector<Value> in = node.in;
     in[0] = sum->in[0];
     in.push_back(sum->in[1]);
-    rewriter.replace(node, {node.name, std::make_shared<BatchNormGradReduce>(reduce->relu(), true), std::move(in)});
+    rewriter.replace(node, {node.name, std::make_shared<BatchNormGradReduce>(reduce->relu(), true),
+                            std::move(in)});
     rewriter.drop(*sum);
   }
   return rewriter.build();
@@ -200,13 +225,15 @@ Rewritten fold_residual_sums(const Graph& graph) {
 Rewritten recompute_activations(const Graph& graph, size_t first_backward) {
   std::vector<int> forward_readers(graph.values().size()), backward_readers(graph.values().size());
   for (size_t n = 0; n < graph.nodes().size(); ++n)
-    for (const Value v : graph.nodes()[n].in) ++(n < first_backward ? forward_readers : backward_readers)[static_cast<size_t>(v.id)];
+    for (const Value v : graph.nodes()[n].in)
+      ++(n < first_backward ? forward_readers : backward_readers)[static_cast<size_t>(v.id)];
   Rewriter rewriter(graph);
   for (size_t n = 0; n < first_backward; ++n) {
     const Node& node = graph.nodes()[n];
     const auto* apply = dynamic_cast<const BatchNormApply*>(node.op.get());
     const auto z = static_cast<size_t>(node.out[0].id);
-    if (apply && !apply->residual() && forward_readers[z] == 1 && backward_readers[z] > 0) rewriter.repeat(node, first_backward);
+    if (apply && !apply->residual() && forward_readers[z] == 1 && backward_readers[z] > 0)
+      rewriter.repeat(node, first_backward);
   }
   return rewriter.build();
 }

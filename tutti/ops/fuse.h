@@ -1,6 +1,6 @@
 #pragma once
-// Graph rewrites that save trips through memory. A graph is append-only, so a rewrite builds a new one: same names, same order
-// of what remains.
+// Graph rewrites that save trips through memory. A graph is append-only, so a rewrite builds a new
+// one: same names, same order of what remains.
 
 #include <vector>
 
@@ -10,19 +10,22 @@ namespace tutti {
 
 struct Rewritten {
   Graph graph;
-  std::vector<Value> of;  ///< for each value id of the old graph, the value in the new one; invalid if it is gone
+  std::vector<Value>
+      of;  ///< for each value id of the old graph, the value in the new one; invalid if it is gone
 };
 
-/// Before differentiate: batch norm -> [add] -> ReLU becomes one op, convolution -> ReLU becomes one op. Only where nobody else
-/// reads the intermediate results and they are no outputs.
+/// Before differentiate: batch norm -> [add] -> ReLU becomes one op, convolution -> ReLU becomes
+/// one op. Only where nobody else reads the intermediate results and they are no outputs.
 Rewritten fuse_forward(const Graph& graph);
 
-/// After differentiate: a batch norm's backward reduction that reads the sum of two gradients adds them itself.
+/// After differentiate: a batch norm's backward reduction that reads the sum of two gradients adds
+/// them itself.
 Rewritten fold_residual_sums(const Graph& graph);
 
-/// After differentiate, whose first node is number `first_backward`: a batch norm (without residual) that one op reads forward is
-/// computed again where backward needs it, from the convolution's output that is kept anyway. One pass over a tile in cache buys
-/// that its result never goes to memory: half of what a residual network stores.
+/// After differentiate, whose first node is number `first_backward`: a batch norm (without
+/// residual) that one op reads forward is computed again where backward needs it, from the
+/// convolution's output that is kept anyway. One pass over a tile in cache buys that its result
+/// never goes to memory: half of what a residual network stores.
 Rewritten recompute_activations(const Graph& graph, size_t first_backward);
 
 }  // namespace tutti

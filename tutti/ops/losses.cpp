@@ -8,20 +8,29 @@ namespace {
 /// The rule behind all losses: they end the graph, and targets are data.
 void require_end(const Op& op, const GradArgs& args, size_t targets_from) {
   for (const Value v : args.dout)
-    require(!v.valid(), "{}: '{}' is a loss and must not feed other ops; give differentiate the losses one by one", op.name(), args.node.name);
+    require(
+        !v.valid(),
+        "{}: '{}' is a loss and must not feed other ops; give differentiate the losses one by one",
+        op.name(), args.node.name);
   for (size_t i = targets_from; i < args.needed.size(); ++i)
-    require(!args.needed[i], "{}: the target of '{}' depends on parameters; only predictions are differentiated", op.name(), args.node.name);
+    require(!args.needed[i],
+            "{}: the target of '{}' depends on parameters; only predictions are differentiated",
+            op.name(), args.node.name);
 }
 
-void require_logits(std::string_view op, const SoftmaxCrossEntropyAttributes& a, std::span<const ValueType> in) {
+void require_logits(std::string_view op, const SoftmaxCrossEntropyAttributes& a,
+                    std::span<const ValueType> in) {
   require_batched(op, in[0], 2);
   const Shape &x = in[0].desc.shape, &labels = in[1].desc.shape;
-  bool fits = labels.rank() == x.rank() - 1 && labels[0] == x[0] && in[1].batched && in[1].desc.dtype == DType::i32;
+  bool fits = labels.rank() == x.rank() - 1 && labels[0] == x[0] && in[1].batched &&
+              in[1].desc.dtype == DType::i32;
   for (int d = 2; fits && d < x.rank(); ++d) fits = labels[d - 1] == x[d];
-  require(fits, "{}: logits {} need i32 labels of their shape without dimension 1, met {}", op, x.to_string(), in[1].desc.to_string());
-  require(a.class_weights.empty() || static_cast<int64_t>(a.class_weights.size()) == x[1], "{}: {} class weights for {} classes", op,
-          a.class_weights.size(), x[1]);
-  require(a.label_smoothing >= 0 && a.label_smoothing < 1, "{}: label smoothing {} is not in [0, 1)", op, a.label_smoothing);
+  require(fits, "{}: logits {} need i32 labels of their shape without dimension 1, met {}", op,
+          x.to_string(), in[1].desc.to_string());
+  require(a.class_weights.empty() || static_cast<int64_t>(a.class_weights.size()) == x[1],
+          "{}: {} class weights for {} classes", op, a.class_weights.size(), x[1]);
+  require(a.label_smoothing >= 0 && a.label_smoothing < 1,
+          "{}: label smoothing {} is not in [0, 1)", op, a.label_smoothing);
 }
 
 void require_pair(std::string_view op, std::span<const ValueType> in) {
@@ -50,13 +59,16 @@ std::vector<ValueType> SoftmaxCrossEntropy::infer(std::span<const ValueType> in)
 std::vector<Value> SoftmaxCrossEntropy::grad(const GradArgs& args) const {
   require_end(*this, args, 1);
   const Node& node = args.node;
-  return {args.graph.append1(node.name + ".dx", std::make_shared<SoftmaxCrossEntropyGrad>(a_), {node.in[0], node.in[1], node.out[1]}), {}};
+  return {args.graph.append1(node.name + ".dx", std::make_shared<SoftmaxCrossEntropyGrad>(a_),
+                             {node.in[0], node.in[1], node.out[1]}),
+          {}};
 }
 
 std::vector<ValueType> SoftmaxCrossEntropyGrad::infer(std::span<const ValueType> in) const {
   require_inputs(name(), in, 3);
   require_logits(name(), a_, in);
-  require(in[2].desc.shape.rank() == 0, "{}: the sum of weights is {}, a scalar is needed", name(), in[2].desc.to_string());
+  require(in[2].desc.shape.rank() == 0, "{}: the sum of weights is {}, a scalar is needed", name(),
+          in[2].desc.to_string());
   return {in[0]};
 }
 
@@ -79,14 +91,17 @@ std::string PointwiseLossAttributes::to_string() const {
 
 std::vector<ValueType> PointwiseLoss::infer(std::span<const ValueType> in) const {
   require_pair(name(), in);
-  require(a_.kind != PointwiseLossKind::huber || a_.delta > 0, "pointwise_loss: the delta of huber is {}, it must be positive", a_.delta);
+  require(a_.kind != PointwiseLossKind::huber || a_.delta > 0,
+          "pointwise_loss: the delta of huber is {}, it must be positive", a_.delta);
   return {unbatched_f32({})};
 }
 
 std::vector<Value> PointwiseLoss::grad(const GradArgs& args) const {
   require_end(*this, args, 1);
   const Node& node = args.node;
-  return {args.graph.append1(node.name + ".dx", std::make_shared<PointwiseLossGrad>(a_), {node.in[0], node.in[1]}), {}};
+  return {args.graph.append1(node.name + ".dx", std::make_shared<PointwiseLossGrad>(a_),
+                             {node.in[0], node.in[1]}),
+          {}};
 }
 
 std::vector<ValueType> PointwiseLossGrad::infer(std::span<const ValueType> in) const {

@@ -1,16 +1,19 @@
 #pragma once
-// Losses. Each makes an f32 scalar: scale * mean over the replica's batch; `scale` weighs one loss against another, because
-// training minimises the sum of all losses. A loss is the end of a graph: its own gradient is 1. Every gradient op is explicit
-// and runs sample by sample; the batch size in a mean is StepInfo::batch.
+// Losses. Each makes an f32 scalar: scale * mean over the replica's batch; `scale` weighs one loss
+// against another, because training minimises the sum of all losses. A loss is the end of a graph:
+// its own gradient is 1. Every gradient op is explicit and runs sample by sample; the batch size in
+// a mean is StepInfo::batch.
 
 #include "tutti/graph/graph.h"
 
 namespace tutti {
 
-/// Cross entropy of a softmax over dimension 1, as PyTorch's: logits [N, K] with labels i32 [N], or logits [N, K, spatial...]
-/// with labels i32 [N, spatial...].
-///   loss = scale / W * sum_i ((1 - s) * w[y_i] * -log p_i[y_i] + s / K * sum_k w[k] * -log p_i[k]),  W = sum_i w[y_i]
-/// with label smoothing s and class weights w (none = ones). Labels outside [0, K) are the caller's bug; kernels clamp them.
+/// Cross entropy of a softmax over dimension 1, as PyTorch's: logits [N, K] with labels i32 [N], or
+/// logits [N, K, spatial...] with labels i32 [N, spatial...].
+///   loss = scale / W * sum_i ((1 - s) * w[y_i] * -log p_i[y_i] + s / K * sum_k w[k] * -log
+///   p_i[k]),  W = sum_i w[y_i]
+/// with label smoothing s and class weights w (none = ones). Labels outside [0, K) are the caller's
+/// bug; kernels clamp them.
 struct SoftmaxCrossEntropyAttributes {
   float label_smoothing = 0;
   std::vector<float> class_weights;  ///< empty or K numbers
@@ -21,7 +24,8 @@ struct SoftmaxCrossEntropyAttributes {
 /// (logits, labels) -> (loss, W).
 class SoftmaxCrossEntropy : public Op {
  public:
-  explicit SoftmaxCrossEntropy(SoftmaxCrossEntropyAttributes attributes = {}) : a_(std::move(attributes)) {}
+  explicit SoftmaxCrossEntropy(SoftmaxCrossEntropyAttributes attributes = {})
+      : a_(std::move(attributes)) {}
   const SoftmaxCrossEntropyAttributes& loss() const { return a_; }
   std::string_view name() const override { return "softmax_cross_entropy"; }
   std::string attributes() const override { return a_.to_string(); }
@@ -36,7 +40,8 @@ class SoftmaxCrossEntropy : public Op {
 /// (logits, labels, W) -> dlogits, of the logits' type.
 class SoftmaxCrossEntropyGrad : public Op {
  public:
-  explicit SoftmaxCrossEntropyGrad(SoftmaxCrossEntropyAttributes attributes) : a_(std::move(attributes)) {}
+  explicit SoftmaxCrossEntropyGrad(SoftmaxCrossEntropyAttributes attributes)
+      : a_(std::move(attributes)) {}
   const SoftmaxCrossEntropyAttributes& loss() const { return a_; }
   std::string_view name() const override { return "softmax_cross_entropy_grad"; }
   std::string attributes() const override { return a_.to_string(); }
@@ -47,7 +52,8 @@ class SoftmaxCrossEntropyGrad : public Op {
   SoftmaxCrossEntropyAttributes a_;
 };
 
-/// Losses of one element each, averaged over all elements. With x the prediction, t the target, d = x - t:
+/// Losses of one element each, averaged over all elements. With x the prediction, t the target, d =
+/// x - t:
 ///   mse d^2 | mae |d| | huber |d| < delta ? d^2 / 2 : delta * (|d| - delta / 2)
 ///   bce_with_logits (1 - t) * x + (1 + (pos_weight - 1) * t) * log(1 + exp(-x))
 enum class PointwiseLossKind : uint8_t { mse, mae, huber, bce_with_logits };
@@ -90,8 +96,10 @@ class PointwiseLossGrad : public Op {
   PointwiseLossAttributes a_;
 };
 
-/// Divergence of N(mean, exp(logvar)) from N(0, 1): (mean, logvar) -> loss, summed over a sample and averaged over the batch:
-///   scale / N * sum (mean^2 + exp(logvar) - 1 - logvar) / 2     (Kingma and Welling 2014, appendix B)
+/// Divergence of N(mean, exp(logvar)) from N(0, 1): (mean, logvar) -> loss, summed over a sample
+/// and averaged over the batch:
+///   scale / N * sum (mean^2 + exp(logvar) - 1 - logvar) / 2     (Kingma and Welling 2014, appendix
+///   B)
 class GaussianKL : public Op {
  public:
   explicit GaussianKL(float scale = 1) : scale_(scale) {}

@@ -1,17 +1,20 @@
 #pragma once
-// Updates whose rate depends on norms of whole parameters, LARS and LAMB, in two ops, so that each rank may work on a shard of the
-// parameters alone and the norms still have the same bits:
-//   sums = first op: for each block of kSumBlock elements of each parameter two sums of squares, of blocks outside the window 0
-//   AllReduceNorms (ops/exchange.h): sums over ranks. One rank alone contributes to a block, and x + 0 is x
-//   second op: adds each parameter's block sums in the tree of base/tree_sum.h and updates with the norms
-// Blocks count storage elements, padding included, parameter after parameter in the order of the inputs. A block's sum is taken in
-// double precision and kept as f32: its rounding, 2^-24, is that of the rate it ends in. All four ops have the inputs of an Update.
+// Updates whose rate depends on norms of whole parameters, LARS and LAMB, in two ops, so that each
+// rank may work on a shard of the parameters alone and the norms still have the same bits:
+//   sums = first op: for each block of kSumBlock elements of each parameter two sums of squares, of
+//   blocks outside the window 0 AllReduceNorms (ops/exchange.h): sums over ranks. One rank alone
+//   contributes to a block, and x + 0 is x second op: adds each parameter's block sums in the tree
+//   of base/tree_sum.h and updates with the norms
+// Blocks count storage elements, padding included, parameter after parameter in the order of the
+// inputs. A block's sum is taken in double precision and kept as f32: its rounding, 2^-24, is that
+// of the rate it ends in. All four ops have the inputs of an Update.
 
 #include "tutti/ops/update.h"
 
 namespace tutti {
 
-/// LARS (You, Gitman, Ginsburg 2017, algorithm 1); state: v. Norms are over one parameter, g here is g * gradient_scale:
+/// LARS (You, Gitman, Ginsburg 2017, algorithm 1); state: v. Norms are over one parameter, g here
+/// is g * gradient_scale:
 ///   local = trust * |w| / (|g| + weight_decay * |w| + eps), 1 if |w| or |g| is 0
 ///   v = momentum * v + lr * local * (g + weight_decay * w); w -= v
 struct LarsAttributes {
@@ -52,7 +55,9 @@ class LambMoments : public Update {
   const LambAttributes& lamb() const { return a_; }
   std::string_view name() const override { return "lamb_moments"; }
   std::string attributes() const override;
-  bool mutates(int input) const override { return input >= leading() && (input - leading()) % arity() >= 2; }
+  bool mutates(int input) const override {
+    return input >= leading() && (input - leading()) % arity() >= 2;
+  }
 
  private:
   LambAttributes a_;
@@ -65,7 +70,9 @@ class LambUpdate : public Update {
   const LambAttributes& lamb() const { return a_; }
   std::string_view name() const override { return "lamb_update"; }
   std::string attributes() const override;
-  bool mutates(int input) const override { return input >= leading() && (input - leading()) % arity() == 0; }
+  bool mutates(int input) const override {
+    return input >= leading() && (input - leading()) % arity() == 0;
+  }
 
  private:
   LambAttributes a_;

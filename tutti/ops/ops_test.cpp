@@ -14,7 +14,9 @@ namespace {
 
 class Ops : public testing::Test {
  protected:
-  Value image(const Shape& shape, DType dtype = DType::f32) { return g.input("x" + std::to_string(++inputs), {dtype, shape, {}}); }
+  Value image(const Shape& shape, DType dtype = DType::f32) {
+    return g.input("x" + std::to_string(++inputs), {dtype, shape, {}});
+  }
   /// Expects a ConfigError whose text contains `text`.
   template <class F>
   void refuses(F f, const std::string& text) {
@@ -30,7 +32,12 @@ class Ops : public testing::Test {
 };
 
 TEST_F(Ops, ConvolutionShapesAndParameters) {
-  const Value y = conv(g, "stem", image({8, 3, 224, 224}, DType::bf16), {.out_channels = 64, .kernel = in_all(7), .stride = in_all(2), .pad = in_all(3), .bias = true});
+  const Value y = conv(g, "stem", image({8, 3, 224, 224}, DType::bf16),
+                       {.out_channels = 64,
+                        .kernel = in_all(7),
+                        .stride = in_all(2),
+                        .pad = in_all(3),
+                        .bias = true});
   EXPECT_EQ(g.shape(y), (Shape{8, 64, 112, 112}));
   EXPECT_EQ(g.type(y).desc.dtype, DType::bf16);
   EXPECT_EQ(g.shape(g.find("stem.weight")), (Shape{64, 3, 7, 7}));
@@ -41,42 +48,83 @@ TEST_F(Ops, ConvolutionShapesAndParameters) {
   EXPECT_DOUBLE_EQ(node.op->flop(in, out), 2.0 * 8 * 64 * 112 * 112 * 3 * 49);
   EXPECT_EQ(node.op->attributes(), "stride 2x2 pad 3x3 bias");
 
-  EXPECT_EQ(g.shape(conv(g, "volume", image({2, 4, 9, 8, 7}), {.out_channels = 6, .kernel = {3, 2, 1}, .stride = {2, 1, 1}, .groups = 2})), (Shape{2, 6, 4, 7, 7}));
-  EXPECT_EQ(g.shape(conv_transpose(g, "up", image({2, 16, 5, 5}), {.out_channels = 8, .kernel = in_all(3), .stride = in_all(2), .pad = in_all(1), .output_pad = {1, 1, 0}})), (Shape{2, 8, 10, 10}));
+  EXPECT_EQ(
+      g.shape(conv(g, "volume", image({2, 4, 9, 8, 7}),
+                   {.out_channels = 6, .kernel = {3, 2, 1}, .stride = {2, 1, 1}, .groups = 2})),
+      (Shape{2, 6, 4, 7, 7}));
+  EXPECT_EQ(g.shape(conv_transpose(g, "up", image({2, 16, 5, 5}),
+                                   {.out_channels = 8,
+                                    .kernel = in_all(3),
+                                    .stride = in_all(2),
+                                    .pad = in_all(1),
+                                    .output_pad = {1, 1, 0}})),
+            (Shape{2, 8, 10, 10}));
   EXPECT_EQ(g.shape(g.find("up.weight")), (Shape{16, 8, 3, 3}));
 }
 
 TEST_F(Ops, ConvolutionRefusals) {
-  refuses([&] { conv(g, "c", image({2, 3, 4, 4}), {.out_channels = 8, .kernel = in_all(5)}); }, "layer 'c': conv: a kernel reaching over 5 does not fit into extent 4");
-  refuses([&] { conv(g, "c", image({2, 3, 4, 4}), {.out_channels = 8, .groups = 2}); }, "3 input and 8 output channels do not form 2 groups");
+  refuses(
+      [&] {
+        conv(g, "c", image({2, 3, 4, 4}), {.out_channels = 8, .kernel = in_all(5)});
+      },
+      "layer 'c': conv: a kernel reaching over 5 does not fit into extent 4");
+  refuses(
+      [&] {
+        conv(g, "c", image({2, 3, 4, 4}), {.out_channels = 8, .groups = 2});
+      },
+      "3 input and 8 output channels do not form 2 groups");
   refuses([&] { conv(g, "c", image({2, 3}), {.out_channels = 8}); }, "layer 'c': x is 2x3");
   refuses([&] { conv(g, "c", image({2, 3, 4, 4}, DType::u8), {.out_channels = 8}); }, "u8");
-  refuses([&] { conv_output_shape({}, {2, 3, 8, 8}, {4, 5, 3, 3}); }, "has 3 channels, w 4x5x3x3 with 1 groups takes 5");
+  refuses(
+      [&] {
+        conv_output_shape({}, {2, 3, 8, 8}, {4, 5, 3, 3});
+      },
+      "has 3 channels, w 4x5x3x3 with 1 groups takes 5");
 }
 
 TEST_F(Ops, BatchNormMakesStatisticsAndKeepsTheType) {
-  const Value z = batch_norm(g, "bn", image({4, 8, 5, 5}, DType::bf16), Mode::train, {.relu = true});
+  const Value z =
+      batch_norm(g, "bn", image({4, 8, 5, 5}, DType::bf16), Mode::train, {.relu = true});
   EXPECT_EQ(g.type(z).desc.dtype, DType::bf16);
   EXPECT_EQ(g[g.find("bn.running_var")].role, Role::statistic);
   EXPECT_EQ(g[g.find("bn.running_var")].init.kind, Init::Kind::ones);
   EXPECT_EQ(g.nodes().size(), 2u);
   batch_norm(g, "frozen", image({4, 8, 5, 5}), Mode::eval);
   EXPECT_EQ(g.nodes().back().op->name(), "batch_norm_inference");
-  refuses([&] { batch_norm(g, "b", image({4, 8, 5, 5}), Mode::train, {.residual = image({4, 8, 5, 4})}); }, "the shapes 4x8x5x5 and 4x8x5x4 differ");
+  refuses(
+      [&] {
+        batch_norm(g, "b", image({4, 8, 5, 5}), Mode::train, {.residual = image({4, 8, 5, 4})});
+      },
+      "the shapes 4x8x5x5 and 4x8x5x4 differ");
 }
 
 TEST_F(Ops, PoolShapesAndRefusals) {
-  EXPECT_EQ(g.shape(pool(g, "p", image({2, 3, 112, 112}), {.kernel = in_all(3), .stride = in_all(2), .pad_low = in_all(1), .pad_high = in_all(1)})), (Shape{2, 3, 56, 56}));
+  EXPECT_EQ(
+      g.shape(pool(
+          g, "p", image({2, 3, 112, 112}),
+          {.kernel = in_all(3), .stride = in_all(2), .pad_low = in_all(1), .pad_high = in_all(1)})),
+      (Shape{2, 3, 56, 56}));
   EXPECT_EQ(g.shape(global_average_pool(g, "gap", image({2, 3, 4, 5}))), (Shape{2, 3}));
-  refuses([&] { pool(g, "p", image({2, 3, 8, 8}), {.kernel = in_all(2), .pad_low = in_all(2)}); }, "padding must be less than the kernel");
-  refuses([&] { pool(g, "p", image({2, 3, 2, 2}), {.kernel = in_all(3)}); }, "does not fit into x 2x3x2x2");
+  refuses(
+      [&] {
+        pool(g, "p", image({2, 3, 8, 8}), {.kernel = in_all(2), .pad_low = in_all(2)});
+      },
+      "padding must be less than the kernel");
+  refuses(
+      [&] {
+        pool(g, "p", image({2, 3, 2, 2}), {.kernel = in_all(3)});
+      },
+      "does not fit into x 2x3x2x2");
 }
 
 TEST_F(Ops, DenseFlattensAndChoosesItsType) {
   const Value y = dense(g, "fc", image({4, 8, 2, 3}, DType::bf16), {.outputs = 10});
   EXPECT_EQ(g.shape(g.find("fc.weight")), (Shape{10, 48}));
   EXPECT_EQ(g.type(y).desc.dtype, DType::f32);
-  EXPECT_EQ(g.type(dense(g, "hidden", image({4, 8}), {.outputs = 2, .bias = false, .dtype = DType::bf16})).desc.dtype, DType::bf16);
+  EXPECT_EQ(
+      g.type(dense(g, "hidden", image({4, 8}), {.outputs = 2, .bias = false, .dtype = DType::bf16}))
+          .desc.dtype,
+      DType::bf16);
   EXPECT_FALSE(g.find("hidden.bias").valid());
 }
 
@@ -87,7 +135,11 @@ TEST_F(Ops, ShapeOps) {
   EXPECT_EQ(g.shape(pad(g, "p", x, {1, 0}, {0, 2})), (Shape{2, 7, 7}));
   EXPECT_EQ(g.shape(concat(g, "c", {x, image({2, 1, 5})}, 1)), (Shape{2, 7, 5}));
   refuses([&] { reshape(g, "r", x, {7}); }, "has 30 elements, 7 has 7");
-  refuses([&] { slice(g, "s", x, {{1, 7, 1}, {0, 5, 1}}); }, "range 1:7:1 does not lie in dimension 1 of x 2x6x5");
+  refuses(
+      [&] {
+        slice(g, "s", x, {{1, 7, 1}, {0, 5, 1}});
+      },
+      "range 1:7:1 does not lie in dimension 1 of x 2x6x5");
   refuses([&] { slice(g, "s", x, {{0, 6, 1}}); }, "1 ranges for x 2x6x5");
   refuses([&] { pad(g, "p", x, {-1, 0}, {0, 0}); }, "use slice to cut");
   refuses([&] { concat(g, "c", {x, image({2, 1, 4})}, 1); }, "differ in more than axis 1");
@@ -99,21 +151,33 @@ TEST_F(Ops, LossesAreEndsAndCheckLabels) {
   const Value loss = softmax_cross_entropy(g, "loss", x, labels);
   EXPECT_EQ(g.shape(loss).rank(), 0);
   EXPECT_FALSE(g.type(loss).batched);
-  refuses([&] { softmax_cross_entropy(g, "l", x, image({4, 10}, DType::i32)); }, "need i32 labels of their shape without dimension 1");
+  refuses(
+      [&] {
+        softmax_cross_entropy(g, "l", x, image({4, 10}, DType::i32));
+      },
+      "need i32 labels of their shape without dimension 1");
   refuses([&] { softmax_cross_entropy(g, "l", x, image({4})); }, "i32 labels");
-  refuses([&] { softmax_cross_entropy(g, "l", x, labels, {.label_smoothing = 0, .class_weights = {1, 2}, .scale = 1}); }, "2 class weights for 10 classes");
+  refuses(
+      [&] {
+        softmax_cross_entropy(g, "l", x, labels,
+                              {.label_smoothing = 0, .class_weights = {1, 2}, .scale = 1});
+      },
+      "2 class weights for 10 classes");
   Graph sums;
   const Value a = dense(sums, "a", sums.input("x", {DType::f32, {4, 2}, {}}), {.outputs = 3});
   const Value t = sums.input("t", {DType::f32, {4, 3}, {}});
-  const Value both = add(sums, "both", pointwise_loss(sums, "l1", a, t, {}), pointwise_loss(sums, "l2", a, t, {}));
-  refuses([&] { differentiate(sums, std::span(&both, 1)); }, "'both' cannot be a loss; give differentiate the losses one by one");
+  const Value both =
+      add(sums, "both", pointwise_loss(sums, "l1", a, t, {}), pointwise_loss(sums, "l2", a, t, {}));
+  refuses([&] { differentiate(sums, std::span(&both, 1)); },
+          "'both' cannot be a loss; give differentiate the losses one by one");
 }
 
 TEST_F(Ops, TargetsAreNotDifferentiated) {
   const Value x = image({4, 2});
   const Value a = dense(g, "a", x, {.outputs = 3}), b = dense(g, "b", x, {.outputs = 3});
   const Value loss = pointwise_loss(g, "loss", a, b, {});
-  refuses([&] { differentiate(g, std::span(&loss, 1)); }, "the target of 'loss' depends on parameters");
+  refuses([&] { differentiate(g, std::span(&loss, 1)); },
+          "the target of 'loss' depends on parameters");
 }
 
 TEST_F(Ops, DropoutIsAbsentInEvaluationAndDiffersByName) {
@@ -131,22 +195,54 @@ TEST_F(Ops, UpdatesMutateWeightsAndStatesAlone) {
   const AdamUpdate adam{{}};
   const std::vector<bool> mutated{false, false, true, false, true, true, true, false, true, true};
   for (int i = 0; i < 10; ++i) EXPECT_EQ(adam.mutates(i), mutated[static_cast<size_t>(i)]) << i;
-  const Value lr = g.scalar("lr"), scale = g.scalar("scale"), w = g.parameter("w", {3}, {}), v = g.parameter("v", {4}, {});
-  refuses([&] { g.append("u", std::make_shared<SgdUpdate>(SgdAttributes{}), std::vector<Value>{lr, scale, w}); }, "3 inputs given");
-  refuses([&] { g.append("u", std::make_shared<SgdUpdate>(SgdAttributes{}), std::vector<Value>{lr, scale, w, v}); }, "the parameter is f32 3");
-  EXPECT_TRUE(g.append("u", std::make_shared<SgdUpdate>(SgdAttributes{}), std::vector<Value>{lr, scale, w, w}).empty());
-  refuses([&] { g.append("e", std::make_shared<AllReduceGradients>(0), std::vector<Value>{image({4, 2})}); }, "is not a gradient");
+  const Value lr = g.scalar("lr"), scale = g.scalar("scale"), w = g.parameter("w", {3}, {}),
+              v = g.parameter("v", {4}, {});
+  refuses(
+      [&] {
+        g.append("u", std::make_shared<SgdUpdate>(SgdAttributes{}),
+                 std::vector<Value>{lr, scale, w});
+      },
+      "3 inputs given");
+  refuses(
+      [&] {
+        g.append("u", std::make_shared<SgdUpdate>(SgdAttributes{}),
+                 std::vector<Value>{lr, scale, w, v});
+      },
+      "the parameter is f32 3");
+  EXPECT_TRUE(g.append("u", std::make_shared<SgdUpdate>(SgdAttributes{}),
+                       std::vector<Value>{lr, scale, w, w})
+                  .empty());
+  refuses(
+      [&] {
+        g.append("e", std::make_shared<AllReduceGradients>(0), std::vector<Value>{image({4, 2})});
+      },
+      "is not a gradient");
 }
 
 TEST_F(Ops, NormsTravelAsBlockSumsBetweenTwoOps) {
-  const Value lr = g.scalar("lr"), scale = g.scalar("scale"), w = g.parameter("w", {3}, {}), v = g.parameter("v", {2 * kSumBlock + 1}, {});
-  const Value sums = g.append("n", std::make_shared<ParameterNorms>(), std::vector<Value>{lr, scale, w, w, v, v}).front();
+  const Value lr = g.scalar("lr"), scale = g.scalar("scale"), w = g.parameter("w", {3}, {}),
+              v = g.parameter("v", {2 * kSumBlock + 1}, {});
+  const Value sums =
+      g.append("n", std::make_shared<ParameterNorms>(), std::vector<Value>{lr, scale, w, w, v, v})
+          .front();
   EXPECT_EQ(g.shape(sums), (Shape{1 + 3, 2}));
-  EXPECT_TRUE(g.append("u", std::make_shared<LarsUpdate>(LarsAttributes{}), std::vector<Value>{lr, scale, sums, w, w, w, v, v, v}).empty());
-  refuses([&] { g.append("u", std::make_shared<LarsUpdate>(LarsAttributes{}), std::vector<Value>{lr, scale, sums, w, w, w}); }, "the block sums are f32 4x2");
+  EXPECT_TRUE(g.append("u", std::make_shared<LarsUpdate>(LarsAttributes{}),
+                       std::vector<Value>{lr, scale, sums, w, w, w, v, v, v})
+                  .empty());
+  refuses(
+      [&] {
+        g.append("u", std::make_shared<LarsUpdate>(LarsAttributes{}),
+                 std::vector<Value>{lr, scale, sums, w, w, w});
+      },
+      "the block sums are f32 4x2");
   EXPECT_TRUE(g.append("x", std::make_shared<AllReduceNorms>(0), std::vector<Value>{sums}).empty());
-  refuses([&] { g.append("x", std::make_shared<AllReduceNorms>(0), std::vector<Value>{sums, sums}); }, "one array of block sums");
-  // Each op of LAMB changes its own: w, g, m, v after the scalars, and after the sums in the second op.
+  refuses(
+      [&] {
+        g.append("x", std::make_shared<AllReduceNorms>(0), std::vector<Value>{sums, sums});
+      },
+      "one array of block sums");
+  // Each op of LAMB changes its own: w, g, m, v after the scalars, and after the sums in the second
+  // op.
   for (int i = 0; i < 6; ++i) EXPECT_EQ(LambMoments({}).mutates(i), i >= 4) << i;
   for (int i = 0; i < 7; ++i) EXPECT_EQ(LambUpdate({}).mutates(i), i == 3) << i;
   for (int i = 0; i < 4; ++i) EXPECT_FALSE(ParameterNorms().mutates(i)) << i;

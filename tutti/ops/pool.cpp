@@ -5,27 +5,35 @@
 namespace tutti {
 
 std::string PoolAttributes::to_string() const {
-  std::string text = fmt::format("{} {} stride {} pad {}", kind == PoolKind::max ? "max" : "average", extents_text(kernel, spatial),
-                                 extents_text(stride, spatial), extents_text(pad_low, spatial));
+  std::string text = fmt::format(
+      "{} {} stride {} pad {}", kind == PoolKind::max ? "max" : "average",
+      extents_text(kernel, spatial), extents_text(stride, spatial), extents_text(pad_low, spatial));
   if (pad_high != pad_low) text += "," + extents_text(pad_high, spatial);
   if (kind == PoolKind::average && !count_include_pad) text += " exclude_pad";
   return text;
 }
 
 Shape pool_output_shape(const PoolAttributes& a, const Shape& x) {
-  require(a.spatial == 2 || a.spatial == 3, "pool: {} spatial dimensions asked for, 2 or 3 are supported", a.spatial);
-  require(x.rank() == a.spatial + 2, "pool: x {} needs {} dimensions", x.to_string(), a.spatial + 2);
+  require(a.spatial == 2 || a.spatial == 3,
+          "pool: {} spatial dimensions asked for, 2 or 3 are supported", a.spatial);
+  require(x.rank() == a.spatial + 2, "pool: x {} needs {} dimensions", x.to_string(),
+          a.spatial + 2);
   Shape y = x;
   for (int d = 0; d < a.spatial; ++d) {
     const auto i = static_cast<size_t>(d);
-    require(a.kernel[i] >= 1 && a.stride[i] >= 1, "pool: kernel and stride are at least 1, met {}", a.to_string());
-    require(a.pad_low[i] >= 0 && a.pad_high[i] >= 0 && a.pad_low[i] < a.kernel[i] && a.pad_high[i] < a.kernel[i],
+    require(a.kernel[i] >= 1 && a.stride[i] >= 1, "pool: kernel and stride are at least 1, met {}",
+            a.to_string());
+    require(a.pad_low[i] >= 0 && a.pad_high[i] >= 0 && a.pad_low[i] < a.kernel[i] &&
+                a.pad_high[i] < a.kernel[i],
             "pool: padding must be less than the kernel, met {}", a.to_string());
     const int64_t room = x[d + 2] + a.pad_low[i] + a.pad_high[i] - a.kernel[i];
-    require(room >= 0, "pool: kernel {} does not fit into x {}", extents_text(a.kernel, a.spatial), x.to_string());
-    // A high pad that is never reached is harmless; a window that lies in it entirely would have no maximum.
+    require(room >= 0, "pool: kernel {} does not fit into x {}", extents_text(a.kernel, a.spatial),
+            x.to_string());
+    // A high pad that is never reached is harmless; a window that lies in it entirely would have no
+    // maximum.
     y[d + 2] = room / a.stride[i] + 1;
-    require((y[d + 2] - 1) * a.stride[i] - a.pad_low[i] < x[d + 2], "pool: the last window lies in the padding (x {}, {})", x.to_string(), a.to_string());
+    require((y[d + 2] - 1) * a.stride[i] - a.pad_low[i] < x[d + 2],
+            "pool: the last window lies in the padding (x {}, {})", x.to_string(), a.to_string());
   }
   return y;
 }
@@ -40,17 +48,25 @@ std::vector<Value> Pool::grad(const GradArgs& args) const {
   const Node& node = args.node;
   std::vector<Value> in{args.dout[0]};
   if (a_.kind == PoolKind::max) in.push_back(node.in[0]);
-  return {args.graph.append(node.name + ".dx", std::make_shared<PoolGrad>(a_, args.graph.shape(node.in[0])), in).front()};
+  return {args.graph
+              .append(node.name + ".dx",
+                      std::make_shared<PoolGrad>(a_, args.graph.shape(node.in[0])), in)
+              .front()};
 }
 
-std::string PoolGrad::attributes() const { return fmt::format("{} x {}", a_.to_string(), with_batch(x_shape_, 0).to_string()); }
+std::string PoolGrad::attributes() const {
+  return fmt::format("{} x {}", a_.to_string(), with_batch(x_shape_, 0).to_string());
+}
 
 std::vector<ValueType> PoolGrad::infer(std::span<const ValueType> in) const {
   require_inputs(name(), in, a_.kind == PoolKind::max ? 2 : 1);
   require_batched(name(), in[0], 4);
   const Shape x = with_batch(x_shape_, in[0].desc.shape[0]), y = pool_output_shape(a_, x);
-  require(y == in[0].desc.shape, "pool_grad: dy is {}, x {} makes {}", in[0].desc.shape.to_string(), x.to_string(), y.to_string());
-  if (a_.kind == PoolKind::max) require(in[1].desc.shape == x, "pool_grad: x is {}, expected {}", in[1].desc.shape.to_string(), x.to_string());
+  require(y == in[0].desc.shape, "pool_grad: dy is {}, x {} makes {}", in[0].desc.shape.to_string(),
+          x.to_string(), y.to_string());
+  if (a_.kind == PoolKind::max)
+    require(in[1].desc.shape == x, "pool_grad: x is {}, expected {}", in[1].desc.shape.to_string(),
+            x.to_string());
   return {batched_as(x, in[0].desc.dtype)};
 }
 
@@ -63,16 +79,22 @@ std::vector<ValueType> GlobalAveragePool::infer(std::span<const ValueType> in) c
 
 std::vector<Value> GlobalAveragePool::grad(const GradArgs& args) const {
   const Node& node = args.node;
-  return {args.graph.append1(node.name + ".dx", std::make_shared<GlobalAveragePoolGrad>(args.graph.shape(node.in[0])), {args.dout[0]})};
+  return {args.graph.append1(node.name + ".dx",
+                             std::make_shared<GlobalAveragePoolGrad>(args.graph.shape(node.in[0])),
+                             {args.dout[0]})};
 }
 
-std::string GlobalAveragePoolGrad::attributes() const { return "x " + with_batch(x_shape_, 0).to_string(); }
+std::string GlobalAveragePoolGrad::attributes() const {
+  return "x " + with_batch(x_shape_, 0).to_string();
+}
 
 std::vector<ValueType> GlobalAveragePoolGrad::infer(std::span<const ValueType> in) const {
   require_inputs(name(), in, 1);
   require_batched(name(), in[0], 2);
   const Shape& dy = in[0].desc.shape;
-  require(dy.rank() == 2 && dy[1] == x_shape_[1], "global_average_pool_grad: dy {} does not fit x {}", dy.to_string(), x_shape_.to_string());
+  require(dy.rank() == 2 && dy[1] == x_shape_[1],
+          "global_average_pool_grad: dy {} does not fit x {}", dy.to_string(),
+          x_shape_.to_string());
   return {batched_as(with_batch(x_shape_, dy[0]), in[0].desc.dtype)};
 }
 

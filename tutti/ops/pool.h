@@ -1,6 +1,7 @@
 #pragma once
 // Pooling over windows in 2 or 3 spatial dimensions, and over everything.
-// x [N, C, spatial...], y [N, C, out...]; out = floor((in + pad_low + pad_high - kernel) / stride) + 1.
+// x [N, C, spatial...], y [N, C, out...]; out = floor((in + pad_low + pad_high - kernel) / stride)
+// + 1.
 
 #include <array>
 
@@ -14,8 +15,9 @@ struct PoolAttributes {
   PoolKind kind = PoolKind::max;
   int spatial = 2;  ///< 2 or 3; only the first `spatial` entries below count
   std::array<int64_t, 3> kernel{1, 1, 1}, stride{1, 1, 1};
-  std::array<int64_t, 3> pad_low{0, 0, 0}, pad_high{0, 0, 0};  ///< less than the kernel; a maximum ignores padding
-  bool count_include_pad = true;                               ///< average: divide by the window's size, or by its part inside x
+  std::array<int64_t, 3> pad_low{0, 0, 0},
+      pad_high{0, 0, 0};          ///< less than the kernel; a maximum ignores padding
+  bool count_include_pad = true;  ///< average: divide by the window's size, or by its part inside x
   std::string to_string() const;
 };
 
@@ -36,7 +38,8 @@ class Pool : public Op {
   PoolAttributes a_;
 };
 
-/// (dy, [x if max]) -> dx. The maximum is searched again in x; among equal values the first one (in order of position) gets dy.
+/// (dy, [x if max]) -> dx. The maximum is searched again in x; among equal values the first one (in
+/// order of position) gets dy.
 class PoolGrad : public Op {
  public:
   PoolGrad(PoolAttributes attributes, Shape x_shape) : a_(attributes), x_shape_(x_shape) {}

@@ -13,8 +13,10 @@ std::vector<ValueType> Reorder::infer(std::span<const ValueType> in) const {
 
 std::vector<Value> Reorder::grad(const GradArgs& args) const {
   const DType source = args.graph.type(args.node.in[0]).desc.dtype;
-  require(is_float(source), "reorder: '{}' converts from {}, through which no gradient passes", args.node.name, name_of(source));
-  return {args.graph.append1(args.node.name + ".dx", std::make_shared<Reorder>(source), {args.dout[0]})};
+  require(is_float(source), "reorder: '{}' converts from {}, through which no gradient passes",
+          args.node.name, name_of(source));
+  return {args.graph.append1(args.node.name + ".dx", std::make_shared<Reorder>(source),
+                             {args.dout[0]})};
 }
 
 }  // namespace tutti

@@ -1,19 +1,23 @@
 #pragma once
-// Reorder: the same values in another dtype and, once the plan has chosen layouts, in another layout. Written in a model to
-// convert (images from u8 to bf16); inserted by the plan where a kernel wants other weights.
+// Reorder: the same values in another dtype and, once the plan has chosen layouts, in another
+// layout. Written in a model to convert (images from u8 to bf16); inserted by the plan where a
+// kernel wants other weights.
 
 #include "tutti/graph/graph.h"
 
 namespace tutti {
 
-/// x -> y of the same shape with dtype `target`; u8 becomes 0...255, conversion to u8 or i32 rounds to nearest and saturates.
+/// x -> y of the same shape with dtype `target`; u8 becomes 0...255, conversion to u8 or i32 rounds
+/// to nearest and saturates.
 class Reorder : public Op {
  public:
   explicit Reorder(DType target) : target_(target) {}
   DType target() const { return target_; }
   std::string_view name() const override { return "reorder"; }
   std::string attributes() const override { return std::string(name_of(target_)); }
-  Walk walk(std::span<const ValueType> in) const override { return in[0].batched ? Walk::per_sample : Walk::whole; }
+  Walk walk(std::span<const ValueType> in) const override {
+    return in[0].batched ? Walk::per_sample : Walk::whole;
+  }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
 

@@ -17,7 +17,8 @@ namespace tutti {
 /// Extents of up to three spatial dimensions: "3x3".
 using Extents = std::array<int64_t, 3>;
 
-/// Throws ConfigError with the formatted text unless `ok`. The text names the op, what was met and what fits.
+/// Throws ConfigError with the formatted text unless `ok`. The text names the op, what was met and
+/// what fits.
 template <class... Args>
 void require(bool ok, fmt::format_string<Args...> text, Args&&... args) {
   if (!ok) [[unlikely]]
@@ -32,8 +33,8 @@ constexpr bool is_float(DType type) { return type == DType::f32 || type == DType
 
 /// Both are batched or both are not, and they have one shape.
 inline void require_same_shape(std::string_view op, const ValueType& a, const ValueType& b) {
-  require(a.desc.shape == b.desc.shape && a.batched == b.batched, "{}: the shapes {} and {} differ", op,
-          a.desc.shape.to_string(), b.desc.shape.to_string());
+  require(a.desc.shape == b.desc.shape && a.batched == b.batched, "{}: the shapes {} and {} differ",
+          op, a.desc.shape.to_string(), b.desc.shape.to_string());
 }
 
 inline void require_batched(std::string_view op, const ValueType& type, int least_rank) {

@@ -21,13 +21,15 @@ std::string ranges_text(const std::vector<SliceRange>& ranges) {
 }
 
 Shape sliced_shape(std::string_view op, const std::vector<SliceRange>& ranges, const Shape& x) {
-  require(static_cast<int>(ranges.size()) == x.rank() - 1, "{}: {} ranges for x {}, one for each dimension after the batch is needed", op,
+  require(static_cast<int>(ranges.size()) == x.rank() - 1,
+          "{}: {} ranges for x {}, one for each dimension after the batch is needed", op,
           ranges.size(), x.to_string());
   Shape y = x;
   for (int d = 1; d < x.rank(); ++d) {
     const SliceRange& r = ranges[static_cast<size_t>(d - 1)];
-    require(r.step >= 1 && r.start >= 0 && r.start < r.stop && r.stop <= x[d], "{}: range {}:{}:{} does not lie in dimension {} of x {}", op, r.start,
-            r.stop, r.step, d, x.to_string());
+    require(r.step >= 1 && r.start >= 0 && r.start < r.stop && r.stop <= x[d],
+            "{}: range {}:{}:{} does not lie in dimension {} of x {}", op, r.start, r.stop, r.step,
+            d, x.to_string());
     y[d] = r.count();
   }
   return y;
@@ -50,8 +52,10 @@ std::vector<SliceRange> full_ranges(const Shape& shape) {
 std::vector<ValueType> Reshape::infer(std::span<const ValueType> in) const {
   require_inputs(name(), in, 1);
   const Shape& x = in[0].desc.shape;
-  require(in[0].batched && sample_.rank() < Shape::kMaxRank, "reshape: needs a batch, met {}", in[0].desc.to_string());
-  require(x.elements_from(1) == sample_.elements(), "reshape: a sample of x {} has {} elements, {} has {}", x.to_string(), x.elements_from(1),
+  require(in[0].batched && sample_.rank() < Shape::kMaxRank, "reshape: needs a batch, met {}",
+          in[0].desc.to_string());
+  require(x.elements_from(1) == sample_.elements(),
+          "reshape: a sample of x {} has {} elements, {} has {}", x.to_string(), x.elements_from(1),
           sample_.to_string(), sample_.elements());
   return {batched_as(batch_and(x[0], sample_), in[0].desc.dtype)};
 }
@@ -59,7 +63,8 @@ std::vector<ValueType> Reshape::infer(std::span<const ValueType> in) const {
 std::vector<Value> Reshape::grad(const GradArgs& args) const {
   const Shape& x = args.graph.shape(args.node.in[0]);
   const Shape sample(std::span<const int64_t>(x.begin() + 1, x.end()));
-  return {args.graph.append1(args.node.name + ".dx", std::make_shared<Reshape>(sample), {args.dout[0]})};
+  return {args.graph.append1(args.node.name + ".dx", std::make_shared<Reshape>(sample),
+                             {args.dout[0]})};
 }
 
 std::string Slice::attributes() const { return ranges_text(ranges_); }
@@ -71,30 +76,39 @@ std::vector<ValueType> Slice::infer(std::span<const ValueType> in) const {
 }
 
 std::vector<Value> Slice::grad(const GradArgs& args) const {
-  return {args.graph.append1(args.node.name + ".dx", std::make_shared<SliceGrad>(ranges_, args.graph.shape(args.node.in[0])), {args.dout[0]})};
+  return {args.graph.append1(
+      args.node.name + ".dx",
+      std::make_shared<SliceGrad>(ranges_, args.graph.shape(args.node.in[0])), {args.dout[0]})};
 }
 
-std::string SliceGrad::attributes() const { return fmt::format("{} x {}", ranges_text(ranges_), with_batch(x_shape_, 0).to_string()); }
+std::string SliceGrad::attributes() const {
+  return fmt::format("{} x {}", ranges_text(ranges_), with_batch(x_shape_, 0).to_string());
+}
 
 std::vector<ValueType> SliceGrad::infer(std::span<const ValueType> in) const {
   require_inputs(name(), in, 1);
   const Shape& dy = in[0].desc.shape;
   const Shape x = with_batch(x_shape_, dy[0]), y = sliced_shape(name(), ranges_, x);
-  require(y == dy, "slice_grad: dy is {}, the slice of x {} is {}", dy.to_string(), x.to_string(), y.to_string());
+  require(y == dy, "slice_grad: dy is {}, the slice of x {} is {}", dy.to_string(), x.to_string(),
+          y.to_string());
   return {batched_as(x, in[0].desc.dtype)};
 }
 
-std::string Pad::attributes() const { return fmt::format("{},{} value {}", numbers(low_), numbers(high_), value_); }
+std::string Pad::attributes() const {
+  return fmt::format("{},{} value {}", numbers(low_), numbers(high_), value_);
+}
 
 std::vector<ValueType> Pad::infer(std::span<const ValueType> in) const {
   require_inputs(name(), in, 1);
   require(in[0].batched, "pad: needs a batch, met {}", in[0].desc.to_string());
   Shape y = in[0].desc.shape;
   require(static_cast<int>(low_.size()) == y.rank() - 1 && low_.size() == high_.size(),
-          "pad: {} low and {} high pads for x {}, one for each dimension after the batch is needed", low_.size(), high_.size(), y.to_string());
+          "pad: {} low and {} high pads for x {}, one for each dimension after the batch is needed",
+          low_.size(), high_.size(), y.to_string());
   for (int d = 1; d < y.rank(); ++d) {
     const auto i = static_cast<size_t>(d - 1);
-    require(low_[i] >= 0 && high_[i] >= 0, "pad: negative padding {},{}; use slice to cut", numbers(low_), numbers(high_));
+    require(low_[i] >= 0 && high_[i] >= 0, "pad: negative padding {},{}; use slice to cut",
+            numbers(low_), numbers(high_));
     y[d] += low_[i] + high_[i];
   }
   return {batched_as(y, in[0].desc.dtype)};
@@ -103,8 +117,10 @@ std::vector<ValueType> Pad::infer(std::span<const ValueType> in) const {
 std::vector<Value> Pad::grad(const GradArgs& args) const {
   const Shape& x = args.graph.shape(args.node.in[0]);
   std::vector<SliceRange> ranges;
-  for (size_t i = 0; i < low_.size(); ++i) ranges.push_back({low_[i], low_[i] + x[static_cast<int>(i) + 1], 1});
-  return {args.graph.append1(args.node.name + ".dx", std::make_shared<Slice>(std::move(ranges)), {args.dout[0]})};
+  for (size_t i = 0; i < low_.size(); ++i)
+    ranges.push_back({low_[i], low_[i] + x[static_cast<int>(i) + 1], 1});
+  return {args.graph.append1(args.node.name + ".dx", std::make_shared<Slice>(std::move(ranges)),
+                             {args.dout[0]})};
 }
 
 std::string Concat::attributes() const { return fmt::format("axis {}", axis_); }
@@ -112,13 +128,16 @@ std::string Concat::attributes() const { return fmt::format("axis {}", axis_); }
 std::vector<ValueType> Concat::infer(std::span<const ValueType> in) const {
   require(in.size() >= 2, "concat: {} inputs given, at least 2 expected", in.size());
   Shape y = in[0].desc.shape;
-  require(in[0].batched && axis_ >= 1 && axis_ < y.rank(), "concat: axis {} is not a dimension of {} after the batch", axis_, in[0].desc.to_string());
+  require(in[0].batched && axis_ >= 1 && axis_ < y.rank(),
+          "concat: axis {} is not a dimension of {} after the batch", axis_,
+          in[0].desc.to_string());
   for (size_t i = 1; i < in.size(); ++i) {
     Shape other = in[i].desc.shape;
-    require(other.rank() == y.rank() && in[i].desc.dtype == in[0].desc.dtype && in[i].batched, "concat: {} and {} do not fit", in[0].desc.to_string(),
-            in[i].desc.to_string());
+    require(other.rank() == y.rank() && in[i].desc.dtype == in[0].desc.dtype && in[i].batched,
+            "concat: {} and {} do not fit", in[0].desc.to_string(), in[i].desc.to_string());
     const int64_t extent = std::exchange(other[axis_], y[axis_]);
-    require(other == y, "concat: {} and {} differ in more than axis {}", in[0].desc.to_string(), in[i].desc.to_string(), axis_);
+    require(other == y, "concat: {} and {} differ in more than axis {}", in[0].desc.to_string(),
+            in[i].desc.to_string(), axis_);
     y[axis_] += extent;
   }
   return {batched_as(y, in[0].desc.dtype)};
@@ -133,7 +152,9 @@ std::vector<Value> Concat::grad(const GradArgs& args) const {
     std::vector<SliceRange> ranges = full_ranges(x);
     ranges[static_cast<size_t>(axis_ - 1)] = {start, start + x[axis_], 1};
     start += x[axis_];
-    if (args.needed[i]) din[i] = args.graph.append1(fmt::format("{}.dx{}", node.name, i), std::make_shared<Slice>(std::move(ranges)), {args.dout[0]});
+    if (args.needed[i])
+      din[i] = args.graph.append1(fmt::format("{}.dx{}", node.name, i),
+                                  std::make_shared<Slice>(std::move(ranges)), {args.dout[0]});
   }
   return din;
 }

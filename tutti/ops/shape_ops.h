@@ -1,6 +1,7 @@
 #pragma once
-// Ops that move values without arithmetic: Reshape, Slice, Pad, Concat, and the scatter that is Slice's gradient. Dimension 0,
-// the batch, is never touched, so all of them run sample by sample. Any dtype; only floating-point tensors have gradients.
+// Ops that move values without arithmetic: Reshape, Slice, Pad, Concat, and the scatter that is
+// Slice's gradient. Dimension 0, the batch, is never touched, so all of them run sample by sample.
+// Any dtype; only floating-point tensors have gradients.
 
 #include "tutti/graph/graph.h"
 
@@ -27,7 +28,8 @@ struct SliceRange {
   int64_t count() const { return (stop - start + step - 1) / step; }
 };
 
-/// y = x[:, ranges[0], ranges[1], ...]: one range for each dimension after the batch, 0 <= start < stop <= extent, step >= 1.
+/// y = x[:, ranges[0], ranges[1], ...]: one range for each dimension after the batch, 0 <= start <
+/// stop <= extent, step >= 1.
 class Slice : public Op {
  public:
   explicit Slice(std::vector<SliceRange> ranges) : ranges_(std::move(ranges)) {}
@@ -45,7 +47,8 @@ class Slice : public Op {
 /// dy -> dx: zeros, but dx[:, ranges...] = dy.
 class SliceGrad : public Op {
  public:
-  SliceGrad(std::vector<SliceRange> ranges, Shape x_shape) : ranges_(std::move(ranges)), x_shape_(x_shape) {}
+  SliceGrad(std::vector<SliceRange> ranges, Shape x_shape)
+      : ranges_(std::move(ranges)), x_shape_(x_shape) {}
   const std::vector<SliceRange>& ranges() const { return ranges_; }
   std::string_view name() const override { return "slice_grad"; }
   std::string attributes() const override;
@@ -60,7 +63,8 @@ class SliceGrad : public Op {
 /// y = x with low[i] before and high[i] elements after dimension i + 1, all equal to `value`.
 class Pad : public Op {
  public:
-  Pad(std::vector<int64_t> low, std::vector<int64_t> high, float value = 0) : low_(std::move(low)), high_(std::move(high)), value_(value) {}
+  Pad(std::vector<int64_t> low, std::vector<int64_t> high, float value = 0)
+      : low_(std::move(low)), high_(std::move(high)), value_(value) {}
   const std::vector<int64_t>& low() const { return low_; }
   float value() const { return value_; }
   std::string_view name() const override { return "pad"; }

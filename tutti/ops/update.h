@@ -1,8 +1,10 @@
 #pragma once
-// Optimizer updates. One op updates any number of parameters: inputs lr, gradient_scale (f32 scalars), then for each parameter
-// w, g and its states; w and the states change. Everything is f32. g is a sum over replicas: the gradient is g * gradient_scale.
-// Updates are elementwise, so w, g and the states must share one layout, whatever it is, and a kernel may be limited to a window of
-// the parameters (Window in backend/backend.h). Rules that need norms of whole parameters take two ops: ops/norm_update.h.
+// Optimizer updates. One op updates any number of parameters: inputs lr, gradient_scale (f32
+// scalars), then for each parameter w, g and its states; w and the states change. Everything is
+// f32. g is a sum over replicas: the gradient is g * gradient_scale. Updates are elementwise, so w,
+// g and the states must share one layout, whatever it is, and a kernel may be limited to a window
+// of the parameters (Window in backend/backend.h). Rules that need norms of whole parameters take
+// two ops: ops/norm_update.h.
 
 #include "tutti/graph/graph.h"
 
@@ -11,20 +13,26 @@ namespace tutti {
 /// What all updates share; `states` arrays follow w and g.
 class Update : public Op {
  public:
-  /// What the op has to do with the block sums of ops/norm_update.h: one more input after the scalars, or the only output.
+  /// What the op has to do with the block sums of ops/norm_update.h: one more input after the
+  /// scalars, or the only output.
   enum class Sums : uint8_t { none, writes, reads };
 
   explicit Update(int states, Sums sums = Sums::none) : states_(states), sums_(sums) {}
   int states() const { return states_; }
   int arity() const { return 2 + states_; }  ///< inputs for each parameter
   Sums sums() const { return sums_; }
-  int leading() const { return kScalars + (sums_ == Sums::reads ? 1 : 0); }  ///< inputs before the first parameter's
-  static constexpr int kScalars = 2;                                        ///< lr, gradient_scale
+  int leading() const {
+    return kScalars + (sums_ == Sums::reads ? 1 : 0);
+  }                                   ///< inputs before the first parameter's
+  static constexpr int kScalars = 2;  ///< lr, gradient_scale
   Walk walk(std::span<const ValueType>) const override { return Walk::whole; }
   bool in_update() const override { return true; }
-  /// With Sums::writes one output, which depends on the layouts of `in`: [blocks of all parameters in storage, 2].
+  /// With Sums::writes one output, which depends on the layouts of `in`: [blocks of all parameters
+  /// in storage, 2].
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
-  bool mutates(int input) const override { return input >= leading() && (input - leading()) % arity() != 1; }
+  bool mutates(int input) const override {
+    return input >= leading() && (input - leading()) % arity() != 1;
+  }
 
  private:
   int states_;
@@ -32,7 +40,8 @@ class Update : public Op {
 };
 
 /// Stochastic gradient descent as PyTorch's SGD with dampening 0; state: buf, if momentum > 0.
-///   d = g * gradient_scale + weight_decay * w; buf = momentum * buf + d; w -= lr * (nesterov ? d + momentum * buf : buf)
+///   d = g * gradient_scale + weight_decay * w; buf = momentum * buf + d; w -= lr * (nesterov ? d +
+///   momentum * buf : buf)
 struct SgdAttributes {
   double momentum = 0, weight_decay = 0;
   bool nesterov = false;
@@ -40,7 +49,8 @@ struct SgdAttributes {
 
 class SgdUpdate : public Update {
  public:
-  explicit SgdUpdate(SgdAttributes attributes) : Update(attributes.momentum != 0 ? 1 : 0), a_(attributes) {}
+  explicit SgdUpdate(SgdAttributes attributes)
+      : Update(attributes.momentum != 0 ? 1 : 0), a_(attributes) {}
   const SgdAttributes& sgd() const { return a_; }
   std::string_view name() const override { return "sgd_update"; }
   std::string attributes() const override;
@@ -49,7 +59,8 @@ class SgdUpdate : public Update {
   SgdAttributes a_;
 };
 
-/// Adam (Kingma and Ba 2015), or with `decoupled` AdamW (Loshchilov and Hutter 2019), as PyTorch's; states: m, v; t = step + 1.
+/// Adam (Kingma and Ba 2015), or with `decoupled` AdamW (Loshchilov and Hutter 2019), as PyTorch's;
+/// states: m, v; t = step + 1.
 ///   decoupled: w *= 1 - lr * weight_decay; else g += weight_decay * w
 ///   m = beta1 * m + (1 - beta1) * g; v = beta2 * v + (1 - beta2) * g^2
 ///   w -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps)

@@ -1,6 +1,7 @@
 #pragma once
-// Buckets: the gradient arena cut into contiguous pieces that are summed over replicas one by one, in the order in which the backward
-// pass produces them. Large buckets use the network better; small ones start earlier and leave less exposed after the last layer.
+// Buckets: the gradient arena cut into contiguous pieces that are summed over replicas one by one,
+// in the order in which the backward pass produces them. Large buckets use the network better;
+// small ones start earlier and leave less exposed after the last layer.
 
 #include <cstddef>
 #include <span>
@@ -9,7 +10,8 @@
 
 namespace tutti {
 
-/// One parameter's gradient: float32, `bytes` of storage in the kernel's own layout, padding included.
+/// One parameter's gradient: float32, `bytes` of storage in the kernel's own layout, padding
+/// included.
 struct GradientEntry {
   std::string name;
   size_t bytes = 0;
@@ -24,15 +26,16 @@ struct Bucket {
 };
 
 struct BucketLayout {
-  std::vector<size_t> offsets;     ///< of each entry in the arena, in bytes; multiples of 64
-  std::vector<int> bucket_of;      ///< of each entry
-  std::vector<Bucket> buckets;     ///< in the order of production; they tile the arena
-  size_t bytes = 0;                ///< of the arena, a multiple of 64
-  std::string to_string() const;   ///< one line per bucket
+  std::vector<size_t> offsets;    ///< of each entry in the arena, in bytes; multiples of 64
+  std::vector<int> bucket_of;     ///< of each entry
+  std::vector<Bucket> buckets;    ///< in the order of production; they tile the arena
+  size_t bytes = 0;               ///< of the arena, a multiple of 64
+  std::string to_string() const;  ///< one line per bucket
 };
 
-/// `entries` in the order in which backward produces them. A gradient is never split; a bucket ends where its size is closest to
-/// `target_bytes`. Gradients begin on cache lines; what lies between stays zero. A pure function: all ranks get the same layout.
+/// `entries` in the order in which backward produces them. A gradient is never split; a bucket ends
+/// where its size is closest to `target_bytes`. Gradients begin on cache lines; what lies between
+/// stays zero. A pure function: all ranks get the same layout.
 BucketLayout partition_buckets(std::span<const GradientEntry> entries, size_t target_bytes);
 
 }  // namespace tutti

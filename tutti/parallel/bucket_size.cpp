@@ -17,16 +17,19 @@ constexpr size_t kMost = size_t{16} << 20;
 // The median of the slowest rank's seconds.
 double seconds_of(comm::Communicator& communicator, size_t bytes) {
   constexpr int kWarm = 2, kRuns = 7;
-  GradientExchange exchange(communicator, ReplicaMap(communicator.size(), communicator.size(), communicator.rank()),
-                            partition_buckets(std::vector<GradientEntry>{{"measured exchange", bytes}}, bytes));
+  GradientExchange exchange(
+      communicator, ReplicaMap(communicator.size(), communicator.size(), communicator.rank()),
+      partition_buckets(std::vector<GradientEntry>{{"measured exchange", bytes}}, bytes));
   std::vector<double> times;
   for (int run = 0; run < kWarm + kRuns; ++run) {
-    std::fill_n(exchange.slot(0), bytes / sizeof(float), static_cast<float>(run));  // written by its owner, as a gradient is
+    std::fill_n(exchange.slot(0), bytes / sizeof(float),
+                static_cast<float>(run));  // written by its owner, as a gradient is
     communicator.barrier();
     const auto begin = std::chrono::steady_clock::now();
     exchange.ready(0, 0);
     exchange.wait(0);
-    const double mine = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    const double mine =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (run >= kWarm) times.push_back(std::ranges::max(communicator.allgather_value(mine)));
   }
   std::ranges::nth_element(times, times.begin() + kRuns / 2);
@@ -36,13 +39,15 @@ double seconds_of(comm::Communicator& communicator, size_t bytes) {
 }  // namespace
 
 ExchangeCost fit_exchange(double bytes1, double seconds1, double bytes2, double seconds2) {
-  if (seconds2 <= seconds1) return {.latency_s = seconds1, .bytes_per_s = std::numeric_limits<double>::infinity()};
+  if (seconds2 <= seconds1)
+    return {.latency_s = seconds1, .bytes_per_s = std::numeric_limits<double>::infinity()};
   const double rate = (bytes2 - bytes1) / (seconds2 - seconds1);
   return {.latency_s = std::max(0.0, seconds1 - bytes1 / rate), .bytes_per_s = rate};
 }
 
 size_t best_bucket_bytes(const ExchangeCost& cost, size_t gradient_bytes) {
-  const double best = std::sqrt(cost.latency_s * static_cast<double>(gradient_bytes) * cost.bytes_per_s);
+  const double best =
+      std::sqrt(cost.latency_s * static_cast<double>(gradient_bytes) * cost.bytes_per_s);
   if (!(best < static_cast<double>(kMost))) return kMost;  // infinite, or 0 times infinite
   const size_t below = std::bit_floor(std::max(kLeast, static_cast<size_t>(best)));
   return best > 1.5 * static_cast<double>(below) ? 2 * below : below;

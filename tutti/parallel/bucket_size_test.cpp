@@ -21,15 +21,18 @@ TEST(BucketSize, NoiseMakesNoNegativeCosts) {
 }
 
 TEST(BucketSize, IsTheRootOfLatencyTimesGradientTimesBandwidth) {
-  // sqrt(50e-6 * 2.6e6 * 1.25e9) = 403 KB at 10 Gb/s and 50 us: between 256 and 512 KiB, nearer to the latter.
+  // sqrt(50e-6 * 2.6e6 * 1.25e9) = 403 KB at 10 Gb/s and 50 us: between 256 and 512 KiB, nearer to
+  // the latter.
   EXPECT_EQ(best_bucket_bytes({50e-6, 1.25e9}, 2'600'000), size_t{512} << 10);
   // The least of the cost itself, over all powers of two.
   for (const double latency : {2e-6, 50e-6, 1e-3})
     for (const double rate : {1e8, 1e9, 3e10}) {
       constexpr double kGradient = 1e8;
       const auto cost = [&](double s) { return latency * kGradient / s + s / rate; };
-      const auto chosen = static_cast<double>(best_bucket_bytes({latency, rate}, static_cast<size_t>(kGradient)));
-      for (double s = 65536; s <= 16777216; s *= 2) EXPECT_LE(cost(chosen), cost(s) * 1.03) << latency << ' ' << rate << ' ' << s;
+      const auto chosen =
+          static_cast<double>(best_bucket_bytes({latency, rate}, static_cast<size_t>(kGradient)));
+      for (double s = 65536; s <= 16777216; s *= 2)
+        EXPECT_LE(cost(chosen), cost(s) * 1.03) << latency << ' ' << rate << ' ' << s;
     }
 }
 

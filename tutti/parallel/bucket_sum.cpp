@@ -6,12 +6,18 @@
 
 namespace tutti {
 
-BucketSum::BucketSum(comm::Communicator& communicator, const comm::CollectiveSpec& dense, const float* result) : dense_(communicator.plan(dense)), result_(result) {}
+BucketSum::BucketSum(comm::Communicator& communicator, const comm::CollectiveSpec& dense,
+                     const float* result)
+    : dense_(communicator.plan(dense)), result_(result) {}
 
-void BucketSum::compress(comm::Communicator& communicator, const comm::CompressedReductionSpec& base, std::span<const comm::CompressionSpec> specs) {
+void BucketSum::compress(comm::Communicator& communicator,
+                         const comm::CompressedReductionSpec& base,
+                         std::span<const comm::CompressionSpec> specs) {
   comm::CompressedReductionSpec spec = base;
   for (const comm::CompressionSpec& compression : specs) {
-    if (!compression.compresses() || std::ranges::find(reductions_, compression, &Choice::spec) != reductions_.end()) continue;
+    if (!compression.compresses() ||
+        std::ranges::find(reductions_, compression, &Choice::spec) != reductions_.end())
+      continue;
     spec.compression = compression;
     if (reductions_.empty()) {
       layout_ = comm::state_layout(communicator, spec);
@@ -29,7 +35,8 @@ void BucketSum::choose(const comm::CompressionSpec& spec, uint64_t step) {
   chosen_ = nullptr;
   if (!spec.compresses() || reductions_.empty()) return;
   const auto at = std::ranges::find(reductions_, spec, &Choice::spec);
-  CHECK(at != reductions_.end(), "{}: no reduction was planned for {}", dense_->name(), to_string(spec));
+  CHECK(at != reductions_.end(), "{}: no reduction was planned for {}", dense_->name(),
+        to_string(spec));
   chosen_ = at->reduction.get();
   chosen_->set_step(step);
   residual_ = true;

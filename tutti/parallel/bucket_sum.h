@@ -1,6 +1,7 @@
 #pragma once
-// BucketSum: the operations that can sum one bucket, one of which the step uses: the dense sum, and where the bucket is compressed a
-// reduction for each density that the run goes through. They share memory for what has not been sent yet.
+// BucketSum: the operations that can sum one bucket, one of which the step uses: the dense sum, and
+// where the bucket is compressed a reduction for each density that the run goes through. They share
+// memory for what has not been sent yet.
 
 #include <memory>
 #include <span>
@@ -16,19 +17,30 @@ namespace tutti {
 class BucketSum {
  public:
   /// Collective. `result`: where the dense operation leaves the sum.
-  BucketSum(comm::Communicator& communicator, const comm::CollectiveSpec& dense, const float* result);
+  BucketSum(comm::Communicator& communicator, const comm::CollectiveSpec& dense,
+            const float* result);
 
-  /// Collective. Adds a reduction for each of `specs` (equal ones once). `base`: all but compression, result and state.
-  void compress(comm::Communicator& communicator, const comm::CompressedReductionSpec& base, std::span<const comm::CompressionSpec> specs);
+  /// Collective. Adds a reduction for each of `specs` (equal ones once). `base`: all but
+  /// compression, result and state.
+  void compress(comm::Communicator& communicator, const comm::CompressedReductionSpec& base,
+                std::span<const comm::CompressionSpec> specs);
 
-  /// What the next start() does: `spec`, or the dense sum where it is none or the bucket is not compressed.
+  /// What the next start() does: `spec`, or the dense sum where it is none or the bucket is not
+  /// compressed.
   void choose(const comm::CompressionSpec& spec, uint64_t step);
-  /// A dense step after compressed ones: adds what was not sent to this rank's first part, before start().
+  /// A dense step after compressed ones: adds what was not sent to this rank's first part, before
+  /// start().
   void release(std::span<float> gradient);
 
-  comm::Operation& operation() const { return chosen_ == nullptr ? static_cast<comm::Operation&>(*dense_) : *chosen_; }
-  const float* result() const { return chosen_ == nullptr ? result_ : compressed_result_.as<float>().data(); }
-  size_t bytes_moved() const { return chosen_ == nullptr ? dense_->bytes_received() : chosen_->bytes_received(); }
+  comm::Operation& operation() const {
+    return chosen_ == nullptr ? static_cast<comm::Operation&>(*dense_) : *chosen_;
+  }
+  const float* result() const {
+    return chosen_ == nullptr ? result_ : compressed_result_.as<float>().data();
+  }
+  size_t bytes_moved() const {
+    return chosen_ == nullptr ? dense_->bytes_received() : chosen_->bytes_received();
+  }
   const std::string& algorithm() const { return dense_->algorithm(); }
   bool compressed() const { return !reductions_.empty(); }
 
@@ -45,7 +57,8 @@ class BucketSum {
   std::unique_ptr<comm::CollectiveOperation> dense_;
   const float* result_;
   std::vector<float> state_;  // outlives the reductions, as does
-  Buffer compressed_result_;  // each rank has its own, unlike the dense sum of ranks that share memory
+  Buffer
+      compressed_result_;  // each rank has its own, unlike the dense sum of ranks that share memory
   comm::StateLayout layout_;
   std::vector<Choice> reductions_;
   comm::CompressedReduction* chosen_ = nullptr;

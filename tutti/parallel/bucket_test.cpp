@@ -10,17 +10,22 @@ namespace {
 
 std::vector<size_t> bucket_sizes(const std::vector<size_t>& gradients, size_t target) {
   std::vector<GradientEntry> entries;
-  for (const size_t bytes : gradients) entries.push_back({"w" + std::to_string(entries.size()), bytes});
+  for (const size_t bytes : gradients)
+    entries.push_back({"w" + std::to_string(entries.size()), bytes});
   std::vector<size_t> sizes;
-  for (const Bucket& bucket : partition_buckets(entries, target).buckets) sizes.push_back(bucket.bytes);
+  for (const Bucket& bucket : partition_buckets(entries, target).buckets)
+    sizes.push_back(bucket.bytes);
   return sizes;
 }
 
 TEST(Buckets, EndWhereTheSizeIsClosestToTheTarget) {
   EXPECT_EQ(bucket_sizes({64, 64, 64, 64}, 128), (std::vector<size_t>{128, 128}));
-  EXPECT_EQ(bucket_sizes({640, 640, 640}, 1000), (std::vector<size_t>{1280, 640})) << "280 above is closer than 360 below";
-  EXPECT_EQ(bucket_sizes({320, 1280}, 1000), (std::vector<size_t>{1600})) << "600 above is closer than 680 below";
-  EXPECT_EQ(bucket_sizes({64, 6400, 64}, 128), (std::vector<size_t>{64, 6400, 64})) << "a large gradient stands alone";
+  EXPECT_EQ(bucket_sizes({640, 640, 640}, 1000), (std::vector<size_t>{1280, 640}))
+      << "280 above is closer than 360 below";
+  EXPECT_EQ(bucket_sizes({320, 1280}, 1000), (std::vector<size_t>{1600}))
+      << "600 above is closer than 680 below";
+  EXPECT_EQ(bucket_sizes({64, 6400, 64}, 128), (std::vector<size_t>{64, 6400, 64}))
+      << "a large gradient stands alone";
   EXPECT_EQ(bucket_sizes({64, 64}, 1 << 20), (std::vector<size_t>{128})) << "less than one bucket";
   EXPECT_EQ(bucket_sizes({64, 64}, 0), (std::vector<size_t>{64, 64}));
   EXPECT_TRUE(bucket_sizes({}, 100).empty());

@@ -9,12 +9,20 @@
 namespace tutti {
 namespace {
 
-CompressibleEntry parameter(std::string name, Shape shape) { return {{std::move(name), static_cast<size_t>(shape.elements()) * sizeof(float)}, shape}; }
+CompressibleEntry parameter(std::string name, Shape shape) {
+  return {{std::move(name), static_cast<size_t>(shape.elements()) * sizeof(float)}, shape};
+}
 
 // As backward produces them: from the classifier to the stem.
 std::vector<CompressibleEntry> network() {
-  return {parameter("fc.bias", {1000}),       parameter("fc.weight", {1000, 512}),          parameter("conv3.weight", {512, 256, 3, 3}), parameter("bn3.bias", {512}),
-          parameter("bn3.weight", {512}),     parameter("conv2.weight", {256, 64, 3, 3}),   parameter("big_bias", {100000}),             parameter("conv1.weight", {16, 3, 3, 3})};
+  return {parameter("fc.bias", {1000}),
+          parameter("fc.weight", {1000, 512}),
+          parameter("conv3.weight", {512, 256, 3, 3}),
+          parameter("bn3.bias", {512}),
+          parameter("bn3.weight", {512}),
+          parameter("conv2.weight", {256, 64, 3, 3}),
+          parameter("big_bias", {100000}),
+          parameter("conv1.weight", {16, 3, 3, 3})};
 }
 
 std::vector<std::string> chosen(const CompressionPolicy& policy) {
@@ -27,15 +35,18 @@ std::vector<std::string> chosen(const CompressionPolicy& policy) {
 using Names = std::vector<std::string>;
 
 TEST(CompressionPolicy, TextAndDataMakeEachOther) {
-  for (const char* text : {"none", "int8", "topk:0.01", "auto:topk:0.01", "auto:powersgd:2"}) EXPECT_EQ(to_string(parse_compression_policy(text)), text);
+  for (const char* text : {"none", "int8", "topk:0.01", "auto:topk:0.01", "auto:powersgd:2"})
+    EXPECT_EQ(to_string(parse_compression_policy(text)), text);
   EXPECT_TRUE(parse_compression_policy("auto:int8").automatic);
   EXPECT_FALSE(parse_compression_policy("int8").automatic);
-  for (const char* text : {"auto:none", "auto:", "auto", "auto:auto:int8"}) EXPECT_THROW(parse_compression_policy(text), ConfigError) << text;
+  for (const char* text : {"auto:none", "auto:", "auto", "auto:auto:int8"})
+    EXPECT_THROW(parse_compression_policy(text), ConfigError) << text;
 }
 
 TEST(CompressionPolicy, LargeMatricesAreCompressed) {
   CompressionPolicy policy = parse_compression_policy("int8");
-  EXPECT_EQ(chosen(policy), (Names{"fc.weight", "conv3.weight", "conv2.weight"})) << "vectors stay dense whatever their size";
+  EXPECT_EQ(chosen(policy), (Names{"fc.weight", "conv3.weight", "conv2.weight"}))
+      << "vectors stay dense whatever their size";
   policy.min_bytes = 256 * 64 * 9 * 4;
   EXPECT_EQ(chosen(policy), (Names{"fc.weight", "conv3.weight", "conv2.weight"}));
   ++policy.min_bytes;
@@ -61,7 +72,8 @@ TEST(CompressionPolicy, BucketsHoldOneKindInTheOrderOfProduction) {
     size_t inside = bucket.begin;
     for (const int m : bucket.members) {
       const auto i = static_cast<size_t>(m);
-      EXPECT_EQ(compresses(policy, parameters[i]), layout.compressed[b]) << parameters[i].entry.name;
+      EXPECT_EQ(compresses(policy, parameters[i]), layout.compressed[b])
+          << parameters[i].entry.name;
       EXPECT_FALSE(seen[i]);
       seen[i] = true;
       EXPECT_EQ(layout.buckets.offsets[i], inside);
@@ -75,7 +87,8 @@ TEST(CompressionPolicy, BucketsHoldOneKindInTheOrderOfProduction) {
   }
   EXPECT_EQ(at, layout.buckets.bytes);
   EXPECT_TRUE(std::ranges::all_of(seen, [](bool s) { return s; }));
-  EXPECT_TRUE(std::ranges::count(layout.compressed, true) == 3 && std::ranges::count(layout.compressed, false) == 1);
+  EXPECT_TRUE(std::ranges::count(layout.compressed, true) == 3 &&
+              std::ranges::count(layout.compressed, false) == 1);
   EXPECT_EQ(layout.to_string(), "3 of 4 buckets, 7.36 of 7.77 MB");
 }
 
@@ -84,7 +97,8 @@ TEST(CompressionPolicy, WithoutCompressionNothingChanges) {
   std::vector<GradientEntry> entries;
   for (const CompressibleEntry& p : parameters) entries.push_back(p.entry);
   const BucketLayout plain = partition_buckets(entries, 300000);
-  const CompressionLayout layout = partition_by_compression(parse_compression_policy("none"), parameters, 300000);
+  const CompressionLayout layout =
+      partition_by_compression(parse_compression_policy("none"), parameters, 300000);
   EXPECT_EQ(layout.buckets.to_string(), plain.to_string());
   EXPECT_EQ(layout.buckets.offsets, plain.offsets);
   EXPECT_EQ(std::ranges::count(layout.compressed, true), 0);
@@ -97,15 +111,21 @@ TEST(CompressionPolicy, APatternThatMatchesNothingIsRefused) {
     partition_by_compression(policy, network(), 1 << 20);
     FAIL() << "accepted";
   } catch (const ConfigError& error) {
-    EXPECT_NE(std::string(error.what()).find("no parameter is called 'conv9.*'; names are like 'fc.bias' and 'conv1.weight'"), std::string::npos) << error.what();
+    EXPECT_NE(
+        std::string(error.what())
+            .find("no parameter is called 'conv9.*'; names are like 'fc.bias' and 'conv1.weight'"),
+        std::string::npos)
+        << error.what();
   }
 }
 
 TEST(CompressionPolicy, MatricesAreOutputsByTheRest) {
   CompressionPolicy policy = parse_compression_policy("powersgd");
   policy.min_bytes = 0;
-  // 5 x 30 has storage for 160 floats: padded by the kernel's layout, and 5 divides it; 7 x 30 for 224.
-  const std::vector<CompressibleEntry> parameters{{{"a", 640}, {5, 30}}, {{"b", 892}, {7, 30}}, parameter("c", {64, 16, 3, 3})};
+  // 5 x 30 has storage for 160 floats: padded by the kernel's layout, and 5 divides it; 7 x 30 for
+  // 224.
+  const std::vector<CompressibleEntry> parameters{
+      {{"a", 640}, {5, 30}}, {{"b", 892}, {7, 30}}, parameter("c", {64, 16, 3, 3})};
   const CompressionLayout layout = partition_by_compression(policy, parameters, 1 << 20);
   ASSERT_EQ(layout.buckets.buckets.size(), 1u);
   const std::vector<comm::MatrixBlock> expected{{0, 5, 32}, {160, 14, 15}, {384, 64, 144}};
@@ -115,7 +135,8 @@ TEST(CompressionPolicy, MatricesAreOutputsByTheRest) {
 TEST(CompressionPolicy, PhasesAreWarmUpRampAndTheRest) {
   const auto text = [](const CompressionPolicy& policy) {
     std::string all;
-    for (const CompressionPhase& phase : compression_phases(policy)) all += std::to_string(phase.first_step) + " " + to_string(phase.compression) + "\n";
+    for (const CompressionPhase& phase : compression_phases(policy))
+      all += std::to_string(phase.first_step) + " " + to_string(phase.compression) + "\n";
     return all;
   };
   EXPECT_EQ(text(parse_compression_policy("none")), "0 none\n");
@@ -124,7 +145,9 @@ TEST(CompressionPolicy, PhasesAreWarmUpRampAndTheRest) {
   policy.warmup_steps = 10;
   EXPECT_EQ(text(policy), "0 none\n10 topk:0.001\n");
   policy.ramp_steps = 4;
-  EXPECT_EQ(text(policy), "0 none\n10 topk:0.25\n14 topk:0.0625\n18 topk:0.015625\n22 topk:0.00390625\n26 topk:0.001\n");
+  EXPECT_EQ(text(policy),
+            "0 none\n10 topk:0.25\n14 topk:0.0625\n18 topk:0.015625\n22 topk:0.00390625\n26 "
+            "topk:0.001\n");
   policy.compression.ratio = 0.25;
   EXPECT_EQ(text(policy), "0 none\n10 topk:0.25\n");
   policy.compression = comm::parse_compression("int8");

@@ -20,7 +20,9 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
-CompressionTrial::CompressionTrial(int pairs) : pairs_(pairs) { CHECK(pairs >= 1, "{} pairs", pairs); }
+CompressionTrial::CompressionTrial(int pairs) : pairs_(pairs) {
+  CHECK(pairs >= 1, "{} pairs", pairs);
+}
 
 bool CompressionTrial::compressed() const {
   CHECK(!complete(), "the trial is over");
@@ -32,7 +34,8 @@ void CompressionTrial::record(double blocked_seconds, double caller_seconds) {
   seconds_.push_back(blocked_seconds + caller_seconds);
 }
 
-CompressionTrial::Verdict CompressionTrial::decide(comm::Communicator& communicator, const comm::CompressionReport& report) const {
+CompressionTrial::Verdict CompressionTrial::decide(comm::Communicator& communicator,
+                                                   const comm::CompressionReport& report) const {
   CHECK(complete(), "{} of {} steps recorded", seconds_.size(), steps());
   std::vector<double> mine = seconds_;
   mine.push_back(report.codec_seconds);
@@ -51,14 +54,19 @@ CompressionTrial::Verdict CompressionTrial::decide(comm::Communicator& communica
   }
   for (size_t p = 1; p < ranks; ++p)
     if (of_rank(p, seconds_.size()) > of_rank(slowest, seconds_.size())) slowest = p;
-  Verdict verdict{.dense_seconds = median(dense), .compressed_seconds = median(compressed), .break_even = of_rank(slowest, seconds_.size() + 1)};
+  Verdict verdict{.dense_seconds = median(dense),
+                  .compressed_seconds = median(compressed),
+                  .break_even = of_rank(slowest, seconds_.size() + 1)};
   verdict.pays = verdict.compressed_seconds < verdict.dense_seconds;
   return verdict;
 }
 
 std::string CompressionTrial::Verdict::to_string(const std::string& compression) const {
-  return fmt::format("{}: dense blocks {:.3g} ms a step, {} blocks and codes {:.3g} ms; breaks even at {:.3g} GB/s ({:.3g} Gb/s) a rank", pays ? "on" : "off",
-                     dense_seconds * 1e3, compression, compressed_seconds * 1e3, break_even * 1e-9, break_even * 8e-9);
+  return fmt::format(
+      "{}: dense blocks {:.3g} ms a step, {} blocks and codes {:.3g} ms; breaks even at {:.3g} "
+      "GB/s ({:.3g} Gb/s) a rank",
+      pays ? "on" : "off", dense_seconds * 1e3, compression, compressed_seconds * 1e3,
+      break_even * 1e-9, break_even * 8e-9);
 }
 
 }  // namespace tutti

@@ -23,7 +23,9 @@ TEST(CompressionTrial, TakesTurns) {
 }
 
 // Seconds of a step by kind and rank; the verdict must be the same on all ranks.
-CompressionTrial::Verdict verdict_of(int ranks, const std::function<double(int rank, bool compressed, int step)>& blocked, const std::function<double(int rank)>& codec) {
+CompressionTrial::Verdict verdict_of(
+    int ranks, const std::function<double(int rank, bool compressed, int step)>& blocked,
+    const std::function<double(int rank)>& codec) {
   std::vector<CompressionTrial::Verdict> verdicts(static_cast<size_t>(ranks));
   comm::run_ranks(ranks, [&](comm::Communicator& c) {
     CompressionTrial trial(5);
@@ -45,23 +47,39 @@ CompressionTrial::Verdict verdict_of(int ranks, const std::function<double(int r
 }
 
 TEST(CompressionTrial, PaysWhereTheSlowestRankIsFasterCodecIncluded) {
-  const auto on = verdict_of(3, [](int, bool compressed, int) { return compressed ? 1.0 : 8.0; }, [](int) { return 2.0; });
+  const auto on = verdict_of(
+      3, [](int, bool compressed, int) { return compressed ? 1.0 : 8.0; }, [](int) { return 2.0; });
   EXPECT_TRUE(on.pays);
   EXPECT_EQ(on.dense_seconds, 8);
   EXPECT_EQ(on.compressed_seconds, 3);
   EXPECT_EQ(on.break_even, 4000 / 12.0);
-  EXPECT_EQ(on.to_string("int8"), "on: dense blocks 8e+03 ms a step, int8 blocks and codes 3e+03 ms; breaks even at 3.33e-07 GB/s (2.67e-06 Gb/s) a rank");
-  const auto off = verdict_of(3, [](int, bool compressed, int) { return compressed ? 1.0 : 8.0; }, [](int) { return 7.5; });
+  EXPECT_EQ(on.to_string("int8"),
+            "on: dense blocks 8e+03 ms a step, int8 blocks and codes 3e+03 ms; breaks even at "
+            "3.33e-07 GB/s (2.67e-06 Gb/s) a rank");
+  const auto off = verdict_of(
+      3, [](int, bool compressed, int) { return compressed ? 1.0 : 8.0; }, [](int) { return 7.5; });
   EXPECT_FALSE(off.pays) << "the codec costs more than is saved";
   EXPECT_EQ(off.to_string("int8").substr(0, 3), "off");
-  const auto one_slow = verdict_of(3, [](int rank, bool compressed, int) { return compressed ? 1.0 : (rank == 2 ? 8.0 : 0.0); }, [](int rank) { return rank == 0 ? 7.5 : 0.1; });
+  const auto one_slow = verdict_of(
+      3, [](int rank, bool compressed, int) { return compressed ? 1.0 : (rank == 2 ? 8.0 : 0.0); },
+      [](int rank) { return rank == 0 ? 7.5 : 0.1; });
   EXPECT_FALSE(one_slow.pays) << "the slowest rank of each step counts, not the mean";
 }
 
 TEST(CompressionTrial, FirstStepsAndOutliersDoNotDecide) {
-  const auto first = verdict_of(2, [](int, bool compressed, int step) { return step < 2 ? (compressed ? 1000.0 : 0.0) : (compressed ? 1.0 : 2.0); }, [](int) { return 0.5; });
+  const auto first = verdict_of(
+      2,
+      [](int, bool compressed, int step) {
+        return step < 2 ? (compressed ? 1000.0 : 0.0) : (compressed ? 1.0 : 2.0);
+      },
+      [](int) { return 0.5; });
   EXPECT_TRUE(first.pays);
-  const auto outlier = verdict_of(2, [](int rank, bool compressed, int step) { return rank == 1 && step == 5 ? 1000.0 : (compressed ? 1.0 : 2.0); }, [](int) { return 0.5; });
+  const auto outlier = verdict_of(
+      2,
+      [](int rank, bool compressed, int step) {
+        return rank == 1 && step == 5 ? 1000.0 : (compressed ? 1.0 : 2.0);
+      },
+      [](int) { return 0.5; });
   EXPECT_TRUE(outlier.pays);
 }
 

@@ -11,34 +11,39 @@ namespace tutti {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
 
 void add_into(float* __restrict into, const float* __restrict from, size_t count) {
   for (size_t i = 0; i < count; ++i) into[i] += from[i];
 }
 
 constexpr size_t kPage = 4096;
-constexpr size_t kChunk = 512 << 10;  // half a millisecond at 10 Gb/s: what an urgent bucket may have to wait
+constexpr size_t kChunk =
+    512 << 10;  // half a millisecond at 10 Gb/s: what an urgent bucket may have to wait
 
 }  // namespace
 
-GradientExchange::GradientExchange(comm::Communicator& communicator, ReplicaMap map, BucketLayout layout, const ExchangeSettings& settings)
-    : communicator_(communicator),
-      map_(std::move(map)),
-      layout_(std::move(layout)),
+GradientExchange::GradientExchange(comm::Communicator& communicator, ReplicaMap map,
+                                   BucketLayout layout, const ExchangeSettings& settings)
+    : communicator_(communicator), map_(std::move(map)), layout_(std::move(layout)),
       plan_(comm::plan_slots(map_.replicas(), map_.owned())),
       stride_((layout_.bytes + kPage - 1) / kPage * kPage),
       window_(communicator.allocate(stride_ * static_cast<size_t>(plan_.slots))),
       folded_(layout_.buckets.size(), 0) {
-  CHECK(map_.ranks() == communicator.size() && map_.rank() == communicator.rank(), "the replica map is of rank {}/{}, the communicator of {}/{}",
-        map_.rank(), map_.ranks(), communicator.rank(), communicator.size());
+  CHECK(map_.ranks() == communicator.size() && map_.rank() == communicator.rank(),
+        "the replica map is of rank {}/{}, the communicator of {}/{}", map_.rank(), map_.ranks(),
+        communicator.rank(), communicator.size());
   plan_sums(settings);
 }
 
 void GradientExchange::plan_sums(const ExchangeSettings& settings) {
-  // One sum for the whole node where ranks see each other's memory; over a shaped link they behave as if they did not.
+  // One sum for the whole node where ranks see each other's memory; over a shaped link they behave
+  // as if they did not.
   const bool visible = window_->shared() && !communicator_.shaped();
-  const bool served = settings.algorithm.empty() || comm::algorithm_named(settings.algorithm).serves_exchange;
+  const bool served =
+      settings.algorithm.empty() || comm::algorithm_named(settings.algorithm).serves_exchange;
   const bool shared = visible && served && !settings.sharded;
   if (map_.ranks() == 1) {
     result_ = slot_memory(0);
@@ -47,8 +52,11 @@ void GradientExchange::plan_sums(const ExchangeSettings& settings) {
     result_ = reinterpret_cast<float*>(shared ? results_->peer(0) : results_->data());
   }
   compression_ = settings.compression;
-  CHECK(compression_.buckets.empty() || compression_.buckets.size() == layout_.buckets.size(), "compression of {} buckets for {}", compression_.buckets.size(), buckets());
-  if (std::ranges::any_of(compression_.phases, [](const CompressionPhase& phase) { return phase.compression.method == comm::CompressionMethod::hitopk; }))
+  CHECK(compression_.buckets.empty() || compression_.buckets.size() == layout_.buckets.size(),
+        "compression of {} buckets for {}", compression_.buckets.size(), buckets());
+  if (std::ranges::any_of(compression_.phases, [](const CompressionPhase& phase) {
+        return phase.compression.method == comm::CompressionMethod::hitopk;
+      }))
     groups_ = std::make_unique<comm::NodeGroups>(communicator_);
   ExchangeSettings resolved = settings;
   if (resolved.chunk_bytes == 0 && !visible) resolved.chunk_bytes = kChunk;
@@ -66,13 +74,16 @@ void GradientExchange::plan_sum(int b, const ExchangeSettings& settings, bool sh
                             .output = output,
                             .algorithm = settings.algorithm,
                             .reproducible = settings.reproducible,
-                            .leaves = {.replicas = map_.replicas(), .first = map_.first(), .stride = stride_ / sizeof(float)},
+                            .leaves = {.replicas = map_.replicas(),
+                                       .first = map_.first(),
+                                       .stride = stride_ / sizeof(float)},
                             .shared_output = shared,
                             .chunk = settings.chunk_bytes / sizeof(float),
                             .priority = settings.priority ? b : 0};
   if (settings.sharded) {
     spec.kind = comm::Collective::reduce_scatter;
-    for (const Shard& shard : shard_bounds(layout_, b, map_.ranks())) spec.parts.push_back({shard.begin / sizeof(float), shard.bytes() / sizeof(float)});
+    for (const Shard& shard : shard_bounds(layout_, b, map_.ranks()))
+      spec.parts.push_back({shard.begin / sizeof(float), shard.bytes() / sizeof(float)});
     spec.output = output + spec.parts[static_cast<size_t>(map_.rank())].begin;
   }
   BucketSum& sum = *sums_.emplace_back(std::make_unique<BucketSum>(communicator_, spec, output));
@@ -81,7 +92,8 @@ void GradientExchange::plan_sum(int b, const ExchangeSettings& settings, bool sh
   comm::CompressedReductionSpec base;
   base.name = bucket.name;
   base.count = bucket.floats();
-  for (int part = 0; part < static_cast<int>(plan_.parts.size()); ++part) base.parts.push_back(slot_memory(part) + bucket.begin / sizeof(float));
+  for (int part = 0; part < static_cast<int>(plan_.parts.size()); ++part)
+    base.parts.push_back(slot_memory(part) + bucket.begin / sizeof(float));
   if (index < compression_.matrices.size()) base.matrices = compression_.matrices[index];
   base.groups = groups_.get();
   std::vector<comm::CompressionSpec> specs;
@@ -94,7 +106,8 @@ float* GradientExchange::slot_memory(int slot) const {
 }
 
 float* GradientExchange::slot(int local_replica) const {
-  CHECK(0 <= local_replica && local_replica < map_.local_count(), "local replica {} of {}", local_replica, map_.local_count());
+  CHECK(0 <= local_replica && local_replica < map_.local_count(), "local replica {} of {}",
+        local_replica, map_.local_count());
   return slot_memory(plan_.replicas[static_cast<size_t>(local_replica)].slot);
 }
 
@@ -103,7 +116,8 @@ void GradientExchange::fold(int local_replica, const Bucket& bucket) {
   if (adds.empty()) return;
   const auto begin = Clock::now();
   const size_t at = bucket.begin / sizeof(float);
-  for (const auto& add : adds) add_into(slot_memory(add.into) + at, slot_memory(add.from) + at, bucket.floats());
+  for (const auto& add : adds)
+    add_into(slot_memory(add.into) + at, slot_memory(add.from) + at, bucket.floats());
   counters_.folding_seconds += seconds_since(begin);
 }
 
@@ -127,10 +141,12 @@ void GradientExchange::begin_step(int64_t step, bool dense) {
 void GradientExchange::ready(int local_replica, int bucket) {
   BucketSum& sum = this->sum(bucket);
   int& folded = folded_[static_cast<size_t>(bucket)];
-  CHECK(!sum.operation().in_flight(), "{} is still being summed: wait for it before the next step", sum.operation().name());
+  CHECK(!sum.operation().in_flight(), "{} is still being summed: wait for it before the next step",
+        sum.operation().name());
   if (local_replica == 0) sum.choose(step_compression_, step_);
   comm::Operation& operation = sum.operation();
-  CHECK(folded == local_replica, "{}: local replica {} is ready, {} was expected", operation.name(), local_replica, folded);
+  CHECK(folded == local_replica, "{}: local replica {} is ready, {} was expected", operation.name(),
+        local_replica, folded);
   const Bucket& slice = layout_.buckets[static_cast<size_t>(bucket)];
   fold(local_replica, slice);
   if (++folded < map_.local_count()) return;
@@ -147,7 +163,8 @@ bool GradientExchange::arrived(int bucket) { return sum(bucket).operation().test
 void GradientExchange::wait(int bucket) {
   comm::Operation& operation = sum(bucket).operation();
   int& folded = folded_[static_cast<size_t>(bucket)];
-  CHECK(folded == map_.local_count(), "{}: waiting with {} of {} local replicas ready", operation.name(), folded, map_.local_count());
+  CHECK(folded == map_.local_count(), "{}: waiting with {} of {} local replicas ready",
+        operation.name(), folded, map_.local_count());
   if (!operation.test()) {
     const auto begin = Clock::now();
     operation.wait();

@@ -13,7 +13,8 @@
 namespace tutti {
 namespace {
 
-const std::vector<GradientEntry> kEntries{{"fc", 400}, {"conv3", 12000}, {"bn3", 64}, {"conv2", 5000}, {"conv1", 432}};
+const std::vector<GradientEntry> kEntries{
+    {"fc", 400}, {"conv3", 12000}, {"bn3", 64}, {"conv2", 5000}, {"conv1", 432}};
 
 float gradient(int step, int replica, size_t i) {
   Rng rng(static_cast<uint64_t>(step), Purpose::test, static_cast<uint64_t>(replica) << 32 | i);
@@ -21,8 +22,10 @@ float gradient(int step, int replica, size_t i) {
 }
 
 // Steps of "training" on one rank; returns the summed gradient of each step.
-std::vector<std::vector<float>> train(comm::Communicator& c, int replicas, int steps, ExchangeCounters* counters = nullptr) {
-  GradientExchange exchange(c, ReplicaMap(replicas, c.size(), c.rank()), partition_buckets(kEntries, 4096));
+std::vector<std::vector<float>> train(comm::Communicator& c, int replicas, int steps,
+                                      ExchangeCounters* counters = nullptr) {
+  GradientExchange exchange(c, ReplicaMap(replicas, c.size(), c.rank()),
+                            partition_buckets(kEntries, 4096));
   EXPECT_GT(exchange.buckets(), 2);
   std::vector<std::vector<float>> sums;
   for (int step = 0; step < steps; ++step) {
@@ -30,7 +33,8 @@ std::vector<std::vector<float>> train(comm::Communicator& c, int replicas, int s
       for (int b = 0; b < exchange.buckets(); ++b) {
         for (const int member : exchange.layout().buckets[size_t(b)].members) {
           const size_t at = exchange.layout().offsets[size_t(member)] / 4;
-          for (size_t i = at; i < at + kEntries[size_t(member)].bytes / 4; ++i) exchange.slot(local)[i] = gradient(step, exchange.map().replica(local), i);
+          for (size_t i = at; i < at + kEntries[size_t(member)].bytes / 4; ++i)
+            exchange.slot(local)[i] = gradient(step, exchange.map().replica(local), i);
         }
         exchange.ready(local, b);
         exchange.poll();
@@ -38,7 +42,8 @@ std::vector<std::vector<float>> train(comm::Communicator& c, int replicas, int s
     std::vector<float> sum;
     for (int b = 0; b < exchange.buckets(); ++b) {
       exchange.wait(b);
-      sum.insert(sum.end(), exchange.result(b), exchange.result(b) + exchange.layout().buckets[size_t(b)].floats());
+      sum.insert(sum.end(), exchange.result(b),
+                 exchange.result(b) + exchange.layout().buckets[size_t(b)].floats());
     }
     sums.push_back(std::move(sum));
   }
@@ -70,7 +75,8 @@ TEST(GradientExchange, OneReplicaCopiesNothing) {
   const auto single = comm::make_single_communicator();
   GradientExchange exchange(*single, ReplicaMap(1, 1, 0), partition_buckets(kEntries, 4096));
   for (int b = 0; b < exchange.buckets(); ++b)
-    EXPECT_EQ(exchange.result(b), exchange.slot(0) + exchange.layout().buckets[size_t(b)].begin / 4);
+    EXPECT_EQ(exchange.result(b),
+              exchange.slot(0) + exchange.layout().buckets[size_t(b)].begin / 4);
 }
 
 TEST(GradientExchange, CountsBytesAndReductions) {
@@ -116,7 +122,8 @@ TEST(ReplicaAverage, IsTheSameOnAnyNumberOfRanks) {
   const std::vector<float> want = run(*single);
   const auto g = [](int replica) { return gradient(0, replica, 0); };
   EXPECT_EQ(want[0], (((g(0) + g(1)) + (g(2) + g(3))) + g(4)) / 5);
-  for (int ranks = 2; ranks <= 4; ++ranks) comm::run_ranks(ranks, [&](comm::Communicator& c) { EXPECT_EQ(run(c), want) << ranks; });
+  for (int ranks = 2; ranks <= 4; ++ranks)
+    comm::run_ranks(ranks, [&](comm::Communicator& c) { EXPECT_EQ(run(c), want) << ranks; });
 }
 
 TEST(SumOverReplicas, CountsAndLossesAreTheSameOnAnyNumberOfRanks) {
@@ -134,7 +141,8 @@ TEST(SumOverReplicas, CountsAndLossesAreTheSameOnAnyNumberOfRanks) {
   const auto single = comm::make_single_communicator();
   const std::vector<double> want = run(*single);
   EXPECT_EQ(want[0], 28.0);
-  for (int ranks = 2; ranks <= 4; ++ranks) comm::run_ranks(ranks, [&](comm::Communicator& c) { EXPECT_EQ(run(c), want) << ranks; });
+  for (int ranks = 2; ranks <= 4; ++ranks)
+    comm::run_ranks(ranks, [&](comm::Communicator& c) { EXPECT_EQ(run(c), want) << ranks; });
 }
 
 }  // namespace

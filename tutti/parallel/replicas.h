@@ -1,6 +1,7 @@
 #pragma once
-// Which replicas a rank runs. A replica is one logical data-parallel worker with its own local batch, data shard and batch-norm
-// statistics; a job has R of them on P <= R ranks, and a rank runs its own one after another.
+// Which replicas a rank runs. A replica is one logical data-parallel worker with its own local
+// batch, data shard and batch-norm statistics; a job has R of them on P <= R ranks, and a rank runs
+// its own one after another.
 
 #include <vector>
 
@@ -17,7 +18,9 @@ class ReplicaMap {
   int replicas() const { return replicas_; }
   int ranks() const { return ranks_; }
   int rank() const { return rank_; }
-  comm::Range owned() const { return {first_[static_cast<size_t>(rank_)], first_[static_cast<size_t>(rank_) + 1]}; }
+  comm::Range owned() const {
+    return {first_[static_cast<size_t>(rank_)], first_[static_cast<size_t>(rank_) + 1]};
+  }
   int local_count() const { return owned().size(); }
   /// The largest local_count() of any rank.
   int most_per_rank() const { return (replicas_ + ranks_ - 1) / ranks_; }

@@ -16,11 +16,14 @@ TEST(ReplicaMap, RunsAreContiguousBalancedAndComplete) {
         EXPECT_EQ(map.owned().lo, next);
         EXPECT_GE(map.local_count(), replicas / ranks);
         EXPECT_LE(map.local_count(), map.most_per_rank());
-        for (int local = 0; local < map.local_count(); ++local) EXPECT_EQ(map.owner(map.replica(local)), rank);
+        for (int local = 0; local < map.local_count(); ++local)
+          EXPECT_EQ(map.owner(map.replica(local)), rank);
         next = map.owned().hi;
       }
       EXPECT_EQ(next, replicas);
-      EXPECT_EQ(ReplicaMap(replicas, ranks, 0).local_count(), ReplicaMap(replicas, ranks, 0).most_per_rank()) << "larger runs first";
+      EXPECT_EQ(ReplicaMap(replicas, ranks, 0).local_count(),
+                ReplicaMap(replicas, ranks, 0).most_per_rank())
+          << "larger runs first";
     }
 }
 
@@ -29,7 +32,9 @@ TEST(ReplicaMap, MoreRanksThanReplicasIsTheUsersError) {
     ReplicaMap(2, 4, 0);
     FAIL();
   } catch (const ConfigError& error) {
-    EXPECT_NE(std::string(error.what()).find("2 replicas cannot be spread over 4 ranks"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("2 replicas cannot be spread over 4 ranks"),
+              std::string::npos)
+        << error.what();
   }
 }
 

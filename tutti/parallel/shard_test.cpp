@@ -28,27 +28,34 @@ std::vector<size_t> ends(const std::vector<Shard>& shards) {
 TEST(Shards, OneParameterIsCutIntoBlocks) {
   const BucketLayout layout = layout_of({10 * kBlockBytes}, 1);
   EXPECT_EQ(ends(shard_bounds(layout, 0, 1)), (std::vector<size_t>{10 * kBlockBytes}));
-  EXPECT_EQ(ends(shard_bounds(layout, 0, 2)), (std::vector<size_t>{5 * kBlockBytes, 10 * kBlockBytes}));
-  EXPECT_EQ(ends(shard_bounds(layout, 0, 3)), (std::vector<size_t>{3 * kBlockBytes, 7 * kBlockBytes, 10 * kBlockBytes}));
+  EXPECT_EQ(ends(shard_bounds(layout, 0, 2)),
+            (std::vector<size_t>{5 * kBlockBytes, 10 * kBlockBytes}));
+  EXPECT_EQ(ends(shard_bounds(layout, 0, 3)),
+            (std::vector<size_t>{3 * kBlockBytes, 7 * kBlockBytes, 10 * kBlockBytes}));
 }
 
 TEST(Shards, BoundsMoveToTheStartsOfSmallParameters) {
-  const BucketLayout layout = layout_of({64, 128, 64, 1024}, 1 << 20);  // none has more than a block
+  const BucketLayout layout =
+      layout_of({64, 128, 64, 1024}, 1 << 20);  // none has more than a block
   EXPECT_EQ(ends(shard_bounds(layout, 0, 2)), (std::vector<size_t>{256, 1280}));
-  EXPECT_EQ(ends(shard_bounds(layout, 0, 10)), (std::vector<size_t>{64, 256, 256, 256, 256, 256, 1280, 1280, 1280, 1280})) << "some shards are empty";
+  EXPECT_EQ(ends(shard_bounds(layout, 0, 10)),
+            (std::vector<size_t>{64, 256, 256, 256, 256, 256, 1280, 1280, 1280, 1280}))
+      << "some shards are empty";
 }
 
 TEST(Shards, CountFromTheirOwnBucket) {
   const BucketLayout layout = layout_of({4 * kBlockBytes, 4 * kBlockBytes}, 1);
   ASSERT_EQ(layout.buckets.size(), 2u);
-  EXPECT_EQ(shard_bounds(layout, 1, 2), (std::vector<Shard>{{0, 2 * kBlockBytes}, {2 * kBlockBytes, 4 * kBlockBytes}}));
+  EXPECT_EQ(shard_bounds(layout, 1, 2),
+            (std::vector<Shard>{{0, 2 * kBlockBytes}, {2 * kBlockBytes, 4 * kBlockBytes}}));
 }
 
 TEST(Shards, TileTheBucketOnAllowedBoundsAndAreBalanced) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     Rng rng(seed, Purpose::test, 0);
     std::vector<size_t> bytes;
-    for (uint32_t i = 0, n = 1 + rng.below(30); i < n; ++i) bytes.push_back(4 * (1 + rng.below(rng.below(2) ? 100 : 20000)));
+    for (uint32_t i = 0, n = 1 + rng.below(30); i < n; ++i)
+      bytes.push_back(4 * (1 + rng.below(rng.below(2) ? 100 : 20000)));
     const BucketLayout layout = layout_of(bytes, 1 + rng.below(400'000));
     for (size_t b = 0; b < layout.buckets.size(); ++b) {
       const Bucket& bucket = layout.buckets[b];
@@ -66,7 +73,8 @@ TEST(Shards, TileTheBucketOnAllowedBoundsAndAreBalanced) {
         end = shards[p].end;
         EXPECT_TRUE(allowed.contains(end)) << "seed " << seed << " bucket " << b << " byte " << end;
         const double even = static_cast<double>(bucket.bytes) / parts;
-        EXPECT_LE(static_cast<double>(shards[p].bytes()), even + kBlockBytes + 1) << "a bound moves by half a block at most";
+        EXPECT_LE(static_cast<double>(shards[p].bytes()), even + kBlockBytes + 1)
+            << "a bound moves by half a block at most";
       }
       EXPECT_EQ(end, bucket.bytes);
     }

@@ -11,38 +11,54 @@ namespace tutti {
 
 // Over a shaped link ranks behave as if they did not see each other's memory.
 SharedWeights::SharedWeights(comm::Communicator& communicator, size_t bytes)
-    : window_(communicator.allocate(communicator.rank() == 0 || !communicator.one_node() || communicator.shaped() ? bytes : 0)),
+    : window_(communicator.allocate(
+          communicator.rank() == 0 || !communicator.one_node() || communicator.shaped() ? bytes
+                                                                                        : 0)),
       shared_(window_->shared() && !communicator.shaped()),
       mine_(!shared_ || communicator.rank() == 0) {
-  if (!shared_ && window_->bytes() < bytes) window_ = communicator.allocate(bytes);  // one node, but no view of each other
+  if (!shared_ && window_->bytes() < bytes)
+    window_ = communicator.allocate(bytes);  // one node, but no view of each other
   data_ = shared_ ? window_->peer(0) : window_->data();
 }
 
-ShardedUpdate::ShardedUpdate(comm::Communicator& communicator, const BucketLayout& layout, const SharedWeights& weights, const std::vector<size_t>& norms)
+ShardedUpdate::ShardedUpdate(comm::Communicator& communicator, const BucketLayout& layout,
+                             const SharedWeights& weights, const std::vector<size_t>& norms)
     : communicator_(communicator) {
-  CHECK(norms.size() == layout.buckets.size(), "norms of {} buckets for {}", norms.size(), layout.buckets.size());
-  if (weights.shared()) readers_ = communicator.plan({.name = "all have read the weights", .kind = comm::Collective::barrier, .priority = static_cast<int>(norms.size())});
+  CHECK(norms.size() == layout.buckets.size(), "norms of {} buckets for {}", norms.size(),
+        layout.buckets.size());
+  if (weights.shared())
+    readers_ = communicator.plan({.name = "all have read the weights",
+                                  .kind = comm::Collective::barrier,
+                                  .priority = static_cast<int>(norms.size())});
   for (size_t b = 0; b < layout.buckets.size(); ++b) {
     const Bucket& bucket = layout.buckets[b];
-    const std::vector<Shard>& shards = shards_.emplace_back(shard_bounds(layout, static_cast<int>(b), communicator.size()));
+    const std::vector<Shard>& shards =
+        shards_.emplace_back(shard_bounds(layout, static_cast<int>(b), communicator.size()));
     comm::CollectiveSpec gather{.name = fmt::format("weights of {}", bucket.name),
                                 .kind = comm::Collective::allgather,
                                 .count = bucket.floats(),
                                 .output = weights.data() + bucket.begin,
                                 .shared_output = weights.shared(),
                                 .priority = static_cast<int>(b)};
-    for (const Shard& shard : shards) gather.parts.push_back({shard.begin / sizeof(float), shard.bytes() / sizeof(float)});
+    for (const Shard& shard : shards)
+      gather.parts.push_back({shard.begin / sizeof(float), shard.bytes() / sizeof(float)});
     gather.input = weights.data() + bucket.begin + mine(static_cast<int>(b)).begin;
     gathers_.push_back(communicator.plan(gather));
 
     std::vector<float>& sums = norm_sums_.emplace_back(norms[b]);
-    norms_.push_back(norms[b] == 0 ? nullptr
-                                   : communicator.plan({.name = fmt::format("norms of {}", bucket.name), .kind = comm::Collective::allreduce, .count = norms[b],
-                                                        .output = sums.data(), .priority = static_cast<int>(b)}));
+    norms_.push_back(norms[b] == 0
+                         ? nullptr
+                         : communicator.plan({.name = fmt::format("norms of {}", bucket.name),
+                                              .kind = comm::Collective::allreduce,
+                                              .count = norms[b],
+                                              .output = sums.data(),
+                                              .priority = static_cast<int>(b)}));
   }
 }
 
-Shard ShardedUpdate::mine(int bucket) const { return shards(bucket)[static_cast<size_t>(communicator_.rank())]; }
+Shard ShardedUpdate::mine(int bucket) const {
+  return shards(bucket)[static_cast<size_t>(communicator_.rank())];
+}
 
 void ShardedUpdate::finish_reading() {
   if (readers_) readers_->start();
@@ -56,7 +72,8 @@ void ShardedUpdate::wait_for_readers() {
 
 void ShardedUpdate::sum_norms(int bucket, std::span<float> sums) {
   const auto b = static_cast<size_t>(bucket);
-  CHECK(norms_[b] != nullptr && sums.size() == norm_sums_[b].size(), "{} norms of bucket {}", sums.size(), bucket);
+  CHECK(norms_[b] != nullptr && sums.size() == norm_sums_[b].size(), "{} norms of bucket {}",
+        sums.size(), bucket);
   std::ranges::copy(sums, norm_sums_[b].begin());
   norms_[b]->start();
   wait(*norms_[b]);
@@ -71,7 +88,8 @@ void ShardedUpdate::wait(comm::Operation& operation) {
   if (operation.test()) return;
   const auto begin = std::chrono::steady_clock::now();
   operation.wait();
-  exposed_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  exposed_seconds_ +=
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 }  // namespace tutti

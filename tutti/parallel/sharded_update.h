@@ -1,13 +1,16 @@
 #pragma once
-// ShardedUpdate: every rank updates its shard of each bucket's parameters, and the ranks then share the new weights.
+// ShardedUpdate: every rank updates its shard of each bucket's parameters, and the ranks then share
+// the new weights.
 //
-//   sum of the shard's gradients (GradientExchange with shards) -> update of the shard -> updated(b) ... gather(b) -> next forward
-// A rank keeps optimizer state for its shards alone. Where ranks see each other's memory the weights lie there once, and nothing is gathered:
-// gather(b) waits until everyone has written its shard. Then nobody may write while another rank still reads the old weights, so an update
-// waits for finish_reading() of all ranks too.
+//   sum of the shard's gradients (GradientExchange with shards) -> update of the shard ->
+//   updated(b) ... gather(b) -> next forward
+// A rank keeps optimizer state for its shards alone. Where ranks see each other's memory the
+// weights lie there once, and nothing is gathered: gather(b) waits until everyone has written its
+// shard. Then nobody may write while another rank still reads the old weights, so an update waits
+// for finish_reading() of all ranks too.
 //
-// Norms (LARS, LAMB) are sums over blocks, each of which lies in one shard: every rank sums its own, and sum_norms() adds zeros to them. So the
-// weights have the same bits sharded or not.
+// Norms (LARS, LAMB) are sums over blocks, each of which lies in one shard: every rank sums its
+// own, and sum_norms() adds zeros to them. So the weights have the same bits sharded or not.
 
 #include <memory>
 #include <span>
@@ -19,7 +22,8 @@
 
 namespace tutti {
 
-/// The arena of parameters that ranks update together: one for all ranks where they share memory, otherwise one each.
+/// The arena of parameters that ranks update together: one for all ranks where they share memory,
+/// otherwise one each.
 class SharedWeights {
  public:
   /// Collective. Zeroed memory of `bytes`.
@@ -38,11 +42,15 @@ class SharedWeights {
 /// Not thread-safe; used by the thread that uses the communicator.
 class ShardedUpdate {
  public:
-  /// Collective. `norms`: how many block sums each bucket has, 0 where it needs none. Everything given must outlive this.
-  ShardedUpdate(comm::Communicator& communicator, const BucketLayout& layout, const SharedWeights& weights, const std::vector<size_t>& norms);
+  /// Collective. `norms`: how many block sums each bucket has, 0 where it needs none. Everything
+  /// given must outlive this.
+  ShardedUpdate(comm::Communicator& communicator, const BucketLayout& layout,
+                const SharedWeights& weights, const std::vector<size_t>& norms);
 
   /// Of each rank.
-  const std::vector<Shard>& shards(int bucket) const { return shards_[static_cast<size_t>(bucket)]; }
+  const std::vector<Shard>& shards(int bucket) const {
+    return shards_[static_cast<size_t>(bucket)];
+  }
   Shard mine(int bucket) const;
 
   /// This rank has read the weights for the last time in this step. Never blocks.
@@ -51,7 +59,8 @@ class ShardedUpdate {
   bool all_have_read();
   void wait_for_readers();
 
-  /// Sums of blocks over ranks, each block's from its own. Blocking; all ranks in the same order of buckets.
+  /// Sums of blocks over ranks, each block's from its own. Blocking; all ranks in the same order of
+  /// buckets.
   void sum_norms(int bucket, std::span<float> sums);
 
   /// This rank's shard of the bucket's weights is new. Never blocks.
@@ -69,10 +78,11 @@ class ShardedUpdate {
 
   comm::Communicator& communicator_;
   std::vector<std::vector<Shard>> shards_;
-  std::unique_ptr<comm::CollectiveOperation> readers_;               // null where weights are not shared
+  std::unique_ptr<comm::CollectiveOperation> readers_;  // null where weights are not shared
   std::vector<std::unique_ptr<comm::CollectiveOperation>> gathers_;  // by bucket
-  std::vector<std::unique_ptr<comm::CollectiveOperation>> norms_;    // by bucket; null where there are none
-  std::vector<std::vector<float>> norm_sums_;                        // what norms_ add up
+  std::vector<std::unique_ptr<comm::CollectiveOperation>>
+      norms_;                                  // by bucket; null where there are none
+  std::vector<std::vector<float>> norm_sums_;  // what norms_ add up
   double exposed_seconds_ = 0;
 };
 

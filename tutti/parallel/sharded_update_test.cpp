@@ -12,7 +12,8 @@
 namespace tutti {
 namespace {
 
-const std::vector<GradientEntry> kEntries{{"fc", 400}, {"conv3", 48000}, {"bn3", 64}, {"conv2", 20000}, {"conv1", 432}};
+const std::vector<GradientEntry> kEntries{
+    {"fc", 400}, {"conv3", 48000}, {"bn3", 64}, {"conv2", 20000}, {"conv1", 432}};
 
 float gradient(int step, int replica, size_t i) {
   Rng rng(static_cast<uint64_t>(step), Purpose::test, static_cast<uint64_t>(replica) << 32 | i);
@@ -21,11 +22,14 @@ float gradient(int step, int replica, size_t i) {
 
 BucketLayout layout() { return partition_buckets(kEntries, 16384); }
 
-// Steps of w -= sum of gradients; every rank writes what it owns. With `sharded` false one rank does everything.
+// Steps of w -= sum of gradients; every rank writes what it owns. With `sharded` false one rank
+// does everything.
 std::vector<float> train(comm::Communicator& c, int replicas, int steps, bool sharded) {
-  GradientExchange exchange(c, ReplicaMap(replicas, c.size(), c.rank()), layout(), {.sharded = sharded});
+  GradientExchange exchange(c, ReplicaMap(replicas, c.size(), c.rank()), layout(),
+                            {.sharded = sharded});
   SharedWeights memory(c, exchange.layout().bytes);
-  ShardedUpdate shards(c, exchange.layout(), memory, std::vector<size_t>(static_cast<size_t>(exchange.buckets()), 0));
+  ShardedUpdate shards(c, exchange.layout(), memory,
+                       std::vector<size_t>(static_cast<size_t>(exchange.buckets()), 0));
   auto* const weights = reinterpret_cast<float*>(memory.data());
   for (int step = 0; step < steps; ++step) {
     // A forward pass reads all weights: with a race, ThreadSanitizer or a wrong bit would show it.
@@ -35,7 +39,8 @@ std::vector<float> train(comm::Communicator& c, int replicas, int steps, bool sh
     for (int local = 0; local < exchange.map().local_count(); ++local)
       for (int b = 0; b < exchange.buckets(); ++b) {
         const Bucket& bucket = exchange.layout().buckets[static_cast<size_t>(b)];
-        for (size_t i = bucket.begin / 4; i < (bucket.begin + bucket.bytes) / 4; ++i) exchange.slot(local)[i] = gradient(step, exchange.map().replica(local), i);
+        for (size_t i = bucket.begin / 4; i < (bucket.begin + bucket.bytes) / 4; ++i)
+          exchange.slot(local)[i] = gradient(step, exchange.map().replica(local), i);
         exchange.ready(local, b);
       }
     shards.finish_reading();
@@ -44,7 +49,8 @@ std::vector<float> train(comm::Communicator& c, int replicas, int steps, bool sh
       shards.wait_for_readers();
       const size_t begin = exchange.layout().buckets[static_cast<size_t>(b)].begin;
       const Shard mine = shards.mine(b);
-      for (size_t i = mine.begin / 4; i < mine.end / 4; ++i) weights[begin / 4 + i] -= 1e-3f * exchange.result(b)[i];
+      for (size_t i = mine.begin / 4; i < mine.end / 4; ++i)
+        weights[begin / 4 + i] -= 1e-3f * exchange.result(b)[i];
       shards.updated(b);
     }
     for (int b = exchange.buckets(); b-- > 0;) shards.gather(b);
@@ -63,7 +69,8 @@ TEST(ShardedUpdate, HasTheBitsOfOneRank) {
         comm::run_ranks(ranks, [&](comm::Communicator& c) {
           if (*link) c.set_shape(comm::LinkShape::parse(link));
           const std::vector<float> got = train(c, replicas, 4, true);
-          ASSERT_EQ(std::memcmp(got.data(), want.data(), want.size() * 4), 0) << replicas << " replicas on " << ranks << " ranks " << link;
+          ASSERT_EQ(std::memcmp(got.data(), want.data(), want.size() * 4), 0)
+              << replicas << " replicas on " << ranks << " ranks " << link;
         });
   }
 }
@@ -77,9 +84,11 @@ TEST(ShardedUpdate, NormsAreSummedOverShards) {
     ShardedUpdate shards(c, buckets, memory, counts);
     for (int round = 1; round <= 2; ++round) {
       std::vector<float> sums(7, 0.0f);
-      for (size_t i = static_cast<size_t>(c.rank()); i < sums.size(); i += 3) sums[i] = static_cast<float>(round) * 0.1f * static_cast<float>(i);
+      for (size_t i = static_cast<size_t>(c.rank()); i < sums.size(); i += 3)
+        sums[i] = static_cast<float>(round) * 0.1f * static_cast<float>(i);
       shards.sum_norms(1, sums);
-      for (size_t i = 0; i < sums.size(); ++i) EXPECT_EQ(sums[i], static_cast<float>(round) * 0.1f * static_cast<float>(i));
+      for (size_t i = 0; i < sums.size(); ++i)
+        EXPECT_EQ(sums[i], static_cast<float>(round) * 0.1f * static_cast<float>(i));
     }
     EXPECT_ANY_THROW(shards.sum_norms(0, {}));
   });
@@ -99,7 +108,8 @@ TEST(ShardedUpdate, ShardsTileTheBuckets) {
         end = shard.end;
       }
       EXPECT_EQ(end, buckets.buckets[b].bytes);
-      EXPECT_EQ(shards.mine(static_cast<int>(b)), shards.shards(static_cast<int>(b))[static_cast<size_t>(c.rank())]);
+      EXPECT_EQ(shards.mine(static_cast<int>(b)),
+                shards.shards(static_cast<int>(b))[static_cast<size_t>(c.rank())]);
     }
   });
 }

@@ -12,37 +12,50 @@ Walk walk_of(const Graph& graph, const Node& node) {
   return node.op->walk(types);
 }
 
-// What takes a network longer than a band's barriers cost is a reason to part bands: a large gradient ends its band, so that its exchange begins while
-// the rest is computed, and a large weight begins one where it is first read, so that what comes before need not wait for its update. (Networks without
-// batch norm would otherwise be one band.) Whatever the buckets are: where bands end is part of the arithmetic.
+// What takes a network longer than a band's barriers cost is a reason to part bands: a large
+// gradient ends its band, so that its exchange begins while the rest is computed, and a large
+// weight begins one where it is first read, so that what comes before need not wait for its update.
+// (Networks without batch norm would otherwise be one band.) Whatever the buckets are: where bands
+// end is part of the arithmetic.
 constexpr size_t kLarge = size_t{1} << 20;  // bytes
 
 bool makes_large_gradient(const Graph& graph, const Node& node) {
-  return std::ranges::any_of(node.out, [&](Value v) { return graph[v].role == Role::gradient && graph.type(v).desc.bytes() >= kLarge; });
+  return std::ranges::any_of(node.out, [&](Value v) {
+    return graph[v].role == Role::gradient && graph.type(v).desc.bytes() >= kLarge;
+  });
 }
 
 /// Nodes that read each value, exchanges and updates included.
 std::vector<std::vector<int>> readers_of(const Graph& graph) {
   std::vector<std::vector<int>> readers(graph.values().size());
   for (size_t n = 0; n < graph.nodes().size(); ++n)
-    for (const Value v : graph.nodes()[n].in) readers[static_cast<size_t>(v.id)].push_back(static_cast<int>(n));
+    for (const Value v : graph.nodes()[n].in)
+      readers[static_cast<size_t>(v.id)].push_back(static_cast<int>(n));
   return readers;
 }
 
 /// Node `n` is the first reader of a large value that the step updates.
-bool needs_large_update(const Graph& graph, size_t n, const std::vector<std::vector<int>>& readers) {
+bool needs_large_update(const Graph& graph, size_t n,
+                        const std::vector<std::vector<int>>& readers) {
   return std::ranges::any_of(graph.nodes()[n].in, [&](Value v) {
     const std::vector<int>& all = readers[static_cast<size_t>(v.id)];
-    return !graph.type(v).batched && graph.type(v).desc.bytes() >= kLarge && all.front() == static_cast<int>(n) && graph[v].producer < 0 &&
-           std::ranges::any_of(all, [&](int reader) { return graph.nodes()[static_cast<size_t>(reader)].op->in_update(); });
+    return !graph.type(v).batched && graph.type(v).desc.bytes() >= kLarge &&
+           all.front() == static_cast<int>(n) && graph[v].producer < 0 &&
+           std::ranges::any_of(all, [&](int reader) {
+             return graph.nodes()[static_cast<size_t>(reader)].op->in_update();
+           });
   });
 }
 
-/// Moves cheap per-sample nodes whose only readers are in one later band into that band: their results then need not be
-/// stored. Repeats, since moving one can free the node before it. Reading a value later keeps that value longer, so a node
-/// moves only if every batched input is read in its new band, or later, anyway, or is itself produced by a node that moves.
-void sink_cheap_nodes(const Graph& graph, std::vector<int>& band_of, const std::vector<std::vector<int>>& readers) {
-  const auto band_of_value = [&](Value v) { return graph[v].producer < 0 ? -1 : band_of[static_cast<size_t>(graph[v].producer)]; };
+/// Moves cheap per-sample nodes whose only readers are in one later band into that band: their
+/// results then need not be stored. Repeats, since moving one can free the node before it. Reading
+/// a value later keeps that value longer, so a node moves only if every batched input is read in
+/// its new band, or later, anyway, or is itself produced by a node that moves.
+void sink_cheap_nodes(const Graph& graph, std::vector<int>& band_of,
+                      const std::vector<std::vector<int>>& readers) {
+  const auto band_of_value = [&](Value v) {
+    return graph[v].producer < 0 ? -1 : band_of[static_cast<size_t>(graph[v].producer)];
+  };
   for (size_t n = graph.nodes().size(); n-- > 0;) {
     const Node& node = graph.nodes()[n];
     if (band_of[n] < 0 || walk_of(graph, node) != Walk::per_sample) continue;
@@ -54,17 +67,20 @@ void sink_cheap_nodes(const Graph& graph, std::vector<int>& band_of, const std::
     bool is_output = false;
     for (const Value v : node.out) {
       is_output |= std::ranges::find(graph.outputs(), v) != graph.outputs().end();
-      for (const int reader : readers[static_cast<size_t>(v.id)]) later.insert(band_of[static_cast<size_t>(reader)]);
+      for (const int reader : readers[static_cast<size_t>(v.id)])
+        later.insert(band_of[static_cast<size_t>(reader)]);
     }
     if (is_output || later.size() != 1 || *later.begin() <= band_of[n]) continue;
     const int target = *later.begin();
     const bool inputs_live = std::ranges::all_of(node.in, [&](Value v) {
-      if (!graph.type(v).batched || graph[v].producer < 0 || band_of_value(v) < band_of[n]) return true;
+      if (!graph.type(v).batched || graph[v].producer < 0 || band_of_value(v) < band_of[n])
+        return true;
       return std::ranges::any_of(readers[static_cast<size_t>(v.id)], [&](int r) {
         return static_cast<size_t>(r) != n && band_of[static_cast<size_t>(r)] > band_of_value(v);
       });
     });
-    const bool chain = node.in.size() == 1 && readers[static_cast<size_t>(node.in[0].id)].size() == 1;  // its producer may follow
+    const bool chain = node.in.size() == 1 && readers[static_cast<size_t>(node.in[0].id)].size() ==
+                                                  1;  // its producer may follow
     if (inputs_live || chain) band_of[n] = target;
   }
 }
@@ -95,7 +111,9 @@ Schedule make_schedule(const Graph& graph) {
       continue;
     }
     const bool whole = walk == Walk::whole;
-    const bool waits = std::ranges::any_of(node.in, [&](Value v) { return reduced_in[static_cast<size_t>(v.id)] == band && band >= 0; });
+    const bool waits = std::ranges::any_of(node.in, [&](Value v) {
+      return reduced_in[static_cast<size_t>(v.id)] == band && band >= 0;
+    });
     if (!open || whole || waits || needs_large_update(graph, n, readers)) {
       ++band;
       whole_band.push_back(whole);
@@ -109,12 +127,14 @@ Schedule make_schedule(const Graph& graph) {
 
   schedule.bands.resize(static_cast<size_t>(band + 1));
   for (size_t n = 0; n < count; ++n)
-    if (schedule.band_of[n] >= 0) schedule.bands[static_cast<size_t>(schedule.band_of[n])].nodes.push_back(static_cast<int>(n));
+    if (schedule.band_of[n] >= 0)
+      schedule.bands[static_cast<size_t>(schedule.band_of[n])].nodes.push_back(static_cast<int>(n));
   for (size_t b = 0; b < schedule.bands.size(); ++b) schedule.bands[b].whole = whole_band[b];
   for (const int e : exchanges) {
     int last = 0;
     for (const Value v : graph.nodes()[static_cast<size_t>(e)].in)
-      if (graph[v].producer >= 0) last = std::max(last, schedule.band_of[static_cast<size_t>(graph[v].producer)]);
+      if (graph[v].producer >= 0)
+        last = std::max(last, schedule.band_of[static_cast<size_t>(graph[v].producer)]);
     schedule.bands[static_cast<size_t>(last)].exchanges.push_back(e);
   }
   int position = 0;

@@ -1,8 +1,9 @@
 #pragma once
-// Bands: how a plan walks the batch. A band is a run of nodes that can go through the batch together, tile by tile: within it
-// nobody reads a value that is reduced over the samples in the same band. Between bands stands a barrier.
-// For a residual network in training each convolution layer is one band forward (normalise, convolve, gather statistics) and
-// one backward, and most of what flows inside a band never leaves the core's cache.
+// Bands: how a plan walks the batch. A band is a run of nodes that can go through the batch
+// together, tile by tile: within it nobody reads a value that is reduced over the samples in the
+// same band. Between bands stands a barrier. For a residual network in training each convolution
+// layer is one band forward (normalise, convolve, gather statistics) and one backward, and most of
+// what flows inside a band never leaves the core's cache.
 
 #include <vector>
 
@@ -11,14 +12,16 @@
 namespace tutti {
 
 struct Band {
-  std::vector<int> nodes;      ///< in execution order
-  bool whole = false;          ///< a single node without batch
-  std::vector<int> exchanges;  ///< exchange nodes whose inputs are complete once this band has ended
+  std::vector<int> nodes;  ///< in execution order
+  bool whole = false;      ///< a single node without batch
+  std::vector<int>
+      exchanges;  ///< exchange nodes whose inputs are complete once this band has ended
 };
 
 struct Schedule {
   std::vector<Band> bands;   ///< forward and backward: once per local replica
-  std::vector<int> updates;  ///< nodes of the update (Op::in_update), exchanges of norms included, in graph order: once per step
+  std::vector<int> updates;  ///< nodes of the update (Op::in_update), exchanges of norms included,
+                             ///< in graph order: once per step
   std::vector<int> band_of;  ///< per node: its band; -1 for updates and exchanges
   std::vector<int> order;    ///< per node: its position in execution order
 };

@@ -1,6 +1,6 @@
 #pragma once
-// A barrier for a fixed team that meets every fraction of a millisecond: spins briefly, then yields, so that it is quick when
-// every thread has a core and harmless when not.
+// A barrier for a fixed team that meets every fraction of a millisecond: spins briefly, then
+// yields, so that it is quick when every thread has a core and harmless when not.
 
 #include <atomic>
 #include <thread>
@@ -33,7 +33,8 @@ class Barrier {
   }
 
  private:
-  static constexpr int kSpins = 20000;  // some tens of microseconds: longer than the usual imbalance of two threads
+  static constexpr int kSpins =
+      20000;  // some tens of microseconds: longer than the usual imbalance of two threads
   const int threads_;
   alignas(64) std::atomic<int> arrived_{0};
   alignas(64) std::atomic<uint32_t> phase_{0};

@@ -53,7 +53,8 @@ Choices Choices::parse(std::string_view text) {
     const size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = text.substr(0, end);
     const size_t tab = line.find('\t');
-    if (tab == line.npos) throw ConfigError(fmt::format("recorded kernel choices: line without a tab: '{}'", line));
+    if (tab == line.npos)
+      throw ConfigError(fmt::format("recorded kernel choices: line without a tab: '{}'", line));
     choices.made_[std::string(line.substr(0, tab))] = {std::string(line.substr(tab + 1)), false};
     text.remove_prefix(std::min(end + 1, text.size()));
   }
@@ -62,7 +63,8 @@ Choices Choices::parse(std::string_view text) {
 
 std::string problem_text(const KernelRequest& request) {
   std::string text(request.op->name());
-  if (const std::string attributes = request.op->attributes(); !attributes.empty()) text += " {" + attributes + "}";
+  if (const std::string attributes = request.op->attributes(); !attributes.empty())
+    text += " {" + attributes + "}";
   for (const TensorDesc& desc : request.in) text += " " + desc.to_string();
   text += " ->";
   for (const TensorDesc& desc : request.out) text += " " + desc.to_string();
@@ -77,10 +79,16 @@ double time_kernel(const KernelRequest& request, const KernelCandidate& candidat
     in.push_back(buffers.emplace_back(desc.bytes()).data());
     fill_random(desc, in.back(), buffers.size());
   }
-  for (const TensorDesc& desc : candidate.out) out.push_back(buffers.emplace_back(desc.bytes()).data());
+  for (const TensorDesc& desc : candidate.out)
+    out.push_back(buffers.emplace_back(desc.bytes()).data());
   Buffer workspace(kernel->workspace_bytes()), state(kernel->state_bytes());
-  const StepInfo step{.batch = request.in.empty() || request.in[0].shape.rank() == 0 ? 1 : request.in[0].shape[0]};
-  const KernelArgs args{.in = in.data(), .out = out.data(), .workspace = workspace.data(), .state = state.data(), .step = &step};
+  const StepInfo step{
+      .batch = request.in.empty() || request.in[0].shape.rank() == 0 ? 1 : request.in[0].shape[0]};
+  const KernelArgs args{.in = in.data(),
+                        .out = out.data(),
+                        .workspace = workspace.data(),
+                        .state = state.data(),
+                        .step = &step};
 
   using Clock = std::chrono::steady_clock;
   double best = std::numeric_limits<double>::infinity(), total = 0;
@@ -94,22 +102,32 @@ double time_kernel(const KernelRequest& request, const KernelCandidate& candidat
   return best;
 }
 
-const KernelCandidate& choose(const KernelRequest& request, const std::vector<KernelCandidate>& candidates, bool measure, Choices& choices) {
+const KernelCandidate& choose(const KernelRequest& request,
+                              const std::vector<KernelCandidate>& candidates, bool measure,
+                              Choices& choices) {
   std::vector<const KernelCandidate*> accepted;
   std::string refusals;
   for (const KernelCandidate& candidate : candidates) {
-    if (candidate.refusal.empty()) accepted.push_back(&candidate);
-    else refusals += fmt::format("\n  {}: {}", candidate.name, candidate.refusal);
+    if (candidate.refusal.empty())
+      accepted.push_back(&candidate);
+    else
+      refusals += fmt::format("\n  {}: {}", candidate.name, candidate.refusal);
   }
   const std::string problem = problem_text(request);
   if (accepted.empty())
-    throw DeviceError(fmt::format("no kernel for {}{}", problem, refusals.empty() ? std::string(": no backend knows this op") : refusals));
-  if (accepted.size() > 1) std::erase_if(accepted, [](const auto* c) { return c->name == "reference"; });
+    throw DeviceError(
+        fmt::format("no kernel for {}{}", problem,
+                    refusals.empty() ? std::string(": no backend knows this op") : refusals));
+  if (accepted.size() > 1)
+    std::erase_if(accepted, [](const auto* c) { return c->name == "reference"; });
   if (accepted.size() == 1) return *accepted.front();
   if (const std::string_view recorded = choices.find(problem); !recorded.empty()) {
     for (const auto* c : accepted)
       if (c->name == recorded) return *c;
-    throw ConfigError(fmt::format("the recorded kernel '{}' for {} is not available here: resuming would not give the same bits", recorded, problem));
+    throw ConfigError(
+        fmt::format("the recorded kernel '{}' for {} is not available here: resuming would not "
+                    "give the same bits",
+                    recorded, problem));
   }
   if (!measure) {
     choices.record(problem, accepted.front()->name);  // so that a resume which measures keeps to it
@@ -118,7 +136,8 @@ const KernelCandidate& choose(const KernelRequest& request, const std::vector<Ke
   const KernelCandidate* fastest = nullptr;
   double best = std::numeric_limits<double>::infinity();
   for (const auto* c : accepted)
-    if (const double seconds = time_kernel(request, *c); seconds < best) best = seconds, fastest = c;
+    if (const double seconds = time_kernel(request, *c); seconds < best)
+      best = seconds, fastest = c;
   choices.record(problem, fastest->name);
   return *fastest;
 }

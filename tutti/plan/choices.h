@@ -1,6 +1,7 @@
 #pragma once
-// Choices made by measurement: which kernel for which problem, which layout. Made once (on rank 0), shown in the plan, kept in
-// every checkpoint and reused by resumes and replays: another choice would sum in another order and give other bits.
+// Choices made by measurement: which kernel for which problem, which layout. Made once (on rank 0),
+// shown in the plan, kept in every checkpoint and reused by resumes and replays: another choice
+// would sum in another order and give other bits.
 
 #include <map>
 #include <string>
@@ -14,12 +15,16 @@ class Choices {
  public:
   /// The recorded choice for a problem, or empty. Counts as used.
   std::string_view find(const std::string& problem);
-  void record(const std::string& problem, std::string choice) { made_[problem] = {std::move(choice), true}; }
+  void record(const std::string& problem, std::string choice) {
+    made_[problem] = {std::move(choice), true};
+  }
   bool empty() const { return made_.empty(); }
   size_t size() const { return made_.size(); }
-  /// Those that were found or recorded: what one program depends on, out of everything known about a machine.
+  /// Those that were found or recorded: what one program depends on, out of everything known about
+  /// a machine.
   Choices used() const;
-  /// One line a choice: PROBLEM <tab> CHOICE. parse throws ConfigError on anything else; what it reads is not used yet.
+  /// One line a choice: PROBLEM <tab> CHOICE. parse throws ConfigError on anything else; what it
+  /// reads is not used yet.
   std::string to_string() const;
   static Choices parse(std::string_view text);
 
@@ -34,11 +39,15 @@ class Choices {
 /// The problem that a request poses, as text: op, attributes, operands. Equal text = same kernel.
 std::string problem_text(const KernelRequest& request);
 
-/// Best of a few timed runs of one kernel on random data, in seconds, single-threaded, operands as warm as a tile's are.
+/// Best of a few timed runs of one kernel on random data, in seconds, single-threaded, operands as
+/// warm as a tile's are.
 double time_kernel(const KernelRequest& request, const KernelCandidate& candidate);
 
-/// The accepted candidate to use: the recorded one, the only one, or the fastest measured (recorded then). Candidates named
-/// "reference" are measured only if nothing else accepts. Throws DeviceError with all refusals if none accepts.
-const KernelCandidate& choose(const KernelRequest& request, const std::vector<KernelCandidate>& candidates, bool measure, Choices& choices);
+/// The accepted candidate to use: the recorded one, the only one, or the fastest measured (recorded
+/// then). Candidates named "reference" are measured only if nothing else accepts. Throws
+/// DeviceError with all refusals if none accepts.
+const KernelCandidate& choose(const KernelRequest& request,
+                              const std::vector<KernelCandidate>& candidates, bool measure,
+                              Choices& choices);
 
 }  // namespace tutti

@@ -48,19 +48,22 @@ class Compiler {
     if (plan_.batch <= 0) throw ConfigError("the graph has no batched input");
     for (const ValueInfo& info : graph_.values())
       if (info.type.batched && info.type.desc.shape[0] != plan_.batch)
-        throw ConfigError(fmt::format("'{}' has {} samples, the batch has {}", info.name, info.type.desc.shape[0], plan_.batch));
+        throw ConfigError(fmt::format("'{}' has {} samples, the batch has {}", info.name,
+                                      info.type.desc.shape[0], plan_.batch));
   }
 
   void find_lifetimes() {
     for (size_t n = 0; n < graph_.nodes().size(); ++n)
-      for (const Value v : graph_.nodes()[n].in) last_reader_[index(v)] = std::max(last_reader_[index(v)], schedule_.order[n]);
+      for (const Value v : graph_.nodes()[n].in)
+        last_reader_[index(v)] = std::max(last_reader_[index(v)], schedule_.order[n]);
   }
 
   void choose_layouts() {
     for (size_t i = 0; i < graph_.values().size(); ++i) {
       const ValueInfo& info = graph_.values()[i];
       TensorDesc& desc = plan_.descs[i] = info.type.desc;
-      if (!info.type.batched || desc.shape.rank() < 3 || is_output(Value{static_cast<int32_t>(i)})) continue;  // the caller reads outputs as plain
+      if (!info.type.batched || desc.shape.rank() < 3 || is_output(Value{static_cast<int32_t>(i)}))
+        continue;  // the caller reads outputs as plain
       const std::vector<Layout> offered = backend_.activation_layouts(desc.shape, desc.dtype);
       for (const Layout& layout : offered)
         if (layout.to_string(desc.shape.rank()) == plan_.options.layout) desc.layout = layout;
@@ -68,7 +71,9 @@ class Compiler {
     plan_.layout = plan_.options.layout;
   }
 
-  bool is_output(Value v) const { return std::ranges::find(graph_.outputs(), v) != graph_.outputs().end(); }
+  bool is_output(Value v) const {
+    return std::ranges::find(graph_.outputs(), v) != graph_.outputs().end();
+  }
 
   size_t sample_bytes(Value v) const {
     const TensorDesc& desc = plan_.descs[index(v)];
@@ -77,14 +82,16 @@ class Compiler {
 
   /// A tile's whole working set should fit the core's own cache.
   void choose_tiles() {
-    const size_t budget = plan_.options.tile_bytes ? plan_.options.tile_bytes : backend_.tile_bytes();
+    const size_t budget =
+        plan_.options.tile_bytes ? plan_.options.tile_bytes : backend_.tile_bytes();
     const int64_t share = (plan_.batch + plan_.options.threads - 1) / plan_.options.threads;
     for (const Band& band : schedule_.bands) {
       std::vector<Value> touched;
       for (const int n : band.nodes)
         for (const auto* list : {&node(n).in, &node(n).out})
           for (const Value v : *list)
-            if (graph_.type(v).batched && std::ranges::find(touched, v) == touched.end()) touched.push_back(v);
+            if (graph_.type(v).batched && std::ranges::find(touched, v) == touched.end())
+              touched.push_back(v);
       size_t bytes = 0;
       for (const Value v : touched) bytes += sample_bytes(v);
       const auto fits = static_cast<int64_t>(bytes == 0 ? 1 : std::max<size_t>(1, budget / bytes));
@@ -123,12 +130,14 @@ class Compiler {
     return step;
   }
 
-  /// Parameters take the layout in which the backward pass produces their gradient, so that a gradient is never reordered.
+  /// Parameters take the layout in which the backward pass produces their gradient, so that a
+  /// gradient is never reordered.
   void lay_out_variables() {
     if (plan_.options.variables) {
       for (const Value p : graph_.with_role(Role::parameter)) {
         const Variable* variable = plan_.options.variables->find_parameter(graph_[p].name);
-        CHECK(variable, "parameter '{}' is not among the variables of the training plan", graph_[p].name);
+        CHECK(variable, "parameter '{}' is not among the variables of the training plan",
+              graph_[p].name);
         plan_.descs[index(p)] = variable->desc;
       }
       return;
@@ -144,7 +153,8 @@ class Compiler {
           plan_.descs[index(g)].layout = chosen.out[o].layout;
           plan_.descs[index(graph_[g].of)].layout = chosen.out[o].layout;
         }
-    for (const Value s : graph_.with_role(Role::state)) plan_.descs[index(s)].layout = plan_.descs[index(graph_[s].of)].layout;
+    for (const Value s : graph_.with_role(Role::state))
+      plan_.descs[index(s)].layout = plan_.descs[index(graph_[s].of)].layout;
     lay_out_update_results();
   }
 
@@ -152,19 +162,24 @@ class Compiler {
   void lay_out_update_results() {
     for (const int n : schedule_.updates) {
       std::vector<ValueType> types;
-      for (const Value v : node(n).in) types.push_back({plan_.descs[index(v)], graph_.type(v).batched});
+      for (const Value v : node(n).in)
+        types.push_back({plan_.descs[index(v)], graph_.type(v).batched});
       const std::vector<ValueType> results = node(n).op->infer(types);
-      for (size_t o = 0; o < results.size(); ++o) plan_.descs[index(node(n).out[o])] = results[o].desc;
+      for (size_t o = 0; o < results.size(); ++o)
+        plan_.descs[index(node(n).out[o])] = results[o].desc;
     }
   }
 
   KernelCandidate pick(Step& step) {
     const std::vector<KernelCandidate> candidates = backend_.candidates(step.request);
     try {
-      const KernelCandidate& chosen = choose(step.request, candidates, plan_.options.measure, plan_.options.choices);
+      const KernelCandidate& chosen =
+          choose(step.request, candidates, plan_.options.measure, plan_.options.choices);
       step.kernel = chosen.name;
       for (const KernelCandidate& c : candidates)
-        if (&c != &chosen) step.refused.push_back(c.name + ": " + (c.refusal.empty() ? "slower, or not first" : c.refusal));
+        if (&c != &chosen)
+          step.refused.push_back(c.name + ": " +
+                                 (c.refusal.empty() ? "slower, or not first" : c.refusal));
       return chosen;
     } catch (const DeviceError& error) {
       throw DeviceError(fmt::format("layer '{}': {}", step.name, error.what()));
@@ -174,17 +189,21 @@ class Compiler {
   void choose_kernels() {
     for (size_t b = 0; b < schedule_.bands.size(); ++b) {
       PlanBand& band = plan_.bands[b];
-      for (const int n : schedule_.bands[b].nodes) band.steps.push_back(choose_kernel(n, band.tile));
+      for (const int n : schedule_.bands[b].nodes)
+        band.steps.push_back(choose_kernel(n, band.tile));
       for (const Step& step : band.steps) band.reduces |= step.walk == Walk::reduce;
     }
     for (const int n : schedule_.updates) {
-      if (describe(n, 0).walk != Walk::exchange) plan_.updates.push_back({.step = choose_kernel(n, 0)});
-      else producer_of(node(n).in[0]).sums_norms = true;
+      if (describe(n, 0).walk != Walk::exchange)
+        plan_.updates.push_back({.step = choose_kernel(n, 0)});
+      else
+        producer_of(node(n).in[0]).sums_norms = true;
     }
   }
 
   UpdateStep& producer_of(Value v) {
-    const auto at = std::ranges::find(plan_.updates, graph_[v].producer, [](const UpdateStep& update) { return update.step.node; });
+    const auto at = std::ranges::find(plan_.updates, graph_[v].producer,
+                                      [](const UpdateStep& update) { return update.step.node; });
     CHECK(at != plan_.updates.end(), "'{}' is not made by an update", graph_[v].name);
     return *at;
   }
@@ -193,12 +212,15 @@ class Compiler {
     Step step = describe(n, tile);
     const KernelCandidate chosen = pick(step);
     for (size_t i = 0; i < chosen.in.size(); ++i) {
-      Place place{.base = -1, .offset = index(node(n).in[i]), .stride = 0};  // resolved when everything has a place
+      Place place{.base = -1,
+                  .offset = index(node(n).in[i]),
+                  .stride = 0};  // resolved when everything has a place
       if (step.request.in_free[i] && !(chosen.in[i] == plan_.descs[index(node(n).in[i])]))
         place = {.base = kPacked, .offset = packed(node(n).in[i], chosen.in[i]), .stride = 0};
       step.in.push_back(place);
     }
-    for (const Value v : node(n).out) step.out.push_back({.base = -1, .offset = index(v), .stride = 0});
+    for (const Value v : node(n).out)
+      step.out.push_back({.base = -1, .offset = index(v), .stride = 0});
     step.request.in = chosen.in;
     step.request.out = chosen.out;
     step.request.in_free.assign(chosen.in.size(), false);
@@ -217,7 +239,8 @@ class Compiler {
     step.walk = Walk::whole;
     reorders_.push_back(std::make_shared<Reorder>(wanted.dtype));
     plan_.pack_ops.push_back(reorders_.back());
-    step.request = {reorders_.back().get(), {plan_.descs[index(parameter)]}, {wanted}, {false}, {false}};
+    step.request = {
+        reorders_.back().get(), {plan_.descs[index(parameter)]}, {wanted}, {false}, {false}};
     pick(step);
     step.in_batched = step.out_batched = {false};
     step.in = {{.base = -1, .offset = index(parameter), .stride = 0}};
@@ -237,41 +260,52 @@ class Compiler {
     if (plan_.options.variables) {
       variables = *plan_.options.variables;
     } else {
-      std::vector<Value> order = graph_.with_role(Role::gradient);  // by bucket, and in a bucket in the order of production
+      std::vector<Value> order = graph_.with_role(
+          Role::gradient);  // by bucket, and in a bucket in the order of production
       std::map<int, int> bucket_of;
       for (const Node& n : graph_.nodes())
         if (is_bucket(n))
-          for (const Value g : n.in) bucket_of.emplace(g.id, static_cast<int>(&n - graph_.nodes().data()));
-      std::ranges::sort(order, {}, [&](Value g) { return std::pair(bucket_of.contains(g.id) ? bucket_of.at(g.id) : 0, schedule_.order[static_cast<size_t>(graph_[g].producer)]); });
+          for (const Value g : n.in)
+            bucket_of.emplace(g.id, static_cast<int>(&n - graph_.nodes().data()));
+      std::ranges::sort(order, {}, [&](Value g) {
+        return std::pair(bucket_of.contains(g.id) ? bucket_of.at(g.id) : 0,
+                         schedule_.order[static_cast<size_t>(graph_[g].producer)]);
+      });
       std::vector<Value> parameters;
       for (const Value g : order) parameters.push_back(graph_[g].of);
       for (const Value p : graph_.with_role(Role::parameter))
         if (std::ranges::find(parameters, p) == parameters.end()) parameters.push_back(p);
       for (const Value p : parameters) {
-        variables.parameters.push_back({graph_[p].name, plan_.descs[index(p)], variables.parameter_bytes, graph_[p].init});
+        variables.parameters.push_back(
+            {graph_[p].name, plan_.descs[index(p)], variables.parameter_bytes, graph_[p].init});
         variables.parameter_bytes += aligned(plan_.descs[index(p)].bytes());
       }
       for (const Value s : graph_.with_role(Role::statistic)) {
-        variables.statistics.push_back({graph_[s].name, plan_.descs[index(s)], variables.statistic_bytes, graph_[s].init});
+        variables.statistics.push_back(
+            {graph_[s].name, plan_.descs[index(s)], variables.statistic_bytes, graph_[s].init});
         variables.statistic_bytes += aligned(plan_.descs[index(s)].bytes());
       }
     }
     for (const Value p : graph_.with_role(Role::parameter))
       plan_.places[index(p)] = {kParameters, variables.find_parameter(graph_[p].name)->offset, 0};
     for (const Value g : graph_.with_role(Role::gradient))
-      plan_.places[index(g)] = {kGradients, variables.find_parameter(graph_[graph_[g].of].name)->offset, 0};
+      plan_.places[index(g)] = {kGradients,
+                                variables.find_parameter(graph_[graph_[g].of].name)->offset, 0};
     for (const Value s : graph_.with_role(Role::statistic)) {
       const Variable* variable = variables.find_statistic(graph_[s].name);
-      CHECK(variable, "statistic '{}' is not among the variables of the training plan", graph_[s].name);
+      CHECK(variable, "statistic '{}' is not among the variables of the training plan",
+            graph_[s].name);
       plan_.places[index(s)] = {kStatistics, variable->offset, 0};
     }
     place_state();
     size_t scalars = 0;
-    for (const Value s : graph_.with_role(Role::scalar)) plan_.places[index(s)] = {kScalars, 64 * scalars++, 0};
+    for (const Value s : graph_.with_role(Role::scalar))
+      plan_.places[index(s)] = {kScalars, 64 * scalars++, 0};
     plan_.inputs = graph_.with_role(Role::input);
     for (size_t i = 0; i < plan_.inputs.size(); ++i) {
       const Value v = plan_.inputs[i];
-      plan_.places[index(v)] = {kFirstInput + static_cast<int>(i), 0, graph_.type(v).batched ? sample_bytes(v) : 0};
+      plan_.places[index(v)] = {kFirstInput + static_cast<int>(i), 0,
+                                graph_.type(v).batched ? sample_bytes(v) : 0};
     }
   }
 
@@ -280,18 +314,20 @@ class Compiler {
     Variables& variables = plan_.variables;
     for (const Value s : graph_.with_role(Role::state)) {
       const std::string& parameter = graph_[graph_[s].of].name;
-      const std::string kind = graph_[s].name.substr(std::min(graph_[s].name.size(), parameter.size() + 1));
+      const std::string kind =
+          graph_[s].name.substr(std::min(graph_[s].name.size(), parameter.size() + 1));
       auto at = std::ranges::find(variables.state_kinds, kind);
       if (at == variables.state_kinds.end()) at = variables.state_kinds.insert(at, kind);
       const auto k = static_cast<size_t>(at - variables.state_kinds.begin());
-      plan_.places[index(s)] = {kState, k * variables.parameter_bytes + variables.find_parameter(parameter)->offset, 0};
+      plan_.places[index(s)] = {
+          kState, k * variables.parameter_bytes + variables.find_parameter(parameter)->offset, 0};
     }
   }
 
   int band_of(int n) const { return schedule_.band_of[static_cast<size_t>(n)]; }
 
-  /// Results that never leave their band live in the thread's tile scratch; all others in the arena. An output may take over
-  /// the memory of an input nobody reads afterwards.
+  /// Results that never leave their band live in the thread's tile scratch; all others in the
+  /// arena. An output may take over the memory of an input nobody reads afterwards.
   void place_results() {
     const size_t count = graph_.values().size();
     std::vector<int> owner(count);
@@ -309,15 +345,18 @@ class Compiler {
           const size_t i = index(v);
           results.push_back(v.id);
           first[i] = schedule_.order[static_cast<size_t>(step.node)];
-          last[i] = is_output(v) ? static_cast<int>(count) * 2 : std::max(last_reader_[i], first[i]);
+          last[i] =
+              is_output(v) ? static_cast<int>(count) * 2 : std::max(last_reader_[i], first[i]);
           stored[i] = !graph_.type(v).batched || is_output(v) || leaves_band(v);
         }
     };
     for (const PlanBand& band : plan_.bands) std::ranges::for_each(band.steps, collect);
     for (const UpdateStep& update : plan_.updates) {
       collect(update.step);
-      // An update may run while the next forward has begun: what it leaves shares no memory with results of bands.
-      for (const Value v : node(update.step.node).out) first[index(v)] = 0, last[index(v)] = static_cast<int>(count) * 2;
+      // An update may run while the next forward has begun: what it leaves shares no memory with
+      // results of bands.
+      for (const Value v : node(update.step.node).out)
+        first[index(v)] = 0, last[index(v)] = static_cast<int>(count) * 2;
     }
     for (const PlanBand& band : plan_.bands)
       for (const Step& step : band.steps) share_in_place(step.node, owner, find, last);
@@ -327,7 +366,8 @@ class Compiler {
     std::map<int, std::pair<int, int>> spans;  // owner -> first and last execution position
     for (const int v : results) {
       const int o = find(v);
-      auto [at, fresh] = spans.try_emplace(o, first[static_cast<size_t>(v)], last[static_cast<size_t>(v)]);
+      auto [at, fresh] =
+          spans.try_emplace(o, first[static_cast<size_t>(v)], last[static_cast<size_t>(v)]);
       at->second.first = std::min(at->second.first, first[static_cast<size_t>(v)]);
       at->second.second = std::max(at->second.second, last[static_cast<size_t>(v)]);
     }
@@ -336,7 +376,8 @@ class Compiler {
 
   bool leaves_band(Value v) const {
     for (size_t n = 0; n < graph_.nodes().size(); ++n)
-      if (std::ranges::find(graph_.nodes()[n].in, v) != graph_.nodes()[n].in.end() && band_of(static_cast<int>(n)) != band_of(graph_[v].producer))
+      if (std::ranges::find(graph_.nodes()[n].in, v) != graph_.nodes()[n].in.end() &&
+          band_of(static_cast<int>(n)) != band_of(graph_[v].producer))
         return true;
     return false;
   }
@@ -347,23 +388,34 @@ class Compiler {
       const int from = node(n).op->in_place(static_cast<int>(o));
       if (from < 0) continue;
       const Value in = node(n).in[static_cast<size_t>(from)], out = node(n).out[o];
-      if (graph_[in].role != Role::result || graph_[out].role != Role::result || is_output(in)) continue;
-      if (!(plan_.descs[index(in)] == plan_.descs[index(out)]) || graph_.type(in).batched != graph_.type(out).batched) continue;
+      if (graph_[in].role != Role::result || graph_[out].role != Role::result || is_output(in))
+        continue;
+      if (!(plan_.descs[index(in)] == plan_.descs[index(out)]) ||
+          graph_.type(in).batched != graph_.type(out).batched)
+        continue;
       const int me = schedule_.order[static_cast<size_t>(n)];
       bool read_later = last_reader_[index(in)] > me;
-      for (size_t v = 0; v < owner.size(); ++v)  // whoever shares the input's memory must be dead, too
+      for (size_t v = 0; v < owner.size();
+           ++v)  // whoever shares the input's memory must be dead, too
         if (find(static_cast<int>(v)) == find(in.id)) read_later |= last[v] > me;
       const bool read_twice = std::ranges::count(node(n).in, in) > 1;
       if (!read_later && !read_twice) owner[static_cast<size_t>(find(out.id))] = find(in.id);
     }
   }
 
-  /// Within a band steps follow each other tile by tile, so a stored value lives for whole bands; a tile value for steps.
+  /// Within a band steps follow each other tile by tile, so a stored value lives for whole bands; a
+  /// tile value for steps.
   template <class Find>
-  void assign_offsets(const std::vector<int>& results, const std::map<int, std::pair<int, int>>& spans, const Find& find, const std::vector<bool>& stored) {
+  void assign_offsets(const std::vector<int>& results,
+                      const std::map<int, std::pair<int, int>>& spans, const Find& find,
+                      const std::vector<bool>& stored) {
     std::vector<int> band_at;  // execution position -> band
-    for (size_t b = 0; b < plan_.bands.size(); ++b) band_at.insert(band_at.end(), plan_.bands[b].steps.size(), static_cast<int>(b));
-    const auto band_of_position = [&](int p) { return static_cast<size_t>(p) < band_at.size() ? band_at[static_cast<size_t>(p)] : static_cast<int>(plan_.bands.size()); };
+    for (size_t b = 0; b < plan_.bands.size(); ++b)
+      band_at.insert(band_at.end(), plan_.bands[b].steps.size(), static_cast<int>(b));
+    const auto band_of_position = [&](int p) {
+      return static_cast<size_t>(p) < band_at.size() ? band_at[static_cast<size_t>(p)]
+                                                     : static_cast<int>(plan_.bands.size());
+    };
 
     std::vector<Lifetime> full;
     std::vector<int> full_owner;
@@ -371,22 +423,28 @@ class Compiler {
     for (const auto& [o, span] : spans) {
       const Value v{o};
       if (stored[static_cast<size_t>(o)]) {
-        full.push_back({plan_.descs[index(v)].bytes(), band_of_position(span.first), band_of_position(span.second)});
+        full.push_back({plan_.descs[index(v)].bytes(), band_of_position(span.first),
+                        band_of_position(span.second)});
         full_owner.push_back(o);
       } else {
         const int b = band_of_position(span.first);
-        tiles[b].push_back({{sample_bytes(v) * static_cast<size_t>(plan_.bands[static_cast<size_t>(b)].tile), span.first, span.second}, o});
+        tiles[b].push_back(
+            {{sample_bytes(v) * static_cast<size_t>(plan_.bands[static_cast<size_t>(b)].tile),
+              span.first, span.second},
+             o});
       }
     }
     const ArenaPlan arena = plan_arena(full);
     plan_.arena_bytes = arena.bytes;
-    for (size_t i = 0; i < full.size(); ++i) plan_.places[static_cast<size_t>(full_owner[i])] = {kArena, arena.offsets[i], 0};
+    for (size_t i = 0; i < full.size(); ++i)
+      plan_.places[static_cast<size_t>(full_owner[i])] = {kArena, arena.offsets[i], 0};
     for (const auto& [b, list] : tiles) {
       std::vector<Lifetime> blocks;
       for (const auto& [lifetime, o] : list) blocks.push_back(lifetime);
       const ArenaPlan scratch = plan_arena(blocks);
       plan_.tile_scratch_bytes = std::max(plan_.tile_scratch_bytes, scratch.bytes);
-      for (size_t i = 0; i < list.size(); ++i) plan_.places[static_cast<size_t>(list[i].second)] = {kTile, scratch.offsets[i], 0};
+      for (size_t i = 0; i < list.size(); ++i)
+        plan_.places[static_cast<size_t>(list[i].second)] = {kTile, scratch.offsets[i], 0};
     }
     for (const int v : results) {
       Place place = plan_.places[static_cast<size_t>(find(v))];
@@ -412,7 +470,8 @@ class Compiler {
         for (const Value g : node(e).in) {
           bucket_of[g.id] = static_cast<int>(plan_.buckets.size());
           bucket.offset = std::min(bucket.offset, plan_.places[index(g)].offset);
-          end = std::max(end, plan_.places[index(g)].offset + aligned(plan_.descs[index(g)].bytes()));
+          end =
+              std::max(end, plan_.places[index(g)].offset + aligned(plan_.descs[index(g)].bytes()));
         }
         bucket.bytes = end - bucket.offset;
         plan_.bands[b].ready.push_back(static_cast<int>(plan_.buckets.size()));
@@ -424,7 +483,8 @@ class Compiler {
       for (size_t i = 0; i < update.step.in.size(); ++i) {
         const auto at = bucket_of.find(node(update.step.node).in[i].id);
         if (at == bucket_of.end()) continue;
-        CHECK(update.bucket < 0 || update.bucket == at->second, "{} reads gradients of two buckets", update.step.name);
+        CHECK(update.bucket < 0 || update.bucket == at->second, "{} reads gradients of two buckets",
+              update.step.name);
         update.bucket = at->second;
         Place& place = update.step.in[i];
         place.base = kFirstInput + static_cast<int>(plan_.inputs.size()) + at->second;
@@ -439,16 +499,24 @@ class Compiler {
   void describe_buckets() {
     const auto holder = [&](Place parameter) -> PlanBucket* {
       for (PlanBucket& bucket : plan_.buckets)
-        if (parameter.offset >= bucket.offset && parameter.offset < bucket.offset + bucket.bytes) return &bucket;
+        if (parameter.offset >= bucket.offset && parameter.offset < bucket.offset + bucket.bytes)
+          return &bucket;
       return nullptr;  // a parameter that is not trained
     };
-    for (PlanBucket& bucket : plan_.buckets) bucket.first_use = static_cast<int>(plan_.bands.size());
-    for (size_t u = 0; u < plan_.updates.size(); ++u) plan_.buckets[static_cast<size_t>(plan_.updates[u].bucket)].updates.push_back(static_cast<int>(u));
+    for (PlanBucket& bucket : plan_.buckets)
+      bucket.first_use = static_cast<int>(plan_.bands.size());
+    for (size_t u = 0; u < plan_.updates.size(); ++u)
+      plan_.buckets[static_cast<size_t>(plan_.updates[u].bucket)].updates.push_back(
+          static_cast<int>(u));
     for (size_t k = 0; k < plan_.packs.size(); ++k)
-      if (PlanBucket* bucket = holder(plan_.packs[k].in[0])) bucket->packs.push_back(static_cast<int>(k));
+      if (PlanBucket* bucket = holder(plan_.packs[k].in[0]))
+        bucket->packs.push_back(static_cast<int>(k));
     for (size_t n = 0; n < graph_.nodes().size(); ++n)
       for (const Value v : graph_.nodes()[n].in)
-        if (PlanBucket* bucket = graph_[v].role == Role::parameter && band_of(static_cast<int>(n)) >= 0 ? holder(plan_.places[index(v)]) : nullptr)
+        if (PlanBucket* bucket =
+                graph_[v].role == Role::parameter && band_of(static_cast<int>(n)) >= 0
+                    ? holder(plan_.places[index(v)])
+                    : nullptr)
           bucket->first_use = std::min(bucket->first_use, band_of(static_cast<int>(n)));
   }
 
@@ -456,7 +524,7 @@ class Compiler {
   const Backend& backend_;
   const Schedule schedule_;
   Plan plan_;
-  std::vector<int> last_reader_;         // execution position of the last reader
+  std::vector<int> last_reader_;          // execution position of the last reader
   std::map<std::string, size_t> packed_;  // parameter and desc -> offset
   std::vector<std::shared_ptr<const Reorder>> reorders_;
 };

@@ -27,7 +27,8 @@ ArenaPlan plan_arena(std::span<const Lifetime> blocks) {
       offset = std::max(offset, plan.offsets[other] + aligned(blocks[other].bytes));
     }
     plan.offsets[i] = offset;
-    placed.insert(std::ranges::upper_bound(placed, offset, {}, [&](size_t p) { return plan.offsets[p]; }), i);
+    placed.insert(
+        std::ranges::upper_bound(placed, offset, {}, [&](size_t p) { return plan.offsets[p]; }), i);
     plan.bytes = std::max(plan.bytes, offset + aligned(blocks[i].bytes));
   }
   return plan;

@@ -18,8 +18,10 @@ struct ArenaPlan {
   size_t bytes = 0;             ///< of the whole arena
 };
 
-/// Places blocks so that none that live at the same time overlap: largest first, each at the lowest free offset
-/// ("greedy by size", Pisarchyk and Lee 2020, section 5.2), which for training graphs is within a few percent of the bound.
+/// Places blocks so that none that live at the same time overlap: largest first, each at the lowest
+/// free offset
+/// ("greedy by size", Pisarchyk and Lee 2020, section 5.2), which for training graphs is within a
+/// few percent of the bound.
 ArenaPlan plan_arena(std::span<const Lifetime> blocks);
 
 /// The largest sum of blocks alive at one moment: no arena can be smaller.

@@ -13,7 +13,8 @@ void expect_disjoint(const std::vector<Lifetime>& blocks, const ArenaPlan& plan)
     EXPECT_LE(plan.offsets[i] + blocks[i].bytes, plan.bytes);
     for (size_t j = 0; j < i; ++j) {
       const bool together = blocks[i].first <= blocks[j].last && blocks[j].first <= blocks[i].last;
-      const bool apart = plan.offsets[i] + blocks[i].bytes <= plan.offsets[j] || plan.offsets[j] + blocks[j].bytes <= plan.offsets[i];
+      const bool apart = plan.offsets[i] + blocks[i].bytes <= plan.offsets[j] ||
+                         plan.offsets[j] + blocks[j].bytes <= plan.offsets[i];
       EXPECT_TRUE(!together || apart) << i << " and " << j;
     }
   }

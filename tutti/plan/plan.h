@@ -1,6 +1,7 @@
 #pragma once
-// Plan: a compiled graph. Kernels, layouts, every address, the order of every operation and of every exchange are fixed here;
-// the Executor only walks the lists. A Plan is data: it can be printed, hashed, compared and priced.
+// Plan: a compiled graph. Kernels, layouts, every address, the order of every operation and of
+// every exchange are fixed here; the Executor only walks the lists. A Plan is data: it can be
+// printed, hashed, compared and priced.
 
 #include <string>
 #include <vector>
@@ -12,13 +13,25 @@
 
 namespace tutti {
 
-/// Which memory a place lies in. The first ones are fixed; then one base per graph input, then one per bucket's sum.
-enum Base : int { kParameters, kStatistics, kState, kGradients, kScalars, kArena, kPacked, kTile, kFirstInput };
+/// Which memory a place lies in. The first ones are fixed; then one base per graph input, then one
+/// per bucket's sum.
+enum Base : int {
+  kParameters,
+  kStatistics,
+  kState,
+  kGradients,
+  kScalars,
+  kArena,
+  kPacked,
+  kTile,
+  kFirstInput
+};
 
 struct Place {
   int base = kArena;
   size_t offset = 0;  ///< bytes
-  size_t stride = 0;  ///< bytes per sample; 0 for what has no batch. In kTile, sample 0 is the tile's first
+  size_t stride =
+      0;  ///< bytes per sample; 0 for what has no batch. In kTile, sample 0 is the tile's first
 };
 
 /// One node ready to run.
@@ -28,7 +41,8 @@ struct Step {
   std::string kernel;                ///< name of the chosen candidate
   std::vector<std::string> refused;  ///< "candidate: reason" of the others
   Walk walk = Walk::per_sample;
-  KernelRequest request;             ///< with every desc final; dimension 0 of batched descs is the band's tile
+  KernelRequest
+      request;  ///< with every desc final; dimension 0 of batched descs is the band's tile
   std::vector<bool> in_batched, out_batched;
   std::vector<Place> in, out;
 };
@@ -36,12 +50,13 @@ struct Step {
 struct PlanBand {
   std::vector<Step> steps;
   bool whole = false;
-  bool reduces = false;          ///< some step has a finish phase
-  int64_t tile = 1;              ///< largest number of samples in a tile
-  std::vector<int> ready;        ///< buckets whose gradients are complete after this band
+  bool reduces = false;    ///< some step has a finish phase
+  int64_t tile = 1;        ///< largest number of samples in a tile
+  std::vector<int> ready;  ///< buckets whose gradients are complete after this band
 };
 
-/// A slice of the gradient arena that is summed as one, and of the parameter arena that is updated then.
+/// A slice of the gradient arena that is summed as one, and of the parameter arena that is updated
+/// then.
 struct PlanBucket {
   size_t offset = 0, bytes = 0;
   std::vector<int> updates;  ///< indices into Plan::updates
@@ -52,37 +67,40 @@ struct PlanBucket {
 struct UpdateStep {
   Step step;
   int bucket = -1;          ///< whose sum it reads
-  bool sums_norms = false;  ///< its output are block sums: where updates are sharded they are summed over ranks before the next step
+  bool sums_norms = false;  ///< its output are block sums: where updates are sharded they are
+                            ///< summed over ranks before the next step
 };
 
 struct PlanOptions {
   int threads = 1;
-  std::string layout = "auto";           ///< "auto" (measured), or a layout name: "b16c", "last", "plain"
-  size_t tile_bytes = 0;                 ///< working set of one tile; 0 = the backend's advice
-  bool measure = true;                   ///< measure kernels where several accept; otherwise the first is taken
-  Choices choices{};                     ///< recorded choices to honour
-  const Variables* variables = nullptr;  ///< take parameters as another plan laid them out (evaluation beside training)
+  std::string layout = "auto";  ///< "auto" (measured), or a layout name: "b16c", "last", "plain"
+  size_t tile_bytes = 0;        ///< working set of one tile; 0 = the backend's advice
+  bool measure = true;  ///< measure kernels where several accept; otherwise the first is taken
+  Choices choices{};    ///< recorded choices to honour
+  const Variables* variables =
+      nullptr;  ///< take parameters as another plan laid them out (evaluation beside training)
 };
 
 struct Plan {
   Graph graph;
   PlanOptions options;
-  std::vector<OpPtr> pack_ops;   ///< owns the ops of `packs`
-  std::vector<Step> packs;       ///< weights into their kernels' layouts and types; once per update
-  std::vector<PlanBand> bands;   ///< forward and backward; once per local replica
+  std::vector<OpPtr> pack_ops;  ///< owns the ops of `packs`
+  std::vector<Step> packs;      ///< weights into their kernels' layouts and types; once per update
+  std::vector<PlanBand> bands;  ///< forward and backward; once per local replica
   std::vector<UpdateStep> updates;
   std::vector<PlanBucket> buckets;
   Variables variables;
-  std::vector<Value> inputs;           ///< base kFirstInput + i
-  std::vector<Place> places;           ///< by value
-  std::vector<TensorDesc> descs;       ///< by value: final layout
+  std::vector<Value> inputs;      ///< base kFirstInput + i
+  std::vector<Place> places;      ///< by value
+  std::vector<TensorDesc> descs;  ///< by value: final layout
   size_t arena_bytes = 0, packed_bytes = 0, tile_scratch_bytes = 0;
-  int64_t batch = 0;                   ///< samples per run
-  std::string layout;                  ///< the layout used
+  int64_t batch = 0;   ///< samples per run
+  std::string layout;  ///< the layout used
 
   Place place(Value v) const { return places[static_cast<size_t>(v.id)]; }
   const TensorDesc& desc(Value v) const { return descs[static_cast<size_t>(v.id)]; }
-  /// Every band, step, kernel, place and size as text; equal text = same arithmetic in the same order.
+  /// Every band, step, kernel, place and size as text; equal text = same arithmetic in the same
+  /// order.
   std::string to_string(bool with_refusals = false) const;
   uint64_t hash() const;  ///< FNV-1a of to_string()
 };
@@ -92,12 +110,17 @@ struct Share {
   int64_t first = 0, last = 0;
   int64_t size() const { return last - first; }
 };
-inline Share share_of(int64_t total, int part, int parts) { return {total * part / parts, total * (part + 1) / parts}; }
+inline Share share_of(int64_t total, int part, int parts) {
+  return {total * part / parts, total * (part + 1) / parts};
+}
 /// Number of tiles that a share of `samples` is cut into; tile i is share_of(samples, i, tiles).
-inline int tiles_of(int64_t samples, int64_t tile) { return static_cast<int>((samples + tile - 1) / tile); }
+inline int tiles_of(int64_t samples, int64_t tile) {
+  return static_cast<int>((samples + tile - 1) / tile);
+}
 
-/// Compiles for one backend. Throws ConfigError (graph not runnable) or DeviceError (no kernel: lists every refusal).
-/// With layout "auto" it compiles every layout the backend offers, times them and keeps the fastest; see Choices.
+/// Compiles for one backend. Throws ConfigError (graph not runnable) or DeviceError (no kernel:
+/// lists every refusal). With layout "auto" it compiles every layout the backend offers, times them
+/// and keeps the fastest; see Choices.
 Plan compile(const Graph& graph, const Backend& backend, const PlanOptions& options);
 
 }  // namespace tutti

@@ -7,21 +7,25 @@ namespace tutti {
 namespace {
 
 std::string base_name(const Plan& plan, int base) {
-  static constexpr const char* kNames[] = {"parameters", "statistics", "state", "gradients", "scalars", "arena", "packed", "tile"};
+  static constexpr const char* kNames[] = {"parameters", "statistics", "state",  "gradients",
+                                           "scalars",    "arena",      "packed", "tile"};
   if (base < kFirstInput) return kNames[base];
   const auto i = static_cast<size_t>(base - kFirstInput);
   if (i < plan.inputs.size()) return plan.graph[plan.inputs[i]].name;
   return fmt::format("sum{}", i - plan.inputs.size());
 }
 
-void print_operands(std::string& text, const Plan& plan, const std::vector<TensorDesc>& descs, const std::vector<Place>& places) {
+void print_operands(std::string& text, const Plan& plan, const std::vector<TensorDesc>& descs,
+                    const std::vector<Place>& places) {
   for (size_t i = 0; i < places.size(); ++i)
-    text += fmt::format(" {}+{}[{}]", base_name(plan, places[i].base), places[i].offset, descs[i].to_string());
+    text += fmt::format(" {}+{}[{}]", base_name(plan, places[i].base), places[i].offset,
+                        descs[i].to_string());
 }
 
 void print_step(std::string& text, const Plan& plan, const Step& step, bool with_refusals) {
   const std::string attributes = step.request.op->attributes();
-  text += fmt::format("  {} = {}{} by {}\n     ", step.name, step.request.op->name(), attributes.empty() ? "" : " {" + attributes + "}", step.kernel);
+  text += fmt::format("  {} = {}{} by {}\n     ", step.name, step.request.op->name(),
+                      attributes.empty() ? "" : " {" + attributes + "}", step.kernel);
   print_operands(text, plan, step.request.in, step.in);
   text += " ->";
   print_operands(text, plan, step.request.out, step.out);
@@ -33,23 +37,33 @@ void print_step(std::string& text, const Plan& plan, const Step& step, bool with
 }  // namespace
 
 std::string Plan::to_string(bool with_refusals) const {
-  std::string text = fmt::format("plan: batch {}, {} threads, layout {}, {} bands, {} buckets\n", batch, options.threads, layout, bands.size(), buckets.size());
-  text += fmt::format("memory: results {} B, packed weights {} B, tile scratch {} B a thread, parameters {} B, state {} B, statistics {} B\n", arena_bytes,
-                      packed_bytes, tile_scratch_bytes, variables.parameter_bytes, variables.parameter_bytes * variables.state_kinds.size(), variables.statistic_bytes);
+  std::string text = fmt::format("plan: batch {}, {} threads, layout {}, {} bands, {} buckets\n",
+                                 batch, options.threads, layout, bands.size(), buckets.size());
+  text += fmt::format(
+      "memory: results {} B, packed weights {} B, tile scratch {} B a thread, parameters {} B, "
+      "state {} B, statistics {} B\n",
+      arena_bytes, packed_bytes, tile_scratch_bytes, variables.parameter_bytes,
+      variables.parameter_bytes * variables.state_kinds.size(), variables.statistic_bytes);
   if (!packs.empty()) text += "pack weights\n";
   for (const Step& step : packs) print_step(text, *this, step, with_refusals);
   for (size_t b = 0; b < bands.size(); ++b) {
     const PlanBand& band = bands[b];
-    text += band.whole ? fmt::format("band {} (whole)\n", b) : fmt::format("band {}: tiles of {}{}\n", b, band.tile, band.reduces ? ", reduces" : "");
+    text += band.whole ? fmt::format("band {} (whole)\n", b)
+                       : fmt::format("band {}: tiles of {}{}\n", b, band.tile,
+                                     band.reduces ? ", reduces" : "");
     for (const Step& step : band.steps) print_step(text, *this, step, with_refusals);
     for (const int bucket : band.ready)
-      text += fmt::format("  start the sum of bucket {}: {} B at gradients+{}\n", bucket, buckets[static_cast<size_t>(bucket)].bytes, buckets[static_cast<size_t>(bucket)].offset);
+      text += fmt::format("  start the sum of bucket {}: {} B at gradients+{}\n", bucket,
+                          buckets[static_cast<size_t>(bucket)].bytes,
+                          buckets[static_cast<size_t>(bucket)].offset);
   }
   if (!updates.empty()) text += "update\n";
   for (const UpdateStep& update : updates) {
-    text += fmt::format("  once bucket {} is there, before band {} of the next step\n", update.bucket, buckets[static_cast<size_t>(update.bucket)].first_use);
+    text += fmt::format("  once bucket {} is there, before band {} of the next step\n",
+                        update.bucket, buckets[static_cast<size_t>(update.bucket)].first_use);
     print_step(text, *this, update.step, with_refusals);
-    if (update.sums_norms) text += fmt::format("  sum the norms of bucket {} over shards\n", update.bucket);
+    if (update.sums_norms)
+      text += fmt::format("  sum the norms of bucket {} over shards\n", update.bucket);
   }
   return text;
 }

@@ -18,8 +18,10 @@ namespace {
 std::vector<std::string> layouts_to_try(const Graph& graph, const Backend& backend) {
   std::vector<std::string> names;
   for (const ValueInfo& info : graph.values()) {
-    if (!info.type.batched || info.role != Role::result || info.type.desc.shape.rank() < 3) continue;
-    for (const Layout& layout : backend.activation_layouts(info.type.desc.shape, info.type.desc.dtype)) {
+    if (!info.type.batched || info.role != Role::result || info.type.desc.shape.rank() < 3)
+      continue;
+    for (const Layout& layout :
+         backend.activation_layouts(info.type.desc.shape, info.type.desc.dtype)) {
       const std::string name = layout.to_string(info.type.desc.shape.rank());
       if (std::ranges::find(names, name) == names.end()) names.push_back(name);
     }
@@ -28,8 +30,8 @@ std::vector<std::string> layouts_to_try(const Graph& graph, const Backend& backe
   return names;
 }
 
-/// The name under which the layout of a graph is recorded. Neither buckets nor updates are part of it: they see no activations, and their
-/// number may follow a measurement.
+/// The name under which the layout of a graph is recorded. Neither buckets nor updates are part of
+/// it: they see no activations, and their number may follow a measurement.
 std::string layout_problem(const Graph& graph, int threads) {
   std::string text;
   for (const Node& node : graph.nodes()) {
@@ -44,8 +46,9 @@ std::string layout_problem(const Graph& graph, int threads) {
   return fmt::format("activation layout of graph {:016x} on {} threads", fnv1a(text), threads);
 }
 
-/// Arithmetic, with that of reference loops (the oracle's, oneDNN's) counted as often as they are slower than a kernel made for
-/// speed. Coarse, but it spares measuring layouts that would take seconds a pass.
+/// Arithmetic, with that of reference loops (the oracle's, oneDNN's) counted as often as they are
+/// slower than a kernel made for speed. Coarse, but it spares measuring layouts that would take
+/// seconds a pass.
 double weighted_flop(const Plan& plan) {
   constexpr double kReferenceWeight = 200;
   double flop = 0;
@@ -69,7 +72,8 @@ double time_plan(const Plan& plan, const Backend& backend, int runs, double give
   Buffer statistics(plan.variables.statistic_bytes);
   Buffer state(plan.variables.parameter_bytes * plan.variables.state_kinds.size());
   Rng rng(1, Purpose::test, 0);
-  for (size_t i = 0; i < plan.variables.parameter_bytes / 4; ++i) parameters.as<float>()[i] = (rng.uniform() - 0.5f) * 0.1f;
+  for (size_t i = 0; i < plan.variables.parameter_bytes / 4; ++i)
+    parameters.as<float>()[i] = (rng.uniform() - 0.5f) * 0.1f;
   executor.bind(kParameters, parameters.data());
   executor.bind(kGradients, gradients.data());
   executor.bind(kStatistics, statistics.data());
@@ -100,7 +104,10 @@ Plan compile(const Graph& graph, const Backend& backend, const PlanOptions& opti
   const std::string recorded(fixed.choices.find(problem));
   if (options.layout != "auto") {
     if (!recorded.empty() && recorded != options.layout)
-      throw ConfigError(fmt::format("the recorded layout is {}, plan.layout asks for {}: the results would not be the same; leave plan.layout at auto", recorded, options.layout));
+      throw ConfigError(
+          fmt::format("the recorded layout is {}, plan.layout asks for {}: the results would not "
+                      "be the same; leave plan.layout at auto",
+                      recorded, options.layout));
     fixed.choices.record(problem, options.layout);
     return compile_with_layout(graph, backend, fixed);
   }
@@ -127,7 +134,8 @@ Plan compile(const Graph& graph, const Backend& backend, const PlanOptions& opti
   double best_seconds = std::numeric_limits<double>::infinity();
   for (Plan& plan : plans) {
     if (weighted_flop(plan) > 3 * least) {
-      log::debug("layout {}: not measured, too much of its arithmetic has no fast kernel", plan.layout);
+      log::debug("layout {}: not measured, too much of its arithmetic has no fast kernel",
+                 plan.layout);
       continue;
     }
     const double seconds = time_plan(plan, backend, 2, 2 * best_seconds);

@@ -13,7 +13,9 @@ void for_each_element(const TensorDesc& desc, Fn fn) {
   const int64_t count = desc.elements();
   for (int64_t i = 0; i < count; ++i) {
     fn(i, desc.layout.offset(desc.shape, index.data()));
-    for (int d = desc.shape.rank() - 1; d >= 0 && ++index[static_cast<size_t>(d)] == desc.shape[d]; --d) index[static_cast<size_t>(d)] = 0;
+    for (int d = desc.shape.rank() - 1; d >= 0 && ++index[static_cast<size_t>(d)] == desc.shape[d];
+         --d)
+      index[static_cast<size_t>(d)] = 0;
   }
 }
 
@@ -24,8 +26,12 @@ const Variable* find_in(const std::vector<Variable>& list, std::string_view name
 
 }  // namespace
 
-const Variable* Variables::find_parameter(std::string_view name) const { return find_in(parameters, name); }
-const Variable* Variables::find_statistic(std::string_view name) const { return find_in(statistics, name); }
+const Variable* Variables::find_parameter(std::string_view name) const {
+  return find_in(parameters, name);
+}
+const Variable* Variables::find_statistic(std::string_view name) const {
+  return find_in(statistics, name);
+}
 
 void import_plain(const Variable& variable, const float* plain, std::byte* arena) {
   auto* storage = reinterpret_cast<float*>(arena + variable.offset);

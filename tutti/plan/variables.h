@@ -1,7 +1,8 @@
 #pragma once
-// Variables: what training keeps, in flat arenas. Parameters, their gradients and each kind of optimizer state use the same
-// offsets, in the order in which backward produces the gradients, so that a bucket is a contiguous slice of every arena and an
-// update is one pass. Values lie in the layout their kernels want; export and import go through plain tensors.
+// Variables: what training keeps, in flat arenas. Parameters, their gradients and each kind of
+// optimizer state use the same offsets, in the order in which backward produces the gradients, so
+// that a bucket is a contiguous slice of every arena and an update is one pass. Values lie in the
+// layout their kernels want; export and import go through plain tensors.
 
 #include <cstddef>
 #include <string>
@@ -19,17 +20,19 @@ struct Variable {
 };
 
 struct Variables {
-  std::vector<Variable> parameters;     ///< by offset
-  std::vector<Variable> statistics;     ///< per replica
-  std::vector<std::string> state_kinds;  ///< suffix of each optimizer state ("momentum"); kind k lies at k * parameter_bytes
-  size_t parameter_bytes = 0;           ///< of the parameter arena, and of the gradient arena
-  size_t statistic_bytes = 0;           ///< of one replica's statistics
+  std::vector<Variable> parameters;      ///< by offset
+  std::vector<Variable> statistics;      ///< per replica
+  std::vector<std::string> state_kinds;  ///< suffix of each optimizer state ("momentum"); kind k
+                                         ///< lies at k * parameter_bytes
+  size_t parameter_bytes = 0;            ///< of the parameter arena, and of the gradient arena
+  size_t statistic_bytes = 0;            ///< of one replica's statistics
 
   const Variable* find_parameter(std::string_view name) const;
   const Variable* find_statistic(std::string_view name) const;
 };
 
-/// Copies between storage at `arena + variable.offset` and a plain f32 tensor. Padding in storage is written as zero.
+/// Copies between storage at `arena + variable.offset` and a plain f32 tensor. Padding in storage
+/// is written as zero.
 void import_plain(const Variable& variable, const float* plain, std::byte* arena);
 void export_plain(const Variable& variable, const std::byte* arena, float* plain);
 

@@ -16,8 +16,10 @@ namespace fs = std::filesystem;
 /// Why a run's numbers may not be used; empty when they may.
 std::string unfinished(const RunLog& log) {
   if (!log.stop) return "its record has no run_stop: it was killed or still runs";
-  if (log.stop->status == RunStatus::done || log.stop->status == RunStatus::target_missed) return "";
-  return fmt::format("it ended with {}{}{}", name(log.stop->status), log.stop->reason.empty() ? "" : ": ", log.stop->reason);
+  if (log.stop->status == RunStatus::done || log.stop->status == RunStatus::target_missed)
+    return "";
+  return fmt::format("it ended with {}{}{}", name(log.stop->status),
+                     log.stop->reason.empty() ? "" : ": ", log.stop->reason);
 }
 
 RunSummary read_summary(const std::string& path) {
@@ -40,10 +42,13 @@ std::vector<RunSummary> collect(const std::vector<LaunchResult>& launched) {
     const std::string path = result.run.directory + "/" + kRecordFile;
     RunSummary run;
     run.log.path = path;
-    if (result.outcome == Outcome::finished || result.outcome == Outcome::kept || fs::exists(path)) run = read_summary(path);
-    if (result.outcome == Outcome::failed || result.outcome == Outcome::stopped) run.failure = result.reason;
+    if (result.outcome == Outcome::finished || result.outcome == Outcome::kept || fs::exists(path))
+      run = read_summary(path);
+    if (result.outcome == Outcome::failed || result.outcome == Outcome::stopped)
+      run.failure = result.reason;
     if (run.usable() && run.log.start.ranks != result.run.ranks)
-      run.failure = fmt::format("{} says {} ranks, {} were asked for", path, run.log.start.ranks, result.run.ranks);
+      run.failure = fmt::format("{} says {} ranks, {} were asked for", path, run.log.start.ranks,
+                                result.run.ranks);
     run.log.start.ranks = result.run.ranks;
     run.log.start.seed = result.run.seed;
     if (run.log.start.command.empty()) run.log.start.command = shell_line(result.run.command);
@@ -57,14 +62,16 @@ std::vector<RunSummary> collect(const std::vector<LaunchResult>& launched) {
 std::vector<RunSummary> collect_directory(const std::string& directory) {
   std::vector<std::string> paths;
   std::error_code failed;
-  for (fs::recursive_directory_iterator at(directory, failed), end; !failed && at != end; at.increment(failed)) {
+  for (fs::recursive_directory_iterator at(directory, failed), end; !failed && at != end;
+       at.increment(failed)) {
     if (at->is_directory() && at->path().filename().string().find(".attempt-") != std::string::npos)
       at.disable_recursion_pending();
     else if (at->path().filename() == kRecordFile)
       paths.push_back(at->path().string());
   }
   if (failed) throw IoError(fmt::format("{}: {}", directory, failed.message()));
-  if (paths.empty()) throw IoError(fmt::format("{}: no {} below it; where are the runs?", directory, kRecordFile));
+  if (paths.empty())
+    throw IoError(fmt::format("{}: no {} below it; where are the runs?", directory, kRecordFile));
   std::sort(paths.begin(), paths.end());
   std::vector<RunSummary> runs;
   std::map<int, int> repeats;

@@ -29,7 +29,8 @@ using Clock = std::chrono::steady_clock;
 
 volatile sig_atomic_t stop_signal = 0;
 
-/// While it lives, SIGINT and SIGTERM set stop_signal and interrupt poll instead of ending the study.
+/// While it lives, SIGINT and SIGTERM set stop_signal and interrupt poll instead of ending the
+/// study.
 class StopSignals {
  public:
   StopSignals() {
@@ -47,15 +48,18 @@ class StopSignals {
   StopSignals& operator=(const StopSignals&) = delete;
 
  private:
-  struct sigaction old_int_ {}, old_term_ {};
+  struct sigaction old_int_ {
+  }, old_term_{};
 };
 
-/// A child in a process group of its own (a terminal's Ctrl-C reaches it through us, once), output and errors on one pipe.
+/// A child in a process group of its own (a terminal's Ctrl-C reaches it through us, once), output
+/// and errors on one pipe.
 class Child {
  public:
   explicit Child(const std::vector<std::string>& command) {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) throw IoError(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+    if (pipe2(ends, O_CLOEXEC) != 0)
+      throw IoError(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
     output_ = ends[0];
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
@@ -104,10 +108,12 @@ class Child {
   bool waited_ = false;
 };
 
-/// Splits a run's output into lines: to console.log, to the terminal, and the last few kept for the message of a failure.
+/// Splits a run's output into lines: to console.log, to the terminal, and the last few kept for the
+/// message of a failure.
 class Lines {
  public:
-  Lines(const std::string& path, std::string label, bool show) : path_(path), file_(path), label_(std::move(label)), show_(show) {
+  Lines(const std::string& path, std::string label, bool show)
+      : path_(path), file_(path), label_(std::move(label)), show_(show) {
     if (!file_) throw IoError(fmt::format("{}: cannot write", path));
   }
   void take(std::string_view bytes) {
@@ -148,17 +154,20 @@ struct Ended {
   bool timed_out = false, stopped = false;
 };
 
-/// Waits for the child while passing its output on, keeping the time limit and passing a stop signal on.
+/// Waits for the child while passing its output on, keeping the time limit and passing a stop
+/// signal on.
 Ended follow(Child& child, Lines& lines, const LaunchOptions& options) {
   Ended end;
   const auto start = Clock::now();
   Clock::time_point kill_at = Clock::time_point::max();
-  const auto grace = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.grace_seconds));
+  const auto grace = std::chrono::duration_cast<Clock::duration>(
+      std::chrono::duration<double>(options.grace_seconds));
   bool open = true;
   std::array<char, 4096> bytes;
   for (bool alive = true; alive || open;) {
     pollfd wait{open ? child.output() : -1, POLLIN, 0};
-    // After the end, what still comes is a grandchild's that outlived it: take what is there, do not wait for more.
+    // After the end, what still comes is a grandchild's that outlived it: take what is there, do
+    // not wait for more.
     const int ready = poll(&wait, 1, alive ? 100 : 0);
     if (ready > 0) {
       const ssize_t count = read(child.output(), bytes.data(), bytes.size());
@@ -186,7 +195,8 @@ Ended follow(Child& child, Lines& lines, const LaunchOptions& options) {
 }
 
 std::string describe(int status) {
-  if (WIFSIGNALED(status)) return fmt::format("killed by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
+  if (WIFSIGNALED(status))
+    return fmt::format("killed by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
   return fmt::format("exit code {}", WEXITSTATUS(status));
 }
 
@@ -207,7 +217,8 @@ void set_aside(const std::string& directory) {
   const std::string target = fmt::format("{}.attempt-{}", directory, count_attempts(directory) + 1);
   std::error_code failed;
   fs::rename(directory, target, failed);
-  if (failed) throw IoError(fmt::format("{}: cannot rename to {}: {}", directory, target, failed.message()));
+  if (failed)
+    throw IoError(fmt::format("{}: cannot rename to {}: {}", directory, target, failed.message()));
 }
 
 LaunchResult run_now(const PlannedRun& run, const LaunchOptions& options) {
@@ -215,9 +226,12 @@ LaunchResult run_now(const PlannedRun& run, const LaunchOptions& options) {
   set_aside(run.directory);
   std::error_code failed;
   fs::create_directories(run.directory, failed);
-  if (failed) throw IoError(fmt::format("{}: cannot create the directory: {}", run.directory, failed.message()));
+  if (failed)
+    throw IoError(
+        fmt::format("{}: cannot create the directory: {}", run.directory, failed.message()));
   std::ofstream(run.directory + "/command.sh") << shell_line(run.command) << '\n';
-  Lines lines(run.directory + "/console.log", fmt::format("n={} repeat {}", run.ranks, run.repeat), options.show_output);
+  Lines lines(run.directory + "/console.log", fmt::format("n={} repeat {}", run.ranks, run.repeat),
+              options.show_output);
   Child child(run.command);
   const Ended end = follow(child, lines, options);
   result.earlier_attempts = count_attempts(run.directory);
@@ -229,8 +243,10 @@ LaunchResult run_now(const PlannedRun& run, const LaunchOptions& options) {
     result.outcome = Outcome::finished;
   } else {
     result.outcome = Outcome::failed;
-    const std::string limit = end.timed_out ? fmt::format("ran into the limit of {} s, ", options.run_limit_seconds) : "";
-    result.reason = fmt::format("{}{}, its record does not end with done or target_missed{}", limit, describe(end.status), lines.last());
+    const std::string limit =
+        end.timed_out ? fmt::format("ran into the limit of {} s, ", options.run_limit_seconds) : "";
+    result.reason = fmt::format("{}{}, its record does not end with done or target_missed{}", limit,
+                                describe(end.status), lines.last());
   }
   return result;
 }
@@ -242,20 +258,25 @@ bool is_finished(const std::string& directory) {
   if (!fs::exists(path)) return false;
   try {
     const RunLog log = read_run(path);
-    return log.stop && (log.stop->status == RunStatus::done || log.stop->status == RunStatus::target_missed);
+    return log.stop &&
+           (log.stop->status == RunStatus::done || log.stop->status == RunStatus::target_missed);
   } catch (const IoError& error) {
     log::warn("{}", error.what());
     return false;
   }
 }
 
-std::vector<LaunchResult> launch(const std::vector<PlannedRun>& runs, const LaunchOptions& options) {
+std::vector<LaunchResult> launch(const std::vector<PlannedRun>& runs,
+                                 const LaunchOptions& options) {
   for (const PlannedRun& run : runs) {
-    const std::string made_by = read_file(run.directory + "/command.sh"), now = shell_line(run.command) + '\n';
+    const std::string made_by = read_file(run.directory + "/command.sh"),
+                      now = shell_line(run.command) + '\n';
     if (!options.fresh && is_finished(run.directory) && made_by != now)
-      throw ConfigError(fmt::format("{} holds a finished run of another command:\n  {}  now:\n  {}use --fresh to run again, or "
-                                    "another --output-dir",
-                                    run.directory, made_by, now));
+      throw ConfigError(
+          fmt::format("{} holds a finished run of another command:\n  {}  now:\n  {}use --fresh to "
+                      "run again, or "
+                      "another --output-dir",
+                      run.directory, made_by, now));
   }
   const StopSignals signals;
   std::vector<LaunchResult> results;
@@ -263,18 +284,22 @@ std::vector<LaunchResult> launch(const std::vector<PlannedRun>& runs, const Laun
   for (const PlannedRun& run : runs) {
     ++number;
     if (stop_signal) {
-      results.push_back({run, Outcome::stopped, "not started: the study was asked to stop", count_attempts(run.directory)});
+      results.push_back({run, Outcome::stopped, "not started: the study was asked to stop",
+                         count_attempts(run.directory)});
       continue;
     }
     if (!options.fresh && is_finished(run.directory)) {
-      log::info("run {}/{}: n={} repeat {}: finished before, kept", number, runs.size(), run.ranks, run.repeat);
+      log::info("run {}/{}: n={} repeat {}: finished before, kept", number, runs.size(), run.ranks,
+                run.repeat);
       results.push_back({run, Outcome::kept, "", count_attempts(run.directory)});
       continue;
     }
-    log::info("run {}/{}: n={} repeat {} seed {}: {}", number, runs.size(), run.ranks, run.repeat, run.seed, shell_line(run.command));
+    log::info("run {}/{}: n={} repeat {} seed {}: {}", number, runs.size(), run.ranks, run.repeat,
+              run.seed, shell_line(run.command));
     results.push_back(run_now(run, options));
     if (results.back().outcome == Outcome::failed)
-      log::error("run {}/{}: n={} repeat {} failed: {}", number, runs.size(), run.ranks, run.repeat, results.back().reason);
+      log::error("run {}/{}: n={} repeat {} failed: {}", number, runs.size(), run.ranks, run.repeat,
+                 results.back().reason);
   }
   return results;
 }

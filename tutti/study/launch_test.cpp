@@ -17,7 +17,9 @@ namespace fs = std::filesystem;
 
 class LaunchTest : public testing::Test {
  protected:
-  LaunchTest() : root_(fs::path(testing::TempDir()) / "tutti_launch" / testing::UnitTest::GetInstance()->current_test_info()->name()) {
+  LaunchTest()
+      : root_(fs::path(testing::TempDir()) / "tutti_launch" /
+              testing::UnitTest::GetInstance()->current_test_info()->name()) {
     fs::remove_all(root_);
     fs::create_directories(root_);
   }
@@ -31,7 +33,8 @@ class LaunchTest : public testing::Test {
   }
   static std::string record(const std::string& status, int ranks = 1) {
     return R"(printf '%s\n' '{"schema":1,"event":"run_start","ranks":)" + std::to_string(ranks) +
-           R"(}' '{"schema":1,"event":"run_stop","status":")" + status + R"("}' > "$0/record.jsonl"; )";
+           R"(}' '{"schema":1,"event":"run_stop","status":")" + status +
+           R"("}' > "$0/record.jsonl"; )";
   }
   static std::string text_of(const std::string& path) {
     std::ifstream file(path);
@@ -42,7 +45,8 @@ class LaunchTest : public testing::Test {
 };
 
 TEST_F(LaunchTest, AFinishedRunKeepsItsOutputAndIsNotRunAgain) {
-  const PlannedRun run = script("echo hello; echo error >&2; echo x >> \"$0/../count\"; " + record("done"));
+  const PlannedRun run =
+      script("echo hello; echo error >&2; echo x >> \"$0/../count\"; " + record("done"));
   EXPECT_EQ(launch({run}, quiet_).at(0).outcome, Outcome::finished);
   EXPECT_EQ(text_of(run.directory + "/console.log"), "hello\nerror\n");
   EXPECT_EQ(launch({run}, quiet_).at(0).outcome, Outcome::kept);
@@ -63,12 +67,15 @@ TEST_F(LaunchTest, ATargetMissedIsAResultNotAFailure) {
 }
 
 TEST_F(LaunchTest, AFailedRunIsReportedAndTheNextOneRuns) {
-  const auto results = launch({script("echo out of memory; exit 1"), script(record("done", 2), 2), script("kill -9 $$", 3)}, quiet_);
+  const auto results = launch(
+      {script("echo out of memory; exit 1"), script(record("done", 2), 2), script("kill -9 $$", 3)},
+      quiet_);
   EXPECT_EQ(results.at(0).outcome, Outcome::failed);
   EXPECT_NE(results[0].reason.find("exit code 1"), std::string::npos) << results[0].reason;
   EXPECT_NE(results[0].reason.find("out of memory"), std::string::npos) << results[0].reason;
   EXPECT_EQ(results.at(1).outcome, Outcome::finished);
-  EXPECT_NE(results.at(2).reason.find("killed by signal 9"), std::string::npos) << results[2].reason;
+  EXPECT_NE(results.at(2).reason.find("killed by signal 9"), std::string::npos)
+      << results[2].reason;
   const auto runs = collect(results);
   EXPECT_FALSE(runs.at(0).usable());
   EXPECT_EQ(runs.at(2).ranks(), 3);
@@ -95,17 +102,21 @@ TEST_F(LaunchTest, TheTimeLimitEndsARun) {
   LaunchOptions options = quiet_;
   options.run_limit_seconds = 0.2;
   options.grace_seconds = 0.2;
-  const LaunchResult result = launch({script("trap '' TERM; while true; do sleep 0.05; done")}, options).at(0);
+  const LaunchResult result =
+      launch({script("trap '' TERM; while true; do sleep 0.05; done")}, options).at(0);
   EXPECT_EQ(result.outcome, Outcome::failed);
   EXPECT_NE(result.reason.find("limit"), std::string::npos) << result.reason;
 }
 
 TEST_F(LaunchTest, AStopSignalReachesTheRunningChildAndStartsNoOther) {
   std::jthread stopper([this] {
-    while (!fs::exists(root_ / "n1/ready")) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    while (!fs::exists(root_ / "n1/ready"))
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
     kill(getpid(), SIGTERM);
   });
-  const std::string wait = "trap 'echo asked to stop; exit 75' TERM; touch \"$0/ready\"; while true; do sleep 0.02; done";
+  const std::string wait =
+      "trap 'echo asked to stop; exit 75' TERM; touch \"$0/ready\"; while true; do sleep 0.02; "
+      "done";
   const auto results = launch({script(wait), script(record("done", 2), 2)}, quiet_);
   EXPECT_EQ(results.at(0).outcome, Outcome::stopped);
   EXPECT_EQ(text_of(results[0].run.directory + "/console.log"), "asked to stop\n");

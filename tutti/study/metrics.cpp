@@ -21,7 +21,8 @@ std::vector<double> measured(const Items& items, Get get) {
   return values;
 }
 
-/// The first value holds start-up costs (first touch, cold caches, kernel choice); it goes when another is left.
+/// The first value holds start-up costs (first touch, cold caches, kernel choice); it goes when
+/// another is left.
 std::vector<double> without_first(std::vector<double> values) {
   if (values.size() >= 2) values.erase(values.begin());
   return values;
@@ -53,24 +54,33 @@ StepParts step_parts(const RunLog& log) {
   }
   const auto epochs = whole_epochs(log);
   if (epochs.empty() || epochs.back().step <= 0 || epochs.back().epoch <= 0) return parts;
-  const double steps_per_epoch = static_cast<double>(epochs.back().step) / static_cast<double>(epochs.back().epoch);
-  const auto per_step = [&](double EpochRecord::*member) { return mean(steady(epochs, member)) * 1e3 / steps_per_epoch; };
-  return {per_step(&EpochRecord::seconds), per_step(&EpochRecord::compute_seconds), per_step(&EpochRecord::comm_exposed_seconds),
-          per_step(&EpochRecord::data_wait_seconds), per_step(&EpochRecord::other_seconds)};
+  const double steps_per_epoch =
+      static_cast<double>(epochs.back().step) / static_cast<double>(epochs.back().epoch);
+  const auto per_step = [&](double EpochRecord::*member) {
+    return mean(steady(epochs, member)) * 1e3 / steps_per_epoch;
+  };
+  return {per_step(&EpochRecord::seconds), per_step(&EpochRecord::compute_seconds),
+          per_step(&EpochRecord::comm_exposed_seconds), per_step(&EpochRecord::data_wait_seconds),
+          per_step(&EpochRecord::other_seconds)};
 }
 
-std::string metric_of(const std::optional<Target>& target) { return target ? target->metric : "accuracy"; }
+std::string metric_of(const std::optional<Target>& target) {
+  return target ? target->metric : "accuracy";
+}
 
 bool same_target(const Target& a, const Target& b) {
   return a.metric == b.metric && a.value == b.value && a.higher_is_better == b.higher_is_better;
 }
 
-/// The first evaluation that reached the target: as training noted it for the same target, else found among the evaluations.
+/// The first evaluation that reached the target: as training noted it for the same target, else
+/// found among the evaluations.
 std::optional<TargetReached> find_reach(const RunLog& log, const Target& target) {
-  if (log.target_reached && log.start.target && same_target(*log.start.target, target)) return log.target_reached;
+  if (log.target_reached && log.start.target && same_target(*log.start.target, target))
+    return log.target_reached;
   for (const EvalRecord& eval : log.evals)
     if (target.reached_by(eval.value(target.metric)))  // false for NaN
-      return TargetReached{eval.time, eval.epoch, eval.step, eval.wall_seconds, eval.train_seconds, eval.value(target.metric)};
+      return TargetReached{eval.time,         eval.epoch,         eval.step,
+                           eval.wall_seconds, eval.train_seconds, eval.value(target.metric)};
   return std::nullopt;
 }
 
@@ -85,13 +95,16 @@ void measure(RunSummary& run, const std::optional<Target>& target) {
   const auto epochs = whole_epochs(run.log);
   run.epoch_seconds = median(steady(epochs, &EpochRecord::seconds));
   run.samples_per_s = median(steady(epochs, &EpochRecord::samples_per_s));
-  if (std::isnan(run.samples_per_s)) run.samples_per_s = median(steady(run.log.steps, &StepRecord::samples_per_s));
+  if (std::isnan(run.samples_per_s))
+    run.samples_per_s = median(steady(run.log.steps, &StepRecord::samples_per_s));
   run.step = step_parts(run.log);
   if (target) run.reach = find_reach(run.log, *target);
-  const auto values = measured(run.log.evals, [&](const EvalRecord& eval) { return eval.value(metric_of(target)); });
+  const auto values = measured(
+      run.log.evals, [&](const EvalRecord& eval) { return eval.value(metric_of(target)); });
   if (!values.empty())
-    run.best = target && !target->higher_is_better ? *std::min_element(values.begin(), values.end())
-                                                   : *std::max_element(values.begin(), values.end());
+    run.best = target && !target->higher_is_better
+                   ? *std::min_element(values.begin(), values.end())
+                   : *std::max_element(values.begin(), values.end());
 }
 
 using Runs = std::vector<const RunSummary*>;
@@ -116,17 +129,24 @@ ScaleRow make_row(int ranks, const Runs& all) {
   row.global_batch = start.global_batch;
   row.epoch_seconds = spread_over(runs, [](const RunSummary& run) { return run.epoch_seconds; });
   row.samples_per_s = spread_over(runs, [](const RunSummary& run) { return run.samples_per_s; });
-  row.reach_seconds = spread_over(runs, [](const RunSummary& run) { return run.reach ? run.reach->wall_seconds : kNotMeasured; });
-  row.epochs_to_target = spread_over(runs, [](const RunSummary& run) { return run.reach ? run.reach->epoch : kNotMeasured; });
+  row.reach_seconds = spread_over(runs, [](const RunSummary& run) {
+    return run.reach ? run.reach->wall_seconds : kNotMeasured;
+  });
+  row.epochs_to_target = spread_over(
+      runs, [](const RunSummary& run) { return run.reach ? run.reach->epoch : kNotMeasured; });
   row.best = spread_over(runs, [](const RunSummary& run) { return run.best; });
   row.reached = row.reach_seconds.count;
-  const auto part = [&](double StepParts::*member) { return spread_over(runs, [&](const RunSummary& run) { return run.step.*member; }).mean; };
-  row.step = {part(&StepParts::total), part(&StepParts::compute), part(&StepParts::comm_exposed), part(&StepParts::data_wait),
-              part(&StepParts::other)};
+  const auto part = [&](double StepParts::*member) {
+    return spread_over(runs, [&](const RunSummary& run) { return run.step.*member; }).mean;
+  };
+  row.step = {part(&StepParts::total), part(&StepParts::compute), part(&StepParts::comm_exposed),
+              part(&StepParts::data_wait), part(&StepParts::other)};
   return row;
 }
 
-Ratio scaled(const Ratio& ratio, double factor) { return {ratio.value * factor, ratio.low * factor, ratio.high * factor}; }
+Ratio scaled(const Ratio& ratio, double factor) {
+  return {ratio.value * factor, ratio.low * factor, ratio.high * factor};
+}
 
 /// At the base the speed-up is n0 by definition and has no uncertainty of its own.
 Ratio speedup(const Spread& base, const Spread& here, int base_ranks, bool is_base) {
@@ -141,16 +161,20 @@ void compare(ScaleRow& row, const ScaleRow& base, const Runs& runs) {
   const auto& mine = row.parallel_from_throughput ? row.samples_per_s : row.epoch_seconds;
   const auto& theirs = row.parallel_from_throughput ? base.samples_per_s : base.epoch_seconds;
   // More samples/s is faster, fewer seconds is: the ratio turns over.
-  row.parallel = row.parallel_from_throughput ? speedup(mine, theirs, base.ranks, is_base) : speedup(theirs, mine, base.ranks, is_base);
+  row.parallel = row.parallel_from_throughput ? speedup(mine, theirs, base.ranks, is_base)
+                                              : speedup(theirs, mine, base.ranks, is_base);
   row.parallel_efficiency = row.parallel.value / row.ranks;
   row.learning = speedup(base.reach_seconds, row.reach_seconds, base.ranks, is_base);
   row.learning_efficiency = row.learning.value / row.ranks;
   row.epochs_factor = base.epochs_to_target.mean / row.epochs_to_target.mean;
   row.remainder = row.learning.value / (row.parallel.value * row.epochs_factor);
   for (const RunSummary* run : runs) {
-    const double parallel = row.parallel_from_throughput ? run->samples_per_s / base.samples_per_s.mean : base.epoch_seconds.mean / run->epoch_seconds;
+    const double parallel = row.parallel_from_throughput
+                                ? run->samples_per_s / base.samples_per_s.mean
+                                : base.epoch_seconds.mean / run->epoch_seconds;
     if (std::isfinite(parallel)) row.parallel_runs.push_back(parallel * n0);
-    if (run->reach && base.reached) row.learning_runs.push_back(base.reach_seconds.mean / run->reach->wall_seconds * n0);
+    if (run->reach && base.reached)
+      row.learning_runs.push_back(base.reach_seconds.mean / run->reach->wall_seconds * n0);
   }
 }
 
@@ -158,7 +182,8 @@ struct Point {
   double error, seconds;
 };
 
-/// Validation error and wall time when `epoch` epochs were trained, linear between the evaluations around it.
+/// Validation error and wall time when `epoch` epochs were trained, linear between the evaluations
+/// around it.
 Point at_epoch(const RunLog& log, double epoch, const std::string& metric) {
   const EvalRecord* before = nullptr;
   for (const EvalRecord& eval : log.evals) {
@@ -166,7 +191,8 @@ Point at_epoch(const RunLog& log, double epoch, const std::string& metric) {
     if (eval.epoch >= epoch) {
       if (!before || eval.epoch == epoch) return {eval.value(metric), eval.wall_seconds};
       const double part = (epoch - before->epoch) / (eval.epoch - before->epoch);
-      return {std::lerp(before->value(metric), eval.value(metric), part), std::lerp(before->wall_seconds, eval.wall_seconds, part)};
+      return {std::lerp(before->value(metric), eval.value(metric), part),
+              std::lerp(before->wall_seconds, eval.wall_seconds, part)};
     }
     before = &eval;
   }
@@ -174,12 +200,15 @@ Point at_epoch(const RunLog& log, double epoch, const std::string& metric) {
 }
 
 /// L_rate of every row: error per second over the epochs that all usable runs have in common.
-void rates(std::vector<ScaleRow>& rows, const std::map<int, Runs>& usable, int base_ranks, const std::optional<Target>& target) {
+void rates(std::vector<ScaleRow>& rows, const std::map<int, Runs>& usable, int base_ranks,
+           const std::optional<Target>& target) {
   const std::string metric = metric_of(target);
   double first = 0, last = INFINITY;
   for (const auto& [ranks, runs] : usable)
     for (const RunSummary* run : runs) {
-      const auto epochs = measured(run->log.evals, [&](const EvalRecord& e) { return std::isfinite(e.value(metric)) ? e.epoch : kNotMeasured; });
+      const auto epochs = measured(run->log.evals, [&](const EvalRecord& e) {
+        return std::isfinite(e.value(metric)) ? e.epoch : kNotMeasured;
+      });
       first = std::max(first, epochs.empty() ? INFINITY : epochs.front());
       last = std::min(last, epochs.empty() ? -INFINITY : epochs.back());
     }
@@ -187,11 +216,14 @@ void rates(std::vector<ScaleRow>& rows, const std::map<int, Runs>& usable, int b
   std::map<int, double> rate;
   for (const auto& [ranks, runs] : usable)
     rate[ranks] = spread_over(runs, [&](const RunSummary& run) {
-                    const Point a = at_epoch(run.log, first, metric), b = at_epoch(run.log, last, metric);
-                    return (b.error - a.error) / (b.seconds - a.seconds);  // of the metric: the error is its complement
+                    const Point a = at_epoch(run.log, first, metric),
+                                b = at_epoch(run.log, last, metric);
+                    return (b.error - a.error) /
+                           (b.seconds - a.seconds);  // of the metric: the error is its complement
                   }).mean;
   const double direction = target && !target->higher_is_better ? -1 : 1;
-  if (!(rate[base_ranks] * direction > 0)) return;  // the base run did not learn: no rate to compare with
+  if (!(rate[base_ranks] * direction > 0))
+    return;  // the base run did not learn: no rate to compare with
   for (ScaleRow& row : rows)
     if (rate.contains(row.ranks)) row.rate = rate[row.ranks] / rate[base_ranks];
 }
@@ -200,7 +232,8 @@ std::string mode_of(std::vector<ScaleRow> rows) {
   std::erase_if(rows, [](const ScaleRow& row) { return row.runs == 0; });
   if (rows.size() < 2) return "one size";
   const auto constant = [&](int64_t ScaleRow::*member) {
-    return std::all_of(rows.begin(), rows.end(), [&](const ScaleRow& row) { return row.*member == rows.front().*member; });
+    return std::all_of(rows.begin(), rows.end(),
+                       [&](const ScaleRow& row) { return row.*member == rows.front().*member; });
   };
   if (constant(&ScaleRow::global_batch)) return "strong";
   return constant(&ScaleRow::local_batch) ? "weak" : "mixed";
@@ -220,26 +253,33 @@ void note_differences(StudyResult& result) {
     std::set<std::string> values;
     for (const RunSummary& run : result.runs)
       if (run.usable()) values.insert(get(run.log.start));
-    if (values.size() > 1) result.notes.push_back(fmt::format("The runs differ in {}: {}.", what, fmt::join(values, "; ")));
+    if (values.size() > 1)
+      result.notes.push_back(
+          fmt::format("The runs differ in {}: {}.", what, fmt::join(values, "; ")));
   }
-  if (result.mode == "mixed") result.notes.push_back("Neither the local nor the global batch is the same for all rank counts.");
+  if (result.mode == "mixed")
+    result.notes.push_back(
+        "Neither the local nor the global batch is the same for all rank counts.");
 }
 
 void note_target(StudyResult& result) {
   if (!result.target) {
-    result.notes.push_back("No target was given: there is no learning speed-up. Set run.target before the study.");
+    result.notes.push_back(
+        "No target was given: there is no learning speed-up. Set run.target before the study.");
     return;
   }
   for (const ScaleRow& row : result.rows) {
     if (row.runs == 0 || row.reached == row.runs) continue;
     if (row.reached == 0)
-      result.notes.push_back(fmt::format("n = {}: no run reached {} {} (best {:.4g}); nothing is extrapolated.", row.ranks,
-                                         result.target->metric, result.target->value,
-                                         result.target->higher_is_better ? row.best.high : row.best.low));
+      result.notes.push_back(
+          fmt::format("n = {}: no run reached {} {} (best {:.4g}); nothing is extrapolated.",
+                      row.ranks, result.target->metric, result.target->value,
+                      result.target->higher_is_better ? row.best.high : row.best.low));
     else
-      result.notes.push_back(fmt::format("n = {}: only {} of {} runs reached the target; its time is the mean of those, so the "
-                                         "true one is longer.",
-                                         row.ranks, row.reached, row.runs));
+      result.notes.push_back(fmt::format(
+          "n = {}: only {} of {} runs reached the target; its time is the mean of those, so the "
+          "true one is longer.",
+          row.ranks, row.reached, row.runs));
   }
 }
 
@@ -248,35 +288,46 @@ void note_rows(StudyResult& result) {
   for (const ScaleRow& row : result.rows)
     if (row.oversubscribed) crowded.push_back(row.ranks);
   if (!crowded.empty())
-    result.notes.push_back(fmt::format("Oversubscribed, more threads than cores: n = {}. These times say nothing about a machine "
-                                       "that has the cores; epochs and accuracy stand.",
-                                       fmt::join(crowded, ", ")));
+    result.notes.push_back(fmt::format(
+        "Oversubscribed, more threads than cores: n = {}. These times say nothing about a machine "
+        "that has the cores; epochs and accuracy stand.",
+        fmt::join(crowded, ", ")));
   for (const ScaleRow& row : result.rows)
     if (row.runs && row.parallel_from_throughput)
-      result.notes.push_back(fmt::format("n = {}: no whole epoch was measured; S_par is the ratio of samples/s.", row.ranks));
-  if (std::any_of(result.rows.begin(), result.rows.end(), [](const ScaleRow& row) { return row.runs == 1; }))
+      result.notes.push_back(fmt::format(
+          "n = {}: no whole epoch was measured; S_par is the ratio of samples/s.", row.ranks));
+  if (std::any_of(result.rows.begin(), result.rows.end(),
+                  [](const ScaleRow& row) { return row.runs == 1; }))
     result.notes.push_back("Rank counts with a single run have no interval.");
   if (result.base_ranks > 1)
-    result.notes.push_back(fmt::format("The base is n0 = {0}: speed-up at {0} ranks is {0} by definition.", result.base_ranks));
+    result.notes.push_back(fmt::format(
+        "The base is n0 = {0}: speed-up at {0} ranks is {0} by definition.", result.base_ranks));
 }
 
 void note_runs(StudyResult& result) {
   for (const RunSummary& run : result.runs) {
-    const std::string who = fmt::format("n = {}{}", run.ranks(), run.repeat ? fmt::format(" repeat {}", run.repeat) : "");
-    if (!run.usable()) result.notes.push_back(fmt::format("{} does not count: {}", who, run.failure));
-    if (run.earlier_attempts) result.notes.push_back(fmt::format("{}: {} earlier attempt(s) are kept beside it.", who, run.earlier_attempts));
-    if (run.log.resumes) result.notes.push_back(fmt::format("{} was resumed {} time(s).", who, run.log.resumes));
+    const std::string who = fmt::format("n = {}{}", run.ranks(),
+                                        run.repeat ? fmt::format(" repeat {}", run.repeat) : "");
+    if (!run.usable())
+      result.notes.push_back(fmt::format("{} does not count: {}", who, run.failure));
+    if (run.earlier_attempts)
+      result.notes.push_back(
+          fmt::format("{}: {} earlier attempt(s) are kept beside it.", who, run.earlier_attempts));
+    if (run.log.resumes)
+      result.notes.push_back(fmt::format("{} was resumed {} time(s).", who, run.log.resumes));
   }
 }
 
 /// The target that most of the records name (they should all name one).
-std::optional<Target> target_of(const std::vector<RunSummary>& runs, std::vector<std::string>& notes) {
+std::optional<Target> target_of(const std::vector<RunSummary>& runs,
+                                std::vector<std::string>& notes) {
   std::optional<Target> target;
   for (const RunSummary& run : runs) {
     if (!run.usable() || !run.log.start.target) continue;
     if (!target) target = run.log.start.target;
     if (!same_target(*target, *run.log.start.target)) {
-      notes.push_back(fmt::format("The runs name different targets; {} {} is used for all.", target->metric, target->value));
+      notes.push_back(fmt::format("The runs name different targets; {} {} is used for all.",
+                                  target->metric, target->value));
       break;
     }
   }
@@ -309,7 +360,9 @@ StudyResult evaluate(std::vector<RunSummary> runs, std::optional<Target> target)
     result.title = start.model;
     if (!start.dataset.empty()) result.title += " on " + start.dataset;
     if (!start.precision.empty()) result.title += ", " + start.precision;
-    const ScaleRow base = *std::find_if(result.rows.begin(), result.rows.end(), [&](const ScaleRow& row) { return row.ranks == result.base_ranks; });
+    const ScaleRow base =
+        *std::find_if(result.rows.begin(), result.rows.end(),
+                      [&](const ScaleRow& row) { return row.ranks == result.base_ranks; });
     for (ScaleRow& row : result.rows)
       if (row.runs) compare(row, base, usable[row.ranks]);
     rates(result.rows, usable, result.base_ranks, result.target);

@@ -1,13 +1,15 @@
 #pragma once
 // Parallel and learning speed-up from run records. For n ranks, base n0 = the smallest
 // rank count with usable runs, q = a quality fixed before the study:
-//   T_epoch        median of a run's epochs, training only, the first left out when there are two or more
-//   S_par(n)       = T_epoch(n0) / T_epoch(n) * n0         E_par = S_par / n
-//   T_reach(n; q)  wall time from the first weight update until validation first reaches q; never extrapolated
+//   T_epoch        median of a run's epochs, training only, the first left out when there are two
+//   or more S_par(n)       = T_epoch(n0) / T_epoch(n) * n0         E_par = S_par / n T_reach(n; q)
+//   wall time from the first weight update until validation first reaches q; never extrapolated
 //   S_learn(n; q)  = T_reach(n0; q) / T_reach(n; q) * n0   E_learn = S_learn / n
-//   identity       S_learn = S_par * epochs(n0) / epochs(n) * remainder; the remainder is 1 when epochs take equal time and
+//   identity       S_learn = S_par * epochs(n0) / epochs(n) * remainder; the remainder is 1 when
+//   epochs take equal time and
 //                  evaluation scales as training does
-//   L_rate(n)      = [dE/dt](n) / [dE/dt](n0) over the epochs that every run has in common; works when q is not reached
+//   L_rate(n)      = [dE/dt](n) / [dE/dt](n0) over the epochs that every run has in common; works
+//   when q is not reached
 // Over repeats: ratios of arithmetic means, with 90 % intervals (statistics.h).
 
 #include <optional>
@@ -21,13 +23,14 @@ namespace tutti::study {
 
 /// Where an average step's time goes, milliseconds. Unmeasured parts are NaN.
 struct StepParts {
-  double total = kNotMeasured, compute = kNotMeasured, comm_exposed = kNotMeasured, data_wait = kNotMeasured, other = kNotMeasured;
+  double total = kNotMeasured, compute = kNotMeasured, comm_exposed = kNotMeasured,
+         data_wait = kNotMeasured, other = kNotMeasured;
 };
 
 /// One run: what collect() found, and below it what evaluate() measures on it.
 struct RunSummary {
-  RunLog log;                ///< of a run without a readable record only start.ranks and start.seed are set
-  int repeat = 0;            ///< 0 when the run was not launched by the study
+  RunLog log;      ///< of a run without a readable record only start.ranks and start.seed are set
+  int repeat = 0;  ///< 0 when the run was not launched by the study
   std::string failure{};     ///< why it does not count; empty = usable
   int earlier_attempts = 0;  ///< unfinished or replaced ones, kept beside it
 
@@ -47,30 +50,33 @@ struct ScaleRow {
   bool oversubscribed = false;
   int64_t local_batch = 0, global_batch = 0;
   Spread epoch_seconds, samples_per_s, reach_seconds, epochs_to_target, best;
-  bool parallel_from_throughput = false;  ///< no whole epoch was measured: S_par is the ratio of samples/s
-  Ratio parallel;                         ///< S_par
+  bool parallel_from_throughput =
+      false;       ///< no whole epoch was measured: S_par is the ratio of samples/s
+  Ratio parallel;  ///< S_par
   double parallel_efficiency = kNotMeasured;
   Ratio learning;  ///< S_learn over the runs that reached q; NaN when none did, here or at n0
   double learning_efficiency = kNotMeasured;
   double epochs_factor = kNotMeasured;  ///< epochs(n0) / epochs(n)
   double remainder = kNotMeasured;
-  double rate = kNotMeasured;                         ///< L_rate
+  double rate = kNotMeasured;                        ///< L_rate
   std::vector<double> parallel_runs, learning_runs;  ///< per usable run: mean of n0 / this run * n0
   StepParts step;
 };
 
 struct StudyResult {
   std::string title;  ///< model, data set, precision
-  std::string mode;   ///< "weak" or "strong", read from the records' batches; "mixed" when neither holds; "one size"
+  std::string mode;   ///< "weak" or "strong", read from the records' batches; "mixed" when neither
+                      ///< holds; "one size"
   std::optional<Target> target;
-  int base_ranks = 0;  ///< n0; 0 when no run is usable
-  std::vector<ScaleRow> rows;    ///< by ranks
-  std::vector<RunSummary> runs;  ///< by ranks, then repeat
+  int base_ranks = 0;              ///< n0; 0 when no run is usable
+  std::vector<ScaleRow> rows;      ///< by ranks
+  std::vector<RunSummary> runs;    ///< by ranks, then repeat
   std::vector<std::string> notes;  ///< what a reader must know before believing the numbers
 };
 
-/// The whole study. Failed runs are listed and noted but enter no number. `target` null: the one that the records name; when
-/// they name none, learning speed-up is left out and `best` is the accuracy.
+/// The whole study. Failed runs are listed and noted but enter no number. `target` null: the one
+/// that the records name; when they name none, learning speed-up is left out and `best` is the
+/// accuracy.
 StudyResult evaluate(std::vector<RunSummary> runs, std::optional<Target> target);
 
 }  // namespace tutti::study

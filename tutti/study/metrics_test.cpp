@@ -9,8 +9,9 @@ namespace {
 
 const Target kTarget{"accuracy", 0.9, true};
 
-/// A run of `epochs` epochs that take `seconds` each, the first 10 s more (start-up), with an evaluation of one second after
-/// each; accuracy rises evenly and reaches 0.9 after `to_target` epochs.
+/// A run of `epochs` epochs that take `seconds` each, the first 10 s more (start-up), with an
+/// evaluation of one second after each; accuracy rises evenly and reaches 0.9 after `to_target`
+/// epochs.
 RunSummary make_run(int ranks, double seconds, int epochs, int to_target, int repeat = 1) {
   RunSummary run{.log = {}, .repeat = repeat};
   RunStart& start = run.log.start;
@@ -28,7 +29,8 @@ RunSummary make_run(int ranks, double seconds, int epochs, int to_target, int re
   for (int e = 1; e <= epochs; ++e) {
     const double taken = seconds + (e == 1 ? 10 : 0);
     train += taken;
-    run.log.epochs.push_back({.epoch = e, .step = e * 100 / ranks, .seconds = taken, .samples_per_s = 3200 / taken});
+    run.log.epochs.push_back(
+        {.epoch = e, .step = e * 100 / ranks, .seconds = taken, .samples_per_s = 3200 / taken});
     EvalRecord eval;
     eval.epoch = e;
     eval.accuracy = 0.9 * e / to_target;
@@ -37,7 +39,13 @@ RunSummary make_run(int ranks, double seconds, int epochs, int to_target, int re
     run.log.evals.push_back(eval);
   }
   run.log.steps = {{.step = 50, .samples_per_s = 1, .step_ms = 900, .compute_ms = 900},
-                   {.step = 100, .samples_per_s = 2, .step_ms = 10, .compute_ms = 7, .comm_exposed_ms = 2, .data_wait_ms = 0.5, .other_ms = 0.5}};
+                   {.step = 100,
+                    .samples_per_s = 2,
+                    .step_ms = 10,
+                    .compute_ms = 7,
+                    .comm_exposed_ms = 2,
+                    .data_wait_ms = 0.5,
+                    .other_ms = 0.5}};
   run.log.stop = RunStop{};
   return run;
 }
@@ -55,8 +63,10 @@ bool has_note(const StudyResult& result, const std::string& text) {
 }
 
 TEST(Metrics, KnownAnswersWhenTheTargetIsReached) {
-  // n=1: 100 s an epoch, 4 epochs: 410 s training + 4 evaluations = 414 s. n=4: 30 s, 5 epochs: 160 + 5 = 165 s.
-  const StudyResult result = evaluate({make_run(4, 30, 6, 5), make_run(1, 100, 6, 4)}, std::nullopt);
+  // n=1: 100 s an epoch, 4 epochs: 410 s training + 4 evaluations = 414 s. n=4: 30 s, 5 epochs: 160
+  // + 5 = 165 s.
+  const StudyResult result =
+      evaluate({make_run(4, 30, 6, 5), make_run(1, 100, 6, 4)}, std::nullopt);
   EXPECT_EQ(result.base_ranks, 1);
   EXPECT_EQ(result.mode, "weak");
   EXPECT_EQ(result.title, "resnet20 on lattices, fp32");
@@ -78,19 +88,23 @@ TEST(Metrics, KnownAnswersWhenTheTargetIsReached) {
 }
 
 TEST(Metrics, TheIdentityHoldsWithItsRemainder) {
-  const StudyResult result = evaluate({make_run(4, 30, 6, 5), make_run(1, 100, 6, 4)}, std::nullopt);
+  const StudyResult result =
+      evaluate({make_run(4, 30, 6, 5), make_run(1, 100, 6, 4)}, std::nullopt);
   const ScaleRow& four = row(result, 4);
-  EXPECT_NEAR(four.learning.value, four.parallel.value * four.epochs_factor * four.remainder, 1e-12);
+  EXPECT_NEAR(four.learning.value, four.parallel.value * four.epochs_factor * four.remainder,
+              1e-12);
   EXPECT_NEAR(four.remainder, (414.0 / 165) / (100 / 30.0 * 0.8), 1e-12);
   // Without start-up and evaluation the epoch time is constant and the remainder is 1.
   std::vector<RunSummary> runs = {make_run(1, 100, 6, 4), make_run(4, 30, 6, 5)};
   for (RunSummary& run : runs)
-    for (EvalRecord& eval : run.log.evals) eval.wall_seconds = eval.epoch * run.log.epochs[1].seconds;
+    for (EvalRecord& eval : run.log.evals)
+      eval.wall_seconds = eval.epoch * run.log.epochs[1].seconds;
   EXPECT_NEAR(row(evaluate(runs, std::nullopt), 4).remainder, 1, 1e-12);
 }
 
 TEST(Metrics, NotReachedIsSaidAndNotExtrapolated) {
-  const StudyResult result = evaluate({make_run(1, 100, 6, 4), make_run(4, 30, 6, 60)}, std::nullopt);
+  const StudyResult result =
+      evaluate({make_run(1, 100, 6, 4), make_run(4, 30, 6, 60)}, std::nullopt);
   const ScaleRow& four = row(result, 4);
   EXPECT_EQ(four.reached, 0);
   EXPECT_TRUE(std::isnan(four.learning.value));
@@ -103,7 +117,8 @@ TEST(Metrics, NotReachedIsSaidAndNotExtrapolated) {
 }
 
 TEST(Metrics, TheBaseNotReachingLeavesNoLearningSpeedUpAnywhere) {
-  const StudyResult result = evaluate({make_run(1, 100, 6, 60), make_run(4, 30, 6, 5)}, std::nullopt);
+  const StudyResult result =
+      evaluate({make_run(1, 100, 6, 60), make_run(4, 30, 6, 5)}, std::nullopt);
   EXPECT_EQ(row(result, 4).reached, 1);
   EXPECT_TRUE(std::isnan(row(result, 4).learning.value));
   EXPECT_TRUE(std::isnan(row(result, 1).learning.value));
@@ -111,7 +126,8 @@ TEST(Metrics, TheBaseNotReachingLeavesNoLearningSpeedUpAnywhere) {
 }
 
 TEST(Metrics, RepeatsGiveMeansRangesAndIntervals) {
-  const StudyResult result = evaluate({make_run(1, 99, 6, 4, 1), make_run(1, 101, 6, 4, 2), make_run(2, 49, 6, 4, 1), make_run(2, 51, 6, 4, 2)},
+  const StudyResult result = evaluate({make_run(1, 99, 6, 4, 1), make_run(1, 101, 6, 4, 2),
+                                       make_run(2, 49, 6, 4, 1), make_run(2, 51, 6, 4, 2)},
                                       std::nullopt);
   const ScaleRow& two = row(result, 2);
   EXPECT_EQ(two.runs, 2);
@@ -129,13 +145,15 @@ TEST(Metrics, RepeatsGiveMeansRangesAndIntervals) {
 }
 
 TEST(Metrics, SomeRepeatsNotReachingAreCounted) {
-  const StudyResult result = evaluate({make_run(1, 100, 6, 4, 1), make_run(1, 100, 6, 40, 2)}, std::nullopt);
+  const StudyResult result =
+      evaluate({make_run(1, 100, 6, 4, 1), make_run(1, 100, 6, 40, 2)}, std::nullopt);
   EXPECT_EQ(row(result, 1).reached, 1);
   EXPECT_TRUE(has_note(result, "only 1 of 2 runs reached"));
 }
 
 TEST(Metrics, OversubscriptionIsSeenFromTheCores) {
-  const StudyResult result = evaluate({make_run(1, 100, 6, 4), make_run(8, 30, 6, 5)}, std::nullopt);
+  const StudyResult result =
+      evaluate({make_run(1, 100, 6, 4), make_run(8, 30, 6, 5)}, std::nullopt);
   EXPECT_TRUE(row(result, 8).oversubscribed);
   EXPECT_FALSE(row(result, 1).oversubscribed);
   EXPECT_TRUE(has_note(result, "more threads than cores: n = 8."));
@@ -147,7 +165,8 @@ TEST(Metrics, OversubscriptionIsSeenFromTheCores) {
 TEST(Metrics, FailedRunsEnterNoNumberAndAreNamed) {
   RunSummary failed = make_run(1, 7, 6, 4);
   failed.failure = "exit code 1";
-  const StudyResult result = evaluate({failed, make_run(2, 50, 6, 4), make_run(4, 25, 6, 4)}, std::nullopt);
+  const StudyResult result =
+      evaluate({failed, make_run(2, 50, 6, 4), make_run(4, 25, 6, 4)}, std::nullopt);
   EXPECT_EQ(result.base_ranks, 2);
   EXPECT_EQ(row(result, 1).failed, 1);
   EXPECT_EQ(row(result, 1).runs, 0);
@@ -166,7 +185,8 @@ TEST(Metrics, ATargetChosenAfterwardsIsLookedUpAmongTheEvaluations) {
   run.log.target_reached = TargetReached{.epoch = 3.5, .wall_seconds = 1234};
   EXPECT_EQ(row(evaluate({run}, std::nullopt), 1).reach_seconds.mean, 1234);
   const Target lower{"accuracy", 0.4, true};
-  EXPECT_EQ(row(evaluate({run}, lower), 1).reach_seconds.mean, 212);  // epoch 2: 210 s + 2 evaluations
+  EXPECT_EQ(row(evaluate({run}, lower), 1).reach_seconds.mean,
+            212);  // epoch 2: 210 s + 2 evaluations
 }
 
 TEST(Metrics, ALowerIsBetterMetricTurnsTheDirection) {

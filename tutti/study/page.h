@@ -5,9 +5,10 @@
 
 namespace tutti::study {
 
-std::string_view page_frame();   ///< page/page.html, with {{name}} where report_html.cpp puts something
+std::string_view
+page_frame();  ///< page/page.html, with {{name}} where report_html.cpp puts something
 std::string_view page_style();   ///< page/style.css
 std::string_view page_script();  ///< page/charts.js
-std::string_view chart_js();     ///< Chart.js 3 or newer, minified; MIT licence, its notice is inside
+std::string_view chart_js();  ///< Chart.js 3 or newer, minified; MIT licence, its notice is inside
 
 }  // namespace tutti::study

@@ -22,9 +22,10 @@ struct TextTable {
   std::vector<std::vector<std::string>> rows;
 };
 TextTable scaling_table(const StudyResult& result);
-TextTable identity_table(const StudyResult& result);  ///< S_learn = S_par x epochs factor x remainder
-TextTable step_table(const StudyResult& result);      ///< milliseconds and shares of a step
-TextTable runs_table(const StudyResult& result);      ///< every run, failed ones too
+TextTable identity_table(
+    const StudyResult& result);                   ///< S_learn = S_par x epochs factor x remainder
+TextTable step_table(const StudyResult& result);  ///< milliseconds and shares of a step
+TextTable runs_table(const StudyResult& result);  ///< every run, failed ones too
 
 std::string terminal_report(const StudyResult& result);  ///< at most 120 columns but for long notes
 std::string rows_csv(const StudyResult& result);         ///< one line per rank count
@@ -33,7 +34,8 @@ std::string json_report(const StudyResult& result, const ReportText& text);
 /// One file that needs nothing else: no network, no other file.
 std::string html_report(const StudyResult& result, const ReportText& text);
 
-/// study.csv, runs.csv, study.json and report.html into `directory`. Throws IoError naming the file.
+/// study.csv, runs.csv, study.json and report.html into `directory`. Throws IoError naming the
+/// file.
 void write_reports(const StudyResult& result, const ReportText& text, const std::string& directory);
 
 }  // namespace tutti::study

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <concepts>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -15,10 +16,13 @@ using Json = nlohmann::ordered_json;
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 Json to_json(const Spread& s) {
-  return {{"count", s.count},         {"mean", number(s.mean)},   {"min", number(s.low)},
-          {"max", number(s.high)},    {"stdev", number(s.stdev)}, {"half_width_90", number(s.half_width)}};
+  return {{"count", s.count},         {"mean", number(s.mean)},
+          {"min", number(s.low)},     {"max", number(s.high)},
+          {"stdev", number(s.stdev)}, {"half_width_90", number(s.half_width)}};
 }
-Json to_json(const Ratio& r) { return {{"value", number(r.value)}, {"low_90", number(r.low)}, {"high_90", number(r.high)}}; }
+Json to_json(const Ratio& r) {
+  return {{"value", number(r.value)}, {"low_90", number(r.low)}, {"high_90", number(r.high)}};
+}
 Json to_json(const StepParts& p) {
   return {{"total_ms", number(p.total)},
           {"compute_ms", number(p.compute)},
@@ -55,23 +59,24 @@ Json to_json(const ScaleRow& row) {
 
 Json to_json(const RunSummary& run, const std::string& metric) {
   const RunStart& start = run.log.start;
-  Json json = {{"ranks", run.ranks()},
-               {"repeat", run.repeat},
-               {"seed", start.seed},
-               {"record", run.log.path},
-               {"command", start.command},
-               {"usable", run.usable()},
-               {"failure", run.failure},
-               {"earlier_attempts", run.earlier_attempts},
-               {"hosts", start.hosts},
-               {"threads_per_rank", start.threads_per_rank},
-               {"samples_per_s", number(run.samples_per_s)},
-               {"epoch_seconds", number(run.epoch_seconds)},
-               {"target_seconds", run.reach ? number(run.reach->wall_seconds) : Json(nullptr)},
-               {"target_train_seconds", run.reach ? number(run.reach->train_seconds) : Json(nullptr)},
-               {"target_epochs", run.reach ? number(run.reach->epoch) : Json(nullptr)},
-               {"best", number(run.best)},
-               {"evals", Json::array()}};
+  Json json = {
+      {"ranks", run.ranks()},
+      {"repeat", run.repeat},
+      {"seed", start.seed},
+      {"record", run.log.path},
+      {"command", start.command},
+      {"usable", run.usable()},
+      {"failure", run.failure},
+      {"earlier_attempts", run.earlier_attempts},
+      {"hosts", start.hosts},
+      {"threads_per_rank", start.threads_per_rank},
+      {"samples_per_s", number(run.samples_per_s)},
+      {"epoch_seconds", number(run.epoch_seconds)},
+      {"target_seconds", run.reach ? number(run.reach->wall_seconds) : Json(nullptr)},
+      {"target_train_seconds", run.reach ? number(run.reach->train_seconds) : Json(nullptr)},
+      {"target_epochs", run.reach ? number(run.reach->epoch) : Json(nullptr)},
+      {"best", number(run.best)},
+      {"evals", Json::array()}};
   for (const EvalRecord& eval : run.log.evals)
     json["evals"].push_back({{"epoch", eval.epoch},
                              {"wall_seconds", number(eval.wall_seconds)},
@@ -83,7 +88,8 @@ Json to_json(const RunSummary& run, const std::string& metric) {
 std::string csv_cell(const std::string& text) {
   if (text.find_first_of(",\"\n") == std::string::npos) return text;
   std::string cell = "\"";
-  for (const char c : text) cell += c == '"' ? std::string("\"\"") : c == '\n' ? std::string(" ") : std::string(1, c);
+  for (const char c : text)
+    cell += c == '"' ? std::string("\"\"") : c == '\n' ? std::string(" ") : std::string(1, c);
   return cell + '"';
 }
 
@@ -94,9 +100,10 @@ struct Line {
     text += (text.empty() ? "" : ",") + csv_cell(cell);
     return *this;
   }
-  Line& add(double value) { return add(std::isfinite(value) ? fmt::format("{:.9g}", value) : std::string()); }
-  template <class T>
-    requires std::is_integral_v<T>
+  Line& add(double value) {
+    return add(std::isfinite(value) ? fmt::format("{:.9g}", value) : std::string());
+  }
+  template <std::integral T>
   Line& add(T value) {
     return add(fmt::format("{}", value));
   }
@@ -114,31 +121,63 @@ void write_file(const std::string& path, const std::string& text) {
 
 std::string rows_csv(const StudyResult& result) {
   std::string text =
-      "ranks,runs,failed,reached,oversubscribed,local_batch,global_batch,samples_per_s,samples_per_s_min,samples_per_s_max,"
-      "samples_per_s_stdev,epoch_s,epoch_s_min,epoch_s_max,epoch_s_stdev,parallel_speedup,parallel_speedup_low90,"
-      "parallel_speedup_high90,parallel_efficiency,target_s,target_s_min,target_s_max,target_s_stdev,target_epochs,"
-      "target_epochs_min,target_epochs_max,target_epochs_stdev,learning_speedup,learning_speedup_low90,learning_speedup_high90,"
-      "learning_efficiency,epochs_factor,remainder,learning_rate_ratio,best,best_min,best_max,best_stdev,step_ms,compute_ms,"
+      "ranks,runs,failed,reached,oversubscribed,local_batch,global_batch,samples_per_s,samples_per_"
+      "s_min,samples_per_s_max,"
+      "samples_per_s_stdev,epoch_s,epoch_s_min,epoch_s_max,epoch_s_stdev,parallel_speedup,parallel_"
+      "speedup_low90,"
+      "parallel_speedup_high90,parallel_efficiency,target_s,target_s_min,target_s_max,target_s_"
+      "stdev,target_epochs,"
+      "target_epochs_min,target_epochs_max,target_epochs_stdev,learning_speedup,learning_speedup_"
+      "low90,learning_speedup_high90,"
+      "learning_efficiency,epochs_factor,remainder,learning_rate_ratio,best,best_min,best_max,best_"
+      "stdev,step_ms,compute_ms,"
       "comm_exposed_ms,data_wait_ms,other_ms\n";
   for (const ScaleRow& row : result.rows) {
     Line line;
-    line.add(row.ranks).add(row.runs).add(row.failed).add(row.reached).add(int{row.oversubscribed}).add(row.local_batch).add(row.global_batch);
-    line.add(row.samples_per_s).add(row.epoch_seconds).add(row.parallel).add(row.parallel_efficiency);
-    line.add(row.reach_seconds).add(row.epochs_to_target).add(row.learning).add(row.learning_efficiency);
+    line.add(row.ranks)
+        .add(row.runs)
+        .add(row.failed)
+        .add(row.reached)
+        .add(int{row.oversubscribed})
+        .add(row.local_batch)
+        .add(row.global_batch);
+    line.add(row.samples_per_s)
+        .add(row.epoch_seconds)
+        .add(row.parallel)
+        .add(row.parallel_efficiency);
+    line.add(row.reach_seconds)
+        .add(row.epochs_to_target)
+        .add(row.learning)
+        .add(row.learning_efficiency);
     line.add(row.epochs_factor).add(row.remainder).add(row.rate).add(row.best);
-    line.add(row.step.total).add(row.step.compute).add(row.step.comm_exposed).add(row.step.data_wait).add(row.step.other);
+    line.add(row.step.total)
+        .add(row.step.compute)
+        .add(row.step.comm_exposed)
+        .add(row.step.data_wait)
+        .add(row.step.other);
     text += line.text + '\n';
   }
   return text;
 }
 
 std::string runs_csv(const StudyResult& result) {
-  std::string text = "ranks,repeat,seed,usable,samples_per_s,epoch_s,target_s,target_train_s,target_epochs,best,record,failure\n";
+  std::string text =
+      "ranks,repeat,seed,usable,samples_per_s,epoch_s,target_s,target_train_s,target_epochs,best,"
+      "record,failure\n";
   for (const RunSummary& run : result.runs) {
     Line line;
-    line.add(run.ranks()).add(run.repeat).add(run.log.start.seed).add(int{run.usable()}).add(run.samples_per_s).add(run.epoch_seconds);
-    line.add(run.reach ? run.reach->wall_seconds : kNotMeasured).add(run.reach ? run.reach->train_seconds : kNotMeasured);
-    line.add(run.reach ? run.reach->epoch : kNotMeasured).add(run.best).add(run.log.path).add(run.failure);
+    line.add(run.ranks())
+        .add(run.repeat)
+        .add(run.log.start.seed)
+        .add(int{run.usable()})
+        .add(run.samples_per_s)
+        .add(run.epoch_seconds);
+    line.add(run.reach ? run.reach->wall_seconds : kNotMeasured)
+        .add(run.reach ? run.reach->train_seconds : kNotMeasured);
+    line.add(run.reach ? run.reach->epoch : kNotMeasured)
+        .add(run.best)
+        .add(run.log.path)
+        .add(run.failure);
     text += line.text + '\n';
   }
   return text;
@@ -146,17 +185,23 @@ std::string runs_csv(const StudyResult& result) {
 
 std::string json_report(const StudyResult& result, const ReportText& text) {
   const std::string metric = result.target ? result.target->metric : "accuracy";
-  Json json = {{"schema", 1},       {"title", text.title},  {"made", text.made},       {"workload", result.title},
-               {"mode", result.mode}, {"metric", metric},     {"target", nullptr},       {"base_ranks", result.base_ranks},
-               {"notes", result.notes}, {"commands", text.commands}, {"rows", Json::array()}, {"runs", Json::array()}};
+  Json json = {{"schema", 1},           {"title", text.title},
+               {"made", text.made},     {"workload", result.title},
+               {"mode", result.mode},   {"metric", metric},
+               {"target", nullptr},     {"base_ranks", result.base_ranks},
+               {"notes", result.notes}, {"commands", text.commands},
+               {"rows", Json::array()}, {"runs", Json::array()}};
   if (result.target)
-    json["target"] = {{"metric", metric}, {"value", result.target->value}, {"higher_is_better", result.target->higher_is_better}};
+    json["target"] = {{"metric", metric},
+                      {"value", result.target->value},
+                      {"higher_is_better", result.target->higher_is_better}};
   for (const ScaleRow& row : result.rows) json["rows"].push_back(to_json(row));
   for (const RunSummary& run : result.runs) json["runs"].push_back(to_json(run, metric));
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 
-void write_reports(const StudyResult& result, const ReportText& text, const std::string& directory) {
+void write_reports(const StudyResult& result, const ReportText& text,
+                   const std::string& directory) {
   write_file(directory + "/study.csv", rows_csv(result));
   write_file(directory + "/runs.csv", runs_csv(result));
   write_file(directory + "/study.json", json_report(result, text));

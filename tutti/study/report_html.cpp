@@ -32,23 +32,28 @@ std::string script_safe(const std::string& json) {
 
 std::string html_table(const TextTable& table) {
   std::string html = "<table><thead><tr>";
-  for (const std::string& heading : table.headings) html += "<th scope=\"col\">" + escaped(heading) + "</th>";
+  for (const std::string& heading : table.headings)
+    html += "<th scope=\"col\">" + escaped(heading) + "</th>";
   html += "</tr></thead><tbody>\n";
   for (const auto& row : table.rows) {
     html += "<tr>";
     for (size_t i = 0; i < row.size(); ++i) {
       const bool muted = row[i] == "-" || row[i] == "not reached";
-      html += i == 0 ? "<th scope=\"row\">" + escaped(row[i]) + "</th>"
-                     : fmt::format("<td{}>{}</td>", muted ? " class=\"muted\"" : "", escaped(row[i]));
+      html += i == 0
+                  ? "<th scope=\"row\">" + escaped(row[i]) + "</th>"
+                  : fmt::format("<td{}>{}</td>", muted ? " class=\"muted\"" : "", escaped(row[i]));
     }
     html += "</tr>\n";
   }
   return html + "</tbody></table>\n";
 }
 
-std::string card(const std::string& label, const std::string& value, const std::string& below, const char* kind) {
-  return fmt::format("<div class=\"card {}\"><div class=\"label\">{}</div><div class=\"value\">{}</div><div class=\"below\">{}</div></div>\n", kind,
-                     escaped(label), escaped(value), escaped(below));
+std::string card(const std::string& label, const std::string& value, const std::string& below,
+                 const char* kind) {
+  return fmt::format(
+      "<div class=\"card {}\"><div class=\"label\">{}</div><div class=\"value\">{}</div><div "
+      "class=\"below\">{}</div></div>\n",
+      kind, escaped(label), escaped(value), escaped(below));
 }
 
 /// The headline numbers: at the largest rank count that had its cores, else at the largest.
@@ -58,24 +63,38 @@ std::string cards(const StudyResult& result) {
     if (row.runs && (!row.oversubscribed || !shown)) shown = &row;
   if (!shown) return "";
   const ScaleRow& row = *shown;
-  const std::string at = fmt::format("{} ranks{}", row.ranks, row.oversubscribed ? ", oversubscribed" : "");
-  const auto efficiency = [](double value) { return std::isfinite(value) ? fmt::format("efficiency {:.0f} %", 100 * value) : std::string(); };
-  std::string html = card("Parallel speed-up, " + at, fmt::format("{:.2f}", row.parallel.value), efficiency(row.parallel_efficiency), "parallel");
+  const std::string at =
+      fmt::format("{} ranks{}", row.ranks, row.oversubscribed ? ", oversubscribed" : "");
+  const auto efficiency = [](double value) {
+    return std::isfinite(value) ? fmt::format("efficiency {:.0f} %", 100 * value) : std::string();
+  };
+  std::string html = card("Parallel speed-up, " + at, fmt::format("{:.2f}", row.parallel.value),
+                          efficiency(row.parallel_efficiency), "parallel");
   if (result.target) {
     if (std::isfinite(row.learning.value)) {
-      html += card("Learning speed-up, " + at, fmt::format("{:.2f}", row.learning.value), efficiency(row.learning_efficiency), "learning");
-      html += card("Epochs to target", fmt::format("{:.1f}", row.epochs_to_target.mean), fmt::format("{:.2f} times the base's", 1 / row.epochs_factor), "");
+      html += card("Learning speed-up, " + at, fmt::format("{:.2f}", row.learning.value),
+                   efficiency(row.learning_efficiency), "learning");
+      html += card("Epochs to target", fmt::format("{:.1f}", row.epochs_to_target.mean),
+                   fmt::format("{:.2f} times the base's", 1 / row.epochs_factor), "");
     } else {
-      html += card("Learning speed-up, " + at, "not reached", row.reached ? "the base did not reach the target" : fmt::format("best {:.4g}", row.best.mean), "learning");
-      const auto most = std::max_element(result.rows.begin(), result.rows.end(), [](const ScaleRow& a, const ScaleRow& b) {
-        return (a.learning.value > 0 ? a.learning.value : 0) < (b.learning.value > 0 ? b.learning.value : 0);
-      });
+      html += card("Learning speed-up, " + at, "not reached",
+                   row.reached ? "the base did not reach the target"
+                               : fmt::format("best {:.4g}", row.best.mean),
+                   "learning");
+      const auto most = std::max_element(result.rows.begin(), result.rows.end(),
+                                         [](const ScaleRow& a, const ScaleRow& b) {
+                                           return (a.learning.value > 0 ? a.learning.value : 0) <
+                                                  (b.learning.value > 0 ? b.learning.value : 0);
+                                         });
       if (most->learning.value > 0)
-        html += card("Largest learning speed-up", fmt::format("{:.2f}", most->learning.value), fmt::format("at {} ranks", most->ranks), "learning");
+        html += card("Largest learning speed-up", fmt::format("{:.2f}", most->learning.value),
+                     fmt::format("at {} ranks", most->ranks), "learning");
     }
   }
   if (std::isfinite(row.step.comm_exposed) && row.step.total > 0)
-    html += card("Exposed communication", fmt::format("{:.1f} %", 100 * row.step.comm_exposed / row.step.total), "of a step's time", "");
+    html += card("Exposed communication",
+                 fmt::format("{:.1f} %", 100 * row.step.comm_exposed / row.step.total),
+                 "of a step's time", "");
   return html;
 }
 
@@ -91,17 +110,21 @@ std::string facts(const StudyResult& result, const ReportText& text) {
   if (!result.title.empty()) lines.emplace_back("Workload", result.title);
   lines.emplace_back("Scaling", result.mode);
   if (result.target)
-    lines.emplace_back("Target", fmt::format("{} {} {}", result.target->metric, result.target->higher_is_better ? "≥" : "≤", result.target->value));
+    lines.emplace_back(
+        "Target", fmt::format("{} {} {}", result.target->metric,
+                              result.target->higher_is_better ? "≥" : "≤", result.target->value));
   std::set<std::string> machines, versions;
   for (const RunSummary& run : result.runs) {
     if (!run.log.start.machine.empty()) machines.insert(run.log.start.machine);
-    if (!run.log.start.version.empty()) versions.insert(run.log.start.version + " " + run.log.start.git);
+    if (!run.log.start.version.empty())
+      versions.insert(run.log.start.version + " " + run.log.start.git);
   }
   for (const std::string& machine : machines) lines.emplace_back("Machine", machine);
   for (const std::string& version : versions) lines.emplace_back("Version", version);
   if (!text.made.empty()) lines.emplace_back("Made", text.made);
   std::string html = "<dl>\n";
-  for (const auto& [what, value] : lines) html += "<dt>" + escaped(what) + "</dt><dd>" + escaped(value) + "</dd>\n";
+  for (const auto& [what, value] : lines)
+    html += "<dt>" + escaped(what) + "</dt><dd>" + escaped(value) + "</dd>\n";
   return html + "</dl>\n";
 }
 
@@ -111,14 +134,16 @@ std::string preformatted(const std::string& heading, const std::string& body) {
 }
 
 /// The page's frame with every {{name}} replaced.
-std::string filled(std::string_view frame, const std::vector<std::pair<std::string_view, std::string>>& values) {
+std::string filled(std::string_view frame,
+                   const std::vector<std::pair<std::string_view, std::string>>& values) {
   std::string html;
   for (size_t at = 0; at < frame.size();) {
     const size_t open = frame.find("{{", at), close = frame.find("}}", open);
     html += frame.substr(at, open - at);
     if (open == std::string_view::npos) break;
     const std::string_view name = frame.substr(open + 2, close - open - 2);
-    const auto value = std::find_if(values.begin(), values.end(), [&](const auto& v) { return v.first == name; });
+    const auto value =
+        std::find_if(values.begin(), values.end(), [&](const auto& v) { return v.first == name; });
     CHECK(value != values.end(), "page/page.html has no value for {}", name);
     html += value->second;
     at = close + 2;
@@ -131,11 +156,14 @@ std::string filled(std::string_view frame, const std::vector<std::pair<std::stri
 std::string html_report(const StudyResult& result, const ReportText& text) {
   std::string commands;
   for (const std::string& command : text.commands) commands += command + '\n';
-  const std::string identity = result.target ? "<section><h2>Why learning lags behind</h2><p>Learning speed-up = parallel speed-up × epochs factor × "
-                                               "remainder. The epochs factor is what a larger batch or rarer synchronisation costs; the remainder is "
-                                               "evaluation and start-up.</p><div class=\"scroll\">" +
-                                                   html_table(identity_table(result)) + "</div></section>"
-                                             : "";
+  const std::string identity = result.target
+                                   ? "<section><h2>Why learning lags behind</h2><p>Learning "
+                                     "speed-up = parallel speed-up × epochs factor × "
+                                     "remainder. The epochs factor is what a larger batch or rarer "
+                                     "synchronisation costs; the remainder is "
+                                     "evaluation and start-up.</p><div class=\"scroll\">" +
+                                         html_table(identity_table(result)) + "</div></section>"
+                                   : "";
   return filled(page_frame(), {{"title", escaped(text.title)},
                                {"style", std::string(page_style())},
                                {"facts", facts(result, text)},

@@ -28,20 +28,30 @@ RunSummary make_run(int ranks, int repeat, double epoch_seconds, int to_target) 
   start.command = "tutti train <base>.toml";
   start.target = Target{"accuracy", 0.9, true};
   for (int e = 1; e <= 6; ++e) {
-    run.log.epochs.push_back({.epoch = e, .step = e * 10, .seconds = epoch_seconds, .samples_per_s = 1000 / epoch_seconds});
+    run.log.epochs.push_back({.epoch = e,
+                              .step = e * 10,
+                              .seconds = epoch_seconds,
+                              .samples_per_s = 1000 / epoch_seconds});
     EvalRecord eval;
     eval.epoch = e;
     eval.accuracy = 0.9 * e / to_target;
     eval.wall_seconds = e * epoch_seconds;
     run.log.evals.push_back(eval);
   }
-  run.log.steps = {{.step = 10, .step_ms = 100, .compute_ms = 80, .comm_exposed_ms = 15, .data_wait_ms = 4, .other_ms = 1}};
+  run.log.steps = {{.step = 10,
+                    .step_ms = 100,
+                    .compute_ms = 80,
+                    .comm_exposed_ms = 15,
+                    .data_wait_ms = 4,
+                    .other_ms = 1}};
   return run;
 }
 
-/// n = 1 reaches after 4 epochs of 10 s; n = 2 after 5 of 5.5 s on average; n = 4, oversubscribed, does not.
+/// n = 1 reaches after 4 epochs of 10 s; n = 2 after 5 of 5.5 s on average; n = 4, oversubscribed,
+/// does not.
 StudyResult golden() {
-  return evaluate({make_run(1, 1, 9.9, 4), make_run(1, 2, 10.1, 4), make_run(2, 1, 5.4, 5), make_run(2, 2, 5.6, 5), make_run(4, 1, 5, 50)},
+  return evaluate({make_run(1, 1, 9.9, 4), make_run(1, 2, 10.1, 4), make_run(2, 1, 5.4, 5),
+                   make_run(2, 2, 5.6, 5), make_run(4, 1, 5, 50)},
                   std::nullopt);
 }
 
@@ -53,16 +63,20 @@ size_t count(const std::string& text, const std::string& what) {
 
 TEST(Report, TheTerminalTableIsExactAndFits120Columns) {
   const std::string text = terminal_report(golden());
-  EXPECT_TRUE(text.starts_with(
-      "resnet20 on lattices, fp32; weak scaling; target accuracy >= 0.9\n"
-      "two cores\n"
-      "\n"
-      "ranks  runs  samples/s       epoch s       S_par  E_par  to target s  epochs     S_learn  E_learn  L_rate    best\n"
-      "    1     2      100.0   10.00 ±0.63        1.00  100 %  40.00 ±2.53   4.000        1.00    100 %    1.00  1.3500\n"
-      "    2     2      181.9  5.500 ±0.631  1.82 ±0.24   91 %  27.50 ±3.16   5.000  1.45 ±0.19     73 %    1.45  1.0800\n"
-      "   4*     1      200.0         5.000        2.00   50 %  not reached       -           -        -    0.16  0.1080\n"
-      "* oversubscribed: more threads than cores\n"
-      "± 90 % interval over repeats\n"))
+  EXPECT_TRUE(
+      text.starts_with("resnet20 on lattices, fp32; weak scaling; target accuracy >= 0.9\n"
+                       "two cores\n"
+                       "\n"
+                       "ranks  runs  samples/s       epoch s       S_par  E_par  to target s  "
+                       "epochs     S_learn  E_learn  L_rate    best\n"
+                       "    1     2      100.0   10.00 ±0.63        1.00  100 %  40.00 ±2.53   "
+                       "4.000        1.00    100 %    1.00  1.3500\n"
+                       "    2     2      181.9  5.500 ±0.631  1.82 ±0.24   91 %  27.50 ±3.16   "
+                       "5.000  1.45 ±0.19     73 %    1.45  1.0800\n"
+                       "   4*     1      200.0         5.000        2.00   50 %  not reached       "
+                       "-           -        -    0.16  0.1080\n"
+                       "* oversubscribed: more threads than cores\n"
+                       "± 90 % interval over repeats\n"))
       << text;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
@@ -79,7 +93,8 @@ TEST(Report, CsvHasAHeadingForEveryCellAndEmptyCellsForWhatIsNotKnown) {
     std::string heading, line;
     std::getline(lines, heading);
     size_t rows = 0;
-    for (; std::getline(lines, line); ++rows) EXPECT_EQ(count(line, ","), count(heading, ",")) << line;
+    for (; std::getline(lines, line); ++rows)
+      EXPECT_EQ(count(line, ","), count(heading, ",")) << line;
     EXPECT_GE(rows, 3u);
   }
   EXPECT_NE(rows_csv(result).find("\n4,1,0,0,1,32,128,"), std::string::npos);
@@ -87,7 +102,8 @@ TEST(Report, CsvHasAHeadingForEveryCellAndEmptyCellsForWhatIsNotKnown) {
 }
 
 TEST(Report, JsonHoldsTheNumbers) {
-  const auto json = nlohmann::json::parse(json_report(golden(), {.title = "T", .commands = {"a"}, .configuration = "", .made = ""}));
+  const auto json = nlohmann::json::parse(
+      json_report(golden(), {.title = "T", .commands = {"a"}, .configuration = "", .made = ""}));
   EXPECT_EQ(json["base_ranks"], 1);
   EXPECT_EQ(json["mode"], "weak");
   EXPECT_NEAR(json["rows"][1]["parallel_speedup"]["value"].get<double>(), 10 / 5.5, 1e-12);
@@ -98,7 +114,10 @@ TEST(Report, JsonHoldsTheNumbers) {
 }
 
 TEST(Report, HtmlIsSelfContained) {
-  const std::string html = html_report(golden(), {.title = "A < B", .commands = {"tutti study </script>"}, .configuration = "[run]", .made = "now"});
+  const std::string html = html_report(golden(), {.title = "A < B",
+                                                  .commands = {"tutti study </script>"},
+                                                  .configuration = "[run]",
+                                                  .made = "now"});
   std::string own = html;
   const size_t library = own.find(chart_js());
   ASSERT_NE(library, std::string::npos);
@@ -106,7 +125,8 @@ TEST(Report, HtmlIsSelfContained) {
   EXPECT_EQ(own.find("http:"), std::string::npos);
   EXPECT_EQ(own.find("https:"), std::string::npos);
   EXPECT_EQ(own.find("{{"), std::string::npos);
-  for (const char* reference : {" src=", " href=", "url(http", "@import", "<link"}) EXPECT_EQ(html.find(reference), std::string::npos) << reference;
+  for (const char* reference : {" src=", " href=", "url(http", "@import", "<link"})
+    EXPECT_EQ(html.find(reference), std::string::npos) << reference;
   EXPECT_NE(html.find("default-src 'none'"), std::string::npos);
   EXPECT_EQ(count(html, "<script"), 3u);
   EXPECT_EQ(count(html, "</script"), 3u);

@@ -42,7 +42,8 @@ TEST(Statistics, QuantilesOfStudentsT) {
 TEST(Statistics, RatioOfMeansHasAnIntervalOnlyWithRepeatsOnBothSides) {
   const Ratio ratio = ratio_of_means(spread({9.9, 10.1}), spread({4.95, 5.05}));
   EXPECT_DOUBLE_EQ(ratio.value, 2);
-  // Equal relative variances v = 0.02 / (2 * 100) each: 2 degrees of freedom, factor exp(2.92 sqrt(2 v)).
+  // Equal relative variances v = 0.02 / (2 * 100) each: 2 degrees of freedom, factor exp(2.92
+  // sqrt(2 v)).
   EXPECT_NEAR(ratio.high / 2, std::exp(2.92 * std::sqrt(2e-4)), 1e-9);
   EXPECT_NEAR(ratio.low * ratio.high, 4, 1e-9);
   const Ratio single = ratio_of_means(spread({10}), spread({5, 5}));

@@ -40,9 +40,12 @@ ReportText report_text(const StudyResult& result, const StudyFlags& flags) {
 ExitCode exit_code(const StudyResult& result, const std::vector<LaunchResult>& launched) {
   const auto stopped = [](const LaunchResult& run) { return run.outcome == Outcome::stopped; };
   if (std::any_of(launched.begin(), launched.end(), stopped)) return ExitCode::requeue;
-  if (std::any_of(result.rows.begin(), result.rows.end(), [](const ScaleRow& row) { return row.failed > 0; })) return ExitCode::failure;
+  if (std::any_of(result.rows.begin(), result.rows.end(),
+                  [](const ScaleRow& row) { return row.failed > 0; }))
+    return ExitCode::failure;
   const auto missed = [](const ScaleRow& row) { return row.reached < row.runs; };
-  if (result.target && std::any_of(result.rows.begin(), result.rows.end(), missed)) return ExitCode::target_missed;
+  if (result.target && std::any_of(result.rows.begin(), result.rows.end(), missed))
+    return ExitCode::target_missed;
   return ExitCode::done;
 }
 
@@ -59,7 +62,8 @@ int run_study(const StudyFlags& flags) {
       for (const PlannedRun& run : planned) fmt::print("{}\n", shell_line(run.command));
       return 0;
     }
-    launched = launch(planned, {.fresh = flags.fresh, .run_limit_seconds = flags.run_limit_seconds});
+    launched =
+        launch(planned, {.fresh = flags.fresh, .run_limit_seconds = flags.run_limit_seconds});
     runs = collect(launched);
   }
   const StudyResult result = evaluate(std::move(runs), flags.target);

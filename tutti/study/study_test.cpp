@@ -13,10 +13,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A study over a program that only writes a record: `tutti train CONFIG --ranks n --output-dir DIR ...` as positional words.
+/// A study over a program that only writes a record: `tutti train CONFIG --ranks n --output-dir DIR
+/// ...` as positional words.
 class StudyTest : public testing::Test {
  protected:
-  StudyTest() : root_(fs::path(testing::TempDir()) / "tutti_study" / testing::UnitTest::GetInstance()->current_test_info()->name()) {
+  StudyTest()
+      : root_(fs::path(testing::TempDir()) / "tutti_study" /
+              testing::UnitTest::GetInstance()->current_test_info()->name()) {
     fs::remove_all(root_);
     fs::create_directories(root_);
     std::ofstream(root_ / "program.sh") << R"sh(#!/bin/sh
@@ -56,7 +59,8 @@ TEST_F(StudyTest, AWholeStudyFromPlanToReports) {
   EXPECT_EQ(json["runs"].size(), 4u);
   EXPECT_EQ(json["rows"][1]["parallel_speedup"]["value"], 2);
   EXPECT_EQ(json["rows"][1]["learning_speedup"]["value"], 2);
-  for (const char* name : {"study.csv", "runs.csv", "report.html", "runs/n0002-r2/command.sh"}) EXPECT_TRUE(fs::exists(root_ / "out" / name)) << name;
+  for (const char* name : {"study.csv", "runs.csv", "report.html", "runs/n0002-r2/command.sh"})
+    EXPECT_TRUE(fs::exists(root_ / "out" / name)) << name;
   flags_.collect_only = true;
   EXPECT_EQ(run_study(flags_), 0);
   EXPECT_EQ(result()["runs"].size(), 4u);
@@ -66,7 +70,8 @@ TEST_F(StudyTest, AFailureIsInTheReportAndTheNextStudyRunsOnlyThatAgain) {
   mark("fail2");
   EXPECT_EQ(run_study(flags_), 1);
   EXPECT_EQ(result()["rows"][1]["failed"], 2);
-  EXPECT_NE(result()["runs"][2]["failure"].get<std::string>().find("no memory on rank 0"), std::string::npos);
+  EXPECT_NE(result()["runs"][2]["failure"].get<std::string>().find("no memory on rank 0"),
+            std::string::npos);
   fs::remove(flags_.config + ".fail2");
   const auto kept = fs::last_write_time(root_ / "out/runs/n0001-r1/record.jsonl");
   EXPECT_EQ(run_study(flags_), 0);

@@ -25,9 +25,11 @@ int64_t local_batch(const StudyFlags& flags, int ranks, int base_ranks) {
     if (flags.local_batch) return flags.local_batch;
     const int64_t global = flags.global_batch ? flags.global_batch : kDefaultGlobalBatch;
     if (global % base_ranks)
-      throw ConfigError(fmt::format("weak scaling needs a local batch: batch.global = {} is not divisible by the smallest rank "
-                                    "count {}; set batch.local",
-                                    global, base_ranks));
+      throw ConfigError(
+          fmt::format("weak scaling needs a local batch: batch.global = {} is not divisible by the "
+                      "smallest rank "
+                      "count {}; set batch.local",
+                      global, base_ranks));
     return global / base_ranks;
   }
   const int64_t base_replicas = flags.replicas ? flags.replicas : base_ranks;
@@ -35,26 +37,34 @@ int64_t local_batch(const StudyFlags& flags, int ranks, int base_ranks) {
                          : flags.local_batch ? flags.local_batch * base_replicas
                                              : kDefaultGlobalBatch;
   if (global % replicas)
-    throw ConfigError(fmt::format("strong scaling: the global batch {} is not divisible by {} {}; change batch.global or --ranks",
-                                  global, replicas, flags.replicas ? "replicas" : "ranks"));
+    throw ConfigError(
+        fmt::format("strong scaling: the global batch {} is not divisible by {} {}; change "
+                    "batch.global or --ranks",
+                    global, replicas, flags.replicas ? "replicas" : "ranks"));
   return global / replicas;
 }
 
 void check(const StudyFlags& flags) {
-  if (flags.config.empty()) throw ConfigError("tutti study needs a configuration: tutti study CONFIG --ranks 1,2,4");
-  if (flags.ranks.empty()) throw ConfigError("--ranks needs at least one rank count, for example --ranks 1,2,4");
-  if (flags.repeats < 1) throw ConfigError(fmt::format("--repeats {} must be 1 or more", flags.repeats));
+  if (flags.config.empty())
+    throw ConfigError("tutti study needs a configuration: tutti study CONFIG --ranks 1,2,4");
+  if (flags.ranks.empty())
+    throw ConfigError("--ranks needs at least one rank count, for example --ranks 1,2,4");
+  if (flags.repeats < 1)
+    throw ConfigError(fmt::format("--repeats {} must be 1 or more", flags.repeats));
   std::set<int> seen;
   for (const int ranks : flags.ranks) {
     if (ranks < 1) throw ConfigError(fmt::format("--ranks: {} is not a number of ranks", ranks));
     if (!seen.insert(ranks).second) throw ConfigError(fmt::format("--ranks names {} twice", ranks));
     if (flags.replicas && flags.replicas < ranks)
-      throw ConfigError(fmt::format("run.replicas = {} is less than the {} ranks of this study", flags.replicas, ranks));
+      throw ConfigError(fmt::format("run.replicas = {} is less than the {} ranks of this study",
+                                    flags.replicas, ranks));
   }
   if (flags.replicas && flags.mode == Mode::weak)
-    throw ConfigError(fmt::format("weak scaling gives every rank one replica, but run.replicas = {} fixes their number: remove "
-                                  "it, or use --mode strong",
-                                  flags.replicas));
+    throw ConfigError(
+        fmt::format("weak scaling gives every rank one replica, but run.replicas = {} fixes their "
+                    "number: remove "
+                    "it, or use --mode strong",
+                    flags.replicas));
 }
 
 }  // namespace
@@ -72,7 +82,8 @@ std::vector<PlannedRun> plan_runs(const StudyFlags& flags) {
   std::vector<int> ranks = flags.ranks;
   std::sort(ranks.begin(), ranks.end());
   const int cores = flags.cores ? flags.cores : cores_of_this_process();
-  const int threads = flags.threads_per_rank ? flags.threads_per_rank : std::max(1, cores / ranks.back());
+  const int threads =
+      flags.threads_per_rank ? flags.threads_per_rank : std::max(1, cores / ranks.back());
   std::vector<PlannedRun> runs;
   for (int repeat = 1; repeat <= flags.repeats; ++repeat)
     for (const int n : ranks) {
@@ -82,7 +93,8 @@ std::vector<PlannedRun> plan_runs(const StudyFlags& flags) {
       run.seed = flags.seed + static_cast<uint64_t>(repeat - 1);
       run.local_batch = local_batch(flags, n, ranks.front());
       run.directory = fmt::format("{}/runs/n{:04}-r{}", flags.output_dir, n, repeat);
-      run.command = {flags.program, "train", flags.config, "--ranks", fmt::to_string(n), "--output-dir", run.directory};
+      run.command = {flags.program,     "train",        flags.config, "--ranks",
+                     fmt::to_string(n), "--output-dir", run.directory};
       std::vector<std::string> sets = flags.sets;
       // After the user's own settings: what the study varies and what it must hold fixed wins.
       sets.push_back(fmt::format("run.seed={}", run.seed));
@@ -99,7 +111,8 @@ std::vector<PlannedRun> plan_runs(const StudyFlags& flags) {
 }
 
 std::string shell_line(const std::vector<std::string>& command) {
-  constexpr std::string_view kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./=:,+@%";
+  constexpr std::string_view kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./=:,+@%";
   std::string line;
   for (const std::string& word : command) {
     if (!line.empty()) line += ' ';

@@ -1,5 +1,6 @@
 #pragma once
-// What a scaling study runs: a list of training runs over rank counts and repeats, each a command line and a directory.
+// What a scaling study runs: a list of training runs over rank counts and repeats, each a command
+// line and a directory.
 
 #include <cstdint>
 #include <optional>
@@ -17,27 +18,29 @@ enum class Mode {
 std::string_view name(Mode mode);
 Mode parse_mode(std::string_view text);  ///< throws ConfigError
 
-/// Everything that `tutti study` is asked. The cli fills it from flags and from the resolved base configuration.
+/// Everything that `tutti study` is asked. The cli fills it from flags and from the resolved base
+/// configuration.
 struct StudyFlags {
-  std::string config;                ///< path of the base configuration; may be empty with `collect_only`
-  std::vector<int> ranks = {1, 2};   ///< rank counts, any order
-  int repeats = 3;                   ///< repeat k uses seed + k, the same for every rank count
+  std::string config;  ///< path of the base configuration; may be empty with `collect_only`
+  std::vector<int> ranks = {1, 2};  ///< rank counts, any order
+  int repeats = 3;                  ///< repeat k uses seed + k, the same for every rank count
   Mode mode = Mode::weak;
-  std::string output_dir = "study";  ///< study.csv, study.json, report.html and runs/n<ranks>-r<repeat>/
-  std::vector<std::string> sets;     ///< further "key=value" settings for every run
-  std::string program = "tutti";     ///< the binary that trains
-  bool fresh = false;                ///< run finished runs again (earlier ones are kept aside)
-  bool dry_run = false;              ///< print the commands only
-  bool collect_only = false;         ///< launch nothing: report every record found under output_dir
-  double run_limit_seconds = 0;      ///< a run is ended after this long; 0 = no limit
+  std::string output_dir =
+      "study";  ///< study.csv, study.json, report.html and runs/n<ranks>-r<repeat>/
+  std::vector<std::string> sets;  ///< further "key=value" settings for every run
+  std::string program = "tutti";  ///< the binary that trains
+  bool fresh = false;             ///< run finished runs again (earlier ones are kept aside)
+  bool dry_run = false;           ///< print the commands only
+  bool collect_only = false;      ///< launch nothing: report every record found under output_dir
+  double run_limit_seconds = 0;   ///< a run is ended after this long; 0 = no limit
 
   // From the base configuration.
   uint64_t seed = 1;
   int64_t local_batch = 0, global_batch = 0;  ///< [batch]; 0 = not given
   int64_t replicas = 0;                       ///< run.replicas; 0 = one per rank
-  int threads_per_rank = 0;                   ///< run.threads; 0 = chosen once for the whole study, see plan_runs
-  int cores = 0;                              ///< physical cores of the whole allocation; 0 = those this process may use
-  std::optional<Target> target;               ///< null: the one that the records name
+  int threads_per_rank = 0;  ///< run.threads; 0 = chosen once for the whole study, see plan_runs
+  int cores = 0;  ///< physical cores of the whole allocation; 0 = those this process may use
+  std::optional<Target> target;  ///< null: the one that the records name
 };
 
 struct PlannedRun {
@@ -49,8 +52,9 @@ struct PlannedRun {
 };
 
 /// All runs, every rank count of repeat 1 first, so that an interrupted study still compares.
-/// A worker must be the same at every scale, so threads per rank are fixed for the whole study: as given, or cores / largest
-/// rank count, at least 1. Throws ConfigError, for example when a global batch is not divisible.
+/// A worker must be the same at every scale, so threads per rank are fixed for the whole study: as
+/// given, or cores / largest rank count, at least 1. Throws ConfigError, for example when a global
+/// batch is not divisible.
 std::vector<PlannedRun> plan_runs(const StudyFlags& flags);
 
 /// argv as one line that a shell reads back.

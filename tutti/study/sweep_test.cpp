@@ -36,7 +36,8 @@ TEST(Sweep, RepeatsComeRoundByRoundWithTheSameSeedsAtEveryScale) {
   EXPECT_EQ(runs[0].seed, 10u);
   EXPECT_EQ(runs[5].seed, 11u);
   EXPECT_EQ(runs[5].directory, "out/runs/n0004-r2");
-  for (const PlannedRun& run : runs) EXPECT_TRUE(sets(run, "run.threads=2"));  // 8 cores / 4 ranks, at every scale
+  for (const PlannedRun& run : runs)
+    EXPECT_TRUE(sets(run, "run.threads=2"));  // 8 cores / 4 ranks, at every scale
 }
 
 TEST(Sweep, TheCommandLine) {
@@ -44,7 +45,8 @@ TEST(Sweep, TheCommandLine) {
   given.sets = {"optimizer.lr=0.2", "run.output_dir=\"a b\""};
   given.local_batch = 32;
   EXPECT_EQ(shell_line(plan_runs(given)[1].command),
-            "tutti train base.toml --ranks 2 --output-dir out/runs/n0002-r1 --set optimizer.lr=0.2 --set 'run.output_dir=\"a b\"' "
+            "tutti train base.toml --ranks 2 --output-dir out/runs/n0002-r1 --set optimizer.lr=0.2 "
+            "--set 'run.output_dir=\"a b\"' "
             "--set run.seed=10 --set run.threads=2 --set batch.local=32 --set batch.global=0");
   EXPECT_EQ(shell_line({"it's", ""}), "'it'\\''s' ''");
 }
@@ -55,7 +57,8 @@ TEST(Sweep, WeakFixesTheLocalBatchAndStrongTheGlobal) {
   for (const PlannedRun& run : plan_runs(weak)) EXPECT_EQ(run.local_batch, 32);
   weak.local_batch = 0;
   weak.global_batch = 64;
-  for (const PlannedRun& run : plan_runs(weak)) EXPECT_EQ(run.local_batch, 64);  // at the smallest scale, one rank
+  for (const PlannedRun& run : plan_runs(weak))
+    EXPECT_EQ(run.local_batch, 64);  // at the smallest scale, one rank
   strong.global_batch = 64;
   for (const PlannedRun& run : plan_runs(strong)) EXPECT_EQ(run.local_batch * run.ranks, 64);
   strong.global_batch = 0;
@@ -88,7 +91,8 @@ TEST(Sweep, MistakesAreNamed) {
   };
   StudyFlags given = flags(Mode::strong);
   given.global_batch = 66;
-  EXPECT_NE(message(given).find("66 is not divisible by 4 ranks"), std::string::npos) << message(given);
+  EXPECT_NE(message(given).find("66 is not divisible by 4 ranks"), std::string::npos)
+      << message(given);
   given = flags(Mode::weak);
   given.ranks = {2, 2};
   EXPECT_NE(message(given).find("2 twice"), std::string::npos) << message(given);

@@ -13,7 +13,8 @@ std::string Shape::to_string() const {
 
 Layout Layout::channels_last(int rank) {
   Layout layout;
-  for (int i = 1; i + 1 < rank; ++i) layout.order[static_cast<size_t>(i)] = static_cast<int8_t>(i + 1);
+  for (int i = 1; i + 1 < rank; ++i)
+    layout.order[static_cast<size_t>(i)] = static_cast<int8_t>(i + 1);
   if (rank > 2) layout.order[static_cast<size_t>(rank - 1)] = 1;
   return layout;
 }
@@ -70,7 +71,8 @@ int64_t Layout::channel_block(const Shape& shape) const {
 std::string Layout::to_string(int rank) const {
   if (is_plain()) return "plain";
   if (*this == channels_last(rank)) return "last";
-  if (num_blocks == 1 && *this == blocked_channels(blocks[0].size)) return fmt::format("b{}c", blocks[0].size);
+  if (num_blocks == 1 && *this == blocked_channels(blocks[0].size))
+    return fmt::format("b{}c", blocks[0].size);
   std::string text;
   for (int i = 0; i < rank; ++i) text += static_cast<char>('0' + order[static_cast<size_t>(i)]);
   for (int b = 0; b < num_blocks; ++b) {

@@ -1,6 +1,6 @@
 #pragma once
-// Layout: where element (i0, i1, ...) of a tensor lies. One form covers every dense layout the kernels use: the outer
-// dimensions in some order, then up to four inner blocks, for example
+// Layout: where element (i0, i1, ...) of a tensor lies. One form covers every dense layout the
+// kernels use: the outer dimensions in some order, then up to four inner blocks, for example
 //   plain NCHW        order 0 1 2 3
 //   channels last     order 0 2 3 1                         (NHWC)
 //   blocked channels  order 0 1 2 3, block (1, 16)          (nChw16c)
@@ -40,11 +40,13 @@ struct Layout {
   int64_t storage_elements(const Shape& shape) const;
   /// Position, in elements, of the element at `index` (shape.rank() numbers).
   int64_t offset(const Shape& shape, const int64_t* index) const;
-  /// For activations [N, C, spatial...]: the block b such that memory is [N, C/b, spatial, b]: 1 for plain, C for channels last,
-  /// 16 for nChw16c. 0 if the layout has no such form. Rank < 3 is plain: b = 1 and spatial = 1.
+  /// For activations [N, C, spatial...]: the block b such that memory is [N, C/b, spatial, b]: 1
+  /// for plain, C for channels last, 16 for nChw16c. 0 if the layout has no such form. Rank < 3 is
+  /// plain: b = 1 and spatial = 1.
   int64_t channel_block(const Shape& shape) const;
 
-  std::string to_string(int rank) const;  ///< "plain", "last", "b16c", or a general form such as "0123:1x16,0x16"
+  std::string to_string(
+      int rank) const;  ///< "plain", "last", "b16c", or a general form such as "0123:1x16,0x16"
 };
 
 }  // namespace tutti

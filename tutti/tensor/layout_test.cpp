@@ -9,16 +9,20 @@
 namespace tutti {
 namespace {
 
-int64_t at(const Layout& layout, const Shape& shape, std::initializer_list<int64_t> index) { return layout.offset(shape, index.begin()); }
+int64_t at(const Layout& layout, const Shape& shape, std::initializer_list<int64_t> index) {
+  return layout.offset(shape, index.begin());
+}
 
 TEST(Layout, OffsetsOfTheUsualForms) {
   const Shape shape{2, 32, 4, 5};
   EXPECT_EQ(at(Layout::plain(), shape, {1, 2, 3, 4}), ((1 * 32 + 2) * 4 + 3) * 5 + 4);
   EXPECT_EQ(at(Layout::channels_last(4), shape, {1, 2, 3, 4}), ((1 * 4 + 3) * 5 + 4) * 32 + 2);
-  EXPECT_EQ(at(Layout::blocked_channels(16), shape, {1, 18, 3, 4}), (((1 * 2 + 1) * 4 + 3) * 5 + 4) * 16 + 2);
+  EXPECT_EQ(at(Layout::blocked_channels(16), shape, {1, 18, 3, 4}),
+            (((1 * 2 + 1) * 4 + 3) * 5 + 4) * 16 + 2);
 }
 
-TEST(Layout, NestedBlocksCoverStorageOnce) {  // OIhw8i16o2i, the bf16 weight layout, on a padded shape
+TEST(Layout,
+     NestedBlocksCoverStorageOnce) {  // OIhw8i16o2i, the bf16 weight layout, on a padded shape
   Layout layout;
   layout.blocks = {Layout::Block{1, 8}, Layout::Block{0, 16}, Layout::Block{1, 2}};
   layout.num_blocks = 3;
@@ -43,7 +47,8 @@ TEST(Layout, ChannelBlock) {
 }
 
 TEST(TensorDesc, BytesIncludePadding) {
-  EXPECT_EQ((TensorDesc{DType::bf16, {1, 3, 2, 2}, Layout::blocked_channels(16)}).bytes(), 16u * 4 * 2);
+  EXPECT_EQ((TensorDesc{DType::bf16, {1, 3, 2, 2}, Layout::blocked_channels(16)}).bytes(),
+            16u * 4 * 2);
   EXPECT_EQ((TensorDesc{DType::f32, {}, {}}).bytes(), 4u);
 }
 

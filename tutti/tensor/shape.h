@@ -1,5 +1,6 @@
 #pragma once
-// Shape: the extents of a tensor, outermost first. At most six dimensions; a plain value without allocation.
+// Shape: the extents of a tensor, outermost first. At most six dimensions; a plain value without
+// allocation.
 
 #include <array>
 #include <cstdint>
@@ -16,7 +17,8 @@ class Shape {
   static constexpr int kMaxRank = 6;
 
   Shape() = default;
-  Shape(std::initializer_list<int64_t> dims) : Shape(std::span<const int64_t>(dims.begin(), dims.size())) {}
+  Shape(std::initializer_list<int64_t> dims)
+      : Shape(std::span<const int64_t>(dims.begin(), dims.size())) {}
   explicit Shape(std::span<const int64_t> dims) : rank_(static_cast<int>(dims.size())) {
     CHECK(dims.size() <= kMaxRank, "a tensor has at most {} dimensions", +kMaxRank);
     for (int i = 0; i < rank_; ++i) dims_[static_cast<size_t>(i)] = dims[static_cast<size_t>(i)];

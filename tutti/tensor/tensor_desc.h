@@ -16,7 +16,9 @@ struct TensorDesc {
 
   int64_t elements() const { return shape.elements(); }
   /// Bytes of storage, layout padding included.
-  size_t bytes() const { return static_cast<size_t>(layout.storage_elements(shape)) * size_of(dtype); }
+  size_t bytes() const {
+    return static_cast<size_t>(layout.storage_elements(shape)) * size_of(dtype);
+  }
   bool operator==(const TensorDesc&) const = default;
   std::string to_string() const {
     std::string text(name_of(dtype));

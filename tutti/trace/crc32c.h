@@ -1,6 +1,6 @@
 #pragma once
-// CRC-32C (Castagnoli polynomial 0x1EDC6F41, reflected 0x82F63B78), as RFC 3720 defines it, and the masked form that
-// TFRecord framing stores.
+// CRC-32C (Castagnoli polynomial 0x1EDC6F41, reflected 0x82F63B78), as RFC 3720 defines it, and the
+// masked form that TFRecord framing stores.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +10,8 @@ namespace tutti {
 /// CRC-32C of `bytes` bytes; pass an earlier result as `crc` to go on over a second piece.
 uint32_t crc32c(const void* data, size_t bytes, uint32_t crc = 0);
 
-/// TFRecord's mask: rotate right by 15 bits and add a constant, so that a CRC of data holding CRCs stays a good check.
+/// TFRecord's mask: rotate right by 15 bits and add a constant, so that a CRC of data holding CRCs
+/// stays a good check.
 constexpr uint32_t masked_crc(uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xA282EAD8u; }
 
 }  // namespace tutti

@@ -19,10 +19,13 @@ struct Cells {
     if (!text.empty()) text += ',';
     text += cell;
   }
-  void operator()(const char* key, double value) { put(names ? key : std::isfinite(value) ? fmt::format("{}", value) : ""); }
+  void operator()(const char* key, double value) {
+    put(names ? key : std::isfinite(value) ? fmt::format("{}", value) : "");
+  }
   void operator()(const char* key, int64_t value) { put(names ? key : fmt::format("{}", value)); }
   void operator()(const char* key, bool value) { put(names ? key : value ? "1" : "0"); }
-  void operator()(const char*, const std::map<std::string, double>&) {}  // evals_csv gives these columns of their own
+  void operator()(const char*, const std::map<std::string, double>&) {
+  }  // evals_csv gives these columns of their own
 };
 
 template <class Event>

@@ -1,5 +1,6 @@
 #pragma once
-// The run record's tables as CSV: a header line, then one line per event. An unmeasured number is an empty cell.
+// The run record's tables as CSV: a header line, then one line per event. An unmeasured number is
+// an empty cell.
 
 #include <string>
 
@@ -9,9 +10,11 @@ namespace tutti {
 
 std::string steps_csv(const RunLog& log);
 std::string epochs_csv(const RunLog& log);
-std::string evals_csv(const RunLog& log);  ///< each name in EvalRecord::metrics is a column of its own
+std::string evals_csv(
+    const RunLog& log);  ///< each name in EvalRecord::metrics is a column of its own
 
-/// Writes steps.csv, epochs.csv and evals.csv into `directory`, which must exist. Throws IoError naming the file.
+/// Writes steps.csv, epochs.csv and evals.csv into `directory`, which must exist. Throws IoError
+/// naming the file.
 void write_csv(const RunLog& log, const std::string& directory);
 
 }  // namespace tutti

@@ -20,7 +20,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array<std::string_view, 4> kStatusNames = {"done", "target_missed", "requeue", "failed"};
+constexpr std::array<std::string_view, 4> kStatusNames = {"done", "target_missed", "requeue",
+                                                          "failed"};
 
 const char* event_name(const RunStart&) { return "run_start"; }
 const char* event_name(const StepRecord&) { return "step"; }
@@ -34,7 +35,9 @@ const char* event_name(const RunStop&) { return "run_stop"; }
 /// JSON has no NaN and no infinity: both become null.
 struct Put {
   Json& json;
-  void operator()(const char* key, double value) const { json[key] = std::isfinite(value) ? Json(value) : Json(nullptr); }
+  void operator()(const char* key, double value) const {
+    json[key] = std::isfinite(value) ? Json(value) : Json(nullptr);
+  }
   void operator()(const char* key, RunStatus value) const { json[key] = name(value); }
   void operator()(const char* key, const std::map<std::string, double>& values) const {
     if (values.empty()) return;
@@ -96,7 +99,8 @@ void cut_half_line(int file, const std::string& path) {
   char last = 0;
   while (end > 0 && pread(file, &last, 1, end - 1) == 1 && last != '\n') --end;
   if (end != status.st_size && ftruncate(file, end) != 0)
-    throw IoError(fmt::format("{}: cannot cut the half-written last line: {}", path, std::strerror(errno)));
+    throw IoError(
+        fmt::format("{}: cannot cut the half-written last line: {}", path, std::strerror(errno)));
 }
 
 }  // namespace
@@ -104,7 +108,8 @@ void cut_half_line(int file, const std::string& path) {
 RunRecord::RunRecord(std::string path, Open mode) : path_(std::move(path)) {
   const int flags = O_CREAT | O_APPEND | O_CLOEXEC | O_RDWR | (mode == Open::create ? O_TRUNC : 0);
   file_ = ::open(path_.c_str(), flags, 0666);
-  if (file_ < 0) throw IoError(fmt::format("{}: cannot write the run record: {}", path_, std::strerror(errno)));
+  if (file_ < 0)
+    throw IoError(fmt::format("{}: cannot write the run record: {}", path_, std::strerror(errno)));
   if (mode == Open::resume) cut_half_line(file_, path_);
 }
 
@@ -131,8 +136,10 @@ void RunRecord::write_event(Event& event) {
     const ssize_t wrote = ::write(file_, line.data() + done, line.size() - done);
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote < 0)
-      throw IoError(fmt::format("{}: cannot append to the run record: {}; free space there or choose another --output-dir",
-                                path_, std::strerror(errno)));
+      throw IoError(
+          fmt::format("{}: cannot append to the run record: {}; free space there or choose another "
+                      "--output-dir",
+                      path_, std::strerror(errno)));
     done += static_cast<size_t>(wrote);
   }
 }
@@ -150,9 +157,11 @@ void RunRecord::append(CheckpointRecord event) { write_event(event); }
 void RunRecord::append(TargetReached event) { write_event(event); }
 void RunRecord::append(RunStop event) {
   write_event(event);
-  // A pipe or a device cannot be synchronised, which is no loss: only EIO and ENOSPC say that data are gone.
+  // A pipe or a device cannot be synchronised, which is no loss: only EIO and ENOSPC say that data
+  // are gone.
   if (fsync(file_) != 0 && (errno == EIO || errno == ENOSPC))
-    throw IoError(fmt::format("{}: the run record did not reach the disk: {}", path_, std::strerror(errno)));
+    throw IoError(
+        fmt::format("{}: the run record did not reach the disk: {}", path_, std::strerror(errno)));
 }
 
 }  // namespace tutti

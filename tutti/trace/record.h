@@ -1,8 +1,9 @@
 #pragma once
-// The run record: the one format that training writes and studies read. JSON Lines, one event a line, every line with
-// "schema", "event" and "time" (unix seconds). docs/record.md lists all fields; the structs below are the same list.
-// Units: seconds unless the name ends in _ms; bytes; samples/s over the whole job. A number that was not measured is NaN
-// (null in the file). Members without a value of their own are braced so that designated initialisers stay free of warnings.
+// The run record: the one format that training writes and studies read. JSON Lines, one event a
+// line, every line with "schema", "event" and "time" (unix seconds). docs/record.md lists all
+// fields; the structs below are the same list. Units: seconds unless the name ends in _ms; bytes;
+// samples/s over the whole job. A number that was not measured is NaN (null in the file). Members
+// without a value of their own are braced so that designated initialisers stay free of warnings.
 // Epochs count from 1, steps are the number of weight updates done so far.
 
 #include <cmath>
@@ -17,7 +18,8 @@
 namespace tutti {
 
 inline constexpr int kRecordSchema = 1;
-inline constexpr const char* kRecordFile = "record.jsonl";  ///< its name in a run's output directory
+inline constexpr const char* kRecordFile =
+    "record.jsonl";  ///< its name in a run's output directory
 inline constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
 
 /// The quality that a run is to reach, fixed before it starts.
@@ -25,75 +27,89 @@ struct Target {
   std::string metric = "accuracy";  ///< "accuracy", "loss" or a key of EvalRecord::metrics
   double value = 0;
   bool higher_is_better = true;
-  bool reached_by(double measured) const { return higher_is_better ? measured >= value : measured <= value; }
+  bool reached_by(double measured) const {
+    return higher_is_better ? measured >= value : measured <= value;
+  }
 };
 
-/// Event "run_start": who runs what, where. Written before the first step, and again when a run resumes.
+/// Event "run_start": who runs what, where. Written before the first step, and again when a run
+/// resumes.
 struct RunStart {
   double time = 0;
-  std::string run_id{}, time_iso{};  ///< time_iso: UTC, 2024-05-01T12:00:00Z; filled from `time` when empty
+  std::string run_id{},
+      time_iso{};  ///< time_iso: UTC, 2024-05-01T12:00:00Z; filled from `time` when empty
   std::string model{}, dataset{}, precision{};
   int ranks = 1, replicas = 1;
-  int64_t local_batch = 0, global_batch = 0;  ///< samples per replica and step; samples per weight update of the job
-  int64_t train_samples = 0;                  ///< samples of one epoch
+  int64_t local_batch = 0,
+          global_batch = 0;  ///< samples per replica and step; samples per weight update of the job
+  int64_t train_samples = 0;  ///< samples of one epoch
   int threads_per_rank = 1;
-  std::string progress{};  ///< how operations between ranks move forward, for example "1 thread on core 5"; empty for one rank
+  std::string progress{};  ///< how operations between ranks move forward, for example "1 thread on
+                           ///< core 5"; empty for one rank
   std::vector<std::string> hosts{};
-  int cores_per_host = 0;  ///< physical cores the job may use on one host; 0 = unknown
+  int cores_per_host = 0;       ///< physical cores the job may use on one host; 0 = unknown
   bool oversubscribed = false;  ///< ranks on a host x threads_per_rank > cores_per_host
   uint64_t seed = 0;
   int64_t parameters = 0;
   double flop_per_sample = kNotMeasured;  ///< forward + backward
-  std::string synchronisation{};           ///< how replicas stay together, for example "every step"
+  std::string synchronisation{};          ///< how replicas stay together, for example "every step"
   std::string plan_hash{}, version{}, git{}, machine{}, config_path{}, command{};
-  int64_t resume_step = 0;  ///< 0 = a new run; else events of later steps written before this line are void
+  int64_t resume_step =
+      0;  ///< 0 = a new run; else events of later steps written before this line are void
   std::optional<Target> target{};
 };
 
-/// Event "step": averages over the steps since the last such line. The four parts add up to step_ms.
+/// Event "step": averages over the steps since the last such line. The four parts add up to
+/// step_ms.
 struct StepRecord {
   double time = 0;
   int64_t epoch = 0, step = 0;
   double loss = kNotMeasured, metric = kNotMeasured, lr = kNotMeasured;
   double samples_per_s = kNotMeasured, step_ms = kNotMeasured;
-  double compute_ms = kNotMeasured, comm_exposed_ms = kNotMeasured, data_wait_ms = kNotMeasured, other_ms = kNotMeasured;
+  double compute_ms = kNotMeasured, comm_exposed_ms = kNotMeasured, data_wait_ms = kNotMeasured,
+         other_ms = kNotMeasured;
   double memory_bytes = kNotMeasured;  ///< largest over ranks
 };
 
-/// Event "arrivals": who came late to the exchange in the steps since the last such line, measured before the exchange makes all ranks wait.
-/// The three lists run alike: the ranks that were last most often (8 at most), in how many steps, and by how much after the earliest rank.
+/// Event "arrivals": who came late to the exchange in the steps since the last such line, measured
+/// before the exchange makes all ranks wait. The three lists run alike: the ranks that were last
+/// most often (8 at most), in how many steps, and by how much after the earliest rank.
 struct ArrivalsRecord {
   double time = 0;
   int64_t step = 0, steps = 0;  ///< steps: how many were compared
   std::vector<int> ranks{};
   std::vector<int64_t> last{};
-  std::vector<double> late_ms{};       ///< median over the steps
-  double clock_error_ms = 0;           ///< between nodes; 0 on one node
-  double waited_ms = 0;                ///< a step, in the mean over steps and ranks: in waits for gradients
-  double waited_for_late_ms = 0;       ///< the part of it before the last rank had started the exchange
-  int straggler = -1;                  ///< the rank that is late persistently; -1: none
+  std::vector<double> late_ms{};  ///< median over the steps
+  double clock_error_ms = 0;      ///< between nodes; 0 on one node
+  double waited_ms = 0;  ///< a step, in the mean over steps and ranks: in waits for gradients
+  double waited_for_late_ms = 0;  ///< the part of it before the last rank had started the exchange
+  int straggler = -1;             ///< the rank that is late persistently; -1: none
 };
 
-/// Event "epoch": one pass over the training data. `seconds` is training only: no evaluation, no checkpoint.
+/// Event "epoch": one pass over the training data. `seconds` is training only: no evaluation, no
+/// checkpoint.
 struct EpochRecord {
   double time = 0;
   int64_t epoch = 0, step = 0;
   double seconds = kNotMeasured, train_loss = kNotMeasured, samples_per_s = kNotMeasured;
-  double compute_seconds = kNotMeasured, comm_exposed_seconds = kNotMeasured, data_wait_seconds = kNotMeasured,
-         other_seconds = kNotMeasured;
+  double compute_seconds = kNotMeasured, comm_exposed_seconds = kNotMeasured,
+         data_wait_seconds = kNotMeasured, other_seconds = kNotMeasured;
   bool partial = false;  ///< the run resumed inside this epoch, so `seconds` is not a whole epoch
 };
 
-/// Event "eval": one pass over validation data. Both clocks start at the first weight update and go on over a resume.
+/// Event "eval": one pass over validation data. Both clocks start at the first weight update and go
+/// on over a resume.
 struct EvalRecord {
   double time = 0;
-  double epoch = 0;  ///< epochs trained so far, with a fraction inside an epoch; 0 before the first update
+  double epoch =
+      0;  ///< epochs trained so far, with a fraction inside an epoch; 0 before the first update
   int64_t step = 0, samples = 0;
   double accuracy = kNotMeasured, loss = kNotMeasured;
-  std::map<std::string, double> metrics{}; ///< further metrics by name, for example "mae"
-  double seconds = kNotMeasured;          ///< of this evaluation
-  double wall_seconds = 0;                ///< since the first weight update, this and all earlier evaluations included
-  double train_seconds = 0;               ///< the same without evaluations and checkpoints
+  std::map<std::string, double> metrics{};  ///< further metrics by name, for example "mae"
+  double seconds = kNotMeasured;            ///< of this evaluation
+  double wall_seconds =
+      0;  ///< since the first weight update, this and all earlier evaluations included
+  double train_seconds = 0;                     ///< the same without evaluations and checkpoints
   double value(std::string_view metric) const;  ///< NaN when it was not measured
 };
 
@@ -117,7 +133,8 @@ struct TargetReached {
 enum class RunStatus { done, target_missed, requeue, failed };
 std::string_view name(RunStatus status);
 
-/// Event "run_stop", the last line of a run that ended in any orderly way. A record without it was killed.
+/// Event "run_stop", the last line of a run that ended in any orderly way. A record without it was
+/// killed.
 struct RunStop {
   double time = 0;
   RunStatus status = RunStatus::done;
@@ -127,11 +144,15 @@ struct RunStop {
   double wall_seconds = 0, train_seconds = 0, eval_seconds = 0, checkpoint_seconds = 0;
 };
 
-/// The writer. One process (rank 0) owns it; not thread-safe. Each append is one write(2) of one whole line, so a reader sees
-/// whole lines and a killed process loses nothing. Throws IoError naming the file, for example when the disk is full.
+/// The writer. One process (rank 0) owns it; not thread-safe. Each append is one write(2) of one
+/// whole line, so a reader sees whole lines and a killed process loses nothing. Throws IoError
+/// naming the file, for example when the disk is full.
 class RunRecord {
  public:
-  enum class Open { create, resume };  ///< create: empties the file; resume: appends, cutting a line that a kill left half written
+  enum class Open {
+    create,
+    resume
+  };  ///< create: empties the file; resume: appends, cutting a line that a kill left half written
   explicit RunRecord(std::string path, Open mode = Open::create);
   ~RunRecord();
   RunRecord(RunRecord&& other) noexcept;
@@ -171,8 +192,8 @@ struct RunLog {
   bool truncated = false;  ///< the last line was cut and is left out
 };
 
-/// Reads a record. Unknown fields and events are passed over, a cut last line is noted; anything else malformed, a missing
-/// run_start or a newer schema is an IoError with file:line.
+/// Reads a record. Unknown fields and events are passed over, a cut last line is noted; anything
+/// else malformed, a missing run_start or a newer schema is an IoError with file:line.
 RunLog read_run(const std::string& path);
 
 /// Unix time as 2024-05-01T12:00:00Z.

@@ -1,10 +1,15 @@
 #pragma once
-// The one list of every event's fields: JSON writing, JSON reading and the CSV columns all walk it. Private to trace/.
-// fields(event, visit) calls visit("name", member) for each field, in the order of the file.
+// The one list of every event's fields: JSON writing, JSON reading and the CSV columns all walk it.
+// Private to trace/. fields(event, visit) calls visit("name", member) for each field, in the order
+// of the file.
 
 #include "tutti/trace/record.h"
 
 namespace tutti::record {
+
+/// An event to write, or one to read into.
+template <class T, class Event>
+concept Is = std::is_same_v<std::remove_const_t<T>, Event>;
 
 template <class Event, class Visit>
 void target_fields(Event& e, Visit&& visit) {
@@ -13,10 +18,8 @@ void target_fields(Event& e, Visit&& visit) {
   visit("higher_is_better", e.higher_is_better);
 }
 
-template <class Visit>
-void fields(auto& e, Visit&& visit)
-  requires std::is_same_v<std::remove_cvref_t<decltype(e)>, RunStart>
-{
+template <Is<RunStart> Event, class Visit>
+void fields(Event& e, Visit&& visit) {
   visit("run_id", e.run_id);
   visit("time_iso", e.time_iso);
   visit("model", e.model);
@@ -46,10 +49,8 @@ void fields(auto& e, Visit&& visit)
   visit("target", e.target);
 }
 
-template <class Visit>
-void fields(auto& e, Visit&& visit)
-  requires std::is_same_v<std::remove_cvref_t<decltype(e)>, StepRecord>
-{
+template <Is<StepRecord> Event, class Visit>
+void fields(Event& e, Visit&& visit) {
   visit("epoch", e.epoch);
   visit("step", e.step);
   visit("loss", e.loss);
@@ -64,10 +65,8 @@ void fields(auto& e, Visit&& visit)
   visit("memory_bytes", e.memory_bytes);
 }
 
-template <class Visit>
-void fields(auto& e, Visit&& visit)
-  requires std::is_same_v<std::remove_cvref_t<decltype(e)>, ArrivalsRecord>
-{
+template <Is<ArrivalsRecord> Event, class Visit>
+void fields(Event& e, Visit&& visit) {
   visit("step", e.step);
   visit("steps", e.steps);
   visit("ranks", e.ranks);
@@ -79,10 +78,8 @@ void fields(auto& e, Visit&& visit)
   visit("straggler", e.straggler);
 }
 
-template <class Visit>
-void fields(auto& e, Visit&& visit)
-  requires std::is_same_v<std::remove_cvref_t<decltype(e)>, EpochRecord>
-{
+template <Is<EpochRecord> Event, class Visit>
+void fields(Event& e, Visit&& visit) {
   visit("epoch", e.epoch);
   visit("step", e.step);
   visit("seconds", e.seconds);
@@ -95,10 +92,8 @@ void fields(auto& e, Visit&& visit)
   visit("partial", e.partial);
 }
 
-template <class Visit>
-void fields(auto& e, Visit&& visit)
-  requires std::is_same_v<std::remove_cvref_t<decltype(e)>, EvalRecord>
-{
+template <Is<EvalRecord> Event, class Visit>
+void fields(Event& e, Visit&& visit) {
   visit("epoch", e.epoch);
   visit("step", e.step);
   visit("samples", e.samples);
@@ -110,10 +105,8 @@ void fields(auto& e, Visit&& visit)
   visit("train_seconds", e.train_seconds);
 }
 
-template <class Visit>
-void fields(auto& e, Visit&& visit)
-  requires std::is_same_v<std::remove_cvref_t<decltype(e)>, CheckpointRecord>
-{
+template <Is<CheckpointRecord> Event, class Visit>
+void fields(Event& e, Visit&& visit) {
   visit("epoch", e.epoch);
   visit("step", e.step);
   visit("path", e.path);
@@ -121,10 +114,8 @@ void fields(auto& e, Visit&& visit)
   visit("seconds", e.seconds);
 }
 
-template <class Visit>
-void fields(auto& e, Visit&& visit)
-  requires std::is_same_v<std::remove_cvref_t<decltype(e)>, TargetReached>
-{
+template <Is<TargetReached> Event, class Visit>
+void fields(Event& e, Visit&& visit) {
   visit("epoch", e.epoch);
   visit("step", e.step);
   visit("wall_seconds", e.wall_seconds);
@@ -132,10 +123,8 @@ void fields(auto& e, Visit&& visit)
   visit("value", e.value);
 }
 
-template <class Visit>
-void fields(auto& e, Visit&& visit)
-  requires std::is_same_v<std::remove_cvref_t<decltype(e)>, RunStop>
-{
+template <Is<RunStop> Event, class Visit>
+void fields(Event& e, Visit&& visit) {
   visit("status", e.status);
   visit("reason", e.reason);
   visit("epochs", e.epochs);

@@ -11,15 +11,18 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// A field that is absent keeps its default, so that older records stay readable; null is "not measured".
+/// A field that is absent keeps its default, so that older records stay readable; null is "not
+/// measured".
 struct Get {
   const Json& json;
   void operator()(const char* key, double& value) const {
-    if (const auto at = json.find(key); at != json.end()) value = at->is_null() ? kNotMeasured : at->get<double>();
+    if (const auto at = json.find(key); at != json.end())
+      value = at->is_null() ? kNotMeasured : at->get<double>();
   }
   void operator()(const char* key, RunStatus& value) const {
     const std::string text = json.at(key).get<std::string>();
-    for (const RunStatus status : {RunStatus::done, RunStatus::target_missed, RunStatus::requeue, RunStatus::failed})
+    for (const RunStatus status :
+         {RunStatus::done, RunStatus::target_missed, RunStatus::requeue, RunStatus::failed})
       if (name(status) == text) {
         value = status;
         return;
@@ -28,10 +31,12 @@ struct Get {
   }
   void operator()(const char* key, std::map<std::string, double>& values) const {
     if (const auto at = json.find(key); at != json.end())
-      for (const auto& [metric, value] : at->items()) values[metric] = value.is_null() ? kNotMeasured : value.get<double>();
+      for (const auto& [metric, value] : at->items())
+        values[metric] = value.is_null() ? kNotMeasured : value.get<double>();
   }
   void operator()(const char* key, std::optional<Target>& target) const {
-    if (const auto at = json.find(key); at != json.end() && !at->is_null()) record::target_fields(target.emplace(), Get{*at});
+    if (const auto at = json.find(key); at != json.end() && !at->is_null())
+      record::target_fields(target.emplace(), Get{*at});
   }
   template <class T>
   void operator()(const char* key, T& value) const {
@@ -47,7 +52,8 @@ Event parse(const Json& json) {
   return event;
 }
 
-/// Takes back what an earlier process wrote after the checkpoint that a resumed one started from: it is computed again.
+/// Takes back what an earlier process wrote after the checkpoint that a resumed one started from:
+/// it is computed again.
 void drop_after(RunLog& log, int64_t step) {
   const auto later = [step](const auto& event) { return event.step > step; };
   std::erase_if(log.steps, later);
@@ -81,7 +87,8 @@ void add_event(RunLog& log, const Json& json, bool& started) {
   if (event == "epoch") log.epochs.push_back(parse<EpochRecord>(json));
   if (event == "eval") log.evals.push_back(parse<EvalRecord>(json));
   if (event == "checkpoint") log.checkpoints.push_back(parse<CheckpointRecord>(json));
-  if (event == "target_reached" && !log.target_reached) log.target_reached = parse<TargetReached>(json);
+  if (event == "target_reached" && !log.target_reached)
+    log.target_reached = parse<TargetReached>(json);
   if (event == "run_stop") log.stop = parse<RunStop>(json);
 }
 

@@ -21,7 +21,9 @@ class RecordTest : public testing::Test {
     std::filesystem::create_directories(directory_);
   }
   std::string file(const std::string& name) const { return (directory_ / name).string(); }
-  void write(const std::string& name, const std::string& text) const { std::ofstream(file(name)) << text; }
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(file(name)) << text;
+  }
   std::string error_of(const std::string& name) const {
     try {
       read_run(file(name));
@@ -33,7 +35,8 @@ class RecordTest : public testing::Test {
   std::filesystem::path directory_;
 };
 
-const char* kStart = R"({"schema":1,"event":"run_start","time":1,"run_id":"r","ranks":2})" "\n";
+const char* kStart = R"({"schema":1,"event":"run_start","time":1,"run_id":"r","ranks":2})"
+                     "\n";
 
 TEST_F(RecordTest, EveryEventComesBackAsItWasWritten) {
   {
@@ -54,7 +57,15 @@ TEST_F(RecordTest, EveryEventComesBackAsItWasWritten) {
     step.loss = 2.3025850929940457;
     step.comm_exposed_ms = 0.5;
     record.append(step);
-    record.append(ArrivalsRecord{.step = 10, .steps = 9, .ranks = {3, 0}, .last = {8, 1}, .late_ms = {12.25, 0.5}, .clock_error_ms = 0.125, .waited_ms = 2.5, .waited_for_late_ms = 2.25, .straggler = 3});
+    record.append(ArrivalsRecord{.step = 10,
+                                 .steps = 9,
+                                 .ranks = {3, 0},
+                                 .last = {8, 1},
+                                 .late_ms = {12.25, 0.5},
+                                 .clock_error_ms = 0.125,
+                                 .waited_ms = 2.5,
+                                 .waited_for_late_ms = 2.25,
+                                 .straggler = 3});
     EpochRecord epoch;
     epoch.epoch = 1;
     epoch.step = 20;
@@ -69,9 +80,12 @@ TEST_F(RecordTest, EveryEventComesBackAsItWasWritten) {
     eval.wall_seconds = 20;
     eval.train_seconds = 18;
     record.append(eval);
-    record.append(CheckpointRecord{.epoch = 1, .step = 20, .path = "step_000020", .bytes = 1 << 20, .seconds = 0.25});
-    record.append(TargetReached{.epoch = 1.5, .step = 30, .wall_seconds = 20, .train_seconds = 18, .value = 0.1});
-    record.append(RunStop{.status = RunStatus::requeue, .reason = "SIGTERM", .epochs = 1.5, .steps = 30});
+    record.append(CheckpointRecord{
+        .epoch = 1, .step = 20, .path = "step_000020", .bytes = 1 << 20, .seconds = 0.25});
+    record.append(TargetReached{
+        .epoch = 1.5, .step = 30, .wall_seconds = 20, .train_seconds = 18, .value = 0.1});
+    record.append(
+        RunStop{.status = RunStatus::requeue, .reason = "SIGTERM", .epochs = 1.5, .steps = 30});
   }
   const RunLog log = read_run(file("r.jsonl"));
   EXPECT_EQ(log.start.time_iso, "1970-01-02T00:00:00Z");
@@ -122,8 +136,10 @@ TEST_F(RecordTest, InfiniteAndNanBecomeNull) {
 }
 
 TEST_F(RecordTest, UnknownFieldsAndEventsArePassedOver) {
-  write("r.jsonl", std::string(kStart) + R"({"schema":1,"event":"power","watt":3})" "\n"
-                       R"({"schema":1,"event":"step","step":5,"colour":"red"})" "\n");
+  write("r.jsonl", std::string(kStart) + R"({"schema":1,"event":"power","watt":3})"
+                                         "\n"
+                                         R"({"schema":1,"event":"step","step":5,"colour":"red"})"
+                                         "\n");
   EXPECT_EQ(read_run(file("r.jsonl")).steps.at(0).step, 5);
 }
 
@@ -137,17 +153,26 @@ TEST_F(RecordTest, ACutLastLineIsLeftOutAndNoted) {
 
 TEST_F(RecordTest, ErrorsNameFileAndLine) {
   write("broken.jsonl", std::string(kStart) + "{\"schema\":1,\n" + kStart);
-  EXPECT_NE(error_of("broken.jsonl").find("broken.jsonl:2: not JSON"), std::string::npos) << error_of("broken.jsonl");
-  write("type.jsonl", std::string(kStart) + R"({"schema":1,"event":"step","step":"five"})" "\n");
-  EXPECT_NE(error_of("type.jsonl").find("type.jsonl:2:"), std::string::npos) << error_of("type.jsonl");
-  write("status.jsonl", std::string(kStart) + R"({"schema":1,"event":"run_stop","status":"great"})" "\n");
-  EXPECT_NE(error_of("status.jsonl").find("unknown status 'great'"), std::string::npos) << error_of("status.jsonl");
-  write("newer.jsonl", R"({"schema":2,"event":"run_start"})" "\n");
+  EXPECT_NE(error_of("broken.jsonl").find("broken.jsonl:2: not JSON"), std::string::npos)
+      << error_of("broken.jsonl");
+  write("type.jsonl", std::string(kStart) + R"({"schema":1,"event":"step","step":"five"})"
+                                            "\n");
+  EXPECT_NE(error_of("type.jsonl").find("type.jsonl:2:"), std::string::npos)
+      << error_of("type.jsonl");
+  write("status.jsonl", std::string(kStart) + R"({"schema":1,"event":"run_stop","status":"great"})"
+                                              "\n");
+  EXPECT_NE(error_of("status.jsonl").find("unknown status 'great'"), std::string::npos)
+      << error_of("status.jsonl");
+  write("newer.jsonl", R"({"schema":2,"event":"run_start"})"
+                       "\n");
   EXPECT_NE(error_of("newer.jsonl").find("newer"), std::string::npos) << error_of("newer.jsonl");
-  write("nostart.jsonl", R"({"schema":1,"event":"step","step":1})" "\n");
-  EXPECT_NE(error_of("nostart.jsonl").find(":1: event 'step' before run_start"), std::string::npos) << error_of("nostart.jsonl");
+  write("nostart.jsonl", R"({"schema":1,"event":"step","step":1})"
+                         "\n");
+  EXPECT_NE(error_of("nostart.jsonl").find(":1: event 'step' before run_start"), std::string::npos)
+      << error_of("nostart.jsonl");
   write("empty.jsonl", "");
-  EXPECT_NE(error_of("empty.jsonl").find("no run_start"), std::string::npos) << error_of("empty.jsonl");
+  EXPECT_NE(error_of("empty.jsonl").find("no run_start"), std::string::npos)
+      << error_of("empty.jsonl");
   EXPECT_NE(error_of("absent.jsonl").find("absent.jsonl"), std::string::npos);
 }
 
@@ -190,7 +215,8 @@ TEST_F(RecordTest, CsvHasOneColumnPerFieldAndEmptyCellsForUnmeasured) {
   RunLog log;
   log.epochs.push_back({.time = 1, .epoch = 1, .step = 20, .seconds = 2.5});
   EXPECT_EQ(epochs_csv(log),
-            "time,epoch,step,seconds,train_loss,samples_per_s,compute_seconds,comm_exposed_seconds,data_wait_seconds,"
+            "time,epoch,step,seconds,train_loss,samples_per_s,compute_seconds,comm_exposed_seconds,"
+            "data_wait_seconds,"
             "other_seconds,partial\n1.000,1,20,2.5,,,,,,,0\n");
   EvalRecord first{.time = 1, .epoch = 1, .accuracy = 0.5}, second{.time = 2, .epoch = 2};
   second.metrics["mae"] = 0.25;

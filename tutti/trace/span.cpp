@@ -16,7 +16,8 @@ using Json = nlohmann::ordered_json;
 
 template <class Clock>
 int64_t nanoseconds() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
+      .count();
 }
 
 uint32_t index_of(std::vector<std::string>& texts, const std::string& text) {
@@ -39,7 +40,8 @@ void write_json(const std::string& path, const Json& json) {
 }  // namespace
 
 Spans::Spans(size_t capacity)
-    : capacity_(capacity), wall_minus_steady_ns_(nanoseconds<std::chrono::system_clock>() - now_ns()) {
+    : capacity_(capacity),
+      wall_minus_steady_ns_(nanoseconds<std::chrono::system_clock>() - now_ns()) {
   items_.reserve(std::min<size_t>(capacity, 4096));
 }
 
@@ -86,7 +88,9 @@ void Spans::write(const std::string& path, int rank) const {
                       {"tid", item.lane},
                       {"ts", static_cast<double>(item.begin_ns + wall_minus_steady_ns_) * 1e-3},
                       {"dur", static_cast<double>(item.end_ns - item.begin_ns) * 1e-3}});
-  write_json(path, {{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}, {"otherData", {{"dropped_spans", dropped_}}}});
+  write_json(path, {{"traceEvents", std::move(events)},
+                    {"displayTimeUnit", "ms"},
+                    {"otherData", {{"dropped_spans", dropped_}}}});
 }
 
 void merge_traces(const std::vector<std::string>& inputs, const std::string& output) {
@@ -103,7 +107,9 @@ void merge_traces(const std::vector<std::string>& inputs, const std::string& out
       throw IoError(fmt::format("{}: not a trace of this program: {}", path, error.what()));
     }
   }
-  write_json(output, {{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}, {"otherData", {{"dropped_spans", dropped}}}});
+  write_json(output, {{"traceEvents", std::move(events)},
+                      {"displayTimeUnit", "ms"},
+                      {"otherData", {{"dropped_spans", dropped}}}});
 }
 
 }  // namespace tutti

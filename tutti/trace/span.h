@@ -1,6 +1,7 @@
 #pragma once
-// Where the time went, as spans for a timeline viewer (--profile): name, lane, begin, end. Chrome's trace format, one file per
-// rank with the rank as the process; times are wall-clock microseconds, so ranks' files can be laid over each other.
+// Where the time went, as spans for a timeline viewer (--profile): name, lane, begin, end. Chrome's
+// trace format, one file per rank with the rank as the process; times are wall-clock microseconds,
+// so ranks' files can be laid over each other.
 
 #include <cstdint>
 #include <mutex>
@@ -9,8 +10,9 @@
 
 namespace tutti {
 
-/// Collects spans in memory. Thread-safe; recording costs one uncontended lock. Holds at most `capacity` spans: later ones are
-/// counted, not kept, and the file says so. Writing the file is the owner's call, after the work.
+/// Collects spans in memory. Thread-safe; recording costs one uncontended lock. Holds at most
+/// `capacity` spans: later ones are counted, not kept, and the file says so. Writing the file is
+/// the owner's call, after the work.
 class Spans {
  public:
   using Name = uint32_t;

@@ -54,7 +54,8 @@ TEST(Spans, ScopedSpanCoversItsScopeAndNullDoesNothing) {
 }
 
 TEST(Spans, ALimitedStoreCountsWhatItDropsAndMergeKeepsTheCount) {
-  const std::string first = testing::TempDir() + "/tutti_spans_0.json", second = testing::TempDir() + "/tutti_spans_1.json",
+  const std::string first = testing::TempDir() + "/tutti_spans_0.json",
+                    second = testing::TempDir() + "/tutti_spans_1.json",
                     merged = testing::TempDir() + "/tutti_spans_all.json";
   Spans spans(2);
   const auto name = spans.name("x");

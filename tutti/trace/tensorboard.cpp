@@ -19,12 +19,15 @@ void put_raw(std::string& out, T value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-// Protocol-buffer wire format: a key is (field number << 3 | wire type); types 0 varint, 1 64-bit, 2 length-delimited, 5 32-bit.
+// Protocol-buffer wire format: a key is (field number << 3 | wire type); types 0 varint, 1 64-bit,
+// 2 length-delimited, 5 32-bit.
 void put_varint(std::string& out, uint64_t value) {
   for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
   out += static_cast<char>(value);
 }
-void put_key(std::string& out, int field, int type) { put_varint(out, static_cast<uint64_t>(field << 3 | type)); }
+void put_key(std::string& out, int field, int type) {
+  put_varint(out, static_cast<uint64_t>(field << 3 | type));
+}
 void put_bytes(std::string& out, int field, const std::string& bytes) {
   put_key(out, field, 2);
   put_varint(out, bytes.size());
@@ -59,8 +62,10 @@ std::string tfrecord_frame(const std::string& bytes) {
   return frame;
 }
 
-TensorBoardWriter::TensorBoardWriter(const std::string& directory, const std::string& host, double unix_seconds)
-    : path_(fmt::format("{}/events.out.tfevents.{}.{}", directory, static_cast<int64_t>(unix_seconds), host)),
+TensorBoardWriter::TensorBoardWriter(const std::string& directory, const std::string& host,
+                                     double unix_seconds)
+    : path_(fmt::format("{}/events.out.tfevents.{}.{}", directory,
+                        static_cast<int64_t>(unix_seconds), host)),
       file_(path_, std::ios::binary | std::ios::app) {
   std::string event = event_head(unix_seconds);
   put_bytes(event, 3, "brain.Event:2");  // the version that every reader expects in the first event
@@ -68,7 +73,8 @@ TensorBoardWriter::TensorBoardWriter(const std::string& directory, const std::st
   if (!file_) throw IoError(fmt::format("{}: cannot write the TensorBoard events", path_));
 }
 
-void TensorBoardWriter::scalars(int64_t step, double unix_seconds, std::span<const std::pair<std::string, double>> values) {
+void TensorBoardWriter::scalars(int64_t step, double unix_seconds,
+                                std::span<const std::pair<std::string, double>> values) {
   std::string summary;
   for (const auto& [tag, number] : values)
     if (!std::isnan(number)) put_bytes(summary, 1, summary_value(tag, number));
@@ -78,7 +84,8 @@ void TensorBoardWriter::scalars(int64_t step, double unix_seconds, std::span<con
   put_varint(event, static_cast<uint64_t>(step));
   put_bytes(event, 5, summary);
   file_ << tfrecord_frame(event) << std::flush;
-  if (!file_) throw IoError(fmt::format("{}: cannot append TensorBoard events; is the disk full?", path_));
+  if (!file_)
+    throw IoError(fmt::format("{}: cannot append TensorBoard events; is the disk full?", path_));
 }
 
 void TensorBoardWriter::add(const StepRecord& event) {
@@ -102,7 +109,8 @@ void TensorBoardWriter::add(const EpochRecord& event) {
 }
 
 void TensorBoardWriter::add(const EvalRecord& event) {
-  std::vector<std::pair<std::string, double>> values = {{"eval/accuracy", event.accuracy}, {"eval/loss", event.loss}};
+  std::vector<std::pair<std::string, double>> values = {{"eval/accuracy", event.accuracy},
+                                                        {"eval/loss", event.loss}};
   for (const auto& [metric, value] : event.metrics) values.emplace_back("eval/" + metric, value);
   scalars(event.step, event.time, values);
 }
@@ -123,12 +131,15 @@ std::vector<std::string> read_tfrecord_frames(const std::string& path) {
     uint32_t check = 0;
     std::memcpy(&length, head, 8);
     std::memcpy(&check, head + 8, 4);
-    if (masked_crc(crc32c(head, 8)) != check) throw wrong(offset, "checksum of the length is wrong");
+    if (masked_crc(crc32c(head, 8)) != check)
+      throw wrong(offset, "checksum of the length is wrong");
     if (length > size - offset - 16) throw wrong(offset, "longer than the file");
     std::string payload(length, '\0');
-    if (!file.read(payload.data(), static_cast<std::streamsize>(length)) || !file.read(head, 4)) throw wrong(offset, "cut");
+    if (!file.read(payload.data(), static_cast<std::streamsize>(length)) || !file.read(head, 4))
+      throw wrong(offset, "cut");
     std::memcpy(&check, head, 4);
-    if (masked_crc(crc32c(payload.data(), payload.size())) != check) throw wrong(offset, "checksum of the data is wrong");
+    if (masked_crc(crc32c(payload.data(), payload.size())) != check)
+      throw wrong(offset, "checksum of the data is wrong");
     payloads.push_back(std::move(payload));
     offset += length + 16;
   }

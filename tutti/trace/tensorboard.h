@@ -1,8 +1,9 @@
 #pragma once
 // TensorBoard event files, written without TensorBoard: TFRecord framing
-//   uint64 length, uint32 masked CRC-32C of the length, the bytes, uint32 masked CRC-32C of the bytes   (little endian)
-// around protocol-buffer messages Event{1: wall_time double, 2: step int64, 3: file_version string, 5: Summary} with
-// Summary{1: repeated Value{1: tag string, 2: simple_value float}}.
+//   uint64 length, uint32 masked CRC-32C of the length, the bytes, uint32 masked CRC-32C of the
+//   bytes   (little endian)
+// around protocol-buffer messages Event{1: wall_time double, 2: step int64, 3: file_version string,
+// 5: Summary} with Summary{1: repeated Value{1: tag string, 2: simple_value float}}.
 
 #include <cstdint>
 #include <fstream>
@@ -15,14 +16,17 @@
 
 namespace tutti {
 
-/// Scalars into <directory>/events.out.tfevents.<seconds>.<host>. Not thread-safe. Each call reaches the file system before it
-/// returns. Throws IoError naming the file.
+/// Scalars into <directory>/events.out.tfevents.<seconds>.<host>. Not thread-safe. Each call
+/// reaches the file system before it returns. Throws IoError naming the file.
 class TensorBoardWriter {
  public:
-  TensorBoardWriter(const std::string& directory, const std::string& host, double unix_seconds = unix_now());
+  TensorBoardWriter(const std::string& directory, const std::string& host,
+                    double unix_seconds = unix_now());
 
-  void scalars(int64_t step, double unix_seconds, std::span<const std::pair<std::string, double>> values);
-  void add(const StepRecord& event);   ///< train/loss, train/metric, train/lr, speed/...; unmeasured numbers are left out
+  void scalars(int64_t step, double unix_seconds,
+               std::span<const std::pair<std::string, double>> values);
+  void add(const StepRecord& event);  ///< train/loss, train/metric, train/lr, speed/...; unmeasured
+                                      ///< numbers are left out
   void add(const EpochRecord& event);  ///< epoch/seconds, epoch/train_loss, epoch/samples_per_s
   void add(const EvalRecord& event);   ///< eval/accuracy, eval/loss and every further metric
 
@@ -36,7 +40,8 @@ class TensorBoardWriter {
 /// One frame around `bytes`.
 std::string tfrecord_frame(const std::string& bytes);
 
-/// The payloads of all frames in a TFRecord file. Throws IoError with the byte offset when a checksum or a length is wrong.
+/// The payloads of all frames in a TFRecord file. Throws IoError with the byte offset when a
+/// checksum or a length is wrong.
 std::vector<std::string> read_tfrecord_frames(const std::string& path);
 
 }  // namespace tutti

@@ -40,7 +40,8 @@ TEST(TensorBoard, EventsHaveTheExpectedBytes) {
   ASSERT_EQ(frames.size(), 2u);
   EXPECT_EQ(frames[0], "\x09" + raw(1711623945.5) + "\x1A\x0D" + "brain.Event:2");
   // Summary{Value{tag "a/b", simple_value 0.5}}: value = 0A 03 a/b 15 <float>, 10 bytes.
-  EXPECT_EQ(frames[1], "\x09" + raw(2.0) + "\x10\xAC\x02" + "\x2A\x0C" + "\x0A\x0A" + "\x0A\x03" + "a/b" + "\x15" + raw(0.5f));
+  EXPECT_EQ(frames[1], "\x09" + raw(2.0) + "\x10\xAC\x02" + "\x2A\x0C" + "\x0A\x0A" + "\x0A\x03" +
+                           "a/b" + "\x15" + raw(0.5f));
 }
 
 TEST(TensorBoard, RecordsBecomeScalarsAndUnmeasuredOnesAreLeftOut) {
@@ -70,8 +71,8 @@ TEST(TensorBoard, AFlippedBitIsFound) {
 
 #ifdef TUTTI_TEST_DATA
 TEST(TensorBoard, ReadsAForeignEventFile) {
-  const auto frames =
-      read_tfrecord_frames(TUTTI_TEST_DATA "/tfrecord/events.out.tfevents.1711623945.ADMIN-20230220W");
+  const auto frames = read_tfrecord_frames(
+      TUTTI_TEST_DATA "/tfrecord/events.out.tfevents.1711623945.ADMIN-20230220W");
   ASSERT_EQ(frames.size(), 1u);
   EXPECT_NE(frames[0].find("brain.Event:2"), std::string::npos);
 }

@@ -31,12 +31,21 @@ class CheckpointTest : public testing::Test {
     return write_checkpoint(directory_, {info(step), {w.ref()}, {m.ref()}}, keep);
   }
   static CheckpointInfo info(int64_t step) {
-    return {.step = step, .epoch = 2, .epoch_position = 7, .seed = ~uint64_t{0}, .replicas = 4, .ranks = 2, .precision = "bf16",
-            .plan_choices = "conv1 onednn\nlayer1 \"x\"", .config = "[run]\nseed = 1\n", .metrics = {{"loss", 0.1}, {"lost", NAN}}};
+    return {.step = step,
+            .epoch = 2,
+            .epoch_position = 7,
+            .seed = ~uint64_t{0},
+            .replicas = 4,
+            .ranks = 2,
+            .precision = "bf16",
+            .plan_choices = "conv1 onednn\nlayer1 \"x\"",
+            .config = "[run]\nseed = 1\n",
+            .metrics = {{"loss", 0.1}, {"lost", NAN}}};
   }
   std::vector<std::string> names() const {
     std::vector<std::string> names;
-    for (const auto& entry : fs::directory_iterator(directory_)) names.push_back(entry.path().filename().string());
+    for (const auto& entry : fs::directory_iterator(directory_))
+      names.push_back(entry.path().filename().string());
     std::ranges::sort(names);
     return names;
   }
@@ -48,7 +57,9 @@ class CheckpointTest : public testing::Test {
     file.put(static_cast<char>(c ^ 1));
   }
 
-  const fs::path directory_ = fs::path(testing::TempDir()) / fmt::format("checkpoints_{}", testing::UnitTest::GetInstance()->current_test_info()->name());
+  const fs::path directory_ =
+      fs::path(testing::TempDir()) /
+      fmt::format("checkpoints_{}", testing::UnitTest::GetInstance()->current_test_info()->name());
 };
 
 }  // namespace
@@ -101,13 +112,15 @@ TEST_F(CheckpointTest, FallsBackToTheLatestValid) {
   flip_a_bit(directory_ / "step_0000005/state.safetensors", 2000);
   fs::resize_file(directory_ / "step_0000004/weights.safetensors", 100);
   const std::string manifest = read_text(directory_ / "step_0000003/manifest.json");
-  flip_a_bit(directory_ / "step_0000003/manifest.json", static_cast<std::streamoff>(manifest.find("bf16")));
+  flip_a_bit(directory_ / "step_0000003/manifest.json",
+             static_cast<std::streamoff>(manifest.find("bf16")));
 
   testing::internal::CaptureStderr();
   const auto found = find_latest_valid(directory_);
   const std::string warnings = testing::internal::GetCapturedStderr();
   EXPECT_EQ(found->filename(), "step_0000002");
-  for (const char* text : {"step_0000005", "state.safetensors: its content has changed", "step_0000004", "has 100 bytes", "step_0000003/manifest.json"})
+  for (const char* text : {"step_0000005", "state.safetensors: its content has changed",
+                           "step_0000004", "has 100 bytes", "step_0000003/manifest.json"})
     EXPECT_NE(warnings.find(text), std::string::npos) << text << "\n" << warnings;
 
   fs::remove(directory_ / "step_0000002/manifest.json");
@@ -160,13 +173,15 @@ TEST_F(CheckpointTest, AKillAtAnyMomentLeavesOnlyWholeOnes) {
     usleep(static_cast<useconds_t>(5000 + 7000 * round));
     kill(child, SIGKILL);
     ASSERT_EQ(waitpid(child, nullptr, 0), child);
-    for (const fs::path& checkpoint : list_checkpoints(directory_)) EXPECT_NO_THROW(read_checkpoint(checkpoint)) << round;
+    for (const fs::path& checkpoint : list_checkpoints(directory_))
+      EXPECT_NO_THROW(read_checkpoint(checkpoint)) << round;
     EXPECT_TRUE(find_latest_valid(directory_).has_value()) << round;
   }
 }
 
 TEST_F(CheckpointTest, RemovesWhatAKilledRunLeft) {
-  const fs::path old_torso = directory_ / ".step_0000001.partial-1", fresh_torso = directory_ / ".step_0000002.partial-1";
+  const fs::path old_torso = directory_ / ".step_0000001.partial-1",
+                 fresh_torso = directory_ / ".step_0000002.partial-1";
   fs::create_directories(old_torso);
   fs::create_directories(fresh_torso);
   fs::last_write_time(old_torso, fs::file_time_type::clock::now() - std::chrono::hours(2));
@@ -183,7 +198,8 @@ TEST_F(CheckpointTest, SaysWhereItCannotWrite) {
     write_checkpoint(directory_ / "file", {}, 0);
     FAIL();
   } catch (const IoError& error) {
-    EXPECT_NE(std::string(error.what()).find((directory_ / "file").string()), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find((directory_ / "file").string()), std::string::npos)
+        << error.what();
   }
 }
 

@@ -1,8 +1,9 @@
 #pragma once
-// The configuration of a run as plain values, and the one table that describes every key: its name, type, default, unit,
-// meaning and limits. Files, flags, the environment, the resolved output, docs/configuration.md and the JSON schema are all
-// driven by that table (cli/config.h), so a new key is one member here and one row in config.cpp.
-// Nothing here reads a file, a flag or the environment.
+// The configuration of a run as plain values, and the one table that describes every key: its name,
+// type, default, unit, meaning and limits. Files, flags, the environment, the resolved output,
+// docs/configuration.md and the JSON schema are all driven by that table (cli/config.h), so a new
+// key is one member here and one row in config.cpp. Nothing here reads a file, a flag or the
+// environment.
 
 #include <array>
 #include <cstdint>
@@ -21,7 +22,11 @@ namespace tutti {
 struct CompressionPolicy;
 
 enum class Precision { fp32, bf16 };
-enum class Shortcut { automatic, A, B };  ///< the model's own; zero-padded identity; 1x1 convolution (He et al. 2015, section 4.2)
+enum class Shortcut {
+  automatic,
+  A,
+  B
+};  ///< the model's own; zero-padded identity; 1x1 convolution (He et al. 2015, section 4.2)
 enum class OptimizerKind { sgd, lars, adam, adamw, lamb };
 enum class ScheduleKind { constant, steps, cosine, one_cycle };
 enum class Annealing { cosine, linear };
@@ -32,14 +37,22 @@ enum class BatchScaling { none, linear, sqrt };
 /// The words of each enumeration in a configuration, in the order of its values.
 constexpr std::array<std::string_view, 2> words(Precision) { return {"fp32", "bf16"}; }
 constexpr std::array<std::string_view, 3> words(Shortcut) { return {"auto", "A", "B"}; }
-constexpr std::array<std::string_view, 5> words(OptimizerKind) { return {"sgd", "lars", "adam", "adamw", "lamb"}; }
-constexpr std::array<std::string_view, 4> words(ScheduleKind) { return {"constant", "steps", "cosine", "one_cycle"}; }
+constexpr std::array<std::string_view, 5> words(OptimizerKind) {
+  return {"sgd", "lars", "adam", "adamw", "lamb"};
+}
+constexpr std::array<std::string_view, 4> words(ScheduleKind) {
+  return {"constant", "steps", "cosine", "one_cycle"};
+}
 constexpr std::array<std::string_view, 2> words(Annealing) { return {"cosine", "linear"}; }
-constexpr std::array<std::string_view, 4> words(ActivationLayout) { return {"auto", "b16c", "last", "plain"}; }
+constexpr std::array<std::string_view, 4> words(ActivationLayout) {
+  return {"auto", "b16c", "last", "plain"};
+}
 constexpr std::array<std::string_view, 2> words(MilestoneUnit) { return {"steps", "epochs"}; }
 constexpr std::array<std::string_view, 3> words(BatchScaling) { return {"none", "linear", "sqrt"}; }
 namespace log {
-constexpr std::array<std::string_view, 5> words(Level) { return {"error", "warn", "info", "debug", "trace"}; }
+constexpr std::array<std::string_view, 5> words(Level) {
+  return {"error", "warn", "info", "debug", "trace"};
+}
 }  // namespace log
 namespace comm {
 constexpr std::array<std::string_view, 2> words(OnTimeout) { return {"abort", "continue"}; }
@@ -51,7 +64,8 @@ constexpr auto to_string(E value) -> typename decltype(words(value))::value_type
   return words(value)[static_cast<size_t>(value)];
 }
 
-// What each member means, its unit and its limits stand in the table (config.cpp, docs/configuration.md).
+// What each member means, its unit and its limits stand in the table (config.cpp,
+// docs/configuration.md).
 
 struct RunSection {
   int64_t seed = 1;
@@ -70,13 +84,13 @@ struct RunSection {
 
 struct DataSection {
   std::string dataset = "lattices";
-  std::string dir;              ///< empty: generated data stay in memory; data sets of files need it
+  std::string dir;  ///< empty: generated data stay in memory; data sets of files need it
   int64_t pad = 0;
   bool crop = false;
   bool flip = false;
-  std::vector<double> mean;     ///< empty: the data set's own
-  std::vector<double> std;      ///< empty: the data set's own
-  int64_t classes = 0;          ///< 0: the data set's own
+  std::vector<double> mean;  ///< empty: the data set's own
+  std::vector<double> std;   ///< empty: the data set's own
+  int64_t classes = 0;       ///< 0: the data set's own
   int64_t readers = 1;
   int64_t prefetch = 3;
   int64_t generate_train = 10000;
@@ -103,7 +117,8 @@ struct OptimizerSection {
   double momentum = 0.9;
   bool nesterov = false;
   double weight_decay = 0;
-  std::vector<std::string> exclude;  ///< groups without weight decay and without the trust ratio of LARS and LAMB: "bias", "norm"
+  std::vector<std::string> exclude;  ///< groups without weight decay and without the trust ratio of
+                                     ///< LARS and LAMB: "bias", "norm"
   double beta1 = 0.9;
   double beta2 = 0.999;
   double eps = 1e-8;
@@ -119,7 +134,7 @@ struct ScheduleSection {
   MilestoneUnit milestone_unit = MilestoneUnit::epochs;
   double gamma = 0.1;
   Annealing annealing = Annealing::cosine;
-  double peak_at = 0.3;          ///< one_cycle: fraction of the run at which optimizer.lr is reached
+  double peak_at = 0.3;  ///< one_cycle: fraction of the run at which optimizer.lr is reached
   double initial_factor = 0.04;  ///< one_cycle: first rate / optimizer.lr
   double final_factor = 0;       ///< one_cycle, cosine: last rate / optimizer.lr
   BatchScaling scale_with_batch = BatchScaling::none;
@@ -134,7 +149,7 @@ struct PlanSection {
   ActivationLayout layout = ActivationLayout::automatic;
   bool measure = true;
   std::string tuning = "auto";  ///< "auto": a file in the user's cache folder; "off"; else its path
-  std::string choices_from;  ///< a checkpoint or a folder of them; empty: this run makes its own
+  std::string choices_from;     ///< a checkpoint or a folder of them; empty: this run makes its own
 };
 
 struct CheckpointSection {
@@ -142,7 +157,8 @@ struct CheckpointSection {
   int64_t every_epochs = 1;  ///< 0: not by epochs
   int64_t keep = 2;          ///< 0: all
   std::string dir;           ///< empty: output_dir/checkpoints
-  std::string resume;        ///< empty: start anew; "latest": newest valid one in dir; else a checkpoint or a folder of them
+  std::string resume;  ///< empty: start anew; "latest": newest valid one in dir; else a checkpoint
+                       ///< or a folder of them
 };
 
 struct CommSection {
@@ -157,8 +173,8 @@ struct CommSection {
   std::string progress_threads = "auto";  ///< or a whole number
   comm::OnTimeout on_timeout = comm::OnTimeout::abort;
   bool check = false;
-  std::string nodes = "auto";  ///< or "hostname"
-  std::string selection;  ///< path of a table of algorithms; empty: built-in
+  std::string nodes = "auto";        ///< or "hostname"
+  std::string selection;             ///< path of a table of algorithms; empty: built-in
   std::string compression = "none";  ///< parse_compression_policy()
   int64_t compression_min_bytes = 64 << 10;
   int64_t compression_warmup_steps = 0;
@@ -180,22 +196,27 @@ struct RunConfig {
   CommSection comm;
 };
 
-using ConfigValue = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>, std::vector<std::string>>;
+using ConfigValue = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>,
+                                 std::vector<double>, std::vector<std::string>>;
 
 enum class ConfigType { boolean, integer, real, text, choice, integers, reals, texts };
-std::string_view to_string(ConfigType type);  ///< as a person reads it: "an integer", "a list of numbers"
+std::string_view to_string(
+    ConfigType type);  ///< as a person reads it: "an integer", "a list of numbers"
 
-/// One row of the table. get and set convert between a member and a ConfigValue; a choice travels as its word.
+/// One row of the table. get and set convert between a member and a ConfigValue; a choice travels
+/// as its word.
 struct ConfigKey {
   std::string name;  ///< "optimizer.lr"
   ConfigType type;
   std::string help;
-  std::string unit;                                            ///< "", "bytes" or "s": such values may carry a suffix
-  std::optional<double> least, greatest;                       ///< inclusive; elementwise for lists
-  std::vector<std::string> choices;                            ///< the words allowed, elementwise for lists; empty: any
-  bool or_count = false;                                       ///< a string that is its default or a whole number, with quotes or without
+  std::string unit;                       ///< "", "bytes" or "s": such values may carry a suffix
+  std::optional<double> least, greatest;  ///< inclusive; elementwise for lists
+  std::vector<std::string> choices;       ///< the words allowed, elementwise for lists; empty: any
+  bool or_count =
+      false;  ///< a string that is its default or a whole number, with quotes or without
   std::function<ConfigValue(const RunConfig&)> get;
-  std::function<void(RunConfig&, const ConfigValue&)> set;     ///< throws ConfigError with the reason, without place or name
+  std::function<void(RunConfig&, const ConfigValue&)>
+      set;  ///< throws ConfigError with the reason, without place or name
 };
 
 struct ConfigGroup {
@@ -215,7 +236,8 @@ struct BatchSizes {
   int64_t local;   ///< per replica
   int64_t global;  ///< local * replicas
 };
-/// From batch.local, batch.global and the number of replicas. Throws ConfigError when they contradict each other.
+/// From batch.local, batch.global and the number of replicas. Throws ConfigError when they
+/// contradict each other.
 BatchSizes batch_sizes(const BatchSection& batch, int64_t replicas);
 
 /// run.replicas, or one per rank. Throws ConfigError when there are fewer replicas than ranks.
@@ -224,8 +246,8 @@ int64_t replica_count(const RunSection& run, int64_t ranks);
 /// What the comm.compression keys say. Throws ConfigError naming the key.
 CompressionPolicy compression_policy(const CommSection& comm);
 
-/// Relations between keys that one row cannot state (an end of the run is given, milestones rise, crop needs pad, ...).
-/// Throws ConfigError naming the keys.
+/// Relations between keys that one row cannot state (an end of the run is given, milestones rise,
+/// crop needs pad, ...). Throws ConfigError naming the keys.
 void validate(const RunConfig& config);
 
 }  // namespace tutti

@@ -38,7 +38,8 @@ TEST(ConfigTable, DefaultsKeepTheirOwnLimits) {
   EXPECT_NO_THROW(validate(RunConfig{}));
 }
 
-TEST(ConfigTable, EveryRowReachesItsOwnMember) {  // two rows on one member would overwrite each other
+TEST(ConfigTable,
+     EveryRowReachesItsOwnMember) {  // two rows on one member would overwrite each other
   for (const ConfigKey& row : config_keys()) {
     RunConfig config;
     ConfigValue other = row.get(config);
@@ -47,12 +48,18 @@ TEST(ConfigTable, EveryRowReachesItsOwnMember) {  // two rows on one member woul
     if (auto* x = std::get_if<double>(&other)) *x = *x < 0.5 ? *x + 0.125 : *x - 0.125;
     if (auto* list = std::get_if<std::vector<int64_t>>(&other)) *list = {3, 5};
     if (auto* list = std::get_if<std::vector<double>>(&other)) *list = {0.25};
-    if (auto* list = std::get_if<std::vector<std::string>>(&other)) *list = {row.choices.empty() ? "x" : row.choices.back()};
-    if (auto* text = std::get_if<std::string>(&other)) *text = row.or_count ? "7" : row.choices.empty() ? "x" : *text == row.choices[0] ? row.choices[1] : row.choices[0];
+    if (auto* list = std::get_if<std::vector<std::string>>(&other))
+      *list = {row.choices.empty() ? "x" : row.choices.back()};
+    if (auto* text = std::get_if<std::string>(&other))
+      *text = row.or_count              ? "7"
+              : row.choices.empty()     ? "x"
+              : *text == row.choices[0] ? row.choices[1]
+                                        : row.choices[0];
     ASSERT_NO_THROW(row.set(config, other)) << row.name;
     EXPECT_EQ(row.get(config), other) << row.name;
     for (const ConfigKey& rest : config_keys())
-      EXPECT_TRUE(rest.name == row.name || rest.get(config) == rest.get(RunConfig{})) << row.name << " changed " << rest.name;
+      EXPECT_TRUE(rest.name == row.name || rest.get(config) == rest.get(RunConfig{}))
+          << row.name << " changed " << rest.name;
   }
 }
 
@@ -67,8 +74,10 @@ TEST(ConfigTable, RefusesWrongTypesRangesAndWords) {
   EXPECT_EQ(set("run.epochs", 1.5), "must be an integer, is 1.5");
   EXPECT_EQ(set("run.target", 91.0), "must be between 0 and 1, is 91.0");
   EXPECT_EQ(set("optimizer.lr", -0.5), "must be at least 0, is -0.5");
-  EXPECT_EQ(set("optimizer.name", std::string("sgdd")), "must be one of sgd, lars, adam, adamw, lamb, is \"sgdd\"");
-  EXPECT_EQ(set("optimizer.exclude", std::vector<std::string>{"bias", "weights"}), "must be one of bias, norm, is \"weights\"");
+  EXPECT_EQ(set("optimizer.name", std::string("sgdd")),
+            "must be one of sgd, lars, adam, adamw, lamb, is \"sgdd\"");
+  EXPECT_EQ(set("optimizer.exclude", std::vector<std::string>{"bias", "weights"}),
+            "must be one of bias, norm, is \"weights\"");
   EXPECT_EQ(set("optimizer.exclude", std::vector<int64_t>{}), "");
   EXPECT_EQ(set("data.mean", std::vector<int64_t>{1, 2}), "");
   EXPECT_EQ(config.data.mean, (std::vector<double>{1, 2}));
@@ -96,11 +105,21 @@ TEST(ConfigRelations, CompressionIsCheckedAndReadable) {
     change(c.comm);
     return failure([&] { validate(c); });
   };
-  EXPECT_TRUE(refused([](CommSection& c) { c.compression = "topk:2"; }).starts_with("comm.compression: compression 'topk:2': the ratio is"));
-  EXPECT_TRUE(refused([](CommSection& c) { c.compression = "zip"; }).starts_with("comm.compression: unknown compression 'zip'; one of none, bf16"));
-  EXPECT_TRUE(refused([](CommSection& c) { c.compression = "auto:none"; }).starts_with("comm.compression: compression 'auto:none' has nothing to choose"));
-  EXPECT_TRUE(refused([](CommSection& c) { c.compression = "int8", c.compression_ramp_steps = 1; }).starts_with("comm.compression_ramp_steps"));
-  EXPECT_TRUE(refused([](CommSection& c) { c.compression_exclude = {""}; }).starts_with("comm.compression_exclude has an empty pattern"));
+  EXPECT_TRUE(refused([](CommSection& c) {
+                c.compression = "topk:2";
+              }).starts_with("comm.compression: compression 'topk:2': the ratio is"));
+  EXPECT_TRUE(refused([](CommSection& c) {
+                c.compression = "zip";
+              }).starts_with("comm.compression: unknown compression 'zip'; one of none, bf16"));
+  EXPECT_TRUE(refused([](CommSection& c) {
+                c.compression = "auto:none";
+              }).starts_with("comm.compression: compression 'auto:none' has nothing to choose"));
+  EXPECT_TRUE(refused([](CommSection& c) {
+                c.compression = "int8", c.compression_ramp_steps = 1;
+              }).starts_with("comm.compression_ramp_steps"));
+  EXPECT_TRUE(refused([](CommSection& c) {
+                c.compression_exclude = {""};
+              }).starts_with("comm.compression_exclude has an empty pattern"));
 }
 
 TEST(ConfigText, Toml) {
@@ -144,10 +163,15 @@ TEST(Validate, RelationsBetweenKeys) {
   EXPECT_NE(refused([](RunConfig& c) { c.data.dataset = "cifar10"; }), "");
   EXPECT_NE(refused([](RunConfig& c) { c.schedule.name = ScheduleKind::steps; }), "");
   EXPECT_NE(refused([](RunConfig& c) { c.schedule.milestones = {10, 10}; }), "");
-  EXPECT_NE(refused([](RunConfig& c) { c.optimizer.nesterov = true, c.optimizer.momentum = 0; }), "");
+  EXPECT_NE(refused([](RunConfig& c) { c.optimizer.nesterov = true, c.optimizer.momentum = 0; }),
+            "");
   EXPECT_NE(refused([](RunConfig& c) { c.optimizer.beta2 = 1; }), "");
-  EXPECT_NE(refused([](RunConfig& c) { c.optimizer.name = OptimizerKind::lamb, c.optimizer.eps = 0; }), "");
-  EXPECT_EQ(refused([](RunConfig& c) { c.optimizer.name = OptimizerKind::lars, c.optimizer.eps = 0; }), "");
+  EXPECT_NE(
+      refused([](RunConfig& c) { c.optimizer.name = OptimizerKind::lamb, c.optimizer.eps = 0; }),
+      "");
+  EXPECT_EQ(
+      refused([](RunConfig& c) { c.optimizer.name = OptimizerKind::lars, c.optimizer.eps = 0; }),
+      "");
 }
 
 }  // namespace

@@ -17,9 +17,10 @@ namespace tutti {
 namespace {
 
 [[noreturn]] void fail(const std::filesystem::path& path, const char* what, int error) {
-  const char* advice = error == ENOSPC || error == EDQUOT ? "; free some space or choose another directory"
-                       : error == EFBIG                   ? "; raise the limit on file sizes (ulimit -f)"
-                                                          : "";
+  const char* advice = error == ENOSPC || error == EDQUOT
+                           ? "; free some space or choose another directory"
+                       : error == EFBIG ? "; raise the limit on file sizes (ulimit -f)"
+                                        : "";
   throw IoError(fmt::format("{}: {}: {}{}", path.string(), what, std::strerror(error), advice));
 }
 
@@ -60,7 +61,10 @@ InputFile::InputFile(std::filesystem::path path) : path_(std::move(path)) {
   fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd_ < 0) fail(path_, "cannot be opened", errno);
   struct stat status {};
-  const int error = ::fstat(fd_, &status) != 0 ? errno : S_ISREG(status.st_mode) ? 0 : S_ISDIR(status.st_mode) ? EISDIR : EINVAL;
+  const int error = ::fstat(fd_, &status) != 0 ? errno
+                    : S_ISREG(status.st_mode)  ? 0
+                    : S_ISDIR(status.st_mode)  ? EISDIR
+                                               : EINVAL;
   if (error != 0) {
     ::close(fd_);
     fail(path_, "cannot be read", error);
@@ -72,10 +76,13 @@ InputFile::~InputFile() { ::close(fd_); }
 
 void InputFile::read(uint64_t offset, std::span<std::byte> bytes) const {
   while (!bytes.empty()) {
-    const ssize_t got = ::pread(fd_, bytes.data(), std::min(bytes.size(), size_t{1} << 26), static_cast<off_t>(offset));
+    const ssize_t got = ::pread(fd_, bytes.data(), std::min(bytes.size(), size_t{1} << 26),
+                                static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail(path_, "cannot be read", errno);
-    if (got == 0) throw IoError(fmt::format("{}: ends at byte {}, {} more were expected", path_.string(), offset, bytes.size()));
+    if (got == 0)
+      throw IoError(fmt::format("{}: ends at byte {}, {} more were expected", path_.string(),
+                                offset, bytes.size()));
     bytes = bytes.subspan(static_cast<size_t>(got));
     offset += static_cast<uint64_t>(got);
   }
@@ -88,7 +95,8 @@ FileDigest digest_of(const std::filesystem::path& path) {
   XXH64_reset(hash.get(), 0);
   std::vector<std::byte> block(size_t{1} << 20);
   for (uint64_t offset = 0; offset < file.size(); offset += block.size()) {
-    const auto part = std::span(block).first(static_cast<size_t>(std::min<uint64_t>(block.size(), file.size() - offset)));
+    const auto part = std::span(block).first(
+        static_cast<size_t>(std::min<uint64_t>(block.size(), file.size() - offset)));
     file.read(offset, part);
     XXH64_update(hash.get(), part.data(), part.size());
   }
@@ -103,7 +111,8 @@ std::string read_text(const std::filesystem::path& path) {
 }
 
 void replace_file(const std::filesystem::path& path, std::string_view text) {
-  const std::filesystem::path partial = path.parent_path() / fmt::format(".{}.partial-{}", path.filename().string(), ::getpid());
+  const std::filesystem::path partial =
+      path.parent_path() / fmt::format(".{}.partial-{}", path.filename().string(), ::getpid());
   try {
     DurableFile file(partial);
     file.write(text);
@@ -125,7 +134,9 @@ void sync_directory(const std::filesystem::path& directory) {
   if (fd < 0) fail(path, "cannot be opened", errno);
   const int error = ::fsync(fd) == 0 ? 0 : errno;
   ::close(fd);
-  if (error != 0 && error != EINVAL) fail(path, "cannot be written to the disk", error);  // EINVAL: a file system that needs no such thing
+  if (error != 0 && error != EINVAL)
+    fail(path, "cannot be written to the disk",
+         error);  // EINVAL: a file system that needs no such thing
 }
 
 }  // namespace tutti

@@ -1,6 +1,6 @@
 #pragma once
-// Files that must survive a crash or a full disk: each call either succeeds or throws IoError naming the file and the system's
-// reason, and closing means that the bytes are on the disk.
+// Files that must survive a crash or a full disk: each call either succeeds or throws IoError
+// naming the file and the system's reason, and closing means that the bytes are on the disk.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +20,8 @@ struct FileDigest {
   bool operator==(const FileDigest&) const = default;
 };
 
-/// Writes a new file front to back. Destroyed before close(), it leaves a file that nobody should use.
+/// Writes a new file front to back. Destroyed before close(), it leaves a file that nobody should
+/// use.
 class DurableFile {
  public:
   explicit DurableFile(std::filesystem::path path);

@@ -4,8 +4,10 @@
 
 namespace tutti {
 
-Evaluator::Evaluator(const Plan& plan, Value images, Value logits, const Backend& backend, const data::Dataset& dataset, const data::Augment& augment)
-    : plan_(plan), images_(images), logits_(logits), executor_(plan, backend), dataset_(dataset), augment_(augment) {}
+Evaluator::Evaluator(const Plan& plan, Value images, Value logits, const Backend& backend,
+                     const data::Dataset& dataset, const data::Augment& augment)
+    : plan_(plan), images_(images), logits_(logits), executor_(plan, backend), dataset_(dataset),
+      augment_(augment) {}
 
 void Evaluator::bind(void* parameters, void* statistics) {
   executor_.bind(kParameters, parameters);
@@ -15,7 +17,8 @@ void Evaluator::bind(void* parameters, void* statistics) {
 ClassifierQuality Evaluator::run(const data::Range& range, int readers, std::vector<float>* keep) {
   data::PipelineSpec spec;
   spec.threads = readers;
-  data::Pipeline pipeline(dataset_, augment_, std::make_unique<data::EvaluationOrder>(range, plan_.batch), spec);
+  data::Pipeline pipeline(dataset_, augment_,
+                          std::make_unique<data::EvaluationOrder>(range, plan_.batch), spec);
   const int64_t classes = plan_.desc(logits_).shape[1];
   ClassifierQuality quality;
   executor_.pack();
@@ -24,7 +27,8 @@ ClassifierQuality Evaluator::run(const data::Range& range, int readers, std::vec
     executor_.bind_input(images_, batch.images);
     executor_.run({});
     const auto count = static_cast<size_t>(batch.id.count);
-    const std::span logits(static_cast<const float*>(executor_.result(logits_)), count * static_cast<size_t>(classes));
+    const std::span logits(static_cast<const float*>(executor_.result(logits_)),
+                           count * static_cast<size_t>(classes));
     quality += classifier_quality(logits, {batch.labels, count}, classes);
     if (keep) keep->insert(keep->end(), logits.begin(), logits.end());
   }

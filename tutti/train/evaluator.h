@@ -10,15 +10,17 @@
 
 namespace tutti {
 
-/// Runs an evaluation plan over ranges of a data set. Plan, data set and augmentation must outlive it.
+/// Runs an evaluation plan over ranges of a data set. Plan, data set and augmentation must outlive
+/// it.
 class Evaluator {
  public:
-  Evaluator(const Plan& plan, Value images, Value logits, const Backend& backend, const data::Dataset& dataset, const data::Augment& augment);
+  Evaluator(const Plan& plan, Value images, Value logits, const Backend& backend,
+            const data::Dataset& dataset, const data::Augment& augment);
 
   /// Binds the weights and statistics that every later run uses.
   void bind(void* parameters, void* statistics);
-  /// Quality over the samples [range.begin, range.end), each counted once; the last batch may be partial.
-  /// `keep`, if not null, receives the logits of all samples, row-major.
+  /// Quality over the samples [range.begin, range.end), each counted once; the last batch may be
+  /// partial. `keep`, if not null, receives the logits of all samples, row-major.
   ClassifierQuality run(const data::Range& range, int readers, std::vector<float>* keep = nullptr);
 
  private:

@@ -15,7 +15,10 @@ namespace {
 double fan_of(const InitialTensor& t) {
   if (t.init.fan > 0) return static_cast<double>(t.init.fan);
   if (t.shape.rank() < 2 || t.shape.elements() == 0)
-    throw ConfigError(fmt::format("parameter '{}' of shape {} has no fan to scale its first values by; Init::fan must give it", t.name, t.shape.to_string()));
+    throw ConfigError(
+        fmt::format("parameter '{}' of shape {} has no fan to scale its first values by; Init::fan "
+                    "must give it",
+                    t.name, t.shape.to_string()));
   const bool out = t.init.kind == Init::Kind::kaiming_normal_fan_out;
   return static_cast<double>(t.shape.elements() / t.shape[out ? 1 : 0]);
 }
@@ -23,7 +26,8 @@ double fan_of(const InitialTensor& t) {
 }  // namespace
 
 void initialise(const InitialTensor& tensor, uint64_t seed, std::span<float> values) {
-  CHECK(static_cast<size_t>(tensor.shape.elements()) == values.size(), "{}: {} values for {}", tensor.name, values.size(), tensor.shape.to_string());
+  CHECK(static_cast<size_t>(tensor.shape.elements()) == values.size(), "{}: {} values for {}",
+        tensor.name, values.size(), tensor.shape.to_string());
   Rng rng(seed, Purpose::weights, XXH64(tensor.name.data(), tensor.name.size(), 0));
   switch (tensor.init.kind) {
     case Init::Kind::zeros: std::ranges::fill(values, 0.0f); return;

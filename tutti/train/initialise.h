@@ -16,8 +16,9 @@ struct InitialTensor {
   Init init;
 };
 
-/// Fills `values` (shape.elements() numbers) as `tensor.init` says. The random numbers depend on the seed and the tensor's name
-/// alone: not on other parameters, their order, ranks or threads. Throws ConfigError if no fan can be had from the shape.
+/// Fills `values` (shape.elements() numbers) as `tensor.init` says. The random numbers depend on
+/// the seed and the tensor's name alone: not on other parameters, their order, ranks or threads.
+/// Throws ConfigError if no fan can be had from the shape.
 void initialise(const InitialTensor& tensor, uint64_t seed, std::span<float> values);
 
 }  // namespace tutti

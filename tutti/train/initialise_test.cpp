@@ -31,13 +31,17 @@ double variance(const std::vector<float>& values) {
 
 TEST(Initialise, HasTheVarianceOfItsFan) {
   const Shape w{64, 32, 3, 3};
-  EXPECT_NEAR(variance(initial({"a.weight", w, {Init::Kind::kaiming_normal_fan_out, 0}})) * 64 * 9, 2, 0.06);
-  EXPECT_NEAR(variance(initial({"a.weight", w, {Init::Kind::kaiming_normal_fan_in, 0}})) * 32 * 9, 2, 0.06);
-  const std::vector<float> uniform = initial({"fc.weight", {100, 400}, {Init::Kind::uniform_fan_in, 0}});
+  EXPECT_NEAR(variance(initial({"a.weight", w, {Init::Kind::kaiming_normal_fan_out, 0}})) * 64 * 9,
+              2, 0.06);
+  EXPECT_NEAR(variance(initial({"a.weight", w, {Init::Kind::kaiming_normal_fan_in, 0}})) * 32 * 9,
+              2, 0.06);
+  const std::vector<float> uniform =
+      initial({"fc.weight", {100, 400}, {Init::Kind::uniform_fan_in, 0}});
   EXPECT_NEAR(variance(uniform) * 400, 1.0 / 3, 0.01);
   EXPECT_LE(std::ranges::max(uniform), 0.05f);
   EXPECT_GE(std::ranges::min(uniform), -0.05f);
-  EXPECT_LE(std::ranges::max(initial({"fc.bias", {1000}, {Init::Kind::uniform_fan_in, 10000}})), 0.01f);
+  EXPECT_LE(std::ranges::max(initial({"fc.bias", {1000}, {Init::Kind::uniform_fan_in, 10000}})),
+            0.01f);
   EXPECT_EQ(initial({"bn.weight", {3}, {Init::Kind::ones, 0}}), std::vector<float>(3, 1.0f));
   EXPECT_EQ(initial({"bn.bias", {3}, {Init::Kind::zeros, 0}}), std::vector<float>(3, 0.0f));
 }

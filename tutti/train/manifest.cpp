@@ -21,11 +21,13 @@ std::string hex(uint64_t value) { return fmt::format("{:016x}", value); }
 uint64_t from_hex(const std::string& text) {
   uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-  if (error != std::errc() || end != text.data() + text.size()) throw IoError(fmt::format("'{}' is not a checksum", text));
+  if (error != std::errc() || end != text.data() + text.size())
+    throw IoError(fmt::format("'{}' is not a checksum", text));
   return value;
 }
 
-/// Of everything but the checksum itself, in the one form in which nlohmann prints equal content: sorted keys, no spaces.
+/// Of everything but the checksum itself, in the one form in which nlohmann prints equal content:
+/// sorted keys, no spaces.
 std::string checksum_of(Json json) {
   json.erase(kChecksum);
   const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -45,10 +47,13 @@ Manifest from_json(const Json& json) {
             .plan_choices = json.at("plan_choices").get<std::string>(),
             .config = json.at("config").get<std::string>(),
             .metrics = {}};
-  for (const auto& [name, value] : json.at("metrics").items())  // JSON has no NaN; it is written as null
-    m.info.metrics[name] = value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+  for (const auto& [name, value] :
+       json.at("metrics").items())  // JSON has no NaN; it is written as null
+    m.info.metrics[name] =
+        value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
   for (const auto& [name, file] : json.at("files").items())
-    m.files[name] = {file.at("bytes").get<uint64_t>(), from_hex(file.at("xxh64").get<std::string>())};
+    m.files[name] = {file.at("bytes").get<uint64_t>(),
+                     from_hex(file.at("xxh64").get<std::string>())};
   return m;
 }
 
@@ -56,13 +61,23 @@ Manifest from_json(const Json& json) {
 
 std::string to_json(const Manifest& manifest) {
   const CheckpointInfo& info = manifest.info;
-  Json json = {{"schema", kSchema},         {"serial", manifest.serial},     {"step", info.step},
-               {"epoch", info.epoch},       {"seed", info.seed},             {"epoch_position", info.epoch_position},
-               {"replicas", info.replicas}, {"ranks", info.ranks},           {"precision", info.precision},
-               {"config", info.config},     {"plan_choices", info.plan_choices}, {"metrics", info.metrics},
+  Json json = {{"schema", kSchema},
+               {"serial", manifest.serial},
+               {"step", info.step},
+               {"epoch", info.epoch},
+               {"seed", info.seed},
+               {"epoch_position", info.epoch_position},
+               {"replicas", info.replicas},
+               {"ranks", info.ranks},
+               {"precision", info.precision},
+               {"config", info.config},
+               {"plan_choices", info.plan_choices},
+               {"metrics", info.metrics},
                {"files", Json::object()}};
-  for (const auto& [name, digest] : manifest.files) json["files"][name] = {{"bytes", digest.bytes}, {"xxh64", hex(digest.xxh64)}};
-  json[kChecksum] = checksum_of(Json::parse(json.dump(-1, ' ', false, Json::error_handler_t::replace)));
+  for (const auto& [name, digest] : manifest.files)
+    json["files"][name] = {{"bytes", digest.bytes}, {"xxh64", hex(digest.xxh64)}};
+  json[kChecksum] =
+      checksum_of(Json::parse(json.dump(-1, ' ', false, Json::error_handler_t::replace)));
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -71,8 +86,10 @@ Manifest read_manifest(const std::filesystem::path& path) {
   try {
     const Json json = Json::parse(text);
     if (const int schema = json.at("schema").get<int>(); schema > kSchema)
-      throw IoError(fmt::format("schema {} was written by a later version; this one reads up to {}", schema, kSchema));
-    if (json.at(kChecksum) != checksum_of(json)) throw IoError("its checksum does not match its content");
+      throw IoError(fmt::format("schema {} was written by a later version; this one reads up to {}",
+                                schema, kSchema));
+    if (json.at(kChecksum) != checksum_of(json))
+      throw IoError("its checksum does not match its content");
     return from_json(json);
   } catch (const Json::exception& error) {
     throw IoError(fmt::format("{}: damaged: {}", path.string(), error.what()));

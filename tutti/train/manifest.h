@@ -1,5 +1,6 @@
 #pragma once
-// manifest.json of a checkpoint: CheckpointInfo and the digests of the checkpoint's files, protected by a checksum of its own.
+// manifest.json of a checkpoint: CheckpointInfo and the digests of the checkpoint's files,
+// protected by a checksum of its own.
 
 #include <filesystem>
 #include <map>
@@ -12,7 +13,8 @@ namespace tutti {
 
 struct Manifest {
   CheckpointInfo info;
-  int64_t serial = 1;  ///< counts the checkpoints ever written into a directory: their order, whatever steps and clocks say
+  int64_t serial = 1;  ///< counts the checkpoints ever written into a directory: their order,
+                       ///< whatever steps and clocks say
   std::map<std::string, FileDigest> files;
 };
 

@@ -20,18 +20,22 @@ double cross_entropy(std::span<const float> x, size_t label) {
 
 }  // namespace
 
-ClassifierQuality classifier_quality(std::span<const float> logits, std::span<const int32_t> labels, int64_t classes) {
-  CHECK(classes >= 1 && logits.size() >= labels.size() * static_cast<size_t>(classes), "{} logits for {} samples of {} classes", logits.size(),
-        labels.size(), classes);
+ClassifierQuality classifier_quality(std::span<const float> logits, std::span<const int32_t> labels,
+                                     int64_t classes) {
+  CHECK(classes >= 1 && logits.size() >= labels.size() * static_cast<size_t>(classes),
+        "{} logits for {} samples of {} classes", logits.size(), labels.size(), classes);
   ClassifierQuality quality;
   for (size_t i = 0; i < labels.size(); ++i) {
     const auto row = logits.subspan(i * static_cast<size_t>(classes), static_cast<size_t>(classes));
     if (labels[i] < 0 || labels[i] >= classes)
-      throw ConfigError(fmt::format("sample {} of the batch has label {}, the model has classes 0 to {}", i, labels[i], classes - 1));
+      throw ConfigError(
+          fmt::format("sample {} of the batch has label {}, the model has classes 0 to {}", i,
+                      labels[i], classes - 1));
     const auto label = static_cast<size_t>(labels[i]);
     const bool finite = std::ranges::none_of(row, [](float v) { return std::isnan(v); });
     quality.samples += 1;
-    quality.correct += finite && static_cast<size_t>(std::ranges::max_element(row) - row.begin()) == label;
+    quality.correct +=
+        finite && static_cast<size_t>(std::ranges::max_element(row) - row.begin()) == label;
     quality.cross_entropy += std::nearbyint(cross_entropy(row, label) * kUnits) / kUnits;
   }
   return quality;

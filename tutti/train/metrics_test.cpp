@@ -26,7 +26,8 @@ TEST(ClassifierQuality, ByHand) {
 
 TEST(ClassifierQuality, NaNIsNeitherCorrectNorHidden) {
   constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-  const ClassifierQuality q = classifier_quality(std::array<float, 2>{1, nan}, std::array<int32_t, 1>{0}, 2);
+  const ClassifierQuality q =
+      classifier_quality(std::array<float, 2>{1, nan}, std::array<int32_t, 1>{0}, 2);
   EXPECT_EQ(q.correct, 0);
   EXPECT_TRUE(std::isnan(q.cross_entropy));
 }
@@ -41,7 +42,8 @@ TEST(ClassifierQuality, DoesNotDependOnTheSplit) {
   ClassifierQuality parts;
   for (size_t first : {size_t{900}, size_t{300}, size_t{0}}) {
     const size_t last = first == 0 ? 300 : first == 300 ? 900 : 1000;
-    parts += classifier_quality(std::span(logits).subspan(first * 10), std::span(labels).subspan(first, last - first), 10);
+    parts += classifier_quality(std::span(logits).subspan(first * 10),
+                                std::span(labels).subspan(first, last - first), 10);
   }
   EXPECT_EQ(parts.samples, whole.samples);
   EXPECT_EQ(parts.correct, whole.correct);
@@ -49,7 +51,8 @@ TEST(ClassifierQuality, DoesNotDependOnTheSplit) {
 }
 
 TEST(ClassifierQuality, NamesALabelThatDoesNotFit) {
-  EXPECT_THROW(classifier_quality(std::array<float, 2>{}, std::array<int32_t, 1>{2}, 2), ConfigError);
+  EXPECT_THROW(classifier_quality(std::array<float, 2>{}, std::array<int32_t, 1>{2}, 2),
+               ConfigError);
 }
 
 }  // namespace tutti

@@ -26,17 +26,22 @@ void compare_hashes(const Plan& plan, comm::Communicator& communicator) {
   for (size_t r = 0; r < hashes.size(); ++r)
     if (hashes[r] != hashes[0]) others.push_back(static_cast<int>(r));
   if (!others.empty())
-    throw CommError(fmt::format("rank(s) {} compiled another plan than rank 0: they run another program, configuration or processor type; "
-                                "compare the output of 'tutti plan' and 'tutti doctor' on their hosts", comm::rank_list(others)));
+    throw CommError(
+        fmt::format("rank(s) {} compiled another plan than rank 0: they run another program, "
+                    "configuration or processor type; "
+                    "compare the output of 'tutti plan' and 'tutti doctor' on their hosts",
+                    comm::rank_list(others)));
 }
 
 size_t measured_bucket_bytes(const ModelSpec& model, comm::Communicator& communicator) {
   if (communicator.size() == 1) return TrainingGraphSpec{}.bucket_bytes;
-  const auto gradient_bytes = static_cast<size_t>(build_model(model).graph.parameter_count()) * sizeof(float);
+  const auto gradient_bytes =
+      static_cast<size_t>(build_model(model).graph.parameter_count()) * sizeof(float);
   const ExchangeCost cost = measure_exchange(communicator);
   const size_t bytes = best_bucket_bytes(cost, gradient_bytes);
   if (communicator.rank() == 0)
-    log::info("buckets of {} KiB: an exchange takes {:.1f} us and {:.1f} us a MiB", bytes >> 10, cost.latency_s * 1e6, (1 << 20) / cost.bytes_per_s * 1e6);
+    log::info("buckets of {} KiB: an exchange takes {:.1f} us and {:.1f} us a MiB", bytes >> 10,
+              cost.latency_s * 1e6, (1 << 20) / cost.bytes_per_s * 1e6);
   return bytes;
 }
 
@@ -45,13 +50,17 @@ BucketLayout bucket_layout(const Plan& plan) {
   BucketLayout layout;
   layout.bytes = plan.variables.parameter_bytes;
   for (size_t b = 0; b < plan.buckets.size(); ++b)
-    layout.buckets.push_back({.name = fmt::format("bucket {}", b), .begin = plan.buckets[b].offset, .bytes = plan.buckets[b].bytes, .members = {}});
+    layout.buckets.push_back({.name = fmt::format("bucket {}", b),
+                              .begin = plan.buckets[b].offset,
+                              .bytes = plan.buckets[b].bytes,
+                              .members = {}});
   for (size_t i = 0; i < plan.variables.parameters.size(); ++i) {
     const Variable& variable = plan.variables.parameters[i];
     layout.offsets.push_back(variable.offset);
     for (size_t b = 0; b < layout.buckets.size(); ++b) {
       Bucket& bucket = layout.buckets[b];
-      if (variable.offset < bucket.begin || variable.offset >= bucket.begin + bucket.bytes) continue;
+      if (variable.offset < bucket.begin || variable.offset >= bucket.begin + bucket.bytes)
+        continue;
       bucket.members.push_back(static_cast<int>(i));
       layout.bucket_of.push_back(static_cast<int>(b));
     }
@@ -61,11 +70,17 @@ BucketLayout bucket_layout(const Plan& plan) {
 }
 
 /// What the policy means for the plan's buckets.
-ExchangeCompression compression_of(const CompressionPolicy& policy, const Variables& variables, const BucketLayout& layout) {
+ExchangeCompression compression_of(const CompressionPolicy& policy, const Variables& variables,
+                                   const BucketLayout& layout) {
   if (!policy.compression.compresses()) return {};
-  ExchangeCompression compression{.buckets = {}, .matrices = {}, .automatic = policy.automatic, .phases = compression_phases(policy)};
-  std::vector<CompressibleEntry> stored;  // as they lie in the arena; the policy looks at elements alone, as when buckets were made
-  for (const Variable& variable : variables.parameters) stored.push_back({{variable.name, variable.desc.bytes()}, variable.desc.shape});
+  ExchangeCompression compression{.buckets = {},
+                                  .matrices = {},
+                                  .automatic = policy.automatic,
+                                  .phases = compression_phases(policy)};
+  std::vector<CompressibleEntry> stored;  // as they lie in the arena; the policy looks at elements
+                                          // alone, as when buckets were made
+  for (const Variable& variable : variables.parameters)
+    stored.push_back({{variable.name, variable.desc.bytes()}, variable.desc.shape});
   for (size_t b = 0; b < layout.buckets.size(); ++b) {
     CompressibleEntry first = stored[static_cast<size_t>(layout.buckets[b].members.front())];
     first.entry.bytes = static_cast<size_t>(first.shape.elements()) * sizeof(float);
@@ -77,7 +92,9 @@ ExchangeCompression compression_of(const CompressionPolicy& policy, const Variab
 
 }  // namespace
 
-std::unique_ptr<EvaluationNetwork> compile_evaluation(const ModelSpec& model, int threads, const Variables* variables, const Backend& backend,
+std::unique_ptr<EvaluationNetwork> compile_evaluation(const ModelSpec& model, int threads,
+                                                      const Variables* variables,
+                                                      const Backend& backend,
                                                       const PlanOptions& options) {
   ModelSpec spec = model;
   spec.mode = Mode::eval;
@@ -95,7 +112,8 @@ std::unique_ptr<EvaluationNetwork> compile_evaluation(const ModelSpec& model, in
 
 namespace {
 
-/// The evaluation side of a network whose training side is compiled; its choices join the training plan's.
+/// The evaluation side of a network whose training side is compiled; its choices join the training
+/// plan's.
 void compile_evaluation_of(Network& network, const NetworkSpec& spec, const Backend& backend) {
   ModelSpec model = spec.training.model;
   if (spec.evaluation_batch > 0) model.batch = spec.evaluation_batch;
@@ -103,7 +121,8 @@ void compile_evaluation_of(Network& network, const NetworkSpec& spec, const Back
   options.layout = network.training.layout;
   options.measure = spec.measure;
   options.choices = network.training.options.choices;
-  std::unique_ptr<EvaluationNetwork> compiled = compile_evaluation(model, spec.threads, &network.training.variables, backend, options);
+  std::unique_ptr<EvaluationNetwork> compiled =
+      compile_evaluation(model, spec.threads, &network.training.variables, backend, options);
   network.evaluation = std::move(compiled->plan);
   network.evaluation_images = compiled->images;
   network.evaluation_logits = compiled->logits;
@@ -112,11 +131,14 @@ void compile_evaluation_of(Network& network, const NetworkSpec& spec, const Back
 
 }  // namespace
 
-std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend& backend, comm::Communicator& communicator) {
+std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend& backend,
+                                         comm::Communicator& communicator) {
   TrainingGraphSpec training_spec = spec.training;
   if (training_spec.bucket_bytes == 0)
-    training_spec.bucket_bytes = spec.training.compression.compression.compresses() ? TrainingGraphSpec{}.bucket_bytes  // what it keeps is kept by bucket
-                                                                                     : measured_bucket_bytes(spec.training.model, communicator);
+    training_spec.bucket_bytes =
+        spec.training.compression.compression.compresses()
+            ? TrainingGraphSpec{}.bucket_bytes  // what it keeps is kept by bucket
+            : measured_bucket_bytes(spec.training.model, communicator);
   const TrainingGraph training = make_training_graph(training_spec);
   PlanOptions options;
   options.threads = spec.threads;
@@ -140,7 +162,8 @@ std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend&
     if (keeps && choices.size() > known.size()) write_tuning_file(spec.tuning_file, choices);
     choices = choices.used();
   }
-  const Choices made = Choices::parse(broadcast_text(first ? network->training.options.choices.to_string() : "", communicator));
+  const Choices made = Choices::parse(
+      broadcast_text(first ? network->training.options.choices.to_string() : "", communicator));
   if (!first) compile_both(made);
   compare_hashes(network->training, communicator);
 
@@ -151,7 +174,8 @@ std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend&
   network->lr = training.lr;
   network->gradient_scale = training.gradient_scale;
   network->buckets = bucket_layout(network->training);
-  network->compression = compression_of(spec.training.compression, network->training.variables, network->buckets);
+  network->compression =
+      compression_of(spec.training.compression, network->training.variables, network->buckets);
   return network;
 }
 

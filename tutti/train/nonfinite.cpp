@@ -14,20 +14,23 @@ namespace {
 /// Index of the first element that is not finite, or -1.
 int64_t find_nonfinite(const void* data, DType dtype, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
-    const float x = dtype == DType::bf16 ? static_cast<float>(static_cast<const bf16*>(data)[i]) : static_cast<const float*>(data)[i];
+    const float x = dtype == DType::bf16 ? static_cast<float>(static_cast<const bf16*>(data)[i])
+                                         : static_cast<const float*>(data)[i];
     if (!std::isfinite(x)) return i;
   }
   return -1;
 }
 
-/// All exponent bits set is what infinities and NaNs have in common. Without a branch, so that it is a few instructions a cache line.
+/// All exponent bits set is what infinities and NaNs have in common. Without a branch, so that it
+/// is a few instructions a cache line.
 bool all_finite(const float* data, size_t count) {
   constexpr uint32_t kExponent = 0x7F800000;
   constexpr size_t kBlock = 4096;
   for (size_t begin = 0; begin < count; begin += kBlock) {
     const size_t end = std::min(count, begin + kBlock);
     uint32_t bad = 0;
-    for (size_t i = begin; i < end; ++i) bad |= static_cast<uint32_t>((std::bit_cast<uint32_t>(data[i]) & kExponent) == kExponent);
+    for (size_t i = begin; i < end; ++i)
+      bad |= static_cast<uint32_t>((std::bit_cast<uint32_t>(data[i]) & kExponent) == kExponent);
     if (bad != 0) return false;
   }
   return true;
@@ -38,18 +41,22 @@ bool all_finite(const float* data, size_t count) {
 std::string first_nonfinite(const NonfiniteSearch& search, const Backend& backend) {
   const int64_t pixels = search.images_desc.layout.storage_elements(search.images_desc.shape);
   if (const int64_t i = find_nonfinite(search.images, search.images_desc.dtype, pixels); i >= 0)
-    return fmt::format("input image {} of the batch is not finite", i / (pixels / search.images_desc.shape[0]));
+    return fmt::format("input image {} of the batch is not finite",
+                       i / (pixels / search.images_desc.shape[0]));
   const Variables& variables = search.weights->variables();
   for (const Variable& variable : variables.parameters)
-    if (find_nonfinite(search.weights->parameters() + variable.offset, DType::f32, static_cast<int64_t>(variable.desc.bytes() / sizeof(float))) >= 0)
-      return fmt::format("parameter '{}' is not finite: an earlier update went too far", variable.name);
+    if (find_nonfinite(search.weights->parameters() + variable.offset, DType::f32,
+                       static_cast<int64_t>(variable.desc.bytes() / sizeof(float))) >= 0)
+      return fmt::format("parameter '{}' is not finite: an earlier update went too far",
+                         variable.name);
 
   ModelSpec spec = search.model;
   spec.mode = Mode::eval;  // the same layers, without updating running statistics
   ModelGraph model = build_model(spec);
   for (const Node& node : model.graph.nodes())
     for (const Value v : node.out) model.graph.mark_output(v);
-  const Plan plan = compile(model.graph, backend, {.layout = search.layout, .measure = false, .variables = &variables});
+  const Plan plan = compile(model.graph, backend,
+                            {.layout = search.layout, .measure = false, .variables = &variables});
   Executor executor(plan, backend);
   executor.bind(kParameters, search.weights->parameters());
   executor.bind(kStatistics, search.weights->statistics(0));
@@ -61,18 +68,25 @@ std::string first_nonfinite(const NonfiniteSearch& search, const Backend& backen
       const TensorDesc& desc = plan.desc(v);
       if (desc.dtype != DType::f32 && desc.dtype != DType::bf16) continue;
       if (const int64_t i = find_nonfinite(executor.result(v), desc.dtype, desc.elements()); i >= 0)
-        return fmt::format("the output of layer '{}' is not finite first, for sample {} of the batch", node.name, i / (desc.elements() / desc.shape[0]));
+        return fmt::format(
+            "the output of layer '{}' is not finite first, for sample {} of the batch", node.name,
+            i / (desc.elements() / desc.shape[0]));
     }
-  return "every layer's output is finite with running statistics: the batch's own statistics or the loss overflow";
+  return "every layer's output is finite with running statistics: the batch's own statistics or "
+         "the loss overflow";
 }
 
-std::string nonfinite_gradient(const Variables& variables, const Bucket& bucket, const float* arena) {
+std::string nonfinite_gradient(const Variables& variables, const Bucket& bucket,
+                               const float* arena) {
   if (all_finite(arena + bucket.begin / sizeof(float), bucket.floats())) return {};
   for (const int member : bucket.members) {
     const Variable& variable = variables.parameters[static_cast<size_t>(member)];
     const auto count = static_cast<int64_t>(variable.desc.bytes() / sizeof(float));
-    if (const int64_t i = find_nonfinite(arena + variable.offset / sizeof(float), DType::f32, count); i >= 0)
-      return fmt::format("the gradient of '{}' is not finite (element {} of {})", variable.name, i, count);
+    if (const int64_t i =
+            find_nonfinite(arena + variable.offset / sizeof(float), DType::f32, count);
+        i >= 0)
+      return fmt::format("the gradient of '{}' is not finite (element {} of {})", variable.name, i,
+                         count);
   }
   return fmt::format("the gradient in {} is not finite between its parameters", bucket.name);
 }

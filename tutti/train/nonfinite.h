@@ -1,5 +1,6 @@
 #pragma once
-// Finding where a NaN or infinity first appears: in a gradient as it is made, and after the fact in a forward pass.
+// Finding where a NaN or infinity first appears: in a gradient as it is made, and after the fact in
+// a forward pass.
 
 #include <string>
 
@@ -19,13 +20,17 @@ struct NonfiniteSearch {
   std::string layout;  ///< of the training plan: images_desc's layout follows from it
 };
 
-/// Repeats the forward pass on the same batch, layer by layer with everything kept, and says what is not finite first: "input image
-/// 3", "parameter 'conv1.weight'", "the output of layer 'layer1.0.conv1' for sample 3". Slow; for the message of a run that ends.
+/// Repeats the forward pass on the same batch, layer by layer with everything kept, and says what
+/// is not finite first: "input image 3", "parameter 'conv1.weight'", "the output of layer
+/// 'layer1.0.conv1' for sample 3". Slow; for the message of a run that ends.
 std::string first_nonfinite(const NonfiniteSearch& search, const Backend& backend);
 
-/// "the gradient of 'conv1.weight' is not finite (element 17 of 432)" for the first such gradient of a bucket; empty when all are finite. `arena`
-/// is one replica's gradient arena. Called for every bucket before it is summed with others: then its maker is known, which a look at the
-/// sum could no longer tell; and it costs little there, because the bucket has just been written and lies in the cache.
-std::string nonfinite_gradient(const Variables& variables, const Bucket& bucket, const float* arena);
+/// "the gradient of 'conv1.weight' is not finite (element 17 of 432)" for the first such gradient
+/// of a bucket; empty when all are finite. `arena` is one replica's gradient arena. Called for
+/// every bucket before it is summed with others: then its maker is known, which a look at the sum
+/// could no longer tell; and it costs little there, because the bucket has just been written and
+/// lies in the cache.
+std::string nonfinite_gradient(const Variables& variables, const Bucket& bucket,
+                               const float* arena);
 
 }  // namespace tutti

@@ -9,6 +9,7 @@
 namespace tutti {
 
 /// Writes little-endian f32 values in row-major order. Throws IoError naming the file.
-void write_npy(const std::filesystem::path& path, const Shape& shape, std::span<const float> values);
+void write_npy(const std::filesystem::path& path, const Shape& shape,
+               std::span<const float> values);
 
 }  // namespace tutti

@@ -1,5 +1,6 @@
 #pragma once
-// Appends the weight updates to a differentiated graph. What the updates compute is written in ops/update.h.
+// Appends the weight updates to a differentiated graph. What the updates compute is written in
+// ops/update.h.
 
 #include <cstdint>
 #include <span>
@@ -17,12 +18,13 @@ struct OptimizerSettings {
   float momentum = 0;  ///< sgd, lars
   bool nesterov = false;
   float weight_decay = 0;
-  bool exclude_bias = false;  ///< no weight decay for biases, those of norms included
-  bool exclude_norm = false;  ///< no weight decay for weights and biases of norms
+  bool exclude_bias = false;           ///< no weight decay for biases, those of norms included
+  bool exclude_norm = false;           ///< no weight decay for weights and biases of norms
   float beta1 = 0.9f, beta2 = 0.999f;  ///< adam, adamw, lamb
   float eps = 1e-8f;                   ///< adam, adamw, lamb (all > 0), lars
   float trust = 0.001f;                ///< lars
-  // Excluded parameters get no trust ratio either: lars leaves them to plain SGD, lamb to Adam, at the full rate.
+  // Excluded parameters get no trust ratio either: lars leaves them to plain SGD, lamb to Adam, at
+  // the full rate.
 };
 
 /// The scalars that must be set before each update.
@@ -31,12 +33,15 @@ struct UpdateScalars {
   Value gradient_scale;  ///< "gradient_scale": 1 / replicas turns the sum over replicas into a mean
 };
 
-/// Appends one update per bucket, or two where weight decay divides it; an update is one op, or with lars and lamb two and the exchange
-/// of norms between them (ops/norm_update.h). `buckets` lists every parameter once, by the bucket that its gradient travels in. Creates
-/// the states PARAMETER.momentum, or PARAMETER.m and PARAMETER.v.
-UpdateScalars add_update(Graph& graph, std::span<const std::vector<Value>> buckets, const OptimizerSettings& settings);
+/// Appends one update per bucket, or two where weight decay divides it; an update is one op, or
+/// with lars and lamb two and the exchange of norms between them (ops/norm_update.h). `buckets`
+/// lists every parameter once, by the bucket that its gradient travels in. Creates the states
+/// PARAMETER.momentum, or PARAMETER.m and PARAMETER.v.
+UpdateScalars add_update(Graph& graph, std::span<const std::vector<Value>> buckets,
+                         const OptimizerSettings& settings);
 
-/// Is it the weight or the bias of a normalisation? Those are the layers whose weight has one dimension.
+/// Is it the weight or the bias of a normalisation? Those are the layers whose weight has one
+/// dimension.
 bool is_norm_parameter(const Graph& graph, Value parameter);
 bool is_bias(std::string_view name);
 

@@ -21,7 +21,8 @@ struct Network {
     const size_t before = model.graph.nodes().size();
     const UpdateScalars scalars = add_update(model.graph, buckets, settings);
     EXPECT_EQ(model.graph[scalars.learning_rate].name, "lr");
-    return {model.graph.nodes().begin() + static_cast<std::ptrdiff_t>(before), model.graph.nodes().end()};
+    return {model.graph.nodes().begin() + static_cast<std::ptrdiff_t>(before),
+            model.graph.nodes().end()};
   }
   /// Names of the parameters that a node updates.
   std::vector<std::string> names(const Node& node) const {
@@ -32,13 +33,16 @@ struct Network {
   }
 };
 
-const SgdAttributes& sgd_of(const Node& node) { return dynamic_cast<const SgdUpdate&>(*node.op).sgd(); }
+const SgdAttributes& sgd_of(const Node& node) {
+  return dynamic_cast<const SgdUpdate&>(*node.op).sgd();
+}
 
 }  // namespace
 
 TEST(Optimizer, OneUpdateForEachBucket) {
   Network n;
-  const std::vector<Node> updates = n.update({.momentum = 0.9f, .nesterov = true, .weight_decay = 5e-4f});
+  const std::vector<Node> updates =
+      n.update({.momentum = 0.9f, .nesterov = true, .weight_decay = 5e-4f});
   ASSERT_EQ(updates.size(), 2u);
   EXPECT_EQ(updates[0].in.size(), 2 + 3 * 20u);
   EXPECT_EQ(sgd_of(updates[0]).weight_decay, 5e-4f);
@@ -56,12 +60,14 @@ TEST(Optimizer, OneUpdateForEachBucket) {
 
 TEST(Optimizer, ExclusionsDivideBuckets) {
   Network n;
-  const std::vector<Node> updates = n.update({.weight_decay = 1e-4f, .exclude_bias = true, .exclude_norm = true});
+  const std::vector<Node> updates =
+      n.update({.weight_decay = 1e-4f, .exclude_bias = true, .exclude_norm = true});
   ASSERT_EQ(updates.size(), 4u);
   for (const Node& node : updates) {
     const bool excluded = node.name.ends_with(".no_decay");
     EXPECT_EQ(sgd_of(node).weight_decay, excluded ? 0 : 1e-4f);
-    for (const std::string& name : n.names(node)) EXPECT_EQ(n.model.graph.shape(n.model.graph.find(name)).rank() == 1, excluded) << name;
+    for (const std::string& name : n.names(node))
+      EXPECT_EQ(n.model.graph.shape(n.model.graph.find(name)).rank() == 1, excluded) << name;
   }
   EXPECT_TRUE(n.model.graph.with_role(Role::state).empty());  // no momentum, no state
 }
@@ -82,23 +88,32 @@ TEST(Optimizer, KnowsBiasesAndNorms) {
 TEST(Optimizer, OnlyBiases) {
   Network n;
   for (const Node& node : n.update({.weight_decay = 1e-4f, .exclude_bias = true}))
-    for (const std::string& name : n.names(node)) EXPECT_EQ(is_bias(name), node.name.ends_with(".no_decay")) << name;
+    for (const std::string& name : n.names(node))
+      EXPECT_EQ(is_bias(name), node.name.ends_with(".no_decay")) << name;
 }
 
 TEST(Optimizer, LarsLeavesExcludedParametersToSgd) {
   Network n;
-  for (const Node& node : n.update({.kind = OptimizerSettings::Kind::lars, .momentum = 0.9f, .exclude_norm = true, .trust = 0.02f})) {
-    if (node.name.ends_with(".no_decay")) EXPECT_EQ(sgd_of(node).momentum, 0.9f);
-    else if (node.op->name() == "lars_update") EXPECT_EQ(dynamic_cast<const LarsUpdate&>(*node.op).lars().trust, 0.02f);
-    else EXPECT_FALSE(node.op->name() == "sgd_update") << node.name;
+  for (const Node& node : n.update({.kind = OptimizerSettings::Kind::lars,
+                          .momentum = 0.9f,
+                          .exclude_norm = true,
+                          .trust = 0.02f})) {
+    if (node.name.ends_with(".no_decay"))
+      EXPECT_EQ(sgd_of(node).momentum, 0.9f);
+    else if (node.op->name() == "lars_update")
+      EXPECT_EQ(dynamic_cast<const LarsUpdate&>(*node.op).lars().trust, 0.02f);
+    else
+      EXPECT_FALSE(node.op->name() == "sgd_update") << node.name;
   }
   // One kind of state for both, so that they share an arena.
-  for (const Value s : n.model.graph.with_role(Role::state)) EXPECT_TRUE(n.model.graph[s].name.ends_with(".momentum"));
+  for (const Value s : n.model.graph.with_role(Role::state))
+    EXPECT_TRUE(n.model.graph[s].name.ends_with(".momentum"));
 }
 
 TEST(Optimizer, AdamHasTwoStates) {
   Network n;
-  const std::vector<Node> updates = n.update({.kind = OptimizerSettings::Kind::adamw, .weight_decay = 0.01f, .beta2 = 0.95f});
+  const std::vector<Node> updates =
+      n.update({.kind = OptimizerSettings::Kind::adamw, .weight_decay = 0.01f, .beta2 = 0.95f});
   ASSERT_EQ(updates.size(), 2u);
   const auto& adam = dynamic_cast<const AdamUpdate&>(*updates[0].op).adam();
   EXPECT_TRUE(adam.decoupled);
@@ -110,11 +125,16 @@ TEST(Optimizer, AdamHasTwoStates) {
 
 TEST(Optimizer, LambTakesTwoOpsWithTheExchangeOfNormsBetween) {
   Network n;
-  const std::vector<Node> updates = n.update({.kind = OptimizerSettings::Kind::lamb, .weight_decay = 0.01f, .exclude_bias = true, .exclude_norm = true, .eps = 1e-6f});
+  const std::vector<Node> updates = n.update({.kind = OptimizerSettings::Kind::lamb,
+                                              .weight_decay = 0.01f,
+                                              .exclude_bias = true,
+                                              .exclude_norm = true,
+                                              .eps = 1e-6f});
   ASSERT_EQ(updates.size(), 2 * 4u);
   const Graph& graph = n.model.graph;
   for (size_t i = 0; i < updates.size(); i += 4) {
-    const Node &moments = updates[i], &exchange = updates[i + 1], &update = updates[i + 2], &excluded = updates[i + 3];
+    const Node &moments = updates[i], &exchange = updates[i + 1], &update = updates[i + 2],
+               &excluded = updates[i + 3];
     EXPECT_EQ(dynamic_cast<const LambMoments&>(*moments.op).lamb().weight_decay, 0.01f);
     EXPECT_EQ(dynamic_cast<const AllReduceNorms&>(*exchange.op).bucket(), static_cast<int>(i / 4));
     EXPECT_EQ(exchange.in, moments.out);
@@ -123,9 +143,11 @@ TEST(Optimizer, LambTakesTwoOpsWithTheExchangeOfNormsBetween) {
     EXPECT_EQ(n.names(moments), n.names(update));
     EXPECT_EQ(dynamic_cast<const AdamUpdate&>(*excluded.op).adam().weight_decay, 0);
     EXPECT_EQ(dynamic_cast<const AdamUpdate&>(*excluded.op).adam().eps, 1e-6f);
-    for (const std::string& name : n.names(excluded)) EXPECT_EQ(graph.shape(graph.find(name)).rank(), 1) << name;
+    for (const std::string& name : n.names(excluded))
+      EXPECT_EQ(graph.shape(graph.find(name)).rank(), 1) << name;
   }
-  for (const Value s : graph.with_role(Role::state)) EXPECT_TRUE(graph[s].name.ends_with(".m") || graph[s].name.ends_with(".v"));
+  for (const Value s : graph.with_role(Role::state))
+    EXPECT_TRUE(graph[s].name.ends_with(".m") || graph[s].name.ends_with(".v"));
   EXPECT_EQ(graph.with_role(Role::state).size(), 2 * graph.with_role(Role::parameter).size());
 }
 

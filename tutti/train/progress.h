@@ -1,6 +1,7 @@
 #pragma once
-// What a person sees while training runs: a bar that redraws itself on a terminal, plain lines anywhere else. Lines go through
-// the log (time stamp, rank 0 only); with a log level below info nothing is shown. Machines read the run record instead.
+// What a person sees while training runs: a bar that redraws itself on a terminal, plain lines
+// anywhere else. Lines go through the log (time stamp, rank 0 only); with a log level below info
+// nothing is shown. Machines read the run record instead.
 
 #include <cstdint>
 #include <cstdio>
@@ -11,12 +12,12 @@ namespace tutti {
 
 /// Where the run stands. Rates and times are those of the steps since the last report.
 struct ProgressState {
-  double elapsed_s = 0;                 ///< since first_step, evaluation and checkpoints included
-  int64_t first_step = 0;               ///< where this run began: not 0 after a resume
-  int64_t step = 0, steps = 0;          ///< updates done, and in the whole run
-  int64_t epoch = 0, epochs = 0;        ///< under way, from 1, and in the whole run; epochs 0: unknown
-  double loss = 0;                      ///< training loss
-  std::optional<double> accuracy{};     ///< last measured on the test set, as a fraction
+  double elapsed_s = 0;              ///< since first_step, evaluation and checkpoints included
+  int64_t first_step = 0;            ///< where this run began: not 0 after a resume
+  int64_t step = 0, steps = 0;       ///< updates done, and in the whole run
+  int64_t epoch = 0, epochs = 0;     ///< under way, from 1, and in the whole run; epochs 0: unknown
+  double loss = 0;                   ///< training loss
+  std::optional<double> accuracy{};  ///< last measured on the test set, as a fraction
   double learning_rate = 0;
   double samples_per_s = 0;             ///< of all ranks
   double step_ms = 0;                   ///< mean time of a step
@@ -38,9 +39,9 @@ std::string duration_text(double seconds);
 class ProgressDisplay {
  public:
   struct Settings {
-    bool terminal = false;       ///< whether `out` is one
-    int columns = 80;            ///< of the terminal
-    std::FILE* out = stderr;     ///< not owned; where the log goes too
+    bool terminal = false;    ///< whether `out` is one
+    int columns = 80;         ///< of the terminal
+    std::FILE* out = stderr;  ///< not owned; where the log goes too
     double redraw_every_s = 0.1;
   };
 
@@ -49,7 +50,8 @@ class ProgressDisplay {
   ProgressDisplay(const ProgressDisplay&) = delete;
   ProgressDisplay& operator=(const ProgressDisplay&) = delete;
 
-  /// After every step; cheap. Redraws the bar when it is time, and does nothing where there is no terminal.
+  /// After every step; cheap. Redraws the bar when it is time, and does nothing where there is no
+  /// terminal.
   void step(const ProgressState& state);
   /// Every run.log_every steps: a line, unless the bar shows the same.
   void report(const ProgressState& state);

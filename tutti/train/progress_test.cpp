@@ -11,14 +11,27 @@ namespace tutti {
 namespace {
 
 ProgressState half_way() {
-  return {.elapsed_s = 100, .first_step = 100, .step = 200, .steps = 400, .epoch = 12, .epochs = 24, .loss = 0.51234, .accuracy = 0.875,
-          .learning_rate = 0.3, .samples_per_s = 1234, .step_ms = 103.7, .exposed_communication_ms = 1.25, .input_stall_ms = 0.5, .memory_bytes = 300 << 20};
+  return {.elapsed_s = 100,
+          .first_step = 100,
+          .step = 200,
+          .steps = 400,
+          .epoch = 12,
+          .epochs = 24,
+          .loss = 0.51234,
+          .accuracy = 0.875,
+          .learning_rate = 0.3,
+          .samples_per_s = 1234,
+          .step_ms = 103.7,
+          .exposed_communication_ms = 1.25,
+          .input_stall_ms = 0.5,
+          .memory_bytes = 300 << 20};
 }
 
 /// What a display writes into its own file.
 class Screen {
  public:
-  explicit Screen(bool terminal) : settings_{.terminal = terminal, .columns = 100, .out = file_.get()} {}
+  explicit Screen(bool terminal)
+      : settings_{.terminal = terminal, .columns = 100, .out = file_.get()} {}
   ProgressDisplay::Settings settings() const { return settings_; }
   std::string text() const {
     std::rewind(file_.get());
@@ -39,7 +52,8 @@ class Screen {
 
 TEST(Progress, LineHoldsEverything) {
   EXPECT_EQ(progress_line(half_way()),
-            "epoch 12/24 step 200/400 loss 0.5123 accuracy 0.8750 lr 0.3 1234 samples/s step 103.70 ms exposed comm 1.25 ms input stall 0.50 ms "
+            "epoch 12/24 step 200/400 loss 0.5123 accuracy 0.8750 lr 0.3 1234 samples/s step "
+            "103.70 ms exposed comm 1.25 ms input stall 0.50 ms "
             "memory 300 MiB ETA 3:20");
 }
 
@@ -61,8 +75,10 @@ TEST(Progress, Durations) {
 TEST(Progress, BarFitsTheTerminal) {
   const std::string bar = progress_bar(half_way(), 140);
   EXPECT_EQ(bar.substr(0, 6), " 50% [");
-  EXPECT_EQ(std::ranges::count(bar, '#'), std::ranges::count(bar, '.') - 3);  // three decimal points
-  for (const int columns : {0, 20, 79}) EXPECT_LE(progress_bar(half_way(), columns).size(), static_cast<size_t>(columns));
+  EXPECT_EQ(std::ranges::count(bar, '#'),
+            std::ranges::count(bar, '.') - 3);  // three decimal points
+  for (const int columns : {0, 20, 79})
+    EXPECT_LE(progress_bar(half_way(), columns).size(), static_cast<size_t>(columns));
   ProgressState done = half_way();
   done.step = done.steps;
   EXPECT_EQ(progress_bar(done, 140).substr(0, 5), "100% ");
@@ -80,7 +96,8 @@ TEST(Progress, TerminalGetsABarOthersGetLines) {
     bar.step(half_way());  // too early to draw again
   }
   const std::string log = testing::internal::GetCapturedStderr();
-  EXPECT_EQ(log.find("step 200/400"), log.rfind("step 200/400"));  // one line, from the display without a terminal
+  EXPECT_EQ(log.find("step 200/400"),
+            log.rfind("step 200/400"));  // one line, from the display without a terminal
   EXPECT_NE(log.find("step 200/400"), std::string::npos);
   EXPECT_EQ(pipe.text(), "");
   const std::string drawn = terminal.text();

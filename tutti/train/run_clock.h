@@ -5,7 +5,8 @@
 
 namespace tutti {
 
-/// Seconds of training steps, by what the rank was doing. Compute is what remains of the plan's run after the waits in it.
+/// Seconds of training steps, by what the rank was doing. Compute is what remains of the plan's run
+/// after the waits in it.
 struct StepTimes {
   double total = 0, compute = 0, comm_exposed = 0, data_wait = 0;
   double other() const { return total - compute - comm_exposed - data_wait; }
@@ -18,7 +19,8 @@ struct StepTimes {
   }
 };
 
-/// The run's two clocks. Both start at the first weight update; `train` stands still during evaluations and checkpoints.
+/// The run's two clocks. Both start at the first weight update; `train` stands still during
+/// evaluations and checkpoints.
 class RunClock {
  public:
   using Clock = std::chrono::steady_clock;
@@ -34,7 +36,9 @@ class RunClock {
   /// Time that does not count as training.
   void add_pause(double seconds) { paused_ += seconds; }
 
-  static double since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+  static double since(Clock::time_point begin) {
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+  }
 
  private:
   Clock::time_point started_ = Clock::now();

@@ -12,23 +12,33 @@
 namespace tutti {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "tensors are written as they lie in memory");
+static_assert(std::endian::native == std::endian::little,
+              "tensors are written as they lie in memory");
 
 using Json = nlohmann::json;
 using Type = SafetensorsFile::Type;
 using Entry = SafetensorsFile::Entry;
 
 constexpr uint64_t kHeaderLimit = 100'000'000;  // that of the format's reference reader
-constexpr size_t kAlignment = 64;               // of the first tensor; the header is padded with spaces
+constexpr size_t kAlignment = 64;  // of the first tensor; the header is padded with spaces
 
 struct TypeRow {
   Type type;
   std::string_view name;
   uint64_t size;
 };
-constexpr std::array<TypeRow, 13> kTypes = {{{Type::f64, "F64", 8}, {Type::f32, "F32", 4}, {Type::f16, "F16", 2}, {Type::bf16, "BF16", 2},
-                                             {Type::i64, "I64", 8}, {Type::i32, "I32", 4}, {Type::i16, "I16", 2}, {Type::i8, "I8", 1},
-                                             {Type::u64, "U64", 8}, {Type::u32, "U32", 4}, {Type::u16, "U16", 2}, {Type::u8, "U8", 1},
+constexpr std::array<TypeRow, 13> kTypes = {{{Type::f64, "F64", 8},
+                                             {Type::f32, "F32", 4},
+                                             {Type::f16, "F16", 2},
+                                             {Type::bf16, "BF16", 2},
+                                             {Type::i64, "I64", 8},
+                                             {Type::i32, "I32", 4},
+                                             {Type::i16, "I16", 2},
+                                             {Type::i8, "I8", 1},
+                                             {Type::u64, "U64", 8},
+                                             {Type::u32, "U32", 4},
+                                             {Type::u16, "U16", 2},
+                                             {Type::u8, "U8", 1},
                                              {Type::boolean, "BOOL", 1}}};
 
 const TypeRow& row_of(Type type) { return kTypes[static_cast<size_t>(type)]; }
@@ -43,9 +53,10 @@ Type stored_type(DType type) {
   return Type::u8;
 }
 
-/// Header text, padded so that the data begin at a multiple of kAlignment. nlohmann's default objects sort their keys, which
-/// is as good an order as any.
-std::string header_of(std::span<const TensorRef> tensors, const TensorMetadata& metadata, const std::vector<size_t>& order) {
+/// Header text, padded so that the data begin at a multiple of kAlignment. nlohmann's default
+/// objects sort their keys, which is as good an order as any.
+std::string header_of(std::span<const TensorRef> tensors, const TensorMetadata& metadata,
+                      const std::vector<size_t>& order) {
   Json header = Json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   uint64_t offset = 0;
@@ -65,7 +76,9 @@ std::string header_of(std::span<const TensorRef> tensors, const TensorMetadata& 
 float from_half(uint16_t half) {
   const int exponent = half >> 10 & 31, mantissa = half & 1023;
   const float sign = (half & 0x8000) != 0 ? -1.0f : 1.0f;
-  if (exponent == 31) return mantissa != 0 ? std::numeric_limits<float>::quiet_NaN() : sign * std::numeric_limits<float>::infinity();
+  if (exponent == 31)
+    return mantissa != 0 ? std::numeric_limits<float>::quiet_NaN()
+                         : sign * std::numeric_limits<float>::infinity();
   if (exponent == 0) return sign * std::ldexp(static_cast<float>(mantissa), -24);
   return sign * std::ldexp(static_cast<float>(mantissa + 1024), exponent - 25);
 }
@@ -85,13 +98,18 @@ std::vector<float> converted(std::span<const std::byte> bytes) {
 struct HeaderReader {
   std::string file;
 
-  [[noreturn]] void fail(const std::string& what) const { throw IoError(fmt::format("{}: not a valid safetensors file: {}", file, what)); }
-  [[noreturn]] void fail(const std::string& tensor, const std::string& what) const { fail(fmt::format("tensor '{}': {}", tensor, what)); }
+  [[noreturn]] void fail(const std::string& what) const {
+    throw IoError(fmt::format("{}: not a valid safetensors file: {}", file, what));
+  }
+  [[noreturn]] void fail(const std::string& tensor, const std::string& what) const {
+    fail(fmt::format("tensor '{}': {}", tensor, what));
+  }
 
   Json parse(const std::string& text) const {
     std::set<std::string> names;  // JSON leaves open what a repeated key means, so it is refused
     const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
-      if (event == Json::parse_event_t::key && depth == 1 && !names.insert(parsed.get<std::string>()).second)
+      if (event == Json::parse_event_t::key && depth == 1 &&
+          !names.insert(parsed.get<std::string>()).second)
         fail(parsed.get<std::string>(), "named twice");
       return true;
     };
@@ -105,29 +123,35 @@ struct HeaderReader {
   }
 
   Entry entry(const std::string& name, const Json& json) const {
-    if (!json.is_object() || !json.contains("dtype") || !json.contains("shape") || !json.contains("data_offsets"))
+    if (!json.is_object() || !json.contains("dtype") || !json.contains("shape") ||
+        !json.contains("data_offsets"))
       fail(name, "needs dtype, shape and data_offsets");
     Entry entry{.name = name, .type = {}, .shape = {}};
     const Json &dtype = json["dtype"], &shape = json["shape"], &offsets = json["data_offsets"];
-    const auto row = std::ranges::find_if(kTypes, [&](const TypeRow& r) { return dtype == r.name; });
+    const auto row =
+        std::ranges::find_if(kTypes, [&](const TypeRow& r) { return dtype == r.name; });
     if (row == kTypes.end()) fail(name, fmt::format("dtype {} is unknown", dtype.dump()));
     entry.type = row->type;
 
     if (!shape.is_array()) fail(name, "shape must be a list");
     uint64_t bytes = row->size;
     for (const Json& extent : shape) {
-      if (!extent.is_number_unsigned() || extent.get<uint64_t>() > std::numeric_limits<int64_t>::max())
+      if (!extent.is_number_unsigned() ||
+          extent.get<uint64_t>() > std::numeric_limits<int64_t>::max())
         fail(name, fmt::format("shape {} must hold whole numbers", shape.dump()));
       entry.shape.push_back(extent.get<int64_t>());
-      if (__builtin_mul_overflow(bytes, extent.get<uint64_t>(), &bytes)) fail(name, fmt::format("shape {} is too large", shape.dump()));
+      if (__builtin_mul_overflow(bytes, extent.get<uint64_t>(), &bytes))
+        fail(name, fmt::format("shape {} is too large", shape.dump()));
     }
 
-    if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() || !offsets[1].is_number_unsigned())
+    if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() ||
+        !offsets[1].is_number_unsigned())
       fail(name, "data_offsets must be two whole numbers");
     entry.begin = offsets[0].get<uint64_t>();
     entry.end = offsets[1].get<uint64_t>();
     if (entry.begin > entry.end || entry.end - entry.begin != bytes)
-      fail(name, fmt::format("data_offsets {} do not give the {} bytes of {} {}", offsets.dump(), bytes, row->name, shape.dump()));
+      fail(name, fmt::format("data_offsets {} do not give the {} bytes of {} {}", offsets.dump(),
+                             bytes, row->name, shape.dump()));
     return entry;
   }
 
@@ -143,16 +167,21 @@ struct HeaderReader {
 
   /// Sorts by place and refuses overlaps, gaps, and a file that is too short or too long.
   void check_places(std::vector<Entry>& entries, uint64_t data_bytes) const {
-    std::ranges::sort(entries, {}, [](const Entry& e) { return std::tuple(e.begin, e.end, e.name); });
+    std::ranges::sort(entries, {},
+                      [](const Entry& e) { return std::tuple(e.begin, e.end, e.name); });
     uint64_t place = 0;
     for (const Entry& entry : entries) {
       if (entry.end > data_bytes)
-        fail(entry.name, fmt::format("ends at byte {} of the data, but the file holds only {}: it is truncated", entry.end, data_bytes));
+        fail(entry.name,
+             fmt::format("ends at byte {} of the data, but the file holds only {}: it is truncated",
+                         entry.end, data_bytes));
       if (entry.begin < place) fail(entry.name, "overlaps another tensor");
-      if (entry.begin > place) fail(entry.name, fmt::format("{} unused bytes before it", entry.begin - place));
+      if (entry.begin > place)
+        fail(entry.name, fmt::format("{} unused bytes before it", entry.begin - place));
       place = entry.end;
     }
-    if (place != data_bytes) fail(fmt::format("{} bytes after the last tensor", data_bytes - place));
+    if (place != data_bytes)
+      fail(fmt::format("{} bytes after the last tensor", data_bytes - place));
   }
 };
 
@@ -160,21 +189,26 @@ struct HeaderReader {
 
 std::string_view name_of(Type type) { return row_of(type).name; }
 
-FileDigest write_safetensors(const std::filesystem::path& path, std::span<const TensorRef> tensors, const TensorMetadata& metadata) {
+FileDigest write_safetensors(const std::filesystem::path& path, std::span<const TensorRef> tensors,
+                             const TensorMetadata& metadata) {
   std::set<std::string_view> names;
   std::vector<size_t> order(tensors.size());
   for (size_t i = 0; i < tensors.size(); ++i) {
     const TensorRef& t = tensors[i];
-    CHECK(t.desc.layout.is_plain() && t.bytes.size() == t.desc.bytes(), "{}: {} with {} bytes", t.name, t.desc.to_string(), t.bytes.size());
-    CHECK(t.name != "__metadata__" && names.insert(t.name).second, "tensor '{}' is named twice", t.name);
+    CHECK(t.desc.layout.is_plain() && t.bytes.size() == t.desc.bytes(), "{}: {} with {} bytes",
+          t.name, t.desc.to_string(), t.bytes.size());
+    CHECK(t.name != "__metadata__" && names.insert(t.name).second, "tensor '{}' is named twice",
+          t.name);
     order[i] = i;
   }
   // Wide types first, so that every tensor stays aligned to its element.
-  std::ranges::stable_sort(order, std::ranges::greater{}, [&](size_t i) { return size_of(tensors[i].desc.dtype); });
+  std::ranges::stable_sort(order, std::ranges::greater{},
+                           [&](size_t i) { return size_of(tensors[i].desc.dtype); });
 
   const std::string header = header_of(tensors, metadata, order);
   if (header.size() > kHeaderLimit)
-    throw IoError(fmt::format("{}: {} tensors need a header of {} bytes; the format allows {}", path.string(), tensors.size(), header.size(), kHeaderLimit));
+    throw IoError(fmt::format("{}: {} tensors need a header of {} bytes; the format allows {}",
+                              path.string(), tensors.size(), header.size(), kHeaderLimit));
   DurableFile file(path);
   const uint64_t header_bytes = header.size();
   file.write(std::as_bytes(std::span(&header_bytes, 1)));
@@ -183,7 +217,8 @@ FileDigest write_safetensors(const std::filesystem::path& path, std::span<const 
   return file.close();
 }
 
-SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : file_(std::make_unique<InputFile>(path)) {
+SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
+    : file_(std::make_unique<InputFile>(path)) {
   const HeaderReader reader{path.string()};
   uint64_t header_bytes = 0;
   if (file_->size() < 8) reader.fail(fmt::format("it has only {} bytes", file_->size()));
@@ -196,8 +231,10 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : file_(std:
 
   const Json header = reader.parse(text);
   for (const auto& [name, json] : header.items()) {
-    if (name == "__metadata__") metadata_ = reader.metadata(json);
-    else entries_.push_back(reader.entry(name, json));
+    if (name == "__metadata__")
+      metadata_ = reader.metadata(json);
+    else
+      entries_.push_back(reader.entry(name, json));
   }
   reader.check_places(entries_, file_->size() - data_begin_);
 }
@@ -244,7 +281,9 @@ void SafetensorsFile::fail(const Entry& entry, const std::string& what) const {
 }
 
 Shape SafetensorsFile::shape_of(const Entry& entry) const {
-  if (entry.shape.size() > Shape::kMaxRank) fail(entry, fmt::format("{} dimensions, at most {} can be used", entry.shape.size(), +Shape::kMaxRank));
+  if (entry.shape.size() > Shape::kMaxRank)
+    fail(entry, fmt::format("{} dimensions, at most {} can be used", entry.shape.size(),
+                            +Shape::kMaxRank));
   return Shape(entry.shape);
 }
 
@@ -255,7 +294,8 @@ NamedTensor SafetensorsFile::read(const Entry& entry) const {
     case Type::bf16: dtype = DType::bf16; break;
     case Type::i32: dtype = DType::i32; break;
     case Type::u8: dtype = DType::u8; break;
-    default: fail(entry, fmt::format("type {} is not one of F32, BF16, I32, U8", name_of(entry.type)));
+    default:
+      fail(entry, fmt::format("type {} is not one of F32, BF16, I32, U8", name_of(entry.type)));
   }
   return {entry.name, {dtype, shape_of(entry), {}}, bytes(entry)};
 }

@@ -1,7 +1,8 @@
 #pragma once
-// The safetensors format, which Python readers of weights understand: 8 bytes little-endian length of the header, the header
-// as JSON {"name": {"dtype", "shape", "data_offsets": [begin, end]}, "__metadata__": {"key": "text"}}, then the tensors'
-// bytes, little-endian, row-major, without gaps. Offsets count from the end of the header.
+// The safetensors format, which Python readers of weights understand: 8 bytes little-endian length
+// of the header, the header as JSON {"name": {"dtype", "shape", "data_offsets": [begin, end]},
+// "__metadata__": {"key": "text"}}, then the tensors' bytes, little-endian, row-major, without
+// gaps. Offsets count from the end of the header.
 
 #include <cstdint>
 #include <filesystem>
@@ -20,10 +21,12 @@ namespace tutti {
 using TensorMetadata = std::map<std::string, std::string>;
 
 /// Writes `tensors` to a new file and waits for the disk. Names must differ; layouts must be plain.
-FileDigest write_safetensors(const std::filesystem::path& path, std::span<const TensorRef> tensors, const TensorMetadata& metadata = {});
+FileDigest write_safetensors(const std::filesystem::path& path, std::span<const TensorRef> tensors,
+                             const TensorMetadata& metadata = {});
 
-/// An open file whose header has been checked completely: every tensor has a known dtype, lies inside the file, has the size
-/// its shape says, and overlaps no other. Throws IoError naming file and tensor. Reading is safe from several threads.
+/// An open file whose header has been checked completely: every tensor has a known dtype, lies
+/// inside the file, has the size its shape says, and overlaps no other. Throws IoError naming file
+/// and tensor. Reading is safe from several threads.
 class SafetensorsFile {
  public:
   enum class Type : uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u64, u32, u16, u8, boolean };

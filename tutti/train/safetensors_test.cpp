@@ -37,10 +37,13 @@ class Safetensors : public testing::Test {
   }
 
   const std::filesystem::path path_ =
-      std::filesystem::path(testing::TempDir()) / (std::string(testing::UnitTest::GetInstance()->current_test_info()->name()) + ".safetensors");
+      std::filesystem::path(testing::TempDir()) /
+      (std::string(testing::UnitTest::GetInstance()->current_test_info()->name()) + ".safetensors");
 };
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 std::vector<std::byte> bytes_of(std::initializer_list<float> values) {
   const auto bytes = std::as_bytes(std::span(values.begin(), values.size()));
@@ -52,10 +55,12 @@ std::vector<std::byte> bytes_of(std::initializer_list<float> values) {
 TEST_F(Safetensors, ReadsBackWhatItWrote) {
   const NamedTensor odd{"a.u8", {DType::u8, {3}, {}}, std::vector<std::byte>(3, std::byte{7})};
   const NamedTensor weight{"b.weight", {DType::f32, {2, 2}, {}}, bytes_of({1, -2, 3, 0.5f})};
-  const NamedTensor scalar{"c \"quoted\"", {DType::i32, {}, {}}, std::vector<std::byte>(4, std::byte{1})};
+  const NamedTensor scalar{
+      "c \"quoted\"", {DType::i32, {}, {}}, std::vector<std::byte>(4, std::byte{1})};
   const NamedTensor empty{"d.empty", {DType::f32, {0, 4}, {}}, {}};
   const NamedTensor half{"e.bf16", {DType::bf16, {1}, {}}, {std::byte{0x80}, std::byte{0x3f}}};
-  const std::vector<TensorRef> refs = {odd.ref(), weight.ref(), scalar.ref(), empty.ref(), half.ref()};
+  const std::vector<TensorRef> refs = {odd.ref(), weight.ref(), scalar.ref(), empty.ref(),
+                                       half.ref()};
   const FileDigest digest = write_safetensors(path_, refs, {{"step", "12"}});
   EXPECT_EQ(digest, digest_of(path_));
 
@@ -77,19 +82,35 @@ TEST_F(Safetensors, ReadsBackWhatItWrote) {
 TEST_F(Safetensors, RefusesBadHeaders) {
   const std::string four(4, '\0'), eight(8, '\0');
   EXPECT_EQ(refusal(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", four), "accepted");
-  EXPECT_TRUE(contains(refusal(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4])", four), "damaged"));
-  EXPECT_TRUE(contains(refusal(R"({"a":{"dtype":"F31","shape":[1],"data_offsets":[0,4]}})", four), "'a': dtype \"F31\""));
-  EXPECT_TRUE(contains(refusal(R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", four), "'a': shape"));
-  EXPECT_TRUE(contains(refusal(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", four), "'a': data_offsets"));
-  EXPECT_TRUE(contains(refusal(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", four), "'a': data_offsets"));
-  EXPECT_TRUE(contains(refusal(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", ""), "too large"));
-  EXPECT_TRUE(contains(refusal(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", four), "truncated"));
-  EXPECT_TRUE(contains(refusal(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", eight), "after the last tensor"));
-  EXPECT_TRUE(contains(refusal(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", eight), "unused"));
-  EXPECT_TRUE(contains(refusal(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", eight),
-                       "'b': overlaps"));
-  EXPECT_TRUE(contains(refusal(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", four),
-                       "named twice"));
+  EXPECT_TRUE(contains(refusal(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4])", four),
+                       "damaged"));
+  EXPECT_TRUE(contains(refusal(R"({"a":{"dtype":"F31","shape":[1],"data_offsets":[0,4]}})", four),
+                       "'a': dtype \"F31\""));
+  EXPECT_TRUE(contains(refusal(R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", four),
+                       "'a': shape"));
+  EXPECT_TRUE(contains(refusal(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", four),
+                       "'a': data_offsets"));
+  EXPECT_TRUE(contains(refusal(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", four),
+                       "'a': data_offsets"));
+  EXPECT_TRUE(contains(
+      refusal(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", ""),
+      "too large"));
+  EXPECT_TRUE(contains(refusal(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", four),
+                       "truncated"));
+  EXPECT_TRUE(contains(refusal(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", eight),
+                       "after the last tensor"));
+  EXPECT_TRUE(contains(refusal(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", eight),
+                       "unused"));
+  EXPECT_TRUE(contains(
+      refusal(
+          R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
+          eight),
+      "'b': overlaps"));
+  EXPECT_TRUE(contains(
+      refusal(
+          R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+          four),
+      "named twice"));
   EXPECT_TRUE(contains(refusal(R"({"__metadata__":{"x":1}})", ""), "__metadata__"));
   EXPECT_TRUE(contains(refusal("[]", ""), "JSON object"));
 }
@@ -124,7 +145,8 @@ TEST_F(Safetensors, ReadsFilesOfOtherWriters) {
   const SafetensorsFile mnist(data / "safetensors/mnist_tinygrad.safetensors");
   EXPECT_EQ(mnist.read(*mnist.find("l1.weight")).desc.shape, (Shape{128, 784}));
 
-  const std::vector<NamedTensor> weights = read_weights(data / "cifar10_resnet44/resnet44_cifar10.safetensors");
+  const std::vector<NamedTensor> weights =
+      read_weights(data / "cifar10_resnet44/resnet44_cifar10.safetensors");
   ASSERT_EQ(weights.size(), 217u);
   EXPECT_EQ(weights.front().name, "conv1.weight");
   EXPECT_EQ(weights.front().desc, (TensorDesc{DType::f32, {16, 3, 3, 3}, {}}));

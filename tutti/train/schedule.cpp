@@ -20,7 +20,8 @@ double anneal(Annealing form, double first, double last, double progress) {
   return last + (first - last) / 2 * (1 + std::cos(std::numbers::pi * progress));
 }
 
-/// The rise ends at step peak_at * steps - 1, which need not be whole; the fall ends at the last step.
+/// The rise ends at step peak_at * steps - 1, which need not be whole; the fall ends at the last
+/// step.
 double one_cycle_factor(const LearningRateSettings& s, double step, double steps) {
   const double peak = s.peak_at * steps - 1, last = steps - 1;
   if (step <= peak) return anneal(s.annealing, s.initial_factor, 1, peak > 0 ? step / peak : 1);
@@ -38,13 +39,18 @@ void require(bool condition, const char* what) {
 
 }  // namespace
 
-LearningRateSchedule::LearningRateSchedule(LearningRateSettings settings) : s_(std::move(settings)) {
+LearningRateSchedule::LearningRateSchedule(LearningRateSettings settings)
+    : s_(std::move(settings)) {
   require(std::isfinite(s_.rate) && s_.rate >= 0, "the rate must be a number >= 0");
-  require(s_.total_steps >= 1 && s_.steps_per_epoch >= 1, "it needs at least one step, and one step in an epoch");
-  require(s_.warmup_steps >= 0 && s_.warmup_steps < s_.total_steps, "the warm-up must be shorter than the run");
+  require(s_.total_steps >= 1 && s_.steps_per_epoch >= 1,
+          "it needs at least one step, and one step in an epoch");
+  require(s_.warmup_steps >= 0 && s_.warmup_steps < s_.total_steps,
+          "the warm-up must be shorter than the run");
   require(s_.base_batch >= 1 && s_.global_batch >= 1, "batch sizes must be >= 1");
   require(s_.peak_at >= 0 && s_.peak_at <= 1, "the peak must lie within the run (0 to 1)");
-  require(std::ranges::adjacent_find(s_.milestones, std::ranges::greater_equal{}) == s_.milestones.end(), "milestones must rise");
+  require(std::ranges::adjacent_find(s_.milestones, std::ranges::greater_equal{}) ==
+              s_.milestones.end(),
+          "milestones must rise");
   if (s_.milestones_in_epochs)
     for (int64_t& milestone : s_.milestones) milestone *= s_.steps_per_epoch;
   s_.milestones_in_epochs = false;
@@ -52,12 +58,17 @@ LearningRateSchedule::LearningRateSchedule(LearningRateSettings settings) : s_(s
 }
 
 double LearningRateSchedule::factor(int64_t step) const {
-  const auto own_step = static_cast<double>(std::clamp(step, s_.warmup_steps, s_.total_steps - 1) - s_.warmup_steps);
+  const auto own_step =
+      static_cast<double>(std::clamp(step, s_.warmup_steps, s_.total_steps - 1) - s_.warmup_steps);
   const auto own_steps = static_cast<double>(s_.total_steps - s_.warmup_steps);
   switch (s_.kind) {
     case Kind::constant: return 1;
-    case Kind::steps: return std::pow(s_.gamma, static_cast<double>(std::ranges::upper_bound(s_.milestones, step) - s_.milestones.begin()));
-    case Kind::cosine: return anneal(Annealing::cosine, 1, s_.final_factor, own_steps > 1 ? own_step / (own_steps - 1) : 0);
+    case Kind::steps:
+      return std::pow(s_.gamma, static_cast<double>(std::ranges::upper_bound(s_.milestones, step) -
+                                                    s_.milestones.begin()));
+    case Kind::cosine:
+      return anneal(Annealing::cosine, 1, s_.final_factor,
+                    own_steps > 1 ? own_step / (own_steps - 1) : 0);
     case Kind::one_cycle: return one_cycle_factor(s_, own_step, own_steps);
   }
   return 1;
@@ -67,7 +78,8 @@ double LearningRateSchedule::rate(int64_t step) const {
   CHECK(step >= 0);
   if (step >= s_.warmup_steps) return scaled_rate_ * factor(step);
   const double progress = static_cast<double>(step + 1) / static_cast<double>(s_.warmup_steps + 1);
-  return scaled_rate_ * factor(s_.warmup_steps) * (s_.warmup_factor + (1 - s_.warmup_factor) * progress);
+  return scaled_rate_ * factor(s_.warmup_steps) *
+         (s_.warmup_factor + (1 - s_.warmup_factor) * progress);
 }
 
 }  // namespace tutti

@@ -1,6 +1,6 @@
 #pragma once
-// The learning rate as a pure function of the step: nothing to save in a checkpoint, and the same on every rank. A step is one
-// update of the weights, counted from 0.
+// The learning rate as a pure function of the step: nothing to save in a checkpoint, and the same
+// on every rank. A step is one update of the weights, counted from 0.
 
 #include <cstdint>
 #include <vector>
@@ -9,32 +9,37 @@ namespace tutti {
 
 struct LearningRateSettings {
   enum class Kind { constant, steps, cosine, one_cycle };
-  enum class Annealing { linear, cosine };     ///< form of one_cycle's two halves
-  enum class Scaling { none, linear, sqrt };   ///< how the rate follows the global batch
+  enum class Annealing { linear, cosine };    ///< form of one_cycle's two halves
+  enum class Scaling { none, linear, sqrt };  ///< how the rate follows the global batch
 
   Kind kind = Kind::constant;
-  double rate = 0.1;        ///< the rate that every factor below multiplies; one_cycle's peak; stated for base_batch
-  int64_t total_steps = 1;  ///< length of the schedule; the last step is total_steps - 1. Later steps keep the last rate
+  double rate = 0.1;  ///< the rate that every factor below multiplies; one_cycle's peak; stated for
+                      ///< base_batch
+  int64_t total_steps = 1;  ///< length of the schedule; the last step is total_steps - 1. Later
+                            ///< steps keep the last rate
   int64_t steps_per_epoch = 1;
 
-  // Linear warm-up in front of any kind: it passes through warmup_factor just before step 0 and reaches the schedule's own
-  // rate at step warmup_steps (Goyal et al. 2017, section 2.2). Milestones count from step 0; cosine and one_cycle take place
-  // between the end of the warm-up and the last step.
+  // Linear warm-up in front of any kind: it passes through warmup_factor just before step 0 and
+  // reaches the schedule's own rate at step warmup_steps (Goyal et al. 2017, section 2.2).
+  // Milestones count from step 0; cosine and one_cycle take place between the end of the warm-up
+  // and the last step.
   int64_t warmup_steps = 0;
   double warmup_factor = 0;
 
-  std::vector<int64_t> milestones{};  ///< steps: rising; from each on the rate is multiplied by gamma once more
+  std::vector<int64_t>
+      milestones{};  ///< steps: rising; from each on the rate is multiplied by gamma once more
   bool milestones_in_epochs = true;
   double gamma = 0.1;
 
-  // one_cycle, as PyTorch's OneCycleLR with pct_start = peak_at, div_factor = 1 / initial_factor and
-  // final_div_factor = initial_factor / final_factor.
+  // one_cycle, as PyTorch's OneCycleLR with pct_start = peak_at, div_factor = 1 / initial_factor
+  // and final_div_factor = initial_factor / final_factor.
   Annealing annealing = Annealing::cosine;
   double peak_at = 0.3;          ///< fraction of the schedule at which the peak is reached
   double initial_factor = 0.04;  ///< first rate / peak
   double final_factor = 0;       ///< last rate / peak; for cosine too
 
-  Scaling scaling = Scaling::none;  ///< multiplies by global_batch / base_batch, or by its square root
+  Scaling scaling =
+      Scaling::none;  ///< multiplies by global_batch / base_batch, or by its square root
   int64_t base_batch = 128, global_batch = 128;
 };
 

@@ -20,7 +20,8 @@ ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int6
   spec.batch = batch;
   spec.classes = config.model.classes > 0 ? config.model.classes : dataset.classes();
   if (config.model.shortcut != Shortcut::automatic)
-    spec.shortcut = config.model.shortcut == Shortcut::A ? ModelSpec::Shortcut::A : ModelSpec::Shortcut::B;
+    spec.shortcut =
+        config.model.shortcut == Shortcut::A ? ModelSpec::Shortcut::A : ModelSpec::Shortcut::B;
   spec.width = config.model.width;
   spec.hidden = config.model.hidden;
   spec.activations = config.run.precision == Precision::bf16 ? DType::bf16 : DType::f32;
@@ -41,7 +42,11 @@ NetworkSpec network_spec(const RunConfig& config, const data::Dataset& dataset, 
 }
 
 ExchangeSettings exchange_settings(const CommSection& comm) {
-  return {.reproducible = comm.reproducible, .priority = comm.priority, .chunk_bytes = static_cast<size_t>(comm.chunk_bytes), .algorithm = comm.algorithm, .sharded = comm.sharded_update};
+  return {.reproducible = comm.reproducible,
+          .priority = comm.priority,
+          .chunk_bytes = static_cast<size_t>(comm.chunk_bytes),
+          .algorithm = comm.algorithm,
+          .sharded = comm.sharded_update};
 }
 
 OptimizerSettings optimizer_settings(const OptimizerSection& section) {
@@ -59,19 +64,26 @@ OptimizerSettings optimizer_settings(const OptimizerSection& section) {
   return settings;
 }
 
-LearningRateSettings learning_rate_settings(const RunConfig& config, int64_t steps_per_epoch, int64_t global_batch) {
+LearningRateSettings learning_rate_settings(const RunConfig& config, int64_t steps_per_epoch,
+                                            int64_t global_batch) {
   const ScheduleSection& section = config.schedule;
   LearningRateSettings settings;
   settings.kind = static_cast<LearningRateSettings::Kind>(section.name);
   settings.rate = config.optimizer.lr;
-  settings.total_steps = config.run.epochs > 0 ? config.run.epochs * steps_per_epoch : config.run.max_steps;
+  settings.total_steps =
+      config.run.epochs > 0 ? config.run.epochs * steps_per_epoch : config.run.max_steps;
   settings.steps_per_epoch = steps_per_epoch;
-  settings.warmup_steps = section.warmup_steps > 0 ? section.warmup_steps : std::llround(section.warmup_epochs * static_cast<double>(steps_per_epoch));
+  settings.warmup_steps =
+      section.warmup_steps > 0
+          ? section.warmup_steps
+          : std::llround(section.warmup_epochs * static_cast<double>(steps_per_epoch));
   settings.warmup_factor = section.warmup_factor;
   settings.milestones = section.milestones;
   settings.milestones_in_epochs = section.milestone_unit == MilestoneUnit::epochs;
   settings.gamma = section.gamma;
-  settings.annealing = section.annealing == Annealing::linear ? LearningRateSettings::Annealing::linear : LearningRateSettings::Annealing::cosine;
+  settings.annealing = section.annealing == Annealing::linear
+                           ? LearningRateSettings::Annealing::linear
+                           : LearningRateSettings::Annealing::cosine;
   settings.peak_at = section.peak_at;
   settings.initial_factor = section.initial_factor;
   settings.final_factor = section.final_factor;

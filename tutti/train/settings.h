@@ -17,8 +17,10 @@ NetworkSpec network_spec(const RunConfig& config, const data::Dataset& dataset, 
 /// Everything but the compression, which depends on the network's buckets.
 ExchangeSettings exchange_settings(const CommSection& comm);
 OptimizerSettings optimizer_settings(const OptimizerSection& optimizer);
-/// The schedule spans run.epochs; run.max_steps cuts a run short without changing it, unless run.epochs is 0.
-LearningRateSettings learning_rate_settings(const RunConfig& config, int64_t steps_per_epoch, int64_t global_batch);
+/// The schedule spans run.epochs; run.max_steps cuts a run short without changing it, unless
+/// run.epochs is 0.
+LearningRateSettings learning_rate_settings(const RunConfig& config, int64_t steps_per_epoch,
+                                            int64_t global_batch);
 data::AugmentSpec augment_spec(const RunConfig& config, const data::ChannelStatistics& own);
 
 /// Weight updates of the whole run: run.epochs, cut off at run.max_steps.

@@ -16,7 +16,9 @@ namespace {
 std::vector<size_t> norms_of(const Plan& plan) {
   std::vector<size_t> counts(plan.buckets.size(), 0);
   for (const UpdateStep& update : plan.updates)
-    if (update.sums_norms) counts[static_cast<size_t>(update.bucket)] += static_cast<size_t>(update.step.request.out[0].elements());
+    if (update.sums_norms)
+      counts[static_cast<size_t>(update.bucket)] +=
+          static_cast<size_t>(update.step.request.out[0].elements());
   return counts;
 }
 
@@ -27,9 +29,10 @@ ExchangeSettings with_compression(ExchangeSettings settings, const Network& netw
 
 }  // namespace
 
-StepExchange::StepExchange(comm::Communicator& communicator, const ReplicaMap& map, const Network& network, const ExchangeSettings& settings, int steps_compared)
-    : communicator_(communicator),
-      network_(network),
+StepExchange::StepExchange(comm::Communicator& communicator, const ReplicaMap& map,
+                           const Network& network, const ExchangeSettings& settings,
+                           int steps_compared)
+    : communicator_(communicator), network_(network),
       gradients_(communicator, map, network.buckets, with_compression(settings, network)),
       arrivals_(communicator, gradients_.buckets(), steps_compared),
       settings_(with_compression(settings, network)) {
@@ -40,21 +43,29 @@ StepExchange::StepExchange(comm::Communicator& communicator, const ReplicaMap& m
 }
 
 void StepExchange::attach(Executor& executor, std::function<void(int, int)> on_ready) {
-  ExchangeHook hook{.ready = [this, on_ready = std::move(on_ready)](int bucket) {
-                      if (on_ready) on_ready(local_, bucket);
-                      ready(bucket);
-                    },
+  ExchangeHook hook{.ready =
+                        [this, on_ready = std::move(on_ready)](int bucket) {
+                          if (on_ready) on_ready(local_, bucket);
+                          ready(bucket);
+                        },
                     .poll = [this] { gradients_.poll(); },
-                    .arrived = [this](int bucket) { return gradients_.arrived(bucket) && (!shards_ || shards_->all_have_read()); },
+                    .arrived =
+                        [this](int bucket) {
+                          return gradients_.arrived(bucket) &&
+                                 (!shards_ || shards_->all_have_read());
+                        },
                     .wait = [this](int bucket) { return wait(bucket); }};
   if (shards_) {
     const std::vector<size_t> norms = norms_of(network_.training);
     if (std::ranges::any_of(norms, [](size_t count) { return count > 0; }))
-      hook.sum_norms = [this](int bucket, std::span<float> sums) { shards_->sum_norms(bucket, sums); };
+      hook.sum_norms = [this](int bucket, std::span<float> sums) {
+        shards_->sum_norms(bucket, sums);
+      };
     hook.updated = [this](int bucket) { shards_->updated(bucket); };
     hook.gathered = [this](int bucket) { return shards_->gathered(bucket); };
     hook.gather = [this](int bucket) { shards_->gather(bucket); };
-    for (int b = 0; b < gradients_.buckets(); ++b) executor.set_shard(b, shards_->mine(b).begin, shards_->mine(b).end);
+    for (int b = 0; b < gradients_.buckets(); ++b)
+      executor.set_shard(b, shards_->mine(b).begin, shards_->mine(b).end);
   }
   executor.set_exchange(std::move(hook));
 }
@@ -75,7 +86,8 @@ const float* StepExchange::wait(int bucket) {
   if (spans_) {
     const BucketSpan& span = bucket_spans_[static_cast<size_t>(bucket)];
     const auto end = gradients_.sum(bucket).operation().completed().time_since_epoch();
-    spans_->record(span.name, span.lane, span.begin_ns, std::chrono::duration_cast<std::chrono::nanoseconds>(end).count());
+    spans_->record(span.name, span.lane, span.begin_ns,
+                   std::chrono::duration_cast<std::chrono::nanoseconds>(end).count());
   }
   return gradients_.result(bucket);
 }
@@ -85,13 +97,15 @@ void StepExchange::set_spans(Spans* spans) {
   bucket_spans_.clear();
   for (int b = 0; spans && b < gradients_.buckets(); ++b) {
     const std::string& name = gradients_.layout().buckets[static_cast<size_t>(b)].name;
-    bucket_spans_.push_back({spans->name("exchange of " + name), spans->lane("exchange of " + name), 0});
+    bucket_spans_.push_back(
+        {spans->name("exchange of " + name), spans->lane("exchange of " + name), 0});
   }
 }
 
 void StepExchange::begin_step(int64_t step) {
   if (!compresses()) return;
-  compressed_step_ = compression_at(settings_.compression.phases, step).compresses() && verdict_ != 0.0;
+  compressed_step_ =
+      compression_at(settings_.compression.phases, step).compresses() && verdict_ != 0.0;
   const bool dense = !compressed_step_ || (trial_ && !trial_->compressed());
   gradients_.begin_step(step, dense);
 }
@@ -105,10 +119,12 @@ void StepExchange::end_step(Executor& executor) {
   codec_before_ = codec;
   blocked_before_ = blocked_seconds();
   if (!trial_->complete()) return;
-  const CompressionTrial::Verdict verdict = trial_->decide(communicator_, gradients_.compression_report());
+  const CompressionTrial::Verdict verdict =
+      trial_->decide(communicator_, gradients_.compression_report());
   set_verdict(verdict.pays ? 1 : 0);
   if (communicator_.rank() == 0)
-    log::info("compression {}", verdict.to_string(to_string(settings_.compression.phases.back().compression)));
+    log::info("compression {}",
+              verdict.to_string(to_string(settings_.compression.phases.back().compression)));
 }
 
 void StepExchange::set_verdict(double pays) {
@@ -122,14 +138,19 @@ std::vector<NamedTensor> StepExchange::collect_compression() {
   std::vector<comm::SavedPiece> mine;
   for (int b = 0; b < gradients_.buckets(); ++b)
     if (BucketSum& sum = gradients_.sum(b); sum.compressed())
-      std::ranges::move(comm::save_state(sum.state_layout(), communicator_.rank(), gradients_.layout().buckets[static_cast<size_t>(b)].name, sum.state()), std::back_inserter(mine));
+      std::ranges::move(
+          comm::save_state(sum.state_layout(), communicator_.rank(),
+                           gradients_.layout().buckets[static_cast<size_t>(b)].name, sum.state()),
+          std::back_inserter(mine));
   for (int rank = 0; rank < communicator_.size(); ++rank) {
     size_t pieces = mine.size();
     communicator_.broadcast_value(pieces, rank);
     for (size_t i = 0; i < pieces; ++i) {
       const bool owner = rank == communicator_.rank();
       NamedTensor tensor;
-      if (owner) tensor = {mine[i].name, {DType::f32, Shape{static_cast<int64_t>(mine[i].values.size())}, {}}, {}};
+      if (owner)
+        tensor = {
+            mine[i].name, {DType::f32, Shape{static_cast<int64_t>(mine[i].values.size())}, {}}, {}};
       std::array<size_t, 2> sizes{tensor.name.size(), owner ? mine[i].values.size() : 0};
       communicator_.broadcast_value(sizes, rank);
       tensor.name.resize(sizes[0]);
@@ -149,16 +170,21 @@ void StepExchange::restore_compression(std::span<const NamedTensor> tensors) {
   std::vector<comm::SavedPiece> saved;
   for (const NamedTensor& tensor : tensors)
     if (tensor.name.starts_with("compression."))
-      saved.push_back({tensor.name, {reinterpret_cast<const float*>(tensor.bytes.data()), tensor.bytes.size() / sizeof(float)}});
+      saved.push_back({tensor.name,
+                       {reinterpret_cast<const float*>(tensor.bytes.data()),
+                        tensor.bytes.size() / sizeof(float)}});
   bool dealt = false;
   for (int b = 0; b < gradients_.buckets(); ++b) {
     BucketSum& sum = gradients_.sum(b);
     if (!sum.compressed()) continue;
     const Bucket& bucket = gradients_.layout().buckets[static_cast<size_t>(b)];
-    dealt |= comm::restore_state(communicator_, saved, sum.state_layout(), bucket.name, bucket.floats(), sum.state()) == comm::Restored::dealt;
+    dealt |= comm::restore_state(communicator_, saved, sum.state_layout(), bucket.name,
+                                 bucket.floats(), sum.state()) == comm::Restored::dealt;
   }
   if (dealt && communicator_.rank() == 0)
-    log::warn("what compression had not sent was kept for other ranks or another method: its sum is dealt out anew, and the run goes on otherwise than the old one would have");
+    log::warn(
+        "what compression had not sent was kept for other ranks or another method: its sum is "
+        "dealt out anew, and the run goes on otherwise than the old one would have");
 }
 
 std::string StepExchange::compression_line(int64_t steps) {
@@ -167,7 +193,10 @@ std::string StepExchange::compression_line(int64_t steps) {
   comm::CompressionReport since = now;
   since -= reported_;
   reported_ = now;
-  return since.runs == 0 ? std::string{} : fmt::format("compression {}: {}", to_string(settings_.compression.phases.back().compression), to_string(since, static_cast<uint64_t>(steps)));
+  return since.runs == 0 ? std::string{}
+                         : fmt::format("compression {}: {}",
+                                       to_string(settings_.compression.phases.back().compression),
+                                       to_string(since, static_cast<uint64_t>(steps)));
 }
 
 float* StepExchange::begin(int local_replica) {
@@ -186,9 +215,13 @@ void StepExchange::plan_state(std::byte* state) {
     for (int b = 0; b < gradients_.buckets(); ++b) {
       const Bucket& bucket = gradients_.layout().buckets[static_cast<size_t>(b)];
       std::byte* const at = state + k * network_.training.variables.parameter_bytes + bucket.begin;
-      comm::CollectiveSpec spec{.name = fmt::format("state {} of {}", k, bucket.name), .kind = comm::Collective::gather, .count = bucket.floats(),
-                                .input = at + shards_->mine(b).begin, .output = root ? at : nullptr};
-      for (const Shard& shard : shards_->shards(b)) spec.parts.push_back({shard.begin / sizeof(float), shard.bytes() / sizeof(float)});
+      comm::CollectiveSpec spec{.name = fmt::format("state {} of {}", k, bucket.name),
+                                .kind = comm::Collective::gather,
+                                .count = bucket.floats(),
+                                .input = at + shards_->mine(b).begin,
+                                .output = root ? at : nullptr};
+      for (const Shard& shard : shards_->shards(b))
+        spec.parts.push_back({shard.begin / sizeof(float), shard.bytes() / sizeof(float)});
       state_.push_back(communicator_.plan(spec));
     }
 }

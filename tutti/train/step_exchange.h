@@ -1,8 +1,9 @@
 #pragma once
-// StepExchange: everything that one training step exchanges with other ranks, tied to an executor: sums of gradients, and where updates are
-// sharded the new weights and the norms.
+// StepExchange: everything that one training step exchanges with other ranks, tied to an executor:
+// sums of gradients, and where updates are sharded the new weights and the norms.
 //
-//   for each local replica i: bind begin(i) as its gradients, run it; then end_of_backward(), and the executor's update()
+//   for each local replica i: bind begin(i) as its gradients, run it; then end_of_backward(), and
+//   the executor's update()
 
 #include <functional>
 #include <memory>
@@ -16,8 +17,8 @@
 #include "tutti/parallel/exchange.h"
 #include "tutti/parallel/sharded_update.h"
 #include "tutti/plan/executor.h"
-#include "tutti/train/named_tensor.h"
 #include "tutti/trace/span.h"
+#include "tutti/train/named_tensor.h"
 #include "tutti/train/network.h"
 
 namespace tutti {
@@ -25,53 +26,67 @@ namespace tutti {
 /// Not thread-safe; used by the thread that uses the communicator.
 class StepExchange {
  public:
-  /// Collective. Communicator and network must outlive it. `steps_compared`: of the steps between two looks at arrivals(), how many are kept.
-  StepExchange(comm::Communicator& communicator, const ReplicaMap& map, const Network& network, const ExchangeSettings& settings, int steps_compared = 256);
+  /// Collective. Communicator and network must outlive it. `steps_compared`: of the steps between
+  /// two looks at arrivals(), how many are kept.
+  StepExchange(comm::Communicator& communicator, const ReplicaMap& map, const Network& network,
+               const ExchangeSettings& settings, int steps_compared = 256);
 
-  /// Where the parameters lie: memory that ranks share, or null where each has its own and may put it anywhere.
+  /// Where the parameters lie: memory that ranks share, or null where each has its own and may put
+  /// it anywhere.
   std::byte* parameters() const { return weights_ ? weights_->data() : nullptr; }
-  /// Whether this rank is to fill the parameters at the start; the others see its values after the next barrier.
+  /// Whether this rank is to fill the parameters at the start; the others see its values after the
+  /// next barrier.
   bool fills_parameters() const { return !weights_ || weights_->mine(); }
-  /// Makes `executor` exchange through this, for the local replica last given to begin(). `on_ready`: told of each bucket that a local
-  /// replica has produced, before it leaves.
+  /// Makes `executor` exchange through this, for the local replica last given to begin().
+  /// `on_ready`: told of each bucket that a local replica has produced, before it leaves.
   void attach(Executor& executor, std::function<void(int local_replica, int bucket)> on_ready = {});
-  /// Each bucket's exchange becomes a span from its start to the moment when the sum was found to be there, on a lane of its own. Null: none.
+  /// Each bucket's exchange becomes a span from its start to the moment when the sum was found to
+  /// be there, on a lane of its own. Null: none.
   void set_spans(Spans* spans);
   /// Around each step and its runs; begin() returns the gradient arena of the replica.
   void begin_step(int64_t step);
   float* begin(int local_replica);
   void end_of_backward();
-  /// After the update. While compression is on trial the executor is settled, so that each step bears its own waits.
+  /// After the update. While compression is on trial the executor is settled, so that each step
+  /// bears its own waits.
   void end_step(Executor& executor);
 
-  /// Collective. Every rank's shards of the optimizer state to rank 0; nothing to do where updates are not sharded. `state`: the arena of
-  /// the network's variables, always the same one.
+  /// Collective. Every rank's shards of the optimizer state to rank 0; nothing to do where updates
+  /// are not sharded. `state`: the arena of the network's variables, always the same one.
   void collect_state(std::byte* state);
 
   /// Whether any gradient is compressed, but for a trial's outcome.
   bool compresses() const { return !settings_.compression.buckets.empty(); }
-  /// The outcome of the trial: 1 it pays, 0 it does not; nothing while it runs, and where compression is not automatic. As a number, for the
-  /// checkpoint; set_verdict() takes it up, so that a resumed run does as the one before.
+  /// The outcome of the trial: 1 it pays, 0 it does not; nothing while it runs, and where
+  /// compression is not automatic. As a number, for the checkpoint; set_verdict() takes it up, so
+  /// that a resumed run does as the one before.
   std::optional<double> verdict() const { return verdict_; }
   void set_verdict(double pays);
-  /// Collective. What compression keeps, of all ranks, on rank 0; nothing elsewhere. "compression.rank3.bucket 2.gradient@0".
+  /// Collective. What compression keeps, of all ranks, on rank 0; nothing elsewhere.
+  /// "compression.rank3.bucket 2.gradient@0".
   std::vector<NamedTensor> collect_compression();
-  /// Collective. The reverse; every rank gives all tensors of the checkpoint, others than these among them.
+  /// Collective. The reverse; every rank gives all tensors of the checkpoint, others than these
+  /// among them.
   void restore_compression(std::span<const NamedTensor> tensors);
-  /// What compression did since the last call, in averages of `steps`: for the log; empty where nothing is compressed.
+  /// What compression did since the last call, in averages of `steps`: for the log; empty where
+  /// nothing is compressed.
   std::string compression_line(int64_t steps);
 
   const GradientExchange& gradients() const { return gradients_; }
   /// When each rank started each bucket's sum, and waited for it.
   comm::ArrivalRecord& arrivals() { return arrivals_; }
   /// Seconds in which this rank waited for others, since the construction.
-  double exposed_seconds() const { return gradients_.counters().exposed_seconds + (shards_ ? shards_->exposed_seconds() : 0); }
+  double exposed_seconds() const {
+    return gradients_.counters().exposed_seconds + (shards_ ? shards_->exposed_seconds() : 0);
+  }
 
  private:
   void plan_state(std::byte* state);
   void ready(int bucket);
   const float* wait(int bucket);
-  double blocked_seconds() const { return exposed_seconds() + gradients_.counters().starting_seconds; }
+  double blocked_seconds() const {
+    return exposed_seconds() + gradients_.counters().starting_seconds;
+  }
 
   comm::Communicator& communicator_;
   const Network& network_;
@@ -79,7 +94,8 @@ class StepExchange {
   comm::ArrivalRecord arrivals_;
   std::optional<SharedWeights> weights_;  // where updates are sharded
   std::optional<ShardedUpdate> shards_;
-  std::vector<std::unique_ptr<comm::CollectiveOperation>> state_;  // planned for the first checkpoint
+  std::vector<std::unique_ptr<comm::CollectiveOperation>>
+      state_;  // planned for the first checkpoint
   const ExchangeSettings settings_;
   std::optional<CompressionTrial> trial_;  // where compression is automatic, until its verdict
   std::optional<double> verdict_;

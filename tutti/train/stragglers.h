@@ -1,5 +1,6 @@
 #pragma once
-// Stragglers: which rank the others wait for in training: comm/arrival.h, put into the run record and, once per rank, into the log.
+// Stragglers: which rank the others wait for in training: comm/arrival.h, put into the run record
+// and, once per rank, into the log.
 
 #include "tutti/comm/arrival.h"
 #include "tutti/trace/record.h"
@@ -9,9 +10,11 @@ namespace tutti {
 class Stragglers {
  public:
   /// Both must outlive it.
-  Stragglers(comm::Communicator& communicator, comm::ArrivalRecord& arrivals) : communicator_(communicator), arrivals_(arrivals) {}
+  Stragglers(comm::Communicator& communicator, comm::ArrivalRecord& arrivals)
+      : communicator_(communicator), arrivals_(arrivals) {}
 
-  /// Collective. `record` on the rank that writes it, null elsewhere. Does nothing with a single rank.
+  /// Collective. `record` on the rank that writes it, null elsewhere. Does nothing with a single
+  /// rank.
   void report(int64_t step, RunRecord* record);
 
  private:

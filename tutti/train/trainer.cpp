@@ -29,7 +29,8 @@
 namespace tutti {
 namespace {
 
-constexpr const char* kCompressionPays = "compression_pays";  // of a checkpoint: StepExchange::verdict()
+constexpr const char* kCompressionPays =
+    "compression_pays";  // of a checkpoint: StepExchange::verdict()
 
 /// Steps between two looks at whether any rank was asked to stop.
 constexpr int64_t kStopCheckSteps = 4;
@@ -51,15 +52,18 @@ class Run {
  public:
   explicit Run(const TrainerSpec& spec)
       : spec_(spec), config_(spec.config), comm_(*spec.communicator),
-        replicas_(static_cast<int>(replica_count(config_.run, comm_.size())), comm_.size(), comm_.rank()),
+        replicas_(static_cast<int>(replica_count(config_.run, comm_.size())), comm_.size(),
+                  comm_.rank()),
         batch_(batch_sizes(config_.batch, replicas_.replicas())),
-        sampler_({static_cast<uint64_t>(config_.run.seed), spec.train->size(), replicas_.replicas(), batch_.local}),
+        sampler_({static_cast<uint64_t>(config_.run.seed), spec.train->size(), replicas_.replicas(),
+                  batch_.local}),
         total_steps_(total_steps(config_.run, sampler_.steps_per_epoch())),
         schedule_(learning_rate_settings(config_, sampler_.steps_per_epoch(), batch_.global)),
         display_({.terminal = spec.terminal && comm_.rank() == 0}) {}
 
   RunResult run() {
-    const std::optional<Checkpoint> resumed = find_resume(config_, replicas_.replicas(), batch_.local);
+    const std::optional<Checkpoint> resumed =
+        find_resume(config_, replicas_.replicas(), batch_.local);
     build(resumed);
     open_record(resumed.has_value());
     comm_.barrier();
@@ -82,37 +86,53 @@ class Run {
   void build(const std::optional<Checkpoint>& resumed) {
     if (!config_.comm.shape.empty()) comm_.set_shape(comm::LinkShape::parse(config_.comm.shape));
     NetworkSpec spec = network_spec(config_, *spec_.train, batch_.local);
-    if (resumed) spec.choices = Choices::parse(resumed->info.plan_choices);
-    else if (!config_.plan.choices_from.empty()) spec.choices = Choices::parse(verify_checkpoint(checkpoint_at(config_.plan.choices_from, "plan.choices_from")).plan_choices);
+    if (resumed)
+      spec.choices = Choices::parse(resumed->info.plan_choices);
+    else if (!config_.plan.choices_from.empty())
+      spec.choices = Choices::parse(
+          verify_checkpoint(checkpoint_at(config_.plan.choices_from, "plan.choices_from"))
+              .plan_choices);
     spec.tuning_file = spec_.tuning_file;
     network_ = compile_network(spec, *spec_.backend, comm_);
     constexpr int64_t kSteps = 256;
-    exchange_.emplace(comm_, replicas_, *network_, exchange_settings(config_.comm), static_cast<int>(std::min(config_.run.log_every, kSteps)));
-    weights_.emplace(network_->training.variables, replicas_.local_count(), exchange_->parameters(), exchange_->fills_parameters());
+    exchange_.emplace(comm_, replicas_, *network_, exchange_settings(config_.comm),
+                      static_cast<int>(std::min(config_.run.log_every, kSteps)));
+    weights_.emplace(network_->training.variables, replicas_.local_count(), exchange_->parameters(),
+                     exchange_->fills_parameters());
     weights_->initialise(static_cast<uint64_t>(config_.run.seed));
     averaged_ = Buffer(network_->training.variables.statistic_bytes);
     if (resumed) {
       restore(*resumed, replicas_, *weights_);
       exchange_->restore_compression(resumed->state);
-      if (resumed->info.metrics.contains(kCompressionPays)) exchange_->set_verdict(resumed->info.metrics.at(kCompressionPays));
+      if (resumed->info.metrics.contains(kCompressionPays))
+        exchange_->set_verdict(resumed->info.metrics.at(kCompressionPays));
       step_ = resumed->info.step;
-      result_.accuracy = resumed->info.metrics.contains("accuracy") ? resumed->info.metrics.at("accuracy") : kNotMeasured;
+      result_.accuracy = resumed->info.metrics.contains("accuracy")
+                             ? resumed->info.metrics.at("accuracy")
+                             : kNotMeasured;
     }
 
     executor_.emplace(network_->training, *spec_.backend);
-    average_.emplace(comm_, replicas_, std::max<size_t>(network_->training.variables.statistic_bytes / sizeof(float), 1));
+    average_.emplace(
+        comm_, replicas_,
+        std::max<size_t>(network_->training.variables.statistic_bytes / sizeof(float), 1));
     executor_->bind(kParameters, weights_->parameters());
     executor_->bind(kState, weights_->state());
-    executor_->set_scalar(network_->gradient_scale, 1.0f / static_cast<float>(replicas_.replicas()));
+    executor_->set_scalar(network_->gradient_scale,
+                          1.0f / static_cast<float>(replicas_.replicas()));
     stragglers_.emplace(comm_, exchange_->arrivals());
     exchange_->attach(*executor_, [this](int local, int bucket) { gradient_ready(local, bucket); });
     comm_.barrier();  // parameters that another rank has filled are there
     executor_->pack();
 
     const data::ChannelStatistics& own = data::known_dataset(config_.data.dataset).normalization;
-    training_images_.emplace(augment_spec(config_, own), spec_.train->shape(), network_->training.desc(network_->images));
-    evaluation_images_.emplace(augment_spec(config_, own), spec_.test->shape(), network_->evaluation.desc(network_->evaluation_images));
-    evaluator_.emplace(network_->evaluation, network_->evaluation_images, network_->evaluation_logits, *spec_.backend, *spec_.test, *evaluation_images_);
+    training_images_.emplace(augment_spec(config_, own), spec_.train->shape(),
+                             network_->training.desc(network_->images));
+    evaluation_images_.emplace(augment_spec(config_, own), spec_.test->shape(),
+                               network_->evaluation.desc(network_->evaluation_images));
+    evaluator_.emplace(network_->evaluation, network_->evaluation_images,
+                       network_->evaluation_logits, *spec_.backend, *spec_.test,
+                       *evaluation_images_);
     evaluator_->bind(weights_->parameters(), averaged_.data());
 
     const int64_t per_epoch = sampler_.steps_per_epoch();
@@ -120,7 +140,8 @@ class Run {
     pipeline.threads = static_cast<int>(config_.data.readers);
     pipeline.slots = static_cast<int>(config_.data.prefetch);
     auto order = std::make_unique<data::TrainingOrder>(
-        sampler_, data::TrainingStart{step_ / per_epoch, step_ % per_epoch, replicas_.owned().lo, replicas_.local_count()});
+        sampler_, data::TrainingStart{step_ / per_epoch, step_ % per_epoch, replicas_.owned().lo,
+                                      replicas_.local_count()});
     pipeline_.emplace(*spec_.train, *training_images_, std::move(order), pipeline);
     if (config_.run.profile) {
       spans_.emplace();
@@ -133,7 +154,9 @@ class Run {
   // --- the loop ---
 
   bool first() const { return comm_.rank() == 0; }
-  double epochs_done() const { return static_cast<double>(step_) / static_cast<double>(sampler_.steps_per_epoch()); }
+  double epochs_done() const {
+    return static_cast<double>(step_) / static_cast<double>(sampler_.steps_per_epoch());
+  }
 
   void loop() {
     const int64_t per_epoch = sampler_.steps_per_epoch();
@@ -149,12 +172,16 @@ class Run {
       const bool asked = stop_asked();
       if (asked && !last) {
         write_checkpoint_now();
-        return stop(RunStatus::requeue, fmt::format("stopped by signal {} with a checkpoint at step {}", asked_by_, step_));
+        return stop(
+            RunStatus::requeue,
+            fmt::format("stopped by signal {} with a checkpoint at step {}", asked_by_, step_));
       }
       if (checkpoint_due() || last) write_checkpoint_now();
     }
     if (config_.run.target > 0 && !target_reached_)
-      return stop(RunStatus::target_missed, fmt::format("accuracy {:.4f} after {:.2f} epochs, the target was {}", result_.accuracy, epochs_done(), config_.run.target));
+      return stop(RunStatus::target_missed,
+                  fmt::format("accuracy {:.4f} after {:.2f} epochs, the target was {}",
+                              result_.accuracy, epochs_done(), config_.run.target));
     stop(RunStatus::done, fmt::format("{} steps", step_));
   }
 
@@ -162,7 +189,10 @@ class Run {
     const auto began = RunClock::Clock::now();
     StepTimes times;
     const double exposed_before = exchange_->exposed_seconds();
-    StepInfo info{.seed = static_cast<uint64_t>(config_.run.seed), .step = step_, .replica = 0, .batch = batch_.local};
+    StepInfo info{.seed = static_cast<uint64_t>(config_.run.seed),
+                  .step = step_,
+                  .replica = 0,
+                  .batch = batch_.local};
     double computing = 0;
     const auto compute = [&](auto&& work) {
       const auto start = RunClock::Clock::now();
@@ -183,8 +213,10 @@ class Run {
       const float loss = *static_cast<const float*>(executor_->result(network_->loss));
       if (!std::isfinite(loss)) report_nonfinite(info, batch, loss);
       if (!bad_gradient_.empty())
-        throw NumericError(fmt::format("{} at step {}, replica {}, although the loss is {}; the last checkpoint is from before it; lower optimizer.lr or look at the data",
-                                       bad_gradient_, info.step, info.replica, loss));
+        throw NumericError(
+            fmt::format("{} at step {}, replica {}, although the loss is {}; the last checkpoint "
+                        "is from before it; lower optimizer.lr or look at the data",
+                        bad_gradient_, info.step, info.replica, loss));
       interval_.loss += loss;
     }
     exchange_->end_of_backward();
@@ -201,12 +233,16 @@ class Run {
     ++interval_.steps;
     ++epoch_steps_;
     ++step_;
-    if (spec_.terminal && first()) display_.step(progress(interval_.loss / static_cast<double>(interval_.steps * replicas_.local_count())));
+    if (spec_.terminal && first())
+      display_.step(progress(interval_.loss /
+                             static_cast<double>(interval_.steps * replicas_.local_count())));
   }
 
   void gradient_ready(int local, int bucket) {
     if (bad_gradient_.empty())
-      bad_gradient_ = nonfinite_gradient(network_->training.variables, network_->buckets.buckets[static_cast<size_t>(bucket)], exchange_->gradients().slot(local));
+      bad_gradient_ = nonfinite_gradient(network_->training.variables,
+                                         network_->buckets.buckets[static_cast<size_t>(bucket)],
+                                         exchange_->gradients().slot(local));
   }
 
   const data::Batch& next_batch() {
@@ -219,10 +255,17 @@ class Run {
   int span_lane() { return spans_ ? spans_->lane("trainer") : 0; }
 
   [[noreturn]] void report_nonfinite(const StepInfo& info, const data::Batch& batch, float loss) {
-    const std::string where = first_nonfinite({.model = model_spec(config_, *spec_.train, batch_.local), .weights = &*weights_, .images = batch.images,
-                                               .images_desc = network_->training.desc(network_->images), .layout = network_->training.layout}, *spec_.backend);
-    throw NumericError(fmt::format("the loss is {} at step {}, replica {}: {}; the last checkpoint is from before it; lower optimizer.lr or look at the data",
-                                   std::isnan(loss) ? "NaN" : "infinite", info.step, info.replica, where));
+    const std::string where =
+        first_nonfinite({.model = model_spec(config_, *spec_.train, batch_.local),
+                         .weights = &*weights_,
+                         .images = batch.images,
+                         .images_desc = network_->training.desc(network_->images),
+                         .layout = network_->training.layout},
+                        *spec_.backend);
+    throw NumericError(
+        fmt::format("the loss is {} at step {}, replica {}: {}; the last checkpoint is from before "
+                    "it; lower optimizer.lr or look at the data",
+                    std::isnan(loss) ? "NaN" : "infinite", info.step, info.replica, where));
   }
 
   bool stop_asked() {
@@ -238,12 +281,14 @@ class Run {
 
   bool every_epochs(double epochs) const {
     if (epochs <= 0) return false;
-    const auto steps = std::max<int64_t>(1, std::llround(epochs * static_cast<double>(sampler_.steps_per_epoch())));
+    const auto steps = std::max<int64_t>(
+        1, std::llround(epochs * static_cast<double>(sampler_.steps_per_epoch())));
     return step_ % steps == 0;
   }
   bool evaluation_due() const { return every_epochs(config_.run.eval_every); }
   bool checkpoint_due() const {
-    return (config_.checkpoint.every_steps > 0 && step_ % config_.checkpoint.every_steps == 0) || every_epochs(static_cast<double>(config_.checkpoint.every_epochs));
+    return (config_.checkpoint.every_steps > 0 && step_ % config_.checkpoint.every_steps == 0) ||
+           every_epochs(static_cast<double>(config_.checkpoint.every_epochs));
   }
 
   // --- reporting ---
@@ -283,10 +328,16 @@ class Run {
     const std::vector<double> memory = comm_.allgather_value(peak_memory_bytes());
     if (first()) {
       const StepTimes& t = interval_.times;
-      StepRecord line{.epoch = (step_ - 1) / sampler_.steps_per_epoch() + 1, .step = step_, .loss = loss, .lr = schedule_.rate(step_ - 1),
-                      .samples_per_s = steps * static_cast<double>(batch_.global) / t.total, .step_ms = t.total / steps * 1e3,
-                      .compute_ms = t.compute / steps * 1e3, .comm_exposed_ms = t.comm_exposed / steps * 1e3,
-                      .data_wait_ms = t.data_wait / steps * 1e3, .other_ms = t.other() / steps * 1e3,
+      StepRecord line{.epoch = (step_ - 1) / sampler_.steps_per_epoch() + 1,
+                      .step = step_,
+                      .loss = loss,
+                      .lr = schedule_.rate(step_ - 1),
+                      .samples_per_s = steps * static_cast<double>(batch_.global) / t.total,
+                      .step_ms = t.total / steps * 1e3,
+                      .compute_ms = t.compute / steps * 1e3,
+                      .comm_exposed_ms = t.comm_exposed / steps * 1e3,
+                      .data_wait_ms = t.data_wait / steps * 1e3,
+                      .other_ms = t.other() / steps * 1e3,
                       .memory_bytes = *std::ranges::max_element(memory)};
       line.time = unix_now();
       record_->append(line);
@@ -301,11 +352,19 @@ class Run {
     report_compression();
     if (first()) {
       const auto per_epoch = static_cast<double>(sampler_.steps_per_epoch());
-      EpochRecord line{.epoch = step_ / sampler_.steps_per_epoch(), .step = step_, .seconds = epoch_times_.total,
+      EpochRecord line{.epoch = step_ / sampler_.steps_per_epoch(),
+                       .step = step_,
+                       .seconds = epoch_times_.total,
                        .train_loss = epoch_partial_ ? kNotMeasured : epoch_loss_ / per_epoch,
-                       .samples_per_s = epoch_partial_ ? kNotMeasured : per_epoch * static_cast<double>(batch_.global) / epoch_times_.total,
-                       .compute_seconds = epoch_times_.compute, .comm_exposed_seconds = epoch_times_.comm_exposed,
-                       .data_wait_seconds = epoch_times_.data_wait, .other_seconds = epoch_times_.other(), .partial = epoch_partial_};
+                       .samples_per_s = epoch_partial_
+                                            ? kNotMeasured
+                                            : per_epoch * static_cast<double>(batch_.global) /
+                                                  epoch_times_.total,
+                       .compute_seconds = epoch_times_.compute,
+                       .comm_exposed_seconds = epoch_times_.comm_exposed,
+                       .data_wait_seconds = epoch_times_.data_wait,
+                       .other_seconds = epoch_times_.other(),
+                       .partial = epoch_partial_};
       line.time = unix_now();
       record_->append(line);
       tensorboard_->add(line);
@@ -334,8 +393,11 @@ class Run {
     const ScopedSpan span(spans(), span_name("evaluate"), span_lane());
     executor_->settle();
     average_statistics();
-    const ClassifierQuality local = evaluator_->run(data::evaluation_range(spec_.test->size(), comm_.rank(), comm_.size()), static_cast<int>(config_.data.readers));
-    double sums[] = {static_cast<double>(local.samples), static_cast<double>(local.correct), local.cross_entropy};
+    const ClassifierQuality local =
+        evaluator_->run(data::evaluation_range(spec_.test->size(), comm_.rank(), comm_.size()),
+                        static_cast<int>(config_.data.readers));
+    double sums[] = {static_cast<double>(local.samples), static_cast<double>(local.correct),
+                     local.cross_entropy};
     comm_.sum(sums);
     result_.accuracy = sums[1] / sums[0];
     result_.loss = sums[2] / sums[0];
@@ -344,15 +406,26 @@ class Run {
     evaluation_seconds_ += seconds;
     target_reached_ = config_.run.target > 0 && result_.accuracy >= config_.run.target;
     if (!first()) return;
-    EvalRecord line{.epoch = epochs_done(), .step = step_, .samples = static_cast<int64_t>(sums[0]), .accuracy = result_.accuracy, .loss = result_.loss,
-                    .seconds = seconds, .wall_seconds = clock_.wall(), .train_seconds = train_seconds};
+    EvalRecord line{.epoch = epochs_done(),
+                    .step = step_,
+                    .samples = static_cast<int64_t>(sums[0]),
+                    .accuracy = result_.accuracy,
+                    .loss = result_.loss,
+                    .seconds = seconds,
+                    .wall_seconds = clock_.wall(),
+                    .train_seconds = train_seconds};
     line.time = unix_now();
     record_->append(line);
     tensorboard_->add(line);
-    display_.note(fmt::format("epoch {:.2f}: test accuracy {:.2f} %, loss {:.4f} ({} samples in {:.1f} s)", epochs_done(), result_.accuracy * 100, result_.loss,
-                              line.samples, seconds));
+    display_.note(
+        fmt::format("epoch {:.2f}: test accuracy {:.2f} %, loss {:.4f} ({} samples in {:.1f} s)",
+                    epochs_done(), result_.accuracy * 100, result_.loss, line.samples, seconds));
     if (target_reached_)
-      record_->append(TargetReached{.epoch = epochs_done(), .step = step_, .wall_seconds = line.wall_seconds, .train_seconds = train_seconds, .value = result_.accuracy});
+      record_->append(TargetReached{.epoch = epochs_done(),
+                                    .step = step_,
+                                    .wall_seconds = line.wall_seconds,
+                                    .train_seconds = train_seconds,
+                                    .value = result_.accuracy});
   }
 
   // --- checkpoints ---
@@ -363,24 +436,40 @@ class Run {
     executor_->settle();
     average_statistics();
     exchange_->collect_state(weights_->state());
-    const std::vector<NamedTensor> statistics = gather_statistics(*weights_, replicas_, comm_), compression = exchange_->collect_compression();
+    const std::vector<NamedTensor> statistics = gather_statistics(*weights_, replicas_, comm_),
+                                   compression = exchange_->collect_compression();
     if (first()) {
-      const std::vector<NamedTensor> model = weights_->export_model(averaged_.data()), state = weights_->export_state();
+      const std::vector<NamedTensor> model = weights_->export_model(averaged_.data()),
+                                     state = weights_->export_state();
       CheckpointContent content;
-      content.info = {.step = step_, .epoch = step_ / sampler_.steps_per_epoch(), .epoch_position = step_ % sampler_.steps_per_epoch(),
-                      .seed = static_cast<uint64_t>(config_.run.seed), .replicas = replicas_.replicas(), .ranks = comm_.size(),
-                      .precision = std::string(to_string(config_.run.precision)), .plan_choices = choices_to_keep(network_->training.options.choices, batch_.local, config_.run.threads),
-                      .config = spec_.resolved_config, .metrics = {{"wall_seconds", clock_.wall()}, {"train_seconds", clock_.train()}}};
+      content.info = {
+          .step = step_,
+          .epoch = step_ / sampler_.steps_per_epoch(),
+          .epoch_position = step_ % sampler_.steps_per_epoch(),
+          .seed = static_cast<uint64_t>(config_.run.seed),
+          .replicas = replicas_.replicas(),
+          .ranks = comm_.size(),
+          .precision = std::string(to_string(config_.run.precision)),
+          .plan_choices = choices_to_keep(network_->training.options.choices, batch_.local,
+                                          config_.run.threads),
+          .config = spec_.resolved_config,
+          .metrics = {{"wall_seconds", clock_.wall()}, {"train_seconds", clock_.train()}}};
       if (std::isfinite(result_.accuracy)) content.info.metrics["accuracy"] = result_.accuracy;
       for (const NamedTensor& tensor : model) content.weights.push_back(tensor.ref());
       for (const NamedTensor& tensor : state) content.state.push_back(tensor.ref());
       for (const NamedTensor& tensor : statistics) content.state.push_back(tensor.ref());
       for (const NamedTensor& tensor : compression) content.state.push_back(tensor.ref());
       if (exchange_->verdict()) content.info.metrics[kCompressionPays] = *exchange_->verdict();
-      const std::filesystem::path path = write_checkpoint(checkpoint_directory(config_), content, static_cast<int>(config_.checkpoint.keep));
+      const std::filesystem::path path = write_checkpoint(
+          checkpoint_directory(config_), content, static_cast<int>(config_.checkpoint.keep));
       int64_t bytes = 0;
-      for (const auto& entry : std::filesystem::directory_iterator(path)) bytes += static_cast<int64_t>(entry.file_size());
-      record_->append(CheckpointRecord{.epoch = epochs_done(), .step = step_, .path = path.string(), .bytes = bytes, .seconds = RunClock::since(began)});
+      for (const auto& entry : std::filesystem::directory_iterator(path))
+        bytes += static_cast<int64_t>(entry.file_size());
+      record_->append(CheckpointRecord{.epoch = epochs_done(),
+                                       .step = step_,
+                                       .path = path.string(),
+                                       .bytes = bytes,
+                                       .seconds = RunClock::since(began)});
     }
     comm_.barrier();
     const double seconds = RunClock::since(began);
@@ -396,7 +485,10 @@ class Run {
       if (std::ranges::find(hosts, comm_.host(r)) == hosts.end()) hosts.push_back(comm_.host(r));
     if (!first()) return;
     const std::filesystem::path directory = config_.run.output_dir;
-    record_.emplace((directory / kRecordFile).string(), resumed && std::filesystem::exists(directory / kRecordFile) ? RunRecord::Open::resume : RunRecord::Open::create);
+    record_.emplace((directory / kRecordFile).string(),
+                    resumed && std::filesystem::exists(directory / kRecordFile)
+                        ? RunRecord::Open::resume
+                        : RunRecord::Open::create);
     tensorboard_.emplace(config_.run.output_dir, comm_.host());
     RunStart about = spec_.about;
     about.time = unix_now();
@@ -410,19 +502,27 @@ class Run {
     about.train_samples = sampler_.steps_per_epoch() * batch_.global;
     about.threads_per_rank = static_cast<int>(config_.run.threads);
     about.hosts = hosts;
-    about.oversubscribed = comm_.local_size() * about.threads_per_rank > about.cores_per_host && about.cores_per_host > 0;
+    about.oversubscribed = comm_.local_size() * about.threads_per_rank > about.cores_per_host &&
+                           about.cores_per_host > 0;
     about.seed = static_cast<uint64_t>(config_.run.seed);
     about.parameters = network_->training.graph.parameter_count();
     about.flop_per_sample = network_->training.graph.flop() / static_cast<double>(batch_.local);
     about.synchronisation = "every step";
     about.plan_hash = fmt::format("{:016x}", network_->training.hash());
     about.resume_step = step_;
-    if (config_.run.target > 0) about.target = Target{.metric = "accuracy", .value = config_.run.target, .higher_is_better = true};
+    if (config_.run.target > 0)
+      about.target =
+          Target{.metric = "accuracy", .value = config_.run.target, .higher_is_better = true};
     record_->append(about);
-    log::info("{} on {}: {} parameters, {} replica(s) of {} samples on {} rank(s) x {} thread(s), {}, layout {}, {} buckets by {}", about.model, about.dataset,
-              about.parameters, about.replicas, about.local_batch, about.ranks, about.threads_per_rank, about.precision, network_->training.layout,
-              network_->training.buckets.size(), comm_.transport());
-    if (about.oversubscribed) log::warn("{} ranks x {} threads share {} cores: speeds will not be those of separate cores", comm_.local_size(), about.threads_per_rank, about.cores_per_host);
+    log::info(
+        "{} on {}: {} parameters, {} replica(s) of {} samples on {} rank(s) x {} thread(s), {}, "
+        "layout {}, {} buckets by {}",
+        about.model, about.dataset, about.parameters, about.replicas, about.local_batch,
+        about.ranks, about.threads_per_rank, about.precision, network_->training.layout,
+        network_->training.buckets.size(), comm_.transport());
+    if (about.oversubscribed)
+      log::warn("{} ranks x {} threads share {} cores: speeds will not be those of separate cores",
+                comm_.local_size(), about.threads_per_rank, about.cores_per_host);
   }
 
   void stop(RunStatus status, const std::string& reason) {
@@ -430,13 +530,24 @@ class Run {
     result_.steps = step_;
     display_.clear();
     report_compression();
-    if (spans_) spans_->write((std::filesystem::path(config_.run.output_dir) / fmt::format("trace.rank{}.json", comm_.rank())).string(), comm_.rank());
+    if (spans_)
+      spans_->write((std::filesystem::path(config_.run.output_dir) /
+                     fmt::format("trace.rank{}.json", comm_.rank()))
+                        .string(),
+                    comm_.rank());
     if (!first()) return;
-    record_->append(RunStop{.status = status, .reason = reason, .epochs = epochs_done(), .steps = step_, .samples = step_ * batch_.global,
-                            .wall_seconds = clock_.wall(), .train_seconds = clock_.train(), .eval_seconds = evaluation_seconds_,
+    record_->append(RunStop{.status = status,
+                            .reason = reason,
+                            .epochs = epochs_done(),
+                            .steps = step_,
+                            .samples = step_ * batch_.global,
+                            .wall_seconds = clock_.wall(),
+                            .train_seconds = clock_.train(),
+                            .eval_seconds = evaluation_seconds_,
                             .checkpoint_seconds = checkpoint_seconds_});
     write_csv(read_run(record_->path()), config_.run.output_dir);
-    log::info("{}: {} ({:.1f} s training, {:.1f} s in all)", name(status), reason, clock_.train(), clock_.wall());
+    log::info("{}: {} ({:.1f} s training, {:.1f} s in all)", name(status), reason, clock_.train(),
+              clock_.wall());
   }
 
   const TrainerSpec& spec_;

@@ -1,6 +1,6 @@
 #pragma once
-// Trainer: the loop. Takes a batch per local replica, runs the plan, meets the other ranks in the exchange, updates, records,
-// evaluates, writes checkpoints, and stops when asked to.
+// Trainer: the loop. Takes a batch per local replica, runs the plan, meets the other ranks in the
+// exchange, updates, records, evaluates, writes checkpoints, and stops when asked to.
 
 #include <filesystem>
 #include <functional>
@@ -17,13 +17,13 @@ namespace tutti {
 
 /// What the trainer needs from outside. Pointers are borrowed and must outlive it.
 struct TrainerSpec {
-  RunConfig config;                        ///< validated; threads chosen
-  std::string resolved_config;             ///< TOML text, kept in checkpoints and beside the results
-  RunStart about;                          ///< machine line, version, command ...; the trainer fills what it knows itself
-  bool terminal = false;                   ///< stdout is a terminal: draw a bar
-  std::function<int()> stop_requested;     ///< 0 = no, else the signal that asked; may be empty
-  double process_started = 0;              ///< unix time, for the start-up time in the log
-  std::filesystem::path tuning_file;       ///< kernel choices kept between runs; empty: none
+  RunConfig config;             ///< validated; threads chosen
+  std::string resolved_config;  ///< TOML text, kept in checkpoints and beside the results
+  RunStart about;  ///< machine line, version, command ...; the trainer fills what it knows itself
+  bool terminal = false;                ///< stdout is a terminal: draw a bar
+  std::function<int()> stop_requested;  ///< 0 = no, else the signal that asked; may be empty
+  double process_started = 0;           ///< unix time, for the start-up time in the log
+  std::filesystem::path tuning_file;    ///< kernel choices kept between runs; empty: none
   const Backend* backend = nullptr;
   comm::Communicator* communicator = nullptr;
   const data::Dataset* train = nullptr;
@@ -37,7 +37,8 @@ struct RunResult {
   double accuracy = kNotMeasured, loss = kNotMeasured;  ///< of the last evaluation
 };
 
-/// Collective: every rank of the communicator calls it with the same configuration. Throws the typed errors of base/error.h.
+/// Collective: every rank of the communicator calls it with the same configuration. Throws the
+/// typed errors of base/error.h.
 RunResult train(const TrainerSpec& spec);
 
 }  // namespace tutti

@@ -9,11 +9,16 @@ namespace tutti {
 namespace {
 
 /// The parameters of each bucket, in the order in which backward produces their gradients.
-std::vector<std::vector<Value>> bucket_parameters(const Graph& graph, const std::vector<Value>& produced, const CompressionPolicy& compression, size_t bucket_bytes) {
+std::vector<std::vector<Value>> bucket_parameters(const Graph& graph,
+                                                  const std::vector<Value>& produced,
+                                                  const CompressionPolicy& compression,
+                                                  size_t bucket_bytes) {
   std::vector<CompressibleEntry> entries;
-  for (const Value p : produced) entries.push_back({{graph[p].name, graph.type(p).desc.bytes()}, graph.shape(p)});
+  for (const Value p : produced)
+    entries.push_back({{graph[p].name, graph.type(p).desc.bytes()}, graph.shape(p)});
   std::vector<std::vector<Value>> buckets;
-  for (const Bucket& bucket : partition_by_compression(compression, entries, bucket_bytes).buckets.buckets) {
+  for (const Bucket& bucket :
+       partition_by_compression(compression, entries, bucket_bytes).buckets.buckets) {
     std::vector<Value>& members = buckets.emplace_back();
     for (const int i : bucket.members) members.push_back(produced[static_cast<size_t>(i)]);
   }
@@ -35,7 +40,9 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
 
   TrainingGraph training;
   Rewritten fused = fuse_forward(built.graph);
-  const auto at = [](const Rewritten& rewritten, Value v) { return rewritten.of[static_cast<size_t>(v.id)]; };
+  const auto at = [](const Rewritten& rewritten, Value v) {
+    return rewritten.of[static_cast<size_t>(v.id)];
+  };
   const Value losses[] = {at(fused, built.loss)};
   const size_t first_backward = fused.graph.nodes().size();
   differentiate(fused.graph, losses);
@@ -51,11 +58,13 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
   Graph& graph = training.graph;
   std::vector<Value> produced;
   for (const Value g : graph.with_role(Role::gradient)) produced.push_back(graph[g].of);
-  const std::vector<std::vector<Value>> buckets = bucket_parameters(graph, produced, spec.compression, spec.bucket_bytes);
+  const std::vector<std::vector<Value>> buckets =
+      bucket_parameters(graph, produced, spec.compression, spec.bucket_bytes);
   for (size_t b = 0; b < buckets.size(); ++b) {
     std::vector<Value> gradients;
     for (const Value p : buckets[b]) gradients.push_back(gradient_of(graph, p));
-    graph.append("bucket " + std::to_string(b), std::make_shared<AllReduceGradients>(static_cast<int>(b)), gradients);
+    graph.append("bucket " + std::to_string(b),
+                 std::make_shared<AllReduceGradients>(static_cast<int>(b)), gradients);
   }
   const UpdateScalars scalars = add_update(graph, buckets, spec.optimizer);
   training.lr = scalars.learning_rate;

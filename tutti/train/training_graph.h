@@ -10,10 +10,11 @@
 namespace tutti {
 
 struct TrainingGraphSpec {
-  ModelSpec model;               ///< mode train
+  ModelSpec model;  ///< mode train
   OptimizerSettings optimizer;
   CompressionPolicy compression = {};  ///< buckets hold parameters that it compresses, or none
-  size_t bucket_bytes = 1 << 20;  ///< wanted size of a bucket of gradients; compile_network: 0 measures (parallel/bucket_size.h)
+  size_t bucket_bytes = 1 << 20;       ///< wanted size of a bucket of gradients; compile_network: 0
+                                       ///< measures (parallel/bucket_size.h)
 };
 
 struct TrainingGraph {

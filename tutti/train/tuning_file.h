@@ -1,6 +1,7 @@
 #pragma once
-// What measurement has found out about a machine, kept between runs: the next start need not measure, and takes the same kernels,
-// hence the same bits. One text file a machine and build; see plan/choices.h.
+// What measurement has found out about a machine, kept between runs: the next start need not
+// measure, and takes the same kernels, hence the same bits. One text file a machine and build; see
+// plan/choices.h.
 
 #include <filesystem>
 

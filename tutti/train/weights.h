@@ -1,5 +1,6 @@
 #pragma once
-// Weights: the arenas of everything that training keeps on one rank, and their plain form for files.
+// Weights: the arenas of everything that training keeps on one rank, and their plain form for
+// files.
 
 #include <span>
 #include <vector>
@@ -12,29 +13,37 @@ namespace tutti {
 
 class Weights {
  public:
-  /// All zeros. `variables` must outlive this. Statistics are kept for each local replica. `parameters`: the parameters' arena where it is
-  /// somebody else's memory (parallel/sharded_update.h); of several ranks that share it, one has `fills` true and puts values into it.
-  Weights(const Variables& variables, int local_replicas, std::byte* parameters = nullptr, bool fills = true);
+  /// All zeros. `variables` must outlive this. Statistics are kept for each local replica.
+  /// `parameters`: the parameters' arena where it is somebody else's memory
+  /// (parallel/sharded_update.h); of several ranks that share it, one has `fills` true and puts
+  /// values into it.
+  Weights(const Variables& variables, int local_replicas, std::byte* parameters = nullptr,
+          bool fills = true);
 
-  /// Fills parameters and statistics as their Init says; a value depends on the seed and its name alone.
+  /// Fills parameters and statistics as their Init says; a value depends on the seed and its name
+  /// alone.
   void initialise(uint64_t seed);
 
   std::byte* parameters() const { return parameters_; }
   std::byte* state() const { return state_.data(); }
-  std::byte* statistics(int local_replica) const { return statistics_[static_cast<size_t>(local_replica)].data(); }
+  std::byte* statistics(int local_replica) const {
+    return statistics_[static_cast<size_t>(local_replica)].data();
+  }
   int local_replicas() const { return static_cast<int>(statistics_.size()); }
   const Variables& variables() const { return variables_; }
   size_t memory_bytes() const;
 
-  /// Parameters, then `statistics` (one arena laid out as a replica's), plain f32, under their own names.
+  /// Parameters, then `statistics` (one arena laid out as a replica's), plain f32, under their own
+  /// names.
   std::vector<NamedTensor> export_model(const std::byte* statistics) const;
   /// Optimizer state as "PARAMETER.KIND".
   std::vector<NamedTensor> export_state() const;
   /// A replica's statistics as "replica R/NAME".
   std::vector<NamedTensor> export_statistics(const std::byte* statistics, int replica) const;
 
-  /// Takes parameters, and into every local replica the statistics, from tensors by name. Throws ConfigError naming what is
-  /// missing, unknown or of another shape; "num_batches_tracked" entries of other systems are passed over.
+  /// Takes parameters, and into every local replica the statistics, from tensors by name. Throws
+  /// ConfigError naming what is missing, unknown or of another shape; "num_batches_tracked" entries
+  /// of other systems are passed over.
   void import_model(std::span<const NamedTensor> tensors);
   /// The reverse of export_state.
   void import_state(std::span<const NamedTensor> tensors);

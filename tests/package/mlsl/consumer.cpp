@@ -2,7 +2,9 @@
 #include <mlsl.hpp>
 
 int main(int argc, char** argv) {
-  static_assert(MLSL_VERSION_GE(MLSL_VERSION(MLSL_MAJOR_VERSION, MLSL_MINOR_VERSION), MLSL_VERSION(1, 0)), "the interface is 1.0");
+  static_assert(
+      MLSL_VERSION_GE(MLSL_VERSION(MLSL_MAJOR_VERSION, MLSL_MINOR_VERSION), MLSL_VERSION(1, 0)),
+      "the interface is 1.0");
   MLSL::Environment& environment = MLSL::Environment::GetEnv();
   if (MLSL_MAJOR(MLSL::Environment::GetVersion()) != 1) return 1;
   environment.Init(&argc, &argv);

@@ -7,16 +7,27 @@ namespace {
 
 /// After "OP DTYPE "; each line is checked in f32 and bf16.
 constexpr const char* kConvolutions[] = {
-    "n5c16h32w32 k16r3s3 pad1",          "n4c3h32w32 k16r3s3 pad1",           "n3c16h16w16 k32r3s3 stride2 pad1", "n3c16h16w16 k32r1s1 stride2",
-    "n2c5h9w7 k6r3s2 stride2x1 pad1x0",  "n2c8h12w12 k8r3s3 pad2 dilation2",  "n2c32h8w8 k32r3s3 pad1 groups4",   "n2c4d6h7w8 k16t3r3s3 pad1",
-    "n3c3h23w23 k16r7s7 stride2 pad3",   "n2c16d4h4w4 k16t2r2s2 stride2",     "n2c16h10w10 k16r3s3 stride2 pad0 high1",
+    "n5c16h32w32 k16r3s3 pad1",
+    "n4c3h32w32 k16r3s3 pad1",
+    "n3c16h16w16 k32r3s3 stride2 pad1",
+    "n3c16h16w16 k32r1s1 stride2",
+    "n2c5h9w7 k6r3s2 stride2x1 pad1x0",
+    "n2c8h12w12 k8r3s3 pad2 dilation2",
+    "n2c32h8w8 k32r3s3 pad1 groups4",
+    "n2c4d6h7w8 k16t3r3s3 pad1",
+    "n3c3h23w23 k16r7s7 stride2 pad3",
+    "n2c16d4h4w4 k16t2r2s2 stride2",
+    "n2c16h10w10 k16r3s3 stride2 pad0 high1",
 };
-constexpr const char* kActivations[] = {"n5c16h8w8", "n4c32h5w7", "n3c5h6w7", "n7c19", "n2c16d3h4w5"};
-constexpr const char* kVectors[] = {"n5c64 k10 bias", "n7c33 k5", "n4c16h4w4 k20 bias", "n3c3h5w5 k17 bias narrow", "n64c256 k128 bias narrow"};
+constexpr const char* kActivations[] = {"n5c16h8w8", "n4c32h5w7", "n3c5h6w7", "n7c19",
+                                        "n2c16d3h4w5"};
+constexpr const char* kVectors[] = {"n5c64 k10 bias", "n7c33 k5", "n4c16h4w4 k20 bias",
+                                    "n3c3h5w5 k17 bias narrow", "n64c256 k128 bias narrow"};
 constexpr const char* kPools[] = {
-    "n4c16h8w8 max r2s2 stride2",          "n3c5h9w7 max r3s3 stride2 pad1",       "n2c16d6h6w6 max t2r2s2 stride2",
-    "n4c16h8w8 average r2s2 stride2",      "n3c5h9w7 average r3s3 stride2 pad1",   "n3c5h9w7 average r3s2 pad1x0 exclude_pad",
-    "n2c3d5h5w6 average t3r3s3 pad1",      "n2c32h7w7 max r3s3 pad1",
+    "n4c16h8w8 max r2s2 stride2",         "n3c5h9w7 max r3s3 stride2 pad1",
+    "n2c16d6h6w6 max t2r2s2 stride2",     "n4c16h8w8 average r2s2 stride2",
+    "n3c5h9w7 average r3s3 stride2 pad1", "n3c5h9w7 average r3s2 pad1x0 exclude_pad",
+    "n2c3d5h5w6 average t3r3s3 pad1",     "n2c32h7w7 max r3s3 pad1",
 };
 constexpr const char* kLosses[] = {
     "softmax_cross_entropy{} {} n9c10",
@@ -46,9 +57,16 @@ constexpr const char* kUpdates[] = {
     "lamb_update f32 n5000 decay0.1 count3",
 };
 constexpr const char* kOthers[] = {
-    "reorder f32 n4c16h5w5 to_bf16",  "reorder bf16 n4c16h5w5 to_f32",   "reorder u8 n4c3h8w8 to_f32", "reorder f32 n40c7 to_bf16 whole",
-    "reorder f32 n3c19h4w5 to_i32",   "add f32 n10c7 whole",             "mul f32 n333 whole",         "activation f32 n333 gelu whole",
-    "slice u8 n3c4h6w5 from1 step2",  "reshape i32 n3c4h6w5",
+    "reorder f32 n4c16h5w5 to_bf16",
+    "reorder bf16 n4c16h5w5 to_f32",
+    "reorder u8 n4c3h8w8 to_f32",
+    "reorder f32 n40c7 to_bf16 whole",
+    "reorder f32 n3c19h4w5 to_i32",
+    "add f32 n10c7 whole",
+    "mul f32 n333 whole",
+    "activation f32 n333 gelu whole",
+    "slice u8 n3c4h6w5 from1 step2",
+    "reshape i32 n3c4h6w5",
 };
 
 }  // namespace
@@ -70,21 +88,27 @@ std::vector<std::string> conformance_lines() {
       add(fmt::format("batch_norm_grad_apply {} {}", type, shape));
       for (const char* relu : {"", " relu"}) {
         for (const char* op : {"batch_norm_apply", "batch_norm_inference"})
-          for (const char* residual : {"", " residual"}) add(fmt::format("{} {} {}{}{}", op, type, shape, relu, residual));
-        for (const char* two : {"", " two"}) add(fmt::format("batch_norm_grad_reduce {} {}{}{}", type, shape, relu, two));
+          for (const char* residual : {"", " residual"})
+            add(fmt::format("{} {} {}{}{}", op, type, shape, relu, residual));
+        for (const char* two : {"", " two"})
+          add(fmt::format("batch_norm_grad_reduce {} {}{}{}", type, shape, relu, two));
       }
-      for (const char* op : {"add", "mul", "bias_backward", "dropout"}) add(fmt::format("{} {} {}", op, type, shape));
+      for (const char* op : {"add", "mul", "bias_backward", "dropout"})
+        add(fmt::format("{} {} {}", op, type, shape));
       for (const char* kind : {"relu", "leaky_relu", "sigmoid", "tanh", "gelu"})
-        for (const char* op : {"activation", "activation_grad"}) add(fmt::format("{} {} {} {}", op, type, shape, kind));
+        for (const char* op : {"activation", "activation_grad"})
+          add(fmt::format("{} {} {} {}", op, type, shape, kind));
       add(fmt::format("pad {} {} low1 high2", type, shape));
       add(fmt::format("concat {} {} axis1 other6", type, shape));
       add(fmt::format("concat {} {} axis1 other16", type, shape));
       for (const char* op : {"slice", "slice_grad"})
-        for (const char* range : {"from1 step2", "from0", "from1 step3 channels"}) add(fmt::format("{} {} {} {}", op, type, shape, range));
+        for (const char* range : {"from1 step2", "from0", "from1 step3 channels"})
+          add(fmt::format("{} {} {} {}", op, type, shape, range));
       if (std::string_view(shape).find('w') == std::string_view::npos) continue;
       add(fmt::format("reshape {} {}", type, shape));
       add(fmt::format("concat {} {} axis2 other2", type, shape));
-      for (const char* op : {"global_average_pool", "global_average_pool_grad"}) add(fmt::format("{} {} {}", op, type, shape));
+      for (const char* op : {"global_average_pool", "global_average_pool_grad"})
+        add(fmt::format("{} {} {}", op, type, shape));
     }
     for (const char* shape : kVectors) {
       add(fmt::format("dense {} {}", type, shape));

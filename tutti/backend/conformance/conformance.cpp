@@ -37,13 +37,16 @@ Results results_of(OpRun& run, const OpCase& c, const std::vector<Values>& input
   run.run();
   Results results;
   for (size_t i = 0; i < run.out_types().size(); ++i) results.out.push_back(run.out(i));
-  for (size_t i = 0; i < inputs.size(); ++i) results.changed_in.push_back(c.problem.op->mutates(static_cast<int>(i)) ? run.in(i) : Values{});
+  for (size_t i = 0; i < inputs.size(); ++i)
+    results.changed_in.push_back(c.problem.op->mutates(static_cast<int>(i)) ? run.in(i) : Values{});
   return results;
 }
 
 double tolerance_of(const OpCase& c) {
   const auto narrow = [](const ValueType& type) { return type.desc.dtype == DType::bf16; };
-  return std::ranges::any_of(c.problem.in, narrow) || std::ranges::any_of(c.problem.out(), narrow) ? 1.5e-2 : 3e-5;
+  return std::ranges::any_of(c.problem.in, narrow) || std::ranges::any_of(c.problem.out(), narrow)
+             ? 1.5e-2
+             : 3e-5;
 }
 
 /// Empty, or where the values differ most.
@@ -53,13 +56,17 @@ std::string difference(const Values& got, const Values& want, double tolerance) 
   for (const double v : want) squares += v * v;
   const double rms = std::sqrt(squares / static_cast<double>(std::max<size_t>(want.size(), 1)));
   for (size_t i = 0; i < want.size(); ++i) {
-    const double error = std::abs(got[i] - want[i]) / (tolerance * (std::abs(want[i]) + rms) + 1e-30);
+    const double error =
+        std::abs(got[i] - want[i]) / (tolerance * (std::abs(want[i]) + rms) + 1e-30);
     if (error <= worst) continue;  // false for NaN
     at = i;
     if (std::isnan(error)) break;
     worst = error;
   }
-  return at == want.size() ? std::string() : fmt::format("element {} is {:.8g}, the reference says {:.8g} (rms {:.3g})", at, got[at], want[at], rms);
+  return at == want.size()
+             ? std::string()
+             : fmt::format("element {} is {:.8g}, the reference says {:.8g} (rms {:.3g})", at,
+                           got[at], want[at], rms);
 }
 
 }  // namespace
@@ -73,17 +80,24 @@ ConformanceReport check_conformance(const OpCase& c, const Backend& backend) {
   const Results want = results_of(oracle, c, inputs);
 
   const auto compare = [&](const OpRunOptions& how) {
-    const std::string where = fmt::format("{} [{} layout {} tile {} threads {}]", c.text, how.kernel, how.layout, how.tile, how.threads);
+    const std::string where = fmt::format("{} [{} layout {} tile {} threads {}]", c.text,
+                                          how.kernel, how.layout, how.tile, how.threads);
     ++report.runs;
     try {
       OpRun run(c.problem, backend, how);
       const Results got = results_of(run, c, inputs);
-      const auto fail = [&](const std::string& what) { report.failures.push_back(where + ": " + what); };
+      const auto fail = [&](const std::string& what) {
+        report.failures.push_back(where + ": " + what);
+      };
       if (const std::string broken = run.broken_guard(); !broken.empty()) fail(broken);
       for (size_t i = 0; i < want.out.size(); ++i)
-        if (const std::string d = difference(got.out[i], want.out[i], tolerance_of(c)); !d.empty()) fail(fmt::format("output {}: {}", i, d));
+        if (const std::string d = difference(got.out[i], want.out[i], tolerance_of(c)); !d.empty())
+          fail(fmt::format("output {}: {}", i, d));
       for (size_t i = 0; i < want.changed_in.size(); ++i)
-        if (const std::string d = difference(got.changed_in[i], want.changed_in[i], tolerance_of(c)); !d.empty()) fail(fmt::format("changed input {}: {}", i, d));
+        if (const std::string d =
+                difference(got.changed_in[i], want.changed_in[i], tolerance_of(c));
+            !d.empty())
+          fail(fmt::format("changed input {}: {}", i, d));
     } catch (const Error& error) {
       report.failures.push_back(where + ": " + error.what());
     }
@@ -94,7 +108,8 @@ ConformanceReport check_conformance(const OpCase& c, const Backend& backend) {
     options.kernel.clear();
     try {
       std::vector<std::string> accepted = OpRun(c.problem, backend, options).accepted();
-      if (backend.name() != "reference") std::erase(accepted, "reference");  // a fallback that would be compared with itself
+      if (backend.name() != "reference")
+        std::erase(accepted, "reference");  // a fallback that would be compared with itself
       if (accepted.empty()) throw DeviceError("only the reference has a kernel");
       for (const std::string& kernel : accepted) {
         options.kernel = kernel;
@@ -103,7 +118,9 @@ ConformanceReport check_conformance(const OpCase& c, const Backend& backend) {
         compare(options);
         options.tile = 2;
         options.threads = 3;
-        options.kernel = kernel == accepted.front() ? std::string() : kernel;  // a kernel may exist for some tile sizes only
+        options.kernel = kernel == accepted.front()
+                             ? std::string()
+                             : kernel;  // a kernel may exist for some tile sizes only
         if (options.kernel.empty()) compare(options);
       }
     } catch (const Error& error) {
@@ -113,7 +130,8 @@ ConformanceReport check_conformance(const OpCase& c, const Backend& backend) {
   return report;
 }
 
-std::vector<OpTiming> time_op(const OpCase& c, const Backend& backend, int threads, double least_seconds) {
+std::vector<OpTiming> time_op(const OpCase& c, const Backend& backend, int threads,
+                              double least_seconds) {
   using Clock = std::chrono::steady_clock;
   std::vector<OpTiming> timings;
   const std::vector<Values> inputs = random_inputs(c, 1);
@@ -122,7 +140,8 @@ std::vector<OpTiming> time_op(const OpCase& c, const Backend& backend, int threa
     options.layout = layout;
     options.threads = threads;
     const bool whole = c.problem.op->walk(c.problem.in) == Walk::whole;
-    const int64_t batch = c.problem.in.front().desc.shape.rank() > 0 ? c.problem.in.front().desc.shape[0] : 1;
+    const int64_t batch =
+        c.problem.in.front().desc.shape.rank() > 0 ? c.problem.in.front().desc.shape[0] : 1;
     if (!whole) options.tile = (batch + threads - 1) / threads;
     OpRun run(c.problem, backend, options);
     for (size_t i = 0; i < inputs.size(); ++i) run.set_in(i, inputs[i]);
@@ -133,9 +152,11 @@ std::vector<OpTiming> time_op(const OpCase& c, const Backend& backend, int threa
       const Clock::time_point start = Clock::now();
       run.run();
       seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
-    } while (std::chrono::duration<double>(Clock::now() - begin).count() < least_seconds || seconds.size() < 7);
+    } while (std::chrono::duration<double>(Clock::now() - begin).count() < least_seconds ||
+             seconds.size() < 7);
     std::ranges::nth_element(seconds, seconds.begin() + static_cast<ptrdiff_t>(seconds.size() / 2));
-    timings.push_back({run.kernel(), layout, seconds[seconds.size() / 2], c.problem.op->flop(c.problem.in, run.out_types()), run.bytes()});
+    timings.push_back({run.kernel(), layout, seconds[seconds.size() / 2],
+                       c.problem.op->flop(c.problem.in, run.out_types()), run.bytes()});
   }
   return timings;
 }

@@ -10,9 +10,10 @@ struct ConformanceReport {
   std::vector<std::string> failures;  ///< what differs, each with the line that repeats it
 };
 
-/// Runs the case on every accepted kernel of `backend` in every activation layout that it offers, with the whole batch on one
-/// thread and with small tiles on three. A value v may differ from the reference by
-/// tolerance * (|v| + root mean square of the operand), 3e-5 for f32 and 1.5e-2 where bf16 takes part.
+/// Runs the case on every accepted kernel of `backend` in every activation layout that it offers,
+/// with the whole batch on one thread and with small tiles on three. A value v may differ from the
+/// reference by tolerance * (|v| + root mean square of the operand), 3e-5 for f32 and 1.5e-2 where
+/// bf16 takes part.
 ConformanceReport check_conformance(const OpCase& op_case, const Backend& backend);
 
 struct OpTiming {
@@ -22,7 +23,9 @@ struct OpTiming {
   size_t bytes = 0;    ///< of all operands
 };
 
-/// Times the first accepted kernel in every layout that the backend offers. At least `least_seconds` are spent on each.
-std::vector<OpTiming> time_op(const OpCase& op_case, const Backend& backend, int threads, double least_seconds);
+/// Times the first accepted kernel in every layout that the backend offers. At least
+/// `least_seconds` are spent on each.
+std::vector<OpTiming> time_op(const OpCase& op_case, const Backend& backend, int threads,
+                              double least_seconds);
 
 }  // namespace tutti

@@ -38,16 +38,19 @@ class Line {
       if (end > at) words.push_back(text.substr(at, end - at));
       at = end + 1;
     }
-    if (words.size() < 3) throw ConfigError(fmt::format("op case '{}': expected OP DTYPE EXTENTS ...", text));
+    if (words.size() < 3)
+      throw ConfigError(fmt::format("op case '{}': expected OP DTYPE EXTENTS ...", text));
     op = words[0];
     dtype = dtype_named(words[1]);
     std::vector<int64_t> dims;
-    if (!read_extents(words[2], &dims)) throw ConfigError(fmt::format("op case '{}': '{}' is not like n8c16h32w32", text, words[2]));
+    if (!read_extents(words[2], &dims))
+      throw ConfigError(fmt::format("op case '{}': '{}' is not like n8c16h32w32", text, words[2]));
     x = Shape(std::span<const int64_t>(dims));
     for (size_t i = 3; i < words.size(); ++i) {
       if (read_extents(words[i], nullptr)) continue;
       const size_t digits = std::min(words[i].find_first_of("0123456789"), words[i].size());
-      words_[std::string(words[i].substr(0, digits))] = {std::string(words[i].substr(digits)), false};
+      words_[std::string(words[i].substr(0, digits))] = {std::string(words[i].substr(digits)),
+                                                         false};
     }
   }
 
@@ -90,9 +93,12 @@ class Line {
   }
   void check_all_used() const {
     for (const auto& [name, word] : words_)
-      if (!word.used) throw ConfigError(fmt::format("op case '{}': '{}' means nothing to {}", text_, name, op));
+      if (!word.used)
+        throw ConfigError(fmt::format("op case '{}': '{}' means nothing to {}", text_, name, op));
   }
-  [[noreturn]] void fail(std::string_view what) const { throw ConfigError(fmt::format("op case '{}': cannot read '{}'", text_, what)); }
+  [[noreturn]] void fail(std::string_view what) const {
+    throw ConfigError(fmt::format("op case '{}': cannot read '{}'", text_, what));
+  }
 
  private:
   struct Word {
@@ -134,9 +140,15 @@ class Line {
 class Inputs {
  public:
   explicit Inputs(OpCase& made) : made_(made) {}
-  Inputs& batched(const Shape& shape, DType dtype, Fill fill = Fill::normal) { return add({{dtype, shape, {}}, true}, fill, false); }
-  Inputs& free(const Shape& shape) { return add({{DType::f32, shape, {}}, false}, Fill::normal, true); }
-  Inputs& fixed(const Shape& shape, Fill fill = Fill::normal) { return add({{DType::f32, shape, {}}, false}, fill, false); }
+  Inputs& batched(const Shape& shape, DType dtype, Fill fill = Fill::normal) {
+    return add({{dtype, shape, {}}, true}, fill, false);
+  }
+  Inputs& free(const Shape& shape) {
+    return add({{DType::f32, shape, {}}, false}, Fill::normal, true);
+  }
+  Inputs& fixed(const Shape& shape, Fill fill = Fill::normal) {
+    return add({{DType::f32, shape, {}}, false}, fill, false);
+  }
 
  private:
   Inputs& add(const ValueType& type, Fill fill, bool is_free) {
@@ -161,7 +173,8 @@ ConvAttributes conv_attributes(Line& line, int spatial) {
 
 Shape kernel_shape(const Line& line, int64_t in_channels) {
   const int64_t k = line.extent('k', 1), r = line.extent('r', 1), s = line.extent('s', 1);
-  return line.x.rank() == 5 ? Shape{k, in_channels, line.extent('t', 1), r, s} : Shape{k, in_channels, r, s};
+  return line.x.rank() == 5 ? Shape{k, in_channels, line.extent('t', 1), r, s}
+                            : Shape{k, in_channels, r, s};
 }
 
 void conv_case(Line& line, OpCase& made) {
@@ -185,7 +198,8 @@ void conv_case(Line& line, OpCase& made) {
     Numbers output_pad{};
     for (int d = 0; d < a.spatial; ++d) {
       const auto i = static_cast<size_t>(d);
-      output_pad[i] = line.x[d + 2] - ((y[d + 2] - 1) * a.stride[i] - a.pad_low[i] - a.pad_high[i] + a.dilation[i] * (w[d + 2] - 1) + 1);
+      output_pad[i] = line.x[d + 2] - ((y[d + 2] - 1) * a.stride[i] - a.pad_low[i] - a.pad_high[i] +
+                                       a.dilation[i] * (w[d + 2] - 1) + 1);
     }
     made.problem.op = std::make_shared<ConvTranspose>(a, bias, output_pad);
     in.batched(y, line.dtype).free(w);
@@ -203,19 +217,32 @@ void batch_norm_case(Line& line, OpCase& made) {
   } else if (line.op == "batch_norm_grad_reduce") {
     const bool two = line.has("two");
     made.problem.op = std::make_shared<BatchNormGradReduce>(relu, two);
-    in.batched(x, line.dtype).batched(x, line.dtype).fixed(channels).fixed(channels, Fill::positive);
+    in.batched(x, line.dtype)
+        .batched(x, line.dtype)
+        .fixed(channels)
+        .fixed(channels, Fill::positive);
     if (relu) in.batched(x, line.dtype);
     if (two) in.batched(x, line.dtype);
   } else if (line.op == "batch_norm_grad_apply") {
     made.problem.op = std::make_shared<BatchNormGradApply>();
-    in.batched(x, line.dtype).batched(x, line.dtype).fixed(channels).fixed(channels, Fill::positive).free(channels).fixed(channels).fixed(channels);
+    in.batched(x, line.dtype)
+        .batched(x, line.dtype)
+        .fixed(channels)
+        .fixed(channels, Fill::positive)
+        .free(channels)
+        .fixed(channels)
+        .fixed(channels);
   } else {
     const bool residual = line.has("residual");
     if (line.op == "batch_norm_apply")
       made.problem.op = std::make_shared<BatchNormApply>(relu, residual);
     else
       made.problem.op = std::make_shared<BatchNormInference>(relu, residual);
-    in.batched(x, line.dtype).fixed(channels).fixed(channels, Fill::positive).free(channels).free(channels);
+    in.batched(x, line.dtype)
+        .fixed(channels)
+        .fixed(channels, Fill::positive)
+        .free(channels)
+        .free(channels);
     if (residual) in.batched(x, line.dtype);
   }
 }
@@ -237,7 +264,8 @@ void pool_case(Line& line, OpCase& made) {
   a.kind = line.has("max") ? PoolKind::max : PoolKind::average;
   line.has("average");
   a.spatial = x.rank() - 2;
-  a.kernel = x.rank() == 5 ? Numbers{line.extent('t', 1), line.extent('r', 1), line.extent('s', 1)} : Numbers{line.extent('r', 1), line.extent('s', 1), 1};
+  a.kernel = x.rank() == 5 ? Numbers{line.extent('t', 1), line.extent('r', 1), line.extent('s', 1)}
+                           : Numbers{line.extent('r', 1), line.extent('s', 1), 1};
   a.stride = line.numbers("stride", 1);
   a.pad_low = a.pad_high = line.numbers("pad", 0);
   a.count_include_pad = !line.has("exclude_pad");
@@ -283,14 +311,22 @@ void pointwise_case(Line& line, OpCase& made) {
   if (line.op == "add") made.problem.op = std::make_shared<Add>();
   if (line.op == "mul") made.problem.op = std::make_shared<Mul>();
   if (line.op == "bias_backward") made.problem.op = std::make_shared<BiasBackward>();
-  if (line.op == "dropout") made.problem.op = std::make_shared<Dropout>(static_cast<float>(line.number("probability", 0.5)), 77);
+  if (line.op == "dropout")
+    made.problem.op =
+        std::make_shared<Dropout>(static_cast<float>(line.number("probability", 0.5)), 77);
   for (const DType target : {DType::f32, DType::bf16, DType::i32})
-    if (line.op == "reorder" && line.has(fmt::format("to_{}", target == DType::f32 ? "f" : target == DType::bf16 ? "bf" : "i").c_str()))
+    if (line.op == "reorder" && line.has(fmt::format("to_{}", target == DType::f32    ? "f"
+                                                              : target == DType::bf16 ? "bf"
+                                                                                      : "i")
+                                             .c_str()))
       made.problem.op = std::make_shared<Reorder>(target);
-  for (const ActivationKind kind : {ActivationKind::relu, ActivationKind::leaky_relu, ActivationKind::sigmoid, ActivationKind::tanh, ActivationKind::gelu}) {
+  for (const ActivationKind kind :
+       {ActivationKind::relu, ActivationKind::leaky_relu, ActivationKind::sigmoid,
+        ActivationKind::tanh, ActivationKind::gelu}) {
     if (!line.has(std::string(name_of(kind)).c_str())) continue;
     if (line.op == "activation") made.problem.op = std::make_shared<Activation>(kind, 0.2f);
-    if (line.op == "activation_grad") made.problem.op = std::make_shared<ActivationGrad>(kind, 0.2f);
+    if (line.op == "activation_grad")
+      made.problem.op = std::make_shared<ActivationGrad>(kind, 0.2f);
   }
 }
 
@@ -301,8 +337,10 @@ void shape_case(Line& line, OpCase& made) {
     made.problem.op = std::make_shared<Reshape>(Shape{x.elements_from(1) / x[1], x[1]});
     in.batched(x, line.dtype);
   } else if (line.op == "pad") {
-    const std::vector<int64_t> low(static_cast<size_t>(x.rank() - 1), static_cast<int64_t>(line.number("low", 1)));
-    made.problem.op = std::make_shared<Pad>(low, std::vector<int64_t>(low.size(), static_cast<int64_t>(line.number("high", 0))), 0.5f);
+    const std::vector<int64_t> low(static_cast<size_t>(x.rank() - 1),
+                                   static_cast<int64_t>(line.number("low", 1)));
+    made.problem.op = std::make_shared<Pad>(
+        low, std::vector<int64_t>(low.size(), static_cast<int64_t>(line.number("high", 0))), 0.5f);
     in.batched(x, line.dtype);
   } else if (line.op == "concat") {
     const int axis = static_cast<int>(line.number("axis", 1));
@@ -311,10 +349,12 @@ void shape_case(Line& line, OpCase& made) {
     other[axis] = static_cast<int64_t>(line.number("other", 1));
     in.batched(x, line.dtype).batched(other, line.dtype).batched(x, line.dtype);
   } else {
-    const auto step = static_cast<int64_t>(line.number("step", 1)), from = static_cast<int64_t>(line.number("from", 0));
+    const auto step = static_cast<int64_t>(line.number("step", 1)),
+               from = static_cast<int64_t>(line.number("from", 0));
     const bool channels = line.has("channels");  // dimension 1 alone
     std::vector<SliceRange> ranges = full_ranges(x);
-    for (size_t i = 0; i < (channels ? 1 : ranges.size()); ++i) ranges[i] = {from, x[static_cast<int>(i) + 1] - (channels ? from : 0), step};
+    for (size_t i = 0; i < (channels ? 1 : ranges.size()); ++i)
+      ranges[i] = {from, x[static_cast<int>(i) + 1] - (channels ? from : 0), step};
     Shape y = x;
     for (size_t i = 0; i < ranges.size(); ++i) y[static_cast<int>(i) + 1] = ranges[i].count();
     if (line.op == "slice")
@@ -331,13 +371,18 @@ void loss_case(Line& line, OpCase& made) {
   const auto scale = static_cast<float>(line.number("scale", 1));
   const bool grad = line.op.ends_with("_grad");
   if (line.op.starts_with("softmax")) {
-    SoftmaxCrossEntropyAttributes a{.label_smoothing = static_cast<float>(line.number("smoothing", 0)), .class_weights = {}, .scale = scale};
+    SoftmaxCrossEntropyAttributes a{
+        .label_smoothing = static_cast<float>(line.number("smoothing", 0)),
+        .class_weights = {},
+        .scale = scale};
     if (line.has("weights"))
-      for (int64_t k = 0; k < x[1]; ++k) a.class_weights.push_back(0.5f + 0.25f * static_cast<float>(k % 5));
+      for (int64_t k = 0; k < x[1]; ++k)
+        a.class_weights.push_back(0.5f + 0.25f * static_cast<float>(k % 5));
     std::vector<int64_t> labels{x[0]};
     labels.insert(labels.end(), x.begin() + 2, x.end());
     made.labels = x[1];
-    in.batched(x, line.dtype).batched(Shape(std::span<const int64_t>(labels)), DType::i32, Fill::label);
+    in.batched(x, line.dtype)
+        .batched(Shape(std::span<const int64_t>(labels)), DType::i32, Fill::label);
     if (grad) in.fixed({}, Fill::positive);
     if (grad)
       made.problem.op = std::make_shared<SoftmaxCrossEntropyGrad>(a);
@@ -350,11 +395,17 @@ void loss_case(Line& line, OpCase& made) {
     else
       made.problem.op = std::make_shared<GaussianKL>(scale);
   } else {
-    PointwiseLossAttributes a{.kind = PointwiseLossKind::mse, .delta = static_cast<float>(line.number("delta", 1)),
-                              .pos_weight = static_cast<float>(line.number("pos_weight", 1)), .scale = scale};
-    for (const PointwiseLossKind kind : {PointwiseLossKind::mse, PointwiseLossKind::mae, PointwiseLossKind::huber, PointwiseLossKind::bce_with_logits})
+    PointwiseLossAttributes a{.kind = PointwiseLossKind::mse,
+                              .delta = static_cast<float>(line.number("delta", 1)),
+                              .pos_weight = static_cast<float>(line.number("pos_weight", 1)),
+                              .scale = scale};
+    for (const PointwiseLossKind kind :
+         {PointwiseLossKind::mse, PointwiseLossKind::mae, PointwiseLossKind::huber,
+          PointwiseLossKind::bce_with_logits})
       if (line.has(std::string(name_of(kind)).c_str())) a.kind = kind;
-    in.batched(x, line.dtype).batched(x, DType::f32, a.kind == PointwiseLossKind::bce_with_logits ? Fill::unit : Fill::normal);
+    in.batched(x, line.dtype)
+        .batched(x, DType::f32,
+                 a.kind == PointwiseLossKind::bce_with_logits ? Fill::unit : Fill::normal);
     if (grad)
       made.problem.op = std::make_shared<PointwiseLossGrad>(a);
     else
@@ -367,9 +418,11 @@ void update_case(Line& line, OpCase& made) {
   const double decay = line.number("decay", 0);
   const LambAttributes lamb{.weight_decay = decay};
   if (line.op == "sgd_update")
-    op = std::make_shared<SgdUpdate>(SgdAttributes{line.number("momentum", 0), decay, line.has("nesterov")});
+    op = std::make_shared<SgdUpdate>(
+        SgdAttributes{line.number("momentum", 0), decay, line.has("nesterov")});
   else if (line.op == "lars_update")
-    op = std::make_shared<LarsUpdate>(LarsAttributes{.momentum = line.number("momentum", 0.9), .weight_decay = decay, .trust = 0.01});
+    op = std::make_shared<LarsUpdate>(LarsAttributes{
+        .momentum = line.number("momentum", 0.9), .weight_decay = decay, .trust = 0.01});
   else if (line.op == "parameter_norms")
     op = std::make_shared<ParameterNorms>();
   else if (line.op == "lamb_moments")
@@ -377,31 +430,44 @@ void update_case(Line& line, OpCase& made) {
   else if (line.op == "lamb_update")
     op = std::make_shared<LambUpdate>(lamb);
   else
-    op = std::make_shared<AdamUpdate>(AdamAttributes{.weight_decay = decay, .decoupled = line.has("decoupled")});
+    op = std::make_shared<AdamUpdate>(
+        AdamAttributes{.weight_decay = decay, .decoupled = line.has("decoupled")});
   made.problem.op = op;
   Inputs in(made);
   in.fixed({}, Fill::unit).fixed({}, Fill::unit);
   const auto count = static_cast<int64_t>(line.number("count", 1));
-  const auto size = [&](int64_t p) { return line.x[0] + 7 * p; };  // different, so that shares of threads begin inside parameters
+  const auto size = [&](int64_t p) {
+    return line.x[0] + 7 * p;
+  };  // different, so that shares of threads begin inside parameters
   int64_t blocks = 0;
   for (int64_t p = 0; p < count; ++p) blocks += sum_blocks(size(p));
   if (op->sums() == Update::Sums::reads) in.fixed(Shape{blocks, 2}, Fill::positive);
   for (int64_t p = 0; p < count; ++p)
-    for (int i = 0; i < op->arity(); ++i) in.fixed(Shape{size(p)}, i == 3 ? Fill::positive : Fill::normal);
+    for (int i = 0; i < op->arity(); ++i)
+      in.fixed(Shape{size(p)}, i == 3 ? Fill::positive : Fill::normal);
 }
 
 using Family = void (*)(Line&, OpCase&);
 
 Family family_of(std::string_view op) {
-  const auto is = [op](std::initializer_list<std::string_view> names) { return std::ranges::find(names, op) != names.end(); };
-  if (is({"conv", "conv_backward_data", "conv_backward_weights", "conv_transpose"})) return conv_case;
+  const auto is = [op](std::initializer_list<std::string_view> names) {
+    return std::ranges::find(names, op) != names.end();
+  };
+  if (is({"conv", "conv_backward_data", "conv_backward_weights", "conv_transpose"}))
+    return conv_case;
   if (op.starts_with("batch_norm_")) return batch_norm_case;
-  if (is({"pool", "pool_grad", "global_average_pool", "global_average_pool_grad"})) return pool_case;
+  if (is({"pool", "pool_grad", "global_average_pool", "global_average_pool_grad"}))
+    return pool_case;
   if (op.starts_with("dense")) return dense_case;
-  if (is({"add", "mul", "bias_backward", "dropout", "reorder", "activation", "activation_grad"})) return pointwise_case;
+  if (is({"add", "mul", "bias_backward", "dropout", "reorder", "activation", "activation_grad"}))
+    return pointwise_case;
   if (is({"reshape", "pad", "concat", "slice", "slice_grad"})) return shape_case;
-  if (op.starts_with("softmax_cross_entropy") || op.starts_with("pointwise_loss") || op.starts_with("gaussian_kl")) return loss_case;
-  if (is({"sgd_update", "adam_update", "parameter_norms", "lars_update", "lamb_moments", "lamb_update"})) return update_case;
+  if (op.starts_with("softmax_cross_entropy") || op.starts_with("pointwise_loss") ||
+      op.starts_with("gaussian_kl"))
+    return loss_case;
+  if (is({"sgd_update", "adam_update", "parameter_norms", "lars_update", "lamb_moments",
+          "lamb_update"}))
+    return update_case;
   return nullptr;
 }
 
@@ -435,8 +501,13 @@ std::vector<Values> random_inputs(const OpCase& op_case, uint64_t seed) {
   for (size_t i = 0; i < op_case.fill.size(); ++i) {
     Rng rng(seed, Purpose::test, i);
     Values& values = all.emplace_back(static_cast<size_t>(op_case.problem.in[i].desc.elements()));
-    const double factor = op_case.problem.in[i].desc.dtype == DType::u8 || op_case.problem.in[i].desc.dtype == DType::i32 ? 40 : 1;
-    for (double& v : values) v = draw(rng, op_case.fill[i], op_case.labels) * (op_case.fill[i] == Fill::normal ? factor : 1);
+    const double factor = op_case.problem.in[i].desc.dtype == DType::u8 ||
+                                  op_case.problem.in[i].desc.dtype == DType::i32
+                              ? 40
+                              : 1;
+    for (double& v : values)
+      v = draw(rng, op_case.fill[i], op_case.labels) *
+          (op_case.fill[i] == Fill::normal ? factor : 1);
   }
   return all;
 }

@@ -1,9 +1,11 @@
 #pragma once
-// One line of text = one op on one shape, so that a failure can be repeated and a benchmark be asked for by hand:
+// One line of text = one op on one shape, so that a failure can be repeated and a benchmark be
+// asked for by hand:
 //   OP DTYPE EXTENTS [KERNEL] [word | wordNUMBER | wordNUMBERxNUMBER...]...
-//   conv bf16 n8c16h32w32 k16r3s3 stride1 pad1 relu        EXTENTS are x's, kernel k x (c / groups) x [t x] r x s
-//   conv_backward_weights f32 n2c4d8h8w8 k8t3r3s3 pad1     the shapes are those of the convolution in every direction
-//   pool f32 n8c16h32w32 max r3s3 stride2 pad1 | dense f32 n8c64 k10 bias | slice f32 n2c8h9 step2 | sgd_update f32 n1000 momentum0.9
+//   conv bf16 n8c16h32w32 k16r3s3 stride1 pad1 relu        EXTENTS are x's, kernel k x (c / groups)
+//   x [t x] r x s conv_backward_weights f32 n2c4d8h8w8 k8t3r3s3 pad1     the shapes are those of
+//   the convolution in every direction pool f32 n8c16h32w32 max r3s3 stride2 pad1 | dense f32 n8c64
+//   k10 bias | slice f32 n2c8h9 step2 | sgd_update f32 n1000 momentum0.9
 
 #include <string_view>
 
@@ -27,7 +29,8 @@ OpCase parse_op_case(std::string_view text);
 /// Random inputs, the same for the same seed everywhere.
 std::vector<Values> random_inputs(const OpCase& op_case, uint64_t seed);
 
-/// The lines that tests check and `tutti bench ops` times: every op, f32 and bf16, shapes with and without round numbers.
+/// The lines that tests check and `tutti bench ops` times: every op, f32 and bf16, shapes with and
+/// without round numbers.
 std::vector<std::string> conformance_lines();
 
 }  // namespace tutti

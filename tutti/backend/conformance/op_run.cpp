@@ -23,7 +23,8 @@ Layout layout_named(const Backend& backend, const ValueType& type, const std::st
   return Layout::plain();
 }
 
-const KernelCandidate& choose(const std::vector<KernelCandidate>& candidates, const std::string& name, const Op& op) {
+const KernelCandidate& choose(const std::vector<KernelCandidate>& candidates,
+                              const std::string& name, const Op& op) {
   std::string refusals;
   for (const KernelCandidate& c : candidates) {
     if (c.refusal.empty() && (name.empty() || name == c.name)) return c;
@@ -46,12 +47,15 @@ struct OpRun::Operand {
   }
   std::byte* data() const { return memory.data() + kGuard; }
   void* at_sample(int64_t first) const {
-    return data() + (batched ? desc.bytes() / static_cast<size_t>(desc.shape[0]) * static_cast<size_t>(first) : 0);
+    return data() +
+           (batched ? desc.bytes() / static_cast<size_t>(desc.shape[0]) * static_cast<size_t>(first)
+                    : 0);
   }
   bool intact() const {
     const auto untouched = [](std::byte b) { return b == static_cast<std::byte>(kGuardByte); };
     const std::byte* const end = data() + desc.bytes();
-    return std::all_of(memory.data(), data(), untouched) && std::all_of(end, end + kGuard, untouched);
+    return std::all_of(memory.data(), data(), untouched) &&
+           std::all_of(end, end + kGuard, untouched);
   }
 };
 
@@ -78,7 +82,8 @@ OpRun::OpRun(OpRun&&) noexcept = default;
 OpRun::~OpRun() = default;
 
 OpRun::OpRun(OpProblem problem, const Backend& backend, const OpRunOptions& options)
-    : problem_(std::move(problem)), out_types_(problem_.out()), options_(options), walk_(problem_.op->walk(problem_.in)) {
+    : problem_(std::move(problem)), out_types_(problem_.out()), options_(options),
+      walk_(problem_.op->walk(problem_.in)) {
   const auto add = [&](const std::vector<ValueType>& types, std::vector<TensorDesc>& descs) {
     for (const ValueType& type : types) {
       descs.push_back(type.desc);
@@ -107,8 +112,10 @@ OpRun::OpRun(OpProblem problem, const Backend& backend, const OpRunOptions& opti
     if (request_.out_free[i]) request_.out[i].layout = chosen.out[i].layout;
   request_.in_free.assign(request_.in.size(), false);
   request_.out_free.assign(request_.out.size(), false);
-  for (size_t i = 0; i < request_.in.size(); ++i) in_.emplace_back(request_.in[i], problem_.in[i].batched);
-  for (size_t i = 0; i < request_.out.size(); ++i) out_.emplace_back(request_.out[i], out_types_[i].batched);
+  for (size_t i = 0; i < request_.in.size(); ++i)
+    in_.emplace_back(request_.in[i], problem_.in[i].batched);
+  for (size_t i = 0; i < request_.out.size(); ++i)
+    out_.emplace_back(request_.out[i], out_types_[i].batched);
 
   // Tiles are dealt to the threads in turn; whole ops have one "tile", which all threads share.
   for (int t = 0; t < options_.threads; ++t) {
@@ -118,14 +125,16 @@ OpRun::OpRun(OpProblem problem, const Backend& backend, const OpRunOptions& opti
     if (walk_ == Walk::whole) {
       worker.tiles.push_back({0, 0, nullptr});
     } else {
-      for (int64_t first = t * options_.tile; first < batch_; first += options_.threads * options_.tile)
+      for (int64_t first = t * options_.tile; first < batch_;
+           first += options_.threads * options_.tile)
         worker.tiles.push_back({first, std::min(options_.tile, batch_ - first), nullptr});
     }
     size_t workspace = 0;
     for (Worker::Tile& tile : worker.tiles) {
       if (!worker.kernel_for(tile.size)) {
         const std::vector<KernelCandidate> offered = backend.candidates(request_for(tile.size));
-        const std::string name = tile.size == options_.tile || walk_ == Walk::whole ? kernel_name_ : std::string();
+        const std::string name =
+            tile.size == options_.tile || walk_ == Walk::whole ? kernel_name_ : std::string();
         worker.kernels.emplace_back(tile.size, choose(offered, name, *problem_.op).make());
       }
       tile.kernel = worker.kernel_for(tile.size);
@@ -164,7 +173,8 @@ size_t OpRun::bytes() const {
 
 void OpRun::set_in(size_t i, const Values& values) {
   PlainTensor plain(in_[i].desc);
-  CHECK(static_cast<int64_t>(values.size()) == plain.size(), "operand {} takes {} values, {} given", i, plain.size(), values.size());
+  CHECK(static_cast<int64_t>(values.size()) == plain.size(), "operand {} takes {} values, {} given",
+        i, plain.size(), values.size());
   for (int64_t k = 0; k < plain.size(); ++k) plain[k] = values[static_cast<size_t>(k)];
   plain.store(in_[i].data());
 }
@@ -192,8 +202,15 @@ void OpRun::work(Worker& worker) {
   for (const Worker::Tile& tile : worker.tiles) {
     for (size_t i = 0; i < in_.size(); ++i) worker.in[i] = in_[i].at_sample(tile.first);
     for (size_t i = 0; i < out_.size(); ++i) worker.out[i] = out_[i].at_sample(tile.first);
-    KernelArgs args{.in = worker.in.data(), .out = worker.out.data(), .workspace = worker.workspace.data(), .state = worker.accumulator,
-                    .first = &tile == worker.tiles.data(), .first_sample = tile.first, .part = 0, .parts = 1, .step = &options_.step};
+    KernelArgs args{.in = worker.in.data(),
+                    .out = worker.out.data(),
+                    .workspace = worker.workspace.data(),
+                    .state = worker.accumulator,
+                    .first = &tile == worker.tiles.data(),
+                    .first_sample = tile.first,
+                    .part = 0,
+                    .parts = 1,
+                    .step = &options_.step};
     if (walk_ == Walk::whole) {
       args.part = omp_get_thread_num();
       args.parts = options_.threads;
@@ -204,8 +221,10 @@ void OpRun::work(Worker& worker) {
 
 void OpRun::run() {
   std::vector<void*> in, out, states;
-  for (size_t i = 0; i < in_.size(); ++i) in.push_back(problem_.in[i].batched ? nullptr : in_[i].data());
-  for (size_t i = 0; i < out_.size(); ++i) out.push_back(out_types_[i].batched ? nullptr : out_[i].data());
+  for (size_t i = 0; i < in_.size(); ++i)
+    in.push_back(problem_.in[i].batched ? nullptr : in_[i].data());
+  for (size_t i = 0; i < out_.size(); ++i)
+    out.push_back(out_types_[i].batched ? nullptr : out_[i].data());
   for (const auto& worker : workers_)
     if (!worker->tiles.empty()) states.push_back(worker->accumulator);
 #pragma omp parallel num_threads(options_.threads)
@@ -218,7 +237,9 @@ void OpRun::run() {
 #pragma omp barrier
       // Tiles are dealt in turn, so the threads that have one are the first ones.
       const int parts = static_cast<int>(states.size());
-      if (!worker.tiles.empty()) worker.tiles.front().kernel->finish({in.data(), out.data(), states, t, parts, &options_.step});
+      if (!worker.tiles.empty())
+        worker.tiles.front().kernel->finish(
+            {in.data(), out.data(), states, t, parts, &options_.step});
     }
   }
 }

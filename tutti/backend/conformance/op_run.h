@@ -1,6 +1,7 @@
 #pragma once
-// Runs one op through any backend the way the plan does: tiles of the batch, several threads with their own accumulators, free
-// operands in the form the kernel asks for. Values go in and out as doubles in row-major order. For tests and benchmarks.
+// Runs one op through any backend the way the plan does: tiles of the batch, several threads with
+// their own accumulators, free operands in the form the kernel asks for. Values go in and out as
+// doubles in row-major order. For tests and benchmarks.
 
 #include <memory>
 #include <string>
@@ -23,11 +24,12 @@ struct OpProblem {
 };
 
 struct OpRunOptions {
-  std::string layout = "plain";  ///< of every batched operand of rank >= 3 for which the backend offers it, as in the plan
+  std::string layout = "plain";  ///< of every batched operand of rank >= 3 for which the backend
+                                 ///< offers it, as in the plan
   std::string kernel;            ///< name of the candidate; empty = the first that is accepted
   int64_t tile = 0;              ///< samples; 0 = the whole batch
   int threads = 1;
-  StepInfo step;                 ///< batch is filled in
+  StepInfo step;  ///< batch is filled in
 };
 
 class OpRun {

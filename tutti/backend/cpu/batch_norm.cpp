@@ -21,22 +21,29 @@ const T* in(const KernelArgs& args, size_t i) {
 /// This part's channels of a finish.
 struct Share {
   int64_t begin, end;
-  Share(int64_t channels, const FinishArgs& args) : begin(channels * args.part / args.parts), end(channels * (args.part + 1) / args.parts) {}
+  Share(int64_t channels, const FinishArgs& args)
+      : begin(channels * args.part / args.parts), end(channels * (args.part + 1) / args.parts) {}
 };
 
-// --- statistics: shifted sums within a tile, Chan, Golub and LeVeque (1983) between tiles and threads ---
+// --- statistics: shifted sums within a tile, Chan, Golub and LeVeque (1983) between tiles and
+// threads ---
 
-/// Per channel: mean and sum of squared deviations of `count` numbers, as count, mean[C], deviations[C].
+/// Per channel: mean and sum of squared deviations of `count` numbers, as count, mean[C],
+/// deviations[C].
 struct Moments {
   double* count;
   double* mean;
   double* deviations;
-  Moments(void* state, int64_t channels) : count(static_cast<double*>(state)), mean(count + 1), deviations(mean + channels) {}
-  static size_t bytes(int64_t channels) { return static_cast<size_t>(1 + 2 * channels) * sizeof(double); }
+  Moments(void* state, int64_t channels)
+      : count(static_cast<double*>(state)), mean(count + 1), deviations(mean + channels) {}
+  static size_t bytes(int64_t channels) {
+    return static_cast<size_t>(1 + 2 * channels) * sizeof(double);
+  }
 };
 
 /// Merges (count_b, mean_b, deviations_b) into the first triple's mean and deviations.
-void merge_moments(double count, double& mean, double& deviations, double count_b, double mean_b, double deviations_b) {
+void merge_moments(double count, double& mean, double& deviations, double count_b, double mean_b,
+                   double deviations_b) {
   const double all = count + count_b, delta = mean_b - mean;
   mean += delta * count_b / all;
   deviations += deviations_b + delta * delta * count * count_b / all;
@@ -45,7 +52,7 @@ void merge_moments(double count, double& mean, double& deviations, double count_
 template <class T>
 struct StatsPass {
   const T* y;
-  Moments total;      ///< before this tile
+  Moments total;  ///< before this tile
   double tile_count;
 
   struct Params {
@@ -88,10 +95,12 @@ struct StatsPass {
 template <class T>
 class StatsKernel final : public Kernel {
  public:
-  StatsKernel(const BatchNormStats& op, const ChannelView& view) : view_(view), epsilon_(op.epsilon()), momentum_(op.momentum()) {}
+  StatsKernel(const BatchNormStats& op, const ChannelView& view)
+      : view_(view), epsilon_(op.epsilon()), momentum_(op.momentum()) {}
   size_t state_bytes() const override { return Moments::bytes(view_.channels); }
   void run(const KernelArgs& args) override {
-    StatsPass<T> pass{in<T>(args, 0), Moments(args.state, view_.channels), static_cast<double>(view_.samples * view_.positions)};
+    StatsPass<T> pass{in<T>(args, 0), Moments(args.state, view_.channels),
+                      static_cast<double>(view_.samples * view_.positions)};
     if (args.first) std::fill_n(pass.total.count, 1 + 2 * view_.channels, 0.0);
     walk_tile(view_, pass);
     *pass.total.count += pass.tile_count;
@@ -124,7 +133,8 @@ class StatsKernel final : public Kernel {
 
 // --- elementwise passes with per-channel parameters ---
 
-/// z = relu((y - mean) * scale + beta + residual), scale = gamma * inv_std. kVariance: the second statistic is the variance.
+/// z = relu((y - mean) * scale + beta + residual), scale = gamma * inv_std. kVariance: the second
+/// statistic is the variance.
 template <class T, bool kRelu, bool kResidual, bool kVariance>
 struct ApplyPass {
   const T *y, *residual;
@@ -158,8 +168,13 @@ class ApplyKernel final : public Kernel {
  public:
   ApplyKernel(const ChannelView& view, float epsilon) : view_(view), epsilon_(epsilon) {}
   void run(const KernelArgs& args) override {
-    ApplyPass<T, kRelu, kResidual, kVariance> pass{in<T>(args, 0),     kResidual ? in<T>(args, 5) : nullptr, in<float>(args, 1), in<float>(args, 2),
-                                                   in<float>(args, 3), in<float>(args, 4),                   static_cast<T*>(args.out[0]),
+    ApplyPass<T, kRelu, kResidual, kVariance> pass{in<T>(args, 0),
+                                                   kResidual ? in<T>(args, 5) : nullptr,
+                                                   in<float>(args, 1),
+                                                   in<float>(args, 2),
+                                                   in<float>(args, 3),
+                                                   in<float>(args, 4),
+                                                   static_cast<T*>(args.out[0]),
                                                    epsilon_};
     walk_tile(view_, pass);
   }
@@ -207,12 +222,20 @@ template <class T, bool kRelu, bool kTwo>
 class GradReduceKernel final : public Kernel {
  public:
   explicit GradReduceKernel(const ChannelView& view) : view_(view) {}
-  size_t state_bytes() const override { return static_cast<size_t>(2 * view_.channels) * sizeof(double); }
+  size_t state_bytes() const override {
+    return static_cast<size_t>(2 * view_.channels) * sizeof(double);
+  }
   void run(const KernelArgs& args) override {
     auto* const sums = static_cast<double*>(args.state);
     if (args.first) std::fill_n(sums, 2 * view_.channels, 0.0);
-    GradReducePass<T, kRelu, kTwo> pass{in<T>(args, 0),     in<T>(args, 1),          kRelu ? in<T>(args, 4) : nullptr, kTwo ? in<T>(args, kRelu ? 5 : 4) : nullptr,
-                                        in<float>(args, 2), static_cast<T*>(args.out[0]), sums,                        sums + view_.channels};
+    GradReducePass<T, kRelu, kTwo> pass{in<T>(args, 0),
+                                        in<T>(args, 1),
+                                        kRelu ? in<T>(args, 4) : nullptr,
+                                        kTwo ? in<T>(args, kRelu ? 5 : 4) : nullptr,
+                                        in<float>(args, 2),
+                                        static_cast<T*>(args.out[0]),
+                                        sums,
+                                        sums + view_.channels};
     walk_tile(view_, pass);
   }
   void finish(const FinishArgs& args) override {
@@ -235,8 +258,8 @@ class GradReduceKernel final : public Kernel {
   ChannelView view_;
 };
 
-/// dy = scale * g - (y - mean) * slope - offset, with scale = gamma * inv_std, slope = scale * inv_std * dgamma / M,
-/// offset = scale * dbeta / M.
+/// dy = scale * g - (y - mean) * slope - offset, with scale = gamma * inv_std, slope = scale *
+/// inv_std * dgamma / M, offset = scale * dbeta / M.
 template <class T>
 struct GradApplyPass {
   const T *g, *y;
@@ -249,8 +272,10 @@ struct GradApplyPass {
   };
   struct Sums {};
   Params params(const ChannelLanes& lanes) const {
-    const Floats inv = lanes.read(inv_std), scale = lanes.read(gamma) * inv, per_count = scale * inverse_count;
-    return {lanes.read(mean), scale, per_count * inv * lanes.read(dgamma), per_count * lanes.read(dbeta)};
+    const Floats inv = lanes.read(inv_std), scale = lanes.read(gamma) * inv,
+                 per_count = scale * inverse_count;
+    return {lanes.read(mean), scale, per_count * inv * lanes.read(dgamma),
+            per_count * lanes.read(dbeta)};
   }
   template <class Lanes>
   void step(const Params& p, Sums&, int64_t at, Lanes lanes) const {
@@ -267,8 +292,15 @@ class GradApplyKernel final : public Kernel {
   explicit GradApplyKernel(const ChannelView& view) : view_(view) {}
   void run(const KernelArgs& args) override {
     const auto count = static_cast<double>(args.step->batch) * static_cast<double>(view_.positions);
-    GradApplyPass<T> pass{in<T>(args, 0),     in<T>(args, 1),     in<float>(args, 2),           in<float>(args, 3),           in<float>(args, 4),
-                          in<float>(args, 5), in<float>(args, 6), static_cast<T*>(args.out[0]), static_cast<float>(1 / count)};
+    GradApplyPass<T> pass{in<T>(args, 0),
+                          in<T>(args, 1),
+                          in<float>(args, 2),
+                          in<float>(args, 3),
+                          in<float>(args, 4),
+                          in<float>(args, 5),
+                          in<float>(args, 6),
+                          static_cast<T*>(args.out[0]),
+                          static_cast<float>(1 / count)};
     walk_tile(view_, pass);
   }
 
@@ -291,45 +323,67 @@ Make choose(bool a, bool b, F f) {
 
 template <class T>
 Make make_for(const Op& op, const ChannelView& view) {
-  if (const auto* o = dynamic_cast<const BatchNormStats*>(&op)) return [o = *o, view] { return std::make_unique<StatsKernel<T>>(o, view); };
+  if (const auto* o = dynamic_cast<const BatchNormStats*>(&op))
+    return [o = *o, view] { return std::make_unique<StatsKernel<T>>(o, view); };
   if (const auto* o = dynamic_cast<const BatchNormApply*>(&op))
     return choose(o->relu(), o->residual(), [&](auto relu, auto residual) -> Make {
-      return [view] { return std::make_unique<ApplyKernel<T, decltype(relu)::value, decltype(residual)::value, false>>(view, 0.f); };
+      return [view] {
+        return std::make_unique<
+            ApplyKernel<T, decltype(relu)::value, decltype(residual)::value, false>>(view, 0.f);
+      };
     });
   if (const auto* o = dynamic_cast<const BatchNormInference*>(&op))
     return choose(o->relu(), o->residual(), [&](auto relu, auto residual) -> Make {
-      return [view, epsilon = o->epsilon()] { return std::make_unique<ApplyKernel<T, decltype(relu)::value, decltype(residual)::value, true>>(view, epsilon); };
+      return [view, epsilon = o->epsilon()] {
+        return std::make_unique<
+            ApplyKernel<T, decltype(relu)::value, decltype(residual)::value, true>>(view, epsilon);
+      };
     });
   if (const auto* o = dynamic_cast<const BatchNormGradReduce*>(&op))
     return choose(o->relu(), o->two(), [&](auto relu, auto two) -> Make {
-      return [view] { return std::make_unique<GradReduceKernel<T, decltype(relu)::value, decltype(two)::value>>(view); };
+      return [view] {
+        return std::make_unique<GradReduceKernel<T, decltype(relu)::value, decltype(two)::value>>(
+            view);
+      };
     });
-  if (dynamic_cast<const BatchNormGradApply*>(&op) != nullptr) return [view] { return std::make_unique<GradApplyKernel<T>>(view); };
+  if (dynamic_cast<const BatchNormGradApply*>(&op) != nullptr)
+    return [view] { return std::make_unique<GradApplyKernel<T>>(view); };
   return {};
 }
 
-/// Why these operands do not fit; empty if they do. Operands like y are activations, the others per channel.
+/// Why these operands do not fit; empty if they do. Operands like y are activations, the others per
+/// channel.
 std::string refusal_of(const KernelRequest& r) {
   const TensorDesc& x = r.in[0];
-  if (x.dtype != DType::f32 && x.dtype != DType::bf16) return fmt::format("no batch norm of {}", name_of(x.dtype));
-  if (x.layout.channel_block(x.shape) == 0) return fmt::format("layout {} is not [N, C/b, positions, b]", x.layout.to_string(x.shape.rank()));
+  if (x.dtype != DType::f32 && x.dtype != DType::bf16)
+    return fmt::format("no batch norm of {}", name_of(x.dtype));
+  if (x.layout.channel_block(x.shape) == 0)
+    return fmt::format("layout {} is not [N, C/b, positions, b]",
+                       x.layout.to_string(x.shape.rank()));
   const auto fits = [&](const TensorDesc& d) {
     return d.shape.rank() == 1 ? d.dtype == DType::f32 && d.layout.is_plain() : d == x;
   };
   for (const auto* operands : {&r.in, &r.out})
     for (const TensorDesc& d : *operands)
-      if (!fits(d)) return fmt::format("operand {} does not go with {}: activations share type and layout, the rest is plain f32", d.to_string(), x.to_string());
+      if (!fits(d))
+        return fmt::format(
+            "operand {} does not go with {}: activations share type and layout, the rest is plain "
+            "f32",
+            d.to_string(), x.to_string());
   return {};
 }
 
 }  // namespace
 
-bool append_batch_norm_candidates(const KernelRequest& request, std::vector<KernelCandidate>& candidates) {
+bool append_batch_norm_candidates(const KernelRequest& request,
+                                  std::vector<KernelCandidate>& candidates) {
   if (!request.op->name().starts_with("batch_norm_")) return false;
-  KernelCandidate c{"cpu:" + std::string(request.op->name()), refusal_of(request), request.in, request.out, {}};
+  KernelCandidate c{
+      "cpu:" + std::string(request.op->name()), refusal_of(request), request.in, request.out, {}};
   if (c.refusal.empty()) {
     const ChannelView view = channel_view(request.in[0]);
-    c.make = request.in[0].dtype == DType::f32 ? make_for<float>(*request.op, view) : make_for<bf16>(*request.op, view);
+    c.make = request.in[0].dtype == DType::f32 ? make_for<float>(*request.op, view)
+                                               : make_for<bf16>(*request.op, view);
     if (!c.make) return false;
   }
   candidates.push_back(std::move(c));

@@ -25,14 +25,20 @@ struct Case {
   TensorDesc channel() const { return {DType::f32, {tile[1]}, {}}; }
   int64_t batch() const { return tile[0] * (tiles[0] + (tiles.size() > 1 ? tiles[1] : 0)); }
   int64_t elements() const { return tile.elements_from(1) * batch(); }
-  size_t channel_of(size_t i) const { return i / static_cast<size_t>(tile.elements_from(2)) % static_cast<size_t>(tile[1]); }
-  std::string text() const { return activation().to_string() + (tiles.size() > 1 ? " two states" : " one state"); }
+  size_t channel_of(size_t i) const {
+    return i / static_cast<size_t>(tile.elements_from(2)) % static_cast<size_t>(tile[1]);
+  }
+  std::string text() const {
+    return activation().to_string() + (tiles.size() > 1 ? " two states" : " one state");
+  }
 };
 
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const DType type : {DType::f32, DType::bf16})
-    for (const Shape& tile : {Shape{2, 16, 5, 7}, Shape{1, 32, 9, 8}, Shape{3, 64, 2, 3}, Shape{2, 112, 3, 1}, Shape{2, 10, 4, 4}, Shape{2, 16, 3, 2, 3}, Shape{4, 20}})
+    for (const Shape& tile :
+         {Shape{2, 16, 5, 7}, Shape{1, 32, 9, 8}, Shape{3, 64, 2, 3}, Shape{2, 112, 3, 1},
+          Shape{2, 10, 4, 4}, Shape{2, 16, 3, 2, 3}, Shape{4, 20}})
       for (const std::vector<int>& tiles : {std::vector<int>{1}, {3}, {2, 1}}) {
         all.push_back({type, tile, Layout::plain(), tiles});
         if (tile.rank() < 4) continue;
@@ -51,7 +57,9 @@ struct Reference {
 
   Reference(const Case& c, float offset) {
     const auto channels = static_cast<size_t>(c.tile[1]);
-    const auto make = [&](uint64_t stream, float middle = 0) { return testing::rounded(testing::random_values(c.elements(), stream, middle), c.type); };
+    const auto make = [&](uint64_t stream, float middle = 0) {
+      return testing::rounded(testing::random_values(c.elements(), stream, middle), c.type);
+    };
     y = make(1, offset);
     residual = make(2);
     dz = make(3);
@@ -62,7 +70,8 @@ struct Reference {
     count = static_cast<double>(c.batch() * c.tile.elements_from(2));
     std::vector<double> sum(channels), squares(channels);
     for (size_t i = 0; i < y.size(); ++i) sum[c.channel_of(i)] += y[i];
-    for (size_t i = 0; i < y.size(); ++i) squares[c.channel_of(i)] += std::pow(y[i] - sum[c.channel_of(i)] / count, 2);
+    for (size_t i = 0; i < y.size(); ++i)
+      squares[c.channel_of(i)] += std::pow(y[i] - sum[c.channel_of(i)] / count, 2);
     for (size_t k = 0; k < channels; ++k) {
       variance.push_back(squares[k] / count);
       mean.push_back(static_cast<float>(sum[k] / count));
@@ -71,16 +80,19 @@ struct Reference {
   }
 };
 
-void expect_near(const Values& got, const std::vector<double>& want, double relative, const std::string& what) {
+void expect_near(const Values& got, const std::vector<double>& want, double relative,
+                 const std::string& what) {
   ASSERT_EQ(got.size(), want.size()) << what;
-  for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i], relative * (1 + std::abs(want[i]))) << what << " element " << i;
+  for (size_t i = 0; i < got.size(); ++i)
+    ASSERT_NEAR(got[i], want[i], relative * (1 + std::abs(want[i]))) << what << " element " << i;
 }
 
 double tolerance(DType type) { return type == DType::bf16 ? 1.0 / 200 : 2e-5; }
 
 KernelCandidate only(const Op& op, std::vector<TensorDesc> in, std::vector<TensorDesc> out) {
   const size_t inputs = in.size(), outputs = out.size();
-  auto found = CpuBackend().candidates({&op, std::move(in), std::move(out), std::vector<bool>(inputs), std::vector<bool>(outputs)});
+  auto found = CpuBackend().candidates(
+      {&op, std::move(in), std::move(out), std::vector<bool>(inputs), std::vector<bool>(outputs)});
   EXPECT_TRUE(found.at(0).name.starts_with("cpu:")) << found.at(0).name;
   EXPECT_EQ(found.at(0).refusal, "");
   return found.at(0);
@@ -93,8 +105,11 @@ TEST(CpuBatchNorm, StatisticsAndRunningAverages) {
       const BatchNormStats op(1e-5f, 0.25f);
       const TensorDesc ch = c.channel();
       std::vector<Values> in{ref.y, Values(ref.mean.size(), 2.f), Values(ref.mean.size(), 4.f)};
-      const auto out = run_tiled(only(op, {c.activation(), ch, ch}, {ch, ch}), in, {c.tiles, {true, false, false}, {false, false}});
-      const auto as_double = [](const Values& v) { return std::vector<double>(v.begin(), v.end()); };
+      const auto out = run_tiled(only(op, {c.activation(), ch, ch}, {ch, ch}), in,
+                                 {c.tiles, {true, false, false}, {false, false}});
+      const auto as_double = [](const Values& v) {
+        return std::vector<double>(v.begin(), v.end());
+      };
       expect_near(out[0], as_double(ref.mean), 1e-6, c.text() + " mean");
       expect_near(out[1], as_double(ref.inv_std), 2e-5, c.text() + " inv_std");
       std::vector<double> running_mean, running_var;
@@ -117,14 +132,17 @@ TEST(CpuBatchNorm, ApplyAndInference) {
       std::vector<double> want(ref.y.size());
       for (size_t i = 0; i < want.size(); ++i) {
         const size_t k = c.channel_of(i);
-        want[i] = double{ref.gamma[k]} * (double{ref.y[i]} - double{ref.mean[k]}) * double{ref.inv_std[k]} + double{ref.beta[k]} + (residual ? double{ref.residual[i]} : 0);
+        want[i] = double{ref.gamma[k]} * (double{ref.y[i]} - double{ref.mean[k]}) *
+                      double{ref.inv_std[k]} +
+                  double{ref.beta[k]} + (residual ? double{ref.residual[i]} : 0);
         if (relu) want[i] = std::max(want[i], 0.0);
       }
       const BatchNormApply apply(relu, residual);
       const BatchNormInference inference(relu, residual, 1e-5f);
       const Values variance(ref.variance.begin(), ref.variance.end());
       for (const bool training : {true, false}) {
-        std::vector<Values> in{ref.y, ref.mean, training ? ref.inv_std : variance, ref.gamma, ref.beta};
+        std::vector<Values> in{ref.y, ref.mean, training ? ref.inv_std : variance, ref.gamma,
+                               ref.beta};
         std::vector<TensorDesc> descs{a, ch, ch, ch, ch};
         TiledRun how{c.tiles, {true, false, false, false, false}, {true}};
         if (residual) {
@@ -132,7 +150,8 @@ TEST(CpuBatchNorm, ApplyAndInference) {
           descs.push_back(a);
           how.batched_in.push_back(true);
         }
-        const auto out = run_tiled(only(training ? static_cast<const Op&>(apply) : inference, descs, {a}), in, how);
+        const auto out = run_tiled(
+            only(training ? static_cast<const Op&>(apply) : inference, descs, {a}), in, how);
         expect_near(out[0], want, tolerance(c.type), c.text());
       }
       if (HasFatalFailure()) return;
@@ -145,7 +164,8 @@ TEST(CpuBatchNorm, GradReduceAlsoInPlace) {
       const bool relu = flags & 1, two = flags & 2;
       const Reference ref(c, 1.f);
       const TensorDesc a = c.activation(), ch = c.channel();
-      std::vector<double> g(ref.y.size()), dgamma(ref.mean.size()), dbeta(ref.mean.size()), size(ref.mean.size());
+      std::vector<double> g(ref.y.size()), dgamma(ref.mean.size()), dbeta(ref.mean.size()),
+          size(ref.mean.size());
       for (size_t i = 0; i < g.size(); ++i) {
         const size_t k = c.channel_of(i);
         g[i] = double{ref.dz[i]} + (two ? double{ref.dz2[i]} : 0);
@@ -177,17 +197,21 @@ TEST(CpuBatchNorm, GradApplyAlsoInPlace) {
     for (const bool in_place : {false, true}) {
       const Reference ref(c, 1.f);
       const TensorDesc a = c.activation(), ch = c.channel();
-      const Values dgamma = testing::random_values(c.tile[1], 8, 20.f), dbeta = testing::random_values(c.tile[1], 9, -20.f);
+      const Values dgamma = testing::random_values(c.tile[1], 8, 20.f),
+                   dbeta = testing::random_values(c.tile[1], 9, -20.f);
       std::vector<double> want(ref.y.size());
       for (size_t i = 0; i < want.size(); ++i) {
         const size_t k = c.channel_of(i);
         const double xhat = (double{ref.y[i]} - double{ref.mean[k]}) * double{ref.inv_std[k]};
-        want[i] = double{ref.gamma[k]} * double{ref.inv_std[k]} * (double{ref.dz[i]} - double{dbeta[k]} / ref.count - xhat * double{dgamma[k]} / ref.count);
+        want[i] = double{ref.gamma[k]} * double{ref.inv_std[k]} *
+                  (double{ref.dz[i]} - double{dbeta[k]} / ref.count -
+                   xhat * double{dgamma[k]} / ref.count);
       }
       const BatchNormGradApply op;
       std::vector<Values> in{ref.dz, ref.y, ref.mean, ref.inv_std, ref.gamma, dgamma, dbeta};
-      const auto out = run_tiled(only(op, {a, a, ch, ch, ch, ch, ch}, {a}), in,
-                                 {c.tiles, {true, true, false, false, false, false, false}, {true}, in_place});
+      const auto out =
+          run_tiled(only(op, {a, a, ch, ch, ch, ch, ch}, {a}), in,
+                    {c.tiles, {true, true, false, false, false, false, false}, {true}, in_place});
       expect_near(out[0], want, tolerance(c.type), c.text());
       if (HasFatalFailure()) return;
     }
@@ -198,17 +222,21 @@ TEST(CpuBatchNorm, RefusesMixedOperandsAndOddLayouts) {
   const TensorDesc a{DType::f32, {2, 16, 4, 4}, {}}, ch{DType::f32, {16}, {}};
   TensorDesc other = a;
   other.layout = Layout::channels_last(4);
-  const auto mixed = CpuBackend().candidates({&op, {a, other, ch, ch, ch, ch, ch}, {a}, std::vector<bool>(7), {false}});
+  const auto mixed = CpuBackend().candidates(
+      {&op, {a, other, ch, ch, ch, ch, ch}, {a}, std::vector<bool>(7), {false}});
   EXPECT_NE(mixed.at(0).refusal.find("share type and layout"), std::string::npos);
   TensorDesc odd{DType::f32, {2, 17, 4, 4}, Layout::blocked_channels(16)};
-  const auto padded = CpuBackend().candidates({&op, {odd, odd, ch, ch, ch, ch, ch}, {odd}, std::vector<bool>(7), {false}});
+  const auto padded = CpuBackend().candidates(
+      {&op, {odd, odd, ch, ch, ch, ch, ch}, {odd}, std::vector<bool>(7), {false}});
   EXPECT_NE(padded.at(0).refusal.find("[N, C/b, positions, b]"), std::string::npos);
 }
 
 TEST(Simd, RoundsToBf16LikeTheScalarType) {
   simd::Floats v{};
-  const uint32_t patterns[16] = {0x3F808000u, 0x3F818000u, 0x3F808001u, 0x7F800000u, 0x7FC00001u, 0x7F7FFFFFu, 0x80000000u, 0xBF808000u,
-                                 0x3F800000u, 0x42F6E979u, 0xC2F6E979u, 0x3DCCCCCDu, 0x00800000u, 0x7F800000u, 0xFF800000u, 0x3F7FFFFFu};
+  const uint32_t patterns[16] = {0x3F808000u, 0x3F818000u, 0x3F808001u, 0x7F800000u,
+                                 0x7FC00001u, 0x7F7FFFFFu, 0x80000000u, 0xBF808000u,
+                                 0x3F800000u, 0x42F6E979u, 0xC2F6E979u, 0x3DCCCCCDu,
+                                 0x00800000u, 0x7F800000u, 0xFF800000u, 0x3F7FFFFFu};
   for (int i = 0; i < 16; ++i) v[i] = std::bit_cast<float>(patterns[i]);
   bf16 all[16], some[16];
   simd::store(all, v, simd::AllLanes{});

@@ -1,12 +1,13 @@
 #pragma once
-// The loop all per-channel passes share. Activations are [N, C/b, positions, b] (Layout::channel_block). Two orders of lanes:
+// The loop all per-channel passes share. Activations are [N, C/b, positions, b]
+// (Layout::channel_block). Two orders of lanes:
 //   b == 1: the 16 lanes are positions of one channel; a channel's parameters are splat
 //   b > 1:  the 16 lanes are channels at one position; parameters are loaded, sums stay in lanes
 //
 // A Pass is a struct with
-//   struct Params, struct Sums          what a channel's lanes keep in registers (Sums may be empty)
-//   Params params(ChannelLanes)         read the parameters
-//   void step(const Params&, Sums&, int64_t offset, lanes)   one vector at an element offset; lanes: simd::AllLanes or SomeLanes
+//   struct Params, struct Sums          what a channel's lanes keep in registers (Sums may be
+//   empty) Params params(ChannelLanes)         read the parameters void step(const Params&, Sums&,
+//   int64_t offset, lanes)   one vector at an element offset; lanes: simd::AllLanes or SomeLanes
 //   static void merge(Sums& into, const Sums& from)
 //   void done(ChannelLanes, const Params&, const Sums&)      all of the tile's positions seen
 
@@ -22,24 +23,27 @@ struct ChannelView {
 };
 
 inline ChannelView channel_view(const TensorDesc& desc) {
-  return {desc.shape[0], desc.shape[1], desc.shape.elements_from(2), desc.layout.channel_block(desc.shape)};
+  return {desc.shape[0], desc.shape[1], desc.shape.elements_from(2),
+          desc.layout.channel_block(desc.shape)};
 }
 
 /// Which channels the lanes of a vector hold.
 struct ChannelLanes {
   int64_t channel;
-  int count;    ///< lanes in use: that many channels; 0 = all lanes are positions of `channel`
+  int count;       ///< lanes in use: that many channels; 0 = all lanes are positions of `channel`
   int64_t offset;  ///< of the first sample's first position, in elements
 
   simd::Floats read(const float* p) const {
     if (count == 0) return simd::splat(p[channel]);
-    return count == simd::kLanes ? simd::load(p + channel, simd::AllLanes{}) : simd::load(p + channel, simd::SomeLanes{count});
+    return count == simd::kLanes ? simd::load(p + channel, simd::AllLanes{})
+                                 : simd::load(p + channel, simd::SomeLanes{count});
   }
   /// One number per channel, from lanes of the tile's first element of each channel.
   template <class T>
   simd::Floats first(const T* p) const {
     if (count == 0) return simd::splat(static_cast<float>(p[offset]));
-    return count == simd::kLanes ? simd::load(p + offset, simd::AllLanes{}) : simd::load(p + offset, simd::SomeLanes{count});
+    return count == simd::kLanes ? simd::load(p + offset, simd::AllLanes{})
+                                 : simd::load(p + offset, simd::SomeLanes{count});
   }
   /// Calls add(channel, value of lane) with the sum over lanes where lanes are positions.
   template <class Add>
@@ -63,17 +67,20 @@ void walk_positions(const ChannelView& v, Pass& pass) {
       int64_t i = 0;
       for (; i + kUnroll * simd::kLanes <= v.positions; i += kUnroll * simd::kLanes)
 #pragma GCC unroll 4
-        for (int u = 0; u < kUnroll; ++u) pass.step(params, sums[u], row + i + u * simd::kLanes, simd::AllLanes{});
-      for (; i + simd::kLanes <= v.positions; i += simd::kLanes) pass.step(params, sums[0], row + i, simd::AllLanes{});
-      if (i < v.positions) pass.step(params, sums[0], row + i, simd::SomeLanes{static_cast<int>(v.positions - i)});
+        for (int u = 0; u < kUnroll; ++u)
+          pass.step(params, sums[u], row + i + u * simd::kLanes, simd::AllLanes{});
+      for (; i + simd::kLanes <= v.positions; i += simd::kLanes)
+        pass.step(params, sums[0], row + i, simd::AllLanes{});
+      if (i < v.positions)
+        pass.step(params, sums[0], row + i, simd::SomeLanes{static_cast<int>(v.positions - i)});
     }
     for (int u = 1; u < kUnroll; ++u) Pass::merge(sums[0], sums[u]);
     pass.done(lanes, params, sums[0]);
   }
 }
 
-/// kVectors whole vectors of channels side by side, kUnroll positions at once. `rows` positions lie `stride` elements apart,
-/// in `groups` groups `group_stride` apart.
+/// kVectors whole vectors of channels side by side, kUnroll positions at once. `rows` positions lie
+/// `stride` elements apart, in `groups` groups `group_stride` apart.
 struct Rows {
   int64_t groups, group_stride, rows, stride;
 };
@@ -82,7 +89,9 @@ template <int kVectors, int kUnroll, class Lanes, class Pass>
 void walk_channels(const Rows& r, int64_t channel, int64_t offset, Lanes lanes, Pass& pass) {
   typename Pass::Params params[kVectors];
   typename Pass::Sums sums[kUnroll][kVectors]{};
-  const auto lanes_of = [&](int v) { return ChannelLanes{channel + v * simd::kLanes, lanes.n, offset + v * simd::kLanes}; };
+  const auto lanes_of = [&](int v) {
+    return ChannelLanes{channel + v * simd::kLanes, lanes.n, offset + v * simd::kLanes};
+  };
   for (int v = 0; v < kVectors; ++v) params[v] = pass.params(lanes_of(v));
   for (int64_t g = 0; g < r.groups; ++g) {
     int64_t at = offset + g * r.group_stride;
@@ -91,11 +100,13 @@ void walk_channels(const Rows& r, int64_t channel, int64_t offset, Lanes lanes, 
 #pragma GCC unroll 8
       for (int u = 0; u < kUnroll; ++u)
 #pragma GCC unroll 8
-        for (int v = 0; v < kVectors; ++v) pass.step(params[v], sums[u][v], at + u * r.stride + v * simd::kLanes, lanes);
+        for (int v = 0; v < kVectors; ++v)
+          pass.step(params[v], sums[u][v], at + u * r.stride + v * simd::kLanes, lanes);
     }
     for (; i < r.rows; ++i, at += r.stride)
 #pragma GCC unroll 8
-      for (int v = 0; v < kVectors; ++v) pass.step(params[v], sums[0][v], at + v * simd::kLanes, lanes);
+      for (int v = 0; v < kVectors; ++v)
+        pass.step(params[v], sums[0][v], at + v * simd::kLanes, lanes);
   }
   for (int v = 0; v < kVectors; ++v) {
     for (int u = 1; u < kUnroll; ++u) Pass::merge(sums[0][v], sums[u][v]);
@@ -111,15 +122,21 @@ void walk_tile(const ChannelView& v, Pass& pass) {
   using simd::AllLanes, simd::kLanes;
   if (v.block == 1) return detail::walk_positions(v, pass);
   const bool last = v.block == v.channels;  // then samples and positions form one long run
-  const detail::Rows rows = last ? detail::Rows{1, 0, v.samples * v.positions, v.block}
-                                 : detail::Rows{v.samples, v.channels * v.positions, v.positions, v.block};
+  const detail::Rows rows =
+      last ? detail::Rows{1, 0, v.samples * v.positions, v.block}
+           : detail::Rows{v.samples, v.channels * v.positions, v.positions, v.block};
   for (int64_t block = 0; block < v.channels / v.block; ++block) {
     const int64_t channel = block * v.block, offset = channel * v.positions;
     int64_t i = 0;
-    for (; i + 4 * kLanes <= v.block; i += 4 * kLanes) detail::walk_channels<4, 1>(rows, channel + i, offset + i, AllLanes{}, pass);
-    for (; i + 2 * kLanes <= v.block; i += 2 * kLanes) detail::walk_channels<2, 2>(rows, channel + i, offset + i, AllLanes{}, pass);
-    for (; i + kLanes <= v.block; i += kLanes) detail::walk_channels<1, 4>(rows, channel + i, offset + i, AllLanes{}, pass);
-    if (i < v.block) detail::walk_channels<1, 4>(rows, channel + i, offset + i, simd::SomeLanes{static_cast<int>(v.block - i)}, pass);
+    for (; i + 4 * kLanes <= v.block; i += 4 * kLanes)
+      detail::walk_channels<4, 1>(rows, channel + i, offset + i, AllLanes{}, pass);
+    for (; i + 2 * kLanes <= v.block; i += 2 * kLanes)
+      detail::walk_channels<2, 2>(rows, channel + i, offset + i, AllLanes{}, pass);
+    for (; i + kLanes <= v.block; i += kLanes)
+      detail::walk_channels<1, 4>(rows, channel + i, offset + i, AllLanes{}, pass);
+    if (i < v.block)
+      detail::walk_channels<1, 4>(rows, channel + i, offset + i,
+                                  simd::SomeLanes{static_cast<int>(v.block - i)}, pass);
   }
 }
 

@@ -35,8 +35,9 @@ class ConvForwardKernel final : public Kernel {
 
  private:
   static Primitive make(const SharedDesc& d, bool bias) {
-    const Primitive::Operand x{DNNL_ARG_SRC, dnnl_query_src_md}, w{DNNL_ARG_WEIGHTS, dnnl_query_weights_md, 0},
-        b{DNNL_ARG_BIAS, dnnl_query_weights_md, 1}, y{DNNL_ARG_DST, dnnl_query_dst_md};
+    const Primitive::Operand x{DNNL_ARG_SRC, dnnl_query_src_md},
+        w{DNNL_ARG_WEIGHTS, dnnl_query_weights_md, 0}, b{DNNL_ARG_BIAS, dnnl_query_weights_md, 1},
+        y{DNNL_ARG_DST, dnnl_query_dst_md};
     return bias ? Primitive(d->desc.get(), {x, w, b, y}) : Primitive(d->desc.get(), {x, w, y});
   }
 
@@ -51,14 +52,16 @@ class ConvBackwardDataKernel final : public Kernel {
                                    {DNNL_ARG_WEIGHTS, dnnl_query_weights_md},
                                    {DNNL_ARG_DIFF_SRC, dnnl_query_diff_src_md}}) {}
   size_t workspace_bytes() const override { return primitive_.scratchpad_bytes(); }
-  void run(const KernelArgs& args) override { primitive_.run({args.in[0], args.in[1], args.out[0]}, args.workspace); }
+  void run(const KernelArgs& args) override {
+    primitive_.run({args.in[0], args.in[1], args.out[0]}, args.workspace);
+  }
 
  private:
   Primitive primitive_;
 };
 
-// oneDNN can only overwrite dw, so the first tile writes into the state and each later one into the workspace, from where it
-// is added while it is still in cache.
+// oneDNN can only overwrite dw, so the first tile writes into the state and each later one into the
+// workspace, from where it is added while it is still in cache.
 class ConvBackwardWeightsKernel final : public Kernel {
  public:
   explicit ConvBackwardWeightsKernel(const SharedDesc& d)
@@ -75,11 +78,14 @@ class ConvBackwardWeightsKernel final : public Kernel {
       primitive_.run({args.in[0], args.in[1], args.state}, args.workspace);
       return;
     }
-    auto* const tile = reinterpret_cast<float*>(static_cast<std::byte*>(args.workspace) + scratchpad_);
+    auto* const tile =
+        reinterpret_cast<float*>(static_cast<std::byte*>(args.workspace) + scratchpad_);
     primitive_.run({args.in[0], args.in[1], tile}, args.workspace);
     simd::add(static_cast<float*>(args.state), tile, elements_);
   }
-  void finish(const FinishArgs& args) override { simd::add_states(args, static_cast<float*>(args.out[0]), elements_); }
+  void finish(const FinishArgs& args) override {
+    simd::add_states(args, static_cast<float*>(args.out[0]), elements_);
+  }
 
  private:
   Primitive primitive_;
@@ -96,15 +102,30 @@ std::optional<Match> match(const KernelRequest& r) {
   Match m;
   ConvProblem& p = m.problem;
   if (const auto* conv = dynamic_cast<const Conv*>(r.op)) {
-    p = {ConvKind::forward, conv->conv(), r.in[0], r.in[1], r.out[0], r.in_free[1], conv->bias(), conv->relu()};
+    p = {ConvKind::forward, conv->conv(), r.in[0],      r.in[1],
+         r.out[0],          r.in_free[1], conv->bias(), conv->relu()};
     if (p.any_w) p.w.dtype = p.x.dtype;
     m.free_input = 1;
   } else if (const auto* data = dynamic_cast<const ConvBackwardData*>(r.op)) {
-    p = {ConvKind::backward_data, data->conv(), r.out[0], r.in[1], r.in[0], r.in_free[1], false, false};
+    p = {ConvKind::backward_data,
+         data->conv(),
+         r.out[0],
+         r.in[1],
+         r.in[0],
+         r.in_free[1],
+         false,
+         false};
     if (p.any_w) p.w.dtype = p.y.dtype;
     m.free_input = 1;
   } else if (const auto* weights = dynamic_cast<const ConvBackwardWeights*>(r.op)) {
-    p = {ConvKind::backward_weights, weights->conv(), r.in[0], r.out[0], r.in[1], r.out_free[0], false, false};
+    p = {ConvKind::backward_weights,
+         weights->conv(),
+         r.in[0],
+         r.out[0],
+         r.in[1],
+         r.out_free[0],
+         false,
+         false};
   } else {
     return std::nullopt;
   }
@@ -115,7 +136,9 @@ std::optional<Match> match(const KernelRequest& r) {
 std::function<std::unique_ptr<Kernel>()> maker(const ConvProblem& p, SharedDesc d) {
   switch (p.kind) {
     case ConvKind::forward:
-      return [d = std::move(d), bias = p.bias] { return std::make_unique<ConvForwardKernel>(d, bias); };
+      return [d = std::move(d), bias = p.bias] {
+        return std::make_unique<ConvForwardKernel>(d, bias);
+      };
     case ConvKind::backward_data:
       return [d = std::move(d)] { return std::make_unique<ConvBackwardDataKernel>(d); };
     case ConvKind::backward_weights:
@@ -126,21 +149,27 @@ std::function<std::unique_ptr<Kernel>()> maker(const ConvProblem& p, SharedDesc 
 
 std::string refusal_of(const ConvProblem& p) {
   if (p.x.dtype != p.y.dtype) return "x and y have different types";
-  if (p.x.dtype != DType::f32 && p.x.dtype != DType::bf16) return fmt::format("no convolution of {}", name_of(p.x.dtype));
+  if (p.x.dtype != DType::f32 && p.x.dtype != DType::bf16)
+    return fmt::format("no convolution of {}", name_of(p.x.dtype));
   const DType w = p.kind == ConvKind::backward_weights ? DType::f32 : p.x.dtype;
-  if (p.w.dtype != w) return fmt::format("weights are {}, this convolution needs {}", name_of(p.w.dtype), name_of(w));
+  if (p.w.dtype != w)
+    return fmt::format("weights are {}, this convolution needs {}", name_of(p.w.dtype), name_of(w));
   return {};
 }
 
-void append_onednn_candidates(const KernelRequest& request, const Match& m, std::vector<KernelCandidate>& candidates) {
+void append_onednn_candidates(const KernelRequest& request, const Match& m,
+                              std::vector<KernelCandidate>& candidates) {
   const ConvProblem& p = m.problem;
   KernelCandidate base{"onednn", refusal_of(p), request.in, request.out, {}};
   std::vector<ConvImplementation> found;
   if (base.refusal.empty()) {
     try {
       found = onednn::conv_implementations(p);
-      if (found.empty()) base.refusal = fmt::format("oneDNN has no implementation for x {}, w {}, y {}", p.x.to_string(), p.w.to_string(), p.y.to_string());
-    } catch (const DeviceError& e) {  // a refusal, not a failure: another backend may have the kernel
+      if (found.empty())
+        base.refusal = fmt::format("oneDNN has no implementation for x {}, w {}, y {}",
+                                   p.x.to_string(), p.w.to_string(), p.y.to_string());
+    } catch (
+        const DeviceError& e) {  // a refusal, not a failure: another backend may have the kernel
       base.refusal = e.what();
     }
   }
@@ -170,7 +199,8 @@ void append_onednn_candidates(const KernelRequest& request, const Match& m, std:
 
 }  // namespace
 
-bool append_conv_candidates(const KernelRequest& request, std::vector<KernelCandidate>& candidates) {
+bool append_conv_candidates(const KernelRequest& request,
+                            std::vector<KernelCandidate>& candidates) {
   const auto m = match(request);
   if (!m) return false;
   std::vector<KernelCandidate> direct;

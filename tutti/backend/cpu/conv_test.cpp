@@ -25,7 +25,8 @@ struct Case {
   ConvAttributes a;
 };
 
-ConvAttributes attributes(int spatial, int64_t stride, int64_t low, int64_t high, int64_t dilation = 1, int64_t groups = 1) {
+ConvAttributes attributes(int spatial, int64_t stride, int64_t low, int64_t high,
+                          int64_t dilation = 1, int64_t groups = 1) {
   ConvAttributes a;
   a.spatial = spatial;
   a.groups = groups;
@@ -68,11 +69,14 @@ struct Problem {
   Problem(const Case& which, int64_t n) : c(which), batch(n) {
     for (size_t i = 0; i < static_cast<size_t>(c.a.spatial); ++i) {
       k[i] = c.kernel;
-      out[i] = (c.in[i] + c.a.pad_low[i] + c.a.pad_high[i] - c.a.dilation[i] * (c.kernel - 1) - 1) / c.a.stride[i] + 1;
+      out[i] = (c.in[i] + c.a.pad_low[i] + c.a.pad_high[i] - c.a.dilation[i] * (c.kernel - 1) - 1) /
+                   c.a.stride[i] +
+               1;
     }
   }
   Shape shape(int64_t n, int64_t channels, const std::array<int64_t, 3>& extent) const {
-    return c.a.spatial == 2 ? Shape{n, channels, extent[0], extent[1]} : Shape{n, channels, extent[0], extent[1], extent[2]};
+    return c.a.spatial == 2 ? Shape{n, channels, extent[0], extent[1]}
+                            : Shape{n, channels, extent[0], extent[1], extent[2]};
   }
   Shape x_shape(int64_t n) const { return shape(n, c.channels, c.in); }
   Shape y_shape(int64_t n) const { return shape(n, c.outputs, out); }
@@ -87,7 +91,8 @@ struct Problem {
         for (int64_t i = 0; i < per; ++i)
           for (int64_t position = 0; position < out[0] * out[1] * out[2]; ++position)
             for (int64_t tap = 0; tap < k[0] * k[1] * k[2]; ++tap) {
-              const std::array<int64_t, 3> at{position / (out[1] * out[2]), position / out[2] % out[1], position % out[2]};
+              const std::array<int64_t, 3> at{position / (out[1] * out[2]),
+                                              position / out[2] % out[1], position % out[2]};
               const std::array<int64_t, 3> t{tap / (k[1] * k[2]), tap / k[2] % k[1], tap % k[2]};
               int64_t from = 0;
               bool inside = true;
@@ -99,19 +104,24 @@ struct Problem {
               if (!inside) continue;
               const int64_t channel = o / out_per * per + i;
               visit(static_cast<size_t>((n * c.outputs + o) * out[0] * out[1] * out[2] + position),
-                    static_cast<size_t>((n * c.channels + channel) * c.in[0] * c.in[1] * c.in[2] + from),
+                    static_cast<size_t>((n * c.channels + channel) * c.in[0] * c.in[1] * c.in[2] +
+                                        from),
                     static_cast<size_t>((o * per + i) * k[0] * k[1] * k[2] + tap));
             }
   }
 };
 
-/// |got - want| against the size of the sums: f32 by rounding of long sums, bf16 by the result's 8 bits.
-void expect_close(const Values& got, const std::vector<double>& want, DType type, const std::string& what) {
+/// |got - want| against the size of the sums: f32 by rounding of long sums, bf16 by the result's 8
+/// bits.
+void expect_close(const Values& got, const std::vector<double>& want, DType type,
+                  const std::string& what) {
   ASSERT_EQ(got.size(), want.size());
   double scale = 0;
   for (const double v : want) scale = std::max(scale, std::abs(v));
   const double tolerance = type == DType::bf16 ? 1.0 / 200 : 2e-6;
-  for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i], tolerance * (std::abs(want[i]) + 0.2 * scale)) << what << " element " << i;
+  for (size_t i = 0; i < got.size(); ++i)
+    ASSERT_NEAR(got[i], want[i], tolerance * (std::abs(want[i]) + 0.2 * scale))
+        << what << " element " << i;
 }
 
 std::vector<Layout> layouts_of(int64_t channels, int rank) {
@@ -133,26 +143,31 @@ struct Operands {
     y.resize(dy.size());
     dx.resize(x.size());
     dw.resize(w.size());
-    for (size_t i = 0; i < y.size(); ++i) y[i] = b[i / static_cast<size_t>(p.out[0] * p.out[1] * p.out[2]) % b.size()];
+    for (size_t i = 0; i < y.size(); ++i)
+      y[i] = b[i / static_cast<size_t>(p.out[0] * p.out[1] * p.out[2]) % b.size()];
     p.for_each_product([&](size_t iy, size_t ix, size_t iw) {
       y[iy] += double{x[ix]} * double{w[iw]};
       dx[ix] += double{dy[iy]} * double{w[iw]};
       dw[iw] += double{x[ix]} * double{dy[iy]};
     });
     bare = y;
-    for (size_t i = 0; i < y.size(); ++i) bare[i] -= b[i / static_cast<size_t>(p.out[0] * p.out[1] * p.out[2]) % b.size()];
+    for (size_t i = 0; i < y.size(); ++i)
+      bare[i] -= b[i / static_cast<size_t>(p.out[0] * p.out[1] * p.out[2]) % b.size()];
     for (double& v : y) v = std::max(v, 0.0);
   }
 };
 
 /// Runs every accepted candidate; returns how many.
-int expect_all_match(const KernelRequest& r, std::vector<Values> in, const std::vector<double>& want, const testing::TiledRun& how) {
+int expect_all_match(const KernelRequest& r, std::vector<Values> in,
+                     const std::vector<double>& want, const testing::TiledRun& how) {
   int accepted = 0;
   for (const KernelCandidate& c : CpuBackend().candidates(r)) {
     if (!c.refusal.empty() || c.name == "reference") continue;
     ++accepted;
     const auto out = run_tiled(c, in, how);
-    expect_close(out[0], want, c.out[0].dtype, fmt::format("{} {} in {} {} out {}", r.op->name(), c.name, c.in[0].to_string(), c.in[1].to_string(), c.out[0].to_string()));
+    expect_close(out[0], want, c.out[0].dtype,
+                 fmt::format("{} {} in {} {} out {}", r.op->name(), c.name, c.in[0].to_string(),
+                             c.in[1].to_string(), c.out[0].to_string()));
   }
   return accepted;
 }
@@ -170,14 +185,19 @@ TEST(CpuConv, MatchesTheDefinition) {
       const ConvBackwardWeights weights(which.a, p.w_shape());
       for (const Layout& xl : layouts_of(which.channels, which.a.spatial + 2))
         for (const Layout& yl : layouts_of(which.outputs, which.a.spatial + 2)) {
-          if (xl != yl && which.channels % 16 == 0 && which.outputs % 16 == 0) continue;  // reference loops only: slow, and nothing of ours
+          if (xl != yl && which.channels % 16 == 0 && which.outputs % 16 == 0)
+            continue;  // reference loops only: slow, and nothing of ours
           const TensorDesc xd{type, p.x_shape(kTile), xl}, yd{type, p.y_shape(kTile), yl};
-          int accepted = expect_all_match({&forward, {xd, wd, bd}, {yd}, {false, true, false}, {false}}, {o.x, o.w, o.b}, o.y,
-                                          {{2, 1}, {true, false, false}, {true}});
-          accepted += expect_all_match({&bare, {xd, wd}, {yd}, {false, true}, {false}}, {o.x, o.w}, o.bare, {{3}, {true, false}, {true}});
-          accepted += expect_all_match({&data, {yd, wd}, {xd}, {false, true}, {false}}, {o.dy, o.w}, o.dx, {{3}, {true, false}, {true}});
+          int accepted =
+              expect_all_match({&forward, {xd, wd, bd}, {yd}, {false, true, false}, {false}},
+                               {o.x, o.w, o.b}, o.y, {{2, 1}, {true, false, false}, {true}});
+          accepted += expect_all_match({&bare, {xd, wd}, {yd}, {false, true}, {false}}, {o.x, o.w},
+                                       o.bare, {{3}, {true, false}, {true}});
+          accepted += expect_all_match({&data, {yd, wd}, {xd}, {false, true}, {false}}, {o.dy, o.w},
+                                       o.dx, {{3}, {true, false}, {true}});
           for (const std::vector<int>& tiles : {std::vector<int>{3}, {2, 1}})
-            accepted += expect_all_match({&weights, {xd, yd}, {wd}, {false, false}, {true}}, {o.x, o.dy}, o.dw, {tiles, {true, true}, {false}});
+            accepted += expect_all_match({&weights, {xd, yd}, {wd}, {false, false}, {true}},
+                                         {o.x, o.dy}, o.dw, {tiles, {true, true}, {false}});
           EXPECT_GE(accepted, 5) << xd.to_string() << " " << yd.to_string();
           if (HasFatalFailure()) return;
         }
@@ -189,8 +209,10 @@ TEST(CpuConv, DirectKernelsCoverWhatTheyPromise) {
     for (const Case& which : cases()) {
       const Problem p(which, 2);
       const std::string name = which.name;
-      const bool wanted = name == "16 pixels" || name == "48 pixels" || name == "8 pixels" || name == "one row";
-      const TensorDesc x{type, p.x_shape(2), Layout::blocked_channels(16)}, y{type, p.y_shape(2), Layout::blocked_channels(16)};
+      const bool wanted =
+          name == "16 pixels" || name == "48 pixels" || name == "8 pixels" || name == "one row";
+      const TensorDesc x{type, p.x_shape(2), Layout::blocked_channels(16)},
+          y{type, p.y_shape(2), Layout::blocked_channels(16)};
       const TensorDesc w{DType::f32, p.w_shape(), {}};
       const ConvBackwardWeights op(which.a, p.w_shape());
       bool accepted = false, listed = false;
@@ -206,13 +228,15 @@ TEST(CpuConv, DirectKernelsCoverWhatTheyPromise) {
 
 TEST(CpuConv, TakesWeightsInAGivenLayout) {
   const Problem p(cases()[0], 2);
-  const TensorDesc x{DType::f32, p.x_shape(2), Layout::blocked_channels(16)}, y{DType::f32, p.y_shape(2), Layout::blocked_channels(16)};
+  const TensorDesc x{DType::f32, p.x_shape(2), Layout::blocked_channels(16)},
+      y{DType::f32, p.y_shape(2), Layout::blocked_channels(16)};
   const Conv forward(p.c.a, false);
   const TensorDesc free{DType::f32, p.w_shape(), {}};
   const auto chosen = CpuBackend().candidates({&forward, {x, free}, {y}, {false, true}, {false}});
   ASSERT_TRUE(chosen.at(0).refusal.empty());
   EXPECT_FALSE(chosen[0].in[1].layout.is_plain());
-  const auto fixed = CpuBackend().candidates({&forward, {x, chosen[0].in[1]}, {y}, {false, false}, {false}});
+  const auto fixed =
+      CpuBackend().candidates({&forward, {x, chosen[0].in[1]}, {y}, {false, false}, {false}});
   ASSERT_TRUE(fixed.at(0).refusal.empty()) << fixed[0].refusal;
   EXPECT_EQ(fixed[0].in[1], chosen[0].in[1]);
 }
@@ -220,19 +244,23 @@ TEST(CpuConv, TakesWeightsInAGivenLayout) {
 TEST(CpuConv, RefusesWithAReason) {
   const Problem p(cases()[0], 2);
   const Conv forward(p.c.a, false);
-  const TensorDesc x{DType::bf16, p.x_shape(2), {}}, y{DType::f32, p.y_shape(2), {}}, w{DType::f32, p.w_shape(), {}};
+  const TensorDesc x{DType::bf16, p.x_shape(2), {}}, y{DType::f32, p.y_shape(2), {}},
+      w{DType::f32, p.w_shape(), {}};
   const auto mixed = CpuBackend().candidates({&forward, {x, w}, {y}, {false, true}, {false}});
   EXPECT_NE(mixed.at(0).refusal.find("different types"), std::string::npos);
-  const auto wide = CpuBackend().candidates({&forward, {x, w}, {{DType::bf16, y.shape, {}}}, {false, false}, {false}});
+  const auto wide = CpuBackend().candidates(
+      {&forward, {x, w}, {{DType::bf16, y.shape, {}}}, {false, false}, {false}});
   EXPECT_NE(wide.at(0).refusal.find("needs bf16"), std::string::npos);
 }
 
 TEST(CpuConv, ReferenceLoopsOnlyWhereNothingElseExists) {
   const Problem p(cases()[0], 2);
-  const TensorDesc x{DType::f32, p.x_shape(2), Layout::blocked_channels(16)}, y{DType::f32, p.y_shape(2), Layout::blocked_channels(16)};
+  const TensorDesc x{DType::f32, p.x_shape(2), Layout::blocked_channels(16)},
+      y{DType::f32, p.y_shape(2), Layout::blocked_channels(16)};
   const Conv forward(p.c.a, false);
   bool slow = false;
-  for (const auto& c : CpuBackend().candidates({&forward, {x, {DType::f32, p.w_shape(), {}}}, {y}, {false, true}, {false}}))
+  for (const auto& c : CpuBackend().candidates(
+           {&forward, {x, {DType::f32, p.w_shape(), {}}}, {y}, {false, true}, {false}}))
     if (c.name.starts_with("onednn:ref")) {
       slow = true;
       EXPECT_FALSE(c.refusal.empty());
@@ -248,17 +276,24 @@ TEST(OnednnMemory, LayoutsSurviveTheRoundTrip) {
   stem.order = {0, 2, 3, 1, 4, 5};
   stem.blocks[0] = {0, 16};
   stem.num_blocks = 1;
-  for (const Layout& layout : {Layout::plain(), Layout::channels_last(4), Layout::blocked_channels(16), Layout::blocked_channels(8), bf16_weights, stem})
+  for (const Layout& layout :
+       {Layout::plain(), Layout::channels_last(4), Layout::blocked_channels(16),
+        Layout::blocked_channels(8), bf16_weights, stem})
     for (const Shape& shape : {Shape{32, 48, 3, 5}, Shape{10, 3, 1, 7}, Shape{16, 1, 7, 7}}) {
       const TensorDesc desc{DType::bf16, shape, layout};
       const auto md = onednn::MemoryDesc::of(desc);
       EXPECT_EQ(md.bytes(), desc.bytes()) << desc.to_string();
       ASSERT_TRUE(md.layout().has_value()) << desc.to_string();
       const Layout back = *md.layout();
-      EXPECT_NO_THROW(onednn::MemoryDesc::of({desc.dtype, shape, back})) << desc.to_string() << " came back as " << back.to_string(4);
-      for (int64_t i = 0; i < shape.elements(); ++i) {  // extents of 1 leave the order open: the same offsets is what counts
-        const std::array<int64_t, 4> at{i / (shape[1] * shape[2] * shape[3]), i / (shape[2] * shape[3]) % shape[1], i / shape[3] % shape[2], i % shape[3]};
-        ASSERT_EQ(back.offset(shape, at.data()), layout.offset(shape, at.data())) << desc.to_string();
+      EXPECT_NO_THROW(onednn::MemoryDesc::of({desc.dtype, shape, back}))
+          << desc.to_string() << " came back as " << back.to_string(4);
+      for (int64_t i = 0; i < shape.elements();
+           ++i) {  // extents of 1 leave the order open: the same offsets is what counts
+        const std::array<int64_t, 4> at{i / (shape[1] * shape[2] * shape[3]),
+                                        i / (shape[2] * shape[3]) % shape[1],
+                                        i / shape[3] % shape[2], i % shape[3]};
+        ASSERT_EQ(back.offset(shape, at.data()), layout.offset(shape, at.data()))
+            << desc.to_string();
       }
     }
   EXPECT_TRUE(onednn::MemoryDesc::of({DType::f32, {16, 32, 1, 1}, {}}).layout()->is_plain());

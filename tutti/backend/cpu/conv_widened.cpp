@@ -18,13 +18,15 @@ int64_t storage(const TensorDesc& desc) { return desc.layout.storage_elements(de
 
 void widen(const bf16* from, float* to, int64_t n) {
   int64_t i = 0;
-  for (; i + simd::kLanes <= n; i += simd::kLanes) simd::store(to + i, simd::load(from + i, simd::AllLanes{}), simd::AllLanes{});
+  for (; i + simd::kLanes <= n; i += simd::kLanes)
+    simd::store(to + i, simd::load(from + i, simd::AllLanes{}), simd::AllLanes{});
   for (; i < n; ++i) to[i] = static_cast<float>(from[i]);
 }
 
 void narrow(const float* from, bf16* to, int64_t n) {
   int64_t i = 0;
-  for (; i + simd::kLanes <= n; i += simd::kLanes) simd::store(to + i, simd::load(from + i, simd::AllLanes{}), simd::AllLanes{});
+  for (; i + simd::kLanes <= n; i += simd::kLanes)
+    simd::store(to + i, simd::load(from + i, simd::AllLanes{}), simd::AllLanes{});
   for (; i < n; ++i) to[i] = bf16(from[i]);
 }
 
@@ -36,7 +38,8 @@ struct Conversions {
 class WidenedKernel final : public Kernel {
  public:
   WidenedKernel(std::unique_ptr<Kernel> inner, Conversions conversions)
-      : inner_(std::move(inner)), conversions_(std::move(conversions)), inner_workspace_(aligned(inner_->workspace_bytes())) {}
+      : inner_(std::move(inner)), conversions_(std::move(conversions)),
+        inner_workspace_(aligned(inner_->workspace_bytes())) {}
 
   size_t workspace_bytes() const override {
     size_t bytes = inner_workspace_;
@@ -51,7 +54,10 @@ class WidenedKernel final : public Kernel {
     std::array<void*, kMostOperands> in{};
     void* out = args.out[0];
     auto* place = static_cast<std::byte*>(args.workspace) + inner_workspace_;
-    const auto take = [&place](int64_t n) { return reinterpret_cast<float*>(std::exchange(place, place + aligned(static_cast<size_t>(n) * sizeof(float)))); };
+    const auto take = [&place](int64_t n) {
+      return reinterpret_cast<float*>(
+          std::exchange(place, place + aligned(static_cast<size_t>(n) * sizeof(float))));
+    };
     for (size_t i = 0; i < conversions_.in.size(); ++i) {
       in[i] = args.in[i];
       if (const int64_t n = conversions_.in[i]) {
@@ -65,7 +71,8 @@ class WidenedKernel final : public Kernel {
     inner.in = in.data();
     inner.out = &out;
     inner_->run(inner);
-    if (const int64_t n = conversions_.out[0]) narrow(static_cast<const float*>(out), static_cast<bf16*>(args.out[0]), n);
+    if (const int64_t n = conversions_.out[0])
+      narrow(static_cast<const float*>(out), static_cast<bf16*>(args.out[0]), n);
   }
   void finish(const FinishArgs& args) override { inner_->finish(args); }
 
@@ -78,7 +85,8 @@ class WidenedKernel final : public Kernel {
 /// The same request with f32 activations, and which operands differ.
 KernelRequest widened(const KernelRequest& request, Conversions& conversions) {
   KernelRequest wide = request;
-  const auto widen_all = [](std::vector<TensorDesc>& descs, const std::vector<bool>& free, std::vector<int64_t>& counts) {
+  const auto widen_all = [](std::vector<TensorDesc>& descs, const std::vector<bool>& free,
+                            std::vector<int64_t>& counts) {
     for (size_t i = 0; i < descs.size(); ++i) {
       const bool convert = descs[i].dtype == DType::bf16 && !free[i];
       counts.push_back(convert ? storage(descs[i]) : 0);
@@ -92,10 +100,12 @@ KernelRequest widened(const KernelRequest& request, Conversions& conversions) {
 
 }  // namespace
 
-void append_widened_conv_candidates(const KernelRequest& request, std::vector<KernelCandidate>& candidates) {
+void append_widened_conv_candidates(const KernelRequest& request,
+                                    std::vector<KernelCandidate>& candidates) {
   Conversions conversions;
   const KernelRequest wide = widened(request, conversions);
-  CHECK(wide.in.size() <= kMostOperands && wide.out.size() == 1, "a convolution has at most {} inputs and one output", kMostOperands);
+  CHECK(wide.in.size() <= kMostOperands && wide.out.size() == 1,
+        "a convolution has at most {} inputs and one output", kMostOperands);
   if (wide.in[0].dtype == request.in[0].dtype) return;  // not bf16
   std::vector<KernelCandidate> inner;
   append_conv_candidates(wide, inner);
@@ -105,7 +115,10 @@ void append_widened_conv_candidates(const KernelRequest& request, std::vector<Ke
     for (size_t i = 0; i < c.in.size(); ++i)
       if (conversions.in[i]) c.in[i].dtype = DType::bf16;
     if (conversions.out[0]) c.out[0].dtype = DType::bf16;
-    if (c.make) c.make = [make = std::move(c.make), conversions]() -> std::unique_ptr<Kernel> { return std::make_unique<WidenedKernel>(make(), conversions); };
+    if (c.make)
+      c.make = [make = std::move(c.make), conversions]() -> std::unique_ptr<Kernel> {
+        return std::make_unique<WidenedKernel>(make(), conversions);
+      };
     candidates.push_back(std::move(c));
   }
 }

@@ -1,7 +1,8 @@
 #pragma once
-// bf16 convolutions computed in f32: a tile is widened into the workspace, convolved by an f32 kernel with f32 weights, and the
-// result narrowed. Both conversions stay in the core's cache, so on processors without fast bf16 arithmetic (vdpbf16ps at half
-// rate, or none) this beats native bf16, and it rounds less. A candidate beside the native ones: measurement decides.
+// bf16 convolutions computed in f32: a tile is widened into the workspace, convolved by an f32
+// kernel with f32 weights, and the result narrowed. Both conversions stay in the core's cache, so
+// on processors without fast bf16 arithmetic (vdpbf16ps at half rate, or none) this beats native
+// bf16, and it rounds less. A candidate beside the native ones: measurement decides.
 
 #include <vector>
 
@@ -10,6 +11,7 @@
 namespace tutti {
 
 /// Appends one candidate per f32 implementation, if the request is a bf16 convolution.
-void append_widened_conv_candidates(const KernelRequest& request, std::vector<KernelCandidate>& candidates);
+void append_widened_conv_candidates(const KernelRequest& request,
+                                    std::vector<KernelCandidate>& candidates);
 
 }  // namespace tutti

@@ -15,7 +15,8 @@
 namespace tutti {
 namespace {
 
-bool append_every_conv_candidate(const KernelRequest& request, std::vector<KernelCandidate>& candidates) {
+bool append_every_conv_candidate(const KernelRequest& request,
+                                 std::vector<KernelCandidate>& candidates) {
   if (!append_conv_candidates(request, candidates)) return false;
   append_widened_conv_candidates(request, candidates);
   return true;
@@ -25,9 +26,11 @@ bool append_every_conv_candidate(const KernelRequest& request, std::vector<Kerne
 
 std::vector<KernelCandidate> CpuBackend::candidates(const KernelRequest& request) const {
   std::vector<KernelCandidate> found;
-  for (const auto append : {append_every_conv_candidate, append_batch_norm_candidates, append_reorder_candidates, append_generic_candidates})
+  for (const auto append : {append_every_conv_candidate, append_batch_norm_candidates,
+                            append_reorder_candidates, append_generic_candidates})
     if (append(request, found)) break;
-  std::ranges::move(ReferenceBackend().candidates(request), std::back_inserter(found));  // always works; the plan says that it was taken
+  std::ranges::move(ReferenceBackend().candidates(request),
+                    std::back_inserter(found));  // always works; the plan says that it was taken
   return found;
 }
 
@@ -42,7 +45,8 @@ std::vector<Layout> CpuBackend::activation_layouts(const Shape& shape, DType) co
 
 size_t CpuBackend::tile_bytes() const {
 #ifdef _SC_LEVEL2_CACHE_SIZE
-  if (const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE); bytes > 0) return static_cast<size_t>(bytes);
+  if (const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE); bytes > 0)
+    return static_cast<size_t>(bytes);
 #endif
   return size_t{1} << 20;
 }

@@ -1,7 +1,8 @@
 #pragma once
-// Kernels for everything that is neither convolution nor batch norm nor Reorder: own loops, f32 and bf16, each family in its
-// own generic_*.cpp. Activations may have any layout without padding; loops are vectorised where the layouts of a request let
-// them be, tables of offsets serve the rest.
+// Kernels for everything that is neither convolution nor batch norm nor Reorder: own loops, f32 and
+// bf16, each family in its own generic_*.cpp. Activations may have any layout without padding;
+// loops are vectorised where the layouts of a request let them be, tables of offsets serve the
+// rest.
 
 #include <vector>
 
@@ -9,18 +10,26 @@
 
 namespace tutti {
 
-/// Appends a candidate, possibly a refusal, and returns true if the op belongs to one of the families below.
-bool append_generic_candidates(const KernelRequest& request, std::vector<KernelCandidate>& candidates);
+/// Appends a candidate, possibly a refusal, and returns true if the op belongs to one of the
+/// families below.
+bool append_generic_candidates(const KernelRequest& request,
+                               std::vector<KernelCandidate>& candidates);
 
-bool append_pointwise_candidates(const KernelRequest& request, std::vector<KernelCandidate>& candidates);
-bool append_dense_candidates(const KernelRequest& request, std::vector<KernelCandidate>& candidates);
+bool append_pointwise_candidates(const KernelRequest& request,
+                                 std::vector<KernelCandidate>& candidates);
+bool append_dense_candidates(const KernelRequest& request,
+                             std::vector<KernelCandidate>& candidates);
 bool append_pool_candidates(const KernelRequest& request, std::vector<KernelCandidate>& candidates);
-bool append_shape_candidates(const KernelRequest& request, std::vector<KernelCandidate>& candidates);
+bool append_shape_candidates(const KernelRequest& request,
+                             std::vector<KernelCandidate>& candidates);
 bool append_loss_candidates(const KernelRequest& request, std::vector<KernelCandidate>& candidates);
-bool append_update_candidates(const KernelRequest& request, std::vector<KernelCandidate>& candidates);
+bool append_update_candidates(const KernelRequest& request,
+                              std::vector<KernelCandidate>& candidates);
 /// Those of ops/norm_update.h.
-bool append_norm_update_candidates(const KernelRequest& request, std::vector<KernelCandidate>& candidates);
+bool append_norm_update_candidates(const KernelRequest& request,
+                                   std::vector<KernelCandidate>& candidates);
 /// BiasBackward and ConvTranspose.
-bool append_channel_candidates(const KernelRequest& request, std::vector<KernelCandidate>& candidates);
+bool append_channel_candidates(const KernelRequest& request,
+                               std::vector<KernelCandidate>& candidates);
 
 }  // namespace tutti

@@ -1,5 +1,5 @@
-// What belongs to convolutions but is a pass over channels: the gradient of a bias, and the transposed convolution, which is the
-// data gradient of a convolution plus a bias.
+// What belongs to convolutions but is a pass over channels: the gradient of a bias, and the
+// transposed convolution, which is the data gradient of a convolution plus a bias.
 
 #include "tutti/backend/cpu/channel_walk.h"
 #include "tutti/backend/cpu/conv.h"
@@ -43,13 +43,17 @@ template <class T>
 class BiasBackwardKernel final : public Kernel {
  public:
   explicit BiasBackwardKernel(const TensorDesc& dy) : view_(view_of(dy)) {}
-  size_t state_bytes() const override { return static_cast<size_t>(view_.channels) * sizeof(float); }
+  size_t state_bytes() const override {
+    return static_cast<size_t>(view_.channels) * sizeof(float);
+  }
   int state_output() const override { return 0; }
   void run(const KernelArgs& args) override {
     SumPass<T> pass{static_cast<const T*>(args.in[0]), static_cast<float*>(args.state), args.first};
     walk_tile(view_, pass);
   }
-  void finish(const FinishArgs& args) override { simd::add_states(args, static_cast<float*>(args.out[0]), view_.channels); }
+  void finish(const FinishArgs& args) override {
+    simd::add_states(args, static_cast<float*>(args.out[0]), view_.channels);
+  }
 
  private:
   ChannelView view_;
@@ -77,7 +81,8 @@ struct BiasPass {
 template <class T>
 class BiasedKernel final : public Kernel {
  public:
-  BiasedKernel(std::unique_ptr<Kernel> product, const TensorDesc& y) : product_(std::move(product)), view_(view_of(y)) {}
+  BiasedKernel(std::unique_ptr<Kernel> product, const TensorDesc& y)
+      : product_(std::move(product)), view_(view_of(y)) {}
   size_t workspace_bytes() const override { return product_->workspace_bytes(); }
   void run(const KernelArgs& args) override {
     product_->run(args);
@@ -93,16 +98,24 @@ class BiasedKernel final : public Kernel {
 bool add_bias_backward(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
   KernelCandidate c = candidate_for(r, "cpu:bias_backward");
   const TensorDesc& dy = r.in[0];
-  if (!is_dense(dy) || dy.layout.channel_block(dy.shape) == 0) c.refusal = fmt::format("no sums over channels of {}", dy.to_string());
-  if (!with_float_type(dy.dtype, [&](auto type) { c.make = [dy] { return std::make_unique<BiasBackwardKernel<decltype(type)>>(dy); }; }))
+  if (!is_dense(dy) || dy.layout.channel_block(dy.shape) == 0)
+    c.refusal = fmt::format("no sums over channels of {}", dy.to_string());
+  if (!with_float_type(dy.dtype, [&](auto type) {
+        c.make = [dy] { return std::make_unique<BiasBackwardKernel<decltype(type)>>(dy); };
+      }))
     c.refusal = fmt::format("no sums of {}", name_of(dy.dtype));
   candidates.push_back(std::move(c));
   return true;
 }
 
-bool add_conv_transpose(const KernelRequest& r, std::vector<KernelCandidate>& candidates, const ConvTranspose& op) {
+bool add_conv_transpose(const KernelRequest& r, std::vector<KernelCandidate>& candidates,
+                        const ConvTranspose& op) {
   const ConvBackwardData data(op.conv(), r.out[0].shape);
-  KernelRequest inner{&data, {r.in[0], r.in[1]}, r.out, {r.in_free.size() > 1 && r.in_free[0], r.in_free.size() > 1 && r.in_free[1]}, {false}};
+  KernelRequest inner{&data,
+                      {r.in[0], r.in[1]},
+                      r.out,
+                      {r.in_free.size() > 1 && r.in_free[0], r.in_free.size() > 1 && r.in_free[1]},
+                      {false}};
   std::vector<KernelCandidate> products;
   append_conv_candidates(inner, products);
   for (KernelCandidate& product : products) {
@@ -113,7 +126,9 @@ bool add_conv_transpose(const KernelRequest& r, std::vector<KernelCandidate>& ca
     c.make = product.make;
     if (op.bias() && c.refusal.empty())
       with_float_type(r.out[0].dtype, [&](auto type) {
-        c.make = [make = product.make, y = r.out[0]] { return std::make_unique<BiasedKernel<decltype(type)>>(make(), y); };
+        c.make = [make = product.make, y = r.out[0]] {
+          return std::make_unique<BiasedKernel<decltype(type)>>(make(), y);
+        };
       });
     candidates.push_back(std::move(c));
   }
@@ -124,7 +139,8 @@ bool add_conv_transpose(const KernelRequest& r, std::vector<KernelCandidate>& ca
 
 bool append_channel_candidates(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
   if (dynamic_cast<const BiasBackward*>(r.op)) return add_bias_backward(r, candidates);
-  if (const auto* op = dynamic_cast<const ConvTranspose*>(r.op)) return add_conv_transpose(r, candidates, *op);
+  if (const auto* op = dynamic_cast<const ConvTranspose*>(r.op))
+    return add_conv_transpose(r, candidates, *op);
   return false;
 }
 

@@ -1,5 +1,5 @@
-// Dense layers and their gradients: register tiles of sixteen floats. bf16 operands are widened when they are loaded, weights
-// are used in f32, sums are f32.
+// Dense layers and their gradients: register tiles of sixteen floats. bf16 operands are widened
+// when they are loaded, weights are used in f32, sums are f32.
 
 #include <algorithm>
 
@@ -42,12 +42,15 @@ void dot_tile(Rows<A> a, Rows<B> b, int64_t n, float (&c)[4][4]) {
 
 constexpr int64_t kAhead = 16;
 
-/// kRows rows of c over kVectors vectors of columns: c(i, j) = sum_k a(k, i) * b(k, j), with a as a function (k, i) -> float.
+/// kRows rows of c over kVectors vectors of columns: c(i, j) = sum_k a(k, i) * b(k, j), with a as a
+/// function (k, i) -> float.
 template <int kRows, int kVectors, class Lanes, class A, class B, class Store>
 void outer_tile(A a, Rows<B> b, int64_t n, Lanes lanes, Store store) {
   Floats sums[kRows][kVectors]{};
   for (int64_t k = 0; k < n; ++k) {
-    for (int v = 0; v < kVectors; ++v) __builtin_prefetch(b.at(k + kAhead, v * kLanes));  // rows lie pages apart, where hardware does not look ahead
+    for (int v = 0; v < kVectors; ++v)
+      __builtin_prefetch(b.at(
+          k + kAhead, v * kLanes));  // rows lie pages apart, where hardware does not look ahead
     Floats right[kVectors];
     for (int v = 0; v < kVectors; ++v) right[v] = simd::load(b.at(k, v * kLanes), lanes);
     for (int i = 0; i < kRows; ++i) {
@@ -59,14 +62,18 @@ void outer_tile(A a, Rows<B> b, int64_t n, Lanes lanes, Store store) {
     for (int v = 0; v < kVectors; ++v) store(i, v * kLanes, sums[i][v], lanes);
 }
 
-/// All of c [rows, columns]: store(i, j, sixteen sums, lanes) for every tile of c = a' * b with a'(i, k) = a(k, i). A small b stays in
-/// cache, and c is passed along its rows, so that memory sees a few long streams. Otherwise columns are the outer loop: their stripe of b stays in cache
+/// All of c [rows, columns]: store(i, j, sixteen sums, lanes) for every tile of c = a' * b with
+/// a'(i, k) = a(k, i). A small b stays in cache, and c is passed along its rows, so that memory
+/// sees a few long streams. Otherwise columns are the outer loop: their stripe of b stays in cache
 /// while the rows pass.
 template <class A, class B, class Store>
 void outer_product(int64_t rows, int64_t columns, int64_t n, A a, Rows<B> b, Store store) {
-  const auto tile = [&]<int kRows, int kVectors>(std::integral_constant<int, kRows>, int64_t i, std::integral_constant<int, kVectors>, int64_t j, auto lanes) {
-    outer_tile<kRows, kVectors>([&](int64_t k, int64_t r) { return a(k, i + r); }, Rows<B>{b.data + j, b.row}, n, lanes,
-                                [&](int r, int64_t c, Floats sum, auto which) { store(i + r, j + c, sum, which); });
+  const auto tile = [&]<int kRows, int kVectors>(std::integral_constant<int, kRows>, int64_t i,
+                                                 std::integral_constant<int, kVectors>, int64_t j,
+                                                 auto lanes) {
+    outer_tile<kRows, kVectors>(
+        [&](int64_t k, int64_t r) { return a(k, i + r); }, Rows<B>{b.data + j, b.row}, n, lanes,
+        [&](int r, int64_t c, Floats sum, auto which) { store(i + r, j + c, sum, which); });
   };
   const auto over_rows = [&](auto&& part) {
     int64_t i = 0;
@@ -78,15 +85,21 @@ void outer_product(int64_t rows, int64_t columns, int64_t n, A a, Rows<B> b, Sto
   const auto over_columns = [&](auto&& part) {
     constexpr std::integral_constant<int, 1> one;
     int64_t j = 0;
-    for (; j + 2 * kLanes <= columns; j += 2 * kLanes) part(std::integral_constant<int, 2>{}, j, AllLanes{});
+    for (; j + 2 * kLanes <= columns; j += 2 * kLanes)
+      part(std::integral_constant<int, 2>{}, j, AllLanes{});
     for (; j + kLanes <= columns; j += kLanes) part(one, j, AllLanes{});
     if (j < columns) part(one, j, SomeLanes{static_cast<int>(columns - j)});
   };
   constexpr size_t kCache = 256 << 10;  // well inside the second level
   if (static_cast<size_t>(n * columns) * sizeof(B) <= kCache)
-    over_rows([&](auto kRows, int64_t i) { over_columns([&](auto kVectors, int64_t j, auto lanes) { tile(kRows, i, kVectors, j, lanes); }); });
+    over_rows([&](auto kRows, int64_t i) {
+      over_columns(
+          [&](auto kVectors, int64_t j, auto lanes) { tile(kRows, i, kVectors, j, lanes); });
+    });
   else
-    over_columns([&](auto kVectors, int64_t j, auto lanes) { over_rows([&](auto kRows, int64_t i) { tile(kRows, i, kVectors, j, lanes); }); });
+    over_columns([&](auto kVectors, int64_t j, auto lanes) {
+      over_rows([&](auto kRows, int64_t i) { tile(kRows, i, kVectors, j, lanes); });
+    });
 }
 
 /// x as rows of plain samples: in place if it lies so, gathered into `memory` otherwise.
@@ -104,18 +117,22 @@ class PlainSamples {
   int64_t samples() const { return samples_; }
   int64_t size() const { return size_; }
   bool in_place() const { return offsets_.empty(); }
-  size_t bytes() const { return in_place() ? 0 : static_cast<size_t>(samples_ * size_) * sizeof(T); }
+  size_t bytes() const {
+    return in_place() ? 0 : static_cast<size_t>(samples_ * size_) * sizeof(T);
+  }
 
   const T* gather(const T* x, void* memory) const {
     if (in_place()) return x;
     auto* const plain = static_cast<T*>(memory);
     for (int64_t n = 0; n < samples_; ++n)
-      for (int64_t k = 0; k < size_; ++k) plain[n * size_ + k] = x[n * size_ + offsets_[static_cast<size_t>(k)]];
+      for (int64_t k = 0; k < size_; ++k)
+        plain[n * size_ + k] = x[n * size_ + offsets_[static_cast<size_t>(k)]];
     return plain;
   }
   void scatter(const T* plain, T* x) const {
     for (int64_t n = 0; n < samples_; ++n)
-      for (int64_t k = 0; k < size_; ++k) x[n * size_ + offsets_[static_cast<size_t>(k)]] = plain[n * size_ + k];
+      for (int64_t k = 0; k < size_; ++k)
+        x[n * size_ + offsets_[static_cast<size_t>(k)]] = plain[n * size_ + k];
   }
 
  private:
@@ -126,7 +143,8 @@ class PlainSamples {
 template <class X, class Y>
 class DenseKernel final : public Kernel {
  public:
-  explicit DenseKernel(const KernelRequest& r) : x_(r.in[0]), outputs_(r.in[1].shape[0]), bias_(r.in.size() > 2) {}
+  explicit DenseKernel(const KernelRequest& r)
+      : x_(r.in[0]), outputs_(r.in[1].shape[0]), bias_(r.in.size() > 2) {}
   size_t workspace_bytes() const override { return x_.bytes(); }
 
   void run(const KernelArgs& args) override {
@@ -135,11 +153,15 @@ class DenseKernel final : public Kernel {
     const Rows<const float> w{static_cast<const float*>(args.in[1]), features};
     const auto* const bias = bias_ ? static_cast<const float*>(args.in[2]) : nullptr;
     auto* const y = static_cast<Y*>(args.out[0]);
-    const auto block = [&]<int kRows, int kColumns>(std::integral_constant<int, kRows>, std::integral_constant<int, kColumns>, int64_t n, int64_t k) {
+    const auto block = [&]<int kRows, int kColumns>(std::integral_constant<int, kRows>,
+                                                    std::integral_constant<int, kColumns>,
+                                                    int64_t n, int64_t k) {
       float c[4][4];
-      dot_tile<kRows, kColumns>(Rows<const X>{x.at(n, 0), features}, Rows<const float>{w.at(k, 0), features}, features, c);
+      dot_tile<kRows, kColumns>(Rows<const X>{x.at(n, 0), features},
+                                Rows<const float>{w.at(k, 0), features}, features, c);
       for (int i = 0; i < kRows; ++i)
-        for (int j = 0; j < kColumns; ++j) y[(n + i) * outputs_ + k + j] = static_cast<Y>(c[i][j] + (bias ? bias[k + j] : 0.f));
+        for (int j = 0; j < kColumns; ++j)
+          y[(n + i) * outputs_ + k + j] = static_cast<Y>(c[i][j] + (bias ? bias[k + j] : 0.f));
     };
     constexpr std::integral_constant<int, 1> one;
     constexpr std::integral_constant<int, 4> four;
@@ -166,15 +188,21 @@ class DenseKernel final : public Kernel {
 template <class X, class Y>
 class DenseBackwardDataKernel final : public Kernel {
  public:
-  explicit DenseBackwardDataKernel(const KernelRequest& r) : x_(r.out[0]), outputs_(r.in[1].shape[0]) {}
+  explicit DenseBackwardDataKernel(const KernelRequest& r)
+      : x_(r.out[0]), outputs_(r.in[1].shape[0]) {}
   size_t workspace_bytes() const override { return x_.bytes(); }
 
   void run(const KernelArgs& args) override {
     const auto* const dy = static_cast<const Y*>(args.in[0]);
     const Rows<const float> w{static_cast<const float*>(args.in[1]), x_.size()};
     auto* const plain = static_cast<X*>(x_.in_place() ? args.out[0] : args.workspace);
-    const auto left = [&](int64_t k, int64_t n) { return static_cast<float>(dy[n * outputs_ + k]); };
-    outer_product(x_.samples(), x_.size(), outputs_, left, w, [&](int64_t n, int64_t f, Floats sum, auto lanes) { simd::store(plain + n * x_.size() + f, sum, lanes); });
+    const auto left = [&](int64_t k, int64_t n) {
+      return static_cast<float>(dy[n * outputs_ + k]);
+    };
+    outer_product(x_.samples(), x_.size(), outputs_, left, w,
+                  [&](int64_t n, int64_t f, Floats sum, auto lanes) {
+                    simd::store(plain + n * x_.size() + f, sum, lanes);
+                  });
     if (!x_.in_place()) x_.scatter(plain, static_cast<X*>(args.out[0]));
   }
 
@@ -186,22 +214,30 @@ class DenseBackwardDataKernel final : public Kernel {
 template <class X, class Y>
 class DenseBackwardWeightsKernel final : public Kernel {
  public:
-  explicit DenseBackwardWeightsKernel(const KernelRequest& r) : x_(r.in[0]), outputs_(r.out[0].shape[0]) {}
+  explicit DenseBackwardWeightsKernel(const KernelRequest& r)
+      : x_(r.in[0]), outputs_(r.out[0].shape[0]) {}
   size_t workspace_bytes() const override { return x_.bytes(); }
-  size_t state_bytes() const override { return static_cast<size_t>(outputs_ * x_.size()) * sizeof(float); }
+  size_t state_bytes() const override {
+    return static_cast<size_t>(outputs_ * x_.size()) * sizeof(float);
+  }
   int state_output() const override { return 0; }
 
   void run(const KernelArgs& args) override {
     const Rows<const X> x{x_.gather(static_cast<const X*>(args.in[0]), args.workspace), x_.size()};
     const auto* const dy = static_cast<const Y*>(args.in[1]);
     auto* const dw = static_cast<float*>(args.state);
-    const auto left = [&](int64_t n, int64_t k) { return static_cast<float>(dy[n * outputs_ + k]); };
-    outer_product(outputs_, x_.size(), x_.samples(), left, x, [&](int64_t k, int64_t f, Floats sum, auto lanes) {
-      float* const to = dw + k * x_.size() + f;
-      simd::store(to, args.first ? sum : simd::load(to, lanes) + sum, lanes);
-    });
+    const auto left = [&](int64_t n, int64_t k) {
+      return static_cast<float>(dy[n * outputs_ + k]);
+    };
+    outer_product(outputs_, x_.size(), x_.samples(), left, x,
+                  [&](int64_t k, int64_t f, Floats sum, auto lanes) {
+                    float* const to = dw + k * x_.size() + f;
+                    simd::store(to, args.first ? sum : simd::load(to, lanes) + sum, lanes);
+                  });
   }
-  void finish(const FinishArgs& args) override { simd::add_states(args, static_cast<float*>(args.out[0]), outputs_ * x_.size()); }
+  void finish(const FinishArgs& args) override {
+    simd::add_states(args, static_cast<float*>(args.out[0]), outputs_ * x_.size());
+  }
 
  private:
   PlainSamples<X> x_;
@@ -210,15 +246,20 @@ class DenseBackwardWeightsKernel final : public Kernel {
 
 /// `weights`: w or dw as the candidate has it.
 template <template <class, class> class K>
-KernelCandidate make_dense(const KernelRequest& r, const TensorDesc& x, const TensorDesc& y, const TensorDesc& (*weights)(const KernelCandidate&)) {
+KernelCandidate make_dense(const KernelRequest& r, const TensorDesc& x, const TensorDesc& y,
+                           const TensorDesc& (*weights)(const KernelCandidate&)) {
   KernelCandidate c = candidate_for(r, "cpu:dense");
   const KernelRequest exact{r.op, c.in, c.out, {}, {}};
   c.refusal = refusal_of_layouts(exact);
-  if (const TensorDesc& w = weights(c); !w.layout.is_plain() || w.dtype != DType::f32) c.refusal = fmt::format("weights are {}, plain f32 is needed", w.to_string());
+  if (const TensorDesc& w = weights(c); !w.layout.is_plain() || w.dtype != DType::f32)
+    c.refusal = fmt::format("weights are {}, plain f32 is needed", w.to_string());
   const bool known = with_float_type(x.dtype, [&](auto tx) {
-    with_float_type(y.dtype, [&](auto ty) { c.make = [exact] { return std::make_unique<K<decltype(tx), decltype(ty)>>(exact); }; });
+    with_float_type(y.dtype, [&](auto ty) {
+      c.make = [exact] { return std::make_unique<K<decltype(tx), decltype(ty)>>(exact); };
+    });
   });
-  if (!known || !c.make) c.refusal = fmt::format("no dense layer from {} to {}", name_of(x.dtype), name_of(y.dtype));
+  if (!known || !c.make)
+    c.refusal = fmt::format("no dense layer from {} to {}", name_of(x.dtype), name_of(y.dtype));
   return c;
 }
 

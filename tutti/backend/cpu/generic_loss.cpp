@@ -1,4 +1,5 @@
-// Losses and their gradients: a sample at a time through tables of offsets, sums in double precision.
+// Losses and their gradients: a sample at a time through tables of offsets, sums in double
+// precision.
 
 #include <algorithm>
 #include <cmath>
@@ -14,12 +15,16 @@ namespace {
 template <class T>
 class Samples {
  public:
-  explicit Samples(const TensorDesc& d) : samples(d.shape[0]), size(sample_size(d)), offsets_(sample_offsets(d)) {}
+  explicit Samples(const TensorDesc& d)
+      : samples(d.shape[0]), size(sample_size(d)), offsets_(sample_offsets(d)) {}
   int64_t samples, size;
   float get(const void* memory, int64_t n, int64_t k) const {
-    return static_cast<float>(static_cast<const T*>(memory)[n * size + offsets_[static_cast<size_t>(k)]]);
+    return static_cast<float>(
+        static_cast<const T*>(memory)[n * size + offsets_[static_cast<size_t>(k)]]);
   }
-  int32_t label(const void* memory, int64_t n, int64_t k) const { return static_cast<const int32_t*>(memory)[n * size + offsets_[static_cast<size_t>(k)]]; }
+  int32_t label(const void* memory, int64_t n, int64_t k) const {
+    return static_cast<const int32_t*>(memory)[n * size + offsets_[static_cast<size_t>(k)]];
+  }
   void set(void* memory, int64_t n, int64_t k, float value) const {
     static_cast<T*>(memory)[n * size + offsets_[static_cast<size_t>(k)]] = static_cast<T>(value);
   }
@@ -41,7 +46,8 @@ template <class T>
 class SoftmaxKernel : public Kernel {
  public:
   SoftmaxKernel(const KernelRequest& r, const SoftmaxCrossEntropyAttributes& a)
-      : a_(a), x_(r.in[0]), labels_(r.in[1]), classes_(r.in[0].shape[1]), weights_(a.class_weights) {
+      : a_(a), x_(r.in[0]), labels_(r.in[1]), classes_(r.in[0].shape[1]),
+        weights_(a.class_weights) {
     weights_.resize(static_cast<size_t>(classes_), 1.f);
   }
   size_t state_bytes() const override { return 2 * sizeof(double); }
@@ -54,7 +60,8 @@ class SoftmaxKernel : public Kernel {
       const float s = a_.label_smoothing;
       float loss = (1 - s) * weight(y) * (log_sum - x[y]);
       if (s > 0)
-        for (int64_t k = 0; k < classes_; ++k) loss += s / static_cast<float>(classes_) * weight(k) * (log_sum - x[k]);
+        for (int64_t k = 0; k < classes_; ++k)
+          loss += s / static_cast<float>(classes_) * weight(k) * (log_sum - x[k]);
       sums[0] += static_cast<double>(loss);
       sums[1] += static_cast<double>(weight(y));
     });
@@ -62,14 +69,16 @@ class SoftmaxKernel : public Kernel {
   void finish(const FinishArgs& args) override {
     double sums[2];
     if (!totals(args, sums)) return;
-    *static_cast<float*>(args.out[0]) = static_cast<float>(static_cast<double>(a_.scale) * sums[0] / sums[1]);
+    *static_cast<float*>(args.out[0]) =
+        static_cast<float>(static_cast<double>(a_.scale) * sums[0] / sums[1]);
     *static_cast<float*>(args.out[1]) = static_cast<float>(sums[1]);
   }
 
  protected:
   float weight(int64_t k) const { return weights_[static_cast<size_t>(k)]; }
 
-  /// f(sample, position, label, logits [classes] in the workspace, log of the sum of their exponentials).
+  /// f(sample, position, label, logits [classes] in the workspace, log of the sum of their
+  /// exponentials).
   template <class F>
   void for_each_label(const KernelArgs& args, F f) const {
     auto* const x = static_cast<float*>(args.workspace);
@@ -96,7 +105,8 @@ class SoftmaxKernel : public Kernel {
 template <class T>
 class SoftmaxGradKernel final : public SoftmaxKernel<T> {
  public:
-  SoftmaxGradKernel(const KernelRequest& r, const SoftmaxCrossEntropyAttributes& a) : SoftmaxKernel<T>(r, a), dx_(r.out[0]) {}
+  SoftmaxGradKernel(const KernelRequest& r, const SoftmaxCrossEntropyAttributes& a)
+      : SoftmaxKernel<T>(r, a), dx_(r.out[0]) {}
   size_t state_bytes() const override { return 0; }
 
   void run(const KernelArgs& args) override {
@@ -108,7 +118,8 @@ class SoftmaxGradKernel final : public SoftmaxKernel<T> {
       const float total = (1 - s) * this->weight(y) + all;
       for (int64_t k = 0; k < this->classes_; ++k) {
         const float target = even * this->weight(k) + (k == y ? (1 - s) * this->weight(y) : 0.f);
-        dx_.set(args.out[0], n, k * this->labels_.size + i, factor * (total * std::exp(x[k] - log_sum) - target));
+        dx_.set(args.out[0], n, k * this->labels_.size + i,
+                factor * (total * std::exp(x[k] - log_sum) - target));
       }
     });
   }
@@ -122,8 +133,11 @@ float loss_of(const PointwiseLossAttributes& a, float x, float t) {
   switch (a.kind) {
     case PointwiseLossKind::mse: return d * d;
     case PointwiseLossKind::mae: return std::abs(d);
-    case PointwiseLossKind::huber: return std::abs(d) < a.delta ? 0.5f * d * d : a.delta * (std::abs(d) - 0.5f * a.delta);
-    case PointwiseLossKind::bce_with_logits: return (1 - t) * x + (1 + (a.pos_weight - 1) * t) * (std::log1p(std::exp(-std::abs(x))) + std::max(-x, 0.f));
+    case PointwiseLossKind::huber:
+      return std::abs(d) < a.delta ? 0.5f * d * d : a.delta * (std::abs(d) - 0.5f * a.delta);
+    case PointwiseLossKind::bce_with_logits:
+      return (1 - t) * x + (1 + (a.pos_weight - 1) * t) *
+                               (std::log1p(std::exp(-std::abs(x))) + std::max(-x, 0.f));
   }
   return 0;
 }
@@ -134,28 +148,36 @@ float slope_of(const PointwiseLossAttributes& a, float x, float t) {
     case PointwiseLossKind::mse: return 2 * d;
     case PointwiseLossKind::mae: return d > 0 ? 1.f : d < 0 ? -1.f : 0.f;
     case PointwiseLossKind::huber: return d < -a.delta ? -a.delta : d > a.delta ? a.delta : d;
-    case PointwiseLossKind::bce_with_logits: return 1 - t - (1 + (a.pos_weight - 1) * t) / (1 + std::exp(x));
+    case PointwiseLossKind::bce_with_logits:
+      return 1 - t - (1 + (a.pos_weight - 1) * t) / (1 + std::exp(x));
   }
   return 0;
 }
 
 /// Elements over which a mean is taken.
-double batch_elements(const StepInfo& step, int64_t sample_size) { return static_cast<double>(step.batch) * static_cast<double>(sample_size); }
+double batch_elements(const StepInfo& step, int64_t sample_size) {
+  return static_cast<double>(step.batch) * static_cast<double>(sample_size);
+}
 
 template <class T, class U>
 class PointwiseLossKernel final : public Kernel {
  public:
-  PointwiseLossKernel(const KernelRequest& r, const PointwiseLossAttributes& a) : a_(a), x_(r.in[0]), t_(r.in[1]) {}
+  PointwiseLossKernel(const KernelRequest& r, const PointwiseLossAttributes& a)
+      : a_(a), x_(r.in[0]), t_(r.in[1]) {}
   size_t state_bytes() const override { return sizeof(double); }
   void run(const KernelArgs& args) override {
     auto* const sum = static_cast<double*>(args.state);
     if (args.first) *sum = 0;
     for (int64_t n = 0; n < x_.samples; ++n)
-      for (int64_t k = 0; k < x_.size; ++k) *sum += static_cast<double>(loss_of(a_, x_.get(args.in[0], n, k), t_.get(args.in[1], n, k)));
+      for (int64_t k = 0; k < x_.size; ++k)
+        *sum +=
+            static_cast<double>(loss_of(a_, x_.get(args.in[0], n, k), t_.get(args.in[1], n, k)));
   }
   void finish(const FinishArgs& args) override {
     double sums[1];
-    if (totals(args, sums)) *static_cast<float*>(args.out[0]) = static_cast<float>(static_cast<double>(a_.scale) * sums[0] / batch_elements(*args.step, x_.size));
+    if (totals(args, sums))
+      *static_cast<float*>(args.out[0]) = static_cast<float>(
+          static_cast<double>(a_.scale) * sums[0] / batch_elements(*args.step, x_.size));
   }
 
  private:
@@ -167,11 +189,15 @@ class PointwiseLossKernel final : public Kernel {
 template <class T, class U>
 class PointwiseLossGradKernel final : public Kernel {
  public:
-  PointwiseLossGradKernel(const KernelRequest& r, const PointwiseLossAttributes& a) : a_(a), x_(r.in[0]), dx_(r.out[0]), t_(r.in[1]) {}
+  PointwiseLossGradKernel(const KernelRequest& r, const PointwiseLossAttributes& a)
+      : a_(a), x_(r.in[0]), dx_(r.out[0]), t_(r.in[1]) {}
   void run(const KernelArgs& args) override {
-    const auto factor = static_cast<float>(static_cast<double>(a_.scale) / batch_elements(*args.step, x_.size));
+    const auto factor =
+        static_cast<float>(static_cast<double>(a_.scale) / batch_elements(*args.step, x_.size));
     for (int64_t n = 0; n < x_.samples; ++n)
-      for (int64_t k = 0; k < x_.size; ++k) dx_.set(args.out[0], n, k, factor * slope_of(a_, x_.get(args.in[0], n, k), t_.get(args.in[1], n, k)));
+      for (int64_t k = 0; k < x_.size; ++k)
+        dx_.set(args.out[0], n, k,
+                factor * slope_of(a_, x_.get(args.in[0], n, k), t_.get(args.in[1], n, k)));
   }
 
  private:
@@ -183,7 +209,8 @@ class PointwiseLossGradKernel final : public Kernel {
 template <class T, class U>
 class GaussianKLKernel final : public Kernel {
  public:
-  GaussianKLKernel(const KernelRequest& r, float scale) : scale_(scale), mean_(r.in[0]), logvar_(r.in[1]) {}
+  GaussianKLKernel(const KernelRequest& r, float scale)
+      : scale_(scale), mean_(r.in[0]), logvar_(r.in[1]) {}
   size_t state_bytes() const override { return sizeof(double); }
   void run(const KernelArgs& args) override {
     auto* const sum = static_cast<double*>(args.state);
@@ -196,7 +223,9 @@ class GaussianKLKernel final : public Kernel {
   }
   void finish(const FinishArgs& args) override {
     double sums[1];
-    if (totals(args, sums)) *static_cast<float*>(args.out[0]) = static_cast<float>(static_cast<double>(scale_) * sums[0] / static_cast<double>(args.step->batch));
+    if (totals(args, sums))
+      *static_cast<float*>(args.out[0]) = static_cast<float>(static_cast<double>(scale_) * sums[0] /
+                                                             static_cast<double>(args.step->batch));
   }
 
  private:
@@ -208,13 +237,15 @@ class GaussianKLKernel final : public Kernel {
 template <class T, class U>
 class GaussianKLGradKernel final : public Kernel {
  public:
-  GaussianKLGradKernel(const KernelRequest& r, float scale) : scale_(scale), mean_(r.in[0]), dmean_(r.out[0]), logvar_(r.in[1]), dlogvar_(r.out[1]) {}
+  GaussianKLGradKernel(const KernelRequest& r, float scale)
+      : scale_(scale), mean_(r.in[0]), dmean_(r.out[0]), logvar_(r.in[1]), dlogvar_(r.out[1]) {}
   void run(const KernelArgs& args) override {
     const float factor = scale_ / static_cast<float>(args.step->batch);
     for (int64_t n = 0; n < mean_.samples; ++n)
       for (int64_t k = 0; k < mean_.size; ++k) {
         dmean_.set(args.out[0], n, k, factor * mean_.get(args.in[0], n, k));
-        dlogvar_.set(args.out[1], n, k, factor * 0.5f * (std::exp(logvar_.get(args.in[1], n, k)) - 1));
+        dlogvar_.set(args.out[1], n, k,
+                     factor * 0.5f * (std::exp(logvar_.get(args.in[1], n, k)) - 1));
       }
   }
 
@@ -226,22 +257,31 @@ class GaussianKLGradKernel final : public Kernel {
 
 /// Kernels of two types: prediction and target.
 template <template <class, class> class K, class A>
-bool add_pair(const KernelRequest& r, std::vector<KernelCandidate>& candidates, const A& attributes) {
+bool add_pair(const KernelRequest& r, std::vector<KernelCandidate>& candidates,
+              const A& attributes) {
   KernelCandidate c = candidate_for(r, "cpu:loss");
   c.refusal = refusal_of_layouts(r);
   with_float_type(r.in[0].dtype, [&](auto t) {
-    with_float_type(r.in[1].dtype, [&](auto u) { c.make = [r, attributes] { return std::make_unique<K<decltype(t), decltype(u)>>(r, attributes); }; });
+    with_float_type(r.in[1].dtype, [&](auto u) {
+      c.make = [r, attributes] {
+        return std::make_unique<K<decltype(t), decltype(u)>>(r, attributes);
+      };
+    });
   });
-  if (!c.make) c.refusal = fmt::format("no loss of {} and {}", name_of(r.in[0].dtype), name_of(r.in[1].dtype));
+  if (!c.make)
+    c.refusal = fmt::format("no loss of {} and {}", name_of(r.in[0].dtype), name_of(r.in[1].dtype));
   candidates.push_back(std::move(c));
   return true;
 }
 
 template <template <class> class K>
-bool add_softmax(const KernelRequest& r, std::vector<KernelCandidate>& candidates, const SoftmaxCrossEntropyAttributes& a) {
+bool add_softmax(const KernelRequest& r, std::vector<KernelCandidate>& candidates,
+                 const SoftmaxCrossEntropyAttributes& a) {
   KernelCandidate c = candidate_for(r, "cpu:loss");
   c.refusal = refusal_of_layouts(r);
-  if (!with_float_type(r.in[0].dtype, [&](auto t) { c.make = [r, a] { return std::make_unique<K<decltype(t)>>(r, a); }; }))
+  if (!with_float_type(r.in[0].dtype, [&](auto t) {
+        c.make = [r, a] { return std::make_unique<K<decltype(t)>>(r, a); };
+      }))
     c.refusal = fmt::format("no softmax of {}", name_of(r.in[0].dtype));
   candidates.push_back(std::move(c));
   return true;
@@ -250,12 +290,18 @@ bool add_softmax(const KernelRequest& r, std::vector<KernelCandidate>& candidate
 }  // namespace
 
 bool append_loss_candidates(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
-  if (const auto* op = dynamic_cast<const SoftmaxCrossEntropy*>(r.op)) return add_softmax<SoftmaxKernel>(r, candidates, op->loss());
-  if (const auto* op = dynamic_cast<const SoftmaxCrossEntropyGrad*>(r.op)) return add_softmax<SoftmaxGradKernel>(r, candidates, op->loss());
-  if (const auto* op = dynamic_cast<const PointwiseLoss*>(r.op)) return add_pair<PointwiseLossKernel>(r, candidates, op->loss());
-  if (const auto* op = dynamic_cast<const PointwiseLossGrad*>(r.op)) return add_pair<PointwiseLossGradKernel>(r, candidates, op->loss());
-  if (const auto* op = dynamic_cast<const GaussianKL*>(r.op)) return add_pair<GaussianKLKernel>(r, candidates, op->scale());
-  if (const auto* op = dynamic_cast<const GaussianKLGrad*>(r.op)) return add_pair<GaussianKLGradKernel>(r, candidates, op->scale());
+  if (const auto* op = dynamic_cast<const SoftmaxCrossEntropy*>(r.op))
+    return add_softmax<SoftmaxKernel>(r, candidates, op->loss());
+  if (const auto* op = dynamic_cast<const SoftmaxCrossEntropyGrad*>(r.op))
+    return add_softmax<SoftmaxGradKernel>(r, candidates, op->loss());
+  if (const auto* op = dynamic_cast<const PointwiseLoss*>(r.op))
+    return add_pair<PointwiseLossKernel>(r, candidates, op->loss());
+  if (const auto* op = dynamic_cast<const PointwiseLossGrad*>(r.op))
+    return add_pair<PointwiseLossGradKernel>(r, candidates, op->loss());
+  if (const auto* op = dynamic_cast<const GaussianKL*>(r.op))
+    return add_pair<GaussianKLKernel>(r, candidates, op->scale());
+  if (const auto* op = dynamic_cast<const GaussianKLGrad*>(r.op))
+    return add_pair<GaussianKLGradKernel>(r, candidates, op->scale());
   return false;
 }
 

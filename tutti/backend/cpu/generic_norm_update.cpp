@@ -1,5 +1,6 @@
-// LARS and LAMB in two ops each: block sums of squares, then the update with the norms. The parts share blocks in the first and elements
-// in the second, so that all threads work on every parameter.
+// LARS and LAMB in two ops each: block sums of squares, then the update with the norms. The parts
+// share blocks in the first and elements in the second, so that all threads work on every
+// parameter.
 
 #include <array>
 #include <cmath>
@@ -11,14 +12,17 @@
 namespace tutti {
 namespace {
 
-/// Sum of at most kSumBlock squares, in 16 sums of every 16th that a tree adds. Products of two floats are exact in double.
+/// Sum of at most kSumBlock squares, in 16 sums of every 16th that a tree adds. Products of two
+/// floats are exact in double.
 float sum_of_squares(const float* x, int64_t n) {
   double lanes[16]{};
   int64_t i = 0;
   for (; i + 16 <= n; i += 16)
 #pragma omp simd
-    for (int k = 0; k < 16; ++k) lanes[k] += static_cast<double>(x[i + k]) * static_cast<double>(x[i + k]);
-  for (int k = 0; i < n; ++i, ++k) lanes[k] += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+    for (int k = 0; k < 16; ++k)
+      lanes[k] += static_cast<double>(x[i + k]) * static_cast<double>(x[i + k]);
+  for (int k = 0; i < n; ++i, ++k)
+    lanes[k] += static_cast<double>(x[i]) * static_cast<double>(x[i]);
   for (int width = 8; width > 0; width /= 2)
     for (int k = 0; k < width; ++k) lanes[k] += lanes[k + width];
   return static_cast<float>(lanes[0]);
@@ -28,7 +32,9 @@ float sum_of_squares(const float* x, int64_t n) {
 template <class F>
 void write_sums(const UpdateList& list, const KernelArgs& args, F squares) {
   auto* const sums = static_cast<float*>(args.out[0]);
-  if (args.part == 0) list.for_blocks_outside(args, [&](int64_t block) { sums[2 * block] = sums[2 * block + 1] = 0; });
+  if (args.part == 0)
+    list.for_blocks_outside(args,
+                            [&](int64_t block) { sums[2 * block] = sums[2 * block + 1] = 0; });
   list.for_blocks(args, [&](const Stretch& s, int64_t block) {
     const std::array<float, 2> both = squares(s);
     sums[2 * block] = both[0];
@@ -39,18 +45,22 @@ void write_sums(const UpdateList& list, const KernelArgs& args, F squares) {
 /// The two norms of a stretch's parameter, from the sums that the second op reads.
 struct Norms {
   double first, second;
-  Norms(const UpdateList& list, const KernelArgs& args, const Stretch& s) : Norms(list, static_cast<const float*>(args.in[Update::kScalars]), s.parameter) {}
+  Norms(const UpdateList& list, const KernelArgs& args, const Stretch& s)
+      : Norms(list, static_cast<const float*>(args.in[Update::kScalars]), s.parameter) {}
 
  private:
   Norms(const UpdateList& list, const float* sums, size_t parameter)
-      : first(std::sqrt(list.sum(sums, parameter, 0))), second(std::sqrt(list.sum(sums, parameter, 1))) {}
+      : first(std::sqrt(list.sum(sums, parameter, 0))),
+        second(std::sqrt(list.sum(sums, parameter, 1))) {}
 };
 
 class ParameterNormsKernel final : public Kernel {
  public:
   ParameterNormsKernel(const KernelRequest& r, const ParameterNorms& op) : list_(r, op) {}
   void run(const KernelArgs& args) override {
-    write_sums(list_, args, [](const Stretch& s) { return std::array{sum_of_squares(s.w, s.n), sum_of_squares(s.g, s.n)}; });
+    write_sums(list_, args, [](const Stretch& s) {
+      return std::array{sum_of_squares(s.w, s.n), sum_of_squares(s.g, s.n)};
+    });
   }
 
  private:
@@ -62,11 +72,15 @@ class LarsKernel final : public Kernel {
   LarsKernel(const KernelRequest& r, const LarsUpdate& op) : list_(r, op), a_(op.lars()) {}
   void run(const KernelArgs& args) override {
     const float lr = update_scalar(args, 0), scale = update_scalar(args, 1);
-    const auto momentum = static_cast<float>(a_.momentum), decay = static_cast<float>(a_.weight_decay);
+    const auto momentum = static_cast<float>(a_.momentum),
+               decay = static_cast<float>(a_.weight_decay);
     list_.for_share(args, [&](const Stretch& s) {
       const Norms norms(list_, args, s);
-      const double w_norm = norms.first, g_norm = std::abs(static_cast<double>(scale)) * norms.second;
-      const double local = w_norm > 0 && g_norm > 0 ? a_.trust * w_norm / (g_norm + a_.weight_decay * w_norm + a_.eps) : 1;
+      const double w_norm = norms.first,
+                   g_norm = std::abs(static_cast<double>(scale)) * norms.second;
+      const double local = w_norm > 0 && g_norm > 0
+                               ? a_.trust * w_norm / (g_norm + a_.weight_decay * w_norm + a_.eps)
+                               : 1;
       const auto rate = static_cast<float>(lr * local);
 #pragma omp simd
       for (int64_t i = 0; i < s.n; ++i) {
@@ -87,10 +101,12 @@ struct LambDirection {
   float correction, root, eps, decay;
   LambDirection(const LambAttributes& a, int64_t step)
       : correction(static_cast<float>(1 / (1 - std::pow(a.beta1, static_cast<double>(step + 1))))),
-        root(static_cast<float>(1 / std::sqrt(1 - std::pow(a.beta2, static_cast<double>(step + 1))))),
-        eps(static_cast<float>(a.eps)),
-        decay(static_cast<float>(a.weight_decay)) {}
-  float operator()(float w, float m, float v) const { return correction * m / (std::sqrt(v) * root + eps) + decay * w; }
+        root(static_cast<float>(1 /
+                                std::sqrt(1 - std::pow(a.beta2, static_cast<double>(step + 1))))),
+        eps(static_cast<float>(a.eps)), decay(static_cast<float>(a.weight_decay)) {}
+  float operator()(float w, float m, float v) const {
+    return correction * m / (std::sqrt(v) * root + eps) + decay * w;
+  }
 };
 
 class LambMomentsKernel final : public Kernel {
@@ -128,7 +144,8 @@ class LambKernel final : public Kernel {
     const LambDirection direction(a_, args.step->step);
     list_.for_share(args, [&](const Stretch& s) {
       const Norms norms(list_, args, s);
-      const auto rate = static_cast<float>(lr * (norms.first > 0 && norms.second > 0 ? norms.first / norms.second : 1));
+      const auto rate = static_cast<float>(
+          lr * (norms.first > 0 && norms.second > 0 ? norms.first / norms.second : 1));
 #pragma omp simd
       for (int64_t i = 0; i < s.n; ++i) s.w[i] -= rate * direction(s.w[i], s.s1[i], s.s2[i]);
     });
@@ -141,7 +158,8 @@ class LambKernel final : public Kernel {
 
 }  // namespace
 
-bool append_norm_update_candidates(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
+bool append_norm_update_candidates(const KernelRequest& r,
+                                   std::vector<KernelCandidate>& candidates) {
   if (const auto* op = dynamic_cast<const ParameterNorms*>(r.op))
     candidates.push_back(make_update<ParameterNormsKernel>(r, *op));
   else if (const auto* op = dynamic_cast<const LarsUpdate*>(r.op))

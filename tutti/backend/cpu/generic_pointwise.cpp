@@ -14,11 +14,13 @@ namespace {
 
 using simd::AllLanes, simd::Floats, simd::kLanes, simd::SomeLanes;
 
-/// out = f(a, b), or f(a, a) with one input. Offsets are empty if all operands share one layout: then memory is one run.
+/// out = f(a, b), or f(a, a) with one input. Offsets are empty if all operands share one layout:
+/// then memory is one run.
 template <class T, class F>
 class PointwiseKernel final : public Kernel {
  public:
-  PointwiseKernel(const KernelRequest& r, F f) : f_(f), n_(r.out[0].elements()), sample_(sample_size(r.out[0])), pair_(r.in.size() > 1) {
+  PointwiseKernel(const KernelRequest& r, F f)
+      : f_(f), n_(r.out[0].elements()), sample_(sample_size(r.out[0])), pair_(r.in.size() > 1) {
     if (r.in.front().layout == r.out[0].layout && r.in.back().layout == r.out[0].layout) return;
     a_ = sample_offsets(r.in.front());
     b_ = sample_offsets(r.in.back());
@@ -34,11 +36,16 @@ class PointwiseKernel final : public Kernel {
       for (; i < end; ++i) {
         const int64_t first = i / sample_ * sample_;
         const auto k = static_cast<size_t>(i - first);
-        simd::store(y + first + y_[k], f_(simd::load(a + first + a_[k], SomeLanes{1}), simd::load(b + first + b_[k], SomeLanes{1})), SomeLanes{1});
+        simd::store(y + first + y_[k],
+                    f_(simd::load(a + first + a_[k], SomeLanes{1}),
+                       simd::load(b + first + b_[k], SomeLanes{1})),
+                    SomeLanes{1});
       }
       return;
     }
-    for (; i + kLanes <= end; i += kLanes) simd::store(y + i, f_(simd::load(a + i, AllLanes{}), simd::load(b + i, AllLanes{})), AllLanes{});
+    for (; i + kLanes <= end; i += kLanes)
+      simd::store(y + i, f_(simd::load(a + i, AllLanes{}), simd::load(b + i, AllLanes{})),
+                  AllLanes{});
     if (i < end) {
       const SomeLanes rest{static_cast<int>(end - i)};
       simd::store(y + i, f_(simd::load(a + i, rest), simd::load(b + i, rest)), rest);
@@ -60,32 +67,46 @@ bool add_pointwise(const KernelRequest& r, std::vector<KernelCandidate>& candida
     c.make = [r, f] { return std::make_unique<PointwiseKernel<decltype(type), F>>(r, f); };
   });
   for (const TensorDesc& d : r.in)
-    if (!known || d.dtype != r.out[0].dtype) c.refusal = fmt::format("operands of types {} and {}", name_of(d.dtype), name_of(r.out[0].dtype));
+    if (!known || d.dtype != r.out[0].dtype)
+      c.refusal =
+          fmt::format("operands of types {} and {}", name_of(d.dtype), name_of(r.out[0].dtype));
   candidates.push_back(std::move(c));
   return true;
 }
 
-bool add_activation(const KernelRequest& r, std::vector<KernelCandidate>& candidates, const Activation& op) {
-  const auto add = [&](auto f) { return add_pointwise(r, candidates, [f](Floats x, Floats) { return f(x); }); };
+bool add_activation(const KernelRequest& r, std::vector<KernelCandidate>& candidates,
+                    const Activation& op) {
+  const auto add = [&](auto f) {
+    return add_pointwise(r, candidates, [f](Floats x, Floats) { return f(x); });
+  };
   switch (op.kind()) {
     case ActivationKind::relu: return add([](Floats x) { return simd::relu(x); });
-    case ActivationKind::leaky_relu: return add([slope = op.slope()](Floats x) { return x > 0.f ? x : slope * x; });
+    case ActivationKind::leaky_relu:
+      return add([slope = op.slope()](Floats x) { return x > 0.f ? x : slope * x; });
     case ActivationKind::sigmoid: return add([](Floats x) { return simd::sigmoid(x); });
     case ActivationKind::tanh: return add([](Floats x) { return simd::tanh(x); });
-    case ActivationKind::gelu: return add([](Floats x) { return 0.5f * x * (1.f + simd::erf(x * 0.70710678f)); });
+    case ActivationKind::gelu:
+      return add([](Floats x) { return 0.5f * x * (1.f + simd::erf(x * 0.70710678f)); });
   }
   return false;
 }
 
-bool add_activation_grad(const KernelRequest& r, std::vector<KernelCandidate>& candidates, const ActivationGrad& op) {
+bool add_activation_grad(const KernelRequest& r, std::vector<KernelCandidate>& candidates,
+                         const ActivationGrad& op) {
   const auto add = [&](auto f) { return add_pointwise(r, candidates, f); };
   switch (op.kind()) {
-    case ActivationKind::relu: return add([](Floats dy, Floats y) { return simd::where_positive(y, dy); });
-    case ActivationKind::leaky_relu: return add([slope = op.slope()](Floats dy, Floats y) { return y > 0.f ? dy : slope * dy; });
-    case ActivationKind::sigmoid: return add([](Floats dy, Floats y) { return dy * y * (1.f - y); });
+    case ActivationKind::relu:
+      return add([](Floats dy, Floats y) { return simd::where_positive(y, dy); });
+    case ActivationKind::leaky_relu:
+      return add([slope = op.slope()](Floats dy, Floats y) { return y > 0.f ? dy : slope * dy; });
+    case ActivationKind::sigmoid:
+      return add([](Floats dy, Floats y) { return dy * y * (1.f - y); });
     case ActivationKind::tanh: return add([](Floats dy, Floats y) { return dy * (1.f - y * y); });
     case ActivationKind::gelu:
-      return add([](Floats dy, Floats x) { return dy * (0.5f * (1.f + simd::erf(x * 0.70710678f)) + x * simd::exp(-0.5f * x * x) * 0.39894228f); });
+      return add([](Floats dy, Floats x) {
+        return dy * (0.5f * (1.f + simd::erf(x * 0.70710678f)) +
+                     x * simd::exp(-0.5f * x * x) * 0.39894228f);
+      });
   }
   return false;
 }
@@ -97,14 +118,17 @@ struct WideBits {
 
   WideBits(const DropoutKey& key, uint32_t first_quad) {
     constexpr uint32_t kPurpose = static_cast<uint32_t>(Purpose::dropout) * 0x85EBCA6Bu;
-    uint32_t k0 = static_cast<uint32_t>(key.seed) ^ kPurpose, k1 = static_cast<uint32_t>(key.seed >> 32) ^ key.salt;
+    uint32_t k0 = static_cast<uint32_t>(key.seed) ^ kPurpose,
+             k1 = static_cast<uint32_t>(key.seed >> 32) ^ key.salt;
     for (uint32_t i = 0; i < kLanes; ++i) word[0][i] = first_quad + i;
     word[1] = simd::Words{} + static_cast<uint32_t>(key.sample);
     word[2] = simd::Words{} + static_cast<uint32_t>(key.step);
     word[3] = simd::Words{} + static_cast<uint32_t>(key.replica);
     for (int round = 0; round < 10; ++round) {
-      const Wide a = __builtin_convertvector(word[0], Wide) * uint64_t{0xD2511F53u}, b = __builtin_convertvector(word[2], Wide) * uint64_t{0xCD9E8D57u};
-      const simd::Words high_a = __builtin_convertvector(a >> 32, simd::Words), high_b = __builtin_convertvector(b >> 32, simd::Words);
+      const Wide a = __builtin_convertvector(word[0], Wide) * uint64_t{0xD2511F53u},
+                 b = __builtin_convertvector(word[2], Wide) * uint64_t{0xCD9E8D57u};
+      const simd::Words high_a = __builtin_convertvector(a >> 32, simd::Words),
+                        high_b = __builtin_convertvector(b >> 32, simd::Words);
       word[0] = high_b ^ word[1] ^ k0;
       word[1] = __builtin_convertvector(b, simd::Words);
       word[2] = high_a ^ word[3] ^ k1;
@@ -119,21 +143,24 @@ template <class T>
 class DropoutKernel final : public Kernel {
  public:
   DropoutKernel(const KernelRequest& r, const Dropout& op)
-      : samples_(r.out[0].shape[0]), size_(sample_size(r.out[0])), threshold_(dropout_threshold(op.probability())),
-        keep_(1 / (1 - op.probability())), salt_(op.salt()), plain_(r.in[0].layout.is_plain() && r.out[0].layout.is_plain()),
+      : samples_(r.out[0].shape[0]), size_(sample_size(r.out[0])),
+        threshold_(dropout_threshold(op.probability())), keep_(1 / (1 - op.probability())),
+        salt_(op.salt()), plain_(r.in[0].layout.is_plain() && r.out[0].layout.is_plain()),
         x_(sample_offsets(r.in[0])), y_(sample_offsets(r.out[0])) {}
 
   void run(const KernelArgs& args) override {
     const auto* x = static_cast<const T*>(args.in[0]);
     auto* y = static_cast<T*>(args.out[0]);
     for (int64_t n = 0; n < samples_; ++n, x += size_, y += size_) {
-      const DropoutKey key{args.step->seed, args.step->step, args.step->replica, args.first_sample + n, salt_};
+      const DropoutKey key{args.step->seed, args.step->step, args.step->replica,
+                           args.first_sample + n, salt_};
       for (int64_t first = 0; first < size_; first += 4 * kLanes) {
         float factor[4 * kLanes];
         factors(WideBits(key, static_cast<uint32_t>(first / 4)), factor);
         const int64_t count = std::min<int64_t>(4 * kLanes, size_ - first);
         if (plain_) {
-          for (int64_t i = 0; i < count; ++i) y[first + i] = static_cast<T>(static_cast<float>(x[first + i]) * factor[i]);
+          for (int64_t i = 0; i < count; ++i)
+            y[first + i] = static_cast<T>(static_cast<float>(x[first + i]) * factor[i]);
           continue;
         }
         for (int64_t i = 0; i < count; ++i) {
@@ -145,7 +172,8 @@ class DropoutKernel final : public Kernel {
   }
 
  private:
-  /// 0 or 1 / (1 - probability) for 64 elements in order; word w of quad q belongs to element 4 * q + w.
+  /// 0 or 1 / (1 - probability) for 64 elements in order; word w of quad q belongs to element 4 * q
+  /// + w.
   void factors(const WideBits& bits, float* factor) const {
     for (int w = 0; w < 4; ++w) {
       const Floats chosen = bits.word[w] < threshold_ ? Floats{} : simd::splat(keep_);
@@ -161,10 +189,13 @@ class DropoutKernel final : public Kernel {
   std::vector<int32_t> x_, y_;
 };
 
-bool add_dropout(const KernelRequest& r, std::vector<KernelCandidate>& candidates, const Dropout& op) {
+bool add_dropout(const KernelRequest& r, std::vector<KernelCandidate>& candidates,
+                 const Dropout& op) {
   KernelCandidate c = candidate_for(r, "cpu:dropout");
   c.refusal = refusal_of_layouts(r);
-  if (!with_float_type(r.in[0].dtype, [&](auto type) { c.make = [r, op] { return std::make_unique<DropoutKernel<decltype(type)>>(r, op); }; }))
+  if (!with_float_type(r.in[0].dtype, [&](auto type) {
+        c.make = [r, op] { return std::make_unique<DropoutKernel<decltype(type)>>(r, op); };
+      }))
     c.refusal = fmt::format("no dropout of {}", name_of(r.in[0].dtype));
   candidates.push_back(std::move(c));
   return true;
@@ -173,10 +204,14 @@ bool add_dropout(const KernelRequest& r, std::vector<KernelCandidate>& candidate
 }  // namespace
 
 bool append_pointwise_candidates(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
-  if (dynamic_cast<const Add*>(r.op)) return add_pointwise(r, candidates, [](Floats a, Floats b) { return a + b; });
-  if (dynamic_cast<const Mul*>(r.op)) return add_pointwise(r, candidates, [](Floats a, Floats b) { return a * b; });
-  if (const auto* op = dynamic_cast<const Activation*>(r.op)) return add_activation(r, candidates, *op);
-  if (const auto* op = dynamic_cast<const ActivationGrad*>(r.op)) return add_activation_grad(r, candidates, *op);
+  if (dynamic_cast<const Add*>(r.op))
+    return add_pointwise(r, candidates, [](Floats a, Floats b) { return a + b; });
+  if (dynamic_cast<const Mul*>(r.op))
+    return add_pointwise(r, candidates, [](Floats a, Floats b) { return a * b; });
+  if (const auto* op = dynamic_cast<const Activation*>(r.op))
+    return add_activation(r, candidates, *op);
+  if (const auto* op = dynamic_cast<const ActivationGrad*>(r.op))
+    return add_activation_grad(r, candidates, *op);
   if (const auto* op = dynamic_cast<const Dropout*>(r.op)) return add_dropout(r, candidates, *op);
   return false;
 }

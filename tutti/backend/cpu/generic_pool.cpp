@@ -1,4 +1,5 @@
-// Pooling over windows and over everything. Lanes are channels; with plain layout a vector holds one channel.
+// Pooling over windows and over everything. Lanes are channels; with plain layout a vector holds
+// one channel.
 
 #include <algorithm>
 #include <limits>
@@ -13,12 +14,14 @@ namespace {
 
 using simd::AllLanes, simd::Floats, simd::kLanes, simd::SomeLanes, simd::Words;
 
-/// Three spatial dimensions; of a 2-D pooling the first is 1. Positions count in x or y as [d, h, w].
+/// Three spatial dimensions; of a 2-D pooling the first is 1. Positions count in x or y as [d, h,
+/// w].
 struct Geometry {
   std::array<int64_t, 3> kernel{1, 1, 1}, stride{1, 1, 1}, low{0, 0, 0}, x{1, 1, 1}, y{1, 1, 1};
   bool count_include_pad;
 
-  Geometry(const PoolAttributes& a, const Shape& x_shape, const Shape& y_shape) : count_include_pad(a.count_include_pad) {
+  Geometry(const PoolAttributes& a, const Shape& x_shape, const Shape& y_shape)
+      : count_include_pad(a.count_include_pad) {
     for (int d = 0; d < a.spatial; ++d) {
       const auto to = static_cast<size_t>(3 - a.spatial + d), from = static_cast<size_t>(d);
       kernel[to] = a.kernel[from];
@@ -56,7 +59,8 @@ struct Window {
   }
   float inverse() const {
     const int64_t inside = (end[0] - begin[0]) * (end[1] - begin[1]) * (end[2] - begin[2]);
-    return 1.f / static_cast<float>(g.count_include_pad ? g.kernel[0] * g.kernel[1] * g.kernel[2] : inside);
+    return 1.f / static_cast<float>(g.count_include_pad ? g.kernel[0] * g.kernel[1] * g.kernel[2]
+                                                        : inside);
   }
 };
 
@@ -76,13 +80,18 @@ void for_each_vector(int64_t block, F f) {
   if (l < block) f(l, SomeLanes{static_cast<int>(block - l)});
 }
 
-/// A new value replaces the maximum: NaN is largest, the first of equals stays. Lanes are all ones or zeros.
-inline auto replaces(Floats value, Floats best) { return (value > best) | ((value != value) & (best == best)); }
+/// A new value replaces the maximum: NaN is largest, the first of equals stays. Lanes are all ones
+/// or zeros.
+inline auto replaces(Floats value, Floats best) {
+  return (value > best) | ((value != value) & (best == best));
+}
 
 template <class T>
 class PoolKernel final : public Kernel {
  public:
-  PoolKernel(const KernelRequest& r, const PoolAttributes& a) : g_(a, r.in[0].shape, r.out[0].shape), max_(a.kind == PoolKind::max), view_(channel_view(r.in[0])) {}
+  PoolKernel(const KernelRequest& r, const PoolAttributes& a)
+      : g_(a, r.in[0].shape, r.out[0].shape), max_(a.kind == PoolKind::max),
+        view_(channel_view(r.in[0])) {}
 
   void run(const KernelArgs& args) override {
     const int64_t b = view_.block, planes = view_.samples * view_.channels / b;
@@ -117,16 +126,24 @@ class PoolKernel final : public Kernel {
 template <class T>
 class PoolGradKernel final : public Kernel {
  public:
-  PoolGradKernel(const KernelRequest& r, const PoolAttributes& a) : g_(a, r.out[0].shape, r.in[0].shape), max_(a.kind == PoolKind::max), view_(channel_view(r.out[0])) {}
-  size_t workspace_bytes() const override { return static_cast<size_t>(g_.x_positions() * std::min<int64_t>(view_.block, kLanes)) * sizeof(float); }
+  PoolGradKernel(const KernelRequest& r, const PoolAttributes& a)
+      : g_(a, r.out[0].shape, r.in[0].shape), max_(a.kind == PoolKind::max),
+        view_(channel_view(r.out[0])) {}
+  size_t workspace_bytes() const override {
+    return static_cast<size_t>(g_.x_positions() * std::min<int64_t>(view_.block, kLanes)) *
+           sizeof(float);
+  }
 
   void run(const KernelArgs& args) override {
     const int64_t b = view_.block, planes = view_.samples * view_.channels / b;
     for (int64_t p = 0; p < planes; ++p) {
       const T* const dy = static_cast<const T*>(args.in[0]) + p * g_.y_positions() * b;
-      const T* const x = max_ ? static_cast<const T*>(args.in[1]) + p * g_.x_positions() * b : nullptr;
+      const T* const x =
+          max_ ? static_cast<const T*>(args.in[1]) + p * g_.x_positions() * b : nullptr;
       T* const dx = static_cast<T*>(args.out[0]) + p * g_.x_positions() * b;
-      for_each_vector(b, [&](int64_t l, auto lanes) { plane(dy + l, x ? x + l : nullptr, dx + l, static_cast<float*>(args.workspace), lanes); });
+      for_each_vector(b, [&](int64_t l, auto lanes) {
+        plane(dy + l, x ? x + l : nullptr, dx + l, static_cast<float*>(args.workspace), lanes);
+      });
     }
   }
 
@@ -135,7 +152,9 @@ class PoolGradKernel final : public Kernel {
   void plane(const T* dy, const T* x, T* dx, float* sums, Lanes lanes) const {
     const int64_t b = view_.block, n = lanes.n;
     std::fill_n(sums, g_.x_positions() * n, 0.f);
-    const auto add = [&](int64_t tap, Floats v) { simd::store(sums + tap * n, simd::load(sums + tap * n, lanes) + v, lanes); };
+    const auto add = [&](int64_t tap, Floats v) {
+      simd::store(sums + tap * n, simd::load(sums + tap * n, lanes) + v, lanes);
+    };
     for_each_window(g_, [&](const Window& window, int64_t position) {
       const Floats g = simd::load(dy + position * b, lanes);
       if (!max_) {
@@ -158,7 +177,8 @@ class PoolGradKernel final : public Kernel {
         index += 1;
       });
     });
-    for (int64_t i = 0; i < g_.x_positions(); ++i) simd::store(dx + i * b, simd::load(sums + i * n, lanes), lanes);
+    for (int64_t i = 0; i < g_.x_positions(); ++i)
+      simd::store(dx + i * b, simd::load(sums + i * n, lanes), lanes);
   }
 
   Geometry g_;
@@ -172,7 +192,8 @@ class GlobalAveragePoolKernel final : public Kernel {
   explicit GlobalAveragePoolKernel(const KernelRequest& r) : view_(channel_view(r.in[0])) {}
 
   void run(const KernelArgs& args) override {
-    const int64_t b = view_.block, positions = view_.positions, planes = view_.samples * view_.channels / b;
+    const int64_t b = view_.block, positions = view_.positions,
+                  planes = view_.samples * view_.channels / b;
     const float inverse = 1.f / static_cast<float>(positions);
     for (int64_t p = 0; p < planes; ++p) {
       const T* const x = static_cast<const T*>(args.in[0]) + p * positions * b;
@@ -201,7 +222,8 @@ class GlobalAveragePoolGradKernel final : public Kernel {
   explicit GlobalAveragePoolGradKernel(const KernelRequest& r) : view_(channel_view(r.out[0])) {}
 
   void run(const KernelArgs& args) override {
-    const int64_t b = view_.block, positions = view_.positions, planes = view_.samples * view_.channels / b;
+    const int64_t b = view_.block, positions = view_.positions,
+                  planes = view_.samples * view_.channels / b;
     const float inverse = 1.f / static_cast<float>(positions);
     for (int64_t p = 0; p < planes; ++p) {
       const T* const dy = static_cast<const T*>(args.in[0]) + p * b;
@@ -226,10 +248,13 @@ std::string refusal_of(const KernelRequest& r) {
   const TensorDesc* first = nullptr;
   for (const std::vector<TensorDesc>* side : {&r.in, &r.out})
     for (const TensorDesc& d : *side) {
-      if (d.dtype != r.in[0].dtype) return fmt::format("operands of types {} and {}", name_of(d.dtype), name_of(r.in[0].dtype));
-      if (!is_dense(d) || d.layout.channel_block(d.shape) == 0) return fmt::format("no pooling of {}", d.to_string());
+      if (d.dtype != r.in[0].dtype)
+        return fmt::format("operands of types {} and {}", name_of(d.dtype), name_of(r.in[0].dtype));
+      if (!is_dense(d) || d.layout.channel_block(d.shape) == 0)
+        return fmt::format("no pooling of {}", d.to_string());
       if (d.shape.rank() < 3) continue;
-      if (first && !(first->layout == d.layout)) return fmt::format("layouts {} and {} differ", first->to_string(), d.to_string());
+      if (first && !(first->layout == d.layout))
+        return fmt::format("layouts {} and {} differ", first->to_string(), d.to_string());
       first = &d;
     }
   return {};
@@ -239,7 +264,9 @@ template <template <class> class K, class... Args>
 bool add(const KernelRequest& r, std::vector<KernelCandidate>& candidates, Args... args) {
   KernelCandidate c = candidate_for(r, "cpu:pool");
   c.refusal = refusal_of(r);
-  if (!with_float_type(r.in[0].dtype, [&](auto type) { c.make = [r, args...] { return std::make_unique<K<decltype(type)>>(r, args...); }; }))
+  if (!with_float_type(r.in[0].dtype, [&](auto type) {
+        c.make = [r, args...] { return std::make_unique<K<decltype(type)>>(r, args...); };
+      }))
     c.refusal = fmt::format("no pooling of {}", name_of(r.in[0].dtype));
   candidates.push_back(std::move(c));
   return true;
@@ -248,10 +275,14 @@ bool add(const KernelRequest& r, std::vector<KernelCandidate>& candidates, Args.
 }  // namespace
 
 bool append_pool_candidates(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
-  if (const auto* op = dynamic_cast<const Pool*>(r.op)) return add<PoolKernel>(r, candidates, op->pool());
-  if (const auto* op = dynamic_cast<const PoolGrad*>(r.op)) return add<PoolGradKernel>(r, candidates, op->pool());
-  if (dynamic_cast<const GlobalAveragePool*>(r.op)) return add<GlobalAveragePoolKernel>(r, candidates);
-  if (dynamic_cast<const GlobalAveragePoolGrad*>(r.op)) return add<GlobalAveragePoolGradKernel>(r, candidates);
+  if (const auto* op = dynamic_cast<const Pool*>(r.op))
+    return add<PoolKernel>(r, candidates, op->pool());
+  if (const auto* op = dynamic_cast<const PoolGrad*>(r.op))
+    return add<PoolGradKernel>(r, candidates, op->pool());
+  if (dynamic_cast<const GlobalAveragePool*>(r.op))
+    return add<GlobalAveragePoolKernel>(r, candidates);
+  if (dynamic_cast<const GlobalAveragePoolGrad*>(r.op))
+    return add<GlobalAveragePoolGradKernel>(r, candidates);
   return false;
 }
 

@@ -10,7 +10,8 @@
 namespace tutti {
 namespace {
 
-/// `count` neighbouring elements of a sample of input `from` go to offset `to` of the output's sample; from = -1: background.
+/// `count` neighbouring elements of a sample of input `from` go to offset `to` of the output's
+/// sample; from = -1: background.
 struct Run {
   int32_t from, at, to, count;
 };
@@ -18,17 +19,23 @@ struct Run {
 /// Where the output's elements come from, both in memory order.
 class Sources {
  public:
-  explicit Sources(const KernelRequest& r) : r_(r), from_(static_cast<size_t>(sample_size(r.out[0])), -1), at_(from_.size()), out_(sample_offsets(r.out[0])) {}
+  explicit Sources(const KernelRequest& r)
+      : r_(r), from_(static_cast<size_t>(sample_size(r.out[0])), -1), at_(from_.size()),
+        out_(sample_offsets(r.out[0])) {}
 
   /// The samples of input i lie in the output as a box: index = start + step * index.
-  void place(size_t i, const std::array<int64_t, Shape::kMaxRank>& start, const std::array<int64_t, Shape::kMaxRank>& step) {
+  void place(size_t i, const std::array<int64_t, Shape::kMaxRank>& start,
+             const std::array<int64_t, Shape::kMaxRank>& step) {
     const Shape &inner = r_.in[i].shape, &outer = r_.out[0].shape;
-    walk(inner, outer, start, step, sample_offsets(r_.in[i]), [&](int32_t in, size_t logical) { set(static_cast<size_t>(out_[logical]), i, in); });
+    walk(inner, outer, start, step, sample_offsets(r_.in[i]),
+         [&](int32_t in, size_t logical) { set(static_cast<size_t>(out_[logical]), i, in); });
   }
   /// The output is such a box of input 0.
-  void take(const std::array<int64_t, Shape::kMaxRank>& start, const std::array<int64_t, Shape::kMaxRank>& step) {
+  void take(const std::array<int64_t, Shape::kMaxRank>& start,
+            const std::array<int64_t, Shape::kMaxRank>& step) {
     const std::vector<int32_t> in = sample_offsets(r_.in[0]);
-    walk(r_.out[0].shape, r_.in[0].shape, start, step, out_, [&](int32_t out, size_t logical) { set(static_cast<size_t>(out), 0, in[logical]); });
+    walk(r_.out[0].shape, r_.in[0].shape, start, step, out_,
+         [&](int32_t out, size_t logical) { set(static_cast<size_t>(out), 0, in[logical]); });
   }
   /// Equal row-major positions.
   void copy() {
@@ -39,7 +46,8 @@ class Sources {
   std::vector<Run> runs() const {
     std::vector<Run> runs;
     for (size_t k = 0; k < from_.size(); ++k) {
-      const bool continues = !runs.empty() && runs.back().from == from_[k] && (from_[k] < 0 || runs.back().at + runs.back().count == at_[k]);
+      const bool continues = !runs.empty() && runs.back().from == from_[k] &&
+                             (from_[k] < 0 || runs.back().at + runs.back().count == at_[k]);
       if (continues)
         ++runs.back().count;
       else
@@ -54,14 +62,19 @@ class Sources {
     at_[out] = at;
   }
 
-  /// visit(offsets[k], row-major position in outer of inner's element k) for all elements of a sample.
+  /// visit(offsets[k], row-major position in outer of inner's element k) for all elements of a
+  /// sample.
   template <class Visit>
-  static void walk(const Shape& inner, const Shape& outer, const std::array<int64_t, Shape::kMaxRank>& start,
-                   const std::array<int64_t, Shape::kMaxRank>& step, const std::vector<int32_t>& offsets, Visit visit) {
+  static void walk(const Shape& inner, const Shape& outer,
+                   const std::array<int64_t, Shape::kMaxRank>& start,
+                   const std::array<int64_t, Shape::kMaxRank>& step,
+                   const std::vector<int32_t>& offsets, Visit visit) {
     for (size_t k = 0; k < offsets.size(); ++k) {
       int64_t rest = static_cast<int64_t>(k), logical = 0, stride = 1;
       for (int d = inner.rank() - 1; d >= 1; --d) {
-        logical += (start[static_cast<size_t>(d)] + step[static_cast<size_t>(d)] * (rest % inner[d])) * stride;
+        logical +=
+            (start[static_cast<size_t>(d)] + step[static_cast<size_t>(d)] * (rest % inner[d])) *
+            stride;
         rest /= inner[d];
         stride *= outer[d];
       }
@@ -75,8 +88,10 @@ class Sources {
 
 class CopyKernel final : public Kernel {
  public:
-  CopyKernel(const KernelRequest& r, std::vector<Run> runs, float background) : runs_(std::move(runs)), samples_(r.out[0].shape[0]), size_(size_of(r.out[0].dtype)) {
-    for (const TensorDesc& d : r.in) in_bytes_.push_back(static_cast<size_t>(sample_size(d)) * size_);
+  CopyKernel(const KernelRequest& r, std::vector<Run> runs, float background)
+      : runs_(std::move(runs)), samples_(r.out[0].shape[0]), size_(size_of(r.out[0].dtype)) {
+    for (const TensorDesc& d : r.in)
+      in_bytes_.push_back(static_cast<size_t>(sample_size(d)) * size_);
     out_bytes_ = static_cast<size_t>(sample_size(r.out[0])) * size_;
     switch (r.out[0].dtype) {
       case DType::f32: background_ = std::bit_cast<uint32_t>(background); break;
@@ -96,7 +111,10 @@ class CopyKernel final : public Kernel {
           continue;
         }
         const auto i = static_cast<size_t>(run.from);
-        copy(to, static_cast<const std::byte*>(args.in[i]) + n * in_bytes_[i] + static_cast<size_t>(run.at) * size_, run.count);
+        copy(to,
+             static_cast<const std::byte*>(args.in[i]) + n * in_bytes_[i] +
+                 static_cast<size_t>(run.at) * size_,
+             run.count);
       }
     }
   }
@@ -130,8 +148,9 @@ class CopyKernel final : public Kernel {
 }  // namespace
 
 bool append_shape_candidates(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
-  const bool ours = dynamic_cast<const Reshape*>(r.op) || dynamic_cast<const Slice*>(r.op) || dynamic_cast<const SliceGrad*>(r.op) ||
-                    dynamic_cast<const Pad*>(r.op) || dynamic_cast<const Concat*>(r.op);
+  const bool ours = dynamic_cast<const Reshape*>(r.op) || dynamic_cast<const Slice*>(r.op) ||
+                    dynamic_cast<const SliceGrad*>(r.op) || dynamic_cast<const Pad*>(r.op) ||
+                    dynamic_cast<const Concat*>(r.op);
   if (!ours) return false;
   KernelCandidate c = candidate_for(r, "cpu:copy");
   c.refusal = refusal_of_layouts(r);
@@ -163,9 +182,12 @@ bool append_shape_candidates(const KernelRequest& r, std::vector<KernelCandidate
     sources.place(0, start, step);
   } else {
     const auto axis = static_cast<size_t>(dynamic_cast<const Concat&>(*r.op).axis());
-    for (size_t i = 0; i < r.in.size(); start[axis] += r.in[i].shape[static_cast<int>(axis)], ++i) sources.place(i, start, step);
+    for (size_t i = 0; i < r.in.size(); start[axis] += r.in[i].shape[static_cast<int>(axis)], ++i)
+      sources.place(i, start, step);
   }
-  c.make = [r, runs = sources.runs(), background] { return std::make_unique<CopyKernel>(r, runs, background); };
+  c.make = [r, runs = sources.runs(), background] {
+    return std::make_unique<CopyKernel>(r, runs, background);
+  };
   candidates.push_back(std::move(c));
   return true;
 }

@@ -1,4 +1,5 @@
-// Elementwise optimizer updates, over whatever layout the parameters have, padding included (zeros stay zeros).
+// Elementwise optimizer updates, over whatever layout the parameters have, padding included (zeros
+// stay zeros).
 
 #include <cmath>
 
@@ -13,7 +14,8 @@ class SgdKernel final : public Kernel {
   SgdKernel(const KernelRequest& r, const SgdUpdate& op) : list_(r, op), a_(op.sgd()) {}
   void run(const KernelArgs& args) override {
     const float lr = update_scalar(args, 0), scale = update_scalar(args, 1);
-    const auto momentum = static_cast<float>(a_.momentum), decay = static_cast<float>(a_.weight_decay);
+    const auto momentum = static_cast<float>(a_.momentum),
+               decay = static_cast<float>(a_.weight_decay);
     list_.for_share(args, [&](const Stretch& s) {
       if (momentum == 0) {
 #pragma omp simd
@@ -49,9 +51,11 @@ class AdamKernel final : public Kernel {
     const double t = static_cast<double>(args.step->step + 1);
     const auto step = static_cast<float>(static_cast<double>(lr) / (1 - std::pow(a_.beta1, t)));
     const auto root = static_cast<float>(1 / std::sqrt(1 - std::pow(a_.beta2, t)));
-    const auto beta1 = static_cast<float>(a_.beta1), beta2 = static_cast<float>(a_.beta2), eps = static_cast<float>(a_.eps);
+    const auto beta1 = static_cast<float>(a_.beta1), beta2 = static_cast<float>(a_.beta2),
+               eps = static_cast<float>(a_.eps);
     const auto new1 = static_cast<float>(1 - a_.beta1), new2 = static_cast<float>(1 - a_.beta2);
-    const auto shrink = static_cast<float>(a_.decoupled ? 1 - static_cast<double>(lr) * a_.weight_decay : 1.0);
+    const auto shrink =
+        static_cast<float>(a_.decoupled ? 1 - static_cast<double>(lr) * a_.weight_decay : 1.0);
     const auto decay = static_cast<float>(a_.decoupled ? 0.0 : a_.weight_decay);
     list_.for_share(args, [&](const Stretch& s) {
 #pragma omp simd

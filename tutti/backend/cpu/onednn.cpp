@@ -12,11 +12,13 @@ namespace tutti::onednn {
 namespace {
 
 void check(dnnl_status_t status, const char* call) {
-  if (status != dnnl_success) throw DeviceError(fmt::format("oneDNN: {} failed: {}", call, dnnl_status2str(status)));
+  if (status != dnnl_success)
+    throw DeviceError(fmt::format("oneDNN: {} failed: {}", call, dnnl_status2str(status)));
 }
 #define TUTTI_DNNL(call) check(call, #call)
 
-// oneDNN fixes the thread count of a primitive when it is created, and some loops ask again when they run.
+// oneDNN fixes the thread count of a primitive when it is created, and some loops ask again when
+// they run.
 class OneThread {
  public:
   OneThread() : before_(omp_get_max_threads()) {
@@ -32,11 +34,12 @@ class OneThread {
 };
 
 dnnl_engine_t cpu() {
-  static const dnnl_engine_t the_cpu = [] {  // lives as long as the process: oneDNN's primitive cache refers to it
-    dnnl_engine_t made = nullptr;
-    TUTTI_DNNL(dnnl_engine_create(&made, dnnl_cpu, 0));
-    return made;
-  }();
+  static const dnnl_engine_t the_cpu =
+      [] {  // lives as long as the process: oneDNN's primitive cache refers to it
+        dnnl_engine_t made = nullptr;
+        TUTTI_DNNL(dnnl_engine_create(&made, dnnl_cpu, 0));
+        return made;
+      }();
   return the_cpu;
 }
 
@@ -52,7 +55,8 @@ dnnl_data_type_t type_of(DType type) {
 
 struct Blocking {
   int rank = 0, blocks = 0;
-  const dnnl_dim_t *dims = nullptr, *padded = nullptr, *strides = nullptr, *block_size = nullptr, *block_dim = nullptr;
+  const dnnl_dim_t *dims = nullptr, *padded = nullptr, *strides = nullptr, *block_size = nullptr,
+                   *block_dim = nullptr;
 };
 
 #if DNNL_VERSION_MAJOR >= 3
@@ -75,18 +79,23 @@ Blocking blocking_of(MemoryDesc::View view) {
 
 bool is_blocked(MemoryDesc::View view) {
   dnnl_format_kind_t kind = dnnl_format_kind_undef;
-  return dnnl_memory_desc_query(view, dnnl_query_format_kind, &kind) == dnnl_success && kind == dnnl_blocked;
+  return dnnl_memory_desc_query(view, dnnl_query_format_kind, &kind) == dnnl_success &&
+         kind == dnnl_blocked;
 }
 #else
 Blocking blocking_of(MemoryDesc::View view) {
   const dnnl_blocking_desc_t& form = view->format_desc.blocking;
-  return {view->ndims, form.inner_nblks, view->dims, view->padded_dims, form.strides, form.inner_blks, form.inner_idxs};
+  return {view->ndims,  form.inner_nblks, view->dims,     view->padded_dims,
+          form.strides, form.inner_blks,  form.inner_idxs};
 }
 
-bool is_blocked(MemoryDesc::View view) { return view->format_kind == dnnl_blocked && view->extra.flags == 0; }
+bool is_blocked(MemoryDesc::View view) {
+  return view->format_kind == dnnl_blocked && view->extra.flags == 0;
+}
 #endif
 
-// What all primitives of this library ask for: the caller brings the scratchpad; optionally ReLU on the result.
+// What all primitives of this library ask for: the caller brings the scratchpad; optionally ReLU on
+// the result.
 Handle<dnnl_primitive_attr_t> attributes_of(bool relu) {
   dnnl_primitive_attr_t raw = nullptr;
   TUTTI_DNNL(dnnl_primitive_attr_create(&raw));
@@ -130,22 +139,25 @@ ConvArguments arguments_of(const ConvProblem& p) {
 // Calls visit(primitive desc) for each implementation; visit takes ownership.
 #if DNNL_VERSION_MAJOR >= 3
 template <class Visit>
-void for_each_implementation(const ConvProblem& p, const ConvArguments& a, dnnl_primitive_attr_t attr, Visit visit) {
+void for_each_implementation(const ConvProblem& p, const ConvArguments& a,
+                             dnnl_primitive_attr_t attr, Visit visit) {
   dnnl_primitive_desc_t raw = nullptr;
   dnnl_status_t status = dnnl_unimplemented;
   switch (p.kind) {
     case ConvKind::forward:
-      status = dnnl_convolution_forward_primitive_desc_create(&raw, cpu(), dnnl_forward_training, dnnl_convolution_direct, a.x.view(),
-                                                              a.w.view(), a.bias.view(), a.y.view(), a.stride, a.dilation, a.pad_low,
-                                                              a.pad_high, attr);
+      status = dnnl_convolution_forward_primitive_desc_create(
+          &raw, cpu(), dnnl_forward_training, dnnl_convolution_direct, a.x.view(), a.w.view(),
+          a.bias.view(), a.y.view(), a.stride, a.dilation, a.pad_low, a.pad_high, attr);
       break;
     case ConvKind::backward_data:
-      status = dnnl_convolution_backward_data_primitive_desc_create(&raw, cpu(), dnnl_convolution_direct, a.x.view(), a.w.view(), a.y.view(),
-                                                                    a.stride, a.dilation, a.pad_low, a.pad_high, nullptr, attr);
+      status = dnnl_convolution_backward_data_primitive_desc_create(
+          &raw, cpu(), dnnl_convolution_direct, a.x.view(), a.w.view(), a.y.view(), a.stride,
+          a.dilation, a.pad_low, a.pad_high, nullptr, attr);
       break;
     case ConvKind::backward_weights:
-      status = dnnl_convolution_backward_weights_primitive_desc_create(&raw, cpu(), dnnl_convolution_direct, a.x.view(), a.w.view(), nullptr,
-                                                                       a.y.view(), a.stride, a.dilation, a.pad_low, a.pad_high, nullptr, attr);
+      status = dnnl_convolution_backward_weights_primitive_desc_create(
+          &raw, cpu(), dnnl_convolution_direct, a.x.view(), a.w.view(), nullptr, a.y.view(),
+          a.stride, a.dilation, a.pad_low, a.pad_high, nullptr, attr);
       break;
   }
   if (status == dnnl_unimplemented) return;
@@ -159,28 +171,35 @@ void for_each_implementation(const ConvProblem& p, const ConvArguments& a, dnnl_
 }
 #else
 template <class Visit>
-void for_each_implementation(const ConvProblem& p, const ConvArguments& a, dnnl_primitive_attr_t attr, Visit visit) {
+void for_each_implementation(const ConvProblem& p, const ConvArguments& a,
+                             dnnl_primitive_attr_t attr, Visit visit) {
   dnnl_convolution_desc_t conv;
   switch (p.kind) {
     case ConvKind::forward:
-      TUTTI_DNNL(dnnl_dilated_convolution_forward_desc_init(&conv, dnnl_forward_training, dnnl_convolution_direct, a.x.view(), a.w.view(),
-                                                            a.bias.view(), a.y.view(), a.stride, a.dilation, a.pad_low, a.pad_high));
+      TUTTI_DNNL(dnnl_dilated_convolution_forward_desc_init(
+          &conv, dnnl_forward_training, dnnl_convolution_direct, a.x.view(), a.w.view(),
+          a.bias.view(), a.y.view(), a.stride, a.dilation, a.pad_low, a.pad_high));
       break;
     case ConvKind::backward_data:
-      TUTTI_DNNL(dnnl_dilated_convolution_backward_data_desc_init(&conv, dnnl_convolution_direct, a.x.view(), a.w.view(), a.y.view(),
-                                                                  a.stride, a.dilation, a.pad_low, a.pad_high));
+      TUTTI_DNNL(dnnl_dilated_convolution_backward_data_desc_init(
+          &conv, dnnl_convolution_direct, a.x.view(), a.w.view(), a.y.view(), a.stride, a.dilation,
+          a.pad_low, a.pad_high));
       break;
     case ConvKind::backward_weights:
-      TUTTI_DNNL(dnnl_dilated_convolution_backward_weights_desc_init(&conv, dnnl_convolution_direct, a.x.view(), a.w.view(), nullptr,
-                                                                     a.y.view(), a.stride, a.dilation, a.pad_low, a.pad_high));
+      TUTTI_DNNL(dnnl_dilated_convolution_backward_weights_desc_init(
+          &conv, dnnl_convolution_direct, a.x.view(), a.w.view(), nullptr, a.y.view(), a.stride,
+          a.dilation, a.pad_low, a.pad_high));
       break;
   }
   dnnl_primitive_desc_iterator_t raw = nullptr;
-  const dnnl_status_t status = dnnl_primitive_desc_iterator_create(&raw, &conv, attr, cpu(), nullptr);
+  const dnnl_status_t status =
+      dnnl_primitive_desc_iterator_create(&raw, &conv, attr, cpu(), nullptr);
   if (status == dnnl_unimplemented) return;
   TUTTI_DNNL(status);
   struct Free {
-    void operator()(dnnl_primitive_desc_iterator_t h) const { dnnl_primitive_desc_iterator_destroy(h); }
+    void operator()(dnnl_primitive_desc_iterator_t h) const {
+      dnnl_primitive_desc_iterator_destroy(h);
+    }
   };
   const std::unique_ptr<std::remove_pointer_t<dnnl_primitive_desc_iterator_t>, Free> walker(raw);
   do {
@@ -195,7 +214,9 @@ dnnl_format_tag_t tag_of(const Layout& layout, int rank) {
   std::string name;
   for (int i = 0; i < rank; ++i) {
     const int dim = layout.order[static_cast<size_t>(i)];
-    const bool blocked = std::any_of(layout.blocks.begin(), layout.blocks.begin() + layout.num_blocks, [&](auto b) { return b.dim == dim; });
+    const bool blocked =
+        std::any_of(layout.blocks.begin(), layout.blocks.begin() + layout.num_blocks,
+                    [&](auto b) { return b.dim == dim; });
     name += static_cast<char>((blocked ? 'A' : 'a') + dim);
   }
   for (int b = 0; b < layout.num_blocks; ++b) {
@@ -203,7 +224,8 @@ dnnl_format_tag_t tag_of(const Layout& layout, int rank) {
     name += std::to_string(size) + static_cast<char>('a' + dim);
   }
   for (int tag = dnnl_format_tag_any + 1; tag < dnnl_format_tag_last; ++tag)
-    if (name == dnnl_fmt_tag2str(static_cast<dnnl_format_tag_t>(tag))) return static_cast<dnnl_format_tag_t>(tag);
+    if (name == dnnl_fmt_tag2str(static_cast<dnnl_format_tag_t>(tag)))
+      return static_cast<dnnl_format_tag_t>(tag);
   return dnnl_format_tag_undef;
 }
 
@@ -218,21 +240,28 @@ MemoryDesc MemoryDesc::make(const TensorDesc& desc, int64_t groups, dnnl_format_
   TUTTI_DNNL(dnnl_memory_desc_create_with_tag(&raw, rank, dims, type_of(desc.dtype), tag));
   made.desc_.reset(raw);
 #else
-  TUTTI_DNNL(dnnl_memory_desc_init_by_tag(&made.desc_.emplace(), rank, dims, type_of(desc.dtype), tag));
+  TUTTI_DNNL(
+      dnnl_memory_desc_init_by_tag(&made.desc_.emplace(), rank, dims, type_of(desc.dtype), tag));
 #endif
   return made;
 }
 
 MemoryDesc MemoryDesc::of(const TensorDesc& desc, int64_t groups) {
   const int rank = desc.shape.rank() + (groups > 1 ? 1 : 0);
-  const bool representable = groups == 1 || desc.layout.is_plain();  // a plain tensor stays plain when dimension 0 is split
+  const bool representable =
+      groups == 1 ||
+      desc.layout.is_plain();  // a plain tensor stays plain when dimension 0 is split
   const dnnl_format_tag_t tag = representable ? tag_of(desc.layout, rank) : dnnl_format_tag_undef;
   if (tag == dnnl_format_tag_undef)
-    throw DeviceError(fmt::format("oneDNN has no name for the layout of {} with {} groups: choose another layout", desc.to_string(), groups));
+    throw DeviceError(
+        fmt::format("oneDNN has no name for the layout of {} with {} groups: choose another layout",
+                    desc.to_string(), groups));
   return make(desc, groups, tag);
 }
 
-MemoryDesc MemoryDesc::any(const TensorDesc& desc, int64_t groups) { return make(desc, groups, dnnl_format_tag_any); }
+MemoryDesc MemoryDesc::any(const TensorDesc& desc, int64_t groups) {
+  return make(desc, groups, dnnl_format_tag_any);
+}
 
 #if DNNL_VERSION_MAJOR >= 3
 MemoryDesc::MemoryDesc(View view) {
@@ -255,13 +284,14 @@ std::optional<Layout> MemoryDesc::layout() const {
   for (int i = 0; i < b.rank; ++i) outer[static_cast<size_t>(i)] = b.padded[i];
   int64_t stride = 1;
   for (int i = 0; i < b.blocks; ++i) {
-    layout.blocks[static_cast<size_t>(i)] = {static_cast<int8_t>(b.block_dim[i]), static_cast<int16_t>(b.block_size[i])};
+    layout.blocks[static_cast<size_t>(i)] = {static_cast<int8_t>(b.block_dim[i]),
+                                             static_cast<int16_t>(b.block_size[i])};
     outer[static_cast<size_t>(b.block_dim[i])] /= b.block_size[i];
     stride *= b.block_size[i];
   }
   layout.num_blocks = b.blocks;
-  // Equal strides mean that one of the dimensions has one block only, and lies inside the other; oneDNN's kernels compare strides,
-  // so the order must give back exactly these.
+  // Equal strides mean that one of the dimensions has one block only, and lies inside the other;
+  // oneDNN's kernels compare strides, so the order must give back exactly these.
   const auto outside = [&](int i, int j) {
     if (b.strides[i] != b.strides[j]) return b.strides[i] > b.strides[j];
     return outer[static_cast<size_t>(i)] > 1 && outer[static_cast<size_t>(j)] == 1;
@@ -276,7 +306,8 @@ std::optional<Layout> MemoryDesc::layout() const {
 }
 
 bool ConvImplementation::is_slow() const {
-  return name.find("ref") != std::string::npos || name.find("gemm:") == 0 || name.find(":gemm") != std::string::npos;
+  return name.find("ref") != std::string::npos || name.find("gemm:") == 0 ||
+         name.find(":gemm") != std::string::npos;
 }
 
 std::vector<ConvImplementation> conv_implementations(const ConvProblem& problem) {
@@ -289,12 +320,16 @@ std::vector<ConvImplementation> conv_implementations(const ConvProblem& problem)
     TUTTI_DNNL(dnnl_primitive_desc_query(desc.get(), dnnl_query_impl_info_str, 0, &name));
     ConvImplementation made{name, std::move(desc), problem.w, true};
     if (problem.any_w && problem.attributes.groups == 1) {
-      const auto which = problem.kind == ConvKind::backward_weights ? dnnl_query_diff_weights_md : dnnl_query_weights_md;
-      const auto layout = MemoryDesc(dnnl_primitive_desc_query_md(made.desc.get(), which, 0)).layout();
+      const auto which = problem.kind == ConvKind::backward_weights ? dnnl_query_diff_weights_md
+                                                                    : dnnl_query_weights_md;
+      const auto layout =
+          MemoryDesc(dnnl_primitive_desc_query_md(made.desc.get(), which, 0)).layout();
       made.usable = layout.has_value();
       if (layout) made.w.layout = *layout;
     }
-    const bool known = std::any_of(found.begin(), found.end(), [&](const auto& f) { return f.name == made.name && f.w == made.w; });
+    const bool known = std::any_of(found.begin(), found.end(), [&](const auto& f) {
+      return f.name == made.name && f.w == made.w;
+    });
     if (!known) found.push_back(std::move(made));
   });
   return found;
@@ -335,7 +370,8 @@ void Primitive::run(std::initializer_list<void*> operands, void* scratchpad) {
   size_t slot = 0;
   for (void* const data : operands) set(slot++, data);
   if (scratchpad_bytes_ > 0) set(slot, scratchpad);
-  TUTTI_DNNL(dnnl_primitive_execute(primitive_.get(), stream_.get(), static_cast<int>(count_), arguments_.data()));
+  TUTTI_DNNL(dnnl_primitive_execute(primitive_.get(), stream_.get(), static_cast<int>(count_),
+                                    arguments_.data()));
 }
 
 }  // namespace tutti::onednn

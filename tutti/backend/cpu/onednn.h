@@ -1,7 +1,8 @@
 #pragma once
-// The only file that knows oneDNN's C interface and the differences between its versions 2 and 3: memory descriptions to and
-// from TensorDesc, the implementations that exist for a convolution, and one object that runs a chosen one.
-// Everything is created for one thread, because a plan runs one kernel instance per thread.
+// The only file that knows oneDNN's C interface and the differences between its versions 2 and 3:
+// memory descriptions to and from TensorDesc, the implementations that exist for a convolution, and
+// one object that runs a chosen one. Everything is created for one thread, because a plan runs one
+// kernel instance per thread.
 
 #include <oneapi/dnnl/dnnl.h>
 
@@ -43,8 +44,8 @@ class MemoryDesc {
   MemoryDesc() = default;
   /// Copies a description that oneDNN owns.
   explicit MemoryDesc(View view);
-  /// Describes `desc`; throws DeviceError if oneDNN has no name for its layout. groups > 1: weights [K, C/g, ...] seen as
-  /// [g, K/g, C/g, ...], plain only.
+  /// Describes `desc`; throws DeviceError if oneDNN has no name for its layout. groups > 1: weights
+  /// [K, C/g, ...] seen as [g, K/g, C/g, ...], plain only.
   static MemoryDesc of(const TensorDesc& desc, int64_t groups = 1);
   /// As `of`, but oneDNN chooses the layout.
   static MemoryDesc any(const TensorDesc& desc, int64_t groups = 1);
@@ -81,21 +82,21 @@ struct ConvProblem {
 struct ConvImplementation {
   std::string name;  ///< oneDNN's own: "jit:avx512_core", "ref:any"
   Handle<dnnl_primitive_desc_t> desc;
-  TensorDesc w;      ///< with the layout this implementation wants
-  bool usable = true;  ///< false: w's layout has no form in Layout
+  TensorDesc w;          ///< with the layout this implementation wants
+  bool usable = true;    ///< false: w's layout has no form in Layout
   bool is_slow() const;  ///< reference loops, or im2col and matrix product
 };
 
-/// All implementations, oneDNN's preference first, without duplicates; empty if the problem is not supported. Throws
-/// DeviceError if an operand cannot be described.
+/// All implementations, oneDNN's preference first, without duplicates; empty if the problem is not
+/// supported. Throws DeviceError if an operand cannot be described.
 std::vector<ConvImplementation> conv_implementations(const ConvProblem& problem);
 
 /// A primitive with its operands' memory objects. Belongs to one thread.
 class Primitive {
  public:
   struct Operand {
-    int argument;           ///< DNNL_ARG_SRC ...
-    dnnl_query_t which;     ///< dnnl_query_src_md ...
+    int argument;        ///< DNNL_ARG_SRC ...
+    dnnl_query_t which;  ///< dnnl_query_src_md ...
     int index = 0;
   };
   /// At most five operands.
@@ -103,7 +104,8 @@ class Primitive {
 
   size_t scratchpad_bytes() const { return scratchpad_bytes_; }
   size_t operand_bytes(size_t i) const { return bytes_[i]; }
-  /// Runs on the given operands, in the constructor's order; scratchpad holds scratchpad_bytes(), 64-byte aligned.
+  /// Runs on the given operands, in the constructor's order; scratchpad holds scratchpad_bytes(),
+  /// 64-byte aligned.
   void run(std::initializer_list<void*> operands, void* scratchpad);
 
  private:

@@ -22,13 +22,15 @@ To convert(From value) {
   } else if constexpr (std::is_same_v<To, uint8_t> || std::is_same_v<To, int32_t>) {
     using Limits = std::numeric_limits<To>;
     const double wide = std::nearbyint(static_cast<double>(static_cast<float>(value)));
-    return static_cast<To>(std::clamp(wide, static_cast<double>(Limits::min()), static_cast<double>(Limits::max())));
+    return static_cast<To>(
+        std::clamp(wide, static_cast<double>(Limits::min()), static_cast<double>(Limits::max())));
   } else {
     return static_cast<To>(static_cast<float>(value));
   }
 }
 
-// Every layout's offset is a sum of one term per dimension, so a table per dimension replaces the arithmetic.
+// Every layout's offset is a sum of one term per dimension, so a table per dimension replaces the
+// arithmetic.
 struct Axis {
   int64_t extent = 1;  ///< of the tensor
   int64_t padded = 1;  ///< of the output's storage
@@ -49,7 +51,9 @@ Axis axis_of(const TensorDesc& from, const TensorDesc& to, int dim) {
 /// The dimension whose neighbours lie next to each other in the output.
 int fastest_dim(const TensorDesc& to) {
   const int rank = to.shape.rank();
-  return to.layout.num_blocks > 0 ? to.layout.blocks[static_cast<size_t>(to.layout.num_blocks - 1)].dim : to.layout.order[static_cast<size_t>(rank - 1)];
+  return to.layout.num_blocks > 0
+             ? to.layout.blocks[static_cast<size_t>(to.layout.num_blocks - 1)].dim
+             : to.layout.order[static_cast<size_t>(rank - 1)];
 }
 
 template <class From, class To>
@@ -70,11 +74,14 @@ class ReorderKernel final : public Kernel {
 
   void run(const KernelArgs& args) override {
     const Axis& split = split_ != nullptr ? *split_ : inner_;
-    const int64_t begin = split.padded * args.part / args.parts, end = split.padded * (args.part + 1) / args.parts;
+    const int64_t begin = split.padded * args.part / args.parts,
+                  end = split.padded * (args.part + 1) / args.parts;
     const auto* const from = static_cast<const From*>(args.in[0]);
     auto* const to = static_cast<To*>(args.out[0]);
     if (split_ == nullptr) return line(from, to, begin, end);
-    for (int64_t i = begin; i < end; ++i) walk(1, i < split.extent ? from + split.from[static_cast<size_t>(i)] : nullptr, to + split.to[static_cast<size_t>(i)]);
+    for (int64_t i = begin; i < end; ++i)
+      walk(1, i < split.extent ? from + split.from[static_cast<size_t>(i)] : nullptr,
+           to + split.to[static_cast<size_t>(i)]);
   }
 
  private:
@@ -84,7 +91,8 @@ class ReorderKernel final : public Kernel {
     const Axis& axis = axes_[depth];
     for (int64_t i = 0; i < axis.padded; ++i) {
       const auto k = static_cast<size_t>(i);
-      walk(depth + 1, from != nullptr && i < axis.extent ? from + axis.from[k] : nullptr, to + axis.to[k]);
+      walk(depth + 1, from != nullptr && i < axis.extent ? from + axis.from[k] : nullptr,
+           to + axis.to[k]);
     }
   }
   void line(const From* __restrict from, To* __restrict to, int64_t begin, int64_t end) {
@@ -118,7 +126,8 @@ class ConvertKernel final : public Kernel {
 
 using simd::Floats, simd::Words, simd::kLanes;
 
-/// Which lane of (a, b) = lanes 0-15, 16-31 each lane of an exchange takes: of the first result, and of the second.
+/// Which lane of (a, b) = lanes 0-15, 16-31 each lane of an exchange takes: of the first result,
+/// and of the second.
 template <uint32_t s, uint32_t... lanes>
 constexpr Words first_mask(std::integer_sequence<uint32_t, lanes...>) {
   return Words{(lanes & s ? kLanes + (lanes ^ s) : lanes)...};
@@ -142,8 +151,8 @@ void exchange(Floats (&rows)[kLanes]) {
   }
 }
 
-/// ...16i16o <-> ...16o16i: every block of 16 x 16 is transposed where it stands. What the weights of the backward convolution
-/// need at every step, and worth its own kernel at small batches.
+/// ...16i16o <-> ...16o16i: every block of 16 x 16 is transposed where it stands. What the weights
+/// of the backward convolution need at every step, and worth its own kernel at small batches.
 class TransposeBlocksKernel final : public Kernel {
  public:
   explicit TransposeBlocksKernel(int64_t blocks) : blocks_(blocks) {}
@@ -167,10 +176,12 @@ class TransposeBlocksKernel final : public Kernel {
 };
 
 bool transposes_blocks(const TensorDesc& from, const TensorDesc& to) {
-  if (from.dtype != DType::f32 || to.dtype != DType::f32 || from.layout.num_blocks != 2) return false;
+  if (from.dtype != DType::f32 || to.dtype != DType::f32 || from.layout.num_blocks != 2)
+    return false;
   Layout swapped = from.layout;
   std::swap(swapped.blocks[0], swapped.blocks[1]);
-  return swapped == to.layout && swapped.blocks[0].size == kLanes && swapped.blocks[1].size == kLanes && swapped.blocks[0].dim != swapped.blocks[1].dim;
+  return swapped == to.layout && swapped.blocks[0].size == kLanes &&
+         swapped.blocks[1].size == kLanes && swapped.blocks[0].dim != swapped.blocks[1].dim;
 }
 
 using Make = std::function<std::unique_ptr<Kernel>()>;
@@ -178,7 +189,9 @@ using Make = std::function<std::unique_ptr<Kernel>()>;
 template <class From, class To>
 Make make_for(const TensorDesc& from, const TensorDesc& to) {
   if (from.layout == to.layout || from.shape.rank() == 0)
-    return [elements = to.layout.storage_elements(to.shape)] { return std::make_unique<ConvertKernel<From, To>>(elements); };
+    return [elements = to.layout.storage_elements(to.shape)] {
+      return std::make_unique<ConvertKernel<From, To>>(elements);
+    };
   return [from, to] { return std::make_unique<ReorderKernel<From, To>>(from, to); };
 }
 
@@ -205,13 +218,17 @@ Make make_any(const TensorDesc& from, const TensorDesc& to) {
 
 }  // namespace
 
-bool append_reorder_candidates(const KernelRequest& request, std::vector<KernelCandidate>& candidates) {
+bool append_reorder_candidates(const KernelRequest& request,
+                               std::vector<KernelCandidate>& candidates) {
   if (dynamic_cast<const Reorder*>(request.op) == nullptr) return false;
-  CHECK(request.in[0].shape == request.out[0].shape, "reorder of {} to {}", request.in[0].to_string(), request.out[0].to_string());
+  CHECK(request.in[0].shape == request.out[0].shape, "reorder of {} to {}",
+        request.in[0].to_string(), request.out[0].to_string());
   const TensorDesc &from = request.in[0], &to = request.out[0];
   if (transposes_blocks(from, to)) {
     const int64_t blocks = from.layout.storage_elements(from.shape) / (kLanes * kLanes);
-    candidates.push_back({"cpu:transpose_blocks", {}, request.in, request.out, [blocks] { return std::make_unique<TransposeBlocksKernel>(blocks); }});
+    candidates.push_back({"cpu:transpose_blocks", {}, request.in, request.out, [blocks] {
+                            return std::make_unique<TransposeBlocksKernel>(blocks);
+                          }});
   } else {
     candidates.push_back({"cpu:reorder", {}, request.in, request.out, make_any(from, to)});
   }

@@ -7,8 +7,9 @@
 
 namespace tutti {
 
-/// Appends the candidate for a Reorder; returns false if the op is none. Padding of the output's layout is written as zeros.
-/// Walk::whole: parts share the rows of dimension 0.
-bool append_reorder_candidates(const KernelRequest& request, std::vector<KernelCandidate>& candidates);
+/// Appends the candidate for a Reorder; returns false if the op is none. Padding of the output's
+/// layout is written as zeros. Walk::whole: parts share the rows of dimension 0.
+bool append_reorder_candidates(const KernelRequest& request,
+                               std::vector<KernelCandidate>& candidates);
 
 }  // namespace tutti

@@ -21,7 +21,8 @@ std::vector<Layout> layouts() {
   Layout swapped;  // OIhw16o16i
   swapped.blocks = {Layout::Block{0, 16}, Layout::Block{1, 16}};
   swapped.num_blocks = 2;
-  return {Layout::plain(), Layout::channels_last(4), Layout::blocked_channels(16), nested, pair, swapped};
+  return {Layout::plain(), Layout::channels_last(4), Layout::blocked_channels(16), nested, pair,
+          swapped};
 }
 
 TEST(CpuReorder, AnyLayoutToAnyOtherInParts) {
@@ -32,7 +33,8 @@ TEST(CpuReorder, AnyLayoutToAnyOtherInParts) {
           const TensorDesc x{DType::f32, shape, from}, y{type, shape, to};
           const Reorder op(type);
           const auto found = CpuBackend().candidates({&op, {x}, {y}, {false}, {false}});
-          const bool transposes = type == DType::f32 && from.num_blocks == 2 && to.num_blocks == 2 && from != to;
+          const bool transposes =
+              type == DType::f32 && from.num_blocks == 2 && to.num_blocks == 2 && from != to;
           ASSERT_EQ(found.at(0).name, transposes ? "cpu:transpose_blocks" : "cpu:reorder");
           const auto kernel = found[0].make();
           const Values values = testing::random_values(shape.elements(), 1);
@@ -49,7 +51,8 @@ TEST(CpuReorder, AnyLayoutToAnyOtherInParts) {
             kernel->run(args);
           }
           const Buffer want = testing::pack(y, values);  // padding is zero there
-          ASSERT_EQ(0, std::memcmp(want.data(), target.data(), y.bytes())) << x.to_string() << " to " << y.to_string();
+          ASSERT_EQ(0, std::memcmp(want.data(), target.data(), y.bytes()))
+              << x.to_string() << " to " << y.to_string();
         }
 }
 
@@ -59,11 +62,13 @@ TEST(CpuReorder, BytesBecomeFloatsAndBackWithSaturation) {
   const auto run = [](const TensorDesc& from, const TensorDesc& to, Values v) {
     const Reorder op(to.dtype);
     std::vector<Values> in{std::move(v)};
-    return testing::run_tiled(CpuBackend().candidates({&op, {from}, {to}, {false}, {false}}).at(0), in, {{2}, {true}, {true}})[0];
+    return testing::run_tiled(CpuBackend().candidates({&op, {from}, {to}, {false}, {false}}).at(0),
+                              in, {{2}, {true}, {true}})[0];
   };
   const Values v{0, 1, 2, 127, 128, 255, 3, 4, 5, 6, 7, 254};
   EXPECT_EQ(run(bytes, floats, v), v);
-  EXPECT_EQ(run(floats, bytes, {-3, 0.4f, 0.6f, 254.7f, 255.4f, 1000, 1, 1, 1, 1, 1, 1}), (Values{0, 0, 1, 255, 255, 255, 1, 1, 1, 1, 1, 1}));
+  EXPECT_EQ(run(floats, bytes, {-3, 0.4f, 0.6f, 254.7f, 255.4f, 1000, 1, 1, 1, 1, 1, 1}),
+            (Values{0, 0, 1, 255, 255, 255, 1, 1, 1, 1, 1, 1}));
 }
 
 }  // namespace

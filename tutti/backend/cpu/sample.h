@@ -1,5 +1,6 @@
 #pragma once
-// What the generic kernels share: how the samples of an operand lie in memory, choice of types, and the making of candidates.
+// What the generic kernels share: how the samples of an operand lie in memory, choice of types, and
+// the making of candidates.
 
 #include <fmt/format.h>
 
@@ -12,7 +13,8 @@
 
 namespace tutti {
 
-/// Samples follow each other without padding, so that a tile is one run of samples() * sample_size() elements.
+/// Samples follow each other without padding, so that a tile is one run of samples() *
+/// sample_size() elements.
 inline bool is_dense(const TensorDesc& d) {
   if (d.shape.rank() > 0 && d.layout.order[0] != 0) return false;
   for (int b = 0; b < d.layout.num_blocks; ++b)
@@ -28,7 +30,8 @@ inline std::vector<int32_t> sample_offsets(const TensorDesc& d) {
   std::array<int64_t, Shape::kMaxRank> index{};
   for (int32_t& offset : offsets) {
     offset = static_cast<int32_t>(d.layout.offset(d.shape, index.data()));
-    for (int k = d.shape.rank() - 1; k >= 1 && ++index[static_cast<size_t>(k)] == d.shape[k]; --k) index[static_cast<size_t>(k)] = 0;
+    for (int k = d.shape.rank() - 1; k >= 1 && ++index[static_cast<size_t>(k)] == d.shape[k]; --k)
+      index[static_cast<size_t>(k)] = 0;
   }
   return offsets;
 }
@@ -49,7 +52,8 @@ bool with_float_type(DType type, F f) {
 inline std::string refusal_of_layouts(const KernelRequest& r) {
   for (const std::vector<TensorDesc>* side : {&r.in, &r.out})
     for (const TensorDesc& d : *side)
-      if (!is_dense(d)) return fmt::format("{} is padded or its samples are not apart", d.to_string());
+      if (!is_dense(d))
+        return fmt::format("{} is padded or its samples are not apart", d.to_string());
   return {};
 }
 
@@ -64,6 +68,8 @@ inline KernelCandidate candidate_for(const KernelRequest& r, std::string name) {
 }
 
 /// This part's share of n things.
-inline std::pair<int64_t, int64_t> share(int64_t n, int part, int parts) { return {n * part / parts, n * (part + 1) / parts}; }
+inline std::pair<int64_t, int64_t> share(int64_t n, int part, int parts) {
+  return {n * part / parts, n * (part + 1) / parts};
+}
 
 }  // namespace tutti

@@ -1,8 +1,9 @@
 #pragma once
-// Sixteen floats at a time, through GCC's vector extensions: one AVX-512 register, two of AVX2, four of SSE or NEON. Loads and
-// stores take whole vectors (AllLanes) or the first n lanes (SomeLanes; lanes not loaded are 0, not stored stay untouched).
-// bf16 is widened on load and rounded to nearest even on store, NaN stays NaN. Intrinsics appear only where the compiler
-// does not find the instruction by itself.
+// Sixteen floats at a time, through GCC's vector extensions: one AVX-512 register, two of AVX2,
+// four of SSE or NEON. Loads and stores take whole vectors (AllLanes) or the first n lanes
+// (SomeLanes; lanes not loaded are 0, not stored stay untouched). bf16 is widened on load and
+// rounded to nearest even on store, NaN stays NaN. Intrinsics appear only where the compiler does
+// not find the instruction by itself.
 
 #include <cstdint>
 #include <cstring>
@@ -17,7 +18,8 @@
 #define TUTTI_AVX512 0
 #endif
 
-// How vectors wider than the machine's registers are passed differs between compilers; here everything is inlined.
+// How vectors wider than the machine's registers are passed differs between compilers; here
+// everything is inlined.
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 namespace tutti::simd {
@@ -35,14 +37,17 @@ struct SomeLanes {
 };
 
 #if TUTTI_AVX512
-constexpr __mmask16 kAll = 0xFFFF;  // GCC 12 warns about its own unmasked intrinsics; the instruction is the same
+constexpr __mmask16 kAll =
+    0xFFFF;  // GCC 12 warns about its own unmasked intrinsics; the instruction is the same
 #endif
 
 inline Floats splat(float value) { return Floats{} + value; }
 
 inline Floats widen(Halves bits) {
 #if TUTTI_AVX512
-  return reinterpret_cast<Floats>(reinterpret_cast<Words>(_mm512_maskz_cvtepu16_epi32(kAll, reinterpret_cast<__m256i>(bits))) << 16);
+  return reinterpret_cast<Floats>(
+      reinterpret_cast<Words>(_mm512_maskz_cvtepu16_epi32(kAll, reinterpret_cast<__m256i>(bits)))
+      << 16);
 #else
   return reinterpret_cast<Floats>(__builtin_convertvector(bits, Words) << 16);
 #endif
@@ -77,9 +82,15 @@ inline void store(bf16* p, Floats v, AllLanes) {
 
 #if TUTTI_AVX512
 inline __mmask16 mask_of(SomeLanes lanes) { return static_cast<__mmask16>((1u << lanes.n) - 1); }
-inline Floats load(const float* p, SomeLanes lanes) { return reinterpret_cast<Floats>(_mm512_maskz_loadu_ps(mask_of(lanes), p)); }
-inline Floats load(const bf16* p, SomeLanes lanes) { return widen(reinterpret_cast<Halves>(_mm256_maskz_loadu_epi16(mask_of(lanes), p))); }
-inline void store(float* p, Floats v, SomeLanes lanes) { _mm512_mask_storeu_ps(p, mask_of(lanes), reinterpret_cast<__m512>(v)); }
+inline Floats load(const float* p, SomeLanes lanes) {
+  return reinterpret_cast<Floats>(_mm512_maskz_loadu_ps(mask_of(lanes), p));
+}
+inline Floats load(const bf16* p, SomeLanes lanes) {
+  return widen(reinterpret_cast<Halves>(_mm256_maskz_loadu_epi16(mask_of(lanes), p)));
+}
+inline void store(float* p, Floats v, SomeLanes lanes) {
+  _mm512_mask_storeu_ps(p, mask_of(lanes), reinterpret_cast<__m512>(v));
+}
 inline void store(bf16* p, Floats v, SomeLanes lanes) {
   _mm256_mask_storeu_epi16(p, mask_of(lanes), reinterpret_cast<__m256i>(narrow(v)));
 }
@@ -105,7 +116,8 @@ inline void store(bf16* p, Floats v, SomeLanes lanes) {
 /// max(v, 0); NaN stays NaN, so that a diverging network is seen.
 inline Floats relu(Floats v) {
 #if TUTTI_AVX512
-  return reinterpret_cast<Floats>(_mm512_maskz_max_ps(kAll, __m512{}, reinterpret_cast<__m512>(v)));  // of 0 and NaN: the second
+  return reinterpret_cast<Floats>(_mm512_maskz_max_ps(
+      kAll, __m512{}, reinterpret_cast<__m512>(v)));  // of 0 and NaN: the second
 #else
   return v < 0.f ? Floats{} : v;
 #endif
@@ -128,8 +140,9 @@ inline void add(float* __restrict a, const float* __restrict b, int64_t n) {
   for (int64_t i = 0; i < n; ++i) a[i] += b[i];
 }
 
-/// The end of a reduction whose states are float arrays like the output (Kernel::state_output): out = sum of the states in the
-/// order of the threads, this part's share of it. states[0] may be the output itself.
+/// The end of a reduction whose states are float arrays like the output (Kernel::state_output): out
+/// = sum of the states in the order of the threads, this part's share of it. states[0] may be the
+/// output itself.
 inline void add_states(const FinishArgs& args, float* out, int64_t n) {
   const int64_t begin = n * args.part / args.parts, end = n * (args.part + 1) / args.parts;
   for (size_t s = 0; s < args.states.size(); ++s) {

@@ -1,16 +1,19 @@
 #pragma once
-// exp, tanh, sigmoid and erf of sixteen floats. Errors are a few units in the last place for exp, below 3e-7 absolute otherwise.
+// exp, tanh, sigmoid and erf of sixteen floats. Errors are a few units in the last place for exp,
+// below 3e-7 absolute otherwise.
 
 #include "tutti/backend/cpu/simd.h"
 
 namespace tutti::simd {
 
-/// exp by range reduction to [-ln 2 / 2, ln 2 / 2] and a polynomial (coefficients: Cephes' expf). Saturates outside
+/// exp by range reduction to [-ln 2 / 2, ln 2 / 2] and a polynomial (coefficients: Cephes' expf).
+/// Saturates outside
 /// [-87.3, 88.3]; NaN stays NaN.
 inline Floats exp(Floats x) {
   x = x < -87.3f ? splat(-87.3f) : x;
   x = x > 88.3f ? splat(88.3f) : x;
-  const Floats shifted = x * 1.44269504f + 12582912.f;  // 1.5 * 2^23: the sum's low bits hold the rounded quotient
+  const Floats shifted =
+      x * 1.44269504f + 12582912.f;  // 1.5 * 2^23: the sum's low bits hold the rounded quotient
   const Floats n = shifted - 12582912.f;
   const Floats r = x - n * 0.693359375f + n * 2.12194440e-4f;
   Floats p = splat(1.9875691500e-4f);
@@ -26,7 +29,9 @@ inline Floats exp(Floats x) {
 
 inline Floats sigmoid(Floats x) { return 1.f / (1.f + exp(-x)); }
 
-inline Floats abs(Floats x) { return reinterpret_cast<Floats>(reinterpret_cast<Words>(x) & 0x7FFFFFFFu); }
+inline Floats abs(Floats x) {
+  return reinterpret_cast<Floats>(reinterpret_cast<Words>(x) & 0x7FFFFFFFu);
+}
 
 inline Floats tanh(Floats x) {
   const Floats t = exp(-2.f * abs(x)), far = (1.f - t) / (1.f + t);
@@ -37,7 +42,9 @@ inline Floats tanh(Floats x) {
 /// Abramowitz and Stegun, 7.1.26.
 inline Floats erf(Floats x) {
   const Floats t = 1.f / (1.f + 0.3275911f * abs(x));
-  const Floats p = t * (0.254829592f + t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
+  const Floats p =
+      t * (0.254829592f +
+           t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
   const Floats far = 1.f - p * exp(-x * x);
   return x < 0.f ? -far : far;
 }

@@ -1,5 +1,6 @@
 #pragma once
-// For tests: runs a kernel the way the plan does, over tiles and several threads' states, on values given in plain order.
+// For tests: runs a kernel the way the plan does, over tiles and several threads' states, on values
+// given in plain order.
 
 #include <cstdint>
 #include <vector>
@@ -68,9 +69,9 @@ inline Values unpack(const TensorDesc& d, const Buffer& b) {
 }
 
 struct TiledRun {
-  std::vector<int> tiles;          ///< number of tiles of each thread: {3} or {2, 1}
+  std::vector<int> tiles;  ///< number of tiles of each thread: {3} or {2, 1}
   std::vector<bool> batched_in, batched_out;
-  bool in_place = false;           ///< out[0] is in[0]'s memory
+  bool in_place = false;  ///< out[0] is in[0]'s memory
 };
 
 inline TensorDesc whole_batch(TensorDesc d, bool batched, int tiles) {
@@ -78,14 +79,19 @@ inline TensorDesc whole_batch(TensorDesc d, bool batched, int tiles) {
   return d;
 }
 
-/// Runs the candidate on `in` (values of the whole batch); afterwards `in` holds the inputs as the kernel left them. Unwritten
-/// outputs and states start as NaN, so that forgetting to initialise shows.
-inline std::vector<Values> run_tiled(const KernelCandidate& c, std::vector<Values>& in, const TiledRun& how) {
+/// Runs the candidate on `in` (values of the whole batch); afterwards `in` holds the inputs as the
+/// kernel left them. Unwritten outputs and states start as NaN, so that forgetting to initialise
+/// shows.
+inline std::vector<Values> run_tiled(const KernelCandidate& c, std::vector<Values>& in,
+                                     const TiledRun& how) {
   int tiles = 0;
   for (const int n : how.tiles) tiles += n;
-  const auto poison = [](const Buffer& b) { std::fill_n(b.as<uint8_t>().data(), b.bytes(), uint8_t{0xFF}); };
+  const auto poison = [](const Buffer& b) {
+    std::fill_n(b.as<uint8_t>().data(), b.bytes(), uint8_t{0xFF});
+  };
   std::vector<Buffer> inputs, outputs;
-  for (size_t i = 0; i < in.size(); ++i) inputs.push_back(pack(whole_batch(c.in[i], how.batched_in[i], tiles), in[i]));
+  for (size_t i = 0; i < in.size(); ++i)
+    inputs.push_back(pack(whole_batch(c.in[i], how.batched_in[i], tiles), in[i]));
   for (size_t i = 0; i < c.out.size(); ++i) {
     outputs.emplace_back(whole_batch(c.out[i], how.batched_out[i], tiles).bytes());
     poison(outputs.back());
@@ -93,7 +99,9 @@ inline std::vector<Values> run_tiled(const KernelCandidate& c, std::vector<Value
   const auto at = [&](const TensorDesc& d, const Buffer& b, bool batched, int tile) -> void* {
     return b.data() + (batched ? d.bytes() * static_cast<size_t>(tile) : 0);
   };
-  const auto out_buffer = [&](size_t i) -> const Buffer& { return i == 0 && how.in_place ? inputs[0] : outputs[i]; };
+  const auto out_buffer = [&](size_t i) -> const Buffer& {
+    return i == 0 && how.in_place ? inputs[0] : outputs[i];
+  };
   std::vector<std::unique_ptr<Kernel>> kernels;
   std::vector<Buffer> states;
   std::vector<void*> state_pointers;
@@ -106,13 +114,17 @@ inline std::vector<Values> run_tiled(const KernelCandidate& c, std::vector<Value
     const Buffer workspace(kernel.workspace_bytes());
     states.emplace_back(kernel.state_bytes());
     const bool own = t == 0 && kernel.state_output() >= 0;
-    state_pointers.push_back(own ? static_cast<void*>(out_buffer(static_cast<size_t>(kernel.state_output())).data()) : states.back().data());
+    state_pointers.push_back(
+        own ? static_cast<void*>(out_buffer(static_cast<size_t>(kernel.state_output())).data())
+            : states.back().data());
     poison(states.back());
     poison(workspace);
     for (int k = 0; k < how.tiles[t]; ++k, ++tile) {
       std::vector<void*> pi, po;
-      for (size_t i = 0; i < inputs.size(); ++i) pi.push_back(at(c.in[i], inputs[i], how.batched_in[i], tile));
-      for (size_t i = 0; i < outputs.size(); ++i) po.push_back(at(c.out[i], out_buffer(i), how.batched_out[i], tile));
+      for (size_t i = 0; i < inputs.size(); ++i)
+        pi.push_back(at(c.in[i], inputs[i], how.batched_in[i], tile));
+      for (size_t i = 0; i < outputs.size(); ++i)
+        po.push_back(at(c.out[i], out_buffer(i), how.batched_out[i], tile));
       KernelArgs args;
       args.in = pi.data();
       args.out = po.data();
@@ -127,10 +139,13 @@ inline std::vector<Values> run_tiled(const KernelCandidate& c, std::vector<Value
   std::vector<void*> pi, po;
   for (const Buffer& b : inputs) pi.push_back(b.data());
   for (size_t i = 0; i < outputs.size(); ++i) po.push_back(out_buffer(i).data());
-  for (int part = 0; part < 2; ++part) kernels[0]->finish({pi.data(), po.data(), state_pointers, part, 2, &step});
+  for (int part = 0; part < 2; ++part)
+    kernels[0]->finish({pi.data(), po.data(), state_pointers, part, 2, &step});
   std::vector<Values> out;
-  for (size_t i = 0; i < outputs.size(); ++i) out.push_back(unpack(whole_batch(c.out[i], how.batched_out[i], tiles), out_buffer(i)));
-  for (size_t i = 0; i < in.size(); ++i) in[i] = unpack(whole_batch(c.in[i], how.batched_in[i], tiles), inputs[i]);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    out.push_back(unpack(whole_batch(c.out[i], how.batched_out[i], tiles), out_buffer(i)));
+  for (size_t i = 0; i < in.size(); ++i)
+    in[i] = unpack(whole_batch(c.in[i], how.batched_in[i], tiles), inputs[i]);
   return out;
 }
 

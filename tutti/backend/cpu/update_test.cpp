@@ -1,5 +1,5 @@
-// Updates that each rank makes on a window of the parameters alone have the bits of updates of everything, whatever the number of
-// ranks and of threads, and leave everything else alone.
+// Updates that each rank makes on a window of the parameters alone have the bits of updates of
+// everything, whatever the number of ranks and of threads, and leave everything else alone.
 
 #include <gtest/gtest.h>
 
@@ -33,8 +33,10 @@ std::vector<Rule> rules() {
           {"momentum", nullptr, std::make_shared<SgdUpdate>(SgdAttributes{0.9, 1e-2, false})},
           {"nesterov", nullptr, std::make_shared<SgdUpdate>(SgdAttributes{0.9, 1e-2, true})},
           {"adam", nullptr, std::make_shared<AdamUpdate>(AdamAttributes{.weight_decay = 1e-2})},
-          {"adamw", nullptr, std::make_shared<AdamUpdate>(AdamAttributes{.weight_decay = 1e-2, .decoupled = true})},
-          {"lars", std::make_shared<ParameterNorms>(), std::make_shared<LarsUpdate>(LarsAttributes{.weight_decay = 1e-2, .trust = 0.5})},
+          {"adamw", nullptr,
+           std::make_shared<AdamUpdate>(AdamAttributes{.weight_decay = 1e-2, .decoupled = true})},
+          {"lars", std::make_shared<ParameterNorms>(),
+           std::make_shared<LarsUpdate>(LarsAttributes{.weight_decay = 1e-2, .trust = 0.5})},
           {"lamb", std::make_shared<LambMoments>(lamb), std::make_shared<LambUpdate>(lamb)}};
 }
 
@@ -57,7 +59,8 @@ struct Arenas {
   }
 };
 
-/// Before the first step: random weights and gradients, states and what lies between parameters zero.
+/// Before the first step: random weights and gradients, states and what lies between parameters
+/// zero.
 Arenas first_arenas() {
   static const Arenas made = [] {
     Arenas arenas;
@@ -66,7 +69,8 @@ Arenas first_arenas() {
       arenas.of[a].assign(static_cast<size_t>(total()), 0.0f);
       int64_t at = 0;
       for (const int64_t n : kSizes) {
-        for (int64_t i = 0; i < n; ++i) arenas.of[a][static_cast<size_t>(at + i)] = a < 2 ? rng.normal() : 0.0f;
+        for (int64_t i = 0; i < n; ++i)
+          arenas.of[a][static_cast<size_t>(at + i)] = a < 2 ? rng.normal() : 0.0f;
         at += padded(n);
       }
     }
@@ -76,7 +80,8 @@ Arenas first_arenas() {
 }
 
 /// Runs one op with `parts` threads' shares one after another.
-void run(const Backend& backend, const Update& op, Arenas& arenas, std::vector<float>& sums, int step, int parts, const Window& window) {
+void run(const Backend& backend, const Update& op, Arenas& arenas, std::vector<float>& sums,
+         int step, int parts, const Window& window) {
   float rate = kRate, scale = kScale;
   KernelRequest request{.op = &op, .in = {{}, {}}, .out = {}, .in_free = {}, .out_free = {}};
   std::vector<void*> in{&rate, &scale}, out{sums.data()};
@@ -106,7 +111,12 @@ void run(const Backend& backend, const Update& op, Arenas& arenas, std::vector<f
   StepInfo info;
   info.step = step;
   for (int part = parts; part-- > 0;)
-    kernel->run({.in = in.data(), .out = out.data(), .part = part, .parts = parts, .step = &info, .window = window});
+    kernel->run({.in = in.data(),
+                 .out = out.data(),
+                 .part = part,
+                 .parts = parts,
+                 .step = &info,
+                 .window = window});
 }
 
 constexpr int kSteps = 3;
@@ -127,9 +137,11 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 
 constexpr float kPoison = std::numeric_limits<float>::quiet_NaN();
 
-/// Every rank holds its own stretch [bounds[r], bounds[r + 1]) of all four arrays and poison elsewhere; norms are exchanged as a sum over
-/// ranks. Returns the stretches put together; expects the poison to be untouched.
-Arenas sharded(const Backend& backend, const Rule& rule, const std::vector<int64_t>& bounds, int parts) {
+/// Every rank holds its own stretch [bounds[r], bounds[r + 1]) of all four arrays and poison
+/// elsewhere; norms are exchanged as a sum over ranks. Returns the stretches put together; expects
+/// the poison to be untouched.
+Arenas sharded(const Backend& backend, const Rule& rule, const std::vector<int64_t>& bounds,
+               int parts) {
   const size_t count = bounds.size() - 1;
   std::vector<Arenas> ranks(count, first_arenas());
   std::vector<Window> windows;
@@ -147,7 +159,8 @@ Arenas sharded(const Backend& backend, const Rule& rule, const std::vector<int64
       sums.resize(own.size(), 0.0f);
       for (size_t i = 0; i < own.size(); ++i) sums[i] += own[i];
     }
-    for (size_t r = 0; r < count; ++r) run(backend, *rule.update, ranks[r], sums, step, parts, windows[r]);
+    for (size_t r = 0; r < count; ++r)
+      run(backend, *rule.update, ranks[r], sums, step, parts, windows[r]);
   }
   Arenas joined = first_arenas();
   for (size_t r = 0; r < count; ++r)
@@ -155,8 +168,12 @@ Arenas sharded(const Backend& backend, const Rule& rule, const std::vector<int64
       const std::vector<float>& array = ranks[r].of[a];
       const auto begin = array.begin() + bounds[r], end = array.begin() + bounds[r + 1];
       std::copy(begin, end, joined.of[a].begin() + bounds[r]);
-      const auto touched = [](float x) { return std::bit_cast<uint32_t>(x) != std::bit_cast<uint32_t>(kPoison); };
-      EXPECT_FALSE(std::any_of(array.begin(), begin, touched) || std::any_of(end, array.end(), touched)) << rule.name << " wrote outside of its window in array " << a;
+      const auto touched = [](float x) {
+        return std::bit_cast<uint32_t>(x) != std::bit_cast<uint32_t>(kPoison);
+      };
+      EXPECT_FALSE(std::any_of(array.begin(), begin, touched) ||
+                   std::any_of(end, array.end(), touched))
+          << rule.name << " wrote outside of its window in array " << a;
     }
   return joined;
 }
@@ -164,13 +181,15 @@ Arenas sharded(const Backend& backend, const Rule& rule, const std::vector<int64
 /// Random ascending cuts out of the allowed ones.
 std::vector<int64_t> random_bounds(const std::vector<int64_t>& allowed, int ranks, Rng& rng) {
   std::vector<int64_t> bounds{0, total()};
-  for (int r = 1; r < ranks; ++r) bounds.push_back(allowed[rng.below(static_cast<uint32_t>(allowed.size()))]);
+  for (int r = 1; r < ranks; ++r)
+    bounds.push_back(allowed[rng.below(static_cast<uint32_t>(allowed.size()))]);
   std::ranges::sort(bounds);
   return bounds;
 }
 
 void expect_same_bits(const Arenas& got, const Arenas& want, const std::string& how) {
-  for (size_t a = 0; a < 4; ++a) EXPECT_TRUE(same_bits(got.of[a], want.of[a])) << how << ", array " << a;
+  for (size_t a = 0; a < 4; ++a)
+    EXPECT_TRUE(same_bits(got.of[a], want.of[a])) << how << ", array " << a;
 }
 
 void expect_shards_make_no_difference(const Backend& backend, int most_threads, int repeats) {
@@ -186,18 +205,26 @@ void expect_shards_make_no_difference(const Backend& backend, int most_threads, 
     const Arenas want = whole(backend, rule, 1);
     EXPECT_FALSE(same_bits(want.of[0], first_arenas().of[0])) << rule.name << " changed nothing";
     for (int parts = 1; parts <= most_threads; ++parts) {
-      expect_same_bits(whole(backend, rule, parts), want, fmt::format("{}, {} threads", rule.name, parts));
+      expect_same_bits(whole(backend, rule, parts), want,
+                       fmt::format("{}, {} threads", rule.name, parts));
       for (int ranks = 1; ranks <= 5; ++ranks)
         for (int repeat = 0; repeat < repeats; ++repeat) {
-          const std::vector<int64_t> bounds = random_bounds(rule.norms ? on_blocks : on_lines, ranks, rng);
-          expect_same_bits(sharded(backend, rule, bounds, parts), want, fmt::format("{}, {} threads, bounds {}", rule.name, parts, fmt::join(bounds, " ")));
+          const std::vector<int64_t> bounds =
+              random_bounds(rule.norms ? on_blocks : on_lines, ranks, rng);
+          expect_same_bits(
+              sharded(backend, rule, bounds, parts), want,
+              fmt::format("{}, {} threads, bounds {}", rule.name, parts, fmt::join(bounds, " ")));
         }
     }
   }
 }
 
-TEST(ShardedUpdate, HasTheBitsOfTheWholeOnCpuKernels) { expect_shards_make_no_difference(CpuBackend(), 3, 3); }
-TEST(ShardedUpdate, HasTheBitsOfTheWholeOnReferenceKernels) { expect_shards_make_no_difference(ReferenceBackend(), 1, 1); }
+TEST(ShardedUpdate, HasTheBitsOfTheWholeOnCpuKernels) {
+  expect_shards_make_no_difference(CpuBackend(), 3, 3);
+}
+TEST(ShardedUpdate, HasTheBitsOfTheWholeOnReferenceKernels) {
+  expect_shards_make_no_difference(ReferenceBackend(), 1, 1);
+}
 
 /// The cuts that the elementwise rules do not need: between any two elements.
 TEST(ShardedUpdate, ElementwiseRulesMayBeCutAnywhere) {
@@ -207,7 +234,9 @@ TEST(ShardedUpdate, ElementwiseRulesMayBeCutAnywhere) {
   for (const Rule& rule : rules()) {
     if (rule.norms) continue;
     const Arenas want = whole(CpuBackend(), rule, 1);
-    for (int repeat = 0; repeat < 10; ++repeat) expect_same_bits(sharded(CpuBackend(), rule, random_bounds(anywhere, 5, rng), 3), want, rule.name);
+    for (int repeat = 0; repeat < 10; ++repeat)
+      expect_same_bits(sharded(CpuBackend(), rule, random_bounds(anywhere, 5, rng), 3), want,
+                       rule.name);
   }
 }
 
@@ -225,13 +254,18 @@ Arenas lamb_in_double(const LambAttributes& a) {
         const double g = static_cast<double>(arenas.of[1][at + i]) * kScale;
         m[i] = a.beta1 * m[i] + (1 - a.beta1) * g;
         v[i] = a.beta2 * v[i] + (1 - a.beta2) * g * g;
-        u[i] = m[i] / (1 - std::pow(a.beta1, t)) / (std::sqrt(v[i] / (1 - std::pow(a.beta2, t))) + a.eps) + a.weight_decay * w[i];
+        u[i] = m[i] / (1 - std::pow(a.beta1, t)) /
+                   (std::sqrt(v[i] / (1 - std::pow(a.beta2, t))) + a.eps) +
+               a.weight_decay * w[i];
         w2 += w[i] * w[i];
         u2 += u[i] * u[i];
       }
       for (size_t i = 0; i < count; ++i) w[i] -= kRate * std::sqrt(w2 / u2) * u[i];
     }
-    for (size_t i = 0; i < count; ++i) arenas.of[0][at + i] = static_cast<float>(w[i]), arenas.of[2][at + i] = static_cast<float>(m[i]), arenas.of[3][at + i] = static_cast<float>(v[i]);
+    for (size_t i = 0; i < count; ++i)
+      arenas.of[0][at + i] = static_cast<float>(w[i]),
+                        arenas.of[2][at + i] = static_cast<float>(m[i]),
+                        arenas.of[3][at + i] = static_cast<float>(v[i]);
     at += static_cast<size_t>(padded(n));
   }
   return arenas;
@@ -240,16 +274,19 @@ Arenas lamb_in_double(const LambAttributes& a) {
 TEST(Lamb, AgreesWithALoopInDoublePrecision) {
   const LambAttributes a{.eps = 1e-6, .weight_decay = 0.01};
   const Arenas want = lamb_in_double(a);
-  const Arenas got = whole(CpuBackend(), {"lamb", std::make_shared<LambMoments>(a), std::make_shared<LambUpdate>(a)}, 3);
+  const Arenas got = whole(
+      CpuBackend(), {"lamb", std::make_shared<LambMoments>(a), std::make_shared<LambUpdate>(a)}, 3);
   for (const size_t array : {0, 2, 3})
     for (size_t i = 0; i < want.of[array].size(); ++i)
-      EXPECT_NEAR(got.of[array][i], want.of[array][i], 1e-5 * (0.1 + std::abs(want.of[array][i]))) << "array " << array << " element " << i;
+      EXPECT_NEAR(got.of[array][i], want.of[array][i], 1e-5 * (0.1 + std::abs(want.of[array][i])))
+          << "array " << array << " element " << i;
 }
 
 /// Where a norm is 0 the ratio is 1, and a weight that starts at 0 moves.
 TEST(Lamb, AParameterOfZerosMovesAtTheFullRate) {
   const LambAttributes a{.eps = 1e-6, .weight_decay = 0.01};
-  for (const auto& backend : {std::unique_ptr<Backend>(new CpuBackend), std::unique_ptr<Backend>(new ReferenceBackend)}) {
+  for (const auto& backend :
+       {std::unique_ptr<Backend>(new CpuBackend), std::unique_ptr<Backend>(new ReferenceBackend)}) {
     Arenas arenas = first_arenas();
     std::ranges::fill(arenas.of[0], 0.0f);
     std::vector<float> sums;

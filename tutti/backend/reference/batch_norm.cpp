@@ -9,7 +9,9 @@ namespace tutti {
 namespace {
 
 /// The channel of each element of [N, C, ...].
-int64_t channel_of(const PlainTensor& y, int64_t i) { return i / y.shape().elements_from(2) % y.extent(1); }
+int64_t channel_of(const PlainTensor& y, int64_t i) {
+  return i / y.shape().elements_from(2) % y.extent(1);
+}
 
 double& sum_at(const RuleCall& call, int64_t i) { return call.sums[static_cast<size_t>(i)]; }
 
@@ -28,7 +30,8 @@ Rule stats(const BatchNormStats& op, int64_t channels) {
       sum_at(call, y.extent(1) + c) += y[i] * y[i];
     }
   };
-  const auto finish = [channels, epsilon = op.epsilon(), momentum = op.momentum()](const RuleCall& call) {
+  const auto finish = [channels, epsilon = op.epsilon(),
+                       momentum = op.momentum()](const RuleCall& call) {
     const double m = values_per_channel(call, call.in[0]);
     for (int64_t c = 0; c < channels; ++c) {
       const double mean = sum_at(call, c) / m;
@@ -39,12 +42,17 @@ Rule stats(const BatchNormStats& op, int64_t channels) {
       call.in[2][c] += momentum * (var * m / std::max(m - 1, 1.0) - call.in[2][c]);
     }
   };
-  return {.run = run, .sums = static_cast<size_t>(2 * channels), .finish = finish, .unbatched_in = {1, 2}, .unbatched_out = {0, 1}};
+  return {.run = run,
+          .sums = static_cast<size_t>(2 * channels),
+          .finish = finish,
+          .unbatched_in = {1, 2},
+          .unbatched_out = {0, 1}};
 }
 
 Rule apply(bool relu, bool residual) {
   return {.run = [relu, residual](const RuleCall& call) {
-    const PlainTensor &y = call.in[0], &mean = call.in[1], &inv_std = call.in[2], &gamma = call.in[3], &beta = call.in[4];
+    const PlainTensor &y = call.in[0], &mean = call.in[1], &inv_std = call.in[2],
+                      &gamma = call.in[3], &beta = call.in[4];
     for (int64_t i = 0; i < y.size(); ++i) {
       const int64_t c = channel_of(y, i);
       double z = gamma[c] * (y[i] - mean[c]) * inv_std[c] + beta[c];
@@ -55,7 +63,8 @@ Rule apply(bool relu, bool residual) {
 }
 
 Rule inference(const BatchNormInference& op) {
-  return {.run = [rule = apply(op.relu(), op.residual()), epsilon = op.epsilon()](const RuleCall& call) {
+  return {.run = [rule = apply(op.relu(), op.residual()),
+                  epsilon = op.epsilon()](const RuleCall& call) {
     PlainTensor& var = call.in[2];  // becomes inv_std
     for (int64_t c = 0; c < var.size(); ++c) var[c] = 1 / std::sqrt(var[c] + epsilon);
     rule.run(call);
@@ -82,11 +91,16 @@ Rule grad_reduce(const BatchNormGradReduce& op, int64_t channels) {
       call.out[2][c] = sum_at(call, channels + c);
     }
   };
-  return {.run = run, .sums = static_cast<size_t>(2 * channels), .finish = finish, .unbatched_in = {}, .unbatched_out = {1, 2}};
+  return {.run = run,
+          .sums = static_cast<size_t>(2 * channels),
+          .finish = finish,
+          .unbatched_in = {},
+          .unbatched_out = {1, 2}};
 }
 
 void grad_apply(const RuleCall& call) {
-  const PlainTensor &g = call.in[0], &y = call.in[1], &mean = call.in[2], &inv_std = call.in[3], &gamma = call.in[4];
+  const PlainTensor &g = call.in[0], &y = call.in[1], &mean = call.in[2], &inv_std = call.in[3],
+                    &gamma = call.in[4];
   const PlainTensor &dgamma = call.in[5], &dbeta = call.in[6];
   const double m = values_per_channel(call, y);
   for (int64_t i = 0; i < g.size(); ++i) {
@@ -100,10 +114,13 @@ void grad_apply(const RuleCall& call) {
 
 Rule batch_norm_rule(const KernelRequest& request) {
   const Op* op = request.op;
-  if (const auto* s = dynamic_cast<const BatchNormStats*>(op)) return stats(*s, request.in[0].shape[1]);
-  if (const auto* a = dynamic_cast<const BatchNormApply*>(op)) return apply(a->relu(), a->residual());
+  if (const auto* s = dynamic_cast<const BatchNormStats*>(op))
+    return stats(*s, request.in[0].shape[1]);
+  if (const auto* a = dynamic_cast<const BatchNormApply*>(op))
+    return apply(a->relu(), a->residual());
   if (const auto* i = dynamic_cast<const BatchNormInference*>(op)) return inference(*i);
-  if (const auto* r = dynamic_cast<const BatchNormGradReduce*>(op)) return grad_reduce(*r, request.in[0].shape[1]);
+  if (const auto* r = dynamic_cast<const BatchNormGradReduce*>(op))
+    return grad_reduce(*r, request.in[0].shape[1]);
   if (dynamic_cast<const BatchNormGradApply*>(op)) return {.run = grad_apply};
   return {};
 }

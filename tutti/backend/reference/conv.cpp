@@ -25,7 +25,8 @@ struct Geometry {
 
 /// Calls tap(x index, w index, y index) for every product that a convolution x, w -> y sums.
 template <class Tap>
-void for_each_tap(const Geometry& g, const PlainTensor& x, const PlainTensor& w, const PlainTensor& y, Tap tap) {
+void for_each_tap(const Geometry& g, const PlainTensor& x, const PlainTensor& w,
+                  const PlainTensor& y, Tap tap) {
   const int64_t outputs = y.extent(1) / g.groups, inputs = x.extent(1) / g.groups;
   const auto inside = [&](size_t d, int64_t o, int64_t k, int64_t& i) {
     i = o * g.stride[d] - g.pad[d] + k * g.dilation[d];
@@ -54,7 +55,8 @@ void start_with_bias(PlainTensor& y, const PlainTensor* bias) {
 }
 
 Rule forward(const Conv& op) {
-  return {.run = [g = Geometry(op.conv()), bias = op.bias(), relu = op.relu()](const RuleCall& call) {
+  return {.run = [g = Geometry(op.conv()), bias = op.bias(),
+                  relu = op.relu()](const RuleCall& call) {
     const PlainTensor &x = call.in[0], &w = call.in[1];
     PlainTensor& y = call.out[0];
     start_with_bias(y, bias ? &call.in[2] : nullptr);
@@ -69,20 +71,25 @@ Rule backward_data(const ConvAttributes& attributes, bool bias) {
     const PlainTensor &dy = call.in[0], &w = call.in[1];
     PlainTensor& dx = call.out[0];
     start_with_bias(dx, bias ? &call.in[2] : nullptr);
-    for_each_tap(g, dx, w, dy, [&](int64_t xi, int64_t wi, int64_t yi) { dx[xi] += dy[yi] * w[wi]; });
+    for_each_tap(g, dx, w, dy,
+                 [&](int64_t xi, int64_t wi, int64_t yi) { dx[xi] += dy[yi] * w[wi]; });
   }};
 }
 
 /// Sums become the single output.
 void copy_sums(const RuleCall& call) {
-  for (int64_t i = 0; i < call.out[0].size(); ++i) call.out[0][i] = call.sums[static_cast<size_t>(i)];
+  for (int64_t i = 0; i < call.out[0].size(); ++i)
+    call.out[0][i] = call.sums[static_cast<size_t>(i)];
 }
 
 Rule backward_weights(const ConvBackwardWeights& op) {
-  return {.run = [g = Geometry(op.conv())](const RuleCall& call) {
-            const PlainTensor &x = call.in[0], &dy = call.in[1], &dw = call.out[0];
-            for_each_tap(g, x, dw, dy, [&](int64_t xi, int64_t wi, int64_t yi) { call.sums[static_cast<size_t>(wi)] += x[xi] * dy[yi]; });
-          },
+  return {.run =
+              [g = Geometry(op.conv())](const RuleCall& call) {
+                const PlainTensor &x = call.in[0], &dy = call.in[1], &dw = call.out[0];
+                for_each_tap(g, x, dw, dy, [&](int64_t xi, int64_t wi, int64_t yi) {
+                  call.sums[static_cast<size_t>(wi)] += x[xi] * dy[yi];
+                });
+              },
           .sums = static_cast<size_t>(op.w_shape().elements()),
           .finish = copy_sums,
           .unbatched_in = {},
@@ -90,11 +97,13 @@ Rule backward_weights(const ConvBackwardWeights& op) {
 }
 
 Rule bias_backward(int64_t channels) {
-  return {.run = [](const RuleCall& call) {
-            const PlainTensor& dy = call.in[0];
-            const int64_t positions = dy.shape().elements_from(2);
-            for (int64_t i = 0; i < dy.size(); ++i) call.sums[static_cast<size_t>(i / positions % dy.extent(1))] += dy[i];
-          },
+  return {.run =
+              [](const RuleCall& call) {
+                const PlainTensor& dy = call.in[0];
+                const int64_t positions = dy.shape().elements_from(2);
+                for (int64_t i = 0; i < dy.size(); ++i)
+                  call.sums[static_cast<size_t>(i / positions % dy.extent(1))] += dy[i];
+              },
           .sums = static_cast<size_t>(channels),
           .finish = copy_sums,
           .unbatched_in = {},
@@ -106,9 +115,12 @@ Rule bias_backward(int64_t channels) {
 Rule conv_rule(const KernelRequest& request) {
   const Op* op = request.op;
   if (const auto* conv = dynamic_cast<const Conv*>(op)) return forward(*conv);
-  if (const auto* data = dynamic_cast<const ConvBackwardData*>(op)) return backward_data(data->conv(), false);
-  if (const auto* transpose = dynamic_cast<const ConvTranspose*>(op)) return backward_data(transpose->conv(), transpose->bias());
-  if (const auto* weights = dynamic_cast<const ConvBackwardWeights*>(op)) return backward_weights(*weights);
+  if (const auto* data = dynamic_cast<const ConvBackwardData*>(op))
+    return backward_data(data->conv(), false);
+  if (const auto* transpose = dynamic_cast<const ConvTranspose*>(op))
+    return backward_data(transpose->conv(), transpose->bias());
+  if (const auto* weights = dynamic_cast<const ConvBackwardWeights*>(op))
+    return backward_weights(*weights);
   if (dynamic_cast<const BiasBackward*>(op)) return bias_backward(request.in[0].shape[1]);
   return {};
 }

@@ -11,26 +11,32 @@ void for_each_product(const PlainTensor& w, int64_t samples, Tap tap) {
   const int64_t outputs = w.extent(0), features = w.extent(1);
   for (int64_t n = 0; n < samples; ++n)
     for (int64_t k = 0; k < outputs; ++k)
-      for (int64_t f = 0; f < features; ++f) tap(n * features + f, k * features + f, n * outputs + k);
+      for (int64_t f = 0; f < features; ++f)
+        tap(n * features + f, k * features + f, n * outputs + k);
 }
 
 void forward(const RuleCall& call) {
   const PlainTensor &x = call.in[0], &w = call.in[1];
   PlainTensor& y = call.out[0];
-  for (int64_t i = 0; i < y.size(); ++i) y[i] = call.in.size() > 2 ? call.in[2][i % y.extent(1)] : 0;
-  for_each_product(w, x.extent(0), [&](int64_t xi, int64_t wi, int64_t yi) { y[yi] += x[xi] * w[wi]; });
+  for (int64_t i = 0; i < y.size(); ++i)
+    y[i] = call.in.size() > 2 ? call.in[2][i % y.extent(1)] : 0;
+  for_each_product(w, x.extent(0),
+                   [&](int64_t xi, int64_t wi, int64_t yi) { y[yi] += x[xi] * w[wi]; });
 }
 
 void backward_data(const RuleCall& call) {
   const PlainTensor &dy = call.in[0], &w = call.in[1];
   PlainTensor& dx = call.out[0];
   dx.fill(0);
-  for_each_product(w, dy.extent(0), [&](int64_t xi, int64_t wi, int64_t yi) { dx[xi] += dy[yi] * w[wi]; });
+  for_each_product(w, dy.extent(0),
+                   [&](int64_t xi, int64_t wi, int64_t yi) { dx[xi] += dy[yi] * w[wi]; });
 }
 
 void backward_weights(const RuleCall& call) {
   const PlainTensor &x = call.in[0], &dy = call.in[1], &dw = call.out[0];
-  for_each_product(dw, x.extent(0), [&](int64_t xi, int64_t wi, int64_t yi) { call.sums[static_cast<size_t>(wi)] += x[xi] * dy[yi]; });
+  for_each_product(dw, x.extent(0), [&](int64_t xi, int64_t wi, int64_t yi) {
+    call.sums[static_cast<size_t>(wi)] += x[xi] * dy[yi];
+  });
 }
 
 }  // namespace
@@ -41,9 +47,14 @@ Rule dense_rule(const KernelRequest& request) {
   if (dynamic_cast<const DenseBackwardData*>(op)) return {.run = backward_data};
   if (!dynamic_cast<const DenseBackwardWeights*>(op)) return {};
   const auto finish = [](const RuleCall& call) {
-    for (int64_t i = 0; i < call.out[0].size(); ++i) call.out[0][i] = call.sums[static_cast<size_t>(i)];
+    for (int64_t i = 0; i < call.out[0].size(); ++i)
+      call.out[0][i] = call.sums[static_cast<size_t>(i)];
   };
-  return {.run = backward_weights, .sums = static_cast<size_t>(request.out[0].elements()), .finish = finish, .unbatched_in = {}, .unbatched_out = {0}};
+  return {.run = backward_weights,
+          .sums = static_cast<size_t>(request.out[0].elements()),
+          .finish = finish,
+          .unbatched_in = {},
+          .unbatched_out = {0}};
 }
 
 }  // namespace tutti

@@ -17,9 +17,16 @@ struct Softmax {
   Softmax(const SoftmaxCrossEntropyAttributes& attributes, const PlainTensor& x)
       : a(attributes), logits(x), classes(x.shape()[1]), positions(x.shape().elements_from(2)) {}
   /// Index of the logit of class k for label number i.
-  int64_t at(int64_t i, int64_t k) const { return (i / positions * classes + k) * positions + i % positions; }
-  double weight(int64_t k) const { return a.class_weights.empty() ? 1.0 : static_cast<double>(a.class_weights[static_cast<size_t>(k)]); }
-  int64_t label(const PlainTensor& labels, int64_t i) const { return std::clamp<int64_t>(static_cast<int64_t>(labels[i]), 0, classes - 1); }
+  int64_t at(int64_t i, int64_t k) const {
+    return (i / positions * classes + k) * positions + i % positions;
+  }
+  double weight(int64_t k) const {
+    return a.class_weights.empty() ? 1.0
+                                   : static_cast<double>(a.class_weights[static_cast<size_t>(k)]);
+  }
+  int64_t label(const PlainTensor& labels, int64_t i) const {
+    return std::clamp<int64_t>(static_cast<int64_t>(labels[i]), 0, classes - 1);
+  }
   /// log of the sum of exp(logits).
   double log_sum(int64_t i) const {
     double top = logits[at(i, 0)], sum = 0;
@@ -41,7 +48,8 @@ Rule softmax(const SoftmaxCrossEntropyAttributes& a) {
     for (int64_t i = 0; i < call.in[1].size(); ++i) {
       const int64_t y = soft.label(call.in[1], i);
       const double log_sum = soft.log_sum(i);
-      for (int64_t k = 0; k < soft.classes; ++k) call.sums[0] += soft.target(y, k) * (log_sum - call.in[0][soft.at(i, k)]);
+      for (int64_t k = 0; k < soft.classes; ++k)
+        call.sums[0] += soft.target(y, k) * (log_sum - call.in[0][soft.at(i, k)]);
       call.sums[1] += soft.weight(y);
     }
   };
@@ -62,7 +70,8 @@ Rule softmax_grad(const SoftmaxCrossEntropyAttributes& a) {
       for (int64_t k = 0; k < soft.classes; ++k) total += soft.target(y, k);
       for (int64_t k = 0; k < soft.classes; ++k) {
         const int64_t at = soft.at(i, k);
-        call.out[0][at] = a.scale / call.in[2][0] * (total * std::exp(call.in[0][at] - log_sum) - soft.target(y, k));
+        call.out[0][at] = a.scale / call.in[2][0] *
+                          (total * std::exp(call.in[0][at] - log_sum) - soft.target(y, k));
       }
     }
   }};
@@ -73,8 +82,11 @@ double loss_of(const PointwiseLossAttributes& a, double x, double t) {
   switch (a.kind) {
     case PointwiseLossKind::mse: return d * d;
     case PointwiseLossKind::mae: return std::abs(d);
-    case PointwiseLossKind::huber: return std::abs(d) < delta ? 0.5 * d * d : delta * (std::abs(d) - 0.5 * delta);
-    case PointwiseLossKind::bce_with_logits: return (1 - t) * x + (1 + (a.pos_weight - 1) * t) * (std::log1p(std::exp(-std::abs(x))) + std::max(-x, 0.0));
+    case PointwiseLossKind::huber:
+      return std::abs(d) < delta ? 0.5 * d * d : delta * (std::abs(d) - 0.5 * delta);
+    case PointwiseLossKind::bce_with_logits:
+      return (1 - t) * x + (1 + (a.pos_weight - 1) * t) *
+                               (std::log1p(std::exp(-std::abs(x))) + std::max(-x, 0.0));
   }
   return 0;
 }
@@ -85,28 +97,34 @@ double slope_of(const PointwiseLossAttributes& a, double x, double t) {
     case PointwiseLossKind::mse: return 2 * d;
     case PointwiseLossKind::mae: return d > 0 ? 1 : d < 0 ? -1 : 0;
     case PointwiseLossKind::huber: return std::clamp(d, -delta, delta);
-    case PointwiseLossKind::bce_with_logits: return 1 - t - (1 + (a.pos_weight - 1) * t) / (1 + std::exp(x));
+    case PointwiseLossKind::bce_with_logits:
+      return 1 - t - (1 + (a.pos_weight - 1) * t) / (1 + std::exp(x));
   }
   return 0;
 }
 
 /// Elements of the replica's whole batch.
 double batch_elements(const RuleCall& call) {
-  return static_cast<double>(call.step.batch) * static_cast<double>(call.in[0].shape().elements_from(1));
+  return static_cast<double>(call.step.batch) *
+         static_cast<double>(call.in[0].shape().elements_from(1));
 }
 
 Rule pointwise(const PointwiseLossAttributes& a) {
   const auto run = [a](const RuleCall& call) {
-    for (int64_t i = 0; i < call.in[0].size(); ++i) call.sums[0] += loss_of(a, call.in[0][i], call.in[1][i]);
+    for (int64_t i = 0; i < call.in[0].size(); ++i)
+      call.sums[0] += loss_of(a, call.in[0][i], call.in[1][i]);
   };
-  const auto finish = [scale = a.scale](const RuleCall& call) { call.out[0][0] = scale * call.sums[0] / batch_elements(call); };
+  const auto finish = [scale = a.scale](const RuleCall& call) {
+    call.out[0][0] = scale * call.sums[0] / batch_elements(call);
+  };
   return {.run = run, .sums = 1, .finish = finish, .unbatched_in = {}, .unbatched_out = {0}};
 }
 
 Rule pointwise_grad(const PointwiseLossAttributes& a) {
   return {.run = [a](const RuleCall& call) {
     const double factor = a.scale / batch_elements(call);
-    for (int64_t i = 0; i < call.out[0].size(); ++i) call.out[0][i] = factor * slope_of(a, call.in[0][i], call.in[1][i]);
+    for (int64_t i = 0; i < call.out[0].size(); ++i)
+      call.out[0][i] = factor * slope_of(a, call.in[0][i], call.in[1][i]);
   }};
 }
 
@@ -117,7 +135,9 @@ Rule gaussian_kl(const GaussianKL& op) {
       call.sums[0] += 0.5 * (mean * mean + std::exp(logvar) - 1 - logvar);
     }
   };
-  const auto finish = [scale = op.scale()](const RuleCall& call) { call.out[0][0] = scale * call.sums[0] / static_cast<double>(call.step.batch); };
+  const auto finish = [scale = op.scale()](const RuleCall& call) {
+    call.out[0][0] = scale * call.sums[0] / static_cast<double>(call.step.batch);
+  };
   return {.run = run, .sums = 1, .finish = finish, .unbatched_in = {}, .unbatched_out = {0}};
 }
 
@@ -136,7 +156,8 @@ Rule gaussian_kl_grad(const GaussianKLGrad& op) {
 Rule loss_rule(const KernelRequest& request) {
   const Op* op = request.op;
   if (const auto* s = dynamic_cast<const SoftmaxCrossEntropy*>(op)) return softmax(s->loss());
-  if (const auto* s = dynamic_cast<const SoftmaxCrossEntropyGrad*>(op)) return softmax_grad(s->loss());
+  if (const auto* s = dynamic_cast<const SoftmaxCrossEntropyGrad*>(op))
+    return softmax_grad(s->loss());
   if (const auto* p = dynamic_cast<const PointwiseLoss*>(op)) return pointwise(p->loss());
   if (const auto* p = dynamic_cast<const PointwiseLossGrad*>(op)) return pointwise_grad(p->loss());
   if (const auto* k = dynamic_cast<const GaussianKL*>(op)) return gaussian_kl(*k);

@@ -11,19 +11,22 @@ namespace {
 template <class Integer>
 Integer saturate(double value) {
   using Limits = std::numeric_limits<Integer>;
-  return static_cast<Integer>(std::clamp(std::nearbyint(value), static_cast<double>(Limits::min()), static_cast<double>(Limits::max())));
+  return static_cast<Integer>(std::clamp(std::nearbyint(value), static_cast<double>(Limits::min()),
+                                         static_cast<double>(Limits::max())));
 }
 
 }  // namespace
 
-PlainTensor::PlainTensor(const TensorDesc& desc) : desc_(desc), place_(static_cast<size_t>(desc.elements())), values_(place_.size()) {
+PlainTensor::PlainTensor(const TensorDesc& desc)
+    : desc_(desc), place_(static_cast<size_t>(desc.elements())), values_(place_.size()) {
   const Shape& s = desc.shape;
   extent_ = {s.rank() > 0 ? s[0] : 1, s.rank() > 1 ? s[1] : 1, 1, 1, 1};
   for (int d = 2; d < s.rank() && d < 5; ++d) extent_[static_cast<size_t>(5 - s.rank() + d)] = s[d];
   std::array<int64_t, Shape::kMaxRank> index{};
   for (int64_t& place : place_) {
     place = desc.layout.offset(s, index.data());
-    for (int d = s.rank() - 1; d >= 0 && ++index[static_cast<size_t>(d)] == s[d]; --d) index[static_cast<size_t>(d)] = 0;
+    for (int d = s.rank() - 1; d >= 0 && ++index[static_cast<size_t>(d)] == s[d]; --d)
+      index[static_cast<size_t>(d)] = 0;
   }
 }
 
@@ -35,7 +38,9 @@ void PlainTensor::load(const void* memory, Places places) {
     if (place_[i] < places.first || place_[i] >= places.last) continue;
     switch (desc_.dtype) {
       case DType::f32: values_[i] = static_cast<const float*>(memory)[place_[i]]; break;
-      case DType::bf16: values_[i] = static_cast<float>(static_cast<const bf16*>(memory)[place_[i]]); break;
+      case DType::bf16:
+        values_[i] = static_cast<float>(static_cast<const bf16*>(memory)[place_[i]]);
+        break;
       case DType::i32: values_[i] = static_cast<const int32_t*>(memory)[place_[i]]; break;
       case DType::u8: values_[i] = static_cast<const uint8_t*>(memory)[place_[i]]; break;
     }
@@ -51,10 +56,18 @@ void PlainTensor::store(void* memory, Places places) const {
   for (size_t i = 0; i < values_.size(); ++i) {
     if (place_[i] < places.first || place_[i] >= places.last) continue;
     switch (desc_.dtype) {
-      case DType::f32: static_cast<float*>(memory)[place_[i]] = static_cast<float>(values_[i]); break;
-      case DType::bf16: static_cast<bf16*>(memory)[place_[i]] = bf16(static_cast<float>(values_[i])); break;
-      case DType::i32: static_cast<int32_t*>(memory)[place_[i]] = saturate<int32_t>(values_[i]); break;
-      case DType::u8: static_cast<uint8_t*>(memory)[place_[i]] = saturate<uint8_t>(values_[i]); break;
+      case DType::f32:
+        static_cast<float*>(memory)[place_[i]] = static_cast<float>(values_[i]);
+        break;
+      case DType::bf16:
+        static_cast<bf16*>(memory)[place_[i]] = bf16(static_cast<float>(values_[i]));
+        break;
+      case DType::i32:
+        static_cast<int32_t*>(memory)[place_[i]] = saturate<int32_t>(values_[i]);
+        break;
+      case DType::u8:
+        static_cast<uint8_t*>(memory)[place_[i]] = saturate<uint8_t>(values_[i]);
+        break;
     }
   }
 }

@@ -1,5 +1,6 @@
 #pragma once
-// What reference kernels compute on: every operand as doubles in row-major order, whatever its type and layout in memory.
+// What reference kernels compute on: every operand as doubles in row-major order, whatever its type
+// and layout in memory.
 
 #include <array>
 #include <cstdint>
@@ -16,7 +17,8 @@ class PlainTensor {
   int64_t size() const { return static_cast<int64_t>(values_.size()); }
   double& operator[](int64_t i) { return values_[static_cast<size_t>(i)]; }
   double operator[](int64_t i) const { return values_[static_cast<size_t>(i)]; }
-  /// The element at (n, c, d, h, w) of an activation or weight with 2 or 3 spatial dimensions; d is 0 for 2.
+  /// The element at (n, c, d, h, w) of an activation or weight with 2 or 3 spatial dimensions; d is
+  /// 0 for 2.
   int64_t at(int64_t n, int64_t c, int64_t d, int64_t h, int64_t w) const {
     return (((n * extent_[1] + c) * extent_[2] + d) * extent_[3] + h) * extent_[4] + w;
   }

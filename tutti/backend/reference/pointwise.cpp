@@ -32,7 +32,8 @@ double slope_at(ActivationKind kind, double slope, double r) {
     case ActivationKind::sigmoid: return r * (1 - r);
     case ActivationKind::tanh: return 1 - r * r;
     case ActivationKind::gelu:
-      return 0.5 * (1 + std::erf(r / std::numbers::sqrt2)) + r * std::exp(-0.5 * r * r) * 0.5 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
+      return 0.5 * (1 + std::erf(r / std::numbers::sqrt2)) +
+             r * std::exp(-0.5 * r * r) * 0.5 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
   }
   return 1;
 }
@@ -50,8 +51,10 @@ Rule dropout(const Dropout& op) {
   const double keep = 1 / (1 - static_cast<double>(op.probability()));
   return each([=, salt = op.salt()](const RuleCall& call, int64_t i) {
     const int64_t size = call.in[0].shape().elements_from(1), element = i % size;
-    const DropoutKey key{call.step.seed, call.step.step, call.step.replica, call.first_sample + i / size, salt};
-    const uint32_t bits = dropout_bits(key, static_cast<uint32_t>(element / 4))[static_cast<size_t>(element % 4)];
+    const DropoutKey key{call.step.seed, call.step.step, call.step.replica,
+                         call.first_sample + i / size, salt};
+    const uint32_t bits =
+        dropout_bits(key, static_cast<uint32_t>(element / 4))[static_cast<size_t>(element % 4)];
     return bits < threshold ? 0.0 : call.in[0][i] * keep;
   });
 }
@@ -60,13 +63,20 @@ Rule dropout(const Dropout& op) {
 
 Rule pointwise_rule(const KernelRequest& request) {
   const Op* op = request.op;
-  if (dynamic_cast<const Add*>(op)) return each([](const RuleCall& call, int64_t i) { return call.in[0][i] + call.in[1][i]; });
-  if (dynamic_cast<const Mul*>(op)) return each([](const RuleCall& call, int64_t i) { return call.in[0][i] * call.in[1][i]; });
-  if (dynamic_cast<const Reorder*>(op)) return each([](const RuleCall& call, int64_t i) { return call.in[0][i]; });
+  if (dynamic_cast<const Add*>(op))
+    return each([](const RuleCall& call, int64_t i) { return call.in[0][i] + call.in[1][i]; });
+  if (dynamic_cast<const Mul*>(op))
+    return each([](const RuleCall& call, int64_t i) { return call.in[0][i] * call.in[1][i]; });
+  if (dynamic_cast<const Reorder*>(op))
+    return each([](const RuleCall& call, int64_t i) { return call.in[0][i]; });
   if (const auto* a = dynamic_cast<const Activation*>(op))
-    return each([kind = a->kind(), slope = a->slope()](const RuleCall& call, int64_t i) { return activate(kind, slope, call.in[0][i]); });
+    return each([kind = a->kind(), slope = a->slope()](const RuleCall& call, int64_t i) {
+      return activate(kind, slope, call.in[0][i]);
+    });
   if (const auto* a = dynamic_cast<const ActivationGrad*>(op))
-    return each([kind = a->kind(), slope = a->slope()](const RuleCall& call, int64_t i) { return call.in[0][i] * slope_at(kind, slope, call.in[1][i]); });
+    return each([kind = a->kind(), slope = a->slope()](const RuleCall& call, int64_t i) {
+      return call.in[0][i] * slope_at(kind, slope, call.in[1][i]);
+    });
   if (const auto* d = dynamic_cast<const Dropout*>(op)) return dropout(*d);
   return {};
 }

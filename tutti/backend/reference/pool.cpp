@@ -5,7 +5,8 @@
 namespace tutti {
 namespace {
 
-/// One window: the elements of x inside it, in order of position, and the number by which an average divides.
+/// One window: the elements of x inside it, in order of position, and the number by which an
+/// average divides.
 struct Window {
   std::vector<int64_t> x;
   double divisor = 1;
@@ -31,14 +32,20 @@ template <class F>
 void for_each_window(const Geometry& g, const PlainTensor& x, const PlainTensor& y, F f) {
   Window window;
   for (int64_t yi = 0; yi < y.size(); ++yi) {
-    const int64_t w = yi % y.extent(4), h = yi / y.extent(4) % y.extent(3), d = yi / y.extent(4) / y.extent(3) % y.extent(2);
-    const int64_t plane = yi / y.shape().elements_from(2), c = plane % y.extent(1), n = plane / y.extent(1);
+    const int64_t w = yi % y.extent(4), h = yi / y.extent(4) % y.extent(3),
+                  d = yi / y.extent(4) / y.extent(3) % y.extent(2);
+    const int64_t plane = yi / y.shape().elements_from(2), c = plane % y.extent(1),
+                  n = plane / y.extent(1);
     window.x.clear();
     for (int64_t kd = d * g.stride[0] - g.low[0], ed = kd + g.kernel[0]; kd < ed; ++kd)
       for (int64_t kh = h * g.stride[1] - g.low[1], eh = kh + g.kernel[1]; kh < eh; ++kh)
         for (int64_t kw = w * g.stride[2] - g.low[2], ew = kw + g.kernel[2]; kw < ew; ++kw)
-          if (kd >= 0 && kd < x.extent(2) && kh >= 0 && kh < x.extent(3) && kw >= 0 && kw < x.extent(4)) window.x.push_back(x.at(n, c, kd, kh, kw));
-    window.divisor = static_cast<double>(g.count_include_pad ? g.kernel[0] * g.kernel[1] * g.kernel[2] : static_cast<int64_t>(window.x.size()));
+          if (kd >= 0 && kd < x.extent(2) && kh >= 0 && kh < x.extent(3) && kw >= 0 &&
+              kw < x.extent(4))
+            window.x.push_back(x.at(n, c, kd, kh, kw));
+    window.divisor =
+        static_cast<double>(g.count_include_pad ? g.kernel[0] * g.kernel[1] * g.kernel[2]
+                                                : static_cast<int64_t>(window.x.size()));
     f(window, yi);
   }
 }
@@ -84,13 +91,15 @@ void global_average(const RuleCall& call) {
   const PlainTensor& x = call.in[0];
   const int64_t positions = x.shape().elements_from(2);
   call.out[0].fill(0);
-  for (int64_t i = 0; i < x.size(); ++i) call.out[0][i / positions] += x[i] / static_cast<double>(positions);
+  for (int64_t i = 0; i < x.size(); ++i)
+    call.out[0][i / positions] += x[i] / static_cast<double>(positions);
 }
 
 void global_average_grad(const RuleCall& call) {
   PlainTensor& dx = call.out[0];
   const int64_t positions = dx.shape().elements_from(2);
-  for (int64_t i = 0; i < dx.size(); ++i) dx[i] = call.in[0][i / positions] / static_cast<double>(positions);
+  for (int64_t i = 0; i < dx.size(); ++i)
+    dx[i] = call.in[0][i / positions] / static_cast<double>(positions);
 }
 
 }  // namespace

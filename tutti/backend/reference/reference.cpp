@@ -11,11 +11,14 @@
 namespace tutti {
 namespace {
 
-bool contains(const std::vector<size_t>& list, size_t i) { return std::ranges::find(list, i) != list.end(); }
+bool contains(const std::vector<size_t>& list, size_t i) {
+  return std::ranges::find(list, i) != list.end();
+}
 
 class ReferenceKernel final : public Kernel {
  public:
-  ReferenceKernel(Rule rule, const KernelRequest& request) : rule_(std::move(rule)), totals_(rule_.sums) {
+  ReferenceKernel(Rule rule, const KernelRequest& request)
+      : rule_(std::move(rule)), totals_(rule_.sums) {
     for (const TensorDesc& desc : request.in) in_.emplace_back(desc);
     for (const TensorDesc& desc : request.out) out_.emplace_back(desc);
     const auto* const update = dynamic_cast<const Update*>(request.op);
@@ -23,7 +26,9 @@ class ReferenceKernel final : public Kernel {
       if (request.op->mutates(static_cast<int>(i))) mutated_.push_back(i);
       if (!update) continue;
       const auto leading = static_cast<size_t>(update->leading());
-      weight_of_.push_back(i < leading ? -1 : static_cast<int>(i - (i - leading) % static_cast<size_t>(update->arity())));
+      weight_of_.push_back(
+          i < leading ? -1
+                      : static_cast<int>(i - (i - leading) % static_cast<size_t>(update->arity())));
     }
   }
 
@@ -39,8 +44,10 @@ class ReferenceKernel final : public Kernel {
       if (!contains(rule_.unbatched_out, i)) out_[i].store(args.out[i]);
     if (rule_.sums > 0) return;  // what reductions change, finish changes
     for (const size_t i : mutated_) {
-      if (args.window.end) in_[i].store(args.in[i], places(args, i));
-      else in_[i].store(args.in[i]);
+      if (args.window.end)
+        in_[i].store(args.in[i], places(args, i));
+      else
+        in_[i].store(args.in[i]);
     }
   }
 
@@ -48,7 +55,8 @@ class ReferenceKernel final : public Kernel {
     if (args.part != 0) return;
     std::ranges::fill(totals_, 0.0);
     for (const void* state : args.states)
-      for (size_t i = 0; i < totals_.size(); ++i) totals_[i] += static_cast<const double*>(state)[i];
+      for (size_t i = 0; i < totals_.size(); ++i)
+        totals_[i] += static_cast<const double*>(state)[i];
     for (const size_t i : rule_.unbatched_in) in_[i].load(args.in[i]);
     rule_.finish({in_, out_, totals_, 0, args.step ? *args.step : kNoStep});
     for (const size_t i : rule_.unbatched_out) out_[i].store(args.out[i]);
@@ -56,8 +64,9 @@ class ReferenceKernel final : public Kernel {
   }
 
  private:
-  /// Of input i, what the call's window leaves: of an update's operands the places at which the weight lies inside. Elements outside
-  /// then read as zeros, and what the rule makes of them goes nowhere: a zero adds nothing to a sum.
+  /// Of input i, what the call's window leaves: of an update's operands the places at which the
+  /// weight lies inside. Elements outside then read as zeros, and what the rule makes of them goes
+  /// nowhere: a zero adds nothing to a sum.
   PlainTensor::Places places(const KernelArgs& args, size_t i) const {
     const int64_t all = in_[i].storage_elements();
     if (weight_of_.empty() || weight_of_[i] < 0) return {0, all};
@@ -69,7 +78,8 @@ class ReferenceKernel final : public Kernel {
   Rule rule_;
   std::vector<PlainTensor> in_, out_;
   std::vector<size_t> mutated_;
-  std::vector<int> weight_of_;  // updates only: by input, the parameter that it belongs to; -1 = none
+  std::vector<int>
+      weight_of_;  // updates only: by input, the parameter that it belongs to; -1 = none
   std::vector<double> totals_;
 };
 
@@ -78,11 +88,14 @@ class ReferenceKernel final : public Kernel {
 std::vector<KernelCandidate> ReferenceBackend::candidates(const KernelRequest& request) const {
   KernelRequest wanted = request;
   for (size_t i = 0; i < wanted.in.size(); ++i)
-    if (i < wanted.in_free.size() && wanted.in_free[i]) wanted.in[i] = {DType::f32, request.in[i].shape, {}};
+    if (i < wanted.in_free.size() && wanted.in_free[i])
+      wanted.in[i] = {DType::f32, request.in[i].shape, {}};
   for (size_t i = 0; i < wanted.out.size(); ++i)
     if (i < wanted.out_free.size() && wanted.out_free[i]) wanted.out[i].layout = Layout::plain();
-  KernelCandidate candidate{.name = "reference", .refusal = {}, .in = wanted.in, .out = wanted.out, .make = {}};
-  for (const auto family : {conv_rule, batch_norm_rule, pointwise_rule, dense_rule, pool_rule, shape_rule, loss_rule, update_rule})
+  KernelCandidate candidate{
+      .name = "reference", .refusal = {}, .in = wanted.in, .out = wanted.out, .make = {}};
+  for (const auto family : {conv_rule, batch_norm_rule, pointwise_rule, dense_rule, pool_rule,
+                            shape_rule, loss_rule, update_rule})
     if (Rule rule = family(wanted); rule.run) {
       candidate.make = [rule, wanted] { return std::make_unique<ReferenceKernel>(rule, wanted); };
       return {candidate};

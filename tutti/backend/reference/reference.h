@@ -1,6 +1,7 @@
 #pragma once
-// The oracle: every op as plain loops in double precision, for every layout and type. Slow on purpose; what other backends are
-// compared with. Kernels run any tile on any thread; ops that walk as a whole are done by part 0 alone.
+// The oracle: every op as plain loops in double precision, for every layout and type. Slow on
+// purpose; what other backends are compared with. Kernels run any tile on any thread; ops that walk
+// as a whole are done by part 0 alone.
 
 #include "tutti/backend/backend.h"
 

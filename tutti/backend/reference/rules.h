@@ -1,6 +1,7 @@
 #pragma once
-// The arithmetic of every op as plain loops over PlainTensors. ReferenceKernel (reference.cpp) loads and stores operands around
-// these rules, keeps the sums of reductions, and hands the rules what a call knows.
+// The arithmetic of every op as plain loops over PlainTensors. ReferenceKernel (reference.cpp)
+// loads and stores operands around these rules, keeps the sums of reductions, and hands the rules
+// what a call knows.
 
 #include <functional>
 #include <span>
@@ -11,7 +12,8 @@
 
 namespace tutti {
 
-/// What a rule sees of one call. `sums` are this thread's accumulators in run, all threads' totals in finish.
+/// What a rule sees of one call. `sums` are this thread's accumulators in run, all threads' totals
+/// in finish.
 struct RuleCall {
   std::vector<PlainTensor>& in;
   std::vector<PlainTensor>& out;
@@ -23,8 +25,9 @@ struct RuleCall {
 struct Rule {
   std::function<void(const RuleCall&)> run;
   // Reductions only:
-  size_t sums = 0;                                       ///< accumulators, zero at first
-  std::function<void(const RuleCall&)> finish = {};      ///< makes the unbatched outputs from the totals
+  size_t sums = 0;  ///< accumulators, zero at first
+  std::function<void(const RuleCall&)> finish =
+      {};  ///< makes the unbatched outputs from the totals
   std::vector<size_t> unbatched_in = {}, unbatched_out = {};  ///< operands that finish may touch
 };
 

@@ -4,7 +4,8 @@
 namespace tutti {
 namespace {
 
-/// Where the element `i` of a box with the shape `inner` lies in `outer`: index = start + step * index, per dimension.
+/// Where the element `i` of a box with the shape `inner` lies in `outer`: index = start + step *
+/// index, per dimension.
 struct Placement {
   Shape inner, outer;
   std::array<int64_t, Shape::kMaxRank> start{}, step{1, 1, 1, 1, 1, 1};
@@ -65,8 +66,10 @@ Rule shape_rule(const KernelRequest& request) {
   const Op* op = request.op;
   if (dynamic_cast<const Reshape*>(op)) return {.run = reshape};
   if (const auto* c = dynamic_cast<const Concat*>(op)) return concat(*c);
-  if (const auto* s = dynamic_cast<const Slice*>(op)) return gather(placement(s->ranges(), request.out[0].shape, request.in[0].shape));
-  if (const auto* s = dynamic_cast<const SliceGrad*>(op)) return scatter(placement(s->ranges(), request.in[0].shape, request.out[0].shape), 0);
+  if (const auto* s = dynamic_cast<const Slice*>(op))
+    return gather(placement(s->ranges(), request.out[0].shape, request.in[0].shape));
+  if (const auto* s = dynamic_cast<const SliceGrad*>(op))
+    return scatter(placement(s->ranges(), request.in[0].shape, request.out[0].shape), 0);
   if (const auto* p = dynamic_cast<const Pad*>(op)) {
     Placement place{request.in[0].shape, request.out[0].shape};
     for (size_t d = 0; d < p->low().size(); ++d) place.start[d + 1] = p->low()[d];

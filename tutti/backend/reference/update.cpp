@@ -24,7 +24,8 @@ void for_each_parameter(const RuleCall& call, const Update& op, F f) {
   int64_t block = 0;
   for (auto p = static_cast<size_t>(op.leading()); p < call.in.size(); p += arity) {
     const int64_t blocks = sum_blocks(call.in[p].storage_elements());
-    f(Parameter{call.in[p], call.in[p + 1], call.in[arity > 2 ? p + 2 : p + 1], call.in[arity > 3 ? p + 3 : p + 1], block, blocks});
+    f(Parameter{call.in[p], call.in[p + 1], call.in[arity > 2 ? p + 2 : p + 1],
+                call.in[arity > 3 ? p + 3 : p + 1], block, blocks});
     block += blocks;
   }
 }
@@ -32,7 +33,8 @@ void for_each_parameter(const RuleCall& call, const Update& op, F f) {
 /// The norm whose squares are in a column of the block sums.
 double norm(const RuleCall& call, const Parameter& p, int64_t column) {
   double sum = 0;
-  for (int64_t b = p.first_block; b < p.first_block + p.blocks; ++b) sum += call.in[Update::kScalars][2 * b + column];
+  for (int64_t b = p.first_block; b < p.first_block + p.blocks; ++b)
+    sum += call.in[Update::kScalars][2 * b + column];
   return std::sqrt(sum);
 }
 
@@ -54,7 +56,8 @@ Rule sgd(const SgdUpdate& op) {
 
 Rule adam(const AdamUpdate& op) {
   return {.run = [op, a = op.adam()](const RuleCall& call) {
-    const double lr = call.in[0][0], scale = call.in[1][0], t = static_cast<double>(call.step.step + 1);
+    const double lr = call.in[0][0], scale = call.in[1][0],
+                 t = static_cast<double>(call.step.step + 1);
     const double correction1 = 1 - std::pow(a.beta1, t), correction2 = 1 - std::pow(a.beta2, t);
     for_each_parameter(call, op, [&](const Parameter& p) {
       for (int64_t i = 0; i < p.w.size(); ++i) {
@@ -88,7 +91,9 @@ Rule lars(const LarsUpdate& op) {
     const double lr = call.in[0][0], scale = call.in[1][0];
     for_each_parameter(call, op, [&](const Parameter& p) {
       const double w_norm = norm(call, p, 0), g_norm = std::abs(scale) * norm(call, p, 1);
-      const double local = w_norm > 0 && g_norm > 0 ? a.trust * w_norm / (g_norm + a.weight_decay * w_norm + a.eps) : 1;
+      const double local = w_norm > 0 && g_norm > 0
+                               ? a.trust * w_norm / (g_norm + a.weight_decay * w_norm + a.eps)
+                               : 1;
       for (int64_t i = 0; i < p.w.size(); ++i) {
         p.s1[i] = a.momentum * p.s1[i] + lr * local * (p.g[i] * scale + a.weight_decay * p.w[i]);
         p.w[i] -= p.s1[i];
@@ -98,7 +103,8 @@ Rule lars(const LarsUpdate& op) {
 }
 
 double lamb_direction(const LambAttributes& a, const RuleCall& call, double w, double m, double v) {
-  const double t = static_cast<double>(call.step.step + 1), m_hat = m / (1 - std::pow(a.beta1, t)), v_hat = v / (1 - std::pow(a.beta2, t));
+  const double t = static_cast<double>(call.step.step + 1), m_hat = m / (1 - std::pow(a.beta1, t)),
+               v_hat = v / (1 - std::pow(a.beta2, t));
   return m_hat / (std::sqrt(v_hat) + a.eps) + a.weight_decay * w;
 }
 
@@ -123,8 +129,10 @@ Rule lamb(const LambUpdate& op) {
   return {.run = [op, a = op.lamb()](const RuleCall& call) {
     const double lr = call.in[0][0];
     for_each_parameter(call, op, [&](const Parameter& p) {
-      const double w_norm = norm(call, p, 0), u_norm = norm(call, p, 1), ratio = w_norm > 0 && u_norm > 0 ? w_norm / u_norm : 1;
-      for (int64_t i = 0; i < p.w.size(); ++i) p.w[i] -= lr * ratio * lamb_direction(a, call, p.w[i], p.s1[i], p.s2[i]);
+      const double w_norm = norm(call, p, 0), u_norm = norm(call, p, 1),
+                   ratio = w_norm > 0 && u_norm > 0 ? w_norm / u_norm : 1;
+      for (int64_t i = 0; i < p.w.size(); ++i)
+        p.w[i] -= lr * ratio * lamb_direction(a, call, p.w[i], p.s1[i], p.s2[i]);
     });
   }};
 }

@@ -3,6 +3,10 @@
 
 namespace tutti {
 
-const PeerKind gloo_peer{.name = "Gloo", .absent = "this build has no Gloo: install libgloo-dev and configure again", .processes = true, .open = nullptr};
+const PeerKind gloo_peer{
+    .name = "Gloo",
+    .absent = "this build has no Gloo: install libgloo-dev and configure again",
+    .processes = true,
+    .open = nullptr};
 
 }  // namespace tutti

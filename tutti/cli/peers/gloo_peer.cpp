@@ -1,4 +1,5 @@
-// Gloo over TCP (the loopback device where all ranks are on one node), its algorithms as it chooses them.
+// Gloo over TCP (the loopback device where all ranks are on one node), its algorithms as it chooses
+// them.
 
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
@@ -27,7 +28,8 @@ using comm::Collective;
 using comm::Element;
 using comm::ReduceOp;
 
-// Where Gloo's ranks find each other. connectFullMesh() sets one key on every rank before it asks for those of the others: so set() is collective.
+// Where Gloo's ranks find each other. connectFullMesh() sets one key on every rank before it asks
+// for those of the others: so set() is collective.
 class AllgatherStore final : public gloo::rendezvous::Store {
  public:
   explicit AllgatherStore(comm::Communicator& communicator) : communicator_(communicator) {}
@@ -45,12 +47,14 @@ class AllgatherStore final : public gloo::rendezvous::Store {
     communicator_.allgather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
     for (size_t p = 0; p < sizes.size(); ++p) {
       const char* begin = all.data() + p * slot;
-      values_[std::string(begin, sizes[p].key)] = std::vector<char>(begin + sizes[p].key, begin + sizes[p].key + sizes[p].data);
+      values_[std::string(begin, sizes[p].key)] =
+          std::vector<char>(begin + sizes[p].key, begin + sizes[p].key + sizes[p].data);
     }
   }
   std::vector<char> get(const std::string& key) override { return values_.at(key); }
   void wait(const std::vector<std::string>& keys) override {
-    for (const std::string& key : keys) CHECK(values_.contains(key), "Gloo asks for '{}', which no rank has set", key);
+    for (const std::string& key : keys)
+      CHECK(values_.contains(key), "Gloo asks for '{}', which no rank has set", key);
   }
 
  private:
@@ -90,8 +94,10 @@ class GlooPeer final : public Peer {
       gloo::transport::tcp::attr attributes;
       if (communicator.one_node()) attributes.hostname = "127.0.0.1";
       auto device = gloo::transport::tcp::CreateDevice(attributes);
-      auto context = std::make_shared<gloo::rendezvous::Context>(communicator.rank(), communicator.size());
-      context->setTimeout(std::chrono::milliseconds(static_cast<int64_t>(communicator.timeout() * 1e3)));
+      auto context =
+          std::make_shared<gloo::rendezvous::Context>(communicator.rank(), communicator.size());
+      context->setTimeout(
+          std::chrono::milliseconds(static_cast<int64_t>(communicator.timeout() * 1e3)));
       AllgatherStore store(communicator);
       context->connectFullMesh(store, device);
       context_ = context;
@@ -100,7 +106,8 @@ class GlooPeer final : public Peer {
     }
   }
 
-  std::function<void()> collective(const comm::Task& task, Element element, ReduceOp op, std::byte* input, std::byte* output) override {
+  std::function<void()> collective(const comm::Task& task, Element element, ReduceOp op,
+                                   std::byte* input, std::byte* output) override {
     const size_t bytes = comm::size_of(element);
     if (!comm::reduces(task.kind)) return moving(task, bytes, input, output);
     switch (element) {
@@ -118,7 +125,8 @@ class GlooPeer final : public Peer {
  private:
   // Its reduce-scatter works in place and ruins its input: not the same task.
   template <class T>
-  std::function<void()> adding(const comm::Task& task, ReduceOp op, std::byte* input, std::byte* output) {
+  std::function<void()> adding(const comm::Task& task, ReduceOp op, std::byte* input,
+                               std::byte* output) {
     const Add add = add_of<T>(op);
     if (add == nullptr || task.count == 0) return {};
     if (task.kind == Collective::allreduce) {
@@ -137,7 +145,8 @@ class GlooPeer final : public Peer {
     return wrapped([options] { gloo::reduce(*options); });
   }
 
-  std::function<void()> moving(const comm::Task& task, size_t element_bytes, std::byte* input, std::byte* output) {
+  std::function<void()> moving(const comm::Task& task, size_t element_bytes, std::byte* input,
+                               std::byte* output) {
     auto* const in = reinterpret_cast<char*>(input);
     auto* const out = reinterpret_cast<char*>(output);
     const size_t all = task.count * element_bytes, part = all / static_cast<size_t>(task.ranks);
@@ -193,7 +202,11 @@ class GlooPeer final : public Peer {
 
 }  // namespace
 
-const PeerKind gloo_peer{.name = "Gloo", .absent = {}, .processes = true,
-                         .open = [](comm::Communicator& communicator) -> std::unique_ptr<Peer> { return std::make_unique<GlooPeer>(communicator); }};
+const PeerKind gloo_peer{.name = "Gloo",
+                         .absent = {},
+                         .processes = true,
+                         .open = [](comm::Communicator& communicator) -> std::unique_ptr<Peer> {
+                           return std::make_unique<GlooPeer>(communicator);
+                         }};
 
 }  // namespace tutti

@@ -3,6 +3,11 @@
 
 namespace tutti {
 
-const PeerKind oneccl_peer{.name = "oneCCL", .absent = "this build has no oneCCL: configure with -DTUTTI_ONECCL_ROOT=FOLDER, which holds include/oneapi/ccl.hpp", .processes = true, .open = nullptr};
+const PeerKind oneccl_peer{.name = "oneCCL",
+                           .absent =
+                               "this build has no oneCCL: configure with "
+                               "-DTUTTI_ONECCL_ROOT=FOLDER, which holds include/oneapi/ccl.hpp",
+                           .processes = true,
+                           .open = nullptr};
 
 }  // namespace tutti

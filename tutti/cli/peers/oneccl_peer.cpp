@@ -1,7 +1,8 @@
 // oneCCL, its library for processors without SYCL, over libfabric, with shared memory on a node.
 //
-// What it reads from the environment is set here before its first call, unless the user has set it. Its defaults start a thread a rank that spins beside
-// the computing one, and look for an MPI of its own: both would make it slower here, or fail.
+// What it reads from the environment is set here before its first call, unless the user has set it.
+// Its defaults start a thread a rank that spins beside the computing one, and look for an MPI of
+// its own: both would make it slower here, or fail.
 
 #include <cstdlib>
 #include <oneapi/ccl.hpp>
@@ -81,7 +82,8 @@ class OneCclPeer final : public Peer {
     })();
   }
 
-  std::function<void()> collective(const comm::Task& task, Element element, ReduceOp op, std::byte* in, std::byte* out) override {
+  std::function<void()> collective(const comm::Task& task, Element element, ReduceOp op,
+                                   std::byte* in, std::byte* out) override {
     const auto with = reduction_of(op);
     if (task.kind != Collective::barrier && task.count == 0) return {};
     if (comm::reduces(task.kind) && !with) return {};
@@ -92,12 +94,18 @@ class OneCclPeer final : public Peer {
     const ccl::communicator& ranks = *ranks_;
     switch (task.kind) {
       case Collective::barrier: return wrapped([=, &ranks] { ccl::barrier(ranks).wait(); });
-      case Collective::broadcast: return wrapped([=, &ranks] { ccl::broadcast(out, count, t, root, ranks).wait(); });
-      case Collective::reduce: return wrapped([=, &ranks] { ccl::reduce(in, out, count, t, o, root, ranks).wait(); });
-      case Collective::allreduce: return wrapped([=, &ranks] { ccl::allreduce(in, out, count, t, o, ranks).wait(); });
-      case Collective::reduce_scatter: return wrapped([=, &ranks] { ccl::reduce_scatter(in, out, part, t, o, ranks).wait(); });
-      case Collective::allgather: return wrapped([=, &ranks] { ccl::allgather(in, out, part, t, ranks).wait(); });
-      case Collective::all_to_all: return wrapped([=, &ranks] { ccl::alltoall(in, out, part, t, ranks).wait(); });
+      case Collective::broadcast:
+        return wrapped([=, &ranks] { ccl::broadcast(out, count, t, root, ranks).wait(); });
+      case Collective::reduce:
+        return wrapped([=, &ranks] { ccl::reduce(in, out, count, t, o, root, ranks).wait(); });
+      case Collective::allreduce:
+        return wrapped([=, &ranks] { ccl::allreduce(in, out, count, t, o, ranks).wait(); });
+      case Collective::reduce_scatter:
+        return wrapped([=, &ranks] { ccl::reduce_scatter(in, out, part, t, o, ranks).wait(); });
+      case Collective::allgather:
+        return wrapped([=, &ranks] { ccl::allgather(in, out, part, t, ranks).wait(); });
+      case Collective::all_to_all:
+        return wrapped([=, &ranks] { ccl::alltoall(in, out, part, t, ranks).wait(); });
       case Collective::gather:
       case Collective::scatter: break;
     }
@@ -111,7 +119,11 @@ class OneCclPeer final : public Peer {
 
 }  // namespace
 
-const PeerKind oneccl_peer{.name = "oneCCL", .absent = {}, .processes = true,
-                           .open = [](comm::Communicator& communicator) -> std::unique_ptr<Peer> { return std::make_unique<OneCclPeer>(communicator); }};
+const PeerKind oneccl_peer{.name = "oneCCL",
+                           .absent = {},
+                           .processes = true,
+                           .open = [](comm::Communicator& communicator) -> std::unique_ptr<Peer> {
+                             return std::make_unique<OneCclPeer>(communicator);
+                           }};
 
 }  // namespace tutti

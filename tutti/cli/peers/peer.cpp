@@ -18,7 +18,8 @@ const std::array<const PeerKind*, 4> kKinds{&memcpy_peer, &mpi_peer, &gloo_peer,
 // All ranks at once, each the whole vector: what memory can do.
 class MemcpyPeer final : public Peer {
  public:
-  std::function<void()> collective(const comm::Task& task, comm::Element element, comm::ReduceOp, std::byte* input, std::byte* output) override {
+  std::function<void()> collective(const comm::Task& task, comm::Element element, comm::ReduceOp,
+                                   std::byte* input, std::byte* output) override {
     const size_t bytes = task.count * comm::size_of(element);
     return [=] { std::memcpy(output, input, bytes); };
   }
@@ -28,7 +29,8 @@ class MemcpyPeer final : public Peer {
 // The MPI library that this program runs on.
 class MpiPeer final : public Peer {
  public:
-  std::function<void()> collective(const comm::Task& task, comm::Element element, comm::ReduceOp op, std::byte* input, std::byte* output) override {
+  std::function<void()> collective(const comm::Task& task, comm::Element element, comm::ReduceOp op,
+                                   std::byte* input, std::byte* output) override {
     return comm::native_collective(task, element, op, input, output);
   }
 };
@@ -39,12 +41,14 @@ std::unique_ptr<Peer> open(comm::Communicator&) {
 }
 
 bool same_name(std::string_view a, std::string_view b) {
-  return std::ranges::equal(a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
+  return std::ranges::equal(
+      a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
 }
 
 }  // namespace
 
-const PeerKind memcpy_peer{.name = "memcpy", .absent = {}, .processes = false, .open = open<MemcpyPeer>};
+const PeerKind memcpy_peer{
+    .name = "memcpy", .absent = {}, .processes = false, .open = open<MemcpyPeer>};
 const PeerKind mpi_peer{.name = "MPI", .absent = {}, .processes = true, .open = open<MpiPeer>};
 
 std::span<const PeerKind* const> peer_kinds() { return kKinds; }
@@ -53,7 +57,10 @@ std::vector<const PeerKind*> peers_named(std::string_view names, bool processes)
   std::vector<const PeerKind*> found;
   if (names == "none") return found;
   const auto refusal = [&](const PeerKind& kind) {
-    return !kind.absent.empty() ? std::string(kind.absent) : kind.processes && !processes ? "it needs ranks that are processes, started by mpirun or --ranks" : std::string();
+    return !kind.absent.empty() ? std::string(kind.absent)
+           : kind.processes && !processes
+               ? "it needs ranks that are processes, started by mpirun or --ranks"
+               : std::string();
   };
   if (names == "all") {
     for (const PeerKind* kind : kKinds)
@@ -64,9 +71,14 @@ std::vector<const PeerKind*> peers_named(std::string_view names, bool processes)
     const size_t end = std::min(names.find(',', begin), names.size());
     const std::string_view name = names.substr(begin, end - begin);
     begin = end + 1;
-    const auto kind = std::ranges::find_if(kKinds, [&](const PeerKind* candidate) { return same_name(candidate->name, name); });
-    if (kind == kKinds.end()) throw ConfigError(fmt::format("--peers: no peer is called '{}'; there are memcpy, mpi, gloo, oneccl, all and none", name));
-    if (const std::string why = refusal(**kind); !why.empty()) throw ConfigError(fmt::format("--peers {}: {}", (*kind)->name, why));
+    const auto kind = std::ranges::find_if(
+        kKinds, [&](const PeerKind* candidate) { return same_name(candidate->name, name); });
+    if (kind == kKinds.end())
+      throw ConfigError(fmt::format(
+          "--peers: no peer is called '{}'; there are memcpy, mpi, gloo, oneccl, all and none",
+          name));
+    if (const std::string why = refusal(**kind); !why.empty())
+      throw ConfigError(fmt::format("--peers {}: {}", (*kind)->name, why));
     found.push_back(*kind);
   }
   return found;

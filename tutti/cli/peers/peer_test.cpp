@@ -19,7 +19,8 @@ TEST(Peers, ByName) {
   EXPECT_EQ(names("all", false), std::vector<std::string>{"memcpy"});
   EXPECT_EQ(names("all", true)[1], "MPI");
   EXPECT_THROW(names("mpi", false), ConfigError);
-  for (const char* wrong : {"", "nccl", "memcpy,", "none,mpi"}) EXPECT_THROW(names(wrong, true), ConfigError) << wrong;
+  for (const char* wrong : {"", "nccl", "memcpy,", "none,mpi"})
+    EXPECT_THROW(names(wrong, true), ConfigError) << wrong;
 }
 
 TEST(Peers, WhatTheBuildLacksSaysWhatToDo) {

@@ -10,11 +10,15 @@
 namespace tutti::comm {
 namespace {
 
-// Not an array of references to the entries: their order of construction among files is unspecified, copies would come too early.
-const std::array<const Algorithm*, 8> kOrder{&pairwise, &recursive_doubling, &vector_halving, &ring, &binomial, &double_tree, &two_level, &grid};
+// Not an array of references to the entries: their order of construction among files is
+// unspecified, copies would come too early.
+const std::array<const Algorithm*, 8> kOrder{
+    &pairwise, &recursive_doubling, &vector_halving, &ring,
+    &binomial, &double_tree,        &two_level,      &grid};
 
 bool needs_parts(Collective kind) {
-  return kind == Collective::reduce_scatter || kind == Collective::allgather || kind == Collective::gather || kind == Collective::scatter;
+  return kind == Collective::reduce_scatter || kind == Collective::allgather ||
+         kind == Collective::gather || kind == Collective::scatter;
 }
 
 }  // namespace
@@ -37,50 +41,73 @@ Steps count_steps(const Schedule& schedule) {
     steps.rounds += round.sends.empty() && round.receives.empty() ? 0 : 1;
     for (const Message& m : round.sends) sent += static_cast<double>(m.block.count());
     for (const Message& m : round.receives) received += static_cast<double>(m.block.count());
-    for (const LocalStep& s : round.steps) steps.reduced += s.kind == LocalStep::Kind::reduce ? static_cast<double>(s.to.count()) : 0;
+    for (const LocalStep& s : round.steps)
+      steps.reduced += s.kind == LocalStep::Kind::reduce ? static_cast<double>(s.to.count()) : 0;
   }
   steps.moved = std::max(sent, received);
   return steps;
 }
 
-Steps busiest(const Steps& a, const Steps& b) { return {std::max(a.rounds, b.rounds), std::max(a.moved, b.moved), std::max(a.reduced, b.reduced)}; }
+Steps busiest(const Steps& a, const Steps& b) {
+  return {std::max(a.rounds, b.rounds), std::max(a.moved, b.moved), std::max(a.reduced, b.reduced)};
+}
 
-std::string does_not_do(std::string_view algorithm, const Task& task) { return fmt::format("{} does not do {}", algorithm, name_of(task.kind)); }
+std::string does_not_do(std::string_view algorithm, const Task& task) {
+  return fmt::format("{} does not do {}", algorithm, name_of(task.kind));
+}
 
 void check_task(const Task& task) {
-  const auto fail = [&](const std::string& what) { throw CommError(fmt::format("{}: {}", name_of(task.kind), what)); };
-  if (task.ranks < 1 || task.rank < 0 || task.rank >= task.ranks) fail(fmt::format("rank {} of {}", task.rank, task.ranks));
-  if (task.root < 0 || task.root >= task.ranks) fail(fmt::format("root {} of {} ranks", task.root, task.ranks));
+  const auto fail = [&](const std::string& what) {
+    throw CommError(fmt::format("{}: {}", name_of(task.kind), what));
+  };
+  if (task.ranks < 1 || task.rank < 0 || task.rank >= task.ranks)
+    fail(fmt::format("rank {} of {}", task.rank, task.ranks));
+  if (task.root < 0 || task.root >= task.ranks)
+    fail(fmt::format("root {} of {} ranks", task.root, task.ranks));
   const auto n = static_cast<size_t>(task.ranks);
   if (needs_parts(task.kind) || !task.parts.empty()) {
-    if (task.parts.size() != n) fail(fmt::format("{} parts for {} ranks", task.parts.size(), task.ranks));
+    if (task.parts.size() != n)
+      fail(fmt::format("{} parts for {} ranks", task.parts.size(), task.ranks));
     size_t end = 0;
     for (const Slice& part : task.parts) {
-      if (part.begin != end) fail(fmt::format("a part begins at element {}, not where the one before it ends ({})", part.begin, end));
+      if (part.begin != end)
+        fail(fmt::format("a part begins at element {}, not where the one before it ends ({})",
+                         part.begin, end));
       end = part.end();
     }
     if (end != task.count) fail(fmt::format("the parts end at element {} of {}", end, task.count));
   }
   if (task.kind == Collective::all_to_all && (task.sends.size() != n || task.receives.size() != n))
-    fail(fmt::format("{} blocks to send and {} to receive for {} ranks", task.sends.size(), task.receives.size(), task.ranks));
+    fail(fmt::format("{} blocks to send and {} to receive for {} ranks", task.sends.size(),
+                     task.receives.size(), task.ranks));
   if (const Leaves& leaves = task.leaves; leaves.replicas > 0) {
-    if (task.kind != Collective::allreduce && task.kind != Collective::reduce_scatter) fail("does not add, but has leaves");
-    if (leaves.first.size() != n + 1 || leaves.first.front() != 0 || leaves.first.back() != leaves.replicas || !std::ranges::is_sorted(leaves.first))
-      fail(fmt::format("the table of first replicas does not cover {} replicas on {} ranks", leaves.replicas, task.ranks));
-    if (leaves.stride < task.count) fail(fmt::format("parts of {} elements cannot lie {} apart", task.count, leaves.stride));
+    if (task.kind != Collective::allreduce && task.kind != Collective::reduce_scatter)
+      fail("does not add, but has leaves");
+    if (leaves.first.size() != n + 1 || leaves.first.front() != 0 ||
+        leaves.first.back() != leaves.replicas || !std::ranges::is_sorted(leaves.first))
+      fail(fmt::format("the table of first replicas does not cover {} replicas on {} ranks",
+                       leaves.replicas, task.ranks));
+    if (leaves.stride < task.count)
+      fail(fmt::format("parts of {} elements cannot lie {} apart", task.count, leaves.stride));
   }
-  if (task.shared_output && task.kind != Collective::allreduce && task.kind != Collective::allgather) fail("its output cannot be shared");
-  if (!task.nodes.empty() && (task.nodes.front() != 0 || task.nodes.back() != task.ranks)) fail("the table of nodes does not cover the ranks");
+  if (task.shared_output && task.kind != Collective::allreduce &&
+      task.kind != Collective::allgather)
+    fail("its output cannot be shared");
+  if (!task.nodes.empty() && (task.nodes.front() != 0 || task.nodes.back() != task.ranks))
+    fail("the table of nodes does not cover the ranks");
 }
 
 std::string refusal_of(const Algorithm& algorithm, const Task& task) {
-  if (!algorithm.serves_exchange && task.leaves.replicas > 0) return fmt::format("{} does not sum several parts of a rank", algorithm.name);
-  if (!algorithm.serves_exchange && task.shared_output) return fmt::format("{} does not write an output that ranks share", algorithm.name);
+  if (!algorithm.serves_exchange && task.leaves.replicas > 0)
+    return fmt::format("{} does not sum several parts of a rank", algorithm.name);
+  if (!algorithm.serves_exchange && task.shared_output)
+    return fmt::format("{} does not write an output that ranks share", algorithm.name);
   return algorithm.refusal(task);
 }
 
 Schedule make_schedule(const Algorithm& algorithm, Task task) {
-  if (task.kind == Collective::allreduce && task.parts.empty()) task.parts = balanced_parts(task.count, task.ranks);
+  if (task.kind == Collective::allreduce && task.parts.empty())
+    task.parts = balanced_parts(task.count, task.ranks);
   check_task(task);
   if (const std::string why = refusal_of(algorithm, task); !why.empty()) throw CommError(why);
   return algorithm.schedule(task);

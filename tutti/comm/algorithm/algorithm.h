@@ -1,5 +1,6 @@
 #pragma once
-// The algorithms of comm/: each is a file here with its steps-and-bytes formula, and an entry in algorithms().
+// The algorithms of comm/: each is a file here with its steps-and-bytes formula, and an entry in
+// algorithms().
 
 #include <span>
 #include <string>
@@ -9,7 +10,8 @@
 
 namespace tutti::comm {
 
-/// What an algorithm costs the busiest rank, by its formula. Elements, not bytes. Exact where ranks divide the count; otherwise rounded up.
+/// What an algorithm costs the busiest rank, by its formula. Elements, not bytes. Exact where ranks
+/// divide the count; otherwise rounded up.
 struct Steps {
   double rounds = 0;   ///< messages that follow each other
   double moved = 0;    ///< elements that a rank sends, or receives if that is more
@@ -22,8 +24,8 @@ struct Algorithm {
   std::string (*refusal)(const Task& task);
   Schedule (*schedule)(const Task& task);
   Steps (*steps)(const Task& task);
-  /// Whether the sum is taken in the order of comm/tree.h over the rank index: the same bits by every algorithm that says so. Moving
-  /// elements is always reproducible.
+  /// Whether the sum is taken in the order of comm/tree.h over the rank index: the same bits by
+  /// every algorithm that says so. Moving elements is always reproducible.
   bool (*reproducible)(const Task& task);
   /// Whether it also does tasks with leaves, and tasks whose output is shared.
   bool serves_exchange = false;
@@ -38,9 +40,11 @@ std::span<const Algorithm* const> algorithms();
 const Algorithm& algorithm_named(std::string_view name);
 
 // One a file.
-extern const Algorithm pairwise, ring, recursive_doubling, vector_halving, binomial, double_tree, two_level, grid;
+extern const Algorithm pairwise, ring, recursive_doubling, vector_halving, binomial, double_tree,
+    two_level, grid;
 
-/// What a schedule really has: for formulas that are not closed, and for the test of those that are.
+/// What a schedule really has: for formulas that are not closed, and for the test of those that
+/// are.
 Steps count_steps(const Schedule& schedule);
 /// The most of any rank in each.
 Steps busiest(const Steps& a, const Steps& b);
@@ -48,11 +52,13 @@ Steps busiest(const Steps& a, const Steps& b);
 /// "binomial does not do all_to_all": the usual refusal.
 std::string does_not_do(std::string_view algorithm, const Task& task);
 
-/// Throws CommError for a task that is wrong in itself: rank, root or parts out of range, tables that do not fit together.
-/// Algorithms rely on it, and on parts being there: make_schedule does both.
+/// Throws CommError for a task that is wrong in itself: rank, root or parts out of range, tables
+/// that do not fit together. Algorithms rely on it, and on parts being there: make_schedule does
+/// both.
 void check_task(const Task& task);
 
-/// The schedule of a checked task, with allreduce's parts balanced where none are given. Throws CommError with the refusal.
+/// The schedule of a checked task, with allreduce's parts balanced where none are given. Throws
+/// CommError with the refusal.
 Schedule make_schedule(const Algorithm& algorithm, Task task);
 
 }  // namespace tutti::comm

@@ -46,12 +46,16 @@ struct Case {
     }
     return task;
   }
-  size_t block(int from, int to) const { return (count + static_cast<size_t>(3 * from + 5 * to)) % 17 % (count + 1); }
+  size_t block(int from, int to) const {
+    return (count + static_cast<size_t>(3 * from + 5 * to)) % 17 % (count + 1);
+  }
 
-  // Values that are exact in bf16, of different sizes, so that another order gives other bits in f32.
+  // Values that are exact in bf16, of different sizes, so that another order gives other bits in
+  // f32.
   static float value(int rank, size_t i) {
     Rng rng(7, Purpose::test, static_cast<uint64_t>(rank) << 32 | i);
-    return static_cast<float>(bf16(rng.normal() * std::ldexp(1.0f, static_cast<int>(rng.below(12)))));
+    return static_cast<float>(
+        bf16(rng.normal() * std::ldexp(1.0f, static_cast<int>(rng.below(12)))));
   }
 };
 
@@ -63,7 +67,8 @@ Board board_of(const Case& c, const Task& task) {
   board.in_place = c.in_place;
   size_t in = c.count, out = c.count;
   if (c.kind == Collective::allgather || c.kind == Collective::gather) in = task.part().count;
-  if (c.kind == Collective::reduce_scatter || c.kind == Collective::scatter) out = task.part().count;
+  if (c.kind == Collective::reduce_scatter || c.kind == Collective::scatter)
+    out = task.part().count;
   if (c.kind == Collective::all_to_all) in = end_of(task.sends), out = end_of(task.receives);
   if (c.kind == Collective::barrier) in = out = 0;
   if (c.kind == Collective::reduce && task.rank != c.root) out = 0;  // only the root has one
@@ -90,13 +95,16 @@ float expected_sum(const Case& c, size_t i) {
   return c.wide ? static_cast<float>(bf16(sum)) : sum;
 }
 
-// What the whole long vector is after allgather and gather, before scatter: rank p's part comes from p.
+// What the whole long vector is after allgather and gather, before scatter: rank p's part comes
+// from p.
 void expect_output(const Case& c, const Task& task, const Board& board, bool exact) {
   const auto same = [&](float got, float want, size_t i) {
     if (exact)
-      ASSERT_EQ(std::bit_cast<uint32_t>(got), std::bit_cast<uint32_t>(want)) << "rank " << task.rank << " element " << i << ": " << got << " for " << want;
+      ASSERT_EQ(std::bit_cast<uint32_t>(got), std::bit_cast<uint32_t>(want))
+          << "rank " << task.rank << " element " << i << ": " << got << " for " << want;
     else
-      ASSERT_NEAR(got, want, 1e-2 * (std::abs(want) + 100)) << "rank " << task.rank << " element " << i;
+      ASSERT_NEAR(got, want, 1e-2 * (std::abs(want) + 100))
+          << "rank " << task.rank << " element " << i;
   };
   const Slice mine = task.part();
   switch (c.kind) {
@@ -111,17 +119,20 @@ void expect_output(const Case& c, const Task& task, const Board& board, bool exa
       for (size_t i = 0; i < c.count; ++i) same(board.output[i], expected_sum(c, i), i);
       return;
     case Collective::reduce_scatter:
-      for (size_t i = 0; i < mine.count; ++i) same(board.output[i], expected_sum(c, mine.begin + i), i);
+      for (size_t i = 0; i < mine.count; ++i)
+        same(board.output[i], expected_sum(c, mine.begin + i), i);
       return;
     case Collective::gather:
       if (task.rank != c.root) return;
       [[fallthrough]];
     case Collective::allgather:
       for (int p = 0; p < c.ranks; ++p)
-        for (size_t i = 0; i < task.parts[size_t(p)].count; ++i) same(board.output[task.parts[size_t(p)].begin + i], Case::value(p, i), i);
+        for (size_t i = 0; i < task.parts[size_t(p)].count; ++i)
+          same(board.output[task.parts[size_t(p)].begin + i], Case::value(p, i), i);
       return;
     case Collective::scatter:
-      for (size_t i = 0; i < mine.count; ++i) same(board.output[i], Case::value(c.root, mine.begin + i), i);
+      for (size_t i = 0; i < mine.count; ++i)
+        same(board.output[i], Case::value(c.root, mine.begin + i), i);
       return;
     case Collective::all_to_all:
       for (int p = 0; p < c.ranks; ++p) {
@@ -136,8 +147,10 @@ void expect_output(const Case& c, const Task& task, const Board& board, bool exa
 
 void check(const Algorithm& algorithm, const Case& c) {
   if (!refusal_of(algorithm, c.task(0)).empty()) return;
-  SCOPED_TRACE(std::string(algorithm.name) + " " + std::string(name_of(c.kind)) + " ranks " + std::to_string(c.ranks) + " count " + std::to_string(c.count) +
-               " root " + std::to_string(c.root) + (c.wide ? " wide" : "") + (c.mean ? " mean" : "") + (c.in_place ? " in place" : ""));
+  SCOPED_TRACE(std::string(algorithm.name) + " " + std::string(name_of(c.kind)) + " ranks " +
+               std::to_string(c.ranks) + " count " + std::to_string(c.count) + " root " +
+               std::to_string(c.root) + (c.wide ? " wide" : "") + (c.mean ? " mean" : "") +
+               (c.in_place ? " in place" : ""));
   std::vector<Schedule> schedules;
   std::vector<Board> boards;
   for (int rank = 0; rank < c.ranks; ++rank) {
@@ -146,7 +159,8 @@ void check(const Algorithm& algorithm, const Case& c) {
   }
   ASSERT_TRUE(Game(schedules, boards).play()) << "stuck\n" << to_string(schedules[0]);
   const bool exact = !reduces(c.kind) || algorithm.reproducible(c.task(0));
-  for (int rank = 0; rank < c.ranks; ++rank) expect_output(c, c.task(rank), boards[size_t(rank)], exact);
+  for (int rank = 0; rank < c.ranks; ++rank)
+    expect_output(c, c.task(rank), boards[size_t(rank)], exact);
 }
 
 class EveryAlgorithm : public testing::TestWithParam<const Algorithm*> {};
@@ -155,17 +169,26 @@ TEST_P(EveryAlgorithm, DoesWhatItSays) {
   for (int kind = 0; kind < kCollectives; ++kind)
     for (const int ranks : {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 16})
       for (const size_t count : {0, 1, 3, 509})
-        for (const int root : {0, ranks / 2, ranks - 1}) check(*GetParam(), {.kind = Collective(kind), .ranks = ranks, .count = count, .root = root});
+        for (const int root : {0, ranks / 2, ranks - 1})
+          check(*GetParam(),
+                {.kind = Collective(kind), .ranks = ranks, .count = count, .root = root});
 }
 
 TEST_P(EveryAlgorithm, WideAndMeanAndInPlace) {
-  for (const Collective kind : {Collective::allreduce, Collective::reduce_scatter, Collective::reduce})
+  for (const Collective kind :
+       {Collective::allreduce, Collective::reduce_scatter, Collective::reduce})
     for (int ranks = 1; ranks <= 9; ++ranks)
       for (const bool wide : {false, true})
         for (const bool mean : {false, true})
           for (const bool in_place : {false, true})
             if (!in_place || kind == Collective::allreduce)
-              check(*GetParam(), {.kind = kind, .ranks = ranks, .count = 301, .root = ranks - 1, .in_place = in_place, .wide = wide, .mean = mean});
+              check(*GetParam(), {.kind = kind,
+                                  .ranks = ranks,
+                                  .count = 301,
+                                  .root = ranks - 1,
+                                  .in_place = in_place,
+                                  .wide = wide,
+                                  .mean = mean});
 }
 
 TEST_P(EveryAlgorithm, FollowsNodes) {
@@ -181,7 +204,8 @@ TEST_P(EveryAlgorithm, FollowsNodes) {
 
 // Large enough for several segments in the double tree.
 TEST_P(EveryAlgorithm, LargeVectors) {
-  for (const int ranks : {2, 3, 4, 7, 8}) check(*GetParam(), {.kind = Collective::allreduce, .ranks = ranks, .count = 100003});
+  for (const int ranks : {2, 3, 4, 7, 8})
+    check(*GetParam(), {.kind = Collective::allreduce, .ranks = ranks, .count = 100003});
 }
 
 // The formula against the schedules: the most that any rank does.
@@ -195,8 +219,10 @@ TEST_P(EveryAlgorithm, CostsWhatItsFormulaSays) {
       if (!refusal_of(*GetParam(), task).empty()) continue;
       const Steps formula = GetParam()->steps(task);
       Steps worst;
-      for (task.rank = 0; task.rank < ranks; ++task.rank) worst = busiest(worst, count_steps(make_schedule(*GetParam(), task)));
-      SCOPED_TRACE(std::string(GetParam()->name) + " " + std::string(name_of(c.kind)) + " ranks " + std::to_string(ranks));
+      for (task.rank = 0; task.rank < ranks; ++task.rank)
+        worst = busiest(worst, count_steps(make_schedule(*GetParam(), task)));
+      SCOPED_TRACE(std::string(GetParam()->name) + " " + std::string(name_of(c.kind)) + " ranks " +
+                   std::to_string(ranks));
       EXPECT_EQ(formula.moved, worst.moved);
       if (ranks == 1) continue;
       EXPECT_EQ(formula.rounds, worst.rounds);
@@ -204,13 +230,17 @@ TEST_P(EveryAlgorithm, CostsWhatItsFormulaSays) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Algorithms, EveryAlgorithm, testing::ValuesIn(algorithms().begin(), algorithms().end()),
-                         [](const testing::TestParamInfo<const Algorithm*>& info) { return std::string(info.param->name); });
+INSTANTIATE_TEST_SUITE_P(Algorithms, EveryAlgorithm,
+                         testing::ValuesIn(algorithms().begin(), algorithms().end()),
+                         [](const testing::TestParamInfo<const Algorithm*>& info) {
+                           return std::string(info.param->name);
+                         });
 
 TEST(Algorithms, EveryCollectiveHasOne) {
   for (int kind = 0; kind < kCollectives; ++kind) {
     bool found = false;
-    for (const Algorithm* algorithm : algorithms()) found |= refusal_of(*algorithm, Case{Collective(kind), 5, 100}.task(0)).empty();
+    for (const Algorithm* algorithm : algorithms())
+      found |= refusal_of(*algorithm, Case{Collective(kind), 5, 100}.task(0)).empty();
     EXPECT_TRUE(found) << name_of(Collective(kind));
   }
 }
@@ -243,7 +273,8 @@ TEST(Schedule, BalancedPartsTileOnCacheLines) {
 }
 
 TEST(Schedule, Prints) {
-  const std::string text = to_string(make_schedule(ring, Case{Collective::allreduce, 2, 32}.task(0)));
+  const std::string text =
+      to_string(make_schedule(ring, Case{Collective::allreduce, 2, 32}.task(0)));
   EXPECT_NE(text.find("round 0: receive"), std::string::npos) << text;
   EXPECT_NE(text.find("output[0..9] = "), std::string::npos) << text;
 }

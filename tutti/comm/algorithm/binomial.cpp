@@ -4,9 +4,9 @@
 //   reduce           ceil(log2 n) rounds,  received S ceil(log2 n) by the root,  reduced as much
 //   gather, scatter  ceil(log2 n) rounds,  sent or received S (n-1)/n by the root
 //
-// All but broadcast walk the tree of comm/tree.h over the rank index, in which a block of ranks is represented by the root where it lies
-// inside, and by its first rank elsewhere: so a reduction's order is the tree's, whatever the root.
-// S = elements of the vector, n = ranks.
+// All but broadcast walk the tree of comm/tree.h over the rank index, in which a block of ranks is
+// represented by the root where it lies inside, and by its first rank elsewhere: so a reduction's
+// order is the tree's, whatever the root. S = elements of the vector, n = ranks.
 
 #include <bit>
 
@@ -16,9 +16,12 @@
 namespace tutti::comm {
 namespace {
 
-int speaker(const Task& task, Range ranks) { return ranks.lo <= task.root && task.root < ranks.hi ? task.root : ranks.lo; }
+int speaker(const Task& task, Range ranks) {
+  return ranks.lo <= task.root && task.root < ranks.hi ? task.root : ranks.lo;
+}
 
-// Over v = (rank - root) mod n: v's parent is v without its lowest bit. The largest subtree is served first.
+// Over v = (rank - root) mod n: v's parent is v without its lowest bit. The largest subtree is
+// served first.
 void broadcast(ScheduleBuilder& builder, const Task& task) {
   const int n = task.ranks;
   const int v = (task.rank - task.root + n) % n;
@@ -51,10 +54,13 @@ void reduce(ScheduleBuilder& builder, const Task& task) {
     if (task.rank != joint) continue;
     const bool leaf = merge.other(task.rank).size() == 1;
     Slice& place = leaf ? arriving_leaf : arriving_sum;
-    if (place.count == 0) place = leaf ? builder.take_staging(task.count) : builder.take_accumulator(task.count);
+    if (place.count == 0)
+      place = leaf ? builder.take_staging(task.count) : builder.take_accumulator(task.count);
     const Block arriving = leaf ? staging(place) : accumulator(place);
     // Only the root has an output.
-    if (sum.count() == 0) sum = task.rank == task.root ? builder.sum_of(task.count) : accumulator(builder.take_accumulator(task.count));
+    if (sum.count() == 0)
+      sum = task.rank == task.root ? builder.sum_of(task.count)
+                                   : accumulator(builder.take_accumulator(task.count));
     builder.round();
     builder.receive(giver, arriving);
     builder.reduce(sum, known, arriving);
@@ -63,7 +69,8 @@ void reduce(ScheduleBuilder& builder, const Task& task) {
   builder.finish(output(all), known);
 }
 
-// Both directions pass the same blocks; a rank on the way keeps what its block of ranks needs in its staging, laid out as in the long buffer.
+// Both directions pass the same blocks; a rank on the way keeps what its block of ranks needs in
+// its staging, laid out as in the long buffer.
 struct Passage {
   Merge merge;
   int upper, lower;  // the two speakers
@@ -76,7 +83,8 @@ std::vector<Passage> passages(const Task& task) {
     const int upper = speaker(task, {merge.left.lo, merge.right.hi});
     const Range below = upper >= merge.right.lo ? merge.left : merge.right;
     const int lower = speaker(task, below);
-    if (task.rank == upper || task.rank == lower) all.push_back({merge, upper, lower, joint_part(task, below)});
+    if (task.rank == upper || task.rank == lower)
+      all.push_back({merge, upper, lower, joint_part(task, below)});
     if (task.rank == lower) break;
   }
   return all;
@@ -85,7 +93,8 @@ std::vector<Passage> passages(const Task& task) {
 // The long buffer of this rank: the real one at the root, a copy of the needed piece elsewhere.
 class LongBuffer {
  public:
-  LongBuffer(ScheduleBuilder& builder, const Task& task, const std::vector<Passage>& steps, Place at_root) {
+  LongBuffer(ScheduleBuilder& builder, const Task& task, const std::vector<Passage>& steps,
+             Place at_root) {
     if (task.rank == task.root) {
       base_ = {at_root, {0, task.count}};
       return;

@@ -1,10 +1,13 @@
-// Double binary tree: two trees over all ranks, each for one half of the vector; who is an inner node of one is a leaf of the other, so
-// every rank's link works in both directions all the time. Each half is cut into segments that follow each other through the tree.
+// Double binary tree: two trees over all ranks, each for one half of the vector; who is an inner
+// node of one is a leaf of the other, so every rank's link works in both directions all the time.
+// Each half is cut into segments that follow each other through the tree.
 //
-//   allreduce  2 (h + k) rounds or fewer,  sent at most 2 S + S/2,  reduced S      h = height of a tree, at most ceil(log2 (n+1)); k = segments
+//   allreduce  2 (h + k) rounds or fewer,  sent at most 2 S + S/2,  reduced S      h = height of a
+//   tree, at most ceil(log2 (n+1)); k = segments
 //
-// Nearly the ring's bandwidth at logarithmic latency. The sum's order is that of its trees, not the one of comm/tree.h.
-// S = elements of the vector, n = ranks. After Sanders, Speck and Traff, Two-tree algorithms for full bandwidth broadcast, reduction and scan (2009).
+// Nearly the ring's bandwidth at logarithmic latency. The sum's order is that of its trees, not the
+// one of comm/tree.h. S = elements of the vector, n = ranks. After Sanders, Speck and Traff,
+// Two-tree algorithms for full bandwidth broadcast, reduction and scan (2009).
 
 #include <algorithm>
 #include <bit>
@@ -15,10 +18,12 @@
 namespace tutti::comm {
 namespace {
 
-constexpr size_t kSegment = 16384;  // elements: 64 KiB of floats, enough to hide a message's latency behind its bytes
+constexpr size_t kSegment =
+    16384;  // elements: 64 KiB of floats, enough to hide a message's latency behind its bytes
 constexpr size_t kMaxSegments = 32;
 
-// The in-order binary tree over positions 1..n: the height of a position is its number of trailing zero bits, so odd positions are leaves.
+// The in-order binary tree over positions 1..n: the height of a position is its number of trailing
+// zero bits, so odd positions are leaves.
 struct InOrder {
   int n;
   static int height(int q) { return std::countr_zero(static_cast<unsigned>(q)); }
@@ -27,7 +32,8 @@ struct InOrder {
     if (q == root()) return 0;
     const int bit = 1 << height(q);
     const int up = (q - bit) | (bit << 1);
-    return up <= n ? up : q - bit;  // the right edge is cut off: its parent is the next one to the left
+    return up <= n ? up
+                   : q - bit;  // the right edge is cut off: its parent is the next one to the left
   }
   std::vector<int> children(int q) const {
     std::vector<int> all;
@@ -56,7 +62,8 @@ struct InOrder {
   }
 };
 
-// Positions of the second tree: mirrored for even n, shifted by one for odd n; both turn odd positions into even ones (but for one rank).
+// Positions of the second tree: mirrored for even n, shifted by one for odd n; both turn odd
+// positions into even ones (but for one rank).
 struct Tree {
   InOrder shape;
   bool second;
@@ -83,7 +90,8 @@ struct Event {
 
 class DoubleTree {
  public:
-  explicit DoubleTree(const Task& task) : task_(task), trees_{Tree{{task.ranks}, false}, Tree{{task.ranks}, true}} {
+  explicit DoubleTree(const Task& task)
+      : task_(task), trees_{Tree{{task.ranks}, false}, Tree{{task.ranks}, true}} {
     for (const Slice& half : balanced_parts(task.count, 2)) {
       const size_t segments = std::clamp<size_t>(half.count / kSegment, 1, kMaxSegments);
       std::vector<Slice> cut = balanced_parts(half.count, static_cast<int>(segments));
@@ -100,7 +108,9 @@ class DoubleTree {
       return builder.build();
     }
     collect();
-    std::ranges::sort(events_, [](const Event& a, const Event& b) { return std::pair(a.time, a.order) < std::pair(b.time, b.order); });
+    std::ranges::sort(events_, [](const Event& a, const Event& b) {
+      return std::pair(a.time, a.order) < std::pair(b.time, b.order);
+    });
     sum_ = builder.sum_of(task_.count);
     for (Slice& slice : arrivals_) slice = builder.take_staging(widest());
     for (Slice& slice : sums_) slice = builder.take_accumulator(widest());
@@ -131,18 +141,24 @@ class DoubleTree {
       const std::vector<int> children = tree.shape.children(me);
       for (size_t s = 0; s < segments_[t].size(); ++s) {
         for (const int child : children) {
-          events_.push_back({static_cast<size_t>(tree.shape.levels(child)) + s, order(t, child), true, false, tree.rank(child), t, s});
-          events_.push_back({height + s + my_depth, order(t, child), false, true, tree.rank(child), t, s});
+          events_.push_back({static_cast<size_t>(tree.shape.levels(child)) + s, order(t, child),
+                             true, false, tree.rank(child), t, s});
+          events_.push_back(
+              {height + s + my_depth, order(t, child), false, true, tree.rank(child), t, s});
         }
         if (me == tree.shape.root()) continue;
-        events_.push_back({my_levels + s, order(t, me), true, true, tree.rank(tree.shape.parent(me)), t, s});
-        events_.push_back({height + s + my_depth - 1, order(t, me), false, false, tree.rank(tree.shape.parent(me)), t, s});
+        events_.push_back(
+            {my_levels + s, order(t, me), true, true, tree.rank(tree.shape.parent(me)), t, s});
+        events_.push_back({height + s + my_depth - 1, order(t, me), false, false,
+                           tree.rank(tree.shape.parent(me)), t, s});
       }
     }
   }
   static size_t order(size_t tree, int child) { return static_cast<size_t>(child) * 2 + tree; }
 
-  bool leaf(size_t tree, int rank) const { return trees_[tree].shape.children(trees_[tree].position(rank)).empty(); }
+  bool leaf(size_t tree, int rank) const {
+    return trees_[tree].shape.children(trees_[tree].position(rank)).empty();
+  }
 
   void add(ScheduleBuilder& builder, const Event& event) {
     const Slice slice = segments_[event.tree][event.segment];
@@ -153,19 +169,24 @@ class DoubleTree {
     } else if (event.up) {
       const bool plain = leaf(event.tree, event.peer);
       const size_t number = arrivals_in_round_++;
-      const Block arriving = plain ? staging({arrivals_[number].begin, slice.count}) : accumulator({sums_[number].begin, slice.count});
+      const Block arriving = plain ? staging({arrivals_[number].begin, slice.count})
+                                   : accumulator({sums_[number].begin, slice.count});
       builder.receive(event.peer, arriving);
       Block known = within(sum_, slice);
       if (first_arrival(event)) known = input(slice);
       builder.reduce(within(sum_, slice), known, arriving);
-      if (root && ++root_arrivals_[event.tree * kMaxSegments + event.segment] == children(event.tree)) builder.finish(output(slice), within(sum_, slice));
+      if (root &&
+          ++root_arrivals_[event.tree * kMaxSegments + event.segment] == children(event.tree))
+        builder.finish(output(slice), within(sum_, slice));
     } else if (event.sends) {
       builder.send(event.peer, output(slice));
     } else {
       builder.receive(event.peer, output(slice));
     }
   }
-  size_t children(size_t tree) const { return trees_[tree].shape.children(trees_[tree].position(task_.rank)).size(); }
+  size_t children(size_t tree) const {
+    return trees_[tree].shape.children(trees_[tree].position(task_.rank)).size();
+  }
   bool first_arrival(const Event& event) {
     const size_t at = event.tree * kMaxSegments + event.segment;
     return std::exchange(touched_[at], true) == false;
@@ -188,11 +209,14 @@ Schedule make(const Task& task) { return DoubleTree(task).schedule(); }
 Steps steps(const Task& task) {
   Steps worst;
   Task of_rank = task;
-  for (of_rank.rank = 0; of_rank.rank < task.ranks; ++of_rank.rank) worst = busiest(worst, count_steps(make(of_rank)));
+  for (of_rank.rank = 0; of_rank.rank < task.ranks; ++of_rank.rank)
+    worst = busiest(worst, count_steps(make(of_rank)));
   return worst;
 }
 
-std::string refusal(const Task& task) { return task.kind == Collective::allreduce ? "" : does_not_do("double_tree", task); }
+std::string refusal(const Task& task) {
+  return task.kind == Collective::allreduce ? "" : does_not_do("double_tree", task);
+}
 
 bool reproducible(const Task& task) { return task.ranks <= 2; }
 

@@ -1,9 +1,11 @@
-// Two dimensions: ranks in rows and columns as nearly square as their number allows, rings along both: for a torus, or many equal ranks.
+// Two dimensions: ranks in rows and columns as nearly square as their number allows, rings along
+// both: for a torus, or many equal ranks.
 //
-//   allreduce  2 (c-1) + 2 (r-1) rounds,  sent 2 S (c-1)/c + 2 S/c (r-1)/r = 2 S (n-1)/n,  reduced S (n-1)/n
+//   allreduce  2 (c-1) + 2 (r-1) rounds,  sent 2 S (c-1)/c + 2 S/c (r-1)/r = 2 S (n-1)/n,  reduced
+//   S (n-1)/n
 //
-// The ring's bandwidth in about 4 sqrt(n) rounds instead of 2 n. A prime number of ranks makes one row: the ring itself.
-// S = elements of the vector, n = r c ranks.
+// The ring's bandwidth in about 4 sqrt(n) rounds instead of 2 n. A prime number of ranks makes one
+// row: the ring itself. S = elements of the vector, n = r c ranks.
 
 #include "tutti/comm/algorithm/hierarchy.h"
 
@@ -18,9 +20,13 @@ int columns_of(int ranks) {
   return columns;
 }
 
-Schedule make(const Task& task) { return allreduce_in_rows(task, columns_of(task.ranks), "grid", ring, ring); }
+Schedule make(const Task& task) {
+  return allreduce_in_rows(task, columns_of(task.ranks), "grid", ring, ring);
+}
 Steps steps(const Task& task) { return steps_in_rows(task, columns_of(task.ranks), ring, ring); }
-std::string refusal(const Task& task) { return task.kind == Collective::allreduce ? "" : does_not_do("grid", task); }
+std::string refusal(const Task& task) {
+  return task.kind == Collective::allreduce ? "" : does_not_do("grid", task);
+}
 bool reproducible(const Task& task) { return task.ranks <= 2; }
 
 }  // namespace

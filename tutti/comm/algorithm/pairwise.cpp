@@ -1,12 +1,14 @@
 // Pairwise exchange: every rank sends every other the block that is for it, at once.
 //
-//   reduce_scatter  1 round,  n-1 messages,  sent S (n-1)/n,   reduced S (n-1)/n   the whole sum of a part is taken by its owner: any order,
-//   allgather       1 round,  n-1 messages,  sent S (n-1)/n                        so the tree's, and 16-bit data travel as 16 bits
-//   allreduce       the two after each other
-//   all_to_all      1 round,  n-1 messages;  gather, scatter: 1 round, n-1 messages at the root
+//   reduce_scatter  1 round,  n-1 messages,  sent S (n-1)/n,   reduced S (n-1)/n   the whole sum of
+//   a part is taken by its owner: any order, allgather       1 round,  n-1 messages,  sent S
+//   (n-1)/n                        so the tree's, and 16-bit data travel as 16 bits allreduce the
+//   two after each other all_to_all      1 round,  n-1 messages;  gather, scatter: 1 round, n-1
+//   messages at the root
 //
-// With leaves, S counts once for each part that a rank gives. Where the output is shared, its parts are not sent, only that they are there.
-// S = elements of the vector, n = ranks. The ring's bandwidth in two rounds, as long as a network bears n-1 messages at a time.
+// With leaves, S counts once for each part that a rank gives. Where the output is shared, its parts
+// are not sent, only that they are there. S = elements of the vector, n = ranks. The ring's
+// bandwidth in two rounds, as long as a network bears n-1 messages at a time.
 
 #include <algorithm>
 
@@ -26,11 +28,14 @@ void for_each_peer(const Task& task, Body body) {
 std::vector<Range> nodes_of(const Task& task, int p) {
   if (task.leaves.replicas == 0) return {Range{p, p + 1}};
   const auto& first = task.leaves.first;
-  return maximal_subtrees(task.leaves.replicas, {first[static_cast<size_t>(p)], first[static_cast<size_t>(p) + 1]});
+  return maximal_subtrees(task.leaves.replicas,
+                          {first[static_cast<size_t>(p)], first[static_cast<size_t>(p) + 1]});
 }
 
 // `slice` of my own part number i.
-Block part_of_input(const Task& task, size_t i, Slice slice) { return input({i * task.leaves.stride + slice.begin, slice.count}); }
+Block part_of_input(const Task& task, size_t i, Slice slice) {
+  return input({i * task.leaves.stride + slice.begin, slice.count});
+}
 
 void reduce_parts(ScheduleBuilder& builder, const Task& task, Block to) {
   const Slice mine = task.part();
@@ -39,11 +44,14 @@ void reduce_parts(ScheduleBuilder& builder, const Task& task, Block to) {
   for (int p = 0; p < task.ranks; ++p)
     for (const Range node : nodes_of(task, p)) {
       auto& theirs = of_rank[static_cast<size_t>(p)];
-      theirs.push_back({node, p == task.rank ? part_of_input(task, theirs.size(), mine) : staging(builder.take_staging(mine.count))});
+      theirs.push_back({node, p == task.rank ? part_of_input(task, theirs.size(), mine)
+                                             : staging(builder.take_staging(mine.count))});
     }
   for_each_peer(task, [&](int peer) {
-    for (const TreeLeaf& leaf : of_rank[static_cast<size_t>(peer)]) builder.receive(peer, leaf.block);
-    for (size_t i = 0; i < parts; ++i) builder.send(peer, part_of_input(task, i, task.parts[static_cast<size_t>(peer)]));
+    for (const TreeLeaf& leaf : of_rank[static_cast<size_t>(peer)])
+      builder.receive(peer, leaf.block);
+    for (size_t i = 0; i < parts; ++i)
+      builder.send(peer, part_of_input(task, i, task.parts[static_cast<size_t>(peer)]));
   });
   std::vector<TreeLeaf> leaves;
   for (const auto& theirs : of_rank) leaves.insert(leaves.end(), theirs.begin(), theirs.end());
@@ -53,7 +61,8 @@ void reduce_parts(ScheduleBuilder& builder, const Task& task, Block to) {
 }
 
 void share_parts(ScheduleBuilder& builder, const Task& task, Block mine) {
-  if (task.shared_output) return for_each_peer(task, [&](int peer) { builder.await(peer), builder.signal(peer); });
+  if (task.shared_output)
+    return for_each_peer(task, [&](int peer) { builder.await(peer), builder.signal(peer); });
   for_each_peer(task, [&](int peer) {
     builder.receive(peer, output(task.parts[static_cast<size_t>(peer)]));
     builder.send(peer, mine);
@@ -64,14 +73,17 @@ void share_parts(ScheduleBuilder& builder, const Task& task, Block mine) {
 void to_root(ScheduleBuilder& builder, const Task& task) {
   const Block mine = input({0, task.part().count});
   if (task.rank != task.root) return builder.send(task.root, mine);
-  for_each_peer(task, [&](int peer) { builder.receive(peer, output(task.parts[static_cast<size_t>(peer)])); });
+  for_each_peer(task, [&](int peer) {
+    builder.receive(peer, output(task.parts[static_cast<size_t>(peer)]));
+  });
   builder.copy(output(task.part()), mine);
 }
 
 void from_root(ScheduleBuilder& builder, const Task& task) {
   const Block mine = output({0, task.part().count});
   if (task.rank != task.root) return builder.receive(task.root, mine);
-  for_each_peer(task, [&](int peer) { builder.send(peer, input(task.parts[static_cast<size_t>(peer)])); });
+  for_each_peer(
+      task, [&](int peer) { builder.send(peer, input(task.parts[static_cast<size_t>(peer)])); });
   builder.copy(mine, input(task.part()));
 }
 
@@ -80,7 +92,8 @@ void to_all(ScheduleBuilder& builder, const Task& task) {
     builder.receive(peer, output(task.receives[static_cast<size_t>(peer)]));
     builder.send(peer, input(task.sends[static_cast<size_t>(peer)]));
   });
-  builder.copy(output(task.receives[static_cast<size_t>(task.rank)]), input(task.sends[static_cast<size_t>(task.rank)]));
+  builder.copy(output(task.receives[static_cast<size_t>(task.rank)]),
+               input(task.sends[static_cast<size_t>(task.rank)]));
 }
 
 Schedule make(const Task& task) {
@@ -89,7 +102,9 @@ Schedule make(const Task& task) {
     case Collective::barrier:
       for_each_peer(task, [&](int peer) { builder.await(peer), builder.signal(peer); });
       break;
-    case Collective::reduce_scatter: reduce_parts(builder, task, output({0, task.part().count})); break;
+    case Collective::reduce_scatter:
+      reduce_parts(builder, task, output({0, task.part().count}));
+      break;
     case Collective::allgather: share_parts(builder, task, input({0, task.part().count})); break;
     case Collective::allreduce:
       reduce_parts(builder, task, output(task.part()));
@@ -127,7 +142,9 @@ Steps steps(const Task& task) {
 }
 
 std::string refusal(const Task& task) {
-  return task.kind == Collective::broadcast || task.kind == Collective::reduce ? does_not_do("pairwise", task) : "";
+  return task.kind == Collective::broadcast || task.kind == Collective::reduce
+             ? does_not_do("pairwise", task)
+             : "";
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
-// Plays the schedules of all ranks against each other in one thread, on floats: for tests. Places of the collective's own type are
-// rounded to bf16 when the task is wide, so a sum that is rounded too early shows.
+// Plays the schedules of all ranks against each other in one thread, on floats: for tests. Places
+// of the collective's own type are rounded to bf16 when the task is wide, so a sum that is rounded
+// too early shows.
 
 #include <gtest/gtest.h>
 
@@ -36,7 +37,9 @@ struct Board {
 
 class Game {
  public:
-  Game(std::vector<Schedule> schedules, std::vector<Board>& boards) : schedules_(std::move(schedules)), boards_(boards), at_(schedules_.size()), posted_(schedules_.size()) {
+  Game(std::vector<Schedule> schedules, std::vector<Board>& boards)
+      : schedules_(std::move(schedules)), boards_(boards), at_(schedules_.size()),
+        posted_(schedules_.size()) {
     for (size_t r = 0; r < boards_.size(); ++r) {
       // NaN: what is read before it is written spoils the result.
       boards_[r].staging.assign(schedules_[r].staging, std::nanf(""));
@@ -68,7 +71,8 @@ class Game {
     if (at_[r] == schedules_[r].rounds.size()) return false;
     const Round& round = schedules_[r].rounds[at_[r]];
     if (!posted_[r]) {
-      for (const Message& m : round.sends) wires_[{static_cast<int>(r), m.peer}].push_back(letter(r, m.block));
+      for (const Message& m : round.sends)
+        wires_[{static_cast<int>(r), m.peer}].push_back(letter(r, m.block));
       posted_[r] = true;
     }
     std::map<int, size_t> needed;
@@ -80,9 +84,11 @@ class Game {
       const Letter letter = wire.front();
       wire.pop_front();
       EXPECT_EQ(letter.values.size(), m.block.count());
-      const bool same_type = letter.accumulator == (m.block.place == Place::accumulator && boards_[r].wide);
+      const bool same_type =
+          letter.accumulator == (m.block.place == Place::accumulator && boards_[r].wide);
       EXPECT_TRUE(same_type || m.block.count() == 0) << "types differ on the wire";
-      for (size_t i = 0; i < m.block.count(); ++i) boards_[r].put(m.block.place, m.block.slice.begin + i, letter.values.at(i));
+      for (size_t i = 0; i < m.block.count(); ++i)
+        boards_[r].put(m.block.place, m.block.slice.begin + i, letter.values.at(i));
     }
     for (const LocalStep& s : round.steps) run(r, s);
     ++at_[r];
@@ -91,8 +97,10 @@ class Game {
   }
 
   Letter letter(size_t r, Block block) {
-    Letter letter{.values = {}, .accumulator = block.place == Place::accumulator && boards_[r].wide};
-    for (size_t i = 0; i < block.count(); ++i) letter.values.push_back(boards_[r].at(block.place, block.slice.begin + i));
+    Letter letter{.values = {},
+                  .accumulator = block.place == Place::accumulator && boards_[r].wide};
+    for (size_t i = 0; i < block.count(); ++i)
+      letter.values.push_back(boards_[r].at(block.place, block.slice.begin + i));
     return letter;
   }
 
@@ -100,7 +108,8 @@ class Game {
     Board& board = boards_[r];
     for (size_t i = 0; i < step.to.count(); ++i) {
       float value = board.at(step.a.place, step.a.slice.begin + i);
-      if (step.kind == LocalStep::Kind::reduce) value += board.at(step.b.place, step.b.slice.begin + i);
+      if (step.kind == LocalStep::Kind::reduce)
+        value += board.at(step.b.place, step.b.slice.begin + i);
       if (step.kind == LocalStep::Kind::finish) value /= static_cast<float>(schedules_.size());
       board.put(step.to.place, step.to.slice.begin + i, value);
     }

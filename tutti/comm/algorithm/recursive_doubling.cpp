@@ -1,12 +1,14 @@
-// Recursive doubling along the tree of comm/tree.h: two neighbouring blocks of ranks exchange what they know, and become one.
+// Recursive doubling along the tree of comm/tree.h: two neighbouring blocks of ranks exchange what
+// they know, and become one.
 //
 //   allreduce  ceil(log2 n) rounds,  sent S ceil(log2 n),  reduced S ceil(log2 n)
 //   allgather  ceil(log2 n) rounds,  sent S (n-1)/n
 //   barrier    ceil(log2 n) rounds
 //
-// The fewest rounds: for small vectors. Any number of ranks: where the right block is smaller, its ranks send to several of the left (the
-// formulas then hold for the others; see steps()). The order of the sum is the tree's.
-// S = elements of the vector, n = ranks. After Thakur, Rabenseifner and Gropp, Optimization of collective communication operations in MPICH (2005).
+// The fewest rounds: for small vectors. Any number of ranks: where the right block is smaller, its
+// ranks send to several of the left (the formulas then hold for the others; see steps()). The order
+// of the sum is the tree's. S = elements of the vector, n = ranks. After Thakur, Rabenseifner and
+// Gropp, Optimization of collective communication operations in MPICH (2005).
 
 #include <bit>
 
@@ -28,7 +30,8 @@ void allreduce(ScheduleBuilder& builder, const Task& task) {
     const Exchange exchange = exchange_of(merge, task.rank);
     const bool leaf = is_leaf(merge.other(task.rank));
     Slice& place = leaf ? arriving_leaf : arriving_sum;
-    if (place.count == 0) place = leaf ? builder.take_staging(task.count) : builder.take_accumulator(task.count);
+    if (place.count == 0)
+      place = leaf ? builder.take_staging(task.count) : builder.take_accumulator(task.count);
     const Block arriving = leaf ? staging(place) : accumulator(place);
     builder.round();
     builder.receive(exchange.receive_from, arriving);
@@ -45,7 +48,8 @@ void allgather(ScheduleBuilder& builder, const Task& task) {
     const Exchange exchange = exchange_of(merge, task.rank);
     builder.round();
     builder.receive(exchange.receive_from, output(joint_part(task, merge.other(task.rank))));
-    for (const int peer : exchange.send_to) builder.send(peer, output(joint_part(task, merge.mine(task.rank))));
+    for (const int peer : exchange.send_to)
+      builder.send(peer, output(joint_part(task, merge.mine(task.rank))));
   }
 }
 
@@ -81,18 +85,21 @@ Steps steps(const Task& task) {
   }
   Steps worst;
   Task of_rank = task;
-  for (of_rank.rank = 0; of_rank.rank < task.ranks; ++of_rank.rank) worst = busiest(worst, count_steps(make(of_rank)));
+  for (of_rank.rank = 0; of_rank.rank < task.ranks; ++of_rank.rank)
+    worst = busiest(worst, count_steps(make(of_rank)));
   return worst;
 }
 
 std::string refusal(const Task& task) {
-  return task.kind == Collective::allreduce || task.kind == Collective::allgather || task.kind == Collective::barrier
+  return task.kind == Collective::allreduce || task.kind == Collective::allgather ||
+                 task.kind == Collective::barrier
              ? ""
              : does_not_do("recursive_doubling", task);
 }
 
 }  // namespace
 
-const Algorithm recursive_doubling{"recursive_doubling", refusal, make, steps, [](const Task&) { return true; }};
+const Algorithm recursive_doubling{"recursive_doubling", refusal, make, steps,
+                                   [](const Task&) { return true; }};
 
 }  // namespace tutti::comm

@@ -4,9 +4,10 @@
 //   allgather       n-1 rounds,  sent S (n-1)/n
 //   allreduce       the two after each other: 2 (n-1) rounds, sent 2 S (n-1)/n
 //
-// Each rank talks to two neighbours only, which suits any network and large vectors. The sum of part p begins at rank p+1 and ends at p, so its
-// order depends on the part: not the tree's.
-// S = elements of the vector, n = ranks. After Patarasu and Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations (2009).
+// Each rank talks to two neighbours only, which suits any network and large vectors. The sum of
+// part p begins at rank p+1 and ends at p, so its order depends on the part: not the tree's. S =
+// elements of the vector, n = ranks. After Patarasu and Yuan, Bandwidth optimal all-reduce
+// algorithms for clusters of workstations (2009).
 
 #include "tutti/comm/algorithm/algorithm.h"
 
@@ -14,11 +15,14 @@ namespace tutti::comm {
 namespace {
 
 struct Neighbours {
-  explicit Neighbours(const Task& task) : left((task.rank + task.ranks - 1) % task.ranks), right((task.rank + 1) % task.ranks) {}
+  explicit Neighbours(const Task& task)
+      : left((task.rank + task.ranks - 1) % task.ranks), right((task.rank + 1) % task.ranks) {}
   int left, right;
 };
 
-Slice part_behind(const Task& task, int distance) { return task.parts[static_cast<size_t>((task.rank + 2 * task.ranks - distance) % task.ranks)]; }
+Slice part_behind(const Task& task, int distance) {
+  return task.parts[static_cast<size_t>((task.rank + 2 * task.ranks - distance) % task.ranks)];
+}
 
 // Two blocks take turns: one travels on while the other arrives.
 void reduce_around(ScheduleBuilder& builder, const Task& task, Block to) {
@@ -33,7 +37,8 @@ void reduce_around(ScheduleBuilder& builder, const Task& task, Block to) {
     const Slice mine = part_behind(task, t + 2);
     const bool last = t == task.ranks - 2;
     const Block sum = last && !task.wide ? to : accumulator({halves[t % 2].begin, mine.count});
-    const Block arriving = t == 0 && task.wide ? staging({entry.begin, mine.count}) : accumulator({halves[t % 2].begin, mine.count});
+    const Block arriving = t == 0 && task.wide ? staging({entry.begin, mine.count})
+                                               : accumulator({halves[t % 2].begin, mine.count});
     builder.round();
     builder.receive(at.left, arriving);
     builder.send(at.right, travelling);
@@ -58,7 +63,8 @@ Schedule make(const Task& task) {
   if (task.kind == Collective::allgather) {
     builder.copy(output(task.part()), input({0, task.part().count}));
   } else {
-    const Block to = output(task.kind == Collective::allreduce ? task.part() : Slice{0, task.part().count});
+    const Block to =
+        output(task.kind == Collective::allreduce ? task.part() : Slice{0, task.part().count});
     if (alone)
       builder.finish(to, input(task.part()));
     else
@@ -76,7 +82,8 @@ Steps steps(const Task& task) {
 }
 
 std::string refusal(const Task& task) {
-  return task.kind == Collective::allreduce || task.kind == Collective::reduce_scatter || task.kind == Collective::allgather
+  return task.kind == Collective::allreduce || task.kind == Collective::reduce_scatter ||
+                 task.kind == Collective::allgather
              ? ""
              : does_not_do("ring", task);
 }

@@ -8,7 +8,8 @@ namespace {
 // Inner nodes come and go like a stack: the right operand is free once it is added.
 class TreeAdder {
  public:
-  TreeAdder(ScheduleBuilder& builder, const std::vector<TreeLeaf>& leaves) : builder_(builder), leaves_(leaves) {}
+  TreeAdder(ScheduleBuilder& builder, const std::vector<TreeLeaf>& leaves)
+      : builder_(builder), leaves_(leaves) {}
 
   void add(Range node, Block to) {
     const int mid = split_point(node);
@@ -19,8 +20,10 @@ class TreeAdder {
 
  private:
   Block value(Range node, int slot, Block like) {
-    if (const auto leaf = std::ranges::find(leaves_, node, &TreeLeaf::node); leaf != leaves_.end()) return leaf->block;
-    while (static_cast<int>(slots_.size()) <= slot) slots_.push_back(accumulator(builder_.take_accumulator(like.count())));
+    if (const auto leaf = std::ranges::find(leaves_, node, &TreeLeaf::node); leaf != leaves_.end())
+      return leaf->block;
+    while (static_cast<int>(slots_.size()) <= slot)
+      slots_.push_back(accumulator(builder_.take_accumulator(like.count())));
     const Block to = slots_[static_cast<size_t>(slot)];
     ++depth_;
     add(node, to);

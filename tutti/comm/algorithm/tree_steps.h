@@ -1,5 +1,6 @@
 #pragma once
-// The levels of comm/tree.h seen from one rank: which block of ranks it belongs to, and with which block that is merged.
+// The levels of comm/tree.h seen from one rank: which block of ranks it belongs to, and with which
+// block that is merged.
 
 #include <vector>
 
@@ -8,7 +9,8 @@
 
 namespace tutti::comm {
 
-/// Two neighbouring nodes of the tree become one. Left always has a power of two of ranks, and at least as many as right.
+/// Two neighbouring nodes of the tree become one. Left always has a power of two of ranks, and at
+/// least as many as right.
 struct Merge {
   Range left, right;
   Range mine(int rank) const { return rank < left.hi ? left : right; }
@@ -18,8 +20,8 @@ struct Merge {
 /// The merges that `rank` takes part in, from its leaf to the root.
 std::vector<Merge> merges_of(int rank, int ranks);
 
-/// The exchange in which every rank of a merge learns what any rank of the other side knows: rank receives from one, and sends to
-/// several where its own side is the smaller one.
+/// The exchange in which every rank of a merge learns what any rank of the other side knows: rank
+/// receives from one, and sends to several where its own side is the smaller one.
 struct Exchange {
   int receive_from = 0;
   std::vector<int> send_to;
@@ -35,8 +37,9 @@ struct TreeLeaf {
   Block block;
 };
 
-/// Adds to the last round of `builder` the sum of `leaves` in the order of the tree, into `to`. They tile the tree from left to right, each
-/// one of its nodes. Inner nodes are kept in accumulators.
+/// Adds to the last round of `builder` the sum of `leaves` in the order of the tree, into `to`.
+/// They tile the tree from left to right, each one of its nodes. Inner nodes are kept in
+/// accumulators.
 void add_tree(ScheduleBuilder& builder, const std::vector<TreeLeaf>& leaves, Block to);
 
 }  // namespace tutti::comm

@@ -1,10 +1,12 @@
-// Two levels: the ranks of a node among themselves, then each with its counterparts on the other nodes, then the node again.
+// Two levels: the ranks of a node among themselves, then each with its counterparts on the other
+// nodes, then the node again.
 //
-//   allreduce  4 + 2 log2 m rounds (m = 2^k nodes of l ranks),  sent 2 S (l-1)/l inside the node and 2 S/l (m-1)/m through the network,  reduced S (1 - 1/(lm))
+//   allreduce  4 + 2 log2 m rounds (m = 2^k nodes of l ranks),  sent 2 S (l-1)/l inside the node
+//   and 2 S/l (m-1)/m through the network,  reduced S (1 - 1/(lm))
 //
-// Pairwise inside the node, vector halving between nodes. Through the network goes 1/l of the vector a rank, over all links at once.
-// Needs nodes with equal numbers of ranks. Reproducible where that number is a power of two.
-// S = elements of the vector, n = l m ranks.
+// Pairwise inside the node, vector halving between nodes. Through the network goes 1/l of the
+// vector a rank, over all links at once. Needs nodes with equal numbers of ranks. Reproducible
+// where that number is a power of two. S = elements of the vector, n = l m ranks.
 
 #include "tutti/comm/algorithm/hierarchy.h"
 
@@ -20,8 +22,12 @@ int ranks_of_node(const Task& task) {
   return first;
 }
 
-Schedule make(const Task& task) { return allreduce_in_rows(task, ranks_of_node(task), "two_level", pairwise, vector_halving); }
-Steps steps(const Task& task) { return steps_in_rows(task, ranks_of_node(task), pairwise, vector_halving); }
+Schedule make(const Task& task) {
+  return allreduce_in_rows(task, ranks_of_node(task), "two_level", pairwise, vector_halving);
+}
+Steps steps(const Task& task) {
+  return steps_in_rows(task, ranks_of_node(task), pairwise, vector_halving);
+}
 
 std::string refusal(const Task& task) {
   if (task.kind != Collective::allreduce) return does_not_do("two_level", task);

@@ -1,14 +1,16 @@
 // Vector halving and doubling (Rabenseifner) along the tree of comm/tree.h.
 //
-// Up: two blocks of 2^k ranks become one; rank i and its partner i + 2^k exchange halves of what each of them holds and add. Where the
-// right block is smaller, its holders give everything to the left and wait. After the last merge 2^floor(log2 n) ranks hold equal parts
-// of the sum. Down: the same way back, without adding.
+// Up: two blocks of 2^k ranks become one; rank i and its partner i + 2^k exchange halves of what
+// each of them holds and add. Where the right block is smaller, its holders give everything to the
+// left and wait. After the last merge 2^floor(log2 n) ranks hold equal parts of the sum. Down: the
+// same way back, without adding.
 //
 //   allreduce, n = 2^k   2 log2 n rounds,  sent 2 S (n-1)/n,  reduced S (n-1)/n
 //   other n              at most 2 ceil(log2 n) rounds,  sent below 3 S,  reduced below S
 //
-// The ring's bandwidth in a logarithmic number of rounds. The order of the sum is the tree's, because near ranks are merged first.
-// S = elements of the vector, n = ranks. After Rabenseifner, Optimization of collective reduction operations (2004).
+// The ring's bandwidth in a logarithmic number of rounds. The order of the sum is the tree's,
+// because near ranks are merged first. S = elements of the vector, n = ranks. After Rabenseifner,
+// Optimization of collective reduction operations (2004).
 
 #include <bit>
 
@@ -22,7 +24,8 @@ namespace {
 Slice held(Slice whole, int i, int levels) {
   for (int k = 0; k < levels; ++k) {
     const size_t half = whole.count / 2;
-    whole = (i >> k & 1) == 0 ? Slice{whole.begin, half} : Slice{whole.begin + half, whole.count - half};
+    whole = (i >> k & 1) == 0 ? Slice{whole.begin, half}
+                              : Slice{whole.begin + half, whole.count - half};
   }
   return whole;
 }
@@ -33,7 +36,7 @@ int floor_log2(int n) { return std::bit_width(static_cast<unsigned>(n)) - 1; }
 struct Level {
   std::vector<int> gives_to;    // the peers that take over a part of what this rank holds
   std::vector<int> takes_from;  // at most one
-  Slice before, after;          // what this rank holds; after.count = 0 when it has given everything away
+  Slice before, after;  // what this rank holds; after.count = 0 when it has given everything away
 };
 
 std::vector<Level> levels_of(const Task& task) {
@@ -56,7 +59,8 @@ std::vector<Level> levels_of(const Task& task) {
       level.after = level.before;
     } else {
       if (holds)
-        for (int p = place; p < merge.left.size(); p += 1 << right_levels) level.gives_to.push_back(merge.left.lo + p);
+        for (int p = place; p < merge.left.size(); p += 1 << right_levels)
+          level.gives_to.push_back(merge.left.lo + p);
       holds = false;
     }
     all.push_back(std::move(level));
@@ -64,11 +68,15 @@ std::vector<Level> levels_of(const Task& task) {
   return all;
 }
 
-// What `level` moves from this rank to `peer` on the way up, and from `peer` to this rank on the way down.
+// What `level` moves from this rank to `peer` on the way up, and from `peer` to this rank on the
+// way down.
 Slice given(const Task& task, const Merge& merge, const Level& level, int peer) {
-  if (merge.left.size() != merge.right.size()) return held({0, task.count}, peer - merge.left.lo, floor_log2(merge.left.size()));
+  if (merge.left.size() != merge.right.size())
+    return held({0, task.count}, peer - merge.left.lo, floor_log2(merge.left.size()));
   const Slice kept = level.after;
-  return kept.begin == level.before.begin ? Slice{kept.end(), level.before.end() - kept.end()} : Slice{level.before.begin, kept.begin - level.before.begin};
+  return kept.begin == level.before.begin
+             ? Slice{kept.end(), level.before.end() - kept.end()}
+             : Slice{level.before.begin, kept.begin - level.before.begin};
 }
 
 Schedule make(const Task& task) {
@@ -87,11 +95,14 @@ Schedule make(const Task& task) {
     const Level& level = levels[k];
     if (level.gives_to.empty() && level.takes_from.empty()) continue;
     builder.round();
-    for (const int peer : level.gives_to) builder.send(peer, within(known, given(task, merges[k], level, peer)));
+    for (const int peer : level.gives_to)
+      builder.send(peer, within(known, given(task, merges[k], level, peer)));
     for (const int peer : level.takes_from) {
       const bool leaf = merges[k].other(task.rank).size() == 1;
       Slice& place = leaf ? leaf_place : sum_place;
-      if (place.count < level.after.count) place = leaf ? builder.take_staging(level.after.count) : builder.take_accumulator(level.after.count);
+      if (place.count < level.after.count)
+        place = leaf ? builder.take_staging(level.after.count)
+                     : builder.take_accumulator(level.after.count);
       const Slice here{place.begin, level.after.count};
       const Block arriving = leaf ? staging(here) : accumulator(here);
       builder.receive(peer, arriving);
@@ -99,13 +110,15 @@ Schedule make(const Task& task) {
     }
     known = sum;
   }
-  if (!levels.back().takes_from.empty()) builder.finish(output(levels.back().after), within(sum, levels.back().after));
+  if (!levels.back().takes_from.empty())
+    builder.finish(output(levels.back().after), within(sum, levels.back().after));
   for (size_t k = levels.size(); k-- > 0;) {
     const Level& level = levels[k];
     if (level.gives_to.empty() && level.takes_from.empty()) continue;
     builder.round();
     for (const int peer : level.takes_from) builder.send(peer, output(level.after));
-    for (const int peer : level.gives_to) builder.receive(peer, output(given(task, merges[k], level, peer)));
+    for (const int peer : level.gives_to)
+      builder.receive(peer, output(given(task, merges[k], level, peer)));
   }
   return builder.build();
 }
@@ -114,17 +127,22 @@ Schedule make(const Task& task) {
 Steps steps(const Task& task) {
   const double n = task.ranks;
   const double others = static_cast<double>(task.count) * (n - 1) / n;
-  if (std::has_single_bit(static_cast<unsigned>(task.ranks))) return {2.0 * std::countr_zero(static_cast<unsigned>(task.ranks)), 2 * others, others};
+  if (std::has_single_bit(static_cast<unsigned>(task.ranks)))
+    return {2.0 * std::countr_zero(static_cast<unsigned>(task.ranks)), 2 * others, others};
   Steps worst;
   Task of_rank = task;
-  for (of_rank.rank = 0; of_rank.rank < task.ranks; ++of_rank.rank) worst = busiest(worst, count_steps(make(of_rank)));
+  for (of_rank.rank = 0; of_rank.rank < task.ranks; ++of_rank.rank)
+    worst = busiest(worst, count_steps(make(of_rank)));
   return worst;
 }
 
-std::string refusal(const Task& task) { return task.kind == Collective::allreduce ? "" : does_not_do("vector_halving", task); }
+std::string refusal(const Task& task) {
+  return task.kind == Collective::allreduce ? "" : does_not_do("vector_halving", task);
+}
 
 }  // namespace
 
-const Algorithm vector_halving{"vector_halving", refusal, make, steps, [](const Task&) { return true; }};
+const Algorithm vector_halving{"vector_halving", refusal, make, steps,
+                               [](const Task&) { return true; }};
 
 }  // namespace tutti::comm

@@ -6,14 +6,17 @@
 
 namespace tutti::comm {
 
-BlockCodec::BlockCodec(size_t block) : block_(block) { CHECK(block >= 1 && block <= kLargestBlock, "blocks of {}", block); }
+BlockCodec::BlockCodec(size_t block) : block_(block) {
+  CHECK(block >= 1 && block <= kLargestBlock, "blocks of {}", block);
+}
 
 size_t BlockCodec::encoded_bytes(size_t count) const {
   const size_t rest = count % block_;
   return count / block_ * block_bytes(block_) + (rest > 0 ? block_bytes(rest) : 0);
 }
 
-void BlockCodec::encode_values(std::span<const float> values, std::span<std::byte> out, uint64_t) const {
+void BlockCodec::encode_values(std::span<const float> values, std::span<std::byte> out,
+                               uint64_t) const {
   const size_t bytes = block_bytes(block_);
   std::byte* to = out.data();
   for (size_t begin = 0; begin < values.size(); begin += block_, to += bytes)
@@ -27,9 +30,11 @@ void BlockCodec::decode_values(std::span<const std::byte> in, std::span<float> v
     decode_block(from, values.subspan(begin, std::min(block_, values.size() - begin)));
 }
 
-// By way of memory: were the decoding inlined into the sum, a compiler could fuse its multiplication with the addition, and what error
-// feedback takes away would differ in the last bit from what the others receive.
-void BlockCodec::add_values(std::span<const std::byte> in, std::span<float> sum, float weight) const {
+// By way of memory: were the decoding inlined into the sum, a compiler could fuse its
+// multiplication with the addition, and what error feedback takes away would differ in the last bit
+// from what the others receive.
+void BlockCodec::add_values(std::span<const std::byte> in, std::span<float> sum,
+                            float weight) const {
   alignas(64) float decoded[kLargestBlock];
   const size_t bytes = block_bytes(block_);
   const std::byte* from = in.data();

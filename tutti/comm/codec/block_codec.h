@@ -1,6 +1,7 @@
 #pragma once
-// BlockCodec: codecs that treat a fixed number of neighbouring floats together, and each such block alone. The last block may be shorter.
-// Only for the files of this folder; users go through make_codec().
+// BlockCodec: codecs that treat a fixed number of neighbouring floats together, and each such block
+// alone. The last block may be shorter. Only for the files of this folder; users go through
+// make_codec().
 
 #include <memory>
 
@@ -19,7 +20,8 @@ class BlockCodec : public Codec {
   explicit BlockCodec(size_t block);
 
  private:
-  void encode_values(std::span<const float> values, std::span<std::byte> out, uint64_t step) const final;
+  void encode_values(std::span<const float> values, std::span<std::byte> out,
+                     uint64_t step) const final;
   void decode_values(std::span<const std::byte> in, std::span<float> values) const final;
   void add_values(std::span<const std::byte> in, std::span<float> sum, float weight) const final;
 

@@ -1,6 +1,7 @@
 #pragma once
-// Codec: a gradient as fewer bytes. It turns `count` floats into encoded_bytes(count) bytes and back, and knows nothing of ranks, messages or
-// layers. The number of bytes is a function of the count alone, so that every buffer is planned before step one.
+// Codec: a gradient as fewer bytes. It turns `count` floats into encoded_bytes(count) bytes and
+// back, and knows nothing of ranks, messages or layers. The number of bytes is a function of the
+// count alone, so that every buffer is planned before step one.
 //
 //   spec        bytes for n floats             what is kept
 //   bf16        2 n                            8 bits of precision, float's range
@@ -9,13 +10,14 @@
 //   onebit      ceil(n / 8) + 8 ceil(n / 1024) signs, and the means of both signs of 1024 floats
 //   topk:RATIO  8 max(1, round(RATIO n))       the largest magnitudes with their indices
 //
-// What a codec loses is kept by ErrorFeedback (error_feedback.h) and sent in later steps; PowerSGD, which needs sums between its halves, is a
-// class of its own (powersgd.h).
+// What a codec loses is kept by ErrorFeedback (error_feedback.h) and sent in later steps; PowerSGD,
+// which needs sums between its halves, is a class of its own (powersgd.h).
 //
-// A Codec is immutable: one object serves any number of buffers and threads at once. No function here allocates but name() and make_codec().
-// The same input gives the same bytes, whoever encodes it: no thread count and no state enters.
-// NaN and infinity are never hidden: what holds one decodes to something that is not finite (bf16, fp16: that element; int8, onebit: the whole
-// block becomes NaN; topk: it is among the elements sent).
+// A Codec is immutable: one object serves any number of buffers and threads at once. No function
+// here allocates but name() and make_codec(). The same input gives the same bytes, whoever encodes
+// it: no thread count and no state enters. NaN and infinity are never hidden: what holds one
+// decodes to something that is not finite (bf16, fp16: that element; int8, onebit: the whole block
+// becomes NaN; topk: it is among the elements sent).
 
 #include <cstddef>
 #include <cstdint>
@@ -34,30 +36,39 @@ class Codec {
   virtual std::string name() const = 0;
   /// 0 for 0 floats.
   virtual size_t encoded_bytes(size_t count) const = 0;
-  /// Neighbours that are encoded together: a vector may be encoded in pieces of a multiple of so many, whose encodings one after another are
-  /// that of the whole. 0: only as a whole. At most 1024.
+  /// Neighbours that are encoded together: a vector may be encoded in pieces of a multiple of so
+  /// many, whose encodings one after another are that of the whole. 0: only as a whole. At most
+  /// 1024.
   virtual size_t granule() const { return 0; }
 
-  /// `out` has encoded_bytes(values.size()) bytes, at any alignment. `step` is the number of the training step: topk chooses with it among
-  /// candidates that it cannot tell apart; 0 chooses the first of them.
+  /// `out` has encoded_bytes(values.size()) bytes, at any alignment. `step` is the number of the
+  /// training step: topk chooses with it among candidates that it cannot tell apart; 0 chooses the
+  /// first of them.
   void encode(std::span<const float> values, std::span<std::byte> out, uint64_t step = 0) const;
-  /// values = decoded. `in` is what encode() made of as many floats. Throws CommError when it cannot be that.
+  /// values = decoded. `in` is what encode() made of as many floats. Throws CommError when it
+  /// cannot be that.
   void decode(std::span<const std::byte> in, std::span<float> values) const;
-  /// sum += weight * decoded, where `decoded` has the same bits as from decode(). A sparse codec touches its own entries only.
+  /// sum += weight * decoded, where `decoded` has the same bits as from decode(). A sparse codec
+  /// touches its own entries only.
   void add_decoded(std::span<const std::byte> in, std::span<float> sum, float weight = 1) const;
 
  private:
   // As the public functions; the sizes are right.
-  virtual void encode_values(std::span<const float> values, std::span<std::byte> out, uint64_t step) const = 0;
+  virtual void encode_values(std::span<const float> values, std::span<std::byte> out,
+                             uint64_t step) const = 0;
   virtual void decode_values(std::span<const std::byte> in, std::span<float> values) const = 0;
-  virtual void add_values(std::span<const std::byte> in, std::span<float> sum, float weight) const = 0;
+  virtual void add_values(std::span<const std::byte> in, std::span<float> sum,
+                          float weight) const = 0;
 };
 
-/// "bf16", "int8", "topk:0.01", ... Throws ConfigError that lists the codecs, or the range of the ratio.
+/// "bf16", "int8", "topk:0.01", ... Throws ConfigError that lists the codecs, or the range of the
+/// ratio.
 std::unique_ptr<Codec> make_codec(std::string_view spec);
 
-/// sum = ((c0 + c1) + c2) + ... of the contributions whose encodings lie one after another in `encodings`, as an allgather leaves them: the
-/// order of the ranks is the order of the sum. This is the merge of HiTopKComm (step 4), for every codec. At least one contribution.
-void sum_contributions(const Codec& codec, std::span<const std::byte> encodings, std::span<float> sum);
+/// sum = ((c0 + c1) + c2) + ... of the contributions whose encodings lie one after another in
+/// `encodings`, as an allgather leaves them: the order of the ranks is the order of the sum. This
+/// is the merge of HiTopKComm (step 4), for every codec. At least one contribution.
+void sum_contributions(const Codec& codec, std::span<const std::byte> encodings,
+                       std::span<float> sum);
 
 }  // namespace tutti::comm

@@ -45,14 +45,19 @@ Floats decoded(const Codec& codec, const Bytes& in, size_t n) {
   return y;
 }
 
-Floats there_and_back(const Codec& codec, const Floats& x) { return decoded(codec, encoded(codec, x), x.size()); }
+Floats there_and_back(const Codec& codec, const Floats& x) {
+  return decoded(codec, encoded(codec, x), x.size());
+}
 
-bool same_bits(const Floats& a, const Floats& b) { return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0; }
+bool same_bits(const Floats& a, const Floats& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
 
 TEST(Codec, NamesMakeTheSameCodecAgain) {
   for (const char* spec : kAll) {
     EXPECT_EQ(make_codec(spec)->name(), spec);
-    EXPECT_EQ(make_codec(make_codec(spec)->name())->encoded_bytes(12345), make_codec(spec)->encoded_bytes(12345));
+    EXPECT_EQ(make_codec(make_codec(spec)->name())->encoded_bytes(12345),
+              make_codec(spec)->encoded_bytes(12345));
   }
   EXPECT_EQ(make_codec("topk:1e-3")->name(), "topk:0.001");
 }
@@ -63,15 +68,20 @@ TEST(Codec, UnknownOnesAreRefusedWithTheList) {
       make_codec(spec);
       ADD_FAILURE() << spec;
     } catch (const ConfigError& error) {
-      EXPECT_NE(std::string(error.what()).find("bf16, fp16, int8, onebit, topk:RATIO"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("bf16, fp16, int8, onebit, topk:RATIO"),
+                std::string::npos)
+          << error.what();
     }
   }
-  for (const char* spec : {"topk:", "topk:0", "topk:-0.1", "topk:1.01", "topk:nan", "topk:inf", "topk:0.1x", "topk:1%"})
+  for (const char* spec : {"topk:", "topk:0", "topk:-0.1", "topk:1.01", "topk:nan", "topk:inf",
+                           "topk:0.1x", "topk:1%"})
     EXPECT_THROW(make_codec(spec), ConfigError) << spec;
 }
 
 TEST(Codec, BytesOnTheWire) {
-  const auto bytes = [](const char* spec, size_t count) { return make_codec(spec)->encoded_bytes(count); };
+  const auto bytes = [](const char* spec, size_t count) {
+    return make_codec(spec)->encoded_bytes(count);
+  };
   for (const char* spec : kAll) EXPECT_EQ(bytes(spec, 0), 0u) << spec;
   EXPECT_EQ(bytes("bf16", 1001), 2002u);
   EXPECT_EQ(bytes("fp16", 1001), 2002u);
@@ -95,7 +105,8 @@ TEST(Codec, ErrorOfARoundTripIsWithinItsBound) {
     const Floats q = there_and_back(*make_codec("int8"), x);
     for (size_t i = 0; i < n; ++i) {
       float largest = 0;
-      for (size_t j = i / 256 * 256; j < std::min(n, i / 256 * 256 + 256); ++j) largest = std::max(largest, std::fabs(x[j]));
+      for (size_t j = i / 256 * 256; j < std::min(n, i / 256 * 256 + 256); ++j)
+        largest = std::max(largest, std::fabs(x[j]));
       ASSERT_LE(std::fabs(b[i] - x[i]), std::fabs(x[i]) * 0x1p-8f);
       ASSERT_LE(std::fabs(h[i] - x[i]), std::max(std::fabs(x[i]) * 0x1p-11f, 0x1p-25f));
       ASSERT_LE(std::fabs(q[i] - x[i]), largest / 254 * 1.0001f);
@@ -104,12 +115,14 @@ TEST(Codec, ErrorOfARoundTripIsWithinItsBound) {
   }
 }
 
-// The loops become vector code: every lane must do what the single conversion does, special values included.
+// The loops become vector code: every lane must do what the single conversion does, special values
+// included.
 TEST(Codec, HalvesAreTheElementsRoundedOneByOne) {
   Rng rng(7, Purpose::test, 9);
   Floats x(5000);
   for (float& value : x) value = std::bit_cast<float>(rng.next_u32());
-  const Floats special{0, -0.0f, kNan, kInf, -kInf, 1e-45f, 6e-8f, 3e-5f, 65504, 65520, -65520, 1 + 0x1p-11f, 1 + 0x3p-11f, 3.4e38f};
+  const Floats special{0,     -0.0f, kNan,  kInf,   -kInf,        1e-45f,       6e-8f,
+                       3e-5f, 65504, 65520, -65520, 1 + 0x1p-11f, 1 + 0x3p-11f, 3.4e38f};
   for (size_t i = 0; i < 1400; ++i) x[3 * i] = special[i % special.size()];
   const Bytes b = encoded(*make_codec("bf16"), x);
   const Bytes h = encoded(*make_codec("fp16"), x);
@@ -118,8 +131,12 @@ TEST(Codec, HalvesAreTheElementsRoundedOneByOne) {
   for (size_t i = 0; i < x.size(); ++i) {
     ASSERT_EQ(std::memcmp(&b[2 * i], std::array{bf16(x[i])}.data(), 2), 0) << x[i];
     ASSERT_EQ(std::memcmp(&h[2 * i], std::array{fp16(x[i])}.data(), 2), 0) << x[i];
-    ASSERT_EQ(std::bit_cast<uint32_t>(from_b[i]), std::bit_cast<uint32_t>(static_cast<float>(bf16(x[i])))) << x[i];
-    ASSERT_EQ(std::bit_cast<uint32_t>(from_h[i]), std::bit_cast<uint32_t>(static_cast<float>(fp16(x[i])))) << x[i];
+    ASSERT_EQ(std::bit_cast<uint32_t>(from_b[i]),
+              std::bit_cast<uint32_t>(static_cast<float>(bf16(x[i]))))
+        << x[i];
+    ASSERT_EQ(std::bit_cast<uint32_t>(from_h[i]),
+              std::bit_cast<uint32_t>(static_cast<float>(fp16(x[i]))))
+        << x[i];
   }
 }
 
@@ -128,7 +145,9 @@ TEST(Codec, Int8OfWholeMultiplesOfTheScaleIsExact) {
   for (size_t i = 0; i < 256; ++i) x[i] = 0.5f * static_cast<float>(static_cast<int>(i) - 128);
   x[0] = 63.5f;  // the range is -127 .. 127
   EXPECT_TRUE(same_bits(there_and_back(*make_codec("int8"), x), x));
-  EXPECT_EQ(there_and_back(*make_codec("int8"), {127, 0.5f, 1.5f, 2.5f, -0.5f, -1.5f}), (Floats{127, 0, 2, 2, 0, -2})) << "ties to even";
+  EXPECT_EQ(there_and_back(*make_codec("int8"), {127, 0.5f, 1.5f, 2.5f, -0.5f, -1.5f}),
+            (Floats{127, 0, 2, 2, 0, -2}))
+      << "ties to even";
 }
 
 TEST(Codec, Int8OfNothingOrNextToNothingIsZero) {
@@ -137,18 +156,21 @@ TEST(Codec, Int8OfNothingOrNextToNothingIsZero) {
   x[257] = -std::numeric_limits<float>::denorm_min();
   EXPECT_TRUE(same_bits(there_and_back(*make_codec("int8"), x), Floats(300, 0.0f)));
   x[0] = std::numeric_limits<float>::max();
-  EXPECT_FLOAT_EQ(there_and_back(*make_codec("int8"), x)[0], x[0]) << "no overflow at the other end";
+  EXPECT_FLOAT_EQ(there_and_back(*make_codec("int8"), x)[0], x[0])
+      << "no overflow at the other end";
 }
 
 TEST(Codec, OnebitSendsSignsAndMeans) {
   const auto codec = make_codec("onebit");
-  EXPECT_EQ(there_and_back(*codec, {1, -4, 2, 0, -2, 5, 0, -3, 4, -3}), (Floats{2, -3, 2, 2, -3, 2, 2, -3, 2, -3}));
+  EXPECT_EQ(there_and_back(*codec, {1, -4, 2, 0, -2, 5, 0, -3, 4, -3}),
+            (Floats{2, -3, 2, 2, -3, 2, 2, -3, 2, -3}));
   EXPECT_EQ(there_and_back(*codec, {-1, -3}), (Floats{-2, -2})) << "an empty group";
   EXPECT_EQ(there_and_back(*codec, {0, 0, 0}), (Floats{0, 0, 0}));
   Floats two_blocks(1025, 3.0f);
   two_blocks[1024] = -7;
   EXPECT_EQ(there_and_back(*codec, two_blocks), two_blocks) << "each block has its own means";
-  EXPECT_EQ(there_and_back(*codec, Floats(1024, std::numeric_limits<float>::max()))[1023], std::numeric_limits<float>::max());
+  EXPECT_EQ(there_and_back(*codec, Floats(1024, std::numeric_limits<float>::max()))[1023],
+            std::numeric_limits<float>::max());
 }
 
 TEST(Codec, WhatIsNotFiniteIsNeverHidden) {
@@ -160,10 +182,13 @@ TEST(Codec, WhatIsNotFiniteIsNeverHidden) {
         const Floats y = there_and_back(*make_codec(spec), x);
         ASSERT_FALSE(std::isfinite(y[at])) << spec << " " << bad << " at " << at;
         ASSERT_TRUE(std::isnan(y[at]) || !std::isnan(bad)) << spec;
-        const size_t block = std::string_view(spec) == "int8" ? 256 : std::string_view(spec) == "onebit" ? 1024 : 1;
+        const size_t block = std::string_view(spec) == "int8"     ? 256
+                             : std::string_view(spec) == "onebit" ? 1024
+                                                                  : 1;
         for (size_t i = 0; i < x.size(); ++i) {
           if (i / block == at / block)
-            ASSERT_FALSE(std::isfinite(y[i])) << spec << " poisons the block of " << at << " at " << i;
+            ASSERT_FALSE(std::isfinite(y[i]))
+                << spec << " poisons the block of " << at << " at " << i;
           else
             ASSERT_TRUE(std::isfinite(y[i])) << spec << " leaves the others alone";
         }
@@ -223,7 +248,8 @@ TEST(Codec, ContributionsAreAddedInTheOrderOfTheRanks) {
     Floats expected(kCount, 0.0f);
     for (size_t r = 0; r < kRanks; ++r) {
       Floats x = random_values(kCount, 100 + r);
-      for (float& value : x) value *= std::ldexp(1.0f, static_cast<int>(3 * r));  // so that another order has other bits
+      for (float& value : x)
+        value *= std::ldexp(1.0f, static_cast<int>(3 * r));  // so that another order has other bits
       const Bytes bytes = encoded(*codec, x);
       all.insert(all.end(), bytes.begin(), bytes.end());
       const Floats y = decoded(*codec, bytes, kCount);

@@ -25,9 +25,11 @@ double settle_residual(std::span<float> rest) {
   return squares;
 }
 
-Loss ErrorFeedback::encode(const Codec& codec, std::span<const float* const> parts, std::span<std::byte> out, uint64_t step) {
+Loss ErrorFeedback::encode(const Codec& codec, std::span<const float* const> parts,
+                           std::span<std::byte> out, uint64_t step) {
   const size_t count = residual_.size();
-  CHECK(out.size() == codec.encoded_bytes(count), "{}: {} bytes for {} values", codec.name(), out.size(), count);
+  CHECK(out.size() == codec.encoded_bytes(count), "{}: {} bytes for {} values", codec.name(),
+        out.size(), count);
   const size_t strip = codec.granule() == 0 ? count : kStrip / codec.granule() * codec.granule();
   Loss loss;
   size_t at = 0;
@@ -44,8 +46,10 @@ Loss ErrorFeedback::encode(const Codec& codec, std::span<const float* const> par
   return loss;
 }
 
-Loss ErrorFeedback::encode(const Codec& codec, std::span<const float> gradient, std::span<std::byte> out, uint64_t step) {
-  CHECK(gradient.size() == residual_.size(), "a gradient of {}, a residual of {}", gradient.size(), residual_.size());
+Loss ErrorFeedback::encode(const Codec& codec, std::span<const float> gradient,
+                           std::span<std::byte> out, uint64_t step) {
+  CHECK(gradient.size() == residual_.size(), "a gradient of {}, a residual of {}", gradient.size(),
+        residual_.size());
   const float* const parts[] = {gradient.data()};
   return encode(codec, parts, out, step);
 }

@@ -71,7 +71,8 @@ TEST(ErrorFeedback, TopkClearsWhatItSends) {
   const auto codec = make_codec("topk:0.4");
   Floats residual{0.5f, 0, -1, 0, 3};
   Bytes out(codec->encoded_bytes(5));
-  EXPECT_NEAR(ErrorFeedback(residual).encode(*codec, Floats{1, 1, -4, 2, -3}, out).ratio(), (1.5 * 1.5 + 1) / (1.5 * 1.5 + 1 + 25 + 4), 1e-15);
+  EXPECT_NEAR(ErrorFeedback(residual).encode(*codec, Floats{1, 1, -4, 2, -3}, out).ratio(),
+              (1.5 * 1.5 + 1) / (1.5 * 1.5 + 1 + 25 + 4), 1e-15);
   EXPECT_EQ(residual, (Floats{1.5f, 1, 0, 0, 0}));
 }
 
@@ -88,7 +89,8 @@ TEST(ErrorFeedback, EverythingIsSentInTheLongRun) {
       codec->add_decoded(out, sent);
       for (size_t i = 0; i < kCount; ++i) given[i] += gradient[i];
     }
-    for (size_t i = 0; i < kCount; ++i) ASSERT_NEAR(static_cast<double>(sent[i]) + residual[i], given[i], 3e-5) << spec << " " << i;
+    for (size_t i = 0; i < kCount; ++i)
+      ASSERT_NEAR(static_cast<double>(sent[i]) + residual[i], given[i], 3e-5) << spec << " " << i;
   }
 }
 
@@ -125,7 +127,8 @@ TEST(ErrorFeedback, ZeroCostsNothing) {
 
 TEST(ErrorFeedback, AStepThatIsNotFiniteIsReportedAndDoesNotSpoilTheNext) {
   for (const char* spec : kAll)
-    for (const float bad : {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+    for (const float bad :
+         {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
       const auto codec = make_codec(spec);
       Floats residual = random_values(kCount, 1);
       const Floats before = residual;
@@ -139,7 +142,8 @@ TEST(ErrorFeedback, AStepThatIsNotFiniteIsReportedAndDoesNotSpoilTheNext) {
       EXPECT_FALSE(std::ranges::all_of(decoded, [](float x) { return std::isfinite(x); })) << spec;
       EXPECT_TRUE(std::ranges::all_of(residual, [](float x) { return std::isfinite(x); })) << spec;
       EXPECT_EQ(residual[5], 0) << spec;
-      EXPECT_TRUE(std::isfinite(feedback.encode(*codec, random_values(kCount, 2), out).ratio())) << spec;
+      EXPECT_TRUE(std::isfinite(feedback.encode(*codec, random_values(kCount, 2), out).ratio()))
+          << spec;
     }
 }
 
@@ -147,7 +151,8 @@ TEST(ErrorFeedback, AnOverflowOfFp16IsReported) {
   const auto codec = make_codec("fp16");
   Floats residual(3, 0.0f);
   Bytes out(6);
-  EXPECT_FALSE(std::isfinite(ErrorFeedback(residual).encode(*codec, Floats{1, 1e6f, 2}, out).ratio()));
+  EXPECT_FALSE(
+      std::isfinite(ErrorFeedback(residual).encode(*codec, Floats{1, 1e6f, 2}, out).ratio()));
   EXPECT_EQ(residual, Floats(3, 0.0f));
 }
 
@@ -158,8 +163,9 @@ TEST(ErrorFeedback, SizesMustAgree) {
   EXPECT_THROW(ErrorFeedback(residual).encode(*codec, Floats(4), out), InternalError);
 }
 
-// Four workers, each with its own minimum, so that near the common one the workers' gradients are large and cancel: minimise
-// mean_w 1/2 sum_i a_i (x_i - b_wi)^2. Returns how far the objective is above its least value, over where it began.
+// Four workers, each with its own minimum, so that near the common one the workers' gradients are
+// large and cancel: minimise mean_w 1/2 sum_i a_i (x_i - b_wi)^2. Returns how far the objective is
+// above its least value, over where it began.
 enum class Exchange { dense, compressed, compressed_without_feedback };
 double descend(Exchange exchange) {
   constexpr size_t kWorkers = 4, kSize = 200;

@@ -22,7 +22,8 @@ float from_bits(uint32_t half) {
 double value_of(uint32_t half) {
   const int exponent = static_cast<int>(half >> 10 & 31);
   const double fraction = half & 1023;
-  const double magnitude = exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25);
+  const double magnitude =
+      exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25);
   return (half & 0x8000) != 0 ? -magnitude : magnitude;
 }
 
@@ -32,7 +33,8 @@ uint32_t rounded(float x) {
   const int exponent = magnitude == 0 ? -14 : std::max(-14, std::ilogb(magnitude));
   const double units = std::nearbyint(std::ldexp(magnitude, 10 - exponent));
   const double bits = units + (exponent + 14) * 1024;  // the implicit bit counts one exponent
-  return (bits >= 0x7C00 ? 0x7C00u : static_cast<uint32_t>(bits)) | (std::signbit(x) ? 0x8000u : 0u);
+  return (bits >= 0x7C00 ? 0x7C00u : static_cast<uint32_t>(bits)) |
+         (std::signbit(x) ? 0x8000u : 0u);
 }
 
 TEST(Fp16, EveryHalfGoesThereAndBack) {
@@ -57,7 +59,8 @@ TEST(Fp16, EveryHalfGoesThereAndBack) {
 TEST(Fp16, TiesGoToEvenAndTheirNeighboursToTheNearest) {
   for (uint32_t half = 0; half < 0x7C00; ++half) {
     const double upper = half + 1 == 0x7C00 ? 65536 : value_of(half + 1);
-    const auto middle = static_cast<float>((value_of(half) + upper) / 2);  // exact: one bit more than a half
+    const auto middle =
+        static_cast<float>((value_of(half) + upper) / 2);  // exact: one bit more than a half
     const uint32_t even = half % 2 == 0 ? half : half + 1;
     ASSERT_EQ(fp16(middle).bits, even) << half;
     ASSERT_EQ(fp16(-middle).bits, even | 0x8000) << half;
@@ -85,7 +88,8 @@ TEST(Fp16, OverflowIsInfinite) {
   EXPECT_EQ(fp16(-1e30f).bits, 0xFC00);
   EXPECT_EQ(fp16(std::numeric_limits<float>::infinity()).bits, 0x7C00);
   EXPECT_EQ(fp16(std::numeric_limits<float>::denorm_min()).bits, 0);
-  EXPECT_TRUE(std::isnan(static_cast<float>(fp16(std::bit_cast<float>(0x7F800001u))))) << "a payload that a half has no room for";
+  EXPECT_TRUE(std::isnan(static_cast<float>(fp16(std::bit_cast<float>(0x7F800001u)))))
+      << "a payload that a half has no room for";
 }
 
 }  // namespace

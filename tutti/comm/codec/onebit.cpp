@@ -1,7 +1,9 @@
-// onebit: blocks of 1024 floats as the mean of those >= 0, the mean of those < 0, and a bit each that says which: 136 bytes instead of 4096.
-// Bit i % 8 of byte i / 8 is set for x[i] < 0. The means are the two values with the least squared error for these groups; the mean of an empty
+// onebit: blocks of 1024 floats as the mean of those >= 0, the mean of those < 0, and a bit each
+// that says which: 136 bytes instead of 4096. Bit i % 8 of byte i / 8 is set for x[i] < 0. The
+// means are the two values with the least squared error for these groups; the mean of an empty
 // group is 0. NaN or infinity in the block: both means are NaN. Of no use without error feedback.
-// Seide, Fu, Droppo, Li, Yu, 1-bit stochastic gradient descent and its application to data-parallel distributed training of speech DNNs (2014).
+// Seide, Fu, Droppo, Li, Yu, 1-bit stochastic gradient descent and its application to data-parallel
+// distributed training of speech DNNs (2014).
 
 #include <algorithm>
 #include <bit>
@@ -33,7 +35,9 @@ size_t pack_signs(std::span<const float> x, std::byte* out) {
   return count;
 }
 
-float mean_of(double sum, size_t n) { return n > 0 ? static_cast<float>(sum / static_cast<double>(n)) : 0.0f; }
+float mean_of(double sum, size_t n) {
+  return n > 0 ? static_cast<float>(sum / static_cast<double>(n)) : 0.0f;
+}
 
 class Onebit final : public BlockCodec {
  public:
@@ -45,22 +49,28 @@ class Onebit final : public BlockCodec {
 
   void encode_block(std::span<const float> x, std::byte* out) const override {
     const size_t negative = pack_signs(x, out + 2 * sizeof(float));
-    const double below = sum_lanes<double>(x.size(), [x](size_t i) { return static_cast<double>(x[i] < 0 ? x[i] : 0.0f); });
-    const double above = sum_lanes<double>(x.size(), [x](size_t i) { return static_cast<double>(x[i] < 0 ? 0.0f : x[i]); });
+    const double below = sum_lanes<double>(
+        x.size(), [x](size_t i) { return static_cast<double>(x[i] < 0 ? x[i] : 0.0f); });
+    const double above = sum_lanes<double>(
+        x.size(), [x](size_t i) { return static_cast<double>(x[i] < 0 ? 0.0f : x[i]); });
     float means[2] = {mean_of(above, x.size() - negative), mean_of(below, negative)};
-    if (!std::isfinite(above + below)) means[0] = means[1] = std::numeric_limits<float>::quiet_NaN();
+    if (!std::isfinite(above + below))
+      means[0] = means[1] = std::numeric_limits<float>::quiet_NaN();
     std::memcpy(out, means, sizeof means);
   }
 
   void decode_block(const std::byte* in, std::span<float> y) const override {
-    uint32_t means[2];  // as bits: the choice is made without a branch, which would be mispredicted every other time
+    uint32_t means[2];  // as bits: the choice is made without a branch, which would be mispredicted
+                        // every other time
     std::memcpy(means, in, sizeof means);
     const uint32_t difference = means[0] ^ means[1];
     const std::byte* signs = in + sizeof means;
     alignas(64) float decoded[kBlock];
     for (size_t byte = 0; byte < sign_bytes(y.size()); ++byte) {
       const auto bits = static_cast<uint32_t>(signs[byte]);
-      for (uint32_t i = 0; i < 8; ++i) decoded[8 * byte + i] = std::bit_cast<float>(means[0] ^ (difference & (0u - (bits >> i & 1u))));
+      for (uint32_t i = 0; i < 8; ++i)
+        decoded[8 * byte + i] =
+            std::bit_cast<float>(means[0] ^ (difference & (0u - (bits >> i & 1u))));
     }
     std::memcpy(y.data(), decoded, y.size() * sizeof(float));
   }

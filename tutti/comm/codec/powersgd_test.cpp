@@ -29,7 +29,8 @@ Floats low_rank(PowerSgd::Matrix size, int rank, uint64_t stream) {
   for (int k = 0; k < rank; ++k) {
     const Floats left = random_values(size.rows, stream + 100 * static_cast<uint64_t>(k));
     const Floats right = random_values(size.cols, stream + 100 * static_cast<uint64_t>(k) + 1);
-    for (size_t i = 0; i < size.count(); ++i) m[i] += std::ldexp(left[i / size.cols] * right[i % size.cols], -k);
+    for (size_t i = 0; i < size.count(); ++i)
+      m[i] += std::ldexp(left[i / size.cols] * right[i % size.cols], -k);
   }
   return m;
 }
@@ -54,14 +55,18 @@ void expect_orthonormal(const Floats& p, size_t rows, size_t rank) {
   for (size_t a = 0; a < rank; ++a)
     for (size_t b = 0; b <= a; ++b) {
       double product = 0;
-      for (size_t i = 0; i < rows; ++i) product += static_cast<double>(p[a * rows + i]) * p[b * rows + i];
+      for (size_t i = 0; i < rows; ++i)
+        product += static_cast<double>(p[a * rows + i]) * p[b * rows + i];
       EXPECT_NEAR(product, a == b ? 1 : 0, 2e-6) << "columns " << a << ", " << b;
     }
 }
 
 // One rank alone, its state and its steps.
 struct Alone {
-  Alone(PowerSgd::Matrix size, int rank) : sgd(size, rank, 3), p(sgd.p_count()), q(sgd.q_count()), decoded(size.count()) { sgd.begin(q); }
+  Alone(PowerSgd::Matrix size, int rank)
+      : sgd(size, rank, 3), p(sgd.p_count()), q(sgd.q_count()), decoded(size.count()) {
+    sgd.begin(q);
+  }
   void step(const Floats& m) {
     sgd.project(m, q, p);
     sgd.orthogonalize(p);
@@ -76,7 +81,8 @@ TEST(PowerSgd, AConvolutionsWeightsAreOutputsByTheRest) {
   const PowerSgd::Matrix matrix = PowerSgd::matrix_of({64, 16, 3, 3});
   EXPECT_EQ(matrix.rows, 64u);
   EXPECT_EQ(matrix.cols, 144u);
-  for (const Shape& shape : {Shape{}, Shape{64}, Shape{64, 1}, Shape{1, 64, 3, 3}, Shape{10, 1, 1, 1}})
+  for (const Shape& shape :
+       {Shape{}, Shape{64}, Shape{64, 1}, Shape{1, 64, 3, 3}, Shape{10, 1, 1, 1}})
     EXPECT_THROW(PowerSgd::matrix_of(shape), ConfigError);
 }
 
@@ -96,7 +102,8 @@ TEST(PowerSgd, OneStepRestoresAMatrixOfItsRank) {
       Alone alone(size, rank);
       const Floats m = low_rank(size, rank, 5);
       alone.step(m);
-      EXPECT_LT(distance(m, alone.decoded), 1e-5) << size.rows << "x" << size.cols << " rank " << rank;
+      EXPECT_LT(distance(m, alone.decoded), 1e-5)
+          << size.rows << "x" << size.cols << " rank " << rank;
       expect_orthonormal(alone.p, size.rows, static_cast<size_t>(rank));
     }
 }
@@ -111,14 +118,16 @@ TEST(PowerSgd, StagesAreTheProductsThatTheySay) {
   for (size_t i = 0; i < kRows; ++i)
     for (size_t j = 0; j < kRank; ++j) {
       double sum = 0;
-      for (size_t c = 0; c < kCols; ++c) sum += static_cast<double>(m[i * kCols + c]) * q[j * kCols + c];
+      for (size_t c = 0; c < kCols; ++c)
+        sum += static_cast<double>(m[i * kCols + c]) * q[j * kCols + c];
       EXPECT_NEAR(p[j * kRows + i], sum, 1e-6);
     }
   sgd.back_project(m, p, q);
   for (size_t c = 0; c < kCols; ++c)
     for (size_t j = 0; j < kRank; ++j) {
       double sum = 0;
-      for (size_t i = 0; i < kRows; ++i) sum += static_cast<double>(m[i * kCols + c]) * p[j * kRows + i];
+      for (size_t i = 0; i < kRows; ++i)
+        sum += static_cast<double>(m[i * kCols + c]) * p[j * kRows + i];
       EXPECT_NEAR(q[j * kCols + c], sum, 3e-6);
     }
   sgd.decode(p, q, decoded);
@@ -139,7 +148,8 @@ TEST(PowerSgd, TheWarmStartFindsTheBestApproximation) {
   Alone cold(size, 2);
   for (int step = 0; step < 100; ++step) cold.step(m);
   EXPECT_LT(warm, 0.97 * first);
-  EXPECT_NEAR(warm, distance(m, cold.decoded), 1e-4) << "it has converged: no more iterations make it better";
+  EXPECT_NEAR(warm, distance(m, cold.decoded), 1e-4)
+      << "it has converged: no more iterations make it better";
 }
 
 TEST(PowerSgd, DecodedAndResidualAreTheMatrix) {
@@ -185,7 +195,8 @@ TEST(PowerSgd, TheSumsOfTwoRanksMakeTheMeanMatrix) {
 
   Floats q(sgd.q_count()), p[2], back[2], decoded(size.count());
   sgd.begin(q);
-  for (size_t r = 0; r < 2; ++r) p[r].resize(sgd.p_count()), back[r].resize(sgd.q_count()), sgd.project(m[r], q, p[r]);
+  for (size_t r = 0; r < 2; ++r)
+    p[r].resize(sgd.p_count()), back[r].resize(sgd.q_count()), sgd.project(m[r], q, p[r]);
   for (size_t i = 0; i < p[0].size(); ++i) p[0][i] += p[1][i];
   sgd.orthogonalize(p[0]);
   for (size_t r = 0; r < 2; ++r) sgd.back_project(m[r], p[0], back[r]);
@@ -211,7 +222,8 @@ TEST(PowerSgd, DependentColumnsAreReplacedAndComeBack) {
   const PowerSgd sgd({50, 60}, 3, 1);
   Floats p(sgd.p_count()), again;
   const Floats column = random_values(50, 3);
-  for (size_t i = 0; i < p.size(); ++i) p[i] = column[i % 50] * (1 + 1e-4f * static_cast<float>(i / 50));
+  for (size_t i = 0; i < p.size(); ++i)
+    p[i] = column[i % 50] * (1 + 1e-4f * static_cast<float>(i / 50));
   again = p;
   sgd.orthogonalize(p);
   expect_orthonormal(p, 50, 3);
@@ -224,7 +236,8 @@ TEST(PowerSgd, DependentColumnsAreReplacedAndComeBack) {
 }
 
 TEST(PowerSgd, WhatIsNotFiniteIsSeenEverywhereAndPasses) {
-  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     const PowerSgd::Matrix size{20, 30};
     Alone alone(size, 3);
     const Floats good = low_rank(size, 3, 8);
@@ -248,7 +261,8 @@ TEST(PowerSgd, TheFirstQIsAFunctionOfTheSeed) {
   EXPECT_EQ(a, b);
   EXPECT_NE(a, c);
   double mean = 0, product = 0;
-  for (size_t i = 0; i < 1000; ++i) mean += (a[i] + a[1000 + i]) / 2000, product += a[i] * a[1000 + i] / 1000;
+  for (size_t i = 0; i < 1000; ++i)
+    mean += (a[i] + a[1000 + i]) / 2000, product += a[i] * a[1000 + i] / 1000;
   EXPECT_NEAR(mean, 0, 0.05);
   EXPECT_NEAR(squares(a) / 2000, 1.0 / 3, 0.03);
   EXPECT_NEAR(product, 0, 0.05) << "columns are independent";

@@ -35,7 +35,8 @@ Entries encode(const std::vector<float>& x, double ratio, uint64_t step = 0) {
   return entries;
 }
 
-// Exactly k entries, ascending, with the vector's own bits, and none smaller than the k-th largest magnitude less the resolution.
+// Exactly k entries, ascending, with the vector's own bits, and none smaller than the k-th largest
+// magnitude less the resolution.
 void expect_topk(const std::vector<float>& x, double ratio, const char* what) {
   const Entries entries = encode(x, ratio);
   const size_t k = entries.indices.size();
@@ -43,17 +44,22 @@ void expect_topk(const std::vector<float>& x, double ratio, const char* what) {
   for (size_t j = 0; j < k; ++j) {
     ASSERT_LT(entries.indices[j], x.size());
     ASSERT_TRUE(j == 0 || entries.indices[j - 1] < entries.indices[j]) << what;
-    ASSERT_EQ(std::bit_cast<uint32_t>(entries.values[j]), std::bit_cast<uint32_t>(x[entries.indices[j]])) << what;
+    ASSERT_EQ(std::bit_cast<uint32_t>(entries.values[j]),
+              std::bit_cast<uint32_t>(x[entries.indices[j]]))
+        << what;
   }
   std::vector<float> magnitudes(x.size());
   double sum = 0;
   for (size_t i = 0; i < x.size(); ++i) sum += magnitudes[i] = std::fabs(x[i]);
-  std::nth_element(magnitudes.begin(), magnitudes.begin() + static_cast<std::ptrdiff_t>(k - 1), magnitudes.end(), std::greater<>());
+  std::nth_element(magnitudes.begin(), magnitudes.begin() + static_cast<std::ptrdiff_t>(k - 1),
+                   magnitudes.end(), std::greater<>());
   const float exact = magnitudes[k - 1];
   const double mean = sum / static_cast<double>(x.size());
-  const double width = exact > mean ? *std::max_element(magnitudes.begin(), magnitudes.end()) - mean : mean;
+  const double width =
+      exact > mean ? *std::max_element(magnitudes.begin(), magnitudes.end()) - mean : mean;
   const double floor = exact - width * 0x1p-30 - exact * 0x1p-23;
-  for (size_t j = 0; j < k; ++j) ASSERT_GE(std::fabs(entries.values[j]), floor) << what << ", " << k << " of " << x.size();
+  for (size_t j = 0; j < k; ++j)
+    ASSERT_GE(std::fabs(entries.values[j]), floor) << what << ", " << k << " of " << x.size();
 }
 
 using Generate = std::function<float(Rng&)>;
@@ -77,7 +83,8 @@ std::vector<float> generated(const Generate& generate, size_t n) {
 TEST(Topk, AgreesWithTheExactSelectionOnAllInputs) {
   for (const auto& [what, generate] : kInputs)
     for (const size_t n : {1, 2, 3, 127, 20000})
-      for (const double ratio : {1e-4, 0.01, 0.1, 0.5, 0.9, 1.0}) expect_topk(generated(generate, n), ratio, what);
+      for (const double ratio : {1e-4, 0.01, 0.1, 0.5, 0.9, 1.0})
+        expect_topk(generated(generate, n), ratio, what);
 }
 
 TEST(Topk, AgreesWithTheExactSelectionOnAMillion) {
@@ -101,7 +108,8 @@ TEST(Topk, ThresholdsCountWhatTheySay) {
       const std::vector<float> x = generated(generate, 10000);
       const TopkThresholds t = mstopk_thresholds(x, k);
       const auto reaching = [&](uint32_t magnitude) {
-        return static_cast<size_t>(std::ranges::count_if(x, [=](float v) { return (std::bit_cast<uint32_t>(v) & 0x7FFFFFFFu) >= magnitude; }));
+        return static_cast<size_t>(std::ranges::count_if(
+            x, [=](float v) { return (std::bit_cast<uint32_t>(v) & 0x7FFFFFFFu) >= magnitude; }));
       };
       EXPECT_EQ(t.taken, reaching(t.above)) << what;
       EXPECT_EQ(t.reaching, reaching(t.from)) << what;
@@ -123,7 +131,8 @@ TEST(Topk, TheStepChoosesARunAmongEquals) {
   EXPECT_LT(*std::ranges::min_element(begins), 100u);
   EXPECT_GT(*std::ranges::max_element(begins), 900u);
   std::ranges::sort(begins);
-  EXPECT_GT(std::unique(begins.begin(), begins.end()) - begins.begin(), 150) << "spread over the vector";
+  EXPECT_GT(std::unique(begins.begin(), begins.end()) - begins.begin(), 150)
+      << "spread over the vector";
 }
 
 TEST(Topk, NanAndInfinityAreTakenFirst) {
@@ -132,10 +141,12 @@ TEST(Topk, NanAndInfinityAreTakenFirst) {
       std::vector<float> x = generated(generate, 1000);
       x[993] = -kNan;
       const Entries one = encode(x, ratio, 5);
-      EXPECT_TRUE(std::ranges::find(one.indices, 993u) != one.indices.end()) << what << " " << ratio;
+      EXPECT_TRUE(std::ranges::find(one.indices, 993u) != one.indices.end())
+          << what << " " << ratio;
       x[17] = kInf;
       const Entries two = encode(x, ratio, 5);
-      EXPECT_EQ(std::ranges::count_if(two.values, [](float v) { return !std::isfinite(v); }), std::min<std::ptrdiff_t>(2, std::ssize(two.values)))
+      EXPECT_EQ(std::ranges::count_if(two.values, [](float v) { return !std::isfinite(v); }),
+                std::min<std::ptrdiff_t>(2, std::ssize(two.values)))
           << what << " " << ratio;
     }
   EXPECT_EQ(encode(std::vector<float>(100, kNan), 0.03).indices, (std::vector<uint32_t>{0, 1, 2}));

@@ -11,7 +11,9 @@
 namespace tutti::comm {
 namespace {
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 // The four forms, by method.
 struct Form {
@@ -29,25 +31,26 @@ Form form_of(const CompressedReductionSpec& spec) {
     case CompressionMethod::powersgd: return {make_low_rank, low_rank_state};
     case CompressionMethod::none: break;
   }
-  throw ConfigError(fmt::format("reduction '{}': compression none is a dense reduction", spec.name));
+  throw ConfigError(
+      fmt::format("reduction '{}': compression none is a dense reduction", spec.name));
 }
 
 }  // namespace
 
-CompressedReduction::CompressedReduction(Communicator& communicator, const CompressedReductionSpec& spec)
-    : Operation(communicator, fmt::format("reduction '{}'", spec.name)),
-      bucket_(spec.name),
-      method_(to_string(spec.compression)),
-      count_(spec.count),
-      parts_(spec.parts),
-      result_(spec.result),
-      layout_(state_layout(communicator, spec)),
-      state_(spec.state) {
-  CHECK(!parts_.empty() && (result_ != nullptr || count_ == 0), "{} has {} parts and {} result", name(), parts_.size(), result_ == nullptr ? "no" : "a");
-  CHECK(state_.size() == layout_.floats, "{}: a state of {} floats, {} needs {}", name(), state_.size(), method_, layout_.floats);
+CompressedReduction::CompressedReduction(Communicator& communicator,
+                                         const CompressedReductionSpec& spec)
+    : Operation(communicator, fmt::format("reduction '{}'", spec.name)), bucket_(spec.name),
+      method_(to_string(spec.compression)), count_(spec.count), parts_(spec.parts),
+      result_(spec.result), layout_(state_layout(communicator, spec)), state_(spec.state) {
+  CHECK(!parts_.empty() && (result_ != nullptr || count_ == 0), "{} has {} parts and {} result",
+        name(), parts_.size(), result_ == nullptr ? "no" : "a");
+  CHECK(state_.size() == layout_.floats, "{}: a state of {} floats, {} needs {}", name(),
+        state_.size(), method_, layout_.floats);
 }
 
-CompressedReduction::Exchange CompressedReduction::plan(Communicator& group, CollectiveSpec collective, const char* what, std::vector<int> members) {
+CompressedReduction::Exchange CompressedReduction::plan(Communicator& group,
+                                                        CollectiveSpec collective, const char* what,
+                                                        std::vector<int> members) {
   collective.name = fmt::format("{}, {}: {}", bucket_, method_, what);
   Exchange exchange{group.plan(collective), std::move(members)};
   bytes_received_ += exchange.operation->bytes_received();
@@ -101,13 +104,18 @@ bool CompressedReduction::advance() {
 }
 
 Pending CompressedReduction::describe() const {
-  Pending what{.operation = fmt::format("{} by {}", name(), method_), .sequence = sequence(), .arrived = {}, .missing = {}};
+  Pending what{.operation = fmt::format("{} by {}", name(), method_),
+               .sequence = sequence(),
+               .arrived = {},
+               .missing = {}};
   if (current_ == nullptr) return what;
   const Pending inner = current_->operation->describe();
   what.operation += fmt::format(", stage {}: {}", stage_ + 1, inner.operation);
   const auto ranks_of = [&](const std::vector<int>& members) {
     std::vector<int> ranks;
-    for (const int member : members) ranks.push_back(current_->members.empty() ? member : current_->members[static_cast<size_t>(member)]);
+    for (const int member : members)
+      ranks.push_back(current_->members.empty() ? member
+                                                : current_->members[static_cast<size_t>(member)]);
     return ranks;
   };
   what.arrived = ranks_of(inner.arrived);
@@ -115,9 +123,12 @@ Pending CompressedReduction::describe() const {
   return what;
 }
 
-StateLayout state_layout(const Communicator& communicator, const CompressedReductionSpec& spec) { return form_of(spec).state(communicator, spec); }
+StateLayout state_layout(const Communicator& communicator, const CompressedReductionSpec& spec) {
+  return form_of(spec).state(communicator, spec);
+}
 
-std::unique_ptr<CompressedReduction> plan_compressed(Communicator& communicator, const CompressedReductionSpec& spec) {
+std::unique_ptr<CompressedReduction> plan_compressed(Communicator& communicator,
+                                                     const CompressedReductionSpec& spec) {
   return form_of(spec).make(communicator, spec);
 }
 

@@ -1,19 +1,24 @@
 #pragma once
-// CompressedReduction: the sum over replicas of a bucket, with fewer bytes between ranks. A rank adds up its own parts, adds what it did not
-// send before, encodes, exchanges with planned collectives, and decodes; compression.h lists the methods, the files beside this one have
-// their forms. Every rank gets the same bits.
+// CompressedReduction: the sum over replicas of a bucket, with fewer bytes between ranks. A rank
+// adds up its own parts, adds what it did not send before, encodes, exchanges with planned
+// collectives, and decodes; compression.h lists the methods, the files beside this one have their
+// forms. Every rank gets the same bits.
 //
-// What it is not: the sum of comm/tree.h. The encoding is of a rank's sum, so with more replicas than ranks the result depends on the number
-// of ranks, and so do the weights. "The same bits on any number of ranks" holds for dense reductions only; the same number of ranks, nodes
-// and the same state give the same bits again.
+// What it is not: the sum of comm/tree.h. The encoding is of a rank's sum, so with more replicas
+// than ranks the result depends on the number of ranks, and so do the weights. "The same bits on
+// any number of ranks" holds for dense reductions only; the same number of ranks, nodes and the
+// same state give the same bits again.
 //
-// Memory is the caller's. The parts may be written while the reduction is not in flight. The result is valid from completion until the next
-// start(), and of this rank alone: no rank may write where another one's is. The state belongs into the checkpoint: zeros at the start of a
-// training, or what restore_state() makes. Several reductions of one bucket may share one state, and one result, if only one of them is in
-// flight: a dense sum and compressed ones of different densities, of which the caller starts whichever the step asks for. Residuals wait
-// meanwhile; release_residuals() puts them into the gradient of a last dense step.
+// Memory is the caller's. The parts may be written while the reduction is not in flight. The result
+// is valid from completion until the next start(), and of this rank alone: no rank may write where
+// another one's is. The state belongs into the checkpoint: zeros at the start of a training, or
+// what restore_state() makes. Several reductions of one bucket may share one state, and one result,
+// if only one of them is in flight: a dense sum and compressed ones of different densities, of
+// which the caller starts whichever the step asks for. Residuals wait meanwhile;
+// release_residuals() puts them into the gradient of a last dense step.
 //
-// The first encoding is done in start(), everything else by whoever moves the operation forward (comm/progress.h). Nothing blocks.
+// The first encoding is done in start(), everything else by whoever moves the operation forward
+// (comm/progress.h). Nothing blocks.
 
 #include <memory>
 #include <span>
@@ -39,17 +44,21 @@ struct MatrixBlock {
   bool operator==(const MatrixBlock&) const = default;
 };
 
-/// All ranks give the same name, count, compression and matrices; they may have different numbers of parts.
+/// All ranks give the same name, count, compression and matrices; they may have different numbers
+/// of parts.
 struct CompressedReductionSpec {
   std::string name;  ///< for messages, for example "bucket 3"
   size_t count = 0;  ///< floats
   CompressionSpec compression;
-  std::vector<const float*> parts = {};  ///< count floats each, at least one: their sum is this rank's gradient
-  float* result = nullptr;               ///< count floats; apart from the parts
-  std::vector<MatrixBlock> matrices = {};  ///< powersgd: in order, apart from each other; the rest of the bucket, and matrices that do not get
-                                           ///< smaller, travel dense. Empty: the whole bucket as one matrix, nearly square
-  const NodeGroups* groups = nullptr;      ///< hitopk: of the communicator; outlives the reduction
-  std::span<float> state = {};             ///< state_layout(...).floats; outlives the reduction
+  std::vector<const float*> parts =
+      {};                   ///< count floats each, at least one: their sum is this rank's gradient
+  float* result = nullptr;  ///< count floats; apart from the parts
+  std::vector<MatrixBlock> matrices =
+      {};  ///< powersgd: in order, apart from each other; the rest of the bucket, and matrices that
+           ///< do not get smaller, travel dense. Empty: the whole bucket as one matrix, nearly
+           ///< square
+  const NodeGroups* groups = nullptr;  ///< hitopk: of the communicator; outlives the reduction
+  std::span<float> state = {};         ///< state_layout(...).floats; outlives the reduction
 };
 
 class CompressedReduction : public Operation {
@@ -57,7 +66,8 @@ class CompressedReduction : public Operation {
   /// Payload that this rank receives in one run.
   size_t bytes_received() const { return bytes_received_; }
 
-  /// The number of the training step, for every later start(): topk chooses with it among equals. Part of what a resume repeats.
+  /// The number of the training step, for every later start(): topk chooses with it among equals.
+  /// Part of what a resume repeats.
   void set_step(uint64_t step) { step_ = step; }
   /// Of runs that are complete. Not while in flight.
   const CompressionReport& report() const { return report_; }
@@ -71,11 +81,14 @@ class CompressedReduction : public Operation {
     std::unique_ptr<CollectiveOperation> operation;
     std::vector<int> members = {};
   };
-  // The local work before exchange number `stage`, which it returns; null when the result is there. Must not block. Its time is measured.
+  // The local work before exchange number `stage`, which it returns; null when the result is there.
+  // Must not block. Its time is measured.
   virtual Exchange* work(int stage) = 0;
 
-  // Collective, in constructors. `what`: for messages; the compression is added, so that ranks with different ones are told so.
-  Exchange plan(Communicator& group, CollectiveSpec collective, const char* what, std::vector<int> members = {});
+  // Collective, in constructors. `what`: for messages; the compression is added, so that ranks with
+  // different ones are told so.
+  Exchange plan(Communicator& group, CollectiveSpec collective, const char* what,
+                std::vector<int> members = {});
   void count_loss(const Loss& loss);
 
   size_t count() const { return count_; }
@@ -107,10 +120,13 @@ class CompressedReduction : public Operation {
   CompressionReport report_;
 };
 
-/// What such a reduction keeps on this rank. spec.state is not looked at. Throws ConfigError for method none, and for matrices that overlap.
+/// What such a reduction keeps on this rank. spec.state is not looked at. Throws ConfigError for
+/// method none, and for matrices that overlap.
 StateLayout state_layout(const Communicator& communicator, const CompressedReductionSpec& spec);
 
-/// Collective. Throws CommError when the ranks disagree on what is summed or on how, ConfigError as state_layout().
-std::unique_ptr<CompressedReduction> plan_compressed(Communicator& communicator, const CompressedReductionSpec& spec);
+/// Collective. Throws CommError when the ranks disagree on what is summed or on how, ConfigError as
+/// state_layout().
+std::unique_ptr<CompressedReduction> plan_compressed(Communicator& communicator,
+                                                     const CompressedReductionSpec& spec);
 
 }  // namespace tutti::comm

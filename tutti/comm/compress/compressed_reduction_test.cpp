@@ -21,7 +21,9 @@ namespace {
 
 using Floats = std::vector<float>;
 
-constexpr const char* kAll[] = {"bf16", "fp16", "int8", "onebit", "topk:0.01", "topk:0.3", "hitopk:0.05", "hitopk:0.3", "powersgd:1", "powersgd:4"};
+constexpr const char* kAll[] = {"bf16",       "fp16",      "int8",        "onebit",
+                                "topk:0.01",  "topk:0.3",  "hitopk:0.05", "hitopk:0.3",
+                                "powersgd:1", "powersgd:4"};
 
 // Of one rank's part, a function of its arguments alone.
 Floats gradient(int step, int rank, size_t count, int part = 0) {
@@ -31,7 +33,10 @@ Floats gradient(int step, int rank, size_t count, int part = 0) {
   return g;
 }
 
-bool same_bits(const Floats& a, const Floats& b) { return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0); }
+bool same_bits(const Floats& a, const Floats& b) {
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
+}
 
 // One rank's share of a compressed reduction.
 struct Job {
@@ -42,7 +47,9 @@ struct Job {
     const NodeGroups* groups = nullptr;
     std::vector<MatrixBlock> matrices = {};
   };
-  Job(Communicator& communicator, const Options& options) : c(communicator), count(options.count), gradients(static_cast<size_t>(options.parts), Floats(options.count)), sum(options.count) {
+  Job(Communicator& communicator, const Options& options)
+      : c(communicator), count(options.count),
+        gradients(static_cast<size_t>(options.parts), Floats(options.count)), sum(options.count) {
     spec.name = "bucket 2";
     spec.count = count;
     for (Floats& part : gradients) spec.parts.push_back(part.data());
@@ -60,7 +67,8 @@ struct Job {
     reduction = plan_compressed(c, spec);
   }
   void fill(int step) {
-    for (size_t p = 0; p < gradients.size(); ++p) std::ranges::copy(gradient(step, c.rank(), count, static_cast<int>(p)), gradients[p].begin());
+    for (size_t p = 0; p < gradients.size(); ++p)
+      std::ranges::copy(gradient(step, c.rank(), count, static_cast<int>(p)), gradients[p].begin());
   }
   Floats run() {
     reduction->start();
@@ -90,7 +98,8 @@ void expect_same_everywhere(Communicator& c, const Floats& result, const std::st
   EXPECT_TRUE(same_bits(result, zeros)) << what << ": rank " << c.rank() << " and rank 0";
 }
 
-// All jobs, of equal count, are in flight together. Everything given up to now is either in the results or in a residual.
+// All jobs, of equal count, are in flight together. Everything given up to now is either in the
+// results or in a residual.
 void expect_nothing_lost(Communicator& c, const Jobs& jobs, int steps, const std::string& what) {
   const size_t count = jobs[0]->count;
   const size_t parts = jobs[0]->gradients.size();
@@ -123,8 +132,10 @@ void expect_nothing_lost(Communicator& c, const Jobs& jobs, int steps, const std
   c.sum(rest);
   for (size_t j = 0; j < jobs.size(); ++j) {
     double worst = 0;
-    for (size_t i = 0; i < count; ++i) worst = std::max(worst, std::fabs(sent[j * count + i] + rest[j * count + i] - given[i]));
-    EXPECT_LT(worst, 1e-6 * largest * steps * c.size()) << to_string(jobs[j]->spec.compression) << ", " << what;
+    for (size_t i = 0; i < count; ++i)
+      worst = std::max(worst, std::fabs(sent[j * count + i] + rest[j * count + i] - given[i]));
+    EXPECT_LT(worst, 1e-6 * largest * steps * c.size())
+        << to_string(jobs[j]->spec.compression) << ", " << what;
   }
 }
 
@@ -134,9 +145,15 @@ TEST(CompressedReduction, EveryRankGetsTheSameBitsAndNothingIsLost) {
       const NodeGroups one_node(c, ranks), single(c, 1), pairs(c, ranks == 4 ? 2 : 1);
       for (const size_t count : {0, 1, 3, 127, 3001}) {
         Jobs jobs;
-        for (const char* method : kAll) jobs.push_back(std::make_unique<Job>(c, Job::Options{.method = method, .count = count, .parts = 1 + ranks % 2, .groups = &pairs}));
+        for (const char* method : kAll)
+          jobs.push_back(std::make_unique<Job>(
+              c, Job::Options{
+                     .method = method, .count = count, .parts = 1 + ranks % 2, .groups = &pairs}));
         for (const NodeGroups* groups : {&one_node, &single})
-          jobs.push_back(std::make_unique<Job>(c, Job::Options{.method = "hitopk:0.1", .count = count, .parts = 1 + ranks % 2, .groups = groups}));
+          jobs.push_back(std::make_unique<Job>(c, Job::Options{.method = "hitopk:0.1",
+                                                               .count = count,
+                                                               .parts = 1 + ranks % 2,
+                                                               .groups = groups}));
         expect_nothing_lost(c, jobs, 3, fmt::format("{} of {} ranks", count, ranks));
       }
     });
@@ -147,7 +164,8 @@ TEST(CompressedReduction, AMillionElements) {
     const NodeGroups pairs(c, 2);
     for (const char* method : {"int8", "onebit", "topk:0.01", "hitopk:0.01", "powersgd:2"}) {
       Jobs jobs;
-      jobs.push_back(std::make_unique<Job>(c, Job::Options{.method = method, .count = 1000003, .groups = &pairs}));
+      jobs.push_back(std::make_unique<Job>(
+          c, Job::Options{.method = method, .count = 1000003, .groups = &pairs}));
       expect_nothing_lost(c, jobs, 1, method);
     }
   });
@@ -155,7 +173,8 @@ TEST(CompressedReduction, AMillionElements) {
 
 // The first step, with no residual yet: within what the codecs may round.
 TEST(CompressedReduction, TheSumIsRightWithinTheCodecsBounds) {
-  const std::map<std::string, double> half_steps{{"bf16", 0x1p-8}, {"fp16", 0x1p-11}, {"int8", 1 / 254.0}, {"topk:1", 0}, {"hitopk:1", 0}};
+  const std::map<std::string, double> half_steps{
+      {"bf16", 0x1p-8}, {"fp16", 0x1p-11}, {"int8", 1 / 254.0}, {"topk:1", 0}, {"hitopk:1", 0}};
   for (int ranks = 1; ranks <= 5; ++ranks)
     run_ranks(ranks, [&](Communicator& c) {
       const NodeGroups groups(c, ranks == 4 ? 2 : 1);
@@ -168,13 +187,15 @@ TEST(CompressedReduction, TheSumIsRightWithinTheCodecsBounds) {
         for (int p = 0; p < ranks; ++p) {
           const Floats g = gradient(0, p, kCount);
           double of_rank = 0;
-          for (size_t i = 0; i < kCount; ++i) sum[i] += g[i], of_rank = std::max(of_rank, std::fabs(static_cast<double>(g[i])));
+          for (size_t i = 0; i < kCount; ++i)
+            sum[i] += g[i], of_rank = std::max(of_rank, std::fabs(static_cast<double>(g[i])));
           largest += of_rank;
         }
         for (const float x : sum) of_sum = std::max(of_sum, std::fabs(static_cast<double>(x)));
         const double bound = 1.02 * half * (largest + of_sum) + 1e-6 * largest;
         double worst = 0;
-        for (size_t i = 0; i < kCount; ++i) worst = std::max(worst, std::fabs(static_cast<double>(result[i]) - sum[i]));
+        for (size_t i = 0; i < kCount; ++i)
+          worst = std::max(worst, std::fabs(static_cast<double>(result[i]) - sum[i]));
         EXPECT_LE(worst, bound) << method << " " << ranks;
         if (half > 0) {
           EXPECT_GT(worst, bound / 100) << method << " compresses nothing";
@@ -183,7 +204,8 @@ TEST(CompressedReduction, TheSumIsRightWithinTheCodecsBounds) {
     });
 }
 
-// With the same gradient in every step, the mean of the results approaches the sum over ranks as 1 / steps.
+// With the same gradient in every step, the mean of the results approaches the sum over ranks as 1
+// / steps.
 TEST(CompressedReduction, TheMeanOverStepsConverges) {
   for (const char* method : {"int8", "onebit", "topk:0.1", "hitopk:0.1", "powersgd:4"})
     run_ranks(2, [&](Communicator& c) {
@@ -217,10 +239,12 @@ TEST(CompressedReduction, PartsAreAddedBeforeTheyAreEncoded) {
   run_ranks(3, [&](Communicator& c) {
     const NodeGroups groups(c, 3);
     for (const char* method : kAll) {
-      Job several(c, {.method = method, .count = 500, .parts = 3, .groups = &groups}), one(c, {.method = method, .count = 500, .groups = &groups});
+      Job several(c, {.method = method, .count = 500, .parts = 3, .groups = &groups}),
+          one(c, {.method = method, .count = 500, .groups = &groups});
       for (size_t p = 0; p < 3; ++p) {
         const Floats g = gradient(0, c.rank(), 500, static_cast<int>(p));
-        for (size_t i = 0; i < 500; ++i) one.gradients[0][i] += several.gradients[p][i] = std::round(100 * g[i]);
+        for (size_t i = 0; i < 500; ++i)
+          one.gradients[0][i] += several.gradients[p][i] = std::round(100 * g[i]);
       }
       EXPECT_TRUE(same_bits(several.run(), one.run())) << method;
     }
@@ -249,11 +273,13 @@ TEST(CompressedReduction, ACheckpointContinuesWithTheSameBits) {
       std::vector<SavedPiece> pieces;
       for (const auto& [name, values] : file) pieces.push_back({name, values});
       Job second(c, options), fresh(c, options);
-      EXPECT_EQ(restore_state(c, pieces, second.layout, "bucket 2", 2000, second.state), Restored::exact);
+      EXPECT_EQ(restore_state(c, pieces, second.layout, "bucket 2", 2000, second.state),
+                Restored::exact);
       for (int step = 4; step <= 6; ++step) {
         const Floats expected = run(whole, step);
         EXPECT_TRUE(same_bits(run(second, step), expected)) << method << " step " << step;
-        EXPECT_FALSE(same_bits(run(fresh, step), expected)) << method << ": without the state nothing would be tested";
+        EXPECT_FALSE(same_bits(run(fresh, step), expected))
+            << method << ": without the state nothing would be tested";
       }
     });
   }
@@ -283,21 +309,28 @@ TEST(CompressedReduction, TheStateOutlivesAChangeOfDensityAndADenseStep) {
 
 TEST(CompressedReduction, MatricesOfABucketAreFactoredEachAndTheRestIsDense) {
   run_ranks(3, [](Communicator& c) {
-    // [0, 10) dense; 20 x 30 of rank 1; one dense float; 2 x 2, which does not get smaller; [615, 620) dense.
+    // [0, 10) dense; 20 x 30 of rank 1; one dense float; 2 x 2, which does not get smaller; [615,
+    // 620) dense.
     Job job(c, {.method = "powersgd:2", .count = 620, .matrices = {{10, 20, 30}, {611, 2, 2}}});
     EXPECT_EQ(job.layout.pieces[1].covers.count, 60u) << "Q of the one matrix";
     Floats sum(620, 0.0f);
     for (int p = 0; p < 3; ++p) {
       Floats g = gradient(0, p, 620);
-      for (size_t i = 0; i < 600; ++i) g[10 + i] = static_cast<float>(p + 1) * static_cast<float>(1 + i / 30) * static_cast<float>(1 + i % 30) * 1e-3f;
+      for (size_t i = 0; i < 600; ++i)
+        g[10 + i] = static_cast<float>(p + 1) * static_cast<float>(1 + i / 30) *
+                    static_cast<float>(1 + i % 30) * 1e-3f;
       if (p == c.rank()) std::ranges::copy(g, job.gradients[0].begin());
       for (size_t i = 0; i < 620; ++i) sum[i] += g[i];
     }
     const Floats result = job.run();
-    for (size_t i = 0; i < 620; ++i) ASSERT_NEAR(result[i], sum[i], i < 10 || i >= 610 ? 1e-6 : 1e-5 * std::fabs(sum[i]) + 1e-6) << i;
+    for (size_t i = 0; i < 620; ++i)
+      ASSERT_NEAR(result[i], sum[i], i < 10 || i >= 610 ? 1e-6 : 1e-5 * std::fabs(sum[i]) + 1e-6)
+          << i;
     EXPECT_EQ(job.reduction->report().runs, 1u);
     EXPECT_LT(job.reduction->report().error(), 1e-4);
-    EXPECT_THROW(Job(c, {.method = "powersgd:2", .count = 620, .matrices = {{0, 20, 30}, {599, 4, 5}}}), ConfigError);
+    EXPECT_THROW(
+        Job(c, {.method = "powersgd:2", .count = 620, .matrices = {{0, 20, 30}, {599, 4, 5}}}),
+        ConfigError);
   });
 }
 
@@ -305,13 +338,17 @@ TEST(CompressedReduction, BytesAreCounted) {
   run_ranks(4, [](Communicator& c) {
     constexpr size_t kCount = 64 * 1024;
     const NodeGroups groups(c, 2);
-    const auto received = [&](const char* method) { return Job(c, {.method = method, .count = kCount, .groups = &groups}).reduction->bytes_received(); };
+    const auto received = [&](const char* method) {
+      return Job(c, {.method = method, .count = kCount, .groups = &groups})
+          .reduction->bytes_received();
+    };
     const size_t dense = 2 * 3 * kCount * 4 / 4;
     EXPECT_EQ(received("bf16"), dense / 2);
     EXPECT_EQ(received("int8"), 2 * 3 * (kCount / 4 / 256) * 260);
     EXPECT_EQ(received("onebit"), 2 * 3 * (kCount / 4 / 1024) * 136);
     EXPECT_EQ(received("topk:0.01"), 3 * 8 * topk_count(0.01, kCount));
-    EXPECT_EQ(received("hitopk:0.01"), kCount * 4 / 2 + 8 * topk_count(0.01, kCount / 2) + kCount * 4 / 2);
+    EXPECT_EQ(received("hitopk:0.01"),
+              kCount * 4 / 2 + 8 * topk_count(0.01, kCount / 2) + kCount * 4 / 2);
     Job job(c, {.method = "bf16", .count = kCount});
     job.run(0);
     job.run(1);
@@ -336,10 +373,12 @@ TEST(CompressedReduction, ANanIsSeenByAllAndPasses) {
       job.run(0);
       if (c.rank() == 1) job.gradients[0][77] = std::numeric_limits<float>::quiet_NaN();
       const Floats result = job.run();
-      EXPECT_FALSE(std::ranges::all_of(result, [](float x) { return std::isfinite(x); })) << method << " rank " << c.rank();
+      EXPECT_FALSE(std::ranges::all_of(result, [](float x) { return std::isfinite(x); }))
+          << method << " rank " << c.rank();
       for (int step = 2; step < 4; ++step) {
         const Floats next = job.run(step);
-        EXPECT_TRUE(std::ranges::all_of(next, [](float x) { return std::isfinite(x); })) << method << " step " << step;
+        EXPECT_TRUE(std::ranges::all_of(next, [](float x) { return std::isfinite(x); }))
+            << method << " step " << step;
       }
     }
   });
@@ -349,8 +388,10 @@ TEST(CompressedReduction, StartDoesNotBlockAndSaysWhoIsMissing) {
   run_ranks(4, [&](Communicator& c) {
     const NodeGroups groups(c, 2);
     for (const char* method : {"int8", "topk:0.1", "hitopk:0.1", "powersgd:1"}) {
-      Job early(c, {.method = method, .count = 1000, .groups = &groups}), late(c, {.method = method, .count = 1000, .groups = &groups});
-      // Two at a time, in another order on rank 3, which comes when the others have been found waiting for it.
+      Job early(c, {.method = method, .count = 1000, .groups = &groups}),
+          late(c, {.method = method, .count = 1000, .groups = &groups});
+      // Two at a time, in another order on rank 3, which comes when the others have been found
+      // waiting for it.
       Job& a = c.rank() == 3 ? late : early;
       Job& b = c.rank() == 3 ? early : late;
       if (c.rank() == 2) {
@@ -359,7 +400,10 @@ TEST(CompressedReduction, StartDoesNotBlockAndSaysWhoIsMissing) {
         EXPECT_FALSE(a.reduction->test());
         const Pending pending = a.reduction->pending();
         EXPECT_TRUE(std::ranges::count(pending.missing, 3)) << method;
-        EXPECT_NE(pending.operation.find(fmt::format("reduction 'bucket 2' by {}, stage 1", method)), std::string::npos) << pending.operation;
+        EXPECT_NE(
+            pending.operation.find(fmt::format("reduction 'bucket 2' by {}, stage 1", method)),
+            std::string::npos)
+            << pending.operation;
       }
       c.barrier();
       if (c.rank() != 2) {
@@ -374,7 +418,8 @@ TEST(CompressedReduction, StartDoesNotBlockAndSaysWhoIsMissing) {
   });
 }
 
-// Whoever waits for half a second looks for lost peers, and asks the operation for what it waits; whoever waits for too long says so.
+// Whoever waits for half a second looks for lost peers, and asks the operation for what it waits;
+// whoever waits for too long says so.
 TEST(CompressedReduction, AWaitForARankThatNeverStartsEnds) {
   for (const char* method : {"int8", "hitopk:0.1"}) {
     std::string message;
@@ -389,7 +434,9 @@ TEST(CompressedReduction, AWaitForARankThatNeverStartsEnds) {
     } catch (const CommError& error) {
       message = error.what();
     }
-    EXPECT_NE(message.find(fmt::format("reduction 'bucket 2' by {}, stage 1", method)), std::string::npos) << message;
+    EXPECT_NE(message.find(fmt::format("reduction 'bucket 2' by {}, stage 1", method)),
+              std::string::npos)
+        << message;
     EXPECT_NE(message.find("not arrived: "), std::string::npos) << message;
     EXPECT_NE(message.find("rank 3 on "), std::string::npos) << message;
   }
@@ -402,7 +449,9 @@ TEST(CompressedReduction, ProgressThreadsMoveItForward) {
     const NodeGroups groups(c, 2);
     for (const char* method : {"int8", "topk:0.1", "hitopk:0.1", "powersgd:1"}) {
       Jobs jobs;
-      for (int i = 0; i < 2; ++i) jobs.push_back(std::make_unique<Job>(c, Job::Options{.method = method, .count = 2000, .groups = &groups}));
+      for (int i = 0; i < 2; ++i)
+        jobs.push_back(std::make_unique<Job>(
+            c, Job::Options{.method = method, .count = 2000, .groups = &groups}));
       expect_nothing_lost(c, jobs, 5, method);
       // Destroyed in flight: its peers never start.
       if (c.rank() == 0) jobs[0]->reduction->start();
@@ -414,7 +463,8 @@ TEST(CompressedReduction, ProgressThreadsMoveItForward) {
 
 TEST(CompressedReduction, RanksThatCompressOtherwiseAreTold) {
   const auto plan = [](const char* zero, const char* one) {
-    run_ranks(2, [&](Communicator& c) { Job(c, {.method = c.rank() == 0 ? zero : one, .count = 1000}); });
+    run_ranks(
+        2, [&](Communicator& c) { Job(c, {.method = c.rank() == 0 ? zero : one, .count = 1000}); });
   };
   EXPECT_THROW(plan("topk:0.01", "topk:0.02"), CommError);
   EXPECT_THROW(plan("int8", "bf16"), CommError);

@@ -10,8 +10,10 @@
 namespace tutti::comm {
 namespace {
 
-constexpr std::array<std::string_view, kCompressionMethods> kNames = {"none", "bf16", "fp16", "int8", "onebit", "topk", "hitopk", "powersgd"};
-constexpr std::string_view kForms = "none, bf16, fp16, int8, onebit, topk:RATIO, hitopk:RATIO, powersgd:RANK";
+constexpr std::array<std::string_view, kCompressionMethods> kNames = {
+    "none", "bf16", "fp16", "int8", "onebit", "topk", "hitopk", "powersgd"};
+constexpr std::string_view kForms =
+    "none, bf16, fp16, int8, onebit, topk:RATIO, hitopk:RATIO, powersgd:RANK";
 
 template <class Number>
 bool read(std::string_view text, Number& number) {
@@ -25,7 +27,8 @@ std::string_view name_of(CompressionMethod method) { return kNames[static_cast<s
 
 std::string to_string(const CompressionSpec& spec) {
   if (spec.sparse()) return fmt::format("{}:{}", name_of(spec.method), spec.ratio);
-  if (spec.method == CompressionMethod::powersgd) return fmt::format("{}:{}", name_of(spec.method), spec.rank);
+  if (spec.method == CompressionMethod::powersgd)
+    return fmt::format("{}:{}", name_of(spec.method), spec.rank);
   return std::string(name_of(spec.method));
 }
 
@@ -35,17 +38,24 @@ CompressionSpec parse_compression(std::string_view text) {
   CompressionSpec spec;
   size_t method = 0;
   while (method < kNames.size() && kNames[method] != name) ++method;
-  if (method == kNames.size()) throw ConfigError(fmt::format("unknown compression '{}'; one of {}", text, kForms));
+  if (method == kNames.size())
+    throw ConfigError(fmt::format("unknown compression '{}'; one of {}", text, kForms));
   spec.method = static_cast<CompressionMethod>(method);
   if (colon == std::string_view::npos) return spec;
   const std::string_view number = text.substr(colon + 1);
   if (spec.sparse()) {
     if (!read(number, spec.ratio) || !(spec.ratio > 0 && spec.ratio <= 1))
-      throw ConfigError(fmt::format("compression '{}': the ratio is the share of elements that is sent, above 0 and at most 1, as in {}:0.01", text, name));
+      throw ConfigError(
+          fmt::format("compression '{}': the ratio is the share of elements that is sent, above 0 "
+                      "and at most 1, as in {}:0.01",
+                      text, name));
   } else if (spec.method == CompressionMethod::powersgd) {
-    if (!read(number, spec.rank) || spec.rank < 1) throw ConfigError(fmt::format("compression '{}': the rank is an integer of at least 1, as in powersgd:4", text));
+    if (!read(number, spec.rank) || spec.rank < 1)
+      throw ConfigError(fmt::format(
+          "compression '{}': the rank is an integer of at least 1, as in powersgd:4", text));
   } else {
-    throw ConfigError(fmt::format("compression '{}': {} takes no number; one of {}", text, name, kForms));
+    throw ConfigError(
+        fmt::format("compression '{}': {} takes no number; one of {}", text, name, kForms));
   }
   return spec;
 }

@@ -1,13 +1,15 @@
 #pragma once
-// How a gradient is compressed on its way between ranks, as plain data, and as the text that configurations and logs have.
+// How a gradient is compressed on its way between ranks, as plain data, and as the text that
+// configurations and logs have.
 //
-//   text             what travels (S: bytes of the dense f32 vector, P: ranks)                                 rounds
-//   none             the dense sum: not a compression, and not planned by plan_compressed()
-//   bf16, fp16       S (P-1)/P: 16-bit slices to their owners, their sums to all                                2
-//   int8             S/3.9 2 (P-1)/P, onebit S/30 2 (P-1)/P: the same                                           2
-//   topk:RATIO       2 RATIO S (P-1): index and value of the largest RATIO of the elements, to all              1
-//   hitopk:RATIO     dense inside a node, 2 RATIO S/L (M-1) between M nodes of L ranks (HiTopKComm)             3
-//   powersgd:RANK    2 RANK / side of the square matrix of S, as an allreduce each way                          2 allreduces
+//   text             what travels (S: bytes of the dense f32 vector, P: ranks) rounds none the
+//   dense sum: not a compression, and not planned by plan_compressed() bf16, fp16       S (P-1)/P:
+//   16-bit slices to their owners, their sums to all                                2 int8 S/3.9 2
+//   (P-1)/P, onebit S/30 2 (P-1)/P: the same                                           2 topk:RATIO
+//   2 RATIO S (P-1): index and value of the largest RATIO of the elements, to all              1
+//   hitopk:RATIO     dense inside a node, 2 RATIO S/L (M-1) between M nodes of L ranks (HiTopKComm)
+//   3 powersgd:RANK    2 RANK / side of the square matrix of S, as an allreduce each way 2
+//   allreduces
 //
 // Every method feeds back what it loses (codec/error_feedback.h).
 
@@ -23,18 +25,22 @@ inline constexpr int kCompressionMethods = 8;
 
 struct CompressionSpec {
   CompressionMethod method = CompressionMethod::none;
-  double ratio = 0.01;  ///< topk, hitopk: share of the elements that a rank sends, above 0 and at most 1
-  int rank = 4;         ///< powersgd: columns of P and Q, at least 1
+  double ratio =
+      0.01;      ///< topk, hitopk: share of the elements that a rank sends, above 0 and at most 1
+  int rank = 4;  ///< powersgd: columns of P and Q, at least 1
 
   bool compresses() const { return method != CompressionMethod::none; }
-  bool sparse() const { return method == CompressionMethod::topk || method == CompressionMethod::hitopk; }
+  bool sparse() const {
+    return method == CompressionMethod::topk || method == CompressionMethod::hitopk;
+  }
   bool operator==(const CompressionSpec&) const = default;
 };
 
 std::string_view name_of(CompressionMethod method);
 /// "int8", "topk:0.01", "powersgd:4": what parse_compression() accepts.
 std::string to_string(const CompressionSpec& spec);
-/// "topk" and "powersgd" alone have the defaults. Throws ConfigError that lists the methods, or says what the number may be.
+/// "topk" and "powersgd" alone have the defaults. Throws ConfigError that lists the methods, or
+/// says what the number may be.
 CompressionSpec parse_compression(std::string_view text);
 
 }  // namespace tutti::comm

@@ -20,7 +20,8 @@ std::string message_of(std::string_view text) {
 }
 
 TEST(Compression, TextAndDataMakeEachOther) {
-  for (const char* text : {"none", "bf16", "fp16", "int8", "onebit", "topk:0.01", "topk:1", "hitopk:0.001", "powersgd:4"}) {
+  for (const char* text : {"none", "bf16", "fp16", "int8", "onebit", "topk:0.01", "topk:1",
+                           "hitopk:0.001", "powersgd:4"}) {
     EXPECT_EQ(to_string(parse_compression(text)), text);
     EXPECT_EQ(parse_compression(to_string(parse_compression(text))), parse_compression(text));
   }
@@ -30,15 +31,23 @@ TEST(Compression, TextAndDataMakeEachOther) {
 }
 
 TEST(Compression, MistakesAreExplained) {
-  EXPECT_NE(message_of("zip").find("unknown compression 'zip'; one of none, bf16"), std::string::npos);
+  EXPECT_NE(message_of("zip").find("unknown compression 'zip'; one of none, bf16"),
+            std::string::npos);
   EXPECT_NE(message_of("").find("one of none"), std::string::npos);
-  for (const char* text : {"topk:0", "topk:1.5", "hitopk:-1", "topk:", "topk:0.1x", "topk:nan"}) EXPECT_NE(message_of(text).find("above 0 and at most 1"), std::string::npos) << text;
-  for (const char* text : {"powersgd:0", "powersgd:1.5", "powersgd:"}) EXPECT_NE(message_of(text).find("integer of at least 1"), std::string::npos) << text;
+  for (const char* text : {"topk:0", "topk:1.5", "hitopk:-1", "topk:", "topk:0.1x", "topk:nan"})
+    EXPECT_NE(message_of(text).find("above 0 and at most 1"), std::string::npos) << text;
+  for (const char* text : {"powersgd:0", "powersgd:1.5", "powersgd:"})
+    EXPECT_NE(message_of(text).find("integer of at least 1"), std::string::npos) << text;
   EXPECT_NE(message_of("int8:4").find("int8 takes no number"), std::string::npos);
 }
 
 TEST(CompressionReport, BreaksEvenWhereSavedTransferIsCodecTime) {
-  CompressionReport report{.runs = 10, .bytes = 1000, .dense_bytes = 9000, .codec_seconds = 0.5, .exchange_seconds = 2, .loss = {1, 4}};
+  CompressionReport report{.runs = 10,
+                           .bytes = 1000,
+                           .dense_bytes = 9000,
+                           .codec_seconds = 0.5,
+                           .exchange_seconds = 2,
+                           .loss = {1, 4}};
   EXPECT_EQ(break_even_bandwidth(report), 16000);
   const double bandwidth = break_even_bandwidth(report);
   EXPECT_EQ(9000 / bandwidth, 1000 / bandwidth + 0.5);
@@ -49,9 +58,17 @@ TEST(CompressionReport, BreaksEvenWhereSavedTransferIsCodecTime) {
   EXPECT_EQ(report.error(), 0.5);
   report.bytes = report.dense_bytes;
   EXPECT_EQ(break_even_bandwidth(report), 0) << "nothing saved";
-  EXPECT_EQ(break_even_bandwidth({.bytes = 1, .dense_bytes = 2}), std::numeric_limits<double>::infinity());
-  EXPECT_EQ(to_string(CompressionReport{.runs = 2, .bytes = 2000000, .dense_bytes = 32000000, .codec_seconds = 0.003, .exchange_seconds = 0.002, .loss = {1, 4}}, 2),
-            "moved 1 of 16 MB a step (16.0 times less), codec 1.5 ms, exchange 1 ms, relative error 0.5; breaks even at 10 GB/s a rank");
+  EXPECT_EQ(break_even_bandwidth({.bytes = 1, .dense_bytes = 2}),
+            std::numeric_limits<double>::infinity());
+  EXPECT_EQ(to_string(CompressionReport{.runs = 2,
+                                        .bytes = 2000000,
+                                        .dense_bytes = 32000000,
+                                        .codec_seconds = 0.003,
+                                        .exchange_seconds = 0.002,
+                                        .loss = {1, 4}},
+                      2),
+            "moved 1 of 16 MB a step (16.0 times less), codec 1.5 ms, exchange 1 ms, relative "
+            "error 0.5; breaks even at 10 GB/s a rank");
 }
 
 }  // namespace

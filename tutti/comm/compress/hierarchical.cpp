@@ -1,9 +1,11 @@
-// The form of hitopk, HiTopKComm: dense where links are fast, sparse where they are slow. Shi et al., Towards scalable distributed training of
-// deep learning on public cloud clusters, MLSys 2021 (arXiv 2010.10458). L ranks a node, M nodes:
+// The form of hitopk, HiTopKComm: dense where links are fast, sparse where they are slow. Shi et
+// al., Towards scalable distributed training of deep learning on public cloud clusters, MLSys 2021
+// (arXiv 2010.10458). L ranks a node, M nodes:
 //
-//   1  reduce_scatter inside the node, dense: every rank has the node's sum of its shard, S (L-1)/L bytes sent
-//   2  the shard's k/L largest magnitudes, with error feedback: allgather among the ranks of equal place on their nodes, 8 k/L (M-1) bytes
-//   3  their sum in the order of the nodes: allgather of the shards inside the node, S/L (L-1) bytes
+//   1  reduce_scatter inside the node, dense: every rank has the node's sum of its shard, S (L-1)/L
+//   bytes sent 2  the shard's k/L largest magnitudes, with error feedback: allgather among the
+//   ranks of equal place on their nodes, 8 k/L (M-1) bytes 3  their sum in the order of the nodes:
+//   allgather of the shards inside the node, S/L (L-1) bytes
 //
 // A selected element is a node's, not a rank's, and between nodes travel L streams at once.
 
@@ -17,7 +19,9 @@
 namespace tutti::comm {
 namespace {
 
-std::vector<Slice> shards_of(const CompressedReductionSpec& spec) { return balanced_parts(spec.count, spec.groups->node().size()); }
+std::vector<Slice> shards_of(const CompressedReductionSpec& spec) {
+  return balanced_parts(spec.count, spec.groups->node().size());
+}
 
 class Hierarchical final : public CompressedReduction {
  public:
@@ -33,12 +37,27 @@ class Hierarchical final : public CompressedReduction {
     contributions_.resize(bytes * nodes);
     mine_ = std::span(contributions_).subspan(bytes * static_cast<size_t>(across.rank()), bytes);
     if (parts().size() > 1) folded_.resize(count());
-    scatter_ = plan(node, {.kind = Collective::reduce_scatter, .count = count(), .parts = shards,
-                           .input = folded_.empty() ? parts()[0] : folded_.data(), .output = shard_.data(), .reproducible = true},
+    scatter_ = plan(node,
+                    {.kind = Collective::reduce_scatter,
+                     .count = count(),
+                     .parts = shards,
+                     .input = folded_.empty() ? parts()[0] : folded_.data(),
+                     .output = shard_.data(),
+                     .reproducible = true},
                     "shards of the node", spec.groups->node_ranks());
-    across_ = plan(across, {.kind = Collective::allgather, .element = Element::byte, .count = bytes * nodes, .input = mine_.data(),
-                            .output = contributions_.data()}, "chosen elements between nodes", spec.groups->across_ranks());
-    gather_ = plan(node, {.kind = Collective::allgather, .count = count(), .parts = shards, .input = shard_.data(), .output = sum().data()},
+    across_ = plan(across,
+                   {.kind = Collective::allgather,
+                    .element = Element::byte,
+                    .count = bytes * nodes,
+                    .input = mine_.data(),
+                    .output = contributions_.data()},
+                   "chosen elements between nodes", spec.groups->across_ranks());
+    gather_ = plan(node,
+                   {.kind = Collective::allgather,
+                    .count = count(),
+                    .parts = shards,
+                    .input = shard_.data(),
+                    .output = sum().data()},
                    "sums inside the node", spec.groups->node_ranks());
   }
   ~Hierarchical() override { withdraw(); }
@@ -56,7 +75,8 @@ class Hierarchical final : public CompressedReduction {
       return &scatter_;
     }
     if (stage == 1) {
-      count_loss(ErrorFeedback(piece(0)).encode(*codec_, std::span<const float>(shard_), mine_, step()));
+      count_loss(
+          ErrorFeedback(piece(0)).encode(*codec_, std::span<const float>(shard_), mine_, step()));
       return &across_;
     }
     if (stage == 2) {
@@ -76,16 +96,21 @@ class Hierarchical final : public CompressedReduction {
 
 }  // namespace
 
-std::unique_ptr<CompressedReduction> make_hierarchical(Communicator& communicator, const CompressedReductionSpec& spec) {
+std::unique_ptr<CompressedReduction> make_hierarchical(Communicator& communicator,
+                                                       const CompressedReductionSpec& spec) {
   return std::make_unique<Hierarchical>(communicator, spec);
 }
 
-StateLayout hierarchical_state(const Communicator& communicator, const CompressedReductionSpec& spec) {
+StateLayout hierarchical_state(const Communicator& communicator,
+                               const CompressedReductionSpec& spec) {
   CHECK(spec.groups != nullptr, "reduction '{}': hitopk needs node groups", spec.name);
-  CHECK(spec.groups->node().size() * spec.groups->across().size() == communicator.size(), "reduction '{}': node groups of {} x {} ranks, not of {}", spec.name,
+  CHECK(spec.groups->node().size() * spec.groups->across().size() == communicator.size(),
+        "reduction '{}': node groups of {} x {} ranks, not of {}", spec.name,
         spec.groups->across().size(), spec.groups->node().size(), communicator.size());
   StateLayout layout;
-  layout.add(StatePiece::Kind::sum, shards_of(spec)[static_cast<size_t>(spec.groups->node().rank())], spec.groups->across().size());
+  layout.add(StatePiece::Kind::sum,
+             shards_of(spec)[static_cast<size_t>(spec.groups->node().rank())],
+             spec.groups->across().size());
   return layout;
 }
 

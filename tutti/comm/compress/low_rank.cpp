@@ -1,11 +1,13 @@
-// The form of powersgd (codec/powersgd.h): the bucket's matrices as products of two thin ones, both summed by an allreduce.
+// The form of powersgd (codec/powersgd.h): the bucket's matrices as products of two thin ones, both
+// summed by an allreduce.
 //
-//   1  M += gradient; P = M Q: allreduce of all P of the bucket, and with them of what travels dense
-//   2  orthonormal P, the same bits everywhere; q = M^T P of this rank; Q = sum of all q: allreduce
-//   3  result = P Q^T; M becomes the residual M - P q^T
+//   1  M += gradient; P = M Q: allreduce of all P of the bucket, and with them of what travels
+//   dense 2  orthonormal P, the same bits everywhere; q = M^T P of this rank; Q = sum of all q:
+//   allreduce 3  result = P Q^T; M becomes the residual M - P q^T
 //
-// The residual is taken from the rank's own q, as in the paper's algorithm 2, and not from the mean of Q: both leave the same sum over ranks, but
-// the second one also collects how the rank's gradient differs from the mean, which may grow for ever.
+// The residual is taken from the rank's own q, as in the paper's algorithm 2, and not from the mean
+// of Q: both leave the same sum over ranks, but the second one also collects how the rank's
+// gradient differs from the mean, which may grow for ever.
 
 #include <fmt/format.h>
 
@@ -47,10 +49,14 @@ Factoring factoring_of(const CompressedReductionSpec& spec) {
     if (end > at) all.dense.push_back({at, end - at});
     all.dense_count += end - at;
   };
-  for (const MatrixBlock& block : spec.matrices.empty() ? std::vector{nearly_square(count)} : spec.matrices) {
+  for (const MatrixBlock& block :
+       spec.matrices.empty() ? std::vector{nearly_square(count)} : spec.matrices) {
     if (block.begin < at || block.end() > count)
-      throw ConfigError(fmt::format("reduction '{}': the matrix at [{}, {}) overlaps another or the end at {}", spec.name, block.begin, block.end(), count));
-    const size_t rank = std::min({static_cast<size_t>(spec.compression.rank), block.rows, block.cols});
+      throw ConfigError(
+          fmt::format("reduction '{}': the matrix at [{}, {}) overlaps another or the end at {}",
+                      spec.name, block.begin, block.end(), count));
+    const size_t rank =
+        std::min({static_cast<size_t>(spec.compression.rank), block.rows, block.cols});
     if ((block.rows + block.cols) * rank >= block.rows * block.cols) continue;
     PowerSgd code({block.rows, block.cols}, static_cast<int>(rank), all.matrices.size());
     const Slice p{all.p_count, code.p_count()}, q{all.q_count, code.q_count()};
@@ -67,20 +73,40 @@ Factoring factoring_of(const CompressedReductionSpec& spec) {
 class LowRank final : public CompressedReduction {
  public:
   LowRank(Communicator& communicator, const CompressedReductionSpec& spec)
-      : CompressedReduction(communicator, spec), f_(factoring_of(spec)), first_(f_.p_count + f_.dense_count), own_q_(f_.q_count) {
+      : CompressedReduction(communicator, spec), f_(factoring_of(spec)),
+        first_(f_.p_count + f_.dense_count), own_q_(f_.q_count) {
     // Zeros are the state of a new training; what a checkpoint has is never that.
     if (std::ranges::all_of(piece(kBasis), [](float x) { return x == 0; }))
       for (const Factored& m : f_.matrices) m.code.begin(q_of(m));
-    sum_p_ = plan(communicator, {.kind = Collective::allreduce, .count = first_.size(), .output = first_.data(), .reproducible = true}, "P");
-    sum_q_ = plan(communicator, {.kind = Collective::allreduce, .count = f_.q_count, .input = own_q_.data(), .output = piece(kBasis).data(), .reproducible = true}, "Q");
+    sum_p_ = plan(communicator,
+                  {.kind = Collective::allreduce,
+                   .count = first_.size(),
+                   .output = first_.data(),
+                   .reproducible = true},
+                  "P");
+    sum_q_ = plan(communicator,
+                  {.kind = Collective::allreduce,
+                   .count = f_.q_count,
+                   .input = own_q_.data(),
+                   .output = piece(kBasis).data(),
+                   .reproducible = true},
+                  "Q");
   }
   ~LowRank() override { withdraw(); }
 
  private:
-  std::span<float> m_of(const Factored& m) const { return piece(kGradient).subspan(m.block.begin, m.block.rows * m.block.cols); }
-  std::span<float> p_of(const Factored& m) { return std::span(first_).subspan(m.p.begin, m.p.count); }
-  std::span<float> own_q_of(const Factored& m) { return std::span(own_q_).subspan(m.q.begin, m.q.count); }
-  std::span<float> q_of(const Factored& m) const { return piece(kBasis).subspan(m.q.begin, m.q.count); }
+  std::span<float> m_of(const Factored& m) const {
+    return piece(kGradient).subspan(m.block.begin, m.block.rows * m.block.cols);
+  }
+  std::span<float> p_of(const Factored& m) {
+    return std::span(first_).subspan(m.p.begin, m.p.count);
+  }
+  std::span<float> own_q_of(const Factored& m) {
+    return std::span(own_q_).subspan(m.q.begin, m.q.count);
+  }
+  std::span<float> q_of(const Factored& m) const {
+    return piece(kBasis).subspan(m.q.begin, m.q.count);
+  }
 
   Exchange* work(int stage) override {
     if (stage == 0) return project(), &sum_p_;
@@ -117,7 +143,8 @@ class LowRank final : public CompressedReduction {
     }
     size_t at = f_.p_count;
     for (const Slice& slice : f_.dense) {
-      std::copy_n(first_.begin() + static_cast<std::ptrdiff_t>(at), slice.count, sum().begin() + static_cast<std::ptrdiff_t>(slice.begin));
+      std::copy_n(first_.begin() + static_cast<std::ptrdiff_t>(at), slice.count,
+                  sum().begin() + static_cast<std::ptrdiff_t>(slice.begin));
       at += slice.count;
     }
     count_loss(loss);
@@ -131,7 +158,8 @@ class LowRank final : public CompressedReduction {
 
 }  // namespace
 
-std::unique_ptr<CompressedReduction> make_low_rank(Communicator& communicator, const CompressedReductionSpec& spec) {
+std::unique_ptr<CompressedReduction> make_low_rank(Communicator& communicator,
+                                                   const CompressedReductionSpec& spec) {
   return std::make_unique<LowRank>(communicator, spec);
 }
 

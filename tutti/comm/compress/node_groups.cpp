@@ -11,8 +11,10 @@ NodeGroups::NodeGroups(Communicator& whole, int ranks_per_node) {
   node_ = whole.split(node, whole.rank());
   for (const int size : whole.allgather_value(node_->size()))
     if (size != node_->size())
-      throw ConfigError(fmt::format("{} ranks are {} on one node and {} on another: hierarchical compression needs equally many on every node", whole.size(),
-                                    node_->size(), size));
+      throw ConfigError(
+          fmt::format("{} ranks are {} on one node and {} on another: hierarchical compression "
+                      "needs equally many on every node",
+                      whole.size(), node_->size(), size));
   across_ = whole.split(node_->rank(), whole.rank());
   node_ranks_ = node_->allgather_value(whole.rank());
   across_ranks_ = across_->allgather_value(whole.rank());

@@ -1,6 +1,6 @@
 #pragma once
-// NodeGroups: a communicator cut twice, into the ranks of one node and into the ranks with the same place on their nodes. Made once, used by
-// every hierarchical operation.
+// NodeGroups: a communicator cut twice, into the ranks of one node and into the ranks with the same
+// place on their nodes. Made once, used by every hierarchical operation.
 
 #include <memory>
 #include <vector>
@@ -11,8 +11,9 @@ namespace tutti::comm {
 
 class NodeGroups {
  public:
-  /// Collective. ranks_per_node 0: the nodes that the machine has; otherwise so many neighbouring ranks are taken for a node, for example those
-  /// of a socket or of a rack. Throws ConfigError unless all nodes have equally many ranks. Must not outlive what `whole` lives on.
+  /// Collective. ranks_per_node 0: the nodes that the machine has; otherwise so many neighbouring
+  /// ranks are taken for a node, for example those of a socket or of a rack. Throws ConfigError
+  /// unless all nodes have equally many ranks. Must not outlive what `whole` lives on.
   explicit NodeGroups(Communicator& whole, int ranks_per_node = 0);
 
   /// The ranks of this node, in the order of the whole.

@@ -36,7 +36,9 @@ CompressionReport& CompressionReport::operator-=(const CompressionReport& earlie
 
 double CompressionReport::error() const { return std::sqrt(loss.ratio()); }
 
-double CompressionReport::reduction() const { return bytes == 0 ? 1 : static_cast<double>(dense_bytes) / static_cast<double>(bytes); }
+double CompressionReport::reduction() const {
+  return bytes == 0 ? 1 : static_cast<double>(dense_bytes) / static_cast<double>(bytes);
+}
 
 double break_even_bandwidth(const CompressionReport& report) {
   if (report.dense_bytes <= report.bytes) return 0;
@@ -47,9 +49,13 @@ double break_even_bandwidth(const CompressionReport& report) {
 std::string to_string(const CompressionReport& report, uint64_t steps) {
   CHECK(steps > 0);
   const auto n = static_cast<double>(steps);
-  return fmt::format("moved {:.3g} of {:.3g} MB a step ({:.1f} times less), codec {:.3g} ms, exchange {:.3g} ms, relative error {:.3g}; breaks even at {:.3g} GB/s a rank",
-                     static_cast<double>(report.bytes) * 1e-6 / n, static_cast<double>(report.dense_bytes) * 1e-6 / n, report.reduction(),
-                     report.codec_seconds * 1e3 / n, report.exchange_seconds * 1e3 / n, report.error(), break_even_bandwidth(report) * 1e-9);
+  return fmt::format(
+      "moved {:.3g} of {:.3g} MB a step ({:.1f} times less), codec {:.3g} ms, exchange {:.3g} ms, "
+      "relative error {:.3g}; breaks even at {:.3g} GB/s a rank",
+      static_cast<double>(report.bytes) * 1e-6 / n,
+      static_cast<double>(report.dense_bytes) * 1e-6 / n, report.reduction(),
+      report.codec_seconds * 1e3 / n, report.exchange_seconds * 1e3 / n, report.error(),
+      break_even_bandwidth(report) * 1e-9);
 }
 
 }  // namespace tutti::comm

@@ -1,9 +1,11 @@
-// The form of topk: every rank sends the k largest magnitudes of its gradient to all others, who add them in the order of the ranks.
+// The form of topk: every rank sends the k largest magnitudes of its gradient to all others, who
+// add them in the order of the ranks.
 //
-//   1  allgather of k values and indices a rank, 8 k (P-1) bytes sent; k = RATIO of the elements, exactly, so that all sizes are known
-//   2  the sum, zero where nobody sent anything
+//   1  allgather of k values and indices a rank, 8 k (P-1) bytes sent; k = RATIO of the elements,
+//   exactly, so that all sizes are known 2  the sum, zero where nobody sent anything
 //
-// What travels grows with the number of ranks, and so does the density of the sum: between many ranks hitopk sends less.
+// What travels grows with the number of ranks, and so does the density of the sum: between many
+// ranks hitopk sends less.
 
 #include "tutti/comm/codec/error_feedback.h"
 #include "tutti/comm/codec/topk.h"
@@ -14,13 +16,20 @@ namespace {
 
 class Sparse final : public CompressedReduction {
  public:
-  Sparse(Communicator& communicator, const CompressedReductionSpec& spec) : CompressedReduction(communicator, spec), codec_(make_topk(spec.compression.ratio)) {
+  Sparse(Communicator& communicator, const CompressedReductionSpec& spec)
+      : CompressedReduction(communicator, spec), codec_(make_topk(spec.compression.ratio)) {
     const size_t bytes = codec_->encoded_bytes(count());
     const auto ranks = static_cast<size_t>(communicator.size());
     contributions_.resize(bytes * ranks);
-    mine_ = std::span(contributions_).subspan(bytes * static_cast<size_t>(communicator.rank()), bytes);
-    to_all_ = plan(communicator, {.kind = Collective::allgather, .element = Element::byte, .count = bytes * ranks, .input = mine_.data(),
-                                  .output = contributions_.data()}, "chosen elements to all");
+    mine_ =
+        std::span(contributions_).subspan(bytes * static_cast<size_t>(communicator.rank()), bytes);
+    to_all_ = plan(communicator,
+                   {.kind = Collective::allgather,
+                    .element = Element::byte,
+                    .count = bytes * ranks,
+                    .input = mine_.data(),
+                    .output = contributions_.data()},
+                   "chosen elements to all");
   }
   ~Sparse() override { withdraw(); }
 
@@ -42,7 +51,8 @@ class Sparse final : public CompressedReduction {
 
 }  // namespace
 
-std::unique_ptr<CompressedReduction> make_sparse(Communicator& communicator, const CompressedReductionSpec& spec) {
+std::unique_ptr<CompressedReduction> make_sparse(Communicator& communicator,
+                                                 const CompressedReductionSpec& spec) {
   return std::make_unique<Sparse>(communicator, spec);
 }
 

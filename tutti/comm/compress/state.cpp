@@ -35,11 +35,14 @@ std::optional<Label> parse_label(std::string_view name, std::string_view bucket)
   if (!name.starts_with(kPrefix)) return std::nullopt;
   name.remove_prefix(kPrefix.size());
   const size_t dot = name.find('.'), last = name.rfind('.'), at = name.rfind('@');
-  if (dot == std::string_view::npos || last <= dot || at == std::string_view::npos || at < last) return std::nullopt;
+  if (dot == std::string_view::npos || last <= dot || at == std::string_view::npos || at < last)
+    return std::nullopt;
   if (name.substr(dot + 1, last - dot - 1) != bucket) return std::nullopt;
   const auto kind = std::ranges::find(kKinds, name.substr(last + 1, at - last - 1));
   Label label;
-  if (kind == kKinds.end() || !read(name.substr(0, dot), label.rank) || !read(name.substr(at + 1), label.begin)) return std::nullopt;
+  if (kind == kKinds.end() || !read(name.substr(0, dot), label.rank) ||
+      !read(name.substr(at + 1), label.begin))
+    return std::nullopt;
   label.kind = static_cast<Kind>(kind - kKinds.begin());
   return label;
 }
@@ -49,13 +52,17 @@ struct Found {
   std::span<const float> values;
 };
 
-std::vector<Found> pieces_of(std::span<const SavedPiece> saved, std::string_view bucket, size_t count) {
+std::vector<Found> pieces_of(std::span<const SavedPiece> saved, std::string_view bucket,
+                             size_t count) {
   std::vector<Found> all;
   for (const SavedPiece& piece : saved)
     if (const auto label = parse_label(piece.name, bucket)) {
-      if (label->kind != Kind::basis && (label->begin > count || piece.values.size() > count - label->begin))
-        throw ConfigError(fmt::format("'{}' has {} floats, the bucket {}: the checkpoint is of another network or of another comm.bucket_bytes", piece.name,
-                                      piece.values.size(), count));
+      if (label->kind != Kind::basis &&
+          (label->begin > count || piece.values.size() > count - label->begin))
+        throw ConfigError(
+            fmt::format("'{}' has {} floats, the bucket {}: the checkpoint is of another network "
+                        "or of another comm.bucket_bytes",
+                        piece.name, piece.values.size(), count));
       all.push_back({*label, piece.values});
     }
   // By rank, so that sums do not depend on the order in the file.
@@ -63,8 +70,10 @@ std::vector<Found> pieces_of(std::span<const SavedPiece> saved, std::string_view
   return all;
 }
 
-// Whether this rank finds exactly its own. When all ranks do, and no other rank saved anything, nothing has changed.
-bool finds_its_own(const std::vector<Found>& found, const StateLayout& layout, int rank, int ranks) {
+// Whether this rank finds exactly its own. When all ranks do, and no other rank saved anything,
+// nothing has changed.
+bool finds_its_own(const std::vector<Found>& found, const StateLayout& layout, int rank,
+                   int ranks) {
   size_t saved = 0, kept = 0;
   for (const Found& f : found) {
     if (f.label.rank >= ranks) return false;
@@ -74,21 +83,25 @@ bool finds_its_own(const std::vector<Found>& found, const StateLayout& layout, i
     if (piece.covers.count == 0) continue;
     ++kept;
     const auto mine = [&](const Found& f) {
-      return f.label.rank == rank && f.label.kind == piece.kind && f.label.begin == piece.covers.begin && f.values.size() == piece.covers.count;
+      return f.label.rank == rank && f.label.kind == piece.kind &&
+             f.label.begin == piece.covers.begin && f.values.size() == piece.covers.count;
     };
     if (!std::ranges::any_of(found, mine)) return false;
   }
   return saved == kept;
 }
 
-void take_own(const std::vector<Found>& found, const StateLayout& layout, int rank, std::span<float> state) {
+void take_own(const std::vector<Found>& found, const StateLayout& layout, int rank,
+              std::span<float> state) {
   for (const StatePiece& piece : layout.pieces)
     for (const Found& f : found)
-      if (f.label.rank == rank && f.label.kind == piece.kind) std::ranges::copy(f.values, state.begin() + static_cast<std::ptrdiff_t>(piece.at));
+      if (f.label.rank == rank && f.label.kind == piece.kind)
+        std::ranges::copy(f.values, state.begin() + static_cast<std::ptrdiff_t>(piece.at));
 }
 
 // The sum of all residuals, the equal share of each holder into the first residual of every rank.
-void take_share(const std::vector<Found>& found, const StateLayout& layout, size_t count, std::span<float> state) {
+void take_share(const std::vector<Found>& found, const StateLayout& layout, size_t count,
+                std::span<float> state) {
   std::vector<double> total(count, 0.0);
   for (const Found& f : found)
     if (f.label.kind != Kind::basis)
@@ -96,11 +109,15 @@ void take_share(const std::vector<Found>& found, const StateLayout& layout, size
   bool dealt = false;
   for (const StatePiece& piece : layout.pieces) {
     if (piece.kind == Kind::basis) {
-      const auto same = [&](const Found& f) { return f.label.kind == Kind::basis && f.values.size() == piece.covers.count; };
+      const auto same = [&](const Found& f) {
+        return f.label.kind == Kind::basis && f.values.size() == piece.covers.count;
+      };
       const auto basis = std::ranges::find_if(found, same);
-      if (basis != found.end()) std::ranges::copy(basis->values, state.begin() + static_cast<std::ptrdiff_t>(piece.at));
+      if (basis != found.end())
+        std::ranges::copy(basis->values, state.begin() + static_cast<std::ptrdiff_t>(piece.at));
     } else if (!std::exchange(dealt, true)) {
-      for (size_t i = 0; i < piece.covers.count; ++i) state[piece.at + i] = static_cast<float>(total[piece.covers.begin + i] / piece.holders);
+      for (size_t i = 0; i < piece.covers.count; ++i)
+        state[piece.at + i] = static_cast<float>(total[piece.covers.begin + i] / piece.holders);
     }
   }
 }
@@ -113,24 +130,31 @@ void StateLayout::add(StatePiece::Kind kind, Slice covers, int holders) {
 }
 
 std::string piece_name(int rank, std::string_view bucket, const StatePiece& piece) {
-  return fmt::format("{}{}.{}.{}@{}", kPrefix, rank, bucket, kKinds[static_cast<size_t>(piece.kind)], piece.covers.begin);
+  return fmt::format("{}{}.{}.{}@{}", kPrefix, rank, bucket,
+                     kKinds[static_cast<size_t>(piece.kind)], piece.covers.begin);
 }
 
-std::vector<SavedPiece> save_state(const StateLayout& layout, int rank, std::string_view bucket, std::span<const float> state) {
-  CHECK(state.size() == layout.floats, "a state of {} floats, the layout has {}", state.size(), layout.floats);
+std::vector<SavedPiece> save_state(const StateLayout& layout, int rank, std::string_view bucket,
+                                   std::span<const float> state) {
+  CHECK(state.size() == layout.floats, "a state of {} floats, the layout has {}", state.size(),
+        layout.floats);
   std::vector<SavedPiece> all;
   for (const StatePiece& piece : layout.pieces)
-    if (piece.covers.count > 0) all.push_back({piece_name(rank, bucket, piece), state.subspan(piece.at, piece.covers.count)});
+    if (piece.covers.count > 0)
+      all.push_back({piece_name(rank, bucket, piece), state.subspan(piece.at, piece.covers.count)});
   return all;
 }
 
-Restored restore_state(Communicator& communicator, std::span<const SavedPiece> saved, const StateLayout& layout, std::string_view bucket, size_t count,
+Restored restore_state(Communicator& communicator, std::span<const SavedPiece> saved,
+                       const StateLayout& layout, std::string_view bucket, size_t count,
                        std::span<float> state) {
-  CHECK(state.size() == layout.floats, "a state of {} floats, the layout has {}", state.size(), layout.floats);
+  CHECK(state.size() == layout.floats, "a state of {} floats, the layout has {}", state.size(),
+        layout.floats);
   std::ranges::fill(state, 0.0f);
   const std::vector<Found> found = pieces_of(saved, bucket, count);
   bool exact = finds_its_own(found, layout, communicator.rank(), communicator.size());
-  for (const bool theirs : communicator.allgather_value(static_cast<uint8_t>(exact))) exact &= theirs;
+  for (const bool theirs : communicator.allgather_value(static_cast<uint8_t>(exact)))
+    exact &= theirs;
   if (found.empty()) return Restored::nothing;
   if (exact)
     take_own(found, layout, communicator.rank(), state);
@@ -139,12 +163,16 @@ Restored restore_state(Communicator& communicator, std::span<const SavedPiece> s
   return exact ? Restored::exact : Restored::dealt;
 }
 
-void release_residuals(const StateLayout& layout, std::span<float> state, std::span<float> gradient) {
-  CHECK(state.size() == layout.floats, "a state of {} floats, the layout has {}", state.size(), layout.floats);
+void release_residuals(const StateLayout& layout, std::span<float> state,
+                       std::span<float> gradient) {
+  CHECK(state.size() == layout.floats, "a state of {} floats, the layout has {}", state.size(),
+        layout.floats);
   for (const StatePiece& piece : layout.pieces) {
     if (piece.kind == Kind::basis) continue;
-    CHECK(piece.covers.end() <= gradient.size(), "a residual of [{}, {}) in a bucket of {}", piece.covers.begin, piece.covers.end(), gradient.size());
-    for (size_t i = 0; i < piece.covers.count; ++i) gradient[piece.covers.begin + i] += std::exchange(state[piece.at + i], 0.0f);
+    CHECK(piece.covers.end() <= gradient.size(), "a residual of [{}, {}) in a bucket of {}",
+          piece.covers.begin, piece.covers.end(), gradient.size());
+    for (size_t i = 0; i < piece.covers.count; ++i)
+      gradient[piece.covers.begin + i] += std::exchange(state[piece.at + i], 0.0f);
   }
 }
 

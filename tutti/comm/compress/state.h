@@ -1,17 +1,22 @@
 #pragma once
-// What a compressed reduction keeps from step to step on each rank, and so belongs into a checkpoint: pieces of one float array, by name.
+// What a compressed reduction keeps from step to step on each rank, and so belongs into a
+// checkpoint: pieces of one float array, by name.
 //
-//   gradient   what of this rank's gradient was not yet sent: all of the bucket (of its slice, for hitopk: `sum`)
-//   sum        what of a sum that this rank encodes again was not yet sent: a slice of the bucket
-//   basis      PowerSGD's Q, the same on all ranks
+//   gradient   what of this rank's gradient was not yet sent: all of the bucket (of its slice, for
+//   hitopk: `sum`) sum        what of a sum that this rank encodes again was not yet sent: a slice
+//   of the bucket basis      PowerSGD's Q, the same on all ranks
 //
-// A piece is saved as a tensor "compression.rank3.bucket 2.sum@1024": rank, bucket, kind and where in the bucket it begins, its length being the
-// tensor's. So a checkpoint says by itself what it holds, and any number of ranks can take it up:
+// A piece is saved as a tensor "compression.rank3.bucket 2.sum@1024": rank, bucket, kind and where
+// in the bucket it begins, its length being the tensor's. So a checkpoint says by itself what it
+// holds, and any number of ranks can take it up:
 //   the same pieces   every rank gets its own floats back: the resumed run has the same bits
-//   other pieces      (another number of ranks or nodes, another method) what matters is the sum of all residuals, which is the part of the
-//                     gradient that the weights have not seen. It is dealt out evenly: every element equally to all ranks that keep one for
-//                     it. Nothing is lost but the last bit; the run goes on otherwise than the old one would have, and the caller says so in
-//                     the log. Q is taken from any rank where it fits, and begun anew otherwise.
+//   other pieces      (another number of ranks or nodes, another method) what matters is the sum of
+//   all residuals, which is the part of the
+//                     gradient that the weights have not seen. It is dealt out evenly: every
+//                     element equally to all ranks that keep one for it. Nothing is lost but the
+//                     last bit; the run goes on otherwise than the old one would have, and the
+//                     caller says so in the log. Q is taken from any rank where it fits, and begun
+//                     anew otherwise.
 
 #include <cstddef>
 #include <cstdint>
@@ -49,21 +54,27 @@ struct SavedPiece {
 
 /// "compression.rank3.bucket 2.sum@1024".
 std::string piece_name(int rank, std::string_view bucket, const StatePiece& piece);
-/// A rank's state by piece, ready to be written. `state` has layout.floats; empty pieces are left out.
-std::vector<SavedPiece> save_state(const StateLayout& layout, int rank, std::string_view bucket, std::span<const float> state);
+/// A rank's state by piece, ready to be written. `state` has layout.floats; empty pieces are left
+/// out.
+std::vector<SavedPiece> save_state(const StateLayout& layout, int rank, std::string_view bucket,
+                                   std::span<const float> state);
 
 enum class Restored : uint8_t {
   nothing,  ///< no piece of this bucket was saved: zeros
   exact,    ///< this rank's own floats
   dealt,    ///< the sum of all residuals, dealt out anew
 };
-/// Collective. Fills `state` from the pieces of all ranks, in any order; pieces of other buckets, and tensors that are no compression state, are
-/// passed over. All ranks give the same pieces and get the same answer. Throws ConfigError where a piece reaches beyond the bucket of `count`
+/// Collective. Fills `state` from the pieces of all ranks, in any order; pieces of other buckets,
+/// and tensors that are no compression state, are passed over. All ranks give the same pieces and
+/// get the same answer. Throws ConfigError where a piece reaches beyond the bucket of `count`
 /// floats: the checkpoint is of another network or bucket size.
-Restored restore_state(Communicator& communicator, std::span<const SavedPiece> saved, const StateLayout& layout, std::string_view bucket, size_t count,
+Restored restore_state(Communicator& communicator, std::span<const SavedPiece> saved,
+                       const StateLayout& layout, std::string_view bucket, size_t count,
                        std::span<float> state);
 
-/// gradient += all residuals of this rank, which become 0. For a change to the dense sum: nothing is lost then. gradient: the whole bucket.
-void release_residuals(const StateLayout& layout, std::span<float> state, std::span<float> gradient);
+/// gradient += all residuals of this rank, which become 0. For a change to the dense sum: nothing
+/// is lost then. gradient: the whole bucket.
+void release_residuals(const StateLayout& layout, std::span<float> state,
+                       std::span<float> gradient);
 
 }  // namespace tutti::comm

@@ -33,7 +33,9 @@ struct Saved {
       std::iota(state.begin(), state.end(), static_cast<float>(100 * p + 1));
     }
     for (int p = 0; p < ranks; ++p)
-      for (const SavedPiece& piece : save_state(layout_of(p, ranks), p, "bucket 2", states[static_cast<size_t>(p)])) pieces.push_back(piece);
+      for (const SavedPiece& piece :
+           save_state(layout_of(p, ranks), p, "bucket 2", states[static_cast<size_t>(p)]))
+        pieces.push_back(piece);
   }
   std::vector<Floats> states;
   std::vector<SavedPiece> pieces;
@@ -84,7 +86,8 @@ TEST(CompressionState, OtherRanksShareTheSumOfAllResiduals) {
       run_ranks(after, [&](Communicator& c) {
         const StateLayout layout = layout_of(c.rank(), after);
         Floats state(layout.floats, 7.0f);
-        EXPECT_EQ(restore_state(c, saved.pieces, layout, "bucket 2", kCount, state), Restored::dealt);
+        EXPECT_EQ(restore_state(c, saved.pieces, layout, "bucket 2", kCount, state),
+                  Restored::dealt);
         EXPECT_EQ(state.back(), saved.states[0].back()) << "the basis fits any number of ranks";
         states[static_cast<size_t>(c.rank())] = state;
       });
@@ -129,7 +132,8 @@ TEST(CompressionState, ReleasedResidualsAreZeroAndTheBasisStays) {
   EXPECT_EQ(gradient[0], 1000 + saved.states[1][0]);
   EXPECT_EQ(gradient[48], 1000 + saved.states[1][48] + saved.states[1][kCount]);
   EXPECT_TRUE(std::all_of(state.begin(), state.end() - 6, [](float x) { return x == 0; }));
-  EXPECT_EQ(Floats(state.end() - 6, state.end()), Floats(saved.states[1].end() - 6, saved.states[1].end()));
+  EXPECT_EQ(Floats(state.end() - 6, state.end()),
+            Floats(saved.states[1].end() - 6, saved.states[1].end()));
 }
 
 }  // namespace

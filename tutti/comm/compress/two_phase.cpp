@@ -1,11 +1,12 @@
 // The form of bf16, fp16, int8 and onebit: each rank owns a slice of the bucket (balanced_parts).
 //
-//   1  every rank encodes slice q of its gradient for rank q: all_to_all of encodings, S' (P-1)/P bytes sent
-//   2  the owner decodes and adds them in the order of the ranks, and encodes the sum: allgather of encodings, S' (P-1)/P bytes sent
-//   3  everyone decodes all slices
+//   1  every rank encodes slice q of its gradient for rank q: all_to_all of encodings, S' (P-1)/P
+//   bytes sent 2  the owner decodes and adds them in the order of the ranks, and encodes the sum:
+//   allgather of encodings, S' (P-1)/P bytes sent 3  everyone decodes all slices
 //
-// S' = encoded bytes of the bucket. Both encodings have their own error feedback, of the gradient and of the sum: as in 1-bit Adam (Tang et al.
-// 2021). An allreduce of 16-bit elements would round the sum without feedback, and its partial sums travel as f32 in most algorithms.
+// S' = encoded bytes of the bucket. Both encodings have their own error feedback, of the gradient
+// and of the sum: as in 1-bit Adam (Tang et al. 2021). An allreduce of 16-bit elements would round
+// the sum without feedback, and its partial sums travel as f32 in most algorithms.
 
 #include "tutti/comm/codec/codec.h"
 #include "tutti/comm/codec/error_feedback.h"
@@ -19,7 +20,9 @@ enum Piece : size_t { kGradient, kSum };
 class TwoPhase final : public CompressedReduction {
  public:
   TwoPhase(Communicator& communicator, const CompressedReductionSpec& spec)
-      : CompressedReduction(communicator, spec), codec_(make_codec(name_of(spec.compression.method))), slices_(balanced_parts(count(), communicator.size())) {
+      : CompressedReduction(communicator, spec),
+        codec_(make_codec(name_of(spec.compression.method))),
+        slices_(balanced_parts(count(), communicator.size())) {
     size_t at = 0;
     for (const Slice& slice : slices_) {
       encodings_.push_back({at, codec_->encoded_bytes(slice.count)});
@@ -33,28 +36,48 @@ class TwoPhase final : public CompressedReduction {
     contributions_.resize(own * slices_.size());
     std::vector<Slice> receives;
     for (size_t p = 0; p < slices_.size(); ++p) receives.push_back({p * own, own});
-    to_owners_ = plan(communicator, {.kind = Collective::all_to_all, .element = Element::byte, .count = at, .sends = encodings_, .receives = receives,
-                                     .input = whole_.data(), .output = contributions_.data()}, "slices to their owners");
-    to_all_ = plan(communicator, {.kind = Collective::allgather, .element = Element::byte, .count = at, .parts = encodings_,
-                                  .input = encoding(mine_).data(), .output = whole_.data()}, "sums to all");
+    to_owners_ = plan(communicator,
+                      {.kind = Collective::all_to_all,
+                       .element = Element::byte,
+                       .count = at,
+                       .sends = encodings_,
+                       .receives = receives,
+                       .input = whole_.data(),
+                       .output = contributions_.data()},
+                      "slices to their owners");
+    to_all_ = plan(communicator,
+                   {.kind = Collective::allgather,
+                    .element = Element::byte,
+                    .count = at,
+                    .parts = encodings_,
+                    .input = encoding(mine_).data(),
+                    .output = whole_.data()},
+                   "sums to all");
   }
   ~TwoPhase() override { withdraw(); }
 
  private:
-  std::span<std::byte> encoding(size_t q) { return std::span(whole_).subspan(encodings_[q].begin, encodings_[q].count); }
-  std::span<float> slice_of(std::span<float> vector, size_t q) const { return vector.subspan(slices_[q].begin, slices_[q].count); }
+  std::span<std::byte> encoding(size_t q) {
+    return std::span(whole_).subspan(encodings_[q].begin, encodings_[q].count);
+  }
+  std::span<float> slice_of(std::span<float> vector, size_t q) const {
+    return vector.subspan(slices_[q].begin, slices_[q].count);
+  }
 
   Exchange* work(int stage) override {
     if (stage == 0) {
       Loss loss;
-      for (size_t q = 0; q < slices_.size(); ++q) loss += ErrorFeedback(slice_of(piece(kGradient), q)).encode(*codec_, parts_of_slice_[q], encoding(q), step());
+      for (size_t q = 0; q < slices_.size(); ++q)
+        loss += ErrorFeedback(slice_of(piece(kGradient), q))
+                    .encode(*codec_, parts_of_slice_[q], encoding(q), step());
       count_loss(loss);
       return &to_owners_;
     }
     if (stage == 1) {
       const std::span<float> total = slice_of(sum(), mine_);
       sum_contributions(*codec_, contributions_, total);
-      ErrorFeedback(piece(kSum)).encode(*codec_, std::span<const float>(total), encoding(mine_), step());
+      ErrorFeedback(piece(kSum))
+          .encode(*codec_, std::span<const float>(total), encoding(mine_), step());
       return &to_all_;
     }
     for (size_t q = 0; q < slices_.size(); ++q) codec_->decode(encoding(q), slice_of(sum(), q));
@@ -66,21 +89,24 @@ class TwoPhase final : public CompressedReduction {
   std::vector<Slice> encodings_;  // of bytes in whole_, by rank
   size_t mine_ = 0;
   std::vector<std::vector<const float*>> parts_of_slice_;
-  std::vector<std::byte> whole_;          // encodings of all slices: of my gradient, later of the sum
+  std::vector<std::byte> whole_;  // encodings of all slices: of my gradient, later of the sum
   std::vector<std::byte> contributions_;  // encodings of my slice, by rank
   Exchange to_owners_, to_all_;
 };
 
 }  // namespace
 
-std::unique_ptr<CompressedReduction> make_two_phase(Communicator& communicator, const CompressedReductionSpec& spec) {
+std::unique_ptr<CompressedReduction> make_two_phase(Communicator& communicator,
+                                                    const CompressedReductionSpec& spec) {
   return std::make_unique<TwoPhase>(communicator, spec);
 }
 
 StateLayout two_phase_state(const Communicator& communicator, const CompressedReductionSpec& spec) {
   StateLayout layout;
   layout.add(StatePiece::Kind::gradient, {0, spec.count}, communicator.size());
-  layout.add(StatePiece::Kind::sum, balanced_parts(spec.count, communicator.size())[static_cast<size_t>(communicator.rank())], 1);
+  layout.add(
+      StatePiece::Kind::sum,
+      balanced_parts(spec.count, communicator.size())[static_cast<size_t>(communicator.rank())], 1);
   return layout;
 }
 

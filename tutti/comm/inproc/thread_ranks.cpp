@@ -26,7 +26,9 @@ std::string this_host() {
 }
 
 struct AlignedMemory {
-  explicit AlignedMemory(size_t size) : bytes(size), data(static_cast<std::byte*>(std::aligned_alloc(128, (size + 127) / 128 * 128 + 128))) {
+  explicit AlignedMemory(size_t size)
+      : bytes(size),
+        data(static_cast<std::byte*>(std::aligned_alloc(128, (size + 127) / 128 * 128 + 128))) {
     if (data == nullptr) throw CommError(fmt::format("no memory for a window of {} bytes", size));
     std::memset(data, 0, size);
   }
@@ -40,10 +42,12 @@ struct AlignedMemory {
 // Shared pointers, because a peer may go on reading after the owner has let its handle go.
 class ThreadWindow final : public Window {
  public:
-  ThreadWindow(int rank, std::vector<std::shared_ptr<AlignedMemory>> memory) : Window(rank, true, spans(memory)), memory_(std::move(memory)) {}
+  ThreadWindow(int rank, std::vector<std::shared_ptr<AlignedMemory>> memory)
+      : Window(rank, true, spans(memory)), memory_(std::move(memory)) {}
 
  private:
-  static std::vector<std::span<std::byte>> spans(const std::vector<std::shared_ptr<AlignedMemory>>& memory) {
+  static std::vector<std::span<std::byte>> spans(
+      const std::vector<std::shared_ptr<AlignedMemory>>& memory) {
     std::vector<std::span<std::byte>> all;
     for (const auto& m : memory) all.emplace_back(m->data, m->bytes);
     return all;
@@ -78,13 +82,15 @@ class Failure {
 struct World {
   struct Entry {
     alignas(128) std::atomic<uint64_t> arrived{0};
-    std::atomic<uint32_t> kind{0};  // atomics, because a rank that reports a disagreement may read while another moves on
+    std::atomic<uint32_t> kind{
+        0};  // atomics, because a rank that reports a disagreement may read while another moves on
     std::atomic<size_t> bytes{0};
     std::atomic<std::byte*> data{nullptr};
     alignas(128) std::atomic<uint64_t> finished{0};
   };
   World(int ranks, std::shared_ptr<Failure> failure)
-      : entries(static_cast<size_t>(ranks)), allocations(static_cast<size_t>(ranks)), failure(std::move(failure)) {}
+      : entries(static_cast<size_t>(ranks)), allocations(static_cast<size_t>(ranks)),
+        failure(std::move(failure)) {}
 
   std::vector<Entry> entries;
   std::vector<std::shared_ptr<AlignedMemory>> allocations;
@@ -94,7 +100,8 @@ struct World {
 class ThreadCommunicator final : public Communicator {
  public:
   ThreadCommunicator(std::shared_ptr<World> world, int rank, Group group = {})
-      : Communicator(rank, static_cast<int>(world->entries.size()), std::move(group)), world_(std::move(world)) {
+      : Communicator(rank, static_cast<int>(world->entries.size()), std::move(group)),
+        world_(std::move(world)) {
     set_places(std::vector<Place>(world_->entries.size(), Place{.host = this_host(), .node = 0}));
   }
 
@@ -115,35 +122,43 @@ class ThreadCommunicator final : public Communicator {
  protected:
   std::unique_ptr<Communicator> make_part(const std::vector<int>& members, Group group) override {
     std::shared_ptr<World> world;
-    if (members.front() == rank()) world = std::make_shared<World>(static_cast<int>(members.size()), world_->failure);
+    if (members.front() == rank())
+      world = std::make_shared<World>(static_cast<int>(members.size()), world_->failure);
     // The first member's pointer is copied by the others before anyone lets go.
     const auto offers = allgather_value(reinterpret_cast<uintptr_t>(&world));
-    if (!world) world = *reinterpret_cast<const std::shared_ptr<World>*>(offers[static_cast<size_t>(members.front())]);
+    if (!world)
+      world = *reinterpret_cast<const std::shared_ptr<World>*>(
+          offers[static_cast<size_t>(members.front())]);
     barrier();
-    return std::make_unique<ThreadCommunicator>(world, static_cast<int>(std::ranges::find(members, rank()) - members.begin()), std::move(group));
+    return std::make_unique<ThreadCommunicator>(
+        world, static_cast<int>(std::ranges::find(members, rank()) - members.begin()),
+        std::move(group));
   }
   std::unique_ptr<Channel> make_channel(std::vector<RoundOfMessages> rounds) override {
-    return std::make_unique<SharedChannel>(*this, std::make_shared<WindowRegistry>(true), std::move(rounds));
+    return std::make_unique<SharedChannel>(*this, std::make_shared<WindowRegistry>(true),
+                                           std::move(rounds));
   }
-  void gather_all(Control kind, std::span<const std::byte> mine, std::span<std::byte> all) override {
+  void gather_all(Control kind, std::span<const std::byte> mine,
+                  std::span<std::byte> all) override {
     meet(kind, const_cast<std::byte*>(mine.data()), mine.size(), [&] {
       for (int p = 0; p < size() && !mine.empty(); ++p)
-        std::memcpy(all.data() + static_cast<size_t>(p) * mine.size(), entry(p).data.load(), mine.size());
+        std::memcpy(all.data() + static_cast<size_t>(p) * mine.size(), entry(p).data.load(),
+                    mine.size());
     });
   }
   void spread(std::span<std::byte> data, int root) override {
     meet(Control::broadcast, data.data(), data.size(), [&] {
-      if (rank() != root && !data.empty()) std::memcpy(data.data(), entry(root).data.load(), data.size());
+      if (rank() != root && !data.empty())
+        std::memcpy(data.data(), entry(root).data.load(), data.size());
     });
   }
-  std::string lost_peer(std::span<const int>) const override {
-    return world_->failure->text();
-  }
+  std::string lost_peer(std::span<const int>) const override { return world_->failure->text(); }
 
  private:
   World::Entry& entry(int rank) const { return world_->entries[static_cast<size_t>(rank)]; }
 
-  // All ranks publish their bytes, do `copy` when everyone is there, and leave when everyone has copied.
+  // All ranks publish their bytes, do `copy` when everyone is there, and leave when everyone has
+  // copied.
   void meet(Control kind, std::byte* data, size_t bytes, const std::function<void()>& copy) {
     ++sequence_;
     World::Entry& mine = entry(rank());
@@ -154,23 +169,28 @@ class ThreadCommunicator final : public Communicator {
     await(kind, &World::Entry::arrived);
     for (int p = 0; p < size(); ++p)
       if (entry(p).kind.load() != static_cast<uint32_t>(kind) || entry(p).bytes.load() != bytes)
-        throw CommError(fmt::format("{}: operation number {}: rank {} calls {} of {} bytes, rank {} calls {} of {} bytes", describe_group(), sequence_, job_rank(rank()),
-                                    name_of(kind), bytes, job_rank(p), name_of(static_cast<Control>(entry(p).kind.load())), entry(p).bytes.load()));
+        throw CommError(fmt::format(
+            "{}: operation number {}: rank {} calls {} of {} bytes, rank {} calls {} of {} bytes",
+            describe_group(), sequence_, job_rank(rank()), name_of(kind), bytes, job_rank(p),
+            name_of(static_cast<Control>(entry(p).kind.load())), entry(p).bytes.load()));
     copy();
     mine.finished.store(sequence_, std::memory_order_release);
     await(kind, &World::Entry::finished);
   }
 
-  void await(Control kind, std::atomic<uint64_t> World::Entry::* flag) {
+  void await(Control kind, std::atomic<uint64_t> World::Entry::*flag) {
     int there = 0;
-    const auto here = [&](int p) { return (entry(p).*flag).load(std::memory_order_acquire) >= sequence_; };
+    const auto here = [&](int p) {
+      return (entry(p).*flag).load(std::memory_order_acquire) >= sequence_;
+    };
     wait_for(
         [&] {
           while (there < size() && here(there)) ++there;
           return there == size();
         },
         [&] {
-          Pending what{.operation = name_of(kind), .sequence = sequence_, .arrived = {}, .missing = {}};
+          Pending what{
+              .operation = name_of(kind), .sequence = sequence_, .arrived = {}, .missing = {}};
           for (int p = 0; p < size(); ++p) (here(p) ? what.arrived : what.missing).push_back(p);
           return what;
         });
@@ -183,7 +203,9 @@ class ThreadCommunicator final : public Communicator {
 // Owns the world of one rank.
 class SingleCommunicator final : public Communicator {
  public:
-  explicit SingleCommunicator(Group group = {}) : Communicator(0, 1, std::move(group)) { set_places({Place{.host = this_host(), .node = 0}}); }
+  explicit SingleCommunicator(Group group = {}) : Communicator(0, 1, std::move(group)) {
+    set_places({Place{.host = this_host(), .node = 0}});
+  }
   std::string transport() const override { return "single rank"; }
   std::unique_ptr<Window> allocate(size_t bytes) override {
     return std::make_unique<ThreadWindow>(0, std::vector{std::make_shared<AlignedMemory>(bytes)});
@@ -193,9 +215,12 @@ class SingleCommunicator final : public Communicator {
   }
 
  protected:
-  std::unique_ptr<Communicator> make_part(const std::vector<int>&, Group group) override { return std::make_unique<SingleCommunicator>(std::move(group)); }
+  std::unique_ptr<Communicator> make_part(const std::vector<int>&, Group group) override {
+    return std::make_unique<SingleCommunicator>(std::move(group));
+  }
   std::unique_ptr<Channel> make_channel(std::vector<RoundOfMessages> rounds) override {
-    return std::make_unique<SharedChannel>(*this, std::make_shared<WindowRegistry>(true), std::move(rounds));
+    return std::make_unique<SharedChannel>(*this, std::make_shared<WindowRegistry>(true),
+                                           std::move(rounds));
   }
   void gather_all(Control, std::span<const std::byte> mine, std::span<std::byte> all) override {
     if (!mine.empty()) std::memcpy(all.data(), mine.data(), mine.size());
@@ -226,6 +251,8 @@ void run_ranks(int ranks, const std::function<void(Communicator&)>& body) {
   failure->rethrow();
 }
 
-std::unique_ptr<Communicator> make_single_communicator() { return std::make_unique<SingleCommunicator>(); }
+std::unique_ptr<Communicator> make_single_communicator() {
+  return std::make_unique<SingleCommunicator>();
+}
 
 }  // namespace tutti::comm

@@ -1,6 +1,7 @@
 #pragma once
-// Ranks as threads of one process: for tests, and for anything that wants several ranks without a launcher. All memory is shared,
-// so reductions take the same path as processes of one node (comm/shm).
+// Ranks as threads of one process: for tests, and for anything that wants several ranks without a
+// launcher. All memory is shared, so reductions take the same path as processes of one node
+// (comm/shm).
 
 #include <functional>
 
@@ -8,8 +9,9 @@
 
 namespace tutti::comm {
 
-/// Runs body(communicator) on `ranks` threads and returns when all have ended. When a rank throws, every other rank's wait throws a
-/// CommError that names it; the first rank's exception is rethrown here.
+/// Runs body(communicator) on `ranks` threads and returns when all have ended. When a rank throws,
+/// every other rank's wait throws a CommError that names it; the first rank's exception is rethrown
+/// here.
 void run_ranks(int ranks, const std::function<void(Communicator&)>& body);
 
 /// A communicator of one rank, for programs that run without a launcher.

@@ -28,28 +28,40 @@ std::string message_of(const std::function<void()>& call) {
 struct Job {
   Job(Communicator& communicator, int replicas, size_t count, std::string name = "bucket 0")
       : first(first_replicas(replicas, communicator.size())),
-        plan(plan_slots(replicas, {first[size_t(communicator.rank())], first[size_t(communicator.rank()) + 1]})),
-        count(count),
-        lo(first[size_t(communicator.rank())]),
+        plan(plan_slots(replicas, {first[size_t(communicator.rank())],
+                                   first[size_t(communicator.rank()) + 1]})),
+        count(count), lo(first[size_t(communicator.rank())]),
         window(communicator.allocate(static_cast<size_t>(plan.slots) * stride() * sizeof(float))) {
     // A sum that all ranks share, but for one that is asked for at a place of its own.
     node = communicator.allocate(communicator.rank() == 0 ? count * sizeof(float) : 0);
-    reduction = sum_into(communicator, std::move(name), reinterpret_cast<float*>(node->peer(0)), true);
+    reduction =
+        sum_into(communicator, std::move(name), reinterpret_cast<float*>(node->peer(0)), true);
   }
-  std::unique_ptr<CollectiveOperation> sum_into(Communicator& communicator, std::string name, float* output, bool shared) {
-    return communicator.plan({.name = std::move(name), .kind = Collective::allreduce, .count = count, .input = slot(0), .output = output, .reproducible = true,
-                              .leaves = {.replicas = first.back(), .first = first, .stride = stride()}, .shared_output = shared});
+  std::unique_ptr<CollectiveOperation> sum_into(Communicator& communicator, std::string name,
+                                                float* output, bool shared) {
+    return communicator.plan(
+        {.name = std::move(name),
+         .kind = Collective::allreduce,
+         .count = count,
+         .input = slot(0),
+         .output = output,
+         .reproducible = true,
+         .leaves = {.replicas = first.back(), .first = first, .stride = stride()},
+         .shared_output = shared});
   }
   const float* result() const { return reinterpret_cast<const float*>(node->peer(0)); }
   size_t stride() const { return (count + 15) / 16 * 16 + 16; }
-  float* slot(int i) const { return reinterpret_cast<float*>(window->data()) + static_cast<size_t>(i) * stride(); }
+  float* slot(int i) const {
+    return reinterpret_cast<float*>(window->data()) + static_cast<size_t>(i) * stride();
+  }
   static float value(int step, int replica, size_t i) {
     Rng rng(static_cast<uint64_t>(step), Purpose::test, static_cast<uint64_t>(replica) << 32 | i);
     return rng.normal() * std::ldexp(1.0f, static_cast<int>(rng.below(12)));
   }
   void backward(int step) {
     for (size_t r = 0; r < plan.replicas.size(); ++r) {
-      for (size_t i = 0; i < count; ++i) slot(plan.replicas[r].slot)[i] = value(step, lo + static_cast<int>(r), i);
+      for (size_t i = 0; i < count; ++i)
+        slot(plan.replicas[r].slot)[i] = value(step, lo + static_cast<int>(r), i);
       for (const auto& add : plan.replicas[r].adds)
         for (size_t i = 0; i < count; ++i) slot(add.into)[i] += slot(add.from)[i];
     }
@@ -122,7 +134,8 @@ TEST(SumOverReplicas, HasTheBitsOfTheTreeOnAnyNumberOfRanks) {
             job.reduction->wait();
             const std::vector<float> want = Job::expected(step, replicas, count);
             ASSERT_EQ(std::memcmp(job.result(), want.data(), count * sizeof(float)), 0)
-                << replicas << " replicas, " << ranks << " ranks, " << count << " floats, step " << step;
+                << replicas << " replicas, " << ranks << " ranks, " << count << " floats, step "
+                << step;
           }
           EXPECT_EQ(job.reduction->sequence(), 3u);
         });
@@ -144,16 +157,24 @@ TEST(SumOverReplicas, IntoAPlaceOfEachRank) {
 TEST(SumOverReplicas, OnlyPairwiseDoesWhatTheExchangeNeeds) {
   run_ranks(3, [](Communicator& c) {
     std::vector<float> in(64), out(16);
-    CollectiveSpec spec{.kind = Collective::allreduce, .count = 16, .input = in.data(), .output = out.data(), .algorithm = "ring",
+    CollectiveSpec spec{.kind = Collective::allreduce,
+                        .count = 16,
+                        .input = in.data(),
+                        .output = out.data(),
+                        .algorithm = "ring",
                         .leaves = {.replicas = 5, .first = {0, 2, 4, 5}, .stride = 16}};
-    EXPECT_NE(message_of([&] { c.plan(spec); }).find("ring does not sum several parts of a rank"), std::string::npos);
+    EXPECT_NE(message_of([&] { c.plan(spec); }).find("ring does not sum several parts of a rank"),
+              std::string::npos);
     spec.leaves.first = {0, 3, 4, 6};
     spec.algorithm = "pairwise";
-    EXPECT_NE(message_of([&] { c.plan(spec); }).find("does not cover 5 replicas"), std::string::npos);
+    EXPECT_NE(message_of([&] { c.plan(spec); }).find("does not cover 5 replicas"),
+              std::string::npos);
     spec.leaves = {};
     spec.shared_output = true;
     spec.algorithm = "ring";
-    EXPECT_NE(message_of([&] { c.plan(spec); }).find("ring does not write an output that ranks share"), std::string::npos);
+    EXPECT_NE(
+        message_of([&] { c.plan(spec); }).find("ring does not write an output that ranks share"),
+        std::string::npos);
   });
 }
 
@@ -165,30 +186,36 @@ TEST(SumOverReplicas, EqualSharesOfAPowerOfTwoNeedNoParts) {
   EXPECT_EQ((Leaves{.replicas = 6, .first = {0, 3, 6}}).parts_of(1), 2u);
 }
 
-// Ranks drift apart at random; memory is rewritten as early as the contract allows. ThreadSanitizer watches the reuse, and a stale
-// read would show as wrong bits.
+// Ranks drift apart at random; memory is rewritten as early as the contract allows. ThreadSanitizer
+// watches the reuse, and a stale read would show as wrong bits.
 TEST(SumOverReplicas, ManyStepsWithRanksOutOfStep) {
-  for (const int threads : {0, 1}) run_ranks(4, [threads](Communicator& c) {
-    c.set_progress(std::make_shared<Progress>(std::vector<int>(static_cast<size_t>(threads), Progress::kNoCore)));
-    constexpr int kReplicas = 5;
-    constexpr size_t kCount = 333;
-    Job a(c, kReplicas, kCount, "a");
-    Job b(c, kReplicas, 64, "b");
-    Rng rng(static_cast<uint64_t>(c.rank()), Purpose::test, 99);
-    for (int step = 0; step < 60; ++step) {
-      Job& one = (step + c.rank()) % 2 == 0 ? a : b;  // each rank starts them in another order
-      Job& other = &one == &a ? b : a;
-      one.backward(step);
-      one.reduction->start();
-      if (rng.below(4) == 0) std::this_thread::sleep_for(std::chrono::microseconds(rng.below(300)));
-      other.backward(step);
-      other.reduction->start();
-      one.reduction->wait();
-      other.reduction->wait();
-      EXPECT_EQ(std::memcmp(a.result(), Job::expected(step, kReplicas, kCount).data(), kCount * 4), 0) << "step " << step;
-      EXPECT_EQ(std::memcmp(b.result(), Job::expected(step, kReplicas, 64).data(), 64 * 4), 0) << "step " << step;
-    }
-  });
+  for (const int threads : {0, 1})
+    run_ranks(4, [threads](Communicator& c) {
+      c.set_progress(std::make_shared<Progress>(
+          std::vector<int>(static_cast<size_t>(threads), Progress::kNoCore)));
+      constexpr int kReplicas = 5;
+      constexpr size_t kCount = 333;
+      Job a(c, kReplicas, kCount, "a");
+      Job b(c, kReplicas, 64, "b");
+      Rng rng(static_cast<uint64_t>(c.rank()), Purpose::test, 99);
+      for (int step = 0; step < 60; ++step) {
+        Job& one = (step + c.rank()) % 2 == 0 ? a : b;  // each rank starts them in another order
+        Job& other = &one == &a ? b : a;
+        one.backward(step);
+        one.reduction->start();
+        if (rng.below(4) == 0)
+          std::this_thread::sleep_for(std::chrono::microseconds(rng.below(300)));
+        other.backward(step);
+        other.reduction->start();
+        one.reduction->wait();
+        other.reduction->wait();
+        EXPECT_EQ(
+            std::memcmp(a.result(), Job::expected(step, kReplicas, kCount).data(), kCount * 4), 0)
+            << "step " << step;
+        EXPECT_EQ(std::memcmp(b.result(), Job::expected(step, kReplicas, 64).data(), 64 * 4), 0)
+            << "step " << step;
+      }
+    });
 }
 
 TEST(SumOverReplicas, ALateRankIsNamed) {
@@ -205,7 +232,9 @@ TEST(SumOverReplicas, ALateRankIsNamed) {
     const std::string message = message_of([&] { job.reduction->wait(); });
     if (c.rank() == 0) {
       EXPECT_NE(message.find("rank 0/3 on " + c.host()), std::string::npos) << message;
-      EXPECT_NE(message.find("allreduce 'bucket 7' by pairwise number 1: no answer within 0.2 s"), std::string::npos) << message;
+      EXPECT_NE(message.find("allreduce 'bucket 7' by pairwise number 1: no answer within 0.2 s"),
+                std::string::npos)
+          << message;
       EXPECT_NE(message.find("waiting since "), std::string::npos) << message;
       EXPECT_NE(message.find("not arrived: rank 1 on " + c.host()), std::string::npos) << message;
       reported = true;
@@ -219,7 +248,8 @@ TEST(SumOverReplicas, ARankThatFailsIsNamedByTheOthers) {
     std::string seen;
     try {
       run_ranks(2, [&](Communicator& c) {
-        c.set_progress(std::make_shared<Progress>(std::vector<int>(static_cast<size_t>(threads), Progress::kNoCore)));
+        c.set_progress(std::make_shared<Progress>(
+            std::vector<int>(static_cast<size_t>(threads), Progress::kNoCore)));
         Job job(c, 2, 100);
         if (c.rank() == 1) throw NumericError("the loss is not a number");
         job.reduction->start();
@@ -240,7 +270,8 @@ TEST(SumOverReplicas, DisagreementIsFoundWhenPlanning) {
                            try {
                              Job job(c, 2, c.rank() == 0 ? 100 : 101);
                            } catch (const CommError& error) {
-                             EXPECT_NE(std::string(error.what()).find("rank 1"), std::string::npos) << error.what();
+                             EXPECT_NE(std::string(error.what()).find("rank 1"), std::string::npos)
+                                 << error.what();
                              ++found;
                              throw;
                            }

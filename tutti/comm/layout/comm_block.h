@@ -8,7 +8,8 @@
 
 namespace tutti::comm {
 
-/// Samples x feature maps of a local activation, which lie contiguously in the buffer as [sample][map][map_size elements].
+/// Samples x feature maps of a local activation, which lie contiguously in the buffer as
+/// [sample][map][map_size elements].
 struct CommBlock {
   Slice samples;             ///< of the local activation, not of the minibatch
   Slice maps;                ///< of the local activation, not of all maps
@@ -20,10 +21,13 @@ struct CommBlock {
   bool operator==(const CommBlock&) const = default;
 };
 
-/// Copies the blocks from a local activation into the buffer. Elements have `element_bytes` bytes; the memory is the caller's and must
-/// hold what the blocks name; the two may not overlap. Blocks may be moved by different threads, or by the caller's own code.
-void pack(std::span<const CommBlock> blocks, size_t element_bytes, const std::byte* activation, std::byte* buffer);
+/// Copies the blocks from a local activation into the buffer. Elements have `element_bytes` bytes;
+/// the memory is the caller's and must hold what the blocks name; the two may not overlap. Blocks
+/// may be moved by different threads, or by the caller's own code.
+void pack(std::span<const CommBlock> blocks, size_t element_bytes, const std::byte* activation,
+          std::byte* buffer);
 /// The way back: from the buffer into a local activation.
-void unpack(std::span<const CommBlock> blocks, size_t element_bytes, const std::byte* buffer, std::byte* activation);
+void unpack(std::span<const CommBlock> blocks, size_t element_bytes, const std::byte* buffer,
+            std::byte* activation);
 
 }  // namespace tutti::comm

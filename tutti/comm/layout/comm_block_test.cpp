@@ -12,8 +12,10 @@ namespace {
 const std::string kActivation = "AaBbCcDdEeFf";
 
 template <class F>
-std::string moved(F move, const std::vector<CommBlock>& blocks, size_t element_bytes, const std::string& from, std::string to) {
-  move(blocks, element_bytes, std::as_bytes(std::span(from)).data(), std::as_writable_bytes(std::span(to)).data());
+std::string moved(F move, const std::vector<CommBlock>& blocks, size_t element_bytes,
+                  const std::string& from, std::string to) {
+  move(blocks, element_bytes, std::as_bytes(std::span(from)).data(),
+       std::as_writable_bytes(std::span(to)).data());
   return to;
 }
 
@@ -22,7 +24,8 @@ TEST(CommBlock, PacksSampleByMapByElement) {
   EXPECT_EQ(blocks[0].elements(), 8u);
   const std::string buffer = moved(pack, blocks, 1, kActivation, "............");
   EXPECT_EQ(buffer, ".BbCcEeFf.Dd");
-  EXPECT_EQ(moved(unpack, blocks, 1, buffer, "------------"), "--BbCcDdEeFf") << "only what the blocks hold";
+  EXPECT_EQ(moved(unpack, blocks, 1, buffer, "------------"), "--BbCcDdEeFf")
+      << "only what the blocks hold";
 }
 
 TEST(CommBlock, CountsInElements) {

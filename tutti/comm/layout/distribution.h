@@ -1,12 +1,15 @@
 #pragma once
-// Distribution: how the ranks of a job share the layers of a network. The minibatch is cut into data parts, the feature maps and kernels
-// into model parts; `data x model` ranks hold one replica, and a world of more ranks holds several replicas side by side.
+// Distribution: how the ranks of a job share the layers of a network. The minibatch is cut into
+// data parts, the feature maps and kernels into model parts; `data x model` ranks hold one replica,
+// and a world of more ranks holds several replicas side by side.
 //
 //   within its replica a rank is  l = rank % (data * model)
-//   its model index is            l % model    the model group is `model` consecutive ranks, which share samples
-//   its data index is             l / model    the data group is `data` ranks at a stride of `model`, which share kernels
+//   its model index is            l % model    the model group is `model` consecutive ranks, which
+//   share samples its data index is             l / model    the data group is `data` ranks at a
+//   stride of `model`, which share kernels
 //
-// Everything in comm/layout is a pure function of numbers that every rank knows; nothing communicates.
+// Everything in comm/layout is a pure function of numbers that every rank knows; nothing
+// communicates.
 
 #include <array>
 #include <cstdint>
@@ -24,7 +27,8 @@ struct Parts {
   int model = 1;
 };
 
-/// Ranks of equal data colour are a data group, those of equal model colour a model group. Any numbers.
+/// Ranks of equal data colour are a data group, those of equal model colour a model group. Any
+/// numbers.
 struct Colours {
   int data = 0;
   int model = 0;
@@ -33,10 +37,12 @@ struct Colours {
 /// Immutable value: any number of threads may read it.
 class Distribution {
  public:
-  /// Ranks 0 .. world-1 by the formulas above. Throws ConfigError unless data * model divides the world.
+  /// Ranks 0 .. world-1 by the formulas above. Throws ConfigError unless data * model divides the
+  /// world.
   Distribution(int world, Parts parts);
-  /// Groups as the colours say; entry r is of rank r, so the world is the list's length. Members are in the order of their ranks. Any
-  /// colours make groups to communicate in; only a grid can hold layers, see parts(). Throws ConfigError for an empty list.
+  /// Groups as the colours say; entry r is of rank r, so the world is the list's length. Members
+  /// are in the order of their ranks. Any colours make groups to communicate in; only a grid can
+  /// hold layers, see parts(). Throws ConfigError for an empty list.
   explicit Distribution(std::span<const Colours> colours);
 
   int world() const { return static_cast<int>(groups_[0].number.size()); }
@@ -44,13 +50,16 @@ class Distribution {
   const std::vector<int>& group(GroupKind kind, int rank) const;
   /// The position of `rank` in its group.
   int index(GroupKind kind, int rank) const;
-  /// Which group of this kind holds `rank`, counted in the order of the groups' first ranks: a colour for Communicator::split().
+  /// Which group of this kind holds `rank`, counted in the order of the groups' first ranks: a
+  /// colour for Communicator::split().
   int colour(GroupKind kind, int rank) const;
-  /// Which replica `rank` belongs to: the number of lower ranks with the same data index and the same model index.
+  /// Which replica `rank` belongs to: the number of lower ranks with the same data index and the
+  /// same model index.
   int replica(int rank) const { return replica_.at(static_cast<size_t>(rank)); }
 
-  /// The size of every group of this kind. Throws ConfigError, naming the groups, unless they form a grid: groups of a kind have one
-  /// size, members of a model group share their data index (the samples), members of a data group their model index (the kernels).
+  /// The size of every group of this kind. Throws ConfigError, naming the groups, unless they form
+  /// a grid: groups of a kind have one size, members of a model group share their data index (the
+  /// samples), members of a data group their model index (the kernels).
   int parts(GroupKind kind) const;
 
   /// "2 data x 4 model parts of 8 ranks", or the groups where colours made other ones.

@@ -41,7 +41,9 @@ TEST(Distribution, EveryRankIsInItsGroupsAtItsIndex) {
         EXPECT_EQ(d.parts(kModel), model);
         for (int rank = 0; rank < world; ++rank) {
           const int size = data * model;
-          EXPECT_EQ(rank, d.replica(rank) * size + d.index(kData, rank) * model + d.index(kModel, rank)) << d.to_string();
+          EXPECT_EQ(rank,
+                    d.replica(rank) * size + d.index(kData, rank) * model + d.index(kModel, rank))
+              << d.to_string();
           for (GroupKind kind : {kData, kModel, kGlobal}) {
             const Ranks& group = d.group(kind, rank);
             EXPECT_EQ(group.at(static_cast<size_t>(d.index(kind, rank))), rank);
@@ -53,14 +55,16 @@ TEST(Distribution, EveryRankIsInItsGroupsAtItsIndex) {
 }
 
 TEST(Distribution, PartsMustDivideTheWorld) {
-  for (const Parts parts : {Parts{3, 1}, Parts{1, 3}, Parts{4, 2}, Parts{0, 1}, Parts{1, 0}, Parts{-2, -2}, Parts{8, 1}, Parts{1 << 30, 4}})
+  for (const Parts parts : {Parts{3, 1}, Parts{1, 3}, Parts{4, 2}, Parts{0, 1}, Parts{1, 0},
+                            Parts{-2, -2}, Parts{8, 1}, Parts{1 << 30, 4}})
     EXPECT_THROW(Distribution(4, parts), ConfigError) << parts.data << " x " << parts.model;
   EXPECT_THROW(Distribution(0, {1, 1}), ConfigError);
 }
 
 TEST(Distribution, ColoursMakeTheSameGroups) {
   std::vector<Colours> colours;
-  for (int rank = 0; rank < 8; ++rank) colours.push_back({.data = 100 - rank % 4, .model = rank / 4});
+  for (int rank = 0; rank < 8; ++rank)
+    colours.push_back({.data = 100 - rank % 4, .model = rank / 4});
   const Distribution d(colours);
   EXPECT_EQ(d, Distribution(8, {.data = 2, .model = 4})) << "the colours' values do not matter";
   EXPECT_NE(d, Distribution(8, {.data = 4, .model = 2}));
@@ -68,7 +72,8 @@ TEST(Distribution, ColoursMakeTheSameGroups) {
 }
 
 TEST(Distribution, ReplicasOfColours) {
-  // Data groups at a stride of 2, no model parts: the replicas are the even and the odd ranks, unlike those of Distribution(4, {2, 1}).
+  // Data groups at a stride of 2, no model parts: the replicas are the even and the odd ranks,
+  // unlike those of Distribution(4, {2, 1}).
   const std::vector<Colours> colours{{0, 0}, {1, 1}, {0, 2}, {1, 3}};
   const Distribution d(colours);
   EXPECT_NE(d, Distribution(4, {.data = 2, .model = 1}));

@@ -8,10 +8,12 @@ namespace tutti::comm {
 namespace {
 
 // The part of `total` things that lies with the index-th of all groups of `kind`.
-Slice share(size_t total, const char* things, GroupKind kind, const Distribution& distribution, int rank) {
+Slice share(size_t total, const char* things, GroupKind kind, const Distribution& distribution,
+            int rank) {
   const auto parts = static_cast<size_t>(distribution.parts(kind));
   if (total % parts != 0) {
-    throw ConfigError(fmt::format("{} {} cannot be cut into {} equal {} parts ({})", total, things, parts, kind == GroupKind::data ? "data" : "model",
+    throw ConfigError(fmt::format("{} {} cannot be cut into {} equal {} parts ({})", total, things,
+                                  parts, kind == GroupKind::data ? "data" : "model",
                                   distribution.to_string()));
   }
   const size_t count = total / parts;
@@ -24,14 +26,19 @@ Slice local_samples(size_t minibatch, const Distribution& distribution, int rank
   return share(minibatch, "samples of a minibatch", GroupKind::data, distribution, rank);
 }
 
-LocalActivation local_share(const Activation& activation, size_t minibatch, const Distribution& distribution, int rank) {
-  LocalActivation local{.samples = local_samples(minibatch, distribution, rank), .maps = {0, activation.maps}, .map_size = activation.map_size};
+LocalActivation local_share(const Activation& activation, size_t minibatch,
+                            const Distribution& distribution, int rank) {
+  LocalActivation local{.samples = local_samples(minibatch, distribution, rank),
+                        .maps = {0, activation.maps},
+                        .map_size = activation.map_size};
   local.needs_reduce = activation.partial_sums && distribution.parts(GroupKind::model) > 1;
-  if (!local.needs_reduce) local.maps = share(activation.maps, "feature maps", GroupKind::model, distribution, rank);
+  if (!local.needs_reduce)
+    local.maps = share(activation.maps, "feature maps", GroupKind::model, distribution, rank);
   return local;
 }
 
-LocalParameters local_share(const Parameters& parameters, const Distribution& distribution, int rank) {
+LocalParameters local_share(const Parameters& parameters, const Distribution& distribution,
+                            int rank) {
   LocalParameters own;
   own.local = share(parameters.kernels, "kernels", GroupKind::model, distribution, rank);
   own.kernel_size = parameters.kernel_size;

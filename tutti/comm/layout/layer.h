@@ -1,10 +1,13 @@
 #pragma once
-// What one rank holds of a layer: its samples, its feature maps, its kernels, and what it must exchange to update these.
+// What one rank holds of a layer: its samples, its feature maps, its kernels, and what it must
+// exchange to update these.
 //
 //   samples   minibatch / data parts, from data index * that
-//   maps      all maps / model parts, from model index * that; but all of them, as partial sums, where the operation adds over input maps
-//   kernels   all kernels / model parts, from model index * that
-// Every division must be exact, else ConfigError. Distributions must be grids (Distribution::parts()).
+//   maps      all maps / model parts, from model index * that; but all of them, as partial sums,
+//   where the operation adds over input maps kernels   all kernels / model parts, from model index
+//   * that
+// Every division must be exact, else ConfigError. Distributions must be grids
+// (Distribution::parts()).
 
 #include <cstddef>
 #include <optional>
@@ -21,22 +24,26 @@ Slice local_samples(size_t minibatch, const Distribution& distribution, int rank
 struct Activation {
   size_t maps = 0;
   size_t map_size = 1;        ///< elements of one feature map of one sample
-  bool partial_sums = false;  ///< the output of an operation that adds over its input's maps: convolution, dense layer
+  bool partial_sums = false;  ///< the output of an operation that adds over its input's maps:
+                              ///< convolution, dense layer
 };
 
 /// One rank's share of an activation, contiguous as [samples.count][maps.count][map_size].
 struct LocalActivation {
-  Slice samples;              ///< of the minibatch
-  Slice maps;                 ///< of all maps
-  size_t map_size = 1;        ///< elements
-  bool needs_reduce = false;  ///< holds a partial sum of all maps: the sum over the model group is the activation
+  Slice samples;        ///< of the minibatch
+  Slice maps;           ///< of all maps
+  size_t map_size = 1;  ///< elements
+  bool needs_reduce =
+      false;  ///< holds a partial sum of all maps: the sum over the model group is the activation
   size_t elements() const { return samples.count * maps.count * map_size; }
 };
-LocalActivation local_share(const Activation& activation, size_t minibatch, const Distribution& distribution, int rank);
+LocalActivation local_share(const Activation& activation, size_t minibatch,
+                            const Distribution& distribution, int rank);
 
-/// A collective as derived from a layout. Of a reduce_scatter and an allgather `count` is one rank's share, of an all_to_all what goes to
-/// each single rank, of an allreduce the whole vector. Elements. The long vector that comm/collective.h counts is ActivationExchange::buffer,
-/// or padded * kernel_size of parameters.
+/// A collective as derived from a layout. Of a reduce_scatter and an allgather `count` is one
+/// rank's share, of an all_to_all what goes to each single rank, of an allreduce the whole vector.
+/// Elements. The long vector that comm/collective.h counts is ActivationExchange::buffer, or padded
+/// * kernel_size of parameters.
 struct GroupCollective {
   Collective kind = Collective::barrier;
   size_t count = 0;
@@ -47,23 +54,29 @@ struct GroupCollective {
 struct Parameters {
   size_t kernels = 0;
   size_t kernel_size = 1;
-  bool distributed_update = false;  ///< each rank of a data group updates a share of the kernels, and gives the others the increment
+  bool distributed_update = false;  ///< each rank of a data group updates a share of the kernels,
+                                    ///< and gives the others the increment
 };
 
 /// One rank's share of the parameters.
-///   plain update         the gradient of `local` is summed by allreduce; every rank owns, and updates, all of `local`
-///   distributed update   owned = ceil(local / data parts); the gradient of `padded` kernels is summed by reduce_scatter, the increments of
-///                        the owned ones are spread by allgather, which may work in place in a buffer of `padded` kernels
+///   plain update         the gradient of `local` is summed by allreduce; every rank owns, and
+///   updates, all of `local` distributed update   owned = ceil(local / data parts); the gradient of
+///   `padded` kernels is summed by reduce_scatter, the increments of
+///                        the owned ones are spread by allgather, which may work in place in a
+///                        buffer of `padded` kernels
 /// All collectives are over the data group, and sums. With one data part there are none.
 struct LocalParameters {
-  Slice local;             ///< of all kernels
-  Slice owned;             ///< of the local (padded) kernels: what this rank updates. Of padding, the last owners hold some
+  Slice local;  ///< of all kernels
+  Slice owned;  ///< of the local (padded) kernels: what this rank updates. Of padding, the last
+                ///< owners hold some
   size_t padded = 0;       ///< kernels in the buffers: owned.count * data parts, or local.count
   size_t kernel_size = 1;  ///< elements
   bool distributed_update = false;
-  std::optional<GroupCollective> gradient;   ///< allreduce of local, or reduce_scatter of which each rank gets owned
+  std::optional<GroupCollective>
+      gradient;  ///< allreduce of local, or reduce_scatter of which each rank gets owned
   std::optional<GroupCollective> increment;  ///< distributed update: allgather of owned
 };
-LocalParameters local_share(const Parameters& parameters, const Distribution& distribution, int rank);
+LocalParameters local_share(const Parameters& parameters, const Distribution& distribution,
+                            int rank);
 
 }  // namespace tutti::comm

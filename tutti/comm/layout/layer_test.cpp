@@ -52,7 +52,8 @@ TEST(Layer, ParametersOfOneDataPartAreNotExchanged) {
 }
 
 TEST(Layer, PlainUpdate) {
-  const LocalParameters p = local_share(Parameters{.kernels = 20, .kernel_size = 9}, Distribution(8, {.data = 4, .model = 2}), 5);
+  const LocalParameters p = local_share(Parameters{.kernels = 20, .kernel_size = 9},
+                                        Distribution(8, {.data = 4, .model = 2}), 5);
   EXPECT_EQ(p.local, (Slice{10, 10}));
   EXPECT_EQ(p.owned, (Slice{0, 10}));
   EXPECT_EQ(p.padded, 10u);
@@ -61,10 +62,12 @@ TEST(Layer, PlainUpdate) {
 }
 
 TEST(Layer, DistributedUpdatePadsTheLastShares) {
-  // 10 kernels of 4 ranks: 3 each, 12 with padding; the last one owns kernel 9 and two that do not exist.
+  // 10 kernels of 4 ranks: 3 each, 12 with padding; the last one owns kernel 9 and two that do not
+  // exist.
   const Distribution d(8, {.data = 4, .model = 2});
   for (int data = 0; data < 4; ++data) {
-    const LocalParameters p = local_share(Parameters{.kernels = 20, .kernel_size = 9, .distributed_update = true}, d, 2 * data + 1);
+    const LocalParameters p = local_share(
+        Parameters{.kernels = 20, .kernel_size = 9, .distributed_update = true}, d, 2 * data + 1);
     EXPECT_EQ(p.local, (Slice{10, 10}));
     EXPECT_EQ(p.owned, (Slice{3 * u(data), 3}));
     EXPECT_EQ(p.padded, 12u);
@@ -72,13 +75,15 @@ TEST(Layer, DistributedUpdatePadsTheLastShares) {
     EXPECT_EQ(p.increment, (GroupCollective{Collective::allgather, 27}));
   }
   // Fewer kernels than ranks: the last rank owns padding alone.
-  const LocalParameters few = local_share(Parameters{.kernels = 3, .distributed_update = true}, Distribution(4, {.data = 4, .model = 1}), 3);
+  const LocalParameters few = local_share(Parameters{.kernels = 3, .distributed_update = true},
+                                          Distribution(4, {.data = 4, .model = 1}), 3);
   EXPECT_EQ(few.owned, (Slice{3, 1}));
   EXPECT_EQ(few.padded, 4u);
 }
 
-// Every rank's gradient is g[i] = i; what the owner gets must be data parts * i, and after owners have written p[i] = i and spread it,
-// every rank must have p[i] = i. With 4 ranks: the parameters of the two layers of the acceptance test, and some that need padding.
+// Every rank's gradient is g[i] = i; what the owner gets must be data parts * i, and after owners
+// have written p[i] = i and spread it, every rank must have p[i] = i. With 4 ranks: the parameters
+// of the two layers of the acceptance test, and some that need padding.
 void update_once(Distribution d, Parameters parameters) {
   std::vector<LocalParameters> own;
   for (int rank = 0; rank < d.world(); ++rank) own.push_back(local_share(parameters, d, rank));
@@ -118,16 +123,19 @@ void update_once(Distribution d, Parameters parameters) {
       for (size_t q = 0; q < group.size(); ++q)
         for (size_t i = q * count; i < (q + 1) * count; ++i) p.at(i) = memory[u(group[q])].at(i);
     }
-    for (size_t i = 0; i < mine.local.count * k; ++i) ASSERT_EQ(p[i], i) << "rank " << rank << " of " << d.to_string();
+    for (size_t i = 0; i < mine.local.count * k; ++i)
+      ASSERT_EQ(p[i], i) << "rank " << rank << " of " << d.to_string();
   }
 }
 
 TEST(Layer, UpdatesOfTheAcceptanceTest) {
   for (const int model : {1, 2, 4})
     for (const bool distributed : {false, true})
-      for (const size_t local : std::vector<size_t>{128 * 256 / u(model), 256 * 256 / u(model), 7, 5, 1}) {
-        update_once(Distribution(4, {.data = 4 / model, .model = model}),
-                    {.kernels = local * u(model), .kernel_size = 9, .distributed_update = distributed});
+      for (const size_t local :
+           std::vector<size_t>{128 * 256 / u(model), 256 * 256 / u(model), 7, 5, 1}) {
+        update_once(
+            Distribution(4, {.data = 4 / model, .model = model}),
+            {.kernels = local * u(model), .kernel_size = 9, .distributed_update = distributed});
       }
 }
 

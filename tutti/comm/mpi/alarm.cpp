@@ -11,12 +11,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr int kTag = 1;
-// A rank looks every 0.2 s, so that is how long a hop takes at most; printing and the launcher's forwarding need the rest.
+// A rank looks every 0.2 s, so that is how long a hop takes at most; printing and the launcher's
+// forwarding need the rest.
 constexpr auto kGrace = std::chrono::milliseconds(1000);
 constexpr auto kGracePerHop = std::chrono::milliseconds(200);
 
-// What this process has heard. It outlives the exception that unwinds all communicators: the messages are still on their way then, and the
-// first alarm ends the job.
+// What this process has heard. It outlives the exception that unwinds all communicators: the
+// messages are still on their way then, and the first alarm ends the job.
 struct Heard {
   int by = -1;
   MPI_Comm comm = MPI_COMM_NULL;
@@ -43,7 +44,9 @@ void Alarm::tell_others(int by) {
     heard.until += kGracePerHop;
     MPI_Request request = MPI_REQUEST_NULL;
     // Nobody checks: a rank that cannot be told ends with the job all the same.
-    if (MPI_Isend(&heard.by, 1, MPI_INT, (rank_ + step) % ranks_, kTag, comm_, &request) == MPI_SUCCESS) MPI_Request_free(&request);
+    if (MPI_Isend(&heard.by, 1, MPI_INT, (rank_ + step) % ranks_, kTag, comm_, &request) ==
+        MPI_SUCCESS)
+      MPI_Request_free(&request);
   }
 }
 
@@ -66,7 +69,8 @@ void Alarm::linger() {
   if (heard.by < 0) return;
   while (Clock::now() < heard.until) {
     int there = 0;
-    MPI_Iprobe(MPI_ANY_SOURCE, kTag, heard.comm, &there, MPI_STATUS_IGNORE);  // MPI moves messages only inside its calls
+    MPI_Iprobe(MPI_ANY_SOURCE, kTag, heard.comm, &there,
+               MPI_STATUS_IGNORE);  // MPI moves messages only inside its calls
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
 }

@@ -1,8 +1,10 @@
 #pragma once
-// Alarm: how a rank that gives up waiting tells the others, so that each of them says what it waits for before the job ends.
+// Alarm: how a rank that gives up waiting tells the others, so that each of them says what it waits
+// for before the job ends.
 //
-// A rank that raises the alarm, or hears it, tells the ranks 1, 2, 4, 8 ... after it: after ceil(log2 P) hops all have heard, also around a rank
-// that is stopped or dead. Ranks listen a few times a second while they wait; one that computes does not, and is ended without a word.
+// A rank that raises the alarm, or hears it, tells the ranks 1, 2, 4, 8 ... after it: after
+// ceil(log2 P) hops all have heard, also around a rank that is stopped or dead. Ranks listen a few
+// times a second while they wait; one that computes does not, and is ended without a word.
 
 #include <mpi.h>
 
@@ -19,10 +21,10 @@ class Alarm {
   Alarm(const Alarm&) = delete;
   Alarm& operator=(const Alarm&) = delete;
 
-  void raise();                ///< once; later calls do nothing
+  void raise();                 ///< once; later calls do nothing
   std::optional<int> raised();  ///< by whom, if another rank has. Never blocks
-  /// To be called with this rank's message printed, before MPI_Abort: when the alarm was raised, gives it time to reach all ranks and them time
-  /// to print; otherwise returns at once.
+  /// To be called with this rank's message printed, before MPI_Abort: when the alarm was raised,
+  /// gives it time to reach all ranks and them time to print; otherwise returns at once.
   static void linger();
 
  private:

@@ -10,8 +10,12 @@ namespace tutti::comm {
 Deadline::Deadline(std::string what, double seconds)
     : watch_([this, what = std::move(what), seconds] {
         std::unique_lock lock(mutex_);
-        if (ended_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return over_; })) return;
-        fmt::print(stderr, "{}: no answer within {:g} s: another rank is stuck, gone, or does something else\n", what, seconds);
+        if (ended_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return over_; }))
+          return;
+        fmt::print(
+            stderr,
+            "{}: no answer within {:g} s: another rank is stuck, gone, or does something else\n",
+            what, seconds);
         std::fflush(stderr);
         std::_Exit(1);
       }) {}

@@ -18,7 +18,9 @@ void check_mpi(int code, const char* call, const char* file, int line) {
   MPI_Error_string(code, text.data(), &length);
   std::string_view path = file;
   if (const auto at = path.rfind("tutti/"); at != std::string_view::npos) path.remove_prefix(at);
-  throw CommError(fmt::format("{} failed: {} ({}:{})", call, std::string_view(text.data(), static_cast<size_t>(length)), path, line));
+  throw CommError(fmt::format("{} failed: {} ({}:{})", call,
+                              std::string_view(text.data(), static_cast<size_t>(length)), path,
+                              line));
 }
 
 void Requests::send(const void* data, size_t bytes, int to, int tag, MPI_Comm comm) {

@@ -1,5 +1,6 @@
 #pragma once
-// The one way to call MPI: MPI_CALL(MPI_Barrier(c)) throws CommError with MPI's own text. Only files of this folder include this.
+// The one way to call MPI: MPI_CALL(MPI_Barrier(c)) throws CommError with MPI's own text. Only
+// files of this folder include this.
 
 #include <mpi.h>
 
@@ -10,8 +11,8 @@ namespace tutti::comm {
 
 void check_mpi(int code, const char* call, const char* file, int line);
 
-/// Messages in flight. When they are abandoned (an exception passes), receives are cancelled, so that nothing is written into memory
-/// that is gone. Move-only.
+/// Messages in flight. When they are abandoned (an exception passes), receives are cancelled, so
+/// that nothing is written into memory that is gone. Move-only.
 class Requests {
  public:
   Requests() = default;

@@ -10,7 +10,8 @@ namespace {
 
 constexpr size_t kPiece = size_t{1} << 30;  // MPI counts bytes in an int; both sides cut alike
 
-// Calls body(data, bytes) for each piece of a block; once for an empty one, whose arrival is its meaning.
+// Calls body(data, bytes) for each piece of a block; once for an empty one, whose arrival is its
+// meaning.
 template <class Body>
 void for_each_piece(const RoundOfMessages::Item& item, Body body) {
   size_t begin = 0;
@@ -24,7 +25,8 @@ void for_each_piece(const RoundOfMessages::Item& item, Body body) {
 }  // namespace
 
 MpiChannel::MpiChannel(std::vector<RoundOfMessages> rounds, MPI_Comm comm, int tag)
-    : rounds_(std::move(rounds)), comm_(comm), tag_(tag), receives_(rounds_.size()), sends_(rounds_.size()) {
+    : rounds_(std::move(rounds)), comm_(comm), tag_(tag), receives_(rounds_.size()),
+      sends_(rounds_.size()) {
   make_requests();
 }
 
@@ -35,18 +37,27 @@ void MpiChannel::rebind(std::vector<RoundOfMessages> rounds) {
 }
 
 void MpiChannel::make_requests() {
-  const auto unbound = [](const RoundOfMessages::Item& item) { return item.moves && item.data == nullptr && item.bytes > 0; };
+  const auto unbound = [](const RoundOfMessages::Item& item) {
+    return item.moves && item.data == nullptr && item.bytes > 0;
+  };
   for (const RoundOfMessages& round : rounds_)
-    if (std::ranges::any_of(round.receives, unbound) || std::ranges::any_of(round.sends, unbound)) return;
+    if (std::ranges::any_of(round.receives, unbound) || std::ranges::any_of(round.sends, unbound))
+      return;
   const auto next = [](Group& group, int peer) -> MPI_Request& {
     group.peers.push_back(peer);
     return group.requests.emplace_back(MPI_REQUEST_NULL);
   };
   for (size_t r = 0; r < rounds_.size(); ++r) {
     for (const auto& item : rounds_[r].receives)
-      for_each_piece(item, [&](std::byte* data, int bytes) { MPI_CALL(MPI_Recv_init(data, bytes, MPI_BYTE, item.peer, tag_, comm_, &next(receives_[r], item.peer))); });
+      for_each_piece(item, [&](std::byte* data, int bytes) {
+        MPI_CALL(MPI_Recv_init(data, bytes, MPI_BYTE, item.peer, tag_, comm_,
+                               &next(receives_[r], item.peer)));
+      });
     for (const auto& item : rounds_[r].sends)
-      for_each_piece(item, [&](std::byte* data, int bytes) { MPI_CALL(MPI_Send_init(data, bytes, MPI_BYTE, item.peer, tag_, comm_, &next(sends_[r], item.peer))); });
+      for_each_piece(item, [&](std::byte* data, int bytes) {
+        MPI_CALL(MPI_Send_init(data, bytes, MPI_BYTE, item.peer, tag_, comm_,
+                               &next(sends_[r], item.peer)));
+      });
   }
 }
 
@@ -74,7 +85,8 @@ void MpiChannel::Group::start() {
 bool MpiChannel::Group::test() {
   if (!active) return true;
   int flag = 0;
-  MPI_CALL(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &flag, MPI_STATUSES_IGNORE));
+  MPI_CALL(
+      MPI_Testall(static_cast<int>(requests.size()), requests.data(), &flag, MPI_STATUSES_IGNORE));
   active = flag == 0;
   return !active;
 }
@@ -98,6 +110,9 @@ void MpiChannel::post(size_t round) {
 bool MpiChannel::received() { return receives_[round_].test(); }
 bool MpiChannel::sent() { return sends_[round_].test(); }
 
-std::vector<int> MpiChannel::missing() const { return missing_peers(rounds_[round_], receives_[round_].unfinished(), sends_[round_].unfinished()); }
+std::vector<int> MpiChannel::missing() const {
+  return missing_peers(rounds_[round_], receives_[round_].unfinished(),
+                       sends_[round_].unfinished());
+}
 
 }  // namespace tutti::comm

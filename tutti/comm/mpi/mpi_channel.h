@@ -2,8 +2,8 @@
 // Messages of a planned operation over MPI: persistent requests, made once, and again after a
 // rebind(). Internal to comm/mpi.
 //
-// All messages of a channel carry one tag. Those from one rank to another arrive in their order, also across rounds, because MPI does not
-// let messages of equal tags overtake each other.
+// All messages of a channel carry one tag. Those from one rank to another arrive in their order,
+// also across rounds, because MPI does not let messages of equal tags overtake each other.
 
 #include <mpi.h>
 

@@ -34,8 +34,9 @@ namespace {
 enum Tag : int { kHeader = 1, kPayload = 2, kDown = 3, kFirstPlanned = 16 };
 constexpr size_t kPiece = size_t{1} << 30;  // MPI counts bytes in an int
 
-// One rank's place, as sent to all. Two ranks are on one node when the running kernel is the same (and the host name, if that is asked for),
-// and can signal each other when the process namespace is the same too (it differs between some containers of one node).
+// One rank's place, as sent to all. Two ranks are on one node when the running kernel is the same
+// (and the host name, if that is asked for), and can signal each other when the process namespace
+// is the same too (it differs between some containers of one node).
 struct PlaceRecord {
   std::array<char, 128> host{};
   std::array<char, 64> kernel{};
@@ -59,7 +60,8 @@ PlaceRecord my_place() {
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
   put(place.kernel, boot.empty() ? place.host.data() : boot);
   std::array<char, 31> name{};
-  if (readlink("/proc/self/ns/pid", name.data(), name.size() - 1) > 0) put(place.process_namespace, name.data());
+  if (readlink("/proc/self/ns/pid", name.data(), name.size() - 1) > 0)
+    put(place.process_namespace, name.data());
   place.process = getpid();
   return place;
 }
@@ -72,8 +74,10 @@ uint64_t next_window_id() {
 
 class SegmentWindow final : public Window {
  public:
-  SegmentWindow(int rank, std::vector<SharedSegment> segments, uint64_t id, std::shared_ptr<WindowRegistry> registry)
-      : Window(rank, true, spans(segments)), segments_(std::move(segments)), id_(id), registry_(std::move(registry)) {
+  SegmentWindow(int rank, std::vector<SharedSegment> segments, uint64_t id,
+                std::shared_ptr<WindowRegistry> registry)
+      : Window(rank, true, spans(segments)), segments_(std::move(segments)), id_(id),
+        registry_(std::move(registry)) {
     registry_->add(id_, this);
   }
   ~SegmentWindow() override { registry_->remove(id_); }
@@ -92,7 +96,8 @@ class SegmentWindow final : public Window {
 // The same kind of memory, seen by this process alone.
 class PrivateWindow final : public Window {
  public:
-  PrivateWindow(int rank, int size, SharedSegment segment) : Window(rank, false, spans(rank, size, segment)), segment_(std::move(segment)) {
+  PrivateWindow(int rank, int size, SharedSegment segment)
+      : Window(rank, false, spans(rank, size, segment)), segment_(std::move(segment)) {
     segment_.close_descriptor();
   }
 
@@ -119,10 +124,14 @@ int MpiCommunicator::rank_in_group(MPI_Comm comm) {
   return rank;
 }
 
-MpiCommunicator::MpiCommunicator(MPI_Comm world, const MpiOptions& options, Shared shared, Group group)
-    : Communicator(rank_in_group(world), size_of_group(world), std::move(group)), shared_memory_(options.shared_memory), nodes_(options.nodes), shared_(std::move(shared)), next_tag_(kFirstPlanned) {
+MpiCommunicator::MpiCommunicator(MPI_Comm world, const MpiOptions& options, Shared shared,
+                                 Group group)
+    : Communicator(rank_in_group(world), size_of_group(world), std::move(group)),
+      shared_memory_(options.shared_memory), nodes_(options.nodes), shared_(std::move(shared)),
+      next_tag_(kFirstPlanned) {
   set_timeout(options.timeout);
-  const Deadline deadline(fmt::format("rank {}: setting up {}", job_rank(rank()), describe_group()), timeout());
+  const Deadline deadline(fmt::format("rank {}: setting up {}", job_rank(rank()), describe_group()),
+                          timeout());
   if (!shared_.registry) shared_.registry = std::make_shared<WindowRegistry>(false);
   if (!shared_.alarm) shared_.alarm = std::make_shared<Alarm>(world);
   MPI_CALL(MPI_Comm_dup(world, &comm_));
@@ -139,33 +148,43 @@ MpiCommunicator::~MpiCommunicator() {
 
 void MpiCommunicator::find_places() {
   const PlaceRecord mine = my_place();
-  std::vector<Place> places(static_cast<size_t>(size()), Place{.host = "(host not yet known)", .node = 0});
+  std::vector<Place> places(static_cast<size_t>(size()),
+                            Place{.host = "(host not yet known)", .node = 0});
   places[static_cast<size_t>(rank())].host = mine.host.data();
   set_places(places);  // so that a failure of the next line can name this rank
   const std::vector<PlaceRecord> all = allgather_value(mine);
 
   for (size_t p = 0; p < all.size(); ++p) {
     places[p].host = all[p].host.data();
-    const auto first = std::ranges::find_if(all, [&](const PlaceRecord& other) { return other.on_node_of(all[p], nodes_); });
+    const auto first = std::ranges::find_if(
+        all, [&](const PlaceRecord& other) { return other.on_node_of(all[p], nodes_); });
     places[p].node = static_cast<int>(first - all.begin());
-    places[p].kernel = static_cast<int>(std::ranges::find(all, all[p].kernel, &PlaceRecord::kernel) - all.begin());
+    places[p].kernel =
+        static_cast<int>(std::ranges::find(all, all[p].kernel, &PlaceRecord::kernel) - all.begin());
     processes_.push_back(all[p].process);
   }
   set_places(places);
   std::vector<pid_t> watched = processes_;
   for (size_t p = 0; p < all.size(); ++p)
-    if (!all[p].on_node_of(mine, nodes_) || all[p].process_namespace != mine.process_namespace || static_cast<int>(p) == rank()) watched[p] = 0;
+    if (!all[p].on_node_of(mine, nodes_) || all[p].process_namespace != mine.process_namespace ||
+        static_cast<int>(p) == rank())
+      watched[p] = 0;
   watch_ = std::make_unique<ProcessWatch>(std::move(watched));
 }
 
-std::string MpiCommunicator::transport() const { return shared_memory_ && one_node() ? "shared memory" : "MPI"; }
+std::string MpiCommunicator::transport() const {
+  return shared_memory_ && one_node() ? "shared memory" : "MPI";
+}
 
 std::string MpiCommunicator::progress_refusal() const {
   int provided = 0;
   MPI_CALL(MPI_Query_thread(&provided));
   if (provided == MPI_THREAD_MULTIPLE) return {};
-  const char* const level = provided == MPI_THREAD_SERIALIZED ? "MPI_THREAD_SERIALIZED" : provided == MPI_THREAD_FUNNELED ? "MPI_THREAD_FUNNELED" : "MPI_THREAD_SINGLE";
-  return fmt::format("{} grants {} and not MPI_THREAD_MULTIPLE", MpiSession::library_version(), level);
+  const char* const level = provided == MPI_THREAD_SERIALIZED ? "MPI_THREAD_SERIALIZED"
+                            : provided == MPI_THREAD_FUNNELED ? "MPI_THREAD_FUNNELED"
+                                                              : "MPI_THREAD_SINGLE";
+  return fmt::format("{} grants {} and not MPI_THREAD_MULTIPLE", MpiSession::library_version(),
+                     level);
 }
 
 std::unique_ptr<Window> MpiCommunicator::allocate_private(size_t bytes) {
@@ -180,14 +199,17 @@ std::unique_ptr<Window> MpiCommunicator::allocate(size_t bytes) {
     int descriptor;
   };
   SharedSegment mine = SharedSegment::create(bytes);
-  // Rank 0's process and counter name the window: no two communicators of this node give the same name.
+  // Rank 0's process and counter name the window: no two communicators of this node give the same
+  // name.
   const uint64_t id = static_cast<uint64_t>(getpid()) << 32 | next_window_id();
   const std::vector<Offer> offers = allgather_value(Offer{bytes, id, mine.descriptor()});
   std::vector<SharedSegment> segments(static_cast<size_t>(size()));
   int missing = -1;
   for (int p = 0; p < size(); ++p) {
     const Offer& offer = offers[static_cast<size_t>(p)];
-    auto segment = p == rank() ? std::optional(std::move(mine)) : SharedSegment::open(processes_[static_cast<size_t>(p)], offer.descriptor, offer.bytes);
+    auto segment = p == rank() ? std::optional(std::move(mine))
+                               : SharedSegment::open(processes_[static_cast<size_t>(p)],
+                                                     offer.descriptor, offer.bytes);
     if (segment)
       segments[static_cast<size_t>(p)] = std::move(*segment);
     else
@@ -198,12 +220,16 @@ std::unique_ptr<Window> MpiCommunicator::allocate(size_t bytes) {
   for (int p = 0; p < size(); ++p)
     if (const int unseen = verdicts[static_cast<size_t>(p)]; unseen >= 0) {
       if (rank() == 0)
-        log::warn("{} cannot map the memory of {} on the same node (separate containers?): gradients go through MPI instead", rank_name(p), rank_name(unseen));
+        log::warn(
+            "{} cannot map the memory of {} on the same node (separate containers?): gradients go "
+            "through MPI instead",
+            rank_name(p), rank_name(unseen));
       shared_memory_ = false;
       return allocate_private(bytes);
     }
   segments[static_cast<size_t>(rank())].close_descriptor();
-  return std::make_unique<SegmentWindow>(rank(), std::move(segments), offers[0].id, shared_.registry);
+  return std::make_unique<SegmentWindow>(rank(), std::move(segments), offers[0].id,
+                                         shared_.registry);
 }
 
 void MpiCommunicator::abort(int code, const std::string& message) {
@@ -214,9 +240,11 @@ void MpiCommunicator::abort(int code, const std::string& message) {
   std::_Exit(code);
 }
 
-// Allgather for control messages: everyone to rank 0, then down a binomial tree. Rank 0 therefore knows exactly who is late.
-// Steps: 1 + ceil(log2 P). Bytes: rank 0 receives P * n; each link of the tree carries P * n once.
-void MpiCommunicator::gather_all(Control kind, std::span<const std::byte> mine, std::span<std::byte> all) {
+// Allgather for control messages: everyone to rank 0, then down a binomial tree. Rank 0 therefore
+// knows exactly who is late. Steps: 1 + ceil(log2 P). Bytes: rank 0 receives P * n; each link of
+// the tree carries P * n once.
+void MpiCommunicator::gather_all(Control kind, std::span<const std::byte> mine,
+                                 std::span<std::byte> all) {
   ++sequence_;
   if (size() == 1) {
     std::copy(mine.begin(), mine.end(), all.begin());
@@ -226,12 +254,16 @@ void MpiCommunicator::gather_all(Control kind, std::span<const std::byte> mine, 
   down_tree(name_of(kind), all, 0);
 }
 
-void MpiCommunicator::collect_at_root(const Header& mine, std::span<const std::byte> payload, std::span<std::byte> all) {
+void MpiCommunicator::collect_at_root(const Header& mine, std::span<const std::byte> payload,
+                                      std::span<std::byte> all) {
   const auto wait_for_ranks = [&](Requests& requests, const char* what) {
     wait_for([&] { return requests.test(); },
              [&] {
-               Pending pending{.operation = what, .sequence = sequence_, .arrived = {rank()}, .missing = {}};
-               for (int p = 1; p < size(); ++p) (requests.done(static_cast<size_t>(p) - 1) ? pending.arrived : pending.missing).push_back(p);
+               Pending pending{
+                   .operation = what, .sequence = sequence_, .arrived = {rank()}, .missing = {}};
+               for (int p = 1; p < size(); ++p)
+                 (requests.done(static_cast<size_t>(p) - 1) ? pending.arrived : pending.missing)
+                     .push_back(p);
                return pending;
              });
   };
@@ -240,21 +272,33 @@ void MpiCommunicator::collect_at_root(const Header& mine, std::span<const std::b
     requests.send(&mine, sizeof mine, 0, kHeader, comm_);
     if (!payload.empty()) requests.send(payload.data(), payload.size(), 0, kPayload, comm_);
     wait_for([&] { return requests.test(); },
-             [&] { return Pending{.operation = name_of(mine.kind), .sequence = sequence_, .arrived = {rank()}, .missing = {0}}; });
+             [&] {
+               return Pending{.operation = name_of(mine.kind),
+                              .sequence = sequence_,
+                              .arrived = {rank()},
+                              .missing = {0}};
+             });
     return;
   }
   std::vector<Header> headers(static_cast<size_t>(size()), mine);
   Requests announced;
-  for (int p = 1; p < size(); ++p) announced.receive(&headers[static_cast<size_t>(p)], sizeof(Header), p, kHeader, comm_);
+  for (int p = 1; p < size(); ++p)
+    announced.receive(&headers[static_cast<size_t>(p)], sizeof(Header), p, kHeader, comm_);
   wait_for_ranks(announced, name_of(mine.kind));
   for (int p = 1; p < size(); ++p)
-    if (const Header& h = headers[static_cast<size_t>(p)]; h.kind != mine.kind || h.bytes != mine.bytes || h.sequence != mine.sequence)
-      throw CommError(fmt::format("{}: operation number {}: rank {} calls {} of {} bytes, {} calls {} of {} bytes as its number {}", describe_group(),
-                                  mine.sequence, job_rank(0), name_of(mine.kind), mine.bytes, rank_name(p), name_of(h.kind), h.bytes, h.sequence));
+    if (const Header& h = headers[static_cast<size_t>(p)];
+        h.kind != mine.kind || h.bytes != mine.bytes || h.sequence != mine.sequence)
+      throw CommError(
+          fmt::format("{}: operation number {}: rank {} calls {} of {} bytes, {} calls {} of {} "
+                      "bytes as its number {}",
+                      describe_group(), mine.sequence, job_rank(0), name_of(mine.kind), mine.bytes,
+                      rank_name(p), name_of(h.kind), h.bytes, h.sequence));
   if (payload.empty()) return;
   std::copy(payload.begin(), payload.end(), all.begin());
   Requests incoming;
-  for (int p = 1; p < size(); ++p) incoming.receive(all.data() + static_cast<size_t>(p) * payload.size(), payload.size(), p, kPayload, comm_);
+  for (int p = 1; p < size(); ++p)
+    incoming.receive(all.data() + static_cast<size_t>(p) * payload.size(), payload.size(), p,
+                     kPayload, comm_);
   wait_for_ranks(incoming, name_of(mine.kind));
 }
 
@@ -268,7 +312,8 @@ void MpiCommunicator::down_tree(const char* what, std::span<std::byte> data, int
   const int v = (rank() - root + size()) % size();
   const int lowest = v == 0 ? size() : v & -v;
   const auto rank_of = [&](int virtual_rank) { return (virtual_rank + root) % size(); };
-  // Waiting for the parent, not for the rank that is really late: whoever gathers knows that one, and has a head start to say so.
+  // Waiting for the parent, not for the rank that is really late: whoever gathers knows that one,
+  // and has a head start to say so.
   constexpr double kGrace = 3;
   size_t begin = 0;
   do {
@@ -278,18 +323,26 @@ void MpiCommunicator::down_tree(const char* what, std::span<std::byte> data, int
       Requests incoming;
       incoming.receive(data.data() + begin, n, parent, kDown, comm_);
       wait_for([&] { return incoming.test(); },
-               [&] { return Pending{.operation = fmt::format("{} (answer)", what), .sequence = sequence_, .arrived = {rank()}, .missing = {parent}}; },
+               [&] {
+                 return Pending{.operation = fmt::format("{} (answer)", what),
+                                .sequence = sequence_,
+                                .arrived = {rank()},
+                                .missing = {parent}};
+               },
                kGrace);
     }
     Requests outgoing;
     std::vector<int> children;
-    for (int step = 1; step < lowest && v + step < size(); step *= 2) children.push_back(rank_of(v + step));
+    for (int step = 1; step < lowest && v + step < size(); step *= 2)
+      children.push_back(rank_of(v + step));
     std::ranges::reverse(children);  // the largest subtree first
     for (const int child : children) outgoing.send(data.data() + begin, n, child, kDown, comm_);
     wait_for([&] { return outgoing.test(); },
              [&] {
-               Pending pending{.operation = what, .sequence = sequence_, .arrived = {rank()}, .missing = {}};
-               for (size_t i = 0; i < children.size(); ++i) (outgoing.done(i) ? pending.arrived : pending.missing).push_back(children[i]);
+               Pending pending{
+                   .operation = what, .sequence = sequence_, .arrived = {rank()}, .missing = {}};
+               for (size_t i = 0; i < children.size(); ++i)
+                 (outgoing.done(i) ? pending.arrived : pending.missing).push_back(children[i]);
                return pending;
              },
              kGrace);
@@ -297,21 +350,26 @@ void MpiCommunicator::down_tree(const char* what, std::span<std::byte> data, int
   } while (begin < data.size());
 }
 
-// Never given back: a late message of a destroyed operation must not meet a new one. The smallest number of tags that MPI allows is 32,767, the usual one far larger.
+// Never given back: a late message of a destroyed operation must not meet a new one. The smallest
+// number of tags that MPI allows is 32,767, the usual one far larger.
 int MpiCommunicator::take_tag() {
   int* largest = nullptr;
   int found = 0;
   MPI_CALL(MPI_Comm_get_attr(comm_, MPI_TAG_UB, &largest, &found));
-  if (found != 0 && next_tag_ > *largest) throw CommError(fmt::format("{} collectives were planned: this MPI library has no more tags", next_tag_ - kFirstPlanned));
+  if (found != 0 && next_tag_ > *largest)
+    throw CommError(fmt::format("{} collectives were planned: this MPI library has no more tags",
+                                next_tag_ - kFirstPlanned));
   return next_tag_++;
 }
 
 std::unique_ptr<Channel> MpiCommunicator::make_channel(std::vector<RoundOfMessages> rounds) {
-  if (shared_memory_ && one_node()) return std::make_unique<SharedChannel>(*this, shared_.registry, std::move(rounds));
+  if (shared_memory_ && one_node())
+    return std::make_unique<SharedChannel>(*this, shared_.registry, std::move(rounds));
   return std::make_unique<MpiChannel>(std::move(rounds), comm_, take_tag());
 }
 
-std::unique_ptr<Communicator> MpiCommunicator::make_part(const std::vector<int>& members, Group group) {
+std::unique_ptr<Communicator> MpiCommunicator::make_part(const std::vector<int>& members,
+                                                         Group group) {
   const auto mine = std::ranges::find(members, rank()) - members.begin();
   MPI_Comm part = MPI_COMM_NULL;
   const Deadline deadline(fmt::format("{}: making group '{}'", who(), group.name), timeout());
@@ -324,13 +382,16 @@ std::unique_ptr<Communicator> MpiCommunicator::make_part(const std::vector<int>&
 
 std::string MpiCommunicator::alarm() {
   const std::optional<int> rank = shared_.alarm->raised();
-  return rank ? fmt::format("rank {} of the job has given up (see its report), so the job ends", *rank) : std::string();
+  return rank ? fmt::format("rank {} of the job has given up (see its report), so the job ends",
+                            *rank)
+              : std::string();
 }
 
 std::string MpiCommunicator::lost_peer(std::span<const int> ranks) const {
   if (!watch_) return {};  // still finding out where everyone is
   for (const int p : ranks)
-    if (watch_->gone(p)) return fmt::format("{} is gone (process {} has ended)", rank_name(p), watch_->process(p));
+    if (watch_->gone(p))
+      return fmt::format("{} is gone (process {} has ended)", rank_name(p), watch_->process(p));
   return {};
 }
 

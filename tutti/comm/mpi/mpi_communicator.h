@@ -1,6 +1,7 @@
 #pragma once
-// The communicator of processes: control messages and transport over MPI; windows in shared memory when all ranks are on one node
-// and see each other. Internal to comm/mpi; the way in is MpiSession.
+// The communicator of processes: control messages and transport over MPI; windows in shared memory
+// when all ranks are on one node and see each other. Internal to comm/mpi; the way in is
+// MpiSession.
 
 #include <memory>
 
@@ -43,7 +44,8 @@ class MpiCommunicator final : public Communicator {
   static int size_of_group(MPI_Comm comm);
   static int rank_in_group(MPI_Comm comm);
   void find_places();
-  void collect_at_root(const Header& mine, std::span<const std::byte> payload, std::span<std::byte> all);
+  void collect_at_root(const Header& mine, std::span<const std::byte> payload,
+                       std::span<std::byte> all);
   void down_tree(const char* what, std::span<std::byte> data, int root);
   std::unique_ptr<Window> allocate_private(size_t bytes);
 

@@ -34,7 +34,8 @@ std::optional<MPI_Op> op_of(ReduceOp op) {
 
 }  // namespace
 
-std::function<void()> native_collective(const Task& task, Element element, ReduceOp op, const void* in, void* out) {
+std::function<void()> native_collective(const Task& task, Element element, ReduceOp op,
+                                        const void* in, void* out) {
   const auto type = type_of(element, !reduces(task.kind));
   const auto with = op_of(op);
   if (!type || (reduces(task.kind) && !with) || task.count > INT_MAX) return {};
@@ -47,13 +48,20 @@ std::function<void()> native_collective(const Task& task, Element element, Reduc
   switch (task.kind) {
     case Collective::barrier: return [=] { MPI_CALL(MPI_Barrier(world)); };
     case Collective::broadcast: return [=] { MPI_CALL(MPI_Bcast(out, count, t, root, world)); };
-    case Collective::reduce: return [=] { MPI_CALL(MPI_Reduce(in, out, count, t, o, root, world)); };
-    case Collective::allreduce: return [=] { MPI_CALL(MPI_Allreduce(in, out, count, t, o, world)); };
-    case Collective::reduce_scatter: return [=] { MPI_CALL(MPI_Reduce_scatter_block(in, out, part, t, o, world)); };
-    case Collective::allgather: return [=] { MPI_CALL(MPI_Allgather(in, part, t, out, part, t, world)); };
-    case Collective::gather: return [=] { MPI_CALL(MPI_Gather(in, part, t, out, part, t, root, world)); };
-    case Collective::scatter: return [=] { MPI_CALL(MPI_Scatter(in, part, t, out, part, t, root, world)); };
-    case Collective::all_to_all: return [=] { MPI_CALL(MPI_Alltoall(in, part, t, out, part, t, world)); };
+    case Collective::reduce:
+      return [=] { MPI_CALL(MPI_Reduce(in, out, count, t, o, root, world)); };
+    case Collective::allreduce:
+      return [=] { MPI_CALL(MPI_Allreduce(in, out, count, t, o, world)); };
+    case Collective::reduce_scatter:
+      return [=] { MPI_CALL(MPI_Reduce_scatter_block(in, out, part, t, o, world)); };
+    case Collective::allgather:
+      return [=] { MPI_CALL(MPI_Allgather(in, part, t, out, part, t, world)); };
+    case Collective::gather:
+      return [=] { MPI_CALL(MPI_Gather(in, part, t, out, part, t, root, world)); };
+    case Collective::scatter:
+      return [=] { MPI_CALL(MPI_Scatter(in, part, t, out, part, t, root, world)); };
+    case Collective::all_to_all:
+      return [=] { MPI_CALL(MPI_Alltoall(in, part, t, out, part, t, world)); };
   }
   return {};
 }

@@ -9,8 +9,10 @@
 
 namespace tutti::comm {
 
-/// A blocking call of the MPI library over all ranks of MPI_COMM_WORLD that does `task` (equal parts only), from `input` to `output`; empty where
-/// MPI has no such type or operation (16-bit floats, a mean). Needs a living MpiSession. Throws CommError.
-std::function<void()> native_collective(const Task& task, Element element, ReduceOp op, const void* input, void* output);
+/// A blocking call of the MPI library over all ranks of MPI_COMM_WORLD that does `task` (equal
+/// parts only), from `input` to `output`; empty where MPI has no such type or operation (16-bit
+/// floats, a mean). Needs a living MpiSession. Throws CommError.
+std::function<void()> native_collective(const Task& task, Element element, ReduceOp op,
+                                        const void* input, void* output);
 
 }  // namespace tutti::comm

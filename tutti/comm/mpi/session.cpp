@@ -16,18 +16,25 @@ namespace tutti::comm {
 Nodes nodes_named(std::string_view name) {
   if (name == "auto") return Nodes::kernel;
   if (name == "hostname") return Nodes::hostname;
-  throw ConfigError(fmt::format("nodes are told apart by 'auto' or by 'hostname', not by '{}'", name));
+  throw ConfigError(
+      fmt::format("nodes are told apart by 'auto' or by 'hostname', not by '{}'", name));
 }
 
 MpiSession::MpiSession(Threads wanted, int* argc, char*** argv) {
   if (running()) return;
   int over = 0;
   MPI_CALL(MPI_Finalized(&over));
-  if (over != 0) throw CommError("MPI has been finalised, and cannot be started a second time in a process");
+  if (over != 0)
+    throw CommError("MPI has been finalised, and cannot be started a second time in a process");
   int provided = 0;
-  MPI_CALL(MPI_Init_thread(argc, argv, wanted == Threads::multiple ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED, &provided));
+  MPI_CALL(MPI_Init_thread(argc, argv,
+                           wanted == Threads::multiple ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED,
+                           &provided));
   started_ = true;
-  if (provided < MPI_THREAD_FUNNELED) throw CommError("this MPI library does not allow threads beside the one that communicates (MPI_THREAD_FUNNELED)");
+  if (provided < MPI_THREAD_FUNNELED)
+    throw CommError(
+        "this MPI library does not allow threads beside the one that communicates "
+        "(MPI_THREAD_FUNNELED)");
   MPI_CALL(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
 }
 
@@ -44,11 +51,14 @@ std::unique_ptr<Communicator> MpiSession::communicator(const MpiOptions& options
   return communicator;
 }
 
-std::unique_ptr<Communicator> MpiSession::communicator_of(int fortran_handle, const MpiOptions& options) {
+std::unique_ptr<Communicator> MpiSession::communicator_of(int fortran_handle,
+                                                          const MpiOptions& options) {
   const MPI_Comm comm = MPI_Comm_f2c(fortran_handle);
   int two_groups = 0;
   if (comm != MPI_COMM_NULL) MPI_CALL(MPI_Comm_test_inter(comm, &two_groups));
-  if (comm == MPI_COMM_NULL || two_groups != 0) throw ConfigError(fmt::format("{} is no Fortran handle of an MPI communicator of one group", fortran_handle));
+  if (comm == MPI_COMM_NULL || two_groups != 0)
+    throw ConfigError(
+        fmt::format("{} is no Fortran handle of an MPI communicator of one group", fortran_handle));
   return std::make_unique<MpiCommunicator>(comm, options);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// MpiSession: MPI from initialisation to finalisation, made by the program's entry, before threads that use it.
+// MpiSession: MPI from initialisation to finalisation, made by the program's entry, before threads
+// that use it.
 
 #include <cstdint>
 #include <memory>
@@ -10,14 +11,16 @@
 
 namespace tutti::comm {
 
-/// Which ranks are on one node: those under one running kernel (they can share memory), or of these only those that also have the same host
-/// name. The second makes nodes of containers, or of network namespaces, of one machine.
+/// Which ranks are on one node: those under one running kernel (they can share memory), or of these
+/// only those that also have the same host name. The second makes nodes of containers, or of
+/// network namespaces, of one machine.
 enum class Nodes : uint8_t { kernel, hostname };
 /// "auto" (kernel) or "hostname". Throws ConfigError.
 Nodes nodes_named(std::string_view name);
 
 struct MpiOptions {
-  bool shared_memory = true;  ///< use shared memory when all ranks are on one node; false sends everything through MPI
+  bool shared_memory = true;  ///< use shared memory when all ranks are on one node; false sends
+                              ///< everything through MPI
   double timeout = 60;        ///< seconds; of every wait
   Nodes nodes = Nodes::kernel;
 };
@@ -25,26 +28,33 @@ struct MpiOptions {
 class MpiSession {
  public:
   enum class Threads { funneled, multiple };
-  /// Starts MPI. FUNNELED: only this thread may communicate. MULTIPLE is what progress threads need; a library that gives less is used
-  /// all the same, and Communicator::progress_refusal() says so. Where the program has started MPI itself, at whatever thread level, that
-  /// one is used, its error handlers are left alone, and the program ends it after this session. Throws CommError; also when MPI is over,
-  /// because it cannot be started twice. `argc`, `argv`: main's, for MPI; null is as good with every MPI since 2.0.
-  explicit MpiSession(Threads wanted = Threads::funneled, int* argc = nullptr, char*** argv = nullptr);
-  /// Finalises an MPI that it started; not while an exception passes, because MPI_Finalize would wait for ranks that may never come.
+  /// Starts MPI. FUNNELED: only this thread may communicate. MULTIPLE is what progress threads
+  /// need; a library that gives less is used all the same, and Communicator::progress_refusal()
+  /// says so. Where the program has started MPI itself, at whatever thread level, that one is used,
+  /// its error handlers are left alone, and the program ends it after this session. Throws
+  /// CommError; also when MPI is over, because it cannot be started twice. `argc`, `argv`: main's,
+  /// for MPI; null is as good with every MPI since 2.0.
+  explicit MpiSession(Threads wanted = Threads::funneled, int* argc = nullptr,
+                      char*** argv = nullptr);
+  /// Finalises an MPI that it started; not while an exception passes, because MPI_Finalize would
+  /// wait for ranks that may never come.
   ~MpiSession();
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
 
-  /// Collective. A communicator over all ranks, independent of any other; to be destroyed before the session.
+  /// Collective. A communicator over all ranks, independent of any other; to be destroyed before
+  /// the session.
   std::unique_ptr<Communicator> communicator(const MpiOptions& options = {});
-  /// The same over the ranks of an MPI communicator of the program's own, given by its Fortran handle (MPI_Comm_c2f): an int in every MPI.
-  /// Throws ConfigError for a handle that names no communicator of one group.
+  /// The same over the ranks of an MPI communicator of the program's own, given by its Fortran
+  /// handle (MPI_Comm_c2f): an int in every MPI. Throws ConfigError for a handle that names no
+  /// communicator of one group.
   std::unique_ptr<Communicator> communicator_of(int fortran_handle, const MpiOptions& options = {});
 
   /// Whether MPI has been started, by whomever, and not been finalised.
   static bool running();
-  /// Ends all ranks with this exit code; for main(), after an exception has left the session's scope and its message is printed. Where ranks
-  /// wait for each other, they get a second or two to print theirs. Returns if MPI is not running.
+  /// Ends all ranks with this exit code; for main(), after an exception has left the session's
+  /// scope and its message is printed. Where ranks wait for each other, they get a second or two to
+  /// print theirs. Returns if MPI is not running.
   static void end_job(int code);
   /// "Open MPI v4.1.4 ...". May be called without a session.
   static std::string library_version();

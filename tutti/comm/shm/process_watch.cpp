@@ -10,7 +10,8 @@
 namespace tutti::comm {
 namespace {
 
-// kill(pid, 0) succeeds for a zombie; its state in /proc/<pid>/stat, after the parenthesised name, does not lie.
+// kill(pid, 0) succeeds for a zombie; its state in /proc/<pid>/stat, after the parenthesised name,
+// does not lie.
 bool alive(pid_t process) {
   if (kill(process, 0) != 0 && errno == ESRCH) return false;
   std::ifstream file(fmt::format("/proc/{}/stat", process));

@@ -10,13 +10,15 @@ namespace tutti::comm {
 
 class ProcessWatch {
  public:
-  /// `processes[p]` is rank p's process id, 0 for ranks that cannot be watched (other nodes, this rank). To be made while all ranks
-  /// are known to be alive: one that is invisible then (another process namespace) is never called dead later.
+  /// `processes[p]` is rank p's process id, 0 for ranks that cannot be watched (other nodes, this
+  /// rank). To be made while all ranks are known to be alive: one that is invisible then (another
+  /// process namespace) is never called dead later.
   explicit ProcessWatch(std::vector<pid_t> processes);
 
   bool watches(int rank) const { return processes_[static_cast<size_t>(rank)] != 0; }
   pid_t process(int rank) const { return processes_[static_cast<size_t>(rank)]; }
-  /// True when the process has ended, also when its parent has not yet collected it. Two system calls.
+  /// True when the process has ended, also when its parent has not yet collected it. Two system
+  /// calls.
   bool gone(int rank) const;
 
  private:

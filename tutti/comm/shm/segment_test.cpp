@@ -80,7 +80,8 @@ TEST(ProcessWatch, SeesAKilledProcessEvenBeforeItIsCollected) {
   EXPECT_FALSE(watch.gone(1)) << "not watched";
   kill(child.process(), SIGKILL);
   siginfo_t info{};
-  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child.process()), &info, WEXITED | WNOWAIT), 0);  // dead, still a zombie
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child.process()), &info, WEXITED | WNOWAIT),
+            0);  // dead, still a zombie
   EXPECT_TRUE(watch.gone(0));
   child.finish();
   EXPECT_TRUE(watch.gone(0));

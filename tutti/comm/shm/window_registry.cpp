@@ -12,11 +12,14 @@ void WindowRegistry::remove(uint64_t id) {
   windows_.erase(id);
 }
 
-std::optional<WindowRegistry::Location> WindowRegistry::locate(const std::byte* data, size_t bytes) const {
+std::optional<WindowRegistry::Location> WindowRegistry::locate(const std::byte* data,
+                                                               size_t bytes) const {
   if (same_process_) return Location{kSameProcess, 0, reinterpret_cast<uint64_t>(data)};
   const std::lock_guard lock(mutex_);
   for (const auto& [id, window] : windows_)
-    if (window->contains(data, bytes)) return Location{id, static_cast<uint64_t>(window->rank()), static_cast<uint64_t>(data - window->data())};
+    if (window->contains(data, bytes))
+      return Location{id, static_cast<uint64_t>(window->rank()),
+                      static_cast<uint64_t>(data - window->data())};
   return std::nullopt;
 }
 
@@ -24,7 +27,9 @@ const std::byte* WindowRegistry::address(const Location& location) const {
   if (location.window == kSameProcess) return reinterpret_cast<const std::byte*>(location.offset);
   const std::lock_guard lock(mutex_);
   const auto at = windows_.find(location.window);
-  return at == windows_.end() ? nullptr : at->second->peer(static_cast<int>(location.member)) + location.offset;
+  return at == windows_.end()
+             ? nullptr
+             : at->second->peer(static_cast<int>(location.member)) + location.offset;
 }
 
 }  // namespace tutti::comm

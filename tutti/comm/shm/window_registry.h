@@ -1,5 +1,6 @@
 #pragma once
-// WindowRegistry: which memory of this process other ranks of the node can see, so that a message can be read where it lies.
+// WindowRegistry: which memory of this process other ranks of the node can see, so that a message
+// can be read where it lies.
 
 #include <cstdint>
 #include <map>
@@ -13,7 +14,8 @@ namespace tutti::comm {
 /// Shared by a communicator and those split from it. Thread-safe.
 class WindowRegistry {
  public:
-  /// A place in a window, as one rank tells another: `member` is the rank, in the window's own communicator, whose memory it is.
+  /// A place in a window, as one rank tells another: `member` is the rank, in the window's own
+  /// communicator, whose memory it is.
   struct Location {
     uint64_t window = 0;
     uint64_t member = 0;
@@ -28,7 +30,8 @@ class WindowRegistry {
   void remove(uint64_t id);
   /// Where [data, data + bytes) lies, if peers can see it.
   std::optional<Location> locate(const std::byte* data, size_t bytes) const;
-  /// The address of another rank's location in this process; null when this rank has no such window (any more).
+  /// The address of another rank's location in this process; null when this rank has no such window
+  /// (any more).
   const std::byte* address(const Location& location) const;
 
  private:

@@ -8,7 +8,8 @@
 namespace tutti::data {
 namespace {
 
-KnownDataset idx_set(std::string name, std::string description, std::string how_to_get, ChannelStatistics normalization) {
+KnownDataset idx_set(std::string name, std::string description, std::string how_to_get,
+                     ChannelStatistics normalization) {
   return {.name = std::move(name),
           .description = std::move(description),
           .train_files = {"train-images-idx3-ubyte[.gz]", "train-labels-idx1-ubyte[.gz]"},
@@ -25,21 +26,30 @@ const std::vector<KnownDataset>& known_datasets() {
        .description = "50,000 + 10,000 photographs, 3x32x32, 10 classes (Krizhevsky 2009)",
        .train_files = cifar_files(true),
        .test_files = cifar_files(false),
-       .how_to_get = "download cifar-10-binary.tar.gz from https://www.cs.toronto.edu/~kriz/cifar.html and unpack it; the directory is "
+       .how_to_get = "download cifar-10-binary.tar.gz from "
+                     "https://www.cs.toronto.edu/~kriz/cifar.html and unpack it; the directory is "
                      "cifar-10-batches-bin",
        .normalization = {{0.4914f, 0.4822f, 0.4465f}, {0.2470f, 0.2435f, 0.2616f}}},
-      idx_set("mnist", "60,000 + 10,000 handwritten digits, 1x28x28, 10 classes (LeCun, Cortes, Burges 1998)",
-              "download the four .gz files of http://yann.lecun.com/exdb/mnist/ or one of its mirrors into one directory; unpacking is not needed",
-              {{0.1307f}, {0.3081f}}),
-      idx_set("fashion-mnist", "60,000 + 10,000 pictures of clothes, 1x28x28, 10 classes (Xiao, Rasul, Vollgraf 2017)",
-              "download the four .gz files of https://github.com/zalandoresearch/fashion-mnist (data/fashion) into one directory; unpacking is "
-              "not needed",
-              {{0.2860f}, {0.3530f}}),
+      idx_set(
+          "mnist",
+          "60,000 + 10,000 handwritten digits, 1x28x28, 10 classes (LeCun, Cortes, Burges 1998)",
+          "download the four .gz files of http://yann.lecun.com/exdb/mnist/ or one of its mirrors "
+          "into one directory; unpacking is not needed",
+          {{0.1307f}, {0.3081f}}),
+      idx_set(
+          "fashion-mnist",
+          "60,000 + 10,000 pictures of clothes, 1x28x28, 10 classes (Xiao, Rasul, Vollgraf 2017)",
+          "download the four .gz files of https://github.com/zalandoresearch/fashion-mnist "
+          "(data/fashion) into one directory; unpacking is "
+          "not needed",
+          {{0.2860f}, {0.3530f}}),
       {.name = "lattices",
-       .description = "any number of simulated microscopy images of the five 2-D Bravais lattices, 1x64x64, 5 classes",
+       .description = "any number of simulated microscopy images of the five 2-D Bravais lattices, "
+                      "1x64x64, 5 classes",
        .train_files = {"lattices-train.bin"},
        .test_files = {"lattices-test.bin"},
-       .how_to_get = "run 'tutti data generate lattices', or give no directory: then the images are generated in memory",
+       .how_to_get = "run 'tutti data generate lattices', or give no directory: then the images "
+                     "are generated in memory",
        .normalization = {{0.2398f}, {0.1710f}}},
   };
   return sets;
@@ -51,7 +61,8 @@ const KnownDataset& known_dataset(std::string_view name) {
     if (set.name == name) return set;
     names.push_back(set.name);
   }
-  throw ConfigError(fmt::format("data set '{}' is not known; known are {}", name, fmt::join(names, ", ")));
+  throw ConfigError(
+      fmt::format("data set '{}' is not known; known are {}", name, fmt::join(names, ", ")));
 }
 
 }  // namespace tutti::data

@@ -1,5 +1,6 @@
 #pragma once
-// The data sets that Tutti knows by name: what they are, their files, and how to get them. Tutti never downloads by itself.
+// The data sets that Tutti knows by name: what they are, their files, and how to get them. Tutti
+// never downloads by itself.
 
 #include <string>
 #include <string_view>
@@ -13,7 +14,7 @@ struct KnownDataset {
   std::string name;         ///< what a configuration says: "cifar10"
   std::string description;  ///< one line: images, classes, sizes
   std::vector<std::string> train_files, test_files;
-  std::string how_to_get;   ///< one sentence that error messages end with
+  std::string how_to_get;           ///< one sentence that error messages end with
   ChannelStatistics normalization;  ///< of the training images
 };
 

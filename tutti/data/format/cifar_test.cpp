@@ -49,9 +49,11 @@ TEST(Cifar, ClassNamesComeFromTheMetaFile) {
   const ScratchDirectory scratch;
   scratch.write("test_batch.bin", records(1, 1));
   scratch.write("batches.meta.txt", "a\r\nb\nc\nd\ne\nf\ng\nh\ni\nj\n\n");
-  EXPECT_EQ(open_cifar(scratch.path(), false)->class_names(), (std::vector<std::string>{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}));
+  EXPECT_EQ(open_cifar(scratch.path(), false)->class_names(),
+            (std::vector<std::string>{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}));
   scratch.write("batches.meta.txt", "a\nb\n");
-  expect_io_error([&] { open_cifar(scratch.path(), false); }, {"batches.meta.txt", "10 class names", "found 2"});
+  expect_io_error([&] { open_cifar(scratch.path(), false); },
+                  {"batches.meta.txt", "10 class names", "found 2"});
 }
 
 TEST(Cifar, NamesTheFileAndWhatIsWrong) {
@@ -59,11 +61,14 @@ TEST(Cifar, NamesTheFileAndWhatIsWrong) {
   expect_io_error([&] { open_cifar(scratch.path(), true); }, {"data_batch_1.bin", "No such file"});
   Bytes bytes = records(3, 1);
   bytes.pop_back();
-  expect_io_error([&] { open_cifar_file(scratch.write("x.bin", bytes)); }, {"x.bin", "3073", "found 9218 bytes", "truncated"});
-  expect_io_error([&] { open_cifar_file(scratch.write("x.bin", Bytes{})); }, {"x.bin", "found 0 bytes"});
+  expect_io_error([&] { open_cifar_file(scratch.write("x.bin", bytes)); },
+                  {"x.bin", "3073", "found 9218 bytes", "truncated"});
+  expect_io_error([&] { open_cifar_file(scratch.write("x.bin", Bytes{})); },
+                  {"x.bin", "found 0 bytes"});
   bytes = records(3, 1);
   bytes[2 * kCifarRecordBytes] = 10;
-  expect_io_error([&] { open_cifar_file(scratch.write("x.bin", bytes)); }, {"x.bin", "record 2", "label 10", "0 to 9"});
+  expect_io_error([&] { open_cifar_file(scratch.write("x.bin", bytes)); },
+                  {"x.bin", "record 2", "label 10", "0 to 9"});
 }
 
 #ifdef TUTTI_TEST_DATA
@@ -75,10 +80,13 @@ TEST(Cifar, ReadsRealRecords) {
   std::vector<int32_t> labels(8);
   Bytes pixels(3072);
   for (size_t i = 0; i < 8; ++i) train.read(static_cast<int64_t>(i), pixels.data(), &labels[i]);
-  EXPECT_EQ(labels, (std::vector<int32_t>{6, 9, 9, 4, 1, 1, 2, 7}));  // the well-known frog, truck, truck, deer, ...
-  for (const int64_t i : {0, 100, 255}) expect_record(train, i, bytes.data() + i * kCifarRecordBytes);
+  EXPECT_EQ(labels, (std::vector<int32_t>{6, 9, 9, 4, 1, 1, 2,
+                                          7}));  // the well-known frog, truck, truck, deer, ...
+  for (const int64_t i : {0, 100, 255})
+    expect_record(train, i, bytes.data() + i * kCifarRecordBytes);
   EXPECT_EQ(open_cifar_file(sample / "test_batch_first128.bin").size(), 128);
-  const ChannelStatistics statistics = channel_statistics(train);  // near those of the whole set, in the right order
+  const ChannelStatistics statistics =
+      channel_statistics(train);  // near those of the whole set, in the right order
   EXPECT_NEAR(statistics.mean[0], 0.4914, 0.02);
   EXPECT_NEAR(statistics.mean[2], 0.4465, 0.02);
   EXPECT_GT(statistics.mean[0], statistics.mean[2] + 0.02);

@@ -1,5 +1,6 @@
 #pragma once
-// FileBytes: the whole content of a file as read-only bytes, without a copy where the file is not compressed.
+// FileBytes: the whole content of a file as read-only bytes, without a copy where the file is not
+// compressed.
 
 #include <cstdint>
 #include <filesystem>
@@ -9,12 +10,14 @@
 namespace tutti::data {
 
 /// Owns a read-only mapping or a vector; move-only. The bytes stay where they are when it moves.
-/// Mappings are shared, so the ranks of one node hold a data set once. A file must not be shortened while it is mapped.
+/// Mappings are shared, so the ranks of one node hold a data set once. A file must not be shortened
+/// while it is mapped.
 class FileBytes {
  public:
   /// Maps a file; IoError naming it if it is missing, not a file, or unreadable.
   static FileBytes map(const std::filesystem::path& path);
-  /// Inflates a gzip file into memory; IoError if it is not gzip, ends early, fails its CRC or is followed by other bytes.
+  /// Inflates a gzip file into memory; IoError if it is not gzip, ends early, fails its CRC or is
+  /// followed by other bytes.
   static FileBytes inflate(const std::filesystem::path& path);
   static FileBytes own(std::vector<uint8_t> bytes);
 

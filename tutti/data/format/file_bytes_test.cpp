@@ -36,7 +36,8 @@ TEST(FileBytes, MapsInflatesAndMoves) {
   EXPECT_TRUE(content(FileBytes::inflate(scratch.write("empty.gz", gzipped({})))).empty());
 }
 
-TEST(FileBytes, InflatesAsMuchAsDeflateCanPack) {  // zeros reach deflate's largest ratio, about 1030
+TEST(FileBytes,
+     InflatesAsMuchAsDeflateCanPack) {  // zeros reach deflate's largest ratio, about 1030
   const ScratchDirectory scratch;
   const Bytes zeros(20'000'000);
   EXPECT_EQ(content(FileBytes::inflate(scratch.write("zeros.gz", gzipped(zeros)))), zeros);
@@ -47,10 +48,14 @@ TEST(FileBytes, NamesTheFileAndWhatIsWrong) {
   expect_io_error([&] { FileBytes::map(scratch.path() / "none"); }, {"/none", "No such file"});
   expect_io_error([&] { FileBytes::map(scratch.path()); }, {"expected a file"});
   const Bytes good = gzipped(half_random(100'000));
-  const auto inflate = [&](const Bytes& bytes) { return FileBytes::inflate(scratch.write("x.gz", bytes)); };
+  const auto inflate = [&](const Bytes& bytes) {
+    return FileBytes::inflate(scratch.write("x.gz", bytes));
+  };
   expect_io_error([&] { inflate(half_random(500)); }, {"/x.gz", "expected a gzip file"});
   for (const size_t keep : {good.size() - 1, good.size() - 8, good.size() / 2, size_t{20}})
-    expect_io_error([&] { inflate(Bytes(good.begin(), good.begin() + static_cast<ptrdiff_t>(keep))); }, {"/x.gz", "truncated"});
+    expect_io_error(
+        [&] { inflate(Bytes(good.begin(), good.begin() + static_cast<ptrdiff_t>(keep))); },
+        {"/x.gz", "truncated"});
   Bytes wrong_crc = good;
   wrong_crc[good.size() - 6] ^= 1;  // the CRC is in bytes -8 to -5
   expect_io_error([&] { inflate(wrong_crc); }, {"corrupted", "incorrect data check"});

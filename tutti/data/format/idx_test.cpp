@@ -12,7 +12,8 @@ namespace {
 Bytes idx(uint8_t type, const std::vector<uint32_t>& extents, size_t elements) {
   Bytes bytes = {0, 0, type, static_cast<uint8_t>(extents.size())};
   for (const uint32_t extent : extents)
-    for (int shift = 24; shift >= 0; shift -= 8) bytes.push_back(static_cast<uint8_t>(extent >> shift));
+    for (int shift = 24; shift >= 0; shift -= 8)
+      bytes.push_back(static_cast<uint8_t>(extent >> shift));
   for (size_t i = 0; i < elements; ++i) bytes.push_back(static_cast<uint8_t>(i % 7));
   return bytes;
 }
@@ -39,22 +40,29 @@ TEST(Idx, NamesTheFileAndWhatIsWrong) {
   expect_io_error([&] { read(idx(8, {5, 2, 3}, 29)); }, {"/x", "5 x 2 x 3 = 30", "found 29"});
   expect_io_error([&] { read(idx(8, {5, 2, 3}, 31)); }, {"/x", "found 31"});
   expect_io_error([&] { read(idx(8, {5}, 5)); }, {"/x", "header of 16 bytes"});
-  expect_io_error([&] { read(idx(8, {30}, 30)); }, {"/x", "expected IDX magic 0x00000803", "found 0x00000801"});
+  expect_io_error([&] { read(idx(8, {30}, 30)); },
+                  {"/x", "expected IDX magic 0x00000803", "found 0x00000801"});
   expect_io_error([&] { read(idx(13, {5, 2, 3}, 30)); }, {"found 0x00000d03"});  // floats
   expect_io_error([&] { read(idx(8, {5, 0, 3}, 0)); }, {"extent 2 of 3 is 0"});
-  expect_io_error([&] { read(idx(8, {~0u, ~0u, ~0u}, 30)); }, {"corrupted"});  // the product exceeds 64 bits
+  expect_io_error(
+      [&] {
+        read(idx(8, {~0u, ~0u, ~0u}, 30));
+      },
+      {"corrupted"});  // the product exceeds 64 bits
 }
 
 TEST(Idx, FilesMustBelongTogether) {
   const ScratchDirectory scratch;
-  expect_io_error([&] { open_idx(scratch.path(), false, kTen); }, {"t10k-images-idx3-ubyte", "No such file"});
+  expect_io_error([&] { open_idx(scratch.path(), false, kTen); },
+                  {"t10k-images-idx3-ubyte", "No such file"});
   scratch.write("t10k-images-idx3-ubyte", idx(8, {5, 2, 3}, 30));
   scratch.write("t10k-labels-idx1-ubyte", idx(8, {4}, 4));
   expect_io_error([&] { open_idx(scratch.path(), false, kTen); }, {"5 images", "4 labels"});
   Bytes labels = idx(8, {5}, 5);
   labels.back() = 11;
   scratch.write("t10k-labels-idx1-ubyte", labels);
-  expect_io_error([&] { open_idx(scratch.path(), false, kTen); }, {"t10k-labels-idx1-ubyte", "record 4", "label 11"});
+  expect_io_error([&] { open_idx(scratch.path(), false, kTen); },
+                  {"t10k-labels-idx1-ubyte", "record 4", "label 11"});
 }
 
 #ifdef TUTTI_TEST_DATA
@@ -72,7 +80,8 @@ TEST_P(RealIdx, HasThePublishedSizeClassesAndStatistics) {
   int32_t label = -1;
   test->read(0, pixels.data(), &label);
   EXPECT_EQ(label, GetParam() == "mnist" ? 7 : 9);  // a seven; an ankle boot
-  const ChannelStatistics found = channel_statistics(*train), expected = known_dataset(GetParam()).normalization;
+  const ChannelStatistics found = channel_statistics(*train),
+                          expected = known_dataset(GetParam()).normalization;
   EXPECT_NEAR(found.mean[0], expected.mean[0], 6e-5);
   EXPECT_NEAR(found.deviation[0], expected.deviation[0], 6e-5);
 }

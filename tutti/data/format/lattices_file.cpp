@@ -16,7 +16,8 @@ namespace tutti::data {
 namespace {
 
 namespace fs = std::filesystem;
-static_assert(std::endian::native == std::endian::little, "the file's numbers are written as they lie in memory");
+static_assert(std::endian::native == std::endian::little,
+              "the file's numbers are written as they lie in memory");
 
 struct Header {
   char magic[8] = {'T', 'U', 'T', 'T', 'I', 'L', 'A', 'T'};
@@ -34,25 +35,34 @@ struct Header {
 static_assert(sizeof(Header) == 64);
 
 [[noreturn]] void refuse(const fs::path& path, const std::string& what) {
-  throw IoError(fmt::format("{}: {}: fetch the file again, or make it again with 'tutti data generate lattices'", path.string(), what));
+  throw IoError(fmt::format(
+      "{}: {}: fetch the file again, or make it again with 'tutti data generate lattices'",
+      path.string(), what));
 }
 
 Header checked_header(const fs::path& path, std::span<const uint8_t> bytes) {
   const Header expected;
   Header header;
   if (bytes.size() < sizeof(Header))
-    refuse(path, fmt::format("truncated: expected a header of {} bytes, found {} bytes", sizeof(Header), bytes.size()));
+    refuse(path, fmt::format("truncated: expected a header of {} bytes, found {} bytes",
+                             sizeof(Header), bytes.size()));
   std::memcpy(&header, bytes.data(), sizeof(Header));
   if (std::memcmp(header.magic, expected.magic, sizeof header.magic) != 0)
     refuse(path, "not a lattices file: expected the magic TUTTILAT");
   if (header.version != 1 || header.header_bytes != sizeof(Header))
-    refuse(path, fmt::format("expected version 1 with a header of 64 bytes, found version {} with {}", header.version, header.header_bytes));
-  if (header.height != expected.height || header.width != expected.width || header.classes != expected.classes)
-    refuse(path, fmt::format("expected 64x64 pixels and 5 classes, found {}x{} and {}", header.height, header.width, header.classes));
+    refuse(path,
+           fmt::format("expected version 1 with a header of 64 bytes, found version {} with {}",
+                       header.version, header.header_bytes));
+  if (header.height != expected.height || header.width != expected.width ||
+      header.classes != expected.classes)
+    refuse(path, fmt::format("expected 64x64 pixels and 5 classes, found {}x{} and {}",
+                             header.height, header.width, header.classes));
   const auto payload = static_cast<int64_t>(bytes.size() - sizeof(Header));
-  if (header.count < 1 || payload % kLatticeRecordBytes != 0 || payload / kLatticeRecordBytes != header.count)
-    refuse(path, fmt::format("truncated or corrupted: the header announces {} images of {} bytes, found {} bytes after it", header.count,
-                             kLatticeRecordBytes, payload));
+  if (header.count < 1 || payload % kLatticeRecordBytes != 0 ||
+      payload / kLatticeRecordBytes != header.count)
+    refuse(path, fmt::format("truncated or corrupted: the header announces {} images of {} bytes, "
+                             "found {} bytes after it",
+                             header.count, kLatticeRecordBytes, payload));
   return header;
 }
 
@@ -63,14 +73,17 @@ struct LatticesWriter::State {
   int file = -1;
   Header header;
   int64_t written = 0;  // payload bytes
-  std::unique_ptr<XXH64_state_t, decltype(&XXH64_freeState)> hash{XXH64_createState(), &XXH64_freeState};
+  std::unique_ptr<XXH64_state_t, decltype(&XXH64_freeState)> hash{XXH64_createState(),
+                                                                  &XXH64_freeState};
 
   void write(const void* data, size_t bytes, int64_t offset) const {
     const char* at = static_cast<const char*>(data);
     while (bytes > 0) {
       const ssize_t done = ::pwrite(file, at, bytes, offset);
       if (done < 0 && errno == EINTR) continue;
-      if (done <= 0) throw IoError(fmt::format("{}: cannot write: {}: free space or choose another place", partial.string(), std::strerror(errno)));
+      if (done <= 0)
+        throw IoError(fmt::format("{}: cannot write: {}: free space or choose another place",
+                                  partial.string(), std::strerror(errno)));
       at += done;
       bytes -= static_cast<size_t>(done);
       offset += done;
@@ -78,16 +91,21 @@ struct LatticesWriter::State {
   }
 };
 
-LatticesWriter::LatticesWriter(fs::path path, const LatticeSpec& spec) : state_(std::make_unique<State>()) {
+LatticesWriter::LatticesWriter(fs::path path, const LatticeSpec& spec)
+    : state_(std::make_unique<State>()) {
   state_->partial = path;
-  state_->partial += fmt::format(".partial-{}", ::getpid());  // two processes may write the same set: each renames a whole file
+  state_->partial +=
+      fmt::format(".partial-{}",
+                  ::getpid());  // two processes may write the same set: each renames a whole file
   state_->path = std::move(path);
   state_->header.seed = spec.seed;
   state_->header.first = spec.first;
   state_->header.count = spec.count;
   XXH64_reset(state_->hash.get(), 0);
   state_->file = ::open(state_->partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (state_->file < 0) throw IoError(fmt::format("{}: cannot create: {}", state_->partial.string(), std::strerror(errno)));
+  if (state_->file < 0)
+    throw IoError(
+        fmt::format("{}: cannot create: {}", state_->partial.string(), std::strerror(errno)));
 }
 
 LatticesWriter::~LatticesWriter() {
@@ -97,13 +115,15 @@ LatticesWriter::~LatticesWriter() {
 }
 
 void LatticesWriter::append(std::span<const uint8_t> records) {
-  state_->write(records.data(), records.size(), static_cast<int64_t>(sizeof(Header)) + state_->written);
+  state_->write(records.data(), records.size(),
+                static_cast<int64_t>(sizeof(Header)) + state_->written);
   XXH64_update(state_->hash.get(), records.data(), records.size());
   state_->written += std::ssize(records);
 }
 
 void LatticesWriter::finish() {
-  CHECK(state_->written == state_->header.count * kLatticeRecordBytes, "{} bytes for {} images", state_->written, state_->header.count);
+  CHECK(state_->written == state_->header.count * kLatticeRecordBytes, "{} bytes for {} images",
+        state_->written, state_->header.count);
   state_->header.payload_hash = XXH64_digest(state_->hash.get());
   state_->write(&state_->header, sizeof(Header), 0);
   const bool flushed = ::fsync(state_->file) == 0;
@@ -111,7 +131,8 @@ void LatticesWriter::finish() {
   if (!flushed || !closed || std::rename(state_->partial.c_str(), state_->path.c_str()) != 0) {
     const int error = errno;
     ::unlink(state_->partial.c_str());
-    throw IoError(fmt::format("{}: cannot complete: {}", state_->path.string(), std::strerror(error)));
+    throw IoError(
+        fmt::format("{}: cannot complete: {}", state_->path.string(), std::strerror(error)));
   }
 }
 
@@ -120,7 +141,8 @@ std::unique_ptr<StoredImages> open_lattices_file(const fs::path& path) {
   const Header header = checked_header(path, file.bytes());
   const auto payload = file.bytes().subspan(sizeof(Header));
   if (const uint64_t hash = XXH64(payload.data(), payload.size(), 0); hash != header.payload_hash)
-    refuse(path, fmt::format("corrupted: expected checksum {:016x}, found {:016x}", header.payload_hash, hash));
+    refuse(path, fmt::format("corrupted: expected checksum {:016x}, found {:016x}",
+                             header.payload_hash, hash));
   return lattices_from_records(std::move(file), sizeof(Header), path.string());
 }
 
@@ -130,15 +152,18 @@ LatticeSpec read_lattices_header(const fs::path& path) {
   return {header.seed, header.first, header.count};
 }
 
-std::unique_ptr<StoredImages> lattices_from_records(FileBytes bytes, int64_t offset, std::string source) {
+std::unique_ptr<StoredImages> lattices_from_records(FileBytes bytes, int64_t offset,
+                                                    std::string source) {
   const uint8_t* records = bytes.bytes().data() + offset;
-  const StoredImages::Segment segment{.pixels = records + 1,
-                                      .pixel_stride = kLatticeRecordBytes,
-                                      .labels = records,
-                                      .label_stride = kLatticeRecordBytes,
-                                      .count = (std::ssize(bytes.bytes()) - offset) / kLatticeRecordBytes,
-                                      .source = std::move(source)};
-  auto set = std::make_unique<StoredImages>(ImageShape{1, kLatticeSide, kLatticeSide}, lattice_names());
+  const StoredImages::Segment segment{
+      .pixels = records + 1,
+      .pixel_stride = kLatticeRecordBytes,
+      .labels = records,
+      .label_stride = kLatticeRecordBytes,
+      .count = (std::ssize(bytes.bytes()) - offset) / kLatticeRecordBytes,
+      .source = std::move(source)};
+  auto set =
+      std::make_unique<StoredImages>(ImageShape{1, kLatticeSide, kLatticeSide}, lattice_names());
   set->append(segment, std::move(bytes));
   return set;
 }

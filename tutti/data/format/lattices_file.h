@@ -26,7 +26,8 @@
 
 namespace tutti::data {
 
-/// Writes a file under a temporary name beside it; it gets its name only when complete, so a reader never sees half a file.
+/// Writes a file under a temporary name beside it; it gets its name only when complete, so a reader
+/// never sees half a file.
 class LatticesWriter {
  public:
   /// IoError if the directory cannot be written.
@@ -38,7 +39,8 @@ class LatticesWriter {
 
   /// Whole records. IoError when the disk is full.
   void append(std::span<const uint8_t> records);
-  /// Writes the header, flushes to the disk and renames. CHECKs that spec.count records were appended.
+  /// Writes the header, flushes to the disk and renames. CHECKs that spec.count records were
+  /// appended.
   void finish();
 
  private:
@@ -46,13 +48,15 @@ class LatticesWriter {
   std::unique_ptr<State> state_;
 };
 
-/// Reads and checks a file, checksum included. IoError naming the file, what was expected and what was found.
+/// Reads and checks a file, checksum included. IoError naming the file, what was expected and what
+/// was found.
 std::unique_ptr<StoredImages> open_lattices_file(const std::filesystem::path& path);
 
 /// What the header says; checks all but the checksum and labels.
 LatticeSpec read_lattices_header(const std::filesystem::path& path);
 
 /// A set from records that start `offset` bytes into `bytes`.
-std::unique_ptr<StoredImages> lattices_from_records(FileBytes bytes, int64_t offset, std::string source);
+std::unique_ptr<StoredImages> lattices_from_records(FileBytes bytes, int64_t offset,
+                                                    std::string source);
 
 }  // namespace tutti::data

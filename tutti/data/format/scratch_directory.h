@@ -1,5 +1,6 @@
 #pragma once
-// For tests: a directory that goes away with its object, files of given bytes, and what an IoError says.
+// For tests: a directory that goes away with its object, files of given bytes, and what an IoError
+// says.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -35,10 +36,13 @@ class ScratchDirectory {
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path write(const std::string& name, const Bytes& bytes) const {
-    std::ofstream(path_ / name, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), std::ssize(bytes));
+    std::ofstream(path_ / name, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), std::ssize(bytes));
     return path_ / name;
   }
-  std::filesystem::path write(const std::string& name, const std::string& text) const { return write(name, Bytes(text.begin(), text.end())); }
+  std::filesystem::path write(const std::string& name, const std::string& text) const {
+    return write(name, Bytes(text.begin(), text.end()));
+  }
 
  private:
   std::filesystem::path path_;
@@ -70,7 +74,9 @@ void expect_io_error(Call call, const std::vector<std::string>& parts) {
     call();
     ADD_FAILURE() << "expected an IoError with \"" << parts.front() << '"';
   } catch (const IoError& error) {
-    for (const std::string& part : parts) EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << part << " in: " << error.what();
+    for (const std::string& part : parts)
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos)
+          << part << " in: " << error.what();
   }
 }
 

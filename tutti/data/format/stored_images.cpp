@@ -11,8 +11,10 @@ namespace tutti::data {
 void StoredImages::append(const Segment& segment, std::vector<FileBytes> bytes) {
   for (int64_t i = 0; i < segment.count; ++i)
     if (const int label = segment.labels[i * segment.label_stride]; label >= classes())
-      throw IoError(fmt::format("{}: record {} has label {}, expected 0 to {}: the file is corrupted or of another format; fetch it again",
-                                segment.source, i, label, classes() - 1));
+      throw IoError(
+          fmt::format("{}: record {} has label {}, expected 0 to {}: the file is corrupted or of "
+                      "another format; fetch it again",
+                      segment.source, i, label, classes() - 1));
   segments_.push_back(segment);
   std::move(bytes.begin(), bytes.end(), std::back_inserter(bytes_));
   size_ += segment.count;
@@ -36,7 +38,8 @@ void StoredImages::read(int64_t index, uint8_t* pixels, int32_t* label) const {
   CHECK(index >= 0 && index < size_, "image {} of {}", index, size_);
   for (const Segment& segment : segments_) {  // a handful at most
     if (index < segment.count) {
-      std::memcpy(pixels, segment.pixels + index * segment.pixel_stride, static_cast<size_t>(shape_.pixels()));
+      std::memcpy(pixels, segment.pixels + index * segment.pixel_stride,
+                  static_cast<size_t>(shape_.pixels()));
       *label = segment.labels[index * segment.label_stride];
       return;
     }

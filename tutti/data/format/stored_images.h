@@ -1,5 +1,6 @@
 #pragma once
-// StoredImages: the Dataset of all formats whose images lie uncompressed in memory or in mapped files.
+// StoredImages: the Dataset of all formats whose images lie uncompressed in memory or in mapped
+// files.
 
 #include <string>
 #include <vector>
@@ -11,8 +12,8 @@ namespace tutti::data {
 
 class StoredImages final : public Dataset {
  public:
-  /// `count` images at `pixels`, each shape.pixels() bytes in CHW order, `pixel_stride` bytes apart; labels likewise, one byte each.
-  /// `source` is the file's name, for messages.
+  /// `count` images at `pixels`, each shape.pixels() bytes in CHW order, `pixel_stride` bytes
+  /// apart; labels likewise, one byte each. `source` is the file's name, for messages.
   struct Segment {
     const uint8_t* pixels = nullptr;
     int64_t pixel_stride = 0;
@@ -22,10 +23,11 @@ class StoredImages final : public Dataset {
     std::string source;
   };
 
-  StoredImages(const ImageShape& shape, std::vector<std::string> class_names) : shape_(shape), class_names_(std::move(class_names)) {}
+  StoredImages(const ImageShape& shape, std::vector<std::string> class_names)
+      : shape_(shape), class_names_(std::move(class_names)) {}
 
-  /// Appends a segment that points into `bytes` (one or more files, which this then owns). IoError if a label is out of range,
-  /// naming file, record and label.
+  /// Appends a segment that points into `bytes` (one or more files, which this then owns). IoError
+  /// if a label is out of range, naming file, record and label.
   void append(const Segment& segment, std::vector<FileBytes> bytes);
   void append(const Segment& segment, FileBytes bytes);
   /// Appends all segments of a set of the same shape and classes.

@@ -33,7 +33,8 @@ Digests read_digests(const fs::path& directory) {
       std::string digest, name;
       if (!(words >> digest >> name) || digest.size() != 64) continue;
       if (name.front() == '*') name.erase(0, 1);  // sha256sum's mark of binary mode
-      std::transform(digest.begin(), digest.end(), digest.begin(), [](unsigned char c) { return std::tolower(c); });
+      std::transform(digest.begin(), digest.end(), digest.begin(),
+                     [](unsigned char c) { return std::tolower(c); });
       digests[fs::path(name).filename().string()] = digest;
     }
   }
@@ -61,7 +62,10 @@ void read_idx_labels(const fs::path& path, FileReport& report) {
   report.records = labels.extents[0];
   report.class_counts.resize(10);
   for (const uint8_t label : labels.data) {
-    if (label >= 10) throw IoError(fmt::format("{}: a label is {}, expected 0 to 9: the file is corrupted; fetch it again", path.string(), label));
+    if (label >= 10)
+      throw IoError(
+          fmt::format("{}: a label is {}, expected 0 to 9: the file is corrupted; fetch it again",
+                      path.string(), label));
     ++report.class_counts[label];
   }
 }
@@ -80,7 +84,8 @@ FileReport report_on(const fs::path& path, const Digests& digests, Read read) {
     }
     read(report);
     if (report.sha256 != report.expected_sha256)
-      throw IoError(fmt::format("{}: expected sha256 {}, found {}: fetch the file again", path.string(), report.expected_sha256, report.sha256));
+      throw IoError(fmt::format("{}: expected sha256 {}, found {}: fetch the file again",
+                                path.string(), report.expected_sha256, report.sha256));
   } catch (const IoError& error) {
     report.problem = error.what();
   }
@@ -88,20 +93,26 @@ FileReport report_on(const fs::path& path, const Digests& digests, Read read) {
 }
 
 FileReport report_on_cifar(const fs::path& path, const Digests& digests) {
-  return report_on(path, digests, [&](FileReport& report) { read_images(open_cifar_file(path), report); });
+  return report_on(path, digests,
+                   [&](FileReport& report) { read_images(open_cifar_file(path), report); });
 }
 
 FileReport report_on_lattices(const fs::path& path, const Digests& digests) {
-  return report_on(path, digests, [&](FileReport& report) { read_images(*open_lattices_file(path), report); });
+  return report_on(path, digests,
+                   [&](FileReport& report) { read_images(*open_lattices_file(path), report); });
 }
 
 void verify_idx(const fs::path& dir, const Digests& digests, VerifyReport& report) {
   for (const bool train : {true, false}) {
     const IdxFiles files = idx_files(dir, train);
-    FileReport images = report_on(files.images, digests, [&](FileReport& r) { r.records = read_idx(files.images, 3).extents[0]; });
-    FileReport labels = report_on(files.labels, digests, [&](FileReport& r) { read_idx_labels(files.labels, r); });
+    FileReport images = report_on(files.images, digests, [&](FileReport& r) {
+      r.records = read_idx(files.images, 3).extents[0];
+    });
+    FileReport labels =
+        report_on(files.labels, digests, [&](FileReport& r) { read_idx_labels(files.labels, r); });
     if (images.problem.empty() && labels.problem.empty() && images.records != labels.records)
-      labels.problem = fmt::format("{}: {} labels for {} images: the files do not belong together", files.labels.string(), labels.records, images.records);
+      labels.problem = fmt::format("{}: {} labels for {} images: the files do not belong together",
+                                   files.labels.string(), labels.records, images.records);
     report.files.push_back(std::move(images));
     report.files.push_back(std::move(labels));
   }
@@ -118,7 +129,8 @@ VerifyReport verify_dataset(const std::string& name, const fs::path& dir) {
     report.files.push_back(report_on_cifar(dir, digests));
   } else if (name == "cifar10") {
     for (const bool train : {true, false})
-      for (const std::string& file : cifar_files(train)) report.files.push_back(report_on_cifar(dir / file, digests));
+      for (const std::string& file : cifar_files(train))
+        report.files.push_back(report_on_cifar(dir / file, digests));
   } else if (name == "lattices" && one_file) {
     report.files.push_back(report_on_lattices(dir, digests));
   } else if (name == "lattices") {
@@ -126,7 +138,9 @@ VerifyReport verify_dataset(const std::string& name, const fs::path& dir) {
       for (const std::string& file : files)
         if (fs::exists(dir / file)) report.files.push_back(report_on_lattices(dir / file, digests));
     if (report.files.empty())
-      report.files.push_back({.file = dir, .problem = fmt::format("{}: no lattices file in it; {}", dir.string(), known.how_to_get)});
+      report.files.push_back({.file = dir,
+                              .problem = fmt::format("{}: no lattices file in it; {}", dir.string(),
+                                                     known.how_to_get)});
   } else {
     verify_idx(dir, digests, report);
   }
@@ -134,7 +148,8 @@ VerifyReport verify_dataset(const std::string& name, const fs::path& dir) {
 }
 
 bool VerifyReport::sound() const {
-  return std::all_of(files.begin(), files.end(), [](const FileReport& file) { return file.problem.empty(); });
+  return std::all_of(files.begin(), files.end(),
+                     [](const FileReport& file) { return file.problem.empty(); });
 }
 
 std::string VerifyReport::to_text() const {
@@ -144,9 +159,11 @@ std::string VerifyReport::to_text() const {
       text += fmt::format("BAD  {}\n", file.problem);
       continue;
     }
-    text += fmt::format("ok   {}  {} bytes  xxh64 {}  sha256 {}  {} records", file.file.string(), file.bytes, file.xxhash64,
+    text += fmt::format("ok   {}  {} bytes  xxh64 {}  sha256 {}  {} records", file.file.string(),
+                        file.bytes, file.xxhash64,
                         file.expected_sha256.empty() ? "not listed" : "as listed", file.records);
-    if (!file.class_counts.empty()) text += fmt::format("  per class {}", fmt::join(file.class_counts, " "));
+    if (!file.class_counts.empty())
+      text += fmt::format("  per class {}", fmt::join(file.class_counts, " "));
     text += '\n';
   }
   return text;

@@ -12,12 +12,13 @@ namespace tutti::data {
 struct FileReport {
   std::filesystem::path file;
   int64_t bytes = 0;
-  std::string xxhash64{};            ///< 16 hexadecimal digits
-  std::string sha256{};              ///< only when `expected_sha256` is known
-  std::string expected_sha256{};     ///< from a list in the directory: *.sha256 or SHA256SUMS, lines "digest  name"
-  int64_t records = 0;               ///< images or labels
+  std::string xxhash64{};         ///< 16 hexadecimal digits
+  std::string sha256{};           ///< only when `expected_sha256` is known
+  std::string expected_sha256{};  ///< from a list in the directory: *.sha256 or SHA256SUMS, lines
+                                  ///< "digest  name"
+  int64_t records = 0;            ///< images or labels
   std::vector<int64_t> class_counts{};  ///< labels of each class; empty for a file without labels
-  std::string problem{};             ///< empty: the file is sound. Otherwise what was expected and found
+  std::string problem{};  ///< empty: the file is sound. Otherwise what was expected and found
 };
 
 struct VerifyReport {
@@ -26,8 +27,9 @@ struct VerifyReport {
   std::string to_text() const;  ///< one line a file, for people
 };
 
-/// Reports on the files of both splits in `dir` (cifar10, lattices: or on the one file that `dir` names). A missing file is a problem;
-/// of lattices one split suffices. Bad files do not throw; ConfigError for an unknown name.
+/// Reports on the files of both splits in `dir` (cifar10, lattices: or on the one file that `dir`
+/// names). A missing file is a problem; of lattices one split suffices. Bad files do not throw;
+/// ConfigError for an unknown name.
 VerifyReport verify_dataset(const std::string& name, const std::filesystem::path& dir);
 
 }  // namespace tutti::data

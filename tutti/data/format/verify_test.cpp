@@ -13,21 +13,27 @@ namespace {
 
 Bytes bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
 
-TEST(Sha256, PublishedExamples) {  // NIST's examples for FIPS 180, and one byte around the padding's limits
-  EXPECT_EQ(sha256(bytes_of("abc")), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+TEST(Sha256,
+     PublishedExamples) {  // NIST's examples for FIPS 180, and one byte around the padding's limits
+  EXPECT_EQ(sha256(bytes_of("abc")),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(sha256({}), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   EXPECT_EQ(sha256(bytes_of("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq")),
             "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
-  EXPECT_EQ(sha256(Bytes(1'000'000, 'a')), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+  EXPECT_EQ(sha256(Bytes(1'000'000, 'a')),
+            "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
 TEST(Verify, ReportsEveryFileOfADirectory) {
   const ScratchDirectory scratch;
   Bytes batch(2 * 3073, 1);
   batch[3073] = 4;
-  for (const auto* name : {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "test_batch.bin"}) scratch.write(name, batch);
+  for (const auto* name : {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
+                           "data_batch_4.bin", "test_batch.bin"})
+    scratch.write(name, batch);
   scratch.write("data_batch_5.bin", Bytes(3000));
-  scratch.write("list.sha256", sha256(batch) + "  data_batch_1.bin\n" + sha256(bytes_of("abc")) + " *data_batch_2.bin\n");
+  scratch.write("list.sha256", sha256(batch) + "  data_batch_1.bin\n" + sha256(bytes_of("abc")) +
+                                   " *data_batch_2.bin\n");
   const VerifyReport report = verify_dataset("cifar10", scratch.path());
   ASSERT_EQ(report.files.size(), 6u);
   EXPECT_FALSE(report.sound());
@@ -43,7 +49,8 @@ TEST(Verify, ReportsEveryFileOfADirectory) {
   EXPECT_NE(report.files[4].problem.find("found 3000 bytes"), std::string::npos);
   EXPECT_EQ(report.files[5].file.filename(), "test_batch.bin");
   std::filesystem::remove(scratch.path() / "test_batch.bin");
-  EXPECT_NE(verify_dataset("cifar10", scratch.path()).files[5].problem.find("No such file"), std::string::npos);
+  EXPECT_NE(verify_dataset("cifar10", scratch.path()).files[5].problem.find("No such file"),
+            std::string::npos);
   EXPECT_NE(report.to_text().find("2 records  per class 0 1 0 0 1"), std::string::npos);
   EXPECT_NE(report.to_text().find("BAD  "), std::string::npos);
 }
@@ -51,7 +58,8 @@ TEST(Verify, ReportsEveryFileOfADirectory) {
 TEST(Verify, LatticesAndUnknownNames) {
   const ScratchDirectory scratch;
   EXPECT_FALSE(verify_dataset("lattices", scratch.path()).sound());
-  write_lattices(scratch.path() / "lattices-test.bin", {.seed = 1, .first = kFirstTestLattice, .count = 12}, 1);
+  write_lattices(scratch.path() / "lattices-test.bin",
+                 {.seed = 1, .first = kFirstTestLattice, .count = 12}, 1);
   const VerifyReport report = verify_dataset("lattices", scratch.path());
   EXPECT_TRUE(report.sound());
   ASSERT_EQ(report.files.size(), 1u);
@@ -62,25 +70,33 @@ TEST(Verify, LatticesAndUnknownNames) {
 TEST(OpenDataset, SaysWhatToDo) {
   const ScratchDirectory scratch;
   EXPECT_THROW(open_dataset({.name = "imagenet", .dir = scratch.path()}), ConfigError);
-  EXPECT_THROW(open_dataset({.name = "cifar10", .dir = scratch.path(), .split = "validation"}), ConfigError);
+  EXPECT_THROW(open_dataset({.name = "cifar10", .dir = scratch.path(), .split = "validation"}),
+               ConfigError);
   EXPECT_THROW(open_dataset({.name = "cifar10"}), ConfigError);
-  expect_io_error([&] { open_dataset({.name = "mnist", .dir = scratch.path() / "none"}); }, {"/none does not exist", "download"});
-  expect_io_error([&] { open_dataset({.name = "cifar10", .dir = scratch.path()}); }, {"cifar10 (train)", "data_batch_1.bin", "www.cs.toronto.edu"});
-  expect_io_error([&] { open_dataset({.name = "lattices", .dir = scratch.path()}); }, {"lattices-train.bin", "tutti data generate lattices"});
+  expect_io_error([&] { open_dataset({.name = "mnist", .dir = scratch.path() / "none"}); },
+                  {"/none does not exist", "download"});
+  expect_io_error([&] { open_dataset({.name = "cifar10", .dir = scratch.path()}); },
+                  {"cifar10 (train)", "data_batch_1.bin", "www.cs.toronto.edu"});
+  expect_io_error([&] { open_dataset({.name = "lattices", .dir = scratch.path()}); },
+                  {"lattices-train.bin", "tutti data generate lattices"});
   try {
     known_dataset("cifar");
     FAIL();
   } catch (const ConfigError& error) {
-    EXPECT_STREQ(error.what(), "data set 'cifar' is not known; known are cifar10, mnist, fashion-mnist, lattices");
+    EXPECT_STREQ(
+        error.what(),
+        "data set 'cifar' is not known; known are cifar10, mnist, fashion-mnist, lattices");
   }
 }
 
 #ifdef TUTTI_TEST_DATA
 TEST(Verify, RealMnistIsSoundAndBalanced) {
-  const VerifyReport report = verify_dataset("mnist", std::filesystem::path(TUTTI_TEST_DATA) / "mnist");
+  const VerifyReport report =
+      verify_dataset("mnist", std::filesystem::path(TUTTI_TEST_DATA) / "mnist");
   EXPECT_TRUE(report.sound()) << report.to_text();
   ASSERT_EQ(report.files.size(), 4u);
-  EXPECT_EQ(report.files[1].class_counts, (std::vector<int64_t>{5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949}));
+  EXPECT_EQ(report.files[1].class_counts,
+            (std::vector<int64_t>{5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949}));
 }
 #endif
 

@@ -55,7 +55,8 @@ LatticeCell draw_cell(Bravais lattice, Rng& rng) {
   const double angle = between(rng, 0, 2 * std::numbers::pi), mirror = rng.below(2) == 0 ? 1 : -1;
   const double c = scale * std::cos(angle), s = scale * std::sin(angle);
   const Matrix turn{c, -s * mirror, s, c * mirror};
-  const double xx = between(rng, -0.015, 0.015), yy = between(rng, -0.015, 0.015), xy = between(rng, -0.015, 0.015);
+  const double xx = between(rng, -0.015, 0.015), yy = between(rng, -0.015, 0.015),
+               xy = between(rng, -0.015, 0.015);
   const Matrix strain{1 + xx, xy, xy, 1 + yy};
   const Vector a1 = strain * (turn * cell.a1), a2 = strain * (turn * cell.a2);
   return {lattice, {a1[0], a1[1]}, {a2[0], a2[1]}};
@@ -63,30 +64,38 @@ LatticeCell draw_cell(Bravais lattice, Rng& rng) {
 
 Bravais lattice_of(int64_t index) { return static_cast<Bravais>(index % kLatticeClasses); }
 
-// Adds exp(-r^2 / (2 sigma^2)) around (x, y); separable, and cut off where it is below 1 % of the peak (3 sigma).
+// Adds exp(-r^2 / (2 sigma^2)) around (x, y); separable, and cut off where it is below 1 % of the
+// peak (3 sigma).
 void add_column(double x, double y, double sigma, float* image) {
   const double reach = 3 * sigma;
-  const int x0 = std::max(0, static_cast<int>(std::ceil(x - reach))), x1 = std::min(kSide - 1, static_cast<int>(std::floor(x + reach)));
-  const int y0 = std::max(0, static_cast<int>(std::ceil(y - reach))), y1 = std::min(kSide - 1, static_cast<int>(std::floor(y + reach)));
+  const int x0 = std::max(0, static_cast<int>(std::ceil(x - reach))),
+            x1 = std::min(kSide - 1, static_cast<int>(std::floor(x + reach)));
+  const int y0 = std::max(0, static_cast<int>(std::ceil(y - reach))),
+            y1 = std::min(kSide - 1, static_cast<int>(std::floor(y + reach)));
   const double k = -0.5 / (sigma * sigma);
   std::array<float, kSide> along_x;
-  for (int i = x0; i <= x1; ++i) along_x[static_cast<size_t>(i)] = static_cast<float>(std::exp(k * (i - x) * (i - x)));
+  for (int i = x0; i <= x1; ++i)
+    along_x[static_cast<size_t>(i)] = static_cast<float>(std::exp(k * (i - x) * (i - x)));
   for (int j = y0; j <= y1; ++j) {
     const auto along_y = static_cast<float>(std::exp(k * (j - y) * (j - y)));
-    for (int i = x0; i <= x1; ++i) image[j * kSide + i] += along_y * along_x[static_cast<size_t>(i)];
+    for (int i = x0; i <= x1; ++i)
+      image[j * kSide + i] += along_y * along_x[static_cast<size_t>(i)];
   }
 }
 
 // The projected columns, peak 1, without noise.
 void draw_columns(const LatticeCell& cell, Rng& rng, float* image) {
   const double origin_u = rng.uniform(), origin_v = rng.uniform();
-  const double displacement = between(rng, 0.15, 0.55), vacancies = between(rng, 0, 0.1), sigma = between(rng, 1.3, 1.9);
+  const double displacement = between(rng, 0.15, 0.55), vacancies = between(rng, 0, 0.1),
+               sigma = between(rng, 1.3, 1.9);
   const double margin = 3 * 1.9 + 3 * 0.55;  // columns further out do not reach the image
-  const auto [a1, a2] = std::array<Vector, 2>{Vector{cell.a1[0], cell.a1[1]}, Vector{cell.a2[0], cell.a2[1]}};
+  const auto [a1, a2] =
+      std::array<Vector, 2>{Vector{cell.a1[0], cell.a1[1]}, Vector{cell.a2[0], cell.a2[1]}};
   const double area = std::abs(a1[0] * a2[1] - a1[1] * a2[0]);
   const double radius = (0.5 * kSide + margin) * std::numbers::sqrt2;
   const double longest = std::max(std::hypot(a1[0], a1[1]), std::hypot(a2[0], a2[1]));
-  const int reach = static_cast<int>(std::ceil(radius * longest / area)) + 1;  // rows of the lattice are area / longest apart
+  const int reach = static_cast<int>(std::ceil(radius * longest / area)) +
+                    1;  // rows of the lattice are area / longest apart
   for (int i = -reach; i <= reach; ++i)
     for (int j = -reach; j <= reach; ++j) {
       const double u = i + origin_u, v = j + origin_v;
@@ -109,7 +118,8 @@ void count_electrons(const float* image, Rng& rng, uint8_t* pixels) {
 }  // namespace
 
 const std::vector<std::string>& lattice_names() {
-  static const std::vector<std::string> names = {"oblique", "rectangular", "centred rectangular", "square", "hexagonal"};
+  static const std::vector<std::string> names = {"oblique", "rectangular", "centred rectangular",
+                                                 "square", "hexagonal"};
   return names;
 }
 
@@ -128,7 +138,8 @@ void generate_lattice(uint64_t seed, int64_t index, uint8_t* pixels, uint8_t* la
 }
 
 void generate_lattices(const LatticeSpec& spec, int threads, uint8_t* records) {
-  CHECK(threads > 0 && spec.first >= 0 && spec.count >= 0, "{} threads, images {} + {}", threads, spec.first, spec.count);
+  CHECK(threads > 0 && spec.first >= 0 && spec.count >= 0, "{} threads, images {} + {}", threads,
+        spec.first, spec.count);
   std::atomic<int64_t> next{0};
   const auto work = [&] {
     constexpr int64_t kChunk = 32;

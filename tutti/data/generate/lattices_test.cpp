@@ -24,7 +24,8 @@ Bytes records(const LatticeSpec& spec, int threads) {
   return bytes;
 }
 
-// The class by the shape of the reduced cell (Lagrange and Gauss): ratio b/a and cosine of the angle between, both after strain.
+// The class by the shape of the reduced cell (Lagrange and Gauss): ratio b/a and cosine of the
+// angle between, both after strain.
 Bravais nearest_class(const LatticeCell& cell) {
   std::array<double, 2> a{cell.a1[0], cell.a1[1]}, b{cell.a2[0], cell.a2[1]};
   const auto dot = [](const auto& u, const auto& v) { return u[0] * v[0] + u[1] * v[1]; };
@@ -34,21 +35,24 @@ Bravais nearest_class(const LatticeCell& cell) {
     if (n == 0) break;
     b = {b[0] - n * a[0], b[1] - n * a[1]};
   }
-  const double ratio = std::sqrt(dot(b, b) / dot(a, a)), cosine = std::abs(dot(a, b)) / std::sqrt(dot(a, a) * dot(b, b));
+  const double ratio = std::sqrt(dot(b, b) / dot(a, a)),
+               cosine = std::abs(dot(a, b)) / std::sqrt(dot(a, a) * dot(b, b));
   if (ratio > 1.12) return cosine < 0.09 ? Bravais::rectangular : Bravais::oblique;
   if (cosine < 0.11) return Bravais::square;
   return cosine < 0.42 ? Bravais::centred_rectangular : Bravais::hexagonal;
 }
 
 TEST(Lattices, StrainNeverMakesOneClassLookLikeAnother) {
-  for (int64_t i = 0; i < 20'000; ++i) ASSERT_EQ(nearest_class(lattice_cell(3, i)), static_cast<Bravais>(i % 5)) << i;
+  for (int64_t i = 0; i < 20'000; ++i)
+    ASSERT_EQ(nearest_class(lattice_cell(3, i)), static_cast<Bravais>(i % 5)) << i;
 }
 
 TEST(Lattices, DensityOfAtomsIsTheSameForAllClasses) {
   std::array<double, 5> area{};
   for (int64_t i = 0; i < 5000; ++i) {
     const LatticeCell cell = lattice_cell(3, i);
-    area[static_cast<size_t>(cell.lattice)] += std::abs(cell.a1[0] * cell.a2[1] - cell.a1[1] * cell.a2[0]) / 1000;
+    area[static_cast<size_t>(cell.lattice)] +=
+        std::abs(cell.a1[0] * cell.a2[1] - cell.a1[1] * cell.a2[0]) / 1000;
   }
   for (const double a : area) EXPECT_NEAR(a, 68.6, 2);  // the mean square of 7 to 9.5
 }
@@ -58,7 +62,8 @@ double power(const uint8_t* pixels, double mean, double gx, double gy) {
   std::complex<double> sum = 0;
   for (int y = 0; y < kLatticeSide; ++y)
     for (int x = 0; x < kLatticeSide; ++x)
-      sum += (pixels[y * kLatticeSide + x] - mean) * std::polar(1.0, -2 * std::numbers::pi * (gx * x + gy * y));
+      sum += (pixels[y * kLatticeSide + x] - mean) *
+             std::polar(1.0, -2 * std::numbers::pi * (gx * x + gy * y));
   return std::norm(sum) / kPixels;
 }
 
@@ -83,33 +88,41 @@ TEST(Lattices, ImagesShowTheLatticeOfTheirCell) {
 TEST(Lattices, AreAPureFunctionOfSeedAndIndex) {
   const Bytes all = records({.seed = 4, .first = 0, .count = 200}, 1);
   EXPECT_EQ(records({.seed = 4, .first = 0, .count = 200}, 3), all);
-  EXPECT_EQ(records({.seed = 4, .first = 150, .count = 50}, 2), Bytes(all.begin() + 150 * kLatticeRecordBytes, all.end()));
+  EXPECT_EQ(records({.seed = 4, .first = 150, .count = 50}, 2),
+            Bytes(all.begin() + 150 * kLatticeRecordBytes, all.end()));
   EXPECT_NE(records({.seed = 5, .first = 0, .count = 200}, 1), all);
   const auto set = lattices_in_memory({.seed = 4, .first = 100, .count = 100}, 2);
   Bytes pixels(kPixels);
   int32_t label = -1;
   set->read(7, pixels.data(), &label);
   EXPECT_EQ(label, all[107 * kLatticeRecordBytes]);
-  EXPECT_EQ(pixels, Bytes(all.begin() + 107 * kLatticeRecordBytes + 1, all.begin() + 108 * kLatticeRecordBytes));
+  EXPECT_EQ(pixels, Bytes(all.begin() + 107 * kLatticeRecordBytes + 1,
+                          all.begin() + 108 * kLatticeRecordBytes));
 }
 
-TEST(Lattices, AreNotLinearlySeparable) {  // nearest class mean, the simplest linear classifier, stays near the chance of 20 %
-  const Bytes train = records({.seed = 1, .count = 2000}, 1), test = records({.seed = 1, .first = kFirstTestLattice, .count = 500}, 1);
+TEST(Lattices, AreNotLinearlySeparable) {  // nearest class mean, the simplest linear classifier,
+                                           // stays near the chance of 20 %
+  const Bytes train = records({.seed = 1, .count = 2000}, 1),
+              test = records({.seed = 1, .first = kFirstTestLattice, .count = 500}, 1);
   std::vector<std::array<double, kPixels>> means(5);
   for (size_t i = 0; i < 2000; ++i)
-    for (size_t j = 0; j < kPixels; ++j) means[train[i * kLatticeRecordBytes]][j] += train[i * kLatticeRecordBytes + 1 + j] / 400.0;
+    for (size_t j = 0; j < kPixels; ++j)
+      means[train[i * kLatticeRecordBytes]][j] += train[i * kLatticeRecordBytes + 1 + j] / 400.0;
   int right = 0;
   for (size_t i = 0; i < 500; ++i) {
     std::array<double, 5> distance{};
     for (size_t c = 0; c < 5; ++c)
-      for (size_t j = 0; j < kPixels; ++j) distance[c] += std::pow(test[i * kLatticeRecordBytes + 1 + j] - means[c][j], 2);
-    right += std::min_element(distance.begin(), distance.end()) - distance.begin() == test[i * kLatticeRecordBytes];
+      for (size_t j = 0; j < kPixels; ++j)
+        distance[c] += std::pow(test[i * kLatticeRecordBytes + 1 + j] - means[c][j], 2);
+    right += std::min_element(distance.begin(), distance.end()) - distance.begin() ==
+             test[i * kLatticeRecordBytes];
   }
   EXPECT_LT(right, 150);
 }
 
 TEST(Lattices, CatalogNormalisationIsThatOfTheImages) {
-  const ChannelStatistics found = channel_statistics(*lattices_in_memory({.seed = 9, .count = 4000}, 1)),
+  const ChannelStatistics found = channel_statistics(
+                              *lattices_in_memory({.seed = 9, .count = 4000}, 1)),
                           expected = known_dataset("lattices").normalization;
   EXPECT_NEAR(found.mean[0], expected.mean[0], 0.005);
   EXPECT_NEAR(found.deviation[0], expected.deviation[0], 0.005);
@@ -129,7 +142,8 @@ TEST(LatticesFile, HoldsTheGeneratedImagesWhereverTheyAreOpened) {
   int32_t label = -1;
   set->read(59, pixels.data(), &label);
   EXPECT_EQ(pixels, Bytes(expected.end() - kPixels, expected.end()));
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(scratch.path()), {}), 1) << "the temporary name is gone";
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(scratch.path()), {}), 1)
+      << "the temporary name is gone";
 }
 
 TEST(LatticesFile, AnUnfinishedFileLeavesNothing) {
@@ -140,7 +154,9 @@ TEST(LatticesFile, AnUnfinishedFileLeavesNothing) {
     EXPECT_THROW(writer.finish(), InternalError);
   }
   EXPECT_TRUE(std::filesystem::is_empty(scratch.path()));
-  expect_io_error([&] { write_lattices(scratch.path() / "none" / "x.bin", {.seed = 1, .count = 1}, 1); }, {"none/x.bin", "No such file"});
+  expect_io_error(
+      [&] { write_lattices(scratch.path() / "none" / "x.bin", {.seed = 1, .count = 1}, 1); },
+      {"none/x.bin", "No such file"});
 }
 
 TEST(LatticesFile, NamesTheFileAndWhatIsWrong) {
@@ -156,12 +172,15 @@ TEST(LatticesFile, NamesTheFileAndWhatIsWrong) {
   expect_io_error([&] { open_changed(8, 2); }, {"version 3"});
   expect_io_error([&] { open_changed(32, 1); }, {"announces 4 images"});
   expect_io_error([&] { open_changed(40, 1); }, {"found 65x64"});
-  expect_io_error([&] { open_changed(good.size() - 1, 1); }, {"corrupted", "checksum", "make it again"});
+  expect_io_error([&] { open_changed(good.size() - 1, 1); },
+                  {"corrupted", "checksum", "make it again"});
   expect_io_error([&] { open_changed(60, 1); }, {"checksum"});
   Bytes shorter = good;
   shorter.pop_back();
-  expect_io_error([&] { open_lattices_file(scratch.write("x.bin", shorter)); }, {"truncated", "found 20484 bytes"});
-  expect_io_error([&] { open_lattices_file(scratch.write("x.bin", Bytes(10))); }, {"truncated", "header of 64"});
+  expect_io_error([&] { open_lattices_file(scratch.write("x.bin", shorter)); },
+                  {"truncated", "found 20484 bytes"});
+  expect_io_error([&] { open_lattices_file(scratch.write("x.bin", Bytes(10))); },
+                  {"truncated", "header of 64"});
 }
 
 TEST(OpenDataset, GeneratesLatticesWithoutADirectory) {

@@ -15,21 +15,25 @@ namespace {
 size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 [[noreturn]] void out_of_memory(size_t bytes) {
-  throw DeviceError(fmt::format("cannot allocate {:.1f} MiB of host memory ({}): use a smaller batch or more memory",
-                                static_cast<double>(bytes) / (1 << 20), std::strerror(ENOMEM)));
+  throw DeviceError(fmt::format(
+      "cannot allocate {:.1f} MiB of host memory ({}): use a smaller batch or more memory",
+      static_cast<double>(bytes) / (1 << 20), std::strerror(ENOMEM)));
 }
 
-// An anonymous mapping is zero without being touched; a plain one is only page-aligned, so a huge page more is mapped and the
-// surplus on both sides given back.
+// An anonymous mapping is zero without being touched; a plain one is only page-aligned, so a huge
+// page more is mapped and the surplus on both sides given back.
 std::byte* map_huge(size_t bytes) {
   const size_t size = round_up(bytes, Buffer::kHugePage);
-  void* raw = mmap(nullptr, size + Buffer::kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* raw = mmap(nullptr, size + Buffer::kHugePage, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (raw == MAP_FAILED) out_of_memory(bytes);
   auto* start = static_cast<std::byte*>(raw);
-  const size_t skip = (Buffer::kHugePage - reinterpret_cast<uintptr_t>(start) % Buffer::kHugePage) % Buffer::kHugePage;
+  const size_t skip = (Buffer::kHugePage - reinterpret_cast<uintptr_t>(start) % Buffer::kHugePage) %
+                      Buffer::kHugePage;
   if (skip > 0) munmap(start, skip);
   munmap(start + skip + size, Buffer::kHugePage - skip);
-  madvise(start + skip, size, MADV_HUGEPAGE);  // advice: without huge pages the memory is the same, only slower
+  madvise(start + skip, size,
+          MADV_HUGEPAGE);  // advice: without huge pages the memory is the same, only slower
   return start + skip;
 }
 

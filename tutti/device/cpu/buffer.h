@@ -1,5 +1,6 @@
 #pragma once
-// Buffer: host memory for tensors. 64-byte aligned (one AVX-512 register, one cache line); large ones on huge pages.
+// Buffer: host memory for tensors. 64-byte aligned (one AVX-512 register, one cache line); large
+// ones on huge pages.
 
 #include <cstddef>
 #include <span>
@@ -7,18 +8,19 @@
 
 namespace tutti {
 
-/// Owns `bytes` of zeroed host memory; move-only. Memory is touched by whoever writes it first (NUMA), so let the thread that
-/// will use a part write it first. Not thread-safe itself.
+/// Owns `bytes` of zeroed host memory; move-only. Memory is touched by whoever writes it first
+/// (NUMA), so let the thread that will use a part write it first. Not thread-safe itself.
 class Buffer {
  public:
   static constexpr size_t kAlignment = 64;
   static constexpr size_t kHugePage = size_t{2} << 20;
 
   Buffer() = default;
-  /// Zeroed memory of at least `bytes`; throws DeviceError if the system has none. From one huge page on the memory is aligned
-  /// to huge pages and advised to use them.
+  /// Zeroed memory of at least `bytes`; throws DeviceError if the system has none. From one huge
+  /// page on the memory is aligned to huge pages and advised to use them.
   explicit Buffer(size_t bytes);
-  Buffer(Buffer&& other) noexcept : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  Buffer(Buffer&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
   Buffer& operator=(Buffer&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(bytes_, other.bytes_);

@@ -11,7 +11,8 @@ namespace tutti {
 namespace {
 
 TEST(Buffer, IsAlignedZeroedAndWritable) {
-  for (const size_t bytes : {size_t{1}, size_t{100}, Buffer::kHugePage - 1, Buffer::kHugePage, 3 * Buffer::kHugePage + 5}) {
+  for (const size_t bytes : {size_t{1}, size_t{100}, Buffer::kHugePage - 1, Buffer::kHugePage,
+                             3 * Buffer::kHugePage + 5}) {
     const Buffer buffer(bytes);
     EXPECT_EQ(buffer.bytes(), bytes);
     const size_t alignment = bytes >= Buffer::kHugePage ? Buffer::kHugePage : Buffer::kAlignment;

@@ -7,25 +7,31 @@ using namespace tutti::mlsl::c;
 
 // CommBlockInfo
 int mlsl_comm_block_info_get_mb_offset(mlsl_comm_block_info block_info, size_t* mb_offset) {
-  return with<CommBlockInfo>(block_info, [&](auto& self) { put(mb_offset, self.block().samples.begin); });
+  return with<CommBlockInfo>(block_info,
+                             [&](auto& self) { put(mb_offset, self.block().samples.begin); });
 }
 int mlsl_comm_block_info_get_mb_count(mlsl_comm_block_info block_info, size_t* mb_count) {
-  return with<CommBlockInfo>(block_info, [&](auto& self) { put(mb_count, self.block().samples.count); });
+  return with<CommBlockInfo>(block_info,
+                             [&](auto& self) { put(mb_count, self.block().samples.count); });
 }
 int mlsl_comm_block_info_get_fm_offset(mlsl_comm_block_info block_info, size_t* fm_offset) {
-  return with<CommBlockInfo>(block_info, [&](auto& self) { put(fm_offset, self.block().maps.begin); });
+  return with<CommBlockInfo>(block_info,
+                             [&](auto& self) { put(fm_offset, self.block().maps.begin); });
 }
 int mlsl_comm_block_info_get_fm_count(mlsl_comm_block_info block_info, size_t* fm_count) {
-  return with<CommBlockInfo>(block_info, [&](auto& self) { put(fm_count, self.block().maps.count); });
+  return with<CommBlockInfo>(block_info,
+                             [&](auto& self) { put(fm_count, self.block().maps.count); });
 }
 int mlsl_comm_block_info_get_fm_size(mlsl_comm_block_info block_info, size_t* fm_size) {
   return with<CommBlockInfo>(block_info, [&](auto& self) { put(fm_size, self.block().map_size); });
 }
 int mlsl_comm_block_info_get_data_type(mlsl_comm_block_info block_info, mlsl_data_type* dtype) {
-  return with<CommBlockInfo>(block_info, [&](auto& self) { put(dtype, static_cast<mlsl_data_type>(self.type())); });
+  return with<CommBlockInfo>(
+      block_info, [&](auto& self) { put(dtype, static_cast<mlsl_data_type>(self.type())); });
 }
 int mlsl_comm_block_info_get_buf_offset(mlsl_comm_block_info block_info, size_t* buf_offset) {
-  return with<CommBlockInfo>(block_info, [&](auto& self) { put(buf_offset, self.block().buffer_offset); });
+  return with<CommBlockInfo>(block_info,
+                             [&](auto& self) { put(buf_offset, self.block().buffer_offset); });
 }
 
 // Activation
@@ -39,19 +45,26 @@ int mlsl_activation_get_local_fm_count(mlsl_activation act, size_t* local_fm_cou
   return with<Activation>(act, [&](auto& self) { put(local_fm_count, self.local_maps().count); });
 }
 int mlsl_activation_get_pack_block_count(mlsl_activation act, size_t* pack_block_count) {
-  return with<Activation>(act, [&](auto& self) { put(pack_block_count, self.pack_blocks().size()); });
+  return with<Activation>(act,
+                          [&](auto& self) { put(pack_block_count, self.pack_blocks().size()); });
 }
 int mlsl_activation_get_unpack_block_count(mlsl_activation act, size_t* unpack_block_count) {
-  return with<Activation>(act, [&](auto& self) { put(unpack_block_count, self.unpack_blocks().size()); });
+  return with<Activation>(
+      act, [&](auto& self) { put(unpack_block_count, self.unpack_blocks().size()); });
 }
-int mlsl_activation_get_pack_block(mlsl_activation act, size_t block_idx, mlsl_comm_block_info* block_info) {
-  return with<Activation>(act, [&](auto& self) { put(block_info, handle_of(self.pack_block(block_idx))); });
+int mlsl_activation_get_pack_block(mlsl_activation act, size_t block_idx,
+                                   mlsl_comm_block_info* block_info) {
+  return with<Activation>(
+      act, [&](auto& self) { put(block_info, handle_of(self.pack_block(block_idx))); });
 }
-int mlsl_activation_get_unpack_block(mlsl_activation act, size_t block_idx, mlsl_comm_block_info* block_info) {
-  return with<Activation>(act, [&](auto& self) { put(block_info, handle_of(self.unpack_block(block_idx))); });
+int mlsl_activation_get_unpack_block(mlsl_activation act, size_t block_idx,
+                                     mlsl_comm_block_info* block_info) {
+  return with<Activation>(
+      act, [&](auto& self) { put(block_info, handle_of(self.unpack_block(block_idx))); });
 }
 int mlsl_activation_get_data_type(mlsl_activation act, mlsl_data_type* dtype) {
-  return with<Activation>(act, [&](auto& self) { put(dtype, static_cast<mlsl_data_type>(self.info().type)); });
+  return with<Activation>(
+      act, [&](auto& self) { put(dtype, static_cast<mlsl_data_type>(self.info().type)); });
 }
 int mlsl_activation_get_fm_size(mlsl_activation act, size_t* fm_size) {
   return with<Activation>(act, [&](auto& self) { put(fm_size, self.info().map_size); });

@@ -1,5 +1,6 @@
 #pragma once
-// What the functions of mlsl.h are made of: a handle is the address of an object of tutti::mlsl, and an exception becomes CMLSL_FAILURE.
+// What the functions of mlsl.h are made of: a handle is the address of an object of tutti::mlsl,
+// and an exception becomes CMLSL_FAILURE.
 
 #include <type_traits>
 
@@ -35,7 +36,9 @@ Handle handle_of(T& object) {
 inline api::CommReq* request(mlsl_comm_req handle) { return or_null<api::CommReq>(handle); }
 inline api::DataType data(mlsl_data_type type) { return static_cast<api::DataType>(type); }
 inline api::GroupType group(mlsl_group_type type) { return static_cast<api::GroupType>(type); }
-inline api::ReductionType reduction(mlsl_reduction_type type) { return static_cast<api::ReductionType>(type); }
+inline api::ReductionType reduction(mlsl_reduction_type type) {
+  return static_cast<api::ReductionType>(type);
+}
 
 template <class T>
 void put(T* place, std::type_identity_t<T> value) {

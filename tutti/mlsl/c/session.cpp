@@ -24,26 +24,38 @@ int mlsl_statistics_is_started(mlsl_statistics stat, int* is_started) {
 int mlsl_statistics_is_enabled(mlsl_statistics stat, int* is_enabled) {
   return with<Statistics>(stat, [&](auto& self) { put(is_enabled, self.enabled() ? 1 : 0); });
 }
-int mlsl_statistics_get_isolation_comm_cycles(mlsl_statistics stat, size_t op_idx, unsigned long long* cycles) {
-  return with<Statistics>(stat, [&](auto& self) { put(cycles, self.of_operation(op_idx, &Statistics::Tally::isolated)); });
+int mlsl_statistics_get_isolation_comm_cycles(mlsl_statistics stat, size_t op_idx,
+                                              unsigned long long* cycles) {
+  return with<Statistics>(stat, [&](auto& self) {
+    put(cycles, self.of_operation(op_idx, &Statistics::Tally::isolated));
+  });
 }
 int mlsl_statistics_get_comm_size(mlsl_statistics stat, size_t op_idx, size_t* size) {
-  return with<Statistics>(stat, [&](auto& self) { put(size, self.of_operation(op_idx, &Statistics::Tally::bytes)); });
+  return with<Statistics>(
+      stat, [&](auto& self) { put(size, self.of_operation(op_idx, &Statistics::Tally::bytes)); });
 }
-int mlsl_statistics_get_comm_cycles(mlsl_statistics stat, size_t op_idx, unsigned long long* cycles) {
-  return with<Statistics>(stat, [&](auto& self) { put(cycles, self.of_operation(op_idx, &Statistics::Tally::cycles)); });
+int mlsl_statistics_get_comm_cycles(mlsl_statistics stat, size_t op_idx,
+                                    unsigned long long* cycles) {
+  return with<Statistics>(stat, [&](auto& self) {
+    put(cycles, self.of_operation(op_idx, &Statistics::Tally::cycles));
+  });
 }
-int mlsl_statistics_get_compute_cycles(mlsl_statistics stat, size_t op_idx, unsigned long long* cycles) {
+int mlsl_statistics_get_compute_cycles(mlsl_statistics stat, size_t op_idx,
+                                       unsigned long long* cycles) {
   return with<Statistics>(stat, [&](auto& self) { put(cycles, self.compute(op_idx)); });
 }
-int mlsl_statistics_get_total_isolation_comm_cycles(mlsl_statistics stat, unsigned long long* cycles) {
-  return with<Statistics>(stat, [&](auto& self) { put(cycles, self.total(&Statistics::Tally::isolated)); });
+int mlsl_statistics_get_total_isolation_comm_cycles(mlsl_statistics stat,
+                                                    unsigned long long* cycles) {
+  return with<Statistics>(
+      stat, [&](auto& self) { put(cycles, self.total(&Statistics::Tally::isolated)); });
 }
 int mlsl_statistics_get_total_comm_size(mlsl_statistics stat, size_t* size) {
-  return with<Statistics>(stat, [&](auto& self) { put(size, self.total(&Statistics::Tally::bytes)); });
+  return with<Statistics>(stat,
+                          [&](auto& self) { put(size, self.total(&Statistics::Tally::bytes)); });
 }
 int mlsl_statistics_get_total_comm_cycles(mlsl_statistics stat, unsigned long long* cycles) {
-  return with<Statistics>(stat, [&](auto& self) { put(cycles, self.total(&Statistics::Tally::cycles)); });
+  return with<Statistics>(stat,
+                          [&](auto& self) { put(cycles, self.total(&Statistics::Tally::cycles)); });
 }
 int mlsl_statistics_get_total_compute_cycles(mlsl_statistics stat, unsigned long long* cycles) {
   return with<Statistics>(stat, [&](auto& self) { put(cycles, self.total_compute()); });
@@ -57,21 +69,31 @@ int mlsl_session_get_global_minibatch_size(mlsl_session session, size_t* global_
   return with<Session>(session, [&](auto& self) { put(global_minibatch_size, self.minibatch()); });
 }
 int mlsl_session_get_phase_type(mlsl_session session, mlsl_phase_type* phase_type) {
-  return with<Session>(session, [&](auto& self) { put(phase_type, static_cast<mlsl_phase_type>(self.phase())); });
+  return with<Session>(
+      session, [&](auto& self) { put(phase_type, static_cast<mlsl_phase_type>(self.phase())); });
 }
-int mlsl_session_create_operation_reg_info(mlsl_session session, mlsl_op_type op_type, mlsl_operation_reg_info* reg_info) {
-  return with<Session>(session, [&](auto& self) { put(reg_info, handle_of(self.create_description(static_cast<api::OpType>(op_type)))); });
+int mlsl_session_create_operation_reg_info(mlsl_session session, mlsl_op_type op_type,
+                                           mlsl_operation_reg_info* reg_info) {
+  return with<Session>(session, [&](auto& self) {
+    put(reg_info, handle_of(self.create_description(static_cast<api::OpType>(op_type))));
+  });
 }
 int mlsl_session_delete_operation_reg_info(mlsl_session session, mlsl_operation_reg_info reg_info) {
-  return with<Session>(session, [&](auto& self) { self.remove_description(or_null<OperationRegInfo>(reg_info)); });
+  return with<Session>(
+      session, [&](auto& self) { self.remove_description(or_null<OperationRegInfo>(reg_info)); });
 }
-int mlsl_session_add_operation_with_distribution(mlsl_session session, mlsl_operation_reg_info reg_info, mlsl_distribution dist, size_t* op_idx) {
+int mlsl_session_add_operation_with_distribution(mlsl_session session,
+                                                 mlsl_operation_reg_info reg_info,
+                                                 mlsl_distribution dist, size_t* op_idx) {
   return with<Session>(session, [&](auto& self) {
     put(op_idx, self.add(object<OperationRegInfo>(reg_info), shared(or_null<Distribution>(dist))));
   });
 }
-int mlsl_session_add_operation(mlsl_session session, mlsl_operation_reg_info reg_info, size_t* op_idx) {
-  return with<Session>(session, [&](auto& self) { put(op_idx, self.add(object<OperationRegInfo>(reg_info), nullptr)); });
+int mlsl_session_add_operation(mlsl_session session, mlsl_operation_reg_info reg_info,
+                               size_t* op_idx) {
+  return with<Session>(session, [&](auto& self) {
+    put(op_idx, self.add(object<OperationRegInfo>(reg_info), nullptr));
+  });
 }
 int mlsl_session_remove_operations(mlsl_session session) {
   return with<Session>(session, [&](auto& self) { self.remove_operations(); });

@@ -1,6 +1,6 @@
 // Speed of gradient compression on one thread: what a rank spends before and after an exchange.
 //   tutti_bench_codecs --benchmark_filter='encode/.*' --benchmark_repetitions=5
-//   --benchmark_report_aggregates_only=true
+//     --benchmark_report_aggregates_only=true
 // GB/s are of dense f32: 4 bytes an element, whatever the encoding has. `feedback` is encode with
 // error feedback, as an exchange does it.
 

@@ -1,7 +1,7 @@
 // Single-threaded speed of the CPU backend's kernels as a plan runs them: over the tiles of tensors
 // larger than a core's cache.
 //   tutti_bench_kernels --benchmark_filter='conv.*16->16@32.*f32' --benchmark_repetitions=5
-//   --benchmark_report_aggregates_only=true
+//     --benchmark_report_aggregates_only=true
 // Counters: GFLOP/s (nominal, multiply and add are two) for convolutions; GB/s of operands read and
 // written for batch norm, whose one tile stays in cache.
 

@@ -4,8 +4,9 @@
 //   calls colour        Configure("color=N"): the even and the odd ranks are worlds of their own
 //   calls statistics    what Statistics says of a gradient, with MLSL_STATS=1
 //   calls residual LIB  quantised gradients from two buffers in turns: what is lost of each comes
-//   back with it calls mistake       rank 1 asks for a root that does not exist: all processes end
-//   with exit code 1
+//                       back with it
+//   calls mistake       rank 1 asks for a root that does not exist: all processes end with exit
+//                       code 1
 
 #include <cstdio>
 #include <cstdlib>

@@ -2,9 +2,9 @@
 // Sums whose bits do not depend on who computes which part. What is summed is cut into blocks of
 // kSumBlock elements; a block's sum is taken by one thread of one rank, and the blocks' sums are
 // added in one fixed tree:
-//   tree(lo, hi) = block lo                             when hi - lo = 1
-//                = tree(lo, mid) + tree(mid, hi)        with mid = lo + the largest power of two
-//                smaller than hi - lo
+//   tree(lo, hi) = block lo                       when hi - lo = 1
+//                = tree(lo, mid) + tree(mid, hi)  otherwise, with mid = lo + the largest power
+//                                                 of two smaller than hi - lo
 // It is the tree in which gradients are summed over replicas (comm/tree.h).
 
 #include <bit>

@@ -5,10 +5,11 @@
 //
 //   arrival   time at which a rank starts an operation
 //   lateness  of a rank in an operation: its arrival minus the earliest rank's; in a step: the
-//   largest over the step's operations last      the rank with the largest lateness of a step
+//             largest over the step's operations
+//   last      the rank with the largest lateness of a step
 //   waited    what a rank spends in waits for the operations; for late ranks: the part of it before
-//   the last rank had started the operation.
-//             The rest is communication that no computation hid.
+//             the last rank had started the operation. The rest is communication that no
+//             computation hid.
 //
 // The clock is CLOCK_MONOTONIC, which all processes of a node share. Between nodes its offset to
 // rank 0's is found at every collect(): rank 0 reads its clock between two collectives, so its

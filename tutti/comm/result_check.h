@@ -5,13 +5,13 @@
 //
 // Two comparisons, by messages of its own beside the collective's:
 //   against the parts   (sums and means of f32 and f64) every rank adds up its input in blocks of
-//   at most kBlock elements, in double, before the
-//                       collective begins; the blocks' totals over all ranks must be those of the
-//                       result, up to rounding: with x_p the inputs, n ranks or replicas and eps of
-//                       the type, |sum(result) - sum_p sum(x_p)| <= eps (n + 8) sum_p sum |x_p|. A
-//                       change below that is not seen.
+//                       at most kBlock elements, in double, before the collective begins; the
+//                       blocks' totals over all ranks must be those of the result, up to rounding:
+//                       with x_p the inputs, n ranks or replicas and eps of the type, |sum(result)
+//                       - sum_p sum(x_p)| <= eps (n + 8) sum_p sum |x_p|. A change below that is
+//                       not seen.
 //   among ranks         (allreduce, broadcast, allgather) a checksum of the result; named are the
-//   ranks that differ from the majority.
+//                       ranks that differ from the majority.
 // Price: input and output are read once more, and 1/256 (f32) of the data is summed as well.
 
 #include <cstdint>

@@ -12,7 +12,7 @@
 // type of what lies there:
 //   input, output, staging   the collective's own type
 //   accumulator              the type in which sums are taken: f32 for 16-bit floats, otherwise the
-//   same
+//                            same
 // A partial sum that travels on, travels as accumulator: 16-bit data are rounded once, at the end,
 // in every algorithm.
 

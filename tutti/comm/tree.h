@@ -1,9 +1,9 @@
 #pragma once
 // The one reduction tree. Sums over R replicas are always taken in the same binary tree over the
 // replica index, however many ranks hold them, so the bits of a sum never depend on the machine:
-//   tree(lo, hi) = the leaf lo                             when hi - lo = 1
-//                = tree(lo, mid) + tree(mid, hi)           with mid = lo + the largest power of two
-//                smaller than hi - lo
+//   tree(lo, hi) = the leaf lo                    when hi - lo = 1
+//                = tree(lo, mid) + tree(mid, hi)  otherwise, with mid = lo + the largest power
+//                                                 of two smaller than hi - lo
 // R = 3 is (g0 + g1) + g2 and R = 5 is ((g0 + g1) + (g2 + g3)) + g4.
 //
 // A rank that owns replicas [lo, hi) adds them up into "parts": the maximal nodes of the tree that

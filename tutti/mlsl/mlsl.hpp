@@ -7,8 +7,9 @@
 // Session::Commit, and runs them when the program starts them.
 //
 //   Init -> CreateSession, CreateDistribution -> SetGlobalMinibatchSize -> for each layer:
-//   CreateOperationRegInfo, AddInput, AddOutput, AddParameterSet, AddOperation, SetPrev -> Commit
-//   -> minibatches: WaitComm, compute, StartComm ... -> DeleteSession -> Finalize
+//     CreateOperationRegInfo, AddInput, AddOutput,
+//   AddParameterSet, AddOperation, SetPrev -> Commit -> minibatches: WaitComm, compute, StartComm
+//     ... -> DeleteSession -> Finalize
 //
 // Not thread-safe: one thread calls it, the one that called Init. All processes make the same calls
 // in the same order. Objects belong to the library. Counts, sizes and offsets are in elements of

@@ -14,8 +14,9 @@ namespace tutti::mlsl {
 
 /// Three functions of a shared library, each returning 0 for success:
 ///   int quantise(const void* floats, void* blocks, size_t floats, void* residual, int type = 2
-///   (float), size_t ratio = 4, int method = 1) int dequantise(const void* blocks, void* floats,
-///   size_t floats) int reduce_sum(const void* blocks, void* sum_blocks, size_t blocks)
+///     (float), size_t ratio = 4, int method = 1)
+///   int dequantise(const void* blocks, void* floats, size_t floats)
+///   int reduce_sum(const void* blocks, void* sum_blocks, size_t blocks)
 /// `residual` (as many floats) is added before and holds what was lost afterwards.
 class Quantizer {
  public:
@@ -56,7 +57,7 @@ class Quantizer {
 /// (p + 1) * part) of the sum, as many as there are; `everywhere`: everybody is to have all of
 /// them.
 ///   each part is quantised by itself -> all_to_all -> the owner adds the blocks in the order of
-///   the ranks -> everywhere: allgather -> dequantised
+///     the ranks -> everywhere: allgather -> dequantised
 /// Bytes per rank: (n-1)/n of the quantised vector, twice everywhere. What quantising loses of a
 /// buffer is kept, and added when that buffer comes again.
 class QuantizedSum final : public Exchange {

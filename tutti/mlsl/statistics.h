@@ -3,9 +3,10 @@
 //
 //   comm cycles      spent inside Start, Wait and Test calls of an exchange
 //   compute cycles   between two such calls, outside the library: counted for the operation that
-//   makes the second isolated cycles  of one start and wait at Commit, when nothing else runs
+//                    makes the second
+//   isolated cycles  of one start and wait at Commit, when nothing else runs
 //   exposed          comm cycles / (isolated cycles * starts): 0 all hidden behind computation, 1
-//   nothing hidden
+//                    nothing hidden
 // A cycle is a nanosecond of the steady clock.
 
 #include <array>

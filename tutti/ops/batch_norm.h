@@ -2,10 +2,10 @@
 // Batch normalisation over samples and positions (Ioffe and Szegedy 2015), with residual addition
 // and ReLU folded in, split at its reductions so that everything between two reductions can run
 // tile by tile:
-//   forward    stats: mean, inv_std of y | apply: z = relu(gamma * (y - mean) * inv_std + beta +
-//   residual) backward   grad_reduce: g = (dz + dz2) * [z > 0], dbeta = sum g, dgamma = sum g *
-//   xhat
-//              | grad_apply: dy = gamma * inv_std * (g - dbeta / M - xhat * dgamma / M)
+//   forward    stats:       mean, inv_std of y
+//              apply:       z = relu(gamma * (y - mean) * inv_std + beta + residual)
+//   backward   grad_reduce: g = (dz + dz2) * [z > 0], dbeta = sum g, dgamma = sum g * xhat
+//              grad_apply:  dy = gamma * inv_std * (g - dbeta / M - xhat * dgamma / M)
 // with xhat = (y - mean) * inv_std and M = samples x positions. g is also the residual's gradient.
 // Statistics are f32 whatever the type of y; variances are biased in the normalisation and unbiased
 // in the running average, as everywhere.

@@ -10,8 +10,8 @@ namespace tutti {
 
 /// Cross entropy of a softmax over dimension 1, as PyTorch's: logits [N, K] with labels i32 [N], or
 /// logits [N, K, spatial...] with labels i32 [N, spatial...].
-///   loss = scale / W * sum_i ((1 - s) * w[y_i] * -log p_i[y_i] + s / K * sum_k w[k] * -log
-///   p_i[k]),  W = sum_i w[y_i]
+///   loss = scale / W * sum_i ((1 - s) * w[y_i] * -log p_i[y_i] + s / K * sum_k w[k] * -log p_i[k])
+///   W = sum_i w[y_i]
 /// with label smoothing s and class weights w (none = ones). Labels outside [0, K) are the caller's
 /// bug; kernels clamp them.
 struct SoftmaxCrossEntropyAttributes {
@@ -98,8 +98,8 @@ class PointwiseLossGrad : public Op {
 
 /// Divergence of N(mean, exp(logvar)) from N(0, 1): (mean, logvar) -> loss, summed over a sample
 /// and averaged over the batch:
-///   scale / N * sum (mean^2 + exp(logvar) - 1 - logvar) / 2     (Kingma and Welling 2014, appendix
-///   B)
+///   scale / N * sum (mean^2 + exp(logvar) - 1 - logvar) / 2
+/// (Kingma and Welling 2014, appendix B).
 class GaussianKL : public Op {
  public:
   explicit GaussianKL(float scale = 1) : scale_(scale) {}

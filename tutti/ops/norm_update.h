@@ -1,10 +1,12 @@
 #pragma once
 // Updates whose rate depends on norms of whole parameters, LARS and LAMB, in two ops, so that each
 // rank may work on a shard of the parameters alone and the norms still have the same bits:
-//   sums = first op: for each block of kSumBlock elements of each parameter two sums of squares, of
-//   blocks outside the window 0 AllReduceNorms (ops/exchange.h): sums over ranks. One rank alone
-//   contributes to a block, and x + 0 is x second op: adds each parameter's block sums in the tree
-//   of base/tree_sum.h and updates with the norms
+//   sums = first op: for each block of kSumBlock elements of each parameter two sums of squares,
+//     of blocks outside the window 0
+//   AllReduceNorms (ops/exchange.h): sums over ranks. One rank alone contributes to a block, and
+//     x + 0 is x
+//   second op: adds each parameter's block sums in the tree of base/tree_sum.h and updates with
+//     the norms
 // Blocks count storage elements, padding included, parameter after parameter in the order of the
 // inputs. A block's sum is taken in double precision and kept as f32: its rounding, 2^-24, is that
 // of the rate it ends in. All four ops have the inputs of an Update.

@@ -40,8 +40,8 @@ class Update : public Op {
 };
 
 /// Stochastic gradient descent as PyTorch's SGD with dampening 0; state: buf, if momentum > 0.
-///   d = g * gradient_scale + weight_decay * w; buf = momentum * buf + d; w -= lr * (nesterov ? d +
-///   momentum * buf : buf)
+///   d = g * gradient_scale + weight_decay * w; buf = momentum * buf + d; w -= lr * (nesterov ? d
+///     + momentum * buf : buf)
 struct SgdAttributes {
   double momentum = 0, weight_decay = 0;
   bool nesterov = false;

@@ -4,16 +4,15 @@
 // compression is and does: comm/compress/.
 //
 //   which   a parameter of two and more dimensions, of at least `min_bytes`, whose name no pattern
-//   of `exclude` matches. Biases, norms and what is
-//           small travel dense: they are few bytes and bear compression badly. (HiTopKComm's limit
-//           is 16 Ki elements: 64 KiB.)
+//           of `exclude` matches. Biases, norms and what is small travel dense: they are few bytes
+//           and bear compression badly. (HiTopKComm's limit is 16 Ki elements: 64 KiB.)
 //   where   a bucket holds only parameters that are compressed, or none: partition_by_compression()
 //   when    the first `warmup_steps` are dense; then, for topk and hitopk, densities of 1/4, 1/16,
-//   1/64, ... for `ramp_steps` each while they are
-//           above the final one; then the final one. Lin, Han, Mao, Wang, Dally, Deep gradient
-//           compression (ICLR 2018), where a ramp's step is an epoch.
+//           1/64, ... for `ramp_steps` each while they are above the final one; then the final one.
+//           Lin, Han, Mao, Wang, Dally, Deep gradient compression (ICLR 2018), where a ramp's step
+//           is an epoch.
 //   whether `automatic`: measured first, and off where it does not pay
-//   (parallel/compression_trial.h)
+//     (parallel/compression_trial.h)
 
 #include <cstddef>
 #include <cstdint>

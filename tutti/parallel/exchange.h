@@ -4,8 +4,9 @@
 //
 // One training step of a rank with local replicas 0 .. n-1:
 //   for each local replica i: run its backward into slot(i); when bucket b of it is complete:
-//   ready(i, b); between kernels: poll() for each bucket b, at the latest before the next forward
-//   needs its weights: wait(b); update with result(b)
+//     ready(i, b); between kernels: poll()
+//   for each bucket b, at the latest before the next forward needs its weights: wait(b); update
+//     with result(b)
 // Backward writes where the sum is sent from; nothing is copied in between. Folding local replicas
 // needs log2(n) + 1 slots, not n. The later a bucket is produced, the earlier the next forward
 // needs it: it overtakes those before it.

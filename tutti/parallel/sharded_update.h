@@ -3,7 +3,7 @@
 // the new weights.
 //
 //   sum of the shard's gradients (GradientExchange with shards) -> update of the shard ->
-//   updated(b) ... gather(b) -> next forward
+//     updated(b) ... gather(b) -> next forward
 // A rank keeps optimizer state for its shards alone. Where ranks see each other's memory the
 // weights lie there once, and nothing is gathered: gather(b) waits until everyone has written its
 // shard. Then nobody may write while another rank still reads the old weights, so an update waits

@@ -1,15 +1,16 @@
 #pragma once
-// Parallel and learning speed-up from run records. For n ranks, base n0 = the smallest
-// rank count with usable runs, q = a quality fixed before the study:
+// Parallel and learning speed-up from run records. For n ranks, base n0 = the smallest rank count
+// with usable runs, q = a quality fixed before the study:
 //   T_epoch        median of a run's epochs, training only, the first left out when there are two
-//   or more S_par(n)       = T_epoch(n0) / T_epoch(n) * n0         E_par = S_par / n T_reach(n; q)
-//   wall time from the first weight update until validation first reaches q; never extrapolated
+//                  or more
+//   S_par(n)       = T_epoch(n0) / T_epoch(n) * n0         E_par = S_par / n
+//   T_reach(n; q)  wall time from the first weight update until validation first reaches q; never
+//                  extrapolated
 //   S_learn(n; q)  = T_reach(n0; q) / T_reach(n; q) * n0   E_learn = S_learn / n
 //   identity       S_learn = S_par * epochs(n0) / epochs(n) * remainder; the remainder is 1 when
-//   epochs take equal time and
-//                  evaluation scales as training does
+//                  epochs take equal time and evaluation scales as training does
 //   L_rate(n)      = [dE/dt](n) / [dE/dt](n0) over the epochs that every run has in common; works
-//   when q is not reached
+//                  when q is not reached
 // Over repeats: ratios of arithmetic means, with 90 % intervals (statistics.h).
 
 #include <optional>

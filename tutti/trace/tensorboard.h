@@ -1,9 +1,9 @@
 #pragma once
 // TensorBoard event files, written without TensorBoard: TFRecord framing
-//   uint64 length, uint32 masked CRC-32C of the length, the bytes, uint32 masked CRC-32C of the
-//   bytes   (little endian)
-// around protocol-buffer messages Event{1: wall_time double, 2: step int64, 3: file_version string,
-// 5: Summary} with Summary{1: repeated Value{1: tag string, 2: simple_value float}}.
+//   uint64 length, uint32 masked CRC-32C of the length, the bytes, uint32 masked CRC-32C of these
+// (little endian) around protocol-buffer messages Event{1: wall_time double, 2: step int64, 3:
+// file_version string, 5: Summary} with Summary{1: repeated Value{1: tag string, 2: simple_value
+// float}}.
 
 #include <cstdint>
 #include <fstream>

@@ -1,10 +1,12 @@
 #pragma once
 // Checkpoints on disk. A checkpoint is a directory, complete or absent, never half-written:
 //   step_0000123/weights.safetensors   what a Python reader wants: parameters and running
-//   statistics step_0000123/state.safetensors     what only a resumed run needs: optimizer state,
-//   statistics of each replica step_0000123/manifest.json         CheckpointInfo, and size and
-//   XXH64 of the two files and of itself latest                             the name of the newest
-//   one
+//                                      statistics
+//   step_0000123/state.safetensors     what only a resumed run needs: optimizer state, statistics
+//                                      of each replica
+//   step_0000123/manifest.json         CheckpointInfo, and size and XXH64 of the two files and of
+//                                      itself
+//   latest                             the name of the newest one
 // It is written under a hidden name, flushed to the disk and renamed. Failures throw IoError naming
 // the file; they leave all earlier checkpoints as they were. One process at a time writes into a
 // directory of checkpoints.

@@ -3,7 +3,7 @@
 // sums of gradients, and where updates are sharded the new weights and the norms.
 //
 //   for each local replica i: bind begin(i) as its gradients, run it; then end_of_backward(), and
-//   the executor's update()
+//     the executor's update()
 
 #include <functional>
 #include <memory>

@@ -2,10 +2,14 @@
 // One line of text = one op on one shape, so that a failure can be repeated and a benchmark be
 // asked for by hand:
 //   OP DTYPE EXTENTS [KERNEL] [word | wordNUMBER | wordNUMBERxNUMBER...]...
-//   conv bf16 n8c16h32w32 k16r3s3 stride1 pad1 relu        EXTENTS are x's, kernel k x (c / groups)
-//   x [t x] r x s conv_backward_weights f32 n2c4d8h8w8 k8t3r3s3 pad1     the shapes are those of
-//   the convolution in every direction pool f32 n8c16h32w32 max r3s3 stride2 pad1 | dense f32 n8c64
-//   k10 bias | slice f32 n2c8h9 step2 | sgd_update f32 n1000 momentum0.9
+//   conv bf16 n8c16h32w32 k16r3s3 stride1 pad1 relu
+//     EXTENTS are x's; the kernel is k x (c / groups) x [t x] r x s
+//   conv_backward_weights f32 n2c4d8h8w8 k8t3r3s3 pad1
+//     the shapes are those of the convolution in every direction
+//   pool f32 n8c16h32w32 max r3s3 stride2 pad1
+//   dense f32 n8c64 k10 bias
+//   slice f32 n2c8h9 step2
+//   sgd_update f32 n1000 momentum0.9
 
 #include <string_view>
 

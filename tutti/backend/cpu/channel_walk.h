@@ -6,10 +6,14 @@
 //
 // A Pass is a struct with
 //   struct Params, struct Sums          what a channel's lanes keep in registers (Sums may be
-//   empty) Params params(ChannelLanes)         read the parameters void step(const Params&, Sums&,
-//   int64_t offset, lanes)   one vector at an element offset; lanes: simd::AllLanes or SomeLanes
+//                                       empty)
+//   Params params(ChannelLanes)         read the parameters
+//   void step(const Params&, Sums&, int64_t offset, lanes)
+//                                       one vector at an element offset; lanes: simd::AllLanes or
+//                                       SomeLanes
 //   static void merge(Sums& into, const Sums& from)
-//   void done(ChannelLanes, const Params&, const Sums&)      all of the tile's positions seen
+//   void done(ChannelLanes, const Params&, const Sums&)
+//                                       all of the tile's positions seen
 
 #include <algorithm>
 #include <cstdint>

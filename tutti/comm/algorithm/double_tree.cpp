@@ -2,8 +2,8 @@
 // node of one is a leaf of the other, so every rank's link works in both directions all the time.
 // Each half is cut into segments that follow each other through the tree.
 //
-//   allreduce  2 (h + k) rounds or fewer,  sent at most 2 S + S/2,  reduced S      h = height of a
-//   tree, at most ceil(log2 (n+1)); k = segments
+//   allreduce  2 (h + k) rounds or fewer,  sent at most 2 S + S/2,  reduced S
+//              h = height of a tree, at most ceil(log2 (n+1)); k = segments
 //
 // Nearly the ring's bandwidth at logarithmic latency. The sum's order is that of its trees, not the
 // one of comm/tree.h. S = elements of the vector, n = ranks. After Sanders, Speck and Traff,

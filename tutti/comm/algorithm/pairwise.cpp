@@ -1,10 +1,11 @@
 // Pairwise exchange: every rank sends every other the block that is for it, at once.
 //
-//   reduce_scatter  1 round,  n-1 messages,  sent S (n-1)/n,   reduced S (n-1)/n   the whole sum of
-//   a part is taken by its owner: any order, allgather       1 round,  n-1 messages,  sent S
-//   (n-1)/n                        so the tree's, and 16-bit data travel as 16 bits allreduce the
-//   two after each other all_to_all      1 round,  n-1 messages;  gather, scatter: 1 round, n-1
-//   messages at the root
+//   reduce_scatter  1 round,  n-1 messages,  sent S (n-1)/n,  reduced S (n-1)/n
+//                   The whole sum of a part is taken by its owner, in any order: so the tree's, and
+//                   16-bit data travel as 16 bits.
+//   allgather       1 round,  n-1 messages,  sent S (n-1)/n
+//   allreduce       the two after each other
+//   all_to_all      1 round,  n-1 messages;  gather, scatter: 1 round, n-1 messages at the root
 //
 // With leaves, S counts once for each part that a rank gives. Where the output is shared, its parts
 // are not sent, only that they are there. S = elements of the vector, n = ranks. The ring's

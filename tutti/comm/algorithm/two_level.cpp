@@ -2,7 +2,7 @@
 // nodes, then the node again.
 //
 //   allreduce  4 + 2 log2 m rounds (m = 2^k nodes of l ranks),  sent 2 S (l-1)/l inside the node
-//   and 2 S/l (m-1)/m through the network,  reduced S (1 - 1/(lm))
+//              and 2 S/l (m-1)/m through the network,  reduced S (1 - 1/(lm))
 //
 // Pairwise inside the node, vector halving between nodes. Through the network goes 1/l of the
 // vector a rank, over all links at once. Needs nodes with equal numbers of ranks. Reproducible

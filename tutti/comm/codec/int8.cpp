@@ -4,7 +4,7 @@
 //
 //   NaN or infinity in the block   scale NaN, integers 0: the whole block decodes to NaN
 //   scale below 2^-126             (max |x| below 1.5e-36, zeros included) scale and integers 0:
-//   the block decodes to +0
+//                                  the block decodes to +0
 
 #include <algorithm>
 #include <bit>

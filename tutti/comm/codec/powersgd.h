@@ -4,12 +4,15 @@
 // low-rank gradient compression for distributed optimization, NeurIPS 2019.
 //
 //   M += residual                  the caller, or by keeping gradient and residual in one place:
-//   add the gradient to finish()'s remainder P  = M Q                       project() P  = sum of
-//   the ranks' P       the caller; sum or mean makes no difference P  = orthonormal columns
-//   orthogonalize(), the same bits on every rank Q  = M^T P                     back_project() Q  =
-//   sum or mean of the Qs     the caller M^ = P Q^T                     decode(): what the
-//   optimiser sees residual = M - M^              finish(), of this rank's own Q: then the
-//   residuals of all ranks are together what the sum lacks
+//                                  add the gradient to finish()'s remainder
+//   P  = M Q                       project()
+//   P  = sum of the ranks' P       the caller; sum or mean makes no difference
+//   P  = orthonormal columns       orthogonalize(), the same bits on every rank
+//   Q  = M^T P                     back_project()
+//   Q  = sum or mean of the Qs     the caller
+//   M^ = P Q^T                     decode(): what the optimiser sees
+//   residual = M - M^              finish(), of this rank's own Q: then the residuals of all ranks
+//                                  are together what the sum lacks
 //
 // On the wire are (rows + cols) * rank floats instead of rows * cols. Both sums are linear, so
 // allreduce works as it is.

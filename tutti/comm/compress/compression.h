@@ -2,14 +2,14 @@
 // How a gradient is compressed on its way between ranks, as plain data, and as the text that
 // configurations and logs have.
 //
-//   text             what travels (S: bytes of the dense f32 vector, P: ranks) rounds none the
-//   dense sum: not a compression, and not planned by plan_compressed() bf16, fp16       S (P-1)/P:
-//   16-bit slices to their owners, their sums to all                                2 int8 S/3.9 2
-//   (P-1)/P, onebit S/30 2 (P-1)/P: the same                                           2 topk:RATIO
-//   2 RATIO S (P-1): index and value of the largest RATIO of the elements, to all              1
-//   hitopk:RATIO     dense inside a node, 2 RATIO S/L (M-1) between M nodes of L ranks (HiTopKComm)
-//   3 powersgd:RANK    2 RANK / side of the square matrix of S, as an allreduce each way 2
-//   allreduces
+//   text           rounds  what travels (S: bytes of the dense f32 vector, P: ranks)
+//   none                   the dense sum: not a compression, not planned by plan_compressed()
+//   bf16, fp16     2       S (P-1)/P: 16-bit slices to their owners, their sums to all
+//   int8           2       S/3.9 2 (P-1)/P, the same way; onebit: S/30 2 (P-1)/P
+//   topk:RATIO     1       2 RATIO S (P-1): index and value of the largest RATIO, to all
+//   hitopk:RATIO   3       dense inside a node, 2 RATIO S/L (M-1) between M nodes of L ranks
+//                          (HiTopKComm)
+//   powersgd:RANK  2       allreduces: 2 RANK / side of the square matrix of S, each way
 //
 // Every method feeds back what it loses (codec/error_feedback.h).
 

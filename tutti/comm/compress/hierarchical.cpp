@@ -3,9 +3,11 @@
 // (arXiv 2010.10458). L ranks a node, M nodes:
 //
 //   1  reduce_scatter inside the node, dense: every rank has the node's sum of its shard, S (L-1)/L
-//   bytes sent 2  the shard's k/L largest magnitudes, with error feedback: allgather among the
-//   ranks of equal place on their nodes, 8 k/L (M-1) bytes 3  their sum in the order of the nodes:
-//   allgather of the shards inside the node, S/L (L-1) bytes
+//      bytes sent
+//   2  the shard's k/L largest magnitudes, with error feedback: allgather among the ranks of equal
+//      place on their nodes, 8 k/L (M-1) bytes
+//   3  their sum in the order of the nodes: allgather of the shards inside the node, S/L (L-1)
+//      bytes
 //
 // A selected element is a node's, not a rank's, and between nodes travel L streams at once.
 

@@ -2,8 +2,9 @@
 // summed by an allreduce.
 //
 //   1  M += gradient; P = M Q: allreduce of all P of the bucket, and with them of what travels
-//   dense 2  orthonormal P, the same bits everywhere; q = M^T P of this rank; Q = sum of all q:
-//   allreduce 3  result = P Q^T; M becomes the residual M - P q^T
+//      dense
+//   2  orthonormal P, the same bits everywhere; q = M^T P of this rank; Q = sum of all q: allreduce
+//   3  result = P Q^T; M becomes the residual M - P q^T
 //
 // The residual is taken from the rank's own q, as in the paper's algorithm 2, and not from the mean
 // of Q: both leave the same sum over ranks, but the second one also collects how the rank's

@@ -2,7 +2,8 @@
 // add them in the order of the ranks.
 //
 //   1  allgather of k values and indices a rank, 8 k (P-1) bytes sent; k = RATIO of the elements,
-//   exactly, so that all sizes are known 2  the sum, zero where nobody sent anything
+//      exactly, so that all sizes are known
+//   2  the sum, zero where nobody sent anything
 //
 // What travels grows with the number of ranks, and so does the density of the sum: between many
 // ranks hitopk sends less.

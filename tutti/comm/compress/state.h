@@ -3,20 +3,20 @@
 // checkpoint: pieces of one float array, by name.
 //
 //   gradient   what of this rank's gradient was not yet sent: all of the bucket (of its slice, for
-//   hitopk: `sum`) sum        what of a sum that this rank encodes again was not yet sent: a slice
-//   of the bucket basis      PowerSGD's Q, the same on all ranks
+//              hitopk: `sum`)
+//   sum        what of a sum that this rank encodes again was not yet sent: a slice of the bucket
+//   basis      PowerSGD's Q, the same on all ranks
 //
 // A piece is saved as a tensor "compression.rank3.bucket 2.sum@1024": rank, bucket, kind and where
 // in the bucket it begins, its length being the tensor's. So a checkpoint says by itself what it
 // holds, and any number of ranks can take it up:
 //   the same pieces   every rank gets its own floats back: the resumed run has the same bits
 //   other pieces      (another number of ranks or nodes, another method) what matters is the sum of
-//   all residuals, which is the part of the
-//                     gradient that the weights have not seen. It is dealt out evenly: every
-//                     element equally to all ranks that keep one for it. Nothing is lost but the
-//                     last bit; the run goes on otherwise than the old one would have, and the
-//                     caller says so in the log. Q is taken from any rank where it fits, and begun
-//                     anew otherwise.
+//                     all residuals, which is the part of the gradient that the weights have not
+//                     seen. It is dealt out evenly: every element equally to all ranks that keep
+//                     one for it. Nothing is lost but the last bit; the run goes on otherwise than
+//                     the old one would have, and the caller says so in the log. Q is taken from
+//                     any rank where it fits, and begun anew otherwise.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,8 +1,10 @@
 // The form of bf16, fp16, int8 and onebit: each rank owns a slice of the bucket (balanced_parts).
 //
 //   1  every rank encodes slice q of its gradient for rank q: all_to_all of encodings, S' (P-1)/P
-//   bytes sent 2  the owner decodes and adds them in the order of the ranks, and encodes the sum:
-//   allgather of encodings, S' (P-1)/P bytes sent 3  everyone decodes all slices
+//      bytes sent
+//   2  the owner decodes and adds them in the order of the ranks, and encodes the sum: allgather of
+//      encodings, S' (P-1)/P bytes sent
+//   3  everyone decodes all slices
 //
 // S' = encoded bytes of the bucket. Both encodings have their own error feedback, of the gradient
 // and of the sum: as in 1-bit Adam (Tang et al. 2021). An allreduce of 16-bit elements would round

@@ -4,14 +4,16 @@
 // gradient of that output. A rank packs its local activation into a buffer, takes part in one
 // collective over its model group, and unpacks.
 //
-//   case             output        distributions                                 forward backward
-//   0 none           finished      the same                                      - - 1 sum_to_maps
-//   partial sums  the same                                      reduce_scatter, cut by maps
-//   allgather 2 sum_to_all     partial sums  input: 1 model part, samples as the output's allreduce
-//   - 3 sum_to_samples partial sums  the input's refines the output's              reduce_scatter,
-//   by samples    allgather 4 to_maps        finished      the output's refines the input's
-//   all_to_all                    all_to_all 5 to_samples     finished      the input's refines the
-//   output's              all_to_all                    all_to_all
+//   case              output        distributions                       forward, then backward
+//   0 none            finished      the same                            nothing
+//   1 sum_to_maps     partial sums  the same                            reduce_scatter, by maps;
+//                                                                       allgather
+//   2 sum_to_all      partial sums  input: 1 model part, samples as     allreduce; nothing
+//                                   the output's
+//   3 sum_to_samples  partial sums  the input's refines the output's    reduce_scatter, by samples;
+//                                                                       allgather
+//   4 to_maps         finished      the output's refines the input's    all_to_all; all_to_all
+//   5 to_samples      finished      the input's refines the output's    all_to_all; all_to_all
 //
 // "A refines B": A has one model part, and cuts the samples of each model group of B among the
 // group's ranks, in order: data parts of A = data parts of B * model parts of B, and on every rank

@@ -5,8 +5,9 @@
 //
 //   within its replica a rank is  l = rank % (data * model)
 //   its model index is            l % model    the model group is `model` consecutive ranks, which
-//   share samples its data index is             l / model    the data group is `data` ranks at a
-//   stride of `model`, which share kernels
+//                                 share samples
+//   its data index is             l / model    the data group is `data` ranks at a stride of
+//                                 `model`, which share kernels
 //
 // Everything in comm/layout is a pure function of numbers that every rank knows; nothing
 // communicates.

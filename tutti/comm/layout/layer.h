@@ -4,8 +4,8 @@
 //
 //   samples   minibatch / data parts, from data index * that
 //   maps      all maps / model parts, from model index * that; but all of them, as partial sums,
-//   where the operation adds over input maps kernels   all kernels / model parts, from model index
-//   * that
+//             where the operation adds over input maps
+//   kernels   all kernels / model parts, from model index * that
 // Every division must be exact, else ConfigError. Distributions must be grids
 // (Distribution::parts()).
 
@@ -60,10 +60,10 @@ struct Parameters {
 
 /// One rank's share of the parameters.
 ///   plain update         the gradient of `local` is summed by allreduce; every rank owns, and
-///   updates, all of `local` distributed update   owned = ceil(local / data parts); the gradient of
-///   `padded` kernels is summed by reduce_scatter, the increments of
-///                        the owned ones are spread by allgather, which may work in place in a
-///                        buffer of `padded` kernels
+///                        updates, all of `local`
+///   distributed update   owned = ceil(local / data parts); the gradient of `padded` kernels is
+///                        summed by reduce_scatter, the increments of the owned ones are spread by
+///                        allgather, which may work in place in a buffer of `padded` kernels
 /// All collectives are over the data group, and sums. With one data part there are none.
 struct LocalParameters {
   Slice local;  ///< of all kernels

@@ -7,9 +7,10 @@
 // sender (once, where several peers get the same block). No kernel calls; every counter has its own
 // cache lines and one writer.
 //   sender    writes the descriptor of its m-th message to a peer into slot m mod slots, then
-//   stores `posted = m + 1` with release receiver  sees posted > m with acquire, reads the block,
-//   then adds one to `taken` with release sender    sees with acquire that all messages of its
-//   round are taken: blocks and slots may be written again
+//             stores `posted = m + 1` with release
+//   receiver  sees posted > m with acquire, reads the block, then adds one to `taken` with release
+//   sender    sees with acquire that all messages of its round are taken: blocks and slots may be
+//             written again
 // Steps of a message: 2 flags. Bytes: read once by the receiver, in place.
 
 #include <memory>

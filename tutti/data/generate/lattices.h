@@ -4,23 +4,23 @@
 // index % 5, so classes are balanced.
 //
 // Model, with one pixel = 0.35 angstrom and all ranges uniform and drawn per image:
-//   cell          a primitive cell of unit area: square; hexagonal; rectangular with b/a 1.2
-//   to 1.5; centred rectangular with b/a
-//                 1.25 to 1.45 (far from 1, which is square, and sqrt 3, which is hexagonal);
-//                 oblique with b/a 1.2 to 1.4 and an angle of 75 to 80 degrees (far from right,
-//                 rhombic and centred)
+//   cell          a primitive cell of unit area: square; hexagonal; rectangular with b/a 1.2 to
+//                 1.5; centred rectangular with b/a 1.25 to 1.45 (far from 1, which is square, and
+//                 sqrt 3, which is hexagonal); oblique with b/a 1.2 to 1.4 and an angle of 75 to 80
+//                 degrees (far from right, rhombic and centred)
 //   scale         sqrt(cell area) 7 to 9.5 pixels (2.5 to 3.3 angstrom): the same for all classes,
-//   so that neither the density of atoms
-//                 nor the brightness tells them apart
+//                 so that neither the density of atoms nor the brightness tells them apart
 //   orientation   rotation 0 to 360 degrees, mirrored or not, any origin
 //   strain        symmetric, each of xx, yy, xy within 1.5 %: changes lengths by less than the gap
-//   between any two classes displacement  every column shifted by a normal of 0.15 to 0.55 pixels
-//   rms per axis (0.05 to 0.19 angstrom: thermal and static disorder) vacancies     every column
-//   missing with a probability of 0 to 10 % probe         a Gaussian spot of sigma 1.3 to 1.9
-//   pixels (FWHM 1.1 to 1.6 angstrom), the probe with the source size background    0.1 to 0.4 of a
-//   column's peak (the support film) dose          4 to 20 electrons at a column's peak, Poisson
-//   counts per pixel gain          such that background + peak reads 160 of 255; brighter pixels
-//   saturate
+//                 between any two classes
+//   displacement  every column shifted by a normal of 0.15 to 0.55 pixels rms per axis (0.05 to
+//                 0.19 angstrom: thermal and static disorder)
+//   vacancies     every column missing with a probability of 0 to 10 %
+//   probe         a Gaussian spot of sigma 1.3 to 1.9 pixels (FWHM 1.1 to 1.6 angstrom), the probe
+//                 with the source size
+//   background    0.1 to 0.4 of a column's peak (the support film)
+//   dose          4 to 20 electrons at a column's peak, Poisson counts per pixel
+//   gain          such that background + peak reads 160 of 255; brighter pixels saturate
 // A linear classifier stays near chance (every class is seen in all positions and orientations); a
 // small ResNet separates them.
 

@@ -1,9 +1,12 @@
 #pragma once
-// The human log: one line per event on stderr, `HH:MM:SS level rank/size: text`. Thread-safe.
-// Machine-readable output is the run record (trace/), never this.
+// The human log: one line per event on stderr, `HH:MM:SS text`. A warning or an error says so after
+// the time, and ranks other than 0 say who they are. The date stands on a line of its own before
+// the first line and wherever it has changed. Thread-safe. Machine-readable output is the run
+// record (trace/), never this.
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -14,9 +17,18 @@ enum class Level { error, warn, info, debug, trace };
 /// Sets the level and who speaks. Ranks other than 0 print only warnings and errors, unless the
 /// level is debug or more.
 void configure(Level level, int rank, int size);
+/// How lines look. The default suits a file: no colour, lines as long as they are.
+struct Style {
+  bool color = false;  ///< warnings in yellow, errors in red
+  int columns = 0;     ///< of the terminal: longer lines are wrapped between words. 0: never
+};
+void set_style(const Style& style);
 Level parse_level(std::string_view name);  ///< throws ConfigError
 bool enabled(Level level);
 void write(Level level, std::string_view text);
+/// What write() prints for an event at `time` (seconds since 1970), without the date line; a line
+/// break at its end.
+std::string line_text(Level level, std::string_view text, int64_t time, const Style& style);
 
 template <class... Args>
 void error(fmt::format_string<Args...> text, Args&&... args) {

@@ -12,9 +12,11 @@
 #include <thread>
 
 #include "tutti/base/error.h"
+#include "tutti/base/log.h"
 #include "tutti/cli/arguments.h"
 #include "tutti/cli/config.h"
 #include "tutti/cli/suggest.h"
+#include "tutti/cli/terminal.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/cli/version.h"
 #include "tutti/comm/mpi/session.h"
@@ -140,6 +142,9 @@ int main(int argc, char** argv) {
   std::signal(
       SIGXFSZ,
       SIG_IGN);  // a write beyond the file-size limit then fails as on a full disk, with a message
+  const tutti::Terminal screen = tutti::terminal_of(STDERR_FILENO);
+  if (screen.present)
+    tutti::log::set_style({.color = screen.color, .columns = std::min(screen.columns, 100)});
   try {
     return tutti::run(argc, argv);
   } catch (const tutti::Error& error) {

@@ -14,6 +14,7 @@
 #include "tutti/cli/launch.h"
 #include "tutti/cli/selection_file.h"
 #include "tutti/cli/signals.h"
+#include "tutti/cli/terminal.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/cli/version.h"
 #include "tutti/train/trainer.h"
@@ -99,7 +100,7 @@ int run_train(const TrainVerb& verb) {
   spec.about.progress = job.progress();
   spec.about.config_path = verb.flags.file();
   spec.about.command = command_line();
-  spec.terminal = isatty(STDERR_FILENO) != 0;
+  spec.terminal = terminal_of(STDERR_FILENO).erases;
   spec.stop_requested = [&signals] { return signals.signal_number(); };
   spec.process_started = started;
   spec.tuning_file = tuning_file(config.plan.tuning);

@@ -1,5 +1,7 @@
 #include "tutti/train/progress.h"
 
+#include <sys/ioctl.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -15,9 +17,25 @@ std::string of_total(int64_t done, int64_t total) {
   return total > 0 ? fmt::format("{}/{}", done, total) : std::to_string(done);
 }
 
-std::string eta_text(const ProgressState& state) {
+std::string remaining_text(const ProgressState& state) {
   const auto seconds = remaining_s(state);
-  return seconds ? fmt::format("ETA {}", duration_text(*seconds)) : "ETA unknown";
+  return seconds ? fmt::format("{} left", duration_text(*seconds)) : "";
+}
+
+/// Shares of a step spent waiting for other ranks' gradients and for data, where worth a word.
+std::string waits_text(const ProgressState& s) {
+  constexpr double kWorthAWord = 0.02;
+  const double comm = s.exposed_communication_ms / s.step_ms, data = s.input_stall_ms / s.step_ms;
+  std::string text;
+  if (comm >= kWorthAWord) text += fmt::format(" comm {:.0f} %", 100 * comm);
+  if (data >= kWorthAWord) text += fmt::format(" data {:.0f} %", 100 * data);
+  return text;
+}
+
+/// Columns of the terminal now: windows change their size.
+int terminal_columns(std::FILE* out, int otherwise) {
+  winsize size{};
+  return ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : otherwise;
 }
 
 double fraction_done(const ProgressState& state) {
@@ -45,32 +63,38 @@ std::optional<double> remaining_s(const ProgressState& state) {
 }
 
 std::string progress_line(const ProgressState& s) {
-  std::string text = fmt::format("epoch {} step {} loss {:.4f}", of_total(s.epoch, s.epochs),
-                                 of_total(s.step, s.steps), s.loss);
-  if (s.accuracy) text += fmt::format(" accuracy {:.4f}", *s.accuracy);
-  text += fmt::format(
-      " lr {:.4g} {:.0f} samples/s step {:.2f} ms exposed comm {:.2f} ms input stall {:.2f} ms "
-      "memory {:.0f} MiB {}",
-      s.learning_rate, s.samples_per_s, s.step_ms, s.exposed_communication_ms, s.input_stall_ms,
-      static_cast<double>(s.memory_bytes) / (1 << 20), eta_text(s));
-  return text;
+  std::string text = fmt::format("epoch {} step {} loss {:.4f} lr {:.4g} {:.0f} samples/s",
+                                 of_total(s.epoch, s.epochs), of_total(s.step, s.steps), s.loss,
+                                 s.learning_rate, s.samples_per_s);
+  if (const std::string left = remaining_text(s); !left.empty()) text += " " + left;
+  return text + waits_text(s);
 }
 
 std::string progress_bar(const ProgressState& s, int columns) {
-  std::string text = fmt::format(" {} epoch {} step {} loss {:.4f}", eta_text(s),
-                                 of_total(s.epoch, s.epochs), of_total(s.step, s.steps), s.loss);
-  if (s.accuracy) text += fmt::format(" accuracy {:.4f}", *s.accuracy);
-  text += fmt::format(" lr {:.4g} {:.0f} samples/s", s.learning_rate, s.samples_per_s);
-
+  const auto room = static_cast<size_t>(std::max(columns, 0));
   const double fraction = fraction_done(s);
-  const std::string percent = fmt::format("{:3.0f}% ", std::floor(100 * fraction));
-  const int width =
-      std::clamp(columns - static_cast<int>(percent.size() + text.size()) - 2, 10, 40);
-  const int filled = static_cast<int>(fraction * width);
-  const std::string bar =
-      fmt::format("{}[{}{}]{}", percent, std::string(static_cast<size_t>(filled), '#'),
-                  std::string(static_cast<size_t>(width - filled), '.'), text);
-  return bar.substr(0, static_cast<size_t>(std::max(columns, 0)));
+  const std::string percent = fmt::format("{:3.0f}%", std::floor(100 * fraction));
+  // The most important pieces first, as many as fit.
+  const std::string pieces[] = {
+      remaining_text(s),
+      fmt::format("epoch {}", of_total(s.epoch, s.epochs)),
+      fmt::format("loss {:.4f}", s.loss),
+      s.accuracy ? fmt::format("accuracy {:.2f} %", 100 * *s.accuracy) : "",
+      fmt::format("{:.0f} samples/s", s.samples_per_s),
+      fmt::format("step {}", of_total(s.step, s.steps)),
+      fmt::format("lr {:.4g}", s.learning_rate),
+  };
+  constexpr size_t kLeastBar = 10, kMostBar = 40, kFrame = 3;  // of " [" and "]"
+  std::string text;
+  for (const std::string& piece : pieces) {
+    if (percent.size() + kFrame + kLeastBar + text.size() + 2 + piece.size() > room) break;
+    if (!piece.empty()) text += "  " + piece;
+  }
+  if (percent.size() + kFrame + kLeastBar + text.size() > room) return percent.substr(0, room);
+  const size_t width = std::min(room - percent.size() - kFrame - text.size(), kMostBar);
+  const auto filled = static_cast<size_t>(fraction * static_cast<double>(width));
+  return fmt::format("{} [{}{}]{}", percent, std::string(filled, '#'),
+                     std::string(width - filled, '.'), text);
 }
 
 void ProgressDisplay::step(const ProgressState& state) {
@@ -82,7 +106,8 @@ void ProgressDisplay::step(const ProgressState& state) {
   drawn_ = true;
   // The cursor waits at the line's start, so that a message from elsewhere overwrites the bar
   // instead of following it.
-  fmt::print(s_.out, "{}{}\r", kEraseLine, progress_bar(state, s_.columns - 1));
+  fmt::print(s_.out, "{}{}\r", kEraseLine,
+             progress_bar(state, terminal_columns(s_.out, s_.columns) - 1));
   std::fflush(s_.out);
 }
 

@@ -23,12 +23,13 @@ struct ProgressState {
   double step_ms = 0;                   ///< mean time of a step
   double exposed_communication_ms = 0;  ///< part of it spent waiting for other ranks' gradients
   double input_stall_ms = 0;            ///< part of it spent waiting for data
-  uint64_t memory_bytes = 0;            ///< of this process
 };
 
-/// One line: epoch, step, loss, accuracy, rate, samples/s, times of a step, memory, remaining time.
+/// One line for the log, which with the time in front fits 100 columns: epoch, step, loss, learning
+/// rate, samples/s, remaining time, and the parts of a step spent waiting where they are worth a
+/// word.
 std::string progress_line(const ProgressState& state);
-/// At most `columns` characters: a bar and the most important numbers.
+/// At most `columns` characters: a bar and as many numbers as fit, the most important first.
 std::string progress_bar(const ProgressState& state, int columns);
 /// Seconds that remain at the mean speed so far; none before the first step.
 std::optional<double> remaining_s(const ProgressState& state);
@@ -39,8 +40,8 @@ std::string duration_text(double seconds);
 class ProgressDisplay {
  public:
   struct Settings {
-    bool terminal = false;    ///< whether `out` is one
-    int columns = 80;         ///< of the terminal
+    bool terminal = false;    ///< whether `out` is one that can erase a line
+    int columns = 80;         ///< of the terminal, where it does not say so itself
     std::FILE* out = stderr;  ///< not owned; where the log goes too
     double redraw_every_s = 0.1;
   };

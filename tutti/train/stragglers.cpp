@@ -6,6 +6,15 @@
 
 namespace tutti {
 
+bool Stragglers::persists(const comm::ArrivalSummary& summary) {
+  const comm::Lateness* straggler = summary.straggler();
+  const int rank = straggler ? straggler->rank : -1;
+  if (rank != suspect_) reports_ = 0, steps_ = 0;
+  suspect_ = rank;
+  ++reports_, steps_ += summary.steps;
+  return rank >= 0 && reports_ >= kReports && steps_ >= kSteps;
+}
+
 void Stragglers::report(int64_t step, RunRecord* record) {
   if (communicator_.size() == 1) return;
   const comm::ArrivalSummary summary = arrivals_.collect();
@@ -22,11 +31,11 @@ void Stragglers::report(int64_t step, RunRecord* record) {
     line.last.push_back(late.last);
     line.late_ms.push_back(late.median * 1e3);
   }
-  if (const comm::Lateness* straggler = summary.straggler()) {
-    line.straggler = straggler->rank;
-    if (straggler->rank != named_)
-      log::warn("{}: the others wait for it", to_string(*straggler, summary, communicator_));
-    named_ = straggler->rank;
+  if (const comm::Lateness* straggler = summary.straggler()) line.straggler = straggler->rank;
+  if (persists(summary) && suspect_ != named_) {
+    log::warn("{}: the others wait for it",
+              to_string(*summary.straggler(), summary, communicator_));
+    named_ = suspect_;
   }
   record->append(line);
 }

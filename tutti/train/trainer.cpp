@@ -316,7 +316,6 @@ class Run {
     state.step_ms = interval_.times.total / steps * 1e3;
     state.exposed_communication_ms = interval_.times.comm_exposed / steps * 1e3;
     state.input_stall_ms = interval_.times.data_wait / steps * 1e3;
-    state.memory_bytes = static_cast<uint64_t>(peak_memory_bytes());
     return state;
   }
 

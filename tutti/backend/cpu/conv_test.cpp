@@ -10,6 +10,7 @@
 #include "tutti/backend/cpu/tiled_run.h"
 #include "tutti/base/error.h"
 #include "tutti/ops/conv.h"
+#include "tutti/ops/conv_transpose.h"
 
 namespace tutti {
 namespace {
@@ -251,6 +252,15 @@ TEST(CpuConv, RefusesWithAReason) {
   const auto wide = CpuBackend().candidates(
       {&forward, {x, w}, {{DType::bf16, y.shape, {}}}, {false, false}, {false}});
   EXPECT_NE(wide.at(0).refusal.find("needs bf16"), std::string::npos);
+}
+
+TEST(CpuConv, ATransposedOneWithBiasRefusesPaddedChannels) {
+  const ConvTranspose op(attributes(2, 1, 1, 1), true);
+  const TensorDesc x{DType::f32, {2, 16, 6, 6}, {}}, w{DType::f32, {16, 17, 3, 3}, {}},
+      bias{DType::f32, {17}, {}}, y{DType::f32, {2, 17, 6, 6}, Layout::blocked_channels(16)};
+  for (const KernelCandidate& c :
+       CpuBackend().candidates({&op, {x, w, bias}, {y}, {false, true, false}, {false}}))
+    EXPECT_FALSE(c.refusal.empty()) << c.name;
 }
 
 TEST(CpuConv, ReferenceLoopsOnlyWhereNothingElseExists) {

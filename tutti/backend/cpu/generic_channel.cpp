@@ -118,9 +118,13 @@ bool add_conv_transpose(const KernelRequest& r, std::vector<KernelCandidate>& ca
                       {false}};
   std::vector<KernelCandidate> products;
   append_conv_candidates(inner, products);
+  const TensorDesc& y = r.out[0];
+  const bool no_bias = op.bias() && y.layout.channel_block(y.shape) == 0;  // e.g. padded channels
   for (KernelCandidate& product : products) {
     KernelCandidate c = candidate_for(r, product.name);
     c.refusal = product.refusal;
+    if (c.refusal.empty() && no_bias)
+      c.refusal = fmt::format("no bias can be added over channels of {}", y.to_string());
     c.in[0] = product.in[0];
     c.in[1] = product.in[1];
     c.make = product.make;

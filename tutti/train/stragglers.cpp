@@ -6,13 +6,14 @@
 
 namespace tutti {
 
-bool Stragglers::persists(const comm::ArrivalSummary& summary) {
+int StragglerWatch::look(const comm::ArrivalSummary& summary) {
   const comm::Lateness* straggler = summary.straggler();
   const int rank = straggler ? straggler->rank : -1;
   if (rank != suspect_) reports_ = 0, steps_ = 0;
   suspect_ = rank;
   ++reports_, steps_ += summary.steps;
-  return rank >= 0 && reports_ >= kReports && steps_ >= kSteps;
+  if (rank < 0 || rank == named_ || reports_ < kReports || steps_ < kSteps) return -1;
+  return named_ = rank;
 }
 
 void Stragglers::report(int64_t step, RunRecord* record) {
@@ -32,11 +33,9 @@ void Stragglers::report(int64_t step, RunRecord* record) {
     line.late_ms.push_back(late.median * 1e3);
   }
   if (const comm::Lateness* straggler = summary.straggler()) line.straggler = straggler->rank;
-  if (persists(summary) && suspect_ != named_) {
+  if (watch_.look(summary) >= 0)
     log::warn("{}: the others wait for it",
               to_string(*summary.straggler(), summary, communicator_));
-    named_ = suspect_;
-  }
   record->append(line);
 }
 

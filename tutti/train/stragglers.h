@@ -7,6 +7,22 @@
 
 namespace tutti {
 
+/// Tells a straggler from chance, which makes some rank the last in most of a few steps, and from
+/// start-up or another program, which make one late for a second.
+class StragglerWatch {
+ public:
+  static constexpr int kReports = 3;     ///< in a row that name the same rank
+  static constexpr int64_t kSteps = 50;  ///< that they hold together
+  /// The rank that has stayed the straggler, when it is told for the first time; else -1.
+  int look(const comm::ArrivalSummary& summary);
+
+ private:
+  int suspect_ = -1;  // the straggler of the last report
+  int reports_ = 0;   // in a row
+  int64_t steps_ = 0;
+  int named_ = -1;
+};
+
 class Stragglers {
  public:
   /// Both must outlive it.
@@ -20,17 +36,7 @@ class Stragglers {
  private:
   comm::Communicator& communicator_;
   comm::ArrivalRecord& arrivals_;
-  bool persists(const comm::ArrivalSummary& summary);
-
-  // Chance alone makes some rank the last in most of a few steps, and start-up or another program
-  // makes one late for a second. A rank is named when it stays the straggler over these many steps
-  // and reports.
-  static constexpr int64_t kSteps = 50;
-  static constexpr int kReports = 3;
-  int suspect_ = -1;  // the straggler of the last report
-  int reports_ = 0;   // in a row
-  int64_t steps_ = 0;
-  int named_ = -1;  // the rank that the log has named last
+  StragglerWatch watch_;
 };
 
 }  // namespace tutti

@@ -153,6 +153,10 @@ class Communicator {
   /// another rank can explain better.
   void wait_for(const std::function<bool()>& done, const std::function<Pending()>& pending,
                 double grace = 0);
+  /// Until it is called with an empty text, waits are expected to be long: they sleep between two
+  /// looks, for a tenth of the time that they have lasted and at most 10 ms, and their reports end
+  /// with `because`.
+  void wait_patiently(std::string because) { patience_ = std::move(because); }
 
  protected:
   struct Place {
@@ -208,6 +212,7 @@ class Communicator {
   int sharing_ = 1;  // ranks under this kernel
   double timeout_ = 60;
   OnTimeout on_timeout_ = OnTimeout::abort;
+  std::string patience_;
   std::vector<Place> places_;
   std::shared_ptr<Progress> progress_ = std::make_shared<Progress>();
   Selection selection_;

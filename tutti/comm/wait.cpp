@@ -32,7 +32,8 @@ constexpr auto kLookAround = std::chrono::milliseconds(200);
 constexpr auto kSlowYield = std::chrono::milliseconds(1);
 constexpr auto kCrowded = std::chrono::seconds(1);
 constexpr auto kNap = std::chrono::microseconds(20);
-constexpr size_t kNamedRanks = 16;  // of a long list, with their hosts
+constexpr auto kLongNap = std::chrono::milliseconds(10);  // of a patient wait
+constexpr size_t kNamedRanks = 16;                        // of a long list, with their hosts
 
 // Of the node, not of this rank's binding.
 int cores() {
@@ -109,13 +110,14 @@ std::string Communicator::report(const Pending& what, const std::string& how,
         std::ranges::find(what.missing, p) == what.missing.end())
       unknown.push_back(p);
   return fmt::format(
-      "{}: {}: {} number {}: {}; waiting since {}; arrived: {}; not arrived: {}{}", who(),
+      "{}: {}: {} number {}: {}; waiting since {}; arrived: {}; not arrived: {}{}{}", who(),
       describe_group(), what.operation, what.sequence, how, time_of_day(since),
       plural(job_ranks(what.arrived)), missing.empty() ? "none" : missing,
       unknown.empty()
           ? ""
           : fmt::format("; not known to this rank, which exchanges nothing with them now: {}",
-                        plural(job_ranks(unknown))));
+                        plural(job_ranks(unknown))),
+      patience_.empty() ? "" : "; " + patience_);
 }
 
 void Communicator::wait_for(const std::function<bool()>& done,
@@ -146,7 +148,10 @@ void Communicator::wait_for(const std::function<bool()>& done,
     }
     progress_->pass();
     const auto now = Clock::now();
-    if (now - begin > spin) give_core_away();
+    if (!patience_.empty())
+      std::this_thread::sleep_for(std::min<Clock::duration>((now - begin) / 10, kLongNap));
+    else if (now - begin > spin)
+      give_core_away();
     if (now >= next_look) {
       next_look = now + kLookAround;
       if (look_around()) return;

@@ -1,0 +1,35 @@
+#pragma once
+// agree: what all ranks have to hold alike. decide() lets rank 0 alone do something, however long
+// it takes, and gives everybody the result; agree() finds out whether all were given the same text.
+//
+// The work runs in a thread of its own and the calling thread, the only one that may call MPI,
+// sends the signs of life. The other way round a second thread would call MPI, which needs more
+// than the MPI_THREAD_FUNNELED that most jobs start with. The work loses nothing by it: a new
+// thread inherits the affinity mask and the floating-point modes of the one that made it, its
+// OpenMP teams have as many threads as they ask for, and these end with it. Meanwhile all calling
+// threads sleep but for a look every 10 ms, so that kernels can be measured.
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "tutti/comm/communicator.h"
+
+namespace tutti::comm {
+
+/// Rank 0 does `work`, and every rank gets its result, any bytes. Collective. `what` says what rank
+/// 0 does, for messages: "measuring kernels". While it works it says so to the others every second,
+/// so that their time-out counts from its last sign of life; after 10 s, and then every minute, its
+/// log says so too. `work` may not use the communicator. If it throws, all ranks throw an error of
+/// the same type with the same message.
+std::string decide(Communicator& communicator, std::string_view what,
+                   const std::function<std::string()>& work);
+
+/// Throws ConfigError, the same on all ranks, unless all pass the same text as rank 0. Collective.
+/// `lines` has one "key = value" a line; `what` says of what, for messages: "the configuration".
+void agree(Communicator& communicator, std::string_view what, std::string_view lines);
+
+/// The text of `root` on every rank. Collective.
+std::string broadcast_text(Communicator& communicator, std::string text, int root);
+
+}  // namespace tutti::comm

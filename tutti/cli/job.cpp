@@ -64,6 +64,12 @@ std::string machine_line() {
                      static_cast<double>(topology.memory_bytes) / (1 << 30));
 }
 
+std::string binding_line(const Topology& topology) {
+  return topology.bound_cores < topology.cores
+             ? fmt::format("bound to {} of {} cores", topology.bound_cores, topology.cores)
+             : "not bound";
+}
+
 std::filesystem::path tuning_file(const std::string& setting) {
   if (setting != "auto")
     return setting == "off" ? std::filesystem::path() : std::filesystem::path(setting);

@@ -50,6 +50,9 @@ std::unique_ptr<data::Dataset> open_configured(const RunConfig& config, const st
 /// "Intel Xeon, 2 cores, 23.5 GiB": the line that goes with every measurement.
 std::string machine_line();
 
+/// "bound to 1 of 2 cores" or "not bound": of the calling process.
+std::string binding_line(const Topology& topology);
+
 /// Where measurements on this machine are kept between runs, for plan.tuning = `setting`: "auto" is
 /// the user's cache folder (TUTTI_CACHE_DIR, XDG_CACHE_HOME/tutti or HOME/.cache/tutti), one file
 /// per processor and build; "off" and a homeless user: empty.

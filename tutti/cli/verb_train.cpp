@@ -95,7 +95,13 @@ int run_train(const TrainVerb& verb) {
   spec.config = config;
   spec.resolved_config = resolved_toml(resolved);
   spec.about.version = version_short();
+  const BuildFacts build = build_facts();
+  spec.about.git = build.git;
+  spec.about.compiler = build.compiler;
+  spec.about.mpi = build.mpi;
+  spec.about.onednn = build.onednn;
   spec.about.machine = machine_line();
+  spec.about.binding = binding_line(job.topology());
   spec.about.cores_per_host = job.topology().usable_cores();
   spec.about.progress = job.progress();
   spec.about.config_path = verb.flags.file();

@@ -10,16 +10,23 @@ namespace tutti {
 
 std::string version_short() { return fmt::format("{} ({})", TUTTI_VERSION, kGitHash); }
 
+BuildFacts build_facts() {
+  return {.git = kGitHash,
+          .compiler = fmt::format("{}, -march={}", TUTTI_COMPILER, TUTTI_MARCH),
+          .mpi = comm::MpiSession::library_version(),
+          .onednn = fmt::format("{} ({})", onednn_version(), onednn_effective_isa())};
+}
+
 std::string version_text() {
+  const BuildFacts facts = build_facts();
   return fmt::format(
       "tutti {}\n"
-      "compiler   {}, -march={}\n"
+      "compiler   {}\n"
       "MPI        {}\n"
-      "oneDNN     {} ({})\n"
+      "oneDNN     {}\n"
       "enabled    CPU (fp32, bf16), OpenMP, MPI\n"
       "not built  CUDA, NCCL",
-      version_short(), TUTTI_COMPILER, TUTTI_MARCH, comm::MpiSession::library_version(),
-      onednn_version(), onednn_effective_isa());
+      version_short(), facts.compiler, facts.mpi, facts.onednn);
 }
 
 }  // namespace tutti

@@ -42,7 +42,11 @@ void fields(Event& e, Visit&& visit) {
   visit("plan_hash", e.plan_hash);
   visit("version", e.version);
   visit("git", e.git);
+  visit("compiler", e.compiler);
+  visit("mpi", e.mpi);
+  visit("onednn", e.onednn);
   visit("machine", e.machine);
+  visit("binding", e.binding);
   visit("config_path", e.config_path);
   visit("command", e.command);
   visit("resume_step", e.resume_step);

@@ -196,6 +196,49 @@ case $case in
     "$tutti" eval "$here/tiny.toml" --weights all/run/checkpoints --logits logits.npy >eval.log 2>&1 || fail "eval cannot read the checkpoint"
     [ "$(wc -c <logits.npy)" -gt 160 ] || fail "logits are too short"
     ;;
+  study)
+    # tiny.toml fixes two replicas, so the global batch stays: --mode strong.
+    study() {
+      "$tutti" study "$here/tiny.toml" --mode strong --repeats 1 --set checkpoint.every_steps=1 --output-dir "$@" >>study.log 2>&1
+    }
+    ends() {
+      local wanted=$1 code
+      shift
+      study "$@"
+      code=$?
+      [ $code -eq "$wanted" ] || fail "study $*: exit code $code, expected $wanted"
+    }
+    ends 0 missed --ranks 1,2 --target 1 --epochs 1
+    says study 'target not reached, best test accuracy'
+    says study 'was missed by some runs: 1 of 1 on 1 rank, 1 of 1 on 2 ranks'
+    grep -q 'starting 2 ranks' study.log && fail "the runs' own lines are shown"
+    [ -s missed/runs/n0002-r1/console.log ] || fail "no log of a run"
+    for file in report.html study.json study.csv runs.csv; do [ -s missed/$file ] || fail "no $file"; done
+    grep -q '"compiler"' missed/runs/n0001-r1/record.jsonl || fail "the record does not name the compiler"
+    ends 3 missed --ranks 1,2 --target 1 --epochs 1 --require-target
+    says study 'kept from before: target not reached'
+    ends 2 missed --ranks 1,2 --target 1 --epochs 2
+    says study 'missed/runs/n0001-r1 was finished with another configuration .run.epochs: 1 there, 2 now.'
+    # run.output_dir of a file is where a study goes, and one that was killed goes on.
+    printf 'include = "%s"\n[run]\noutput_dir = "own"\n[checkpoint]\nevery_steps = 1\n' "$here/tiny.toml" >own.toml
+    "$tutti" study own.toml --mode strong --repeats 1 --ranks 1 >own.log 2>&1 &
+    job=$!
+    wait_for own/runs/n0001-r1/checkpoints/step_0000002 $job
+    kill -KILL $job
+    wait $job
+    "$tutti" study own.toml --mode strong --repeats 1 --ranks 1 >>own.log 2>&1 || fail "a killed study cannot be started again"
+    [ "$(grep -c '"event":"run_stop"' own/runs/n0001-r1/record.jsonl)" -ge 1 ] || fail "the run did not end"
+    [ ! -e own/runs/n0001-r1.attempt-1 ] || fail "a run with a checkpoint was begun anew"
+    # Asked to stop it ends with 75; a second start finishes.
+    study stopped --ranks 2 --epochs 400 &
+    job=$!
+    wait_for stopped/runs/n0002-r1/checkpoints/step_0000002 $job
+    kill -TERM "$(pgrep -P $job)"
+    wait $job
+    code=$?
+    [ $code -eq 75 ] || fail "exit code $code after SIGTERM, expected 75"
+    says study 'The study was asked to stop'
+    ;;
   *)
     fail "no case $case"
     ;;

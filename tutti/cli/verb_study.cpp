@@ -1,6 +1,7 @@
 // tutti study: the same training at several scales, and how much faster it runs and learns.
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <memory>
 
@@ -8,6 +9,7 @@
 #include "tutti/base/log.h"
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/launch.h"
+#include "tutti/cli/terminal.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/study/study.h"
 
@@ -26,6 +28,12 @@ bool set_by_study(std::string_view key) {
          key == "batch.local" || key == "batch.global" || key == "checkpoint.resume";
 }
 
+study::Configuration values_of(const ResolvedConfig& resolved) {
+  study::Configuration values;
+  for (const ConfigKey& row : config_keys()) values[row.name] = to_toml(row.get(resolved.config));
+  return values;
+}
+
 int run_study_verb(const StudyVerb& verb) {
   if (const comm::Launcher launcher = read_launcher(); launcher.size > 1)
     throw ConfigError(
@@ -37,7 +45,6 @@ int run_study_verb(const StudyVerb& verb) {
   flags.config = verb.flags.file();
   flags.program = own_command().front();
   for (const Setting& setting : verb.flags.settings()) {
-    if (setting.key == "run.output_dir") flags.output_dir = setting.text;
     if (setting.key == "checkpoint.resume")
       throw ConfigError(setting.where + ": the runs of a study begin at the beginning");
     if (!set_by_study(setting.key)) flags.sets.push_back(setting.key + "=" + setting.text);
@@ -46,6 +53,24 @@ int run_study_verb(const StudyVerb& verb) {
   const RunConfig& config = resolved.config;
   log::configure(config.run.log_level, 0, 1);
   for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
+  if (resolved.origins.contains("run.output_dir")) flags.output_dir = config.run.output_dir;
+  flags.command = study::shell_line(own_command());
+  flags.verbose = config.run.log_level > log::Level::info;
+  flags.quiet = config.run.log_level < log::Level::info;
+  const Terminal terminal = terminal_of(STDERR_FILENO);
+  flags.columns = terminal.erases ? terminal.columns : 0;
+  flags.epochs = config.run.epochs;
+  flags.resolve = [&verb](const std::vector<std::string>& sets) {
+    std::vector<Setting> settings = verb.flags.settings();
+    for (const std::string& set : sets) {
+      const size_t equals = set.find('=');
+      settings.push_back({set.substr(0, equals), set.substr(equals + 1), "tutti study"});
+    }
+    return values_of(read_config({verb.flags.file(), tutti_environment(), settings}));
+  };
+  flags.read_resolved = [](const std::string& path) {
+    return values_of(read_config({path, {}, {}}));
+  };
   flags.seed = static_cast<uint64_t>(config.run.seed);
   flags.local_batch = config.batch.local;
   flags.global_batch = config.batch.global;
@@ -84,6 +109,9 @@ RunVerb add_study(CLI::App& verb) {
   verb.add_flag("--fresh", state->study.fresh,
                 "Run finished runs again; the earlier ones are kept aside");
   verb.add_flag("--dry-run", state->study.dry_run, "Print the command of each run, and end");
+  verb.add_flag(
+      "--require-target", state->study.require_target,
+      "Exit code 3 when a run missed run.target; without it that is a result like others");
   verb.add_flag("--collect", state->study.collect_only,
                 "Run nothing: report every record found under --output-dir");
   return [state] { return run_study_verb(*state); };

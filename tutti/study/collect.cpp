@@ -18,8 +18,8 @@ std::string unfinished(const RunLog& log) {
   if (!log.stop) return "its record has no run_stop: it was killed or still runs";
   if (log.stop->status == RunStatus::done || log.stop->status == RunStatus::target_missed)
     return "";
-  return fmt::format("it ended with {}{}{}", name(log.stop->status),
-                     log.stop->reason.empty() ? "" : ": ", log.stop->reason);
+  if (log.stop->status == RunStatus::requeue) return "it was stopped early, with a checkpoint";
+  return log.stop->reason.empty() ? "its record says that it failed" : log.stop->reason;
 }
 
 RunSummary read_summary(const std::string& path) {

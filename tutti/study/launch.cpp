@@ -1,25 +1,20 @@
 #include "tutti/study/launch.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstring>
-#include <deque>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
-
-extern char** environ;
+#include "tutti/study/child.h"
+#include "tutti/study/console.h"
 
 namespace tutti::study {
 namespace {
@@ -27,136 +22,16 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-volatile sig_atomic_t stop_signal = 0;
-
-/// While it lives, SIGINT and SIGTERM set stop_signal and interrupt poll instead of ending the
-/// study.
-class StopSignals {
- public:
-  StopSignals() {
-    stop_signal = 0;
-    struct sigaction action {};
-    action.sa_handler = [](int signal) { stop_signal = signal; };
-    sigaction(SIGINT, &action, &old_int_);
-    sigaction(SIGTERM, &action, &old_term_);
-  }
-  ~StopSignals() {
-    sigaction(SIGINT, &old_int_, nullptr);
-    sigaction(SIGTERM, &old_term_, nullptr);
-  }
-  StopSignals(const StopSignals&) = delete;
-  StopSignals& operator=(const StopSignals&) = delete;
-
- private:
-  struct sigaction old_int_ {
-  }, old_term_{};
-};
-
-/// A child in a process group of its own (a terminal's Ctrl-C reaches it through us, once), output
-/// and errors on one pipe.
-class Child {
- public:
-  explicit Child(const std::vector<std::string>& command) {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0)
-      throw IoError(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
-    output_ = ends[0];
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attributes;
-    posix_spawn_file_actions_init(&files);
-    posix_spawnattr_init(&attributes);
-    posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&files, ends[1], 1);
-    posix_spawn_file_actions_adddup2(&files, ends[1], 2);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    std::vector<char*> argv;
-    for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
-    argv.push_back(nullptr);
-    const int failed = posix_spawnp(&pid_, argv[0], &files, &attributes, argv.data(), environ);
-    posix_spawn_file_actions_destroy(&files);
-    posix_spawnattr_destroy(&attributes);
-    close(ends[1]);
-    if (failed) {
-      close(output_);
-      throw IoError(fmt::format("cannot start {}: {}", command[0], std::strerror(failed)));
-    }
-  }
-  ~Child() {
-    if (!waited_) {
-      kill(-pid_, SIGKILL);
-      waitpid(pid_, nullptr, 0);
-    }
-    close(output_);
-  }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-
-  int output() const { return output_; }
-  void ask_to_stop(int signal) const { kill(pid_, signal); }
-  void kill_group() const { kill(-pid_, SIGKILL); }
-  /// True, with the wait status, once it has ended.
-  bool ended(int& status) {
-    waited_ = waited_ || waitpid(pid_, &status_, WNOHANG) == pid_;
-    status = status_;
-    return waited_;
-  }
-
- private:
-  pid_t pid_ = -1;
-  int output_ = -1, status_ = 0;
-  bool waited_ = false;
-};
-
-/// Splits a run's output into lines: to console.log, to the terminal, and the last few kept for the
-/// message of a failure.
-class Lines {
- public:
-  Lines(const std::string& path, std::string label, bool show)
-      : path_(path), file_(path), label_(std::move(label)), show_(show) {
-    if (!file_) throw IoError(fmt::format("{}: cannot write", path));
-  }
-  void take(std::string_view bytes) {
-    file_ << bytes << std::flush;
-    if (!file_) throw IoError(fmt::format("{}: cannot write; is the disk full?", path_));
-    for (const char c : bytes)
-      if (c == '\n')
-        line();
-      else if (c != '\r')
-        text_ += c;
-  }
-  std::string last() {
-    if (!text_.empty()) line();
-    std::string all;
-    for (const std::string& text : last_) all += "\n    | " + text;
-    return all;
-  }
-
- private:
-  void line() {
-    if (show_) {
-      std::fputs(fmt::format("{} | {}\n", label_, text_).c_str(), stderr);
-      std::fflush(stderr);
-    }
-    last_.push_back(std::move(text_));
-    if (last_.size() > 8) last_.pop_front();
-    text_.clear();
-  }
-  std::string path_;
-  std::ofstream file_;
-  std::string label_, text_;
-  bool show_;
-  std::deque<std::string> last_;
-};
-
 struct Ended {
   int status = 0;
+  double seconds = 0;
   bool timed_out = false, stopped = false;
 };
 
 /// Waits for the child while passing its output on, keeping the time limit and passing a stop
-/// signal on.
-Ended follow(Child& child, Lines& lines, const LaunchOptions& options) {
+/// signal on. `tick` is called some times a second.
+Ended follow(Child& child, Console& console, const LaunchOptions& options,
+             const std::function<void(double seconds)>& tick) {
   Ended end;
   const auto start = Clock::now();
   Clock::time_point kill_at = Clock::time_point::max();
@@ -171,136 +46,164 @@ Ended follow(Child& child, Lines& lines, const LaunchOptions& options) {
     const int ready = poll(&wait, 1, alive ? 100 : 0);
     if (ready > 0) {
       const ssize_t count = read(child.output(), bytes.data(), bytes.size());
-      if (count > 0) lines.take({bytes.data(), static_cast<size_t>(count)});
+      if (count > 0) console.take({bytes.data(), static_cast<size_t>(count)});
       if (count == 0) open = false;
     } else if (!alive) {
       break;
     }
     alive = alive && !child.ended(end.status);
     const auto now = Clock::now();
-    if (stop_signal && !end.stopped) {
+    end.seconds = std::chrono::duration<double>(now - start).count();
+    if (StopSignals::count() > 0 && !end.stopped) {
       end.stopped = true;
-      child.ask_to_stop(stop_signal);
+      child.ask_to_stop();
       kill_at = now + grace;
     }
-    const double seconds = std::chrono::duration<double>(now - start).count();
-    if (options.run_limit_seconds > 0 && seconds > options.run_limit_seconds && !end.timed_out) {
+    if (StopSignals::count() > 1) kill_at = std::min(kill_at, now);  // asked twice: at once
+    if (options.run_limit_seconds > 0 && end.seconds > options.run_limit_seconds &&
+        !end.timed_out) {
       end.timed_out = true;
-      child.ask_to_stop(SIGTERM);
+      child.ask_to_stop();
       kill_at = std::min(kill_at, now + grace);
     }
-    if (now > kill_at) child.kill_group();
+    if (now >= kill_at) child.kill_group();
+    if (alive) tick(end.seconds);
   }
+  console.end();
   return end;
 }
 
-std::string describe(int status) {
-  if (WIFSIGNALED(status))
-    return fmt::format("killed by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
-  return fmt::format("exit code {}", WEXITSTATUS(status));
+/// Whether the folder's configuration is the one that is wanted, as far as that is known.
+std::vector<std::string> changed(const PlannedRun& run, const LaunchOptions& options) {
+  const std::string path = run.directory + "/" + kResolvedFile;
+  if (!options.wanted || !options.found) return {};
+  if (!fs::exists(path)) return {fmt::format("{} is missing", path)};
+  return differences(options.found(path), options.wanted(run));
 }
 
-std::string read_file(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
-
-int count_attempts(const std::string& directory) {
-  int count = 0;
-  while (fs::exists(fmt::format("{}.attempt-{}", directory, count + 1))) ++count;
-  return count;
-}
-
-void set_aside(const std::string& directory) {
-  if (!fs::exists(directory)) return;
-  const std::string target = fmt::format("{}.attempt-{}", directory, count_attempts(directory) + 1);
-  std::error_code failed;
-  fs::rename(directory, target, failed);
-  if (failed)
-    throw IoError(fmt::format("{}: cannot rename to {}: {}", directory, target, failed.message()));
-}
-
-LaunchResult run_now(const PlannedRun& run, const LaunchOptions& options) {
-  LaunchResult result{run};
-  set_aside(run.directory);
-  std::error_code failed;
-  fs::create_directories(run.directory, failed);
-  if (failed)
-    throw IoError(
-        fmt::format("{}: cannot create the directory: {}", run.directory, failed.message()));
-  std::ofstream(run.directory + "/command.sh") << shell_line(run.command) << '\n';
-  Lines lines(run.directory + "/console.log", fmt::format("n={} repeat {}", run.ranks, run.repeat),
-              options.show_output);
-  Child child(run.command);
-  const Ended end = follow(child, lines, options);
-  result.earlier_attempts = count_attempts(run.directory);
-  const bool finished = is_finished(run.directory);
-  if (end.stopped && !finished) {
-    result.outcome = Outcome::stopped;
-    result.reason = "the study was asked to stop";
-  } else if (finished) {
-    result.outcome = Outcome::finished;
-  } else {
-    result.outcome = Outcome::failed;
-    const std::string limit =
-        end.timed_out ? fmt::format("ran into the limit of {} s, ", options.run_limit_seconds) : "";
-    result.reason = fmt::format("{}{}, its record does not end with done or target_missed{}", limit,
-                                describe(end.status), lines.last());
+void refuse_changed(const std::vector<PlannedRun>& runs, const LaunchOptions& options) {
+  std::string first;
+  int others = -1;
+  for (const PlannedRun& run : runs) {
+    if (!is_finished(run.directory)) continue;
+    const auto keys = changed(run, options);
+    if (keys.empty()) continue;
+    if (++others == 0)
+      first = fmt::format("{} was finished with another configuration ({})", run.directory,
+                          fmt::join(keys, "; "));
   }
-  return result;
+  if (others < 0) return;
+  throw ConfigError(fmt::format(
+      "{}{}. --fresh runs everything again and keeps the earlier runs aside; another --output-dir "
+      "leaves them alone; --collect reports them as they are",
+      first, others ? fmt::format(", and so were {} more", others) : ""));
 }
+
+void show_failure(const LaunchResult& result, const Console& console) {
+  std::fputs(fmt::format("  its log {} ends with:\n", console.path()).c_str(), stderr);
+  for (const std::string& line : console.last_lines())
+    std::fputs(fmt::format("    {}\n", line).c_str(), stderr);
+  std::fflush(stderr);
+  log::debug("{}: {}", result.run.directory, result.reason);
+}
+
+class Launcher {
+ public:
+  Launcher(const std::vector<PlannedRun>& runs, const LaunchOptions& options)
+      : runs_(runs), options_(options), display_(options.display, runs) {}
+
+  LaunchResult handle(size_t index) {
+    const PlannedRun& run = runs_[index];
+    LaunchResult result{run};
+    if (StopSignals::count() > 0) {
+      result.outcome = Outcome::stopped;
+      result.reason = "not started: the study was asked to stop";
+      result.earlier_attempts = count_attempts(run.directory);
+    } else if (!options_.fresh && is_finished(run.directory)) {
+      result.outcome = Outcome::kept;
+      result.earlier_attempts = count_attempts(run.directory);
+      display_.finish(index, "kept from before: " + result_of(run));
+    } else {
+      run_now(index, result);
+    }
+    return result;
+  }
+
+ private:
+  std::string result_of(const PlannedRun& run) const {
+    return result_text(read_run(run.directory + "/" + kRecordFile), options_.target);
+  }
+
+  /// Makes the folder ready; the command to run there.
+  std::vector<std::string> prepare(const PlannedRun& run) const {
+    std::vector<std::string> command = run.command;
+    const bool resume =
+        !options_.fresh && is_resumable(run.directory) && changed(run, options_).empty();
+    if (resume)
+      command.push_back("--resume");
+    else
+      set_aside(run.directory);
+    std::error_code failed;
+    fs::create_directories(run.directory, failed);
+    if (failed)
+      throw IoError(
+          fmt::format("{}: cannot create the directory: {}", run.directory, failed.message()));
+    std::ofstream(run.directory + "/" + kCommandFile) << shell_line(command) << '\n';
+    return command;
+  }
+
+  void run_now(size_t index, LaunchResult& result) {
+    const PlannedRun& run = runs_[index];
+    const auto command = prepare(run);
+    result.earlier_attempts = count_attempts(run.directory);
+    log::debug("{}", shell_line(command));
+    Console console(
+        run.directory + "/" + kConsoleFile,
+        options_.show_output ? fmt::format("{} ranks, repeat {}", run.ranks, run.repeat) : "");
+    Child child(command);
+    RecordTail record(run.directory + "/" + kRecordFile);
+    const Ended end = follow(child, console, options_, [&](double seconds) {
+      record.read();
+      display_.update(index, fmt::format("{}, {:.0f} s", record.text(options_.epochs), seconds));
+    });
+    judge(end, console, result);
+    const std::string took = fmt::format("{:.1f} s in all", end.seconds);
+    switch (result.outcome) {
+      case Outcome::finished: display_.finish(index, result_of(run) + "; " + took); break;
+      case Outcome::stopped: display_.finish(index, result.reason + "; " + took); break;
+      default: display_.finish(index, "failed: " + result.reason); show_failure(result, console);
+    }
+  }
+
+  void judge(const Ended& end, const Console& console, LaunchResult& result) const {
+    if (is_finished(result.run.directory)) {
+      result.outcome = Outcome::finished;
+    } else if (end.stopped) {
+      result.outcome = Outcome::stopped;
+      result.reason = "stopped: the study was asked to stop";
+    } else {
+      result.outcome = Outcome::failed;
+      if (end.timed_out)
+        result.reason = fmt::format("it ran into the limit of {} s, ", options_.run_limit_seconds);
+      result.reason += describe_status(end.status);
+      if (!console.cause().empty()) result.reason += ": " + console.cause();
+    }
+  }
+
+  const std::vector<PlannedRun>& runs_;
+  const LaunchOptions& options_;
+  StudyDisplay display_;
+};
 
 }  // namespace
 
-bool is_finished(const std::string& directory) {
-  const std::string path = directory + "/" + kRecordFile;
-  if (!fs::exists(path)) return false;
-  try {
-    const RunLog log = read_run(path);
-    return log.stop &&
-           (log.stop->status == RunStatus::done || log.stop->status == RunStatus::target_missed);
-  } catch (const IoError& error) {
-    log::warn("{}", error.what());
-    return false;
-  }
-}
-
 std::vector<LaunchResult> launch(const std::vector<PlannedRun>& runs,
                                  const LaunchOptions& options) {
-  for (const PlannedRun& run : runs) {
-    const std::string made_by = read_file(run.directory + "/command.sh"),
-                      now = shell_line(run.command) + '\n';
-    if (!options.fresh && is_finished(run.directory) && made_by != now)
-      throw ConfigError(
-          fmt::format("{} holds a finished run of another command:\n  {}  now:\n  {}use --fresh to "
-                      "run again, or "
-                      "another --output-dir",
-                      run.directory, made_by, now));
-  }
+  if (!options.fresh) refuse_changed(runs, options);
   const StopSignals signals;
+  Launcher launcher(runs, options);
   std::vector<LaunchResult> results;
-  int number = 0;
-  for (const PlannedRun& run : runs) {
-    ++number;
-    if (stop_signal) {
-      results.push_back({run, Outcome::stopped, "not started: the study was asked to stop",
-                         count_attempts(run.directory)});
-      continue;
-    }
-    if (!options.fresh && is_finished(run.directory)) {
-      log::info("run {}/{}: n={} repeat {}: finished before, kept", number, runs.size(), run.ranks,
-                run.repeat);
-      results.push_back({run, Outcome::kept, "", count_attempts(run.directory)});
-      continue;
-    }
-    log::info("run {}/{}: n={} repeat {} seed {}: {}", number, runs.size(), run.ranks, run.repeat,
-              run.seed, shell_line(run.command));
-    results.push_back(run_now(run, options));
-    if (results.back().outcome == Outcome::failed)
-      log::error("run {}/{}: n={} repeat {} failed: {}", number, runs.size(), run.ranks, run.repeat,
-                 results.back().reason);
-  }
+  for (size_t index = 0; index < runs.size(); ++index) results.push_back(launcher.handle(index));
   return results;
 }
 

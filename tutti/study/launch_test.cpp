@@ -41,7 +41,7 @@ class LaunchTest : public testing::Test {
     return {std::istreambuf_iterator<char>(file), {}};
   }
   fs::path root_;
-  LaunchOptions quiet_{.show_output = false};
+  LaunchOptions quiet_{.display = {.quiet = true}};
 };
 
 TEST_F(LaunchTest, AFinishedRunKeepsItsOutputAndIsNotRunAgain) {
@@ -93,9 +93,68 @@ TEST_F(LaunchTest, AProgramThatIsNotThereIsAnIoError) {
   EXPECT_THROW(launch({run}, quiet_), IoError);
 }
 
-TEST_F(LaunchTest, AFinishedRunOfAnotherCommandIsNotTakenForThisOne) {
-  launch({script(record("done"))}, quiet_);
-  EXPECT_THROW(launch({script(record("done") + "true")}, quiet_), ConfigError);
+TEST_F(LaunchTest, AFinishedRunOfAnotherConfigurationIsRefusedWithItsKeysAndTheWaysOut) {
+  const PlannedRun run = script("echo > \"$0/config.toml\"; " + record("done"));
+  LaunchOptions options = quiet_;
+  options.found = [](const std::string&) -> Configuration {
+    return {{"run.epochs", "3"}, {"optimizer.lr", "0.1"}, {"run.output_dir", "\"a\""}};
+  };
+  Configuration now = {{"run.epochs", "3"}, {"optimizer.lr", "0.1"}, {"run.output_dir", "\"b\""}};
+  options.wanted = [&](const PlannedRun&) { return now; };
+  EXPECT_EQ(launch({run}, options).at(0).outcome, Outcome::finished);
+  EXPECT_EQ(launch({run}, options).at(0).outcome, Outcome::kept);  // the folder does not count
+  now["run.epochs"] = "5";
+  try {
+    launch({run}, options);
+    FAIL() << "the old run was taken";
+  } catch (const ConfigError& error) {
+    const std::string what = error.what();
+    for (const char* part : {"n1 was finished with another configuration",
+                             "run.epochs: 3 there, 5 now", "--fresh", "--output-dir", "--collect"})
+      EXPECT_NE(what.find(part), std::string::npos) << what;
+    EXPECT_EQ(what.find("optimizer.lr"), std::string::npos) << what;
+  }
+  options.fresh = true;
+  EXPECT_EQ(launch({run}, options).at(0).outcome, Outcome::finished);
+}
+
+TEST_F(LaunchTest, AStoppedRunGoesOnFromItsCheckpointAndAFailedOneBeginsAnew) {
+  // The shell's $1 is what the study adds to the command.
+  const std::string text =
+      "mkdir -p \"$0/checkpoints/step_0000001\"; echo \"$1\" >> \"$0/../args\"; ";
+  const PlannedRun first = script(text + record("requeue") + "exit 75");
+  EXPECT_EQ(launch({first}, quiet_).at(0).outcome, Outcome::failed);
+  const LaunchResult second = launch({script(text + record("failed") + "exit 1")}, quiet_).at(0);
+  EXPECT_EQ(second.earlier_attempts, 0);
+  const LaunchResult third = launch({script(text + record("done"))}, quiet_).at(0);
+  EXPECT_EQ(third.earlier_attempts, 1);  // what had failed stands beside it
+  EXPECT_EQ(text_of((root_ / "args").string()), "\n--resume\n\n");
+}
+
+TEST_F(LaunchTest, OneLineForEachRunAndTheEndOfAFailedOnesLog) {
+  std::FILE* shown = std::tmpfile();
+  LaunchOptions options;
+  options.display = {.out = shown};
+  options.target = Target{};
+  options.target->value = 0.5;
+  const std::string end =
+      R"(printf '%s\n' '{"schema":1,"event":"run_start","ranks":1}' )"
+      R"('{"schema":1,"event":"eval","epoch":2,"accuracy":0.75,"wall_seconds":8}' )"
+      R"('{"schema":1,"event":"run_stop","status":"done"}' > "$0/record.jsonl"; echo banner)";
+  const auto results = launch(
+      {script(end), script("echo banner; echo 'tutti: no memory'; echo more; exit 1", 2)}, options);
+  std::rewind(shown);
+  std::string text(4096, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), shown));
+  std::fclose(shown);
+  EXPECT_NE(text.find("run 1 of 2   1 rank  repeat 1  target reached after 8.0 s and 2 epochs; "),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("run 2 of 2  2 ranks  repeat 1  failed: exit code 1: no memory\n"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("banner"), std::string::npos) << text;
+  EXPECT_EQ(results[1].reason, "exit code 1: no memory");
 }
 
 TEST_F(LaunchTest, TheTimeLimitEndsARun) {

@@ -1,13 +1,13 @@
 #include "tutti/study/metrics.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <map>
-#include <set>
+
+#include "tutti/study/curves.h"
+#include "tutti/study/notes.h"
 
 namespace tutti::study {
 namespace {
@@ -64,10 +64,6 @@ StepParts step_parts(const RunLog& log) {
           per_step(&EpochRecord::other_seconds)};
 }
 
-std::string metric_of(const std::optional<Target>& target) {
-  return target ? target->metric : "accuracy";
-}
-
 bool same_target(const Target& a, const Target& b) {
   return a.metric == b.metric && a.value == b.value && a.higher_is_better == b.higher_is_better;
 }
@@ -91,13 +87,28 @@ bool oversubscribed(const RunStart& start) {
   return (start.ranks + hosts - 1) / hosts * start.threads_per_rank > start.cores_per_host;
 }
 
-void measure(RunSummary& run, const std::optional<Target>& target) {
+}  // namespace
+
+std::string metric_of(const std::optional<Target>& target) {
+  return target ? target->metric : "accuracy";
+}
+
+std::string metric_words(const std::string& metric) { return "test " + metric; }
+
+double core_seconds(const RunSummary& run) {
+  return run.reach ? run.reach->wall_seconds * run.ranks() * run.log.start.threads_per_rank
+                   : kNotMeasured;
+}
+
+void measure_run(RunSummary& run, const std::optional<Target>& target) {
   const auto epochs = whole_epochs(run.log);
   run.epoch_seconds = median(steady(epochs, &EpochRecord::seconds));
   run.samples_per_s = median(steady(epochs, &EpochRecord::samples_per_s));
   if (std::isnan(run.samples_per_s))
     run.samples_per_s = median(steady(run.log.steps, &StepRecord::samples_per_s));
   run.step = step_parts(run.log);
+  const auto rates = measured(run.log.steps, [](const StepRecord& step) { return step.lr; });
+  if (!rates.empty()) run.peak_learning_rate = *std::max_element(rates.begin(), rates.end());
   if (target) run.reach = find_reach(run.log, *target);
   const auto values = measured(
       run.log.evals, [&](const EvalRecord& eval) { return eval.value(metric_of(target)); });
@@ -107,14 +118,14 @@ void measure(RunSummary& run, const std::optional<Target>& target) {
                    : *std::max_element(values.begin(), values.end());
 }
 
-using Runs = std::vector<const RunSummary*>;
+namespace {
 
 template <class Get>
 Spread spread_over(const Runs& runs, Get get) {
   return spread(measured(runs, [&](const RunSummary* run) { return get(*run); }));
 }
 
-ScaleRow make_row(int ranks, const Runs& all) {
+ScaleRow make_row(int ranks, const Runs& all, const std::string& metric) {
   ScaleRow row;
   row.ranks = ranks;
   Runs runs;
@@ -127,11 +138,15 @@ ScaleRow make_row(int ranks, const Runs& all) {
   const RunStart& start = runs.empty() ? all.front()->log.start : runs.front()->log.start;
   row.local_batch = start.local_batch;
   row.global_batch = start.global_batch;
+  row.threads_per_rank = start.threads_per_rank;
+  row.peak_learning_rate =
+      spread_over(runs, [](const RunSummary& run) { return run.peak_learning_rate; }).high;
   row.epoch_seconds = spread_over(runs, [](const RunSummary& run) { return run.epoch_seconds; });
   row.samples_per_s = spread_over(runs, [](const RunSummary& run) { return run.samples_per_s; });
   row.reach_seconds = spread_over(runs, [](const RunSummary& run) {
     return run.reach ? run.reach->wall_seconds : kNotMeasured;
   });
+  row.core_seconds = spread_over(runs, [](const RunSummary& run) { return core_seconds(run); });
   row.epochs_to_target = spread_over(
       runs, [](const RunSummary& run) { return run.reach ? run.reach->epoch : kNotMeasured; });
   row.best = spread_over(runs, [](const RunSummary& run) { return run.best; });
@@ -141,6 +156,9 @@ ScaleRow make_row(int ranks, const Runs& all) {
   };
   row.step = {part(&StepParts::total), part(&StepParts::compute), part(&StepParts::comm_exposed),
               part(&StepParts::data_wait), part(&StepParts::other)};
+  row.quality = quality_curve(runs, metric);
+  row.training_loss = loss_curve(runs);
+  row.arrivals = arrivals_of(runs);
   return row;
 }
 
@@ -239,85 +257,6 @@ std::string mode_of(std::vector<ScaleRow> rows) {
   return constant(&ScaleRow::local_batch) ? "weak" : "mixed";
 }
 
-/// Says when runs that are compared were not made alike.
-void note_differences(StudyResult& result) {
-  const std::pair<const char*, std::function<std::string(const RunStart&)>> facts[] = {
-      {"model", [](const RunStart& s) { return s.model; }},
-      {"data set", [](const RunStart& s) { return s.dataset; }},
-      {"precision", [](const RunStart& s) { return s.precision; }},
-      {"threads per rank", [](const RunStart& s) { return fmt::to_string(s.threads_per_rank); }},
-      {"machine", [](const RunStart& s) { return s.machine; }},
-      {"version", [](const RunStart& s) { return s.version + " " + s.git; }},
-  };
-  for (const auto& [what, get] : facts) {
-    std::set<std::string> values;
-    for (const RunSummary& run : result.runs)
-      if (run.usable()) values.insert(get(run.log.start));
-    if (values.size() > 1)
-      result.notes.push_back(
-          fmt::format("The runs differ in {}: {}.", what, fmt::join(values, "; ")));
-  }
-  if (result.mode == "mixed")
-    result.notes.push_back(
-        "Neither the local nor the global batch is the same for all rank counts.");
-}
-
-void note_target(StudyResult& result) {
-  if (!result.target) {
-    result.notes.push_back(
-        "No target was given: there is no learning speed-up. Set run.target before the study.");
-    return;
-  }
-  for (const ScaleRow& row : result.rows) {
-    if (row.runs == 0 || row.reached == row.runs) continue;
-    if (row.reached == 0)
-      result.notes.push_back(
-          fmt::format("n = {}: no run reached {} {} (best {:.4g}); nothing is extrapolated.",
-                      row.ranks, result.target->metric, result.target->value,
-                      result.target->higher_is_better ? row.best.high : row.best.low));
-    else
-      result.notes.push_back(fmt::format(
-          "n = {}: only {} of {} runs reached the target; its time is the mean of those, so the "
-          "true one is longer.",
-          row.ranks, row.reached, row.runs));
-  }
-}
-
-void note_rows(StudyResult& result) {
-  std::vector<int> crowded;
-  for (const ScaleRow& row : result.rows)
-    if (row.oversubscribed) crowded.push_back(row.ranks);
-  if (!crowded.empty())
-    result.notes.push_back(fmt::format(
-        "Oversubscribed, more threads than cores: n = {}. These times say nothing about a machine "
-        "that has the cores; epochs and accuracy stand.",
-        fmt::join(crowded, ", ")));
-  for (const ScaleRow& row : result.rows)
-    if (row.runs && row.parallel_from_throughput)
-      result.notes.push_back(fmt::format(
-          "n = {}: no whole epoch was measured; S_par is the ratio of samples/s.", row.ranks));
-  if (std::any_of(result.rows.begin(), result.rows.end(),
-                  [](const ScaleRow& row) { return row.runs == 1; }))
-    result.notes.push_back("Rank counts with a single run have no interval.");
-  if (result.base_ranks > 1)
-    result.notes.push_back(fmt::format(
-        "The base is n0 = {0}: speed-up at {0} ranks is {0} by definition.", result.base_ranks));
-}
-
-void note_runs(StudyResult& result) {
-  for (const RunSummary& run : result.runs) {
-    const std::string who = fmt::format("n = {}{}", run.ranks(),
-                                        run.repeat ? fmt::format(" repeat {}", run.repeat) : "");
-    if (!run.usable())
-      result.notes.push_back(fmt::format("{} does not count: {}", who, run.failure));
-    if (run.earlier_attempts)
-      result.notes.push_back(
-          fmt::format("{}: {} earlier attempt(s) are kept beside it.", who, run.earlier_attempts));
-    if (run.log.resumes)
-      result.notes.push_back(fmt::format("{} was resumed {} time(s).", who, run.log.resumes));
-  }
-}
-
 /// The target that most of the records name (they should all name one).
 std::optional<Target> target_of(const std::vector<RunSummary>& runs,
                                 std::vector<std::string>& notes) {
@@ -342,7 +281,7 @@ StudyResult evaluate(std::vector<RunSummary> runs, std::optional<Target> target)
   std::stable_sort(runs.begin(), runs.end(), [](const RunSummary& a, const RunSummary& b) {
     return std::pair(a.ranks(), a.repeat) < std::pair(b.ranks(), b.repeat);
   });
-  for (RunSummary& run : runs) measure(run, result.target);
+  for (RunSummary& run : runs) measure_run(run, result.target);
   result.runs = std::move(runs);
 
   std::map<int, Runs> all, usable;
@@ -350,7 +289,8 @@ StudyResult evaluate(std::vector<RunSummary> runs, std::optional<Target> target)
     all[run.ranks()].push_back(&run);
     if (run.usable()) usable[run.ranks()].push_back(&run);
   }
-  for (const auto& [ranks, group] : all) result.rows.push_back(make_row(ranks, group));
+  for (const auto& [ranks, group] : all)
+    result.rows.push_back(make_row(ranks, group, metric_of(result.target)));
   result.mode = mode_of(result.rows);
   if (usable.empty()) {
     result.notes.push_back("No run is usable: there is nothing to compare.");
@@ -367,10 +307,7 @@ StudyResult evaluate(std::vector<RunSummary> runs, std::optional<Target> target)
       if (row.runs) compare(row, base, usable[row.ranks]);
     rates(result.rows, usable, result.base_ranks, result.target);
   }
-  note_target(result);
-  note_rows(result);
-  note_runs(result);
-  note_differences(result);
+  add_notes(result);
   return result;
 }
 

@@ -38,10 +38,27 @@ struct RunSummary {
   double epoch_seconds = kNotMeasured;
   double samples_per_s = kNotMeasured;  ///< steady state
   std::optional<TargetReached> reach{};
-  double best = kNotMeasured;  ///< best validation value of the target's metric
+  double best = kNotMeasured;                ///< best value of the target's metric on the test set
+  double peak_learning_rate = kNotMeasured;  ///< largest that a step's line names
   StepParts step{};
   int ranks() const { return log.start.ranks; }
   bool usable() const { return failure.empty(); }
+};
+
+/// The repeats of one rank count at one number of epochs: the median, the smallest and the largest.
+struct CurvePoint {
+  double epoch = 0;
+  double seconds = kNotMeasured;  ///< median time since the first weight update
+  double median = kNotMeasured, low = kNotMeasured, high = kNotMeasured;
+};
+
+/// Who came late to the gradient exchange, over all runs of a rank count; steps 0: not measured.
+struct Lateness {
+  int64_t steps = 0;
+  double waited_ms = kNotMeasured, waited_for_late_ms = kNotMeasured;  ///< a step and rank, means
+  int latest_rank = -1;                                                ///< last in the most steps
+  double latest_share = kNotMeasured;                                  ///< of the steps
+  double latest_ms = kNotMeasured;  ///< after the earliest rank, median
 };
 
 /// All runs of one rank count.
@@ -50,7 +67,10 @@ struct ScaleRow {
   int runs = 0, failed = 0, reached = 0;  ///< runs = usable ones
   bool oversubscribed = false;
   int64_t local_batch = 0, global_batch = 0;
+  int threads_per_rank = 1;
+  double peak_learning_rate = kNotMeasured;
   Spread epoch_seconds, samples_per_s, reach_seconds, epochs_to_target, best;
+  Spread core_seconds;  ///< to the target: wall time x ranks x threads per rank
   bool parallel_from_throughput =
       false;       ///< no whole epoch was measured: S_par is the ratio of samples/s
   Ratio parallel;  ///< S_par
@@ -62,7 +82,11 @@ struct ScaleRow {
   double rate = kNotMeasured;                        ///< L_rate
   std::vector<double> parallel_runs, learning_runs;  ///< per usable run: mean of n0 / this run * n0
   StepParts step;
+  std::vector<CurvePoint> quality;        ///< the target's metric on the test set
+  std::vector<CurvePoint> training_loss;  ///< of whole epochs
+  Lateness arrivals;
 };
+using Runs = std::vector<const RunSummary*>;
 
 struct StudyResult {
   std::string title;  ///< model, data set, precision
@@ -74,6 +98,15 @@ struct StudyResult {
   std::vector<RunSummary> runs;    ///< by ranks, then repeat
   std::vector<std::string> notes;  ///< what a reader must know before believing the numbers
 };
+
+/// The target's metric; "accuracy" without a target.
+std::string metric_of(const std::optional<Target>& target);
+/// "test accuracy": as reports call it.
+std::string metric_words(const std::string& metric);
+/// Core-seconds from the first weight update to the target; NaN when it was not reached.
+double core_seconds(const RunSummary& run);
+/// Fills in what one run's record says.
+void measure_run(RunSummary& run, const std::optional<Target>& target);
 
 /// The whole study. Failed runs are listed and noted but enter no number. `target` null: the one
 /// that the records name; when they name none, learning speed-up is left out and `best` is the

@@ -110,7 +110,7 @@ TEST(Metrics, NotReachedIsSaidAndNotExtrapolated) {
   EXPECT_TRUE(std::isnan(four.learning.value));
   EXPECT_TRUE(std::isnan(four.reach_seconds.mean));
   EXPECT_DOUBLE_EQ(four.parallel.value, 100 / 30.0);
-  EXPECT_TRUE(has_note(result, "n = 4: no run reached accuracy 0.9 (best 0.09)"));
+  EXPECT_TRUE(has_note(result, "On 4 ranks, no run reached test accuracy 0.9 (best 0.09)"));
   // The rate form still stands: epochs 1 to 6. n=1: 0.225*5 in 505 s; n=4: 0.015*5 in 155 s.
   EXPECT_NEAR(four.rate, (0.015 * 5 / 155) / (0.225 * 5 / 505), 1e-12);
   EXPECT_DOUBLE_EQ(row(result, 1).rate, 1);
@@ -156,7 +156,8 @@ TEST(Metrics, OversubscriptionIsSeenFromTheCores) {
       evaluate({make_run(1, 100, 6, 4), make_run(8, 30, 6, 5)}, std::nullopt);
   EXPECT_TRUE(row(result, 8).oversubscribed);
   EXPECT_FALSE(row(result, 1).oversubscribed);
-  EXPECT_TRUE(has_note(result, "more threads than cores: n = 8."));
+  EXPECT_TRUE(
+      has_note(result, "more threads than cores (oversubscribed) on these numbers of ranks: 8."));
   RunSummary spread_out = make_run(8, 30, 6, 5);
   spread_out.log.start.hosts = {"a", "b"};
   EXPECT_FALSE(row(evaluate({spread_out}, std::nullopt), 8).oversubscribed);
@@ -175,8 +176,9 @@ TEST(Metrics, FailedRunsEnterNoNumberAndAreNamed) {
   EXPECT_TRUE(std::isnan(row(result, 1).parallel_efficiency));
   EXPECT_EQ(result.mode, "weak");
   EXPECT_DOUBLE_EQ(row(result, 4).parallel.value, 4);  // 50 / 25 * n0
-  EXPECT_TRUE(has_note(result, "n = 1 repeat 1 does not count: exit code 1"));
-  EXPECT_TRUE(has_note(result, "n0 = 2"));
+  EXPECT_TRUE(
+      has_note(result, "The run on 1 rank, repeat 1, failed and enters no number: exit code 1"));
+  EXPECT_TRUE(has_note(result, "The smallest size has 2 ranks"));
   EXPECT_EQ(evaluate({failed}, std::nullopt).base_ranks, 0);
 }
 

@@ -1,11 +1,12 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <concepts>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tutti/base/error.h"
+#include "tutti/study/describe.h"
 #include "tutti/study/report.h"
 
 namespace tutti::study {
@@ -13,22 +14,52 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+Json number_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 Json to_json(const Spread& s) {
-  return {{"count", s.count},         {"mean", number(s.mean)},
-          {"min", number(s.low)},     {"max", number(s.high)},
-          {"stdev", number(s.stdev)}, {"half_width_90", number(s.half_width)}};
+  return {{"count", s.count},
+          {"mean", number_or_null(s.mean)},
+          {"min", number_or_null(s.low)},
+          {"max", number_or_null(s.high)},
+          {"stdev", number_or_null(s.stdev)},
+          {"half_width_90", number_or_null(s.half_width)}};
 }
 Json to_json(const Ratio& r) {
-  return {{"value", number(r.value)}, {"low_90", number(r.low)}, {"high_90", number(r.high)}};
+  return {{"value", number_or_null(r.value)},
+          {"low_90", number_or_null(r.low)},
+          {"high_90", number_or_null(r.high)}};
 }
 Json to_json(const StepParts& p) {
-  return {{"total_ms", number(p.total)},
-          {"compute_ms", number(p.compute)},
-          {"comm_exposed_ms", number(p.comm_exposed)},
-          {"data_wait_ms", number(p.data_wait)},
-          {"other_ms", number(p.other)}};
+  return {{"total_ms", number_or_null(p.total)},
+          {"compute_ms", number_or_null(p.compute)},
+          {"comm_exposed_ms", number_or_null(p.comm_exposed)},
+          {"data_wait_ms", number_or_null(p.data_wait)},
+          {"other_ms", number_or_null(p.other)}};
+}
+
+Json to_json(const std::vector<CurvePoint>& curve) {
+  Json json = Json::array();
+  for (const CurvePoint& p : curve)
+    json.push_back({{"epoch", p.epoch},
+                    {"wall_seconds", number_or_null(p.seconds)},
+                    {"median", number_or_null(p.median)},
+                    {"min", number_or_null(p.low)},
+                    {"max", number_or_null(p.high)}});
+  return json;
+}
+Json to_json(const Lateness& late) {
+  if (late.steps <= 0) return nullptr;
+  return {{"steps", late.steps},
+          {"waited_ms", number_or_null(late.waited_ms)},
+          {"waited_for_late_ms", number_or_null(late.waited_for_late_ms)},
+          {"latest_rank", late.latest_rank},
+          {"latest_share", number_or_null(late.latest_share)},
+          {"latest_ms", number_or_null(late.latest_ms)}};
+}
+Json to_json(const Facts& facts) {
+  Json json = Json::array();
+  for (const auto& [what, text] : facts) json.push_back({{"what", what}, {"text", text}});
+  return json;
 }
 
 Json to_json(const ScaleRow& row) {
@@ -43,73 +74,64 @@ Json to_json(const ScaleRow& row) {
           {"epoch_seconds", to_json(row.epoch_seconds)},
           {"parallel_speedup", to_json(row.parallel)},
           {"parallel_from_throughput", row.parallel_from_throughput},
-          {"parallel_efficiency", number(row.parallel_efficiency)},
+          {"parallel_efficiency", number_or_null(row.parallel_efficiency)},
           {"parallel_speedup_runs", row.parallel_runs},
           {"target_seconds", to_json(row.reach_seconds)},
           {"target_epochs", to_json(row.epochs_to_target)},
           {"learning_speedup", to_json(row.learning)},
-          {"learning_efficiency", number(row.learning_efficiency)},
+          {"learning_efficiency", number_or_null(row.learning_efficiency)},
           {"learning_speedup_runs", row.learning_runs},
-          {"epochs_factor", number(row.epochs_factor)},
-          {"remainder", number(row.remainder)},
-          {"learning_rate_ratio", number(row.rate)},
+          {"epochs_factor", number_or_null(row.epochs_factor)},
+          {"remainder", number_or_null(row.remainder)},
+          {"gain_per_second", number_or_null(row.rate)},
           {"best", to_json(row.best)},
-          {"step", to_json(row.step)}};
+          {"step", to_json(row.step)},
+          {"threads_per_rank", row.threads_per_rank},
+          {"peak_learning_rate", number_or_null(row.peak_learning_rate)},
+          {"target_core_seconds", to_json(row.core_seconds)},
+          {"curve", to_json(row.quality)},
+          {"training_loss", to_json(row.training_loss)},
+          {"arrivals", to_json(row.arrivals)}};
 }
 
-Json to_json(const RunSummary& run, const std::string& metric) {
+Json to_json(const RunSummary& run, const std::string& metric, const std::string& directory) {
   const RunStart& start = run.log.start;
   Json json = {
       {"ranks", run.ranks()},
       {"repeat", run.repeat},
       {"seed", start.seed},
-      {"record", run.log.path},
+      {"record", relative_path(run.log.path, directory)},
       {"command", start.command},
       {"usable", run.usable()},
       {"failure", run.failure},
       {"earlier_attempts", run.earlier_attempts},
       {"hosts", start.hosts},
       {"threads_per_rank", start.threads_per_rank},
-      {"samples_per_s", number(run.samples_per_s)},
-      {"epoch_seconds", number(run.epoch_seconds)},
-      {"target_seconds", run.reach ? number(run.reach->wall_seconds) : Json(nullptr)},
-      {"target_train_seconds", run.reach ? number(run.reach->train_seconds) : Json(nullptr)},
-      {"target_epochs", run.reach ? number(run.reach->epoch) : Json(nullptr)},
-      {"best", number(run.best)},
-      {"evals", Json::array()}};
+      {"samples_per_s", number_or_null(run.samples_per_s)},
+      {"epoch_seconds", number_or_null(run.epoch_seconds)},
+      {"target_seconds", run.reach ? number_or_null(run.reach->wall_seconds) : Json(nullptr)},
+      {"target_train_seconds",
+       run.reach ? number_or_null(run.reach->train_seconds) : Json(nullptr)},
+      {"target_epochs", run.reach ? number_or_null(run.reach->epoch) : Json(nullptr)},
+      {"target_core_seconds", number_or_null(core_seconds(run))},
+      {"local_batch", start.local_batch},
+      {"global_batch", start.global_batch},
+      {"peak_learning_rate", number_or_null(run.peak_learning_rate)},
+      {"step", to_json(run.step)},
+      {"best", number_or_null(run.best)},
+      {"evals", Json::array()},
+      {"epochs", Json::array()}};
   for (const EvalRecord& eval : run.log.evals)
     json["evals"].push_back({{"epoch", eval.epoch},
-                             {"wall_seconds", number(eval.wall_seconds)},
-                             {"train_seconds", number(eval.train_seconds)},
-                             {"value", number(eval.value(metric))}});
+                             {"wall_seconds", number_or_null(eval.wall_seconds)},
+                             {"train_seconds", number_or_null(eval.train_seconds)},
+                             {"value", number_or_null(eval.value(metric))}});
+  for (const EpochRecord& epoch : run.log.epochs)
+    json["epochs"].push_back({{"epoch", epoch.epoch},
+                              {"train_loss", number_or_null(epoch.train_loss)},
+                              {"seconds", number_or_null(epoch.seconds)}});
   return json;
 }
-
-std::string csv_cell(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  std::string cell = "\"";
-  for (const char c : text)
-    cell += c == '"' ? std::string("\"\"") : c == '\n' ? std::string(" ") : std::string(1, c);
-  return cell + '"';
-}
-
-/// Cells of one CSV line; an unmeasured number is an empty cell.
-struct Line {
-  std::string text;
-  Line& add(const std::string& cell) {
-    text += (text.empty() ? "" : ",") + csv_cell(cell);
-    return *this;
-  }
-  Line& add(double value) {
-    return add(std::isfinite(value) ? fmt::format("{:.9g}", value) : std::string());
-  }
-  template <std::integral T>
-  Line& add(T value) {
-    return add(fmt::format("{}", value));
-  }
-  Line& add(const Spread& s) { return add(s.mean).add(s.low).add(s.high).add(s.stdev); }
-  Line& add(const Ratio& r) { return add(r.value).add(r.low).add(r.high); }
-};
 
 void write_file(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary);
@@ -119,91 +141,44 @@ void write_file(const std::string& path, const std::string& text) {
 
 }  // namespace
 
-std::string rows_csv(const StudyResult& result) {
-  std::string text =
-      "ranks,runs,failed,reached,oversubscribed,local_batch,global_batch,samples_per_s,samples_per_"
-      "s_min,samples_per_s_max,"
-      "samples_per_s_stdev,epoch_s,epoch_s_min,epoch_s_max,epoch_s_stdev,parallel_speedup,parallel_"
-      "speedup_low90,"
-      "parallel_speedup_high90,parallel_efficiency,target_s,target_s_min,target_s_max,target_s_"
-      "stdev,target_epochs,"
-      "target_epochs_min,target_epochs_max,target_epochs_stdev,learning_speedup,learning_speedup_"
-      "low90,learning_speedup_high90,"
-      "learning_efficiency,epochs_factor,remainder,learning_rate_ratio,best,best_min,best_max,best_"
-      "stdev,step_ms,compute_ms,"
-      "comm_exposed_ms,data_wait_ms,other_ms\n";
-  for (const ScaleRow& row : result.rows) {
-    Line line;
-    line.add(row.ranks)
-        .add(row.runs)
-        .add(row.failed)
-        .add(row.reached)
-        .add(int{row.oversubscribed})
-        .add(row.local_batch)
-        .add(row.global_batch);
-    line.add(row.samples_per_s)
-        .add(row.epoch_seconds)
-        .add(row.parallel)
-        .add(row.parallel_efficiency);
-    line.add(row.reach_seconds)
-        .add(row.epochs_to_target)
-        .add(row.learning)
-        .add(row.learning_efficiency);
-    line.add(row.epochs_factor).add(row.remainder).add(row.rate).add(row.best);
-    line.add(row.step.total)
-        .add(row.step.compute)
-        .add(row.step.comm_exposed)
-        .add(row.step.data_wait)
-        .add(row.step.other);
-    text += line.text + '\n';
-  }
-  return text;
-}
-
-std::string runs_csv(const StudyResult& result) {
-  std::string text =
-      "ranks,repeat,seed,usable,samples_per_s,epoch_s,target_s,target_train_s,target_epochs,best,"
-      "record,failure\n";
-  for (const RunSummary& run : result.runs) {
-    Line line;
-    line.add(run.ranks())
-        .add(run.repeat)
-        .add(run.log.start.seed)
-        .add(int{run.usable()})
-        .add(run.samples_per_s)
-        .add(run.epoch_seconds);
-    line.add(run.reach ? run.reach->wall_seconds : kNotMeasured)
-        .add(run.reach ? run.reach->train_seconds : kNotMeasured);
-    line.add(run.reach ? run.reach->epoch : kNotMeasured)
-        .add(run.best)
-        .add(run.log.path)
-        .add(run.failure);
-    text += line.text + '\n';
-  }
-  return text;
-}
-
 std::string json_report(const StudyResult& result, const ReportText& text) {
-  const std::string metric = result.target ? result.target->metric : "accuracy";
-  Json json = {{"schema", 1},           {"title", text.title},
-               {"made", text.made},     {"workload", result.title},
-               {"mode", result.mode},   {"metric", metric},
-               {"target", nullptr},     {"base_ranks", result.base_ranks},
-               {"notes", result.notes}, {"commands", text.commands},
-               {"rows", Json::array()}, {"runs", Json::array()}};
+  const std::string metric = metric_of(result.target);
+  Json json = {{"schema", 1},
+               {"title", text.title},
+               {"made", text.made},
+               {"workload", result.title},
+               {"mode", result.mode},
+               {"metric", metric},
+               {"metric_words", metric_words(metric)},
+               {"target", nullptr},
+               {"base_ranks", result.base_ranks},
+               {"notes", result.notes},
+               {"command", text.command},
+               {"commands", text.commands},
+               {"header", to_json(header_facts(result, text))},
+               {"provenance", to_json(provenance(result, text))},
+               {"configuration", text.settings},
+               {"rows", Json::array()},
+               {"runs", Json::array()}};
   if (result.target)
     json["target"] = {{"metric", metric},
                       {"value", result.target->value},
                       {"higher_is_better", result.target->higher_is_better}};
   for (const ScaleRow& row : result.rows) json["rows"].push_back(to_json(row));
-  for (const RunSummary& run : result.runs) json["runs"].push_back(to_json(run, metric));
+  for (const RunSummary& run : result.runs)
+    json["runs"].push_back(to_json(run, metric, text.directory));
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+std::string relative_path(const std::string& path, const std::string& directory) {
+  if (directory.empty() || path.empty()) return path;
+  return std::filesystem::path(path).lexically_proximate(directory).generic_string();
 }
 
 void write_reports(const StudyResult& result, const ReportText& text,
                    const std::string& directory) {
   write_file(directory + "/study.csv", rows_csv(result));
-  write_file(directory + "/runs.csv", runs_csv(result));
+  write_file(directory + "/runs.csv", runs_csv(result, text.directory));
   write_file(directory + "/study.json", json_report(result, text));
   write_file(directory + "/report.html", html_report(result, text));
 }

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "tutti/base/error.h"
+#include "tutti/study/describe.h"
+#include "tutti/study/notes.h"
 #include "tutti/study/page.h"
 #include "tutti/study/report.h"
 
@@ -30,22 +31,34 @@ std::string script_safe(const std::string& json) {
   return out;
 }
 
-std::string html_table(const TextTable& table) {
-  std::string html = "<table><thead><tr>";
+/// Cells of numbers stand right, sentences left. `last`: HTML that stands in the last column
+/// instead of the row's own cell.
+std::string html_table(const TextTable& table, const std::vector<std::string>& last = {}) {
+  std::string html =
+      "<p class=\"more\">The table scrolls sideways →</p><div class=\"scroll\"><table><thead><tr>";
   for (const std::string& heading : table.headings)
     html += "<th scope=\"col\">" + escaped(heading) + "</th>";
   html += "</tr></thead><tbody>\n";
-  for (const auto& row : table.rows) {
+  for (size_t r = 0; r < table.rows.size(); ++r) {
+    const auto& row = table.rows[r];
     html += "<tr>";
     for (size_t i = 0; i < row.size(); ++i) {
       const bool muted = row[i] == "-" || row[i] == "not reached";
-      html += i == 0
-                  ? "<th scope=\"row\">" + escaped(row[i]) + "</th>"
-                  : fmt::format("<td{}>{}</td>", muted ? " class=\"muted\"" : "", escaped(row[i]));
+      if (i == 0)
+        html += "<th scope=\"row\">" + escaped(row[i]) + "</th>";
+      else if (i + 1 == row.size() && r < last.size())
+        html += "<td class=\"text\">" + last[r] + "</td>";
+      else
+        html += fmt::format("<td{}>{}</td>", muted ? " class=\"muted\"" : "", escaped(row[i]));
     }
     html += "</tr>\n";
   }
-  return html + "</tbody></table>\n";
+  return html + "</tbody></table></div>\n";
+}
+
+/// A link to a file beside the report. It works as long as the page lies in the study's folder.
+std::string link(const std::string& path, const std::string& words) {
+  return fmt::format("<a href=\"{}\">{}</a>", escaped(path), escaped(words));
 }
 
 std::string card(const std::string& label, const std::string& value, const std::string& below,
@@ -56,6 +69,48 @@ std::string card(const std::string& label, const std::string& value, const std::
       kind, escaped(label), escaped(value), escaped(below));
 }
 
+/// "90 % interval 1.60 to 2.06 from 3 runs", "from 1 run, so without an interval".
+std::string certainty(const Ratio& ratio, int count, bool is_base) {
+  if (is_base) return "by definition: other sizes are compared with this one";
+  const std::string runs = fmt::format("{} {}", count, count == 1 ? "run" : "runs");
+  if (!std::isfinite(ratio.low)) return fmt::format("from {}, so without an interval", runs);
+  return fmt::format("90 % interval {:.3g} to {:.3g} from {}", ratio.low, ratio.high, runs);
+}
+
+std::string learning_cards(const StudyResult& result, const ScaleRow& row, const std::string& at) {
+  const bool is_base = row.ranks == result.base_ranks;
+  std::string html;
+  if (std::isfinite(row.learning.value)) {
+    html += card("Learning speed-up" + at, fmt::format("{:.2f}", row.learning.value),
+                 fmt::format("efficiency {}; {}", percent(row.learning_efficiency),
+                             certainty(row.learning, row.reached, is_base)),
+                 "learning");
+    html += card("Epochs to target" + at, fmt::format("{:.1f}", row.epochs_to_target.mean),
+                 is_base ? ""
+                         : fmt::format("{:.2f} times as many as on {}", 1 / row.epochs_factor,
+                                       ranks_words(result.base_ranks)),
+                 "");
+    return html;
+  }
+  html =
+      card("Learning speed-up" + at, "not reached",
+           row.reached
+               ? fmt::format("{} did not reach the target", ranks_words(result.base_ranks))
+               : fmt::format("best {} {:.4g}", metric_words(result.target->metric), row.best.mean),
+           "learning");
+  const ScaleRow* most = nullptr;
+  for (const ScaleRow& other : result.rows)
+    if (other.ranks != result.base_ranks && std::isfinite(other.learning.value) &&
+        (!most || other.learning.value > most->learning.value))
+      most = &other;
+  if (most)
+    html += card("Largest learning speed-up", fmt::format("{:.2f}", most->learning.value),
+                 fmt::format("on {}; {}", ranks_words(most->ranks),
+                             certainty(most->learning, most->reached, false)),
+                 "learning");
+  return html;
+}
+
 /// The headline numbers: at the largest rank count that had its cores, else at the largest.
 std::string cards(const StudyResult& result) {
   const ScaleRow* shown = nullptr;
@@ -63,38 +118,18 @@ std::string cards(const StudyResult& result) {
     if (row.runs && (!row.oversubscribed || !shown)) shown = &row;
   if (!shown) return "";
   const ScaleRow& row = *shown;
-  const std::string at =
-      fmt::format("{} ranks{}", row.ranks, row.oversubscribed ? ", oversubscribed" : "");
-  const auto efficiency = [](double value) {
-    return std::isfinite(value) ? fmt::format("efficiency {:.0f} %", 100 * value) : std::string();
-  };
-  std::string html = card("Parallel speed-up, " + at, fmt::format("{:.2f}", row.parallel.value),
-                          efficiency(row.parallel_efficiency), "parallel");
-  if (result.target) {
-    if (std::isfinite(row.learning.value)) {
-      html += card("Learning speed-up, " + at, fmt::format("{:.2f}", row.learning.value),
-                   efficiency(row.learning_efficiency), "learning");
-      html += card("Epochs to target", fmt::format("{:.1f}", row.epochs_to_target.mean),
-                   fmt::format("{:.2f} times the base's", 1 / row.epochs_factor), "");
-    } else {
-      html += card("Learning speed-up, " + at, "not reached",
-                   row.reached ? "the base did not reach the target"
-                               : fmt::format("best {:.4g}", row.best.mean),
-                   "learning");
-      const auto most = std::max_element(result.rows.begin(), result.rows.end(),
-                                         [](const ScaleRow& a, const ScaleRow& b) {
-                                           return (a.learning.value > 0 ? a.learning.value : 0) <
-                                                  (b.learning.value > 0 ? b.learning.value : 0);
-                                         });
-      if (most->learning.value > 0)
-        html += card("Largest learning speed-up", fmt::format("{:.2f}", most->learning.value),
-                     fmt::format("at {} ranks", most->ranks), "learning");
-    }
-  }
+  const std::string at = fmt::format(", {}{}", ranks_words(row.ranks),
+                                     row.oversubscribed ? ", more threads than cores" : "");
+  std::string html =
+      card("Parallel speed-up" + at, fmt::format("{:.2f}", row.parallel.value),
+           fmt::format("efficiency {}; {}", percent(row.parallel_efficiency),
+                       certainty(row.parallel, row.runs, row.ranks == result.base_ranks)),
+           "parallel");
+  if (result.target) html += learning_cards(result, row, at);
   if (std::isfinite(row.step.comm_exposed) && row.step.total > 0)
-    html += card("Exposed communication",
+    html += card("Exposed communication" + at,
                  fmt::format("{:.1f} %", 100 * row.step.comm_exposed / row.step.total),
-                 "of a step's time", "");
+                 "of the time of a step, not hidden behind computing", "");
   return html;
 }
 
@@ -105,32 +140,82 @@ std::string notes(const StudyResult& result) {
   return html + "</ul></section>\n";
 }
 
-std::string facts(const StudyResult& result, const ReportText& text) {
-  std::vector<std::pair<std::string, std::string>> lines;
-  if (!result.title.empty()) lines.emplace_back("Workload", result.title);
-  lines.emplace_back("Scaling", result.mode);
-  if (result.target)
-    lines.emplace_back(
-        "Target", fmt::format("{} {} {}", result.target->metric,
-                              result.target->higher_is_better ? "≥" : "≤", result.target->value));
-  std::set<std::string> machines, versions;
-  for (const RunSummary& run : result.runs) {
-    if (!run.log.start.machine.empty()) machines.insert(run.log.start.machine);
-    if (!run.log.start.version.empty())
-      versions.insert(run.log.start.version + " " + run.log.start.git);
-  }
-  for (const std::string& machine : machines) lines.emplace_back("Machine", machine);
-  for (const std::string& version : versions) lines.emplace_back("Version", version);
-  if (!text.made.empty()) lines.emplace_back("Made", text.made);
+std::string definitions(const Facts& facts) {
   std::string html = "<dl>\n";
-  for (const auto& [what, value] : lines)
+  for (const auto& [what, value] : facts)
     html += "<dt>" + escaped(what) + "</dt><dd>" + escaped(value) + "</dd>\n";
   return html + "</dl>\n";
 }
 
+std::string section(const std::string& heading, const std::string& body, const char* below) {
+  return fmt::format("<section><h2>{}</h2>\n{}<p class=\"hint\">{}</p></section>\n", heading, body,
+                     below);
+}
+
+std::string learning(const StudyResult& result) {
+  if (!result.target) return "";
+  return section(
+      "How soon it has learned: " + escaped(target_words(*result.target)),
+      html_table(learning_table(result)),
+      "Learning speed-up on n ranks = (seconds to the target on the smallest number of ranks) ÷ "
+      "(seconds to the target on n ranks), times that smallest number. The clock starts at the "
+      "first weight update and runs on during evaluations. Core-hours are the seconds to the "
+      "target × ranks × threads of a rank. Gain/s says how fast the test set's value improves per "
+      "second, compared with the smallest size, over the epochs that all runs have: it can be "
+      "given even where the target was not reached. ± is a 90&nbsp;% interval of a mean, [low, "
+      "high] of a ratio: its sides differ. * is oversubscribed: more threads than cores.");
+}
+
+std::string identity(const StudyResult& result) {
+  if (!result.target || result.rows.size() < 2) return "";
+  return section(
+      "Why learning gains less, or more, than training", html_table(identity_table(result)),
+      "Learning speed-up = parallel speed-up × epochs factor × rest. The epochs factor is (epochs "
+      "to the target on the smallest number of ranks) ÷ (epochs on n ranks): below 1, a larger "
+      "size needs more epochs, as larger batches often do. The rest is what evaluations, start-up "
+      "and epochs of unequal length add; without them it is 1.");
+}
+
+std::string arrivals(const StudyResult& result) {
+  const TextTable table = arrivals_table(result);
+  if (table.rows.empty()) return "";
+  return section(
+      "Who waits for whom", html_table(table),
+      "When a step's gradients are exchanged, each rank waits for the others. The second number "
+      "is the part of the waiting before the last rank had even begun its exchange: imbalance "
+      "between ranks. What is left is communication. If one rank is last in nearly all steps, look "
+      "at its core or node.");
+}
+
+/// The table of runs; its last column links to the record, or to the log of a run that failed.
+std::string runs(const StudyResult& result, const ReportText& text) {
+  const TextTable table = runs_table(result);
+  std::vector<std::string> last;
+  for (size_t i = 0; i < table.rows.size(); ++i) {
+    const std::string record = relative_path(result.runs[i].log.path, text.directory);
+    const std::string log = record.substr(0, record.rfind('/') + 1) + kConsoleFile;
+    last.push_back(escaped(table.rows[i].back()) + " (" +
+                   (result.runs[i].usable() ? link(record, "record") + ", " : std::string()) +
+                   link(log, "log") + ")");
+  }
+  return html_table(table, last);
+}
+
+std::string files() {
+  return "<p>Beside this page: " + link("study.csv", "study.csv") +
+         " (one line for each number of "
+         "ranks), " +
+         link("runs.csv", "runs.csv") + " (one line for each run), " +
+         link("study.json", "study.json") + " (all that this page shows) and " +
+         link("runs/", "runs") +
+         " (record, log, configuration and checkpoints of each run). The links work while the page "
+         "lies in the study's folder.</p>\n";
+}
+
 std::string preformatted(const std::string& heading, const std::string& body) {
   if (body.empty()) return "";
-  return "<section><h2>" + escaped(heading) + "</h2><pre>" + escaped(body) + "</pre></section>\n";
+  return "<section><details><summary>" + escaped(heading) + "</summary><pre>" + escaped(body) +
+         "</pre></details></section>\n";
 }
 
 /// The page's frame with every {{name}} replaced.
@@ -156,28 +241,28 @@ std::string filled(std::string_view frame,
 std::string html_report(const StudyResult& result, const ReportText& text) {
   std::string commands;
   for (const std::string& command : text.commands) commands += command + '\n';
-  const std::string identity = result.target
-                                   ? "<section><h2>Why learning lags behind</h2><p>Learning "
-                                     "speed-up = parallel speed-up × epochs factor × "
-                                     "remainder. The epochs factor is what a larger batch or rarer "
-                                     "synchronisation costs; the remainder is "
-                                     "evaluation and start-up.</p><div class=\"scroll\">" +
-                                         html_table(identity_table(result)) + "</div></section>"
-                                   : "";
-  return filled(page_frame(), {{"title", escaped(text.title)},
-                               {"style", std::string(page_style())},
-                               {"facts", facts(result, text)},
-                               {"cards", cards(result)},
-                               {"notes", notes(result)},
-                               {"scaling", html_table(scaling_table(result))},
-                               {"identity", identity},
-                               {"step", html_table(step_table(result))},
-                               {"runs", html_table(runs_table(result))},
-                               {"commands", preformatted("Commands", commands)},
-                               {"configuration", preformatted("Configuration", text.configuration)},
-                               {"data", script_safe(json_report(result, text))},
-                               {"chart_js", std::string(chart_js())},
-                               {"script", std::string(page_script())}});
+  return filled(page_frame(),
+                {{"title", escaped(text.title)},
+                 {"style", std::string(page_style())},
+                 {"facts", definitions(header_facts(result, text))},
+                 {"cards", cards(result)},
+                 {"notes", notes(result)},
+                 {"speed", html_table(speed_table(result))},
+                 {"learning", learning(result)},
+                 {"identity", identity(result)},
+                 {"step", html_table(step_table(result))},
+                 {"arrivals", arrivals(result)},
+                 {"runs", runs(result, text)},
+                 {"files", files()},
+                 {"provenance", definitions(provenance(result, text))},
+                 {"commands", preformatted("Commands of the runs", commands)},
+                 {"configuration", preformatted("Configuration of the first run, without defaults",
+                                                text.configuration)},
+                 {"data", script_safe(json_report(result, text))},
+                 {"chart_js", std::string(chart_js())},
+                 {"svg", std::string(page_svg())},
+                 {"draw", std::string(page_draw())},
+                 {"script", std::string(page_script())}});
 }
 
 }  // namespace tutti::study

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tutti/study/describe.h"
 #include "tutti/study/report.h"
 
 namespace tutti::study {
@@ -10,32 +11,8 @@ namespace {
 
 constexpr const char* kNothing = "-";
 
-int decimals_for(double value) {
-  const double size = std::abs(value);
-  return size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : 3;
-}
-
-/// About four digits, or "-" for what was not measured.
-std::string number(double value) {
-  return std::isfinite(value) ? fmt::format("{:.{}f}", value, decimals_for(value)) : kNothing;
-}
 std::string fixed(double value, int decimals) {
   return std::isfinite(value) ? fmt::format("{:.{}f}", value, decimals) : kNothing;
-}
-std::string percent(double share) {
-  return std::isfinite(share) ? fmt::format("{:.0f} %", 100 * share) : kNothing;
-}
-
-/// Mean with the half width of its interval where there is one.
-std::string number(const Spread& s) {
-  if (!std::isfinite(s.half_width)) return number(s.mean);
-  const int decimals = decimals_for(s.mean);
-  return fmt::format("{:.{}f} ±{:.{}f}", s.mean, decimals, s.half_width, decimals);
-}
-
-std::string number(const Ratio& r) {
-  if (!std::isfinite(r.low)) return fixed(r.value, 2);
-  return fmt::format("{:.2f} ±{:.2f}", r.value, (r.high - r.low) / 2);
 }
 
 std::string ranks_cell(const ScaleRow& row) {
@@ -76,7 +53,8 @@ std::string aligned(const TextTable& table) {
   return text;
 }
 
-/// Breaks a note at spaces so that it fits the terminal.
+}  // namespace
+
 std::string wrapped(const std::string& note, size_t columns) {
   std::string text = "- ";
   size_t used = 2;
@@ -101,23 +79,33 @@ std::string wrapped(const std::string& note, size_t columns) {
   return text + '\n';
 }
 
-}  // namespace
-
-TextTable scaling_table(const StudyResult& result) {
-  TextTable table{{"ranks", "runs", "samples/s", "epoch s", "S_par", "E_par", "to target s",
-                   "epochs", "S_learn", "E_learn", "L_rate", "best"},
+TextTable speed_table(const StudyResult& result) {
+  TextTable table{{"ranks", "runs", "batch", "global batch", "samples/s", "seconds an epoch",
+                   "parallel speed-up", "efficiency"},
                   {}};
   for (const ScaleRow& row : result.rows)
-    table.rows.push_back(
-        {ranks_cell(row), runs_cell(row), number(row.samples_per_s.mean), number(row.epoch_seconds),
-         number(row.parallel), percent(row.parallel_efficiency), reach_cell(row, result),
-         number(row.epochs_to_target.mean), number(row.learning), percent(row.learning_efficiency),
-         fixed(row.rate, 2), fixed(row.best.mean, 4)});
+    table.rows.push_back({ranks_cell(row), runs_cell(row), fmt::to_string(row.local_batch),
+                          fmt::to_string(row.global_batch), number(row.samples_per_s.mean),
+                          number(row.epoch_seconds), number(row.parallel),
+                          percent(row.parallel_efficiency)});
+  return table;
+}
+
+TextTable learning_table(const StudyResult& result) {
+  TextTable table{{"ranks", "seconds to target", "epochs", "core-hours", "learning speed-up",
+                   "efficiency", "gain/s", "best"},
+                  {}};
+  for (const ScaleRow& row : result.rows)
+    table.rows.push_back({ranks_cell(row), reach_cell(row, result),
+                          number(row.epochs_to_target.mean), number(row.core_seconds.mean / 3600),
+                          number(row.learning), percent(row.learning_efficiency),
+                          fixed(row.rate, 2), fixed(row.best.mean, 4)});
   return table;
 }
 
 TextTable identity_table(const StudyResult& result) {
-  TextTable table{{"ranks", "S_learn", "= S_par", "x epochs factor", "x remainder"}, {}};
+  TextTable table{
+      {"ranks", "learning speed-up", "= parallel speed-up", "x epochs factor", "x rest"}, {}};
   for (const ScaleRow& row : result.rows)
     table.rows.push_back(
         {ranks_cell(row),
@@ -127,7 +115,8 @@ TextTable identity_table(const StudyResult& result) {
 }
 
 TextTable step_table(const StudyResult& result) {
-  TextTable table{{"ranks", "step ms", "compute", "exposed comm", "data wait", "other"}, {}};
+  TextTable table{
+      {"ranks", "step ms", "compute", "exposed communication", "waiting for data", "other"}, {}};
   for (const ScaleRow& row : result.rows) {
     const auto part = [&](double ms) {
       return std::isfinite(ms) ? fmt::format("{} ({:.0f} %)", number(ms), 100 * ms / row.step.total)
@@ -140,52 +129,68 @@ TextTable step_table(const StudyResult& result) {
   return table;
 }
 
+TextTable arrivals_table(const StudyResult& result) {
+  TextTable table{{"ranks", "steps", "waiting ms a step", "of it for late ranks", "last most often",
+                   "in steps", "late by ms"},
+                  {}};
+  for (const ScaleRow& row : result.rows) {
+    const Lateness& late = row.arrivals;
+    if (late.steps > 0)
+      table.rows.push_back(
+          {ranks_cell(row), fmt::to_string(late.steps), number(late.waited_ms),
+           number(late.waited_for_late_ms),
+           late.latest_rank < 0 ? kNothing : fmt::format("rank {}", late.latest_rank),
+           percent(late.latest_share), number(late.latest_ms)});
+  }
+  return table;
+}
+
 TextTable runs_table(const StudyResult& result) {
-  TextTable table{{"ranks", "repeat", "seed", "local batch", "global batch", "samples/s", "epoch s",
-                   "to target s", "epochs", "best", "result"},
+  TextTable table{{"ranks", "repeat", "seed", "samples/s", "seconds an epoch", "seconds to target",
+                   "epochs", "best", "result"},
                   {}};
   for (const RunSummary& run : result.runs) {
     const RunStart& start = run.log.start;
     const std::string reach = run.reach                       ? number(run.reach->wall_seconds)
                               : result.target && run.usable() ? "not reached"
                                                               : kNothing;
-    std::string outcome = run.failure.substr(0, run.failure.find('\n'));
+    std::string outcome = "failed: " + run.failure;
     if (run.usable())
       outcome = !result.target ? "done" : run.reach ? "target reached" : "target not reached";
     table.rows.push_back(
         {fmt::to_string(run.ranks()), run.repeat ? fmt::to_string(run.repeat) : kNothing,
-         fmt::to_string(start.seed), fmt::to_string(start.local_batch),
-         fmt::to_string(start.global_batch), number(run.samples_per_s), number(run.epoch_seconds),
-         reach, run.reach ? number(run.reach->epoch) : kNothing, fixed(run.best, 4), outcome});
+         fmt::to_string(start.seed), number(run.samples_per_s), number(run.epoch_seconds), reach,
+         run.reach ? number(run.reach->epoch) : kNothing, fixed(run.best, 4), outcome});
   }
   return table;
 }
 
 std::string terminal_report(const StudyResult& result) {
   std::string text = result.title.empty() ? "Scaling study" : result.title;
-  text += fmt::format("; {} scaling", result.mode);
-  if (result.target)
-    text += fmt::format("; target {} {} {}", result.target->metric,
-                        result.target->higher_is_better ? ">=" : "<=", result.target->value);
+  text += result.mode == "one size" ? "; one number of ranks"
+                                    : fmt::format("; {} scaling", result.mode);
   if (const auto usable = std::find_if(result.runs.begin(), result.runs.end(),
                                        [](const RunSummary& run) { return run.usable(); });
       usable != result.runs.end() && !usable->log.start.machine.empty())
     text += '\n' + usable->log.start.machine;
-  text += "\n\n" + aligned(scaling_table(result));
-  if (std::any_of(result.rows.begin(), result.rows.end(),
-                  [](const ScaleRow& row) { return row.oversubscribed; }))
-    text += "* oversubscribed: more threads than cores\n";
-  if (std::any_of(result.rows.begin(), result.rows.end(),
-                  [](const ScaleRow& row) { return std::isfinite(row.epoch_seconds.half_width); }))
-    text += "± 90 % interval over repeats\n";
+  text += "\n\nHow fast it trains\n" + aligned(speed_table(result));
   if (result.target)
-    text +=
-        "\nlearning speed-up = parallel speed-up x epochs factor x remainder (evaluation, "
-        "start-up)\n" +
-        aligned(identity_table(result));
-  text += "\nwhere a step's time goes, ms\n" + aligned(step_table(result));
+    text += fmt::format("\nHow soon it has learned: {}\n", target_words(*result.target)) +
+            aligned(learning_table(result));
+  const auto any = [&](auto condition) {
+    return std::any_of(result.rows.begin(), result.rows.end(), condition);
+  };
+  if (result.rows.size() > 1 &&
+      any([](const ScaleRow& row) { return std::isfinite(row.remainder); }))
+    text += "\nWhy learning gains less or more than training\n" + aligned(identity_table(result));
+  if (any([](const ScaleRow& row) { return std::isfinite(row.step.compute); }))
+    text += "\nWhere the time of a step goes, ms\n" + aligned(step_table(result));
+  if (any([](const ScaleRow& row) { return std::isfinite(row.epoch_seconds.half_width); }))
+    text += "\n± and [low, high]: 90 % intervals over repeats\n";
+  if (any([](const ScaleRow& row) { return row.oversubscribed; }))
+    text += "* oversubscribed: more threads than cores\n";
   if (!result.notes.empty()) text += '\n';
-  for (const std::string& note : result.notes) text += wrapped(note, 118);
+  for (const std::string& note : result.notes) text += wrapped(note, 98);
   return text;
 }
 

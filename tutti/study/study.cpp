@@ -1,52 +1,139 @@
 #include "tutti/study/study.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
+#include <optional>
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/study/collect.h"
+#include "tutti/study/describe.h"
 #include "tutti/study/launch.h"
 #include "tutti/study/metrics.h"
+#include "tutti/study/notes.h"
 #include "tutti/study/report.h"
 
 namespace tutti::study {
 namespace {
 
-std::string text_of(const std::string& path) {
-  std::ostringstream text;
-  if (std::ifstream file(path); file) text << file.rdbuf();
-  return text.str();
+namespace fs = std::filesystem;
+
+constexpr double kGraceSeconds = 30;  // that a run has for its checkpoint
+
+/// The lines of a resolved configuration that are no defaults, with the headings of their tables.
+std::string chosen_lines(const std::string& path) {
+  std::string chosen, heading;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("[")) heading = line + '\n';
+    if (line.find(" = ") == std::string::npos || line.ends_with("# default")) continue;
+    chosen += (heading.empty() || chosen.empty() ? "" : "\n") + heading + line + '\n';
+    heading.clear();
+  }
+  return chosen;
 }
 
 ReportText report_text(const StudyResult& result, const StudyFlags& flags) {
   ReportText text;
   if (!result.title.empty()) text.title = "Scaling of " + result.title;
   text.made = iso_time(unix_now());
-  std::string config = flags.config;
+  text.command = flags.command;
+  text.directory = flags.output_dir;
   for (const RunSummary& run : result.runs) {
     if (!run.log.start.command.empty()) text.commands.push_back(run.log.start.command);
-    if (config.empty()) config = run.log.start.config_path;
+    // What the first run had, and not what the file says by now.
+    const fs::path resolved = fs::path(run.log.path).parent_path() / kResolvedFile;
+    if (!text.configuration.empty() || !fs::exists(resolved)) continue;
+    text.configuration = chosen_lines(resolved.string());
+    if (flags.read_resolved) text.settings = flags.read_resolved(resolved.string());
   }
-  if (!config.empty()) text.configuration = text_of(config);
   return text;
 }
 
-ExitCode exit_code(const StudyResult& result, const std::vector<LaunchResult>& launched) {
+ExitCode exit_code(const StudyResult& result, const std::vector<LaunchResult>& launched,
+                   bool require_target) {
   const auto stopped = [](const LaunchResult& run) { return run.outcome == Outcome::stopped; };
   if (std::any_of(launched.begin(), launched.end(), stopped)) return ExitCode::requeue;
   if (std::any_of(result.rows.begin(), result.rows.end(),
                   [](const ScaleRow& row) { return row.failed > 0; }))
     return ExitCode::failure;
-  const auto missed = [](const ScaleRow& row) { return row.reached < row.runs; };
-  if (result.target && std::any_of(result.rows.begin(), result.rows.end(), missed))
-    return ExitCode::target_missed;
-  return ExitCode::done;
+  return require_target && missed_target(result) ? ExitCode::target_missed : ExitCode::done;
+}
+
+LaunchOptions launch_options(const StudyFlags& flags) {
+  LaunchOptions options;
+  options.fresh = flags.fresh;
+  options.run_limit_seconds = flags.run_limit_seconds;
+  options.grace_seconds = kGraceSeconds;
+  options.show_output = flags.verbose;
+  options.display = {.quiet = flags.quiet, .columns = flags.verbose ? 0 : flags.columns};
+  options.target = flags.target;
+  options.epochs = flags.epochs;
+  if (flags.resolve && flags.read_resolved) {
+    options.wanted = [&flags](const PlannedRun& run) { return flags.resolve(run.sets); };
+    options.found = flags.read_resolved;
+  }
+  return options;
+}
+
+/// The sentence about a missed target, and what could be done next.
+std::string closing(const StudyResult& result, const Configuration& settings, ExitCode code) {
+  std::string text;
+  if (missed_target(result)) {
+    std::vector<std::string> sizes;
+    for (const ScaleRow& row : result.rows)
+      if (row.reached < row.runs)
+        sizes.push_back(fmt::format("{} of {} on {}", row.runs - row.reached, row.runs,
+                                    ranks_words(row.ranks)));
+    text += fmt::format("\nThe target {} was missed by some runs: {}.\n",
+                        target_words(*result.target), fmt::join(sizes, ", "));
+    if (code == ExitCode::done)
+      text += "That is a result, so the exit code is 0; --require-target makes it 3.\n";
+  }
+  std::vector<std::string> next;
+  if (code == ExitCode::requeue)
+    next.push_back(
+        "The study was asked to stop. Start it again with the same command: finished runs are "
+        "kept, and a run that was stopped goes on from its checkpoint.");
+  if (code == ExitCode::failure)
+    next.push_back(
+        "Some runs failed. Look into their console.log; the same command runs only those again.");
+  for (const std::string& line : advice(result, settings)) next.push_back(line);
+  if (next.empty()) return text;
+  text += "\nWhat to do next\n";
+  for (const std::string& line : next) text += wrapped(line, 98);
+  return text;
+}
+
+std::string places(const std::string& directory) {
+  return fmt::format(
+      "\nEverything lies in {}\n"
+      "  report.html                      open it in a browser\n"
+      "  study.csv, runs.csv, study.json  the same numbers for programs\n"
+      "  runs/                            of each run: record.jsonl, console.log, config.toml\n",
+      directory);
+}
+
+std::vector<RunSummary> run_all(const StudyFlags& flags, const std::vector<PlannedRun>& planned,
+                                std::vector<LaunchResult>& launched) {
+  std::error_code failed;
+  fs::create_directories(flags.output_dir, failed);
+  if (failed)
+    throw IoError(
+        fmt::format("cannot make the folder {} of this study: {}; choose another "
+                    "--output-dir",
+                    flags.output_dir, failed.message()));
+  const StudyLock lock(flags.output_dir, kGraceSeconds);
+  if (!flags.quiet)
+    fmt::print(stderr, "{} run{} of {} into {}\n", planned.size(), planned.size() == 1 ? "" : "s",
+               flags.config, flags.output_dir);
+  launched = launch(planned, launch_options(flags));
+  return collect(launched);
 }
 
 }  // namespace
@@ -62,16 +149,16 @@ int run_study(const StudyFlags& flags) {
       for (const PlannedRun& run : planned) fmt::print("{}\n", shell_line(run.command));
       return 0;
     }
-    launched =
-        launch(planned, {.fresh = flags.fresh, .run_limit_seconds = flags.run_limit_seconds});
-    runs = collect(launched);
+    runs = run_all(flags, planned, launched);
   }
   const StudyResult result = evaluate(std::move(runs), flags.target);
-  std::filesystem::create_directories(flags.output_dir);
-  write_reports(result, report_text(result, flags), flags.output_dir);
-  fmt::print("{}\nreport: {}/report.html\n", terminal_report(result), flags.output_dir);
+  const ReportText text = report_text(result, flags);
+  write_reports(result, text, flags.output_dir);
+  const ExitCode code = exit_code(result, launched, flags.require_target);
+  fmt::print("\n{}{}{}", terminal_report(result), closing(result, text.settings, code),
+             places(flags.output_dir));
   std::fflush(stdout);
-  return static_cast<int>(exit_code(result, launched));
+  return static_cast<int>(code);
 }
 
 }  // namespace tutti::study

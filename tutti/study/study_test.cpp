@@ -5,8 +5,10 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "tutti/base/error.h"
+#include "tutti/study/run_folder.h"
 
 namespace tutti::study {
 namespace {
@@ -25,6 +27,7 @@ class StudyTest : public testing::Test {
     std::ofstream(root_ / "program.sh") << R"sh(#!/bin/sh
 n=$4 dir=$6
 [ -e "$2.fail$n" ] && { echo "no memory on rank 0"; exit 1; }
+[ -e "$2.configure" ] && printf '[optimizer]\nmomentum = 0.9  # default\nlr = 0.5  # base.toml:1:1\n' > "$dir/config.toml"
 acc=0.95; [ -e "$2.miss$n" ] && acc=0.5
 e='"schema":1,"event":'
 {
@@ -80,10 +83,50 @@ TEST_F(StudyTest, AFailureIsInTheReportAndTheNextStudyRunsOnlyThatAgain) {
   EXPECT_EQ(result()["runs"][2]["earlier_attempts"], 1);
 }
 
-TEST_F(StudyTest, AMissedTargetHasItsOwnExitCode) {
+TEST_F(StudyTest, AMissedTargetIsAnAnswerUnlessItIsRequired) {
   mark("miss2");
-  EXPECT_EQ(run_study(flags_), 3);
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(run_study(flags_), 0);
+  const std::string printed = testing::internal::GetCapturedStdout();
+  for (const char* part : {"was missed by some runs: 2 of 2 on 2 ranks",
+                           "--require-target makes it 3", "What to do next", "--epochs N",
+                           "schedule.scale_with_batch", "report.html", "runs.csv", "console.log"})
+    EXPECT_NE(printed.find(part), std::string::npos) << part << " is not in\n" << printed;
   EXPECT_TRUE(result()["rows"][1]["learning_speedup"]["value"].is_null());
+  flags_.require_target = true;
+  EXPECT_EQ(run_study(flags_), 3);
+}
+
+TEST_F(StudyTest, TheReportShowsTheConfigurationThatTheRunsHad) {
+  mark("configure");
+  flags_.resolve = [](const std::vector<std::string>&) -> Configuration {
+    return {{"optimizer.lr", "0.5"}};
+  };
+  flags_.read_resolved = [](const std::string& path) -> Configuration {
+    std::ifstream file(path);
+    std::string line;
+    while (std::getline(file, line))
+      if (line.starts_with("lr = "))
+        return {{"optimizer.lr", line.substr(5, line.find(' ', 5) - 5)}};
+    return {};
+  };
+  EXPECT_EQ(run_study(flags_), 0);
+  EXPECT_EQ(result()["configuration"]["optimizer.lr"], "0.5");
+  std::ifstream page(root_ / "out/report.html");
+  const std::string html{std::istreambuf_iterator<char>(page), {}};
+  EXPECT_NE(html.find("<pre>[optimizer]\nlr = 0.5"), std::string::npos);
+  EXPECT_EQ(html.find("momentum = 0.9"), std::string::npos);  // a default
+  flags_.resolve = [](const std::vector<std::string>&) -> Configuration {
+    return {{"optimizer.lr", "0.7"}};
+  };
+  EXPECT_THROW(run_study(flags_), ConfigError);
+}
+
+TEST_F(StudyTest, TwoStudiesAtOnceInOneFolderAreRefused) {
+  fs::create_directories(flags_.output_dir);
+  const StudyLock other(flags_.output_dir, 0);
+  EXPECT_THROW(run_study(flags_), ConfigError);
+  EXPECT_FALSE(fs::exists(root_ / "out/runs"));
 }
 
 TEST_F(StudyTest, ADryRunLaunchesNothing) {

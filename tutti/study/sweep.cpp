@@ -95,15 +95,15 @@ std::vector<PlannedRun> plan_runs(const StudyFlags& flags) {
       run.directory = fmt::format("{}/runs/n{:04}-r{}", flags.output_dir, n, repeat);
       run.command = {flags.program,     "train",        flags.config, "--ranks",
                      fmt::to_string(n), "--output-dir", run.directory};
-      std::vector<std::string> sets = flags.sets;
+      run.sets = flags.sets;
       // After the user's own settings: what the study varies and what it must hold fixed wins.
-      sets.push_back(fmt::format("run.seed={}", run.seed));
-      sets.push_back(fmt::format("run.threads={}", threads));
-      sets.push_back(fmt::format("batch.local={}", run.local_batch));
-      sets.push_back("batch.global=0");
-      for (std::string& set : sets) {
+      run.sets.push_back(fmt::format("run.seed={}", run.seed));
+      run.sets.push_back(fmt::format("run.threads={}", threads));
+      run.sets.push_back(fmt::format("batch.local={}", run.local_batch));
+      run.sets.push_back("batch.global=0");
+      for (const std::string& set : run.sets) {
         run.command.push_back("--set");
-        run.command.push_back(std::move(set));
+        run.command.push_back(set);
       }
       runs.push_back(std::move(run));
     }

@@ -3,10 +3,12 @@
 // line and a directory.
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "tutti/study/run_folder.h"
 #include "tutti/trace/record.h"
 
 namespace tutti::study {
@@ -33,14 +35,25 @@ struct StudyFlags {
   bool dry_run = false;           ///< print the commands only
   bool collect_only = false;      ///< launch nothing: report every record found under output_dir
   double run_limit_seconds = 0;   ///< a run is ended after this long; 0 = no limit
+  bool require_target = false;    ///< a run that missed the target makes the exit code 3
+  std::string command;            ///< how the study was started, for the report
+  bool quiet = false;             ///< show failures only
+  bool verbose = false;           ///< show the runs' own lines, too
+  int columns = 0;                ///< of the terminal on stderr; 0: there is none
 
   // From the base configuration.
   uint64_t seed = 1;
   int64_t local_batch = 0, global_batch = 0;  ///< [batch]; 0 = not given
   int64_t replicas = 0;                       ///< run.replicas; 0 = one per rank
   int threads_per_rank = 0;  ///< run.threads; 0 = chosen once for the whole study, see plan_runs
-  int cores = 0;  ///< physical cores of the whole allocation; 0 = those this process may use
+  int cores = 0;       ///< physical cores of the whole allocation; 0 = those this process may use
+  int64_t epochs = 0;  ///< run.epochs; 0: unknown
   std::optional<Target> target;  ///< null: the one that the records name
+
+  /// The resolved configuration with these settings added ("key=value"), and the one in a file. The
+  /// cli knows both; without them earlier runs are not compared and the report shows no settings.
+  std::function<Configuration(const std::vector<std::string>& sets)> resolve;
+  std::function<Configuration(const std::string& path)> read_resolved;
 };
 
 struct PlannedRun {
@@ -48,6 +61,7 @@ struct PlannedRun {
   uint64_t seed = 1;
   int64_t local_batch = 0;  ///< per replica
   std::string directory;
+  std::vector<std::string> sets;     ///< "key=value": the user's, then the study's own
   std::vector<std::string> command;  ///< argv
 };
 

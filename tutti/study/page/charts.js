@@ -1,182 +1,203 @@
-'use strict';
+// Which charts the page has, made from study.json's content and nothing else.
 (() => {
   const study = JSON.parse(document.getElementById('data').textContent);
-  // Okabe and Ito's colours, which stay apart for every common kind of colour vision; shape and dash repeat the distinction.
-  const colours = ['#0072b2', '#e69f00', '#009e73', '#cc79a7', '#56b4e9', '#d55e00', '#000000'];
-  const shapes = ['circle', 'rect', 'triangle', 'rectRot', 'star', 'crossRot', 'rectRounded'];
-  const parallelColour = '#0072b2', learningColour = '#d55e00', grey = '#8a949c';
   const rows = study.rows.filter((row) => row.runs > 0);
+  const runs = study.runs.filter((run) => run.usable);
+  const n0 = study.base_ranks, log = Math.log2;
+  const ranks = rows.map((row) => row.ranks);
+  const crowded = rows.some((row) => row.oversubscribed);
+  const most = Math.max(0, ...rows.map((row) => row.runs));
 
-  Chart.defaults.font.family = 'system-ui, -apple-system, "Segoe UI", Roboto, Arial, sans-serif';
-  Chart.defaults.color = '#3d4a54';
-  Chart.defaults.animation = false;
-  Chart.defaults.maintainAspectRatio = false;
-  Chart.defaults.devicePixelRatio = Math.max(2, window.devicePixelRatio || 1);
-  Chart.defaults.plugins.legend.labels.usePointStyle = true;
-  Chart.defaults.plugins.legend.labels.boxHeight = 7;
-
-  const hint = (id, text) => { document.getElementById('hint-' + id).textContent = text; };
-  const drop = (id) => document.getElementById('box-' + id).remove();
-  const draw = (id, config) => new Chart(document.getElementById(id), config);
-  const axis = (text, more) => Object.assign({ title: { display: true, text }, grid: { color: '#e8ebed' } }, more);
-  const readable = (value) => String(Number(value.toPrecision(3)));
-
-  // A dataset's `bars` [{x, low, high}] as error bars, its `marks` [{x, text}] as upright text above the horizontal axis.
-  const annotations = {
-    id: 'annotations',
-    beforeDatasetsDraw(chart) {
-      const { ctx, scales: { x, y }, chartArea } = chart;
-      chart.data.datasets.forEach((set, index) => {
-        if (!chart.isDatasetVisible(index)) return;
-        ctx.save();
-        ctx.strokeStyle = ctx.fillStyle = set.borderColor;
-        ctx.lineWidth = 1.5;
-        for (const bar of set.bars || []) {
-          const at = x.getPixelForValue(bar.x), low = y.getPixelForValue(bar.low), high = y.getPixelForValue(bar.high);
-          ctx.beginPath();
-          ctx.moveTo(at, low); ctx.lineTo(at, high);
-          ctx.moveTo(at - 4, low); ctx.lineTo(at + 4, low);
-          ctx.moveTo(at - 4, high); ctx.lineTo(at + 4, high);
-          ctx.stroke();
-        }
-        ctx.font = '600 11px ' + Chart.defaults.font.family;
-        for (const mark of set.marks || []) {
-          ctx.save();
-          ctx.translate(Math.min(x.getPixelForValue(mark.x), chartArea.right - 8) + 4, chartArea.bottom - 6);
-          ctx.rotate(-Math.PI / 2);
-          ctx.fillText(mark.text, 0, 0);
-          ctx.restore();
-        }
-        ctx.restore();
-      });
-    },
+  const readable = (value) => (value === null || !Number.isFinite(value) ? '-' : Math.abs(value) >= 1000 ? Math.round(value).toLocaleString('en') : String(Number(value.toPrecision(3))));
+  const ranksWords = (n) => `${n} ${n === 1 ? 'rank' : 'ranks'}`;
+  const named = (row) => String(row.ranks) + (row.oversubscribed ? '*' : '');
+  const interval = (r) => (r.low_90 === null ? '' : ` [${readable(r.low_90)}, ${readable(r.high_90)}]`);
+  const runsWords = () => {
+    const counts = [...new Set(rows.map((row) => row.runs))];
+    return counts.length === 1 ? `${counts[0]} ${counts[0] === 1 ? 'run' : 'runs'} for each number of ranks` : `${Math.min(...counts)} to ${most} runs for each number of ranks`;
   };
+  const targetWords = study.target ? `${study.metric_words} ${study.target.higher_is_better ? '≥' : '≤'} ${study.target.value}` : '';
+  const marks = () => rows.filter((row) => row.reached === 0).map((row) => ({ x: log(row.ranks), text: 'target not reached' }));
 
-  function speedup() {
-    if (rows.length < 1) return drop('speedup');
-    const log = Math.log2;
-    const ranks = rows.map((row) => row.ranks);
-    const n0 = study.base_ranks, last = ranks[ranks.length - 1];
-    const line = (label, key, colour, shape, dash) => {
-      const here = rows.filter((row) => row[key].value !== null);
-      return {
-        label, borderColor: colour, borderDash: dash, showLine: true, borderWidth: 2, pointStyle: shape, pointRadius: 5, pointHoverRadius: 7,
-        pointBorderWidth: 2,
-        pointBackgroundColor: here.map((row) => (row.oversubscribed ? '#ffffff' : colour)),
-        data: here.map((row) => ({ x: log(row.ranks), y: log(row[key].value), row, key })),
-        bars: here.filter((row) => row[key].low_90 !== null)
-          .map((row) => ({ x: log(row.ranks), low: log(row[key].low_90), high: log(row[key].high_90) })),
-      };
-    };
-    const repeats = (key, colour, shift) => ({
-      label: 'single runs', borderColor: 'transparent', backgroundColor: colour + '70', pointRadius: 2.5, showLine: false,
-      data: rows.flatMap((row) => (row.ranks === n0 && row[key].length < 2 ? [] : row[key].map((value) => ({ x: log(row.ranks) + shift, y: log(value) })))),
-    });
-    const datasets = [
-      { label: 'ideal', borderColor: grey, borderDash: [5, 4], borderWidth: 1.5, showLine: true, pointRadius: 0, pointStyle: 'line',
-        data: [{ x: log(n0), y: log(n0) }, { x: log(last), y: log(last) }] },
-      line('parallel speed-up', 'parallel_speedup', parallelColour, 'circle', []),
+  // Round numbers in [low, high] on a logarithmic axis, given and wanted as logarithms.
+  const roundTicks = (scale) => {
+    const span = scale.max - scale.min;
+    const steps = span < 1.5 ? [1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.8] : span < 4 ? [1, 1.25, 1.5] : [1];
+    const ticks = [];
+    for (let power = Math.floor(scale.min); power <= scale.max; ++power)
+      for (const step of steps) if (log(step) + power >= scale.min - 1e-9 && log(step) + power <= scale.max + 1e-9) ticks.push({ value: log(step) + power });
+    scale.ticks = ticks;
+  };
+  const ranksAxis = () => ({ type: 'linear', title: { text: 'ranks' + (crowded ? ' (* more threads than cores)' : '') }, min: log(ranks[0]) - 0.25, max: log(ranks[ranks.length - 1]) + 0.35,
+    afterBuildTicks: (scale) => { scale.ticks = rows.map((row) => ({ value: log(row.ranks) })); },
+    ticks: { autoSkip: false, callback: (value) => named(rows.reduce((a, b) => (Math.abs(log(b.ranks) - value) < Math.abs(log(a.ranks) - value) ? b : a))) } });
+
+  // One quantity per size: its line, intervals and single runs. `of(row)` is {value, low, high, runs}.
+  function line(label, colour, shape, dash, of, map, shift) {
+    const here = rows.map((row) => ({ row, is: of(row) })).filter(({ is }) => is.value !== null);
+    return [
+      { label, showLine: true, borderColor: colour, borderDash: dash, borderWidth: 2, pointStyle: shape, pointRadius: 5, pointHoverRadius: 7, pointBorderWidth: 2, order: 1,
+        pointBackgroundColor: colour, data: here.map(({ row, is }) => ({ x: log(row.ranks), y: map(is.value), row, is })), shift,
+        bars: here.filter(({ is }) => is.low !== null && is.low !== undefined && is.low !== is.high).map(({ row, is }) => ({ x: log(row.ranks), low: map(is.low), high: map(is.high) })),
+        key: { text: label, colour, dash, shape, line: true } },
+      { label, borderColor: 'transparent', backgroundColor: colour + '80', pointRadius: 2.5, pointStyle: 'circle', showLine: false, order: 2,
+        data: here.filter(({ is }) => is.runs.length > 1).flatMap(({ row, is }) => is.runs.map((value) => ({ x: log(row.ranks) + (shift > 0 ? 0.06 : -0.06), y: map(value) }))) },
     ];
-    if (study.target) {
-      const learning = line('learning speed-up', 'learning_speedup', learningColour, 'rect', [7, 3]);
-      learning.marks = rows.filter((row) => row.reached === 0).map((row) => ({ x: log(row.ranks), text: 'target not reached' }));
-      datasets.push(learning);
+  }
+  const tooltip = (text) => ({ filter: (item) => Boolean(item.raw.row), callbacks: { title: (items) => (items.length ? ranksWords(items[0].raw.row.ranks) : ''), label: text } });
+  const extent = (datasets) => { const values = datasets.flatMap((set) => (set.data || []).map((point) => point.y)).filter(Number.isFinite); return [Math.min(...values), Math.max(...values)]; };
+  const niceCeil = (value) => { const unit = 10 ** Math.floor(Math.log10(value)); return unit * [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10].find((step) => step * unit >= value * (1 - 1e-9)); };
+  const ratio = (key) => (row) => ({ value: row[key].value, low: row[key].low_90, high: row[key].high_90, runs: row[key + '_runs'] || [] });
+  const dots = () => (most > 1 ? ' Small dots are single runs; bars are 90\u00a0% intervals, and an arrow says that one goes on beyond the plot.' : ' There is one run of each size, so nothing says how much is chance.');
+
+  function speedup(theme) {
+    const datasets = [
+      { label: 'ideal', showLine: true, borderColor: theme.grey, borderDash: [5, 4], borderWidth: 1.5, pointRadius: 0, order: 3, key: { text: 'ideal', colour: theme.grey, dash: [5, 4], line: true },
+        data: [{ x: log(n0), y: log(n0) }, { x: log(ranks[ranks.length - 1]), y: log(ranks[ranks.length - 1]) }] },
+      ...line('parallel speed-up', theme.parallel, 'circle', [], ratio('parallel_speedup'), log, -3),
+      ...(study.target ? line('learning speed-up', theme.learning, 'rect', [7, 3], ratio('learning_speedup'), log, 3) : []),
+    ];
+    const [low, high] = extent(datasets);
+    return { type: 'scatter', data: { datasets, marks: study.target ? marks() : [] },
+      options: { scales: { x: ranksAxis(), y: { title: { text: 'speed-up' }, min: low - 0.5, max: high + 0.4, afterBuildTicks: roundTicks, ticks: { autoSkip: false, callback: (value) => readable(2 ** value) } } },
+        plugins: { tooltip: tooltip(({ raw: { is }, dataset }) => `${dataset.label} ${readable(is.value)}${interval({ low_90: is.low, high_90: is.high })}`) } } };
+  }
+
+  function efficiency(theme) {
+    const share = (key) => (row) => { const r = ratio(key)(row); const part = (value) => (value === null ? null : (100 * value) / row.ranks); return { value: part(r.value), low: part(r.low), high: part(r.high), runs: r.runs.map(part) }; };
+    const same = (value) => value;
+    const datasets = [...line('parallel efficiency', theme.parallel, 'circle', [], share('parallel_speedup'), same, -3),
+      ...(study.target ? line('learning efficiency', theme.learning, 'rect', [7, 3], share('learning_speedup'), same, 3) : [])];
+    return { type: 'scatter', data: { datasets, marks: study.target ? marks() : [], rules: [{ y: 100, key: { text: 'ideal', colour: theme.grey, dash: [5, 4], line: true } }] },
+      options: { scales: { x: ranksAxis(), y: { title: { text: 'speed-up ÷ ranks, %' }, min: 0, max: Math.ceil(Math.max(110, extent(datasets)[1] * 1.1) / 10) * 10 } },
+        plugins: { tooltip: tooltip(({ raw: { is }, dataset }) => `${dataset.label} ${readable(is.value)} %${interval({ low_90: is.low, high_90: is.high })}`) } } };
+  }
+
+  const timeUnit = (seconds) => (seconds > 7200 ? [3600, 'hours'] : seconds > 240 ? [60, 'minutes'] : [1, 'seconds']);
+  // A mean over repeats with the symmetric interval of a mean.
+  const mean = (key, single, unit) => (row) => {
+    const s = row[key], half = s.half_width_90;
+    return { value: s.mean === null ? null : s.mean / unit, low: half === null ? null : Math.max(0, s.mean - half) / unit, high: half === null ? null : (s.mean + half) / unit,
+      runs: runs.filter((run) => run.ranks === row.ranks && run[single] !== null).map((run) => run[single] / unit) };
+  };
+  function toTarget(key, single, name, unitOf, ideal) {
+    if (!study.target || !rows.some((row) => row[key].mean !== null)) return null;
+    return (theme) => {
+      const [unit, unitName] = unitOf(Math.max(...rows.map((row) => row[key].mean || 0)));
+      const datasets = line(name, theme.learning, 'rect', [], mean(key, single, unit), (value) => value, 0);
+      const base = rows.find((row) => row.ranks === n0)[key].mean;
+      if (base !== null) datasets.push({ label: 'ideal', showLine: true, borderColor: theme.grey, borderDash: [5, 4], borderWidth: 1.5, pointRadius: 0, order: 3, key: { text: 'ideal', colour: theme.grey, dash: [5, 4], line: true },
+        data: ranks.map((n) => ({ x: log(n), y: ideal(base / unit, n) })) });
+      return { type: 'scatter', data: { datasets, marks: marks() }, options: { scales: { x: ranksAxis(), y: { title: { text: `${name}, ${unitName}` }, min: 0, max: niceCeil(extent(datasets)[1] * 1.12) } },
+        plugins: { tooltip: tooltip(({ raw: { is }, dataset }) => `${dataset.label} ${readable(is.value)}${is.low === null ? '' : ` ± ${readable((is.high - is.value))}`} ${unitName}`) } } };
+    };
+  }
+
+  // Curves: a bold median over repeats with a band from the smallest to the largest, and thin single runs.
+  function curves(theme, xKey, runPoints, rowPoints, band) {
+    return rows.flatMap((row, index) => {
+      const colour = theme.sizes[index % theme.sizes.length], dash = Draw.dashes[index % Draw.dashes.length], shape = Draw.shapes[index % Draw.shapes.length];
+      const mine = runs.filter((run) => run.ranks === row.ranks).map(runPoints).filter((points) => points.length);
+      const middle = rowPoints(row).filter((p) => p.y !== null && p.x !== null);
+      if (!mine.length) return [];
+      const bold = { label: ranksWords(row.ranks), showLine: true, borderColor: colour, backgroundColor: colour, borderDash: dash, borderWidth: 2.5, pointStyle: shape, pointRadius: middle.length > 30 ? 0 : 3, order: 1,
+        data: middle.map((p) => ({ x: p.x, y: p.y })), band: band && mine.length > 1 ? middle.map((p) => ({ x: p.x, low: p.low, high: p.high })) : [],
+        key: { text: ranksWords(row.ranks) + (row.oversubscribed ? '*' : ''), colour, dash, shape, line: true } };
+      const thin = mine.length < 2 ? [] : mine.map((data) => ({ label: ranksWords(row.ranks) + ', one run', showLine: true, borderColor: colour + '70', borderWidth: 1, pointRadius: 0, order: 2, data }));
+      return [bold, ...thin];
+    });
+  }
+  const curveTip = (xWords) => ({ callbacks: { title: () => '', label: (item) => `${item.dataset.label}: ${readable(item.raw.y)} at ${readable(item.raw.x)} ${xWords}` } });
+  function quality(xKey, title) {
+    if (!runs.some((run) => run.evals.some((e) => e.value !== null))) return null;
+    return (theme) => {
+      const wall = xKey === 'wall_seconds';
+      const last = Math.max(...runs.flatMap((run) => run.evals.map((e) => e[xKey])));
+      const [unit, unitName] = wall ? timeUnit(last) : [1, 'epochs'];
+      const datasets = curves(theme, xKey, (run) => run.evals.filter((e) => e.value !== null && (!wall || e.epoch > 0)).map((e) => ({ x: e[xKey] / unit, y: e.value })),
+        (row) => row.curve.filter((p) => !wall || p.epoch > 0).map((p) => ({ x: p[xKey] / unit, y: p.median, low: p.min, high: p.max })), true);
+      const share = study.metric === 'accuracy';
+      return { type: 'scatter', data: { datasets, rules: study.target ? [{ y: study.target.value, key: { text: `target ${study.target.value}`, colour: theme.ink, dash: [3, 3], line: true } }] : [] },
+        options: { scales: { x: { title: { text: wall ? `${unitName} ${title}` : title }, min: 0, suggestedMax: last / unit, ticks: wall ? {} : { precision: 0 } }, y: share ? { title: { text: study.metric_words }, min: 0, max: 1, ticks: { stepSize: 0.1 } } : { title: { text: study.metric_words } } },
+          plugins: { tooltip: curveTip(unitName) } } };
+    };
+  }
+  function loss() {
+    if (!runs.some((run) => run.epochs.some((e) => e.train_loss !== null))) return null;
+    return (theme) => {
+      const datasets = curves(theme, 'epoch', (run) => run.epochs.filter((e) => e.train_loss !== null).map((e) => ({ x: e.epoch, y: e.train_loss })),
+        (row) => row.training_loss.map((p) => ({ x: p.epoch, y: p.median, low: p.min, high: p.max })), true);
+      const [low, high] = extent(datasets), wide = low > 0 && high > 20 * low;
+      return { type: 'scatter', data: { datasets }, options: { scales: { x: { title: { text: 'epoch' }, min: 0, ticks: { precision: 0 } }, y: { type: wide ? 'logarithmic' : 'linear', ...(wide ? {} : { min: 0 }), title: { text: 'training loss' + (wide ? ', logarithmic' : '') } } }, plugins: { tooltip: curveTip('epochs') } } };
+    };
+  }
+
+  const views = { rest: 'all but compute', time: 'whole step, ms', share: 'whole step, %' };
+  const stepRows = rows.filter((row) => row.step.total_ms !== null);
+  const computeShare = Math.min(1, ...stepRows.map((row) => row.step.compute_ms / row.step.total_ms));
+  let stepView = computeShare > 0.7 ? 'rest' : 'time';
+  function step(theme) {
+    const part = (label, key, index) => ({ label, backgroundColor: theme.parts[index], borderColor: theme.paper, borderWidth: 1, maxBarThickness: 44, key: { text: label, colour: theme.parts[index], box: true },
+      data: stepRows.map((row) => (stepView === 'share' ? (100 * row.step[key]) / row.step.total_ms : row.step[key])) });
+    const all = [part('compute', 'compute_ms', 0), part('exposed communication', 'comm_exposed_ms', 1), part('waiting for data', 'data_wait_ms', 2), part('other', 'other_ms', 3)];
+    return { type: 'bar', data: { bare: true, labels: stepRows.map((row) => ranksWords(row.ranks) + (row.oversubscribed ? '*' : '')), datasets: stepView === 'rest' ? all.slice(1) : all },
+      options: { indexAxis: 'y', scales: { y: { stacked: true, grid: { display: false } }, x: { stacked: true, title: { text: stepView === 'share' ? '% of a step' : stepView === 'rest' ? 'ms of a step that are not compute' : 'ms of a step' }, ...(stepView === 'share' ? { max: 100 } : {}) } },
+        plugins: { tooltip: { callbacks: { label: (item) => { const s = stepRows[item.dataIndex].step; const ms = stepView === 'share' ? (item.raw * s.total_ms) / 100 : item.raw; return `${item.dataset.label}: ${readable(ms)} ms, ${readable((100 * ms) / s.total_ms)} % of the step`; } } } } } };
+  }
+
+  const setting = `${study.workload}; ${study.mode === 'weak' ? 'weak scaling, ' + readable(rows.length ? rows[0].local_batch : 0) + ' samples a rank' : study.mode === 'strong' ? 'strong scaling, ' + readable(rows.length ? rows[0].global_batch : 0) + ' samples in all' : study.mode}; ${runsWords()}`;
+  const medianWords = most > 1 ? ' Thick lines are medians over repeats, as far as all repeats go; bands reach from the lowest to the highest; thin lines are single runs.' : '';
+  const charts = !rows.length ? [] : [
+    { id: 'speedup', title: 'How much faster: speed-up', build: speedup, hint: 'Both axes are logarithmic. Parallel: how much faster an epoch runs. Learning: how much sooner the target is reached.' + dots() },
+    { id: 'efficiency', title: 'How well the ranks are used: efficiency', build: efficiency, hint: 'Speed-up divided by ranks; 100 % means that nothing is lost.' + dots() },
+    { id: 'target-time', title: 'Time to target', build: toTarget('target_seconds', 'target_seconds', 'time to target', timeUnit, (base, n) => (base * n0) / n), hint: `From the first weight update until ${targetWords}; evaluations count.` + dots() },
+    { id: 'target-cost', title: 'Cost of reaching the target', build: toTarget('target_core_seconds', 'target_core_seconds', 'core time to target', (s) => (s > 600 ? [3600, 'core-hours'] : [1, 'core-seconds']), (base) => base), hint: 'Time to target × ranks × threads of a rank: what a computing centre charges. Ideal scaling costs the same at every size.' },
+    { id: 'wall', title: `${study.metric_words} over time`, build: quality('wall_seconds', 'since the first weight update, evaluations included'), hint: medianWords.trim() },
+    { id: 'epochs', title: `${study.metric_words} over epochs`, build: quality('epoch', 'epochs'), hint: 'If a larger size needs more epochs, its curve lies lower here.' + medianWords },
+    { id: 'loss', title: 'Training loss over epochs', build: loss(), hint: 'If the training loss is small and the test accuracy is not, more epochs will not help: more data or augmentation may.' },
+    { id: 'step', title: 'Where the time of a step goes', build: stepRows.length ? step : null, hint: 'Exposed communication is what computation did not hide.', views },
+  ].filter((chart) => chart.build);
+
+  const page = document.getElementById('charts'), drawn = new Map();
+  const dark = window.matchMedia('(prefers-color-scheme: dark)');
+  const element = (tag, text, more) => Object.assign(document.createElement(tag), { textContent: text || '' }, more);
+  const caption = (chart) => `${chart.title[0].toUpperCase() + chart.title.slice(1)}. ${setting}.${study.target ? ` Target: ${targetWords}.` : ''} ${chart.hint || ''}${crowded ? ' * more threads than cores.' : ''}`.trim();
+  const redraw = (chart, theme) => { if (drawn.has(chart.id)) drawn.get(chart.id).destroy(); drawn.set(chart.id, Draw.make(document.getElementById('canvas-' + chart.id), chart.build, theme)); };
+  const redrawAll = (theme) => charts.forEach((chart) => redraw(chart, theme));
+
+  function button(text, act) { return element('button', text, { type: 'button', onclick: act }); }
+  function copied(text, area) {
+    const done = () => { area.textContent = 'copied'; setTimeout(() => { area.textContent = 'copy caption'; }, 1500); };
+    if (navigator.clipboard) return navigator.clipboard.writeText(text).then(done, () => {});
+    return undefined;
+  }
+  for (const chart of charts) {
+    const figure = element('figure'), head = element('figcaption', chart.title[0].toUpperCase() + chart.title.slice(1));
+    const plot = element('div', '', { className: 'plot' }), canvas = element('canvas', '', { id: 'canvas-' + chart.id });
+    canvas.setAttribute('role', 'img');
+    canvas.setAttribute('aria-label', caption(chart));
+    plot.append(canvas);
+    figure.append(head);
+    if (chart.views) {
+      const bar = element('div', '', { className: 'views' });
+      for (const [view, text] of Object.entries(chart.views)) bar.append(button(text, (event) => { stepView = view; mark(bar, event.target); redraw(chart, dark.matches ? 'dark' : 'light'); }));
+      mark(bar, bar.children[Object.keys(chart.views).indexOf(stepView)]);
+      figure.append(bar);
     }
-    datasets.push(repeats('parallel_speedup_runs', parallelColour, 0.05));
-    if (study.target) datasets.push(repeats('learning_speedup_runs', learningColour, -0.05));
-    const exactTicks = (scale) => { scale.ticks = ranks.map((n) => ({ value: log(n) })); };
-    const power = { callback: (value) => readable(2 ** value) };
-    draw('speedup', {
-      type: 'scatter', data: { datasets }, plugins: [annotations],
-      options: {
-        layout: { padding: { right: 10 } },
-        scales: {
-          x: axis('ranks', { min: log(ranks[0]) - 0.15, max: log(last) + 0.15, afterBuildTicks: exactTicks, ticks: power }),
-          y: axis('speed-up', { ticks: { stepSize: 1, ...power }, suggestedMin: log(n0), suggestedMax: log(last) }),
-        },
-        plugins: {
-          legend: { labels: { usePointStyle: true, filter: (item) => item.text !== 'single runs' } },
-          tooltip: {
-            filter: (item) => Boolean(item.raw.row),
-            callbacks: {
-              label: ({ raw: { row, key }, dataset }) => {
-                const r = row[key];
-                const interval = r.low_90 === null ? '' : ` [${readable(r.low_90)}, ${readable(r.high_90)}]`;
-                return `${row.ranks} ranks: ${dataset.label} ${readable(r.value)}${interval}, efficiency ${Math.round(100 * r.value / row.ranks)} %`;
-              },
-            },
-          },
-        },
-      },
-    });
-    const parts = ['Both axes are logarithmic.', 'Small dots are single runs, bars 90 % intervals.'];
-    if (rows.some((row) => row.oversubscribed)) parts.push('Hollow: oversubscribed.');
-    hint('speedup', parts.join(' '));
+    const tools = element('details', '', { className: 'tools' });
+    const copy = button('copy caption', () => copied(caption(chart), copy));
+    tools.append(element('summary', 'Save this chart'), button('SVG', () => Draw.save(chart.id + '.svg', new Blob([Draw.svg(chart.build, 720, 460)], { type: 'image/svg+xml' }))),
+      button('PNG', () => Draw.png(chart.build, 720, 460).toBlob((blob) => Draw.save(chart.id + '.png', blob))), copy, element('p', caption(chart), { className: 'hint' }));
+    figure.append(plot, element('p', chart.hint, { className: 'hint' }), tools);
+    page.append(figure);
   }
+  function mark(bar, chosen) { for (const one of bar.children) one.setAttribute('aria-pressed', String(one === chosen)); }
 
-  function step() {
-    const here = rows.filter((row) => row.step.total_ms !== null);
-    if (!here.length) return drop('step');
-    const part = (label, key, colour) => ({ label, backgroundColor: colour, borderColor: '#ffffff', borderWidth: 1, maxBarThickness: 70, pointStyle: 'rect',
-      data: here.map((row) => row.step[key]) });
-    draw('step', {
-      type: 'bar',
-      data: {
-        labels: here.map((row) => (row.oversubscribed ? row.ranks + '*' : String(row.ranks))),
-        datasets: [part('compute', 'compute_ms', '#0072b2'), part('exposed communication', 'comm_exposed_ms', '#d55e00'),
-          part('data wait', 'data_wait_ms', '#f0e442'), part('other', 'other_ms', '#b4bbc0')],
-      },
-      options: {
-        scales: { x: axis('ranks', { stacked: true, grid: { display: false } }), y: axis('ms per step', { stacked: true, beginAtZero: true }) },
-        plugins: {
-          tooltip: { callbacks: { label: (item) => `${item.dataset.label}: ${readable(item.raw)} ms, ${Math.round(100 * item.raw / here[item.dataIndex].step.total_ms)} %` } },
-        },
-      },
-    });
-    hint('step', here.some((row) => row.oversubscribed) ? '* oversubscribed: more threads than cores.' : '');
-  }
-
-  function curves(id, key, label) {
-    const counts = rows.map((row) => row.ranks);
-    const runs = study.runs.filter((run) => run.usable && run.evals.some((e) => e.value !== null));
-    if (!runs.length) return drop(id);
-    const seen = new Set();
-    const datasets = runs.map((run) => {
-      const index = counts.indexOf(run.ranks), first = !seen.has(run.ranks);
-      seen.add(run.ranks);
-      const colour = colours[index % colours.length];
-      const crowded = rows[index].oversubscribed;
-      return {
-        label: `${run.ranks} ${run.ranks === 1 ? 'rank' : 'ranks'}${crowded ? '*' : ''}`, first, order: 1, showLine: true, borderColor: first ? colour : colour + '88',
-        borderWidth: first ? 2 : 1.2, borderDash: index >= colours.length ? [6, 3] : [], backgroundColor: colour, pointStyle: shapes[index % shapes.length],
-        pointRadius: first ? 3 : 1.5, data: run.evals.filter((e) => e.value !== null && (key !== 'wall_seconds' || e.wall_seconds > 0)).map((e) => ({ x: e[key], y: e.value })),
-      };
-    });
-    const points = datasets.flatMap((set) => set.data.map((point) => point.x));
-    const ends = datasets.filter((set) => set.data.length).map((set) => set.data[set.data.length - 1].x);
-    const wide = key === 'wall_seconds' && Math.max(...ends) > 12 * Math.min(...ends);
-    if (study.target)
-      datasets.push({ label: `target ${study.target.value}`, first: true, showLine: true, pointRadius: 0, pointStyle: 'line', borderColor: '#3d4a54', borderWidth: 1.5, borderDash: [3, 3],
-        data: [Math.min(...points), Math.max(...points)].map((x) => ({ x, y: study.target.value })) });
-    draw(id, {
-      type: 'scatter', data: { datasets },
-      options: {
-        scales: { x: axis(label + (wide ? ', logarithmic' : ''), { type: wide ? 'logarithmic' : 'linear' }), y: axis('validation ' + study.metric) },
-        plugins: {
-          legend: { labels: { usePointStyle: true, filter: (item, data) => data.datasets[item.datasetIndex].first } },
-          tooltip: { callbacks: { label: (item) => `${item.dataset.label}: ${readable(item.raw.y)} at ${readable(item.raw.x)}` } },
-        },
-      },
-    });
-    const parts = [];
-    if (runs.length > seen.size) parts.push('One line per run; the first repeat is the bold one.');
-    if (rows.some((row) => row.oversubscribed)) parts.push('* oversubscribed.');
-    hint(id, parts.join(' '));
-  }
-
-  for (const span of document.querySelectorAll('.metric')) span.textContent = study.metric;
-  speedup();
-  step();
-  curves('wall', 'wall_seconds', 'seconds since the first weight update, evaluation included');
-  curves('epochs', 'epoch', 'epochs');
+  const hints = () => document.querySelectorAll('.scroll').forEach((box) => { box.previousElementSibling.hidden = box.scrollWidth <= box.clientWidth + 1; });
+  hints();
+  window.addEventListener('resize', hints);
+  redrawAll(dark.matches ? 'dark' : 'light');
+  dark.addEventListener('change', () => redrawAll(dark.matches ? 'dark' : 'light'));
+  window.addEventListener('beforeprint', () => redrawAll('light'));
+  window.addEventListener('afterprint', () => redrawAll(dark.matches ? 'dark' : 'light'));
 })();

@@ -1,0 +1,230 @@
+#include "tutti/study/describe.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <set>
+
+#include "tutti/study/notes.h"
+
+namespace tutti::study {
+namespace {
+
+int decimals_for(double value) {
+  const double size = std::abs(value);
+  return size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : 3;
+}
+
+std::string setting(const Configuration& settings, const std::string& key) {
+  const auto at = settings.find(key);
+  return at == settings.end() ? "" : at->second;
+}
+
+bool scales_rate(const Configuration& settings) {
+  const std::string scaling = setting(settings, "schedule.scale_with_batch");
+  return !scaling.empty() && scaling != "\"none\"";
+}
+
+std::vector<const ScaleRow*> used_rows(const StudyResult& result) {
+  std::vector<const ScaleRow*> rows;
+  for (const ScaleRow& row : result.rows)
+    if (row.runs > 0) rows.push_back(&row);
+  return rows;
+}
+
+/// "32 on 1 rank, 64 on 2 ranks", or just "64" when all sizes agree.
+std::string per_size(const StudyResult& result,
+                     const std::function<std::string(const ScaleRow&)>& get) {
+  std::vector<std::string> parts;
+  std::set<std::string> different;
+  for (const ScaleRow* row : used_rows(result)) {
+    different.insert(get(*row));
+    parts.push_back(fmt::format("{} on {}", get(*row), ranks_words(row->ranks)));
+  }
+  return different.size() == 1 ? *different.begin() : fmt::format("{}", fmt::join(parts, ", "));
+}
+
+bool global_batch_grows(const StudyResult& result) {
+  const auto rows = used_rows(result);
+  return rows.size() > 1 && rows.back()->global_batch > rows.front()->global_batch;
+}
+
+std::string scaling_words(const StudyResult& result) {
+  if (result.mode == "weak")
+    return "weak: every rank keeps its batch, so the global batch grows with the ranks";
+  if (result.mode == "strong")
+    return "strong: the global batch stays, so the batch of a rank shrinks with the ranks";
+  return result.mode == "mixed" ? "mixed: neither batch stays the same" : result.mode;
+}
+
+std::string batch_words(const StudyResult& result) {
+  const auto text = [](int64_t value) { return fmt::to_string(value); };
+  return fmt::format("{} samples a rank and step; {} in all",
+                     per_size(result, [&](const ScaleRow& row) { return text(row.local_batch); }),
+                     per_size(result, [&](const ScaleRow& row) { return text(row.global_batch); }));
+}
+
+std::string learning_rate_words(const StudyResult& result, const Configuration& settings) {
+  const std::string given = setting(settings, "optimizer.lr");
+  const std::string peak = per_size(
+      result, [](const ScaleRow& row) { return fmt::format("{:.3g}", row.peak_learning_rate); });
+  if (given.empty()) return peak.find("nan") == std::string::npos ? peak + " at its largest" : "";
+  std::string text = fmt::format("optimizer.lr = {}", given);
+  if (const std::string schedule = setting(settings, "schedule.name"); !schedule.empty())
+    text += fmt::format(", schedule {}", schedule);
+  if (scales_rate(settings))
+    return text + fmt::format(", times a factor for the global batch ({} in {}); {} at its largest",
+                              setting(settings, "schedule.scale_with_batch"),
+                              "schedule.scale_with_batch", peak);
+  if (global_batch_grows(result))
+    return text +
+           ", the same on all sizes although the global batch grows. Larger batches make fewer "
+           "updates in an epoch, so more epochs are to be expected";
+  return text + ", the same on all sizes";
+}
+
+std::string stop_words(const Target& target) {
+  return fmt::format(
+      "{}. A run ends at the first evaluation on the test set that reaches it. That is fair for "
+      "comparing times; as an estimate for new data the accuracy is too good, because the test set "
+      "decides when to stop",
+      target_words(target));
+}
+
+std::string runs_words(const StudyResult& result) {
+  int usable = 0, failed = 0;
+  for (const ScaleRow& row : result.rows) usable += row.runs, failed += row.failed;
+  std::string text = per_size(result, [](const ScaleRow& row) {
+    return fmt::format("{} {}", row.runs, row.runs == 1 ? "run" : "runs");
+  });
+  if (used_rows(result).size() > 1 && text.find(" on ") == std::string::npos)
+    text += " on each number of ranks";
+  if (failed) text += fmt::format("; {} more failed", failed);
+  return usable ? text : fmt::format("all {} runs failed", failed);
+}
+
+/// The different values of a fact over the runs.
+std::string over_runs(const StudyResult& result,
+                      const std::function<std::string(const RunStart&)>& get) {
+  std::set<std::string> values;
+  for (const RunSummary& run : result.runs)
+    if (const std::string value = get(run.log.start); !value.empty()) values.insert(value);
+  return fmt::format("{}", fmt::join(values, "; "));
+}
+
+std::string dates(const StudyResult& result) {
+  std::string first, last;
+  for (const RunSummary& run : result.runs) {
+    if (run.log.start.time > 0 && (first.empty() || iso_time(run.log.start.time) < first))
+      first = iso_time(run.log.start.time);
+    if (run.log.stop && run.log.stop->time > 0 && iso_time(run.log.stop->time) > last)
+      last = iso_time(run.log.stop->time);
+  }
+  return first.empty() ? "" : first + (last.empty() ? "" : " to " + last);
+}
+
+void drop_empty(Facts& facts) {
+  std::erase_if(facts, [](const auto& fact) { return fact.second.empty(); });
+}
+
+}  // namespace
+
+std::string number(double value) {
+  return std::isfinite(value) ? fmt::format("{:.{}f}", value, decimals_for(value)) : "-";
+}
+
+std::string number(const Spread& s) {
+  if (!std::isfinite(s.half_width)) return number(s.mean);
+  const int decimals = decimals_for(s.mean);
+  return fmt::format("{:.{}f} ±{:.{}f}", s.mean, decimals, s.half_width, decimals);
+}
+
+std::string number(const Ratio& r) {
+  if (!std::isfinite(r.value)) return "-";
+  if (!std::isfinite(r.low)) return fmt::format("{:.2f}", r.value);
+  return fmt::format("{:.2f} [{:.3g}, {:.3g}]", r.value, r.low, r.high);
+}
+
+std::string percent(double share) {
+  return std::isfinite(share) ? fmt::format("{:.0f} %", 100 * share) : "-";
+}
+
+std::string target_words(const Target& target) {
+  return fmt::format("{} {} {}", metric_words(target.metric), target.higher_is_better ? "≥" : "≤",
+                     target.value);
+}
+
+Facts header_facts(const StudyResult& result, const ReportText& text) {
+  Facts facts;
+  facts.emplace_back("Scaling", scaling_words(result));
+  if (!used_rows(result).empty()) {
+    facts.emplace_back("Batch", batch_words(result));
+    facts.emplace_back("Learning rate", learning_rate_words(result, text.settings));
+  }
+  if (result.target) facts.emplace_back("Target", stop_words(*result.target));
+  facts.emplace_back("Runs", runs_words(result));
+  facts.emplace_back("Machine", over_runs(result, [](const RunStart& s) { return s.machine; }));
+  facts.emplace_back("Made", text.made);
+  drop_empty(facts);
+  return facts;
+}
+
+Facts provenance(const StudyResult& result, const ReportText& text) {
+  const auto fact = [&](std::string RunStart::*member) {
+    return over_runs(result, [member](const RunStart& start) { return start.*member; });
+  };
+  Facts facts;
+  facts.emplace_back("Command", text.command);
+  facts.emplace_back("Runs from", dates(result));
+  facts.emplace_back("Tutti", fact(&RunStart::version));
+  facts.emplace_back("Git commit", fact(&RunStart::git));
+  facts.emplace_back("Compiler", fact(&RunStart::compiler));
+  facts.emplace_back("MPI", fact(&RunStart::mpi));
+  facts.emplace_back("oneDNN", fact(&RunStart::onednn));
+  facts.emplace_back("Machine", fact(&RunStart::machine));
+  facts.emplace_back("Hosts", over_runs(result, [](const RunStart& s) {
+                       return fmt::format(
+                           "{}",
+                           fmt::join(std::set<std::string>(s.hosts.begin(), s.hosts.end()), ", "));
+                     }));
+  facts.emplace_back("Threads per rank", per_size(result, [](const ScaleRow& row) {
+                       return fmt::to_string(row.threads_per_rank);
+                     }));
+  facts.emplace_back("Binding of rank 0", fact(&RunStart::binding));
+  facts.emplace_back("Communication moved by", fact(&RunStart::progress));
+  facts.emplace_back("Replicas stay together", fact(&RunStart::synchronisation));
+  drop_empty(facts);
+  return facts;
+}
+
+bool missed_target(const StudyResult& result) {
+  return result.target && std::any_of(result.rows.begin(), result.rows.end(),
+                                      [](const auto& row) { return row.reached < row.runs; });
+}
+
+std::vector<std::string> advice(const StudyResult& result, const Configuration& settings) {
+  std::vector<std::string> lines;
+  if (missed_target(result)) {
+    const std::string epochs = setting(settings, "run.epochs");
+    lines.push_back(
+        fmt::format("Give the runs more time: --epochs N{}, which also stretches the "
+                    "learning rate's schedule.",
+                    epochs.empty() ? "" : fmt::format(" (now {})", epochs)));
+    if (global_batch_grows(result) && !scales_rate(settings))
+      lines.push_back(
+          "The batch grows with the ranks and the learning rate does not: try --set "
+          "schedule.scale_with_batch=linear with schedule.base_batch at the smallest size's batch, "
+          "or --mode strong, which keeps the global batch.");
+  }
+  if (std::any_of(result.rows.begin(), result.rows.end(),
+                  [](const ScaleRow& row) { return row.runs < 3; }))
+    lines.push_back(
+        "More repeats give intervals that mean something: --repeats 3 or more. Finished runs are "
+        "kept.");
+  return lines;
+}
+
+}  // namespace tutti::study

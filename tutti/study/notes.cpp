@@ -1,0 +1,121 @@
+#include "tutti/study/notes.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+namespace tutti::study {
+namespace {
+
+std::string counted(int count, const char* what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+/// Says when runs that are compared were not made alike.
+void note_differences(StudyResult& result) {
+  const std::pair<const char*, std::function<std::string(const RunStart&)>> facts[] = {
+      {"model", [](const RunStart& s) { return s.model; }},
+      {"data set", [](const RunStart& s) { return s.dataset; }},
+      {"precision", [](const RunStart& s) { return s.precision; }},
+      {"threads per rank", [](const RunStart& s) { return fmt::to_string(s.threads_per_rank); }},
+      {"machine", [](const RunStart& s) { return s.machine; }},
+      {"version", [](const RunStart& s) { return s.version + " " + s.git; }},
+  };
+  for (const auto& [what, get] : facts) {
+    std::set<std::string> values;
+    for (const RunSummary& run : result.runs)
+      if (run.usable()) values.insert(get(run.log.start));
+    if (values.size() > 1)
+      result.notes.push_back(
+          fmt::format("The runs differ in {}: {}.", what, fmt::join(values, "; ")));
+  }
+  if (result.mode == "mixed")
+    result.notes.push_back(
+        "Neither the local nor the global batch is the same for all rank counts.");
+}
+
+void note_target(StudyResult& result) {
+  if (!result.target) {
+    result.notes.push_back(
+        "No target was given, so there is no learning speed-up. Set run.target before the study.");
+    return;
+  }
+  for (const ScaleRow& row : result.rows) {
+    if (row.runs == 0 || row.reached == row.runs) continue;
+    if (row.reached == 0)
+      result.notes.push_back(fmt::format(
+          "On {}, no run reached {} {} (best {:.4g}). Nothing is extrapolated.",
+          ranks_words(row.ranks), metric_words(result.target->metric), result.target->value,
+          result.target->higher_is_better ? row.best.high : row.best.low));
+    else
+      result.notes.push_back(fmt::format(
+          "On {}, only {} of {} runs reached the target. The time to target is the mean of those, "
+          "so the true one is longer.",
+          ranks_words(row.ranks), row.reached, row.runs));
+  }
+}
+
+void note_rows(StudyResult& result) {
+  std::vector<int> crowded;
+  for (const ScaleRow& row : result.rows)
+    if (row.oversubscribed) crowded.push_back(row.ranks);
+  if (!crowded.empty())
+    result.notes.push_back(fmt::format(
+        "There were more threads than cores (oversubscribed) on these numbers of ranks: {}. Their "
+        "times say nothing about a machine that has the cores; epochs and accuracy stand.",
+        fmt::join(crowded, ", ")));
+  for (const ScaleRow& row : result.rows)
+    if (row.runs && row.parallel_from_throughput)
+      result.notes.push_back(fmt::format(
+          "On {}, no whole epoch was measured. Its parallel speed-up is the ratio of samples/s.",
+          ranks_words(row.ranks)));
+  if (std::any_of(result.rows.begin(), result.rows.end(),
+                  [](const ScaleRow& row) { return row.runs == 1; }))
+    result.notes.push_back(
+        "Where a size has a single run, nothing says how much of a number is chance: there is no "
+        "interval. Use --repeats 3 or more.");
+  if (result.base_ranks > 1)
+    result.notes.push_back(fmt::format(
+        "The smallest size has {0} ranks. Its speed-up is {0} by definition.", result.base_ranks));
+}
+
+void note_runs(StudyResult& result) {
+  for (const RunSummary& run : result.runs) {
+    const std::string who = fmt::format("The run on {}{}", ranks_words(run.ranks()),
+                                        run.repeat ? fmt::format(", repeat {},", run.repeat) : "");
+    if (!run.usable())
+      result.notes.push_back(fmt::format("{} failed and enters no number: {}", who, run.failure));
+    if (run.earlier_attempts)
+      result.notes.push_back(fmt::format("{} has {} beside it that did not count.", who,
+                                         counted(run.earlier_attempts, "earlier attempt")));
+    if (run.log.resumes)
+      result.notes.push_back(
+          fmt::format("{} was resumed {}.", who, counted(run.log.resumes, "time")));
+  }
+}
+
+void note_efficiency(StudyResult& result) {
+  for (const ScaleRow& row : result.rows)
+    if (row.parallel_efficiency > 1.02)
+      result.notes.push_back(fmt::format(
+          "On {}, the parallel efficiency is {:.0f} %. More than 100 % is chance, or the smaller "
+          "share of each rank fits into its caches.",
+          ranks_words(row.ranks), 100 * row.parallel_efficiency));
+}
+
+}  // namespace
+
+std::string ranks_words(int ranks) { return counted(ranks, "rank"); }
+
+void add_notes(StudyResult& result) {
+  note_target(result);
+  note_rows(result);
+  note_efficiency(result);
+  note_runs(result);
+  note_differences(result);
+}
+
+}  // namespace tutti::study

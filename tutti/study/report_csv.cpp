@@ -1,0 +1,118 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <concepts>
+
+#include "tutti/study/report.h"
+
+namespace tutti::study {
+namespace {
+
+std::string csv_cell(const std::string& text) {
+  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  std::string cell = "\"";
+  for (const char c : text)
+    cell += c == '"' ? std::string("\"\"") : c == '\n' ? std::string(" ") : std::string(1, c);
+  return cell + '"';
+}
+
+/// Cells of one CSV line; an unmeasured number is an empty cell.
+struct Line {
+  std::string text;
+  Line& add(const std::string& cell) {
+    text += (text.empty() ? "" : ",") + csv_cell(cell);
+    return *this;
+  }
+  Line& add(double value) {
+    return add(std::isfinite(value) ? fmt::format("{:.9g}", value) : std::string());
+  }
+  template <std::integral T>
+  Line& add(T value) {
+    return add(fmt::format("{}", value));
+  }
+  Line& add(const Spread& s) { return add(s.mean).add(s.low).add(s.high).add(s.stdev); }
+  Line& add(const Ratio& r) { return add(r.value).add(r.low).add(r.high); }
+};
+
+}  // namespace
+
+std::string rows_csv(const StudyResult& result) {
+  std::string text =
+      "ranks,runs,failed,reached,oversubscribed,local_batch,global_batch,samples_per_s,samples_per_"
+      "s_min,samples_per_s_max,"
+      "samples_per_s_stdev,epoch_s,epoch_s_min,epoch_s_max,epoch_s_stdev,parallel_speedup,parallel_"
+      "speedup_low90,"
+      "parallel_speedup_high90,parallel_efficiency,target_s,target_s_min,target_s_max,target_s_"
+      "stdev,target_epochs,"
+      "target_epochs_min,target_epochs_max,target_epochs_stdev,learning_speedup,learning_speedup_"
+      "low90,learning_speedup_high90,"
+      "learning_efficiency,epochs_factor,remainder,gain_per_second,best,best_min,best_max,best_"
+      "stdev,step_ms,compute_ms,"
+      "comm_exposed_ms,data_wait_ms,other_ms,threads_per_rank,peak_learning_rate,core_s,core_s_min,"
+      "core_s_max,core_s_stdev,arrival_steps,waited_ms,waited_for_late_ms,latest_rank,latest_share,"
+      "latest_ms\n";
+  for (const ScaleRow& row : result.rows) {
+    Line line;
+    line.add(row.ranks)
+        .add(row.runs)
+        .add(row.failed)
+        .add(row.reached)
+        .add(int{row.oversubscribed})
+        .add(row.local_batch)
+        .add(row.global_batch);
+    line.add(row.samples_per_s)
+        .add(row.epoch_seconds)
+        .add(row.parallel)
+        .add(row.parallel_efficiency);
+    line.add(row.reach_seconds)
+        .add(row.epochs_to_target)
+        .add(row.learning)
+        .add(row.learning_efficiency);
+    line.add(row.epochs_factor).add(row.remainder).add(row.rate).add(row.best);
+    line.add(row.step.total)
+        .add(row.step.compute)
+        .add(row.step.comm_exposed)
+        .add(row.step.data_wait)
+        .add(row.step.other);
+    line.add(row.threads_per_rank).add(row.peak_learning_rate).add(row.core_seconds);
+    const Lateness& late = row.arrivals;
+    line.add(late.steps).add(late.waited_ms).add(late.waited_for_late_ms);
+    line.add(late.latest_rank).add(late.latest_share).add(late.latest_ms);
+    text += line.text + '\n';
+  }
+  return text;
+}
+
+std::string runs_csv(const StudyResult& result, const std::string& directory) {
+  std::string text =
+      "ranks,repeat,seed,usable,samples_per_s,epoch_s,target_s,target_train_s,target_epochs,best,"
+      "record,failure,local_batch,global_batch,threads_per_rank,peak_learning_rate,core_s,"
+      "step_ms,compute_ms,comm_exposed_ms,data_wait_ms,other_ms\n";
+  for (const RunSummary& run : result.runs) {
+    Line line;
+    line.add(run.ranks())
+        .add(run.repeat)
+        .add(run.log.start.seed)
+        .add(int{run.usable()})
+        .add(run.samples_per_s)
+        .add(run.epoch_seconds);
+    line.add(run.reach ? run.reach->wall_seconds : kNotMeasured)
+        .add(run.reach ? run.reach->train_seconds : kNotMeasured);
+    line.add(run.reach ? run.reach->epoch : kNotMeasured)
+        .add(run.best)
+        .add(relative_path(run.log.path, directory))
+        .add(run.failure);
+    const RunStart& start = run.log.start;
+    line.add(start.local_batch).add(start.global_batch).add(start.threads_per_rank);
+    line.add(run.peak_learning_rate).add(core_seconds(run));
+    line.add(run.step.total)
+        .add(run.step.compute)
+        .add(run.step.comm_exposed)
+        .add(run.step.data_wait)
+        .add(run.step.other);
+    text += line.text + '\n';
+  }
+  return text;
+}
+
+}  // namespace tutti::study

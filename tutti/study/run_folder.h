@@ -1,0 +1,50 @@
+#pragma once
+// What a study finds in its folder from an earlier start, and who may work there.
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace tutti::study {
+
+/// The resolved configuration of a run: key -> value as TOML.
+using Configuration = std::map<std::string, std::string>;
+
+/// The names of files that a study writes into a run's folder, beside what training writes.
+inline constexpr const char* kCommandFile = "command.sh";
+inline constexpr const char* kConsoleFile = "console.log";
+inline constexpr const char* kResolvedFile = "config.toml";  ///< written by training
+
+/// Whether a finished record is there: done, or its target missed.
+bool is_finished(const std::string& directory);
+
+/// Whether training can go on there: a checkpoint exists, and the record does not end with a
+/// failure.
+bool is_resumable(const std::string& directory);
+
+/// "run.epochs: 3 there, 5 now" for each key in which `there` differs from `now`. The folder, the
+/// log's level and --resume do not count: they change no result.
+std::vector<std::string> differences(const Configuration& there, const Configuration& now);
+
+/// How many attempts were set aside beside `directory`.
+int count_attempts(const std::string& directory);
+/// Renames `directory`, if it exists, to <directory>.attempt-<k>. Throws IoError.
+void set_aside(const std::string& directory);
+
+/// One study works in a folder at a time. The kernel frees the lock when the study and the runs
+/// that it started have ended, however they ended, so nothing is left behind that could block. The
+/// runs of a killed study write their checkpoints first; their end is awaited for `patience`
+/// seconds.
+class StudyLock {
+ public:
+  /// Throws ConfigError naming the other study.
+  StudyLock(const std::string& directory, double patience);
+  ~StudyLock();
+  StudyLock(const StudyLock&) = delete;
+  StudyLock& operator=(const StudyLock&) = delete;
+
+ private:
+  int file_ = -1;  // inherited by the runs
+};
+
+}  // namespace tutti::study

@@ -1,0 +1,57 @@
+#include "tutti/study/run_watch.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace tutti::study {
+namespace {
+
+TEST(RunWatch, ARecordIsFollowedWhileItGrows) {
+  const auto path = std::filesystem::path(testing::TempDir()) / "tutti_run_watch.jsonl";
+  std::filesystem::remove(path);
+  RecordTail tail(path.string());
+  tail.read();
+  EXPECT_EQ(tail.text(5), "starting");
+  std::ofstream file(path);
+  file << R"({"event":"step","epoch":2,"step":7})" << '\n'
+       << R"({"event":"eval","epo)" << std::flush;
+  tail.read();
+  EXPECT_EQ(tail.text(5), "epoch 2 of 5");
+  file << R"(ch":2,"accuracy":0.625})" << '\n' << "nonsense\n" << std::flush;
+  tail.read();
+  EXPECT_EQ(tail.text(0), "epoch 2, test accuracy 0.625");
+}
+
+std::string shown_by(const StudyDisplay::Settings& given, int updates) {
+  std::FILE* file = std::tmpfile();
+  StudyDisplay::Settings settings = given;
+  settings.out = file;
+  PlannedRun one, two;
+  two.ranks = 16;
+  StudyDisplay display(settings, {one, two});
+  for (int i = 0; i < updates; ++i) display.update(0, "epoch " + std::to_string(i));
+  display.finish(0, "done");
+  std::rewind(file);
+  std::string text(1000, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), file));
+  std::fclose(file);
+  return text;
+}
+
+TEST(RunWatch, WithoutATerminalALineIsPrintedWhenTheRunHasEnded) {
+  EXPECT_EQ(shown_by({}, 3), "run 1 of 2    1 rank  repeat 1  done\n");
+  EXPECT_EQ(shown_by({.quiet = true}, 3), "");
+}
+
+TEST(RunWatch, OnATerminalTheLineIsUpdatedInPlaceAndFits) {
+  EXPECT_EQ(shown_by({.columns = 40}, 2),
+            "\r\033[Krun 1 of 2    1 rank  repeat 1  epoch 0"
+            "\r\033[Krun 1 of 2    1 rank  repeat 1  epoch 1"
+            "\r\033[Krun 1 of 2    1 rank  repeat 1  done\n");
+  EXPECT_TRUE(shown_by({.columns = 11}, 1).starts_with("\r\033[Krun 1 of 2\r\033[K"));
+}
+
+}  // namespace
+}  // namespace tutti::study

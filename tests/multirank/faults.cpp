@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "tutti/base/error.h"
+#include "tutti/comm/agree.h"
 #include "tutti/comm/arrival.h"
 
 namespace tutti {
@@ -129,6 +131,17 @@ void flip(Communicator& c) {
   Steps(c, {.count = 200000, .algorithm = "recursive_doubling"}).run(5, [] {});
 }
 
+// Rank 0 works for longer than the time-out, or stops or dies in the middle of it.
+void decides(Communicator& c, int signal) {
+  c.set_timeout(2);
+  const std::string answer = comm::decide(c, "measuring kernels", [&] {
+    sleep_seconds(4);
+    if (signal != 0) raise(signal);
+    return std::string("the fastest");
+  });
+  if (answer != "the fastest") throw InternalError("rank 0 decided on '" + answer + "'");
+}
+
 // Runs until it is killed from outside, or a minute has passed.
 void endless(Communicator& c) {
   Steps steps(c);
@@ -157,6 +170,9 @@ const std::map<std::string, void (*)(Communicator&)> kFaults = {
     {"part_late", part_late},
     {"flip", flip},
     {"endless", endless},
+    {"decides", [](Communicator& c) { decides(c, 0); }},
+    {"decider_stopped", [](Communicator& c) { decides(c, SIGSTOP); }},
+    {"decider_killed", [](Communicator& c) { decides(c, SIGKILL); }},
     {"other_count",
      [](Communicator& c) { other_plan(c, {.count = 1001, .algorithm = "pairwise"}); }},
     {"other_type",

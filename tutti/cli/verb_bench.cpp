@@ -4,12 +4,10 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <atomic>
 #include <iostream>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "tutti/backend/conformance/conformance.h"
 #include "tutti/backend/cpu/cpu_backend.h"
@@ -21,7 +19,7 @@
 #include "tutti/cli/step_bench.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/cli/version.h"
-#include "tutti/comm/window.h"
+#include "tutti/comm/agree.h"
 #include "tutti/models/registry.h"
 #include "tutti/trace/record.h"
 #include "tutti/train/durable_file.h"
@@ -52,46 +50,6 @@ double peak_rss_bytes() {
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<double>(usage.ru_maxrss) * 1024;
 }
-
-/// Rank 0 tells the others how many steps to run. On one node through shared memory, looked at a
-/// thousand times a second: ranks that wait must leave their cores to whatever runs between two
-/// commands.
-class Commands {
- public:
-  explicit Commands(comm::Communicator& communicator)
-      : communicator_(communicator), window_(communicator.allocate(2 * sizeof(int64_t))) {}
-
-  /// Collective. `steps` counts on rank 0 alone; 0 ends. Returns rank 0's.
-  int64_t pass_on(int64_t steps) {
-    ++number_;
-    if (communicator_.size() == 1) return steps;
-    if (!window_->shared()) {
-      // Rank 0 may wait for its input as long as it likes.
-      const double timeout = communicator_.timeout();
-      communicator_.set_timeout(1e9);
-      communicator_.broadcast_value(steps, 0);
-      communicator_.set_timeout(timeout);
-      return steps;
-    }
-    auto* cell = reinterpret_cast<int64_t*>(window_->peer(0));
-    std::atomic_ref<int64_t> number(cell[0]);
-    if (communicator_.rank() == 0) {
-      cell[1] = steps;
-      number.store(number_, std::memory_order_release);
-    } else {
-      while (number.load(std::memory_order_acquire) != number_)
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    const int64_t answer = cell[1];
-    communicator_.barrier();  // before rank 0 writes the next one
-    return answer;
-  }
-
- private:
-  comm::Communicator& communicator_;
-  std::unique_ptr<comm::Window> window_;
-  int64_t number_ = 0;
-};
 
 /// The next `run K` of standard input; 0 at `quit` or the end.
 int64_t read_command() {
@@ -248,12 +206,17 @@ int run_step(const BenchVerb& verb) {
     std::fflush(stdout);
   };
   if (verb.serve) {
-    Commands commands(communicator);
     nlohmann::ordered_json ready = {{"ready", true}};
     ready.update(about);
     say(ready);
-    while (const int64_t steps = commands.pass_on(first ? read_command() : 0))
+    const auto next = [&] {
+      return std::stoll(comm::decide(communicator, "waiting for a command on its standard input",
+                                     [] { return std::to_string(read_command()); }));
+    };
+    while (const int64_t steps = next()) {
+      communicator.barrier();  // the ranks that waited were asleep
       say(timed_run(bench, steps, communicator.size()));
+    }
     return 0;
   }
   communicator.barrier();

@@ -18,6 +18,7 @@
 #include "tutti/cli/selection_file.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/cli/version.h"
+#include "tutti/comm/agree.h"
 #include "tutti/comm/algorithm/algorithm.h"
 #include "tutti/comm/inproc/thread_ranks.h"
 #include "tutti/train/durable_file.h"
@@ -139,15 +140,18 @@ void tune_and_write(comm::Communicator& communicator, const CommVerb& verb) {
                                             .op = comm::reduce_op_named(verb.op),
                                             .iterations = verb.iterations,
                                             .warmup = verb.warmup});
-  if (communicator.rank() != 0) return;
-  const std::string table = fmt::format(
-      "{}\n# {} {}, {} to {} bytes, medians of {}. For comm.selection of a configuration, or "
-      "--selection.\n"
-      "# collective    ranks  topology      bytes  reproducible  algorithm\n{}",
-      about(communicator, verb), verb.element, verb.op, verb.sizes().front(), verb.sizes().back(),
-      verb.iterations, comm::Selection(tuning.lines).to_string());
-  fmt::print("{}\n{}", tuning_report(tuning), table);
-  if (!verb.table.empty()) replace_file(verb.table, table);
+  const auto fit = [&] {
+    const std::string table = fmt::format(
+        "{}\n# {} {}, {} to {} bytes, medians of {}. For comm.selection of a configuration, or "
+        "--selection.\n"
+        "# collective    ranks  topology      bytes  reproducible  algorithm\n{}",
+        about(communicator, verb), verb.element, verb.op, verb.sizes().front(), verb.sizes().back(),
+        verb.iterations, comm::Selection(tuning.lines).to_string());
+    if (!verb.table.empty()) replace_file(verb.table, table);
+    return fmt::format("{}\n{}", tuning_report(tuning), table);
+  };
+  const std::string report = comm::decide(communicator, "fitting a network to the times", fit);
+  if (communicator.rank() == 0) fmt::print("{}", report);
 }
 
 int print_schedules(const CommVerb& verb) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tutti/base/log.h"
+#include "tutti/comm/agree.h"
 #include "tutti/models/registry.h"
 #include "tutti/ops/fuse.h"
 #include "tutti/parallel/bucket_size.h"
@@ -10,15 +11,6 @@
 
 namespace tutti {
 namespace {
-
-/// Text of rank 0 on every rank.
-std::string broadcast_text(std::string text, comm::Communicator& communicator) {
-  uint64_t size = text.size();
-  communicator.broadcast_value(size, 0);
-  text.resize(size);
-  communicator.broadcast(std::as_writable_bytes(std::span(text)), 0);
-  return text;
-}
 
 void compare_hashes(const Plan& plan, comm::Communicator& communicator) {
   const std::vector<uint64_t> hashes = communicator.allgather_value(plan.hash());
@@ -153,18 +145,17 @@ std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend&
     network->training = compile(training.graph, backend, options);
     compile_evaluation_of(*network, spec, backend);
   };
-  const bool first = communicator.rank() == 0;
-  if (first) {
-    const bool keeps = spec.measure && spec.choices.empty() && !spec.tuning_file.empty();
-    const Choices known = keeps ? read_tuning_file(spec.tuning_file) : spec.choices;
-    compile_both(known);
-    Choices& choices = network->training.options.choices;
-    if (keeps && choices.size() > known.size()) write_tuning_file(spec.tuning_file, choices);
-    choices = choices.used();
-  }
-  const Choices made = Choices::parse(
-      broadcast_text(first ? network->training.options.choices.to_string() : "", communicator));
-  if (!first) compile_both(made);
+  const std::string made =
+      comm::decide(communicator, spec.measure ? "measuring kernels" : "compiling the plan", [&] {
+        const bool keeps = spec.measure && spec.choices.empty() && !spec.tuning_file.empty();
+        const Choices known = keeps ? read_tuning_file(spec.tuning_file) : spec.choices;
+        compile_both(known);
+        Choices& choices = network->training.options.choices;
+        if (keeps && choices.size() > known.size()) write_tuning_file(spec.tuning_file, choices);
+        choices = choices.used();
+        return choices.to_string();
+      });
+  if (communicator.rank() != 0) compile_both(Choices::parse(made));
   compare_hashes(network->training, communicator);
 
   network->images = training.images;

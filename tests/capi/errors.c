@@ -3,7 +3,7 @@
  */
 #include "expect.h"
 
-static float x[4] = {1, 2, 3, 4};
+static float x[4] = {1, 2, 3, 4}, much[8];
 static tutti_comm_plan* plan;
 
 static int allreduce(float* output, size_t count, int type, int op,
@@ -72,6 +72,12 @@ static void wrong_plans(void) {
         tutti_comm_plan_allgatherv(world, x, x, too_many, TUTTI_COMM_F32, NULL, &plan));
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "counts is NULL",
         tutti_comm_plan_allgatherv(world, x, x, NULL, TUTTI_COMM_F32, NULL, &plan));
+  const size_t sent[] = {1, 1, 1, 1};
+  const size_t expected[] = {1, rank == 0 ? 2 : 1, 1, 1};
+  if (size > 1)
+    FAILS(TUTTI_COMM_ERROR_ARGUMENT, "sends 1 elements to rank 0",
+          tutti_comm_plan_all_to_allv(world, x, sent, NULL, much, expected, NULL, TUTTI_COMM_F32,
+                                      NULL, &plan));
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "plan is NULL", tutti_comm_plan_barrier(world, NULL, NULL));
   EXPECT(plan == NULL);
 }

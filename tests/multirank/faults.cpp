@@ -131,6 +131,38 @@ void flip(Communicator& c) {
   Steps(c, {.count = 200000, .algorithm = "recursive_doubling"}).run(5, [] {});
 }
 
+// The first rank sends less than all others expect.
+void short_message(Communicator& c) {
+  c.set_timeout(5);
+  std::vector<std::byte> bytes(200);
+  comm::RoundOfMessages round;
+  if (c.rank() == 0)
+    for (int p = 1; p < c.size(); ++p)
+      round.sends.push_back({.peer = p, .data = bytes.data(), .bytes = 100});
+  else
+    round.receives.push_back({.peer = 0, .data = bytes.data(), .bytes = 200});
+  const auto channel = c.open_channel({round});
+  channel->post(0);
+  c.wait_for([&] { return channel->received() && channel->sent(); },
+             [&] {
+               return comm::Pending{.operation = "a short message",
+                                    .sequence = 1,
+                                    .arrived = {},
+                                    .missing = channel->missing()};
+             });
+}
+
+// The last rank calls a barrier where the others broadcast.
+void mismatched_broadcast(Communicator& c) {
+  c.set_timeout(5);
+  int value = 7;
+  if (is_last(c))
+    c.barrier();
+  else
+    c.broadcast_value(value, 0);
+  c.barrier();
+}
+
 // Rank 0 works for longer than the time-out, or stops or dies in the middle of it.
 void decides(Communicator& c, int signal) {
   c.set_timeout(2);
@@ -170,6 +202,8 @@ const std::map<std::string, void (*)(Communicator&)> kFaults = {
     {"part_late", part_late},
     {"flip", flip},
     {"endless", endless},
+    {"short_message", short_message},
+    {"mismatched_broadcast", mismatched_broadcast},
     {"decides", [](Communicator& c) { decides(c, 0); }},
     {"decider_stopped", [](Communicator& c) { decides(c, SIGSTOP); }},
     {"decider_killed", [](Communicator& c) { decides(c, SIGKILL); }},

@@ -95,6 +95,8 @@ std::vector<MatrixCase> product_cases(const MatrixAxes& axes);
 /// Algorithms that claim to be reproducible give the bits of the tree, for values whose sum depends
 /// on the order.
 std::vector<MatrixCase> bits_cases(const MatrixAxes& axes);
+/// Minimum and maximum of NaN, infinities and both zeros: the same bits by every algorithm.
+std::vector<MatrixCase> special_cases(const MatrixAxes& axes);
 /// Several operations in flight with priorities and chunks, in another order on each rank; groups
 /// of a split beside the whole.
 std::vector<MatrixCase> flight_cases(const MatrixAxes& axes);

@@ -207,6 +207,42 @@ std::string Communicator::disagreement(uint64_t fingerprint, const std::string& 
       rank_name(0), plans[0].data());
 }
 
+// One number of all blocks that are sent and one of all that are received, each a sum over ranks,
+// are equal where the blocks are, and else but once in 2^64 times. So P counts a rank travel only
+// where there is something to report.
+std::string Communicator::unequal_blocks(const Task& task, const std::string& what) {
+  const auto mark = [](int from, int to, size_t count) {
+    Fingerprint print;
+    for (const auto value : {static_cast<uint64_t>(from), static_cast<uint64_t>(to), count})
+      print.mix(value);
+    return print.value();
+  };
+  struct Marks {
+    uint64_t sent = 0, received = 0;
+  } mine, sum;
+  for (int p = 0; p < size_; ++p) {
+    mine.sent += mark(rank_, p, task.sends[static_cast<size_t>(p)].count);
+    mine.received += mark(p, rank_, task.receives[static_cast<size_t>(p)].count);
+  }
+  for (const Marks& marks : allgather_value(mine))
+    sum.sent += marks.sent, sum.received += marks.received;
+  if (sum.sent == sum.received) return {};
+  const auto ranks = static_cast<size_t>(size_);
+  std::vector<uint64_t> counts, all(2 * ranks * ranks);
+  for (const auto* blocks : {&task.sends, &task.receives})
+    for (const Slice& block : *blocks) counts.push_back(block.count);
+  allgather(std::as_bytes(std::span(counts)), std::as_writable_bytes(std::span(all)));
+  for (size_t from = 0; from < ranks; ++from)
+    for (size_t to = 0; to < ranks; ++to) {
+      const uint64_t sent = all[from * 2 * ranks + to], received = all[(2 * to + 1) * ranks + from];
+      if (sent != received)
+        return fmt::format("{}: {}: {} sends {} elements to {}, which receives {}",
+                           describe_group(), what, rank_name(static_cast<int>(from)), sent,
+                           rank_name(static_cast<int>(to)), received);
+    }
+  throw InternalError("blocks that differ by their marks are all equal");
+}
+
 Task Communicator::task_of(const CollectiveSpec& spec) const {
   Task task;
   task.kind = spec.kind;
@@ -279,6 +315,9 @@ std::unique_ptr<CollectiveOperation> Communicator::plan(const CollectiveSpec& sp
                                                  describe(spec, task, algorithm));
   if (refusal) std::rethrow_exception(refusal);
   if (!why.empty()) throw PlanError(why);
+  if (spec.kind == Collective::all_to_all)
+    if (const std::string unequal = unequal_blocks(task, what); !unequal.empty())
+      throw PlanError(unequal);
   return std::make_unique<CollectiveOperation>(*this, spec, task, algorithm);
 }
 

@@ -199,6 +199,9 @@ class Communicator {
                             const std::string& what) const;
   /// Why the ranks do not plan the same; empty when their fingerprints are equal.
   std::string disagreement(uint64_t fingerprint, const std::string& what, const std::string& plan);
+  /// Which rank of an all_to_all sends another one other than what that one receives; empty when
+  /// there is none.
+  std::string unequal_blocks(const Task& task, const std::string& what);
   std::vector<int> job_ranks(std::span<const int> ranks) const;  ///< sorted
   std::string report(const Pending& what, const std::string& how, std::time_t since) const;
 

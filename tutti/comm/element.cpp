@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <concepts>
 #include <cstring>
+#include <limits>
+#include <type_traits>
 
 #if defined(__AVX512F__)
 #include <immintrin.h>
@@ -32,6 +36,32 @@ T named(const std::array<std::string_view, N>& names, std::string_view name, con
   throw ConfigError(fmt::format("no {} is called '{}'; there are {}", what, name, known));
 }
 
+// IEEE 754-2019's minimum and maximum: a NaN propagates, and -0 is less than +0. The one NaN that
+// they make and the bits of both zeros do not depend on the order of the operands, so that all
+// ranks get the same bits from any algorithm.
+template <class T>
+T smaller(T a, T b) {
+  return b < a ? b : a;
+}
+template <class T>
+T larger(T a, T b) {
+  return a < b ? b : a;
+}
+template <std::floating_point T>
+T smaller(T a, T b) {
+  using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+  const T zero = std::bit_cast<T>(std::bit_cast<Bits>(a) | std::bit_cast<Bits>(b));
+  const T least = a == b ? zero : b < a ? b : a;
+  return a != a || b != b ? std::numeric_limits<T>::quiet_NaN() : least;
+}
+template <std::floating_point T>
+T larger(T a, T b) {
+  using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+  const T zero = std::bit_cast<T>(std::bit_cast<Bits>(a) & std::bit_cast<Bits>(b));
+  const T most = a == b ? zero : a < b ? b : a;
+  return a != a || b != b ? std::numeric_limits<T>::quiet_NaN() : most;
+}
+
 template <class T>
 void combine_plain(ReduceOp op, T* to, const T* a, const T* b, size_t n) {
   switch (op) {
@@ -42,11 +72,11 @@ void combine_plain(ReduceOp op, T* to, const T* a, const T* b, size_t n) {
       return;
     case ReduceOp::min:
 #pragma GCC ivdep
-      for (size_t i = 0; i < n; ++i) to[i] = b[i] < a[i] ? b[i] : a[i];
+      for (size_t i = 0; i < n; ++i) to[i] = smaller(a[i], b[i]);
       return;
     case ReduceOp::max:
 #pragma GCC ivdep
-      for (size_t i = 0; i < n; ++i) to[i] = a[i] < b[i] ? b[i] : a[i];
+      for (size_t i = 0; i < n; ++i) to[i] = larger(a[i], b[i]);
       return;
   }
 }

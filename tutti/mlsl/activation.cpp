@@ -45,8 +45,8 @@ CommBlockInfo& Activation::at(std::deque<CommBlockInfo>& blocks, size_t index) {
   return blocks[index];
 }
 
-void Activation::attach(Connection& connection, const std::optional<comm::Exchange>& sent,
-                        const std::optional<comm::Exchange>& received) {
+void Activation::attach(Connection& connection, const std::optional<comm::ActivationTransfer>& sent,
+                        const std::optional<comm::ActivationTransfer>& received) {
   connection_ = &connection;
   if (sent)
     for (const comm::CommBlock& block : sent->pack) pack_.emplace_back(block, info_.type);

@@ -70,8 +70,8 @@ class Activation final : public api::Activation {
     return sender == Side::producer ? Entity::output : Entity::input_gradient;
   }
   static CommBlockInfo& at(std::deque<CommBlockInfo>& blocks, size_t index);
-  void attach(Connection& connection, const std::optional<comm::Exchange>& sent,
-              const std::optional<comm::Exchange>& received);
+  void attach(Connection& connection, const std::optional<comm::ActivationTransfer>& sent,
+              const std::optional<comm::ActivationTransfer>& received);
 
   ActivationInfo info_;
   comm::Activation shape_;

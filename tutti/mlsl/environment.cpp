@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "tutti/base/log.h"
+#include "tutti/comm/shm/segment.h"
 
 namespace tutti::mlsl {
 namespace {
@@ -61,6 +62,9 @@ void Environment::init(comm::Communicator& ranks) {
   own_world_ = ranks.split(colour_.value_or(0), ranks.rank());
   own_world_->set_timeout(settings.timeout);
   log::configure(settings.log_level, own_world_->rank(), own_world_->size());
+  // The least that any rank finds free, read before any of them takes its heap: so all agree.
+  const std::vector<int64_t> available = own_world_->allgather_value(comm::available_memory());
+  check_heap(settings.heap_bytes, own_world_->local_size(), std::ranges::min(available));
   job_.emplace(*own_world_, std::move(settings));
   world_ = std::make_shared<Group>(*job_);
   heap_ = std::make_unique<Heap>(own_world_->allocate(job_->settings().heap_bytes));

@@ -47,6 +47,22 @@ Floats values(int rank, size_t count, int round) {
   return all;
 }
 
+// The kernel would end some process or other: two heaps of 30 GB on 23 GB of memory.
+TEST(MlslSettings, HeapsThatDoNotFitTheMemoryAreRefused) {
+  constexpr size_t kGib = size_t{1} << 30;
+  check_heap(10 * kGib, 2, int64_t{23} << 30);
+  check_heap(0, 64, 0);
+  try {
+    check_heap(30 * kGib, 2, int64_t{23} << 30);
+    ADD_FAILURE() << "accepted";
+  } catch (const ConfigError& error) {
+    EXPECT_TRUE(std::string(error.what())
+                    .starts_with("MLSL_HEAP_SIZE_GB: 2 ranks of this node ask for 30 GiB each, and "
+                                 "23 GiB of memory are free; set it to less than 11.5"))
+        << error.what();
+  }
+}
+
 TEST(MlslSettings, DefaultsValuesAndMistakes) {
   const Settings usual = read_settings(given({}));
   EXPECT_FALSE(usual.newest_first);

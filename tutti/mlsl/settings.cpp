@@ -1,5 +1,6 @@
 #include "tutti/mlsl/settings.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <optional>
@@ -35,6 +36,18 @@ std::optional<Number> read(const comm::Environment& variables, const char* name,
 }
 
 }  // namespace
+
+void check_heap(size_t heap_bytes, int ranks, int64_t available_bytes) {
+  const auto gib = [](double bytes) { return bytes / static_cast<double>(size_t{1} << 30); };
+  const double wanted = static_cast<double>(heap_bytes) * ranks;
+  const double room = std::max(0.0, static_cast<double>(available_bytes));
+  demand(
+      wanted <= room,
+      "MLSL_HEAP_SIZE_GB: {} ranks of this node ask for {:.3g} GiB each, and {:.3g} GiB of memory "
+      "are free; set it to less than {:.3g}, because what the heap has no room for comes from "
+      "ordinary memory",
+      ranks, gib(static_cast<double>(heap_bytes)), gib(room), gib(room) / ranks);
+}
 
 Settings read_settings(const comm::Environment& variables) {
   constexpr size_t kAny = size_t{1} << 40;

@@ -1,6 +1,8 @@
 #pragma once
 // The environment variables of the MLSL interface. docs/mlsl.md has the table.
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,11 @@ struct Settings {
   double timeout = 600;              ///< MLSL_TIMEOUT (not of MLSL 1.0), seconds of every wait
   std::vector<std::string> ignored;  ///< variables of MLSL that are set, and mean nothing here
 };
+
+/// Throws ConfigError, naming MLSL_HEAP_SIZE_GB, where the heaps of so many ranks do not fit into
+/// so many bytes of memory. The heap is reserved at once, and without this the kernel would end
+/// whatever process it likes.
+void check_heap(size_t heap_bytes, int ranks, int64_t available_bytes);
 
 /// Throws ConfigError, naming the variable, for a value that makes no sense.
 Settings read_settings(const comm::Environment& variables);

@@ -58,7 +58,7 @@ TEST(CompressionPolicy, LargeMatricesAreCompressed) {
 }
 
 TEST(CompressionPolicy, BucketsHoldOneKindInTheOrderOfProduction) {
-  CompressionPolicy policy = parse_compression_policy("topk");
+  CompressionPolicy policy = parse_compression_policy("topk:0.01");
   const std::vector<CompressibleEntry> parameters = network();
   const CompressionLayout layout = partition_by_compression(policy, parameters, 1 << 20);
   ASSERT_EQ(layout.compressed.size(), layout.buckets.buckets.size());
@@ -120,7 +120,7 @@ TEST(CompressionPolicy, APatternThatMatchesNothingIsRefused) {
 }
 
 TEST(CompressionPolicy, MatricesAreOutputsByTheRest) {
-  CompressionPolicy policy = parse_compression_policy("powersgd");
+  CompressionPolicy policy = parse_compression_policy("powersgd:4");
   policy.min_bytes = 0;
   // 5 x 30 has storage for 160 floats: padded by the kernel's layout, and 5 divides it; 7 x 30 for
   // 224.

@@ -1,4 +1,4 @@
-// Recursive doubling along the tree of comm/tree.h: two neighbouring blocks of ranks exchange what
+// Recursive doubling along the tree of comm/tree.h: two neighbouring blocks of ranks partners what
 // they know, and become one.
 //
 //   allreduce  ceil(log2 n) rounds,  sent S ceil(log2 n),  reduced S ceil(log2 n)
@@ -27,16 +27,20 @@ void allreduce(ScheduleBuilder& builder, const Task& task) {
   Slice arriving_sum{}, arriving_leaf{};
   Block known = input(all);
   for (const Merge& merge : merges_of(task.rank, task.ranks)) {
-    const Exchange exchange = exchange_of(merge, task.rank);
+    const TreePartners partners = partners_of(merge, task.rank);
     const bool leaf = is_leaf(merge.other(task.rank));
     Slice& place = leaf ? arriving_leaf : arriving_sum;
     if (place.count == 0)
       place = leaf ? builder.take_staging(task.count) : builder.take_accumulator(task.count);
     const Block arriving = leaf ? staging(place) : accumulator(place);
     builder.round();
-    builder.receive(exchange.receive_from, arriving);
-    for (const int peer : exchange.send_to) builder.send(peer, known);
-    builder.reduce(sum, known, arriving);
+    builder.receive(partners.receive_from, arriving);
+    for (const int peer : partners.send_to) builder.send(peer, known);
+    // The left side's sum is always the first operand, so that a NaN has the same bits everywhere.
+    if (task.rank < merge.left.hi)
+      builder.reduce(sum, known, arriving);
+    else
+      builder.reduce(sum, arriving, known);
     known = sum;
   }
   builder.finish(output(all), known);
@@ -45,20 +49,20 @@ void allreduce(ScheduleBuilder& builder, const Task& task) {
 void allgather(ScheduleBuilder& builder, const Task& task) {
   builder.copy(output(task.part()), input({0, task.part().count}));
   for (const Merge& merge : merges_of(task.rank, task.ranks)) {
-    const Exchange exchange = exchange_of(merge, task.rank);
+    const TreePartners partners = partners_of(merge, task.rank);
     builder.round();
-    builder.receive(exchange.receive_from, output(joint_part(task, merge.other(task.rank))));
-    for (const int peer : exchange.send_to)
+    builder.receive(partners.receive_from, output(joint_part(task, merge.other(task.rank))));
+    for (const int peer : partners.send_to)
       builder.send(peer, output(joint_part(task, merge.mine(task.rank))));
   }
 }
 
 void barrier(ScheduleBuilder& builder, const Task& task) {
   for (const Merge& merge : merges_of(task.rank, task.ranks)) {
-    const Exchange exchange = exchange_of(merge, task.rank);
+    const TreePartners partners = partners_of(merge, task.rank);
     builder.round();
-    builder.await(exchange.receive_from);
-    for (const int peer : exchange.send_to) builder.signal(peer);
+    builder.await(partners.receive_from);
+    for (const int peer : partners.send_to) builder.signal(peer);
   }
 }
 

@@ -50,13 +50,13 @@ std::vector<Merge> merges_of(int rank, int ranks) {
   return all;
 }
 
-Exchange exchange_of(const Merge& merge, int rank) {
+TreePartners partners_of(const Merge& merge, int rank) {
   const Range mine = merge.mine(rank);
   const Range other = merge.other(rank);
   const int place = rank - mine.lo;
-  Exchange exchange{.receive_from = other.lo + place % other.size(), .send_to = {}};
-  for (int p = place; p < other.size(); p += mine.size()) exchange.send_to.push_back(other.lo + p);
-  return exchange;
+  TreePartners partners{.receive_from = other.lo + place % other.size(), .send_to = {}};
+  for (int p = place; p < other.size(); p += mine.size()) partners.send_to.push_back(other.lo + p);
+  return partners;
 }
 
 Slice joint_part(const Task& task, Range ranks) {

@@ -22,11 +22,11 @@ std::vector<Merge> merges_of(int rank, int ranks);
 
 /// The exchange in which every rank of a merge learns what any rank of the other side knows: rank
 /// receives from one, and sends to several where its own side is the smaller one.
-struct Exchange {
+struct TreePartners {
   int receive_from = 0;
   std::vector<int> send_to;
 };
-Exchange exchange_of(const Merge& merge, int rank);
+TreePartners partners_of(const Merge& merge, int rank);
 
 /// The parts of a block of ranks: neighbours in the long vector.
 Slice joint_part(const Task& task, Range ranks);

@@ -41,8 +41,9 @@ CompressionSpec parse_compression(std::string_view text) {
   if (method == kNames.size())
     throw ConfigError(fmt::format("unknown compression '{}'; one of {}", text, kForms));
   spec.method = static_cast<CompressionMethod>(method);
-  if (colon == std::string_view::npos) return spec;
-  const std::string_view number = text.substr(colon + 1);
+  const bool has_number = colon != std::string_view::npos;
+  if (!has_number && !spec.sparse() && spec.method != CompressionMethod::powersgd) return spec;
+  const std::string_view number = has_number ? text.substr(colon + 1) : std::string_view();
   if (spec.sparse()) {
     if (!read(number, spec.ratio) || !(spec.ratio > 0 && spec.ratio <= 1))
       throw ConfigError(

@@ -39,8 +39,7 @@ struct CompressionSpec {
 std::string_view name_of(CompressionMethod method);
 /// "int8", "topk:0.01", "powersgd:4": what parse_compression() accepts.
 std::string to_string(const CompressionSpec& spec);
-/// "topk" and "powersgd" alone have the defaults. Throws ConfigError that lists the methods, or
-/// says what the number may be.
+/// Throws ConfigError that lists the methods, or says what the number is that the method needs.
 CompressionSpec parse_compression(std::string_view text);
 
 }  // namespace tutti::comm

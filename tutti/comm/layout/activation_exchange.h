@@ -48,7 +48,7 @@ struct ActivationEnd {
 /// Forward the producer's side packs and the consumer's unpacks, backward the reverse. Block lists
 /// of several entries have one for each rank of the group, in order. An allgather's input is packed
 /// where it lies in the result: at index * count.
-struct Exchange {
+struct ActivationTransfer {
   GroupCollective collective;
   std::vector<CommBlock> pack;  ///< of the sending side's local activation, into its buffer
   std::vector<CommBlock>
@@ -63,7 +63,7 @@ struct ActivationExchange {
   int index = 0;           ///< this rank's in the group
   size_t buffer = 0;       ///< elements that a buffer needs on either side, for both directions
   /// Empty: the same local elements in the same order on both sides, and nothing to do.
-  std::optional<Exchange> forward, backward;
+  std::optional<ActivationTransfer> forward, backward;
 };
 
 /// What `rank` does between `producer` (an output) and `consumer` (an input) for a minibatch of

@@ -43,7 +43,7 @@ struct Connection {
 // One direction of all ranks: packs, runs the collective over the buffers one element after the
 // other, unpacks.
 std::vector<Values> run(const std::vector<ActivationExchange>& all,
-                        std::optional<Exchange> ActivationExchange::*direction,
+                        std::optional<ActivationTransfer> ActivationExchange::*direction,
                         const std::vector<Values>& local,
                         const std::function<size_t(int)>& result_size) {
   std::vector<Values> packed;

@@ -23,18 +23,33 @@ void check_mpi(int code, const char* call, const char* file, int line) {
                               line));
 }
 
+std::string other_size(const std::string& from, size_t sent, size_t expected) {
+  return fmt::format(
+      "{} sent {} bytes where {} were expected; all ranks need the same configuration and the same "
+      "program",
+      from, sent, expected);
+}
+
 void Requests::send(const void* data, size_t bytes, int to, int tag, MPI_Comm comm) {
   CHECK(bytes <= INT_MAX, "a message of {} bytes", bytes);
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_CALL(MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, to, tag, comm, &request));
-  messages_.push_back({request, false});
+  messages_.push_back({request, Kind::send, static_cast<int>(bytes), to, 0});
 }
 
 void Requests::receive(void* data, size_t bytes, int from, int tag, MPI_Comm comm) {
+  receive(Kind::receive, data, bytes, from, tag, comm);
+}
+
+void Requests::receive_up_to(void* data, size_t room, int from, int tag, MPI_Comm comm) {
+  receive(Kind::receive_up_to, data, room, from, tag, comm);
+}
+
+void Requests::receive(Kind kind, void* data, size_t bytes, int from, int tag, MPI_Comm comm) {
   CHECK(bytes <= INT_MAX, "a message of {} bytes", bytes);
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_CALL(MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, from, tag, comm, &request));
-  messages_.push_back({request, true});
+  messages_.push_back({request, kind, static_cast<int>(bytes), from, 0});
 }
 
 bool Requests::test() {
@@ -42,8 +57,15 @@ bool Requests::test() {
   for (Message& message : messages_) {
     if (message.request == MPI_REQUEST_NULL) continue;
     int flag = 0;
-    MPI_CALL(MPI_Test(&message.request, &flag, MPI_STATUS_IGNORE));
+    MPI_Status status;
+    MPI_CALL(MPI_Test(&message.request, &flag, &status));
     all = all && flag != 0;
+    if (flag == 0 || message.kind == Kind::send) continue;
+    MPI_CALL(MPI_Get_count(&status, MPI_BYTE, &message.arrived));
+    if (message.kind == Kind::receive && message.arrived != message.bytes)
+      throw CommError(other_size(fmt::format("rank {} of this group", message.peer),
+                                 static_cast<size_t>(message.arrived),
+                                 static_cast<size_t>(message.bytes)));
   }
   return all;
 }
@@ -53,7 +75,7 @@ bool Requests::done(size_t i) const { return messages_[i].request == MPI_REQUEST
 void Requests::abandon() noexcept {
   for (Message& message : messages_) {
     if (message.request == MPI_REQUEST_NULL) continue;
-    if (message.is_receive) MPI_Cancel(&message.request);
+    if (message.kind != Kind::send) MPI_Cancel(&message.request);
     MPI_Request_free(&message.request);
   }
   messages_.clear();

@@ -5,9 +5,13 @@
 #include <mpi.h>
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 namespace tutti::comm {
+
+/// The text of what a rank sent that another did not expect; both only where they are known.
+std::string other_size(const std::string& from, size_t sent, size_t expected);
 
 void check_mpi(int code, const char* call, const char* file, int line);
 
@@ -22,17 +26,27 @@ class Requests {
 
   /// One message of at most INT_MAX bytes; `data` stays untouched until test() says so.
   void send(const void* data, size_t bytes, int to, int tag, MPI_Comm comm);
+  /// Throws CommError, when it has come, for a message of any other size.
   void receive(void* data, size_t bytes, int from, int tag, MPI_Comm comm);
+  /// A message of any size up to `room`; arrived() says which.
+  void receive_up_to(void* data, size_t room, int from, int tag, MPI_Comm comm);
   /// Whether all are complete. Makes progress, never blocks.
   bool test();
   /// Whether message i, in the order of the calls, is complete.
   bool done(size_t i) const;
+  /// Bytes of message i, which was received.
+  size_t arrived(size_t i) const { return static_cast<size_t>(messages_[i].arrived); }
 
  private:
+  enum class Kind { send, receive, receive_up_to };
   struct Message {
     MPI_Request request = MPI_REQUEST_NULL;
-    bool is_receive = false;
+    Kind kind = Kind::send;
+    int bytes = 0;
+    int peer = 0;
+    int arrived = 0;
   };
+  void receive(Kind kind, void* data, size_t bytes, int from, int tag, MPI_Comm comm);
   void abandon() noexcept;
   std::vector<Message> messages_;
 };

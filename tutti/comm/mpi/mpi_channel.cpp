@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tutti/base/error.h"
+#include "tutti/comm/communicator.h"
 #include "tutti/comm/message_slots.h"
 #include "tutti/comm/mpi/mpi_call.h"
 
@@ -24,9 +26,10 @@ void for_each_piece(const RoundOfMessages::Item& item, Body body) {
 
 }  // namespace
 
-MpiChannel::MpiChannel(std::vector<RoundOfMessages> rounds, MPI_Comm comm, int tag)
-    : rounds_(std::move(rounds)), comm_(comm), tag_(tag), receives_(rounds_.size()),
-      sends_(rounds_.size()) {
+MpiChannel::MpiChannel(const Communicator& communicator, std::vector<RoundOfMessages> rounds,
+                       MPI_Comm comm, int tag)
+    : communicator_(communicator), rounds_(std::move(rounds)), comm_(comm), tag_(tag),
+      receives_(rounds_.size()), sends_(rounds_.size()) {
   make_requests();
 }
 
@@ -43,20 +46,22 @@ void MpiChannel::make_requests() {
   for (const RoundOfMessages& round : rounds_)
     if (std::ranges::any_of(round.receives, unbound) || std::ranges::any_of(round.sends, unbound))
       return;
-  const auto next = [](Group& group, int peer) -> MPI_Request& {
+  const auto next = [](Group& group, int peer, int bytes) -> MPI_Request& {
     group.peers.push_back(peer);
+    group.bytes.push_back(bytes);
+    group.statuses.emplace_back();
     return group.requests.emplace_back(MPI_REQUEST_NULL);
   };
   for (size_t r = 0; r < rounds_.size(); ++r) {
     for (const auto& item : rounds_[r].receives)
       for_each_piece(item, [&](std::byte* data, int bytes) {
         MPI_CALL(MPI_Recv_init(data, bytes, MPI_BYTE, item.peer, tag_, comm_,
-                               &next(receives_[r], item.peer)));
+                               &next(receives_[r], item.peer, bytes)));
       });
     for (const auto& item : rounds_[r].sends)
       for_each_piece(item, [&](std::byte* data, int bytes) {
         MPI_CALL(MPI_Send_init(data, bytes, MPI_BYTE, item.peer, tag_, comm_,
-                               &next(sends_[r], item.peer)));
+                               &next(sends_[r], item.peer, bytes)));
       });
   }
 }
@@ -85,10 +90,24 @@ void MpiChannel::Group::start() {
 bool MpiChannel::Group::test() {
   if (!active) return true;
   int flag = 0;
-  MPI_CALL(
-      MPI_Testall(static_cast<int>(requests.size()), requests.data(), &flag, MPI_STATUSES_IGNORE));
+  const int code =
+      MPI_Testall(static_cast<int>(requests.size()), requests.data(), &flag, statuses.data());
+  if (code == MPI_ERR_IN_STATUS)
+    for (const MPI_Status& status : statuses)
+      if (status.MPI_ERROR != MPI_ERR_PENDING) MPI_CALL(status.MPI_ERROR);
+  MPI_CALL(code);
   active = flag == 0;
   return !active;
+}
+
+void MpiChannel::check_sizes(const Group& group) const {
+  for (size_t i = 0; i < group.requests.size(); ++i) {
+    int bytes = 0;
+    MPI_CALL(MPI_Get_count(&group.statuses[i], MPI_BYTE, &bytes));
+    if (bytes != group.bytes[i])
+      throw CommError(other_size(communicator_.rank_name(group.peers[i]),
+                                 static_cast<size_t>(bytes), static_cast<size_t>(group.bytes[i])));
+  }
 }
 
 std::vector<int> MpiChannel::Group::unfinished() const {
@@ -107,7 +126,14 @@ void MpiChannel::post(size_t round) {
   sends_[round].start();
 }
 
-bool MpiChannel::received() { return receives_[round_].test(); }
+bool MpiChannel::received() {
+  Group& group = receives_[round_];
+  const bool was_active = group.active;
+  if (!group.test()) return false;
+  if (was_active) check_sizes(group);
+  return true;
+}
+
 bool MpiChannel::sent() { return sends_[round_].test(); }
 
 std::vector<int> MpiChannel::missing() const {

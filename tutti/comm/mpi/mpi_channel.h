@@ -15,7 +15,9 @@ namespace tutti::comm {
 
 class MpiChannel final : public Channel {
  public:
-  MpiChannel(std::vector<RoundOfMessages> rounds, MPI_Comm comm, int tag);
+  /// `communicator` names ranks in messages.
+  MpiChannel(const Communicator& communicator, std::vector<RoundOfMessages> rounds, MPI_Comm comm,
+             int tag);
   ~MpiChannel() override;
 
   void post(size_t round) override;
@@ -27,10 +29,12 @@ class MpiChannel final : public Channel {
   std::vector<int> missing() const override;
 
  private:
-  // Requests of one direction of one round, and the peer of each.
+  // Requests of one direction of one round, and of each the peer and its bytes.
   struct Group {
     std::vector<MPI_Request> requests;
     std::vector<int> peers;
+    std::vector<int> bytes;
+    std::vector<MPI_Status> statuses;
     bool active = false;
     void start();
     bool test();
@@ -38,7 +42,10 @@ class MpiChannel final : public Channel {
   };
   void make_requests();
   void free_requests();
+  // Whether what has come is as long as what was expected.
+  void check_sizes(const Group& group) const;
 
+  const Communicator& communicator_;
   std::vector<RoundOfMessages> rounds_;
   MPI_Comm comm_;
   int tag_;

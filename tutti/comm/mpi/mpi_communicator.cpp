@@ -137,6 +137,7 @@ MpiCommunicator::MpiCommunicator(MPI_Comm world, const MpiOptions& options, Shar
   MPI_CALL(MPI_Comm_dup(world, &comm_));
   MPI_CALL(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
   find_places();
+  look_for_memory();
 }
 
 MpiCommunicator::~MpiCommunicator() {
@@ -162,19 +163,17 @@ void MpiCommunicator::find_places() {
     places[p].kernel =
         static_cast<int>(std::ranges::find(all, all[p].kernel, &PlaceRecord::kernel) - all.begin());
     processes_.push_back(all[p].process);
+    same_namespace_.push_back(all[p].process_namespace == mine.process_namespace);
   }
   set_places(places);
   std::vector<pid_t> watched = processes_;
   for (size_t p = 0; p < all.size(); ++p)
-    if (!all[p].on_node_of(mine, nodes_) || all[p].process_namespace != mine.process_namespace ||
-        static_cast<int>(p) == rank())
+    if (!all[p].on_node_of(mine, nodes_) || !same_namespace_[p] || static_cast<int>(p) == rank())
       watched[p] = 0;
   watch_ = std::make_unique<ProcessWatch>(std::move(watched));
 }
 
-std::string MpiCommunicator::transport() const {
-  return shared_memory_ && one_node() ? "shared memory" : "MPI";
-}
+std::string MpiCommunicator::transport() const { return shares_ ? "shared memory" : "MPI"; }
 
 std::string MpiCommunicator::progress_refusal() const {
   int provided = 0;
@@ -187,48 +186,96 @@ std::string MpiCommunicator::progress_refusal() const {
                      level);
 }
 
-std::unique_ptr<Window> MpiCommunicator::allocate_private(size_t bytes) {
-  return std::make_unique<PrivateWindow>(rank(), size(), SharedSegment::create(bytes));
-}
+// A segment of each rank, as this rank sees them.
+struct MpiCommunicator::Segments {
+  std::vector<SharedSegment> of_rank;
+  uint64_t id = 0;
+  int blind = -1, unseen = -1;  // the first rank that cannot map another's, if there is one
+};
 
-std::unique_ptr<Window> MpiCommunicator::allocate(size_t bytes) {
-  if (!shared_memory_ || !one_node()) return allocate_private(bytes);
+// Collective; the answer is the same on all ranks. One without memory for its own throws, and so do
+// the others.
+MpiCommunicator::Segments MpiCommunicator::map_segments(size_t bytes) {
   struct Offer {
-    uint64_t bytes;
-    uint64_t id;
-    int descriptor;
+    uint64_t bytes = 0;
+    uint64_t id = 0;
+    uint64_t nonce = 0;
+    int descriptor = -1;
+    int refused = 0;
   };
-  SharedSegment mine = SharedSegment::create(bytes);
+  SharedSegment mine;
+  std::exception_ptr refusal;
+  try {
+    mine = SharedSegment::create(bytes);
+  } catch (const CommError&) {
+    refusal = std::current_exception();
+  }
   // Rank 0's process and counter name the window: no two communicators of this node give the same
   // name.
+  Segments segments;
   const uint64_t id = static_cast<uint64_t>(getpid()) << 32 | next_window_id();
-  const std::vector<Offer> offers = allgather_value(Offer{bytes, id, mine.descriptor()});
-  std::vector<SharedSegment> segments(static_cast<size_t>(size()));
+  const std::vector<Offer> offers =
+      allgather_value(Offer{bytes, id, mine.nonce(), mine.descriptor(), refusal ? 1 : 0});
+  if (refusal) std::rethrow_exception(refusal);
+  for (int p = 0; p < size(); ++p)
+    if (const Offer& offer = offers[static_cast<size_t>(p)]; offer.refused != 0)
+      throw CommError(
+          fmt::format("{} has no memory for a window of {} bytes: its own error says why",
+                      rank_name(p), offer.bytes));
+  segments.id = offers[0].id;
   int missing = -1;
   for (int p = 0; p < size(); ++p) {
     const Offer& offer = offers[static_cast<size_t>(p)];
-    auto segment = p == rank() ? std::optional(std::move(mine))
-                               : SharedSegment::open(processes_[static_cast<size_t>(p)],
-                                                     offer.descriptor, offer.bytes);
-    if (segment)
-      segments[static_cast<size_t>(p)] = std::move(*segment);
-    else
-      missing = p;
+    std::optional<SharedSegment> segment;
+    if (p == rank())
+      segment = std::move(mine);
+    else if (same_namespace_[static_cast<size_t>(p)])
+      segment = SharedSegment::open(processes_[static_cast<size_t>(p)], offer.descriptor,
+                                    offer.bytes, offer.nonce);
+    if (!segment) missing = p;
+    segments.of_rank.push_back(segment ? std::move(*segment) : SharedSegment());
   }
   // All or nothing; also the moment after which the owners may close their descriptors.
   const std::vector<int> verdicts = allgather_value(missing);
-  for (int p = 0; p < size(); ++p)
-    if (const int unseen = verdicts[static_cast<size_t>(p)]; unseen >= 0) {
-      if (rank() == 0)
-        log::warn(
-            "{} cannot map the memory of {} on the same node (separate containers?): gradients go "
-            "through MPI instead",
-            rank_name(p), rank_name(unseen));
-      shared_memory_ = false;
-      return allocate_private(bytes);
-    }
-  segments[static_cast<size_t>(rank())].close_descriptor();
-  return std::make_unique<SegmentWindow>(rank(), std::move(segments), offers[0].id,
+  for (int p = 0; p < size() && segments.blind < 0; ++p)
+    if (const int unseen = verdicts[static_cast<size_t>(p)]; unseen >= 0)
+      segments.blind = p, segments.unseen = unseen;
+  segments.of_rank[static_cast<size_t>(rank())].close_descriptor();
+  return segments;
+}
+
+// Whether the ranks of this communicator share memory: found out once, so that all its windows and
+// channels are of one kind.
+void MpiCommunicator::look_for_memory() {
+  if (!shared_memory_ || !one_node()) return;
+  if (shared_.sight == Shared::Sight::all) {
+    shares_ = true;
+    return;
+  }
+  const Segments probe = map_segments(1);
+  shares_ = probe.blind < 0;
+  const bool known = shared_.sight == Shared::Sight::not_all;  // and reported by the whole
+  shared_.sight = shares_ ? Shared::Sight::all : Shared::Sight::not_all;
+  if (!shares_ && !known && rank() == 0)
+    log::warn(
+        "{} cannot map the memory of {} on the same node ({}): all messages go through MPI instead",
+        rank_name(probe.blind), rank_name(probe.unseen),
+        same_namespace_[static_cast<size_t>(probe.blind)] ==
+                same_namespace_[static_cast<size_t>(probe.unseen)]
+            ? "separate containers or users?"
+            : "they are in separate process namespaces, as containers are");
+}
+
+std::unique_ptr<Window> MpiCommunicator::allocate(size_t bytes) {
+  if (!shares_)
+    return std::make_unique<PrivateWindow>(rank(), size(), SharedSegment::create(bytes));
+  Segments segments = map_segments(bytes);
+  if (segments.blind >= 0)
+    throw CommError(
+        fmt::format("{} cannot map a window of {}, as it could when the job began: is the limit on "
+                    "mappings (sysctl vm.max_map_count) or on open files (ulimit -n) reached?",
+                    rank_name(segments.blind), rank_name(segments.unseen)));
+  return std::make_unique<SegmentWindow>(rank(), std::move(segments.of_rank), segments.id,
                                          shared_.registry);
 }
 
@@ -250,8 +297,9 @@ void MpiCommunicator::gather_all(Control kind, std::span<const std::byte> mine,
     std::copy(mine.begin(), mine.end(), all.begin());
     return;
   }
-  collect_at_root(Header{sequence_, mine.size(), kind, 0}, mine, all);
-  down_tree(name_of(kind), all, 0);
+  const Header header{sequence_, mine.size(), kind, 0};
+  collect_at_root(header, mine, all);
+  down_tree(name_of(kind), header, all, 0);
 }
 
 void MpiCommunicator::collect_at_root(const Header& mine, std::span<const std::byte> payload,
@@ -304,50 +352,74 @@ void MpiCommunicator::collect_at_root(const Header& mine, std::span<const std::b
 
 void MpiCommunicator::spread(std::span<std::byte> data, int root) {
   ++sequence_;
-  down_tree("broadcast", data, root);
+  down_tree("broadcast", Header{sequence_, data.size(), Control::broadcast, 0}, data, root);
 }
 
-// Binomial tree over v = (rank - root) mod P: v's parent is v without its lowest set bit.
-void MpiCommunicator::down_tree(const char* what, std::span<std::byte> data, int root) {
+// The first message holds the header of the root and the beginning of the data; a rank that finds
+// itself in another operation passes it on before it says so.
+void MpiCommunicator::down_tree(const char* what, const Header& mine, std::span<std::byte> data,
+                                int root) {
+  constexpr size_t kFirst = 4096;
+  const size_t first = std::min(kFirst, data.size());
+  std::array<std::byte, sizeof(Header) + kFirst> message;
+  std::memcpy(message.data(), &mine, sizeof mine);
+  if (rank() == root) std::copy_n(data.begin(), first, message.begin() + sizeof mine);
+  relay(what, message, sizeof mine + first, root);
+  Header theirs;
+  std::memcpy(&theirs, message.data(), sizeof theirs);
+  if (theirs.kind != mine.kind || theirs.bytes != mine.bytes || theirs.sequence != mine.sequence)
+    throw CommError(fmt::format(
+        "{}: operation number {}: {} calls {} of {} bytes, {} calls {} of {} bytes as its number "
+        "{}",
+        describe_group(), mine.sequence, rank_name(rank()), name_of(mine.kind), mine.bytes,
+        rank_name(root), name_of(theirs.kind), theirs.bytes, theirs.sequence));
+  if (rank() != root) std::copy_n(message.begin() + sizeof mine, first, data.begin());
+  for (size_t begin = first; begin < data.size(); begin += kPiece) {
+    const auto piece = data.subspan(begin, std::min(kPiece, data.size() - begin));
+    if (const size_t came = relay(what, piece, piece.size(), root); came != piece.size())
+      throw CommError(other_size(rank_name(root), came, piece.size()));
+  }
+}
+
+// One message from the root to all, of `bytes` there; returns how many came. Binomial tree over v =
+// (rank - root) mod P: v's parent is v without its lowest set bit.
+size_t MpiCommunicator::relay(const char* what, std::span<std::byte> room, size_t bytes, int root) {
   const int v = (rank() - root + size()) % size();
   const int lowest = v == 0 ? size() : v & -v;
   const auto rank_of = [&](int virtual_rank) { return (virtual_rank + root) % size(); };
   // Waiting for the parent, not for the rank that is really late: whoever gathers knows that one,
   // and has a head start to say so.
   constexpr double kGrace = 3;
-  size_t begin = 0;
-  do {
-    const size_t n = std::min(kPiece, data.size() - begin);
-    if (v != 0) {
-      const int parent = rank_of(v - lowest);
-      Requests incoming;
-      incoming.receive(data.data() + begin, n, parent, kDown, comm_);
-      wait_for([&] { return incoming.test(); },
-               [&] {
-                 return Pending{.operation = fmt::format("{} (answer)", what),
-                                .sequence = sequence_,
-                                .arrived = {rank()},
-                                .missing = {parent}};
-               },
-               kGrace);
-    }
-    Requests outgoing;
-    std::vector<int> children;
-    for (int step = 1; step < lowest && v + step < size(); step *= 2)
-      children.push_back(rank_of(v + step));
-    std::ranges::reverse(children);  // the largest subtree first
-    for (const int child : children) outgoing.send(data.data() + begin, n, child, kDown, comm_);
-    wait_for([&] { return outgoing.test(); },
+  if (v != 0) {
+    const int parent = rank_of(v - lowest);
+    Requests incoming;
+    incoming.receive_up_to(room.data(), room.size(), parent, kDown, comm_);
+    wait_for([&] { return incoming.test(); },
              [&] {
-               Pending pending{
-                   .operation = what, .sequence = sequence_, .arrived = {rank()}, .missing = {}};
-               for (size_t i = 0; i < children.size(); ++i)
-                 (outgoing.done(i) ? pending.arrived : pending.missing).push_back(children[i]);
-               return pending;
+               return Pending{.operation = fmt::format("{} (answer)", what),
+                              .sequence = sequence_,
+                              .arrived = {rank()},
+                              .missing = {parent}};
              },
              kGrace);
-    begin += n;
-  } while (begin < data.size());
+    bytes = incoming.arrived(0);
+  }
+  Requests outgoing;
+  std::vector<int> children;
+  for (int step = 1; step < lowest && v + step < size(); step *= 2)
+    children.push_back(rank_of(v + step));
+  std::ranges::reverse(children);  // the largest subtree first
+  for (const int child : children) outgoing.send(room.data(), bytes, child, kDown, comm_);
+  wait_for([&] { return outgoing.test(); },
+           [&] {
+             Pending pending{
+                 .operation = what, .sequence = sequence_, .arrived = {rank()}, .missing = {}};
+             for (size_t i = 0; i < children.size(); ++i)
+               (outgoing.done(i) ? pending.arrived : pending.missing).push_back(children[i]);
+             return pending;
+           },
+           kGrace);
+  return bytes;
 }
 
 // Never given back: a late message of a destroyed operation must not meet a new one. The smallest
@@ -363,9 +435,8 @@ int MpiCommunicator::take_tag() {
 }
 
 std::unique_ptr<Channel> MpiCommunicator::make_channel(std::vector<RoundOfMessages> rounds) {
-  if (shared_memory_ && one_node())
-    return std::make_unique<SharedChannel>(*this, shared_.registry, std::move(rounds));
-  return std::make_unique<MpiChannel>(std::move(rounds), comm_, take_tag());
+  if (shares_) return std::make_unique<SharedChannel>(*this, shared_.registry, std::move(rounds));
+  return std::make_unique<MpiChannel>(*this, std::move(rounds), comm_, take_tag());
 }
 
 std::unique_ptr<Communicator> MpiCommunicator::make_part(const std::vector<int>& members,

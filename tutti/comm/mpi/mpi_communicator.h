@@ -20,6 +20,8 @@ class MpiCommunicator final : public Communicator {
   struct Shared {
     std::shared_ptr<WindowRegistry> registry;
     std::shared_ptr<Alarm> alarm;
+    /// Whether the ranks of the whole see each other's memory; unknown where it has several nodes.
+    enum class Sight { unknown, all, not_all } sight;
   };
   /// Collective. Duplicates `world` and frees the duplicate. `shared` without members: makes them.
   MpiCommunicator(MPI_Comm world, const MpiOptions& options, Shared shared = {}, Group group = {});
@@ -46,16 +48,21 @@ class MpiCommunicator final : public Communicator {
   void find_places();
   void collect_at_root(const Header& mine, std::span<const std::byte> payload,
                        std::span<std::byte> all);
-  void down_tree(const char* what, std::span<std::byte> data, int root);
-  std::unique_ptr<Window> allocate_private(size_t bytes);
+  void down_tree(const char* what, const Header& mine, std::span<std::byte> data, int root);
+  size_t relay(const char* what, std::span<std::byte> room, size_t bytes, int root);
+  struct Segments;
+  Segments map_segments(size_t bytes);
+  void look_for_memory();
 
   MPI_Comm comm_ = MPI_COMM_NULL;
   int take_tag();
-  bool shared_memory_;
+  bool shared_memory_;   // asked for
+  bool shares_ = false;  // decided once, by look_for_memory()
   Nodes nodes_;
   Shared shared_;
   std::unique_ptr<ProcessWatch> watch_;
   std::vector<pid_t> processes_;
+  std::vector<char> same_namespace_;  // of process ids, as this rank; by rank
   uint64_t sequence_ = 0;
   int next_tag_;
 };

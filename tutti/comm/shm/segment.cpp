@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,8 +11,26 @@
 #include <utility>
 
 #include "tutti/base/error.h"
+#include "tutti/device/cpu/topology.h"
 
 namespace tutti::comm {
+
+namespace {
+
+uint64_t random_number() {
+  uint64_t number = 0;
+  if (getrandom(&number, sizeof number, 0) != sizeof number)
+    throw CommError(fmt::format("getrandom failed: {}", std::strerror(errno)));
+  return number;
+}
+
+}  // namespace
+
+size_t SharedSegment::mapped(size_t bytes) { return (bytes + 7) / 8 * 8 + sizeof(uint64_t); }
+
+uint64_t* SharedSegment::place_of_nonce() const {
+  return reinterpret_cast<uint64_t*>(data_ + mapped(bytes_) - sizeof(uint64_t));
+}
 
 SharedSegment SharedSegment::create(size_t bytes) {
   SharedSegment segment;
@@ -25,47 +44,55 @@ SharedSegment SharedSegment::create(size_t bytes) {
   segment.descriptor_ = memfd_create("tutti", MFD_CLOEXEC);
   if (segment.descriptor_ < 0) fail("memfd_create", errno);
   // Reserves the pages now: a missing page would be a SIGBUS in the middle of training.
-  if (const int error = posix_fallocate(segment.descriptor_, 0, static_cast<off_t>(bytes));
+  if (const int error = posix_fallocate(segment.descriptor_, 0, static_cast<off_t>(mapped(bytes)));
       error != 0)
     fail("posix_fallocate", error);
-  void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
+  void* at = mmap(nullptr, mapped(bytes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
                   segment.descriptor_, 0);
   if (at == MAP_FAILED) fail("mmap", errno);
   segment.data_ = static_cast<std::byte*>(at);
   segment.bytes_ = bytes;
+  segment.nonce_ = *segment.place_of_nonce() = random_number();
   return segment;
 }
 
-std::optional<SharedSegment> SharedSegment::open(pid_t owner, int descriptor, size_t bytes) {
+std::optional<SharedSegment> SharedSegment::open(pid_t owner, int descriptor, size_t bytes,
+                                                 uint64_t nonce) {
   SharedSegment segment;
   if (bytes == 0) return segment;
   segment.descriptor_ =
       ::open(fmt::format("/proc/{}/fd/{}", owner, descriptor).c_str(), O_RDWR | O_CLOEXEC);
   if (segment.descriptor_ < 0) return std::nullopt;
-  if (lseek(segment.descriptor_, 0, SEEK_END) != static_cast<off_t>(bytes))
+  if (lseek(segment.descriptor_, 0, SEEK_END) != static_cast<off_t>(mapped(bytes)))
     return std::nullopt;  // not that process's segment after all
-  void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, segment.descriptor_, 0);
+  void* at =
+      mmap(nullptr, mapped(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, segment.descriptor_, 0);
   if (at == MAP_FAILED) return std::nullopt;
   segment.data_ = static_cast<std::byte*>(at);
   segment.bytes_ = bytes;
+  segment.nonce_ = *segment.place_of_nonce();
+  if (segment.nonce_ != nonce) return std::nullopt;
   segment.close_descriptor();
   return segment;
 }
 
+int64_t available_memory() { return read_topology().available_bytes; }
+
 SharedSegment::SharedSegment(SharedSegment&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)),
-      descriptor_(std::exchange(other.descriptor_, -1)) {}
+      descriptor_(std::exchange(other.descriptor_, -1)), nonce_(std::exchange(other.nonce_, 0)) {}
 
 SharedSegment& SharedSegment::operator=(SharedSegment&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_);
   std::swap(descriptor_, other.descriptor_);
+  std::swap(nonce_, other.nonce_);
   return *this;
 }
 
 SharedSegment::~SharedSegment() {
   close_descriptor();
-  if (data_ != nullptr) munmap(data_, bytes_);
+  if (data_ != nullptr) munmap(data_, mapped(bytes_));
 }
 
 void SharedSegment::close_descriptor() noexcept {

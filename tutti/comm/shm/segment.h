@@ -3,17 +3,23 @@
 // file system, so nothing is left behind when a job is killed, and it is not limited by the size of
 // /dev/shm.
 //
-// The owner creates it (memfd_create), tells the others its process id and descriptor, and they
-// open /proc/<pid>/fd/<descriptor>. That works between processes of one user in one process
-// namespace; where it does not, open() says so.
+// The owner creates it (memfd_create), tells the others its process id, its descriptor and a random
+// number that lies behind the memory, and they open /proc/<pid>/fd/<descriptor>. That works between
+// processes of one user in one process namespace; where it does not, open() says so. The number
+// tells whether the process that was found is the one that was meant: in another namespace, or
+// under another namespace's /proc, the same id belongs to somebody else.
 
 #include <sys/types.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 
 namespace tutti::comm {
+
+/// Bytes of this node's memory, or of the job's share of it, that nobody uses now.
+int64_t available_memory();
 
 class SharedSegment {
  public:
@@ -22,8 +28,10 @@ class SharedSegment {
   /// Zeroed memory, already backed by pages (near this thread's processor). Throws CommError when
   /// there is not enough.
   static SharedSegment create(size_t bytes);
-  /// Another process's segment; nothing when this process may not see it.
-  static std::optional<SharedSegment> open(pid_t owner, int descriptor, size_t bytes);
+  /// Another process's segment, of this size and with this nonce(); nothing when this process may
+  /// not see it, or finds another one.
+  static std::optional<SharedSegment> open(pid_t owner, int descriptor, size_t bytes,
+                                           uint64_t nonce);
 
   SharedSegment(SharedSegment&& other) noexcept;
   SharedSegment& operator=(SharedSegment&& other) noexcept;
@@ -34,11 +42,16 @@ class SharedSegment {
   /// memory.
   int descriptor() const { return descriptor_; }
   void close_descriptor() noexcept;
+  uint64_t nonce() const { return nonce_; }
 
  private:
+  /// What is mapped: the memory and the number behind it.
+  static size_t mapped(size_t bytes);
+  uint64_t* place_of_nonce() const;
   std::byte* data_ = nullptr;
   size_t bytes_ = 0;
   int descriptor_ = -1;
+  uint64_t nonce_ = 0;
 };
 
 }  // namespace tutti::comm

@@ -47,8 +47,8 @@ TEST(SharedSegment, StartsAsZerosAndAnotherProcessSeesTheBytes) {
   SharedSegment mine = SharedSegment::create(10000);
   EXPECT_TRUE(std::ranges::all_of(mine.memory(), [](std::byte b) { return b == std::byte{0}; }));
   const int descriptor = mine.descriptor();
-  Child child([owner, descriptor] {
-    const auto theirs = SharedSegment::open(owner, descriptor, 10000);
+  Child child([owner, descriptor, nonce = mine.nonce()] {
+    const auto theirs = SharedSegment::open(owner, descriptor, 10000, nonce);
     if (!theirs) return 1;
     theirs->memory()[1] = std::byte{9};
     return theirs->memory()[0] == std::byte{42} ? 0 : 2;
@@ -67,10 +67,19 @@ TEST(SharedSegment, MovesAndRefusesWhatIsNotThere) {
   a = std::move(b);
   EXPECT_EQ(a.memory().data(), at);
   const int descriptor = a.descriptor();
-  EXPECT_FALSE(SharedSegment::open(getpid(), descriptor, 200)) << "another size is another segment";
+  EXPECT_FALSE(SharedSegment::open(getpid(), descriptor, 200, a.nonce()))
+      << "another size is another segment";
   a.close_descriptor();
-  EXPECT_FALSE(SharedSegment::open(getpid(), descriptor, 100));
+  EXPECT_FALSE(SharedSegment::open(getpid(), descriptor, 100, a.nonce()));
   EXPECT_TRUE(SharedSegment::create(0).memory().empty());
+}
+
+// Where two containers have equal process ids and descriptors, the size alone says nothing.
+TEST(SharedSegment, RefusesASegmentOfTheSameSizeThatIsAnotherOne) {
+  const SharedSegment meant = SharedSegment::create(100), found = SharedSegment::create(100);
+  EXPECT_NE(meant.nonce(), found.nonce());
+  EXPECT_TRUE(SharedSegment::open(getpid(), meant.descriptor(), 100, meant.nonce()));
+  EXPECT_FALSE(SharedSegment::open(getpid(), found.descriptor(), 100, meant.nonce()));
 }
 
 TEST(ProcessWatch, SeesAKilledProcessEvenBeforeItIsCollected) {

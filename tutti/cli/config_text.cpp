@@ -31,7 +31,7 @@ variable `TUTTI_*` gives a warning. `tutti config run.toml` prints the resolved 
 every run writes it beside its results as `config.toml`. `tutti config --schema` prints a JSON schema for editors.
 
 `batch.local` and `batch.global` are two ways of saying one thing, as are `schedule.warmup_epochs` and `schedule.warmup_steps`:
-the one given in the stronger source withdraws the other.
+if two sources give one each, only the one from the stronger source counts.
 
 )";
 

@@ -318,8 +318,9 @@ TableWriter write_table() {
           "File that keeps what was measured on this machine, so that the next start neither "
           "measures nor chooses otherwise. auto: in the user's cache folder; off: none");
     t.key(s, &S::choices_from, "choices_from",
-          "Compile as the run did that wrote this checkpoint, or the newest one of this folder: "
-          "the same bits again. Empty: own choices");
+          "A checkpoint, or a folder of them, of which the newest counts: take the kernels and "
+          "layouts that the run chose which wrote it, and so get the same bits again. Empty: "
+          "choose anew");
   }
   {
     using S = CheckpointSection;
@@ -389,10 +390,10 @@ TableWriter write_table() {
           "it. Empty: built-in");
     t.key(s, &S::compression, "compression",
           "How gradients travel between ranks: none, bf16, fp16, int8, onebit, topk:RATIO, "
-          "hitopk:RATIO (dense inside a node), powersgd:RANK; "
-          "what is lost is sent later. auto: in front (auto:topk:0.01) measures first and leaves "
-          "it off where it does not pay. "
-          "The weights then depend on the number of ranks");
+          "hitopk:RATIO (dense inside a node), powersgd:RANK; what a step leaves out is sent in "
+          "later ones. With auto: in front, as in auto:topk:0.01, the run first measures whether "
+          "this saves time here, and leaves it off if not. Compressed training depends on the "
+          "number of ranks");
     t.key(s, &S::compression_min_bytes, "compression_min_bytes",
           "Gradients of smaller parameters, and of those with one dimension, stay dense")
         .unit("bytes")

@@ -219,6 +219,10 @@ case $case in
     says study 'kept from before: target not reached'
     ends 2 missed --ranks 1,2 --target 1 --epochs 2
     says study 'missed/runs/n0001-r1 was finished with another configuration .run.epochs: 1 there, 2 now.'
+    ends 2 shared --ranks 1 --set checkpoint.dir=one
+    says study 'checkpoint.dir = "one", but each run of a study keeps its checkpoints in its own folder'
+    ends 2 shared --ranks 1 --resume
+    [ ! -e shared ] || fail "a study that was refused left a folder"
     # run.output_dir of a file is where a study goes, and one that was killed goes on.
     printf 'include = "%s"\n[run]\noutput_dir = "own"\n[checkpoint]\nevery_steps = 1\n' "$here/tiny.toml" >own.toml
     "$tutti" study own.toml --mode strong --repeats 1 --ranks 1 >own.log 2>&1 &

@@ -34,6 +34,22 @@ study::Configuration values_of(const ResolvedConfig& resolved) {
   return values;
 }
 
+/// Keys that would make the runs of a study share what must be each one's own.
+void refuse_shared(const ResolvedConfig& resolved) {
+  const auto refuse = [&](const char* key, const std::string& value, const char* reason) {
+    if (value.empty()) return;
+    const auto origin = resolved.origins.find(key);
+    throw ConfigError(fmt::format("{}: {} = \"{}\", but {}: leave the key out",
+                                  origin == resolved.origins.end() ? "study" : origin->second, key,
+                                  value, reason));
+  };
+  refuse("checkpoint.resume", resolved.config.checkpoint.resume,
+         "the runs of a study begin at the beginning, and go on by themselves when the study is "
+         "started again");
+  refuse("checkpoint.dir", resolved.config.checkpoint.dir,
+         "each run of a study keeps its checkpoints in its own folder");
+}
+
 int run_study_verb(const StudyVerb& verb) {
   if (const comm::Launcher launcher = read_launcher(); launcher.size > 1)
     throw ConfigError(
@@ -45,12 +61,11 @@ int run_study_verb(const StudyVerb& verb) {
   flags.config = verb.flags.file();
   flags.program = own_command().front();
   for (const Setting& setting : verb.flags.settings()) {
-    if (setting.key == "checkpoint.resume")
-      throw ConfigError(setting.where + ": the runs of a study begin at the beginning");
     if (!set_by_study(setting.key)) flags.sets.push_back(setting.key + "=" + setting.text);
   }
   const ResolvedConfig resolved = verb.flags.read();
   const RunConfig& config = resolved.config;
+  refuse_shared(resolved);
   log::configure(config.run.log_level, 0, 1);
   for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
   if (resolved.origins.contains("run.output_dir")) flags.output_dir = config.run.output_dir;

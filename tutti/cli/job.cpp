@@ -14,6 +14,7 @@
 #include "tutti/cli/progress.h"
 #include "tutti/cli/version.h"
 #include "tutti/comm/inproc/thread_ranks.h"
+#include "tutti/data/format/catalog.h"
 #include "tutti/data/open.h"
 #include "tutti/device/cpu/topology.h"
 #include "tutti/trace/record.h"
@@ -48,14 +49,34 @@ Job::Job(const JobOptions& options) : launcher_(read_launcher()), topology_(read
     log::write(choice.doubtful ? log::Level::warn : log::Level::info, choice.line);
 }
 
+namespace {
+
+/// What limits the labels: data.classes, or the model's outputs where they are fewer.
+data::ClassLimit class_limit(const RunConfig& config) {
+  const int64_t own = data::known_dataset(config.data.dataset).classes;
+  const int64_t set = config.data.classes > 0 ? config.data.classes : own;
+  if (config.model.classes > 0 && config.model.classes < set)
+    return {.count = config.model.classes, .key = "model.classes"};
+  return {.count = config.data.classes};
+}
+
+}  // namespace
+
 std::unique_ptr<data::Dataset> open_configured(const RunConfig& config, const std::string& split) {
   return data::open_dataset(
       {.name = config.data.dataset,
        .dir = config.data.dir,
        .split = split,
+       .classes = class_limit(config),
        .seed = static_cast<uint64_t>(config.data.generate_seed),
        .count = split == "train" ? config.data.generate_train : config.data.generate_test,
        .threads = static_cast<int>(config.run.threads)});
+}
+
+ConfiguredData open_configured(const RunConfig& config) {
+  ConfiguredData data{open_configured(config, "train"), open_configured(config, "test")};
+  data::check_same_shape(*data.train, *data.test);
+  return data;
 }
 
 std::string machine_line() {

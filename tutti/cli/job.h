@@ -44,8 +44,17 @@ class Job {
   std::unique_ptr<comm::Communicator> communicator_;  // gone before the session
 };
 
-/// The configured data set. split: "train" or "test".
+/// The configured data set. split: "train" or "test". ConfigError where labels exceed data.classes
+/// or model.classes, naming file, record, label and key.
 std::unique_ptr<data::Dataset> open_configured(const RunConfig& config, const std::string& split);
+
+/// What a training run reads.
+struct ConfiguredData {
+  std::unique_ptr<data::Dataset> train, test;
+};
+
+/// Both splits, whose images must be of one size.
+ConfiguredData open_configured(const RunConfig& config);
 
 /// "Intel Xeon, 2 cores, 23.5 GiB": the line that goes with every measurement.
 std::string machine_line();

@@ -18,7 +18,7 @@ namespace {
 
 struct DataVerb {
   std::string name, dir;
-  int64_t train = 10000, test = 2000;
+  int64_t train = 10000, test = 2000, classes = 0;
   uint64_t seed = 1;
   int threads = 0;
 };
@@ -57,11 +57,12 @@ int run_generate(const DataVerb& verb) {
 }
 
 int run_verify(const DataVerb& verb) {
-  const data::VerifyReport report = data::verify_dataset(verb.name, verb.dir);
+  if (verb.classes < 0) throw ConfigError("--classes must be at least 0");
+  const data::VerifyReport report = data::verify_dataset(verb.name, verb.dir, verb.classes);
   fmt::print("{}", report.to_text());
   if (!report.sound())
-    throw IoError(fmt::format("{} in {} is not sound: {}", verb.name, verb.dir,
-                              data::known_dataset(verb.name).how_to_get));
+    throw IoError(fmt::format("{} in {} is not sound: see the lines that begin with BAD", verb.name,
+                              verb.dir));
   return 0;
 }
 
@@ -94,6 +95,10 @@ RunVerb add_data(CLI::App& verb) {
       verb.add_subcommand("verify", "Read every file of a data set and report on each");
   verify->add_option("name", state->name, "See `tutti data list`")->type_name("NAME")->required();
   verify->add_option("dir,--data-dir", state->dir, "Its folder")->type_name("DIR")->required();
+  verify
+      ->add_option("--classes", state->classes,
+                   "Number of classes of files that have another number than the published set")
+      ->type_name("N");
   return [=] {
     if (list->parsed()) return run_list();
     return generate->parsed() ? run_generate(*state) : run_verify(*state);

@@ -25,14 +25,38 @@ std::unique_ptr<Dataset> generate(const DatasetSpec& spec, bool train) {
                     spec.threads));
   const int64_t count = spec.count > 0 ? spec.count : train ? 10'000 : 2'000;
   return lattices_in_memory(
-      {.seed = spec.seed, .first = train ? 0 : kFirstTestLattice, .count = count}, spec.threads);
+      {.seed = spec.seed, .first = train ? 0 : kFirstTestLattice, .count = count}, spec.threads,
+      spec.classes);
 }
 
 std::unique_ptr<Dataset> open_checked(const DatasetSpec& spec, bool train) {
-  if (spec.name == "cifar10") return open_cifar(spec.dir, train);
-  if (spec.name != "lattices") return open_idx(spec.dir, train, idx_class_names(spec.name));
-  if (fs::is_regular_file(spec.dir)) return open_lattices_file(spec.dir);
-  return open_lattices_file(spec.dir / (train ? "lattices-train.bin" : "lattices-test.bin"));
+  if (spec.name == "cifar10") return open_cifar(spec.dir, train, spec.classes);
+  if (spec.name != "lattices")
+    return open_idx(spec.dir, train, limited(idx_class_names(spec.name), spec.classes));
+  if (is_file(spec.dir)) return open_lattices_file(spec.dir, spec.classes);
+  return open_lattices_file(spec.dir / (train ? "lattices-train.bin" : "lattices-test.bin"),
+                            spec.classes);
+}
+
+/// Where a relative path was looked for; working folders differ between a terminal and a job.
+std::string looked_in(const fs::path& dir) {
+  std::error_code unknown;
+  return dir.is_absolute() ? ""
+                           : fmt::format(
+                                 " (looked for {}: a relative path starts at the working "
+                                 "folder)",
+                                 fs::absolute(dir, unknown).lexically_normal().string());
+}
+
+void check_place(const DatasetSpec& spec, const KnownDataset& known) {
+  std::error_code error;
+  const fs::file_status found = fs::status(spec.dir, error);
+  if (found.type() == fs::file_type::not_found)
+    throw IoError(fmt::format("{} does not exist{}; correct data.dir, or {}", spec.dir.string(),
+                              looked_in(spec.dir), known.how_to_get));
+  if (found.type() == fs::file_type::none)
+    throw IoError(fmt::format("{} cannot be reached: {}; correct data.dir", spec.dir.string(),
+                              error.message()));
 }
 
 }  // namespace
@@ -43,20 +67,32 @@ std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec) {
     throw ConfigError(
         fmt::format("split '{}' of {} is not one of train, test", spec.split, spec.name));
   const bool train = spec.split == "train";
-  if (spec.dir.empty()) {
-    if (spec.name == "lattices") return generate(spec, train);
-    throw ConfigError(fmt::format("{} needs the directory of its files; to get them, {}", spec.name,
-                                  known.how_to_get));
-  }
-  if (!fs::exists(spec.dir))
-    throw IoError(fmt::format("{}: {} does not exist; correct the directory, or {}", spec.name,
-                              spec.dir.string(), known.how_to_get));
+  const std::string set = fmt::format("{} ({})", spec.name, spec.split);
   try {
+    if (spec.dir.empty() && spec.name == "lattices") return generate(spec, train);
+    if (spec.dir.empty())
+      throw ConfigError(
+          fmt::format("needs the directory of its files; to get them, {}", known.how_to_get));
+    check_place(spec, known);
     return open_checked(spec, train);
+  } catch (const BadFile& error) {
+    throw IoError(fmt::format("{}: {}; to get the files, {}", set, error.what(), known.how_to_get));
   } catch (const IoError& error) {
-    throw IoError(fmt::format("{} ({}): {}; to get the files, {}", spec.name, spec.split,
-                              error.what(), known.how_to_get));
+    throw IoError(fmt::format("{}: {}", set, error.what()));
+  } catch (const ConfigError& error) {
+    throw ConfigError(fmt::format("{}: {}", set, error.what()));
   }
+}
+
+void check_same_shape(const Dataset& train, const Dataset& test) {
+  const auto text = [](const ImageShape& shape) {
+    return fmt::format("{}x{}x{}", shape.channels, shape.height, shape.width);
+  };
+  if (train.shape() != test.shape())
+    throw IoError(fmt::format(
+        "the training images are {} (channels, height, width), but the test images are {}: both "
+        "must be of one size; the files do not belong together",
+        text(train.shape()), text(test.shape())));
 }
 
 }  // namespace tutti::data

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tutti/data/dataset.h"
+#include "tutti/data/format/stored_images.h"
 
 namespace tutti::data {
 
@@ -14,6 +15,7 @@ struct DatasetSpec {
   std::filesystem::path dir{};  ///< its directory; for cifar10 and lattices also one file, whatever
                                 ///< the split; lattices: empty = generate
   std::string split = "train";  ///< train or test
+  ClassLimit classes{};         ///< labels lie below it
 
   // Of generated lattices only.
   uint64_t seed = 1;
@@ -21,9 +23,12 @@ struct DatasetSpec {
   int threads = 1;    ///< that generate them; the images do not depend on it
 };
 
-/// Opens and checks a data set. ConfigError for an unknown name or split or a missing directory in
-/// the specification; IoError for files that are missing, truncated or corrupted, naming the file,
-/// what was expected and found, and what to do.
+/// Opens and checks a data set. ConfigError for an unknown name or split, no directory in the
+/// specification, or a label beyond the classes; IoError for files that are missing, truncated or
+/// corrupted, naming the file, what was expected and found, and what to do.
 std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec);
+
+/// IoError unless the images of both splits have the same shape.
+void check_same_shape(const Dataset& train, const Dataset& test);
 
 }  // namespace tutti::data

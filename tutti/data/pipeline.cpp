@@ -44,8 +44,16 @@ Pipeline::Pipeline(const Dataset& dataset, const Augment& augment,
     std::fill_n(slot.labels, order_->capacity(), 0);
     slots_.push_back({.batch = {.images = slot.images, .labels = slot.labels, .id = {}}});
   }
-  inline_pixels_.resize(static_cast<size_t>(dataset.shape().pixels()));
-  for (int i = 0; i < spec_.threads; ++i) readers_.emplace_back([this] { read_until_stopped(); });
+  const auto pixels = static_cast<size_t>(dataset.shape().pixels());
+  inline_reader_.pixels.resize(pixels);
+  for (int i = 0; i < spec_.threads; ++i) {
+    readers_.push_back(std::make_shared<Reader>());
+    readers_.back()->pixels.resize(pixels);
+    readers_.back()->thread = std::thread([this, own = readers_.back()] {
+      read_until_stopped(*own);
+      if (own->state != Reader::kLeftBehind) own->state = Reader::kEnded;
+    });
+  }
 }
 
 Pipeline::~Pipeline() {
@@ -54,7 +62,20 @@ Pipeline::~Pipeline() {
     stop_ = true;
   }
   space_.notify_all();
-  for (std::thread& reader : readers_) reader.join();
+  for (const std::shared_ptr<Reader>& reader : readers_) end_or_leave_behind(*reader);
+}
+
+void Pipeline::end_or_leave_behind(Reader& reader) {
+  using Clock = std::chrono::steady_clock;
+  const auto patience = std::chrono::duration<double>(timed_out_ ? 0 : spec_.timeout_seconds);
+  for (const auto start = Clock::now(); reader.state != Reader::kEnded;) {
+    int state = Reader::kReading;
+    if (Clock::now() - start >= patience &&
+        reader.state.compare_exchange_strong(state, Reader::kLeftBehind))
+      return reader.thread.detach();
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  reader.thread.join();
 }
 
 void Pipeline::own_memory(int slots) {
@@ -79,7 +100,7 @@ const Batch& Pipeline::next() {
     slot.batch.id = order_->id(given_);
     for (int64_t first = 0; first < slot.batch.id.count; first += spec_.chunk)
       fill({given_, first, std::min<int64_t>(spec_.chunk, slot.batch.id.count - first)},
-           inline_pixels_);
+           inline_reader_);
   } else {
     await(given_);
   }
@@ -98,6 +119,7 @@ void Pipeline::await(int64_t k) {
   SlotState& slot = slot_of(k);
   const auto limit = std::chrono::duration<double>(spec_.timeout_seconds);
   if (!filled_.wait_for(lock, limit, [&] { return slot.ready || failure_; })) {
+    timed_out_ = true;
     const Position at = order_->id(k).position;
     throw IoError(
         fmt::format("no data for {:.0f} s: epoch {} step {} replica {} is still being read by {} "
@@ -127,19 +149,32 @@ Pipeline::Chunk Pipeline::claim() {
   return chunk;
 }
 
-void Pipeline::fill(const Chunk& chunk, std::vector<uint8_t>& pixels) {
+/// False if this reader was left behind: nothing of the Pipeline may be touched then.
+bool Pipeline::fill(const Chunk& chunk, Reader& reader) {
   const Batch& batch = slot_of(chunk.batch).batch;
   std::array<int64_t, kMaxChunk> indices;
   order_->indices(chunk.batch, chunk.first,
                   std::span(indices).first(static_cast<size_t>(chunk.count)));
-  for (int64_t i = 0; i < chunk.count; ++i) {
+  for (int64_t i = 0; i < chunk.count && !stop_; ++i) {
     const int64_t index = indices[static_cast<size_t>(i)], position = chunk.first + i;
-    dataset_.read(index, pixels.data(), batch.labels + position);
+    reader.state = Reader::kReading;
+    std::exception_ptr failure;
+    try {
+      dataset_.read(index, reader.pixels.data(), &reader.label);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    int state = Reader::kReading;
+    if (!reader.state.compare_exchange_strong(state, Reader::kWorking)) return false;
+    if (failure) std::rethrow_exception(failure);
+    batch.labels[position] = reader.label;
+    const uint8_t* pixels = reader.pixels.data();
     if (batch.id.augment)
-      augment_.write_random(pixels.data(), batch.id.position.epoch, index, position, batch.images);
+      augment_.write_random(pixels, batch.id.position.epoch, index, position, batch.images);
     else
-      augment_.write_whole(pixels.data(), position, batch.images);
+      augment_.write_whole(pixels, position, batch.images);
   }
+  return true;
 }
 
 void Pipeline::finish(const Chunk& chunk) {
@@ -149,9 +184,8 @@ void Pipeline::finish(const Chunk& chunk) {
   filled_.notify_one();
 }
 
-void Pipeline::read_until_stopped() {
+void Pipeline::read_until_stopped(Reader& reader) {
   prefer_computing_threads();
-  std::vector<uint8_t> pixels(static_cast<size_t>(dataset_.shape().pixels()));
   std::unique_lock lock(mutex_);
   for (;;) {
     space_.wait(lock, [&] { return stop_ || failure_ || claimable(); });
@@ -159,7 +193,7 @@ void Pipeline::read_until_stopped() {
     const Chunk chunk = claim();
     lock.unlock();
     try {
-      fill(chunk, pixels);
+      if (!fill(chunk, reader)) return;
     } catch (...) {
       lock.lock();
       if (!failure_) failure_ = std::current_exception();

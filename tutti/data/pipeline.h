@@ -6,6 +6,7 @@
 // from a computing thread gives it back soon. What a batch holds does not depend on the number of
 // threads.
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -40,18 +41,24 @@ struct PipelineSpec {
   std::vector<Slot> memory{};    ///< slots owned by the caller, for example a plan's input buffers;
                                  ///< replaces `slots`
   int chunk = 16;                ///< samples a reader thread takes at a time
-  double timeout_seconds = 600;  ///< next() gives up with an IoError: a file system that hangs
+  double timeout_seconds = 600;  ///< next() gives up with an IoError: a file system that hangs.
+                                 ///< The destructor waits no longer than that either
 };
 
 /// One consumer thread calls next(); the rest is internal. Dataset and Augment must outlive the
 /// Pipeline.
+///
+/// A reader that hangs inside Dataset::read() cannot be stopped. So that a time-out ends the
+/// program with its message, the destructor leaves such a reader behind: when read() returns at
+/// last, the thread touches nothing but what it owns, and ends. For that read() must not use the
+/// data set after the call that may hang.
 class Pipeline {
  public:
   /// Zeroes all slots (so a layout's padding is zero) and starts reading. CHECKs at least 1 slot,
   /// and 2 when threads > 0.
   Pipeline(const Dataset& dataset, const Augment& augment, std::unique_ptr<BatchOrder> order,
            const PipelineSpec& spec);
-  /// Stops the readers at their next chunk and joins them.
+  /// Stops the readers at their next sample and joins them, but for those that hang.
   ~Pipeline();
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
@@ -77,13 +84,24 @@ class Pipeline {
     int64_t count = 0;
   };
 
+  /// What a reader thread owns.
+  struct Reader {
+    enum State { kWorking, kReading, kLeftBehind, kEnded };
+    std::atomic<int> state =
+        kWorking;  // kReading: inside Dataset::read(), with `pixels` and `label`
+    std::vector<uint8_t> pixels;
+    int32_t label = 0;
+    std::thread thread;
+  };
+
   SlotState& slot_of(int64_t k) { return slots_[static_cast<size_t>(k) % slots_.size()]; }
   void own_memory(int slots);
   bool claimable() const;
   Chunk claim();
-  void fill(const Chunk& chunk, std::vector<uint8_t>& pixels);
+  bool fill(const Chunk& chunk, Reader& reader);
   void finish(const Chunk& chunk);
-  void read_until_stopped();
+  void read_until_stopped(Reader& reader);
+  void end_or_leave_behind(Reader& reader);
   void await(int64_t k);
 
   const Dataset& dataset_;
@@ -95,7 +113,7 @@ class Pipeline {
   };
   std::vector<CacheLine> memory_;  // of the slots, where the Pipeline owns them
   std::vector<SlotState> slots_;
-  std::vector<uint8_t> inline_pixels_;
+  Reader inline_reader_;
   double last_wait_ = 0, total_wait_ = 0;
 
   std::mutex mutex_;  // guards all below and SlotState; given_ is written by the consumer alone
@@ -103,9 +121,12 @@ class Pipeline {
   int64_t given_ = 0;     // batches returned by next()
   int64_t released_ = 0;  // batches handed back
   Chunk claimed_;         // where the next claim starts
-  bool stop_ = false;
+  std::atomic<bool> stop_ = false;
+  bool timed_out_ = false;
   std::exception_ptr failure_;
-  std::vector<std::thread> readers_;  // last member: joined before anything they use goes away
+  // Shared with its thread, which may be left behind. Last member: the threads end before anything
+  // they use goes away.
+  std::vector<std::shared_ptr<Reader>> readers_;
 };
 
 }  // namespace tutti::data

@@ -163,17 +163,27 @@ TEST(Pipeline, StopsWhileReadersWorkOrWait) {
   }
 }
 
+// The readers are still in read() when the Pipeline goes away, and wake up later.
 TEST(Pipeline, GivesUpOnAFileSystemThatHangs) {
   CountingDataset dataset;
   std::atomic<bool> hang{true};
-  dataset.on_read = [&](int64_t) {
+  std::atomic<int> inside{0};
+  dataset.on_read = [&](int64_t index) {
+    ++inside;
     while (hang) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    --inside;
+    if (index % 2) throw IoError("too late to tell anybody");
   };
-  const Augment augment = identity(5);
-  Pipeline pipeline(dataset, augment, std::make_unique<EvaluationOrder>(Range{0, 10}, 5),
-                    {.threads = 1, .timeout_seconds = 0.02});
-  EXPECT_THROW(pipeline.next(), IoError);
+  {
+    const Augment augment = identity(5);
+    Pipeline pipeline(dataset, augment, std::make_unique<EvaluationOrder>(Range{0, 10}, 5),
+                      {.threads = 3, .chunk = 2, .timeout_seconds = 0.02});
+    while (inside < 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_THROW(pipeline.next(), IoError);
+  }
+  EXPECT_EQ(inside, 3);
   hang = false;
+  while (inside > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 TEST(Pipeline, PaddingOfABlockedLayoutIsZero) {

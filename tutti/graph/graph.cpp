@@ -9,6 +9,11 @@ std::vector<Value> Op::grad(const GradArgs& args) const {
 }
 
 Value Graph::add_value(ValueInfo info) {
+  try {
+    (void)info.type.desc.bytes();  // refuses sizes that overflow, before any rule multiplies them
+  } catch (const ConfigError& error) {
+    throw ConfigError(fmt::format("'{}': {}", info.name, error.what()));
+  }
   values_.push_back(std::move(info));
   return Value{static_cast<int32_t>(values_.size() - 1)};
 }

@@ -16,6 +16,14 @@ ModelSpec named(std::string name) { return {.name = std::move(name)}; }
 
 }  // namespace
 
+TEST(Models, SizesThatOverflowAreRefused) {
+  for (const int64_t size : {int64_t{1} << 62, int64_t{1} << 45}) {
+    EXPECT_THROW(build_model({.name = "mlp", .hidden = {size, 84}}), ConfigError);
+    EXPECT_THROW(build_model({.name = "lenet", .classes = size}), ConfigError);
+    EXPECT_THROW(build_model({.name = "lenet", .batch = size}), ConfigError);
+  }
+}
+
 TEST(Models, HaveTheNumberOfParametersOfTheOriginals) {
   EXPECT_EQ(parameters(named("resnet20")), 269'722);
   EXPECT_EQ(parameters(named("resnet32")), 464'154);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "tutti/base/error.h"
+
 namespace tutti {
 
 std::string Shape::to_string() const {
@@ -34,8 +36,15 @@ int64_t Layout::padded(const Shape& shape, int dim) const {
 }
 
 int64_t Layout::storage_elements(const Shape& shape) const {
+  // More than any machine holds, and few enough that no sum of bytes overflows.
+  constexpr int64_t kMost = int64_t{1} << 48;
   int64_t n = 1;
-  for (int i = 0; i < shape.rank(); ++i) n *= padded(shape, i);
+  for (int i = 0; i < shape.rank(); ++i)
+    if (shape[i] > kMost || __builtin_mul_overflow(n, padded(shape, i), &n) || n > kMost)
+      throw ConfigError(
+          fmt::format("a tensor of {} has more than {} elements: make the layers, the number of "
+                      "classes or the batch smaller",
+                      shape.to_string(), kMost));
   return n;
 }
 

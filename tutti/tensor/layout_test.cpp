@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "tutti/base/error.h"
 #include "tutti/tensor/tensor_desc.h"
 
 namespace tutti {
@@ -35,6 +36,16 @@ TEST(Layout,
         for (int64_t w = 0; w < 3; ++w) seen.insert(at(layout, shape, {o, i, h, w}));
   EXPECT_EQ(seen.size(), 20u * 17 * 9);
   EXPECT_LT(*seen.rbegin(), layout.storage_elements(shape));
+}
+
+TEST(Layout, RefusesMoreElementsThanFit) {
+  constexpr int64_t kMost = int64_t{1} << 48;
+  EXPECT_EQ(Layout::plain().storage_elements({3, 0, 5}), 0);
+  EXPECT_EQ(Layout::plain().storage_elements({kMost}), kMost);
+  for (const Shape& shape : {Shape{kMost, 2}, Shape{int64_t{1} << 62, 84},
+                             Shape{int64_t{1} << 32, int64_t{1} << 32}, Shape{INT64_MAX}})
+    EXPECT_THROW((void)(TensorDesc{DType::f32, shape, {}}.bytes()), ConfigError)
+        << shape.to_string();
 }
 
 TEST(Layout, ChannelBlock) {

@@ -12,6 +12,7 @@ KnownDataset idx_set(std::string name, std::string description, std::string how_
                      ChannelStatistics normalization) {
   return {.name = std::move(name),
           .description = std::move(description),
+          .classes = 10,
           .train_files = {"train-images-idx3-ubyte[.gz]", "train-labels-idx1-ubyte[.gz]"},
           .test_files = {"t10k-images-idx3-ubyte[.gz]", "t10k-labels-idx1-ubyte[.gz]"},
           .how_to_get = std::move(how_to_get),
@@ -24,6 +25,7 @@ const std::vector<KnownDataset>& known_datasets() {
   static const std::vector<KnownDataset> sets = {
       {.name = "cifar10",
        .description = "50,000 + 10,000 photographs, 3x32x32, 10 classes (Krizhevsky 2009)",
+       .classes = 10,
        .train_files = cifar_files(true),
        .test_files = cifar_files(false),
        .how_to_get = "download cifar-10-binary.tar.gz from "
@@ -46,6 +48,7 @@ const std::vector<KnownDataset>& known_datasets() {
       {.name = "lattices",
        .description = "any number of simulated microscopy images of the five 2-D Bravais lattices, "
                       "1x64x64, 5 classes",
+       .classes = 5,
        .train_files = {"lattices-train.bin"},
        .test_files = {"lattices-test.bin"},
        .how_to_get = "run 'tutti data generate lattices', or give no directory: then the images "

@@ -13,6 +13,7 @@ namespace tutti::data {
 struct KnownDataset {
   std::string name;         ///< what a configuration says: "cifar10"
   std::string description;  ///< one line: images, classes, sizes
+  int classes = 0;          ///< of the published files; others in the same format may have more
   std::vector<std::string> train_files, test_files;
   std::string how_to_get;           ///< one sentence that error messages end with
   ChannelStatistics normalization;  ///< of the training images

@@ -12,7 +12,7 @@ constexpr ImageShape kShape{3, 32, 32};
 
 std::vector<std::string> class_names(const fs::path& directory) {
   const fs::path meta = directory / "batches.meta.txt";
-  if (!fs::exists(meta))
+  if (!is_file(meta))
     return {"airplane", "automobile", "bird",  "cat",  "deer",
             "dog",      "frog",       "horse", "ship", "truck"};
   std::vector<std::string> names;
@@ -22,31 +22,30 @@ std::vector<std::string> class_names(const fs::path& directory) {
     if (!line.empty()) names.push_back(line);
   }
   if (names.size() != 10)
-    throw IoError(
+    throw BadFile(
         fmt::format("{}: expected 10 class names, one a line, found {}: correct or remove the file",
                     meta.string(), names.size()));
   return names;
 }
 
-StoredImages open_file(const fs::path& path, std::vector<std::string> names) {
-  FileBytes file = FileBytes::map(path);
-  const auto bytes = file.bytes();
-  const auto size = std::ssize(bytes);
+StoredImages open_file(const fs::path& path, Classes classes) {
+  const FileBytes file = FileBytes::open(path);
+  const int64_t size = file.size();
   if (size == 0 || size % kCifarRecordBytes != 0)
-    throw IoError(fmt::format(
+    throw BadFile(fmt::format(
         "{}: expected whole records of {} bytes (10000 of them: 30730000 bytes), found {} bytes, "
         "which is {} records "
         "and {} bytes: the file is truncated or not CIFAR-10's binary version; fetch it again",
         path.string(), kCifarRecordBytes, size, size / kCifarRecordBytes,
         size % kCifarRecordBytes));
-  StoredImages images(kShape, std::move(names));
-  images.append({.pixels = bytes.data() + 1,
-                 .pixel_stride = kCifarRecordBytes,
-                 .labels = bytes.data(),
-                 .label_stride = kCifarRecordBytes,
-                 .count = size / kCifarRecordBytes,
-                 .source = path.string()},
-                std::move(file));
+  StridedBytes labels{.first = 0, .stride = kCifarRecordBytes};
+  file.walk(0, [&](auto block, int64_t at) { labels.look(block, at); });
+  StoredImages images(kShape, std::move(classes));
+  images.append({.pixels = file,
+                 .first = 1,
+                 .stride = kCifarRecordBytes,
+                 .labels = std::move(labels.bytes),
+                 .source = path.string()});
   return images;
 }
 
@@ -58,15 +57,15 @@ std::vector<std::string> cifar_files(bool train) {
           "data_batch_5.bin"};
 }
 
-StoredImages open_cifar_file(const fs::path& file) {
-  return open_file(file, class_names(file.parent_path()));
+StoredImages open_cifar_file(const fs::path& file, const ClassLimit& limit) {
+  return open_file(file, limited(class_names(file.parent_path()), limit));
 }
 
-std::unique_ptr<Dataset> open_cifar(const fs::path& place, bool train) {
-  if (fs::is_regular_file(place)) return std::make_unique<StoredImages>(open_cifar_file(place));
-  auto all = std::make_unique<StoredImages>(kShape, class_names(place));
-  for (const std::string& name : cifar_files(train))
-    all->append(open_file(place / name, all->class_names()));
+std::unique_ptr<Dataset> open_cifar(const fs::path& place, bool train, const ClassLimit& limit) {
+  if (is_file(place)) return std::make_unique<StoredImages>(open_cifar_file(place, limit));
+  const Classes classes = limited(class_names(place), limit);
+  auto all = std::make_unique<StoredImages>(kShape, classes);
+  for (const std::string& name : cifar_files(train)) all->append(open_file(place / name, classes));
   return all;
 }
 

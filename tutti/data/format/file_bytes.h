@@ -1,39 +1,71 @@
 #pragma once
-// FileBytes: the whole content of a file as read-only bytes, without a copy where the file is not
-// compressed.
+// FileBytes: the content of a file, read by position.
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <span>
+#include <string>
 #include <vector>
+
+#include "tutti/base/error.h"
 
 namespace tutti::data {
 
-/// Owns a read-only mapping or a vector; move-only. The bytes stay where they are when it moves.
-/// Mappings are shared, so the ranks of one node hold a data set once. A file must not be shortened
-/// while it is mapped.
+/// A file that is not there, or whose content is wrong: another copy of it would help.
+class BadFile : public IoError {
+  using IoError::IoError;
+};
+
+/// Whether `path` leads to a file or folder; a path that cannot be followed (a loop of links, a
+/// folder that may not be searched) counts as absent, and opening it then says why. Never throws.
+bool is_there(const std::filesystem::path& path);
+bool is_file(const std::filesystem::path& path);
+
+/// Bytes of an open file or of memory. Copies are cheap and mean the same bytes; every call may run
+/// on any number of threads.
+///
+/// Files are read by position and not mapped: the system's cache holds them once for all ranks of a
+/// node either way, but a file that is shortened while it is in use, or a disk that fails, is then
+/// an error with a message, where a mapping ends the process by a signal.
 class FileBytes {
  public:
-  /// Maps a file; IoError naming it if it is missing, not a file, or unreadable.
-  static FileBytes map(const std::filesystem::path& path);
-  /// Inflates a gzip file into memory; IoError if it is not gzip, ends early, fails its CRC or is
-  /// followed by other bytes.
-  static FileBytes inflate(const std::filesystem::path& path);
-  static FileBytes own(std::vector<uint8_t> bytes);
+  /// Opens a file and reads nothing. BadFile if it is missing; IoError if it is not a regular file
+  /// (a pipe would wait for ever) or may not be read. Both name it.
+  static FileBytes open(const std::filesystem::path& path);
+  /// Bytes in memory; `name` is for messages.
+  static FileBytes own(std::vector<uint8_t> bytes, std::string name);
 
-  FileBytes(FileBytes&& other) noexcept;
-  FileBytes& operator=(FileBytes&& other) noexcept;
-  ~FileBytes();
+  int64_t size() const;
+  const std::string& name() const;
 
-  std::span<const uint8_t> bytes() const { return bytes_; }
+  /// Copies out.size() bytes from `offset` on, all of them within size(). IoError naming the file
+  /// if it has been shortened or the disk fails. May outlive this object, so that a thread that
+  /// hangs in the file system can be left behind.
+  void read(int64_t offset, std::span<uint8_t> out) const;
+
+  /// Reads everything from `offset` on, in order, in blocks of at most 1 MiB; `look` gets each
+  /// block and its position in the file.
+  void walk(int64_t offset,
+            const std::function<void(std::span<const uint8_t> block, int64_t at)>& look) const;
+
+  /// Asks the system to bring the whole file into its cache; does not wait for it.
+  void read_ahead() const;
 
  private:
-  FileBytes() = default;
-  void unmap() noexcept;
+  struct Content;
+  explicit FileBytes(std::shared_ptr<const Content> content) : content_(std::move(content)) {}
+  std::shared_ptr<const Content> content_;  // shared with reads that may outlive this object
+};
 
-  std::span<const uint8_t> bytes_;
-  bool mapped_ = false;
-  std::vector<uint8_t> owned_;
+/// Picks the byte at `first` and every `stride`-th after it out of blocks as walk() hands them
+/// over.
+struct StridedBytes {
+  int64_t first = 0, stride = 1;
+  std::vector<uint8_t> bytes{};
+
+  void look(std::span<const uint8_t> block, int64_t at);
 };
 
 }  // namespace tutti::data

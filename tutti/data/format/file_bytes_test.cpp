@@ -1,16 +1,20 @@
 #include "tutti/data/format/file_bytes.h"
 
 #include <gtest/gtest.h>
-
-#include <utility>
+#include <sys/stat.h>
 
 #include "tutti/base/rng.h"
+#include "tutti/data/format/gzip.h"
 #include "tutti/data/format/scratch_directory.h"
 
 namespace tutti::data {
 namespace {
 
-Bytes content(const FileBytes& file) { return {file.bytes().begin(), file.bytes().end()}; }
+Bytes content(const FileBytes& file) {
+  Bytes bytes(static_cast<size_t>(file.size()));
+  file.read(0, bytes);
+  return bytes;
+}
 
 Bytes half_random(size_t n) {  // compresses, but not to nothing
   Rng rng(1, Purpose::test, n);
@@ -19,37 +23,106 @@ Bytes half_random(size_t n) {  // compresses, but not to nothing
   return bytes;
 }
 
-TEST(FileBytes, MapsInflatesAndMoves) {
+TEST(FileBytes, ReadsByPositionAndWalks) {
   const ScratchDirectory scratch;
-  const Bytes bytes = half_random(300'000);
-  FileBytes mapped = FileBytes::map(scratch.write("plain", bytes));
-  FileBytes inflated = FileBytes::inflate(scratch.write("packed.gz", gzipped(bytes)));
-  EXPECT_EQ(content(mapped), bytes);
-  EXPECT_EQ(content(inflated), bytes);
-  const uint8_t* at = inflated.bytes().data();
-  FileBytes moved = std::move(inflated);
-  EXPECT_EQ(moved.bytes().data(), at);
-  EXPECT_TRUE(inflated.bytes().empty());
-  moved = std::move(mapped);
-  EXPECT_EQ(content(moved), bytes);
-  EXPECT_TRUE(content(FileBytes::map(scratch.write("empty", Bytes{}))).empty());
-  EXPECT_TRUE(content(FileBytes::inflate(scratch.write("empty.gz", gzipped({})))).empty());
+  const Bytes bytes = half_random(3'000'000);
+  const FileBytes file = FileBytes::open(scratch.write("plain", bytes));
+  EXPECT_EQ(content(file), bytes);
+  EXPECT_EQ(content(FileBytes::own(bytes, "memory")), bytes);
+  for (const FileBytes& source : {file, FileBytes::own(bytes, "memory")}) {
+    Bytes seen;
+    StridedBytes picked{.first = 7, .stride = 700'001};
+    source.walk(5, [&](std::span<const uint8_t> block, int64_t at) {
+      EXPECT_EQ(at, std::ssize(seen) + 5);
+      seen.insert(seen.end(), block.begin(), block.end());
+      picked.look(block, at);
+    });
+    EXPECT_EQ(seen, Bytes(bytes.begin() + 5, bytes.end()));
+    EXPECT_EQ(picked.bytes, (Bytes{bytes[7], bytes[700'008], bytes[1'400'009], bytes[2'100'010],
+                                   bytes[2'800'011]}));
+  }
+  EXPECT_TRUE(content(FileBytes::open(scratch.write("empty", Bytes{}))).empty());
+  Bytes two(2);
+  EXPECT_THROW(file.read(2'999'999, two), InternalError);
 }
 
-TEST(FileBytes,
-     InflatesAsMuchAsDeflateCanPack) {  // zeros reach deflate's largest ratio, about 1030
+TEST(FileBytes, AFileShortenedInUseIsAnErrorAndNoSignal) {
   const ScratchDirectory scratch;
-  const Bytes zeros(20'000'000);
-  EXPECT_EQ(content(FileBytes::inflate(scratch.write("zeros.gz", gzipped(zeros)))), zeros);
+  const auto path = scratch.write("x.bin", half_random(100'000));
+  const FileBytes file = FileBytes::open(path);
+  std::filesystem::resize_file(path, 50'000);
+  Bytes some(1000);
+  file.read(49'000, some);
+  expect_io_error([&] { file.read(49'500, some); },
+                  {"x.bin", "shortened", "100000 bytes", "before byte 50500"});
 }
 
 TEST(FileBytes, NamesTheFileAndWhatIsWrong) {
   const ScratchDirectory scratch;
-  expect_io_error([&] { FileBytes::map(scratch.path() / "none"); }, {"/none", "No such file"});
-  expect_io_error([&] { FileBytes::map(scratch.path()); }, {"expected a file"});
+  expect_io_error([&] { FileBytes::open(scratch.path() / "none"); }, {"/none", "No such file"});
+  EXPECT_THROW(FileBytes::open(scratch.path() / "none"), BadFile);
+  expect_io_error([&] { FileBytes::open(scratch.path()); }, {"expected a file", "folder"});
+  std::filesystem::create_symlink("loop", scratch.path() / "loop");
+  expect_io_error([&] { FileBytes::open(scratch.path() / "loop"); }, {"/loop", "symbolic links"});
+  EXPECT_FALSE(is_there(scratch.path() / "loop"));
+}
+
+TEST(FileBytes, APipeIsRefusedAndNotWaitedFor) {
+  const ScratchDirectory scratch;
+  ASSERT_EQ(::mkfifo((scratch.path() / "pipe").c_str(), 0600), 0);
+  expect_io_error([&] { FileBytes::open(scratch.path() / "pipe"); }, {"/pipe", "found a pipe"});
+}
+
+// As much as `limit` bytes of a file, with one look beyond.
+Bytes inflated(const std::filesystem::path& path, size_t limit) {
+  GzipReader reader(path);
+  Bytes bytes(limit);
+  bytes.resize(reader.read(bytes));
+  uint8_t beyond = 0;
+  EXPECT_EQ(reader.read({&beyond, 1}), 0u);
+  return bytes;
+}
+
+TEST(GzipReader, InflatesInPieces) {
+  const ScratchDirectory scratch;
+  const Bytes bytes = half_random(300'000);
+  const auto path = scratch.write("packed.gz", gzipped(bytes));
+  EXPECT_EQ(inflated(path, 400'000), bytes);
+  EXPECT_EQ(inflated(path, 300'000), bytes);
+  GzipReader reader(path);
+  Bytes pieces;
+  for (const size_t size : {1, 0, 16, 70'000, 200'000, 29'983}) {
+    Bytes piece(size);
+    ASSERT_EQ(reader.read(piece), size);
+    pieces.insert(pieces.end(), piece.begin(), piece.end());
+  }
+  EXPECT_EQ(pieces, bytes);
+  EXPECT_TRUE(inflated(scratch.write("empty.gz", gzipped({})), 10).empty());
+  const Bytes zeros(20'000'000);  // zeros reach deflate's largest ratio, about 1030
+  const auto packed = scratch.write("zeros.gz", gzipped(zeros));
+  EXPECT_EQ(inflated(packed, zeros.size()), zeros);
+  EXPECT_GE(GzipReader(packed).most_bytes(), std::ssize(zeros));
+}
+
+TEST(GzipReader, ReadsSeveralMembersAsOne) {
+  const ScratchDirectory scratch;
+  Bytes packed, whole;
+  for (const size_t size : {70'000, 0, 5, 130'000}) {
+    const Bytes part = half_random(size), member = gzipped(part);
+    whole.insert(whole.end(), part.begin(), part.end());
+    packed.insert(packed.end(), member.begin(), member.end());
+  }
+  EXPECT_EQ(inflated(scratch.write("x.gz", packed), whole.size()), whole);
+  packed.resize(packed.size() - 3);
+  expect_io_error([&] { inflated(scratch.write("x.gz", packed), whole.size()); },
+                  {"/x.gz", "truncated"});
+}
+
+TEST(GzipReader, NamesTheFileAndWhatIsWrong) {
+  const ScratchDirectory scratch;
   const Bytes good = gzipped(half_random(100'000));
   const auto inflate = [&](const Bytes& bytes) {
-    return FileBytes::inflate(scratch.write("x.gz", bytes));
+    return inflated(scratch.write("x.gz", bytes), 10'000'000);
   };
   expect_io_error([&] { inflate(half_random(500)); }, {"/x.gz", "expected a gzip file"});
   for (const size_t keep : {good.size() - 1, good.size() - 8, good.size() / 2, size_t{20}})
@@ -60,7 +133,7 @@ TEST(FileBytes, NamesTheFileAndWhatIsWrong) {
   wrong_crc[good.size() - 6] ^= 1;  // the CRC is in bytes -8 to -5
   expect_io_error([&] { inflate(wrong_crc); }, {"corrupted", "incorrect data check"});
   Bytes wrong_length = good;
-  wrong_length.back() ^= 0x80;  // announces 2 GiB more; must not allocate them
+  wrong_length.back() ^= 0x80;
   expect_io_error([&] { inflate(wrong_length); }, {"corrupted", "incorrect length check"});
   Bytes longer = good;
   longer.push_back(0);

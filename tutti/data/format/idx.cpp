@@ -2,8 +2,11 @@
 
 #include <fmt/ranges.h>
 
+#include <limits>
+#include <span>
+
 #include "tutti/base/error.h"
-#include "tutti/data/format/stored_images.h"
+#include "tutti/data/format/gzip.h"
 
 namespace tutti::data {
 namespace {
@@ -18,41 +21,86 @@ uint32_t big_endian(const uint8_t* bytes) {
 fs::path plain_or_gz(const fs::path& plain) {
   fs::path packed = plain;
   packed += ".gz";
-  return !fs::exists(plain) && fs::exists(packed) ? packed : plain;
+  return !is_there(plain) && is_there(packed) ? packed : plain;
+}
+
+size_t header_bytes(int rank) { return static_cast<size_t>(4 + 4 * rank); }
+
+[[noreturn]] void refuse_short_header(const fs::path& path, int rank, int64_t found) {
+  throw BadFile(fmt::format(
+      "{}: truncated: expected an IDX header of {} bytes, found {} bytes: fetch the file again",
+      path.string(), header_bytes(rank), found));
+}
+
+/// The extents, with their product in `elements`.
+std::vector<int64_t> checked_header(const fs::path& path, std::span<const uint8_t> header, int rank,
+                                    int64_t& elements) {
+  const uint32_t expected = 0x800u + static_cast<uint32_t>(rank);
+  if (const uint32_t magic = big_endian(header.data()); magic != expected)
+    throw BadFile(
+        fmt::format("{}: expected IDX magic {:#010x} (bytes with {} extents), found {:#010x}: the "
+                    "file is corrupted, or images and labels are exchanged; fetch it again",
+                    path.string(), expected, rank, magic));
+  std::vector<int64_t> extents;
+  elements = 1;
+  for (int i = 0; i < rank; ++i) {
+    const int64_t extent = big_endian(header.data() + 4 + 4 * i);
+    extents.push_back(extent);
+    const bool side = i > 0;  // of an image: it becomes an int
+    if (extent == 0 || (side && extent > std::numeric_limits<int>::max()) ||
+        __builtin_mul_overflow(elements, extent, &elements))
+      throw BadFile(fmt::format("{}: corrupted: extent {} of {} is {}: fetch the file again",
+                                path.string(), i + 1, rank, extent));
+  }
+  return extents;
+}
+
+[[noreturn]] void refuse_length(const fs::path& path, const std::vector<int64_t>& extents,
+                                int64_t elements, const std::string& found) {
+  throw BadFile(
+      fmt::format("{}: expected {} = {} bytes of data after the header, found {}: the file is "
+                  "truncated or corrupted; fetch it again",
+                  path.string(), fmt::join(extents, " x "), elements, found));
+}
+
+IdxArray inflate_idx(const fs::path& path, int rank) {
+  GzipReader packed(path);
+  std::vector<uint8_t> header(header_bytes(rank));
+  if (const size_t found = packed.read(header); found < header.size())
+    refuse_short_header(path, rank, static_cast<int64_t>(found));
+  int64_t elements = 0;
+  std::vector<int64_t> extents = checked_header(path, header, rank, elements);
+  if (elements > packed.most_bytes())
+    refuse_length(path, extents, elements,
+                  fmt::format("a compressed file that holds less than {}", packed.most_bytes()));
+  std::vector<uint8_t> data(static_cast<size_t>(elements));
+  if (const size_t found = packed.read(data); found < data.size())
+    refuse_length(path, extents, elements, std::to_string(found));
+  uint8_t beyond = 0;
+  if (packed.read({&beyond, 1}) > 0) refuse_length(path, extents, elements, "more");
+  return {std::move(extents), 0, FileBytes::own(std::move(data), path.string())};
 }
 
 }  // namespace
 
 IdxArray read_idx(const fs::path& path, int rank) {
-  FileBytes file = path.extension() == ".gz" ? FileBytes::inflate(path) : FileBytes::map(path);
-  const auto bytes = file.bytes();
-  const auto header = static_cast<size_t>(4 + 4 * rank);
-  const uint32_t expected = 0x800u + static_cast<uint32_t>(rank);
-  if (bytes.size() < header)
-    throw IoError(fmt::format(
-        "{}: truncated: expected an IDX header of {} bytes, found {} bytes: fetch the file again",
-        path.string(), header, bytes.size()));
-  if (const uint32_t magic = big_endian(bytes.data()); magic != expected)
-    throw IoError(
-        fmt::format("{}: expected IDX magic {:#010x} (bytes with {} extents), found {:#010x}: the "
-                    "file is corrupted, or images and "
-                    "labels are exchanged; fetch it again",
-                    path.string(), expected, rank, magic));
-  IdxArray array{{}, bytes.subspan(header), std::move(file)};
-  int64_t elements = 1;
-  for (int i = 0; i < rank; ++i) {
-    const int64_t extent = big_endian(bytes.data() + 4 + 4 * i);
-    array.extents.push_back(extent);
-    if (extent == 0 || __builtin_mul_overflow(elements, extent, &elements))
-      throw IoError(fmt::format("{}: corrupted: extent {} of {} is {}: fetch the file again",
-                                path.string(), i + 1, rank, extent));
-  }
-  if (elements != std::ssize(array.data))
-    throw IoError(
-        fmt::format("{}: expected {} = {} bytes of data after the header, found {}: the file is "
-                    "truncated or corrupted; fetch it again",
-                    path.string(), fmt::join(array.extents, " x "), elements, array.data.size()));
-  return array;
+  if (path.extension() == ".gz") return inflate_idx(path, rank);
+  const FileBytes file = FileBytes::open(path);
+  std::vector<uint8_t> header(header_bytes(rank));
+  const int64_t found = file.size() - std::ssize(header);
+  if (found < 0) refuse_short_header(path, rank, file.size());
+  file.read(0, header);
+  int64_t elements = 0;
+  std::vector<int64_t> extents = checked_header(path, header, rank, elements);
+  if (elements != found) refuse_length(path, extents, elements, std::to_string(found));
+  return {std::move(extents), std::ssize(header), file};
+}
+
+std::vector<uint8_t> read_idx_labels(const fs::path& path) {
+  const IdxArray array = read_idx(path, 1);
+  std::vector<uint8_t> labels(static_cast<size_t>(array.elements()));
+  array.file.read(array.first, labels);
+  return labels;
 }
 
 IdxFiles idx_files(const fs::path& directory, bool train) {
@@ -61,27 +109,23 @@ IdxFiles idx_files(const fs::path& directory, bool train) {
           plain_or_gz(directory / (prefix + "-labels-idx1-ubyte"))};
 }
 
-std::unique_ptr<Dataset> open_idx(const fs::path& directory, bool train,
-                                  std::vector<std::string> class_names) {
+std::unique_ptr<Dataset> open_idx(const fs::path& directory, bool train, const Classes& classes) {
   const IdxFiles files = idx_files(directory, train);
-  IdxArray images = read_idx(files.images, 3), labels = read_idx(files.labels, 1);
-  if (images.extents[0] != labels.extents[0])
-    throw IoError(fmt::format(
+  const IdxArray images = read_idx(files.images, 3);
+  std::vector<uint8_t> labels = read_idx_labels(files.labels);
+  if (images.extents[0] != std::ssize(labels))
+    throw BadFile(fmt::format(
         "{} has {} images but {} has {} labels: the files do not belong together",
-        files.images.string(), images.extents[0], files.labels.string(), labels.extents[0]));
+        files.images.string(), images.extents[0], files.labels.string(), labels.size()));
+  images.file.read_ahead();
   const ImageShape shape{1, static_cast<int>(images.extents[1]),
                          static_cast<int>(images.extents[2])};
-  const StoredImages::Segment segment{.pixels = images.data.data(),
-                                      .pixel_stride = shape.pixels(),
-                                      .labels = labels.data.data(),
-                                      .label_stride = 1,
-                                      .count = images.extents[0],
-                                      .source = files.labels.string()};
-  std::vector<FileBytes> bytes;
-  bytes.push_back(std::move(images.file));
-  bytes.push_back(std::move(labels.file));
-  auto set = std::make_unique<StoredImages>(shape, std::move(class_names));
-  set->append(segment, std::move(bytes));
+  auto set = std::make_unique<StoredImages>(shape, classes);
+  set->append({.pixels = images.file,
+               .first = images.first,
+               .stride = shape.pixels(),
+               .labels = std::move(labels),
+               .source = files.labels.string()});
   return set;
 }
 

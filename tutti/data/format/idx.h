@@ -5,26 +5,32 @@
 
 #include <filesystem>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "tutti/data/dataset.h"
 #include "tutti/data/format/file_bytes.h"
+#include "tutti/data/format/stored_images.h"
 
 namespace tutti::data {
 
-/// A checked IDX file of bytes: `data` has as many bytes as the product of the extents and points
-/// into `file`.
+/// A checked IDX file of bytes: from `first` on, `file` has as many bytes as the product of the
+/// extents.
 struct IdxArray {
   std::vector<int64_t> extents;
-  std::span<const uint8_t> data;
+  int64_t first = 0;
   FileBytes file;
+
+  int64_t elements() const { return file.size() - first; }
 };
 
-/// Reads an IDX file of unsigned bytes with `rank` extents; a path ending in .gz is inflated.
-/// IoError naming file, expected, found.
+/// Opens an IDX file of unsigned bytes with `rank` extents. The header is checked before anything
+/// else is read, and a path ending in .gz is inflated just as far as the header announces. BadFile
+/// naming file, expected, found.
 IdxArray read_idx(const std::filesystem::path& path, int rank);
+
+/// All labels of a file of rank 1.
+std::vector<uint8_t> read_idx_labels(const std::filesystem::path& path);
 
 /// The images and the labels file of a split as they lie in `directory`: train-images-idx3-ubyte or
 /// t10k-..., plain or .gz (plain wins). A missing file yields its plain name.
@@ -33,7 +39,9 @@ struct IdxFiles {
 };
 IdxFiles idx_files(const std::filesystem::path& directory, bool train);
 
+/// A split of `directory`. Any number of classes up to 256, any size of image. Errors as
+/// read_idx(); ConfigError for a label beyond the classes.
 std::unique_ptr<Dataset> open_idx(const std::filesystem::path& directory, bool train,
-                                  std::vector<std::string> class_names);
+                                  const Classes& classes);
 
 }  // namespace tutti::data

@@ -4,6 +4,7 @@
 
 #include "tutti/data/format/catalog.h"
 #include "tutti/data/format/scratch_directory.h"
+#include "tutti/data/format/verify.h"
 #include "tutti/data/open.h"
 
 namespace tutti::data {
@@ -18,7 +19,7 @@ Bytes idx(uint8_t type, const std::vector<uint32_t>& extents, size_t elements) {
   return bytes;
 }
 
-const std::vector<std::string> kTen(10, "class");
+const Classes kTen = {.names = std::vector<std::string>(10, "class")};
 
 TEST(Idx, ReadsPlainAndGzippedFiles) {
   const ScratchDirectory scratch;
@@ -61,8 +62,83 @@ TEST(Idx, FilesMustBelongTogether) {
   Bytes labels = idx(8, {5}, 5);
   labels.back() = 11;
   scratch.write("t10k-labels-idx1-ubyte", labels);
-  expect_io_error([&] { open_idx(scratch.path(), false, kTen); },
-                  {"t10k-labels-idx1-ubyte", "record 4", "label 11"});
+  expect_config_error([&] { open_idx(scratch.path(), false, kTen); },
+                      {"t10k-labels-idx1-ubyte", "record 4", "label 11", "data.classes = 12"});
+}
+
+// EMNIST's letters: labels 1 to 26, in the files of MNIST's format.
+TEST(Idx, AnyNumberOfClasses) {
+  const ScratchDirectory scratch;
+  Bytes labels = idx(8, {26}, 26);
+  for (uint8_t i = 0; i < 26; ++i) labels[8u + i] = static_cast<uint8_t>(i + 1);
+  scratch.write("train-images-idx3-ubyte", idx(8, {26, 2, 3}, 26 * 6));
+  scratch.write("train-labels-idx1-ubyte", labels);
+  const auto open = [&](int64_t classes, const std::string& key = "data.classes") {
+    return open_dataset(
+        {.name = "mnist", .dir = scratch.path(), .classes = {.count = classes, .key = key}});
+  };
+  const auto set = open(27);
+  EXPECT_EQ(set->classes(), 27);
+  EXPECT_EQ(set->class_names().size(), 27u);
+  EXPECT_EQ(set->class_names()[26], "26");
+  expect_config_error([&] { open(26); },
+                      {"train-labels-idx1-ubyte: record 25 has label 26",
+                       "data.classes = 26 allows 0 to 25", "needs data.classes = 27"});
+  expect_config_error([&] { open(0); }, {"record 9 has label 10", "set data.classes = 27"});
+  expect_config_error([&] { open(2, "model.classes"); },
+                      {"record 1 has label 2", "model.classes = 2"});
+  try {
+    open(0);
+  } catch (const ConfigError& error) {  // another copy of MNIST would not help
+    EXPECT_EQ(std::string(error.what()).find("download"), std::string::npos) << error.what();
+  }
+  EXPECT_TRUE(verify_dataset("mnist", scratch.path(), 27).files[1].problem.empty());
+  EXPECT_FALSE(verify_dataset("mnist", scratch.path()).files[1].problem.empty());
+}
+
+TEST(Idx, CompressedFilesAreInflatedAsFarAsTheirHeaderAnnounces) {
+  const ScratchDirectory scratch;
+  const auto read = [&](const Bytes& content) {
+    return read_idx(scratch.write("x.gz", gzipped(content)), 3);
+  };
+  EXPECT_EQ(read(idx(8, {5, 2, 3}, 30)).elements(), 30);
+  expect_io_error([&] { read(idx(8, {5, 2, 3}, 29)); }, {"/x.gz", "5 x 2 x 3 = 30", "found 29"});
+  expect_io_error([&] { read(idx(8, {5, 2, 3}, 3'000'000)); }, {"/x.gz", "found more"});
+  // Announces 2 TB, which are never asked for.
+  expect_io_error(
+      [&] {
+        read(idx(8, {2'000'000, 1000, 1000}, 30));
+      },
+      {"/x.gz", "2000000 x 1000 x 1000", "holds less than"});
+  expect_io_error([&] { read(Bytes(10)); }, {"header of 16 bytes", "found 10"});
+}
+
+TEST(Idx, ALargeFileIsJudgedByItsHeader) {
+  const ScratchDirectory scratch;
+  const auto path = scratch.write("x", Bytes(16));
+  std::filesystem::resize_file(path, int64_t{40} << 30);  // a hole: takes no room on the disk
+  expect_io_error([&] { read_idx(path, 3); }, {"IDX magic"});
+  scratch.write("side", idx(8, {1, 0x80000000u, 1}, 0));
+  std::filesystem::resize_file(scratch.path() / "side", (int64_t{1} << 31) + 16);
+  expect_io_error([&] { read_idx(scratch.path() / "side", 3); }, {"extent 2 of 3 is 2147483648"});
+}
+
+TEST(Idx, SplitsMustHaveOneSize) {
+  const ScratchDirectory scratch;
+  for (const std::string split : {"train", "t10k"}) {
+    const uint32_t width = split == "train" ? 3 : 4;
+    scratch.write(split + "-images-idx3-ubyte", idx(8, {5, 2, width}, 10 * width));
+    scratch.write(split + "-labels-idx1-ubyte", idx(8, {5}, 5));
+  }
+  const auto train = open_dataset({.name = "mnist", .dir = scratch.path()});
+  const auto test = open_dataset({.name = "mnist", .dir = scratch.path(), .split = "test"});
+  check_same_shape(*train, *train);
+  expect_io_error([&] { check_same_shape(*train, *test); }, {"1x2x3", "1x2x4"});
+  const VerifyReport report = verify_dataset("mnist", scratch.path());
+  EXPECT_FALSE(report.sound());
+  EXPECT_NE(report.files[2].problem.find("images of 2x4 pixels, but the training images have 2x3"),
+            std::string::npos)
+      << report.to_text();
 }
 
 #ifdef TUTTI_TEST_DATA

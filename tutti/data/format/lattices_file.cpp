@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include <array>
 #include <bit>
 #include <cerrno>
 #include <cstdio>
@@ -35,18 +36,19 @@ struct Header {
 static_assert(sizeof(Header) == 64);
 
 [[noreturn]] void refuse(const fs::path& path, const std::string& what) {
-  throw IoError(fmt::format(
+  throw BadFile(fmt::format(
       "{}: {}: fetch the file again, or make it again with 'tutti data generate lattices'",
       path.string(), what));
 }
 
-Header checked_header(const fs::path& path, std::span<const uint8_t> bytes) {
+Header checked_header(const fs::path& path, const FileBytes& file) {
   const Header expected;
-  Header header;
-  if (bytes.size() < sizeof(Header))
+  std::array<uint8_t, sizeof(Header)> bytes;
+  if (file.size() < std::ssize(bytes))
     refuse(path, fmt::format("truncated: expected a header of {} bytes, found {} bytes",
-                             sizeof(Header), bytes.size()));
-  std::memcpy(&header, bytes.data(), sizeof(Header));
+                             sizeof(Header), file.size()));
+  file.read(0, bytes);
+  auto header = std::bit_cast<Header>(bytes);
   if (std::memcmp(header.magic, expected.magic, sizeof header.magic) != 0)
     refuse(path, "not a lattices file: expected the magic TUTTILAT");
   if (header.version != 1 || header.header_bytes != sizeof(Header))
@@ -57,7 +59,7 @@ Header checked_header(const fs::path& path, std::span<const uint8_t> bytes) {
       header.classes != expected.classes)
     refuse(path, fmt::format("expected 64x64 pixels and 5 classes, found {}x{} and {}",
                              header.height, header.width, header.classes));
-  const auto payload = static_cast<int64_t>(bytes.size() - sizeof(Header));
+  const auto payload = file.size() - std::ssize(bytes);
   if (header.count < 1 || payload % kLatticeRecordBytes != 0 ||
       payload / kLatticeRecordBytes != header.count)
     refuse(path, fmt::format("truncated or corrupted: the header announces {} images of {} bytes, "
@@ -136,36 +138,51 @@ void LatticesWriter::finish() {
   }
 }
 
-std::unique_ptr<StoredImages> open_lattices_file(const fs::path& path) {
-  FileBytes file = FileBytes::map(path);
-  const Header header = checked_header(path, file.bytes());
-  const auto payload = file.bytes().subspan(sizeof(Header));
-  if (const uint64_t hash = XXH64(payload.data(), payload.size(), 0); hash != header.payload_hash)
+namespace {
+
+std::unique_ptr<StoredImages> lattices_of(FileBytes file, int64_t first,
+                                          std::vector<uint8_t> labels, const ClassLimit& limit) {
+  auto set = std::make_unique<StoredImages>(ImageShape{1, kLatticeSide, kLatticeSide},
+                                            limited(lattice_names(), limit));
+  const std::string source = file.name();
+  set->append({.pixels = std::move(file),
+               .first = first + 1,
+               .stride = kLatticeRecordBytes,
+               .labels = std::move(labels),
+               .source = source});
+  return set;
+}
+
+}  // namespace
+
+std::unique_ptr<StoredImages> open_lattices_file(const fs::path& path, const ClassLimit& limit) {
+  FileBytes file = FileBytes::open(path);
+  const Header header = checked_header(path, file);
+  const std::unique_ptr<XXH64_state_t, decltype(&XXH64_freeState)> hash{XXH64_createState(),
+                                                                        &XXH64_freeState};
+  XXH64_reset(hash.get(), 0);
+  StridedBytes labels{.first = sizeof(Header), .stride = kLatticeRecordBytes};
+  file.walk(sizeof(Header), [&](std::span<const uint8_t> block, int64_t at) {
+    XXH64_update(hash.get(), block.data(), block.size());
+    labels.look(block, at);
+  });
+  if (const uint64_t found = XXH64_digest(hash.get()); found != header.payload_hash)
     refuse(path, fmt::format("corrupted: expected checksum {:016x}, found {:016x}",
-                             header.payload_hash, hash));
-  return lattices_from_records(std::move(file), sizeof(Header), path.string());
+                             header.payload_hash, found));
+  return lattices_of(std::move(file), sizeof(Header), std::move(labels.bytes), limit);
 }
 
 LatticeSpec read_lattices_header(const fs::path& path) {
-  const FileBytes file = FileBytes::map(path);
-  const Header header = checked_header(path, file.bytes());
+  const Header header = checked_header(path, FileBytes::open(path));
   return {header.seed, header.first, header.count};
 }
 
-std::unique_ptr<StoredImages> lattices_from_records(FileBytes bytes, int64_t offset,
-                                                    std::string source) {
-  const uint8_t* records = bytes.bytes().data() + offset;
-  const StoredImages::Segment segment{
-      .pixels = records + 1,
-      .pixel_stride = kLatticeRecordBytes,
-      .labels = records,
-      .label_stride = kLatticeRecordBytes,
-      .count = (std::ssize(bytes.bytes()) - offset) / kLatticeRecordBytes,
-      .source = std::move(source)};
-  auto set =
-      std::make_unique<StoredImages>(ImageShape{1, kLatticeSide, kLatticeSide}, lattice_names());
-  set->append(segment, std::move(bytes));
-  return set;
+std::unique_ptr<StoredImages> lattices_from_records(std::vector<uint8_t> records,
+                                                    const ClassLimit& limit) {
+  StridedBytes labels{.first = 0, .stride = kLatticeRecordBytes};
+  labels.look(records, 0);
+  return lattices_of(FileBytes::own(std::move(records), "generated lattices"), 0,
+                     std::move(labels.bytes), limit);
 }
 
 }  // namespace tutti::data

@@ -18,7 +18,7 @@
 #include <filesystem>
 #include <memory>
 #include <span>
-#include <string>
+#include <vector>
 
 #include "tutti/data/format/file_bytes.h"
 #include "tutti/data/format/stored_images.h"
@@ -48,15 +48,16 @@ class LatticesWriter {
   std::unique_ptr<State> state_;
 };
 
-/// Reads and checks a file, checksum included. IoError naming the file, what was expected and what
-/// was found.
-std::unique_ptr<StoredImages> open_lattices_file(const std::filesystem::path& path);
+/// Reads and checks a file, checksum included; the header and the size first. BadFile naming the
+/// file, what was expected and what was found.
+std::unique_ptr<StoredImages> open_lattices_file(const std::filesystem::path& path,
+                                                 const ClassLimit& limit = {});
 
 /// What the header says; checks all but the checksum and labels.
 LatticeSpec read_lattices_header(const std::filesystem::path& path);
 
-/// A set from records that start `offset` bytes into `bytes`.
-std::unique_ptr<StoredImages> lattices_from_records(FileBytes bytes, int64_t offset,
-                                                    std::string source);
+/// A set from records in memory.
+std::unique_ptr<StoredImages> lattices_from_records(std::vector<uint8_t> records,
+                                                    const ClassLimit& limit);
 
 }  // namespace tutti::data

@@ -1,5 +1,5 @@
 #pragma once
-// For tests: a directory that goes away with its object, files of given bytes, and what an IoError
+// For tests: a directory that goes away with its object, files of given bytes, and what an error
 // says.
 
 #include <gtest/gtest.h>
@@ -67,17 +67,27 @@ inline Bytes gzipped(const Bytes& bytes) {
   return out;
 }
 
-/// Expects that `call` throws an IoError whose message holds every one of `parts`.
-template <class Call>
-void expect_io_error(Call call, const std::vector<std::string>& parts) {
+/// Expects that `call` throws this type of error with a message that holds every one of `parts`.
+template <class Expected, class Call>
+void expect_error(Call call, const std::vector<std::string>& parts) {
   try {
     call();
-    ADD_FAILURE() << "expected an IoError with \"" << parts.front() << '"';
-  } catch (const IoError& error) {
+    ADD_FAILURE() << "expected an error with \"" << parts.front() << '"';
+  } catch (const Expected& error) {
     for (const std::string& part : parts)
       EXPECT_NE(std::string(error.what()).find(part), std::string::npos)
           << part << " in: " << error.what();
   }
+}
+
+template <class Call>
+void expect_io_error(Call call, const std::vector<std::string>& parts) {
+  expect_error<IoError>(call, parts);
+}
+
+template <class Call>
+void expect_config_error(Call call, const std::vector<std::string>& parts) {
+  expect_error<ConfigError>(call, parts);
 }
 
 }  // namespace tutti::data

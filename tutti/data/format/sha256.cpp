@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
 
 namespace tutti::data {
 namespace {
@@ -45,22 +45,38 @@ void compress(std::array<uint32_t, 8>& state, const uint8_t* block) {
 
 }  // namespace
 
-std::string sha256(std::span<const uint8_t> bytes) {
-  std::array<uint32_t, 8> state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                                   0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-  size_t at = 0;
-  for (; at + 64 <= bytes.size(); at += 64) compress(state, bytes.data() + at);
+void Sha256::update(std::span<const uint8_t> bytes) {
+  const size_t held = size_ % 64;
+  size_ += bytes.size();
+  if (held > 0) {
+    const size_t take = std::min(64 - held, bytes.size());
+    std::copy_n(bytes.begin(), take, rest_.begin() + static_cast<ptrdiff_t>(held));
+    if (held + take < 64) return;
+    compress(state_, rest_.data());
+    bytes = bytes.subspan(take);
+  }
+  for (; bytes.size() >= 64; bytes = bytes.subspan(64)) compress(state_, bytes.data());
+  std::copy(bytes.begin(), bytes.end(), rest_.begin());
+}
+
+std::string Sha256::digest() const {
+  std::array<uint32_t, 8> state = state_;
   std::array<uint8_t, 128> tail{};  // the rest, a one bit, zeros, the length in bits
-  const size_t rest = bytes.size() - at;
-  if (rest > 0) std::memcpy(tail.data(), bytes.data() + at, rest);
+  const size_t rest = size_ % 64;
+  std::copy_n(rest_.begin(), rest, tail.begin());
   tail[rest] = 0x80;
   const size_t length = rest < 56 ? 64 : 128;
-  for (size_t i = 0; i < 8; ++i)
-    tail[length - 1 - i] = static_cast<uint8_t>(uint64_t{bytes.size()} * 8 >> 8 * i);
+  for (size_t i = 0; i < 8; ++i) tail[length - 1 - i] = static_cast<uint8_t>(size_ * 8 >> 8 * i);
   for (size_t i = 0; i < length; i += 64) compress(state, tail.data() + i);
   std::string text;
   for (const uint32_t word : state) text += fmt::format("{:08x}", word);
   return text;
+}
+
+std::string sha256(std::span<const uint8_t> bytes) {
+  Sha256 sha;
+  sha.update(bytes);
+  return sha.digest();
 }
 
 }  // namespace tutti::data

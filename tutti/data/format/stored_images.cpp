@@ -1,6 +1,6 @@
 #include "tutti/data/format/stored_images.h"
 
-#include <cstring>
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -8,28 +8,42 @@
 
 namespace tutti::data {
 
-void StoredImages::append(const Segment& segment, std::vector<FileBytes> bytes) {
-  for (int64_t i = 0; i < segment.count; ++i)
-    if (const int label = segment.labels[i * segment.label_stride]; label >= classes())
-      throw IoError(
-          fmt::format("{}: record {} has label {}, expected 0 to {}: the file is corrupted or of "
-                      "another format; fetch it again",
-                      segment.source, i, label, classes() - 1));
-  segments_.push_back(segment);
-  std::move(bytes.begin(), bytes.end(), std::back_inserter(bytes_));
-  size_ += segment.count;
+Classes limited(std::vector<std::string> own, const ClassLimit& limit) {
+  if (limit.count <= 0) return {.names = std::move(own)};
+  if (limit.count == std::ssize(own)) return {.names = std::move(own), .key = limit.key};
+  Classes classes{.names = {}, .key = limit.key};
+  for (int64_t i = 0; i < limit.count; ++i) classes.names.push_back(std::to_string(i));
+  return classes;
 }
 
-void StoredImages::append(const Segment& segment, FileBytes bytes) {
-  std::vector<FileBytes> list;
-  list.push_back(std::move(bytes));
-  append(segment, std::move(list));
+void check_labels(std::span<const uint8_t> labels, const Classes& classes,
+                  const std::string& source) {
+  const size_t count = classes.names.size();
+  const auto bad = std::ranges::find_if(labels, [&](uint8_t label) { return label >= count; });
+  if (bad == labels.end()) return;
+  const std::string found =
+      fmt::format("{}: record {} has label {}", source, bad - labels.begin(), +*bad);
+  const int needed = *std::ranges::max_element(labels) + 1;
+  if (classes.key.empty())
+    throw ConfigError(
+        fmt::format("{}, expected 0 to {}: if the file holds more classes, set data.classes = {}; "
+                    "otherwise it is damaged or of another format",
+                    found, count - 1, needed));
+  throw ConfigError(
+      fmt::format("{}, but {} = {} allows 0 to {}: the largest label needs {} = {}, or correct the "
+                  "file",
+                  found, classes.key, count, count - 1, classes.key, needed));
+}
+
+void StoredImages::append(Segment segment) {
+  check_labels(segment.labels, classes_, segment.source);
+  size_ += std::ssize(segment.labels);
+  segments_.push_back(std::move(segment));
 }
 
 void StoredImages::append(StoredImages&& other) {
   CHECK(other.shape_ == shape_ && other.classes() == classes(), "sets of different images");
   std::move(other.segments_.begin(), other.segments_.end(), std::back_inserter(segments_));
-  std::move(other.bytes_.begin(), other.bytes_.end(), std::back_inserter(bytes_));
   size_ += std::exchange(other.size_, 0);
   other.segments_.clear();
 }
@@ -37,13 +51,16 @@ void StoredImages::append(StoredImages&& other) {
 void StoredImages::read(int64_t index, uint8_t* pixels, int32_t* label) const {
   CHECK(index >= 0 && index < size_, "image {} of {}", index, size_);
   for (const Segment& segment : segments_) {  // a handful at most
-    if (index < segment.count) {
-      std::memcpy(pixels, segment.pixels + index * segment.pixel_stride,
-                  static_cast<size_t>(shape_.pixels()));
-      *label = segment.labels[index * segment.label_stride];
+    const int64_t count = std::ssize(segment.labels);
+    if (index < count) {
+      *label = segment.labels[static_cast<size_t>(index)];
+      // Last, because a reader that hangs here may be left behind, and the set be gone when it
+      // wakes.
+      segment.pixels.read(segment.first + index * segment.stride,
+                          {pixels, static_cast<size_t>(shape_.pixels())});
       return;
     }
-    index -= segment.count;
+    index -= count;
   }
 }
 

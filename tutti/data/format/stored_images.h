@@ -1,7 +1,8 @@
 #pragma once
-// StoredImages: the Dataset of all formats whose images lie uncompressed in memory or in mapped
-// files.
+// StoredImages: the Dataset of all formats whose images lie uncompressed in files or in memory, one
+// byte a pixel and a label.
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,40 +11,54 @@
 
 namespace tutti::data {
 
+/// How many classes a set shall have, and the configuration key that says so, for messages.
+struct ClassLimit {
+  int64_t count = 0;  ///< 0: the data set's own
+  std::string key = "data.classes";
+};
+
+/// The classes that labels may name: 0 to names.size() - 1.
+struct Classes {
+  std::vector<std::string> names;
+  std::string key{};  ///< that limits them; empty: the format's own number
+};
+
+/// The data set's own classes, or as many as asked for, which are then named by their numbers.
+Classes limited(std::vector<std::string> own, const ClassLimit& limit);
+
+/// ConfigError for the first label out of range, naming `source` (a file), record, label and key.
+void check_labels(std::span<const uint8_t> labels, const Classes& classes,
+                  const std::string& source);
+
 class StoredImages final : public Dataset {
  public:
-  /// `count` images at `pixels`, each shape.pixels() bytes in CHW order, `pixel_stride` bytes
-  /// apart; labels likewise, one byte each. `source` is the file's name, for messages.
+  /// As many images as labels; image i is the shape.pixels() bytes in CHW order at
+  /// first + i * stride of `pixels`. `source` is the file of the labels, for messages.
   struct Segment {
-    const uint8_t* pixels = nullptr;
-    int64_t pixel_stride = 0;
-    const uint8_t* labels = nullptr;
-    int64_t label_stride = 0;
-    int64_t count = 0;
+    FileBytes pixels;
+    int64_t first = 0, stride = 0;
+    std::vector<uint8_t> labels;
     std::string source;
   };
 
-  StoredImages(const ImageShape& shape, std::vector<std::string> class_names)
-      : shape_(shape), class_names_(std::move(class_names)) {}
+  StoredImages(const ImageShape& shape, Classes classes)
+      : shape_(shape), classes_(std::move(classes)) {}
 
-  /// Appends a segment that points into `bytes` (one or more files, which this then owns). IoError
-  /// if a label is out of range, naming file, record and label.
-  void append(const Segment& segment, std::vector<FileBytes> bytes);
-  void append(const Segment& segment, FileBytes bytes);
+  /// Checks the labels as check_labels() does.
+  void append(Segment segment);
   /// Appends all segments of a set of the same shape and classes.
   void append(StoredImages&& other);
 
   int64_t size() const override { return size_; }
   ImageShape shape() const override { return shape_; }
-  int classes() const override { return static_cast<int>(class_names_.size()); }
-  const std::vector<std::string>& class_names() const override { return class_names_; }
+  int classes() const override { return static_cast<int>(classes_.names.size()); }
+  const std::vector<std::string>& class_names() const override { return classes_.names; }
   void read(int64_t index, uint8_t* pixels, int32_t* label) const override;
 
  private:
   ImageShape shape_;
-  std::vector<std::string> class_names_;
+  Classes classes_;
   std::vector<Segment> segments_;
-  std::vector<FileBytes> bytes_;
   int64_t size_ = 0;
 };
 

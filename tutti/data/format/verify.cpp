@@ -7,6 +7,8 @@
 #include <cctype>
 #include <fstream>
 #include <map>
+#include <memory>
+#include <span>
 #include <sstream>
 
 #include "tutti/base/error.h"
@@ -24,8 +26,9 @@ using Digests = std::map<std::string, std::string>;  // file name -> sha256
 
 Digests read_digests(const fs::path& directory) {
   Digests digests;
-  if (!fs::is_directory(directory)) return digests;
-  for (const auto& entry : fs::directory_iterator(directory)) {
+  std::error_code unreadable;
+  for (const auto& entry : fs::directory_iterator(directory, unreadable)) {
+    if (!is_file(entry.path())) continue;
     if (entry.path().extension() != ".sha256" && entry.path().filename() != "SHA256SUMS") continue;
     std::ifstream lines(entry.path());
     for (std::string line; std::getline(lines, line);) {
@@ -57,59 +60,86 @@ void read_images(const Dataset& set, FileReport& report) {
   report.class_counts = count_classes(set);
 }
 
-void read_idx_labels(const fs::path& path, FileReport& report) {
-  const IdxArray labels = read_idx(path, 1);
-  report.records = labels.extents[0];
-  report.class_counts.resize(10);
-  for (const uint8_t label : labels.data) {
-    if (label >= 10)
-      throw IoError(
-          fmt::format("{}: a label is {}, expected 0 to 9: the file is corrupted; fetch it again",
-                      path.string(), label));
-    ++report.class_counts[label];
-  }
+struct Checksums {
+  std::string xxhash64, sha256;
+};
+
+Checksums checksums(const FileBytes& file) {
+  const std::unique_ptr<XXH64_state_t, decltype(&XXH64_freeState)> hash{XXH64_createState(),
+                                                                        &XXH64_freeState};
+  XXH64_reset(hash.get(), 0);
+  Sha256 sha;
+  file.walk(0, [&](std::span<const uint8_t> block, int64_t) {
+    XXH64_update(hash.get(), block.data(), block.size());
+    sha.update(block);
+  });
+  return {fmt::format("{:016x}", XXH64_digest(hash.get())), sha.digest()};
 }
 
-// `read` fills records and class counts, or throws what is wrong with the content.
+// `read` fills records and class counts, or throws what is wrong with the content. It goes first:
+// of a file that is no data at all, nothing but the header needs to be read.
 template <class Read>
 FileReport report_on(const fs::path& path, const Digests& digests, Read read) {
   FileReport report{.file = path};
   try {
-    const FileBytes file = FileBytes::map(path);
-    report.bytes = std::ssize(file.bytes());
-    report.xxhash64 = fmt::format("{:016x}", XXH64(file.bytes().data(), file.bytes().size(), 0));
-    if (const auto known = digests.find(path.filename().string()); known != digests.end()) {
-      report.expected_sha256 = known->second;
-      report.sha256 = sha256(file.bytes());
-    }
+    const FileBytes file = FileBytes::open(path);
+    report.bytes = file.size();
     read(report);
+    const Checksums found = checksums(file);
+    report.xxhash64 = found.xxhash64;
+    const auto known = digests.find(path.filename().string());
+    if (known == digests.end()) return report;
+    report.expected_sha256 = known->second;
+    report.sha256 = found.sha256;
     if (report.sha256 != report.expected_sha256)
-      throw IoError(fmt::format("{}: expected sha256 {}, found {}: fetch the file again",
+      throw BadFile(fmt::format("{}: expected sha256 {}, found {}: fetch the file again",
                                 path.string(), report.expected_sha256, report.sha256));
-  } catch (const IoError& error) {
+  } catch (const Error& error) {
     report.problem = error.what();
   }
   return report;
 }
 
-FileReport report_on_cifar(const fs::path& path, const Digests& digests) {
+FileReport report_on_cifar(const fs::path& path, const Digests& digests, const ClassLimit& limit) {
   return report_on(path, digests,
-                   [&](FileReport& report) { read_images(open_cifar_file(path), report); });
+                   [&](FileReport& report) { read_images(open_cifar_file(path, limit), report); });
 }
 
-FileReport report_on_lattices(const fs::path& path, const Digests& digests) {
-  return report_on(path, digests,
-                   [&](FileReport& report) { read_images(*open_lattices_file(path), report); });
+FileReport report_on_lattices(const fs::path& path, const Digests& digests,
+                              const ClassLimit& limit) {
+  return report_on(path, digests, [&](FileReport& report) {
+    read_images(*open_lattices_file(path, limit), report);
+  });
 }
 
-void verify_idx(const fs::path& dir, const Digests& digests, VerifyReport& report) {
+void read_labels(const fs::path& path, const Classes& classes, FileReport& report) {
+  const std::vector<uint8_t> labels = read_idx_labels(path);
+  check_labels(labels, classes, path.string());
+  report.records = std::ssize(labels);
+  report.class_counts.resize(classes.names.size());
+  for (const uint8_t label : labels) ++report.class_counts[label];
+}
+
+void verify_idx(const fs::path& dir, const Digests& digests, const ClassLimit& limit,
+                VerifyReport& report) {
+  const auto own = static_cast<size_t>(known_dataset("mnist").classes);
+  const Classes classes = limited(std::vector<std::string>(own), limit);
+  std::vector<int64_t> first_size;  // height and width of the training images
   for (const bool train : {true, false}) {
     const IdxFiles files = idx_files(dir, train);
     FileReport images = report_on(files.images, digests, [&](FileReport& r) {
-      r.records = read_idx(files.images, 3).extents[0];
+      const std::vector<int64_t> extents = read_idx(files.images, 3).extents;
+      r.records = extents[0];
+      const std::vector<int64_t> size(extents.begin() + 1, extents.end());
+      if (train) first_size = size;
+      if (!first_size.empty() && size != first_size)
+        throw BadFile(fmt::format(
+            "{}: images of {} pixels, but the training images have {}: the files do not belong "
+            "together",
+            files.images.string(), fmt::join(size, "x"), fmt::join(first_size, "x")));
     });
-    FileReport labels =
-        report_on(files.labels, digests, [&](FileReport& r) { read_idx_labels(files.labels, r); });
+    FileReport labels = report_on(files.labels, digests,
+                                  [&](FileReport& r) { read_labels(files.labels, classes, r); });
     if (images.problem.empty() && labels.problem.empty() && images.records != labels.records)
       labels.problem = fmt::format("{}: {} labels for {} images: the files do not belong together",
                                    files.labels.string(), labels.records, images.records);
@@ -120,29 +150,31 @@ void verify_idx(const fs::path& dir, const Digests& digests, VerifyReport& repor
 
 }  // namespace
 
-VerifyReport verify_dataset(const std::string& name, const fs::path& dir) {
+VerifyReport verify_dataset(const std::string& name, const fs::path& dir, int64_t classes) {
   const KnownDataset& known = known_dataset(name);
+  const ClassLimit limit{.count = classes, .key = "--classes"};
   VerifyReport report;
-  const bool one_file = fs::is_regular_file(dir);
+  const bool one_file = is_file(dir);
   const Digests digests = read_digests(one_file ? dir.parent_path() : dir);
   if (name == "cifar10" && one_file) {
-    report.files.push_back(report_on_cifar(dir, digests));
+    report.files.push_back(report_on_cifar(dir, digests, limit));
   } else if (name == "cifar10") {
     for (const bool train : {true, false})
       for (const std::string& file : cifar_files(train))
-        report.files.push_back(report_on_cifar(dir / file, digests));
+        report.files.push_back(report_on_cifar(dir / file, digests, limit));
   } else if (name == "lattices" && one_file) {
-    report.files.push_back(report_on_lattices(dir, digests));
+    report.files.push_back(report_on_lattices(dir, digests, limit));
   } else if (name == "lattices") {
     for (const auto& files : {known.train_files, known.test_files})
       for (const std::string& file : files)
-        if (fs::exists(dir / file)) report.files.push_back(report_on_lattices(dir / file, digests));
+        if (is_there(dir / file))
+          report.files.push_back(report_on_lattices(dir / file, digests, limit));
     if (report.files.empty())
       report.files.push_back({.file = dir,
                               .problem = fmt::format("{}: no lattices file in it; {}", dir.string(),
                                                      known.how_to_get)});
   } else {
-    verify_idx(dir, digests, report);
+    verify_idx(dir, digests, limit, report);
   }
   return report;
 }

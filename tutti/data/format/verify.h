@@ -28,8 +28,10 @@ struct VerifyReport {
 };
 
 /// Reports on the files of both splits in `dir` (cifar10, lattices: or on the one file that `dir`
-/// names). A missing file is a problem; of lattices one split suffices. Bad files do not throw;
-/// ConfigError for an unknown name.
-VerifyReport verify_dataset(const std::string& name, const std::filesystem::path& dir);
+/// names). Images and labels must belong together, and test images to the training images. A
+/// missing file is a problem; of lattices one split suffices. Bad files do not throw; `classes` as
+/// data.classes, 0: the data set's own. ConfigError for an unknown name.
+VerifyReport verify_dataset(const std::string& name, const std::filesystem::path& dir,
+                            int64_t classes = 0);
 
 }  // namespace tutti::data

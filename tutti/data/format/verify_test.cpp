@@ -1,6 +1,7 @@
 #include "tutti/data/format/verify.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "tutti/data/format/catalog.h"
 #include "tutti/data/format/scratch_directory.h"
@@ -22,6 +23,17 @@ TEST(Sha256,
             "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
   EXPECT_EQ(sha256(Bytes(1'000'000, 'a')),
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+TEST(Sha256, PiecesGiveTheDigestOfTheWhole) {
+  Bytes bytes(1000);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i * i);
+  for (const size_t piece : {1, 7, 63, 64, 65, 500}) {
+    Sha256 sha;
+    for (size_t at = 0; at < bytes.size(); at += piece)
+      sha.update(std::span(bytes).subspan(at, std::min(piece, bytes.size() - at)));
+    EXPECT_EQ(sha.digest(), sha256(bytes)) << piece;
+  }
 }
 
 TEST(Verify, ReportsEveryFileOfADirectory) {
@@ -67,6 +79,19 @@ TEST(Verify, LatticesAndUnknownNames) {
   EXPECT_THROW(verify_dataset("imagenet", scratch.path()), ConfigError);
 }
 
+TEST(Verify, PipesAreRefusedAndNotWaitedFor) {
+  const ScratchDirectory scratch;
+  for (const auto* name : {"train-images-idx3-ubyte", "list.sha256", "test_batch.bin",
+                           "batches.meta.txt", "lattices-train.bin"})
+    ASSERT_EQ(::mkfifo((scratch.path() / name).c_str(), 0600), 0);
+  for (const auto* name : {"mnist", "cifar10", "lattices"}) {
+    EXPECT_FALSE(verify_dataset(name, scratch.path()).sound()) << name;
+    EXPECT_THROW(open_dataset({.name = name, .dir = scratch.path()}), IoError) << name;
+  }
+  expect_io_error([&] { open_dataset({.name = "mnist", .dir = scratch.path()}); },
+                  {"train-images-idx3-ubyte", "found a pipe"});
+}
+
 TEST(OpenDataset, SaysWhatToDo) {
   const ScratchDirectory scratch;
   EXPECT_THROW(open_dataset({.name = "imagenet", .dir = scratch.path()}), ConfigError);
@@ -79,6 +104,12 @@ TEST(OpenDataset, SaysWhatToDo) {
                   {"cifar10 (train)", "data_batch_1.bin", "www.cs.toronto.edu"});
   expect_io_error([&] { open_dataset({.name = "lattices", .dir = scratch.path()}); },
                   {"lattices-train.bin", "tutti data generate lattices"});
+  std::filesystem::create_symlink("loop", scratch.path() / "loop");
+  expect_io_error([&] { open_dataset({.name = "mnist", .dir = scratch.path() / "loop"}); },
+                  {"mnist (train)", "/loop cannot be reached", "symbolic links"});
+  EXPECT_FALSE(verify_dataset("mnist", scratch.path() / "loop").sound());
+  expect_io_error([&] { open_dataset({.name = "mnist", .dir = "absent/mnist"}); },
+                  {"looked for " + (std::filesystem::current_path() / "absent/mnist").string()});
   try {
     known_dataset("cifar");
     FAIL();

@@ -4,6 +4,8 @@
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <exception>
+#include <limits>
 #include <numbers>
 #include <thread>
 
@@ -154,10 +156,21 @@ void generate_lattices(const LatticeSpec& spec, int threads, uint8_t* records) {
   work();
 }
 
-std::unique_ptr<Dataset> lattices_in_memory(const LatticeSpec& spec, int threads) {
-  std::vector<uint8_t> records(static_cast<size_t>(spec.count * kLatticeRecordBytes));
+std::unique_ptr<Dataset> lattices_in_memory(const LatticeSpec& spec, int threads,
+                                            const ClassLimit& limit) {
+  std::vector<uint8_t> records;
+  try {
+    if (spec.count > std::numeric_limits<int64_t>::max() / kLatticeRecordBytes)
+      throw std::bad_alloc();
+    records.resize(static_cast<size_t>(spec.count * kLatticeRecordBytes));
+  } catch (const std::exception&) {
+    throw ConfigError(fmt::format(
+        "{} generated lattices of 4 KiB each do not fit into memory: lower "
+        "data.generate_train and data.generate_test, or write files with 'tutti data generate'",
+        spec.count));
+  }
   generate_lattices(spec, threads, records.data());
-  return lattices_from_records(FileBytes::own(std::move(records)), 0, "generated lattices");
+  return lattices_from_records(std::move(records), limit);
 }
 
 void write_lattices(const std::filesystem::path& path, const LatticeSpec& spec, int threads) {

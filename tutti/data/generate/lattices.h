@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "tutti/data/dataset.h"
+#include "tutti/data/format/stored_images.h"
 
 namespace tutti::data {
 
@@ -67,8 +68,10 @@ void generate_lattice(uint64_t seed, int64_t index, uint8_t* pixels, uint8_t* la
 /// on `threads`. About 0.3 ms an image.
 void generate_lattices(const LatticeSpec& spec, int threads, uint8_t* records);
 
-/// The set, held in memory (4 KiB an image).
-std::unique_ptr<Dataset> lattices_in_memory(const LatticeSpec& spec, int threads);
+/// The set, held in memory (4 KiB an image). ConfigError if it does not fit, or if `limit` allows
+/// fewer classes than there are.
+std::unique_ptr<Dataset> lattices_in_memory(const LatticeSpec& spec, int threads,
+                                            const ClassLimit& limit = {});
 
 /// The set as a file (format/lattices_file.h), written block by block, so a set may be larger than
 /// memory.

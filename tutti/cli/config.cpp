@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -14,6 +15,7 @@
 #include <sstream>
 
 #include "tutti/base/error.h"
+#include "tutti/cli/config_hints.h"
 #include "tutti/cli/suggest.h"
 
 extern char** environ;
@@ -72,8 +74,16 @@ ConfigValue without_suffix(const ConfigKey& row, const ConfigValue& value) {
         fmt::format("has the unknown unit '{}', known are {}", suffix, fmt::join(known, ", ")));
   }
   number *= unit->second;
-  if (row.type == ConfigType::integer) return static_cast<int64_t>(number);
-  return number;
+  if (row.type != ConfigType::integer) return number;
+  if (!(std::abs(number) < 0x1p63))  // also false for inf and nan
+    throw ConfigError(fmt::format("is out of range: {}", *text));
+  return static_cast<int64_t>(number);
+}
+
+/// The value as set() wants it: suffixes of units applied, paths expanded.
+ConfigValue completed(const ConfigKey& row, const ConfigValue& value) {
+  const auto* text = std::get_if<std::string>(&value);
+  return row.path && text ? ConfigValue(expand_path(*text)) : without_suffix(row, value);
 }
 
 ConfigValue value_of(const toml::node& node);
@@ -114,7 +124,8 @@ std::string place(const std::string& file, const toml::source_region& at) {
 /// Reads one file and, before it, what it includes; each file appends one source (weakest first).
 class FileReader {
  public:
-  explicit FileReader(std::vector<std::vector<Assignment>>& sources) : sources_(sources) {}
+  FileReader(std::vector<std::vector<Assignment>>& sources, Mistakes& mistakes)
+      : sources_(sources), mistakes_(mistakes) {}
 
   void read(const std::filesystem::path& path, const std::string& included_at) {
     const std::string name = path.string();
@@ -123,8 +134,11 @@ class FileReader {
     const auto identity = std::filesystem::weakly_canonical(path, ignored);
     if (std::find(open_.begin(), open_.end(), identity) != open_.end())
       throw ConfigError(fmt::format("{}{} includes itself", from, name));
+    if (std::filesystem::is_directory(path, ignored))
+      throw ConfigError(
+          fmt::format("{}the configuration file {} is a folder: name a file in it", from, name));
     std::ifstream file(path);
-    if (!file || std::filesystem::is_directory(path, ignored))
+    if (!file)
       throw ConfigError(fmt::format(
           "{}cannot read the configuration file {}: check its path and permissions", from, name));
     std::stringstream text;
@@ -133,7 +147,8 @@ class FileReader {
     try {
       read_table(toml::parse(text.str(), name), path);
     } catch (const toml::parse_error& error) {
-      throw ConfigError(fmt::format("{}: {}", place(name, error.source()), error.description()));
+      throw ConfigError(fmt::format("{}: {}{}", place(name, error.source()), error.description(),
+                                    syntax_hint(text.str(), error.source().begin.line)));
     }
     open_.pop_back();
   }
@@ -162,8 +177,8 @@ class FileReader {
   }
 
   /// Descends to the leaves, so that a misspelt section is reported with its keys.
-  static void walk(const std::string& name, const toml::source_region& at, const toml::node& node,
-                   const std::string& file, std::vector<Assignment>& found) {
+  void walk(const std::string& name, const toml::source_region& at, const toml::node& node,
+            const std::string& file, std::vector<Assignment>& found) {
     const ConfigKey* row = find_config_key(name);
     const toml::table* table = node.as_table();
     const bool group = std::any_of(config_groups().begin(), config_groups().end(),
@@ -174,19 +189,20 @@ class FileReader {
       return;
     }
     if (group)
-      throw ConfigError(fmt::format("{}: '{}' is a section: write [{}] and its keys below",
-                                    place(file, at), name, name));
+      return mistakes_.add(fmt::format("{}: '{}' is a section: write [{}] and its keys below",
+                                       place(file, at), name, name));
     if (!row)
-      throw ConfigError(fmt::format("{}: unknown key '{}'{}", place(file, at), name,
-                                    did_you_mean(name, key_names())));
+      return mistakes_.add(fmt::format("{}: unknown key '{}'{}", place(file, at), name,
+                                       did_you_mean(name, key_names())));
     try {
-      found.push_back({row, without_suffix(*row, value_of(node)), place(file, node.source())});
+      found.push_back({row, completed(*row, value_of(node)), place(file, node.source())});
     } catch (const ConfigError& error) {
-      throw ConfigError(fmt::format("{}: {} {}", place(file, node.source()), name, error.what()));
+      mistakes_.add(fmt::format("{}: {} {}", place(file, node.source()), name, error.what()));
     }
   }
 
   std::vector<std::vector<Assignment>>& sources_;
+  Mistakes& mistakes_;
   std::vector<std::filesystem::path> open_;
 };
 
@@ -220,18 +236,23 @@ ConfigValue parse_setting(const ConfigKey& row, const std::string& text) {
     }
     return parts;
   }
-  return parse_value(text).value_or(text);
+  const std::optional<ConfigValue> value = parse_value(text);
+  const size_t digits = text.starts_with('-') || text.starts_with('+') ? 1 : 0;
+  if (!value && row.type == ConfigType::integer && text.size() > digits &&
+      text.find_first_not_of("0123456789", digits) == std::string::npos)
+    throw ConfigError(fmt::format("is out of range: {} has more than 64 bits", text));
+  return value.value_or(text);
 }
 
-Assignment read_setting(const Setting& setting) {
+void read_setting(const Setting& setting, std::vector<Assignment>& found, Mistakes& mistakes) {
   const ConfigKey* row = find_config_key(setting.key);
   if (!row)
-    throw ConfigError(fmt::format("{}: unknown key '{}'{}", setting.where, setting.key,
-                                  did_you_mean(setting.key, key_names())));
+    return mistakes.add(fmt::format("{}: unknown key '{}'{}", setting.where, setting.key,
+                                    did_you_mean(setting.key, key_names())));
   try {
-    return {row, without_suffix(*row, parse_setting(*row, setting.text)), setting.where};
+    found.push_back({row, completed(*row, parse_setting(*row, setting.text)), setting.where});
   } catch (const ConfigError& error) {
-    throw ConfigError(fmt::format("{}: {} {}", setting.where, setting.key, error.what()));
+    mistakes.add(fmt::format("{}: {} {}", setting.where, setting.key, error.what()));
   }
 }
 
@@ -239,7 +260,7 @@ Assignment read_setting(const Setting& setting) {
 /// ones become warnings.
 std::vector<Assignment> read_environment(
     const std::vector<std::pair<std::string, std::string>>& variables,
-    std::vector<std::string>& warnings) {
+    std::vector<std::string>& warnings, Mistakes& mistakes) {
   std::vector<std::pair<std::string, std::string>> known;  // variable, key
   for (const ConfigAlias& alias : config_aliases())
     known.emplace_back(variable_name(alias.flag), alias.key);
@@ -248,7 +269,7 @@ std::vector<Assignment> read_environment(
   std::vector<Assignment> found;
   for (const auto& [variable, key] : known)
     for (const auto& [name, text] : variables)
-      if (name == variable) found.push_back(read_setting({key, text, name}));
+      if (name == variable) read_setting({key, text, name}, found, mistakes);
 
   std::vector<std::string> names = kOtherVariables;
   for (const auto& [variable, key] : known) names.push_back(variable);
@@ -259,7 +280,7 @@ std::vector<Assignment> read_environment(
   return found;
 }
 
-void apply(const std::vector<Assignment>& source, ResolvedConfig& resolved) {
+void apply(const std::vector<Assignment>& source, ResolvedConfig& resolved, Mistakes& mistakes) {
   const auto sets = [&](std::string_view key) {
     return std::find_if(source.begin(), source.end(),
                         [&](const Assignment& a) { return a.row->name == key; });
@@ -279,8 +300,7 @@ void apply(const std::vector<Assignment>& source, ResolvedConfig& resolved) {
     try {
       assignment.row->set(resolved.config, assignment.value);
     } catch (const ConfigError& error) {
-      throw ConfigError(
-          fmt::format("{}: {} {}", assignment.where, assignment.row->name, error.what()));
+      mistakes.add(fmt::format("{}: {} {}", assignment.where, assignment.row->name, error.what()));
     }
     resolved.origins[assignment.row->name] = assignment.where;
   }
@@ -291,11 +311,13 @@ void apply(const std::vector<Assignment>& source, ResolvedConfig& resolved) {
 ResolvedConfig read_config(const ConfigSources& sources) {
   ResolvedConfig resolved;
   std::vector<std::vector<Assignment>> steps;
-  if (!sources.file.empty()) FileReader(steps).read(sources.file, "");
-  steps.push_back(read_environment(sources.environment, resolved.warnings));
+  Mistakes mistakes;
+  if (!sources.file.empty()) FileReader(steps, mistakes).read(sources.file, "");
+  steps.push_back(read_environment(sources.environment, resolved.warnings, mistakes));
   steps.emplace_back();
-  for (const Setting& flag : sources.flags) steps.back().push_back(read_setting(flag));
-  for (const auto& source : steps) apply(source, resolved);
+  for (const Setting& flag : sources.flags) read_setting(flag, steps.back(), mistakes);
+  for (const auto& source : steps) apply(source, resolved, mistakes);
+  mistakes.throw_if_any();
   try {
     validate(resolved.config);
   } catch (const ConfigError& error) {

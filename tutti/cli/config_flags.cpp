@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <charconv>
+
 #include "tutti/base/error.h"
 
 namespace tutti {
@@ -74,7 +76,13 @@ void add_ranks_flag(CLI::App& verb, int& ranks) {
                   "with mpirun")
       ->type_name("N")
       ->envname("TUTTI_RANKS")
-      ->check(CLI::Range(1, 1 << 20));
+      ->check([](const std::string& text) -> std::string {
+        int count = 0;
+        const char* end = text.data() + text.size();
+        const auto [rest, failed] = std::from_chars(text.data(), end, count);
+        if (failed == std::errc() && rest == end && count >= 1 && count <= 1 << 20) return "";
+        return fmt::format("must be a whole number from 1 to {}, is '{}'", 1 << 20, text);
+      });
 }
 
 ResolvedConfig ConfigFlags::read() const {

@@ -72,6 +72,68 @@ TEST_F(ConfigFiles, MistakesNameTheirPlaceAndTheNearestKey) {
             std::string::npos);
 }
 
+TEST_F(ConfigFiles, AllMistakesAreNamedAtOnce) {
+  EXPECT_EQ(
+      failure({.file = file("run.toml", "[run]\nepoch = 3\nseed = -1\n[optimizer]\nlr = \"x\"\n"),
+               .environment = {{"TUTTI_TARGET", "7"}},
+               .flags = {{"optimizer.learning_rate", "1", "--set optimizer.learning_rate"}}}),
+      "the configuration has 5 mistakes:\n"
+      "  run.toml:2:1: unknown key 'run.epoch', did you mean 'run.epochs'?\n"
+      "  --set optimizer.learning_rate: unknown key 'optimizer.learning_rate', did you mean "
+      "'optimizer.lr'?\n"
+      "  run.toml:5:6: optimizer.lr must be a number, is \"x\"\n"
+      "  run.toml:3:8: run.seed must be at least 0, is -1\n"
+      "  TUTTI_TARGET: run.target must be between 0 and 1, is 7");
+}
+
+TEST_F(ConfigFiles, NumbersOutOfRange) {
+  EXPECT_EQ(failure_of("[optimizer]\nlr = inf\n"),
+            "run.toml:2:6: optimizer.lr must be a finite number, is inf");
+  EXPECT_EQ(failure_of("[comm]\nbucket_bytes = \"1e30 GiB\"\n"),
+            "run.toml:2:16: comm.bucket_bytes is out of range: 1e30 GiB");
+  EXPECT_EQ(failure_of("[comm]\nbucket_bytes = \"inf MiB\"\n"),
+            "run.toml:2:16: comm.bucket_bytes is out of range: inf MiB");
+  EXPECT_EQ(failure({.file = "",
+                     .environment = {},
+                     .flags = {{"run.epochs", "99999999999999999999", "--epochs"}}}),
+            "--epochs: run.epochs is out of range: 99999999999999999999 has more than 64 bits");
+  EXPECT_EQ(failure_of("[model]\nclasses = 4611686018427387904\n"),
+            "run.toml:2:11: model.classes must be between 0 and 16777216, is 4611686018427387904");
+}
+
+TEST_F(ConfigFiles, OtherFormatsAreRecognised) {
+  const auto says = [&](const std::string& text, const std::string& part) {
+    const std::string message = failure_of(text);
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+    EXPECT_TRUE(message.starts_with("run.toml:")) << message;
+  };
+  says("run:\n  epochs: 3\n", "this looks like YAML; configurations are TOML");
+  says("{\n  \"run\": {\"epochs\": 3}\n}\n", "this looks like JSON; configurations are TOML");
+  says("[model]\nname = resnet20 # small\n", "text needs quotes: name = \"resnet20\"");
+  says("[data]\nflip = True\n", "truth values are written small: flip = true");
+  EXPECT_EQ(failure({.file = folder_.string(), .environment = {}, .flags = {}}),
+            "the configuration file " + folder_.string() + " is a folder: name a file in it");
+}
+
+TEST_F(ConfigFiles, PathsAreExpandedAsAShellDoes) {
+  ::setenv("HOME", "/home/anna", 1);
+  ::setenv("DATA_SET", "mnist", 1);
+  ::unsetenv("NO_SUCH_PLACE");
+  const auto dir = [&](const std::string& text) {
+    return read_config({.file = file("run.toml", "[data]\ndir = \"" + text + "\"\n"),
+                        .environment = {},
+                        .flags = {}})
+        .config.data.dir;
+  };
+  EXPECT_EQ(dir("~/data"), "/home/anna/data");
+  EXPECT_EQ(dir("/x/$DATA_SET/${DATA_SET}s/~"), "/x/mnist/mnists/~");
+  EXPECT_EQ(dir("a$/b${"), "a$/b${");
+  EXPECT_EQ(dir("data/mnist"), "data/mnist");
+  EXPECT_EQ(failure_of("[data]\ndir = \"$NO_SUCH_PLACE/x\"\n"),
+            "run.toml:2:7: data.dir is \"$NO_SUCH_PLACE/x\", but the environment variable "
+            "NO_SUCH_PLACE is not set");
+}
+
 TEST_F(ConfigFiles, PrecedenceAndOrigins) {
   const std::string path =
       file("run.toml", "[optimizer]\nlr = 0.2\nmomentum = 0.5\nweight_decay = 1e-3\n");

@@ -24,10 +24,14 @@ A run is configured by a TOML file, the environment and flags. Each source overr
 4. flags: `--set optimizer.lr=0.1`, the same as `--optimizer.lr=0.1`, and the short flags below.
 
 In variables and flags strings need no quotes and lists no brackets: `--set optimizer.exclude=bias,norm`. Numbers of bytes and
-seconds take a suffix in quotes or on the command line: `"4 MiB"`, `--set comm.timeout_s=5min`. Paths are relative to the working folder.
+seconds take a suffix in quotes or on the command line: `"4 MiB"`, `--set comm.timeout_s=5min`. 
 
-An unknown key, a wrong type and a value out of range are errors that name file, line, column and the nearest valid key; an unknown
-variable `TUTTI_*` gives a warning. `tutti config run.toml` prints the resolved configuration with the origin of each value, and
+A relative path in a file, a variable or a flag starts at the working folder of the program, wherever the file lies, so that the
+`config.toml` that a run writes beside its results means the same; only `include` is relative to its file. `~`, `$NAME` and `${NAME}`
+are replaced in paths as a shell does: `dir = "$SCRATCH/mnist"`.
+
+An unknown key, a wrong type and a value out of range are errors that name file, line, column and the nearest valid key, all of them at
+once; an unknown variable `TUTTI_*` gives a warning. `tutti config run.toml` prints the resolved configuration with the origin of each value, and
 every run writes it beside its results as `config.toml`. `tutti config --schema` prints a JSON schema for editors.
 
 `batch.local` and `batch.global` are two ways of saying one thing, as are `schedule.warmup_epochs` and `schedule.warmup_steps`:

@@ -11,9 +11,10 @@ namespace tutti {
 /// distance.
 int edit_distance(std::string_view a, std::string_view b);
 
-/// The candidate with the least distance to `word`, or "" when none is near enough to be what was
-/// meant. A word without a dot is also compared with the last part of dotted candidates:
-/// "learning.lr" and "lr" both find "optimizer.lr".
+/// The candidate that other frameworks call `word` ("learning_rate" is optimizer.lr or --lr), else
+/// the one with the least distance to it, or "" when none is near enough to be what was meant. A
+/// word without a dot is also compared with the last part of dotted candidates: "learning.lr" and
+/// "lr" both find "optimizer.lr".
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 /// ", did you mean 'x'?" or "".

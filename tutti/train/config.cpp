@@ -56,6 +56,8 @@ T convert(const ConfigValue& value) {
 
 void check_range(const ConfigKey& row, const ConfigValue& value) {
   const auto check = [&](double x) {
+    if (std::isinf(x))
+      throw ConfigError(fmt::format("must be a finite number, is {}", to_toml(value)));
     if (std::isnan(x) || (row.least && x < *row.least) || (row.greatest && x > *row.greatest)) {
       const std::string limits = row.least && row.greatest
                                      ? fmt::format("between {} and {}", *row.least, *row.greatest)
@@ -103,6 +105,7 @@ class TableWriter {
                   .least = {},
                   .greatest = {},
                   .choices = {},
+                  .path = false,
                   .or_count = false,
                   .get = {},
                   .set = {}};
@@ -149,6 +152,7 @@ class TableWriter {
     };
     return *this;
   }
+  TableWriter& path() { return rows.back().path = true, *this; }
   TableWriter& unit(std::string text) { return rows.back().unit = std::move(text), *this; }
   TableWriter& one_of(std::vector<std::string> words) {
     return rows.back().choices = std::move(words), *this;
@@ -166,7 +170,8 @@ TableWriter write_table() {
     t.section("run", s, "How long, where to, with what.");
     t.key(s, &S::seed, "seed", "Seed of weights, data order and augmentation").at_least(0);
     t.key(s, &S::output_dir, "output_dir",
-          "Folder of this run's record, resolved configuration, logs and checkpoints");
+          "Folder of this run's record, resolved configuration, logs and checkpoints")
+        .path();
     t.key(s, &S::epochs, "epochs",
           "Passes over the training set; also the length of the schedule. 0: run.max_steps alone")
         .at_least(0);
@@ -190,7 +195,7 @@ TableWriter write_table() {
     t.key(s, &S::replicas, "replicas",
           "Logical data-parallel workers; the result depends on them, not on the ranks. 0: one per "
           "rank")
-        .at_least(0);
+        .between(0, 1 << 24);
     t.key(s, &S::log_level, "log_level", "What the log shows");
     t.key(s, &S::profile, "profile",
           "Also write a trace of every step for chrome://tracing or Perfetto");
@@ -202,7 +207,8 @@ TableWriter write_table() {
     t.key(s, &S::dataset, "dataset", "Data set, see `tutti data list`")
         .one_of({"cifar10", "mnist", "fashion-mnist", "lattices"});
     t.key(s, &S::dir, "dir",
-          "Folder with the data set's files. Empty: lattices are generated in memory");
+          "Folder with the data set's files. Empty: lattices are generated in memory")
+        .path();
     t.key(s, &S::pad, "pad", "Pixels of zeros around each training image before the crop")
         .between(0, 64);
     t.key(s, &S::crop, "crop",
@@ -214,13 +220,15 @@ TableWriter write_table() {
           "Per channel, divides after the subtraction. Empty: the data set's own")
         .at_least(1e-6);
     t.key(s, &S::classes, "classes",
-          "Number of classes; a label beyond it is an error. 0: the data set's own")
-        .at_least(0);
+          "How many classes the labels name, from 0 up; a label beyond them is an error before the "
+          "first step. MNIST's format may hold up to 256. 0: the data set's own number")
+        .between(0, 65536);
     t.key(s, &S::readers, "readers", "Threads that read and augment").between(1, 256);
     t.key(s, &S::prefetch, "prefetch", "Batches kept ready").between(1, 64);
     t.key(s, &S::generate_train, "generate_train", "Training images to generate (lattices)")
-        .at_least(1);
-    t.key(s, &S::generate_test, "generate_test", "Test images to generate (lattices)").at_least(1);
+        .between(1, 4294967295);
+    t.key(s, &S::generate_test, "generate_test", "Test images to generate (lattices)")
+        .between(1, 4294967295);
     t.key(s, &S::generate_seed, "generate_seed", "Seed of the generator (lattices)").at_least(0);
   }
   {
@@ -233,9 +241,12 @@ TableWriter write_table() {
           "auto: the model's own (A for CIFAR's, B for ImageNet's)");
     t.key(s, &S::width, "width", "Channels of the first stage. 0: the model's own")
         .between(0, 4096);
-    t.key(s, &S::classes, "classes", "Outputs. 0: the data set's classes").at_least(0);
+    t.key(s, &S::classes, "classes",
+          "Outputs of the network, at least one for each class. 0: as many as the data set has "
+          "classes")
+        .between(0, 1 << 24);
     t.key(s, &S::hidden, "hidden", "Sizes of the hidden layers (mlp). Empty: the model's own")
-        .at_least(1);
+        .between(1, 1 << 24);
   }
   {
     using S = BatchSection;
@@ -316,11 +327,13 @@ TableWriter write_table() {
           "same in every run and a faster start");
     t.key(s, &S::tuning, "tuning",
           "File that keeps what was measured on this machine, so that the next start neither "
-          "measures nor chooses otherwise. auto: in the user's cache folder; off: none");
+          "measures nor chooses otherwise. auto: in the user's cache folder; off: none")
+        .path();
     t.key(s, &S::choices_from, "choices_from",
           "A checkpoint, or a folder of them, of which the newest counts: take the kernels and "
           "layouts that the run chose which wrote it, and so get the same bits again. Empty: "
-          "choose anew");
+          "choose anew")
+        .path();
   }
   {
     using S = CheckpointSection;
@@ -330,11 +343,12 @@ TableWriter write_table() {
         .at_least(0);
     t.key(s, &S::every_epochs, "every_epochs", "Epochs between checkpoints. 0: not by epochs")
         .at_least(0);
-    t.key(s, &S::keep, "keep", "How many of the newest to keep. 0: all").at_least(0);
-    t.key(s, &S::dir, "dir", "Their folder. Empty: checkpoints in run.output_dir");
+    t.key(s, &S::keep, "keep", "How many of the newest to keep. 0: all").between(0, 1 << 24);
+    t.key(s, &S::dir, "dir", "Their folder. Empty: checkpoints in run.output_dir").path();
     t.key(s, &S::resume, "resume",
           "Continue from \"latest\" (the newest valid one in checkpoint.dir) or from a folder. "
-          "Empty: start anew");
+          "Empty: start anew")
+        .path();
   }
   {
     using S = CommSection;
@@ -387,7 +401,8 @@ TableWriter write_table() {
         .one_of({"auto", "hostname"});
     t.key(s, &S::selection, "selection",
           "File that says which algorithm a collective takes, as `tutti bench comm --tune` writes "
-          "it. Empty: built-in");
+          "it. Empty: built-in")
+        .path();
     t.key(s, &S::compression, "compression",
           "How gradients travel between ranks: none, bf16, fp16, int8, onebit, topk:RATIO, "
           "hitopk:RATIO (dense inside a node), powersgd:RANK; what a step leaves out is sent in "

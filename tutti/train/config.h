@@ -212,6 +212,7 @@ struct ConfigKey {
   std::string unit;                       ///< "", "bytes" or "s": such values may carry a suffix
   std::optional<double> least, greatest;  ///< inclusive; elementwise for lists
   std::vector<std::string> choices;       ///< the words allowed, elementwise for lists; empty: any
+  bool path = false;                      ///< of a file or folder: ~ and $NAME may stand in it
   bool or_count =
       false;  ///< a string that is its default or a whole number, with quotes or without
   std::function<ConfigValue(const RunConfig&)> get;

@@ -1,0 +1,100 @@
+#include "tutti/cli/config_hints.h"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <cstdlib>
+
+#include "tutti/base/error.h"
+
+namespace tutti {
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const size_t first = text.find_first_not_of(kSpace);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+}
+
+std::string_view line_of(std::string_view text, size_t line) {
+  for (; line > 1; --line) {
+    const size_t end = text.find('\n');
+    if (end == std::string_view::npos) return {};
+    text.remove_prefix(end + 1);
+  }
+  return trimmed(text.substr(0, text.find('\n')));
+}
+
+bool word_letter(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+/// "key: value" or "- item".
+bool looks_like_yaml(std::string_view line) {
+  if (line.starts_with("- ") || line == "---") return true;
+  size_t end = 0;
+  while (end < line.size() && (word_letter(line[end]) || line[end] == '-')) ++end;
+  return end > 0 && end < line.size() && line[end] == ':';
+}
+
+std::string variable(std::string_view name, const std::string& path) {
+  const char* value = std::getenv(std::string(name).c_str());
+  if (!value)
+    throw ConfigError(
+        fmt::format("is \"{}\", but the environment variable {} is not set", path, name));
+  return value;
+}
+
+}  // namespace
+
+void Mistakes::throw_if_any() const {
+  if (texts_.empty()) return;
+  if (texts_.size() == 1) throw ConfigError(texts_.front());
+  std::string all = fmt::format("the configuration has {} mistakes:", texts_.size());
+  for (const std::string& text : texts_) all += "\n  " + text;
+  throw ConfigError(all);
+}
+
+std::string syntax_hint(std::string_view text, size_t line) {
+  const std::string_view start = trimmed(text), bad = line_of(text, line);
+  constexpr std::string_view kToml =
+      "configurations are TOML: `[section]`, and below it `key = value`";
+  if (start.starts_with("{")) return fmt::format("; this looks like JSON; {}", kToml);
+  if (looks_like_yaml(bad)) return fmt::format("; this looks like YAML; {}", kToml);
+  const size_t equals = bad.find('=');
+  if (equals == std::string_view::npos) return "";
+  const std::string_view key = trimmed(bad.substr(0, equals)),
+                         value = trimmed(bad.substr(equals + 1, bad.find('#') - equals - 1));
+  for (const std::string_view word : {"True", "TRUE", "False", "FALSE"})
+    if (value == word)
+      return fmt::format("; truth values are written small: {} = {}", key,
+                         word[0] == 'T' ? "true" : "false");
+  if (!value.empty() && (std::isalpha(static_cast<unsigned char>(value[0])) || value[0] == '/' ||
+                         value[0] == '~' || value[0] == '.' || value[0] == '$'))
+    return fmt::format("; text needs quotes: {} = \"{}\"", key, value);
+  return "";
+}
+
+std::string expand_path(const std::string& path) {
+  std::string out;
+  size_t at = 0;
+  if (path == "~" || path.starts_with("~/")) out = variable("HOME", path), at = 1;
+  while (at < path.size()) {
+    if (path[at] != '$') {
+      out += path[at++];
+      continue;
+    }
+    const bool braces = at + 1 < path.size() && path[at + 1] == '{';
+    const size_t first = at + (braces ? 2 : 1);
+    size_t end = first;
+    while (end < path.size() && word_letter(path[end])) ++end;
+    if (end == first || (braces && (end == path.size() || path[end] != '}'))) {
+      out += path[at++];  // a dollar sign and nothing that is a name
+      continue;
+    }
+    out += variable(std::string_view(path).substr(first, end - first), path);
+    at = end + (braces ? 1 : 0);
+  }
+  return out;
+}
+
+}  // namespace tutti

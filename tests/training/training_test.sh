@@ -53,6 +53,23 @@ wait_for() {
   fail "$1 did not appear"
 }
 
+# idx_set FOLDER SIDE CLASSES: both splits in MNIST's format, 54 images each of SIDE x SIDE pixels
+idx_set() {
+  mkdir -p "$1"
+  local split
+  for split in train t10k; do
+    {
+      printf "\\0\\0\\10\\3\\0\\0\\0\\66\\0\\0\\0\\$(printf %o "$2")\\0\\0\\0\\$(printf %o "$2")"
+      head -c $((54 * $2 * $2)) /dev/zero
+    } >"$1/$split-images-idx3-ubyte"
+    {
+      printf '\0\0\10\1\0\0\0\66'
+      local i
+      for ((i = 0; i < 54; i++)); do printf "\\$(printf %o $((i % $3)))"; done
+    } >"$1/$split-labels-idx1-ubyte"
+  done
+}
+
 case $case in
   ranks)
     expect 0 one --set model.width=16 --max-steps 3
@@ -181,6 +198,50 @@ case $case in
     truncate -s -1000 "$file"
     expect 1 truncated --data-dir cut
     says truncated "$(basename "$file")"
+    expect 2 model-classes --set model.classes=2
+    says model-classes 'record [0-9]+ has label 2, but model.classes = 2 allows 0 to 1'
+    expect 2 data-classes --set data.classes=4
+    says data-classes 'record [0-9]+ has label 4, but data.classes = 4 allows 0 to 3'
+    grep -q 'step' model-classes.log data-classes.log && fail "trained on labels that the model does not have"
+    # 27 classes in files of MNIST's format, as EMNIST's letters have them.
+    idx_set letters 12 27
+    expect 2 letters --set data.dataset=mnist --data-dir letters --set batch.global=8
+    says letters 'set data.classes = 27'
+    expect 0 letters --set data.dataset=mnist --data-dir letters --set batch.global=8 --set data.classes=27 --max-steps 1
+    idx_set wide 20 10
+    cp letters/train-* wide/
+    expect 1 sizes --set data.dataset=mnist --data-dir wide --set batch.global=8 --set data.classes=27
+    says sizes 'training images are 1x12x12 .* test images are 1x20x20'
+    "$tutti" data verify mnist wide --classes 27 >verify.log 2>&1 && fail "verify accepts splits of different sizes"
+    says verify 'images of 20x20 pixels, but the training images have 12x12'
+    ;;
+  dry)
+    # A dry run says what the run would say, with the same exit code, and leaves nothing behind.
+    mkdir clean && cd clean || exit 1
+    refuses() {
+      local wanted=$1 message=$2
+      shift 2
+      env PATH="${search:-$PATH}" "$tutti" train "$here/tiny.toml" --output-dir out/run --dry-run "$@" >../dry.log 2>&1
+      local code=$?
+      cd .. && [ $code -eq "$wanted" ] || fail "dry run with $*: exit code $code, expected $wanted"
+      says dry "$message"
+      cd clean || exit 1
+    }
+    refuses 0 '^#   batch    8 samples: 2 replicas of 4' --set batch.global=8 --set batch.local=0 --ranks 2
+    TUTTI_OPTIMZER_LR=3 refuses 0 'TUTTI_OPTIMZER_LR means nothing, did you mean .TUTTI_OPTIMIZER_LR'
+    refuses 2 "there is no model 'resnt'" --set model.name=resnt
+    refuses 1 'absent does not exist .looked for .*/clean/absent' --set data.dataset=cifar10 --data-dir absent
+    refuses 1 "cannot make the output folder '/proc/x'" --set run.output_dir=/proc/x
+    refuses 1 "cannot make the output folder '$here/tiny.toml/run'" --set run.output_dir="$here/tiny.toml/run"
+    refuses 2 'batch.global = 7 does not divide by 2 replicas' --set batch.global=7 --set batch.local=0 --ranks 2
+    refuses 2 'fewer than one global batch of 100000' --set batch.global=100000 --set batch.local=0
+    refuses 2 'optimizer.lr must be a finite number' --lr inf
+    refuses 2 'run.replicas = 1 is less than the 2 ranks' --ranks 2 --replicas 1
+    refuses 2 "must be a whole number from 1 to 1048576, is 'two'" --ranks two
+    refuses 2 'model.classes = 2 allows' --set model.classes=2
+    refuses 2 'no valid checkpoint in .nowhere.' --resume=nowhere
+    search=/nowhere refuses 2 'mpirun, which is not in PATH' --ranks 2
+    [ -z "$(ls -A .)" ] || fail "a dry run left $(ls -A .)"
     ;;
   nan)
     expect 0 run --max-steps 2 --ranks 2

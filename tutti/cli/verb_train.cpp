@@ -10,6 +10,7 @@
 #include "tutti/base/log.h"
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/config_text.h"
+#include "tutti/cli/dry_run.h"
 #include "tutti/cli/job.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/selection_file.h"
@@ -63,14 +64,11 @@ int run_train(const TrainVerb& verb) {
   RunConfig& config = resolved.config;
   const comm::Launcher launcher = read_launcher();
   log::configure(config.run.log_level, launcher.rank, launcher.size);
-  if (verb.dry_run) {
-    fmt::print("{}", resolved_toml(resolved));
-    return 0;
-  }
-  if (const auto code = launch_ranks(verb.ranks,
-                                     {.threads = static_cast<int>(config.run.threads),
-                                      .progress = config.comm.progress_threads},
-                                     launcher.name == "none" ? 0 : launcher.size))
+  const RankThreads requested{.threads = static_cast<int>(config.run.threads),
+                              .progress = config.comm.progress_threads};
+  if (verb.dry_run) return dry_run(resolved, verb.ranks, requested);
+  if (const auto code =
+          launch_ranks(verb.ranks, requested, launcher.name == "none" ? 0 : launcher.size))
     return *code;
   if (launcher.rank == 0)
     for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
@@ -87,8 +85,7 @@ int run_train(const TrainVerb& verb) {
   prepare_output(resolved, communicator);
   log::debug("detected launcher: {}", job.launcher().to_string());
 
-  const auto train_set = open_configured(config, "train");
-  const auto test_set = open_configured(config, "test");
+  const ConfiguredData data = open_configured(config);
   const CpuBackend backend;
   const SignalFlags signals;
   TrainerSpec spec;
@@ -112,8 +109,8 @@ int run_train(const TrainVerb& verb) {
   spec.tuning_file = tuning_file(config.plan.tuning);
   spec.backend = &backend;
   spec.communicator = &communicator;
-  spec.train = train_set.get();
-  spec.test = test_set.get();
+  spec.train = data.train.get();
+  spec.test = data.test.get();
   const RunResult result = train(spec);
   return static_cast<int>(exit_code(result.status));
 }
@@ -124,7 +121,9 @@ RunVerb add_train(CLI::App& verb) {
   auto state = std::make_shared<TrainVerb>();  // shared: std::function must be copyable
   state->flags.add_to(verb, true);
   add_ranks_flag(verb, state->ranks);
-  verb.add_flag("--dry-run", state->dry_run, "Check the configuration, print it resolved, and end");
+  verb.add_flag("--dry-run", state->dry_run,
+                "Try everything that can fail before the first step, write nothing, print the "
+                "resolved configuration, and end");
   return [state] { return run_train(*state); };
 }
 

@@ -1,0 +1,114 @@
+#include "tutti/cli/dry_run.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "tutti/backend/cpu/cpu_backend.h"
+#include "tutti/base/log.h"
+#include "tutti/cli/config_text.h"
+#include "tutti/cli/job.h"
+#include "tutti/cli/selection_file.h"
+#include "tutti/train/checkpoint.h"
+#include "tutti/train/rehearsal.h"
+#include "tutti/train/resume.h"
+
+namespace tutti {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct PlannedRanks {
+  int count = 1;
+  int threads = 1;      ///< of each
+  std::string command;  ///< that starts them; empty: they are there already, or there is one
+};
+
+PlannedRanks plan_ranks(int ranks, const RankThreads& requested, const comm::Launcher& launcher) {
+  const Topology topology = read_topology();
+  const Surroundings surroundings = read_surroundings();
+  PlannedRanks planned;
+  if (launcher.name != "none") {
+    launch_ranks(ranks, requested, launcher.size);  // under a launcher it compares, and that is all
+    planned.count = launcher.size;
+  } else if (ranks > 1) {
+    planned.count = ranks;
+    planned.command = plan_launch(ranks, requested, own_command(), topology, surroundings).line;
+  }
+  const int neighbours = launcher.name != "none" ? std::max(1, launcher.local_size) : planned.count;
+  planned.threads =
+      choose_threads(requested.threads, surroundings.omp_num_threads, topology, neighbours);
+  return planned;
+}
+
+void print_summary(const RunConfig& config, const PlannedRanks& ranks, const ConfiguredData& data,
+                   const Rehearsal& run, const std::string& resume) {
+  const data::ImageShape shape = data.train->shape();
+  fmt::print("# A dry run: whatever can fail before the first step has been tried and is right.\n");
+  fmt::print("#   data     {}: {} training and {} test images of {}x{}x{}, {} classes\n",
+             config.data.dataset, data.train->size(), data.test->size(), shape.channels,
+             shape.height, shape.width, data.train->classes());
+  fmt::print("#   model    {}: {} parameters\n", config.model.name, run.parameters);
+  fmt::print("#   batch    {} samples: {} replica{} of {}, on {} rank{} x {} thread{}\n",
+             run.batch.global, run.replicas, run.replicas == 1 ? "" : "s", run.batch.local,
+             ranks.count, ranks.count == 1 ? "" : "s", ranks.threads,
+             ranks.threads == 1 ? "" : "s");
+  fmt::print("#   length   {} steps, {} an epoch\n", run.steps, run.steps_per_epoch);
+  if (!ranks.command.empty()) fmt::print("#   launch   {}\n", ranks.command);
+  fmt::print("#   output   {}\n", config.run.output_dir);
+  if (!resume.empty()) fmt::print("#   resume   {}\n", resume);
+  fmt::print("\n");
+}
+
+}  // namespace
+
+void check_output_folder(const std::string& directory) {
+  const auto refuse = [&](const std::string& reason) {
+    throw IoError(fmt::format("cannot make the output folder '{}': {}", directory, reason));
+  };
+  std::error_code unreachable;
+  fs::path place = fs::absolute(directory, unreachable);
+  while (!fs::exists(fs::symlink_status(place, unreachable)) && place.has_relative_path())
+    place = place.parent_path();
+  if (!fs::is_directory(place, unreachable))
+    refuse(unreachable ? unreachable.message() : fmt::format("'{}' is no folder", place.string()));
+  std::string trial = (place / ".tutti-dry-run-XXXXXX").string();
+  if (::mkdtemp(trial.data()) == nullptr)
+    refuse(
+        fmt::format("nothing can be written into '{}': {}", place.string(), std::strerror(errno)));
+  ::rmdir(trial.c_str());
+}
+
+int dry_run(const ResolvedConfig& resolved, int ranks, const RankThreads& requested) {
+  const comm::Launcher launcher = read_launcher();
+  if (launcher.rank == 0)
+    for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
+  RunConfig config = resolved.config;
+  const PlannedRanks planned = plan_ranks(ranks, requested, launcher);
+  config.run.threads = planned.threads;
+  (void)read_selection(config.comm.selection);
+  check_output_folder(config.run.output_dir);
+  const ConfiguredData data = open_configured(config);
+  const CpuBackend backend;
+  const Rehearsal run = rehearse({.config = config,
+                                  .ranks = planned.count,
+                                  .train = *data.train,
+                                  .test = *data.test,
+                                  .backend = backend});
+  const auto resumed = find_resume(config, run.replicas, run.batch.local);
+  if (!config.plan.choices_from.empty())
+    (void)verify_checkpoint(checkpoint_at(config.plan.choices_from, "plan.choices_from"));
+  if (launcher.rank > 0) return 0;
+  print_summary(
+      config, planned, data, run,
+      resumed ? fmt::format("{}, at step {}", resumed->path.string(), resumed->info.step) : "");
+  fmt::print("{}", resolved_toml(resolved));
+  return 0;
+}
+
+}  // namespace tutti

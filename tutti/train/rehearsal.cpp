@@ -1,0 +1,41 @@
+#include "tutti/train/rehearsal.h"
+
+#include "tutti/comm/inproc/thread_ranks.h"
+#include "tutti/data/augment.h"
+#include "tutti/data/format/catalog.h"
+#include "tutti/data/sampler.h"
+#include "tutti/train/network.h"
+#include "tutti/train/settings.h"
+
+namespace tutti {
+
+Rehearsal rehearse(const RehearsalSpec& spec) {
+  const RunConfig& config = spec.config;
+  Rehearsal run;
+  run.replicas = static_cast<int>(replica_count(config.run, spec.ranks));
+  run.batch = batch_sizes(config.batch, run.replicas);
+  const data::Sampler sampler({.seed = static_cast<uint64_t>(config.run.seed),
+                               .size = spec.train.size(),
+                               .replicas = run.replicas,
+                               .local_batch = run.batch.local});
+  run.steps_per_epoch = sampler.steps_per_epoch();
+  run.steps = total_steps(config.run, run.steps_per_epoch);
+  const LearningRateSchedule schedule(
+      learning_rate_settings(config, run.steps_per_epoch, run.batch.global));
+  (void)schedule.rate(0);
+
+  NetworkSpec network = network_spec(config, spec.train, run.batch.local);
+  network.measure = false;
+  const auto alone = comm::make_single_communicator();
+  const std::unique_ptr<Network> compiled = compile_network(network, spec.backend, *alone);
+  run.parameters = compiled->training.graph.parameter_count();
+
+  const data::ChannelStatistics& own = data::known_dataset(config.data.dataset).normalization;
+  const data::Augment training(augment_spec(config, own), spec.train.shape(),
+                               compiled->training.desc(compiled->images));
+  const data::Augment evaluation(augment_spec(config, own), spec.test.shape(),
+                                 compiled->evaluation.desc(compiled->evaluation_images));
+  return run;
+}
+
+}  // namespace tutti

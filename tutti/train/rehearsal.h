@@ -1,0 +1,34 @@
+#pragma once
+// rehearse(): what can fail before the first step of a run, tried without running it.
+
+#include <cstdint>
+
+#include "tutti/backend/backend.h"
+#include "tutti/data/dataset.h"
+#include "tutti/train/config.h"
+
+namespace tutti {
+
+/// What a run would be; `ranks` need not be there.
+struct RehearsalSpec {
+  const RunConfig& config;  ///< validated; run.threads chosen
+  int ranks = 1;
+  const data::Dataset& train;
+  const data::Dataset& test;
+  const Backend& backend;
+};
+
+/// What the run would have been.
+struct Rehearsal {
+  int replicas = 1;
+  BatchSizes batch{};
+  int64_t steps_per_epoch = 0, steps = 0;
+  int64_t parameters = 0;
+};
+
+/// Shares out the batch among replicas and ranks, makes the order of the samples, the schedule and
+/// the augmentation, builds the model and compiles it as one rank would, without measuring. Writes
+/// nothing and talks to nobody. Throws what train() would throw.
+Rehearsal rehearse(const RehearsalSpec& spec);
+
+}  // namespace tutti

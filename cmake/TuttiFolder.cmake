@@ -1,8 +1,13 @@
-# tutti_folder(NAME SOURCES ... [TESTS ...] [USES folder...] [LINK target...] [TEST_LINK target...])
+# tutti_folder(NAME [COLD] SOURCES ... [HOT ...] [TESTS ...] [USES folder...] [LINK target...] [TEST_LINK target...])
 # One folder of tutti/ = one static library tutti_NAME (for users of the installed package: Tutti::NAME), plus one test program
-# tutti_NAME_test when TESTS are given.
+# tutti_NAME_test when TESTS are given. In a COLD folder all but the HOT sources are compiled as tutti_cold says.
 function(tutti_folder name)
-  cmake_parse_arguments(arg "" "" "SOURCES;TESTS;USES;LINK;TEST_LINK" ${ARGN})
+  cmake_parse_arguments(arg "COLD" "" "SOURCES;HOT;TESTS;USES;LINK;TEST_LINK" ${ARGN})
+  if(arg_COLD)
+    tutti_cold(${arg_SOURCES})
+  endif()
+  tutti_cold(${arg_TESTS})
+  list(APPEND arg_SOURCES ${arg_HOT})
   list(TRANSFORM arg_USES PREPEND tutti_)
   if(arg_SOURCES)
     add_library(tutti_${name} STATIC ${arg_SOURCES})

@@ -15,6 +15,8 @@ if(TARGET tutti)
   install(TARGETS tutti RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 
+list(JOIN folders ", " installed_components)
+string(APPEND installed_components ", comm_c")
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Tutti)
 install(EXPORT TuttiTargets NAMESPACE Tutti:: DESTINATION ${package_dir})
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/TuttiConfig.cmake.in ${PROJECT_BINARY_DIR}/TuttiConfig.cmake
@@ -39,7 +41,18 @@ file(RELATIVE_PATH pc_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)  # relocatabl
 configure_file(${PROJECT_SOURCE_DIR}/packaging/tutti.pc.in ${PROJECT_BINARY_DIR}/tutti.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/tutti.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-install(FILES ${PROJECT_SOURCE_DIR}/packaging/tutti.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
-install(FILES ${PROJECT_SOURCE_DIR}/packaging/tutti.bash
-  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME tutti)
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# The manual page and the completions are what the program itself says, so they cannot differ from it. A program that was built for
+# another processor than this one cannot be run here: then they are left out, with a warning.
+set(spoken_dir ${PROJECT_BINARY_DIR}/spoken)
+add_custom_command(OUTPUT ${spoken_dir}/tutti.1 ${spoken_dir}/tutti.bash ${spoken_dir}/_tutti ${spoken_dir}/tutti.fish
+  COMMAND ${CMAKE_COMMAND} -DTUTTI=$<TARGET_FILE:tutti> -DFOLDER=${spoken_dir} -P ${PROJECT_SOURCE_DIR}/cmake/WriteHelp.cmake
+  DEPENDS tutti ${PROJECT_SOURCE_DIR}/cmake/WriteHelp.cmake VERBATIM)
+add_custom_target(tutti_help ALL DEPENDS ${spoken_dir}/tutti.1)
+install(FILES ${spoken_dir}/tutti.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 OPTIONAL)
+install(FILES ${spoken_dir}/tutti.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME tutti OPTIONAL)
+install(FILES ${spoken_dir}/_tutti DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions OPTIONAL)
+install(FILES ${spoken_dir}/tutti.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d OPTIONAL)
+# Help texts and the README name docs/ and examples/: both lie beside the installed README, and examples where programs keep their data.
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/tutti)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/tutti)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DATADIR}/tutti USE_SOURCE_PERMISSIONS)

@@ -6,19 +6,14 @@ set(tutti_precompiled_headers
   <filesystem> <fstream> <functional> <limits> <map> <memory> <mutex> <numeric> <optional> <span> <sstream> <stdexcept> <string> <string_view>
   <thread> <utility> <variant> <vector>)
 
-# tutti_precompile(TARGET [TEST]): TARGET uses the precompiled header that was compiled with its options: with or without OpenMP,
-# which it may get from any library that it links, position-independent or not, and for a TEST with GoogleTest.
+# tutti_precompile(TARGET [TEST]): TARGET uses the precompiled header that was compiled with its options: position-independent or
+# not, and for a TEST with GoogleTest. All are compiled with OpenMP's flag, so that it need not be compiled with and without.
 function(tutti_precompile target)
   set(headers ${tutti_precompiled_headers})
   set(libraries tutti_compiler fmt::fmt)
-  set(name plain)
-  tutti_links_openmp(${target} openmp)
-  if(openmp)
-    set(name openmp)
-    list(APPEND libraries OpenMP::OpenMP_CXX)
-  endif()
+  set(name sources)
   if("TEST" IN_LIST ARGN)
-    string(APPEND name _test)
+    set(name tests)
     list(APPEND libraries GTest::gtest)
     list(APPEND headers <gtest/gtest.h>)
   endif()
@@ -33,24 +28,4 @@ function(tutti_precompile target)
     endif()
   endif()
   target_precompile_headers(${target} REUSE_FROM tutti_precompiled_${name})
-endfunction()
-
-# Whether a target links OpenMP, itself or by a library of ours.
-function(tutti_links_openmp target result)
-  set(${result} FALSE PARENT_SCOPE)
-  if(NOT TARGET ${target} OR NOT target MATCHES "^tutti_")
-    return()
-  endif()
-  get_target_property(libraries ${target} INTERFACE_LINK_LIBRARIES)
-  get_target_property(type ${target} TYPE)
-  if(type STREQUAL EXECUTABLE)
-    get_target_property(libraries ${target} LINK_LIBRARIES)
-  endif()
-  foreach(library ${libraries})
-    tutti_links_openmp(${library} below)
-    if(below OR library STREQUAL "OpenMP::OpenMP_CXX")
-      set(${result} TRUE PARENT_SCOPE)
-      return()
-    endif()
-  endforeach()
 endfunction()

@@ -10,7 +10,9 @@ endfunction()
 set(prefix ${WORK_DIR}/prefix)
 file(REMOVE_RECURSE ${prefix} ${WORK_DIR}/by_cmake ${WORK_DIR}/by_pkg_config)
 run("install" ${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${prefix})
-foreach(file bin/tutti share/man/man1/tutti.1 share/bash-completion/completions/tutti include/tutti/base/error.h)
+foreach(file bin/tutti share/man/man1/tutti.1 share/bash-completion/completions/tutti
+    share/zsh/site-functions/_tutti share/fish/vendor_completions.d/tutti.fish include/tutti/base/error.h
+    share/doc/tutti/README.md share/doc/tutti/docs/cli.md share/tutti/examples/lattices_resnet.toml share/tutti/examples/jobs/slurm.sh)
   if(NOT EXISTS ${prefix}/${file})
     message(FATAL_ERROR "${file} was not installed")
   endif()
@@ -29,6 +31,14 @@ run("configuring the consumer" ${CMAKE_COMMAND} -S ${CONSUMER_DIR} -B ${WORK_DIR
   -DCMAKE_MAKE_PROGRAM=${MAKE_PROGRAM} -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_PREFIX_PATH=${prefix})
 run("building the consumer by find_package" ${CMAKE_COMMAND} --build ${WORK_DIR}/by_cmake)
 run("the consumer built by find_package" ${WORK_DIR}/by_cmake/consumer)
+
+# A misspelt component is named, with those that there are.
+execute_process(COMMAND ${CMAKE_COMMAND} -S ${CONSUMER_DIR} -B ${WORK_DIR}/misspelt -G ${GENERATOR} -DCMAKE_MAKE_PROGRAM=${MAKE_PROGRAM}
+  -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_PREFIX_PATH=${prefix} -DTUTTI_COMPONENT=modles RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+string(REGEX REPLACE "[ \n]+" " " output "${output}")
+if(status EQUAL 0 OR NOT output MATCHES "Tutti has no component modles in .* has: .*models.*comm_c")
+  message(FATAL_ERROR "find_package(Tutti COMPONENTS modles) said (${status}):\n${output}")
+endif()
 
 set(ENV{PKG_CONFIG_PATH} ${prefix}/${LIBDIR}/pkgconfig)
 run("pkg-config" pkg-config --cflags --libs tutti)

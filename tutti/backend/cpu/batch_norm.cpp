@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <optional>
 
 #include "tutti/backend/cpu/channel_walk.h"
 #include "tutti/base/error.h"
@@ -65,7 +66,7 @@ struct StatsPass {
   template <class Lanes>
   void step(const Params& p, Sums& s, int64_t at, Lanes lanes) const {
     Floats d = simd::load(y + at, lanes) - p.shift;
-    if constexpr (std::is_same_v<Lanes, simd::SomeLanes>) d = first_lanes(d, lanes.n);
+    if constexpr (std::is_same_v<Lanes, simd::SomeLanes>) d = simd::first_lanes(d, lanes.n);
     s.s1 += d;
     s.s2 += d * d;
   }
@@ -85,10 +86,6 @@ struct StatsPass {
       merge_moments(*total.count, total.mean[c], total.deviations[c], tile_count, mean, deviations);
       ++i;
     });
-  }
-  static Floats first_lanes(Floats v, int n) {
-    constexpr simd::Words kIota{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    return kIota < static_cast<uint32_t>(n) ? v : Floats{};
   }
 };
 
@@ -133,14 +130,17 @@ class StatsKernel final : public Kernel {
 
 // --- elementwise passes with per-channel parameters ---
 
-/// z = relu((y - mean) * scale + beta + residual), scale = gamma * inv_std. kVariance: the second
-/// statistic is the variance.
-template <class T, bool kRelu, bool kResidual, bool kVariance>
+[[gnu::noinline]] void take_inverse_root(Floats* variance, float epsilon) {
+  for (int i = 0; i < simd::kLanes; ++i) (*variance)[i] = 1 / std::sqrt((*variance)[i] + epsilon);
+}
+
+/// z = relu((y - mean) * scale + beta + residual), scale = gamma * inv_std.
+template <class T, bool kRelu, bool kResidual>
 struct ApplyPass {
   const T *y, *residual;
   const float *mean, *second, *gamma, *beta;
   T* z;
-  float epsilon;
+  std::optional<float> epsilon;  ///< given: the second statistic is the variance
 
   struct Params {
     Floats mean, scale, beta;
@@ -148,8 +148,7 @@ struct ApplyPass {
   struct Sums {};
   Params params(const ChannelLanes& lanes) const {
     Floats inv_std = lanes.read(second);
-    if constexpr (kVariance)
-      for (int i = 0; i < simd::kLanes; ++i) inv_std[i] = 1 / std::sqrt(inv_std[i] + epsilon);
+    if (epsilon) take_inverse_root(&inv_std, *epsilon);
     return {lanes.read(mean), lanes.read(gamma) * inv_std, lanes.read(beta)};
   }
   template <class Lanes>
@@ -163,25 +162,26 @@ struct ApplyPass {
   void done(const ChannelLanes&, const Params&, const Sums&) const {}
 };
 
-template <class T, bool kRelu, bool kResidual, bool kVariance>
+template <class T, bool kRelu, bool kResidual>
 class ApplyKernel final : public Kernel {
  public:
-  ApplyKernel(const ChannelView& view, float epsilon) : view_(view), epsilon_(epsilon) {}
+  ApplyKernel(const ChannelView& view, std::optional<float> epsilon)
+      : view_(view), epsilon_(epsilon) {}
   void run(const KernelArgs& args) override {
-    ApplyPass<T, kRelu, kResidual, kVariance> pass{in<T>(args, 0),
-                                                   kResidual ? in<T>(args, 5) : nullptr,
-                                                   in<float>(args, 1),
-                                                   in<float>(args, 2),
-                                                   in<float>(args, 3),
-                                                   in<float>(args, 4),
-                                                   static_cast<T*>(args.out[0]),
-                                                   epsilon_};
+    ApplyPass<T, kRelu, kResidual> pass{in<T>(args, 0),
+                                        kResidual ? in<T>(args, 5) : nullptr,
+                                        in<float>(args, 1),
+                                        in<float>(args, 2),
+                                        in<float>(args, 3),
+                                        in<float>(args, 4),
+                                        static_cast<T*>(args.out[0]),
+                                        epsilon_};
     walk_tile(view_, pass);
   }
 
  private:
   ChannelView view_;
-  float epsilon_;
+  std::optional<float> epsilon_;
 };
 
 /// g = (dz + dz2) * [z > 0]; sums of g and of g * (y - mean).
@@ -325,20 +325,18 @@ template <class T>
 Make make_for(const Op& op, const ChannelView& view) {
   if (const auto* o = dynamic_cast<const BatchNormStats*>(&op))
     return [o = *o, view] { return std::make_unique<StatsKernel<T>>(o, view); };
+  const auto apply = [&](bool with_relu, bool with_residual, std::optional<float> epsilon) {
+    return choose(with_relu, with_residual, [&](auto relu, auto residual) -> Make {
+      return [view, epsilon] {
+        return std::make_unique<ApplyKernel<T, decltype(relu)::value, decltype(residual)::value>>(
+            view, epsilon);
+      };
+    });
+  };
   if (const auto* o = dynamic_cast<const BatchNormApply*>(&op))
-    return choose(o->relu(), o->residual(), [&](auto relu, auto residual) -> Make {
-      return [view] {
-        return std::make_unique<
-            ApplyKernel<T, decltype(relu)::value, decltype(residual)::value, false>>(view, 0.f);
-      };
-    });
+    return apply(o->relu(), o->residual(), {});
   if (const auto* o = dynamic_cast<const BatchNormInference*>(&op))
-    return choose(o->relu(), o->residual(), [&](auto relu, auto residual) -> Make {
-      return [view, epsilon = o->epsilon()] {
-        return std::make_unique<
-            ApplyKernel<T, decltype(relu)::value, decltype(residual)::value, true>>(view, epsilon);
-      };
-    });
+    return apply(o->relu(), o->residual(), o->epsilon());
   if (const auto* o = dynamic_cast<const BatchNormGradReduce*>(&op))
     return choose(o->relu(), o->two(), [&](auto relu, auto two) -> Make {
       return [view] {

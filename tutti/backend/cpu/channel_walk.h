@@ -5,21 +5,20 @@
 //   b > 1:  the 16 lanes are channels at one position; parameters are loaded, sums stay in lanes
 //
 // A Pass is a struct with
-//   struct Params, struct Sums          what a channel's lanes keep in registers (Sums may be
-//                                       empty)
-//   Params params(ChannelLanes)         read the parameters
+//   struct Params, struct Sums     what a channel's lanes keep in registers (Sums may be empty)
+//   Params params(ChannelLanes)    read the parameters
 //   void step(const Params&, Sums&, int64_t offset, lanes)
-//                                       one vector at an element offset; lanes: simd::AllLanes or
-//                                       SomeLanes
+//                                  one vector at an element offset; lanes: simd::AllLanes or
+//                                  SomeLanes
 //   static void merge(Sums& into, const Sums& from)
-//   void done(ChannelLanes, const Params&, const Sums&)
-//                                       all of the tile's positions seen
+//   void done(ChannelLanes, const Params&, const Sums&)      all of the tile's positions seen
+// step() is inlined at a dozen places, so that its loop is as tight as it can be; what is done once
+// per channel is kept out of line, or the compiler would spend most of its time there.
 
 #include <algorithm>
 #include <cstdint>
 
 #include "tutti/backend/cpu/simd.h"
-#include "tutti/base/error.h"
 
 namespace tutti {
 
@@ -27,11 +26,9 @@ struct ChannelView {
   int64_t samples = 0, channels = 0, positions = 0, block = 0;
 };
 
-/// Of a layout that has a channel_block: a kernel that walks channels refuses others.
 inline ChannelView channel_view(const TensorDesc& desc) {
-  const int64_t block = desc.layout.channel_block(desc.shape);
-  CHECK(block > 0, "{} is not [N, C/b, positions, b]", desc.to_string());
-  return {desc.shape[0], desc.shape[1], desc.shape.elements_from(2), block};
+  return {desc.shape[0], desc.shape[1], desc.shape.elements_from(2),
+          desc.layout.channel_block(desc.shape)};
 }
 
 /// Which channels the lanes of a vector hold.
@@ -41,9 +38,9 @@ struct ChannelLanes {
   int64_t offset;  ///< of the first sample's first position, in elements
 
   simd::Floats read(const float* p) const {
-    if (count == 0) return simd::splat(p[channel]);
-    return count == simd::kLanes ? simd::load(p + channel, simd::AllLanes{})
-                                 : simd::load(p + channel, simd::SomeLanes{count});
+    simd::Floats values;
+    read(p, &values);
+    return values;
   }
   /// One number per channel, from lanes of the tile's first element of each channel.
   template <class T>
@@ -54,9 +51,20 @@ struct ChannelLanes {
   }
   /// Calls add(channel, value of lane) with the sum over lanes where lanes are positions.
   template <class Add>
-  void each(const simd::Floats& sums, Add add) const {
-    if (count == 0) add(channel, simd::sum(sums));
-    for (int i = 0; i < count; ++i) add(channel + i, sums[i]);
+  [[gnu::noinline]] void each(const simd::Floats& sums, Add add) const {
+    if (count == 0) return add(channel, simd::sum(sums));
+    float values[simd::kLanes];
+    simd::store(values, sums, simd::AllLanes{});
+    for (int i = 0; i < count; ++i) add(channel + i, values[i]);
+  }
+
+ private:
+  [[gnu::noinline]] void read(const float* p, simd::Floats* values) const {
+    if (count == 0)
+      *values = simd::splat(p[channel]);
+    else
+      *values = count == simd::kLanes ? simd::load(p + channel, simd::AllLanes{})
+                                      : simd::load(p + channel, simd::SomeLanes{count});
   }
 };
 
@@ -141,9 +149,9 @@ void walk_tile(const ChannelView& v, Pass& pass) {
       detail::walk_channels<2, 2>(rows, channel + i, offset + i, AllLanes{}, pass);
     for (; i + kLanes <= v.block; i += kLanes)
       detail::walk_channels<1, 4>(rows, channel + i, offset + i, AllLanes{}, pass);
-    if (i < v.block)
-      detail::walk_channels<1, 4>(rows, channel + i, offset + i,
-                                  simd::SomeLanes{static_cast<int>(v.block - i)}, pass);
+    if (i < v.block)  // without sums there is no latency to hide
+      detail::walk_channels<1, std::is_empty_v<typename Pass::Sums> ? 1 : 4>(
+          rows, channel + i, offset + i, simd::SomeLanes{static_cast<int>(v.block - i)}, pass);
   }
 }
 

@@ -113,13 +113,13 @@ struct Problem {
 };
 
 /// |got - want| against the size of the sums: f32 by rounding of long sums, bf16 by the result's 8
-/// bits.
-void expect_close(const Values& got, const std::vector<double>& want, DType type,
+/// bits. `loops`: oneDNN's reference loops, which add one product after the other.
+void expect_close(const Values& got, const std::vector<double>& want, DType type, bool loops,
                   const std::string& what) {
   ASSERT_EQ(got.size(), want.size());
   double scale = 0;
   for (const double v : want) scale = std::max(scale, std::abs(v));
-  const double tolerance = type == DType::bf16 ? 1.0 / 200 : 2e-6;
+  const double tolerance = type == DType::bf16 ? 1.0 / 200 : (loops ? 1e-5 : 2e-6);
   for (size_t i = 0; i < got.size(); ++i)
     ASSERT_NEAR(got[i], want[i], tolerance * (std::abs(want[i]) + 0.2 * scale))
         << what << " element " << i;
@@ -166,7 +166,7 @@ int expect_all_match(const KernelRequest& r, std::vector<Values> in,
     if (!c.refusal.empty() || c.name == "reference") continue;
     ++accepted;
     const auto out = run_tiled(c, in, how);
-    expect_close(out[0], want, c.out[0].dtype,
+    expect_close(out[0], want, c.out[0].dtype, c.name.starts_with("onednn:ref"),
                  fmt::format("{} {} in {} {} out {}", r.op->name(), c.name, c.in[0].to_string(),
                              c.in[1].to_string(), c.out[0].to_string()));
   }
@@ -227,10 +227,13 @@ TEST(CpuConv, DirectKernelsCoverWhatTheyPromise) {
     }
 }
 
+/// The block of channels for which oneDNN has more than reference loops on every processor.
+constexpr int kRegister = TUTTI_AVX512 ? 16 : 8;
+
 TEST(CpuConv, TakesWeightsInAGivenLayout) {
   const Problem p(cases()[0], 2);
-  const TensorDesc x{DType::f32, p.x_shape(2), Layout::blocked_channels(16)},
-      y{DType::f32, p.y_shape(2), Layout::blocked_channels(16)};
+  const TensorDesc x{DType::f32, p.x_shape(2), Layout::blocked_channels(kRegister)},
+      y{DType::f32, p.y_shape(2), Layout::blocked_channels(kRegister)};
   const Conv forward(p.c.a, false);
   const TensorDesc free{DType::f32, p.w_shape(), {}};
   const auto chosen = CpuBackend().candidates({&forward, {x, free}, {y}, {false, true}, {false}});
@@ -260,13 +263,13 @@ TEST(CpuConv, ATransposedOneWithBiasRefusesPaddedChannels) {
       bias{DType::f32, {17}, {}}, y{DType::f32, {2, 17, 6, 6}, Layout::blocked_channels(16)};
   for (const KernelCandidate& c :
        CpuBackend().candidates({&op, {x, w, bias}, {y}, {false, true, false}, {false}}))
-    EXPECT_FALSE(c.refusal.empty()) << c.name;
+    EXPECT_TRUE(c.name == "reference" || !c.refusal.empty()) << c.name;
 }
 
 TEST(CpuConv, ReferenceLoopsOnlyWhereNothingElseExists) {
   const Problem p(cases()[0], 2);
-  const TensorDesc x{DType::f32, p.x_shape(2), Layout::blocked_channels(16)},
-      y{DType::f32, p.y_shape(2), Layout::blocked_channels(16)};
+  const TensorDesc x{DType::f32, p.x_shape(2), Layout::blocked_channels(kRegister)},
+      y{DType::f32, p.y_shape(2), Layout::blocked_channels(kRegister)};
   const Conv forward(p.c.a, false);
   bool slow = false;
   for (const auto& c : CpuBackend().candidates(

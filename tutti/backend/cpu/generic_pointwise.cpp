@@ -12,7 +12,7 @@
 namespace tutti {
 namespace {
 
-using simd::AllLanes, simd::Floats, simd::kLanes, simd::SomeLanes;
+using simd::AllLanes, simd::Floats, simd::kLanes;
 
 /// out = f(a, b), or f(a, a) with one input. Offsets are empty if all operands share one layout:
 /// then memory is one run.
@@ -32,27 +32,32 @@ class PointwiseKernel final : public Kernel {
     const auto* const b = static_cast<const T*>(args.in[pair_ ? 1 : 0]);
     auto* const y = static_cast<T*>(args.out[0]);
     auto [i, end] = share(n_, args.part, args.parts);
-    if (!y_.empty()) {
-      for (; i < end; ++i) {
-        const int64_t first = i / sample_ * sample_;
-        const auto k = static_cast<size_t>(i - first);
-        simd::store(y + first + y_[k],
-                    f_(simd::load(a + first + a_[k], SomeLanes{1}),
-                       simd::load(b + first + b_[k], SomeLanes{1})),
-                    SomeLanes{1});
+    if (y_.empty())
+      for (; i + kLanes <= end; i += kLanes) whole(a + i, b + i, y + i);
+    while (i < end) {  // the rest of a run, or all of it where layouts differ
+      const int64_t count = std::min<int64_t>(kLanes, end - i);
+      T left[kLanes] = {}, right[kLanes] = {}, result[kLanes];
+      for (int64_t k = 0; k < count; ++k) {
+        left[k] = a[place(i + k, a_)];
+        right[k] = b[place(i + k, b_)];
       }
-      return;
-    }
-    for (; i + kLanes <= end; i += kLanes)
-      simd::store(y + i, f_(simd::load(a + i, AllLanes{}), simd::load(b + i, AllLanes{})),
-                  AllLanes{});
-    if (i < end) {
-      const SomeLanes rest{static_cast<int>(end - i)};
-      simd::store(y + i, f_(simd::load(a + i, rest), simd::load(b + i, rest)), rest);
+      whole(left, right, result);
+      for (int64_t k = 0; k < count; ++k) y[place(i + k, y_)] = result[k];
+      i += count;
     }
   }
 
  private:
+  void whole(const T* a, const T* b, T* y) const {
+    simd::store(y, f_(simd::load(a, AllLanes{}), simd::load(b, AllLanes{})), AllLanes{});
+  }
+  /// Where element i lies.
+  int64_t place(int64_t i, const std::vector<int32_t>& offsets) const {
+    if (offsets.empty()) return i;
+    const int64_t first = i / sample_ * sample_;
+    return first + offsets[static_cast<size_t>(i - first)];
+  }
+
   F f_;
   int64_t n_, sample_;
   bool pair_;
@@ -82,7 +87,8 @@ bool add_activation(const KernelRequest& r, std::vector<KernelCandidate>& candid
   switch (op.kind()) {
     case ActivationKind::relu: return add([](Floats x) { return simd::relu(x); });
     case ActivationKind::leaky_relu:
-      return add([slope = op.slope()](Floats x) { return x > 0.f ? x : slope * x; });
+      return add(
+          [slope = op.slope()](Floats x) { return simd::where_less(Floats{}, x, x, slope * x); });
     case ActivationKind::sigmoid: return add([](Floats x) { return simd::sigmoid(x); });
     case ActivationKind::tanh: return add([](Floats x) { return simd::tanh(x); });
     case ActivationKind::gelu:
@@ -98,7 +104,9 @@ bool add_activation_grad(const KernelRequest& r, std::vector<KernelCandidate>& c
     case ActivationKind::relu:
       return add([](Floats dy, Floats y) { return simd::where_positive(y, dy); });
     case ActivationKind::leaky_relu:
-      return add([slope = op.slope()](Floats dy, Floats y) { return y > 0.f ? dy : slope * dy; });
+      return add([slope = op.slope()](Floats dy, Floats y) {
+        return simd::where_less(Floats{}, y, dy, slope * dy);
+      });
     case ActivationKind::sigmoid:
       return add([](Floats dy, Floats y) { return dy * y * (1.f - y); });
     case ActivationKind::tanh: return add([](Floats dy, Floats y) { return dy * (1.f - y * y); });
@@ -124,6 +132,7 @@ struct WideBits {
     word[1] = simd::Words{} + static_cast<uint32_t>(key.sample);
     word[2] = simd::Words{} + static_cast<uint32_t>(key.step);
     word[3] = simd::Words{} + static_cast<uint32_t>(key.replica);
+#pragma GCC unroll 1
     for (int round = 0; round < 10; ++round) {
       const Wide a = __builtin_convertvector(word[0], Wide) * uint64_t{0xD2511F53u},
                  b = __builtin_convertvector(word[2], Wide) * uint64_t{0xCD9E8D57u};
@@ -176,7 +185,10 @@ class DropoutKernel final : public Kernel {
   /// + w.
   void factors(const WideBits& bits, float* factor) const {
     for (int w = 0; w < 4; ++w) {
-      const Floats chosen = bits.word[w] < threshold_ ? Floats{} : simd::splat(keep_);
+      const simd::Words kept = ~simd::below_mask(bits.word[w], threshold_) &
+                               reinterpret_cast<simd::Words>(simd::splat(keep_));
+      float chosen[kLanes];
+      simd::store(chosen, reinterpret_cast<Floats>(kept), AllLanes{});
       for (int q = 0; q < kLanes; ++q) factor[4 * q + w] = chosen[q];
     }
   }

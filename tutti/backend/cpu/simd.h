@@ -43,6 +43,30 @@ constexpr __mmask16 kAll =
 
 inline Floats splat(float value) { return Floats{} + value; }
 
+// Masks are made with integers: GCC 12 compares vectors that are wider than a register one lane at
+// a time.
+
+/// All ones in the lanes whose highest bit is set.
+inline Words sign_mask(Words v) {
+  using Ints = int32_t __attribute__((vector_size(64)));
+  return reinterpret_cast<Words>(reinterpret_cast<Ints>(v) >> 31);
+}
+/// All ones in the lanes that are > 0; not in those that are NaN.
+inline Words positive_mask(Floats v) {
+  const Words u = reinterpret_cast<Words>(v) - 1u;  // 0 and what has a sign: the highest bit is set
+  return sign_mask((u - 0x7F800000u) & ~u);         // from infinity's number on: the bit is clear
+}
+/// All ones in the lanes of v below a bound.
+inline Words below_mask(Words v, uint32_t bound) {
+  return sign_mask((~v & bound) | ((~v | bound) & (v - bound)));  // the borrow of v - bound
+}
+/// v in the first n lanes, 0 in the others.
+inline Floats first_lanes(Floats v, int n) {
+  constexpr Words kIota{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  return reinterpret_cast<Floats>(reinterpret_cast<Words>(v) &
+                                  sign_mask(kIota - static_cast<uint32_t>(n)));
+}
+
 inline Floats widen(Halves bits) {
 #if TUTTI_AVX512
   return reinterpret_cast<Floats>(
@@ -58,9 +82,9 @@ inline Halves narrow(Floats values) {
   return reinterpret_cast<Halves>(_mm512_cvtneps_pbh(reinterpret_cast<__m512>(values)));
 #else
   const Words u = reinterpret_cast<Words>(values);
-  const Words rounded = (u + 0x7FFFu + ((u >> 16) & 1u)) >> 16;
-  const Words nan = (u >> 16) | 0x40u;
-  return __builtin_convertvector((u & 0x7FFFFFFFu) > 0x7F800000u ? nan : rounded, Halves);
+  const Words rounded = u + 0x7FFFu + ((u >> 16) & 1u);
+  const Words nan = sign_mask(0x7F800000u - (u & 0x7FFFFFFFu));
+  return __builtin_convertvector(((rounded & ~nan) | ((u | 0x400000u) & nan)) >> 16, Halves);
 #endif
 }
 
@@ -95,21 +119,37 @@ inline void store(bf16* p, Floats v, SomeLanes lanes) {
   _mm256_mask_storeu_epi16(p, mask_of(lanes), reinterpret_cast<__m256i>(narrow(v)));
 }
 #else
+/// The first n of up to 15 elements, in moves of 8, 4, 2 and 1: no loop, which the compiler would
+/// unroll at every one of the many places where this is inlined.
+template <class T>
+inline void copy_some(T* to, const T* from, SomeLanes lanes) {
+  int at = 0;
+#pragma GCC unroll 4
+  for (int size = 8; size > 0; size /= 2) {
+    if ((lanes.n & size) == 0) continue;
+    std::memcpy(static_cast<void*>(to + at), from + at, static_cast<size_t>(size) * sizeof(T));
+    at += size;
+  }
+}
 inline Floats load(const float* p, SomeLanes lanes) {
-  Floats v{};
-  for (int i = 0; i < lanes.n; ++i) v[i] = p[i];
-  return v;
+  float v[kLanes] = {};
+  copy_some(v, p, lanes);
+  return load(v, AllLanes{});
 }
 inline Floats load(const bf16* p, SomeLanes lanes) {
-  Floats v{};
-  for (int i = 0; i < lanes.n; ++i) v[i] = static_cast<float>(p[i]);
-  return v;
+  bf16 v[kLanes] = {};
+  copy_some(v, p, lanes);
+  return load(v, AllLanes{});
 }
 inline void store(float* p, Floats v, SomeLanes lanes) {
-  for (int i = 0; i < lanes.n; ++i) p[i] = v[i];
+  float all[kLanes];
+  store(all, v, AllLanes{});
+  copy_some(p, all, lanes);
 }
 inline void store(bf16* p, Floats v, SomeLanes lanes) {
-  for (int i = 0; i < lanes.n; ++i) p[i] = bf16(v[i]);
+  bf16 all[kLanes];
+  store(all, v, AllLanes{});
+  copy_some(p, all, lanes);
 }
 #endif
 
@@ -119,11 +159,27 @@ inline Floats relu(Floats v) {
   return reinterpret_cast<Floats>(_mm512_maskz_max_ps(
       kAll, __m512{}, reinterpret_cast<__m512>(v)));  // of 0 and NaN: the second
 #else
-  return v < 0.f ? Floats{} : v;
+  return reinterpret_cast<Floats>(reinterpret_cast<Words>(v) & ~positive_mask(-v));
+#endif
+}
+/// `then` where a < b, `otherwise` elsewhere and where one is NaN.
+inline Floats where_less(Floats a, Floats b, Floats then, Floats otherwise) {
+#if TUTTI_AVX512
+  return a < b ? then : otherwise;
+#else
+  const Words less = positive_mask(b - a);
+  return reinterpret_cast<Floats>((reinterpret_cast<Words>(then) & less) |
+                                  (reinterpret_cast<Words>(otherwise) & ~less));
 #endif
 }
 /// v where z > 0, else 0: the gradient through a ReLU whose result is z.
-inline Floats where_positive(Floats z, Floats v) { return z > 0.f ? v : Floats{}; }
+inline Floats where_positive(Floats z, Floats v) {
+#if TUTTI_AVX512
+  return z > 0.f ? v : Floats{};
+#else
+  return reinterpret_cast<Floats>(reinterpret_cast<Words>(v) & positive_mask(z));
+#endif
+}
 
 /// Sum of the lanes, always in the same tree.
 inline float sum(Floats v) {

@@ -10,8 +10,8 @@ namespace tutti::simd {
 /// Saturates outside
 /// [-87.3, 88.3]; NaN stays NaN.
 inline Floats exp(Floats x) {
-  x = x < -87.3f ? splat(-87.3f) : x;
-  x = x > 88.3f ? splat(88.3f) : x;
+  x = where_less(x, splat(-87.3f), splat(-87.3f), x);
+  x = where_less(splat(88.3f), x, splat(88.3f), x);
   const Floats shifted =
       x * 1.44269504f + 12582912.f;  // 1.5 * 2^23: the sum's low bits hold the rounded quotient
   const Floats n = shifted - 12582912.f;
@@ -36,7 +36,7 @@ inline Floats abs(Floats x) {
 inline Floats tanh(Floats x) {
   const Floats t = exp(-2.f * abs(x)), far = (1.f - t) / (1.f + t);
   const Floats x2 = x * x, near = x * (1.f + x2 * (-1.f / 3 + x2 * (2.f / 15 - x2 * (17.f / 315))));
-  return abs(x) < 0.25f ? near : (x < 0.f ? -far : far);
+  return where_less(abs(x), splat(0.25f), near, where_less(x, Floats{}, -far, far));
 }
 
 /// Abramowitz and Stegun, 7.1.26.
@@ -46,7 +46,7 @@ inline Floats erf(Floats x) {
       t * (0.254829592f +
            t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
   const Floats far = 1.f - p * exp(-x * x);
-  return x < 0.f ? -far : far;
+  return where_less(x, Floats{}, -far, far);
 }
 
 }  // namespace tutti::simd

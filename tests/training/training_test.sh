@@ -30,8 +30,9 @@ expect() {
   [ $code -eq "$wanted" ] || fail "run $name: exit code $code, expected $wanted"
 }
 
+# says NAME REGEX: the log wraps long lines
 says() {
-  grep -Eq "$2" "$1.log" || fail "$1.log does not say: $2"
+  tr -s ' \n' ' ' <"$1.log" | grep -Eq "$2" || fail "$1.log does not say: $2"
 }
 
 # same NAME NAME STEP: byte for byte the same weights and state
@@ -136,7 +137,9 @@ case $case in
     done
     expect 0 ramp --max-steps 6 --ranks 2 $small --set comm.compression=topk:0.01 --set comm.compression_warmup_steps=1 --set comm.compression_ramp_steps=1
     expect 0 other --max-steps 2 --ranks 2 $small --set comm.compression=int8
-    expect 0 other --max-steps 4 --ranks 2 $small --set comm.compression=topk:0.1 --resume
+    expect 2 other --max-steps 4 --ranks 2 $small --set comm.compression=topk:0.1 --resume
+    says other 'comm.compression was "int8" and is now "topk:0.1"'
+    expect 0 other --max-steps 4 --ranks 2 $small --set comm.compression=topk:0.1 --resume --resume-anyway comm.compression
     says other "dealt out anew"
     expect 0 trial --ranks 2 $small --set comm.compression=auto:topk:0.1
     says trial "compression (on|off): dense blocks .* breaks even at"
@@ -150,7 +153,104 @@ case $case in
     expect 0 parts --max-steps 13 --resume --ranks 2
     same whole parts 13
     expect 2 parts --max-steps 14 --resume --replicas 3
-    says parts 'run.replicas'
+    says parts 'run.replicas was 2 and is now 3; .*on any number of ranks from 1 to 2'
+    # As many replicas as before, without being told.
+    expect 0 many --max-steps 2 --ranks 3 --set run.replicas=0 --set batch.local=2
+    expect 0 many --max-steps 4 --set run.replicas=0 --set batch.local=2 --resume
+    says many '3 replica.* on 1 rank'
+    ;;
+  changed)
+    # Nothing that changes results changes in silence, and everything has a way out.
+    expect 0 run --max-steps 2
+    for change in optimizer.lr=0.1 optimizer.weight_decay=0 optimizer.momentum=0.5 optimizer.nesterov=true optimizer.name=adamw schedule.name=constant data.flip=true \
+      loss.label_smoothing=0.1 comm.reproducible=false run.seed=7 run.precision=bf16 data.generate_seed=5 data.generate_train=96 model.width=8; do
+      rm -f run.log
+      expect 2 run --resume --max-steps 3 --set $change
+      says run "${change%=*} was .* and is now .*--resume-anyway ${change%=*}"
+    done
+    grep -q '^lr = 0.05' run/config.toml || fail "a refused resume changed the run's configuration"
+    # The same names and sizes, other images.
+    "$tutti" data generate lattices other --train 48 --test 8 --seed 9 >cut.log || fail "cannot generate"
+    expect 2 run --resume --max-steps 3 --data-dir other
+    says run 'data.content was'
+    expect 0 run --resume --max-steps 3 --set loss.label_smoothing=0.1 --set optimizer.name=adamw --resume-anyway loss.label_smoothing --resume-anyway optimizer.name
+    says run 'optimizer begins at zero'
+    grep -q '"changes":\[.*loss.label_smoothing: 0.0 -> 0.1' run/record.jsonl || fail "the record does not say what changed"
+    expect 2 run --resume --max-steps 4 --set loss.label_smoothing=0.1 --set optimizer.name=adamw --resume-anyway loss.smoothing
+    # What may change: the end of the run, and how it is watched.
+    expect 0 run --resume --max-steps 4 --set loss.label_smoothing=0.1 --set optimizer.name=adamw --set run.log_every=2 --set checkpoint.keep=5
+    ;;
+  disagree)
+    # Ranks that were given different configurations end at once, with the key's name.
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    for change in optimizer.lr=0.3 run.seed=7 run.epochs=5; do
+      one="$tutti train $here/tiny.toml --output-dir run-${change#*=}"
+      mpirun --oversubscribe -n 1 $one : -n 1 $one --set $change >run.log 2>&1
+      [ $? -eq 2 ] || fail "ranks that differ in $change"
+      says run "${change%=*}"
+    done
+    ;;
+  folder)
+    # A folder holds one run; nothing is lost.
+    expect 0 run --max-steps 2
+    expect 2 run --max-steps 2
+    says run "'run' holds a run: continue it with --resume, set it aside with --fresh"
+    expect 0 run --max-steps 3 --fresh
+    [ -d run.1/checkpoints/step_0000002 ] && [ -d run/checkpoints/step_0000003 ] && [ ! -d run/checkpoints/step_0000002 ] || fail "--fresh did not set aside"
+    # Without a folder each run gets its own; --resume alone goes on with the newest.
+    for _ in 1 2; do "$tutti" train "$here/tiny.toml" --max-steps 1 >>numbered.log 2>&1 || fail "no numbered folder"; done
+    "$tutti" train "$here/tiny.toml" --max-steps 2 --resume >>numbered.log 2>&1 || fail "no resume of the newest"
+    [ -d runs/0001/checkpoints/step_0000001 ] && [ -d runs/latest/checkpoints/step_0000002 ] && [ "$(readlink runs/latest)" = 0002 ] || fail "numbered folders"
+    [ "$(cut -d, -f4 runs/0002/record.jsonl | grep run_id | sort -u | wc -l)" = 1 ] || fail "a run has one run_id over its resumes"
+    # The configuration in the folder is all that a next command needs.
+    "$tutti" train runs/0002/config.toml --resume --max-steps 3 >>numbered.log 2>&1 || fail "config.toml does not resume"
+    # All checkpoints damaged: not a new start.
+    echo x >>run/checkpoints/step_0000003/manifest.json
+    expect 2 run --max-steps 4 --resume
+    says run 'no checkpoint in .run/checkpoints. is valid'
+    [ -e run/checkpoints/step_0000003 ] || fail "the damaged checkpoint is gone"
+    # A second run at once, and what a killed one leaves.
+    train long --set run.epochs=100000 --set checkpoint.every_steps=5 &
+    job=$!
+    wait_for long/checkpoints/step_0000005 $job
+    expect 2 long --fresh
+    says long "a run is under way in 'long': process [0-9]+ on "
+    kill -KILL "$(pgrep -P $job)"
+    wait $job
+    mkdir -p long/checkpoints/.step_0000001.partial-1
+    steps=$(find long/checkpoints -maxdepth 1 -name 'step_*' | sort | tail -n 1)
+    expect 0 long --resume --set run.epochs=100000 --max-steps $((10#${steps##*_} + 1))
+    [ -z "$(find long/checkpoints -name '.step*')" ] || fail "leftovers of the killed run"
+    tail -n 1 long/steps.csv | grep -q . || fail "no CSV"
+    ;;
+  best)
+    # The weights that reached the target, and the best ones, are on disk.
+    for ranks in 1 2; do
+      expect 0 target-$ranks --ranks $ranks --set run.eval_every=1 --set run.target=0.01 --epochs 50
+      last=$(grep -o '"event":"target_reached".*"step":[0-9]*' target-$ranks/record.jsonl | grep -o '[0-9]*$')
+      [ -d "target-$ranks/checkpoints/$(printf step_%07d "$last")" ] || fail "no checkpoint of step $last, which reached the target"
+      expect 0 target-$ranks --ranks $ranks --set run.eval_every=1 --set run.target=0.01 --epochs 50 --resume
+      says target-$ranks 'target reached before step'
+    done
+    same target-1 target-2 "$last"
+    expect 0 run --set run.eval_every=1 --epochs 12 --set checkpoint.keep=1
+    best=$(grep '"event":"eval"' run/record.jsonl | sed 's/.*"step":\([0-9]*\).*"accuracy":\([0-9.]*\).*/\2 \1/' | sort -k1,1gr -k2,2g | head -n 1)
+    [ "$(readlink run/checkpoints/best)" = "$(printf step_%07d "${best#* }")" ] || fail "best is $(readlink run/checkpoints/best), not $best"
+    "$tutti" eval "$here/tiny.toml" --weights run >eval.log 2>&1 || fail "eval does not take the run's folder"
+    says eval "weights of step ${best#* }, the best evaluation's"
+    says eval "accuracy $(awk -v a="${best% *}" 'BEGIN { printf "%.2f", a * 100 }') %"
+    says run 'evaluate: tutti eval run/config.toml --weights run '
+    ;;
+  full)
+    # A disk without room for a checkpoint: training goes on, the end is an error, the earlier ones stay. A limit on file sizes stands for it.
+    size=$(stat -c %s "$tutti")
+    expect 0 run --max-steps 2
+    [ "$size" -gt 0 ] || fail "no program"
+    (ulimit -f 20; "$tutti" train "$here/tiny.toml" --output-dir run --resume --set checkpoint.every_steps=1 --max-steps 4 >>run.log 2>&1)
+    [ $? -eq 1 ] || fail "a last checkpoint that cannot be written is no success"
+    says run 'no checkpoint of step 3: .*weights.safetensors: cannot be written.*the last checkpoint, of step 2'
+    tail -n 1 run/record.jsonl | grep -q '"status":"failed"' || fail "the record does not say that the run failed"
+    expect 0 run --resume --max-steps 4
     ;;
   killed)
     expect 0 whole --ranks 2
@@ -186,6 +286,7 @@ case $case in
     says unknown "optimizer.learning_rate"
     expect 3 missed --max-steps 1 --target 1
     expect 2 replicas --ranks 2 --replicas 1 --max-steps 1
+    says replicas 'R replicas run on 1 to R ranks'
     expect 2 batch --set batch.global=7 --set batch.local=0
     says batch 'batch.global = 7 does not divide'
     ;;
@@ -227,7 +328,7 @@ case $case in
       says dry "$message"
       cd clean || exit 1
     }
-    refuses 0 '^#   batch    8 samples: 2 replicas of 4' --set batch.global=8 --set batch.local=0 --ranks 2
+    refuses 0 '# batch 8 samples: 2 replicas of 4' --set batch.global=8 --set batch.local=0 --ranks 2
     TUTTI_OPTIMZER_LR=3 refuses 0 'TUTTI_OPTIMZER_LR means nothing, did you mean .TUTTI_OPTIMIZER_LR'
     refuses 2 "there is no model 'resnt'" --set model.name=resnt
     refuses 1 'absent does not exist .looked for .*/clean/absent' --set data.dataset=cifar10 --data-dir absent
@@ -242,18 +343,31 @@ case $case in
     refuses 2 'no valid checkpoint in .nowhere.' --resume=nowhere
     search=/nowhere refuses 2 'mpirun, which is not in PATH' --ranks 2
     [ -z "$(ls -A .)" ] || fail "a dry run left $(ls -A .)"
+    cd .. && expect 0 out/run --max-steps 1 && mv out clean/ && cd clean || exit 1
+    refuses 2 "holds a run: continue it with --resume"
+    refuses 0 'resume out/run/checkpoints/step_0000001, at step 1' --resume
+    refuses 2 'optimizer.lr was 0.05 and is now 0.3' --resume --lr 0.3
+    refuses 0 'output out/run' --fresh
     ;;
   nan)
     expect 0 run --max-steps 2 --ranks 2
     cp -r run/checkpoints before
-    expect 1 run --max-steps 6 --ranks 2 --resume --lr 1e30
+    expect 1 run --max-steps 6 --ranks 2 --resume --lr 1e30 --resume-anyway optimizer.lr
     says run 'rank [01]/2 on .*the loss is .* at step [0-9]+, replica [01]: .*(layer|parameter) '
     diff -r run/checkpoints/step_0000002 before/step_0000002 || fail "the earlier checkpoint was changed"
+    says run 'the last checkpoint, of step 2, is from before it'
+    grep '"event":"run_stop"' run/record.jsonl | tail -n 1 | grep -q '"status":"failed","reason":".*the loss is' || fail "the record does not name the failure"
+    expect 1 none --max-steps 6 --lr 1e30
+    says none 'there is no checkpoint yet'
     ;;
   record)
     expect 0 all/run --max-steps 8 --set checkpoint.every_epochs=1
     "$tutti" study --collect --output-dir all >study.log 2>&1 || fail "study cannot read the record"
     [ -s all/report.html ] || fail "no report"
+    for part in '"run_id":"2' '"git":"[^"]'; do grep -q "$part" all/run/record.jsonl || fail "run_start has no $part"; done
+    grep -q '"metric":null' all/run/record.jsonl && fail "a field that is never measured"
+    [ "$(wc -l <all/run/steps.csv)" -eq 9 ] || fail "steps.csv has not 8 steps"
+    awk 'length > 130' run.log | grep . && fail "long lines"
     "$tutti" eval "$here/tiny.toml" --weights all/run/checkpoints --logits logits.npy >eval.log 2>&1 || fail "eval cannot read the checkpoint"
     [ "$(wc -c <logits.npy)" -gt 160 ] || fail "logits are too short"
     ;;

@@ -4,6 +4,7 @@
 
 #include <fstream>
 #include <set>
+#include <utility>
 
 #include "tutti/base/error.h"
 #include "tutti/trace/record_fields.h"
@@ -54,18 +55,33 @@ void write_file(const std::string& path, const std::string& text) {
 std::string steps_csv(const RunLog& log) { return table(log.steps); }
 std::string epochs_csv(const RunLog& log) { return table(log.epochs); }
 
-std::string evals_csv(const RunLog& log) {
+namespace {
+
+std::set<std::string> metrics_of(const std::vector<EvalRecord>& evals) {
   std::set<std::string> names;
-  for (const EvalRecord& eval : log.evals)
+  for (const EvalRecord& eval : evals)
     for (const auto& [metric, value] : eval.metrics) names.insert(metric);
+  return names;
+}
+
+std::string evals_header(const std::set<std::string>& metrics) {
   std::string text = cells(EvalRecord{}, true);
-  for (const std::string& metric : names) text += ',' + metric;
-  text += '\n';
-  for (const EvalRecord& eval : log.evals) {
-    Cells row{cells(eval, false), false};
-    for (const std::string& metric : names) row(metric.c_str(), eval.value(metric));
-    text += row.text + '\n';
-  }
+  for (const std::string& metric : metrics) text += ',' + metric;
+  return text + '\n';
+}
+
+std::string evals_row(const EvalRecord& eval, const std::set<std::string>& metrics) {
+  Cells row{cells(eval, false), false};
+  for (const std::string& metric : metrics) row(metric.c_str(), eval.value(metric));
+  return row.text + '\n';
+}
+
+}  // namespace
+
+std::string evals_csv(const RunLog& log) {
+  const std::set<std::string> metrics = metrics_of(log.evals);
+  std::string text = evals_header(metrics);
+  for (const EvalRecord& eval : log.evals) text += evals_row(eval, metrics);
   return text;
 }
 
@@ -73,6 +89,33 @@ void write_csv(const RunLog& log, const std::string& directory) {
   write_file(directory + "/steps.csv", steps_csv(log));
   write_file(directory + "/epochs.csv", epochs_csv(log));
   write_file(directory + "/evals.csv", evals_csv(log));
+}
+
+void CsvFiles::File::append(const std::string& text) {
+  stream << text << std::flush;
+  if (!stream) throw IoError(fmt::format("{}: cannot append; is the disk full?", path));
+}
+
+CsvFiles::CsvFiles(const RunLog& before, const std::string& directory)
+    : metrics_(metrics_of(before.evals)), no_evals_(before.evals.empty()) {
+  write_csv(before, directory);
+  for (const auto& [file, name] :
+       {std::pair{&steps_, "steps.csv"}, std::pair{&epochs_, "epochs.csv"},
+        std::pair{&evals_, "evals.csv"}}) {
+    file->path = directory + "/" + name;
+    file->stream.open(file->path, std::ios::binary | std::ios::app);
+  }
+}
+
+void CsvFiles::add(const StepRecord& event) { steps_.append(cells(event, false) + '\n'); }
+void CsvFiles::add(const EpochRecord& event) { epochs_.append(cells(event, false) + '\n'); }
+
+void CsvFiles::add(const EvalRecord& event) {
+  if (std::exchange(no_evals_, false) && !event.metrics.empty()) {
+    metrics_ = metrics_of({event});
+    write_file(evals_.path, evals_header(metrics_));
+  }
+  evals_.append(evals_row(event, metrics_));
 }
 
 }  // namespace tutti

@@ -2,6 +2,8 @@
 // The run record's tables as CSV: a header line, then one line per event. An unmeasured number is
 // an empty cell.
 
+#include <fstream>
+#include <set>
 #include <string>
 
 #include "tutti/trace/record.h"
@@ -16,5 +18,28 @@ std::string evals_csv(
 /// Writes steps.csv, epochs.csv and evals.csv into `directory`, which must exist. Throws IoError
 /// naming the file.
 void write_csv(const RunLog& log, const std::string& directory);
+
+/// The same files, growing with the run: what a killed run leaves is there. Not thread-safe. Throws
+/// IoError naming the file.
+class CsvFiles {
+ public:
+  /// `before`: what the record of a resumed run holds; else empty.
+  CsvFiles(const RunLog& before, const std::string& directory);
+
+  void add(const StepRecord& event);
+  void add(const EpochRecord& event);
+  /// The first one decides which metrics are columns.
+  void add(const EvalRecord& event);
+
+ private:
+  struct File {
+    std::string path;
+    std::ofstream stream;
+    void append(const std::string& text);
+  };
+  File steps_, epochs_, evals_;
+  std::set<std::string> metrics_;
+  bool no_evals_;
+};
 
 }  // namespace tutti

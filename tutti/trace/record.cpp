@@ -10,6 +10,7 @@
 #include <cstring>
 #include <ctime>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <utility>
 
 #include "tutti/base/error.h"
@@ -82,6 +83,15 @@ std::string iso_time(double unix_seconds) {
   return text.data();
 }
 
+std::string make_run_id(double unix_seconds) {
+  const auto seconds = static_cast<std::time_t>(unix_seconds);
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y%m%d-%H%M%S", &parts);
+  return fmt::format("{}-{:06x}", text.data(), std::random_device{}() & 0xffffffU);
+}
+
 double EvalRecord::value(std::string_view metric) const {
   if (metric == "accuracy") return accuracy;
   if (metric == "loss") return loss;
@@ -142,6 +152,21 @@ void RunRecord::write_event(Event& event) {
                       path_, std::strerror(errno)));
     done += static_cast<size_t>(wrote);
   }
+}
+
+void RunRecord::append_failure(const std::string& path, RunStop event) noexcept {
+  const int file = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (file < 0) return;
+  try {
+    if (event.time == 0) event.time = unix_now();
+    event.status = RunStatus::failed;
+    const std::string line = to_line(event);
+    // One call: a disk too full for the line leaves a cut one, which readers pass over.
+    if (::write(file, line.data(), line.size()) >= 0) fsync(file);
+  } catch (...) {
+    // Out of memory: the record then ends as if the run had been killed.
+  }
+  ::close(file);
 }
 
 void RunRecord::append(RunStart event) {

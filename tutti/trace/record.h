@@ -57,7 +57,9 @@ struct RunStart {
   std::string compiler{}, mpi{}, onednn{};  ///< what the program was built with and runs on
   std::string binding{};                    ///< of rank 0: "bound to 1 of 2 cores", "not bound"
   int64_t resume_step =
-      0;  ///< 0 = a new run; else events of later steps written before this line are void
+      0;  ///< 0 = from the start; events of later steps written before this line are void
+  std::vector<std::string>
+      changes{};  ///< of a resume, what differs from the run before: "run.epochs: 2 -> 4"
   std::optional<Target> target{};
 };
 
@@ -66,7 +68,7 @@ struct RunStart {
 struct StepRecord {
   double time = 0;
   int64_t epoch = 0, step = 0;
-  double loss = kNotMeasured, metric = kNotMeasured, lr = kNotMeasured;
+  double loss = kNotMeasured, lr = kNotMeasured;
   double samples_per_s = kNotMeasured, step_ms = kNotMeasured;
   double compute_ms = kNotMeasured, comm_exposed_ms = kNotMeasured, data_wait_ms = kNotMeasured,
          other_ms = kNotMeasured;
@@ -172,6 +174,10 @@ class RunRecord {
 
   const std::string& path() const { return path_; }
 
+  /// From any process, for a run that ends by an error: one line more where the record exists.
+  /// Never throws, because the error matters more than its line.
+  static void append_failure(const std::string& path, RunStop event) noexcept;
+
  private:
   template <class Event>
   void write_event(Event& event);
@@ -197,6 +203,10 @@ struct RunLog {
 /// Reads a record. Unknown fields and events are passed over, a cut last line is noted; anything
 /// else malformed, a missing run_start or a newer schema is an IoError with file:line.
 RunLog read_run(const std::string& path);
+/// The run_id of a record's first line; empty if there is no such file or the line has none.
+std::string read_run_id(const std::string& path);
+/// A name for a new run: its start and a random part, "20240501-120000-7f3a9c".
+std::string make_run_id(double unix_seconds);
 
 /// Unix time as 2024-05-01T12:00:00Z.
 std::string iso_time(double unix_seconds);

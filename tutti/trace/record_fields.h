@@ -50,6 +50,7 @@ void fields(Event& e, Visit&& visit) {
   visit("config_path", e.config_path);
   visit("command", e.command);
   visit("resume_step", e.resume_step);
+  visit("changes", e.changes);
   visit("target", e.target);
 }
 
@@ -58,7 +59,6 @@ void fields(Event& e, Visit&& visit) {
   visit("epoch", e.epoch);
   visit("step", e.step);
   visit("loss", e.loss);
-  visit("metric", e.metric);
   visit("lr", e.lr);
   visit("samples_per_s", e.samples_per_s);
   visit("step_ms", e.step_ms);

@@ -89,10 +89,23 @@ void add_event(RunLog& log, const Json& json, bool& started) {
   if (event == "checkpoint") log.checkpoints.push_back(parse<CheckpointRecord>(json));
   if (event == "target_reached" && !log.target_reached)
     log.target_reached = parse<TargetReached>(json);
-  if (event == "run_stop") log.stop = parse<RunStop>(json);
+  if (event == "run_stop") {
+    RunStop stop = parse<RunStop>(json);
+    // Of several ranks that fail, the first to say so has seen the cause.
+    if (!log.stop || log.stop->status != RunStatus::failed || stop.status != RunStatus::failed)
+      log.stop = std::move(stop);
+  }
 }
 
 }  // namespace
+
+std::string read_run_id(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  const Json json = Json::parse(line, nullptr, false);
+  return json.is_object() ? json.value("run_id", "") : "";
+}
 
 RunLog read_run(const std::string& path) {
   std::ifstream file(path);

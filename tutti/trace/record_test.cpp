@@ -229,5 +229,49 @@ TEST_F(RecordTest, CsvHasOneColumnPerFieldAndEmptyCellsForUnmeasured) {
   EXPECT_THROW(write_csv(log, file("nowhere")), IoError);
 }
 
+TEST_F(RecordTest, CsvGrowsWithTheRunAndGoesOnAfterAResume) {
+  const auto text = [&](const char* name) {
+    std::ifstream stream(file(name));
+    return std::string(std::istreambuf_iterator<char>(stream), {});
+  };
+  RunLog log;
+  log.steps = {{.time = 1, .epoch = 1, .step = 1, .loss = 2}};
+  {
+    CsvFiles csv({}, directory_.string());
+    EXPECT_EQ(text("steps.csv"), steps_csv({}));
+    csv.add(log.steps[0]);
+    EXPECT_EQ(text("steps.csv"), steps_csv(log)) << "before the run has ended";
+    EvalRecord eval{.time = 2, .epoch = 1, .accuracy = 0.5};
+    eval.metrics["mae"] = 0.25;
+    csv.add(eval);
+    log.evals = {eval};
+    EXPECT_EQ(text("evals.csv"), evals_csv(log));
+  }
+  CsvFiles resumed(log, directory_.string());
+  log.steps.push_back({.time = 3, .epoch = 1, .step = 2, .loss = 1});
+  log.evals.push_back({.time = 4, .epoch = 2});
+  resumed.add(log.steps.back());
+  resumed.add(log.evals.back());
+  EXPECT_EQ(text("steps.csv"), steps_csv(log));
+  EXPECT_EQ(text("evals.csv"), evals_csv(log));
+}
+
+TEST_F(RecordTest, AFailureIsTheLastLineAndItsFirstCauseCounts) {
+  RunRecord::append_failure(file("none.jsonl"), {.reason = "no such file: no harm"});
+  EXPECT_FALSE(std::filesystem::exists(file("none.jsonl")));
+  RunRecord record(file("f.jsonl"));
+  record.append(RunStart{.run_id = "20240501-120000-7f3a9c"});
+  EXPECT_EQ(read_run_id(file("f.jsonl")), "20240501-120000-7f3a9c");
+  EXPECT_EQ(read_run_id(file("none.jsonl")), "");
+  RunRecord::append_failure(file("f.jsonl"), {.reason = "the loss is NaN", .steps = 7});
+  RunRecord::append_failure(file("f.jsonl"), {.reason = "another rank has given up"});
+  const RunLog log = read_run(file("f.jsonl"));
+  ASSERT_TRUE(log.stop);
+  EXPECT_EQ(log.stop->status, RunStatus::failed);
+  EXPECT_EQ(log.stop->reason, "the loss is NaN");
+  EXPECT_EQ(log.stop->steps, 7);
+  EXPECT_NE(make_run_id(0), make_run_id(0));
+}
+
 }  // namespace
 }  // namespace tutti

@@ -78,7 +78,30 @@ void TensorBoardWriter::scalars(int64_t step, double unix_seconds,
   std::string summary;
   for (const auto& [tag, number] : values)
     if (!std::isnan(number)) put_bytes(summary, 1, summary_value(tag, number));
-  if (summary.empty()) return;
+  if (!summary.empty()) write_summary(step, unix_seconds, summary);
+}
+
+void TensorBoardWriter::text(int64_t step, double unix_seconds, const std::string& tag,
+                             const std::string& markdown) {
+  std::string one, shape, tensor, plugin, metadata, value, summary;
+  put_key(one, 1, 0);
+  put_varint(one, 1);
+  put_bytes(shape, 2, one);
+  put_key(tensor, 1, 0);
+  put_varint(tensor, 7);  // DT_STRING
+  put_bytes(tensor, 2, shape);
+  put_bytes(tensor, 8, markdown);
+  put_bytes(plugin, 1, "text");
+  put_bytes(metadata, 1, plugin);
+  put_bytes(value, 1, tag);
+  put_bytes(value, 8, tensor);
+  put_bytes(value, 9, metadata);
+  put_bytes(summary, 1, value);
+  write_summary(step, unix_seconds, summary);
+}
+
+void TensorBoardWriter::write_summary(int64_t step, double unix_seconds,
+                                      const std::string& summary) {
   std::string event = event_head(unix_seconds);
   put_key(event, 2, 0);
   put_varint(event, static_cast<uint64_t>(step));
@@ -90,7 +113,6 @@ void TensorBoardWriter::scalars(int64_t step, double unix_seconds,
 
 void TensorBoardWriter::add(const StepRecord& event) {
   const std::pair<std::string, double> values[] = {{"train/loss", event.loss},
-                                                   {"train/metric", event.metric},
                                                    {"train/lr", event.lr},
                                                    {"speed/samples_per_s", event.samples_per_s},
                                                    {"speed/step_ms", event.step_ms},

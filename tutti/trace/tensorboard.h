@@ -1,9 +1,11 @@
 #pragma once
 // TensorBoard event files, written without TensorBoard: TFRecord framing
-//   uint64 length, uint32 masked CRC-32C of the length, the bytes, uint32 masked CRC-32C of these
-// (little endian) around protocol-buffer messages Event{1: wall_time double, 2: step int64, 3:
-// file_version string, 5: Summary} with Summary{1: repeated Value{1: tag string, 2: simple_value
-// float}}.
+//   uint64 length, uint32 masked CRC-32C of the length, the bytes, uint32 masked CRC-32C of the
+//   bytes   (little endian)
+// around protocol-buffer messages Event{1: wall_time double, 2: step int64, 3: file_version string,
+// 5: Summary} with Summary{1: repeated Value{1: tag string, 2: simple_value float}}; a text is
+// Value{1: tag, 8: tensor{1: dtype 7, 2: shape{2: {1: 1}}, 8: string}, 9: metadata{1: {1:
+// "text"}}}.
 
 #include <cstdint>
 #include <fstream>
@@ -25,14 +27,17 @@ class TensorBoardWriter {
 
   void scalars(int64_t step, double unix_seconds,
                std::span<const std::pair<std::string, double>> values);
-  void add(const StepRecord& event);  ///< train/loss, train/metric, train/lr, speed/...; unmeasured
-                                      ///< numbers are left out
+  /// Markdown, shown under Text.
+  void text(int64_t step, double unix_seconds, const std::string& tag, const std::string& markdown);
+  void add(const StepRecord& event);   ///< train/loss, train/lr, speed/...; unmeasured
+                                       ///< numbers are left out
   void add(const EpochRecord& event);  ///< epoch/seconds, epoch/train_loss, epoch/samples_per_s
   void add(const EvalRecord& event);   ///< eval/accuracy, eval/loss and every further metric
 
   const std::string& path() const { return path_; }
 
  private:
+  void write_summary(int64_t step, double unix_seconds, const std::string& summary);
   std::string path_;
   std::ofstream file_;
 };

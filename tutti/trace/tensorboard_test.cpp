@@ -58,6 +58,17 @@ TEST(TensorBoard, RecordsBecomeScalarsAndUnmeasuredOnesAreLeftOut) {
   EXPECT_NE(frames[2].find("eval/mae"), std::string::npos);
 }
 
+TEST(TensorBoard, ATextIsATensorOfOneStringForThePluginText) {
+  TensorBoardWriter writer(fresh_directory("texts"), "h", 1);
+  writer.text(0, 2.0, "c", "hi");
+  const auto frames = read_tfrecord_frames(writer.path());
+  ASSERT_EQ(frames.size(), 2u);
+  const std::string tensor("\x08\x07\x12\x04\x12\x02\x08\x01\x42\x02hi", 12),
+      metadata("\x0A\x06\x0A\x04text", 8),
+      value = "\x0A\x01" + std::string("c") + "\x42\x0C" + tensor + "\x4A\x08" + metadata;
+  EXPECT_TRUE(frames[1].ends_with("\x2A\x1D\x0A\x1B" + value)) << value.size();
+}
+
 TEST(TensorBoard, AFlippedBitIsFound) {
   const std::string path = fresh_directory("flipped") + "/file";
   std::string frame = tfrecord_frame("hello");

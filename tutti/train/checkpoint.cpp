@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <system_error>
@@ -24,7 +23,11 @@ constexpr const char* kWeights = "weights.safetensors";
 constexpr const char* kState = "state.safetensors";
 constexpr const char* kManifest = "manifest.json";
 constexpr const char* kLatest = "latest";
+constexpr const char* kBest = "best";
+constexpr const char* kFolder = "checkpoints";  ///< in a run's folder
 constexpr std::string_view kPrefix = "step_";
+/// Why a hidden name was given.
+constexpr std::string_view kPartial = "partial", kRemoved = "removed", kReplaced = "replaced";
 
 /// A directory that vanishes unless it is kept.
 class PartialDirectory {
@@ -37,7 +40,7 @@ class PartialDirectory {
                                 error ? error.message() : "it exists"));
   }
   ~PartialDirectory() {
-    std::error_code ignored;  // a leftover is removed by a later checkpoint
+    std::error_code ignored;  // a leftover is removed when a run opens the folder
     fs::remove_all(path_, ignored);
   }
   PartialDirectory(const PartialDirectory&) = delete;
@@ -59,18 +62,49 @@ fs::path hidden_name(const fs::path& checkpoint, std::string_view why) {
          fmt::format(".{}.{}-{}", checkpoint.filename().string(), why, ::getpid());
 }
 
+/// "step_0000008" and "partial" of ".step_0000008.partial-4711"; two empty ones of another name.
+std::pair<std::string_view, std::string_view> split_hidden(std::string_view name) {
+  if (!name.starts_with('.')) return {};
+  name.remove_prefix(1);
+  const size_t dot = name.find('.'), dash = name.find('-', dot == name.npos ? 0 : dot);
+  if (dot == name.npos || dash == name.npos) return {};
+  return {name.substr(0, dot), name.substr(dot + 1, dash - dot - 1)};
+}
+
+/// A kill between the two renames of publish() leaves the earlier checkpoint of a step under its
+/// hidden name only. Whether `hidden` was one and has its name again.
+bool put_back(const fs::path& hidden) {
+  const std::string name = hidden.filename().string();
+  const auto [of, why] = split_hidden(name);
+  if (why != kReplaced || !is_checkpoint_name(of)) return false;
+  const fs::path checkpoint = hidden.parent_path() / of;
+  std::error_code error;
+  if (fs::exists(checkpoint, error)) return false;
+  if (!error) fs::rename(hidden, checkpoint, error);
+  if (error) {
+    log::warn("{}: cannot be renamed to {}: {}", hidden.string(), of, error.message());
+    return true;  // nothing else holds that step
+  }
+  log::info("'{}' is whole: a killed run was about to replace it", checkpoint.string());
+  return true;
+}
+
 /// Renames `from` to `to`. If `to` exists the two change places in one step, so that a complete
 /// checkpoint is there at any moment.
 void publish(const fs::path& from, const fs::path& to) {
   if (::rename(from.c_str(), to.c_str()) == 0) return;
   if (errno == ENOTEMPTY || errno == EEXIST) {
     if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) return;
-    const fs::path aside =
-        hidden_name(to, "replaced");  // a file system without exchange: two steps
-    if (::rename(to.c_str(), aside.c_str()) == 0 && ::rename(from.c_str(), to.c_str()) == 0) {
+    const fs::path aside = hidden_name(to, kReplaced);  // a file system without exchange: two steps
+    if (::rename(to.c_str(), aside.c_str()) == 0) {
       std::error_code ignored;
-      fs::remove_all(aside, ignored);
-      return;
+      if (::rename(from.c_str(), to.c_str()) == 0) {
+        fs::remove_all(aside, ignored);
+        return;
+      }
+      const int reason = errno;
+      fs::rename(aside, to, ignored);  // else remove_leftovers() does it
+      errno = reason;
     }
   }
   throw IoError(fmt::format("{}: cannot be renamed to {}: {}", from.string(),
@@ -109,34 +143,65 @@ std::vector<Found> find_all(const fs::path& directory) {
 void remove_checkpoint(const fs::path& checkpoint) {
   std::error_code error;
   const fs::path hidden = hidden_name(
-      checkpoint, "removed");  // so that a crash half-way leaves no torso under a valid name
+      checkpoint, kRemoved);  // so that a crash half-way leaves no torso under a valid name
   fs::rename(checkpoint, hidden, error);
   if (!error) fs::remove_all(hidden, error);
   if (error)
     log::warn("{}: an old checkpoint cannot be removed: {}", checkpoint.string(), error.message());
 }
 
-/// Hidden directories of runs that were killed while writing. An hour: none is being written for
-/// that long.
-void remove_leftovers(const fs::path& directory) {
-  std::error_code error;
-  const auto now = fs::file_time_type::clock::now();
-  for (const auto& entry : fs::directory_iterator(directory, error)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with(fmt::format(".{}", kPrefix)) || !entry.is_directory(error)) continue;
-    const auto written = entry.last_write_time(error);
-    if (!error && now - written > std::chrono::hours(1)) fs::remove_all(entry.path(), error);
-  }
+/// The checkpoint that `best` names; empty if there is no such link.
+fs::path best_of(const fs::path& directory) {
+  std::error_code none;
+  const fs::path target = fs::read_symlink(directory / kBest, none);
+  return none ? fs::path() : directory / target.filename();
 }
 
-std::vector<NamedTensor> read_tensors(const fs::path& path) {
-  const SafetensorsFile file(path);
-  std::vector<NamedTensor> tensors;
-  for (const auto& entry : file.entries()) tensors.push_back(file.read(entry));
-  return tensors;
+/// Replaces the link in one step: a reader sees the old one or the new one.
+void mark_best(const fs::path& checkpoint) {
+  const fs::path link = checkpoint.parent_path() / kBest,
+                 partial = link.parent_path() / fmt::format(".{}.partial-{}", kBest, ::getpid());
+  std::error_code error;
+  fs::remove(partial, error);
+  fs::create_directory_symlink(checkpoint.filename(), partial, error);
+  if (!error) fs::rename(partial, link, error);
+  if (error) throw IoError(fmt::format("{}: cannot be made: {}", link.string(), error.message()));
+  sync_directory(link.parent_path());
+}
+
+/// Removes all but the newest `keep` ones, the one just written among them, and the best one.
+void prune(const fs::path& directory, int keep) {
+  const fs::path best = best_of(directory);
+  const std::vector<fs::path> all = list_checkpoints(directory);
+  for (size_t i = static_cast<size_t>(keep); i < all.size(); ++i)
+    if (all[i] != best) remove_checkpoint(all[i]);
+}
+
+FileDigest expected_digest(const Manifest& manifest, const fs::path& checkpoint, const char* name) {
+  const auto at = manifest.files.find(name);
+  if (at == manifest.files.end())
+    throw IoError(fmt::format("{}: does not list {}", (checkpoint / kManifest).string(), name));
+  return at->second;
 }
 
 }  // namespace
+
+void remove_leftovers(const fs::path& directory) {
+  std::error_code error;
+  std::vector<fs::path> leftovers;
+  for (const auto& entry : fs::directory_iterator(directory, error)) {
+    const std::string name = entry.path().filename().string();
+    const auto [of, why] = split_hidden(name);
+    if ((is_checkpoint_name(of) || of == kLatest || of == kBest) &&
+        (why == kPartial || why == kRemoved || why == kReplaced))
+      leftovers.push_back(entry.path());
+  }
+  for (const fs::path& leftover : leftovers) {
+    if (put_back(leftover)) continue;
+    fs::remove_all(leftover, error);
+    if (!error) log::debug("removed '{}', which a killed run left", leftover.string());
+  }
+}
 
 fs::path write_checkpoint(const fs::path& directory, const CheckpointContent& content, int keep) {
   CHECK(content.info.step >= 0 && keep >= 0);
@@ -150,7 +215,7 @@ fs::path write_checkpoint(const fs::path& directory, const CheckpointContent& co
   for (const Found& earlier : find_all(directory))
     manifest.serial = std::max(manifest.serial, earlier.serial + 1);
 
-  const PartialDirectory partial(hidden_name(target, "partial"));
+  const PartialDirectory partial(hidden_name(target, kPartial));
   const TensorMetadata metadata = {
       {"format", "pt"},
       {"step", std::to_string(content.info.step)}};  // "pt": what Python readers ask for
@@ -166,20 +231,14 @@ fs::path write_checkpoint(const fs::path& directory, const CheckpointContent& co
   sync_directory(directory);
   replace_file(directory / kLatest, target.filename().string() + "\n");
 
-  if (keep > 0) {
-    const std::vector<fs::path> all =
-        list_checkpoints(directory);  // the one just written comes first, and it is valid
-    for (size_t i = static_cast<size_t>(keep); i < all.size(); ++i) remove_checkpoint(all[i]);
-  }
-  remove_leftovers(directory);
+  if (content.best) mark_best(target);
+  if (keep > 0) prune(directory, keep);
   return target;
 }
 
 CheckpointInfo verify_checkpoint(const fs::path& checkpoint) {
   const Manifest manifest = read_manifest(checkpoint / kManifest);
-  for (const char* name : {kWeights, kState})
-    if (!manifest.files.contains(name))
-      throw IoError(fmt::format("{}: does not list {}", (checkpoint / kManifest).string(), name));
+  for (const char* name : {kWeights, kState}) expected_digest(manifest, checkpoint, name);
   for (const auto& [name, expected] : manifest.files) {
     const fs::path path = checkpoint / name;
     const FileDigest found = digest_of(path);
@@ -194,10 +253,48 @@ CheckpointInfo verify_checkpoint(const fs::path& checkpoint) {
   return manifest.info;
 }
 
-Checkpoint read_checkpoint(const fs::path& checkpoint) {
-  CheckpointInfo info = verify_checkpoint(checkpoint);
-  return {checkpoint, std::move(info), read_tensors(checkpoint / kWeights),
-          read_tensors(checkpoint / kState)};
+Checkpoint open_checkpoint(const fs::path& checkpoint) {
+  Manifest manifest = read_manifest(checkpoint / kManifest);
+  for (const char* name : {kWeights, kState}) {
+    const uint64_t bytes = InputFile(checkpoint / name).size(),
+                   written = expected_digest(manifest, checkpoint, name).bytes;
+    if (bytes != written)
+      throw IoError(fmt::format("{}: has {} bytes, {} were written", (checkpoint / name).string(),
+                                bytes, written));
+  }
+  return {checkpoint, std::move(manifest.info), std::move(manifest.checksum),
+          SafetensorsFile(checkpoint / kWeights), SafetensorsFile(checkpoint / kState)};
+}
+
+std::string manifest_checksum(const fs::path& checkpoint) {
+  return read_manifest(checkpoint / kManifest).checksum;
+}
+
+fs::path checkpoints_in(const fs::path& path) {
+  std::error_code none;
+  return fs::is_directory(path / kFolder, none) ? path / kFolder : path;
+}
+
+fs::path checkpoint_at(const fs::path& path, std::string_view key) {
+  std::error_code error;
+  if (fs::exists(path / kManifest, error)) return path;
+  if (error) throw IoError(fmt::format("{}: '{}': {}", key, path.string(), error.message()));
+  const fs::path directory = checkpoints_in(path);
+  if (const auto found = find_latest_valid(directory)) return *found;
+  throw ConfigError(fmt::format("{}: no valid checkpoint in '{}'", key, directory.string()));
+}
+
+std::optional<fs::path> find_best(const fs::path& directory) {
+  const fs::path best = best_of(directory);
+  if (best.empty()) return std::nullopt;
+  try {
+    verify_checkpoint(best);
+    return best;
+  } catch (const IoError& damage) {
+    log::warn("the best checkpoint, {}, is damaged and will not be used: {}",
+              best.filename().string(), damage.what());
+    return std::nullopt;
+  }
 }
 
 std::vector<fs::path> list_checkpoints(const fs::path& directory) {

@@ -1,25 +1,27 @@
 #pragma once
 // Checkpoints on disk. A checkpoint is a directory, complete or absent, never half-written:
-//   step_0000123/weights.safetensors   what a Python reader wants: parameters and running
-//                                      statistics
-//   step_0000123/state.safetensors     what only a resumed run needs: optimizer state, statistics
-//                                      of each replica
-//   step_0000123/manifest.json         CheckpointInfo, and size and XXH64 of the two files and of
-//                                      itself
-//   latest                             the name of the newest one
+//
+//   step_0000123/weights.safetensors  what a Python reader wants: parameters, running statistics
+//   step_0000123/state.safetensors    what only a resumed run needs: optimizer state, statistics of
+//                                     each replica, what compression keeps
+//   step_0000123/manifest.json        CheckpointInfo; size and XXH64 of both files and of itself
+//   latest                            a file: the name of the newest one
+//   best                              a link to the one of the best evaluation
+//
 // It is written under a hidden name, flushed to the disk and renamed. Failures throw IoError naming
 // the file; they leave all earlier checkpoints as they were. One process at a time writes into a
-// directory of checkpoints.
+// directory of checkpoints (train/run_folder.h sees to that).
 
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tutti/train/named_tensor.h"
+#include "tutti/train/safetensors.h"
 
 namespace tutti {
 
@@ -34,29 +36,53 @@ struct CheckpointInfo {
   std::string precision;
   std::string plan_choices;  ///< the kernels chosen by measurement, as the plan's own text
   std::string config;        ///< the resolved configuration, TOML
+  std::string run_id;        ///< of the run that wrote it
+  std::string optimizer;     ///< the update rule, "sgd"
+  std::vector<std::string> state_kinds;         ///< its states of a parameter: "momentum"; "m", "v"
+  std::map<std::string, std::string> settings;  ///< what a resume compares (train/resume_check.h)
   std::map<std::string, double> metrics;
 };
 
 struct CheckpointContent {
   CheckpointInfo info;
   std::vector<TensorRef> weights, state;
+  bool best = false;  ///< of the best evaluation so far
 };
 
+/// A checkpoint to read tensor by tensor, so that a rank need not hold what it does not keep.
 struct Checkpoint {
   std::filesystem::path path;
   CheckpointInfo info;
-  std::vector<NamedTensor> weights, state;
+  std::string checksum;  ///< of the manifest, which holds those of the files
+  SafetensorsFile weights, state;
 };
 
-/// Writes directory/step_NNNNNNN (replacing one of the same step), points `latest` at it and then
-/// removes the oldest ones beyond `keep` (0: keeps all). Returns its path.
+/// Writes directory/step_NNNNNNN (replacing one of the same step), points `latest`, and for the
+/// best one `best`, at it, and then removes the oldest ones beyond `keep` (0: keeps all), but never
+/// the best one. Returns its path.
 std::filesystem::path write_checkpoint(const std::filesystem::path& directory,
                                        const CheckpointContent& content, int keep);
 
 /// Checks the manifest and the checksums of all files; throws IoError saying what is damaged.
 CheckpointInfo verify_checkpoint(const std::filesystem::path& checkpoint);
-/// Verifies and reads everything.
-Checkpoint read_checkpoint(const std::filesystem::path& checkpoint);
+/// Opens it. Checks the manifest, the files' sizes and their headers, but not the content's
+/// checksums: verify_checkpoint() reads all of it, which one rank does for all.
+Checkpoint open_checkpoint(const std::filesystem::path& checkpoint);
+/// The checksum of a checkpoint's manifest: equal for equal checkpoints.
+std::string manifest_checksum(const std::filesystem::path& checkpoint);
+
+/// `path` if it is a checkpoint, valid or not; else the newest valid one in it, where it is a
+/// folder of checkpoints or the folder of a run. Throws ConfigError naming `key` if there is none.
+std::filesystem::path checkpoint_at(const std::filesystem::path& path, std::string_view key);
+/// The checkpoint of the best evaluation in `directory`; nothing if none is marked or it is
+/// damaged, which is warned of.
+std::optional<std::filesystem::path> find_best(const std::filesystem::path& directory);
+/// The folder of checkpoints that `path` is, or has below it as a run's folder does.
+std::filesystem::path checkpoints_in(const std::filesystem::path& path);
+
+/// Removes what a killed process left half-written, and gives a checkpoint back its name that it
+/// was about to replace. Only for whoever holds the folder's lock.
+void remove_leftovers(const std::filesystem::path& directory);
 
 /// The newest checkpoint in `directory` that passes verification: the one `latest` names, else the
 /// others from the last written to the first. Warns about each damaged one. Nothing if there is

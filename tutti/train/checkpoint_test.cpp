@@ -24,11 +24,11 @@ class CheckpointTest : public testing::Test {
   ~CheckpointTest() override { fs::remove_all(directory_); }
 
   /// A checkpoint whose tensors hold `step`.
-  fs::path write(int64_t step, int keep = 0) {
+  fs::path write(int64_t step, int keep = 0, bool best = false) {
     const auto bytes = std::vector<std::byte>(4000, static_cast<std::byte>(step));
     const NamedTensor w{"conv1.weight", {DType::f32, {10, 100}, {}}, bytes};
     const NamedTensor m{"conv1.weight.momentum", {DType::f32, {1000}, {}}, bytes};
-    return write_checkpoint(directory_, {info(step), {w.ref()}, {m.ref()}}, keep);
+    return write_checkpoint(directory_, {info(step), {w.ref()}, {m.ref()}, best}, keep);
   }
   static CheckpointInfo info(int64_t step) {
     return {.step = step,
@@ -40,6 +40,10 @@ class CheckpointTest : public testing::Test {
             .precision = "bf16",
             .plan_choices = "conv1 onednn\nlayer1 \"x\"",
             .config = "[run]\nseed = 1\n",
+            .run_id = "20240501-120000-7f3a9c",
+            .optimizer = "sgd",
+            .state_kinds = {"momentum"},
+            .settings = {{"run.seed", "1"}},
             .metrics = {{"loss", 0.1}, {"lost", NAN}}};
   }
   std::vector<std::string> names() const {
@@ -65,7 +69,9 @@ class CheckpointTest : public testing::Test {
 }  // namespace
 
 TEST_F(CheckpointTest, ReadsBackWhatItWrote) {
-  const Checkpoint c = read_checkpoint(write(123));
+  const fs::path path = write(123);
+  EXPECT_NO_THROW(verify_checkpoint(path));
+  const Checkpoint c = open_checkpoint(path);
   EXPECT_EQ(c.path.filename(), "step_0000123");
   const CheckpointInfo expected = info(123);
   EXPECT_EQ(c.info.step, 123);
@@ -79,11 +85,17 @@ TEST_F(CheckpointTest, ReadsBackWhatItWrote) {
   EXPECT_EQ(c.info.config, expected.config);
   EXPECT_EQ(c.info.metrics.at("loss"), 0.1);
   EXPECT_TRUE(std::isnan(c.info.metrics.at("lost")));
-  ASSERT_EQ(c.weights.size(), 1u);
-  EXPECT_EQ(c.weights[0].name, "conv1.weight");
-  EXPECT_EQ(c.weights[0].desc, (TensorDesc{DType::f32, {10, 100}, {}}));
-  EXPECT_EQ(c.weights[0].bytes, std::vector<std::byte>(4000, std::byte{123}));
-  ASSERT_EQ(c.state.size(), 1u);
+  EXPECT_EQ(c.info.run_id, expected.run_id);
+  EXPECT_EQ(c.info.optimizer, "sgd");
+  EXPECT_EQ(c.info.state_kinds, expected.state_kinds);
+  EXPECT_EQ(c.info.settings, expected.settings);
+  EXPECT_EQ(c.checksum, manifest_checksum(path));
+  ASSERT_EQ(c.weights.entries().size(), 1u);
+  const NamedTensor w = c.weights.read(c.weights.entries()[0]);
+  EXPECT_EQ(w.name, "conv1.weight");
+  EXPECT_EQ(w.desc, (TensorDesc{DType::f32, {10, 100}, {}}));
+  EXPECT_EQ(w.bytes, std::vector<std::byte>(4000, std::byte{123}));
+  ASSERT_EQ(c.state.entries().size(), 1u);
   EXPECT_EQ(read_text(directory_ / "latest"), "step_0000123\n");
 }
 
@@ -174,21 +186,68 @@ TEST_F(CheckpointTest, AKillAtAnyMomentLeavesOnlyWholeOnes) {
     kill(child, SIGKILL);
     ASSERT_EQ(waitpid(child, nullptr, 0), child);
     for (const fs::path& checkpoint : list_checkpoints(directory_))
-      EXPECT_NO_THROW(read_checkpoint(checkpoint)) << round;
+      EXPECT_NO_THROW(verify_checkpoint(checkpoint)) << round;
     EXPECT_TRUE(find_latest_valid(directory_).has_value()) << round;
   }
 }
 
+TEST_F(CheckpointTest, TheBestOneIsNeverPruned) {
+  write(1, 1);
+  EXPECT_FALSE(find_best(directory_).has_value());
+  write(2, 1, true);
+  for (const int64_t step : {3, 4, 5}) write(step, 1);
+  EXPECT_EQ(names(), (std::vector<std::string>{"best", "latest", "step_0000002", "step_0000005"}));
+  EXPECT_EQ(find_best(directory_)->filename(), "step_0000002");
+  EXPECT_EQ(verify_checkpoint(directory_ / "best").step, 2) << "the link is a checkpoint itself";
+  write(6, 1, true);
+  EXPECT_EQ(names(), (std::vector<std::string>{"best", "latest", "step_0000006"}));
+  EXPECT_EQ(find_latest_valid(directory_)->filename(), "step_0000006");
+  flip_a_bit(directory_ / "best/weights.safetensors", 500);
+  EXPECT_FALSE(find_best(directory_).has_value());
+}
+
+TEST_F(CheckpointTest, IsFoundInARunsFolder) {
+  write(7);
+  fs::create_directories(directory_ / "run");
+  fs::rename(directory_ / "step_0000007", directory_ / "run/step_0000007");
+  fs::create_directories(directory_ / "run/checkpoints");
+  fs::rename(directory_ / "run/step_0000007", directory_ / "run/checkpoints/step_0000007");
+  const fs::path expected = directory_ / "run/checkpoints/step_0000007";
+  EXPECT_EQ(checkpoint_at(directory_ / "run", "--weights"), expected);
+  EXPECT_EQ(checkpoint_at(directory_ / "run/checkpoints", "--weights"), expected);
+  EXPECT_EQ(checkpoint_at(expected, "--weights"), expected);
+  EXPECT_THROW(checkpoint_at(directory_ / "nowhere", "--weights"), ConfigError);
+}
+
 TEST_F(CheckpointTest, RemovesWhatAKilledRunLeft) {
-  const fs::path old_torso = directory_ / ".step_0000001.partial-1",
-                 fresh_torso = directory_ / ".step_0000002.partial-1";
-  fs::create_directories(old_torso);
-  fs::create_directories(fresh_torso);
-  fs::last_write_time(old_torso, fs::file_time_type::clock::now() - std::chrono::hours(2));
-  write(3);
-  EXPECT_FALSE(fs::exists(old_torso));
-  EXPECT_TRUE(fs::exists(fresh_torso));  // somebody may be writing it
+  write(3, 0, true);
+  for (const char* left : {".step_0000001.partial-1", ".step_0000002.removed-9"})
+    fs::create_directories(directory_ / left);
+  replace_file(directory_ / ".latest.partial-77", "x");
+  fs::create_directory_symlink("step_0000003", directory_ / ".best.partial-5");
+  replace_file(directory_ / ".users_own", "x");
+  remove_leftovers(directory_);
+  EXPECT_EQ(names(), (std::vector<std::string>{".users_own", "best", "latest", "step_0000003"}));
   EXPECT_EQ(find_latest_valid(directory_)->filename(), "step_0000003");
+}
+
+TEST_F(CheckpointTest, PutsBackWhatAKillLeftHalfReplaced) {
+  for (const int64_t step : {3, 4}) write(step);
+  // Both as of a file system without an exchange of names: between its renames, and after them.
+  fs::rename(directory_ / "step_0000004", directory_ / ".step_0000004.replaced-9");
+  fs::create_directories(directory_ / ".step_0000003.replaced-9");
+  for (const char* own : {".step_by_step", ".step_0000003.notes", ".latest_notes"})
+    replace_file(directory_ / own, "x");
+  remove_leftovers(directory_);
+  EXPECT_EQ(names(),
+            (std::vector<std::string>{".latest_notes", ".step_0000003.notes", ".step_by_step",
+                                      "latest", "step_0000003", "step_0000004"}));
+  EXPECT_EQ(verify_checkpoint(directory_ / "step_0000004").step, 4);
+}
+
+TEST_F(CheckpointTest, APathThatCannotBeLookedAtIsAnIoError) {
+  fs::create_directories(directory_);
+  EXPECT_THROW(checkpoint_at(directory_ / std::string(300, 'x'), "--resume"), IoError);
 }
 
 TEST_F(CheckpointTest, SaysWhereItCannotWrite) {

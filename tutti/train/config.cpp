@@ -106,6 +106,7 @@ class TableWriter {
                   .greatest = {},
                   .choices = {},
                   .path = false,
+                  .on_resume = OnResume::fixed,
                   .or_count = false,
                   .get = {},
                   .set = {}};
@@ -152,6 +153,7 @@ class TableWriter {
     };
     return *this;
   }
+  TableWriter& may_change() { return rows.back().on_resume = OnResume::may_change, *this; }
   TableWriter& path() { return rows.back().path = true, *this; }
   TableWriter& unit(std::string text) { return rows.back().unit = std::move(text), *this; }
   TableWriter& one_of(std::vector<std::string> words) {
@@ -170,35 +172,44 @@ TableWriter write_table() {
     t.section("run", s, "How long, where to, with what.");
     t.key(s, &S::seed, "seed", "Seed of weights, data order and augmentation").at_least(0);
     t.key(s, &S::output_dir, "output_dir",
-          "Folder of this run's record, resolved configuration, logs and checkpoints")
-        .path();
+          "Folder of this run's record, resolved configuration, logs and checkpoints; it holds one "
+          "run. Empty: the next of runs/0001, runs/0002, ..., and runs/latest leads to it")
+        .path()
+        .may_change();
     t.key(s, &S::epochs, "epochs",
           "Passes over the training set; also the length of the schedule. 0: run.max_steps alone")
-        .at_least(0);
+        .at_least(0)
+        .may_change();
     t.key(s, &S::max_steps, "max_steps",
           "Stop after this many steps in all; it shortens the run, not the schedule, unless "
           "run.epochs is 0. 0: no limit")
-        .at_least(0);
+        .at_least(0)
+        .may_change();
     t.key(s, &S::target, "target",
           "Test accuracy to reach, as a fraction; the run ends there, or with exit code 3. 0: none")
-        .between(0, 1);
+        .between(0, 1)
+        .may_change();
     t.key(s, &S::eval_every, "eval_every",
           "Epochs between evaluations on the test set. 0: at the end only")
-        .at_least(0);
+        .at_least(0)
+        .may_change();
     t.key(s, &S::log_every, "log_every", "Steps between lines of the log and of the record")
-        .at_least(1);
+        .at_least(1)
+        .may_change();
     t.key(s, &S::precision, "precision",
           "Compute and storage type; bf16 keeps fp32 master weights, sums and statistics");
     t.key(s, &S::threads, "threads",
           "Compute threads of a rank. 0: OMP_NUM_THREADS, else the node's cores / its ranks")
-        .between(0, 4096);
+        .between(0, 4096)
+        .may_change();
     t.key(s, &S::replicas, "replicas",
           "Logical data-parallel workers; the result depends on them, not on the ranks. 0: one per "
-          "rank")
+          "rank, and in a resumed run as many as before")
         .between(0, 1 << 24);
-    t.key(s, &S::log_level, "log_level", "What the log shows");
+    t.key(s, &S::log_level, "log_level", "What the log shows").may_change();
     t.key(s, &S::profile, "profile",
-          "Also write a trace of every step for chrome://tracing or Perfetto");
+          "Also write a trace of every step for chrome://tracing or Perfetto")
+        .may_change();
   }
   {
     using S = DataSection;
@@ -208,7 +219,8 @@ TableWriter write_table() {
         .one_of({"cifar10", "mnist", "fashion-mnist", "lattices"});
     t.key(s, &S::dir, "dir",
           "Folder with the data set's files. Empty: lattices are generated in memory")
-        .path();
+        .path()
+        .may_change();
     t.key(s, &S::pad, "pad", "Pixels of zeros around each training image before the crop")
         .between(0, 64);
     t.key(s, &S::crop, "crop",
@@ -223,8 +235,8 @@ TableWriter write_table() {
           "How many classes the labels name, from 0 up; a label beyond them is an error before the "
           "first step. MNIST's format may hold up to 256. 0: the data set's own number")
         .between(0, 65536);
-    t.key(s, &S::readers, "readers", "Threads that read and augment").between(1, 256);
-    t.key(s, &S::prefetch, "prefetch", "Batches kept ready").between(1, 64);
+    t.key(s, &S::readers, "readers", "Threads that read and augment").between(1, 256).may_change();
+    t.key(s, &S::prefetch, "prefetch", "Batches kept ready").between(1, 64).may_change();
     t.key(s, &S::generate_train, "generate_train", "Training images to generate (lattices)")
         .between(1, 4294967295);
     t.key(s, &S::generate_test, "generate_test", "Test images to generate (lattices)")
@@ -324,31 +336,45 @@ TableWriter write_table() {
           "experiments");
     t.key(s, &S::measure, "measure",
           "Choose among kernels and layouts by running them; false: the first that accepts, the "
-          "same in every run and a faster start");
+          "same in every run and a faster start")
+        .may_change();
     t.key(s, &S::tuning, "tuning",
           "File that keeps what was measured on this machine, so that the next start neither "
           "measures nor chooses otherwise. auto: in the user's cache folder; off: none")
-        .path();
+        .path()
+        .may_change();
     t.key(s, &S::choices_from, "choices_from",
           "A checkpoint, or a folder of them, of which the newest counts: take the kernels and "
           "layouts that the run chose which wrote it, and so get the same bits again. Empty: "
           "choose anew")
-        .path();
+        .path()
+        .may_change();
   }
   {
     using S = CheckpointSection;
     constexpr auto s = &RunConfig::checkpoint;
     t.section("checkpoint", s, "What survives the run.");
     t.key(s, &S::every_steps, "every_steps", "Steps between checkpoints. 0: not by steps")
-        .at_least(0);
+        .at_least(0)
+        .may_change();
     t.key(s, &S::every_epochs, "every_epochs", "Epochs between checkpoints. 0: not by epochs")
-        .at_least(0);
-    t.key(s, &S::keep, "keep", "How many of the newest to keep. 0: all").between(0, 1 << 24);
-    t.key(s, &S::dir, "dir", "Their folder. Empty: checkpoints in run.output_dir").path();
+        .at_least(0)
+        .may_change();
+    t.key(s, &S::keep, "keep", "How many of the newest to keep. 0: all")
+        .between(0, 1 << 24)
+        .may_change();
+    t.key(s, &S::best, "best",
+          "Also write one after each evaluation that is better than all before it, and keep the "
+          "last of these as best beside the others")
+        .may_change();
+    t.key(s, &S::dir, "dir", "Their folder. Empty: checkpoints in run.output_dir")
+        .path()
+        .may_change();
     t.key(s, &S::resume, "resume",
-          "Continue from \"latest\" (the newest valid one in checkpoint.dir) or from a folder. "
-          "Empty: start anew")
-        .path();
+          "Continue from \"latest\" (the newest valid one in checkpoint.dir), from a run's folder "
+          "or from one checkpoint. Empty: a new run")
+        .path()
+        .may_change();
   }
   {
     using S = CommSection;
@@ -358,51 +384,63 @@ TableWriter write_table() {
           "Gradients are exchanged in pieces of about this size; 0: as large as a measurement at "
           "the start says")
         .unit("bytes")
-        .at_least(0);
+        .at_least(0)
+        .may_change();
     t.key(s, &S::priority, "priority",
           "A piece that the next step needs earlier overtakes others. false: first come, first "
-          "served");
+          "served")
+        .may_change();
     t.key(s, &S::chunk_bytes, "chunk_bytes",
           "Larger pieces run in parts, so that they can be overtaken. 0: whole in shared memory, "
           "512 KiB elsewhere")
         .unit("bytes")
-        .at_least(0);
+        .at_least(0)
+        .may_change();
     t.key(s, &S::reproducible, "reproducible",
           "Sums have the same bits on any number of ranks. false: whatever algorithm is fastest");
     t.key(s, &S::sharded_update, "sharded_update",
           "Each rank updates its share of the weights, and keeps the optimizer's state for it "
-          "alone; the same bits. false: every rank updates all");
+          "alone; the same bits. false: every rank updates all")
+        .may_change();
     t.key(s, &S::algorithm, "algorithm",
           "How gradients are summed: pairwise, ring, recursive_doubling, vector_halving, "
-          "double_tree, two_level, grid. Empty: chosen by size, ranks and nodes");
+          "double_tree, two_level, grid. Empty: chosen by size, ranks and nodes")
+        .may_change();
     t.key(s, &S::shape, "shape",
           "Slow down the exchange to that of a network, to see one on a single node: "
-          "\"10gbit,50us\" is rate and delay of each rank's link. Empty: no");
+          "\"10gbit,50us\" is rate and delay of each rank's link. Empty: no")
+        .may_change();
     t.key(s, &S::timeout_s, "timeout_s",
           "A wait for another rank that takes longer is reported with the rank's name")
         .unit("s")
-        .at_least(0.1);
+        .at_least(0.1)
+        .may_change();
     t.key(
-        s, &S::on_timeout, "on_timeout",
-        "After that report: abort ends the job, continue waits on and reports again each time-out");
+         s, &S::on_timeout, "on_timeout",
+         "After that report: abort ends the job, continue waits on and reports again each time-out")
+        .may_change();
     t.key(s, &S::check, "check",
           "Send a checksum with every message and compare every sum among ranks, to find the rank "
-          "or link that changes data; slower");
+          "or link that changes data; slower")
+        .may_change();
     t.key(
          s, &S::progress_threads, "progress_threads",
          "Threads of a rank that move communication forward while it computes, each on a core of "
          "its own. auto: one where the rank "
          "has a core more than run.threads, else none; without one, the rank polls between kernels")
-        .or_count(64);
+        .or_count(64)
+        .may_change();
     t.key(s, &S::nodes, "nodes",
           "Which ranks are on one node and share its memory. auto: those under one running kernel; "
           "hostname: of these, those with the same host name, so that containers or network "
           "namespaces of one machine count as nodes")
-        .one_of({"auto", "hostname"});
+        .one_of({"auto", "hostname"})
+        .may_change();
     t.key(s, &S::selection, "selection",
           "File that says which algorithm a collective takes, as `tutti bench comm --tune` writes "
           "it. Empty: built-in")
-        .path();
+        .path()
+        .may_change();
     t.key(s, &S::compression, "compression",
           "How gradients travel between ranks: none, bf16, fp16, int8, onebit, topk:RATIO, "
           "hitopk:RATIO (dense inside a node), powersgd:RANK; what a step leaves out is sent in "
@@ -517,8 +555,9 @@ int64_t replica_count(const RunSection& run, int64_t ranks) {
   if (run.replicas == 0) return ranks;
   if (run.replicas < ranks)
     throw ConfigError(fmt::format(
-        "run.replicas = {} is less than the {} ranks: every rank needs one, use fewer ranks",
-        run.replicas, ranks));
+        "run.replicas = {} is less than the {} ranks: R replicas run on 1 to R ranks; start at "
+        "most {} rank(s), or give a new run more replicas",
+        run.replicas, ranks, run.replicas));
   return run.replicas;
 }
 

@@ -69,12 +69,12 @@ constexpr auto to_string(E value) -> typename decltype(words(value))::value_type
 
 struct RunSection {
   int64_t seed = 1;
-  std::string output_dir = "runs/latest";
-  int64_t epochs = 1;     ///< 0: only max_steps ends the run
-  int64_t max_steps = 0;  ///< 0: only epochs ends the run
-  int64_t threads = 0;    ///< 0: chosen from the cores of this rank (cli/launch.h)
-  int64_t replicas = 0;   ///< 0: one per rank
-  double target = 0;      ///< test accuracy in [0, 1]; 0: none
+  std::string output_dir;  ///< empty: the next free one of runs/0001, runs/0002, ...
+  int64_t epochs = 1;      ///< 0: only max_steps ends the run
+  int64_t max_steps = 0;   ///< 0: only epochs ends the run
+  int64_t threads = 0;     ///< 0: chosen from the cores of this rank (cli/launch.h)
+  int64_t replicas = 0;    ///< 0: one per rank
+  double target = 0;       ///< test accuracy in [0, 1]; 0: none
   int64_t log_every = 50;
   double eval_every = 1;  ///< epochs; 0: only at the end
   Precision precision = Precision::fp32;
@@ -156,6 +156,7 @@ struct CheckpointSection {
   int64_t every_steps = 0;   ///< 0: not by steps
   int64_t every_epochs = 1;  ///< 0: not by epochs
   int64_t keep = 2;          ///< 0: all
+  bool best = true;          ///< and the one of the best evaluation
   std::string dir;           ///< empty: output_dir/checkpoints
   std::string resume;  ///< empty: start anew; "latest": newest valid one in dir; else a checkpoint
                        ///< or a folder of them
@@ -203,6 +204,12 @@ enum class ConfigType { boolean, integer, real, text, choice, integers, reals, t
 std::string_view to_string(
     ConfigType type);  ///< as a person reads it: "an integer", "a list of numbers"
 
+/// Whether a resumed run may have another value than the run it continues.
+enum class OnResume {
+  fixed,      ///< the results would not go on as they were
+  may_change  ///< the weights do not depend on it, or it is meant to change
+};
+
 /// One row of the table. get and set convert between a member and a ConfigValue; a choice travels
 /// as its word.
 struct ConfigKey {
@@ -213,6 +220,7 @@ struct ConfigKey {
   std::optional<double> least, greatest;  ///< inclusive; elementwise for lists
   std::vector<std::string> choices;       ///< the words allowed, elementwise for lists; empty: any
   bool path = false;                      ///< of a file or folder: ~ and $NAME may stand in it
+  OnResume on_resume = OnResume::fixed;
   bool or_count =
       false;  ///< a string that is its default or a whole number, with quotes or without
   std::function<ConfigValue(const RunConfig&)> get;

@@ -146,7 +146,15 @@ TEST(ReplicaCount, AtLeastOnePerRank) {
   RunSection run;
   run.replicas = 3;
   EXPECT_EQ(replica_count(run, 2), 3);
-  EXPECT_NE(failure([&] { replica_count(run, 4); }), "");
+  EXPECT_EQ(failure([&] { replica_count(run, 4); }),
+            "run.replicas = 3 is less than the 4 ranks: R replicas run on 1 to R ranks; start at "
+            "most 3 rank(s), or give a new run more replicas");
+}
+
+TEST(ConfigTable, CountsThatAreKeptAsIntHaveALimit) {
+  RunConfig config;
+  for (const char* name : {"run.replicas", "checkpoint.keep"})
+    EXPECT_NE(failure([&] { find_config_key(name)->set(config, int64_t{1} << 32); }), "") << name;
 }
 
 TEST(Validate, RelationsBetweenKeys) {

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kSchema = 1;
+constexpr int kSchema = 2;  // 1: without run_id, optimizer, state_kinds, settings
 constexpr const char* kChecksum = "manifest_xxh64";
 
 std::string hex(uint64_t value) { return fmt::format("{:016x}", value); }
@@ -46,6 +46,10 @@ Manifest from_json(const Json& json) {
             .precision = json.at("precision").get<std::string>(),
             .plan_choices = json.at("plan_choices").get<std::string>(),
             .config = json.at("config").get<std::string>(),
+            .run_id = json.value("run_id", ""),
+            .optimizer = json.value("optimizer", ""),
+            .state_kinds = json.value("state_kinds", std::vector<std::string>{}),
+            .settings = json.value("settings", std::map<std::string, std::string>{}),
             .metrics = {}};
   for (const auto& [name, value] :
        json.at("metrics").items())  // JSON has no NaN; it is written as null
@@ -72,6 +76,10 @@ std::string to_json(const Manifest& manifest) {
                {"precision", info.precision},
                {"config", info.config},
                {"plan_choices", info.plan_choices},
+               {"run_id", info.run_id},
+               {"optimizer", info.optimizer},
+               {"state_kinds", info.state_kinds},
+               {"settings", info.settings},
                {"metrics", info.metrics},
                {"files", Json::object()}};
   for (const auto& [name, digest] : manifest.files)
@@ -90,7 +98,9 @@ Manifest read_manifest(const std::filesystem::path& path) {
                                 schema, kSchema));
     if (json.at(kChecksum) != checksum_of(json))
       throw IoError("its checksum does not match its content");
-    return from_json(json);
+    Manifest manifest = from_json(json);
+    manifest.checksum = json.at(kChecksum);
+    return manifest;
   } catch (const Json::exception& error) {
     throw IoError(fmt::format("{}: damaged: {}", path.string(), error.what()));
   } catch (const IoError& error) {

@@ -147,11 +147,15 @@ std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend&
   };
   const std::string made =
       comm::decide(communicator, spec.measure ? "measuring kernels" : "compiling the plan", [&] {
-        const bool keeps = spec.measure && spec.choices.empty() && !spec.tuning_file.empty();
-        const Choices known = keeps ? read_tuning_file(spec.tuning_file) : spec.choices;
+        // A layout that was asked for, for an experiment, must not become every later run's.
+        const bool keeps = spec.measure && spec.layout == "auto" && spec.choices.empty() &&
+                           !spec.tuning_file.empty();
+        Choices known = keeps ? read_tuning_file(spec.tuning_file) : spec.choices;
+        if (keeps) known.make_advice();  // a stale file costs a measurement, not the run
         compile_both(known);
         Choices& choices = network->training.options.choices;
-        if (keeps && choices.size() > known.size()) write_tuning_file(spec.tuning_file, choices);
+        if (keeps && choices.to_string() != known.to_string())
+          write_tuning_file(spec.tuning_file, choices);
         choices = choices.used();
         return choices.to_string();
       });

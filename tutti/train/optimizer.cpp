@@ -22,7 +22,7 @@ struct UpdateOps {
 };
 
 UpdateOps update_ops(const OptimizerSettings& s, bool excluded) {
-  const float weight_decay = excluded ? 0 : s.weight_decay;
+  const double weight_decay = excluded ? 0 : s.weight_decay;
   const LambAttributes lamb{s.beta1, s.beta2, s.eps, weight_decay};
   switch (s.kind) {
     case Kind::lars:
@@ -45,11 +45,21 @@ UpdateOps update_ops(const OptimizerSettings& s, bool excluded) {
           std::make_shared<SgdUpdate>(SgdAttributes{s.momentum, weight_decay, s.nesterov})};
 }
 
-/// Names of a parameter's states, in the order that the op expects.
-std::vector<std::string_view> state_names(const Update& op) {
-  if (op.states() == 0) return {};
-  if (op.states() == 1) return {"momentum"};
-  return {"m", "v"};
+/// Names of a parameter's states, in the order that the op expects. They are part of checkpoints: a
+/// state of another meaning needs another name.
+std::vector<std::string_view> state_names(Kind kind, const Update& op) {
+  std::vector<std::string_view> names;
+  switch (kind) {
+    case Kind::sgd:
+    case Kind::lars: names = {"momentum"}; break;
+    case Kind::adam:
+    case Kind::adamw:
+    case Kind::lamb: names = {"m", "v"}; break;
+  }
+  const auto states = static_cast<size_t>(op.states());
+  CHECK(states == 0 || states == names.size(), "{} has {} states", op.name(), states);
+  names.resize(states);  // SGD without momentum keeps none
+  return names;
 }
 
 /// One parameter as updates see it.
@@ -134,7 +144,7 @@ UpdateScalars add_update(Graph& graph, std::span<const std::vector<Value>> bucke
         Updated& updated =
             parameters.emplace_back(Updated{p, gradients[static_cast<size_t>(p.id)], {}});
         CHECK(updated.g.valid(), "{} has no gradient", graph[p].name);
-        for (const std::string_view state : state_names(*ops.update))
+        for (const std::string_view state : state_names(settings.kind, *ops.update))
           updated.states.push_back(graph.state(fmt::format("{}.{}", graph[p].name, state), p));
       }
       if (!parameters.empty())

@@ -15,14 +15,14 @@ struct OptimizerSettings {
   enum class Kind : uint8_t { sgd, lars, adam, adamw, lamb };
 
   Kind kind = Kind::sgd;
-  float momentum = 0;  ///< sgd, lars
+  double momentum = 0;  ///< sgd, lars
   bool nesterov = false;
-  float weight_decay = 0;
-  bool exclude_bias = false;           ///< no weight decay for biases, those of norms included
-  bool exclude_norm = false;           ///< no weight decay for weights and biases of norms
-  float beta1 = 0.9f, beta2 = 0.999f;  ///< adam, adamw, lamb
-  float eps = 1e-8f;                   ///< adam, adamw, lamb (all > 0), lars
-  float trust = 0.001f;                ///< lars
+  double weight_decay = 0;
+  bool exclude_bias = false;          ///< no weight decay for biases, those of norms included
+  bool exclude_norm = false;          ///< no weight decay for weights and biases of norms
+  double beta1 = 0.9, beta2 = 0.999;  ///< adam, adamw, lamb
+  double eps = 1e-8;                  ///< adam, adamw, lamb (all > 0), lars
+  double trust = 0.001;               ///< lars
   // Excluded parameters get no trust ratio either: lars leaves them to plain SGD, lamb to Adam, at
   // the full rate.
 };

@@ -42,10 +42,10 @@ const SgdAttributes& sgd_of(const Node& node) {
 TEST(Optimizer, OneUpdateForEachBucket) {
   Network n;
   const std::vector<Node> updates =
-      n.update({.momentum = 0.9f, .nesterov = true, .weight_decay = 5e-4f});
+      n.update({.momentum = 0.9, .nesterov = true, .weight_decay = 5e-4});
   ASSERT_EQ(updates.size(), 2u);
   EXPECT_EQ(updates[0].in.size(), 2 + 3 * 20u);
-  EXPECT_EQ(sgd_of(updates[0]).weight_decay, 5e-4f);
+  EXPECT_EQ(sgd_of(updates[0]).weight_decay, 5e-4);
   EXPECT_TRUE(sgd_of(updates[0]).nesterov);
   const Graph& graph = n.model.graph;
   EXPECT_EQ(graph.with_role(Role::state).size(), graph.with_role(Role::parameter).size());
@@ -61,11 +61,11 @@ TEST(Optimizer, OneUpdateForEachBucket) {
 TEST(Optimizer, ExclusionsDivideBuckets) {
   Network n;
   const std::vector<Node> updates =
-      n.update({.weight_decay = 1e-4f, .exclude_bias = true, .exclude_norm = true});
+      n.update({.weight_decay = 1e-4, .exclude_bias = true, .exclude_norm = true});
   ASSERT_EQ(updates.size(), 4u);
   for (const Node& node : updates) {
     const bool excluded = node.name.ends_with(".no_decay");
-    EXPECT_EQ(sgd_of(node).weight_decay, excluded ? 0 : 1e-4f);
+    EXPECT_EQ(sgd_of(node).weight_decay, excluded ? 0 : 1e-4);
     for (const std::string& name : n.names(node))
       EXPECT_EQ(n.model.graph.shape(n.model.graph.find(name)).rank() == 1, excluded) << name;
   }
@@ -87,7 +87,7 @@ TEST(Optimizer, KnowsBiasesAndNorms) {
 
 TEST(Optimizer, OnlyBiases) {
   Network n;
-  for (const Node& node : n.update({.weight_decay = 1e-4f, .exclude_bias = true}))
+  for (const Node& node : n.update({.weight_decay = 1e-4, .exclude_bias = true}))
     for (const std::string& name : n.names(node))
       EXPECT_EQ(is_bias(name), node.name.ends_with(".no_decay")) << name;
 }
@@ -95,13 +95,13 @@ TEST(Optimizer, OnlyBiases) {
 TEST(Optimizer, LarsLeavesExcludedParametersToSgd) {
   Network n;
   for (const Node& node : n.update({.kind = OptimizerSettings::Kind::lars,
-                          .momentum = 0.9f,
+                          .momentum = 0.9,
                           .exclude_norm = true,
-                          .trust = 0.02f})) {
+                          .trust = 0.02})) {
     if (node.name.ends_with(".no_decay"))
-      EXPECT_EQ(sgd_of(node).momentum, 0.9f);
+      EXPECT_EQ(sgd_of(node).momentum, 0.9);
     else if (node.op->name() == "lars_update")
-      EXPECT_EQ(dynamic_cast<const LarsUpdate&>(*node.op).lars().trust, 0.02f);
+      EXPECT_EQ(dynamic_cast<const LarsUpdate&>(*node.op).lars().trust, 0.02);
     else
       EXPECT_FALSE(node.op->name() == "sgd_update") << node.name;
   }
@@ -113,11 +113,11 @@ TEST(Optimizer, LarsLeavesExcludedParametersToSgd) {
 TEST(Optimizer, AdamHasTwoStates) {
   Network n;
   const std::vector<Node> updates =
-      n.update({.kind = OptimizerSettings::Kind::adamw, .weight_decay = 0.01f, .beta2 = 0.95f});
+      n.update({.kind = OptimizerSettings::Kind::adamw, .weight_decay = 0.01, .beta2 = 0.95});
   ASSERT_EQ(updates.size(), 2u);
   const auto& adam = dynamic_cast<const AdamUpdate&>(*updates[0].op).adam();
   EXPECT_TRUE(adam.decoupled);
-  EXPECT_EQ(adam.beta2, 0.95f);
+  EXPECT_EQ(adam.beta2, 0.95);
   const Value w = updates[0].in[2];
   EXPECT_EQ(n.model.graph[updates[0].in[4]].name, n.model.graph[w].name + ".m");
   EXPECT_EQ(n.model.graph[updates[0].in[5]].name, n.model.graph[w].name + ".v");
@@ -126,23 +126,23 @@ TEST(Optimizer, AdamHasTwoStates) {
 TEST(Optimizer, LambTakesTwoOpsWithTheExchangeOfNormsBetween) {
   Network n;
   const std::vector<Node> updates = n.update({.kind = OptimizerSettings::Kind::lamb,
-                                              .weight_decay = 0.01f,
+                                              .weight_decay = 0.01,
                                               .exclude_bias = true,
                                               .exclude_norm = true,
-                                              .eps = 1e-6f});
+                                              .eps = 1e-6});
   ASSERT_EQ(updates.size(), 2 * 4u);
   const Graph& graph = n.model.graph;
   for (size_t i = 0; i < updates.size(); i += 4) {
     const Node &moments = updates[i], &exchange = updates[i + 1], &update = updates[i + 2],
                &excluded = updates[i + 3];
-    EXPECT_EQ(dynamic_cast<const LambMoments&>(*moments.op).lamb().weight_decay, 0.01f);
+    EXPECT_EQ(dynamic_cast<const LambMoments&>(*moments.op).lamb().weight_decay, 0.01);
     EXPECT_EQ(dynamic_cast<const AllReduceNorms&>(*exchange.op).bucket(), static_cast<int>(i / 4));
     EXPECT_EQ(exchange.in, moments.out);
-    EXPECT_EQ(dynamic_cast<const LambUpdate&>(*update.op).lamb().eps, 1e-6f);
+    EXPECT_EQ(dynamic_cast<const LambUpdate&>(*update.op).lamb().eps, 1e-6);
     EXPECT_EQ(update.in[2], moments.out[0]);
     EXPECT_EQ(n.names(moments), n.names(update));
     EXPECT_EQ(dynamic_cast<const AdamUpdate&>(*excluded.op).adam().weight_decay, 0);
-    EXPECT_EQ(dynamic_cast<const AdamUpdate&>(*excluded.op).adam().eps, 1e-6f);
+    EXPECT_EQ(dynamic_cast<const AdamUpdate&>(*excluded.op).adam().eps, 1e-6);
     for (const std::string& name : n.names(excluded))
       EXPECT_EQ(graph.shape(graph.find(name)).rank(), 1) << name;
   }

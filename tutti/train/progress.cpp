@@ -106,8 +106,11 @@ void ProgressDisplay::step(const ProgressState& state) {
   drawn_ = true;
   // The cursor waits at the line's start, so that a message from elsewhere overwrites the bar
   // instead of following it.
-  fmt::print(s_.out, "{}{}\r", kEraseLine,
-             progress_bar(state, terminal_columns(s_.out, s_.columns) - 1));
+  // Not by fmt::print, which throws where a terminal has gone: the run goes on to its checkpoint.
+  std::fputs(fmt::format("{}{}\r", kEraseLine,
+                         progress_bar(state, terminal_columns(s_.out, s_.columns) - 1))
+                 .c_str(),
+             s_.out);
   std::fflush(s_.out);
 }
 

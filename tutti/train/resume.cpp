@@ -1,81 +1,34 @@
 #include "tutti/train/resume.h"
 
-#include <algorithm>
 #include <cstring>
 #include <iterator>
 
 #include "tutti/base/log.h"
+#include "tutti/comm/agree.h"
 
 namespace tutti {
-namespace {
 
-// What besides kernels decides the bits, kept among the choices of a checkpoint.
-constexpr const char* kSamplesChoice = "samples a replica";
-constexpr const char* kThreadsChoice = "threads a rank";
-
-void check_agreement(const Checkpoint& checkpoint, const RunConfig& config, int64_t replicas,
-                     int64_t local_batch) {
-  const auto agree = [&](const char* key, const std::string& there, const std::string& here) {
-    if (there != here)
-      throw ConfigError(
-          fmt::format("checkpoint '{}' was written with {} = {}, this run has {}: the results "
-                      "would not be the same",
-                      checkpoint.path.string(), key, there, here));
-  };
-  agree("run.replicas", std::to_string(checkpoint.info.replicas), std::to_string(replicas));
-  agree("run.seed", std::to_string(checkpoint.info.seed),
-        std::to_string(static_cast<uint64_t>(config.run.seed)));
-  agree("run.precision", checkpoint.info.precision, std::string(to_string(config.run.precision)));
-  Choices choices = Choices::parse(checkpoint.info.plan_choices);
-  if (const auto samples = choices.find(kSamplesChoice); !samples.empty())
-    agree("samples a replica", std::string(samples), std::to_string(local_batch));
-  if (const auto threads = choices.find(kThreadsChoice);
-      !threads.empty() && threads != std::to_string(config.run.threads))
-    log::warn(
-        "checkpoint '{}' was written with run.threads = {}, this run has {}: sums are taken in "
-        "another order, so the last bits will differ",
-        checkpoint.path.string(), threads, config.run.threads);
-}
-
-}  // namespace
-
-std::filesystem::path checkpoint_directory(const RunConfig& config) {
-  return config.checkpoint.dir.empty()
-             ? std::filesystem::path(config.run.output_dir) / "checkpoints"
-             : std::filesystem::path(config.checkpoint.dir);
-}
-
-std::filesystem::path checkpoint_at(const std::filesystem::path& path, const char* key) {
-  if (std::filesystem::exists(path / "manifest.json")) return path;
-  if (const auto found = find_latest_valid(path)) return *found;
-  throw ConfigError(fmt::format("{}: no valid checkpoint in '{}'", key, path.string()));
-}
-
-std::optional<Checkpoint> find_resume(const RunConfig& config, int64_t replicas,
-                                      int64_t local_batch) {
-  if (config.checkpoint.resume.empty()) return std::nullopt;
-  std::filesystem::path path = config.checkpoint.resume;
-  if (config.checkpoint.resume == "latest") {
-    const auto found = find_latest_valid(checkpoint_directory(config));
-    if (!found) {
-      log::info("no checkpoint in '{}': starting anew", checkpoint_directory(config).string());
-      return std::nullopt;
-    }
-    path = *found;
-  } else {
-    path = checkpoint_at(path, "--resume");
+std::optional<Checkpoint> open_resume(comm::Communicator& communicator, const RunPlace& place) {
+  if (place.resume.empty()) return std::nullopt;
+  std::optional<Checkpoint> checkpoint;
+  try {
+    checkpoint = open_checkpoint(place.resume);
+  } catch (const IoError& error) {
+    throw IoError(fmt::format(
+        "{}; rank 0 reads this checkpoint: run.output_dir must be on a file system that all hosts "
+        "share",
+        error.what()));
   }
-  Checkpoint checkpoint = read_checkpoint(path);
-  check_agreement(checkpoint, config, replicas, local_batch);
-  log::info("resuming from '{}' at step {}", path.string(), checkpoint.info.step);
+  if (checkpoint->checksum != place.checksum)
+    throw IoError(fmt::format(
+        "{}: this rank reads another checkpoint there (checksum {}) than rank 0 (checksum {}): "
+        "run.output_dir must be on a file system that all hosts share",
+        place.resume, checkpoint->checksum, place.checksum));
+  comm::agree(
+      communicator, "the checkpoint to resume from",
+      fmt::format("step = {}\nchecksum = {}\n", checkpoint->info.step, checkpoint->checksum));
+  log::info("resuming from '{}' at step {}", place.resume, checkpoint->info.step);
   return checkpoint;
-}
-
-std::string choices_to_keep(const Choices& choices, int64_t local_batch, int64_t threads) {
-  Choices kept = choices;
-  kept.record(kSamplesChoice, std::to_string(local_batch));
-  kept.record(kThreadsChoice, std::to_string(threads));
-  return kept.to_string();
 }
 
 std::vector<NamedTensor> gather_statistics(const Weights& weights, const ReplicaMap& replicas,
@@ -97,9 +50,15 @@ std::vector<NamedTensor> gather_statistics(const Weights& weights, const Replica
   return tensors;
 }
 
-void restore(const Checkpoint& checkpoint, const ReplicaMap& replicas, Weights& weights) {
+void restore(const Checkpoint& checkpoint, const ReplicaMap& replicas,
+             std::span<const ArenaRange> kept, Weights& weights) {
   weights.import_model(checkpoint.weights);
-  weights.import_state(checkpoint.state);
+  if (checkpoint.info.state_kinds == weights.variables().state_kinds)
+    weights.import_state(checkpoint.state, kept);
+  else
+    log::warn("the state of the optimizer begins at zero: the checkpoint's is of {}",
+              checkpoint.info.optimizer);
+  if (checkpoint.info.replicas != replicas.replicas()) return;
   for (int r = 0; r < replicas.local_count(); ++r)
     weights.import_statistics(checkpoint.state, r, replicas.replica(r));
 }

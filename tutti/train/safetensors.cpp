@@ -306,11 +306,4 @@ NamedTensor SafetensorsFile::read_as_f32(const Entry& entry) const {
   return {entry.name, {DType::f32, shape_of(entry), {}}, {raw.begin(), raw.end()}};
 }
 
-std::vector<NamedTensor> read_weights(const std::filesystem::path& path) {
-  const SafetensorsFile file(path);
-  std::vector<NamedTensor> tensors;
-  for (const Entry& entry : file.entries()) tensors.push_back(file.read_as_f32(entry));
-  return tensors;
-}
-
 }  // namespace tutti

@@ -61,9 +61,6 @@ class SafetensorsFile {
   TensorMetadata metadata_;
 };
 
-/// All tensors of a file as f32, in the order of their bytes: weights of any origin.
-std::vector<NamedTensor> read_weights(const std::filesystem::path& path);
-
 std::string_view name_of(SafetensorsFile::Type type);  ///< as in the file: "F32"
 
 }  // namespace tutti

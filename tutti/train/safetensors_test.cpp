@@ -145,11 +145,11 @@ TEST_F(Safetensors, ReadsFilesOfOtherWriters) {
   const SafetensorsFile mnist(data / "safetensors/mnist_tinygrad.safetensors");
   EXPECT_EQ(mnist.read(*mnist.find("l1.weight")).desc.shape, (Shape{128, 784}));
 
-  const std::vector<NamedTensor> weights =
-      read_weights(data / "cifar10_resnet44/resnet44_cifar10.safetensors");
-  ASSERT_EQ(weights.size(), 217u);
-  EXPECT_EQ(weights.front().name, "conv1.weight");
-  EXPECT_EQ(weights.front().desc, (TensorDesc{DType::f32, {16, 3, 3, 3}, {}}));
+  const SafetensorsFile weights(data / "cifar10_resnet44/resnet44_cifar10.safetensors");
+  ASSERT_EQ(weights.entries().size(), 217u);
+  EXPECT_EQ(weights.entries().front().name, "conv1.weight");
+  EXPECT_EQ(weights.read_as_f32(weights.entries().front()).desc,
+            (TensorDesc{DType::f32, {16, 3, 3, 3}, {}}));
 }
 #endif
 

@@ -52,15 +52,15 @@ ExchangeSettings exchange_settings(const CommSection& comm) {
 OptimizerSettings optimizer_settings(const OptimizerSection& section) {
   OptimizerSettings settings;
   settings.kind = static_cast<OptimizerSettings::Kind>(section.name);
-  settings.momentum = static_cast<float>(section.momentum);
+  settings.momentum = section.momentum;
   settings.nesterov = section.nesterov;
-  settings.weight_decay = static_cast<float>(section.weight_decay);
+  settings.weight_decay = section.weight_decay;
   settings.exclude_bias = std::ranges::find(section.exclude, "bias") != section.exclude.end();
   settings.exclude_norm = std::ranges::find(section.exclude, "norm") != section.exclude.end();
-  settings.beta1 = static_cast<decltype(settings.beta1)>(section.beta1);
-  settings.beta2 = static_cast<decltype(settings.beta2)>(section.beta2);
-  settings.eps = static_cast<float>(section.eps);
-  settings.trust = static_cast<float>(section.trust);
+  settings.beta1 = section.beta1;
+  settings.beta2 = section.beta2;
+  settings.eps = section.eps;
+  settings.trust = section.trust;
   return settings;
 }
 

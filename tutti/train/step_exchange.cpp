@@ -165,14 +165,13 @@ std::vector<NamedTensor> StepExchange::collect_compression() {
   return tensors;
 }
 
-void StepExchange::restore_compression(std::span<const NamedTensor> tensors) {
+void StepExchange::restore_compression(const SafetensorsFile& file) {
   if (!compresses()) return;
+  std::vector<std::vector<float>> values;
   std::vector<comm::SavedPiece> saved;
-  for (const NamedTensor& tensor : tensors)
-    if (tensor.name.starts_with("compression."))
-      saved.push_back({tensor.name,
-                       {reinterpret_cast<const float*>(tensor.bytes.data()),
-                        tensor.bytes.size() / sizeof(float)}});
+  for (const SafetensorsFile::Entry& entry : file.entries())
+    if (entry.name.starts_with("compression."))
+      saved.push_back({entry.name, values.emplace_back(file.read_f32(entry))});
   bool dealt = false;
   for (int b = 0; b < gradients_.buckets(); ++b) {
     BucketSum& sum = gradients_.sum(b);
@@ -224,6 +223,16 @@ void StepExchange::plan_state(std::byte* state) {
         spec.parts.push_back({shard.begin / sizeof(float), shard.bytes() / sizeof(float)});
       state_.push_back(communicator_.plan(spec));
     }
+}
+
+std::vector<ArenaRange> StepExchange::kept_state() const {
+  if (!shards_) return {{0, network_.training.variables.parameter_bytes}};
+  std::vector<ArenaRange> kept;
+  for (int b = 0; b < gradients_.buckets(); ++b) {
+    const size_t begin = gradients_.layout().buckets[static_cast<size_t>(b)].begin;
+    kept.push_back({begin + shards_->mine(b).begin, begin + shards_->mine(b).end});
+  }
+  return kept;
 }
 
 void StepExchange::collect_state(std::byte* state) {

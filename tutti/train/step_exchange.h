@@ -20,6 +20,7 @@
 #include "tutti/trace/span.h"
 #include "tutti/train/named_tensor.h"
 #include "tutti/train/network.h"
+#include "tutti/train/weights.h"
 
 namespace tutti {
 
@@ -51,6 +52,8 @@ class StepExchange {
   /// bears its own waits.
   void end_step(Executor& executor);
 
+  /// The part of the parameters' arena whose optimizer state this rank keeps: its shards, or all.
+  std::vector<ArenaRange> kept_state() const;
   /// Collective. Every rank's shards of the optimizer state to rank 0; nothing to do where updates
   /// are not sharded. `state`: the arena of the network's variables, always the same one.
   void collect_state(std::byte* state);
@@ -65,9 +68,8 @@ class StepExchange {
   /// Collective. What compression keeps, of all ranks, on rank 0; nothing elsewhere.
   /// "compression.rank3.bucket 2.gradient@0".
   std::vector<NamedTensor> collect_compression();
-  /// Collective. The reverse; every rank gives all tensors of the checkpoint, others than these
-  /// among them.
-  void restore_compression(std::span<const NamedTensor> tensors);
+  /// Collective. The reverse, from the state file of a checkpoint.
+  void restore_compression(const SafetensorsFile& file);
   /// What compression did since the last call, in averages of `steps`: for the log; empty where
   /// nothing is compressed.
   std::string compression_line(int64_t steps);

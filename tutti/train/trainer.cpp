@@ -5,21 +5,24 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <numeric>
 #include <optional>
+#include <span>
 
 #include "tutti/base/log.h"
+#include "tutti/comm/agree.h"
 #include "tutti/data/format/catalog.h"
 #include "tutti/data/pipeline.h"
 #include "tutti/parallel/average.h"
 #include "tutti/plan/executor.h"
-#include "tutti/trace/csv.h"
 #include "tutti/trace/span.h"
-#include "tutti/trace/tensorboard.h"
 #include "tutti/train/checkpoint.h"
 #include "tutti/train/evaluator.h"
 #include "tutti/train/nonfinite.h"
 #include "tutti/train/progress.h"
+#include "tutti/train/reporter.h"
 #include "tutti/train/resume.h"
+#include "tutti/train/resume_check.h"
 #include "tutti/train/run_clock.h"
 #include "tutti/train/settings.h"
 #include "tutti/train/step_exchange.h"
@@ -45,13 +48,27 @@ double peak_memory_bytes() {
 struct Interval {
   StepTimes times;
   int64_t steps = 0;
-  double loss = 0;  ///< over local replicas and steps
+  std::vector<double> loss;  ///< of each local replica, over steps
+
+  explicit Interval(int local_replicas) : loss(static_cast<size_t>(local_replicas), 0.0) {}
+  /// Over local replicas and steps.
+  double mean_loss() const {
+    return std::accumulate(loss.begin(), loss.end(), 0.0) /
+           static_cast<double>(steps * static_cast<int64_t>(loss.size()));
+  }
 };
+
+/// run.replicas = 0 means one per rank, but a resumed run has as many as it began with.
+RunConfig with_replicas(RunConfig config, const std::optional<Checkpoint>& resumed) {
+  if (config.run.replicas == 0 && resumed) config.run.replicas = resumed->info.replicas;
+  return config;
+}
 
 class Run {
  public:
   explicit Run(const TrainerSpec& spec)
-      : spec_(spec), config_(spec.config), comm_(*spec.communicator),
+      : spec_(spec), place_(spec.place), comm_(*spec.communicator),
+        resumed_(open_resume(comm_, place_)), config_(with_replicas(spec.config, resumed_)),
         replicas_(static_cast<int>(replica_count(config_.run, comm_.size())), comm_.size(),
                   comm_.rank()),
         batch_(batch_sizes(config_.batch, replicas_.replicas())),
@@ -59,39 +76,71 @@ class Run {
                   batch_.local}),
         total_steps_(total_steps(config_.run, sampler_.steps_per_epoch())),
         schedule_(learning_rate_settings(config_, sampler_.steps_per_epoch(), batch_.global)),
-        display_({.terminal = spec.terminal && comm_.rank() == 0}) {}
+        display_({.terminal = spec.terminal && comm_.rank() == 0}),
+        interval_(replicas_.local_count()) {}
 
   RunResult run() {
-    const std::optional<Checkpoint> resumed =
-        find_resume(config_, replicas_.replicas(), batch_.local);
-    build(resumed);
-    open_record(resumed.has_value());
-    comm_.barrier();
-    clock_.start(metric(resumed, "wall_seconds"), metric(resumed, "train_seconds"));
-    run_started_ = RunClock::Clock::now();
-    log::info("{:.2f} s from start to the first step", unix_now() - spec_.process_started);
-    loop();
+    compare_with_before();
+    build();
+    open_record();
+    try {
+      comm_.barrier();
+      clock_.start(before("wall_seconds", 0), before("train_seconds", 0));
+      resumed_.reset();
+      run_started_ = RunClock::Clock::now();
+      log::info("{:.2f} s from start to the first step", unix_now() - spec_.process_started);
+      loop();
+    } catch (const std::exception& error) {
+      record_failure(error);
+      throw;
+    }
     return result_;
   }
 
  private:
   // --- building ---
 
-  static double metric(const std::optional<Checkpoint>& checkpoint, const std::string& name) {
-    if (!checkpoint) return 0;
-    const auto at = checkpoint->info.metrics.find(name);
-    return at == checkpoint->info.metrics.end() ? 0 : at->second;
+  /// A metric of the checkpoint that this run continues.
+  double before(const std::string& name, double otherwise) const {
+    if (!resumed_) return otherwise;
+    const auto at = resumed_->info.metrics.find(name);
+    return at == resumed_->info.metrics.end() ? otherwise : at->second;
   }
 
-  void build(const std::optional<Checkpoint>& resumed) {
+  /// All ranks must have the same configuration and data, and a resumed run what the run before it
+  /// had.
+  void compare_with_before() {
+    settings_ = effective_settings(config_, replicas_.replicas(), *spec_.train, *spec_.test);
+    comm::agree(comm_, "the configuration", shared_lines(settings_));
+    if (!resumed_) return;
+    changes_ = check_resume(resumed_->path, resumed_->info, settings_, spec_.resume_anyway);
+    const std::string there = resumed_->info.settings.at("run.threads"),
+                      here = settings_.at("run.threads");
+    if (there != here)
+      log::warn(
+          "run.threads was {} and is now {}: sums are taken in another order, so the last bits "
+          "will differ",
+          there, here);
+  }
+
+  /// The choices that this run must keep to. Where something else changed they are advice: the bits
+  /// differ anyway, and a changed network may not have what the old one used.
+  Choices choices_before() const {
+    Choices choices = Choices::parse(resumed_->info.plan_choices);
+    if (!spec_.resume_anyway.empty()) choices.make_advice();
+    return choices;
+  }
+
+  void build() {
     if (!config_.comm.shape.empty()) comm_.set_shape(comm::LinkShape::parse(config_.comm.shape));
     NetworkSpec spec = network_spec(config_, *spec_.train, batch_.local);
-    if (resumed)
-      spec.choices = Choices::parse(resumed->info.plan_choices);
+    if (resumed_)
+      spec.choices = choices_before();
     else if (!config_.plan.choices_from.empty())
-      spec.choices = Choices::parse(
-          verify_checkpoint(checkpoint_at(config_.plan.choices_from, "plan.choices_from"))
-              .plan_choices);
+      spec.choices = Choices::parse(comm::decide(comm_, "reading plan.choices_from", [&] {
+        return verify_checkpoint(checkpoint_at(config_.plan.choices_from, "plan.choices_from"))
+            .plan_choices;
+      }));
     spec.tuning_file = spec_.tuning_file;
     network_ = compile_network(spec, *spec_.backend, comm_);
     constexpr int64_t kSteps = 256;
@@ -101,15 +150,12 @@ class Run {
                      exchange_->fills_parameters());
     weights_->initialise(static_cast<uint64_t>(config_.run.seed));
     averaged_ = Buffer(network_->training.variables.statistic_bytes);
-    if (resumed) {
-      restore(*resumed, replicas_, *weights_);
-      exchange_->restore_compression(resumed->state);
-      if (resumed->info.metrics.contains(kCompressionPays))
-        exchange_->set_verdict(resumed->info.metrics.at(kCompressionPays));
-      step_ = resumed->info.step;
-      result_.accuracy = resumed->info.metrics.contains("accuracy")
-                             ? resumed->info.metrics.at("accuracy")
-                             : kNotMeasured;
+    if (resumed_) {
+      restore(*resumed_, replicas_, exchange_->kept_state(), *weights_);
+      exchange_->restore_compression(resumed_->state);
+      if (resumed_->info.metrics.contains(kCompressionPays))
+        exchange_->set_verdict(resumed_->info.metrics.at(kCompressionPays));
+      go_on_from(*resumed_);
     }
 
     executor_.emplace(network_->training, *spec_.backend);
@@ -151,6 +197,27 @@ class Run {
     log::debug("{}", network_->training.to_string());
   }
 
+  /// Where the run before stood. The best checkpoint counts where it is of this run's past: not of
+  /// steps that are computed again, and not lost since.
+  void go_on_from(const Checkpoint& checkpoint) {
+    step_ = left_.last = checkpoint.info.step;
+    result_.accuracy = before("accuracy", kNotMeasured);
+    result_.loss = before("loss", kNotMeasured);
+    target_reached_ = reaches_target(result_.accuracy);
+    const std::string best =
+        comm::decide(comm_, "looking for the best checkpoint", [&]() -> std::string {
+          const auto path = find_best(place_.checkpoints);
+          if (!path) return "";
+          const CheckpointInfo info = open_checkpoint(*path).info;
+          const auto accuracy = info.metrics.find("accuracy");
+          if (info.step > step_ || accuracy == info.metrics.end()) return "";
+          return fmt::format("{} {}", info.step, accuracy->second);
+        });
+    if (best.empty()) return;
+    left_.best = std::stoll(best);
+    left_.best_accuracy = std::stod(best.substr(best.find(' ')));
+  }
+
   // --- the loop ---
 
   bool first() const { return comm_.rank() == 0; }
@@ -162,21 +229,23 @@ class Run {
     const int64_t per_epoch = sampler_.steps_per_epoch();
     epoch_partial_ = step_ % per_epoch != 0;
     first_step_ = step_;
+    if (target_reached_)
+      return stop(RunStatus::done, fmt::format("target reached before step {}", step_));
     while (step_ < total_steps_) {
       train_step();
       const bool last = step_ == total_steps_;
       if (step_ % config_.run.log_every == 0 || last || step_ % per_epoch == 0) log_steps();
       if (step_ % per_epoch == 0) end_epoch();
-      if (evaluation_due() || last) evaluate();
-      if (target_reached_) return stop(RunStatus::done, "target reached");
+      bool best = false;
+      if (evaluation_due() || last) best = evaluate();
       const bool asked = stop_asked();
-      if (asked && !last) {
-        write_checkpoint_now();
+      const bool ends = last || target_reached_ || asked;
+      if (checkpoint_due() || best || ends) write_checkpoint_now(best, ends);
+      if (target_reached_) return stop(RunStatus::done, "target reached");
+      if (asked && !last)
         return stop(
             RunStatus::requeue,
             fmt::format("stopped by signal {} with a checkpoint at step {}", asked_by_, step_));
-      }
-      if (checkpoint_due() || last) write_checkpoint_now();
     }
     if (config_.run.target > 0 && !target_reached_)
       return stop(RunStatus::target_missed,
@@ -214,10 +283,10 @@ class Run {
       if (!std::isfinite(loss)) report_nonfinite(info, batch, loss);
       if (!bad_gradient_.empty())
         throw NumericError(
-            fmt::format("{} at step {}, replica {}, although the loss is {}; the last checkpoint "
-                        "is from before it; lower optimizer.lr or look at the data",
-                        bad_gradient_, info.step, info.replica, loss));
-      interval_.loss += loss;
+            fmt::format("{} at step {}, replica {}, although the loss is {}; {}; lower "
+                        "optimizer.lr or look at the data",
+                        bad_gradient_, info.step, info.replica, loss, what_is_left()));
+      interval_.loss[static_cast<size_t>(local)] += loss;
     }
     exchange_->end_of_backward();
     compute([&] {
@@ -233,9 +302,7 @@ class Run {
     ++interval_.steps;
     ++epoch_steps_;
     ++step_;
-    if (spec_.terminal && first())
-      display_.step(progress(interval_.loss /
-                             static_cast<double>(interval_.steps * replicas_.local_count())));
+    if (spec_.terminal && first()) display_.step(progress(interval_.mean_loss()));
   }
 
   void gradient_ready(int local, int bucket) {
@@ -262,10 +329,16 @@ class Run {
                          .images_desc = network_->training.desc(network_->images),
                          .layout = network_->training.layout},
                         *spec_.backend);
-    throw NumericError(
-        fmt::format("the loss is {} at step {}, replica {}: {}; the last checkpoint is from before "
-                    "it; lower optimizer.lr or look at the data",
-                    std::isnan(loss) ? "NaN" : "infinite", info.step, info.replica, where));
+    throw NumericError(fmt::format(
+        "the loss is {} at step {}, replica {}: {}; {}; lower optimizer.lr or look at "
+        "the data",
+        std::isnan(loss) ? "NaN" : "infinite", info.step, info.replica, where, what_is_left()));
+  }
+
+  std::string what_is_left() const {
+    return left_.last < 0
+               ? "there is no checkpoint yet"
+               : fmt::format("the last checkpoint, of step {}, is from before it", left_.last);
   }
 
   bool stop_asked() {
@@ -293,11 +366,9 @@ class Run {
 
   // --- reporting ---
 
-  /// Mean over all replicas of a sum over local ones.
-  double mean_over_replicas(double local_sum) {
-    std::vector<double> rows(static_cast<size_t>(replicas_.local_count()), 0.0);
-    rows[0] = local_sum;
-    return sum_over_replicas(comm_, replicas_, rows, 1)[0] / replicas_.replicas();
+  /// Mean over all replicas, one value of each local one.
+  double mean_over_replicas(std::span<const double> local) {
+    return sum_over_replicas(comm_, replicas_, local, 1)[0] / replicas_.replicas();
   }
 
   ProgressState progress(double loss) const {
@@ -338,13 +409,11 @@ class Run {
                       .data_wait_ms = t.data_wait / steps * 1e3,
                       .other_ms = t.other() / steps * 1e3,
                       .memory_bytes = *std::ranges::max_element(memory)};
-      line.time = unix_now();
-      record_->append(line);
-      tensorboard_->add(line);
+      reporter_->add(line);
       display_.report(progress(loss));
     }
-    stragglers_->report(step_, first() ? &*record_ : nullptr);
-    interval_ = {};
+    stragglers_->report(step_, first() ? &reporter_->record() : nullptr);
+    interval_ = Interval(replicas_.local_count());
   }
 
   void end_epoch() {
@@ -364,9 +433,7 @@ class Run {
                        .data_wait_seconds = epoch_times_.data_wait,
                        .other_seconds = epoch_times_.other(),
                        .partial = epoch_partial_};
-      line.time = unix_now();
-      record_->append(line);
-      tensorboard_->add(line);
+      reporter_->add(line);
     }
     epoch_times_ = {};
     epoch_loss_ = 0;
@@ -386,7 +453,12 @@ class Run {
     std::memcpy(averaged_.data(), mean.data(), bytes);
   }
 
-  void evaluate() {
+  bool reaches_target(double accuracy) const {
+    return config_.run.target > 0 && accuracy >= config_.run.target;
+  }
+
+  /// Whether these weights are to be kept as the best so far.
+  bool evaluate() {
     const auto began = RunClock::Clock::now();
     const double train_seconds = clock_.train();
     const ScopedSpan span(spans(), span_name("evaluate"), span_lane());
@@ -403,8 +475,9 @@ class Run {
     const double seconds = RunClock::since(began);
     clock_.add_pause(seconds);
     evaluation_seconds_ += seconds;
-    target_reached_ = config_.run.target > 0 && result_.accuracy >= config_.run.target;
-    if (!first()) return;
+    target_reached_ = reaches_target(result_.accuracy);
+    const bool best = config_.checkpoint.best && !(result_.accuracy <= left_.best_accuracy);
+    if (!first()) return best;
     EvalRecord line{.epoch = epochs_done(),
                     .step = step_,
                     .samples = static_cast<int64_t>(sums[0]),
@@ -413,23 +486,59 @@ class Run {
                     .seconds = seconds,
                     .wall_seconds = clock_.wall(),
                     .train_seconds = train_seconds};
-    line.time = unix_now();
-    record_->append(line);
-    tensorboard_->add(line);
+    reporter_->add(line);
     display_.note(
         fmt::format("epoch {:.2f}: test accuracy {:.2f} %, loss {:.4f} ({} samples in {:.1f} s)",
                     epochs_done(), result_.accuracy * 100, result_.loss, line.samples, seconds));
     if (target_reached_)
-      record_->append(TargetReached{.epoch = epochs_done(),
-                                    .step = step_,
-                                    .wall_seconds = line.wall_seconds,
-                                    .train_seconds = train_seconds,
-                                    .value = result_.accuracy});
+      reporter_->record().append(TargetReached{.epoch = epochs_done(),
+                                               .step = step_,
+                                               .wall_seconds = line.wall_seconds,
+                                               .train_seconds = train_seconds,
+                                               .value = result_.accuracy});
+    return best;
   }
 
   // --- checkpoints ---
 
-  void write_checkpoint_now() {
+  CheckpointInfo info_now() const {
+    CheckpointInfo info{
+        .step = step_,
+        .epoch = step_ / sampler_.steps_per_epoch(),
+        .epoch_position = step_ % sampler_.steps_per_epoch(),
+        .seed = static_cast<uint64_t>(config_.run.seed),
+        .replicas = replicas_.replicas(),
+        .ranks = comm_.size(),
+        .precision = std::string(to_string(config_.run.precision)),
+        .plan_choices = network_->training.options.choices.to_string(),
+        .config = spec_.resolved_config,
+        .run_id = place_.run_id,
+        .optimizer = std::string(to_string(config_.optimizer.name)),
+        .state_kinds = network_->training.variables.state_kinds,
+        .settings = settings_,
+        .metrics = {{"wall_seconds", clock_.wall()}, {"train_seconds", clock_.train()}}};
+    if (std::isfinite(result_.accuracy)) info.metrics["accuracy"] = result_.accuracy;
+    if (std::isfinite(result_.loss)) info.metrics["loss"] = result_.loss;
+    if (exchange_->verdict()) info.metrics[kCompressionPays] = *exchange_->verdict();
+    return info;
+  }
+
+  /// Rank 0's part. Returns the path.
+  std::string write_files(const std::vector<NamedTensor>& statistics,
+                          const std::vector<NamedTensor>& compression, bool best) {
+    const std::vector<NamedTensor> model = weights_->export_model(averaged_.data()),
+                                   state = weights_->export_state();
+    CheckpointContent content{.info = info_now(), .weights = {}, .state = {}, .best = best};
+    for (const NamedTensor& tensor : model) content.weights.push_back(tensor.ref());
+    for (const auto* list : {&state, &statistics, &compression})
+      for (const NamedTensor& tensor : *list) content.state.push_back(tensor.ref());
+    return write_checkpoint(place_.checkpoints, content, static_cast<int>(config_.checkpoint.keep))
+        .string();
+  }
+
+  /// `best`: of the best evaluation so far. Where the run does not end here, one that cannot be
+  /// written costs a warning: the earlier ones are valid, and the next may find space.
+  void write_checkpoint_now(bool best, bool ends) {
     const auto began = RunClock::Clock::now();
     const ScopedSpan span(spans(), span_name("checkpoint"), span_lane());
     executor_->settle();
@@ -437,58 +546,51 @@ class Run {
     exchange_->collect_state(weights_->state());
     const std::vector<NamedTensor> statistics = gather_statistics(*weights_, replicas_, comm_),
                                    compression = exchange_->collect_compression();
-    if (first()) {
-      const std::vector<NamedTensor> model = weights_->export_model(averaged_.data()),
-                                     state = weights_->export_state();
-      CheckpointContent content;
-      content.info = {
-          .step = step_,
-          .epoch = step_ / sampler_.steps_per_epoch(),
-          .epoch_position = step_ % sampler_.steps_per_epoch(),
-          .seed = static_cast<uint64_t>(config_.run.seed),
-          .replicas = replicas_.replicas(),
-          .ranks = comm_.size(),
-          .precision = std::string(to_string(config_.run.precision)),
-          .plan_choices = choices_to_keep(network_->training.options.choices, batch_.local,
-                                          config_.run.threads),
-          .config = spec_.resolved_config,
-          .metrics = {{"wall_seconds", clock_.wall()}, {"train_seconds", clock_.train()}}};
-      if (std::isfinite(result_.accuracy)) content.info.metrics["accuracy"] = result_.accuracy;
-      for (const NamedTensor& tensor : model) content.weights.push_back(tensor.ref());
-      for (const NamedTensor& tensor : state) content.state.push_back(tensor.ref());
-      for (const NamedTensor& tensor : statistics) content.state.push_back(tensor.ref());
-      for (const NamedTensor& tensor : compression) content.state.push_back(tensor.ref());
-      if (exchange_->verdict()) content.info.metrics[kCompressionPays] = *exchange_->verdict();
-      const std::filesystem::path path = write_checkpoint(
-          checkpoint_directory(config_), content, static_cast<int>(config_.checkpoint.keep));
-      int64_t bytes = 0;
-      for (const auto& entry : std::filesystem::directory_iterator(path))
-        bytes += static_cast<int64_t>(entry.file_size());
-      record_->append(CheckpointRecord{.epoch = epochs_done(),
-                                       .step = step_,
-                                       .path = path.string(),
-                                       .bytes = bytes,
-                                       .seconds = RunClock::since(began)});
-    }
-    comm_.barrier();
+    together_ = true;
+    const std::string path = comm::decide(comm_, "writing a checkpoint", [&]() -> std::string {
+      try {
+        return write_files(statistics, compression, best);
+      } catch (const IoError& error) {
+        if (ends) throw IoError(fmt::format("{}; {}", error.what(), what_is_left()));
+        log::warn("no checkpoint of step {}: {}; {}; training goes on to the next one", step_,
+                  error.what(), what_is_left());
+        return "";
+      }
+    });
+    together_ = false;
     const double seconds = RunClock::since(began);
     clock_.add_pause(seconds);
     checkpoint_seconds_ += seconds;
+    if (path.empty()) return;
+    left_.last = step_;
+    if (best) {
+      left_.best = step_;
+      left_.best_accuracy = result_.accuracy;
+    }
+    if (!first()) return;
+    int64_t bytes = 0;
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
+      const auto size = entry.file_size(error);
+      if (error) break;
+      bytes += static_cast<int64_t>(size);
+    }
+    if (error) throw IoError(fmt::format("{}: cannot be read: {}", path, error.message()));
+    reporter_->record().append(CheckpointRecord{
+        .epoch = epochs_done(), .step = step_, .path = path, .bytes = bytes, .seconds = seconds});
   }
 
   // --- start and end of the record ---
 
-  void open_record(bool resumed) {
+  void open_record() {
+    // From here on a signal is a wish on every rank, before the folder holds a run: "nothing has
+    // changed" would no longer be so.
+    if (spec_.stop_requested) (void)spec_.stop_requested();
+    comm_.barrier();
     std::vector<std::string> hosts;
     for (int r = 0; r < comm_.size(); ++r)
       if (std::ranges::find(hosts, comm_.host(r)) == hosts.end()) hosts.push_back(comm_.host(r));
     if (!first()) return;
-    const std::filesystem::path directory = config_.run.output_dir;
-    record_.emplace((directory / kRecordFile).string(),
-                    resumed && std::filesystem::exists(directory / kRecordFile)
-                        ? RunRecord::Open::resume
-                        : RunRecord::Open::create);
-    tensorboard_.emplace(config_.run.output_dir, comm_.host());
     RunStart about = spec_.about;
     about.time = unix_now();
     about.model = config_.model.name;
@@ -509,16 +611,17 @@ class Run {
     about.synchronisation = "every step";
     about.plan_hash = fmt::format("{:016x}", network_->training.hash());
     about.resume_step = step_;
+    about.changes = changes_;
     if (config_.run.target > 0)
       about.target =
           Target{.metric = "accuracy", .value = config_.run.target, .higher_is_better = true};
-    record_->append(about);
-    log::info(
-        "{} on {}: {} parameters, {} replica(s) of {} samples on {} rank(s) x {} thread(s), {}, "
-        "layout {}, {} buckets by {}",
-        about.model, about.dataset, about.parameters, about.replicas, about.local_batch,
-        about.ranks, about.threads_per_rank, about.precision, network_->training.layout,
-        network_->training.buckets.size(), comm_.transport());
+    reporter_.emplace(place_, about, spec_.resolved_config);
+    log_places(place_);
+    log::info("{} on {}: {} parameters, {}, layout {}", about.model, about.dataset,
+              about.parameters, about.precision, network_->training.layout);
+    log::info("{} replica(s) of {} samples on {} rank(s) x {} thread(s), {} buckets by {}",
+              about.replicas, about.local_batch, about.ranks, about.threads_per_rank,
+              network_->training.buckets.size(), comm_.transport());
     if (about.oversubscribed)
       log::warn("{} ranks x {} threads share {} cores: speeds will not be those of separate cores",
                 comm_.local_size(), about.threads_per_rank, about.cores_per_host);
@@ -530,28 +633,47 @@ class Run {
     display_.clear();
     report_compression();
     if (spans_)
-      spans_->write((std::filesystem::path(config_.run.output_dir) /
-                     fmt::format("trace.rank{}.json", comm_.rank()))
-                        .string(),
-                    comm_.rank());
+      spans_->write(
+          (std::filesystem::path(place_.directory) / fmt::format("trace.rank{}.json", comm_.rank()))
+              .string(),
+          comm_.rank());
     if (!first()) return;
-    record_->append(RunStop{.status = status,
-                            .reason = reason,
-                            .epochs = epochs_done(),
-                            .steps = step_,
-                            .samples = step_ * batch_.global,
-                            .wall_seconds = clock_.wall(),
-                            .train_seconds = clock_.train(),
-                            .eval_seconds = evaluation_seconds_,
-                            .checkpoint_seconds = checkpoint_seconds_});
-    write_csv(read_run(record_->path()), config_.run.output_dir);
+    reporter_->record().append(stop_event(status, reason));
     log::info("{}: {} ({:.1f} s training, {:.1f} s in all)", name(status), reason, clock_.train(),
               clock_.wall());
+    log_next(place_, left_, spec_.next, status);
+  }
+
+  RunStop stop_event(RunStatus status, const std::string& reason) const {
+    return {.status = status,
+            .reason = reason,
+            .epochs = epochs_done(),
+            .steps = step_,
+            .samples = step_ * batch_.global,
+            .wall_seconds = clock_.wall(),
+            .train_seconds = clock_.train(),
+            .eval_seconds = evaluation_seconds_,
+            .checkpoint_seconds = checkpoint_seconds_};
+  }
+
+  /// The rank that sees the cause writes the record's last line, whichever it is: rank 0 may be
+  /// ended before it hears of it. Errors of communication have their cause elsewhere, so of those
+  /// rank 0's is enough.
+  void record_failure(const std::exception& error) {
+    display_.clear();
+    const bool alone = !together_ && dynamic_cast<const CommError*>(&error) == nullptr;
+    if (!first() && !alone) return;
+    const std::string reason =
+        comm_.size() == 1 ? error.what() : fmt::format("{}: {}", comm_.who(), error.what());
+    RunRecord::append_failure((std::filesystem::path(place_.directory) / kRecordFile).string(),
+                              stop_event(RunStatus::failed, reason));
   }
 
   const TrainerSpec& spec_;
-  const RunConfig& config_;
+  const RunPlace& place_;
   comm::Communicator& comm_;
+  std::optional<Checkpoint> resumed_;  // until the first step
+  const RunConfig config_;
   const ReplicaMap replicas_;
   const BatchSizes batch_;
   const data::Sampler sampler_;
@@ -569,13 +691,16 @@ class Run {
   std::optional<data::Augment> training_images_, evaluation_images_;
   std::optional<Evaluator> evaluator_;
   std::optional<data::Pipeline> pipeline_;
-  std::optional<RunRecord> record_;  // rank 0
-  std::optional<TensorBoardWriter> tensorboard_;
+  std::optional<Reporter> reporter_;  // rank 0
   ProgressDisplay display_;
   RunClock clock_;
   RunClock::Clock::time_point run_started_;
 
   int64_t step_ = 0, first_step_ = 0, epoch_steps_ = 0;
+  RunSettings settings_;              // what a resume compares
+  std::vector<std::string> changes_;  // of this resume
+  LeftCheckpoints left_;
+  bool together_ = false;     // an error now is thrown by all ranks: one of them records it
   std::string bad_gradient_;  // the first one of the step that is not finite
   Interval interval_;
   StepTimes epoch_times_;

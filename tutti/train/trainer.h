@@ -6,12 +6,15 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tutti/comm/communicator.h"
 #include "tutti/data/dataset.h"
 #include "tutti/trace/record.h"
 #include "tutti/train/config.h"
 #include "tutti/train/network.h"
+#include "tutti/train/reporter.h"
+#include "tutti/train/run_folder.h"
 
 namespace tutti {
 
@@ -20,10 +23,13 @@ struct TrainerSpec {
   RunConfig config;             ///< validated; threads chosen
   std::string resolved_config;  ///< TOML text, kept in checkpoints and beside the results
   RunStart about;  ///< machine line, version, command ...; the trainer fills what it knows itself
-  bool terminal = false;                ///< stdout is a terminal: draw a bar
-  std::function<int()> stop_requested;  ///< 0 = no, else the signal that asked; may be empty
-  double process_started = 0;           ///< unix time, for the start-up time in the log
-  std::filesystem::path tuning_file;    ///< kernel choices kept between runs; empty: none
+  bool terminal = false;                   ///< stdout is a terminal: draw a bar
+  std::function<int()> stop_requested;     ///< 0 = no, else the signal that asked; may be empty
+  double process_started = 0;              ///< unix time, for the start-up time in the log
+  std::filesystem::path tuning_file;       ///< kernel choices kept between runs; empty: none
+  RunPlace place;                          ///< the run's folder, held by the caller
+  std::vector<std::string> resume_anyway;  ///< keys that may differ although they are fixed
+  NextCommands next;                       ///< for the last lines of the log
   const Backend* backend = nullptr;
   comm::Communicator* communicator = nullptr;
   const data::Dataset* train = nullptr;

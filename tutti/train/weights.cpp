@@ -1,6 +1,9 @@
 #include "tutti/train/weights.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <cstring>
 
 #include "tutti/train/initialise.h"
 
@@ -14,27 +17,22 @@ NamedTensor exported(std::string name, const Variable& variable, const std::byte
   return tensor;
 }
 
-const NamedTensor& find(std::span<const NamedTensor> tensors, const std::string& name,
-                        const Shape& shape) {
-  const auto at = std::ranges::find(tensors, name, &NamedTensor::name);
-  if (at == tensors.end())
+/// The tensor of that name as f32, plain.
+std::vector<float> read(const SafetensorsFile& file, const std::string& name, const Shape& shape) {
+  const SafetensorsFile::Entry* entry = file.find(name);
+  if (!entry)
     throw ConfigError(
         fmt::format("tensor '{}' ({}) is missing from the weights: is this another model?", name,
                     shape.to_string()));
-  if (!(at->desc.shape == shape))
-    throw ConfigError(fmt::format("tensor '{}' has shape {}, the model needs {}", name,
-                                  at->desc.shape.to_string(), shape.to_string()));
-  if (at->desc.dtype != DType::f32)
-    throw ConfigError(
-        fmt::format("tensor '{}' is {}, the model needs f32", name, name_of(at->desc.dtype)));
-  return *at;
+  if (entry->shape.size() > Shape::kMaxRank || !(Shape(entry->shape) == shape))
+    throw ConfigError(fmt::format("tensor '{}' has shape [{}], the model needs {}", name,
+                                  fmt::join(entry->shape, ", "), shape.to_string()));
+  return file.read_f32(*entry);
 }
 
-void import_from(std::span<const NamedTensor> tensors, const std::string& name,
-                 const Variable& variable, std::byte* arena) {
-  import_plain(
-      variable,
-      reinterpret_cast<const float*>(find(tensors, name, variable.desc.shape).bytes.data()), arena);
+void import_from(const SafetensorsFile& file, const std::string& name, const Variable& variable,
+                 std::byte* arena) {
+  import_plain(variable, read(file, name, variable.desc.shape).data(), arena);
 }
 
 std::string statistic_name(int replica, const Variable& variable) {
@@ -95,30 +93,46 @@ std::vector<NamedTensor> Weights::export_statistics(const std::byte* statistics,
   return tensors;
 }
 
-void Weights::import_model(std::span<const NamedTensor> tensors) {
+void Weights::import_model(const SafetensorsFile& file) {
   for (const Variable& variable : variables_.parameters)
-    if (fills_) import_from(tensors, variable.name, variable, parameters());
-  for (const Variable& variable : variables_.statistics)
-    for (int r = 0; r < local_replicas(); ++r)
-      import_from(tensors, variable.name, variable, statistics(r));
-  for (const NamedTensor& tensor : tensors)
-    if (!variables_.find_parameter(tensor.name) && !variables_.find_statistic(tensor.name) &&
-        !tensor.name.ends_with("num_batches_tracked"))
+    if (fills_) import_from(file, variable.name, variable, parameters());
+  for (const Variable& variable : variables_.statistics) {
+    const std::vector<float> plain = read(file, variable.name, variable.desc.shape);
+    for (int r = 0; r < local_replicas(); ++r) import_plain(variable, plain.data(), statistics(r));
+  }
+  for (const SafetensorsFile::Entry& entry : file.entries())
+    if (!variables_.find_parameter(entry.name) && !variables_.find_statistic(entry.name) &&
+        !entry.name.ends_with("num_batches_tracked"))
       throw ConfigError(
-          fmt::format("tensor '{}' in the weights belongs to no layer of the model", tensor.name));
+          fmt::format("tensor '{}' in the weights belongs to no layer of the model", entry.name));
 }
 
-void Weights::import_state(std::span<const NamedTensor> tensors) {
+void Weights::import_state(const SafetensorsFile& file, std::span<const ArenaRange> kept) {
+  std::vector<std::byte> whole;  // a variable of which only parts are kept
   for (size_t k = 0; k < variables_.state_kinds.size(); ++k)
-    for (const Variable& variable : variables_.parameters)
-      import_from(tensors, variable.name + "." + variables_.state_kinds[k], variable,
-                  state() + k * variables_.parameter_bytes);
+    for (const Variable& variable : variables_.parameters) {
+      const std::string name = variable.name + "." + variables_.state_kinds[k];
+      std::byte* const arena = state() + k * variables_.parameter_bytes;
+      const size_t begin = variable.offset, end = begin + variable.desc.bytes();
+      bool read = false;
+      for (const ArenaRange& range : kept) {
+        const ArenaRange part{std::max(begin, range.begin), std::min(end, range.end)};
+        if (part.begin >= part.end) continue;
+        if (!read) {
+          whole.resize(variable.desc.bytes());
+          Variable alone = variable;
+          alone.offset = 0;
+          import_from(file, name, alone, whole.data());
+          read = true;
+        }
+        std::memcpy(arena + part.begin, whole.data() + (part.begin - begin), part.end - part.begin);
+      }
+    }
 }
 
-void Weights::import_statistics(std::span<const NamedTensor> tensors, int local_replica,
-                                int replica) {
+void Weights::import_statistics(const SafetensorsFile& file, int local_replica, int replica) {
   for (const Variable& variable : variables_.statistics)
-    import_from(tensors, statistic_name(replica, variable), variable, statistics(local_replica));
+    import_from(file, statistic_name(replica, variable), variable, statistics(local_replica));
 }
 
 }  // namespace tutti

@@ -8,8 +8,14 @@
 #include "tutti/device/cpu/buffer.h"
 #include "tutti/plan/variables.h"
 #include "tutti/train/named_tensor.h"
+#include "tutti/train/safetensors.h"
 
 namespace tutti {
+
+/// Bytes [begin, end) of the parameters' arena.
+struct ArenaRange {
+  size_t begin = 0, end = 0;
+};
 
 class Weights {
  public:
@@ -41,14 +47,15 @@ class Weights {
   /// A replica's statistics as "replica R/NAME".
   std::vector<NamedTensor> export_statistics(const std::byte* statistics, int replica) const;
 
-  /// Takes parameters, and into every local replica the statistics, from tensors by name. Throws
-  /// ConfigError naming what is missing, unknown or of another shape; "num_batches_tracked" entries
-  /// of other systems are passed over.
-  void import_model(std::span<const NamedTensor> tensors);
-  /// The reverse of export_state.
-  void import_state(std::span<const NamedTensor> tensors);
+  /// Takes parameters, and into every local replica the statistics, from a file's tensors by name,
+  /// one after another. Throws ConfigError naming what is missing, unknown or of another shape;
+  /// "num_batches_tracked" entries of other systems are passed over.
+  void import_model(const SafetensorsFile& file);
+  /// The reverse of export_state, for what this rank keeps: `kept`, in rising order. Nothing else
+  /// of the arena is touched, so it takes no memory.
+  void import_state(const SafetensorsFile& file, std::span<const ArenaRange> kept);
   /// The reverse of export_statistics, for one local replica that is `replica` of the job.
-  void import_statistics(std::span<const NamedTensor> tensors, int local_replica, int replica);
+  void import_statistics(const SafetensorsFile& file, int local_replica, int replica);
 
  private:
   const Variables& variables_;

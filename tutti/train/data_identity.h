@@ -1,0 +1,15 @@
+#pragma once
+// Which data a run trains on, as a line of text: a resumed run and all ranks of a job must have the
+// same.
+
+#include <string>
+
+#include "tutti/data/dataset.h"
+
+namespace tutti {
+
+/// "10000 images of 3x32x32 in 10 classes, checksum 0123456789abcdef". The checksum is over images
+/// and labels: of all of them up to 64 MiB, of a larger set over images at even distances.
+std::string data_identity(const data::Dataset& dataset);
+
+}  // namespace tutti

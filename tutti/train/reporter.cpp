@@ -1,0 +1,92 @@
+#include "tutti/train/reporter.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "tutti/base/error.h"
+#include "tutti/base/log.h"
+#include "tutti/base/shell.h"
+#include "tutti/train/durable_file.h"
+
+namespace tutti {
+namespace {
+
+std::string record_path(const RunPlace& place) {
+  return (std::filesystem::path(place.directory) / kRecordFile).string();
+}
+
+RunRecord open_record(const RunPlace& place) {
+  const std::string path = record_path(place);
+  return RunRecord(path, place.goes_on && std::filesystem::exists(path) ? RunRecord::Open::resume
+                                                                        : RunRecord::Open::create);
+}
+
+/// What the tables of a resumed run begin with. A record that cannot be read in full is no reason
+/// to refuse the resume.
+RunLog log_before(const std::string& path) {
+  try {
+    return read_run(path);
+  } catch (const IoError& error) {
+    log::warn("{}; the CSV tables begin anew", error.what());
+    return {};
+  }
+}
+
+}  // namespace
+
+Reporter::Reporter(const RunPlace& place, RunStart about, const std::string& configuration)
+    : record_(open_record(place)),
+      tensorboard_(place.directory, about.hosts.empty() ? "host" : about.hosts.front()) {
+  // Not before a resume has been found to be one: a refused one must leave the run's own.
+  replace_file(std::filesystem::path(place.directory) / "config.toml", configuration);
+  about.run_id = place.run_id;
+  if (about.time == 0) about.time = unix_now();
+  tensorboard_.text(about.resume_step, about.time, "configuration",
+                    "```toml\n" + configuration + "```\n");
+  record_.append(std::move(about));
+  csv_.emplace(log_before(record_.path()), place.directory);
+}
+
+void Reporter::add(StepRecord event) {
+  event.time = unix_now();
+  record_.append(event);
+  tensorboard_.add(event);
+  csv_->add(event);
+}
+
+void Reporter::add(EpochRecord event) {
+  event.time = unix_now();
+  record_.append(event);
+  tensorboard_.add(event);
+  csv_->add(event);
+}
+
+void Reporter::add(EvalRecord event) {
+  event.time = unix_now();
+  record_.append(event);
+  tensorboard_.add(event);
+  csv_->add(event);
+}
+
+void log_places(const RunPlace& place) {
+  log::info("results in {} (record.jsonl, *.csv, config.toml)", shell_word(place.directory));
+  log::info("checkpoints in {}", shell_word(place.checkpoints));
+  log::info("curves: tensorboard --logdir {}", shell_word(place.directory));
+}
+
+void log_next(const RunPlace& place, const LeftCheckpoints& left, const NextCommands& next,
+              RunStatus status) {
+  const auto last = std::filesystem::path(place.checkpoints) / fmt::format("step_{:07}", left.last);
+  if (left.last >= 0 && std::filesystem::exists(last))  // a branch may not have written any
+    log::info("weights of step {}: {}", left.last, shell_word(last.string()));
+  if (left.best >= 0)
+    log::info("best weights, of step {} with accuracy {:.2f} %: {}", left.best,
+              left.best_accuracy * 100, shell_word(place.checkpoints + "/best"));
+  log::info("results in {}; curves: tensorboard --logdir {}", shell_word(place.directory),
+            shell_word(place.directory));
+  if (left.last >= 0 || left.best >= 0) log::info("evaluate: {}", next.eval);
+  log::info("go on:    {}{}", next.resume,
+            status == RunStatus::requeue ? "" : " --epochs N   (N above what was run)");
+}
+
+}  // namespace tutti

@@ -1,0 +1,146 @@
+#include "tutti/train/resume_check.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
+#include "tutti/base/error.h"
+#include "tutti/base/log.h"
+#include "tutti/train/data_identity.h"
+#include "tutti/train/settings.h"
+
+namespace tutti {
+namespace {
+
+struct Difference {
+  std::string key, there, here;
+};
+
+/// The differing keys, in the order of the table. A key that the checkpoint does not have is of a
+/// later version: it had its default then.
+std::vector<Difference> differences(const RunSettings& there, const RunSettings& here) {
+  const auto value = [](const RunSettings& settings, const ConfigKey& row) {
+    const auto at = settings.find(row.name);
+    return at == settings.end() ? to_toml(row.get(RunConfig{})) : at->second;
+  };
+  std::vector<Difference> found;
+  bool other_data = false;  // said by the key that chose it
+  for (const ConfigKey& row : config_keys())
+    if (value(there, row) != value(here, row)) {
+      found.push_back({row.name, value(there, row), value(here, row)});
+      other_data |= row.name == "data.dataset" || row.name.starts_with("data.generate_");
+    }
+  // Another generator's seed makes other images: one cause, said once.
+  if (!other_data && there.at(kDataContent) != here.at(kDataContent))
+    found.push_back({kDataContent, there.at(kDataContent), here.at(kDataContent)});
+  return found;
+}
+
+bool is_fixed(const std::string& key) {
+  const ConfigKey* row = find_config_key(key);
+  return !row || row->on_resume == OnResume::fixed;
+}
+
+/// What helps besides --resume-anyway.
+std::string advice(const std::vector<Difference>& refused) {
+  for (const Difference& d : refused)
+    if (d.key == "run.replicas")
+      return fmt::format(
+          "; a run of {0} replicas goes on with --replicas {0}, on any number of ranks from 1 to "
+          "{0}",
+          d.there);
+  return "";
+}
+
+}  // namespace
+
+RunSettings run_settings(const RunConfig& config, std::string data_content) {
+  RunSettings settings;
+  for (const ConfigKey& row : config_keys()) settings[row.name] = to_toml(row.get(config));
+  settings[kDataContent] = std::move(data_content);
+  return settings;
+}
+
+RunSettings effective_settings(const RunConfig& config, int64_t replicas,
+                               const data::Dataset& train, const data::Dataset& test) {
+  RunConfig effective = config;
+  const BatchSizes batch = batch_sizes(config.batch, replicas);
+  effective.run.replicas = replicas;
+  effective.batch = {.local = batch.local, .global = batch.global};
+  effective.model.classes = model_spec(config, train, batch.local).classes;
+  effective.data.classes = train.classes();
+  return run_settings(
+      effective, fmt::format("train: {}; test: {}", data_identity(train), data_identity(test)));
+}
+
+std::string shared_lines(const RunSettings& settings) {
+  constexpr std::string_view kOwn[] = {"data.dir",      "data.readers", "data.prefetch",
+                                       "run.log_level", "plan.tuning",  "comm.selection"};
+  std::string lines;
+  for (const auto& [key, value] : settings)
+    if (std::ranges::find(kOwn, key) == std::end(kOwn))
+      lines += fmt::format("{} = {}\n", key, value);
+  return lines;
+}
+
+std::vector<std::string> check_resume(const std::filesystem::path& checkpoint,
+                                      const CheckpointInfo& before, const RunSettings& here,
+                                      const std::vector<std::string>& anyway) {
+  if (!before.settings.contains(kDataContent))
+    throw ConfigError(fmt::format(
+        "checkpoint '{}' is of an earlier version, which did not keep what a resume must compare: "
+        "go on with that version, or begin a new run",
+        checkpoint.string()));
+  std::vector<Difference> refused;
+  std::vector<std::string> changes, accepted;
+  for (const Difference& d : differences(before.settings, here)) {
+    const bool fixed = is_fixed(d.key);
+    if (fixed && std::ranges::find(anyway, d.key) == anyway.end()) {
+      refused.push_back(d);
+      continue;
+    }
+    // Where results lie and how much is said is no news.
+    if (!fixed && (d.key.starts_with("checkpoint.") || d.key == "run.output_dir" ||
+                   d.key == "run.log_level" || d.key == "run.profile"))
+      continue;
+    changes.push_back(fmt::format("{}: {} -> {}", d.key, d.there, d.here));
+    if (fixed) accepted.push_back(changes.back());
+  }
+  if (!refused.empty()) {
+    std::vector<std::string> keys, flags;
+    for (const Difference& d : refused) {
+      keys.push_back(fmt::format("{} was {} and is now {}", d.key, d.there, d.here));
+      flags.push_back("--resume-anyway " + d.key);
+    }
+    throw ConfigError(fmt::format(
+        "checkpoint '{}' is of a run whose results would not go on as they were: {}; give the old "
+        "value{}{}, or go on with the new with {}",
+        checkpoint.string(), fmt::join(keys, "; "), refused.size() > 1 ? "s" : "", advice(refused),
+        fmt::join(flags, " ")));
+  }
+  for (const std::string& change : accepted) log::warn("resumed although changed: {}", change);
+  const std::string& schedule = here.at("schedule.name");
+  if (here.at("run.epochs") != before.settings.at("run.epochs") &&
+      (schedule == "\"cosine\"" || schedule == "\"one_cycle\""))
+    log::warn("the schedule spans run.epochs: from here on the rates are those of the new length");
+  return changes;
+}
+
+void check_resume_anyway(const std::vector<std::string>& keys, const std::string& resume) {
+  if (!keys.empty() && resume.empty())
+    throw ConfigError(fmt::format(
+        "--resume-anyway {}: nothing is resumed; give --resume as well, or leave the flag "
+        "out",
+        keys.front()));
+  for (const std::string& key : keys) {
+    if (key != kDataContent && !find_config_key(key))
+      throw ConfigError(fmt::format("--resume-anyway: there is no key '{}'", key));
+    if (!is_fixed(key))
+      throw ConfigError(
+          fmt::format("--resume-anyway: {} may change on a resume; leave the flag out", key));
+  }
+}
+
+}  // namespace tutti

@@ -1,0 +1,44 @@
+#pragma once
+// What a resumed run must share with the run it continues. The table of the configuration says of
+// each key whether it may change (OnResume); what data the run trains on is compared as well.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tutti/data/dataset.h"
+#include "tutti/train/checkpoint.h"
+#include "tutti/train/config.h"
+
+namespace tutti {
+
+/// Key -> value as TOML. A checkpoint keeps them.
+using RunSettings = std::map<std::string, std::string>;
+
+/// The name under which RunSettings keep data_identity() of both data sets; --resume-anyway takes
+/// it as it takes keys.
+inline constexpr const char* kDataContent = "data.content";
+
+/// The values of `config` as TOML.
+RunSettings run_settings(const RunConfig& config, std::string data_content);
+/// The same with replicas, batch sizes and classes as they were chosen, so that two ways of asking
+/// for the same are the same.
+RunSettings effective_settings(const RunConfig& config, int64_t replicas,
+                               const data::Dataset& train, const data::Dataset& test);
+
+/// What all ranks must have alike, one "key = value" a line: all but what a host may have of its
+/// own (paths, readers, the log).
+std::string shared_lines(const RunSettings& settings);
+
+/// Compares the settings of a checkpoint with this run's. Returns what has changed, for the record:
+/// "run.epochs: 2 -> 4". Throws ConfigError naming all keys that are fixed and differ and are not
+/// in `anyway`, with both values and the ways out.
+std::vector<std::string> check_resume(const std::filesystem::path& checkpoint,
+                                      const CheckpointInfo& before, const RunSettings& here,
+                                      const std::vector<std::string>& anyway);
+
+/// Throws ConfigError for a word of --resume-anyway that is no key, one that may change anyway, and
+/// for any where `resume` (checkpoint.resume) is empty.
+void check_resume_anyway(const std::vector<std::string>& keys, const std::string& resume);
+
+}  // namespace tutti

@@ -1,0 +1,125 @@
+#include "tutti/train/resume_check.h"
+
+#include <gtest/gtest.h>
+
+#include "tutti/base/error.h"
+
+namespace tutti {
+namespace {
+
+/// Before: the defaults on "some images". Now: `change` applied to them.
+struct Resume {
+  RunConfig now{};
+  std::string data = "some images";
+  std::vector<std::string> anyway{};
+
+  std::vector<std::string> changes() const {
+    CheckpointInfo before;
+    before.settings = run_settings(RunConfig{}, "some images");
+    return check_resume("there/step_0000008", before, run_settings(now, data), anyway);
+  }
+  std::string refusal() const {
+    try {
+      changes();
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  }
+};
+
+TEST(ResumeCheck, WhatChangesResultsIsRefusedWithKeyValuesAndWaysOut) {
+  EXPECT_EQ(Resume{}.refusal(), "");
+  Resume resume;
+  resume.now.optimizer.lr = 0.05;
+  resume.now.data.flip = true;
+  EXPECT_EQ(resume.refusal(),
+            "checkpoint 'there/step_0000008' is of a run whose results would not go on as they "
+            "were: data.flip was false and is now true; optimizer.lr was 0.1 and is now 0.05; give "
+            "the old values, or go on with the new with --resume-anyway data.flip --resume-anyway "
+            "optimizer.lr");
+  resume.anyway = {"optimizer.lr", "data.flip"};
+  EXPECT_EQ(resume.changes(),
+            (std::vector<std::string>{"data.flip: false -> true", "optimizer.lr: 0.1 -> 0.05"}));
+}
+
+TEST(ResumeCheck, EveryKeyIsEitherFixedOrMayChange) {
+  for (const ConfigKey& row : config_keys()) {
+    CheckpointInfo before;
+    before.settings = run_settings(RunConfig{}, "");
+    RunSettings here = before.settings;
+    here.at(row.name) += "0";
+    const auto check = [&](const std::vector<std::string>& anyway) {
+      return check_resume("there", before, here, anyway);
+    };
+    if (row.on_resume == OnResume::fixed) {
+      EXPECT_THROW(check({}), ConfigError) << row.name;
+      EXPECT_NO_THROW(check({row.name})) << row.name;
+    } else {
+      EXPECT_NO_THROW(check({})) << row.name;
+    }
+  }
+  for (const char* fixed :
+       {"run.seed", "run.precision", "run.replicas", "data.dataset", "data.generate_seed",
+        "data.pad", "model.name", "batch.global", "optimizer.name", "optimizer.momentum",
+        "optimizer.nesterov", "optimizer.weight_decay", "schedule.name", "schedule.gamma",
+        "loss.label_smoothing", "comm.compression", "comm.reproducible"})
+    EXPECT_EQ(find_config_key(fixed)->on_resume, OnResume::fixed) << fixed;
+  for (const char* free : {"run.epochs", "run.target", "run.eval_every", "run.log_every",
+                           "run.output_dir", "run.threads", "data.dir", "checkpoint.keep"})
+    EXPECT_EQ(find_config_key(free)->on_resume, OnResume::may_change) << free;
+}
+
+TEST(ResumeCheck, OtherDataIsSaidOnce) {
+  Resume resume;
+  resume.data = "other images";
+  EXPECT_NE(resume.refusal().find("data.content was some images and is now other images"),
+            std::string::npos);
+  resume.now.data.generate_seed = 7;
+  EXPECT_EQ(resume.refusal().find("data.content"), std::string::npos) << resume.refusal();
+  resume.anyway = {"data.generate_seed"};
+  EXPECT_EQ(resume.refusal(), "");
+}
+
+TEST(ResumeCheck, AChangedAugmentationDoesNotHideOtherImages) {
+  Resume resume;
+  resume.data = "other images";
+  resume.now.data.flip = true;
+  resume.anyway = {"data.flip"};
+  EXPECT_NE(resume.refusal().find("data.content was some images and is now other images"),
+            std::string::npos)
+      << resume.refusal();
+  resume.anyway = {"data.flip", "data.content"};
+  EXPECT_EQ(resume.refusal(), "");
+}
+
+TEST(ResumeCheck, ReplicasSayOnHowManyRanksTheyRun) {
+  Resume resume;
+  resume.now.run.replicas = 2;
+  EXPECT_NE(resume.refusal().find("on any number of ranks from 1 to"), std::string::npos);
+}
+
+TEST(ResumeCheck, AKeyOfALaterVersionHadItsDefault) {
+  CheckpointInfo before;
+  before.settings = run_settings(RunConfig{}, "");
+  before.settings.erase("loss.label_smoothing");
+  RunConfig now;
+  EXPECT_NO_THROW(check_resume("there", before, run_settings(now, ""), {}));
+  now.loss.label_smoothing = 0.1;
+  EXPECT_THROW(check_resume("there", before, run_settings(now, ""), {}), ConfigError);
+}
+
+TEST(ResumeCheck, ACheckpointWithoutSettingsIsOfAnEarlierVersion) {
+  EXPECT_THROW(check_resume("there", {}, run_settings({}, ""), {}), ConfigError);
+}
+
+TEST(ResumeCheck, AnywayNamesFixedKeys) {
+  EXPECT_NO_THROW(check_resume_anyway({"optimizer.lr", "data.content"}, "latest"));
+  EXPECT_THROW(check_resume_anyway({"optimizer.learning"}, "latest"), ConfigError);
+  EXPECT_THROW(check_resume_anyway({"run.epochs"}, "latest"), ConfigError);
+  EXPECT_THROW(check_resume_anyway({"optimizer.lr"}, ""), ConfigError) << "nothing is resumed";
+  EXPECT_NO_THROW(check_resume_anyway({}, ""));
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,269 @@
+#include "tutti/train/run_folder.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "tutti/base/error.h"
+#include "tutti/base/log.h"
+#include "tutti/comm/agree.h"
+#include "tutti/trace/record.h"
+#include "tutti/train/checkpoint.h"
+
+namespace tutti {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kCheckpoints = "checkpoints";
+constexpr const char* kLink = "latest";
+
+std::string to_text(const RunPlace& place) {
+  return nlohmann::json{{"directory", place.directory}, {"checkpoints", place.checkpoints},
+                        {"resume", place.resume},       {"checksum", place.checksum},
+                        {"run_id", place.run_id},       {"goes_on", place.goes_on}}
+      .dump();
+}
+
+RunPlace from_text(const std::string& text) {
+  const auto json = nlohmann::json::parse(text);
+  return {.directory = json.at("directory"),
+          .checkpoints = json.at("checkpoints"),
+          .resume = json.at("resume"),
+          .checksum = json.at("checksum"),
+          .run_id = json.at("run_id"),
+          .goes_on = json.at("goes_on")};
+}
+
+void make_folder(const fs::path& folder) {
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed)
+    throw IoError(
+        fmt::format("cannot make the output folder '{}': {}", folder.string(), failed.message()));
+}
+
+/// The number of a folder called 0001, 0002, ...; 0 for any other name.
+int number_of(const fs::path& folder) {
+  const std::string name = folder.filename().string();
+  const bool digits = name.size() >= 4 && name.size() <= 9 &&
+                      std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
+  return digits ? std::stoi(name) : 0;
+}
+
+int greatest_number(const fs::path& base) {
+  int greatest = 0;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(base, none))
+    greatest = std::max(greatest, number_of(entry.path()));
+  return greatest;
+}
+
+fs::path numbered(const fs::path& base, int number) { return base / fmt::format("{:04}", number); }
+
+/// Makes the next numbered folder. Of two runs that start at once, each gets its own.
+fs::path make_numbered(const fs::path& base) {
+  make_folder(base);
+  for (int number = greatest_number(base) + 1;; ++number) {
+    const fs::path folder = numbered(base, number);
+    std::error_code failed;
+    if (fs::create_directory(folder, failed)) return folder;
+    if (failed) make_folder(folder);  // throws with the reason
+  }
+}
+
+/// Points base/latest at a numbered folder.
+void point_link(const fs::path& folder) {
+  const fs::path link = folder.parent_path() / kLink;
+  std::error_code failed;
+  if (fs::exists(fs::symlink_status(link, failed)) && !fs::is_symlink(link, failed)) {
+    log::warn("'{}' is no link: it stays as it is and does not lead to the newest run",
+              link.string());
+    return;
+  }
+  const fs::path made =
+      link.parent_path() / fmt::format(".{}.{}", kLink, folder.filename().string());
+  fs::remove(made, failed);
+  fs::create_directory_symlink(folder.filename(), made, failed);
+  if (!failed) fs::rename(made, link, failed);
+  if (failed) log::warn("{}: cannot be made: {}", link.string(), failed.message());
+}
+
+/// The newest of the numbered folders: where the link leads, else the greatest number.
+std::optional<fs::path> newest_numbered(const fs::path& base) {
+  std::error_code none;
+  const fs::path target = fs::read_symlink(base / kLink, none);
+  if (!none && number_of(target) > 0 && fs::is_directory(base / target.filename(), none))
+    return base / target.filename();
+  if (fs::is_directory(fs::symlink_status(base / kLink, none)))
+    return base / kLink;  // a folder: of a version that had no numbers
+  const int greatest = greatest_number(base);
+  return greatest > 0 ? std::optional(numbered(base, greatest)) : std::nullopt;
+}
+
+/// The run folder that a path of --resume means: X for X, X/checkpoints and X/checkpoints/step_N,
+/// where X holds a record.
+std::optional<fs::path> run_of(const fs::path& resume) {
+  std::error_code none;
+  fs::path at = fs::exists(resume, none) ? fs::canonical(resume, none) : resume;
+  if (none) at = resume;
+  for (int up = 0; up < 3 && !at.empty(); ++up, at = at.parent_path())
+    if (fs::exists(at / kRecordFile, none)) {
+      const fs::path near = fs::proximate(at, none);
+      return none || near.native().starts_with("..") ? at : near;
+    }
+  return std::nullopt;
+}
+
+bool within(const fs::path& path, const fs::path& folder) {
+  std::error_code none;
+  const fs::path a = fs::weakly_canonical(fs::absolute(path, none), none),
+                 b = fs::weakly_canonical(fs::absolute(folder, none), none);
+  return std::mismatch(b.begin(), b.end(), a.begin(), a.end()).first == b.end();
+}
+
+/// Renames a folder to the first free one of NAME.1, NAME.2, ...
+fs::path set_aside(const fs::path& folder) {
+  fs::path name = folder;
+  if (name.filename().empty()) name = name.parent_path();  // of "runs/a/"
+  for (int number = 1;; ++number) {
+    const fs::path target = fmt::format("{}.{}", name.string(), number);
+    std::error_code failed;
+    if (fs::exists(fs::symlink_status(target, failed))) continue;
+    fs::rename(name, target, failed);
+    if (failed)
+      throw IoError(
+          fmt::format("--fresh: '{}' cannot be renamed to '{}': {}; move it yourself, or "
+                      "choose another --output-dir",
+                      name.string(), target.string(), failed.message()));
+    return target;
+  }
+}
+
+/// The newest valid checkpoint of a run; none where it has not written any. Never a new start
+/// because all are damaged.
+std::string latest_of(const fs::path& checkpoints) {
+  if (const auto found = find_latest_valid(checkpoints)) return found->string();
+  std::vector<std::string> names;
+  for (const fs::path& damaged : list_checkpoints(checkpoints))
+    names.push_back(damaged.filename().string());
+  if (!names.empty())
+    throw ConfigError(fmt::format(
+        "--resume: no checkpoint in '{}' is valid ({}: the log says what is wrong with each); "
+        "restore one from a copy, or begin anew with --fresh instead of --resume, which sets this "
+        "run aside",
+        checkpoints.string(), fmt::join(names, ", ")));
+  return "";
+}
+
+bool is_latest(const RunFolderRequest& request) { return request.resume == kLink; }
+
+/// The folder that a request names or means; none where a numbered one has to be made.
+std::optional<fs::path> named_folder(const RunFolderRequest& request) {
+  if (request.fresh && !request.resume.empty())
+    throw ConfigError("--fresh begins a new run and --resume continues one: give one of the two");
+  if (!request.output_dir.empty()) return request.output_dir;
+  if (is_latest(request)) return newest_numbered(request.base);
+  if (!request.resume.empty()) return run_of(request.resume);
+  return std::nullopt;
+}
+
+fs::path checkpoints_of(const RunFolderRequest& request, const fs::path& directory) {
+  return request.checkpoints.empty() ? directory / kCheckpoints : fs::path(request.checkpoints);
+}
+
+/// What begins or goes on in a folder. `used`: a run lies there.
+RunPlace place_in(const fs::path& directory, const RunFolderRequest& request, bool used) {
+  const fs::path checkpoints = checkpoints_of(request, directory);
+  if (used && request.resume.empty())
+    throw ConfigError(
+        fmt::format("'{}' holds a run: continue it with --resume, set it aside with "
+                    "--fresh, or choose another --output-dir",
+                    directory.string()));
+  RunPlace place{.directory = directory.string(),
+                 .checkpoints = checkpoints.string(),
+                 .resume = {},
+                 .checksum = {},
+                 .run_id = used ? read_run_id((directory / kRecordFile).string()) : "",
+                 .goes_on = used};
+  if (is_latest(request)) {
+    place.resume = latest_of(checkpoints);
+    if (place.resume.empty())
+      log::info("no checkpoint in '{}' yet: the run begins at its first step",
+                checkpoints.string());
+  } else if (!request.resume.empty()) {
+    const fs::path from = checkpoint_at(request.resume, "--resume");
+    if (used && !within(from, checkpoints))
+      throw ConfigError(
+          fmt::format("--resume: '{}' is of another run than the one in '{}'; choose "
+                      "another --output-dir, or set that run aside first",
+                      from.string(), directory.string()));
+    place.resume = from.string();
+  }
+  if (!place.resume.empty()) place.checksum = manifest_checksum(place.resume);
+  if (place.run_id.empty()) place.run_id = make_run_id(unix_now());
+  return place;
+}
+
+}  // namespace
+
+RunFolderRequest run_folder_request(const RunConfig& config, bool fresh) {
+  return {.output_dir = config.run.output_dir,
+          .checkpoints = config.checkpoint.dir,
+          .resume = config.checkpoint.resume,
+          .fresh = fresh};
+}
+
+bool holds_run(const fs::path& directory, const fs::path& checkpoints) {
+  std::error_code none;
+  return fs::exists(directory / kRecordFile, none) || !list_checkpoints(checkpoints).empty();
+}
+
+RunPlace preview_run_folder(const RunFolderRequest& request) {
+  const fs::path directory =
+      named_folder(request).value_or(numbered(request.base, greatest_number(request.base) + 1));
+  return place_in(directory, request,
+                  !request.fresh && holds_run(directory, checkpoints_of(request, directory)));
+}
+
+RunPlace take_run_folder(const RunFolderRequest& request, std::vector<FolderLock>& locks) {
+  const std::optional<fs::path> named = named_folder(request);
+  // Before a folder is made: one for a mistyped path would be left empty.
+  if (!named && !request.resume.empty() && !is_latest(request))
+    (void)checkpoint_at(request.resume, "--resume");
+  const fs::path directory = named ? *named : make_numbered(request.base);
+  const fs::path checkpoints = checkpoints_of(request, directory);
+  make_folder(directory);
+  const bool apart = !request.checkpoints.empty() && !within(checkpoints, directory);
+  const auto take = [&] {
+    locks.clear();
+    const double patience = request.resume.empty() ? 0 : request.patience;
+    make_folder(directory);
+    locks.emplace_back(directory, patience);
+    if (!apart) return;
+    make_folder(checkpoints);
+    locks.emplace_back(checkpoints, patience);
+  };
+  take();
+  remove_leftovers(checkpoints);  // first: it puts back a checkpoint that a kill left set aside
+  bool used = holds_run(directory, checkpoints);
+  if (used && request.fresh) {
+    log::info("the run in '{}' is set aside as '{}'", directory.string(),
+              set_aside(directory).string());
+    std::error_code none;
+    if (apart && fs::exists(checkpoints, none)) set_aside(checkpoints);
+    take();
+    used = false;
+  }
+  const RunPlace place = place_in(directory, request, used);
+  if (request.output_dir.empty() && number_of(directory) > 0) point_link(directory);
+  return place;
+}
+
+RunFolder::RunFolder(comm::Communicator& communicator, const RunFolderRequest& request)
+    : place_(from_text(comm::decide(communicator, "opening the run's folder",
+                                    [&] { return to_text(take_run_folder(request, locks_)); }))) {}
+
+}  // namespace tutti

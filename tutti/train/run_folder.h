@@ -1,0 +1,63 @@
+#pragma once
+// The folder of a run. A folder holds one run: a new one does not begin where another lies, and two
+// never write at once. docs/runs.md tells a user what this file does.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tutti/comm/communicator.h"
+#include "tutti/train/config.h"
+#include "tutti/train/folder_lock.h"
+
+namespace tutti {
+
+/// Where a run lies and what it continues; the same on every rank.
+struct RunPlace {
+  std::string directory;    ///< run.output_dir, or the one that was found for it
+  std::string checkpoints;  ///< the folder of its checkpoints
+  std::string resume;       ///< the checkpoint to go on from, verified by rank 0; empty: none
+  std::string checksum;     ///< of that checkpoint's manifest
+  std::string run_id;       ///< one for each run, kept over its resumes
+  bool goes_on = false;     ///< the folder holds the beginning of this run: its record is continued
+
+  bool operator==(const RunPlace&) const = default;
+};
+
+/// What a run asks for.
+struct RunFolderRequest {
+  std::string output_dir;     ///< run.output_dir; empty: the next free one of runs/0001, ...
+  std::string checkpoints;    ///< checkpoint.dir; empty: output_dir/checkpoints
+  std::string resume;         ///< checkpoint.resume
+  bool fresh = false;         ///< a run that lies there is set aside as NAME.1, NAME.2, ...
+  std::string base = "runs";  ///< where numbered folders lie
+  double patience = 10;       ///< seconds that a resume waits for the run before it to end
+};
+
+RunFolderRequest run_folder_request(const RunConfig& config, bool fresh);
+
+/// Held by every rank while it trains; rank 0 holds the locks.
+class RunFolder {
+ public:
+  /// Collective: rank 0 finds, locks, cleans and, for a resume, verifies; all get the place. Throws
+  /// ConfigError where another run lies or is under way, and where there is something to resume
+  /// from but nothing of it is valid.
+  RunFolder(comm::Communicator& communicator, const RunFolderRequest& request);
+  const RunPlace& place() const { return place_; }
+
+ private:
+  std::vector<FolderLock> locks_;  // before place_: taken while that is found out
+  RunPlace place_;
+};
+
+/// Where a run would lie and what it would continue, or why it would be refused; without a lock,
+/// and without making, renaming or removing anything.
+RunPlace preview_run_folder(const RunFolderRequest& request);
+
+/// What rank 0 does, with the locks that it took.
+RunPlace take_run_folder(const RunFolderRequest& request, std::vector<FolderLock>& locks);
+
+/// Whether a record or a checkpoint lies there.
+bool holds_run(const std::filesystem::path& directory, const std::filesystem::path& checkpoints);
+
+}  // namespace tutti

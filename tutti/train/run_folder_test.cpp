@@ -1,0 +1,266 @@
+#include "tutti/train/run_folder.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "tutti/base/error.h"
+#include "tutti/comm/inproc/thread_ranks.h"
+#include "tutti/trace/record.h"
+#include "tutti/train/checkpoint.h"
+
+namespace tutti {
+namespace {
+
+namespace fs = std::filesystem;
+
+class RunFolderTest : public testing::Test {
+ protected:
+  RunFolderTest() {
+    fs::remove_all(root_);
+    fs::create_directories(root_);
+  }
+  ~RunFolderTest() override { fs::remove_all(root_); }
+
+  RunFolderRequest request(const std::string& name, const std::string& resume = "") const {
+    RunFolderRequest request{.output_dir = name.empty() ? "" : (root_ / name).string(),
+                             .checkpoints = {},
+                             .resume = resume};
+    request.base = (root_ / "runs").string();
+    request.patience = 0;
+    return request;
+  }
+  RunFolderRequest fresh(const std::string& name) const {
+    RunFolderRequest r = request(name);
+    r.fresh = true;
+    return r;
+  }
+  /// Takes and at once leaves a folder.
+  static RunPlace taken(const RunFolderRequest& request) {
+    std::vector<FolderLock> locks;
+    return take_run_folder(request, locks);
+  }
+  static std::string refusal(const RunFolderRequest& request) {
+    try {
+      taken(request);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  }
+  /// What a run leaves: a record and the checkpoints of some steps.
+  static void leave_run(const RunPlace& place, std::initializer_list<int64_t> steps) {
+    RunRecord record((fs::path(place.directory) / kRecordFile).string());
+    record.append(RunStart{.run_id = place.run_id});
+    for (const int64_t step : steps) {
+      CheckpointContent content;
+      content.info.step = step;
+      write_checkpoint(place.checkpoints, content, 0);
+    }
+  }
+  static void damage(const fs::path& checkpoint) {
+    std::ofstream(checkpoint / "manifest.json", std::ios::app) << "x";
+  }
+
+  const fs::path root_ =
+      fs::path(testing::TempDir()) /
+      fmt::format("run_folder_{}", testing::UnitTest::GetInstance()->current_test_info()->name());
+};
+
+TEST_F(RunFolderTest, ByDefaultEachRunGetsTheNextNumber) {
+  const RunPlace first = taken(request(""));
+  EXPECT_EQ(fs::path(first.directory), root_ / "runs/0001");
+  EXPECT_EQ(fs::path(first.checkpoints), root_ / "runs/0001/checkpoints");
+  EXPECT_FALSE(first.goes_on);
+  leave_run(first, {8});
+  const RunPlace second = taken(request(""));
+  EXPECT_EQ(fs::path(second.directory), root_ / "runs/0002");
+  EXPECT_NE(second.run_id, first.run_id);
+  EXPECT_EQ(fs::read_symlink(root_ / "runs/latest"), "0002");
+
+  leave_run(second, {5});
+  const RunPlace resumed = taken(request("", "latest"));
+  EXPECT_EQ(resumed.directory, second.directory);
+  EXPECT_EQ(fs::path(resumed.resume).filename(), "step_0000005");
+  EXPECT_EQ(resumed.run_id, second.run_id);
+  EXPECT_TRUE(resumed.goes_on);
+  EXPECT_EQ(resumed.checksum, manifest_checksum(resumed.resume));
+
+  const RunPlace older = taken(request("", (root_ / "runs/0001").string()));
+  EXPECT_EQ(fs::weakly_canonical(older.directory), fs::weakly_canonical(first.directory));
+  EXPECT_EQ(older.run_id, first.run_id);
+}
+
+TEST_F(RunFolderTest, AUsedFolderIsRefusedAndNothingChanges) {
+  leave_run(taken(request("a")), {1, 2});
+  const std::string message = refusal(request("a"));
+  EXPECT_NE(message.find("holds a run"), std::string::npos) << message;
+  EXPECT_NE(message.find("--resume"), std::string::npos) << message;
+  EXPECT_NE(message.find("--fresh"), std::string::npos) << message;
+  EXPECT_EQ(list_checkpoints(root_ / "a/checkpoints").size(), 2u);
+
+  fs::remove(root_ / "a/record.jsonl");  // checkpoints alone are a run, too
+  EXPECT_NE(refusal(request("a")), "");
+  EXPECT_EQ(refusal(request("elsewhere")), "");
+}
+
+TEST_F(RunFolderTest, FreshSetsTheOldRunAside) {
+  leave_run(taken(request("a")), {1});
+  const RunPlace second = taken(fresh("a"));
+  EXPECT_FALSE(second.goes_on);
+  EXPECT_TRUE(fs::exists(root_ / "a.1/checkpoints/step_0000001"));
+  EXPECT_FALSE(holds_run(second.directory, second.checkpoints));
+  leave_run(second, {2});
+  taken(fresh("a"));
+  EXPECT_TRUE(fs::exists(root_ / "a.1/checkpoints/step_0000001"));
+  EXPECT_TRUE(fs::exists(root_ / "a.2/checkpoints/step_0000002"));
+  RunFolderRequest both = fresh("a");
+  both.resume = "latest";
+  EXPECT_NE(refusal(both), "");
+}
+
+TEST_F(RunFolderTest, OneRunAtATime) {
+  std::vector<FolderLock> locks;
+  const RunPlace first = take_run_folder(request("a"), locks);
+  for (const auto& second : {request("a"), request("a", "latest"), fresh("a")}) {
+    const std::string message = refusal(second);
+    EXPECT_NE(message.find(fmt::format("process {} on ", getpid())), std::string::npos) << message;
+  }
+  locks.clear();
+  EXPECT_EQ(refusal(request("a")), "");
+
+  // Checkpoints of two runs in one folder would mix as well.
+  RunFolderRequest shared = request("b");
+  shared.checkpoints = (root_ / "all").string();
+  take_run_folder(shared, locks);
+  shared.output_dir = (root_ / "c").string();
+  EXPECT_NE(refusal(shared), "");
+}
+
+TEST_F(RunFolderTest, CheckpointsMayLieInTheRunsFolder) {
+  for (const char* below : {"", "/", "/kept/all"}) {
+    const std::string name = fmt::format("run{}", std::string_view(below).size());
+    RunFolderRequest r = request(name);
+    r.checkpoints = r.output_dir + below;
+    std::vector<FolderLock> locks;
+    const RunPlace first = take_run_folder(r, locks);
+    EXPECT_NE(refusal(r), "") << "it is locked";
+    locks.clear();
+    leave_run(first, {1});
+    r.resume = "latest";
+    EXPECT_EQ(fs::path(taken(r).resume).filename(), "step_0000001");
+    r.resume.clear();
+    r.fresh = true;
+    EXPECT_FALSE(taken(r).goes_on);
+    EXPECT_EQ(list_checkpoints(root_ / (name + ".1" + below)).size(), 1u) << below;
+    EXPECT_FALSE(fs::exists(root_ / (name + ".2")));
+    EXPECT_TRUE(list_checkpoints(r.checkpoints).empty());
+  }
+}
+
+TEST_F(RunFolderTest, AMistypedResumeLeavesNothing) {
+  EXPECT_NE(refusal(request("", (root_ / "typo").string())).find("no valid checkpoint"),
+            std::string::npos);
+  EXPECT_FALSE(fs::exists(root_ / "runs"));
+}
+
+TEST_F(RunFolderTest, TheLockIsOfTheFolderThatIsThereNow) {
+  // The holder sets its folder aside, as --fresh does, while somebody waits for the old file.
+  leave_run(taken(request("a")), {1});
+  auto held = std::make_unique<FolderLock>(root_ / "a");
+  std::thread waiting([&] {
+    const FolderLock lock(root_ / "a", 10);
+    EXPECT_THROW(FolderLock(root_ / "a"), ConfigError);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // else it finds the new one at once
+  fs::rename(root_ / "a", root_ / "a.1");
+  held.reset();
+  waiting.join();
+  EXPECT_TRUE(fs::exists(root_ / "a/run.lock"));
+}
+
+TEST_F(RunFolderTest, ACheckpointThatAKillLeftSetAsideIsResumed) {
+  leave_run(taken(request("a")), {1});
+  fs::rename(root_ / "a/checkpoints/step_0000001",
+             root_ / "a/checkpoints/.step_0000001.replaced-1");
+  EXPECT_EQ(fs::path(taken(request("a", "latest")).resume).filename(), "step_0000001");
+}
+
+TEST_F(RunFolderTest, DamagedCheckpointsAreNoReasonToStartAnew) {
+  const RunPlace place = taken(request("a"));
+  leave_run(place, {});
+  EXPECT_EQ(taken(request("a", "latest")).resume, "") << "a run that has not written any";
+  leave_run(place, {1, 2});
+  damage(root_ / "a/checkpoints/step_0000002");
+  EXPECT_EQ(fs::path(taken(request("a", "latest")).resume).filename(), "step_0000001");
+  damage(root_ / "a/checkpoints/step_0000001");
+  const std::string message = refusal(request("a", "latest"));
+  for (const char* part : {"step_0000001", "step_0000002", "--fresh"})
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+  EXPECT_EQ(list_checkpoints(root_ / "a/checkpoints").size(), 2u);
+}
+
+TEST_F(RunFolderTest, ARunGoesOnInItsOwnFolderOrInAnUnusedOne) {
+  const RunPlace a = taken(request("a")), b = taken(request("b"));
+  leave_run(a, {1, 2});
+  leave_run(b, {3});
+  const std::string from = a.checkpoints + "/step_0000001";
+  EXPECT_EQ(taken(request("a", from)).resume, from);
+  EXPECT_NE(refusal(request("b", from)).find("of another run"), std::string::npos);
+  const RunPlace branch = taken(request("c", from));
+  EXPECT_EQ(branch.resume, from);
+  EXPECT_FALSE(branch.goes_on);
+  EXPECT_NE(branch.run_id, a.run_id);
+  EXPECT_NE(refusal(request("d", (root_ / "nowhere").string())).find("no valid checkpoint"),
+            std::string::npos);
+}
+
+TEST_F(RunFolderTest, LeftoversOfKilledRunsGoUnderTheLock) {
+  const RunPlace place = taken(request("a"));
+  leave_run(place, {1});
+  const fs::path torso = root_ / "a/checkpoints/.step_0000002.partial-1";
+  fs::create_directories(torso);
+  std::vector<FolderLock> locks;
+  locks.emplace_back(root_ / "a");
+  EXPECT_NE(refusal(request("a", "latest")), "");
+  EXPECT_TRUE(fs::exists(torso)) << "somebody may be writing it";
+  locks.clear();
+  taken(request("a", "latest"));
+  EXPECT_FALSE(fs::exists(torso));
+}
+
+TEST_F(RunFolderTest, APreviewRefusesAsTheRunWouldAndLeavesNothing) {
+  EXPECT_EQ(fs::path(preview_run_folder(request("")).directory), root_ / "runs/0001");
+  EXPECT_FALSE(fs::exists(root_ / "runs"));
+  leave_run(taken(request("a")), {3});
+  EXPECT_THROW(preview_run_folder(request("a")), ConfigError);
+  EXPECT_FALSE(preview_run_folder(fresh("a")).goes_on);
+  EXPECT_EQ(fs::path(preview_run_folder(request("a", "latest")).resume).filename(), "step_0000003");
+  EXPECT_FALSE(fs::exists(root_ / "a.1"));
+}
+
+TEST_F(RunFolderTest, AllRanksGetThePlaceThatRankZeroFound) {
+  leave_run(taken(request("a")), {4});
+  std::mutex mutex;
+  std::vector<RunPlace> places;
+  comm::run_ranks(3, [&](comm::Communicator& communicator) {
+    // Another rank may look elsewhere: what it sees does not count.
+    const RunFolder folder(communicator,
+                           communicator.rank() == 0 ? request("a", "latest") : request("other"));
+    const std::lock_guard lock(mutex);
+    places.push_back(folder.place());
+  });
+  ASSERT_EQ(places.size(), 3u);
+  EXPECT_EQ(places[0], places[1]);
+  EXPECT_EQ(places[0], places[2]);
+  EXPECT_EQ(fs::path(places[0].resume).filename(), "step_0000004");
+  EXPECT_FALSE(fs::exists(root_ / "other"));
+}
+
+}  // namespace
+}  // namespace tutti

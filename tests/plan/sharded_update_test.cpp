@@ -193,25 +193,25 @@ TEST_P(ShardedUpdate, HasTheBitsOfTheWhole) {
 INSTANTIATE_TEST_SUITE_P(
     Optimizers, ShardedUpdate,
     testing::Values(
-        Case{"sgd", {.momentum = 0.9f, .weight_decay = 1e-4f}},
+        Case{"sgd", {.momentum = 0.9, .weight_decay = 1e-4}},
         Case{"nesterov",
-             {.momentum = 0.9f, .nesterov = true, .weight_decay = 1e-4f, .exclude_norm = true}},
-        Case{"adam", {.kind = Kind::adam, .weight_decay = 1e-4f}},
-        Case{"adamw", {.kind = Kind::adamw, .weight_decay = 1e-2f}},
+             {.momentum = 0.9, .nesterov = true, .weight_decay = 1e-4, .exclude_norm = true}},
+        Case{"adam", {.kind = Kind::adam, .weight_decay = 1e-4}},
+        Case{"adamw", {.kind = Kind::adamw, .weight_decay = 1e-2}},
         Case{"lars",
-             {.kind = Kind::lars, .momentum = 0.9f, .weight_decay = 1e-4f, .exclude_norm = true}},
+             {.kind = Kind::lars, .momentum = 0.9, .weight_decay = 1e-4, .exclude_norm = true}},
         Case{"lamb",
              {.kind = Kind::lamb,
-              .weight_decay = 1e-2f,
+              .weight_decay = 1e-2,
               .exclude_bias = true,
               .exclude_norm = true,
-              .eps = 1e-6f}},
-        Case{"lamb_everything", {.kind = Kind::lamb, .weight_decay = 1e-2f}}),
+              .eps = 1e-6}},
+        Case{"lamb_everything", {.kind = Kind::lamb, .weight_decay = 1e-2}}),
     [](const auto& info) { return info.param.name; });
 
 TEST(Update, WaitsOnceForEachBucketThoughSeveralStepsReadIt) {
   const TrainingGraph training =
-      network({.kind = Kind::lars, .momentum = 0.9f, .weight_decay = 1e-4f, .exclude_norm = true});
+      network({.kind = Kind::lars, .momentum = 0.9, .weight_decay = 1e-4, .exclude_norm = true});
   const CpuBackend backend;
   const Plan plan = compile(training.graph, backend, {.layout = "b16c", .measure = false});
   Rank rank(training, plan, backend);
@@ -228,7 +228,7 @@ TEST(Update, WaitsOnceForEachBucketThoughSeveralStepsReadIt) {
 }
 
 TEST(Update, RefusesShardsThatCutABlock) {
-  const TrainingGraph training = network({.momentum = 0.9f});
+  const TrainingGraph training = network({.momentum = 0.9});
   const CpuBackend backend;
   const Plan plan = compile(training.graph, backend, {.layout = "b16c", .measure = false});
   Executor executor(plan, backend);

@@ -25,11 +25,14 @@ class Barrier {
       phase_.store(phase + 1, std::memory_order_release);
       return;
     }
-    for (int spins = 0; phase_.load(std::memory_order_acquire) == phase; ++spins)
-      if (spins > kSpins) {
-        if (broken_.load(std::memory_order_acquire)) throw Broken{};
-        std::this_thread::yield();
+    for (int spins = 0; phase_.load(std::memory_order_acquire) == phase;) {
+      if (spins < kSpins) {
+        ++spins;  // and no further: a wait of hours must not overflow it
+        continue;
       }
+      if (broken_.load(std::memory_order_acquire)) throw Broken{};
+      std::this_thread::yield();
+    }
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <limits>
 
+#include "tutti/base/log.h"
 #include "tutti/base/rng.h"
 #include "tutti/device/cpu/buffer.h"
 
@@ -102,6 +103,10 @@ double time_kernel(const KernelRequest& request, const KernelCandidate& candidat
   return best;
 }
 
+bool is_slow_kernel(std::string_view name) {
+  return name == "reference" || name.find("onednn:ref") != name.npos;  // or widened
+}
+
 const KernelCandidate& choose(const KernelRequest& request,
                               const std::vector<KernelCandidate>& candidates, bool measure,
                               Choices& choices) {
@@ -124,14 +129,22 @@ const KernelCandidate& choose(const KernelRequest& request,
   if (const std::string_view recorded = choices.find(problem); !recorded.empty()) {
     for (const auto* c : accepted)
       if (c->name == recorded) return *c;
-    throw ConfigError(
-        fmt::format("the recorded kernel '{}' for {} is not available here: resuming would not "
-                    "give the same bits",
-                    recorded, problem));
+    if (choices.binding())
+      throw ConfigError(
+          fmt::format("the recorded kernel '{}' for {} is not available here: resuming would not "
+                      "give the same bits",
+                      recorded, problem));
+    log::warn(
+        "a measurement of earlier names the kernel '{}', which is not available here; {} is "
+        "measured anew",
+        recorded, problem);
   }
   if (!measure) {
-    choices.record(problem, accepted.front()->name);  // so that a resume which measures keeps to it
-    return *accepted.front();
+    const auto quick = std::ranges::find_if(
+        accepted, [](const KernelCandidate* c) { return !is_slow_kernel(c->name); });
+    const KernelCandidate& taken = quick == accepted.end() ? *accepted.front() : **quick;
+    choices.record(problem, taken.name);  // so that a resume which measures keeps to it
+    return taken;
   }
   const KernelCandidate* fastest = nullptr;
   double best = std::numeric_limits<double>::infinity();

@@ -18,6 +18,10 @@ class Choices {
   void record(const std::string& problem, std::string choice) {
     made_[problem] = {std::move(choice), true};
   }
+  /// From now on a choice that cannot be had here is made anew, with a warning; without this it is
+  /// an error, because a resumed run would go on with other bits.
+  void make_advice() { binding_ = false; }
+  bool binding() const { return binding_; }
   bool empty() const { return made_.empty(); }
   size_t size() const { return made_.size(); }
   /// Those that were found or recorded: what one program depends on, out of everything known about
@@ -34,6 +38,7 @@ class Choices {
     bool used = false;
   };
   std::map<std::string, Entry> made_;
+  bool binding_ = true;
 };
 
 /// The problem that a request poses, as text: op, attributes, operands. Equal text = same kernel.
@@ -43,9 +48,12 @@ std::string problem_text(const KernelRequest& request);
 /// warm as a tile's are.
 double time_kernel(const KernelRequest& request, const KernelCandidate& candidate);
 
+/// Reference loops, the oracle's or oneDNN's: correct for everything and fast for nothing.
+bool is_slow_kernel(std::string_view name);
+
 /// The accepted candidate to use: the recorded one, the only one, or the fastest measured (recorded
-/// then). Candidates named "reference" are measured only if nothing else accepts. Throws
-/// DeviceError with all refusals if none accepts.
+/// then); without measuring the first that is not slow. Candidates named "reference" are measured
+/// only if nothing else accepts. Throws DeviceError with all refusals if none accepts.
 const KernelCandidate& choose(const KernelRequest& request,
                               const std::vector<KernelCandidate>& candidates, bool measure,
                               Choices& choices);

@@ -8,6 +8,7 @@
 #include <map>
 #include <numeric>
 
+#include "tutti/base/error.h"
 #include "tutti/base/tree_sum.h"
 
 namespace tutti {
@@ -58,6 +59,43 @@ struct Executor::Thread {
   int lane = 0;               // of the timeline
 };
 
+namespace {
+
+/// A plan cuts the work for `wanted` threads; fewer would leave a part of the batch out.
+void require_team(int wanted, int got) {
+  if (got == wanted) return;
+  throw DeviceError(
+      fmt::format("OpenMP was asked for a team of {} threads and gives {} (its limit is {}): use "
+                  "fewer threads (--threads), or raise OMP_THREAD_LIMIT",
+                  wanted, got, omp_get_thread_limit()));
+}
+
+}  // namespace
+
+/// fn(thread) on each thread of the team. What one of them throws (an exchange that failed, on
+/// thread 0) ends the others at their next barrier, and is thrown here: an exception may not leave
+/// a parallel region.
+template <class Fn>
+void Executor::parallel(Fn fn) {
+  const int team = plan_.options.threads;
+  if (team == 1) return fn(0);
+  std::exception_ptr failure;
+#pragma omp parallel num_threads(team)
+  {
+    try {
+      // The rest of a team that is too small would wait for its missing threads for ever.
+      require_team(team, omp_get_num_threads());
+      fn(omp_get_thread_num());
+    } catch (const Barrier::Broken&) {
+    } catch (...) {
+#pragma omp critical
+      failure = std::current_exception();
+      barrier_.break_up();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
 Executor::Executor(const Plan& plan, const Backend& backend)
     : plan_(plan), arena_(plan.arena_bytes), packed_(plan.packed_bytes),
       scalars_(64 * (plan.graph.with_role(Role::scalar).size() + 1)),
@@ -73,6 +111,8 @@ Executor::Executor(const Plan& plan, const Backend& backend)
   });
   stages_.resize(plan.buckets.size());
   build_steps(backend);
+  omp_set_dynamic(0);    // which OMP_DYNAMIC sets: teams as large as the load allows
+  parallel([](int) {});  // so that a team that is refused is refused here, before the work
 }
 
 Executor::~Executor() = default;
@@ -170,28 +210,6 @@ inline void* address(std::byte* const* bases, std::byte* tile, const Place& plac
 }
 
 }  // namespace
-
-/// fn(thread) on each thread of the team. What one of them throws (an exchange that failed, on
-/// thread 0) ends the others at their next barrier, and is thrown here: an exception may not leave
-/// a parallel region.
-template <class Fn>
-void Executor::parallel(Fn fn) {
-  const int team = plan_.options.threads;
-  if (team == 1) return fn(0);
-  std::exception_ptr failure;
-#pragma omp parallel num_threads(team)
-  {
-    try {
-      fn(omp_get_thread_num());
-    } catch (const Barrier::Broken&) {
-    } catch (...) {
-#pragma omp critical
-      failure = std::current_exception();
-      barrier_.break_up();
-    }
-  }
-  if (failure) std::rethrow_exception(failure);
-}
 
 void Executor::run_whole(ReadyStep& ready, int thread, const StepInfo& step, const Window& window) {
   const StepTimer timer(profiling_, ready.run_seconds);

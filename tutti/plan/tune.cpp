@@ -58,7 +58,7 @@ double weighted_flop(const Plan& plan) {
       std::vector<ValueType> in, out;
       for (const Value v : node.in) in.push_back(plan.graph.type(v));
       for (const Value v : node.out) out.push_back(plan.graph.type(v));
-      const bool slow = step.kernel == "reference" || step.kernel.starts_with("onednn:ref");
+      const bool slow = is_slow_kernel(step.kernel);
       flop += node.op->flop(in, out) * (slow ? kReferenceWeight : 1);
     }
   return flop;
@@ -98,12 +98,26 @@ double time_plan(const Plan& plan, const Backend& backend, int runs, double give
   return best;
 }
 
+/// The first layout with the least arithmetic in slow kernels: on a processor without kernels for
+/// blocks of 16, say, the preferred layout would take a hundred times as long.
+std::string unmeasured_layout(const Graph& graph, const Backend& backend, PlanOptions options,
+                              const std::vector<std::string>& names) {
+  std::string best;
+  double least = std::numeric_limits<double>::infinity();
+  for (const std::string& name : names) {
+    options.layout = name;
+    const double flop = weighted_flop(compile_with_layout(graph, backend, options));
+    if (flop < least) least = flop, best = name;
+  }
+  return best;
+}
+
 Plan compile(const Graph& graph, const Backend& backend, const PlanOptions& options) {
   PlanOptions fixed = options;
   const std::string problem = layout_problem(graph, options.threads);
   const std::string recorded(fixed.choices.find(problem));
   if (options.layout != "auto") {
-    if (!recorded.empty() && recorded != options.layout)
+    if (!recorded.empty() && recorded != options.layout && fixed.choices.binding())
       throw ConfigError(
           fmt::format("the recorded layout is {}, plan.layout asks for {}: the results would not "
                       "be the same; leave plan.layout at auto",
@@ -112,12 +126,14 @@ Plan compile(const Graph& graph, const Backend& backend, const PlanOptions& opti
     return compile_with_layout(graph, backend, fixed);
   }
   const std::vector<std::string> names = layouts_to_try(graph, backend);
-  if (!recorded.empty()) {
+  if (!recorded.empty() &&
+      (fixed.choices.binding() || std::ranges::find(names, recorded) != names.end())) {
     fixed.layout = recorded;
     return compile_with_layout(graph, backend, fixed);
   }
-  fixed.layout = names.front();
   if (names.size() == 1 || !options.measure) {
+    fixed.layout =
+        names.size() == 1 ? names.front() : unmeasured_layout(graph, backend, fixed, names);
     fixed.choices.record(problem, fixed.layout);
     return compile_with_layout(graph, backend, fixed);
   }

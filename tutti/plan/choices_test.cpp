@@ -1,0 +1,51 @@
+#include "tutti/plan/choices.h"
+
+#include <gtest/gtest.h>
+
+#include "tutti/base/error.h"
+#include "tutti/ops/reorder.h"
+
+namespace tutti {
+namespace {
+
+const Reorder kOp(DType::f32);
+
+KernelRequest request() { return {.op = &kOp, .in = {}, .out = {}, .in_free = {}, .out_free = {}}; }
+
+/// Two that accept. Neither is run: nothing is measured here.
+std::vector<KernelCandidate> two_candidates() {
+  std::vector<KernelCandidate> candidates(2);
+  candidates[0].name = "first";
+  candidates[1].name = "second";
+  return candidates;
+}
+
+Choices recorded(const std::string& kernel) {
+  return Choices::parse(problem_text(request()) + "\t" + kernel + "\n");
+}
+
+}  // namespace
+
+TEST(Choices, ARecordedKernelIsTaken) {
+  const auto candidates = two_candidates();
+  Choices choices = recorded("second");
+  EXPECT_EQ(choose(request(), candidates, false, choices).name, "second");
+}
+
+TEST(Choices, StaleOnesOfACheckpointAreAnErrorThoseOfATuningFileAreMadeAnew) {
+  const auto candidates = two_candidates();
+  Choices stale = recorded("gone");
+  EXPECT_THROW(choose(request(), candidates, false, stale), ConfigError);
+  stale.make_advice();
+  EXPECT_EQ(choose(request(), candidates, false, stale).name, "first");
+  EXPECT_EQ(stale.find(problem_text(request())), "first");
+}
+
+TEST(Choices, WithoutMeasuringASlowKernelIsTakenLast) {
+  auto candidates = two_candidates();
+  candidates[0].name = "onednn:ref:any";
+  Choices choices;
+  EXPECT_EQ(choose(request(), candidates, false, choices).name, "second");
+}
+
+}  // namespace tutti

@@ -24,7 +24,7 @@ endforeach()
 
 file(READ ${HEADER} header)
 string(REPLACE ";" "|" header "${header}")
-string(REGEX MATCHALL "\n(int|const char \\*)[ ]*tutti_comm_[a-z_]+\\([^|]*\\)" declared "${header}")
+string(REGEX MATCHALL "\n(int|const char ?\\*)[ ]*tutti_comm_[a-z_]+\\([^|]*\\)" declared "${header}")
 list(TRANSFORM declared REPLACE "[ \n]" "")
 foreach(prototype ${declared})
   if(NOT prototype IN_LIST prototypes)

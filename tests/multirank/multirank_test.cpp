@@ -17,6 +17,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/rng.h"
 #include "tutti/comm/inproc/thread_ranks.h"
+#include "tutti/comm/launcher.h"
 #include "tutti/comm/mpi/session.h"
 #include "tutti/parallel/average.h"
 #include "tutti/parallel/exchange.h"
@@ -166,6 +167,7 @@ int run(const std::string& name, comm::Communicator& c) {
 
 // multirank_test CASE [shm|mpi [PROGRESS_THREADS]]
 int main(int count, char** arguments) {
+  tutti::comm::end_with_launcher();
   const std::string name = count > 1 ? arguments[1] : "";
   const bool shared_memory = count < 3 || std::string(arguments[2]) == "shm";
   const std::vector<int> progress(count > 3 ? std::stoul(arguments[3]) : 0,

@@ -28,7 +28,7 @@ wait_until() {
   done
 }
 none_left() { [ -z "$(processes)" ]; }
-exchanging() { grep -q "all ranks are exchanging" "$folder/output"; }
+exchanging() { grep -qs "all ranks are exchanging" "$folder/output"; }
 
 fail() {
   echo "FAILED: $*"
@@ -41,6 +41,7 @@ mapped() { awk -v wanted="$*" 'BEGIN {split(wanted, list, " "); for (i in list) 
 # job WHAT TRANSPORT: starts a job that exchanges until it is ended, and ends it by WHAT.
 job() {
   local left rank number memory
+  rm -f "$folder/output"  # the last job's text is not this one's
   "${mpirun[@]}" "$program" endless "$2" >"$folder/output" 2>&1 &
   local launcher=$!
   disown

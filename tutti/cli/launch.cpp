@@ -3,14 +3,12 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <signal.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -20,6 +18,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/cli/progress.h"
+#include "tutti/cli/rank_table.h"
 #include "tutti/comm/mpi/session.h"
 
 namespace tutti {
@@ -37,24 +36,19 @@ std::string find_in_path(const std::string& program) {
 
 bool is_set(const char* variable) { return std::getenv(variable) != nullptr; }
 
-std::atomic<pid_t> child{0};
-std::atomic<bool> child_forwards_usr1{true};
-std::atomic<int> interrupts{0};
-
-/// Async-signal-safe: atomics and kill() only.
-void forward(int signal) {
-  const pid_t pid = child.load();
-  if (pid <= 0) return;
-  int send = signal;
-  if (signal == SIGINT && interrupts.fetch_add(1) > 0)
-    send = SIGTERM;  // mpirun ends its ranks on SIGTERM
-  else if ((signal == SIGINT || signal == SIGTERM) && child_forwards_usr1.load())
-    send = SIGUSR1;
-  kill(pid, send);
-}
-
-[[noreturn]] void become(const Launch& launch) {
+/// The child on its way to become MPI's launcher.
+[[noreturn]] void become(const Launch& launch, pid_t parent, int errors, const sigset_t& signals) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) _exit(1);  // it has died meanwhile: that signal will not come
+  // Handlers that are this program's last until it is another one, and signals that it ignores stay
+  // ignored.
+  for (const int signal : {SIGPIPE, SIGINT, SIGTERM, SIGUSR1, SIGUSR2})
+    std::signal(signal, SIG_DFL);
+  if (sigismember(&signals, SIGHUP) == 1) std::signal(SIGHUP, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  dup2(errors, STDERR_FILENO);
   setpgid(0,
           0);  // so that the terminal's SIGINT reaches only the parent, which decides what it means
   if (isatty(STDIN_FILENO)) {  // a background group must not read the terminal; a pipe reaches rank
@@ -71,6 +65,13 @@ void forward(int signal) {
       fmt::format("tutti: cannot start {}: {}\n", launch.command[0], std::strerror(errno));
   if (write(STDERR_FILENO, text.data(), text.size()) < 0) _exit(126);
   _exit(127);
+}
+
+/// 4 of "Open MPI v4.1.4"; 0 for other libraries.
+int open_mpi_version(const std::string& library) {
+  const size_t at = library.find("Open MPI v");
+  if (at == std::string::npos) return library.find("Open MPI") == std::string::npos ? 0 : 4;
+  return std::max(1, std::atoi(library.c_str() + at + std::strlen("Open MPI v")));
 }
 
 // Open MPI's mpirun takes `--tune FILE` for its own wherever it stands in the command line; not
@@ -117,8 +118,13 @@ Launch plan_launch(int ranks, const RankThreads& requested, const std::vector<st
         "--ranks needs mpirun, which is not in PATH: install it (Debian: openmpi-bin), load the "
         "MPI module, or start the ranks with srun");
   Launch launch;
-  launch.open_mpi = surroundings.mpi_library.find("Open MPI") != std::string::npos;
+  launch.ranks = ranks;
   const int cores = std::min(topology.bound_cores, topology.usable_cores());
+  if (ranks > cores * kMostRanksPerCore && !requested.oversubscribe)
+    throw ConfigError(fmt::format(
+        "--ranks {} on {} core{} is more than {} ranks a core, which only wait for each other: use "
+        "fewer ranks, or, with train, add --oversubscribe if that is meant",
+        ranks, cores, cores == 1 ? "" : "s", kMostRanksPerCore));
   // Somebody else shares out the cores: a binding of ours could land on cores that others use.
   const bool restricted = cores < topology.cores;
   launch.threads = choose_threads(requested.threads, surroundings.omp_num_threads, topology, ranks);
@@ -131,9 +137,15 @@ Launch plan_launch(int ranks, const RankThreads& requested, const std::vector<st
   auto& words = launch.command;
   words = {surroundings.mpirun, "-n", std::to_string(ranks)};
   const bool bind = !launch.oversubscribed && !restricted;
-  if (launch.open_mpi) {
+  const int open_mpi = open_mpi_version(surroundings.mpi_library);
+  if (open_mpi > 0) {
     if (surroundings.root) words.push_back("--allow-run-as-root");
-    if (launch.oversubscribed || restricted) words.push_back("--oversubscribe");
+    // The fifth version has moved the one flag into the other.
+    const bool crowded = launch.oversubscribed || restricted;
+    if (crowded && open_mpi >= 5)
+      words.insert(words.end(), {"--map-by", ":OVERSUBSCRIBE"});
+    else if (crowded)
+      words.push_back("--oversubscribe");
     if (!surroundings.user_binds && bind)
       words.insert(words.end(),
                    {"--map-by", fmt::format("slot:PE={}", cores_each), "--bind-to", "core"});
@@ -142,7 +154,7 @@ Launch plan_launch(int ranks, const RankThreads& requested, const std::vector<st
     words.insert(words.end(), {"-bind-to", fmt::format("core:{}", cores_each)});
   }
   const std::string line = fmt::format("{}", fmt::join(words, " "));
-  const std::vector<std::string> passed = launch.open_mpi ? with_our_tune(command) : command;
+  const std::vector<std::string> passed = open_mpi > 0 ? with_our_tune(command) : command;
   words.insert(words.end(), passed.begin(), passed.end());
 
   if (surroundings.omp_num_threads == 0)
@@ -156,33 +168,32 @@ Launch plan_launch(int ranks, const RankThreads& requested, const std::vector<st
   return launch;
 }
 
-int run_launch(const Launch& launch) {
-  constexpr int kForwarded[] = {SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGHUP};
-  struct sigaction action {
-  }, before[std::size(kForwarded)];
-  sigset_t all, mask;
-  sigfillset(&all);
-  sigprocmask(SIG_SETMASK, &all, &mask);  // a signal between fork and store would be lost
-  interrupts = 0;
-  child_forwards_usr1 = launch.open_mpi;
-  const pid_t pid = fork();
-  if (pid == 0) {
-    sigprocmask(SIG_SETMASK, &mask, nullptr);
-    become(launch);
-  }
-  child = pid;
-  action.sa_handler = forward;
-  for (size_t i = 0; i < std::size(kForwarded); ++i) sigaction(kForwarded[i], &action, &before[i]);
-  sigprocmask(SIG_SETMASK, &mask, nullptr);
-  int status = 0;
-  pid_t done = -1;
-  if (pid > 0)
-    while ((done = waitpid(pid, &status, 0)) < 0 && errno == EINTR) {}
-  child = 0;
-  for (size_t i = 0; i < std::size(kForwarded); ++i) sigaction(kForwarded[i], &before[i], nullptr);
-  if (done < 0)
+int run_launch(const Launch& launch, const Patience& patience) {
+  const RankTable table(launch.ranks);
+  Launch told = launch;
+  told.environment.emplace_back(RankTable::kVariable, table.value());
+  const auto refuse = [&] {
     throw DeviceError(fmt::format("cannot start {}: {}", launch.command[0], std::strerror(errno)));
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  };
+  int errors[2];
+  if (pipe2(errors, O_CLOEXEC) != 0) refuse();
+  const sigset_t signals = supervised_signals();
+  sigset_t before;
+  sigprocmask(SIG_BLOCK, &signals, &before);  // a signal between fork and supervise() would be lost
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child == 0) become(told, parent, errors[1], signals);
+  close(errors[1]);
+  int code = 0;
+  if (child > 0)
+    code = supervise({.launcher = child,
+                      .output = errors[0],
+                      .program = std::filesystem::path(launch.command[0]).filename()},
+                     table, patience);
+  close(errors[0]);
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  if (child < 0) refuse();
+  return code;
 }
 
 std::vector<std::string> own_command() {
@@ -194,7 +205,8 @@ std::vector<std::string> own_command() {
   return words;
 }
 
-std::optional<int> launch_ranks(int ranks, const RankThreads& requested, int launcher_size) {
+std::optional<int> launch_ranks(int ranks, const RankThreads& requested, int launcher_size,
+                                const Patience& patience) {
   if (launcher_size > 0) {
     if (ranks > 0 && ranks != launcher_size)
       throw ConfigError(
@@ -207,7 +219,7 @@ std::optional<int> launch_ranks(int ranks, const RankThreads& requested, int lau
   const Launch launch =
       plan_launch(ranks, requested, own_command(), read_topology(), read_surroundings());
   log::info("{}", launch.line);
-  return run_launch(launch);
+  return run_launch(launch, patience);
 }
 
 }  // namespace tutti

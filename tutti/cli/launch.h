@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "tutti/cli/supervise.h"
 #include "tutti/device/cpu/topology.h"
 
 namespace tutti {
@@ -30,7 +31,7 @@ struct Launch {
   std::vector<std::pair<std::string, std::string>> environment;  ///< set in addition
   int threads = 1;                                               ///< per rank
   bool oversubscribed = false;  ///< ranks x threads exceed the cores
-  bool open_mpi = true;
+  int ranks = 1;
   std::string line;  ///< one line for the log
 };
 
@@ -43,18 +44,21 @@ struct RankThreads {
   int threads = 0;             ///< that compute; 0: as choose_threads says
   std::string progress = "0";  ///< as comm.progress_threads: they get cores of the rank's binding
                                ///< where there are enough
+  bool oversubscribe = false;  ///< more than kMostRanksPerCore are meant
 };
 
-/// How to start `ranks` processes of `command` on this node. Throws ConfigError when no launcher
-/// was found.
+/// Ranks that share a core beyond this number only wait for each other, and a typing error in
+/// --ranks would make the machine unusable: --oversubscribe has to ask for them.
+constexpr int kMostRanksPerCore = 8;
+
+/// How to start `ranks` processes of `command` on this node: with Open MPI 4 or 5, or with MPICH
+/// and its kin. Throws ConfigError when no launcher was found, and for too many ranks a core.
 Launch plan_launch(int ranks, const RankThreads& requested, const std::vector<std::string>& command,
                    const Topology& topology, const Surroundings& surroundings);
 
-/// Runs it, forwards signals, waits, and returns the exit code (128 + signal when it was killed, as
-/// shells do). The first SIGINT and SIGTERM reach the ranks as SIGUSR1, because mpirun itself would
-/// kill them: they stop in order and exit 75. A second SIGINT ends them at once. If this process
-/// dies, the ranks are ended too. Throws DeviceError when the command cannot be started.
-int run_launch(const Launch& launch);
+/// Runs it, and returns the exit code as supervise() says. If this process dies, the ranks are
+/// ended too. Throws DeviceError when the command cannot be started.
+int run_launch(const Launch& launch, const Patience& patience = {});
 
 /// The command line of this process, with the program's full path.
 std::vector<std::string> own_command();
@@ -63,6 +67,7 @@ std::vector<std::string> own_command();
 /// process is itself a rank (or the only one) and goes on. `launcher_size` is the number of ranks
 /// of the launcher this process runs under, 0 without one. Throws ConfigError when --ranks
 /// contradicts it.
-std::optional<int> launch_ranks(int ranks, const RankThreads& requested, int launcher_size);
+std::optional<int> launch_ranks(int ranks, const RankThreads& requested, int launcher_size,
+                                const Patience& patience = {});
 
 }  // namespace tutti

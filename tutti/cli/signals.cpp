@@ -1,8 +1,12 @@
 #include "tutti/cli/signals.h"
 
+#include <unistd.h>
+
 #include <atomic>
+#include <string_view>
 
 #include "tutti/base/error.h"
+#include "tutti/cli/rank_table.h"
 
 namespace tutti {
 namespace {
@@ -10,8 +14,10 @@ namespace {
 std::atomic<int> received{0};
 std::atomic<bool> interrupted{false};
 std::atomic<bool> installed{false};
+std::atomic<bool> started{false};  // a SignalFlags has lived
 static_assert(std::atomic<int>::is_always_lock_free &&
               std::atomic<bool>::is_always_lock_free);  // a handler may touch nothing else
+StartSignals at_start;                                  // does not change while handlers read it
 
 void handle(int signal) {
   if (signal == SIGINT && interrupted.exchange(true)) {
@@ -22,7 +28,51 @@ void handle(int signal) {
   received.compare_exchange_strong(none, signal);
 }
 
+void end_while_starting(int signal) {
+  if (started) return;
+  const int code = at_start.trains ? static_cast<int>(ExitCode::requeue) : 128 + signal;
+  if (!own_row::end(code, "", signal) && at_start.speaks) {
+    const auto print = [](std::string_view text) {
+      if (write(STDERR_FILENO, text.data(), text.size()) < 0) return;  // nobody reads it
+    };
+    print("tutti: stopped by ");
+    print(signal_name(signal));
+    print(at_start.trains ? " before the first step: nothing has changed, the same command starts "
+                            "it again\n"
+                          : "\n");
+  }
+  _exit(code);
+}
+
+bool ignored(int signal) {
+  struct sigaction now {};
+  sigaction(signal, nullptr, &now);
+  return now.sa_handler == SIG_IGN;
+}
+
 }  // namespace
+
+void stop_while_starting(const StartSignals& start) {
+  at_start = start;
+  for (const int signal : {SIGTERM, SIGUSR1, SIGUSR2, SIGINT, SIGHUP}) {
+    if (signal == SIGHUP && ignored(signal)) continue;
+    struct sigaction action {};
+    action.sa_handler = end_while_starting;
+    action.sa_flags = SA_RESTART;
+    sigaction(signal, &action, nullptr);
+  }
+}
+
+const char* signal_name(int signal) {
+  switch (signal) {
+    case SIGHUP: return "signal 1 (SIGHUP)";
+    case SIGINT: return "signal 2 (SIGINT)";
+    case SIGUSR1: return "signal 10 (SIGUSR1)";
+    case SIGUSR2: return "signal 12 (SIGUSR2)";
+    case SIGTERM: return "signal 15 (SIGTERM)";
+  }
+  return "a signal";
+}
 
 // Kernels that oneDNN 2.6 generates keep values below the stack pointer, further than the 128 bytes
 // that a handler's frame leaves alone: a SIGTERM in a convolution ended in `double free` or a
@@ -36,13 +86,17 @@ SignalFlags::SignalFlags() : stack_(std::make_unique<std::byte[]>(kStack)) {
   sigaltstack(&stack, &stack_before_);
   for (size_t i = 0; i < kSignals.size(); ++i) {
     struct sigaction action {};
-    action.sa_handler = kSignals[i] == SIGCONT ? SIG_IGN : handle;
+    const bool nothing = kSignals[i] == SIGCONT || (kSignals[i] == SIGHUP && ignored(kSignals[i]));
+    action.sa_handler = nothing ? SIG_IGN : handle;
     action.sa_flags = SA_RESTART | SA_ONSTACK;  // a stop wish must not make a read or write fail
     sigaction(kSignals[i], &action, &before_[i]);
   }
+  started = true;
+  own_row::set_state(RankState::stoppable);
 }
 
 SignalFlags::~SignalFlags() {
+  own_row::set_state(RankState::over);
   for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
   sigaltstack(&stack_before_, nullptr);
   installed = false;

@@ -1,13 +1,14 @@
 #include "tutti/cli/signals.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "tutti/base/error.h"
 
 namespace tutti {
 
 TEST(SignalFlags, OrderlyStops) {
-  for (const int signal : {SIGTERM, SIGUSR1, SIGUSR2, SIGINT}) {
+  for (const int signal : {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGINT}) {
     SignalFlags flags;
     EXPECT_FALSE(flags.stop_requested());
     std::raise(SIGCONT);
@@ -43,6 +44,43 @@ TEST(SignalFlags, TheFirstIsKeptAndOnlyOneObjectLives) {
   std::raise(SIGTERM);
   EXPECT_EQ(flags.signal_number(), SIGUSR2);
   EXPECT_THROW(SignalFlags second, InternalError);
+}
+
+TEST(SignalFlags, NohupHolds) {
+  std::signal(SIGHUP, SIG_IGN);
+  {
+    SignalFlags flags;
+    std::raise(SIGHUP);
+    EXPECT_FALSE(flags.stop_requested());
+  }
+  std::signal(SIGHUP, SIG_DFL);
+}
+
+TEST(StartSignalsDeathTest, EndAtOnceWithALine) {
+  for (const int signal : {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGINT})
+    EXPECT_EXIT(
+        {
+          stop_while_starting({.trains = true});
+          std::raise(signal);
+        },
+        testing::ExitedWithCode(75), "stopped by signal .* before the first step");
+  EXPECT_EXIT(
+      {
+        stop_while_starting({.trains = false, .speaks = false});
+        std::raise(SIGTERM);
+      },
+      testing::ExitedWithCode(128 + SIGTERM), "^$");
+}
+
+TEST(StartSignalsDeathTest, MeanNothingOnceTheWorkIsDone) {
+  EXPECT_EXIT(
+      {
+        stop_while_starting({.trains = true});
+        { SignalFlags flags; }
+        std::raise(SIGTERM);
+        _exit(0);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 TEST(SignalFlagsDeathTest, SecondInterruptEndsNow) {

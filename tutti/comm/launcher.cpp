@@ -1,6 +1,9 @@
 #include "tutti/comm/launcher.h"
 
 #include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #include <array>
 #include <charconv>
@@ -152,6 +155,28 @@ std::string Launcher::to_string() const {
   const auto known = [](int value) { return value < 0 ? std::string("?") : std::to_string(value); };
   return fmt::format("{}: rank {} of {}, local rank {} of {}", name, rank, size, known(local_rank),
                      known(local_size));
+}
+
+std::string disagreement(const Launcher& launcher, int mpi_rank, int mpi_size,
+                         const std::string& mpi_library) {
+  if (launcher.name == "none") return "";
+  if (launcher.rank == mpi_rank && launcher.size == mpi_size) return "";
+  const std::string advice =
+      launcher.name == "srun"
+          ? "srun and MPI have no common process manager interface: try srun --mpi=pmix (srun "
+            "--mpi=list names what there is), or start with mpirun inside the allocation"
+          : "this program was built with another MPI than that launcher belongs to: start it with "
+            "the mpirun of this MPI (tutti --version names it; type -a mpirun lists what is in "
+            "PATH), or unset the launcher's variables if they are left over";
+  return fmt::format("{} says that this process is rank {} of {}, but {} says rank {} of {}: {}",
+                     launcher.name, launcher.rank, launcher.size, mpi_library, mpi_rank, mpi_size,
+                     advice);
+}
+
+void end_with_launcher() {
+  const pid_t launcher = getppid();
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != launcher) _exit(1);  // it died in between: the signal will not come
 }
 
 }  // namespace tutti::comm

@@ -28,4 +28,21 @@ using Environment = std::function<const char*(const char* name)>;
 /// make no sense.
 Launcher detect_launcher(const Environment& environment);
 
+/// What MPI says of this process, where it contradicts its launcher: "srun started this process as
+/// rank 0 of 2, but MPI says that it is rank 0 of 1: ..." with what to do about it. Empty where the
+/// two agree, and without a launcher. Such processes must not go on: each would do all the work,
+/// and write into the others' files.
+std::string disagreement(const Launcher& launcher, int mpi_rank, int mpi_size,
+                         const std::string& mpi_library);
+
+/// This process is a rank: from now on the kernel kills it when the process that started it ends,
+/// even if it is stopped then. Call it first thing in main.
+///
+/// The kernel looks at the *thread* that started this process. Open MPI's launchers and daemons
+/// start ranks from their main thread, or from threads that end with them; Hydra's proxies and
+/// Slurm's step daemons have no others. On other nodes the parent is the launcher's daemon there,
+/// which ends when it has lost the launcher. A launcher that has died before this call is no case
+/// for it: MPI cannot be started then.
+void end_with_launcher();
+
 }  // namespace tutti::comm

@@ -137,5 +137,18 @@ TEST(Launcher, SaysWhoIsWho) {
   EXPECT_EQ((Launcher{"flux", 6, 8, 2, -1}.to_string()), "flux: rank 6 of 8, local rank 2 of ?");
 }
 
+TEST(Disagreement, SaysBothSizesAndWhatToDo) {
+  EXPECT_EQ(disagreement({}, 0, 1, "Open MPI v4.1.4"), "");
+  EXPECT_EQ(disagreement({"srun", 1, 2, 1, 2}, 1, 2, "Open MPI v4.1.4"), "");
+  const std::string srun = disagreement({"srun", 0, 2, 0, 2}, 0, 1, "Open MPI v4.1.4");
+  EXPECT_NE(srun.find("srun says that this process is rank 0 of 2, but Open MPI v4.1.4 says rank 0 "
+                      "of 1: "),
+            srun.npos);
+  EXPECT_NE(srun.find("--mpi=pmix"), srun.npos);
+  EXPECT_NE(disagreement({"mpich", 1, 2, -1, -1}, 0, 1, "Open MPI").find("another MPI"),
+            std::string::npos);
+  EXPECT_NE(disagreement({"mpich", 1, 2, -1, -1}, 0, 2, "Open MPI"), "");
+}
+
 }  // namespace
 }  // namespace tutti::comm

@@ -1,4 +1,4 @@
-// Recursive doubling along the tree of comm/tree.h: two neighbouring blocks of ranks partners what
+// Recursive doubling along the tree of comm/tree.h: two neighbouring blocks of ranks exchange what
 // they know, and become one.
 //
 //   allreduce  ceil(log2 n) rounds,  sent S ceil(log2 n),  reduced S ceil(log2 n)

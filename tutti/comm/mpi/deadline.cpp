@@ -12,10 +12,10 @@ Deadline::Deadline(std::string what, double seconds)
         std::unique_lock lock(mutex_);
         if (ended_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return over_; }))
           return;
-        fmt::print(
-            stderr,
+        const std::string text = fmt::format(
             "{}: no answer within {:g} s: another rank is stuck, gone, or does something else\n",
             what, seconds);
+        std::fputs(text.c_str(), stderr);  // does not throw where nobody listens any more
         std::fflush(stderr);
         std::_Exit(1);
       }) {}

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <exception>
+#include <optional>
 
 #include "tutti/base/error.h"
 #include "tutti/comm/mpi/alarm.h"
@@ -20,16 +21,19 @@ Nodes nodes_named(std::string_view name) {
       fmt::format("nodes are told apart by 'auto' or by 'hostname', not by '{}'", name));
 }
 
-MpiSession::MpiSession(Threads wanted, int* argc, char*** argv) {
+MpiSession::MpiSession(Threads wanted, int* argc, char*** argv, double timeout) {
   if (running()) return;
   int over = 0;
   MPI_CALL(MPI_Finalized(&over));
   if (over != 0)
     throw CommError("MPI has been finalised, and cannot be started a second time in a process");
   int provided = 0;
+  std::optional<Deadline> deadline;
+  if (timeout > 0) deadline.emplace("starting MPI (MPI_Init)", timeout);
   MPI_CALL(MPI_Init_thread(argc, argv,
                            wanted == Threads::multiple ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED,
                            &provided));
+  deadline.reset();
   started_ = true;
   if (provided < MPI_THREAD_FUNNELED)
     throw CommError(
@@ -68,6 +72,15 @@ bool MpiSession::running() {
   MPI_Initialized(&started);
   MPI_Finalized(&over);
   return started != 0 && over == 0;
+}
+
+std::string MpiSession::thread_level() {
+  int level = MPI_THREAD_SINGLE;
+  MPI_CALL(MPI_Query_thread(&level));
+  return level == MPI_THREAD_MULTIPLE     ? "multiple"
+         : level == MPI_THREAD_SERIALIZED ? "serialized"
+         : level == MPI_THREAD_FUNNELED   ? "funneled"
+                                          : "single";
 }
 
 void MpiSession::end_job(int code) {

@@ -33,9 +33,10 @@ class MpiSession {
   /// says so. Where the program has started MPI itself, at whatever thread level, that one is used,
   /// its error handlers are left alone, and the program ends it after this session. Throws
   /// CommError; also when MPI is over, because it cannot be started twice. `argc`, `argv`: main's,
-  /// for MPI; null is as good with every MPI since 2.0.
+  /// for MPI; null is as good with every MPI since 2.0. MPI starts when all ranks have come: if
+  /// that takes longer than `timeout` seconds, a line says so and this process ends; 0: never.
   explicit MpiSession(Threads wanted = Threads::funneled, int* argc = nullptr,
-                      char*** argv = nullptr);
+                      char*** argv = nullptr, double timeout = 0);
   /// Finalises an MPI that it started; not while an exception passes, because MPI_Finalize would
   /// wait for ranks that may never come.
   ~MpiSession();
@@ -52,6 +53,8 @@ class MpiSession {
 
   /// Whether MPI has been started, by whomever, and not been finalised.
   static bool running();
+  /// What threads may do while MPI runs: "single", "funneled", "serialized" or "multiple".
+  static std::string thread_level();
   /// Ends all ranks with this exit code; for main(), after an exception has left the session's
   /// scope and its message is printed. Where ranks wait for each other, they get a second or two to
   /// print theirs. Returns if MPI is not running.

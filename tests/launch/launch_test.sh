@@ -1,0 +1,170 @@
+#!/bin/bash
+# launch_test.sh PROGRAM CASE FOLDER: one case of README.md's table. Prints what went wrong and exits 1.
+set -u
+tutti=$1 case=$2 folder=$3
+export TUTTI_CACHE_DIR=$folder/cache
+config=$(cd "$(dirname "$0")/../training" && pwd)/tiny.toml
+rm -rf "$folder"
+mkdir -p "$folder"
+cd "$folder" || exit 1
+export LAUNCH_TEST_MARK=$folder/$$ # tells the processes of this test from others
+
+fail() {
+  echo "FAILED: $*" >&2
+  for log in ./*.log; do echo "--- $log" && tail -n 12 "$log"; done >&2
+  exit 1
+}
+
+# train NAME FLAG...: a run into the folder NAME, its output in NAME.log
+train() {
+  local name=$1
+  shift
+  "$tutti" train "$config" --output-dir "$name" "$@" >"$name.log" 2>&1
+}
+
+expect() {
+  local wanted=$1 name=$2
+  shift
+  train "$@"
+  local code=$?
+  [ $code -eq "$wanted" ] || fail "run $name: exit code $code, expected $wanted"
+}
+
+says() { grep -Eq "$2" "$1.log" || fail "$1.log does not say: $2"; }
+
+# once NAME TEXT: the text stands on one line, and no banner of a launcher anywhere
+once() {
+  [ "$(grep -Ec "$2" "$1.log")" -eq 1 ] || fail "$1.log does not say once: $2"
+  ! grep -Eq -- '----------|MPI_ABORT|ORTE|PMIX|Primary job|exited on signal' "$1.log" || fail "$1.log has banners"
+}
+
+# Processes of this test that are the program, or a launcher; not shells.
+processes() {
+  local found=() p
+  for p in /proc/[0-9]*; do
+    tr '\0' '\n' 2>/dev/null <"$p/environ" | grep -qx "LAUNCH_TEST_MARK=$LAUNCH_TEST_MARK" || continue
+    case $(cat "$p/comm" 2>/dev/null) in tutti* | mpirun* | prterun* | orted | hydra*) found+=("${p#/proc/}") ;; esac
+  done
+  echo "${found[@]}"
+}
+
+# wait_until WHAT...: the command WHAT succeeds, within a minute
+wait_until() {
+  for _ in $(seq 1200); do
+    "$@" && return
+    sleep 0.05
+  done
+  return 1
+}
+none_left() { [ -z "$(processes)" ]; }
+has() { [ -e "$1" ]; }
+ranks_of() { pgrep -P "$(pgrep -P "$1")"; } # of the process that runs `tutti --ranks`
+
+case $case in
+  voice)
+    expect 2 one --set batch.global=7 --set batch.local=0
+    expect 2 two --set batch.global=7 --set batch.local=0 --ranks 2
+    once two 'batch.global = 7 does not divide'
+    expect 1 data --set data.dataset=cifar10 --data-dir absent --ranks 2
+    once data '^tutti: .*absent'
+    expect 3 missed --max-steps 1 --target 1 --ranks 2
+    once missed 'the target was'
+    expect 0 done --max-steps 1 --ranks 2
+    expect 2 many --ranks 1000
+    says many '^tutti: --ranks 1000 on .*add --oversubscribe'
+    [ ! -e many ] || fail "1000 ranks have written something"
+    ;;
+  signals)
+    train whole --ranks 2 || fail "the whole run"
+    for signal in INT TERM HUP; do
+      for delay in 0 0.05 0.1 0.2 0.3 0.4 0.6 0.8 1.0 1.5; do
+        name=$signal-$delay
+        # An interactive shell's: in the background a shell ignores SIGINT, and its children inherit that.
+        python3 -c 'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])' \
+          "$tutti" train "$config" --output-dir "$name" --ranks 2 --epochs 500 >"$name.log" 2>&1 &
+        job=$!
+        wait_until grep -qs tutti "/proc/$job/comm" || fail "$name did not start"
+        sleep $delay
+        kill -$signal $job
+        for _ in $(seq 1200); do kill -0 $job 2>/dev/null || break; sleep 0.05; done
+        kill -0 $job 2>/dev/null && fail "$name hangs"
+        wait $job
+        code=$?
+        # Before main's first line the kernel's default holds.
+        [ $code -eq 75 ] || { [ "$delay" = 0 ] && [ $code -gt 128 ]; } || fail "$name: exit code $code"
+        [ $code -ne 75 ] || once $name 'stopped by signal'
+        wait_until none_left || fail "$name left $(processes)"
+      done
+    done
+    ;;
+  killed)
+    for victim in rank launcher; do
+      "$tutti" train "$config" --output-dir $victim --ranks 2 --epochs 500 --set checkpoint.every_steps=2 >$victim.log 2>&1 &
+      job=$!
+      wait_until has $victim/checkpoints/step_0000002 || fail "no checkpoint"
+      if [ $victim = rank ]; then kill -KILL "$(ranks_of $job | tail -n 1)"; else kill -KILL "$(pgrep -P $job)"; fi
+      wait $job
+      code=$?
+      [ $code -eq 1 ] || fail "$victim: exit code $code"
+      wait_until none_left || fail "$victim left $(processes)"
+    done
+    once rank 'rank [01]/2 \(process [0-9]+\).*killed by signal 9'
+    once launcher 'mpi[a-z]* \(process [0-9]+\) was killed by signal 9'
+    ;;
+  stopped)
+    "$tutti" train "$config" --output-dir run --ranks 2 --epochs 500 --set checkpoint.every_steps=2 --set comm.timeout_s=2 >run.log 2>&1 &
+    job=$!
+    wait_until has run/checkpoints/step_0000002 || fail "no checkpoint"
+    # shellcheck disable=SC2046
+    kill -STOP $(ranks_of $job)
+    wait $job
+    code=$?
+    [ $code -eq 1 ] || fail "exit code $code"
+    wait_until none_left || fail "left $(processes)"
+    once run 'stopped by a signal \(state T\).*rank 0/2.*rank 1/2'
+    ;;
+  sizes)
+    SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_LOCALID=0 SLURM_NTASKS_PER_NODE=2 train slurm
+    [ $? -eq 2 ] || fail "srun without MPI's knowledge was accepted"
+    says slurm 'srun says that this process is rank 0 of 2, but .* says rank 0 of 1: .*--mpi='
+    PMI_RANK=1 PMI_SIZE=2 train pmi
+    [ $? -eq 2 ] || fail "another MPI's launcher was accepted"
+    says pmi 'mpich says that this process is rank 1 of 2, but .* says rank 0 of 1: .*another MPI'
+    [ ! -e slurm ] && [ ! -e pmi ] || fail "something was written"
+    ;;
+  agree)
+    # Rank 1 gets another value; --ranks hands arguments on, so the launcher is called here.
+    for key in OPTIMIZER_LR=0.04 RUN_SEED=7 RUN_EPOCHS=2 BATCH_LOCAL=4; do
+      name=${key%=*}
+      mpirun --allow-run-as-root -n 2 sh -c \
+        "[ \$OMPI_COMM_WORLD_RANK = 0 ] || export TUTTI_$key; exec '$tutti' train '$config' --output-dir '$name'" >"$name.log" 2>&1
+      code=$?
+      [ $code -eq 2 ] || fail "another $name on rank 1: exit code $code"
+      says "$name" "$(tr A-Z a-z <<<"${name%%_*}").$(tr A-Z a-z <<<"${name#*_}")"
+      [ "$(grep -c '^tutti: ' "$name.log")" -eq 1 ] || fail "$name is not said once"
+      [ ! -e "$name" ] || fail "something was written"
+    done
+    ;;
+  streams)
+    for how in '>/dev/full' '>&-'; do
+      eval "'$tutti' model list $how 2>out.log"
+      [ $? -eq 1 ] || fail "model list $how: not 1"
+      says out 'cannot write to the standard output'
+    done
+    for ranks in 1 2; do
+      ("$tutti" train "$config" --output-dir pipe$ranks --ranks $ranks 2>&1; echo $? >code) | head -n 1 >/dev/null
+      [ "$(cat code)" -eq 0 ] || fail "a closed pipe ended the run on $ranks rank(s): $(cat code)"
+      [ -e pipe$ranks/checkpoints/step_0000024 ] || fail "the run on $ranks rank(s) did not reach its end"
+    done
+    ;;
+  teams)
+    OMP_THREAD_LIMIT=1 train limited --threads 2
+    [ $? -eq 1 ] || fail "a team that is too small was accepted"
+    says limited 'a team of 2 threads and gives 1 \(its limit is 1\)'
+    OMP_DYNAMIC=true train dynamic --threads 2 --max-steps 2 || fail "OMP_DYNAMIC"
+    ;;
+  *)
+    fail "no case $case"
+    ;;
+esac
+

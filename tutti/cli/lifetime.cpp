@@ -1,0 +1,128 @@
+#include "tutti/cli/lifetime.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include "tutti/base/error.h"
+#include "tutti/cli/config.h"
+#include "tutti/cli/rank_table.h"
+#include "tutti/cli/signals.h"
+#include "tutti/comm/launcher.h"
+#include "tutti/comm/mpi/session.h"
+
+namespace tutti {
+namespace {
+
+comm::Launcher launcher_or_single() {
+  try {
+    return read_launcher();
+  } catch (const Error&) {
+    return {};  // the verb reports it
+  }
+}
+
+// The next file to be opened would get the number of a closed stream, and with it all its bytes.
+// What stands in for it refuses them, so that end_process() sees it.
+void fill_closed_streams() {
+  for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream)
+    if (fcntl(stream, F_GETFD) < 0 && errno == EBADF)
+      if (open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
+}
+
+std::string_view verb_of(const std::vector<std::string>& arguments) {
+  for (const std::string& word : arguments)
+    if (!word.starts_with("-")) return word;
+  return "";
+}
+
+/// What every rank finds wrong if one does: then rank 0 says it, and its end ends the others.
+bool is_everybodys(const std::exception& error) {
+  return dynamic_cast<const CommError*>(&error) == nullptr &&
+         dynamic_cast<const NumericError*>(&error) == nullptr;
+}
+
+ExitCode code_of(const std::exception& error) {
+  const auto* own = dynamic_cast<const Error*>(&error);
+  return own ? own->exit_code() : ExitCode::failure;
+}
+
+}  // namespace
+
+void begin_process(const std::vector<std::string>& arguments) {
+  const comm::Launcher launcher = launcher_or_single();
+  const bool is_rank = launcher.name != "none";
+  if (is_rank) comm::end_with_launcher();
+  fill_closed_streams();
+  if (const char* table = std::getenv(RankTable::kVariable); table != nullptr && is_rank)
+    own_row::join(table, launcher.rank, launcher.size);
+  const std::string_view verb = verb_of(arguments);
+  const bool trains = verb == "train";
+  if (trains || is_rank) stop_while_starting({.trains = trains, .speaks = launcher.rank == 0});
+  // Whoever read the log has gone; the run goes on.
+  if (trains || verb == "study") std::signal(SIGPIPE, SIG_IGN);
+  // A write beyond the file-size limit then fails as on a full disk, with a message.
+  std::signal(SIGXFSZ, SIG_IGN);
+}
+
+int end_process(int code) {
+  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  if (!written && code == static_cast<int>(ExitCode::done)) {
+    const std::string text =
+        fmt::format("cannot write to the standard output: {}; free some space or send it elsewhere",
+                    std::strerror(errno));
+    code = static_cast<int>(ExitCode::failure);
+    if (own_row::end(code, text)) return 0;
+    write_error("tutti: " + text + "\n");
+    return code;
+  }
+  return own_row::end(code, "") ? 0 : code;
+}
+
+int fail(const std::exception& error) {
+  const int code = static_cast<int>(code_of(error));
+  const comm::Launcher launcher = launcher_or_single();
+  std::fflush(stdout);
+  if (!own_row::end(code, error.what())) {
+    if (launcher.rank > 0 && is_everybodys(error))
+      std::this_thread::sleep_for(std::chrono::seconds(3));
+    write_error("tutti: " + named(launcher.rank, launcher.size, code, error.what()) + "\n");
+  }
+  comm::MpiSession::end_job(code);
+  return code;
+}
+
+std::string named(int rank, int ranks, int code, const std::string& text) {
+  if (ranks <= 1 || code == static_cast<int>(ExitCode::usage)) return text;
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  const std::string who = fmt::format("rank {}/{} on {}: ", rank, ranks, host.data());
+  return text.starts_with(who) ? text : who + text;  // the messages of comm/ begin so
+}
+
+void write_error(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t count = write(STDERR_FILENO, text.data(), text.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return;
+    text.remove_prefix(static_cast<size_t>(count));
+  }
+}
+
+std::string stopped_early(int signal) {
+  return fmt::format(
+      "stopped by {} before the first step: nothing has changed, the same command starts it again",
+      signal_name(signal));
+}
+
+}  // namespace tutti

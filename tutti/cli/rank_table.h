@@ -1,0 +1,69 @@
+#pragma once
+// What the ranks that `tutti --ranks N` started tell the process that started them. They share a
+// table in memory with one row for each rank. The starting process alone speaks for the job and
+// ends with its exit code, so that MPI's launcher, which can only guess from exit statuses, has
+// nothing to add.
+
+#include <sys/types.h>
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace tutti {
+
+enum class RankState : int {
+  absent,     ///< its program has not begun
+  starting,   ///< it has begun; a signal to stop ends it
+  stoppable,  ///< it trains: a signal to stop makes it write a checkpoint and end
+  over,       ///< it has trained; signals to stop mean nothing any more
+  ended       ///< it has left its exit code, and is about to exit
+};
+
+struct RankRow {
+  std::atomic<int> process{0};
+  std::atomic<RankState> state{RankState::absent};
+  std::atomic<int> code{0};             ///< the exit code that it would have if it were alone
+  std::atomic<int> signal{0};           ///< that ended it while it was starting; 0: none
+  std::atomic<int> order{0};            ///< 1 for the rank that left its code first, then 2 ...
+  std::array<char, 4096> message = {};  ///< of the error that ended it; ends with a zero byte
+};
+static_assert(std::atomic<RankState>::is_always_lock_free);  // processes share them
+
+/// The table, as the process that starts the ranks has it. Its memory has no name in the file
+/// system: ranks find it through /proc, and it is gone when all of them are.
+class RankTable {
+ public:
+  /// Throws DeviceError where the kernel refuses.
+  explicit RankTable(int ranks);
+  ~RankTable();
+  RankTable(const RankTable&) = delete;
+  RankTable& operator=(const RankTable&) = delete;
+
+  /// The variable that tells ranks of the table, and its value for this one.
+  static constexpr const char* kVariable = "TUTTI_RANK_TABLE";
+  std::string value() const;
+  int ranks() const { return ranks_; }
+  const RankRow& row(int rank) const;
+
+ private:
+  int ranks_;
+  int file_ = -1;
+  void* memory_ = nullptr;
+};
+
+/// The same as a rank has it. All of it does nothing in a process that has no row, and all but
+/// join() may be called in a signal handler.
+namespace own_row {
+/// Takes the row of `rank` in the table that `value` names. False where that is none of a job of
+/// `ranks` on this machine, or where another process has taken the row.
+bool join(const std::string& value, int rank, int ranks);
+bool joined() noexcept;
+void set_state(RankState state) noexcept;
+/// Leaves the exit code. False when nobody will read it: then this process speaks for itself.
+bool end(int code, std::string_view message, int signal = 0) noexcept;
+}  // namespace own_row
+
+}  // namespace tutti

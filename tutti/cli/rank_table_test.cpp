@@ -1,0 +1,61 @@
+#include "tutti/cli/rank_table.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+
+namespace tutti {
+namespace {
+
+// In a process of its own, because a process has one row for its life.
+int in_child(const std::function<int()>& work) {
+  const pid_t child = fork();
+  if (child == 0) _exit(work());
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(RankTable, ARankReportsToTheProcessThatMadeIt) {
+  const RankTable table(3);
+  EXPECT_EQ(table.row(1).state, RankState::absent);
+  EXPECT_EQ(in_child([&] {
+              if (!own_row::join(table.value(), 1, 3)) return 1;
+              if (table.row(1).state != RankState::starting) return 2;
+              own_row::set_state(RankState::stoppable);
+              if (!own_row::end(3, "the reason")) return 3;
+              return own_row::end(1, "a second word") ? 0 : 4;
+            }),
+            0);
+  EXPECT_GT(table.row(1).process, 0);
+  EXPECT_EQ(table.row(1).state, RankState::ended);
+  EXPECT_EQ(table.row(1).code, 3);
+  EXPECT_EQ(table.row(1).order, 1);
+  EXPECT_STREQ(table.row(1).message.data(), "the reason");
+  EXPECT_EQ(table.row(0).state, RankState::absent);
+  EXPECT_EQ(in_child([&] { return own_row::join(table.value(), 1, 3) ? 1 : 0; }), 0);  // is taken
+}
+
+TEST(RankTable, ALongMessageIsCut) {
+  const RankTable table(1);
+  in_child([&] {
+    own_row::join(table.value(), 0, 1);
+    return own_row::end(1, std::string(100000, 'x')) ? 0 : 1;
+  });
+  EXPECT_EQ(std::string(table.row(0).message.data()).size(), table.row(0).message.size() - 1);
+}
+
+TEST(RankTable, WithoutOneEveryProcessSpeaksForItself) {
+  const RankTable table(3);
+  EXPECT_FALSE(own_row::join("", 0, 3));
+  EXPECT_FALSE(own_row::join("/proc/1/no/such/table", 0, 3));
+  EXPECT_FALSE(own_row::join("/proc/self/exe", 0, 3));
+  EXPECT_FALSE(own_row::join(table.value(), 0, 2));
+  EXPECT_FALSE(own_row::joined());
+  EXPECT_FALSE(own_row::end(1, "text"));
+}
+
+}  // namespace
+}  // namespace tutti

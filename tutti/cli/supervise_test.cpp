@@ -1,0 +1,286 @@
+// The starting process's side of a job, with a shell or a child of this test in the place of MPI's
+// launcher and its ranks.
+#include "tutti/cli/supervise.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <functional>
+#include <string>
+
+namespace tutti {
+namespace {
+
+struct Ended {
+  int code = 0;
+  std::string said;
+};
+
+/// A job whose launcher is a child that runs `launcher`; its ranks are children of that.
+Ended supervised(const RankTable& table, const Patience& patience,
+                 const std::function<int()>& launcher) {
+  int errors[2];
+  EXPECT_EQ(pipe(errors), 0);
+  const sigset_t signals = supervised_signals();
+  sigset_t before;
+  sigprocmask(SIG_BLOCK, &signals, &before);
+  const pid_t child = fork();
+  if (child == 0) {
+    sigprocmask(SIG_SETMASK, &before, nullptr);
+    dup2(errors[1], STDERR_FILENO);
+    close(errors[1]);
+    _exit(launcher());
+  }
+  close(errors[1]);
+  testing::internal::CaptureStderr();
+  const int code = supervise({.launcher = child, .output = errors[0]}, table, patience);
+  const std::string said = testing::internal::GetCapturedStderr();
+  close(errors[0]);
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  return {code, said};
+}
+
+pid_t start_rank(const RankTable& table, int rank, const std::function<void()>& work) {
+  const pid_t child = fork();
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    own_row::join(table.value(), rank, table.ranks());
+    work();
+    _exit(0);
+  }
+  return child;
+}
+
+/// Waits in the parent's process until the child's row says so.
+void until(const RankTable& table, int rank, RankState state) {
+  while (table.row(rank).state != state) usleep(1000);
+}
+
+/// Not of one that has ended and whose new parent has not asked for its status yet.
+bool runs(pid_t process) {
+  std::string line;
+  std::getline(std::ifstream("/proc/" + std::to_string(process) + "/stat"), line);
+  const size_t name_end = line.rfind(')');
+  return name_end != line.npos && line.find_first_of("ZX", name_end) != name_end + 2;
+}
+
+[[noreturn]] void idle() {
+  for (;;) pause();
+}
+
+size_t count(const std::string& text, const std::string& part) {
+  size_t found = 0;
+  for (size_t at = 0; (at = text.find(part, at)) != text.npos; ++at) ++found;
+  return found;
+}
+
+TEST(Supervise, TheRanksCodeIsTheJobs) {
+  for (const int code : {0, 3, 75}) {
+    const RankTable table(2);
+    const Ended end = supervised(table, {}, [&] {
+      for (int rank : {0, 1}) start_rank(table, rank, [&] { own_row::end(code, ""); });
+      for (int rank : {0, 1}) until(table, rank, RankState::ended);
+      return 0;
+    });
+    EXPECT_EQ(end.code, code);
+    EXPECT_EQ(end.said, "");
+  }
+}
+
+TEST(Supervise, OneErrorOfAllRanksIsSaidOnceWithoutBanners) {
+  const RankTable table(3);
+  const Ended end = supervised(table, {}, [&] {
+    for (int rank : {0, 1, 2}) {
+      start_rank(table, rank, [&] { own_row::end(2, "batch.global = 7 does not divide"); });
+      until(table, rank, RankState::ended);
+    }
+    const std::string line(70, '-');
+    dprintf(2, "%s\nPrimary job terminated normally, but ...\n%s\n", line.c_str(), line.c_str());
+    return 2;
+  });
+  EXPECT_EQ(end.code, 2);
+  EXPECT_EQ(end.said, "tutti: batch.global = 7 does not divide\n");
+}
+
+TEST(Supervise, TheLaunchersOwnErrorIsShown) {
+  const RankTable table(2);
+  const std::string line(70, '-');
+  const Ended end = supervised(table, {}, [&] {
+    dprintf(2, "%s\nThere are not enough slots\n%s\n", line.c_str(), line.c_str());
+    return 1;
+  });
+  EXPECT_EQ(end.code, 1);
+  EXPECT_NE(end.said.find("There are not enough slots"), end.said.npos);
+  EXPECT_NE(end.said.find("mpirun: it ended with exit code 1 before a rank"), end.said.npos);
+}
+
+TEST(Supervise, NamesTheRankThatWasKilled) {
+  const RankTable table(2);
+  const Ended end = supervised(table, {}, [&] {
+    start_rank(table, 0, idle);
+    const pid_t victim = start_rank(table, 1, idle);
+    for (int rank : {0, 1}) until(table, rank, RankState::starting);
+    kill(victim, SIGKILL);
+    sleep(1);  // as launchers do, before they end the others
+    return 128 + SIGKILL;
+  });
+  EXPECT_EQ(end.code, 1);
+  EXPECT_NE(end.said.find("rank 1/2 (process "), end.said.npos) << end.said;
+  EXPECT_NE(end.said.find("killed by signal 9"), end.said.npos) << end.said;
+}
+
+TEST(Supervise, ARankThatIsKilledBeforeItHasBegunIsAFailure) {
+  const RankTable table(2);
+  const Ended end = supervised(table, {}, [&] {
+    start_rank(table, 0, [] { own_row::end(75, "", SIGTERM); });  // as the launcher ends the rest
+    until(table, 0, RankState::ended);
+    return 128 + SIGKILL;
+  });
+  EXPECT_EQ(end.code, 1);
+  EXPECT_NE(end.said.find("a rank was killed by signal 9 (Killed) when 1 of 2 ranks had begun"),
+            end.said.npos)
+      << end.said;
+}
+
+TEST(Supervise, SaysThatTheLauncherWasKilledAndLeavesNoRank) {
+  const RankTable table(1);
+  const Ended end = supervised(table, {}, [&] {
+    start_rank(table, 0, idle);
+    until(table, 0, RankState::starting);
+    kill(table.row(0).process, SIGSTOP);  // a stopped rank, too
+    raise(SIGKILL);
+    return 0;
+  });
+  EXPECT_EQ(end.code, 1);
+  EXPECT_NE(end.said.find("was killed by signal 9"), end.said.npos) << end.said;
+  EXPECT_FALSE(runs(table.row(0).process));
+}
+
+TEST(Supervise, AStopBeforeTheFirstStepEndsTheJob) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
+    const RankTable table(2);
+    const Ended end = supervised(table, {}, [&] {
+      start_rank(table, 0, [] {
+        own_row::set_state(RankState::stoppable);
+        idle();
+      });
+      until(table, 0, RankState::stoppable);
+      kill(getppid(), signal);  // rank 1 has not begun
+      idle();
+      return 0;
+    });
+    EXPECT_EQ(end.code, 75);
+    EXPECT_EQ(count(end.said, "before the first step"), 1u) << end.said;
+  }
+}
+
+TEST(Supervise, AStopOfOneRankAtTheStartIsNoErrorOfTheOthers) {
+  const RankTable table(2);
+  const Ended end = supervised(table, {}, [&] {
+    start_rank(table, 1, [] { own_row::end(75, "", SIGTERM); });
+    until(table, 1, RankState::ended);
+    start_rank(table, 0, [] { own_row::end(1, "rank 1 on vm is gone"); });
+    until(table, 0, RankState::ended);
+    return 1;
+  });
+  EXPECT_EQ(end.code, 75);
+  EXPECT_EQ(count(end.said, "rank 1/2: stopped by signal 15 (SIGTERM) before"), 1u) << end.said;
+  EXPECT_EQ(count(end.said, "is gone"), 0u) << end.said;
+}
+
+TEST(Supervise, AStopOfOtherWorkSaysNothingOfSteps) {
+  const RankTable table(1);
+  const Ended end = supervised(table, {.trains = false}, [&] {
+    start_rank(table, 0, idle);
+    until(table, 0, RankState::starting);
+    kill(getppid(), SIGTERM);
+    idle();
+    return 0;
+  });
+  EXPECT_EQ(end.code, 128 + SIGTERM);
+  EXPECT_EQ(end.said, "tutti: stopped by signal 15 (SIGTERM)\n");
+}
+
+TEST(Supervise, AStopReachesRanksThatTrain) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR2}) {
+    const RankTable table(2);
+    const Ended end = supervised(table, {}, [&] {
+      for (int rank : {0, 1})
+        start_rank(table, rank, [&] {
+          sigset_t set;
+          sigemptyset(&set);
+          sigaddset(&set, signal);
+          sigprocmask(SIG_BLOCK, &set, nullptr);
+          own_row::set_state(RankState::stoppable);
+          int got = 0;
+          sigwait(&set, &got);
+          own_row::end(75, "");
+        });
+      for (int rank : {0, 1}) until(table, rank, RankState::stoppable);
+      kill(getppid(), signal);
+      for (int rank : {0, 1}) until(table, rank, RankState::ended);
+      return 0;
+    });
+    EXPECT_EQ(end.code, 75);
+    EXPECT_EQ(end.said, "");
+  }
+}
+
+TEST(Supervise, ASecondInterruptEndsTheJobAtOnce) {
+  const RankTable table(1);
+  const Ended end = supervised(table, {}, [&] {
+    start_rank(table, 0, [&] {
+      signal(SIGINT, [](int) { kill(getppid(), SIGUSR1); });
+      own_row::set_state(RankState::stoppable);
+      for (;;) pause();
+    });
+    signal(SIGUSR1, [](int) { kill(getppid(), SIGINT); });  // once the first has arrived
+    until(table, 0, RankState::stoppable);
+    kill(getppid(), SIGINT);
+    for (;;) pause();
+    return 0;
+  });
+  EXPECT_EQ(end.code, 130);
+  EXPECT_NE(end.said.find("second interrupt"), end.said.npos);
+}
+
+TEST(Supervise, SaysWhoIsStoppedWhenNobodyElseCan) {
+  for (const bool launcher_too : {false, true}) {
+    const RankTable table(2);
+    const Ended end = supervised(table, {.seconds = 0.5}, [&] {
+      for (int rank : {0, 1}) start_rank(table, rank, [] { raise(SIGSTOP); });
+      for (int rank : {0, 1}) until(table, rank, RankState::starting);
+      if (launcher_too) raise(SIGSTOP);
+      idle();
+      return 0;
+    });
+    EXPECT_EQ(end.code, 1);
+    EXPECT_NE(end.said.find("stopped by a signal (state T)"), end.said.npos) << end.said;
+    EXPECT_EQ(count(end.said, "rank 0/2"), 1u) << end.said;
+    EXPECT_EQ(count(end.said, "rank 1/2"), 1u) << end.said;
+    EXPECT_EQ(count(end.said, "mpirun (process"), launcher_too ? 1u : 0u) << end.said;
+  }
+}
+
+TEST(Supervise, AfterAWarningItWaitsOnWhereThatIsAsked) {
+  const RankTable table(1);
+  const Ended end = supervised(table, {.seconds = 0.5, .ends_job = false}, [&] {
+    start_rank(table, 0, [] {
+      raise(SIGSTOP);
+      own_row::end(0, "");
+    });
+    until(table, 0, RankState::starting);
+    sleep(6);
+    kill(table.row(0).process, SIGCONT);
+    until(table, 0, RankState::ended);
+    return 0;
+  });
+  EXPECT_EQ(end.code, 0);
+  EXPECT_NE(end.said.find("waiting goes on"), end.said.npos) << end.said;
+}
+
+}  // namespace
+}  // namespace tutti

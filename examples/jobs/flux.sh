@@ -1,5 +1,6 @@
 #!/bin/bash
 # Flux: two nodes, two ranks each, 16 cores a rank, submitted again until done. Submit from the folder that holds the configuration: flux batch flux.sh
+# Written after the manual of Flux, and not run under it yet: try it with a short limit first.
 #flux: -N 2
 #flux: -n 4
 #flux: -c 16

@@ -1,5 +1,6 @@
 #!/bin/bash
 # LSF: two nodes, two ranks each, 16 threads a rank, requeued until done. Submit from the folder that holds the configuration: bsub < lsf.sh
+# Written after the manual of LSF, and not run under it yet: try it with a short limit first.
 #BSUB -J tutti
 #BSUB -n 64
 #BSUB -R "span[ptile=32]"

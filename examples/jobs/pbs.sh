@@ -1,5 +1,6 @@
 #!/bin/bash
 # PBS Pro / OpenPBS: two nodes, two ranks each, 16 threads a rank, submitted again until done. Submit with: qsub pbs.sh
+# Written after the manual of PBS, and not run under it yet: try it with a short limit first.
 #PBS -N tutti
 #PBS -l select=2:ncpus=32:mpiprocs=2:ompthreads=16
 #PBS -l walltime=02:00:00

@@ -1,5 +1,6 @@
 #!/bin/bash
 # Slurm: one rank a socket, requeued until done. Submit from the folder that holds the configuration: sbatch slurm.sh
+# Written after the manual of Slurm, and not run under it yet: try it with a short limit first.
 #SBATCH --job-name=tutti
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=2

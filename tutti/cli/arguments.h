@@ -1,14 +1,33 @@
 #pragma once
-// The command line before it is parsed: the spellings that people type become the one that the
-// parser knows.
+// The parser of the command line: words become the values of one verb's flags.
 
 #include <string>
 #include <vector>
 
+#include "tutti/cli/flags.h"
+
 namespace tutti {
 
-/// --batch_size=64 -> --batch-size=64; --optimizer.lr=0.1 (or two words) -> --set optimizer.lr=0.1;
-/// --resume alone -> --resume=latest. Nothing after a lone "--" changes.
-std::vector<std::string> normalise_arguments(const std::vector<std::string>& arguments);
+/// What a command line asks for.
+struct Request {
+  const Verb* verb = nullptr;      ///< the innermost verb named, or null
+  std::string command;             ///< "tutti data list"
+  std::vector<std::string> words;  ///< after the verb
+};
+
+/// Finds the verb. Flags before it count as if they stood after it: `tutti -q train x`. Throws
+/// ConfigError for a verb that is not there, with what was probably meant.
+Request find_verb(const std::vector<Verb>& verbs, const std::vector<std::string>& words);
+
+/// Whether the words ask for help: -h or --help before a lone "--".
+bool asks_for_help(const std::vector<std::string>& words);
+
+/// Stores every value in its flag's variable. Flags stand anywhere: --name VALUE, --name=VALUE, -n
+/// VALUE, -nVALUE, switches together (-qv). In long names `_` is as good as `-`. Where the verb has
+/// --set, --section.key VALUE is the same as --set section.key=VALUE. After a lone "--" nothing is
+/// a flag. A flag whose value may be left out takes the next word, unless that begins with a dash
+/// or the verb's own arguments need it: in `train --resume run.toml` it is the file. Flags that are
+/// absent read their environment variable. Throws ConfigError.
+void parse_arguments(const Request& request);
 
 }  // namespace tutti

@@ -18,20 +18,22 @@ TEST(CommFlags, Bytes) {
 }
 
 TEST(CommFlags, Sizes) {
-  EXPECT_EQ(sizes_between("8", "128", 4), (std::vector<size_t>{8, 32, 128}));
-  EXPECT_EQ(sizes_between("8", "127", 4), (std::vector<size_t>{8, 32}));
-  EXPECT_EQ(sizes_between("1M", "1M", 2), (std::vector<size_t>{1 << 20}));
-  EXPECT_EQ(sizes_between("1", "3", 1.3), (std::vector<size_t>{1, 2, 3})) << "each once";
-  EXPECT_THROW(sizes_between("8", "128", 1), ConfigError);
-  EXPECT_THROW(sizes_between("8", "4", 2), ConfigError);
+  EXPECT_EQ(sizes_in({"8", "128", 4}), (std::vector<size_t>{8, 32, 128}));
+  EXPECT_EQ(sizes_in({"8", "127", 4}), (std::vector<size_t>{8, 32}));
+  EXPECT_EQ(sizes_in({"1M", "1M", 2}), (std::vector<size_t>{1 << 20}));
+  EXPECT_EQ(sizes_in({"1", "3", 1.3}), (std::vector<size_t>{1, 2, 3})) << "each once";
+  EXPECT_EQ(sizes_in({"1K", "3K", 1, "1K"}), (std::vector<size_t>{1024, 2048, 3072}))
+      << "-f 1 adds -i, as in nccl-tests";
+  EXPECT_THROW(sizes_in({"8", "128", 0.5}), ConfigError);
+  EXPECT_THROW(sizes_in({"8", "4", 2}), ConfigError);
 }
 
-TEST(CommFlags, Checks) {
-  EXPECT_EQ(parse_checks(""), 1);
-  EXPECT_EQ(parse_checks("0"), 0);
-  EXPECT_EQ(parse_checks("3"), 3);
-  for (const char* wrong : {"-1", "1.5", "yes", "3x"})
-    EXPECT_THROW(parse_checks(wrong), ConfigError) << wrong;
+TEST(CommFlags, ElementsByBothNames) {
+  EXPECT_EQ(element_of_flag("float"), comm::Element::f32);
+  EXPECT_EQ(element_of_flag("f32"), comm::Element::f32);
+  EXPECT_EQ(element_of_flag("bfloat16"), comm::Element::bf16);
+  EXPECT_EQ(element_of_flag("half"), comm::Element::f16);
+  EXPECT_THROW(element_of_flag("quad"), ConfigError);
 }
 
 TEST(CommFlags, Collectives) {

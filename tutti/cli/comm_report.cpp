@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 namespace tutti {
 
@@ -13,12 +14,20 @@ std::string comm_header(CommColumns columns, const CommBenchOptions& options) {
     return fmt::format("# Tutti {}\n{:<10}{:>20}{:>20}{:>20}{:>12}", comm::name_of(options.kind),
                        "# Size", "Avg Latency(us)", "Min Latency(us)", "Max Latency(us)",
                        "Iterations");
-  std::string line = fmt::format("# {}\n#{:>11} {:>12} {:>6} {:>6} {:<19} {:>10} {:>8} {:>8} {:>7}",
-                                 comm::name_of(options.kind), "size(B)", "count", "type", "redop",
-                                 "algorithm", "time(us)", "algbw", "busbw", "#wrong");
-  for (const OpenPeer* peer : options.peers) line += fmt::format(" {:>11}", peer->name + "(us)");
-  if (options.overlap) line += fmt::format(" {:>8}", "hidden");
-  return line;
+  std::string names =
+      fmt::format("{:>11} {:>12} {:>6} {:>6} {:<19} {:>10} {:>8} {:>8} {:>7}", "size", "count",
+                  "type", "redop", "algorithm", "time", "algbw", "busbw", "#wrong");
+  std::string units = fmt::format("{:>11} {:>12} {:>6} {:>6} {:<19} {:>10} {:>8} {:>8} {:>7}",
+                                  "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "");
+  for (const OpenPeer* peer : options.peers) {
+    names += fmt::format(" {:>11}", peer->name);
+    units += fmt::format(" {:>11}", "(us)");
+  }
+  if (options.overlap) {
+    names += fmt::format(" {:>8}", "hidden");
+    units += fmt::format(" {:>8}", "");
+  }
+  return fmt::format("# {}\n#{}\n#{}", comm::name_of(options.kind), names, units);
 }
 
 std::string comm_line(CommColumns columns, const CommBenchOptions& options, const CommBenchRow& row,
@@ -37,6 +46,21 @@ std::string comm_line(CommColumns columns, const CommBenchOptions& options, cons
     line += fmt::format(" {:>11}", seconds ? fmt::format("{:.2f}", *seconds * 1e6) : "N/A");
   if (row.hidden) line += fmt::format(" {:>7.0f}%", *row.hidden * 100);
   return line;
+}
+
+double bus_bandwidth(comm::Collective kind, const CommBenchRow& row, int ranks) {
+  return row.algorithm_bandwidth() * bus_factor(kind, ranks);
+}
+
+std::string comm_footer(const CommBenchOptions& options, size_t wrong,
+                        const std::vector<double>& bus_bandwidths) {
+  const double sum = std::accumulate(bus_bandwidths.begin(), bus_bandwidths.end(), 0.0);
+  const std::string checked = options.checks == 0
+                                  ? "not checked (-c 0)"
+                                  : fmt::format("{} {}", wrong, wrong == 0 ? "OK" : "FAILED");
+  return fmt::format(
+      "# Out of bounds values   : {}\n# Average bus bandwidth  : {:.3f} GB/s", checked,
+      bus_bandwidths.empty() ? 0 : sum / static_cast<double>(bus_bandwidths.size()) / 1e9);
 }
 
 nlohmann::ordered_json comm_json(const CommBenchOptions& options, const CommBenchRow& row,

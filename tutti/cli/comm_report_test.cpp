@@ -36,8 +36,21 @@ TEST(CommReport, ColumnsOfNccl) {
   EXPECT_EQ(words(comm_line(CommColumns::nccl, options, r, 4)).back(), "25%");
   EXPECT_EQ(comm_line(CommColumns::nccl, options, r, 4).size(),
             comm_header(CommColumns::nccl, options)
-                .substr(comm_header(CommColumns::nccl, options).find('\n') + 1)
+                .substr(comm_header(CommColumns::nccl, options).rfind('\n') + 1)
                 .size());
+}
+
+TEST(CommReport, UnitsAndAverageBusBandwidth) {
+  CommBenchOptions options;
+  options.checks = 1;
+  EXPECT_NE(comm_header(CommColumns::nccl, options).find("(GB/s)"), std::string::npos);
+  EXPECT_NEAR(bus_bandwidth(comm::Collective::allreduce, row(), 4), 3e9, 1);
+  const std::string footer = comm_footer(options, 0, {1e9, 3e9});
+  EXPECT_NE(footer.find("Average bus bandwidth  : 2.000 GB/s"), std::string::npos) << footer;
+  EXPECT_NE(footer.find("0 OK"), std::string::npos) << footer;
+  EXPECT_NE(comm_footer(options, 3, {}).find("3 FAILED"), std::string::npos);
+  options.checks = 0;
+  EXPECT_NE(comm_footer(options, 0, {}).find("not checked"), std::string::npos);
 }
 
 TEST(CommReport, ColumnsOfOsu) {

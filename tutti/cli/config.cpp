@@ -16,6 +16,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/cli/config_hints.h"
+#include "tutti/cli/rank_table.h"
 #include "tutti/cli/suggest.h"
 
 extern char** environ;
@@ -25,8 +26,10 @@ namespace {
 
 constexpr std::string_view kPrefix = "TUTTI_";
 
-/// Variables with the prefix that are not keys: --ranks is a flag of its own.
-const std::vector<std::string> kOtherVariables = {"TUTTI_RANKS", "TUTTI_CACHE_DIR"};
+/// Variables with the prefix that are not keys: --ranks is a flag of its own, and its ranks are
+/// told where to report.
+const std::vector<std::string> kOtherVariables = {"TUTTI_RANKS", "TUTTI_CACHE_DIR",
+                                                  RankTable::kVariable};
 
 /// Pairs of keys that are two ways of saying one thing: giving one in a stronger source withdraws
 /// the other.

@@ -1,9 +1,8 @@
 #include "tutti/cli/config_flags.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <charconv>
+#include <algorithm>
 
 #include "tutti/base/error.h"
 
@@ -11,44 +10,84 @@ namespace tutti {
 
 namespace {
 
-std::string placeholder(const ConfigKey& row) {
-  if (!row.choices.empty()) return fmt::format("{}", fmt::join(row.choices, "|"));
+constexpr const char* kGroup = "Configuration";
+constexpr const char* kLog = "Log";
+
+std::string value_name(const ConfigKey& row) {
+  if (!row.choices.empty()) return "";  // help shows the choices
   return row.type == ConfigType::integer ? "N"
          : row.type == ConfigType::real  ? "X"
          : row.name.ends_with("dir")     ? "DIR"
                                          : "TEXT";
 }
 
+Flag short_flag(const ConfigAlias& alias, std::string& text) {
+  const ConfigKey& row = *find_config_key(alias.key);
+  Flag flag{.names = "--" + alias.flag,
+            .value = value_name(row),
+            .help = row.help,
+            .bind = &text,
+            .choices = row.choices,
+            .kind = row.name.ends_with("dir") ? Names::folder : Names::nothing,
+            .group = kGroup,
+            .key = row.name};
+  if (alias.flag == "resume") {
+    flag.value = "DIR";
+    flag.help =
+        "Continue from the newest valid checkpoint in DIR; without DIR, or with `latest`, from "
+        "that of the output folder";
+    flag.kind = Names::folder;
+    flag.alone = "latest";
+  }
+  return flag;
+}
+
 }  // namespace
 
-void ConfigFlags::add_to(CLI::App& verb, bool file_required) {
-  verb.add_option("config,--config", file_, "Configuration file (TOML); see docs/configuration.md")
-      ->type_name("FILE")
-      ->required(file_required);
-  verb.add_option("--set", sets_,
-                  "Set any key, repeatable: --set optimizer.lr=0.1, or --optimizer.lr=0.1")
-      ->type_name("KEY=VALUE")
-      ->take_all()
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->group("Configuration");
-  for (const ConfigAlias& alias : config_aliases()) {
-    const ConfigKey& row = *find_config_key(alias.key);
-    if (row.type == ConfigType::boolean) continue;
-    verb.add_option_function<std::string>(
-            "--" + alias.flag,
-            [this, flag = alias.flag](const std::string& text) { values_[flag] = text; },
-            fmt::format("{} [{}]", row.help, row.name))
-        ->type_name(placeholder(row))
-        ->group("Configuration");
+Flag ConfigFlags::file_argument(const std::string& verb, bool required) {
+  return {.names = "FILE",
+          .help = "Configuration file (TOML). docs/configuration.md describes every key",
+          .bind = &file_,
+          .kind = Names::file,
+          .required = required ? fmt::format("{} needs a configuration file, for example: tutti {} "
+                                             "examples/lattices_resnet.toml",
+                                             verb, verb)
+                               : ""};
+}
+
+std::vector<Flag> ConfigFlags::flags(const std::vector<std::string_view>& short_flags) {
+  const std::vector<ConfigAlias>& known = config_aliases();
+  for (const std::string_view name : short_flags)
+    CHECK(std::any_of(known.begin(), known.end(),
+                      [&](const ConfigAlias& alias) { return alias.flag == name; }),
+          "there is no short flag '{}'", name);
+  std::vector<Flag> found;
+  for (const ConfigAlias& alias : known) {
+    if (std::find(short_flags.begin(), short_flags.end(), alias.flag) == short_flags.end())
+      continue;
+    found.push_back(short_flag(alias, values_[alias.flag]));
+    if (alias.flag == "profile") found.back().bind = &profile_;
+    if (alias.flag == "check-collectives") found.back().bind = &check_;
   }
-  verb.add_flag("--profile", profile_, find_config_key("run.profile")->help + " [run.profile]")
-      ->group("Configuration");
-  verb.add_flag("--check-collectives", check_,
-                find_config_key("comm.check")->help + " [comm.check]")
-      ->group("Configuration");
-  verb.add_flag("-v,--verbose", verbose_, "Log more; -vv still more")->group("Configuration");
-  verb.add_flag("-q,--quiet", quiet_, "Log warnings and errors only")->group("Configuration");
+  found.push_back({.names = "--set",
+                   .value = "KEY=VALUE",
+                   .help = "Set any key; may be repeated. --optimizer.lr=0.1 is the same as --set "
+                           "optimizer.lr=0.1",
+                   .bind = &sets_,
+                   .kind = Names::setting,
+                   .group = kGroup});
+  found.push_back({.names = "-v,--verbose",
+                   .help = "Log more; -vv still more",
+                   .bind = Counts{&verbose_},
+                   .group = kLog});
+  found.push_back({.names = "-q,--quiet",
+                   .help = "Log warnings and errors only",
+                   .bind = &quiet_,
+                   .group = kLog});
+  const ConfigAlias level{"log-level", "run.log_level"};
+  found.push_back(short_flag(level, values_[level.flag]));
+  found.back().group = kLog;
+  return found;
 }
 
 std::vector<Setting> ConfigFlags::settings() const {
@@ -58,7 +97,7 @@ std::vector<Setting> ConfigFlags::settings() const {
   if (profile_) found.push_back({"run.profile", "true", "--profile"});
   if (check_) found.push_back({"comm.check", "true", "--check-collectives"});
   for (const ConfigAlias& alias : config_aliases())
-    if (const auto value = values_.find(alias.flag); value != values_.end())
+    if (const auto value = values_.find(alias.flag); value != values_.end() && value->second != "")
       found.push_back({alias.key, value->second, "--" + alias.flag});
   for (const std::string& set : sets_) {
     const size_t equals = set.find('=');
@@ -70,19 +109,20 @@ std::vector<Setting> ConfigFlags::settings() const {
   return found;
 }
 
-void add_ranks_flag(CLI::App& verb, int& ranks) {
-  verb.add_option("--ranks", ranks,
-                  "Processes that train together; outside a launcher they are started on this node "
-                  "with mpirun")
-      ->type_name("N")
-      ->envname("TUTTI_RANKS")
-      ->check([](const std::string& text) -> std::string {
-        int count = 0;
-        const char* end = text.data() + text.size();
-        const auto [rest, failed] = std::from_chars(text.data(), end, count);
-        if (failed == std::errc() && rest == end && count >= 1 && count <= 1 << 20) return "";
-        return fmt::format("must be a whole number from 1 to {}, is '{}'", 1 << 20, text);
-      });
+Flag ranks_flag(int& ranks) {
+  return {.names = "--ranks",
+          .value = "N",
+          .help =
+              "Processes that compute together. Outside a launcher they are started on this "
+              "machine with mpirun",
+          .bind = &ranks,
+          .least = 1,
+          .greatest = 1 << 20,
+          .variable = "TUTTI_RANKS"};
+}
+
+Flag json_flag(bool& json) {
+  return {.names = "--json", .help = "Print JSON for programs", .bind = &json};
 }
 
 ResolvedConfig ConfigFlags::read() const {

@@ -1,21 +1,26 @@
 #pragma once
-// The flags that every verb with a configuration shares: FILE, --set, the short flags, -v and -q.
+// The flags that every verb with a configuration shares: FILE, --set, short flags, -v and -q.
 
-#include <CLI/CLI.hpp>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tutti/cli/config.h"
+#include "tutti/cli/flags.h"
 
 namespace tutti {
 
-/// Declares the flags on a verb, then, once the command line is parsed, reads the configuration
-/// they describe. Must outlive the verb's parsing.
+/// Describes the flags, then, once the command line is parsed, reads the configuration they ask
+/// for. Must stay where it is as long as the flags live, which are bound to it.
 class ConfigFlags {
  public:
-  /// file_required: the verb makes no sense without a configuration file.
-  void add_to(CLI::App& verb, bool file_required);
+  /// The argument FILE of `verb`, which makes no sense without one where `required` says so.
+  Flag file_argument(const std::string& verb, bool required);
+
+  /// --set, -v, -q, --log-level, and of the short flags (config_aliases()) those that mean
+  /// something to the verb: "epochs", "lr".
+  std::vector<Flag> flags(const std::vector<std::string_view>& short_flags);
 
   /// Precedence default < file < environment < flag. Throws ConfigError.
   ResolvedConfig read() const;
@@ -33,8 +38,11 @@ class ConfigFlags {
   int verbose_ = 0;
 };
 
-/// --ranks (also TUTTI_RANKS) for verbs that train; hand the value to launch_ranks() of launch.h.
-/// 0: not given.
-void add_ranks_flag(CLI::App& verb, int& ranks);
+/// --ranks (also TUTTI_RANKS) for verbs that start ranks; hand the value to launch_ranks() of
+/// launch.h. 0: not given.
+Flag ranks_flag(int& ranks);
+
+/// --json for verbs that print facts.
+Flag json_flag(bool& json);
 
 }  // namespace tutti

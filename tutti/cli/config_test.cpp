@@ -255,8 +255,8 @@ TEST_F(ConfigFiles, ResolvedTextReadsBackEqual) {
       {.file = TUTTI_SOURCE_DIR "/examples/cifar10_resnet44.toml",
        .environment = {},
        .flags = {{"run.output_dir", "a \"b\"", "--set"}, {"optimizer.exclude", "norm", "--set"}}});
-  const std::string path = (folder_ / "deeper" / "config.toml").string();
-  write_resolved(first, path);
+  const std::string path = (folder_ / "resolved.toml").string();
+  std::ofstream(path) << resolved_toml(first);
   const ResolvedConfig second = read_config({.file = path, .environment = {}, .flags = {}});
   for (const ConfigKey& row : config_keys())
     EXPECT_EQ(row.get(first.config), row.get(second.config)) << row.name;

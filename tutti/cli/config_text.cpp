@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "tutti/base/error.h"
+#include "tutti/cli/version.h"
 
 namespace tutti {
 namespace {
@@ -67,21 +65,23 @@ std::string resolved_toml(const ResolvedConfig& resolved) {
   return out;
 }
 
-void write_resolved(const ResolvedConfig& resolved, const std::string& path) {
-  const std::filesystem::path target(path), partial(path + ".partial");
-  std::error_code failed;
-  if (target.has_parent_path()) std::filesystem::create_directories(target.parent_path(), failed);
-  {
-    std::ofstream file(partial, std::ios::trunc);
-    file << resolved_toml(resolved) << std::flush;
-    if (!file)
-      throw IoError(fmt::format(
-          "cannot write {}: check the folder's permissions and the space left", partial.string()));
+std::string agreed_lines(const ResolvedConfig& resolved) {
+  std::string out = fmt::format("tutti = {}\n", version_short());
+  for (const ConfigKey& row : config_keys())
+    if (row.name != "data.dir" && row.name != "plan.tuning" && row.name != "run.log_level")
+      out += fmt::format("{} = {}\n", row.name, to_toml(row.get(resolved.config)));
+  return out;
+}
+
+std::string resolved_json(const ResolvedConfig& resolved) {
+  nlohmann::ordered_json out;
+  for (const ConfigKey& row : config_keys()) {
+    const auto origin = resolved.origins.find(row.name);
+    out[row.name] = {
+        {"value", nlohmann::json::parse(to_toml(row.get(resolved.config)))},  // such TOML is JSON
+        {"origin", origin == resolved.origins.end() ? "default" : origin->second}};
   }
-  std::filesystem::rename(partial, target, failed);
-  if (failed)
-    throw IoError(
-        fmt::format("cannot rename {} to {}: {}", partial.string(), path, failed.message()));
+  return out.dump(2) + "\n";
 }
 
 std::string configuration_markdown() {
@@ -91,8 +91,8 @@ std::string configuration_markdown() {
     out +=
         fmt::format("| `--{}` | `{}` | `{}` |\n", alias.flag, alias.key, variable_name(alias.flag));
   out +=
-      "\n`-v` is `--log-level debug`, `-vv` is `trace`, `-q` is `warn`; `--resume` alone is "
-      "`--resume=latest`.\n";
+      "\nA verb takes those that mean something to it: `tutti help VERB`. `-v` is `--log-level "
+      "debug`, `-vv` is `trace`, `-q` is `warn`; `--resume` alone is `--resume latest`.\n";
   for (const ConfigGroup& group : config_groups()) {
     out += fmt::format(
         "\n## [{}]\n\n{}\n\n| key | type | default | allowed | meaning |\n|---|---|---|---|---|\n",
@@ -106,6 +106,14 @@ std::string configuration_markdown() {
                          to_toml(row.get(RunConfig{})), allowed(row), row.help);
     }
   }
+  out +=
+      "\n## On a resume\n\nThese keys may have other values than the run that `--resume` "
+      "continues. Any other "
+      "change needs `--resume-anyway KEY`; see\n[runs.md](runs.md).\n\n";
+  std::vector<std::string> free;
+  for (const ConfigKey& row : config_keys())
+    if (row.on_resume == OnResume::may_change) free.push_back(fmt::format("`{}`", row.name));
+  out += fmt::format("{}.\n", fmt::join(free, ", "));
   return out;
 }
 

@@ -9,9 +9,13 @@ namespace tutti {
 
 /// A TOML file that reads back equal; a comment after each value says where it came from.
 std::string resolved_toml(const ResolvedConfig& resolved);
+/// One object: key -> {value, origin}.
+std::string resolved_json(const ResolvedConfig& resolved);
 
-/// Writes resolved_toml to `path` through a temporary name and a rename. Throws IoError.
-void write_resolved(const ResolvedConfig& resolved, const std::string& path);
+/// One "key = value" a line: what all ranks of a job have to hold alike, with the program's
+/// version. Left out are data.dir and plan.tuning, which may name a node's own copy, and
+/// run.log_level.
+std::string agreed_lines(const ResolvedConfig& resolved);
 
 std::string
 configuration_markdown();  ///< the whole of docs/configuration.md; a test keeps the file in step

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/base/log.h"
@@ -16,7 +17,8 @@
 #include "tutti/cli/selection_file.h"
 #include "tutti/train/checkpoint.h"
 #include "tutti/train/rehearsal.h"
-#include "tutti/train/resume.h"
+#include "tutti/train/resume_check.h"
+#include "tutti/train/run_folder.h"
 
 namespace tutti {
 namespace {
@@ -84,15 +86,22 @@ void check_output_folder(const std::string& directory) {
   ::rmdir(trial.c_str());
 }
 
-int dry_run(const ResolvedConfig& resolved, int ranks, const RankThreads& requested) {
+int dry_run(const ResolvedConfig& resolved, const DryRunFlags& flags) {
   const comm::Launcher launcher = read_launcher();
   if (launcher.rank == 0)
     for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
   RunConfig config = resolved.config;
-  const PlannedRanks planned = plan_ranks(ranks, requested, launcher);
+  const PlannedRanks planned = plan_ranks(flags.ranks, flags.requested, launcher);
   config.run.threads = planned.threads;
   (void)read_selection(config.comm.selection);
-  check_output_folder(config.run.output_dir);
+  const RunPlace place = preview_run_folder(run_folder_request(config, flags.fresh));
+  config.run.output_dir = place.directory;
+  for (const std::string& folder : {place.directory, place.checkpoints})
+    check_output_folder(folder);
+  check_resume_anyway(flags.resume_anyway, config.checkpoint.resume);
+  std::optional<CheckpointInfo> before;
+  if (!place.resume.empty()) before = verify_checkpoint(place.resume);
+  if (before && config.run.replicas == 0) config.run.replicas = before->replicas;
   const ConfiguredData data = open_configured(config);
   const CpuBackend backend;
   const Rehearsal run = rehearse({.config = config,
@@ -100,13 +109,17 @@ int dry_run(const ResolvedConfig& resolved, int ranks, const RankThreads& reques
                                   .train = *data.train,
                                   .test = *data.test,
                                   .backend = backend});
-  const auto resumed = find_resume(config, run.replicas, run.batch.local);
+  std::string resume;
+  if (before) {
+    check_resume(place.resume, *before,
+                 effective_settings(config, run.replicas, *data.train, *data.test),
+                 flags.resume_anyway);
+    resume = fmt::format("{}, at step {}", place.resume, before->step);
+  }
   if (!config.plan.choices_from.empty())
     (void)verify_checkpoint(checkpoint_at(config.plan.choices_from, "plan.choices_from"));
   if (launcher.rank > 0) return 0;
-  print_summary(
-      config, planned, data, run,
-      resumed ? fmt::format("{}, at step {}", resumed->path.string(), resumed->info.step) : "");
+  print_summary(config, planned, data, run, resume);
   fmt::print("{}", resolved_toml(resolved));
   return 0;
 }

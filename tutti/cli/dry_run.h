@@ -1,16 +1,26 @@
 #pragma once
 // tutti train --dry-run: would this run start?
 
+#include <string>
+#include <vector>
+
 #include "tutti/cli/config.h"
 #include "tutti/cli/launch.h"
 
 namespace tutti {
 
+/// Flags of `tutti train` that a dry run looks at, besides the configuration.
+struct DryRunFlags {
+  int ranks = 0;  ///< as --ranks, 0: not given
+  RankThreads requested{};
+  bool fresh = false;
+  std::vector<std::string> resume_anyway{};
+};
+
 /// Does everything of a run that can fail before its first step, and leaves no trace: no rank is
-/// started, no file written, nothing measured. `ranks` as --ranks, 0: not given. Prints what the
-/// run would be and the resolved configuration, as TOML, and returns exit code 0; throws what the
-/// run would throw.
-int dry_run(const ResolvedConfig& resolved, int ranks, const RankThreads& requested);
+/// started, no file written, nothing measured. Prints what the run would be and the resolved
+/// configuration, as TOML, and returns exit code 0; throws what the run would throw.
+int dry_run(const ResolvedConfig& resolved, const DryRunFlags& flags);
 
 /// Whether a folder can be made there and written into; makes one and removes it again. IoError.
 void check_output_folder(const std::string& directory);

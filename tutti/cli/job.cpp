@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "tutti/backend/cpu/version.h"
+#include "tutti/base/error.h"
 #include "tutti/base/hash.h"
 #include "tutti/base/log.h"
 #include "tutti/cli/launch.h"
@@ -20,6 +21,12 @@
 #include "tutti/trace/record.h"
 
 namespace tutti {
+namespace {
+
+// However short comm.timeout_s is: programs come from slow file systems, and MPI measures links.
+constexpr double kStartSeconds = 60;
+
+}  // namespace
 
 Job::Job(const JobOptions& options) : launcher_(read_launcher()), topology_(read_topology()) {
   const int omp_threads = read_surroundings().omp_num_threads;
@@ -35,11 +42,17 @@ Job::Job(const JobOptions& options) : launcher_(read_launcher()), topology_(read
   const int threads = choose_threads(options.threads, omp_threads, topology_, neighbours);
   const bool multiple =
       count_progress_threads(options.progress, threads, cores_of_rank(topology_, neighbours)) > 0;
-  session_.emplace(multiple ? comm::MpiSession::Threads::multiple
-                            : comm::MpiSession::Threads::funneled);
+  session_.emplace(
+      multiple ? comm::MpiSession::Threads::multiple : comm::MpiSession::Threads::funneled, nullptr,
+      nullptr, std::max(options.timeout, kStartSeconds));
   communicator_ = session_->communicator({.shared_memory = options.shared_memory,
                                           .timeout = options.timeout,
                                           .nodes = comm::nodes_named(options.nodes)});
+  if (const std::string wrong =
+          comm::disagreement(launcher_, communicator_->rank(), communicator_->size(),
+                             comm::MpiSession::library_version());
+      !wrong.empty())
+    throw ConfigError(wrong);
   threads_ = choose_threads(options.threads, omp_threads, topology_, communicator_->local_size());
   const ProgressChoice choice =
       start_progress(*communicator_, options.progress, threads_, topology_);

@@ -12,7 +12,7 @@
 #include "tutti/backend/conformance/conformance.h"
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/base/log.h"
-#include "tutti/cli/config.h"
+#include "tutti/cli/config_flags.h"
 #include "tutti/cli/job.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/selection_file.h"
@@ -29,13 +29,13 @@ namespace tutti {
 namespace {
 
 struct BenchVerb {
-  std::string model = "resnet44", precision = "fp32", layout = "auto", json;
+  std::string model = "resnet44", precision = "fp32", layout = "auto", output;
   int64_t batch = 128, classes = 0, width = 0;
   std::vector<std::string> sets;
   std::vector<int64_t> hidden;
   size_t tile_bytes = 0;
   int threads = 0, ranks = 0, steps = 20, warmup = 3;
-  bool serve = false, profile = false, no_measure = false;
+  bool serve = false, profile = false, no_measure = false, json = false;
   std::string filter;
   bool check = false;
   double seconds = 0.2;
@@ -163,6 +163,34 @@ NetworkSpec network_spec(const BenchVerb& verb, const CommSection& comm, int thr
   return spec;
 }
 
+/// What a step took, for people.
+void print_step(const nlohmann::ordered_json& result) {
+  std::vector<double> ms = result["step_ms"].get<std::vector<double>>();
+  std::ranges::sort(ms);
+  const int ranks = result["ranks"];
+  fmt::print("{}, {}, batch {} a rank, {} rank{} x {} thread(s), layout {}\n",
+             result["model"].get<std::string>(), result["precision"].get<std::string>(),
+             result["batch"].get<int64_t>(), ranks, ranks == 1 ? "" : "s",
+             result["threads"].get<int>(), result["layout"].get<std::string>());
+  const auto line = [](const char* what, const std::string& text) {
+    fmt::print("{:<22} {}\n", what, text);
+  };
+  line("step", fmt::format("{:.2f} ms, the median of {} ({:.2f} to {:.2f})", ms[ms.size() / 2],
+                           ms.size(), ms.front(), ms.back()));
+  const double images = result["images_per_s"], flop = result["flop_per_image"];
+  line("images", fmt::format("{:.1f} a second", images));
+  line("arithmetic", fmt::format("{:.1f} GFLOP/s", images * flop * 1e-9));
+  if (ranks > 1) {
+    line("waits for gradients", fmt::format("{:.2f} ms a step", result["waited_ms"].get<double>()));
+    line("of these for a rank", fmt::format("{:.2f} ms a step that began its exchange later",
+                                            result["waited_for_late_ms"].get<double>()));
+  }
+  line("start to first step",
+       fmt::format("{:.2f} s", result["start_to_first_step_s"].get<double>()));
+  line("memory of rank 0",
+       fmt::format("{:.0f} MiB at most", result["peak_rss_bytes"].get<double>() / (1 << 20)));
+}
+
 int run_step(const BenchVerb& verb) {
   const double started = process_start_time();
   const comm::Launcher launcher = read_launcher();
@@ -171,7 +199,7 @@ int run_step(const BenchVerb& verb) {
   const CommSection comm = comm_section(verb);
   if (const auto code =
           launch_ranks(verb.ranks, {.threads = verb.threads, .progress = comm.progress_threads},
-                       launcher.name == "none" ? 0 : launcher.size))
+                       launcher.name == "none" ? 0 : launcher.size, {.trains = false}))
     return *code;
   const Job job({.timeout = comm.timeout_s,
                  .nodes = comm.nodes,
@@ -222,8 +250,11 @@ int run_step(const BenchVerb& verb) {
   communicator.barrier();
   nlohmann::ordered_json result = timed_run(bench, verb.steps, communicator.size());
   result.update(about);
-  say(result);
-  if (first) write_json(verb.json, result);
+  if (verb.json)
+    say(result);
+  else if (first)
+    print_step(result);
+  if (first) write_json(verb.output, result);
   if (verb.profile) print_profile(bench, verb.steps, first);
   return 0;
 }
@@ -235,16 +266,18 @@ int run_ops(const BenchVerb& verb) {
       choose_threads(verb.threads, read_surroundings().omp_num_threads, read_topology(), 1);
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   int failures = 0, lines = 0;
-  fmt::print("{:>10} {:>9} {:>8}  kernel, layout: operation\n", "us", "GFLOP/s", "GB/s");
+  if (!verb.json)
+    fmt::print("{:>10} {:>9} {:>8}  kernel, layout: operation\n", "us", "GFLOP/s", "GB/s");
   for (const std::string& line : conformance_lines()) {
     if (line.find(verb.filter) == std::string::npos) continue;
     ++lines;
     const OpCase op_case = parse_op_case(line);
     for (const OpTiming& timing : time_op(op_case, backend, threads, verb.seconds)) {
-      fmt::print("{:>10.2f} {:>9.2f} {:>8.2f}  {}, {}: {}\n", timing.seconds * 1e6,
-                 timing.flop / timing.seconds * 1e-9,
-                 static_cast<double>(timing.bytes) / timing.seconds * 1e-9, timing.kernel,
-                 timing.layout, line);
+      if (!verb.json)
+        fmt::print("{:>10.2f} {:>9.2f} {:>8.2f}  {}, {}: {}\n", timing.seconds * 1e6,
+                   timing.flop / timing.seconds * 1e-9,
+                   static_cast<double>(timing.bytes) / timing.seconds * 1e-9, timing.kernel,
+                   timing.layout, line);
       rows.push_back({{"line", line},
                       {"kernel", timing.kernel},
                       {"layout", timing.layout},
@@ -254,94 +287,136 @@ int run_ops(const BenchVerb& verb) {
     }
     if (!verb.check) continue;
     const ConformanceReport report = check_conformance(op_case, backend);
-    for (const std::string& failure : report.failures) fmt::print("{:>10} {}\n", "WRONG", failure);
+    if (!verb.json)
+      for (const std::string& failure : report.failures)
+        fmt::print("{:>10} {}\n", "WRONG", failure);
     failures += static_cast<int>(report.failures.size());
     rows.push_back({{"line", line}, {"checks", report.runs}, {"failures", report.failures}});
   }
   if (lines == 0) throw ConfigError(fmt::format("--filter '{}' matches no line", verb.filter));
-  write_json(verb.json, rows);
+  if (verb.json) fmt::print("{}\n", rows.dump(2));
+  write_json(verb.output, rows);
   if (failures > 0)
     throw NumericError(fmt::format("{} result(s) differ from the reference", failures));
   return 0;
 }
 
+Verb step_verb(const std::shared_ptr<BenchVerb>& state, const Flag& threads, const Flag& output) {
+  return {
+      .name = "step",
+      .summary = "Time whole training steps on random data in memory",
+      .flags = {{.names = "--model",
+                 .value = "NAME",
+                 .help = "See tutti model list",
+                 .bind = &state->model,
+                 .kind = Names::model},
+                {.names = "--batch",
+                 .value = "N",
+                 .help = "Samples of a step on each rank",
+                 .bind = &state->batch,
+                 .least = 1},
+                {.names = "--precision",
+                 .help = "Type of activations and of arithmetic",
+                 .bind = &state->precision,
+                 .choices = {"fp32", "bf16"}},
+                threads,
+                ranks_flag(state->ranks),
+                {.names = "--classes",
+                 .value = "N",
+                 .help = "Outputs. 0: the model's own",
+                 .bind = &state->classes,
+                 .least = 0},
+                {.names = "--width",
+                 .value = "N",
+                 .help = "Channels of the first stage. 0: the model's own",
+                 .bind = &state->width,
+                 .least = 0},
+                {.names = "--hidden",
+                 .value = "N,N,...",
+                 .help = "Widths of the hidden layers of mlp",
+                 .bind = &state->hidden,
+                 .least = 1},
+                {.names = "--steps",
+                 .value = "N",
+                 .help = "Timed steps",
+                 .bind = &state->steps,
+                 .least = 1},
+                {.names = "--warmup",
+                 .value = "N",
+                 .help = "Steps before the first timed one",
+                 .bind = &state->warmup,
+                 .least = 0},
+                {.names = "--layout",
+                 .help = "Layout of activations; auto: the fastest measured",
+                 .bind = &state->layout,
+                 .choices = {"auto", "b16c", "last", "plain"}},
+                {.names = "--tile-bytes",
+                 .value = "N",
+                 .help = "Working set of a tile. 0: the size of the core's own cache",
+                 .bind = &state->tile_bytes},
+                {.names = "--set",
+                 .value = "comm.KEY=VALUE",
+                 .help = "A key of the exchange as in a configuration, for example "
+                         "comm.bucket_bytes=1MiB; may be repeated",
+                 .bind = &state->sets,
+                 .kind = Names::setting},
+                {.names = "--no-measure",
+                 .help = "Take the first kernel and layout that accepts",
+                 .bind = &state->no_measure},
+                {.names = "--profile",
+                 .help =
+                     "Run the steps again with clocks around every kernel, and print a table on "
+                     "standard error",
+                 .bind = &state->profile},
+                {.names = "--serve",
+                 .help = "Take commands from standard input, `run K` and `quit`, and answer each "
+                         "with a line of JSON; see benchmarks/peers/serve.py",
+                 .bind = &state->serve},
+                json_flag(state->json),
+                output},
+      .examples = {{"tutti bench step --model resnet20 --batch 64", "A step on all cores"},
+                   {"tutti bench step --ranks 2 --threads 1 --json", "Two ranks, for a program"}},
+      .run = [state] { return run_step(*state); }};
+}
+
 }  // namespace
 
-RunVerb add_bench(CLI::App& verb) {
+Verb bench_verb() {
   auto state = std::make_shared<BenchVerb>();  // shared: std::function must be copyable
-  verb.require_subcommand(1);
-  CLI::App* step = verb.add_subcommand(
-      "step", "Whole training steps on random data in memory, as one line of JSON");
-  CLI::App* ops =
-      verb.add_subcommand("ops", "Single operations, every kernel's first choice in every layout");
-  for (CLI::App* each : {step, ops}) {
-    each->add_option("--threads", state->threads,
-                     "Compute threads of a rank; 0: as `tutti train` chooses")
-        ->type_name("N")
-        ->check(CLI::NonNegativeNumber);
-    each->add_option("--json", state->json, "Write the results there too")->type_name("FILE");
-  }
-  step->add_option("--model", state->model, "See `tutti model list`")
-      ->type_name("NAME")
-      ->capture_default_str();
-  step->add_option("--classes", state->classes, "0: the model's own")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
-  step->add_option("--width", state->width, "Channels of the first stage; 0: the model's own")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
-  step->add_option("--hidden", state->hidden, "Widths of mlp's hidden layers: --hidden 1024,1024")
-      ->type_name("N,...")
-      ->delimiter(',')
-      ->check(CLI::PositiveNumber);
-  step->add_option("--precision", state->precision, "")
-      ->check(CLI::IsMember({"fp32", "bf16"}))
-      ->capture_default_str();
-  step->add_option("--batch", state->batch, "Samples of a step on each rank")
-      ->type_name("N")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  step->add_option("--ranks", state->ranks, "Processes, started with mpirun on this node")
-      ->type_name("N")
-      ->envname("TUTTI_RANKS")
-      ->check(CLI::Range(1, 1 << 20));
-  step->add_option("--steps", state->steps, "Timed steps")
-      ->type_name("N")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  step->add_option("--warmup", state->warmup, "Steps before the first timed one")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  step->add_option("--layout", state->layout, "Of activations; auto: the fastest measured")
-      ->check(CLI::IsMember({"auto", "b16c", "last", "plain"}))
-      ->capture_default_str();
-  step->add_option("--tile-bytes", state->tile_bytes,
-                   "Working set of a tile; 0: the size of the core's own cache")
-      ->type_name("N");
-  step->add_option("--set", state->sets,
-                   "A key of the exchange as in a configuration: --set comm.bucket_bytes=1MiB")
-      ->type_name("comm.KEY=VALUE")
-      ->take_all()
-      ->expected(1)
-      ->allow_extra_args(false);
-  step->add_flag("--no-measure", state->no_measure,
-                 "Take the first kernel and layout that accepts");
-  step->add_flag(
-      "--profile", state->profile,
-      "Run the steps again with clocks around every kernel, and print a table on stderr");
-  step->add_flag(
-      "--serve", state->serve,
-      "Take commands from standard input: `run K` and `quit`; see benchmarks/peers/serve.py");
-  ops->add_option("--filter", state->filter, "Only lines that contain TEXT")->type_name("TEXT");
-  ops->add_option("--seconds", state->seconds, "Spent on each, at least")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  ops->add_flag("--check", state->check, "Compare with the reference, too");
-  const RunVerb run_comm = add_bench_comm(verb);
-  return [=] {
-    return step->parsed() ? run_step(*state) : ops->parsed() ? run_ops(*state) : run_comm();
-  };
+  const Flag threads{.names = "--threads",
+                     .value = "N",
+                     .help = "Compute threads of a rank. 0: as train chooses",
+                     .bind = &state->threads,
+                     .least = 0};
+  const Flag output{.names = "--output",
+                    .value = "FILE",
+                    .help = "Write the results there as JSON, too",
+                    .bind = &state->output,
+                    .kind = Names::file};
+  const Verb ops{.name = "ops",
+                 .summary = "Time single operations: every kernel's first choice in every layout",
+                 .flags = {{.names = "--filter",
+                            .value = "TEXT",
+                            .help = "Only lines that contain TEXT",
+                            .bind = &state->filter},
+                           {.names = "--seconds",
+                            .value = "X",
+                            .help = "Spent on each, at least",
+                            .bind = &state->seconds,
+                            .least = 1e-6},
+                           {.names = "--check",
+                            .help = "Compare with the reference, too",
+                            .bind = &state->check},
+                           threads,
+                           json_flag(state->json),
+                           output},
+                 .examples = {{"tutti bench ops --filter conv --check",
+                               "Time all convolutions, and compare them with the reference"}},
+                 .run = [state] { return run_ops(*state); }};
+  return {.name = "bench",
+          .summary = "Time whole training steps, single operations, or collectives",
+          .see_also = {"tutti help doctor", "docs/communication.md"},
+          .verbs = {step_verb(state, threads, output), ops, bench_comm_verb()}};
 }
 
 }  // namespace tutti

@@ -12,6 +12,7 @@
 #include "tutti/cli/comm_latency.h"
 #include "tutti/cli/comm_report.h"
 #include "tutti/cli/comm_tune.h"
+#include "tutti/cli/config_flags.h"
 #include "tutti/cli/job.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/progress.h"
@@ -26,24 +27,21 @@
 namespace tutti {
 namespace {
 
-constexpr std::string_view kFlagAlone =
-    "true";  // what CLI11 gives for an option whose value was left out
-
 struct CommVerb {
-  std::string collective, algorithm, element = "f32", op = "sum", min = "8", max = "32M",
-                                     transport = "auto", nodes = "auto", progress = "0", json,
-                                     shape, peers = "all", columns = "nccl", selection, table;
-  double factor = 4;
+  std::string collective, algorithm, element = "f32", op = "sum", transport = "auto",
+                                     nodes = "auto", progress = "0", output, shape, peers = "all",
+                                     columns = "nccl", selection, table;
+  SizeRange range;
   size_t chunk = 0;
-  int ranks = 0, iterations = 20, warmup = 5, checks = 0;
+  int ranks = 0, iterations = 20, warmup = 5, checks = 1;
   bool print = false, latency = false, tune = false, overlap = false, shared_output = false,
-       check_messages = false;
+       check_messages = false, json = false;
   std::string moved_by = {};  // how operations are moved forward, once ranks run
 
   std::vector<comm::Collective> kinds() const {
     return collectives_named(!collective.empty() ? collective : tune ? "all" : "allreduce");
   }
-  std::vector<size_t> sizes() const { return sizes_between(min, max, factor); }
+  std::vector<size_t> sizes() const { return sizes_in(range); }
 };
 
 void say(const comm::Communicator& communicator, const std::string& text) {
@@ -84,7 +82,7 @@ std::vector<OpenPeer> open_peers(comm::Communicator& communicator, const CommVer
 size_t bench_sizes(comm::Communicator& communicator, const CommVerb& verb, bool processes) {
   const CommColumns columns = verb.columns == "osu" ? CommColumns::osu : CommColumns::nccl;
   const std::vector<OpenPeer> peers = open_peers(communicator, verb, processes);
-  CommBenchOptions options{.element = comm::element_named(verb.element),
+  CommBenchOptions options{.element = element_of_flag(verb.element),
                            .op = comm::reduce_op_named(verb.op),
                            .algorithm = {},
                            .chunk = verb.chunk,
@@ -94,28 +92,37 @@ size_t bench_sizes(comm::Communicator& communicator, const CommVerb& verb, bool 
                            .shared_output = verb.shared_output,
                            .overlap = verb.overlap};
   for (const OpenPeer& peer : peers) options.peers.push_back(&peer);
-  say(communicator, about(communicator, verb));
+  const auto tell = [&](const std::string& text) {
+    if (!verb.json) say(communicator, text);
+  };
+  tell(about(communicator, verb));
   if (columns == CommColumns::nccl)
-    say(communicator,
+    tell(
         fmt::format("# medians of {} iterations after {} of warm-up, in turns; owners write their "
                     "buffers before every call; memcpy: all ranks at once",
                     verb.iterations, verb.warmup));
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  std::vector<double> bus_bandwidths;
   size_t wrong = 0;
   for (const comm::Collective kind : verb.kinds()) {
     options.kind = kind;
-    say(communicator, comm_header(columns, options));
+    tell(comm_header(columns, options));
     for (const size_t bytes :
          kind == comm::Collective::barrier ? std::vector<size_t>{0} : verb.sizes())
       for (const std::string& algorithm : algorithms_of(verb, kind, communicator)) {
         options.algorithm = algorithm;
         const CommBenchRow row = bench_collective(communicator, options, bytes);
         wrong += row.wrong.value_or(0);
-        say(communicator, comm_line(columns, options, row, communicator.size()));
+        tell(comm_line(columns, options, row, communicator.size()));
+        bus_bandwidths.push_back(
+            row.bytes == 0 ? 0 : bus_bandwidth(options.kind, row, communicator.size()));
         rows.push_back(comm_json(options, row, communicator.size()));
       }
   }
-  if (communicator.rank() == 0 && !verb.json.empty()) replace_file(verb.json, rows.dump(2) + "\n");
+  if (columns == CommColumns::nccl) tell(comm_footer(options, wrong, bus_bandwidths));
+  if (verb.json) say(communicator, rows.dump(2));
+  if (communicator.rank() == 0 && !verb.output.empty())
+    replace_file(verb.output, rows.dump(2) + "\n");
   return wrong;
 }
 
@@ -136,7 +143,7 @@ void tune_and_write(comm::Communicator& communicator, const CommVerb& verb) {
                   about(communicator, verb), verb.iterations, verb.warmup));
   const Tuning tuning = tune(communicator, {.kinds = verb.kinds(),
                                             .sizes = verb.sizes(),
-                                            .element = comm::element_named(verb.element),
+                                            .element = element_of_flag(verb.element),
                                             .op = comm::reduce_op_named(verb.op),
                                             .iterations = verb.iterations,
                                             .warmup = verb.warmup});
@@ -158,9 +165,9 @@ int print_schedules(const CommVerb& verb) {
   comm::Task task;
   task.kind = verb.kinds().front();
   task.ranks = std::max(verb.ranks, 2);
-  const comm::Element element = comm::element_named(verb.element);
+  const comm::Element element = element_of_flag(verb.element);
   const comm::ReduceOp op = comm::reduce_op_named(verb.op);
-  task.count = parse_bytes(verb.max, "-e") / comm::size_of(element) /
+  task.count = parse_bytes(verb.range.max, "-e") / comm::size_of(element) /
                static_cast<size_t>(task.ranks) * static_cast<size_t>(task.ranks);
   task.wide = comm::accumulator_of(element, op) != element;
   task.mean = op == comm::ReduceOp::mean;
@@ -182,7 +189,7 @@ int print_schedules(const CommVerb& verb) {
 
 // What can be wrong is found before ranks are started.
 void check_flags(const CommVerb& verb, bool processes) {
-  verb.kinds(), verb.sizes(), comm::element_named(verb.element), comm::reduce_op_named(verb.op),
+  verb.kinds(), verb.sizes(), element_of_flag(verb.element), comm::reduce_op_named(verb.op),
       peers_named(verb.peers, processes);
   if (!verb.algorithm.empty() && verb.algorithm != "all") comm::algorithm_named(verb.algorithm);
   if (!verb.shape.empty()) comm::LinkShape::parse(verb.shape);
@@ -222,8 +229,9 @@ int run_comm(const CommVerb& verb) {
       if (communicator.rank() == 0) wrong = mine;
     });
   } else {
-    if (const auto code = launch_ranks(verb.ranks, {.threads = 1, .progress = verb.progress},
-                                       launcher.name == "none" ? 0 : launcher.size))
+    if (const auto code =
+            launch_ranks(verb.ranks, {.threads = 1, .progress = verb.progress},
+                         launcher.name == "none" ? 0 : launcher.size, {.trains = false}))
       return *code;
     const Job job({.shared_memory = verb.transport != "mpi",
                    .nodes = verb.nodes,
@@ -237,111 +245,178 @@ int run_comm(const CommVerb& verb) {
   return 0;
 }
 
-void add_measuring_flags(CLI::App* verb, CommVerb& state) {
-  verb->add_option("--collective", state.collective,
-                   "barrier, broadcast, reduce, allreduce, reduce_scatter, allgather, gather, "
-                   "scatter, all_to_all; several with commas; all. "
-                   "Otherwise allreduce; of --tune all");
-  verb->add_option("--algorithm", state.algorithm,
-                   "A name; `all` for each; otherwise chosen by size, ranks and topology");
-  verb->add_option("-d,--type", state.element, "f32, f64, bf16, f16, i8, i32, byte")
-      ->capture_default_str();
-  verb->add_option("-o,--op", state.op, "sum, min, max, mean")->capture_default_str();
-  verb->add_option("-b,--min-bytes", state.min, "Smallest size")->capture_default_str();
-  verb->add_option("-e,--max-bytes", state.max, "Largest size")->capture_default_str();
-  verb->add_option("-f,--factor", state.factor, "From a size to the next")->capture_default_str();
-  verb->add_option("-n,--iterations", state.iterations, "Timed calls of a size")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  verb->add_option("-w,--warmup", state.warmup, "Calls before them")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  verb->add_option_function<std::string>(
-          "-c,--check",
-          [&state](const std::string& given) {
-            state.checks = parse_checks(given == kFlagAlone ? "" : given);
-          },
-          "Compare N results of each size, peers' too, with plain arithmetic: every element on "
-          "every rank. Exit status 1 if one is wrong")
-      ->type_name("N")
-      ->expected(0, 1);
-  verb->add_option("--chunk", state.chunk,
-                   "Elements; larger vectors run in chunks. 0: in one piece")
-      ->capture_default_str();
+std::vector<Flag> measuring_flags(CommVerb& state) {
+  return {{.names = "--collective",
+           .value = "NAME,...",
+           .help = "Some of barrier, broadcast, reduce, allreduce, reduce_scatter, allgather, "
+                   "gather, scatter, all_to_all; or all. Otherwise allreduce; of --tune all",
+           .bind = &state.collective},
+          {.names = "--algorithm",
+           .value = "NAME",
+           .help = "Its algorithm; all: each in turn. Otherwise chosen by size, ranks and topology",
+           .bind = &state.algorithm},
+          {.names = "-b,--min-bytes",
+           .value = "SIZE",
+           .help = "Smallest size: 8, 64K, 1.5M, 2G",
+           .bind = &state.range.min},
+          {.names = "-e,--max-bytes",
+           .value = "SIZE",
+           .help = "Largest size",
+           .bind = &state.range.max},
+          {.names = "-f,--factor",
+           .value = "X",
+           .help = "From a size to the next. 1: -i is added instead",
+           .bind = &state.range.factor},
+          {.names = "-i,--step-bytes",
+           .value = "SIZE",
+           .help = "With -f 1: from a size to the next",
+           .bind = &state.range.step},
+          {.names = "-n,--iterations",
+           .value = "N",
+           .help = "Timed calls of a size",
+           .bind = &state.iterations,
+           .least = 1},
+          {.names = "-w,--warmup",
+           .value = "N",
+           .help = "Calls before them",
+           .bind = &state.warmup,
+           .least = 0},
+          {.names = "-c,--check",
+           .value = "N",
+           .help = "Compare N results of each size, peers' too, with plain arithmetic: every "
+                   "element on every rank. One that is wrong ends in exit code 1. 0: none",
+           .bind = &state.checks,
+           .least = 0,
+           .alone = "1"},
+          {.names = "-d,--type",
+           .value = "TYPE",
+           .help = "f32, f64, bf16, f16, i8, i32 or byte; also float, double, bfloat16, half, int8 "
+                   "and int32",
+           .bind = &state.element},
+          {.names = "-o,--op", .value = "OP", .help = "sum, min, max or mean", .bind = &state.op},
+          {.names = "--chunk",
+           .value = "N",
+           .help = "Elements; larger vectors run in chunks. 0: in one piece",
+           .bind = &state.chunk}};
+}
+
+std::vector<Flag> setting_flags(CommVerb& state) {
+  return {
+      {.names = "--transport",
+       .help = "mpi: no shared memory; threads: ranks are threads of this process",
+       .bind = &state.transport,
+       .choices = {"auto", "mpi", "threads"}},
+      {.names = "--nodes",
+       .help = "What makes a node, as the key comm.nodes",
+       .bind = &state.nodes,
+       .choices = {"auto", "hostname"},
+       .variable = "TUTTI_COMM_NODES"},
+      {.names = "--shape",
+       .value = "RATE,DELAY",
+       .help = "Make every rank's link as slow as this, for example 10gbit,50us (not peers')",
+       .bind = &state.shape},
+      {.names = "--progress",
+       .value = "N",
+       .help = "Progress threads of a rank: a number, or auto as for training",
+       .bind =
+           [&state](const std::string& text) {
+             if (const std::string wrong = progress_setting_error(text); !wrong.empty())
+               throw ConfigError("--progress: " + wrong);
+             state.progress = text;
+           }},
+      {.names = "--shared-output",
+       .help = "One output for all ranks, in shared memory, as training sums its gradients "
+               "(allreduce; peers have their own)",
+       .bind = &state.shared_output},
+      {.names = "--overlap",
+       .help = "Measure how much of a collective's time is hidden when its rank computes meanwhile",
+       .bind = &state.overlap},
+      {.names = "--check-collectives",
+       .help = "Send a checksum with every message and compare results among ranks, as comm.check "
+               "does",
+       .bind = &state.check_messages},
+      {.names = "--peers",
+       .value = "NAMES",
+       .help = "Run in turns with all that this build has, none, or some of memcpy,mpi,gloo,oneccl",
+       .bind = &state.peers},
+      {.names = "--selection",
+       .value = "FILE",
+       .help = "Take algorithms from this table, which --tune wrote",
+       .bind = &state.selection,
+       .kind = Names::file,
+       .variable = "TUTTI_COMM_SELECTION",
+       .key = "comm.selection"},
+      {.names = "--columns",
+       .help = "As nccl-tests, or as OSU's benchmarks: average, least and most of the ranks, "
+               "without peers",
+       .bind = &state.columns,
+       .choices = {"nccl", "osu"}},
+      json_flag(state.json),
+      {.names = "-J,--output",
+       .value = "FILE",
+       .help = "Write the rows there as JSON, too",
+       .bind = &state.output,
+       .kind = Names::file}};
+}
+
+std::vector<Flag> other_measurements(CommVerb& state) {
+  const std::vector<std::string> of_rows = {
+      "--algorithm", "--check",   "--chunk",         "--peers", "--columns",
+      "--json",      "--overlap", "--shared-output", "--print", "--output"};
+  std::vector<std::string> of_collectives = of_rows;
+  of_collectives.insert(of_collectives.end(), {"--tune", "--collective", "--type", "--op"});
+  return {{.names = "--latency",
+           .help = "Half a round trip between ranks 0 and 1, as osu_latency",
+           .bind = &state.latency,
+           .group = "Instead",
+           .excludes = of_collectives},
+          {.names = "--tune",
+           .value = "FILE",
+           .help = "Time all algorithms, print times beside prices, and write the table of the "
+                   "fastest to FILE",
+           .bind =
+               [&state](const std::string& file) {
+                 state.tune = true;
+                 state.table = file;
+               },
+           .kind = Names::file,
+           .group = "Instead",
+           .alone = "",
+           .excludes = of_rows},
+          {.names = "--print",
+           .help = "Print the schedule of every rank for -e bytes, and run nothing",
+           .bind = &state.print,
+           .group = "Instead"}};
 }
 
 }  // namespace
 
-RunVerb add_bench_comm(CLI::App& bench) {
-  auto state = std::make_shared<CommVerb>();
-  CLI::App* verb = bench.add_subcommand("comm",
-                                        "Collectives beside memcpy, the MPI library's own, Gloo "
-                                        "and oneCCL; columns and flags as nccl-tests");
-  verb->add_option("--ranks", state->ranks, "Processes, started with mpirun on this node")
-      ->type_name("N")
-      ->envname("TUTTI_RANKS")
-      ->check(CLI::Range(1, 1 << 20));
-  add_measuring_flags(verb, *state);
-  verb->add_option("--transport", state->transport,
-                   "auto, mpi (no shared memory), threads (ranks are threads of this process)")
-      ->check(CLI::IsMember({"auto", "mpi", "threads"}))
-      ->capture_default_str();
-  verb->add_option("--nodes", state->nodes, "What makes a node, as the key comm.nodes")
-      ->envname("TUTTI_COMM_NODES")
-      ->check(CLI::IsMember({"auto", "hostname"}))
-      ->capture_default_str();
-  verb->add_option("--shape", state->shape,
-                   "Make every rank's link as slow as this: 10gbit,50us (not peers')");
-  verb->add_option("--progress", state->progress,
-                   "Progress threads of a rank: a number, or auto as for training")
-      ->check(progress_setting_error)
-      ->capture_default_str();
-  verb->add_flag("--shared-output", state->shared_output,
-                 "One output for all ranks, in shared memory, as training sums its gradients "
-                 "(allreduce; peers have their own)");
-  verb->add_flag(
-      "--overlap", state->overlap,
-      "Measure how much of a collective's time is hidden when its rank computes meanwhile");
-  verb->add_flag(
-      "--check-collectives", state->check_messages,
-      "Send a checksum with every message and compare results among ranks, as comm.check does");
-  verb->add_option(
-          "--peers", state->peers,
-          "Run in turns with: all (that this build has), none, or some of memcpy,mpi,gloo,oneccl")
-      ->type_name("NAMES")
-      ->capture_default_str();
-  verb->add_option("--columns", state->columns,
-                   "As nccl-tests, or as OSU's benchmarks: average, least and most of the ranks, "
-                   "without peers")
-      ->check(CLI::IsMember({"nccl", "osu"}))
-      ->capture_default_str();
-  verb->add_flag("--latency", state->latency,
-                 "Instead: half a round trip between ranks 0 and 1, as osu_latency");
-  verb->add_option_function<std::string>(
-          "--tune",
-          [state](const std::string& given) {
-            state->tune = true;
-            state->table = given == kFlagAlone ? "" : given;
-          },
-          "Instead: time all algorithms, print times beside prices, and write the table of the "
-          "fastest to FILE")
-      ->type_name("FILE")
-      ->expected(0, 1);
-  verb->add_option("--selection", state->selection,
-                   "Take algorithms from this table, which --tune wrote [comm.selection]")
-      ->type_name("FILE")
-      ->envname("TUTTI_COMM_SELECTION");
-  verb->add_flag("--print", state->print,
-                 "Print the schedule of every rank for -e bytes, and run nothing");
-  verb->add_option("-J,--json", state->json, "Write the rows there too")->type_name("FILE");
-  for (const char* other : {"--algorithm", "--check", "--chunk", "--peers", "--columns", "--json",
-                            "--overlap", "--shared-output", "--print"}) {
-    verb->get_option("--tune")->excludes(other);
-    verb->get_option("--latency")->excludes(other);
-  }
-  for (const char* other : {"--tune", "--collective", "--type", "--op"})
-    verb->get_option("--latency")->excludes(other);
-  return [=] { return run_comm(*state); };
+Verb bench_comm_verb() {
+  auto state = std::make_shared<CommVerb>();  // shared: std::function must be copyable
+  return {
+      .name = "comm",
+      .summary = "Time collectives beside memcpy, the MPI library's own, Gloo and oneCCL",
+      .text =
+          "Columns and flags are those of nccl-tests. All sides run in turns, and owners write "
+          "their buffers again before every call, so no side reads what its cache still holds.",
+      .flags = joined(joined(joined({ranks_flag(state->ranks)}, measuring_flags(*state)),
+                             setting_flags(*state)),
+                      other_measurements(*state)),
+      .foreign =
+          {{"-g", "here a rank is a process of its own; write --ranks N"},
+           {"-t", "here a rank is a process of its own; write --ranks N, or --transport threads"},
+           {"-z", "every call here is waited for before the next one begins"},
+           {"-a",
+            "times here are medians over the calls of the mean over the ranks; --columns osu "
+            "prints least and most"}},
+      .examples = {{"tutti bench comm --ranks 2 -b 1K -e 16M -f 4",
+                    "Sum vectors of 1 KiB to 16 MiB on two ranks, beside all peers"},
+                   {"tutti bench comm --ranks 4 --collective all --algorithm all --peers none",
+                    "Every algorithm of every collective"},
+                   {"srun -n 64 tutti bench comm --tune table.txt",
+                    "Find the fastest algorithms of a cluster, for the key comm.selection"}},
+      .see_also = {"docs/communication.md"},
+      .run = [state] { return run_comm(*state); }};
 }
 
 }  // namespace tutti

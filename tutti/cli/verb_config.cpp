@@ -14,7 +14,7 @@ namespace {
 
 struct ConfigVerb {
   ConfigFlags flags;
-  bool doc = false, schema = false;
+  bool doc = false, schema = false, json = false;
 };
 
 int run_config(const ConfigVerb& verb) {
@@ -25,18 +25,34 @@ int run_config(const ConfigVerb& verb) {
   const ResolvedConfig resolved = verb.flags.read();
   log::configure(resolved.config.run.log_level, 0, 1);
   for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
-  fmt::print("{}", resolved_toml(resolved));
+  fmt::print("{}", verb.json ? resolved_json(resolved) : resolved_toml(resolved));
   return 0;
 }
 
 }  // namespace
 
-RunVerb add_config(CLI::App& verb) {
+Verb config_verb() {
   auto state = std::make_shared<ConfigVerb>();  // shared: std::function must be copyable
-  state->flags.add_to(verb, false);
-  verb.add_flag("--doc", state->doc, "Print the documentation of every key (Markdown)");
-  verb.add_flag("--schema", state->schema, "Print a JSON schema for editors");
-  return [state] { return run_config(*state); };
+  return {
+      .name = "config",
+      .summary = "Show the resolved configuration, its documentation or its schema",
+      .text =
+          "Prints every key with its value and where that came from: the default, a file, the "
+          "environment or a flag.",
+      .arguments = {state->flags.file_argument("config", false)},
+      .flags = joined(
+          {{.names = "--doc",
+            .help = "Print the documentation of every key (Markdown)",
+            .bind = &state->doc},
+           {.names = "--schema", .help = "Print a JSON schema for editors", .bind = &state->schema},
+           json_flag(state->json)},
+          state->flags.flags({})),
+      .examples = {{"tutti config", "Every key with its default"},
+                   {"tutti config run.toml --optimizer.lr=0.1",
+                    "What train would use, and where each value came from"},
+                   {"tutti config --doc", "Every key, its meaning and limits"}},
+      .see_also = {"docs/configuration.md"},
+      .run = [state] { return run_config(*state); }};
 }
 
 }  // namespace tutti

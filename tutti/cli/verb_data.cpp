@@ -5,8 +5,10 @@
 
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "tutti/base/error.h"
+#include "tutti/cli/config_flags.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/data/format/catalog.h"
@@ -21,9 +23,21 @@ struct DataVerb {
   int64_t train = 10000, test = 2000, classes = 0;
   uint64_t seed = 1;
   int threads = 0;
+  bool json = false;
 };
 
-int run_list() {
+int run_list(const DataVerb& verb) {
+  if (verb.json) {
+    nlohmann::ordered_json out = nlohmann::ordered_json::array();
+    for (const data::KnownDataset& set : data::known_datasets())
+      out.push_back({{"name", set.name},
+                     {"description", set.description},
+                     {"train_files", set.train_files},
+                     {"test_files", set.test_files},
+                     {"how_to_get", set.how_to_get}});
+    fmt::print("{}\n", out.dump(2));
+    return 0;
+  }
   for (const data::KnownDataset& set : data::known_datasets()) {
     fmt::print("{:<14} {}\n", set.name, set.description);
     fmt::print("{:<14} files: {}\n", "", fmt::join(set.train_files, " "));
@@ -38,7 +52,6 @@ int run_generate(const DataVerb& verb) {
     throw ConfigError(
         fmt::format("'{}' is not a data set that can be generated: only lattices is. {}", verb.name,
                     data::known_dataset(verb.name).how_to_get));
-  if (verb.train < 0 || verb.test < 0) throw ConfigError("--train and --test must be at least 0");
   const data::KnownDataset& known = data::known_dataset(verb.name);
   std::error_code failed;
   std::filesystem::create_directories(verb.dir, failed);
@@ -56,10 +69,26 @@ int run_generate(const DataVerb& verb) {
   return 0;
 }
 
+void print_json(const data::VerifyReport& report) {
+  nlohmann::ordered_json files = nlohmann::ordered_json::array();
+  for (const data::FileReport& file : report.files)
+    files.push_back({{"file", file.file.string()},
+                     {"sound", file.problem.empty()},
+                     {"problem", file.problem},
+                     {"bytes", file.bytes},
+                     {"xxhash64", file.xxhash64},
+                     {"sha256_is_listed", !file.expected_sha256.empty()},
+                     {"records", file.records},
+                     {"class_counts", file.class_counts}});
+  fmt::print("{}\n", nlohmann::ordered_json({{"sound", report.sound()}, {"files", files}}).dump(2));
+}
+
 int run_verify(const DataVerb& verb) {
-  if (verb.classes < 0) throw ConfigError("--classes must be at least 0");
   const data::VerifyReport report = data::verify_dataset(verb.name, verb.dir, verb.classes);
-  fmt::print("{}", report.to_text());
+  if (verb.json)
+    print_json(report);
+  else
+    fmt::print("{}", report.to_text());
   if (!report.sound())
     throw IoError(fmt::format("{} in {} is not sound: see the lines that begin with BAD", verb.name,
                               verb.dir));
@@ -68,41 +97,72 @@ int run_verify(const DataVerb& verb) {
 
 }  // namespace
 
-RunVerb add_data(CLI::App& verb) {
+Verb data_verb() {
   auto state = std::make_shared<DataVerb>();  // shared: std::function must be copyable
-  verb.require_subcommand(1);
-  CLI::App* list = verb.add_subcommand(
-      "list", "The data sets known by name, their files and where they come from");
-  CLI::App* generate = verb.add_subcommand("generate", "Write a data set made from a seed");
-  generate->add_option("name", state->name, "lattices")->type_name("NAME")->required();
-  generate->add_option("dir,--data-dir", state->dir, "Folder to write into")
-      ->type_name("DIR")
-      ->required();
-  generate->add_option("--train", state->train, "Training images")
-      ->type_name("N")
-      ->capture_default_str();
-  generate->add_option("--test", state->test, "Test images; none of them is a training image")
-      ->type_name("N")
-      ->capture_default_str();
-  generate->add_option("--seed", state->seed, "Seed; the files are a function of it")
-      ->type_name("N")
-      ->capture_default_str();
-  generate
-      ->add_option("--threads", state->threads,
-                   "Threads; the files do not depend on them. 0: all cores")
-      ->type_name("N");
-  CLI::App* verify =
-      verb.add_subcommand("verify", "Read every file of a data set and report on each");
-  verify->add_option("name", state->name, "See `tutti data list`")->type_name("NAME")->required();
-  verify->add_option("dir,--data-dir", state->dir, "Its folder")->type_name("DIR")->required();
-  verify
-      ->add_option("--classes", state->classes,
-                   "Number of classes of files that have another number than the published set")
-      ->type_name("N");
-  return [=] {
-    if (list->parsed()) return run_list();
-    return generate->parsed() ? run_generate(*state) : run_verify(*state);
-  };
+  const Verb list{.name = "list",
+                  .summary = "List the data sets known by name, their files and their origin",
+                  .flags = {json_flag(state->json)},
+                  .examples = {{"tutti data list", "All data sets, and where to get them"}},
+                  .run = [state] { return run_list(*state); }};
+  const Flag dir{.names = "DIR",
+                 .help = "The data set's folder",
+                 .bind = &state->dir,
+                 .kind = Names::folder,
+                 .required = "a folder is needed, for example: data/lattices"};
+  const Verb generate{
+      .name = "generate",
+      .summary = "Write a data set made from a seed",
+      .arguments = {{.names = "NAME",
+                     .help = "lattices",
+                     .bind = &state->name,
+                     .kind = Names::dataset,
+                     .required = "data generate needs a data set, for example: tutti data generate "
+                                 "lattices data/lattices"},
+                    dir},
+      .flags = {{.names = "--train",
+                 .value = "N",
+                 .help = "Training images",
+                 .bind = &state->train,
+                 .least = 0},
+                {.names = "--test",
+                 .value = "N",
+                 .help = "Test images; none of them is a training image",
+                 .bind = &state->test,
+                 .least = 0},
+                {.names = "--seed",
+                 .value = "N",
+                 .help = "The files are a function of it",
+                 .bind = &state->seed},
+                {.names = "--threads",
+                 .value = "N",
+                 .help = "Threads; the files do not depend on them. 0: all cores",
+                 .bind = &state->threads,
+                 .least = 0}},
+      .examples = {{"tutti data generate lattices data/lattices --train 20000 --seed 7",
+                    "20,000 training images and the usual number of test images"}},
+      .run = [state] { return run_generate(*state); }};
+  const Verb verify{
+      .name = "verify",
+      .summary = "Read every file of a data set and report on each",
+      .arguments = {{.names = "NAME",
+                     .help = "See tutti data list",
+                     .bind = &state->name,
+                     .kind = Names::dataset,
+                     .required = "data verify needs a data set, for example: tutti data verify "
+                                 "cifar10 data/cifar10"},
+                    dir},
+      .flags = {{.names = "--classes",
+                 .value = "N",
+                 .help =
+                     "Number of classes of files that have another number than the published set",
+                 .bind = &state->classes,
+                 .least = 0},
+                json_flag(state->json)},
+      .examples = {{"tutti data verify cifar10 data/cifar10", "Are these files whole?"}},
+      .run = [state] { return run_verify(*state); }};
+  return {.name = "data",
+          .summary = "List, generate or verify data sets",
+          .verbs = {list, generate, verify}};
 }
 
 }  // namespace tutti

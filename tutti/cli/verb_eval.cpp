@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/base/log.h"
@@ -27,24 +28,31 @@ struct EvalVerb {
   ConfigFlags flags;
   std::string weights, logits, split = "test";
   int64_t samples = 0;
+  bool json = false;
 };
 
-/// Weights from a .safetensors file, a checkpoint, or a folder of checkpoints (its newest valid
-/// one).
-std::vector<NamedTensor> weights_at(const std::string& path) {
-  if (!std::filesystem::is_directory(path)) return read_weights(path);
-  if (std::filesystem::exists(std::filesystem::path(path) / "manifest.json"))
-    return read_checkpoint(path).weights;
-  const auto newest = find_latest_valid(path);
-  if (!newest) throw ConfigError(fmt::format("--weights: '{}' holds no valid checkpoint", path));
-  log::info("weights of '{}'", newest->string());
-  return read_checkpoint(*newest).weights;
+/// Weights from a .safetensors file, a checkpoint, or the folder of a run or of its checkpoints:
+/// the best one there, else the newest.
+SafetensorsFile weights_at(const std::filesystem::path& path) {
+  std::error_code failed;  // opening the file says why
+  if (!std::filesystem::is_directory(path, failed)) return SafetensorsFile(path);
+  const auto best = find_best(checkpoints_in(path));
+  const std::filesystem::path checkpoint = best ? *best : checkpoint_at(path, "--weights");
+  const int64_t step = verify_checkpoint(checkpoint).step;
+  log::info("weights of step {}{}: '{}'", step, best ? ", the best evaluation's" : "",
+            checkpoint.string());
+  return std::move(open_checkpoint(checkpoint).weights);
 }
 
 int run_eval(const EvalVerb& verb) {
+  const comm::Launcher launcher = read_launcher();
+  if (launcher.rank > 0) return 0;  // one process can do it, and one answer is enough
   ResolvedConfig resolved = verb.flags.read();
   RunConfig& config = resolved.config;
   log::configure(config.run.log_level, 0, 1);
+  if (launcher.size > 1)
+    log::info("rank 0 evaluates alone; the other {} rank(s) of {} have nothing to do",
+              launcher.size - 1, launcher.name);
   for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
   config.run.threads = choose_threads(static_cast<int>(config.run.threads),
                                       read_surroundings().omp_num_threads, read_topology(), 1);
@@ -69,9 +77,19 @@ int run_eval(const EvalVerb& verb) {
       {0, samples}, static_cast<int>(config.data.readers), verb.logits.empty() ? nullptr : &logits);
   if (!verb.logits.empty())
     write_npy(verb.logits, {samples, static_cast<int64_t>(logits.size()) / samples}, logits);
-  fmt::print("{} {}: {} of {} correct, accuracy {:.2f} %, loss {:.4f}\n", config.data.dataset,
-             verb.split, quality.correct, quality.samples, quality.accuracy() * 100,
-             quality.loss());
+  if (verb.json)
+    fmt::print("{}\n", nlohmann::ordered_json({{"dataset", config.data.dataset},
+                                               {"split", verb.split},
+                                               {"weights", verb.weights},
+                                               {"samples", quality.samples},
+                                               {"correct", quality.correct},
+                                               {"accuracy", quality.accuracy()},
+                                               {"loss", quality.loss()}})
+                           .dump(2));
+  else
+    fmt::print("{} {}: {} of {} correct, accuracy {:.2f} %, loss {:.4f}\n", config.data.dataset,
+               verb.split, quality.correct, quality.samples, quality.accuracy() * 100,
+               quality.loss());
   return config.run.target > 0 && quality.accuracy() < config.run.target
              ? static_cast<int>(ExitCode::target_missed)
              : 0;
@@ -79,21 +97,45 @@ int run_eval(const EvalVerb& verb) {
 
 }  // namespace
 
-RunVerb add_eval(CLI::App& verb) {
+Verb eval_verb() {
   auto state = std::make_shared<EvalVerb>();  // shared: std::function must be copyable
-  state->flags.add_to(verb, true);
-  verb.add_option("--weights", state->weights,
-                  "A .safetensors file, a checkpoint, or a folder of checkpoints")
-      ->type_name("PATH")
-      ->required();
-  verb.add_option("--logits", state->logits,
-                  "Write the logits of all samples, float32 [samples, classes]")
-      ->type_name("FILE.npy");
-  verb.add_option("--split", state->split, "test or train")
-      ->check(CLI::IsMember({"test", "train"}))
-      ->capture_default_str();
-  verb.add_option("--samples", state->samples, "Only the first N samples; 0: all")->type_name("N");
-  return [state] { return run_eval(*state); };
+  return {
+      .name = "eval",
+      .summary = "Measure the accuracy and loss of given weights on a data set",
+      .text =
+          "Under a launcher rank 0 does the work alone. With a run.target in the file the exit "
+          "code is 3 where the accuracy is below it.",
+      .arguments = {state->flags.file_argument("eval", true)},
+      .flags = joined({{.names = "--weights",
+                        .value = "PATH",
+                        .help = "A .safetensors file, a checkpoint, or the folder of a run or of "
+                                "its checkpoints: then the best one, else the newest valid one",
+                        .bind = &state->weights,
+                        .kind = Names::file,
+                        .required = "eval needs weights, for example: --weights "
+                                    "runs/mine"},
+                       {.names = "--split",
+                        .help = "The part of the data set",
+                        .bind = &state->split,
+                        .choices = {"test", "train"}},
+                       {.names = "--samples",
+                        .value = "N",
+                        .help = "Only the first N samples. 0: all",
+                        .bind = &state->samples,
+                        .least = 0},
+                       {.names = "--logits",
+                        .value = "FILE.npy",
+                        .help = "Write the logits of all samples, float32, samples x classes",
+                        .bind = &state->logits,
+                        .kind = Names::file},
+                       json_flag(state->json)},
+                      state->flags.flags({"data-dir", "batch-size", "precision", "threads"})),
+      .examples = {{"tutti eval run.toml --weights runs/mine",
+                    "Evaluate the best checkpoint of a run, or its newest if none is marked"},
+                   {"tutti eval run.toml --weights model.safetensors --split train --json",
+                    "Evaluate a file of weights on the training images, for a program"}},
+      .see_also = {"tutti help train", "docs/configuration.md"},
+      .run = [state] { return run_eval(*state); }};
 }
 
 }  // namespace tutti

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tutti/backend/cpu/cpu_backend.h"
+#include "tutti/cli/config_flags.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/models/registry.h"
@@ -61,7 +62,16 @@ std::vector<MemoryLine> memory_of(const Plan& plan) {
       {"statistics", "running statistics", v.statistic_bytes}};
 }
 
-int run_list() {
+int run_list(const ModelVerb& verb) {
+  if (verb.json) {
+    nlohmann::ordered_json out = nlohmann::ordered_json::array();
+    for (const ModelInfo& model : models())
+      out.push_back({{"name", model.name},
+                     {"input", std::vector<int64_t>(model.input.begin(), model.input.end())},
+                     {"description", model.description}});
+    fmt::print("{}\n", out.dump(2));
+    return 0;
+  }
   for (const ModelInfo& model : models())
     fmt::print("{:<14} {:<10} {}\n", model.name, model.input.to_string(), model.description);
   return 0;
@@ -126,36 +136,63 @@ int run_show(const ModelVerb& verb) {
 
 }  // namespace
 
-RunVerb add_model(CLI::App& verb) {
+Verb model_verb() {
   auto state = std::make_shared<ModelVerb>();  // shared: std::function must be copyable
-  verb.require_subcommand(1);
-  CLI::App* list = verb.add_subcommand("list", "The networks that model.name chooses from");
-  CLI::App* show =
-      verb.add_subcommand("show", "Layers, shapes, parameters, arithmetic and memory of one");
-  show->add_option("name", state->name, "See `tutti model list`")->type_name("NAME")->required();
-  show->add_option("--input", state->input, "One sample's extents; otherwise the model's own")
-      ->type_name("CxHxW");
-  show->add_option("--classes", state->classes, "Outputs; 0: the model's own")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
-  show->add_option("--width", state->width, "Channels of the first stage; 0: the model's own")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
-  show->add_option("--batch", state->batch, "Samples of a step, for the memory")
-      ->type_name("N")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  show->add_option("--threads", state->threads, "Compute threads, for the memory; 0: all cores")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
-  show->add_option("--precision", state->precision, "")
-      ->check(CLI::IsMember({"fp32", "bf16"}))
-      ->capture_default_str();
-  show->add_option("--layout", state->layout, "Of activations")
-      ->check(CLI::IsMember({"auto", "b16c", "last", "plain"}))
-      ->capture_default_str();
-  show->add_flag("--json", state->json, "For programs");
-  return [=] { return list->parsed() ? run_list() : run_show(*state); };
+  const Verb list{.name = "list",
+                  .summary = "List the networks that model.name chooses from",
+                  .flags = {json_flag(state->json)},
+                  .examples = {{"tutti model list", "All networks"}},
+                  .run = [state] { return run_list(*state); }};
+  const Verb show{
+      .name = "show",
+      .summary = "Show layers, shapes, parameters, arithmetic and memory of a network",
+      .arguments = {{.names = "NAME",
+                     .help = "See tutti model list",
+                     .bind = &state->name,
+                     .kind = Names::model,
+                     .required = "model show needs a network, for example: tutti model show "
+                                 "resnet20"}},
+      .flags = {{.names = "--input",
+                 .value = "CxHxW",
+                 .help = "One sample's extents; otherwise the model's own",
+                 .bind = &state->input},
+                {.names = "--classes",
+                 .value = "N",
+                 .help = "Outputs. 0: the model's own",
+                 .bind = &state->classes,
+                 .least = 0},
+                {.names = "--width",
+                 .value = "N",
+                 .help = "Channels of the first stage. 0: the model's own",
+                 .bind = &state->width,
+                 .least = 0},
+                {.names = "--batch",
+                 .value = "N",
+                 .help = "Samples of a step, for the memory",
+                 .bind = &state->batch,
+                 .least = 1},
+                {.names = "--threads",
+                 .value = "N",
+                 .help = "Compute threads, for the memory. 0: all cores",
+                 .bind = &state->threads,
+                 .least = 0},
+                {.names = "--precision",
+                 .help = "Type of activations, for the memory",
+                 .bind = &state->precision,
+                 .choices = {"fp32", "bf16"}},
+                {.names = "--layout",
+                 .help = "Layout of activations, for the memory",
+                 .bind = &state->layout,
+                 .choices = {"auto", "b16c", "last", "plain"}},
+                json_flag(state->json)},
+      .examples = {{"tutti model show resnet20", "Its layers, parameters and memory"},
+                   {"tutti model show resnet50 --batch 32 --precision bf16 --json",
+                    "The same for another batch and precision, for a program"}},
+      .run = [state] { return run_show(*state); }};
+  return {.name = "model",
+          .summary = "List the networks, or show what one consists of and costs",
+          .see_also = {"tutti help plan"},
+          .verbs = {list, show}};
 }
 
 }  // namespace tutti

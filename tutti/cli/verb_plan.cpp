@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/base/log.h"
@@ -20,8 +21,43 @@ namespace {
 struct PlanVerb {
   ConfigFlags flags;
   int ranks = 1;
-  bool refusals = false;
+  bool refusals = false, json = false;
 };
+
+nlohmann::ordered_json step_json(const Step& step, bool refusals) {
+  nlohmann::ordered_json out = {
+      {"name", step.name}, {"op", step.request.op->name()}, {"kernel", step.kernel}};
+  if (refusals) out["refused"] = step.refused;
+  return out;
+}
+
+nlohmann::ordered_json steps_json(const std::vector<Step>& steps, bool refusals) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  for (const Step& step : steps) out.push_back(step_json(step, refusals));
+  return out;
+}
+
+nlohmann::ordered_json plan_json(const Plan& plan, bool refusals) {
+  nlohmann::ordered_json out = {{"hash", fmt::format("{:016x}", plan.hash())},
+                                {"layout", plan.layout},
+                                {"batch", plan.batch},
+                                {"threads", plan.options.threads},
+                                {"arena_bytes", plan.arena_bytes},
+                                {"packed_bytes", plan.packed_bytes},
+                                {"tile_scratch_bytes", plan.tile_scratch_bytes},
+                                {"packs", steps_json(plan.packs, refusals)}};
+  for (const PlanBand& band : plan.bands)
+    out["bands"].push_back({{"tile", band.tile},
+                            {"whole", band.whole},
+                            {"reduces", band.reduces},
+                            {"ready_buckets", band.ready},
+                            {"steps", steps_json(band.steps, refusals)}});
+  for (const UpdateStep& update : plan.updates)
+    out["updates"].push_back(step_json(update.step, refusals));
+  for (const PlanBucket& bucket : plan.buckets)
+    out["buckets"].push_back({{"offset", bucket.offset}, {"bytes", bucket.bytes}});
+  return out;
+}
 
 int run_plan(const PlanVerb& verb) {
   ResolvedConfig resolved = verb.flags.read();
@@ -38,6 +74,13 @@ int run_plan(const PlanVerb& verb) {
   const NetworkSpec spec =
       network_spec(config, *dataset, batch_sizes(config.batch, replicas).local);
   const auto network = compile_network(spec, CpuBackend(), *communicator);
+  if (verb.json) {
+    nlohmann::ordered_json out = plan_json(network->training, verb.refusals);
+    out["replicas"] = replicas;
+    out["ranks"] = verb.ranks;
+    fmt::print("{}\n", out.dump(2));
+    return 0;
+  }
   fmt::print("{}{} replica(s) on {} rank(s)\nhash {:016x}\n",
              network->training.to_string(verb.refusals), replicas, verb.ranks,
              network->training.hash());
@@ -46,15 +89,31 @@ int run_plan(const PlanVerb& verb) {
 
 }  // namespace
 
-RunVerb add_plan(CLI::App& verb) {
+Verb plan_verb() {
   auto state = std::make_shared<PlanVerb>();  // shared: std::function must be copyable
-  state->flags.add_to(verb, true);
-  verb.add_option("--ranks", state->ranks, "Ranks of the run in question; none are started")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
-  verb.add_flag("--refusals", state->refusals, "Also say which kernels were refused, and why");
-  return [state] { return run_plan(*state); };
+  return {.name = "plan",
+          .summary = "Show in full what train would run",
+          .text =
+              "Every step in its order, with its kernel, its place in memory and its size, and "
+              "the hash that all ranks must share.",
+          .arguments = {state->flags.file_argument("plan", true)},
+          .flags = joined({{.names = "--ranks",
+                            .value = "N",
+                            .help = "Ranks of the run in question; none are started",
+                            .bind = &state->ranks,
+                            .least = 1,
+                            .greatest = 1 << 20},
+                           {.names = "--refusals",
+                            .help = "Also say which kernels were refused, and why",
+                            .bind = &state->refusals},
+                           json_flag(state->json)},
+                          state->flags.flags({"data-dir", "batch-size", "global-batch-size",
+                                              "precision", "threads", "replicas"})),
+          .examples = {{"tutti plan run.toml", "Every step of a run on one rank"},
+                       {"tutti plan run.toml --ranks 4 --precision bf16 --refusals",
+                        "The same for one of four ranks in bf16, and why kernels were refused"}},
+          .see_also = {"tutti help train", "docs/architecture.md"},
+          .run = [state] { return run_plan(*state); }};
 }
 
 }  // namespace tutti

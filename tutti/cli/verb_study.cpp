@@ -7,6 +7,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
+#include "tutti/base/shell.h"
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/terminal.h"
@@ -69,7 +70,7 @@ int run_study_verb(const StudyVerb& verb) {
   log::configure(config.run.log_level, 0, 1);
   for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
   if (resolved.origins.contains("run.output_dir")) flags.output_dir = config.run.output_dir;
-  flags.command = study::shell_line(own_command());
+  flags.command = shell_line(own_command());
   flags.verbose = config.run.log_level > log::Level::info;
   flags.quiet = config.run.log_level < log::Level::info;
   const Terminal terminal = terminal_of(STDERR_FILENO);
@@ -100,36 +101,63 @@ int run_study_verb(const StudyVerb& verb) {
 
 }  // namespace
 
-RunVerb add_study(CLI::App& verb) {
+Verb study_verb() {
   auto state = std::make_shared<StudyVerb>();  // shared: std::function must be copyable
-  state->flags.add_to(verb, false);
-  verb.add_option("--ranks", state->study.ranks, "Rank counts, separated by commas")
-      ->type_name("N,N,...")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
-  verb.add_option("--repeats", state->study.repeats,
-                  "Runs of each rank count; repeat k has seed run.seed + k - 1")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  verb.add_option("--mode", state->mode,
-                  "weak: the batch of a rank stays; strong: the global batch stays")
-      ->check(CLI::IsMember({"weak", "strong"}))
-      ->capture_default_str();
-  verb.add_option("--run-limit", state->study.run_limit_seconds,
-                  "End a run after this many seconds; 0: never")
-      ->type_name("SECONDS")
-      ->check(CLI::NonNegativeNumber);
-  verb.add_flag("--fresh", state->study.fresh,
-                "Run finished runs again; the earlier ones are kept aside");
-  verb.add_flag("--dry-run", state->study.dry_run, "Print the command of each run, and end");
-  verb.add_flag(
-      "--require-target", state->study.require_target,
-      "Exit code 3 when a run missed run.target; without it that is a result like others");
-  verb.add_flag("--collect", state->study.collect_only,
-                "Run nothing: report every record found under --output-dir");
-  return [state] { return run_study_verb(*state); };
+  return {
+      .name = "study",
+      .summary = "Train at several scales and report how much faster it runs and learns",
+      .text =
+          "Starts the ranks of each run itself: start the study once, inside the allocation. "
+          "Runs that are finished are kept when it is started again.",
+      .arguments = {state->flags.file_argument("study", false)},
+      .flags =
+          joined({{.names = "--ranks",
+                   .value = "N,N,...",
+                   .help = "Rank counts, separated by commas",
+                   .bind = &state->study.ranks,
+                   .least = 1,
+                   .greatest = 1 << 20},
+                  {.names = "--repeats",
+                   .value = "N",
+                   .help = "Runs of each rank count; repeat k has seed run.seed + k - 1",
+                   .bind = &state->study.repeats,
+                   .least = 1,
+                   .greatest = 1000},
+                  {.names = "--mode",
+                   .help = "weak: the batch of a rank stays; strong: the global batch stays",
+                   .bind = &state->mode,
+                   .choices = {"weak", "strong"}},
+                  {.names = "--run-limit",
+                   .value = "SECONDS",
+                   .help = "End a run after this many seconds. 0: never",
+                   .bind = &state->study.run_limit_seconds,
+                   .least = 0},
+                  {.names = "--fresh",
+                   .help = "Run finished runs again; the earlier ones are kept aside",
+                   .bind = &state->study.fresh},
+                  {.names = "--dry-run",
+                   .help = "Print the command of each run, and end",
+                   .bind = &state->study.dry_run},
+                  {.names = "--require-target",
+                   .help = "Exit code 3 when a run missed run.target; without it that is a result "
+                           "like others",
+                   .bind = &state->study.require_target},
+                  {.names = "--collect",
+                   .help = "Run nothing: report every record found under --output-dir",
+                   .bind = &state->study.collect_only},
+                  json_flag(state->study.json)},
+                 state->flags.flags({"data-dir", "output-dir", "batch-size", "global-batch-size",
+                                     "epochs", "max-steps", "lr", "seed", "precision", "target",
+                                     "threads", "replicas", "profile", "check-collectives"})),
+      .examples = {{"tutti study run.toml --ranks 1,2,4 --repeats 3",
+                    "Compare 1, 2 and 4 ranks, each with three seeds"},
+                   {"tutti study run.toml --ranks 1,2 --mode strong --output-dir studies/strong",
+                    "Share one global batch among the ranks"},
+                   {"tutti study run.toml --dry-run", "See the commands it would run"},
+                   {"tutti study --collect --output-dir studies/strong",
+                    "Write the report again from the records that are there"}},
+      .see_also = {"tutti help train", "docs/record.md"},
+      .run = [state] { return run_study_verb(*state); }};
 }
 
 }  // namespace tutti

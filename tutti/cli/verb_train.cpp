@@ -5,9 +5,11 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/base/log.h"
+#include "tutti/base/shell.h"
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/config_text.h"
 #include "tutti/cli/dry_run.h"
@@ -18,6 +20,9 @@
 #include "tutti/cli/terminal.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/cli/version.h"
+#include "tutti/comm/agree.h"
+#include "tutti/train/resume_check.h"
+#include "tutti/train/run_folder.h"
 #include "tutti/train/trainer.h"
 
 namespace tutti {
@@ -26,14 +31,10 @@ namespace {
 struct TrainVerb {
   ConfigFlags flags;
   int ranks = 0;
-  bool dry_run = false;
+  bool oversubscribe = false;
+  bool dry_run = false, fresh = false;
+  std::vector<std::string> resume_anyway;
 };
-
-std::string command_line() {
-  std::string line;
-  for (const std::string& word : own_command()) line += (line.empty() ? "" : " ") + word;
-  return line;
-}
 
 ExitCode exit_code(RunStatus status) {
   switch (status) {
@@ -45,17 +46,32 @@ ExitCode exit_code(RunStatus status) {
   return ExitCode::failure;
 }
 
-void prepare_output(const ResolvedConfig& resolved, comm::Communicator& communicator) {
-  if (communicator.rank() == 0) {
-    const std::filesystem::path directory = resolved.config.run.output_dir;
-    std::error_code failed;
-    std::filesystem::create_directories(directory, failed);
-    if (failed)
-      throw IoError(fmt::format("cannot make the output folder '{}': {}", directory.string(),
-                                failed.message()));
-    write_resolved(resolved, (directory / "config.toml").string());
-  }
-  communicator.barrier();
+/// The run's folder; `resolved` then describes the run that lies there.
+RunFolder open_folder(const TrainVerb& verb, ResolvedConfig& resolved,
+                      comm::Communicator& communicator) {
+  RunConfig& config = resolved.config;
+  RunFolder folder(communicator, run_folder_request(config, verb.fresh));
+  if (config.run.output_dir.empty()) resolved.origins["run.output_dir"] = "the next free one";
+  config.run.output_dir = folder.place().directory;
+  // That this process resumes is no property of the run: the file describes the run.
+  config.checkpoint.resume.clear();
+  resolved.origins.erase("checkpoint.resume");
+  return folder;
+}
+
+/// The resolved configuration in the run's folder is all that a next command needs.
+NextCommands next_commands(const RunPlace& place, bool checkpoints_apart, const Job& job,
+                           int ranks_asked_for) {
+  const std::string config = shell_word(place.directory + "/config.toml"),
+                    weights = shell_word(checkpoints_apart ? place.checkpoints : place.directory);
+  NextCommands next{.resume = fmt::format("tutti train {} --resume", config),
+                    .eval = fmt::format("tutti eval {} --weights {}", config, weights)};
+  const int ranks = job.communicator().size();
+  if (ranks_asked_for > 0)
+    next.resume += fmt::format(" --ranks {}", ranks_asked_for);
+  else if (ranks > 1)
+    next.resume = fmt::format("(as {} ranks of {}) {}", ranks, job.launcher().name, next.resume);
+  return next;
 }
 
 int run_train(const TrainVerb& verb) {
@@ -65,10 +81,17 @@ int run_train(const TrainVerb& verb) {
   const comm::Launcher launcher = read_launcher();
   log::configure(config.run.log_level, launcher.rank, launcher.size);
   const RankThreads requested{.threads = static_cast<int>(config.run.threads),
-                              .progress = config.comm.progress_threads};
-  if (verb.dry_run) return dry_run(resolved, verb.ranks, requested);
+                              .progress = config.comm.progress_threads,
+                              .oversubscribe = verb.oversubscribe};
+  if (verb.dry_run)
+    return dry_run(resolved, {.ranks = verb.ranks,
+                              .requested = requested,
+                              .fresh = verb.fresh,
+                              .resume_anyway = verb.resume_anyway});
   if (const auto code =
-          launch_ranks(verb.ranks, requested, launcher.name == "none" ? 0 : launcher.size))
+          launch_ranks(verb.ranks, requested, launcher.name == "none" ? 0 : launcher.size,
+                       {.seconds = config.comm.timeout_s,
+                        .ends_job = config.comm.on_timeout == comm::OnTimeout::abort}))
     return *code;
   if (launcher.rank == 0)
     for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
@@ -78,16 +101,17 @@ int run_train(const TrainVerb& verb) {
                  .threads = static_cast<int>(config.run.threads),
                  .progress = config.comm.progress_threads});
   comm::Communicator& communicator = job.communicator();
+  comm::agree(communicator, "the configuration", agreed_lines(resolved));
   communicator.set_on_timeout(config.comm.on_timeout);
   if (config.comm.check) communicator.set_check();
   use_selection(communicator, config.comm.selection);
   config.run.threads = job.threads();
-  prepare_output(resolved, communicator);
   log::debug("detected launcher: {}", job.launcher().to_string());
 
   const ConfiguredData data = open_configured(config);
+  check_resume_anyway(verb.resume_anyway, config.checkpoint.resume);
+  const RunFolder folder = open_folder(verb, resolved, communicator);
   const CpuBackend backend;
-  const SignalFlags signals;
   TrainerSpec spec;
   spec.config = config;
   spec.resolved_config = resolved_toml(resolved);
@@ -102,11 +126,20 @@ int run_train(const TrainVerb& verb) {
   spec.about.cores_per_host = job.topology().usable_cores();
   spec.about.progress = job.progress();
   spec.about.config_path = verb.flags.file();
-  spec.about.command = command_line();
+  spec.about.command = shell_line(own_command());
   spec.terminal = terminal_of(STDERR_FILENO).erases;
-  spec.stop_requested = [&signals] { return signals.signal_number(); };
+  // From the first time that training asks, which is before it leaves anything, a signal is a
+  // wish; before that it ends the process.
+  std::optional<SignalFlags> signals;
+  spec.stop_requested = [&signals] {
+    if (!signals) signals.emplace();
+    return signals->signal_number();
+  };
   spec.process_started = started;
   spec.tuning_file = tuning_file(config.plan.tuning);
+  spec.place = folder.place();
+  spec.resume_anyway = verb.resume_anyway;
+  spec.next = next_commands(folder.place(), !config.checkpoint.dir.empty(), job, verb.ranks);
   spec.backend = &backend;
   spec.communicator = &communicator;
   spec.train = data.train.get();
@@ -117,14 +150,46 @@ int run_train(const TrainVerb& verb) {
 
 }  // namespace
 
-RunVerb add_train(CLI::App& verb) {
+Verb train_verb() {
   auto state = std::make_shared<TrainVerb>();  // shared: std::function must be copyable
-  state->flags.add_to(verb, true);
-  add_ranks_flag(verb, state->ranks);
-  verb.add_flag("--dry-run", state->dry_run,
-                "Try everything that can fail before the first step, write nothing, print the "
-                "resolved configuration, and end");
-  return [state] { return run_train(*state); };
+  return {
+      .name = "train",
+      .summary = "Train one run: alone, on several ranks, or resumed",
+      .text =
+          "Leaves the run's record, resolved configuration and checkpoints in run.output_dir. "
+          "Under mpirun, srun or another launcher each process is one rank. Ends with 0 when "
+          "done, with 3 when the target was not reached, with 75 when it was stopped early "
+          "with a checkpoint: start it again with --resume to go on.",
+      .arguments = {state->flags.file_argument("train", true)},
+      .flags = joined(
+          {ranks_flag(state->ranks),
+           {.names = "--dry-run",
+            .help = "Try everything that can fail before the first step, write nothing, print the "
+                    "resolved configuration, and end",
+            .bind = &state->dry_run},
+           {.names = "--fresh",
+            .help = "Begin anew where a run lies: it is set aside as FOLDER.1, FOLDER.2 and so on",
+            .bind = &state->fresh},
+           {.names = "--resume-anyway",
+            .value = "KEY",
+            .help = "With --resume, go on although this key has changed; may be repeated",
+            .bind = &state->resume_anyway,
+            .kind = Names::key},
+           {.names = "--oversubscribe",
+            .help = "Start more than 8 ranks for each core, if --ranks asks for them",
+            .bind = &state->oversubscribe}},
+          state->flags.flags({"data-dir", "output-dir", "batch-size", "global-batch-size", "epochs",
+                              "max-steps", "lr", "seed", "precision", "target", "threads",
+                              "replicas", "resume", "profile", "check-collectives"})),
+      .examples = {{"tutti train run.toml", "Train on this machine"},
+                   {"tutti train run.toml --ranks 2 --lr 0.2 --output-dir runs/two",
+                    "Start two ranks, with another learning rate and folder"},
+                   {"tutti train run.toml --resume", "Go on where the last run stopped"},
+                   {"tutti train run.toml --dry-run", "Look at the configuration before you run"},
+                   {"srun -n 64 tutti train run.toml", "Be one of 64 ranks of a Slurm job"}},
+      .see_also = {"tutti help config", "tutti help plan", "tutti help study", "docs/runs.md",
+                   "docs/configuration.md", "docs/record.md"},
+      .run = [state] { return run_train(*state); }};
 }
 
 }  // namespace tutti

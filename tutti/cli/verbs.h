@@ -1,23 +1,26 @@
 #pragma once
-// The verbs of the binary. A verb declares its flags on its own CLI::App and returns what runs,
-// after parsing, when it was chosen; that function returns the exit code (base/error.h) or throws.
+// The verbs of the program: one function in one file verb_*.cpp makes each, with its flags bound to
+// variables of its own, and what runs once they are parsed.
 
-#include <CLI/CLI.hpp>
-#include <functional>
+#include <vector>
+
+#include "tutti/cli/flags.h"
 
 namespace tutti {
 
-using RunVerb = std::function<int()>;
+/// All of them in the order of `tutti help`. Each call makes variables anew.
+std::vector<Verb> all_verbs();
 
-RunVerb add_bench(CLI::App& verb);
-RunVerb add_bench_comm(CLI::App& bench);  ///< a verb of `tutti bench`
-RunVerb add_config(CLI::App& verb);
-RunVerb add_data(CLI::App& verb);
-RunVerb add_doctor(CLI::App& verb);
-RunVerb add_eval(CLI::App& verb);
-RunVerb add_model(CLI::App& verb);
-RunVerb add_plan(CLI::App& verb);
-RunVerb add_study(CLI::App& verb);
-RunVerb add_train(CLI::App& verb);
+Verb bench_verb();
+Verb bench_comm_verb();  ///< `tutti bench comm`
+Verb config_verb();
+Verb data_verb();
+Verb doctor_verb();
+Verb eval_verb();
+Verb help_verb();
+Verb model_verb();
+Verb plan_verb();
+Verb study_verb();
+Verb train_verb();
 
 }  // namespace tutti

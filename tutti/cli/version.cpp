@@ -17,6 +17,10 @@ BuildFacts build_facts() {
           .onednn = fmt::format("{} ({})", onednn_version(), onednn_effective_isa())};
 }
 
+std::string device_text() {
+  return "CPU (fp32, bf16); this version has no part for GPUs (CUDA, NCCL)";
+}
+
 std::string version_text() {
   const BuildFacts facts = build_facts();
   return fmt::format(
@@ -24,9 +28,8 @@ std::string version_text() {
       "compiler   {}\n"
       "MPI        {}\n"
       "oneDNN     {}\n"
-      "enabled    CPU (fp32, bf16), OpenMP, MPI\n"
-      "not built  CUDA, NCCL",
-      version_short(), facts.compiler, facts.mpi, facts.onednn);
+      "devices    {}",
+      version_short(), facts.compiler, facts.mpi, facts.onednn, device_text());
 }
 
 }  // namespace tutti

@@ -7,6 +7,9 @@ namespace tutti {
 /// Does not initialise MPI.
 std::string version_text();
 
+/// What this version computes on: "CPU (fp32, bf16)" and what it has no part for.
+std::string device_text();
+
 /// "0.1.0 (1a2b3c4)"
 std::string version_short();
 

@@ -84,7 +84,13 @@ StopSignals::StopSignals() {
   stop_count = 0;
   struct sigaction action {};
   action.sa_handler = [](int) { stop_count = stop_count + 1; };
-  for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &action, &before_[i]);
+  for (size_t i = 0; i < kSignals.size(); ++i) {
+    sigaction(kSignals[i], nullptr, &before_[i]);
+    // Under nohup the study outlives its terminal. A shell's background job ignores SIGINT without
+    // anybody having asked for it, so that stays a wish.
+    if (kSignals[i] == SIGHUP && before_[i].sa_handler == SIG_IGN) continue;
+    sigaction(kSignals[i], &action, nullptr);
+  }
 }
 
 StopSignals::~StopSignals() {

@@ -36,7 +36,7 @@ class Child {
 std::string describe_status(int status);
 
 /// While it lives, SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are counted and interrupt poll(2)
-/// instead of ending the study.
+/// instead of ending the study. An ignored SIGHUP (nohup) stays ignored.
 class StopSignals {
  public:
   StopSignals();

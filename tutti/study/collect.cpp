@@ -7,6 +7,7 @@
 #include <map>
 
 #include "tutti/base/error.h"
+#include "tutti/base/shell.h"
 
 namespace tutti::study {
 namespace {
@@ -42,7 +43,7 @@ std::vector<RunSummary> collect(const std::vector<LaunchResult>& launched) {
     const std::string path = result.run.directory + "/" + kRecordFile;
     RunSummary run;
     run.log.path = path;
-    if (result.outcome == Outcome::finished || result.outcome == Outcome::kept || fs::exists(path))
+    if (result.outcome == Outcome::finished || result.outcome == Outcome::kept || is_there(path))
       run = read_summary(path);
     if (result.outcome == Outcome::failed || result.outcome == Outcome::stopped)
       run.failure = result.reason;
@@ -64,7 +65,9 @@ std::vector<RunSummary> collect_directory(const std::string& directory) {
   std::error_code failed;
   for (fs::recursive_directory_iterator at(directory, failed), end; !failed && at != end;
        at.increment(failed)) {
-    if (at->is_directory() && at->path().filename().string().find(".attempt-") != std::string::npos)
+    std::error_code unknown;  // what cannot be looked at is no folder to leave out
+    if (at->is_directory(unknown) &&
+        at->path().filename().string().find(".attempt-") != std::string::npos)
       at.disable_recursion_pending();
     else if (at->path().filename() == kRecordFile)
       paths.push_back(at->path().string());

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "tutti/base/error.h"
+#include "tutti/base/log.h"
 
 namespace tutti::study {
 namespace {
@@ -21,8 +22,10 @@ Console::Console(const std::string& path, std::string label)
 }
 
 void Console::take(std::string_view bytes) {
-  file_ << bytes << std::flush;
-  if (!file_) throw IoError(fmt::format("{}: cannot be written; is the disk full?", path_));
+  if (file_.is_open() && !(file_ << bytes << std::flush)) {
+    log::warn("{}: cannot be written, is the disk full? The run goes on without it", path_);
+    file_.close();
+  }
   for (const char c : bytes)
     if (c == '\n')
       line();

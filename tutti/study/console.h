@@ -16,6 +16,7 @@ class Console {
   /// before each line that is shown on stderr; empty: none is shown. Throws IoError.
   Console(const std::string& path, std::string label);
 
+  /// A file that takes no more, as on a full disk, gets a warning and is left: the run goes on.
   void take(std::string_view bytes);
   /// No more comes: a last line without an end is taken as one.
   void end();

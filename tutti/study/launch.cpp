@@ -13,6 +13,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
+#include "tutti/base/shell.h"
 #include "tutti/study/child.h"
 #include "tutti/study/console.h"
 
@@ -77,7 +78,7 @@ Ended follow(Child& child, Console& console, const LaunchOptions& options,
 std::vector<std::string> changed(const PlannedRun& run, const LaunchOptions& options) {
   const std::string path = run.directory + "/" + kResolvedFile;
   if (!options.wanted || !options.found) return {};
-  if (!fs::exists(path)) return {fmt::format("{} is missing", path)};
+  if (!is_there(path)) return {fmt::format("{} is missing", path)};
   return differences(options.found(path), options.wanted(run));
 }
 
@@ -137,9 +138,14 @@ class Launcher {
   /// Makes the folder ready; the command to run there.
   std::vector<std::string> prepare(const PlannedRun& run) const {
     std::vector<std::string> command = run.command;
-    const bool resume =
-        !options_.fresh && is_resumable(run.directory) && changed(run, options_).empty();
-    if (resume)
+    const bool unfinished = !options_.fresh && is_resumable(run.directory);
+    const auto keys = unfinished ? changed(run, options_) : std::vector<std::string>();
+    if (!keys.empty())
+      log::warn(
+          "{}: the unfinished run there had another configuration ({}); it is set aside, and the "
+          "run begins anew",
+          run.directory, fmt::join(keys, "; "));
+    if (unfinished && keys.empty())
       command.push_back("--resume");
     else
       set_aside(run.directory);

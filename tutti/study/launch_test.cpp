@@ -8,7 +8,9 @@
 #include <thread>
 
 #include "tutti/base/error.h"
+#include "tutti/study/child.h"
 #include "tutti/study/collect.h"
+#include "tutti/study/console.h"
 
 namespace tutti::study {
 namespace {
@@ -181,6 +183,46 @@ TEST_F(LaunchTest, AStopSignalReachesTheRunningChildAndStartsNoOther) {
   EXPECT_EQ(text_of(results[0].run.directory + "/console.log"), "asked to stop\n");
   EXPECT_EQ(results.at(1).outcome, Outcome::stopped);
   EXPECT_FALSE(fs::exists(results[1].run.directory));
+}
+
+TEST_F(LaunchTest, AFullDiskForTheConsoleDoesNotEndTheRun) {
+  Console console("/dev/full", "");
+  testing::internal::CaptureStderr();
+  console.take("one\ntw");
+  console.take("o\n");
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(console.last_lines(), (std::vector<std::string>{"one", "two"}));
+  const size_t first = said.find("/dev/full: cannot be written");
+  EXPECT_NE(first, std::string::npos) << said;
+  EXPECT_EQ(said.find("/dev/full", first + 1), std::string::npos) << "said once: " << said;
+}
+
+TEST_F(LaunchTest, AnUnfinishedRunOfAnotherConfigurationIsSetAsideWithAWarning) {
+  const PlannedRun run = script("test -z \"$1\" && " + record("done"));
+  fs::create_directories(run.directory + "/checkpoints/step_0000001");
+  std::ofstream(run.directory + "/record.jsonl") << R"({"schema":1,"event":"run_start"})" << '\n';
+  std::ofstream(run.directory + "/config.toml") << "";
+  LaunchOptions options = quiet_;
+  options.found = [](const std::string&) { return Configuration{{"run.epochs", "3"}}; };
+  options.wanted = [](const PlannedRun&) { return Configuration{{"run.epochs", "5"}}; };
+  testing::internal::CaptureStderr();
+  const LaunchResult result = launch({run}, options).at(0);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(result.outcome, Outcome::finished);
+  EXPECT_EQ(result.earlier_attempts, 1);
+  EXPECT_NE(said.find("run.epochs: 3 there, 5 now"), std::string::npos) << said;
+}
+
+TEST(StopSignals, AnIgnoredHangupStaysIgnored) {
+  const auto before = signal(SIGHUP, SIG_IGN);
+  {
+    const StopSignals signals;
+    raise(SIGHUP);
+    EXPECT_EQ(StopSignals::count(), 0);
+    raise(SIGTERM);
+    EXPECT_EQ(StopSignals::count(), 1);
+  }
+  EXPECT_EQ(signal(SIGHUP, before), SIG_IGN);
 }
 
 TEST_F(LaunchTest, CollectFindsRecordsButNotSetAsideAttempts) {

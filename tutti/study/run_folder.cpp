@@ -28,8 +28,8 @@ namespace fs = std::filesystem;
 /// The record of a folder; none when there is none that can be read.
 std::optional<RunLog> record_in(const std::string& directory) {
   const std::string path = directory + "/" + kRecordFile;
-  if (!fs::exists(path)) return std::nullopt;
   try {
+    if (!is_there(path)) return std::nullopt;
     return read_run(path);
   } catch (const IoError& error) {
     log::warn("{}", error.what());
@@ -61,6 +61,13 @@ Holder read_holder(const std::string& path) {
 }
 
 }  // namespace
+
+bool is_there(const std::string& path) {
+  std::error_code failed;
+  const bool found = fs::exists(path, failed);
+  if (failed) throw IoError(fmt::format("{}: cannot be looked at: {}", path, failed.message()));
+  return found;
+}
 
 bool is_finished(const std::string& directory) {
   const auto log = record_in(directory);
@@ -97,12 +104,12 @@ std::vector<std::string> differences(const Configuration& there, const Configura
 
 int count_attempts(const std::string& directory) {
   int count = 0;
-  while (fs::exists(fmt::format("{}.attempt-{}", directory, count + 1))) ++count;
+  while (is_there(fmt::format("{}.attempt-{}", directory, count + 1))) ++count;
   return count;
 }
 
 void set_aside(const std::string& directory) {
-  if (!fs::exists(directory)) return;
+  if (!is_there(directory)) return;
   const std::string target = fmt::format("{}.attempt-{}", directory, count_attempts(directory) + 1);
   std::error_code failed;
   fs::rename(directory, target, failed);

@@ -15,6 +15,9 @@ inline constexpr const char* kCommandFile = "command.sh";
 inline constexpr const char* kConsoleFile = "console.log";
 inline constexpr const char* kResolvedFile = "config.toml";  ///< written by training
 
+/// Whether a file or folder exists. Throws IoError where that cannot be known.
+bool is_there(const std::string& path);
+
 /// Whether a finished record is there: done, or its target missed.
 bool is_finished(const std::string& directory);
 
@@ -26,7 +29,7 @@ bool is_resumable(const std::string& directory);
 /// log's level and --resume do not count: they change no result.
 std::vector<std::string> differences(const Configuration& there, const Configuration& now);
 
-/// How many attempts were set aside beside `directory`.
+/// How many attempts were set aside beside `directory`. Throws IoError.
 int count_attempts(const std::string& directory);
 /// Renames `directory`, if it exists, to <directory>.attempt-<k>. Throws IoError.
 void set_aside(const std::string& directory);

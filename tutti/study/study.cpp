@@ -11,6 +11,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
+#include "tutti/base/shell.h"
 #include "tutti/study/collect.h"
 #include "tutti/study/describe.h"
 #include "tutti/study/launch.h"
@@ -155,8 +156,11 @@ int run_study(const StudyFlags& flags) {
   const ReportText text = report_text(result, flags);
   write_reports(result, text, flags.output_dir);
   const ExitCode code = exit_code(result, launched, flags.require_target);
-  fmt::print("\n{}{}{}", terminal_report(result), closing(result, text.settings, code),
-             places(flags.output_dir));
+  if (flags.json)
+    fmt::print("{}", json_report(result, text));
+  else
+    fmt::print("\n{}{}{}", terminal_report(result), closing(result, text.settings, code),
+               places(flags.output_dir));
   std::fflush(stdout);
   return static_cast<int>(code);
 }

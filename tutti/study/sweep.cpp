@@ -110,21 +110,4 @@ std::vector<PlannedRun> plan_runs(const StudyFlags& flags) {
   return runs;
 }
 
-std::string shell_line(const std::vector<std::string>& command) {
-  constexpr std::string_view kPlain =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./=:,+@%";
-  std::string line;
-  for (const std::string& word : command) {
-    if (!line.empty()) line += ' ';
-    if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) {
-      line += word;
-      continue;
-    }
-    line += '\'';
-    for (const char c : word) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    line += '\'';
-  }
-  return line;
-}
-
 }  // namespace tutti::study

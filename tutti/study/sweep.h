@@ -34,6 +34,7 @@ struct StudyFlags {
   bool fresh = false;             ///< run finished runs again (earlier ones are kept aside)
   bool dry_run = false;           ///< print the commands only
   bool collect_only = false;      ///< launch nothing: report every record found under output_dir
+  bool json = false;              ///< print study.json instead of tables
   double run_limit_seconds = 0;   ///< a run is ended after this long; 0 = no limit
   bool require_target = false;    ///< a run that missed the target makes the exit code 3
   std::string command;            ///< how the study was started, for the report
@@ -70,8 +71,5 @@ struct PlannedRun {
 /// given, or cores / largest rank count, at least 1. Throws ConfigError, for example when a global
 /// batch is not divisible.
 std::vector<PlannedRun> plan_runs(const StudyFlags& flags);
-
-/// argv as one line that a shell reads back.
-std::string shell_line(const std::vector<std::string>& command);
 
 }  // namespace tutti::study

@@ -22,8 +22,8 @@ struct TensorDesc {
   bool operator==(const TensorDesc&) const = default;
   std::string to_string() const {
     std::string text(name_of(dtype));
-    text += " " + shape.to_string();
-    if (!layout.is_plain()) text += " " + layout.to_string(shape.rank());
+    text.append(" ").append(shape.to_string());
+    if (!layout.is_plain()) text.append(" ").append(layout.to_string(shape.rank()));
     return text;
   }
 };

@@ -1,0 +1,66 @@
+#include "tutti/cli/doctor_report.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace tutti {
+namespace {
+
+Findings rank(const std::string& host, int cores, std::vector<std::string> warnings = {}) {
+  Findings findings;
+  findings.add("host", host, "host");
+  findings.add("cores", std::to_string(cores), "cores", cores);
+  findings.warnings = std::move(warnings);
+  return findings;
+}
+
+TEST(DoctorReport, WhatAllShareIsSaidOnce) {
+  const std::vector<Findings> ranks = {rank("a", 4), rank("a", 4), rank("a", 4)};
+  EXPECT_EQ(doctor_text(ranks),
+            "host             a\ncores            4\nverdict          nothing to improve\n");
+  EXPECT_EQ(doctor_json(ranks).dump(), R"({"host":"a","cores":4,"warnings":[]})");
+}
+
+TEST(DoctorReport, DifferencesNameTheRanks) {
+  const std::vector<Findings> ranks = {rank("a", 4), rank("a", 4), rank("b", 2, {"too small"}),
+                                       rank("a", 4)};
+  EXPECT_EQ(doctor_text(ranks),
+            "host             ranks 0-1, 3: a\n"
+            "                 rank 2: b\n"
+            "cores            ranks 0-1, 3: 4\n"
+            "                 rank 2: 2\n"
+            "TO IMPROVE       rank 2: too small\n");
+  const auto json = doctor_json(ranks);
+  EXPECT_EQ(json["cores"][1]["ranks"].dump(), "[2]");
+  EXPECT_EQ(json["cores"][1]["value"], 2);
+}
+
+TEST(DoctorReport, RankZeroMaySpeakAlone) {
+  std::vector<Findings> ranks = {rank("a", 4), rank("a", 4)};
+  ranks[0].add("load", "0.1", "load", 0.1);
+  EXPECT_EQ(doctor_text(ranks),
+            "host             a\ncores            4\nload             0.1\n"
+            "verdict          nothing to improve\n");
+  EXPECT_EQ(doctor_json(ranks)["load"], 0.1);
+}
+
+TEST(DoctorReport, ManyKindsAreCutOff) {
+  std::vector<Findings> ranks;
+  for (int i = 0; i < 20; ++i) ranks.push_back(rank("n" + std::to_string(i), 4));
+  EXPECT_NE(doctor_text(ranks).find("and 12 further kinds of ranks"), std::string::npos);
+}
+
+TEST(DoctorReport, PairsSlowerThanOneAreNoted) {
+  EXPECT_NE(slow_threads_warning(119.8e9, 97e9, 2), "") << "the case of the review";
+  EXPECT_EQ(slow_threads_warning(129e9, 257e9, 2), "");
+  EXPECT_EQ(slow_threads_warning(129e9, 129e9, 1), "");
+}
+
+TEST(DoctorReport, TravelsAsText) {
+  const Findings before = rank("a \"quoted\"", 3, {"w"}), after = findings_from(to_text(before));
+  EXPECT_EQ(to_text(after), to_text(before));
+}
+
+}  // namespace
+}  // namespace tutti

@@ -5,8 +5,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tutti/cli/version.h"
-
 namespace tutti {
 namespace {
 
@@ -45,6 +43,15 @@ std::string allowed(const ConfigKey& row) {
   return "";
 }
 
+/// A section of the documentation that lists the keys of one kind.
+std::string key_list(std::string_view title, std::string_view text,
+                     bool (*listed)(const ConfigKey&)) {
+  std::vector<std::string> names;
+  for (const ConfigKey& row : config_keys())
+    if (listed(row)) names.push_back(fmt::format("`{}`", row.name));
+  return fmt::format("\n## {}\n\n{}\n\n{}.\n", title, text, fmt::join(names, ", "));
+}
+
 }  // namespace
 
 std::string resolved_toml(const ResolvedConfig& resolved) {
@@ -62,14 +69,6 @@ std::string resolved_toml(const ResolvedConfig& resolved) {
                          origin == resolved.origins.end() ? "default" : origin->second);
     }
   }
-  return out;
-}
-
-std::string agreed_lines(const ResolvedConfig& resolved) {
-  std::string out = fmt::format("tutti = {}\n", version_short());
-  for (const ConfigKey& row : config_keys())
-    if (row.name != "data.dir" && row.name != "plan.tuning" && row.name != "run.log_level")
-      out += fmt::format("{} = {}\n", row.name, to_toml(row.get(resolved.config)));
   return out;
 }
 
@@ -106,14 +105,17 @@ std::string configuration_markdown() {
                          to_toml(row.get(RunConfig{})), allowed(row), row.help);
     }
   }
-  out +=
-      "\n## On a resume\n\nThese keys may have other values than the run that `--resume` "
-      "continues. Any other "
-      "change needs `--resume-anyway KEY`; see\n[runs.md](runs.md).\n\n";
-  std::vector<std::string> free;
-  for (const ConfigKey& row : config_keys())
-    if (row.on_resume == OnResume::may_change) free.push_back(fmt::format("`{}`", row.name));
-  out += fmt::format("{}.\n", fmt::join(free, ", "));
+  out += key_list(
+      "On a resume",
+      "These keys may have other values than the run that `--resume` continues. Any other change "
+      "needs `--resume-anyway KEY`; see\n[runs.md](runs.md).",
+      [](const ConfigKey& row) { return row.on_resume == OnResume::may_change; });
+  out += key_list(
+      "Among ranks",
+      "All ranks of a job must be given the same configuration, or the job ends before its first "
+      "step with the first key that\ndiffers. Only these keys may differ, because they name what a "
+      "node has of its own.",
+      [](const ConfigKey& row) { return row.among_ranks == AmongRanks::may_differ; });
   return out;
 }
 

@@ -12,11 +12,6 @@ std::string resolved_toml(const ResolvedConfig& resolved);
 /// One object: key -> {value, origin}.
 std::string resolved_json(const ResolvedConfig& resolved);
 
-/// One "key = value" a line: what all ranks of a job have to hold alike, with the program's
-/// version. Left out are data.dir and plan.tuning, which may name a node's own copy, and
-/// run.log_level.
-std::string agreed_lines(const ResolvedConfig& resolved);
-
 std::string
 configuration_markdown();  ///< the whole of docs/configuration.md; a test keeps the file in step
 std::string configuration_schema();  ///< JSON Schema, draft 7

@@ -13,6 +13,7 @@
 #include "tutti/cli/terminal.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/study/study.h"
+#include "tutti/train/run_settings.h"
 
 namespace tutti {
 namespace {
@@ -27,12 +28,6 @@ struct StudyVerb {
 bool set_by_study(std::string_view key) {
   return key == "run.output_dir" || key == "run.seed" || key == "run.threads" ||
          key == "batch.local" || key == "batch.global" || key == "checkpoint.resume";
-}
-
-study::Configuration values_of(const ResolvedConfig& resolved) {
-  study::Configuration values;
-  for (const ConfigKey& row : config_keys()) values[row.name] = to_toml(row.get(resolved.config));
-  return values;
 }
 
 /// Keys that would make the runs of a study share what must be each one's own.
@@ -82,10 +77,10 @@ int run_study_verb(const StudyVerb& verb) {
       const size_t equals = set.find('=');
       settings.push_back({set.substr(0, equals), set.substr(equals + 1), "tutti study"});
     }
-    return values_of(read_config({verb.flags.file(), tutti_environment(), settings}));
+    return run_settings(read_config({verb.flags.file(), tutti_environment(), settings}).config);
   };
   flags.read_resolved = [](const std::string& path) {
-    return values_of(read_config({path, {}, {}}));
+    return run_settings(read_config({path, {}, {}}).config);
   };
   flags.seed = static_cast<uint64_t>(config.run.seed);
   flags.local_batch = config.batch.local;

@@ -23,6 +23,7 @@
 #include "tutti/comm/agree.h"
 #include "tutti/train/resume_check.h"
 #include "tutti/train/run_folder.h"
+#include "tutti/train/run_settings.h"
 #include "tutti/train/trainer.h"
 
 namespace tutti {
@@ -101,7 +102,9 @@ int run_train(const TrainVerb& verb) {
                  .threads = static_cast<int>(config.run.threads),
                  .progress = config.comm.progress_threads});
   comm::Communicator& communicator = job.communicator();
-  comm::agree(communicator, "the configuration", agreed_lines(resolved));
+  comm::agree(
+      communicator, "the configuration",
+      fmt::format("tutti = {}\n{}", version_short(), shared_lines(run_settings(resolved.config))));
   communicator.set_on_timeout(config.comm.on_timeout);
   if (config.comm.check) communicator.set_check();
   use_selection(communicator, config.comm.selection);

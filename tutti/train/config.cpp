@@ -107,6 +107,7 @@ class TableWriter {
                   .choices = {},
                   .path = false,
                   .on_resume = OnResume::fixed,
+                  .among_ranks = AmongRanks::alike,
                   .or_count = false,
                   .get = {},
                   .set = {}};
@@ -154,6 +155,7 @@ class TableWriter {
     return *this;
   }
   TableWriter& may_change() { return rows.back().on_resume = OnResume::may_change, *this; }
+  TableWriter& may_differ() { return rows.back().among_ranks = AmongRanks::may_differ, *this; }
   TableWriter& path() { return rows.back().path = true, *this; }
   TableWriter& unit(std::string text) { return rows.back().unit = std::move(text), *this; }
   TableWriter& one_of(std::vector<std::string> words) {
@@ -206,7 +208,7 @@ TableWriter write_table() {
           "Logical data-parallel workers; the result depends on them, not on the ranks. 0: one per "
           "rank, and in a resumed run as many as before")
         .between(0, 1 << 24);
-    t.key(s, &S::log_level, "log_level", "What the log shows").may_change();
+    t.key(s, &S::log_level, "log_level", "What the log shows").may_change().may_differ();
     t.key(s, &S::profile, "profile",
           "Also write a trace of every step for chrome://tracing or Perfetto")
         .may_change();
@@ -220,7 +222,8 @@ TableWriter write_table() {
     t.key(s, &S::dir, "dir",
           "Folder with the data set's files. Empty: lattices are generated in memory")
         .path()
-        .may_change();
+        .may_change()
+        .may_differ();
     t.key(s, &S::pad, "pad", "Pixels of zeros around each training image before the crop")
         .between(0, 64);
     t.key(s, &S::crop, "crop",
@@ -342,7 +345,8 @@ TableWriter write_table() {
           "File that keeps what was measured on this machine, so that the next start neither "
           "measures nor chooses otherwise. auto: in the user's cache folder; off: none")
         .path()
-        .may_change();
+        .may_change()
+        .may_differ();
     t.key(s, &S::choices_from, "choices_from",
           "A checkpoint, or a folder of them, of which the newest counts: take the kernels and "
           "layouts that the run chose which wrote it, and so get the same bits again. Empty: "

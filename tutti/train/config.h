@@ -210,6 +210,12 @@ enum class OnResume {
   may_change  ///< the weights do not depend on it, or it is meant to change
 };
 
+/// Whether the ranks of one job may have different values.
+enum class AmongRanks {
+  alike,      ///< a job whose ranks differ in it does not start
+  may_differ  ///< it names something that a node has of its own
+};
+
 /// One row of the table. get and set convert between a member and a ConfigValue; a choice travels
 /// as its word.
 struct ConfigKey {
@@ -221,6 +227,7 @@ struct ConfigKey {
   std::vector<std::string> choices;       ///< the words allowed, elementwise for lists; empty: any
   bool path = false;                      ///< of a file or folder: ~ and $NAME may stand in it
   OnResume on_resume = OnResume::fixed;
+  AmongRanks among_ranks = AmongRanks::alike;
   bool or_count =
       false;  ///< a string that is its default or a whole number, with quotes or without
   std::function<ConfigValue(const RunConfig&)> get;

@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <iterator>
 #include <string_view>
 
 #include "tutti/base/error.h"
@@ -56,13 +55,6 @@ std::string advice(const std::vector<Difference>& refused) {
 
 }  // namespace
 
-RunSettings run_settings(const RunConfig& config, std::string data_content) {
-  RunSettings settings;
-  for (const ConfigKey& row : config_keys()) settings[row.name] = to_toml(row.get(config));
-  settings[kDataContent] = std::move(data_content);
-  return settings;
-}
-
 RunSettings effective_settings(const RunConfig& config, int64_t replicas,
                                const data::Dataset& train, const data::Dataset& test) {
   RunConfig effective = config;
@@ -71,18 +63,10 @@ RunSettings effective_settings(const RunConfig& config, int64_t replicas,
   effective.batch = {.local = batch.local, .global = batch.global};
   effective.model.classes = model_spec(config, train, batch.local).classes;
   effective.data.classes = train.classes();
-  return run_settings(
-      effective, fmt::format("train: {}; test: {}", data_identity(train), data_identity(test)));
-}
-
-std::string shared_lines(const RunSettings& settings) {
-  constexpr std::string_view kOwn[] = {"data.dir",      "data.readers", "data.prefetch",
-                                       "run.log_level", "plan.tuning",  "comm.selection"};
-  std::string lines;
-  for (const auto& [key, value] : settings)
-    if (std::ranges::find(kOwn, key) == std::end(kOwn))
-      lines += fmt::format("{} = {}\n", key, value);
-  return lines;
+  RunSettings settings = run_settings(effective);
+  settings[kDataContent] =
+      fmt::format("train: {}; test: {}", data_identity(train), data_identity(test));
+  return settings;
 }
 
 std::vector<std::string> check_resume(const std::filesystem::path& checkpoint,

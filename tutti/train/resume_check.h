@@ -1,34 +1,25 @@
 #pragma once
-// What a resumed run must share with the run it continues. The table of the configuration says of
-// each key whether it may change (OnResume); what data the run trains on is compared as well.
+// What a resumed run must have in common with the run it continues. The table of the configuration
+// says of each key whether it may change (OnResume); what data the run trains on is compared as
+// well.
 
-#include <map>
 #include <string>
 #include <vector>
 
 #include "tutti/data/dataset.h"
 #include "tutti/train/checkpoint.h"
-#include "tutti/train/config.h"
+#include "tutti/train/run_settings.h"
 
 namespace tutti {
-
-/// Key -> value as TOML. A checkpoint keeps them.
-using RunSettings = std::map<std::string, std::string>;
 
 /// The name under which RunSettings keep data_identity() of both data sets; --resume-anyway takes
 /// it as it takes keys.
 inline constexpr const char* kDataContent = "data.content";
 
-/// The values of `config` as TOML.
-RunSettings run_settings(const RunConfig& config, std::string data_content);
-/// The same with replicas, batch sizes and classes as they were chosen, so that two ways of asking
-/// for the same are the same.
+/// run_settings() with replicas, batch sizes and classes as they were chosen, so that two ways of
+/// asking for the same are the same, and with the data as kDataContent.
 RunSettings effective_settings(const RunConfig& config, int64_t replicas,
                                const data::Dataset& train, const data::Dataset& test);
-
-/// What all ranks must have alike, one "key = value" a line: all but what a host may have of its
-/// own (paths, readers, the log).
-std::string shared_lines(const RunSettings& settings);
 
 /// Compares the settings of a checkpoint with this run's. Returns what has changed, for the record:
 /// "run.epochs: 2 -> 4". Throws ConfigError naming all keys that are fixed and differ and are not

@@ -7,6 +7,12 @@
 namespace tutti {
 namespace {
 
+RunSettings settings_on(const std::string& data, const RunConfig& config = {}) {
+  RunSettings settings = run_settings(config);
+  settings[kDataContent] = data;
+  return settings;
+}
+
 /// Before: the defaults on "some images". Now: `change` applied to them.
 struct Resume {
   RunConfig now{};
@@ -15,8 +21,8 @@ struct Resume {
 
   std::vector<std::string> changes() const {
     CheckpointInfo before;
-    before.settings = run_settings(RunConfig{}, "some images");
-    return check_resume("there/step_0000008", before, run_settings(now, data), anyway);
+    before.settings = settings_on("some images");
+    return check_resume("there/step_0000008", before, settings_on(data, now), anyway);
   }
   std::string refusal() const {
     try {
@@ -46,7 +52,7 @@ TEST(ResumeCheck, WhatChangesResultsIsRefusedWithKeyValuesAndWaysOut) {
 TEST(ResumeCheck, EveryKeyIsEitherFixedOrMayChange) {
   for (const ConfigKey& row : config_keys()) {
     CheckpointInfo before;
-    before.settings = run_settings(RunConfig{}, "");
+    before.settings = settings_on("");
     RunSettings here = before.settings;
     here.at(row.name) += "0";
     const auto check = [&](const std::vector<std::string>& anyway) {
@@ -101,16 +107,16 @@ TEST(ResumeCheck, ReplicasSayOnHowManyRanksTheyRun) {
 
 TEST(ResumeCheck, AKeyOfALaterVersionHadItsDefault) {
   CheckpointInfo before;
-  before.settings = run_settings(RunConfig{}, "");
+  before.settings = settings_on("");
   before.settings.erase("loss.label_smoothing");
   RunConfig now;
-  EXPECT_NO_THROW(check_resume("there", before, run_settings(now, ""), {}));
+  EXPECT_NO_THROW(check_resume("there", before, settings_on("", now), {}));
   now.loss.label_smoothing = 0.1;
-  EXPECT_THROW(check_resume("there", before, run_settings(now, ""), {}), ConfigError);
+  EXPECT_THROW(check_resume("there", before, settings_on("", now), {}), ConfigError);
 }
 
 TEST(ResumeCheck, ACheckpointWithoutSettingsIsOfAnEarlierVersion) {
-  EXPECT_THROW(check_resume("there", {}, run_settings({}, ""), {}), ConfigError);
+  EXPECT_THROW(check_resume("there", {}, settings_on(""), {}), ConfigError);
 }
 
 TEST(ResumeCheck, AnywayNamesFixedKeys) {

@@ -12,7 +12,7 @@ namespace tutti::study {
 
 /// A child in a process group of its own (a terminal's Ctrl-C reaches it through us, once), output
 /// and errors on one pipe. It gets SIGTERM when this process dies, which training answers with a
-/// checkpoint. Descriptors without O_CLOEXEC stay open in it: StudyLock relies on that.
+/// checkpoint. Descriptors without O_CLOEXEC stay open in it: lock_study() relies on that.
 class Child {
  public:
   explicit Child(const std::vector<std::string>& command);  ///< throws IoError

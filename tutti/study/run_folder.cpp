@@ -1,20 +1,10 @@
 #include "tutti/study/run_folder.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <signal.h>
-#include <sys/file.h>
-#include <unistd.h>
 
-#include <array>
-#include <cerrno>
-#include <chrono>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <set>
-#include <thread>
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
@@ -35,29 +25,6 @@ std::optional<RunLog> record_in(const std::string& directory) {
     log::warn("{}", error.what());
     return std::nullopt;
   }
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
-
-/// The study that wrote its name into the lock file last.
-struct Holder {
-  long process = 0;
-  std::string host;
-  /// False only when it is known to have ended: then it is its runs that still hold the lock.
-  bool may_live() const {
-    return host != host_name() || process <= 0 || kill(static_cast<pid_t>(process), 0) == 0 ||
-           errno != ESRCH;
-  }
-};
-
-Holder read_holder(const std::string& path) {
-  Holder holder;
-  std::ifstream(path) >> holder.process >> holder.host;
-  return holder;
 }
 
 }  // namespace
@@ -117,39 +84,13 @@ void set_aside(const std::string& directory) {
     throw IoError(fmt::format("{}: cannot rename to {}: {}", directory, target, failed.message()));
 }
 
-StudyLock::StudyLock(const std::string& directory, double patience) {
-  const std::string path = directory + "/.study.lock";
-  // Without O_CLOEXEC: the runs hold it, too.
-  file_ = open(path.c_str(), O_RDWR | O_CREAT, 0666);
-  if (file_ < 0)
-    throw IoError(fmt::format("{}: cannot be opened: {}; choose another --output-dir", path,
-                              std::strerror(errno)));
-  const auto start = std::chrono::steady_clock::now();
-  for (bool said = false; flock(file_, LOCK_EX | LOCK_NB) != 0;) {
-    const int reason = errno;
-    const Holder holder = read_holder(path);
-    const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - start;
-    if (reason != EWOULDBLOCK && reason != EINTR)
-      throw IoError(fmt::format("{}: cannot be locked: {}", path, std::strerror(reason)));
-    if (holder.may_live() || waited.count() > patience) {
-      close(file_);
-      throw ConfigError(fmt::format(
-          "{} is in use by {} {} on {}: wait for its end, or choose another --output-dir",
-          directory,
-          holder.may_live() ? "another study, process" : "runs that still go on of the ended study",
-          holder.process, holder.host));
-    }
-    if (!said)
-      log::info("waiting for the end of a run that study {} on {} had started", holder.process,
-                holder.host);
-    said = true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
-  const std::string name = fmt::format("{} {}\n", getpid(), host_name());
-  if (ftruncate(file_, 0) != 0 || pwrite(file_, name.data(), name.size(), 0) < 0)
-    log::warn("{}: cannot be written: {}", path, std::strerror(errno));
+FolderLock lock_study(const std::string& directory, double patience) {
+  return {directory,
+          {.file = ".study.lock",
+           .holder = "a study",
+           .other_way = "choose another --output-dir",
+           .patience = patience,
+           .inherited = true}};
 }
-
-StudyLock::~StudyLock() { close(file_); }
 
 }  // namespace tutti::study

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "tutti/base/folder_lock.h"
+
 namespace tutti::study {
 
 /// The resolved configuration of a run: key -> value as TOML.
@@ -34,20 +36,9 @@ int count_attempts(const std::string& directory);
 /// Renames `directory`, if it exists, to <directory>.attempt-<k>. Throws IoError.
 void set_aside(const std::string& directory);
 
-/// One study works in a folder at a time. The kernel frees the lock when the study and the runs
-/// that it started have ended, however they ended, so nothing is left behind that could block. The
-/// runs of a killed study write their checkpoints first; their end is awaited for `patience`
-/// seconds.
-class StudyLock {
- public:
-  /// Throws ConfigError naming the other study.
-  StudyLock(const std::string& directory, double patience);
-  ~StudyLock();
-  StudyLock(const StudyLock&) = delete;
-  StudyLock& operator=(const StudyLock&) = delete;
-
- private:
-  int file_ = -1;  // inherited by the runs
-};
+/// One study works in a folder at a time. The runs that it starts hold the lock, too: those of a
+/// killed study write their checkpoints first, and their end is awaited for `patience` seconds.
+/// Throws ConfigError naming the other study.
+FolderLock lock_study(const std::string& directory, double patience);
 
 }  // namespace tutti::study

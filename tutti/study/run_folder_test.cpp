@@ -1,12 +1,8 @@
 #include "tutti/study/run_folder.h"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
-#include <thread>
 
 #include "tutti/base/error.h"
 
@@ -41,43 +37,16 @@ TEST_F(RunFolderTest, AFolderThatCannotBeLookedAtIsAnIoError) {
 }
 
 TEST_F(RunFolderTest, TwoStudiesInOneFolderAreRefused) {
-  const StudyLock first(root_.string(), 0);
+  const FolderLock first = lock_study(root_.string(), 0);
   try {
-    const StudyLock second(root_.string(), 60);
+    const FolderLock second = lock_study(root_.string(), 3600);
     FAIL() << "both have it";
   } catch (const ConfigError& error) {
-    EXPECT_NE(std::string(error.what()).find("another study, process " + std::to_string(getpid())),
+    EXPECT_NE(std::string(error.what())
+                  .find("a study is under way in '" + root_.string() + "': process "),
               std::string::npos)
         << error.what();
   }
-}
-
-TEST_F(RunFolderTest, TheLockOfAnEndedStudyDoesNotBlock) {
-  { const StudyLock ended(root_.string(), 0); }
-  const StudyLock next(root_.string(), 0);
-}
-
-TEST_F(RunFolderTest, TheRunsOfAKilledStudyAreAwaited) {
-  // The study is a child that starts a run (its own child, which inherits the lock) and dies.
-  const fs::path ready = root_ / "ready", release = root_ / "release";
-  const pid_t study = fork();
-  if (study == 0) {
-    new StudyLock(root_.string(), 0);  // never closed by it
-    if (fork() == 0) {
-      std::ofstream(ready) << "";
-      while (!fs::exists(release)) usleep(2000);
-      _exit(0);
-    }
-    while (!fs::exists(ready)) usleep(2000);
-    _exit(0);
-  }
-  ASSERT_EQ(waitpid(study, nullptr, 0), study);
-  EXPECT_THROW(StudyLock(root_.string(), 0), ConfigError);
-  std::jthread later([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    std::ofstream(release) << "";
-  });
-  const StudyLock next(root_.string(), 60);
 }
 
 }  // namespace

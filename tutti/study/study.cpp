@@ -129,7 +129,7 @@ std::vector<RunSummary> run_all(const StudyFlags& flags, const std::vector<Plann
         fmt::format("cannot make the folder {} of this study: {}; choose another "
                     "--output-dir",
                     flags.output_dir, failed.message()));
-  const StudyLock lock(flags.output_dir, kGraceSeconds);
+  const FolderLock lock = lock_study(flags.output_dir, kGraceSeconds);
   if (!flags.quiet)
     fmt::print(stderr, "{} run{} of {} into {}\n", planned.size(), planned.size() == 1 ? "" : "s",
                flags.config, flags.output_dir);

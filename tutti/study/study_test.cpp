@@ -124,7 +124,7 @@ TEST_F(StudyTest, TheReportShowsTheConfigurationThatTheRunsHad) {
 
 TEST_F(StudyTest, TwoStudiesAtOnceInOneFolderAreRefused) {
   fs::create_directories(flags_.output_dir);
-  const StudyLock other(flags_.output_dir, 0);
+  const FolderLock other = lock_study(flags_.output_dir, 0);
   EXPECT_THROW(run_study(flags_), ConfigError);
   EXPECT_FALSE(fs::exists(root_ / "out/runs"));
 }

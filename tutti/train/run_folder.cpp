@@ -228,6 +228,15 @@ RunPlace preview_run_folder(const RunFolderRequest& request) {
                   !request.fresh && holds_run(directory, checkpoints_of(request, directory)));
 }
 
+FolderLock lock_run(const fs::path& folder, double patience) {
+  return {folder,
+          {.file = "run.lock",
+           .holder = "a run",
+           .other_way = "choose another --output-dir",
+           .patience = patience,
+           .inherited = false}};
+}
+
 RunPlace take_run_folder(const RunFolderRequest& request, std::vector<FolderLock>& locks) {
   const std::optional<fs::path> named = named_folder(request);
   // Before a folder is made: one for a mistyped path would be left empty.
@@ -241,10 +250,10 @@ RunPlace take_run_folder(const RunFolderRequest& request, std::vector<FolderLock
     locks.clear();
     const double patience = request.resume.empty() ? 0 : request.patience;
     make_folder(directory);
-    locks.emplace_back(directory, patience);
+    locks.push_back(lock_run(directory, patience));
     if (!apart) return;
     make_folder(checkpoints);
-    locks.emplace_back(checkpoints, patience);
+    locks.push_back(lock_run(checkpoints, patience));
   };
   take();
   remove_leftovers(checkpoints);  // first: it puts back a checkpoint that a kill left set aside

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "tutti/base/folder_lock.h"
 #include "tutti/comm/communicator.h"
 #include "tutti/train/config.h"
-#include "tutti/train/folder_lock.h"
 
 namespace tutti {
 
@@ -56,6 +56,9 @@ RunPlace preview_run_folder(const RunFolderRequest& request);
 
 /// What rank 0 does, with the locks that it took.
 RunPlace take_run_folder(const RunFolderRequest& request, std::vector<FolderLock>& locks);
+
+/// The lock of a run's folder, and of a folder of checkpoints elsewhere.
+FolderLock lock_run(const std::filesystem::path& folder, double patience);
 
 /// Whether a record or a checkpoint lies there.
 bool holds_run(const std::filesystem::path& directory, const std::filesystem::path& checkpoints);

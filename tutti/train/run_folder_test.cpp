@@ -1,13 +1,11 @@
 #include "tutti/train/run_folder.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <fstream>
 #include <memory>
 #include <mutex>
-#include <thread>
 
 #include "tutti/base/error.h"
 #include "tutti/comm/inproc/thread_ranks.h"
@@ -169,21 +167,6 @@ TEST_F(RunFolderTest, AMistypedResumeLeavesNothing) {
   EXPECT_FALSE(fs::exists(root_ / "runs"));
 }
 
-TEST_F(RunFolderTest, TheLockIsOfTheFolderThatIsThereNow) {
-  // The holder sets its folder aside, as --fresh does, while somebody waits for the old file.
-  leave_run(taken(request("a")), {1});
-  auto held = std::make_unique<FolderLock>(root_ / "a");
-  std::thread waiting([&] {
-    const FolderLock lock(root_ / "a", 10);
-    EXPECT_THROW(FolderLock(root_ / "a"), ConfigError);
-  });
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // else it finds the new one at once
-  fs::rename(root_ / "a", root_ / "a.1");
-  held.reset();
-  waiting.join();
-  EXPECT_TRUE(fs::exists(root_ / "a/run.lock"));
-}
-
 TEST_F(RunFolderTest, ACheckpointThatAKillLeftSetAsideIsResumed) {
   leave_run(taken(request("a")), {1});
   fs::rename(root_ / "a/checkpoints/step_0000001",
@@ -226,7 +209,7 @@ TEST_F(RunFolderTest, LeftoversOfKilledRunsGoUnderTheLock) {
   const fs::path torso = root_ / "a/checkpoints/.step_0000002.partial-1";
   fs::create_directories(torso);
   std::vector<FolderLock> locks;
-  locks.emplace_back(root_ / "a");
+  locks.push_back(lock_run(root_ / "a", 0));
   EXPECT_NE(refusal(request("a", "latest")), "");
   EXPECT_TRUE(fs::exists(torso)) << "somebody may be writing it";
   locks.clear();

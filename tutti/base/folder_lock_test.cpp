@@ -1,0 +1,113 @@
+#include "tutti/base/folder_lock.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <memory>
+#include <thread>
+
+#include "tutti/base/error.h"
+
+namespace tutti {
+namespace {
+
+namespace fs = std::filesystem;
+
+class FolderLockTest : public testing::Test {
+ protected:
+  FolderLockTest()
+      : root_(fs::path(testing::TempDir()) / "tutti_folder_lock" /
+              testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    fs::remove_all(root_);
+    fs::create_directories(root_);
+  }
+  static FolderLockTerms terms(double patience, bool inherited) {
+    return {.file = "work.lock",
+            .holder = "a job",
+            .other_way = "choose another place",
+            .patience = patience,
+            .inherited = inherited};
+  }
+  std::string refusal(const FolderLockTerms& asked) const {
+    try {
+      const FolderLock lock(root_, asked);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  }
+  /// A child that takes the inherited lock, starts a process that keeps it until `release` exists,
+  /// and dies.
+  void leave_a_process(const fs::path& release) const {
+    const fs::path ready = root_ / "ready";
+    const pid_t holder = fork();
+    if (holder == 0) {
+      new FolderLock(root_, terms(0, true));  // never closed by it
+      if (fork() == 0) {
+        std::ofstream(ready) << "";
+        while (!fs::exists(release)) usleep(2000);
+        _exit(0);
+      }
+      while (!fs::exists(ready)) usleep(2000);
+      _exit(0);
+    }
+    ASSERT_EQ(waitpid(holder, nullptr, 0), holder);
+  }
+  fs::path root_;
+};
+
+TEST_F(FolderLockTest, ASecondHolderIsRefusedWithTheFirstOnesName) {
+  const FolderLock first(root_, terms(0, false));
+  const std::string message = refusal(terms(0, false));
+  for (const std::string& part :
+       {"a job is under way in '" + root_.string() + "'", "process " + std::to_string(getpid()),
+        std::string("or choose another place")})
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+}
+
+TEST_F(FolderLockTest, AHolderThatLivesAndWhoseChildrenHoldItTooIsRefusedAtOnce) {
+  const FolderLock first(root_, terms(0, true));
+  EXPECT_NE(refusal(terms(3600, true)).find("a job is under way"), std::string::npos);
+}
+
+TEST_F(FolderLockTest, AnEndedHolderDoesNotBlock) {
+  for (const bool inherited : {false, true}) {
+    { const FolderLock ended(root_, terms(0, inherited)); }
+    EXPECT_EQ(refusal(terms(0, inherited)), "");
+  }
+}
+
+TEST_F(FolderLockTest, WhatAKilledHolderLeftIsAwaited) {
+  const fs::path release = root_ / "release";
+  leave_a_process(release);
+  EXPECT_NE(refusal(terms(0, true)).find("but not all that it had started"), std::string::npos);
+  std::jthread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    std::ofstream(release) << "";
+  });
+  EXPECT_EQ(refusal(terms(3600, true)), "");
+}
+
+TEST_F(FolderLockTest, TheLockIsOfTheFolderThatIsThereNow) {
+  // The holder sets its folder aside while somebody waits for the old file.
+  auto held = std::make_unique<FolderLock>(root_ / "a", terms(0, false));
+  std::thread waiting([&] {
+    const FolderLock lock(root_ / "a", terms(3600, false));
+    EXPECT_THROW(FolderLock(root_ / "a", terms(0, false)), ConfigError);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // else it finds the new one at once
+  fs::rename(root_ / "a", root_ / "a.1");
+  held.reset();
+  waiting.join();
+  EXPECT_TRUE(fs::exists(root_ / "a/work.lock"));
+}
+
+TEST_F(FolderLockTest, AFolderThatCannotBeWrittenIsAnIoError) {
+  std::ofstream(root_ / "file") << "";
+  EXPECT_THROW(FolderLock(root_ / "file", terms(0, false)), IoError);
+}
+
+}  // namespace
+}  // namespace tutti

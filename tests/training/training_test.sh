@@ -356,7 +356,7 @@ case $case in
     says run 'rank [01]/2 on .*the loss is .* at step [0-9]+, replica [01]: .*(layer|parameter) '
     diff -r run/checkpoints/step_0000002 before/step_0000002 || fail "the earlier checkpoint was changed"
     says run 'the last checkpoint, of step 2, is from before it'
-    grep '"event":"run_stop"' run/record.jsonl | tail -n 1 | grep -q '"status":"failed","reason":".*the loss is' || fail "the record does not name the failure"
+    grep '"event":"run_stop"' run/record.jsonl | tail -n 1 | grep -q '"status":"failed","reason":".*the loss is.*"error":"NumericError"' || fail "the record does not name the failure"
     expect 1 none --max-steps 6 --lr 1e30
     says none 'there is no checkpoint yet'
     ;;
@@ -408,6 +408,30 @@ case $case in
     "$tutti" study own.toml --mode strong --repeats 1 --ranks 1 >>own.log 2>&1 || fail "a killed study cannot be started again"
     [ "$(grep -c '"event":"run_stop"' own/runs/n0001-r1/record.jsonl)" -ge 1 ] || fail "the run did not end"
     [ ! -e own/runs/n0001-r1.attempt-1 ] || fail "a run with a checkpoint was begun anew"
+    # A run that lost a rank goes on from its checkpoint when the study is started again.
+    study lost --ranks 2 --epochs 100000 &
+    job=$!
+    record=lost/runs/n0002-r1/record.jsonl
+    wait_for lost/runs/n0002-r1/checkpoints/step_0000002 $job
+    # job is this script's subshell; below it the study, then its run, then mpirun, then the ranks.
+    process=$job
+    for _ in study run launcher rank; do process=$(pgrep -P "$process" | tail -n 1); done
+    kill -KILL "$process"
+    wait $job
+    code=$?
+    [ $code -eq 1 ] || fail "exit code $code after a rank was killed"
+    tail -n 1 $record | grep -q '"status":"failed"' || fail "the record does not say that the run failed"
+    study lost --ranks 2 --epochs 100000 &
+    job=$!
+    while ! grep -q '"resume_step":[1-9]' $record; do
+      kill -0 $job 2>/dev/null || fail "a failed run with a checkpoint was begun anew"
+      [ ! -e lost/runs/n0002-r1.attempt-1 ] || fail "a failed run with a checkpoint was set aside"
+      sleep 0.05
+    done
+    kill -TERM "$(pgrep -P $job)"
+    wait $job
+    code=$?
+    [ $code -eq 75 ] || fail "exit code $code of the study that went on, expected 75"
     # Asked to stop it ends with 75; a second start finishes.
     study stopped --ranks 2 --epochs 400 &
     job=$!

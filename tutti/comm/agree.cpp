@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tutti/base/error.h"
+#include "tutti/base/error_type.h"
 #include "tutti/base/hash.h"
 #include "tutti/base/log.h"
 
@@ -22,35 +23,13 @@ using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
 // What rank 0 tells the others. `working`: another sign follows.
-enum class State : uint32_t { working, done, config, io, device, comm, numeric, internal, other };
+enum class State : uint32_t { working, done, failed };
 
 struct Sign {
   State state = State::working;
-  uint32_t unused = 0;
-  double seconds = 0;  // since the work began
+  ErrorType error = ErrorType::other;  // where it failed
+  double seconds = 0;                  // since the work began
 };
-
-State state_of(const std::exception& error) {
-  if (dynamic_cast<const ConfigError*>(&error)) return State::config;
-  if (dynamic_cast<const IoError*>(&error)) return State::io;
-  if (dynamic_cast<const DeviceError*>(&error)) return State::device;
-  if (dynamic_cast<const CommError*>(&error)) return State::comm;
-  if (dynamic_cast<const NumericError*>(&error)) return State::numeric;
-  if (dynamic_cast<const InternalError*>(&error)) return State::internal;
-  return State::other;
-}
-
-[[noreturn]] void throw_error(State state, const std::string& message) {
-  switch (state) {
-    case State::config: throw ConfigError(message);
-    case State::io: throw IoError(message);
-    case State::device: throw DeviceError(message);
-    case State::comm: throw CommError(message);
-    case State::numeric: throw NumericError(message);
-    case State::internal: throw InternalError(message);
-    default: throw Error(message);
-  }
-}
 
 std::string duration(double seconds) {
   return seconds < 100 ? fmt::format("{:.0f} s", seconds) : fmt::format("{:.0f} min", seconds / 60);
@@ -73,17 +52,19 @@ class Patience {
 // What rank 0 ends with: its text, or an error.
 struct Outcome {
   State state = State::done;
+  ErrorType type = ErrorType::other;
   std::string text;
   std::exception_ptr error;
 };
 
 Outcome outcome_of(std::future<std::string>& work) {
   try {
-    return {.state = State::done, .text = work.get(), .error = nullptr};
+    return {.state = State::done, .type = {}, .text = work.get(), .error = nullptr};
   } catch (const std::exception& error) {
-    return {state_of(error), error.what(), std::current_exception()};
+    return {State::failed, type_of(error), error.what(), std::current_exception()};
   } catch (...) {
-    return {State::other, "an exception of unknown type", std::current_exception()};
+    return {State::failed, ErrorType::other, "an exception of unknown type",
+            std::current_exception()};
   }
 }
 
@@ -116,18 +97,18 @@ Outcome work_and_give_signs(Communicator& c, const std::string& what,
     next_line = (std::floor(sign.seconds / 60) + 1) * 60;
   }
   Outcome outcome = outcome_of(result);
-  Sign last{.state = outcome.state, .seconds = seconds()};
+  Sign last{.state = outcome.state, .error = outcome.type, .seconds = seconds()};
   c.broadcast_value(last, 0);
   return outcome;
 }
 
-State wait_for_signs(Communicator& c, const std::string& what) {
+Sign wait_for_signs(Communicator& c, const std::string& what) {
   std::string heard = "nothing was heard of it yet";
   for (;;) {
     const Patience patience(c, fmt::format("{} is {}: {}", c.rank_name(0), what, heard));
     Sign sign;
     c.broadcast_value(sign, 0);
-    if (sign.state != State::working) return sign.state;
+    if (sign.state != State::working) return sign;
     heard = fmt::format("its last sign of life came after {} of it", duration(sign.seconds));
   }
 }
@@ -202,9 +183,9 @@ std::string decide(Communicator& communicator, std::string_view what,
     if (outcome.error) std::rethrow_exception(outcome.error);
     return text;
   }
-  const State state = wait_for_signs(communicator, name);
+  const Sign last = wait_for_signs(communicator, name);
   const std::string text = broadcast_text(communicator, {}, 0);
-  if (state != State::done) throw_error(state, text);
+  if (last.state != State::done) throw_error(last.error, text);
   return text;
 }
 

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
@@ -106,6 +107,15 @@ void show_failure(const LaunchResult& result, const Console& console) {
     std::fputs(fmt::format("    {}\n", line).c_str(), stderr);
   std::fflush(stderr);
   log::debug("{}: {}", result.run.directory, result.reason);
+}
+
+/// The order in which runs have their turn, as indices: those that failed before come last.
+std::vector<size_t> turns(const std::vector<PlannedRun>& runs, bool fresh) {
+  std::vector<size_t> order(runs.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  if (!fresh)
+    std::ranges::stable_partition(order, [&](size_t i) { return !has_failed(runs[i].directory); });
+  return order;
 }
 
 class Launcher {
@@ -208,8 +218,8 @@ std::vector<LaunchResult> launch(const std::vector<PlannedRun>& runs,
   if (!options.fresh) refuse_changed(runs, options);
   const StopSignals signals;
   Launcher launcher(runs, options);
-  std::vector<LaunchResult> results;
-  for (size_t index = 0; index < runs.size(); ++index) results.push_back(launcher.handle(index));
+  std::vector<LaunchResult> results(runs.size());
+  for (const size_t index : turns(runs, options.fresh)) results[index] = launcher.handle(index);
   return results;
 }
 

@@ -43,8 +43,10 @@ struct LaunchOptions {
 
 /// Runs what is not finished yet. A run's directory gets command.sh and console.log beside what
 /// training writes. An unfinished attempt that has a checkpoint of the same configuration goes on
-/// from it; any other unfinished and (with `fresh`) every earlier attempt is renamed to
-/// <directory>.attempt-<k>, never deleted. A failed run does not end the study. A stop signal is
+/// from it, unless is_resumable() knows better; any other unfinished and (with `fresh`) every
+/// earlier attempt is renamed to <directory>.attempt-<k>, never deleted. A failed run does not end
+/// the study, and one that had failed before comes after all others, so that it does not keep them
+/// from their turn. A stop signal is
 /// passed on to the running child, and no further run starts. Throws ConfigError when a finished
 /// run in the same place had another configuration.
 std::vector<LaunchResult> launch(const std::vector<PlannedRun>& runs, const LaunchOptions& options);

@@ -33,9 +33,10 @@ class LaunchTest : public testing::Test {
     run.command = {"/bin/sh", "-c", text, run.directory};
     return run;
   }
-  static std::string record(const std::string& status, int ranks = 1) {
+  static std::string record(const std::string& status, int ranks = 1,
+                            const std::string& error = "") {
     return R"(printf '%s\n' '{"schema":1,"event":"run_start","ranks":)" + std::to_string(ranks) +
-           R"(}' '{"schema":1,"event":"run_stop","status":")" + status +
+           R"(}' '{"schema":1,"event":"run_stop","status":")" + status + R"(","error":")" + error +
            R"("}' > "$0/record.jsonl"; )";
   }
   static std::string text_of(const std::string& path) {
@@ -120,17 +121,40 @@ TEST_F(LaunchTest, AFinishedRunOfAnotherConfigurationIsRefusedWithItsKeysAndTheW
   EXPECT_EQ(launch({run}, options).at(0).outcome, Outcome::finished);
 }
 
-TEST_F(LaunchTest, AStoppedRunGoesOnFromItsCheckpointAndAFailedOneBeginsAnew) {
+TEST_F(LaunchTest, AStoppedOrFailedRunGoesOnFromItsCheckpoint) {
   // The shell's $1 is what the study adds to the command.
   const std::string text =
       "mkdir -p \"$0/checkpoints/step_0000001\"; echo \"$1\" >> \"$0/../args\"; ";
-  const PlannedRun first = script(text + record("requeue") + "exit 75");
-  EXPECT_EQ(launch({first}, quiet_).at(0).outcome, Outcome::failed);
-  const LaunchResult second = launch({script(text + record("failed") + "exit 1")}, quiet_).at(0);
-  EXPECT_EQ(second.earlier_attempts, 0);
-  const LaunchResult third = launch({script(text + record("done"))}, quiet_).at(0);
-  EXPECT_EQ(third.earlier_attempts, 1);  // what had failed stands beside it
-  EXPECT_EQ(text_of((root_ / "args").string()), "\n--resume\n\n");
+  const auto outcome = [&](const std::string& end) {
+    return launch({script(text + end)}, quiet_).at(0);
+  };
+  EXPECT_EQ(outcome(record("requeue") + "exit 75").outcome, Outcome::failed);
+  EXPECT_EQ(outcome(record("failed", 1, "CommError") + "exit 1").earlier_attempts, 0);
+  EXPECT_EQ(outcome(record("failed") + "exit 1").earlier_attempts, 0);  // of an earlier version
+  EXPECT_EQ(outcome(record("failed", 1, "NumericError") + "exit 1").earlier_attempts, 0);
+  EXPECT_EQ(text_of((root_ / "args").string()), "\n--resume\n--resume\n--resume\n");
+}
+
+TEST_F(LaunchTest, ARunWhoseNumbersFailedBeginsAnew) {
+  const std::string text =
+      "mkdir -p \"$0/checkpoints/step_0000001\"; echo \"$1\" >> \"$0/../args\"; ";
+  const PlannedRun run = script(text + record("failed", 1, "NumericError") + "exit 1");
+  EXPECT_EQ(launch({run}, quiet_).at(0).earlier_attempts, 0);
+  EXPECT_EQ(launch({run}, quiet_).at(0).earlier_attempts, 1);  // what had failed stands beside it
+  EXPECT_EQ(text_of((root_ / "args").string()), "\n\n");
+}
+
+TEST_F(LaunchTest, ARunThatFailedBeforeComesAfterTheOthers) {
+  const std::string order = (root_ / "order").string();
+  const auto run = [&](int ranks, const std::string& end) {
+    return script("echo " + std::to_string(ranks) + " >> \"$0/../order\"; " + end, ranks);
+  };
+  launch({run(1, record("failed") + "exit 1"), run(2, record("requeue", 2) + "exit 75")}, quiet_);
+  const auto results = launch(
+      {run(1, record("done")), run(2, record("done", 2)), run(3, record("done", 3))}, quiet_);
+  EXPECT_EQ(text_of(order), "1\n2\n2\n3\n1\n");
+  ASSERT_EQ(results.size(), 3u);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(results[static_cast<size_t>(i)].run.ranks, i + 1);
 }
 
 TEST_F(LaunchTest, OneLineForEachRunAndTheEndOfAFailedOnesLog) {

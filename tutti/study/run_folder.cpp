@@ -7,6 +7,7 @@
 #include <set>
 
 #include "tutti/base/error.h"
+#include "tutti/base/error_type.h"
 #include "tutti/base/log.h"
 #include "tutti/trace/record.h"
 
@@ -42,9 +43,14 @@ bool is_finished(const std::string& directory) {
          (log->stop->status == RunStatus::done || log->stop->status == RunStatus::target_missed);
 }
 
+bool has_failed(const std::string& directory) {
+  const auto log = record_in(directory);
+  return log && log->stop && log->stop->status == RunStatus::failed;
+}
+
 bool is_resumable(const std::string& directory) {
   const auto log = record_in(directory);
-  if (!log || (log->stop && log->stop->status == RunStatus::failed)) return false;
+  if (!log || (log->stop && log->stop->error == name(ErrorType::numeric))) return false;
   std::error_code failed;
   for (fs::directory_iterator at(directory + "/checkpoints", failed), end; !failed && at != end;
        at.increment(failed))

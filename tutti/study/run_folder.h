@@ -23,8 +23,12 @@ bool is_there(const std::string& path);
 /// Whether a finished record is there: done, or its target missed.
 bool is_finished(const std::string& directory);
 
-/// Whether training can go on there: a checkpoint exists, and the record does not end with a
-/// failure.
+/// Whether the record says that the run failed.
+bool has_failed(const std::string& directory);
+
+/// Whether training should go on there: a checkpoint exists, and it does not lead to the same end.
+/// What stopped the run may pass (a node, a disk, a file, a signal), but where a loss or weight was
+/// no number, the same steps would follow from the checkpoint.
 bool is_resumable(const std::string& directory);
 
 /// "run.epochs: 3 there, 5 now" for each key in which `there` differs from `now`. The folder, the

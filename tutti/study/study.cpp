@@ -103,7 +103,9 @@ std::string closing(const StudyResult& result, const Configuration& settings, Ex
         "kept, and a run that was stopped goes on from its checkpoint.");
   if (code == ExitCode::failure)
     next.push_back(
-        "Some runs failed. Look into their console.log; the same command runs only those again.");
+        "Some runs failed. Look into their console.log; the same command runs only those again. "
+        "They go on from their checkpoints, except where a loss or weight was no number: such a "
+        "run begins anew, and fails again unless the configuration is changed.");
   for (const std::string& line : advice(result, settings)) next.push_back(line);
   if (next.empty()) return text;
   text += "\nWhat to do next\n";

@@ -143,6 +143,7 @@ struct RunStop {
   double time = 0;
   RunStatus status = RunStatus::done;
   std::string reason{};
+  std::string error{};  ///< of a failure: the error's type, for example NumericError (base/error.h)
   double epochs = 0;
   int64_t steps = 0, samples = 0;
   double wall_seconds = 0, train_seconds = 0, eval_seconds = 0, checkpoint_seconds = 0;

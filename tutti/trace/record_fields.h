@@ -131,6 +131,7 @@ template <Is<RunStop> Event, class Visit>
 void fields(Event& e, Visit&& visit) {
   visit("status", e.status);
   visit("reason", e.reason);
+  visit("error", e.error);
   visit("epochs", e.epochs);
   visit("steps", e.steps);
   visit("samples", e.samples);

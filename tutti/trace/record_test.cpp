@@ -84,8 +84,11 @@ TEST_F(RecordTest, EveryEventComesBackAsItWasWritten) {
         .epoch = 1, .step = 20, .path = "step_000020", .bytes = 1 << 20, .seconds = 0.25});
     record.append(TargetReached{
         .epoch = 1.5, .step = 30, .wall_seconds = 20, .train_seconds = 18, .value = 0.1});
-    record.append(
-        RunStop{.status = RunStatus::requeue, .reason = "SIGTERM", .epochs = 1.5, .steps = 30});
+    record.append(RunStop{.status = RunStatus::requeue,
+                          .reason = "SIGTERM",
+                          .error = "IoError",
+                          .epochs = 1.5,
+                          .steps = 30});
   }
   const RunLog log = read_run(file("r.jsonl"));
   EXPECT_EQ(log.start.time_iso, "1970-01-02T00:00:00Z");
@@ -120,6 +123,7 @@ TEST_F(RecordTest, EveryEventComesBackAsItWasWritten) {
   ASSERT_TRUE(log.stop);
   EXPECT_EQ(log.stop->status, RunStatus::requeue);
   EXPECT_EQ(log.stop->reason, "SIGTERM");
+  EXPECT_EQ(log.stop->error, "IoError");
   EXPECT_FALSE(log.truncated);
 }
 

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 
+#include "tutti/base/error_type.h"
 #include "tutti/base/log.h"
 #include "tutti/comm/agree.h"
 #include "tutti/data/format/catalog.h"
@@ -647,6 +648,7 @@ class Run {
   RunStop stop_event(RunStatus status, const std::string& reason) const {
     return {.status = status,
             .reason = reason,
+            .error = {},
             .epochs = epochs_done(),
             .steps = step_,
             .samples = step_ * batch_.global,
@@ -665,8 +667,10 @@ class Run {
     if (!first() && !alone) return;
     const std::string reason =
         comm_.size() == 1 ? error.what() : fmt::format("{}: {}", comm_.who(), error.what());
+    RunStop event = stop_event(RunStatus::failed, reason);
+    event.error = name(type_of(error));
     RunRecord::append_failure((std::filesystem::path(place_.directory) / kRecordFile).string(),
-                              stop_event(RunStatus::failed, reason));
+                              std::move(event));
   }
 
   const TrainerSpec& spec_;

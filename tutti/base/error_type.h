@@ -1,0 +1,19 @@
+#pragma once
+// The types of error.h as values: to send one to another rank, to keep one in a record.
+
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <string_view>
+
+namespace tutti {
+
+enum class ErrorType : uint32_t { config, io, device, comm, numeric, internal, other };
+
+ErrorType type_of(const std::exception& error);
+/// "NumericError", as docs/errors.md lists them; empty for `other`.
+std::string_view name(ErrorType type);
+/// Throws the error of this type; Error for `other`.
+[[noreturn]] void throw_error(ErrorType type, const std::string& message);
+
+}  // namespace tutti

@@ -1,0 +1,194 @@
+#include "tutti/train/trainer_run.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <utility>
+
+#include "tutti/base/error.h"
+#include "tutti/base/error_type.h"
+#include "tutti/base/log.h"
+
+namespace tutti {
+namespace {
+
+double peak_memory_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) * 1024;
+}
+
+}  // namespace
+
+void TrainerRun::open_record() {
+  // From here on a signal is a wish on every rank, before the folder holds a run: "nothing has
+  // changed" would no longer be so.
+  if (spec_.stop_requested) (void)spec_.stop_requested();
+  comm_.barrier();
+  if (!first()) return;
+  const RunStart about = start_event();
+  reporter_.emplace(place_, about, spec_.resolved_config);
+  log_places(place_);
+  log::info("{} on {}: {} parameters, {}, layout {}", about.model, about.dataset, about.parameters,
+            about.precision, network_->training.layout);
+  log::info("{} replica(s) of {} samples on {} rank(s) x {} thread(s), {} buckets by {}",
+            about.replicas, about.local_batch, about.ranks, about.threads_per_rank,
+            network_->training.buckets.size(), comm_.transport());
+  if (about.oversubscribed)
+    log::warn("{} ranks x {} threads share {} cores: speeds will not be those of separate cores",
+              comm_.local_size(), about.threads_per_rank, about.cores_per_host);
+}
+
+RunStart TrainerRun::start_event() const {
+  RunStart about = spec_.about;
+  about.time = unix_now();
+  about.model = config_.model.name;
+  about.dataset = config_.data.dataset;
+  about.precision = to_string(config_.run.precision);
+  about.ranks = comm_.size();
+  about.replicas = replicas_.replicas();
+  about.local_batch = batch_.local;
+  about.global_batch = batch_.global;
+  about.train_samples = sampler_.steps_per_epoch() * batch_.global;
+  about.threads_per_rank = static_cast<int>(config_.run.threads);
+  for (int r = 0; r < comm_.size(); ++r)
+    if (std::ranges::find(about.hosts, comm_.host(r)) == about.hosts.end())
+      about.hosts.push_back(comm_.host(r));
+  about.oversubscribed = comm_.local_size() * about.threads_per_rank > about.cores_per_host &&
+                         about.cores_per_host > 0;
+  about.seed = static_cast<uint64_t>(config_.run.seed);
+  about.parameters = network_->training.graph.parameter_count();
+  about.flop_per_sample = network_->training.graph.flop() / static_cast<double>(batch_.local);
+  about.synchronisation = "every step";
+  about.plan_hash = fmt::format("{:016x}", network_->training.hash());
+  about.resume_step = step_;
+  about.changes = changes_;
+  if (config_.run.target > 0)
+    about.target =
+        Target{.metric = "accuracy", .value = config_.run.target, .higher_is_better = true};
+  return about;
+}
+
+double TrainerRun::mean_over_replicas(std::span<const double> local) {
+  return sum_over_replicas(comm_, replicas_, local, 1)[0] / replicas_.replicas();
+}
+
+ProgressState TrainerRun::progress(double loss) const {
+  const double steps = static_cast<double>(std::max<int64_t>(interval_.steps, 1));
+  ProgressState state;
+  state.elapsed_s = RunClock::since(run_started_);
+  state.first_step = first_step_;
+  state.step = step_;
+  state.steps = total_steps_;
+  state.epoch = (step_ - 1) / sampler_.steps_per_epoch() + 1;
+  state.epochs = (total_steps_ + sampler_.steps_per_epoch() - 1) / sampler_.steps_per_epoch();
+  state.loss = loss;
+  if (std::isfinite(result_.accuracy)) state.accuracy = result_.accuracy;
+  state.learning_rate = schedule_.rate(step_ - 1);
+  state.samples_per_s = steps * static_cast<double>(batch_.global) / interval_.times.total;
+  state.step_ms = interval_.times.total / steps * 1e3;
+  state.exposed_communication_ms = interval_.times.comm_exposed / steps * 1e3;
+  state.input_stall_ms = interval_.times.data_wait / steps * 1e3;
+  return state;
+}
+
+void TrainerRun::log_steps() {
+  if (interval_.steps == 0) return;
+  const double steps = static_cast<double>(interval_.steps);
+  const double loss = mean_over_replicas(interval_.loss) / steps;
+  epoch_loss_ += loss * steps;
+  const std::vector<double> memory = comm_.allgather_value(peak_memory_bytes());
+  if (first()) {
+    const StepTimes& t = interval_.times;
+    StepRecord line{.epoch = (step_ - 1) / sampler_.steps_per_epoch() + 1,
+                    .step = step_,
+                    .loss = loss,
+                    .lr = schedule_.rate(step_ - 1),
+                    .samples_per_s = steps * static_cast<double>(batch_.global) / t.total,
+                    .step_ms = t.total / steps * 1e3,
+                    .compute_ms = t.compute / steps * 1e3,
+                    .comm_exposed_ms = t.comm_exposed / steps * 1e3,
+                    .data_wait_ms = t.data_wait / steps * 1e3,
+                    .other_ms = t.other() / steps * 1e3,
+                    .memory_bytes = *std::ranges::max_element(memory)};
+    reporter_->add(line);
+    display_.report(progress(loss));
+  }
+  stragglers_->report(step_, first() ? &reporter_->record() : nullptr);
+  interval_ = StepInterval(replicas_.local_count());
+}
+
+void TrainerRun::end_epoch() {
+  report_compression();
+  if (first()) {
+    const auto per_epoch = static_cast<double>(sampler_.steps_per_epoch());
+    EpochRecord line{
+        .epoch = step_ / sampler_.steps_per_epoch(),
+        .step = step_,
+        .seconds = epoch_times_.total,
+        .train_loss = epoch_partial_ ? kNotMeasured : epoch_loss_ / per_epoch,
+        .samples_per_s = epoch_partial_
+                             ? kNotMeasured
+                             : per_epoch * static_cast<double>(batch_.global) / epoch_times_.total,
+        .compute_seconds = epoch_times_.compute,
+        .comm_exposed_seconds = epoch_times_.comm_exposed,
+        .data_wait_seconds = epoch_times_.data_wait,
+        .other_seconds = epoch_times_.other(),
+        .partial = epoch_partial_};
+    reporter_->add(line);
+  }
+  epoch_times_ = {};
+  epoch_loss_ = 0;
+  epoch_partial_ = false;
+}
+
+void TrainerRun::report_compression() {
+  const std::string line = exchange_->compression_line(std::exchange(epoch_steps_, 0));
+  if (first() && !line.empty()) log::info("{}", line);
+}
+
+void TrainerRun::stop(RunStatus status, const std::string& reason) {
+  result_.status = status;
+  result_.steps = step_;
+  display_.clear();
+  report_compression();
+  if (spans_)
+    spans_->write(
+        (std::filesystem::path(place_.directory) / fmt::format("trace.rank{}.json", comm_.rank()))
+            .string(),
+        comm_.rank());
+  if (!first()) return;
+  reporter_->record().append(stop_event(status, reason));
+  log::info("{}: {} ({:.1f} s training, {:.1f} s in all)", name(status), reason, clock_.train(),
+            clock_.wall());
+  log_next(place_, left_, spec_.next, status);
+}
+
+RunStop TrainerRun::stop_event(RunStatus status, const std::string& reason) const {
+  return {.status = status,
+          .reason = reason,
+          .error = {},
+          .epochs = epochs_done(),
+          .steps = step_,
+          .samples = step_ * batch_.global,
+          .wall_seconds = clock_.wall(),
+          .train_seconds = clock_.train(),
+          .eval_seconds = evaluation_seconds_,
+          .checkpoint_seconds = checkpoint_seconds_};
+}
+
+void TrainerRun::record_failure(const std::exception& error) {
+  display_.clear();
+  const bool alone = !together_ && dynamic_cast<const CommError*>(&error) == nullptr;
+  if (!first() && !alone) return;
+  const std::string reason =
+      comm_.size() == 1 ? error.what() : fmt::format("{}: {}", comm_.who(), error.what());
+  RunStop event = stop_event(RunStatus::failed, reason);
+  event.error = name(type_of(error));
+  RunRecord::append_failure((std::filesystem::path(place_.directory) / kRecordFile).string(),
+                            std::move(event));
+}
+
+}  // namespace tutti

@@ -1,0 +1,166 @@
+#pragma once
+// A training run while it goes on: what train() (trainer.h) works with. Each part of the class
+// stands in a file of its own, which its heading names. Private to trainer*.cpp.
+
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tutti/data/pipeline.h"
+#include "tutti/data/sampler.h"
+#include "tutti/parallel/average.h"
+#include "tutti/parallel/replicas.h"
+#include "tutti/plan/executor.h"
+#include "tutti/trace/span.h"
+#include "tutti/train/checkpoint.h"
+#include "tutti/train/evaluator.h"
+#include "tutti/train/progress.h"
+#include "tutti/train/reporter.h"
+#include "tutti/train/run_clock.h"
+#include "tutti/train/run_settings.h"
+#include "tutti/train/schedule.h"
+#include "tutti/train/step_exchange.h"
+#include "tutti/train/stragglers.h"
+#include "tutti/train/trainer.h"
+#include "tutti/train/weights.h"
+
+namespace tutti {
+
+/// Sums since the last line of the record.
+struct StepInterval {
+  StepTimes times;
+  int64_t steps = 0;
+  std::vector<double> loss;  ///< of each local replica, over steps
+
+  explicit StepInterval(int local_replicas) : loss(static_cast<size_t>(local_replicas), 0.0) {}
+  /// Over local replicas and steps.
+  double mean_loss() const {
+    return std::accumulate(loss.begin(), loss.end(), 0.0) /
+           static_cast<double>(steps * static_cast<int64_t>(loss.size()));
+  }
+};
+
+class TrainerRun {
+ public:
+  explicit TrainerRun(const TrainerSpec& spec);
+  RunResult run();
+
+ private:
+  // --- trainer_setup.cpp: what the loop needs, new or from a checkpoint ---
+  /// A metric of the checkpoint that this run continues.
+  double before(const std::string& name, double otherwise) const;
+  /// All ranks must have the same configuration and data, and a resumed run what the run before it
+  /// had.
+  void compare_with_before();
+  /// The choices that this run must keep to. Where something else changed they are advice: the bits
+  /// differ anyway, and a changed network may not have what the old one used.
+  Choices choices_before() const;
+  void build();
+  /// The network, its weights and their exchange, new or as the checkpoint has them.
+  void build_network();
+  void build_executor();
+  /// The readers of both data sets, at the step where training begins or goes on.
+  void build_data();
+  /// Where the run before stood. The best checkpoint counts where it is of this run's past: not of
+  /// steps that are computed again, and not lost since.
+  void go_on_from(const Checkpoint& checkpoint);
+
+  // --- trainer.cpp: the loop ---
+  void loop();
+  void train_step();
+  void gradient_ready(int local, int bucket);
+  const data::Batch& next_batch();
+  [[noreturn]] void report_nonfinite(const StepInfo& info, const data::Batch& batch, float loss);
+  bool stop_asked();
+  bool every_epochs(double epochs) const;
+  bool evaluation_due() const;
+  bool checkpoint_due() const;
+
+  // --- trainer_evaluation.cpp ---
+  void average_statistics();
+  bool reaches_target(double accuracy) const;
+  /// Whether these weights are to be kept as the best so far.
+  bool evaluate();
+
+  // --- trainer_checkpoints.cpp ---
+  CheckpointInfo info_now() const;
+  /// Rank 0's part. Returns the path.
+  std::string write_files(const std::vector<NamedTensor>& statistics,
+                          const std::vector<NamedTensor>& compression, bool best);
+  /// `best`: of the best evaluation so far. Where the run does not end here, one that cannot be
+  /// written costs a warning: the earlier ones are valid, and the next may find space.
+  void write_checkpoint_now(bool best, bool ends);
+  std::string what_is_left() const;
+
+  // --- trainer_record.cpp: what the record and the log say ---
+  void open_record();
+  RunStart start_event() const;
+  /// Mean over all replicas, one value of each local one.
+  double mean_over_replicas(std::span<const double> local);
+  ProgressState progress(double loss) const;
+  void log_steps();
+  void end_epoch();
+  void report_compression();
+  void stop(RunStatus status, const std::string& reason);
+  RunStop stop_event(RunStatus status, const std::string& reason) const;
+  /// The rank that sees the cause writes the record's last line, whichever it is: rank 0 may be
+  /// ended before it hears of it. Errors of communication have their cause elsewhere, so of those
+  /// rank 0's is enough.
+  void record_failure(const std::exception& error);
+
+  bool first() const { return comm_.rank() == 0; }
+  double epochs_done() const {
+    return static_cast<double>(step_) / static_cast<double>(sampler_.steps_per_epoch());
+  }
+  Spans* spans() { return spans_ ? &*spans_ : nullptr; }
+  Spans::Name span_name(const char* text) { return spans_ ? spans_->name(text) : Spans::Name{}; }
+  int span_lane() { return spans_ ? spans_->lane("trainer") : 0; }
+
+  /// The name of a checkpoint's metric: StepExchange::verdict().
+  static constexpr const char* kCompressionPays = "compression_pays";
+
+  const TrainerSpec& spec_;
+  const RunPlace& place_;
+  comm::Communicator& comm_;
+  std::optional<Checkpoint> resumed_;  // until the first step
+  const RunConfig config_;
+  const ReplicaMap replicas_;
+  const BatchSizes batch_;
+  const data::Sampler sampler_;
+  const int64_t total_steps_;
+  const LearningRateSchedule schedule_;
+
+  std::unique_ptr<Network> network_;
+  std::optional<Weights> weights_;
+  Buffer averaged_;  // batch-norm statistics over all replicas, for evaluation and checkpoints
+  std::optional<Spans> spans_;  // with run.profile
+  std::optional<Executor> executor_;
+  std::optional<StepExchange> exchange_;
+  std::optional<ReplicaAverage> average_;
+  std::optional<Stragglers> stragglers_;
+  std::optional<data::Augment> training_images_, evaluation_images_;
+  std::optional<Evaluator> evaluator_;
+  std::optional<data::Pipeline> pipeline_;
+  std::optional<Reporter> reporter_;  // rank 0
+  ProgressDisplay display_;
+  RunClock clock_;
+  RunClock::Clock::time_point run_started_;
+
+  int64_t step_ = 0, first_step_ = 0, epoch_steps_ = 0;
+  RunSettings settings_;              // what a resume compares
+  std::vector<std::string> changes_;  // of this resume
+  LeftCheckpoints left_;
+  bool together_ = false;     // an error now is thrown by all ranks: one of them records it
+  std::string bad_gradient_;  // the first one of the step that is not finite
+  StepInterval interval_;
+  StepTimes epoch_times_;
+  double epoch_loss_ = 0, evaluation_seconds_ = 0, checkpoint_seconds_ = 0;
+  bool epoch_partial_ = false, target_reached_ = false;
+  int asked_by_ = 0;
+  RunResult result_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,155 @@
+#include "tutti/train/trainer_run.h"
+
+#include <algorithm>
+
+#include "tutti/base/log.h"
+#include "tutti/comm/agree.h"
+#include "tutti/data/format/catalog.h"
+#include "tutti/train/resume.h"
+#include "tutti/train/resume_check.h"
+#include "tutti/train/settings.h"
+
+namespace tutti {
+namespace {
+
+/// run.replicas = 0 means one per rank, but a resumed run has as many as it began with.
+RunConfig with_replicas(RunConfig config, const std::optional<Checkpoint>& resumed) {
+  if (config.run.replicas == 0 && resumed) config.run.replicas = resumed->info.replicas;
+  return config;
+}
+
+}  // namespace
+
+TrainerRun::TrainerRun(const TrainerSpec& spec)
+    : spec_(spec), place_(spec.place), comm_(*spec.communicator),
+      resumed_(open_resume(comm_, place_)), config_(with_replicas(spec.config, resumed_)),
+      replicas_(static_cast<int>(replica_count(config_.run, comm_.size())), comm_.size(),
+                comm_.rank()),
+      batch_(batch_sizes(config_.batch, replicas_.replicas())),
+      sampler_({static_cast<uint64_t>(config_.run.seed), spec.train->size(), replicas_.replicas(),
+                batch_.local}),
+      total_steps_(total_steps(config_.run, sampler_.steps_per_epoch())),
+      schedule_(learning_rate_settings(config_, sampler_.steps_per_epoch(), batch_.global)),
+      display_({.terminal = spec.terminal && comm_.rank() == 0}),
+      interval_(replicas_.local_count()) {}
+
+double TrainerRun::before(const std::string& name, double otherwise) const {
+  if (!resumed_) return otherwise;
+  const auto at = resumed_->info.metrics.find(name);
+  return at == resumed_->info.metrics.end() ? otherwise : at->second;
+}
+
+void TrainerRun::compare_with_before() {
+  settings_ = effective_settings(config_, replicas_.replicas(), *spec_.train, *spec_.test);
+  comm::agree(comm_, "the configuration", shared_lines(settings_));
+  if (!resumed_) return;
+  changes_ = check_resume(resumed_->path, resumed_->info, settings_, spec_.resume_anyway);
+  const std::string there = resumed_->info.settings.at("run.threads"),
+                    here = settings_.at("run.threads");
+  if (there != here)
+    log::warn(
+        "run.threads was {} and is now {}: sums are taken in another order, so the last bits "
+        "will differ",
+        there, here);
+}
+
+Choices TrainerRun::choices_before() const {
+  Choices choices = Choices::parse(resumed_->info.plan_choices);
+  if (!spec_.resume_anyway.empty()) choices.make_advice();
+  return choices;
+}
+
+void TrainerRun::build() {
+  build_network();
+  build_executor();
+  build_data();
+  if (config_.run.profile) {
+    spans_.emplace();
+    executor_->set_spans(&*spans_);
+    if (comm_.size() > 1) exchange_->set_spans(&*spans_);
+  }
+  log::debug("{}", network_->training.to_string());
+}
+
+void TrainerRun::build_network() {
+  if (!config_.comm.shape.empty()) comm_.set_shape(comm::LinkShape::parse(config_.comm.shape));
+  NetworkSpec spec = network_spec(config_, *spec_.train, batch_.local);
+  if (resumed_)
+    spec.choices = choices_before();
+  else if (!config_.plan.choices_from.empty())
+    spec.choices = Choices::parse(comm::decide(comm_, "reading plan.choices_from", [&] {
+      return verify_checkpoint(checkpoint_at(config_.plan.choices_from, "plan.choices_from"))
+          .plan_choices;
+    }));
+  spec.tuning_file = spec_.tuning_file;
+  network_ = compile_network(spec, *spec_.backend, comm_);
+  constexpr int64_t kSteps = 256;
+  exchange_.emplace(comm_, replicas_, *network_, exchange_settings(config_.comm),
+                    static_cast<int>(std::min(config_.run.log_every, kSteps)));
+  weights_.emplace(network_->training.variables, replicas_.local_count(), exchange_->parameters(),
+                   exchange_->fills_parameters());
+  weights_->initialise(static_cast<uint64_t>(config_.run.seed));
+  averaged_ = Buffer(network_->training.variables.statistic_bytes);
+  if (resumed_) {
+    restore(*resumed_, replicas_, exchange_->kept_state(), *weights_);
+    exchange_->restore_compression(resumed_->state);
+    if (resumed_->info.metrics.contains(kCompressionPays))
+      exchange_->set_verdict(resumed_->info.metrics.at(kCompressionPays));
+    go_on_from(*resumed_);
+  }
+}
+
+void TrainerRun::build_executor() {
+  executor_.emplace(network_->training, *spec_.backend);
+  average_.emplace(
+      comm_, replicas_,
+      std::max<size_t>(network_->training.variables.statistic_bytes / sizeof(float), 1));
+  executor_->bind(kParameters, weights_->parameters());
+  executor_->bind(kState, weights_->state());
+  executor_->set_scalar(network_->gradient_scale, 1.0f / static_cast<float>(replicas_.replicas()));
+  stragglers_.emplace(comm_, exchange_->arrivals());
+  exchange_->attach(*executor_, [this](int local, int bucket) { gradient_ready(local, bucket); });
+  comm_.barrier();  // parameters that another rank has filled are there
+  executor_->pack();
+}
+
+void TrainerRun::build_data() {
+  const data::ChannelStatistics& own = data::known_dataset(config_.data.dataset).normalization;
+  training_images_.emplace(augment_spec(config_, own), spec_.train->shape(),
+                           network_->training.desc(network_->images));
+  evaluation_images_.emplace(augment_spec(config_, own), spec_.test->shape(),
+                             network_->evaluation.desc(network_->evaluation_images));
+  evaluator_.emplace(network_->evaluation, network_->evaluation_images, network_->evaluation_logits,
+                     *spec_.backend, *spec_.test, *evaluation_images_);
+  evaluator_->bind(weights_->parameters(), averaged_.data());
+
+  const int64_t per_epoch = sampler_.steps_per_epoch();
+  data::PipelineSpec pipeline;
+  pipeline.threads = static_cast<int>(config_.data.readers);
+  pipeline.slots = static_cast<int>(config_.data.prefetch);
+  auto order = std::make_unique<data::TrainingOrder>(
+      sampler_, data::TrainingStart{step_ / per_epoch, step_ % per_epoch, replicas_.owned().lo,
+                                    replicas_.local_count()});
+  pipeline_.emplace(*spec_.train, *training_images_, std::move(order), pipeline);
+}
+
+void TrainerRun::go_on_from(const Checkpoint& checkpoint) {
+  step_ = left_.last = checkpoint.info.step;
+  result_.accuracy = before("accuracy", kNotMeasured);
+  result_.loss = before("loss", kNotMeasured);
+  target_reached_ = reaches_target(result_.accuracy);
+  const std::string best =
+      comm::decide(comm_, "looking for the best checkpoint", [&]() -> std::string {
+        const auto path = find_best(place_.checkpoints);
+        if (!path) return "";
+        const CheckpointInfo info = open_checkpoint(*path).info;
+        const auto accuracy = info.metrics.find("accuracy");
+        if (info.step > step_ || accuracy == info.metrics.end()) return "";
+        return fmt::format("{} {}", info.step, accuracy->second);
+      });
+  if (best.empty()) return;
+  left_.best = std::stoll(best);
+  left_.best_accuracy = std::stod(best.substr(best.find(' ')));
+}
+
+}  // namespace tutti

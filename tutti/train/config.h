@@ -2,7 +2,7 @@
 // The configuration of a run as plain values, and the one table that describes every key: its name,
 // type, default, unit, meaning and limits. Files, flags, the environment, the resolved output,
 // docs/configuration.md and the JSON schema are all driven by that table (cli/config.h), so a new
-// key is one member here and one row in config.cpp. Nothing here reads a file, a flag or the
+// key is one member here and one row in config_rows_*.cpp. Nothing here reads a file, a flag or the
 // environment.
 
 #include <array>
@@ -64,7 +64,7 @@ constexpr auto to_string(E value) -> typename decltype(words(value))::value_type
   return words(value)[static_cast<size_t>(value)];
 }
 
-// What each member means, its unit and its limits stand in the table (config.cpp,
+// What each member means, its unit and its limits stand in the table (config_rows_*.cpp,
 // docs/configuration.md).
 
 struct RunSection {

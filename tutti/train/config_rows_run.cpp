@@ -1,0 +1,110 @@
+#include "tutti/train/config_table.h"
+
+namespace tutti {
+
+void write_run_rows(ConfigTableWriter& t) {
+  using S = RunSection;
+  constexpr auto s = &RunConfig::run;
+  t.section("run", s, "How long, where to, with what.");
+  t.key(s, &S::seed, "seed", "Seed of weights, data order and augmentation").at_least(0);
+  t.key(s, &S::output_dir, "output_dir",
+        "Folder of this run's record, resolved configuration, logs and checkpoints; it holds one "
+        "run. Empty: the next of runs/0001, runs/0002, ..., and runs/latest leads to it")
+      .path()
+      .may_change();
+  t.key(s, &S::epochs, "epochs",
+        "Passes over the training set; also the length of the schedule. 0: run.max_steps alone")
+      .at_least(0)
+      .may_change();
+  t.key(s, &S::max_steps, "max_steps",
+        "Stop after this many steps in all; it shortens the run, not the schedule, unless "
+        "run.epochs is 0. 0: no limit")
+      .at_least(0)
+      .may_change();
+  t.key(s, &S::target, "target",
+        "Test accuracy to reach, as a fraction; the run ends there, or with exit code 3. 0: none")
+      .between(0, 1)
+      .may_change();
+  t.key(s, &S::eval_every, "eval_every",
+        "Epochs between evaluations on the test set. 0: at the end only")
+      .at_least(0)
+      .may_change();
+  t.key(s, &S::log_every, "log_every", "Steps between lines of the log and of the record")
+      .at_least(1)
+      .may_change();
+  t.key(s, &S::precision, "precision",
+        "Compute and storage type; bf16 keeps fp32 master weights, sums and statistics");
+  t.key(s, &S::threads, "threads",
+        "Compute threads of a rank. 0: OMP_NUM_THREADS, else the node's cores / its ranks")
+      .between(0, 4096)
+      .may_change();
+  t.key(s, &S::replicas, "replicas",
+        "Logical data-parallel workers; the result depends on them, not on the ranks. 0: one per "
+        "rank, and in a resumed run as many as before")
+      .between(0, 1 << 24);
+  t.key(s, &S::log_level, "log_level", "What the log shows").may_change().may_differ();
+  t.key(s, &S::profile, "profile",
+        "Also write a trace of every step for chrome://tracing or Perfetto")
+      .may_change();
+}
+
+void write_data_rows(ConfigTableWriter& t) {
+  using S = DataSection;
+  constexpr auto s = &RunConfig::data;
+  t.section("data", s, "The data set, its augmentation and its readers.");
+  t.key(s, &S::dataset, "dataset", "Data set, see `tutti data list`")
+      .one_of({"cifar10", "mnist", "fashion-mnist", "lattices"});
+  t.key(s, &S::dir, "dir",
+        "Folder with the data set's files. Empty: lattices are generated in memory")
+      .path()
+      .may_change()
+      .may_differ();
+  t.key(s, &S::pad, "pad", "Pixels of zeros around each training image before the crop")
+      .between(0, 64);
+  t.key(s, &S::crop, "crop",
+        "Cut a random window of the original size out of the padded training image");
+  t.key(s, &S::flip, "flip", "Mirror training images left-right with probability 1/2");
+  t.key(s, &S::mean, "mean",
+        "Per channel, subtracted from pixels scaled to [0, 1]. Empty: the data set's own");
+  t.key(s, &S::std, "std", "Per channel, divides after the subtraction. Empty: the data set's own")
+      .at_least(1e-6);
+  t.key(s, &S::classes, "classes",
+        "How many classes the labels name, from 0 up; a label beyond them is an error before the "
+        "first step. MNIST's format may hold up to 256. 0: the data set's own number")
+      .between(0, 65536);
+  t.key(s, &S::readers, "readers", "Threads that read and augment").between(1, 256).may_change();
+  t.key(s, &S::prefetch, "prefetch", "Batches kept ready").between(1, 64).may_change();
+  t.key(s, &S::generate_train, "generate_train", "Training images to generate (lattices)")
+      .between(1, 4294967295);
+  t.key(s, &S::generate_test, "generate_test", "Test images to generate (lattices)")
+      .between(1, 4294967295);
+  t.key(s, &S::generate_seed, "generate_seed", "Seed of the generator (lattices)").at_least(0);
+}
+
+void write_model_rows(ConfigTableWriter& t) {
+  using S = ModelSection;
+  constexpr auto s = &RunConfig::model;
+  t.section("model", s, "The network.");
+  t.key(s, &S::name, "name", "Network, see `tutti model list`");
+  t.key(s, &S::shortcut, "shortcut",
+        "Residual shortcut where the shape changes: A pads with zeros, B is a 1x1 convolution; "
+        "auto: the model's own (A for CIFAR's, B for ImageNet's)");
+  t.key(s, &S::width, "width", "Channels of the first stage. 0: the model's own").between(0, 4096);
+  t.key(s, &S::classes, "classes",
+        "Outputs of the network, at least one for each class. 0: as many as the data set has "
+        "classes")
+      .between(0, 1 << 24);
+  t.key(s, &S::hidden, "hidden", "Sizes of the hidden layers (mlp). Empty: the model's own")
+      .between(1, 1 << 24);
+}
+
+void write_batch_rows(ConfigTableWriter& t) {
+  using S = BatchSection;
+  constexpr auto s = &RunConfig::batch;
+  t.section("batch", s, "Samples per optimiser step. Give one; with neither, global is 128.");
+  t.key(s, &S::local, "local", "Samples per replica. 0: batch.global / replicas").at_least(0);
+  t.key(s, &S::global, "global", "Samples over all replicas. 0: batch.local x replicas")
+      .at_least(0);
+}
+
+}  // namespace tutti

@@ -1,0 +1,92 @@
+#include "tutti/train/config_table.h"
+
+namespace tutti {
+
+void write_optimizer_rows(ConfigTableWriter& t) {
+  using S = OptimizerSection;
+  constexpr auto s = &RunConfig::optimizer;
+  t.section("optimizer", s, "The update of the weights.");
+  t.key(s, &S::name, "name", "Update rule");
+  t.key(s, &S::lr, "lr", "Learning rate; the highest one that the schedule reaches").at_least(0);
+  t.key(s, &S::momentum, "momentum", "Momentum (sgd, lars)").between(0, 1);
+  t.key(s, &S::nesterov, "nesterov", "Nesterov's form of momentum (sgd)");
+  t.key(s, &S::weight_decay, "weight_decay",
+        "Added to the gradient as weight_decay * w; decoupled in adamw; added to the direction "
+        "in lamb")
+      .at_least(0);
+  t.key(s, &S::exclude, "exclude",
+        "Parameter groups without weight decay and without the trust ratio of lars and lamb")
+      .one_of({"bias", "norm"});
+  t.key(s, &S::beta1, "beta1", "Decay of the first moment (adam, adamw, lamb)").between(0, 1);
+  t.key(s, &S::beta2, "beta2", "Decay of the second moment (adam, adamw, lamb)").between(0, 1);
+  t.key(s, &S::eps, "eps", "Added to the denominator (adam, adamw, lamb: above 0; lars)")
+      .at_least(0);
+  t.key(s, &S::trust, "trust", "Trust coefficient (lars)").at_least(0);
+}
+
+void write_schedule_rows(ConfigTableWriter& t) {
+  using S = ScheduleSection;
+  constexpr auto s = &RunConfig::schedule;
+  t.section("schedule", s, "The learning rate over the run.");
+  t.key(s, &S::name, "name",
+        "Shape: constant; steps, times gamma at each milestone; cosine; one_cycle, up to "
+        "optimizer.lr and down again");
+  t.key(s, &S::warmup_epochs, "warmup_epochs",
+        "Linear warm-up, in epochs; give this or schedule.warmup_steps")
+      .at_least(0);
+  t.key(s, &S::warmup_steps, "warmup_steps", "Linear warm-up, in steps").at_least(0);
+  t.key(s, &S::warmup_factor, "warmup_factor", "Rate at the start of the warm-up / optimizer.lr")
+      .between(0, 1);
+  t.key(s, &S::milestones, "milestones", "When the rate drops (steps)").at_least(1);
+  t.key(s, &S::milestone_unit, "milestone_unit", "What schedule.milestones counts");
+  t.key(s, &S::gamma, "gamma", "Factor at each milestone (steps)").between(0, 1);
+  t.key(s, &S::annealing, "annealing", "Form of the rise and the fall (one_cycle)");
+  t.key(s, &S::peak_at, "peak_at",
+        "Fraction of the run at which optimizer.lr is reached (one_cycle)")
+      .between(0, 1);
+  t.key(s, &S::initial_factor, "initial_factor", "First rate / optimizer.lr (one_cycle)")
+      .between(0, 1);
+  t.key(s, &S::final_factor, "final_factor", "Last rate / optimizer.lr (cosine, one_cycle)")
+      .between(0, 1);
+  t.key(s, &S::scale_with_batch, "scale_with_batch",
+        "Multiply the rate by (global batch / base_batch), or by its square root");
+  t.key(s, &S::base_batch, "base_batch", "Batch for which optimizer.lr is stated").at_least(1);
+}
+
+void write_loss_rows(ConfigTableWriter& t) {
+  using S = LossSection;
+  constexpr auto s = &RunConfig::loss;
+  t.section("loss", s, "Softmax cross-entropy.");
+  t.key(s, &S::label_smoothing, "label_smoothing", "Probability spread evenly over the classes")
+      .between(0, 0.999);
+}
+
+void write_plan_rows(ConfigTableWriter& t) {
+  using S = PlanSection;
+  constexpr auto s = &RunConfig::plan;
+  t.section("plan", s,
+            "How the network is compiled. Kernels and layouts chosen by measurement may differ "
+            "from machine to machine, and with them the last "
+            "bits of the weights; checkpoints keep the choices.");
+  t.key(s, &S::layout, "layout",
+        "Layout of activations: auto is the fastest measured; b16c, last and plain are for "
+        "experiments");
+  t.key(s, &S::measure, "measure",
+        "Choose among kernels and layouts by running them; false: the first that accepts, the "
+        "same in every run and a faster start")
+      .may_change();
+  t.key(s, &S::tuning, "tuning",
+        "File that keeps what was measured on this machine, so that the next start neither "
+        "measures nor chooses otherwise. auto: in the user's cache folder; off: none")
+      .path()
+      .may_change()
+      .may_differ();
+  t.key(s, &S::choices_from, "choices_from",
+        "A checkpoint, or a folder of them, of which the newest counts: take the kernels and "
+        "layouts that the run chose which wrote it, and so get the same bits again. Empty: "
+        "choose anew")
+      .path()
+      .may_change();
+}
+
+}  // namespace tutti

@@ -88,11 +88,13 @@ class Executor {
   std::vector<Timing> take_timings();
 
  private:
-  struct Operand;
   struct ReadyStep;
   struct Thread;
 
   void build_steps(const Backend& backend);
+  /// The kernels of one thread for tiles of these sizes; raises `workspace` to what they need.
+  ReadyStep make_ready(const Backend& backend, const Step& step, bool first_thread,
+                       const std::vector<int64_t>& sizes, size_t& workspace);
   void run_thread(int thread, const StepInfo& step);
   void run_band(int thread, size_t band, const StepInfo& step);
   void finish_band(int thread, size_t band, const StepInfo& step);

@@ -1,0 +1,145 @@
+#include "tutti/plan/compiler.h"
+
+namespace tutti {
+
+Step Compiler::describe(int n, int64_t tile) {
+  Step step;
+  step.node = n;
+  step.name = node(n).name;
+  std::vector<ValueType> types;
+  for (const Value v : node(n).in) types.push_back(graph_.type(v));
+  step.walk = node(n).op->walk(types);
+  step.request.op = node(n).op.get();
+  const auto add = [&](Value v, std::vector<TensorDesc>& descs, std::vector<bool>& batched) {
+    TensorDesc desc = plan_.descs[index_of(v)];
+    if (graph_.type(v).batched) desc.shape[0] = tile;
+    descs.push_back(desc);
+    batched.push_back(graph_.type(v).batched);
+  };
+  for (size_t i = 0; i < node(n).in.size(); ++i) {
+    const Value v = node(n).in[i];
+    add(v, step.request.in, step.in_batched);
+    step.request.in_free.push_back(graph_[v].role == Role::parameter && !node(n).op->in_update());
+  }
+  for (const Value v : node(n).out) {
+    add(v, step.request.out, step.out_batched);
+    step.request.out_free.push_back(false);
+  }
+  return step;
+}
+
+KernelCandidate Compiler::pick(Step& step) {
+  const std::vector<KernelCandidate> candidates = backend_.candidates(step.request);
+  try {
+    const KernelCandidate& chosen =
+        choose(step.request, candidates, plan_.options.measure, plan_.options.choices);
+    step.kernel = chosen.name;
+    for (const KernelCandidate& c : candidates)
+      if (&c != &chosen)
+        step.refused.push_back(c.name + ": " +
+                               (c.refusal.empty() ? "slower, or not first" : c.refusal));
+    return chosen;
+  } catch (const DeviceError& error) {
+    throw DeviceError(fmt::format("layer '{}': {}", step.name, error.what()));
+  }
+}
+
+void Compiler::lay_out_variables() {
+  if (plan_.options.variables) {
+    for (const Value p : graph_.with_role(Role::parameter)) {
+      const Variable* variable = plan_.options.variables->find_parameter(graph_[p].name);
+      CHECK(variable, "parameter '{}' is not among the variables of the training plan",
+            graph_[p].name);
+      plan_.descs[index_of(p)] = variable->desc;
+    }
+    return;
+  }
+  for (size_t b = 0; b < schedule_.bands.size(); ++b)
+    for (const int n : schedule_.bands[b].nodes)
+      for (size_t o = 0; o < node(n).out.size(); ++o) {
+        const Value g = node(n).out[o];
+        if (graph_[g].role != Role::gradient || graph_[g].producer != n) continue;
+        Step step = describe(n, plan_.bands[b].tile);
+        step.request.out_free[o] = true;
+        const KernelCandidate& chosen = pick(step);
+        plan_.descs[index_of(g)].layout = chosen.out[o].layout;
+        plan_.descs[index_of(graph_[g].of)].layout = chosen.out[o].layout;
+      }
+  for (const Value s : graph_.with_role(Role::state))
+    plan_.descs[index_of(s)].layout = plan_.descs[index_of(graph_[s].of)].layout;
+  lay_out_update_results();
+}
+
+void Compiler::lay_out_update_results() {
+  for (const int n : schedule_.updates) {
+    std::vector<ValueType> types;
+    for (const Value v : node(n).in)
+      types.push_back({plan_.descs[index_of(v)], graph_.type(v).batched});
+    const std::vector<ValueType> results = node(n).op->infer(types);
+    for (size_t o = 0; o < results.size(); ++o)
+      plan_.descs[index_of(node(n).out[o])] = results[o].desc;
+  }
+}
+
+void Compiler::choose_kernels() {
+  for (size_t b = 0; b < schedule_.bands.size(); ++b) {
+    PlanBand& band = plan_.bands[b];
+    for (const int n : schedule_.bands[b].nodes) band.steps.push_back(choose_kernel(n, band.tile));
+    for (const Step& step : band.steps) band.reduces |= step.walk == Walk::reduce;
+  }
+  for (const int n : schedule_.updates) {
+    if (describe(n, 0).walk != Walk::exchange)
+      plan_.updates.push_back({.step = choose_kernel(n, 0)});
+    else
+      producer_of(node(n).in[0]).sums_norms = true;
+  }
+}
+
+UpdateStep& Compiler::producer_of(Value v) {
+  const auto at = std::ranges::find(plan_.updates, graph_[v].producer,
+                                    [](const UpdateStep& update) { return update.step.node; });
+  CHECK(at != plan_.updates.end(), "'{}' is not made by an update", graph_[v].name);
+  return *at;
+}
+
+Step Compiler::choose_kernel(int n, int64_t tile) {
+  Step step = describe(n, tile);
+  const KernelCandidate chosen = pick(step);
+  for (size_t i = 0; i < chosen.in.size(); ++i) {
+    Place place{.base = -1,
+                .offset = index_of(node(n).in[i]),
+                .stride = 0};  // resolved when everything has a place
+    if (step.request.in_free[i] && !(chosen.in[i] == plan_.descs[index_of(node(n).in[i])]))
+      place = {.base = kPacked, .offset = packed(node(n).in[i], chosen.in[i]), .stride = 0};
+    step.in.push_back(place);
+  }
+  for (const Value v : node(n).out)
+    step.out.push_back({.base = -1, .offset = index_of(v), .stride = 0});
+  step.request.in = chosen.in;
+  step.request.out = chosen.out;
+  step.request.in_free.assign(chosen.in.size(), false);
+  step.request.out_free.assign(chosen.out.size(), false);
+  return step;
+}
+
+size_t Compiler::packed(Value parameter, const TensorDesc& wanted) {
+  const std::string key = fmt::format("{} {}", parameter.id, wanted.to_string());
+  if (const auto at = packed_.find(key); at != packed_.end()) return at->second;
+  const size_t offset = packed_[key] = plan_.packed_bytes;
+  plan_.packed_bytes += aligned_bytes(wanted.bytes());
+  Step step;
+  step.name = graph_[parameter].name + " as " + wanted.to_string();
+  step.walk = Walk::whole;
+  reorders_.push_back(std::make_shared<Reorder>(wanted.dtype));
+  plan_.pack_ops.push_back(reorders_.back());
+  step.request = {
+      reorders_.back().get(), {plan_.descs[index_of(parameter)]}, {wanted}, {false}, {false}};
+  pick(step);
+  step.in_batched = step.out_batched = {false};
+  step.in = {{.base = -1, .offset = index_of(parameter), .stride = 0}};
+  step.out = {{.base = kPacked, .offset = offset, .stride = 0}};
+  plan_.packs.push_back(std::move(step));
+  return offset;
+}
+
+}  // namespace tutti

@@ -1,0 +1,121 @@
+#include <algorithm>
+
+#include "tutti/plan/executor_team.h"
+
+namespace tutti {
+
+void Executor::run_whole(ReadyStep& ready, int thread, const StepInfo& step, const Window& window) {
+  const StepTimer timer(profiling_, ready.run_seconds);
+  const ScopedSpan span(spans_, ready.span, threads_[static_cast<size_t>(thread)]->lane);
+  for (size_t i = 0; i < ready.in.size(); ++i)
+    ready.in[i] = place_address(bases_.data(), nullptr, ready.step->in[i], 0);
+  for (size_t i = 0; i < ready.out.size(); ++i)
+    ready.out[i] = place_address(bases_.data(), nullptr, ready.step->out[i], 0);
+  ready.kernels.front().second->run(
+      {.in = ready.in.data(),
+       .out = ready.out.data(),
+       .workspace = threads_[static_cast<size_t>(thread)]->workspace.data(),
+       .part = thread,
+       .parts = plan_.options.threads,
+       .step = &step,
+       .window = window});
+}
+
+void Executor::run_band(int t, size_t b, const StepInfo& step) {
+  Thread& thread = *threads_[static_cast<size_t>(t)];
+  const PlanBand& band = plan_.bands[b];
+  std::vector<ReadyStep>& steps = thread.bands[b];
+  if (band.whole) return run_whole(steps.front(), t, step);
+  const Share share = share_of(plan_.batch, t, plan_.options.threads);
+  const int tiles = tiles_of(share.size(), band.tile);
+  for (int i = 0; i < tiles; ++i) {
+    const Share tile = share_of(share.size(), i, tiles);
+    const int64_t first = share.first + tile.first;
+    for (ReadyStep& ready : steps) {
+      const StepTimer timer(profiling_, ready.run_seconds);
+      const ScopedSpan span(spans_, ready.span, thread.lane);
+      for (size_t k = 0; k < ready.in.size(); ++k)
+        ready.in[k] = place_address(bases_.data(), thread.tile.data(), ready.step->in[k], first);
+      for (size_t k = 0; k < ready.out.size(); ++k)
+        ready.out[k] = place_address(bases_.data(), thread.tile.data(), ready.step->out[k], first);
+      Kernel& kernel = ready.kernel(tile.size());
+      void* state = ready.state.data();
+      if (t == 0 && kernel.state_output() >= 0)
+        state = ready.out[static_cast<size_t>(kernel.state_output())];
+      kernel.run({.in = ready.in.data(),
+                  .out = ready.out.data(),
+                  .workspace = thread.workspace.data(),
+                  .state = state,
+                  .first = i == 0,
+                  .first_sample = first,
+                  .step = &step});
+    }
+  }
+}
+
+void Executor::finish_band(int t, size_t b, const StepInfo& step) {
+  const int team = plan_.options.threads;
+  Thread& thread = *threads_[static_cast<size_t>(t)];
+  for (size_t s = 0; s < thread.bands[b].size(); ++s) {
+    ReadyStep& ready = thread.bands[b][s];
+    if (ready.step->walk != Walk::reduce) continue;
+    const StepTimer timer(profiling_, ready.finish_seconds);
+    for (size_t k = 0; k < ready.in.size(); ++k)
+      ready.in[k] = ready.step->in_batched[k]
+                        ? nullptr
+                        : place_address(bases_.data(), nullptr, ready.step->in[k], 0);
+    for (size_t k = 0; k < ready.out.size(); ++k)
+      ready.out[k] = ready.step->out_batched[k]
+                         ? nullptr
+                         : place_address(bases_.data(), nullptr, ready.step->out[k], 0);
+    Kernel& kernel = *ready.kernels.front().second;
+    size_t states = 0;
+    for (int other = 0; other < team; ++other) {
+      if (share_of(plan_.batch, other, team).size() == 0) continue;
+      void* state = threads_[static_cast<size_t>(other)]->bands[b][s].state.data();
+      if (other == 0 && kernel.state_output() >= 0)
+        state = ready.out[static_cast<size_t>(kernel.state_output())];
+      thread.states[states++] = state;
+    }
+    kernel.finish({.in = ready.in.data(),
+                   .out = ready.out.data(),
+                   .states = {thread.states.data(), states},
+                   .part = t,
+                   .parts = team,
+                   .step = &step});
+  }
+}
+
+void Executor::run_thread(int t, const StepInfo& step) {
+  auto next = in_order_.begin();
+  for (size_t b = 0; b < plan_.bands.size(); ++b) {
+    for (; next != in_order_.end() &&
+           plan_.buckets[static_cast<size_t>(*next)].first_use <= static_cast<int>(b);
+         ++next)
+      while (stages_[static_cast<size_t>(*next)] != Stage::settled) settle_bucket(t, *next);
+    run_band(t, b, step);
+    if (plan_.bands[b].reduces) {
+      barrier_.wait();
+      finish_band(t, b, step);
+    }
+    barrier_.wait();
+    if (t != 0) continue;
+    if (exchange_.ready)
+      for (const int bucket : plan_.bands[b].ready) exchange_.ready(bucket);
+    if (exchange_.poll) exchange_.poll();
+  }
+}
+
+void Executor::pack() {
+  parallel([this](int t) {
+    for (ReadyStep& ready : threads_[static_cast<size_t>(t)]->packs) run_whole(ready, t, {});
+  });
+}
+
+void Executor::run(const StepInfo& info) {
+  StepInfo step = info;
+  step.batch = plan_.batch;
+  parallel([&](int t) { run_thread(t, step); });
+}
+
+}  // namespace tutti

@@ -1,0 +1,100 @@
+#pragma once
+// What the parts of the executor share: a thread's kernels, and the team of threads. Private to
+// executor*.cpp.
+
+#include <omp.h>
+
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "tutti/base/error.h"
+#include "tutti/plan/executor.h"
+
+namespace tutti {
+
+/// Adds the time until its end to `total` when profiling.
+class StepTimer {
+ public:
+  StepTimer(bool on, double& total)
+      : total_(on ? &total : nullptr),
+        start_(on ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{}) {}
+  ~StepTimer() {
+    if (total_)
+      *total_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+  StepTimer(const StepTimer&) = delete;
+  StepTimer& operator=(const StepTimer&) = delete;
+
+ private:
+  double* total_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+/// One thread's kernels for one step: an instance for each tile size that its share of the batch is
+/// cut into.
+struct Executor::ReadyStep {
+  const Step* step = nullptr;
+  std::vector<std::pair<int64_t, std::unique_ptr<Kernel>>> kernels;
+  std::vector<void*> in, out;  // scratch for the arguments of the call being made
+  Buffer state;
+  double run_seconds = 0, finish_seconds = 0;
+  Spans::Name span = 0;
+
+  Kernel& kernel(int64_t samples) {
+    for (auto& [n, k] : kernels)
+      if (n == samples) return *k;
+    CHECK(false, "{}: no kernel for a tile of {}", step->name, samples);
+  }
+};
+
+struct Executor::Thread {
+  Buffer tile, workspace;
+  std::vector<ReadyStep> packs, updates;
+  std::vector<std::vector<ReadyStep>> bands;
+  std::vector<void*> states;  // scratch for finish
+  int lane = 0;               // of the timeline
+};
+
+inline void* place_address(std::byte* const* bases, std::byte* tile, const Place& place,
+                     int64_t first_sample) {
+  if (place.base == kTile) return tile + place.offset;
+  return bases[place.base] + place.offset + place.stride * static_cast<size_t>(first_sample);
+}
+
+/// A plan cuts the work for `wanted` threads; fewer would leave a part of the batch out.
+inline void require_team(int wanted, int got) {
+  if (got == wanted) return;
+  throw DeviceError(
+      fmt::format("OpenMP was asked for a team of {} threads and gives {} (its limit is {}): use "
+                  "fewer threads (--threads), or raise OMP_THREAD_LIMIT",
+                  wanted, got, omp_get_thread_limit()));
+}
+
+/// fn(thread) on each thread of the team. What one of them throws (an exchange that failed, on
+/// thread 0) ends the others at their next barrier, and is thrown here: an exception may not leave
+/// a parallel region.
+template <class Fn>
+void Executor::parallel(Fn fn) {
+  const int team = plan_.options.threads;
+  if (team == 1) return fn(0);
+  std::exception_ptr failure;
+#pragma omp parallel num_threads(team)
+  {
+    try {
+      // The rest of a team that is too small would wait for its missing threads for ever.
+      require_team(team, omp_get_num_threads());
+      fn(omp_get_thread_num());
+    } catch (const Barrier::Broken&) {
+    } catch (...) {
+#pragma omp critical
+      failure = std::current_exception();
+      barrier_.break_up();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace tutti

@@ -1,0 +1,84 @@
+#pragma once
+// What the makers of cases share: the words of a line, and the inputs that they add up. Private to
+// op_case*.cpp.
+
+#include <array>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tutti/backend/conformance/op_case.h"
+#include "tutti/base/error.h"
+
+namespace tutti {
+
+using CaseNumbers = std::array<int64_t, 3>;
+
+/// The words of a line.
+class CaseLine {
+ public:
+  explicit CaseLine(std::string_view text);
+
+  std::string op;
+  DType dtype = DType::f32;
+  Shape x;
+
+  int64_t extent(char letter, int64_t otherwise) const;
+  bool has(const char* word);
+  double number(const char* word, double otherwise);
+  /// "stride2" for all, "stride2x1" for each dimension.
+  CaseNumbers numbers(const char* word, int64_t otherwise);
+  void check_all_used() const;
+  [[noreturn]] void fail(std::string_view what) const;
+
+ private:
+  struct Word {
+    std::string value;
+    bool used;
+  };
+
+  DType dtype_named(std::string_view name) const;
+  /// Reads single letters with numbers, "k16r3s3"; false if the word is of another form.
+  bool read_extents(std::string_view word, std::vector<int64_t>* dims);
+
+  std::string text_;
+  std::map<char, int64_t> extents_;
+  std::map<std::string, Word> words_;
+};
+
+/// Collects the inputs of a case.
+class CaseInputs {
+ public:
+  explicit CaseInputs(OpCase& made) : made_(made) {}
+  CaseInputs& batched(const Shape& shape, DType dtype, Fill fill = Fill::normal) {
+    return add({{dtype, shape, {}}, true}, fill, false);
+  }
+  CaseInputs& free(const Shape& shape) {
+    return add({{DType::f32, shape, {}}, false}, Fill::normal, true);
+  }
+  CaseInputs& fixed(const Shape& shape, Fill fill = Fill::normal) {
+    return add({{DType::f32, shape, {}}, false}, fill, false);
+  }
+
+ private:
+  CaseInputs& add(const ValueType& type, Fill fill, bool is_free) {
+    made_.problem.in.push_back(type);
+    made_.problem.in_free.push_back(is_free);
+    made_.fill.push_back(fill);
+    return *this;
+  }
+  OpCase& made_;
+};
+
+/// Each makes the cases of a family of ops: op_case_layers.cpp and op_case_values.cpp.
+void conv_case(CaseLine& line, OpCase& made);
+void batch_norm_case(CaseLine& line, OpCase& made);
+void pool_case(CaseLine& line, OpCase& made);
+void dense_case(CaseLine& line, OpCase& made);
+void pointwise_case(CaseLine& line, OpCase& made);
+void shape_case(CaseLine& line, OpCase& made);
+void loss_case(CaseLine& line, OpCase& made);
+void update_case(CaseLine& line, OpCase& made);
+
+}  // namespace tutti

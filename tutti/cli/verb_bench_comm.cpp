@@ -3,192 +3,23 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
-#include "tutti/cli/comm_bench.h"
-#include "tutti/cli/comm_flags.h"
-#include "tutti/cli/comm_latency.h"
-#include "tutti/cli/comm_report.h"
-#include "tutti/cli/comm_tune.h"
+#include "tutti/cli/comm_measurement.h"
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/job.h"
 #include "tutti/cli/launch.h"
+#include "tutti/cli/peers/peer.h"
 #include "tutti/cli/progress.h"
-#include "tutti/cli/selection_file.h"
 #include "tutti/cli/verbs.h"
-#include "tutti/cli/version.h"
-#include "tutti/comm/agree.h"
 #include "tutti/comm/algorithm/algorithm.h"
 #include "tutti/comm/inproc/thread_ranks.h"
-#include "tutti/train/durable_file.h"
 
 namespace tutti {
 namespace {
 
-struct CommVerb {
-  std::string collective, algorithm, element = "f32", op = "sum", transport = "auto",
-                                     nodes = "auto", progress = "0", output, shape, peers = "all",
-                                     columns = "nccl", selection, table;
-  SizeRange range;
-  size_t chunk = 0;
-  int ranks = 0, iterations = 20, warmup = 5, checks = 1;
-  bool print = false, latency = false, tune = false, overlap = false, shared_output = false,
-       check_messages = false, json = false;
-  std::string moved_by = {};  // how operations are moved forward, once ranks run
-
-  std::vector<comm::Collective> kinds() const {
-    return collectives_named(!collective.empty() ? collective : tune ? "all" : "allreduce");
-  }
-  std::vector<size_t> sizes() const { return sizes_in(range); }
-};
-
-void say(const comm::Communicator& communicator, const std::string& text) {
-  if (communicator.rank() != 0) return;
-  fmt::print("{}\n", text);
-  std::fflush(stdout);
-}
-
-std::string about(const comm::Communicator& communicator, const CommVerb& verb) {
-  const size_t nodes = communicator.one_node() ? 1 : communicator.nodes().size() - 1;
-  return fmt::format("# tutti {}; {} rank(s) on {} node(s), {}{}{}; {}{}", version_short(),
-                     communicator.size(), nodes, communicator.transport(),
-                     verb.shape.empty() ? "" : " as slow as " + verb.shape,
-                     verb.check_messages ? " with checksums" : "",
-                     verb.moved_by.empty() ? "" : verb.moved_by + "; ", machine_line());
-}
-
-std::vector<std::string> algorithms_of(const CommVerb& verb, comm::Collective kind,
-                                       const comm::Communicator& communicator) {
-  if (verb.algorithm != "all") return {verb.algorithm};
-  std::vector<std::string> names;
-  const comm::Task task = communicator.task_of({.kind = kind});
-  for (const comm::Algorithm* algorithm : comm::algorithms())
-    if (refusal_of(*algorithm, task).empty()) names.emplace_back(algorithm->name);
-  return names;
-}
-
-std::vector<OpenPeer> open_peers(comm::Communicator& communicator, const CommVerb& verb,
-                                 bool processes) {
-  std::vector<OpenPeer> peers;
-  if (verb.columns == "osu") return peers;
-  for (const PeerKind* kind : peers_named(verb.peers, processes))
-    peers.push_back({std::string(kind->name), kind->open(communicator)});
-  return peers;
-}
-
-// Returns the number of wrong elements.
-size_t bench_sizes(comm::Communicator& communicator, const CommVerb& verb, bool processes) {
-  const CommColumns columns = verb.columns == "osu" ? CommColumns::osu : CommColumns::nccl;
-  const std::vector<OpenPeer> peers = open_peers(communicator, verb, processes);
-  CommBenchOptions options{.element = element_of_flag(verb.element),
-                           .op = comm::reduce_op_named(verb.op),
-                           .algorithm = {},
-                           .chunk = verb.chunk,
-                           .iterations = verb.iterations,
-                           .warmup = verb.warmup,
-                           .checks = verb.checks,
-                           .shared_output = verb.shared_output,
-                           .overlap = verb.overlap};
-  for (const OpenPeer& peer : peers) options.peers.push_back(&peer);
-  const auto tell = [&](const std::string& text) {
-    if (!verb.json) say(communicator, text);
-  };
-  tell(about(communicator, verb));
-  if (columns == CommColumns::nccl)
-    tell(
-        fmt::format("# medians of {} iterations after {} of warm-up, in turns; owners write their "
-                    "buffers before every call; memcpy: all ranks at once",
-                    verb.iterations, verb.warmup));
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  std::vector<double> bus_bandwidths;
-  size_t wrong = 0;
-  for (const comm::Collective kind : verb.kinds()) {
-    options.kind = kind;
-    tell(comm_header(columns, options));
-    for (const size_t bytes :
-         kind == comm::Collective::barrier ? std::vector<size_t>{0} : verb.sizes())
-      for (const std::string& algorithm : algorithms_of(verb, kind, communicator)) {
-        options.algorithm = algorithm;
-        const CommBenchRow row = bench_collective(communicator, options, bytes);
-        wrong += row.wrong.value_or(0);
-        tell(comm_line(columns, options, row, communicator.size()));
-        bus_bandwidths.push_back(
-            row.bytes == 0 ? 0 : bus_bandwidth(options.kind, row, communicator.size()));
-        rows.push_back(comm_json(options, row, communicator.size()));
-      }
-  }
-  if (columns == CommColumns::nccl) tell(comm_footer(options, wrong, bus_bandwidths));
-  if (verb.json) say(communicator, rows.dump(2));
-  if (communicator.rank() == 0 && !verb.output.empty())
-    replace_file(verb.output, rows.dump(2) + "\n");
-  return wrong;
-}
-
-void print_latency(comm::Communicator& communicator, const CommVerb& verb) {
-  say(communicator, about(communicator, verb));
-  say(communicator,
-      fmt::format("# Tutti latency, half a round trip between ranks 0 and 1\n{:<10}{:>20}",
-                  "# Size", "Latency (us)"));
-  for (const size_t bytes : verb.sizes())
-    say(communicator,
-        fmt::format("{:<10}{:>20.2f}", bytes,
-                    bench_latency(communicator, bytes, verb.warmup, verb.iterations) * 1e6));
-}
-
-void tune_and_write(comm::Communicator& communicator, const CommVerb& verb) {
-  say(communicator,
-      fmt::format("{}\n# medians of {} iterations after {} of warm-up, algorithms in turns",
-                  about(communicator, verb), verb.iterations, verb.warmup));
-  const Tuning tuning = tune(communicator, {.kinds = verb.kinds(),
-                                            .sizes = verb.sizes(),
-                                            .element = element_of_flag(verb.element),
-                                            .op = comm::reduce_op_named(verb.op),
-                                            .iterations = verb.iterations,
-                                            .warmup = verb.warmup});
-  const auto fit = [&] {
-    const std::string table = fmt::format(
-        "{}\n# {} {}, {} to {} bytes, medians of {}. For comm.selection of a configuration, or "
-        "--selection.\n"
-        "# collective    ranks  topology      bytes  reproducible  algorithm\n{}",
-        about(communicator, verb), verb.element, verb.op, verb.sizes().front(), verb.sizes().back(),
-        verb.iterations, comm::Selection(tuning.lines).to_string());
-    if (!verb.table.empty()) replace_file(verb.table, table);
-    return fmt::format("{}\n{}", tuning_report(tuning), table);
-  };
-  const std::string report = comm::decide(communicator, "fitting a network to the times", fit);
-  if (communicator.rank() == 0) fmt::print("{}", report);
-}
-
-int print_schedules(const CommVerb& verb) {
-  comm::Task task;
-  task.kind = verb.kinds().front();
-  task.ranks = std::max(verb.ranks, 2);
-  const comm::Element element = element_of_flag(verb.element);
-  const comm::ReduceOp op = comm::reduce_op_named(verb.op);
-  task.count = parse_bytes(verb.range.max, "-e") / comm::size_of(element) /
-               static_cast<size_t>(task.ranks) * static_cast<size_t>(task.ranks);
-  task.wide = comm::accumulator_of(element, op) != element;
-  task.mean = op == comm::ReduceOp::mean;
-  const size_t part = task.count / static_cast<size_t>(task.ranks);
-  for (size_t p = 0; p < static_cast<size_t>(task.ranks); ++p)
-    task.parts.push_back({p * part, part});
-  task.sends = task.receives = task.parts;
-  const std::string name =
-      verb.algorithm.empty()
-          ? read_selection(verb.selection).choose(task, comm::size_of(element), false)
-          : verb.algorithm;
-  for (task.rank = 0; task.rank < task.ranks; ++task.rank)
-    fmt::print("{}", comm::to_string(comm::make_schedule(comm::algorithm_named(name), task)));
-  const comm::Steps steps = comm::algorithm_named(name).steps(task);
-  fmt::print("formula: {} round(s), {} elements moved by the busiest rank, {} added\n",
-             steps.rounds, steps.moved, steps.reduced);
-  return 0;
-}
-
 // What can be wrong is found before ranks are started.
-void check_flags(const CommVerb& verb, bool processes) {
+void check_flags(const CommMeasurement& verb, bool processes) {
   verb.kinds(), verb.sizes(), element_of_flag(verb.element), comm::reduce_op_named(verb.op),
       peers_named(verb.peers, processes);
   if (!verb.algorithm.empty() && verb.algorithm != "all") comm::algorithm_named(verb.algorithm);
@@ -199,33 +30,21 @@ void check_flags(const CommVerb& verb, bool processes) {
     throw ConfigError("--columns osu has none for --overlap");
 }
 
-// Returns the number of wrong elements.
-size_t run_rank(comm::Communicator& communicator, CommVerb verb, const std::string& moved_by,
-                bool processes) {
-  verb.moved_by = moved_by;
-  if (!verb.shape.empty()) communicator.set_shape(comm::LinkShape::parse(verb.shape));
-  if (verb.check_messages) communicator.set_check();
-  use_selection(communicator, verb.selection);
-  if (verb.tune)
-    tune_and_write(communicator, verb);
-  else if (verb.latency)
-    print_latency(communicator, verb);
-  else
-    return bench_sizes(communicator, verb, processes);
-  return 0;
-}
-
-int run_comm(const CommVerb& verb) {
+int run_comm(const CommMeasurement& verb) {
   const comm::Launcher launcher = read_launcher();
   check_flags(verb, verb.transport != "threads" && (launcher.name != "none" || verb.ranks > 1));
-  if (verb.print) return print_schedules(verb);
+  if (verb.print) {
+    print_schedules(verb);
+    return 0;
+  }
   log::configure(log::Level::warn, launcher.rank, launcher.size);
   size_t wrong = 0;
   if (verb.transport == "threads") {
     const Topology topology = read_topology();
     comm::run_ranks(std::max(verb.ranks, 1), [&](comm::Communicator& communicator) {
-      const size_t mine = run_rank(
-          communicator, verb, start_progress(communicator, verb.progress, 1, topology).line, false);
+      CommMeasurement asked = verb;
+      asked.moved_by = start_progress(communicator, verb.progress, 1, topology).line;
+      const size_t mine = measure_comm(communicator, asked, false);
       if (communicator.rank() == 0) wrong = mine;
     });
   } else {
@@ -237,15 +56,15 @@ int run_comm(const CommVerb& verb) {
                    .nodes = verb.nodes,
                    .threads = 1,
                    .progress = verb.progress});
-    wrong = run_rank(job.communicator(), verb,
-                     job.progress().empty() ? "" : "progress: " + job.progress(),
-                     launcher.name != "none");
+    CommMeasurement asked = verb;
+    if (!job.progress().empty()) asked.moved_by = "progress: " + job.progress();
+    wrong = measure_comm(job.communicator(), asked, launcher.name != "none");
   }
   if (wrong > 0) throw CommError(fmt::format("{} wrong element(s)", wrong));
   return 0;
 }
 
-std::vector<Flag> measuring_flags(CommVerb& state) {
+std::vector<Flag> measuring_flags(CommMeasurement& state) {
   return {{.names = "--collective",
            .value = "NAME,...",
            .help = "Some of barrier, broadcast, reduce, allreduce, reduce_scatter, allgather, "
@@ -300,7 +119,7 @@ std::vector<Flag> measuring_flags(CommVerb& state) {
            .bind = &state.chunk}};
 }
 
-std::vector<Flag> setting_flags(CommVerb& state) {
+std::vector<Flag> setting_flags(CommMeasurement& state) {
   return {
       {.names = "--transport",
        .help = "mpi: no shared memory; threads: ranks are threads of this process",
@@ -359,7 +178,7 @@ std::vector<Flag> setting_flags(CommVerb& state) {
        .kind = Names::file}};
 }
 
-std::vector<Flag> other_measurements(CommVerb& state) {
+std::vector<Flag> other_measurements(CommMeasurement& state) {
   const std::vector<std::string> of_rows = {
       "--algorithm", "--check",   "--chunk",         "--peers", "--columns",
       "--json",      "--overlap", "--shared-output", "--print", "--output"};
@@ -392,7 +211,7 @@ std::vector<Flag> other_measurements(CommVerb& state) {
 }  // namespace
 
 Verb bench_comm_verb() {
-  auto state = std::make_shared<CommVerb>();  // shared: std::function must be copyable
+  auto state = std::make_shared<CommMeasurement>();  // shared: std::function must be copyable
   return {
       .name = "comm",
       .summary = "Time collectives beside memcpy, the MPI library's own, Gloo and oneCCL",

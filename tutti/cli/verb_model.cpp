@@ -9,6 +9,7 @@
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/launch.h"
+#include "tutti/cli/network_flags.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/models/registry.h"
 #include "tutti/models/summary.h"
@@ -19,8 +20,8 @@ namespace tutti {
 namespace {
 
 struct ModelVerb {
-  std::string name, input, precision = "fp32", layout = "auto";
-  int64_t classes = 0, batch = 128, width = 0;
+  NetworkChoice network;
+  std::string input;
   int threads = 0;
   bool json = false;
 };
@@ -88,8 +89,8 @@ void print_json(const ModelSummary& summary, const Plan& plan, const ModelVerb& 
                                 {"statistics", summary.statistics},
                                 {"forward_flop", summary.forward_flop},
                                 {"training_flop", summary.training_flop},
-                                {"batch", verb.batch},
-                                {"precision", verb.precision},
+                                {"batch", verb.network.batch},
+                                {"precision", verb.network.precision},
                                 {"layout", plan.layout}};
   for (const MemoryLine& line : memory_of(plan)) out["memory_bytes"][line.key] = line.bytes;
   for (const LayerSummary& layer : summary.layers)
@@ -102,20 +103,15 @@ void print_json(const ModelSummary& summary, const Plan& plan, const ModelVerb& 
 }
 
 int run_show(const ModelVerb& verb) {
-  ModelSpec spec;
-  spec.name = verb.name;
+  ModelSpec spec = model_spec(verb.network);
   if (!verb.input.empty()) spec.input = parse_extents(verb.input);
-  spec.classes = verb.classes;
-  spec.width = verb.width;
-  spec.batch = verb.batch;
-  spec.activations = verb.precision == "bf16" ? DType::bf16 : DType::f32;
   const ModelSummary summary = summarise(spec);
   TrainingGraphSpec training;
   training.model = spec;
   training.optimizer.momentum = 0.9f;
   PlanOptions options;
   options.threads = choose_threads(verb.threads, 0, read_topology(), 1);
-  options.layout = verb.layout;
+  options.layout = verb.network.layout;
   options.measure =
       false;  // memory hardly depends on the kernels, and showing a model should not take seconds
   const Plan plan = compile(make_training_graph(training).graph, CpuBackend(), options);
@@ -124,7 +120,8 @@ int run_show(const ModelVerb& verb) {
     return 0;
   }
   fmt::print("{}\nmemory of a rank, training with batch {}, {}, {} thread(s), layout {}\n",
-             to_text(summary), verb.batch, verb.precision, options.threads, plan.layout);
+             to_text(summary), verb.network.batch, verb.network.precision, options.threads,
+             plan.layout);
   size_t total = 0;
   for (const MemoryLine& line : memory_of(plan)) {
     total += line.bytes;
@@ -148,43 +145,21 @@ Verb model_verb() {
       .summary = "Show layers, shapes, parameters, arithmetic and memory of a network",
       .arguments = {{.names = "NAME",
                      .help = "See tutti model list",
-                     .bind = &state->name,
+                     .bind = &state->network.model,
                      .kind = Names::model,
                      .required = "model show needs a network, for example: tutti model show "
                                  "resnet20"}},
-      .flags = {{.names = "--input",
-                 .value = "CxHxW",
-                 .help = "One sample's extents; otherwise the model's own",
-                 .bind = &state->input},
-                {.names = "--classes",
-                 .value = "N",
-                 .help = "Outputs. 0: the model's own",
-                 .bind = &state->classes,
-                 .least = 0},
-                {.names = "--width",
-                 .value = "N",
-                 .help = "Channels of the first stage. 0: the model's own",
-                 .bind = &state->width,
-                 .least = 0},
-                {.names = "--batch",
-                 .value = "N",
-                 .help = "Samples of a step, for the memory",
-                 .bind = &state->batch,
-                 .least = 1},
-                {.names = "--threads",
-                 .value = "N",
-                 .help = "Compute threads, for the memory. 0: all cores",
-                 .bind = &state->threads,
-                 .least = 0},
-                {.names = "--precision",
-                 .help = "Type of activations, for the memory",
-                 .bind = &state->precision,
-                 .choices = {"fp32", "bf16"}},
-                {.names = "--layout",
-                 .help = "Layout of activations, for the memory",
-                 .bind = &state->layout,
-                 .choices = {"auto", "b16c", "last", "plain"}},
-                json_flag(state->json)},
+      .flags = joined(network_flags(state->network),
+                      {{.names = "--input",
+                        .value = "CxHxW",
+                        .help = "One sample's extents; otherwise the model's own",
+                        .bind = &state->input},
+                       {.names = "--threads",
+                        .value = "N",
+                        .help = "Compute threads, for the memory. 0: all cores",
+                        .bind = &state->threads,
+                        .least = 0},
+                       json_flag(state->json)}),
       .examples = {{"tutti model show resnet20", "Its layers, parameters and memory"},
                    {"tutti model show resnet50 --batch 32 --precision bf16 --json",
                     "The same for another batch and precision, for a program"}},

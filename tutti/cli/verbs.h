@@ -13,6 +13,8 @@ std::vector<Verb> all_verbs();
 
 Verb bench_verb();
 Verb bench_comm_verb();  ///< `tutti bench comm`
+Verb bench_ops_verb();   ///< `tutti bench ops`
+Verb bench_step_verb();  ///< `tutti bench step`
 Verb config_verb();
 Verb data_verb();
 Verb doctor_verb();

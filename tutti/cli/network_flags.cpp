@@ -1,0 +1,42 @@
+#include "tutti/cli/network_flags.h"
+
+namespace tutti {
+
+ModelSpec model_spec(const NetworkChoice& choice) {
+  ModelSpec spec;
+  spec.name = choice.model;
+  spec.batch = choice.batch;
+  spec.classes = choice.classes;
+  spec.width = choice.width;
+  spec.activations = choice.precision == "bf16" ? DType::bf16 : DType::f32;
+  return spec;
+}
+
+std::vector<Flag> network_flags(NetworkChoice& choice) {
+  return {{.names = "--batch",
+           .value = "N",
+           .help = "Samples of a step on each rank",
+           .bind = &choice.batch,
+           .least = 1},
+          {.names = "--precision",
+           .help = "Type of activations and of arithmetic",
+           .bind = &choice.precision,
+           .choices = {"fp32", "bf16"}},
+          {.names = "--classes",
+           .value = "N",
+           .help = "Outputs. 0: the model's own",
+           .bind = &choice.classes,
+           .least = 0},
+          {.names = "--width",
+           .value = "N",
+           .help = "Channels of the first stage. 0: the model's own",
+           .bind = &choice.width,
+           .least = 0},
+          {.names = "--layout",
+           .help = "Layout of activations. auto: the fastest measured; without measuring, the "
+                   "backend's first",
+           .bind = &choice.layout,
+           .choices = {"auto", "b16c", "last", "plain"}}};
+}
+
+}  // namespace tutti

@@ -1,0 +1,96 @@
+// tutti bench ops: times single operations.
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "tutti/backend/conformance/conformance.h"
+#include "tutti/backend/cpu/cpu_backend.h"
+#include "tutti/base/error.h"
+#include "tutti/base/log.h"
+#include "tutti/cli/bench_flags.h"
+#include "tutti/cli/config_flags.h"
+#include "tutti/cli/launch.h"
+#include "tutti/cli/verbs.h"
+#include "tutti/train/durable_file.h"
+
+namespace tutti {
+namespace {
+
+struct BenchOpsVerb {
+  std::string filter, output;
+  int threads = 0;
+  double seconds = 0.2;
+  bool check = false, json = false;
+};
+
+int run_ops(const BenchOpsVerb& verb) {
+  log::configure(log::Level::warn, 0, 1);
+  const CpuBackend backend;
+  const int threads =
+      choose_threads(verb.threads, read_surroundings().omp_num_threads, read_topology(), 1);
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  int failures = 0, lines = 0;
+  if (!verb.json)
+    fmt::print("{:>10} {:>9} {:>8}  kernel, layout: operation\n", "us", "GFLOP/s", "GB/s");
+  for (const std::string& line : conformance_lines()) {
+    if (line.find(verb.filter) == std::string::npos) continue;
+    ++lines;
+    const OpCase op_case = parse_op_case(line);
+    for (const OpTiming& timing : time_op(op_case, backend, threads, verb.seconds)) {
+      if (!verb.json)
+        fmt::print("{:>10.2f} {:>9.2f} {:>8.2f}  {}, {}: {}\n", timing.seconds * 1e6,
+                   timing.flop / timing.seconds * 1e-9,
+                   static_cast<double>(timing.bytes) / timing.seconds * 1e-9, timing.kernel,
+                   timing.layout, line);
+      rows.push_back({{"line", line},
+                      {"kernel", timing.kernel},
+                      {"layout", timing.layout},
+                      {"seconds", timing.seconds},
+                      {"flop", timing.flop},
+                      {"bytes", timing.bytes}});
+    }
+    if (!verb.check) continue;
+    const ConformanceReport report = check_conformance(op_case, backend);
+    if (!verb.json)
+      for (const std::string& failure : report.failures)
+        fmt::print("{:>10} {}\n", "WRONG", failure);
+    failures += static_cast<int>(report.failures.size());
+    rows.push_back({{"line", line}, {"checks", report.runs}, {"failures", report.failures}});
+  }
+  if (lines == 0) throw ConfigError(fmt::format("--filter '{}' matches no line", verb.filter));
+  if (verb.json) fmt::print("{}\n", rows.dump(2));
+  if (!verb.output.empty()) replace_file(verb.output, rows.dump(2) + "\n");
+  if (failures > 0)
+    throw NumericError(fmt::format("{} result(s) differ from the reference", failures));
+  return 0;
+}
+
+}  // namespace
+
+Verb bench_ops_verb() {
+  auto state = std::make_shared<BenchOpsVerb>();  // shared: std::function must be copyable
+  return {.name = "ops",
+          .summary = "Time single operations: every kernel's first choice in every layout",
+          .flags = {{.names = "--filter",
+                     .value = "TEXT",
+                     .help = "Only lines that contain TEXT",
+                     .bind = &state->filter},
+                    {.names = "--seconds",
+                     .value = "X",
+                     .help = "Spent on each, at least",
+                     .bind = &state->seconds,
+                     .least = 1e-6},
+                    {.names = "--check",
+                     .help = "Compare with the reference, too",
+                     .bind = &state->check},
+                    bench_threads_flag(state->threads),
+                    json_flag(state->json),
+                    bench_output_flag(state->output)},
+          .examples = {{"tutti bench ops --filter conv --check",
+                        "Time all convolutions, and compare them with the reference"}},
+          .run = [state] { return run_ops(*state); }};
+}
+
+}  // namespace tutti

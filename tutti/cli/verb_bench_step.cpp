@@ -1,0 +1,312 @@
+// tutti bench step: times whole training steps.
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "tutti/backend/cpu/cpu_backend.h"
+#include "tutti/base/log.h"
+#include "tutti/cli/bench_flags.h"
+#include "tutti/cli/config_flags.h"
+#include "tutti/cli/job.h"
+#include "tutti/cli/launch.h"
+#include "tutti/cli/network_flags.h"
+#include "tutti/cli/selection_file.h"
+#include "tutti/cli/step_bench.h"
+#include "tutti/cli/verbs.h"
+#include "tutti/cli/version.h"
+#include "tutti/comm/agree.h"
+#include "tutti/models/registry.h"
+#include "tutti/trace/record.h"
+#include "tutti/train/durable_file.h"
+#include "tutti/train/settings.h"
+
+namespace tutti {
+namespace {
+
+struct BenchStepVerb {
+  NetworkChoice network;
+  std::string output;
+  std::vector<std::string> sets;
+  std::vector<int64_t> hidden;
+  size_t tile_bytes = 0;
+  int threads = 0, ranks = 0, steps = 20, warmup = 3;
+  bool serve = false, profile = false, no_measure = false, json = false;
+};
+
+double peak_rss_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) * 1024;
+}
+
+/// The next `run K` of standard input; 0 at `quit` or the end.
+int64_t read_command() {
+  std::string line;
+  while (std::getline(std::cin, line)) {
+    long long steps = 0;
+    if (line == "quit") return 0;
+    if (std::sscanf(line.c_str(), "run %lld", &steps) == 1 && steps > 0) return steps;
+    throw ConfigError(fmt::format("--serve: expected `run K` or `quit`, got '{}'", line));
+  }
+  return 0;
+}
+
+nlohmann::ordered_json timed_run(StepBench& bench, int64_t steps, int ranks) {
+  bench.arrivals();  // forgets those of the warm-up
+  const double exposed = bench.exposed_seconds();
+  std::vector<double> step_ms;
+  double seconds = 0;
+  for (int64_t i = 0; i < steps; ++i) {
+    const double took = bench.step();
+    step_ms.push_back(took * 1e3);
+    seconds += took;
+  }
+  const comm::ArrivalSummary arrivals = bench.arrivals();
+  const double images = static_cast<double>(bench.network().training.batch * ranks * steps);
+  return {
+      {"step_ms", step_ms},
+      {"images_per_s", images / seconds},
+      {"comm_exposed_ms", (bench.exposed_seconds() - exposed) * 1e3 / static_cast<double>(steps)},
+      {"waited_ms", arrivals.waited() * 1e3},
+      {"waited_for_late_ms", arrivals.waited_for_late() * 1e3},
+      {"data_wait_ms", 0},
+      {"peak_rss_bytes", peak_rss_bytes()}};
+}
+
+/// Op of each of the plan's steps, by the name that timings bear.
+std::map<std::string, std::string> ops_of(const Plan& plan) {
+  std::map<std::string, std::string> ops;
+  const auto note = [&](const Step& step) { ops[step.name] = step.request.op->name(); };
+  for (const Step& step : plan.packs) note(step);
+  for (const PlanBand& band : plan.bands)
+    for (const Step& step : band.steps) note(step);
+  for (const UpdateStep& update : plan.updates) note(update.step);
+  return ops;
+}
+
+/// Runs the steps once more, with clocks around every kernel; those cost time, so nothing else is
+/// reported of them.
+void print_profile(StepBench& bench, int64_t steps, bool print) {
+  bench.executor().set_profiling(true);
+  for (int64_t i = 0; i < steps; ++i) bench.step();
+  const auto timings = bench.executor().take_timings();
+  bench.executor().set_profiling(false);
+  if (!print) return;
+  const auto ops = ops_of(bench.network().training);
+  std::map<std::string, std::pair<double, int>> by_kernel;
+  double total = 0;
+  for (const Executor::Timing& timing : timings) {
+    const std::string name = timing.name.substr(0, timing.name.find(" (finish)"));
+    const auto op = ops.find(name);
+    auto& [seconds, count] =
+        by_kernel[fmt::format("{} by {}{}", op == ops.end() ? name : op->second, timing.kernel,
+                              name == timing.name ? "" : " (finish)")];
+    seconds += timing.seconds;
+    ++count;
+    total += timing.seconds;
+  }
+  std::vector<std::pair<std::string, std::pair<double, int>>> rows(by_kernel.begin(),
+                                                                   by_kernel.end());
+  std::ranges::sort(rows,
+                    [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
+  fmt::print(stderr, "{:>10} {:>7} {:>6}  kernel (time of thread 0)\n", "ms a step", "share",
+             "calls");
+  for (const auto& [name, row] : rows)
+    fmt::print(stderr, "{:>10.3f} {:>6.1f}% {:>6}  {}\n",
+               row.first * 1e3 / static_cast<double>(steps), 100 * row.first / total, row.second,
+               name);
+}
+
+/// The [comm] of a configuration that is otherwise the default.
+CommSection comm_section(const BenchStepVerb& verb) {
+  std::vector<Setting> settings;
+  for (const std::string& set : verb.sets) {
+    const size_t equals = set.find('=');
+    if (!set.starts_with("comm.") || equals == std::string::npos)
+      throw ConfigError(fmt::format("--set {}: write it as --set comm.KEY=VALUE", set));
+    settings.push_back(
+        {set.substr(0, equals), set.substr(equals + 1), "--set " + set.substr(0, equals)});
+  }
+  return read_config({.file = {}, .environment = tutti_environment(), .flags = settings})
+      .config.comm;
+}
+
+NetworkSpec timed_network(const BenchStepVerb& verb, const CommSection& comm, int threads) {
+  NetworkSpec spec;
+  spec.training.model = model_spec(verb.network);
+  spec.training.model.hidden = verb.hidden;
+  spec.training.optimizer.momentum = 0.9f;
+  spec.training.optimizer.weight_decay = 1e-4f;
+  spec.training.bucket_bytes = static_cast<size_t>(comm.bucket_bytes);
+  spec.training.compression = compression_policy(comm);
+  spec.threads = threads;
+  spec.layout = verb.network.layout;
+  spec.tuning_file = tuning_file("auto");
+  spec.tile_bytes = verb.tile_bytes;
+  spec.measure = !verb.no_measure;
+  return spec;
+}
+
+/// What a step took, for people.
+void print_step(const nlohmann::ordered_json& result) {
+  std::vector<double> ms = result["step_ms"].get<std::vector<double>>();
+  std::ranges::sort(ms);
+  const int ranks = result["ranks"];
+  fmt::print("{}, {}, batch {} a rank, {} rank{} x {} thread(s), layout {}\n",
+             result["model"].get<std::string>(), result["precision"].get<std::string>(),
+             result["batch"].get<int64_t>(), ranks, ranks == 1 ? "" : "s",
+             result["threads"].get<int>(), result["layout"].get<std::string>());
+  const auto line = [](const char* what, const std::string& text) {
+    fmt::print("{:<22} {}\n", what, text);
+  };
+  line("step", fmt::format("{:.2f} ms, the median of {} ({:.2f} to {:.2f})", ms[ms.size() / 2],
+                           ms.size(), ms.front(), ms.back()));
+  const double images = result["images_per_s"], flop = result["flop_per_image"];
+  line("images", fmt::format("{:.1f} a second", images));
+  line("arithmetic", fmt::format("{:.1f} GFLOP/s", images * flop * 1e-9));
+  if (ranks > 1) {
+    line("waits for gradients", fmt::format("{:.2f} ms a step", result["waited_ms"].get<double>()));
+    line("of these for a rank", fmt::format("{:.2f} ms a step that began its exchange later",
+                                            result["waited_for_late_ms"].get<double>()));
+  }
+  line("start to first step",
+       fmt::format("{:.2f} s", result["start_to_first_step_s"].get<double>()));
+  line("memory of rank 0",
+       fmt::format("{:.0f} MiB at most", result["peak_rss_bytes"].get<double>() / (1 << 20)));
+}
+
+int run_step(const BenchStepVerb& verb) {
+  const double started = process_start_time();
+  const comm::Launcher launcher = read_launcher();
+  log::configure(log::Level::warn, launcher.rank, launcher.size);
+  find_model(verb.network.model);  // a wrong name shows before ranks are started
+  const CommSection comm = comm_section(verb);
+  if (const auto code =
+          launch_ranks(verb.ranks, {.threads = verb.threads, .progress = comm.progress_threads},
+                       launcher.name == "none" ? 0 : launcher.size, {.trains = false}))
+    return *code;
+  const Job job({.timeout = comm.timeout_s,
+                 .nodes = comm.nodes,
+                 .threads = verb.threads,
+                 .progress = comm.progress_threads});
+  comm::Communicator& communicator = job.communicator();
+  if (!comm.shape.empty()) communicator.set_shape(comm::LinkShape::parse(comm.shape));
+  use_selection(communicator, comm.selection);
+  const int threads = job.threads();
+  const CpuBackend backend;
+  StepBench bench(timed_network(verb, comm, threads), exchange_settings(comm), backend,
+                  communicator);
+  communicator.barrier();
+  const double ready_seconds = unix_now() - started;
+  for (int i = 0; i < verb.warmup; ++i) bench.step();
+
+  const bool first = communicator.rank() == 0;
+  nlohmann::ordered_json about = {{"program", version_short()},
+                                  {"model", verb.network.model},
+                                  {"precision", verb.network.precision},
+                                  {"batch", verb.network.batch},
+                                  {"threads", threads},
+                                  {"ranks", communicator.size()},
+                                  {"progress", job.progress()},
+                                  {"layout", bench.network().training.layout},
+                                  {"start_to_first_step_s", ready_seconds},
+                                  {"flop_per_image", bench.flop_per_image()},
+                                  {"parameters", bench.network().training.graph.parameter_count()}};
+  const auto say = [&](const nlohmann::ordered_json& message) {
+    if (!first) return;
+    fmt::print("{}\n", message.dump());
+    std::fflush(stdout);
+  };
+  if (verb.serve) {
+    nlohmann::ordered_json ready = {{"ready", true}};
+    ready.update(about);
+    say(ready);
+    const auto next = [&] {
+      return std::stoll(comm::decide(communicator, "waiting for a command on its standard input",
+                                     [] { return std::to_string(read_command()); }));
+    };
+    while (const int64_t steps = next()) {
+      communicator.barrier();  // the ranks that waited were asleep
+      say(timed_run(bench, steps, communicator.size()));
+    }
+    return 0;
+  }
+  communicator.barrier();
+  nlohmann::ordered_json result = timed_run(bench, verb.steps, communicator.size());
+  result.update(about);
+  if (verb.json)
+    say(result);
+  else if (first)
+    print_step(result);
+  if (first && !verb.output.empty()) replace_file(verb.output, result.dump(2) + "\n");
+  if (verb.profile) print_profile(bench, verb.steps, first);
+  return 0;
+}
+
+}  // namespace
+
+Verb bench_step_verb() {
+  auto state = std::make_shared<BenchStepVerb>();  // shared: std::function must be copyable
+  state->network.model = "resnet44";
+  return {
+      .name = "step",
+      .summary = "Time whole training steps on random data in memory",
+      .flags = joined(
+          joined({{.names = "--model",
+                   .value = "NAME",
+                   .help = "See tutti model list",
+                   .bind = &state->network.model,
+                   .kind = Names::model}},
+                 network_flags(state->network)),
+          {bench_threads_flag(state->threads),
+           ranks_flag(state->ranks),
+           {.names = "--hidden",
+            .value = "N,N,...",
+            .help = "Widths of the hidden layers of mlp",
+            .bind = &state->hidden,
+            .least = 1},
+           {.names = "--steps",
+            .value = "N",
+            .help = "Timed steps",
+            .bind = &state->steps,
+            .least = 1},
+           {.names = "--warmup",
+            .value = "N",
+            .help = "Steps before the first timed one",
+            .bind = &state->warmup,
+            .least = 0},
+           {.names = "--tile-bytes",
+            .value = "N",
+            .help = "Working set of a tile. 0: the size of the core's own cache",
+            .bind = &state->tile_bytes},
+           {.names = "--set",
+            .value = "comm.KEY=VALUE",
+            .help = "A key of the exchange as in a configuration, for example "
+                    "comm.bucket_bytes=1MiB; may be repeated",
+            .bind = &state->sets,
+            .kind = Names::setting},
+           {.names = "--no-measure",
+            .help = "Take the first kernel and layout that accepts",
+            .bind = &state->no_measure},
+           {.names = "--profile",
+            .help = "Run the steps again with clocks around every kernel, and print a table on "
+                    "standard error",
+            .bind = &state->profile},
+           {.names = "--serve",
+            .help = "Take commands from standard input, `run K` and `quit`, and answer each "
+                    "with a line of JSON; see benchmarks/peers/serve.py",
+            .bind = &state->serve},
+           json_flag(state->json),
+           bench_output_flag(state->output)}),
+      .examples = {{"tutti bench step --model resnet20 --batch 64", "A step on all cores"},
+                   {"tutti bench step --ranks 2 --threads 1 --json", "Two ranks, for a program"}},
+      .run = [state] { return run_step(*state); }};
+}
+
+}  // namespace tutti

@@ -285,6 +285,23 @@ case $case in
     expect 2 unknown --set optimizer.learning_rate=1
     says unknown "optimizer.learning_rate"
     expect 3 missed --max-steps 1 --target 1
+    evaluates() {
+      local wanted=$1 code
+      shift
+      "$tutti" eval missed/config.toml --weights missed "$@" >eval.log 2>&1
+      code=$?
+      [ $code -eq "$wanted" ] || fail "eval $*: exit code $code, expected $wanted"
+    }
+    evaluates 3
+    says eval 'run.target = 100.00 % is not reached: the exit code is 3'
+    evaluates 3 --json
+    says eval '"target_reached": false'
+    evaluates 0 --set run.target=0.001
+    says eval 'run.target = 0.10 % is reached'
+    # The target is of the whole test set.
+    evaluates 0 --samples 4
+    evaluates 0 --split train
+    grep -q 'run.target' eval.log && fail "eval compares the training images with the target"
     expect 2 replicas --ranks 2 --replicas 1 --max-steps 1
     says replicas 'R replicas run on 1 to R ranks'
     expect 2 batch --set batch.global=7 --set batch.local=0

@@ -279,6 +279,18 @@ case $case in
     says parts 'signal 15 with a checkpoint at step'
     expect 0 parts --resume
     same whole parts 24
+    # It is asked every fourth step (docs/cli.md), after the evaluation of that step.
+    "$tutti" train "$here/tiny.toml" --output-dir asked --epochs 100000 --set run.eval_every=0.001 --set checkpoint.every_steps=2 >>asked.log 2>&1 &
+    job=$!
+    wait_for asked/checkpoints/step_0000002 $job
+    kill -TERM $job
+    wait $job
+    code=$?
+    [ $code -eq 75 ] || fail "exit code $code after SIGTERM, expected 75"
+    step=$(grep '"event":"run_stop"' asked/record.jsonl | grep -o '"steps":[0-9]*' | cut -d: -f2)
+    [ $((step % 4)) -eq 0 ] || fail "stopped at step $step, which is no fourth one"
+    [ -d "asked/checkpoints/$(printf step_%07d "$step")" ] || fail "no checkpoint of step $step"
+    grep '"event":"eval"' asked/record.jsonl | tail -n 1 | grep -q "\"step\":$step," || fail "step $step was not evaluated before the stop"
     ;;
   codes)
     expect 0 done --max-steps 1

@@ -7,6 +7,22 @@
 
 namespace tutti {
 
+/// Counts to a limit and no further: a wait of hours must not overflow what counts its looks.
+template <class Count>
+class LimitedCount {
+ public:
+  explicit constexpr LimitedCount(Count limit) : left_(limit) {}
+  /// True as often as the limit says, then false for ever.
+  constexpr bool next() {
+    if (left_ == 0) return false;
+    --left_;
+    return true;
+  }
+
+ private:
+  Count left_;
+};
+
 class Barrier {
  public:
   /// What wait() throws in the rest of the team once one of its threads has failed.
@@ -25,11 +41,8 @@ class Barrier {
       phase_.store(phase + 1, std::memory_order_release);
       return;
     }
-    for (int spins = 0; phase_.load(std::memory_order_acquire) == phase;) {
-      if (spins < kSpins) {
-        ++spins;  // and no further: a wait of hours must not overflow it
-        continue;
-      }
+    for (LimitedCount<int> spins(kSpins); phase_.load(std::memory_order_acquire) == phase;) {
+      if (spins.next()) continue;
       if (broken_.load(std::memory_order_acquire)) throw Broken{};
       std::this_thread::yield();
     }

@@ -4,7 +4,6 @@
 
 #include "tutti/backend/conformance/conformance.h"
 #include "tutti/backend/cpu/cpu_backend.h"
-#include "tutti/backend/cpu/simd.h"
 #include "tutti/backend/reference/reference.h"
 #include "tutti/base/error.h"
 
@@ -22,20 +21,13 @@ std::vector<std::string> ops() {
   return names;
 }
 
-/// oneDNN has a transposed convolution of bf16 for AVX-512 only; the plan then takes the reference.
-bool lacks_bf16(std::string_view failure) {
-  return !TUTTI_AVX512 && failure.starts_with("conv_transpose bf16") &&
-         failure.ends_with("only the reference has a kernel");
-}
-
 void expect_conformance(const std::string& op, const Backend& backend) {
   int runs = 0;
   for (const std::string& line : conformance_lines()) {
     if (op_of(line) != op) continue;
     const ConformanceReport report = check_conformance(parse_op_case(line), backend);
     runs += report.runs;
-    for (const std::string& failure : report.failures)
-      if (!lacks_bf16(failure)) ADD_FAILURE() << failure;
+    for (const std::string& failure : report.failures) ADD_FAILURE() << failure;
   }
   EXPECT_GT(runs, 0);
 }

@@ -3,6 +3,7 @@
 
 #include "tutti/backend/cpu/channel_walk.h"
 #include "tutti/backend/cpu/conv.h"
+#include "tutti/backend/cpu/conv_widened.h"
 #include "tutti/backend/cpu/generic.h"
 #include "tutti/backend/cpu/sample.h"
 #include "tutti/ops/conv_transpose.h"
@@ -118,6 +119,7 @@ bool add_conv_transpose(const KernelRequest& r, std::vector<KernelCandidate>& ca
                       {false}};
   std::vector<KernelCandidate> products;
   append_conv_candidates(inner, products);
+  append_widened_conv_candidates(inner, products);
   const TensorDesc& y = r.out[0];
   const bool no_bias = op.bias() && y.layout.channel_block(y.shape) == 0;  // e.g. padded channels
   for (KernelCandidate& product : products) {

@@ -2,35 +2,11 @@
 # launch_test.sh PROGRAM CASE FOLDER: one case of README.md's table. Prints what went wrong and exits 1.
 set -u
 tutti=$1 case=$2 folder=$3
-export TUTTI_CACHE_DIR=$folder/cache
-config=$(cd "$(dirname "$0")/../training" && pwd)/tiny.toml
-rm -rf "$folder"
-mkdir -p "$folder"
-cd "$folder" || exit 1
+runs=$(cd "$(dirname "$0")/../training" && pwd)
+config=$runs/tiny.toml
+# shellcheck source-path=SCRIPTDIR/../training
+. "$runs/runs.sh"
 export LAUNCH_TEST_MARK=$folder/$$ # tells the processes of this test from others
-
-fail() {
-  echo "FAILED: $*" >&2
-  for log in ./*.log; do echo "--- $log" && tail -n 12 "$log"; done >&2
-  exit 1
-}
-
-# train NAME FLAG...: a run into the folder NAME, its output in NAME.log
-train() {
-  local name=$1
-  shift
-  "$tutti" train "$config" --output-dir "$name" "$@" >"$name.log" 2>&1
-}
-
-expect() {
-  local wanted=$1 name=$2
-  shift
-  train "$@"
-  local code=$?
-  [ $code -eq "$wanted" ] || fail "run $name: exit code $code, expected $wanted"
-}
-
-says() { grep -Eq "$2" "$1.log" || fail "$1.log does not say: $2"; }
 
 # once NAME TEXT: the text stands on one line, and no banner of a launcher anywhere
 once() {

@@ -2,38 +2,10 @@
 # training_test.sh PROGRAM CASE FOLDER: one case of README.md's table. Prints what went wrong and exits 1.
 set -u
 tutti=$1 case=$2 folder=$3
-export TUTTI_CACHE_DIR=$folder/cache  # what is measured here is nobody else's business
 here=$(cd "$(dirname "$0")" && pwd)
-rm -rf "$folder"
-mkdir -p "$folder"
-cd "$folder" || exit 1
-
-fail() {
-  echo "FAILED: $*" >&2
-  tail -n 15 ./*.log >&2
-  exit 1
-}
-
-# train NAME FLAG...: a run into the folder NAME, its output in NAME.log
-train() {
-  local name=$1
-  shift
-  "$tutti" train "$here/tiny.toml" --output-dir "$name" "$@" >>"$(basename "$name").log" 2>&1
-}
-
-# expect CODE NAME FLAG...: the same, with this exit code
-expect() {
-  local wanted=$1 name=$2
-  shift
-  train "$@"
-  local code=$?
-  [ $code -eq "$wanted" ] || fail "run $name: exit code $code, expected $wanted"
-}
-
-# says NAME REGEX: the log wraps long lines
-says() {
-  tr -s ' \n' ' ' <"$1.log" | grep -Eq "$2" || fail "$1.log does not say: $2"
-}
+config=$here/tiny.toml
+# shellcheck source-path=SCRIPTDIR
+. "$here/runs.sh"
 
 # same NAME NAME STEP: byte for byte the same weights and state
 same() {
@@ -184,7 +156,7 @@ case $case in
     # Ranks that were given different configurations end at once, with the key's name.
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     for change in optimizer.lr=0.3 run.seed=7 run.epochs=5; do
-      one="$tutti train $here/tiny.toml --output-dir run-${change#*=}"
+      one="$tutti train $config --output-dir run-${change#*=}"
       mpirun --oversubscribe -n 1 $one : -n 1 $one --set $change >run.log 2>&1
       [ $? -eq 2 ] || fail "ranks that differ in $change"
       says run "${change%=*}"
@@ -198,8 +170,8 @@ case $case in
     expect 0 run --max-steps 3 --fresh
     [ -d run.1/checkpoints/step_0000002 ] && [ -d run/checkpoints/step_0000003 ] && [ ! -d run/checkpoints/step_0000002 ] || fail "--fresh did not set aside"
     # Without a folder each run gets its own; --resume alone goes on with the newest.
-    for _ in 1 2; do "$tutti" train "$here/tiny.toml" --max-steps 1 >>numbered.log 2>&1 || fail "no numbered folder"; done
-    "$tutti" train "$here/tiny.toml" --max-steps 2 --resume >>numbered.log 2>&1 || fail "no resume of the newest"
+    for _ in 1 2; do "$tutti" train "$config" --max-steps 1 >>numbered.log 2>&1 || fail "no numbered folder"; done
+    "$tutti" train "$config" --max-steps 2 --resume >>numbered.log 2>&1 || fail "no resume of the newest"
     [ -d runs/0001/checkpoints/step_0000001 ] && [ -d runs/latest/checkpoints/step_0000002 ] && [ "$(readlink runs/latest)" = 0002 ] || fail "numbered folders"
     [ "$(cut -d, -f4 runs/0002/record.jsonl | grep run_id | sort -u | wc -l)" = 1 ] || fail "a run has one run_id over its resumes"
     # The configuration in the folder is all that a next command needs.
@@ -236,7 +208,7 @@ case $case in
     expect 0 run --set run.eval_every=1 --epochs 12 --set checkpoint.keep=1
     best=$(grep '"event":"eval"' run/record.jsonl | sed 's/.*"step":\([0-9]*\).*"accuracy":\([0-9.]*\).*/\2 \1/' | sort -k1,1gr -k2,2g | head -n 1)
     [ "$(readlink run/checkpoints/best)" = "$(printf step_%07d "${best#* }")" ] || fail "best is $(readlink run/checkpoints/best), not $best"
-    "$tutti" eval "$here/tiny.toml" --weights run >eval.log 2>&1 || fail "eval does not take the run's folder"
+    "$tutti" eval "$config" --weights run >eval.log 2>&1 || fail "eval does not take the run's folder"
     says eval "weights of step ${best#* }, the best evaluation's"
     says eval "accuracy $(awk -v a="${best% *}" 'BEGIN { printf "%.2f", a * 100 }') %"
     says run 'evaluate: tutti eval run/config.toml --weights run '
@@ -246,7 +218,7 @@ case $case in
     size=$(stat -c %s "$tutti")
     expect 0 run --max-steps 2
     [ "$size" -gt 0 ] || fail "no program"
-    (ulimit -f 20; "$tutti" train "$here/tiny.toml" --output-dir run --resume --set checkpoint.every_steps=1 --max-steps 4 >>run.log 2>&1)
+    (ulimit -f 20; "$tutti" train "$config" --output-dir run --resume --set checkpoint.every_steps=1 --max-steps 4 >>run.log 2>&1)
     [ $? -eq 1 ] || fail "a last checkpoint that cannot be written is no success"
     says run 'no checkpoint of step 3: .*weights.safetensors: cannot be written.*the last checkpoint, of step 2'
     tail -n 1 run/record.jsonl | grep -q '"status":"failed"' || fail "the record does not say that the run failed"
@@ -269,7 +241,7 @@ case $case in
     ;;
   stopped)
     expect 0 whole
-    "$tutti" train "$here/tiny.toml" --output-dir parts --set checkpoint.every_steps=2 >>parts.log 2>&1 &
+    "$tutti" train "$config" --output-dir parts --set checkpoint.every_steps=2 >>parts.log 2>&1 &
     job=$!
     wait_for parts/checkpoints/step_0000002 $job
     kill -TERM $job
@@ -280,7 +252,7 @@ case $case in
     expect 0 parts --resume
     same whole parts 24
     # It is asked every fourth step (docs/cli.md), after the evaluation of that step.
-    "$tutti" train "$here/tiny.toml" --output-dir asked --epochs 100000 --set run.eval_every=0.001 --set checkpoint.every_steps=2 >>asked.log 2>&1 &
+    "$tutti" train "$config" --output-dir asked --epochs 100000 --set run.eval_every=0.001 --set checkpoint.every_steps=2 >>asked.log 2>&1 &
     job=$!
     wait_for asked/checkpoints/step_0000002 $job
     kill -TERM $job
@@ -351,7 +323,7 @@ case $case in
     refuses() {
       local wanted=$1 message=$2
       shift 2
-      env PATH="${search:-$PATH}" "$tutti" train "$here/tiny.toml" --output-dir out/run --dry-run "$@" >../dry.log 2>&1
+      env PATH="${search:-$PATH}" "$tutti" train "$config" --output-dir out/run --dry-run "$@" >../dry.log 2>&1
       local code=$?
       cd .. && [ $code -eq "$wanted" ] || fail "dry run with $*: exit code $code, expected $wanted"
       says dry "$message"
@@ -362,7 +334,7 @@ case $case in
     refuses 2 "there is no model 'resnt'" --set model.name=resnt
     refuses 1 'absent does not exist .looked for .*/clean/absent' --set data.dataset=cifar10 --data-dir absent
     refuses 1 "cannot make the output folder '/proc/x'" --set run.output_dir=/proc/x
-    refuses 1 "cannot make the output folder '$here/tiny.toml/run'" --set run.output_dir="$here/tiny.toml/run"
+    refuses 1 "cannot make the output folder '$config/run'" --set run.output_dir="$config/run"
     refuses 2 'batch.global = 7 does not divide by 2 replicas' --set batch.global=7 --set batch.local=0 --ranks 2
     refuses 2 'fewer than one global batch of 100000' --set batch.global=100000 --set batch.local=0
     refuses 2 'optimizer.lr must be a finite number' --lr inf
@@ -397,13 +369,13 @@ case $case in
     grep -q '"metric":null' all/run/record.jsonl && fail "a field that is never measured"
     [ "$(wc -l <all/run/steps.csv)" -eq 9 ] || fail "steps.csv has not 8 steps"
     awk 'length > 130' run.log | grep . && fail "long lines"
-    "$tutti" eval "$here/tiny.toml" --weights all/run/checkpoints --logits logits.npy >eval.log 2>&1 || fail "eval cannot read the checkpoint"
+    "$tutti" eval "$config" --weights all/run/checkpoints --logits logits.npy >eval.log 2>&1 || fail "eval cannot read the checkpoint"
     [ "$(wc -c <logits.npy)" -gt 160 ] || fail "logits are too short"
     ;;
   study)
     # tiny.toml fixes two replicas, so the global batch stays: --mode strong.
     study() {
-      "$tutti" study "$here/tiny.toml" --mode strong --repeats 1 --set checkpoint.every_steps=1 --output-dir "$@" >>study.log 2>&1
+      "$tutti" study "$config" --mode strong --repeats 1 --set checkpoint.every_steps=1 --output-dir "$@" >>study.log 2>&1
     }
     ends() {
       local wanted=$1 code
@@ -428,7 +400,7 @@ case $case in
     ends 2 shared --ranks 1 --resume
     [ ! -e shared ] || fail "a study that was refused left a folder"
     # run.output_dir of a file is where a study goes, and one that was killed goes on.
-    printf 'include = "%s"\n[run]\noutput_dir = "own"\n[checkpoint]\nevery_steps = 1\n' "$here/tiny.toml" >own.toml
+    printf 'include = "%s"\n[run]\noutput_dir = "own"\n[checkpoint]\nevery_steps = 1\n' "$config" >own.toml
     "$tutti" study own.toml --mode strong --repeats 1 --ranks 1 >own.log 2>&1 &
     job=$!
     wait_for own/runs/n0001-r1/checkpoints/step_0000002 $job

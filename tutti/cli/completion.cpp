@@ -74,6 +74,19 @@ Values values_of(const Flag& flag, const std::vector<Verb>& verbs) {
   return values;
 }
 
+/// The name that the scripts of bash and zsh have for it.
+const char* kind_of(const Values& values) {
+  if (values.keys) return "keys";
+  if (values.files) return "files";
+  return values.folders ? "folders" : "words";
+}
+
+/// Of a verb's first argument; nothing where it has none.
+Values argument_of(const Place& place, const std::vector<Verb>& verbs) {
+  const Flag* argument = first_argument(place);
+  return argument ? values_of(*argument, verbs) : Values{};
+}
+
 /// The words of a key's values: case arms `section.key) words=... ;;` for bash and zsh.
 std::string key_arms() {
   std::string out;
@@ -91,11 +104,7 @@ std::string value_arms(const std::vector<Place>& places, const std::vector<Verb>
   std::string out;
   const auto arm = [&](const std::string& pattern, const Flag& flag) {
     const Values values = values_of(flag, verbs);
-    out += fmt::format("    {}) offers='{}' what={} ;;\n", pattern, values.words,
-                       values.keys      ? "keys"
-                       : values.files   ? "files"
-                       : values.folders ? "folders"
-                                        : "words");
+    out += fmt::format("    {}) offers='{}' what={} ;;\n", pattern, values.words, kind_of(values));
   };
   for (const Place& place : places) {
     if (!place.verb) continue;
@@ -110,22 +119,33 @@ std::string value_arms(const std::vector<Place>& places, const std::vector<Verb>
   return out;
 }
 
+/// The lines of bash and zsh that find what to offer: values of a key, of a flag, or what may stand
+/// after a verb, of which `after_verbs` are the case arms.
+std::string finding_lines(const std::vector<Place>& places, const std::vector<Verb>& verbs,
+                          const std::string& after_verbs) {
+  return fmt::format(R"(  case "${{previous#--}}" in
+{0}  esac
+  [[ -n $offers ]] && what=words
+  [[ -z $what ]] && case "$verb $previous" in
+{1}  esac
+  [[ -z $what ]] && case "$verb" in
+{2}  esac
+)",
+                     key_arms(), value_arms(places, verbs), after_verbs);
+}
+
 std::string bash_script(const std::vector<Place>& places, const std::vector<Verb>& verbs) {
   std::string plain;
   for (const Place& place : places) {
     std::vector<std::string> flags = {"--help"}, words;
     for (const Verb* verb : place.next) words.push_back(verb->name);
     if (!place.verb) flags.push_back("--version");
-    std::string what = "words";
-    if (const Flag* argument = first_argument(place)) {
-      const Values values = values_of(*argument, verbs);
-      words.push_back(values.words);
-      what = values.files ? "files" : values.folders ? "folders" : "words";
-    }
+    const Values argument = argument_of(place, verbs);
+    if (!argument.words.empty()) words.push_back(argument.words);
     if (place.verb)
       for (const Flag& flag : place.verb->flags) flags.push_back(long_name(flag));
     plain += fmt::format("    {}) flags='{}' offers='{}' what={} ;;\n", quoted(place.path),
-                         fmt::join(flags, " "), fmt::join(words, " "), what);
+                         fmt::join(flags, " "), fmt::join(words, " "), kind_of(argument));
   }
   return fmt::format(R"(# bash completion for tutti(1), written by `tutti help --completion bash`.
 _tutti() {{
@@ -143,14 +163,7 @@ _tutti() {{
       [[ $word == "$known" ]] && verb=$word
     done
   done
-  case "${{previous#--}}" in
-{1}  esac
-  [[ -n $offers ]] && what=words
-  [[ -z $what ]] && case "$verb $previous" in
-{2}  esac
-  [[ -z $what ]] && case "$verb" in
-{3}  esac
-  [[ $current == -* ]] && offers=$flags && what=words
+{1}  [[ $current == -* ]] && offers=$flags && what=words
   case $what in
     keys)
       compopt -o nospace
@@ -163,7 +176,7 @@ _tutti() {{
 }}
 complete -F _tutti tutti
 )",
-                     quoted_paths(places), key_arms(), value_arms(places, verbs), plain);
+                     quoted_paths(places), finding_lines(places, verbs, plain));
 }
 
 /// A word and its explanation, as zsh's _describe wants it.
@@ -180,18 +193,13 @@ std::string zsh_script(const std::vector<Place>& places, const std::vector<Verb>
     std::vector<std::string> flags = {described("--help", "Print help")}, next;
     for (const Verb* verb : place.next) next.push_back(described(verb->name, verb->summary));
     if (!place.verb) flags.push_back(described("--version", "Print the version"));
-    std::string what = "words", words;
-    if (const Flag* argument = first_argument(place)) {
-      const Values values = values_of(*argument, verbs);
-      words = values.words;
-      what = values.files ? "files" : values.folders ? "folders" : "words";
-    }
+    const Values argument = argument_of(place, verbs);
     if (place.verb)
       for (const Flag& flag : place.verb->flags)
         flags.push_back(described(long_name(flag), flag.help));
     plain +=
         fmt::format("    {}) flags=({}) next=({}) offers='{}' what={} ;;\n", quoted(place.path),
-                    fmt::join(flags, " "), fmt::join(next, " "), words, what);
+                    fmt::join(flags, " "), fmt::join(next, " "), argument.words, kind_of(argument));
   }
   return fmt::format(R"(#compdef tutti
 # zsh completion for tutti(1), written by `tutti help --completion zsh`.
@@ -209,14 +217,7 @@ _tutti() {{
     [[ $current == --set=*=* ]] && previous=${{${{current#--set=}}%%=*}}
     compset -P '*='
   fi
-  case "${{previous#--}}" in
-{1}  esac
-  [[ -n $offers ]] && what=words
-  [[ -z $what ]] && case "$verb $previous" in
-{2}  esac
-  [[ -z $what ]] && case "$verb" in
-{3}  esac
-  if [[ -n $flags && $current == -* ]]; then
+{1}  if [[ -n $flags && $current == -* ]]; then
     _describe -o flag flags
     return
   fi
@@ -232,7 +233,7 @@ _tutti() {{
 }}
 _tutti "$@"
 )",
-                     quoted_paths(places), key_arms(), value_arms(places, verbs), plain);
+                     quoted_paths(places), finding_lines(places, verbs, plain));
 }
 
 std::string fish_value(const Values& values) {
@@ -265,13 +266,10 @@ complete -c tutti -f
     const std::string at = fmt::format("complete -c tutti -n '__tutti_verb {}'", place.path);
     for (const Verb* verb : place.next)
       out += fmt::format("{} -a {} -d {}\n", at, verb->name, quoted(verb->summary));
-    if (const Flag* argument = first_argument(place)) {
-      const Values values = values_of(*argument, verbs);
-      if (values.files || values.folders)
-        out += at + " -F\n";
-      else if (!values.words.empty())
-        out += fmt::format("{} -a '{}'\n", at, values.words);
-    }
+    if (const Values argument = argument_of(place, verbs); argument.files || argument.folders)
+      out += at + " -F\n";
+    else if (!argument.words.empty())
+      out += fmt::format("{} -a '{}'\n", at, argument.words);
     out += at + " -s h -l help -d 'Print help'\n";
     if (!place.verb) {
       out += at + " -s V -l version -d 'Print the version'\n";

@@ -1,0 +1,37 @@
+# What tests of the program as a user runs it share; bash sources it. It wants $tutti (the program), $config (of the runs) and $folder,
+# which becomes the empty working folder.
+export TUTTI_CACHE_DIR=$folder/cache  # what is measured here is nobody else's business
+rm -rf "$folder"
+mkdir -p "$folder"
+cd "$folder" || exit 1
+
+fail() {
+  echo "FAILED: $*" >&2
+  local log
+  for log in ./*.log; do
+    echo "--- $log"
+    tail -n 15 "$log"
+  done >&2
+  exit 1
+}
+
+# train NAME FLAG...: a run into the folder NAME, its output behind what NAME.log holds
+train() {
+  local name=$1
+  shift
+  "$tutti" train "$config" --output-dir "$name" "$@" >>"$(basename "$name").log" 2>&1
+}
+
+# expect CODE NAME FLAG...: the same, with this exit code
+expect() {
+  local wanted=$1 name=$2
+  shift
+  train "$@"
+  local code=$?
+  [ $code -eq "$wanted" ] || fail "run $name: exit code $code, expected $wanted"
+}
+
+# says NAME REGEX: on one line, or on lines that the log has wrapped
+says() {
+  grep -Eq "$2" "$1.log" || tr -s ' \n' ' ' <"$1.log" | grep -Eq "$2" || fail "$1.log does not say: $2"
+}

@@ -59,7 +59,7 @@ struct Executor::Thread {
 };
 
 inline void* place_address(std::byte* const* bases, std::byte* tile, const Place& place,
-                     int64_t first_sample) {
+                           int64_t first_sample) {
   if (place.base == kTile) return tile + place.offset;
   return bases[place.base] + place.offset + place.stride * static_cast<size_t>(first_sample);
 }

@@ -38,7 +38,8 @@ Window Executor::window_of(int bucket) const {
 
 void Executor::sum_norms(const UpdateStep& update) {
   if (!is_sharded(update.bucket)) return;
-  auto* const sums = static_cast<float*>(place_address(bases_.data(), nullptr, update.step.out[0], 0));
+  auto* const sums =
+      static_cast<float*>(place_address(bases_.data(), nullptr, update.step.out[0], 0));
   exchange_.sum_norms(update.bucket,
                       {sums, static_cast<size_t>(update.step.request.out[0].elements())});
 }

@@ -11,6 +11,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/hash.h"
 #include "tutti/base/log.h"
+#include "tutti/base/process_state.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/progress.h"
 #include "tutti/cli/version.h"
@@ -122,16 +123,11 @@ std::filesystem::path tuning_file(const std::string& setting) {
 }
 
 double process_start_time() {
-  // Field 22 of /proc/self/stat counts ticks since boot; the name in field 2 may hold spaces, so
-  // count from its closing bracket.
-  std::string stat, uptime;
-  std::getline(std::ifstream("/proc/self/stat"), stat);
-  double up = 0, ticks = 0;
+  double up = 0;
   std::ifstream("/proc/uptime") >> up;
-  std::istringstream fields(stat.substr(stat.rfind(')') + 1));
-  std::string skipped;
-  for (int field = 3; field < 22; ++field) fields >> skipped;
-  if (!(fields >> ticks) || up <= 0) return unix_now();
+  const auto self = process_state(getpid());
+  if (!self || up <= 0) return unix_now();
+  const auto ticks = static_cast<double>(self->began);
   return unix_now() - (up - ticks / static_cast<double>(sysconf(_SC_CLK_TCK)));
 }
 

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # no_orphans.sh PROGRAM FOLDER MPIRUN...: whatever dies, no process of the job is left and no shared memory. PROGRAM is multirank_test, MPIRUN...
 # the launcher with its flags for 4 ranks; FOLDER gets a copy of PROGRAM under a name of its own, so that the job's processes are told from others.
-# Tutti's segments have no names, so they go with the last process that maps them. Open MPI's do (/dev/shm/vader_segment.HOST.USER.JOB.RANK): it is
-# mpirun that removes them, so when mpirun itself is killed they stay, whatever the program does; this script removes them then and says so.
+# Tutti's segments have no names, so they go with the last process that maps them. Open MPI's are files in /dev/shm: it is mpirun that removes them, so when mpirun itself is killed they stay, whatever the program does; this script removes them then and says so.
 set -u
 folder=$2
 mkdir -p "$folder"
@@ -14,9 +13,9 @@ mpirun=("$@")
 failed=0
 
 processes() { pgrep -x "$name" || true; }
-# The number of Open MPI's job of which process $1 is a rank, as it appears in file names; empty with other libraries.
-job_of() { tr '\0' '\n' <"/proc/$1/environ" 2>/dev/null | sed -n 's/^OMPI_MCA_ess_base_jobid=//p' | xargs -r printf '%08x\n'; }
-segments_of() { [ -z "$1" ] || ls /dev/shm 2>/dev/null | grep -E "^vader_segment\..*\.0*$(sed 's/^0*//' <<<"$1")\.[0-9]+$"; }
+# Files in shared memory that process $1 maps: those of the MPI library, whatever it calls them. And which of the files $* are there.
+files_of() { awk '$6 ~ "^/dev/shm/" {print $6}' "/proc/$1/maps" | sort -u; }
+left_of() { for file in "$@"; do [ ! -e "$file" ] || echo "$file"; done; }
 
 # wait_until SECONDS WHAT...: whether the command WHAT succeeds in time.
 wait_until() {
@@ -40,14 +39,14 @@ mapped() { awk -v wanted="$*" 'BEGIN {split(wanted, list, " "); for (i in list) 
 
 # job WHAT TRANSPORT: starts a job that exchanges until it is ended, and ends it by WHAT.
 job() {
-  local left rank number memory
+  local left rank files memory
   rm -f "$folder/output"  # the last job's text is not this one's
   "${mpirun[@]}" "$program" endless "$2" >"$folder/output" 2>&1 &
   local launcher=$!
   disown
   wait_until 30 exchanging || fail "$1 $2: the job did not start: $(cat "$folder/output")"
   rank=$(processes | tail -n 1)
-  number=$(job_of "$rank")
+  files=$(files_of "$rank")
   memory=$(memory_of "$rank")
   [ -n "$memory" ] || fail "$1 $2: a rank that exchanges maps no memory of Tutti's: this test sees nothing"
   case $1 in
@@ -64,10 +63,11 @@ job() {
   kill -9 "$launcher" 2>/dev/null
   left=$(mapped $memory)
   [ -z "$left" ] || fail "$1 $2: memory of the job is still mapped: $left"
-  left=$(segments_of "$number")
+  # shellcheck disable=SC2086
+  left=$(left_of $files)
   if [ -n "$left" ] && [[ $1 == launcher* ]]; then
     echo "$1 $2: Open MPI's own segments outlive mpirun; removed"
-    (cd /dev/shm && rm -f $left)
+    rm -f $left
   elif [ -n "$left" ]; then
     fail "$1 $2: left in /dev/shm: $left"
   fi

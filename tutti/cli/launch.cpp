@@ -3,10 +3,12 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <pwd.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -35,6 +37,19 @@ std::string find_in_path(const std::string& program) {
 }
 
 bool is_set(const char* variable) { return std::getenv(variable) != nullptr; }
+
+// Of Open MPI up to 4, Open MPI 5, MPICH and Intel's MPI.
+constexpr std::array kBindingVariables = {"OMPI_MCA_hwloc_base_binding_policy",
+                                          "OMPI_MCA_rmaps_base_mapping_policy",
+                                          "PRTE_MCA_hwloc_default_binding_policy",
+                                          "PRTE_MCA_rmaps_default_mapping_policy",
+                                          "HYDRA_BINDING",
+                                          "I_MPI_PIN"};
+
+std::string home_of_user() {
+  const passwd* user = getpwuid(geteuid());
+  return user != nullptr && *user->pw_dir != '\0' ? user->pw_dir : "/";
+}
 
 /// The child on its way to become MPI's launcher.
 [[noreturn]] void become(const Launch& launch, pid_t parent, int errors, const sigset_t& signals) {
@@ -95,9 +110,8 @@ Surroundings read_surroundings() {
     if (s.mpirun.empty()) s.mpirun = find_in_path(name);
   s.mpi_library = comm::MpiSession::library_version();
   s.root = geteuid() == 0;
-  s.user_binds = is_set("OMPI_MCA_hwloc_base_binding_policy") ||
-                 is_set("OMPI_MCA_rmaps_base_mapping_policy") || is_set("HYDRA_BINDING") ||
-                 is_set("I_MPI_PIN");
+  s.user_binds = std::ranges::any_of(kBindingVariables, is_set);
+  if (!is_set("HOME")) s.home = home_of_user();
   if (const char* threads = std::getenv("OMP_NUM_THREADS"))
     s.omp_num_threads = std::max(0, std::atoi(threads));
   s.omp_wait_policy = is_set("OMP_WAIT_POLICY");
@@ -157,6 +171,7 @@ Launch plan_launch(int ranks, const RankThreads& requested, const std::vector<st
   const std::vector<std::string> passed = open_mpi > 0 ? with_our_tune(command) : command;
   words.insert(words.end(), passed.begin(), passed.end());
 
+  if (!surroundings.home.empty()) launch.environment.emplace_back("HOME", surroundings.home);
   if (surroundings.omp_num_threads == 0)
     launch.environment.emplace_back("OMP_NUM_THREADS", std::to_string(launch.threads));
   if (launch.oversubscribed && !surroundings.omp_wait_policy)

@@ -20,6 +20,7 @@ struct Surroundings {
       mpi_library;  ///< what the MPI library calls itself: decides which flags the launcher knows
   bool root = false;
   bool user_binds = false;       ///< the user chose a binding by a variable of the MPI library
+  std::string home = {};         ///< where HOME is unset, without which Open MPI 5 does not start
   int omp_num_threads = 0;       ///< OMP_NUM_THREADS, 0 when unset
   bool omp_wait_policy = false;  ///< OMP_WAIT_POLICY is set
 };

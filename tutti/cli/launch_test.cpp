@@ -4,6 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
 
 #include "tutti/base/error.h"
 
@@ -106,6 +111,65 @@ TEST(PlanLaunch, OpenMpi5HasOtherFlags) {
       (Words{"/bin/mpirun", "-n", "4", "--map-by", ":OVERSUBSCRIBE", "--bind-to", "none", "t"}));
   EXPECT_EQ(plan_launch(2, {}, {"t"}, machine(8), five).command,
             plan_launch(2, {}, {"t"}, machine(8), kOpenMpi).command);
+}
+
+TEST(PlanLaunch, AHomeIsSetWhereThereIsNone) {
+  const Words home = {"HOME", "/home/ada"};
+  const auto sets_home = [&](const Surroundings& surroundings) {
+    const Launch launch = plan_launch(2, {}, {"t"}, machine(8), surroundings);
+    return std::ranges::count(launch.environment, std::pair{home[0], home[1]}) == 1;
+  };
+  Surroundings homeless = kOpenMpi;
+  EXPECT_FALSE(sets_home(homeless));
+  homeless.home = home[1];
+  EXPECT_TRUE(sets_home(homeless));
+}
+
+// Sets a variable, or unsets it where the value is null, for its lifetime.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before;
+    set(value);
+  }
+  ~Variable() { set(before_ ? before_->c_str() : nullptr); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  void set(const char* value) {
+    if (value != nullptr)
+      setenv(name_, value, 1);
+    else
+      unsetenv(name_);
+  }
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+TEST(Surroundings, TheUsersBindingIsSeenInEveryLibrarysWords) {
+  constexpr std::array kNames = {"OMPI_MCA_hwloc_base_binding_policy",
+                                 "OMPI_MCA_rmaps_base_mapping_policy",
+                                 "PRTE_MCA_hwloc_default_binding_policy",
+                                 "PRTE_MCA_rmaps_default_mapping_policy",
+                                 "HYDRA_BINDING",
+                                 "I_MPI_PIN"};
+  std::vector<std::unique_ptr<Variable>> unset;
+  for (const char* name : kNames) unset.push_back(std::make_unique<Variable>(name, nullptr));
+  EXPECT_FALSE(read_surroundings().user_binds);
+  for (const char* name : kNames) {
+    const Variable set(name, "core");
+    EXPECT_TRUE(read_surroundings().user_binds) << name;
+  }
+}
+
+TEST(Surroundings, AHomeIsFoundWhereHomeIsUnset) {
+  {
+    const Variable home("HOME", "/home/ada");
+    EXPECT_EQ(read_surroundings().home, "");
+  }
+  const Variable home("HOME", nullptr);
+  EXPECT_TRUE(read_surroundings().home.starts_with("/"));
 }
 
 TEST(PlanLaunch, RefusesAThousandRanksOnTwoCores) {

@@ -1,6 +1,6 @@
 #!/bin/bash
-# hosts_test.sh PROGRAM MATRIX CASE FOLDER: one case on two hosts of two ranks (benchmarks/hosts). Prints what went wrong and exits 1; 77 where
-# the machine cannot have such hosts.
+# hosts_test.sh PROGRAM MATRIX CASE FOLDER: one case on two hosts (benchmarks/hosts). Prints what went wrong and exits 1; 77, with what is
+# missing, where the machine cannot have such hosts.
 set -u
 tutti=$1 matrix=$2 case=$3 folder=$4
 tests=$(cd "$(dirname "$0")/.." && pwd)
@@ -26,6 +26,54 @@ hosts() {
   [ $code -eq 0 ] || fail "exit code $code of $*"
 }
 
+# start FLAG... PROGRAM ARGUMENT...: the same in the background, as process $job
+start() {
+  "$tests/../benchmarks/hosts" "$@" >hosts.log 2>&1 &
+  job=$!
+}
+
+# wait_until WHAT...: the command WHAT succeeds, within a minute
+wait_until() {
+  for _ in $(seq 1200); do
+    "$@" && return
+    sleep 0.05
+  done
+  return 1
+}
+step_written() { grep -Eq ' step [0-9]{2,}/' hosts.log; }
+ended() { ! kill -0 "$job" 2>/dev/null; }
+
+# ends CODES: the job has come to its end, with one of these exit codes
+ends() {
+  wait_until ended || { kill "$job"; fail "the job hangs"; }
+  wait "$job"
+  local code=$?
+  [[ " $1 " == *" $code "* ]] || fail "exit code $code, expected $1"
+}
+says() { grep -Eq "$1" hosts.log || fail "nothing says: $1"; }
+
+# processes HOST: of the running job's host, 0 or 1. Hosts are network namespaces; that of mpirun is host 0.
+processes() {
+  local all p first
+  all=$(descendants "$job")
+  for p in $all; do [ "$(cat "/proc/$p/comm" 2>/dev/null)" != mpirun ] || first=$(readlink "/proc/$p/ns/net"); done
+  for p in $all; do
+    case $(cat "/proc/$p/comm" 2>/dev/null) in mpirun | orted | tutti*) ;; *) continue ;; esac
+    if [ "$(readlink "/proc/$p/ns/net")" = "$first" ]; then [ "$1" != 0 ] || echo "$p"; else [ "$1" != 1 ] || echo "$p"; fi
+  done
+}
+descendants() {
+  local child
+  for child in $(pgrep -P "$1"); do
+    echo "$child"
+    descendants "$child"
+  done
+}
+ranks() { for p in $(processes "$1"); do ! grep -qs '^tutti' "/proc/$p/comm" || echo "$p"; done; }
+no_ranks() { [ -z "$(ranks "$1")" ]; }
+
+endless=("$tutti" train "$tests/training/tiny.toml" --output-dir run --epochs 5000 --replicas 4 --set comm.timeout_s=5)
+
 case $case in
   matrix)
     hosts --rate 0 "$matrix" mpi --nodes hostname --ranks 2-4 --counts 0,1,2,3,127 --part 1/20
@@ -45,6 +93,44 @@ case $case in
     for file in weights state; do
       cmp {one,four}/checkpoints/step_0000006/$file.safetensors || fail "$file differ between one rank and four on two hosts"
     done
+    ;;
+  silent)
+    # The job's own mpirun would wait for the second host's daemon without end.
+    start --rate 0 "${endless[@]}"
+    wait_until step_written || fail "the job does not train"
+    # shellcheck disable=SC2046
+    kill -STOP $(processes 1)
+    ends "1 137"
+    says 'not arrived: .*rank [23] on node1'
+    says '^tutti: mpirun \(process [0-9]+\) still waits 15 s after the job.s end, so it is killed'
+    ;;
+  frozen)
+    # mpirun's own host: what is stopped there cannot end, but the ranks elsewhere do, and when the host goes on the job is over at once.
+    start --rate 0 "${endless[@]}"
+    wait_until step_written || fail "the job does not train"
+    held=$(processes 0)
+    # shellcheck disable=SC2086
+    kill -STOP $held
+    wait_until no_ranks 1 || fail "ranks of the other host wait without end"
+    # shellcheck disable=SC2086
+    kill -CONT $held
+    ends "1 137"
+    says 'not arrived: .*rank [01] on node0'
+    ;;
+  ranks)
+    # --ranks inside an allocation of two hosts: its process sees the ranks of its own host alone.
+    hosts --rate 0 --once yes "$tutti" train "$tests/training/tiny.toml" --output-dir done --ranks 4 --replicas 4 --max-steps 6
+    start --rate 0 --once yes "${endless[@]}" --ranks 4
+    wait_until step_written || fail "the job does not train"
+    kill -TERM "$(processes 0 | head -n 1)"
+    ends 75
+    says 'checkpoint'
+    start --rate 0 --once yes "${endless[@]}" --ranks 4 --fresh
+    wait_until step_written || fail "the job does not train"
+    # shellcheck disable=SC2046
+    kill -STOP $(processes 1)
+    ends 1
+    says '^tutti: .*not arrived: .*rank [23] on node1'
     ;;
   *)
     fail "no case $case"

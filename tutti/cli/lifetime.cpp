@@ -16,6 +16,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/cli/config.h"
+#include "tutti/cli/launcher_watch.h"
 #include "tutti/cli/rank_table.h"
 #include "tutti/cli/signals.h"
 #include "tutti/comm/launcher.h"
@@ -57,18 +58,33 @@ ExitCode code_of(const std::exception& error) {
   return own ? own->exit_code() : ExitCode::failure;
 }
 
+/// Of the whole job, which this rank ends: comm/'s last act.
+void end_of_job(std::string_view report) noexcept {
+  leave_launcher_watch();
+  if (report.empty()) return;
+  const int code = static_cast<int>(ExitCode::failure);
+  const comm::Launcher launcher = launcher_or_single();
+  const std::string text = named(launcher.rank, launcher.size, code, std::string(report));
+  if (!own_row::end(code, text)) write_error("tutti: " + text + "\n");
+}
+
 }  // namespace
 
 void begin_process(const std::vector<std::string>& arguments) {
   const comm::Launcher launcher = launcher_or_single();
   const bool is_rank = launcher.name != "none";
-  if (is_rank) comm::end_with_launcher();
+  if (is_rank) {
+    comm::end_with_launcher();
+    remember_launcher(launcher.local_rank);
+    comm::set_last_act(end_of_job);
+  }
   fill_closed_streams();
   if (const char* table = std::getenv(RankTable::kVariable); table != nullptr && is_rank)
-    own_row::join(table, launcher.rank, launcher.size);
+    own_row::join(table, {launcher.rank, launcher.size, launcher.local_size});
   const std::string_view verb = verb_of(arguments);
   const bool trains = verb == "train";
   if (trains || is_rank) stop_while_starting({.trains = trains, .speaks = launcher.rank == 0});
+  if (own_row::called_off()) std::raise(SIGTERM);
   // Whoever read the log has gone; the run goes on.
   if (trains || verb == "study") std::signal(SIGPIPE, SIG_IGN);
   // A write beyond the file-size limit then fails as on a full disk, with a message.

@@ -7,10 +7,12 @@
 
 #include "tutti/base/log.h"
 #include "tutti/cli/command_line.h"
+#include "tutti/cli/launcher_watch.h"
 #include "tutti/cli/lifetime.h"
 #include "tutti/cli/terminal.h"
 
 int main(int argc, char** argv) {
+  if (const auto code = tutti::run_launcher_watch(argc, argv)) return *code;
   tutti::begin_process({argv + 1, argv + argc});
   const tutti::Terminal screen = tutti::terminal_of(STDERR_FILENO);
   if (screen.present)

@@ -3,20 +3,30 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 #include "tutti/base/error.h"
 
 namespace tutti {
 namespace {
 
+constexpr char kName[] = "tutti-ranks";
+
 struct Page {
-  std::atomic<int> ended{0};  // ranks that have left their code
+  uint64_t nonce = 0;
   int ranks = 0;
+  std::atomic<int> here{0};   // 0: not known yet
+  std::atomic<int> ended{0};  // ranks that have left their code
+  std::atomic<bool> called_off{false};
 };
 
 size_t bytes_of(int ranks) { return sizeof(Page) + sizeof(RankRow) * static_cast<size_t>(ranks); }
@@ -25,6 +35,23 @@ RankRow* rows_of(void* memory) {
 }
 static_assert(sizeof(Page) % alignof(RankRow) == 0);
 
+/// The memory of a table of this size, or MAP_FAILED. A file that is something else is not touched:
+/// to open a device can have consequences.
+void* map_table(const std::string& path, size_t bytes) {
+  std::error_code error;
+  if (!std::filesystem::read_symlink(path, error)
+           .string()
+           .starts_with(fmt::format("/memfd:{}", kName)))
+    return MAP_FAILED;
+  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) return MAP_FAILED;
+  const bool fits = lseek(file, 0, SEEK_END) == static_cast<off_t>(bytes);
+  void* memory =
+      fits ? mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
+  close(file);
+  return memory;
+}
+
 std::atomic<Page*> own_page{nullptr};
 std::atomic<RankRow*> own{nullptr};
 
@@ -32,7 +59,7 @@ std::atomic<RankRow*> own{nullptr};
 
 RankTable::RankTable(int ranks) : ranks_(ranks) {
   const size_t bytes = bytes_of(ranks);
-  file_ = memfd_create("tutti-ranks", MFD_CLOEXEC);
+  file_ = memfd_create(kName, MFD_CLOEXEC);
   if (file_ >= 0 && ftruncate(file_, static_cast<off_t>(bytes)) == 0)
     memory_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
   if (memory_ == nullptr || memory_ == MAP_FAILED) {
@@ -41,7 +68,11 @@ RankTable::RankTable(int ranks) : ranks_(ranks) {
     throw DeviceError(fmt::format("cannot make {} bytes of memory to share with {} ranks: {}",
                                   bytes, ranks, std::strerror(error)));
   }
-  static_cast<Page*>(memory_)->ranks = ranks;  // the rest is zero, as a fresh row is
+  auto* page = static_cast<Page*>(memory_);  // zero, as fresh rows are
+  page->ranks = ranks;
+  if (getrandom(&page->nonce, sizeof page->nonce, 0) != sizeof page->nonce)
+    page->nonce =
+        static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
 RankTable::~RankTable() {
@@ -49,30 +80,43 @@ RankTable::~RankTable() {
   close(file_);
 }
 
-std::string RankTable::value() const { return fmt::format("/proc/{}/fd/{}", getpid(), file_); }
+std::string RankTable::value() const {
+  return fmt::format("{}:{}:{:x}", getpid(), file_, static_cast<Page*>(memory_)->nonce);
+}
+
+int RankTable::ranks_here() const {
+  const int here = static_cast<Page*>(memory_)->here;
+  int joined =
+      0;  // more, where ranks see this process from containers with host names of their own
+  for (int rank = 0; rank < ranks_; ++rank) joined += row(rank).process != 0;
+  return here > 0 ? std::max(here, joined) : ranks_;
+}
+
+void RankTable::call_off() const { static_cast<Page*>(memory_)->called_off = true; }
 
 const RankRow& RankTable::row(int rank) const {
   CHECK(rank >= 0 && rank < ranks_);
   return rows_of(memory_)[rank];
 }
 
-bool own_row::join(const std::string& value, int rank, int ranks) {
-  if (value.empty() || joined() || rank < 0 || rank >= ranks) return false;
-  const int file = open(value.c_str(), O_RDWR | O_CLOEXEC);
-  if (file < 0) return false;
-  const size_t bytes = bytes_of(ranks);
-  const bool fits = lseek(file, 0, SEEK_END) == static_cast<off_t>(bytes);
-  void* memory =
-      fits ? mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
-  close(file);
+bool own_row::join(const std::string& value, const Place& place) {
+  int process = 0, number = 0;
+  unsigned long long nonce = 0;
+  if (joined() || place.rank < 0 || place.rank >= place.ranks ||
+      std::sscanf(value.c_str(), "%d:%d:%llx", &process, &number, &nonce) != 3)
+    return false;
+  const size_t bytes = bytes_of(place.ranks);
+  void* memory = map_table(fmt::format("/proc/{}/fd/{}", process, number), bytes);
   if (memory == MAP_FAILED) return false;
   auto* page = static_cast<Page*>(memory);
-  RankRow* row = rows_of(memory) + rank;
+  RankRow* row = rows_of(memory) + place.rank;
   int nobody = 0;
-  if (page->ranks != ranks || !row->process.compare_exchange_strong(nobody, getpid())) {
+  if (page->nonce != nonce || page->ranks != place.ranks ||
+      !row->process.compare_exchange_strong(nobody, getpid())) {
     munmap(memory, bytes);
     return false;
   }
+  if (place.ranks_here > 0) page->here = place.ranks_here;
   row->state = RankState::starting;
   own_page = page;
   own = row;
@@ -81,8 +125,14 @@ bool own_row::join(const std::string& value, int rank, int ranks) {
 
 bool own_row::joined() noexcept { return own.load() != nullptr; }
 
+bool own_row::called_off() noexcept { return joined() && own_page.load()->called_off; }
+
 void own_row::set_state(RankState state) noexcept {
   if (RankRow* row = own.load()) row->state = state;
+}
+
+void own_row::note_sent_off() noexcept {
+  if (RankRow* row = own.load()) row->sent_off = true;
 }
 
 bool own_row::end(int code, std::string_view message, int signal) noexcept {

@@ -2,7 +2,7 @@
 // What the ranks that `tutti --ranks N` started tell the process that started them. They share a
 // table in memory with one row for each rank. The starting process alone speaks for the job and
 // ends with its exit code, so that MPI's launcher, which can only guess from exit statuses, has
-// nothing to add.
+// nothing to add. Ranks of other hosts do not see the table, and have no row.
 
 #include <sys/types.h>
 
@@ -28,6 +28,7 @@ struct RankRow {
   std::atomic<int> code{0};             ///< the exit code that it would have if it were alone
   std::atomic<int> signal{0};           ///< that ended it while it was starting; 0: none
   std::atomic<int> order{0};            ///< 1 for the rank that left its code first, then 2 ...
+  std::atomic<bool> sent_off{false};    ///< its launcher has told it to end: the cause is elsewhere
   std::array<char, 4096> message = {};  ///< of the error that ended it; ends with a zero byte
 };
 static_assert(std::atomic<RankState>::is_always_lock_free);  // processes share them
@@ -42,11 +43,16 @@ class RankTable {
   RankTable(const RankTable&) = delete;
   RankTable& operator=(const RankTable&) = delete;
 
-  /// The variable that tells ranks of the table, and its value for this one.
+  /// The variable that tells ranks of the table, and its value for this one. It holds a random
+  /// number that the table holds too: on another host the rest of it may name anything.
   static constexpr const char* kVariable = "TUTTI_RANK_TABLE";
   std::string value() const;
   int ranks() const { return ranks_; }
+  /// How many of them are on this host, as they say, or see this table; all until one has said so.
+  int ranks_here() const;
   const RankRow& row(int rank) const;
+  /// The job is to end before it trains: ranks that join from now on find that out (called_off).
+  void call_off() const;
 
  private:
   int ranks_;
@@ -57,11 +63,19 @@ class RankTable {
 /// The same as a rank has it. All of it does nothing in a process that has no row, and all but
 /// join() may be called in a signal handler.
 namespace own_row {
-/// Takes the row of `rank` in the table that `value` names. False where that is none of a job of
-/// `ranks` on this machine, or where another process has taken the row.
-bool join(const std::string& value, int rank, int ranks);
+struct Place {
+  int rank = 0, ranks = 1;
+  int ranks_here = -1;  ///< on this host; -1 where the launcher does not say
+};
+/// Takes the row of the place's rank in the table that `value` names. False where that is none of
+/// such a job on this machine, or where another process has taken the row.
+bool join(const std::string& value, const Place& place);
 bool joined() noexcept;
+/// Whether the job was called off before this rank joined.
+bool called_off() noexcept;
 void set_state(RankState state) noexcept;
+/// Its launcher has told this rank to end.
+void note_sent_off() noexcept;
 /// Leaves the exit code. False when nobody will read it: then this process speaks for itself.
 bool end(int code, std::string_view message, int signal = 0) noexcept;
 }  // namespace own_row

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "tutti/base/error.h"
+#include "tutti/cli/launcher_watch.h"
 #include "tutti/cli/rank_table.h"
 
 namespace tutti {
@@ -19,7 +20,15 @@ static_assert(std::atomic<int>::is_always_lock_free &&
               std::atomic<bool>::is_always_lock_free);  // a handler may touch nothing else
 StartSignals at_start;                                  // does not change while handlers read it
 
-void handle(int signal) {
+/// A launcher that tells its ranks to end may wait for ever for those of a host that is silent.
+void note_sender(int signal, const siginfo_t* info) {
+  if (signal != SIGTERM || info->si_code > 0 || !is_launcher(info->si_pid)) return;
+  own_row::note_sent_off();
+  leave_launcher_watch();
+}
+
+void handle(int signal, siginfo_t* info, void*) {
+  note_sender(signal, info);
   if (signal == SIGINT && interrupted.exchange(true)) {
     std::signal(SIGINT, SIG_DFL);  // so that the launcher and the shell see what ended this process
     std::raise(SIGINT);
@@ -28,7 +37,8 @@ void handle(int signal) {
   received.compare_exchange_strong(none, signal);
 }
 
-void end_while_starting(int signal) {
+void end_while_starting(int signal, siginfo_t* info, void*) {
+  note_sender(signal, info);
   if (started) return;
   const int code = at_start.trains ? static_cast<int>(ExitCode::requeue) : 128 + signal;
   if (!own_row::end(code, "", signal) && at_start.speaks) {
@@ -57,8 +67,8 @@ void stop_while_starting(const StartSignals& start) {
   for (const int signal : {SIGTERM, SIGUSR1, SIGUSR2, SIGINT, SIGHUP}) {
     if (signal == SIGHUP && ignored(signal)) continue;
     struct sigaction action {};
-    action.sa_handler = end_while_starting;
-    action.sa_flags = SA_RESTART;
+    action.sa_sigaction = end_while_starting;
+    action.sa_flags = SA_RESTART | SA_SIGINFO;
     sigaction(signal, &action, nullptr);
   }
 }
@@ -87,8 +97,14 @@ SignalFlags::SignalFlags() : stack_(std::make_unique<std::byte[]>(kStack)) {
   for (size_t i = 0; i < kSignals.size(); ++i) {
     struct sigaction action {};
     const bool nothing = kSignals[i] == SIGCONT || (kSignals[i] == SIGHUP && ignored(kSignals[i]));
-    action.sa_handler = nothing ? SIG_IGN : handle;
-    action.sa_flags = SA_RESTART | SA_ONSTACK;  // a stop wish must not make a read or write fail
+    // A stop wish must not make a read or write fail.
+    action.sa_flags = SA_RESTART | SA_ONSTACK;
+    if (nothing) {
+      action.sa_handler = SIG_IGN;
+    } else {
+      action.sa_sigaction = handle;
+      action.sa_flags |= SA_SIGINFO;
+    }
     sigaction(kSignals[i], &action, &before_[i]);
   }
   started = true;

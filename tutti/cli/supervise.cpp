@@ -10,14 +10,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
-#include <fstream>
 #include <optional>
 #include <vector>
 
 #include "tutti/base/error.h"
+#include "tutti/base/process_state.h"
+#include "tutti/cli/job_end.h"
 #include "tutti/cli/launcher_output.h"
 #include "tutti/cli/lifetime.h"
 #include "tutti/cli/signals.h"
@@ -32,23 +31,20 @@ constexpr int kLookMs = 100;
 // MPI's launchers let their ranks a second for their last words, and then clean up after them.
 constexpr auto kKillRanks = seconds(1);
 constexpr auto kKillLauncher = seconds(3);  // one that has just begun loses signals
-constexpr size_t kVoices = 4;               // of ranks that say different things about the end
+constexpr auto kLastWork = seconds(5);      // of a rank that has trained and is told to end
+// Looks, one a second, at a launcher whose ranks have failed and ended. It ends a second or two
+// after them, unless it waits for a host that does not answer.
+constexpr int kLauncherLooks = 10;
 
-/// The letter of /proc/PID/stat: R, S, D, T ...; 0 when there is no such process, or only its
-/// remains.
-char state_of(pid_t process) {
-  std::string line;
-  std::getline(std::ifstream(fmt::format("/proc/{}/stat", process)), line);
-  const size_t name_end = line.rfind(')');  // the name may hold anything, a bracket as well
-  if (name_end == std::string::npos || name_end + 2 >= line.size()) return 0;
-  const char state = line[name_end + 2];
-  return state == 'Z' || state == 'X' ? '\0' : state;
+bool runs(const std::optional<ProcessState>& process) { return process && process->runs(); }
+bool is_stopped(const std::optional<ProcessState>& process) {
+  return process && process->stopped();
 }
 
-bool is_error(int code) {
-  return code != static_cast<int>(ExitCode::done) &&
-         code != static_cast<int>(ExitCode::target_missed) &&
-         code != static_cast<int>(ExitCode::requeue);
+/// Nobody reads what the launcher prints, and it waits for that.
+bool output_is_full() {
+  pollfd output{STDOUT_FILENO, POLLOUT, 0};
+  return poll(&output, 1, 0) == 0;
 }
 
 class Supervision {
@@ -66,52 +62,52 @@ class Supervision {
   void on_signal(int signal);
   void look_at_ranks();
   void look_for_stopped();
-  void end_job(int code, std::string why);
+  void look_at_end();
+  void look_at_launcher();
+  void end_job(int code, const std::string& why);
   void press_on();
   void see_off_ranks();
-  int conclude();
-  int explain_deaths();
-  int explain_stop();
 
-  int launcher_code() const {
-    return WIFEXITED(status_) ? WEXITSTATUS(status_) : 128 + WTERMSIG(status_);
-  }
   bool alive(int rank) const {
     return table_.row(rank).process != 0 && !gone_[static_cast<size_t>(rank)];
   }
-  void kill_ranks() const {
+  std::vector<int> alive_ranks() const {
+    std::vector<int> ranks;
     for (int rank = 0; rank < table_.ranks(); ++rank)
-      if (alive(rank)) kill(table_.row(rank).process, SIGKILL);
+      if (alive(rank)) ranks.push_back(rank);
+    return ranks;
   }
-  std::string why(int signal) const {
-    return patience_.trains ? stopped_early(signal)
-                            : fmt::format("stopped by {}", signal_name(signal));
+  void signal_ranks(int signal) const {
+    for (const int rank : alive_ranks()) kill(table_.row(rank).process, signal);
   }
-  std::string name(int rank) const {
-    return fmt::format("rank {}/{} (process {})", rank, table_.ranks(),
-                       table_.row(rank).process.load());
+  template <class Wanted>
+  int count(Wanted wanted) const {
+    int ranks = 0;
+    for (int rank = 0; rank < table_.ranks(); ++rank)
+      if (wanted(table_.row(rank))) ++ranks;
+    return ranks;
   }
-  std::string names(const std::vector<int>& ranks) const {
-    std::string text;
-    for (const int rank : ranks) text += (text.empty() ? "" : ", ") + name(rank);
-    return text;
+  std::string launcher_name() const {
+    return fmt::format("{} (process {})", job_.program, job_.launcher);
   }
 
   const Supervised& job_;
   const RankTable& table_;
   const Patience& patience_;
   std::vector<bool> gone_;
-  std::vector<int> first_gone_;  // without having left a code, and before any other left an error
+  std::vector<int> first_gone_;  // JobEnd's
   LauncherOutput output_;
-  std::string banners_;
   int signals_ = -1;
   bool output_open_ = true;
   bool over_ = false;  // the launcher has ended, with status_
   int status_ = 0;
   int interrupts_ = 0;
+  int asked_ = 0;  // the signal that came when ranks had trained already, since asked_since_
+  Clock::time_point asked_since_{};
   std::optional<int> verdict_;  // this process ends the job, with this code
   Clock::time_point ending_since_{};
   bool ranks_killed_ = false, launcher_killed_ = false;
+  int launcher_looks_ = 0;
   std::optional<Clock::time_point> stopped_since_;
 };
 
@@ -128,16 +124,25 @@ int Supervision::run() {
       if (received.ssi_signo != SIGCHLD) on_signal(static_cast<int>(received.ssi_signo));
     look_at_ranks();
     over_ = waitpid(job_.launcher, &status_, WNOHANG) != 0;
-    if (const auto now = Clock::now(); now >= next_look) {
+    if (const auto now = Clock::now(); now >= next_look && !over_) {
       next_look = now + seconds(1);
       look_for_stopped();
+      look_at_end();
+      look_at_launcher();
     }
     if (verdict_) press_on();
   }
   see_off_ranks();
-  banners_ = output_.finish();
+  const std::string banners = output_.finish();
   close(signals_);
-  return conclude();
+  if (verdict_) return *verdict_;
+  return explain_end(table_, {.first_gone = first_gone_,
+                              .launcher = job_.launcher,
+                              .program = job_.program,
+                              .status = status_,
+                              .launcher_killed = launcher_killed_,
+                              .banners = banners,
+                              .trains = patience_.trains});
 }
 
 void Supervision::wait_a_moment() {
@@ -153,45 +158,54 @@ void Supervision::read_output() {
   if (count == 0) output_open_ = false;
 }
 
+// Ranks that start end with it, and those that train stop in order, all of them if one is asked: so
+// those of other hosts need no signal. Whether the job has trained is looked up when the signal has
+// been sent: a rank that has begun to train by then takes it as a wish.
 void Supervision::on_signal(int signal) {
   if (verdict_) return;
-  if (signal == SIGINT && ++interrupts_ > 1)
-    return end_job(128 + SIGINT, "ended at once by a second interrupt; the last checkpoint stands");
-  int stoppable = 0;
-  for (int rank = 0; rank < table_.ranks(); ++rank) {
-    const RankState state = table_.row(rank).state;
-    if (state == RankState::over || state == RankState::ended) return;  // the end has come already
-    if (state == RankState::stoppable) ++stoppable;
+  if (signal == SIGINT && ++interrupts_ > 1) {
+    end_job(128 + SIGINT, "ended at once by a second interrupt; the last checkpoint stands");
+    return signal_ranks(SIGKILL);
   }
-  if (stoppable < table_.ranks())
-    return end_job(patience_.trains ? static_cast<int>(ExitCode::requeue) : 128 + signal,
-                   why(signal));
-  for (int rank = 0; rank < table_.ranks(); ++rank)
-    if (alive(rank)) kill(table_.row(rank).process, signal);
+  const bool has_trained = count([](const RankRow& row) {
+                             return row.state == RankState::over || row.state == RankState::ended;
+                           }) > 0;
+  signal_ranks(signal);
+  if (has_trained) {
+    if (asked_ == 0) asked_since_ = Clock::now();
+    asked_ = signal;
+    return;
+  }
+  const int stopping = count([](const RankRow& row) {
+    return row.state == RankState::ended ? row.signal == 0 : row.state >= RankState::stoppable;
+  });
+  if (stopping < table_.ranks_here())
+    end_job(patience_.trains ? static_cast<int>(ExitCode::requeue) : 128 + signal,
+            why_stopped(patience_.trains, signal));
 }
 
 void Supervision::look_at_ranks() {
   std::vector<int> now_gone;
-  bool error = false;
+  bool failed = false;
   for (int rank = 0; rank < table_.ranks(); ++rank) {
     const RankRow& row = table_.row(rank);
-    const bool gone = alive(rank) && state_of(row.process) == 0;
+    const bool gone = alive(rank) && !runs(process_state(row.process));
     const bool ended = row.state == RankState::ended;  // stored before the process ends
-    if (ended && is_error(row.code)) error = true;
+    if (ended && is_failure(row.code)) failed = true;
     if (!gone) continue;
     gone_[static_cast<size_t>(rank)] = true;
-    if (!ended) now_gone.push_back(rank);
+    if (!ended && !row.sent_off) now_gone.push_back(rank);
   }
-  if (first_gone_.empty() && !error && !verdict_) first_gone_ = now_gone;
+  if (first_gone_.empty() && !failed && !verdict_) first_gone_ = now_gone;
 }
 
 void Supervision::look_for_stopped() {
-  std::string stopped;
-  if (state_of(job_.launcher) == 'T')
-    stopped = fmt::format("{} (process {})", job_.program, job_.launcher);
-  for (int rank = 0; rank < table_.ranks(); ++rank)
-    if (alive(rank) && state_of(table_.row(rank).process) == 'T')
-      stopped += (stopped.empty() ? "" : ", ") + name(rank);
+  std::vector<int> ranks;
+  for (const int rank : alive_ranks())
+    if (is_stopped(process_state(table_.row(rank).process))) ranks.push_back(rank);
+  std::string stopped = rank_names(table_, ranks);
+  if (is_stopped(process_state(job_.launcher)))
+    stopped = launcher_name() + (stopped.empty() ? "" : ", ") + stopped;
   const auto now = Clock::now();
   if (stopped.empty() || verdict_) return stopped_since_.reset();
   if (!stopped_since_) stopped_since_ = now;
@@ -208,7 +222,46 @@ void Supervision::look_for_stopped() {
   stopped_since_ = now;
 }
 
-void Supervision::end_job(int code, std::string why) {
+// A signal to a job that has trained means nothing to its ranks. They end by themselves; one that
+// does not must not make the job deaf.
+void Supervision::look_at_end() {
+  if (asked_ == 0 || verdict_) return;
+  const std::vector<int> left = alive_ranks();
+  const bool trains = std::ranges::any_of(left, [&](int rank) {
+    return table_.row(rank).state != RankState::over && table_.row(rank).state != RankState::ended;
+  });
+  const std::chrono::duration<double> limit =
+      trains ? std::max<std::chrono::duration<double>>(
+                   std::chrono::duration<double>(patience_.seconds), kLastWork)
+             : kLastWork;
+  if (Clock::now() - asked_since_ < limit) return;
+  end_job(static_cast<int>(ExitCode::failure),
+          fmt::format("the job was at its end, and {} has not ended within {:g} s of {}; it ends "
+                      "now, and the last checkpoint stands",
+                      left.empty() ? launcher_name() : rank_names(table_, left), limit.count(),
+                      signal_name(asked_)));
+}
+
+void Supervision::look_at_launcher() {
+  const bool failed = !first_gone_.empty() || count([](const RankRow& row) {
+                                                return row.state == RankState::ended &&
+                                                       (is_failure(row.code) || row.signal != 0);
+                                              }) > 0;
+  if (verdict_ || launcher_killed_ || !failed || !alive_ranks().empty()) return;
+  if (is_stopped(process_state(job_.launcher)) || output_is_full()) return;
+  if (++launcher_looks_ < kLauncherLooks) return;
+  write_error(
+      fmt::format("tutti: {} still waits {} s after its ranks on this host have ended, so it is "
+                  "killed: another "
+                  "host of the job does not answer\n",
+                  launcher_name(), kLauncherLooks));
+  kill(job_.launcher, SIGKILL);
+  launcher_killed_ = true;
+}
+
+void Supervision::end_job(int code, const std::string& why) {
+  table_.call_off();  // ranks that join from now on end by themselves
+  signal_ranks(SIGTERM);
   write_error("tutti: " + why + "\n");
   verdict_ = code;
   ending_since_ = Clock::now();
@@ -219,11 +272,11 @@ void Supervision::end_job(int code, std::string why) {
 void Supervision::press_on() {
   const auto since = Clock::now() - ending_since_;
   if (since > kKillRanks && !ranks_killed_) {
-    kill_ranks();
+    signal_ranks(SIGKILL);
     ranks_killed_ = true;
   }
   if (since > kKillLauncher && !launcher_killed_) {
-    kill_ranks();  // that have begun meanwhile
+    signal_ranks(SIGKILL);  // that have begun meanwhile
     kill(job_.launcher, SIGKILL);
     launcher_killed_ = true;
   }
@@ -237,93 +290,14 @@ void Supervision::see_off_ranks() {
   while ((left || output_open_) && Clock::now() - began < seconds(10)) {
     read_output();
     look_at_ranks();
-    left = false;
-    for (int rank = 0; rank < table_.ranks(); ++rank) left = left || alive(rank);
-    if (left && Clock::now() - began > seconds(2)) kill_ranks();
+    left = !alive_ranks().empty();
+    if (left && Clock::now() - began > seconds(2)) signal_ranks(SIGKILL);
     if (!left && Clock::now() - began > seconds(1)) break;  // a grandchild may hold the stream
     if (left || output_open_) {
       pollfd wait{job_.output, POLLIN, 0};
       poll(&wait, output_open_ ? 1 : 0, 20);
     }
   }
-}
-
-/// Prints the errors that ranks have left, each text once, and who died without a word. Returns the
-/// exit code, 0 when there is nothing of that kind.
-int Supervision::explain_deaths() {
-  std::vector<int> failed;
-  for (int rank = 0; rank < table_.ranks(); ++rank)
-    if (table_.row(rank).state == RankState::ended && is_error(table_.row(rank).code))
-      failed.push_back(rank);
-  std::ranges::sort(failed, {}, [&](int rank) { return table_.row(rank).order.load(); });
-  if (!first_gone_.empty() && !WIFSIGNALED(status_)) {
-    const int code = launcher_code();
-    const std::string how =
-        code > 128 ? "killed by " + signal_text(code - 128) : std::string("gone without a word");
-    write_error(fmt::format(
-        "tutti: {}: {}{}; the job has ended. Its last checkpoint stands: "
-        "--resume goes on from it\n",
-        names(first_gone_), first_gone_.size() > 1 ? "the first of them was " : "", how));
-  }
-  std::vector<std::string> said;
-  for (const int rank : failed) {
-    const RankRow& row = table_.row(rank);
-    const std::string text = row.message.data();
-    if (text.empty() || std::ranges::find(said, text) != said.end()) continue;
-    if (said.size() < kVoices)
-      write_error("tutti: " + named(rank, table_.ranks(), row.code, text) + "\n");
-    said.push_back(text);
-  }
-  if (said.size() > kVoices)
-    write_error(fmt::format("tutti: {} more ranks reported errors\n", said.size() - kVoices));
-  if (!failed.empty()) return table_.row(failed.front()).code;
-  return first_gone_.empty() ? 0 : static_cast<int>(ExitCode::failure);
-}
-
-/// A signal to one rank, or to the launcher, that ended a rank while it started, before anything
-/// else went wrong: what the others then say follows from it. Returns the exit code, else 0.
-int Supervision::explain_stop() {
-  if (!first_gone_.empty() || launcher_code() > 128) return 0;  // it ended the rest of a dead job
-  for (int rank = 0; rank < table_.ranks(); ++rank) {
-    const RankRow& row = table_.row(rank);
-    if (row.state != RankState::ended || row.order != 1 || row.signal == 0) continue;
-    write_error(fmt::format("tutti: rank {}/{}: {}\n", rank, table_.ranks(), why(row.signal)));
-    return row.code;
-  }
-  return 0;
-}
-
-int Supervision::conclude() {
-  if (verdict_) return *verdict_;
-  if (const int code = explain_stop(); code != 0) return code;
-  if (const int code = explain_deaths(); code != 0 && !WIFSIGNALED(status_)) return code;
-  if (WIFSIGNALED(status_)) {
-    write_error(
-        fmt::format("tutti: {} (process {}) was killed by {}, and its ranks ended with it. "
-                    "The last checkpoint stands: --resume goes on from it\n",
-                    job_.program, job_.launcher, signal_text(WTERMSIG(status_))));
-    return static_cast<int>(ExitCode::failure);
-  }
-  int begun = 0, ended = 0, code = 0;
-  for (int rank = 0; rank < table_.ranks(); ++rank) {
-    const RankRow& row = table_.row(rank);
-    if (row.state != RankState::absent) ++begun;
-    if (row.state != RankState::ended) continue;
-    ++ended;
-    code = std::max(code, row.code.load());
-  }
-  if (launcher_code() != 0) write_error(banners_);
-  if (ended == table_.ranks()) return code;
-  if (launcher_code() == 0 && begun == 0) return 0;  // no program of ours
-  const std::string how = launcher_code() > 128
-                              ? "a rank was killed by " + signal_text(launcher_code() - 128)
-                              : fmt::format("it ended with exit code {}", launcher_code());
-  write_error(begun == 0 ? fmt::format("tutti: {}: {} before a rank of Tutti had begun\n",
-                                       job_.program, how)
-                         : fmt::format("tutti: {}: {} when {} of {} ranks had begun\n",
-                                       job_.program, how, begun, table_.ranks()));
-  return launcher_code() == 0 || launcher_code() > 128 ? static_cast<int>(ExitCode::failure)
-                                                       : launcher_code();
 }
 
 }  // namespace
@@ -340,10 +314,6 @@ sigset_t supervised_signals() {
 
 int supervise(const Supervised& job, const RankTable& table, const Patience& patience) {
   return Supervision(job, table, patience).run();
-}
-
-std::string signal_text(int signal) {
-  return fmt::format("signal {} ({})", signal, strsignal(signal));
 }
 
 }  // namespace tutti

@@ -32,10 +32,9 @@ sigset_t supervised_signals();
 /// say, and returns its exit code: that of the ranks, the same as one rank alone would have; 1 when
 /// a rank or the launcher was killed. The first SIGINT, SIGTERM, SIGHUP, SIGUSR1 or SIGUSR2 goes to
 /// the ranks, which stop in order; before they train it ends the job within seconds, with exit code
-/// 75. A second SIGINT ends it at once, with 130.
+/// 75; when they have trained they end by themselves, and one that does not within five seconds is
+/// killed, with 1. A second SIGINT ends it at once, with 130. A launcher that waits for a silent
+/// host when its ranks here have failed and ended is killed.
 int supervise(const Supervised& job, const RankTable& table, const Patience& patience);
-
-/// "signal 15 (Terminated)"; for messages.
-std::string signal_text(int signal);
 
 }  // namespace tutti

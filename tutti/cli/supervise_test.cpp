@@ -7,9 +7,11 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <fstream>
+#include <csignal>
 #include <functional>
 #include <string>
+
+#include "tutti/base/process_state.h"
 
 namespace tutti {
 namespace {
@@ -43,11 +45,12 @@ Ended supervised(const RankTable& table, const Patience& patience,
   return {code, said};
 }
 
-pid_t start_rank(const RankTable& table, int rank, const std::function<void()>& work) {
+pid_t start_rank(const RankTable& table, int rank, const std::function<void()>& work,
+                 int ranks_here = -1) {
   const pid_t child = fork();
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    own_row::join(table.value(), rank, table.ranks());
+    own_row::join(table.value(), {rank, table.ranks(), ranks_here});
     work();
     _exit(0);
   }
@@ -61,10 +64,8 @@ void until(const RankTable& table, int rank, RankState state) {
 
 /// Not of one that has ended and whose new parent has not asked for its status yet.
 bool runs(pid_t process) {
-  std::string line;
-  std::getline(std::ifstream("/proc/" + std::to_string(process) + "/stat"), line);
-  const size_t name_end = line.rfind(')');
-  return name_end != line.npos && line.find_first_of("ZX", name_end) != name_end + 2;
+  const auto state = process_state(process);
+  return state && state->runs();
 }
 
 [[noreturn]] void idle() {
@@ -227,6 +228,115 @@ TEST(Supervise, AStopReachesRanksThatTrain) {
     EXPECT_EQ(end.code, 75);
     EXPECT_EQ(end.said, "");
   }
+}
+
+// A launcher needs a second to tell its ranks: none of them may train meanwhile.
+TEST(Supervise, AStopBeforeTheFirstStepReachesTheRanksWithoutTheLauncher) {
+  const RankTable table(3);
+  const Ended end = supervised(table, {}, [&] {
+    signal(SIGTERM, [](int) {
+      own_row::end(75, "", SIGTERM);
+      _exit(0);
+    });
+    start_rank(table, 0, [] {
+      own_row::set_state(RankState::stoppable);
+      idle();
+    });
+    start_rank(table, 1, idle);  // and rank 2 never begins
+    signal(SIGTERM, SIG_IGN);
+    until(table, 0, RankState::stoppable);
+    until(table, 1, RankState::starting);
+    kill(getppid(), SIGTERM);
+    idle();
+    return 0;
+  });
+  EXPECT_EQ(end.code, 75);
+  for (int rank : {0, 1}) EXPECT_EQ(table.row(rank).code, 75) << rank;
+}
+
+TEST(Supervise, RanksOfOtherHostsAreNotTakenForRanksThatHaveNotBegun) {
+  const RankTable table(4);
+  const Ended end = supervised(table, {}, [&] {
+    for (int rank : {1, 3})
+      start_rank(
+          table, rank,
+          [] {
+            sigset_t set;
+            sigemptyset(&set);
+            sigaddset(&set, SIGTERM);
+            sigprocmask(SIG_BLOCK, &set, nullptr);
+            own_row::set_state(RankState::stoppable);
+            int got = 0;
+            sigwait(&set, &got);
+            own_row::end(75, "");
+          },
+          2);
+    for (int rank : {1, 3}) until(table, rank, RankState::stoppable);
+    kill(getppid(), SIGTERM);
+    for (int rank : {1, 3}) until(table, rank, RankState::ended);
+    return 75;  // as a rank of another host ended
+  });
+  EXPECT_EQ(end.code, 75);
+  EXPECT_EQ(end.said, "");
+}
+
+TEST(Supervise, ASignalEndsAJobThatHangsAtItsEnd) {
+  const RankTable table(2);
+  const Ended end = supervised(table, {}, [&] {
+    start_rank(table, 0, [] { own_row::end(0, ""); });
+    start_rank(table, 1, [] {
+      signal(SIGTERM, SIG_IGN);
+      own_row::set_state(RankState::over);
+      idle();
+    });
+    until(table, 0, RankState::ended);
+    until(table, 1, RankState::over);
+    kill(getppid(), SIGTERM);
+    idle();
+    return 0;
+  });
+  EXPECT_EQ(end.code, 1);
+  EXPECT_NE(end.said.find("the job was at its end, and rank 1/2 (process "), end.said.npos)
+      << end.said;
+  EXPECT_NE(end.said.find("of signal 15 (SIGTERM)"), end.said.npos) << end.said;
+  EXPECT_FALSE(runs(table.row(1).process));
+}
+
+TEST(Supervise, ASignalAtTheEndLetsTheRanksEndWell) {
+  const RankTable table(2);
+  const Ended end = supervised(table, {}, [&] {
+    start_rank(table, 0, [] { own_row::end(3, ""); });
+    const pid_t slow = start_rank(table, 1, [] {
+      signal(SIGTERM, SIG_IGN);
+      own_row::set_state(RankState::over);
+      usleep(1500000);
+      own_row::end(3, "");
+    });
+    until(table, 0, RankState::ended);
+    until(table, 1, RankState::over);
+    kill(getppid(), SIGTERM);
+    while (runs(slow)) usleep(1000);
+    return 0;
+  });
+  EXPECT_EQ(end.code, 3);
+  EXPECT_EQ(end.said, "");
+}
+
+TEST(Supervise, ALauncherThatWaitsForASilentHostIsKilled) {
+  const RankTable table(4);
+  const Ended end = supervised(table, {}, [&] {
+    signal(SIGTERM, SIG_IGN);
+    for (int rank : {0, 1})
+      start_rank(
+          table, rank, [] { own_row::end(1, "not arrived: rank 2 on node1"); }, 2);
+    idle();
+    return 0;
+  });
+  EXPECT_EQ(end.code, 1);
+  EXPECT_EQ(count(end.said, "not arrived: rank 2 on node1"), 1u) << end.said;
+  EXPECT_EQ(count(end.said, "still waits 10 s after its ranks on this host have ended"), 1u)
+      << end.said;
+  EXPECT_EQ(count(end.said, "was killed by"), 0u) << end.said;
 }
 
 TEST(Supervise, ASecondInterruptEndsTheJobAtOnce) {

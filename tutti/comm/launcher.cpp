@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <charconv>
+#include <cstdio>
 #include <optional>
 #include <string_view>
 
@@ -135,6 +137,13 @@ Launcher checked(Launcher launcher) {
   return launcher;
 }
 
+void print_report(std::string_view report) noexcept {
+  if (report.empty()) return;
+  std::fprintf(stderr, "%.*s\n", static_cast<int>(report.size()), report.data());
+  std::fflush(stderr);  // says nothing where nobody listens any more
+}
+std::atomic<LastAct> own_last_act{print_report};
+
 }  // namespace
 
 Launcher detect_launcher(const Environment& environment) {
@@ -178,5 +187,9 @@ void end_with_launcher() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != launcher) _exit(1);  // it died in between: the signal will not come
 }
+
+void set_last_act(LastAct act) { own_last_act = act; }
+
+void do_last_act(std::string_view report) noexcept { own_last_act.load()(report); }
 
 }  // namespace tutti::comm

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 
 namespace tutti::comm {
 
@@ -44,5 +45,12 @@ std::string disagreement(const Launcher& launcher, int mpi_rank, int mpi_size,
 /// which ends when it has lost the launcher. A launcher that has died before this call is no case
 /// for it: MPI cannot be started then.
 void end_with_launcher();
+
+/// What a rank does right before it ends the whole job: with MPI_Abort, or, because a call into MPI
+/// has blocked for too long, with its own exit. It gets the report that nobody has printed yet, or
+/// "", and may be called by any thread. Without an act of the program's own the report is printed.
+using LastAct = void (*)(std::string_view report) noexcept;
+void set_last_act(LastAct act);
+void do_last_act(std::string_view report) noexcept;
 
 }  // namespace tutti::comm

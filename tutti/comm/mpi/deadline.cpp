@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <cstdlib>
+
+#include "tutti/comm/launcher.h"
 
 namespace tutti::comm {
 
@@ -13,10 +14,9 @@ Deadline::Deadline(std::string what, double seconds)
         if (ended_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return over_; }))
           return;
         const std::string text = fmt::format(
-            "{}: no answer within {:g} s: another rank is stuck, gone, or does something else\n",
+            "{}: no answer within {:g} s: another rank is stuck, gone, or does something else",
             what, seconds);
-        std::fputs(text.c_str(), stderr);  // does not throw where nobody listens any more
-        std::fflush(stderr);
+        do_last_act(text);
         std::_Exit(1);
       }) {}
 

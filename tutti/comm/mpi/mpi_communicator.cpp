@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "tutti/base/error.h"
+#include "tutti/comm/launcher.h"
 #include "tutti/comm/mpi/deadline.h"
 #include "tutti/comm/mpi/mpi_channel.h"
 #include "tutti/comm/shm/shared_channel.h"
@@ -141,8 +142,7 @@ std::string MpiCommunicator::progress_refusal() const {
 }
 
 void MpiCommunicator::abort(int code, const std::string& message) {
-  std::fprintf(stderr, "%s\n", signed_message(message).c_str());
-  std::fflush(stderr);
+  do_last_act(signed_message(message));
   Alarm::linger();
   MPI_Abort(comm_, code);
   std::_Exit(code);

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "tutti/base/error.h"
+#include "tutti/comm/launcher.h"
 #include "tutti/comm/mpi/alarm.h"
 #include "tutti/comm/mpi/deadline.h"
 #include "tutti/comm/mpi/mpi_call.h"
@@ -84,6 +85,7 @@ std::string MpiSession::thread_level() {
 }
 
 void MpiSession::end_job(int code) {
+  do_last_act("");
   if (!running()) return;
   Alarm::linger();
   MPI_Abort(MPI_COMM_WORLD, code);

@@ -1,0 +1,154 @@
+#include "tutti/cli/job_end.h"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "tutti/base/error.h"
+#include "tutti/cli/lifetime.h"
+#include "tutti/cli/signals.h"
+
+namespace tutti {
+namespace {
+
+constexpr size_t kVoices = 4;  // of ranks that say different things about the end
+constexpr int kFailure = static_cast<int>(ExitCode::failure);
+
+/// As a shell says it.
+int code_of_status(int status) {
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/// A signal to one rank, or to the launcher, that ended a rank while it started, before anything
+/// else went wrong: what the others then say follows from it. Returns the exit code, else 0.
+int explain_stop(const RankTable& table, const JobEnd& end) {
+  // A launcher that ends the rest of a dead job sends signals, too.
+  if (!end.first_gone.empty() || code_of_status(end.status) > 128) return 0;
+  for (int rank = 0; rank < table.ranks(); ++rank) {
+    const RankRow& row = table.row(rank);
+    if (row.state != RankState::ended || row.order != 1 || row.signal == 0) continue;
+    write_error(fmt::format("tutti: rank {}/{}: {}\n", rank, table.ranks(),
+                            why_stopped(end.trains, row.signal)));
+    return row.code;
+  }
+  return 0;
+}
+
+void explain_gone(const RankTable& table, const JobEnd& end) {
+  if (end.first_gone.empty() || WIFSIGNALED(end.status)) return;
+  const int code = code_of_status(end.status);
+  const std::string how =
+      code > 128 ? "killed by " + signal_text(code - 128) : std::string("gone without a word");
+  write_error(
+      fmt::format("tutti: {}: {}{}; the job has ended. Its last checkpoint stands: "
+                  "--resume goes on from it\n",
+                  rank_names(table, end.first_gone),
+                  end.first_gone.size() > 1 ? "the first of them was " : "", how));
+}
+
+/// The errors that ranks have left, each text once, the first first. Returns the first one's code,
+/// 0 when there is none.
+int explain_failures(const RankTable& table) {
+  std::vector<int> failed;
+  for (int rank = 0; rank < table.ranks(); ++rank)
+    if (table.row(rank).state == RankState::ended && is_failure(table.row(rank).code))
+      failed.push_back(rank);
+  if (failed.empty()) return 0;
+  std::ranges::sort(failed, {}, [&](int rank) { return table.row(rank).order.load(); });
+  std::vector<std::string> said;
+  for (const int rank : failed) {
+    const RankRow& row = table.row(rank);
+    const std::string text = row.message.data();
+    if (text.empty() || std::ranges::find(said, text) != said.end()) continue;
+    if (said.size() < kVoices)
+      write_error("tutti: " + named(rank, table.ranks(), row.code, text) + "\n");
+    said.push_back(text);
+  }
+  if (said.size() > kVoices)
+    write_error(fmt::format("tutti: {} more ranks reported errors\n", said.size() - kVoices));
+  return table.row(failed.front()).code;
+}
+
+struct Counts {
+  int begun = 0, ended = 0, sent_off = 0;
+  int code = 0;  // the largest of those that have ended
+};
+
+Counts count_ranks(const RankTable& table) {
+  Counts counts;
+  for (int rank = 0; rank < table.ranks(); ++rank) {
+    const RankRow& row = table.row(rank);
+    if (row.state != RankState::absent) ++counts.begun;
+    if (row.sent_off && row.state != RankState::ended) ++counts.sent_off;
+    if (row.state != RankState::ended) continue;
+    ++counts.ended;
+    counts.code = std::max(counts.code, row.code.load());
+  }
+  return counts;
+}
+
+/// No rank of this host has failed: all have ended well, or the launcher alone knows the reason.
+int believe_launcher(const RankTable& table, const JobEnd& end) {
+  const Counts ranks = count_ranks(table);
+  const int code = code_of_status(end.status);
+  const bool elsewhere = table.ranks_here() < table.ranks();
+  if (ranks.ended == table.ranks_here() && (!elsewhere || !is_failure(code)))
+    return elsewhere ? std::max(ranks.code, code) : ranks.code;
+  if (code != 0) write_error(end.banners);
+  if (code == 0 && ranks.begun == 0) return 0;  // no program of ours
+  const std::string how = code > 128 ? "a rank was killed by " + signal_text(code - 128)
+                                     : fmt::format("it ended with exit code {}", code);
+  std::string where = " before a rank of Tutti had begun";
+  if (elsewhere && ranks.begun == table.ranks_here())
+    where = ", but no rank of this host has failed: the cause is on another host";
+  else if (ranks.sent_off > 0)
+    where = " after it had ended its ranks: something has told it to";
+  else if (ranks.begun > 0)
+    where = fmt::format(" when {} of {} ranks had begun", ranks.begun, table.ranks_here());
+  write_error(fmt::format("tutti: {}: {}{}\n", end.program, how, where));
+  return code == 0 || code > 128 ? kFailure : code;
+}
+
+}  // namespace
+
+int explain_end(const RankTable& table, const JobEnd& end) {
+  if (const int code = explain_stop(table, end); code != 0) return code;
+  explain_gone(table, end);
+  const int code = explain_failures(table);
+  if (WIFSIGNALED(end.status) && !end.launcher_killed) {
+    write_error(
+        fmt::format("tutti: {} (process {}) was killed by {}, and its ranks ended with it. "
+                    "The last checkpoint stands: --resume goes on from it\n",
+                    end.program, end.launcher, signal_text(WTERMSIG(end.status))));
+    return kFailure;
+  }
+  if (code != 0) return code;
+  if (!end.first_gone.empty() || end.launcher_killed) return kFailure;
+  return believe_launcher(table, end);
+}
+
+bool is_failure(int code) {
+  return code != static_cast<int>(ExitCode::done) &&
+         code != static_cast<int>(ExitCode::target_missed) &&
+         code != static_cast<int>(ExitCode::requeue);
+}
+
+std::string rank_names(const RankTable& table, const std::vector<int>& ranks) {
+  std::string text;
+  for (const int rank : ranks)
+    text += fmt::format("{}rank {}/{} (process {})", text.empty() ? "" : ", ", rank, table.ranks(),
+                        table.row(rank).process.load());
+  return text;
+}
+
+std::string why_stopped(bool trains, int signal) {
+  return trains ? stopped_early(signal) : fmt::format("stopped by {}", signal_name(signal));
+}
+
+std::string signal_text(int signal) {
+  return fmt::format("signal {} ({})", signal, strsignal(signal));
+}
+
+}  // namespace tutti

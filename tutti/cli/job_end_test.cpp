@@ -1,0 +1,81 @@
+#include "tutti/cli/job_end.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+
+namespace tutti {
+namespace {
+
+constexpr int exited(int code) { return code << 8; }  // as waitpid says it
+
+void be_rank(const RankTable& table, const own_row::Place& place,
+             const std::function<void()>& work) {
+  const pid_t child = fork();
+  if (child == 0) {
+    own_row::join(table.value(), place);
+    work();
+    _exit(0);
+  }
+  waitpid(child, nullptr, 0);
+}
+
+struct Said {
+  int code = 0;
+  std::string text;
+};
+
+Said said_of(const RankTable& table, const JobEnd& end) {
+  testing::internal::CaptureStderr();
+  const int code = explain_end(table, end);
+  return {code, testing::internal::GetCapturedStderr()};
+}
+
+TEST(JobEnd, RanksOfOtherHostsCountThroughTheLauncher) {
+  const RankTable table(4);
+  for (const int rank : {0, 1}) be_rank(table, {rank, 4, 2}, [] { own_row::end(0, ""); });
+  const auto ended = [&](int status) {
+    return said_of(table, {.program = "mpirun", .status = status, .banners = "BANNER\n"});
+  };
+  for (const int code : {0, 3, 75}) {
+    EXPECT_EQ(ended(exited(code)).code, code);
+    EXPECT_EQ(ended(exited(code)).text, "");
+  }
+  const Said failed = ended(exited(1)), killed = ended(exited(128 + SIGKILL));
+  EXPECT_EQ(failed.code, 1);
+  EXPECT_EQ(
+      failed.text,
+      "BANNER\ntutti: mpirun: it ended with exit code 1, but no rank of this host has failed: "
+      "the cause is on another host\n");
+  EXPECT_EQ(killed.code, 1);
+  EXPECT_NE(killed.text.find("a rank was killed by signal 9 (Killed), but no rank of this host"),
+            killed.text.npos)
+      << killed.text;
+}
+
+TEST(JobEnd, RanksThatTheLauncherEndedAreNotTheCause) {
+  const RankTable table(2);
+  for (const int rank : {0, 1}) be_rank(table, {rank, 2, 2}, [] { own_row::note_sent_off(); });
+  const Said end = said_of(table, {.program = "mpirun", .status = exited(1)});
+  EXPECT_EQ(end.code, 1);
+  EXPECT_EQ(
+      end.text,
+      "tutti: mpirun: it ended with exit code 1 after it had ended its ranks: something has told "
+      "it to\n");
+}
+
+TEST(JobEnd, ALauncherThatWasKilledOnPurposeIsNoNews) {
+  const RankTable table(2);
+  be_rank(table, {0, 2, 1}, [] { own_row::end(1, "not arrived: rank 1 on node1"); });
+  const Said end =
+      said_of(table, {.program = "mpirun", .status = SIGKILL, .launcher_killed = true});
+  EXPECT_EQ(end.code, 1);
+  EXPECT_NE(end.text.find("not arrived: rank 1 on node1"), end.text.npos);
+  EXPECT_EQ(end.text.find("was killed"), end.text.npos) << end.text;
+}
+
+}  // namespace
+}  // namespace tutti

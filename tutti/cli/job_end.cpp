@@ -104,7 +104,7 @@ int believe_launcher(const RankTable& table, const JobEnd& end) {
   if (elsewhere && ranks.begun == table.ranks_here())
     where = ", but no rank of this host has failed: the cause is on another host";
   else if (ranks.sent_off > 0)
-    where = " after it had ended its ranks: something has told it to";
+    where = " after it had ended its ranks: something has told it to. The last checkpoint stands";
   else if (ranks.begun > 0)
     where = fmt::format(" when {} of {} ranks had begun", ranks.begun, table.ranks_here());
   write_error(fmt::format("tutti: {}: {}{}\n", end.program, how, where));

@@ -64,7 +64,7 @@ TEST(JobEnd, RanksThatTheLauncherEndedAreNotTheCause) {
   EXPECT_EQ(
       end.text,
       "tutti: mpirun: it ended with exit code 1 after it had ended its ranks: something has told "
-      "it to\n");
+      "it to. The last checkpoint stands\n");
 }
 
 TEST(JobEnd, ALauncherThatWasKilledOnPurposeIsNoNews) {

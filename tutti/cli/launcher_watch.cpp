@@ -25,8 +25,9 @@
 namespace tutti {
 namespace {
 
-// An mpirun whose hosts all answer ends within a second or two of its ranks.
-constexpr int kWatchLooks = 150;
+// An mpirun whose hosts all answer ends within a second or two of its ranks. The second rank of its
+// host waits longer: it is there for the case that the first one was lost.
+constexpr int kWatchLooks = 150, kMoreLooks = 50;
 constexpr int kWatchLookMs = 100;
 constexpr char kWatch[] = "tutti-launcher-watch";  // the name by which the watch is called
 
@@ -38,7 +39,7 @@ constexpr std::array<std::string_view, 4> kForegroundLaunchers = {"mpirun", "mpi
 pid_t launcher_process = 0;
 std::atomic<bool> to_watch{false};
 // The watch's arguments. A handler cannot format.
-std::array<char, 32> launcher_word{}, began_word{}, rank_word{};
+std::array<char, 32> launcher_word{}, began_word{}, rank_word{}, looks_word{};
 
 std::string command_name(pid_t process) {
   std::string name;
@@ -98,7 +99,7 @@ void tell_end(const LauncherWatch& watch) {
 void remember_launcher(int local_rank) {
   launcher_process = getppid();
   const auto state = process_state(launcher_process);
-  if (!state || local_rank > 0 ||
+  if (!state || local_rank > 1 ||
       std::ranges::find(kForegroundLaunchers, command_name(launcher_process)) ==
           kForegroundLaunchers.end())
     return;
@@ -108,6 +109,7 @@ void remember_launcher(int local_rank) {
   print(launcher_word, static_cast<uint64_t>(launcher_process));
   print(began_word, state->began);
   print(rank_word, static_cast<uint64_t>(getpid()));
+  print(looks_word, local_rank == 1 ? kWatchLooks + kMoreLooks : kWatchLooks);
   to_watch = true;
 }
 
@@ -126,13 +128,14 @@ void leave_launcher_watch() noexcept {
   for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream) dup2(null, stream);
   char name[sizeof kWatch];
   std::copy_n(kWatch, sizeof kWatch, name);
-  char* const words[] = {name, launcher_word.data(), began_word.data(), rank_word.data(), nullptr};
+  char* const words[] = {
+      name, launcher_word.data(), began_word.data(), rank_word.data(), looks_word.data(), nullptr};
   execve("/proc/self/exe", words, environ);
   _exit(127);
 }
 
 std::optional<int> run_launcher_watch(int count, char** words) {
-  if (count != 4 || std::string_view(words[0]) != kWatch) return std::nullopt;
+  if (count != 5 || std::string_view(words[0]) != kWatch) return std::nullopt;
   prctl(PR_SET_NAME, "tutti-watch");
   close_other_files();
   sigset_t none;
@@ -141,7 +144,7 @@ std::optional<int> run_launcher_watch(int count, char** words) {
   see_launcher_end({.launcher = std::atoi(words[1]),
                     .began = std::strtoull(words[2], nullptr, 10),
                     .rank = std::atoi(words[3]),
-                    .looks = kWatchLooks});
+                    .looks = std::atoi(words[4])});
   return 0;
 }
 

@@ -1,9 +1,10 @@
 #pragma once
 // The end of an mpirun that the user has started. When the job is to end, mpirun waits for the
 // daemons of all its hosts, and for one on a host that has stopped to answer it waits without end.
-// So the first rank of mpirun's own host, when it gives up or is told to end, leaves a small
-// process behind that kills an mpirun which still waits 15 seconds after this rank has ended. (The
-// process of `--ranks` sees to its own mpirun, sooner: supervise.h.)
+// Now and then it loses a rank that was killed at its birth, and waits as well. So the first ranks
+// of mpirun's own host, when they give up or are told to end, leave a small process behind that
+// kills an mpirun which still waits 15 seconds after such a rank has ended. (The process of
+// `--ranks` sees to its own mpirun, sooner: supervise.h.)
 
 #include <sys/types.h>
 
@@ -13,7 +14,7 @@
 namespace tutti {
 
 /// To be called in main's first lines: keeps in mind who started this process, and whether this is
-/// the rank that watches it.
+/// a rank that watches it.
 void remember_launcher(int local_rank);
 
 /// Whether this process is the one that started this rank. May be called in a handler of signals.

@@ -98,9 +98,10 @@ TEST(LauncherWatch, ALauncherMayWaitForARankThatIsThere) {
 }
 
 TEST(LauncherWatch, IsCalledByItsOwnNameOnly) {
-  char program[] = "tutti", train[] = "train", config[] = "run.toml", flag[] = "--resume";
-  char* words[] = {program, train, config, flag};
-  EXPECT_FALSE(run_launcher_watch(4, words));
+  char program[] = "tutti", train[] = "train", config[] = "run.toml", flag[] = "--ranks",
+       two[] = "2";
+  char* words[] = {program, train, config, flag, two};
+  EXPECT_FALSE(run_launcher_watch(5, words));
 }
 
 }  // namespace

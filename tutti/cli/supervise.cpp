@@ -62,6 +62,7 @@ class Supervision {
   void on_signal(int signal);
   void look_at_ranks();
   void look_for_stopped();
+  void look_at_start();
   void look_at_end();
   void look_at_launcher();
   void end_job(int code, const std::string& why);
@@ -87,6 +88,9 @@ class Supervision {
       if (wanted(table_.row(rank))) ++ranks;
     return ranks;
   }
+  int begun() const {
+    return count([](const RankRow& row) { return row.state != RankState::absent; });
+  }
   std::string launcher_name() const {
     return fmt::format("{} (process {})", job_.program, job_.launcher);
   }
@@ -107,7 +111,7 @@ class Supervision {
   std::optional<int> verdict_;  // this process ends the job, with this code
   Clock::time_point ending_since_{};
   bool ranks_killed_ = false, launcher_killed_ = false;
-  int launcher_looks_ = 0;
+  int start_looks_ = 0, launcher_looks_ = 0;
   std::optional<Clock::time_point> stopped_since_;
 };
 
@@ -127,6 +131,7 @@ int Supervision::run() {
     if (const auto now = Clock::now(); now >= next_look && !over_) {
       next_look = now + seconds(1);
       look_for_stopped();
+      look_at_start();
       look_at_end();
       look_at_launcher();
     }
@@ -222,6 +227,15 @@ void Supervision::look_for_stopped() {
   stopped_since_ = now;
 }
 
+// Ranks that have begun watch over the start of the others: MPI starts when all have come.
+void Supervision::look_at_start() {
+  if (verdict_ || begun() > 0 || is_stopped(process_state(job_.launcher))) return;
+  if (++start_looks_ < patience_.start_seconds) return;
+  end_job(static_cast<int>(ExitCode::failure),
+          fmt::format("{} has not brought a rank to its beginning within {} s; the job ends",
+                      launcher_name(), patience_.start_seconds));
+}
+
 // A signal to a job that has trained means nothing to its ranks. They end by themselves; one that
 // does not must not make the job deaf.
 void Supervision::look_at_end() {
@@ -230,10 +244,8 @@ void Supervision::look_at_end() {
   const bool trains = std::ranges::any_of(left, [&](int rank) {
     return table_.row(rank).state != RankState::over && table_.row(rank).state != RankState::ended;
   });
-  const std::chrono::duration<double> limit =
-      trains ? std::max<std::chrono::duration<double>>(
-                   std::chrono::duration<double>(patience_.seconds), kLastWork)
-             : kLastWork;
+  std::chrono::duration<double> limit = kLastWork;
+  if (trains) limit = std::max(limit, std::chrono::duration<double>(patience_.seconds));
   if (Clock::now() - asked_since_ < limit) return;
   end_job(static_cast<int>(ExitCode::failure),
           fmt::format("the job was at its end, and {} has not ended within {:g} s of {}; it ends "
@@ -250,11 +262,15 @@ void Supervision::look_at_launcher() {
   if (verdict_ || launcher_killed_ || !failed || !alive_ranks().empty()) return;
   if (is_stopped(process_state(job_.launcher)) || output_is_full()) return;
   if (++launcher_looks_ < kLauncherLooks) return;
-  write_error(
-      fmt::format("tutti: {} still waits {} s after its ranks on this host have ended, so it is "
-                  "killed: another "
-                  "host of the job does not answer\n",
-                  launcher_name(), kLauncherLooks));
+  const int here = table_.ranks_here();
+  std::string reason;
+  if (here < table_.ranks())
+    reason = ": another host of the job does not answer";
+  else if (begun() < here)
+    reason = fmt::format(": {} of {} ranks had begun", begun(), here);
+  write_error(fmt::format(
+      "tutti: {} still waits {} s after its ranks on this host have ended, so it is killed{}\n",
+      launcher_name(), kLauncherLooks, reason));
   kill(job_.launcher, SIGKILL);
   launcher_killed_ = true;
 }

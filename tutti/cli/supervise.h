@@ -11,11 +11,13 @@
 
 namespace tutti {
 
-/// What happens when a process of the job stays stopped (SIGSTOP): nobody else might ever tell.
 struct Patience {
-  double seconds = 60;   ///< comm.timeout_s
-  bool ends_job = true;  ///< comm.on_timeout = abort; else it is said again and again
-  bool trains = true;    ///< a stop before the first step is 75; of other work 128 + signal
+  /// comm.timeout_s: when a process of the job stays stopped (SIGSTOP), nobody else might ever
+  /// tell.
+  double seconds = 60;
+  bool ends_job = true;     ///< comm.on_timeout = abort; else it is said again and again
+  bool trains = true;       ///< a stop before the first step is 75; of other work 128 + signal
+  int start_seconds = 120;  ///< until the first rank has begun
 };
 
 struct Supervised {

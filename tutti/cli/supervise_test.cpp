@@ -336,7 +336,31 @@ TEST(Supervise, ALauncherThatWaitsForASilentHostIsKilled) {
   EXPECT_EQ(count(end.said, "not arrived: rank 2 on node1"), 1u) << end.said;
   EXPECT_EQ(count(end.said, "still waits 10 s after its ranks on this host have ended"), 1u)
       << end.said;
+  EXPECT_EQ(count(end.said, "another host of the job does not answer"), 1u) << end.said;
   EXPECT_EQ(count(end.said, "was killed by"), 0u) << end.said;
+}
+
+// Open MPI 4 does that now and then when a rank is killed right after its birth.
+TEST(Supervise, ALauncherThatHasLostARankIsKilled) {
+  const RankTable table(2);
+  const Ended end = supervised(table, {}, [&] {
+    start_rank(table, 0, [] { own_row::end(75, "", SIGTERM); });
+    signal(SIGTERM, SIG_IGN);
+    idle();
+    return 0;
+  });
+  EXPECT_EQ(end.code, 1);
+  EXPECT_EQ(count(end.said, "so it is killed: 1 of 2 ranks had begun"), 1u) << end.said;
+}
+
+TEST(Supervise, ALauncherThatBringsNoRankIsEnded) {
+  const RankTable table(2);
+  const Ended end = supervised(table, {.start_seconds = 1}, [&] {
+    idle();
+    return 0;
+  });
+  EXPECT_EQ(end.code, 1);
+  EXPECT_EQ(count(end.said, "has not brought a rank to its beginning within 1 s"), 1u) << end.said;
 }
 
 TEST(Supervise, ASecondInterruptEndsTheJobAtOnce) {

@@ -15,14 +15,18 @@ fail() {
   exit 1
 }
 
+# hosts.log says what is missing.
+skip_if_77() {
+  [ "$1" -eq 77 ] || return 0
+  cat hosts.log
+  exit 77
+}
+
 # hosts FLAG... PROGRAM ARGUMENT...: its output in hosts.log
 hosts() {
   "$tests/../benchmarks/hosts" "$@" >hosts.log 2>&1
   local code=$?
-  if [ $code -eq 77 ]; then
-    cat hosts.log
-    exit 77
-  fi
+  skip_if_77 $code
   [ $code -eq 0 ] || fail "exit code $code of $*"
 }
 
@@ -40,8 +44,18 @@ wait_until() {
   done
   return 1
 }
-step_written() { grep -Eq ' step [0-9]{2,}/' hosts.log; }
 ended() { ! kill -0 "$job" 2>/dev/null; }
+trains_or_ended() { grep -Eq ' step [0-9]{2,}/' hosts.log || ended; }
+
+# Waits until the job in the background trains.
+trains() {
+  wait_until trains_or_ended || { kill "$job"; fail "the job does not train"; }
+  ended || return 0
+  wait "$job"
+  local code=$?
+  skip_if_77 $code
+  fail "the job ended with exit code $code before it trained"
+}
 
 # ends CODES: the job has come to its end, with one of these exit codes
 ends() {
@@ -97,7 +111,7 @@ case $case in
   silent)
     # The job's own mpirun would wait for the second host's daemon without end.
     start --rate 0 "${endless[@]}"
-    wait_until step_written || fail "the job does not train"
+    trains
     # shellcheck disable=SC2046
     kill -STOP $(processes 1)
     ends "1 137"
@@ -107,7 +121,7 @@ case $case in
   frozen)
     # mpirun's own host: what is stopped there cannot end, but the ranks elsewhere do, and when the host goes on the job is over at once.
     start --rate 0 "${endless[@]}"
-    wait_until step_written || fail "the job does not train"
+    trains
     held=$(processes 0)
     # shellcheck disable=SC2086
     kill -STOP $held
@@ -121,12 +135,12 @@ case $case in
     # --ranks inside an allocation of two hosts: its process sees the ranks of its own host alone.
     hosts --rate 0 --once yes "$tutti" train "$tests/training/tiny.toml" --output-dir done --ranks 4 --replicas 4 --max-steps 6
     start --rate 0 --once yes "${endless[@]}" --ranks 4
-    wait_until step_written || fail "the job does not train"
+    trains
     kill -TERM "$(processes 0 | head -n 1)"
     ends 75
     says 'checkpoint'
     start --rate 0 --once yes "${endless[@]}" --ranks 4 --fresh
-    wait_until step_written || fail "the job does not train"
+    trains
     # shellcheck disable=SC2046
     kill -STOP $(processes 1)
     ends 1

@@ -19,7 +19,7 @@
 namespace tutti {
 namespace {
 
-constexpr char kName[] = "tutti-ranks";
+constexpr char kTableName[] = "tutti-ranks";
 
 struct Page {
   uint64_t nonce = 0;
@@ -41,7 +41,7 @@ void* map_table(const std::string& path, size_t bytes) {
   std::error_code error;
   if (!std::filesystem::read_symlink(path, error)
            .string()
-           .starts_with(fmt::format("/memfd:{}", kName)))
+           .starts_with(fmt::format("/memfd:{}", kTableName)))
     return MAP_FAILED;
   const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (file < 0) return MAP_FAILED;
@@ -59,7 +59,7 @@ std::atomic<RankRow*> own{nullptr};
 
 RankTable::RankTable(int ranks) : ranks_(ranks) {
   const size_t bytes = bytes_of(ranks);
-  file_ = memfd_create(kName, MFD_CLOEXEC);
+  file_ = memfd_create(kTableName, MFD_CLOEXEC);
   if (file_ >= 0 && ftruncate(file_, static_cast<off_t>(bytes)) == 0)
     memory_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
   if (memory_ == nullptr || memory_ == MAP_FAILED) {

@@ -3,9 +3,42 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <functional>
+
 #include "tutti/base/error.h"
+#include "tutti/base/process_state.h"
+#include "tutti/cli/launcher_watch.h"
+#include "tutti/cli/rank_table.h"
 
 namespace tutti {
+
+// Both while a rank starts and while it trains.
+TEST(SignalFlags, ARankKnowsWhetherItsLauncherHasToldItToEnd) {
+  const RankTable table(2);
+  const auto start = [&](int rank, const std::function<void()>& work) {
+    const pid_t child = fork();
+    if (child != 0) return child;
+    own_row::join(table.value(), {rank, 2});
+    remember_launcher(0);
+    work();
+    own_row::set_state(RankState::over);
+    for (;;) pause();
+  };
+  const pid_t starts = start(0, [] { stop_while_starting({.trains = true}); });
+  const pid_t trains = start(1, [] {
+    static SignalFlags flags;
+    std::raise(SIGTERM);  // of somebody else
+  });
+  for (const int rank : {0, 1})
+    while (table.row(rank).state != RankState::over) usleep(1000);
+  EXPECT_FALSE(table.row(1).sent_off);
+  kill(starts, SIGTERM);
+  kill(trains, SIGTERM);
+  while (process_state(starts)->runs() || !table.row(1).sent_off) usleep(1000);
+  EXPECT_TRUE(table.row(0).sent_off);
+  EXPECT_EQ(table.row(0).code, 75);
+  kill(trains, SIGKILL);
+}
 
 TEST(SignalFlags, OrderlyStops) {
   for (const int signal : {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGINT}) {

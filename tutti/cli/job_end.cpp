@@ -1,9 +1,11 @@
 #include "tutti/cli/job_end.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "tutti/base/error.h"
@@ -21,11 +23,18 @@ int code_of_status(int status) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+bool asks_to_stop(int signal) {
+  constexpr std::array kWishes = {SIGTERM, SIGHUP, SIGINT, SIGUSR1, SIGUSR2};
+  return std::ranges::find(kWishes, signal) != kWishes.end();
+}
+
 /// A signal to one rank, or to the launcher, that ended a rank while it started, before anything
 /// else went wrong: what the others then say follows from it. Returns the exit code, else 0.
 int explain_stop(const RankTable& table, const JobEnd& end) {
-  // A launcher that ends the rest of a dead job sends signals, too.
-  if (!end.first_gone.empty() || code_of_status(end.status) > 128) return 0;
+  // A launcher that ends the rest of a dead job sends signals, too. Only where the death was a wish
+  // to stop, which came before main's first line, the job has been stopped.
+  const int killed_by = code_of_status(end.status) - 128;
+  if (!end.first_gone.empty() || (killed_by > 0 && !asks_to_stop(killed_by))) return 0;
   for (int rank = 0; rank < table.ranks(); ++rank) {
     const RankRow& row = table.row(rank);
     if (row.state != RankState::ended || row.order != 1 || row.signal == 0) continue;

@@ -67,6 +67,17 @@ TEST(JobEnd, RanksThatTheLauncherEndedAreNotTheCause) {
       "it to. The last checkpoint stands\n");
 }
 
+TEST(JobEnd, ARankThatIsToldToStopBeforeItHasBegunStopsTheJob) {
+  const RankTable table(2);
+  be_rank(table, {1, 2, 2}, [] { own_row::end(75, "", SIGTERM); });
+  const auto ended = [&](int signal) {
+    return said_of(table, {.program = "mpirun", .status = exited(128 + signal)});
+  };
+  EXPECT_EQ(ended(SIGTERM).code, 75);
+  EXPECT_NE(ended(SIGTERM).text.find("before the first step"), std::string::npos);
+  EXPECT_EQ(ended(SIGKILL).code, 1);
+}
+
 TEST(JobEnd, ALauncherThatWasKilledOnPurposeIsNoNews) {
   const RankTable table(2);
   be_rank(table, {0, 2, 1}, [] { own_row::end(1, "not arrived: rank 1 on node1"); });

@@ -13,11 +13,3 @@ endif()
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
 endif()
-
-# tutti_cold(SOURCE...): no step of a training waits for these, and their numbers are no weights (command lines, records, reports,
-# tests): half the optimisation is half the time of the compiler.
-function(tutti_cold)
-  if(ARGN)
-    set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O1>")
-  endif()
-endfunction()

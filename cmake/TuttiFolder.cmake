@@ -1,16 +1,25 @@
 # tutti_folder(NAME [COLD] SOURCES ... [HOT ...] [TESTS ...] [USES folder...] [LINK target...] [TEST_LINK target...])
 # One folder of tutti/ = one static library tutti_NAME (for users of the installed package: Tutti::NAME), plus one test program
-# tutti_NAME_test when TESTS are given. In a COLD folder all but the HOT sources are compiled as tutti_cold says.
+# tutti_NAME_test when TESTS are given.
+#
+# COLD: no step of a training waits for these sources, and their numbers are no weights (command lines, records, reports, tests).
+# They are compiled with half the optimisation, which is half the time of the compiler; all but those named as HOT.
+#
+# A release build compiles several sources of a folder as one (CMAKE_UNITY_BUILD in CMakePresets.json): what they all include is
+# read once, and the program is built in half the time. So a name in an anonymous namespace is given once in a folder. HOT sources
+# and those with options of their own stay alone.
+set(tutti_cold_options $<$<CONFIG:Release>:-O1>)
+set(tutti_hot_options $<$<CONFIG:Release>:-O3>)
+
 function(tutti_folder name)
   cmake_parse_arguments(arg "COLD" "" "SOURCES;HOT;TESTS;USES;LINK;TEST_LINK" ${ARGN})
-  if(arg_COLD)
-    tutti_cold(${arg_SOURCES})
-  endif()
-  tutti_cold(${arg_TESTS})
-  list(APPEND arg_SOURCES ${arg_HOT})
   list(TRANSFORM arg_USES PREPEND tutti_)
   if(arg_SOURCES)
-    add_library(tutti_${name} STATIC ${arg_SOURCES})
+    add_library(tutti_${name} STATIC ${arg_SOURCES} ${arg_HOT})
+    if(arg_COLD)
+      target_compile_options(tutti_${name} PRIVATE ${tutti_cold_options})
+      set_source_files_properties(${arg_HOT} PROPERTIES COMPILE_OPTIONS "${tutti_hot_options}")
+    endif()
     target_link_libraries(tutti_${name} PUBLIC tutti_compiler fmt::fmt ${arg_USES} ${arg_LINK})
     set_target_properties(tutti_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
     tutti_precompile(tutti_${name})
@@ -23,6 +32,7 @@ function(tutti_folder name)
   if(TUTTI_BUILD_TESTS AND arg_TESTS)
     add_executable(tutti_${name}_test ${arg_TESTS})
     target_link_libraries(tutti_${name}_test PRIVATE tutti_${name} ${arg_TEST_LINK} GTest::gtest_main)
+    target_compile_options(tutti_${name}_test PRIVATE ${tutti_cold_options})
     tutti_precompile(tutti_${name}_test TEST)
     if(EXISTS "${TUTTI_TEST_DATA}")
       target_compile_definitions(tutti_${name}_test PRIVATE TUTTI_TEST_DATA="${TUTTI_TEST_DATA}")

@@ -16,6 +16,7 @@ function(tutti_precompile target)
     set(name tests)
     list(APPEND libraries GTest::gtest)
     list(APPEND headers <gtest/gtest.h>)
+    target_link_libraries(${target} PRIVATE GTest::gtest)  # its options are part of the header
   endif()
   if(NOT TARGET tutti_precompiled_${name})
     file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled/${name}.cpp CONTENT "// CMake compiles a precompiled header with a source")

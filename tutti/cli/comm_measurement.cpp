@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
+#include "tutti/base/json.h"
 #include "tutti/cli/comm_bench.h"
 #include "tutti/cli/comm_latency.h"
 #include "tutti/cli/comm_report.h"
@@ -75,7 +74,7 @@ size_t bench_sizes(comm::Communicator& communicator, const CommMeasurement& aske
         fmt::format("# medians of {} iterations after {} of warm-up, in turns; owners write their "
                     "buffers before every call; memcpy: all ranks at once",
                     asked.iterations, asked.warmup));
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  Json rows = Json::array();
   std::vector<double> bus_bandwidths;
   size_t wrong = 0;
   for (const comm::Collective kind : asked.kinds()) {
@@ -94,9 +93,9 @@ size_t bench_sizes(comm::Communicator& communicator, const CommMeasurement& aske
       }
   }
   if (columns == CommColumns::nccl) tell(comm_footer(options, wrong, bus_bandwidths));
-  if (asked.json) say(communicator, rows.dump(2));
+  if (asked.json) say(communicator, print_json(rows, 2));
   if (communicator.rank() == 0 && !asked.output.empty())
-    replace_file(asked.output, rows.dump(2) + "\n");
+    replace_file(asked.output, print_json(rows, 2) + "\n");
   return wrong;
 }
 

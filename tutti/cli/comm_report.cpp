@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <cctype>
-#include <nlohmann/json.hpp>
 #include <numeric>
+
+#include "tutti/base/json.h"
 
 namespace tutti {
 
@@ -63,23 +64,21 @@ std::string comm_footer(const CommBenchOptions& options, size_t wrong,
       bus_bandwidths.empty() ? 0 : sum / static_cast<double>(bus_bandwidths.size()) / 1e9);
 }
 
-nlohmann::ordered_json comm_json(const CommBenchOptions& options, const CommBenchRow& row,
-                                 int ranks) {
+Json comm_json(const CommBenchOptions& options, const CommBenchRow& row, int ranks) {
   const double gb = row.algorithm_bandwidth() / 1e9;
-  nlohmann::ordered_json json = {
-      {"collective", comm::name_of(options.kind)},
-      {"ranks", ranks},
-      {"bytes", row.bytes},
-      {"count", row.count},
-      {"type", comm::name_of(options.element)},
-      {"redop", comm::reduces(options.kind) ? comm::name_of(options.op) : "none"},
-      {"algorithm", row.algorithm},
-      {"time_us", row.seconds * 1e6},
-      {"algbw_GBps", gb},
-      {"busbw_GBps", gb * bus_factor(options.kind, ranks)},
-      {"avg_us", row.average * 1e6},
-      {"min_us", row.least * 1e6},
-      {"max_us", row.most * 1e6}};
+  Json json = {{"collective", comm::name_of(options.kind)},
+               {"ranks", ranks},
+               {"bytes", row.bytes},
+               {"count", row.count},
+               {"type", comm::name_of(options.element)},
+               {"redop", comm::reduces(options.kind) ? comm::name_of(options.op) : "none"},
+               {"algorithm", row.algorithm},
+               {"time_us", row.seconds * 1e6},
+               {"algbw_GBps", gb},
+               {"busbw_GBps", gb * bus_factor(options.kind, ranks)},
+               {"avg_us", row.average * 1e6},
+               {"min_us", row.least * 1e6},
+               {"max_us", row.most * 1e6}};
   if (row.wrong) json["wrong"] = *row.wrong;
   if (row.hidden) json["hidden"] = *row.hidden;
   for (size_t i = 0; i < options.peers.size(); ++i) {

@@ -2,10 +2,10 @@
 // How `tutti bench comm` prints what it measured: columns as nccl-tests or as OSU's
 // micro-benchmarks, and JSON.
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "tutti/base/json_forward.h"
 #include "tutti/cli/comm_bench.h"
 
 namespace tutti {
@@ -29,7 +29,6 @@ std::string comm_footer(const CommBenchOptions& options, size_t wrong,
                         const std::vector<double>& bus_bandwidths);
 
 /// Keys of a peer: its name in small letters and _us.
-nlohmann::ordered_json comm_json(const CommBenchOptions& options, const CommBenchRow& row,
-                                 int ranks);
+Json comm_json(const CommBenchOptions& options, const CommBenchRow& row, int ranks);
 
 }  // namespace tutti

@@ -2,8 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <sstream>
+
+#include "tutti/base/json.h"
 
 namespace tutti {
 namespace {
@@ -66,7 +67,7 @@ TEST(CommReport, Json) {
   options.peers = {&one, &two};
   CommBenchRow r = row();
   r.peer_seconds = {std::nullopt, 4e-6};
-  const nlohmann::ordered_json json = comm_json(options, r, 2);
+  const Json json = comm_json(options, r, 2);
   EXPECT_DOUBLE_EQ(json["oneccl_us"], 4);
   EXPECT_FALSE(json.contains("memcpy_us"));
   EXPECT_FALSE(json.contains("wrong"));

@@ -12,24 +12,24 @@ namespace tutti {
 namespace {
 
 /// A verb by the words that lead to it.
-struct Place {
+struct FlagPlace {
   std::string path;  ///< "data list"; empty: no verb yet
   const Verb* verb;  ///< null where there is none yet
   std::vector<const Verb*> next;
 };
 
-void add_places(std::vector<Place>& places, const std::vector<Verb>& verbs,
+void add_places(std::vector<FlagPlace>& places, const std::vector<Verb>& verbs,
                 const std::string& prefix) {
   for (const Verb& verb : verbs) {
-    Place place{prefix + verb.name, &verb, {}};
+    FlagPlace place{prefix + verb.name, &verb, {}};
     for (const Verb& each : verb.verbs) place.next.push_back(&each);
     places.push_back(place);
     add_places(places, verb.verbs, place.path + " ");
   }
 }
 
-std::vector<Place> all_places(const std::vector<Verb>& verbs) {
-  std::vector<Place> places = {{"", nullptr, {}}};
+std::vector<FlagPlace> all_places(const std::vector<Verb>& verbs) {
+  std::vector<FlagPlace> places = {{"", nullptr, {}}};
   for (const Verb& verb : verbs) places.front().next.push_back(&verb);
   add_places(places, verbs, "");
   return places;
@@ -44,26 +44,26 @@ std::string quoted(const std::string& text) {
 
 std::string first_sentence(const std::string& text) { return text.substr(0, text.find(". ")); }
 
-const Flag* first_argument(const Place& place) {
+const Flag* first_argument(const FlagPlace& place) {
   return place.verb && !place.verb->arguments.empty() ? &place.verb->arguments.front() : nullptr;
 }
 
 /// The words after which a shell looks for the verb: all paths.
-std::string quoted_paths(const std::vector<Place>& places) {
+std::string quoted_paths(const std::vector<FlagPlace>& places) {
   std::vector<std::string> paths;
-  for (const Place& place : places)
+  for (const FlagPlace& place : places)
     if (!place.path.empty()) paths.push_back(quoted(place.path));
   return fmt::format("{}", fmt::join(paths, " "));
 }
 
 /// What completes a value: `words`, or a shell's own completion of `files` or folders.
-struct Values {
+struct FlagValues {
   std::string words;
   bool keys = false, files = false, folders = false;
 };
 
-Values values_of(const Flag& flag, const std::vector<Verb>& verbs) {
-  Values values;
+FlagValues values_of(const Flag& flag, const std::vector<Verb>& verbs) {
+  FlagValues values;
   values.keys = flag.kind == Names::setting;
   values.files = flag.kind == Names::file;
   values.folders = flag.kind == Names::folder;
@@ -75,16 +75,16 @@ Values values_of(const Flag& flag, const std::vector<Verb>& verbs) {
 }
 
 /// The name that the scripts of bash and zsh have for it.
-const char* kind_of(const Values& values) {
+const char* kind_of(const FlagValues& values) {
   if (values.keys) return "keys";
   if (values.files) return "files";
   return values.folders ? "folders" : "words";
 }
 
 /// Of a verb's first argument; nothing where it has none.
-Values argument_of(const Place& place, const std::vector<Verb>& verbs) {
+FlagValues argument_of(const FlagPlace& place, const std::vector<Verb>& verbs) {
   const Flag* argument = first_argument(place);
-  return argument ? values_of(*argument, verbs) : Values{};
+  return argument ? values_of(*argument, verbs) : FlagValues{};
 }
 
 /// The words of a key's values: case arms `section.key) words=... ;;` for bash and zsh.
@@ -100,13 +100,13 @@ std::string key_arms() {
   return out;
 }
 
-std::string value_arms(const std::vector<Place>& places, const std::vector<Verb>& verbs) {
+std::string value_arms(const std::vector<FlagPlace>& places, const std::vector<Verb>& verbs) {
   std::string out;
   const auto arm = [&](const std::string& pattern, const Flag& flag) {
-    const Values values = values_of(flag, verbs);
+    const FlagValues values = values_of(flag, verbs);
     out += fmt::format("    {}) offers='{}' what={} ;;\n", pattern, values.words, kind_of(values));
   };
-  for (const Place& place : places) {
+  for (const FlagPlace& place : places) {
     if (!place.verb) continue;
     for (const Flag& flag : place.verb->flags) {
       if (!takes_value(flag)) continue;
@@ -121,7 +121,7 @@ std::string value_arms(const std::vector<Place>& places, const std::vector<Verb>
 
 /// The lines of bash and zsh that find what to offer: values of a key, of a flag, or what may stand
 /// after a verb, of which `after_verbs` are the case arms.
-std::string finding_lines(const std::vector<Place>& places, const std::vector<Verb>& verbs,
+std::string finding_lines(const std::vector<FlagPlace>& places, const std::vector<Verb>& verbs,
                           const std::string& after_verbs) {
   return fmt::format(R"(  case "${{previous#--}}" in
 {0}  esac
@@ -134,13 +134,13 @@ std::string finding_lines(const std::vector<Place>& places, const std::vector<Ve
                      key_arms(), value_arms(places, verbs), after_verbs);
 }
 
-std::string bash_script(const std::vector<Place>& places, const std::vector<Verb>& verbs) {
+std::string bash_script(const std::vector<FlagPlace>& places, const std::vector<Verb>& verbs) {
   std::string plain;
-  for (const Place& place : places) {
+  for (const FlagPlace& place : places) {
     std::vector<std::string> flags = {"--help"}, words;
     for (const Verb* verb : place.next) words.push_back(verb->name);
     if (!place.verb) flags.push_back("--version");
-    const Values argument = argument_of(place, verbs);
+    const FlagValues argument = argument_of(place, verbs);
     if (!argument.words.empty()) words.push_back(argument.words);
     if (place.verb)
       for (const Flag& flag : place.verb->flags) flags.push_back(long_name(flag));
@@ -187,13 +187,13 @@ std::string described(const std::string& word, const std::string& help) {
   return quoted(fmt::format("{}:{}", name, first_sentence(help)));
 }
 
-std::string zsh_script(const std::vector<Place>& places, const std::vector<Verb>& verbs) {
+std::string zsh_script(const std::vector<FlagPlace>& places, const std::vector<Verb>& verbs) {
   std::string plain;
-  for (const Place& place : places) {
+  for (const FlagPlace& place : places) {
     std::vector<std::string> flags = {described("--help", "Print help")}, next;
     for (const Verb* verb : place.next) next.push_back(described(verb->name, verb->summary));
     if (!place.verb) flags.push_back(described("--version", "Print the version"));
-    const Values argument = argument_of(place, verbs);
+    const FlagValues argument = argument_of(place, verbs);
     if (place.verb)
       for (const Flag& flag : place.verb->flags)
         flags.push_back(described(long_name(flag), flag.help));
@@ -236,7 +236,7 @@ _tutti "$@"
                      quoted_paths(places), finding_lines(places, verbs, plain));
 }
 
-std::string fish_value(const Values& values) {
+std::string fish_value(const FlagValues& values) {
   if (values.files) return " -r -F";
   if (values.folders) return " -x -a '(__fish_complete_directories)'";
   if (values.keys) {
@@ -248,7 +248,7 @@ std::string fish_value(const Values& values) {
   return values.words.empty() ? " -x" : fmt::format(" -x -a '{}'", values.words);
 }
 
-std::string fish_script(const std::vector<Place>& places, const std::vector<Verb>& verbs) {
+std::string fish_script(const std::vector<FlagPlace>& places, const std::vector<Verb>& verbs) {
   std::string out =
       fmt::format(R"(# fish completion for tutti(1), written by `tutti help --completion fish`.
 function __tutti_verb
@@ -262,11 +262,11 @@ end
 complete -c tutti -f
 )",
                   quoted_paths(places));
-  for (const Place& place : places) {
+  for (const FlagPlace& place : places) {
     const std::string at = fmt::format("complete -c tutti -n '__tutti_verb {}'", place.path);
     for (const Verb* verb : place.next)
       out += fmt::format("{} -a {} -d {}\n", at, verb->name, quoted(verb->summary));
-    if (const Values argument = argument_of(place, verbs); argument.files || argument.folders)
+    if (const FlagValues argument = argument_of(place, verbs); argument.files || argument.folders)
       out += at + " -F\n";
     else if (!argument.words.empty())
       out += fmt::format("{} -a '{}'\n", at, argument.words);
@@ -289,7 +289,7 @@ complete -c tutti -f
 }  // namespace
 
 std::string completion(const std::vector<Verb>& verbs, const std::string& shell) {
-  const std::vector<Place> places = all_places(verbs);
+  const std::vector<FlagPlace> places = all_places(verbs);
   if (shell == "bash") return bash_script(places, verbs);
   if (shell == "zsh") return zsh_script(places, verbs);
   return fish_script(places, verbs);

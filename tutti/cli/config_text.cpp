@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <nlohmann/json.hpp>
+#include "tutti/base/json.h"
 
 namespace tutti {
 namespace {
@@ -73,14 +73,13 @@ std::string resolved_toml(const ResolvedConfig& resolved) {
 }
 
 std::string resolved_json(const ResolvedConfig& resolved) {
-  nlohmann::ordered_json out;
+  Json out;
   for (const ConfigKey& row : config_keys()) {
     const auto origin = resolved.origins.find(row.name);
-    out[row.name] = {
-        {"value", nlohmann::json::parse(to_toml(row.get(resolved.config)))},  // such TOML is JSON
-        {"origin", origin == resolved.origins.end() ? "default" : origin->second}};
+    out[row.name] = {{"value", parse_json(to_toml(row.get(resolved.config)))},  // such TOML is JSON
+                     {"origin", origin == resolved.origins.end() ? "default" : origin->second}};
   }
-  return out.dump(2) + "\n";
+  return print_json(out, 2) + "\n";
 }
 
 std::string configuration_markdown() {
@@ -120,9 +119,8 @@ std::string configuration_markdown() {
 }
 
 std::string configuration_schema() {
-  using nlohmann::json;
   const auto scalar = [](const ConfigKey& row) {
-    json s;
+    Json s;
     switch (row.type) {
       case ConfigType::boolean: s["type"] = "boolean"; break;
       case ConfigType::integer:
@@ -131,14 +129,14 @@ std::string configuration_schema() {
       case ConfigType::reals: s["type"] = "number"; break;
       default: s["type"] = "string";
     }
-    if (!row.unit.empty()) s["type"] = json::array({s["type"], "string"});
-    if (row.or_count) s["type"] = json::array({"string", "integer"});
+    if (!row.unit.empty()) s["type"] = Json::array({s["type"], "string"});
+    if (row.or_count) s["type"] = Json::array({"string", "integer"});
     if (!row.choices.empty()) s["enum"] = row.choices;
     if (row.least) s["minimum"] = *row.least;
     if (row.greatest) s["maximum"] = *row.greatest;
     return s;
   };
-  json schema = {{"$schema", "http://json-schema.org/draft-07/schema#"},
+  Json schema = {{"$schema", "http://json-schema.org/draft-07/schema#"},
                  {"title", "Tutti run"},
                  {"type", "object"},
                  {"additionalProperties", false}};
@@ -150,14 +148,14 @@ std::string configuration_schema() {
         {"type", "object"}, {"additionalProperties", false}, {"description", group.help}};
   for (const ConfigKey& row : config_keys()) {
     const size_t dot = row.name.find('.');
-    json value = scalar(row);
+    Json value = scalar(row);
     if (row.type >= ConfigType::integers) value = {{"type", "array"}, {"items", value}};
     value["description"] = row.help;
     value["default"] =
-        json::parse(to_toml(row.get(RunConfig{})));  // TOML values of these types are JSON
+        parse_json(to_toml(row.get(RunConfig{})));  // TOML values of these types are JSON
     schema["properties"][row.name.substr(0, dot)]["properties"][row.name.substr(dot + 1)] = value;
   }
-  return schema.dump(2) + "\n";
+  return print_json(schema, 2) + "\n";
 }
 
 }  // namespace tutti

@@ -4,12 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+
+#include "tutti/base/json.h"
 
 namespace tutti {
 namespace {
-
-using nlohmann::ordered_json;
 
 constexpr size_t kMostGroups = 8;  // of ranks that differ; of more the first are shown
 constexpr int kTitle = 16;
@@ -44,7 +43,7 @@ std::vector<Group> group(const std::vector<Findings>& ranks, const std::string& 
   return groups;
 }
 
-std::string named(const std::vector<int>& ranks) {
+std::string ranks_named(const std::vector<int>& ranks) {
   return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", rank_list(ranks));
 }
 
@@ -58,7 +57,7 @@ std::string fact_text(const std::vector<Findings>& ranks, const Fact& first) {
   std::string out;
   for (size_t i = 0; i < std::min(groups.size(), kMostGroups); ++i)
     out += line(i == 0 ? first.title : "",
-                fmt::format("{}: {}", named(groups[i].ranks), groups[i].said));
+                fmt::format("{}: {}", ranks_named(groups[i].ranks), groups[i].said));
   if (groups.size() > kMostGroups)
     out += line("", fmt::format("and {} further kinds of ranks", groups.size() - kMostGroups));
   return out;
@@ -80,34 +79,33 @@ std::vector<std::string> all_warnings(const std::vector<Findings>& ranks) {
   for (const Group& each : groups)
     out.push_back(each.ranks.size() == ranks.size()
                       ? each.said
-                      : fmt::format("{}: {}", named(each.ranks), each.said));
+                      : fmt::format("{}: {}", ranks_named(each.ranks), each.said));
   return out;
 }
 
 }  // namespace
 
-void Findings::add(std::string title, std::string text, std::string key,
-                   const ordered_json& value) {
-  facts.push_back({std::move(title), std::move(text), std::move(key), value.dump()});
+void Findings::add(std::string title, std::string text, std::string key, const Json& value) {
+  facts.push_back({std::move(title), std::move(text), std::move(key), print_json(value)});
 }
 
 void Findings::add(std::string title, std::string text, std::string key) {
-  const ordered_json value = text;
+  const Json value = text;
   add(std::move(title), std::move(text), std::move(key), value);
 }
 
 std::string to_text(const Findings& findings) {
-  ordered_json out = {{"warnings", findings.warnings}, {"facts", ordered_json::array()}};
+  Json out = {{"warnings", findings.warnings}, {"facts", Json::array()}};
   for (const Fact& fact : findings.facts)
     out["facts"].push_back({fact.title, fact.text, fact.key, fact.value});
-  return out.dump();
+  return print_json(out);
 }
 
 Findings findings_from(const std::string& text) {
-  const ordered_json in = ordered_json::parse(text);
+  const Json in = parse_json(text);
   Findings findings;
   findings.warnings = in["warnings"].get<std::vector<std::string>>();
-  for (const ordered_json& fact : in["facts"])
+  for (const Json& fact : in["facts"])
     findings.facts.push_back({fact[0], fact[1], fact[2], fact[3]});
   return findings;
 }
@@ -143,16 +141,16 @@ std::string doctor_text(const std::vector<Findings>& ranks) {
   return out;
 }
 
-ordered_json doctor_json(const std::vector<Findings>& ranks) {
-  ordered_json out;
+Json doctor_json(const std::vector<Findings>& ranks) {
+  Json out;
   for (const Fact& first : ranks.front().facts) {
     const auto groups = group(ranks, first.key, &Fact::value);
     if (groups.size() == 1) {
-      out[first.key] = ordered_json::parse(first.value);
+      out[first.key] = parse_json(first.value);
       continue;
     }
     for (const Group& each : groups)
-      out[first.key].push_back({{"ranks", each.ranks}, {"value", ordered_json::parse(each.said)}});
+      out[first.key].push_back({{"ranks", each.ranks}, {"value", parse_json(each.said)}});
   }
   out["warnings"] = all_warnings(ranks);
   return out;

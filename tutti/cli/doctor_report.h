@@ -2,9 +2,10 @@
 // What `tutti doctor` says: facts of all ranks told in one voice. Facts that all ranks share are
 // said once; where they differ each value is said with the ranks that have it.
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
+
+#include "tutti/base/json_forward.h"
 
 namespace tutti {
 
@@ -21,8 +22,7 @@ struct Findings {
   std::vector<Fact> facts;
   std::vector<std::string> warnings;  ///< what to improve; each says what to do
 
-  void add(std::string title, std::string text, std::string key,
-           const nlohmann::ordered_json& value);
+  void add(std::string title, std::string text, std::string key, const Json& value);
   /// The text is the value.
   void add(std::string title, std::string text, std::string key);
 };
@@ -41,6 +41,6 @@ std::string slow_threads_warning(double one, double all, int threads);
 /// Lines for people about the findings of ranks 0, 1, ...; facts in the order of rank 0.
 std::string doctor_text(const std::vector<Findings>& ranks);
 /// key -> value; where ranks differ, a list of {ranks, value}. "warnings" is a list of texts.
-nlohmann::ordered_json doctor_json(const std::vector<Findings>& ranks);
+Json doctor_json(const std::vector<Findings>& ranks);
 
 }  // namespace tutti

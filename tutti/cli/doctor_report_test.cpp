@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
+#include "tutti/base/json.h"
 
 namespace tutti {
 namespace {
@@ -19,7 +19,7 @@ TEST(DoctorReport, WhatAllShareIsSaidOnce) {
   const std::vector<Findings> ranks = {rank("a", 4), rank("a", 4), rank("a", 4)};
   EXPECT_EQ(doctor_text(ranks),
             "host             a\ncores            4\nverdict          nothing to improve\n");
-  EXPECT_EQ(doctor_json(ranks).dump(), R"({"host":"a","cores":4,"warnings":[]})");
+  EXPECT_EQ(print_json(doctor_json(ranks)), R"({"host":"a","cores":4,"warnings":[]})");
 }
 
 TEST(DoctorReport, DifferencesNameTheRanks) {
@@ -32,7 +32,7 @@ TEST(DoctorReport, DifferencesNameTheRanks) {
             "                 rank 2: 2\n"
             "TO IMPROVE       rank 2: too small\n");
   const auto json = doctor_json(ranks);
-  EXPECT_EQ(json["cores"][1]["ranks"].dump(), "[2]");
+  EXPECT_EQ(print_json(json["cores"][1]["ranks"]), "[2]");
   EXPECT_EQ(json["cores"][1]["value"], 2);
 }
 

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "tutti/backend/conformance/conformance.h"
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/base/error.h"
+#include "tutti/base/json.h"
 #include "tutti/base/log.h"
 #include "tutti/cli/bench_flags.h"
 #include "tutti/cli/config_flags.h"
@@ -30,7 +30,7 @@ int run_ops(const BenchOpsVerb& verb) {
   const CpuBackend backend;
   const int threads =
       choose_threads(verb.threads, read_surroundings().omp_num_threads, read_topology(), 1);
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  Json rows = Json::array();
   int failures = 0, lines = 0;
   if (!verb.json)
     fmt::print("{:>10} {:>9} {:>8}  kernel, layout: operation\n", "us", "GFLOP/s", "GB/s");
@@ -60,8 +60,8 @@ int run_ops(const BenchOpsVerb& verb) {
     rows.push_back({{"line", line}, {"checks", report.runs}, {"failures", report.failures}});
   }
   if (lines == 0) throw ConfigError(fmt::format("--filter '{}' matches no line", verb.filter));
-  if (verb.json) fmt::print("{}\n", rows.dump(2));
-  if (!verb.output.empty()) replace_file(verb.output, rows.dump(2) + "\n");
+  if (verb.json) fmt::print("{}\n", print_json(rows, 2));
+  if (!verb.output.empty()) replace_file(verb.output, print_json(rows, 2) + "\n");
   if (failures > 0)
     throw NumericError(fmt::format("{} result(s) differ from the reference", failures));
   return 0;

@@ -7,9 +7,9 @@
 #include <iostream>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "tutti/backend/cpu/cpu_backend.h"
+#include "tutti/base/json.h"
 #include "tutti/base/log.h"
 #include "tutti/cli/bench_flags.h"
 #include "tutti/cli/config_flags.h"
@@ -57,7 +57,7 @@ int64_t read_command() {
   return 0;
 }
 
-nlohmann::ordered_json timed_run(StepBench& bench, int64_t steps, int ranks) {
+Json timed_run(StepBench& bench, int64_t steps, int ranks) {
   bench.arrivals();  // forgets those of the warm-up
   const double exposed = bench.exposed_seconds();
   std::vector<double> step_ms;
@@ -154,7 +154,7 @@ NetworkSpec timed_network(const BenchStepVerb& verb, const CommSection& comm, in
 }
 
 /// What a step took, for people.
-void print_step(const nlohmann::ordered_json& result) {
+void print_step(const Json& result) {
   std::vector<double> ms = result["step_ms"].get<std::vector<double>>();
   std::ranges::sort(ms);
   const int ranks = result["ranks"];
@@ -207,24 +207,24 @@ int run_step(const BenchStepVerb& verb) {
   for (int i = 0; i < verb.warmup; ++i) bench.step();
 
   const bool first = communicator.rank() == 0;
-  nlohmann::ordered_json about = {{"program", version_short()},
-                                  {"model", verb.network.model},
-                                  {"precision", verb.network.precision},
-                                  {"batch", verb.network.batch},
-                                  {"threads", threads},
-                                  {"ranks", communicator.size()},
-                                  {"progress", job.progress()},
-                                  {"layout", bench.network().training.layout},
-                                  {"start_to_first_step_s", ready_seconds},
-                                  {"flop_per_image", bench.flop_per_image()},
-                                  {"parameters", bench.network().training.graph.parameter_count()}};
-  const auto say = [&](const nlohmann::ordered_json& message) {
+  Json about = {{"program", version_short()},
+                {"model", verb.network.model},
+                {"precision", verb.network.precision},
+                {"batch", verb.network.batch},
+                {"threads", threads},
+                {"ranks", communicator.size()},
+                {"progress", job.progress()},
+                {"layout", bench.network().training.layout},
+                {"start_to_first_step_s", ready_seconds},
+                {"flop_per_image", bench.flop_per_image()},
+                {"parameters", bench.network().training.graph.parameter_count()}};
+  const auto say = [&](const Json& message) {
     if (!first) return;
-    fmt::print("{}\n", message.dump());
+    fmt::print("{}\n", print_json(message));
     std::fflush(stdout);
   };
   if (verb.serve) {
-    nlohmann::ordered_json ready = {{"ready", true}};
+    Json ready = {{"ready", true}};
     ready.update(about);
     say(ready);
     const auto next = [&] {
@@ -238,13 +238,13 @@ int run_step(const BenchStepVerb& verb) {
     return 0;
   }
   communicator.barrier();
-  nlohmann::ordered_json result = timed_run(bench, verb.steps, communicator.size());
+  Json result = timed_run(bench, verb.steps, communicator.size());
   result.update(about);
   if (verb.json)
     say(result);
   else if (first)
     print_step(result);
-  if (first && !verb.output.empty()) replace_file(verb.output, result.dump(2) + "\n");
+  if (first && !verb.output.empty()) replace_file(verb.output, print_json(result, 2) + "\n");
   if (verb.profile) print_profile(bench, verb.steps, first);
   return 0;
 }

@@ -5,9 +5,9 @@
 
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "tutti/base/error.h"
+#include "tutti/base/json.h"
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/verbs.h"
@@ -28,14 +28,14 @@ struct DataVerb {
 
 int run_list(const DataVerb& verb) {
   if (verb.json) {
-    nlohmann::ordered_json out = nlohmann::ordered_json::array();
+    Json out = Json::array();
     for (const data::KnownDataset& set : data::known_datasets())
       out.push_back({{"name", set.name},
                      {"description", set.description},
                      {"train_files", set.train_files},
                      {"test_files", set.test_files},
                      {"how_to_get", set.how_to_get}});
-    fmt::print("{}\n", out.dump(2));
+    fmt::print("{}\n", print_json(out, 2));
     return 0;
   }
   for (const data::KnownDataset& set : data::known_datasets()) {
@@ -69,8 +69,8 @@ int run_generate(const DataVerb& verb) {
   return 0;
 }
 
-void print_json(const data::VerifyReport& report) {
-  nlohmann::ordered_json files = nlohmann::ordered_json::array();
+void print_verification(const data::VerifyReport& report) {
+  Json files = Json::array();
   for (const data::FileReport& file : report.files)
     files.push_back({{"file", file.file.string()},
                      {"sound", file.problem.empty()},
@@ -80,13 +80,13 @@ void print_json(const data::VerifyReport& report) {
                      {"sha256_is_listed", !file.expected_sha256.empty()},
                      {"records", file.records},
                      {"class_counts", file.class_counts}});
-  fmt::print("{}\n", nlohmann::ordered_json({{"sound", report.sound()}, {"files", files}}).dump(2));
+  fmt::print("{}\n", print_json({{"sound", report.sound()}, {"files", files}}, 2));
 }
 
 int run_verify(const DataVerb& verb) {
   const data::VerifyReport report = data::verify_dataset(verb.name, verb.dir, verb.classes);
   if (verb.json)
-    print_json(report);
+    print_verification(report);
   else
     fmt::print("{}", report.to_text());
   if (!report.sound())

@@ -8,11 +8,11 @@
 #include <array>
 #include <cstdlib>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
 #include "tutti/backend/cpu/version.h"
+#include "tutti/base/json.h"
 #include "tutti/cli/config.h"
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/doctor_report.h"
@@ -253,7 +253,7 @@ Findings look(const DoctorVerb& verb, const Self& self, const Load& load, const 
 
 void print(const DoctorVerb& verb, const std::vector<Findings>& ranks) {
   if (verb.json)
-    fmt::print("{}\n", doctor_json(ranks).dump(2));
+    fmt::print("{}\n", print_json(doctor_json(ranks), 2));
   else
     fmt::print("{}", doctor_text(ranks));
 }

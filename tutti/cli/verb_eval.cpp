@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "tutti/backend/cpu/cpu_backend.h"
+#include "tutti/base/json.h"
 #include "tutti/base/log.h"
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/job.h"
@@ -56,16 +56,15 @@ std::optional<bool> target_reached(const EvalVerb& verb, double target,
 void print_quality(const EvalVerb& verb, const RunConfig& config, const ClassifierQuality& quality,
                    std::optional<bool> reached) {
   if (verb.json) {
-    nlohmann::ordered_json out = {
-        {"dataset", config.data.dataset}, {"split", verb.split},
-        {"weights", verb.weights},        {"samples", quality.samples},
-        {"correct", quality.correct},     {"accuracy", quality.accuracy()},
-        {"loss", quality.loss()}};
+    Json out = {{"dataset", config.data.dataset}, {"split", verb.split},
+                {"weights", verb.weights},        {"samples", quality.samples},
+                {"correct", quality.correct},     {"accuracy", quality.accuracy()},
+                {"loss", quality.loss()}};
     if (reached) {
       out["target"] = config.run.target;
       out["target_reached"] = *reached;
     }
-    fmt::print("{}\n", out.dump(2));
+    fmt::print("{}\n", print_json(out, 2));
     return;
   }
   fmt::print("{} {}: {} of {} correct, accuracy {:.2f} %, loss {:.4f}\n", config.data.dataset,

@@ -4,9 +4,9 @@
 
 #include <charconv>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "tutti/backend/cpu/cpu_backend.h"
+#include "tutti/base/json.h"
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/network_flags.h"
@@ -65,12 +65,12 @@ std::vector<MemoryLine> memory_of(const Plan& plan) {
 
 int run_list(const ModelVerb& verb) {
   if (verb.json) {
-    nlohmann::ordered_json out = nlohmann::ordered_json::array();
+    Json out = Json::array();
     for (const ModelInfo& model : models())
       out.push_back({{"name", model.name},
                      {"input", std::vector<int64_t>(model.input.begin(), model.input.end())},
                      {"description", model.description}});
-    fmt::print("{}\n", out.dump(2));
+    fmt::print("{}\n", print_json(out, 2));
     return 0;
   }
   for (const ModelInfo& model : models())
@@ -78,20 +78,20 @@ int run_list(const ModelVerb& verb) {
   return 0;
 }
 
-void print_json(const ModelSummary& summary, const Plan& plan, const ModelVerb& verb) {
+void print_model(const ModelSummary& summary, const Plan& plan, const ModelVerb& verb) {
   const auto extents = [](const Shape& shape) {
     return std::vector<int64_t>(shape.begin(), shape.end());
   };
-  nlohmann::ordered_json out = {{"name", summary.name},
-                                {"input", extents(summary.input)},
-                                {"classes", summary.classes},
-                                {"parameters", summary.parameters},
-                                {"statistics", summary.statistics},
-                                {"forward_flop", summary.forward_flop},
-                                {"training_flop", summary.training_flop},
-                                {"batch", verb.network.batch},
-                                {"precision", verb.network.precision},
-                                {"layout", plan.layout}};
+  Json out = {{"name", summary.name},
+              {"input", extents(summary.input)},
+              {"classes", summary.classes},
+              {"parameters", summary.parameters},
+              {"statistics", summary.statistics},
+              {"forward_flop", summary.forward_flop},
+              {"training_flop", summary.training_flop},
+              {"batch", verb.network.batch},
+              {"precision", verb.network.precision},
+              {"layout", plan.layout}};
   for (const MemoryLine& line : memory_of(plan)) out["memory_bytes"][line.key] = line.bytes;
   for (const LayerSummary& layer : summary.layers)
     out["layers"].push_back({{"name", layer.name},
@@ -99,7 +99,7 @@ void print_json(const ModelSummary& summary, const Plan& plan, const ModelVerb& 
                              {"output", extents(layer.output)},
                              {"parameters", layer.parameters},
                              {"flop", layer.flop}});
-  fmt::print("{}\n", out.dump(2));
+  fmt::print("{}\n", print_json(out, 2));
 }
 
 int run_show(const ModelVerb& verb) {
@@ -116,7 +116,7 @@ int run_show(const ModelVerb& verb) {
       false;  // memory hardly depends on the kernels, and showing a model should not take seconds
   const Plan plan = compile(make_training_graph(training).graph, CpuBackend(), options);
   if (verb.json) {
-    print_json(summary, plan, verb);
+    print_model(summary, plan, verb);
     return 0;
   }
   fmt::print("{}\nmemory of a rank, training with batch {}, {}, {} thread(s), layout {}\n",

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "tutti/backend/cpu/cpu_backend.h"
+#include "tutti/base/json.h"
 #include "tutti/base/log.h"
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/job.h"
@@ -24,28 +24,27 @@ struct PlanVerb {
   bool refusals = false, json = false;
 };
 
-nlohmann::ordered_json step_json(const Step& step, bool refusals) {
-  nlohmann::ordered_json out = {
-      {"name", step.name}, {"op", step.request.op->name()}, {"kernel", step.kernel}};
+Json step_json(const Step& step, bool refusals) {
+  Json out = {{"name", step.name}, {"op", step.request.op->name()}, {"kernel", step.kernel}};
   if (refusals) out["refused"] = step.refused;
   return out;
 }
 
-nlohmann::ordered_json steps_json(const std::vector<Step>& steps, bool refusals) {
-  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+Json steps_json(const std::vector<Step>& steps, bool refusals) {
+  Json out = Json::array();
   for (const Step& step : steps) out.push_back(step_json(step, refusals));
   return out;
 }
 
-nlohmann::ordered_json plan_json(const Plan& plan, bool refusals) {
-  nlohmann::ordered_json out = {{"hash", fmt::format("{:016x}", plan.hash())},
-                                {"layout", plan.layout},
-                                {"batch", plan.batch},
-                                {"threads", plan.options.threads},
-                                {"arena_bytes", plan.arena_bytes},
-                                {"packed_bytes", plan.packed_bytes},
-                                {"tile_scratch_bytes", plan.tile_scratch_bytes},
-                                {"packs", steps_json(plan.packs, refusals)}};
+Json plan_json(const Plan& plan, bool refusals) {
+  Json out = {{"hash", fmt::format("{:016x}", plan.hash())},
+              {"layout", plan.layout},
+              {"batch", plan.batch},
+              {"threads", plan.options.threads},
+              {"arena_bytes", plan.arena_bytes},
+              {"packed_bytes", plan.packed_bytes},
+              {"tile_scratch_bytes", plan.tile_scratch_bytes},
+              {"packs", steps_json(plan.packs, refusals)}};
   for (const PlanBand& band : plan.bands)
     out["bands"].push_back({{"tile", band.tile},
                             {"whole", band.whole},
@@ -75,10 +74,10 @@ int run_plan(const PlanVerb& verb) {
       network_spec(config, *dataset, batch_sizes(config.batch, replicas).local);
   const auto network = compile_network(spec, CpuBackend(), *communicator);
   if (verb.json) {
-    nlohmann::ordered_json out = plan_json(network->training, verb.refusals);
+    Json out = plan_json(network->training, verb.refusals);
     out["replicas"] = replicas;
     out["ranks"] = verb.ranks;
-    fmt::print("{}\n", out.dump(2));
+    fmt::print("{}\n", print_json(out, 2));
     return 0;
   }
   fmt::print("{}{} replica(s) on {} rank(s)\nhash {:016x}\n",

@@ -13,7 +13,7 @@
 namespace tutti::comm {
 namespace {
 
-constexpr size_t kBlock = 512;
+constexpr size_t kAnswerBlock = 512;
 
 template <class T>
 void write(const double* from, size_t count, std::byte* to) {
@@ -99,9 +99,9 @@ void Answer::store(const double* from, size_t count, std::byte* to) const {
 
 void Answer::fill(std::byte* input) const {
   const size_t count = extent_of(task_).input;
-  std::array<double, kBlock> block;
-  for (size_t i = 0; i < count; i += kBlock) {
-    const Slice slice{i, std::min(kBlock, count - i)};
+  std::array<double, kAnswerBlock> block;
+  for (size_t i = 0; i < count; i += kAnswerBlock) {
+    const Slice slice{i, std::min(kAnswerBlock, count - i)};
     values(task_.rank, slice, block.data());
     store(block.data(), slice.count, input + i * size_of(element_));
   }
@@ -109,7 +109,7 @@ void Answer::fill(std::byte* input) const {
 
 void Answer::reduced(Slice elements, double* to) const {
   values(0, elements, to);
-  std::array<double, kBlock> other;
+  std::array<double, kAnswerBlock> other;
   for (int p = 1; p < task_.ranks; ++p) {
     values(p, elements, other.data());
     for (size_t i = 0; i < elements.count; ++i)
@@ -161,9 +161,9 @@ void Answer::expected(Slice elements, double* to) const {
 
 void Answer::write_right(std::byte* output) const {
   const size_t count = extent_of(task_).output;
-  std::array<double, kBlock> block;
-  for (size_t i = 0; i < count; i += kBlock) {
-    const Slice slice{i, std::min(kBlock, count - i)};
+  std::array<double, kAnswerBlock> block;
+  for (size_t i = 0; i < count; i += kAnswerBlock) {
+    const Slice slice{i, std::min(kAnswerBlock, count - i)};
     expected(slice, block.data());
     store(block.data(), slice.count, output + i * size_of(element_));
   }
@@ -171,11 +171,11 @@ void Answer::write_right(std::byte* output) const {
 
 size_t Answer::count_wrong(const std::byte* output) const {
   const size_t count = extent_of(task_).output, bytes = size_of(element_);
-  std::array<double, kBlock> block;
-  std::array<std::byte, kBlock * sizeof(double)> right;
+  std::array<double, kAnswerBlock> block;
+  std::array<std::byte, kAnswerBlock * sizeof(double)> right;
   size_t wrong = 0;
-  for (size_t i = 0; i < count; i += kBlock) {
-    const Slice slice{i, std::min(kBlock, count - i)};
+  for (size_t i = 0; i < count; i += kAnswerBlock) {
+    const Slice slice{i, std::min(kAnswerBlock, count - i)};
     expected(slice, block.data());
     store(block.data(), slice.count, right.data());
     const std::byte* const got = output + i * bytes;

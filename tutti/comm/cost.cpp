@@ -13,10 +13,10 @@
 namespace tutti::comm {
 namespace {
 
-class Clock {
+class SimulatedTime {
  public:
-  Clock(std::span<const Schedule> schedules, const NetworkCost& network, std::span<const int> nodes,
-        size_t element_bytes, size_t accumulator_bytes)
+  SimulatedTime(std::span<const Schedule> schedules, const NetworkCost& network,
+                std::span<const int> nodes, size_t element_bytes, size_t accumulator_bytes)
       : schedules_(schedules), network_(network), element_bytes_(element_bytes),
         accumulator_bytes_(accumulator_bytes), ranks_(schedules.size()) {
     for (size_t r = 0; r < ranks_.size(); ++r) {
@@ -146,7 +146,7 @@ class Clock {
 
 double price(std::span<const Schedule> schedules, const NetworkCost& network,
              std::span<const int> nodes, size_t element_bytes, size_t accumulator_bytes) {
-  return Clock(schedules, network, nodes, element_bytes, accumulator_bytes).run();
+  return SimulatedTime(schedules, network, nodes, element_bytes, accumulator_bytes).run();
 }
 
 }  // namespace tutti::comm

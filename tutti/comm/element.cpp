@@ -24,7 +24,7 @@ namespace {
 constexpr std::array<std::string_view, kElements> kElementNames{"f32", "f64", "bf16", "f16",
                                                                 "i8",  "i32", "byte"};
 constexpr std::array<std::string_view, kReduceOps> kOpNames{"sum", "min", "max", "mean"};
-constexpr size_t kBlock = 1024;  // floats: what is widened stays in the L1 cache
+constexpr size_t kWideBlock = 1024;  // floats: what is widened stays in the L1 cache
 
 template <class T, size_t N>
 T named(const std::array<std::string_view, N>& names, std::string_view name, const char* what) {
@@ -148,9 +148,9 @@ bool is_half(Element type) { return type == Element::bf16 || type == Element::f1
 // Calls body with f32 views of the operands, block by block, and narrows what it wrote.
 template <class Body>
 void in_blocks(Run to, Run a, Run b, size_t count, Body body) {
-  alignas(64) float wide_a[kBlock], wide_b[kBlock], wide_to[kBlock];
-  for (size_t i = 0; i < count; i += kBlock) {
-    const size_t n = std::min(kBlock, count - i);
+  alignas(64) float wide_a[kWideBlock], wide_b[kWideBlock], wide_to[kWideBlock];
+  for (size_t i = 0; i < count; i += kWideBlock) {
+    const size_t n = std::min(kWideBlock, count - i);
     const auto view = [&](Run run, float* room) {
       if (!is_half(run.type)) return reinterpret_cast<float*>(run.data) + i;
       widen(run.data + 2 * i, run.type, room, n);

@@ -7,25 +7,25 @@
 
 #include <array>
 #include <atomic>
-#include <charconv>
 #include <cstdio>
 #include <optional>
 #include <string_view>
 
 #include "tutti/base/error.h"
+#include "tutti/base/number.h"
 
 namespace tutti::comm {
 namespace {
 
 // Up to two names for each number; the first that is set counts.
-struct Row {
+struct LauncherRow {
   const char* name;
   std::array<const char*, 2> rank, size, local_rank, local_size;
 };
 
 // The more specific first. jsrun and MVAPICH also set variables of the MPI they are built on, and
 // PALS and Flux those of PMI.
-constexpr Row kRows[] = {
+constexpr LauncherRow kRows[] = {
     {"torchrun", {"RANK"}, {"WORLD_SIZE"}, {"LOCAL_RANK"}, {"LOCAL_WORLD_SIZE"}},
     {"jsrun",
      {"JSM_NAMESPACE_RANK"},
@@ -63,8 +63,7 @@ const char* value_of(const Environment& environment, const char* name) {
 
 int parse(const char* variable, std::string_view text) {
   int value = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value < 0)
+  if (!read_number(text, value) || value < 0)
     throw ConfigError(fmt::format("environment variable {}='{}' should be a number of 0 or more",
                                   variable, text));
   return value;
@@ -120,7 +119,7 @@ std::optional<Launcher> detect_slurm(const Environment& environment) {
                   slurm_local_size(environment)};
 }
 
-std::optional<Launcher> detect_row(const Environment& environment, const Row& row) {
+std::optional<Launcher> detect_row(const Environment& environment, const LauncherRow& row) {
   if (!value_of(environment, row.rank[0])) return std::nullopt;
   const auto rank = number(environment, row.rank);
   const auto size = number(environment, row.size);
@@ -147,7 +146,7 @@ std::atomic<LastAct> own_last_act{print_report};
 }  // namespace
 
 Launcher detect_launcher(const Environment& environment) {
-  for (const Row& row : kRows) {
+  for (const LauncherRow& row : kRows) {
     // srun --mpi=pmi2 sets PMI's variables beside its own; Hydra inside a Slurm job sets its local
     // rank as well.
     const bool pmi_of_slurm =

@@ -17,7 +17,7 @@ using Clock = std::chrono::steady_clock;
 // worth while, and the forward pass between them is long enough to give the core away.
 constexpr auto kLookOn = std::chrono::microseconds(100);
 // Between two looks of a thread without a core of its own. The kernel adds about 50 microseconds.
-constexpr auto kNap = std::chrono::microseconds(50);
+constexpr auto kProgressNap = std::chrono::microseconds(50);
 
 }  // namespace
 
@@ -145,7 +145,7 @@ void Progress::serve(const std::stop_token& stop, bool has_core) {
       if (has_core)
         spin_pause();
       else
-        std::this_thread::sleep_for(kNap);
+        std::this_thread::sleep_for(kProgressNap);
     } else if (has_core && Clock::now() - last < kLookOn) {
       spin_pause();
     } else {

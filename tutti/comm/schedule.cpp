@@ -13,7 +13,7 @@
 namespace tutti::comm {
 namespace {
 
-constexpr std::array<std::string_view, kCollectives> kNames{
+constexpr std::array<std::string_view, kCollectives> kCollectiveNames{
     "barrier",   "broadcast", "reduce",  "allreduce", "reduce_scatter",
     "allgather", "gather",    "scatter", "all_to_all"};
 constexpr size_t kLine = 16;  // elements: a cache line of floats
@@ -40,7 +40,7 @@ bool same(Block a, Block b) { return a.place == b.place && a.slice == b.slice; }
 
 }  // namespace
 
-std::string_view name_of(Collective kind) { return kNames[static_cast<size_t>(kind)]; }
+std::string_view name_of(Collective kind) { return kCollectiveNames[static_cast<size_t>(kind)]; }
 
 bool reduces(Collective kind) {
   return kind == Collective::reduce || kind == Collective::allreduce ||

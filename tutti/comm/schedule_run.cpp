@@ -10,7 +10,7 @@
 
 namespace tutti::comm {
 namespace {
-constexpr size_t kBlock =
+constexpr size_t kChainBlock =
     1024;  // elements of a chain at a time: a few streams of them stay in a 32 KiB L1
 }
 
@@ -203,7 +203,7 @@ void ScheduleRun::run_chain(const Chain& chain) {
   const std::vector<LocalStep>& steps = schedule_.rounds[round_].steps;
   const size_t count = steps[chain.first].to.count();
   // A single step has nothing to keep in the cache.
-  const size_t stride = chain.last - chain.first == 1 ? count : kBlock;
+  const size_t stride = chain.last - chain.first == 1 ? count : kChainBlock;
   for (size_t begin = 0; begin < count; begin += stride) {
     const size_t n = std::min(stride, count - begin);
     for (size_t i = chain.first; i < chain.last; ++i) {

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <sstream>
 
 #include "tutti/base/error.h"
+#include "tutti/base/number.h"
 #include "tutti/comm/algorithm/algorithm.h"
 
 namespace tutti::comm {
@@ -41,8 +41,7 @@ std::optional<Collective> collective_named(std::string_view name) {
 std::optional<size_t> bound_of(const std::string& text) {
   if (text == "*") return 0;
   size_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value == 0) return std::nullopt;
+  if (!read_number(text, value) || value == 0) return std::nullopt;
   return value;
 }
 

@@ -12,8 +12,8 @@
 namespace tutti::comm {
 namespace {
 
-constexpr size_t kBlock = 1024;  // floats: five 4 KiB streams stay inside a 32 KiB L1
-constexpr int kMaxScratch = 48;  // up to three held per two levels, 31 levels
+constexpr size_t kTreeBlock = 1024;  // floats: five 4 KiB streams stay inside a 32 KiB L1
+constexpr int kMaxScratch = 48;      // up to three held per two levels, 31 levels
 
 // The result may be one of the operands at the same index, never at another one: no dependency
 // between iterations.
@@ -163,9 +163,9 @@ int TreeSum::build(int replicas, Range node, std::span<const Range> leaves) {
 
 void TreeSum::evaluate(std::span<const float* const> leaf, float* result, size_t count) const {
   CHECK(leaf.size() == leaves_, "{} leaves given, {} planned", leaf.size(), leaves_);
-  alignas(64) float scratch[kMaxScratch][kBlock];
-  for (size_t begin = 0; begin < count; begin += kBlock) {
-    const size_t n = std::min(kBlock, count - begin);
+  alignas(64) float scratch[kMaxScratch][kTreeBlock];
+  for (size_t begin = 0; begin < count; begin += kTreeBlock) {
+    const size_t n = std::min(kTreeBlock, count - begin);
     const auto at = [&](int operand) {
       return operand >= 0 ? leaf[static_cast<size_t>(operand)] + begin : scratch[~operand];
     };

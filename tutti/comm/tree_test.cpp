@@ -19,7 +19,7 @@ float oracle(const std::vector<float>& v, int lo, int hi) {
   return oracle(v, lo, lo + half) + oracle(v, lo + half, hi);
 }
 
-std::vector<float> random_values(int n, uint64_t stream) {
+std::vector<float> tree_values(int n, uint64_t stream) {
   Rng rng(7, Purpose::test, stream);
   std::vector<float> v;
   // Mixed magnitudes, so that every other order of the sum has other bits.
@@ -79,7 +79,7 @@ TEST(Tree, EveryDistributionHasTheBitsOfOneRank) {
       const std::vector<Range> leaves = all_parts(replicas, first);
       const TreeSum sum(replicas, leaves);
       for (uint64_t trial = 0; trial < 50; ++trial) {
-        const std::vector<float> v = random_values(replicas, trial);
+        const std::vector<float> v = tree_values(replicas, trial);
         std::vector<float> parts;
         for (int p = 0; p < ranks; ++p) {
           const Range owned{first[static_cast<size_t>(p)], first[static_cast<size_t>(p) + 1]};
@@ -119,7 +119,7 @@ TEST(Tree, BlocksAndTailsAreExactAndTheResultMayBeALeaf) {
     for (const int replicas : {1, 2, 3, 4, 5, 7, 9, 16}) {
       std::vector<std::vector<float>> g;
       for (int r = 0; r < replicas; ++r)
-        g.push_back(random_values(static_cast<int>(count), static_cast<uint64_t>(r)));
+        g.push_back(tree_values(static_cast<int>(count), static_cast<uint64_t>(r)));
       std::vector<float> want(count);
       for (size_t i = 0; i < count; ++i) {
         std::vector<float> column;
@@ -144,7 +144,7 @@ TEST(Tree, DoublesFollowTheSameTree) {
 
 TEST(Tree, IsTheOneOfBase) {
   for (int replicas = 1; replicas <= 40; ++replicas) {
-    const std::vector<float> values = random_values(replicas, 3);
+    const std::vector<float> values = tree_values(replicas, 3);
     std::vector<double> leaves;
     for (const float value : values)
       leaves.push_back(value / 3.0);  // no short fractions: sums round

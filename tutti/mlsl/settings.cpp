@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <string_view>
 
+#include "tutti/base/number.h"
 #include "tutti/mlsl/types.h"
 
 namespace tutti::mlsl {
@@ -27,10 +27,8 @@ std::optional<Number> read(const comm::Environment& variables, const char* name,
                            Number most) {
   const char* const text = variables(name);
   if (text == nullptr || *text == '\0') return std::nullopt;
-  const std::string_view view = text;
   Number value{};
-  const auto [end, error] = std::from_chars(view.begin(), view.end(), value);
-  demand(error == std::errc{} && end == view.end() && value >= least && value <= most,
+  demand(read_number(text, value) && value >= least && value <= most,
          "{}={} is not a number between {} and {}", name, text, least, most);
   return value;
 }

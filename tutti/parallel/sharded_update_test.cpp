@@ -12,15 +12,15 @@
 namespace tutti {
 namespace {
 
-const std::vector<GradientEntry> kEntries{
+const std::vector<GradientEntry> kShardedEntries{
     {"fc", 400}, {"conv3", 48000}, {"bn3", 64}, {"conv2", 20000}, {"conv1", 432}};
 
-float gradient(int step, int replica, size_t i) {
+float sharded_gradient(int step, int replica, size_t i) {
   Rng rng(static_cast<uint64_t>(step), Purpose::test, static_cast<uint64_t>(replica) << 32 | i);
   return rng.normal() * std::ldexp(1.0f, static_cast<int>(rng.below(12)));
 }
 
-BucketLayout layout() { return partition_buckets(kEntries, 16384); }
+BucketLayout layout() { return partition_buckets(kShardedEntries, 16384); }
 
 // Steps of w -= sum of gradients; every rank writes what it owns. With `sharded` false one rank
 // does everything.
@@ -40,7 +40,7 @@ std::vector<float> train(comm::Communicator& c, int replicas, int steps, bool sh
       for (int b = 0; b < exchange.buckets(); ++b) {
         const Bucket& bucket = exchange.layout().buckets[static_cast<size_t>(b)];
         for (size_t i = bucket.begin / 4; i < (bucket.begin + bucket.bytes) / 4; ++i)
-          exchange.slot(local)[i] = gradient(step, exchange.map().replica(local), i);
+          exchange.slot(local)[i] = sharded_gradient(step, exchange.map().replica(local), i);
         exchange.ready(local, b);
       }
     shards.finish_reading();

@@ -126,7 +126,7 @@ size_t Compiler::packed(Value parameter, const TensorDesc& wanted) {
   const std::string key = fmt::format("{} {}", parameter.id, wanted.to_string());
   if (const auto at = packed_.find(key); at != packed_.end()) return at->second;
   const size_t offset = packed_[key] = plan_.packed_bytes;
-  plan_.packed_bytes += aligned_bytes(wanted.bytes());
+  plan_.packed_bytes += aligned(wanted.bytes());
   Step step;
   step.name = graph_[parameter].name + " as " + wanted.to_string();
   step.walk = Walk::whole;

@@ -52,12 +52,12 @@ void Compiler::size_variables() {
   for (const Value p : parameter_order()) {
     variables.parameters.push_back(
         {graph_[p].name, plan_.descs[index_of(p)], variables.parameter_bytes, graph_[p].init});
-    variables.parameter_bytes += aligned_bytes(plan_.descs[index_of(p)].bytes());
+    variables.parameter_bytes += aligned(plan_.descs[index_of(p)].bytes());
   }
   for (const Value s : graph_.with_role(Role::statistic)) {
     variables.statistics.push_back(
         {graph_[s].name, plan_.descs[index_of(s)], variables.statistic_bytes, graph_[s].init});
-    variables.statistic_bytes += aligned_bytes(plan_.descs[index_of(s)].bytes());
+    variables.statistic_bytes += aligned(plan_.descs[index_of(s)].bytes());
   }
 }
 

@@ -11,13 +11,12 @@
 
 #include "tutti/ops/reorder.h"
 #include "tutti/plan/bands.h"
+#include "tutti/plan/memory.h"
 #include "tutti/plan/plan.h"
 #include "tutti/plan/tune.h"
 
 namespace tutti {
 
-/// Offsets in arenas are multiples of a cache line.
-inline size_t aligned_bytes(size_t bytes) { return (bytes + 63) / 64 * 64; }
 inline size_t index_of(Value v) { return static_cast<size_t>(v.id); }
 
 class Compiler {

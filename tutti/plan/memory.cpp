@@ -5,13 +5,6 @@
 #include <numeric>
 
 namespace tutti {
-namespace {
-
-constexpr size_t kAlignment = 64;
-size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-}  // namespace
-
 ArenaPlan plan_arena(std::span<const Lifetime> blocks) {
   std::vector<size_t> by_size(blocks.size());
   std::iota(by_size.begin(), by_size.end(), size_t{0});

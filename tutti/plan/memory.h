@@ -7,6 +7,12 @@
 
 namespace tutti {
 
+/// Bytes between the beginnings of blocks: a cache line, and the widest vector register.
+constexpr size_t kAlignment = 64;
+constexpr size_t aligned(size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
 /// A block of memory needed from moment `first` to moment `last`, both included.
 struct Lifetime {
   size_t bytes = 0;
@@ -14,7 +20,7 @@ struct Lifetime {
 };
 
 struct ArenaPlan {
-  std::vector<size_t> offsets;  ///< per block, 64-byte aligned
+  std::vector<size_t> offsets;  ///< per block, multiples of kAlignment
   size_t bytes = 0;             ///< of the whole arena
 };
 

@@ -12,7 +12,7 @@ const Target kTarget{"accuracy", 0.9, true};
 /// A run of `epochs` epochs that take `seconds` each, the first 10 s more (start-up), with an
 /// evaluation of one second after each; accuracy rises evenly and reaches 0.9 after `to_target`
 /// epochs.
-RunSummary make_run(int ranks, double seconds, int epochs, int to_target, int repeat = 1) {
+RunSummary run_in(int ranks, double seconds, int epochs, int to_target, int repeat = 1) {
   RunSummary run{.log = {}, .repeat = repeat};
   RunStart& start = run.log.start;
   start.model = "resnet20";
@@ -65,8 +65,7 @@ bool has_note(const StudyResult& result, const std::string& text) {
 TEST(Metrics, KnownAnswersWhenTheTargetIsReached) {
   // n=1: 100 s an epoch, 4 epochs: 410 s training + 4 evaluations = 414 s. n=4: 30 s, 5 epochs: 160
   // + 5 = 165 s.
-  const StudyResult result =
-      evaluate({make_run(4, 30, 6, 5), make_run(1, 100, 6, 4)}, std::nullopt);
+  const StudyResult result = evaluate({run_in(4, 30, 6, 5), run_in(1, 100, 6, 4)}, std::nullopt);
   EXPECT_EQ(result.base_ranks, 1);
   EXPECT_EQ(result.mode, "weak");
   EXPECT_EQ(result.title, "resnet20 on lattices, fp32");
@@ -88,14 +87,13 @@ TEST(Metrics, KnownAnswersWhenTheTargetIsReached) {
 }
 
 TEST(Metrics, TheIdentityHoldsWithItsRemainder) {
-  const StudyResult result =
-      evaluate({make_run(4, 30, 6, 5), make_run(1, 100, 6, 4)}, std::nullopt);
+  const StudyResult result = evaluate({run_in(4, 30, 6, 5), run_in(1, 100, 6, 4)}, std::nullopt);
   const ScaleRow& four = row(result, 4);
   EXPECT_NEAR(four.learning.value, four.parallel.value * four.epochs_factor * four.remainder,
               1e-12);
   EXPECT_NEAR(four.remainder, (414.0 / 165) / (100 / 30.0 * 0.8), 1e-12);
   // Without start-up and evaluation the epoch time is constant and the remainder is 1.
-  std::vector<RunSummary> runs = {make_run(1, 100, 6, 4), make_run(4, 30, 6, 5)};
+  std::vector<RunSummary> runs = {run_in(1, 100, 6, 4), run_in(4, 30, 6, 5)};
   for (RunSummary& run : runs)
     for (EvalRecord& eval : run.log.evals)
       eval.wall_seconds = eval.epoch * run.log.epochs[1].seconds;
@@ -103,8 +101,7 @@ TEST(Metrics, TheIdentityHoldsWithItsRemainder) {
 }
 
 TEST(Metrics, NotReachedIsSaidAndNotExtrapolated) {
-  const StudyResult result =
-      evaluate({make_run(1, 100, 6, 4), make_run(4, 30, 6, 60)}, std::nullopt);
+  const StudyResult result = evaluate({run_in(1, 100, 6, 4), run_in(4, 30, 6, 60)}, std::nullopt);
   const ScaleRow& four = row(result, 4);
   EXPECT_EQ(four.reached, 0);
   EXPECT_TRUE(std::isnan(four.learning.value));
@@ -117,8 +114,7 @@ TEST(Metrics, NotReachedIsSaidAndNotExtrapolated) {
 }
 
 TEST(Metrics, TheBaseNotReachingLeavesNoLearningSpeedUpAnywhere) {
-  const StudyResult result =
-      evaluate({make_run(1, 100, 6, 60), make_run(4, 30, 6, 5)}, std::nullopt);
+  const StudyResult result = evaluate({run_in(1, 100, 6, 60), run_in(4, 30, 6, 5)}, std::nullopt);
   EXPECT_EQ(row(result, 4).reached, 1);
   EXPECT_TRUE(std::isnan(row(result, 4).learning.value));
   EXPECT_TRUE(std::isnan(row(result, 1).learning.value));
@@ -126,8 +122,8 @@ TEST(Metrics, TheBaseNotReachingLeavesNoLearningSpeedUpAnywhere) {
 }
 
 TEST(Metrics, RepeatsGiveMeansRangesAndIntervals) {
-  const StudyResult result = evaluate({make_run(1, 99, 6, 4, 1), make_run(1, 101, 6, 4, 2),
-                                       make_run(2, 49, 6, 4, 1), make_run(2, 51, 6, 4, 2)},
+  const StudyResult result = evaluate({run_in(1, 99, 6, 4, 1), run_in(1, 101, 6, 4, 2),
+                                       run_in(2, 49, 6, 4, 1), run_in(2, 51, 6, 4, 2)},
                                       std::nullopt);
   const ScaleRow& two = row(result, 2);
   EXPECT_EQ(two.runs, 2);
@@ -146,28 +142,27 @@ TEST(Metrics, RepeatsGiveMeansRangesAndIntervals) {
 
 TEST(Metrics, SomeRepeatsNotReachingAreCounted) {
   const StudyResult result =
-      evaluate({make_run(1, 100, 6, 4, 1), make_run(1, 100, 6, 40, 2)}, std::nullopt);
+      evaluate({run_in(1, 100, 6, 4, 1), run_in(1, 100, 6, 40, 2)}, std::nullopt);
   EXPECT_EQ(row(result, 1).reached, 1);
   EXPECT_TRUE(has_note(result, "only 1 of 2 runs reached"));
 }
 
 TEST(Metrics, OversubscriptionIsSeenFromTheCores) {
-  const StudyResult result =
-      evaluate({make_run(1, 100, 6, 4), make_run(8, 30, 6, 5)}, std::nullopt);
+  const StudyResult result = evaluate({run_in(1, 100, 6, 4), run_in(8, 30, 6, 5)}, std::nullopt);
   EXPECT_TRUE(row(result, 8).oversubscribed);
   EXPECT_FALSE(row(result, 1).oversubscribed);
   EXPECT_TRUE(
       has_note(result, "more threads than cores (oversubscribed) on these numbers of ranks: 8."));
-  RunSummary spread_out = make_run(8, 30, 6, 5);
+  RunSummary spread_out = run_in(8, 30, 6, 5);
   spread_out.log.start.hosts = {"a", "b"};
   EXPECT_FALSE(row(evaluate({spread_out}, std::nullopt), 8).oversubscribed);
 }
 
 TEST(Metrics, FailedRunsEnterNoNumberAndAreNamed) {
-  RunSummary failed = make_run(1, 7, 6, 4);
+  RunSummary failed = run_in(1, 7, 6, 4);
   failed.failure = "exit code 1";
   const StudyResult result =
-      evaluate({failed, make_run(2, 50, 6, 4), make_run(4, 25, 6, 4)}, std::nullopt);
+      evaluate({failed, run_in(2, 50, 6, 4), run_in(4, 25, 6, 4)}, std::nullopt);
   EXPECT_EQ(result.base_ranks, 2);
   EXPECT_EQ(row(result, 1).failed, 1);
   EXPECT_EQ(row(result, 1).runs, 0);
@@ -183,7 +178,7 @@ TEST(Metrics, FailedRunsEnterNoNumberAndAreNamed) {
 }
 
 TEST(Metrics, ATargetChosenAfterwardsIsLookedUpAmongTheEvaluations) {
-  RunSummary run = make_run(1, 100, 6, 4);
+  RunSummary run = run_in(1, 100, 6, 4);
   run.log.target_reached = TargetReached{.epoch = 3.5, .wall_seconds = 1234};
   EXPECT_EQ(row(evaluate({run}, std::nullopt), 1).reach_seconds.mean, 1234);
   const Target lower{"accuracy", 0.4, true};
@@ -192,7 +187,7 @@ TEST(Metrics, ATargetChosenAfterwardsIsLookedUpAmongTheEvaluations) {
 }
 
 TEST(Metrics, ALowerIsBetterMetricTurnsTheDirection) {
-  std::vector<RunSummary> runs = {make_run(1, 100, 6, 4), make_run(2, 50, 6, 4)};
+  std::vector<RunSummary> runs = {run_in(1, 100, 6, 4), run_in(2, 50, 6, 4)};
   const Target mae{"mae", 0.3, false};
   for (RunSummary& run : runs)
     for (EvalRecord& eval : run.log.evals) eval.metrics["mae"] = 1.0 / eval.epoch;
@@ -203,7 +198,7 @@ TEST(Metrics, ALowerIsBetterMetricTurnsTheDirection) {
 }
 
 TEST(Metrics, StepPartsLeaveOutTheFirstLineAndFallBackToEpochs) {
-  RunSummary run = make_run(1, 100, 6, 4);
+  RunSummary run = run_in(1, 100, 6, 4);
   const StepParts parts = row(evaluate({run}, std::nullopt), 1).step;
   EXPECT_EQ(parts.total, 10);
   EXPECT_EQ(parts.compute, 7);
@@ -213,7 +208,7 @@ TEST(Metrics, StepPartsLeaveOutTheFirstLineAndFallBackToEpochs) {
 }
 
 TEST(Metrics, WithoutAWholeEpochThroughputStandsInAndIsSaid) {
-  std::vector<RunSummary> runs = {make_run(1, 100, 6, 4), make_run(2, 50, 6, 4)};
+  std::vector<RunSummary> runs = {run_in(1, 100, 6, 4), run_in(2, 50, 6, 4)};
   runs[1].log.steps[1].samples_per_s = 48;
   for (RunSummary& run : runs)
     for (EpochRecord& epoch : run.log.epochs) epoch.partial = true;
@@ -224,7 +219,7 @@ TEST(Metrics, WithoutAWholeEpochThroughputStandsInAndIsSaid) {
 }
 
 TEST(Metrics, RunsThatAreNotAlikeAreNamed) {
-  std::vector<RunSummary> runs = {make_run(1, 100, 6, 4), make_run(2, 50, 6, 4)};
+  std::vector<RunSummary> runs = {run_in(1, 100, 6, 4), run_in(2, 50, 6, 4)};
   runs[1].log.start.threads_per_rank = 2;
   runs[1].log.start.local_batch = 99;
   const StudyResult result = evaluate(runs, std::nullopt);

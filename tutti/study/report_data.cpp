@@ -3,16 +3,14 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "tutti/base/error.h"
+#include "tutti/base/json.h"
 #include "tutti/study/describe.h"
 #include "tutti/study/report.h"
 
 namespace tutti::study {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json number_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
@@ -167,7 +165,7 @@ std::string json_report(const StudyResult& result, const ReportText& text) {
   for (const ScaleRow& row : result.rows) json["rows"].push_back(to_json(row));
   for (const RunSummary& run : result.runs)
     json["runs"].push_back(to_json(run, metric, text.directory));
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + '\n';
+  return print_json(json, 1) + '\n';
 }
 
 std::string relative_path(const std::string& path, const std::string& directory) {

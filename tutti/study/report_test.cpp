@@ -4,10 +4,10 @@
 
 #include <cmath>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "tutti/base/error.h"
+#include "tutti/base/json.h"
 #include "tutti/study/page.h"
 
 namespace tutti::study {
@@ -126,7 +126,7 @@ TEST(Report, CsvHasAHeadingForEveryCellAndEmptyCellsForWhatIsNotKnown) {
 }
 
 TEST(Report, JsonHoldsTheNumbers) {
-  const auto json = nlohmann::json::parse(json_report(golden(), {.title = "T"}));
+  const auto json = parse_json(json_report(golden(), {.title = "T"}));
   EXPECT_EQ(json["base_ranks"], 1);
   EXPECT_EQ(json["mode"], "weak");
   EXPECT_NEAR(json["rows"][1]["parallel_speedup"]["value"].get<double>(), 10 / 5.5, 1e-12);

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "tutti/base/json.h"
 #include "tutti/study/metrics.h"
 
 namespace tutti::study {
@@ -37,7 +37,7 @@ void RecordTail::read() {
 }
 
 void RecordTail::take(const std::string& line) {
-  const auto event = nlohmann::json::parse(line, nullptr, false);
+  const auto event = json_or_null(line);
   if (!event.is_object()) return;
   const auto number = [&](const char* key) {
     const auto at = event.find(key);

@@ -4,10 +4,10 @@
 
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "tutti/base/error.h"
+#include "tutti/base/json.h"
 #include "tutti/study/run_folder.h"
 
 namespace tutti::study {
@@ -48,9 +48,9 @@ e='"schema":1,"event":'
   }
   /// The program's $2 is "base.toml" with its directory: marker files beside it steer the program.
   void mark(const std::string& what) { std::ofstream(flags_.config + "." + what) << ""; }
-  nlohmann::json result() const {
+  Json result() const {
     std::ifstream file(root_ / "out/study.json");
-    return nlohmann::json::parse(file);
+    return parse_json(file);
   }
   fs::path root_;
   StudyFlags flags_;

@@ -9,17 +9,15 @@
 #include <chrono>
 #include <cstring>
 #include <ctime>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <utility>
 
 #include "tutti/base/error.h"
+#include "tutti/base/json.h"
 #include "tutti/trace/record_fields.h"
 
 namespace tutti {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::array<std::string_view, 4> kStatusNames = {"done", "target_missed", "requeue",
                                                           "failed"};
@@ -63,7 +61,7 @@ std::string to_line(const Event& event) {
   Json json{{"schema", kRecordSchema}, {"event", event_name(event)}, {"time", event.time}};
   record::fields(event, Put{json});
   // Names and paths may hold bytes that are not UTF-8; a record must not be lost for that.
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
+  return print_json(json) + '\n';
 }
 
 }  // namespace

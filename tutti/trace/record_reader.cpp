@@ -1,15 +1,13 @@
 #include <fmt/format.h>
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "tutti/base/error.h"
+#include "tutti/base/json.h"
 #include "tutti/trace/record_fields.h"
 
 namespace tutti {
 namespace {
-
-using Json = nlohmann::json;
 
 /// A field that is absent keeps its default, so that older records stay readable; null is "not
 /// measured".
@@ -103,7 +101,7 @@ std::string read_run_id(const std::string& path) {
   std::ifstream file(path);
   std::string line;
   std::getline(file, line);
-  const Json json = Json::parse(line, nullptr, false);
+  const Json json = json_or_null(line);
   return json.is_object() ? json.value("run_id", "") : "";
 }
 
@@ -118,7 +116,7 @@ RunLog read_run(const std::string& path) {
     const bool cut = file.eof();  // the writer ends every line, so a line without its end was cut
     if (line.empty()) continue;
     try {
-      add_event(log, Json::parse(line), started);
+      add_event(log, parse_json(line), started);
     } catch (const Json::parse_error& error) {
       if (cut) {
         log.truncated = true;

@@ -5,14 +5,12 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "tutti/base/error.h"
+#include "tutti/base/json.h"
 
 namespace tutti {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 template <class Clock>
 int64_t nanoseconds() {
@@ -33,7 +31,7 @@ Json metadata(const char* what, int rank, int lane, const std::string& title) {
 
 void write_json(const std::string& path, const Json& json) {
   std::ofstream file(path, std::ios::binary);
-  file << json.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n' << std::flush;
+  file << print_json(json) << '\n' << std::flush;
   if (!file) throw IoError(fmt::format("{}: cannot write the trace", path));
 }
 
@@ -100,7 +98,7 @@ void merge_traces(const std::vector<std::string>& inputs, const std::string& out
     std::ifstream file(path);
     if (!file) throw IoError(fmt::format("{}: cannot open the trace", path));
     try {
-      const Json trace = Json::parse(file);
+      const Json trace = parse_json(file);
       for (const Json& event : trace.at("traceEvents")) events.push_back(event);
       dropped += trace.at("otherData").at("dropped_spans").get<size_t>();
     } catch (const Json::exception& error) {

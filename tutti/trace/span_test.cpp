@@ -4,17 +4,17 @@
 
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "tutti/base/error.h"
+#include "tutti/base/json.h"
 
 namespace tutti {
 namespace {
 
-nlohmann::json read(const std::string& path) {
+Json read(const std::string& path) {
   std::ifstream file(path);
-  return nlohmann::json::parse(file);
+  return parse_json(file);
 }
 
 TEST(Spans, ThreadsRecordAndTheFileHoldsNamesLanesAndDurations) {

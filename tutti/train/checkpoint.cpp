@@ -19,8 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kWeights = "weights.safetensors";
-constexpr const char* kState = "state.safetensors";
+constexpr const char* kWeightsFile = "weights.safetensors";
+constexpr const char* kStateFile = "state.safetensors";
 constexpr const char* kManifest = "manifest.json";
 constexpr const char* kLatest = "latest";
 constexpr const char* kBest = "best";
@@ -219,9 +219,10 @@ fs::path write_checkpoint(const fs::path& directory, const CheckpointContent& co
   const TensorMetadata metadata = {
       {"format", "pt"},
       {"step", std::to_string(content.info.step)}};  // "pt": what Python readers ask for
-  manifest.files[kWeights] =
-      write_safetensors(partial.path() / kWeights, content.weights, metadata);
-  manifest.files[kState] = write_safetensors(partial.path() / kState, content.state, metadata);
+  manifest.files[kWeightsFile] =
+      write_safetensors(partial.path() / kWeightsFile, content.weights, metadata);
+  manifest.files[kStateFile] =
+      write_safetensors(partial.path() / kStateFile, content.state, metadata);
   DurableFile file(partial.path() / kManifest);
   file.write(to_json(manifest));
   file.close();
@@ -238,7 +239,7 @@ fs::path write_checkpoint(const fs::path& directory, const CheckpointContent& co
 
 CheckpointInfo verify_checkpoint(const fs::path& checkpoint) {
   const Manifest manifest = read_manifest(checkpoint / kManifest);
-  for (const char* name : {kWeights, kState}) expected_digest(manifest, checkpoint, name);
+  for (const char* name : {kWeightsFile, kStateFile}) expected_digest(manifest, checkpoint, name);
   for (const auto& [name, expected] : manifest.files) {
     const fs::path path = checkpoint / name;
     const FileDigest found = digest_of(path);
@@ -255,7 +256,7 @@ CheckpointInfo verify_checkpoint(const fs::path& checkpoint) {
 
 Checkpoint open_checkpoint(const fs::path& checkpoint) {
   Manifest manifest = read_manifest(checkpoint / kManifest);
-  for (const char* name : {kWeights, kState}) {
+  for (const char* name : {kWeightsFile, kStateFile}) {
     const uint64_t bytes = InputFile(checkpoint / name).size(),
                    written = expected_digest(manifest, checkpoint, name).bytes;
     if (bytes != written)
@@ -263,7 +264,7 @@ Checkpoint open_checkpoint(const fs::path& checkpoint) {
                                 bytes, written));
   }
   return {checkpoint, std::move(manifest.info), std::move(manifest.checksum),
-          SafetensorsFile(checkpoint / kWeights), SafetensorsFile(checkpoint / kState)};
+          SafetensorsFile(checkpoint / kWeightsFile), SafetensorsFile(checkpoint / kStateFile)};
 }
 
 std::string manifest_checksum(const fs::path& checkpoint) {

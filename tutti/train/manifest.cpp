@@ -4,14 +4,12 @@
 
 #include <charconv>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "tutti/base/error.h"
+#include "tutti/base/json.h"
 
 namespace tutti {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr int kSchema = 2;  // 1: without run_id, optimizer, state_kinds, settings
 constexpr const char* kChecksum = "manifest_xxh64";
@@ -26,11 +24,11 @@ uint64_t from_hex(const std::string& text) {
   return value;
 }
 
-/// Of everything but the checksum itself, in the one form in which nlohmann prints equal content:
-/// sorted keys, no spaces.
+/// Of everything but the checksum itself, in the one form in which equal content in equal
+/// order is printed: no spaces.
 std::string checksum_of(Json json) {
   json.erase(kChecksum);
-  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = print_json(json);
   return hex(XXH64(text.data(), text.size(), 0));
 }
 
@@ -84,15 +82,14 @@ std::string to_json(const Manifest& manifest) {
                {"files", Json::object()}};
   for (const auto& [name, digest] : manifest.files)
     json["files"][name] = {{"bytes", digest.bytes}, {"xxh64", hex(digest.xxh64)}};
-  json[kChecksum] =
-      checksum_of(Json::parse(json.dump(-1, ' ', false, Json::error_handler_t::replace)));
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  json[kChecksum] = checksum_of(parse_json(print_json(json)));
+  return print_json(json, 2) + "\n";
 }
 
 Manifest read_manifest(const std::filesystem::path& path) {
   const std::string text = read_text(path);
   try {
-    const Json json = Json::parse(text);
+    const Json json = parse_json(text);
     if (const int schema = json.at("schema").get<int>(); schema > kSchema)
       throw IoError(fmt::format("schema {} was written by a later version; this one reads up to {}",
                                 schema, kSchema));

@@ -3,10 +3,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "tutti/base/error.h"
+#include "tutti/base/json.h"
 #include "tutti/base/log.h"
 #include "tutti/comm/agree.h"
 #include "tutti/trace/record.h"
@@ -21,14 +21,16 @@ constexpr const char* kCheckpoints = "checkpoints";
 constexpr const char* kLink = "latest";
 
 std::string to_text(const RunPlace& place) {
-  return nlohmann::json{{"directory", place.directory}, {"checkpoints", place.checkpoints},
-                        {"resume", place.resume},       {"checksum", place.checksum},
-                        {"run_id", place.run_id},       {"goes_on", place.goes_on}}
-      .dump();
+  return print_json({{"directory", place.directory},
+                     {"checkpoints", place.checkpoints},
+                     {"resume", place.resume},
+                     {"checksum", place.checksum},
+                     {"run_id", place.run_id},
+                     {"goes_on", place.goes_on}});
 }
 
 RunPlace from_text(const std::string& text) {
-  const auto json = nlohmann::json::parse(text);
+  const auto json = parse_json(text);
   return {.directory = json.at("directory"),
           .checkpoints = json.at("checkpoints"),
           .resume = json.at("resume"),

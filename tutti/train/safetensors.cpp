@@ -6,8 +6,9 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <set>
+
+#include "tutti/base/json.h"
 
 namespace tutti {
 namespace {
@@ -15,7 +16,6 @@ namespace {
 static_assert(std::endian::native == std::endian::little,
               "tensors are written as they lie in memory");
 
-using Json = nlohmann::json;
 using Type = SafetensorsFile::Type;
 using Entry = SafetensorsFile::Entry;
 
@@ -53,8 +53,8 @@ Type stored_type(DType type) {
   return Type::u8;
 }
 
-/// Header text, padded so that the data begin at a multiple of kAlignment. nlohmann's default
-/// objects sort their keys, which is as good an order as any.
+/// Header text, padded so that the data begin at a multiple of kAlignment. Tensors stand in the
+/// order of their data.
 std::string header_of(std::span<const TensorRef> tensors, const TensorMetadata& metadata,
                       const std::vector<size_t>& order) {
   Json header = Json::object();
@@ -67,7 +67,7 @@ std::string header_of(std::span<const TensorRef> tensors, const TensorMetadata& 
                       {"data_offsets", {offset, offset + t.bytes.size()}}};
     offset += t.bytes.size();
   }
-  std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = print_json(header);
   text.resize((text.size() + 8 + kAlignment - 1) / kAlignment * kAlignment - 8, ' ');
   return text;
 }
@@ -106,17 +106,12 @@ struct HeaderReader {
   }
 
   Json parse(const std::string& text) const {
-    std::set<std::string> names;  // JSON leaves open what a repeated key means, so it is refused
-    const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
-      if (event == Json::parse_event_t::key && depth == 1 &&
-          !names.insert(parsed.get<std::string>()).second)
-        fail(parsed.get<std::string>(), "named twice");
-      return true;
-    };
     try {
-      Json header = Json::parse(text, watch);
+      Json header = parse_json(text);
       if (!header.is_object()) fail("the header is not a JSON object");
       return header;
+    } catch (const RepeatedKey& error) {
+      fail(error.key, "named twice");
     } catch (const Json::exception& error) {
       fail(fmt::format("the header is damaged: {}", error.what()));
     }
@@ -130,7 +125,7 @@ struct HeaderReader {
     const Json &dtype = json["dtype"], &shape = json["shape"], &offsets = json["data_offsets"];
     const auto row =
         std::ranges::find_if(kTypes, [&](const TypeRow& r) { return dtype == r.name; });
-    if (row == kTypes.end()) fail(name, fmt::format("dtype {} is unknown", dtype.dump()));
+    if (row == kTypes.end()) fail(name, fmt::format("dtype {} is unknown", print_json(dtype)));
     entry.type = row->type;
 
     if (!shape.is_array()) fail(name, "shape must be a list");
@@ -138,10 +133,10 @@ struct HeaderReader {
     for (const Json& extent : shape) {
       if (!extent.is_number_unsigned() ||
           extent.get<uint64_t>() > std::numeric_limits<int64_t>::max())
-        fail(name, fmt::format("shape {} must hold whole numbers", shape.dump()));
+        fail(name, fmt::format("shape {} must hold whole numbers", print_json(shape)));
       entry.shape.push_back(extent.get<int64_t>());
       if (__builtin_mul_overflow(bytes, extent.get<uint64_t>(), &bytes))
-        fail(name, fmt::format("shape {} is too large", shape.dump()));
+        fail(name, fmt::format("shape {} is too large", print_json(shape)));
     }
 
     if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() ||
@@ -150,8 +145,8 @@ struct HeaderReader {
     entry.begin = offsets[0].get<uint64_t>();
     entry.end = offsets[1].get<uint64_t>();
     if (entry.begin > entry.end || entry.end - entry.begin != bytes)
-      fail(name, fmt::format("data_offsets {} do not give the {} bytes of {} {}", offsets.dump(),
-                             bytes, row->name, shape.dump()));
+      fail(name, fmt::format("data_offsets {} do not give the {} bytes of {} {}",
+                             print_json(offsets), bytes, row->name, print_json(shape)));
     return entry;
   }
 

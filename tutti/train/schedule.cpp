@@ -10,13 +10,9 @@
 namespace tutti {
 namespace {
 
-using Annealing = LearningRateSettings::Annealing;
-using Kind = LearningRateSettings::Kind;
-using Scaling = LearningRateSettings::Scaling;
-
 /// From `first` at progress 0 to `last` at progress 1.
-double anneal(Annealing form, double first, double last, double progress) {
-  if (form == Annealing::linear) return first + (last - first) * progress;
+double anneal(LearningRateSettings::Annealing form, double first, double last, double progress) {
+  if (form == LearningRateSettings::Annealing::linear) return first + (last - first) * progress;
   return last + (first - last) / 2 * (1 + std::cos(std::numbers::pi * progress));
 }
 
@@ -30,7 +26,9 @@ double one_cycle_factor(const LearningRateSettings& s, double step, double steps
 
 double batch_factor(const LearningRateSettings& s) {
   const double ratio = static_cast<double>(s.global_batch) / static_cast<double>(s.base_batch);
-  return s.scaling == Scaling::none ? 1 : s.scaling == Scaling::linear ? ratio : std::sqrt(ratio);
+  return s.scaling == LearningRateSettings::Scaling::none     ? 1
+         : s.scaling == LearningRateSettings::Scaling::linear ? ratio
+                                                              : std::sqrt(ratio);
 }
 
 void require(bool condition, const char* what) {
@@ -58,6 +56,7 @@ LearningRateSchedule::LearningRateSchedule(LearningRateSettings settings)
 }
 
 double LearningRateSchedule::factor(int64_t step) const {
+  using Kind = LearningRateSettings::Kind;
   const auto own_step =
       static_cast<double>(std::clamp(step, s_.warmup_steps, s_.total_steps - 1) - s_.warmup_steps);
   const auto own_steps = static_cast<double>(s_.total_steps - s_.warmup_steps);
@@ -67,7 +66,7 @@ double LearningRateSchedule::factor(int64_t step) const {
       return std::pow(s_.gamma, static_cast<double>(std::ranges::upper_bound(s_.milestones, step) -
                                                     s_.milestones.begin()));
     case Kind::cosine:
-      return anneal(Annealing::cosine, 1, s_.final_factor,
+      return anneal(LearningRateSettings::Annealing::cosine, 1, s_.final_factor,
                     own_steps > 1 ? own_step / (own_steps - 1) : 0);
     case Kind::one_cycle: return one_cycle_factor(s_, own_step, own_steps);
   }

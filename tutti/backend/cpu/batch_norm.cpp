@@ -351,7 +351,7 @@ Make make_for(const Op& op, const ChannelView& view) {
 
 /// Why these operands do not fit; empty if they do. Operands like y are activations, the others per
 /// channel.
-std::string refusal_of(const KernelRequest& r) {
+std::string refusal_of_norm(const KernelRequest& r) {
   const TensorDesc& x = r.in[0];
   if (x.dtype != DType::f32 && x.dtype != DType::bf16)
     return fmt::format("no batch norm of {}", name_of(x.dtype));
@@ -376,8 +376,11 @@ std::string refusal_of(const KernelRequest& r) {
 bool append_batch_norm_candidates(const KernelRequest& request,
                                   std::vector<KernelCandidate>& candidates) {
   if (!request.op->name().starts_with("batch_norm_")) return false;
-  KernelCandidate c{
-      "cpu:" + std::string(request.op->name()), refusal_of(request), request.in, request.out, {}};
+  KernelCandidate c{"cpu:" + std::string(request.op->name()),
+                    refusal_of_norm(request),
+                    request.in,
+                    request.out,
+                    {}};
   if (c.refusal.empty()) {
     const ChannelView view = channel_view(request.in[0]);
     c.make = request.in[0].dtype == DType::f32 ? make_for<float>(*request.op, view)

@@ -16,7 +16,7 @@ using testing::run_tiled;
 using testing::TiledRun;
 using testing::Values;
 
-struct Case {
+struct NormCase {
   DType type;
   Shape tile;  ///< of one tile
   Layout layout;
@@ -33,8 +33,8 @@ struct Case {
   }
 };
 
-std::vector<Case> cases() {
-  std::vector<Case> all;
+std::vector<NormCase> cases() {
+  std::vector<NormCase> all;
   for (const DType type : {DType::f32, DType::bf16})
     for (const Shape& tile :
          {Shape{2, 16, 5, 7}, Shape{1, 32, 9, 8}, Shape{3, 64, 2, 3}, Shape{2, 112, 3, 1},
@@ -55,7 +55,7 @@ struct Reference {
   std::vector<double> variance;
   double count = 0;
 
-  Reference(const Case& c, float offset) {
+  Reference(const NormCase& c, float offset) {
     const auto channels = static_cast<size_t>(c.tile[1]);
     const auto make = [&](uint64_t stream, float middle = 0) {
       return testing::rounded(testing::random_values(c.elements(), stream, middle), c.type);
@@ -99,7 +99,7 @@ KernelCandidate only(const Op& op, std::vector<TensorDesc> in, std::vector<Tenso
 }
 
 TEST(CpuBatchNorm, StatisticsAndRunningAverages) {
-  for (const Case& c : cases())
+  for (const NormCase& c : cases())
     for (const float offset : {0.f, c.type == DType::f32 ? 3000.f : 8.f}) {
       const Reference ref(c, offset);
       const BatchNormStats op(1e-5f, 0.25f);
@@ -124,7 +124,7 @@ TEST(CpuBatchNorm, StatisticsAndRunningAverages) {
 }
 
 TEST(CpuBatchNorm, ApplyAndInference) {
-  for (const Case& c : cases())
+  for (const NormCase& c : cases())
     for (int flags = 0; flags < 4; ++flags) {
       const bool relu = flags & 1, residual = flags & 2;
       const Reference ref(c, 1.f);
@@ -159,7 +159,7 @@ TEST(CpuBatchNorm, ApplyAndInference) {
 }
 
 TEST(CpuBatchNorm, GradReduceAlsoInPlace) {
-  for (const Case& c : cases())
+  for (const NormCase& c : cases())
     for (int flags = 0; flags < 8; ++flags) {
       const bool relu = flags & 1, two = flags & 2;
       const Reference ref(c, 1.f);
@@ -193,7 +193,7 @@ TEST(CpuBatchNorm, GradReduceAlsoInPlace) {
 }
 
 TEST(CpuBatchNorm, GradApplyAlsoInPlace) {
-  for (const Case& c : cases())
+  for (const NormCase& c : cases())
     for (const bool in_place : {false, true}) {
       const Reference ref(c, 1.f);
       const TensorDesc a = c.activation(), ch = c.channel();

@@ -18,7 +18,7 @@ namespace {
 using testing::run_tiled;
 using testing::Values;
 
-struct Case {
+struct ConvCase {
   const char* name;
   int64_t channels, outputs;
   std::array<int64_t, 3> in;  ///< spatial extents, unused ones 1
@@ -40,8 +40,8 @@ ConvAttributes attributes(int spatial, int64_t stride, int64_t low, int64_t high
   return a;
 }
 
-const std::vector<Case>& cases() {
-  static const std::vector<Case> all{
+const std::vector<ConvCase>& conv_cases() {
+  static const std::vector<ConvCase> all{
       {"3x3", 16, 32, {7, 9, 1}, 3, attributes(2, 1, 1, 1)},
       {"strided", 32, 16, {8, 8, 1}, 3, attributes(2, 2, 1, 1)},
       {"asymmetric", 16, 16, {9, 8, 1}, 3, attributes(2, 2, 0, 1)},
@@ -63,11 +63,11 @@ const std::vector<Case>& cases() {
 
 /// Everything about one convolution in plain order; loops straight from the definition.
 struct Problem {
-  Case c;
+  ConvCase c;
   int64_t batch;
   std::array<int64_t, 3> out{1, 1, 1}, k{1, 1, 1};
 
-  Problem(const Case& which, int64_t n) : c(which), batch(n) {
+  Problem(const ConvCase& which, int64_t n) : c(which), batch(n) {
     for (size_t i = 0; i < static_cast<size_t>(c.a.spatial); ++i) {
       k[i] = c.kernel;
       out[i] = (c.in[i] + c.a.pad_low[i] + c.a.pad_high[i] - c.a.dilation[i] * (c.kernel - 1) - 1) /
@@ -177,7 +177,7 @@ int expect_all_match(const KernelRequest& r, std::vector<Values> in,
 
 TEST(CpuConv, MatchesTheDefinition) {
   constexpr int64_t kTile = 2;
-  for (const Case& which : cases())
+  for (const ConvCase& which : conv_cases())
     for (const DType type : {DType::f32, DType::bf16}) {
       SCOPED_TRACE(which.name);
       const Problem p(which, 3 * kTile);
@@ -209,7 +209,7 @@ TEST(CpuConv, MatchesTheDefinition) {
 
 TEST(CpuConv, DirectKernelsCoverWhatTheyPromise) {
   for (const DType type : {DType::f32, DType::bf16})
-    for (const Case& which : cases()) {
+    for (const ConvCase& which : conv_cases()) {
       const Problem p(which, 2);
       const std::string name = which.name;
       const bool wanted =
@@ -233,7 +233,7 @@ TEST(CpuConv, DirectKernelsCoverWhatTheyPromise) {
 constexpr int kRegister = TUTTI_AVX512 ? 16 : 8;
 
 TEST(CpuConv, TakesWeightsInAGivenLayout) {
-  const Problem p(cases()[0], 2);
+  const Problem p(conv_cases()[0], 2);
   const TensorDesc x{DType::f32, p.x_shape(2), Layout::blocked_channels(kRegister)},
       y{DType::f32, p.y_shape(2), Layout::blocked_channels(kRegister)};
   const Conv forward(p.c.a, false);
@@ -248,7 +248,7 @@ TEST(CpuConv, TakesWeightsInAGivenLayout) {
 }
 
 TEST(CpuConv, RefusesWithAReason) {
-  const Problem p(cases()[0], 2);
+  const Problem p(conv_cases()[0], 2);
   const Conv forward(p.c.a, false);
   const TensorDesc x{DType::bf16, p.x_shape(2), {}}, y{DType::f32, p.y_shape(2), {}},
       w{DType::f32, p.w_shape(), {}};
@@ -273,7 +273,7 @@ TEST(CpuConv, ATransposedOneWithBiasRefusesPaddedChannels) {
 }
 
 TEST(CpuConv, ReferenceLoopsOnlyWhereNothingElseExists) {
-  const Problem p(cases()[0], 2);
+  const Problem p(conv_cases()[0], 2);
   const TensorDesc x{DType::f32, p.x_shape(2), Layout::blocked_channels(kRegister)},
       y{DType::f32, p.y_shape(2), Layout::blocked_channels(kRegister)};
   const Conv forward(p.c.a, false);

@@ -229,7 +229,7 @@ struct Operands {
   bool extras = false;  ///< bias or ReLU
 };
 
-std::string refusal_of(const Operands& o) {
+std::string refusal_of_operands(const Operands& o) {
   const auto ones = [&](const std::array<int64_t, 3>& v) { return v[0] == 1 && v[1] == 1; };
   if (!TUTTI_AVX512) return "built without AVX-512";
   if (o.extras) return "no bias or ReLU";
@@ -269,7 +269,7 @@ bool append_direct_conv_candidate(const KernelRequest& r,
   } else {
     return false;
   }
-  c.refusal = refusal_of(o);
+  c.refusal = refusal_of_operands(o);
   const TensorDesc wanted{DType::f32, w->shape,
                           backward ? weight_layout(0, 1) : weight_layout(1, 0)};
   if (c.refusal.empty() && fixed && *w != wanted)

@@ -244,7 +244,7 @@ class GlobalAveragePoolGradKernel final : public Kernel {
 };
 
 /// Operands with positions must have one layout of the form [N, C/b, positions, b].
-std::string refusal_of(const KernelRequest& r) {
+std::string refusal_of_pooling(const KernelRequest& r) {
   const TensorDesc* first = nullptr;
   for (const std::vector<TensorDesc>* side : {&r.in, &r.out})
     for (const TensorDesc& d : *side) {
@@ -263,7 +263,7 @@ std::string refusal_of(const KernelRequest& r) {
 template <template <class> class K, class... Args>
 bool add(const KernelRequest& r, std::vector<KernelCandidate>& candidates, Args... args) {
   KernelCandidate c = candidate_for(r, "cpu:pool");
-  c.refusal = refusal_of(r);
+  c.refusal = refusal_of_pooling(r);
   if (!with_float_type(r.in[0].dtype, [&](auto type) {
         c.make = [r, args...] { return std::make_unique<K<decltype(type)>>(r, args...); };
       }))

@@ -8,12 +8,12 @@
 namespace tutti {
 namespace {
 
-/// Geometry with three spatial dimensions; of a 2-D convolution the first is 1.
-struct Geometry {
+/// ConvGeometry with three spatial dimensions; of a 2-D convolution the first is 1.
+struct ConvGeometry {
   std::array<int64_t, 3> stride{1, 1, 1}, dilation{1, 1, 1}, pad{0, 0, 0};
   int64_t groups = 1;
 
-  explicit Geometry(const ConvAttributes& a) : groups(a.groups) {
+  explicit ConvGeometry(const ConvAttributes& a) : groups(a.groups) {
     for (int d = 0; d < a.spatial; ++d) {
       const auto to = static_cast<size_t>(3 - a.spatial + d), from = static_cast<size_t>(d);
       stride[to] = a.stride[from];
@@ -25,7 +25,7 @@ struct Geometry {
 
 /// Calls tap(x index, w index, y index) for every product that a convolution x, w -> y sums.
 template <class Tap>
-void for_each_tap(const Geometry& g, const PlainTensor& x, const PlainTensor& w,
+void for_each_tap(const ConvGeometry& g, const PlainTensor& x, const PlainTensor& w,
                   const PlainTensor& y, Tap tap) {
   const int64_t outputs = y.extent(1) / g.groups, inputs = x.extent(1) / g.groups;
   const auto inside = [&](size_t d, int64_t o, int64_t k, int64_t& i) {
@@ -54,8 +54,8 @@ void start_with_bias(PlainTensor& y, const PlainTensor* bias) {
   for (int64_t i = 0; i < y.size(); ++i) y[i] = bias ? (*bias)[i / positions % y.extent(1)] : 0;
 }
 
-Rule forward(const Conv& op) {
-  return {.run = [g = Geometry(op.conv()), bias = op.bias(),
+Rule conv_forward(const Conv& op) {
+  return {.run = [g = ConvGeometry(op.conv()), bias = op.bias(),
                   relu = op.relu()](const RuleCall& call) {
     const PlainTensor &x = call.in[0], &w = call.in[1];
     PlainTensor& y = call.out[0];
@@ -66,8 +66,8 @@ Rule forward(const Conv& op) {
 }
 
 /// Also the transposed convolution, where `dy` is its input.
-Rule backward_data(const ConvAttributes& attributes, bool bias) {
-  return {.run = [g = Geometry(attributes), bias](const RuleCall& call) {
+Rule conv_backward_data(const ConvAttributes& attributes, bool bias) {
+  return {.run = [g = ConvGeometry(attributes), bias](const RuleCall& call) {
     const PlainTensor &dy = call.in[0], &w = call.in[1];
     PlainTensor& dx = call.out[0];
     start_with_bias(dx, bias ? &call.in[2] : nullptr);
@@ -82,9 +82,9 @@ void copy_sums(const RuleCall& call) {
     call.out[0][i] = call.sums[static_cast<size_t>(i)];
 }
 
-Rule backward_weights(const ConvBackwardWeights& op) {
+Rule conv_backward_weights(const ConvBackwardWeights& op) {
   return {.run =
-              [g = Geometry(op.conv())](const RuleCall& call) {
+              [g = ConvGeometry(op.conv())](const RuleCall& call) {
                 const PlainTensor &x = call.in[0], &dy = call.in[1], &dw = call.out[0];
                 for_each_tap(g, x, dw, dy, [&](int64_t xi, int64_t wi, int64_t yi) {
                   call.sums[static_cast<size_t>(wi)] += x[xi] * dy[yi];
@@ -114,13 +114,13 @@ Rule bias_backward(int64_t channels) {
 
 Rule conv_rule(const KernelRequest& request) {
   const Op* op = request.op;
-  if (const auto* conv = dynamic_cast<const Conv*>(op)) return forward(*conv);
+  if (const auto* conv = dynamic_cast<const Conv*>(op)) return conv_forward(*conv);
   if (const auto* data = dynamic_cast<const ConvBackwardData*>(op))
-    return backward_data(data->conv(), false);
+    return conv_backward_data(data->conv(), false);
   if (const auto* transpose = dynamic_cast<const ConvTranspose*>(op))
-    return backward_data(transpose->conv(), transpose->bias());
+    return conv_backward_data(transpose->conv(), transpose->bias());
   if (const auto* weights = dynamic_cast<const ConvBackwardWeights*>(op))
-    return backward_weights(*weights);
+    return conv_backward_weights(*weights);
   if (dynamic_cast<const BiasBackward*>(op)) return bias_backward(request.in[0].shape[1]);
   return {};
 }

@@ -15,7 +15,7 @@ void for_each_product(const PlainTensor& w, int64_t samples, Tap tap) {
         tap(n * features + f, k * features + f, n * outputs + k);
 }
 
-void forward(const RuleCall& call) {
+void dense_forward(const RuleCall& call) {
   const PlainTensor &x = call.in[0], &w = call.in[1];
   PlainTensor& y = call.out[0];
   for (int64_t i = 0; i < y.size(); ++i)
@@ -24,7 +24,7 @@ void forward(const RuleCall& call) {
                    [&](int64_t xi, int64_t wi, int64_t yi) { y[yi] += x[xi] * w[wi]; });
 }
 
-void backward_data(const RuleCall& call) {
+void dense_backward_data(const RuleCall& call) {
   const PlainTensor &dy = call.in[0], &w = call.in[1];
   PlainTensor& dx = call.out[0];
   dx.fill(0);
@@ -32,7 +32,7 @@ void backward_data(const RuleCall& call) {
                    [&](int64_t xi, int64_t wi, int64_t yi) { dx[xi] += dy[yi] * w[wi]; });
 }
 
-void backward_weights(const RuleCall& call) {
+void dense_backward_weights(const RuleCall& call) {
   const PlainTensor &x = call.in[0], &dy = call.in[1], &dw = call.out[0];
   for_each_product(dw, x.extent(0), [&](int64_t xi, int64_t wi, int64_t yi) {
     call.sums[static_cast<size_t>(wi)] += x[xi] * dy[yi];
@@ -43,14 +43,14 @@ void backward_weights(const RuleCall& call) {
 
 Rule dense_rule(const KernelRequest& request) {
   const Op* op = request.op;
-  if (dynamic_cast<const Dense*>(op)) return {.run = forward};
-  if (dynamic_cast<const DenseBackwardData*>(op)) return {.run = backward_data};
+  if (dynamic_cast<const Dense*>(op)) return {.run = dense_forward};
+  if (dynamic_cast<const DenseBackwardData*>(op)) return {.run = dense_backward_data};
   if (!dynamic_cast<const DenseBackwardWeights*>(op)) return {};
   const auto finish = [](const RuleCall& call) {
     for (int64_t i = 0; i < call.out[0].size(); ++i)
       call.out[0][i] = call.sums[static_cast<size_t>(i)];
   };
-  return {.run = backward_weights,
+  return {.run = dense_backward_weights,
           .sums = static_cast<size_t>(request.out[0].elements()),
           .finish = finish,
           .unbatched_in = {},

@@ -13,11 +13,11 @@ struct Window {
 };
 
 /// Three spatial dimensions; of a 2-D pooling the first is 1.
-struct Geometry {
+struct PoolGeometry {
   std::array<int64_t, 3> kernel{1, 1, 1}, stride{1, 1, 1}, low{0, 0, 0};
   bool count_include_pad;
 
-  explicit Geometry(const PoolAttributes& a) : count_include_pad(a.count_include_pad) {
+  explicit PoolGeometry(const PoolAttributes& a) : count_include_pad(a.count_include_pad) {
     for (int d = 0; d < a.spatial; ++d) {
       const auto to = static_cast<size_t>(3 - a.spatial + d), from = static_cast<size_t>(d);
       kernel[to] = a.kernel[from];
@@ -29,7 +29,7 @@ struct Geometry {
 
 /// Calls f(window, y index) for every output.
 template <class F>
-void for_each_window(const Geometry& g, const PlainTensor& x, const PlainTensor& y, F f) {
+void for_each_window(const PoolGeometry& g, const PlainTensor& x, const PlainTensor& y, F f) {
   Window window;
   for (int64_t yi = 0; yi < y.size(); ++yi) {
     const int64_t w = yi % y.extent(4), h = yi / y.extent(4) % y.extent(3),
@@ -58,8 +58,8 @@ int64_t largest(const PlainTensor& x, const Window& window) {
   return best;
 }
 
-Rule forward(const PoolAttributes& a) {
-  return {.run = [g = Geometry(a), kind = a.kind](const RuleCall& call) {
+Rule pool_forward(const PoolAttributes& a) {
+  return {.run = [g = PoolGeometry(a), kind = a.kind](const RuleCall& call) {
     const PlainTensor& x = call.in[0];
     PlainTensor& y = call.out[0];
     for_each_window(g, x, y, [&](const Window& window, int64_t yi) {
@@ -73,8 +73,8 @@ Rule forward(const PoolAttributes& a) {
   }};
 }
 
-Rule backward(const PoolAttributes& a) {
-  return {.run = [g = Geometry(a), kind = a.kind](const RuleCall& call) {
+Rule pool_backward(const PoolAttributes& a) {
+  return {.run = [g = PoolGeometry(a), kind = a.kind](const RuleCall& call) {
     const PlainTensor& dy = call.in[0];
     PlainTensor& dx = call.out[0];
     dx.fill(0);
@@ -106,8 +106,8 @@ void global_average_grad(const RuleCall& call) {
 
 Rule pool_rule(const KernelRequest& request) {
   const Op* op = request.op;
-  if (const auto* p = dynamic_cast<const Pool*>(op)) return forward(p->pool());
-  if (const auto* p = dynamic_cast<const PoolGrad*>(op)) return backward(p->pool());
+  if (const auto* p = dynamic_cast<const Pool*>(op)) return pool_forward(p->pool());
+  if (const auto* p = dynamic_cast<const PoolGrad*>(op)) return pool_backward(p->pool());
   if (dynamic_cast<const GlobalAveragePool*>(op)) return {.run = global_average};
   if (dynamic_cast<const GlobalAveragePoolGrad*>(op)) return {.run = global_average_grad};
   return {};

@@ -139,7 +139,7 @@ void scatter(ScheduleBuilder& builder, const Task& task) {
   builder.copy(output({0, task.part().count}), buffer.at(task.part()));
 }
 
-Schedule make(const Task& task) {
+Schedule binomial_schedule(const Task& task) {
   ScheduleBuilder builder(task, "binomial");
   switch (task.kind) {
     case Collective::broadcast: broadcast(builder, task); break;
@@ -151,7 +151,7 @@ Schedule make(const Task& task) {
   return builder.build();
 }
 
-Steps steps(const Task& task) {
+Steps binomial_steps(const Task& task) {
   const double rounds = std::bit_width(static_cast<unsigned>(task.ranks) - 1U);
   const double n = task.ranks;
   const auto s = static_cast<double>(task.count);
@@ -162,7 +162,7 @@ Steps steps(const Task& task) {
   }
 }
 
-std::string refusal(const Task& task) {
+std::string binomial_refusal(const Task& task) {
   switch (task.kind) {
     case Collective::broadcast:
     case Collective::reduce:
@@ -174,6 +174,7 @@ std::string refusal(const Task& task) {
 
 }  // namespace
 
-const Algorithm binomial{"binomial", refusal, make, steps, [](const Task&) { return true; }};
+const Algorithm binomial{"binomial", binomial_refusal, binomial_schedule, binomial_steps,
+                         [](const Task&) { return true; }};
 
 }  // namespace tutti::comm

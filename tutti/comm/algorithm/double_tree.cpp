@@ -203,25 +203,26 @@ class DoubleTree {
   size_t root_arrivals_[2 * kMaxSegments] = {};
 };
 
-Schedule make(const Task& task) { return DoubleTree(task).schedule(); }
+Schedule double_tree_schedule(const Task& task) { return DoubleTree(task).schedule(); }
 
 // Counted: the closed form above is a bound.
-Steps steps(const Task& task) {
+Steps double_tree_steps(const Task& task) {
   Steps worst;
   Task of_rank = task;
   for (of_rank.rank = 0; of_rank.rank < task.ranks; ++of_rank.rank)
-    worst = busiest(worst, count_steps(make(of_rank)));
+    worst = busiest(worst, count_steps(double_tree_schedule(of_rank)));
   return worst;
 }
 
-std::string refusal(const Task& task) {
+std::string double_tree_refusal(const Task& task) {
   return task.kind == Collective::allreduce ? "" : does_not_do("double_tree", task);
 }
 
-bool reproducible(const Task& task) { return task.ranks <= 2; }
+bool double_tree_reproducible(const Task& task) { return task.ranks <= 2; }
 
 }  // namespace
 
-const Algorithm double_tree{"double_tree", refusal, make, steps, reproducible};
+const Algorithm double_tree{"double_tree", double_tree_refusal, double_tree_schedule,
+                            double_tree_steps, double_tree_reproducible};
 
 }  // namespace tutti::comm

@@ -20,17 +20,19 @@ int columns_of(int ranks) {
   return columns;
 }
 
-Schedule make(const Task& task) {
+Schedule grid_schedule(const Task& task) {
   return allreduce_in_rows(task, columns_of(task.ranks), "grid", ring, ring);
 }
-Steps steps(const Task& task) { return steps_in_rows(task, columns_of(task.ranks), ring, ring); }
-std::string refusal(const Task& task) {
+Steps grid_steps(const Task& task) {
+  return steps_in_rows(task, columns_of(task.ranks), ring, ring);
+}
+std::string grid_refusal(const Task& task) {
   return task.kind == Collective::allreduce ? "" : does_not_do("grid", task);
 }
-bool reproducible(const Task& task) { return task.ranks <= 2; }
+bool grid_reproducible(const Task& task) { return task.ranks <= 2; }
 
 }  // namespace
 
-const Algorithm grid{"grid", refusal, make, steps, reproducible};
+const Algorithm grid{"grid", grid_refusal, grid_schedule, grid_steps, grid_reproducible};
 
 }  // namespace tutti::comm

@@ -17,8 +17,8 @@ Task along(Collective kind, int rank, int ranks, size_t count) {
   return task;
 }
 
-struct Row {
-  Row(const Task& task, int columns)
+struct GridPlace {
+  GridPlace(const Task& task, int columns)
       : columns(columns), rows(task.ranks / columns), row(task.rank / columns),
         column(task.rank % columns) {
     CHECK(columns >= 1 && task.ranks % columns == 0, "{} ranks in rows of {}", task.ranks, columns);
@@ -37,7 +37,7 @@ Block shifted(Place place, Slice area, Block block) {
 
 Schedule allreduce_in_rows(const Task& task, int columns, std::string_view name,
                            const Algorithm& along_row, const Algorithm& along_column) {
-  const Row at(task, columns);
+  const GridPlace at(task, columns);
   ScheduleBuilder builder(task, std::string(name));
 
   Task scatter = along(Collective::reduce_scatter, at.column, at.columns, task.count);

@@ -97,7 +97,7 @@ void to_all(ScheduleBuilder& builder, const Task& task) {
                input(task.sends[static_cast<size_t>(task.rank)]));
 }
 
-Schedule make(const Task& task) {
+Schedule pairwise_schedule(const Task& task) {
   ScheduleBuilder builder(task, "pairwise");
   switch (task.kind) {
     case Collective::barrier:
@@ -121,7 +121,7 @@ Schedule make(const Task& task) {
   return builder.build();
 }
 
-Steps steps(const Task& task) {
+Steps pairwise_steps(const Task& task) {
   const double n = task.ranks;
   const double others = static_cast<double>(task.count) * (n - 1) / n;
   double most = 1, all = n;  // parts that a rank gives, and that all give
@@ -142,7 +142,7 @@ Steps steps(const Task& task) {
   }
 }
 
-std::string refusal(const Task& task) {
+std::string pairwise_refusal(const Task& task) {
   return task.kind == Collective::broadcast || task.kind == Collective::reduce
              ? does_not_do("pairwise", task)
              : "";
@@ -150,6 +150,11 @@ std::string refusal(const Task& task) {
 
 }  // namespace
 
-const Algorithm pairwise{"pairwise", refusal, make, steps, [](const Task&) { return true; }, true};
+const Algorithm pairwise{"pairwise",
+                         pairwise_refusal,
+                         pairwise_schedule,
+                         pairwise_steps,
+                         [](const Task&) { return true; },
+                         true};
 
 }  // namespace tutti::comm

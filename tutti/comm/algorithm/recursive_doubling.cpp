@@ -6,9 +6,10 @@
 //   barrier    ceil(log2 n) rounds
 //
 // The fewest rounds: for small vectors. Any number of ranks: where the right block is smaller, its
-// ranks send to several of the left (the formulas then hold for the others; see steps()). The order
-// of the sum is the tree's. S = elements of the vector, n = ranks. After Thakur, Rabenseifner and
-// Gropp, Optimization of collective communication operations in MPICH (2005).
+// ranks send to several of the left (the formulas then hold for the others; see
+// recursive_doubling_steps()). The order of the sum is the tree's. S = elements of the vector, n =
+// ranks. After Thakur, Rabenseifner and Gropp, Optimization of collective communication operations
+// in MPICH (2005).
 
 #include <bit>
 
@@ -66,7 +67,7 @@ void barrier(ScheduleBuilder& builder, const Task& task) {
   }
 }
 
-Schedule make(const Task& task) {
+Schedule recursive_doubling_schedule(const Task& task) {
   ScheduleBuilder builder(task, "recursive_doubling");
   if (task.kind == Collective::allreduce)
     allreduce(builder, task);
@@ -78,7 +79,7 @@ Schedule make(const Task& task) {
 }
 
 // Closed for powers of two; otherwise counted.
-Steps steps(const Task& task) {
+Steps recursive_doubling_steps(const Task& task) {
   const double n = task.ranks;
   const auto s = static_cast<double>(task.count);
   if (std::has_single_bit(static_cast<unsigned>(task.ranks))) {
@@ -90,11 +91,11 @@ Steps steps(const Task& task) {
   Steps worst;
   Task of_rank = task;
   for (of_rank.rank = 0; of_rank.rank < task.ranks; ++of_rank.rank)
-    worst = busiest(worst, count_steps(make(of_rank)));
+    worst = busiest(worst, count_steps(recursive_doubling_schedule(of_rank)));
   return worst;
 }
 
-std::string refusal(const Task& task) {
+std::string recursive_doubling_refusal(const Task& task) {
   return task.kind == Collective::allreduce || task.kind == Collective::allgather ||
                  task.kind == Collective::barrier
              ? ""
@@ -103,7 +104,8 @@ std::string refusal(const Task& task) {
 
 }  // namespace
 
-const Algorithm recursive_doubling{"recursive_doubling", refusal, make, steps,
+const Algorithm recursive_doubling{"recursive_doubling", recursive_doubling_refusal,
+                                   recursive_doubling_schedule, recursive_doubling_steps,
                                    [](const Task&) { return true; }};
 
 }  // namespace tutti::comm

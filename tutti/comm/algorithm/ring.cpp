@@ -57,7 +57,7 @@ void share_around(ScheduleBuilder& builder, const Task& task) {
   }
 }
 
-Schedule make(const Task& task) {
+Schedule ring_schedule(const Task& task) {
   ScheduleBuilder builder(task, "ring");
   const bool alone = task.ranks == 1;
   if (task.kind == Collective::allgather) {
@@ -74,14 +74,14 @@ Schedule make(const Task& task) {
   return builder.build();
 }
 
-Steps steps(const Task& task) {
+Steps ring_steps(const Task& task) {
   const double n = task.ranks;
   const double others = static_cast<double>(task.count) * (n - 1) / n;
   if (task.kind == Collective::allreduce) return {2 * (n - 1), 2 * others, others};
   return {n - 1, others, task.kind == Collective::reduce_scatter ? others : 0};
 }
 
-std::string refusal(const Task& task) {
+std::string ring_refusal(const Task& task) {
   return task.kind == Collective::allreduce || task.kind == Collective::reduce_scatter ||
                  task.kind == Collective::allgather
              ? ""
@@ -89,10 +89,10 @@ std::string refusal(const Task& task) {
 }
 
 // a + b is b + a: with two ranks every order is the tree's.
-bool reproducible(const Task& task) { return !reduces(task.kind) || task.ranks <= 2; }
+bool ring_reproducible(const Task& task) { return !reduces(task.kind) || task.ranks <= 2; }
 
 }  // namespace
 
-const Algorithm ring{"ring", refusal, make, steps, reproducible};
+const Algorithm ring{"ring", ring_refusal, ring_schedule, ring_steps, ring_reproducible};
 
 }  // namespace tutti::comm

@@ -22,22 +22,25 @@ int ranks_of_node(const Task& task) {
   return first;
 }
 
-Schedule make(const Task& task) {
+Schedule two_level_schedule(const Task& task) {
   return allreduce_in_rows(task, ranks_of_node(task), "two_level", pairwise, vector_halving);
 }
-Steps steps(const Task& task) {
+Steps two_level_steps(const Task& task) {
   return steps_in_rows(task, ranks_of_node(task), pairwise, vector_halving);
 }
 
-std::string refusal(const Task& task) {
+std::string two_level_refusal(const Task& task) {
   if (task.kind != Collective::allreduce) return does_not_do("two_level", task);
   return ranks_of_node(task) == 0 ? "two_level needs nodes with equal numbers of ranks" : "";
 }
 
-bool reproducible(const Task& task) { return rows_follow_tree(task, ranks_of_node(task)); }
+bool two_level_reproducible(const Task& task) {
+  return rows_follow_tree(task, ranks_of_node(task));
+}
 
 }  // namespace
 
-const Algorithm two_level{"two_level", refusal, make, steps, reproducible};
+const Algorithm two_level{"two_level", two_level_refusal, two_level_schedule, two_level_steps,
+                          two_level_reproducible};
 
 }  // namespace tutti::comm

@@ -79,7 +79,7 @@ Slice given(const Task& task, const Merge& merge, const Level& level, int peer) 
              : Slice{level.before.begin, kept.begin - level.before.begin};
 }
 
-Schedule make(const Task& task) {
+Schedule vector_halving_schedule(const Task& task) {
   ScheduleBuilder builder(task, "vector_halving");
   const Slice all{0, task.count};
   if (task.ranks == 1) {
@@ -124,7 +124,7 @@ Schedule make(const Task& task) {
 }
 
 // Closed for powers of two; otherwise counted.
-Steps steps(const Task& task) {
+Steps vector_halving_steps(const Task& task) {
   const double n = task.ranks;
   const double others = static_cast<double>(task.count) * (n - 1) / n;
   if (std::has_single_bit(static_cast<unsigned>(task.ranks)))
@@ -132,17 +132,17 @@ Steps steps(const Task& task) {
   Steps worst;
   Task of_rank = task;
   for (of_rank.rank = 0; of_rank.rank < task.ranks; ++of_rank.rank)
-    worst = busiest(worst, count_steps(make(of_rank)));
+    worst = busiest(worst, count_steps(vector_halving_schedule(of_rank)));
   return worst;
 }
 
-std::string refusal(const Task& task) {
+std::string vector_halving_refusal(const Task& task) {
   return task.kind == Collective::allreduce ? "" : does_not_do("vector_halving", task);
 }
 
 }  // namespace
 
-const Algorithm vector_halving{"vector_halving", refusal, make, steps,
-                               [](const Task&) { return true; }};
+const Algorithm vector_halving{"vector_halving", vector_halving_refusal, vector_halving_schedule,
+                               vector_halving_steps, [](const Task&) { return true; }};
 
 }  // namespace tutti::comm

@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "tutti/base/error.h"
+#include "tutti/base/number.h"
 #include "tutti/comm/codec/block_codec.h"
 #include "tutti/comm/codec/topk.h"
 
@@ -16,9 +15,7 @@ constexpr std::string_view kTopk = "topk:";
 double parse_ratio(std::string_view spec) {
   const std::string_view text = spec.substr(kTopk.size());
   double ratio = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ratio);
-  const bool read = error == std::errc{} && end == text.data() + text.size();
-  if (!read || !(ratio > 0 && ratio <= 1))
+  if (!read_number(text, ratio) || !(ratio > 0 && ratio <= 1))
     throw ConfigError(
         fmt::format("codec '{}': the ratio is the share of elements that is sent, above 0 and at "
                     "most 1, as in topk:0.01",

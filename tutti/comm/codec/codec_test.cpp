@@ -12,26 +12,15 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/rng.h"
+#include "tutti/comm/codec/codec_samples.h"
 #include "tutti/comm/codec/fp16.h"
 #include "tutti/tensor/dtype.h"
 
 namespace tutti::comm {
 namespace {
 
-using Bytes = std::vector<std::byte>;
-using Floats = std::vector<float>;
-
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr const char* kAll[] = {"bf16", "fp16", "int8", "onebit", "topk:0.01", "topk:1"};
 constexpr size_t kSizes[] = {1, 2, 7, 255, 256, 257, 1023, 1024, 1025, 3001};
-
-Floats random_values(size_t n, uint64_t stream) {
-  Rng rng(7, Purpose::test, stream);
-  Floats x(n);
-  for (float& value : x) value = rng.normal() * 0.01f;
-  return x;
-}
 
 Bytes encoded(const Codec& codec, const Floats& x, uint64_t step = 0) {
   Bytes out(codec.encoded_bytes(x.size()));
@@ -47,10 +36,6 @@ Floats decoded(const Codec& codec, const Bytes& in, size_t n) {
 
 Floats there_and_back(const Codec& codec, const Floats& x) {
   return decoded(codec, encoded(codec, x), x.size());
-}
-
-bool same_bits(const Floats& a, const Floats& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 TEST(Codec, NamesMakeTheSameCodecAgain) {
@@ -99,7 +84,7 @@ TEST(Codec, BytesOnTheWire) {
 
 TEST(Codec, ErrorOfARoundTripIsWithinItsBound) {
   for (const size_t n : kSizes) {
-    const Floats x = random_values(n, n);
+    const Floats x = random_values(n, n, 0.01f);
     const Floats b = there_and_back(*make_codec("bf16"), x);
     const Floats h = there_and_back(*make_codec("fp16"), x);
     const Floats q = there_and_back(*make_codec("int8"), x);
@@ -177,7 +162,7 @@ TEST(Codec, WhatIsNotFiniteIsNeverHidden) {
   for (const char* spec : kAll)
     for (const float bad : {kNan, -kNan, kInf, -kInf})
       for (const size_t at : {size_t{0}, size_t{300}, size_t{1999}}) {
-        Floats x = random_values(2000, 3);
+        Floats x = random_values(2000, 3, 0.01f);
         x[at] = bad;
         const Floats y = there_and_back(*make_codec(spec), x);
         ASSERT_FALSE(std::isfinite(y[at])) << spec << " " << bad << " at " << at;
@@ -199,9 +184,9 @@ TEST(Codec, AddsTheSameBitsThatItDecodes) {
   for (const char* spec : kAll)
     for (const size_t n : kSizes) {
       const auto codec = make_codec(spec);
-      const Bytes bytes = encoded(*codec, random_values(n, 2 * n));
+      const Bytes bytes = encoded(*codec, random_values(n, 2 * n, 0.01f));
       const Floats y = decoded(*codec, bytes, n);
-      Floats expected = random_values(n, 3 * n);
+      Floats expected = random_values(n, 3 * n, 0.01f);
       Floats sum = expected;
       for (size_t i = 0; i < n; ++i) expected[i] += y[i];
       codec->add_decoded(bytes, sum);
@@ -215,7 +200,7 @@ TEST(Codec, AddsTheSameBitsThatItDecodes) {
 TEST(Codec, BytesMayLieAnywhere) {
   for (const char* spec : kAll) {
     const auto codec = make_codec(spec);
-    const Floats x = random_values(1500, 5);
+    const Floats x = random_values(1500, 5, 0.01f);
     const Bytes bytes = encoded(*codec, x);
     Bytes shifted(bytes.size() + 1);
     codec->encode(x, std::span(shifted).subspan(1));
@@ -247,7 +232,7 @@ TEST(Codec, ContributionsAreAddedInTheOrderOfTheRanks) {
     Bytes all;
     Floats expected(kCount, 0.0f);
     for (size_t r = 0; r < kRanks; ++r) {
-      Floats x = random_values(kCount, 100 + r);
+      Floats x = random_values(kCount, 100 + r, 0.01f);
       for (float& value : x)
         value *= std::ldexp(1.0f, static_cast<int>(3 * r));  // so that another order has other bits
       const Bytes bytes = encoded(*codec, x);

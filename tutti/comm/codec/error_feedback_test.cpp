@@ -10,22 +10,13 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/rng.h"
+#include "tutti/comm/codec/codec_samples.h"
 
 namespace tutti::comm {
 namespace {
 
-using Bytes = std::vector<std::byte>;
-using Floats = std::vector<float>;
-
-constexpr const char* kAll[] = {"bf16", "fp16", "int8", "onebit", "topk:0.01", "topk:0.3"};
-constexpr size_t kCount = 3001;
-
-Floats random_values(size_t n, uint64_t stream) {
-  Rng rng(7, Purpose::test, stream);
-  Floats x(n);
-  for (float& value : x) value = rng.normal();
-  return x;
-}
+constexpr const char* kSpecs[] = {"bf16", "fp16", "int8", "onebit", "topk:0.01", "topk:0.3"};
+constexpr size_t kLength = 3001;
 
 double squares(const Floats& x) {
   double sum = 0;
@@ -34,17 +25,17 @@ double squares(const Floats& x) {
 }
 
 TEST(ErrorFeedback, TheResidualIsWhatWasNotSent) {
-  for (const char* spec : kAll) {
+  for (const char* spec : kSpecs) {
     const auto codec = make_codec(spec);
-    Floats residual = random_values(kCount, 1);
-    const Floats gradient = random_values(kCount, 2);
-    Floats acc(kCount), decoded(kCount), rest(kCount);
-    for (size_t i = 0; i < kCount; ++i) acc[i] = residual[i] + gradient[i];
-    Bytes out(codec->encoded_bytes(kCount));
+    Floats residual = random_values(kLength, 1);
+    const Floats gradient = random_values(kLength, 2);
+    Floats acc(kLength), decoded(kLength), rest(kLength);
+    for (size_t i = 0; i < kLength; ++i) acc[i] = residual[i] + gradient[i];
+    Bytes out(codec->encoded_bytes(kLength));
     const double cost = ErrorFeedback(residual).encode(*codec, gradient, out).ratio();
     codec->decode(out, decoded);
-    for (size_t i = 0; i < kCount; ++i) rest[i] = acc[i] - decoded[i];
-    EXPECT_EQ(std::memcmp(rest.data(), residual.data(), kCount * sizeof(float)), 0) << spec;
+    for (size_t i = 0; i < kLength; ++i) rest[i] = acc[i] - decoded[i];
+    EXPECT_EQ(std::memcmp(rest.data(), residual.data(), kLength * sizeof(float)), 0) << spec;
     EXPECT_NEAR(cost, squares(rest) / squares(acc), 1e-12) << spec;
     EXPECT_GT(cost, 0) << spec;
     EXPECT_LT(cost, 1) << spec;
@@ -77,19 +68,19 @@ TEST(ErrorFeedback, TopkClearsWhatItSends) {
 }
 
 TEST(ErrorFeedback, EverythingIsSentInTheLongRun) {
-  for (const char* spec : kAll) {
+  for (const char* spec : kSpecs) {
     const auto codec = make_codec(spec);
-    Floats residual(kCount, 0.0f), sent(kCount, 0.0f);
-    std::vector<double> given(kCount, 0.0);
-    Bytes out(codec->encoded_bytes(kCount));
+    Floats residual(kLength, 0.0f), sent(kLength, 0.0f);
+    std::vector<double> given(kLength, 0.0);
+    Bytes out(codec->encoded_bytes(kLength));
     ErrorFeedback feedback(residual);
     for (uint64_t step = 0; step < 40; ++step) {
-      const Floats gradient = random_values(kCount, 10 + step);
+      const Floats gradient = random_values(kLength, 10 + step);
       feedback.encode(*codec, gradient, out, step);
       codec->add_decoded(out, sent);
-      for (size_t i = 0; i < kCount; ++i) given[i] += gradient[i];
+      for (size_t i = 0; i < kLength; ++i) given[i] += gradient[i];
     }
-    for (size_t i = 0; i < kCount; ++i)
+    for (size_t i = 0; i < kLength; ++i)
       ASSERT_NEAR(static_cast<double>(sent[i]) + residual[i], given[i], 3e-5) << spec << " " << i;
   }
 }
@@ -98,51 +89,52 @@ TEST(ErrorFeedback, EverythingIsSentInTheLongRun) {
 TEST(ErrorFeedback, TopkLosesNothingToTheLastBit) {
   for (const char* spec : {"topk:0.01", "topk:0.3"}) {
     const auto codec = make_codec(spec);
-    Floats residual(kCount, 0.0f), sent(kCount, 0.0f), given(kCount, 0.0f);
-    Bytes out(codec->encoded_bytes(kCount));
+    Floats residual(kLength, 0.0f), sent(kLength, 0.0f), given(kLength, 0.0f);
+    Bytes out(codec->encoded_bytes(kLength));
     ErrorFeedback feedback(residual);
     for (uint64_t step = 0; step < 40; ++step) {
-      Floats gradient = random_values(kCount, 10 + step);
+      Floats gradient = random_values(kLength, 10 + step);
       for (float& g : gradient) g = std::round(100 * g);
       feedback.encode(*codec, gradient, out, step);
       codec->add_decoded(out, sent);
-      for (size_t i = 0; i < kCount; ++i) given[i] += gradient[i];
+      for (size_t i = 0; i < kLength; ++i) given[i] += gradient[i];
     }
-    Floats together(kCount);
-    for (size_t i = 0; i < kCount; ++i) together[i] = sent[i] + residual[i];
+    Floats together(kLength);
+    for (size_t i = 0; i < kLength; ++i) together[i] = sent[i] + residual[i];
     EXPECT_EQ(together, given) << spec;
     EXPECT_NE(sent, given) << spec << " would test nothing";
   }
 }
 
 TEST(ErrorFeedback, ZeroCostsNothing) {
-  for (const char* spec : kAll) {
+  for (const char* spec : kSpecs) {
     const auto codec = make_codec(spec);
-    Floats residual(kCount, 0.0f);
-    Bytes out(codec->encoded_bytes(kCount));
-    EXPECT_EQ(ErrorFeedback(residual).encode(*codec, Floats(kCount, 0.0f), out).ratio(), 0) << spec;
-    EXPECT_EQ(residual, Floats(kCount, 0.0f)) << spec;
+    Floats residual(kLength, 0.0f);
+    Bytes out(codec->encoded_bytes(kLength));
+    EXPECT_EQ(ErrorFeedback(residual).encode(*codec, Floats(kLength, 0.0f), out).ratio(), 0)
+        << spec;
+    EXPECT_EQ(residual, Floats(kLength, 0.0f)) << spec;
   }
 }
 
 TEST(ErrorFeedback, AStepThatIsNotFiniteIsReportedAndDoesNotSpoilTheNext) {
-  for (const char* spec : kAll)
+  for (const char* spec : kSpecs)
     for (const float bad :
          {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
       const auto codec = make_codec(spec);
-      Floats residual = random_values(kCount, 1);
+      Floats residual = random_values(kLength, 1);
       const Floats before = residual;
-      Floats gradient(kCount, 0.0f);
+      Floats gradient(kLength, 0.0f);
       std::fill(gradient.begin() + 5, gradient.begin() + 100, bad);
-      Bytes out(codec->encoded_bytes(kCount));
+      Bytes out(codec->encoded_bytes(kLength));
       ErrorFeedback feedback(residual);
       EXPECT_FALSE(std::isfinite(feedback.encode(*codec, gradient, out).ratio())) << spec;
-      Floats decoded(kCount);
+      Floats decoded(kLength);
       codec->decode(out, decoded);
       EXPECT_FALSE(std::ranges::all_of(decoded, [](float x) { return std::isfinite(x); })) << spec;
       EXPECT_TRUE(std::ranges::all_of(residual, [](float x) { return std::isfinite(x); })) << spec;
       EXPECT_EQ(residual[5], 0) << spec;
-      EXPECT_TRUE(std::isfinite(feedback.encode(*codec, random_values(kCount, 2), out).ratio()))
+      EXPECT_TRUE(std::isfinite(feedback.encode(*codec, random_values(kLength, 2), out).ratio()))
           << spec;
     }
 }

@@ -16,11 +16,11 @@
 namespace tutti::comm {
 namespace {
 
-constexpr size_t kBlock = 256;
+constexpr size_t kInt8Block = 256;
 
 class Int8 final : public BlockCodec {
  public:
-  Int8() : BlockCodec(kBlock) {}
+  Int8() : BlockCodec(kInt8Block) {}
   std::string name() const override { return "int8"; }
 
  private:
@@ -46,7 +46,7 @@ class Int8 final : public BlockCodec {
     // Between 2^23 and 2^24 the floats are the integers: the sum is rounded to one, and its low
     // byte is that integer in two's complement.
     constexpr float kInteger = 0x1.8p23f;
-    int8_t rounded[kBlock];
+    int8_t rounded[kInt8Block];
     for (size_t i = 0; i < x.size(); ++i)
       rounded[i] = static_cast<int8_t>(std::bit_cast<uint32_t>(x[i] * per_scale + kInteger));
     std::memcpy(integers, rounded, x.size());
@@ -54,7 +54,7 @@ class Int8 final : public BlockCodec {
 
   void decode_block(const std::byte* in, std::span<float> y) const override {
     float scale;
-    int8_t integers[kBlock];
+    int8_t integers[kInt8Block];
     std::memcpy(&scale, in, sizeof scale);
     std::memcpy(integers, in + sizeof scale, y.size());
     for (size_t i = 0; i < y.size(); ++i) y[i] = scale * static_cast<float>(integers[i]);

@@ -17,13 +17,13 @@
 namespace tutti::comm {
 namespace {
 
-constexpr size_t kBlock = 1024;
+constexpr size_t kOnebitBlock = 1024;
 
 size_t sign_bytes(size_t n) { return (n + 7) / 8; }
 
 // Returns how many are negative.
 size_t pack_signs(std::span<const float> x, std::byte* out) {
-  alignas(64) uint8_t negative[kBlock + 8];
+  alignas(64) uint8_t negative[kOnebitBlock + 8];
   for (size_t i = 0; i < x.size(); ++i) negative[i] = x[i] < 0 ? 1 : 0;
   std::memset(negative + x.size(), 0, 8);
   size_t count = 0;
@@ -41,7 +41,7 @@ float mean_of(double sum, size_t n) {
 
 class Onebit final : public BlockCodec {
  public:
-  Onebit() : BlockCodec(kBlock) {}
+  Onebit() : BlockCodec(kOnebitBlock) {}
   std::string name() const override { return "onebit"; }
 
  private:
@@ -65,7 +65,7 @@ class Onebit final : public BlockCodec {
     std::memcpy(means, in, sizeof means);
     const uint32_t difference = means[0] ^ means[1];
     const std::byte* signs = in + sizeof means;
-    alignas(64) float decoded[kBlock];
+    alignas(64) float decoded[kOnebitBlock];
     for (size_t byte = 0; byte < sign_bytes(y.size()); ++byte) {
       const auto bits = static_cast<uint32_t>(signs[byte]);
       for (uint32_t i = 0; i < 8; ++i)

@@ -13,7 +13,7 @@
 namespace tutti::comm {
 namespace {
 
-constexpr size_t kStrip = 256;  // columns of a row that are decoded at a time
+constexpr size_t kColumnStrip = 256;  // columns of a row that are decoded at a time
 constexpr uint32_t kPowerSgdStream = 0x50534744u;
 constexpr uint32_t kFirstQ = 0xFFFFFFFFu;  // in place of an attempt's number
 constexpr double kDependent = 1e-6;  // a column that loses so much of its norm is rounding noise
@@ -145,10 +145,10 @@ Loss PowerSgd::finish(std::span<const float> p, std::span<const float> q,
   check_size("Q", q.size(), q_count());
   check_size("M", m.size(), matrix_.count());
   Loss loss{.whole = sum_of_squares(m)};
-  alignas(64) float decoded[kStrip];
+  alignas(64) float decoded[kColumnStrip];
   for (size_t i = 0; i < matrix_.rows; ++i)
-    for (size_t first = 0; first < matrix_.cols; first += kStrip) {
-      const size_t n = std::min(kStrip, matrix_.cols - first);
+    for (size_t first = 0; first < matrix_.cols; first += kColumnStrip) {
+      const size_t n = std::min(kColumnStrip, matrix_.cols - first);
       multiply(p, q, i, first, {decoded, n});
       float* rest = &m[i * matrix_.cols + first];
       for (size_t c = 0; c < n; ++c) rest[c] -= decoded[c];

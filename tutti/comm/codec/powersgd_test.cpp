@@ -10,18 +10,10 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/rng.h"
+#include "tutti/comm/codec/codec_samples.h"
 
 namespace tutti::comm {
 namespace {
-
-using Floats = std::vector<float>;
-
-Floats random_values(size_t n, uint64_t stream) {
-  Rng rng(7, Purpose::test, stream);
-  Floats x(n);
-  for (float& value : x) value = rng.normal();
-  return x;
-}
 
 // A matrix of the given rank; its k-th part is half as large as the one before.
 Floats low_rank(PowerSgd::Matrix size, int rank, uint64_t stream) {

@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint32_t kNothing = 0x80000000u;  // above every magnitude, NaN included
 constexpr size_t kFew = 16384;
-constexpr size_t kBlock = 32;
+constexpr size_t kFlagBlock = 32;
 
 uint32_t magnitude_of(float x) { return std::bit_cast<uint32_t>(x) & 0x7FFFFFFFu; }
 
@@ -39,10 +39,10 @@ size_t count_reaching(std::span<const uint32_t> magnitudes, uint32_t threshold) 
 
 // Bit i is set where block[i] reaches `from`.
 uint32_t reaching_bits(const float* block, uint32_t from) {
-  alignas(32) uint8_t flags[kBlock];
-  for (size_t i = 0; i < kBlock; ++i) flags[i] = magnitude_of(block[i]) >= from ? 1 : 0;
+  alignas(32) uint8_t flags[kFlagBlock];
+  for (size_t i = 0; i < kFlagBlock; ++i) flags[i] = magnitude_of(block[i]) >= from ? 1 : 0;
   uint32_t bits = 0;
-  for (size_t byte = 0; byte < kBlock / 8; ++byte)
+  for (size_t byte = 0; byte < kFlagBlock / 8; ++byte)
     bits |= pack_flags(flags + 8 * byte) << (8 * byte);
   return bits;
 }
@@ -51,11 +51,11 @@ uint32_t reaching_bits(const float* block, uint32_t from) {
 // maximum, which vectorises.
 template <class Found>
 void for_each_reaching(std::span<const float> values, uint32_t from, Found found) {
-  const size_t whole = values.size() - values.size() % kBlock;
-  for (size_t begin = 0; begin < whole; begin += kBlock) {
+  const size_t whole = values.size() - values.size() % kFlagBlock;
+  for (size_t begin = 0; begin < whole; begin += kFlagBlock) {
     const float* const block = &values[begin];
     uint32_t largest = 0;
-    for (size_t i = 0; i < kBlock; ++i) largest = std::max(largest, magnitude_of(block[i]));
+    for (size_t i = 0; i < kFlagBlock; ++i) largest = std::max(largest, magnitude_of(block[i]));
     if (largest < from) continue;
     for (uint32_t bits = reaching_bits(block, from); bits != 0; bits &= bits - 1)
       found(begin + static_cast<size_t>(std::countr_zero(bits)));

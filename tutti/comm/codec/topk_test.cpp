@@ -12,12 +12,10 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/rng.h"
+#include "tutti/comm/codec/codec_samples.h"
 
 namespace tutti::comm {
 namespace {
-
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 struct Entries {
   std::vector<float> values;

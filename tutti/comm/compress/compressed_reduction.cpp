@@ -11,7 +11,7 @@
 namespace tutti::comm {
 namespace {
 
-double now() {
+double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
@@ -77,9 +77,9 @@ void CompressedReduction::begin() {
 }
 
 void CompressedReduction::run_stage() {
-  const double began = now();
+  const double began = steady_seconds();
   current_ = work(stage_);
-  exchange_began_ = now();
+  exchange_began_ = steady_seconds();
   report_.codec_seconds += exchange_began_ - began;
   if (std::this_thread::get_id() == starter_) report_.caller_seconds += exchange_began_ - began;
   if (current_ != nullptr) {
@@ -96,7 +96,7 @@ void CompressedReduction::run_stage() {
 bool CompressedReduction::advance() {
   while (current_ != nullptr) {
     if (!current_->operation->advance()) return false;
-    report_.exchange_seconds += now() - exchange_began_;
+    report_.exchange_seconds += steady_seconds() - exchange_began_;
     ++stage_;
     run_stage();
   }

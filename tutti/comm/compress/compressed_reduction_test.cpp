@@ -13,17 +13,16 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/rng.h"
+#include "tutti/comm/codec/codec_samples.h"
 #include "tutti/comm/codec/topk.h"
 #include "tutti/comm/inproc/thread_ranks.h"
 
 namespace tutti::comm {
 namespace {
 
-using Floats = std::vector<float>;
-
-constexpr const char* kAll[] = {"bf16",       "fp16",      "int8",        "onebit",
-                                "topk:0.01",  "topk:0.3",  "hitopk:0.05", "hitopk:0.3",
-                                "powersgd:1", "powersgd:4"};
+constexpr const char* kMethods[] = {"bf16",       "fp16",      "int8",        "onebit",
+                                    "topk:0.01",  "topk:0.3",  "hitopk:0.05", "hitopk:0.3",
+                                    "powersgd:1", "powersgd:4"};
 
 // Of one rank's part, a function of its arguments alone.
 Floats gradient(int step, int rank, size_t count, int part = 0) {
@@ -33,13 +32,8 @@ Floats gradient(int step, int rank, size_t count, int part = 0) {
   return g;
 }
 
-bool same_bits(const Floats& a, const Floats& b) {
-  return a.size() == b.size() &&
-         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
-}
-
 // One rank's share of a compressed reduction.
-struct Job {
+struct CompressedJob {
   struct Options {
     std::string method;
     size_t count = 0;
@@ -47,7 +41,7 @@ struct Job {
     const NodeGroups* groups = nullptr;
     std::vector<MatrixBlock> matrices = {};
   };
-  Job(Communicator& communicator, const Options& options)
+  CompressedJob(Communicator& communicator, const Options& options)
       : c(communicator), count(options.count),
         gradients(static_cast<size_t>(options.parts), Floats(options.count)), sum(options.count) {
     spec.name = "bucket 2";
@@ -89,7 +83,7 @@ struct Job {
   Floats state;
   std::unique_ptr<CompressedReduction> reduction;
 };
-using Jobs = std::vector<std::unique_ptr<Job>>;
+using Jobs = std::vector<std::unique_ptr<CompressedJob>>;
 
 // The same bits on all ranks.
 void expect_same_everywhere(Communicator& c, const Floats& result, const std::string& what) {
@@ -145,15 +139,16 @@ TEST(CompressedReduction, EveryRankGetsTheSameBitsAndNothingIsLost) {
       const NodeGroups one_node(c, ranks), single(c, 1), pairs(c, ranks == 4 ? 2 : 1);
       for (const size_t count : {0, 1, 3, 127, 3001}) {
         Jobs jobs;
-        for (const char* method : kAll)
-          jobs.push_back(std::make_unique<Job>(
-              c, Job::Options{
+        for (const char* method : kMethods)
+          jobs.push_back(std::make_unique<CompressedJob>(
+              c, CompressedJob::Options{
                      .method = method, .count = count, .parts = 1 + ranks % 2, .groups = &pairs}));
         for (const NodeGroups* groups : {&one_node, &single})
-          jobs.push_back(std::make_unique<Job>(c, Job::Options{.method = "hitopk:0.1",
-                                                               .count = count,
-                                                               .parts = 1 + ranks % 2,
-                                                               .groups = groups}));
+          jobs.push_back(
+              std::make_unique<CompressedJob>(c, CompressedJob::Options{.method = "hitopk:0.1",
+                                                                        .count = count,
+                                                                        .parts = 1 + ranks % 2,
+                                                                        .groups = groups}));
         expect_nothing_lost(c, jobs, 3, fmt::format("{} of {} ranks", count, ranks));
       }
     });
@@ -164,8 +159,8 @@ TEST(CompressedReduction, AMillionElements) {
     const NodeGroups pairs(c, 2);
     for (const char* method : {"int8", "onebit", "topk:0.01", "hitopk:0.01", "powersgd:2"}) {
       Jobs jobs;
-      jobs.push_back(std::make_unique<Job>(
-          c, Job::Options{.method = method, .count = 1000003, .groups = &pairs}));
+      jobs.push_back(std::make_unique<CompressedJob>(
+          c, CompressedJob::Options{.method = method, .count = 1000003, .groups = &pairs}));
       expect_nothing_lost(c, jobs, 1, method);
     }
   });
@@ -180,7 +175,7 @@ TEST(CompressedReduction, TheSumIsRightWithinTheCodecsBounds) {
       const NodeGroups groups(c, ranks == 4 ? 2 : 1);
       for (const auto& [method, half] : half_steps) {
         constexpr size_t kCount = 3001;
-        Job job(c, {.method = method, .count = kCount, .groups = &groups});
+        CompressedJob job(c, {.method = method, .count = kCount, .groups = &groups});
         const Floats result = job.run(0);
         Floats sum(kCount, 0.0f);
         double largest = 0, of_sum = 0;
@@ -211,7 +206,7 @@ TEST(CompressedReduction, TheMeanOverStepsConverges) {
     run_ranks(2, [&](Communicator& c) {
       constexpr size_t kCount = 900;
       const NodeGroups groups(c, 1);
-      Job job(c, {.method = method, .count = kCount, .groups = &groups});
+      CompressedJob job(c, {.method = method, .count = kCount, .groups = &groups});
       std::vector<double> total(kCount, 0.0), sum(kCount, 0.0);
       for (int p = 0; p < 2; ++p)
         for (size_t i = 0; const float g : gradient(3, p, kCount)) sum[i++] += g;
@@ -238,8 +233,8 @@ TEST(CompressedReduction, TheMeanOverStepsConverges) {
 TEST(CompressedReduction, PartsAreAddedBeforeTheyAreEncoded) {
   run_ranks(3, [&](Communicator& c) {
     const NodeGroups groups(c, 3);
-    for (const char* method : kAll) {
-      Job several(c, {.method = method, .count = 500, .parts = 3, .groups = &groups}),
+    for (const char* method : kMethods) {
+      CompressedJob several(c, {.method = method, .count = 500, .parts = 3, .groups = &groups}),
           one(c, {.method = method, .count = 500, .groups = &groups});
       for (size_t p = 0; p < 3; ++p) {
         const Floats g = gradient(0, c.rank(), 500, static_cast<int>(p));
@@ -254,16 +249,16 @@ TEST(CompressedReduction, PartsAreAddedBeforeTheyAreEncoded) {
 TEST(CompressedReduction, ACheckpointContinuesWithTheSameBits) {
   std::mutex mutex;
   std::map<std::string, Floats> file;
-  for (const char* method : kAll) {
+  for (const char* method : kMethods) {
     file.clear();
     run_ranks(4, [&](Communicator& c) {
       const NodeGroups groups(c, 2);
-      const Job::Options options{.method = method, .count = 2000, .groups = &groups};
-      const auto run = [&](Job& job, int step) {
+      const CompressedJob::Options options{.method = method, .count = 2000, .groups = &groups};
+      const auto run = [&](CompressedJob& job, int step) {
         job.reduction->set_step(static_cast<uint64_t>(step));
         return job.run(step);
       };
-      Job whole(c, options);
+      CompressedJob whole(c, options);
       for (int step = 1; step <= 3; ++step) run(whole, step);
       for (const SavedPiece& piece : save_state(whole.layout, c.rank(), "bucket 2", whole.state)) {
         const std::lock_guard lock(mutex);
@@ -272,7 +267,7 @@ TEST(CompressedReduction, ACheckpointContinuesWithTheSameBits) {
       c.barrier();
       std::vector<SavedPiece> pieces;
       for (const auto& [name, values] : file) pieces.push_back({name, values});
-      Job second(c, options), fresh(c, options);
+      CompressedJob second(c, options), fresh(c, options);
       EXPECT_EQ(restore_state(c, pieces, second.layout, "bucket 2", 2000, second.state),
                 Restored::exact);
       for (int step = 4; step <= 6; ++step) {
@@ -289,7 +284,8 @@ TEST(CompressedReduction, TheStateOutlivesAChangeOfDensityAndADenseStep) {
   for (const char* method : {"topk", "hitopk"})
     run_ranks(2, [&](Communicator& c) {
       const NodeGroups groups(c, 2);
-      Job job(c, {.method = fmt::format("{}:0.25", method), .count = 1000, .groups = &groups});
+      CompressedJob job(
+          c, {.method = fmt::format("{}:0.25", method), .count = 1000, .groups = &groups});
       std::vector<double> given(1000, 0.0), sent(1000, 0.0);
       for (int step = 0; step < 9; ++step) {
         if (step == 3) job.plan(fmt::format("{}:0.05", method));
@@ -311,7 +307,8 @@ TEST(CompressedReduction, MatricesOfABucketAreFactoredEachAndTheRestIsDense) {
   run_ranks(3, [](Communicator& c) {
     // [0, 10) dense; 20 x 30 of rank 1; one dense float; 2 x 2, which does not get smaller; [615,
     // 620) dense.
-    Job job(c, {.method = "powersgd:2", .count = 620, .matrices = {{10, 20, 30}, {611, 2, 2}}});
+    CompressedJob job(
+        c, {.method = "powersgd:2", .count = 620, .matrices = {{10, 20, 30}, {611, 2, 2}}});
     EXPECT_EQ(job.layout.pieces[1].covers.count, 60u) << "Q of the one matrix";
     Floats sum(620, 0.0f);
     for (int p = 0; p < 3; ++p) {
@@ -329,7 +326,8 @@ TEST(CompressedReduction, MatricesOfABucketAreFactoredEachAndTheRestIsDense) {
     EXPECT_EQ(job.reduction->report().runs, 1u);
     EXPECT_LT(job.reduction->report().error(), 1e-4);
     EXPECT_THROW(
-        Job(c, {.method = "powersgd:2", .count = 620, .matrices = {{0, 20, 30}, {599, 4, 5}}}),
+        CompressedJob(
+            c, {.method = "powersgd:2", .count = 620, .matrices = {{0, 20, 30}, {599, 4, 5}}}),
         ConfigError);
   });
 }
@@ -339,7 +337,7 @@ TEST(CompressedReduction, BytesAreCounted) {
     constexpr size_t kCount = 64 * 1024;
     const NodeGroups groups(c, 2);
     const auto received = [&](const char* method) {
-      return Job(c, {.method = method, .count = kCount, .groups = &groups})
+      return CompressedJob(c, {.method = method, .count = kCount, .groups = &groups})
           .reduction->bytes_received();
     };
     const size_t dense = 2 * 3 * kCount * 4 / 4;
@@ -349,7 +347,7 @@ TEST(CompressedReduction, BytesAreCounted) {
     EXPECT_EQ(received("topk:0.01"), 3 * 8 * topk_count(0.01, kCount));
     EXPECT_EQ(received("hitopk:0.01"),
               kCount * 4 / 2 + 8 * topk_count(0.01, kCount / 2) + kCount * 4 / 2);
-    Job job(c, {.method = "bf16", .count = kCount});
+    CompressedJob job(c, {.method = "bf16", .count = kCount});
     job.run(0);
     job.run(1);
     const CompressionReport& report = job.reduction->report();
@@ -368,8 +366,8 @@ TEST(CompressedReduction, BytesAreCounted) {
 TEST(CompressedReduction, ANanIsSeenByAllAndPasses) {
   run_ranks(3, [&](Communicator& c) {
     const NodeGroups groups(c, 3);
-    for (const char* method : kAll) {
-      Job job(c, {.method = method, .count = 400, .groups = &groups});
+    for (const char* method : kMethods) {
+      CompressedJob job(c, {.method = method, .count = 400, .groups = &groups});
       job.run(0);
       if (c.rank() == 1) job.gradients[0][77] = std::numeric_limits<float>::quiet_NaN();
       const Floats result = job.run();
@@ -388,12 +386,12 @@ TEST(CompressedReduction, StartDoesNotBlockAndSaysWhoIsMissing) {
   run_ranks(4, [&](Communicator& c) {
     const NodeGroups groups(c, 2);
     for (const char* method : {"int8", "topk:0.1", "hitopk:0.1", "powersgd:1"}) {
-      Job early(c, {.method = method, .count = 1000, .groups = &groups}),
+      CompressedJob early(c, {.method = method, .count = 1000, .groups = &groups}),
           late(c, {.method = method, .count = 1000, .groups = &groups});
       // Two at a time, in another order on rank 3, which comes when the others have been found
       // waiting for it.
-      Job& a = c.rank() == 3 ? late : early;
-      Job& b = c.rank() == 3 ? early : late;
+      CompressedJob& a = c.rank() == 3 ? late : early;
+      CompressedJob& b = c.rank() == 3 ? early : late;
       if (c.rank() == 2) {
         a.reduction->start();
         b.reduction->start();
@@ -426,7 +424,7 @@ TEST(CompressedReduction, AWaitForARankThatNeverStartsEnds) {
     try {
       run_ranks(4, [&](Communicator& c) {
         const NodeGroups groups(c, 2);
-        Job job(c, {.method = method, .count = 1000, .groups = &groups});
+        CompressedJob job(c, {.method = method, .count = 1000, .groups = &groups});
         c.set_timeout(c.rank() == 2 ? 0.7 : 60);
         if (c.rank() == 2) job.run(0);
         c.barrier();
@@ -450,8 +448,8 @@ TEST(CompressedReduction, ProgressThreadsMoveItForward) {
     for (const char* method : {"int8", "topk:0.1", "hitopk:0.1", "powersgd:1"}) {
       Jobs jobs;
       for (int i = 0; i < 2; ++i)
-        jobs.push_back(std::make_unique<Job>(
-            c, Job::Options{.method = method, .count = 2000, .groups = &groups}));
+        jobs.push_back(std::make_unique<CompressedJob>(
+            c, CompressedJob::Options{.method = method, .count = 2000, .groups = &groups}));
       expect_nothing_lost(c, jobs, 5, method);
       // Destroyed in flight: its peers never start.
       if (c.rank() == 0) jobs[0]->reduction->start();
@@ -463,8 +461,9 @@ TEST(CompressedReduction, ProgressThreadsMoveItForward) {
 
 TEST(CompressedReduction, RanksThatCompressOtherwiseAreTold) {
   const auto plan = [](const char* zero, const char* one) {
-    run_ranks(
-        2, [&](Communicator& c) { Job(c, {.method = c.rank() == 0 ? zero : one, .count = 1000}); });
+    run_ranks(2, [&](Communicator& c) {
+      CompressedJob(c, {.method = c.rank() == 0 ? zero : one, .count = 1000});
+    });
   };
   EXPECT_THROW(plan("topk:0.01", "topk:0.02"), CommError);
   EXPECT_THROW(plan("int8", "bf16"), CommError);

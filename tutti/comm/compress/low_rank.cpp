@@ -22,7 +22,7 @@
 namespace tutti::comm {
 namespace {
 
-enum Piece : size_t { kGradient, kBasis };
+enum LowRankPiece : size_t { kLowRankGradient, kLowRankBasis };
 
 // A matrix with its places in the messages.
 struct Factored {
@@ -77,7 +77,7 @@ class LowRank final : public CompressedReduction {
       : CompressedReduction(communicator, spec), f_(factoring_of(spec)),
         first_(f_.p_count + f_.dense_count), own_q_(f_.q_count) {
     // Zeros are the state of a new training; what a checkpoint has is never that.
-    if (std::ranges::all_of(piece(kBasis), [](float x) { return x == 0; }))
+    if (std::ranges::all_of(piece(kLowRankBasis), [](float x) { return x == 0; }))
       for (const Factored& m : f_.matrices) m.code.begin(q_of(m));
     sum_p_ = plan(communicator,
                   {.kind = Collective::allreduce,
@@ -89,7 +89,7 @@ class LowRank final : public CompressedReduction {
                   {.kind = Collective::allreduce,
                    .count = f_.q_count,
                    .input = own_q_.data(),
-                   .output = piece(kBasis).data(),
+                   .output = piece(kLowRankBasis).data(),
                    .reproducible = true},
                   "Q");
   }
@@ -97,7 +97,7 @@ class LowRank final : public CompressedReduction {
 
  private:
   std::span<float> m_of(const Factored& m) const {
-    return piece(kGradient).subspan(m.block.begin, m.block.rows * m.block.cols);
+    return piece(kLowRankGradient).subspan(m.block.begin, m.block.rows * m.block.cols);
   }
   std::span<float> p_of(const Factored& m) {
     return std::span(first_).subspan(m.p.begin, m.p.count);
@@ -106,7 +106,7 @@ class LowRank final : public CompressedReduction {
     return std::span(own_q_).subspan(m.q.begin, m.q.count);
   }
   std::span<float> q_of(const Factored& m) const {
-    return piece(kBasis).subspan(m.q.begin, m.q.count);
+    return piece(kLowRankBasis).subspan(m.q.begin, m.q.count);
   }
 
   Exchange* work(int stage) override {
@@ -123,7 +123,7 @@ class LowRank final : public CompressedReduction {
   }
 
   void project() {
-    const std::span<float> acc = piece(kGradient);
+    const std::span<float> acc = piece(kLowRankGradient);
     for (const float* part : parts())
       for (size_t i = 0; i < acc.size(); ++i) acc[i] += part[i];
     for (const Factored& m : f_.matrices) m.code.project(m_of(m), q_of(m), p_of(m));

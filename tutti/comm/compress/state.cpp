@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <utility>
 
 #include "tutti/base/error.h"
+#include "tutti/base/number.h"
 
 namespace tutti::comm {
 namespace {
@@ -24,12 +24,6 @@ struct Label {
   size_t begin = 0;
 };
 
-template <class Number>
-bool read(std::string_view text, Number& number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc{} && end == text.data() + text.size();
-}
-
 // Nothing when it is no piece of this bucket.
 std::optional<Label> parse_label(std::string_view name, std::string_view bucket) {
   if (!name.starts_with(kPrefix)) return std::nullopt;
@@ -40,8 +34,8 @@ std::optional<Label> parse_label(std::string_view name, std::string_view bucket)
   if (name.substr(dot + 1, last - dot - 1) != bucket) return std::nullopt;
   const auto kind = std::ranges::find(kKinds, name.substr(last + 1, at - last - 1));
   Label label;
-  if (kind == kKinds.end() || !read(name.substr(0, dot), label.rank) ||
-      !read(name.substr(at + 1), label.begin))
+  if (kind == kKinds.end() || !read_number(name.substr(0, dot), label.rank) ||
+      !read_number(name.substr(at + 1), label.begin))
     return std::nullopt;
   label.kind = static_cast<Kind>(kind - kKinds.begin());
   return label;

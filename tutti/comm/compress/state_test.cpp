@@ -5,21 +5,21 @@
 #include <numeric>
 
 #include "tutti/base/error.h"
+#include "tutti/comm/codec/codec_samples.h"
 #include "tutti/comm/inproc/thread_ranks.h"
 
 namespace tutti::comm {
 namespace {
 
 using Kind = StatePiece::Kind;
-using Floats = std::vector<float>;
 
-constexpr size_t kCount = 100;
+constexpr size_t kElements = 100;
 
 // A gradient residual of everything, the residual of a slice's sum, and a basis.
 StateLayout layout_of(int rank, int ranks) {
   StateLayout layout;
-  layout.add(Kind::gradient, {0, kCount}, ranks);
-  layout.add(Kind::sum, balanced_parts(kCount, ranks)[static_cast<size_t>(rank)], 1);
+  layout.add(Kind::gradient, {0, kElements}, ranks);
+  layout.add(Kind::sum, balanced_parts(kElements, ranks)[static_cast<size_t>(rank)], 1);
   layout.add(Kind::basis, {0, 6}, ranks);
   return layout;
 }
@@ -42,7 +42,7 @@ struct Saved {
 };
 
 Floats released(const std::vector<Floats>& states) {
-  Floats sum(kCount, 0.0f);
+  Floats sum(kElements, 0.0f);
   for (size_t p = 0; p < states.size(); ++p) {
     Floats state = states[p];
     release_residuals(layout_of(static_cast<int>(p), static_cast<int>(states.size())), state, sum);
@@ -52,7 +52,7 @@ Floats released(const std::vector<Floats>& states) {
 
 TEST(CompressionState, NamesSayRankBucketKindAndPlace) {
   const StateLayout layout = layout_of(1, 2);
-  EXPECT_EQ(layout.floats, kCount + layout.pieces[1].covers.count + 6);
+  EXPECT_EQ(layout.floats, kElements + layout.pieces[1].covers.count + 6);
   const auto pieces = save_state(layout, 1, "bucket 2", Floats(layout.floats));
   ASSERT_EQ(pieces.size(), 3u);
   EXPECT_EQ(pieces[0].name, "compression.rank1.bucket 2.gradient@0");
@@ -71,7 +71,7 @@ TEST(CompressionState, TheSameRanksGetTheirOwnBack) {
     run_ranks(ranks, [&](Communicator& c) {
       const StateLayout layout = layout_of(c.rank(), ranks);
       Floats state(layout.floats, 7.0f);
-      EXPECT_EQ(restore_state(c, pieces, layout, "bucket 2", kCount, state), Restored::exact);
+      EXPECT_EQ(restore_state(c, pieces, layout, "bucket 2", kElements, state), Restored::exact);
       EXPECT_EQ(state, saved.states[static_cast<size_t>(c.rank())]);
     });
   }
@@ -86,7 +86,7 @@ TEST(CompressionState, OtherRanksShareTheSumOfAllResiduals) {
       run_ranks(after, [&](Communicator& c) {
         const StateLayout layout = layout_of(c.rank(), after);
         Floats state(layout.floats, 7.0f);
-        EXPECT_EQ(restore_state(c, saved.pieces, layout, "bucket 2", kCount, state),
+        EXPECT_EQ(restore_state(c, saved.pieces, layout, "bucket 2", kElements, state),
                   Restored::dealt);
         EXPECT_EQ(state.back(), saved.states[0].back()) << "the basis fits any number of ranks";
         states[static_cast<size_t>(c.rank())] = state;
@@ -104,7 +104,7 @@ TEST(CompressionState, ARankThatFindsItsOwnFollowsOneThatDoesNot) {
   run_ranks(2, [&](Communicator& c) {
     const StateLayout layout = layout_of(c.rank(), 2);
     Floats state(layout.floats);
-    EXPECT_EQ(restore_state(c, pieces, layout, "bucket 2", kCount, state), Restored::dealt);
+    EXPECT_EQ(restore_state(c, pieces, layout, "bucket 2", kElements, state), Restored::dealt);
   });
 }
 
@@ -112,7 +112,7 @@ TEST(CompressionState, NothingSavedIsZeros) {
   const auto c = make_single_communicator();
   const StateLayout layout = layout_of(0, 1);
   Floats state(layout.floats, 7.0f);
-  EXPECT_EQ(restore_state(*c, {}, layout, "bucket 2", kCount, state), Restored::nothing);
+  EXPECT_EQ(restore_state(*c, {}, layout, "bucket 2", kElements, state), Restored::nothing);
   EXPECT_EQ(state, Floats(layout.floats, 0.0f));
 }
 
@@ -121,16 +121,17 @@ TEST(CompressionState, ABucketOfAnotherSizeIsRefused) {
   const Saved saved(1);
   const StateLayout layout = layout_of(0, 1);
   Floats state(layout.floats);
-  EXPECT_THROW(restore_state(*c, saved.pieces, layout, "bucket 2", kCount - 1, state), ConfigError);
+  EXPECT_THROW(restore_state(*c, saved.pieces, layout, "bucket 2", kElements - 1, state),
+               ConfigError);
 }
 
 TEST(CompressionState, ReleasedResidualsAreZeroAndTheBasisStays) {
   const Saved saved(2);
-  Floats state = saved.states[1], gradient(kCount, 1000.0f);
+  Floats state = saved.states[1], gradient(kElements, 1000.0f);
   const StateLayout layout = layout_of(1, 2);
   release_residuals(layout, state, gradient);
   EXPECT_EQ(gradient[0], 1000 + saved.states[1][0]);
-  EXPECT_EQ(gradient[48], 1000 + saved.states[1][48] + saved.states[1][kCount]);
+  EXPECT_EQ(gradient[48], 1000 + saved.states[1][48] + saved.states[1][kElements]);
   EXPECT_TRUE(std::all_of(state.begin(), state.end() - 6, [](float x) { return x == 0; }));
   EXPECT_EQ(Floats(state.end() - 6, state.end()),
             Floats(saved.states[1].end() - 6, saved.states[1].end()));

@@ -17,7 +17,7 @@
 namespace tutti::comm {
 namespace {
 
-enum Piece : size_t { kGradient, kSum };
+enum TwoPhasePiece : size_t { kTwoPhaseGradient, kTwoPhaseSum };
 
 class TwoPhase final : public CompressedReduction {
  public:
@@ -70,7 +70,7 @@ class TwoPhase final : public CompressedReduction {
     if (stage == 0) {
       Loss loss;
       for (size_t q = 0; q < slices_.size(); ++q)
-        loss += ErrorFeedback(slice_of(piece(kGradient), q))
+        loss += ErrorFeedback(slice_of(piece(kTwoPhaseGradient), q))
                     .encode(*codec_, parts_of_slice_[q], encoding(q), step());
       count_loss(loss);
       return &to_owners_;
@@ -78,7 +78,7 @@ class TwoPhase final : public CompressedReduction {
     if (stage == 1) {
       const std::span<float> total = slice_of(sum(), mine_);
       sum_contributions(*codec_, contributions_, total);
-      ErrorFeedback(piece(kSum))
+      ErrorFeedback(piece(kTwoPhaseSum))
           .encode(*codec_, std::span<const float>(total), encoding(mine_), step());
       return &to_all_;
     }

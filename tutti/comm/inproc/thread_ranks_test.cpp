@@ -15,7 +15,7 @@
 namespace tutti::comm {
 namespace {
 
-std::string message_of(const std::function<void()>& call) {
+std::string comm_error_of(const std::function<void()>& call) {
   try {
     call();
   } catch (const CommError& error) {
@@ -25,8 +25,8 @@ std::string message_of(const std::function<void()>& call) {
 }
 
 // A rank's gradients and their reduction. Values depend on (step, replica, index) alone.
-struct Job {
-  Job(Communicator& communicator, int replicas, size_t count, std::string name = "bucket 0")
+struct SumJob {
+  SumJob(Communicator& communicator, int replicas, size_t count, std::string name = "bucket 0")
       : first(first_replicas(replicas, communicator.size())),
         plan(plan_slots(replicas, {first[size_t(communicator.rank())],
                                    first[size_t(communicator.rank()) + 1]})),
@@ -127,12 +127,12 @@ TEST(SumOverReplicas, HasTheBitsOfTheTreeOnAnyNumberOfRanks) {
     for (int ranks = 1; ranks <= std::min(replicas, 4); ++ranks)
       for (const size_t count : {size_t{1}, size_t{17}, size_t{3000}})
         run_ranks(ranks, [&](Communicator& c) {
-          Job job(c, replicas, count);
+          SumJob job(c, replicas, count);
           for (int step = 0; step < 3; ++step) {
             job.backward(step);
             job.reduction->start();
             job.reduction->wait();
-            const std::vector<float> want = Job::expected(step, replicas, count);
+            const std::vector<float> want = SumJob::expected(step, replicas, count);
             ASSERT_EQ(std::memcmp(job.result(), want.data(), count * sizeof(float)), 0)
                 << replicas << " replicas, " << ranks << " ranks, " << count << " floats, step "
                 << step;
@@ -144,13 +144,13 @@ TEST(SumOverReplicas, HasTheBitsOfTheTreeOnAnyNumberOfRanks) {
 TEST(SumOverReplicas, IntoAPlaceOfEachRank) {
   for (const int replicas : {2, 5})
     run_ranks(2, [&](Communicator& c) {
-      Job job(c, replicas, 100);
+      SumJob job(c, replicas, 100);
       std::vector<float> place(100);
       const auto sum = job.sum_into(c, "own place", place.data(), false);
       job.backward(5);
       sum->start();
       sum->wait();
-      EXPECT_EQ(place, Job::expected(5, replicas, 100));
+      EXPECT_EQ(place, SumJob::expected(5, replicas, 100));
     });
 }
 
@@ -163,17 +163,18 @@ TEST(SumOverReplicas, OnlyPairwiseDoesWhatTheExchangeNeeds) {
                         .output = out.data(),
                         .algorithm = "ring",
                         .leaves = {.replicas = 5, .first = {0, 2, 4, 5}, .stride = 16}};
-    EXPECT_NE(message_of([&] { c.plan(spec); }).find("ring does not sum several parts of a rank"),
-              std::string::npos);
+    EXPECT_NE(
+        comm_error_of([&] { c.plan(spec); }).find("ring does not sum several parts of a rank"),
+        std::string::npos);
     spec.leaves.first = {0, 3, 4, 6};
     spec.algorithm = "pairwise";
-    EXPECT_NE(message_of([&] { c.plan(spec); }).find("does not cover 5 replicas"),
+    EXPECT_NE(comm_error_of([&] { c.plan(spec); }).find("does not cover 5 replicas"),
               std::string::npos);
     spec.leaves = {};
     spec.shared_output = true;
     spec.algorithm = "ring";
     EXPECT_NE(
-        message_of([&] { c.plan(spec); }).find("ring does not write an output that ranks share"),
+        comm_error_of([&] { c.plan(spec); }).find("ring does not write an output that ranks share"),
         std::string::npos);
   });
 }
@@ -195,12 +196,12 @@ TEST(SumOverReplicas, ManyStepsWithRanksOutOfStep) {
           std::vector<int>(static_cast<size_t>(threads), Progress::kNoCore)));
       constexpr int kReplicas = 5;
       constexpr size_t kCount = 333;
-      Job a(c, kReplicas, kCount, "a");
-      Job b(c, kReplicas, 64, "b");
+      SumJob a(c, kReplicas, kCount, "a");
+      SumJob b(c, kReplicas, 64, "b");
       Rng rng(static_cast<uint64_t>(c.rank()), Purpose::test, 99);
       for (int step = 0; step < 60; ++step) {
-        Job& one = (step + c.rank()) % 2 == 0 ? a : b;  // each rank starts them in another order
-        Job& other = &one == &a ? b : a;
+        SumJob& one = (step + c.rank()) % 2 == 0 ? a : b;  // each rank starts them in another order
+        SumJob& other = &one == &a ? b : a;
         one.backward(step);
         one.reduction->start();
         if (rng.below(4) == 0)
@@ -210,9 +211,10 @@ TEST(SumOverReplicas, ManyStepsWithRanksOutOfStep) {
         one.reduction->wait();
         other.reduction->wait();
         EXPECT_EQ(
-            std::memcmp(a.result(), Job::expected(step, kReplicas, kCount).data(), kCount * 4), 0)
+            std::memcmp(a.result(), SumJob::expected(step, kReplicas, kCount).data(), kCount * 4),
+            0)
             << "step " << step;
-        EXPECT_EQ(std::memcmp(b.result(), Job::expected(step, kReplicas, 64).data(), 64 * 4), 0)
+        EXPECT_EQ(std::memcmp(b.result(), SumJob::expected(step, kReplicas, 64).data(), 64 * 4), 0)
             << "step " << step;
       }
     });
@@ -221,7 +223,7 @@ TEST(SumOverReplicas, ManyStepsWithRanksOutOfStep) {
 TEST(SumOverReplicas, ALateRankIsNamed) {
   std::atomic<bool> reported{false};
   run_ranks(3, [&](Communicator& c) {
-    Job job(c, 3, 100, "bucket 7");
+    SumJob job(c, 3, 100, "bucket 7");
     job.backward(0);
     if (c.rank() == 1) {
       while (!reported) std::this_thread::yield();
@@ -229,7 +231,7 @@ TEST(SumOverReplicas, ALateRankIsNamed) {
     }
     c.set_timeout(0.2);
     job.reduction->start();
-    const std::string message = message_of([&] { job.reduction->wait(); });
+    const std::string message = comm_error_of([&] { job.reduction->wait(); });
     if (c.rank() == 0) {
       EXPECT_NE(message.find("rank 0/3 on " + c.host()), std::string::npos) << message;
       EXPECT_NE(message.find("allreduce 'bucket 7' by pairwise number 1: no answer within 0.2 s"),
@@ -250,10 +252,10 @@ TEST(SumOverReplicas, ARankThatFailsIsNamedByTheOthers) {
       run_ranks(2, [&](Communicator& c) {
         c.set_progress(std::make_shared<Progress>(
             std::vector<int>(static_cast<size_t>(threads), Progress::kNoCore)));
-        Job job(c, 2, 100);
+        SumJob job(c, 2, 100);
         if (c.rank() == 1) throw NumericError("the loss is not a number");
         job.reduction->start();
-        seen = message_of([&] { job.reduction->wait(); });
+        seen = comm_error_of([&] { job.reduction->wait(); });
       });
       FAIL() << "the failure was lost";
     } catch (const NumericError& error) {
@@ -268,7 +270,7 @@ TEST(SumOverReplicas, DisagreementIsFoundWhenPlanning) {
   EXPECT_THROW(run_ranks(2,
                          [&](Communicator& c) {
                            try {
-                             Job job(c, 2, c.rank() == 0 ? 100 : 101);
+                             SumJob job(c, 2, c.rank() == 0 ? 100 : 101);
                            } catch (const CommError& error) {
                              EXPECT_NE(std::string(error.what()).find("rank 1"), std::string::npos)
                                  << error.what();
@@ -283,7 +285,7 @@ TEST(SumOverReplicas, DisagreementIsFoundWhenPlanning) {
 TEST(ThreadRanks, DifferentOperationsAreNamed) {
   run_ranks(2, [](Communicator& c) {
     int value = 3;
-    const std::string message = message_of([&] {
+    const std::string message = comm_error_of([&] {
       if (c.rank() == 0)
         c.barrier();
       else
@@ -296,9 +298,9 @@ TEST(ThreadRanks, DifferentOperationsAreNamed) {
 
 TEST(ThreadRanks, AbortSaysWhoOnce) {
   const auto c = make_single_communicator();
-  const std::string plain = message_of([&] { c->abort(3, "no more"); });
+  const std::string plain = comm_error_of([&] { c->abort(3, "no more"); });
   EXPECT_EQ(plain, "rank 0/1 on " + c->host() + ": no more (exit code 3)");
-  EXPECT_EQ(message_of([&] { c->abort(3, c->who() + ": no more"); }), plain);
+  EXPECT_EQ(comm_error_of([&] { c->abort(3, c->who() + ": no more"); }), plain);
 }
 
 TEST(ThreadRanks, RankListsAreShort) {

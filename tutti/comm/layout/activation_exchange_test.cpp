@@ -10,16 +10,14 @@ namespace tutti::comm {
 namespace {
 
 using Values = std::vector<int64_t>;  // a local activation, or a buffer
-using Element = std::function<int64_t(
+using ElementOf = std::function<int64_t(
     size_t sample, size_t element)>;  // element: map * map_size + s, over all maps
 constexpr int64_t kUnset = -1'000'000'007;
-
-size_t u(int number) { return static_cast<size_t>(number); }
 
 std::span<const std::byte> bytes(const Values& values) { return std::as_bytes(std::span(values)); }
 std::span<std::byte> bytes(Values& values) { return std::as_writable_bytes(std::span(values)); }
 
-Values fill(const LocalActivation& local, const Element& value) {
+Values fill(const LocalActivation& local, const ElementOf& value) {
   Values values;
   for (size_t s = 0; s < local.samples.count; ++s)
     for (size_t e = 0; e < local.maps.count * local.map_size; ++e)
@@ -58,11 +56,11 @@ std::vector<Values> run(const std::vector<ActivationExchange>& all,
   for (size_t r = 0; r < all.size(); ++r) {
     const auto [kind, count] = (all[r].*direction)->collective;
     const size_t n = all[r].group.size();
-    const size_t index = u(all[r].index);
+    const size_t index = size_t(all[r].index);
     EXPECT_EQ(all[r].group.at(index), static_cast<int>(r));
     Values received(all[r].buffer, kUnset);
     const auto sent = [&](size_t member, size_t at) {
-      return packed[u(all[r].group[member])].at(at);
+      return packed[size_t(all[r].group[member])].at(at);
     };
     const bool sums = kind == Collective::allreduce || kind == Collective::reduce_scatter;
     for (size_t j = 0; sums && j < count; ++j) {
@@ -82,16 +80,16 @@ std::vector<Values> run(const std::vector<ActivationExchange>& all,
 }
 
 // Every replica of the output has values of its own, so that an exchange between replicas shows.
-Element shifted(const Element& value, int replica) {
+ElementOf shifted(const ElementOf& value, int replica) {
   return [=](size_t sample, size_t element) {
     return value(sample, element) + int64_t{1'000'000'000} * replica;
   };
 }
 
 // The share of a sum that model part `index` of `parts` holds: noise that cancels out.
-Element partial(const Element& sum, int index, int parts) {
+ElementOf partial(const ElementOf& sum, int index, int parts) {
   const auto noise = [](int part, size_t sample, size_t element) {
-    return static_cast<int64_t>((sample * 31 + element * 7 + 3) * u(part));
+    return static_cast<int64_t>((sample * 31 + element * 7 + 3) * size_t(part));
   };
   return [=](size_t sample, size_t element) {
     if (index > 0) return noise(index, sample, element);
@@ -105,10 +103,10 @@ Element partial(const Element& sum, int index, int parts) {
 void expect_exchange(const Connection& c, ExchangeCase kind) {
   SCOPED_TRACE(c.out.to_string() + " -> " + c.in.to_string());
   const int world = c.out.world();
-  const Element value = [](size_t sample, size_t element) {
+  const ElementOf value = [](size_t sample, size_t element) {
     return static_cast<int64_t>(sample * 10'000 + element);
   };
-  const Element gradient = [](size_t sample, size_t element) {
+  const ElementOf gradient = [](size_t sample, size_t element) {
     return static_cast<int64_t>(sample * 77'777 + element * 3 + 1);
   };
   std::vector<ActivationExchange> all;
@@ -116,11 +114,11 @@ void expect_exchange(const Connection& c, ExchangeCase kind) {
   for (int rank = 0; rank < world; ++rank) {
     all.push_back(c.exchange(rank));
     ASSERT_EQ(all.back().kind, kind);
-    const Element mine = shifted(value, c.out.replica(rank));
+    const ElementOf mine = shifted(value, c.out.replica(rank));
     const LocalActivation output = c.output(rank);
-    const Element held = output.needs_reduce ? partial(mine, c.out.index(GroupKind::model, rank),
-                                                       c.out.parts(GroupKind::model))
-                                             : mine;
+    const ElementOf held = output.needs_reduce ? partial(mine, c.out.index(GroupKind::model, rank),
+                                                         c.out.parts(GroupKind::model))
+                                               : mine;
     outputs.push_back(fill(output, held));
     inputs.push_back(fill(c.input(rank), mine));
     input_gradients.push_back(fill(c.input(rank), shifted(gradient, c.out.replica(rank))));
@@ -317,9 +315,9 @@ TEST(ActivationExchange, AcceptanceTest) {
       const LocalActivation in = c.input(rank);
       const Activation first_input{.maps = 128, .map_size = kMapSize};
       EXPECT_EQ(local_share(first_input, 16, d, rank).maps,
-                (Slice{u(rank % m) * 128 / u(m), 128 / u(m)}));
-      EXPECT_EQ(in.samples, (Slice{u(rank / m) * 4 * u(m), 4 * u(m)}));
-      EXPECT_EQ(in.maps, (Slice{u(rank % m) * 256 / u(m), 256 / u(m)}));
+                (Slice{size_t(rank % m) * 128 / size_t(m), 128 / size_t(m)}));
+      EXPECT_EQ(in.samples, (Slice{size_t(rank / m) * 4 * size_t(m), 4 * size_t(m)}));
+      EXPECT_EQ(in.maps, (Slice{size_t(rank % m) * 256 / size_t(m), 256 / size_t(m)}));
       EXPECT_EQ(c.output(rank).maps, (Slice{0, 256}));
       Values whole(c.output(rank).elements());
       for (size_t i = 0; i < whole.size(); ++i) whole[i] = static_cast<int64_t>(i);
@@ -327,7 +325,7 @@ TEST(ActivationExchange, AcceptanceTest) {
       for (size_t mb = 0; mb < in.samples.count; ++mb)
         for (size_t fm = 0; fm < in.maps.count; ++fm)
           for (size_t e = 0; e < kMapSize; ++e)
-            mine.push_back(static_cast<int64_t>(mb * in.maps.count * kMapSize * u(m) +
+            mine.push_back(static_cast<int64_t>(mb * in.maps.count * kMapSize * size_t(m) +
                                                 (in.maps.begin + fm) * kMapSize + e));
       outputs.push_back(whole);
       output_gradients.push_back(whole);

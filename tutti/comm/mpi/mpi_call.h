@@ -10,6 +10,10 @@
 
 namespace tutti::comm {
 
+/// Bytes of the longest single message: MPI counts them in an int. Longer ones are cut, alike on
+/// both sides.
+constexpr size_t kLongestMessage = size_t{1} << 30;
+
 /// The text of what a rank sent that another did not expect; both only where they are known.
 std::string other_size(const std::string& from, size_t sent, size_t expected);
 

@@ -10,15 +10,13 @@
 namespace tutti::comm {
 namespace {
 
-constexpr size_t kPiece = size_t{1} << 30;  // MPI counts bytes in an int; both sides cut alike
-
 // Calls body(data, bytes) for each piece of a block; once for an empty one, whose arrival is its
 // meaning.
 template <class Body>
 void for_each_piece(const RoundOfMessages::Item& item, Body body) {
   size_t begin = 0;
   do {
-    const size_t n = std::min(kPiece, item.bytes - begin);
+    const size_t n = std::min(kLongestMessage, item.bytes - begin);
     body(item.data == nullptr ? nullptr : item.data + begin, static_cast<int>(n));
     begin += n;
   } while (begin < item.bytes);

@@ -31,7 +31,6 @@ struct MpiCommunicator::Header {
 namespace {
 
 enum Tag : int { kHeader = 1, kPayload = 2, kDown = 3, kFirstPlanned = 16 };
-constexpr size_t kPiece = size_t{1} << 30;  // MPI counts bytes in an int
 
 // One rank's place, as sent to all. Two ranks are on one node when the running kernel is the same
 // (and the host name, if that is asked for), and can signal each other when the process namespace
@@ -235,8 +234,8 @@ void MpiCommunicator::down_tree(const char* what, const Header& mine, std::span<
         describe_group(), mine.sequence, rank_name(rank()), name_of(mine.kind), mine.bytes,
         rank_name(root), name_of(theirs.kind), theirs.bytes, theirs.sequence));
   if (rank() != root) std::copy_n(message.begin() + sizeof mine, first, data.begin());
-  for (size_t begin = first; begin < data.size(); begin += kPiece) {
-    const auto piece = data.subspan(begin, std::min(kPiece, data.size() - begin));
+  for (size_t begin = first; begin < data.size(); begin += kLongestMessage) {
+    const auto piece = data.subspan(begin, std::min(kLongestMessage, data.size() - begin));
     if (const size_t came = relay(what, piece, piece.size(), root); came != piece.size())
       throw CommError(other_size(rank_name(root), came, piece.size()));
   }

@@ -1,0 +1,11 @@
+#pragma once
+// The name of JSON for headers; json.h defines it.
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace tutti {
+
+/// Members keep the order in which they were added or read.
+using Json = nlohmann::ordered_json;
+
+}  // namespace tutti

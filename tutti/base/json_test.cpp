@@ -1,0 +1,35 @@
+#include "tutti/base/json.h"
+
+#include <gtest/gtest.h>
+
+namespace tutti {
+namespace {
+
+TEST(Json, MembersKeepTheirOrder) {
+  EXPECT_EQ(print_json(parse_json(R"({"z":1,"a":{"y":[true,null],"b":"x"}})")),
+            R"({"z":1,"a":{"y":[true,null],"b":"x"}})");
+}
+
+TEST(Json, ARepeatedKeyOfTheOutermostObjectIsNamed) {
+  try {
+    parse_json(R"({"a":1,"b":{"c":1,"c":2},"a":3})");
+    FAIL();
+  } catch (const RepeatedKey& error) {
+    EXPECT_EQ(error.key, "a");
+    EXPECT_STREQ(error.what(), "'a' is named twice");
+  }
+  EXPECT_TRUE(json_or_null(R"({"a":1,"a":3})").is_null());
+}
+
+TEST(Json, WhatIsNoJsonThrowsOrIsNull) {
+  EXPECT_THROW(parse_json(R"({"a":)"), Json::parse_error);
+  EXPECT_TRUE(json_or_null(R"({"a":)").is_null());
+  EXPECT_EQ(json_or_null("[1]").size(), 1u);
+}
+
+TEST(Json, BytesThatAreNoTextDoNotLoseTheRest) {
+  EXPECT_EQ(print_json(Json{{"path", "a\xff"}}), "{\"path\":\"a\xEF\xBF\xBD\"}");
+}
+
+}  // namespace
+}  // namespace tutti

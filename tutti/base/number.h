@@ -1,0 +1,21 @@
+#pragma once
+// Numbers from text.
+
+#include <charconv>
+#include <string_view>
+#include <system_error>
+
+namespace tutti {
+
+/// Whether the whole of `text` is one number that fits; only then is `number` it. No spaces, no
+/// sign "+", no locale.
+template <class Number>
+bool read_number(std::string_view text, Number& number) {
+  Number read{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), read);
+  if (error != std::errc{} || end != text.data() + text.size()) return false;
+  number = read;
+  return true;
+}
+
+}  // namespace tutti

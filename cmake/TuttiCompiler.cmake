@@ -1,9 +1,9 @@
 # The compiler settings that every target of the project shares, as one interface target.
 add_library(tutti_compiler INTERFACE)
 target_compile_features(tutti_compiler INTERFACE cxx_std_20)
-# GCC 12 warns of std::string's own code once it is inlined from a precompiled header (restrict, stringop-overflow, array-bounds), and
+# GCC warns of test fixtures in anonymous namespaces of files that are compiled together (subobject-linkage). GCC 12 warns of std::string's own code once it is inlined from a precompiled header (restrict, stringop-overflow, array-bounds), and
 # of vectors wider than a register where they are passed only among our own functions (psabi).
-set(own_options -Wall -Wextra -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds -Wno-psabi -march=${TUTTI_MARCH} -fno-math-errno -fno-trapping-math)
+set(own_options -Wall -Wextra -Wno-restrict -Wno-subobject-linkage -Wno-stringop-overflow -Wno-array-bounds -Wno-psabi -march=${TUTTI_MARCH} -fno-math-errno -fno-trapping-math)
 target_compile_options(tutti_compiler INTERFACE "$<BUILD_INTERFACE:${own_options}>")  # not for users of the installed package
 target_include_directories(tutti_compiler INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 if(TUTTI_SANITIZE)

@@ -27,7 +27,7 @@ Floats low_rank(PowerSgd::Matrix size, int rank, uint64_t stream) {
   return m;
 }
 
-double squares(std::span<const float> x) {
+double squares_of(std::span<const float> x) {
   double sum = 0;
   for (const float value : x) sum += static_cast<double>(value) * value;
   return sum;
@@ -36,7 +36,7 @@ double squares(std::span<const float> x) {
 double distance(const Floats& a, const Floats& b) {
   double sum = 0;
   for (size_t i = 0; i < a.size(); ++i) sum += std::pow(static_cast<double>(a[i]) - b[i], 2);
-  return std::sqrt(sum / squares(a));
+  return std::sqrt(sum / squares_of(a));
 }
 
 bool all_finite(const Floats& x) {
@@ -155,7 +155,7 @@ TEST(PowerSgd, DecodedAndResidualAreTheMatrix) {
     Floats rest(size.count());
     for (size_t i = 0; i < rest.size(); ++i) rest[i] = whole[i] - alone.decoded[i];
     EXPECT_EQ(std::memcmp(rest.data(), m.data(), rest.size() * sizeof(float)), 0) << cols;
-    EXPECT_NEAR(cost, squares(rest) / squares(whole), 1e-12);
+    EXPECT_NEAR(cost, squares_of(rest) / squares_of(whole), 1e-12);
     EXPECT_LT(cost, 1);
   }
 }
@@ -256,7 +256,7 @@ TEST(PowerSgd, TheFirstQIsAFunctionOfTheSeed) {
   for (size_t i = 0; i < 1000; ++i)
     mean += (a[i] + a[1000 + i]) / 2000, product += a[i] * a[1000 + i] / 1000;
   EXPECT_NEAR(mean, 0, 0.05);
-  EXPECT_NEAR(squares(a) / 2000, 1.0 / 3, 0.03);
+  EXPECT_NEAR(squares_of(a) / 2000, 1.0 / 3, 0.03);
   EXPECT_NEAR(product, 0, 0.05) << "columns are independent";
 }
 

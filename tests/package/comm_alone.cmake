@@ -1,13 +1,7 @@
 # Run by CTest with `cmake -P`; see CMakeLists.txt for the variables. Installs the communication library alone and builds examples/comm/mean.c
 # against it, by find_package and by pkg-config, in C; and shows that its pages carry that program as it is.
 cmake_minimum_required(VERSION 3.20)
-function(run what)
-  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
-  if(NOT status EQUAL 0)
-    message(FATAL_ERROR "${what} failed (${status}):\n${output}")
-  endif()
-  set(output "${output}" PARENT_SCOPE)
-endfunction()
+include(${CMAKE_CURRENT_LIST_DIR}/run.cmake)
 
 set(prefix ${WORK_DIR}/prefix)
 file(REMOVE_RECURSE ${WORK_DIR})

@@ -1,12 +1,5 @@
 # Run by CTest with `cmake -P`; see CMakeLists.txt for the variables. libmlsl is installed on its own, and used in C++, C and Python.
-function(run what)
-  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
-  if(NOT status EQUAL 0)
-    message(FATAL_ERROR "${what} failed (${status}):\n${output}")
-  endif()
-  string(STRIP "${output}" output)
-  set(output "${output}" PARENT_SCOPE)
-endfunction()
+include(${CMAKE_CURRENT_LIST_DIR}/run.cmake)
 
 set(prefix ${WORK_DIR}/mlsl_prefix)
 set(programs ${WORK_DIR}/mlsl)

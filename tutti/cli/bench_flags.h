@@ -8,6 +8,7 @@
 namespace tutti {
 
 Flag bench_threads_flag(int& threads);
-Flag bench_output_flag(std::string& output);
+/// --output, with `short_name` ("-J") where it is not empty.
+Flag bench_output_flag(std::string& output, const std::string& short_name = "");
 
 }  // namespace tutti

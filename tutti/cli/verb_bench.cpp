@@ -13,8 +13,8 @@ Flag bench_threads_flag(int& threads) {
           .least = 0};
 }
 
-Flag bench_output_flag(std::string& output) {
-  return {.names = "--output",
+Flag bench_output_flag(std::string& output, const std::string& short_name) {
+  return {.names = short_name.empty() ? "--output" : short_name + ",--output",
           .value = "FILE",
           .help = "Write the results there as JSON, too",
           .bind = &output,

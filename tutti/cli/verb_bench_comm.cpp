@@ -5,6 +5,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
+#include "tutti/cli/bench_flags.h"
 #include "tutti/cli/comm_measurement.h"
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/job.h"
@@ -171,11 +172,7 @@ std::vector<Flag> setting_flags(CommMeasurement& state) {
        .bind = &state.columns,
        .choices = {"nccl", "osu"}},
       json_flag(state.json),
-      {.names = "-J,--output",
-       .value = "FILE",
-       .help = "Write the rows there as JSON, too",
-       .bind = &state.output,
-       .kind = Names::file}};
+      bench_output_flag(state.output, "-J")};
 }
 
 std::vector<Flag> other_measurements(CommMeasurement& state) {

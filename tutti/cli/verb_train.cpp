@@ -75,6 +75,24 @@ NextCommands next_commands(const RunPlace& place, bool checkpoints_apart, const 
   return next;
 }
 
+/// What the record says of this program, machine and command.
+RunStart about_this_run(const Job& job, const TrainVerb& verb) {
+  RunStart about;
+  about.version = version_short();
+  const BuildFacts build = build_facts();
+  about.git = build.git;
+  about.compiler = build.compiler;
+  about.mpi = build.mpi;
+  about.onednn = build.onednn;
+  about.machine = machine_line();
+  about.binding = binding_line(job.topology());
+  about.cores_per_host = job.topology().usable_cores();
+  about.progress = job.progress();
+  about.config_path = verb.flags.file();
+  about.command = shell_line(own_command());
+  return about;
+}
+
 int run_train(const TrainVerb& verb) {
   const double started = process_start_time();
   ResolvedConfig resolved = verb.flags.read();
@@ -118,18 +136,7 @@ int run_train(const TrainVerb& verb) {
   TrainerSpec spec;
   spec.config = config;
   spec.resolved_config = resolved_toml(resolved);
-  spec.about.version = version_short();
-  const BuildFacts build = build_facts();
-  spec.about.git = build.git;
-  spec.about.compiler = build.compiler;
-  spec.about.mpi = build.mpi;
-  spec.about.onednn = build.onednn;
-  spec.about.machine = machine_line();
-  spec.about.binding = binding_line(job.topology());
-  spec.about.cores_per_host = job.topology().usable_cores();
-  spec.about.progress = job.progress();
-  spec.about.config_path = verb.flags.file();
-  spec.about.command = shell_line(own_command());
+  spec.about = about_this_run(job, verb);
   spec.terminal = terminal_of(STDERR_FILENO).erases;
   // From the first time that training asks, which is before it leaves anything, a signal is a
   // wish; before that it ends the process.

@@ -48,8 +48,14 @@ Steps count_steps(const Schedule& schedule) {
   return steps;
 }
 
-Steps busiest(const Steps& a, const Steps& b) {
-  return {std::max(a.rounds, b.rounds), std::max(a.moved, b.moved), std::max(a.reduced, b.reduced)};
+Steps count_busiest(const std::function<Schedule(const Task&)>& make, Task task) {
+  Steps most;
+  for (task.rank = 0; task.rank < task.ranks; ++task.rank) {
+    const Steps steps = count_steps(make(task));
+    most = {std::max(most.rounds, steps.rounds), std::max(most.moved, steps.moved),
+            std::max(most.reduced, steps.reduced)};
+  }
+  return most;
 }
 
 std::string does_not_do(std::string_view algorithm, const Task& task) {

@@ -2,6 +2,7 @@
 // The algorithms of comm/: each is a file here with its steps-and-bytes formula, and an entry in
 // algorithms().
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -46,8 +47,8 @@ extern const Algorithm pairwise, ring, recursive_doubling, vector_halving, binom
 /// What a schedule really has: for formulas that are not closed, and for the test of those that
 /// are.
 Steps count_steps(const Schedule& schedule);
-/// The most of any rank in each.
-Steps busiest(const Steps& a, const Steps& b);
+/// The most that any rank's schedule has of each; `make` gives the schedule of a task's rank.
+Steps count_busiest(const std::function<Schedule(const Task&)>& make, Task task);
 
 /// "binomial does not do all_to_all": the usual refusal.
 std::string does_not_do(std::string_view algorithm, const Task& task);

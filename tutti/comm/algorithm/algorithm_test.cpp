@@ -218,9 +218,8 @@ TEST_P(EveryAlgorithm, CostsWhatItsFormulaSays) {
       if (c.kind == Collective::all_to_all) task.sends = task.receives = task.parts;
       if (!refusal_of(*GetParam(), task).empty()) continue;
       const Steps formula = GetParam()->steps(task);
-      Steps worst;
-      for (task.rank = 0; task.rank < ranks; ++task.rank)
-        worst = busiest(worst, count_steps(make_schedule(*GetParam(), task)));
+      const Steps worst = count_busiest(
+          [](const Task& of_rank) { return make_schedule(*GetParam(), of_rank); }, task);
       SCOPED_TRACE(std::string(GetParam()->name) + " " + std::string(name_of(c.kind)) + " ranks " +
                    std::to_string(ranks));
       EXPECT_EQ(formula.moved, worst.moved);

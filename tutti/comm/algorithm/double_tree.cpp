@@ -206,13 +206,7 @@ class DoubleTree {
 Schedule double_tree_schedule(const Task& task) { return DoubleTree(task).schedule(); }
 
 // Counted: the closed form above is a bound.
-Steps double_tree_steps(const Task& task) {
-  Steps worst;
-  Task of_rank = task;
-  for (of_rank.rank = 0; of_rank.rank < task.ranks; ++of_rank.rank)
-    worst = busiest(worst, count_steps(double_tree_schedule(of_rank)));
-  return worst;
-}
+Steps double_tree_steps(const Task& task) { return count_busiest(double_tree_schedule, task); }
 
 std::string double_tree_refusal(const Task& task) {
   return task.kind == Collective::allreduce ? "" : does_not_do("double_tree", task);

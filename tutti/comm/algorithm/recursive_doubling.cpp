@@ -88,11 +88,7 @@ Steps recursive_doubling_steps(const Task& task) {
     if (task.kind == Collective::allgather) return {rounds, s * (n - 1) / n, 0};
     return {rounds, s * rounds, s * rounds};
   }
-  Steps worst;
-  Task of_rank = task;
-  for (of_rank.rank = 0; of_rank.rank < task.ranks; ++of_rank.rank)
-    worst = busiest(worst, count_steps(recursive_doubling_schedule(of_rank)));
-  return worst;
+  return count_busiest(recursive_doubling_schedule, task);
 }
 
 std::string recursive_doubling_refusal(const Task& task) {

@@ -129,11 +129,7 @@ Steps vector_halving_steps(const Task& task) {
   const double others = static_cast<double>(task.count) * (n - 1) / n;
   if (std::has_single_bit(static_cast<unsigned>(task.ranks)))
     return {2.0 * std::countr_zero(static_cast<unsigned>(task.ranks)), 2 * others, others};
-  Steps worst;
-  Task of_rank = task;
-  for (of_rank.rank = 0; of_rank.rank < task.ranks; ++of_rank.rank)
-    worst = busiest(worst, count_steps(vector_halving_schedule(of_rank)));
-  return worst;
+  return count_busiest(vector_halving_schedule, task);
 }
 
 std::string vector_halving_refusal(const Task& task) {

@@ -25,8 +25,8 @@ void Compiler::make_buckets() {
       for (const Value g : node(e).in) {
         bucket_of_gradient_[g.id] = static_cast<int>(plan_.buckets.size());
         bucket.offset = std::min(bucket.offset, plan_.places[index_of(g)].offset);
-        end = std::max(end, plan_.places[index_of(g)].offset +
-                                aligned(plan_.descs[index_of(g)].bytes()));
+        end = std::max(
+            end, plan_.places[index_of(g)].offset + aligned(plan_.descs[index_of(g)].bytes()));
       }
       bucket.bytes = end - bucket.offset;
       plan_.bands[b].ready.push_back(static_cast<int>(plan_.buckets.size()));

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "tutti/base/error.h"
+#include "tutti/base/scratch_directory.h"
 
 namespace tutti {
 namespace {
@@ -17,12 +18,6 @@ namespace fs = std::filesystem;
 
 class FolderLockTest : public testing::Test {
  protected:
-  FolderLockTest()
-      : root_(fs::path(testing::TempDir()) / "tutti_folder_lock" /
-              testing::UnitTest::GetInstance()->current_test_info()->name()) {
-    fs::remove_all(root_);
-    fs::create_directories(root_);
-  }
   static FolderLockTerms terms(double patience, bool inherited) {
     return {.file = "work.lock",
             .holder = "a job",
@@ -55,7 +50,8 @@ class FolderLockTest : public testing::Test {
     }
     ASSERT_EQ(waitpid(holder, nullptr, 0), holder);
   }
-  fs::path root_;
+  const ScratchDirectory scratch_;
+  const fs::path root_ = scratch_.path();
 };
 
 TEST_F(FolderLockTest, ASecondHolderIsRefusedWithTheFirstOnesName) {

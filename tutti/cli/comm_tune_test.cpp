@@ -11,6 +11,7 @@
 #include <set>
 
 #include "tutti/base/error.h"
+#include "tutti/base/scratch_directory.h"
 #include "tutti/cli/comm_buffers.h"
 #include "tutti/cli/comm_latency.h"
 #include "tutti/cli/comm_turns.h"
@@ -65,7 +66,8 @@ TEST(CommTune, MeasuresAllThatDoNotRefuseAndAllRanksGetTheSameTable) {
 }
 
 TEST(CommTune, ATableFromAFileIsTaken) {
-  const auto path = std::filesystem::temp_directory_path() / "tutti_selection_test.txt";
+  const ScratchDirectory scratch;
+  const auto path = scratch.path() / "selection.txt";
   std::ofstream(path) << "allreduce 2 node 4096 no ring\n";
   comm::run_ranks(2, [&](comm::Communicator& communicator) {
     use_selection(communicator, path.string());

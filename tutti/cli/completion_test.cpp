@@ -8,6 +8,7 @@
 #include <fstream>
 #include <functional>
 
+#include "tutti/base/scratch_directory.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/models/registry.h"
 
@@ -19,8 +20,8 @@ namespace fs = std::filesystem;
 /// What bash offers for the last of `words` ("tutti", "train", "--pre"), one a line. bash itself
 /// splits words at "=", so a caller gives it as a word of its own.
 std::string offered(const std::vector<std::string>& words) {
-  const fs::path folder = fs::path(testing::TempDir()) / "completion";
-  fs::create_directories(folder);
+  const ScratchDirectory scratch;
+  const fs::path& folder = scratch.path();
   std::ofstream(folder / "tutti.bash") << completion(all_verbs(), "bash");
   std::string list;
   for (const std::string& word : words) list += " '" + word + "'";

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "tutti/base/error.h"
+#include "tutti/base/scratch_directory.h"
 #include "tutti/cli/config_text.h"
 
 namespace tutti {
@@ -15,12 +16,6 @@ namespace {
 /// Files in a folder of their own that goes away with the test.
 class ConfigFiles : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() / ("tutti_config_" + std::to_string(getpid()));
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   std::string file(const std::string& name, const std::string& text) const {
     std::ofstream(folder_ / name) << text;
     return (folder_ / name).string();
@@ -42,7 +37,8 @@ class ConfigFiles : public testing::Test {
     return failure({.file = file("run.toml", text), .environment = {}, .flags = {}});
   }
 
-  std::filesystem::path folder_;
+  const ScratchDirectory scratch_;
+  const std::filesystem::path folder_ = scratch_.path();
 };
 
 TEST_F(ConfigFiles, MistakesNameTheirPlaceAndTheNearestKey) {

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tutti/base/scratch_directory.h"
+
 namespace tutti {
 namespace {
 
@@ -18,8 +20,8 @@ TEST(HostProbe, Load) {
 }
 
 TEST(HostProbe, LaunchersCountOnceHoweverTheyAreNamed) {
-  const fs::path folder = fs::path(testing::TempDir()) / "launchers";
-  fs::remove_all(folder);
+  const ScratchDirectory scratch;
+  const fs::path& folder = scratch.path();
   for (const char* part : {"a", "b"}) fs::create_directories(folder / part);
   std::ofstream(folder / "a" / "orterun") << "#!/bin/sh\n";
   fs::permissions(folder / "a" / "orterun", fs::perms::owner_all);

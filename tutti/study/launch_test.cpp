@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "tutti/base/error.h"
+#include "tutti/base/scratch_directory.h"
 #include "tutti/study/child.h"
 #include "tutti/study/collect.h"
 #include "tutti/study/console.h"
@@ -19,12 +20,6 @@ namespace fs = std::filesystem;
 
 class LaunchTest : public testing::Test {
  protected:
-  LaunchTest()
-      : root_(fs::path(testing::TempDir()) / "tutti_launch" /
-              testing::UnitTest::GetInstance()->current_test_info()->name()) {
-    fs::remove_all(root_);
-    fs::create_directories(root_);
-  }
   /// A run whose "training" is a shell script; $0 is its output directory.
   PlannedRun script(const std::string& text, int ranks = 1) const {
     PlannedRun run;
@@ -43,7 +38,8 @@ class LaunchTest : public testing::Test {
     std::ifstream file(path);
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  fs::path root_;
+  const ScratchDirectory scratch_;
+  const fs::path root_ = scratch_.path();
   LaunchOptions quiet_{.display = {.quiet = true}};
 };
 

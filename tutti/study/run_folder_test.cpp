@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "tutti/base/error.h"
+#include "tutti/base/scratch_directory.h"
 
 namespace tutti::study {
 namespace {
@@ -13,13 +14,8 @@ namespace fs = std::filesystem;
 
 class RunFolderTest : public testing::Test {
  protected:
-  RunFolderTest()
-      : root_(fs::path(testing::TempDir()) / "tutti_run_folder" /
-              testing::UnitTest::GetInstance()->current_test_info()->name()) {
-    fs::remove_all(root_);
-    fs::create_directories(root_);
-  }
-  fs::path root_;
+  const ScratchDirectory scratch_;
+  const fs::path root_ = scratch_.path();
 };
 
 TEST(RunFolder, DifferencesNameKeysAndBothValuesAndLeaveOutWhatChangesNoResult) {

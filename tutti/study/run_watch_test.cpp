@@ -5,12 +5,14 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tutti/base/scratch_directory.h"
+
 namespace tutti::study {
 namespace {
 
 TEST(RunWatch, ARecordIsFollowedWhileItGrows) {
-  const auto path = std::filesystem::path(testing::TempDir()) / "tutti_run_watch.jsonl";
-  std::filesystem::remove(path);
+  const ScratchDirectory scratch;
+  const auto path = scratch.path() / "record.jsonl";
   RecordTail tail(path.string());
   tail.read();
   EXPECT_EQ(tail.text(5), "starting");

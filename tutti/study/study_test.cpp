@@ -8,6 +8,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/json.h"
+#include "tutti/base/scratch_directory.h"
 #include "tutti/study/run_folder.h"
 
 namespace tutti::study {
@@ -19,11 +20,7 @@ namespace fs = std::filesystem;
 /// ...` as positional words.
 class StudyTest : public testing::Test {
  protected:
-  StudyTest()
-      : root_(fs::path(testing::TempDir()) / "tutti_study" /
-              testing::UnitTest::GetInstance()->current_test_info()->name()) {
-    fs::remove_all(root_);
-    fs::create_directories(root_);
+  StudyTest() {
     std::ofstream(root_ / "program.sh") << R"sh(#!/bin/sh
 n=$4 dir=$6
 [ -e "$2.fail$n" ] && { echo "no memory on rank 0"; exit 1; }
@@ -52,7 +49,8 @@ e='"schema":1,"event":'
     std::ifstream file(root_ / "out/study.json");
     return parse_json(file);
   }
-  fs::path root_;
+  const ScratchDirectory scratch_;
+  const fs::path root_ = scratch_.path();
   StudyFlags flags_;
 };
 

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "tutti/base/error.h"
+#include "tutti/base/scratch_directory.h"
 #include "tutti/trace/csv.h"
 
 namespace tutti {
@@ -15,11 +16,6 @@ namespace {
 
 class RecordTest : public testing::Test {
  protected:
-  RecordTest() : directory_(std::filesystem::path(testing::TempDir()) / "tutti_record") {
-    directory_ /= testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::remove_all(directory_);
-    std::filesystem::create_directories(directory_);
-  }
   std::string file(const std::string& name) const { return (directory_ / name).string(); }
   void write(const std::string& name, const std::string& text) const {
     std::ofstream(file(name)) << text;
@@ -32,7 +28,8 @@ class RecordTest : public testing::Test {
     }
     return "no error";
   }
-  std::filesystem::path directory_;
+  const ScratchDirectory scratch_;
+  const std::filesystem::path directory_ = scratch_.path();
 };
 
 const char* kStart = R"({"schema":1,"event":"run_start","time":1,"run_id":"r","ranks":2})"

@@ -8,6 +8,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/json.h"
+#include "tutti/base/scratch_directory.h"
 
 namespace tutti {
 namespace {
@@ -18,7 +19,8 @@ Json read(const std::string& path) {
 }
 
 TEST(Spans, ThreadsRecordAndTheFileHoldsNamesLanesAndDurations) {
-  const std::string path = testing::TempDir() + "/tutti_spans.json";
+  const ScratchDirectory scratch;
+  const std::string path = (scratch.path() / "spans.json").string();
   Spans spans;
   const auto conv = spans.name("conv1 \"forward\"");
   EXPECT_EQ(spans.name("conv1 \"forward\""), conv);
@@ -54,9 +56,10 @@ TEST(Spans, ScopedSpanCoversItsScopeAndNullDoesNothing) {
 }
 
 TEST(Spans, ALimitedStoreCountsWhatItDropsAndMergeKeepsTheCount) {
-  const std::string first = testing::TempDir() + "/tutti_spans_0.json",
-                    second = testing::TempDir() + "/tutti_spans_1.json",
-                    merged = testing::TempDir() + "/tutti_spans_all.json";
+  const ScratchDirectory scratch;
+  const std::string first = (scratch.path() / "0.json").string(),
+                    second = (scratch.path() / "1.json").string(),
+                    merged = (scratch.path() / "all.json").string();
   Spans spans(2);
   const auto name = spans.name("x");
   for (int i = 0; i < 5; ++i) spans.record(name, spans.lane("l"), i, i + 1);

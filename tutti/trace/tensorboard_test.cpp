@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "tutti/base/error.h"
+#include "tutti/base/scratch_directory.h"
 #include "tutti/trace/crc32c.h"
 
 namespace tutti {
@@ -19,20 +20,14 @@ TEST(Crc32c, PublishedValues) {
   EXPECT_EQ(crc32c("6789", 4, crc32c("12345", 5)), 0xE3069283u);
 }
 
-std::string fresh_directory(const char* name) {
-  const auto directory = std::filesystem::path(testing::TempDir()) / "tutti_tensorboard" / name;
-  std::filesystem::remove_all(directory);
-  std::filesystem::create_directories(directory);
-  return directory.string();
-}
-
 template <class T>
 std::string raw(T value) {
   return std::string(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
 TEST(TensorBoard, EventsHaveTheExpectedBytes) {
-  TensorBoardWriter writer(fresh_directory("bytes"), "node1", 1711623945.5);
+  const ScratchDirectory scratch;
+  TensorBoardWriter writer(scratch.path().string(), "node1", 1711623945.5);
   EXPECT_TRUE(writer.path().ends_with("/events.out.tfevents.1711623945.node1"));
   const std::pair<std::string, double> values[] = {{"a/b", 0.5}, {"not measured", kNotMeasured}};
   writer.scalars(300, 2.0, values);
@@ -45,7 +40,8 @@ TEST(TensorBoard, EventsHaveTheExpectedBytes) {
 }
 
 TEST(TensorBoard, RecordsBecomeScalarsAndUnmeasuredOnesAreLeftOut) {
-  TensorBoardWriter writer(fresh_directory("records"), "h", 1);
+  const ScratchDirectory scratch;
+  TensorBoardWriter writer(scratch.path().string(), "h", 1);
   writer.add(StepRecord{.step = 3, .loss = 1});
   writer.add(StepRecord{.step = 4});
   EvalRecord eval{.accuracy = 0.5};
@@ -59,7 +55,8 @@ TEST(TensorBoard, RecordsBecomeScalarsAndUnmeasuredOnesAreLeftOut) {
 }
 
 TEST(TensorBoard, ATextIsATensorOfOneStringForThePluginText) {
-  TensorBoardWriter writer(fresh_directory("texts"), "h", 1);
+  const ScratchDirectory scratch;
+  TensorBoardWriter writer(scratch.path().string(), "h", 1);
   writer.text(0, 2.0, "c", "hi");
   const auto frames = read_tfrecord_frames(writer.path());
   ASSERT_EQ(frames.size(), 2u);
@@ -70,7 +67,8 @@ TEST(TensorBoard, ATextIsATensorOfOneStringForThePluginText) {
 }
 
 TEST(TensorBoard, AFlippedBitIsFound) {
-  const std::string path = fresh_directory("flipped") + "/file";
+  const ScratchDirectory scratch;
+  const std::string path = scratch.path().string() + "/file";
   std::string frame = tfrecord_frame("hello");
   frame[13] ^= 1;
   std::ofstream(path, std::ios::binary) << frame;

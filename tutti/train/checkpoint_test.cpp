@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "tutti/base/error.h"
+#include "tutti/base/scratch_directory.h"
 #include "tutti/train/durable_file.h"
 
 namespace tutti {
@@ -20,9 +21,6 @@ namespace fs = std::filesystem;
 
 class CheckpointTest : public testing::Test {
  protected:
-  CheckpointTest() { fs::remove_all(directory_); }
-  ~CheckpointTest() override { fs::remove_all(directory_); }
-
   /// A checkpoint whose tensors hold `step`.
   fs::path write(int64_t step, int keep = 0, bool best = false) {
     const auto bytes = std::vector<std::byte>(4000, static_cast<std::byte>(step));
@@ -61,12 +59,9 @@ class CheckpointTest : public testing::Test {
     file.put(static_cast<char>(c ^ 1));
   }
 
-  const fs::path directory_ =
-      fs::path(testing::TempDir()) /
-      fmt::format("checkpoints_{}", testing::UnitTest::GetInstance()->current_test_info()->name());
+  const ScratchDirectory scratch_;
+  const fs::path directory_ = scratch_.path() / "checkpoints";
 };
-
-}  // namespace
 
 TEST_F(CheckpointTest, ReadsBackWhatItWrote) {
   const fs::path path = write(123);
@@ -262,4 +257,5 @@ TEST_F(CheckpointTest, SaysWhereItCannotWrite) {
   }
 }
 
+}  // namespace
 }  // namespace tutti

@@ -7,12 +7,14 @@
 #include <vector>
 
 #include "tutti/base/error.h"
+#include "tutti/base/scratch_directory.h"
 #include "tutti/train/durable_file.h"
 
 namespace tutti {
 
 TEST(Npy, WritesWhatNumpyLoads) {
-  const auto path = std::filesystem::path(testing::TempDir()) / "logits.npy";
+  const ScratchDirectory scratch;
+  const auto path = scratch.path() / "logits.npy";
   const std::array<float, 6> values = {0, 1, 2, 3, 4, -5.5f};
   write_npy(path, {2, 3}, values);
   const std::string text = read_text(path);
@@ -22,7 +24,6 @@ TEST(Npy, WritesWhatNumpyLoads) {
   EXPECT_EQ(text.substr(10, header.size()), header);
   EXPECT_EQ(text[127], '\n');
   EXPECT_EQ(std::memcmp(text.data() + 128, values.data(), 24), 0);
-  std::filesystem::remove(path);
 }
 
 TEST(Npy, NamesTheFileThatCannotBeWritten) {

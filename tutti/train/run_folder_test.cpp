@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "tutti/base/error.h"
+#include "tutti/base/scratch_directory.h"
 #include "tutti/comm/inproc/thread_ranks.h"
 #include "tutti/trace/record.h"
 #include "tutti/train/checkpoint.h"
@@ -19,12 +20,6 @@ namespace fs = std::filesystem;
 
 class RunFolderTest : public testing::Test {
  protected:
-  RunFolderTest() {
-    fs::remove_all(root_);
-    fs::create_directories(root_);
-  }
-  ~RunFolderTest() override { fs::remove_all(root_); }
-
   RunFolderRequest request(const std::string& name, const std::string& resume = "") const {
     RunFolderRequest request{.output_dir = name.empty() ? "" : (root_ / name).string(),
                              .checkpoints = {},
@@ -65,9 +60,8 @@ class RunFolderTest : public testing::Test {
     std::ofstream(checkpoint / "manifest.json", std::ios::app) << "x";
   }
 
-  const fs::path root_ =
-      fs::path(testing::TempDir()) /
-      fmt::format("run_folder_{}", testing::UnitTest::GetInstance()->current_test_info()->name());
+  const ScratchDirectory scratch_;
+  const fs::path root_ = scratch_.path();
 };
 
 TEST_F(RunFolderTest, ByDefaultEachRunGetsTheNextNumber) {

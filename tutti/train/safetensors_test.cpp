@@ -5,14 +5,13 @@
 #include <cstring>
 
 #include "tutti/base/error.h"
+#include "tutti/base/scratch_directory.h"
 
 namespace tutti {
 namespace {
 
 class Safetensors : public testing::Test {
  protected:
-  void TearDown() override { std::filesystem::remove(path_); }
-
   void write_raw(const std::string& header, const std::string& data) const {
     const uint64_t size = header.size();
     DurableFile file(path_);
@@ -36,9 +35,8 @@ class Safetensors : public testing::Test {
     return refusal();
   }
 
-  const std::filesystem::path path_ =
-      std::filesystem::path(testing::TempDir()) /
-      (std::string(testing::UnitTest::GetInstance()->current_test_info()->name()) + ".safetensors");
+  const ScratchDirectory scratch_;
+  const std::filesystem::path path_ = scratch_.path() / "file.safetensors";
 };
 
 bool contains(const std::string& text, const std::string& part) {
@@ -49,8 +47,6 @@ std::vector<std::byte> bytes_of(std::initializer_list<float> values) {
   const auto bytes = std::as_bytes(std::span(values.begin(), values.size()));
   return {bytes.begin(), bytes.end()};
 }
-
-}  // namespace
 
 TEST_F(Safetensors, ReadsBackWhatItWrote) {
   const NamedTensor odd{"a.u8", {DType::u8, {3}, {}}, std::vector<std::byte>(3, std::byte{7})};
@@ -153,4 +149,5 @@ TEST_F(Safetensors, ReadsFilesOfOtherWriters) {
 }
 #endif
 
+}  // namespace
 }  // namespace tutti

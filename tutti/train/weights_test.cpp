@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "tutti/base/error.h"
+#include "tutti/base/scratch_directory.h"
 
 namespace tutti {
 namespace {
@@ -21,8 +22,8 @@ Variables two_parameters() {
 }
 
 TEST(Weights, ARankReadsTheStateThatItKeepsAndNothingElse) {
-  const std::filesystem::path path =
-      std::filesystem::path(testing::TempDir()) / "weights_test.safetensors";
+  const ScratchDirectory scratch;
+  const std::filesystem::path path = scratch.path() / "weights.safetensors";
   std::vector<float> ones(48, 1.0f);
   const auto bytes = std::as_bytes(std::span(ones));
   const std::vector<TensorRef> tensors = {
@@ -45,13 +46,11 @@ TEST(Weights, ARankReadsTheStateThatItKeepsAndNothingElse) {
   EXPECT_EQ(imported({{96, 160}}), part);
   EXPECT_EQ(imported({{96, 128}, {128, 160}}), part);
   EXPECT_EQ(imported({}), std::vector<float>(48, 0.0f));
-
-  std::filesystem::remove(path);
 }
 
 TEST(Weights, SaysWhatIsMissing) {
-  const std::filesystem::path path =
-      std::filesystem::path(testing::TempDir()) / "weights_missing.safetensors";
+  const ScratchDirectory scratch;
+  const std::filesystem::path path = scratch.path() / "weights.safetensors";
   write_safetensors(path, {});
   const Variables variables = two_parameters();
   Weights weights(variables, 1);
@@ -61,7 +60,6 @@ TEST(Weights, SaysWhatIsMissing) {
   } catch (const ConfigError& error) {
     EXPECT_NE(std::string(error.what()).find("'a.weight'"), std::string::npos) << error.what();
   }
-  std::filesystem::remove(path);
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tutti/base/rng.h"
-#include "tutti/data/format/scratch_directory.h"
+#include "tutti/data/format/file_checks.h"
 
 namespace tutti::data {
 namespace {

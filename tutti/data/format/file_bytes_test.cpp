@@ -4,8 +4,8 @@
 #include <sys/stat.h>
 
 #include "tutti/base/rng.h"
+#include "tutti/data/format/file_checks.h"
 #include "tutti/data/format/gzip.h"
-#include "tutti/data/format/scratch_directory.h"
 
 namespace tutti::data {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tutti/data/format/catalog.h"
-#include "tutti/data/format/scratch_directory.h"
+#include "tutti/data/format/file_checks.h"
 #include "tutti/data/format/verify.h"
 #include "tutti/data/open.h"
 

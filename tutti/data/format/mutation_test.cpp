@@ -5,8 +5,8 @@
 
 #include "tutti/base/rng.h"
 #include "tutti/data/format/cifar.h"
+#include "tutti/data/format/file_checks.h"
 #include "tutti/data/format/idx.h"
-#include "tutti/data/format/scratch_directory.h"
 #include "tutti/data/format/verify.h"
 #include "tutti/data/generate/lattices.h"
 #include "tutti/data/open.h"

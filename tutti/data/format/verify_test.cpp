@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "tutti/data/format/catalog.h"
-#include "tutti/data/format/scratch_directory.h"
+#include "tutti/data/format/file_checks.h"
 #include "tutti/data/format/sha256.h"
 #include "tutti/data/generate/lattices.h"
 #include "tutti/data/open.h"

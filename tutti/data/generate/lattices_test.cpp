@@ -9,8 +9,8 @@
 #include <numbers>
 
 #include "tutti/data/format/catalog.h"
+#include "tutti/data/format/file_checks.h"
 #include "tutti/data/format/lattices_file.h"
-#include "tutti/data/format/scratch_directory.h"
 #include "tutti/data/open.h"
 
 namespace tutti::data {

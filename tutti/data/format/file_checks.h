@@ -1,13 +1,10 @@
 #pragma once
-// For tests: a directory that goes away with its object, files of given bytes, and what an error
-// says.
+// For tests: files of given bytes, and what an error says.
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -15,38 +12,11 @@
 #include <vector>
 
 #include "tutti/base/error.h"
+#include "tutti/base/scratch_directory.h"
 
 namespace tutti::data {
 
 using Bytes = std::vector<uint8_t>;
-
-class ScratchDirectory {
- public:
-  ScratchDirectory() {
-    std::string name = (std::filesystem::temp_directory_path() / "tutti-data-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw IoError(name + ": cannot create");
-    path_ = name;
-  }
-  ~ScratchDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  ScratchDirectory(const ScratchDirectory&) = delete;
-  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path write(const std::string& name, const Bytes& bytes) const {
-    std::ofstream(path_ / name, std::ios::binary)
-        .write(reinterpret_cast<const char*>(bytes.data()), std::ssize(bytes));
-    return path_ / name;
-  }
-  std::filesystem::path write(const std::string& name, const std::string& text) const {
-    return write(name, Bytes(text.begin(), text.end()));
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 inline Bytes read_all(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);

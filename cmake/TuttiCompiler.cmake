@@ -1,9 +1,17 @@
 # The compiler settings that every target of the project shares, as one interface target.
 add_library(tutti_compiler INTERFACE)
 target_compile_features(tutti_compiler INTERFACE cxx_std_20)
-# GCC warns of test fixtures in anonymous namespaces of files that are compiled together (subobject-linkage). GCC 12 warns of std::string's own code once it is inlined from a precompiled header (restrict, stringop-overflow, array-bounds), and
+# GCC 12 warns of std::string's own code once it is inlined from a precompiled header (restrict, stringop-overflow, array-bounds), and
 # of vectors wider than a register where they are passed only among our own functions (psabi).
-set(own_options -Wall -Wextra -Wno-restrict -Wno-subobject-linkage -Wno-stringop-overflow -Wno-array-bounds -Wno-psabi -march=${TUTTI_MARCH} -fno-math-errno -fno-trapping-math)
+set(own_options -Wall -Wextra -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds -Wno-psabi -march=${TUTTI_MARCH} -fno-math-errno -fno-trapping-math)
+if(CMAKE_UNITY_BUILD)
+  # A source that is included by another looks like a header, whose types should not hold what an anonymous namespace has.
+  list(APPEND own_options -Wno-subobject-linkage)
+endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  # GCC collects its garbage from 128 MiB on, which is a tenth of the time of sources that are compiled together and need 1 GiB.
+  list(APPEND own_options --param=ggc-min-heapsize=1000000)
+endif()
 target_compile_options(tutti_compiler INTERFACE "$<BUILD_INTERFACE:${own_options}>")  # not for users of the installed package
 target_include_directories(tutti_compiler INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 if(TUTTI_SANITIZE)

@@ -46,12 +46,12 @@ class Launcher {
   int errors_[2] = {-1, -1};
 };
 
-bool runs(pid_t process) { return process_state(process)->runs(); }
+bool launcher_runs(pid_t process) { return process_state(process)->runs(); }
 
 TEST(LauncherWatch, KillsALauncherThatStaysAndSaysSo) {
   const Launcher launcher([] { pause(); });
   see_launcher_end({.launcher = launcher.process, .began = launcher.began, .looks = 3});
-  EXPECT_FALSE(runs(launcher.process));
+  EXPECT_FALSE(launcher_runs(launcher.process));
   EXPECT_NE(launcher.said().find("still waits"), std::string::npos);
 }
 
@@ -67,7 +67,7 @@ TEST(LauncherWatch, LeavesALauncherAloneThatEnds) {
 TEST(LauncherWatch, LeavesAnotherProcessOfThatNumberAlone) {
   const Launcher later([] { pause(); });
   see_launcher_end({.launcher = later.process, .began = later.began + 1, .looks = 1});
-  EXPECT_TRUE(runs(later.process));
+  EXPECT_TRUE(launcher_runs(later.process));
 }
 
 TEST(LauncherWatch, AStoppedLauncherIsNotTheOneThatWaits) {
@@ -80,7 +80,7 @@ TEST(LauncherWatch, AStoppedLauncherIsNotTheOneThatWaits) {
     see_launcher_end({.launcher = launcher.process, .began = launcher.began, .looks = 3});
   });
   usleep(1'000'000);
-  EXPECT_TRUE(runs(launcher.process));
+  EXPECT_TRUE(launcher_runs(launcher.process));
   kill(launcher.process, SIGKILL);
   watch.join();
 }

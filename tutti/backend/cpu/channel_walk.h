@@ -19,6 +19,7 @@
 #include <cstdint>
 
 #include "tutti/backend/cpu/simd.h"
+#include "tutti/base/error.h"
 
 namespace tutti {
 
@@ -26,9 +27,11 @@ struct ChannelView {
   int64_t samples = 0, channels = 0, positions = 0, block = 0;
 };
 
+/// Of a layout that has a channel_block: a kernel that walks channels refuses others.
 inline ChannelView channel_view(const TensorDesc& desc) {
-  return {desc.shape[0], desc.shape[1], desc.shape.elements_from(2),
-          desc.layout.channel_block(desc.shape)};
+  const int64_t block = desc.layout.channel_block(desc.shape);
+  CHECK(block > 0, "{} is not [N, C/b, positions, b]", desc.to_string());
+  return {desc.shape[0], desc.shape[1], desc.shape.elements_from(2), block};
 }
 
 /// Which channels the lanes of a vector hold.

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# named_tests.sh SOURCES: the GoogleTest cases that docs/findings.md names as evidence are in the tree. Renaming a test is easily
+# forgotten there.
+set -euo pipefail
+cd "$1"
+cases=$(grep -rhoE 'TEST(_F|_P)?\(\w+, *\w+' --include='*_test.cpp' tutti tests | sed -E 's/.*\((\w+), *(\w+)/\1.\2/')
+named=$(grep -oE '\b[A-Z]\w+\.([A-Z]\w+|\*)' docs/findings.md | sort -u)
+[[ $(wc -l <<<"$named") -gt 100 ]] || { echo "docs/findings.md names hardly any test: is this still how they are written?"; exit 1; }
+missing=0
+while read -r name; do
+  if ! grep -qE "^${name//\*/.*}$" <<<"$cases"; then
+    echo "docs/findings.md: there is no test $name"
+    missing=1
+  fi
+done <<<"$named"
+exit "$missing"

@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "tutti/base/error.h"
-#include "tutti/base/json.h"
 #include "tutti/base/log.h"
 #include "tutti/comm/agree.h"
 #include "tutti/trace/record.h"
@@ -20,23 +19,30 @@ namespace fs = std::filesystem;
 constexpr const char* kCheckpoints = "checkpoints";
 constexpr const char* kLink = "latest";
 
+/// The members, each ended by a zero byte, which no path holds. Not JSON: a path need not be UTF-8.
 std::string to_text(const RunPlace& place) {
-  return print_json({{"directory", place.directory},
-                     {"checkpoints", place.checkpoints},
-                     {"resume", place.resume},
-                     {"checksum", place.checksum},
-                     {"run_id", place.run_id},
-                     {"goes_on", place.goes_on}});
+  std::string text;
+  for (const std::string& part : {place.directory, place.checkpoints, place.resume, place.checksum,
+                                  place.run_id, std::string(place.goes_on ? "goes on" : "")})
+    text += part + '\0';
+  return text;
 }
 
-RunPlace from_text(const std::string& text) {
-  const auto json = parse_json(text);
-  return {.directory = json.at("directory"),
-          .checkpoints = json.at("checkpoints"),
-          .resume = json.at("resume"),
-          .checksum = json.at("checksum"),
-          .run_id = json.at("run_id"),
-          .goes_on = json.at("goes_on")};
+RunPlace from_text(std::string_view text) {
+  const auto next = [&] {
+    const size_t end = text.find('\0');
+    CHECK(end != text.npos, "the place of a run was cut");
+    const std::string part(text.substr(0, end));
+    text.remove_prefix(end + 1);
+    return part;
+  };
+  // Braces evaluate from left to right.
+  return {.directory = next(),
+          .checkpoints = next(),
+          .resume = next(),
+          .checksum = next(),
+          .run_id = next(),
+          .goes_on = !next().empty()};
 }
 
 void make_folder(const fs::path& folder) {

@@ -221,6 +221,20 @@ TEST_F(RunFolderTest, APreviewRefusesAsTheRunWouldAndLeavesNothing) {
   EXPECT_FALSE(fs::exists(root_ / "a.1"));
 }
 
+TEST_F(RunFolderTest, AFolderWhoseNameIsNotUtf8IsTheSameOnAllRanks) {
+  const fs::path named = root_ / "caf\xe9";
+  std::mutex mutex;
+  comm::run_ranks(2, [&](comm::Communicator& communicator) {
+    const RunFolder folder(communicator, request(named.filename().string()));
+    const std::lock_guard lock(mutex);
+    EXPECT_EQ(folder.place().directory, named.string());
+    EXPECT_EQ(folder.place().checkpoints, (named / "checkpoints").string());
+    EXPECT_FALSE(folder.place().run_id.empty());
+    EXPECT_FALSE(folder.place().goes_on);
+  });
+  EXPECT_TRUE(fs::exists(named));
+}
+
 TEST_F(RunFolderTest, AllRanksGetThePlaceThatRankZeroFound) {
   leave_run(taken(request("a")), {4});
   std::mutex mutex;

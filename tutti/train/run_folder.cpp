@@ -126,9 +126,12 @@ std::optional<fs::path> run_of(const fs::path& resume) {
 }
 
 bool within(const fs::path& path, const fs::path& folder) {
-  std::error_code none;
-  const fs::path a = fs::weakly_canonical(fs::absolute(path, none), none),
-                 b = fs::weakly_canonical(fs::absolute(folder, none), none);
+  const auto plain = [](const fs::path& given) {
+    std::error_code none;
+    const fs::path whole = fs::weakly_canonical(fs::absolute(given, none), none);
+    return whole.has_filename() ? whole : whole.parent_path();  // of "runs/", not yet made
+  };
+  const fs::path a = plain(path), b = plain(folder);
   return std::mismatch(b.begin(), b.end(), a.begin(), a.end()).first == b.end();
 }
 
@@ -182,6 +185,17 @@ fs::path checkpoints_of(const RunFolderRequest& request, const fs::path& directo
   return request.checkpoints.empty() ? directory / kCheckpoints : fs::path(request.checkpoints);
 }
 
+/// --fresh sets a folder of checkpoints aside as a whole: with it would go all runs that lie in it.
+void refuse_run_in_checkpoints(const RunFolderRequest& request, const fs::path& directory) {
+  const fs::path checkpoints = request.checkpoints;
+  if (checkpoints.empty() || !within(directory, checkpoints) || within(checkpoints, directory))
+    return;
+  throw ConfigError(
+      fmt::format("the output folder '{}' lies in that of its checkpoints, checkpoint.dir = '{}': "
+                  "choose a checkpoint.dir of its own for this run, or leave the key out",
+                  directory.string(), checkpoints.string()));
+}
+
 /// What begins or goes on in a folder. `used`: a run lies there.
 RunPlace place_in(const fs::path& directory, const RunFolderRequest& request, bool used) {
   const fs::path checkpoints = checkpoints_of(request, directory);
@@ -232,6 +246,7 @@ bool holds_run(const fs::path& directory, const fs::path& checkpoints) {
 RunPlace preview_run_folder(const RunFolderRequest& request) {
   const fs::path directory =
       named_folder(request).value_or(numbered(request.base, greatest_number(request.base) + 1));
+  refuse_run_in_checkpoints(request, directory);
   return place_in(directory, request,
                   !request.fresh && holds_run(directory, checkpoints_of(request, directory)));
 }
@@ -250,6 +265,7 @@ RunPlace take_run_folder(const RunFolderRequest& request, std::vector<FolderLock
   // Before a folder is made: one for a mistyped path would be left empty.
   if (!named && !request.resume.empty() && !is_latest(request))
     (void)checkpoint_at(request.resume, "--resume");
+  refuse_run_in_checkpoints(request, named.value_or(numbered(request.base, 1)));
   const fs::path directory = named ? *named : make_numbered(request.base);
   const fs::path checkpoints = checkpoints_of(request, directory);
   make_folder(directory);

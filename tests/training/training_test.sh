@@ -16,6 +16,11 @@ same() {
   done
 }
 
+# losses NAME: of its steps, epochs and evaluations, as the record has them
+losses() {
+  grep -E '"event":"(step|epoch|eval)"' "$1/record.jsonl" | grep -Eo '"(event|step|loss|train_loss)":[^,}]*'
+}
+
 # wait_for FILE PID: until it exists, as long as the run lives
 wait_for() {
   for _ in $(seq 600); do
@@ -49,9 +54,15 @@ case $case in
     expect 0 two --set model.width=16 --max-steps 3 --ranks 2
     same one two 3
     for threads in 1 2; do
-      expect 0 three-one-$threads --replicas 3 --threads $threads --max-steps 3
-      expect 0 three-two-$threads --replicas 3 --threads $threads --max-steps 3 --ranks 2
-      same three-one-$threads three-two-$threads 3
+      # Five steps are an epoch.
+      expect 0 three-one-$threads --replicas 3 --threads $threads --max-steps 6
+      expect 0 three-two-$threads --replicas 3 --threads $threads --max-steps 6 --ranks 2
+      same three-one-$threads three-two-$threads 6
+      # The losses are summed by replica, as the weights are: the ranks hold 3 or 2 and 1 of them.
+      losses three-one-$threads >one.losses
+      losses three-two-$threads >two.losses
+      grep -q train_loss one.losses && [ "$(grep -c '"loss":[0-9]' one.losses)" -ge 6 ] || fail "there are no losses to compare"
+      cmp one.losses two.losses || fail "the losses of three-one-$threads and three-two-$threads differ"
     done
     ;;
   precisions)

@@ -404,6 +404,7 @@ case $case in
     grep -q '"compiler"' missed/runs/n0001-r1/record.jsonl || fail "the record does not name the compiler"
     ends 3 missed --ranks 1,2 --target 1 --epochs 1 --require-target
     says study 'kept from before: target not reached'
+    ends 0 missed --ranks 1,2 --target 1 --epochs 1 --set comm.timeout_s=120 --set checkpoint.keep=9
     ends 2 missed --ranks 1,2 --target 1 --epochs 2
     says study 'missed/runs/n0001-r1 was finished with another configuration .run.epochs: 1 there, 2 now.'
     ends 2 shared --ranks 1 --set checkpoint.dir=one
@@ -453,6 +454,19 @@ case $case in
     code=$?
     [ $code -eq 75 ] || fail "exit code $code after SIGTERM, expected 75"
     says study 'The study was asked to stop'
+    # As after a time-out: a key that changes neither results nor times is no reason to begin anew.
+    study stopped --ranks 2 --epochs 400 --set comm.timeout_s=120 &
+    job=$!
+    record=stopped/runs/n0002-r1/record.jsonl
+    while ! grep -q '"resume_step":[1-9]' $record; do
+      kill -0 $job 2>/dev/null || fail "a stopped run was begun anew after comm.timeout_s was raised"
+      [ ! -e stopped/runs/n0002-r1.attempt-1 ] || fail "a stopped run was set aside after comm.timeout_s was raised"
+      sleep 0.05
+    done
+    kill -TERM "$(pgrep -P $job)"
+    wait $job
+    code=$?
+    [ $code -eq 75 ] || fail "exit code $code of the stopped study that went on, expected 75"
     ;;
   *)
     fail "no case $case"

@@ -46,6 +46,14 @@ void refuse_shared(const ResolvedConfig& resolved) {
          "each run of a study keeps its checkpoints in its own folder");
 }
 
+/// As for a resume: of a run that may go on, training then checks the same.
+study::OnChange change_rule(const std::string& key) {
+  const ConfigKey* row = find_config_key(key);
+  if (row && row->on_resume == OnResume::no_matter) return study::OnChange::no_matter;
+  if (row && row->on_resume == OnResume::may_change) return study::OnChange::may_go_on;
+  return study::OnChange::begins_anew;
+}
+
 int run_study_verb(const StudyVerb& verb) {
   if (const comm::Launcher launcher = read_launcher(); launcher.size > 1)
     throw ConfigError(
@@ -82,6 +90,7 @@ int run_study_verb(const StudyVerb& verb) {
   flags.read_resolved = [](const std::string& path) {
     return run_settings(read_config({path, {}, {}}).config);
   };
+  flags.change_rule = change_rule;
   flags.seed = static_cast<uint64_t>(config.run.seed);
   flags.local_batch = config.batch.local;
   flags.global_batch = config.batch.global;

@@ -78,6 +78,7 @@ LaunchOptions launch_options(const StudyFlags& flags) {
   if (flags.resolve && flags.read_resolved) {
     options.wanted = [&flags](const PlannedRun& run) { return flags.resolve(run.sets); };
     options.found = flags.read_resolved;
+    options.rule = flags.change_rule;
   }
   return options;
 }

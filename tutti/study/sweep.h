@@ -52,9 +52,11 @@ struct StudyFlags {
   std::optional<Target> target;  ///< null: the one that the records name
 
   /// The resolved configuration with these settings added ("key=value"), and the one in a file. The
-  /// cli knows both; without them earlier runs are not compared and the report shows no settings.
+  /// cli knows both, and what a difference means; without them earlier runs are not compared and
+  /// the report shows no settings.
   std::function<Configuration(const std::vector<std::string>& sets)> resolve;
   std::function<Configuration(const std::string& path)> read_resolved;
+  ChangeRule change_rule;
 };
 
 struct PlannedRun {

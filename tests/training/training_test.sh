@@ -467,6 +467,17 @@ case $case in
     wait $job
     code=$?
     [ $code -eq 75 ] || fail "exit code $code of the stopped study that went on, expected 75"
+    # Where no checkpoint is valid training does not go on: the run begins anew beside what it left.
+    for manifest in stopped/runs/n0002-r1/checkpoints/step_*/manifest.json; do echo x >>"$manifest"; done
+    study stopped --ranks 2 --epochs 400 &
+    job=$!
+    while ! [ -e stopped/runs/n0002-r1.attempt-1 ] || ! grep -qs '"event":"step"' $record; do
+      kill -0 $job 2>/dev/null || fail "a run whose checkpoints are damaged was not begun anew"
+      sleep 0.05
+    done
+    kill -TERM "$(pgrep -P $job)"
+    wait $job
+    says study 'n0002-r1: none of the checkpoints of the unfinished run there is valid'
     ;;
   *)
     fail "no case $case"

@@ -13,6 +13,7 @@
 #include "tutti/cli/terminal.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/study/study.h"
+#include "tutti/train/checkpoint.h"
 #include "tutti/train/run_settings.h"
 
 namespace tutti {
@@ -91,6 +92,9 @@ int run_study_verb(const StudyVerb& verb) {
     return run_settings(read_config({path, {}, {}}).config);
   };
   flags.change_rule = change_rule;
+  flags.has_sound_checkpoint = [](const std::string& directory) {
+    return find_latest_valid(checkpoints_in(directory)).has_value();
+  };
   flags.seed = static_cast<uint64_t>(config.run.seed);
   flags.local_batch = config.batch.local;
   flags.global_batch = config.batch.global;

@@ -173,7 +173,15 @@ class Launcher {
                 listed(keys),
                 same_results ? "it goes on, and what it measures is of both"
                              : "it is set aside, and the run begins anew");
-    return same_results;
+    if (!same_results) return false;
+    // Training would refuse to begin anew here, at every start of the study.
+    const bool sound = !options_.sound || options_.sound(run.directory);
+    if (!sound)
+      log::warn(
+          "{}: none of the checkpoints of the unfinished run there is valid; it is set aside, and "
+          "the run begins anew",
+          run.directory);
+    return sound;
   }
 
   /// Makes the folder ready; the command to run there.

@@ -41,16 +41,19 @@ struct LaunchOptions {
   std::function<Configuration(const PlannedRun&)> wanted{};
   std::function<Configuration(const std::string& path)> found{};
   ChangeRule rule{};
+  /// Whether one of the checkpoints in a run's directory can be read. Without it all count as
+  /// sound.
+  std::function<bool(const std::string& directory)> sound{};
 };
 
 /// Runs what is not finished yet. A run's directory gets command.sh and console.log beside what
 /// training writes. An unfinished attempt that has a checkpoint goes on from it where the rule lets
-/// its configuration change so, unless is_resumable() knows better; any other unfinished and (with
-/// `fresh`) every earlier attempt is renamed to <directory>.attempt-<k>, never deleted. A failed
-/// run does not end the study, and one that had failed before comes after all others, so that it
-/// does not keep them from their turn. A stop signal is passed on to the running child, and no
-/// further run starts. Throws ConfigError when a finished run in the same place had another
-/// configuration that matters.
+/// its configuration change so, unless is_resumable() knows better or none is sound; any other
+/// unfinished and (with `fresh`) every earlier attempt is renamed to <directory>.attempt-<k>, never
+/// deleted. A failed run does not end the study, and one that had failed before comes after all
+/// others, so that it does not keep them from their turn. A stop signal is passed on to the running
+/// child, and no further run starts. Throws ConfigError when a finished run in the same place had
+/// another configuration that matters.
 std::vector<LaunchResult> launch(const std::vector<PlannedRun>& runs, const LaunchOptions& options);
 
 }  // namespace tutti::study

@@ -261,6 +261,20 @@ TEST_F(LaunchTest, AnUnfinishedRunOfAnotherConfigurationIsSetAsideWithAWarning) 
   EXPECT_NE(said.find("run.seed: 3 there, 5 now"), std::string::npos) << said;
 }
 
+TEST_F(LaunchTest, AnUnfinishedRunWithoutASoundCheckpointIsSetAsideWithAWarning) {
+  const PlannedRun run = script("test -z \"$1\" && " + record("done"));
+  leave_unfinished(run);
+  LaunchOptions options = quiet_;
+  options.sound = [&](const std::string& directory) { return directory != run.directory; };
+  testing::internal::CaptureStderr();
+  const LaunchResult result = launch({run}, options).at(0);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(result.outcome, Outcome::finished);
+  EXPECT_EQ(result.earlier_attempts, 1);
+  EXPECT_TRUE(fs::exists(run.directory + ".attempt-1/checkpoints/step_0000001"));
+  EXPECT_NE(said.find("none of the checkpoints"), std::string::npos) << said;
+}
+
 TEST_F(LaunchTest, AnUnfinishedRunGoesOnWhereTrainingLetsTheKeyChange) {
   const std::string resumed = "test \"$1\" = --resume && ";
   for (const char* key : {"run.threads", "run.output_dir"}) {

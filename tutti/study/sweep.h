@@ -57,6 +57,9 @@ struct StudyFlags {
   std::function<Configuration(const std::vector<std::string>& sets)> resolve;
   std::function<Configuration(const std::string& path)> read_resolved;
   ChangeRule change_rule;
+  /// Whether a run's directory holds a checkpoint that training would go on from. Without it what
+  /// is there is not looked into.
+  std::function<bool(const std::string& directory)> has_sound_checkpoint;
 };
 
 struct PlannedRun {

@@ -97,6 +97,22 @@ TEST(Plan, RecordedChoicesGiveTheSamePlan) {
   EXPECT_NE(measured.hash(), other.hash());
 }
 
+TEST(Plan, AStaleLayoutOfACheckpointIsAnErrorThatOfATuningFileIsChosenAnew) {
+  const TrainingGraph training = small_residual_net(DType::f32, 4);
+  const CpuBackend backend;
+  const Plan plan = compile(training.graph, backend, {.measure = false});
+  std::string text = plan.options.choices.to_string();
+  const size_t tab = text.find('\t', text.find("activation layout of graph"));
+  ASSERT_EQ(text.substr(tab + 1, plan.layout.size() + 1), plan.layout + "\n") << text;
+  text.replace(tab + 1, plan.layout.size(), "gone");
+  Choices stale = Choices::parse(text);
+  EXPECT_THROW(compile(training.graph, backend, {.measure = false, .choices = stale}), ConfigError);
+  stale.make_advice();
+  const Plan anew = compile(training.graph, backend, {.measure = false, .choices = stale});
+  EXPECT_EQ(anew.layout, plan.layout);
+  EXPECT_EQ(anew.options.choices.to_string(), plan.options.choices.to_string());
+}
+
 TEST(Plan, OneBandPerNormalisationAndDirection) {
   const TrainingGraph training = small_residual_net(DType::f32, 4);
   const Schedule schedule = make_schedule(training.graph);

@@ -16,6 +16,11 @@ same() {
   done
 }
 
+# losses NAME: of its steps, epochs and evaluations, as the record has them
+losses() {
+  grep -E '"event":"(step|epoch|eval)"' "$1/record.jsonl" | grep -Eo '"(event|step|loss|train_loss)":[^,}]*'
+}
+
 # wait_for FILE PID: until it exists, as long as the run lives
 wait_for() {
   for _ in $(seq 600); do
@@ -49,9 +54,15 @@ case $case in
     expect 0 two --set model.width=16 --max-steps 3 --ranks 2
     same one two 3
     for threads in 1 2; do
-      expect 0 three-one-$threads --replicas 3 --threads $threads --max-steps 3
-      expect 0 three-two-$threads --replicas 3 --threads $threads --max-steps 3 --ranks 2
-      same three-one-$threads three-two-$threads 3
+      # Five steps are an epoch.
+      expect 0 three-one-$threads --replicas 3 --threads $threads --max-steps 6
+      expect 0 three-two-$threads --replicas 3 --threads $threads --max-steps 6 --ranks 2
+      same three-one-$threads three-two-$threads 6
+      # The losses are summed by replica, as the weights are: the ranks hold 3 or 2 and 1 of them.
+      losses three-one-$threads >one.losses
+      losses three-two-$threads >two.losses
+      grep -q train_loss one.losses && [ "$(grep -c '"loss":[0-9]' one.losses)" -ge 6 ] || fail "there are no losses to compare"
+      cmp one.losses two.losses || fail "the losses of three-one-$threads and three-two-$threads differ"
     done
     ;;
   precisions)
@@ -393,6 +404,7 @@ case $case in
     grep -q '"compiler"' missed/runs/n0001-r1/record.jsonl || fail "the record does not name the compiler"
     ends 3 missed --ranks 1,2 --target 1 --epochs 1 --require-target
     says study 'kept from before: target not reached'
+    ends 0 missed --ranks 1,2 --target 1 --epochs 1 --set comm.timeout_s=120 --set checkpoint.keep=9
     ends 2 missed --ranks 1,2 --target 1 --epochs 2
     says study 'missed/runs/n0001-r1 was finished with another configuration .run.epochs: 1 there, 2 now.'
     ends 2 shared --ranks 1 --set checkpoint.dir=one
@@ -442,6 +454,30 @@ case $case in
     code=$?
     [ $code -eq 75 ] || fail "exit code $code after SIGTERM, expected 75"
     says study 'The study was asked to stop'
+    # As after a time-out: a key that changes neither results nor times is no reason to begin anew.
+    study stopped --ranks 2 --epochs 400 --set comm.timeout_s=120 &
+    job=$!
+    record=stopped/runs/n0002-r1/record.jsonl
+    while ! grep -q '"resume_step":[1-9]' $record; do
+      kill -0 $job 2>/dev/null || fail "a stopped run was begun anew after comm.timeout_s was raised"
+      [ ! -e stopped/runs/n0002-r1.attempt-1 ] || fail "a stopped run was set aside after comm.timeout_s was raised"
+      sleep 0.05
+    done
+    kill -TERM "$(pgrep -P $job)"
+    wait $job
+    code=$?
+    [ $code -eq 75 ] || fail "exit code $code of the stopped study that went on, expected 75"
+    # Where no checkpoint is valid training does not go on: the run begins anew beside what it left.
+    for manifest in stopped/runs/n0002-r1/checkpoints/step_*/manifest.json; do echo x >>"$manifest"; done
+    study stopped --ranks 2 --epochs 400 &
+    job=$!
+    while ! [ -e stopped/runs/n0002-r1.attempt-1 ] || ! grep -qs '"event":"step"' $record; do
+      kill -0 $job 2>/dev/null || fail "a run whose checkpoints are damaged was not begun anew"
+      sleep 0.05
+    done
+    kill -TERM "$(pgrep -P $job)"
+    wait $job
+    says study 'n0002-r1: none of the checkpoints of the unfinished run there is valid'
     ;;
   *)
     fail "no case $case"

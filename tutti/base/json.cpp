@@ -29,6 +29,26 @@ Json parse(Input&& input) {
 Json parse_json(std::string_view text) { return parse(text); }
 Json parse_json(std::istream& stream) { return parse(stream); }
 
+std::map<std::string, Json> parse_members(std::string_view text) {
+  using Event = Json::parse_event_t;
+  std::map<std::string, Json> members;
+  std::string key;
+  // What is taken here is left out there: the parser passes over all that it has at the end of
+  // each.
+  const Json rest = Json::parse(text, [&](int depth, Event event, Json& parsed) {
+    if (depth != 1 || event == Event::object_start || event == Event::array_start) return true;
+    if (event == Event::key) {
+      key = parsed.get<std::string>();
+      if (members.contains(key)) throw RepeatedKey(key);
+      return true;
+    }
+    members[key] = std::move(parsed);
+    return false;
+  });
+  if (!rest.is_object()) throw IoError("not a JSON object");
+  return members;
+}
+
 Json json_or_null(std::string_view text) {
   try {
     return parse_json(text);

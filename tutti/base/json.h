@@ -3,6 +3,7 @@
 // once, here; so nothing else calls its parse() and dump().
 
 #include <iosfwd>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -22,7 +23,11 @@ struct RepeatedKey : IoError {
 Json parse_json(std::string_view text);
 Json parse_json(std::istream& stream);
 
-/// The same; null where parse_json would throw.
+/// The members of an object that may have a great many. Json keeps their order, and so looks
+/// through all of them for each. Throws as parse_json does, and IoError for what is no object.
+std::map<std::string, Json> parse_members(std::string_view text);
+
+/// As parse_json; null where it would throw.
 Json json_or_null(std::string_view text);
 
 /// In one line, or indented by `indent` spaces a level. Bytes that are no UTF-8 (names and paths

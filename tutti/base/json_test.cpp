@@ -21,6 +21,16 @@ TEST(Json, ARepeatedKeyOfTheOutermostObjectIsNamed) {
   EXPECT_TRUE(json_or_null(R"({"a":1,"a":3})").is_null());
 }
 
+TEST(Json, MembersAreThoseOfTheObject) {
+  const auto members = parse_members(R"({"z":[1,2],"a":{"y":null,"b":"x"}})");
+  ASSERT_EQ(members.size(), 2u);
+  EXPECT_EQ(print_json(members.at("z")), "[1,2]");
+  EXPECT_EQ(members.at("a").at("b"), "x");
+  EXPECT_THROW(parse_members(R"({"a":1,"a":3})"), RepeatedKey);
+  EXPECT_THROW(parse_members("[1]"), IoError);
+  EXPECT_THROW(parse_members(R"({"a":)"), Json::parse_error);
+}
+
 TEST(Json, WhatIsNoJsonThrowsOrIsNull) {
   EXPECT_THROW(parse_json(R"({"a":)"), Json::parse_error);
   EXPECT_TRUE(json_or_null(R"({"a":)").is_null());

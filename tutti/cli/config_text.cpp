@@ -108,7 +108,7 @@ std::string configuration_markdown() {
       "On a resume",
       "These keys may have other values than the run that `--resume` continues. Any other change "
       "needs `--resume-anyway KEY`; see\n[runs.md](runs.md).",
-      [](const ConfigKey& row) { return row.on_resume == OnResume::may_change; });
+      [](const ConfigKey& row) { return row.on_resume != OnResume::fixed; });
   out += key_list(
       "Among ranks",
       "All ranks of a job must be given the same configuration, or the job ends before its first "

@@ -13,6 +13,7 @@
 #include "tutti/cli/terminal.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/study/study.h"
+#include "tutti/train/checkpoint.h"
 #include "tutti/train/run_settings.h"
 
 namespace tutti {
@@ -44,6 +45,14 @@ void refuse_shared(const ResolvedConfig& resolved) {
          "started again");
   refuse("checkpoint.dir", resolved.config.checkpoint.dir,
          "each run of a study keeps its checkpoints in its own folder");
+}
+
+/// As for a resume: of a run that may go on, training then checks the same.
+study::OnChange change_rule(const std::string& key) {
+  const ConfigKey* row = find_config_key(key);
+  if (row && row->on_resume == OnResume::no_matter) return study::OnChange::no_matter;
+  if (row && row->on_resume == OnResume::may_change) return study::OnChange::may_go_on;
+  return study::OnChange::begins_anew;
 }
 
 int run_study_verb(const StudyVerb& verb) {
@@ -81,6 +90,10 @@ int run_study_verb(const StudyVerb& verb) {
   };
   flags.read_resolved = [](const std::string& path) {
     return run_settings(read_config({path, {}, {}}).config);
+  };
+  flags.change_rule = change_rule;
+  flags.has_sound_checkpoint = [](const std::string& directory) {
+    return find_latest_valid(checkpoints_in(directory)).has_value();
   };
   flags.seed = static_cast<uint64_t>(config.run.seed);
   flags.local_batch = config.batch.local;

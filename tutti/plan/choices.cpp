@@ -135,8 +135,8 @@ const KernelCandidate& choose(const KernelRequest& request,
                       "give the same bits",
                       recorded, problem));
     log::warn(
-        "a measurement of earlier names the kernel '{}', which is not available here; {} is "
-        "measured anew",
+        "a measurement of earlier names the kernel '{}', which is not available here; {} is chosen "
+        "anew",
         recorded, problem);
   }
   if (!measure) {

@@ -126,10 +126,22 @@ Plan compile(const Graph& graph, const Backend& backend, const PlanOptions& opti
     return compile_with_layout(graph, backend, fixed);
   }
   const std::vector<std::string> names = layouts_to_try(graph, backend);
-  if (!recorded.empty() &&
-      (fixed.choices.binding() || std::ranges::find(names, recorded) != names.end())) {
-    fixed.layout = recorded;
-    return compile_with_layout(graph, backend, fixed);
+  if (!recorded.empty()) {
+    const bool binding = fixed.choices.binding();
+    // Plain can always be had; it is not among those to try where others are faster.
+    if (std::ranges::find(names, recorded) != names.end() || (binding && recorded == "plain")) {
+      fixed.layout = recorded;
+      return compile_with_layout(graph, backend, fixed);
+    }
+    if (binding)
+      throw ConfigError(
+          fmt::format("the recorded layout '{}' is not available here: resuming would not give the "
+                      "same bits",
+                      recorded));
+    log::warn(
+        "a measurement of earlier names the layout '{}', which is not available here; it is chosen "
+        "anew",
+        recorded);
   }
   if (names.size() == 1 || !options.measure) {
     fixed.layout =

@@ -75,30 +75,47 @@ Ended follow(Child& child, Console& console, const LaunchOptions& options,
   return end;
 }
 
-/// Whether the folder's configuration is the one that is wanted, as far as that is known.
-std::vector<std::string> changed(const PlannedRun& run, const LaunchOptions& options) {
+/// Where the folder's configuration is not the one that is wanted, as far as that is known.
+std::vector<Difference> changed(const PlannedRun& run, const LaunchOptions& options) {
   const std::string path = run.directory + "/" + kResolvedFile;
   if (!options.wanted || !options.found) return {};
-  if (!is_there(path)) return {fmt::format("{} is missing", path)};
-  return differences(options.found(path), options.wanted(run));
+  if (!is_there(path)) return {{kResolvedFile, "absent", "wanted"}};
+  return differences(options.found(path), options.wanted(run), options.rule);
+}
+
+std::string listed(const std::vector<Difference>& keys) {
+  std::vector<std::string> texts;
+  for (const Difference& key : keys) texts.push_back(key.text());
+  return fmt::format("{}", fmt::join(texts, "; "));
+}
+
+/// The study itself chooses run.threads, by the cores that it may use, so nobody may have asked for
+/// other ones: a job that was requeued to another node.
+std::string threads_advice(const std::vector<Difference>& keys) {
+  for (const Difference& key : keys)
+    if (key.key == "run.threads")
+      return fmt::format("--threads {} takes as many threads a rank as then; ", key.there);
+  return "";
 }
 
 void refuse_changed(const std::vector<PlannedRun>& runs, const LaunchOptions& options) {
-  std::string first;
+  std::string first, advice;
   int others = -1;
   for (const PlannedRun& run : runs) {
     if (!is_finished(run.directory)) continue;
     const auto keys = changed(run, options);
     if (keys.empty()) continue;
-    if (++others == 0)
-      first = fmt::format("{} was finished with another configuration ({})", run.directory,
-                          fmt::join(keys, "; "));
+    if (++others > 0) continue;
+    first =
+        fmt::format("{} was finished with another configuration ({})", run.directory, listed(keys));
+    advice = threads_advice(keys);
   }
   if (others < 0) return;
-  throw ConfigError(fmt::format(
-      "{}{}. --fresh runs everything again and keeps the earlier runs aside; another --output-dir "
-      "leaves them alone; --collect reports them as they are",
-      first, others ? fmt::format(", and so were {} more", others) : ""));
+  throw ConfigError(
+      fmt::format("{}{}. {}--fresh runs everything again and keeps the earlier runs aside; another "
+                  "--output-dir "
+                  "leaves them alone; --collect reports them as they are",
+                  first, others ? fmt::format(", and so were {} more", others) : "", advice));
 }
 
 void show_failure(const LaunchResult& result, const Console& console) {
@@ -145,17 +162,32 @@ class Launcher {
     return result_text(read_run(run.directory + "/" + kRecordFile), options_.target);
   }
 
+  /// Whether what lies in the folder is continued; says so where that may surprise.
+  bool goes_on(const PlannedRun& run) const {
+    if (!is_resumable(run.directory)) return false;
+    const auto keys = changed(run, options_);
+    const bool same_results = std::ranges::none_of(
+        keys, [](const Difference& key) { return key.rule == OnChange::begins_anew; });
+    if (!keys.empty())
+      log::warn("{}: the unfinished run there had another configuration ({}); {}", run.directory,
+                listed(keys),
+                same_results ? "it goes on, and what it measures is of both"
+                             : "it is set aside, and the run begins anew");
+    if (!same_results) return false;
+    // Training would refuse to begin anew here, at every start of the study.
+    const bool sound = !options_.sound || options_.sound(run.directory);
+    if (!sound)
+      log::warn(
+          "{}: none of the checkpoints of the unfinished run there is valid; it is set aside, and "
+          "the run begins anew",
+          run.directory);
+    return sound;
+  }
+
   /// Makes the folder ready; the command to run there.
   std::vector<std::string> prepare(const PlannedRun& run) const {
     std::vector<std::string> command = run.command;
-    const bool unfinished = !options_.fresh && is_resumable(run.directory);
-    const auto keys = unfinished ? changed(run, options_) : std::vector<std::string>();
-    if (!keys.empty())
-      log::warn(
-          "{}: the unfinished run there had another configuration ({}); it is set aside, and the "
-          "run begins anew",
-          run.directory, fmt::join(keys, "; "));
-    if (unfinished && keys.empty())
+    if (!options_.fresh && goes_on(run))
       command.push_back("--resume");
     else
       set_aside(run.directory);

@@ -36,19 +36,24 @@ struct LaunchOptions {
   std::optional<Target> target{};
   int64_t epochs = 0;  ///< of a run, for the display; 0: unknown
   /// The configuration that a run would have now, and the one that a file `config.toml` of an
-  /// earlier run holds. Without them a finished run is kept unseen.
+  /// earlier run holds, and what a difference means (differences()). Without the first two a
+  /// finished run is kept unseen.
   std::function<Configuration(const PlannedRun&)> wanted{};
   std::function<Configuration(const std::string& path)> found{};
+  ChangeRule rule{};
+  /// Whether one of the checkpoints in a run's directory can be read. Without it all count as
+  /// sound.
+  std::function<bool(const std::string& directory)> sound{};
 };
 
 /// Runs what is not finished yet. A run's directory gets command.sh and console.log beside what
-/// training writes. An unfinished attempt that has a checkpoint of the same configuration goes on
-/// from it, unless is_resumable() knows better; any other unfinished and (with `fresh`) every
-/// earlier attempt is renamed to <directory>.attempt-<k>, never deleted. A failed run does not end
-/// the study, and one that had failed before comes after all others, so that it does not keep them
-/// from their turn. A stop signal is
-/// passed on to the running child, and no further run starts. Throws ConfigError when a finished
-/// run in the same place had another configuration.
+/// training writes. An unfinished attempt that has a checkpoint goes on from it where the rule lets
+/// its configuration change so, unless is_resumable() knows better or none is sound; any other
+/// unfinished and (with `fresh`) every earlier attempt is renamed to <directory>.attempt-<k>, never
+/// deleted. A failed run does not end the study, and one that had failed before comes after all
+/// others, so that it does not keep them from their turn. A stop signal is passed on to the running
+/// child, and no further run starts. Throws ConfigError when a finished run in the same place had
+/// another configuration that matters.
 std::vector<LaunchResult> launch(const std::vector<PlannedRun>& runs, const LaunchOptions& options);
 
 }  // namespace tutti::study

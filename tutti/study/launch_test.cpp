@@ -34,6 +34,17 @@ class LaunchTest : public testing::Test {
            R"(}' '{"schema":1,"event":"run_stop","status":")" + status + R"(","error":")" + error +
            R"("}' > "$0/record.jsonl"; )";
   }
+  /// What a run leaves that was killed after its first checkpoint.
+  static void leave_unfinished(const PlannedRun& run) {
+    fs::create_directories(run.directory + "/checkpoints/step_0000001");
+    std::ofstream(run.directory + "/record.jsonl") << R"({"schema":1,"event":"run_start"})" << '\n';
+    std::ofstream(run.directory + "/config.toml") << "";
+  }
+  static OnChange rule_of(const std::string& key) {
+    return key == "run.output_dir" ? OnChange::no_matter
+           : key == "run.threads"  ? OnChange::may_go_on
+                                   : OnChange::begins_anew;
+  }
   static std::string text_of(const std::string& path) {
     std::ifstream file(path);
     return {std::istreambuf_iterator<char>(file), {}};
@@ -100,6 +111,7 @@ TEST_F(LaunchTest, AFinishedRunOfAnotherConfigurationIsRefusedWithItsKeysAndTheW
   };
   Configuration now = {{"run.epochs", "3"}, {"optimizer.lr", "0.1"}, {"run.output_dir", "\"b\""}};
   options.wanted = [&](const PlannedRun&) { return now; };
+  options.rule = rule_of;
   EXPECT_EQ(launch({run}, options).at(0).outcome, Outcome::finished);
   EXPECT_EQ(launch({run}, options).at(0).outcome, Outcome::kept);  // the folder does not count
   now["run.epochs"] = "5";
@@ -115,6 +127,23 @@ TEST_F(LaunchTest, AFinishedRunOfAnotherConfigurationIsRefusedWithItsKeysAndTheW
   }
   options.fresh = true;
   EXPECT_EQ(launch({run}, options).at(0).outcome, Outcome::finished);
+}
+
+TEST_F(LaunchTest, OtherThreadsOfAFinishedRunAreRefusedWithTheFlagThatKeepsThem) {
+  const PlannedRun run = script("echo > \"$0/config.toml\"; " + record("done"));
+  LaunchOptions options = quiet_;
+  options.found = [](const std::string&) { return Configuration{{"run.threads", "4"}}; };
+  options.wanted = [](const PlannedRun&) { return Configuration{{"run.threads", "2"}}; };
+  options.rule = rule_of;
+  EXPECT_EQ(launch({run}, options).at(0).outcome, Outcome::finished);
+  try {
+    launch({run}, options);
+    FAIL() << "times of 4 threads stand beside those of 2";
+  } catch (const ConfigError& error) {
+    const std::string what = error.what();
+    for (const char* part : {"run.threads: 4 there, 2 now", "--threads 4 takes"})
+      EXPECT_NE(what.find(part), std::string::npos) << what;
+  }
 }
 
 TEST_F(LaunchTest, AStoppedOrFailedRunGoesOnFromItsCheckpoint) {
@@ -219,18 +248,50 @@ TEST_F(LaunchTest, AFullDiskForTheConsoleDoesNotEndTheRun) {
 
 TEST_F(LaunchTest, AnUnfinishedRunOfAnotherConfigurationIsSetAsideWithAWarning) {
   const PlannedRun run = script("test -z \"$1\" && " + record("done"));
-  fs::create_directories(run.directory + "/checkpoints/step_0000001");
-  std::ofstream(run.directory + "/record.jsonl") << R"({"schema":1,"event":"run_start"})" << '\n';
-  std::ofstream(run.directory + "/config.toml") << "";
+  leave_unfinished(run);
   LaunchOptions options = quiet_;
-  options.found = [](const std::string&) { return Configuration{{"run.epochs", "3"}}; };
-  options.wanted = [](const PlannedRun&) { return Configuration{{"run.epochs", "5"}}; };
+  options.found = [](const std::string&) { return Configuration{{"run.seed", "3"}}; };
+  options.wanted = [](const PlannedRun&) { return Configuration{{"run.seed", "5"}}; };
+  options.rule = rule_of;
   testing::internal::CaptureStderr();
   const LaunchResult result = launch({run}, options).at(0);
   const std::string said = testing::internal::GetCapturedStderr();
   EXPECT_EQ(result.outcome, Outcome::finished);
   EXPECT_EQ(result.earlier_attempts, 1);
-  EXPECT_NE(said.find("run.epochs: 3 there, 5 now"), std::string::npos) << said;
+  EXPECT_NE(said.find("run.seed: 3 there, 5 now"), std::string::npos) << said;
+}
+
+TEST_F(LaunchTest, AnUnfinishedRunWithoutASoundCheckpointIsSetAsideWithAWarning) {
+  const PlannedRun run = script("test -z \"$1\" && " + record("done"));
+  leave_unfinished(run);
+  LaunchOptions options = quiet_;
+  options.sound = [&](const std::string& directory) { return directory != run.directory; };
+  testing::internal::CaptureStderr();
+  const LaunchResult result = launch({run}, options).at(0);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(result.outcome, Outcome::finished);
+  EXPECT_EQ(result.earlier_attempts, 1);
+  EXPECT_TRUE(fs::exists(run.directory + ".attempt-1/checkpoints/step_0000001"));
+  EXPECT_NE(said.find("none of the checkpoints"), std::string::npos) << said;
+}
+
+TEST_F(LaunchTest, AnUnfinishedRunGoesOnWhereTrainingLetsTheKeyChange) {
+  const std::string resumed = "test \"$1\" = --resume && ";
+  for (const char* key : {"run.threads", "run.output_dir"}) {
+    const PlannedRun run = script(resumed + record("done"));
+    leave_unfinished(run);
+    LaunchOptions options = quiet_;
+    options.found = [&](const std::string&) { return Configuration{{key, "3"}}; };
+    options.wanted = [&](const PlannedRun&) { return Configuration{{key, "5"}}; };
+    options.rule = rule_of;
+    testing::internal::CaptureStderr();
+    const LaunchResult result = launch({run}, options).at(0);
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_EQ(result.outcome, Outcome::finished) << key;
+    EXPECT_EQ(result.earlier_attempts, 0) << key;
+    EXPECT_EQ(said.find("it goes on") != std::string::npos, key == std::string("run.threads"))
+        << said;
+  }
 }
 
 TEST(StopSignals, AnIgnoredHangupStaysIgnored) {

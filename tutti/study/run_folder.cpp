@@ -58,10 +58,12 @@ bool is_resumable(const std::string& directory) {
   return false;
 }
 
-std::vector<std::string> differences(const Configuration& there, const Configuration& now) {
-  static const std::set<std::string> kWithoutEffect = {"run.output_dir", "run.log_level",
-                                                       "checkpoint.resume"};
-  std::vector<std::string> found;
+std::string Difference::text() const {
+  return fmt::format("{}: {} there, {} now", key, there, now);
+}
+
+std::vector<Difference> differences(const Configuration& there, const Configuration& now,
+                                    const ChangeRule& rule) {
   const auto value = [](const Configuration& in, const std::string& key) {
     const auto at = in.find(key);
     return at == in.end() ? std::string("absent") : at->second;
@@ -69,9 +71,12 @@ std::vector<std::string> differences(const Configuration& there, const Configura
   std::set<std::string> keys;
   for (const auto& [key, text] : there) keys.insert(key);
   for (const auto& [key, text] : now) keys.insert(key);
-  for (const std::string& key : keys)
-    if (!kWithoutEffect.contains(key) && value(there, key) != value(now, key))
-      found.push_back(fmt::format("{}: {} there, {} now", key, value(there, key), value(now, key)));
+  std::vector<Difference> found;
+  for (const std::string& key : keys) {
+    const OnChange means = rule ? rule(key) : OnChange::begins_anew;
+    if (value(there, key) != value(now, key) && means != OnChange::no_matter)
+      found.push_back({key, value(there, key), value(now, key), means});
+  }
   return found;
 }
 

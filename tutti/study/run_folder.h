@@ -1,6 +1,7 @@
 #pragma once
 // What a study finds in its folder from an earlier start, and who may work there.
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -31,9 +32,23 @@ bool has_failed(const std::string& directory);
 /// no number, the same steps would follow from the checkpoint.
 bool is_resumable(const std::string& directory);
 
-/// "run.epochs: 3 there, 5 now" for each key in which `there` differs from `now`. The folder, the
-/// log's level and --resume do not count: they change no result.
-std::vector<std::string> differences(const Configuration& there, const Configuration& now);
+/// What another value of a key means for a run that is there.
+enum class OnChange {
+  no_matter,    ///< neither its results nor its times depend on the key
+  may_go_on,    ///< an unfinished run may go on; a finished one was another
+  begins_anew,  ///< an unfinished run would not go on as it was
+};
+using ChangeRule = std::function<OnChange(const std::string& key)>;
+
+struct Difference {
+  std::string key, there, now;
+  OnChange rule = OnChange::begins_anew;
+  std::string text() const;  ///< "run.epochs: 3 there, 5 now"
+};
+
+/// The keys in which `there` differs from `now`, and that matter. Without a rule each begins anew.
+std::vector<Difference> differences(const Configuration& there, const Configuration& now,
+                                    const ChangeRule& rule);
 
 /// How many attempts were set aside beside `directory`. Throws IoError.
 int count_attempts(const std::string& directory);

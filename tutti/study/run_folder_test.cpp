@@ -18,10 +18,19 @@ class RunFolderTest : public testing::Test {
   const fs::path root_ = scratch_.path();
 };
 
-TEST(RunFolder, DifferencesNameKeysAndBothValuesAndLeaveOutWhatChangesNoResult) {
-  const auto found = differences({{"a", "1"}, {"b", "2"}, {"run.log_level", "\"info\""}},
-                                 {{"a", "1"}, {"b", "3"}, {"c", "4"}});
-  EXPECT_EQ(found, (std::vector<std::string>{"b: 2 there, 3 now", "c: absent there, 4 now"}));
+TEST(RunFolder, DifferencesNameKeysAndBothValuesAndLeaveOutWhatDoesNotMatter) {
+  const auto rule = [](const std::string& key) {
+    return key == "quiet" ? OnChange::no_matter
+           : key == "b"   ? OnChange::may_go_on
+                          : OnChange::begins_anew;
+  };
+  const auto found = differences({{"a", "1"}, {"b", "2"}, {"quiet", "true"}},
+                                 {{"a", "1"}, {"b", "3"}, {"c", "4"}}, rule);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].text(), "b: 2 there, 3 now");
+  EXPECT_EQ(found[0].rule, OnChange::may_go_on);
+  EXPECT_EQ(found[1].text(), "c: absent there, 4 now");
+  EXPECT_EQ(found[1].rule, OnChange::begins_anew);
 }
 
 TEST_F(RunFolderTest, AFolderThatCannotBeLookedAtIsAnIoError) {

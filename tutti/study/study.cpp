@@ -75,9 +75,11 @@ LaunchOptions launch_options(const StudyFlags& flags) {
   options.display = {.quiet = flags.quiet, .columns = flags.verbose ? 0 : flags.columns};
   options.target = flags.target;
   options.epochs = flags.epochs;
+  options.sound = flags.has_sound_checkpoint;
   if (flags.resolve && flags.read_resolved) {
     options.wanted = [&flags](const PlannedRun& run) { return flags.resolve(run.sets); };
     options.found = flags.read_resolved;
+    options.rule = flags.change_rule;
   }
   return options;
 }

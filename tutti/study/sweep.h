@@ -52,9 +52,14 @@ struct StudyFlags {
   std::optional<Target> target;  ///< null: the one that the records name
 
   /// The resolved configuration with these settings added ("key=value"), and the one in a file. The
-  /// cli knows both; without them earlier runs are not compared and the report shows no settings.
+  /// cli knows both, and what a difference means; without them earlier runs are not compared and
+  /// the report shows no settings.
   std::function<Configuration(const std::vector<std::string>& sets)> resolve;
   std::function<Configuration(const std::string& path)> read_resolved;
+  ChangeRule change_rule;
+  /// Whether a run's directory holds a checkpoint that training would go on from. Without it what
+  /// is there is not looked into.
+  std::function<bool(const std::string& directory)> has_sound_checkpoint;
 };
 
 struct PlannedRun {

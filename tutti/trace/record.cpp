@@ -111,6 +111,15 @@ void cut_half_line(int file, const std::string& path) {
         fmt::format("{}: cannot cut the half-written last line: {}", path, std::strerror(errno)));
 }
 
+/// Whether the last line has no end. It is left as it is: where several ranks fail, the rest of it
+/// may be on its way.
+bool ends_within_line(int file) {
+  struct stat status {};
+  char last = '\n';
+  return fstat(file, &status) == 0 && status.st_size > 0 &&
+         pread(file, &last, 1, status.st_size - 1) == 1 && last != '\n';
+}
+
 }  // namespace
 
 RunRecord::RunRecord(std::string path, Open mode) : path_(std::move(path)) {
@@ -153,12 +162,13 @@ void RunRecord::write_event(Event& event) {
 }
 
 void RunRecord::append_failure(const std::string& path, RunStop event) noexcept {
-  const int file = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  const int file = ::open(path.c_str(), O_RDWR | O_APPEND | O_CLOEXEC);
   if (file < 0) return;
   try {
     if (event.time == 0) event.time = unix_now();
     event.status = RunStatus::failed;
-    const std::string line = to_line(event);
+    // After a half line of a disk that was full then and is no longer, the two would be one.
+    const std::string line = (ends_within_line(file) ? "\n" : "") + to_line(event);
     // One call: a disk too full for the line leaves a cut one, which readers pass over.
     if (::write(file, line.data(), line.size()) >= 0) fsync(file);
   } catch (...) {

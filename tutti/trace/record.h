@@ -198,11 +198,13 @@ struct RunLog {
   std::optional<TargetReached> target_reached;
   std::optional<RunStop> stop;  ///< none: still running, or killed
   int resumes = 0;
-  bool truncated = false;  ///< the last line was cut and is left out
+  bool truncated =
+      false;  ///< a line was cut and is left out: the last, or the one before a failure
 };
 
-/// Reads a record. Unknown fields and events are passed over, a cut last line is noted; anything
-/// else malformed, a missing run_start or a newer schema is an IoError with file:line.
+/// Reads a record. Unknown fields and events are passed over; a cut line is noted at the end, and
+/// before the run_stop of a failure, which a full disk may be the reason of. Anything else
+/// malformed, a missing run_start or a newer schema is an IoError with file:line.
 RunLog read_run(const std::string& path);
 /// The run_id of a record's first line; empty if there is no such file or the line has none.
 std::string read_run_id(const std::string& path);

@@ -95,6 +95,11 @@ void add_event(RunLog& log, const Json& json, bool& started) {
   }
 }
 
+bool is_failure(const Json& event) {
+  return event.value("event", "") == "run_stop" &&
+         event.value("status", "") == name(RunStatus::failed);
+}
+
 }  // namespace
 
 std::string read_run_id(const std::string& path) {
@@ -111,22 +116,34 @@ RunLog read_run(const std::string& path) {
   RunLog log;
   log.path = path;
   bool started = false;
-  std::string line;
+  std::string line, not_json;  // not_json: of the half lines that a failure has yet to explain
   for (int number = 1; std::getline(file, line); ++number) {
     const bool cut = file.eof();  // the writer ends every line, so a line without its end was cut
     if (line.empty()) continue;
+    bool explained = false;
     try {
-      add_event(log, parse_json(line), started);
+      const Json event = parse_json(line);
+      add_event(log, event, started);
+      explained = is_failure(event);
     } catch (const Json::parse_error& error) {
       if (cut) {
         log.truncated = true;
+        not_json.clear();
         break;
       }
-      throw IoError(fmt::format("{}:{}: not JSON: {}", path, number, error.what()));
+      if (not_json.empty())
+        not_json = fmt::format("{}:{}: not JSON: {}", path, number, error.what());
+      continue;
     } catch (const std::exception& error) {
-      throw IoError(fmt::format("{}:{}: {}", path, number, error.what()));
+      throw IoError(not_json.empty() ? fmt::format("{}:{}: {}", path, number, error.what())
+                                     : not_json);
     }
+    if (not_json.empty()) continue;
+    if (!explained) throw IoError(not_json);
+    log.truncated = true;
+    not_json.clear();
   }
+  if (!not_json.empty()) throw IoError(not_json);
   if (!started) throw IoError(fmt::format("{}: no run_start line; is this a run record?", path));
   return log;
 }

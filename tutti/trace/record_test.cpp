@@ -257,6 +257,21 @@ TEST_F(RecordTest, CsvGrowsWithTheRunAndGoesOnAfterAResume) {
   EXPECT_EQ(text("evals.csv"), evals_csv(log));
 }
 
+TEST_F(RecordTest, AFailureAfterAHalfLineOfAFullDiskStandsOnALineOfItsOwn) {
+  write("f.jsonl", std::string(kStart) + R"({"schema":1,"event":"st)");
+  RunRecord::append_failure(file("f.jsonl"), {.reason = "no space", .steps = 7});
+  const RunLog log = read_run(file("f.jsonl"));
+  EXPECT_TRUE(log.truncated);
+  ASSERT_TRUE(log.stop);
+  EXPECT_EQ(log.stop->reason, "no space");
+  RunRecord(file("f.jsonl"), RunRecord::Open::resume).append(RunStart{.resume_step = 5});
+  EXPECT_EQ(read_run(file("f.jsonl")).resumes, 1);
+
+  // Only a failure explains a half line; anything else after it is damage.
+  write("g.jsonl", std::string(kStart) + "{\"schema\"\n" + kStart);
+  EXPECT_NE(error_of("g.jsonl").find("g.jsonl:2: not JSON"), std::string::npos);
+}
+
 TEST_F(RecordTest, AFailureIsTheLastLineAndItsFirstCauseCounts) {
   RunRecord::append_failure(file("none.jsonl"), {.reason = "no such file: no harm"});
   EXPECT_FALSE(std::filesystem::exists(file("none.jsonl")));

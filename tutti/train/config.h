@@ -204,10 +204,12 @@ enum class ConfigType { boolean, integer, real, text, choice, integers, reals, t
 std::string_view to_string(
     ConfigType type);  ///< as a person reads it: "an integer", "a list of numbers"
 
-/// Whether a resumed run may have another value than the run it continues.
+/// Whether a resumed run may have another value than the run it continues. A study asks the same of
+/// the runs that it finds, finished ones included.
 enum class OnResume {
-  fixed,      ///< the results would not go on as they were
-  may_change  ///< the weights do not depend on it, or it is meant to change
+  fixed,       ///< the results would not go on as they were
+  may_change,  ///< the weights do not depend on it, or it is meant to change
+  no_matter    ///< may change, and is no news: neither results nor times depend on it
 };
 
 /// Whether the ranks of one job may have different values.

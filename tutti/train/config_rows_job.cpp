@@ -14,19 +14,17 @@ void write_checkpoint_rows(ConfigTableWriter& t) {
       .may_change();
   t.key(s, &S::keep, "keep", "How many of the newest to keep. 0: all")
       .between(0, 1 << 24)
-      .may_change();
+      .no_matter();
   t.key(s, &S::best, "best",
         "Also write one after each evaluation that is better than all before it, and keep the "
         "last of these as best beside the others")
       .may_change();
-  t.key(s, &S::dir, "dir", "Their folder. Empty: checkpoints in run.output_dir")
-      .path()
-      .may_change();
+  t.key(s, &S::dir, "dir", "Their folder. Empty: checkpoints in run.output_dir").path().no_matter();
   t.key(s, &S::resume, "resume",
         "Continue from \"latest\" (the newest valid one in checkpoint.dir), from a run's folder "
         "or from one checkpoint. Empty: a new run")
       .path()
-      .may_change();
+      .no_matter();
 }
 
 namespace {
@@ -95,10 +93,10 @@ void write_comm_rows(ConfigTableWriter& t) {
         "A wait for another rank that takes longer is reported with the rank's name")
       .unit("s")
       .at_least(0.1)
-      .may_change();
+      .no_matter();
   t.key(s, &S::on_timeout, "on_timeout",
         "After that report: abort ends the job, continue waits on and reports again each time-out")
-      .may_change();
+      .no_matter();
   t.key(s, &S::check, "check",
         "Send a checksum with every message and compare every sum among ranks, to find the rank "
         "or link that changes data; slower")

@@ -11,7 +11,7 @@ void write_run_rows(ConfigTableWriter& t) {
         "Folder of this run's record, resolved configuration, logs and checkpoints; it holds one "
         "run. Empty: the next of runs/0001, runs/0002, ..., and runs/latest leads to it")
       .path()
-      .may_change();
+      .no_matter();
   t.key(s, &S::epochs, "epochs",
         "Passes over the training set; also the length of the schedule. 0: run.max_steps alone")
       .at_least(0)
@@ -42,10 +42,10 @@ void write_run_rows(ConfigTableWriter& t) {
         "Logical data-parallel workers; the result depends on them, not on the ranks. 0: one per "
         "rank, and in a resumed run as many as before")
       .between(0, 1 << 24);
-  t.key(s, &S::log_level, "log_level", "What the log shows").may_change().may_differ();
+  t.key(s, &S::log_level, "log_level", "What the log shows").no_matter().may_differ();
   t.key(s, &S::profile, "profile",
         "Also write a trace of every step for chrome://tracing or Perfetto")
-      .may_change();
+      .no_matter();
 }
 
 void write_data_rows(ConfigTableWriter& t) {

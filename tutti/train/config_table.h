@@ -127,6 +127,7 @@ class ConfigTableWriter {
     return *this;
   }
   ConfigTableWriter& may_change() { return rows.back().on_resume = OnResume::may_change, *this; }
+  ConfigTableWriter& no_matter() { return rows.back().on_resume = OnResume::no_matter, *this; }
   ConfigTableWriter& may_differ() {
     return rows.back().among_ranks = AmongRanks::may_differ, *this;
   }

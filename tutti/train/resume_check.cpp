@@ -37,10 +37,12 @@ std::vector<Difference> differences(const RunSettings& there, const RunSettings&
   return found;
 }
 
-bool is_fixed(const std::string& key) {
+/// kDataContent is no key of the table.
+OnResume on_resume(const std::string& key) {
   const ConfigKey* row = find_config_key(key);
-  return !row || row->on_resume == OnResume::fixed;
+  return row ? row->on_resume : OnResume::fixed;
 }
+bool is_fixed(const std::string& key) { return on_resume(key) == OnResume::fixed; }
 
 /// What helps besides --resume-anyway.
 std::string advice(const std::vector<Difference>& refused) {
@@ -85,10 +87,7 @@ std::vector<std::string> check_resume(const std::filesystem::path& checkpoint,
       refused.push_back(d);
       continue;
     }
-    // Where results lie and how much is said is no news.
-    if (!fixed && (d.key.starts_with("checkpoint.") || d.key == "run.output_dir" ||
-                   d.key == "run.log_level" || d.key == "run.profile"))
-      continue;
+    if (on_resume(d.key) == OnResume::no_matter) continue;
     changes.push_back(fmt::format("{}: {} -> {}", d.key, d.there, d.here));
     if (fixed) accepted.push_back(changes.back());
   }

@@ -49,6 +49,16 @@ TEST(ResumeCheck, WhatChangesResultsIsRefusedWithKeyValuesAndWaysOut) {
             (std::vector<std::string>{"data.flip: false -> true", "optimizer.lr: 0.1 -> 0.05"}));
 }
 
+TEST(ResumeCheck, WhatChangesNeitherResultsNorTimesIsNoNews) {
+  Resume resume;
+  resume.now.comm.timeout_s = 120;
+  resume.now.checkpoint.keep = 7;
+  resume.now.run.profile = true;
+  EXPECT_EQ(resume.changes(), std::vector<std::string>{});
+  resume.now.checkpoint.every_steps = 5;  // the clock runs on while one is written
+  EXPECT_EQ(resume.changes(), std::vector<std::string>{"checkpoint.every_steps: 0 -> 5"});
+}
+
 TEST(ResumeCheck, EveryKeyIsEitherFixedOrMayChange) {
   for (const ConfigKey& row : config_keys()) {
     CheckpointInfo before;
@@ -72,7 +82,7 @@ TEST(ResumeCheck, EveryKeyIsEitherFixedOrMayChange) {
         "loss.label_smoothing", "comm.compression", "comm.reproducible"})
     EXPECT_EQ(find_config_key(fixed)->on_resume, OnResume::fixed) << fixed;
   for (const char* free : {"run.epochs", "run.target", "run.eval_every", "run.log_every",
-                           "run.output_dir", "run.threads", "data.dir", "checkpoint.keep"})
+                           "run.threads", "data.dir", "checkpoint.every_steps", "comm.shape"})
     EXPECT_EQ(find_config_key(free)->on_resume, OnResume::may_change) << free;
 }
 

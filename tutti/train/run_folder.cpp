@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "tutti/base/error.h"
-#include "tutti/base/json.h"
 #include "tutti/base/log.h"
 #include "tutti/comm/agree.h"
 #include "tutti/trace/record.h"
@@ -20,23 +19,30 @@ namespace fs = std::filesystem;
 constexpr const char* kCheckpoints = "checkpoints";
 constexpr const char* kLink = "latest";
 
+/// The members, each ended by a zero byte, which no path holds. Not JSON: a path need not be UTF-8.
 std::string to_text(const RunPlace& place) {
-  return print_json({{"directory", place.directory},
-                     {"checkpoints", place.checkpoints},
-                     {"resume", place.resume},
-                     {"checksum", place.checksum},
-                     {"run_id", place.run_id},
-                     {"goes_on", place.goes_on}});
+  std::string text;
+  for (const std::string& part : {place.directory, place.checkpoints, place.resume, place.checksum,
+                                  place.run_id, std::string(place.goes_on ? "goes on" : "")})
+    text += part + '\0';
+  return text;
 }
 
-RunPlace from_text(const std::string& text) {
-  const auto json = parse_json(text);
-  return {.directory = json.at("directory"),
-          .checkpoints = json.at("checkpoints"),
-          .resume = json.at("resume"),
-          .checksum = json.at("checksum"),
-          .run_id = json.at("run_id"),
-          .goes_on = json.at("goes_on")};
+RunPlace from_text(std::string_view text) {
+  const auto next = [&] {
+    const size_t end = text.find('\0');
+    CHECK(end != text.npos, "the place of a run was cut");
+    const std::string part(text.substr(0, end));
+    text.remove_prefix(end + 1);
+    return part;
+  };
+  // Braces evaluate from left to right.
+  return {.directory = next(),
+          .checkpoints = next(),
+          .resume = next(),
+          .checksum = next(),
+          .run_id = next(),
+          .goes_on = !next().empty()};
 }
 
 void make_folder(const fs::path& folder) {
@@ -120,9 +126,12 @@ std::optional<fs::path> run_of(const fs::path& resume) {
 }
 
 bool within(const fs::path& path, const fs::path& folder) {
-  std::error_code none;
-  const fs::path a = fs::weakly_canonical(fs::absolute(path, none), none),
-                 b = fs::weakly_canonical(fs::absolute(folder, none), none);
+  const auto plain = [](const fs::path& given) {
+    std::error_code none;
+    const fs::path whole = fs::weakly_canonical(fs::absolute(given, none), none);
+    return whole.has_filename() ? whole : whole.parent_path();  // of "runs/", not yet made
+  };
+  const fs::path a = plain(path), b = plain(folder);
   return std::mismatch(b.begin(), b.end(), a.begin(), a.end()).first == b.end();
 }
 
@@ -176,6 +185,17 @@ fs::path checkpoints_of(const RunFolderRequest& request, const fs::path& directo
   return request.checkpoints.empty() ? directory / kCheckpoints : fs::path(request.checkpoints);
 }
 
+/// --fresh sets a folder of checkpoints aside as a whole: with it would go all runs that lie in it.
+void refuse_run_in_checkpoints(const RunFolderRequest& request, const fs::path& directory) {
+  const fs::path checkpoints = request.checkpoints;
+  if (checkpoints.empty() || !within(directory, checkpoints) || within(checkpoints, directory))
+    return;
+  throw ConfigError(
+      fmt::format("the output folder '{}' lies in that of its checkpoints, checkpoint.dir = '{}': "
+                  "choose a checkpoint.dir of its own for this run, or leave the key out",
+                  directory.string(), checkpoints.string()));
+}
+
 /// What begins or goes on in a folder. `used`: a run lies there.
 RunPlace place_in(const fs::path& directory, const RunFolderRequest& request, bool used) {
   const fs::path checkpoints = checkpoints_of(request, directory);
@@ -226,6 +246,7 @@ bool holds_run(const fs::path& directory, const fs::path& checkpoints) {
 RunPlace preview_run_folder(const RunFolderRequest& request) {
   const fs::path directory =
       named_folder(request).value_or(numbered(request.base, greatest_number(request.base) + 1));
+  refuse_run_in_checkpoints(request, directory);
   return place_in(directory, request,
                   !request.fresh && holds_run(directory, checkpoints_of(request, directory)));
 }
@@ -244,6 +265,7 @@ RunPlace take_run_folder(const RunFolderRequest& request, std::vector<FolderLock
   // Before a folder is made: one for a mistyped path would be left empty.
   if (!named && !request.resume.empty() && !is_latest(request))
     (void)checkpoint_at(request.resume, "--resume");
+  refuse_run_in_checkpoints(request, named.value_or(numbered(request.base, 1)));
   const fs::path directory = named ? *named : make_numbered(request.base);
   const fs::path checkpoints = checkpoints_of(request, directory);
   make_folder(directory);

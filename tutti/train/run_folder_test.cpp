@@ -155,6 +155,24 @@ TEST_F(RunFolderTest, CheckpointsMayLieInTheRunsFolder) {
   }
 }
 
+TEST_F(RunFolderTest, ARunDoesNotLieInItsFolderOfCheckpoints) {
+  for (const char* name : {"runs/a", ""})
+    for (const char* end : {"", "/"}) {
+      RunFolderRequest r = request(name);
+      r.checkpoints = (root_ / "runs").string() + end;
+      EXPECT_NE(refusal(r).find("lies in that of its checkpoints"), std::string::npos) << name;
+      EXPECT_THROW(preview_run_folder(r), ConfigError) << name;
+      EXPECT_FALSE(fs::exists(root_ / "runs")) << name;
+    }
+  // It would take the other runs with it.
+  leave_run(taken(request("runs/a")), {1});
+  leave_run(taken(request("runs/b")), {1});
+  RunFolderRequest again = fresh("runs/a");
+  again.checkpoints = (root_ / "runs").string();
+  EXPECT_NE(refusal(again), "");
+  EXPECT_TRUE(fs::exists(root_ / "runs/b/checkpoints/step_0000001"));
+}
+
 TEST_F(RunFolderTest, AMistypedResumeLeavesNothing) {
   EXPECT_NE(refusal(request("", (root_ / "typo").string())).find("no valid checkpoint"),
             std::string::npos);
@@ -219,6 +237,20 @@ TEST_F(RunFolderTest, APreviewRefusesAsTheRunWouldAndLeavesNothing) {
   EXPECT_FALSE(preview_run_folder(fresh("a")).goes_on);
   EXPECT_EQ(fs::path(preview_run_folder(request("a", "latest")).resume).filename(), "step_0000003");
   EXPECT_FALSE(fs::exists(root_ / "a.1"));
+}
+
+TEST_F(RunFolderTest, AFolderWhoseNameIsNotUtf8IsTheSameOnAllRanks) {
+  const fs::path named = root_ / "caf\xe9";
+  std::mutex mutex;
+  comm::run_ranks(2, [&](comm::Communicator& communicator) {
+    const RunFolder folder(communicator, request(named.filename().string()));
+    const std::lock_guard lock(mutex);
+    EXPECT_EQ(folder.place().directory, named.string());
+    EXPECT_EQ(folder.place().checkpoints, (named / "checkpoints").string());
+    EXPECT_FALSE(folder.place().run_id.empty());
+    EXPECT_FALSE(folder.place().goes_on);
+  });
+  EXPECT_TRUE(fs::exists(named));
 }
 
 TEST_F(RunFolderTest, AllRanksGetThePlaceThatRankZeroFound) {

@@ -1,5 +1,7 @@
 #include "tutti/train/safetensors.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -54,20 +56,21 @@ Type stored_type(DType type) {
 }
 
 /// Header text, padded so that the data begin at a multiple of kAlignment. Tensors stand in the
-/// order of their data.
+/// order of their data. Written as text: a Json object would look through all names for each.
 std::string header_of(std::span<const TensorRef> tensors, const TensorMetadata& metadata,
                       const std::vector<size_t>& order) {
-  Json header = Json::object();
-  if (!metadata.empty()) header["__metadata__"] = metadata;
+  std::string text;
+  if (!metadata.empty()) text = "\"__metadata__\":" + print_json(metadata);
   uint64_t offset = 0;
   for (const size_t i : order) {
     const TensorRef& t = tensors[i];
-    header[t.name] = {{"dtype", row_of(stored_type(t.desc.dtype)).name},
-                      {"shape", std::vector<int64_t>(t.desc.shape.begin(), t.desc.shape.end())},
-                      {"data_offsets", {offset, offset + t.bytes.size()}}};
+    text += fmt::format(R"({}{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
+                        text.empty() ? "" : ",", print_json(t.name),
+                        row_of(stored_type(t.desc.dtype)).name, fmt::join(t.desc.shape, ","),
+                        offset, offset + t.bytes.size());
     offset += t.bytes.size();
   }
-  std::string text = print_json(header);
+  text = "{" + text + "}";
   text.resize((text.size() + 8 + kAlignment - 1) / kAlignment * kAlignment - 8, ' ');
   return text;
 }
@@ -105,15 +108,15 @@ struct HeaderReader {
     fail(fmt::format("tensor '{}': {}", tensor, what));
   }
 
-  Json parse(const std::string& text) const {
+  std::map<std::string, Json> parse(const std::string& text) const {
     try {
-      Json header = parse_json(text);
-      if (!header.is_object()) fail("the header is not a JSON object");
-      return header;
+      return parse_members(text);
     } catch (const RepeatedKey& error) {
       fail(error.key, "named twice");
     } catch (const Json::exception& error) {
       fail(fmt::format("the header is damaged: {}", error.what()));
+    } catch (const IoError& error) {
+      fail(fmt::format("the header is {}", error.what()));
     }
   }
 
@@ -224,8 +227,7 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
   file_->read(8, std::as_writable_bytes(std::span(text)));
   data_begin_ = 8 + header_bytes;
 
-  const Json header = reader.parse(text);
-  for (const auto& [name, json] : header.items()) {
+  for (const auto& [name, json] : reader.parse(text)) {
     if (name == "__metadata__")
       metadata_ = reader.metadata(json);
     else

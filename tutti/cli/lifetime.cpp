@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,6 +25,8 @@
 
 namespace tutti {
 namespace {
+
+constexpr int kSlowReaderMs = 5000;  // of a stream that is not to wait, and is full
 
 comm::Launcher launcher_or_single() {
   try {
@@ -130,6 +133,9 @@ void write_error(std::string_view text) {
   while (!text.empty()) {
     const ssize_t count = write(STDERR_FILENO, text.data(), text.size());
     if (count < 0 && errno == EINTR) continue;
+    // Programs that share the stream may have made it one that does not wait.
+    pollfd room{STDERR_FILENO, POLLOUT, 0};
+    if (count < 0 && errno == EAGAIN && poll(&room, 1, kSlowReaderMs) > 0) continue;
     if (count <= 0) return;
     text.remove_prefix(static_cast<size_t>(count));
   }

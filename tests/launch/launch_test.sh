@@ -49,6 +49,12 @@ case $case in
     expect 2 many --ranks 1000
     says many '^tutti: --ranks 1000 on .*add --oversubscribe'
     [ ! -e many ] || fail "1000 ranks have written something"
+    # Whoever started this ignores SIGCHLD: then the system keeps no exit codes.
+    for verb in train 'study --mode strong --repeats 1'; do
+      # shellcheck disable=SC2086
+      python3 -c 'import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])' \
+        "$tutti" $verb "$config" --ranks 2 --max-steps 1 --output-dir "nochild-${verb%% *}" >nochild.log 2>&1 || fail "$verb without SIGCHLD"
+    done
     ;;
   signals)
     train whole --ranks 2 || fail "the whole run"

@@ -90,6 +90,8 @@ void begin_process(const std::vector<std::string>& arguments) {
   if (own_row::called_off()) std::raise(SIGTERM);
   // Whoever read the log has gone; the run goes on.
   if (trains || verb == "study") std::signal(SIGPIPE, SIG_IGN);
+  // Children of a process that was started to ignore this have no exit code.
+  std::signal(SIGCHLD, SIG_DFL);
   // A write beyond the file-size limit then fails as on a full disk, with a message.
   std::signal(SIGXFSZ, SIG_IGN);
 }

@@ -34,7 +34,8 @@ constexpr auto kKillRanks = seconds(1);
 constexpr auto kKillLauncher = seconds(3);  // one that has just begun loses signals
 constexpr auto kLastWork = seconds(5);      // of a rank that has trained and is told to end
 constexpr auto kSlowReader = seconds(5);    // of the last words of a job that was told to end
-constexpr int kReads = 16;                  // of the job's output, before signals are looked at
+constexpr int kLostStatus = 1 << 8;  // as waitpid says it: exit code 1, where it says nothing
+constexpr int kReads = 16;           // of the job's output, before signals are looked at
 // Looks, one a second, at a launcher whose ranks have failed and ended. It ends a second or two
 // after them, unless it waits for a host that does not answer.
 constexpr int kLauncherLooks = 10;
@@ -64,6 +65,7 @@ class Supervision {
   void read_output(int reads);
   void receive_signals();
   void on_signal(int signal);
+  void look_for_end();
   void look_at_ranks();
   void look_for_stopped();
   void look_at_start();
@@ -135,7 +137,7 @@ int Supervision::run() {
     read_output(kReads);
     receive_signals();
     look_at_ranks();
-    over_ = waitpid(job_.launcher, &status_, WNOHANG) != 0;
+    look_for_end();
     if (const auto now = Clock::now(); now >= next_look && !over_) {
       next_look = now + seconds(1);
       look_for_stopped();
@@ -190,6 +192,12 @@ void Supervision::receive_signals() {
   signalfd_siginfo received{};
   while (read(signals_, &received, sizeof received) == sizeof received)
     if (received.ssi_signo != SIGCHLD) on_signal(static_cast<int>(received.ssi_signo));
+}
+
+void Supervision::look_for_end() {
+  const pid_t found = waitpid(job_.launcher, &status_, WNOHANG);
+  over_ = found != 0;
+  if (found < 0) status_ = kLostStatus;
 }
 
 // Ranks that start end with it, and those that train stop in order, all of them if one is asked: so

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -178,6 +179,22 @@ TEST(Supervise, TheLaunchersOwnErrorIsShown) {
   EXPECT_EQ(end.code, 1);
   EXPECT_NE(end.said.find("There are not enough slots"), end.said.npos);
   EXPECT_NE(end.said.find("mpirun: it ended with exit code 1 before a rank"), end.said.npos);
+}
+
+// Where SIGCHLD is ignored the system keeps no status.
+TEST(Supervise, ALauncherWhoseStatusIsLostIsNoSuccess) {
+  const auto before = std::signal(SIGCHLD, SIG_IGN);
+  const RankTable table(2), done(2);
+  const Ended end = supervised(table, {}, [] { return 1; });
+  const Ended well = supervised(done, {}, [&] {
+    for (int rank : {0, 1}) start_rank(done, rank, [] { own_row::end(3, ""); });
+    for (int rank : {0, 1}) until(done, rank, RankState::ended);
+    return 0;
+  });
+  std::signal(SIGCHLD, before);
+  EXPECT_EQ(end.code, 1);
+  EXPECT_NE(end.said.find("before a rank of Tutti had begun"), end.said.npos) << end.said;
+  EXPECT_EQ(well.code, 3);
 }
 
 TEST(Supervise, NamesTheRankThatWasKilled) {

@@ -124,7 +124,7 @@ class Supervision {
   Clock::time_point ending_since_{};
   bool ranks_killed_ = false, launcher_killed_ = false;
   int start_looks_ = 0, launcher_looks_ = 0;
-  std::optional<Clock::time_point> stopped_since_;
+  int stopped_looks_ = 0;
 };
 
 int Supervision::run() {
@@ -249,12 +249,14 @@ void Supervision::look_for_stopped() {
   std::string stopped = rank_names(table_, ranks);
   if (is_stopped(process_state(job_.launcher)))
     stopped = launcher_name() + (stopped.empty() ? "" : ", ") + stopped;
-  const auto now = Clock::now();
-  if (stopped.empty() || verdict_) return stopped_since_.reset();
-  if (!stopped_since_) stopped_since_ = now;
-  // Ranks that run report what they wait for at their own time-out; they speak first.
-  const std::chrono::duration<double> limit(patience_.seconds + 2);
-  if (now - *stopped_since_ < limit) return;
+  if (stopped.empty() || verdict_) {
+    stopped_looks_ = 0;
+    return;
+  }
+  // Ranks that run report what they wait for at their own time-out; they speak first. Looks are
+  // counted, one a second, because the clock goes on while a scheduler has stopped this process,
+  // too, with all others of the job.
+  if (stopped_looks_++ < patience_.seconds + 2) return;
   const std::string text = fmt::format(
       "stopped by a signal (state T) for more than {:g} s: {}; kill -CONT lets a "
       "stopped process go on",
@@ -262,7 +264,7 @@ void Supervision::look_for_stopped() {
   if (patience_.ends_job)
     return end_job(static_cast<int>(ExitCode::failure), text + "; the job ends");
   errors_.print("tutti: " + text + "; waiting goes on, as comm.on_timeout asks\n");
-  stopped_since_ = now;
+  stopped_looks_ = 0;
 }
 
 // Ranks that have begun watch over the start of the others: MPI starts when all have come.

@@ -530,6 +530,33 @@ TEST(Supervise, SaysWhoIsStoppedWhenNobodyElseCan) {
   }
 }
 
+// As a scheduler does that gives the node to another job for a while: nobody is continued at the
+// same moment as the others.
+TEST(Supervise, TimeInWhichItWasStoppedItselfDoesNotCount) {
+  const RankTable table(1);
+  const pid_t job = fork();
+  if (job == 0)
+    _exit(supervised(table, {.seconds = 0.5}, [&] {
+            const pid_t rank = start_rank(table, 0, [] {
+              own_row::set_state(RankState::stoppable);
+              raise(SIGSTOP);
+              own_row::end(3, "");
+            });
+            while (runs(rank)) usleep(1000);
+            return 3;
+          }).code);
+  until(table, 0, RankState::stoppable);
+  usleep(1'500'000);  // until it has seen the rank stopped
+  kill(job, SIGSTOP);
+  usleep(4'000'000);
+  kill(job, SIGCONT);
+  usleep(300'000);
+  kill(table.row(0).process, SIGCONT);
+  int status = 0;
+  waitpid(job, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 3);
+}
+
 TEST(Supervise, AfterAWarningItWaitsOnWhereThatIsAsked) {
   const RankTable table(1);
   const Ended end = supervised(table, {.seconds = 0.5, .ends_job = false}, [&] {

@@ -49,6 +49,18 @@ case $case in
     expect 2 many --ranks 1000
     says many '^tutti: --ranks 1000 on .*add --oversubscribe'
     [ ! -e many ] || fail "1000 ranks have written something"
+    "$tutti" study "$config" --ranks 1,1000 --mode strong --replicas 1000 --output-dir crowd >crowd.log 2>&1
+    [ $? -eq 2 ] || fail "a study of 1000 ranks was accepted"
+    says crowd '^tutti: --ranks 1000 on .*add --oversubscribe'
+    [ ! -e crowd ] || fail "a study that cannot end has begun"
+    "$tutti" study "$config" --ranks 1,1000 --mode strong --replicas 1000 --oversubscribe --dry-run >dry.log 2>&1 || fail "study --oversubscribe"
+    says dry 'train .*--ranks 1000 .*--oversubscribe'
+    # Whoever started this ignores SIGCHLD: then the system keeps no exit codes.
+    for verb in train 'study --mode strong --repeats 1'; do
+      # shellcheck disable=SC2086
+      python3 -c 'import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])' \
+        "$tutti" $verb "$config" --ranks 2 --max-steps 1 --output-dir "nochild-${verb%% *}" >nochild.log 2>&1 || fail "$verb without SIGCHLD"
+    done
     ;;
   signals)
     train whole --ranks 2 || fail "the whole run"

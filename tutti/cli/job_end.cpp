@@ -38,8 +38,8 @@ int explain_stop(const RankTable& table, const JobEnd& end) {
   for (int rank = 0; rank < table.ranks(); ++rank) {
     const RankRow& row = table.row(rank);
     if (row.state != RankState::ended || row.order != 1 || row.signal == 0) continue;
-    write_error(fmt::format("tutti: rank {}/{}: {}\n", rank, table.ranks(),
-                            why_stopped(end.trains, row.signal)));
+    end.print(fmt::format("tutti: rank {}/{}: {}\n", rank, table.ranks(),
+                          why_stopped(end.trains, row.signal)));
     return row.code;
   }
   return 0;
@@ -50,7 +50,7 @@ void explain_gone(const RankTable& table, const JobEnd& end) {
   const int code = code_of_status(end.status);
   const std::string how =
       code > 128 ? "killed by " + signal_text(code - 128) : std::string("gone without a word");
-  write_error(
+  end.print(
       fmt::format("tutti: {}: {}{}; the job has ended. Its last checkpoint stands: "
                   "--resume goes on from it\n",
                   rank_names(table, end.first_gone),
@@ -59,7 +59,7 @@ void explain_gone(const RankTable& table, const JobEnd& end) {
 
 /// The errors that ranks have left, each text once, the first first. Returns the first one's code,
 /// 0 when there is none.
-int explain_failures(const RankTable& table) {
+int explain_failures(const RankTable& table, const JobEnd& end) {
   std::vector<int> failed;
   for (int rank = 0; rank < table.ranks(); ++rank)
     if (table.row(rank).state == RankState::ended && is_failure(table.row(rank).code))
@@ -72,11 +72,11 @@ int explain_failures(const RankTable& table) {
     const std::string text = row.message.data();
     if (text.empty() || std::ranges::find(said, text) != said.end()) continue;
     if (said.size() < kVoices)
-      write_error("tutti: " + named(rank, table.ranks(), row.code, text) + "\n");
+      end.print("tutti: " + named(rank, table.ranks(), row.code, text) + "\n");
     said.push_back(text);
   }
   if (said.size() > kVoices)
-    write_error(fmt::format("tutti: {} more ranks reported errors\n", said.size() - kVoices));
+    end.print(fmt::format("tutti: {} more ranks reported errors\n", said.size() - kVoices));
   return table.row(failed.front()).code;
 }
 
@@ -105,7 +105,7 @@ int believe_launcher(const RankTable& table, const JobEnd& end) {
   const bool elsewhere = table.ranks_here() < table.ranks();
   if (ranks.ended == table.ranks_here() && (!elsewhere || !is_failure(code)))
     return elsewhere ? std::max(ranks.code, code) : ranks.code;
-  if (code != 0) write_error(end.banners);
+  if (code != 0) end.print(end.banners);
   if (code == 0 && ranks.begun == 0) return 0;  // no program of ours
   const std::string how = code > 128 ? "a rank was killed by " + signal_text(code - 128)
                                      : fmt::format("it ended with exit code {}", code);
@@ -116,7 +116,7 @@ int believe_launcher(const RankTable& table, const JobEnd& end) {
     where = " after it had ended its ranks: something has told it to. The last checkpoint stands";
   else if (ranks.begun > 0)
     where = fmt::format(" when {} of {} ranks had begun", ranks.begun, table.ranks_here());
-  write_error(fmt::format("tutti: {}: {}{}\n", end.program, how, where));
+  end.print(fmt::format("tutti: {}: {}{}\n", end.program, how, where));
   return code == 0 || code > 128 ? kFailure : code;
 }
 
@@ -125,9 +125,9 @@ int believe_launcher(const RankTable& table, const JobEnd& end) {
 int explain_end(const RankTable& table, const JobEnd& end) {
   if (const int code = explain_stop(table, end); code != 0) return code;
   explain_gone(table, end);
-  const int code = explain_failures(table);
+  const int code = explain_failures(table, end);
   if (WIFSIGNALED(end.status) && !end.launcher_killed) {
-    write_error(
+    end.print(
         fmt::format("tutti: {} (process {}) was killed by {}, and its ranks ended with it. "
                     "The last checkpoint stands: --resume goes on from it\n",
                     end.program, end.launcher, signal_text(WTERMSIG(end.status))));

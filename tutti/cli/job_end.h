@@ -4,9 +4,12 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "tutti/cli/lifetime.h"
 #include "tutti/cli/rank_table.h"
 
 namespace tutti {
@@ -21,9 +24,10 @@ struct JobEnd {
   bool launcher_killed = false;  ///< it did not end; that is said already
   std::string banners = {};      ///< the launcher's, for where nothing better is known
   bool trains = true;            ///< Patience's
+  std::function<void(std::string_view)> print = write_error;
 };
 
-/// Says it on standard error, if there is something to say, and returns the job's exit code.
+/// Prints it, if there is something to say, and returns the job's exit code.
 int explain_end(const RankTable& table, const JobEnd& end);
 
 /// Whether a rank that ended with this code has failed: not when it is done, has missed its target,

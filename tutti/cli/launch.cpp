@@ -82,6 +82,11 @@ std::string home_of_user() {
   _exit(127);
 }
 
+/// Of this node, as far as this process may use them.
+int cores_for_ranks(const Topology& topology) {
+  return std::min(topology.bound_cores, topology.usable_cores());
+}
+
 /// 4 of "Open MPI v4.1.4"; 0 for other libraries.
 int open_mpi_version(const std::string& library) {
   const size_t at = library.find("Open MPI v");
@@ -125,6 +130,15 @@ int choose_threads(int requested, int omp_num_threads, const Topology& topology,
   return std::max(1, std::min(topology.bound_cores, topology.usable_cores() / local_ranks));
 }
 
+void check_ranks_per_core(int ranks, bool oversubscribe, const Topology& topology) {
+  const int cores = cores_for_ranks(topology);
+  if (oversubscribe || ranks <= cores * kMostRanksPerCore) return;
+  throw ConfigError(fmt::format(
+      "--ranks {} on {} core{} is more than {} ranks a core, which only wait for each other: use "
+      "fewer ranks, or, with train or study, add --oversubscribe if that is meant",
+      ranks, cores, cores == 1 ? "" : "s", kMostRanksPerCore));
+}
+
 Launch plan_launch(int ranks, const RankThreads& requested, const std::vector<std::string>& command,
                    const Topology& topology, const Surroundings& surroundings) {
   if (surroundings.mpirun.empty())
@@ -133,12 +147,8 @@ Launch plan_launch(int ranks, const RankThreads& requested, const std::vector<st
         "MPI module, or start the ranks with srun");
   Launch launch;
   launch.ranks = ranks;
-  const int cores = std::min(topology.bound_cores, topology.usable_cores());
-  if (ranks > cores * kMostRanksPerCore && !requested.oversubscribe)
-    throw ConfigError(fmt::format(
-        "--ranks {} on {} core{} is more than {} ranks a core, which only wait for each other: use "
-        "fewer ranks, or, with train, add --oversubscribe if that is meant",
-        ranks, cores, cores == 1 ? "" : "s", kMostRanksPerCore));
+  check_ranks_per_core(ranks, requested.oversubscribe, topology);
+  const int cores = cores_for_ranks(topology);
   // Somebody else shares out the cores: a binding of ours could land on cores that others use.
   const bool restricted = cores < topology.cores;
   launch.threads = choose_threads(requested.threads, surroundings.omp_num_threads, topology, ranks);

@@ -52,6 +52,9 @@ struct RankThreads {
 /// --ranks would make the machine unusable: --oversubscribe has to ask for them.
 constexpr int kMostRanksPerCore = 8;
 
+/// Throws ConfigError for too many ranks a core, unless `oversubscribe` asks for them.
+void check_ranks_per_core(int ranks, bool oversubscribe, const Topology& topology);
+
 /// How to start `ranks` processes of `command` on this node: with Open MPI 4 or 5, or with MPICH
 /// and its kin. Throws ConfigError when no launcher was found, and for too many ranks a core.
 Launch plan_launch(int ranks, const RankThreads& requested, const std::vector<std::string>& command,

@@ -178,9 +178,10 @@ TEST(PlanLaunch, RefusesAThousandRanksOnTwoCores) {
     plan_launch(1000, {}, {"t"}, machine(2), kOpenMpi);
     FAIL();
   } catch (const ConfigError& error) {
-    EXPECT_STREQ(error.what(),
-                 "--ranks 1000 on 2 cores is more than 8 ranks a core, which only wait for each "
-                 "other: use fewer ranks, or, with train, add --oversubscribe if that is meant");
+    EXPECT_STREQ(
+        error.what(),
+        "--ranks 1000 on 2 cores is more than 8 ranks a core, which only wait for each "
+        "other: use fewer ranks, or, with train or study, add --oversubscribe if that is meant");
   }
   EXPECT_EQ(plan_launch(1000, {.oversubscribe = true}, {"t"}, machine(2), kOpenMpi).ranks, 1000);
 }

@@ -141,6 +141,8 @@ std::optional<int> run_launcher_watch(int count, char** words) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);  // it may have been made in a handler
+  signal(SIGPIPE,
+         SIG_IGN);  // whoever read the launcher's words may have gone: it ends all the same
   see_launcher_end({.launcher = std::atoi(words[1]),
                     .began = std::strtoull(words[2], nullptr, 10),
                     .rank = std::atoi(words[3]),

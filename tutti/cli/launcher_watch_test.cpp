@@ -22,6 +22,7 @@ class Launcher {
     process = fork();
     if (process == 0) {
       dup2(errors_[1], STDERR_FILENO);
+      for (const int end : errors_) close(end);
       work();
       _exit(0);
     }
@@ -32,6 +33,10 @@ class Launcher {
     kill(process, SIGKILL);
     waitpid(process, nullptr, 0);
     close(errors_[0]);
+  }
+  void stop_reading() {
+    close(errors_[0]);
+    errors_[0] = -1;
   }
   std::string said() const {
     char text[1000];
@@ -53,6 +58,20 @@ TEST(LauncherWatch, KillsALauncherThatStaysAndSaysSo) {
   see_launcher_end({.launcher = launcher.process, .began = launcher.began, .looks = 3});
   EXPECT_FALSE(launcher_runs(launcher.process));
   EXPECT_NE(launcher.said().find("still waits"), std::string::npos);
+}
+
+TEST(LauncherWatch, KillsALauncherWhoseWordsNobodyReads) {
+  Launcher launcher([] { pause(); });
+  launcher.stop_reading();
+  std::string name = "tutti-launcher-watch", process = std::to_string(launcher.process),
+              began = std::to_string(launcher.began), rank = "0", looks = "3";
+  char* words[] = {name.data(), process.data(), began.data(), rank.data(), looks.data()};
+  const pid_t watch = fork();  // it closes files
+  if (watch == 0) _exit(run_launcher_watch(5, words).value_or(1));
+  int status = -1;
+  waitpid(watch, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_FALSE(runs(launcher.process));
 }
 
 TEST(LauncherWatch, LeavesALauncherAloneThatEnds) {

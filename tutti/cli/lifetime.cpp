@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,6 +25,8 @@
 
 namespace tutti {
 namespace {
+
+constexpr int kSlowReaderMs = 5000;  // of a stream that is not to wait, and is full
 
 comm::Launcher launcher_or_single() {
   try {
@@ -87,6 +90,8 @@ void begin_process(const std::vector<std::string>& arguments) {
   if (own_row::called_off()) std::raise(SIGTERM);
   // Whoever read the log has gone; the run goes on.
   if (trains || verb == "study") std::signal(SIGPIPE, SIG_IGN);
+  // Children of a process that was started to ignore this have no exit code.
+  std::signal(SIGCHLD, SIG_DFL);
   // A write beyond the file-size limit then fails as on a full disk, with a message.
   std::signal(SIGXFSZ, SIG_IGN);
 }
@@ -130,6 +135,9 @@ void write_error(std::string_view text) {
   while (!text.empty()) {
     const ssize_t count = write(STDERR_FILENO, text.data(), text.size());
     if (count < 0 && errno == EINTR) continue;
+    // Programs that share the stream may have made it one that does not wait.
+    pollfd room{STDERR_FILENO, POLLOUT, 0};
+    if (count < 0 && errno == EAGAIN && poll(&room, 1, kSlowReaderMs) > 0) continue;
     if (count <= 0) return;
     text.remove_prefix(static_cast<size_t>(count));
   }

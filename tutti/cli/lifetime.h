@@ -30,7 +30,8 @@ int fail(const std::exception& error);
 /// wrong with flags or configuration is so on all ranks, and names none.
 std::string named(int rank, int ranks, int code, const std::string& text);
 
-/// To standard error; whether anybody can read it does not matter.
+/// To standard error; whether anybody can read it does not matter. Waits while the stream is full;
+/// a stream that is not to wait (O_NONBLOCK) gets five seconds.
 void write_error(std::string_view text);
 
 /// "stopped by signal 15 (SIGTERM) before the first step: ..."

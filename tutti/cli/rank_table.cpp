@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 
 #include "tutti/base/error.h"
@@ -54,6 +56,33 @@ void* map_table(const std::string& path, size_t bytes) {
 
 std::atomic<Page*> own_page{nullptr};
 std::atomic<RankRow*> own{nullptr};
+std::atomic<bool> leaving{false};  // a thread has begun to leave this process's code
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+constexpr int kLeaveMs = 1000;  // microseconds are enough, where the thread has a core
+
+/// Nothing interrupts this thread while it lives: what a handler may call.
+class NoSignals {
+ public:
+  NoSignals() noexcept {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~NoSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  NoSignals(const NoSignals&) = delete;
+  NoSignals& operator=(const NoSignals&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+/// Whoever is told that the code is left ends the process.
+void wait_until_left(const RankRow& row) noexcept {
+  const timespec moment{.tv_sec = 0, .tv_nsec = 1'000'000};
+  for (int ms = 0; ms < kLeaveMs && row.state != RankState::ended; ++ms)
+    nanosleep(&moment, nullptr);
+}
 
 }  // namespace
 
@@ -138,7 +167,13 @@ void own_row::note_sent_off() noexcept {
 bool own_row::end(int code, std::string_view message, int signal) noexcept {
   RankRow* row = own.load();
   if (row == nullptr) return false;
-  if (row->state == RankState::ended) return true;  // the first word counts
+  // The first word counts. No handler may end the process between the claim and the last store.
+  const NoSignals no_signals;
+  bool nobody = false;
+  if (!leaving.compare_exchange_strong(nobody, true)) {
+    wait_until_left(*row);
+    return true;
+  }
   const size_t length = std::min(message.size(), row->message.size() - 1);
   std::copy_n(message.data(), length, row->message.data());
   row->message[length] = 0;

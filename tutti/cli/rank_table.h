@@ -76,7 +76,8 @@ bool called_off() noexcept;
 void set_state(RankState state) noexcept;
 /// Its launcher has told this rank to end.
 void note_sent_off() noexcept;
-/// Leaves the exit code. False when nobody will read it: then this process speaks for itself.
+/// Leaves the exit code; what comes first stays, and when this returns it is there, whichever
+/// thread left it. False when nobody will read it: then this process speaks for itself.
 bool end(int code, std::string_view message, int signal = 0) noexcept;
 }  // namespace own_row
 

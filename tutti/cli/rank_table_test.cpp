@@ -5,7 +5,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <functional>
+#include <string>
+#include <thread>
+#include <vector>
 
 namespace tutti {
 namespace {
@@ -37,6 +41,33 @@ TEST(RankTable, ARankReportsToTheProcessThatMadeIt) {
   EXPECT_STREQ(table.row(1).message.data(), "the reason");
   EXPECT_EQ(table.row(0).state, RankState::absent);
   EXPECT_EQ(in_child([&] { return own_row::join(table.value(), {1, 3}) ? 1 : 0; }), 0);  // is taken
+}
+
+// The main thread, a time-out's thread and a handler may all find the end at the same moment.
+TEST(RankTable, OneEndOfManyAtATimeIsLeftWhole) {
+  for (int trial = 0; trial < 100; ++trial) {
+    const RankTable table(1);
+    const int wrong = in_child([&] {
+      own_row::join(table.value(), {0, 1});
+      constexpr int kThreads = 4;
+      std::atomic<int> ready{0}, early{0};
+      std::vector<std::thread> threads;
+      for (int code = 1; code <= kThreads; ++code)
+        threads.emplace_back([&, code] {
+          const std::string message(4000, static_cast<char>('0' + code));
+          ++ready;
+          while (ready < kThreads) {}
+          own_row::end(code, message);
+          if (table.row(0).state != RankState::ended) ++early;
+        });
+      for (std::thread& thread : threads) thread.join();
+      return early.load();
+    });
+    EXPECT_EQ(wrong, 0);
+    const RankRow& row = table.row(0);
+    ASSERT_EQ(row.order, 1);
+    ASSERT_EQ(row.message.data(), std::string(4000, static_cast<char>('0' + row.code)));
+  }
 }
 
 TEST(RankTable, ALongMessageIsCut) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,9 +17,9 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/process_state.h"
+#include "tutti/cli/error_stream.h"
 #include "tutti/cli/job_end.h"
 #include "tutti/cli/launcher_output.h"
-#include "tutti/cli/lifetime.h"
 #include "tutti/cli/signals.h"
 
 namespace tutti {
@@ -32,6 +33,9 @@ constexpr int kLookMs = 100;
 constexpr auto kKillRanks = seconds(1);
 constexpr auto kKillLauncher = seconds(3);  // one that has just begun loses signals
 constexpr auto kLastWork = seconds(5);      // of a rank that has trained and is told to end
+constexpr auto kSlowReader = seconds(5);    // of the last words of a job that was told to end
+constexpr int kLostStatus = 1 << 8;  // as waitpid says it: exit code 1, where it says nothing
+constexpr int kReads = 16;           // of the job's output, before signals are looked at
 // Looks, one a second, at a launcher whose ranks have failed and ended. It ends a second or two
 // after them, unless it waits for a host that does not answer.
 constexpr int kLauncherLooks = 10;
@@ -41,7 +45,7 @@ bool is_stopped(const std::optional<ProcessState>& process) {
   return process && process->stopped();
 }
 
-/// Nobody reads what the launcher prints, and it waits for that.
+/// Nobody reads what the ranks print, and the launcher waits for that.
 bool output_is_full() {
   pollfd output{STDOUT_FILENO, POLLOUT, 0};
   return poll(&output, 1, 0) == 0;
@@ -52,14 +56,16 @@ class Supervision {
   Supervision(const Supervised& job, const RankTable& table, const Patience& patience)
       : job_(job), table_(table), patience_(patience),
         gone_(static_cast<size_t>(table.ranks()), false),
-        output_([](std::string_view text) { write_error(text); }) {}
+        output_([this](std::string_view text) { errors_.print(text); }) {}
 
   int run();
 
  private:
-  void wait_a_moment();
-  void read_output();
+  void wait_a_moment(int ms);
+  void read_output(int reads);
+  void receive_signals();
   void on_signal(int signal);
+  void look_for_end();
   void look_at_ranks();
   void look_for_stopped();
   void look_at_start();
@@ -68,6 +74,9 @@ class Supervision {
   void end_job(int code, const std::string& why);
   void press_on();
   void see_off_ranks();
+  void read_rest();
+  void wait_for_reader();
+  int explain(const std::string& banners);
 
   bool alive(int rank) const {
     return table_.row(rank).process != 0 && !gone_[static_cast<size_t>(rank)];
@@ -100,11 +109,14 @@ class Supervision {
   const Patience& patience_;
   std::vector<bool> gone_;
   std::vector<int> first_gone_;  // JobEnd's
+  ErrorStream errors_;
   LauncherOutput output_;
   int signals_ = -1;
   bool output_open_ = true;
   bool over_ = false;  // the launcher has ended, with status_
   int status_ = 0;
+  Clock::time_point over_since_{};
+  bool told_ = false;  // a signal has come
   int interrupts_ = 0;
   int asked_ = 0;  // the signal that came when ranks had trained already, since asked_since_
   Clock::time_point asked_since_{};
@@ -112,7 +124,7 @@ class Supervision {
   Clock::time_point ending_since_{};
   bool ranks_killed_ = false, launcher_killed_ = false;
   int start_looks_ = 0, launcher_looks_ = 0;
-  std::optional<Clock::time_point> stopped_since_;
+  int stopped_looks_ = 0;
 };
 
 int Supervision::run() {
@@ -121,13 +133,11 @@ int Supervision::run() {
   fcntl(job_.output, F_SETFL, O_NONBLOCK);
   auto next_look = Clock::now() + seconds(1);
   while (!over_) {
-    wait_a_moment();
-    read_output();
-    signalfd_siginfo received{};
-    while (read(signals_, &received, sizeof received) == sizeof received)
-      if (received.ssi_signo != SIGCHLD) on_signal(static_cast<int>(received.ssi_signo));
+    wait_a_moment(kLookMs);
+    read_output(kReads);
+    receive_signals();
     look_at_ranks();
-    over_ = waitpid(job_.launcher, &status_, WNOHANG) != 0;
+    look_for_end();
     if (const auto now = Clock::now(); now >= next_look && !over_) {
       next_look = now + seconds(1);
       look_for_stopped();
@@ -137,37 +147,65 @@ int Supervision::run() {
     }
     if (verdict_) press_on();
   }
+  over_since_ = Clock::now();
   see_off_ranks();
+  read_rest();
   const std::string banners = output_.finish();
+  const int code = verdict_ ? *verdict_ : explain(banners);
+  wait_for_reader();
   close(signals_);
-  if (verdict_) return *verdict_;
+  return code;
+}
+
+int Supervision::explain(const std::string& banners) {
   return explain_end(table_, {.first_gone = first_gone_,
                               .launcher = job_.launcher,
                               .program = job_.program,
                               .status = status_,
                               .launcher_killed = launcher_killed_,
                               .banners = banners,
-                              .trains = patience_.trains});
+                              .trains = patience_.trains,
+                              .print = [this](std::string_view text) { errors_.print(text); }});
 }
 
-void Supervision::wait_a_moment() {
-  std::array<pollfd, 2> events = {{{signals_, POLLIN, 0}, {job_.output, POLLIN, 0}}};
-  poll(events.data(), output_open_ ? 2 : 1, kLookMs);
+// While nobody takes what the job has printed, it waits in the job's own pipe, and its writers wait
+// there: this process must hear signals.
+void Supervision::wait_a_moment(int ms) {
+  const bool full = errors_.full();
+  std::array<pollfd, 3> events = {{{signals_, POLLIN, 0},
+                                   {output_open_ && !full ? job_.output : -1, POLLIN, 0},
+                                   {full ? errors_.file() : -1, POLLOUT, 0}}};
+  poll(events.data(), events.size(), ms);
+  errors_.push();
 }
 
-void Supervision::read_output() {
+void Supervision::read_output(int reads) {
   std::array<char, 4096> bytes;
-  ssize_t count = 0;
-  while (output_open_ && (count = read(job_.output, bytes.data(), bytes.size())) > 0)
+  ssize_t count = -1;
+  while (output_open_ && !errors_.full() && reads-- > 0 &&
+         (count = read(job_.output, bytes.data(), bytes.size())) > 0)
     output_.take({bytes.data(), static_cast<size_t>(count)});
   if (count == 0) output_open_ = false;
+}
+
+void Supervision::receive_signals() {
+  signalfd_siginfo received{};
+  while (read(signals_, &received, sizeof received) == sizeof received)
+    if (received.ssi_signo != SIGCHLD) on_signal(static_cast<int>(received.ssi_signo));
+}
+
+void Supervision::look_for_end() {
+  const pid_t found = waitpid(job_.launcher, &status_, WNOHANG);
+  over_ = found != 0;
+  if (found < 0) status_ = kLostStatus;
 }
 
 // Ranks that start end with it, and those that train stop in order, all of them if one is asked: so
 // those of other hosts need no signal. Whether the job has trained is looked up when the signal has
 // been sent: a rank that has begun to train by then takes it as a wish.
 void Supervision::on_signal(int signal) {
-  if (verdict_) return;
+  told_ = true;
+  if (verdict_ || over_) return;
   if (signal == SIGINT && ++interrupts_ > 1) {
     end_job(128 + SIGINT, "ended at once by a second interrupt; the last checkpoint stands");
     return signal_ranks(SIGKILL);
@@ -211,20 +249,22 @@ void Supervision::look_for_stopped() {
   std::string stopped = rank_names(table_, ranks);
   if (is_stopped(process_state(job_.launcher)))
     stopped = launcher_name() + (stopped.empty() ? "" : ", ") + stopped;
-  const auto now = Clock::now();
-  if (stopped.empty() || verdict_) return stopped_since_.reset();
-  if (!stopped_since_) stopped_since_ = now;
-  // Ranks that run report what they wait for at their own time-out; they speak first.
-  const std::chrono::duration<double> limit(patience_.seconds + 2);
-  if (now - *stopped_since_ < limit) return;
+  if (stopped.empty() || verdict_) {
+    stopped_looks_ = 0;
+    return;
+  }
+  // Ranks that run report what they wait for at their own time-out; they speak first. Looks are
+  // counted, one a second, because the clock goes on while a scheduler has stopped this process,
+  // too, with all others of the job.
+  if (stopped_looks_++ < patience_.seconds + 2) return;
   const std::string text = fmt::format(
       "stopped by a signal (state T) for more than {:g} s: {}; kill -CONT lets a "
       "stopped process go on",
       patience_.seconds, stopped);
   if (patience_.ends_job)
     return end_job(static_cast<int>(ExitCode::failure), text + "; the job ends");
-  write_error("tutti: " + text + "; waiting goes on, as comm.on_timeout asks\n");
-  stopped_since_ = now;
+  errors_.print("tutti: " + text + "; waiting goes on, as comm.on_timeout asks\n");
+  stopped_looks_ = 0;
 }
 
 // Ranks that have begun watch over the start of the others: MPI starts when all have come.
@@ -260,7 +300,7 @@ void Supervision::look_at_launcher() {
                                                        (is_failure(row.code) || row.signal != 0);
                                               }) > 0;
   if (verdict_ || launcher_killed_ || !failed || !alive_ranks().empty()) return;
-  if (is_stopped(process_state(job_.launcher)) || output_is_full()) return;
+  if (is_stopped(process_state(job_.launcher)) || output_is_full() || errors_.full()) return;
   if (++launcher_looks_ < kLauncherLooks) return;
   const int here = table_.ranks_here();
   std::string reason;
@@ -268,7 +308,7 @@ void Supervision::look_at_launcher() {
     reason = ": another host of the job does not answer";
   else if (begun() < here)
     reason = fmt::format(": {} of {} ranks had begun", begun(), here);
-  write_error(fmt::format(
+  errors_.print(fmt::format(
       "tutti: {} still waits {} s after its ranks on this host have ended, so it is killed{}\n",
       launcher_name(), kLauncherLooks, reason));
   kill(job_.launcher, SIGKILL);
@@ -278,11 +318,11 @@ void Supervision::look_at_launcher() {
 void Supervision::end_job(int code, const std::string& why) {
   table_.call_off();  // ranks that join from now on end by themselves
   signal_ranks(SIGTERM);
-  write_error("tutti: " + why + "\n");
-  verdict_ = code;
-  ending_since_ = Clock::now();
   kill(job_.launcher, SIGTERM);
   kill(job_.launcher, SIGCONT);
+  verdict_ = code;
+  ending_since_ = Clock::now();
+  errors_.print("tutti: " + why + "\n");
 }
 
 void Supervision::press_on() {
@@ -301,18 +341,36 @@ void Supervision::press_on() {
 // Ranks end with their launcher (comm::end_with_launcher); this makes sure of it, and lets what
 // they have printed arrive.
 void Supervision::see_off_ranks() {
-  const auto began = Clock::now();
   bool left = true;
-  while ((left || output_open_) && Clock::now() - began < seconds(10)) {
-    read_output();
+  while ((left || output_open_) && Clock::now() - over_since_ < seconds(10)) {
+    read_output(kReads);
+    receive_signals();
     look_at_ranks();
     left = !alive_ranks().empty();
-    if (left && Clock::now() - began > seconds(2)) signal_ranks(SIGKILL);
-    if (!left && Clock::now() - began > seconds(1)) break;  // a grandchild may hold the stream
-    if (left || output_open_) {
-      pollfd wait{job_.output, POLLIN, 0};
-      poll(&wait, output_open_ ? 1 : 0, 20);
-    }
+    if (left && Clock::now() - over_since_ > seconds(2)) signal_ranks(SIGKILL);
+    if (!left && Clock::now() - over_since_ > seconds(1))
+      break;  // a grandchild may hold the stream
+    if (left || output_open_) wait_a_moment(20);
+  }
+}
+
+/// What lies in the job's pipe now. A grandchild may fill it again and again.
+void Supervision::read_rest() {
+  int bytes = 0;
+  if (ioctl(job_.output, FIONREAD, &bytes) != 0) return;
+  for (int reads = 0; reads * 4096 < bytes; ++reads) {
+    wait_for_reader();
+    read_output(1);
+  }
+  wait_for_reader();
+}
+
+// For ever, as any program waits for who reads it. A job that was told to end must not.
+void Supervision::wait_for_reader() {
+  while (errors_.full()) {
+    if ((told_ || verdict_) && Clock::now() - over_since_ > kSlowReader) return;
+    wait_a_moment(kLookMs);
+    receive_signals();
   }
 }
 

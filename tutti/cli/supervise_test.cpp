@@ -2,14 +2,20 @@
 // launcher and its ranks.
 #include "tutti/cli/supervise.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <functional>
+#include <mutex>
 #include <string>
+#include <thread>
 
 #include "tutti/base/process_state.h"
 
@@ -21,9 +27,10 @@ struct Ended {
   std::string said;
 };
 
-/// A job whose launcher is a child that runs `launcher`; its ranks are children of that.
-Ended supervised(const RankTable& table, const Patience& patience,
-                 const std::function<int()>& launcher) {
+/// The code of a job whose launcher is a child that runs `launcher`; its ranks are children of
+/// that.
+int code_of_job(const RankTable& table, const Patience& patience,
+                const std::function<int()>& launcher) {
   int errors[2];
   EXPECT_EQ(pipe(errors), 0);
   const sigset_t signals = supervised_signals();
@@ -37,13 +44,69 @@ Ended supervised(const RankTable& table, const Patience& patience,
     _exit(launcher());
   }
   close(errors[1]);
-  testing::internal::CaptureStderr();
   const int code = supervise({.launcher = child, .output = errors[0]}, table, patience);
-  const std::string said = testing::internal::GetCapturedStderr();
   close(errors[0]);
   sigprocmask(SIG_SETMASK, &before, nullptr);
-  return {code, said};
+  return code;
 }
+
+Ended supervised(const RankTable& table, const Patience& patience,
+                 const std::function<int()>& launcher) {
+  testing::internal::CaptureStderr();
+  const int code = code_of_job(table, patience, launcher);
+  return {code, testing::internal::GetCapturedStderr()};
+}
+
+/// This process's standard error, until the destructor, as a pipe whose reader sleeps for so long
+/// and then reads all.
+class SlowReader {
+ public:
+  SlowReader(std::chrono::milliseconds sleep, int flags) : before_(dup(STDERR_FILENO)) {
+    int ends[2];
+    EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    fcntl(ends[1], F_SETFL, flags);
+    dup2(ends[1], STDERR_FILENO);
+    close(ends[1]);
+    sigset_t all, before;  // a signal to this process must not come to that thread
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
+    reader_ = std::thread([this, sleep, end = ends[0]] {
+      std::unique_lock lock(mutex_);
+      woken_.wait_for(lock, sleep, [this] { return over_; });
+      lock.unlock();
+      char bytes[1000];
+      for (ssize_t count; (count = read(end, bytes, sizeof bytes)) > 0;)
+        text_.append(bytes, static_cast<size_t>(count));
+      close(end);
+    });
+    sigprocmask(SIG_SETMASK, &before, nullptr);
+  }
+  ~SlowReader() { text(); }
+  SlowReader(const SlowReader&) = delete;
+  SlowReader& operator=(const SlowReader&) = delete;
+
+  /// All that was written; standard error is what it was before.
+  std::string text() {
+    if (!reader_.joinable()) return text_;
+    dup2(before_, STDERR_FILENO);
+    close(before_);
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    woken_.notify_one();
+    reader_.join();
+    return text_;
+  }
+
+ private:
+  int before_;
+  std::mutex mutex_;
+  std::condition_variable woken_;
+  bool over_ = false;
+  std::thread reader_;
+  std::string text_;
+};
 
 pid_t start_rank(const RankTable& table, int rank, const std::function<void()>& work,
                  int ranks_here = -1) {
@@ -116,6 +179,22 @@ TEST(Supervise, TheLaunchersOwnErrorIsShown) {
   EXPECT_EQ(end.code, 1);
   EXPECT_NE(end.said.find("There are not enough slots"), end.said.npos);
   EXPECT_NE(end.said.find("mpirun: it ended with exit code 1 before a rank"), end.said.npos);
+}
+
+// Where SIGCHLD is ignored the system keeps no status.
+TEST(Supervise, ALauncherWhoseStatusIsLostIsNoSuccess) {
+  const auto before = std::signal(SIGCHLD, SIG_IGN);
+  const RankTable table(2), done(2);
+  const Ended end = supervised(table, {}, [] { return 1; });
+  const Ended well = supervised(done, {}, [&] {
+    for (int rank : {0, 1}) start_rank(done, rank, [] { own_row::end(3, ""); });
+    for (int rank : {0, 1}) until(done, rank, RankState::ended);
+    return 0;
+  });
+  std::signal(SIGCHLD, before);
+  EXPECT_EQ(end.code, 1);
+  EXPECT_NE(end.said.find("before a rank of Tutti had begun"), end.said.npos) << end.said;
+  EXPECT_EQ(well.code, 3);
 }
 
 TEST(Supervise, NamesTheRankThatWasKilled) {
@@ -227,6 +306,58 @@ TEST(Supervise, AStopReachesRanksThatTrain) {
     });
     EXPECT_EQ(end.code, 75);
     EXPECT_EQ(end.said, "");
+  }
+}
+
+// A pager that nobody pages, or a terminal that Ctrl-S has stopped: a checkpoint is written all the
+// same, and the job ends.
+TEST(Supervise, AStopReachesRanksWhoseWordsNobodyReads) {
+  for (const RankState state : {RankState::starting, RankState::stoppable}) {
+    const RankTable table(1);
+    SlowReader reader(std::chrono::seconds(20), 0);
+    const auto began = std::chrono::steady_clock::now();
+    const int code = code_of_job(table, {}, [&] {
+      const pid_t writer = fork();
+      while (writer == 0) dprintf(STDERR_FILENO, "%s\n", std::string(1000, 'x').c_str());
+      start_rank(table, 0, [&] {
+        sigset_t set;
+        sigemptyset(&set);
+        sigaddset(&set, SIGTERM);
+        sigprocmask(SIG_BLOCK, &set, nullptr);
+        own_row::set_state(state);
+        int got = 0;
+        sigwait(&set, &got);
+        own_row::end(75, "");
+      });
+      signal(SIGTERM, SIG_IGN);
+      until(table, 0, state);
+      usleep(500000);  // until the pipe is full
+      kill(getppid(), SIGTERM);
+      until(table, 0, RankState::ended);
+      kill(writer, SIGKILL);
+      return 0;
+    });
+    EXPECT_EQ(code, 75);
+    EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(15));
+    reader.text();
+  }
+}
+
+TEST(Supervise, ASlowReaderLosesNothing) {
+  for (const int flags : {0, O_NONBLOCK}) {
+    const RankTable table(1);
+    SlowReader reader(std::chrono::seconds(3), flags);  // later than the job's end
+    const int code = code_of_job(table, {}, [&] {
+      const std::string line(999, 'x');
+      for (int i = 0; i < 100; ++i) dprintf(STDERR_FILENO, "%s\n", line.c_str());
+      start_rank(table, 0, [] { own_row::end(1, "the reason"); });
+      until(table, 0, RankState::ended);
+      return 0;
+    });
+    EXPECT_EQ(code, 1);
+    const std::string text = reader.text();
+    EXPECT_EQ(count(text, std::string(999, 'x') + "\n"), 100u);
+    EXPECT_EQ(text.substr(text.size() - 18), "tutti: the reason\n");
   }
 }
 
@@ -397,6 +528,33 @@ TEST(Supervise, SaysWhoIsStoppedWhenNobodyElseCan) {
     EXPECT_EQ(count(end.said, "rank 1/2"), 1u) << end.said;
     EXPECT_EQ(count(end.said, "mpirun (process"), launcher_too ? 1u : 0u) << end.said;
   }
+}
+
+// As a scheduler does that gives the node to another job for a while: nobody is continued at the
+// same moment as the others.
+TEST(Supervise, TimeInWhichItWasStoppedItselfDoesNotCount) {
+  const RankTable table(1);
+  const pid_t job = fork();
+  if (job == 0)
+    _exit(supervised(table, {.seconds = 0.5}, [&] {
+            const pid_t rank = start_rank(table, 0, [] {
+              own_row::set_state(RankState::stoppable);
+              raise(SIGSTOP);
+              own_row::end(3, "");
+            });
+            while (runs(rank)) usleep(1000);
+            return 3;
+          }).code);
+  until(table, 0, RankState::stoppable);
+  usleep(1'500'000);  // until it has seen the rank stopped
+  kill(job, SIGSTOP);
+  usleep(4'000'000);
+  kill(job, SIGCONT);
+  usleep(300'000);
+  kill(table.row(0).process, SIGCONT);
+  int status = 0;
+  waitpid(job, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 3);
 }
 
 TEST(Supervise, AfterAWarningItWaitsOnWhereThatIsAsked) {

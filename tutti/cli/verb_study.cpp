@@ -71,6 +71,10 @@ int run_study_verb(const StudyVerb& verb) {
   const ResolvedConfig resolved = verb.flags.read();
   const RunConfig& config = resolved.config;
   refuse_shared(resolved);
+  const Topology topology = read_topology();
+  // Now, and not hours later at this size's turn.
+  if (!flags.collect_only)
+    for (const int ranks : flags.ranks) check_ranks_per_core(ranks, flags.oversubscribe, topology);
   log::configure(config.run.log_level, 0, 1);
   for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
   if (resolved.origins.contains("run.output_dir")) flags.output_dir = config.run.output_dir;
@@ -100,7 +104,7 @@ int run_study_verb(const StudyVerb& verb) {
   flags.global_batch = config.batch.global;
   flags.replicas = config.run.replicas;
   flags.threads_per_rank = static_cast<int>(config.run.threads);
-  flags.cores = read_topology().usable_cores();
+  flags.cores = topology.usable_cores();
   if (config.run.target > 0)
     flags.target =
         Target{.metric = "accuracy", .value = config.run.target, .higher_is_better = true};
@@ -143,6 +147,9 @@ Verb study_verb() {
                   {.names = "--fresh",
                    .help = "Run finished runs again; the earlier ones are kept aside",
                    .bind = &state->study.fresh},
+                  {.names = "--oversubscribe",
+                   .help = "Start more than 8 ranks for each core, if --ranks asks for them",
+                   .bind = &state->study.oversubscribe},
                   {.names = "--dry-run",
                    .help = "Print the command of each run, and end",
                    .bind = &state->study.dry_run},

@@ -69,12 +69,17 @@ Child::~Child() {
 }
 
 bool Child::ended(int& status) {
-  waited_ = waited_ || waitpid(pid_, &status_, WNOHANG) == pid_;
+  if (!waited_) {
+    const pid_t found = waitpid(pid_, &status_, WNOHANG);
+    if (found < 0) status_ = kLostStatus;  // it is nobody's child any more
+    waited_ = found != 0;
+  }
   status = status_;
   return waited_;
 }
 
 std::string describe_status(int status) {
+  if (status == kLostStatus) return "exit code unknown";
   if (WIFSIGNALED(status))
     return fmt::format("killed by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
   return fmt::format("exit code {}", WEXITSTATUS(status));

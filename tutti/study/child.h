@@ -32,6 +32,9 @@ class Child {
   bool waited_ = false;
 };
 
+/// Of a child that the system does not hand over, as where SIGCHLD is ignored.
+constexpr int kLostStatus = -1;
+
 /// "exit code 1", "killed by signal 9 (Killed)".
 std::string describe_status(int status);
 

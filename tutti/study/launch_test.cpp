@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -95,6 +96,16 @@ TEST_F(LaunchTest, AFailedRunIsReportedAndTheNextOneRuns) {
 TEST_F(LaunchTest, AnExitCodeOfZeroWithoutAFinishedRecordIsAFailure) {
   EXPECT_EQ(launch({script("true")}, quiet_).at(0).outcome, Outcome::failed);
   EXPECT_EQ(launch({script(record("requeue"), 2)}, quiet_).at(0).outcome, Outcome::failed);
+}
+
+// A shell with `trap '' CHLD` hands that on; the system then keeps no exit codes.
+TEST_F(LaunchTest, ARunWhoseExitCodeIsLostHasEnded) {
+  const auto before = std::signal(SIGCHLD, SIG_IGN);
+  const auto results = launch({script(record("done")), script("exit 0", 2)}, quiet_);
+  std::signal(SIGCHLD, before);
+  EXPECT_EQ(results.at(0).outcome, Outcome::finished);
+  EXPECT_EQ(results.at(1).outcome, Outcome::failed);
+  EXPECT_EQ(results.at(1).reason, "exit code unknown");
 }
 
 TEST_F(LaunchTest, AProgramThatIsNotThereIsAnIoError) {

@@ -95,6 +95,7 @@ std::vector<PlannedRun> plan_runs(const StudyFlags& flags) {
       run.directory = fmt::format("{}/runs/n{:04}-r{}", flags.output_dir, n, repeat);
       run.command = {flags.program,     "train",        flags.config, "--ranks",
                      fmt::to_string(n), "--output-dir", run.directory};
+      if (flags.oversubscribe) run.command.emplace_back("--oversubscribe");
       run.sets = flags.sets;
       // After the user's own settings: what the study varies and what it must hold fixed wins.
       run.sets.push_back(fmt::format("run.seed={}", run.seed));

@@ -31,6 +31,7 @@ struct StudyFlags {
       "study";  ///< study.csv, study.json, report.html and runs/n<ranks>-r<repeat>/
   std::vector<std::string> sets;  ///< further "key=value" settings for every run
   std::string program = "tutti";  ///< the binary that trains
+  bool oversubscribe = false;     ///< more ranks a core are meant than train starts unasked
   bool fresh = false;             ///< run finished runs again (earlier ones are kept aside)
   bool dry_run = false;           ///< print the commands only
   bool collect_only = false;      ///< launch nothing: report every record found under output_dir

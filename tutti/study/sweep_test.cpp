@@ -49,6 +49,8 @@ TEST(Sweep, TheCommandLine) {
             "tutti train base.toml --ranks 2 --output-dir out/runs/n0002-r1 --set optimizer.lr=0.2 "
             "--set 'run.output_dir=\"a b\"' "
             "--set run.seed=10 --set run.threads=2 --set batch.local=32 --set batch.global=0");
+  given.oversubscribe = true;
+  EXPECT_EQ(plan_runs(given)[1].command.at(7), "--oversubscribe");
 }
 
 TEST(Sweep, WeakFixesTheLocalBatchAndStrongTheGlobal) {

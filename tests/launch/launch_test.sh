@@ -120,6 +120,15 @@ case $case in
     says pmi 'mpich says that this process is rank 1 of 2, but .* says rank 0 of 1: .*another MPI'
     [ ! -e slurm ] && [ ! -e pmi ] || fail "something was written"
     ;;
+  start)
+    # Rank 1 never becomes a rank of MPI. However short comm.timeout_s is, the start has a minute.
+    # shellcheck disable=SC2016
+    mpirun --allow-run-as-root -n 2 sh -c '[ "$OMPI_COMM_WORLD_RANK" = 1 ] && exec sleep 200; exec "$@"' - \
+      "$tutti" train "$config" --output-dir start --set comm.timeout_s=1 >start.log 2>&1
+    [ $? -eq 1 ] || fail "not 1"
+    says start '^tutti: rank 0/2 on .*: starting MPI \(MPI_Init\): no answer within 60 s'
+    [ ! -e start ] || fail "something was written"
+    ;;
   agree)
     # Rank 1 gets another value; --ranks hands arguments on, so the launcher is called here.
     for key in OPTIMIZER_LR=0.04 RUN_SEED=7 RUN_EPOCHS=2 BATCH_LOCAL=4; do

@@ -99,6 +99,19 @@ case $case in
     once rank 'rank [01]/2 \(process [0-9]+\).*killed by signal 9'
     once launcher 'mpi[a-z]* \(process [0-9]+\) was killed by signal 9'
     ;;
+  ending)
+    # One rank fails when the other is in MPI_Finalize. $END_FAULT_LIBRARY brings that about; see end_fault.cpp.
+    for fault in abort kill; do
+      export END_FAULT=$fault
+      LD_PRELOAD=$END_FAULT_LIBRARY expect 1 ranks-$fault --max-steps 1 --ranks 2
+      once ranks-$fault '^tutti: rank 1/2 \(process [0-9]+\): (gone without a word|killed by signal 9)'
+      mpirun --allow-run-as-root -n 2 env LD_PRELOAD="$END_FAULT_LIBRARY" \
+        "$tutti" train "$config" --output-dir mpirun-$fault --max-steps 1 >mpirun-$fault.log 2>&1
+      code=$?
+      [ $code -eq 1 ] || [ $code -eq 137 ] || fail "mpirun-$fault: exit code $code"
+      wait_until none_left || fail "$fault left $(processes)"
+    done
+    ;;
   stopped)
     "$tutti" train "$config" --output-dir run --ranks 2 --epochs 500 --set checkpoint.every_steps=2 --set comm.timeout_s=2 >run.log 2>&1 &
     job=$!

@@ -99,6 +99,19 @@ case $case in
     once rank 'rank [01]/2 \(process [0-9]+\).*killed by signal 9'
     once launcher 'mpi[a-z]* \(process [0-9]+\) was killed by signal 9'
     ;;
+  ending)
+    # One rank fails when the other is in MPI_Finalize. $END_FAULT_LIBRARY brings that about; see end_fault.cpp.
+    for fault in abort kill; do
+      export END_FAULT=$fault
+      LD_PRELOAD=$END_FAULT_LIBRARY expect 1 ranks-$fault --max-steps 1 --ranks 2
+      once ranks-$fault '^tutti: rank 1/2 \(process [0-9]+\): (gone without a word|killed by signal 9)'
+      mpirun --allow-run-as-root -n 2 env LD_PRELOAD="$END_FAULT_LIBRARY" \
+        "$tutti" train "$config" --output-dir mpirun-$fault --max-steps 1 >mpirun-$fault.log 2>&1
+      code=$?
+      [ $code -eq 1 ] || [ $code -eq 137 ] || fail "mpirun-$fault: exit code $code"
+      wait_until none_left || fail "$fault left $(processes)"
+    done
+    ;;
   stopped)
     "$tutti" train "$config" --output-dir run --ranks 2 --epochs 500 --set checkpoint.every_steps=2 --set comm.timeout_s=2 >run.log 2>&1 &
     job=$!
@@ -119,6 +132,15 @@ case $case in
     [ $? -eq 2 ] || fail "another MPI's launcher was accepted"
     says pmi 'mpich says that this process is rank 1 of 2, but .* says rank 0 of 1: .*another MPI'
     [ ! -e slurm ] && [ ! -e pmi ] || fail "something was written"
+    ;;
+  start)
+    # Rank 1 never becomes a rank of MPI. However short comm.timeout_s is, the start has a minute.
+    # shellcheck disable=SC2016
+    mpirun --allow-run-as-root -n 2 sh -c '[ "$OMPI_COMM_WORLD_RANK" = 1 ] && exec sleep 200; exec "$@"' - \
+      "$tutti" train "$config" --output-dir start --set comm.timeout_s=1 >start.log 2>&1
+    [ $? -eq 1 ] || fail "not 1"
+    says start '^tutti: rank 0/2 on .*: starting MPI \(MPI_Init\): no answer within 60 s'
+    [ ! -e start ] || fail "something was written"
     ;;
   agree)
     # Rank 1 gets another value; --ranks hands arguments on, so the launcher is called here.

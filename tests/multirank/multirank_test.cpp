@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -174,7 +175,10 @@ int main(int count, char** arguments) {
                                   tutti::comm::Progress::kNoCore);
   try {
     using Threads = tutti::comm::MpiSession::Threads;
-    tutti::comm::MpiSession session(progress.empty() ? Threads::funneled : Threads::multiple);
+    const bool one_stays_away = name == "no_start";
+    if (one_stays_away && tutti::comm::detect_launcher(std::getenv).rank == 1) sleep(100);
+    tutti::comm::MpiSession session(progress.empty() ? Threads::funneled : Threads::multiple,
+                                    nullptr, nullptr, one_stays_away ? 2 : 0);
     const auto communicator = session.communicator({.shared_memory = shared_memory, .timeout = 30});
     try {
       communicator->set_progress(std::make_shared<tutti::comm::Progress>(progress));

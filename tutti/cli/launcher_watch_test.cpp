@@ -71,7 +71,7 @@ TEST(LauncherWatch, KillsALauncherWhoseWordsNobodyReads) {
   int status = -1;
   waitpid(watch, &status, 0);
   EXPECT_EQ(status, 0);
-  EXPECT_FALSE(runs(launcher.process));
+  EXPECT_FALSE(launcher_runs(launcher.process));
 }
 
 TEST(LauncherWatch, LeavesALauncherAloneThatEnds) {

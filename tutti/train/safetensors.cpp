@@ -234,11 +234,12 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
       entries_.push_back(reader.entry(name, json));
   }
   reader.check_places(entries_, file_->size() - data_begin_);
+  for (size_t i = 0; i < entries_.size(); ++i) places_.emplace(entries_[i].name, i);
 }
 
 const Entry* SafetensorsFile::find(std::string_view name) const {
-  const auto found = std::ranges::find(entries_, name, &Entry::name);
-  return found == entries_.end() ? nullptr : &*found;
+  const auto found = places_.find(name);
+  return found == places_.end() ? nullptr : &entries_[found->second];
 }
 
 std::vector<std::byte> SafetensorsFile::bytes(const Entry& entry) const {

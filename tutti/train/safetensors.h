@@ -58,6 +58,7 @@ class SafetensorsFile {
   std::unique_ptr<InputFile> file_;
   uint64_t data_begin_ = 0;
   std::vector<Entry> entries_;
+  std::map<std::string, size_t, std::less<>> places_;  ///< of the names in entries_
   TensorMetadata metadata_;
 };
 

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cstring>
 
 #include "tutti/base/error.h"
@@ -76,23 +75,22 @@ TEST_F(Safetensors, ReadsBackWhatItWrote) {
   EXPECT_EQ(file.find("nothing"), nullptr);
 }
 
-TEST_F(Safetensors, ManyTensorsComeBackInLittleTime) {
+// A search through all names for each of them would take minutes.
+TEST_F(Safetensors, ManyTensorsComeBack) {
   std::vector<NamedTensor> tensors;
   for (int i = 0; i < 50'000; ++i)
     tensors.push_back(
         {fmt::format("layer.{}.\"weight\"", i), {DType::u8, {1}, {}}, {std::byte(i)}});
   std::vector<TensorRef> refs;
   for (const NamedTensor& tensor : tensors) refs.push_back(tensor.ref());
-  const auto start = std::chrono::steady_clock::now();
   write_safetensors(path_, refs, {{"step", "1"}});
   const SafetensorsFile file(path_);
-  // A search through all names for each took a minute or more.
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
   ASSERT_EQ(file.entries().size(), tensors.size());
   EXPECT_EQ(file.metadata().at("step"), "1");
-  for (size_t i = 0; i < tensors.size(); i += 4999) {
-    EXPECT_EQ(file.entries()[i].name, tensors[i].name);
-    EXPECT_EQ(file.bytes(file.entries()[i]), tensors[i].bytes);
+  for (const NamedTensor& tensor : tensors) {
+    const auto* const entry = file.find(tensor.name);
+    ASSERT_TRUE(entry);
+    EXPECT_EQ(file.bytes(*entry), tensor.bytes);
   }
 }
 

@@ -23,14 +23,21 @@ constexpr std::array<std::string_view, 6> kHeads = {
     "YOUR APPLICATION TERMINATED WITH",
     "This typically refers to a problem with your application",
     "Please see the FAQ page"};
-constexpr std::array<std::string_view, 6> kInside = {"ORTE_ERROR_LOG:", "PMIX ERROR:",
-                                                     "PRTE ERROR:",     "help message",
-                                                     "help_aggregate",  "mpirun noticed"};
+// The last comes from Open MPI 5 where TCP joins no two ranks, which those of one node do not need.
+constexpr std::array<std::string_view, 7> kInside = {
+    "ORTE_ERROR_LOG:", "PMIX ERROR:",    "PRTE ERROR:",   "help message",
+    "help_aggregate",  "mpirun noticed", "btl_tcp_proc.c"};
+constexpr std::string_view kMore = " more process";  // Open MPI 5: "3 more processes have sent ..."
+
+std::string_view without_number(std::string_view line) {
+  return line.substr(std::min(line.find_first_not_of("0123456789"), line.size()));
+}
 
 bool is_launchers(std::string_view line) {
   const auto begins = [&](std::string_view head) { return line.starts_with(head); };
   const auto holds = [&](std::string_view part) { return line.find(part) != line.npos; };
   if (std::ranges::any_of(kHeads, begins)) return true;
+  if (without_number(line).starts_with(kMore)) return holds("help message");
   return line.starts_with('[') && std::ranges::any_of(kInside, holds);
 }
 
@@ -39,9 +46,12 @@ bool may_be_launchers(std::string_view begun) {
   if (begun[0] == '[') return true;
   if (begun[0] == '-' || begun[0] == '=')
     return begun.find_first_not_of(begun[0]) == std::string_view::npos;
-  return std::ranges::any_of(kHeads, [&](std::string_view head) {
+  const auto may_become = [&](std::string_view head) {
     return begun.starts_with(head) || head.starts_with(begun);
-  });
+  };
+  if (std::ranges::any_of(kHeads, may_become)) return true;
+  const std::string_view rest = without_number(begun);
+  return rest.size() < begun.size() && (rest.starts_with(kMore) || kMore.starts_with(rest));
 }
 
 }  // namespace

@@ -32,6 +32,18 @@ TEST(LauncherOutput, HoldsBannersAndPassesTheRest) {
   }
 }
 
+TEST(LauncherOutput, HoldsWhatOpenMpi5SaysOutsideAFrame) {
+  const std::string tcp =
+      "[vm][[53069,1],0][../opal/mca/btl/tcp/btl_tcp_proc.c:266:create_interface_graph] Unable to "
+      "find reachable pairing between local and remote interfaces\n";
+  const std::string more = "3 more processes have sent help message help-mpi-api.txt / mpi-abort\n";
+  for (const size_t part : {1, 7, 10000}) {
+    const Outcome out = read_in_parts(tcp + "3 epochs\n" + more + "3 more processes run\n", part);
+    EXPECT_EQ(out.printed, "3 epochs\n3 more processes run\n");
+    EXPECT_EQ(out.held, tcp + more);
+  }
+}
+
 TEST(LauncherOutput, PassesWhatOnlyLooksLikeABanner) {
   std::string table = kLine + "\n";
   for (int i = 0; i < 200; ++i) table += "row\n";

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <climits>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "tutti/base/error.h"
@@ -21,6 +24,14 @@ void check_mpi(int code, const char* call, const char* file, int line) {
   throw CommError(fmt::format("{} failed: {} ({}:{})", call,
                               std::string_view(text.data(), static_cast<size_t>(length)), path,
                               line));
+}
+
+void abort_in_turn(MPI_Comm comm, int code) {
+  int rank = 0;
+  MPI_Comm_rank(comm, &rank);
+  const std::chrono::milliseconds turn(100);
+  std::this_thread::sleep_for(turn * std::min(rank, 10));
+  MPI_Abort(comm, code);
 }
 
 std::string other_size(const std::string& from, size_t sent, size_t expected) {

@@ -143,7 +143,7 @@ std::string MpiCommunicator::progress_refusal() const {
 void MpiCommunicator::abort(int code, const std::string& message) {
   do_last_act(signed_message(message));
   Alarm::linger();
-  MPI_Abort(comm_, code);
+  abort_in_turn(comm_, code);
   std::_Exit(code);
 }
 

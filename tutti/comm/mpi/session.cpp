@@ -88,7 +88,7 @@ void MpiSession::end_job(int code) {
   do_last_act("");
   if (!running()) return;
   Alarm::linger();
-  MPI_Abort(MPI_COMM_WORLD, code);
+  abort_in_turn(MPI_COMM_WORLD, code);
 }
 
 std::string MpiSession::library_version() {

@@ -6,22 +6,35 @@ set(tutti_precompiled_headers
   <filesystem> <fstream> <functional> <limits> <map> <memory> <mutex> <numeric> <optional> <span> <sstream> <stdexcept> <string> <string_view>
   <thread> <utility> <variant> <vector>)
 
-# tutti_precompile(TARGET [TEST]): TARGET uses the precompiled header that was compiled with its options: position-independent or
-# not, and for a TEST with GoogleTest. All are compiled with OpenMP's flag, so that it need not be compiled with and without.
+# What no step of a training waits for (TuttiFolder.cmake), and tests.
+set(tutti_cold_options $<$<CONFIG:Release>:-O1>)
+
+# tutti_precompile(TARGET [TEST] [COLD]): TARGET uses the precompiled header that was compiled with its options: position-independent or
+# not, with which optimisation, and for a TEST, which is COLD too, with GoogleTest. All are compiled with OpenMP's flag, so that it need not
+# be compiled with and without.
 function(tutti_precompile target)
   set(headers ${tutti_precompiled_headers})
   set(libraries tutti_compiler fmt::fmt)
   set(name sources)
+  set(options "")
   if("TEST" IN_LIST ARGN)
+    target_compile_options(${target} PRIVATE ${tutti_cold_options})
+    set(options ${tutti_cold_options})
     set(name tests)
     list(APPEND libraries GTest::gtest)
     list(APPEND headers <gtest/gtest.h>)
     target_link_libraries(${target} PRIVATE GTest::gtest)  # its options are part of the header
   endif()
+  # GCC up to 12 reads a header of another optimisation.
+  if("COLD" IN_LIST ARGN AND NOT (CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13))
+    set(name cold)
+    set(options ${tutti_cold_options})
+  endif()
   if(NOT TARGET tutti_precompiled_${name})
     file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled/${name}.cpp CONTENT "// CMake compiles a precompiled header with a source")
     add_library(tutti_precompiled_${name} OBJECT EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/precompiled/${name}.cpp)
     target_link_libraries(tutti_precompiled_${name} PRIVATE ${libraries})
+    target_compile_options(tutti_precompiled_${name} PRIVATE ${options})
     target_precompile_headers(tutti_precompiled_${name} PRIVATE ${headers})
     get_target_property(pic ${target} POSITION_INDEPENDENT_CODE)
     if(pic)

@@ -44,6 +44,13 @@ void fill_closed_streams() {
       if (open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
 }
 
+// UCX, which libraries of MPI load, catches SIGHUP for its own debugging from its loading on.
+void give_back_hangup() {
+  struct sigaction now {};
+  sigaction(SIGHUP, nullptr, &now);
+  if (now.sa_handler != SIG_IGN) std::signal(SIGHUP, SIG_DFL);
+}
+
 std::string_view verb_of(const std::vector<std::string>& arguments) {
   for (const std::string& word : arguments)
     if (!word.starts_with("-")) return word;
@@ -84,6 +91,7 @@ void begin_process(const std::vector<std::string>& arguments) {
   fill_closed_streams();
   if (const char* table = std::getenv(RankTable::kVariable); table != nullptr && is_rank)
     own_row::join(table, {launcher.rank, launcher.size, launcher.local_size});
+  give_back_hangup();
   const std::string_view verb = verb_of(arguments);
   const bool trains = verb == "train";
   if (trains || is_rank) stop_while_starting({.trains = trains, .speaks = launcher.rank == 0});

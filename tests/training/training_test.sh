@@ -207,6 +207,36 @@ case $case in
     [ -z "$(find long/checkpoints -name '.step*')" ] || fail "leftovers of the killed run"
     tail -n 1 long/steps.csv | grep -q . || fail "no CSV"
     ;;
+  moved)
+    # The config.toml in a run's folder means the run beside it, wherever the folder lies by now.
+    continues() {
+      local folder=$1 steps=$2
+      shift 2
+      "$tutti" train "$folder/config.toml" --resume --max-steps "$steps" "$@" >>moved.log 2>&1 || fail "$folder/config.toml does not resume"
+      [ "$(grep -o '"event":"run_stop".*"steps":[0-9]*' "$folder/record.jsonl" | tail -n 1 | grep -o '[0-9]*$')" = "$steps" ] || fail "the run in $folder did not go on to step $steps"
+    }
+    expect 0 one --max-steps 2 --set checkpoint.dir="$PWD/one/kept"
+    mv one two
+    continues two 3
+    [ ! -e one ] || fail "a moved run goes on where it was"
+    [ -d two/kept/step_0000003 ] || fail "the checkpoints did not go with the folder"
+    cp -r two three
+    (cd three && "$tutti" train config.toml --resume --max-steps 4 >>../moved.log 2>&1) || fail "config.toml does not resume in its own folder"
+    [ ! -e two/kept/step_0000004 ] && [ -d three/kept/step_0000004 ] || fail "the copy of a run goes on in the original"
+    continues three 5 --ranks 2
+    # Of a run that was set aside: not the one that has taken its place.
+    expect 0 aside --max-steps 2
+    expect 0 aside --max-steps 2 --fresh
+    cp aside/config.toml before.toml
+    continues aside.1 3
+    [ ! -d aside/checkpoints/step_0000003 ] && cmp aside/config.toml before.toml || fail "the run that was set aside goes on in its successor"
+    # Elsewhere it is a configuration like others.
+    "$tutti" train before.toml --max-steps 1 >>moved.log 2>&1 || fail "a copy of config.toml does not train"
+    [ -e runs/0001/record.jsonl ] && [ ! -e record.jsonl ] || fail "a copy of config.toml takes the folder that it lies in"
+    "$tutti" train three/config.toml --dry-run --resume --max-steps 6 >dry.log 2>&1 || fail "no dry run of a moved run"
+    says dry 'resume three/kept/step_0000005'
+    "$tutti" eval three/config.toml --weights three/kept >>moved.log 2>&1 || fail "no evaluation of a moved run"
+    ;;
   best)
     # The weights that reached the target, and the best ones, are on disk.
     for ranks in 1 2; do

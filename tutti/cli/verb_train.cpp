@@ -47,23 +47,32 @@ ExitCode exit_code(RunStatus status) {
   return ExitCode::failure;
 }
 
-/// The run's folder; `resolved` then describes the run that lies there.
-RunFolder open_folder(const TrainVerb& verb, ResolvedConfig& resolved,
-                      comm::Communicator& communicator) {
+/// A run's config.toml means the folder that it lies in, unless another is named.
+void take_own_folder(const std::string& file, ResolvedConfig& resolved) {
+  std::string& directory = resolved.config.run.output_dir;
+  std::string& origin = resolved.origins["run.output_dir"];
+  const bool left_open = directory.empty() && (origin.empty() || origin.starts_with(file + ":"));
+  if (left_open) directory = folder_of_config(file);
+  if (left_open && !directory.empty()) origin = "the folder of " + file;
+  if (origin.empty()) resolved.origins.erase("run.output_dir");
+}
+
+/// What the run's config.toml says: what is of the run, and not of this process or of the place
+/// where the run lies now.
+ResolvedConfig of_the_run(ResolvedConfig resolved, const RunPlace& place) {
   RunConfig& config = resolved.config;
-  RunFolder folder(communicator, run_folder_request(config, verb.fresh));
-  if (config.run.output_dir.empty()) resolved.origins["run.output_dir"] = "the next free one";
-  config.run.output_dir = folder.place().directory;
-  // That this process resumes is no property of the run: the file describes the run.
+  config.run.output_dir.clear();
+  resolved.origins["run.output_dir"] = "the folder that this file lies in";
+  config.checkpoint.dir = own_checkpoints(config.checkpoint.dir, place);
   config.checkpoint.resume.clear();
   resolved.origins.erase("checkpoint.resume");
-  return folder;
+  return resolved;
 }
 
 /// The resolved configuration in the run's folder is all that a next command needs.
 NextCommands next_commands(const RunPlace& place, bool checkpoints_apart, const Job& job,
                            int ranks_asked_for) {
-  const std::string config = shell_word(place.directory + "/config.toml"),
+  const std::string config = shell_word(place.directory + "/" + kConfigFile),
                     weights = shell_word(checkpoints_apart ? place.checkpoints : place.directory);
   NextCommands next{.resume = fmt::format("tutti train {} --resume", config),
                     .eval = fmt::format("tutti eval {} --weights {}", config, weights)};
@@ -96,6 +105,7 @@ RunStart about_this_run(const Job& job, const TrainVerb& verb) {
 int run_train(const TrainVerb& verb) {
   const double started = process_start_time();
   ResolvedConfig resolved = verb.flags.read();
+  take_own_folder(verb.flags.file(), resolved);
   RunConfig& config = resolved.config;
   const comm::Launcher launcher = read_launcher();
   log::configure(config.run.log_level, launcher.rank, launcher.size);
@@ -131,11 +141,14 @@ int run_train(const TrainVerb& verb) {
 
   const ConfiguredData data = open_configured(config);
   check_resume_anyway(verb.resume_anyway, config.checkpoint.resume);
-  const RunFolder folder = open_folder(verb, resolved, communicator);
+  const RunFolder folder(communicator, run_folder_request(config, verb.fresh));
+  const std::string kept = resolved_toml(of_the_run(resolved, folder.place()));
+  config.run.output_dir = folder.place().directory;
+  config.checkpoint.resume.clear();  // settings of the run, not of this process
   const CpuBackend backend;
   TrainerSpec spec;
   spec.config = config;
-  spec.resolved_config = resolved_toml(resolved);
+  spec.resolved_config = kept;
   spec.about = about_this_run(job, verb);
   spec.terminal = terminal_of(STDERR_FILENO).erases;
   // From the first time that training asks, which is before it leaves anything, a signal is a

@@ -142,6 +142,23 @@ case $case in
     expect 0 many --max-steps 4 --set run.replicas=0 --set batch.local=2 --resume
     says many '3 replica.* on 1 rank'
     ;;
+  limits)
+    # What has ended a run is what its command to go on names, and a resume that finds nothing to do says so.
+    expect 0 run --max-steps 3
+    says run 'go on: tutti train run/config.toml --resume --max-steps N [(]N above 3[)]'
+    expect 0 run --epochs 5 --max-steps 3 --resume
+    says run 'warning: nothing to do: 3 steps are done, and run.max_steps = 3 ends the run'
+    expect 0 run --max-steps 0 --resume
+    says run 'run/config.toml --resume --epochs N [(]N above 3[)]'
+    rm run.log
+    expect 0 run --epochs 2 --resume
+    says run 'nothing to do: 24 steps are done, and run.epochs = 2 ends the run'
+    says run 'toml --resume --epochs N [(]N above 3[)]'
+    expect 3 run --epochs 2 --target 1 --resume -q
+    [ "$(grep -c 'nothing to do' run.log)" = 2 ] || fail "nothing to do, and -q is silent about it"
+    expect 0 reached --epochs 1 --target 0.001
+    says reached 'toml --resume --target X [(]X above 0[.][0-9]*, or 0 for none[)]'
+    ;;
   changed)
     # Nothing that changes results changes in silence, and everything has a way out.
     expect 0 run --max-steps 2

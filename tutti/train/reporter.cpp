@@ -75,7 +75,7 @@ void log_places(const RunPlace& place) {
 }
 
 void log_next(const RunPlace& place, const LeftCheckpoints& left, const NextCommands& next,
-              RunStatus status) {
+              const std::string& beyond) {
   const auto last = std::filesystem::path(place.checkpoints) / fmt::format("step_{:07}", left.last);
   if (left.last >= 0 && std::filesystem::exists(last))  // a branch may not have written any
     log::info("weights of step {}: {}", left.last, shell_word(last.string()));
@@ -85,8 +85,7 @@ void log_next(const RunPlace& place, const LeftCheckpoints& left, const NextComm
   log::info("results in {}; curves: tensorboard --logdir {}", shell_word(place.directory),
             shell_word(place.directory));
   if (left.last >= 0 || left.best >= 0) log::info("evaluate: {}", next.eval);
-  log::info("go on:    {}{}", next.resume,
-            status == RunStatus::requeue ? "" : " --epochs N   (N above what was run)");
+  log::info("go on:    {}{}", next.resume, beyond);
 }
 
 }  // namespace tutti

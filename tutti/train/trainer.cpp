@@ -40,7 +40,11 @@ void TrainerRun::loop() {
   epoch_partial_ = step_ % per_epoch != 0;
   first_step_ = step_;
   if (target_reached_)
-    return stop(RunStatus::done, fmt::format("target reached before step {}", step_));
+    return stop(RunStatus::done,
+                fmt::format("nothing to do: target reached before step {}", step_));
+  if (step_ >= total_steps_ && first())
+    log::warn("nothing to do: {} steps are done, and {} the run there", step_,
+              run_limit(config_.run, per_epoch, step_).text);
   while (step_ < total_steps_) {
     train_step();
     const bool last = step_ == total_steps_;

@@ -105,6 +105,8 @@ class TrainerRun {
   void end_epoch();
   void report_compression();
   void stop(RunStatus status, const std::string& reason);
+  /// The flags with which the run goes on beyond what has ended it.
+  std::string beyond_this_end() const;
   RunStop stop_event(RunStatus status, const std::string& reason) const;
   /// The rank that sees the cause writes the record's last line, whichever it is: rank 0 may be
   /// ended before it hears of it. Errors of communication have their cause elsewhere, so of those

@@ -15,6 +15,7 @@
 #include "tutti/cli/dry_run.h"
 #include "tutti/cli/job.h"
 #include "tutti/cli/launch.h"
+#include "tutti/cli/rank_table.h"
 #include "tutti/cli/selection_file.h"
 #include "tutti/cli/signals.h"
 #include "tutti/cli/terminal.h"
@@ -158,6 +159,8 @@ int run_train(const TrainVerb& verb) {
     if (!signals) signals.emplace();
     return signals->signal_number();
   };
+  own_row::set_run(folder.place().resume.empty() ? RunState::no_checkpoint : RunState::checkpoint);
+  spec.checkpoint_written = [] { own_row::set_run(RunState::checkpoint); };
   spec.process_started = started;
   spec.tuning_file = tuning_file(config.plan.tuning);
   spec.place = folder.place();

@@ -252,6 +252,14 @@ case $case in
     [ -e runs/0001/record.jsonl ] && [ ! -e record.jsonl ] || fail "a copy of config.toml takes the folder that it lies in"
     "$tutti" train three/config.toml --dry-run --resume --max-steps 6 >dry.log 2>&1 || fail "no dry run of a moved run"
     says dry 'resume three/kept/step_0000005'
+    # Of any name, also one that TOML could not hold.
+    odd=$(printf 'odd\377 "')
+    "$tutti" train "$config" --output-dir "$odd" --max-steps 2 >>moved.log 2>&1 || fail "no run in a folder whose name is not UTF-8"
+    continues "$odd" 3
+    continues "$odd" 4
+    "$tutti" train "$config" --output-dir none --set checkpoint.dir="$odd" >refused.log 2>&1
+    [ $? -eq 2 ] && [ ! -e none ] || fail "a path that config.toml cannot hold was taken"
+    says refused 'is not UTF-8, and config.toml, which keeps it'
     "$tutti" eval three/config.toml --weights three/kept >>moved.log 2>&1 || fail "no evaluation of a moved run"
     ;;
   best)

@@ -52,6 +52,14 @@ std::string key_list(std::string_view title, std::string_view text,
   return fmt::format("\n## {}\n\n{}\n\n{}.\n", title, text, fmt::join(names, ", "));
 }
 
+/// An origin may name a file by any bytes; TOML wants text, and one line, in comments too.
+std::string comment(const std::string& origin) {
+  std::string text = as_utf8(origin);
+  for (char& c : text)
+    if ((c >= 0 && c < 0x20) || c == 0x7f) c = '?';
+  return text;
+}
+
 }  // namespace
 
 std::string resolved_toml(const ResolvedConfig& resolved) {
@@ -66,7 +74,7 @@ std::string resolved_toml(const ResolvedConfig& resolved) {
                                            to_toml(row.get(resolved.config)));
       const auto origin = resolved.origins.find(row.name);
       out += fmt::format("{:<{}}  # {}\n", line, kCommentColumn,
-                         origin == resolved.origins.end() ? "default" : origin->second);
+                         origin == resolved.origins.end() ? "default" : comment(origin->second));
     }
   }
   return out;

@@ -8,6 +8,8 @@
 #include <optional>
 
 #include "tutti/backend/cpu/cpu_backend.h"
+#include "tutti/base/error.h"
+#include "tutti/base/json.h"
 #include "tutti/base/log.h"
 #include "tutti/base/shell.h"
 #include "tutti/cli/config_flags.h"
@@ -56,6 +58,20 @@ void take_own_folder(const std::string& file, ResolvedConfig& resolved) {
   if (left_open) directory = folder_of_config(file);
   if (left_open && !directory.empty()) origin = "the folder of " + file;
   if (origin.empty()) resolved.origins.erase("run.output_dir");
+}
+
+/// Before anything is done for a run whose config.toml could not be read back: TOML is UTF-8.
+void refuse_other_bytes(const RunConfig& config) {
+  for (const ConfigKey& row : config_keys()) {
+    const ConfigValue value = row.get(config);
+    const auto* text = std::get_if<std::string>(&value);
+    if (!text || row.name == "run.output_dir" || row.name == "checkpoint.resume") continue;
+    if (as_utf8(*text) != *text)
+      throw ConfigError(fmt::format(
+          "{} = '{}' is not UTF-8, and config.toml, which keeps it, must be: rename it, "
+          "or lead a link with a plain name there",
+          row.name, *text));
+  }
 }
 
 /// What the run's config.toml says: what is of the run, and not of this process or of the place
@@ -107,6 +123,7 @@ int run_train(const TrainVerb& verb) {
   const double started = process_start_time();
   ResolvedConfig resolved = verb.flags.read();
   take_own_folder(verb.flags.file(), resolved);
+  refuse_other_bytes(resolved.config);
   RunConfig& config = resolved.config;
   const comm::Launcher launcher = read_launcher();
   log::configure(config.run.log_level, launcher.rank, launcher.size);

@@ -47,6 +47,18 @@ TEST(Log, LongLinesAreWrappedBetweenWordsOnATerminal) {
   EXPECT_EQ(text_of(Level::info, "see " + path, {.columns = 40}), "see\n         " + path + "\n");
 }
 
+TEST(Log, CommandsAreNeverWrapped) {
+  configure(Level::info, 0, 1);
+  set_style({.columns = 40});
+  testing::internal::CaptureStderr();
+  command("evaluate: {}", "tutti eval runs/0001/config.toml --weights runs/0001");
+  const std::string log = testing::internal::GetCapturedStderr();
+  set_style({});
+  EXPECT_NE(log.find("evaluate: tutti eval runs/0001/config.toml --weights runs/0001\n"),
+            std::string::npos)
+      << log;
+}
+
 TEST(Log, TheDateStandsOnceBeforeTheFirstLine) {
   configure(Level::info, 0, 1);
   testing::internal::CaptureStderr();

@@ -69,23 +69,23 @@ void Reporter::add(EvalRecord event) {
 }
 
 void log_places(const RunPlace& place) {
-  log::info("results in {} (record.jsonl, *.csv, config.toml)", shell_word(place.directory));
-  log::info("checkpoints in {}", shell_word(place.checkpoints));
-  log::info("curves: tensorboard --logdir {}", shell_word(place.directory));
+  log::command("results in {} (record.jsonl, *.csv, config.toml)", shell_word(place.directory));
+  log::command("checkpoints in {}", shell_word(place.checkpoints));
+  log::command("curves: tensorboard --logdir {}", shell_word(place.directory));
 }
 
 void log_next(const RunPlace& place, const LeftCheckpoints& left, const NextCommands& next,
               const std::string& beyond) {
   const auto last = std::filesystem::path(place.checkpoints) / fmt::format("step_{:07}", left.last);
   if (left.last >= 0 && std::filesystem::exists(last))  // a branch may not have written any
-    log::info("weights of step {}: {}", left.last, shell_word(last.string()));
+    log::command("weights of step {}: {}", left.last, shell_word(last.string()));
   if (left.best >= 0)
-    log::info("best weights, of step {} with accuracy {:.2f} %: {}", left.best,
-              left.best_accuracy * 100, shell_word(place.checkpoints + "/best"));
-  log::info("results in {}; curves: tensorboard --logdir {}", shell_word(place.directory),
-            shell_word(place.directory));
-  if (left.last >= 0 || left.best >= 0) log::info("evaluate: {}", next.eval);
-  log::info("go on:    {}{}", next.resume, beyond);
+    log::command("best weights, of step {} with accuracy {:.2f} %: {}", left.best,
+                 left.best_accuracy * 100, shell_word(place.checkpoints + "/best"));
+  log::command("results in {}; curves: tensorboard --logdir {}", shell_word(place.directory),
+               shell_word(place.directory));
+  if (left.last >= 0 || left.best >= 0) log::command("evaluate: {}", next.eval);
+  log::command("go on:    {}{}", next.resume, beyond);
 }
 
 }  // namespace tutti

@@ -26,7 +26,8 @@ RunResult TrainerRun::run() {
     clock_.start(before("wall_seconds", 0), before("train_seconds", 0));
     resumed_.reset();
     run_started_ = RunClock::Clock::now();
-    log::info("{:.2f} s from start to the first step", unix_now() - spec_.process_started);
+    startup_seconds_ = unix_now() - spec_.process_started;
+    log::info("{:.2f} s from start to the first step", startup_seconds_);
     loop();
   } catch (const std::exception& error) {
     record_failure(error);

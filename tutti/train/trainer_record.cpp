@@ -163,7 +163,7 @@ void TrainerRun::stop(RunStatus status, const std::string& reason) {
   if (!first()) return;
   reporter_->record().append(stop_event(status, reason));
   log::info("{}: {} ({:.1f} s training, {:.1f} s in all)", name(status), reason, clock_.train(),
-            clock_.wall());
+            startup_seconds_ + clock_.wall());
   log_next(place_, left_, spec_.next, status == RunStatus::requeue ? "" : beyond_this_end());
 }
 

@@ -159,7 +159,7 @@ class TrainerRun {
   std::string bad_gradient_;  // the first one of the step that is not finite
   StepInterval interval_;
   StepTimes epoch_times_;
-  double epoch_loss_ = 0, evaluation_seconds_ = 0, checkpoint_seconds_ = 0;
+  double epoch_loss_ = 0, evaluation_seconds_ = 0, checkpoint_seconds_ = 0, startup_seconds_ = 0;
   bool epoch_partial_ = false, target_reached_ = false;
   int asked_by_ = 0;
   RunResult result_;

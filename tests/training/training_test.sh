@@ -135,6 +135,13 @@ case $case in
     expect 0 parts --max-steps 10 --resume
     expect 0 parts --max-steps 13 --resume --ranks 2
     same whole parts 13
+    # What a resume warns of is said once, not by each rank.
+    expect 0 told --max-steps 2 --ranks 2
+    rm told.log
+    expect 0 told --max-steps 3 --ranks 2 --epochs 4 --threads 2 --set optimizer.lr=0.1 --resume-anyway optimizer.lr --resume -q
+    for what in 'the schedule spans run.epochs' 'run.threads was 1 and is now 2' 'resumed although changed: optimizer.lr'; do
+      [ "$(grep -c "$what" told.log)" = 1 ] || fail "not once: $what"
+    done
     expect 2 parts --max-steps 14 --resume --replicas 3
     says parts 'run.replicas was 2 and is now 3; .*on any number of ranks from 1 to 2'
     # As many replicas as before, without being told.

@@ -88,6 +88,8 @@ bool enabled(Level level) {
   return current_rank == 0 || level <= Level::warn || current_level >= Level::debug;
 }
 
+bool is_first_rank() { return current_rank == 0; }
+
 std::string line_text(Level level, std::string_view text, int64_t time, const Style& style) {
   constexpr size_t kIndent = 9;  // as wide as the time
   std::string line = time_text(time, "%H:%M:%S ");

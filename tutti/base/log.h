@@ -25,6 +25,7 @@ struct Style {
 void set_style(const Style& style);
 Level parse_level(std::string_view name);  ///< throws ConfigError
 bool enabled(Level level);
+bool is_first_rank();
 /// Whether a long line may be broken on a terminal. Not where a command stands in it, which people
 /// paste into a shell.
 enum class Wrap { words, never };
@@ -40,6 +41,11 @@ void error(fmt::format_string<Args...> text, Args&&... args) {
 template <class... Args>
 void warn(fmt::format_string<Args...> text, Args&&... args) {
   write(Level::warn, fmt::format(text, std::forward<Args>(args)...));
+}
+/// Of what every rank finds alike: rank 0 says it, once.
+template <class... Args>
+void warn_alike(fmt::format_string<Args...> text, Args&&... args) {
+  if (is_first_rank()) warn(text, std::forward<Args>(args)...);
 }
 template <class... Args>
 void info(fmt::format_string<Args...> text, Args&&... args) {

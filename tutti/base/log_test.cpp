@@ -31,6 +31,18 @@ TEST(Log, OtherRanksSayWhoTheyAre) {
   configure(Level::info, 0, 1);
 }
 
+TEST(Log, WhatAllRanksFindAlikeIsSaidByTheFirst) {
+  const auto said_by = [](int rank) {
+    configure(Level::info, rank, 4);
+    testing::internal::CaptureStderr();
+    warn_alike("the schedule is {}", "longer");
+    configure(Level::info, 0, 1);
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_NE(said_by(0).find("warning: the schedule is longer\n"), std::string::npos);
+  EXPECT_EQ(said_by(1), "");
+}
+
 TEST(Log, ColorOnlyWhereItIsAskedFor) {
   EXPECT_EQ(text_of(Level::warn, "slow", {.color = true}), "\x1b[1;33mwarning: slow\x1b[0m\n");
   EXPECT_EQ(text_of(Level::info, "fine", {.color = true}), "fine\n");

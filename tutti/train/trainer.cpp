@@ -43,9 +43,9 @@ void TrainerRun::loop() {
   if (target_reached_)
     return stop(RunStatus::done,
                 fmt::format("nothing to do: target reached before step {}", step_));
-  if (step_ >= total_steps_ && first())
-    log::warn("nothing to do: {} steps are done, and {} the run there", step_,
-              run_limit(config_.run, per_epoch, step_).text);
+  if (step_ >= total_steps_)
+    log::warn_alike("nothing to do: {} steps are done, and {} the run there", step_,
+                    run_limit(config_.run, per_epoch, step_).text);
   while (step_ < total_steps_) {
     train_step();
     const bool last = step_ == total_steps_;

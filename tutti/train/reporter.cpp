@@ -27,8 +27,10 @@ RunLog log_before(const std::string& path) {
   try {
     return read_run(path);
   } catch (const IoError& error) {
-    log::warn("{}; the CSV tables begin anew", error.what());
-    return {};
+    Readable rest = read_readable(path);
+    log::warn("{}; the CSV tables go on without the {} damaged line(s) of the record", error.what(),
+              rest.passed_over);
+    return std::move(rest.log);
   }
 }
 

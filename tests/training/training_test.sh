@@ -149,6 +149,17 @@ case $case in
     expect 0 many --max-steps 4 --set run.replicas=0 --set batch.local=2 --resume
     says many '3 replica.* on 1 rank'
     ;;
+  asked)
+    # What a process has chosen or been told for itself is not kept as if it were the run's.
+    expect 0 run --ranks 2 --max-steps 2 -q --threads 0
+    grep -Eq '^threads = 0 ' run/config.toml && grep -Eq '^log_level = "info" ' run/config.toml || fail "config.toml keeps threads or log level of the process"
+    [ ! -s run.log ] || fail "-q is not quiet"
+    "$tutti" train run/config.toml --resume --max-steps 3 >>run.log 2>&1 || fail "no resume"
+    says run 'done: 3 steps'
+    # What was asked for is kept.
+    expect 0 told --max-steps 1 --threads 1
+    grep -Eq '^threads = 1 ' told/config.toml || fail "config.toml does not keep the threads that were asked for"
+    ;;
   limits)
     # What has ended a run is what its command to go on names, and a resume that finds nothing to do says so.
     expect 0 run --max-steps 3

@@ -76,8 +76,13 @@ void refuse_other_bytes(const RunConfig& config) {
 
 /// What the run's config.toml says: what is of the run, and not of this process or of the place
 /// where the run lies now.
-ResolvedConfig of_the_run(ResolvedConfig resolved, const RunPlace& place) {
+ResolvedConfig of_the_run(ResolvedConfig resolved, const RunPlace& place, int threads_asked_for) {
   RunConfig& config = resolved.config;
+  config.run.threads = threads_asked_for;
+  if (config.run.log_level != resolved.log_level_of_files) {
+    config.run.log_level = resolved.log_level_of_files;
+    resolved.origins.erase("run.log_level");
+  }
   config.run.output_dir.clear();
   resolved.origins["run.output_dir"] = "the folder that this file lies in";
   config.checkpoint.dir = own_checkpoints(config.checkpoint.dir, place);
@@ -160,7 +165,7 @@ int run_train(const TrainVerb& verb) {
   const ConfiguredData data = open_configured(config);
   check_resume_anyway(verb.resume_anyway, config.checkpoint.resume);
   const RunFolder folder(communicator, run_folder_request(config, verb.fresh));
-  const std::string kept = resolved_toml(of_the_run(resolved, folder.place()));
+  const std::string kept = resolved_toml(of_the_run(resolved, folder.place(), requested.threads));
   config.run.output_dir = folder.place().directory;
   config.checkpoint.resume.clear();  // settings of the run, not of this process
   const CpuBackend backend;

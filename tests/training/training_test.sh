@@ -135,12 +135,47 @@ case $case in
     expect 0 parts --max-steps 10 --resume
     expect 0 parts --max-steps 13 --resume --ranks 2
     same whole parts 13
+    # What a resume warns of is said once, not by each rank.
+    expect 0 told --max-steps 2 --ranks 2
+    rm told.log
+    expect 0 told --max-steps 3 --ranks 2 --epochs 4 --threads 2 --set optimizer.lr=0.1 --resume-anyway optimizer.lr --resume -q
+    for what in 'the schedule spans run.epochs' 'run.threads was 1 and is now 2' 'resumed although changed: optimizer.lr'; do
+      [ "$(grep -c "$what" told.log)" = 1 ] || fail "not once: $what"
+    done
     expect 2 parts --max-steps 14 --resume --replicas 3
     says parts 'run.replicas was 2 and is now 3; .*on any number of ranks from 1 to 2'
     # As many replicas as before, without being told.
     expect 0 many --max-steps 2 --ranks 3 --set run.replicas=0 --set batch.local=2
     expect 0 many --max-steps 4 --set run.replicas=0 --set batch.local=2 --resume
     says many '3 replica.* on 1 rank'
+    ;;
+  asked)
+    # What a process has chosen or been told for itself is not kept as if it were the run's.
+    expect 0 run --ranks 2 --max-steps 2 -q --threads 0
+    grep -Eq '^threads = 0 ' run/config.toml && grep -Eq '^log_level = "info" ' run/config.toml || fail "config.toml keeps threads or log level of the process"
+    [ ! -s run.log ] || fail "-q is not quiet"
+    "$tutti" train run/config.toml --resume --max-steps 3 >>run.log 2>&1 || fail "no resume"
+    says run 'done: 3 steps'
+    # What was asked for is kept.
+    expect 0 told --max-steps 1 --threads 1
+    grep -Eq '^threads = 1 ' told/config.toml || fail "config.toml does not keep the threads that were asked for"
+    ;;
+  limits)
+    # What has ended a run is what its command to go on names, and a resume that finds nothing to do says so.
+    expect 0 run --max-steps 3
+    says run 'go on: tutti train run/config.toml --resume --max-steps N [(]N above 3[)]'
+    expect 0 run --epochs 5 --max-steps 3 --resume
+    says run 'warning: nothing to do: 3 steps are done, and run.max_steps = 3 ends the run'
+    expect 0 run --max-steps 0 --resume
+    says run 'run/config.toml --resume --epochs N [(]N above 3[)]'
+    rm run.log
+    expect 0 run --epochs 2 --resume
+    says run 'nothing to do: 24 steps are done, and run.epochs = 2 ends the run'
+    says run 'toml --resume --epochs N [(]N above 3[)]'
+    expect 3 run --epochs 2 --target 1 --resume -q
+    [ "$(grep -c 'nothing to do' run.log)" = 2 ] || fail "nothing to do, and -q is silent about it"
+    expect 0 reached --epochs 1 --target 0.001
+    says reached 'toml --resume --target X [(]X above 0[.][0-9]*, or 0 for none[)]'
     ;;
   changed)
     # Nothing that changes results changes in silence, and everything has a way out.
@@ -206,6 +241,44 @@ case $case in
     expect 0 long --resume --set run.epochs=100000 --max-steps $((10#${steps##*_} + 1))
     [ -z "$(find long/checkpoints -name '.step*')" ] || fail "leftovers of the killed run"
     tail -n 1 long/steps.csv | grep -q . || fail "no CSV"
+    ;;
+  moved)
+    # The config.toml in a run's folder means the run beside it, wherever the folder lies by now.
+    continues() {
+      local folder=$1 steps=$2
+      shift 2
+      "$tutti" train "$folder/config.toml" --resume --max-steps "$steps" "$@" >>moved.log 2>&1 || fail "$folder/config.toml does not resume"
+      [ "$(grep -o '"event":"run_stop".*"steps":[0-9]*' "$folder/record.jsonl" | tail -n 1 | grep -o '[0-9]*$')" = "$steps" ] || fail "the run in $folder did not go on to step $steps"
+    }
+    expect 0 one --max-steps 2 --set checkpoint.dir="$PWD/one/kept"
+    mv one two
+    continues two 3
+    [ ! -e one ] || fail "a moved run goes on where it was"
+    [ -d two/kept/step_0000003 ] || fail "the checkpoints did not go with the folder"
+    cp -r two three
+    (cd three && "$tutti" train config.toml --resume --max-steps 4 >>../moved.log 2>&1) || fail "config.toml does not resume in its own folder"
+    [ ! -e two/kept/step_0000004 ] && [ -d three/kept/step_0000004 ] || fail "the copy of a run goes on in the original"
+    continues three 5 --ranks 2
+    # Of a run that was set aside: not the one that has taken its place.
+    expect 0 aside --max-steps 2
+    expect 0 aside --max-steps 2 --fresh
+    cp aside/config.toml before.toml
+    continues aside.1 3
+    [ ! -d aside/checkpoints/step_0000003 ] && cmp aside/config.toml before.toml || fail "the run that was set aside goes on in its successor"
+    # Elsewhere it is a configuration like others.
+    "$tutti" train before.toml --max-steps 1 >>moved.log 2>&1 || fail "a copy of config.toml does not train"
+    [ -e runs/0001/record.jsonl ] && [ ! -e record.jsonl ] || fail "a copy of config.toml takes the folder that it lies in"
+    "$tutti" train three/config.toml --dry-run --resume --max-steps 6 >dry.log 2>&1 || fail "no dry run of a moved run"
+    says dry 'resume three/kept/step_0000005'
+    # Of any name, also one that TOML could not hold.
+    odd=$(printf 'odd\377 "')
+    "$tutti" train "$config" --output-dir "$odd" --max-steps 2 >>moved.log 2>&1 || fail "no run in a folder whose name is not UTF-8"
+    continues "$odd" 3
+    continues "$odd" 4
+    "$tutti" train "$config" --output-dir none --set checkpoint.dir="$odd" >refused.log 2>&1
+    [ $? -eq 2 ] && [ ! -e none ] || fail "a path that config.toml cannot hold was taken"
+    says refused 'is not UTF-8, and config.toml, which keeps it'
+    "$tutti" eval three/config.toml --weights three/kept >>moved.log 2>&1 || fail "no evaluation of a moved run"
     ;;
   best)
     # The weights that reached the target, and the best ones, are on disk.
@@ -379,8 +452,17 @@ case $case in
     [ -s all/report.html ] || fail "no report"
     for part in '"run_id":"2' '"git":"[^"]'; do grep -q "$part" all/run/record.jsonl || fail "run_start has no $part"; done
     grep -q '"metric":null' all/run/record.jsonl && fail "a field that is never measured"
+    # The last line counts from the process's start, up to what rounding takes; the record from the first step.
+    start=$(sed -nE 's/.* ([0-9.]+) s from start.*/\1/p' run.log) all=$(sed -nE 's/.* s training, ([0-9.]+) s in all.*/\1/p' run.log)
+    wall=$(grep '"event":"run_stop"' all/run/record.jsonl | sed -E 's/.*"wall_seconds":([0-9.]+).*/\1/')
+    awk -v start="$start" -v wall="$wall" -v all="$all" 'BEGIN { exit !(start > 0 && wall > 0 && all >= start + wall - 0.06) }' || fail "$all s in all, of $start s before the first step and $wall s after it"
     [ "$(wc -l <all/run/steps.csv)" -eq 9 ] || fail "steps.csv has not 8 steps"
     awk 'length > 130' run.log | grep . && fail "long lines"
+    # One damaged line costs that line, not the tables.
+    sed -i '4s/.*/damaged/' all/run/record.jsonl
+    expect 0 all/run --max-steps 9 --resume
+    says run 'CSV tables go on without the 1 damaged line'
+    [ "$(wc -l <all/run/steps.csv)" -eq 9 ] || fail "steps.csv lost more than the damaged line"
     "$tutti" eval "$config" --weights all/run/checkpoints --logits logits.npy >eval.log 2>&1 || fail "eval cannot read the checkpoint"
     [ "$(wc -c <logits.npy)" -gt 160 ] || fail "logits are too short"
     ;;

@@ -63,4 +63,8 @@ std::string print_json(const Json& json, int indent) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
+std::string as_utf8(std::string_view text) {
+  return parse_json(print_json(std::string(text))).get<std::string>();
+}
+
 }  // namespace tutti

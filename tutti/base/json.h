@@ -33,5 +33,7 @@ Json json_or_null(std::string_view text);
 /// In one line, or indented by `indent` spaces a level. Bytes that are no UTF-8 (names and paths
 /// may hold them) become U+FFFD.
 std::string print_json(const Json& json, int indent = -1);
+/// A text with such bytes replaced; equal to `text` where there are none.
+std::string as_utf8(std::string_view text);
 
 }  // namespace tutti

@@ -39,6 +39,8 @@ TEST(Json, WhatIsNoJsonThrowsOrIsNull) {
 
 TEST(Json, BytesThatAreNoTextDoNotLoseTheRest) {
   EXPECT_EQ(print_json(Json{{"path", "a\xff"}}), "{\"path\":\"a\xEF\xBF\xBD\"}");
+  EXPECT_EQ(as_utf8("a\xff"), "a\xEF\xBF\xBD");
+  for (const char* text : {"", "a\n\"b\"", "\xC3\xA4", "true"}) EXPECT_EQ(as_utf8(text), text);
 }
 
 }  // namespace

@@ -88,6 +88,8 @@ bool enabled(Level level) {
   return current_rank == 0 || level <= Level::warn || current_level >= Level::debug;
 }
 
+bool is_first_rank() { return current_rank == 0; }
+
 std::string line_text(Level level, std::string_view text, int64_t time, const Style& style) {
   constexpr size_t kIndent = 9;  // as wide as the time
   std::string line = time_text(time, "%H:%M:%S ");
@@ -100,11 +102,13 @@ std::string line_text(Level level, std::string_view text, int64_t time, const St
   return line + color + event + (*color ? kReset : "") + "\n";
 }
 
-void write(Level level, std::string_view text) {
+void write(Level level, std::string_view text, Wrap wrap) {
   if (!enabled(level)) return;
   const int64_t now = std::time(nullptr);
   const std::lock_guard lock(writing);
-  std::string lines = line_text(level, text, now, current_style);
+  Style style = current_style;
+  if (wrap == Wrap::never) style.columns = 0;
+  std::string lines = line_text(level, text, now, style);
   // A program that only warns is a tool that ends at once: it needs no date.
   if (std::string date = time_text(now, "%Y-%m-%d"); date != last_date && enabled(Level::info)) {
     if (current_rank == 0) lines.insert(0, date + "\n");

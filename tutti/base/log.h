@@ -25,7 +25,11 @@ struct Style {
 void set_style(const Style& style);
 Level parse_level(std::string_view name);  ///< throws ConfigError
 bool enabled(Level level);
-void write(Level level, std::string_view text);
+bool is_first_rank();
+/// Whether a long line may be broken on a terminal. Not where a command stands in it, which people
+/// paste into a shell.
+enum class Wrap { words, never };
+void write(Level level, std::string_view text, Wrap wrap = Wrap::words);
 /// What write() prints for an event at `time` (seconds since 1970), without the date line; a line
 /// break at its end.
 std::string line_text(Level level, std::string_view text, int64_t time, const Style& style);
@@ -38,9 +42,20 @@ template <class... Args>
 void warn(fmt::format_string<Args...> text, Args&&... args) {
   write(Level::warn, fmt::format(text, std::forward<Args>(args)...));
 }
+/// Of what every rank finds alike: rank 0 says it, once.
+template <class... Args>
+void warn_alike(fmt::format_string<Args...> text, Args&&... args) {
+  if (is_first_rank()) warn(text, std::forward<Args>(args)...);
+}
 template <class... Args>
 void info(fmt::format_string<Args...> text, Args&&... args) {
   if (enabled(Level::info)) write(Level::info, fmt::format(text, std::forward<Args>(args)...));
+}
+/// A line with a command, or a path as a shell reads it.
+template <class... Args>
+void command(fmt::format_string<Args...> text, Args&&... args) {
+  if (enabled(Level::info))
+    write(Level::info, fmt::format(text, std::forward<Args>(args)...), Wrap::never);
 }
 template <class... Args>
 void debug(fmt::format_string<Args...> text, Args&&... args) {

@@ -31,6 +31,18 @@ TEST(Log, OtherRanksSayWhoTheyAre) {
   configure(Level::info, 0, 1);
 }
 
+TEST(Log, WhatAllRanksFindAlikeIsSaidByTheFirst) {
+  const auto said_by = [](int rank) {
+    configure(Level::info, rank, 4);
+    testing::internal::CaptureStderr();
+    warn_alike("the schedule is {}", "longer");
+    configure(Level::info, 0, 1);
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_NE(said_by(0).find("warning: the schedule is longer\n"), std::string::npos);
+  EXPECT_EQ(said_by(1), "");
+}
+
 TEST(Log, ColorOnlyWhereItIsAskedFor) {
   EXPECT_EQ(text_of(Level::warn, "slow", {.color = true}), "\x1b[1;33mwarning: slow\x1b[0m\n");
   EXPECT_EQ(text_of(Level::info, "fine", {.color = true}), "fine\n");
@@ -45,6 +57,18 @@ TEST(Log, LongLinesAreWrappedBetweenWordsOnATerminal) {
   EXPECT_EQ(text_of(Level::info, words), words + "\n");
   const std::string path(200, 'x');
   EXPECT_EQ(text_of(Level::info, "see " + path, {.columns = 40}), "see\n         " + path + "\n");
+}
+
+TEST(Log, CommandsAreNeverWrapped) {
+  configure(Level::info, 0, 1);
+  set_style({.columns = 40});
+  testing::internal::CaptureStderr();
+  command("evaluate: {}", "tutti eval runs/0001/config.toml --weights runs/0001");
+  const std::string log = testing::internal::GetCapturedStderr();
+  set_style({});
+  EXPECT_NE(log.find("evaluate: tutti eval runs/0001/config.toml --weights runs/0001\n"),
+            std::string::npos)
+      << log;
 }
 
 TEST(Log, TheDateStandsOnceBeforeTheFirstLine) {

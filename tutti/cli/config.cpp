@@ -316,10 +316,14 @@ ResolvedConfig read_config(const ConfigSources& sources) {
   std::vector<std::vector<Assignment>> steps;
   Mistakes mistakes;
   if (!sources.file.empty()) FileReader(steps, mistakes).read(sources.file, "");
+  const size_t files = steps.size();
   steps.push_back(read_environment(sources.environment, resolved.warnings, mistakes));
   steps.emplace_back();
   for (const Setting& flag : sources.flags) read_setting(flag, steps.back(), mistakes);
-  for (const auto& source : steps) apply(source, resolved, mistakes);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (i == files) resolved.log_level_of_files = resolved.config.run.log_level;
+    apply(steps[i], resolved, mistakes);
+  }
   mistakes.throw_if_any();
   try {
     validate(resolved.config);

@@ -34,6 +34,8 @@ struct ResolvedConfig {
   std::map<std::string, std::string>
       origins;  ///< key -> "file.toml:3:6", "TUTTI_...", "--lr"; absent: default
   std::vector<std::string> warnings;  ///< for the log of rank 0
+  /// What the files say of run.log_level: a flag or a variable speaks for one process.
+  log::Level log_level_of_files = log::Level::info;
 };
 
 /// Reads and checks everything. Throws ConfigError.

@@ -261,6 +261,24 @@ TEST_F(ConfigFiles, ResolvedTextReadsBackEqual) {
       << resolved_toml(first);
 }
 
+TEST_F(ConfigFiles, TheLogLevelOfAFlagIsNotThatOfTheFiles) {
+  const std::string path = (folder_ / "a.toml").string();
+  std::ofstream(path) << "[run]\nlog_level = \"debug\"\n";
+  const ResolvedConfig resolved = read_config({.file = path,
+                                               .environment = {{"TUTTI_LOG_LEVEL", "error"}},
+                                               .flags = {{"run.log_level", "warn", "-q"}}});
+  EXPECT_EQ(resolved.config.run.log_level, log::Level::warn);
+  EXPECT_EQ(resolved.log_level_of_files, log::Level::debug);
+}
+
+TEST_F(ConfigFiles, ResolvedTextReadsBackWhateverBytesAnOriginHas) {
+  ResolvedConfig resolved;
+  resolved.origins["run.seed"] = "a\xff\n[b]/config.toml:3:6";
+  const std::string path = (folder_ / "resolved.toml").string();
+  std::ofstream(path) << resolved_toml(resolved);
+  EXPECT_EQ(read_config({.file = path, .environment = {}, .flags = {}}).config.run.seed, 1);
+}
+
 TEST(ConfigText, DocumentationIsInStep) {
   std::ifstream file(TUTTI_SOURCE_DIR "/docs/configuration.md");
   const std::string text{std::istreambuf_iterator<char>(file), {}};

@@ -22,8 +22,8 @@ A run is configured by a TOML file, the environment and flags. Each source overr
 In variables and flags strings need no quotes and lists no brackets: `--set optimizer.exclude=bias,norm`. Numbers of bytes and
 seconds take a suffix in quotes or on the command line: `"4 MiB"`, `--set comm.timeout_s=5min`. 
 
-A relative path in a file, a variable or a flag starts at the working folder of the program, wherever the file lies, so that the
-`config.toml` that a run writes beside its results means the same; only `include` is relative to its file. `~`, `$NAME` and `${NAME}`
+A relative path in a file, a variable or a flag starts at the working folder of the program, wherever the file lies; only `include` is
+relative to its file. The `config.toml` that a run writes beside its results leaves `run.output_dir` open: there it is the folder of the file. `~`, `$NAME` and `${NAME}`
 are replaced in paths as a shell does: `dir = "$SCRATCH/mnist"`.
 
 An unknown key, a wrong type and a value out of range are errors that name file, line, column and the nearest valid key, all of them at
@@ -52,6 +52,14 @@ std::string key_list(std::string_view title, std::string_view text,
   return fmt::format("\n## {}\n\n{}\n\n{}.\n", title, text, fmt::join(names, ", "));
 }
 
+/// An origin may name a file by any bytes; TOML wants text, and one line, in comments too.
+std::string comment(const std::string& origin) {
+  std::string text = as_utf8(origin);
+  for (char& c : text)
+    if ((c >= 0 && c < 0x20) || c == 0x7f) c = '?';
+  return text;
+}
+
 }  // namespace
 
 std::string resolved_toml(const ResolvedConfig& resolved) {
@@ -66,7 +74,7 @@ std::string resolved_toml(const ResolvedConfig& resolved) {
                                            to_toml(row.get(resolved.config)));
       const auto origin = resolved.origins.find(row.name);
       out += fmt::format("{:<{}}  # {}\n", line, kCommentColumn,
-                         origin == resolved.origins.end() ? "default" : origin->second);
+                         origin == resolved.origins.end() ? "default" : comment(origin->second));
     }
   }
   return out;

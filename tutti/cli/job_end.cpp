@@ -28,6 +28,17 @@ bool asks_to_stop(int signal) {
   return std::ranges::find(kWishes, signal) != kWishes.end();
 }
 
+/// What is left of a run whose job has died.
+std::string what_stands(const RankTable& table, const JobEnd& end) {
+  if (!end.trains) return "";
+  RunState run = RunState::not_known;
+  for (int rank = 0; rank < table.ranks(); ++rank) run = std::max(run, table.row(rank).run.load());
+  if (run == RunState::checkpoint) return ". The last checkpoint stands: --resume goes on from it";
+  return run == RunState::no_checkpoint
+             ? ". There is no checkpoint yet: --resume begins at the first step"
+             : ". It had not begun to train";
+}
+
 /// A signal to one rank, or to the launcher, that ended a rank while it started, before anything
 /// else went wrong: what the others then say follows from it. Returns the exit code, else 0.
 int explain_stop(const RankTable& table, const JobEnd& end) {
@@ -50,11 +61,9 @@ void explain_gone(const RankTable& table, const JobEnd& end) {
   const int code = code_of_status(end.status);
   const std::string how =
       code > 128 ? "killed by " + signal_text(code - 128) : std::string("gone without a word");
-  end.print(
-      fmt::format("tutti: {}: {}{}; the job has ended. Its last checkpoint stands: "
-                  "--resume goes on from it\n",
-                  rank_names(table, end.first_gone),
-                  end.first_gone.size() > 1 ? "the first of them was " : "", how));
+  end.print(fmt::format("tutti: {}: {}{}; the job has ended{}\n", rank_names(table, end.first_gone),
+                        end.first_gone.size() > 1 ? "the first of them was " : "", how,
+                        what_stands(table, end)));
 }
 
 /// The errors that ranks have left, each text once, the first first. Returns the first one's code,
@@ -113,7 +122,7 @@ int believe_launcher(const RankTable& table, const JobEnd& end) {
   if (elsewhere && ranks.begun == table.ranks_here())
     where = ", but no rank of this host has failed: the cause is on another host";
   else if (ranks.sent_off > 0)
-    where = " after it had ended its ranks: something has told it to. The last checkpoint stands";
+    where = " after it had ended its ranks: something has told it to" + what_stands(table, end);
   else if (ranks.begun > 0)
     where = fmt::format(" when {} of {} ranks had begun", ranks.begun, table.ranks_here());
   end.print(fmt::format("tutti: {}: {}{}\n", end.program, how, where));
@@ -127,10 +136,9 @@ int explain_end(const RankTable& table, const JobEnd& end) {
   explain_gone(table, end);
   const int code = explain_failures(table, end);
   if (WIFSIGNALED(end.status) && !end.launcher_killed) {
-    end.print(
-        fmt::format("tutti: {} (process {}) was killed by {}, and its ranks ended with it. "
-                    "The last checkpoint stands: --resume goes on from it\n",
-                    end.program, end.launcher, signal_text(WTERMSIG(end.status))));
+    end.print(fmt::format(
+        "tutti: {} (process {}) was killed by {}, and its ranks ended with it{}\n", end.program,
+        end.launcher, signal_text(WTERMSIG(end.status)), what_stands(table, end)));
     return kFailure;
   }
   if (code != 0) return code;

@@ -58,13 +58,38 @@ TEST(JobEnd, RanksOfOtherHostsCountThroughTheLauncher) {
 
 TEST(JobEnd, RanksThatTheLauncherEndedAreNotTheCause) {
   const RankTable table(2);
-  for (const int rank : {0, 1}) be_rank(table, {rank, 2, 2}, [] { own_row::note_sent_off(); });
+  for (const int rank : {0, 1})
+    be_rank(table, {rank, 2, 2}, [] {
+      own_row::note_sent_off();
+      own_row::set_run(RunState::checkpoint);
+    });
   const Said end = said_of(table, {.program = "mpirun", .status = exited(1)});
   EXPECT_EQ(end.code, 1);
   EXPECT_EQ(
       end.text,
       "tutti: mpirun: it ended with exit code 1 after it had ended its ranks: something has told "
-      "it to. The last checkpoint stands\n");
+      "it to. The last checkpoint stands: --resume goes on from it\n");
+}
+
+TEST(JobEnd, SaysWhatARunWouldGoOnFrom) {
+  const auto text = [](RunState run, bool trains, JobEnd end) {
+    const RankTable table(2);
+    be_rank(table, {1, 2, 2}, [run] { own_row::set_run(run); });
+    end.trains = trains;
+    return said_of(table, end).text;
+  };
+  for (const JobEnd& end :
+       {JobEnd{.first_gone = {1}, .program = "mpirun", .status = exited(128 + SIGKILL)},
+        JobEnd{.program = "mpirun", .status = SIGKILL}}) {
+    const auto says = [&](RunState run, bool trains, const char* what) {
+      return text(run, trains, end).find(what) != std::string::npos;
+    };
+    EXPECT_TRUE(says(RunState::checkpoint, true, "The last checkpoint stands"));
+    EXPECT_TRUE(says(RunState::no_checkpoint, true, "There is no checkpoint yet"));
+    EXPECT_FALSE(says(RunState::no_checkpoint, true, "stands"));
+    EXPECT_TRUE(says(RunState::not_known, true, "It had not begun to train"));
+    EXPECT_FALSE(says(RunState::not_known, false, "train"));
+  }
 }
 
 TEST(JobEnd, ARankThatIsToldToStopBeforeItHasBegunStopsTheJob) {

@@ -243,7 +243,7 @@ std::optional<int> launch_ranks(int ranks, const RankThreads& requested, int lau
   if (ranks <= 1) return std::nullopt;
   const Launch launch =
       plan_launch(ranks, requested, own_command(), read_topology(), read_surroundings());
-  log::info("{}", launch.line);
+  log::command("{}", launch.line);
   return run_launch(launch, patience);
 }
 

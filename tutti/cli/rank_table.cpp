@@ -160,6 +160,10 @@ void own_row::set_state(RankState state) noexcept {
   if (RankRow* row = own.load()) row->state = state;
 }
 
+void own_row::set_run(RunState run) noexcept {
+  if (RankRow* row = own.load()) row->run = run;
+}
+
 void own_row::note_sent_off() noexcept {
   if (RankRow* row = own.load()) row->sent_off = true;
 }

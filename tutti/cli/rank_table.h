@@ -22,16 +22,21 @@ enum class RankState : int {
   ended       ///< it has left its exit code, and is about to exit
 };
 
+/// What a run would go on from, as far as a rank knows.
+enum class RunState : int { not_known, no_checkpoint, checkpoint };
+
 struct RankRow {
   std::atomic<int> process{0};
   std::atomic<RankState> state{RankState::absent};
-  std::atomic<int> code{0};             ///< the exit code that it would have if it were alone
-  std::atomic<int> signal{0};           ///< that ended it while it was starting; 0: none
-  std::atomic<int> order{0};            ///< 1 for the rank that left its code first, then 2 ...
-  std::atomic<bool> sent_off{false};    ///< its launcher has told it to end: the cause is elsewhere
+  std::atomic<int> code{0};           ///< the exit code that it would have if it were alone
+  std::atomic<int> signal{0};         ///< that ended it while it was starting; 0: none
+  std::atomic<int> order{0};          ///< 1 for the rank that left its code first, then 2 ...
+  std::atomic<bool> sent_off{false};  ///< its launcher has told it to end: the cause is elsewhere
+  std::atomic<RunState> run{RunState::not_known};
   std::array<char, 4096> message = {};  ///< of the error that ended it; ends with a zero byte
 };
 static_assert(std::atomic<RankState>::is_always_lock_free);  // processes share them
+static_assert(std::atomic<RunState>::is_always_lock_free);
 
 /// The table, as the process that starts the ranks has it. Its memory has no name in the file
 /// system: ranks find it through /proc, and it is gone when all of them are.
@@ -74,6 +79,7 @@ bool joined() noexcept;
 /// Whether the job was called off before this rank joined.
 bool called_off() noexcept;
 void set_state(RankState state) noexcept;
+void set_run(RunState run) noexcept;
 /// Its launcher has told this rank to end.
 void note_sent_off() noexcept;
 /// Leaves the exit code; what comes first stays, and when this returns it is there, whichever

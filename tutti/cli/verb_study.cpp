@@ -77,7 +77,7 @@ int run_study_verb(const StudyVerb& verb) {
     for (const int ranks : flags.ranks) check_ranks_per_core(ranks, flags.oversubscribe, topology);
   log::configure(config.run.log_level, 0, 1);
   for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
-  if (resolved.origins.contains("run.output_dir")) flags.output_dir = config.run.output_dir;
+  if (!config.run.output_dir.empty()) flags.output_dir = config.run.output_dir;
   flags.command = shell_line(own_command());
   flags.verbose = config.run.log_level > log::Level::info;
   flags.quiet = config.run.log_level < log::Level::info;

@@ -8,6 +8,8 @@
 #include <optional>
 
 #include "tutti/backend/cpu/cpu_backend.h"
+#include "tutti/base/error.h"
+#include "tutti/base/json.h"
 #include "tutti/base/log.h"
 #include "tutti/base/shell.h"
 #include "tutti/cli/config_flags.h"
@@ -15,6 +17,7 @@
 #include "tutti/cli/dry_run.h"
 #include "tutti/cli/job.h"
 #include "tutti/cli/launch.h"
+#include "tutti/cli/rank_table.h"
 #include "tutti/cli/selection_file.h"
 #include "tutti/cli/signals.h"
 #include "tutti/cli/terminal.h"
@@ -47,23 +50,51 @@ ExitCode exit_code(RunStatus status) {
   return ExitCode::failure;
 }
 
-/// The run's folder; `resolved` then describes the run that lies there.
-RunFolder open_folder(const TrainVerb& verb, ResolvedConfig& resolved,
-                      comm::Communicator& communicator) {
+/// A run's config.toml means the folder that it lies in, unless another is named.
+void take_own_folder(const std::string& file, ResolvedConfig& resolved) {
+  std::string& directory = resolved.config.run.output_dir;
+  std::string& origin = resolved.origins["run.output_dir"];
+  const bool left_open = directory.empty() && (origin.empty() || origin.starts_with(file + ":"));
+  if (left_open) directory = folder_of_config(file);
+  if (left_open && !directory.empty()) origin = "the folder of " + file;
+  if (origin.empty()) resolved.origins.erase("run.output_dir");
+}
+
+/// Before anything is done for a run whose config.toml could not be read back: TOML is UTF-8.
+void refuse_other_bytes(const RunConfig& config) {
+  for (const ConfigKey& row : config_keys()) {
+    const ConfigValue value = row.get(config);
+    const auto* text = std::get_if<std::string>(&value);
+    if (!text || row.name == "run.output_dir" || row.name == "checkpoint.resume") continue;
+    if (as_utf8(*text) != *text)
+      throw ConfigError(fmt::format(
+          "{} = '{}' is not UTF-8, and config.toml, which keeps it, must be: rename it, "
+          "or lead a link with a plain name there",
+          row.name, *text));
+  }
+}
+
+/// What the run's config.toml says: what is of the run, and not of this process or of the place
+/// where the run lies now.
+ResolvedConfig of_the_run(ResolvedConfig resolved, const RunPlace& place, int threads_asked_for) {
   RunConfig& config = resolved.config;
-  RunFolder folder(communicator, run_folder_request(config, verb.fresh));
-  if (config.run.output_dir.empty()) resolved.origins["run.output_dir"] = "the next free one";
-  config.run.output_dir = folder.place().directory;
-  // That this process resumes is no property of the run: the file describes the run.
+  config.run.threads = threads_asked_for;
+  if (config.run.log_level != resolved.log_level_of_files) {
+    config.run.log_level = resolved.log_level_of_files;
+    resolved.origins.erase("run.log_level");
+  }
+  config.run.output_dir.clear();
+  resolved.origins["run.output_dir"] = "the folder that this file lies in";
+  config.checkpoint.dir = own_checkpoints(config.checkpoint.dir, place);
   config.checkpoint.resume.clear();
   resolved.origins.erase("checkpoint.resume");
-  return folder;
+  return resolved;
 }
 
 /// The resolved configuration in the run's folder is all that a next command needs.
 NextCommands next_commands(const RunPlace& place, bool checkpoints_apart, const Job& job,
                            int ranks_asked_for) {
-  const std::string config = shell_word(place.directory + "/config.toml"),
+  const std::string config = shell_word(place.directory + "/" + kConfigFile),
                     weights = shell_word(checkpoints_apart ? place.checkpoints : place.directory);
   NextCommands next{.resume = fmt::format("tutti train {} --resume", config),
                     .eval = fmt::format("tutti eval {} --weights {}", config, weights)};
@@ -96,6 +127,8 @@ RunStart about_this_run(const Job& job, const TrainVerb& verb) {
 int run_train(const TrainVerb& verb) {
   const double started = process_start_time();
   ResolvedConfig resolved = verb.flags.read();
+  take_own_folder(verb.flags.file(), resolved);
+  refuse_other_bytes(resolved.config);
   RunConfig& config = resolved.config;
   const comm::Launcher launcher = read_launcher();
   log::configure(config.run.log_level, launcher.rank, launcher.size);
@@ -131,11 +164,14 @@ int run_train(const TrainVerb& verb) {
 
   const ConfiguredData data = open_configured(config);
   check_resume_anyway(verb.resume_anyway, config.checkpoint.resume);
-  const RunFolder folder = open_folder(verb, resolved, communicator);
+  const RunFolder folder(communicator, run_folder_request(config, verb.fresh));
+  const std::string kept = resolved_toml(of_the_run(resolved, folder.place(), requested.threads));
+  config.run.output_dir = folder.place().directory;
+  config.checkpoint.resume.clear();  // settings of the run, not of this process
   const CpuBackend backend;
   TrainerSpec spec;
   spec.config = config;
-  spec.resolved_config = resolved_toml(resolved);
+  spec.resolved_config = kept;
   spec.about = about_this_run(job, verb);
   spec.terminal = terminal_of(STDERR_FILENO).erases;
   // From the first time that training asks, which is before it leaves anything, a signal is a
@@ -145,6 +181,8 @@ int run_train(const TrainVerb& verb) {
     if (!signals) signals.emplace();
     return signals->signal_number();
   };
+  own_row::set_run(folder.place().resume.empty() ? RunState::no_checkpoint : RunState::checkpoint);
+  spec.checkpoint_written = [] { own_row::set_run(RunState::checkpoint); };
   spec.process_started = started;
   spec.tuning_file = tuning_file(config.plan.tuning);
   spec.place = folder.place();

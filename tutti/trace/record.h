@@ -206,6 +206,13 @@ struct RunLog {
 /// before the run_stop of a failure, which a full disk may be the reason of. Anything else
 /// malformed, a missing run_start or a newer schema is an IoError with file:line.
 RunLog read_run(const std::string& path);
+/// What can be read of a record that read_run() refuses: its lines without those that are damaged.
+struct Readable {
+  RunLog log;
+  int passed_over = 0;
+};
+/// Throws IoError only where the file cannot be opened.
+Readable read_readable(const std::string& path);
 /// The run_id of a record's first line; empty if there is no such file or the line has none.
 std::string read_run_id(const std::string& path);
 /// A name for a new run: its start and a random part, "20240501-120000-7f3a9c".

@@ -148,4 +148,21 @@ RunLog read_run(const std::string& path) {
   return log;
 }
 
+Readable read_readable(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw IoError(fmt::format("{}: cannot open the run record", path));
+  Readable found;
+  found.log.path = path;
+  bool started = true;  // the first line may be among the damaged
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty()) continue;
+    try {
+      add_event(found.log, parse_json(line), started);
+    } catch (const std::exception&) {
+      ++found.passed_over;
+    }
+  }
+  return found;
+}
+
 }  // namespace tutti

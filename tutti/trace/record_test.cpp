@@ -1,5 +1,6 @@
 #include "tutti/trace/record.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -199,6 +200,21 @@ TEST_F(RecordTest, ResumeCutsTheHalfLineAndVoidsWhatIsComputedAgain) {
   EXPECT_EQ(log.steps[2].loss, 2);
   EXPECT_FALSE(log.target_reached);
   EXPECT_EQ(log.stop->status, RunStatus::done);
+}
+
+TEST_F(RecordTest, DamagedLinesDoNotCostTheOthers) {
+  const auto step = [](int number) {
+    return fmt::format("{{\"schema\":1,\"event\":\"step\",\"step\":{}}}\n", number);
+  };
+  write("r.jsonl", "damaged\n" + step(1) + "{\"schema\":1,\n" + step(2) + step(3) +
+                       R"({"schema":1,"event":"run_start","resume_step":2})" + "\n" + step(3) +
+                       R"({"schema":1,"event":"step","step":"four"})" + "\n");
+  EXPECT_THROW(read_run(file("r.jsonl")), IoError);
+  const Readable found = read_readable(file("r.jsonl"));
+  EXPECT_EQ(found.passed_over, 3);
+  ASSERT_EQ(found.log.steps.size(), 3u);
+  for (const size_t i : {0, 1, 2}) EXPECT_EQ(found.log.steps[i].step, static_cast<int64_t>(i + 1));
+  EXPECT_THROW(read_readable(file("absent.jsonl")), IoError);
 }
 
 TEST_F(RecordTest, AFullDiskIsAnIoErrorThatNamesTheFile) {

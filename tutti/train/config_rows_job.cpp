@@ -19,7 +19,10 @@ void write_checkpoint_rows(ConfigTableWriter& t) {
         "Also write one after each evaluation that is better than all before it, and keep the "
         "last of these as best beside the others")
       .may_change();
-  t.key(s, &S::dir, "dir", "Their folder. Empty: checkpoints in run.output_dir").path().no_matter();
+  t.key(s, &S::dir, "dir",
+        "Their folder; {output_dir}/NAME lies in the run's. Empty: checkpoints in run.output_dir")
+      .path()
+      .no_matter();
   t.key(s, &S::resume, "resume",
         "Continue from \"latest\" (the newest valid one in checkpoint.dir), from a run's folder "
         "or from one checkpoint. Empty: a new run")

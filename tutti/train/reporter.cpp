@@ -27,8 +27,10 @@ RunLog log_before(const std::string& path) {
   try {
     return read_run(path);
   } catch (const IoError& error) {
-    log::warn("{}; the CSV tables begin anew", error.what());
-    return {};
+    Readable rest = read_readable(path);
+    log::warn("{}; the CSV tables go on without the {} damaged line(s) of the record", error.what(),
+              rest.passed_over);
+    return std::move(rest.log);
   }
 }
 
@@ -38,7 +40,7 @@ Reporter::Reporter(const RunPlace& place, RunStart about, const std::string& con
     : record_(open_record(place)),
       tensorboard_(place.directory, about.hosts.empty() ? "host" : about.hosts.front()) {
   // Not before a resume has been found to be one: a refused one must leave the run's own.
-  replace_file(std::filesystem::path(place.directory) / "config.toml", configuration);
+  replace_file(std::filesystem::path(place.directory) / kConfigFile, configuration);
   about.run_id = place.run_id;
   if (about.time == 0) about.time = unix_now();
   tensorboard_.text(about.resume_step, about.time, "configuration",
@@ -69,24 +71,23 @@ void Reporter::add(EvalRecord event) {
 }
 
 void log_places(const RunPlace& place) {
-  log::info("results in {} (record.jsonl, *.csv, config.toml)", shell_word(place.directory));
-  log::info("checkpoints in {}", shell_word(place.checkpoints));
-  log::info("curves: tensorboard --logdir {}", shell_word(place.directory));
+  log::command("results in {} (record.jsonl, *.csv, config.toml)", shell_word(place.directory));
+  log::command("checkpoints in {}", shell_word(place.checkpoints));
+  log::command("curves: tensorboard --logdir {}", shell_word(place.directory));
 }
 
 void log_next(const RunPlace& place, const LeftCheckpoints& left, const NextCommands& next,
-              RunStatus status) {
+              const std::string& beyond) {
   const auto last = std::filesystem::path(place.checkpoints) / fmt::format("step_{:07}", left.last);
   if (left.last >= 0 && std::filesystem::exists(last))  // a branch may not have written any
-    log::info("weights of step {}: {}", left.last, shell_word(last.string()));
+    log::command("weights of step {}: {}", left.last, shell_word(last.string()));
   if (left.best >= 0)
-    log::info("best weights, of step {} with accuracy {:.2f} %: {}", left.best,
-              left.best_accuracy * 100, shell_word(place.checkpoints + "/best"));
-  log::info("results in {}; curves: tensorboard --logdir {}", shell_word(place.directory),
-            shell_word(place.directory));
-  if (left.last >= 0 || left.best >= 0) log::info("evaluate: {}", next.eval);
-  log::info("go on:    {}{}", next.resume,
-            status == RunStatus::requeue ? "" : " --epochs N   (N above what was run)");
+    log::command("best weights, of step {} with accuracy {:.2f} %: {}", left.best,
+                 left.best_accuracy * 100, shell_word(place.checkpoints + "/best"));
+  log::command("results in {}; curves: tensorboard --logdir {}", shell_word(place.directory),
+               shell_word(place.directory));
+  if (left.last >= 0 || left.best >= 0) log::command("evaluate: {}", next.eval);
+  log::command("go on:    {}{}", next.resume, beyond);
 }
 
 }  // namespace tutti

@@ -46,7 +46,8 @@ struct LeftCheckpoints {
   int64_t last = -1, best = -1;
   double best_accuracy = kNotMeasured;
 };
+/// `beyond`: the flags that the command to go on needs, because a limit has ended the run.
 void log_next(const RunPlace& place, const LeftCheckpoints& left, const NextCommands& next,
-              RunStatus status);
+              const std::string& beyond);
 
 }  // namespace tutti

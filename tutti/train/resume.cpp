@@ -56,8 +56,8 @@ void restore(const Checkpoint& checkpoint, const ReplicaMap& replicas,
   if (checkpoint.info.state_kinds == weights.variables().state_kinds)
     weights.import_state(checkpoint.state, kept);
   else
-    log::warn("the state of the optimizer begins at zero: the checkpoint's is of {}",
-              checkpoint.info.optimizer);
+    log::warn_alike("the state of the optimizer begins at zero: the checkpoint's is of {}",
+                    checkpoint.info.optimizer);
   if (checkpoint.info.replicas != replicas.replicas()) return;
   for (int r = 0; r < replicas.local_count(); ++r)
     weights.import_statistics(checkpoint.state, r, replicas.replica(r));

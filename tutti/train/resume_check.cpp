@@ -103,11 +103,13 @@ std::vector<std::string> check_resume(const std::filesystem::path& checkpoint,
         checkpoint.string(), fmt::join(keys, "; "), refused.size() > 1 ? "s" : "", advice(refused),
         fmt::join(flags, " ")));
   }
-  for (const std::string& change : accepted) log::warn("resumed although changed: {}", change);
+  for (const std::string& change : accepted)
+    log::warn_alike("resumed although changed: {}", change);
   const std::string& schedule = here.at("schedule.name");
   if (here.at("run.epochs") != before.settings.at("run.epochs") &&
       (schedule == "\"cosine\"" || schedule == "\"one_cycle\""))
-    log::warn("the schedule spans run.epochs: from here on the rates are those of the new length");
+    log::warn_alike(
+        "the schedule spans run.epochs: from here on the rates are those of the new length");
   return changes;
 }
 

@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kCheckpoints = "checkpoints";
 constexpr const char* kLink = "latest";
+constexpr std::string_view kOwn = "{output_dir}/";  // how checkpoint.dir names a run's own folder
 
 /// The members, each ended by a zero byte, which no path holds. Not JSON: a path need not be UTF-8.
 std::string to_text(const RunPlace& place) {
@@ -182,18 +183,30 @@ std::optional<fs::path> named_folder(const RunFolderRequest& request) {
 }
 
 fs::path checkpoints_of(const RunFolderRequest& request, const fs::path& directory) {
-  return request.checkpoints.empty() ? directory / kCheckpoints : fs::path(request.checkpoints);
+  if (request.checkpoints.empty()) return directory / kCheckpoints;
+  if (!request.checkpoints.starts_with(kOwn)) return request.checkpoints;
+  return directory / request.checkpoints.substr(kOwn.size());
 }
 
 /// --fresh sets a folder of checkpoints aside as a whole: with it would go all runs that lie in it.
 void refuse_run_in_checkpoints(const RunFolderRequest& request, const fs::path& directory) {
-  const fs::path checkpoints = request.checkpoints;
-  if (checkpoints.empty() || !within(directory, checkpoints) || within(checkpoints, directory))
-    return;
+  const fs::path checkpoints = checkpoints_of(request, directory);
+  if (!within(directory, checkpoints) || within(checkpoints, directory)) return;
   throw ConfigError(
       fmt::format("the output folder '{}' lies in that of its checkpoints, checkpoint.dir = '{}': "
                   "choose a checkpoint.dir of its own for this run, or leave the key out",
                   directory.string(), checkpoints.string()));
+}
+
+/// Of a run that was set aside, the checkpoint.dir elsewhere is its successor's by now.
+void refuse_other_checkpoints(const RunPlace& place) {
+  const std::string theirs = open_checkpoint(place.resume).info.run_id;
+  if (theirs.empty() || place.run_id.empty() || theirs == place.run_id) return;
+  throw ConfigError(fmt::format(
+      "--resume: the checkpoints in '{}' are of run {}, but '{}' holds run {}: give the folder of "
+      "its own checkpoints as checkpoint.dir, or go on from these with --resume={} and another "
+      "--output-dir",
+      place.checkpoints, theirs, place.directory, place.run_id, place.checkpoints));
 }
 
 /// What begins or goes on in a folder. `used`: a run lies there.
@@ -215,6 +228,8 @@ RunPlace place_in(const fs::path& directory, const RunFolderRequest& request, bo
     if (place.resume.empty())
       log::info("no checkpoint in '{}' yet: the run begins at its first step",
                 checkpoints.string());
+    else
+      refuse_other_checkpoints(place);
   } else if (!request.resume.empty()) {
     const fs::path from = checkpoint_at(request.resume, "--resume");
     if (used && !within(from, checkpoints))
@@ -236,6 +251,21 @@ RunFolderRequest run_folder_request(const RunConfig& config, bool fresh) {
           .checkpoints = config.checkpoint.dir,
           .resume = config.checkpoint.resume,
           .fresh = fresh};
+}
+
+std::string folder_of_config(const fs::path& file) {
+  std::error_code none;
+  const fs::path folder = file.parent_path();
+  if (file.filename() != kConfigFile || !fs::exists(folder / kRecordFile, none)) return "";
+  const fs::path last = folder.filename();
+  // A folder needs a name of its own to be set aside by.
+  return last.empty() || last == "." || last == ".." ? fs::canonical(folder / ".").string()
+                                                     : folder.string();
+}
+
+std::string own_checkpoints(const std::string& dir, const RunPlace& place) {
+  if (dir.empty() || dir.starts_with(kOwn) || !within(dir, place.directory)) return dir;
+  return std::string(kOwn) + fs::proximate(dir, place.directory).string();
 }
 
 bool holds_run(const fs::path& directory, const fs::path& checkpoints) {

@@ -12,6 +12,10 @@
 
 namespace tutti {
 
+/// Its name in a run's folder. It does not say where that is: moved, copied or set aside, it is
+/// still the file of the run beside it.
+inline constexpr const char* kConfigFile = "config.toml";
+
 /// Where a run lies and what it continues; the same on every rank.
 struct RunPlace {
   std::string directory;    ///< run.output_dir, or the one that was found for it
@@ -35,6 +39,12 @@ struct RunFolderRequest {
 };
 
 RunFolderRequest run_folder_request(const RunConfig& config, bool fresh);
+
+/// The folder of the run whose config.toml this is; empty where it is no run's.
+std::string folder_of_config(const std::filesystem::path& file);
+
+/// What that file says of checkpoint.dir: a folder within the run's goes with it.
+std::string own_checkpoints(const std::string& dir, const RunPlace& place);
 
 /// Held by every rank while it trains; rank 0 holds the locks.
 class RunFolder {

@@ -53,6 +53,7 @@ class RunFolderTest : public testing::Test {
     for (const int64_t step : steps) {
       CheckpointContent content;
       content.info.step = step;
+      content.info.run_id = place.run_id;
       write_checkpoint(place.checkpoints, content, 0);
     }
   }
@@ -269,6 +270,49 @@ TEST_F(RunFolderTest, AllRanksGetThePlaceThatRankZeroFound) {
   EXPECT_EQ(places[0], places[2]);
   EXPECT_EQ(fs::path(places[0].resume).filename(), "step_0000004");
   EXPECT_FALSE(fs::exists(root_ / "other"));
+}
+
+TEST_F(RunFolderTest, AConfigurationBesideARecordIsOfTheRunThatLiesThere) {
+  const RunPlace place = taken(request("a"));
+  const fs::path a = place.directory;
+  EXPECT_EQ(folder_of_config(a / kConfigFile), "") << "no run has begun there";
+  leave_run(place, {});
+  EXPECT_EQ(folder_of_config(a / kConfigFile), a);
+  EXPECT_EQ(folder_of_config(a / "other.toml"), "");
+  // A folder without a name of its own could not be set aside.
+  EXPECT_EQ(folder_of_config(a / "." / kConfigFile), fs::canonical(a));
+  fs::rename(a, root_ / "b");
+  EXPECT_EQ(folder_of_config(root_ / "b" / kConfigFile), root_ / "b");
+}
+
+TEST_F(RunFolderTest, CheckpointsWithinARunsFolderGoWithIt) {
+  RunFolderRequest r = request("a");
+  r.checkpoints = (root_ / "a/kept").string();
+  const RunPlace place = taken(r);
+  leave_run(place, {3});
+  EXPECT_EQ(own_checkpoints("", place), "");
+  EXPECT_EQ(own_checkpoints((root_ / "kept").string(), place), (root_ / "kept").string());
+  const std::string own = own_checkpoints(r.checkpoints, place);
+  EXPECT_EQ(own, "{output_dir}/kept");
+  EXPECT_EQ(own_checkpoints(own, place), own);
+  fs::copy(root_ / "a", root_ / "b", fs::copy_options::recursive);
+  r = request("b", "latest");
+  r.checkpoints = own;
+  EXPECT_EQ(fs::path(taken(r).resume), root_ / "b/kept/step_0000003");
+}
+
+TEST_F(RunFolderTest, CheckpointsElsewhereThatAreAnotherRunsByNowAreRefused) {
+  RunFolderRequest r = fresh("a");
+  r.checkpoints = (root_ / "kept").string();
+  leave_run(taken(r), {3});
+  const RunPlace second = taken(r);
+  ASSERT_TRUE(fs::exists(root_ / "a.1"));
+  leave_run(second, {5});
+  r = request("a.1", "latest");
+  r.checkpoints = second.checkpoints;
+  EXPECT_NE(refusal(r).find("are of run " + second.run_id), std::string::npos) << refusal(r);
+  r.output_dir = second.directory;
+  EXPECT_EQ(refusal(r), "");
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "tutti/train/settings.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -105,6 +107,19 @@ data::AugmentSpec augment_spec(const RunConfig& config, const data::ChannelStati
 int64_t total_steps(const RunSection& run, int64_t steps_per_epoch) {
   const int64_t by_epochs = run.epochs > 0 ? run.epochs * steps_per_epoch : INT64_MAX;
   return std::min(by_epochs, run.max_steps > 0 ? run.max_steps : INT64_MAX);
+}
+
+RunLimit run_limit(const RunSection& run, int64_t steps_per_epoch, int64_t step) {
+  const int64_t total = total_steps(run, steps_per_epoch);
+  const std::string epochs = fmt::format("run.epochs = {}", run.epochs),
+                    steps = fmt::format("run.max_steps = {}", run.max_steps);
+  const int64_t epochs_done = (step + steps_per_epoch - 1) / steps_per_epoch;
+  if (run.max_steps != total)
+    return {epochs + " ends", fmt::format(" --epochs N   (N above {})", epochs_done)};
+  if (run.epochs * steps_per_epoch != total)
+    return {steps + " ends", fmt::format(" --max-steps N   (N above {})", step)};
+  return {fmt::format("{} and {} end", epochs, steps),
+          fmt::format(" --epochs N --max-steps M   (N above {}, M above {})", epochs_done, step)};
 }
 
 }  // namespace tutti

@@ -26,4 +26,11 @@ data::AugmentSpec augment_spec(const RunConfig& config, const data::ChannelStati
 /// Weight updates of the whole run: run.epochs, cut off at run.max_steps.
 int64_t total_steps(const RunSection& run, int64_t steps_per_epoch);
 
+/// What ends a run there, and how its command goes on beyond `step`.
+struct RunLimit {
+  std::string text;   ///< "run.max_steps = 20 ends"
+  std::string flags;  ///< " --max-steps N   (N above 20)"
+};
+RunLimit run_limit(const RunSection& run, int64_t steps_per_epoch, int64_t step);
+
 }  // namespace tutti

@@ -26,7 +26,8 @@ RunResult TrainerRun::run() {
     clock_.start(before("wall_seconds", 0), before("train_seconds", 0));
     resumed_.reset();
     run_started_ = RunClock::Clock::now();
-    log::info("{:.2f} s from start to the first step", unix_now() - spec_.process_started);
+    startup_seconds_ = unix_now() - spec_.process_started;
+    log::info("{:.2f} s from start to the first step", startup_seconds_);
     loop();
   } catch (const std::exception& error) {
     record_failure(error);
@@ -40,7 +41,11 @@ void TrainerRun::loop() {
   epoch_partial_ = step_ % per_epoch != 0;
   first_step_ = step_;
   if (target_reached_)
-    return stop(RunStatus::done, fmt::format("target reached before step {}", step_));
+    return stop(RunStatus::done,
+                fmt::format("nothing to do: target reached before step {}", step_));
+  if (step_ >= total_steps_)
+    log::warn_alike("nothing to do: {} steps are done, and {} the run there", step_,
+                    run_limit(config_.run, per_epoch, step_).text);
   while (step_ < total_steps_) {
     train_step();
     const bool last = step_ == total_steps_;

@@ -23,13 +23,14 @@ struct TrainerSpec {
   RunConfig config;             ///< validated; threads chosen
   std::string resolved_config;  ///< TOML text, kept in checkpoints and beside the results
   RunStart about;  ///< machine line, version, command ...; the trainer fills what it knows itself
-  bool terminal = false;                   ///< stdout is a terminal: draw a bar
-  std::function<int()> stop_requested;     ///< 0 = no, else the signal that asked; may be empty
-  double process_started = 0;              ///< unix time, for the start-up time in the log
-  std::filesystem::path tuning_file;       ///< kernel choices kept between runs; empty: none
-  RunPlace place;                          ///< the run's folder, held by the caller
-  std::vector<std::string> resume_anyway;  ///< keys that may differ although they are fixed
-  NextCommands next;                       ///< for the last lines of the log
+  bool terminal = false;                     ///< stdout is a terminal: draw a bar
+  std::function<int()> stop_requested;       ///< 0 = no, else the signal that asked; may be empty
+  std::function<void()> checkpoint_written;  ///< called on every rank; may be empty
+  double process_started = 0;                ///< unix time, for the start-up time in the log
+  std::filesystem::path tuning_file;         ///< kernel choices kept between runs; empty: none
+  RunPlace place;                            ///< the run's folder, held by the caller
+  std::vector<std::string> resume_anyway;    ///< keys that may differ although they are fixed
+  NextCommands next;                         ///< for the last lines of the log
   const Backend* backend = nullptr;
   comm::Communicator* communicator = nullptr;
   const data::Dataset* train = nullptr;

@@ -70,6 +70,7 @@ void TrainerRun::write_checkpoint_now(bool best, bool ends) {
   checkpoint_seconds_ += seconds;
   if (path.empty()) return;
   left_.last = step_;
+  if (spec_.checkpoint_written) spec_.checkpoint_written();
   if (best) {
     left_.best = step_;
     left_.best_accuracy = result_.accuracy;

@@ -10,6 +10,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/error_type.h"
 #include "tutti/base/log.h"
+#include "tutti/train/settings.h"
 
 namespace tutti {
 namespace {
@@ -162,8 +163,14 @@ void TrainerRun::stop(RunStatus status, const std::string& reason) {
   if (!first()) return;
   reporter_->record().append(stop_event(status, reason));
   log::info("{}: {} ({:.1f} s training, {:.1f} s in all)", name(status), reason, clock_.train(),
-            clock_.wall());
-  log_next(place_, left_, spec_.next, status);
+            startup_seconds_ + clock_.wall());
+  log_next(place_, left_, spec_.next, status == RunStatus::requeue ? "" : beyond_this_end());
+}
+
+std::string TrainerRun::beyond_this_end() const {
+  if (target_reached_)
+    return fmt::format(" --target X   (X above {:.4f}, or 0 for none)", result_.accuracy);
+  return run_limit(config_.run, sampler_.steps_per_epoch(), step_).flags;
 }
 
 RunStop TrainerRun::stop_event(RunStatus status, const std::string& reason) const {

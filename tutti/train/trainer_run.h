@@ -105,6 +105,8 @@ class TrainerRun {
   void end_epoch();
   void report_compression();
   void stop(RunStatus status, const std::string& reason);
+  /// The flags with which the run goes on beyond what has ended it.
+  std::string beyond_this_end() const;
   RunStop stop_event(RunStatus status, const std::string& reason) const;
   /// The rank that sees the cause writes the record's last line, whichever it is: rank 0 may be
   /// ended before it hears of it. Errors of communication have their cause elsewhere, so of those
@@ -157,7 +159,7 @@ class TrainerRun {
   std::string bad_gradient_;  // the first one of the step that is not finite
   StepInterval interval_;
   StepTimes epoch_times_;
-  double epoch_loss_ = 0, evaluation_seconds_ = 0, checkpoint_seconds_ = 0;
+  double epoch_loss_ = 0, evaluation_seconds_ = 0, checkpoint_seconds_ = 0, startup_seconds_ = 0;
   bool epoch_partial_ = false, target_reached_ = false;
   int asked_by_ = 0;
   RunResult result_;

@@ -47,7 +47,7 @@ void TrainerRun::compare_with_before() {
   const std::string there = resumed_->info.settings.at("run.threads"),
                     here = settings_.at("run.threads");
   if (there != here)
-    log::warn(
+    log::warn_alike(
         "run.threads was {} and is now {}: sums are taken in another order, so the last bits "
         "will differ",
         there, here);

@@ -35,6 +35,30 @@ RunSummary read_summary(const std::string& path) {
   return run;
 }
 
+std::vector<std::string> records_below(const std::string& directory) {
+  std::vector<std::string> paths;
+  std::error_code failed;
+  for (fs::recursive_directory_iterator at(directory, failed), end; !failed && at != end;
+       at.increment(failed)) {
+    std::error_code unknown;  // what cannot be looked at is no folder to leave out
+    if (at->is_directory(unknown) &&
+        at->path().filename().string().find(".attempt-") != std::string::npos)
+      at.disable_recursion_pending();
+    else if (at->path().filename() == kRecordFile)
+      paths.push_back(at->path().string());
+  }
+  if (failed) throw IoError(fmt::format("{}: {}", directory, failed.message()));
+  return paths;
+}
+
+/// Of the runs of the study that lies there: no other run below its folder is one of them.
+std::vector<std::string> records_of_study(const std::string& directory) {
+  std::vector<std::string> paths;
+  for (const std::string& run : study_runs(directory))
+    if (const std::string path = run + "/" + kRecordFile; is_there(path)) paths.push_back(path);
+  return paths;
+}
+
 }  // namespace
 
 std::vector<RunSummary> collect(const std::vector<LaunchResult>& launched) {
@@ -61,18 +85,8 @@ std::vector<RunSummary> collect(const std::vector<LaunchResult>& launched) {
 }
 
 std::vector<RunSummary> collect_directory(const std::string& directory) {
-  std::vector<std::string> paths;
-  std::error_code failed;
-  for (fs::recursive_directory_iterator at(directory, failed), end; !failed && at != end;
-       at.increment(failed)) {
-    std::error_code unknown;  // what cannot be looked at is no folder to leave out
-    if (at->is_directory(unknown) &&
-        at->path().filename().string().find(".attempt-") != std::string::npos)
-      at.disable_recursion_pending();
-    else if (at->path().filename() == kRecordFile)
-      paths.push_back(at->path().string());
-  }
-  if (failed) throw IoError(fmt::format("{}: {}", directory, failed.message()));
+  std::vector<std::string> paths = records_of_study(directory);
+  if (paths.empty()) paths = records_below(directory);
   if (paths.empty())
     throw IoError(fmt::format("{}: no {} below it; where are the runs?", directory, kRecordFile));
   std::sort(paths.begin(), paths.end());

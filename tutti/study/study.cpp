@@ -150,13 +150,15 @@ int run_study(const StudyFlags& flags) {
     runs = collect_directory(flags.output_dir);
   } else {
     const auto planned = plan_runs(flags);
+    refuse_run_of_train(flags.output_dir);
     if (flags.dry_run) {
       for (const PlannedRun& run : planned) fmt::print("{}\n", shell_line(run.command));
       return 0;
     }
     runs = run_all(flags, planned, launched);
   }
-  const StudyResult result = evaluate(std::move(runs), flags.target);
+  StudyResult result = evaluate(std::move(runs), flags.target);
+  note_configurations(result, flags.read_resolved, flags.change_rule);
   const ReportText text = report_text(result, flags);
   write_reports(result, text, flags.output_dir);
   const ExitCode code = exit_code(result, launched, flags.require_target);

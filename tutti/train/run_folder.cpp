@@ -196,6 +196,16 @@ void refuse_run_in_checkpoints(const RunFolderRequest& request, const fs::path& 
                   directory.string(), checkpoints.string()));
 }
 
+/// A run that begins beside the runs of a study would be taken for one of them.
+void refuse_study(const RunFolderRequest& request, const fs::path& directory) {
+  std::error_code none;
+  if (!fs::exists(directory / kStudyLockFile, none) ||
+      holds_run(directory, checkpoints_of(request, directory)))
+    return;
+  throw ConfigError(fmt::format("'{}' holds a study: choose another --output-dir for this run",
+                                directory.string()));
+}
+
 /// What begins or goes on in a folder. `used`: a run lies there.
 RunPlace place_in(const fs::path& directory, const RunFolderRequest& request, bool used) {
   const fs::path checkpoints = checkpoints_of(request, directory);
@@ -247,6 +257,7 @@ RunPlace preview_run_folder(const RunFolderRequest& request) {
   const fs::path directory =
       named_folder(request).value_or(numbered(request.base, greatest_number(request.base) + 1));
   refuse_run_in_checkpoints(request, directory);
+  refuse_study(request, directory);
   return place_in(directory, request,
                   !request.fresh && holds_run(directory, checkpoints_of(request, directory)));
 }
@@ -266,6 +277,7 @@ RunPlace take_run_folder(const RunFolderRequest& request, std::vector<FolderLock
   if (!named && !request.resume.empty() && !is_latest(request))
     (void)checkpoint_at(request.resume, "--resume");
   refuse_run_in_checkpoints(request, named.value_or(numbered(request.base, 1)));
+  if (named) refuse_study(request, *named);
   const fs::path directory = named ? *named : make_numbered(request.base);
   const fs::path checkpoints = checkpoints_of(request, directory);
   make_folder(directory);

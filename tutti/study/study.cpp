@@ -160,13 +160,16 @@ int run_study(const StudyFlags& flags) {
   StudyResult result = evaluate(std::move(runs), flags.target);
   note_configurations(result, flags.read_resolved, flags.change_rule);
   const ReportText text = report_text(result, flags);
-  write_reports(result, text, flags.output_dir);
   const ExitCode code = exit_code(result, launched, flags.require_target);
+  // Before the files: where these cannot be written, hours of work are not lost on the reader.
   if (flags.json)
     fmt::print("{}", json_report(result, text));
   else
-    fmt::print("\n{}{}{}", terminal_report(result), closing(result, text.settings, code),
-               places(flags.output_dir));
+    fmt::print("\n{}", terminal_report(result));
+  std::fflush(stdout);
+  write_reports(result, text, flags.output_dir);
+  if (!flags.json)
+    fmt::print("{}{}", closing(result, text.settings, code), places(flags.output_dir));
   std::fflush(stdout);
   return static_cast<int>(code);
 }

@@ -173,6 +173,24 @@ TEST_F(StudyTest, CollectNamesTheKeysInWhichRunsDiffer) {
             "come from that.");
 }
 
+TEST_F(StudyTest, WhereNoReportCanBeWrittenTheTablesAreShownAndTheReasonIsSaid) {
+  fs::create_directories(root_ / "out/study.csv");
+  testing::internal::CaptureStdout();
+  std::string said;
+  try {
+    run_study(flags_);
+  } catch (const IoError& error) {
+    said = error.what();
+  }
+  const std::string printed = testing::internal::GetCapturedStdout();
+  EXPECT_NE(printed.find("How fast it trains"), std::string::npos) << printed;
+  EXPECT_NE(said.find("study.csv: cannot write the file: Is a directory; "), std::string::npos)
+      << said;
+  EXPECT_NE(said.find("tutti study --collect --output-dir " + flags_.output_dir + "'"),
+            std::string::npos)
+      << said;
+}
+
 TEST_F(StudyTest, ADryRunLaunchesNothing) {
   flags_.dry_run = true;
   testing::internal::CaptureStdout();

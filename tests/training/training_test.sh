@@ -454,7 +454,13 @@ case $case in
     wait $job
     code=$?
     [ $code -eq 75 ] || fail "exit code $code after SIGTERM, expected 75"
-    says study 'The study was asked to stop'
+    says study 'Runs were asked to stop'
+    # What was stopped has not failed.
+    "$tutti" study --collect --output-dir stopped >collect.log 2>&1
+    code=$?
+    [ $code -eq 75 ] || fail "exit code $code of --collect over a stopped run, expected 75"
+    says collect 'enters no number: stopped early, with a checkpoint'
+    ! grep -q failed collect.log || fail "a stopped run is called failed"
     # As after a time-out: a key that changes neither results nor times is no reason to begin anew.
     study stopped --ranks 2 --epochs 400 --set comm.timeout_s=120 &
     job=$!

@@ -19,7 +19,7 @@ std::string unfinished(const RunLog& log) {
   if (!log.stop) return "its record has no run_stop: it was killed or still runs";
   if (log.stop->status == RunStatus::done || log.stop->status == RunStatus::target_missed)
     return "";
-  if (log.stop->status == RunStatus::requeue) return "it was stopped early, with a checkpoint";
+  if (log.stop->status == RunStatus::requeue) return "stopped early, with a checkpoint";
   return log.stop->reason.empty() ? "its record says that it failed" : log.stop->reason;
 }
 
@@ -28,6 +28,7 @@ RunSummary read_summary(const std::string& path) {
   try {
     run.log = read_run(path);
     run.failure = unfinished(run.log);
+    run.stopped = run.log.stop && run.log.stop->status == RunStatus::requeue;
   } catch (const IoError& error) {
     run.log.path = path;
     run.failure = error.what();
@@ -71,6 +72,7 @@ std::vector<RunSummary> collect(const std::vector<LaunchResult>& launched) {
       run = read_summary(path);
     if (result.outcome == Outcome::failed || result.outcome == Outcome::stopped)
       run.failure = result.reason;
+    run.stopped = result.outcome == Outcome::stopped;
     if (run.usable() && run.log.start.ranks != result.run.ranks)
       run.failure = fmt::format("{} says {} ranks, {} were asked for", path, run.log.start.ranks,
                                 result.run.ranks);

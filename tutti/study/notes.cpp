@@ -51,7 +51,7 @@ void note_target(StudyResult& result) {
     if (row.runs == 0 || row.reached == row.runs) continue;
     if (row.reached == 0)
       result.notes.push_back(fmt::format(
-          "On {}, no run reached {} {} (best {:.4g}). Nothing is extrapolated.",
+          "On {}, no run reached {} {} (the best run: {:.4g}). Nothing is extrapolated.",
           ranks_words(row.ranks), metric_words(result.target->metric), result.target->value,
           result.target->higher_is_better ? row.best.high : row.best.low));
     else
@@ -91,7 +91,8 @@ void note_runs(StudyResult& result) {
     const std::string who = fmt::format("The run on {}{}", ranks_words(run.ranks()),
                                         run.repeat ? fmt::format(", repeat {},", run.repeat) : "");
     if (!run.usable())
-      result.notes.push_back(fmt::format("{} failed and enters no number: {}", who, run.failure));
+      result.notes.push_back(fmt::format("{} {}enters no number: {}", who,
+                                         run.stopped ? "" : "failed and ", run.failure));
     if (run.earlier_attempts)
       result.notes.push_back(fmt::format("{} has {} beside it that did not count.", who,
                                          counted(run.earlier_attempts, "earlier attempt")));

@@ -66,6 +66,7 @@ Json to_json(const ScaleRow& row) {
   return {{"ranks", row.ranks},
           {"runs", row.runs},
           {"failed", row.failed},
+          {"stopped", row.stopped},
           {"reached", row.reached},
           {"oversubscribed", row.oversubscribed},
           {"local_batch", row.local_batch},

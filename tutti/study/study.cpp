@@ -58,11 +58,13 @@ ReportText report_text(const StudyResult& result, const StudyFlags& flags) {
 
 ExitCode exit_code(const StudyResult& result, const std::vector<LaunchResult>& launched,
                    bool require_target) {
-  const auto stopped = [](const LaunchResult& run) { return run.outcome == Outcome::stopped; };
-  if (std::any_of(launched.begin(), launched.end(), stopped)) return ExitCode::requeue;
-  if (std::any_of(result.rows.begin(), result.rows.end(),
-                  [](const ScaleRow& row) { return row.failed > 0; }))
-    return ExitCode::failure;
+  const auto asked = [](const LaunchResult& run) { return run.outcome == Outcome::stopped; };
+  if (std::ranges::any_of(launched, asked)) return ExitCode::requeue;
+  const auto some = [&](int ScaleRow::*count) {
+    return std::ranges::any_of(result.rows, [=](const ScaleRow& row) { return row.*count > 0; });
+  };
+  if (some(&ScaleRow::failed)) return ExitCode::failure;
+  if (some(&ScaleRow::stopped)) return ExitCode::requeue;
   return require_target && missed_target(result) ? ExitCode::target_missed : ExitCode::done;
 }
 
@@ -101,8 +103,8 @@ std::string closing(const StudyResult& result, const Configuration& settings, Ex
   std::vector<std::string> next;
   if (code == ExitCode::requeue)
     next.push_back(
-        "The study was asked to stop. Start it again with the same command: finished runs are "
-        "kept, and a run that was stopped goes on from its checkpoint.");
+        "Runs were asked to stop. Start the study again with the same command, without --collect: "
+        "finished runs are kept, and a run that was stopped goes on from its checkpoint.");
   if (code == ExitCode::failure)
     next.push_back(
         "Some runs failed. Look into their console.log; the same command runs only those again. "

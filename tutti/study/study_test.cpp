@@ -191,6 +191,23 @@ TEST_F(StudyTest, WhereNoReportCanBeWrittenTheTablesAreShownAndTheReasonIsSaid) 
       << said;
 }
 
+TEST_F(StudyTest, ARunThatWasStoppedHasNotFailed) {
+  fs::create_directories(root_ / "out/runs/n0001-r1");
+  std::ofstream(root_ / "out/runs/n0001-r1" / kRecordFile)
+      << R"({"schema":1,"event":"run_start","ranks":1})"
+      << "\n"
+      << R"({"schema":1,"event":"run_stop","status":"requeue"})"
+      << "\n";
+  flags_.collect_only = true;
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(run_study(flags_), 75);
+  const std::string printed = testing::internal::GetCapturedStdout();
+  EXPECT_EQ(printed.find("failed"), std::string::npos) << printed;
+  EXPECT_NE(printed.find("Start the study again with the same command"), std::string::npos)
+      << printed;
+  EXPECT_EQ(result()["rows"][0]["stopped"], 1);
+}
+
 TEST_F(StudyTest, ADryRunLaunchesNothing) {
   flags_.dry_run = true;
   testing::internal::CaptureStdout();

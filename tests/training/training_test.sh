@@ -309,6 +309,14 @@ case $case in
     mkdir cut
     "$tutti" data generate lattices cut --train 48 --test 8 >cut.log || fail "cannot generate"
     file=$(ls cut/*train*)
+    # A data set is not overwritten unasked, not even a half of it.
+    before=$(sha256sum "$file")
+    "$tutti" data generate lattices cut --train 0 --test 4 --seed 2 >again.log 2>&1
+    code=$?
+    [ $code -eq 2 ] || fail "data generate over a data set: exit code $code, expected 2"
+    says again 'cut/lattices-train.bin exists: .*--force'
+    "$tutti" data generate lattices cut --train 48 --test 8 --force >>again.log 2>&1 || fail "--force is refused"
+    [ "$(sha256sum "$file")" = "$before" ] || fail "the same seed gave another file"
     truncate -s -1000 "$file"
     expect 1 truncated --data-dir cut
     says truncated "$(basename "$file")"

@@ -320,6 +320,11 @@ case $case in
     truncate -s -1000 "$file"
     expect 1 truncated --data-dir cut
     says truncated "$(basename "$file")"
+    # What it advises can be typed.
+    says truncated "'tutti data generate lattices cut --force'"
+    "$tutti" data verify lattices cut --json >sound.log 2>&1 && fail "verify accepts a cut file"
+    grep -q BAD sound.log && fail "verify --json speaks of lines that JSON does not have"
+    says sound 'see the files that are not "sound"'
     expect 2 model-classes --set model.classes=2
     says model-classes 'record [0-9]+ has label 2, but model.classes = 2 allows 0 to 1'
     expect 2 data-classes --set data.classes=4

@@ -105,8 +105,10 @@ int run_verify(const DataVerb& verb) {
   else
     fmt::print("{}", report.to_text());
   if (!report.sound())
-    throw IoError(fmt::format("{} in {} is not sound: see the lines that begin with BAD", verb.name,
-                              verb.dir));
+    throw IoError(fmt::format(
+        "{} in {} is not sound: see the {}; to get the files again, {}", verb.name, verb.dir,
+        verb.json ? "files that are not \"sound\"" : "lines that begin with BAD",
+        data::how_to_get(data::known_dataset(verb.name), verb.dir)));
   return 0;
 }
 

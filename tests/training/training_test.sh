@@ -348,7 +348,7 @@ case $case in
     refuses() {
       local wanted=$1 message=$2
       shift 2
-      env PATH="${search:-$PATH}" "$tutti" train "$config" --output-dir out/run --dry-run "$@" >../dry.log 2>&1
+      env PATH="${search:-$PATH}" "$tutti" train "$config" --output-dir "${place:-out/run}" --dry-run "$@" >../dry.log 2>&1
       local code=$?
       cd .. && [ $code -eq "$wanted" ] || fail "dry run with $*: exit code $code, expected $wanted"
       says dry "$message"
@@ -358,8 +358,8 @@ case $case in
     TUTTI_OPTIMZER_LR=3 refuses 0 'TUTTI_OPTIMZER_LR means nothing, did you mean .TUTTI_OPTIMIZER_LR'
     refuses 2 "there is no model 'resnt'" --set model.name=resnt
     refuses 1 'absent does not exist .looked for .*/clean/absent' --set data.dataset=cifar10 --data-dir absent
-    refuses 1 "cannot make the output folder '/proc/x'" --set run.output_dir=/proc/x
-    refuses 1 "cannot make the output folder '$config/run'" --set run.output_dir="$config/run"
+    place=/proc/x refuses 1 "cannot make the output folder '/proc/x'"
+    place="$config/run" refuses 1 "cannot make the output folder '$config/run'"
     refuses 2 'batch.global = 7 does not divide by 2 replicas' --set batch.global=7 --set batch.local=0 --ranks 2
     refuses 2 'fewer than one global batch of 100000' --set batch.global=100000 --set batch.local=0
     refuses 2 'optimizer.lr must be a finite number' --lr inf

@@ -85,6 +85,7 @@ int run_eval(const EvalVerb& verb) {
     log::info("rank 0 evaluates alone; the other {} rank(s) of {} have nothing to do",
               launcher.size - 1, launcher.name);
   for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
+  check_threads_per_core(static_cast<int>(config.run.threads), false, read_topology());
   config.run.threads = choose_threads(static_cast<int>(config.run.threads),
                                       read_surroundings().omp_num_threads, read_topology(), 1);
 

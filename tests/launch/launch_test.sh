@@ -157,10 +157,26 @@ case $case in
     ;;
   streams)
     for how in '>/dev/full' '>&-'; do
-      eval "'$tutti' model list $how 2>out.log"
-      [ $? -eq 1 ] || fail "model list $how: not 1"
-      says out 'cannot write to the standard output'
+      for verb in 'model list' 'help --man' 'config --doc'; do
+        eval "'$tutti' $verb $how 2>out.log"
+        [ $? -eq 1 ] || fail "$verb $how: not 1"
+        says out '^tutti: cannot write to the standard output'
+        if [ "$how" = '>/dev/full' ]; then says out 'free some space'; else ! grep -q space out.log || fail "$verb: $(cat out.log)"; fi
+      done
     done
+    # A pipe that its reader has closed: the same quiet end of all.
+    exec 9> >(exit 0)
+    wait $!
+    train collected --max-steps 1 || fail "cannot train"
+    for verb in 'model list' 'config --doc' "train $config --output-dir dry --dry-run" 'study --collect --output-dir collected'; do
+      # shellcheck disable=SC2086
+      "$tutti" $verb >&9 2>out.log
+      code=$?
+      [ $code -eq 141 ] || fail "$verb into a closed pipe: $code, expected 141"
+      ! grep -q 'tutti:' out.log || fail "$verb says $(cat out.log)"
+    done
+    exec 9>&-
+    [ -s collected/report.html ] || fail "no report, because nobody read the table"
     for ranks in 1 2; do
       ("$tutti" train "$config" --output-dir pipe$ranks --ranks $ranks 2>&1; echo $? >code) | head -n 1 >/dev/null
       [ "$(cat code)" -eq 0 ] || fail "a closed pipe ended the run on $ranks rank(s): $(cat code)"

@@ -143,6 +143,13 @@ std::vector<RunSummary> run_all(const StudyFlags& flags, const std::vector<Plann
   return collect(launched);
 }
 
+/// Throws nothing: a reader that has gone costs no report. The end of the program looks at the
+/// stream.
+void show(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
 }  // namespace
 
 int run_study(const StudyFlags& flags) {
@@ -164,15 +171,9 @@ int run_study(const StudyFlags& flags) {
   const ReportText text = report_text(result, flags);
   const ExitCode code = exit_code(result, launched, flags.require_target);
   // Before the files: where these cannot be written, hours of work are not lost on the reader.
-  if (flags.json)
-    fmt::print("{}", json_report(result, text));
-  else
-    fmt::print("\n{}", terminal_report(result));
-  std::fflush(stdout);
+  show(flags.json ? json_report(result, text) : '\n' + terminal_report(result));
   write_reports(result, text, flags.output_dir);
-  if (!flags.json)
-    fmt::print("{}{}", closing(result, text.settings, code), places(flags.output_dir));
-  std::fflush(stdout);
+  if (!flags.json) show(closing(result, text.settings, code) + places(flags.output_dir));
   return static_cast<int>(code);
 }
 

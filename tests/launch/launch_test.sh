@@ -124,6 +124,30 @@ case $case in
     wait_until none_left || fail "left $(processes)"
     once run 'stopped by a signal \(state T\).*rank 0/2.*rank 1/2'
     ;;
+  suspended)
+    # Ctrl-Z and fg: a job in a group of its own, as an interactive shell makes it.
+    set -m
+    "$tutti" train "$config" --output-dir run --ranks 2 --epochs 100000 --set checkpoint.every_steps=2 --set comm.timeout_s=5 >run.log 2>&1 &
+    job=$!
+    set +m
+    wait_until has run/checkpoints/step_0000002 || fail "no checkpoint"
+    all_are() {
+      local p
+      for p in $(processes); do grep -Eq "^State:[[:space:]]+$1" "/proc/$p/status" || return 1; done
+    }
+    kill -TSTP $job
+    wait_until all_are T || fail "some go on: $(processes)"
+    sleep 8 # no rank may think that it has waited for longer than comm.timeout_s
+    lines=$(wc -l <run/record.jsonl)
+    kill -CONT $job
+    goes_on() { [ "$(wc -l <run/record.jsonl)" -gt $((lines + 20)) ]; }
+    wait_until goes_on || fail "the job does not go on"
+    kill -TERM $job
+    wait $job
+    code=$?
+    [ $code -eq 75 ] || fail "exit code $code"
+    wait_until none_left || fail "left $(processes)"
+    ;;
   sizes)
     SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_LOCALID=0 SLURM_NTASKS_PER_NODE=2 train slurm
     [ $? -eq 2 ] || fail "srun without MPI's knowledge was accepted"

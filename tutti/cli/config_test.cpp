@@ -284,7 +284,8 @@ TEST(Examples, AllParse) {
 TEST(ConfigFlagsTwice, AFlagAndSetOfTheSameKeyContradictEachOther) {
   const auto settings = [](const std::vector<std::string>& words) {
     ConfigFlags flags;
-    const std::vector<Verb> verbs = {{.name = "train", .flags = flags.flags({"lr"})}};
+    const std::vector<Verb> verbs = {
+        {.name = "train", .summary = "Train", .flags = flags.flags({"lr"})}};
     parse_arguments(find_verb(verbs, words));
     return flags.settings();
   };

@@ -292,6 +292,12 @@ case $case in
     says eval 'run.target = 100.00 % is not reached: the exit code is 3'
     evaluates 3 --json
     says eval '"target_reached": false'
+    says eval '"checkpoint": "missed/checkpoints/step_0000001"'
+    says eval '"step": 1'
+    "$tutti" eval "$config" --set model.width=3 --weights missed >shapes.log 2>&1
+    code=$?
+    [ $code -eq 2 ] || fail "eval of another model: exit code $code, expected 2"
+    says shapes 'has shape [0-9x]+, the model needs [0-9x]+. .*tutti eval missed/config.toml --weights missed'
     evaluates 0 --set run.target=0.001
     says eval 'run.target = 0.10 % is reached'
     # The target is of the whole test set.

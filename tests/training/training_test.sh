@@ -74,7 +74,7 @@ case $case in
     expect 0 measured --set plan.measure=true --max-steps 4 --ranks 2
     expect 0 again --set plan.measure=true --max-steps 4 --set plan.choices_from=measured/checkpoints
     same measured again 4
-    expect 2 parts --set plan.choices_from=nowhere
+    expect 1 parts --set plan.choices_from=nowhere
     says parts "plan.choices_from: no valid checkpoint in 'nowhere'"
     ;;
   exchange)
@@ -190,7 +190,10 @@ case $case in
     "$tutti" train runs/0002/config.toml --resume --max-steps 3 >>numbered.log 2>&1 || fail "config.toml does not resume"
     # All checkpoints damaged: not a new start.
     echo x >>run/checkpoints/step_0000003/manifest.json
-    expect 2 run --max-steps 4 --resume
+    expect 1 run --max-steps 4 --resume
+    "$tutti" eval "$config" --weights run >damaged.log 2>&1
+    code=$?
+    [ $code -eq 1 ] || fail "eval where all checkpoints are damaged: exit code $code, expected 1"
     says run 'no checkpoint in .run/checkpoints. is valid'
     [ -e run/checkpoints/step_0000003 ] || fail "the damaged checkpoint is gone"
     # A second run at once, and what a killed one leaves.
@@ -372,7 +375,7 @@ case $case in
     refuses 2 'run.replicas = 1 is less than the 2 ranks' --ranks 2 --replicas 1
     refuses 2 "must be a whole number from 1 to 1048576, is 'two'" --ranks two
     refuses 2 'model.classes = 2 allows' --set model.classes=2
-    refuses 2 'no valid checkpoint in .nowhere.' --resume=nowhere
+    refuses 1 'no valid checkpoint in .nowhere.' --resume=nowhere
     search=/nowhere refuses 2 'mpirun, which is not in PATH' --ranks 2
     [ -z "$(ls -A .)" ] || fail "a dry run left $(ls -A .)"
     cd .. && expect 0 out/run --max-steps 1 && mv out clean/ && cd clean || exit 1

@@ -211,7 +211,7 @@ TEST_F(CheckpointTest, IsFoundInARunsFolder) {
   EXPECT_EQ(checkpoint_at(directory_ / "run", "--weights"), expected);
   EXPECT_EQ(checkpoint_at(directory_ / "run/checkpoints", "--weights"), expected);
   EXPECT_EQ(checkpoint_at(expected, "--weights"), expected);
-  EXPECT_THROW(checkpoint_at(directory_ / "nowhere", "--weights"), ConfigError);
+  EXPECT_THROW(checkpoint_at(directory_ / "nowhere", "--weights"), IoError);
 }
 
 TEST_F(CheckpointTest, RemovesWhatAKilledRunLeft) {

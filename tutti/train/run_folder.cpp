@@ -161,7 +161,7 @@ std::string latest_of(const fs::path& checkpoints) {
   for (const fs::path& damaged : list_checkpoints(checkpoints))
     names.push_back(damaged.filename().string());
   if (!names.empty())
-    throw ConfigError(fmt::format(
+    throw IoError(fmt::format(
         "--resume: no checkpoint in '{}' is valid ({}: the log says what is wrong with each); "
         "restore one from a copy, or begin anew with --fresh instead of --resume, which sets this "
         "run aside",

@@ -251,6 +251,7 @@ case $case in
     wait $job
     code=$?
     [ $code -ne 0 ] && [ $code -ne 75 ] || fail "exit code $code after a rank was killed"
+    grep '"status":"failed"' parts/record.jsonl | grep -Eq 'rank 0/2 on [^:]*: rank 0/2' && fail "the record names the rank twice"
     expect 0 parts --ranks 2 --resume
     same whole parts 24
     ;;

@@ -240,6 +240,18 @@ TEST_F(CheckpointTest, PutsBackWhatAKillLeftHalfReplaced) {
   EXPECT_EQ(verify_checkpoint(directory_ / "step_0000004").step, 4);
 }
 
+TEST_F(CheckpointTest, OfADamagedManifestTheDamageIsSaidAndNotWhoseExceptionItIs) {
+  fs::create_directories(directory_ / "step_0000001");
+  std::ofstream(directory_ / "step_0000001/manifest.json") << "{\"schema\":";
+  try {
+    verify_checkpoint(directory_ / "step_0000001");
+    FAIL();
+  } catch (const IoError& error) {
+    const std::string said = error.what();
+    EXPECT_NE(said.find("manifest.json: damaged: parse error at"), said.npos) << said;
+  }
+}
+
 TEST_F(CheckpointTest, APathThatCannotBeLookedAtIsAnIoError) {
   fs::create_directories(directory_);
   EXPECT_THROW(checkpoint_at(directory_ / std::string(300, 'x'), "--resume"), IoError);

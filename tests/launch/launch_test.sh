@@ -129,6 +129,30 @@ case $case in
     wait_until none_left || fail "left $(processes)"
     once run 'stopped by a signal \(state T\).*rank 0/2.*rank 1/2'
     ;;
+  suspended)
+    # Ctrl-Z and fg: a job in a group of its own, as an interactive shell makes it.
+    set -m
+    "$tutti" train "$config" --output-dir run --ranks 2 --epochs 100000 --set checkpoint.every_steps=2 --set comm.timeout_s=5 >run.log 2>&1 &
+    job=$!
+    set +m
+    wait_until has run/checkpoints/step_0000002 || fail "no checkpoint"
+    all_are() {
+      local p
+      for p in $(processes); do grep -Eq "^State:[[:space:]]+$1" "/proc/$p/status" || return 1; done
+    }
+    kill -TSTP $job
+    wait_until all_are T || fail "some go on: $(processes)"
+    sleep 8 # no rank may think that it has waited for longer than comm.timeout_s
+    lines=$(wc -l <run/record.jsonl)
+    kill -CONT $job
+    goes_on() { [ "$(wc -l <run/record.jsonl)" -gt $((lines + 20)) ]; }
+    wait_until goes_on || fail "the job does not go on"
+    kill -TERM $job
+    wait $job
+    code=$?
+    [ $code -eq 75 ] || fail "exit code $code"
+    wait_until none_left || fail "left $(processes)"
+    ;;
   sizes)
     SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_LOCALID=0 SLURM_NTASKS_PER_NODE=2 train slurm
     [ $? -eq 2 ] || fail "srun without MPI's knowledge was accepted"
@@ -162,10 +186,26 @@ case $case in
     ;;
   streams)
     for how in '>/dev/full' '>&-'; do
-      eval "'$tutti' model list $how 2>out.log"
-      [ $? -eq 1 ] || fail "model list $how: not 1"
-      says out 'cannot write to the standard output'
+      for verb in 'model list' 'help --man' 'config --doc'; do
+        eval "'$tutti' $verb $how 2>out.log"
+        [ $? -eq 1 ] || fail "$verb $how: not 1"
+        says out '^tutti: cannot write to the standard output'
+        if [ "$how" = '>/dev/full' ]; then says out 'free some space'; else ! grep -q space out.log || fail "$verb: $(cat out.log)"; fi
+      done
     done
+    # A pipe that its reader has closed: the same quiet end of all.
+    exec 9> >(exit 0)
+    wait $!
+    train collected --max-steps 1 || fail "cannot train"
+    for verb in 'model list' 'config --doc' "train $config --output-dir dry --dry-run" 'study --collect --output-dir collected'; do
+      # shellcheck disable=SC2086
+      "$tutti" $verb >&9 2>out.log
+      code=$?
+      [ $code -eq 141 ] || fail "$verb into a closed pipe: $code, expected 141"
+      ! grep -q 'tutti:' out.log || fail "$verb says $(cat out.log)"
+    done
+    exec 9>&-
+    [ -s collected/report.html ] || fail "no report, because nobody read the table"
     for ranks in 1 2; do
       ("$tutti" train "$config" --output-dir pipe$ranks --ranks $ranks 2>&1; echo $? >code) | head -n 1 >/dev/null
       [ "$(cat code)" -eq 0 ] || fail "a closed pipe ended the run on $ranks rank(s): $(cat code)"

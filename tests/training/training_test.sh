@@ -74,7 +74,7 @@ case $case in
     expect 0 measured --set plan.measure=true --max-steps 4 --ranks 2
     expect 0 again --set plan.measure=true --max-steps 4 --set plan.choices_from=measured/checkpoints
     same measured again 4
-    expect 2 parts --set plan.choices_from=nowhere
+    expect 1 parts --set plan.choices_from=nowhere
     says parts "plan.choices_from: no valid checkpoint in 'nowhere'"
     ;;
   exchange)
@@ -225,7 +225,10 @@ case $case in
     "$tutti" train runs/0002/config.toml --resume --max-steps 3 >>numbered.log 2>&1 || fail "config.toml does not resume"
     # All checkpoints damaged: not a new start.
     echo x >>run/checkpoints/step_0000003/manifest.json
-    expect 2 run --max-steps 4 --resume
+    expect 1 run --max-steps 4 --resume
+    "$tutti" eval "$config" --weights run >damaged.log 2>&1
+    code=$?
+    [ $code -eq 1 ] || fail "eval where all checkpoints are damaged: exit code $code, expected 1"
     says run 'no checkpoint in .run/checkpoints. is valid'
     [ -e run/checkpoints/step_0000003 ] || fail "the damaged checkpoint is gone"
     # A second run at once, and what a killed one leaves.
@@ -321,6 +324,7 @@ case $case in
     wait $job
     code=$?
     [ $code -ne 0 ] && [ $code -ne 75 ] || fail "exit code $code after a rank was killed"
+    grep '"status":"failed"' parts/record.jsonl | grep -Eq 'rank 0/2 on [^:]*: rank 0/2' && fail "the record names the rank twice"
     expect 0 parts --ranks 2 --resume
     same whole parts 24
     ;;
@@ -365,6 +369,12 @@ case $case in
     says eval 'run.target = 100.00 % is not reached: the exit code is 3'
     evaluates 3 --json
     says eval '"target_reached": false'
+    says eval '"checkpoint": "missed/checkpoints/step_0000001"'
+    says eval '"step": 1'
+    "$tutti" eval "$config" --set model.width=3 --weights missed >shapes.log 2>&1
+    code=$?
+    [ $code -eq 2 ] || fail "eval of another model: exit code $code, expected 2"
+    says shapes 'has shape [0-9x]+, the model needs [0-9x]+. .*tutti eval missed/config.toml --weights missed'
     evaluates 0 --set run.target=0.001
     says eval 'run.target = 0.10 % is reached'
     # The target is of the whole test set.
@@ -382,9 +392,22 @@ case $case in
     mkdir cut
     "$tutti" data generate lattices cut --train 48 --test 8 >cut.log || fail "cannot generate"
     file=$(ls cut/*train*)
+    # A data set is not overwritten unasked, not even a half of it.
+    before=$(sha256sum "$file")
+    "$tutti" data generate lattices cut --train 0 --test 4 --seed 2 >again.log 2>&1
+    code=$?
+    [ $code -eq 2 ] || fail "data generate over a data set: exit code $code, expected 2"
+    says again 'cut/lattices-train.bin exists: .*--force'
+    "$tutti" data generate lattices cut --train 48 --test 8 --force >>again.log 2>&1 || fail "--force is refused"
+    [ "$(sha256sum "$file")" = "$before" ] || fail "the same seed gave another file"
     truncate -s -1000 "$file"
     expect 1 truncated --data-dir cut
     says truncated "$(basename "$file")"
+    # What it advises can be typed.
+    says truncated "'tutti data generate lattices cut --force'"
+    "$tutti" data verify lattices cut --json >sound.log 2>&1 && fail "verify accepts a cut file"
+    grep -q BAD sound.log && fail "verify --json speaks of lines that JSON does not have"
+    says sound 'see the files that are not "sound"'
     expect 2 model-classes --set model.classes=2
     says model-classes 'record [0-9]+ has label 2, but model.classes = 2 allows 0 to 1'
     expect 2 data-classes --set data.classes=4
@@ -408,7 +431,7 @@ case $case in
     refuses() {
       local wanted=$1 message=$2
       shift 2
-      env PATH="${search:-$PATH}" "$tutti" train "$config" --output-dir out/run --dry-run "$@" >../dry.log 2>&1
+      env PATH="${search:-$PATH}" "$tutti" train "$config" --output-dir "${place:-out/run}" --dry-run "$@" >../dry.log 2>&1
       local code=$?
       cd .. && [ $code -eq "$wanted" ] || fail "dry run with $*: exit code $code, expected $wanted"
       says dry "$message"
@@ -418,15 +441,15 @@ case $case in
     TUTTI_OPTIMZER_LR=3 refuses 0 'TUTTI_OPTIMZER_LR means nothing, did you mean .TUTTI_OPTIMIZER_LR'
     refuses 2 "there is no model 'resnt'" --set model.name=resnt
     refuses 1 'absent does not exist .looked for .*/clean/absent' --set data.dataset=cifar10 --data-dir absent
-    refuses 1 "cannot make the output folder '/proc/x'" --set run.output_dir=/proc/x
-    refuses 1 "cannot make the output folder '$config/run'" --set run.output_dir="$config/run"
+    place=/proc/x refuses 1 "cannot make the output folder '/proc/x'"
+    place="$config/run" refuses 1 "cannot make the output folder '$config/run'"
     refuses 2 'batch.global = 7 does not divide by 2 replicas' --set batch.global=7 --set batch.local=0 --ranks 2
     refuses 2 'fewer than one global batch of 100000' --set batch.global=100000 --set batch.local=0
     refuses 2 'optimizer.lr must be a finite number' --lr inf
     refuses 2 'run.replicas = 1 is less than the 2 ranks' --ranks 2 --replicas 1
     refuses 2 "must be a whole number from 1 to 1048576, is 'two'" --ranks two
     refuses 2 'model.classes = 2 allows' --set model.classes=2
-    refuses 2 'no valid checkpoint in .nowhere.' --resume=nowhere
+    refuses 1 'no valid checkpoint in .nowhere.' --resume=nowhere
     search=/nowhere refuses 2 'mpirun, which is not in PATH' --ranks 2
     [ -z "$(ls -A .)" ] || fail "a dry run left $(ls -A .)"
     cd .. && expect 0 out/run --max-steps 1 && mv out clean/ && cd clean || exit 1
@@ -536,7 +559,13 @@ case $case in
     wait $job
     code=$?
     [ $code -eq 75 ] || fail "exit code $code after SIGTERM, expected 75"
-    says study 'The study was asked to stop'
+    says study 'Runs were asked to stop'
+    # What was stopped has not failed.
+    "$tutti" study --collect --output-dir stopped >collect.log 2>&1
+    code=$?
+    [ $code -eq 75 ] || fail "exit code $code of --collect over a stopped run, expected 75"
+    says collect 'enters no number: stopped early, with a checkpoint'
+    ! grep -q failed collect.log || fail "a stopped run is called failed"
     # As after a time-out: a key that changes neither results nor times is no reason to begin anew.
     study stopped --ranks 2 --epochs 400 --set comm.timeout_s=120 &
     job=$!

@@ -25,6 +25,19 @@ const Verb* verb_named(const std::vector<Verb>& verbs, const std::string& name) 
   return at == verbs.end() ? nullptr : &*at;
 }
 
+/// The verbs that have this flag, "tutti study".
+std::vector<std::string> verbs_with(const std::vector<Verb>& verbs, const std::string& name,
+                                    const std::string& above) {
+  std::vector<std::string> found;
+  for (const Verb& verb : verbs) {
+    const std::string command = above + " " + verb.name;
+    if (find_flag(verb, name)) found.push_back(command);
+    for (std::string& below : verbs_with(verb.verbs, name, command))
+      found.push_back(std::move(below));
+  }
+  return found;
+}
+
 /// Collects what is given, then stores it.
 class Reader {
  public:
@@ -85,6 +98,11 @@ class Reader {
     std::vector<std::string> known = {"--help"};
     for (const Flag& flag : verb_.flags) known.push_back(long_name(flag));
     const std::string meant = name.starts_with("--") ? did_you_mean(name, known) : "";
+    const auto theirs = verbs_with(*request_.verbs, name, "tutti");
+    if (meant.empty() && !theirs.empty())
+      throw ConfigError(fmt::format("the flag '{}' is not one of {}, but of {}. See {} --help.",
+                                    name, request_.command, fmt::join(theirs, ", "),
+                                    request_.command));
     throw ConfigError(fmt::format("the flag '{}' is unknown{} See {} --help.", name,
                                   meant.empty() ? "." : meant, request_.command));
   }
@@ -213,7 +231,7 @@ class Reader {
 }  // namespace
 
 Request find_verb(const std::vector<Verb>& verbs, const std::vector<std::string>& words) {
-  Request request{.verb = nullptr, .command = "tutti", .words = words};
+  Request request{.verb = nullptr, .command = "tutti", .words = words, .verbs = &verbs};
   for (const std::vector<Verb>* level = &verbs; level && !level->empty();) {
     auto& rest = request.words;
     auto at = rest.begin();

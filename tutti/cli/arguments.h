@@ -10,9 +10,10 @@ namespace tutti {
 
 /// What a command line asks for.
 struct Request {
-  const Verb* verb = nullptr;      ///< the innermost verb named, or null
-  std::string command;             ///< "tutti data list"
-  std::vector<std::string> words;  ///< after the verb
+  const Verb* verb = nullptr;                ///< the innermost verb named, or null
+  std::string command;                       ///< "tutti data list"
+  std::vector<std::string> words;            ///< after the verb
+  const std::vector<Verb>* verbs = nullptr;  ///< all of them: whose flag is it?
 };
 
 /// Finds the verb. Flags before it count as if they stood after it: `tutti -q train x`. Throws

@@ -42,6 +42,7 @@ struct Sample {
     const Verb list{.name = "list",
                     .summary = "List",
                     .arguments = {{.names = "NAME", .bind = &names}},
+                    .flags = {{.names = "--origins", .bind = &json}},
                     .run = [] { return 0; }};
     return {train, {.name = "data", .summary = "Data", .verbs = {list}}};
   }
@@ -124,6 +125,10 @@ TEST(Arguments, MistakesSayWhatToDo) {
             "the flag '--jsno' is unknown, did you mean '--json'? See tutti train --help.");
   EXPECT_EQ(error_of({"train", "x", "--learning-rate", "1"}),
             "the flag '--learning-rate' is unknown, did you mean '--lr'? See tutti train --help.");
+  EXPECT_EQ(
+      error_of({"train", "x", "--origins"}),
+      "the flag '--origins' is not one of tutti train, but of tutti data list. See tutti train "
+      "--help.");
   EXPECT_EQ(error_of({"train", "x", "y"}),
             "the argument 'y' is one too many. See tutti train --help.");
   EXPECT_EQ(error_of({"train", "x", "-n", "two"}),

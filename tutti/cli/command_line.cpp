@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "tutti/base/error.h"
 #include "tutti/cli/arguments.h"
 #include "tutti/cli/help.h"
@@ -12,7 +14,8 @@ namespace tutti {
 
 int run_command_line(const std::vector<std::string>& words) {
   if (!words.empty() && (words.front() == "-V" || words.front() == "--version")) {
-    fmt::print("{}\n", version_text());
+    const bool json = std::ranges::find(words, "--json") != words.end();
+    fmt::print("{}\n", json ? version_json() : version_text());
     return 0;
   }
   const std::vector<Verb> verbs = all_verbs();

@@ -103,8 +103,13 @@ std::vector<Setting> ConfigFlags::settings() const {
     const size_t equals = set.find('=');
     if (equals == std::string::npos)
       throw ConfigError(fmt::format("--set {}: write it as --set KEY=VALUE", set));
-    found.push_back(
-        {set.substr(0, equals), set.substr(equals + 1), "--set " + set.substr(0, equals)});
+    const std::string key = set.substr(0, equals);
+    // -q and -v say less than --set; a flag of its own says the same as it, and neither goes first.
+    for (const Setting& other : found)
+      if (other.key == key && other.where.starts_with("--") && !other.where.starts_with("--set"))
+        throw ConfigError(
+            fmt::format("{} and --set {} set the same key: give one", other.where, key));
+    found.push_back({key, set.substr(equals + 1), "--set " + key});
   }
   return found;
 }

@@ -8,6 +8,8 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/scratch_directory.h"
+#include "tutti/cli/arguments.h"
+#include "tutti/cli/config_flags.h"
 #include "tutti/cli/config_text.h"
 
 namespace tutti {
@@ -295,6 +297,29 @@ TEST(Examples, AllParse) {
         << entry.path();
   }
   EXPECT_GE(count, 5);
+}
+
+TEST(ConfigFlagsTwice, AFlagAndSetOfTheSameKeyContradictEachOther) {
+  const auto settings = [](const std::vector<std::string>& words) {
+    ConfigFlags flags;
+    const std::vector<Verb> verbs = {
+        {.name = "train", .summary = "Train", .flags = flags.flags({"lr"})}};
+    parse_arguments(find_verb(verbs, words));
+    return flags.settings();
+  };
+  for (const auto& words :
+       {std::vector<std::string>{"train", "--lr", "0.2", "--set", "optimizer.lr=0.1"},
+        std::vector<std::string>{"train", "--optimizer.lr=0.1", "--lr", "0.2"}}) {
+    std::string said;
+    try {
+      settings(words);
+    } catch (const ConfigError& error) {
+      said = error.what();
+    }
+    EXPECT_EQ(said, "--lr and --set optimizer.lr set the same key: give one");
+  }
+  const auto last = settings({"train", "--set", "optimizer.lr=1", "--set", "optimizer.lr=2"});
+  EXPECT_EQ(last.back().text, "2") << "scripts add to their own";
 }
 
 }  // namespace

@@ -66,6 +66,15 @@ void explain_gone(const RankTable& table, const JobEnd& end) {
                         what_stands(table, end)));
 }
 
+/// Whether a rank's error is only that it has missed one of those that explain_gone() has named.
+bool repeats_gone(const RankTable& table, const JobEnd& end, const std::string& text) {
+  if (WIFSIGNALED(end.status)) return false;
+  return std::ranges::any_of(end.first_gone, [&](int rank) {
+    const std::string lost = fmt::format("(process {} has ended)", table.row(rank).process.load());
+    return text.find(lost) != std::string::npos;
+  });
+}
+
 /// The errors that ranks have left, each text once, the first first. Returns the first one's code,
 /// 0 when there is none.
 int explain_failures(const RankTable& table, const JobEnd& end) {
@@ -80,6 +89,7 @@ int explain_failures(const RankTable& table, const JobEnd& end) {
     const RankRow& row = table.row(rank);
     const std::string text = row.message.data();
     if (text.empty() || std::ranges::find(said, text) != said.end()) continue;
+    if (repeats_gone(table, end, text)) continue;
     if (said.size() < kVoices)
       end.print("tutti: " + named(rank, table.ranks(), row.code, text) + "\n");
     said.push_back(text);

@@ -103,6 +103,21 @@ TEST(JobEnd, ARankThatIsToldToStopBeforeItHasBegunStopsTheJob) {
   EXPECT_EQ(ended(SIGKILL).code, 1);
 }
 
+TEST(JobEnd, WhoMissesAKilledRankHasNothingToAdd) {
+  const RankTable table(3);
+  be_rank(table, {1, 3, 3}, [] {});
+  const std::string lost =
+      "rank 1 on vm is gone (process " + std::to_string(table.row(1).process) + " has ended)";
+  be_rank(table, {0, 3, 3}, [&] { own_row::end(1, lost); });
+  be_rank(table, {2, 3, 3}, [] { own_row::end(1, "no space"); });
+  const Said end =
+      said_of(table, {.first_gone = {1}, .program = "mpirun", .status = exited(128 + SIGKILL)});
+  EXPECT_EQ(end.code, 1);
+  EXPECT_NE(end.text.find("rank 1/3 (process"), end.text.npos) << end.text;
+  EXPECT_NE(end.text.find("no space"), end.text.npos) << end.text;
+  EXPECT_EQ(end.text.find("is gone"), end.text.npos) << end.text;
+}
+
 TEST(JobEnd, ALauncherThatWasKilledOnPurposeIsNoNews) {
   const RankTable table(2);
   be_rank(table, {0, 2, 1}, [] { own_row::end(1, "not arrived: rank 1 on node1"); });

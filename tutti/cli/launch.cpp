@@ -139,6 +139,15 @@ void check_ranks_per_core(int ranks, bool oversubscribe, const Topology& topolog
       ranks, cores, cores == 1 ? "" : "s", kMostRanksPerCore));
 }
 
+void check_threads_per_core(int threads, bool oversubscribe, const Topology& topology) {
+  const int cores = topology.usable_cores();  // of the node: a launcher may bind a rank elsewhere
+  if (oversubscribe || threads <= cores * kMostRanksPerCore) return;
+  throw ConfigError(fmt::format(
+      "run.threads = {} on {} core{} is more than {} threads a core, which only wait for each "
+      "other: use fewer threads, or, with train or study, add --oversubscribe if that is meant",
+      threads, cores, cores == 1 ? "" : "s", kMostRanksPerCore));
+}
+
 Launch plan_launch(int ranks, const RankThreads& requested, const std::vector<std::string>& command,
                    const Topology& topology, const Surroundings& surroundings) {
   if (surroundings.mpirun.empty())

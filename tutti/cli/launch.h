@@ -48,12 +48,16 @@ struct RankThreads {
   bool oversubscribe = false;  ///< more than kMostRanksPerCore are meant
 };
 
-/// Ranks that share a core beyond this number only wait for each other, and a typing error in
-/// --ranks would make the machine unusable: --oversubscribe has to ask for them.
+/// Ranks or threads that share a core beyond this number only wait for each other, and a typing
+/// error in --ranks or --threads would make the machine unusable: --oversubscribe has to ask for
+/// them.
 constexpr int kMostRanksPerCore = 8;
 
 /// Throws ConfigError for too many ranks a core, unless `oversubscribe` asks for them.
 void check_ranks_per_core(int ranks, bool oversubscribe, const Topology& topology);
+
+/// The same for run.threads of one rank, where 0 leaves the number to tutti.
+void check_threads_per_core(int threads, bool oversubscribe, const Topology& topology);
 
 /// How to start `ranks` processes of `command` on this node: with Open MPI 4 or 5, or with MPICH
 /// and its kin. Throws ConfigError when no launcher was found, and for too many ranks a core.

@@ -186,6 +186,12 @@ TEST(PlanLaunch, RefusesAThousandRanksOnTwoCores) {
   EXPECT_EQ(plan_launch(1000, {.oversubscribe = true}, {"t"}, machine(2), kOpenMpi).ranks, 1000);
 }
 
+TEST(ThreadsPerCore, AThousandAreRefusedUnlessTheyAreMeant) {
+  check_threads_per_core(16, false, machine(2));
+  EXPECT_THROW(check_threads_per_core(1000, false, machine(2)), ConfigError);
+  check_threads_per_core(1000, true, machine(2));
+}
+
 Launch command(Words words) {
   Launch launch;
   launch.command = std::move(words);

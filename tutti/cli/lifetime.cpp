@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <system_error>
 #include <thread>
 
 #include "tutti/base/error.h"
@@ -68,6 +69,28 @@ ExitCode code_of(const std::exception& error) {
   return own ? own->exit_code() : ExitCode::failure;
 }
 
+bool reader_has_gone() {
+  pollfd output{STDOUT_FILENO, POLLOUT, 0};
+  return poll(&output, 1, 0) > 0 && (output.revents & POLLERR) != 0;
+}
+
+/// The standard output has refused bytes. A pipe that its reader has closed is an end without
+/// words, as of any filter, also where this process ignores the signal that says so.
+int output_failed(int error) {
+  if (reader_has_gone() && launcher_or_single().name == "none") {
+    std::signal(SIGPIPE, SIG_DFL);
+    std::raise(SIGPIPE);
+  }
+  const bool full = error == ENOSPC || error == EDQUOT;
+  const std::string text =
+      fmt::format("cannot write to the standard output: {}; {}send it elsewhere",
+                  std::strerror(error), full ? "free some space or " : "");
+  const int code = static_cast<int>(ExitCode::failure);
+  if (own_row::end(code, text)) return 0;
+  write_error("tutti: " + text + "\n");
+  return code;
+}
+
 /// Of the whole job, which this rank ends: comm/'s last act.
 void end_of_job(std::string_view report) noexcept {
   leave_launcher_watch();
@@ -106,15 +129,7 @@ void begin_process(const std::vector<std::string>& arguments) {
 
 int end_process(int code) {
   const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
-  if (!written && code == static_cast<int>(ExitCode::done)) {
-    const std::string text =
-        fmt::format("cannot write to the standard output: {}; free some space or send it elsewhere",
-                    std::strerror(errno));
-    code = static_cast<int>(ExitCode::failure);
-    if (own_row::end(code, text)) return 0;
-    write_error("tutti: " + text + "\n");
-    return code;
-  }
+  if (!written && code == static_cast<int>(ExitCode::done)) return output_failed(errno);
   return own_row::end(code, "") ? 0 : code;
 }
 
@@ -122,6 +137,10 @@ int fail(const std::exception& error) {
   const int code = static_cast<int>(code_of(error));
   const comm::Launcher launcher = launcher_or_single();
   std::fflush(stdout);
+  // What prints throws where the stream takes no more, and does not know which stream it was.
+  const auto* system = dynamic_cast<const std::system_error*>(&error);
+  if (system && std::ferror(stdout) != 0 && launcher.size == 1)
+    return output_failed(system->code().value());
   if (!own_row::end(code, error.what())) {
     if (launcher.rank > 0 && is_everybodys(error))
       std::this_thread::sleep_for(std::chrono::seconds(3));

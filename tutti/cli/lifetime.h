@@ -17,7 +17,8 @@ namespace tutti {
 void begin_process(const std::vector<std::string>& arguments);
 
 /// main's last line: the exit status of this process after its verb has returned `code`. 1, with a
-/// line, when the standard output has not taken all that was written to it. A rank that `tutti
+/// line, when the standard output has not taken all that was written to it; where that is a pipe
+/// that nobody reads any more, an end by SIGPIPE without a line. A rank that `tutti
 /// --ranks` started leaves its code to that process and ends with 0, for the launcher's sake.
 int end_process(int code);
 

@@ -65,6 +65,7 @@ class Supervision {
   void read_output(int reads);
   void receive_signals();
   void on_signal(int signal);
+  void suspend();
   void look_for_end();
   void look_at_ranks();
   void look_for_stopped();
@@ -191,7 +192,29 @@ void Supervision::read_output(int reads) {
 void Supervision::receive_signals() {
   signalfd_siginfo received{};
   while (read(signals_, &received, sizeof received) == sizeof received)
-    if (received.ssi_signo != SIGCHLD) on_signal(static_cast<int>(received.ssi_signo));
+    if (received.ssi_signo == SIGTSTP)
+      suspend();
+    else if (received.ssi_signo != SIGCHLD)
+      on_signal(static_cast<int>(received.ssi_signo));
+}
+
+// The terminal's Ctrl-Z reaches this process alone: the launcher has a group of its own, and under
+// Open MPI so has each rank. The signal's default action is what stops this process: the system
+// leaves it out where no shell could let the job go on.
+void Supervision::suspend() {
+  const auto begin = Clock::now();
+  kill(-job_.launcher, SIGSTOP);
+  signal_ranks(SIGSTOP);
+  sigset_t stop;
+  sigemptyset(&stop);
+  sigaddset(&stop, SIGTSTP);
+  raise(SIGTSTP);
+  sigprocmask(SIG_UNBLOCK, &stop, nullptr);  // it stops here, and goes on here
+  sigprocmask(SIG_BLOCK, &stop, nullptr);
+  signal_ranks(SIGCONT);
+  kill(-job_.launcher, SIGCONT);
+  for (Clock::time_point* since : {&asked_since_, &ending_since_, &over_since_})
+    *since += Clock::now() - begin;
 }
 
 void Supervision::look_for_end() {
@@ -380,9 +403,11 @@ sigset_t supervised_signals() {
   sigset_t set;
   sigemptyset(&set);
   for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCHLD}) sigaddset(&set, signal);
-  struct sigaction now {};
-  sigaction(SIGHUP, nullptr, &now);
-  if (now.sa_handler != SIG_IGN) sigaddset(&set, SIGHUP);
+  for (const int signal : {SIGHUP, SIGTSTP}) {
+    struct sigaction now {};
+    sigaction(signal, nullptr, &now);
+    if (now.sa_handler != SIG_IGN) sigaddset(&set, signal);
+  }
   return set;
 }
 

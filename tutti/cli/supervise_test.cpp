@@ -560,6 +560,42 @@ TEST(Supervise, TimeInWhichItWasStoppedItselfDoesNotCount) {
   EXPECT_EQ(WEXITSTATUS(status), 3);
 }
 
+// The shell's "Stopped" must be true of the whole job, and `fg` must bring all of it back.
+TEST(Supervise, AStopOfTheTerminalStopsLauncherAndRanks) {
+  const RankTable table(1);
+  const auto is = [](pid_t process, bool stopped) {
+    const auto state = process_state(process);
+    return state && state->stopped() == stopped;
+  };
+  const pid_t job = fork();
+  if (job == 0) {
+    setpgid(0, 0);  // as a shell does; without another group beside it nobody could continue it
+    _exit(supervised(table, {}, [&] {
+            setpgid(0, 0);
+            const pid_t rank = start_rank(table, 0, [] {
+              setpgid(0, 0);
+              own_row::set_state(RankState::stoppable);
+              for (;;) pause();
+            });
+            while (runs(rank)) usleep(1000);
+            return 3;
+          }).code);
+  }
+  until(table, 0, RankState::stoppable);
+  const pid_t rank = table.row(0).process, launcher = process_state(rank)->parent;
+  for (const pid_t process : {job, launcher, rank}) EXPECT_TRUE(is(process, false));
+  kill(job, SIGTSTP);
+  for (const pid_t process : {job, launcher, rank})
+    while (!is(process, true)) usleep(1000);
+  kill(job, SIGCONT);
+  for (const pid_t process : {job, launcher, rank})
+    while (!is(process, false)) usleep(1000);
+  kill(rank, SIGKILL);
+  int status = 0;
+  waitpid(job, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status));
+}
+
 TEST(Supervise, AfterAWarningItWaitsOnWhereThatIsAsked) {
   const RankTable table(1);
   const Ended end = supervised(table, {.seconds = 0.5, .ends_job = false}, [&] {

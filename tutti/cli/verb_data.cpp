@@ -23,7 +23,7 @@ struct DataVerb {
   int64_t train = 10000, test = 2000, classes = 0;
   uint64_t seed = 1;
   int threads = 0;
-  bool json = false;
+  bool json = false, force = false;
 };
 
 int run_list(const DataVerb& verb) {
@@ -47,12 +47,27 @@ int run_list(const DataVerb& verb) {
   return 0;
 }
 
+/// Both files are looked at, whichever is asked for: a set is a pair.
+void refuse_to_replace(const DataVerb& verb, const data::KnownDataset& known) {
+  for (const auto& files : {known.train_files, known.test_files})
+    for (const std::string& file : files) {
+      const auto path = std::filesystem::path(verb.dir) / file;
+      std::error_code unknown;  // writing it says why
+      if (std::filesystem::exists(path, unknown))
+        throw ConfigError(
+            fmt::format("{} exists: choose another folder, or replace the data set there with "
+                        "--force",
+                        path.string()));
+    }
+}
+
 int run_generate(const DataVerb& verb) {
   if (verb.name != "lattices")
     throw ConfigError(
         fmt::format("'{}' is not a data set that can be generated: only lattices is. {}", verb.name,
                     data::known_dataset(verb.name).how_to_get));
   const data::KnownDataset& known = data::known_dataset(verb.name);
+  if (!verb.force) refuse_to_replace(verb, known);
   std::error_code failed;
   std::filesystem::create_directories(verb.dir, failed);
   if (failed)
@@ -90,8 +105,10 @@ int run_verify(const DataVerb& verb) {
   else
     fmt::print("{}", report.to_text());
   if (!report.sound())
-    throw IoError(fmt::format("{} in {} is not sound: see the lines that begin with BAD", verb.name,
-                              verb.dir));
+    throw IoError(fmt::format(
+        "{} in {} is not sound: see the {}; to get the files again, {}", verb.name, verb.dir,
+        verb.json ? "files that are not \"sound\"" : "lines that begin with BAD",
+        data::how_to_get(data::known_dataset(verb.name), verb.dir)));
   return 0;
 }
 
@@ -137,7 +154,10 @@ Verb data_verb() {
                  .value = "N",
                  .help = "Threads; the files do not depend on them. 0: all cores",
                  .bind = &state->threads,
-                 .least = 0}},
+                 .least = 0},
+                {.names = "--force",
+                 .help = "Replace a data set that lies in the folder",
+                 .bind = &state->force}},
       .examples = {{"tutti data generate lattices data/lattices --train 20000 --seed 7",
                     "20,000 training images and the usual number of test images"}},
       .run = [state] { return run_generate(*state); }};

@@ -8,6 +8,7 @@
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/base/json.h"
 #include "tutti/base/log.h"
+#include "tutti/base/shell.h"
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/job.h"
 #include "tutti/cli/launch.h"
@@ -32,17 +33,48 @@ struct EvalVerb {
   bool json = false;
 };
 
+struct FoundWeights {
+  SafetensorsFile file;
+  std::string checkpoint{};  ///< empty: the file is of no checkpoint
+  int64_t step = 0;
+};
+
 /// Weights from a .safetensors file, a checkpoint, or the folder of a run or of its checkpoints:
 /// the best one there, else the newest.
-SafetensorsFile weights_at(const std::filesystem::path& path) {
+FoundWeights weights_at(const std::filesystem::path& path) {
   std::error_code failed;  // opening the file says why
-  if (!std::filesystem::is_directory(path, failed)) return SafetensorsFile(path);
+  if (!std::filesystem::is_directory(path, failed)) return {SafetensorsFile(path)};
   const auto best = find_best(checkpoints_in(path));
   const std::filesystem::path checkpoint = best ? *best : checkpoint_at(path, "--weights");
   const int64_t step = verify_checkpoint(checkpoint).step;
   log::info("weights of step {}{}: '{}'", step, best ? ", the best evaluation's" : "",
             checkpoint.string());
-  return std::move(open_checkpoint(checkpoint).weights);
+  return {std::move(open_checkpoint(checkpoint).weights), checkpoint.string(), step};
+}
+
+/// The configuration of the run that a path of --weights lies in or is; empty: none is near.
+std::string configuration_near(const std::filesystem::path& weights) {
+  std::error_code unknown;
+  auto at = weights.has_filename() ? weights : weights.parent_path();
+  // The run, its checkpoints, one of them, a file in that.
+  for (int up = 0; up < 4 && !at.empty(); ++up, at = at.parent_path())
+    if (const auto config = at / "config.toml"; std::filesystem::exists(config, unknown))
+      return config.string();
+  return "";
+}
+
+/// Throws ConfigError for weights of another model, with the configuration that has theirs.
+void import_weights(const EvalVerb& verb, const SafetensorsFile& file, Weights& weights) {
+  try {
+    weights.import_model(file);
+  } catch (const ConfigError& error) {
+    const std::string config = configuration_near(verb.weights);
+    if (config.empty() || config == verb.flags.file()) throw;
+    throw ConfigError(
+        fmt::format("{}. The run of these weights had the configuration {}: tutti "
+                    "eval {} --weights {}",
+                    error.what(), config, shell_word(config), shell_word(verb.weights)));
+  }
 }
 
 /// Whether run.target is reached; nothing where there is none, or where other samples than the test
@@ -53,13 +85,17 @@ std::optional<bool> target_reached(const EvalVerb& verb, double target,
   return quality.accuracy() >= target;
 }
 
-void print_quality(const EvalVerb& verb, const RunConfig& config, const ClassifierQuality& quality,
-                   std::optional<bool> reached) {
+void print_quality(const EvalVerb& verb, const RunConfig& config, const FoundWeights& found,
+                   const ClassifierQuality& quality, std::optional<bool> reached) {
   if (verb.json) {
     Json out = {{"dataset", config.data.dataset}, {"split", verb.split},
                 {"weights", verb.weights},        {"samples", quality.samples},
                 {"correct", quality.correct},     {"accuracy", quality.accuracy()},
                 {"loss", quality.loss()}};
+    if (!found.checkpoint.empty()) {
+      out["checkpoint"] = found.checkpoint;
+      out["step"] = found.step;
+    }
     if (reached) {
       out["target"] = config.run.target;
       out["target_reached"] = *reached;
@@ -85,6 +121,7 @@ int run_eval(const EvalVerb& verb) {
     log::info("rank 0 evaluates alone; the other {} rank(s) of {} have nothing to do",
               launcher.size - 1, launcher.name);
   for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
+  check_threads_per_core(static_cast<int>(config.run.threads), false, read_topology());
   config.run.threads = choose_threads(static_cast<int>(config.run.threads),
                                       read_surroundings().omp_num_threads, read_topology(), 1);
 
@@ -94,7 +131,8 @@ int run_eval(const EvalVerb& verb) {
       compile_evaluation(model_spec(config, *dataset, batch_sizes(config.batch, 1).local),
                          static_cast<int>(config.run.threads), nullptr, backend);
   Weights weights(network->plan.variables, 1);
-  weights.import_model(weights_at(verb.weights));
+  const FoundWeights found = weights_at(verb.weights);
+  import_weights(verb, found.file, weights);
 
   const data::ChannelStatistics& own = data::known_dataset(config.data.dataset).normalization;
   const data::Augment augment(augment_spec(config, own), dataset->shape(),
@@ -110,7 +148,7 @@ int run_eval(const EvalVerb& verb) {
     write_npy(verb.logits, {samples, static_cast<int64_t>(logits.size()) / samples}, logits);
   const std::optional<bool> reached =
       target_reached(verb, config.run.target, quality, dataset->size());
-  print_quality(verb, config, quality, reached);
+  print_quality(verb, config, found, quality, reached);
   return static_cast<int>(reached.value_or(true) ? ExitCode::done : ExitCode::target_missed);
 }
 

@@ -74,6 +74,8 @@ int run_study_verb(const StudyVerb& verb) {
   const Topology topology = read_topology();
   // Now, and not hours later at this size's turn.
   if (!flags.collect_only)
+    check_threads_per_core(static_cast<int>(config.run.threads), flags.oversubscribe, topology);
+  if (!flags.collect_only)
     for (const int ranks : flags.ranks) check_ranks_per_core(ranks, flags.oversubscribe, topology);
   log::configure(config.run.log_level, 0, 1);
   for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
@@ -148,7 +150,7 @@ Verb study_verb() {
                    .help = "Run finished runs again; the earlier ones are kept aside",
                    .bind = &state->study.fresh},
                   {.names = "--oversubscribe",
-                   .help = "Start more than 8 ranks for each core, if --ranks asks for them",
+                   .help = "Start more than 8 ranks or threads for each core, if that is asked for",
                    .bind = &state->study.oversubscribe},
                   {.names = "--dry-run",
                    .help = "Print the command of each run, and end",

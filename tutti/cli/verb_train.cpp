@@ -135,6 +135,7 @@ int run_train(const TrainVerb& verb) {
   const RankThreads requested{.threads = static_cast<int>(config.run.threads),
                               .progress = config.comm.progress_threads,
                               .oversubscribe = verb.oversubscribe};
+  check_threads_per_core(requested.threads, verb.oversubscribe, read_topology());
   if (verb.dry_run)
     return dry_run(resolved, {.ranks = verb.ranks,
                               .requested = requested,
@@ -224,7 +225,7 @@ Verb train_verb() {
             .bind = &state->resume_anyway,
             .kind = Names::key},
            {.names = "--oversubscribe",
-            .help = "Start more than 8 ranks for each core, if --ranks asks for them",
+            .help = "Start more than 8 ranks or threads for each core, if that is asked for",
             .bind = &state->oversubscribe}},
           state->flags.flags({"data-dir", "output-dir", "batch-size", "global-batch-size", "epochs",
                               "max-steps", "lr", "seed", "precision", "target", "threads",

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "tutti/backend/cpu/version.h"
+#include "tutti/base/json.h"
 #include "tutti/cli/git_hash.h"
 #include "tutti/comm/mpi/session.h"
 
@@ -30,6 +31,17 @@ std::string version_text() {
       "oneDNN     {}\n"
       "devices    {}",
       version_short(), facts.compiler, facts.mpi, facts.onednn, device_text());
+}
+
+std::string version_json() {
+  const BuildFacts facts = build_facts();
+  return print_json({{"version", TUTTI_VERSION},
+                     {"git", facts.git},
+                     {"compiler", facts.compiler},
+                     {"mpi", facts.mpi},
+                     {"onednn", facts.onednn},
+                     {"devices", device_text()}},
+                    2);
 }
 
 }  // namespace tutti

@@ -6,6 +6,8 @@ namespace tutti {
 /// What `tutti --version` prints: name, version, git hash, compiler, MPI, oneDNN, what is enabled.
 /// Does not initialise MPI.
 std::string version_text();
+/// The same for programs.
+std::string version_json();
 
 /// What this version computes on: "CPU (fp32, bf16)" and what it has no part for.
 std::string device_text();

@@ -32,6 +32,8 @@ constexpr auto kLookAround = std::chrono::milliseconds(200);
 constexpr auto kSlowYield = std::chrono::milliseconds(1);
 constexpr auto kCrowded = std::chrono::seconds(1);
 constexpr auto kNap = std::chrono::microseconds(20);
+// Between two looks at the clock: this process did not run.
+constexpr auto kStopped = std::chrono::seconds(2);
 constexpr auto kLongNap = std::chrono::milliseconds(10);  // of a patient wait
 constexpr size_t kNamedRanks = 16;                        // of a long list, with their hosts
 
@@ -122,7 +124,7 @@ std::string Communicator::report(const Pending& what, const std::string& how,
 
 void Communicator::wait_for(const std::function<bool()>& done,
                             const std::function<Pending()>& pending, double grace) {
-  const auto begin = Clock::now();
+  auto begin = Clock::now(), last = begin;
   const std::time_t since = std::time(nullptr);
   const std::chrono::nanoseconds spin = sharing_ > cores() ? kSpinSharing : kSpinAlone;
   auto next_look = begin + kLookAround;
@@ -148,6 +150,9 @@ void Communicator::wait_for(const std::function<bool()>& done,
     }
     progress_->pass();
     const auto now = Clock::now();
+    // This process was stopped, as by Ctrl-Z, and the others with it: that is no time to answer.
+    if (now - last > kStopped) begin += now - last;
+    last = now;
     if (!patience_.empty())
       std::this_thread::sleep_for(std::min<Clock::duration>((now - begin) / 10, kLongNap));
     else if (now - begin > spin)

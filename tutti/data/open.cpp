@@ -53,7 +53,7 @@ void check_place(const DatasetSpec& spec, const KnownDataset& known) {
   const fs::file_status found = fs::status(spec.dir, error);
   if (found.type() == fs::file_type::not_found)
     throw IoError(fmt::format("{} does not exist{}; correct data.dir, or {}", spec.dir.string(),
-                              looked_in(spec.dir), known.how_to_get));
+                              looked_in(spec.dir), how_to_get(known, spec.dir)));
   if (found.type() == fs::file_type::none)
     throw IoError(fmt::format("{} cannot be reached: {}; correct data.dir", spec.dir.string(),
                               error.message()));
@@ -76,7 +76,8 @@ std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec) {
     check_place(spec, known);
     return open_checked(spec, train);
   } catch (const BadFile& error) {
-    throw IoError(fmt::format("{}: {}; to get the files, {}", set, error.what(), known.how_to_get));
+    throw IoError(fmt::format("{}: {}; to get the files, {}", set, error.what(),
+                              how_to_get(known, spec.dir)));
   } catch (const IoError& error) {
     throw IoError(fmt::format("{}: {}", set, error.what()));
   } catch (const ConfigError& error) {

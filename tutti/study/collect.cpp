@@ -19,7 +19,7 @@ std::string unfinished(const RunLog& log) {
   if (!log.stop) return "its record has no run_stop: it was killed or still runs";
   if (log.stop->status == RunStatus::done || log.stop->status == RunStatus::target_missed)
     return "";
-  if (log.stop->status == RunStatus::requeue) return "it was stopped early, with a checkpoint";
+  if (log.stop->status == RunStatus::requeue) return "stopped early, with a checkpoint";
   return log.stop->reason.empty() ? "its record says that it failed" : log.stop->reason;
 }
 
@@ -28,11 +28,36 @@ RunSummary read_summary(const std::string& path) {
   try {
     run.log = read_run(path);
     run.failure = unfinished(run.log);
+    run.stopped = run.log.stop && run.log.stop->status == RunStatus::requeue;
   } catch (const IoError& error) {
     run.log.path = path;
     run.failure = error.what();
   }
   return run;
+}
+
+std::vector<std::string> records_below(const std::string& directory) {
+  std::vector<std::string> paths;
+  std::error_code failed;
+  for (fs::recursive_directory_iterator at(directory, failed), end; !failed && at != end;
+       at.increment(failed)) {
+    std::error_code unknown;  // what cannot be looked at is no folder to leave out
+    if (at->is_directory(unknown) &&
+        at->path().filename().string().find(".attempt-") != std::string::npos)
+      at.disable_recursion_pending();
+    else if (at->path().filename() == kRecordFile)
+      paths.push_back(at->path().string());
+  }
+  if (failed) throw IoError(fmt::format("{}: {}", directory, failed.message()));
+  return paths;
+}
+
+/// Of the runs of the study that lies there: no other run below its folder is one of them.
+std::vector<std::string> records_of_study(const std::string& directory) {
+  std::vector<std::string> paths;
+  for (const std::string& run : study_runs(directory))
+    if (const std::string path = run + "/" + kRecordFile; is_there(path)) paths.push_back(path);
+  return paths;
 }
 
 }  // namespace
@@ -47,6 +72,7 @@ std::vector<RunSummary> collect(const std::vector<LaunchResult>& launched) {
       run = read_summary(path);
     if (result.outcome == Outcome::failed || result.outcome == Outcome::stopped)
       run.failure = result.reason;
+    run.stopped = result.outcome == Outcome::stopped;
     if (run.usable() && run.log.start.ranks != result.run.ranks)
       run.failure = fmt::format("{} says {} ranks, {} were asked for", path, run.log.start.ranks,
                                 result.run.ranks);
@@ -61,18 +87,8 @@ std::vector<RunSummary> collect(const std::vector<LaunchResult>& launched) {
 }
 
 std::vector<RunSummary> collect_directory(const std::string& directory) {
-  std::vector<std::string> paths;
-  std::error_code failed;
-  for (fs::recursive_directory_iterator at(directory, failed), end; !failed && at != end;
-       at.increment(failed)) {
-    std::error_code unknown;  // what cannot be looked at is no folder to leave out
-    if (at->is_directory(unknown) &&
-        at->path().filename().string().find(".attempt-") != std::string::npos)
-      at.disable_recursion_pending();
-    else if (at->path().filename() == kRecordFile)
-      paths.push_back(at->path().string());
-  }
-  if (failed) throw IoError(fmt::format("{}: {}", directory, failed.message()));
+  std::vector<std::string> paths = records_of_study(directory);
+  if (paths.empty()) paths = records_below(directory);
   if (paths.empty())
     throw IoError(fmt::format("{}: no {} below it; where are the runs?", directory, kRecordFile));
   std::sort(paths.begin(), paths.end());

@@ -12,8 +12,9 @@ namespace tutti::study {
 /// One entry per launched run, with the reason when it does not count.
 std::vector<RunSummary> collect(const std::vector<LaunchResult>& launched);
 
-/// Every record.jsonl below `directory`, wherever the runs were made (for example one batch job per
-/// rank count); directories of set-aside attempts are passed over. A record that cannot be read or
+/// The records of the study in `directory`; where none lies, every record.jsonl below it, wherever
+/// the runs were made (for example one batch job per rank count); directories of set-aside attempts
+/// are passed over. A record that cannot be read or
 /// did not finish is listed as a failure. Throws IoError when there is none.
 std::vector<RunSummary> collect_directory(const std::string& directory);
 

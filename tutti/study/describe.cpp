@@ -95,15 +95,19 @@ std::string stop_words(const Target& target) {
 }
 
 std::string runs_words(const StudyResult& result) {
-  int usable = 0, failed = 0;
-  for (const ScaleRow& row : result.rows) usable += row.runs, failed += row.failed;
+  int usable = 0, failed = 0, stopped = 0;
+  for (const ScaleRow& row : result.rows)
+    usable += row.runs, failed += row.failed, stopped += row.stopped;
   std::string text = per_size(result, [](const ScaleRow& row) {
     return fmt::format("{} {}", row.runs, row.runs == 1 ? "run" : "runs");
   });
   if (used_rows(result).size() > 1 && text.find(" on ") == std::string::npos)
     text += " on each number of ranks";
+  if (!usable)
+    return fmt::format("none counts: {} failed, {} stopped before the end", failed, stopped);
   if (failed) text += fmt::format("; {} more failed", failed);
-  return usable ? text : fmt::format("all {} runs failed", failed);
+  if (stopped) text += fmt::format("; {} more stopped before the end", stopped);
+  return text;
 }
 
 /// The different values of a fact over the runs.
@@ -211,7 +215,8 @@ std::vector<std::string> advice(const StudyResult& result, const Configuration& 
     const std::string epochs = setting(settings, "run.epochs");
     lines.push_back(
         fmt::format("Give the runs more time: --epochs N{}, which also stretches the "
-                    "learning rate's schedule.",
+                    "learning rate's schedule. That is another study: it needs another "
+                    "--output-dir, or --fresh, which sets these runs aside.",
                     epochs.empty() ? "" : fmt::format(" (now {})", epochs)));
     if (global_batch_grows(result) && !scales_rate(settings))
       lines.push_back(

@@ -63,6 +63,8 @@ TEST(Describe, AMissedTargetComesWithWhatCouldBeDone) {
   const auto lines = advice(result, {{"run.epochs", "12"}});
   ASSERT_EQ(lines.size(), 3u);
   EXPECT_NE(lines[0].find("--epochs N (now 12)"), std::string::npos) << lines[0];
+  EXPECT_NE(lines[0].find("another --output-dir"), std::string::npos)
+      << "a study refuses other epochs in its folder: " << lines[0];
   EXPECT_NE(lines[1].find("schedule.scale_with_batch"), std::string::npos) << lines[1];
   EXPECT_NE(lines[2].find("--repeats"), std::string::npos) << lines[2];
 }

@@ -134,7 +134,9 @@ ScaleRow make_row(int ranks, const Runs& all, const std::string& metric) {
     if (run->usable()) runs.push_back(run);
   }
   row.runs = static_cast<int>(runs.size());
-  row.failed = static_cast<int>(all.size() - runs.size());
+  row.stopped = static_cast<int>(
+      std::ranges::count_if(all, [](const RunSummary* run) { return run->stopped; }));
+  row.failed = static_cast<int>(all.size() - runs.size()) - row.stopped;
   const RunStart& start = runs.empty() ? all.front()->log.start : runs.front()->log.start;
   row.local_batch = start.local_batch;
   row.global_batch = start.global_batch;

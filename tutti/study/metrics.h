@@ -32,7 +32,8 @@ struct StepParts {
 struct RunSummary {
   RunLog log;      ///< of a run without a readable record only start.ranks and start.seed are set
   int repeat = 0;  ///< 0 when the run was not launched by the study
-  std::string failure{};     ///< why it does not count; empty = usable
+  std::string failure{};  ///< why it does not count; empty = usable
+  bool stopped = false;   ///< of one that does not count: somebody asked it to stop, it may go on
   int earlier_attempts = 0;  ///< unfinished or replaced ones, kept beside it
 
   double epoch_seconds = kNotMeasured;
@@ -64,7 +65,8 @@ struct Lateness {
 /// All runs of one rank count.
 struct ScaleRow {
   int ranks = 0;
-  int runs = 0, failed = 0, reached = 0;  ///< runs = usable ones
+  int runs = 0, failed = 0, stopped = 0, reached = 0;  ///< runs = usable ones
+  int all_runs() const { return runs + failed + stopped; }
   bool oversubscribed = false;
   int64_t local_batch = 0, global_batch = 0;
   int threads_per_rank = 1;

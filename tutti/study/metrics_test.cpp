@@ -107,7 +107,8 @@ TEST(Metrics, NotReachedIsSaidAndNotExtrapolated) {
   EXPECT_TRUE(std::isnan(four.learning.value));
   EXPECT_TRUE(std::isnan(four.reach_seconds.mean));
   EXPECT_DOUBLE_EQ(four.parallel.value, 100 / 30.0);
-  EXPECT_TRUE(has_note(result, "On 4 ranks, no run reached test accuracy 0.9 (best 0.09)"));
+  EXPECT_TRUE(
+      has_note(result, "On 4 ranks, no run reached test accuracy 0.9 (the best run: 0.09)"));
   // The rate form still stands: epochs 1 to 6. n=1: 0.225*5 in 505 s; n=4: 0.015*5 in 155 s.
   EXPECT_NEAR(four.rate, (0.015 * 5 / 155) / (0.225 * 5 / 505), 1e-12);
   EXPECT_DOUBLE_EQ(row(result, 1).rate, 1);
@@ -175,6 +176,17 @@ TEST(Metrics, FailedRunsEnterNoNumberAndAreNamed) {
       has_note(result, "The run on 1 rank, repeat 1, failed and enters no number: exit code 1"));
   EXPECT_TRUE(has_note(result, "The smallest size has 2 ranks"));
   EXPECT_EQ(evaluate({failed}, std::nullopt).base_ranks, 0);
+}
+
+TEST(Metrics, StoppedRunsEnterNoNumberAndHaveNotFailed) {
+  RunSummary stopped = run_in(1, 7, 6, 4);
+  stopped.failure = "stopped early, with a checkpoint";
+  stopped.stopped = true;
+  const StudyResult result = evaluate({stopped, run_in(2, 50, 6, 4)}, std::nullopt);
+  EXPECT_EQ(row(result, 1).failed, 0);
+  EXPECT_EQ(row(result, 1).stopped, 1);
+  EXPECT_EQ(row(result, 1).runs, 0);
+  EXPECT_TRUE(has_note(result, "repeat 1, enters no number: stopped early, with a checkpoint"));
 }
 
 TEST(Metrics, ATargetChosenAfterwardsIsLookedUpAmongTheEvaluations) {

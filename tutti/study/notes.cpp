@@ -4,8 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
+#include <map>
 #include <set>
+
+#include "tutti/base/error.h"
 
 namespace tutti::study {
 namespace {
@@ -47,7 +51,7 @@ void note_target(StudyResult& result) {
     if (row.runs == 0 || row.reached == row.runs) continue;
     if (row.reached == 0)
       result.notes.push_back(fmt::format(
-          "On {}, no run reached {} {} (best {:.4g}). Nothing is extrapolated.",
+          "On {}, no run reached {} {} (the best run: {:.4g}). Nothing is extrapolated.",
           ranks_words(row.ranks), metric_words(result.target->metric), result.target->value,
           result.target->higher_is_better ? row.best.high : row.best.low));
     else
@@ -87,7 +91,8 @@ void note_runs(StudyResult& result) {
     const std::string who = fmt::format("The run on {}{}", ranks_words(run.ranks()),
                                         run.repeat ? fmt::format(", repeat {},", run.repeat) : "");
     if (!run.usable())
-      result.notes.push_back(fmt::format("{} failed and enters no number: {}", who, run.failure));
+      result.notes.push_back(fmt::format("{} {}enters no number: {}", who,
+                                         run.stopped ? "" : "failed and ", run.failure));
     if (run.earlier_attempts)
       result.notes.push_back(fmt::format("{} has {} beside it that did not count.", who,
                                          counted(run.earlier_attempts, "earlier attempt")));
@@ -106,7 +111,71 @@ void note_efficiency(StudyResult& result) {
           ranks_words(row.ranks), 100 * row.parallel_efficiency));
 }
 
+/// Keys that a study sets for each run, and "threads per rank", which note_differences() names.
+bool varies(const std::string& key) {
+  return key == "run.seed" || key == "run.output_dir" || key == "run.threads";
+}
+
+/// Between sizes one of the batches grows: StudyResult::mode says which.
+bool varies_with_size(const std::string& key) {
+  return key == "batch.local" || key == "batch.global";
+}
+
+/// The configuration of each usable run, and its ranks; runs without one are passed over.
+std::vector<std::pair<int, Configuration>> configurations(StudyResult& result,
+                                                          const ReadConfiguration& read) {
+  std::vector<std::pair<int, Configuration>> found;
+  for (const RunSummary& run : result.runs) {
+    const auto path = std::filesystem::path(run.log.path).parent_path() / kResolvedFile;
+    if (!run.usable() || !is_there(path.string())) continue;
+    try {
+      found.emplace_back(run.ranks(), read(path.string()));
+    } catch (const Error& error) {
+      result.notes.push_back(fmt::format("{} is not compared with those of other runs: {}",
+                                         path.string(), error.what()));
+    }
+  }
+  return found;
+}
+
+/// "run.epochs (1 in 2 runs, 3 in 1 run)"
+std::string values_words(const std::string& key,
+                         const std::vector<std::pair<int, Configuration>>& runs) {
+  std::map<std::string, int> values;
+  for (const auto& [ranks, configuration] : runs) {
+    const auto at = configuration.find(key);
+    ++values[at == configuration.end() ? "absent" : at->second];
+  }
+  std::vector<std::string> words;
+  for (const auto& [value, count] : values)
+    words.push_back(fmt::format("{} in {}", value, counted(count, "run")));
+  return fmt::format("{} ({})", key, fmt::join(words, ", "));
+}
+
 }  // namespace
+
+void note_configurations(StudyResult& result, const ReadConfiguration& read,
+                         const ChangeRule& rule) {
+  if (!read) return;
+  const auto runs = configurations(result, read);
+  std::map<int, const Configuration*> first;  // of each size
+  std::set<std::string> keys;
+  for (const auto& [ranks, configuration] : runs) {
+    first.emplace(ranks, &configuration);
+    for (const Difference& found : differences(runs.front().second, configuration, rule))
+      if (!varies(found.key) && !varies_with_size(found.key)) keys.insert(found.key);
+    for (const Difference& found : differences(*first[ranks], configuration, rule))
+      if (varies_with_size(found.key)) keys.insert(found.key);
+  }
+  if (keys.empty()) return;
+  std::vector<std::string> words;
+  for (const std::string& key : keys) words.push_back(values_words(key, runs));
+  result.notes.insert(
+      result.notes.begin(),
+      fmt::format("These runs are no study: besides ranks and seed they differ in {}. Speed-ups "
+                  "between them may come from that.",
+                  fmt::join(words, ", ")));
+}
 
 std::string ranks_words(int ranks) { return counted(ranks, "rank"); }
 

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -64,6 +66,7 @@ Json to_json(const ScaleRow& row) {
   return {{"ranks", row.ranks},
           {"runs", row.runs},
           {"failed", row.failed},
+          {"stopped", row.stopped},
           {"reached", row.reached},
           {"oversubscribed", row.oversubscribed},
           {"local_batch", row.local_batch},
@@ -132,9 +135,14 @@ Json to_json(const RunSummary& run, const std::string& metric, const std::string
 }
 
 void write_file(const std::string& path, const std::string& text) {
+  errno = 0;
   std::ofstream file(path, std::ios::binary);
   file << text << std::flush;
-  if (!file) throw IoError(fmt::format("{}: cannot write the file", path));
+  if (!file)
+    throw IoError(fmt::format(
+        "{}: cannot write the file: {}; when it can be written, 'tutti study "
+        "--collect --output-dir {}' makes the reports from the runs",
+        path, std::strerror(errno), std::filesystem::path(path).parent_path().string()));
 }
 
 }  // namespace

@@ -94,9 +94,9 @@ std::string learning_cards(const StudyResult& result, const ScaleRow& row, const
   }
   html =
       card("Learning speed-up" + at, "not reached",
-           row.reached
-               ? fmt::format("{} did not reach the target", ranks_words(result.base_ranks))
-               : fmt::format("best {} {:.4g}", metric_words(result.target->metric), row.best.mean),
+           row.reached ? fmt::format("{} did not reach the target", ranks_words(result.base_ranks))
+                       : fmt::format("best {} {:.4g} in the mean",
+                                     metric_words(result.target->metric), row.best.mean),
            "learning");
   const ScaleRow* most = nullptr;
   for (const ScaleRow& other : result.rows)

@@ -20,8 +20,8 @@ std::string ranks_cell(const ScaleRow& row) {
 }
 
 std::string runs_cell(const ScaleRow& row) {
-  return row.failed ? fmt::format("{} of {}", row.runs, row.runs + row.failed)
-                    : fmt::to_string(row.runs);
+  return row.runs < row.all_runs() ? fmt::format("{} of {}", row.runs, row.all_runs())
+                                   : fmt::to_string(row.runs);
 }
 
 std::string reach_cell(const ScaleRow& row, const StudyResult& result) {
@@ -93,7 +93,7 @@ TextTable speed_table(const StudyResult& result) {
 
 TextTable learning_table(const StudyResult& result) {
   TextTable table{{"ranks", "seconds to target", "epochs", "core-hours", "learning speed-up",
-                   "efficiency", "gain/s", "best"},
+                   "efficiency", "gain/s", "mean best"},
                   {}};
   for (const ScaleRow& row : result.rows)
     table.rows.push_back({ranks_cell(row), reach_cell(row, result),
@@ -154,7 +154,7 @@ TextTable runs_table(const StudyResult& result) {
     const std::string reach = run.reach                       ? number(run.reach->wall_seconds)
                               : result.target && run.usable() ? "not reached"
                                                               : kNothing;
-    std::string outcome = "failed: " + run.failure;
+    std::string outcome = run.stopped ? run.failure : "failed: " + run.failure;
     if (run.usable())
       outcome = !result.target ? "done" : run.reach ? "target reached" : "target not reached";
     table.rows.push_back(

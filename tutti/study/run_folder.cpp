@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <regex>
 #include <set>
 
 #include "tutti/base/error.h"
@@ -80,6 +81,24 @@ std::vector<Difference> differences(const Configuration& there, const Configurat
   return found;
 }
 
+void refuse_run_of_train(const std::string& directory) {
+  if (!is_there(directory + "/" + kRecordFile) && !is_there(directory + "/checkpoints")) return;
+  throw ConfigError(
+      fmt::format("'{}' holds a run of 'tutti train': choose another --output-dir for the study, "
+                  "or move that run elsewhere",
+                  directory));
+}
+
+std::vector<std::string> study_runs(const std::string& directory) {
+  static const std::regex name("n[0-9]{4,}-r[0-9]+");
+  std::vector<std::string> runs;
+  std::error_code failed;
+  for (fs::directory_iterator at(directory + "/runs", failed), end; !failed && at != end;
+       at.increment(failed))
+    if (std::regex_match(at->path().filename().string(), name)) runs.push_back(at->path().string());
+  return runs;
+}
+
 int count_attempts(const std::string& directory) {
   int count = 0;
   while (is_there(fmt::format("{}.attempt-{}", directory, count + 1))) ++count;
@@ -97,7 +116,7 @@ void set_aside(const std::string& directory) {
 
 FolderLock lock_study(const std::string& directory, double patience) {
   return {directory,
-          {.file = ".study.lock",
+          {.file = kStudyLockFile,
            .holder = "a study",
            .other_way = "choose another --output-dir",
            .patience = patience,

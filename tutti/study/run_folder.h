@@ -50,6 +50,12 @@ struct Difference {
 std::vector<Difference> differences(const Configuration& there, const Configuration& now,
                                     const ChangeRule& rule);
 
+/// A study beside a run would count it as one of its own. Throws ConfigError where one lies.
+void refuse_run_of_train(const std::string& directory);
+
+/// The folders of a study's runs, runs/n<ranks>-r<repeat>; empty where no study lies.
+std::vector<std::string> study_runs(const std::string& directory);
+
 /// How many attempts were set aside beside `directory`. Throws IoError.
 int count_attempts(const std::string& directory);
 /// Renames `directory`, if it exists, to <directory>.attempt-<k>. Throws IoError.

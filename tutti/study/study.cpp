@@ -58,11 +58,13 @@ ReportText report_text(const StudyResult& result, const StudyFlags& flags) {
 
 ExitCode exit_code(const StudyResult& result, const std::vector<LaunchResult>& launched,
                    bool require_target) {
-  const auto stopped = [](const LaunchResult& run) { return run.outcome == Outcome::stopped; };
-  if (std::any_of(launched.begin(), launched.end(), stopped)) return ExitCode::requeue;
-  if (std::any_of(result.rows.begin(), result.rows.end(),
-                  [](const ScaleRow& row) { return row.failed > 0; }))
-    return ExitCode::failure;
+  const auto asked = [](const LaunchResult& run) { return run.outcome == Outcome::stopped; };
+  if (std::ranges::any_of(launched, asked)) return ExitCode::requeue;
+  const auto some = [&](int ScaleRow::*count) {
+    return std::ranges::any_of(result.rows, [=](const ScaleRow& row) { return row.*count > 0; });
+  };
+  if (some(&ScaleRow::failed)) return ExitCode::failure;
+  if (some(&ScaleRow::stopped)) return ExitCode::requeue;
   return require_target && missed_target(result) ? ExitCode::target_missed : ExitCode::done;
 }
 
@@ -101,8 +103,8 @@ std::string closing(const StudyResult& result, const Configuration& settings, Ex
   std::vector<std::string> next;
   if (code == ExitCode::requeue)
     next.push_back(
-        "The study was asked to stop. Start it again with the same command: finished runs are "
-        "kept, and a run that was stopped goes on from its checkpoint.");
+        "Runs were asked to stop. Start the study again with the same command, without --collect: "
+        "finished runs are kept, and a run that was stopped goes on from its checkpoint.");
   if (code == ExitCode::failure)
     next.push_back(
         "Some runs failed. Look into their console.log; the same command runs only those again. "
@@ -141,6 +143,13 @@ std::vector<RunSummary> run_all(const StudyFlags& flags, const std::vector<Plann
   return collect(launched);
 }
 
+/// Throws nothing: a reader that has gone costs no report. The end of the program looks at the
+/// stream.
+void show(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
 }  // namespace
 
 int run_study(const StudyFlags& flags) {
@@ -150,22 +159,21 @@ int run_study(const StudyFlags& flags) {
     runs = collect_directory(flags.output_dir);
   } else {
     const auto planned = plan_runs(flags);
+    refuse_run_of_train(flags.output_dir);
     if (flags.dry_run) {
       for (const PlannedRun& run : planned) fmt::print("{}\n", shell_line(run.command));
       return 0;
     }
     runs = run_all(flags, planned, launched);
   }
-  const StudyResult result = evaluate(std::move(runs), flags.target);
+  StudyResult result = evaluate(std::move(runs), flags.target);
+  note_configurations(result, flags.read_resolved, flags.change_rule);
   const ReportText text = report_text(result, flags);
-  write_reports(result, text, flags.output_dir);
   const ExitCode code = exit_code(result, launched, flags.require_target);
-  if (flags.json)
-    fmt::print("{}", json_report(result, text));
-  else
-    fmt::print("\n{}{}{}", terminal_report(result), closing(result, text.settings, code),
-               places(flags.output_dir));
-  std::fflush(stdout);
+  // Before the files: where these cannot be written, hours of work are not lost on the reader.
+  show(flags.json ? json_report(result, text) : '\n' + terminal_report(result));
+  write_reports(result, text, flags.output_dir);
+  if (!flags.json) show(closing(result, text.settings, code) + places(flags.output_dir));
   return static_cast<int>(code);
 }
 

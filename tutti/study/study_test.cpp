@@ -127,6 +127,87 @@ TEST_F(StudyTest, TwoStudiesAtOnceInOneFolderAreRefused) {
   EXPECT_FALSE(fs::exists(root_ / "out/runs"));
 }
 
+TEST_F(StudyTest, AStudyIsRefusedWhereARunLies) {
+  fs::create_directories(flags_.output_dir);
+  std::ofstream(root_ / "out" / kRecordFile) << "";
+  EXPECT_THROW(run_study(flags_), ConfigError);
+  EXPECT_FALSE(fs::exists(root_ / "out/runs"));
+}
+
+TEST_F(StudyTest, CollectTakesOnlyTheRunsOfAStudy) {
+  EXPECT_EQ(run_study(flags_), 0);
+  fs::copy(root_ / "out/runs/n0001-r1" / kRecordFile, root_ / "out" / kRecordFile);
+  fs::create_directories(root_ / "out/runs/other");
+  fs::copy(root_ / "out/runs/n0001-r1" / kRecordFile, root_ / "out/runs/other" / kRecordFile);
+  flags_.collect_only = true;
+  EXPECT_EQ(run_study(flags_), 0);
+  EXPECT_EQ(result()["runs"].size(), 4u);
+}
+
+TEST_F(StudyTest, CollectNamesTheKeysInWhichRunsDiffer) {
+  for (const char* run : {"a", "b", "c"}) {
+    fs::create_directories(root_ / "out" / run);
+    std::ofstream(root_ / "out" / run / kResolvedFile) << "";
+    std::ofstream(root_ / "out" / run / kRecordFile)
+        << R"({"schema":1,"event":"run_start","ranks":)" << (run == std::string("b") ? 2 : 1)
+        << "}\n"
+        << R"({"schema":1,"event":"run_stop","status":"done"})"
+        << "\n";
+  }
+  flags_.read_resolved = [](const std::string& path) -> Configuration {
+    const char run = fs::path(path).parent_path().filename().string().front();
+    return {{"run.epochs", run == 'b' ? "2" : "1"},
+            {"run.seed", std::string(1, run)},
+            {"run.log_level", std::string(1, run)},
+            {"batch.local", run == 'b' ? "4" : "8"},
+            {"batch.global", run == 'c' ? "8" : "0"}};
+  };
+  flags_.change_rule = [](const std::string& key) {
+    return key == "run.log_level" ? OnChange::no_matter : OnChange::begins_anew;
+  };
+  flags_.collect_only = true;
+  EXPECT_EQ(run_study(flags_), 0);
+  EXPECT_EQ(result()["notes"][0],
+            "These runs are no study: besides ranks and seed they differ in batch.global (0 in 2 "
+            "runs, 8 in 1 run), run.epochs (1 in 2 runs, 2 in 1 run). Speed-ups between them may "
+            "come from that.");
+}
+
+TEST_F(StudyTest, WhereNoReportCanBeWrittenTheTablesAreShownAndTheReasonIsSaid) {
+  fs::create_directories(root_ / "out/study.csv");
+  testing::internal::CaptureStdout();
+  std::string said;
+  try {
+    run_study(flags_);
+  } catch (const IoError& error) {
+    said = error.what();
+  }
+  const std::string printed = testing::internal::GetCapturedStdout();
+  EXPECT_NE(printed.find("How fast it trains"), std::string::npos) << printed;
+  EXPECT_NE(said.find("study.csv: cannot write the file: Is a directory; "), std::string::npos)
+      << said;
+  EXPECT_NE(said.find("tutti study --collect --output-dir " + flags_.output_dir + "'"),
+            std::string::npos)
+      << said;
+}
+
+TEST_F(StudyTest, ARunThatWasStoppedHasNotFailed) {
+  fs::create_directories(root_ / "out/runs/n0001-r1");
+  std::ofstream(root_ / "out/runs/n0001-r1" / kRecordFile)
+      << R"({"schema":1,"event":"run_start","ranks":1})"
+      << "\n"
+      << R"({"schema":1,"event":"run_stop","status":"requeue"})"
+      << "\n";
+  flags_.collect_only = true;
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(run_study(flags_), 75);
+  const std::string printed = testing::internal::GetCapturedStdout();
+  EXPECT_EQ(printed.find("failed"), std::string::npos) << printed;
+  EXPECT_NE(printed.find("Start the study again with the same command"), std::string::npos)
+      << printed;
+  EXPECT_EQ(result()["rows"][0]["stopped"], 1);
+}
+
 TEST_F(StudyTest, ADryRunLaunchesNothing) {
   flags_.dry_run = true;
   testing::internal::CaptureStdout();

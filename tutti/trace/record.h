@@ -20,6 +20,8 @@ namespace tutti {
 inline constexpr int kRecordSchema = 1;
 inline constexpr const char* kRecordFile =
     "record.jsonl";  ///< its name in a run's output directory
+/// Its lock, which stays in a study's folder: no run begins beside the runs of a study.
+inline constexpr const char* kStudyLockFile = ".study.lock";
 inline constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
 
 /// The quality that a run is to reach, fixed before it starts.

@@ -282,7 +282,7 @@ fs::path checkpoint_at(const fs::path& path, std::string_view key) {
   if (error) throw IoError(fmt::format("{}: '{}': {}", key, path.string(), error.message()));
   const fs::path directory = checkpoints_in(path);
   if (const auto found = find_latest_valid(directory)) return *found;
-  throw ConfigError(fmt::format("{}: no valid checkpoint in '{}'", key, directory.string()));
+  throw IoError(fmt::format("{}: no valid checkpoint in '{}'", key, directory.string()));
 }
 
 std::optional<fs::path> find_best(const fs::path& directory) {

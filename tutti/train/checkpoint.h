@@ -72,7 +72,7 @@ Checkpoint open_checkpoint(const std::filesystem::path& checkpoint);
 std::string manifest_checksum(const std::filesystem::path& checkpoint);
 
 /// `path` if it is a checkpoint, valid or not; else the newest valid one in it, where it is a
-/// folder of checkpoints or the folder of a run. Throws ConfigError naming `key` if there is none.
+/// folder of checkpoints or the folder of a run. Throws IoError naming `key` if there is none.
 std::filesystem::path checkpoint_at(const std::filesystem::path& path, std::string_view key);
 /// The checkpoint of the best evaluation in `directory`; nothing if none is marked or it is
 /// damaged, which is warned of.

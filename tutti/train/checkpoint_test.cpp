@@ -211,7 +211,7 @@ TEST_F(CheckpointTest, IsFoundInARunsFolder) {
   EXPECT_EQ(checkpoint_at(directory_ / "run", "--weights"), expected);
   EXPECT_EQ(checkpoint_at(directory_ / "run/checkpoints", "--weights"), expected);
   EXPECT_EQ(checkpoint_at(expected, "--weights"), expected);
-  EXPECT_THROW(checkpoint_at(directory_ / "nowhere", "--weights"), ConfigError);
+  EXPECT_THROW(checkpoint_at(directory_ / "nowhere", "--weights"), IoError);
 }
 
 TEST_F(CheckpointTest, RemovesWhatAKilledRunLeft) {
@@ -238,6 +238,18 @@ TEST_F(CheckpointTest, PutsBackWhatAKillLeftHalfReplaced) {
             (std::vector<std::string>{".latest_notes", ".step_0000003.notes", ".step_by_step",
                                       "latest", "step_0000003", "step_0000004"}));
   EXPECT_EQ(verify_checkpoint(directory_ / "step_0000004").step, 4);
+}
+
+TEST_F(CheckpointTest, OfADamagedManifestTheDamageIsSaidAndNotWhoseExceptionItIs) {
+  fs::create_directories(directory_ / "step_0000001");
+  std::ofstream(directory_ / "step_0000001/manifest.json") << "{\"schema\":";
+  try {
+    verify_checkpoint(directory_ / "step_0000001");
+    FAIL();
+  } catch (const IoError& error) {
+    const std::string said = error.what();
+    EXPECT_NE(said.find("manifest.json: damaged: parse error at"), said.npos) << said;
+  }
 }
 
 TEST_F(CheckpointTest, APathThatCannotBeLookedAtIsAnIoError) {

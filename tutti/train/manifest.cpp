@@ -59,6 +59,13 @@ Manifest from_json(const Json& json) {
   return m;
 }
 
+/// What the library says, without the name of its exception in front, "[json.exception...] ".
+std::string without_tag(const Json::exception& error) {
+  const std::string text = error.what();
+  const size_t end = text.starts_with('[') ? text.find("] ") : std::string::npos;
+  return end == std::string::npos ? text : text.substr(end + 2);
+}
+
 }  // namespace
 
 std::string to_json(const Manifest& manifest) {
@@ -99,7 +106,7 @@ Manifest read_manifest(const std::filesystem::path& path) {
     manifest.checksum = json.at(kChecksum);
     return manifest;
   } catch (const Json::exception& error) {
-    throw IoError(fmt::format("{}: damaged: {}", path.string(), error.what()));
+    throw IoError(fmt::format("{}: damaged: {}", path.string(), without_tag(error)));
   } catch (const IoError& error) {
     throw IoError(fmt::format("{}: damaged: {}", path.string(), error.what()));
   }

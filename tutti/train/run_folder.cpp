@@ -162,7 +162,7 @@ std::string latest_of(const fs::path& checkpoints) {
   for (const fs::path& damaged : list_checkpoints(checkpoints))
     names.push_back(damaged.filename().string());
   if (!names.empty())
-    throw ConfigError(fmt::format(
+    throw IoError(fmt::format(
         "--resume: no checkpoint in '{}' is valid ({}: the log says what is wrong with each); "
         "restore one from a copy, or begin anew with --fresh instead of --resume, which sets this "
         "run aside",
@@ -207,6 +207,16 @@ void refuse_other_checkpoints(const RunPlace& place) {
       "its own checkpoints as checkpoint.dir, or go on from these with --resume={} and another "
       "--output-dir",
       place.checkpoints, theirs, place.directory, place.run_id, place.checkpoints));
+}
+
+/// A run that begins beside the runs of a study would be taken for one of them.
+void refuse_study(const RunFolderRequest& request, const fs::path& directory) {
+  std::error_code none;
+  if (!fs::exists(directory / kStudyLockFile, none) ||
+      holds_run(directory, checkpoints_of(request, directory)))
+    return;
+  throw ConfigError(fmt::format("'{}' holds a study: choose another --output-dir for this run",
+                                directory.string()));
 }
 
 /// What begins or goes on in a folder. `used`: a run lies there.
@@ -277,6 +287,7 @@ RunPlace preview_run_folder(const RunFolderRequest& request) {
   const fs::path directory =
       named_folder(request).value_or(numbered(request.base, greatest_number(request.base) + 1));
   refuse_run_in_checkpoints(request, directory);
+  refuse_study(request, directory);
   return place_in(directory, request,
                   !request.fresh && holds_run(directory, checkpoints_of(request, directory)));
 }
@@ -296,6 +307,7 @@ RunPlace take_run_folder(const RunFolderRequest& request, std::vector<FolderLock
   if (!named && !request.resume.empty() && !is_latest(request))
     (void)checkpoint_at(request.resume, "--resume");
   refuse_run_in_checkpoints(request, named.value_or(numbered(request.base, 1)));
+  if (named) refuse_study(request, *named);
   const fs::path directory = named ? *named : make_numbered(request.base);
   const fs::path checkpoints = checkpoints_of(request, directory);
   make_folder(directory);

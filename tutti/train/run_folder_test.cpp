@@ -65,6 +65,16 @@ class RunFolderTest : public testing::Test {
   const fs::path root_ = scratch_.path();
 };
 
+TEST_F(RunFolderTest, NoRunBeginsInTheFolderOfAStudy) {
+  fs::create_directories(root_ / "study");
+  std::ofstream(root_ / "study" / kStudyLockFile) << "";
+  EXPECT_NE(refusal(request("study")).find("holds a study"), std::string::npos);
+  EXPECT_NE(refusal(fresh("study")).find("holds a study"), std::string::npos);
+  EXPECT_FALSE(fs::exists(root_ / "study/run.lock"));
+  EXPECT_THROW(preview_run_folder(request("study")), ConfigError);
+  EXPECT_EQ(refusal(request("study/a")), "") << "a folder of its own below it is another thing";
+}
+
 TEST_F(RunFolderTest, ByDefaultEachRunGetsTheNextNumber) {
   const RunPlace first = taken(request(""));
   EXPECT_EQ(fs::path(first.directory), root_ / "runs/0001");

@@ -190,8 +190,9 @@ void TrainerRun::record_failure(const std::exception& error) {
   display_.clear();
   const bool alone = !together_ && dynamic_cast<const CommError*>(&error) == nullptr;
   if (!first() && !alone) return;
-  const std::string reason =
-      comm_.size() == 1 ? error.what() : fmt::format("{}: {}", comm_.who(), error.what());
+  std::string reason = error.what();
+  if (comm_.size() > 1 && !reason.starts_with(comm_.who()))  // the messages of comm/ begin so
+    reason = fmt::format("{}: {}", comm_.who(), reason);
   RunStop event = stop_event(RunStatus::failed, reason);
   event.error = name(type_of(error));
   RunRecord::append_failure((std::filesystem::path(place_.directory) / kRecordFile).string(),

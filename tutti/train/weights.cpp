@@ -25,8 +25,8 @@ std::vector<float> read(const SafetensorsFile& file, const std::string& name, co
         fmt::format("tensor '{}' ({}) is missing from the weights: is this another model?", name,
                     shape.to_string()));
   if (entry->shape.size() > Shape::kMaxRank || !(Shape(entry->shape) == shape))
-    throw ConfigError(fmt::format("tensor '{}' has shape [{}], the model needs {}", name,
-                                  fmt::join(entry->shape, ", "), shape.to_string()));
+    throw ConfigError(fmt::format("tensor '{}' has shape {}, the model needs {}", name,
+                                  fmt::join(entry->shape, "x"), shape.to_string()));
   return file.read_f32(*entry);
 }
 

@@ -2,17 +2,27 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "tutti/comm/launcher.h"
 
 namespace tutti::comm {
+namespace {
+
+constexpr double kDeadlineLook = 0.5;  // seconds
+
+}  // namespace
 
 Deadline::Deadline(std::string what, double seconds)
     : watch_([this, what = std::move(what), seconds] {
         std::unique_lock lock(mutex_);
-        if (ended_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return over_; }))
-          return;
+        // In short waits, so that time in which the process is stopped, as by Ctrl-Z, counts
+        // little.
+        for (double left = seconds; left > 0; left -= kDeadlineLook)
+          if (ended_.wait_for(lock, std::chrono::duration<double>(std::min(left, kDeadlineLook)),
+                              [this] { return over_; }))
+            return;
         const std::string text = fmt::format(
             "{}: no answer within {:g} s: another rank is stuck, gone, or does something else",
             what, seconds);

@@ -2,11 +2,17 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "tutti/base/error.h"
+#include "tutti/base/shell.h"
 #include "tutti/data/format/cifar.h"
+#include "tutti/data/format/file_bytes.h"
 
 namespace tutti::data {
 namespace {
+
+namespace fs = std::filesystem;
 
 KnownDataset idx_set(std::string name, std::string description, std::string how_to_get,
                      ChannelStatistics normalization) {
@@ -51,8 +57,9 @@ const std::vector<KnownDataset>& known_datasets() {
        .classes = 5,
        .train_files = {"lattices-train.bin"},
        .test_files = {"lattices-test.bin"},
-       .how_to_get = "run 'tutti data generate lattices', or give no directory: then the images "
-                     "are generated in memory",
+       .how_to_get =
+           "run 'tutti data generate lattices FOLDER', or give no directory: then the images "
+           "are generated in memory",
        .normalization = {{0.2398f}, {0.1710f}}},
   };
   return sets;
@@ -66,6 +73,20 @@ const KnownDataset& known_dataset(std::string_view name) {
   }
   throw ConfigError(
       fmt::format("data set '{}' is not known; known are {}", name, fmt::join(names, ", ")));
+}
+
+std::string how_to_get(const KnownDataset& known, const fs::path& dir) {
+  constexpr std::string_view kFolder = "FOLDER";
+  std::string text = known.how_to_get;
+  const size_t at = text.find(kFolder);
+  if (at == std::string::npos) return text;
+  const fs::path folder = is_file(dir) ? dir.parent_path() : dir;
+  std::string command = shell_word(folder.empty() ? "." : folder.string());
+  const auto lies_there = [&](const std::string& file) { return is_there(folder / file); };
+  if (std::ranges::any_of(known.train_files, lies_there) ||
+      std::ranges::any_of(known.test_files, lies_there))
+    command += " --force";
+  return text.replace(at, kFolder.size(), command);
 }
 
 }  // namespace tutti::data

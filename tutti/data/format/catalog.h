@@ -2,6 +2,7 @@
 // The data sets that Tutti knows by name: what they are, their files, and how to get them. Tutti
 // never downloads by itself.
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,7 +16,7 @@ struct KnownDataset {
   std::string description;  ///< one line: images, classes, sizes
   int classes = 0;          ///< of the published files; others in the same format may have more
   std::vector<std::string> train_files, test_files;
-  std::string how_to_get;           ///< one sentence that error messages end with
+  std::string how_to_get;           ///< one sentence; FOLDER in it stands for the user's
   ChannelStatistics normalization;  ///< of the training images
 };
 
@@ -24,5 +25,9 @@ const std::vector<KnownDataset>& known_datasets();
 
 /// ConfigError listing the known names.
 const KnownDataset& known_dataset(std::string_view name);
+
+/// how_to_get for this folder (or that of this file), which error messages end with: what it says
+/// can be typed as it stands.
+std::string how_to_get(const KnownDataset& known, const std::filesystem::path& dir);
 
 }  // namespace tutti::data

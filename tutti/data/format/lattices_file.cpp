@@ -36,9 +36,7 @@ struct Header {
 static_assert(sizeof(Header) == 64);
 
 [[noreturn]] void refuse(const fs::path& path, const std::string& what) {
-  throw BadFile(fmt::format(
-      "{}: {}: fetch the file again, or make it again with 'tutti data generate lattices'",
-      path.string(), what));
+  throw BadFile(fmt::format("{}: {}: fetch the file or make it again", path.string(), what));
 }
 
 Header checked_header(const fs::path& path, const FileBytes& file) {

@@ -170,9 +170,8 @@ VerifyReport verify_dataset(const std::string& name, const fs::path& dir, int64_
         if (is_there(dir / file))
           report.files.push_back(report_on_lattices(dir / file, digests, limit));
     if (report.files.empty())
-      report.files.push_back({.file = dir,
-                              .problem = fmt::format("{}: no lattices file in it; {}", dir.string(),
-                                                     known.how_to_get)});
+      report.files.push_back(
+          {.file = dir, .problem = fmt::format("{}: no lattices file in it", dir.string())});
   } else {
     verify_idx(dir, digests, limit, report);
   }

@@ -92,6 +92,24 @@ TEST(Verify, PipesAreRefusedAndNotWaitedFor) {
                   {"train-images-idx3-ubyte", "found a pipe"});
 }
 
+TEST(OpenDataset, OfADamagedFileTheCommandThatMakesItAgainIsSaidOnce) {
+  const ScratchDirectory scratch;
+  const auto file = scratch.path() / "lattices-test.bin";
+  std::ofstream(file) << "cut";
+  for (const auto& dir : {scratch.path(), file}) {
+    std::string said;
+    try {
+      open_dataset({.name = "lattices", .dir = dir, .split = "test"});
+    } catch (const IoError& error) {
+      said = error.what();
+    }
+    const std::string command =
+        "'tutti data generate lattices " + scratch.path().string() + " --force'";
+    EXPECT_NE(said.find(command), std::string::npos) << said;
+    EXPECT_EQ(said.find("data generate"), said.rfind("data generate")) << said;
+  }
+}
+
 TEST(OpenDataset, SaysWhatToDo) {
   const ScratchDirectory scratch;
   EXPECT_THROW(open_dataset({.name = "imagenet", .dir = scratch.path()}), ConfigError);
@@ -102,8 +120,9 @@ TEST(OpenDataset, SaysWhatToDo) {
                   {"/none does not exist", "download"});
   expect_io_error([&] { open_dataset({.name = "cifar10", .dir = scratch.path()}); },
                   {"cifar10 (train)", "data_batch_1.bin", "www.cs.toronto.edu"});
-  expect_io_error([&] { open_dataset({.name = "lattices", .dir = scratch.path()}); },
-                  {"lattices-train.bin", "tutti data generate lattices"});
+  expect_io_error(
+      [&] { open_dataset({.name = "lattices", .dir = scratch.path()}); },
+      {"lattices-train.bin", "tutti data generate lattices " + scratch.path().string() + "',"});
   std::filesystem::create_symlink("loop", scratch.path() / "loop");
   expect_io_error([&] { open_dataset({.name = "mnist", .dir = scratch.path() / "loop"}); },
                   {"mnist (train)", "/loop cannot be reached", "symbolic links"});

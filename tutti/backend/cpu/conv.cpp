@@ -157,6 +157,16 @@ std::string refusal_of(const ConvProblem& p) {
   return {};
 }
 
+/// oneDNN 2.6 gathers what a strided 1x1 convolution reads of a channels-last tensor, in whole
+/// vectors of channels: with fewer left it writes beyond its scratchpad.
+bool overruns_scratchpad(const ConvProblem& p, const ConvImplementation& implementation) {
+  const int64_t lanes = implementation.name.find("avx512") != std::string::npos ? 16 : 8;
+  const auto& stride = p.attributes.stride;
+  return implementation.name.find("1x1") != std::string::npos && !p.x.layout.is_plain() &&
+         p.x.shape[1] % lanes != 0 &&
+         std::ranges::any_of(stride, [](int64_t step) { return step > 1; });
+}
+
 void append_onednn_candidates(const KernelRequest& request, const Match& m,
                               std::vector<KernelCandidate>& candidates) {
   const ConvProblem& p = m.problem;
@@ -186,6 +196,8 @@ void append_onednn_candidates(const KernelRequest& request, const Match& m,
     const std::string family = shared->name.substr(0, shared->name.find(':'));
     if (!shared->usable)
       c.refusal = "its weight layout has no form in Layout";
+    else if (overruns_scratchpad(p, *shared))
+      c.refusal = "it writes beyond its scratchpad for these channels";
     else if (!families.empty() && shared->is_slow())
       c.refusal = "a direct implementation exists";
     else if (std::ranges::find(families, family) != families.end())

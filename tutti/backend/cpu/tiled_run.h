@@ -2,10 +2,15 @@
 // For tests: runs a kernel the way the plan does, over tiles and several threads' states, on values
 // given in plain order.
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "tutti/backend/backend.h"
+#include "tutti/base/error.h"
 #include "tutti/base/rng.h"
 #include "tutti/device/cpu/buffer.h"
 
@@ -68,6 +73,29 @@ inline Values unpack(const TensorDesc& d, const Buffer& b) {
   return v;
 }
 
+/// Memory that starts as NaN, between bytes that must stay as they are.
+class GuardedBuffer {
+ public:
+  explicit GuardedBuffer(size_t bytes) : memory_(bytes + 2 * kGuard), bytes_(bytes) {
+    std::fill_n(memory_.data(), memory_.bytes(), kUntouched);
+    std::fill_n(data(), bytes, std::byte{0xFF});
+  }
+  std::byte* data() const { return memory_.data() + kGuard; }
+  void check(const std::string& kernel, const char* what) const {
+    const auto untouched = [](const std::byte* from) {
+      return std::all_of(from, from + kGuard, [](std::byte b) { return b == kUntouched; });
+    };
+    CHECK(untouched(memory_.data()) && untouched(data() + bytes_), "{} writes beyond its {}",
+          kernel, what);
+  }
+
+ private:
+  static constexpr size_t kGuard = 4096;
+  static constexpr std::byte kUntouched{0xA5};
+  Buffer memory_;
+  size_t bytes_;
+};
+
 struct TiledRun {
   std::vector<int> tiles;  ///< number of tiles of each thread: {3} or {2, 1}
   std::vector<bool> batched_in, batched_out;
@@ -103,7 +131,7 @@ inline std::vector<Values> run_tiled(const KernelCandidate& c, std::vector<Value
     return i == 0 && how.in_place ? inputs[0] : outputs[i];
   };
   std::vector<std::unique_ptr<Kernel>> kernels;
-  std::vector<Buffer> states;
+  std::vector<GuardedBuffer> states;
   std::vector<void*> state_pointers;
   StepInfo step;
   step.batch = c.in[0].shape[0] * tiles;
@@ -111,14 +139,12 @@ inline std::vector<Values> run_tiled(const KernelCandidate& c, std::vector<Value
   for (size_t t = 0; t < how.tiles.size(); ++t) {
     kernels.push_back(c.make());
     Kernel& kernel = *kernels.back();
-    const Buffer workspace(kernel.workspace_bytes());
+    const GuardedBuffer workspace(kernel.workspace_bytes());
     states.emplace_back(kernel.state_bytes());
     const bool own = t == 0 && kernel.state_output() >= 0;
     state_pointers.push_back(
         own ? static_cast<void*>(out_buffer(static_cast<size_t>(kernel.state_output())).data())
             : states.back().data());
-    poison(states.back());
-    poison(workspace);
     for (int k = 0; k < how.tiles[t]; ++k, ++tile) {
       std::vector<void*> pi, po;
       for (size_t i = 0; i < inputs.size(); ++i)
@@ -135,12 +161,14 @@ inline std::vector<Values> run_tiled(const KernelCandidate& c, std::vector<Value
       args.step = &step;
       kernel.run(args);
     }
+    workspace.check(c.name, "workspace");
   }
   std::vector<void*> pi, po;
   for (const Buffer& b : inputs) pi.push_back(b.data());
   for (size_t i = 0; i < outputs.size(); ++i) po.push_back(out_buffer(i).data());
   for (int part = 0; part < 2; ++part)
     kernels[0]->finish({pi.data(), po.data(), state_pointers, part, 2, &step});
+  for (const GuardedBuffer& state : states) state.check(c.name, "state");
   std::vector<Values> out;
   for (size_t i = 0; i < outputs.size(); ++i)
     out.push_back(unpack(whole_batch(c.out[i], how.batched_out[i], tiles), out_buffer(i)));

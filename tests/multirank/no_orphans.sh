@@ -13,7 +13,7 @@ mpirun=("$@")
 failed=0
 
 # Not those that have ended and whose status nobody has asked for: a container may have no process that does.
-processes() { pgrep --runstates RSDTtI -x "$name" || true; }
+processes() { pgrep --runstates RSDTtI -x "$name" || [ $? -eq 1 ] || echo "unknown, pgrep fails"; }
 # Files in shared memory that process $1 maps: those of the MPI library, whatever it calls them. And which of the files $* are there.
 files_of() { awk '$6 ~ "^/dev/shm/" {print $6}' "/proc/$1/maps" | sort -u; }
 left_of() { for file in "$@"; do [ ! -e "$file" ] || echo "$file"; done; }

@@ -31,6 +31,15 @@ wait_for() {
   fail "$1 did not appear"
 }
 
+# goes_on STUDY PID WHAT: until the study's run on 2 ranks goes on from its checkpoint
+goes_on() {
+  until grep -q '"resume_step":[1-9]' "$1/runs/n0002-r1/record.jsonl"; do
+    kill -0 "$2" 2>/dev/null || fail "$3 was begun anew"
+    [ ! -e "$1/runs/n0002-r1.attempt-1" ] || fail "$3 was set aside"
+    sleep 0.05
+  done
+}
+
 # idx_set FOLDER SIDE CLASSES: both splits in MNIST's format, 54 images each of SIDE x SIDE pixels
 idx_set() {
   mkdir -p "$1"
@@ -542,11 +551,7 @@ case $case in
     tail -n 1 $record | grep -q '"status":"failed"' || fail "the record does not say that the run failed"
     study lost --ranks 2 --epochs 100000 &
     job=$!
-    while ! grep -q '"resume_step":[1-9]' $record; do
-      kill -0 $job 2>/dev/null || fail "a failed run with a checkpoint was begun anew"
-      [ ! -e lost/runs/n0002-r1.attempt-1 ] || fail "a failed run with a checkpoint was set aside"
-      sleep 0.05
-    done
+    goes_on lost $job "a failed run with a checkpoint"
     kill -TERM "$(pgrep -P $job)"
     wait $job
     code=$?
@@ -570,11 +575,7 @@ case $case in
     study stopped --ranks 2 --epochs 400 --set comm.timeout_s=120 &
     job=$!
     record=stopped/runs/n0002-r1/record.jsonl
-    while ! grep -q '"resume_step":[1-9]' $record; do
-      kill -0 $job 2>/dev/null || fail "a stopped run was begun anew after comm.timeout_s was raised"
-      [ ! -e stopped/runs/n0002-r1.attempt-1 ] || fail "a stopped run was set aside after comm.timeout_s was raised"
-      sleep 0.05
-    done
+    goes_on stopped $job "a stopped run, after comm.timeout_s was raised,"
     kill -TERM "$(pgrep -P $job)"
     wait $job
     code=$?

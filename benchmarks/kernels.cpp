@@ -16,6 +16,7 @@
 #include "tutti/device/cpu/buffer.h"
 #include "tutti/ops/batch_norm.h"
 #include "tutti/ops/conv.h"
+#include "tutti/ops/dense.h"
 
 namespace {
 
@@ -153,6 +154,22 @@ void add_batch_norm(const Shape& tile, const Layout& layout, DType type) {
   run("batch_norm_grad_apply", grad, {a, a, c, c, c, c, c}, {a});
 }
 
+void add_dense(int64_t samples, int64_t features, int64_t outputs, DType type) {
+  const TensorDesc x{type, {samples, features}, {}}, y{type, {samples, outputs}, {}};
+  const TensorDesc w{DType::f32, {outputs, features}, {}};
+  const double flop = 2.0 * static_cast<double>(samples * features * outputs);
+  const std::string name = fmt::format("{}x{}->{}/{}", samples, features, outputs, name_of(type));
+  const Dense forward(false, type);
+  const DenseBackwardData data(x.shape, type);
+  const DenseBackwardWeights weights;
+  add("dense/" + name, {&forward, {x, w}, {y}, {false, false}, {false}},
+      {{}, {true, false}, {true}, 1, flop});
+  add("dense_backward_data/" + name, {&data, {y, w}, {x}, {false, false}, {false}},
+      {{}, {true, false}, {true}, 1, flop});
+  add("dense_backward_weights/" + name, {&weights, {x, y}, {w}, {false, false}, {false}},
+      {{}, {true, true}, {false}, 1, flop});
+}
+
 /// The machine's limit for comparison: independent fused multiply-adds on registers.
 void fma_peak(benchmark::State& state) {
   constexpr int kSums = 16, kRounds = 4096;
@@ -186,6 +203,11 @@ int main(int argc, char** argv) {
         for (int64_t tile = 1; tile <= 64; tile *= 2) add_convolution(s, layout, type, tile);
       for (const Shape& tile : {Shape{2, 16, 32, 32}, Shape{4, 32, 16, 16}, Shape{8, 64, 8, 8}})
         add_batch_norm(tile, layout, type);
+    }
+  for (const DType type : {DType::f32, DType::bf16})
+    for (const int64_t samples : {1, 4, 16, 128}) {
+      add_dense(samples, 1024, 1024, type);
+      add_dense(samples, 64, 10, type);
     }
   for (const DType type : {DType::f32, DType::bf16})
     add_batch_norm({2, 16, 32, 32}, Layout::plain(), type);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "tutti/base/error.h"
@@ -39,6 +40,16 @@ TEST_F(RunFolderTest, AFolderThatCannotBeLookedAtIsAnIoError) {
   EXPECT_THROW(set_aside(too_long), IoError);
   EXPECT_FALSE(is_there((root_ / "nothing").string()));
   EXPECT_TRUE(is_there(root_.string()));
+}
+
+TEST_F(RunFolderTest, OnlyFoldersOfRunsAreRuns) {
+  for (const char* const name :
+       {"n0004-r1", "n12345-r12", "n004-r1", "n0004-r", "n0004-r1.attempt-1", "n0004r1", "other"})
+    fs::create_directories(root_ / "runs" / name);
+  std::vector<std::string> runs = study_runs(root_.string());
+  std::ranges::sort(runs);
+  EXPECT_EQ(runs, (std::vector<std::string>{(root_ / "runs/n0004-r1").string(),
+                                            (root_ / "runs/n12345-r12").string()}));
 }
 
 TEST_F(RunFolderTest, TwoStudiesInOneFolderAreRefused) {

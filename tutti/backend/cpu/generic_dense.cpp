@@ -21,9 +21,15 @@ struct Rows {
   T* at(int64_t i, int64_t j) const { return data + i * row + j; }
 };
 
+constexpr int64_t kAhead = 16;
+
+/// The largest tiles, with all their sums in registers.
+constexpr int kTileVectors = simd::kSums > 4 ? 2 : 1, kTileRows = simd::kSums / kTileVectors;
+constexpr int kDotTile = simd::kSums > 4 ? 4 : 2;
+
 /// kRows x kColumns dot products over n: c[i][j] = sum_f a(i, f) * b(j, f).
 template <int kRows, int kColumns, class A, class B>
-void dot_tile(Rows<A> a, Rows<B> b, int64_t n, float (&c)[4][4]) {
+void dot_tile(Rows<A> a, Rows<B> b, int64_t n, float (&c)[kDotTile][kDotTile]) {
   Floats sums[kRows][kColumns]{};
   const auto add = [&](int64_t f, auto lanes) {
     Floats left[kRows];
@@ -40,12 +46,15 @@ void dot_tile(Rows<A> a, Rows<B> b, int64_t n, float (&c)[4][4]) {
     for (int j = 0; j < kColumns; ++j) c[i][j] = simd::sum(sums[i][j]);
 }
 
-constexpr int64_t kAhead = 16;
+/// The left factor of a product; element (i, k) at data[i * row + k * column].
+struct Left {
+  const float* data;
+  int64_t row, column;
+};
 
-/// kRows rows of c over kVectors vectors of columns: c(i, j) = sum_k a(k, i) * b(k, j), with a as a
-/// function (k, i) -> float.
-template <int kRows, int kVectors, class Lanes, class A, class B, class Store>
-void outer_tile(A a, Rows<B> b, int64_t n, Lanes lanes, Store store) {
+/// kRows rows of c over kVectors vectors of columns: c(i, j) = sum_k a(i, k) * b(k, j).
+template <int kRows, int kVectors, class Lanes, class B, class Store>
+void outer_tile(Left a, Rows<B> b, int64_t n, Lanes lanes, Store store) {
   Floats sums[kRows][kVectors]{};
   for (int64_t k = 0; k < n; ++k) {
     for (int v = 0; v < kVectors; ++v)
@@ -54,7 +63,7 @@ void outer_tile(A a, Rows<B> b, int64_t n, Lanes lanes, Store store) {
     Floats right[kVectors];
     for (int v = 0; v < kVectors; ++v) right[v] = simd::load(b.at(k, v * kLanes), lanes);
     for (int i = 0; i < kRows; ++i) {
-      const Floats left = simd::splat(a(k, i));
+      const Floats left = simd::splat(a.data[i * a.row + k * a.column]);
       for (int v = 0; v < kVectors; ++v) sums[i][v] += left * right[v];
     }
   }
@@ -62,31 +71,28 @@ void outer_tile(A a, Rows<B> b, int64_t n, Lanes lanes, Store store) {
     for (int v = 0; v < kVectors; ++v) store(i, v * kLanes, sums[i][v], lanes);
 }
 
-/// All of c [rows, columns]: store(i, j, sixteen sums, lanes) for every tile of c = a' * b with
-/// a'(i, k) = a(k, i). A small b stays in cache, and c is passed along its rows, so that memory
-/// sees a few long streams. Otherwise columns are the outer loop: their stripe of b stays in cache
-/// while the rows pass.
-template <class A, class B, class Store>
-void outer_product(int64_t rows, int64_t columns, int64_t n, A a, Rows<B> b, Store store) {
+/// All of c [rows, columns]: store(i, j, sixteen sums, lanes) for every tile of c = a * b. A small
+/// b stays in cache, and c is passed along its rows, so that memory sees a few long streams.
+/// Otherwise columns are the outer loop: their stripe of b stays in cache while the rows pass.
+template <class B, class Store>
+void outer_product(int64_t rows, int64_t columns, int64_t n, Left a, Rows<B> b, Store store) {
   const auto tile = [&]<int kRows, int kVectors>(std::integral_constant<int, kRows>, int64_t i,
                                                  std::integral_constant<int, kVectors>, int64_t j,
                                                  auto lanes) {
     outer_tile<kRows, kVectors>(
-        [&](int64_t k, int64_t r) { return a(k, i + r); }, Rows<B>{b.data + j, b.row}, n, lanes,
+        Left{a.data + i * a.row, a.row, a.column}, Rows<B>{b.data + j, b.row}, n, lanes,
         [&](int r, int64_t c, Floats sum, auto which) { store(i + r, j + c, sum, which); });
   };
   const auto over_rows = [&](auto&& part) {
     int64_t i = 0;
-    for (; i + 8 <= rows; i += 8) part(std::integral_constant<int, 8>{}, i);
-    if (i + 4 <= rows) part(std::integral_constant<int, 4>{}, i), i += 4;
-    if (i + 2 <= rows) part(std::integral_constant<int, 2>{}, i), i += 2;
-    if (i < rows) part(std::integral_constant<int, 1>{}, i);
+    for (; i + kTileRows <= rows; i += kTileRows) part(std::integral_constant<int, kTileRows>{}, i);
+    for (; i < rows; ++i) part(std::integral_constant<int, 1>{}, i);
   };
   const auto over_columns = [&](auto&& part) {
-    constexpr std::integral_constant<int, 1> one;
     int64_t j = 0;
-    for (; j + 2 * kLanes <= columns; j += 2 * kLanes)
-      part(std::integral_constant<int, 2>{}, j, AllLanes{});
+    for (; j + kTileVectors * kLanes <= columns; j += kTileVectors * kLanes)
+      part(std::integral_constant<int, kTileVectors>{}, j, AllLanes{});
+    constexpr std::integral_constant<int, 1> one;
     for (; j + kLanes <= columns; j += kLanes) part(one, j, AllLanes{});
     if (j < columns) part(one, j, SomeLanes{static_cast<int>(columns - j)});
   };
@@ -140,6 +146,25 @@ class PlainSamples {
   std::vector<int32_t> offsets_;
 };
 
+/// The gradients of a layer's outputs as floats: in place if they are, widened into `memory`
+/// otherwise.
+template <class Y>
+struct WidenedOutputs {
+  int64_t count;
+  size_t bytes() const {
+    return std::is_same_v<Y, float> ? 0 : static_cast<size_t>(count) * sizeof(float);
+  }
+  const float* widen(const void* dy, void* memory) const {
+    if constexpr (std::is_same_v<Y, float>) return static_cast<const float*>(dy);
+    auto* const floats = static_cast<float*>(memory);
+    const Y* const from = static_cast<const Y*>(dy);
+    std::transform(from, from + count, floats, [](Y v) { return static_cast<float>(v); });
+    return floats;
+  }
+};
+
+void* past(void* memory, size_t bytes) { return static_cast<char*>(memory) + bytes; }
+
 template <class X, class Y>
 class DenseKernel final : public Kernel {
  public:
@@ -156,7 +181,7 @@ class DenseKernel final : public Kernel {
     const auto block = [&]<int kRows, int kColumns>(std::integral_constant<int, kRows>,
                                                     std::integral_constant<int, kColumns>,
                                                     int64_t n, int64_t k) {
-      float c[4][4];
+      float c[kDotTile][kDotTile];
       dot_tile<kRows, kColumns>(Rows<const X>{x.at(n, 0), features},
                                 Rows<const float>{w.at(k, 0), features}, features, c);
       for (int i = 0; i < kRows; ++i)
@@ -164,17 +189,17 @@ class DenseKernel final : public Kernel {
           y[(n + i) * outputs_ + k + j] = static_cast<Y>(c[i][j] + (bias ? bias[k + j] : 0.f));
     };
     constexpr std::integral_constant<int, 1> one;
-    constexpr std::integral_constant<int, 4> four;
+    constexpr std::integral_constant<int, kDotTile> many;
     // Weights in the outer loop: they are read from memory once a tile.
     int64_t k = 0;
-    for (; k + 4 <= outputs_; k += 4) {
+    for (; k + kDotTile <= outputs_; k += kDotTile) {
       int64_t n = 0;
-      for (; n + 4 <= x_.samples(); n += 4) block(four, four, n, k);
-      for (; n < x_.samples(); ++n) block(one, four, n, k);
+      for (; n + kDotTile <= x_.samples(); n += kDotTile) block(many, many, n, k);
+      for (; n < x_.samples(); ++n) block(one, many, n, k);
     }
     for (; k < outputs_; ++k) {
       int64_t n = 0;
-      for (; n + 4 <= x_.samples(); n += 4) block(four, one, n, k);
+      for (; n + kDotTile <= x_.samples(); n += kDotTile) block(many, one, n, k);
       for (; n < x_.samples(); ++n) block(one, one, n, k);
     }
   }
@@ -189,17 +214,15 @@ template <class X, class Y>
 class DenseBackwardDataKernel final : public Kernel {
  public:
   explicit DenseBackwardDataKernel(const KernelRequest& r)
-      : x_(r.out[0]), outputs_(r.in[1].shape[0]) {}
-  size_t workspace_bytes() const override { return x_.bytes(); }
+      : x_(r.out[0]), outputs_(r.in[1].shape[0]), dy_{x_.samples() * outputs_} {}
+  size_t workspace_bytes() const override { return dy_.bytes() + x_.bytes(); }
 
   void run(const KernelArgs& args) override {
-    const auto* const dy = static_cast<const Y*>(args.in[0]);
+    const float* const dy = dy_.widen(args.in[0], args.workspace);
     const Rows<const float> w{static_cast<const float*>(args.in[1]), x_.size()};
-    auto* const plain = static_cast<X*>(x_.in_place() ? args.out[0] : args.workspace);
-    const auto left = [&](int64_t k, int64_t n) {
-      return static_cast<float>(dy[n * outputs_ + k]);
-    };
-    outer_product(x_.samples(), x_.size(), outputs_, left, w,
+    auto* const plain =
+        static_cast<X*>(x_.in_place() ? args.out[0] : past(args.workspace, dy_.bytes()));
+    outer_product(x_.samples(), x_.size(), outputs_, Left{dy, outputs_, 1}, w,
                   [&](int64_t n, int64_t f, Floats sum, auto lanes) {
                     simd::store(plain + n * x_.size() + f, sum, lanes);
                   });
@@ -209,27 +232,26 @@ class DenseBackwardDataKernel final : public Kernel {
  private:
   PlainSamples<X> x_;
   int64_t outputs_;
+  WidenedOutputs<Y> dy_;
 };
 
 template <class X, class Y>
 class DenseBackwardWeightsKernel final : public Kernel {
  public:
   explicit DenseBackwardWeightsKernel(const KernelRequest& r)
-      : x_(r.in[0]), outputs_(r.out[0].shape[0]) {}
-  size_t workspace_bytes() const override { return x_.bytes(); }
+      : x_(r.in[0]), outputs_(r.out[0].shape[0]), dy_{x_.samples() * outputs_} {}
+  size_t workspace_bytes() const override { return dy_.bytes() + x_.bytes(); }
   size_t state_bytes() const override {
     return static_cast<size_t>(outputs_ * x_.size()) * sizeof(float);
   }
   int state_output() const override { return 0; }
 
   void run(const KernelArgs& args) override {
-    const Rows<const X> x{x_.gather(static_cast<const X*>(args.in[0]), args.workspace), x_.size()};
-    const auto* const dy = static_cast<const Y*>(args.in[1]);
+    const float* const dy = dy_.widen(args.in[1], args.workspace);
+    const Rows<const X> x{
+        x_.gather(static_cast<const X*>(args.in[0]), past(args.workspace, dy_.bytes())), x_.size()};
     auto* const dw = static_cast<float*>(args.state);
-    const auto left = [&](int64_t n, int64_t k) {
-      return static_cast<float>(dy[n * outputs_ + k]);
-    };
-    outer_product(outputs_, x_.size(), x_.samples(), left, x,
+    outer_product(outputs_, x_.size(), x_.samples(), Left{dy, 1, outputs_}, x,
                   [&](int64_t k, int64_t f, Floats sum, auto lanes) {
                     float* const to = dw + k * x_.size() + f;
                     simd::store(to, args.first ? sum : simd::load(to, lanes) + sum, lanes);
@@ -242,6 +264,7 @@ class DenseBackwardWeightsKernel final : public Kernel {
  private:
   PlainSamples<X> x_;
   int64_t outputs_;
+  WidenedOutputs<Y> dy_;
 };
 
 /// `weights`: w or dw as the candidate has it.

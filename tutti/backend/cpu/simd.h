@@ -25,6 +25,9 @@
 namespace tutti::simd {
 
 constexpr int kLanes = 16;
+/// How many vectors of sixteen floats a loop may keep as sums, which is half of the registers:
+/// AVX-512 has 32 of them, AVX2 has room for 8.
+constexpr int kSums = TUTTI_AVX512 ? 16 : 4;
 using Floats = float __attribute__((vector_size(64)));
 using Words = uint32_t __attribute__((vector_size(64)));
 using Halves = uint16_t __attribute__((vector_size(32)));

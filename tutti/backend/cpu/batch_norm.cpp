@@ -131,7 +131,10 @@ class StatsKernel final : public Kernel {
 // --- elementwise passes with per-channel parameters ---
 
 [[gnu::noinline]] void take_inverse_root(Floats* variance, float epsilon) {
-  for (int i = 0; i < simd::kLanes; ++i) (*variance)[i] = 1 / std::sqrt((*variance)[i] + epsilon);
+  float lanes[simd::kLanes];
+  simd::store(lanes, *variance, simd::AllLanes{});
+  for (float& v : lanes) v = 1 / std::sqrt(v + epsilon);
+  *variance = simd::load(lanes, simd::AllLanes{});
 }
 
 /// z = relu((y - mean) * scale + beta + residual), scale = gamma * inv_std.

@@ -232,12 +232,13 @@ TEST(CpuBatchNorm, RefusesMixedOperandsAndOddLayouts) {
 }
 
 TEST(Simd, RoundsToBf16LikeTheScalarType) {
-  simd::Floats v{};
   const uint32_t patterns[16] = {0x3F808000u, 0x3F818000u, 0x3F808001u, 0x7F800000u,
                                  0x7FC00001u, 0x7F7FFFFFu, 0x80000000u, 0xBF808000u,
                                  0x3F800000u, 0x42F6E979u, 0xC2F6E979u, 0x3DCCCCCDu,
                                  0x00800000u, 0x7F800000u, 0xFF800000u, 0x3F7FFFFFu};
-  for (int i = 0; i < 16; ++i) v[i] = std::bit_cast<float>(patterns[i]);
+  float values[16];
+  for (int i = 0; i < 16; ++i) values[i] = std::bit_cast<float>(patterns[i]);
+  const simd::Floats v = simd::load(values, simd::AllLanes{});
   bf16 all[16], some[16];
   simd::store(all, v, simd::AllLanes{});
   simd::store(some, v, simd::SomeLanes{5});

@@ -73,12 +73,9 @@ struct ChannelLanes {
 
 namespace detail {
 
-/// Vectors side by side, so that a pass with two sums keeps them in registers.
-constexpr int kWide = simd::kSums > 4 ? 4 : 2;
-
 template <class Pass>
 void walk_positions(const ChannelView& v, Pass& pass) {
-  constexpr int kUnroll = kWide;  // independent sums hide the latency of addition
+  constexpr int kUnroll = 4;  // independent sums hide the latency of addition
   for (int64_t c = 0; c < v.channels; ++c) {
     const ChannelLanes lanes{c, 0, c * v.positions};
     const auto params = pass.params(lanes);
@@ -149,16 +146,15 @@ void walk_tile(const ChannelView& v, Pass& pass) {
   for (int64_t block = 0; block < v.channels / v.block; ++block) {
     const int64_t channel = block * v.block, offset = channel * v.positions;
     int64_t i = 0;
-    if constexpr (detail::kWide > 2)
-      for (; i + 4 * kLanes <= v.block; i += 4 * kLanes)
-        detail::walk_channels<4, 1>(rows, channel + i, offset + i, AllLanes{}, pass);
+    for (; i + 4 * kLanes <= v.block; i += 4 * kLanes)
+      detail::walk_channels<4, 1>(rows, channel + i, offset + i, AllLanes{}, pass);
     for (; i + 2 * kLanes <= v.block; i += 2 * kLanes)
-      detail::walk_channels<2, detail::kWide / 2>(rows, channel + i, offset + i, AllLanes{}, pass);
+      detail::walk_channels<2, 2>(rows, channel + i, offset + i, AllLanes{}, pass);
     for (; i + kLanes <= v.block; i += kLanes)
-      detail::walk_channels<1, detail::kWide>(rows, channel + i, offset + i, AllLanes{}, pass);
-    if (i < v.block)  // without sums there is no latency to hide
-      detail::walk_channels<1, std::is_empty_v<typename Pass::Sums> ? 1 : detail::kWide>(
-          rows, channel + i, offset + i, simd::SomeLanes{static_cast<int>(v.block - i)}, pass);
+      detail::walk_channels<1, 4>(rows, channel + i, offset + i, AllLanes{}, pass);
+    if (i < v.block)  // loading some lanes takes longer than an addition: no latency to hide
+      detail::walk_channels<1, 1>(rows, channel + i, offset + i,
+                                  simd::SomeLanes{static_cast<int>(v.block - i)}, pass);
   }
 }
 

@@ -25,13 +25,13 @@ constexpr int64_t kAhead = 16;
 
 /// The largest tiles, with all their sums in registers.
 constexpr int kTileVectors = simd::kSums > 4 ? 2 : 1, kTileRows = simd::kSums / kTileVectors;
-constexpr int kDotTile = simd::kSums > 4 ? 4 : 2;
+constexpr int kDotColumns = 4, kDotRows = simd::kSums / kDotColumns;
 
 /// kRows x kColumns dot products over n: c[i][j] = sum_f a(i, f) * b(j, f).
 template <int kRows, int kColumns, class A, class B>
-void dot_tile(Rows<A> a, Rows<B> b, int64_t n, float (&c)[kDotTile][kDotTile]) {
+void dot_tile(Rows<A> a, Rows<B> b, int64_t n, float (&c)[kDotRows][kDotColumns]) {
   Floats sums[kRows][kColumns]{};
-  const auto add = [&](int64_t f, auto lanes) {
+  const auto add = [&](int64_t f, auto lanes) __attribute__((always_inline)) {
     Floats left[kRows];
     for (int i = 0; i < kRows; ++i) left[i] = simd::load(a.at(i, f), lanes);
     for (int j = 0; j < kColumns; ++j) {
@@ -181,27 +181,24 @@ class DenseKernel final : public Kernel {
     const auto block = [&]<int kRows, int kColumns>(std::integral_constant<int, kRows>,
                                                     std::integral_constant<int, kColumns>,
                                                     int64_t n, int64_t k) {
-      float c[kDotTile][kDotTile];
+      float c[kDotRows][kDotColumns];
       dot_tile<kRows, kColumns>(Rows<const X>{x.at(n, 0), features},
                                 Rows<const float>{w.at(k, 0), features}, features, c);
       for (int i = 0; i < kRows; ++i)
         for (int j = 0; j < kColumns; ++j)
           y[(n + i) * outputs_ + k + j] = static_cast<Y>(c[i][j] + (bias ? bias[k + j] : 0.f));
     };
-    constexpr std::integral_constant<int, 1> one;
-    constexpr std::integral_constant<int, kDotTile> many;
+    const auto over_samples = [&](auto columns, int64_t k) {
+      int64_t n = 0;
+      for (; n + kDotRows <= x_.samples(); n += kDotRows)
+        block(std::integral_constant<int, kDotRows>{}, columns, n, k);
+      for (; n < x_.samples(); ++n) block(std::integral_constant<int, 1>{}, columns, n, k);
+    };
     // Weights in the outer loop: they are read from memory once a tile.
     int64_t k = 0;
-    for (; k + kDotTile <= outputs_; k += kDotTile) {
-      int64_t n = 0;
-      for (; n + kDotTile <= x_.samples(); n += kDotTile) block(many, many, n, k);
-      for (; n < x_.samples(); ++n) block(one, many, n, k);
-    }
-    for (; k < outputs_; ++k) {
-      int64_t n = 0;
-      for (; n + kDotTile <= x_.samples(); n += kDotTile) block(many, one, n, k);
-      for (; n < x_.samples(); ++n) block(one, one, n, k);
-    }
+    for (; k + kDotColumns <= outputs_; k += kDotColumns)
+      over_samples(std::integral_constant<int, kDotColumns>{}, k);
+    for (; k < outputs_; ++k) over_samples(std::integral_constant<int, 1>{}, k);
   }
 
  private:

@@ -121,27 +121,27 @@ bool add_activation_grad(const KernelRequest& r, std::vector<KernelCandidate>& c
 
 /// One Philox block in every lane: sixteen neighbouring quads of elements.
 struct WideBits {
-  using Wide = uint64_t __attribute__((vector_size(128)));
-  simd::Words word[4];
+  uint32_t word[4][kLanes];
 
   WideBits(const DropoutKey& key, uint32_t first_quad) {
     constexpr uint32_t kPurpose = static_cast<uint32_t>(Purpose::dropout) * 0x85EBCA6Bu;
     uint32_t k0 = static_cast<uint32_t>(key.seed) ^ kPurpose,
              k1 = static_cast<uint32_t>(key.seed >> 32) ^ key.salt;
     for (uint32_t i = 0; i < kLanes; ++i) word[0][i] = first_quad + i;
-    word[1] = simd::Words{} + static_cast<uint32_t>(key.sample);
-    word[2] = simd::Words{} + static_cast<uint32_t>(key.step);
-    word[3] = simd::Words{} + static_cast<uint32_t>(key.replica);
+    std::fill_n(word[1], kLanes, static_cast<uint32_t>(key.sample));
+    std::fill_n(word[2], kLanes, static_cast<uint32_t>(key.step));
+    std::fill_n(word[3], kLanes, static_cast<uint32_t>(key.replica));
 #pragma GCC unroll 1
     for (int round = 0; round < 10; ++round) {
-      const Wide a = __builtin_convertvector(word[0], Wide) * uint64_t{0xD2511F53u},
-                 b = __builtin_convertvector(word[2], Wide) * uint64_t{0xCD9E8D57u};
-      const simd::Words high_a = __builtin_convertvector(a >> 32, simd::Words),
-                        high_b = __builtin_convertvector(b >> 32, simd::Words);
-      word[0] = high_b ^ word[1] ^ k0;
-      word[1] = __builtin_convertvector(b, simd::Words);
-      word[2] = high_a ^ word[3] ^ k1;
-      word[3] = __builtin_convertvector(a, simd::Words);
+#pragma omp simd
+      for (int i = 0; i < kLanes; ++i) {
+        const uint64_t a = uint64_t{word[0][i]} * 0xD2511F53u,
+                       b = uint64_t{word[2][i]} * 0xCD9E8D57u;
+        word[0][i] = static_cast<uint32_t>(b >> 32) ^ word[1][i] ^ k0;
+        word[1][i] = static_cast<uint32_t>(b);
+        word[2][i] = static_cast<uint32_t>(a >> 32) ^ word[3][i] ^ k1;
+        word[3][i] = static_cast<uint32_t>(a);
+      }
       k0 += 0x9E3779B9u;
       k1 += 0xBB67AE85u;
     }
@@ -184,13 +184,8 @@ class DropoutKernel final : public Kernel {
   /// 0 or 1 / (1 - probability) for 64 elements in order; word w of quad q belongs to element 4 * q
   /// + w.
   void factors(const WideBits& bits, float* factor) const {
-    for (int w = 0; w < 4; ++w) {
-      const simd::Words kept = ~simd::below_mask(bits.word[w], threshold_) &
-                               reinterpret_cast<simd::Words>(simd::splat(keep_));
-      float chosen[kLanes];
-      simd::store(chosen, reinterpret_cast<Floats>(kept), AllLanes{});
-      for (int q = 0; q < kLanes; ++q) factor[4 * q + w] = chosen[q];
-    }
+    for (int q = 0; q < kLanes; ++q)
+      for (int w = 0; w < 4; ++w) factor[4 * q + w] = bits.word[w][q] < threshold_ ? 0.f : keep_;
   }
 
   int64_t samples_, size_;

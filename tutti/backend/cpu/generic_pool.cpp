@@ -104,7 +104,7 @@ class PoolKernel final : public Kernel {
           if (max_) {
             window.each([&](int64_t tap) {
               const Floats v = simd::load(x + tap * b + l, lanes);
-              sum = replaces(v, sum) ? v : sum;
+              sum = simd::select(replaces(v, sum), v, sum);
             });
           } else {
             window.each([&](int64_t tap) { sum += simd::load(x + tap * b + l, lanes); });
@@ -167,13 +167,13 @@ class PoolGradKernel final : public Kernel {
       window.each([&](int64_t tap) {
         const Floats v = simd::load(x + tap * b, lanes);
         const auto better = replaces(v, best);
-        best = better ? v : best;
-        winner = better ? index : winner;
+        best = simd::select(better, v, best);
+        winner = simd::select(better, index, winner);
         index += 1;
       });
       index = Words{};
       window.each([&](int64_t tap) {
-        add(tap, winner == index ? g : Floats{});
+        add(tap, simd::select(winner == index, g, Floats{}));
         index += 1;
       });
     });

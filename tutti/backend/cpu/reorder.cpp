@@ -124,28 +124,31 @@ class ConvertKernel final : public Kernel {
   int64_t elements_;
 };
 
-using simd::Floats, simd::Words, simd::kLanes;
+using simd::kLanes;
+/// Rows of a block: their lanes change places between the halves of simd::Floats.
+using Row = float __attribute__((vector_size(kLanes * sizeof(float))));
+using RowLanes = uint32_t __attribute__((vector_size(kLanes * sizeof(uint32_t))));
 
 /// Which lane of (a, b) = lanes 0-15, 16-31 each lane of an exchange takes: of the first result,
 /// and of the second.
 template <uint32_t s, uint32_t... lanes>
-constexpr Words first_mask(std::integer_sequence<uint32_t, lanes...>) {
-  return Words{(lanes & s ? kLanes + (lanes ^ s) : lanes)...};
+constexpr RowLanes first_mask(std::integer_sequence<uint32_t, lanes...>) {
+  return RowLanes{(lanes & s ? kLanes + (lanes ^ s) : lanes)...};
 }
 template <uint32_t s, uint32_t... lanes>
-constexpr Words second_mask(std::integer_sequence<uint32_t, lanes...>) {
-  return Words{(lanes & s ? kLanes + lanes : lanes ^ s)...};
+constexpr RowLanes second_mask(std::integer_sequence<uint32_t, lanes...>) {
+  return RowLanes{(lanes & s ? kLanes + lanes : lanes ^ s)...};
 }
 
 /// Exchanges bit s of the row number with bit s of the lane number, for all rows.
 template <uint32_t s>
-void exchange(Floats (&rows)[kLanes]) {
+void exchange(Row (&rows)[kLanes]) {
   constexpr auto kAllLanes = std::make_integer_sequence<uint32_t, kLanes>{};
-  const Words first = first_mask<s>(kAllLanes), second = second_mask<s>(kAllLanes);
+  const RowLanes first = first_mask<s>(kAllLanes), second = second_mask<s>(kAllLanes);
 #pragma GCC unroll 16
   for (uint32_t i = 0; i < kLanes; ++i) {
     if (i & s) continue;
-    const Floats a = rows[i], b = rows[i | s];
+    const Row a = rows[i], b = rows[i | s];
     rows[i] = __builtin_shuffle(a, b, first);
     rows[i | s] = __builtin_shuffle(a, b, second);
   }
@@ -161,13 +164,13 @@ class TransposeBlocksKernel final : public Kernel {
     for (int64_t b = blocks_ * args.part / args.parts; b < end; ++b) {
       const float* const from = static_cast<const float*>(args.in[0]) + b * kLanes * kLanes;
       float* const to = static_cast<float*>(args.out[0]) + b * kLanes * kLanes;
-      Floats rows[kLanes];
-      for (int i = 0; i < kLanes; ++i) rows[i] = simd::load(from + i * kLanes, simd::AllLanes{});
+      Row rows[kLanes];
+      std::memcpy(rows, from, sizeof rows);
       exchange<1>(rows);
       exchange<2>(rows);
       exchange<4>(rows);
       exchange<8>(rows);
-      for (int i = 0; i < kLanes; ++i) simd::store(to + i * kLanes, rows[i], simd::AllLanes{});
+      std::memcpy(to, rows, sizeof rows);
     }
   }
 

@@ -1,9 +1,8 @@
 #pragma once
-// Sixteen floats at a time, through GCC's vector extensions: one AVX-512 register, two of AVX2,
-// four of SSE or NEON. Loads and stores take whole vectors (AllLanes) or the first n lanes
-// (SomeLanes; lanes not loaded are 0, not stored stay untouched). bf16 is widened on load and
-// rounded to nearest even on store, NaN stays NaN. Intrinsics appear only where the compiler does
-// not find the instruction by itself.
+// Sixteen floats at a time: one AVX-512 register, or a Pair of registers of eight. Loads and stores
+// take whole vectors (AllLanes) or the first n lanes (SomeLanes; lanes not loaded are 0, not stored
+// stay untouched). bf16 is widened on load and rounded to nearest even on store, NaN stays NaN.
+// Intrinsics appear only where the compiler does not find the instruction by itself.
 
 #include <cstdint>
 #include <cstring>
@@ -12,10 +11,12 @@
 #include "tutti/tensor/dtype.h"
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-#include <immintrin.h>
 #define TUTTI_AVX512 1
 #else
 #define TUTTI_AVX512 0
+#endif
+#ifdef __AVX2__
+#include <immintrin.h>
 #endif
 
 // How vectors wider than the machine's registers are passed differs between compilers; here
@@ -28,9 +29,54 @@ constexpr int kLanes = 16;
 /// How many vectors of sixteen floats a loop may keep as sums, which is half of the registers:
 /// AVX-512 has 32 of them, AVX2 has room for 8.
 constexpr int kSums = TUTTI_AVX512 ? 16 : 4;
+
+#if TUTTI_AVX512
 using Floats = float __attribute__((vector_size(64)));
 using Words = uint32_t __attribute__((vector_size(64)));
 using Halves = uint16_t __attribute__((vector_size(32)));
+#else
+/// Sixteen numbers in two registers. GCC 12 has vectors of 64 bytes too, but carries them through
+/// memory where registers hold 32: dense gradients took four times as long.
+template <class T>
+struct Pair {
+  typedef T Half __attribute__((vector_size(kLanes / 2 * sizeof(T))));
+  using Mask = Pair<uint32_t>;
+  Half low, high;
+
+  Pair() = default;
+  Pair(Half l, Half h) : low(l), high(h) {}
+  Pair(T x) : low{x, x, x, x, x, x, x, x}, high(low) {}  // numbers mix with vectors
+  T operator[](int i) const { return i < kLanes / 2 ? low[i] : high[i - kLanes / 2]; }
+
+  friend Pair operator+(Pair a, Pair b) { return {a.low + b.low, a.high + b.high}; }
+  friend Pair operator-(Pair a, Pair b) { return {a.low - b.low, a.high - b.high}; }
+  friend Pair operator*(Pair a, Pair b) { return {a.low * b.low, a.high * b.high}; }
+  friend Pair operator/(Pair a, Pair b) { return {a.low / b.low, a.high / b.high}; }
+  friend Pair operator&(Pair a, Pair b) { return {a.low & b.low, a.high & b.high}; }
+  friend Pair operator|(Pair a, Pair b) { return {a.low | b.low, a.high | b.high}; }
+  friend Pair operator-(Pair a) { return {-a.low, -a.high}; }
+  friend Pair operator~(Pair a) { return {~a.low, ~a.high}; }
+  friend Pair operator<<(Pair a, int bits) { return {a.low << bits, a.high << bits}; }
+  friend Pair operator>>(Pair a, int bits) { return {a.low >> bits, a.high >> bits}; }
+  Pair& operator+=(Pair b) { return *this = *this + b; }
+  Pair& operator*=(Pair b) { return *this = *this * b; }
+
+  friend Mask operator<(Pair a, Pair b) { return mask(a.low < b.low, a.high < b.high); }
+  friend Mask operator>(Pair a, Pair b) { return mask(a.low > b.low, a.high > b.high); }
+  friend Mask operator==(Pair a, Pair b) { return mask(a.low == b.low, a.high == b.high); }
+  friend Mask operator!=(Pair a, Pair b) { return mask(a.low != b.low, a.high != b.high); }
+
+ private:
+  template <class Ints>
+  static Mask mask(Ints low, Ints high) {
+    return {reinterpret_cast<typename Mask::Half>(low),
+            reinterpret_cast<typename Mask::Half>(high)};
+  }
+};
+using Floats = Pair<float>;
+using Words = Pair<uint32_t>;
+using Halves = Pair<uint16_t>;
+#endif
 
 struct AllLanes {
   static constexpr int n = kLanes;
@@ -44,88 +90,130 @@ constexpr __mmask16 kAll =
     0xFFFF;  // GCC 12 warns about its own unmasked intrinsics; the instruction is the same
 #endif
 
-inline Floats splat(float value) { return Floats{} + value; }
-
-// Masks are made with integers: GCC 12 compares vectors that are wider than a register one lane at
-// a time.
-
-/// All ones in the lanes whose highest bit is set.
-inline Words sign_mask(Words v) {
-  using Ints = int32_t __attribute__((vector_size(64)));
-  return reinterpret_cast<Words>(reinterpret_cast<Ints>(v) >> 31);
-}
-/// All ones in the lanes that are > 0; not in those that are NaN.
-inline Words positive_mask(Floats v) {
-  const Words u = reinterpret_cast<Words>(v) - 1u;  // 0 and what has a sign: the highest bit is set
-  return sign_mask((u - 0x7F800000u) & ~u);         // from infinity's number on: the bit is clear
-}
-/// All ones in the lanes of v below a bound.
-inline Words below_mask(Words v, uint32_t bound) {
-  return sign_mask((~v & bound) | ((~v | bound) & (v - bound)));  // the borrow of v - bound
-}
-/// v in the first n lanes, 0 in the others.
-inline Floats first_lanes(Floats v, int n) {
-  constexpr Words kIota{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-  return reinterpret_cast<Floats>(reinterpret_cast<Words>(v) &
-                                  sign_mask(kIota - static_cast<uint32_t>(n)));
-}
-
-inline Floats widen(Halves bits) {
 #if TUTTI_AVX512
-  return reinterpret_cast<Floats>(
+[[gnu::always_inline]] inline Floats splat(float value) { return Floats{} + value; }
+[[gnu::always_inline]] inline Words bits_of(Floats v) { return reinterpret_cast<Words>(v); }
+[[gnu::always_inline]] inline Floats floats_of(Words bits) {
+  return reinterpret_cast<Floats>(bits);
+}
+/// a in the lanes where the mask is all ones, b where it is zero.
+template <class Mask, class V>
+[[gnu::always_inline]] inline V select(Mask mask, V a, V b) {
+  return mask ? a : b;
+}
+#else
+[[gnu::always_inline]] inline Floats splat(float value) { return value; }
+[[gnu::always_inline]] inline Words bits_of(Floats v) {
+  return {reinterpret_cast<Words::Half>(v.low), reinterpret_cast<Words::Half>(v.high)};
+}
+[[gnu::always_inline]] inline Floats floats_of(Words bits) {
+  return {reinterpret_cast<Floats::Half>(bits.low), reinterpret_cast<Floats::Half>(bits.high)};
+}
+/// a in the lanes where the mask is all ones, b where it is zero.
+template <class T>
+[[gnu::always_inline]] inline Pair<T> select(Words mask, Pair<T> a, Pair<T> b) {
+  return {mask.low ? a.low : b.low, mask.high ? a.high : b.high};
+}
+#endif
+
+/// v in the first n lanes, 0 in the others.
+[[gnu::always_inline]] inline Floats first_lanes(Floats v, int n) {
+#if TUTTI_AVX512
+  constexpr Words kIota{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+#else
+  const Words kIota(Words::Half{0, 1, 2, 3, 4, 5, 6, 7}, Words::Half{8, 9, 10, 11, 12, 13, 14, 15});
+#endif
+  return select(kIota < Words{} + static_cast<uint32_t>(n), v, Floats{});
+}
+
+[[gnu::always_inline]] inline Floats widen(Halves bits) {
+#if TUTTI_AVX512
+  return floats_of(
       reinterpret_cast<Words>(_mm512_maskz_cvtepu16_epi32(kAll, reinterpret_cast<__m256i>(bits)))
       << 16);
 #else
-  return reinterpret_cast<Floats>(__builtin_convertvector(bits, Words) << 16);
+  const Words words(__builtin_convertvector(bits.low, Words::Half),
+                    __builtin_convertvector(bits.high, Words::Half));
+  return floats_of(words << 16);
 #endif
 }
 
-inline Halves narrow(Floats values) {
+[[gnu::always_inline]] inline Halves narrow(Floats values) {
 #if TUTTI_AVX512 && defined(__AVX512BF16__)
   return reinterpret_cast<Halves>(_mm512_cvtneps_pbh(reinterpret_cast<__m512>(values)));
 #else
-  const Words u = reinterpret_cast<Words>(values);
+  const Words u = bits_of(values);
   const Words rounded = u + 0x7FFFu + ((u >> 16) & 1u);
-  const Words nan = sign_mask(0x7F800000u - (u & 0x7FFFFFFFu));
-  return __builtin_convertvector(((rounded & ~nan) | ((u | 0x400000u) & nan)) >> 16, Halves);
+  const Words bits = select(values == values, rounded, u | 0x400000u) >> 16;
+#if TUTTI_AVX512
+  return __builtin_convertvector(bits, Halves);
+#elif defined(__AVX2__)
+  const __m256i packed =
+      _mm256_permute4x64_epi64(_mm256_packus_epi32(reinterpret_cast<__m256i>(bits.low),
+                                                   reinterpret_cast<__m256i>(bits.high)),
+                               0xD8);  // packing works within 16 bytes
+  return {reinterpret_cast<Halves::Half>(_mm256_castsi256_si128(packed)),
+          reinterpret_cast<Halves::Half>(_mm256_extracti128_si256(packed, 1))};
+#else
+  return {__builtin_convertvector(bits.low, Halves::Half),
+          __builtin_convertvector(bits.high, Halves::Half)};
+#endif
 #endif
 }
 
-inline Floats load(const float* p, AllLanes) {
-  Floats v;
+#if TUTTI_AVX512
+template <class V>
+[[gnu::always_inline]] inline V load_as(const void* p) {
+  V v;
   std::memcpy(&v, p, sizeof v);
   return v;
 }
-inline Floats load(const bf16* p, AllLanes) {
-  Halves v;
-  std::memcpy(&v, p, sizeof v);
-  return widen(v);
+template <class V>
+[[gnu::always_inline]] inline void store_as(void* p, V v) {
+  std::memcpy(p, &v, sizeof v);
 }
-inline void store(float* p, Floats v, AllLanes) { std::memcpy(p, &v, sizeof v); }
-inline void store(bf16* p, Floats v, AllLanes) {
-  const Halves h = narrow(v);
-  std::memcpy(static_cast<void*>(p), &h, sizeof h);
+#else
+// By halves: a copy of a whole Pair would go through memory.
+template <class V>
+[[gnu::always_inline]] inline V load_as(const void* p) {
+  typename V::Half low, high;
+  std::memcpy(&low, p, sizeof low);
+  std::memcpy(&high, static_cast<const char*>(p) + sizeof low, sizeof high);
+  return {low, high};
 }
+template <class V>
+[[gnu::always_inline]] inline void store_as(void* p, V v) {
+  std::memcpy(p, &v.low, sizeof v.low);
+  std::memcpy(static_cast<char*>(p) + sizeof v.low, &v.high, sizeof v.high);
+}
+#endif
+
+[[gnu::always_inline]] inline Floats load(const float* p, AllLanes) { return load_as<Floats>(p); }
+[[gnu::always_inline]] inline Floats load(const bf16* p, AllLanes) {
+  return widen(load_as<Halves>(p));
+}
+[[gnu::always_inline]] inline void store(float* p, Floats v, AllLanes) { store_as(p, v); }
+[[gnu::always_inline]] inline void store(bf16* p, Floats v, AllLanes) { store_as(p, narrow(v)); }
 
 #if TUTTI_AVX512
 inline __mmask16 mask_of(SomeLanes lanes) { return static_cast<__mmask16>((1u << lanes.n) - 1); }
-inline Floats load(const float* p, SomeLanes lanes) {
+[[gnu::always_inline]] inline Floats load(const float* p, SomeLanes lanes) {
   return reinterpret_cast<Floats>(_mm512_maskz_loadu_ps(mask_of(lanes), p));
 }
-inline Floats load(const bf16* p, SomeLanes lanes) {
+[[gnu::always_inline]] inline Floats load(const bf16* p, SomeLanes lanes) {
   return widen(reinterpret_cast<Halves>(_mm256_maskz_loadu_epi16(mask_of(lanes), p)));
 }
-inline void store(float* p, Floats v, SomeLanes lanes) {
+[[gnu::always_inline]] inline void store(float* p, Floats v, SomeLanes lanes) {
   _mm512_mask_storeu_ps(p, mask_of(lanes), reinterpret_cast<__m512>(v));
 }
-inline void store(bf16* p, Floats v, SomeLanes lanes) {
+[[gnu::always_inline]] inline void store(bf16* p, Floats v, SomeLanes lanes) {
   _mm256_mask_storeu_epi16(p, mask_of(lanes), reinterpret_cast<__m256i>(narrow(v)));
 }
 #else
 /// The first n of up to 15 elements, in moves of 8, 4, 2 and 1: no loop, which the compiler would
 /// unroll at every one of the many places where this is inlined.
 template <class T>
-inline void copy_some(T* to, const T* from, SomeLanes lanes) {
+[[gnu::always_inline]] inline void copy_some(T* to, const T* from, SomeLanes lanes) {
   int at = 0;
 #pragma GCC unroll 4
   for (int size = 8; size > 0; size /= 2) {
@@ -134,22 +222,22 @@ inline void copy_some(T* to, const T* from, SomeLanes lanes) {
     at += size;
   }
 }
-inline Floats load(const float* p, SomeLanes lanes) {
+[[gnu::always_inline]] inline Floats load(const float* p, SomeLanes lanes) {
   float v[kLanes] = {};
   copy_some(v, p, lanes);
   return load(v, AllLanes{});
 }
-inline Floats load(const bf16* p, SomeLanes lanes) {
+[[gnu::always_inline]] inline Floats load(const bf16* p, SomeLanes lanes) {
   bf16 v[kLanes] = {};
   copy_some(v, p, lanes);
   return load(v, AllLanes{});
 }
-inline void store(float* p, Floats v, SomeLanes lanes) {
+[[gnu::always_inline]] inline void store(float* p, Floats v, SomeLanes lanes) {
   float all[kLanes];
   store(all, v, AllLanes{});
   copy_some(p, all, lanes);
 }
-inline void store(bf16* p, Floats v, SomeLanes lanes) {
+[[gnu::always_inline]] inline void store(bf16* p, Floats v, SomeLanes lanes) {
   bf16 all[kLanes];
   store(all, v, AllLanes{});
   copy_some(p, all, lanes);
@@ -157,37 +245,27 @@ inline void store(bf16* p, Floats v, SomeLanes lanes) {
 #endif
 
 /// max(v, 0); NaN stays NaN, so that a diverging network is seen.
-inline Floats relu(Floats v) {
+[[gnu::always_inline]] inline Floats relu(Floats v) {
 #if TUTTI_AVX512
   return reinterpret_cast<Floats>(_mm512_maskz_max_ps(
       kAll, __m512{}, reinterpret_cast<__m512>(v)));  // of 0 and NaN: the second
 #else
-  return reinterpret_cast<Floats>(reinterpret_cast<Words>(v) & ~positive_mask(-v));
+  return select(v < Floats{}, Floats{}, v);
 #endif
 }
 /// `then` where a < b, `otherwise` elsewhere and where one is NaN.
-inline Floats where_less(Floats a, Floats b, Floats then, Floats otherwise) {
-#if TUTTI_AVX512
-  return a < b ? then : otherwise;
-#else
-  const Words less = positive_mask(b - a);
-  return reinterpret_cast<Floats>((reinterpret_cast<Words>(then) & less) |
-                                  (reinterpret_cast<Words>(otherwise) & ~less));
-#endif
+[[gnu::always_inline]] inline Floats where_less(Floats a, Floats b, Floats then, Floats otherwise) {
+  return select(a < b, then, otherwise);
 }
 /// v where z > 0, else 0: the gradient through a ReLU whose result is z.
-inline Floats where_positive(Floats z, Floats v) {
-#if TUTTI_AVX512
-  return z > 0.f ? v : Floats{};
-#else
-  return reinterpret_cast<Floats>(reinterpret_cast<Words>(v) & positive_mask(z));
-#endif
+[[gnu::always_inline]] inline Floats where_positive(Floats z, Floats v) {
+  return select(z > Floats{}, v, Floats{});
 }
 
 /// Sum of the lanes, always in the same tree.
 inline float sum(Floats v) {
   float half[kLanes];
-  std::memcpy(half, &v, sizeof v);
+  store(half, v, AllLanes{});
   for (int width = kLanes / 2; width > 0; width /= 2)
     for (int i = 0; i < width; ++i) half[i] += half[i + width];
   return half[0];

@@ -23,15 +23,13 @@ inline Floats exp(Floats x) {
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
   p = p * r * r + r + 1.f;
-  const Words power = (reinterpret_cast<Words>(shifted) - 0x4B400000u + 127u) << 23;
-  return p * reinterpret_cast<Floats>(power);
+  const Words power = (bits_of(shifted) - 0x4B400000u + 127u) << 23;
+  return p * floats_of(power);
 }
 
 inline Floats sigmoid(Floats x) { return 1.f / (1.f + exp(-x)); }
 
-inline Floats abs(Floats x) {
-  return reinterpret_cast<Floats>(reinterpret_cast<Words>(x) & 0x7FFFFFFFu);
-}
+inline Floats abs(Floats x) { return floats_of(bits_of(x) & 0x7FFFFFFFu); }
 
 inline Floats tanh(Floats x) {
   const Floats t = exp(-2.f * abs(x)), far = (1.f - t) / (1.f + t);

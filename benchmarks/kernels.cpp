@@ -172,7 +172,7 @@ void add_dense(int64_t samples, int64_t features, int64_t outputs, DType type) {
 
 /// The machine's limit for comparison: independent fused multiply-adds on registers.
 void fma_peak(benchmark::State& state) {
-  constexpr int kSums = 16, kRounds = 4096;
+  constexpr int kSums = simd::kSums, kRounds = 4096;
   simd::Floats sums[kSums]{};
   simd::Floats a = simd::splat(0.5f), b = simd::splat(0.25f);
   for (auto _ : state) {

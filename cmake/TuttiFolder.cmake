@@ -8,7 +8,7 @@
 # A release build compiles several sources of a folder as one (CMAKE_UNITY_BUILD in CMakePresets.json): what they all include is
 # read once, and the program is built in half the time. So a name in an anonymous namespace is given once in a folder. HOT sources
 # and those with options of their own stay alone.
-set(tutti_hot_options $<$<CONFIG:Release>:-O3>)
+set(tutti_hot_options "$<$<CONFIG:Release>:${tutti_release_options}>")
 
 function(tutti_folder name)
   cmake_parse_arguments(arg "COLD" "" "SOURCES;HOT;TESTS;USES;LINK;TEST_LINK" ${ARGN})

@@ -21,8 +21,9 @@ constexpr const char* kConvolutions[] = {
 };
 constexpr const char* kActivations[] = {"n5c16h8w8", "n4c32h5w7", "n3c5h6w7", "n7c19",
                                         "n2c16d3h4w5"};
-constexpr const char* kVectors[] = {"n5c64 k10 bias", "n7c33 k5", "n4c16h4w4 k20 bias",
-                                    "n3c3h5w5 k17 bias narrow", "n64c256 k128 bias narrow"};
+constexpr const char* kVectors[] = {"n5c64 k10 bias",           "n7c33 k5",
+                                    "n4c16h4w4 k20 bias",       "n3c3h5w5 k17 bias narrow",
+                                    "n64c256 k128 bias narrow", "n9c48 k11"};
 constexpr const char* kPools[] = {
     "n4c16h8w8 max r2s2 stride2",         "n3c5h9w7 max r3s3 stride2 pad1",
     "n2c16d6h6w6 max t2r2s2 stride2",     "n4c16h8w8 average r2s2 stride2",

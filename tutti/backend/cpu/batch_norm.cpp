@@ -64,7 +64,7 @@ struct StatsPass {
   };
   Params params(const ChannelLanes& lanes) const { return {lanes.first(y)}; }
   template <class Lanes>
-  void step(const Params& p, Sums& s, int64_t at, Lanes lanes) const {
+  [[gnu::always_inline]] void step(const Params& p, Sums& s, int64_t at, Lanes lanes) const {
     Floats d = simd::load(y + at, lanes) - p.shift;
     if constexpr (std::is_same_v<Lanes, simd::SomeLanes>) d = simd::first_lanes(d, lanes.n);
     s.s1 += d;
@@ -155,7 +155,7 @@ struct ApplyPass {
     return {lanes.read(mean), lanes.read(gamma) * inv_std, lanes.read(beta)};
   }
   template <class Lanes>
-  void step(const Params& p, Sums&, int64_t at, Lanes lanes) const {
+  [[gnu::always_inline]] void step(const Params& p, Sums&, int64_t at, Lanes lanes) const {
     Floats v = (simd::load(y + at, lanes) - p.mean) * p.scale + p.beta;
     if constexpr (kResidual) v += simd::load(residual + at, lanes);
     if constexpr (kRelu) v = simd::relu(v);
@@ -203,7 +203,7 @@ struct GradReducePass {
   };
   Params params(const ChannelLanes& lanes) const { return {lanes.read(mean)}; }
   template <class Lanes>
-  void step(const Params& p, Sums& s, int64_t at, Lanes lanes) const {
+  [[gnu::always_inline]] void step(const Params& p, Sums& s, int64_t at, Lanes lanes) const {
     Floats v = simd::load(dz + at, lanes);
     if constexpr (kTwo) v += simd::load(dz2 + at, lanes);
     if constexpr (kRelu) v = simd::where_positive(simd::load(z + at, lanes), v);
@@ -281,7 +281,7 @@ struct GradApplyPass {
             per_count * lanes.read(dbeta)};
   }
   template <class Lanes>
-  void step(const Params& p, Sums&, int64_t at, Lanes lanes) const {
+  [[gnu::always_inline]] void step(const Params& p, Sums&, int64_t at, Lanes lanes) const {
     const Floats centred = simd::load(y + at, lanes) - p.mean;
     simd::store(dy + at, p.scale * simd::load(g + at, lanes) - p.offset - centred * p.slope, lanes);
   }

@@ -248,6 +248,24 @@ TEST(Simd, RoundsToBf16LikeTheScalarType) {
   }
 }
 
+TEST(Simd, ComparisonsKnowNanZerosAndInfinities) {
+  const float inf = INFINITY;
+  const float a[16] = {-1, 0, -0.f, 1, inf, -inf, NAN, 2, -3, 0, -0.f, inf, -inf, NAN, 5, -6};
+  const float b[16] = {1, -0.f, 0, 1, -inf, inf, 1, NAN, -4, 1, -1, inf, -inf, NAN, 6, -5};
+  const simd::Floats va = simd::load(a, simd::AllLanes{}), vb = simd::load(b, simd::AllLanes{});
+  const simd::Floats less = simd::where_less(va, vb, simd::splat(7), simd::splat(8));
+  const simd::Floats positive = simd::where_positive(va, vb), first = simd::first_lanes(va, 9);
+  for (int i = 0; i < 16; ++i) {
+    EXPECT_EQ(less[i], a[i] < b[i] ? 7 : 8) << i;
+    const float expected = a[i] > 0 ? b[i] : 0;
+    EXPECT_TRUE(positive[i] == expected || (std::isnan(positive[i]) && std::isnan(expected))) << i;
+    EXPECT_EQ(std::isnan(first[i]), i < 9 && std::isnan(a[i])) << i;
+    if (!std::isnan(first[i])) {
+      EXPECT_EQ(first[i], i < 9 ? a[i] : 0) << i;
+    }
+  }
+}
+
 TEST(Simd, ReluKeepsNan) {
   const simd::Floats v = simd::relu(simd::splat(NAN));
   EXPECT_TRUE(std::isnan(v[3]));

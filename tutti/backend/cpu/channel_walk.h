@@ -152,9 +152,12 @@ void walk_tile(const ChannelView& v, Pass& pass) {
       detail::walk_channels<2, 2>(rows, channel + i, offset + i, AllLanes{}, pass);
     for (; i + kLanes <= v.block; i += kLanes)
       detail::walk_channels<1, 4>(rows, channel + i, offset + i, AllLanes{}, pass);
-    if (i < v.block)  // loading some lanes takes longer than an addition: no latency to hide
-      detail::walk_channels<1, 1>(rows, channel + i, offset + i,
-                                  simd::SomeLanes{static_cast<int>(v.block - i)}, pass);
+    // There is no latency to hide without sums, nor where loading some lanes takes longer than
+    // adding.
+    constexpr int kUnroll = TUTTI_AVX512 && !std::is_empty_v<typename Pass::Sums> ? 4 : 1;
+    if (i < v.block)
+      detail::walk_channels<1, kUnroll>(rows, channel + i, offset + i,
+                                        simd::SomeLanes{static_cast<int>(v.block - i)}, pass);
   }
 }
 

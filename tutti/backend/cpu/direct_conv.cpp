@@ -58,6 +58,7 @@ void pixels(const Image& image, const float* x, const Weights& w, int64_t out_bl
         const float* const taps = weights + (kh * 3 + kw) * w.tap_stride;
         for (int c = 0; c < kLanes; ++c) {
           Floats v[kOut];
+#pragma GCC unroll 2
           for (int k = 0; k < kOut; ++k)
             v[k] = simd::load(taps + k * w.out_stride + c * kLanes, AllLanes{});
 #pragma GCC unroll 16
@@ -71,6 +72,7 @@ void pixels(const Image& image, const float* x, const Weights& w, int64_t out_bl
       tap.template operator()<2>();
     }
   }
+#pragma GCC unroll 2
   for (int k = 0; k < kOut; ++k)
 #pragma GCC unroll 16
     for (int p = 0; p < kPixels; ++p)

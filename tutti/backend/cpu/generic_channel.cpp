@@ -31,7 +31,7 @@ struct SumPass {
   };
   Params params(const ChannelLanes&) const { return {}; }
   template <class Lanes>
-  void step(const Params&, Sums& s, int64_t at, Lanes lanes) const {
+  [[gnu::always_inline]] void step(const Params&, Sums& s, int64_t at, Lanes lanes) const {
     s.s += simd::load(dy + at, lanes);
   }
   static void merge(Sums& a, const Sums& b) { a.s += b.s; }
@@ -72,7 +72,7 @@ struct BiasPass {
   struct Sums {};
   Params params(const ChannelLanes& lanes) const { return {lanes.read(bias)}; }
   template <class Lanes>
-  void step(const Params& p, Sums&, int64_t at, Lanes lanes) const {
+  [[gnu::always_inline]] void step(const Params& p, Sums&, int64_t at, Lanes lanes) const {
     simd::store(y + at, simd::load(y + at, lanes) + p.bias, lanes);
   }
   static void merge(Sums&, const Sums&) {}

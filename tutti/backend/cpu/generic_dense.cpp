@@ -2,6 +2,7 @@
 // when they are loaded, weights are used in f32, sums are f32.
 
 #include <algorithm>
+#include <type_traits>
 
 #include "tutti/backend/cpu/generic.h"
 #include "tutti/backend/cpu/sample.h"
@@ -23,7 +24,8 @@ struct Rows {
 
 constexpr int64_t kAhead = 16;
 
-/// The largest tiles, with all their sums in registers.
+// The largest tiles, of outer products and of dot products. Their loops are unrolled: a sum with a
+// variable index would be one in memory.
 constexpr int kTileVectors = simd::kSums > 4 ? 2 : 1, kTileRows = simd::kSums / kTileVectors;
 constexpr int kDotColumns = 4, kDotRows = simd::kSums / kDotColumns;
 
@@ -33,16 +35,21 @@ void dot_tile(Rows<A> a, Rows<B> b, int64_t n, float (&c)[kDotRows][kDotColumns]
   Floats sums[kRows][kColumns]{};
   const auto add = [&](int64_t f, auto lanes) __attribute__((always_inline)) {
     Floats left[kRows];
+#pragma GCC unroll 4
     for (int i = 0; i < kRows; ++i) left[i] = simd::load(a.at(i, f), lanes);
+#pragma GCC unroll 4
     for (int j = 0; j < kColumns; ++j) {
       const Floats right = simd::load(b.at(j, f), lanes);
+#pragma GCC unroll 4
       for (int i = 0; i < kRows; ++i) sums[i][j] += left[i] * right;
     }
   };
   int64_t f = 0;
   for (; f + kLanes <= n; f += kLanes) add(f, AllLanes{});
   if (f < n) add(f, SomeLanes{static_cast<int>(n - f)});
+#pragma GCC unroll 4
   for (int i = 0; i < kRows; ++i)
+#pragma GCC unroll 4
     for (int j = 0; j < kColumns; ++j) c[i][j] = simd::sum(sums[i][j]);
 }
 
@@ -57,17 +64,23 @@ template <int kRows, int kVectors, class Lanes, class B, class Store>
 void outer_tile(Left a, Rows<B> b, int64_t n, Lanes lanes, Store store) {
   Floats sums[kRows][kVectors]{};
   for (int64_t k = 0; k < n; ++k) {
+#pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v)
       __builtin_prefetch(b.at(
           k + kAhead, v * kLanes));  // rows lie pages apart, where hardware does not look ahead
     Floats right[kVectors];
+#pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) right[v] = simd::load(b.at(k, v * kLanes), lanes);
+#pragma GCC unroll 8
     for (int i = 0; i < kRows; ++i) {
       const Floats left = simd::splat(a.data[i * a.row + k * a.column]);
+#pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) sums[i][v] += left * right[v];
     }
   }
+#pragma GCC unroll 8
   for (int i = 0; i < kRows; ++i)
+#pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) store(i, v * kLanes, sums[i][v], lanes);
 }
 
@@ -86,6 +99,8 @@ void outer_product(int64_t rows, int64_t columns, int64_t n, Left a, Rows<B> b, 
   const auto over_rows = [&](auto&& part) {
     int64_t i = 0;
     for (; i + kTileRows <= rows; i += kTileRows) part(std::integral_constant<int, kTileRows>{}, i);
+    constexpr int kHalf = kTileRows / 2;
+    if (i + kHalf <= rows) part(std::integral_constant<int, kHalf>{}, i), i += kHalf;
     for (; i < rows; ++i) part(std::integral_constant<int, 1>{}, i);
   };
   const auto over_columns = [&](auto&& part) {
@@ -146,24 +161,29 @@ class PlainSamples {
   std::vector<int32_t> offsets_;
 };
 
-/// The gradients of a layer's outputs as floats: in place if they are, widened into `memory`
-/// otherwise.
+/// The gradients of a layer's outputs as floats: in place if they are, widened into the beginning
+/// of a workspace otherwise.
 template <class Y>
 struct WidenedOutputs {
   int64_t count;
   size_t bytes() const {
-    return std::is_same_v<Y, float> ? 0 : static_cast<size_t>(count) * sizeof(float);
+    if constexpr (std::is_same_v<Y, float>)
+      return 0;
+    else
+      return (static_cast<size_t>(count) * sizeof(float) + 63) / 64 * 64;
   }
-  const float* widen(const void* dy, void* memory) const {
-    if constexpr (std::is_same_v<Y, float>) return static_cast<const float*>(dy);
-    auto* const floats = static_cast<float*>(memory);
-    const Y* const from = static_cast<const Y*>(dy);
-    std::transform(from, from + count, floats, [](Y v) { return static_cast<float>(v); });
-    return floats;
+  const float* widen(const void* dy, void* workspace) const {
+    if constexpr (std::is_same_v<Y, float>) {
+      return static_cast<const float*>(dy);
+    } else {
+      const Y* const from = static_cast<const Y*>(dy);
+      auto* const floats = static_cast<float*>(workspace);
+      std::transform(from, from + count, floats, [](Y v) { return static_cast<float>(v); });
+      return floats;
+    }
   }
+  void* behind(void* workspace) const { return static_cast<char*>(workspace) + bytes(); }
 };
-
-void* past(void* memory, size_t bytes) { return static_cast<char*>(memory) + bytes; }
 
 template <class X, class Y>
 class DenseKernel final : public Kernel {
@@ -217,8 +237,7 @@ class DenseBackwardDataKernel final : public Kernel {
   void run(const KernelArgs& args) override {
     const float* const dy = dy_.widen(args.in[0], args.workspace);
     const Rows<const float> w{static_cast<const float*>(args.in[1]), x_.size()};
-    auto* const plain =
-        static_cast<X*>(x_.in_place() ? args.out[0] : past(args.workspace, dy_.bytes()));
+    auto* const plain = static_cast<X*>(x_.in_place() ? args.out[0] : dy_.behind(args.workspace));
     outer_product(x_.samples(), x_.size(), outputs_, Left{dy, outputs_, 1}, w,
                   [&](int64_t n, int64_t f, Floats sum, auto lanes) {
                     simd::store(plain + n * x_.size() + f, sum, lanes);
@@ -245,8 +264,8 @@ class DenseBackwardWeightsKernel final : public Kernel {
 
   void run(const KernelArgs& args) override {
     const float* const dy = dy_.widen(args.in[1], args.workspace);
-    const Rows<const X> x{
-        x_.gather(static_cast<const X*>(args.in[0]), past(args.workspace, dy_.bytes())), x_.size()};
+    const Rows<const X> x{x_.gather(static_cast<const X*>(args.in[0]), dy_.behind(args.workspace)),
+                          x_.size()};
     auto* const dw = static_cast<float*>(args.state);
     outer_product(outputs_, x_.size(), x_.samples(), Left{dy, 1, outputs_}, x,
                   [&](int64_t k, int64_t f, Floats sum, auto lanes) {

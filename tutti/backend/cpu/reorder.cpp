@@ -125,7 +125,7 @@ class ConvertKernel final : public Kernel {
 };
 
 using simd::kLanes;
-/// Rows of a block: their lanes change places between the halves of simd::Floats.
+/// A row of a block as one vector, because lanes are shuffled across all sixteen.
 using Row = float __attribute__((vector_size(kLanes * sizeof(float))));
 using RowLanes = uint32_t __attribute__((vector_size(kLanes * sizeof(uint32_t))));
 

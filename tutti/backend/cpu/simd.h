@@ -40,6 +40,11 @@ constexpr __mmask16 kAll =
   return floats_of(
       reinterpret_cast<Words>(_mm512_maskz_cvtepu16_epi32(kAll, reinterpret_cast<__m256i>(bits)))
       << 16);
+#elif defined(__AVX2__)
+  const auto wide = [](Halves::Half h) {
+    return reinterpret_cast<Words::Half>(_mm256_cvtepu16_epi32(reinterpret_cast<__m128i>(h)));
+  };
+  return floats_of(Words(wide(bits.low), wide(bits.high)) << 16);
 #else
   const Words words(__builtin_convertvector(bits.low, Words::Half),
                     __builtin_convertvector(bits.high, Words::Half));

@@ -1,7 +1,7 @@
 #pragma once
-// Vectors of sixteen numbers as registers have them: Floats, Words (32 bits), Halves (16 bits). One
-// AVX-512 register, through GCC's vector extensions, or a Pair of vectors of eight. Both know the
-// operators of arithmetic, bits and comparison, and
+// Vectors of sixteen numbers: Floats, Words (32 bits), Halves (16 bits). With AVX-512 a register,
+// through GCC's vector extensions; elsewhere a Pair of vectors of eight, which are registers with
+// AVX2. Both have + - * / & | << >> += *= < > == != and
 //   splat(x)                        sixteen times x
 //   bits_of(floats), floats_of(words)
 //   select(mask, a, b)              a in the lanes where the mask is all ones, b where it is zero
@@ -19,15 +19,15 @@
 #include <immintrin.h>
 #endif
 
-// How vectors wider than the machine's registers are passed differs between compilers; here
-// everything is inlined.
+// How vectors wider than the machine's registers are passed differs between compilers; here they
+// are passed only among our own functions.
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 namespace tutti::simd {
 
 constexpr int kLanes = 16;
-/// How many vectors of sixteen floats a loop may keep as sums, which is half of the registers:
-/// AVX-512 has 32 of them, AVX2 has room for 8.
+/// How many vectors of sixteen floats a loop may keep as sums: half of the registers of AVX-512 and
+/// of AVX2.
 constexpr int kSums = TUTTI_AVX512 ? 16 : 4;
 
 #if TUTTI_AVX512
@@ -59,7 +59,7 @@ template <class V>
 
 #else
 
-/// Sixteen numbers in two registers. GCC 12 has vectors of 64 bytes too, but carries them through
+/// Sixteen numbers as two vectors. GCC 12 has vectors of 64 bytes too, but carries them through
 /// memory where registers hold 32: statistics of batch norm took six times as long.
 template <class T>
 struct Pair {
@@ -79,7 +79,6 @@ struct Pair {
   friend Pair operator&(Pair a, Pair b) { return {a.low & b.low, a.high & b.high}; }
   friend Pair operator|(Pair a, Pair b) { return {a.low | b.low, a.high | b.high}; }
   friend Pair operator-(Pair a) { return {-a.low, -a.high}; }
-  friend Pair operator~(Pair a) { return {~a.low, ~a.high}; }
   friend Pair operator<<(Pair a, int bits) { return {a.low << bits, a.high << bits}; }
   friend Pair operator>>(Pair a, int bits) { return {a.low >> bits, a.high >> bits}; }
   Pair& operator+=(Pair b) { return *this = *this + b; }

@@ -120,6 +120,7 @@ Surroundings read_surroundings() {
   if (const char* threads = std::getenv("OMP_NUM_THREADS"))
     s.omp_num_threads = std::max(0, std::atoi(threads));
   s.omp_wait_policy = is_set("OMP_WAIT_POLICY");
+  s.hwloc_components = is_set("HWLOC_COMPONENTS");
   return s;
 }
 
@@ -191,6 +192,7 @@ Launch plan_launch(int ranks, const RankThreads& requested, const std::vector<st
   words.insert(words.end(), passed.begin(), passed.end());
 
   if (!surroundings.home.empty()) launch.environment.emplace_back("HOME", surroundings.home);
+  if (!surroundings.hwloc_components) launch.environment.emplace_back("HWLOC_COMPONENTS", "-gl");
   if (surroundings.omp_num_threads == 0)
     launch.environment.emplace_back("OMP_NUM_THREADS", std::to_string(launch.threads));
   if (launch.oversubscribed && !surroundings.omp_wait_policy)

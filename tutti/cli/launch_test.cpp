@@ -42,8 +42,8 @@ TEST(PlanLaunch, BindsWhereThereAreCores) {
   EXPECT_EQ(launch.command, (Words{"/bin/mpirun", "-n", "2", "--map-by", "slot:PE=4", "--bind-to",
                                    "core", "/bin/tutti", "train"}));
   EXPECT_FALSE(launch.oversubscribed);
-  EXPECT_EQ(launch.environment,
-            (std::vector<std::pair<std::string, std::string>>{{"OMP_NUM_THREADS", "4"}}));
+  EXPECT_EQ(launch.environment, (std::vector<std::pair<std::string, std::string>>{
+                                    {"HWLOC_COMPONENTS", "-gl"}, {"OMP_NUM_THREADS", "4"}}));
 }
 
 TEST(PlanLaunch, BindsProgressThreadsTooWhereThereAreCores) {
@@ -72,6 +72,7 @@ TEST(PlanLaunch, SaysWhenOversubscribed) {
 TEST(PlanLaunch, RespectsTheUsersChoices) {
   Surroundings user = kOpenMpi;
   user.user_binds = true;
+  user.hwloc_components = true;
   user.omp_num_threads = 1;
   const Launch launch = plan_launch(2, {}, {"t"}, machine(8), user);
   EXPECT_EQ(launch.command, (Words{"/bin/mpirun", "-n", "2", "t"}));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstdlib>
 #include <exception>
 #include <optional>
 
@@ -31,6 +32,9 @@ MpiSession::MpiSession(Threads wanted, int* argc, char*** argv, double timeout) 
   int provided = 0;
   std::optional<Deadline> deadline;
   if (timeout > 0) deadline.emplace("starting MPI (MPI_Init)", timeout);
+  // MPI asks hwloc for the machine's topology, and hwloc asks ten X servers for graphics cards: 50
+  // ms, and seconds where the network is slow to say who "localhost" is.
+  setenv("HWLOC_COMPONENTS", "-gl", 0);
   MPI_CALL(MPI_Init_thread(argc, argv,
                            wanted == Threads::multiple ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED,
                            &provided));

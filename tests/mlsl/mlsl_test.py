@@ -46,6 +46,10 @@ class Layer:
             size = side.get_comm_buf_size()
             self.buffers[side] = environment.alloc(size, 64) if options["user_buf"] and size > 0 else side.get_comm_buf()
         self.ramp = numbers(range(self.elements(self.output)))
+        first, owned = self.parameters.get_owned_kernel_offset() * KERNEL, self.parameters.get_owned_kernel_count() * KERNEL
+        self.owned = slice(first, first + owned)
+        ranks = distribution.get_process_count(mlsl.GroupType.DATA)
+        self.gradient_sums = numbers(ranks * x for x in self.indices[self.owned])
         self.input_numbers = self.number_inputs()
         self.input_sums = numbers(options["model_parts"] * x for x in self.input_numbers)
 
@@ -137,16 +141,14 @@ class Layer:
         return received
 
     def update(self):
-        first, count = self.parameters.get_owned_kernel_offset() * KERNEL, self.parameters.get_owned_kernel_count() * KERNEL
-        ranks = self.operation.get_distribution().get_process_count(mlsl.GroupType.DATA)
         received = self.finish_gradient()
-        total = view(addressof(self.gradient) if received is None else received, count)
-        right = numbers(ranks * x for x in range(first, first + count))
+        right = self.gradient_sums
+        total = view(addressof(self.gradient) if received is None else received, len(right))
         if self.options["quant_lib"]:
             self.errors.extend(abs(a - b) / b for a, b in zip(total[1::97], right[1::97]))
         else:
             self.expect("sum of gradients", total, right)
-        self.floats(self.weights)[first:first + count] = numbers(range(first, first + count))
+        self.floats(self.weights)[self.owned] = self.indices[self.owned]
         self.parameters.start_increment_comm(self.weights)
 
 

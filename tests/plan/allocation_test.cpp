@@ -58,7 +58,7 @@ class NoAllocation : public testing::TestWithParam<std::tuple<DType, int>> {};
 
 TEST_P(NoAllocation, InAStep) {
   const auto [dtype, threads] = GetParam();
-  const TrainingGraph training = small_residual_net(dtype, 8);
+  const TrainingGraph training = small_residual_net(dtype, 2);
   const CpuBackend backend;
   const Plan plan =
       compile(training.graph, backend, {.threads = threads, .layout = "b16c", .measure = false});

@@ -41,7 +41,7 @@ PlanRun reference_run(const TrainingGraph& training) {
 }
 
 TEST(Plan, TilesThreadsAndLayoutsChangeOnlyTheLastBits) {
-  const TrainingGraph training = small_residual_net(DType::f32, 6);
+  const TrainingGraph training = small_residual_net(DType::f32, 4);
   const PlanRun want = reference_run(training);
   for (const char* layout : {"b16c", "last"})
     for (const int threads : {1, 2, 4})
@@ -76,7 +76,7 @@ TEST(Plan, Bf16FollowsF32) {
 }
 
 TEST(Plan, TheSameRunGivesTheSameBits) {
-  const TrainingGraph training = small_residual_net(DType::f32, 6);
+  const TrainingGraph training = small_residual_net(DType::f32, 3);
   const PlanOptions options{.threads = 3, .layout = "b16c", .measure = false};
   const PlanRun a = run_once(training, CpuBackend(), options),
                 b = run_once(training, CpuBackend(), options);

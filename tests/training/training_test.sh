@@ -105,7 +105,6 @@ case $case in
     ;;
   sharded)
     for optimizer in sgd adamw lars lamb; do
-      expect 0 $optimizer --max-steps 5 --set optimizer.name=$optimizer --set optimizer.weight_decay=1e-3
       for ranks in 2 3; do
         expect 0 $optimizer-$ranks --max-steps 5 --replicas $ranks --set optimizer.name=$optimizer --set optimizer.weight_decay=1e-3
         expect 0 $optimizer-$ranks-sharded --max-steps 5 --replicas $ranks --ranks $ranks --set optimizer.name=$optimizer --set optimizer.weight_decay=1e-3 --set comm.sharded_update=true

@@ -13,6 +13,7 @@ if ! "${enter[@]}" true 2>/dev/null; then
   enter=(unshare --user --map-root-user --pid --fork --kill-child --mount-proc)
   "${enter[@]}" true 2>/dev/null || { echo "no process namespaces for this user"; exit 1; }
 fi
-# Open MPI's own transport in shared memory takes equal process ids for one process, and crashes. What is tested is ours.
-export OMPI_MCA_btl=self,tcp
+# Open MPI's own transport in shared memory takes equal process ids for one process, and crashes. What is tested is ours. The loopback
+# is there on a machine without a network too, where Open MPI would not take it by itself.
+export OMPI_MCA_btl=self,tcp OMPI_MCA_btl_tcp_if_include=lo
 "${launcher[@]}" "${enter[@]}" "$@"

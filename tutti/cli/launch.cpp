@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <pwd.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -15,6 +17,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <sstream>
 
 #include "tutti/base/error.h"
@@ -49,6 +52,22 @@ constexpr std::array kBindingVariables = {"OMPI_MCA_hwloc_base_binding_policy",
 std::string home_of_user() {
   const passwd* user = getpwuid(geteuid());
   return user != nullptr && *user->pw_dir != '\0' ? user->pw_dir : "/";
+}
+
+/// The name of the loopback where nothing else is up that could reach another machine.
+std::string only_loopback() {
+  ifaddrs* first = nullptr;
+  if (getifaddrs(&first) != 0) return "";
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> all(first, freeifaddrs);
+  std::string name;
+  for (const ifaddrs* at = first; at != nullptr; at = at->ifa_next) {
+    const bool internet =
+        at->ifa_addr && (at->ifa_addr->sa_family == AF_INET || at->ifa_addr->sa_family == AF_INET6);
+    if (!internet || !(at->ifa_flags & IFF_UP)) continue;
+    if (!(at->ifa_flags & IFF_LOOPBACK)) return "";
+    name = at->ifa_name;
+  }
+  return name;
 }
 
 /// The child on its way to become MPI's launcher.
@@ -121,6 +140,8 @@ Surroundings read_surroundings() {
     s.omp_num_threads = std::max(0, std::atoi(threads));
   s.omp_wait_policy = is_set("OMP_WAIT_POLICY");
   s.hwloc_components = is_set("HWLOC_COMPONENTS");
+  if (!is_set("OMPI_MCA_btl_tcp_if_include") && !is_set("OMPI_MCA_btl_tcp_if_exclude"))
+    s.only_loopback = only_loopback();
   return s;
 }
 
@@ -193,6 +214,8 @@ Launch plan_launch(int ranks, const RankThreads& requested, const std::vector<st
 
   if (!surroundings.home.empty()) launch.environment.emplace_back("HOME", surroundings.home);
   if (!surroundings.hwloc_components) launch.environment.emplace_back("HWLOC_COMPONENTS", "-gl");
+  if (open_mpi > 0 && !surroundings.only_loopback.empty())
+    launch.environment.emplace_back("OMPI_MCA_btl_tcp_if_include", surroundings.only_loopback);
   if (surroundings.omp_num_threads == 0)
     launch.environment.emplace_back("OMP_NUM_THREADS", std::to_string(launch.threads));
   if (launch.oversubscribed && !surroundings.omp_wait_policy)

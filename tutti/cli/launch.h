@@ -25,6 +25,10 @@ struct Surroundings {
   bool omp_wait_policy = false;  ///< OMP_WAIT_POLICY is set
   /// HWLOC_COMPONENTS is set; else mpirun need not ask X servers (comm/mpi/session.cpp)
   bool hwloc_components = false;
+  /// The loopback's name where no other network interface is up and the user has chosen none for
+  /// Open MPI. Open MPI leaves the loopback out by itself, and ranks then cannot reach each other
+  /// where /dev/shm has less than 4 MiB for each.
+  std::string only_loopback = {};
 };
 Surroundings read_surroundings();
 

@@ -69,6 +69,20 @@ TEST(PlanLaunch, SaysWhenOversubscribed) {
   EXPECT_EQ(launch.environment.back().first, "OMP_WAIT_POLICY");
 }
 
+TEST(PlanLaunch, WithoutANetworkOpenMpiIsToldToTakeTheLoopback) {
+  Surroundings alone = kOpenMpi;
+  alone.only_loopback = "lo";
+  const std::pair<std::string, std::string> told{"OMPI_MCA_btl_tcp_if_include", "lo"};
+  const auto tells = [&](const Surroundings& s) {
+    const Launch launch = plan_launch(2, {}, {"t"}, machine(8), s);
+    return std::count(launch.environment.begin(), launch.environment.end(), told);
+  };
+  EXPECT_EQ(tells(alone), 1);
+  EXPECT_EQ(tells(kOpenMpi), 0);
+  alone.mpi_library = "MPICH Version: 4.0.2";
+  EXPECT_EQ(tells(alone), 0);
+}
+
 TEST(PlanLaunch, RespectsTheUsersChoices) {
   Surroundings user = kOpenMpi;
   user.user_binds = true;

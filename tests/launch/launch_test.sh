@@ -172,7 +172,8 @@ case $case in
     [ ! -e start ] || fail "something was written"
     ;;
   agree)
-    # Rank 1 gets another value; --ranks hands arguments on, so the launcher is called here.
+    # Rank 1 gets another value; --ranks hands arguments on, so the launcher is called here, and told what --ranks would tell it.
+    export OMPI_MCA_btl_tcp_if_include=lo
     for key in OPTIMIZER_LR=0.04 RUN_SEED=7 RUN_EPOCHS=2 BATCH_LOCAL=4; do
       name=${key%=*}
       mpirun --allow-run-as-root -n 2 sh -c \

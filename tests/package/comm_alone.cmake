@@ -23,7 +23,7 @@ endif()
 
 function(run_mean program)
   run("${program}" ${MPIEXEC} ${MPIEXEC_NUMPROC_FLAG} 2 ${program})
-  if(NOT output MATCHES "the mean of the ranks and 9 is 9[.]5$")
+  if(NOT output MATCHES "the mean of the ranks and 9 is 9[.]5(\n|$)")
     message(FATAL_ERROR "${program} printed\n${output}")
   endif()
 endfunction()

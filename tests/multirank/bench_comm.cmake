@@ -1,7 +1,7 @@
 # The measuring program itself, on sizes that take no time: that it runs, checks and writes, not how fast it is.
 function(bench_comm name regex)
   add_test(NAME multirank.bench_comm.${name} COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} 2 $<TARGET_FILE:tutti> bench comm ${ARGN})
-  set_tests_properties(multirank.bench_comm.${name} PROPERTIES ENVIRONMENT "${environment}" TIMEOUT 120 PROCESSORS 2 PASS_REGULAR_EXPRESSION "${regex}")
+  set_tests_properties(multirank.bench_comm.${name} PROPERTIES ENVIRONMENT "${environment}" PROCESSORS 2 PASS_REGULAR_EXPRESSION "${regex}")
 endfunction()
 set(table ${CMAKE_CURRENT_BINARY_DIR}/selection.txt)
 file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/selection_wrong.txt "allreduce 2 node * no ring\nallreduce 2 node ring\n")

@@ -1,5 +1,6 @@
 #include "tutti/comm/mpi/alarm.h"
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <thread>
@@ -11,10 +12,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr int kTag = 1;
-// A rank looks every 0.2 s, so that is how long a hop takes at most; printing and the launcher's
-// forwarding need the rest.
-constexpr auto kGrace = std::chrono::milliseconds(1000);
+// A rank looks every 0.2 s, so that is how long a hop takes at most. The rest is for printing, on a
+// machine that many share.
+constexpr auto kGrace = std::chrono::milliseconds(3000);
 constexpr auto kGracePerHop = std::chrono::milliseconds(200);
+constexpr auto kForwarding = std::chrono::milliseconds(500);  ///< of what was printed, by mpirun
 
 // What this process has heard. It outlives the exception that unwinds all communicators: the
 // messages are still on their way then, and the first alarm ends the job.
@@ -67,12 +69,20 @@ std::optional<int> Alarm::raised() {
 
 void Alarm::linger() {
   if (heard.by < 0) return;
-  while (Clock::now() < heard.until) {
-    int there = 0;
-    MPI_Iprobe(MPI_ANY_SOURCE, kTag, heard.comm, &there,
-               MPI_STATUS_IGNORE);  // MPI moves messages only inside its calls
+  MPI_Request everybody = MPI_REQUEST_NULL;
+  bool tests = MPI_Ibarrier(heard.comm, &everybody) == MPI_SUCCESS;
+  int printed = 0;
+  while (printed == 0 && Clock::now() < heard.until) {
+    // MPI moves messages only inside its calls, so there is one where the barrier has failed, too.
+    int ignored = 0;
+    if (tests)
+      tests = MPI_Test(&everybody, &printed, MPI_STATUS_IGNORE) == MPI_SUCCESS;
+    else
+      MPI_Iprobe(MPI_ANY_SOURCE, kTag, heard.comm, &ignored, MPI_STATUS_IGNORE);
+    if (!tests) printed = 0;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
+  std::this_thread::sleep_until(std::min(heard.until, Clock::now() + kForwarding));
 }
 
 }  // namespace tutti::comm

@@ -24,7 +24,8 @@ class Alarm {
   void raise();                 ///< once; later calls do nothing
   std::optional<int> raised();  ///< by whom, if another rank has. Never blocks
   /// To be called with this rank's message printed, before MPI_Abort: when the alarm was raised,
-  /// gives it time to reach all ranks and them time to print; otherwise returns at once.
+  /// waits until all ranks have printed theirs, or for a few seconds where one is stopped, dead or
+  /// computes; otherwise returns at once.
   static void linger();
 
  private:

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "tutti/base/json.h"
+#include "tutti/cli/bench_flags.h"
 #include "tutti/cli/comm_bench.h"
 #include "tutti/cli/comm_latency.h"
 #include "tutti/cli/comm_report.h"
@@ -141,6 +142,7 @@ size_t measure_comm(comm::Communicator& communicator, const CommMeasurement& ask
   if (!asked.shape.empty()) communicator.set_shape(comm::LinkShape::parse(asked.shape));
   if (asked.check_messages) communicator.set_check();
   use_selection(communicator, asked.selection);
+  for (const std::string& file : {asked.output, asked.table}) check_output(communicator, file);
   if (asked.tune)
     tune_and_write(communicator, asked);
   else if (asked.latency)

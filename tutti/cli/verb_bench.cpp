@@ -2,6 +2,8 @@
 
 #include "tutti/cli/bench_flags.h"
 #include "tutti/cli/verbs.h"
+#include "tutti/comm/agree.h"
+#include "tutti/train/durable_file.h"
 
 namespace tutti {
 
@@ -19,6 +21,14 @@ Flag bench_output_flag(std::string& output, const std::string& short_name) {
           .help = "Write the results there as JSON, too",
           .bind = &output,
           .kind = Names::file};
+}
+
+void check_output(comm::Communicator& communicator, const std::string& file) {
+  if (file.empty()) return;
+  comm::decide(communicator, "looking at the file for the results", [&] {
+    check_replaceable(file);
+    return std::string();
+  });
 }
 
 Verb bench_verb() {

@@ -27,6 +27,7 @@ struct BenchOpsVerb {
 
 int run_ops(const BenchOpsVerb& verb) {
   log::configure(log::Level::warn, 0, 1);
+  if (!verb.output.empty()) check_replaceable(verb.output);
   const CpuBackend backend;
   const int threads =
       choose_threads(verb.threads, read_surroundings().omp_num_threads, read_topology(), 1);

@@ -152,6 +152,7 @@ int run_step(const BenchStepVerb& verb) {
                  .threads = verb.threads,
                  .progress = comm.progress_threads});
   comm::Communicator& communicator = job.communicator();
+  check_output(communicator, verb.output);
   if (!comm.shape.empty()) communicator.set_shape(comm::LinkShape::parse(comm.shape));
   use_selection(communicator, comm.selection);
   const int threads = job.threads();

@@ -39,12 +39,13 @@ struct FoundWeights {
   int64_t step = 0;
 };
 
-/// Weights from a .safetensors file, a checkpoint, or the folder of a run or of its checkpoints:
-/// the best one there, else the newest.
+/// Weights from a .safetensors file, a checkpoint or a file of one, or the folder of a run or of
+/// its checkpoints: the best one there, else the newest.
 FoundWeights weights_at(const std::filesystem::path& path) {
   std::error_code failed;  // opening the file says why
-  if (!std::filesystem::is_directory(path, failed)) return {SafetensorsFile(path)};
-  const auto best = find_best(checkpoints_in(path));
+  const bool folder = std::filesystem::is_directory(path, failed);
+  if (!folder && !is_in_checkpoint(path)) return {SafetensorsFile(path)};
+  const auto best = folder ? find_best(checkpoints_in(path)) : std::nullopt;
   const std::filesystem::path checkpoint = best ? *best : checkpoint_at(path, "--weights");
   const int64_t step = verify_checkpoint(checkpoint).step;
   log::info("weights of step {}{}: '{}'", step, best ? ", the best evaluation's" : "",

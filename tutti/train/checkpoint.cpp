@@ -26,6 +26,7 @@ constexpr const char* kLatest = "latest";
 constexpr const char* kBest = "best";
 constexpr const char* kFolder = "checkpoints";  ///< in a run's folder
 constexpr std::string_view kPrefix = "step_";
+constexpr const char* kAbandoned = ".abandoned";  ///< after the name of a course that was left
 /// Why a hidden name was given.
 constexpr std::string_view kPartial = "partial", kRemoved = "removed", kReplaced = "replaced";
 
@@ -157,6 +158,12 @@ fs::path best_of(const fs::path& directory) {
   return none ? fs::path() : directory / target.filename();
 }
 
+/// The name that the file `latest` holds.
+std::string name_in(const fs::path& latest) {
+  const std::string text = read_text(latest);
+  return text.substr(0, text.find('\n'));
+}
+
 /// Replaces the link in one step: a reader sees the old one or the new one.
 void mark_best(const fs::path& checkpoint) {
   const fs::path link = checkpoint.parent_path() / kBest,
@@ -167,6 +174,25 @@ void mark_best(const fs::path& checkpoint) {
   if (!error) fs::rename(partial, link, error);
   if (error) throw IoError(fmt::format("{}: cannot be made: {}", link.string(), error.message()));
   sync_directory(link.parent_path());
+}
+
+/// Gives the checkpoints after `step` another name. They are of a course that a resume has left, so
+/// neither another resume nor prune() may take them for this one's; what they hold is kept.
+void set_aside_after(const fs::path& directory, int64_t step) {
+  const fs::path best = best_of(directory);
+  for (const Found& found : find_all(directory)) {
+    if (found.step <= step) continue;
+    fs::path aside = found.path;
+    aside += kAbandoned;
+    std::error_code error;
+    fs::remove_all(aside, error);
+    if (!error) fs::rename(found.path, aside, error);
+    if (error)
+      throw IoError(fmt::format("{}: cannot be renamed: {}", found.path.string(), error.message()));
+    if (found.path == best) mark_best(aside);
+    log::warn("checkpoint {} is of a course that was left by resuming before it: it is {} now",
+              found.path.filename().string(), aside.filename().string());
+  }
 }
 
 /// Removes all but the newest `keep` ones, the one just written among them, and the best one.
@@ -232,6 +258,7 @@ fs::path write_checkpoint(const fs::path& directory, const CheckpointContent& co
   sync_directory(directory);
   replace_file(directory / kLatest, target.filename().string() + "\n");
 
+  set_aside_after(directory, content.info.step);
   if (content.best) mark_best(target);
   if (keep > 0) prune(directory, keep);
   return target;
@@ -276,8 +303,16 @@ fs::path checkpoints_in(const fs::path& path) {
   return fs::is_directory(path / kFolder, none) ? path / kFolder : path;
 }
 
+bool is_in_checkpoint(const fs::path& path) {
+  std::error_code none;
+  if (path.filename() == kLatest) return fs::is_regular_file(path, none);
+  return path.filename() == kWeightsFile && fs::exists(path.parent_path() / kManifest, none);
+}
+
 fs::path checkpoint_at(const fs::path& path, std::string_view key) {
   std::error_code error;
+  if (is_in_checkpoint(path))
+    return path.filename() == kLatest ? path.parent_path() / name_in(path) : path.parent_path();
   if (fs::exists(path / kManifest, error)) return path;
   if (error) throw IoError(fmt::format("{}: '{}': {}", key, path.string(), error.message()));
   const fs::path directory = checkpoints_in(path);
@@ -310,8 +345,7 @@ std::optional<fs::path> find_latest_valid(const fs::path& directory) {
       candidates, [](const Found& f) { return f.serial == 0; });  // so that the damage is told
   std::error_code error;
   if (fs::exists(directory / kLatest, error)) {
-    const std::string text = read_text(directory / kLatest);
-    const fs::path named = directory / text.substr(0, text.find('\n'));
+    const fs::path named = directory / name_in(directory / kLatest);
     const auto place = std::ranges::find(candidates, named, &Found::path);
     if (place != candidates.end())
       std::rotate(candidates.begin(), place, place + 1);

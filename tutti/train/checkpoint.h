@@ -59,7 +59,8 @@ struct Checkpoint {
 
 /// Writes directory/step_NNNNNNN (replacing one of the same step), points `latest`, and for the
 /// best one `best`, at it, and then removes the oldest ones beyond `keep` (0: keeps all), but never
-/// the best one. Returns its path.
+/// the best one. Checkpoints of later steps, which a resume from before them has left, are renamed
+/// to step_NNNNNNN.abandoned. Returns its path.
 std::filesystem::path write_checkpoint(const std::filesystem::path& directory,
                                        const CheckpointContent& content, int keep);
 
@@ -71,9 +72,13 @@ Checkpoint open_checkpoint(const std::filesystem::path& checkpoint);
 /// The checksum of a checkpoint's manifest: equal for equal checkpoints.
 std::string manifest_checksum(const std::filesystem::path& checkpoint);
 
-/// `path` if it is a checkpoint, valid or not; else the newest valid one in it, where it is a
-/// folder of checkpoints or the folder of a run. Throws IoError naming `key` if there is none.
+/// `path` if it is a checkpoint, valid or not; the checkpoint of a path to its weights, and the one
+/// that a path to `latest` names; else the newest valid one in it, where it is a folder of
+/// checkpoints or the folder of a run. Throws IoError naming `key` if there is none.
 std::filesystem::path checkpoint_at(const std::filesystem::path& path, std::string_view key);
+/// Whether `path` is the file `latest`, or the weights of a checkpoint, whose manifest can tell
+/// whether they are whole.
+bool is_in_checkpoint(const std::filesystem::path& path);
 /// The checkpoint of the best evaluation in `directory`; nothing if none is marked or it is
 /// damaged, which is warned of.
 std::optional<std::filesystem::path> find_best(const std::filesystem::path& directory);

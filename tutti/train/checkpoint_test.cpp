@@ -99,10 +99,22 @@ TEST_F(CheckpointTest, KeepsTheLastWritten) {
   EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step_0000020", "step_0000030"}));
   // A run that went back to an earlier step: what it writes is newer than the abandoned future.
   write(15, 2);
-  EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step_0000015", "step_0000030"}));
   EXPECT_EQ(find_latest_valid(directory_)->filename(), "step_0000015");
   write(16, 1);
-  EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step_0000016"}));
+  EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step_0000016", "step_0000020.abandoned",
+                                               "step_0000030.abandoned"}));
+}
+
+TEST_F(CheckpointTest, AResumeNeverFallsBackIntoACourseThatWasLeft) {
+  write(2);
+  write(8, 0, true);
+  testing::internal::CaptureStderr();
+  const fs::path newest = write(4);
+  const std::string warning = testing::internal::GetCapturedStderr();
+  EXPECT_NE(warning.find("step_0000008"), std::string::npos) << warning;
+  EXPECT_EQ(find_best(directory_)->filename(), "step_0000008.abandoned");
+  flip_a_bit(newest / "weights.safetensors", 500);
+  EXPECT_EQ(find_latest_valid(directory_)->filename(), "step_0000002");
 }
 
 TEST_F(CheckpointTest, ReplacesTheSameStep) {
@@ -211,6 +223,9 @@ TEST_F(CheckpointTest, IsFoundInARunsFolder) {
   EXPECT_EQ(checkpoint_at(directory_ / "run", "--weights"), expected);
   EXPECT_EQ(checkpoint_at(directory_ / "run/checkpoints", "--weights"), expected);
   EXPECT_EQ(checkpoint_at(expected, "--weights"), expected);
+  EXPECT_EQ(checkpoint_at(expected / "weights.safetensors", "--weights"), expected);
+  replace_file(directory_ / "run/checkpoints/latest", "step_0000007\n");
+  EXPECT_EQ(checkpoint_at(directory_ / "run/checkpoints/latest", "--weights"), expected);
   EXPECT_THROW(checkpoint_at(directory_ / "nowhere", "--weights"), IoError);
 }
 

@@ -52,7 +52,8 @@ void DurableFile::write(std::span<const std::byte> bytes) {
 
 FileDigest DurableFile::close() {
   // A network file system may report a full disk only here.
-  if (::fsync(fd_) != 0) fail(path_, "cannot be written to the disk", errno);
+  // EINVAL: a device or a pipe, which has no disk behind it.
+  if (::fsync(fd_) != 0 && errno != EINVAL) fail(path_, "cannot be written to the disk", errno);
   if (::close(std::exchange(fd_, -1)) != 0) fail(path_, "cannot be closed", errno);
   return {bytes_, XXH64_digest(hash_)};
 }
@@ -110,7 +111,27 @@ std::string read_text(const std::filesystem::path& path) {
   return text;
 }
 
-void replace_file(const std::filesystem::path& path, std::string_view text) {
+void check_replaceable(const std::filesystem::path& path) {
+  const std::filesystem::path directory = path.parent_path().empty() ? "." : path.parent_path();
+  struct stat status {};
+  const bool there = ::stat(path.c_str(), &status) == 0;
+  if (there && S_ISDIR(status.st_mode)) fail(path, "cannot be replaced", EISDIR);
+  if (::access(there && !S_ISREG(status.st_mode) ? path.c_str() : directory.c_str(), W_OK) != 0)
+    fail(path, "cannot be written", errno);
+}
+
+void replace_file(const std::filesystem::path& link, std::string_view text) {
+  check_replaceable(link);
+  std::error_code none;
+  std::filesystem::path path = link;
+  for (int hops = 0; hops < 40 && std::filesystem::is_symlink(path, none); ++hops)
+    path = path.parent_path() / std::filesystem::read_symlink(path, none);
+  if (std::filesystem::exists(path, none) && !std::filesystem::is_regular_file(path, none)) {
+    DurableFile file(path);
+    file.write(text);
+    file.close();
+    return;
+  }
   const std::filesystem::path partial =
       path.parent_path() / fmt::format(".{}.partial-{}", path.filename().string(), ::getpid());
   try {

@@ -62,8 +62,12 @@ class InputFile {
 
 FileDigest digest_of(const std::filesystem::path& path);
 std::string read_text(const std::filesystem::path& path);
-/// Replaces or makes a small file: a reader sees the old content or the new one, never a part.
+/// Replaces or makes a small file: a reader sees the old content or the new one, never a part. A
+/// link stays one. A device or a pipe is written into, since a rename would put a file in its
+/// place.
 void replace_file(const std::filesystem::path& path, std::string_view text);
+/// Throws IoError where replace_file() could not begin: before work whose result would be lost.
+void check_replaceable(const std::filesystem::path& path);
 /// Makes renames and new names inside `directory` durable.
 void sync_directory(const std::filesystem::path& directory);
 

@@ -1,11 +1,10 @@
 #include "tutti/train/tuning_file.h"
 
-#include <unistd.h>
-
 #include <fstream>
 #include <sstream>
 
 #include "tutti/base/log.h"
+#include "tutti/train/durable_file.h"
 
 namespace tutti {
 
@@ -25,14 +24,10 @@ Choices read_tuning_file(const std::filesystem::path& path) {
 void write_tuning_file(const std::filesystem::path& path, const Choices& choices) {
   std::error_code failed;
   std::filesystem::create_directories(path.parent_path(), failed);
-  const std::filesystem::path partial = path.string() + fmt::format(".partial-{}", getpid());
-  std::ofstream file(partial);
-  file << choices.to_string();
-  file.close();
-  if (file) std::filesystem::rename(partial, path, failed);
-  if (!file || failed) {
-    std::filesystem::remove(partial, failed);
-    log::debug("cannot write '{}': the next run will measure again", path.string());
+  try {
+    replace_file(path, choices.to_string());
+  } catch (const IoError& error) {
+    log::debug("{}: the next run will measure again", error.what());
   }
 }
 

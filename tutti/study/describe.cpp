@@ -86,12 +86,25 @@ std::string learning_rate_words(const StudyResult& result, const Configuration& 
   return text + ", the same on all sizes";
 }
 
-std::string stop_words(const Target& target) {
+/// With --collect --target the report asks for another target than the runs had.
+bool ended_at_it(const StudyResult& result) {
+  return std::ranges::none_of(result.runs, [&](const RunSummary& run) {
+    return run.usable() && (!run.log.start.target ||
+                            target_words(*run.log.start.target) != target_words(*result.target));
+  });
+}
+
+std::string stop_words(const StudyResult& result) {
+  if (!ended_at_it(result))
+    return fmt::format(
+        "{}. It is not the one that the runs had: each ended at its own target or after its last "
+        "epoch. The first evaluation on the test set that reaches this one counts",
+        target_words(*result.target));
   return fmt::format(
       "{}. A run ends at the first evaluation on the test set that reaches it. That is fair for "
       "comparing times; as an estimate for new data the accuracy is too good, because the test set "
       "decides when to stop",
-      target_words(target));
+      target_words(*result.target));
 }
 
 std::string runs_words(const StudyResult& result) {
@@ -168,7 +181,7 @@ Facts header_facts(const StudyResult& result, const ReportText& text) {
     facts.emplace_back("Batch", batch_words(result));
     facts.emplace_back("Learning rate", learning_rate_words(result, text.settings));
   }
-  if (result.target) facts.emplace_back("Target", stop_words(*result.target));
+  if (result.target) facts.emplace_back("Target", stop_words(result));
   facts.emplace_back("Runs", runs_words(result));
   facts.emplace_back("Machine", over_runs(result, [](const RunStart& s) { return s.machine; }));
   facts.emplace_back("Made", text.made);
@@ -206,7 +219,7 @@ Facts provenance(const StudyResult& result, const ReportText& text) {
 
 bool missed_target(const StudyResult& result) {
   return result.target && std::any_of(result.rows.begin(), result.rows.end(),
-                                      [](const auto& row) { return row.reached < row.runs; });
+                                      [](const auto& row) { return row.missed() > 0; });
 }
 
 std::vector<std::string> advice(const StudyResult& result, const Configuration& settings) {
@@ -224,6 +237,11 @@ std::vector<std::string> advice(const StudyResult& result, const Configuration& 
           "schedule.scale_with_batch=linear with schedule.base_batch at the smallest size's batch, "
           "or --mode strong, which keeps the global batch.");
   }
+  if (std::ranges::any_of(result.rows, [](const ScaleRow& row) { return row.cut_off > 0; }))
+    lines.push_back(fmt::format(
+        "Some runs ended at a target of their own. Only runs that have this one can say "
+        "when it is reached: --target {} in another --output-dir, or with --fresh.",
+        result.target->value));
   if (std::any_of(result.rows.begin(), result.rows.end(),
                   [](const ScaleRow& row) { return row.runs < 3; }))
     lines.push_back(

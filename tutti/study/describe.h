@@ -27,7 +27,7 @@ Facts header_facts(const StudyResult& result, const ReportText& text);
 /// Program, libraries, machine, hosts, binding, dates, command.
 Facts provenance(const StudyResult& result, const ReportText& text);
 
-/// Whether some size did not reach the target in all of its runs.
+/// Whether some run ran to its end without reaching the target.
 bool missed_target(const StudyResult& result);
 /// What could be done about it, one sentence each.
 std::vector<std::string> advice(const StudyResult& result, const Configuration& settings);

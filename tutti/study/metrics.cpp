@@ -103,6 +103,7 @@ double core_seconds(const RunSummary& run) {
 void measure_run(RunSummary& run, const std::optional<Target>& target) {
   const auto epochs = whole_epochs(run.log);
   run.epoch_seconds = median(steady(epochs, &EpochRecord::seconds));
+  run.first_epoch_only = epochs.size() == 1 && epochs.front().epoch == 1;
   run.samples_per_s = median(steady(epochs, &EpochRecord::samples_per_s));
   if (std::isnan(run.samples_per_s))
     run.samples_per_s = median(steady(run.log.steps, &StepRecord::samples_per_s));
@@ -110,6 +111,8 @@ void measure_run(RunSummary& run, const std::optional<Target>& target) {
   const auto rates = measured(run.log.steps, [](const StepRecord& step) { return step.lr; });
   if (!rates.empty()) run.peak_learning_rate = *std::max_element(rates.begin(), rates.end());
   if (target) run.reach = find_reach(run.log, *target);
+  // Training ends at its own target; what it would have reached later is not known.
+  run.cut_off = target && !run.reach && run.log.target_reached;
   const auto values = measured(
       run.log.evals, [&](const EvalRecord& eval) { return eval.value(metric_of(target)); });
   if (!values.empty())
@@ -125,6 +128,24 @@ Spread spread_over(const Runs& runs, Get get) {
   return spread(measured(runs, [&](const RunSummary* run) { return get(*run); }));
 }
 
+/// The runs whose times are compared: start-up costs in some of them would look like chance.
+Runs timed_runs(const Runs& runs) {
+  if (std::ranges::none_of(runs, [](const RunSummary* run) {
+        return !run->first_epoch_only && std::isfinite(run->epoch_seconds);
+      }))
+    return runs;
+  Runs timed = runs;
+  std::erase_if(timed, [](const RunSummary* run) { return run->first_epoch_only; });
+  return timed;
+}
+
+/// A run that ended before its first line has no batch to tell.
+const RunStart& start_of(const Runs& runs) {
+  const auto begun = std::ranges::find_if(
+      runs, [](const RunSummary* run) { return run->log.start.local_batch > 0; });
+  return (begun == runs.end() ? runs.front() : *begun)->log.start;
+}
+
 ScaleRow make_row(int ranks, const Runs& all, const std::string& metric) {
   ScaleRow row;
   row.ranks = ranks;
@@ -137,14 +158,18 @@ ScaleRow make_row(int ranks, const Runs& all, const std::string& metric) {
   row.stopped = static_cast<int>(
       std::ranges::count_if(all, [](const RunSummary* run) { return run->stopped; }));
   row.failed = static_cast<int>(all.size() - runs.size()) - row.stopped;
-  const RunStart& start = runs.empty() ? all.front()->log.start : runs.front()->log.start;
+  const RunStart& start = start_of(runs.empty() ? all : runs);
   row.local_batch = start.local_batch;
   row.global_batch = start.global_batch;
   row.threads_per_rank = start.threads_per_rank;
   row.peak_learning_rate =
       spread_over(runs, [](const RunSummary& run) { return run.peak_learning_rate; }).high;
-  row.epoch_seconds = spread_over(runs, [](const RunSummary& run) { return run.epoch_seconds; });
-  row.samples_per_s = spread_over(runs, [](const RunSummary& run) { return run.samples_per_s; });
+  const Runs timed = timed_runs(runs);
+  row.untimed = static_cast<int>(runs.size() - timed.size());
+  row.first_epochs =
+      std::ranges::any_of(timed, [](const RunSummary* run) { return run->first_epoch_only; });
+  row.epoch_seconds = spread_over(timed, [](const RunSummary& run) { return run.epoch_seconds; });
+  row.samples_per_s = spread_over(timed, [](const RunSummary& run) { return run.samples_per_s; });
   row.reach_seconds = spread_over(runs, [](const RunSummary& run) {
     return run.reach ? run.reach->wall_seconds : kNotMeasured;
   });
@@ -153,6 +178,8 @@ ScaleRow make_row(int ranks, const Runs& all, const std::string& metric) {
       runs, [](const RunSummary& run) { return run.reach ? run.reach->epoch : kNotMeasured; });
   row.best = spread_over(runs, [](const RunSummary& run) { return run.best; });
   row.reached = row.reach_seconds.count;
+  row.cut_off = static_cast<int>(
+      std::ranges::count_if(runs, [](const RunSummary* run) { return run->cut_off; }));
   const auto part = [&](double StepParts::*member) {
     return spread_over(runs, [&](const RunSummary& run) { return run.step.*member; }).mean;
   };
@@ -188,14 +215,15 @@ void compare(ScaleRow& row, const ScaleRow& base, const Runs& runs) {
   row.learning_efficiency = row.learning.value / row.ranks;
   row.epochs_factor = base.epochs_to_target.mean / row.epochs_to_target.mean;
   row.remainder = row.learning.value / (row.parallel.value * row.epochs_factor);
-  for (const RunSummary* run : runs) {
+  for (const RunSummary* run : timed_runs(runs)) {
     const double parallel = row.parallel_from_throughput
                                 ? run->samples_per_s / base.samples_per_s.mean
                                 : base.epoch_seconds.mean / run->epoch_seconds;
     if (std::isfinite(parallel)) row.parallel_runs.push_back(parallel * n0);
+  }
+  for (const RunSummary* run : runs)
     if (run->reach && base.reached)
       row.learning_runs.push_back(base.reach_seconds.mean / run->reach->wall_seconds * n0);
-  }
 }
 
 struct Point {

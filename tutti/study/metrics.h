@@ -2,7 +2,7 @@
 // Parallel and learning speed-up from run records. For n ranks, base n0 = the smallest rank count
 // with usable runs, q = a quality fixed before the study:
 //   T_epoch        median of a run's epochs, training only, the first left out when there are two
-//                  or more
+//                  or more; a run with its first epoch alone is left out where another has more
 //   S_par(n)       = T_epoch(n0) / T_epoch(n) * n0         E_par = S_par / n
 //   T_reach(n; q)  wall time from the first weight update until validation first reaches q; never
 //                  extrapolated
@@ -37,9 +37,11 @@ struct RunSummary {
   int earlier_attempts = 0;  ///< unfinished or replaced ones, kept beside it
 
   double epoch_seconds = kNotMeasured;
+  bool first_epoch_only = false;        ///< of its epochs only the first was measured as a whole
   double samples_per_s = kNotMeasured;  ///< steady state
   std::optional<TargetReached> reach{};
-  double best = kNotMeasured;                ///< best value of the target's metric on the test set
+  bool cut_off = false;        ///< it ended at its own target before this one, so reach is unknown
+  double best = kNotMeasured;  ///< best value of the target's metric on the test set
   double peak_learning_rate = kNotMeasured;  ///< largest that a step's line names
   StepParts step{};
   int ranks() const { return log.start.ranks; }
@@ -66,9 +68,13 @@ struct Lateness {
 struct ScaleRow {
   int ranks = 0;
   int runs = 0, failed = 0, stopped = 0, reached = 0;  ///< runs = usable ones
+  int cut_off = 0;  ///< usable ones that ended at their own target before this one
   int all_runs() const { return runs + failed + stopped; }
+  int missed() const { return runs - reached - cut_off; }  ///< ran to their end without it
   bool oversubscribed = false;
-  int64_t local_batch = 0, global_batch = 0;
+  bool first_epochs = false;  ///< the times are of first epochs, because there are no others
+  int untimed = 0;  ///< usable runs with first_epoch_only, left out because there are others
+  int64_t local_batch = 0, global_batch = 0;  ///< 0: not known, no run began
   int threads_per_rank = 1;
   double peak_learning_rate = kNotMeasured;
   Spread epoch_seconds, samples_per_s, reach_seconds, epochs_to_target, best;

@@ -198,6 +198,21 @@ TEST(Metrics, ATargetChosenAfterwardsIsLookedUpAmongTheEvaluations) {
             212);  // epoch 2: 210 s + 2 evaluations
 }
 
+TEST(Metrics, ARunThatEndedAtItsOwnTargetHasNotMissedAHigherOne) {
+  RunSummary ended = run_in(1, 100, 4, 4);
+  ended.log.target_reached = TargetReached{.epoch = 4, .wall_seconds = 414, .value = 0.9};
+  const StudyResult result =
+      evaluate({ended, run_in(2, 50, 6, 40)}, Target{"accuracy", 0.95, true});
+  EXPECT_TRUE(result.runs[0].cut_off);
+  EXPECT_EQ(row(result, 1).missed(), 0);
+  EXPECT_EQ(row(result, 2).missed(), 1);
+  EXPECT_TRUE(has_note(result,
+                       "On 1 rank, 1 of 1 run had another target and ended there. That "
+                       "says nothing about test accuracy ≥ 0.95."));
+  EXPECT_FALSE(has_note(result, "On 1 rank, no run reached"));
+  EXPECT_FALSE(evaluate({ended}, std::nullopt).runs[0].cut_off);
+}
+
 TEST(Metrics, ALowerIsBetterMetricTurnsTheDirection) {
   std::vector<RunSummary> runs = {run_in(1, 100, 6, 4), run_in(2, 50, 6, 4)};
   const Target mae{"mae", 0.3, false};
@@ -217,6 +232,19 @@ TEST(Metrics, StepPartsLeaveOutTheFirstLineAndFallBackToEpochs) {
   EXPECT_EQ(parts.comm_exposed, 2);
   run.log.steps.clear();
   EXPECT_DOUBLE_EQ(row(evaluate({run}, std::nullopt), 1).step.total, 1000);  // 100 s for 100 steps
+}
+
+TEST(Metrics, AFirstEpochCountsOnlyWhereNoRunHasAnother) {
+  const StudyResult mixed =
+      evaluate({run_in(1, 100, 6, 4, 1), run_in(1, 80, 1, 4, 2)}, std::nullopt);
+  EXPECT_DOUBLE_EQ(row(mixed, 1).epoch_seconds.mean, 100);
+  EXPECT_EQ(row(mixed, 1).epoch_seconds.count, 1);
+  EXPECT_DOUBLE_EQ(row(mixed, 1).samples_per_s.mean, 32);
+  EXPECT_EQ(row(mixed, 1).parallel_runs, std::vector<double>{1});
+  EXPECT_TRUE(has_note(mixed, "On 1 rank, 1 of 2 runs measured its first epoch only."));
+  const StudyResult first = evaluate({run_in(1, 80, 1, 4), run_in(2, 50, 6, 4)}, std::nullopt);
+  EXPECT_DOUBLE_EQ(row(first, 1).epoch_seconds.mean, 90);
+  EXPECT_TRUE(has_note(first, "the runs measured their first epoch only: 1. Its time holds"));
 }
 
 TEST(Metrics, WithoutAWholeEpochThroughputStandsInAndIsSaid) {

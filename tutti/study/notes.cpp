@@ -10,6 +10,7 @@
 #include <set>
 
 #include "tutti/base/error.h"
+#include "tutti/study/describe.h"
 
 namespace tutti::study {
 namespace {
@@ -48,7 +49,12 @@ void note_target(StudyResult& result) {
     return;
   }
   for (const ScaleRow& row : result.rows) {
-    if (row.runs == 0 || row.reached == row.runs) continue;
+    if (row.cut_off)
+      result.notes.push_back(fmt::format(
+          "On {}, {} of {} had another target and ended there. That says nothing about {}.",
+          ranks_words(row.ranks), row.cut_off, counted(row.runs, "run"),
+          target_words(*result.target)));
+    if (row.missed() == 0) continue;
     if (row.reached == 0)
       result.notes.push_back(fmt::format(
           "On {}, no run reached {} {} (the best run: {:.4g}). Nothing is extrapolated.",
@@ -60,6 +66,24 @@ void note_target(StudyResult& result) {
           "so the true one is longer.",
           ranks_words(row.ranks), row.reached, row.runs));
   }
+}
+
+/// The first epoch of a run holds start-up costs: says where one is all there is to measure.
+void note_first_epochs(StudyResult& result) {
+  std::vector<int> only;
+  for (const ScaleRow& row : result.rows) {
+    if (row.first_epochs) only.push_back(row.ranks);
+    if (row.untimed)
+      result.notes.push_back(fmt::format(
+          "On {}, {} of {} measured its first epoch only. Seconds an epoch and samples/s are those "
+          "of the others.",
+          ranks_words(row.ranks), row.untimed, counted(row.runs, "run")));
+  }
+  if (!only.empty())
+    result.notes.push_back(fmt::format(
+        "On these numbers of ranks the runs measured their first epoch only: {}. Its time holds "
+        "start-up costs, which is why it is left out where there is another.",
+        fmt::join(only, ", ")));
 }
 
 void note_rows(StudyResult& result) {
@@ -76,6 +100,7 @@ void note_rows(StudyResult& result) {
       result.notes.push_back(fmt::format(
           "On {}, no whole epoch was measured. Its parallel speed-up is the ratio of samples/s.",
           ranks_words(row.ranks)));
+  note_first_epochs(result);
   if (std::any_of(result.rows.begin(), result.rows.end(),
                   [](const ScaleRow& row) { return row.runs == 1; }))
     result.notes.push_back(
@@ -99,6 +124,10 @@ void note_runs(StudyResult& result) {
     if (run.log.resumes)
       result.notes.push_back(
           fmt::format("{} was resumed {}.", who, counted(run.log.resumes, "time")));
+    if (!run.log.changes.empty())
+      result.notes.push_back(
+          fmt::format("{} went on with another configuration ({}). What it measured is of both.",
+                      who, fmt::join(run.log.changes, "; ")));
   }
 }
 

@@ -30,6 +30,8 @@ struct Line {
   Line& add(T value) {
     return add(fmt::format("{}", value));
   }
+  /// 0 is not known.
+  Line& add_batch(int64_t samples) { return samples ? add(samples) : add(std::string()); }
   Line& add(const Spread& s) { return add(s.mean).add(s.low).add(s.high).add(s.stdev); }
   Line& add(const Ratio& r) { return add(r.value).add(r.low).add(r.high); }
 };
@@ -58,8 +60,8 @@ std::string rows_csv(const StudyResult& result) {
         .add(row.failed)
         .add(row.reached)
         .add(int{row.oversubscribed})
-        .add(row.local_batch)
-        .add(row.global_batch);
+        .add_batch(row.local_batch)
+        .add_batch(row.global_batch);
     line.add(row.samples_per_s)
         .add(row.epoch_seconds)
         .add(row.parallel)
@@ -103,7 +105,7 @@ std::string runs_csv(const StudyResult& result, const std::string& directory) {
         .add(relative_path(run.log.path, directory))
         .add(run.failure);
     const RunStart& start = run.log.start;
-    line.add(start.local_batch).add(start.global_batch).add(start.threads_per_rank);
+    line.add_batch(start.local_batch).add_batch(start.global_batch).add(start.threads_per_rank);
     line.add(run.peak_learning_rate).add(core_seconds(run));
     line.add(run.step.total)
         .add(run.step.compute)

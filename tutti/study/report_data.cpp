@@ -16,6 +16,8 @@ namespace {
 
 Json number_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
+Json batch_or_null(int64_t samples) { return samples ? Json(samples) : Json(nullptr); }
+
 Json to_json(const Spread& s) {
   return {{"count", s.count},
           {"mean", number_or_null(s.mean)},
@@ -68,9 +70,10 @@ Json to_json(const ScaleRow& row) {
           {"failed", row.failed},
           {"stopped", row.stopped},
           {"reached", row.reached},
+          {"cut_off", row.cut_off},
           {"oversubscribed", row.oversubscribed},
-          {"local_batch", row.local_batch},
-          {"global_batch", row.global_batch},
+          {"local_batch", batch_or_null(row.local_batch)},
+          {"global_batch", batch_or_null(row.global_batch)},
           {"samples_per_s", to_json(row.samples_per_s)},
           {"epoch_seconds", to_json(row.epoch_seconds)},
           {"parallel_speedup", to_json(row.parallel)},
@@ -104,6 +107,7 @@ Json to_json(const RunSummary& run, const std::string& metric, const std::string
       {"record", relative_path(run.log.path, directory)},
       {"command", start.command},
       {"usable", run.usable()},
+      {"cut_off", run.cut_off},
       {"failure", run.failure},
       {"earlier_attempts", run.earlier_attempts},
       {"hosts", start.hosts},
@@ -115,8 +119,8 @@ Json to_json(const RunSummary& run, const std::string& metric, const std::string
        run.reach ? number_or_null(run.reach->train_seconds) : Json(nullptr)},
       {"target_epochs", run.reach ? number_or_null(run.reach->epoch) : Json(nullptr)},
       {"target_core_seconds", number_or_null(core_seconds(run))},
-      {"local_batch", start.local_batch},
-      {"global_batch", start.global_batch},
+      {"local_batch", batch_or_null(start.local_batch)},
+      {"global_batch", batch_or_null(start.global_batch)},
       {"peak_learning_rate", number_or_null(run.peak_learning_rate)},
       {"step", to_json(run.step)},
       {"best", number_or_null(run.best)},

@@ -92,12 +92,16 @@ std::string learning_cards(const StudyResult& result, const ScaleRow& row, const
                  "");
     return html;
   }
-  html =
-      card("Learning speed-up" + at, "not reached",
-           row.reached ? fmt::format("{} did not reach the target", ranks_words(result.base_ranks))
-                       : fmt::format("best {} {:.4g} in the mean",
-                                     metric_words(result.target->metric), row.best.mean),
-           "learning");
+  const bool unknown = row.cut_off || std::ranges::any_of(result.rows, [&](const ScaleRow& base) {
+                         return base.ranks == result.base_ranks && !base.reached && base.cut_off;
+                       });
+  html = card("Learning speed-up" + at, unknown ? "unknown" : "not reached",
+              unknown ? "runs ended at a target of their own before this one"
+              : row.reached
+                  ? fmt::format("{} did not reach the target", ranks_words(result.base_ranks))
+                  : fmt::format("best {} {:.4g} in the mean", metric_words(result.target->metric),
+                                row.best.mean),
+              "learning");
   const ScaleRow* most = nullptr;
   for (const ScaleRow& other : result.rows)
     if (other.ranks != result.base_ranks && std::isfinite(other.learning.value) &&
@@ -172,8 +176,8 @@ std::string identity(const StudyResult& result) {
       "Why learning gains less, or more, than training", html_table(identity_table(result)),
       "Learning speed-up = parallel speed-up × epochs factor × rest. The epochs factor is (epochs "
       "to the target on the smallest number of ranks) ÷ (epochs on n ranks): below 1, a larger "
-      "size needs more epochs, as larger batches often do. The rest is what evaluations, start-up "
-      "and epochs of unequal length add; without them it is 1.");
+      "size needs more epochs, as larger batches often do. The rest is what evaluations, "
+      "checkpoints and epochs of unequal length add; without them it is 1.");
 }
 
 std::string arrivals(const StudyResult& result) {
@@ -201,15 +205,17 @@ std::string runs(const StudyResult& result, const ReportText& text) {
   return html_table(table, last);
 }
 
-std::string files() {
+std::string files(const std::string& directory) {
   return "<p>Beside this page: " + link("study.csv", "study.csv") +
          " (one line for each number of "
          "ranks), " +
          link("runs.csv", "runs.csv") + " (one line for each run), " +
-         link("study.json", "study.json") + " (all that this page shows) and " +
-         link("runs/", "runs") +
-         " (record, log, configuration and checkpoints of each run). The links work while the page "
-         "lies in the study's folder.</p>\n";
+         link("study.json", "study.json") + " (all that this page shows)" +
+         (study_runs(directory).empty()
+              ? std::string()
+              : ", and " + link("runs/", "runs") +
+                    " (record, log, configuration and checkpoints of each run)") +
+         ". The links work while the page lies in the study's folder.</p>\n";
 }
 
 std::string preformatted(const std::string& heading, const std::string& body) {
@@ -253,7 +259,7 @@ std::string html_report(const StudyResult& result, const ReportText& text) {
                  {"step", html_table(step_table(result))},
                  {"arrivals", arrivals(result)},
                  {"runs", runs(result, text)},
-                 {"files", files()},
+                 {"files", files(text.directory)},
                  {"provenance", definitions(provenance(result, text))},
                  {"commands", preformatted("Commands of the runs", commands)},
                  {"configuration", preformatted("Configuration of the first run, without defaults",

@@ -19,16 +19,28 @@ std::string ranks_cell(const ScaleRow& row) {
   return fmt::format("{}{}", row.ranks, row.oversubscribed ? "*" : "");
 }
 
+std::string batch_cell(int64_t samples) { return samples ? fmt::to_string(samples) : kNothing; }
+
 std::string runs_cell(const ScaleRow& row) {
   return row.runs < row.all_runs() ? fmt::format("{} of {}", row.runs, row.all_runs())
                                    : fmt::to_string(row.runs);
 }
 
 std::string reach_cell(const ScaleRow& row, const StudyResult& result) {
-  if (!result.target || row.runs == 0) return kNothing;
+  if (!result.target || row.runs == row.cut_off) return kNothing;
   if (row.reached == 0) return "not reached";
   const std::string text = number(row.reach_seconds);
   return row.reached == row.runs ? text : fmt::format("{} ({}/{})", text, row.reached, row.runs);
+}
+
+/// How a run ended, in words.
+std::string outcome(const RunSummary& run, const std::optional<Target>& target) {
+  if (!run.usable()) return run.stopped ? run.failure : "failed: " + run.failure;
+  if (!target) return "done";
+  if (!run.cut_off) return run.reach ? "target reached" : "target not reached";
+  const auto& own = run.log.start.target;
+  return fmt::format("ended at its own target{}, which says nothing about {}",
+                     own ? " " + target_words(*own) : "", target->value);
 }
 
 /// Width on a terminal: bytes that start a character.
@@ -84,8 +96,8 @@ TextTable speed_table(const StudyResult& result) {
                    "parallel speed-up", "efficiency"},
                   {}};
   for (const ScaleRow& row : result.rows)
-    table.rows.push_back({ranks_cell(row), runs_cell(row), fmt::to_string(row.local_batch),
-                          fmt::to_string(row.global_batch), number(row.samples_per_s.mean),
+    table.rows.push_back({ranks_cell(row), runs_cell(row), batch_cell(row.local_batch),
+                          batch_cell(row.global_batch), number(row.samples_per_s.mean),
                           number(row.epoch_seconds), number(row.parallel),
                           percent(row.parallel_efficiency)});
   return table;
@@ -109,7 +121,8 @@ TextTable identity_table(const StudyResult& result) {
   for (const ScaleRow& row : result.rows)
     table.rows.push_back(
         {ranks_cell(row),
-         row.runs && result.target && !row.reached ? "not reached" : fixed(row.learning.value, 2),
+         result.target && !row.reached && row.missed() ? "not reached"
+                                                       : fixed(row.learning.value, 2),
          fixed(row.parallel.value, 2), fixed(row.epochs_factor, 3), fixed(row.remainder, 3)});
   return table;
 }
@@ -151,16 +164,15 @@ TextTable runs_table(const StudyResult& result) {
                   {}};
   for (const RunSummary& run : result.runs) {
     const RunStart& start = run.log.start;
-    const std::string reach = run.reach                       ? number(run.reach->wall_seconds)
-                              : result.target && run.usable() ? "not reached"
-                                                              : kNothing;
-    std::string outcome = run.stopped ? run.failure : "failed: " + run.failure;
-    if (run.usable())
-      outcome = !result.target ? "done" : run.reach ? "target reached" : "target not reached";
+    const bool missed = result.target && run.usable() && !run.reach && !run.cut_off;
+    const std::string reach = run.reach ? number(run.reach->wall_seconds)
+                              : missed  ? "not reached"
+                                        : kNothing;
     table.rows.push_back(
         {fmt::to_string(run.ranks()), run.repeat ? fmt::to_string(run.repeat) : kNothing,
          fmt::to_string(start.seed), number(run.samples_per_s), number(run.epoch_seconds), reach,
-         run.reach ? number(run.reach->epoch) : kNothing, fixed(run.best, 4), outcome});
+         run.reach ? number(run.reach->epoch) : kNothing, fixed(run.best, 4),
+         outcome(run, result.target)});
   }
   return table;
 }

@@ -187,6 +187,25 @@ TEST(Report, CardsSayHowSureTheirNumbersAre) {
   EXPECT_EQ(html_report(golden(), {}).find("1 ranks"), std::string::npos);
 }
 
+TEST(Report, ARunThatEndedAtItsOwnTargetIsNotSaidToHaveMissedAnother) {
+  RunSummary ended = make_run(1, 1, 10, 4), unmeasured;
+  ended.log.target_reached = TargetReached{.epoch = 4, .value = 0.9};
+  ended.log.evals.resize(4);
+  unmeasured.log.start.ranks = 2;
+  unmeasured.failure = "stopped";
+  const StudyResult result = evaluate({ended, unmeasured}, Target{"accuracy", 0.95, true});
+  const std::string html = html_report(result, {});
+  EXPECT_NE(html.find("ended at its own target test accuracy ≥ 0.9, which says nothing about 0.95"),
+            std::string::npos);
+  EXPECT_NE(html.find("It is not the one that the runs had"), std::string::npos);
+  EXPECT_EQ(html.find("A run ends at the first evaluation"), std::string::npos);
+  EXPECT_EQ(html.find(">not reached<"), std::string::npos);
+  EXPECT_EQ(terminal_report(result).find("not reached"), std::string::npos);
+  // A size whose run never began has no batch, rather than one of 0.
+  EXPECT_EQ(speed_table(result).rows[1][2], "-");
+  EXPECT_TRUE(parse_json(json_report(result, {}))["rows"][1]["local_batch"].is_null());
+}
+
 TEST(Report, LinksAreRelativeToTheStudysFolder) {
   EXPECT_EQ(relative_path("/a/b/runs/n0001-r1/record.jsonl", "/a/b"), "runs/n0001-r1/record.jsonl");
   EXPECT_EQ(relative_path("out/runs/x/record.jsonl", "out"), "runs/x/record.jsonl");

@@ -200,6 +200,7 @@ struct RunLog {
   std::optional<TargetReached> target_reached;
   std::optional<RunStop> stop;  ///< none: still running, or killed
   int resumes = 0;
+  std::vector<std::string> changes;  ///< those of all resumes
   bool truncated =
       false;  ///< a line was cut and is left out: the last, or the one before a failure
 };

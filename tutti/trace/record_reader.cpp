@@ -73,6 +73,7 @@ void add_event(RunLog& log, const Json& json, bool& started) {
     if (started) {
       drop_after(log, start.resume_step);
       ++log.resumes;
+      log.changes.insert(log.changes.end(), start.changes.begin(), start.changes.end());
     } else {
       log.start = std::move(start);
     }

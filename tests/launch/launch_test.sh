@@ -197,7 +197,7 @@ case $case in
     # A pipe that its reader has closed: the same quiet end of all.
     exec 9> >(exit 0)
     wait $!
-    train collected --max-steps 1 || fail "cannot train"
+    train collected/run --max-steps 1 || fail "cannot train"
     for verb in 'model list' 'config --doc' "train $config --output-dir dry --dry-run" 'study --collect --output-dir collected'; do
       # shellcheck disable=SC2086
       "$tutti" $verb >&9 2>out.log

@@ -55,8 +55,9 @@ std::vector<std::string> records_below(const std::string& directory) {
 /// Of the runs of the study that lies there: no other run below its folder is one of them.
 std::vector<std::string> records_of_study(const std::string& directory) {
   std::vector<std::string> paths;
-  for (const std::string& run : study_runs(directory))
-    if (const std::string path = run + "/" + kRecordFile; is_there(path)) paths.push_back(path);
+  for (const RunFolder& run : study_runs(directory))
+    if (const std::string path = run.path + "/" + kRecordFile; is_there(path))
+      paths.push_back(path);
   return paths;
 }
 
@@ -88,7 +89,19 @@ std::vector<RunSummary> collect(const std::vector<LaunchResult>& launched) {
 
 std::vector<RunSummary> collect_directory(const std::string& directory) {
   std::vector<std::string> paths = records_of_study(directory);
-  if (paths.empty()) paths = records_below(directory);
+  if (paths.empty()) {
+    if (!is_there(directory))
+      throw IoError(
+          fmt::format("there is no folder {}; --collect needs --output-dir FOLDER, the folder in "
+                      "which a study or the runs to compare lie",
+                      directory));
+    if (is_there(directory + "/" + kRecordFile))
+      throw ConfigError(
+          fmt::format("'{}' holds a single run of 'tutti train' and no study: give --collect the "
+                      "folder in which a study or the runs to compare lie",
+                      directory));
+    paths = records_below(directory);
+  }
   if (paths.empty())
     throw IoError(fmt::format("{}: no {} below it; where are the runs?", directory, kRecordFile));
   std::sort(paths.begin(), paths.end());

@@ -15,7 +15,8 @@ std::vector<RunSummary> collect(const std::vector<LaunchResult>& launched);
 /// The records of the study in `directory`; where none lies, every record.jsonl below it, wherever
 /// the runs were made (for example one batch job per rank count); directories of set-aside attempts
 /// are passed over. A record that cannot be read or
-/// did not finish is listed as a failure. Throws IoError when there is none.
+/// did not finish is listed as a failure. Throws IoError when there is none, and ConfigError when
+/// `directory` itself is that of a single run.
 std::vector<RunSummary> collect_directory(const std::string& directory);
 
 }  // namespace tutti::study

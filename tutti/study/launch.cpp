@@ -234,7 +234,8 @@ class Launcher {
       if (end.timed_out)
         result.reason = fmt::format("it ran into the limit of {} s, ", options_.run_limit_seconds);
       result.reason += describe_status(end.status);
-      if (!console.cause().empty()) result.reason += ": " + console.cause();
+      // What it said last when it was asked to stop is not why it ended.
+      if (!end.timed_out && !console.cause().empty()) result.reason += ": " + console.cause();
     }
   }
 
@@ -253,6 +254,10 @@ std::vector<LaunchResult> launch(const std::vector<PlannedRun>& runs,
   std::vector<LaunchResult> results(runs.size());
   for (const size_t index : turns(runs, options.fresh)) results[index] = launcher.handle(index);
   return results;
+}
+
+bool is_kept(const PlannedRun& run, const LaunchOptions& options) {
+  return is_finished(run.directory) && changed(run, options).empty();
 }
 
 }  // namespace tutti::study

@@ -56,4 +56,7 @@ struct LaunchOptions {
 /// another configuration that matters.
 std::vector<LaunchResult> launch(const std::vector<PlannedRun>& runs, const LaunchOptions& options);
 
+/// Whether `run` is finished, with the configuration that it would have now.
+bool is_kept(const PlannedRun& run, const LaunchOptions& options);
+
 }  // namespace tutti::study

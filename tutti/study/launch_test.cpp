@@ -227,6 +227,11 @@ TEST_F(LaunchTest, TheTimeLimitEndsARun) {
       launch({script("trap '' TERM; while true; do sleep 0.05; done")}, options).at(0);
   EXPECT_EQ(result.outcome, Outcome::failed);
   EXPECT_NE(result.reason.find("limit"), std::string::npos) << result.reason;
+  options.grace_seconds = 60;
+  const LaunchResult asked =
+      launch({script("trap 'echo go on; exit 75' TERM; while true; do sleep 0.05; done")}, options)
+          .at(0);
+  EXPECT_EQ(asked.reason, "it ran into the limit of 0.2 s, exit code 75");
 }
 
 TEST_F(LaunchTest, AStopSignalReachesTheRunningChildAndStartsNoOther) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -20,15 +21,20 @@ namespace fs = std::filesystem;
 
 /// n0004-r1 and the like: at least four digits of ranks, then the repeat. (By hand: <regex> takes
 /// the compiler four seconds.)
-bool names_a_run(std::string_view name) {
-  const auto take = [&](std::string_view prefix) {
+std::optional<RunFolder> as_run(const fs::path& path) {
+  const std::string text = path.filename().string();
+  std::string_view name = text;
+  const auto take = [&](std::string_view prefix, int& number) {
     if (!name.starts_with(prefix)) return size_t{0};
     name.remove_prefix(prefix.size());
     const size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
+    const auto read = std::from_chars(name.data(), name.data() + digits, number);
     name.remove_prefix(digits);
-    return digits;
+    return read.ec == std::errc() ? digits : 0;
   };
-  return take("n") >= 4 && take("-r") >= 1 && name.empty();
+  RunFolder run{.path = path.string()};
+  const bool named = take("n", run.ranks) >= 4 && take("-r", run.repeat) >= 1 && name.empty();
+  return named ? std::optional(run) : std::nullopt;
 }
 
 /// The record of a folder; none when there is none that can be read.
@@ -103,12 +109,12 @@ void refuse_run_of_train(const std::string& directory) {
                   directory));
 }
 
-std::vector<std::string> study_runs(const std::string& directory) {
-  std::vector<std::string> runs;
+std::vector<RunFolder> study_runs(const std::string& directory) {
+  std::vector<RunFolder> runs;
   std::error_code failed;
   for (fs::directory_iterator at(directory + "/runs", failed), end; !failed && at != end;
        at.increment(failed))
-    if (names_a_run(at->path().filename().string())) runs.push_back(at->path().string());
+    if (const auto run = as_run(at->path())) runs.push_back(*run);
   return runs;
 }
 

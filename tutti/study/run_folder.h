@@ -53,8 +53,12 @@ std::vector<Difference> differences(const Configuration& there, const Configurat
 /// A study beside a run would count it as one of its own. Throws ConfigError where one lies.
 void refuse_run_of_train(const std::string& directory);
 
+struct RunFolder {
+  std::string path;
+  int ranks = 0, repeat = 0;
+};
 /// The folders of a study's runs, runs/n<ranks>-r<repeat>; empty where no study lies.
-std::vector<std::string> study_runs(const std::string& directory);
+std::vector<RunFolder> study_runs(const std::string& directory);
 
 /// How many attempts were set aside beside `directory`. Throws IoError.
 int count_attempts(const std::string& directory);

@@ -65,7 +65,11 @@ ExitCode exit_code(const StudyResult& result, const std::vector<LaunchResult>& l
   };
   if (some(&ScaleRow::failed)) return ExitCode::failure;
   if (some(&ScaleRow::stopped)) return ExitCode::requeue;
-  return require_target && missed_target(result) ? ExitCode::target_missed : ExitCode::done;
+  // A run that ended before the target has not reached it either.
+  const bool missed = result.target && std::ranges::any_of(result.rows, [](const ScaleRow& row) {
+                        return row.reached < row.runs;
+                      });
+  return require_target && missed ? ExitCode::target_missed : ExitCode::done;
 }
 
 LaunchOptions launch_options(const StudyFlags& flags) {
@@ -86,30 +90,41 @@ LaunchOptions launch_options(const StudyFlags& flags) {
   return options;
 }
 
+/// What completes the study; empty when it is complete.
+std::string to_finish(ExitCode code, const StudyFlags& flags) {
+  if (code != ExitCode::requeue && code != ExitCode::failure) return "";
+  if (flags.collect_only && study_runs(flags.output_dir).empty())
+    return "Some runs are not finished. No study lies here that would start them again: go on with "
+           "each by 'tutti train' with --output-dir and --resume, then collect again.";
+  const std::string again =
+      flags.collect_only ? "the command of the study, without --collect," : "the same command";
+  if (code == ExitCode::requeue)
+    return "Runs were asked to stop. Start the study again with " + again +
+           (flags.collect_only ? "" : ":") +
+           " finished runs are kept, and a run that was stopped goes on from its checkpoint.";
+  return "Some runs failed. Look into their console.log; " + again +
+         " runs only those again. They go on from their checkpoints, except where a loss or weight "
+         "was no number: such a run begins anew, and fails again unless the configuration is "
+         "changed.";
+}
+
 /// The sentence about a missed target, and what could be done next.
-std::string closing(const StudyResult& result, const Configuration& settings, ExitCode code) {
+std::string closing(const StudyResult& result, const Configuration& settings, ExitCode code,
+                    const StudyFlags& flags) {
   std::string text;
   if (missed_target(result)) {
     std::vector<std::string> sizes;
     for (const ScaleRow& row : result.rows)
-      if (row.reached < row.runs)
-        sizes.push_back(fmt::format("{} of {} on {}", row.runs - row.reached, row.runs,
-                                    ranks_words(row.ranks)));
+      if (row.missed())
+        sizes.push_back(
+            fmt::format("{} of {} on {}", row.missed(), row.runs, ranks_words(row.ranks)));
     text += fmt::format("\nThe target {} was missed by some runs: {}.\n",
                         target_words(*result.target), fmt::join(sizes, ", "));
     if (code == ExitCode::done)
       text += "That is a result, so the exit code is 0; --require-target makes it 3.\n";
   }
   std::vector<std::string> next;
-  if (code == ExitCode::requeue)
-    next.push_back(
-        "Runs were asked to stop. Start the study again with the same command, without --collect: "
-        "finished runs are kept, and a run that was stopped goes on from its checkpoint.");
-  if (code == ExitCode::failure)
-    next.push_back(
-        "Some runs failed. Look into their console.log; the same command runs only those again. "
-        "They go on from their checkpoints, except where a loss or weight was no number: such a "
-        "run begins anew, and fails again unless the configuration is changed.");
+  if (const std::string line = to_finish(code, flags); !line.empty()) next.push_back(line);
   for (const std::string& line : advice(result, settings)) next.push_back(line);
   if (next.empty()) return text;
   text += "\nWhat to do next\n";
@@ -121,13 +136,49 @@ std::string places(const std::string& directory) {
   return fmt::format(
       "\nEverything lies in {}\n"
       "  report.html                      open it in a browser\n"
-      "  study.csv, runs.csv, study.json  the same numbers for programs\n"
-      "  runs/                            of each run: record.jsonl, console.log, config.toml\n",
-      directory);
+      "  study.csv, runs.csv, study.json  the same numbers for programs\n{}",
+      directory,
+      study_runs(directory).empty()
+          ? ""
+          : "  runs/                            of each run: record.jsonl, console.log, "
+            "config.toml\n");
+}
+
+/// The finished runs of an earlier start with other --ranks or --repeats: they belong to this
+/// study, too, where they have its configuration. Counts those that do not.
+std::vector<LaunchResult> kept_beside(const StudyFlags& flags,
+                                      const std::vector<PlannedRun>& planned, int& left_out) {
+  std::vector<LaunchResult> kept;
+  const LaunchOptions options = launch_options(flags);
+  for (const RunFolder& folder : study_runs(flags.output_dir)) {
+    if (std::ranges::any_of(planned, [&](const PlannedRun& run) {
+          return run.ranks == folder.ranks && run.repeat == folder.repeat;
+        }))
+      continue;
+    bool same = false;
+    try {
+      const PlannedRun run = plan_another(flags, folder.ranks, folder.repeat);
+      same = is_kept(run, options);
+      if (same) kept.push_back({run, Outcome::kept, "", count_attempts(run.directory)});
+    } catch (const ConfigError& error) {  // this study could not have such a run
+      log::debug("{}: {}", folder.path, error.what());
+    }
+    left_out += !same;
+  }
+  return kept;
+}
+
+void note_left_out(StudyResult& result, int count, const std::string& directory) {
+  if (count == 0) return;
+  result.notes.push_back(fmt::format(
+      "{} in this folder {} left out, unfinished or with another configuration: 'tutti study "
+      "--collect --output-dir {}' shows all.",
+      count == 1 ? "1 earlier run" : fmt::format("{} earlier runs", count),
+      count == 1 ? "is" : "are", directory));
 }
 
 std::vector<RunSummary> run_all(const StudyFlags& flags, const std::vector<PlannedRun>& planned,
-                                std::vector<LaunchResult>& launched) {
+                                std::vector<LaunchResult>& launched, int& left_out) {
   std::error_code failed;
   fs::create_directories(flags.output_dir, failed);
   if (failed)
@@ -140,7 +191,14 @@ std::vector<RunSummary> run_all(const StudyFlags& flags, const std::vector<Plann
     fmt::print(stderr, "{} run{} of {} into {}\n", planned.size(), planned.size() == 1 ? "" : "s",
                flags.config, flags.output_dir);
   launched = launch(planned, launch_options(flags));
-  return collect(launched);
+  const auto beside = kept_beside(flags, planned, left_out);
+  if (!flags.quiet && !beside.empty())
+    fmt::print(stderr, "{} finished earlier with this configuration and {} reported, too\n",
+               beside.size() == 1 ? "1 more run" : fmt::format("{} more runs", beside.size()),
+               beside.size() == 1 ? "is" : "are");
+  auto all = launched;
+  all.insert(all.end(), beside.begin(), beside.end());
+  return collect(all);
 }
 
 /// Throws nothing: a reader that has gone costs no report. The end of the program looks at the
@@ -155,6 +213,7 @@ void show(const std::string& text) {
 int run_study(const StudyFlags& flags) {
   std::vector<LaunchResult> launched;
   std::vector<RunSummary> runs;
+  int left_out = 0;
   if (flags.collect_only) {
     runs = collect_directory(flags.output_dir);
   } else {
@@ -164,16 +223,17 @@ int run_study(const StudyFlags& flags) {
       for (const PlannedRun& run : planned) fmt::print("{}\n", shell_line(run.command));
       return 0;
     }
-    runs = run_all(flags, planned, launched);
+    runs = run_all(flags, planned, launched, left_out);
   }
   StudyResult result = evaluate(std::move(runs), flags.target);
   note_configurations(result, flags.read_resolved, flags.change_rule);
+  note_left_out(result, left_out, flags.output_dir);
   const ReportText text = report_text(result, flags);
   const ExitCode code = exit_code(result, launched, flags.require_target);
   // Before the files: where these cannot be written, hours of work are not lost on the reader.
   show(flags.json ? json_report(result, text) : '\n' + terminal_report(result));
   write_reports(result, text, flags.output_dir);
-  if (!flags.json) show(closing(result, text.settings, code) + places(flags.output_dir));
+  if (!flags.json) show(closing(result, text.settings, code, flags) + places(flags.output_dir));
   return static_cast<int>(code);
 }
 

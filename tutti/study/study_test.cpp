@@ -134,6 +134,83 @@ TEST_F(StudyTest, AStudyIsRefusedWhereARunLies) {
   EXPECT_FALSE(fs::exists(root_ / "out/runs"));
 }
 
+TEST_F(StudyTest, OtherRanksOrRepeatsOnlyAddRuns) {
+  EXPECT_EQ(run_study(flags_), 0);
+  flags_.ranks = {4};
+  flags_.repeats = 1;
+  EXPECT_EQ(run_study(flags_), 0);
+  EXPECT_EQ(result()["rows"].size(), 3u);
+  EXPECT_EQ(result()["runs"].size(), 5u);
+}
+
+TEST_F(StudyTest, RunsOfAnotherConfigurationInTheFolderAreLeftOutAndTheNotesSaySo) {
+  mark("configure");
+  std::string rate = "0.5";
+  flags_.resolve = [&](const std::vector<std::string>&) -> Configuration {
+    return {{"optimizer.lr", rate}};
+  };
+  flags_.read_resolved = [](const std::string& path) -> Configuration {
+    return {{"optimizer.lr", path.find("n0004") == std::string::npos ? "0.5" : "0.7"}};
+  };
+  EXPECT_EQ(run_study(flags_), 0);
+  flags_.ranks = {4};
+  rate = "0.7";
+  EXPECT_EQ(run_study(flags_), 0);
+  EXPECT_EQ(result()["runs"].size(), 2u);
+  EXPECT_EQ(result()["notes"].back(),
+            "4 earlier runs in this folder are left out, unfinished or with another configuration: "
+            "'tutti study --collect --output-dir " +
+                flags_.output_dir + "' shows all.");
+}
+
+TEST_F(StudyTest, CollectWithoutAFolderOrOfASingleRunSaysWhatToGive) {
+  flags_.collect_only = true;
+  std::string said;
+  try {
+    run_study(flags_);
+  } catch (const IoError& error) {
+    said = error.what();
+  }
+  EXPECT_NE(said.find("there is no folder " + flags_.output_dir), std::string::npos) << said;
+  fs::create_directories(flags_.output_dir);
+  std::ofstream(root_ / "out" / kRecordFile) << R"({"schema":1,"event":"run_start"})" << '\n';
+  EXPECT_THROW(run_study(flags_), ConfigError);
+  EXPECT_FALSE(fs::exists(root_ / "out/report.html"));
+}
+
+TEST_F(StudyTest, WhereNoStudyLiesNobodyIsToldToStartOneAgain) {
+  fs::create_directories(root_ / "out/a");
+  std::ofstream(root_ / "out/a" / kRecordFile)
+      << R"({"schema":1,"event":"run_start","ranks":1})"
+      << "\n"
+      << R"({"schema":1,"event":"run_stop","status":"requeue"})"
+      << "\n";
+  flags_.collect_only = true;
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(run_study(flags_), 75);
+  const std::string printed = testing::internal::GetCapturedStdout();
+  EXPECT_EQ(printed.find("Start the study again"), std::string::npos) << printed;
+  EXPECT_EQ(printed.find("runs/"), std::string::npos) << printed;
+  EXPECT_NE(printed.find("No study lies here"), std::string::npos) << printed;
+}
+
+TEST_F(StudyTest, ARunThatWentOnWithAnotherConfigurationIsInTheNotes) {
+  fs::create_directories(root_ / "out/runs/n0001-r1");
+  std::ofstream(root_ / "out/runs/n0001-r1" / kRecordFile)
+      << R"({"schema":1,"event":"run_start","ranks":1})"
+      << "\n"
+      << R"({"schema":1,"event":"run_start","ranks":1,"changes":["run.epochs: 2 -> 4"]})"
+      << "\n"
+      << R"({"schema":1,"event":"run_stop","status":"done"})"
+      << "\n";
+  flags_.collect_only = true;
+  EXPECT_EQ(run_study(flags_), 0);
+  EXPECT_NE(
+      result()["notes"].dump().find(
+          "went on with another configuration (run.epochs: 2 -> 4). What it measured is of both."),
+      std::string::npos);
+}
+
 TEST_F(StudyTest, CollectTakesOnlyTheRunsOfAStudy) {
   EXPECT_EQ(run_study(flags_), 0);
   fs::copy(root_ / "out/runs/n0001-r1" / kRecordFile, root_ / "out" / kRecordFile);
@@ -203,7 +280,8 @@ TEST_F(StudyTest, ARunThatWasStoppedHasNotFailed) {
   EXPECT_EQ(run_study(flags_), 75);
   const std::string printed = testing::internal::GetCapturedStdout();
   EXPECT_EQ(printed.find("failed"), std::string::npos) << printed;
-  EXPECT_NE(printed.find("Start the study again with the same command"), std::string::npos)
+  EXPECT_NE(printed.find("Start the study again with the command of the study, without --collect"),
+            std::string::npos)
       << printed;
   EXPECT_EQ(result()["rows"][0]["stopped"], 1);
 }

@@ -81,34 +81,36 @@ std::vector<PlannedRun> plan_runs(const StudyFlags& flags) {
   check(flags);
   std::vector<int> ranks = flags.ranks;
   std::sort(ranks.begin(), ranks.end());
-  const int cores = flags.cores ? flags.cores : cores_of_this_process();
-  const int threads =
-      flags.threads_per_rank ? flags.threads_per_rank : std::max(1, cores / ranks.back());
   std::vector<PlannedRun> runs;
   for (int repeat = 1; repeat <= flags.repeats; ++repeat)
-    for (const int n : ranks) {
-      PlannedRun run;
-      run.ranks = n;
-      run.repeat = repeat;
-      run.seed = flags.seed + static_cast<uint64_t>(repeat - 1);
-      run.local_batch = local_batch(flags, n, ranks.front());
-      run.directory = fmt::format("{}/runs/n{:04}-r{}", flags.output_dir, n, repeat);
-      run.command = {flags.program,     "train",        flags.config, "--ranks",
-                     fmt::to_string(n), "--output-dir", run.directory};
-      if (flags.oversubscribe) run.command.emplace_back("--oversubscribe");
-      run.sets = flags.sets;
-      // After the user's own settings: what the study varies and what it must hold fixed wins.
-      run.sets.push_back(fmt::format("run.seed={}", run.seed));
-      run.sets.push_back(fmt::format("run.threads={}", threads));
-      run.sets.push_back(fmt::format("batch.local={}", run.local_batch));
-      run.sets.push_back("batch.global=0");
-      for (const std::string& set : run.sets) {
-        run.command.push_back("--set");
-        run.command.push_back(set);
-      }
-      runs.push_back(std::move(run));
-    }
+    for (const int n : ranks) runs.push_back(plan_another(flags, n, repeat));
   return runs;
+}
+
+PlannedRun plan_another(const StudyFlags& flags, int ranks, int repeat) {
+  const auto [least, most] = std::ranges::minmax(flags.ranks);
+  const int cores = flags.cores ? flags.cores : cores_of_this_process();
+  const int threads = flags.threads_per_rank ? flags.threads_per_rank : std::max(1, cores / most);
+  PlannedRun run;
+  run.ranks = ranks;
+  run.repeat = repeat;
+  run.seed = flags.seed + static_cast<uint64_t>(repeat - 1);
+  run.local_batch = local_batch(flags, ranks, least);
+  run.directory = fmt::format("{}/runs/n{:04}-r{}", flags.output_dir, ranks, repeat);
+  run.command = {flags.program,         "train",        flags.config, "--ranks",
+                 fmt::to_string(ranks), "--output-dir", run.directory};
+  if (flags.oversubscribe) run.command.emplace_back("--oversubscribe");
+  run.sets = flags.sets;
+  // After the user's own settings: what the study varies and what it must hold fixed wins.
+  run.sets.push_back(fmt::format("run.seed={}", run.seed));
+  run.sets.push_back(fmt::format("run.threads={}", threads));
+  run.sets.push_back(fmt::format("batch.local={}", run.local_batch));
+  run.sets.push_back("batch.global=0");
+  for (const std::string& set : run.sets) {
+    run.command.push_back("--set");
+    run.command.push_back(set);
+  }
+  return run;
 }
 
 }  // namespace tutti::study

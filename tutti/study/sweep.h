@@ -78,4 +78,7 @@ struct PlannedRun {
 /// batch is not divisible.
 std::vector<PlannedRun> plan_runs(const StudyFlags& flags);
 
+/// The run that this study would make for a size and repeat that it was not asked for.
+PlannedRun plan_another(const StudyFlags& flags, int ranks, int repeat);
+
 }  // namespace tutti::study

@@ -184,6 +184,14 @@ case $case in
     [ "$(grep -c 'nothing to do' run.log)" = 2 ] || fail "nothing to do, and -q is silent about it"
     expect 0 reached --epochs 1 --target 0.001
     says reached 'toml --resume --target X [(]X above 0[.][0-9]*, or 0 for none[)]'
+    # Where nothing is done, config.toml stays that of what was done.
+    cp reached/config.toml before.toml
+    expect 0 reached --target 0.001 --epochs 2 --resume
+    cmp reached/config.toml before.toml || fail "a resume that did nothing has changed config.toml"
+    # It stands where it stood, and so do its clocks, but for what two starts without a step take.
+    last_clocks() { grep '"event":"run_stop"' reached/record.jsonl | tail -n "$1" | head -n 1 | sed -E 's/.*"wall_seconds":([0-9.e-]+),"train_seconds":([0-9.e-]+),"eval_seconds":([0-9.e-]+),"checkpoint_seconds":([0-9.e-]+).*/\1 \2 \3 \4/'; }
+    echo "$(last_clocks 2) $(last_clocks 1)" | awk '{ exit !($5 >= $1 && $6 >= $2 && $7 == $3 && $8 == $4 && $3 > 0 && $4 > 0 && $6 - $2 <= $5 - $1 + 1e-6) }' ||
+      fail "the clocks went from $(last_clocks 2) to $(last_clocks 1)"
     ;;
   changed)
     # Nothing that changes results changes in silence, and everything has a way out.
@@ -308,6 +316,10 @@ case $case in
     says eval "weights of step ${best#* }, the best evaluation's"
     says eval "accuracy $(awk -v a="${best% *}" 'BEGIN { printf "%.2f", a * 100 }') %"
     says run 'evaluate: tutti eval run/config.toml --weights run '
+    # Of a lowered target, an evaluation before the last may be the one that reached it.
+    sed -i '/"event":"eval".*"step":8,/s/"accuracy":[0-9.]*/"accuracy":0.99/' run/record.jsonl
+    expect 0 run --set run.eval_every=1 --epochs 12 --set checkpoint.keep=1 --target 0.98 --resume
+    says run 'done: nothing to do: target reached before step 96, at epoch 1.00 with accuracy 0.9900'
     ;;
   full)
     # A disk without room for a checkpoint: training goes on, the end is an error, the earlier ones stay. A limit on file sizes stands for it.

@@ -40,11 +40,13 @@ Reporter::Reporter(const RunPlace& place, RunStart about, const std::string& con
     : record_(open_record(place)),
       tensorboard_(place.directory, about.hosts.empty() ? "host" : about.hosts.front()) {
   // Not before a resume has been found to be one: a refused one must leave the run's own.
-  replace_file(std::filesystem::path(place.directory) / kConfigFile, configuration);
+  if (!configuration.empty())
+    replace_file(std::filesystem::path(place.directory) / kConfigFile, configuration);
   about.run_id = place.run_id;
   if (about.time == 0) about.time = unix_now();
-  tensorboard_.text(about.resume_step, about.time, "configuration",
-                    "```toml\n" + configuration + "```\n");
+  if (!configuration.empty())
+    tensorboard_.text(about.resume_step, about.time, "configuration",
+                      "```toml\n" + configuration + "```\n");
   record_.append(std::move(about));
   csv_.emplace(log_before(record_.path()), place.directory);
 }

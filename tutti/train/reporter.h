@@ -18,7 +18,8 @@ namespace tutti {
 class Reporter {
  public:
   /// Continues the files of a run that goes on in its folder, else begins them. `about` is the
-  /// record's first line; its run_id is the place's. `configuration`: TOML, for TensorBoard.
+  /// record's first line; its run_id is the place's. `configuration`: TOML; empty leaves the
+  /// folder's as it is.
   Reporter(const RunPlace& place, RunStart about, const std::string& configuration);
 
   void add(StepRecord event);

@@ -2,6 +2,7 @@
 // Where a run's time goes: wall-clock seconds in named parts, as the run record wants them.
 
 #include <chrono>
+#include <optional>
 
 namespace tutti {
 
@@ -32,9 +33,17 @@ class RunClock {
     train_before_ = train_seconds;
   }
   double wall() const { return wall_before_ + since(started_); }
-  double train() const { return train_before_ + since(started_) - paused_; }
+  double train() const {
+    return train_before_ + (standing_ ? *standing_ : since(started_)) - paused_;
+  }
+  /// From here to add_pause() the training clock stands still, so that a checkpoint, which keeps
+  /// its reading, does not count a part of its own writing.
+  void stand_still() { standing_ = since(started_); }
   /// Time that does not count as training.
-  void add_pause(double seconds) { paused_ += seconds; }
+  void add_pause(double seconds) {
+    paused_ += seconds;
+    standing_.reset();
+  }
 
   static double since(Clock::time_point begin) {
     return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -43,6 +52,7 @@ class RunClock {
  private:
   Clock::time_point started_ = Clock::now();
   double wall_before_ = 0, train_before_ = 0, paused_ = 0;
+  std::optional<double> standing_;
 };
 
 }  // namespace tutti

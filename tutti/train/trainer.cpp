@@ -23,7 +23,7 @@ RunResult TrainerRun::run() {
   open_record();
   try {
     comm_.barrier();
-    clock_.start(before("wall_seconds", 0), before("train_seconds", 0));
+    clock_.start(earlier_.wall_seconds, earlier_.train_seconds);
     resumed_.reset();
     run_started_ = RunClock::Clock::now();
     startup_seconds_ = unix_now() - spec_.process_started;
@@ -42,7 +42,11 @@ void TrainerRun::loop() {
   first_step_ = step_;
   if (target_reached_)
     return stop(RunStatus::done,
-                fmt::format("nothing to do: target reached before step {}", step_));
+                fmt::format("nothing to do: target reached before step {}{}", step_,
+                            earlier_.reached
+                                ? fmt::format(", at epoch {:.2f} with accuracy {:.4f}",
+                                              earlier_.reached->epoch, earlier_.reached->accuracy)
+                                : ""));
   if (step_ >= total_steps_)
     log::warn_alike("nothing to do: {} steps are done, and {} the run there", step_,
                     run_limit(config_.run, per_epoch, step_).text);
@@ -55,7 +59,10 @@ void TrainerRun::loop() {
     if (evaluation_due() || last) best = evaluate();
     const bool asked = stop_asked();
     const bool ends = last || target_reached_ || asked;
-    if (checkpoint_due() || best || ends) write_checkpoint_now(best, ends);
+    if (checkpoint_due() || best || ends) {
+      clock_.stand_still();
+      write_checkpoint_now(best, ends);
+    }
     if (target_reached_) return stop(RunStatus::done, "target reached");
     if (asked && !last)
       return stop(

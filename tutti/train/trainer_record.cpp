@@ -30,7 +30,9 @@ void TrainerRun::open_record() {
   comm_.barrier();
   if (!first()) return;
   const RunStart about = start_event();
-  reporter_.emplace(place_, about, spec_.resolved_config);
+  // Where nothing is done, the configuration stays that of what was done.
+  reporter_.emplace(place_, about,
+                    place_.goes_on && nothing_to_do() ? std::string() : spec_.resolved_config);
   log_places(place_);
   log::info("{} on {}: {} parameters, {}, layout {}", about.model, about.dataset, about.parameters,
             about.precision, network_->training.layout);
@@ -169,7 +171,9 @@ void TrainerRun::stop(RunStatus status, const std::string& reason) {
 
 std::string TrainerRun::beyond_this_end() const {
   if (target_reached_)
-    return fmt::format(" --target X   (X above {:.4f}, or 0 for none)", result_.accuracy);
+    return fmt::format(" --target X   (X above {:.4f}, or 0 for none)",
+                       earlier_.reached ? std::max(earlier_.reached->accuracy, result_.accuracy)
+                                        : result_.accuracy);
   return run_limit(config_.run, sampler_.steps_per_epoch(), step_).flags;
 }
 

@@ -16,6 +16,7 @@
 #include "tutti/plan/executor.h"
 #include "tutti/trace/span.h"
 #include "tutti/train/checkpoint.h"
+#include "tutti/train/earlier_part.h"
 #include "tutti/train/evaluator.h"
 #include "tutti/train/progress.h"
 #include "tutti/train/reporter.h"
@@ -67,6 +68,8 @@ class TrainerRun {
   /// Where the run before stood. The best checkpoint counts where it is of this run's past: not of
   /// steps that are computed again, and not lost since.
   void go_on_from(const Checkpoint& checkpoint);
+  /// What the record says of the run before. Rank 0 reads it for all.
+  EarlierPart read_earlier(const CheckpointInfo& checkpoint) const;
 
   // --- trainer.cpp: the loop ---
   void loop();
@@ -113,6 +116,8 @@ class TrainerRun {
   /// rank 0's is enough.
   void record_failure(const std::exception& error);
 
+  /// No step: of a resume that finds its end behind it.
+  bool nothing_to_do() const { return target_reached_ || step_ >= total_steps_; }
   bool first() const { return comm_.rank() == 0; }
   double epochs_done() const {
     return static_cast<double>(step_) / static_cast<double>(sampler_.steps_per_epoch());
@@ -154,6 +159,7 @@ class TrainerRun {
   int64_t step_ = 0, first_step_ = 0, epoch_steps_ = 0;
   RunSettings settings_;              // what a resume compares
   std::vector<std::string> changes_;  // of this resume
+  EarlierPart earlier_;               // of this resume
   LeftCheckpoints left_;
   bool together_ = false;     // an error now is thrown by all ranks: one of them records it
   std::string bad_gradient_;  // the first one of the step that is not finite

@@ -1,6 +1,7 @@
 #include "tutti/train/trainer_run.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "tutti/base/log.h"
 #include "tutti/comm/agree.h"
@@ -137,7 +138,11 @@ void TrainerRun::go_on_from(const Checkpoint& checkpoint) {
   step_ = left_.last = checkpoint.info.step;
   result_.accuracy = before("accuracy", kNotMeasured);
   result_.loss = before("loss", kNotMeasured);
-  target_reached_ = reaches_target(result_.accuracy);
+  earlier_ = read_earlier(checkpoint.info);
+  evaluation_seconds_ = earlier_.eval_seconds;
+  checkpoint_seconds_ = earlier_.checkpoint_seconds;
+  // Of a lowered target, any evaluation may be the one that reaches it.
+  target_reached_ = earlier_.reached || reaches_target(result_.accuracy);
   const std::string best =
       comm::decide(comm_, "looking for the best checkpoint", [&]() -> std::string {
         const auto path = find_best(place_.checkpoints);
@@ -150,6 +155,16 @@ void TrainerRun::go_on_from(const Checkpoint& checkpoint) {
   if (best.empty()) return;
   left_.best = std::stoll(best);
   left_.best_accuracy = std::stod(best.substr(best.find(' ')));
+}
+
+EarlierPart TrainerRun::read_earlier(const CheckpointInfo& checkpoint) const {
+  return earlier_part_from_text(comm::decide(comm_, "reading the record of the run before", [&] {
+    const std::string record = (std::filesystem::path(place_.directory) / kRecordFile).string();
+    std::error_code none;
+    const bool known = place_.goes_on && std::filesystem::exists(record, none);
+    return to_text(
+        earlier_part(checkpoint, known ? read_readable(record).log : RunLog{}, config_.run.target));
+  }));
 }
 
 }  // namespace tutti

@@ -1,0 +1,67 @@
+#include "tutti/train/earlier_part.h"
+
+#include <algorithm>
+
+#include "tutti/base/json.h"
+
+namespace tutti {
+namespace {
+
+/// Of the events up to a step; those of later steps are void.
+template <class Event>
+double seconds_up_to(const std::vector<Event>& events, int64_t step) {
+  double sum = 0;
+  for (const Event& event : events)
+    if (event.step <= step && event.seconds > 0) sum += event.seconds;  // not where not measured
+  return sum;
+}
+
+}  // namespace
+
+EarlierPart earlier_part(const CheckpointInfo& checkpoint, const RunLog& log, double target) {
+  const auto metric = [&](const char* name) {
+    const auto at = checkpoint.metrics.find(name);
+    return at == checkpoint.metrics.end() ? 0.0 : at->second;
+  };
+  EarlierPart part{.wall_seconds = metric(kWallSeconds),
+                   .train_seconds = metric(kTrainSeconds),
+                   .eval_seconds = seconds_up_to(log.evals, checkpoint.step),
+                   .checkpoint_seconds = seconds_up_to(log.checkpoints, checkpoint.step),
+                   .reached = {}};
+  part.wall_seconds =
+      std::max(part.wall_seconds, part.train_seconds + part.eval_seconds + part.checkpoint_seconds);
+  // After a failure the clocks include steps that are computed again.
+  if (log.stop && log.stop->steps == checkpoint.step && log.stop->status != RunStatus::failed) {
+    part.wall_seconds = log.stop->wall_seconds;
+    part.train_seconds = log.stop->train_seconds;
+    part.eval_seconds = log.stop->eval_seconds;
+    part.checkpoint_seconds = log.stop->checkpoint_seconds;
+  }
+  if (target <= 0) return part;
+  for (const EvalRecord& eval : log.evals)
+    if (!part.reached && eval.step <= checkpoint.step && eval.accuracy >= target)
+      part.reached = {.epoch = eval.epoch, .accuracy = eval.accuracy};
+  return part;
+}
+
+std::string to_text(const EarlierPart& part) {
+  Json json = {part.wall_seconds, part.train_seconds, part.eval_seconds, part.checkpoint_seconds};
+  if (part.reached) {
+    json.push_back(part.reached->epoch);
+    json.push_back(part.reached->accuracy);
+  }
+  return print_json(json);
+}
+
+EarlierPart earlier_part_from_text(const std::string& text) {
+  const Json json = parse_json(text);
+  EarlierPart part{.wall_seconds = json.at(0),
+                   .train_seconds = json.at(1),
+                   .eval_seconds = json.at(2),
+                   .checkpoint_seconds = json.at(3),
+                   .reached = {}};
+  if (json.size() > 4) part.reached = {.epoch = json.at(4), .accuracy = json.at(5)};
+  return part;
+}
+
+}  // namespace tutti

@@ -115,7 +115,7 @@ class Reader {
     if (const Flag* set = find_flag(verb_, "--set"); set && name.find('.') != std::string::npos) {
       std::replace(name.begin() + 2, name.end(), '-', '_');
       if (!text) text = next_word(name, "VALUE");
-      given_.push_back({set, name.substr(2) + "=" + *text});
+      given_.push_back({set, name + "=" + *text});  // with its dashes: messages name it so
       return;
     }
     std::replace(name.begin(), name.end(), '_', '-');

@@ -80,8 +80,8 @@ TEST(Arguments, SpellingsOfAFlag) {
 
 TEST(Arguments, KeysAreFlags) {
   EXPECT_EQ(parsed({"train", "x", "--optimizer.weight-decay", "1e-4", "--set", "a.b=2"}).sets,
-            (Words{"optimizer.weight_decay=1e-4", "a.b=2"}));
-  EXPECT_EQ(parsed({"train", "x", "--optimizer.lr=0.1"}).sets, (Words{"optimizer.lr=0.1"}));
+            (Words{"--optimizer.weight_decay=1e-4", "a.b=2"}));
+  EXPECT_EQ(parsed({"train", "x", "--optimizer.lr=0.1"}).sets, (Words{"--optimizer.lr=0.1"}));
 }
 
 TEST(Arguments, ResumeTakesAFolderOrNothing) {

@@ -40,6 +40,7 @@ struct Assignment {
   const ConfigKey* row;
   ConfigValue value;
   std::string where;
+  SettingPlace at;
 };
 
 std::vector<std::string> key_names() {
@@ -192,16 +193,23 @@ class FileReader {
       return;
     }
     if (group)
-      return mistakes_.add(fmt::format("{}: '{}' is a section: write [{}] and its keys below",
+      return mistakes_.add(at_place(at),
+                           fmt::format("{}: '{}' is a section: write [{}] and its keys below",
                                        place(file, at), name, name));
     if (!row)
-      return mistakes_.add(fmt::format("{}: unknown key '{}'{}", place(file, at), name,
-                                       did_you_mean(name, key_names())));
+      return mistakes_.add(at_place(at), fmt::format("{}: unknown key '{}'{}", place(file, at),
+                                                     name, did_you_mean(name, key_names())));
     try {
-      found.push_back({row, completed(*row, value_of(node)), place(file, node.source())});
+      found.push_back({row, completed(*row, value_of(node)), place(file, node.source()),
+                       at_place(node.source())});
     } catch (const ConfigError& error) {
-      mistakes_.add(fmt::format("{}: {} {}", place(file, node.source()), name, error.what()));
+      mistakes_.add(at_place(node.source()),
+                    fmt::format("{}: {} {}", place(file, node.source()), name, error.what()));
     }
+  }
+
+  SettingPlace at_place(const toml::source_region& at) const {
+    return {sources_.size(), at.begin.line, at.begin.column};
   }
 
   std::vector<std::vector<Assignment>>& sources_;
@@ -247,22 +255,24 @@ ConfigValue parse_setting(const ConfigKey& row, const std::string& text) {
   return value.value_or(text);
 }
 
-void read_setting(const Setting& setting, std::vector<Assignment>& found, Mistakes& mistakes) {
+void read_setting(const Setting& setting, size_t source, std::vector<Assignment>& found,
+                  Mistakes& mistakes) {
+  const SettingPlace at{.source = source, .line = found.size()};
   const ConfigKey* row = find_config_key(setting.key);
   if (!row)
-    return mistakes.add(fmt::format("{}: unknown key '{}'{}", setting.where, setting.key,
-                                    did_you_mean(setting.key, key_names())));
+    return mistakes.add(at, fmt::format("{}: unknown key '{}'{}", setting.where, setting.key,
+                                        did_you_mean(setting.key, key_names())));
   try {
-    found.push_back({row, completed(*row, parse_setting(*row, setting.text)), setting.where});
+    found.push_back({row, completed(*row, parse_setting(*row, setting.text)), setting.where, at});
   } catch (const ConfigError& error) {
-    mistakes.add(fmt::format("{}: {} {}", setting.where, setting.key, error.what()));
+    mistakes.add(at, fmt::format("{}: {} {}", setting.where, setting.key, error.what()));
   }
 }
 
 /// Variables of the configuration, short names first so that the full name of a key wins; unknown
 /// ones become warnings.
 std::vector<Assignment> read_environment(
-    const std::vector<std::pair<std::string, std::string>>& variables,
+    const std::vector<std::pair<std::string, std::string>>& variables, size_t source,
     std::vector<std::string>& warnings, Mistakes& mistakes) {
   std::vector<std::pair<std::string, std::string>> known;  // variable, key
   for (const ConfigAlias& alias : config_aliases())
@@ -272,7 +282,7 @@ std::vector<Assignment> read_environment(
   std::vector<Assignment> found;
   for (const auto& [variable, key] : known)
     for (const auto& [name, text] : variables)
-      if (name == variable) read_setting({key, text, name}, found, mistakes);
+      if (name == variable) read_setting({key, text, name}, source, found, mistakes);
 
   std::vector<std::string> names = kOtherVariables;
   for (const auto& [variable, key] : known) names.push_back(variable);
@@ -303,7 +313,8 @@ void apply(const std::vector<Assignment>& source, ResolvedConfig& resolved, Mist
     try {
       assignment.row->set(resolved.config, assignment.value);
     } catch (const ConfigError& error) {
-      mistakes.add(fmt::format("{}: {} {}", assignment.where, assignment.row->name, error.what()));
+      mistakes.add(assignment.at,
+                   fmt::format("{}: {} {}", assignment.where, assignment.row->name, error.what()));
     }
     resolved.origins[assignment.row->name] = assignment.where;
   }
@@ -317,9 +328,9 @@ ResolvedConfig read_config(const ConfigSources& sources) {
   Mistakes mistakes;
   if (!sources.file.empty()) FileReader(steps, mistakes).read(sources.file, "");
   const size_t files = steps.size();
-  steps.push_back(read_environment(sources.environment, resolved.warnings, mistakes));
+  steps.push_back(read_environment(sources.environment, files, resolved.warnings, mistakes));
   steps.emplace_back();
-  for (const Setting& flag : sources.flags) read_setting(flag, steps.back(), mistakes);
+  for (const Setting& flag : sources.flags) read_setting(flag, files + 1, steps.back(), mistakes);
   for (size_t i = 0; i < steps.size(); ++i) {
     if (i == files) resolved.log_level_of_files = resolved.config.run.log_level;
     apply(steps[i], resolved, mistakes);

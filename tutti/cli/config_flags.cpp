@@ -103,13 +103,15 @@ std::vector<Setting> ConfigFlags::settings() const {
     const size_t equals = set.find('=');
     if (equals == std::string::npos)
       throw ConfigError(fmt::format("--set {}: write it as --set KEY=VALUE", set));
-    const std::string key = set.substr(0, equals);
+    const bool own_flag = set.starts_with("--");  // --optimizer.lr=0.1
+    const std::string key = own_flag ? set.substr(2, equals - 2) : set.substr(0, equals),
+                      where = own_flag ? "--" + key : "--set " + key;
     // -q and -v say less than --set; a flag of its own says the same as it, and neither goes first.
     for (const Setting& other : found)
-      if (other.key == key && other.where.starts_with("--") && !other.where.starts_with("--set"))
-        throw ConfigError(
-            fmt::format("{} and --set {} set the same key: give one", other.where, key));
-    found.push_back({key, set.substr(equals + 1), "--set " + key});
+      if (other.key == key && other.where.starts_with("--") && !other.where.starts_with("--set") &&
+          other.where != "--" + key)
+        throw ConfigError(fmt::format("{} and {} set the same key: give one", other.where, where));
+    found.push_back({key, set.substr(equals + 1), where});
   }
   return found;
 }

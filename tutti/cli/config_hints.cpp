@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cstdlib>
 
@@ -47,10 +48,12 @@ std::string variable(std::string_view name, const std::string& path) {
 }  // namespace
 
 void Mistakes::throw_if_any() const {
-  if (texts_.empty()) return;
-  if (texts_.size() == 1) throw ConfigError(texts_.front());
-  std::string all = fmt::format("the configuration has {} mistakes:", texts_.size());
-  for (const std::string& text : texts_) all += "\n  " + text;
+  if (found_.empty()) return;
+  if (found_.size() == 1) throw ConfigError(found_.front().second);
+  auto sorted = found_;
+  std::ranges::stable_sort(sorted, {}, [](const auto& mistake) { return mistake.first; });
+  std::string all = fmt::format("the configuration has {} mistakes:", sorted.size());
+  for (const auto& [at, text] : sorted) all += "\n  " + text;
   throw ConfigError(all);
 }
 

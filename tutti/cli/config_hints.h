@@ -1,22 +1,32 @@
 #pragma once
 // What configuration messages add to what a parser says, and paths as people write them.
 
+#include <compare>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace tutti {
 
+/// Where something is set: the source in the order of reading (of files, the environment, flags),
+/// and the line and column in a file.
+struct SettingPlace {
+  size_t source = 0, line = 0, column = 0;
+  auto operator<=>(const SettingPlace&) const = default;
+};
+
 /// Collects what is wrong, so that all of it is reported at once.
 class Mistakes {
  public:
-  void add(std::string text) { texts_.push_back(std::move(text)); }
-  bool none() const { return texts_.empty(); }
-  /// ConfigError with the one mistake, or with all of them, one a line.
+  void add(SettingPlace at, std::string text) { found_.emplace_back(at, std::move(text)); }
+  bool none() const { return found_.empty(); }
+  /// ConfigError with the one mistake, or with all of them in the order of their places, one a
+  /// line.
   void throw_if_any() const;
 
  private:
-  std::vector<std::string> texts_;
+  std::vector<std::pair<SettingPlace, std::string>> found_;
 };
 
 /// Advice for a file that TOML's parser refuses: another format, a string without quotes, True

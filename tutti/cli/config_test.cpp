@@ -77,11 +77,11 @@ TEST_F(ConfigFiles, AllMistakesAreNamedAtOnce) {
                .flags = {{"optimizer.learning_rate", "1", "--set optimizer.learning_rate"}}}),
       "the configuration has 5 mistakes:\n"
       "  run.toml:2:1: unknown key 'run.epoch', did you mean 'run.epochs'?\n"
-      "  --set optimizer.learning_rate: unknown key 'optimizer.learning_rate', did you mean "
-      "'optimizer.lr'?\n"
-      "  run.toml:5:6: optimizer.lr must be a number, is \"x\"\n"
       "  run.toml:3:8: run.seed must be at least 0, is -1\n"
-      "  TUTTI_TARGET: run.target must be between 0 and 1, is 7");
+      "  run.toml:5:6: optimizer.lr must be a number, is \"x\"\n"
+      "  TUTTI_TARGET: run.target must be between 0 and 1, is 7\n"
+      "  --set optimizer.learning_rate: unknown key 'optimizer.learning_rate', did you mean "
+      "'optimizer.lr'?");
 }
 
 TEST_F(ConfigFiles, NumbersOutOfRange) {
@@ -310,16 +310,21 @@ TEST(ConfigFlagsTwice, AFlagAndSetOfTheSameKeyContradictEachOther) {
   for (const auto& words :
        {std::vector<std::string>{"train", "--lr", "0.2", "--set", "optimizer.lr=0.1"},
         std::vector<std::string>{"train", "--optimizer.lr=0.1", "--lr", "0.2"}}) {
+    const std::string written = words[1] == "--lr" ? "--set optimizer.lr" : "--optimizer.lr";
     std::string said;
     try {
       settings(words);
     } catch (const ConfigError& error) {
       said = error.what();
     }
-    EXPECT_EQ(said, "--lr and --set optimizer.lr set the same key: give one");
+    EXPECT_EQ(said, "--lr and " + written + " set the same key: give one");
   }
   const auto last = settings({"train", "--set", "optimizer.lr=1", "--set", "optimizer.lr=2"});
   EXPECT_EQ(last.back().text, "2") << "scripts add to their own";
+  const auto mixed = settings({"train", "--optimizer.lr=1", "--set", "optimizer.lr=2"});
+  EXPECT_EQ(mixed.front().where, "--optimizer.lr") << "as the user wrote it";
+  EXPECT_EQ(mixed.front().key, "optimizer.lr");
+  EXPECT_EQ(mixed.back().where, "--set optimizer.lr");
 }
 
 }  // namespace

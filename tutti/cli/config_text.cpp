@@ -23,8 +23,8 @@ In variables and flags strings need no quotes and lists no brackets: `--set opti
 seconds take a suffix in quotes or on the command line: `"4 MiB"`, `--set comm.timeout_s=5min`. 
 
 A relative path in a file, a variable or a flag starts at the working folder of the program, wherever the file lies; only `include` is
-relative to its file. The `config.toml` that a run writes beside its results leaves `run.output_dir` open: there it is the folder of the file. `~`, `$NAME` and `${NAME}`
-are replaced in paths as a shell does: `dir = "$SCRATCH/mnist"`.
+relative to its file. The `config.toml` that a run writes beside its results has an empty `run.output_dir`. For this file, empty means the folder
+that the file lies in. `~`, `$NAME` and `${NAME}` are replaced in paths as a shell does: `dir = "$SCRATCH/mnist"`.
 
 An unknown key, a wrong type and a value out of range are errors that name file, line, column and the nearest valid key, all of them at
 once; an unknown variable `TUTTI_*` gives a warning. `tutti config run.toml` prints the resolved configuration with the origin of each value, and

@@ -9,7 +9,6 @@
 #include <type_traits>
 
 #include "tutti/base/error.h"
-#include "tutti/cli/suggest.h"
 #include "tutti/data/format/catalog.h"
 #include "tutti/models/registry.h"
 #include "tutti/train/config.h"
@@ -136,9 +135,8 @@ std::vector<std::string> known_values(const Flag& flag) {
 void store(const Flag& flag, const std::string& text, const std::string& who) {
   if (!flag.choices.empty() &&
       std::find(flag.choices.begin(), flag.choices.end(), text) == flag.choices.end())
-    throw ConfigError(fmt::format("{} must be one of {}, is '{}'{}", who,
-                                  fmt::join(flag.choices, ", "), text,
-                                  did_you_mean(text, flag.choices)));
+    throw ConfigError(
+        fmt::format("{} must be one of {}, is '{}'", who, fmt::join(flag.choices, ", "), text));
   std::visit(Storing{flag, text, who}, flag.bind);
 }
 

@@ -58,7 +58,7 @@ constexpr Entry kFiles[] = {
 constexpr Entry kSignals[] = {
     {"SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, the first SIGINT",
      "The run stops in order at its next step: it writes a checkpoint and ends with 75"},
-    {"the second SIGINT", "The run ends at once"},
+    {"the second SIGINT", "The run ends at once, with 130"},
 };
 
 constexpr Entry kExitCodes[] = {
@@ -67,6 +67,7 @@ constexpr Entry kExitCodes[] = {
     {"2", "Wrong flags or a wrong configuration"},
     {"3", "train ran to its end without reaching its target; study only with --require-target"},
     {"75", "Stopped early with a checkpoint written. Start it again with --resume to go on"},
+    {"130", "Ended at once by a second SIGINT, without a checkpoint"},
 };
 
 template <size_t kCount>

@@ -55,6 +55,19 @@ study::OnChange change_rule(const std::string& key) {
   return study::OnChange::begins_anew;
 }
 
+/// The flags of the configuration, with what is otherwise for a study than for one run.
+std::vector<Flag> configuration_flags(StudyVerb& verb) {
+  std::vector<Flag> flags = verb.flags.flags(
+      {"data-dir", "output-dir", "batch-size", "global-batch-size", "epochs", "max-steps", "lr",
+       "seed", "precision", "target", "threads", "replicas", "profile", "check-collectives"});
+  for (Flag& flag : flags)
+    if (flag.names == "--output-dir")
+      flag.help =
+          "Folder of this study's report, tables and runs. Without it: run.output_dir of the file, "
+          "else study";
+  return flags;
+}
+
 int run_study_verb(const StudyVerb& verb) {
   if (const comm::Launcher launcher = read_launcher(); launcher.size > 1)
     throw ConfigError(
@@ -163,9 +176,7 @@ Verb study_verb() {
                    .help = "Run nothing: report every record found under --output-dir",
                    .bind = &state->study.collect_only},
                   json_flag(state->study.json)},
-                 state->flags.flags({"data-dir", "output-dir", "batch-size", "global-batch-size",
-                                     "epochs", "max-steps", "lr", "seed", "precision", "target",
-                                     "threads", "replicas", "profile", "check-collectives"})),
+                 configuration_flags(*state)),
       .examples = {{"tutti study run.toml --ranks 1,2,4 --repeats 3",
                     "Compare 1, 2 and 4 ranks, each with three seeds"},
                    {"tutti study run.toml --ranks 1,2 --mode strong --output-dir studies/strong",

@@ -13,7 +13,7 @@ namespace {
 // Large sums are written around the cache; beginnings and ends that fit no vector are not.
 TEST(Combine, LargeSumsAreThoseOfSmallOnes) {
   constexpr size_t kCount = (size_t{2} << 20) + 1000;
-  std::vector<float> a(kCount + 16), b(kCount + 16), to(kCount + 32);
+  std::vector<float> a(kCount + 32), b(kCount + 32), to(kCount + 32);
   for (size_t i = 0; i < a.size(); ++i)
     a[i] = static_cast<float>(i % 1000) * 0.37f, b[i] = static_cast<float>(i % 777) * -1.9f;
   const auto run = [](float* at) -> comm::Run {

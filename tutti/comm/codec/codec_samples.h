@@ -25,7 +25,8 @@ inline Floats random_values(size_t n, uint64_t stream, float deviation = 1) {
 }
 
 inline bool same_bits(const Floats& a, const Floats& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
 }
 
 }  // namespace tutti::comm

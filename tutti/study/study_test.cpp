@@ -49,6 +49,19 @@ e='"schema":1,"event":'
     std::ifstream file(root_ / "out/study.json");
     return parse_json(file);
   }
+  /// What --collect prints where the only run, in `folder`, was stopped early.
+  std::string printed_of_a_stopped_run_in(const char* folder) {
+    fs::create_directories(root_ / folder);
+    std::ofstream(root_ / folder / kRecordFile)
+        << R"({"schema":1,"event":"run_start","ranks":1})"
+        << "\n"
+        << R"({"schema":1,"event":"run_stop","status":"requeue"})"
+        << "\n";
+    flags_.collect_only = true;
+    testing::internal::CaptureStdout();
+    EXPECT_EQ(run_study(flags_), 75);
+    return testing::internal::GetCapturedStdout();
+  }
   const ScratchDirectory scratch_;
   const fs::path root_ = scratch_.path();
   StudyFlags flags_;
@@ -179,16 +192,7 @@ TEST_F(StudyTest, CollectWithoutAFolderOrOfASingleRunSaysWhatToGive) {
 }
 
 TEST_F(StudyTest, WhereNoStudyLiesNobodyIsToldToStartOneAgain) {
-  fs::create_directories(root_ / "out/a");
-  std::ofstream(root_ / "out/a" / kRecordFile)
-      << R"({"schema":1,"event":"run_start","ranks":1})"
-      << "\n"
-      << R"({"schema":1,"event":"run_stop","status":"requeue"})"
-      << "\n";
-  flags_.collect_only = true;
-  testing::internal::CaptureStdout();
-  EXPECT_EQ(run_study(flags_), 75);
-  const std::string printed = testing::internal::GetCapturedStdout();
+  const std::string printed = printed_of_a_stopped_run_in("out/a");
   EXPECT_EQ(printed.find("Start the study again"), std::string::npos) << printed;
   EXPECT_EQ(printed.find("runs/"), std::string::npos) << printed;
   EXPECT_NE(printed.find("No study lies here"), std::string::npos) << printed;
@@ -269,16 +273,7 @@ TEST_F(StudyTest, WhereNoReportCanBeWrittenTheTablesAreShownAndTheReasonIsSaid) 
 }
 
 TEST_F(StudyTest, ARunThatWasStoppedHasNotFailed) {
-  fs::create_directories(root_ / "out/runs/n0001-r1");
-  std::ofstream(root_ / "out/runs/n0001-r1" / kRecordFile)
-      << R"({"schema":1,"event":"run_start","ranks":1})"
-      << "\n"
-      << R"({"schema":1,"event":"run_stop","status":"requeue"})"
-      << "\n";
-  flags_.collect_only = true;
-  testing::internal::CaptureStdout();
-  EXPECT_EQ(run_study(flags_), 75);
-  const std::string printed = testing::internal::GetCapturedStdout();
+  const std::string printed = printed_of_a_stopped_run_in("out/runs/n0001-r1");
   EXPECT_EQ(printed.find("failed"), std::string::npos) << printed;
   EXPECT_NE(printed.find("Start the study again with the command of the study, without --collect"),
             std::string::npos)

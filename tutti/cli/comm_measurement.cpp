@@ -13,7 +13,7 @@
 #include "tutti/cli/version.h"
 #include "tutti/comm/agree.h"
 #include "tutti/comm/algorithm/algorithm.h"
-#include "tutti/train/durable_file.h"
+#include "tutti/train/result_file.h"
 
 namespace tutti {
 namespace {
@@ -96,7 +96,7 @@ size_t bench_sizes(comm::Communicator& communicator, const CommMeasurement& aske
   if (columns == CommColumns::nccl) tell(comm_footer(options, wrong, bus_bandwidths));
   if (asked.json) say(communicator, print_json(rows, 2));
   if (communicator.rank() == 0 && !asked.output.empty())
-    replace_file(asked.output, print_json(rows, 2) + "\n");
+    write_result_file(asked.output, print_json(rows, 2) + "\n");
   return wrong;
 }
 
@@ -128,7 +128,7 @@ void tune_and_write(comm::Communicator& communicator, const CommMeasurement& ask
         "# collective    ranks  topology      bytes  reproducible  algorithm\n{}",
         about(communicator, asked), asked.element, asked.op, asked.sizes().front(),
         asked.sizes().back(), asked.iterations, comm::Selection(tuning.lines).to_string());
-    if (!asked.table.empty()) replace_file(asked.table, table);
+    if (!asked.table.empty()) write_result_file(asked.table, table);
     return fmt::format("{}\n{}", tuning_report(tuning), table);
   };
   const std::string report = comm::decide(communicator, "fitting a network to the times", fit);

@@ -3,7 +3,7 @@
 #include "tutti/cli/bench_flags.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/comm/agree.h"
-#include "tutti/train/durable_file.h"
+#include "tutti/train/result_file.h"
 
 namespace tutti {
 
@@ -26,7 +26,7 @@ Flag bench_output_flag(std::string& output, const std::string& short_name) {
 void check_output(comm::Communicator& communicator, const std::string& file) {
   if (file.empty()) return;
   comm::decide(communicator, "looking at the file for the results", [&] {
-    check_replaceable(file);
+    check_result_file(file);
     return std::string();
   });
 }

@@ -13,7 +13,7 @@
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/verbs.h"
-#include "tutti/train/durable_file.h"
+#include "tutti/train/result_file.h"
 
 namespace tutti {
 namespace {
@@ -27,7 +27,7 @@ struct BenchOpsVerb {
 
 int run_ops(const BenchOpsVerb& verb) {
   log::configure(log::Level::warn, 0, 1);
-  if (!verb.output.empty()) check_replaceable(verb.output);
+  if (!verb.output.empty()) check_result_file(verb.output);
   const CpuBackend backend;
   const int threads =
       choose_threads(verb.threads, read_surroundings().omp_num_threads, read_topology(), 1);
@@ -62,7 +62,7 @@ int run_ops(const BenchOpsVerb& verb) {
   }
   if (lines == 0) throw ConfigError(fmt::format("--filter '{}' matches no line", verb.filter));
   if (verb.json) fmt::print("{}\n", print_json(rows, 2));
-  if (!verb.output.empty()) replace_file(verb.output, print_json(rows, 2) + "\n");
+  if (!verb.output.empty()) write_result_file(verb.output, print_json(rows, 2) + "\n");
   if (failures > 0)
     throw NumericError(fmt::format("{} result(s) differ from the reference", failures));
   return 0;

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <functional>
 #include <iostream>
 #include <memory>
 
@@ -23,7 +24,7 @@
 #include "tutti/comm/agree.h"
 #include "tutti/models/registry.h"
 #include "tutti/trace/record.h"
-#include "tutti/train/durable_file.h"
+#include "tutti/train/result_file.h"
 #include "tutti/train/settings.h"
 
 namespace tutti {
@@ -137,6 +138,34 @@ void print_step(const Json& result) {
        fmt::format("{:.0f} MiB at most", result["peak_rss_bytes"].get<double>() / (1 << 20)));
 }
 
+Json about_bench(const BenchStepVerb& verb, const Job& job, const StepBench& bench,
+                 double ready_seconds) {
+  return {{"program", version_short()},
+          {"model", verb.network.model},
+          {"precision", verb.network.precision},
+          {"batch", verb.network.batch},
+          {"threads", job.threads()},
+          {"ranks", job.communicator().size()},
+          {"progress", job.progress()},
+          {"layout", bench.network().training.layout},
+          {"start_to_first_step_s", ready_seconds},
+          {"flop_per_image", bench.flop_per_image()},
+          {"parameters", bench.network().training.graph.parameter_count()}};
+}
+
+/// Times as many steps as the next line of standard input says, until it says none.
+void serve(StepBench& bench, comm::Communicator& communicator,
+           const std::function<void(const Json&)>& say) {
+  const auto next = [&] {
+    return std::stoll(comm::decide(communicator, "waiting for a command on its standard input",
+                                   [] { return std::to_string(read_command()); }));
+  };
+  while (const int64_t steps = next()) {
+    communicator.barrier();  // the ranks that waited were asleep
+    say(timed_run(bench, steps, communicator.size()));
+  }
+}
+
 int run_step(const BenchStepVerb& verb) {
   const double started = process_start_time();
   const comm::Launcher launcher = read_launcher();
@@ -155,26 +184,15 @@ int run_step(const BenchStepVerb& verb) {
   check_output(communicator, verb.output);
   if (!comm.shape.empty()) communicator.set_shape(comm::LinkShape::parse(comm.shape));
   use_selection(communicator, comm.selection);
-  const int threads = job.threads();
   const CpuBackend backend;
-  StepBench bench(timed_network(verb, comm, threads), exchange_settings(comm), backend,
+  StepBench bench(timed_network(verb, comm, job.threads()), exchange_settings(comm), backend,
                   communicator);
   communicator.barrier();
   const double ready_seconds = unix_now() - started;
   for (int i = 0; i < verb.warmup; ++i) bench.step();
 
   const bool first = communicator.rank() == 0;
-  Json about = {{"program", version_short()},
-                {"model", verb.network.model},
-                {"precision", verb.network.precision},
-                {"batch", verb.network.batch},
-                {"threads", threads},
-                {"ranks", communicator.size()},
-                {"progress", job.progress()},
-                {"layout", bench.network().training.layout},
-                {"start_to_first_step_s", ready_seconds},
-                {"flop_per_image", bench.flop_per_image()},
-                {"parameters", bench.network().training.graph.parameter_count()}};
+  Json about = about_bench(verb, job, bench, ready_seconds);
   const auto say = [&](const Json& message) {
     if (!first) return;
     fmt::print("{}\n", print_json(message));
@@ -184,14 +202,7 @@ int run_step(const BenchStepVerb& verb) {
     Json ready = {{"ready", true}};
     ready.update(about);
     say(ready);
-    const auto next = [&] {
-      return std::stoll(comm::decide(communicator, "waiting for a command on its standard input",
-                                     [] { return std::to_string(read_command()); }));
-    };
-    while (const int64_t steps = next()) {
-      communicator.barrier();  // the ranks that waited were asleep
-      say(timed_run(bench, steps, communicator.size()));
-    }
+    serve(bench, communicator, say);
     return 0;
   }
   communicator.barrier();
@@ -201,7 +212,7 @@ int run_step(const BenchStepVerb& verb) {
     say(result);
   else if (first)
     print_step(result);
-  if (first && !verb.output.empty()) replace_file(verb.output, print_json(result, 2) + "\n");
+  if (first && !verb.output.empty()) write_result_file(verb.output, print_json(result, 2) + "\n");
   if (verb.profile) print_profile(bench, verb.steps, first);
   return 0;
 }

@@ -58,6 +58,10 @@ bool is_checkpoint_name(std::string_view name) {
                              [](char c) { return c >= '0' && c <= '9'; });
 }
 
+fs::path checkpoint_of_step(const fs::path& directory, int64_t step) {
+  return directory / fmt::format("{}{:07}", kPrefix, step);
+}
+
 fs::path hidden_name(const fs::path& checkpoint, std::string_view why) {
   return checkpoint.parent_path() /
          fmt::format(".{}.{}-{}", checkpoint.filename().string(), why, ::getpid());
@@ -176,22 +180,13 @@ void mark_best(const fs::path& checkpoint) {
   sync_directory(link.parent_path());
 }
 
-/// Gives the checkpoints after `step` another name. They are of a course that a resume has left, so
-/// neither another resume nor prune() may take them for this one's; what they hold is kept.
-void set_aside_after(const fs::path& directory, int64_t step) {
-  const fs::path best = best_of(directory);
-  for (const Found& found : find_all(directory)) {
-    if (found.step <= step) continue;
-    fs::path aside = found.path;
-    aside += kAbandoned;
-    std::error_code error;
-    fs::remove_all(aside, error);
-    if (!error) fs::rename(found.path, aside, error);
-    if (error)
-      throw IoError(fmt::format("{}: cannot be renamed: {}", found.path.string(), error.message()));
-    if (found.path == best) mark_best(aside);
-    log::warn("checkpoint {} is of a course that was left by resuming before it: it is {} now",
-              found.path.filename().string(), aside.filename().string());
+/// The first of step_N.abandoned, step_N.abandoned-2 and so on that is not there.
+fs::path abandoned_name(const fs::path& checkpoint) {
+  std::error_code none;
+  for (int n = 1;; ++n) {
+    fs::path name = checkpoint;
+    name += n == 1 ? kAbandoned : fmt::format("{}-{}", kAbandoned, n);
+    if (!fs::exists(name, none)) return name;
   }
 }
 
@@ -229,9 +224,32 @@ void remove_leftovers(const fs::path& directory) {
   }
 }
 
+void set_aside_after(const fs::path& directory, int64_t step) {
+  const fs::path best = best_of(directory), start = checkpoint_of_step(directory, step);
+  try {
+    // First, so that a kill at any moment leaves a folder whose newest checkpoint is this one.
+    if (fs::exists(start)) replace_file(directory / kLatest, start.filename().string() + "\n");
+    for (const Found& found : find_all(directory)) {
+      if (found.step <= step) continue;
+      const fs::path aside = abandoned_name(found.path);
+      fs::rename(found.path, aside);
+      if (found.path == best) mark_best(aside);
+      log::warn("checkpoint {} is of a course that was left by resuming before it: it is {} now",
+                found.path.filename().string(), aside.filename().string());
+    }
+  } catch (const std::exception& error) {
+    log::warn("{}; another resume may go on from checkpoints of the course that was left",
+              error.what());
+  }
+}
+
+bool is_abandoned(const fs::path& checkpoint) {
+  return checkpoint.filename().string().find(kAbandoned) != std::string::npos;
+}
+
 fs::path write_checkpoint(const fs::path& directory, const CheckpointContent& content, int keep) {
   CHECK(content.info.step >= 0 && keep >= 0);
-  const fs::path target = directory / fmt::format("{}{:07}", kPrefix, content.info.step);
+  const fs::path target = checkpoint_of_step(directory, content.info.step);
   std::error_code error;
   fs::create_directories(directory, error);
   if (error)
@@ -257,8 +275,6 @@ fs::path write_checkpoint(const fs::path& directory, const CheckpointContent& co
   publish(partial.path(), target);
   sync_directory(directory);
   replace_file(directory / kLatest, target.filename().string() + "\n");
-
-  set_aside_after(directory, content.info.step);
   if (content.best) mark_best(target);
   if (keep > 0) prune(directory, keep);
   return target;
@@ -306,7 +322,10 @@ fs::path checkpoints_in(const fs::path& path) {
 bool is_in_checkpoint(const fs::path& path) {
   std::error_code none;
   if (path.filename() == kLatest) return fs::is_regular_file(path, none);
-  return path.filename() == kWeightsFile && fs::exists(path.parent_path() / kManifest, none);
+  const fs::path folder = path.parent_path();
+  // Other programs' exports, too, have weights of this name beside a manifest.
+  return path.filename() == kWeightsFile && fs::exists(folder / kManifest, none) &&
+         (is_checkpoint_name(folder.filename().string()) || fs::exists(folder / kStateFile, none));
 }
 
 fs::path checkpoint_at(const fs::path& path, std::string_view key) {

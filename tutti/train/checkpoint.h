@@ -59,10 +59,17 @@ struct Checkpoint {
 
 /// Writes directory/step_NNNNNNN (replacing one of the same step), points `latest`, and for the
 /// best one `best`, at it, and then removes the oldest ones beyond `keep` (0: keeps all), but never
-/// the best one. Checkpoints of later steps, which a resume from before them has left, are renamed
-/// to step_NNNNNNN.abandoned. Returns its path.
+/// the best one. Returns its path.
 std::filesystem::path write_checkpoint(const std::filesystem::path& directory,
                                        const CheckpointContent& content, int keep);
+
+/// For a run that goes on from `step`, before its first checkpoint: gives those of later steps the
+/// name step_NNNNNNN.abandoned. They are of a course that the resume has left, so neither another
+/// resume nor `keep` may take them for this one's; what they hold is kept, and `best` follows.
+/// Warns of each, and where one cannot be renamed.
+void set_aside_after(const std::filesystem::path& directory, int64_t step);
+/// Whether set_aside_after() has named it.
+bool is_abandoned(const std::filesystem::path& checkpoint);
 
 /// Checks the manifest and the checksums of all files; throws IoError saying what is damaged.
 CheckpointInfo verify_checkpoint(const std::filesystem::path& checkpoint);

@@ -101,20 +101,26 @@ TEST_F(CheckpointTest, KeepsTheLastWritten) {
   write(15, 2);
   EXPECT_EQ(find_latest_valid(directory_)->filename(), "step_0000015");
   write(16, 1);
-  EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step_0000016", "step_0000020.abandoned",
-                                               "step_0000030.abandoned"}));
+  EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step_0000016"}));
 }
 
 TEST_F(CheckpointTest, AResumeNeverFallsBackIntoACourseThatWasLeft) {
-  write(2);
+  for (const int64_t step : {2, 6}) write(step);
   write(8, 0, true);
   testing::internal::CaptureStderr();
-  const fs::path newest = write(4);
+  set_aside_after(directory_, 2);
   const std::string warning = testing::internal::GetCapturedStderr();
-  EXPECT_NE(warning.find("step_0000008"), std::string::npos) << warning;
+  for (const char* step : {"step_0000006", "step_0000008"})
+    EXPECT_NE(warning.find(step), std::string::npos) << warning;
+  EXPECT_EQ(find_latest_valid(directory_)->filename(), "step_0000002") << "killed at this moment";
   EXPECT_EQ(find_best(directory_)->filename(), "step_0000008.abandoned");
-  flip_a_bit(newest / "weights.safetensors", 500);
+  EXPECT_TRUE(is_abandoned(*find_best(directory_)));
+  flip_a_bit(write(8) / "weights.safetensors", 500);
   EXPECT_EQ(find_latest_valid(directory_)->filename(), "step_0000002");
+  set_aside_after(directory_, 2);
+  EXPECT_EQ(names(),
+            (std::vector<std::string>{"best", "latest", "step_0000002", "step_0000006.abandoned",
+                                      "step_0000008.abandoned", "step_0000008.abandoned-2"}));
 }
 
 TEST_F(CheckpointTest, ReplacesTheSameStep) {
@@ -227,6 +233,12 @@ TEST_F(CheckpointTest, IsFoundInARunsFolder) {
   replace_file(directory_ / "run/checkpoints/latest", "step_0000007\n");
   EXPECT_EQ(checkpoint_at(directory_ / "run/checkpoints/latest", "--weights"), expected);
   EXPECT_THROW(checkpoint_at(directory_ / "nowhere", "--weights"), IoError);
+  EXPECT_TRUE(is_in_checkpoint(expected / "weights.safetensors"));
+  const fs::path exported = directory_ / "exported";
+  fs::create_directories(exported);
+  for (const char* file : {"weights.safetensors", "manifest.json"})
+    fs::copy_file(expected / file, exported / file);
+  EXPECT_FALSE(is_in_checkpoint(exported / "weights.safetensors"));
 }
 
 TEST_F(CheckpointTest, RemovesWhatAKilledRunLeft) {

@@ -26,8 +26,11 @@ namespace {
 
 }  // namespace
 
-DurableFile::DurableFile(std::filesystem::path path) : path_(std::move(path)) {
-  fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+DurableFile::DurableFile(std::filesystem::path path)
+    : DurableFile(path, ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {}
+
+DurableFile::DurableFile(std::filesystem::path path, int descriptor)
+    : path_(std::move(path)), fd_(descriptor) {
   if (fd_ < 0) fail(path_, "cannot be created", errno);
   hash_ = XXH64_createState();
   XXH64_reset(hash_, 0);
@@ -111,27 +114,7 @@ std::string read_text(const std::filesystem::path& path) {
   return text;
 }
 
-void check_replaceable(const std::filesystem::path& path) {
-  const std::filesystem::path directory = path.parent_path().empty() ? "." : path.parent_path();
-  struct stat status {};
-  const bool there = ::stat(path.c_str(), &status) == 0;
-  if (there && S_ISDIR(status.st_mode)) fail(path, "cannot be replaced", EISDIR);
-  if (::access(there && !S_ISREG(status.st_mode) ? path.c_str() : directory.c_str(), W_OK) != 0)
-    fail(path, "cannot be written", errno);
-}
-
-void replace_file(const std::filesystem::path& link, std::string_view text) {
-  check_replaceable(link);
-  std::error_code none;
-  std::filesystem::path path = link;
-  for (int hops = 0; hops < 40 && std::filesystem::is_symlink(path, none); ++hops)
-    path = path.parent_path() / std::filesystem::read_symlink(path, none);
-  if (std::filesystem::exists(path, none) && !std::filesystem::is_regular_file(path, none)) {
-    DurableFile file(path);
-    file.write(text);
-    file.close();
-    return;
-  }
+void replace_file(const std::filesystem::path& path, std::string_view text) {
   const std::filesystem::path partial =
       path.parent_path() / fmt::format(".{}.partial-{}", path.filename().string(), ::getpid());
   try {

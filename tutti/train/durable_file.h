@@ -25,6 +25,8 @@ struct FileDigest {
 class DurableFile {
  public:
   explicit DurableFile(std::filesystem::path path);
+  /// Writes to what is open already, and closes it; negative: opening it failed, errno says why.
+  DurableFile(std::filesystem::path path, int descriptor);
   ~DurableFile();
   DurableFile(const DurableFile&) = delete;
   DurableFile& operator=(const DurableFile&) = delete;
@@ -62,12 +64,9 @@ class InputFile {
 
 FileDigest digest_of(const std::filesystem::path& path);
 std::string read_text(const std::filesystem::path& path);
-/// Replaces or makes a small file: a reader sees the old content or the new one, never a part. A
-/// link stays one. A device or a pipe is written into, since a rename would put a file in its
-/// place.
+/// Replaces or makes a small file of our own: a reader sees the old content or the new one, never a
+/// part. Takes the place of whatever has the name; for names that users give see result_file.h.
 void replace_file(const std::filesystem::path& path, std::string_view text);
-/// Throws IoError where replace_file() could not begin: before work whose result would be lost.
-void check_replaceable(const std::filesystem::path& path);
 /// Makes renames and new names inside `directory` durable.
 void sync_directory(const std::filesystem::path& directory);
 

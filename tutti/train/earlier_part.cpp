@@ -38,9 +38,11 @@ EarlierPart earlier_part(const CheckpointInfo& checkpoint, const RunLog& log, do
     part.checkpoint_seconds = log.stop->checkpoint_seconds;
   }
   if (target <= 0) return part;
-  for (const EvalRecord& eval : log.evals)
-    if (!part.reached && eval.step <= checkpoint.step && eval.accuracy >= target)
-      part.reached = {.epoch = eval.epoch, .accuracy = eval.accuracy};
+  for (const EvalRecord& eval : log.evals) {
+    if (eval.step > checkpoint.step || !(eval.accuracy >= target)) continue;
+    if (!part.reached) part.reached = {.epoch = eval.epoch, .accuracy = eval.accuracy};
+    part.reached->highest = std::max(part.reached->highest, eval.accuracy);
+  }
   return part;
 }
 
@@ -49,6 +51,7 @@ std::string to_text(const EarlierPart& part) {
   if (part.reached) {
     json.push_back(part.reached->epoch);
     json.push_back(part.reached->accuracy);
+    json.push_back(part.reached->highest);
   }
   return print_json(json);
 }
@@ -60,7 +63,8 @@ EarlierPart earlier_part_from_text(const std::string& text) {
                    .eval_seconds = json.at(2),
                    .checkpoint_seconds = json.at(3),
                    .reached = {}};
-  if (json.size() > 4) part.reached = {.epoch = json.at(4), .accuracy = json.at(5)};
+  if (json.size() > 4)
+    part.reached = {.epoch = json.at(4), .accuracy = json.at(5), .highest = json.at(6)};
   return part;
 }
 

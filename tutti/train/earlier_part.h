@@ -14,9 +14,9 @@ namespace tutti {
 struct EarlierPart {
   /// wall = train + evaluations + checkpoints, as far as all of them are known.
   double wall_seconds = 0, train_seconds = 0, eval_seconds = 0, checkpoint_seconds = 0;
-  /// The first evaluation that reached the target; epoch and accuracy.
+  /// The first evaluation that reached the target, and the highest accuracy of all.
   struct Reached {
-    double epoch = 0, accuracy = 0;
+    double epoch = 0, accuracy = 0, highest = 0;
   };
   std::optional<Reached> reached;
 };

@@ -52,11 +52,14 @@ TEST(EarlierPart, TheFirstEvaluationThatReachedTheTarget) {
   const EarlierPart part = earlier_part(checkpoint_of(8), two_epochs(), 0.3);
   ASSERT_TRUE(part.reached);
   EXPECT_EQ(part.reached->epoch, 1);
+  EXPECT_EQ(part.reached->highest, 0.325);
+  EXPECT_EQ(earlier_part(checkpoint_of(12), two_epochs(), 0.3).reached->highest, 0.9);
   EXPECT_FALSE(earlier_part(checkpoint_of(8), two_epochs(), 0.5).reached) << "of a void step";
   EXPECT_FALSE(earlier_part(checkpoint_of(8), two_epochs(), 0).reached);
   const EarlierPart told = earlier_part_from_text(to_text(part));
   ASSERT_TRUE(told.reached);
   EXPECT_EQ(told.reached->accuracy, 0.325);
+  EXPECT_EQ(told.reached->highest, 0.325);
   EXPECT_EQ(told.wall_seconds, part.wall_seconds);
 }
 

@@ -172,7 +172,7 @@ void TrainerRun::stop(RunStatus status, const std::string& reason) {
 std::string TrainerRun::beyond_this_end() const {
   if (target_reached_)
     return fmt::format(" --target X   (X above {:.4f}, or 0 for none)",
-                       earlier_.reached ? std::max(earlier_.reached->accuracy, result_.accuracy)
+                       earlier_.reached ? std::max(earlier_.reached->highest, result_.accuracy)
                                         : result_.accuracy);
   return run_limit(config_.run, sampler_.steps_per_epoch(), step_).flags;
 }

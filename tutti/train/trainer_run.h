@@ -66,7 +66,7 @@ class TrainerRun {
   /// The readers of both data sets, at the step where training begins or goes on.
   void build_data();
   /// Where the run before stood. The best checkpoint counts where it is of this run's past: not of
-  /// steps that are computed again, and not lost since.
+  /// steps that are computed again or of a course that was left, and not lost since.
   void go_on_from(const Checkpoint& checkpoint);
   /// What the record says of the run before. Rank 0 reads it for all.
   EarlierPart read_earlier(const CheckpointInfo& checkpoint) const;
@@ -157,9 +157,10 @@ class TrainerRun {
   RunClock::Clock::time_point run_started_;
 
   int64_t step_ = 0, first_step_ = 0, epoch_steps_ = 0;
-  RunSettings settings_;              // what a resume compares
-  std::vector<std::string> changes_;  // of this resume
-  EarlierPart earlier_;               // of this resume
+  RunSettings settings_;                 // what a resume compares
+  std::vector<std::string> changes_;     // of this resume
+  EarlierPart earlier_;                  // of this resume
+  std::optional<int64_t> went_on_from_;  // a step, until the first checkpoint after it
   LeftCheckpoints left_;
   bool together_ = false;     // an error now is thrown by all ranks: one of them records it
   std::string bad_gradient_;  // the first one of the step that is not finite

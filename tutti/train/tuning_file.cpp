@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "tutti/base/log.h"
-#include "tutti/train/durable_file.h"
+#include "tutti/train/result_file.h"
 
 namespace tutti {
 
@@ -25,7 +25,7 @@ void write_tuning_file(const std::filesystem::path& path, const Choices& choices
   std::error_code failed;
   std::filesystem::create_directories(path.parent_path(), failed);
   try {
-    replace_file(path, choices.to_string());
+    write_result_file(path, choices.to_string());
   } catch (const IoError& error) {
     log::debug("{}: the next run will measure again", error.what());
   }

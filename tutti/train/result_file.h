@@ -1,0 +1,18 @@
+#pragma once
+// Files that a user named to put results into: regular files, or whatever else has the name.
+
+#include <filesystem>
+#include <string_view>
+
+namespace tutti {
+
+/// Replaces or makes the file: a reader sees the old content or the new one, never a part. Links
+/// are followed and stay. A device or a pipe is written into, since a rename would put a file in
+/// its place; so is an open descriptor (/dev/stdout, /dev/fd/N), after what was written there
+/// before. Throws IoError.
+void write_result_file(const std::filesystem::path& name, std::string_view text);
+/// Throws IoError where write_result_file() could not begin: before work whose result would be
+/// lost.
+void check_result_file(const std::filesystem::path& name);
+
+}  // namespace tutti

@@ -39,6 +39,9 @@ class IoError : public Error {
   using Error::Error;
 };
 
+/// The system's reason for an errno of a file operation, and what to do where that is known.
+std::string file_error(int error);
+
 /// A device or kernel library that refused; the message names the operation and its shapes.
 class DeviceError : public Error {
   using Error::Error;

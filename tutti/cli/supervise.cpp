@@ -230,7 +230,8 @@ void Supervision::on_signal(int signal) {
   told_ = true;
   if (verdict_ || over_) return;
   if (signal == SIGINT && ++interrupts_ > 1) {
-    end_job(128 + SIGINT, "ended at once by a second interrupt; the last checkpoint stands");
+    end_job(128 + SIGINT,
+            "ended at once by a second interrupt; checkpoints that were written stand");
     return signal_ranks(SIGKILL);
   }
   const bool has_trained = count([](const RankRow& row) {

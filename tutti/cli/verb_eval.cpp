@@ -44,6 +44,10 @@ struct FoundWeights {
 FoundWeights weights_at(const std::filesystem::path& path) {
   std::error_code failed;  // opening the file says why
   const bool folder = std::filesystem::is_directory(path, failed);
+  if (path.filename() == "state.safetensors")
+    throw ConfigError(fmt::format(
+        "--weights: '{}' holds the optimizer's state and the statistics, not the weights; give {}",
+        path.string(), shell_word((path.parent_path() / "weights.safetensors").string())));
   if (!folder && !is_in_checkpoint(path)) return {SafetensorsFile(path)};
   const auto best = folder ? find_best(checkpoints_in(path)) : std::nullopt;
   const std::filesystem::path checkpoint = best ? *best : checkpoint_at(path, "--weights");
@@ -72,7 +76,7 @@ void import_weights(const EvalVerb& verb, const SafetensorsFile& file, Weights& 
     const std::string config = configuration_near(verb.weights);
     if (config.empty() || config == verb.flags.file()) throw;
     throw ConfigError(
-        fmt::format("{}. The run of these weights had the configuration {}: tutti "
+        fmt::format("{}; the run of these weights had the configuration {}: tutti "
                     "eval {} --weights {}",
                     error.what(), config, shell_word(config), shell_word(verb.weights)));
   }

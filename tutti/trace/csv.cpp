@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <fstream>
 #include <set>
 #include <utility>
@@ -44,10 +45,11 @@ std::string table(const std::vector<Event>& events) {
 }
 
 void write_file(const std::string& path, const std::string& text) {
+  errno = 0;
   std::ofstream file(path, std::ios::binary);
   file << text;
   file.flush();
-  if (!file) throw IoError(fmt::format("{}: cannot write the file", path));
+  if (!file) throw IoError(fmt::format("{}: cannot write the file: {}", path, file_error(errno)));
 }
 
 }  // namespace

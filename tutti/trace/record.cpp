@@ -126,7 +126,7 @@ RunRecord::RunRecord(std::string path, Open mode) : path_(std::move(path)) {
   const int flags = O_CREAT | O_APPEND | O_CLOEXEC | O_RDWR | (mode == Open::create ? O_TRUNC : 0);
   file_ = ::open(path_.c_str(), flags, 0666);
   if (file_ < 0)
-    throw IoError(fmt::format("{}: cannot write the run record: {}", path_, std::strerror(errno)));
+    throw IoError(fmt::format("{}: cannot write the run record: {}", path_, file_error(errno)));
   if (mode == Open::resume) cut_half_line(file_, path_);
 }
 

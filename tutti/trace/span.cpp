@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <fstream>
 
@@ -30,9 +31,10 @@ Json metadata(const char* what, int rank, int lane, const std::string& title) {
 }
 
 void write_json(const std::string& path, const Json& json) {
+  errno = 0;
   std::ofstream file(path, std::ios::binary);
   file << print_json(json) << '\n' << std::flush;
-  if (!file) throw IoError(fmt::format("{}: cannot write the trace", path));
+  if (!file) throw IoError(fmt::format("{}: cannot write the trace: {}", path, file_error(errno)));
 }
 
 }  // namespace

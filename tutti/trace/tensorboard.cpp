@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 
@@ -70,7 +71,9 @@ TensorBoardWriter::TensorBoardWriter(const std::string& directory, const std::st
   std::string event = event_head(unix_seconds);
   put_bytes(event, 3, "brain.Event:2");  // the version that every reader expects in the first event
   file_ << tfrecord_frame(event) << std::flush;
-  if (!file_) throw IoError(fmt::format("{}: cannot write the TensorBoard events", path_));
+  if (!file_)
+    throw IoError(
+        fmt::format("{}: cannot write the TensorBoard events: {}", path_, file_error(errno)));
 }
 
 void TensorBoardWriter::scalars(int64_t step, double unix_seconds,

@@ -336,7 +336,12 @@ fs::path checkpoint_at(const fs::path& path, std::string_view key) {
   if (error) throw IoError(fmt::format("{}: '{}': {}", key, path.string(), error.message()));
   const fs::path directory = checkpoints_in(path);
   if (const auto found = find_latest_valid(directory)) return *found;
-  throw IoError(fmt::format("{}: no valid checkpoint in '{}'", key, directory.string()));
+  const size_t damaged = list_checkpoints(directory).size();
+  throw IoError(fmt::format(
+      "{}: no valid checkpoint in '{}'{}", key, directory.string(),
+      !fs::exists(path, error) ? ", which does not exist"
+      : damaged > 0            ? fmt::format(": the log says how its {} are damaged", damaged)
+                    : std::string("; give the folder of a run, its checkpoints, or one of them")));
 }
 
 std::optional<fs::path> find_best(const fs::path& directory) {

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -17,17 +16,16 @@ namespace tutti {
 namespace {
 
 [[noreturn]] void fail(const std::filesystem::path& path, const char* what, int error) {
-  const char* advice = error == ENOSPC || error == EDQUOT
-                           ? "; free some space or choose another directory"
-                       : error == EFBIG ? "; raise the limit on file sizes (ulimit -f)"
-                                        : "";
-  throw IoError(fmt::format("{}: {}: {}{}", path.string(), what, std::strerror(error), advice));
+  throw IoError(fmt::format("{}: {}: {}", path.string(), what, file_error(error)));
+}
+
+int open_new(const std::filesystem::path& path) {
+  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 }
 
 }  // namespace
 
-DurableFile::DurableFile(std::filesystem::path path)
-    : DurableFile(path, ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {}
+DurableFile::DurableFile(std::filesystem::path path) : DurableFile(path, open_new(path)) {}
 
 DurableFile::DurableFile(std::filesystem::path path, int descriptor)
     : path_(std::move(path)), fd_(descriptor) {
@@ -118,7 +116,7 @@ void replace_file(const std::filesystem::path& path, std::string_view text) {
   const std::filesystem::path partial =
       path.parent_path() / fmt::format(".{}.partial-{}", path.filename().string(), ::getpid());
   try {
-    DurableFile file(partial);
+    DurableFile file(path, open_new(partial));  // messages say the name that users know
     file.write(text);
     file.close();
     std::filesystem::rename(partial, path);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
@@ -24,6 +25,7 @@ RunResult TrainerRun::run() {
   try {
     comm_.barrier();
     clock_.start(earlier_.wall_seconds, earlier_.train_seconds);
+    step_ended_ = clock_.train();
     resumed_.reset();
     run_started_ = RunClock::Clock::now();
     startup_seconds_ = unix_now() - spec_.process_started;
@@ -51,13 +53,12 @@ void TrainerRun::loop() {
     log::warn_alike("nothing to do: {} steps are done, and {} the run there", step_,
                     run_limit(config_.run, per_epoch, step_).text);
   while (step_ < total_steps_) {
-    train_step();
+    const bool asked = train_step();
     const bool last = step_ == total_steps_;
     if (step_ % config_.run.log_every == 0 || last || step_ % per_epoch == 0) log_steps();
     if (step_ % per_epoch == 0) end_epoch();
     bool best = false;
     if (evaluation_due() || last) best = evaluate();
-    const bool asked = stop_asked();
     const bool ends = last || target_reached_ || asked;
     if (checkpoint_due() || best || ends) {
       clock_.stand_still();
@@ -76,8 +77,7 @@ void TrainerRun::loop() {
   stop(RunStatus::done, fmt::format("{} steps", step_));
 }
 
-void TrainerRun::train_step() {
-  const auto began = RunClock::Clock::now();
+bool TrainerRun::train_step() {
   StepTimes times;
   const double exposed_before = exchange_->exposed_seconds();
   StepInfo info{.seed = static_cast<uint64_t>(config_.run.seed),
@@ -118,13 +118,20 @@ void TrainerRun::train_step() {
   });
   times.comm_exposed = exchange_->exposed_seconds() - exposed_before;
   times.compute = computing - times.comm_exposed;
-  times.total = RunClock::since(began);
+  ++step_;
+  const auto asks = RunClock::Clock::now();
+  const bool asked = stop_asked();
+  times.comm_exposed += RunClock::since(asks);  // it waits for the rank that is late
+  // From the end of the step before, so that epochs add up to the training time: with what is
+  // logged between steps, without evaluations and checkpoints.
+  const double now = clock_.train();
+  times.total = now - std::exchange(step_ended_, now);
   interval_.times += times;
   epoch_times_ += times;
   ++interval_.steps;
   ++epoch_steps_;
-  ++step_;
   if (spec_.terminal && first()) display_.step(progress(interval_.mean_loss()));
+  return asked;
 }
 
 void TrainerRun::gradient_ready(int local, int bucket) {

@@ -10,6 +10,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/error_type.h"
 #include "tutti/base/log.h"
+#include "tutti/comm/agree.h"
 #include "tutti/train/settings.h"
 
 namespace tutti {
@@ -28,11 +29,14 @@ void TrainerRun::open_record() {
   // changed" would no longer be so.
   if (spec_.stop_requested) (void)spec_.stop_requested();
   comm_.barrier();
-  if (!first()) return;
   const RunStart about = start_event();
-  // Where nothing is done, the configuration stays that of what was done.
-  reporter_.emplace(place_, about,
-                    place_.goes_on && nothing_to_do() ? std::string() : spec_.resolved_config);
+  comm::decide(comm_, "beginning the record", [&] {
+    // Where nothing is done, the configuration stays that of what was done.
+    reporter_.emplace(place_, about,
+                      place_.goes_on && nothing_to_do() ? std::string() : spec_.resolved_config);
+    return std::string();
+  });
+  if (!first()) return;
   log_places(place_);
   log::info("{} on {}: {} parameters, {}, layout {}", about.model, about.dataset, about.parameters,
             about.precision, network_->training.layout);

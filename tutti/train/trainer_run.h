@@ -73,7 +73,8 @@ class TrainerRun {
 
   // --- trainer.cpp: the loop ---
   void loop();
-  void train_step();
+  /// Whether any rank was asked to stop.
+  bool train_step();
   void gradient_ready(int local, int bucket);
   const data::Batch& next_batch();
   [[noreturn]] void report_nonfinite(const StepInfo& info, const data::Batch& batch, float loss);
@@ -154,6 +155,7 @@ class TrainerRun {
   std::optional<Reporter> reporter_;  // rank 0
   ProgressDisplay display_;
   RunClock clock_;
+  double step_ended_ = 0;  // reading of the training clock
   RunClock::Clock::time_point run_started_;
 
   int64_t step_ = 0, first_step_ = 0, epoch_steps_ = 0;

@@ -22,7 +22,7 @@ std::vector<float> read(const SafetensorsFile& file, const std::string& name, co
   const SafetensorsFile::Entry* entry = file.find(name);
   if (!entry)
     throw ConfigError(
-        fmt::format("tensor '{}' ({}) is missing from the weights: is this another model?", name,
+        fmt::format("tensor '{}' ({}) is missing from the weights: they are of another model", name,
                     shape.to_string()));
   if (entry->shape.size() > Shape::kMaxRank || !(Shape(entry->shape) == shape))
     throw ConfigError(fmt::format("tensor '{}' has shape {}, the model needs {}", name,

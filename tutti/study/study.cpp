@@ -97,12 +97,12 @@ std::string to_finish(ExitCode code, const StudyFlags& flags) {
     return "Some runs are not finished. No study lies here that would start them again: go on with "
            "each by 'tutti train' with --output-dir and --resume, then collect again.";
   const std::string again =
-      flags.collect_only ? "the command of the study, without --collect," : "the same command";
+      flags.collect_only ? "the command of the study, without --collect" : "the same command";
   if (code == ExitCode::requeue)
     return "Runs were asked to stop. Start the study again with " + again +
-           (flags.collect_only ? "" : ":") +
-           " finished runs are kept, and a run that was stopped goes on from its checkpoint.";
+           ": finished runs are kept, and a run that was stopped goes on from its checkpoint.";
   return "Some runs failed. Look into their console.log; " + again +
+         (flags.collect_only ? "," : "") +
          " runs only those again. They go on from their checkpoints, except where a loss or weight "
          "was no number: such a run begins anew, and fails again unless the configuration is "
          "changed.";

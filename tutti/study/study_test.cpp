@@ -275,7 +275,7 @@ TEST_F(StudyTest, WhereNoReportCanBeWrittenTheTablesAreShownAndTheReasonIsSaid) 
 TEST_F(StudyTest, ARunThatWasStoppedHasNotFailed) {
   const std::string printed = printed_of_a_stopped_run_in("out/runs/n0001-r1");
   EXPECT_EQ(printed.find("failed"), std::string::npos) << printed;
-  EXPECT_NE(printed.find("Start the study again with the command of the study, without --collect"),
+  EXPECT_NE(printed.find("Start the study again with the command of the study, without --collect:"),
             std::string::npos)
       << printed;
   EXPECT_EQ(result()["rows"][0]["stopped"], 1);

@@ -188,6 +188,7 @@ case $case in
     cp reached/config.toml before.toml
     expect 0 reached --target 0.001 --epochs 2 --resume
     cmp reached/config.toml before.toml || fail "a resume that did nothing has changed config.toml"
+    ! grep -q '"changes":[[]"' reached/record.jsonl || fail "a resume that did nothing has changes in the record"
     # It stands where it stood, and so do its clocks, but for what two starts without a step take.
     last_clocks() { grep '"event":"run_stop"' reached/record.jsonl | tail -n "$1" | head -n 1 | sed -E 's/.*"wall_seconds":([0-9.e-]+),"train_seconds":([0-9.e-]+),"eval_seconds":([0-9.e-]+),"checkpoint_seconds":([0-9.e-]+).*/\1 \2 \3 \4/'; }
     echo "$(last_clocks 2) $(last_clocks 1)" | awk '{ exit !($5 >= $1 && $6 >= $2 && $7 == $3 && $8 == $4 && $3 > 0 && $4 > 0 && $6 - $2 <= $5 - $1 + 1e-6) }' ||

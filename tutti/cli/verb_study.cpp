@@ -160,7 +160,7 @@ Verb study_verb() {
                    .bind = &state->study.run_limit_seconds,
                    .least = 0},
                   {.names = "--fresh",
-                   .help = "Run finished runs again; the earlier ones are kept aside",
+                   .help = "Run everything again; all earlier runs in the folder are set aside",
                    .bind = &state->study.fresh},
                   {.names = "--oversubscribe",
                    .help = "Start more than 8 ranks or threads for each core, if that is asked for",

@@ -75,14 +75,6 @@ Ended follow(Child& child, Console& console, const LaunchOptions& options,
   return end;
 }
 
-/// Where the folder's configuration is not the one that is wanted, as far as that is known.
-std::vector<Difference> changed(const PlannedRun& run, const LaunchOptions& options) {
-  const std::string path = run.directory + "/" + kResolvedFile;
-  if (!options.wanted || !options.found) return {};
-  if (!is_there(path)) return {{kResolvedFile, "absent", "wanted"}};
-  return differences(options.found(path), options.wanted(run), options.rule);
-}
-
 std::string listed(const std::vector<Difference>& keys) {
   std::vector<std::string> texts;
   for (const Difference& key : keys) texts.push_back(key.text());
@@ -256,8 +248,11 @@ std::vector<LaunchResult> launch(const std::vector<PlannedRun>& runs,
   return results;
 }
 
-bool is_kept(const PlannedRun& run, const LaunchOptions& options) {
-  return is_finished(run.directory) && changed(run, options).empty();
+std::vector<Difference> changed(const PlannedRun& run, const LaunchOptions& options) {
+  const std::string path = run.directory + "/" + kResolvedFile;
+  if (!options.wanted || !options.found) return {};
+  if (!is_there(path)) return {{kResolvedFile, "absent", "wanted"}};
+  return differences(options.found(path), options.wanted(run), options.rule);
 }
 
 }  // namespace tutti::study

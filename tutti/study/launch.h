@@ -56,7 +56,8 @@ struct LaunchOptions {
 /// another configuration that matters.
 std::vector<LaunchResult> launch(const std::vector<PlannedRun>& runs, const LaunchOptions& options);
 
-/// Whether `run` is finished, with the configuration that it would have now.
-bool is_kept(const PlannedRun& run, const LaunchOptions& options);
+/// Where the configuration in the folder of `run` is not the one that it would have now, as far as
+/// `options` know both.
+std::vector<Difference> changed(const PlannedRun& run, const LaunchOptions& options);
 
 }  // namespace tutti::study

@@ -68,16 +68,22 @@ bool same_target(const Target& a, const Target& b) {
   return a.metric == b.metric && a.value == b.value && a.higher_is_better == b.higher_is_better;
 }
 
-/// The first evaluation that reached the target: as training noted it for the same target, else
-/// found among the evaluations.
+/// The first evaluation that reached the target. Not the one that training noted: a resume may have
+/// had another target.
 std::optional<TargetReached> find_reach(const RunLog& log, const Target& target) {
-  if (log.target_reached && log.start.target && same_target(*log.start.target, target))
-    return log.target_reached;
   for (const EvalRecord& eval : log.evals)
     if (target.reached_by(eval.value(target.metric)))  // false for NaN
       return TargetReached{eval.time,         eval.epoch,         eval.step,
                            eval.wall_seconds, eval.train_seconds, eval.value(target.metric)};
   return std::nullopt;
+}
+
+/// Whether its own target ended the run: a resume may have gone on from there, or found that it was
+/// at its last step anyway.
+bool ended_at_own_target(const RunLog& log) {
+  if (!log.target_reached || log.evals.empty()) return false;
+  if (log.stop && log.stop->status == RunStatus::target_missed) return false;
+  return log.target_reached->step == log.evals.back().step;
 }
 
 bool oversubscribed(const RunStart& start) {
@@ -111,8 +117,8 @@ void measure_run(RunSummary& run, const std::optional<Target>& target) {
   const auto rates = measured(run.log.steps, [](const StepRecord& step) { return step.lr; });
   if (!rates.empty()) run.peak_learning_rate = *std::max_element(rates.begin(), rates.end());
   if (target) run.reach = find_reach(run.log, *target);
-  // Training ends at its own target; what it would have reached later is not known.
-  run.cut_off = target && !run.reach && run.log.target_reached;
+  // What it would have reached later is not known.
+  run.cut_off = target && !run.reach && ended_at_own_target(run.log);
   const auto values = measured(
       run.log.evals, [&](const EvalRecord& eval) { return eval.value(metric_of(target)); });
   if (!values.empty())

@@ -70,6 +70,8 @@ struct ScaleRow {
   int runs = 0, failed = 0, stopped = 0, reached = 0;  ///< runs = usable ones
   int cut_off = 0;  ///< usable ones that ended at their own target before this one
   int all_runs() const { return runs + failed + stopped; }
+  /// Whether the size reaches the target is not known: no run did, but not all could.
+  bool open() const { return reached == 0 && cut_off > 0; }
   int missed() const { return runs - reached - cut_off; }  ///< ran to their end without it
   bool oversubscribed = false;
   bool first_epochs = false;  ///< the times are of first epochs, because there are no others

@@ -191,8 +191,8 @@ TEST(Metrics, StoppedRunsEnterNoNumberAndHaveNotFailed) {
 
 TEST(Metrics, ATargetChosenAfterwardsIsLookedUpAmongTheEvaluations) {
   RunSummary run = run_in(1, 100, 6, 4);
-  run.log.target_reached = TargetReached{.epoch = 3.5, .wall_seconds = 1234};
-  EXPECT_EQ(row(evaluate({run}, std::nullopt), 1).reach_seconds.mean, 1234);
+  run.log.target_reached = TargetReached{.epoch = 3.5, .wall_seconds = 1234};  // another's
+  EXPECT_EQ(row(evaluate({run}, std::nullopt), 1).reach_seconds.mean, 414);
   const Target lower{"accuracy", 0.4, true};
   EXPECT_EQ(row(evaluate({run}, lower), 1).reach_seconds.mean,
             212);  // epoch 2: 210 s + 2 evaluations
@@ -207,10 +207,24 @@ TEST(Metrics, ARunThatEndedAtItsOwnTargetHasNotMissedAHigherOne) {
   EXPECT_EQ(row(result, 1).missed(), 0);
   EXPECT_EQ(row(result, 2).missed(), 1);
   EXPECT_TRUE(has_note(result,
-                       "On 1 rank, 1 of 1 run had another target and ended there. That "
+                       "On 1 rank, 1 run of 1 had another target and ended there. That "
                        "says nothing about test accuracy ≥ 0.95."));
   EXPECT_FALSE(has_note(result, "On 1 rank, no run reached"));
   EXPECT_FALSE(evaluate({ended}, std::nullopt).runs[0].cut_off);
+}
+
+TEST(Metrics, ARunThatWentOnBeyondItsFirstTargetHasMissedAHigherOne) {
+  const Target high{"accuracy", 0.95, true};
+  RunSummary went_on = run_in(1, 100, 4, 4);
+  for (EvalRecord& eval : went_on.log.evals) eval.step = static_cast<int64_t>(100 * eval.epoch);
+  went_on.log.target_reached = TargetReached{.epoch = 2, .step = 200, .value = 0.45};
+  EXPECT_EQ(row(evaluate({went_on}, high), 1).missed(), 1);
+  // Nothing to do: it had trained to its last step when the higher target was asked for.
+  RunSummary at_its_end = went_on;
+  at_its_end.log.target_reached->step = 400;
+  EXPECT_EQ(row(evaluate({at_its_end}, high), 1).cut_off, 1);
+  at_its_end.log.stop->status = RunStatus::target_missed;
+  EXPECT_EQ(row(evaluate({at_its_end}, high), 1).missed(), 1);
 }
 
 TEST(Metrics, ALowerIsBetterMetricTurnsTheDirection) {

@@ -52,7 +52,7 @@ void note_target(StudyResult& result) {
     if (row.cut_off)
       result.notes.push_back(fmt::format(
           "On {}, {} of {} had another target and ended there. That says nothing about {}.",
-          ranks_words(row.ranks), row.cut_off, counted(row.runs, "run"),
+          ranks_words(row.ranks), counted(row.cut_off, "run"), row.runs,
           target_words(*result.target)));
     if (row.missed() == 0) continue;
     if (row.reached == 0)

@@ -92,8 +92,8 @@ std::string learning_cards(const StudyResult& result, const ScaleRow& row, const
                  "");
     return html;
   }
-  const bool unknown = row.cut_off || std::ranges::any_of(result.rows, [&](const ScaleRow& base) {
-                         return base.ranks == result.base_ranks && !base.reached && base.cut_off;
+  const bool unknown = row.open() || std::ranges::any_of(result.rows, [&](const ScaleRow& base) {
+                         return base.ranks == result.base_ranks && base.open();
                        });
   html = card("Learning speed-up" + at, unknown ? "unknown" : "not reached",
               unknown ? "runs ended at a target of their own before this one"

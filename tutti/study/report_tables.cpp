@@ -28,6 +28,7 @@ std::string runs_cell(const ScaleRow& row) {
 
 std::string reach_cell(const ScaleRow& row, const StudyResult& result) {
   if (!result.target || row.runs == row.cut_off) return kNothing;
+  if (row.open()) return fmt::format("(0/{}), {} unknown", row.runs, row.cut_off);
   if (row.reached == 0) return "not reached";
   const std::string text = number(row.reach_seconds);
   return row.reached == row.runs ? text : fmt::format("{} ({}/{})", text, row.reached, row.runs);
@@ -119,11 +120,12 @@ TextTable identity_table(const StudyResult& result) {
   TextTable table{
       {"ranks", "learning speed-up", "= parallel speed-up", "x epochs factor", "x rest"}, {}};
   for (const ScaleRow& row : result.rows)
-    table.rows.push_back(
-        {ranks_cell(row),
-         result.target && !row.reached && row.missed() ? "not reached"
-                                                       : fixed(row.learning.value, 2),
-         fixed(row.parallel.value, 2), fixed(row.epochs_factor, 3), fixed(row.remainder, 3)});
+    table.rows.push_back({ranks_cell(row),
+                          result.target && !row.reached && !row.open() && row.missed()
+                              ? "not reached"
+                              : fixed(row.learning.value, 2),
+                          fixed(row.parallel.value, 2), fixed(row.epochs_factor, 3),
+                          fixed(row.remainder, 3)});
   return table;
 }
 

@@ -206,6 +206,21 @@ TEST(Report, ARunThatEndedAtItsOwnTargetIsNotSaidToHaveMissedAnother) {
   EXPECT_TRUE(parse_json(json_report(result, {}))["rows"][1]["local_batch"].is_null());
 }
 
+TEST(Report, WhereOneRunMissedAndOneEndedEarlierTheAnswerIsOpen) {
+  RunSummary ended = make_run(2, 1, 5, 8);
+  ended.log.target_reached = TargetReached{};
+  const StudyResult open =
+      evaluate({make_run(1, 1, 10, 4), ended, make_run(2, 2, 5, 8)}, std::nullopt);
+  ASSERT_EQ(open.rows[1].missed(), 1);
+  EXPECT_EQ(learning_table(open).rows[1][1], "(0/2), 1 unknown");
+  EXPECT_EQ(identity_table(open).rows[1][1], "-");
+  EXPECT_NE(html_report(open, {}).find("runs ended at a target of their own"), std::string::npos);
+  // Where the base missed it, no run of this size is to blame.
+  const StudyResult missed =
+      evaluate({make_run(1, 1, 10, 8), ended, make_run(2, 2, 5, 4)}, std::nullopt);
+  EXPECT_NE(html_report(missed, {}).find("1 rank did not reach the target"), std::string::npos);
+}
+
 TEST(Report, LinksAreRelativeToTheStudysFolder) {
   EXPECT_EQ(relative_path("/a/b/runs/n0001-r1/record.jsonl", "/a/b"), "runs/n0001-r1/record.jsonl");
   EXPECT_EQ(relative_path("out/runs/x/record.jsonl", "out"), "runs/x/record.jsonl");

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <set>
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
@@ -97,12 +98,12 @@ std::string to_finish(ExitCode code, const StudyFlags& flags) {
     return "Some runs are not finished. No study lies here that would start them again: go on with "
            "each by 'tutti train' with --output-dir and --resume, then collect again.";
   const std::string again =
-      flags.collect_only ? "the command of the study, without --collect," : "the same command";
+      flags.collect_only ? "the command of the study, without --collect" : "the same command";
   if (code == ExitCode::requeue)
     return "Runs were asked to stop. Start the study again with " + again +
-           (flags.collect_only ? "" : ":") +
-           " finished runs are kept, and a run that was stopped goes on from its checkpoint.";
+           ": finished runs are kept, and a run that was stopped goes on from its checkpoint.";
   return "Some runs failed. Look into their console.log; " + again +
+         (flags.collect_only ? "," : "") +
          " runs only those again. They go on from their checkpoints, except where a loss or weight "
          "was no number: such a run begins anew, and fails again unless the configuration is "
          "changed.";
@@ -144,41 +145,65 @@ std::string places(const std::string& directory) {
             "config.toml\n");
 }
 
-/// The finished runs of an earlier start with other --ranks or --repeats: they belong to this
-/// study, too, where they have its configuration. Counts those that do not.
-std::vector<LaunchResult> kept_beside(const StudyFlags& flags,
-                                      const std::vector<PlannedRun>& planned, int& left_out) {
-  std::vector<LaunchResult> kept;
-  const LaunchOptions options = launch_options(flags);
-  for (const RunFolder& folder : study_runs(flags.output_dir)) {
-    if (std::ranges::any_of(planned, [&](const PlannedRun& run) {
-          return run.ranks == folder.ranks && run.repeat == folder.repeat;
-        }))
-      continue;
-    bool same = false;
-    try {
-      const PlannedRun run = plan_another(flags, folder.ranks, folder.repeat);
-      same = is_kept(run, options);
-      if (same) kept.push_back({run, Outcome::kept, "", count_attempts(run.directory)});
-    } catch (const ConfigError& error) {  // this study could not have such a run
-      log::debug("{}: {}", folder.path, error.what());
-    }
-    left_out += !same;
-  }
-  return kept;
+/// The runs in the folder that this study does not make: of an earlier start with other --ranks or
+/// --repeats.
+struct Earlier {
+  std::vector<LaunchResult> kept;  ///< they belong to this study, too
+  int left_out = 0;
+  std::set<std::string> changes;  ///< why, of finished ones
+  int aside = 0;                  ///< with --fresh, all of them
+};
+
+std::vector<RunFolder> folders_beside(const StudyFlags& flags,
+                                      const std::vector<PlannedRun>& planned) {
+  std::vector<RunFolder> folders = study_runs(flags.output_dir);
+  std::erase_if(folders, [&](const RunFolder& folder) {
+    return std::ranges::any_of(planned, [&](const PlannedRun& run) {
+      return run.ranks == folder.ranks && run.repeat == folder.repeat;
+    });
+  });
+  return folders;
 }
 
-void note_left_out(StudyResult& result, int count, const std::string& directory) {
-  if (count == 0) return;
+/// Finished runs are kept where they have the configuration of this study.
+void look_at(const RunFolder& folder, const StudyFlags& flags, Earlier& earlier) {
+  try {
+    const LaunchOptions options = launch_options(flags);
+    const PlannedRun run = plan_another(flags, folder.ranks, folder.repeat);
+    const bool finished = is_finished(run.directory);
+    const auto changes = finished ? changed(run, options) : std::vector<Difference>{};
+    if (finished && changes.empty()) {
+      earlier.kept.push_back({run, Outcome::kept, "", count_attempts(run.directory)});
+      return;
+    }
+    for (const Difference& change : changes) earlier.changes.insert(change.text());
+  } catch (const ConfigError& error) {  // this study could not have such a run
+    log::debug("{}: {}", folder.path, error.what());
+  }
+  ++earlier.left_out;
+}
+
+std::string earlier_runs(int count) {
+  return count == 1 ? "1 earlier run" : fmt::format("{} earlier runs", count);
+}
+
+void note_earlier(StudyResult& result, const Earlier& earlier, const std::string& directory) {
+  if (earlier.aside)
+    result.notes.push_back(fmt::format(
+        "{} that this study does not repeat {} set aside, as --fresh asks. {} no number.",
+        earlier_runs(earlier.aside), earlier.aside == 1 ? "was" : "were",
+        earlier.aside == 1 ? "It enters" : "They enter"));
+  if (earlier.left_out == 0) return;
+  const std::string why =
+      earlier.changes.empty() ? "" : fmt::format(" ({})", fmt::join(earlier.changes, "; "));
   result.notes.push_back(fmt::format(
-      "{} in this folder {} left out, unfinished or with another configuration: 'tutti study "
-      "--collect --output-dir {}' shows all.",
-      count == 1 ? "1 earlier run" : fmt::format("{} earlier runs", count),
-      count == 1 ? "is" : "are", directory));
+      "{} in this folder {} left out, unfinished or with another configuration{}: "
+      "'tutti study --collect --output-dir {}' shows all.",
+      earlier_runs(earlier.left_out), earlier.left_out == 1 ? "is" : "are", why, directory));
 }
 
 std::vector<RunSummary> run_all(const StudyFlags& flags, const std::vector<PlannedRun>& planned,
-                                std::vector<LaunchResult>& launched, int& left_out) {
+                                std::vector<LaunchResult>& launched, Earlier& earlier) {
   std::error_code failed;
   fs::create_directories(flags.output_dir, failed);
   if (failed)
@@ -190,8 +215,14 @@ std::vector<RunSummary> run_all(const StudyFlags& flags, const std::vector<Plann
   if (!flags.quiet)
     fmt::print(stderr, "{} run{} of {} into {}\n", planned.size(), planned.size() == 1 ? "" : "s",
                flags.config, flags.output_dir);
+  // Before the first run: the next start, without --fresh, must not find them either.
+  const auto folders = folders_beside(flags, planned);
+  for (const RunFolder& folder : folders)
+    if (flags.fresh) set_aside(folder.path), ++earlier.aside;
   launched = launch(planned, launch_options(flags));
-  const auto beside = kept_beside(flags, planned, left_out);
+  for (const RunFolder& folder : folders)
+    if (!flags.fresh) look_at(folder, flags, earlier);
+  const auto& beside = earlier.kept;
   if (!flags.quiet && !beside.empty())
     fmt::print(stderr, "{} finished earlier with this configuration and {} reported, too\n",
                beside.size() == 1 ? "1 more run" : fmt::format("{} more runs", beside.size()),
@@ -213,7 +244,7 @@ void show(const std::string& text) {
 int run_study(const StudyFlags& flags) {
   std::vector<LaunchResult> launched;
   std::vector<RunSummary> runs;
-  int left_out = 0;
+  Earlier earlier;
   if (flags.collect_only) {
     runs = collect_directory(flags.output_dir);
   } else {
@@ -223,11 +254,11 @@ int run_study(const StudyFlags& flags) {
       for (const PlannedRun& run : planned) fmt::print("{}\n", shell_line(run.command));
       return 0;
     }
-    runs = run_all(flags, planned, launched, left_out);
+    runs = run_all(flags, planned, launched, earlier);
   }
   StudyResult result = evaluate(std::move(runs), flags.target);
   note_configurations(result, flags.read_resolved, flags.change_rule);
-  note_left_out(result, left_out, flags.output_dir);
+  note_earlier(result, earlier, flags.output_dir);
   const ReportText text = report_text(result, flags);
   const ExitCode code = exit_code(result, launched, flags.require_target);
   // Before the files: where these cannot be written, hours of work are not lost on the reader.

@@ -62,6 +62,23 @@ e='"schema":1,"event":'
     EXPECT_EQ(run_study(flags_), 75);
     return testing::internal::GetCapturedStdout();
   }
+  /// Earlier runs are compared by their threads: those of the command that the study left there.
+  void compare_threads() {
+    mark("configure");
+    static const auto threads_in = [](const std::string& text) -> Configuration {
+      const size_t at = text.find("run.threads=");
+      return {{"run.threads", at == std::string::npos ? "" : text.substr(at + 12, 1)}};
+    };
+    flags_.resolve = [](const std::vector<std::string>& sets) {
+      std::string all;
+      for (const std::string& set : sets) all += set + ' ';
+      return threads_in(all);
+    };
+    flags_.read_resolved = [](const std::string& path) {
+      std::ifstream file(fs::path(path).parent_path() / kCommandFile);
+      return threads_in({std::istreambuf_iterator<char>(file), {}});
+    };
+  }
   const ScratchDirectory scratch_;
   const fs::path root_ = scratch_.path();
   StudyFlags flags_;
@@ -156,6 +173,39 @@ TEST_F(StudyTest, OtherRanksOrRepeatsOnlyAddRuns) {
   EXPECT_EQ(result()["runs"].size(), 5u);
 }
 
+TEST_F(StudyTest, MoreRanksThanBeforeOnlyAddRunsWhereTheThreadsOfARankStay) {
+  compare_threads();
+  flags_.cores = 4;
+  EXPECT_EQ(run_study(flags_), 0);  // 4 cores / 2 ranks
+  flags_.ranks = {4};
+  EXPECT_EQ(run_study(flags_), 0);
+  EXPECT_EQ(result()["runs"].size(), 2u);
+  EXPECT_NE(result()["notes"].back().get<std::string>().find(
+                "4 earlier runs in this folder are left out, unfinished or with another "
+                "configuration (run.threads: 2 there, 1 now)"),
+            std::string::npos)
+      << result()["notes"].back();
+  flags_.ranks = {8};
+  flags_.threads_per_rank = 2;
+  EXPECT_EQ(run_study(flags_), 0);
+  EXPECT_EQ(result()["runs"].size(), 6u);
+}
+
+TEST_F(StudyTest, FreshLeavesNoRunOfAnEarlierProgramInTheFolder) {
+  EXPECT_EQ(run_study(flags_), 0);
+  flags_.fresh = true;
+  flags_.repeats = 1;
+  EXPECT_EQ(run_study(flags_), 0);
+  EXPECT_EQ(result()["runs"].size(), 2u);
+  EXPECT_EQ(result()["notes"].back(),
+            "2 earlier runs that this study does not repeat were set aside, as --fresh asks. They "
+            "enter no number.");
+  EXPECT_TRUE(fs::exists(root_ / "out/runs/n0002-r2.attempt-1" / kRecordFile));
+  flags_.fresh = false;  // a study that was stopped is started again so
+  EXPECT_EQ(run_study(flags_), 0);
+  EXPECT_EQ(result()["runs"].size(), 2u);
+}
+
 TEST_F(StudyTest, RunsOfAnotherConfigurationInTheFolderAreLeftOutAndTheNotesSaySo) {
   mark("configure");
   std::string rate = "0.5";
@@ -171,8 +221,8 @@ TEST_F(StudyTest, RunsOfAnotherConfigurationInTheFolderAreLeftOutAndTheNotesSayS
   EXPECT_EQ(run_study(flags_), 0);
   EXPECT_EQ(result()["runs"].size(), 2u);
   EXPECT_EQ(result()["notes"].back(),
-            "4 earlier runs in this folder are left out, unfinished or with another configuration: "
-            "'tutti study --collect --output-dir " +
+            "4 earlier runs in this folder are left out, unfinished or with another configuration "
+            "(optimizer.lr: 0.5 there, 0.7 now): 'tutti study --collect --output-dir " +
                 flags_.output_dir + "' shows all.");
 }
 
@@ -275,7 +325,7 @@ TEST_F(StudyTest, WhereNoReportCanBeWrittenTheTablesAreShownAndTheReasonIsSaid) 
 TEST_F(StudyTest, ARunThatWasStoppedHasNotFailed) {
   const std::string printed = printed_of_a_stopped_run_in("out/runs/n0001-r1");
   EXPECT_EQ(printed.find("failed"), std::string::npos) << printed;
-  EXPECT_NE(printed.find("Start the study again with the command of the study, without --collect"),
+  EXPECT_NE(printed.find("Start the study again with the command of the study, without --collect:"),
             std::string::npos)
       << printed;
   EXPECT_EQ(result()["rows"][0]["stopped"], 1);

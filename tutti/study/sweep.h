@@ -32,7 +32,7 @@ struct StudyFlags {
   std::vector<std::string> sets;  ///< further "key=value" settings for every run
   std::string program = "tutti";  ///< the binary that trains
   bool oversubscribe = false;     ///< more ranks a core are meant than train starts unasked
-  bool fresh = false;             ///< run finished runs again (earlier ones are kept aside)
+  bool fresh = false;             ///< run everything again, with all earlier runs set aside
   bool dry_run = false;           ///< print the commands only
   bool collect_only = false;      ///< launch nothing: report every record found under output_dir
   bool json = false;              ///< print study.json instead of tables

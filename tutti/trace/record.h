@@ -191,14 +191,14 @@ class RunRecord {
 /// A record read back.
 struct RunLog {
   std::string path{};
-  RunStart start;  ///< the first run_start
+  RunStart start;  ///< the first run_start, with the target of the last: a resume may change it
   std::vector<StepRecord> steps;
   std::vector<ArrivalsRecord> arrivals;
   std::vector<EpochRecord> epochs;
   std::vector<EvalRecord> evals;
   std::vector<CheckpointRecord> checkpoints;
-  std::optional<TargetReached> target_reached;
-  std::optional<RunStop> stop;  ///< none: still running, or killed
+  std::optional<TargetReached> target_reached;  ///< the last: of a run that went on there are more
+  std::optional<RunStop> stop;                  ///< none: still running, or killed
   int resumes = 0;
   std::vector<std::string> changes;  ///< those of all resumes
   bool truncated =

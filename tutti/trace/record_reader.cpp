@@ -74,6 +74,7 @@ void add_event(RunLog& log, const Json& json, bool& started) {
       drop_after(log, start.resume_step);
       ++log.resumes;
       log.changes.insert(log.changes.end(), start.changes.begin(), start.changes.end());
+      log.start.target = start.target;  // the one at which it ends from now on
     } else {
       log.start = std::move(start);
     }
@@ -86,8 +87,7 @@ void add_event(RunLog& log, const Json& json, bool& started) {
   if (event == "epoch") log.epochs.push_back(parse<EpochRecord>(json));
   if (event == "eval") log.evals.push_back(parse<EvalRecord>(json));
   if (event == "checkpoint") log.checkpoints.push_back(parse<CheckpointRecord>(json));
-  if (event == "target_reached" && !log.target_reached)
-    log.target_reached = parse<TargetReached>(json);
+  if (event == "target_reached") log.target_reached = parse<TargetReached>(json);
   if (event == "run_stop") {
     RunStop stop = parse<RunStop>(json);
     // Of several ranks that fail, the first to say so has seen the cause.

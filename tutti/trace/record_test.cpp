@@ -202,6 +202,20 @@ TEST_F(RecordTest, ResumeCutsTheHalfLineAndVoidsWhatIsComputedAgain) {
   EXPECT_EQ(log.stop->status, RunStatus::done);
 }
 
+TEST_F(RecordTest, AResumeWithAnotherTargetHasThatOne) {
+  const Target first{"accuracy", 0.5, true}, second{"accuracy", 0.9, true};
+  {
+    RunRecord record(file("r.jsonl"));
+    record.append(RunStart{.target = first});
+    record.append(TargetReached{.step = 10});
+    record.append(RunStart{.resume_step = 10, .target = second});
+    record.append(TargetReached{.step = 30});
+  }
+  const RunLog log = read_run(file("r.jsonl"));
+  EXPECT_EQ(log.start.target->value, 0.9);
+  EXPECT_EQ(log.target_reached->step, 30);
+}
+
 TEST_F(RecordTest, DamagedLinesDoNotCostTheOthers) {
   const auto step = [](int number) {
     return fmt::format("{{\"schema\":1,\"event\":\"step\",\"step\":{}}}\n", number);

@@ -71,7 +71,7 @@ RunStart TrainerRun::start_event() const {
   about.synchronisation = "every step";
   about.plan_hash = fmt::format("{:016x}", network_->training.hash());
   about.resume_step = step_;
-  about.changes = changes_;
+  if (!nothing_to_do()) about.changes = changes_;  // else nothing was measured with them
   if (config_.run.target > 0)
     about.target =
         Target{.metric = "accuracy", .value = config_.run.target, .higher_is_better = true};

@@ -17,7 +17,7 @@
     return counts.length === 1 ? `${counts[0]} ${counts[0] === 1 ? 'run' : 'runs'} for each number of ranks` : `${Math.min(...counts)} to ${most} runs for each number of ranks`;
   };
   const targetWords = study.target ? `${study.metric_words} ${study.target.higher_is_better ? '≥' : '≤'} ${study.target.value}` : '';
-  const marks = () => rows.filter((row) => row.reached === 0 && row.cut_off < row.runs).map((row) => ({ x: log(row.ranks), text: 'target not reached' }));
+  const marks = () => rows.filter((row) => row.reached === 0 && row.runs > 0 && row.cut_off === 0).map((row) => ({ x: log(row.ranks), text: 'target not reached' }));
 
   // Round numbers in [low, high] on a logarithmic axis, given and wanted as logarithms.
   const roundTicks = (scale) => {

@@ -110,6 +110,7 @@ std::vector<RunSummary> collect_directory(const std::string& directory) {
   for (const std::string& path : paths) {
     runs.push_back(read_summary(path));
     runs.back().repeat = ++repeats[runs.back().ranks()];
+    runs.back().earlier_attempts = count_attempts(fs::path(path).parent_path().string());
   }
   return runs;
 }

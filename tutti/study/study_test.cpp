@@ -109,6 +109,9 @@ TEST_F(StudyTest, AFailureIsInTheReportAndTheNextStudyRunsOnlyThatAgain) {
   EXPECT_EQ(fs::last_write_time(root_ / "out/runs/n0001-r1/record.jsonl"), kept);
   EXPECT_EQ(result()["rows"][1]["failed"], 0);
   EXPECT_EQ(result()["runs"][2]["earlier_attempts"], 1);
+  flags_.collect_only = true;
+  EXPECT_EQ(run_study(flags_), 0);
+  EXPECT_EQ(result()["runs"][2]["earlier_attempts"], 1);
 }
 
 TEST_F(StudyTest, AMissedTargetIsAnAnswerUnlessItIsRequired) {

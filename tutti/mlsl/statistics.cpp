@@ -1,5 +1,6 @@
 #include "tutti/mlsl/statistics.h"
 
+#include <cerrno>
 #include <fstream>
 
 namespace tutti::mlsl {
@@ -105,7 +106,8 @@ void Statistics::print() const {
   if (!enabled_ || file_.empty()) return;
   std::ofstream stream(file_, std::ios::app);
   stream << table(lines_) << '\n';
-  if (!stream.flush()) throw IoError(fmt::format("{}: cannot be written", file_));
+  if (!stream.flush())
+    throw IoError(fmt::format("{}: cannot be written: {}", file_, file_error(errno)));
 }
 
 }  // namespace tutti::mlsl

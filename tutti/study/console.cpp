@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdio>
 
 #include "tutti/base/error.h"
@@ -17,8 +18,7 @@ constexpr std::string_view kErrorMark = "tutti: ";  // how every error line begi
 
 Console::Console(const std::string& path, std::string label)
     : path_(path), file_(path, std::ios::app), label_(std::move(label)) {
-  if (!file_)
-    throw IoError(fmt::format("{}: cannot be written; choose another --output-dir", path));
+  if (!file_) throw IoError(fmt::format("{}: cannot be written: {}", path, file_error(errno)));
 }
 
 void Console::take(std::string_view bytes) {

@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -143,10 +142,10 @@ void write_file(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary);
   file << text << std::flush;
   if (!file)
-    throw IoError(fmt::format(
-        "{}: cannot write the file: {}; when it can be written, 'tutti study "
-        "--collect --output-dir {}' makes the reports from the runs",
-        path, std::strerror(errno), std::filesystem::path(path).parent_path().string()));
+    throw IoError(
+        fmt::format("{}: cannot write the file: {}; when it can be written, 'tutti study "
+                    "--collect --output-dir {}' makes the reports from the runs",
+                    path, file_error(errno), std::filesystem::path(path).parent_path().string()));
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <ctime>
 #include <random>
 #include <utility>
@@ -102,13 +102,13 @@ namespace {
 /// Cuts what follows the last newline: the half line of a process that was killed while it wrote.
 void cut_half_line(int file, const std::string& path) {
   struct stat status {};
-  if (fstat(file, &status) != 0) throw IoError(fmt::format("{}: {}", path, std::strerror(errno)));
+  if (fstat(file, &status) != 0) throw IoError(fmt::format("{}: {}", path, file_error(errno)));
   off_t end = status.st_size;
   char last = 0;
   while (end > 0 && pread(file, &last, 1, end - 1) == 1 && last != '\n') --end;
   if (end != status.st_size && ftruncate(file, end) != 0)
     throw IoError(
-        fmt::format("{}: cannot cut the half-written last line: {}", path, std::strerror(errno)));
+        fmt::format("{}: cannot cut the half-written last line: {}", path, file_error(errno)));
 }
 
 /// Whether the last line has no end. It is left as it is: where several ranks fail, the rest of it
@@ -154,9 +154,7 @@ void RunRecord::write_event(Event& event) {
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote < 0)
       throw IoError(
-          fmt::format("{}: cannot append to the run record: {}; free space there or choose another "
-                      "--output-dir",
-                      path_, std::strerror(errno)));
+          fmt::format("{}: cannot append to the run record: {}", path_, file_error(errno)));
     done += static_cast<size_t>(wrote);
   }
 }
@@ -194,7 +192,7 @@ void RunRecord::append(RunStop event) {
   // are gone.
   if (fsync(file_) != 0 && (errno == EIO || errno == ENOSPC))
     throw IoError(
-        fmt::format("{}: the run record did not reach the disk: {}", path_, std::strerror(errno)));
+        fmt::format("{}: the run record did not reach the disk: {}", path_, file_error(errno)));
 }
 
 }  // namespace tutti

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <system_error>
 
 #include "tutti/base/error.h"
@@ -113,7 +112,7 @@ void publish(const fs::path& from, const fs::path& to) {
     }
   }
   throw IoError(fmt::format("{}: cannot be renamed to {}: {}", from.string(),
-                            to.filename().string(), std::strerror(errno)));
+                            to.filename().string(), file_error(errno)));
 }
 
 /// Serial number of a checkpoint; 0, older than all, for one whose manifest cannot be read.

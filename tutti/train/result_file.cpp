@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
-#include <cstring>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -21,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void refuse(const fs::path& name, int error) {
-  throw IoError(fmt::format("{}: cannot be written: {}", name.string(), std::strerror(error)));
+  throw IoError(fmt::format("{}: cannot be written: {}", name.string(), file_error(error)));
 }
 
 /// The N of /dev/fd/N. There is a link of this name in some systems, but it leads to no path: it

@@ -82,8 +82,7 @@ struct LatticesWriter::State {
       const ssize_t done = ::pwrite(file, at, bytes, offset);
       if (done < 0 && errno == EINTR) continue;
       if (done <= 0)
-        throw IoError(fmt::format("{}: cannot write: {}: free space or choose another place",
-                                  partial.string(), std::strerror(errno)));
+        throw IoError(fmt::format("{}: cannot write: {}", partial.string(), file_error(errno)));
       at += done;
       bytes -= static_cast<size_t>(done);
       offset += done;
@@ -105,7 +104,7 @@ LatticesWriter::LatticesWriter(fs::path path, const LatticeSpec& spec)
   state_->file = ::open(state_->partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (state_->file < 0)
     throw IoError(
-        fmt::format("{}: cannot create: {}", state_->partial.string(), std::strerror(errno)));
+        fmt::format("{}: cannot create: {}", state_->partial.string(), file_error(errno)));
 }
 
 LatticesWriter::~LatticesWriter() {
@@ -131,8 +130,7 @@ void LatticesWriter::finish() {
   if (!flushed || !closed || std::rename(state_->partial.c_str(), state_->path.c_str()) != 0) {
     const int error = errno;
     ::unlink(state_->partial.c_str());
-    throw IoError(
-        fmt::format("{}: cannot complete: {}", state_->path.string(), std::strerror(error)));
+    throw IoError(fmt::format("{}: cannot complete: {}", state_->path.string(), file_error(error)));
   }
 }
 

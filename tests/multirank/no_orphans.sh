@@ -27,6 +27,7 @@ wait_until() {
     sleep 0.1
   done
 }
+gone() { ! kill -0 "$1" 2>/dev/null; }
 none_left() { [ -z "$(processes)" ]; }
 exchanging() { grep -qs "all ranks are exchanging" "$folder/output"; }
 
@@ -61,7 +62,11 @@ job() {
     fail "$1 $2: processes left: $left"
     kill -9 $left
   fi
-  kill -9 "$launcher" 2>/dev/null
+  # mpirun removes its files after the last rank has ended, so it is given the time.
+  if ! wait_until 20 gone "$launcher"; then
+    fail "$1 $2: mpirun goes on without its ranks"
+    kill -9 "$launcher"
+  fi
   left=$(mapped $memory)
   [ -z "$left" ] || fail "$1 $2: memory of the job is still mapped: $left"
   # shellcheck disable=SC2086

@@ -41,10 +41,12 @@ void for_each_tap(const ConvGeometry& g, const PlainTensor& x, const PlainTensor
             for (int64_t kw = 0; kw < w.extent(4); ++kw) {
               const int64_t wi = w.at(k, c, kd, kh, kw), channel = k / outputs * inputs + c;
               for (int64_t od = 0; od < y.extent(2); ++od)
-                for (int64_t oh = 0; oh < y.extent(3); ++oh)
+                for (int64_t oh = 0; oh < y.extent(3); ++oh) {
+                  if (!inside(0, od, kd, id) || !inside(1, oh, kh, ih)) continue;
+                  const int64_t x_row = x.at(n, channel, id, ih, 0), y_row = y.at(n, k, od, oh, 0);
                   for (int64_t ow = 0; ow < y.extent(4); ++ow)
-                    if (inside(0, od, kd, id) && inside(1, oh, kh, ih) && inside(2, ow, kw, iw))
-                      tap(x.at(n, channel, id, ih, iw), wi, y.at(n, k, od, oh, ow));
+                    if (inside(2, ow, kw, iw)) tap(x_row + iw, wi, y_row + ow);
+                }
             }
 }
 

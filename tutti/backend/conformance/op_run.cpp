@@ -4,6 +4,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "tutti/backend/reference/plain_tensor.h"
@@ -227,21 +228,28 @@ void OpRun::run() {
     out.push_back(out_types_[i].batched ? nullptr : out_[i].data());
   for (const auto& worker : workers_)
     if (!worker->tiles.empty()) states.push_back(worker->accumulator);
+  // OpenMP orders the threads. The thread sanitizer cannot see that, so this says it again.
+  std::atomic<int> order{0};
 #pragma omp parallel num_threads(options_.threads)
   {
+    order.fetch_add(1);
     const int t = omp_get_thread_num();
     Worker& worker = *workers_[static_cast<size_t>(t)];
     omp_set_num_threads(1);
     work(worker);
     if (walk_ == Walk::reduce) {
+      order.fetch_add(1);
 #pragma omp barrier
+      order.fetch_add(1);
       // Tiles are dealt in turn, so the threads that have one are the first ones.
       const int parts = static_cast<int>(states.size());
       if (!worker.tiles.empty())
         worker.tiles.front().kernel->finish(
             {in.data(), out.data(), states, t, parts, &options_.step});
     }
+    order.fetch_add(1);
   }
+  order.fetch_add(1);
 }
 
 std::string OpRun::broken_guard() const {

@@ -348,6 +348,21 @@ case $case in
     grep '"status":"failed"' parts/record.jsonl | grep -Eq 'rank 0/2 on [^:]*: rank 0/2' && fail "the record names the rank twice"
     expect 0 parts --ranks 2 --resume
     same whole parts 24
+    # A resume from an earlier checkpoint that is killed before it writes one: folder and record are of its course.
+    expect 0 back --set checkpoint.every_steps=4
+    train back --resume=back/checkpoints/step_0000008 --epochs 1000 &
+    job=$!
+    until grep -q 'step 30/8000' back.log; do
+      kill -0 $job 2>/dev/null || fail "the run ended before step 30"
+      sleep 0.05
+    done
+    kill -KILL "$(pgrep -P $job)"
+    wait $job
+    says back 'checkpoint step_0000024 is of a course that was left by this resume: it is step_0000024.abandoned now'
+    expect 0 back --resume
+    says back "resuming from 'back/checkpoints/step_0000008'"
+    same whole back 24
+    [ "$(tail -n +2 back/steps.csv | cut -d, -f3 | tr '\n' ' ')" = "$(seq -s ' ' 24) " ] || fail "the record is not of one course: $(cat back/steps.csv)"
     ;;
   stopped)
     expect 0 whole
@@ -359,9 +374,11 @@ case $case in
     code=$?
     [ $code -eq 75 ] || fail "exit code $code after SIGTERM, expected 75"
     says parts 'signal 15 with a checkpoint at step'
+    # It is asked every fourth step and after each evaluation (docs/cli.md).
+    step=$(grep '"event":"run_stop"' parts/record.jsonl | grep -o '"steps":[0-9]*' | cut -d: -f2)
+    [ $((step % 4)) -eq 0 ] || fail "stopped at step $step, which is no fourth one"
     expect 0 parts --resume
     same whole parts 24
-    # It is asked every fourth step (docs/cli.md), after the evaluation of that step.
     "$tutti" train "$config" --output-dir asked --epochs 100000 --set run.eval_every=0.001 --set checkpoint.every_steps=2 >>asked.log 2>&1 &
     job=$!
     wait_for asked/checkpoints/step_0000002 $job
@@ -370,7 +387,6 @@ case $case in
     code=$?
     [ $code -eq 75 ] || fail "exit code $code after SIGTERM, expected 75"
     step=$(grep '"event":"run_stop"' asked/record.jsonl | grep -o '"steps":[0-9]*' | cut -d: -f2)
-    [ $((step % 4)) -eq 0 ] || fail "stopped at step $step, which is no fourth one"
     [ -d "asked/checkpoints/$(printf step_%07d "$step")" ] || fail "no checkpoint of step $step"
     grep '"event":"eval"' asked/record.jsonl | tail -n 1 | grep -q "\"step\":$step," || fail "step $step was not evaluated before the stop"
     ;;

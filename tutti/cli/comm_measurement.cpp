@@ -121,18 +121,23 @@ void tune_and_write(comm::Communicator& communicator, const CommMeasurement& ask
                                             .op = comm::reduce_op_named(asked.op),
                                             .iterations = asked.iterations,
                                             .warmup = asked.warmup});
+  std::string table;
   const auto fit = [&] {
-    const std::string table = fmt::format(
+    table = fmt::format(
         "{}\n# {} {}, {} to {} bytes, medians of {}. For comm.selection of a configuration, or "
         "--selection.\n"
         "# collective    ranks  topology      bytes  reproducible  algorithm\n{}",
         about(communicator, asked), asked.element, asked.op, asked.sizes().front(),
         asked.sizes().back(), asked.iterations, comm::Selection(tuning.lines).to_string());
-    if (!asked.table.empty()) write_result_file(asked.table, table);
     return fmt::format("{}\n{}", tuning_report(tuning), table);
   };
   const std::string report = comm::decide(communicator, "fitting a network to the times", fit);
   if (communicator.rank() == 0) fmt::print("{}", report);
+  // After it is printed: what was measured is not lost with a full disk.
+  comm::decide(communicator, "writing the table", [&] {
+    if (!asked.table.empty()) write_result_file(asked.table, table);
+    return std::string();
+  });
 }
 
 }  // namespace

@@ -1,6 +1,11 @@
 // tutti bench: the group of verbs that time something.
 
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "tutti/base/error.h"
 #include "tutti/cli/bench_flags.h"
+#include "tutti/cli/config.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/comm/agree.h"
 #include "tutti/train/result_file.h"
@@ -26,6 +31,12 @@ Flag bench_output_flag(std::string& output, const std::string& short_name) {
 void check_output(comm::Communicator& communicator, const std::string& file) {
   if (file.empty()) return;
   comm::decide(communicator, "looking at the file for the results", [&] {
+    const auto descriptor = descriptor_named(file);
+    if (descriptor && *descriptor > STDERR_FILENO && read_launcher().name != "none")
+      throw ConfigError(
+          fmt::format("{}: a rank that a launcher starts has other descriptors than the shell; "
+                      "name a file, or /dev/stdout",
+                      file));
     check_result_file(file);
     return std::string();
   });

@@ -44,7 +44,8 @@ struct FoundWeights {
 FoundWeights weights_at(const std::filesystem::path& path) {
   std::error_code failed;  // opening the file says why
   const bool folder = std::filesystem::is_directory(path, failed);
-  if (path.filename() == "state.safetensors")
+  if (path.filename() == "state.safetensors" &&
+      is_in_checkpoint(path.parent_path() / "weights.safetensors"))
     throw ConfigError(fmt::format(
         "--weights: '{}' holds the optimizer's state and the statistics, not the weights; give {}",
         path.string(), shell_word((path.parent_path() / "weights.safetensors").string())));

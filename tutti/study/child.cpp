@@ -14,7 +14,7 @@
 namespace tutti::study {
 namespace {
 
-volatile sig_atomic_t stop_count = 0;
+volatile sig_atomic_t stop_count = 0, interrupt_count = 0;
 
 /// In the forked child: only async-signal-safe calls until the program is replaced. The reason of a
 /// failure goes through `report`, which closes by itself when the program starts.
@@ -87,8 +87,12 @@ std::string describe_status(int status) {
 
 StopSignals::StopSignals() {
   stop_count = 0;
+  interrupt_count = 0;
   struct sigaction action {};
-  action.sa_handler = [](int) { stop_count = stop_count + 1; };
+  action.sa_handler = [](int signal) {
+    stop_count = stop_count + 1;
+    if (signal == SIGINT) interrupt_count = interrupt_count + 1;
+  };
   for (size_t i = 0; i < kSignals.size(); ++i) {
     sigaction(kSignals[i], nullptr, &before_[i]);
     // Under nohup the study outlives its terminal. A shell's background job ignores SIGINT without
@@ -103,5 +107,6 @@ StopSignals::~StopSignals() {
 }
 
 int StopSignals::count() { return stop_count; }
+int StopSignals::interrupts() { return interrupt_count; }
 
 }  // namespace tutti::study

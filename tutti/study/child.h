@@ -22,6 +22,8 @@ class Child {
 
   int output() const { return output_; }
   void ask_to_stop() const { kill(pid_, SIGTERM); }
+  /// At the second call a run ends at once, and its ranks with it.
+  void interrupt() const { kill(pid_, SIGINT); }
   void kill_group() const { kill(-pid_, SIGKILL); }
   /// True, with the wait status, once it has ended.
   bool ended(int& status);
@@ -47,6 +49,7 @@ class StopSignals {
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
   static int count();
+  static int interrupts();  ///< of these, SIGINTs
 
  private:
   static constexpr std::array<int, 5> kSignals = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};

@@ -243,7 +243,7 @@ std::vector<std::string> advice(const StudyResult& result, const Configuration& 
         "when it is reached: --target {} in another --output-dir, or with --fresh.",
         result.target->value));
   if (std::any_of(result.rows.begin(), result.rows.end(),
-                  [](const ScaleRow& row) { return row.runs < 3; }))
+                  [](const ScaleRow& row) { return row.runs > 0 && row.runs < 3; }))
     lines.push_back(
         "More repeats give intervals that mean something: --repeats 3 or more. Finished runs are "
         "kept.");

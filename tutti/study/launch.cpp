@@ -24,6 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
+constexpr std::chrono::seconds kInterruptGrace{5};
+
 struct Ended {
   int status = 0;
   double seconds = 0;
@@ -61,7 +63,11 @@ Ended follow(Child& child, Console& console, const LaunchOptions& options,
       child.ask_to_stop();
       kill_at = now + grace;
     }
-    if (StopSignals::count() > 1) kill_at = std::min(kill_at, now);  // asked twice: at once
+    if (StopSignals::count() > 1) {  // asked twice: at once
+      // A run that is killed could not end its ranks.
+      child.interrupt();
+      kill_at = std::min(kill_at, now + kInterruptGrace);
+    }
     if (options.run_limit_seconds > 0 && end.seconds > options.run_limit_seconds &&
         !end.timed_out) {
       end.timed_out = true;
@@ -119,11 +125,10 @@ void show_failure(const LaunchResult& result, const Console& console) {
 }
 
 /// The order in which runs have their turn, as indices: those that failed before come last.
-std::vector<size_t> turns(const std::vector<PlannedRun>& runs, bool fresh) {
+std::vector<size_t> turns(const std::vector<PlannedRun>& runs) {
   std::vector<size_t> order(runs.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  if (!fresh)
-    std::ranges::stable_partition(order, [&](size_t i) { return !has_failed(runs[i].directory); });
+  std::ranges::stable_partition(order, [&](size_t i) { return !has_failed(runs[i].directory); });
   return order;
 }
 
@@ -139,7 +144,7 @@ class Launcher {
       result.outcome = Outcome::stopped;
       result.reason = "not started: the study was asked to stop";
       result.earlier_attempts = count_attempts(run.directory);
-    } else if (!options_.fresh && is_finished(run.directory)) {
+    } else if (is_finished(run.directory)) {
       result.outcome = Outcome::kept;
       result.earlier_attempts = count_attempts(run.directory);
       display_.finish(index, "kept from before: " + result_of(run));
@@ -179,7 +184,7 @@ class Launcher {
   /// Makes the folder ready; the command to run there.
   std::vector<std::string> prepare(const PlannedRun& run) const {
     std::vector<std::string> command = run.command;
-    if (!options_.fresh && goes_on(run))
+    if (goes_on(run))
       command.push_back("--resume");
     else
       set_aside(run.directory);
@@ -240,11 +245,11 @@ class Launcher {
 
 std::vector<LaunchResult> launch(const std::vector<PlannedRun>& runs,
                                  const LaunchOptions& options) {
-  if (!options.fresh) refuse_changed(runs, options);
+  refuse_changed(runs, options);
   const StopSignals signals;
   Launcher launcher(runs, options);
   std::vector<LaunchResult> results(runs.size());
-  for (const size_t index : turns(runs, options.fresh)) results[index] = launcher.handle(index);
+  for (const size_t index : turns(runs)) results[index] = launcher.handle(index);
   return results;
 }
 

@@ -28,7 +28,6 @@ struct LaunchResult {
 };
 
 struct LaunchOptions {
-  bool fresh = false;
   double run_limit_seconds = 0;  ///< 0 = none. Then SIGTERM, and SIGKILL a grace time later
   double grace_seconds = 30;
   bool show_output = false;  ///< print the runs' own lines, too

@@ -62,9 +62,8 @@ TEST_F(LaunchTest, AFinishedRunKeepsItsOutputAndIsNotRunAgain) {
   EXPECT_EQ(text_of(run.directory + "/console.log"), "hello\nerror\n");
   EXPECT_EQ(launch({run}, quiet_).at(0).outcome, Outcome::kept);
   EXPECT_EQ(text_of((root_ / "count").string()), "x\n");
-  LaunchOptions fresh = quiet_;
-  fresh.fresh = true;
-  const LaunchResult again = launch({run}, fresh).at(0);
+  set_aside(run.directory);  // as --fresh does
+  const LaunchResult again = launch({run}, quiet_).at(0);
   EXPECT_EQ(again.outcome, Outcome::finished);
   EXPECT_EQ(again.earlier_attempts, 1);
   EXPECT_TRUE(fs::exists(run.directory + ".attempt-1/record.jsonl"));
@@ -136,7 +135,7 @@ TEST_F(LaunchTest, AFinishedRunOfAnotherConfigurationIsRefusedWithItsKeysAndTheW
       EXPECT_NE(what.find(part), std::string::npos) << what;
     EXPECT_EQ(what.find("optimizer.lr"), std::string::npos) << what;
   }
-  options.fresh = true;
+  set_aside(run.directory);
   EXPECT_EQ(launch({run}, options).at(0).outcome, Outcome::finished);
 }
 

@@ -110,7 +110,9 @@ void measure_run(RunSummary& run, const std::optional<Target>& target) {
   const auto epochs = whole_epochs(run.log);
   run.epoch_seconds = median(steady(epochs, &EpochRecord::seconds));
   run.first_epoch_only = epochs.size() == 1 && epochs.front().epoch == 1;
-  run.samples_per_s = median(steady(epochs, &EpochRecord::samples_per_s));
+  // From that time, so that the two agree: of an even number of epochs the medians would not.
+  if (!epochs.empty())
+    run.samples_per_s = epochs.front().samples_per_s * epochs.front().seconds / run.epoch_seconds;
   if (std::isnan(run.samples_per_s))
     run.samples_per_s = median(steady(run.log.steps, &StepRecord::samples_per_s));
   run.step = step_parts(run.log);

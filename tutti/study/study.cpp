@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -13,6 +14,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/base/shell.h"
+#include "tutti/study/child.h"
 #include "tutti/study/collect.h"
 #include "tutti/study/describe.h"
 #include "tutti/study/launch.h"
@@ -75,7 +77,6 @@ ExitCode exit_code(const StudyResult& result, const std::vector<LaunchResult>& l
 
 LaunchOptions launch_options(const StudyFlags& flags) {
   LaunchOptions options;
-  options.fresh = flags.fresh;
   options.run_limit_seconds = flags.run_limit_seconds;
   options.grace_seconds = kGraceSeconds;
   options.show_output = flags.verbose;
@@ -97,8 +98,9 @@ std::string to_finish(ExitCode code, const StudyFlags& flags) {
   if (flags.collect_only && study_runs(flags.output_dir).empty())
     return "Some runs are not finished. No study lies here that would start them again: go on with "
            "each by 'tutti train' with --output-dir and --resume, then collect again.";
-  const std::string again =
-      flags.collect_only ? "the command of the study, without --collect" : "the same command";
+  const std::string again = flags.collect_only ? "the command of the study, without --collect"
+                            : flags.fresh      ? "the same command without --fresh"
+                                               : "the same command";
   if (code == ExitCode::requeue)
     return "Runs were asked to stop. Start the study again with " + again +
            ": finished runs are kept, and a run that was stopped goes on from its checkpoint.";
@@ -217,8 +219,10 @@ std::vector<RunSummary> run_all(const StudyFlags& flags, const std::vector<Plann
                flags.config, flags.output_dir);
   // Before the first run: the next start, without --fresh, must not find them either.
   const auto folders = folders_beside(flags, planned);
-  for (const RunFolder& folder : folders)
-    if (flags.fresh) set_aside(folder.path), ++earlier.aside;
+  if (flags.fresh) {
+    for (const PlannedRun& run : planned) set_aside(run.directory);
+    for (const RunFolder& folder : folders) set_aside(folder.path), ++earlier.aside;
+  }
   launched = launch(planned, launch_options(flags));
   for (const RunFolder& folder : folders)
     if (!flags.fresh) look_at(folder, flags, earlier);
@@ -265,7 +269,7 @@ int run_study(const StudyFlags& flags) {
   show(flags.json ? json_report(result, text) : '\n' + terminal_report(result));
   write_reports(result, text, flags.output_dir);
   if (!flags.json) show(closing(result, text.settings, code, flags) + places(flags.output_dir));
-  return static_cast<int>(code);
+  return StopSignals::interrupts() > 1 ? 128 + SIGINT : static_cast<int>(code);
 }
 
 }  // namespace tutti::study

@@ -24,6 +24,7 @@ class StudyTest : public testing::Test {
     std::ofstream(root_ / "program.sh") << R"sh(#!/bin/sh
 n=$4 dir=$6
 [ -e "$2.fail$n" ] && { echo "no memory on rank 0"; exit 1; }
+[ -e "$2.stop" ] && { kill -TERM $PPID; exit 75; }
 [ -e "$2.configure" ] && printf '[optimizer]\nmomentum = 0.9  # default\nlr = 0.5  # base.toml:1:1\n' > "$dir/config.toml"
 acc=0.95; [ -e "$2.miss$n" ] && acc=0.5
 e='"schema":1,"event":'
@@ -207,6 +208,16 @@ TEST_F(StudyTest, FreshLeavesNoRunOfAnEarlierProgramInTheFolder) {
   flags_.fresh = false;  // a study that was stopped is started again so
   EXPECT_EQ(run_study(flags_), 0);
   EXPECT_EQ(result()["runs"].size(), 2u);
+}
+
+TEST_F(StudyTest, WhatFreshStartedAndAStopEndedGoesOnWithoutRunsOfTheEarlierProgram) {
+  EXPECT_EQ(run_study(flags_), 0);
+  flags_.fresh = true;
+  mark("stop");
+  EXPECT_EQ(run_study(flags_), 75);
+  for (const char* run : {"n0001-r1", "n0001-r2", "n0002-r1", "n0002-r2"})
+    EXPECT_FALSE(is_finished((root_ / "out/runs" / run).string())) << run;
+  EXPECT_TRUE(is_finished((root_ / "out/runs/n0002-r2.attempt-1").string()));
 }
 
 TEST_F(StudyTest, RunsOfAnotherConfigurationInTheFolderAreLeftOutAndTheNotesSaySo) {

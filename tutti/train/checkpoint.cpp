@@ -223,23 +223,30 @@ void remove_leftovers(const fs::path& directory) {
   }
 }
 
-void set_aside_after(const fs::path& directory, int64_t step) {
+void set_aside_after(const fs::path& directory, const fs::path& from, int64_t step) {
   const fs::path best = best_of(directory), start = checkpoint_of_step(directory, step);
-  try {
-    // First, so that a kill at any moment leaves a folder whose newest checkpoint is this one.
-    if (fs::exists(start)) replace_file(directory / kLatest, start.filename().string() + "\n");
-    for (const Found& found : find_all(directory)) {
-      if (found.step <= step) continue;
-      const fs::path aside = abandoned_name(found.path);
-      fs::rename(found.path, aside);
-      if (found.path == best) mark_best(aside);
-      log::warn("checkpoint {} is of a course that was left by resuming before it: it is {} now",
-                found.path.filename().string(), aside.filename().string());
-    }
-  } catch (const std::exception& error) {
-    log::warn("{}; another resume may go on from checkpoints of the course that was left",
-              error.what());
+  const auto rename = [&](const fs::path& checkpoint, const fs::path& to) {
+    publish(checkpoint, to);
+    if (checkpoint.filename() == best.filename()) mark_best(to);
+  };
+  const auto set_aside = [&](const fs::path& left) {
+    const fs::path aside = abandoned_name(left);
+    rename(left, aside);
+    log::warn("checkpoint {} is of a course that was left by this resume: it is {} now",
+              left.filename().string(), aside.filename().string());
+  };
+  std::error_code elsewhere;
+  if (is_abandoned(from) && fs::equivalent(from, directory / from.filename(), elsewhere)) {
+    if (fs::exists(start, elsewhere)) set_aside(start);
+    rename(from, start);
+    log::info("{} is {} again", from.filename().string(), start.filename().string());
   }
+  // Before the others, so that a kill at any moment leaves a folder whose newest checkpoint is this
+  // one.
+  if (fs::exists(start, elsewhere))
+    replace_file(directory / kLatest, start.filename().string() + "\n");
+  for (const Found& found : find_all(directory))
+    if (found.step > step) set_aside(found.path);
 }
 
 bool is_abandoned(const fs::path& checkpoint) {
@@ -339,7 +346,7 @@ fs::path checkpoint_at(const fs::path& path, std::string_view key) {
   throw IoError(fmt::format(
       "{}: no valid checkpoint in '{}'{}", key, directory.string(),
       !fs::exists(path, error) ? ", which does not exist"
-      : damaged > 0            ? fmt::format(": the log says how its {} are damaged", damaged)
+      : damaged > 0            ? fmt::format(": the log says what is damaged in its {}", damaged)
                     : std::string("; give the folder of a run, its checkpoints, or one of them")));
 }
 

@@ -63,11 +63,13 @@ struct Checkpoint {
 std::filesystem::path write_checkpoint(const std::filesystem::path& directory,
                                        const CheckpointContent& content, int keep);
 
-/// For a run that goes on from `step`, before its first checkpoint: gives those of later steps the
-/// name step_NNNNNNN.abandoned. They are of a course that the resume has left, so neither another
-/// resume nor `keep` may take them for this one's; what they hold is kept, and `best` follows.
-/// Warns of each, and where one cannot be renamed.
-void set_aside_after(const std::filesystem::path& directory, int64_t step);
+/// For a run that goes on from the checkpoint `from`, of `step`, before its record says so: gives
+/// those of later steps the name step_NNNNNNN.abandoned. They are of a course that the resume has
+/// left, so neither another resume nor `keep` may take them for this one's; what they hold is kept,
+/// and `best` follows. If `from` has such a name itself it gets its old one back, and the one that
+/// has it now is set aside. Warns of each; throws IoError if one cannot be renamed.
+void set_aside_after(const std::filesystem::path& directory, const std::filesystem::path& from,
+                     int64_t step);
 /// Whether set_aside_after() has named it.
 bool is_abandoned(const std::filesystem::path& checkpoint);
 

@@ -105,10 +105,11 @@ TEST_F(CheckpointTest, KeepsTheLastWritten) {
 }
 
 TEST_F(CheckpointTest, AResumeNeverFallsBackIntoACourseThatWasLeft) {
-  for (const int64_t step : {2, 6}) write(step);
+  const fs::path start = write(2);
+  write(6);
   write(8, 0, true);
   testing::internal::CaptureStderr();
-  set_aside_after(directory_, 2);
+  set_aside_after(directory_, start, 2);
   const std::string warning = testing::internal::GetCapturedStderr();
   for (const char* step : {"step_0000006", "step_0000008"})
     EXPECT_NE(warning.find(step), std::string::npos) << warning;
@@ -117,10 +118,37 @@ TEST_F(CheckpointTest, AResumeNeverFallsBackIntoACourseThatWasLeft) {
   EXPECT_TRUE(is_abandoned(*find_best(directory_)));
   flip_a_bit(write(8) / "weights.safetensors", 500);
   EXPECT_EQ(find_latest_valid(directory_)->filename(), "step_0000002");
-  set_aside_after(directory_, 2);
+  set_aside_after(directory_, start, 2);
   EXPECT_EQ(names(),
             (std::vector<std::string>{"best", "latest", "step_0000002", "step_0000006.abandoned",
                                       "step_0000008.abandoned", "step_0000008.abandoned-2"}));
+}
+
+TEST_F(CheckpointTest, ACourseThatWasLeftAndIsTakenUpAgainHasItsNameBack) {
+  const fs::path start = write(2);
+  write(6, 0, true);
+  write(8);
+  set_aside_after(directory_, start, 2);
+  const fs::path other = write(6);
+  write(7);
+  const fs::path taken = directory_ / "step_0000006.abandoned";
+  const std::string checksum = manifest_checksum(taken);
+  set_aside_after(directory_, taken, 6);
+  EXPECT_EQ(manifest_checksum(other), checksum);
+  EXPECT_EQ(find_latest_valid(directory_), other);
+  EXPECT_EQ(find_best(directory_), other);
+  EXPECT_EQ(names(), (std::vector<std::string>{"best", "latest", "step_0000002", "step_0000006",
+                                               "step_0000006.abandoned-2", "step_0000007.abandoned",
+                                               "step_0000008.abandoned"}));
+}
+
+TEST_F(CheckpointTest, WhereLaterOnesCannotBeSetAsideNothingGoesOn) {
+  const fs::path start = write(2);
+  write(6);
+  fs::remove(directory_ / "latest");
+  fs::create_directories(directory_ / "latest/full");  // cannot be replaced by a file
+  EXPECT_THROW(set_aside_after(directory_, start, 2), IoError);
+  EXPECT_TRUE(fs::exists(directory_ / "step_0000006"));
 }
 
 TEST_F(CheckpointTest, ReplacesTheSameStep) {

@@ -54,6 +54,8 @@ bool is_special(const fs::path& path) {
 
 }  // namespace
 
+std::optional<int> descriptor_named(const fs::path& name) { return descriptor_of(followed(name)); }
+
 void check_result_file(const fs::path& name) {
   const fs::path path = followed(name);
   if (const auto descriptor = descriptor_of(path)) {

@@ -53,12 +53,15 @@ void TrainerRun::loop() {
     log::warn_alike("nothing to do: {} steps are done, and {} the run there", step_,
                     run_limit(config_.run, per_epoch, step_).text);
   while (step_ < total_steps_) {
-    const bool asked = train_step();
+    bool asked = train_step();
     const bool last = step_ == total_steps_;
     if (step_ % config_.run.log_every == 0 || last || step_ % per_epoch == 0) log_steps();
     if (step_ % per_epoch == 0) end_epoch();
     bool best = false;
-    if (evaluation_due() || last) best = evaluate();
+    if (evaluation_due() || last) {
+      best = evaluate();
+      asked = asked || stop_asked();  // it may have taken long
+    }
     const bool ends = last || target_reached_ || asked;
     if (checkpoint_due() || best || ends) {
       clock_.stand_still();
@@ -120,7 +123,7 @@ bool TrainerRun::train_step() {
   times.compute = computing - times.comm_exposed;
   ++step_;
   const auto asks = RunClock::Clock::now();
-  const bool asked = stop_asked();
+  const bool asked = step_ % kStopCheckSteps == 0 && stop_asked();
   times.comm_exposed += RunClock::since(asks);  // it waits for the rank that is late
   // From the end of the step before, so that epochs add up to the training time: with what is
   // logged between steps, without evaluations and checkpoints.
@@ -161,7 +164,6 @@ void TrainerRun::report_nonfinite(const StepInfo& info, const data::Batch& batch
 }
 
 bool TrainerRun::stop_asked() {
-  if (step_ % kStopCheckSteps != 0) return false;
   double asked = spec_.stop_requested ? spec_.stop_requested() : 0;
   if (comm_.size() > 1) {
     std::vector<double> all = comm_.allgather_value(asked);

@@ -42,8 +42,6 @@ std::string TrainerRun::write_files(const std::vector<NamedTensor>& statistics,
   for (const NamedTensor& tensor : model) content.weights.push_back(tensor.ref());
   for (const auto* list : {&state, &statistics, &compression})
     for (const NamedTensor& tensor : *list) content.state.push_back(tensor.ref());
-  if (const auto from = std::exchange(went_on_from_, {}))
-    set_aside_after(place_.checkpoints, *from);
   return write_checkpoint(place_.checkpoints, content, static_cast<int>(config_.checkpoint.keep))
       .string();
 }

@@ -159,10 +159,10 @@ class TrainerRun {
   RunClock::Clock::time_point run_started_;
 
   int64_t step_ = 0, first_step_ = 0, epoch_steps_ = 0;
-  RunSettings settings_;                 // what a resume compares
-  std::vector<std::string> changes_;     // of this resume
-  EarlierPart earlier_;                  // of this resume
-  std::optional<int64_t> went_on_from_;  // a step, until the first checkpoint after it
+  RunSettings settings_;                               // what a resume compares
+  std::vector<std::string> changes_;                   // of this resume
+  EarlierPart earlier_;                                // of this resume
+  std::optional<std::filesystem::path> went_on_from_;  // a checkpoint
   LeftCheckpoints left_;
   bool together_ = false;     // an error now is thrown by all ranks: one of them records it
   std::string bad_gradient_;  // the first one of the step that is not finite

@@ -136,7 +136,7 @@ void TrainerRun::build_data() {
 
 void TrainerRun::go_on_from(const Checkpoint& checkpoint) {
   step_ = left_.last = checkpoint.info.step;
-  went_on_from_ = step_;
+  went_on_from_ = checkpoint.path;
   result_.accuracy = before("accuracy", kNotMeasured);
   result_.loss = before("loss", kNotMeasured);
   earlier_ = read_earlier(checkpoint.info);
@@ -147,7 +147,7 @@ void TrainerRun::go_on_from(const Checkpoint& checkpoint) {
   const std::string best =
       comm::decide(comm_, "looking for the best checkpoint", [&]() -> std::string {
         const auto path = find_best(place_.checkpoints);
-        if (!path || is_abandoned(*path)) return "";
+        if (!path || (is_abandoned(*path) && !is_abandoned(checkpoint.path))) return "";
         const CheckpointInfo info = open_checkpoint(*path).info;
         const auto accuracy = info.metrics.find("accuracy");
         if (info.step > step_ || accuracy == info.metrics.end()) return "";

@@ -21,9 +21,9 @@ NamedTensor exported(std::string name, const Variable& variable, const std::byte
 std::vector<float> read(const SafetensorsFile& file, const std::string& name, const Shape& shape) {
   const SafetensorsFile::Entry* entry = file.find(name);
   if (!entry)
-    throw ConfigError(
-        fmt::format("tensor '{}' ({}) is missing from the weights: they are of another model", name,
-                    shape.to_string()));
+    throw ConfigError(fmt::format(
+        "tensor '{}' ({}) is missing from the weights: they are of another model, or incomplete",
+        name, shape.to_string()));
   if (entry->shape.size() > Shape::kMaxRank || !(Shape(entry->shape) == shape))
     throw ConfigError(fmt::format("tensor '{}' has shape {}, the model needs {}", name,
                                   fmt::join(entry->shape, "x"), shape.to_string()));

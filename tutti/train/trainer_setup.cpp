@@ -136,7 +136,8 @@ void TrainerRun::build_data() {
 
 void TrainerRun::go_on_from(const Checkpoint& checkpoint) {
   step_ = left_.last = checkpoint.info.step;
-  went_on_from_ = checkpoint.path;
+  // Its own name, also where a link or a path with a slash at its end was given.
+  went_on_from_ = std::filesystem::canonical(checkpoint.path);
   result_.accuracy = before("accuracy", kNotMeasured);
   result_.loss = before("loss", kNotMeasured);
   earlier_ = read_earlier(checkpoint.info);
@@ -147,7 +148,7 @@ void TrainerRun::go_on_from(const Checkpoint& checkpoint) {
   const std::string best =
       comm::decide(comm_, "looking for the best checkpoint", [&]() -> std::string {
         const auto path = find_best(place_.checkpoints);
-        if (!path || (is_abandoned(*path) && !is_abandoned(checkpoint.path))) return "";
+        if (!path || (is_abandoned(*path) && !is_abandoned(*went_on_from_))) return "";
         const CheckpointInfo info = open_checkpoint(*path).info;
         const auto accuracy = info.metrics.find("accuracy");
         if (info.step > step_ || accuracy == info.metrics.end()) return "";

@@ -7,7 +7,7 @@ namespace tutti::test {
 
 TrainingGraph small_residual_net(DType activations, int64_t batch) {
   TrainingGraphSpec spec;
-  spec.model.name = "resnet20";
+  spec.model.name = "resnet8";
   spec.model.input = {3, 8, 8};
   spec.model.batch = batch;
   spec.model.activations = activations;

@@ -25,7 +25,7 @@ constexpr size_t kFloat = sizeof(float);
 
 TrainingGraph network(const OptimizerSettings& optimizer) {
   TrainingGraphSpec spec;
-  spec.model.name = "resnet20";
+  spec.model.name = "resnet8";
   spec.model.input = {3, 8, 8};
   spec.model.batch = 4;
   spec.optimizer = optimizer;

@@ -25,6 +25,7 @@ TEST(Models, SizesThatOverflowAreRefused) {
 }
 
 TEST(Models, HaveTheNumberOfParametersOfTheOriginals) {
+  EXPECT_EQ(parameters(named("resnet8")), 75'290);
   EXPECT_EQ(parameters(named("resnet20")), 269'722);
   EXPECT_EQ(parameters(named("resnet32")), 464'154);
   EXPECT_EQ(parameters(named("resnet44")), 658'586);

@@ -48,6 +48,7 @@ std::vector<ModelInfo> all_models() {
                           "convolutions, 3 dense layers",
            .input = {1, 28, 28},
            .logits = lenet_logits},
+          cifar_resnet(8),
           cifar_resnet(20),
           cifar_resnet(32),
           cifar_resnet(44),

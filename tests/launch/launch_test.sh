@@ -16,10 +16,11 @@ once() {
 
 # Processes of this test that are the program, or a launcher; not shells.
 processes() {
-  local found=() p
-  for p in /proc/[0-9]*; do
-    tr '\0' '\n' 2>/dev/null <"$p/environ" | grep -qx "LAUNCH_TEST_MARK=$LAUNCH_TEST_MARK" || continue
-    case $(cat "$p/comm" 2>/dev/null) in tutti* | mpirun* | prterun* | orted | hydra*) found+=("${p#/proc/}") ;; esac
+  local found=() p comm
+  for p in $(grep -lszxF "LAUNCH_TEST_MARK=$LAUNCH_TEST_MARK" /proc/[0-9]*/environ); do
+    p=${p%/environ}
+    read -r comm 2>/dev/null <"$p/comm" || continue
+    case $comm in tutti* | mpirun* | prterun* | orted | hydra*) found+=("${p#/proc/}") ;; esac
   done
   echo "${found[@]}"
 }
@@ -67,7 +68,7 @@ case $case in
   signals)
     train whole --ranks 2 || fail "the whole run"
     for signal in INT TERM HUP; do
-      for delay in 0 0.05 0.1 0.2 0.3 0.4 0.6 0.8 1.0 1.5; do
+      for delay in 0 0.05 0.1 0.2 0.3 0.5 0.8; do
         name=$signal-$delay
         # An interactive shell's: in the background a shell ignores SIGINT, and its children inherit that.
         python3 -c 'import os, signal, sys; [signal.signal(s, signal.SIG_DFL) for s in (signal.SIGINT, signal.SIGPIPE)]; os.execv(sys.argv[1], sys.argv[1:])' \

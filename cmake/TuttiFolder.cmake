@@ -1,9 +1,10 @@
-# tutti_folder(NAME [COLD] SOURCES ... [HOT ...] [TESTS ...] [USES folder...] [LINK target...] [TEST_LINK target...])
+# tutti_folder(NAME [COLD] [HOT_TESTS] SOURCES ... [HOT ...] [TESTS ...] [USES folder...] [LINK target...] [TEST_LINK target...])
 # One folder of tutti/ = one static library tutti_NAME (for users of the installed package: Tutti::NAME), plus one test program
 # tutti_NAME_test when TESTS are given.
 #
-# COLD: no step of a training waits for these sources, and their numbers are no weights (command lines, records, reports, tests).
+# COLD: no step of a training waits for these sources, and their numbers are no weights (command lines, records, reports).
 # They are compiled with half the optimisation, which is half the time of the compiler; all but those named as HOT.
+# HOT_TESTS: the tests' own loops take long, so they are optimised, too.
 #
 # A release build compiles several sources of a folder as one (CMAKE_UNITY_BUILD in CMakePresets.json): what they all include is
 # read once, and the program is built in half the time. So a name in an anonymous namespace is given once in a folder. HOT sources
@@ -11,7 +12,7 @@
 set(tutti_hot_options "$<$<CONFIG:Release>:${tutti_release_options}>")
 
 function(tutti_folder name)
-  cmake_parse_arguments(arg "COLD" "" "SOURCES;HOT;TESTS;USES;LINK;TEST_LINK" ${ARGN})
+  cmake_parse_arguments(arg "COLD;HOT_TESTS" "" "SOURCES;HOT;TESTS;USES;LINK;TEST_LINK" ${ARGN})
   list(TRANSFORM arg_USES PREPEND tutti_)
   if(arg_SOURCES)
     add_library(tutti_${name} STATIC ${arg_SOURCES} ${arg_HOT})
@@ -35,7 +36,11 @@ function(tutti_folder name)
   if(TUTTI_BUILD_TESTS AND arg_TESTS)
     add_executable(tutti_${name}_test ${arg_TESTS})
     target_link_libraries(tutti_${name}_test PRIVATE tutti_${name} ${arg_TEST_LINK} GTest::gtest_main)
-    tutti_precompile(tutti_${name}_test TEST)
+    if(arg_HOT_TESTS)
+      tutti_precompile(tutti_${name}_test TEST HOT)
+    else()
+      tutti_precompile(tutti_${name}_test TEST)
+    endif()
     if(EXISTS "${TUTTI_TEST_DATA}")
       target_compile_definitions(tutti_${name}_test PRIVATE TUTTI_TEST_DATA="${TUTTI_TEST_DATA}")
     endif()

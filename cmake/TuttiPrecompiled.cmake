@@ -6,11 +6,13 @@ set(tutti_precompiled_headers
   <filesystem> <fstream> <functional> <limits> <map> <memory> <mutex> <numeric> <optional> <span> <sstream> <stdexcept> <string> <string_view>
   <thread> <utility> <variant> <vector>)
 
-# What no step of a training waits for (TuttiFolder.cmake), and tests.
+# What no step of a training waits for (TuttiFolder.cmake).
 set(tutti_cold_options $<$<CONFIG:Release>:-O1>)
+# Tests call what is optimised and compute little themselves: compiling them takes longer than running them.
+set(tutti_test_options $<$<CONFIG:Release>:-O0>)
 
-# tutti_precompile(TARGET [TEST] [COLD]): TARGET uses the precompiled header that was compiled with its options: position-independent or
-# not, with which optimisation, and for a TEST, which is COLD too, with GoogleTest. All are compiled with OpenMP's flag, so that it need not
+# tutti_precompile(TARGET [TEST [HOT]] [COLD]): TARGET uses the precompiled header that was compiled with its options: position-independent
+# or not, with which optimisation, and for a TEST with GoogleTest. A HOT test computes much itself, and is compiled as COLD sources are. All are compiled with OpenMP's flag, so that it need not
 # be compiled with and without.
 function(tutti_precompile target)
   set(headers ${tutti_precompiled_headers})
@@ -18,9 +20,13 @@ function(tutti_precompile target)
   set(name sources)
   set(options "")
   if("TEST" IN_LIST ARGN)
-    target_compile_options(${target} PRIVATE ${tutti_cold_options})
-    set(options ${tutti_cold_options})
     set(name tests)
+    set(options ${tutti_test_options})
+    if("HOT" IN_LIST ARGN)
+      set(name hot_tests)
+      set(options ${tutti_cold_options})
+    endif()
+    target_compile_options(${target} PRIVATE ${options})
     list(APPEND libraries GTest::gtest)
     list(APPEND headers <gtest/gtest.h>)
     target_link_libraries(${target} PRIVATE GTest::gtest)  # its options are part of the header

@@ -32,6 +32,11 @@ constexpr auto kLookAround = std::chrono::milliseconds(200);
 constexpr auto kSlowYield = std::chrono::milliseconds(1);
 constexpr auto kCrowded = std::chrono::seconds(1);
 constexpr auto kNap = std::chrono::microseconds(20);
+// A wait that lasts longer than kStalled is for a rank that computes, starts, stands or is gone. It
+// naps, so that it takes a few percent of its core from others; the answer is found that much
+// later.
+constexpr auto kStalled = std::chrono::milliseconds(500);
+constexpr auto kStalledNap = std::chrono::microseconds(100);
 // Between two looks at the clock: this process did not run.
 constexpr auto kStopped = std::chrono::seconds(2);
 constexpr auto kLongNap = std::chrono::milliseconds(10);  // of a patient wait
@@ -155,6 +160,8 @@ void Communicator::wait_for(const std::function<bool()>& done,
     last = now;
     if (!patience_.empty())
       std::this_thread::sleep_for(std::min<Clock::duration>((now - begin) / 10, kLongNap));
+    else if (now - begin > kStalled)
+      std::this_thread::sleep_for(kStalledNap);
     else if (now - begin > spin)
       give_core_away();
     if (now >= next_look) {

@@ -38,7 +38,8 @@ std::string read_text(const char* path) {
 bool anonymous_memory_works() {
   try {
     const auto segment = comm::SharedSegment::create(4096);
-    return comm::SharedSegment::open(getpid(), segment.descriptor(), 4096, segment.nonce())
+    return comm::SharedSegment::open(getpid(), segment.descriptor(), 4096, segment.nonce(),
+                                     comm::PeerAccess::write)
         .has_value();
   } catch (const Error&) {
     return false;

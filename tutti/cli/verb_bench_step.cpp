@@ -74,8 +74,8 @@ Json timed_run(StepBench& bench, int64_t steps, int ranks) {
       {"step_ms", step_ms},
       {"images_per_s", images / seconds},
       {"comm_exposed_ms", (bench.exposed_seconds() - exposed) * 1e3 / static_cast<double>(steps)},
-      {"waited_ms", arrivals.waited() * 1e3},
-      {"waited_for_late_ms", arrivals.waited_for_late() * 1e3},
+      {"waited_ms", arrivals.waited * 1e3},
+      {"waited_for_late_ms", arrivals.waited_for_late * 1e3},
       {"data_wait_ms", 0},
       {"peak_rss_bytes", peak_rss_bytes()}};
 }

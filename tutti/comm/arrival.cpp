@@ -26,6 +26,25 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
+// What ranks are told of each other: the latest of them, and sums over all.
+struct Latest {
+  std::array<Lateness, ArrivalSummary::kLatest> ranks{};
+  size_t count = 0;
+  double waited = 0, waited_for_late = 0;
+};
+
+void merge(Latest& mine, const Latest& theirs) {
+  std::vector<Lateness> both(mine.ranks.begin(), mine.ranks.begin() + mine.count);
+  both.insert(both.end(), theirs.ranks.begin(), theirs.ranks.begin() + theirs.count);
+  std::ranges::stable_sort(both, [](const Lateness& a, const Lateness& b) {
+    return a.last != b.last ? a.last > b.last : a.median > b.median;
+  });
+  mine.count = std::min(both.size(), mine.ranks.size());
+  std::copy_n(both.begin(), mine.count, mine.ranks.begin());
+  mine.waited += theirs.waited;
+  mine.waited_for_late += theirs.waited_for_late;
+}
+
 void run(CollectiveOperation& operation) {
   operation.start();
   operation.wait();
@@ -40,12 +59,6 @@ const Lateness* ArrivalSummary::straggler() const {
                  first.median >= 2 * clock_error
              ? &first
              : nullptr;
-}
-
-double ArrivalSummary::mean_of(double Lateness::*what) const {
-  double sum = 0;
-  for (const Lateness& rank : ranks) sum += rank.*what;
-  return ranks.empty() ? 0 : sum / static_cast<double>(ranks.size());
 }
 
 std::string to_string(const Lateness& late, const ArrivalSummary& summary,
@@ -106,7 +119,7 @@ void ArrivalRecord::waited(int operation, Clock::time_point begin) {
 
 int64_t ArrivalRecord::complete_steps() {
   const auto mine = static_cast<int64_t>(std::min(capacity_, std::ranges::min(noted_)));
-  return std::ranges::min(communicator_.allgather_value(mine));
+  return communicator_.least(mine);
 }
 
 void ArrivalRecord::find_offset() {
@@ -171,12 +184,13 @@ ArrivalSummary ArrivalRecord::collect() {
   const auto steps = static_cast<size_t>(summary.steps);
   find_offset();
   compare_arrivals(steps);
-  summary.ranks = communicator_.allgather_value(compare_waits(steps));
-  std::ranges::stable_sort(summary.ranks, [](const Lateness& a, const Lateness& b) {
-    return a.last != b.last ? a.last > b.last : a.median > b.median;
-  });
-  for (const double error : communicator_.allgather_value(error_))
-    summary.clock_error = std::max(summary.clock_error, error);
+  const Lateness mine = compare_waits(steps);
+  const Latest all =
+      communicator_.combine_value(Latest{{mine}, 1, mine.waited, mine.waited_for_late}, merge);
+  summary.ranks.assign(all.ranks.begin(), all.ranks.begin() + all.count);
+  summary.waited = all.waited / communicator_.size();
+  summary.waited_for_late = all.waited_for_late / communicator_.size();
+  summary.clock_error = communicator_.most(error_);
   if (steps > 1)
     summary.step_seconds =
         (arrivals_[(steps - 1) * operations_] - arrivals_[0]) / static_cast<double>(steps - 1);

@@ -35,19 +35,16 @@ struct Lateness {
 };
 
 struct ArrivalSummary {
-  int64_t steps = 0;            ///< compared
-  double step_seconds = 0;      ///< mean over them, on this rank
-  double clock_error = 0;       ///< seconds; 0 when all ranks are on one node
-  std::vector<Lateness> ranks;  ///< whoever was last most often comes first
-  /// Means over ranks of Lateness::waited and waited_for_late.
-  double waited() const { return mean_of(&Lateness::waited); }
-  double waited_for_late() const { return mean_of(&Lateness::waited_for_late); }
+  int64_t steps = 0;        ///< compared
+  double step_seconds = 0;  ///< mean over them, on this rank
+  double clock_error = 0;   ///< seconds; 0 when all ranks are on one node
+  /// The kLatest that were last most often, the first of them first.
+  std::vector<Lateness> ranks;
+  static constexpr size_t kLatest = 8;
+  double waited = 0, waited_for_late = 0;  ///< means over all ranks of Lateness::waited, ...
   /// The rank that is late persistently: last in two steps of three (of at least 4), by a median of
   /// at least 5 % of a step and of twice the clocks' error.
   const Lateness* straggler() const;
-
- private:
-  double mean_of(double Lateness::*what) const;
 };
 
 /// "rank 3 on n07 arrived last in 87 of 100 steps, by 12.3 ms in the median (9 % of a step; clocks
@@ -70,7 +67,8 @@ class ArrivalRecord {
   /// It waited from `begin` until now for the `operation` that it started last.
   void waited(int operation, Clock::time_point begin);
   /// Compares the steps since the last call, and forgets them. Collective and blocking, off the hot
-  /// path: two allreduces of the arrivals, one of a value a step, one allgather of a Lateness.
+  /// path: two allreduces of the arrivals, one of a value a step, and a few that combine
+  /// what is fixed in size.
   ArrivalSummary collect();
 
  private:

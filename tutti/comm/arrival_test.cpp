@@ -70,7 +70,7 @@ TEST(ArrivalRecord, TellsWaitingForALateRankFromCommunication) {
     }
     EXPECT_EQ(summary.ranks[0].rank, 1);
     EXPECT_EQ(summary.ranks[0].last, kSteps);
-    EXPECT_NEAR(summary.waited(), (summary.ranks[0].waited + summary.ranks[1].waited) / 2, 1e-9);
+    EXPECT_NEAR(summary.waited, (summary.ranks[0].waited + summary.ranks[1].waited) / 2, 1e-9);
   });
 }
 

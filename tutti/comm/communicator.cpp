@@ -154,6 +154,7 @@ const char* Communicator::name_of(Control kind) {
     case Control::barrier: return "barrier";
     case Control::broadcast: return "broadcast";
     case Control::allgather: return "allgather";
+    case Control::combine: return "allreduce";
   }
   return "unknown operation";
 }
@@ -172,24 +173,37 @@ void Communicator::allgather(std::span<const std::byte> mine, std::span<std::byt
 }
 
 void Communicator::sum(std::span<double> values) {
-  if (size_ == 1) return;
-  const size_t n = values.size();
-  std::vector<double> all(n * static_cast<size_t>(size_));
-  allgather(std::as_bytes(values), std::as_writable_bytes(std::span(all)));
-  const TreeSum tree(size_, all_parts(size_, first_replicas(size_, size_)));
-  std::vector<double> column(static_cast<size_t>(size_));
-  for (size_t i = 0; i < n; ++i) {
-    for (size_t p = 0; p < column.size(); ++p) column[p] = all[p * n + i];
-    values[i] = tree.evaluate(column);
+  constexpr size_t kPiece = kMostCombined / sizeof(double);
+  for (size_t begin = 0; begin < values.size(); begin += kPiece) {
+    const auto piece = values.subspan(begin, std::min(kPiece, values.size() - begin));
+    combine(std::as_writable_bytes(piece), [&piece](std::byte* mine, const std::byte* theirs) {
+      std::array<double, kPiece> a, b;  // because bytes of messages are not aligned
+      std::memcpy(a.data(), mine, piece.size_bytes());
+      std::memcpy(b.data(), theirs, piece.size_bytes());
+      for (size_t i = 0; i < piece.size(); ++i) a[i] += b[i];
+      std::memcpy(mine, a.data(), piece.size_bytes());
+    });
   }
+}
+
+void Communicator::combine(std::span<std::byte> value, const Fold& fold) {
+  CHECK(value.size() <= kMostCombined, "{} bytes are too many to combine", value.size());
+  if (size_ > 1) fold_all(value, fold);
 }
 
 // Why the ranks do not plan the same; empty when their fingerprints are equal. Every rank gets the
 // same answer.
 std::string Communicator::disagreement(uint64_t fingerprint, const std::string& what,
                                        const std::string& plan) {
+  struct Bounds {
+    uint64_t least, most;
+  };
+  const Bounds bounds =
+      combine_value(Bounds{fingerprint, fingerprint}, [](Bounds& mine, const Bounds& theirs) {
+        mine = {std::min(mine.least, theirs.least), std::max(mine.most, theirs.most)};
+      });
+  if (bounds.least == bounds.most) return {};
   const std::vector<uint64_t> prints = allgather_value(fingerprint);
-  if (std::ranges::count(prints, prints[0]) == size_) return {};
   if (const auto refused = std::ranges::find(prints, kRefused); refused != prints.end())
     return fmt::format("{}: {}: {} cannot do what it was asked for; its own error says why",
                        describe_group(), what,
@@ -219,13 +233,15 @@ std::string Communicator::unequal_blocks(const Task& task, const std::string& wh
   };
   struct Marks {
     uint64_t sent = 0, received = 0;
-  } mine, sum;
+  } mine;
   for (int p = 0; p < size_; ++p) {
     mine.sent += mark(rank_, p, task.sends[static_cast<size_t>(p)].count);
     mine.received += mark(p, rank_, task.receives[static_cast<size_t>(p)].count);
   }
-  for (const Marks& marks : allgather_value(mine))
-    sum.sent += marks.sent, sum.received += marks.received;
+  const Marks sum = combine_value(mine, [](Marks& all, const Marks& theirs) {
+    all.sent += theirs.sent;
+    all.received += theirs.received;
+  });
   if (sum.sent == sum.received) return {};
   const auto ranks = static_cast<size_t>(size_);
   std::vector<uint64_t> counts, all(2 * ranks * ranks);

@@ -11,8 +11,10 @@
 // communicator is of no further use; the caller ends the job with abort(). Messages count ranks
 // over the whole job, also those of a part of it.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <ctime>
 #include <functional>
 #include <memory>
@@ -77,8 +79,14 @@ class Communicator {
   /// all = mine of rank 0, of rank 1, ...; all.size() = size() * mine.size(), the same on every
   /// rank.
   void allgather(std::span<const std::byte> mine, std::span<std::byte> all);
-  /// values[i] = sum over ranks, in the order of tree(0, size()). For a few values: costs an
-  /// allgather.
+  /// Puts what two neighbouring ranges of ranks give, `mine` of the lower ones, into `mine`.
+  using Fold = std::function<void(std::byte* mine, const std::byte* theirs)>;
+  static constexpr size_t kMostCombined = 4096;  ///< bytes
+  /// Allreduce of a few bytes: `value` becomes the fold of all ranks' values in the order of
+  /// tree(0, size()), the same on every rank. Sizes must agree. It travels up a tree and down
+  /// again: at most 2 log2 P + 2 messages a rank.
+  void combine(std::span<std::byte> value, const Fold& fold);
+  /// values[i] = sum over ranks, in the order of tree(0, size()). For a few: they are combined.
   void sum(std::span<double> values);
 
   /// The same for plain values.
@@ -87,6 +95,30 @@ class Communicator {
     static_assert(std::is_trivially_copyable_v<T>);
     broadcast(std::as_writable_bytes(std::span(&value, 1)), root);
   }
+  /// fold(T& mine, const T& theirs); see combine().
+  template <class T, class FoldValues>
+  T combine_value(T value, FoldValues fold) {
+    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= kMostCombined);
+    combine(std::as_writable_bytes(std::span(&value, 1)),
+            [&fold, value](std::byte* mine, const std::byte* theirs) {
+              T a = value, b = value;  // because bytes of messages are not aligned
+              std::memcpy(&a, mine, sizeof a);
+              std::memcpy(&b, theirs, sizeof b);
+              fold(a, static_cast<const T&>(b));
+              std::memcpy(mine, &a, sizeof a);
+            });
+    return value;
+  }
+  /// The largest and the smallest of all ranks' values, on every rank.
+  template <class T>
+  T most(T value) {
+    return combine_value(value, [](T& mine, const T& theirs) { mine = std::max(mine, theirs); });
+  }
+  template <class T>
+  T least(T value) {
+    return combine_value(value, [](T& mine, const T& theirs) { mine = std::min(mine, theirs); });
+  }
+  /// A table with an entry of every rank: for what every rank has to know of every other.
   template <class T>
   std::vector<T> allgather_value(const T& mine) {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -96,8 +128,8 @@ class Communicator {
   }
 
   /// `bytes` of zeroed memory for each rank (each may ask for its own size), shared where all ranks
-  /// are on one node.
-  virtual std::unique_ptr<Window> allocate(size_t bytes) = 0;
+  /// are on one node. `access` is the same on every rank.
+  virtual std::unique_ptr<Window> allocate(size_t bytes, PeerAccess access = PeerAccess::read) = 0;
   /// Plans a collective, to be started as often as wanted. Throws PlanError when the ranks disagree
   /// on what is asked for, when the buffers do not fit, or when no algorithm does it, and
   /// ConfigError for an algorithm's name that nobody knows; when one rank throws, all do.
@@ -173,11 +205,13 @@ class Communicator {
   const Place& place(int rank) const { return places_[static_cast<size_t>(rank)]; }
 
   /// The control messages, which need no plan.
-  enum class Control : uint32_t { barrier = 1, broadcast, allgather };
+  enum class Control : uint32_t { barrier = 1, broadcast, allgather, combine };
   static const char* name_of(Control kind);
   /// One allgather; a barrier is one of 0 bytes. Must report ranks that call something else.
   virtual void gather_all(Control kind, std::span<const std::byte> mine,
                           std::span<std::byte> all) = 0;
+  /// One combine(), among several ranks. Must report as gather_all().
+  virtual void fold_all(std::span<std::byte> value, const Fold& fold) = 0;
   virtual void spread(std::span<std::byte> data, int root) = 0;
   virtual std::unique_ptr<Channel> make_channel(std::vector<RoundOfMessages> rounds) = 0;
   /// For split(), on every rank: the communicator of `members` (ranks of this one, this rank among
@@ -197,7 +231,8 @@ class Communicator {
   /// ConfigError.
   std::string algorithm_for(const CollectiveSpec& spec, const Task& task,
                             const std::string& what) const;
-  /// Why the ranks do not plan the same; empty when their fingerprints are equal.
+  /// Why the ranks do not plan the same; empty when their fingerprints are equal. All fingerprints
+  /// are gathered only where they are not.
   std::string disagreement(uint64_t fingerprint, const std::string& what, const std::string& plan);
   /// Which rank of an all_to_all sends another one other than what that one receives; empty when
   /// there is none.

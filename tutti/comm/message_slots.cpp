@@ -14,7 +14,7 @@ size_t message_slots(Communicator& communicator, const std::vector<RoundOfMessag
     std::map<int, size_t> count;
     for (const auto& item : round.sends) most = std::max(most, ++count[item.peer]);
   }
-  return std::ranges::max(communicator.allgather_value(most));
+  return communicator.most(most);
 }
 
 std::vector<int> missing_peers(const RoundOfMessages& round, std::vector<int> not_arrived,

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
+#include <tuple>
 
 #include "tutti/base/error.h"
 #include "tutti/comm/communicator.h"
@@ -95,12 +97,30 @@ bool ScheduleRun::only_read_in(size_t round, const Block& block) const {
 
 ScheduleRun::Properties ScheduleRun::properties_of(size_t r) const {
   const Round& round = schedule_.rounds[r];
-  Properties properties{.free = true, .may_borrow = true, .chains = chains_of(round)};
+  Properties properties{.free = true, .may_borrow = true, .chains = chains_of(round), .steps = {}};
   for (const LocalStep& step : round.steps)
     for (const Message& m : round.sends) properties.free &= !overlap(step.to, m.block);
   for (const Message& m : round.receives) properties.may_borrow &= only_read_in(r, m.block);
   properties.may_borrow &= properties.free;
+  properties.steps = resolve(round, properties.may_borrow);
   return properties;
+}
+
+// Once for all runs: a step of a sum over n ranks would look through n messages, block by block.
+std::vector<ScheduleRun::ResolvedStep> ScheduleRun::resolve(const Round& round,
+                                                            bool may_borrow) const {
+  std::map<std::tuple<Place, size_t, size_t>, int> messages;
+  const auto key = [](const Block& b) { return std::tuple(b.place, b.slice.begin, b.slice.count); };
+  for (size_t i = 0; may_borrow && i < round.receives.size(); ++i)
+    messages[key(round.receives[i].block)] = static_cast<int>(i);
+  const auto operand = [&](const Block& block) {
+    const auto found = messages.find(key(block));
+    return Operand{run_of(block), found == messages.end() ? -1 : found->second};
+  };
+  std::vector<ResolvedStep> steps;
+  for (const LocalStep& step : round.steps)
+    steps.push_back({operand(step.to), operand(step.a), operand(step.b)});
+  return steps;
 }
 
 // A chain grows while counts are equal and blocks of different steps are the same or apart.
@@ -186,15 +206,10 @@ std::vector<int> ScheduleRun::peers() const {
   return all;
 }
 
-// Where an operand lies: what was received in this round may have been lent by the channel.
-Run ScheduleRun::operand(const Block& block, size_t offset) const {
-  Run run = run_of(block);
-  if (properties_[round_].may_borrow) {
-    const auto& receives = schedule_.rounds[round_].receives;
-    for (size_t i = 0; i < receives.size(); ++i)
-      if (receives[i].block.place == block.place && receives[i].block.slice == block.slice)
-        run.data = const_cast<std::byte*>(channel_->where(i));
-  }
+Run ScheduleRun::at(const Operand& operand, size_t offset) const {
+  Run run = operand.run;
+  if (operand.message >= 0)
+    run.data = const_cast<std::byte*>(channel_->where(static_cast<size_t>(operand.message)));
   run.data += offset * size_of(run.type);
   return run;
 }
@@ -208,13 +223,11 @@ void ScheduleRun::run_chain(const Chain& chain) {
     const size_t n = std::min(stride, count - begin);
     for (size_t i = chain.first; i < chain.last; ++i) {
       const LocalStep& step = steps[i];
-      const Run to = operand(step.to, begin);
-      const Run a = operand(step.a, begin);
+      const ResolvedStep& where = properties_[round_].steps[i];
+      const Run to = at(where.to, begin), a = at(where.a, begin);
       switch (step.kind) {
         case LocalStep::Kind::copy: convert(to, a, n); break;
-        case LocalStep::Kind::reduce:
-          combine(operands_.op, to, a, operand(step.b, begin), n);
-          break;
+        case LocalStep::Kind::reduce: combine(operands_.op, to, a, at(where.b, begin), n); break;
         case LocalStep::Kind::finish: divide(to, a, operands_.divisor, n); break;
       }
     }

@@ -53,10 +53,20 @@ class ScheduleRun {
   struct Chain {
     size_t first = 0, last = 0;
   };
+  // Where a block of a step lies: with a message of the round's receives, which may have been lent,
+  // or at an address.
+  struct Operand {
+    Run run;
+    int message = -1;
+  };
+  struct ResolvedStep {
+    Operand to, a, b;
+  };
   struct Properties {
     bool free = false;        // its steps write nothing that it sends
     bool may_borrow = false;  // and what it receives is read by them alone
     std::vector<Chain> chains;
+    std::vector<ResolvedStep> steps;  // of the round, in their order
   };
   using Memory = std::unique_ptr<std::byte[], void (*)(std::byte*)>;
   static Memory allocate(size_t bytes);
@@ -70,7 +80,8 @@ class ScheduleRun {
   std::vector<Chain> chains_of(const Round& round) const;
   std::vector<RoundOfMessages> messages() const;
   void run_chain(const Chain& chain);
-  Run operand(const Block& block, size_t offset) const;
+  std::vector<ResolvedStep> resolve(const Round& round, bool may_borrow) const;
+  Run at(const Operand& operand, size_t offset) const;
 
   Schedule schedule_;
   Operands operands_;

@@ -3,15 +3,20 @@
 // each other's in place.
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <utility>
 #include <vector>
 
 namespace tutti::comm {
 
-/// One rank's handle. Its own part is writable; peers' parts are for reading unless an algorithm
-/// says otherwise. The memory is aligned to at least 64 bytes and starts as zeros. Freed by the
-/// destructor, which is not collective; a peer that still holds its handle may go on reading.
+/// What a rank may do with its peers' parts of a window. Between processes a write to memory that
+/// is only read ends the process that writes.
+enum class PeerAccess : uint8_t { read, write };
+
+/// One rank's handle. Its own part is writable, those of peers as PeerAccess says. The memory is
+/// aligned to at least 64 bytes and starts as zeros. Freed by the destructor, which is not
+/// collective; a peer that still holds its handle may go on reading.
 class Window {
  public:
   virtual ~Window() = default;
@@ -21,6 +26,7 @@ class Window {
   int rank() const {
     return rank_;
   }  ///< of this handle's owner, in the communicator that allocated it
+  int ranks() const { return static_cast<int>(segments_.size()); }
   std::byte* data() const { return segments_[static_cast<size_t>(rank_)].data(); }
   size_t bytes() const { return segments_[static_cast<size_t>(rank_)].size(); }
   /// Whether peer() works: all ranks of the job run on one node and see each other's memory.

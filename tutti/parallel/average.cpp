@@ -1,6 +1,7 @@
 #include "tutti/parallel/average.h"
 
 #include <algorithm>
+#include <array>
 
 #include "tutti/base/error.h"
 
@@ -15,6 +16,32 @@ BucketLayout one_bucket(size_t count) {
   layout.buckets[0].name = "average over replicas";
   return layout;
 }
+
+// The sums of a range of replicas, as far as the tree over all of them has them: those of its
+// maximal nodes in the range. A range has at most two of each size.
+struct PartialSum {
+  explicit PartialSum(int replicas) : replicas(replicas) {}
+
+  // The node that follows. Two that are the halves of one become that one.
+  void append(comm::Range node, double sum) {
+    while (count > 0) {
+      const auto last = static_cast<size_t>(count - 1);
+      const comm::Range both{nodes[last].lo, node.hi};
+      if (!comm::is_node(replicas, both) || comm::split_point(both) != node.lo) break;
+      node = both;
+      sum = sums[last] + sum;
+      --count;
+    }
+    CHECK(static_cast<size_t>(count) < kMost, "{} replicas", replicas);
+    nodes[static_cast<size_t>(count)] = node;
+    sums[static_cast<size_t>(count++)] = sum;
+  }
+
+  static constexpr size_t kMost = 64;
+  int replicas, count = 0;
+  std::array<comm::Range, kMost> nodes{};
+  std::array<double, kMost> sums{};
+};
 
 }  // namespace
 
@@ -34,25 +61,19 @@ std::vector<double> sum_over_replicas(comm::Communicator& communicator, const Re
                                       std::span<const double> local, size_t width) {
   CHECK(local.size() == width * static_cast<size_t>(map.local_count()),
         "{} values for {} replicas of {}", local.size(), map.local_count(), width);
-  // Ranks differ by at most one replica: all send the larger number of rows.
-  std::vector<double> mine(width * static_cast<size_t>(map.most_per_rank()), 0.0);
-  std::copy(local.begin(), local.end(), mine.begin());
-  std::vector<double> all(mine.size() * static_cast<size_t>(map.ranks()));
-  communicator.allgather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
-
-  const comm::TreeSum tree(
-      map.replicas(),
-      comm::all_parts(map.replicas(), comm::first_replicas(map.replicas(), map.replicas())));
-  std::vector<double> column(static_cast<size_t>(map.replicas()));
   std::vector<double> sums(width);
   for (size_t i = 0; i < width; ++i) {
-    for (int p = 0; p < map.ranks(); ++p)
-      for (int r = map.first()[static_cast<size_t>(p)]; r < map.first()[static_cast<size_t>(p) + 1];
-           ++r)
-        column[static_cast<size_t>(r)] =
-            all[static_cast<size_t>(p) * mine.size() +
-                static_cast<size_t>(r - map.first()[static_cast<size_t>(p)]) * width + i];
-    sums[i] = tree.evaluate(column);
+    PartialSum mine(map.replicas());
+    for (int l = 0; l < map.local_count(); ++l)
+      mine.append({map.replica(l), map.replica(l) + 1}, local[static_cast<size_t>(l) * width + i]);
+    sums[i] = communicator
+                  .combine_value(mine,
+                                 [](PartialSum& low, const PartialSum& high) {
+                                   for (int k = 0; k < high.count; ++k)
+                                     low.append(high.nodes[static_cast<size_t>(k)],
+                                                high.sums[static_cast<size_t>(k)]);
+                                 })
+                  .sums[0];
   }
   return sums;
 }

@@ -48,7 +48,8 @@ void GradientExchange::plan_sums(const ExchangeSettings& settings) {
   if (map_.ranks() == 1) {
     result_ = slot_memory(0);
   } else {
-    results_ = communicator_.allocate(!shared || map_.rank() == 0 ? layout_.bytes : 0);
+    results_ = communicator_.allocate(!shared || map_.rank() == 0 ? layout_.bytes : 0,
+                                      comm::PeerAccess::write);
     result_ = reinterpret_cast<float*>(shared ? results_->peer(0) : results_->data());
   }
   compression_ = settings.compression;

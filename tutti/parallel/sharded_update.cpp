@@ -12,8 +12,8 @@ namespace tutti {
 // Over a shaped link ranks behave as if they did not see each other's memory.
 SharedWeights::SharedWeights(comm::Communicator& communicator, size_t bytes)
     : window_(communicator.allocate(
-          communicator.rank() == 0 || !communicator.one_node() || communicator.shaped() ? bytes
-                                                                                        : 0)),
+          communicator.rank() == 0 || !communicator.one_node() || communicator.shaped() ? bytes : 0,
+          comm::PeerAccess::write)),
       shared_(window_->shared() && !communicator.shaped()),
       mine_(!shared_ || communicator.rank() == 0) {
   if (!shared_ && window_->bytes() < bytes)

@@ -60,7 +60,8 @@ void TrainerRun::loop() {
     bool best = false;
     if (evaluation_due() || last) {
       best = evaluate();
-      asked = asked || stop_asked();  // it may have taken long
+      ask_to_stop();
+      asked = stop_asked() || asked;  // it may have taken long
     }
     const bool ends = last || target_reached_ || asked;
     if (checkpoint_due() || best || ends) {
@@ -95,6 +96,8 @@ bool TrainerRun::train_step() {
   };
   const ScopedSpan step_span(spans(), span_name("step"), span_lane());
   exchange_->begin_step(step_);
+  const bool asks = (step_ + 1) % kStopCheckSteps == 0;
+  if (asks) ask_to_stop();
   for (int local = 0; local < replicas_.local_count(); ++local) {
     const data::Batch& batch = next_batch();
     times.data_wait += pipeline_->last_wait_seconds();
@@ -122,9 +125,9 @@ bool TrainerRun::train_step() {
   times.comm_exposed = exchange_->exposed_seconds() - exposed_before;
   times.compute = computing - times.comm_exposed;
   ++step_;
-  const auto asks = RunClock::Clock::now();
-  const bool asked = step_ % kStopCheckSteps == 0 && stop_asked();
-  times.comm_exposed += RunClock::since(asks);  // it waits for the rank that is late
+  const auto answered = RunClock::Clock::now();
+  const bool asked = asks && stop_asked();
+  times.comm_exposed += RunClock::since(answered);  // it waits for the rank that is late
   // From the end of the step before, so that epochs add up to the training time: with what is
   // logged between steps, without evaluations and checkpoints.
   const double now = clock_.train();
@@ -163,14 +166,15 @@ void TrainerRun::report_nonfinite(const StepInfo& info, const data::Batch& batch
       std::isnan(loss) ? "NaN" : "infinite", info.step, info.replica, where, what_is_left()));
 }
 
+void TrainerRun::ask_to_stop() {
+  stop_signal_ = spec_.stop_requested ? spec_.stop_requested() : 0;
+  if (stop_vote_) stop_vote_->start();
+}
+
 bool TrainerRun::stop_asked() {
-  double asked = spec_.stop_requested ? spec_.stop_requested() : 0;
-  if (comm_.size() > 1) {
-    std::vector<double> all = comm_.allgather_value(asked);
-    asked = *std::ranges::max_element(all);
-  }
-  asked_by_ = static_cast<int>(asked);
-  return asked != 0;
+  if (stop_vote_) stop_vote_->wait();
+  asked_by_ = stop_signal_;
+  return asked_by_ != 0;
 }
 
 bool TrainerRun::every_epochs(double epochs) const {

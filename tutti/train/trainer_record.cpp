@@ -108,7 +108,7 @@ void TrainerRun::log_steps() {
   const double steps = static_cast<double>(interval_.steps);
   const double loss = mean_over_replicas(interval_.loss) / steps;
   epoch_loss_ += loss * steps;
-  const std::vector<double> memory = comm_.allgather_value(peak_memory_bytes());
+  const double memory = comm_.most(peak_memory_bytes());
   if (first()) {
     const StepTimes& t = interval_.times;
     StepRecord line{.epoch = (step_ - 1) / sampler_.steps_per_epoch() + 1,
@@ -121,7 +121,7 @@ void TrainerRun::log_steps() {
                     .comm_exposed_ms = t.comm_exposed / steps * 1e3,
                     .data_wait_ms = t.data_wait / steps * 1e3,
                     .other_ms = t.other() / steps * 1e3,
-                    .memory_bytes = *std::ranges::max_element(memory)};
+                    .memory_bytes = memory};
     reporter_->add(line);
     display_.report(progress(loss));
   }

@@ -78,6 +78,9 @@ class TrainerRun {
   void gradient_ready(int local, int bucket);
   const data::Batch& next_batch();
   [[noreturn]] void report_nonfinite(const StepInfo& info, const data::Batch& batch, float loss);
+  /// Two halves of a vote: each rank says whether it was asked to stop, by which signal, and later
+  /// learns whether any was. In between the step computes.
+  void ask_to_stop();
   bool stop_asked();
   bool every_epochs(double epochs) const;
   bool evaluation_due() const;
@@ -170,6 +173,8 @@ class TrainerRun {
   StepTimes epoch_times_;
   double epoch_loss_ = 0, evaluation_seconds_ = 0, checkpoint_seconds_ = 0, startup_seconds_ = 0;
   bool epoch_partial_ = false, target_reached_ = false;
+  int stop_signal_ = 0;  // what asked this rank to stop, then the largest of all ranks'
+  std::unique_ptr<comm::CollectiveOperation> stop_vote_;  // empty where there is one rank
   int asked_by_ = 0;
   RunResult result_;
 };

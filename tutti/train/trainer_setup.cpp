@@ -109,6 +109,14 @@ void TrainerRun::build_executor() {
   executor_->bind(kState, weights_->state());
   executor_->set_scalar(network_->gradient_scale, 1.0f / static_cast<float>(replicas_.replicas()));
   stragglers_.emplace(comm_, exchange_->arrivals());
+  if (comm_.size() > 1)
+    stop_vote_ = comm_.plan({.name = "was anyone asked to stop",
+                             .kind = comm::Collective::allreduce,
+                             .element = comm::Element::i32,
+                             .op = comm::ReduceOp::max,
+                             .count = 1,
+                             .output = &stop_signal_,
+                             .algorithm = "recursive_doubling"});
   exchange_->attach(*executor_, [this](int local, int bucket) { gradient_ready(local, bucket); });
   comm_.barrier();  // parameters that another rank has filled are there
   executor_->pack();

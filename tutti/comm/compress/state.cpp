@@ -147,8 +147,7 @@ Restored restore_state(Communicator& communicator, std::span<const SavedPiece> s
   std::ranges::fill(state, 0.0f);
   const std::vector<Found> found = pieces_of(saved, bucket, count);
   bool exact = finds_its_own(found, layout, communicator.rank(), communicator.size());
-  for (const bool theirs : communicator.allgather_value(static_cast<uint8_t>(exact)))
-    exact &= theirs;
+  exact = communicator.least(static_cast<uint8_t>(exact)) != 0;
   if (found.empty()) return Restored::nothing;
   if (exact)
     take_own(found, layout, communicator.rank(), state);

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "tutti/base/error.h"
+#include "tutti/comm/control_tree.h"
 #include "tutti/comm/shm/shared_channel.h"
 
 namespace tutti::comm {
@@ -107,7 +108,7 @@ class ThreadCommunicator final : public Communicator {
 
   std::string transport() const override { return "threads"; }
 
-  std::unique_ptr<Window> allocate(size_t bytes) override {
+  std::unique_ptr<Window> allocate(size_t bytes, PeerAccess) override {
     world_->allocations[static_cast<size_t>(rank())] = std::make_shared<AlignedMemory>(bytes);
     barrier();
     auto window = std::make_unique<ThreadWindow>(rank(), world_->allocations);
@@ -146,6 +147,12 @@ class ThreadCommunicator final : public Communicator {
                     mine.size());
     });
   }
+  void fold_all(std::span<std::byte> value, const Fold& fold) override {
+    std::vector<std::byte> folded;  // the others still read `value`
+    meet(Control::combine, value.data(), value.size(),
+         [&] { folded = fold_subtree(0, value.size(), fold); });
+    std::ranges::copy(folded, value.begin());
+  }
   void spread(std::span<std::byte> data, int root) override {
     meet(Control::broadcast, data.data(), data.size(), [&] {
       if (rank() != root && !data.empty())
@@ -156,6 +163,14 @@ class ThreadCommunicator final : public Communicator {
 
  private:
   World::Entry& entry(int rank) const { return world_->entries[static_cast<size_t>(rank)]; }
+
+  std::vector<std::byte> fold_subtree(int rank, size_t bytes, const Fold& fold) const {
+    const std::byte* const data = entry(rank).data.load();
+    std::vector<std::byte> folded(data, data + bytes);
+    for (const int child : ControlTree(rank, size()).children)
+      fold(folded.data(), fold_subtree(child, bytes, fold).data());
+    return folded;
+  }
 
   // All ranks publish their bytes, do `copy` when everyone is there, and leave when everyone has
   // copied.
@@ -207,7 +222,7 @@ class SingleCommunicator final : public Communicator {
     set_places({Place{.host = this_host(), .node = 0}});
   }
   std::string transport() const override { return "single rank"; }
-  std::unique_ptr<Window> allocate(size_t bytes) override {
+  std::unique_ptr<Window> allocate(size_t bytes, PeerAccess) override {
     return std::make_unique<ThreadWindow>(0, std::vector{std::make_shared<AlignedMemory>(bytes)});
   }
   void abort(int code, const std::string& message) override {
@@ -225,6 +240,7 @@ class SingleCommunicator final : public Communicator {
   void gather_all(Control, std::span<const std::byte> mine, std::span<std::byte> all) override {
     if (!mine.empty()) std::memcpy(all.data(), mine.data(), mine.size());
   }
+  void fold_all(std::span<std::byte>, const Fold&) override {}
   void spread(std::span<std::byte>, int) override {}
   std::string lost_peer(std::span<const int>) const override { return {}; }
 };

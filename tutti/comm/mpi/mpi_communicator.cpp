@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -26,11 +27,20 @@ struct MpiCommunicator::Header {
   uint64_t bytes;
   Control kind;
   uint32_t unused;
+  bool operator==(const Header&) const = default;
 };
 
 namespace {
 
-enum Tag : int { kHeader = 1, kPayload = 2, kDown = 3, kFirstPlanned = 16 };
+enum Tag : int { kUp = 1, kPayload = 2, kDown = 3, kFirstPlanned = 16 };
+
+// Bytes beside the header in the first message of a control operation.
+constexpr size_t kFirst = Communicator::kMostCombined;
+// A rank waits longer than its children do for theirs, so that whoever knows best who is late says
+// so first: seconds for each level of the tree.
+constexpr double kGracePerLevel = 0.5;
+// Waiting for the answer: those who collect have all levels' head start, and this more.
+constexpr double kGraceForAnswer = 3;
 
 // One rank's place, as sent to all. Two ranks are on one node when the running kernel is the same
 // (and the host name, if that is asked for), and can signal each other when the process namespace
@@ -147,67 +157,115 @@ void MpiCommunicator::abort(int code, const std::string& message) {
   std::_Exit(code);
 }
 
-// Allgather for control messages: everyone to rank 0, then down a binomial tree. Rank 0 therefore
-// knows exactly who is late. Steps: 1 + ceil(log2 P). Bytes: rank 0 receives P * n; each link of
-// the tree carries P * n once.
+// What every child begins with: its header, and up to kFirst bytes.
+struct MpiCommunicator::Arrivals {
+  std::span<const std::byte> payload(size_t i) const {
+    return std::span(bytes).subspan(i * length + sizeof(Header), length - sizeof(Header));
+  }
+  size_t length = 0;
+  std::vector<std::byte> bytes;
+};
+
 void MpiCommunicator::gather_all(Control kind, std::span<const std::byte> mine,
                                  std::span<std::byte> all) {
   ++sequence_;
-  if (size() == 1) {
-    std::copy(mine.begin(), mine.end(), all.begin());
-    return;
+  const size_t n = mine.size();
+  std::copy(mine.begin(), mine.end(), all.begin() + static_cast<std::ptrdiff_t>(n) * rank());
+  if (size() == 1) return;
+  const Header header{sequence_, n, kind, 0};
+  const ControlTree tree(rank(), size());
+  Arrivals arrivals = from_children(header, tree);
+  Requests rest;
+  std::vector<int> late;
+  for (size_t i = 0; i < tree.children.size(); ++i) {
+    const int child = tree.children[i];
+    const auto room =
+        all.subspan(static_cast<size_t>(child) * n, static_cast<size_t>(tree.sizes[i]) * n);
+    const size_t first = std::min(kFirst, room.size());
+    std::copy_n(arrivals.payload(i).begin(), first, room.begin());
+    for (size_t begin = first; begin < room.size(); begin += kLongestMessage, late.push_back(child))
+      rest.receive(room.data() + begin, std::min(kLongestMessage, room.size() - begin), child,
+                   kPayload, comm_);
   }
-  const Header header{sequence_, mine.size(), kind, 0};
-  collect_at_root(header, mine, all);
+  wait_for_peers(rest, name_of(kind), late, kGracePerLevel * static_cast<double>(late.size()));
+  to_parent(header, tree,
+            all.subspan(static_cast<size_t>(rank()) * n, static_cast<size_t>(tree.size) * n));
   down_tree(name_of(kind), header, all, 0);
 }
 
-void MpiCommunicator::collect_at_root(const Header& mine, std::span<const std::byte> payload,
-                                      std::span<std::byte> all) {
-  const auto wait_for_ranks = [&](Requests& requests, const char* what) {
-    wait_for([&] { return requests.test(); },
-             [&] {
-               Pending pending{
-                   .operation = what, .sequence = sequence_, .arrived = {rank()}, .missing = {}};
-               for (int p = 1; p < size(); ++p)
-                 (requests.done(static_cast<size_t>(p) - 1) ? pending.arrived : pending.missing)
-                     .push_back(p);
-               return pending;
-             });
-  };
-  if (rank() != 0) {
-    Requests requests;
-    requests.send(&mine, sizeof mine, 0, kHeader, comm_);
-    if (!payload.empty()) requests.send(payload.data(), payload.size(), 0, kPayload, comm_);
-    wait_for([&] { return requests.test(); },
-             [&] {
-               return Pending{.operation = name_of(mine.kind),
-                              .sequence = sequence_,
-                              .arrived = {rank()},
-                              .missing = {0}};
-             });
-    return;
-  }
-  std::vector<Header> headers(static_cast<size_t>(size()), mine);
-  Requests announced;
-  for (int p = 1; p < size(); ++p)
-    announced.receive(&headers[static_cast<size_t>(p)], sizeof(Header), p, kHeader, comm_);
-  wait_for_ranks(announced, name_of(mine.kind));
-  for (int p = 1; p < size(); ++p)
-    if (const Header& h = headers[static_cast<size_t>(p)];
-        h.kind != mine.kind || h.bytes != mine.bytes || h.sequence != mine.sequence)
-      throw CommError(
-          fmt::format("{}: operation number {}: rank {} calls {} of {} bytes, {} calls {} of {} "
-                      "bytes as its number {}",
-                      describe_group(), mine.sequence, job_rank(0), name_of(mine.kind), mine.bytes,
-                      rank_name(p), name_of(h.kind), h.bytes, h.sequence));
-  if (payload.empty()) return;
-  std::copy(payload.begin(), payload.end(), all.begin());
+void MpiCommunicator::fold_all(std::span<std::byte> value, const Fold& fold) {
+  ++sequence_;
+  const Header header{sequence_, value.size(), Control::combine, 0};
+  const ControlTree tree(rank(), size());
+  Arrivals arrivals = from_children(header, tree);
+  for (size_t i = 0; i < tree.children.size(); ++i) fold(value.data(), arrivals.payload(i).data());
+  to_parent(header, tree, value);
+  down_tree(name_of(Control::combine), header, value, 0);
+}
+
+MpiCommunicator::Arrivals MpiCommunicator::from_children(const Header& mine,
+                                                         const ControlTree& tree) {
+  const size_t children = tree.children.size();
+  // Whoever is in another operation may send that much.
+  Arrivals arrivals{.length = sizeof(Header) + kFirst, .bytes = {}};
+  arrivals.bytes.resize(children * arrivals.length);
   Requests incoming;
-  for (int p = 1; p < size(); ++p)
-    incoming.receive(all.data() + static_cast<size_t>(p) * payload.size(), payload.size(), p,
-                     kPayload, comm_);
-  wait_for_ranks(incoming, name_of(mine.kind));
+  for (size_t i = 0; i < children; ++i)
+    incoming.receive_up_to(arrivals.bytes.data() + i * arrivals.length, arrivals.length,
+                           tree.children[i], kUp, comm_);
+  wait_for_peers(incoming, name_of(mine.kind), tree.children,
+                 kGracePerLevel * static_cast<double>(std::max<size_t>(children, 1) - 1));
+  for (size_t i = 0; i < children; ++i) {
+    Header theirs;
+    std::memcpy(&theirs, arrivals.bytes.data() + i * arrivals.length, sizeof theirs);
+    if (theirs != mine) report_difference(mine, tree.children[i], theirs);
+  }
+  return arrivals;
+}
+
+void MpiCommunicator::to_parent(const Header& mine, const ControlTree& tree,
+                                std::span<std::byte> payload) {
+  if (tree.parent < 0) return;
+  const size_t first = std::min(kFirst, payload.size());
+  std::array<std::byte, sizeof(Header) + kFirst> message;
+  std::memcpy(message.data(), &mine, sizeof mine);
+  std::copy_n(payload.begin(), first, message.begin() + sizeof mine);
+  Requests outgoing;
+  std::vector<int> parent{tree.parent};
+  outgoing.send(message.data(), sizeof mine + first, tree.parent, kUp, comm_);
+  for (size_t begin = first; begin < payload.size(); begin += kLongestMessage) {
+    outgoing.send(payload.data() + begin, std::min(kLongestMessage, payload.size() - begin),
+                  tree.parent, kPayload, comm_);
+    parent.push_back(tree.parent);
+  }
+  wait_for_peers(outgoing, name_of(mine.kind), parent, grace_for_answer());
+}
+
+double MpiCommunicator::grace_for_answer() const {
+  const int levels = std::bit_width(static_cast<unsigned>(size() - 1));
+  return kGraceForAnswer + kGracePerLevel * std::max(levels - 1, 0);  // the lowest level has none
+}
+
+// `peers` has one entry for each request.
+void MpiCommunicator::wait_for_peers(Requests& requests, const std::string& what,
+                                     const std::vector<int>& peers, double grace) {
+  wait_for([&] { return requests.test(); },
+           [&] {
+             Pending pending{
+                 .operation = what, .sequence = sequence_, .arrived = {rank()}, .missing = {}};
+             for (size_t i = 0; i < peers.size(); ++i)
+               (requests.done(i) ? pending.arrived : pending.missing).push_back(peers[i]);
+             return pending;
+           },
+           grace);
+}
+
+void MpiCommunicator::report_difference(const Header& mine, int peer, const Header& theirs) {
+  shared_.alarm->raise();
+  throw CommError(fmt::format(
+      "{}: operation number {}: {} calls {} of {} bytes, {} calls {} of {} bytes as its number {}",
+      describe_group(), mine.sequence, rank_name(rank()), name_of(mine.kind), mine.bytes,
+      rank_name(peer), name_of(theirs.kind), theirs.bytes, theirs.sequence));
 }
 
 void MpiCommunicator::spread(std::span<std::byte> data, int root) {
@@ -219,7 +277,6 @@ void MpiCommunicator::spread(std::span<std::byte> data, int root) {
 // itself in another operation passes it on before it says so.
 void MpiCommunicator::down_tree(const char* what, const Header& mine, std::span<std::byte> data,
                                 int root) {
-  constexpr size_t kFirst = 4096;
   const size_t first = std::min(kFirst, data.size());
   std::array<std::byte, sizeof(Header) + kFirst> message;
   std::memcpy(message.data(), &mine, sizeof mine);
@@ -227,12 +284,7 @@ void MpiCommunicator::down_tree(const char* what, const Header& mine, std::span<
   relay(what, message, sizeof mine + first, root);
   Header theirs;
   std::memcpy(&theirs, message.data(), sizeof theirs);
-  if (theirs.kind != mine.kind || theirs.bytes != mine.bytes || theirs.sequence != mine.sequence)
-    throw CommError(fmt::format(
-        "{}: operation number {}: {} calls {} of {} bytes, {} calls {} of {} bytes as its number "
-        "{}",
-        describe_group(), mine.sequence, rank_name(rank()), name_of(mine.kind), mine.bytes,
-        rank_name(root), name_of(theirs.kind), theirs.bytes, theirs.sequence));
+  if (theirs != mine) report_difference(mine, root, theirs);
   if (rank() != root) std::copy_n(message.begin() + sizeof mine, first, data.begin());
   for (size_t begin = first; begin < data.size(); begin += kLongestMessage) {
     const auto piece = data.subspan(begin, std::min(kLongestMessage, data.size() - begin));
@@ -241,44 +293,20 @@ void MpiCommunicator::down_tree(const char* what, const Header& mine, std::span<
   }
 }
 
-// One message from the root to all, of `bytes` there; returns how many came. Binomial tree over v =
-// (rank - root) mod P: v's parent is v without its lowest set bit.
+// One message from the root to all, of `bytes` there; returns how many came.
 size_t MpiCommunicator::relay(const char* what, std::span<std::byte> room, size_t bytes, int root) {
-  const int v = (rank() - root + size()) % size();
-  const int lowest = v == 0 ? size() : v & -v;
-  const auto rank_of = [&](int virtual_rank) { return (virtual_rank + root) % size(); };
-  // Waiting for the parent, not for the rank that is really late: whoever gathers knows that one,
-  // and has a head start to say so.
-  constexpr double kGrace = 3;
-  if (v != 0) {
-    const int parent = rank_of(v - lowest);
+  const ControlTree tree(rank(), size(), root);
+  if (tree.parent >= 0) {
     Requests incoming;
-    incoming.receive_up_to(room.data(), room.size(), parent, kDown, comm_);
-    wait_for([&] { return incoming.test(); },
-             [&] {
-               return Pending{.operation = fmt::format("{} (answer)", what),
-                              .sequence = sequence_,
-                              .arrived = {rank()},
-                              .missing = {parent}};
-             },
-             kGrace);
+    incoming.receive_up_to(room.data(), room.size(), tree.parent, kDown, comm_);
+    wait_for_peers(incoming, fmt::format("{} (answer)", what), {tree.parent}, grace_for_answer());
     bytes = incoming.arrived(0);
   }
   Requests outgoing;
-  std::vector<int> children;
-  for (int step = 1; step < lowest && v + step < size(); step *= 2)
-    children.push_back(rank_of(v + step));
-  std::ranges::reverse(children);  // the largest subtree first
-  for (const int child : children) outgoing.send(room.data(), bytes, child, kDown, comm_);
-  wait_for([&] { return outgoing.test(); },
-           [&] {
-             Pending pending{
-                 .operation = what, .sequence = sequence_, .arrived = {rank()}, .missing = {}};
-             for (size_t i = 0; i < children.size(); ++i)
-               (outgoing.done(i) ? pending.arrived : pending.missing).push_back(children[i]);
-             return pending;
-           },
-           kGrace);
+  const std::vector<int> children(tree.children.rbegin(), tree.children.rend());
+  for (const int child : children)  // the largest subtree first
+    outgoing.send(room.data(), bytes, child, kDown, comm_);
+  wait_for_peers(outgoing, what, children, grace_for_answer());
   return bytes;
 }
 

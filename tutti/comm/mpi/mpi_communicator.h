@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "tutti/comm/communicator.h"
+#include "tutti/comm/control_tree.h"
 #include "tutti/comm/mpi/alarm.h"
 #include "tutti/comm/mpi/mpi_call.h"
 #include "tutti/comm/mpi/session.h"
@@ -29,13 +30,14 @@ class MpiCommunicator final : public Communicator {
 
   std::string transport() const override;
   std::string progress_refusal() const override;
-  std::unique_ptr<Window> allocate(size_t bytes) override;
+  std::unique_ptr<Window> allocate(size_t bytes, PeerAccess access) override;
   [[noreturn]] void abort(int code, const std::string& message) override;
 
  protected:
   std::unique_ptr<Communicator> make_part(const std::vector<int>& members, Group group) override;
   std::unique_ptr<Channel> make_channel(std::vector<RoundOfMessages> rounds) override;
   void gather_all(Control kind, std::span<const std::byte> mine, std::span<std::byte> all) override;
+  void fold_all(std::span<std::byte> value, const Fold& fold) override;
   void spread(std::span<std::byte> data, int root) override;
   std::string lost_peer(std::span<const int> ranks) const override;
   void raise_alarm() override { shared_.alarm->raise(); }
@@ -46,12 +48,17 @@ class MpiCommunicator final : public Communicator {
   static int size_of_group(MPI_Comm comm);
   static int rank_in_group(MPI_Comm comm);
   void find_places();
-  void collect_at_root(const Header& mine, std::span<const std::byte> payload,
-                       std::span<std::byte> all);
+  struct Arrivals;
+  Arrivals from_children(const Header& mine, const ControlTree& tree);
+  void to_parent(const Header& mine, const ControlTree& tree, std::span<std::byte> payload);
+  void wait_for_peers(Requests& requests, const std::string& what, const std::vector<int>& peers,
+                      double grace);
+  double grace_for_answer() const;
+  [[noreturn]] void report_difference(const Header& mine, int peer, const Header& theirs);
   void down_tree(const char* what, const Header& mine, std::span<std::byte> data, int root);
   size_t relay(const char* what, std::span<std::byte> room, size_t bytes, int root);
   struct Segments;
-  Segments map_segments(size_t bytes);
+  Segments map_segments(size_t bytes, PeerAccess access);
   void look_for_memory();
 
   MPI_Comm comm_ = MPI_COMM_NULL;

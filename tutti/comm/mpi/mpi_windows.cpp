@@ -70,7 +70,7 @@ struct MpiCommunicator::Segments {
 
 // Collective; the answer is the same on all ranks. One without memory for its own throws, and so do
 // the others.
-MpiCommunicator::Segments MpiCommunicator::map_segments(size_t bytes) {
+MpiCommunicator::Segments MpiCommunicator::map_segments(size_t bytes, PeerAccess access) {
   struct Offer {
     uint64_t bytes = 0;
     uint64_t id = 0;
@@ -106,7 +106,7 @@ MpiCommunicator::Segments MpiCommunicator::map_segments(size_t bytes) {
       segment = std::move(mine);
     else if (same_namespace_[static_cast<size_t>(p)])
       segment = SharedSegment::open(processes_[static_cast<size_t>(p)], offer.descriptor,
-                                    offer.bytes, offer.nonce);
+                                    offer.bytes, offer.nonce, access);
     if (!segment) missing = p;
     segments.of_rank.push_back(segment ? std::move(*segment) : SharedSegment());
   }
@@ -127,7 +127,7 @@ void MpiCommunicator::look_for_memory() {
     shares_ = true;
     return;
   }
-  const Segments probe = map_segments(1);
+  const Segments probe = map_segments(1, PeerAccess::write);
   shares_ = probe.blind < 0;
   const bool known = shared_.sight == Shared::Sight::not_all;  // and reported by the whole
   shared_.sight = shares_ ? Shared::Sight::all : Shared::Sight::not_all;
@@ -141,10 +141,10 @@ void MpiCommunicator::look_for_memory() {
             : "they are in separate process namespaces, as containers are");
 }
 
-std::unique_ptr<Window> MpiCommunicator::allocate(size_t bytes) {
+std::unique_ptr<Window> MpiCommunicator::allocate(size_t bytes, PeerAccess access) {
   if (!shares_)
     return std::make_unique<PrivateWindow>(rank(), size(), SharedSegment::create(bytes));
-  Segments segments = map_segments(bytes);
+  Segments segments = map_segments(bytes, access);
   if (segments.blind >= 0)
     throw CommError(
         fmt::format("{} cannot map a window of {}, as it could when the job began: is the limit on "

@@ -41,12 +41,18 @@ SharedSegment SharedSegment::create(size_t bytes) {
                     "memory limit reached?",
                     call, bytes, std::strerror(error)));
   };
-  segment.descriptor_ = memfd_create("tutti", MFD_CLOEXEC);
+  constexpr unsigned kNoExecSeal = 8;  // MFD_NOEXEC_SEAL of Linux 6.3, which older headers lack
+  constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+  segment.descriptor_ = memfd_create("tutti", kFlags | kNoExecSeal);
+  if (segment.descriptor_ < 0 && errno == EINVAL)
+    segment.descriptor_ = memfd_create("tutti", kFlags);
   if (segment.descriptor_ < 0) fail("memfd_create", errno);
   // Reserves the pages now: a missing page would be a SIGBUS in the middle of training.
   if (const int error = posix_fallocate(segment.descriptor_, 0, static_cast<off_t>(mapped(bytes)));
       error != 0)
     fail("posix_fallocate", error);
+  if (fcntl(segment.descriptor_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+    fail("fcntl(F_ADD_SEALS)", errno);
   void* at = mmap(nullptr, mapped(bytes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
                   segment.descriptor_, 0);
   if (at == MAP_FAILED) fail("mmap", errno);
@@ -57,16 +63,17 @@ SharedSegment SharedSegment::create(size_t bytes) {
 }
 
 std::optional<SharedSegment> SharedSegment::open(pid_t owner, int descriptor, size_t bytes,
-                                                 uint64_t nonce) {
+                                                 uint64_t nonce, PeerAccess access) {
   SharedSegment segment;
   if (bytes == 0) return segment;
-  segment.descriptor_ =
-      ::open(fmt::format("/proc/{}/fd/{}", owner, descriptor).c_str(), O_RDWR | O_CLOEXEC);
+  const bool writes = access == PeerAccess::write;
+  segment.descriptor_ = ::open(fmt::format("/proc/{}/fd/{}", owner, descriptor).c_str(),
+                               (writes ? O_RDWR : O_RDONLY) | O_CLOEXEC);
   if (segment.descriptor_ < 0) return std::nullopt;
   if (lseek(segment.descriptor_, 0, SEEK_END) != static_cast<off_t>(mapped(bytes)))
     return std::nullopt;  // not that process's segment after all
-  void* at =
-      mmap(nullptr, mapped(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, segment.descriptor_, 0);
+  void* at = mmap(nullptr, mapped(bytes), writes ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED,
+                  segment.descriptor_, 0);
   if (at == MAP_FAILED) return std::nullopt;
   segment.data_ = static_cast<std::byte*>(at);
   segment.bytes_ = bytes;

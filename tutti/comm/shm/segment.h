@@ -16,6 +16,8 @@
 #include <optional>
 #include <span>
 
+#include "tutti/comm/window.h"
+
 namespace tutti::comm {
 
 /// Bytes of this node's memory, or of the job's share of it, that nobody uses now.
@@ -25,13 +27,14 @@ class SharedSegment {
  public:
   /// Empty: no memory.
   SharedSegment() = default;
-  /// Zeroed memory, already backed by pages (near this thread's processor). Throws CommError when
-  /// there is not enough.
+  /// Zeroed memory, already backed by pages (near this thread's processor). It is sealed: nobody
+  /// who maps it can shorten it, which would be a SIGBUS in the middle of training, or run it.
+  /// Throws CommError when there is not enough.
   static SharedSegment create(size_t bytes);
   /// Another process's segment, of this size and with this nonce(); nothing when this process may
   /// not see it, or finds another one.
   static std::optional<SharedSegment> open(pid_t owner, int descriptor, size_t bytes,
-                                           uint64_t nonce);
+                                           uint64_t nonce, PeerAccess access);
 
   SharedSegment(SharedSegment&& other) noexcept;
   SharedSegment& operator=(SharedSegment&& other) noexcept;

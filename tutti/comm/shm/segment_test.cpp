@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <utility>
 
 #include "tutti/comm/shm/process_watch.h"
+#include "tutti/comm/shm/window_registry.h"
 
 namespace tutti::comm {
 namespace {
@@ -48,7 +50,7 @@ TEST(SharedSegment, StartsAsZerosAndAnotherProcessSeesTheBytes) {
   EXPECT_TRUE(std::ranges::all_of(mine.memory(), [](std::byte b) { return b == std::byte{0}; }));
   const int descriptor = mine.descriptor();
   Child child([owner, descriptor, nonce = mine.nonce()] {
-    const auto theirs = SharedSegment::open(owner, descriptor, 10000, nonce);
+    const auto theirs = SharedSegment::open(owner, descriptor, 10000, nonce, PeerAccess::write);
     if (!theirs) return 1;
     theirs->memory()[1] = std::byte{9};
     return theirs->memory()[0] == std::byte{42} ? 0 : 2;
@@ -67,19 +69,57 @@ TEST(SharedSegment, MovesAndRefusesWhatIsNotThere) {
   a = std::move(b);
   EXPECT_EQ(a.memory().data(), at);
   const int descriptor = a.descriptor();
-  EXPECT_FALSE(SharedSegment::open(getpid(), descriptor, 200, a.nonce()))
+  EXPECT_FALSE(SharedSegment::open(getpid(), descriptor, 200, a.nonce(), PeerAccess::read))
       << "another size is another segment";
   a.close_descriptor();
-  EXPECT_FALSE(SharedSegment::open(getpid(), descriptor, 100, a.nonce()));
+  EXPECT_FALSE(SharedSegment::open(getpid(), descriptor, 100, a.nonce(), PeerAccess::read));
   EXPECT_TRUE(SharedSegment::create(0).memory().empty());
+}
+
+// A stray store of one rank must not change another's gradients, and nobody may cut the memory.
+TEST(SharedSegment, PeersThatReadCannotWriteAndNobodyCanShortenIt) {
+  const SharedSegment mine = SharedSegment::create(100);
+  const auto peer =
+      SharedSegment::open(getpid(), mine.descriptor(), 100, mine.nonce(), PeerAccess::read);
+  ASSERT_TRUE(peer);
+  mine.memory()[3] = std::byte{7};
+  EXPECT_EQ(peer->memory()[3], std::byte{7});
+  Child child([at = peer->memory().data()] {
+    *static_cast<volatile std::byte*>(at) = std::byte{1};
+    return 0;
+  });
+  EXPECT_NE(child.finish(), 0) << "it wrote";
+  EXPECT_NE(ftruncate(mine.descriptor(), 1), 0);
+  EXPECT_NE(ftruncate(mine.descriptor(), 1 << 20), 0);
 }
 
 // Where two containers have equal process ids and descriptors, the size alone says nothing.
 TEST(SharedSegment, RefusesASegmentOfTheSameSizeThatIsAnotherOne) {
   const SharedSegment meant = SharedSegment::create(100), found = SharedSegment::create(100);
   EXPECT_NE(meant.nonce(), found.nonce());
-  EXPECT_TRUE(SharedSegment::open(getpid(), meant.descriptor(), 100, meant.nonce()));
-  EXPECT_FALSE(SharedSegment::open(getpid(), found.descriptor(), 100, meant.nonce()));
+  EXPECT_TRUE(
+      SharedSegment::open(getpid(), meant.descriptor(), 100, meant.nonce(), PeerAccess::read));
+  EXPECT_FALSE(
+      SharedSegment::open(getpid(), found.descriptor(), 100, meant.nonce(), PeerAccess::read));
+}
+
+// What a peer says of its memory may be damaged.
+TEST(WindowRegistry, BelievesNoLocationThatIsOutsideTheWindow) {
+  struct Memory final : Window {
+    explicit Memory(std::span<std::byte> bytes) : Window(0, true, {bytes, {}}) {}
+  };
+  std::array<std::byte, 100> bytes{};
+  const Memory window(bytes);
+  WindowRegistry registry(false);
+  registry.add(7, &window);
+  EXPECT_EQ(registry.address({7, 0, 90}, 10), bytes.data() + 90);
+  EXPECT_EQ(registry.address({7, 0, 90}, 11), nullptr);
+  EXPECT_EQ(registry.address({7, 0, 101}, 0), nullptr);
+  EXPECT_EQ(registry.address({7, 0, UINT64_MAX}, 2), nullptr);
+  EXPECT_EQ(registry.address({7, 1, 0}, 1), nullptr) << "that rank gave no memory";
+  EXPECT_EQ(registry.address({7, 2, 0}, 1), nullptr) << "no such rank";
+  EXPECT_EQ(registry.address({8, 0, 0}, 1), nullptr) << "no such window";
+  EXPECT_EQ(registry.address({WindowRegistry::kSameProcess, 0, 0}, 1), nullptr) << "a process";
 }
 
 TEST(ProcessWatch, SeesAKilledProcessEvenBeforeItIsCollected) {

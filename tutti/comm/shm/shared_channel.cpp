@@ -117,9 +117,10 @@ void SharedChannel::take(size_t i) {
                     "configuration and the same program",
                     communicator_.rank_name(item.peer), message.bytes, item.bytes));
   static constexpr std::byte kNothing{};  // an address for messages without bytes
-  const std::byte* const data = item.bytes == 0 ? &kNothing : registry_->address(message.location);
+  const std::byte* const data =
+      item.bytes == 0 ? &kNothing : registry_->address(message.location, item.bytes);
   if (data == nullptr)
-    throw CommError(fmt::format("{} sent from memory that this rank has let go",
+    throw CommError(fmt::format("{} sent from memory that this rank does not have, or has let go",
                                 communicator_.rank_name(item.peer)));
   where_[i] = data;
   if (rounds_[round_].may_borrow) return;

@@ -23,13 +23,19 @@ std::optional<WindowRegistry::Location> WindowRegistry::locate(const std::byte* 
   return std::nullopt;
 }
 
-const std::byte* WindowRegistry::address(const Location& location) const {
-  if (location.window == kSameProcess) return reinterpret_cast<const std::byte*>(location.offset);
+const std::byte* WindowRegistry::address(const Location& location, size_t bytes) const {
+  if (same_process_)
+    return location.window == kSameProcess ? reinterpret_cast<const std::byte*>(location.offset)
+                                           : nullptr;
   const std::lock_guard lock(mutex_);
   const auto at = windows_.find(location.window);
-  return at == windows_.end()
-             ? nullptr
-             : at->second->peer(static_cast<int>(location.member)) + location.offset;
+  if (at == windows_.end()) return nullptr;
+  const Window& window = *at->second;
+  if (location.member >= static_cast<uint64_t>(window.ranks())) return nullptr;
+  const auto member = static_cast<int>(location.member);
+  const size_t room = window.peer_bytes(member);
+  if (location.offset > room || bytes > room - location.offset) return nullptr;
+  return window.peer(member) + location.offset;
 }
 
 }  // namespace tutti::comm

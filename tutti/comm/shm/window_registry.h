@@ -30,9 +30,10 @@ class WindowRegistry {
   void remove(uint64_t id);
   /// Where [data, data + bytes) lies, if peers can see it.
   std::optional<Location> locate(const std::byte* data, size_t bytes) const;
-  /// The address of another rank's location in this process; null when this rank has no such window
-  /// (any more).
-  const std::byte* address(const Location& location) const;
+  /// The address, in this process, of the `bytes` at another rank's location; null when this rank
+  /// has no such window (any more), or the window no such bytes. A location is read from a message,
+  /// so it may say anything.
+  const std::byte* address(const Location& location, size_t bytes) const;
 
  private:
   bool same_process_;

@@ -1,6 +1,7 @@
-/* Every function of tutti_comm.h, with the answers that they must give. collectives shared|private
- * SELECTION-FILE */
+/* Every function of tutti_comm.h, with the answers that they must give. collectives
+ * shared|private[_threads] SELECTION-FILE */
 #include <stdint.h>
+#include <time.h>
 
 #include "expect.h"
 
@@ -35,9 +36,11 @@ static void check_library(void) {
   EXPECT(strcmp(tutti_comm_status_name(99), "unknown status") == 0);
   EXPECT(strcmp(tutti_comm_last_error(), "") == 0);
   /* The layout that programs were compiled with. */
-  EXPECT(sizeof(tutti_comm_init_options) == 24 && offsetof(tutti_comm_init_options, timeout) == 8 &&
+  EXPECT(sizeof(tutti_comm_init_options) == 32 && offsetof(tutti_comm_init_options, timeout) == 8 &&
          offsetof(tutti_comm_init_options, private_memory) == 16 &&
-         offsetof(tutti_comm_init_options, reserved) == 20);
+         offsetof(tutti_comm_init_options, reserved) == 20 &&
+         offsetof(tutti_comm_init_options, progress_threads) == 24 &&
+         offsetof(tutti_comm_init_options, reserved2) == 28);
   EXPECT(sizeof(tutti_comm_plan_options) == 40 && offsetof(tutti_comm_plan_options, name) == 8 &&
          offsetof(tutti_comm_plan_options, algorithm) == 16 &&
          offsetof(tutti_comm_plan_options, chunk) == 24 &&
@@ -269,11 +272,28 @@ static void check_running(const char* selection_file) {
   OK(tutti_comm_plan_destroy(NULL));
 }
 
+/* Between start and the answer this rank makes no call of the library. */
+static void check_progress(void) {
+  static volatile float sum[2 * kCount];
+  tutti_comm_plan* plan = NULL;
+  OK(tutti_comm_plan_allreduce(world, NULL, (float*)sum, 2 * kCount, TUTTI_COMM_F32, TUTTI_COMM_SUM,
+                               NULL, &plan));
+  for (int i = 0; i < 2 * kCount; ++i) sum[i] = 1;
+  OK(tutti_comm_start(plan));
+  const time_t begin = time(NULL);
+  while (sum[2 * kCount - 1] != (float)size) EXPECT(time(NULL) - begin < 60);
+  OK(tutti_comm_wait(plan));
+  OK(tutti_comm_plan_destroy(plan));
+}
+
 int main(int argc, char** argv) {
   EXPECT(argc == 3);
   check_library();
-  const tutti_comm_init_options options = {
-      .size = sizeof options, .timeout = 60, .private_memory = strcmp(argv[1], "private") == 0};
+  const int threads = strstr(argv[1], "threads") != NULL;
+  const tutti_comm_init_options options = {.size = sizeof options,
+                                           .timeout = 60,
+                                           .private_memory = strncmp(argv[1], "private", 7) == 0,
+                                           .progress_threads = threads};
   OK(tutti_comm_init(&argc, &argv, &options));
   find_world();
   EXPECT(size <= kMostRanks / 2);
@@ -286,6 +306,7 @@ int main(int argc, char** argv) {
   check_parts(in, out, 1);
   check_memory();
   check_running(argv[2]);
+  if (threads) check_progress();
   OK(tutti_comm_finalize());
   if (rank == 0) printf("all as expected on %d rank(s)\n", size);
   return 0;

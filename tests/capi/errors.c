@@ -25,6 +25,8 @@ static void before_init(void) {
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "time-out of -1", tutti_comm_init(NULL, NULL, &options));
   options = (tutti_comm_init_options){.size = sizeof options, .reserved = 1};
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "`reserved`", tutti_comm_init(NULL, NULL, &options));
+  options = (tutti_comm_init_options){.size = sizeof options, .progress_threads = -1};
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "-1 progress threads", tutti_comm_init(NULL, NULL, &options));
 }
 
 static void wrong_arguments(void) {

@@ -1,8 +1,11 @@
 #include "tutti/capi/job.h"
 
 #include <cmath>
+#include <memory>
+#include <vector>
 
 #include "tutti/capi/options.h"
+#include "tutti/comm/progress.h"
 
 namespace tutti::capi {
 namespace {
@@ -14,20 +17,26 @@ std::unique_ptr<Job>& the_job() {
   return job;
 }
 
-comm::MpiOptions mpi_options(const tutti_comm_init_options* given) {
-  static_assert(sizeof(tutti_comm_init_options) == 24);
+Job::Options job_options(const tutti_comm_init_options* given) {
+  static_assert(sizeof(tutti_comm_init_options) == 32);
   const auto options = read_options(given, 24);
   if (!std::isfinite(options.timeout) || options.timeout < 0)
     throw ConfigError(fmt::format("a time-out of {} seconds", options.timeout));
-  if (options.reserved != 0) throw ConfigError("`reserved` is not 0");
-  return {.shared_memory = options.private_memory == 0,
-          .timeout = options.timeout == 0 ? 60 : options.timeout};
+  if (options.reserved != 0 || options.reserved2 != 0)
+    throw ConfigError("`reserved` or `reserved2` is not 0");
+  constexpr int kMostThreads = 64;
+  if (options.progress_threads < 0 || options.progress_threads > kMostThreads)
+    throw ConfigError(fmt::format("{} progress threads, between 0 and {} are possible",
+                                  options.progress_threads, kMostThreads));
+  return {.mpi = {.shared_memory = options.private_memory == 0,
+                  .timeout = options.timeout == 0 ? 60 : options.timeout},
+          .progress_threads = options.progress_threads};
 }
 
 template <class... Arguments>
 void begin(const tutti_comm_init_options* options, Arguments... arguments) {
   if (the_job()) throw StateError("tutti_comm_init was called twice");
-  the_job() = std::make_unique<Job>(arguments..., mpi_options(options));
+  the_job() = std::make_unique<Job>(arguments..., job_options(options));
 }
 
 }  // namespace
@@ -37,11 +46,27 @@ Job& job() {
   return *the_job();
 }
 
-Job::Job(int* argc, char*** argv, const comm::MpiOptions& options)
-    : session_(comm::MpiSession::Threads::funneled, argc, argv), world_{session_.communicator(
-                                                                     options)} {}
-Job::Job(int fortran_handle, const comm::MpiOptions& options)
-    : world_{session_.communicator_of(fortran_handle, options)} {}
+Job::Job(int* argc, char*** argv, const Options& options)
+    : session_(options.progress_threads > 0 ? comm::MpiSession::Threads::multiple
+                                            : comm::MpiSession::Threads::funneled,
+               argc, argv),
+      world_{session_.communicator(options.mpi)} {
+  start_progress(options.progress_threads);
+}
+Job::Job(int fortran_handle, const Options& options)
+    : world_{session_.communicator_of(fortran_handle, options.mpi)} {
+  start_progress(options.progress_threads);
+}
+
+// The library does not know which cores the program leaves free, so its threads share one.
+void Job::start_progress(int threads) {
+  if (threads == 0) return;
+  comm::Communicator& world = *world_.communicator;
+  if (const std::string refusal = world.progress_refusal(); !refusal.empty())
+    throw ConfigError(fmt::format("progress_threads: {}", refusal));
+  const std::vector<int> anywhere(static_cast<size_t>(threads), comm::Progress::kNoCore);
+  world.set_progress(std::make_shared<comm::Progress>(anywhere));
+}
 
 tutti_comm* Job::split(tutti_comm& comm, int color, int key) {
   if (color < 0) throw ConfigError(fmt::format("color {} is negative", color));

@@ -11,8 +11,12 @@ namespace tutti::capi {
 
 class Job {
  public:
-  Job(int* argc, char*** argv, const comm::MpiOptions& options);
-  Job(int fortran_handle, const comm::MpiOptions& options);
+  struct Options {
+    comm::MpiOptions mpi;
+    int progress_threads = 0;
+  };
+  Job(int* argc, char*** argv, const Options& options);
+  Job(int fortran_handle, const Options& options);
 
   tutti_comm& world() { return world_; }
   /// Collective.
@@ -24,6 +28,7 @@ class Job {
   void check_empty() const;
 
  private:
+  void start_progress(int threads);
   struct Memory {
     tutti_comm* owner;
     std::unique_ptr<comm::Window> window;

@@ -75,10 +75,13 @@ typedef struct tutti_comm_plan tutti_comm_plan; /* a collective of a group, read
  * options: all defaults. */
 typedef struct tutti_comm_init_options {
   size_t size;
-  double timeout;     /* seconds, of every wait; 0: 60 */
-  int private_memory; /* not 0: ranks of one node exchange messages through MPI too, not through
-                         shared memory */
-  int reserved;       /* 0 */
+  double timeout;       /* seconds, of every wait; 0: 60 */
+  int private_memory;   /* not 0: ranks of one node exchange messages through MPI too, not through
+                           shared memory */
+  int reserved;         /* 0 */
+  int progress_threads; /* threads of the library that move plans on between start and wait; needs
+                           MPI_THREAD_MULTIPLE. 0: whoever starts, tests and waits */
+  int reserved2;        /* 0 */
 } tutti_comm_init_options;
 
 /* The same on every rank. */

@@ -65,11 +65,15 @@ Extent extent_of(const Task& task);
 void check_buffers(const std::string& what, const Task& task, const void* input,
                    const void* output);
 
-/// The way in is Communicator::plan.
+/// The way in is Communicator::plan, which makes the operation, asks whether all ranks could, and
+/// opens it.
 class CollectiveOperation final : public Operation {
  public:
+  /// Of this rank alone: schedules and their memory. Throws CommError when there is none.
   CollectiveOperation(Communicator& communicator, const CollectiveSpec& spec, const Task& task,
                       const std::string& algorithm);
+  /// The channels. Collective, once.
+  void open();
   ~CollectiveOperation() override;
 
   const std::string& algorithm() const { return runs_.front()->schedule().algorithm; }

@@ -140,6 +140,28 @@ TEST(Collective, EveryTypeAndReduction) {
     });
 }
 
+// A rank that has no memory for its part is an error on all of them, not a time-out of the others.
+// Of a reduction in a binomial tree the leaves need none.
+TEST(Collective, ARankWithoutMemoryIsAnErrorOnAllRanks) {
+  run_ranks(2, [](Communicator& c) {
+    float nothing = 0;
+    std::string message = "no error";
+    try {
+      c.plan({.kind = Collective::reduce,
+              .count = size_t{1} << 50,
+              .input = &nothing,
+              .output = &nothing,
+              .algorithm = "binomial"});
+    } catch (const PlanError& error) {
+      message = error.what();
+    }
+    EXPECT_NE(message.find(c.rank() == 0 ? "no memory for" : "rank 0 on " + c.host()),
+              std::string::npos)
+        << message;
+    c.barrier();
+  });
+}
+
 TEST(Collective, ALargePrimeCount) {
   for (const int ranks : {2, 3})
     run_ranks(ranks, [](Communicator& c) {

@@ -316,11 +316,13 @@ std::unique_ptr<CollectiveOperation> Communicator::plan(const CollectiveSpec& sp
                                : fmt::format("{} '{}'", comm::name_of(spec.kind), spec.name);
   Task task;
   std::string algorithm;
+  std::unique_ptr<CollectiveOperation> operation;
   std::exception_ptr refusal;  // thrown only after the others have been told: they would wait for
                                // this rank until their time-out
   try {
     task = task_of(spec);
     algorithm = algorithm_for(spec, task, what);
+    operation = std::make_unique<CollectiveOperation>(*this, spec, task, algorithm);
   } catch (const CommError& error) {
     refusal = std::make_exception_ptr(PlanError(error.what()));
   } catch (const ConfigError&) {
@@ -334,7 +336,8 @@ std::unique_ptr<CollectiveOperation> Communicator::plan(const CollectiveSpec& sp
   if (spec.kind == Collective::all_to_all)
     if (const std::string unequal = unequal_blocks(task, what); !unequal.empty())
       throw PlanError(unequal);
-  return std::make_unique<CollectiveOperation>(*this, spec, task, algorithm);
+  operation->open();
+  return operation;
 }
 
 std::unique_ptr<Channel> Communicator::open_channel(std::vector<RoundOfMessages> rounds) {

@@ -27,7 +27,7 @@ class ResultCheck {
  public:
   static constexpr size_t kBlock = 4096;  ///< elements that share a total
 
-  /// Collective. For the run of `schedule` on `operands`; `element` and `op` are in there.
+  /// For the run of `schedule` on `operands`; `element` and `op` are in there. Of this rank alone.
   ResultCheck(Communicator& communicator, const Task& task, const Schedule& schedule,
               const Operands& operands);
 
@@ -35,6 +35,7 @@ class ResultCheck {
   void rebind(std::byte* input, std::byte* output) {
     operands_.input = input, operands_.output = output;
   }
+  void open();     ///< the channels, before anything else. Collective
   void begin();    ///< before the run begins: the input is what it will add. Does not block
   bool advance();  ///< after the run: true when all ranks' results are compared. Throws CommError
                    ///< naming ranks; does not block

@@ -23,12 +23,15 @@ ScheduleRun::Memory ScheduleRun::allocate(size_t bytes) {
   return {memory, [](std::byte* m) { std::free(m); }};
 }
 
-ScheduleRun::ScheduleRun(Communicator& communicator, Schedule schedule, const Operands& operands)
+ScheduleRun::ScheduleRun(Schedule schedule, const Operands& operands)
     : schedule_(std::move(schedule)), operands_(operands),
       accumulator_type_(accumulator_of(operands.element, operands.op)),
       staging_(allocate(schedule_.staging * size_of(operands.element))),
       accumulator_(allocate(schedule_.accumulator * size_of(accumulator_type_))) {
   find_properties();
+}
+
+void ScheduleRun::open(Communicator& communicator) {
   channel_ = communicator.open_channel(messages());
 }
 

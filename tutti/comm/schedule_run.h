@@ -31,8 +31,10 @@ struct Operands {
 /// Not thread-safe.
 class ScheduleRun {
  public:
-  /// Collective: opens a channel.
-  ScheduleRun(Communicator& communicator, Schedule schedule, const Operands& operands);
+  /// Of this rank alone. Throws CommError when there is no memory for what the schedule needs.
+  ScheduleRun(Schedule schedule, const Operands& operands);
+  /// Opens the channel, before anything else. Collective.
+  void open(Communicator& communicator);
 
   /// Other input and output. Of this rank alone, not while it runs.
   void rebind(std::byte* input, std::byte* output);

@@ -12,6 +12,8 @@ bench_comm(selected "ring .* 0 *\n" --selection ${CMAKE_CURRENT_BINARY_DIR}/sele
 bench_comm(selection_wrong "selection_wrong.txt:2: expected: collective ranks topology" --selection ${CMAKE_CURRENT_BINARY_DIR}/selection_wrong.txt -b 64 -e 64)
 bench_comm(latency "Latency \\(us\\)\n8 +[0-9.]+\n32 +[0-9.]+\n128 +[0-9.]+\n" --latency -b 8 -e 128 -n 5 -w 1)
 bench_comm(osu "Max Latency.us.  Iterations\n64 +[0-9.]+ +[0-9.]+ +[0-9.]+ +3\n" --columns osu --collective allgather -b 64 -e 64 -n 3 -w 1)
+# The one output of all ranks is written by each of them.
+bench_comm(shared_output "Out of bounds values +: 0 OK" --shared-output -b 64K -e 64K -n 3 -w 1 -c --peers none)
 # Every peer of this build: a wrong answer of one is an error.
 bench_comm(peers " 0 +[0-9.]+ +[0-9.]+" --collective all -b 96 -e 6144 -f 64 -n 2 -w 1 -c 2)
 set_tests_properties(multirank.bench_comm.peers multirank.bench_comm.tuned multirank.bench_comm.selected PROPERTIES FAIL_REGULAR_EXPRESSION "wrong element")

@@ -1,7 +1,9 @@
 #include "tutti/capi/job.h"
 
 #include <cmath>
+#include <exception>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "tutti/capi/options.h"
@@ -36,7 +38,19 @@ Job::Options job_options(const tutti_comm_init_options* given) {
 template <class... Arguments>
 void begin(const tutti_comm_init_options* options, Arguments... arguments) {
   if (the_job()) throw StateError("tutti_comm_init was called twice");
-  the_job() = std::make_unique<Job>(arguments..., job_options(options));
+  const Job::Options read = job_options(options);
+  auto made = std::make_unique<Job>(arguments..., read);
+  std::exception_ptr refusal;
+  try {
+    made->start_progress(read.progress_threads);
+  } catch (const ConfigError&) {
+    refusal = std::current_exception();
+  }
+  if (refusal) {
+    made.reset();  // not while an exception passes: then MPI would be left running
+    std::rethrow_exception(refusal);
+  }
+  the_job() = std::move(made);
 }
 
 }  // namespace
@@ -50,15 +64,11 @@ Job::Job(int* argc, char*** argv, const Options& options)
     : session_(options.progress_threads > 0 ? comm::MpiSession::Threads::multiple
                                             : comm::MpiSession::Threads::funneled,
                argc, argv),
-      world_{session_.communicator(options.mpi)} {
-  start_progress(options.progress_threads);
-}
+      world_{session_.communicator(options.mpi)} {}
 Job::Job(int fortran_handle, const Options& options)
-    : world_{session_.communicator_of(fortran_handle, options.mpi)} {
-  start_progress(options.progress_threads);
-}
+    : world_{session_.communicator_of(fortran_handle, options.mpi)} {}
 
-// The library does not know which cores the program leaves free, so its threads share one.
+// The library does not know which cores the program leaves free, so its threads are bound to none.
 void Job::start_progress(int threads) {
   if (threads == 0) return;
   comm::Communicator& world = *world_.communicator;

@@ -18,6 +18,9 @@ class Job {
   Job(int* argc, char*** argv, const Options& options);
   Job(int fortran_handle, const Options& options);
 
+  /// Once, before anything is planned. Throws ConfigError where MPI does not allow threads.
+  void start_progress(int threads);
+
   tutti_comm& world() { return world_; }
   /// Collective.
   tutti_comm* split(tutti_comm& comm, int color, int key);
@@ -28,7 +31,6 @@ class Job {
   void check_empty() const;
 
  private:
-  void start_progress(int threads);
   struct Memory {
     tutti_comm* owner;
     std::unique_ptr<comm::Window> window;

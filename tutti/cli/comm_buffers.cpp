@@ -30,7 +30,8 @@ CommBuffers::CommBuffers(comm::Communicator& communicator, Collective kind, comm
   task_ = communicator.task_of(spec_);
   extent_ = comm::extent_of(task_);
   input_ = communicator.allocate(std::max(extent_.input, spec_.count) * element_bytes + 1);
-  output_ = communicator.allocate(std::max(extent_.output, spec_.count) * element_bytes + 1);
+  output_ = communicator.allocate(std::max(extent_.output, spec_.count) * element_bytes + 1,
+                                  shared_output ? comm::PeerAccess::write : comm::PeerAccess::read);
   if (shared_output &&
       (kind != Collective::allreduce || !output_->shared() || communicator.shaped()))
     throw ConfigError(

@@ -6,14 +6,13 @@
 #include <array>
 #include <cstring>
 #include <exception>
-#include <limits>
+#include <new>
 #include <numeric>
 #include <utility>
 
 #include "tutti/base/error.h"
 #include "tutti/comm/algorithm/algorithm.h"
 #include "tutti/comm/checked_channel.h"
-#include "tutti/comm/tree.h"
 
 namespace tutti::comm {
 namespace {
@@ -325,7 +324,9 @@ std::unique_ptr<CollectiveOperation> Communicator::plan(const CollectiveSpec& sp
     operation = std::make_unique<CollectiveOperation>(*this, spec, task, algorithm);
   } catch (const CommError& error) {
     refusal = std::make_exception_ptr(PlanError(error.what()));
-  } catch (const ConfigError&) {
+  } catch (const std::bad_alloc&) {
+    refusal = std::make_exception_ptr(PlanError(fmt::format("{}: no memory to plan it", what)));
+  } catch (...) {
     refusal = std::current_exception();
   }
   const std::string why = refusal ? disagreement(kRefused, what, {})

@@ -32,9 +32,8 @@ constexpr auto kLookAround = std::chrono::milliseconds(200);
 constexpr auto kSlowYield = std::chrono::milliseconds(1);
 constexpr auto kCrowded = std::chrono::seconds(1);
 constexpr auto kNap = std::chrono::microseconds(20);
-// A wait that lasts longer than kStalled is for a rank that computes, starts, stands or is gone. It
-// naps, so that it takes a few percent of its core from others; the answer is found that much
-// later.
+// A wait that lasts longer than kStalled is mostly for a rank that computes, starts, stands or is
+// gone. It naps, so that others have its core; what has come is found that much later.
 constexpr auto kStalled = std::chrono::milliseconds(500);
 constexpr auto kStalledNap = std::chrono::microseconds(100);
 // Between two looks at the clock: this process did not run.
@@ -149,8 +148,9 @@ void Communicator::wait_for(const std::function<bool()>& done,
     return false;
   };
   for (;;) {
-    // A look may be many calls of the system, with MPI over TCP.
-    const int looks = last - begin > kStalled ? 1 : 32;
+    // A look may be many calls of the system, with MPI over TCP. Each takes in what a socket holds,
+    // so that a long transfer is not slowed by the naps.
+    const int looks = last - begin > kStalled ? 8 : 32;
     for (int i = 0; i < looks; ++i) {
       if (done()) return;
       spin_pause();

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "tutti/base/error.h"
+#include "tutti/comm/tree.h"
 
 namespace tutti {
 namespace {

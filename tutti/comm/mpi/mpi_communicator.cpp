@@ -21,7 +21,8 @@
 
 namespace tutti::comm {
 
-// Precedes every control message up, so that ranks that call different operations are told so.
+// Precedes every control message, so that ranks that call different operations are told so. A
+// broadcast sends nothing up: beside another operation it ends by its time-out.
 struct MpiCommunicator::Header {
   uint64_t sequence;
   uint64_t bytes;
@@ -187,7 +188,8 @@ void MpiCommunicator::gather_all(Control kind, std::span<const std::byte> mine,
       rest.receive(room.data() + begin, std::min(kLongestMessage, room.size() - begin), child,
                    kPayload, comm_);
   }
-  wait_for_peers(rest, name_of(kind), late, kGracePerLevel * static_cast<double>(late.size()));
+  wait_for_peers(rest, name_of(kind), late,
+                 kGracePerLevel * static_cast<double>(tree.children.size()));
   to_parent(header, tree,
             all.subspan(static_cast<size_t>(rank()) * n, static_cast<size_t>(tree.size) * n));
   down_tree(name_of(kind), header, all, 0);

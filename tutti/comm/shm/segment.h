@@ -28,7 +28,8 @@ class SharedSegment {
   /// Empty: no memory.
   SharedSegment() = default;
   /// Zeroed memory, already backed by pages (near this thread's processor). It is sealed: nobody
-  /// who maps it can shorten it, which would be a SIGBUS in the middle of training, or run it.
+  /// who maps it can shorten it, which would be a SIGBUS in the middle of training, nor
+  /// execute it as a file, where the kernel knows that seal.
   /// Throws CommError when there is not enough.
   static SharedSegment create(size_t bytes);
   /// Another process's segment, of this size and with this nonce(); nothing when this process may

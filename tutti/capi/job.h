@@ -12,7 +12,7 @@ namespace tutti::capi {
 class Job {
  public:
   struct Options {
-    comm::MpiOptions mpi;
+    comm::ProcessOptions mpi;
     int progress_threads = 0;
   };
   Job(int* argc, char*** argv, const Options& options);

@@ -33,7 +33,8 @@ CommBuffers::CommBuffers(comm::Communicator& communicator, Collective kind, comm
   output_ = communicator.allocate(std::max(extent_.output, spec_.count) * element_bytes + 1,
                                   shared_output ? comm::PeerAccess::write : comm::PeerAccess::read);
   if (shared_output &&
-      (kind != Collective::allreduce || !output_->shared() || communicator.shaped()))
+      (kind != Collective::allreduce || communicator.neighbours().size() < communicator.size() ||
+       communicator.shaped()))
     throw ConfigError(
         "only an allreduce of ranks that see each other's memory can have one output for all");
   spec_.shared_output = shared_output;

@@ -15,7 +15,7 @@ void exchange(comm::Communicator& communicator, comm::Channel& channel, size_t r
   channel.post(round);
   const auto pending = [&] {
     return comm::Pending{
-        .operation = "ping-pong", .sequence = number, .arrived = {}, .missing = channel.missing()};
+        .operation = "ping-pong", .sequence = number, .arrived = {}, .missing = channel.missing().not_arrived};
   };
   communicator.wait_for([&] { return channel.received(); }, pending);
   channel.release();
@@ -36,6 +36,7 @@ double bench_latency(comm::Communicator& communicator, size_t bytes, int warmup,
     rounds = {{.receives = {{0, pong->data(), bytes}}, .sends = {}},
               {.receives = {}, .sends = {{0, ping->data(), bytes}}}};
   const auto channel = communicator.open_channel(rounds);
+  communicator.connect();
   communicator.barrier();
   auto begin = std::chrono::steady_clock::now();
   for (int i = -warmup; i < iterations; ++i) {

@@ -1,6 +1,7 @@
 #pragma once
 // Channel: the messages of one planned operation between the ranks of a communicator.
-// Implementations: comm/shm (ranks that see each other's memory) and comm/mpi.
+// Implementations: comm/shm (ranks that see each other's memory), comm/mpi, and routed_channel.h,
+// which takes the one or the other for each peer.
 //
 // A channel knows from the start all rounds that it will ever be asked for. A message may be read
 // where its sender has it ("lent"): then the receiver finds it at received(), and the sender's
@@ -54,18 +55,22 @@ class Channel {
   /// Whether the link of this rank is still busy with the posted round: what is posted now goes
   /// after it. As far as the transport knows.
   virtual bool leaving() { return !sent(); }
-  /// Peers that the posted round waits for, sorted: those whose message has not arrived; when all
-  /// have, those that have not taken theirs.
-  virtual std::vector<int> missing() const = 0;
+  /// Whom the posted round waits for; a peer may come twice.
+  struct Missing {
+    std::vector<int> not_arrived;  ///< their messages have not
+    std::vector<int> not_taken;    ///< they have not taken ours
+  };
+  virtual Missing missing() const = 0;
 
  protected:
   Channel() = default;
 };
 
-/// Makes a channel for these rounds. Collective.
+/// Makes a channel for these rounds. All ranks make the same ones in the same order; it can be used
+/// after Communicator::connect().
 using OpenChannel = std::function<std::unique_ptr<Channel>(std::vector<RoundOfMessages>)>;
 /// Makes a channel around another: it opens `inner` with the rounds given, or with messages of its
-/// own among them. Collective.
+/// own among them.
 using ChannelDecorator = std::function<std::unique_ptr<Channel>(
     Communicator&, std::vector<RoundOfMessages>, const OpenChannel& inner)>;
 

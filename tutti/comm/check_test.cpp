@@ -55,7 +55,7 @@ class FaultyChannel final : public Channel {
   const std::byte* where(size_t i) const override { return inner_->where(i); }
   void release() override { inner_->release(); }
   bool sent() override { return inner_->sent(); }
-  std::vector<int> missing() const override { return inner_->missing(); }
+  Missing missing() const override { return inner_->missing(); }
 
  private:
   std::unique_ptr<Channel> inner_;

@@ -31,7 +31,7 @@ class CheckedChannel final : public Channel {
   void release() override { inner_->release(); }
   bool sent() override { return inner_->sent(); }
   bool leaving() override { return inner_->leaving(); }
-  std::vector<int> missing() const override { return inner_->missing(); }
+  Missing missing() const override { return inner_->missing(); }
 
  private:
   using Sums = std::vector<uint64_t>;  // of one message, by piece

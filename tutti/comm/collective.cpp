@@ -80,20 +80,13 @@ CollectiveOperation::CollectiveOperation(Communicator& communicator, const Colle
                             .element = spec.element,
                             .op = spec.op,
                             .divisor = static_cast<double>(task.ranks)};
-    runs_.push_back(
-        std::make_unique<ScheduleRun>(make_schedule(algorithm_named(algorithm), piece), operands));
+    runs_.push_back(std::make_unique<ScheduleRun>(
+        communicator, make_schedule(algorithm_named(algorithm), piece), operands));
     if (communicator.checked() && task.ranks > 1)
       checks_.push_back(
           std::make_unique<ResultCheck>(communicator, piece, runs_.back()->schedule(), operands));
     begin += chunk;
   } while (begin < task.count);
-}
-
-void CollectiveOperation::open() {
-  for (size_t k = 0; k < runs_.size(); ++k) {
-    runs_[k]->open(communicator());
-    if (!checks_.empty()) checks_[k]->open();
-  }
 }
 
 size_t CollectiveOperation::bytes_received() const {

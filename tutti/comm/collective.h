@@ -69,11 +69,10 @@ void check_buffers(const std::string& what, const Task& task, const void* input,
 /// opens it.
 class CollectiveOperation final : public Operation {
  public:
-  /// Of this rank alone: schedules and their memory. Throws CommError when there is none.
+  /// Of this rank alone: schedules, their memory and their channels. Throws CommError when there is
+  /// no memory.
   CollectiveOperation(Communicator& communicator, const CollectiveSpec& spec, const Task& task,
                       const std::string& algorithm);
-  /// The channels. Collective, once.
-  void open();
   ~CollectiveOperation() override;
 
   const std::string& algorithm() const { return runs_.front()->schedule().algorithm; }

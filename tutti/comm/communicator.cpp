@@ -121,12 +121,15 @@ void Communicator::set_places(std::vector<Place> places) {
   CHECK(places.size() == static_cast<size_t>(size_));
   places_ = std::move(places);
   local_rank_ = local_size_ = 0;
+  std::vector<int> neighbours;
   sharing_ = static_cast<int>(std::ranges::count(places_, place(rank_).kernel, &Place::kernel));
-  for (int p = 0; p < size_; ++p)
-    if (place(p).node == place(rank_).node) {
-      if (p < rank_) ++local_rank_;
-      ++local_size_;
-    }
+  for (int p = 0; p < size_; ++p) {
+    if (place(p).memory == place(rank_).memory) neighbours.push_back(p);
+    if (place(p).node != place(rank_).node) continue;
+    if (p < rank_) ++local_rank_;
+    ++local_size_;
+  }
+  neighbours_ = std::make_shared<const Neighbours>(std::move(neighbours));
 }
 
 std::vector<int> Communicator::nodes() const {
@@ -146,16 +149,6 @@ std::vector<int> Communicator::nodes() const {
 
 std::string Communicator::signed_message(const std::string& message) const {
   return message.starts_with(who()) ? message : who() + ": " + message;
-}
-
-const char* Communicator::name_of(Control kind) {
-  switch (kind) {
-    case Control::barrier: return "barrier";
-    case Control::broadcast: return "broadcast";
-    case Control::allgather: return "allgather";
-    case Control::combine: return "allreduce";
-  }
-  return "unknown operation";
 }
 
 void Communicator::barrier() { gather_all(Control::barrier, {}, {}); }
@@ -190,18 +183,21 @@ void Communicator::combine(std::span<std::byte> value, const Fold& fold) {
   if (size_ > 1) fold_all(value, fold);
 }
 
-// Why the ranks do not plan the same; empty when their fingerprints are equal. Every rank gets the
-// same answer.
+Communicator::Agreement Communicator::agree_on(uint64_t fingerprint) {
+  struct Bounds {
+    uint64_t least, most, lacking;
+  };
+  const Bounds bounds = combine_value(
+      Bounds{fingerprint, fingerprint, lacking()}, [](Bounds& mine, const Bounds& theirs) {
+        mine = {std::min(mine.least, theirs.least), std::max(mine.most, theirs.most),
+                std::max(mine.lacking, theirs.lacking)};
+      });
+  return {.same = bounds.least == bounds.most, .lacking = bounds.lacking > 0};
+}
+
+// Every rank gets the same answer.
 std::string Communicator::disagreement(uint64_t fingerprint, const std::string& what,
                                        const std::string& plan) {
-  struct Bounds {
-    uint64_t least, most;
-  };
-  const Bounds bounds =
-      combine_value(Bounds{fingerprint, fingerprint}, [](Bounds& mine, const Bounds& theirs) {
-        mine = {std::min(mine.least, theirs.least), std::max(mine.most, theirs.most)};
-      });
-  if (bounds.least == bounds.most) return {};
   const std::vector<uint64_t> prints = allgather_value(fingerprint);
   if (const auto refused = std::ranges::find(prints, kRefused); refused != prints.end())
     return fmt::format("{}: {}: {} cannot do what it was asked for; its own error says why",
@@ -310,6 +306,8 @@ std::string Communicator::algorithm_for(const CollectiveSpec& spec, const Task& 
 }
 
 std::unique_ptr<CollectiveOperation> Communicator::plan(const CollectiveSpec& spec) {
+  take_numbers_back();
+  const ChannelNumbers before = numbers_;
   const std::string what = spec.name.empty()
                                ? std::string(comm::name_of(spec.kind))
                                : fmt::format("{} '{}'", comm::name_of(spec.kind), spec.name);
@@ -329,21 +327,34 @@ std::unique_ptr<CollectiveOperation> Communicator::plan(const CollectiveSpec& sp
   } catch (...) {
     refusal = std::current_exception();
   }
-  const std::string why = refusal ? disagreement(kRefused, what, {})
-                                  : disagreement(fingerprint(spec, task, algorithm), what,
-                                                 describe(spec, task, algorithm));
-  if (refusal) std::rethrow_exception(refusal);
-  if (!why.empty()) throw PlanError(why);
+  // Nobody has used the channels: what the ranks refuse has taken no numbers.
+  const auto undo = [&] {
+    operation.reset();
+    numbers_ = before;
+  };
+  const uint64_t print = refusal ? kRefused : fingerprint(spec, task, algorithm);
+  const Agreement agreement = agree_on(print);
+  if (!agreement.same || refusal) {
+    undo();
+    // All ranks refuse where all fingerprints are kRefused: each has its own reason.
+    const std::string why =
+        agreement.same ? std::string()
+                       : disagreement(print, what, refusal ? "" : describe(spec, task, algorithm));
+    if (refusal) std::rethrow_exception(refusal);
+    throw PlanError(why);
+  }
   if (spec.kind == Collective::all_to_all)
-    if (const std::string unequal = unequal_blocks(task, what); !unequal.empty())
+    if (const std::string unequal = unequal_blocks(task, what); !unequal.empty()) {
+      undo();
       throw PlanError(unequal);
-  operation->open();
+    }
+  provide(numbers_.count(), agreement.lacking);
   return operation;
 }
 
 std::unique_ptr<Channel> Communicator::open_channel(std::vector<RoundOfMessages> rounds) {
   OpenChannel open = [this](std::vector<RoundOfMessages> plain) {
-    return make_channel(std::move(plain));
+    return make_channel(std::move(plain), numbers_);
   };
   for (const ChannelDecorator& decorator : decorators_)
     open = [this, &decorator, inner = std::move(open)](std::vector<RoundOfMessages> wanted) {
@@ -352,13 +363,31 @@ std::unique_ptr<Channel> Communicator::open_channel(std::vector<RoundOfMessages>
   return open(std::move(rounds));
 }
 
+void Communicator::connect() { provide(numbers_.count(), most(lacking()) > 0); }
+
+void Communicator::take_numbers_back() {
+  if (!numbers_.due()) return;
+  std::vector<uint8_t> marks = numbers_.marks();
+  for (size_t begin = 0; begin < marks.size(); begin += kMostCombined) {
+    const auto piece =
+        std::span(marks).subspan(begin, std::min(kMostCombined, marks.size() - begin));
+    combine(std::as_writable_bytes(piece), [&](std::byte* mine, const std::byte* theirs) {
+      for (size_t i = 0; i < piece.size(); ++i)
+        mine[i] = std::byte{ChannelNumbers::fold(std::to_integer<uint8_t>(mine[i]),
+                                                 std::to_integer<uint8_t>(theirs[i]))};
+    });
+  }
+  numbers_.settle(marks);
+}
+
 void Communicator::set_shape(const LinkShape& shape) {
+  if (sharing_ != size_) throw CommError("a shaped link needs all ranks on one machine");
   shaped_ = true;
-  decorate_channels([link = std::make_shared<ShapedLink>(shape)](
-                        Communicator& communicator, std::vector<RoundOfMessages> rounds,
-                        const OpenChannel& inner) {
-    return std::make_unique<ShapedChannel>(communicator, inner(rounds), rounds, *link);
-  });
+  decorate_channels(
+      [link = std::make_shared<ShapedLink>(shape)](
+          Communicator&, std::vector<RoundOfMessages> rounds, const OpenChannel& inner) {
+        return std::make_unique<ShapedChannel>(std::move(rounds), inner, *link);
+      });
 }
 
 void Communicator::set_check() {

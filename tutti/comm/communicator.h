@@ -24,7 +24,10 @@
 #include <vector>
 
 #include "tutti/comm/channel.h"
+#include "tutti/comm/channel_numbers.h"
 #include "tutti/comm/collective.h"
+#include "tutti/comm/control.h"
+#include "tutti/comm/neighbours.h"
 #include "tutti/comm/on_timeout.h"
 #include "tutti/comm/progress.h"
 #include "tutti/comm/selection.h"
@@ -62,16 +65,19 @@ class Communicator {
   std::vector<int> nodes() const;
   bool same_node(int rank) const {
     return place(rank).node == place(rank_).node;
-  }                                                  ///< as this rank
+  }  ///< as this rank
+  /// The ranks that see each other's memory: on this rank's node, in its process namespace.
+  const Neighbours& neighbours() const { return *neighbours_; }
   const std::string& name() const { return name_; }  ///< of the group: "global", "data 0"
   int job_rank(int rank) const {
     return job_ranks_[static_cast<size_t>(rank)];
   }                         ///< a member's number in the whole job
   std::string who() const;  ///< "rank 2/4 on n03", in the whole job: begins the message of every
                             ///< CommError of a wait
-  std::string rank_name(int rank) const;      ///< "rank 2 on n03": a member as messages name it
-  std::string describe_group() const;         ///< "group 'data 0' (ranks 0, 2)"
-  virtual std::string transport() const = 0;  ///< "threads", "shared memory", "MPI": for the log
+  std::string rank_name(int rank) const;  ///< "rank 2 on n03": a member as messages name it
+  std::string describe_group() const;     ///< "group 'data 0' (ranks 0, 2)"
+  /// For the log: "threads", "shared memory", "MPI", "shared memory and MPI".
+  virtual std::string transport() const = 0;
 
   void barrier();
   /// `data` of `root` to everyone; sizes must agree.
@@ -127,8 +133,8 @@ class Communicator {
     return all;
   }
 
-  /// `bytes` of zeroed memory for each rank (each may ask for its own size), shared where all ranks
-  /// are on one node. `access` is the same on every rank.
+  /// `bytes` of zeroed memory for each rank (each may ask for its own size), which its neighbours
+  /// see. `access` is the same on every rank. When one rank throws, all do.
   virtual std::unique_ptr<Window> allocate(size_t bytes, PeerAccess access = PeerAccess::read) = 0;
   /// Plans a collective, to be started as often as wanted. Throws PlanError when the ranks disagree
   /// on what is asked for, when the buffers do not fit, or when no algorithm does it, and
@@ -152,8 +158,15 @@ class Communicator {
   /// Among threads: makes every other rank's wait throw, and throws.
   [[noreturn]] virtual void abort(int code, const std::string& message) = 0;
 
-  /// The messages of one operation, for comm/schedule_run.h. Collective.
+  /// The messages of one operation, for comm/schedule_run.h. All ranks open the same channels in
+  /// the same order, and then connect(). Throws CommError, on this rank alone, where it cannot.
   std::unique_ptr<Channel> open_channel(std::vector<RoundOfMessages> rounds);
+  /// Makes channels that were opened since ready for use, except those of plan(), which does it
+  /// itself. Collective.
+  void connect();
+  /// How many channels there are: of operations alive, and of some that all ranks have not yet
+  /// agreed to have ended. The same on every rank.
+  size_t channels() const { return numbers_.taken(); }
   /// Channels of later plans are wrapped in this one, outside of what was given before. Parts split
   /// off afterwards inherit it.
   void decorate_channels(ChannelDecorator decorator) {
@@ -196,24 +209,30 @@ class Communicator {
     int node = 0;    ///< ranks with equal numbers are on one node
     int kernel = 0;  ///< ranks with equal numbers share cores; the same as the node but where
                      ///< containers count as nodes
+    int memory = 0;  ///< ranks with equal numbers see each other's memory; they are on one node
   };
   /// `message`, beginning with who() exactly once.
   std::string signed_message(const std::string& message) const;
   Communicator(int rank, int size, Group group = {});
-  /// To be called once by the constructor of an implementation.
+  /// For the constructor of an implementation.
   void set_places(std::vector<Place> places);
   const Place& place(int rank) const { return places_[static_cast<size_t>(rank)]; }
+  std::shared_ptr<const Neighbours> shared_neighbours() const { return neighbours_; }
 
-  /// The control messages, which need no plan.
-  enum class Control : uint32_t { barrier = 1, broadcast, allgather, combine };
-  static const char* name_of(Control kind);
   /// One allgather; a barrier is one of 0 bytes. Must report ranks that call something else.
   virtual void gather_all(Control kind, std::span<const std::byte> mine,
                           std::span<std::byte> all) = 0;
   /// One combine(), among several ranks. Must report as gather_all().
   virtual void fold_all(std::span<std::byte> value, const Fold& fold) = 0;
   virtual void spread(std::span<std::byte> data, int root) = 0;
-  virtual std::unique_ptr<Channel> make_channel(std::vector<RoundOfMessages> rounds) = 0;
+  /// A channel that takes its number from `numbers`. Of this rank alone.
+  virtual std::unique_ptr<Channel> make_channel(std::vector<RoundOfMessages> rounds,
+                                                ChannelNumbers& numbers) = 0;
+  /// Bytes of shared memory that channels made since provide() lack on this rank.
+  virtual size_t lacking() const = 0;
+  /// What channels need that were made since: places for `channels` numbers and, where some rank
+  /// lacks memory, `memory`. Both are the same on every rank. Collective.
+  virtual void provide(size_t channels, bool memory) = 0;
   /// For split(), on every rank: the communicator of `members` (ranks of this one, this rank among
   /// them, in their new order).
   virtual std::unique_ptr<Communicator> make_part(const std::vector<int>& members, Group group) = 0;
@@ -231,9 +250,16 @@ class Communicator {
   /// ConfigError.
   std::string algorithm_for(const CollectiveSpec& spec, const Task& task,
                             const std::string& what) const;
-  /// Why the ranks do not plan the same; empty when their fingerprints are equal. All fingerprints
-  /// are gathered only where they are not.
+  /// Whether all ranks plan the same, and whether channels lack memory on any.
+  struct Agreement {
+    bool same = true;
+    bool lacking = false;
+  };
+  Agreement agree_on(uint64_t fingerprint);
+  /// Why the ranks do not plan the same. All fingerprints are gathered only for this.
   std::string disagreement(uint64_t fingerprint, const std::string& what, const std::string& plan);
+  /// Asks which channels all ranks have closed, when it is time to.
+  void take_numbers_back();
   /// Which rank of an all_to_all sends another one other than what that one receives; empty when
   /// there is none.
   std::string unequal_blocks(const Task& task, const std::string& what);
@@ -255,6 +281,8 @@ class Communicator {
   std::shared_ptr<Progress> progress_ = std::make_shared<Progress>();
   Selection selection_;
   std::vector<ChannelDecorator> decorators_;  // the innermost first
+  std::shared_ptr<const Neighbours> neighbours_;
+  ChannelNumbers numbers_;
   bool shaped_ = false, checked_ = false;
 };
 

@@ -29,7 +29,7 @@ Slice result_of(const Task& task) {
 }
 
 // A collective of the check's own: never checked by another one.
-std::unique_ptr<ScheduleRun> run_of(const Communicator& communicator, Collective kind, size_t count,
+std::unique_ptr<ScheduleRun> run_of(Communicator& communicator, Collective kind, size_t count,
                                     const Operands& operands) {
   Task task;
   task.kind = kind;
@@ -40,7 +40,8 @@ std::unique_ptr<ScheduleRun> run_of(const Communicator& communicator, Collective
   if (kind == Collective::allgather)
     for (size_t p = 0; p < task.parts.size(); ++p)
       task.parts[p] = {p * (count / task.parts.size()), count / task.parts.size()};
-  return std::make_unique<ScheduleRun>(make_schedule(algorithm_named("pairwise"), task), operands);
+  return std::make_unique<ScheduleRun>(communicator,
+                                       make_schedule(algorithm_named("pairwise"), task), operands);
 }
 
 }  // namespace
@@ -66,11 +67,6 @@ ResultCheck::ResultCheck(Communicator& communicator, const Task& task, const Sch
   auto* const mine = reinterpret_cast<std::byte*>(&verdicts_[static_cast<size_t>(task.rank)]);
   gather_verdicts_ = run_of(communicator, Collective::allgather, verdicts_.size() * sizeof(Verdict),
                             {.input = mine, .output = all, .element = Element::byte});
-}
-
-void ResultCheck::open() {
-  if (add_totals_) add_totals_->open(communicator_);
-  gather_verdicts_->open(communicator_);
 }
 
 void ResultCheck::find_blocks(const Schedule& schedule) {

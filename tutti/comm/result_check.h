@@ -35,7 +35,6 @@ class ResultCheck {
   void rebind(std::byte* input, std::byte* output) {
     operands_.input = input, operands_.output = output;
   }
-  void open();     ///< the channels, before anything else. Collective
   void begin();    ///< before the run begins: the input is what it will add. Does not block
   bool advance();  ///< after the run: true when all ranks' results are compared. Throws CommError
                    ///< naming ranks; does not block

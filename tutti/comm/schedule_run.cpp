@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <map>
 #include <tuple>
 
@@ -23,15 +24,12 @@ ScheduleRun::Memory ScheduleRun::allocate(size_t bytes) {
   return {memory, [](std::byte* m) { std::free(m); }};
 }
 
-ScheduleRun::ScheduleRun(Schedule schedule, const Operands& operands)
+ScheduleRun::ScheduleRun(Communicator& communicator, Schedule schedule, const Operands& operands)
     : schedule_(std::move(schedule)), operands_(operands),
       accumulator_type_(accumulator_of(operands.element, operands.op)),
       staging_(allocate(schedule_.staging * size_of(operands.element))),
       accumulator_(allocate(schedule_.accumulator * size_of(accumulator_type_))) {
   find_properties();
-}
-
-void ScheduleRun::open(Communicator& communicator) {
   channel_ = communicator.open_channel(messages());
 }
 
@@ -197,8 +195,20 @@ bool ScheduleRun::advance() {
   return true;
 }
 
+// A peer that has sent its own but not yet taken ours is there: it counts only when nobody else is
+// missing.
 std::vector<int> ScheduleRun::missing() const {
-  return round_ < schedule_.rounds.size() ? channel_->missing() : std::vector<int>{};
+  if (round_ >= schedule_.rounds.size()) return {};
+  const auto [not_arrived, not_taken] = channel_->missing();
+  const std::vector<Message>& receives = schedule_.rounds[round_].receives;
+  std::vector<int> missing = not_arrived;
+  std::ranges::copy_if(not_taken, std::back_inserter(missing), [&](int peer) {
+    return std::ranges::find(receives, peer, &Message::peer) == receives.end();
+  });
+  if (missing.empty()) missing = not_taken;
+  std::ranges::sort(missing);
+  missing.erase(std::ranges::unique(missing).begin(), missing.end());
+  return missing;
 }
 
 std::vector<int> ScheduleRun::peers() const {

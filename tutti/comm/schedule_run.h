@@ -31,10 +31,9 @@ struct Operands {
 /// Not thread-safe.
 class ScheduleRun {
  public:
-  /// Of this rank alone. Throws CommError when there is no memory for what the schedule needs.
-  ScheduleRun(Schedule schedule, const Operands& operands);
-  /// Opens the channel, before anything else. Collective.
-  void open(Communicator& communicator);
+  /// Opens a channel of `communicator`, which must be connected before the first run. Of this rank
+  /// alone. Throws CommError when there is no memory for what the schedule needs.
+  ScheduleRun(Communicator& communicator, Schedule schedule, const Operands& operands);
 
   /// Other input and output. Of this rank alone, not while it runs.
   void rebind(std::byte* input, std::byte* output);

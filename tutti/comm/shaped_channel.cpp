@@ -3,14 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <charconv>
-#include <map>
+#include <cstring>
 #include <string>
 
 #include "tutti/base/error.h"
-#include "tutti/comm/communicator.h"
-#include "tutti/comm/message_slots.h"
 
 namespace tutti::comm {
 namespace {
@@ -53,61 +50,57 @@ ShapedLink::Clock::duration ShapedLink::latency() const {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(shape_.latency));
 }
 
-ShapedChannel::ShapedChannel(Communicator& communicator, std::unique_ptr<Channel> inner,
-                             const std::vector<RoundOfMessages>& rounds, ShapedLink& link)
-    : communicator_(communicator), inner_(std::move(inner)), link_(link) {
-  for (const RoundOfMessages& round : rounds) {
-    Messages& messages = rounds_.emplace_back();
-    for (const auto& item : round.receives) messages.receives.push_back({item.peer, item.bytes});
-    for (const auto& item : round.sends) messages.sends.push_back({item.peer, item.bytes});
+ShapedChannel::ShapedChannel(std::vector<RoundOfMessages> rounds, const OpenChannel& inner,
+                             ShapedLink& link)
+    : rounds_(std::move(rounds)), link_(link) {
+  for (const RoundOfMessages& round : rounds_) {
+    departing_.emplace_back(round.sends.size());
+    arriving_.emplace_back(round.receives.size());
   }
-  slots_ = message_slots(communicator, rounds);
-  const auto ranks = static_cast<size_t>(communicator.size());
-  posted_.resize(ranks);
-  taken_.resize(ranks);
-  times_ = communicator.allocate(ranks * slots_ * sizeof(int64_t));
-  if (!times_->shared())
-    throw CommError("a shaped link needs all ranks on one node, with shared memory");
+  inner_ = inner(accompanied());
 }
 
-int64_t& ShapedChannel::time_of(int owner, int peer, uint64_t number) const {
-  return reinterpret_cast<int64_t*>(
-      times_->peer(owner))[static_cast<size_t>(peer) * slots_ + number % slots_];
+// After the messages of a round come their times, in the same order.
+std::vector<RoundOfMessages> ShapedChannel::accompanied() {
+  const auto accompany = [](std::vector<RoundOfMessages::Item>& items, Times& times) {
+    for (size_t i = 0; i < times.size(); ++i)
+      items.push_back(
+          {items[i].peer, reinterpret_cast<std::byte*>(&times[i]), sizeof(Times::value_type)});
+  };
+  std::vector<RoundOfMessages> all = rounds_;
+  for (size_t r = 0; r < all.size(); ++r) {
+    accompany(all[r].receives, arriving_[r]);
+    accompany(all[r].sends, departing_[r]);
+  }
+  return all;
+}
+
+void ShapedChannel::rebind(std::vector<RoundOfMessages> rounds) {
+  rounds_ = std::move(rounds);
+  inner_->rebind(accompanied());
 }
 
 void ShapedChannel::post(size_t round) {
   round_ = round;
-  open_ = true;
   left_ = Clock::now();
-  for (const Message& m : rounds_[round].sends) {
-    left_ = link_.send(m.bytes);
-    const auto arrival = left_ + link_.latency();
-    std::atomic_ref(time_of(communicator_.rank(), m.peer, posted_[static_cast<size_t>(m.peer)]++))
-        .store(arrival.time_since_epoch().count(), std::memory_order_release);
+  const auto& sends = rounds_[round].sends;
+  for (size_t i = 0; i < sends.size(); ++i) {
+    left_ = link_.send(sends[i].bytes);
+    departing_[round][i] = (left_ + link_.latency()).time_since_epoch().count();
   }
   inner_->post(round);
 }
 
 bool ShapedChannel::received() {
   if (!inner_->received()) return false;
+  const size_t messages = rounds_[round_].receives.size();
   const int64_t now = Clock::now().time_since_epoch().count();
-  std::map<int, uint64_t> number;
-  for (const Message& m : rounds_[round_].receives) {
-    const uint64_t n = taken_[static_cast<size_t>(m.peer)] + number[m.peer]++;
-    if (std::atomic_ref(time_of(m.peer, communicator_.rank(), n)).load(std::memory_order_acquire) >
-        now)
-      return false;
+  for (size_t i = 0; i < messages; ++i) {
+    int64_t arrival = 0;
+    std::memcpy(&arrival, inner_->where(messages + i), sizeof arrival);
+    if (arrival > now) return false;
   }
   return true;
 }
-
-void ShapedChannel::release() {
-  if (open_)
-    for (const Message& m : rounds_[round_].receives) ++taken_[static_cast<size_t>(m.peer)];
-  open_ = false;
-  inner_->release();
-}
-
-bool ShapedChannel::sent() { return Clock::now() >= left_ && inner_->sent(); }
 
 }  // namespace tutti::comm

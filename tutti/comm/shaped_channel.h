@@ -3,8 +3,8 @@
 // machine: `--shape 10gbit,50us`.
 //
 // A rank's outgoing link is a token bucket without depth: messages leave one after another at its
-// rate, and arrive `latency` later. The sender writes down when each will have arrived, in memory
-// that its peers see; a receiver does not look at it before.
+// rate, and arrive `latency` later. The sender tells beside each when it will have arrived, by the
+// steady clock that the processes of a machine share; a receiver does not look at it before.
 
 #include <chrono>
 #include <memory>
@@ -13,11 +13,8 @@
 #include <vector>
 
 #include "tutti/comm/channel.h"
-#include "tutti/comm/window.h"
 
 namespace tutti::comm {
-
-class Communicator;
 
 struct LinkShape {
   double bytes_per_second = 0;
@@ -45,41 +42,29 @@ class ShapedLink {
 
 class ShapedChannel final : public Channel {
  public:
-  /// Collective. All ranks on one node. `link` outlives the channel.
-  ShapedChannel(Communicator& communicator, std::unique_ptr<Channel> inner,
-                const std::vector<RoundOfMessages>& rounds, ShapedLink& link);
+  /// All ranks on one machine. `link` outlives the channel.
+  ShapedChannel(std::vector<RoundOfMessages> rounds, const OpenChannel& inner, ShapedLink& link);
 
   void post(size_t round) override;
-  void rebind(std::vector<RoundOfMessages> rounds) override { inner_->rebind(std::move(rounds)); }
+  void rebind(std::vector<RoundOfMessages> rounds) override;
   bool received() override;
   const std::byte* where(size_t i) const override { return inner_->where(i); }
-  void release() override;
-  bool sent() override;
+  void release() override { inner_->release(); }
+  bool sent() override { return Clock::now() >= left_ && inner_->sent(); }
   bool leaving() override { return Clock::now() < left_; }
-  std::vector<int> missing() const override { return inner_->missing(); }
+  Missing missing() const override { return inner_->missing(); }
 
  private:
   using Clock = ShapedLink::Clock;
-  struct Message {
-    int peer = 0;
-    size_t bytes = 0;
-  };
-  struct Messages {
-    std::vector<Message> receives, sends;
-  };
-  int64_t& time_of(int owner, int peer, uint64_t number) const;
+  using Times = std::vector<int64_t>;  // of a round's messages: nanoseconds of the steady clock
+  std::vector<RoundOfMessages> accompanied();
 
-  Communicator& communicator_;
+  std::vector<RoundOfMessages> rounds_;      // as the user of this channel gave them
+  std::vector<Times> departing_, arriving_;  // by round
   std::unique_ptr<Channel> inner_;
   ShapedLink& link_;
-  std::vector<Messages> rounds_;
-  size_t slots_ = 1;
-  std::unique_ptr<Window> times_;  // when a message will have arrived: nanoseconds of the steady
-                                   // clock, which a node's processes share
-  std::vector<uint64_t> posted_, taken_;  // by peer
   size_t round_ = 0;
   Clock::time_point left_{};
-  bool open_ = false;
 };
 
 }  // namespace tutti::comm

@@ -41,7 +41,8 @@ GradientExchange::GradientExchange(comm::Communicator& communicator, ReplicaMap 
 void GradientExchange::plan_sums(const ExchangeSettings& settings) {
   // One sum for the whole node where ranks see each other's memory; over a shaped link they behave
   // as if they did not.
-  const bool visible = window_->shared() && !communicator_.shaped();
+  const bool visible =
+      communicator_.neighbours().size() == communicator_.size() && !communicator_.shaped();
   const bool served =
       settings.algorithm.empty() || comm::algorithm_named(settings.algorithm).serves_exchange;
   const bool shared = visible && served && !settings.sharded;

@@ -11,15 +11,10 @@ namespace tutti {
 
 // Over a shaped link ranks behave as if they did not see each other's memory.
 SharedWeights::SharedWeights(comm::Communicator& communicator, size_t bytes)
-    : window_(communicator.allocate(
-          communicator.rank() == 0 || !communicator.one_node() || communicator.shaped() ? bytes : 0,
-          comm::PeerAccess::write)),
-      shared_(window_->shared() && !communicator.shaped()),
-      mine_(!shared_ || communicator.rank() == 0) {
-  if (!shared_ && window_->bytes() < bytes)
-    window_ = communicator.allocate(bytes);  // one node, but no view of each other
-  data_ = shared_ ? window_->peer(0) : window_->data();
-}
+    : shared_(communicator.neighbours().size() == communicator.size() && !communicator.shaped()),
+      mine_(!shared_ || communicator.rank() == 0),
+      window_(communicator.allocate(mine_ ? bytes : 0, comm::PeerAccess::write)),
+      data_(shared_ ? window_->peer(0) : window_->data()) {}
 
 ShardedUpdate::ShardedUpdate(comm::Communicator& communicator, const BucketLayout& layout,
                              const SharedWeights& weights, const std::vector<size_t>& norms)

@@ -34,8 +34,8 @@ class SharedWeights {
   bool mine() const { return mine_; }
 
  private:
-  std::unique_ptr<comm::Window> window_;
   bool shared_, mine_;
+  std::unique_ptr<comm::Window> window_;
   std::byte* data_;
 };
 

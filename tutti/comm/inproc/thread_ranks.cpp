@@ -11,10 +11,12 @@
 #include <exception>
 #include <mutex>
 #include <new>
+#include <numeric>
 #include <thread>
 
 #include "tutti/base/error.h"
 #include "tutti/comm/control_tree.h"
+#include "tutti/comm/routed_channel.h"
 #include "tutti/comm/shm/shared_channel.h"
 
 namespace tutti::comm {
@@ -43,8 +45,9 @@ struct AlignedMemory {
 // Shared pointers, because a peer may go on reading after the owner has let its handle go.
 class ThreadWindow final : public Window {
  public:
-  ThreadWindow(int rank, std::vector<std::shared_ptr<AlignedMemory>> memory)
-      : Window(rank, true, spans(memory)), memory_(std::move(memory)) {}
+  ThreadWindow(int rank, std::shared_ptr<const Neighbours> neighbours,
+               std::vector<std::shared_ptr<AlignedMemory>> memory)
+      : Window(rank, std::move(neighbours), spans(memory)), memory_(std::move(memory)) {}
 
  private:
   static std::vector<std::span<std::byte>> spans(
@@ -98,22 +101,36 @@ struct World {
   std::shared_ptr<Failure> failure;
 };
 
+std::shared_ptr<const Neighbours> all_ranks(int ranks) {
+  std::vector<int> all(static_cast<size_t>(ranks));
+  std::iota(all.begin(), all.end(), 0);
+  return std::make_shared<const Neighbours>(std::move(all));
+}
+
 class ThreadCommunicator final : public Communicator {
  public:
-  ThreadCommunicator(std::shared_ptr<World> world, int rank, Group group = {})
+  /// `nodes`: of each rank.
+  ThreadCommunicator(std::shared_ptr<World> world, int rank, std::vector<int> nodes,
+                     Group group = {})
       : Communicator(rank, static_cast<int>(world->entries.size()), std::move(group)),
-        world_(std::move(world)) {
-    set_places(std::vector<Place>(world_->entries.size(), Place{.host = this_host(), .node = 0}));
+        world_(std::move(world)), all_(all_ranks(size())), nodes_(std::move(nodes)) {
+    std::vector<Place> places;
+    for (const int node : nodes_)
+      places.push_back({.host = this_host(), .node = node, .kernel = 0, .memory = node});
+    set_places(std::move(places));
+    const auto registry = std::make_shared<WindowRegistry>(true);
+    near_ = std::make_shared<Mailboxes>(neighbours().size(), neighbours().index(rank), registry);
+    far_ = std::make_shared<Mailboxes>(size(), rank, registry);
   }
 
-  std::string transport() const override { return "threads"; }
+  std::string transport() const override {
+    return size() == 1                     ? "single rank"
+           : neighbours().size() == size() ? "threads"
+                                           : "threads, copied";
+  }
 
   std::unique_ptr<Window> allocate(size_t bytes, PeerAccess) override {
-    world_->allocations[static_cast<size_t>(rank())] = std::make_shared<AlignedMemory>(bytes);
-    barrier();
-    auto window = std::make_unique<ThreadWindow>(rank(), world_->allocations);
-    barrier();  // before the table is written again
-    return window;
+    return allocate_among(shared_neighbours(), bytes);
   }
 
   void abort(int code, const std::string& message) override {
@@ -131,13 +148,31 @@ class ThreadCommunicator final : public Communicator {
       world = *reinterpret_cast<const std::shared_ptr<World>*>(
           offers[static_cast<size_t>(members.front())]);
     barrier();
+    std::vector<int> nodes;
+    for (const int p : members) nodes.push_back(nodes_[static_cast<size_t>(p)]);
     return std::make_unique<ThreadCommunicator>(
         world, static_cast<int>(std::ranges::find(members, rank()) - members.begin()),
-        std::move(group));
+        std::move(nodes), std::move(group));
   }
-  std::unique_ptr<Channel> make_channel(std::vector<RoundOfMessages> rounds) override {
-    return std::make_unique<SharedChannel>(*this, std::make_shared<WindowRegistry>(true),
-                                           std::move(rounds));
+  std::unique_ptr<Channel> make_channel(std::vector<RoundOfMessages> rounds,
+                                        ChannelNumbers& numbers) override {
+    const int number = numbers.take();
+    const auto near = [&](std::vector<RoundOfMessages> some) {
+      return std::make_unique<SharedChannel>(*this, neighbours(), near_, std::move(some), number);
+    };
+    const auto far = [&](std::vector<RoundOfMessages> some) {
+      for (RoundOfMessages& round : some) round.may_borrow = false;
+      return std::make_unique<SharedChannel>(*this, *all_, far_, std::move(some), number);
+    };
+    return std::make_unique<RoutedChannel>(neighbours(), std::move(rounds), numbers, number, near,
+                                           far);
+  }
+  size_t lacking() const override { return near_->lacking() + far_->lacking(); }
+  void provide(size_t channels, bool memory) override {
+    near_->provide(channels, memory,
+                   [this](size_t bytes) { return allocate(bytes, PeerAccess::read); });
+    if (neighbours().size() < size())
+      far_->provide(channels, memory, [this](size_t bytes) { return allocate_among(all_, bytes); });
   }
   void gather_all(Control kind, std::span<const std::byte> mine,
                   std::span<std::byte> all) override {
@@ -162,6 +197,17 @@ class ThreadCommunicator final : public Communicator {
   std::string lost_peer(std::span<const int>) const override { return world_->failure->text(); }
 
  private:
+  std::unique_ptr<Window> allocate_among(const std::shared_ptr<const Neighbours>& neighbours,
+                                         size_t bytes) {
+    world_->allocations[static_cast<size_t>(rank())] = std::make_shared<AlignedMemory>(bytes);
+    barrier();
+    std::vector<std::shared_ptr<AlignedMemory>> memory;
+    for (const int p : neighbours->ranks())
+      memory.push_back(world_->allocations[static_cast<size_t>(p)]);
+    barrier();  // before the table is written again
+    return std::make_unique<ThreadWindow>(rank(), neighbours, std::move(memory));
+  }
+
   World::Entry& entry(int rank) const { return world_->entries[static_cast<size_t>(rank)]; }
 
   std::vector<std::byte> fold_subtree(int rank, size_t bytes, const Fold& fold) const {
@@ -212,50 +258,26 @@ class ThreadCommunicator final : public Communicator {
   }
 
   std::shared_ptr<World> world_;
+  std::shared_ptr<const Neighbours> all_;
+  std::vector<int> nodes_;                 // of each rank
+  std::shared_ptr<Mailboxes> near_, far_;  // of this node; of all, in place of a network
   uint64_t sequence_ = 0;
-};
-
-// Owns the world of one rank.
-class SingleCommunicator final : public Communicator {
- public:
-  explicit SingleCommunicator(Group group = {}) : Communicator(0, 1, std::move(group)) {
-    set_places({Place{.host = this_host(), .node = 0}});
-  }
-  std::string transport() const override { return "single rank"; }
-  std::unique_ptr<Window> allocate(size_t bytes, PeerAccess) override {
-    return std::make_unique<ThreadWindow>(0, std::vector{std::make_shared<AlignedMemory>(bytes)});
-  }
-  void abort(int code, const std::string& message) override {
-    throw CommError(fmt::format("{} (exit code {})", signed_message(message), code));
-  }
-
- protected:
-  std::unique_ptr<Communicator> make_part(const std::vector<int>&, Group group) override {
-    return std::make_unique<SingleCommunicator>(std::move(group));
-  }
-  std::unique_ptr<Channel> make_channel(std::vector<RoundOfMessages> rounds) override {
-    return std::make_unique<SharedChannel>(*this, std::make_shared<WindowRegistry>(true),
-                                           std::move(rounds));
-  }
-  void gather_all(Control, std::span<const std::byte> mine, std::span<std::byte> all) override {
-    if (!mine.empty()) std::memcpy(all.data(), mine.data(), mine.size());
-  }
-  void fold_all(std::span<std::byte>, const Fold&) override {}
-  void spread(std::span<std::byte>, int) override {}
-  std::string lost_peer(std::span<const int>) const override { return {}; }
 };
 
 }  // namespace
 
-void run_ranks(int ranks, const std::function<void(Communicator&)>& body) {
-  CHECK(ranks >= 1);
+void run_ranks(int ranks, const std::function<void(Communicator&)>& body,
+               const std::vector<int>& nodes) {
+  CHECK(ranks >= 1 && (nodes.empty() || nodes.size() == static_cast<size_t>(ranks)));
+  const std::vector<int> node_of =
+      nodes.empty() ? std::vector<int>(static_cast<size_t>(ranks)) : nodes;
   const auto failure = std::make_shared<Failure>();
   const auto world = std::make_shared<World>(ranks, failure);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank)
-    threads.emplace_back([&world, &failure, &body, rank] {
+    threads.emplace_back([&, rank] {
       try {
-        ThreadCommunicator communicator(world, rank);
+        ThreadCommunicator communicator(world, rank, node_of);
         body(communicator);
       } catch (const std::exception& error) {
         failure->set(rank, error.what());
@@ -268,7 +290,8 @@ void run_ranks(int ranks, const std::function<void(Communicator&)>& body) {
 }
 
 std::unique_ptr<Communicator> make_single_communicator() {
-  return std::make_unique<SingleCommunicator>();
+  return std::make_unique<ThreadCommunicator>(
+      std::make_shared<World>(1, std::make_shared<Failure>()), 0, std::vector<int>{0});
 }
 
 }  // namespace tutti::comm

@@ -25,7 +25,7 @@ struct Heard {
   MPI_Comm comm = MPI_COMM_NULL;
   Clock::time_point until{};
 };
-Heard heard;
+Heard latest;
 
 }  // namespace
 
@@ -37,27 +37,27 @@ Alarm::Alarm(MPI_Comm world) {
 }
 
 Alarm::~Alarm() {
-  if (std::uncaught_exceptions() == 0 && heard.by < 0) MPI_Comm_free(&comm_);
+  if (std::uncaught_exceptions() == 0 && latest.by < 0) MPI_Comm_free(&comm_);
 }
 
 void Alarm::tell_others(int by) {
-  heard = {.by = by, .comm = comm_, .until = Clock::now() + kGrace};
+  latest = {.by = by, .comm = comm_, .until = Clock::now() + kGrace};
   for (int step = 1; step < ranks_; step *= 2) {
-    heard.until += kGracePerHop;
+    latest.until += kGracePerHop;
     MPI_Request request = MPI_REQUEST_NULL;
     // Nobody checks: a rank that cannot be told ends with the job all the same.
-    if (MPI_Isend(&heard.by, 1, MPI_INT, (rank_ + step) % ranks_, kTag, comm_, &request) ==
+    if (MPI_Isend(&latest.by, 1, MPI_INT, (rank_ + step) % ranks_, kTag, comm_, &request) ==
         MPI_SUCCESS)
       MPI_Request_free(&request);
   }
 }
 
 void Alarm::raise() {
-  if (heard.by < 0) tell_others(rank_);
+  if (latest.by < 0) tell_others(rank_);
 }
 
 std::optional<int> Alarm::raised() {
-  if (heard.by >= 0) return heard.by;
+  if (latest.by >= 0) return latest.by;
   int there = 0;
   MPI_CALL(MPI_Iprobe(MPI_ANY_SOURCE, kTag, comm_, &there, MPI_STATUS_IGNORE));
   if (there == 0) return std::nullopt;
@@ -67,22 +67,24 @@ std::optional<int> Alarm::raised() {
   return by;
 }
 
+bool Alarm::heard() const { return latest.by >= 0; }
+
 void Alarm::linger() {
-  if (heard.by < 0) return;
+  if (latest.by < 0) return;
   MPI_Request everybody = MPI_REQUEST_NULL;
-  bool tests = MPI_Ibarrier(heard.comm, &everybody) == MPI_SUCCESS;
+  bool tests = MPI_Ibarrier(latest.comm, &everybody) == MPI_SUCCESS;
   int printed = 0;
-  while (printed == 0 && Clock::now() < heard.until) {
+  while (printed == 0 && Clock::now() < latest.until) {
     // MPI moves messages only inside its calls, so there is one where the barrier has failed, too.
     int ignored = 0;
     if (tests)
       tests = MPI_Test(&everybody, &printed, MPI_STATUS_IGNORE) == MPI_SUCCESS;
     else
-      MPI_Iprobe(MPI_ANY_SOURCE, kTag, heard.comm, &ignored, MPI_STATUS_IGNORE);
+      MPI_Iprobe(MPI_ANY_SOURCE, kTag, latest.comm, &ignored, MPI_STATUS_IGNORE);
     if (!tests) printed = 0;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
-  std::this_thread::sleep_until(std::min(heard.until, Clock::now() + kForwarding));
+  std::this_thread::sleep_until(std::min(latest.until, Clock::now() + kForwarding));
 }
 
 }  // namespace tutti::comm

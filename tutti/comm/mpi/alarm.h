@@ -23,6 +23,7 @@ class Alarm {
 
   void raise();                 ///< once; later calls do nothing
   std::optional<int> raised();  ///< by whom, if another rank has. Never blocks
+  bool heard() const;           ///< whether this rank knows of one; it does not listen
   /// To be called with this rank's message printed, before MPI_Abort: when the alarm was raised,
   /// waits until all ranks have printed theirs, or for a few seconds where one is stopped, dead or
   /// computes; otherwise returns at once.

@@ -34,32 +34,25 @@ void abort_in_turn(MPI_Comm comm, int code) {
   MPI_Abort(comm, code);
 }
 
-std::string other_size(const std::string& from, size_t sent, size_t expected) {
-  return fmt::format(
-      "{} sent {} bytes where {} were expected; all ranks need the same configuration and the same "
-      "program",
-      from, sent, expected);
-}
-
-void Requests::send(const void* data, size_t bytes, int to, int tag, MPI_Comm comm) {
+void Requests::send(const void* data, size_t bytes, int to, int tag) {
   CHECK(bytes <= INT_MAX, "a message of {} bytes", bytes);
   MPI_Request request = MPI_REQUEST_NULL;
-  MPI_CALL(MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, to, tag, comm, &request));
+  MPI_CALL(MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, to, tag, comm_, &request));
   messages_.push_back({request, Kind::send, static_cast<int>(bytes), to, 0});
 }
 
-void Requests::receive(void* data, size_t bytes, int from, int tag, MPI_Comm comm) {
-  receive(Kind::receive, data, bytes, from, tag, comm);
+void Requests::receive(void* data, size_t bytes, int from, int tag) {
+  receive(Kind::receive, data, bytes, from, tag);
 }
 
-void Requests::receive_up_to(void* data, size_t room, int from, int tag, MPI_Comm comm) {
-  receive(Kind::receive_up_to, data, room, from, tag, comm);
+void Requests::receive_up_to(void* data, size_t room, int from, int tag) {
+  receive(Kind::receive_up_to, data, room, from, tag);
 }
 
-void Requests::receive(Kind kind, void* data, size_t bytes, int from, int tag, MPI_Comm comm) {
+void Requests::receive(Kind kind, void* data, size_t bytes, int from, int tag) {
   CHECK(bytes <= INT_MAX, "a message of {} bytes", bytes);
   MPI_Request request = MPI_REQUEST_NULL;
-  MPI_CALL(MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, from, tag, comm, &request));
+  MPI_CALL(MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, from, tag, comm_, &request));
   messages_.push_back({request, kind, static_cast<int>(bytes), from, 0});
 }
 
@@ -83,21 +76,12 @@ bool Requests::test() {
 
 bool Requests::done(size_t i) const { return messages_[i].request == MPI_REQUEST_NULL; }
 
-void Requests::abandon() noexcept {
+Requests::~Requests() {
   for (Message& message : messages_) {
     if (message.request == MPI_REQUEST_NULL) continue;
     if (message.kind != Kind::send) MPI_Cancel(&message.request);
     MPI_Request_free(&message.request);
   }
-  messages_.clear();
-}
-
-Requests::~Requests() { abandon(); }
-Requests::Requests(Requests&& other) noexcept : messages_(std::exchange(other.messages_, {})) {}
-Requests& Requests::operator=(Requests&& other) noexcept {
-  abandon();
-  messages_ = std::exchange(other.messages_, {});
-  return *this;
 }
 
 }  // namespace tutti::comm

@@ -4,7 +4,6 @@
 
 #include "tutti/base/error.h"
 #include "tutti/comm/communicator.h"
-#include "tutti/comm/message_slots.h"
 #include "tutti/comm/mpi/mpi_call.h"
 
 namespace tutti::comm {
@@ -16,7 +15,7 @@ template <class Body>
 void for_each_piece(const RoundOfMessages::Item& item, Body body) {
   size_t begin = 0;
   do {
-    const size_t n = std::min(kLongestMessage, item.bytes - begin);
+    const size_t n = std::min(Wire::kLongestMessage, item.bytes - begin);
     body(item.data == nullptr ? nullptr : item.data + begin, static_cast<int>(n));
     begin += n;
   } while (begin < item.bytes);
@@ -134,9 +133,8 @@ bool MpiChannel::received() {
 
 bool MpiChannel::sent() { return sends_[round_].test(); }
 
-std::vector<int> MpiChannel::missing() const {
-  return missing_peers(rounds_[round_], receives_[round_].unfinished(),
-                       sends_[round_].unfinished());
+Channel::Missing MpiChannel::missing() const {
+  return {receives_[round_].unfinished(), sends_[round_].unfinished()};
 }
 
 }  // namespace tutti::comm

@@ -26,7 +26,7 @@ class MpiChannel final : public Channel {
   const std::byte* where(size_t i) const override { return rounds_[round_].receives[i].data; }
   void release() override {}
   bool sent() override;
-  std::vector<int> missing() const override;
+  Missing missing() const override;
 
  private:
   // Requests of one direction of one round, and of each the peer and its bytes.

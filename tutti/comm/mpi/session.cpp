@@ -12,16 +12,10 @@
 #include "tutti/comm/mpi/alarm.h"
 #include "tutti/comm/mpi/deadline.h"
 #include "tutti/comm/mpi/mpi_call.h"
-#include "tutti/comm/mpi/mpi_communicator.h"
+#include "tutti/comm/mpi/mpi_wire.h"
+#include "tutti/comm/process/process_communicator.h"
 
 namespace tutti::comm {
-
-Nodes nodes_named(std::string_view name) {
-  if (name == "auto") return Nodes::kernel;
-  if (name == "hostname") return Nodes::hostname;
-  throw ConfigError(
-      fmt::format("nodes are told apart by 'auto' or by 'hostname', not by '{}'", name));
-}
 
 MpiSession::MpiSession(Threads wanted, int* argc, char*** argv, double timeout) {
   if (running()) return;
@@ -53,22 +47,24 @@ MpiSession::~MpiSession() {
   MPI_Finalize();
 }
 
-std::unique_ptr<Communicator> MpiSession::communicator(const MpiOptions& options) {
+std::unique_ptr<Communicator> MpiSession::communicator(const ProcessOptions& options) {
   timeout_ = options.timeout;
-  auto communicator = std::make_unique<MpiCommunicator>(MPI_COMM_WORLD, options);
+  auto communicator = std::make_unique<ProcessCommunicator>(
+      std::make_unique<MpiWire>(MPI_COMM_WORLD, options.timeout), options);
   who_ = communicator->who();
   return communicator;
 }
 
 std::unique_ptr<Communicator> MpiSession::communicator_of(int fortran_handle,
-                                                          const MpiOptions& options) {
+                                                          const ProcessOptions& options) {
   const MPI_Comm comm = MPI_Comm_f2c(fortran_handle);
   int two_groups = 0;
   if (comm != MPI_COMM_NULL) MPI_CALL(MPI_Comm_test_inter(comm, &two_groups));
   if (comm == MPI_COMM_NULL || two_groups != 0)
     throw ConfigError(
         fmt::format("{} is no Fortran handle of an MPI communicator of one group", fortran_handle));
-  return std::make_unique<MpiCommunicator>(comm, options);
+  return std::make_unique<ProcessCommunicator>(std::make_unique<MpiWire>(comm, options.timeout),
+                                               options);
 }
 
 bool MpiSession::running() {

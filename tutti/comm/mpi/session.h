@@ -2,28 +2,14 @@
 // MpiSession: MPI from initialisation to finalisation, made by the program's entry, before threads
 // that use it.
 
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "tutti/comm/communicator.h"
+#include "tutti/comm/process/process_options.h"
 
 namespace tutti::comm {
-
-/// Which ranks are on one node: those under one running kernel (they can share memory), or of these
-/// only those that also have the same host name. The second makes nodes of containers, or of
-/// network namespaces, of one machine.
-enum class Nodes : uint8_t { kernel, hostname };
-/// "auto" (kernel) or "hostname". Throws ConfigError.
-Nodes nodes_named(std::string_view name);
-
-struct MpiOptions {
-  bool shared_memory = true;  ///< use shared memory when all ranks are on one node; false sends
-                              ///< everything through MPI
-  double timeout = 60;        ///< seconds; of every wait
-  Nodes nodes = Nodes::kernel;
-};
 
 class MpiSession {
  public:
@@ -45,11 +31,12 @@ class MpiSession {
 
   /// Collective. A communicator over all ranks, independent of any other; to be destroyed before
   /// the session.
-  std::unique_ptr<Communicator> communicator(const MpiOptions& options = {});
+  std::unique_ptr<Communicator> communicator(const ProcessOptions& options = {});
   /// The same over the ranks of an MPI communicator of the program's own, given by its Fortran
   /// handle (MPI_Comm_c2f): an int in every MPI. Throws ConfigError for a handle that names no
   /// communicator of one group.
-  std::unique_ptr<Communicator> communicator_of(int fortran_handle, const MpiOptions& options = {});
+  std::unique_ptr<Communicator> communicator_of(int fortran_handle,
+                                                const ProcessOptions& options = {});
 
   /// Whether MPI has been started, by whomever, and not been finalised.
   static bool running();

@@ -106,7 +106,8 @@ TEST(SharedSegment, RefusesASegmentOfTheSameSizeThatIsAnotherOne) {
 // What a peer says of its memory may be damaged.
 TEST(WindowRegistry, BelievesNoLocationThatIsOutsideTheWindow) {
   struct Memory final : Window {
-    explicit Memory(std::span<std::byte> bytes) : Window(0, true, {bytes, {}}) {}
+    explicit Memory(std::span<std::byte> bytes)
+        : Window(0, std::make_shared<Neighbours>(std::vector{0, 1}), {bytes, {}}) {}
   };
   std::array<std::byte, 100> bytes{};
   const Memory window(bytes);

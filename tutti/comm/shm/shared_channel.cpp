@@ -5,11 +5,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <map>
 
 #include "tutti/base/error.h"
 #include "tutti/comm/communicator.h"
-#include "tutti/comm/message_slots.h"
 
 namespace tutti::comm {
 namespace {
@@ -18,44 +16,54 @@ uint64_t load(uint64_t& flag) { return std::atomic_ref(flag).load(std::memory_or
 void publish(uint64_t& flag, uint64_t value) {
   std::atomic_ref(flag).store(value, std::memory_order_release);
 }
-size_t whole_lines(size_t bytes) { return (bytes + 127) / 128 * 128; }
 
 }  // namespace
 
-SharedChannel::SharedChannel(Communicator& communicator,
-                             std::shared_ptr<const WindowRegistry> registry,
-                             std::vector<RoundOfMessages> rounds)
-    : communicator_(communicator), registry_(std::move(registry)), rounds_(std::move(rounds)) {
-  slots_ = message_slots(communicator, rounds_);
-  const auto ranks = static_cast<size_t>(communicator.size());
-  sent_.resize(ranks);
-  taken_.resize(ranks);
-  size_t bounce_bytes = 0;
-  for (size_t r = 0; r < rounds_.size(); ++r) bounce_bytes = std::max(bounce_bytes, reserve(r));
-  window_ = communicator.allocate(ranks * box_bytes() + bounce_bytes);
-  CHECK(window_->shared());
-  bounce_ = window_->data() + ranks * box_bytes();
-  for (size_t r = 0; r < rounds_.size(); ++r) place(r);
+SharedChannel::SharedChannel(const Communicator& communicator, const Neighbours& neighbours,
+                             std::shared_ptr<Mailboxes> mailboxes,
+                             std::vector<RoundOfMessages> rounds, int number)
+    : communicator_(communicator), mailboxes_(std::move(mailboxes)), rounds_(std::move(rounds)),
+      number_(number), peers_(static_cast<size_t>(neighbours.size())) {
+  size_t bytes = 0;
+  for (size_t r = 0; r < rounds_.size(); ++r) bytes = std::max(bytes, reserve(r, neighbours));
+  for (const Peer& peer : peers_)
+    if (peer.most > Mailbox::kInside) bounce_ += peer.most * sizeof(MessageDescriptor);
+  bounce_ = Arena::rounded(bounce_);
+  if (bounce_ + bytes > 0) room_ = std::make_unique<Mailboxes::Room>(mailboxes_, bounce_ + bytes);
+}
+
+SharedChannel::~SharedChannel() {
+  if (settled_ && room_ && (open_ || !sent())) room_->abandon();
 }
 
 void SharedChannel::rebind(std::vector<RoundOfMessages> rounds) {
   rounds_ = std::move(rounds);
+  if (!settled_) return;
   for (size_t r = 0; r < rounds_.size(); ++r) place(r);
 }
 
-// Room for the blocks of a round that are, or may come to be, where peers cannot see them: how many
-// bytes.
-size_t SharedChannel::reserve(size_t r) {
+// Space for the blocks of a round that are, or may come to be, where peers cannot see them: how
+// many bytes.
+size_t SharedChannel::reserve(size_t r, const Neighbours& neighbours) {
   size_t bounce = 0;
+  const auto index = [&](int rank) { return static_cast<size_t>(neighbours.index(rank)); };
   std::vector<Outgoing>& outgoing = outgoing_.emplace_back();
+  std::vector<size_t> count(peers_.size());
   for (const auto& item : rounds_[r].sends) {
-    outgoing.push_back({.descriptor = {.location = {}, .bytes = item.bytes}, .bounce = bounce});
-    if (item.bytes > 0 && (item.moves || !registry_->locate(item.data, item.bytes)))
-      bounce += whole_lines(item.bytes);
+    Outgoing& out = outgoing.emplace_back();
+    out.peer = index(item.peer);
+    out.descriptor.bytes = item.bytes;
+    out.bounce = bounce;
+    peers_[out.peer].most = std::max(peers_[out.peer].most, ++count[out.peer]);
+    if (item.bytes > 0 && (item.moves || !mailboxes_->registry().locate(item.data, item.bytes)))
+      bounce += Arena::rounded(item.bytes);
   }
-  std::map<int, uint64_t> count;
-  std::vector<uint64_t>& numbers = number_in_round_.emplace_back();
-  for (const auto& item : rounds_[r].receives) numbers.push_back(count[item.peer]++);
+  std::ranges::fill(count, 0);
+  std::vector<Incoming>& incoming = incoming_.emplace_back();
+  for (const auto& item : rounds_[r].receives) {
+    const size_t peer = index(item.peer);
+    incoming.push_back({peer, count[peer]++});
+  }
   return bounce;
 }
 
@@ -63,54 +71,79 @@ size_t SharedChannel::reserve(size_t r) {
 void SharedChannel::place(size_t r) {
   const auto& sends = rounds_[r].sends;
   std::vector<Outgoing>& outgoing = outgoing_[r];
+  const WindowRegistry& registry = mailboxes_->registry();
   for (size_t i = 0; i < sends.size(); ++i) {
     Outgoing& out = outgoing[i];
     if (sends[i].bytes == 0) continue;
-    const auto location = registry_->locate(sends[i].data, sends[i].bytes);
+    const auto location = registry.locate(sends[i].data, sends[i].bytes);
     out.copied = !location;
     out.descriptor.location =
-        location ? *location : registry_->locate(bounce_ + out.bounce, sends[i].bytes).value();
+        location ? *location
+                 : registry.locate(room_->data() + bounce_ + out.bounce, sends[i].bytes).value();
     for (size_t j = 0; j < i && out.copied; ++j)
       if (outgoing[j].copied && sends[j].data == sends[i].data && sends[j].bytes == sends[i].bytes)
         out.copied = false, out.descriptor = outgoing[j].descriptor;
   }
 }
 
-size_t SharedChannel::box_bytes() const {
-  return sizeof(Mailbox) + whole_lines(slots_ * sizeof(Descriptor));
-}
-
-SharedChannel::Mailbox& SharedChannel::box(int owner, int peer) const {
-  return *reinterpret_cast<Mailbox*>(window_->peer(owner) +
-                                     static_cast<size_t>(peer) * box_bytes());
-}
-
-SharedChannel::Descriptor* SharedChannel::slots(int owner, int peer) const {
-  return reinterpret_cast<Descriptor*>(window_->peer(owner) +
-                                       static_cast<size_t>(peer) * box_bytes() + sizeof(Mailbox));
+// Takes over the boxes as the channel before left them: counts go on.
+void SharedChannel::settle() {
+  settled_ = true;
+  auto* more = room_ ? reinterpret_cast<MessageDescriptor*>(room_->data()) : nullptr;
+  for (size_t p = 0; p < peers_.size(); ++p) {
+    Peer& peer = peers_[p];
+    peer.mine = &mailboxes_->mine(number_, static_cast<int>(p));
+    peer.theirs = &mailboxes_->of_peer(number_, static_cast<int>(p));
+    peer.sent = peer.mine->posted;
+    peer.taken = peer.mine->taken;
+    if (peer.most == 0) continue;
+    const bool inside = peer.most <= Mailbox::kInside;
+    peer.slots = inside ? peer.mine->inside : more;
+    peer.mine->slots = inside ? Mailbox::kInside : peer.most;
+    if (inside) continue;
+    const size_t bytes = peer.most * sizeof(MessageDescriptor);
+    peer.mine->elsewhere =
+        mailboxes_->registry().locate(reinterpret_cast<std::byte*>(more), bytes).value();
+    more += peer.most;
+  }
+  for (size_t r = 0; r < rounds_.size(); ++r) place(r);
 }
 
 void SharedChannel::post(size_t round) {
+  if (!settled_) settle();
   round_ = round;
   arrived_ = 0;
   open_ = true;
-  const int me = communicator_.rank();
   const RoundOfMessages& messages = rounds_[round];
   where_.assign(messages.receives.size(), nullptr);
   for (size_t i = 0; i < messages.sends.size(); ++i) {
     const auto& item = messages.sends[i];
     const Outgoing& out = outgoing_[round][i];
-    if (out.copied) std::memcpy(bounce_ + out.bounce, item.data, item.bytes);
-    uint64_t& number = sent_[static_cast<size_t>(item.peer)];
-    slots(me, item.peer)[number % slots_] = out.descriptor;
-    publish(box(me, item.peer).posted, ++number);
+    if (out.copied) std::memcpy(room_->data() + bounce_ + out.bounce, item.data, item.bytes);
+    Peer& peer = peers_[out.peer];
+    peer.slots[peer.sent % peer.mine->slots] = out.descriptor;
+    publish(peer.mine->posted, ++peer.sent);
   }
 }
 
 void SharedChannel::take(size_t i) {
   const auto& item = rounds_[round_].receives[i];
-  const uint64_t number = taken_[static_cast<size_t>(item.peer)] + number_in_round_[round_][i];
-  const Descriptor& message = slots(item.peer, communicator_.rank())[number % slots_];
+  const Incoming& incoming = incoming_[round_][i];
+  Peer& peer = peers_[incoming.peer];
+  const uint64_t number = peer.taken + incoming.number_in_round;
+  const Mailbox& box = *peer.theirs;
+  const WindowRegistry& registry = mailboxes_->registry();
+  const auto* slots = box.inside;
+  const uint64_t count = std::min<uint64_t>(box.slots, UINT32_MAX);  // it may be anything
+  if (count != Mailbox::kInside)
+    slots = reinterpret_cast<const MessageDescriptor*>(
+        registry.address(box.elsewhere, count * sizeof(MessageDescriptor)));
+  const auto fail_unseen = [&] {
+    throw CommError(fmt::format("{} sent from memory that this rank does not have, or has let go",
+                                communicator_.rank_name(item.peer)));
+  };
+  if (slots == nullptr || count == 0) fail_unseen();
+  const MessageDescriptor& message = slots[number % count];
   if (message.bytes != item.bytes)
     throw CommError(
         fmt::format("{} sent {} bytes where {} were expected; all ranks need the same "
@@ -118,10 +151,8 @@ void SharedChannel::take(size_t i) {
                     communicator_.rank_name(item.peer), message.bytes, item.bytes));
   static constexpr std::byte kNothing{};  // an address for messages without bytes
   const std::byte* const data =
-      item.bytes == 0 ? &kNothing : registry_->address(message.location, item.bytes);
-  if (data == nullptr)
-    throw CommError(fmt::format("{} sent from memory that this rank does not have, or has let go",
-                                communicator_.rank_name(item.peer)));
+      item.bytes == 0 ? &kNothing : registry.address(message.location, item.bytes);
+  if (data == nullptr) fail_unseen();
   where_[i] = data;
   if (rounds_[round_].may_borrow) return;
   if (item.bytes > 0) {
@@ -129,20 +160,17 @@ void SharedChannel::take(size_t i) {
     where_[i] = item.data;
   }
   // A count, not this message's number: of two that arrive together the second may be seen first.
-  uint64_t& taken = box(communicator_.rank(), item.peer).taken;
-  publish(taken, taken + 1);
+  publish(peer.mine->taken, peer.mine->taken + 1);
 }
 
 bool SharedChannel::received() {
   const std::vector<RoundOfMessages::Item>& receives = rounds_[round_].receives;
   if (arrived_ == receives.size()) return true;
-  const int me = communicator_.rank();
   for (size_t i = 0; i < receives.size(); ++i) {
     if (where_[i] != nullptr) continue;
-    const int peer = receives[i].peer;
-    if (load(box(peer, me).posted) <=
-        taken_[static_cast<size_t>(peer)] + number_in_round_[round_][i])
-      continue;
+    const Incoming& incoming = incoming_[round_][i];
+    const Peer& peer = peers_[incoming.peer];
+    if (load(peer.theirs->posted) <= peer.taken + incoming.number_in_round) continue;
     take(i);
     ++arrived_;
   }
@@ -152,29 +180,32 @@ bool SharedChannel::received() {
 void SharedChannel::release() {
   if (!open_) return;
   open_ = false;
-  const RoundOfMessages& messages = rounds_[round_];
-  for (const auto& item : messages.receives) ++taken_[static_cast<size_t>(item.peer)];
-  if (!messages.may_borrow) return;
-  for (const auto& item : messages.receives)
-    publish(box(communicator_.rank(), item.peer).taken, taken_[static_cast<size_t>(item.peer)]);
+  for (const Incoming& incoming : incoming_[round_]) ++peers_[incoming.peer].taken;
+  if (!rounds_[round_].may_borrow) return;
+  for (const Incoming& incoming : incoming_[round_]) {
+    const Peer& peer = peers_[incoming.peer];
+    publish(peer.mine->taken, peer.taken);
+  }
 }
 
 bool SharedChannel::sent() {
-  for (const auto& item : rounds_[round_].sends)
-    if (load(box(item.peer, communicator_.rank()).taken) < sent_[static_cast<size_t>(item.peer)])
-      return false;
+  for (const Outgoing& out : outgoing_[round_]) {
+    const Peer& peer = peers_[out.peer];
+    if (load(peer.theirs->taken) < peer.sent) return false;
+  }
   return true;
 }
 
-std::vector<int> SharedChannel::missing() const {
-  std::vector<int> not_arrived, not_taken;
+Channel::Missing SharedChannel::missing() const {
+  Missing missing;
   const RoundOfMessages& messages = rounds_[round_];
   for (size_t i = 0; i < messages.receives.size(); ++i)
-    if (open_ && where_[i] == nullptr) not_arrived.push_back(messages.receives[i].peer);
-  for (const auto& item : messages.sends)
-    if (load(box(item.peer, communicator_.rank()).taken) < sent_[static_cast<size_t>(item.peer)])
-      not_taken.push_back(item.peer);
-  return missing_peers(messages, std::move(not_arrived), not_taken);
+    if (open_ && where_[i] == nullptr) missing.not_arrived.push_back(messages.receives[i].peer);
+  for (size_t i = 0; i < messages.sends.size(); ++i) {
+    const Peer& peer = peers_[outgoing_[round_][i].peer];
+    if (load(peer.theirs->taken) < peer.sent) missing.not_taken.push_back(messages.sends[i].peer);
+  }
+  return missing;
 }
 
 }  // namespace tutti::comm

@@ -17,7 +17,8 @@
 #include <vector>
 
 #include "tutti/comm/channel.h"
-#include "tutti/comm/shm/window_registry.h"
+#include "tutti/comm/neighbours.h"
+#include "tutti/comm/shm/mailboxes.h"
 
 namespace tutti::comm {
 
@@ -25,9 +26,12 @@ class Communicator;
 
 class SharedChannel final : public Channel {
  public:
-  /// Collective: allocates the mailboxes.
-  SharedChannel(Communicator& communicator, std::shared_ptr<const WindowRegistry> registry,
-                std::vector<RoundOfMessages> rounds);
+  /// All peers in `rounds` are `neighbours`. `communicator` names ranks in messages. Boxes and
+  /// rooms of `number` must be provided before the first post().
+  SharedChannel(const Communicator& communicator, const Neighbours& neighbours,
+                std::shared_ptr<Mailboxes> mailboxes, std::vector<RoundOfMessages> rounds,
+                int number);
+  ~SharedChannel() override;
 
   void post(size_t round) override;
   void rebind(std::vector<RoundOfMessages> rounds) override;
@@ -35,44 +39,44 @@ class SharedChannel final : public Channel {
   const std::byte* where(size_t i) const override { return where_[i]; }
   void release() override;
   bool sent() override;
-  std::vector<int> missing() const override;
+  Missing missing() const override;
 
  private:
-  struct Descriptor {
-    WindowRegistry::Location location;
-    uint64_t bytes = 0;
-  };
-  // Mine towards one peer; the slots follow. Two lines each, because processors fetch lines in
-  // pairs.
-  struct Mailbox {
-    alignas(128) uint64_t posted;  // my messages to the peer
-    alignas(128) uint64_t taken;   // the peer's messages to me that I have done with
-  };
+  // A message of mine, and the boxes between its receiver and me.
   struct Outgoing {
-    Descriptor descriptor;
-    size_t bounce = 0;    // where in my window there is room for the block, if it needs any
+    size_t peer = 0;  // by neighbour
+    MessageDescriptor descriptor;
+    size_t bounce = 0;    // where in my room there is space for the block, if it needs any
     bool copied = false;  // peers cannot see the block itself
   };
-  Mailbox& box(int owner, int peer) const;
-  Descriptor* slots(int owner, int peer) const;
-  size_t box_bytes() const;
-  size_t reserve(size_t round);
+  struct Incoming {
+    size_t peer = 0;
+    uint64_t number_in_round = 0;  // how many of the same peer come before it
+  };
+  // What there is between this rank and a neighbour with whom it exchanges messages.
+  struct Peer {
+    Mailbox *mine = nullptr, *theirs = nullptr;
+    MessageDescriptor* slots = nullptr;  // mine
+    size_t most = 0;                     // messages of one round
+    uint64_t sent = 0, taken = 0;        // messages in all rounds before this one is complete
+  };
+  size_t reserve(size_t round, const Neighbours& neighbours);
   void place(size_t round);
+  void settle();
   void take(size_t i);
 
-  Communicator& communicator_;
-  std::shared_ptr<const WindowRegistry> registry_;
+  const Communicator& communicator_;
+  std::shared_ptr<Mailboxes> mailboxes_;
   std::vector<RoundOfMessages> rounds_;
+  int number_;
+  std::vector<Peer> peers_;                      // by neighbour
   std::vector<std::vector<Outgoing>> outgoing_;  // by round and send
-  std::vector<std::vector<uint64_t>>
-      number_in_round_;  // by round and receive: how many of the same peer come before it
-  size_t slots_ = 1;
-  std::unique_ptr<Window> window_;
-  std::byte* bounce_ = nullptr;
+  std::vector<std::vector<Incoming>> incoming_;  // by round and receive
+  std::unique_ptr<Mailboxes::Room> room_;        // slots that do not fit the boxes, and copies
+  size_t bounce_ = 0;                            // in the room
+  bool settled_ = false;
 
   size_t round_ = 0;
-  std::vector<uint64_t> sent_,
-      taken_;  // by peer: messages in all rounds before this one is complete
   std::vector<const std::byte*> where_;
   size_t arrived_ = 0;  // receives of the round that are there
   bool open_ = false;   // what arrived has not been released

@@ -18,7 +18,7 @@ std::optional<WindowRegistry::Location> WindowRegistry::locate(const std::byte* 
   const std::lock_guard lock(mutex_);
   for (const auto& [id, window] : windows_)
     if (window->contains(data, bytes))
-      return Location{id, static_cast<uint64_t>(window->rank()),
+      return Location{id, static_cast<uint64_t>(window->index()),
                       static_cast<uint64_t>(data - window->data())};
   return std::nullopt;
 }
@@ -31,11 +31,10 @@ const std::byte* WindowRegistry::address(const Location& location, size_t bytes)
   const auto at = windows_.find(location.window);
   if (at == windows_.end()) return nullptr;
   const Window& window = *at->second;
-  if (location.member >= static_cast<uint64_t>(window.ranks())) return nullptr;
-  const auto member = static_cast<int>(location.member);
-  const size_t room = window.peer_bytes(member);
-  if (location.offset > room || bytes > room - location.offset) return nullptr;
-  return window.peer(member) + location.offset;
+  if (location.member >= static_cast<uint64_t>(window.neighbours().size())) return nullptr;
+  const std::span<std::byte> part = window.part(static_cast<int>(location.member));
+  if (location.offset > part.size() || bytes > part.size() - location.offset) return nullptr;
+  return part.data() + location.offset;
 }
 
 }  // namespace tutti::comm

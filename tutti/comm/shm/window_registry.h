@@ -14,8 +14,8 @@ namespace tutti::comm {
 /// Shared by a communicator and those split from it. Thread-safe.
 class WindowRegistry {
  public:
-  /// A place in a window, as one rank tells another: `member` is the rank, in the window's own
-  /// communicator, whose memory it is.
+  /// A place in a window, as one rank tells another: `member` is the neighbour, by index, whose
+  /// memory it is.
   struct Location {
     uint64_t window = 0;
     uint64_t member = 0;

@@ -14,8 +14,10 @@ void exchange(comm::Communicator& communicator, comm::Channel& channel, size_t r
               uint64_t number) {
   channel.post(round);
   const auto pending = [&] {
-    return comm::Pending{
-        .operation = "ping-pong", .sequence = number, .arrived = {}, .missing = channel.missing().not_arrived};
+    return comm::Pending{.operation = "ping-pong",
+                         .sequence = number,
+                         .arrived = {},
+                         .missing = channel.missing().not_arrived};
   };
   communicator.wait_for([&] { return channel.received(); }, pending);
   channel.release();

@@ -27,6 +27,7 @@
 #include "tutti/comm/channel_numbers.h"
 #include "tutti/comm/collective.h"
 #include "tutti/comm/control.h"
+#include "tutti/comm/message.h"
 #include "tutti/comm/neighbours.h"
 #include "tutti/comm/on_timeout.h"
 #include "tutti/comm/progress.h"
@@ -140,6 +141,14 @@ class Communicator {
   /// on what is asked for, when the buffers do not fit, or when no algorithm does it, and
   /// ConfigError for an algorithm's name that nobody knows; when one rank throws, all do.
   std::unique_ptr<CollectiveOperation> plan(const CollectiveSpec& spec);
+  /// One end of a message, to be started as often as wanted; of this rank alone. Throws CommError
+  /// for a peer, a tag or a length that cannot be.
+  std::unique_ptr<MessageOperation> plan_send(const MessageSpec& spec) {
+    return std::make_unique<MessageOperation>(*this, MessageOperation::Way::send, spec);
+  }
+  std::unique_ptr<MessageOperation> plan_receive(const MessageSpec& spec) {
+    return std::make_unique<MessageOperation>(*this, MessageOperation::Way::receive, spec);
+  }
   /// What plan() asks of an algorithm, on this rank.
   Task task_of(const CollectiveSpec& spec) const;
   /// Which algorithm plan() takes where the spec names none. The same on every rank.
@@ -233,6 +242,8 @@ class Communicator {
   /// What channels need that were made since: places for `channels` numbers and, where some rank
   /// lacks memory, `memory`. Both are the same on every rank. Collective.
   virtual void provide(size_t channels, bool memory) = 0;
+  /// Messages of two ranks.
+  virtual std::unique_ptr<Wire::Messages> messages() = 0;
   /// For split(), on every rank: the communicator of `members` (ranks of this one, this rank among
   /// them, in their new order).
   virtual std::unique_ptr<Communicator> make_part(const std::vector<int>& members, Group group) = 0;
@@ -246,6 +257,7 @@ class Communicator {
 
  private:
   friend class Operation;
+  friend class MessageOperation;
   /// The algorithm for a spec that this rank finds nothing wrong with. Throws CommError or
   /// ConfigError.
   std::string algorithm_for(const CollectiveSpec& spec, const Task& task,

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <string_view>
 
 #include "tutti/base/error.h"
@@ -78,7 +79,8 @@ bool Operation::test() {
 
 void Operation::wait() {
   if (test()) return;
-  communicator_.wait_for([this] { return test(); }, [this] { return pending(); });
+  communicator_.wait_for([this] { return test(); }, [this] { return pending(); },
+                         patient_ ? std::numeric_limits<double>::infinity() : 0);
 }
 
 Pending Operation::pending() const { return communicator_.progress_->describe(*this); }

@@ -48,6 +48,9 @@ class Operation {
   void set_priority(int priority) { priority_ = priority; }
   int priority() const { return priority_; }
 
+  /// wait() has no time-out: it fails only when a peer is found dead or another rank gives up.
+  void set_patient(bool patient) { patient_ = patient; }
+
   const std::string& name() const { return name_; }
   uint64_t sequence() const { return sequence_; }
   bool in_flight() const { return in_flight_; }
@@ -85,6 +88,7 @@ class Operation {
   std::string name_;
   uint64_t sequence_ = 0;
   int priority_ = 0;
+  bool patient_ = false;
   bool in_flight_ = false;  // as the owner knows
   friend class Progress;
   bool advancing_ = false;  // a thread is inside advance(); guarded by the mutex of Progress

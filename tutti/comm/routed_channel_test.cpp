@@ -45,14 +45,13 @@ TEST(RoutedChannel, OneOperationUsesBothWays) {
 }
 
 TEST(RoutedChannel, OnlyNeighboursSeeAWindow) {
-  run_ranks(
-      4,
-      [](Communicator& c) {
-        const auto window = c.allocate(8);
-        for (int p = 0; p < 4; ++p)
-          EXPECT_EQ(window->peer(p) != nullptr, p % 2 == c.rank() % 2) << p;
-      },
-      {0, 1, 0, 1});
+  run_ranks(4,
+            [](Communicator& c) {
+              const auto window = c.allocate(8);
+              for (int p = 0; p < 4; ++p)
+                EXPECT_EQ(window->peer(p) != nullptr, p % 2 == c.rank() % 2) << p;
+            },
+            {0, 1, 0, 1});
 }
 
 // A program that plans anew for every call, as one does whose counts change.
@@ -82,29 +81,26 @@ TEST(RoutedChannel, PlanningForEverTakesFewNumbers) {
 // What is abandoned in flight may still have messages under way: the operations after it must not
 // take them for their own.
 TEST(RoutedChannel, AnAbandonedOperationDisturbsNoLaterOne) {
-  run_ranks(
-      2,
-      [](Communicator& c) {
-        float x = 0;
-        const CollectiveSpec spec{.kind = Collective::broadcast,
-                                  .element = Element::f32,
-                                  .count = 1,
-                                  .output = &x};
-        for (int k = 0; k < 200; ++k) {
-          {
-            const auto abandoned = c.plan(spec);
-            x = -1;
-            if (c.rank() == 0) abandoned->start();
-          }
-          c.barrier();
-          x = static_cast<float>(c.rank() == 0 ? k : -2);
-          const auto operation = c.plan(spec);
-          operation->start();
-          operation->wait();
-          ASSERT_EQ(x, static_cast<float>(k));
-        }
-      },
-      {0, 1});
+  run_ranks(2,
+            [](Communicator& c) {
+              float x = 0;
+              const CollectiveSpec spec{
+                  .kind = Collective::broadcast, .element = Element::f32, .count = 1, .output = &x};
+              for (int k = 0; k < 200; ++k) {
+                {
+                  const auto abandoned = c.plan(spec);
+                  x = -1;
+                  if (c.rank() == 0) abandoned->start();
+                }
+                c.barrier();
+                x = static_cast<float>(c.rank() == 0 ? k : -2);
+                const auto operation = c.plan(spec);
+                operation->start();
+                operation->wait();
+                ASSERT_EQ(x, static_cast<float>(k));
+              }
+            },
+            {0, 1});
 }
 
 }  // namespace

@@ -32,9 +32,10 @@ class Wire {
   class Messages {
    public:
     virtual ~Messages() = default;
-    /// `data` stays untouched until test() says so. Tags of control messages are below
-    /// kControlTags.
+    /// `data` stays untouched until test() says so.
     virtual void send(const void* data, size_t bytes, int to, int tag) = 0;
+    /// The same, complete only when the receiver has begun to take it.
+    virtual void send_taken(const void* data, size_t bytes, int to, int tag) = 0;
     /// Throws CommError, when it has come, for a message of any other size.
     virtual void receive(void* data, size_t bytes, int from, int tag) = 0;
     /// A message of any size up to `room`; arrived() says which.
@@ -47,7 +48,11 @@ class Wire {
     virtual size_t arrived(size_t i) const = 0;
   };
   virtual std::unique_ptr<Messages> messages() = 0;
+  /// Tags: control messages have those below kControlTags, channels and users' messages take turns
+  /// above, because the smallest number of tags that an MPI has is 32,767.
   static constexpr int kControlTags = 16;
+  static int tag_of_channel(int number) { return kControlTags + 2 * number; }
+  static int tag_of_user(int tag) { return kControlTags + 2 * tag + 1; }
   /// Bytes of the longest control message. Longer ones are cut, alike on both sides.
   static constexpr size_t kLongestMessage = size_t{1} << 30;
 

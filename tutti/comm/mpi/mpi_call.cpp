@@ -41,6 +41,13 @@ void Requests::send(const void* data, size_t bytes, int to, int tag) {
   messages_.push_back({request, Kind::send, static_cast<int>(bytes), to, 0});
 }
 
+void Requests::send_taken(const void* data, size_t bytes, int to, int tag) {
+  CHECK(bytes <= INT_MAX, "a message of {} bytes", bytes);
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_CALL(MPI_Issend(data, static_cast<int>(bytes), MPI_BYTE, to, tag, comm_, &request));
+  messages_.push_back({request, Kind::send, static_cast<int>(bytes), to, 0});
+}
+
 void Requests::receive(void* data, size_t bytes, int from, int tag) {
   receive(Kind::receive, data, bytes, from, tag);
 }

@@ -24,6 +24,7 @@ class Requests final : public Wire::Messages {
   ~Requests() override;
 
   void send(const void* data, size_t bytes, int to, int tag) override;
+  void send_taken(const void* data, size_t bytes, int to, int tag) override;
   void receive(void* data, size_t bytes, int from, int tag) override;
   void receive_up_to(void* data, size_t room, int from, int tag) override;
   bool test() override;

@@ -71,7 +71,7 @@ std::unique_ptr<Channel> MpiWire::channel(const Communicator& communicator,
   int* largest = nullptr;
   int found = 0;
   MPI_CALL(MPI_Comm_get_attr(comm_, MPI_TAG_UB, &largest, &found));
-  const int tag = kControlTags + number;
+  const int tag = tag_of_channel(number);
   if (found != 0 && tag > *largest)
     throw CommError(fmt::format(
         "{} collectives, or pieces of them, are planned at once: this MPI library has no more tags",

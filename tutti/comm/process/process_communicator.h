@@ -31,6 +31,7 @@ class ProcessCommunicator final : public Communicator {
   std::unique_ptr<Communicator> make_part(const std::vector<int>& members, Group group) override;
   std::unique_ptr<Channel> make_channel(std::vector<RoundOfMessages> rounds,
                                         ChannelNumbers& numbers) override;
+  std::unique_ptr<Wire::Messages> messages() override { return wire_->messages(); }
   size_t lacking() const override { return mailboxes_->lacking(); }
   void provide(size_t channels, bool rooms) override;
   void gather_all(Control kind, std::span<const std::byte> mine,

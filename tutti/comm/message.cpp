@@ -8,10 +8,10 @@
 namespace tutti::comm {
 
 MessageOperation::MessageOperation(Communicator& communicator, Way way, const MessageSpec& spec)
-    : Operation(communicator, spec.name.empty()
-                                  ? fmt::format("message {} {}", spec.tag,
-                                                way == Way::send ? "sent" : "received")
-                                  : fmt::format("message '{}'", spec.name)),
+    : Operation(communicator,
+                spec.name.empty()
+                    ? fmt::format("message {} {}", spec.tag, way == Way::send ? "sent" : "received")
+                    : fmt::format("message '{}'", spec.name)),
       way_(way), spec_(spec) {
   if (spec.peer < 0 || spec.peer >= communicator.size() || spec.peer == communicator.rank())
     throw CommError(fmt::format("{}: rank {} has no peer {} among {} ranks", name(),

@@ -107,8 +107,7 @@ TEST(Message, APatientWaitOutlastsTheTimeOut) {
                            c.set_timeout(0.05);
                            std::vector<int> data{1};
                            if (c.rank() == 0) return;
-                           const auto receive =
-                               c.plan_receive({.peer = 0, .data = bytes_of(data)});
+                           const auto receive = c.plan_receive({.peer = 0, .data = bytes_of(data)});
                            receive->start();
                            receive->wait();
                          }),

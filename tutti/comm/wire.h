@@ -60,10 +60,11 @@ class Wire {
   /// names ranks in errors. Of this rank alone. Throws CommError when there are no more numbers.
   virtual std::unique_ptr<Channel> channel(const Communicator& communicator,
                                            std::vector<RoundOfMessages> rounds, int number) = 0;
-  /// A wire among the ranks of equal `color`, ordered by `key`. Collective; `what` and `timeout`,
-  /// in seconds, are for the case that not all come.
-  virtual std::unique_ptr<Wire> split(int color, int key, const std::string& what,
-                                      double timeout) = 0;
+  /// A wire among `members`, ranks of this one in their new order, this rank among them.
+  /// Collective: every rank calls it with the part that it belongs to. `what` and `timeout`, in
+  /// seconds, are for the case that not all come.
+  virtual std::unique_ptr<Wire> part(const std::vector<int>& members, const std::string& what,
+                                     double timeout) = 0;
 
   /// Why no other thread may move messages; empty when it may.
   virtual std::string thread_refusal() const = 0;

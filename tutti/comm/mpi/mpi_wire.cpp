@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <exception>
 
@@ -79,10 +80,12 @@ std::unique_ptr<Channel> MpiWire::channel(const Communicator& communicator,
   return std::make_unique<MpiChannel>(communicator, std::move(rounds), comm_, tag);
 }
 
-std::unique_ptr<Wire> MpiWire::split(int color, int key, const std::string& what, double timeout) {
+std::unique_ptr<Wire> MpiWire::part(const std::vector<int>& members, const std::string& what,
+                                    double timeout) {
+  const auto mine = std::ranges::find(members, rank()) - members.begin();
   const Deadline deadline(what, timeout);
   MPI_Comm part = MPI_COMM_NULL;
-  MPI_CALL(MPI_Comm_split(comm_, color, key, &part));
+  MPI_CALL(MPI_Comm_split(comm_, members.front(), static_cast<int>(mine), &part));
   return std::unique_ptr<Wire>(new MpiWire(part, alarm_, timeout));
 }
 

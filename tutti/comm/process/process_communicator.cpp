@@ -149,10 +149,11 @@ void ProcessCommunicator::meet_neighbours() {
   near_control_.reset();
   near_wire_.reset();
   if (!all && !none) {
-    near_wire_ = wire_->split(place(rank()).memory, rank(),
-                              fmt::format("{}: meeting the ranks of this node", who()), timeout());
     const auto ranks = neighbours().ranks();
-    near_control_.emplace(*this, *near_wire_, std::vector<int>(ranks.begin(), ranks.end()));
+    const std::vector<int> near(ranks.begin(), ranks.end());
+    near_wire_ =
+        wire_->part(near, fmt::format("{}: meeting the ranks of this node", who()), timeout());
+    near_control_.emplace(*this, *near_wire_, near);
   }
   mailboxes_ =
       std::make_shared<Mailboxes>(neighbours().size(), neighbours().index(rank()), registry_);
@@ -191,9 +192,8 @@ void ProcessCommunicator::provide(size_t channels, bool rooms) {
 
 std::unique_ptr<Communicator> ProcessCommunicator::make_part(const std::vector<int>& members,
                                                              Group group) {
-  const auto mine = std::ranges::find(members, rank()) - members.begin();
-  auto part = wire_->split(members.front(), static_cast<int>(mine),
-                           fmt::format("{}: making group '{}'", who(), group.name), timeout());
+  auto part =
+      wire_->part(members, fmt::format("{}: making group '{}'", who(), group.name), timeout());
   return std::unique_ptr<Communicator>(
       new ProcessCommunicator(*this, std::move(part), members, std::move(group)));
 }

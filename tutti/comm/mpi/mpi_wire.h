@@ -20,7 +20,8 @@ class MpiWire final : public Wire {
   std::unique_ptr<Messages> messages() override;
   std::unique_ptr<Channel> channel(const Communicator& communicator,
                                    std::vector<RoundOfMessages> rounds, int number) override;
-  std::unique_ptr<Wire> split(int color, int key, const std::string& what, double timeout) override;
+  std::unique_ptr<Wire> part(const std::vector<int>& members, const std::string& what,
+                             double timeout) override;
   std::string thread_refusal() const override;
   void raise_alarm() override { alarm_->raise(); }
   std::optional<int> alarm() override { return alarm_->raised(); }

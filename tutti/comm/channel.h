@@ -38,6 +38,8 @@ class Channel {
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
+  /// The next post() is of round 0, though perhaps not soon: whoever sends now should find room.
+  virtual void expect() {}
   virtual void post(size_t round) = 0;
   /// The same messages, those that move at other addresses. Of this rank alone, when no round is
   /// posted.
@@ -52,9 +54,9 @@ class Channel {
   /// Whether all messages of the posted round have left: their memory may be written again. Never
   /// blocks.
   virtual bool sent() = 0;
-  /// Whether the link of this rank is still busy with the posted round: what is posted now goes
-  /// after it. As far as the transport knows.
-  virtual bool leaving() { return !sent(); }
+  /// Bytes of the posted round that the link of this rank is still busy with: what is posted now
+  /// goes after them. As far as the transport knows.
+  virtual size_t leaving() = 0;
   /// Whom the posted round waits for; a peer may come twice.
   struct Missing {
     std::vector<int> not_arrived;  ///< their messages have not

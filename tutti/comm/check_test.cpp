@@ -55,6 +55,7 @@ class FaultyChannel final : public Channel {
   const std::byte* where(size_t i) const override { return inner_->where(i); }
   void release() override { inner_->release(); }
   bool sent() override { return inner_->sent(); }
+  size_t leaving() override { return inner_->leaving(); }
   Missing missing() const override { return inner_->missing(); }
 
  private:

@@ -24,13 +24,14 @@ class CheckedChannel final : public Channel {
   CheckedChannel(Communicator& communicator, std::vector<RoundOfMessages> rounds,
                  const OpenChannel& inner);
 
+  void expect() override { inner_->expect(); }
   void post(size_t round) override;
   void rebind(std::vector<RoundOfMessages> rounds) override;
   bool received() override;
   const std::byte* where(size_t i) const override { return inner_->where(i); }
   void release() override { inner_->release(); }
   bool sent() override { return inner_->sent(); }
-  bool leaving() override { return inner_->leaving(); }
+  size_t leaving() override { return inner_->leaving(); }
   Missing missing() const override { return inner_->missing(); }
 
  private:

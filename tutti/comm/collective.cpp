@@ -95,7 +95,10 @@ size_t CollectiveOperation::bytes_received() const {
   return bytes;
 }
 
-CollectiveOperation::~CollectiveOperation() { withdraw(); }
+CollectiveOperation::~CollectiveOperation() {
+  withdraw();
+  pacer().leave(flow_);
+}
 
 void CollectiveOperation::begin(size_t chunk) {
   if (!checks_.empty()) checks_[chunk]->begin();
@@ -128,31 +131,42 @@ void CollectiveOperation::rebind(const void* input, void* output) {
 
 void CollectiveOperation::begin() {
   CHECK(bound_, "{}: started without buffers", name());
-  first_ = started_ = 0;
-  if (runs_.size() == 1)
-    begin(started_++);
-  else
-    begin_chunks(0, 0);
+  first_ = started_ = expected_ = 0;
+  if (runs_.size() == 1) return begin(started_++);
+  pacer().enter(flow_, priority());
+  begin_chunks(0, 0);
 }
 
 bool CollectiveOperation::advance() {
   const bool in_chunks = runs_.size() > 1;
-  int were_leaving = 0, leaving = 0;
+  size_t were_leaving = 0, leaving = 0;
   for (size_t i = first_; i < started_; ++i) {
-    if (in_chunks && runs_[i]->leaving()) ++were_leaving;
+    if (in_chunks) were_leaving += runs_[i]->leaving();
     if (advance(i) && i == first_) ++first_;
-    if (in_chunks && runs_[i]->leaving()) ++leaving;
+    if (in_chunks) leaving += runs_[i]->leaving();
   }
   if (in_chunks) begin_chunks(leaving, were_leaving);
-  return first_ == runs_.size();
+  const bool complete = first_ == runs_.size();
+  if (in_chunks && complete) pacer().leave(flow_);
+  return complete;
 }
 
-void CollectiveOperation::begin_chunks(int leaving, int were_leaving) {
-  note_chunks(leaving, were_leaving, started_ < runs_.size());
-  while (started_ < runs_.size() && may_begin_chunk()) {
-    begin(started_++);
-    note_chunks(++leaving, were_leaving, started_ < runs_.size());
+void CollectiveOperation::begin_chunks(size_t leaving, size_t were_leaving) {
+  expect_chunks();
+  pacer().note(flow_, leaving, were_leaving, started_ < runs_.size());
+  while (started_ < runs_.size() && pacer().may_begin(flow_)) {
+    begin(started_);
+    leaving += runs_[started_++]->leaving();
+    expect_chunks();
+    pacer().note(flow_, leaving, were_leaving, started_ < runs_.size());
   }
+}
+
+// So that what another rank sends of chunks that this one has yet to begin leaves that rank.
+void CollectiveOperation::expect_chunks() {
+  constexpr size_t kAhead = 4;
+  for (; expected_ < std::min(started_ + kAhead, runs_.size()); ++expected_)
+    if (expected_ >= started_) runs_[expected_]->expect();
 }
 
 Pending CollectiveOperation::describe() const {

@@ -10,6 +10,7 @@
 #include "tutti/base/error.h"
 #include "tutti/comm/element.h"
 #include "tutti/comm/operation.h"
+#include "tutti/comm/pacer.h"
 #include "tutti/comm/schedule.h"
 #include "tutti/comm/schedule_run.h"
 
@@ -95,7 +96,8 @@ class CollectiveOperation final : public Operation {
  private:
   void begin(size_t chunk);
   bool advance(size_t chunk);
-  void begin_chunks(int leaving, int were_leaving);
+  void begin_chunks(size_t leaving, size_t were_leaving);
+  void expect_chunks();
 
   std::byte* input_of(size_t chunk) const;
   std::byte* output_of(size_t chunk) const;
@@ -108,9 +110,11 @@ class CollectiveOperation final : public Operation {
   void* output_;
   std::vector<std::unique_ptr<ScheduleRun>> runs_;
   std::vector<std::unique_ptr<ResultCheck>>
-      checks_;          // as many, with Communicator::set_check(); otherwise none
-  size_t first_ = 0;    // chunks before it are complete
-  size_t started_ = 0;  // chunks before it have begun
+      checks_;           // as many, with Communicator::set_check(); otherwise none
+  size_t first_ = 0;     // chunks before it are complete
+  size_t started_ = 0;   // chunks before it have begun
+  size_t expected_ = 0;  // receivers have room for those before it
+  Pacer::Flow flow_;     // of an operation in chunks
 };
 
 }  // namespace tutti::comm

@@ -43,24 +43,11 @@ bool Operation::advance_guarded() {
   return complete;
 }
 
-bool Operation::may_begin_chunk(std::chrono::steady_clock::time_point now) const {
-  return communicator_.progress_->may_begin_chunk(*this, now);
-}
-
-void Operation::note_chunks(int leaving, int were_leaving, bool left) {
-  if (leaving > leaving_.load(std::memory_order_relaxed))
-    began_at_.store(std::chrono::steady_clock::now().time_since_epoch().count(),
-                    std::memory_order_relaxed);
-  leaving_.store(leaving, std::memory_order_relaxed);
-  were_leaving_.store(were_leaving, std::memory_order_relaxed);
-  left_.store(left, std::memory_order_relaxed);
-}
+Pacer& Operation::pacer() const { return communicator_.progress_->pacer(); }
 
 void Operation::start() {
   CHECK(!in_flight_, "'{}' started twice without waiting for the first", name_);
   ++sequence_;
-  began_at_.store(std::chrono::steady_clock::now().time_since_epoch().count(),
-                  std::memory_order_relaxed);
   in_flight_ = true;
   done_.store(false, std::memory_order_relaxed);
   guarded([this] { begin(); });

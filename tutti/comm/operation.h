@@ -12,6 +12,7 @@
 namespace tutti::comm {
 
 class Communicator;
+class Pacer;
 
 /// What an unfinished operation waits for, as far as this rank knows; becomes the message of the
 /// CommError. A rank in neither list is one of which nothing is known here.
@@ -68,16 +69,9 @@ class Operation {
   /// be, inside advance().
   void withdraw() noexcept;
 
-  /// For begin() and advance() of an operation that runs in chunks. Whether the next one may begin:
-  /// Progress bounds how many are on their way out, over all operations, because what has been
-  /// handed to a link cannot be overtaken any more.
-  bool may_begin_chunk(
-      std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now()) const;
-  /// How it stands: chunks whose messages are leaving, how many there were when this look began,
-  /// and whether any are left to begin.
-  void note_chunks(int leaving, int were_leaving, bool left);
-
   Communicator& communicator() const { return communicator_; }
+  /// For an operation that runs in chunks.
+  Pacer& pacer() const;
 
  private:
   template <class Work>
@@ -93,10 +87,6 @@ class Operation {
   friend class Progress;
   bool advancing_ = false;  // a thread is inside advance(); guarded by the mutex of Progress
   std::atomic<bool> done_{true};
-  std::atomic<int> leaving_{0}, were_leaving_{0};  // as noted
-  std::atomic<bool> left_{false};
-  std::atomic<int64_t> began_at_{
-      0};  // the operation, then its last chunk; nanoseconds of the steady clock
   std::chrono::steady_clock::time_point completed_{};  // written before done_, as is
   std::exception_ptr error_;                           // of advance()
 };

@@ -76,7 +76,7 @@ size_t Progress::pass() {
     if (!operation->advancing_) step(*operation, lock);
     if (i < in_flight_.size() && in_flight_[i] == operation) ++i;
   }
-  adapt_window();
+  pacer_.look_over();
   return in_flight_.size();
 }
 
@@ -98,38 +98,6 @@ void Progress::withdraw(Operation& operation) {
 Pending Progress::describe(const Operation& operation) {
   const Lock lock = hold(operation);
   return operation.describe();
-}
-
-bool Progress::may_begin_chunk(const Operation& operation, Clock::time_point at) {
-  constexpr int64_t kLong = 50'000'000;  // nanoseconds
-  const Lock lock(mutex_);
-  const int64_t now = at.time_since_epoch().count();
-  int leaving = operation.leaving_.load(std::memory_order_relaxed);
-  for (const Operation* other : in_flight_) {
-    if (other == &operation || now - other->began_at_.load(std::memory_order_relaxed) > kLong)
-      continue;
-    if (other->priority() > operation.priority() && other->left_.load(std::memory_order_relaxed))
-      return false;
-    leaving += other->leaving_.load(std::memory_order_relaxed);
-  }
-  if (leaving >= window_) return false;
-  if (++begun_ >= kCalm) {
-    window_ = std::max(window_ - 1, kLeastChunks);
-    begun_ = 0;
-  }
-  return true;
-}
-
-// After a pass, with the lock.
-void Progress::adapt_window() {
-  bool left = false, busy = false;
-  for (const Operation* operation : in_flight_) {
-    left |= operation->left_.load(std::memory_order_relaxed);
-    busy |= operation->were_leaving_.load(std::memory_order_relaxed) > 0;
-  }
-  if (!left || busy) return;
-  window_ = std::min(2 * window_, kMostChunks);
-  begun_ = 0;
 }
 
 bool Progress::empty() const {

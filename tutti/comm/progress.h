@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "tutti/comm/operation.h"
+#include "tutti/comm/pacer.h"
 
 namespace tutti::comm {
 
@@ -44,31 +45,19 @@ class Progress {
   void withdraw(Operation& operation);
   /// The operation's describe(), while nobody advances it.
   Pending describe(const Operation& operation);
-  /// Whether this operation may begin another chunk: fewer are leaving, of all operations, than the
-  /// window holds, and nobody more urgent has any left to begin. Only what leaves counts, not what
-  /// has yet to arrive: ranks may begin chunks in different orders and must not wait for each
-  /// other's. For the same reason what has been leaving for a long time, because its receiver is
-  /// not there yet, does not count either.
-  bool may_begin_chunk(const Operation& operation, std::chrono::steady_clock::time_point now);
+  Pacer& pacer() { return pacer_; }
   bool empty() const;
 
  private:
   using Lock = std::unique_lock<std::mutex>;
   void step(Operation& operation, Lock& lock);
   Lock hold(const Operation& operation);
-  void adapt_window();
   void serve(const std::stop_token& stop, bool has_core);
 
   mutable std::mutex mutex_;
   std::condition_variable_any wake_;
   std::vector<Operation*> in_flight_;  // the most urgent first, and in the order of their start
-  // Chunks that are leaving. Twice as many whenever a pass finds that all had left while some had
-  // yet to begin, because then the link has idled since the pass before; one less for every so many
-  // chunks without that. So a rank that polls rarely keeps its link busy, and one that polls often
-  // lets urgent operations pass soon.
-  static constexpr int kLeastChunks = 2, kMostChunks = 32, kCalm = 64;
-  int window_ = kLeastChunks;
-  int begun_ = 0;                      // since the window changed
+  Pacer pacer_;
   std::vector<std::jthread> threads_;  // last: they end before the rest does
 };
 

@@ -21,7 +21,6 @@ std::shared_ptr<Progress> progress_with(int threads) {
 // An operation of one rank that is complete when `body` says so.
 class Scripted final : public Operation {
  public:
-  using Operation::may_begin_chunk, Operation::note_chunks;
   Scripted(Communicator& communicator, std::function<bool()> body)
       : Operation(communicator, "scripted"), body_(std::move(body)) {}
   ~Scripted() override { withdraw(); }
@@ -66,49 +65,6 @@ TEST(Progress, WithoutThreadsPollingMovesTheMostUrgentFirst) {
   EXPECT_TRUE(high.test());
   EXPECT_TRUE(middle.test());
   EXPECT_EQ(order, (std::vector<int>{2, 1, 0, 1}));
-}
-
-TEST(Progress, ChunksAreBoundedOverAllOperationsAndTheMostUrgentBeginsFirst) {
-  const auto c = make_single_communicator();
-  bool complete = false;
-  Scripted low(*c, [&] { return complete; });
-  Scripted high(*c, [&] { return complete; });
-  high.set_priority(1);
-  const auto now = std::chrono::steady_clock::now();  // whatever follows is not long ago, however
-                                                      // long this test is kept waiting
-  low.start(), high.start();
-  low.note_chunks(1, 0, true);
-  high.note_chunks(0, 0, true);
-  EXPECT_TRUE(high.may_begin_chunk(now));
-  EXPECT_FALSE(
-      low.may_begin_chunk(now));  // the more urgent one has some left, though it has begun none
-  high.note_chunks(1, 0, true);
-  EXPECT_FALSE(high.may_begin_chunk(now));  // two are leaving
-  high.note_chunks(1, 0, false);
-  low.note_chunks(0, 0, true);
-  EXPECT_TRUE(low.may_begin_chunk(now));
-  high.note_chunks(2, 0, true);
-  EXPECT_FALSE(low.may_begin_chunk(now));
-  EXPECT_TRUE(
-      low.may_begin_chunk(std::chrono::steady_clock::now() +
-                          std::chrono::milliseconds(60)));  // but its receiver does not come
-  complete = true;
-  EXPECT_TRUE(high.test() && low.test());
-}
-
-TEST(Progress, MoreChunksWhereALookFindsTheLinkIdle) {
-  const auto c = make_single_communicator();
-  bool complete = false;
-  Scripted operation(*c, [&] { return complete; });
-  operation.start();
-  operation.note_chunks(2, 1, true);
-  c->progress();
-  EXPECT_FALSE(operation.may_begin_chunk());
-  operation.note_chunks(2, 0, true);
-  c->progress();
-  EXPECT_TRUE(operation.may_begin_chunk());
-  complete = true;
-  EXPECT_TRUE(operation.test());
 }
 
 // test() is a load then: completion shows that a thread was at work.

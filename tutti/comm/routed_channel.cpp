@@ -54,6 +54,12 @@ void RoutedChannel::rebind(std::vector<RoundOfMessages> rounds) {
   if (far_) far_->rebind(std::move(parts.far));
 }
 
+void RoutedChannel::expect() {
+  if (!far_) return;
+  complete_ = false;
+  far_->expect();
+}
+
 void RoutedChannel::post(size_t round) {
   round_ = round;
   complete_ = false;
@@ -88,7 +94,7 @@ bool RoutedChannel::sent() {
 }
 
 // Between hosts it is the wire that is busy; what neighbours have yet to read delays nothing.
-bool RoutedChannel::leaving() { return far_ ? far_->leaving() : near_ && near_->leaving(); }
+size_t RoutedChannel::leaving() { return far_ ? far_->leaving() : near_ ? near_->leaving() : 0; }
 
 Channel::Missing RoutedChannel::missing() const {
   Missing all;

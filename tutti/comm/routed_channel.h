@@ -22,13 +22,14 @@ class RoutedChannel final : public Channel {
                 ChannelNumbers& numbers, int number, const Open& near, const Open& far);
   ~RoutedChannel() override;
 
+  void expect() override;
   void post(size_t round) override;
   void rebind(std::vector<RoundOfMessages> rounds) override;
   bool received() override;
   const std::byte* where(size_t i) const override;
   void release() override;
   bool sent() override;
-  bool leaving() override;
+  size_t leaving() override;
   Missing missing() const override;
 
  private:

@@ -173,7 +173,13 @@ size_t ScheduleRun::bytes_received() const {
   return bytes;
 }
 
+void ScheduleRun::expect() {
+  begun_ = false;
+  if (!schedule_.rounds.empty()) channel_->expect();
+}
+
 void ScheduleRun::begin() {
+  begun_ = true;
   round_ = 0;
   stepped_ = false;
   if (!schedule_.rounds.empty()) channel_->post(0);

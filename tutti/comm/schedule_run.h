@@ -37,6 +37,7 @@ class ScheduleRun {
 
   /// Other input and output. Of this rank alone, not while it runs.
   void rebind(std::byte* input, std::byte* output);
+  void expect();                     ///< begin() follows, though perhaps not soon
   void begin();                      ///< does not block
   bool advance();                    ///< true when complete; does not block
   std::vector<int> missing() const;  ///< peers that this rank waits for
@@ -44,9 +45,10 @@ class ScheduleRun {
       const;  ///< with whom the round in progress exchanges messages; a peer may come twice
   const Schedule& schedule() const { return schedule_; }
   size_t bytes_received() const;  ///< payload, in each run
-  bool leaving() const {
-    return round_ < schedule_.rounds.size() && channel_->leaving();
-  }  ///< its link is still busy with what was posted
+  /// Bytes that its link is still busy with.
+  size_t leaving() const {
+    return begun_ && round_ < schedule_.rounds.size() ? channel_->leaving() : 0;
+  }
 
  private:
   // Steps that are done block by block one after another, so that what passes between them stays in
@@ -91,6 +93,7 @@ class ScheduleRun {
   std::vector<Properties> properties_;
   std::unique_ptr<Channel> channel_;
   size_t round_ = 0;
+  bool begun_ = false;
   bool stepped_ = false;  // the steps of this round are done
 };
 

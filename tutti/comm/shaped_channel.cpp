@@ -83,9 +83,11 @@ void ShapedChannel::rebind(std::vector<RoundOfMessages> rounds) {
 void ShapedChannel::post(size_t round) {
   round_ = round;
   left_ = Clock::now();
+  bytes_ = 0;
   const auto& sends = rounds_[round].sends;
   for (size_t i = 0; i < sends.size(); ++i) {
     left_ = link_.send(sends[i].bytes);
+    bytes_ += sends[i].bytes;
     departing_[round][i] = (left_ + link_.latency()).time_since_epoch().count();
   }
   inner_->post(round);

@@ -45,13 +45,14 @@ class ShapedChannel final : public Channel {
   /// All ranks on one machine. `link` outlives the channel.
   ShapedChannel(std::vector<RoundOfMessages> rounds, const OpenChannel& inner, ShapedLink& link);
 
+  void expect() override { inner_->expect(); }
   void post(size_t round) override;
   void rebind(std::vector<RoundOfMessages> rounds) override;
   bool received() override;
   const std::byte* where(size_t i) const override { return inner_->where(i); }
   void release() override { inner_->release(); }
   bool sent() override { return Clock::now() >= left_ && inner_->sent(); }
-  bool leaving() override { return Clock::now() < left_; }
+  size_t leaving() override { return Clock::now() < left_ ? bytes_ : 0; }
   Missing missing() const override { return inner_->missing(); }
 
  private:
@@ -65,6 +66,7 @@ class ShapedChannel final : public Channel {
   ShapedLink& link_;
   size_t round_ = 0;
   Clock::time_point left_{};
+  size_t bytes_ = 0;  // of the posted round
 };
 
 }  // namespace tutti::comm

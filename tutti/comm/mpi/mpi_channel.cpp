@@ -1,6 +1,7 @@
 #include "tutti/comm/mpi/mpi_channel.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "tutti/base/error.h"
 #include "tutti/comm/communicator.h"
@@ -122,9 +123,14 @@ std::vector<int> MpiChannel::Group::unfinished() const {
   return all;
 }
 
+void MpiChannel::expect() {
+  round_ = 0;
+  if (!receives_.empty() && !receives_[0].active) receives_[0].start();
+}
+
 void MpiChannel::post(size_t round) {
   round_ = round;
-  receives_[round].start();
+  if (round > 0 || !receives_[0].active) receives_[round].start();
   sends_[round].start();
 }
 
@@ -137,6 +143,11 @@ bool MpiChannel::received() {
 }
 
 bool MpiChannel::sent() { return sends_[round_].test(); }
+
+size_t MpiChannel::leaving() {
+  const Group& group = sends_[round_];
+  return sent() ? 0 : std::accumulate(group.bytes.begin(), group.bytes.end(), size_t{0});
+}
 
 Channel::Missing MpiChannel::missing() const {
   return {receives_[round_].unfinished(), sends_[round_].unfinished()};

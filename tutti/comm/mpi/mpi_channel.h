@@ -20,12 +20,14 @@ class MpiChannel final : public Channel {
              int tag);
   ~MpiChannel() override;
 
+  void expect() override;
   void post(size_t round) override;
   void rebind(std::vector<RoundOfMessages> rounds) override;
   bool received() override;
   const std::byte* where(size_t i) const override { return rounds_[round_].receives[i].data; }
   void release() override {}
   bool sent() override;
+  size_t leaving() override;
   Missing missing() const override;
 
  private:

@@ -196,6 +196,13 @@ bool SharedChannel::sent() {
   return true;
 }
 
+size_t SharedChannel::leaving() {
+  size_t bytes = 0;
+  if (!sent())
+    for (const Outgoing& out : outgoing_[round_]) bytes += out.descriptor.bytes;
+  return bytes;
+}
+
 Channel::Missing SharedChannel::missing() const {
   Missing missing;
   const RoundOfMessages& messages = rounds_[round_];

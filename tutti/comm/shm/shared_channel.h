@@ -39,6 +39,7 @@ class SharedChannel final : public Channel {
   const std::byte* where(size_t i) const override { return where_[i]; }
   void release() override;
   bool sent() override;
+  size_t leaving() override;
   Missing missing() const override;
 
  private:

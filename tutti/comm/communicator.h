@@ -202,6 +202,8 @@ class Communicator {
   void progress() {
     if (progress_->threads() == 0) progress_->pass();
   }
+  /// For local work beside operations: folding, encoding, looking for NaNs.
+  SharedWork& work() { return progress_->work(); }
   /// Polls until done(), moving operations forward; `pending` describes the wait when it fails. The
   /// loop behind every wait of comm/. `grace`: seconds added to the time-out, for waits whose cause
   /// another rank can explain better.

@@ -99,9 +99,10 @@ void sum_around_cache(float* to, const float* a, const float* b, size_t n) {
 #endif
 }
 
-void combine_floats(ReduceOp op, float* to, const float* a, const float* b, size_t n) {
+void combine_floats(ReduceOp op, float* to, const float* a, const float* b, size_t n,
+                    size_t whole) {
   const bool sums = op == ReduceOp::sum || op == ReduceOp::mean;
-  if (sums && n * sizeof(float) >= kAroundCache && to != a && to != b)
+  if (sums && std::max(n, whole) * sizeof(float) >= kAroundCache && to != a && to != b)
     return sum_around_cache(to, a, b, n);
   combine_plain(op, to, a, b, n);
 }
@@ -191,7 +192,7 @@ void convert(Run to, Run a, size_t count) {
   });
 }
 
-void combine(ReduceOp op, Run to, Run a, Run b, size_t count) {
+void combine(ReduceOp op, Run to, Run a, Run b, size_t count, size_t whole) {
   switch (to.type) {
     case Element::f64:
       return combine_plain(op, reinterpret_cast<double*>(to.data),
@@ -204,7 +205,7 @@ void combine(ReduceOp op, Run to, Run a, Run b, size_t count) {
       if (!is_half(to.type) && !is_half(a.type) && !is_half(b.type))
         return combine_floats(op, reinterpret_cast<float*>(to.data),
                               reinterpret_cast<float*>(a.data), reinterpret_cast<float*>(b.data),
-                              count);
+                              count, whole);
       in_blocks(to, a, b, count, [op](float* out, const float* x, const float* y, size_t n) {
         combine_plain(op, out, x, y, n);
       });

@@ -35,7 +35,8 @@ struct Run {
 void convert(Run to, Run a, size_t count);
 /// to[i] = a[i] op b[i]; `mean` adds. The three types are equal, or each is f32 or one and the same
 /// 16-bit float: then computed in f32. `to` may be a or b.
-void combine(ReduceOp op, Run to, Run a, Run b, size_t count);
+/// `whole`: elements of the sum that this is a piece of, if it is one.
+void combine(ReduceOp op, Run to, Run a, Run b, size_t count, size_t whole = 0);
 /// to[i] = a[i] / divisor; integers are divided towards zero.
 void divide(Run to, Run a, double divisor, size_t count);
 

@@ -108,6 +108,7 @@ bool Progress::empty() const {
 void Progress::serve(const std::stop_token& stop, bool has_core) {
   auto last = Clock::now();  // when anything was in flight
   while (!stop.stop_requested()) {
+    work_.help();
     if (pass() > 0) {
       last = Clock::now();
       if (has_core)

@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "tutti/base/shared_work.h"
 #include "tutti/comm/operation.h"
 #include "tutti/comm/pacer.h"
 
@@ -46,6 +47,8 @@ class Progress {
   /// The operation's describe(), while nobody advances it.
   Pending describe(const Operation& operation);
   Pacer& pacer() { return pacer_; }
+  /// Sums and other local work of operations, in which threads that wait take part.
+  SharedWork& work() { return work_; }
   bool empty() const;
 
  private:
@@ -58,6 +61,7 @@ class Progress {
   std::condition_variable_any wake_;
   std::vector<Operation*> in_flight_;  // the most urgent first, and in the order of their start
   Pacer pacer_;
+  SharedWork work_;
   std::vector<std::jthread> threads_;  // last: they end before the rest does
 };
 

@@ -15,7 +15,9 @@ namespace tutti::comm {
 namespace {
 constexpr size_t kChainBlock =
     1024;  // elements of a chain at a time: a few streams of them stay in a 32 KiB L1
-}
+// Elements of a piece of a chain: some tens of microseconds.
+constexpr size_t kShared = size_t{32} << 10;
+}  // namespace
 
 ScheduleRun::Memory ScheduleRun::allocate(size_t bytes) {
   auto* memory = static_cast<std::byte*>(std::aligned_alloc(64, (bytes / 64 + 1) * 64));
@@ -25,7 +27,7 @@ ScheduleRun::Memory ScheduleRun::allocate(size_t bytes) {
 }
 
 ScheduleRun::ScheduleRun(Communicator& communicator, Schedule schedule, const Operands& operands)
-    : schedule_(std::move(schedule)), operands_(operands),
+    : communicator_(communicator), schedule_(std::move(schedule)), operands_(operands),
       accumulator_type_(accumulator_of(operands.element, operands.op)),
       staging_(allocate(schedule_.staging * size_of(operands.element))),
       accumulator_(allocate(schedule_.accumulator * size_of(accumulator_type_))) {
@@ -233,20 +235,32 @@ Run ScheduleRun::at(const Operand& operand, size_t offset) const {
   return run;
 }
 
+// In pieces that threads which wait may take. An element's value does not depend on its piece.
 void ScheduleRun::run_chain(const Chain& chain) {
+  const size_t count = schedule_.rounds[round_].steps[chain.first].to.count();
+  if (count < 2 * kShared) return run_piece(chain, {0, count});
+  communicator_.work().run((count + kShared - 1) / kShared, [&](size_t i) {
+    run_piece(chain, {i * kShared, std::min(kShared, count - i * kShared)});
+  });
+}
+
+void ScheduleRun::run_piece(const Chain& chain, Slice piece) {
   const std::vector<LocalStep>& steps = schedule_.rounds[round_].steps;
-  const size_t count = steps[chain.first].to.count();
+  const size_t whole = steps[chain.first].to.count();
   // A single step has nothing to keep in the cache.
-  const size_t stride = chain.last - chain.first == 1 ? count : kChainBlock;
-  for (size_t begin = 0; begin < count; begin += stride) {
-    const size_t n = std::min(stride, count - begin);
+  const size_t stride =
+      chain.last - chain.first == 1 ? std::max<size_t>(piece.count, 1) : kChainBlock;
+  for (size_t begin = piece.begin; begin < piece.end(); begin += stride) {
+    const size_t n = std::min(stride, piece.end() - begin);
     for (size_t i = chain.first; i < chain.last; ++i) {
       const LocalStep& step = steps[i];
       const ResolvedStep& where = properties_[round_].steps[i];
       const Run to = at(where.to, begin), a = at(where.a, begin);
       switch (step.kind) {
         case LocalStep::Kind::copy: convert(to, a, n); break;
-        case LocalStep::Kind::reduce: combine(operands_.op, to, a, at(where.b, begin), n); break;
+        case LocalStep::Kind::reduce:
+          combine(operands_.op, to, a, at(where.b, begin), n, stride == kChainBlock ? n : whole);
+          break;
         case LocalStep::Kind::finish: divide(to, a, operands_.divisor, n); break;
       }
     }

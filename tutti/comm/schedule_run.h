@@ -83,9 +83,11 @@ class ScheduleRun {
   std::vector<Chain> chains_of(const Round& round) const;
   std::vector<RoundOfMessages> messages() const;
   void run_chain(const Chain& chain);
+  void run_piece(const Chain& chain, Slice piece);
   std::vector<ResolvedStep> resolve(const Round& round, bool may_borrow) const;
   Run at(const Operand& operand, size_t offset) const;
 
+  Communicator& communicator_;
   Schedule schedule_;
   Operands operands_;
   Element accumulator_type_;

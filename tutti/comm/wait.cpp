@@ -153,6 +153,7 @@ void Communicator::wait_for(const std::function<bool()>& done,
     const int looks = last - begin > kStalled ? 8 : 32;
     for (int i = 0; i < looks; ++i) {
       if (done()) return;
+      progress_->work().help();
       spin_pause();
     }
     progress_->pass();

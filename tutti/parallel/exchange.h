@@ -79,6 +79,8 @@ class GradientExchange {
   void ready(int local_replica, int bucket);
   /// Moves everything in flight forward. Never blocks; to be called between kernels.
   void poll() { communicator_.progress(); }
+  /// For the threads that wait for this one: takes part in its sums. Any thread.
+  void help() { communicator_.work().help(); }
   /// Whether wait() would return at once. Never blocks.
   bool arrived(int bucket);
   /// Returns when the sum of `bucket` is there. Throws CommError after the time-out. CHECKs that

@@ -34,6 +34,11 @@ class Barrier {
   void break_up() { broken_.store(true, std::memory_order_release); }
 
   void wait() {
+    wait([] {});
+  }
+  /// `idle` is called again and again until all have come.
+  template <class Idle>
+  void wait(const Idle& idle) {
     if (threads_ == 1) return;
     const uint32_t phase = phase_.load(std::memory_order_acquire);
     if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads_) {
@@ -42,6 +47,7 @@ class Barrier {
       return;
     }
     for (LimitedCount<int> spins(kSpins); phase_.load(std::memory_order_acquire) == phase;) {
+      idle();
       if (spins.next()) continue;
       if (broken_.load(std::memory_order_acquire)) throw Broken{};
       std::this_thread::yield();

@@ -24,10 +24,12 @@
 namespace tutti {
 
 /// How the executor meets the exchange of gradients, which it knows nothing about. Called on thread
-/// 0.
+/// 0, but for help().
 struct ExchangeHook {
   std::function<void(int bucket)> ready;  ///< this replica's gradients of the bucket are complete
   std::function<void()> poll;             ///< called between bands: make progress, never block
+  std::function<void()> help = {};  ///< called by threads that wait for others, again and again:
+                                    ///< take part in local work of the calls above; never block
   std::function<bool(int bucket)> arrived =
       {};  ///< whether wait() would return at once; never blocks. Empty: it would
   std::function<const float*(int bucket)> wait =
@@ -115,6 +117,7 @@ class Executor {
   Buffer arena_, packed_, scalars_;
   std::vector<std::byte*> bases_;
   std::vector<std::unique_ptr<Thread>> threads_;
+  void meet();  // of the whole team
   Barrier barrier_;
   ExchangeHook exchange_;
   StepInfo updating_;          // the step whose update is going on

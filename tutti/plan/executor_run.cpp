@@ -86,6 +86,13 @@ void Executor::finish_band(int t, size_t b, const StepInfo& step) {
   }
 }
 
+void Executor::meet() {
+  if (exchange_.help)
+    barrier_.wait(exchange_.help);
+  else
+    barrier_.wait();
+}
+
 void Executor::run_thread(int t, const StepInfo& step) {
   auto next = in_order_.begin();
   for (size_t b = 0; b < plan_.bands.size(); ++b) {
@@ -95,10 +102,10 @@ void Executor::run_thread(int t, const StepInfo& step) {
       while (stages_[static_cast<size_t>(*next)] != Stage::settled) settle_bucket(t, *next);
     run_band(t, b, step);
     if (plan_.bands[b].reduces) {
-      barrier_.wait();
+      meet();
       finish_band(t, b, step);
     }
-    barrier_.wait();
+    meet();
     if (t != 0) continue;
     if (exchange_.ready)
       for (const int bucket : plan_.bands[b].ready) exchange_.ready(bucket);

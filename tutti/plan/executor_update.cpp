@@ -79,7 +79,7 @@ void Executor::settle_buckets(bool may_wait) {
     while (next_ >= 0) {
       settle_bucket(t, next_);
       if (t == 0) next_ = next_bucket(may_wait);
-      barrier_.wait();
+      meet();
     }
   });
 }
@@ -101,35 +101,35 @@ void Executor::update_bucket(int t, int bucket) {
                              exchange_.wait(bucket)))  // updates only read their gradients
                        : bases_[kGradients] + plan.offset;
   }
-  barrier_.wait();
+  meet();
   const Window window = window_of(bucket);
   for (const int u : plan.updates) {
     const UpdateStep& update = plan_.updates[static_cast<size_t>(u)];
     run_whole(threads_[static_cast<size_t>(t)]->updates[static_cast<size_t>(u)], t, updating_,
               window);
     if (!update.sums_norms) continue;
-    barrier_.wait();  // all block sums are there
+    meet();  // all block sums are there
     if (t == 0) sum_norms(update);
-    barrier_.wait();
+    meet();
   }
-  barrier_.wait();
+  meet();
   if (!exchange_.updated) return pack_bucket(t, bucket);
   if (t == 0) {
     exchange_.updated(bucket);
     stages_[static_cast<size_t>(bucket)] = Stage::to_pack;
   }
-  barrier_.wait();
+  meet();
 }
 
 void Executor::pack_bucket(int t, int bucket) {
   if (exchange_.gather) {
     if (t == 0) exchange_.gather(bucket);
-    barrier_.wait();
+    meet();
   }
   for (const int k : plan_.buckets[static_cast<size_t>(bucket)].packs)
     run_whole(threads_[static_cast<size_t>(t)]->packs[static_cast<size_t>(k)], t, {});
   if (t == 0) stages_[static_cast<size_t>(bucket)] = Stage::settled;
-  barrier_.wait();
+  meet();
 }
 
 }  // namespace tutti

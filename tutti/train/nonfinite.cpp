@@ -1,6 +1,7 @@
 #include "tutti/train/nonfinite.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -76,9 +77,17 @@ std::string first_nonfinite(const NonfiniteSearch& search, const Backend& backen
          "the loss overflow";
 }
 
-std::string nonfinite_gradient(const Variables& variables, const Bucket& bucket,
-                               const float* arena) {
-  if (all_finite(arena + bucket.begin / sizeof(float), bucket.floats())) return {};
+std::string nonfinite_gradient(const Variables& variables, const Bucket& bucket, const float* arena,
+                               SharedWork& work) {
+  constexpr size_t kPiece = size_t{64} << 10;  // floats
+  const size_t count = bucket.floats();
+  std::atomic<bool> finite{true};
+  work.run((count + kPiece - 1) / kPiece, [&](size_t i) {
+    const float* const piece = arena + bucket.begin / sizeof(float) + i * kPiece;
+    if (!all_finite(piece, std::min(kPiece, count - i * kPiece)))
+      finite.store(false, std::memory_order_relaxed);
+  });
+  if (finite) return {};
   for (const int member : bucket.members) {
     const Variable& variable = variables.parameters[static_cast<size_t>(member)];
     const auto count = static_cast<int64_t>(variable.desc.bytes() / sizeof(float));

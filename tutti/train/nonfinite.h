@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tutti/backend/backend.h"
+#include "tutti/base/shared_work.h"
 #include "tutti/models/model.h"
 #include "tutti/parallel/bucket.h"
 #include "tutti/plan/variables.h"
@@ -30,7 +31,8 @@ std::string first_nonfinite(const NonfiniteSearch& search, const Backend& backen
 /// every bucket before it is summed with others: then its maker is known, which a look at the sum
 /// could no longer tell; and it costs little there, because the bucket has just been written and
 /// lies in the cache.
-std::string nonfinite_gradient(const Variables& variables, const Bucket& bucket,
-                               const float* arena);
+/// Threads that wait take part through `work`.
+std::string nonfinite_gradient(const Variables& variables, const Bucket& bucket, const float* arena,
+                               SharedWork& work);
 
 }  // namespace tutti

@@ -49,6 +49,7 @@ void StepExchange::attach(Executor& executor, std::function<void(int, int)> on_r
                           ready(bucket);
                         },
                     .poll = [this] { gradients_.poll(); },
+                    .help = [this] { gradients_.help(); },
                     .arrived =
                         [this](int bucket) {
                           return gradients_.arrived(bucket) &&

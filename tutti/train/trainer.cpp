@@ -144,7 +144,7 @@ void TrainerRun::gradient_ready(int local, int bucket) {
   if (bad_gradient_.empty())
     bad_gradient_ = nonfinite_gradient(network_->training.variables,
                                        network_->buckets.buckets[static_cast<size_t>(bucket)],
-                                       exchange_->gradients().slot(local));
+                                       exchange_->gradients().slot(local), comm_.work());
 }
 
 const data::Batch& TrainerRun::next_batch() {

@@ -1,6 +1,7 @@
 #pragma once
 // SharedWork: work of one thread that others take pieces of while they have nothing else to do. It
-// starts no threads and blocks none: whoever waits anyway (at a barrier, for a message) calls help().
+// starts no threads and blocks none: whoever waits anyway (at a barrier, for a message) calls
+// help().
 
 #include <atomic>
 #include <cstddef>

@@ -137,6 +137,10 @@ class Communicator {
   /// `bytes` of zeroed memory for each rank (each may ask for its own size), which its neighbours
   /// see. `access` is the same on every rank. When one rank throws, all do.
   virtual std::unique_ptr<Window> allocate(size_t bytes, PeerAccess access = PeerAccess::read) = 0;
+  /// `bytes` of zeroed memory that neighbours have once, and may all write: the first one's part of
+  /// the window; other parts are empty. `mine`: bytes that this rank writes, or works with most;
+  /// they lie near its processor. When one rank throws, all do.
+  virtual std::unique_ptr<Window> allocate_once(size_t bytes, std::span<const Slice> mine) = 0;
   /// Plans a collective, to be started as often as wanted. Throws PlanError when the ranks disagree
   /// on what is asked for, when the buffers do not fit, or when no algorithm does it, and
   /// ConfigError for an algorithm's name that nobody knows; when one rank throws, all do.

@@ -51,9 +51,10 @@ void GradientExchange::plan_sums(const ExchangeSettings& settings) {
   if (map_.ranks() == 1) {
     result_ = slot_memory(0);
   } else {
-    results_ = communicator_.allocate(!shared || map_.rank() == 0 ? layout_.bytes : 0,
-                                      comm::PeerAccess::write);
-    result_ = reinterpret_cast<float*>(shared ? results_->peer(0) : results_->data());
+    results_ = shared ? communicator_.allocate_once(layout_.bytes, my_parts())
+                      : communicator_.allocate(layout_.bytes);
+    result_ = reinterpret_cast<float*>(shared ? results_->peer(communicator_.neighbours().first())
+                                              : results_->data());
   }
   compression_ = settings.compression;
   CHECK(compression_.buckets.empty() || compression_.buckets.size() == layout_.buckets.size(),
@@ -65,6 +66,18 @@ void GradientExchange::plan_sums(const ExchangeSettings& settings) {
   ExchangeSettings resolved = settings;
   if (resolved.chunk_bytes == 0 && !visible) resolved.chunk_bytes = kChunk;
   for (int b = 0; b < buckets(); ++b) plan_sum(b, resolved, shared);
+}
+
+// Bytes of the sums that this rank takes, where its neighbours have them once.
+std::vector<comm::Slice> GradientExchange::my_parts() const {
+  std::vector<comm::Slice> parts;
+  const comm::Neighbours& near = communicator_.neighbours();
+  for (const Bucket& bucket : layout_.buckets) {
+    const comm::Slice part = comm::balanced_parts(
+        bucket.floats(), near.size())[static_cast<size_t>(near.index(map_.rank()))];
+    parts.push_back({bucket.begin + part.begin * sizeof(float), part.count * sizeof(float)});
+  }
+  return parts;
 }
 
 void GradientExchange::plan_sum(int b, const ExchangeSettings& settings, bool shared) {

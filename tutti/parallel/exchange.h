@@ -107,6 +107,7 @@ class GradientExchange {
   float* slot_memory(int slot) const;
   void fold(int local_replica, const Bucket& bucket);
   void plan_sums(const ExchangeSettings& settings);
+  std::vector<comm::Slice> my_parts() const;
   void plan_sum(int bucket, const ExchangeSettings& settings, bool shared);
 
   comm::Communicator& communicator_;

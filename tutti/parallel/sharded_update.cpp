@@ -9,11 +9,28 @@
 
 namespace tutti {
 
+namespace {
+
+// Bytes that this rank updates.
+std::vector<comm::Slice> shards_of(const comm::Communicator& communicator,
+                                   const BucketLayout& layout) {
+  std::vector<comm::Slice> mine;
+  for (size_t b = 0; b < layout.buckets.size(); ++b) {
+    const Shard shard = shard_bounds(layout, static_cast<int>(b),
+                                     communicator.size())[static_cast<size_t>(communicator.rank())];
+    mine.push_back({layout.buckets[b].begin + shard.begin, shard.bytes()});
+  }
+  return mine;
+}
+
+}  // namespace
+
 // Over a shaped link ranks behave as if they did not see each other's memory.
-SharedWeights::SharedWeights(comm::Communicator& communicator, size_t bytes)
+SharedWeights::SharedWeights(comm::Communicator& communicator, const BucketLayout& layout)
     : shared_(communicator.neighbours().size() == communicator.size() && !communicator.shaped()),
       mine_(!shared_ || communicator.rank() == 0),
-      window_(communicator.allocate(mine_ ? bytes : 0, comm::PeerAccess::write)),
+      window_(shared_ ? communicator.allocate_once(layout.bytes, shards_of(communicator, layout))
+                      : communicator.allocate(layout.bytes)),
       data_(shared_ ? window_->peer(0) : window_->data()) {}
 
 ShardedUpdate::ShardedUpdate(comm::Communicator& communicator, const BucketLayout& layout,

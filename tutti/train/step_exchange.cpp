@@ -38,7 +38,7 @@ StepExchange::StepExchange(comm::Communicator& communicator, const ReplicaMap& m
       settings_(with_compression(settings, network)) {
   if (settings_.compression.automatic && communicator.size() > 1) trial_.emplace();
   if (!settings.sharded) return;
-  weights_.emplace(communicator, network.buckets.bytes);
+  weights_.emplace(communicator, network.buckets);
   shards_.emplace(communicator, network.buckets, *weights_, norms_of(network.training));
 }
 

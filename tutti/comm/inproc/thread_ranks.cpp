@@ -238,6 +238,9 @@ class ThreadCommunicator final : public Communicator {
   std::unique_ptr<Window> allocate(size_t bytes, PeerAccess) override {
     return allocate_among(shared_neighbours(), bytes);
   }
+  std::unique_ptr<Window> allocate_once(size_t bytes, std::span<const Slice>) override {
+    return allocate_among(shared_neighbours(), rank() == neighbours().first() ? bytes : 0);
+  }
 
   void abort(int code, const std::string& message) override {
     throw CommError(fmt::format("{} (exit code {})", signed_message(message), code));

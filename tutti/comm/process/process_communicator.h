@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <exception>
 #include <memory>
 #include <optional>
 
@@ -25,6 +26,7 @@ class ProcessCommunicator final : public Communicator {
   std::string transport() const override;
   std::string progress_refusal() const override { return wire_->thread_refusal(); }
   std::unique_ptr<Window> allocate(size_t bytes, PeerAccess access) override;
+  std::unique_ptr<Window> allocate_once(size_t bytes, std::span<const Slice> mine) override;
   [[noreturn]] void abort(int code, const std::string& message) override;
 
  protected:
@@ -64,7 +66,10 @@ class ProcessCommunicator final : public Communicator {
     int rank = 0, unseen = 0;
   };
   struct Segments;
-  Segments map_segments(size_t bytes, PeerAccess access);
+  Segments map_segments(size_t bytes, PeerAccess access, bool once = false,
+                        std::span<const Slice> mine = {});
+  void agree_on_segments(Segments& segments, const std::exception_ptr& refusal);
+  std::unique_ptr<Window> window_of(Segments segments) const;
   std::optional<Blindness> look_for_memory();
   void report_blindness(const Blindness& found) const;
 

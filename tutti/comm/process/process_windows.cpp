@@ -54,8 +54,12 @@ struct ProcessCommunicator::Segments {
   int blind = 0;    // the lowest rank of all that has such a one; size() where there is none
 };
 
-// Collective among all ranks. One without memory for its own throws, and so do all.
-ProcessCommunicator::Segments ProcessCommunicator::map_segments(size_t bytes, PeerAccess access) {
+// Collective among all ranks. One without memory for its own throws, and so do all. Each backs its
+// own segment, or, where neighbours have one `once`, the ranges that are `mine` of the first one's,
+// which then backs the rest.
+ProcessCommunicator::Segments ProcessCommunicator::map_segments(size_t bytes, PeerAccess access,
+                                                                bool once,
+                                                                std::span<const Slice> mine) {
   struct Offer {
     uint64_t bytes = 0;
     uint64_t id = 0;
@@ -63,18 +67,25 @@ ProcessCommunicator::Segments ProcessCommunicator::map_segments(size_t bytes, Pe
     int descriptor = -1;
     int refused = 0;
   };
-  SharedSegment mine;
+  SharedSegment own;
   std::exception_ptr refusal;
-  try {
-    mine = SharedSegment::create(bytes);
-  } catch (const CommError&) {
-    refusal = std::current_exception();
-  }
+  const auto guarded = [&refusal](const auto& work) {
+    try {
+      if (!refusal) work();
+    } catch (const CommError&) {
+      refusal = std::current_exception();
+    }
+  };
+  const bool owner = !once || rank() == neighbours().first();
+  guarded([&] {
+    own = SharedSegment::create(owner ? bytes : 0);
+    if (!once) own.back(0, bytes);
+  });
   // The process and the counter of the first neighbour name the window: no two communicators of
   // this node give the same name.
   Segments segments;
   const uint64_t id = static_cast<uint64_t>(getpid()) << 32 | next_window_id();
-  const Offer offer{bytes, id, mine.nonce(), mine.descriptor(), refusal ? 1 : 0};
+  const Offer offer{own.memory().size(), id, own.nonce(), own.descriptor(), refusal ? 1 : 0};
   const int near = neighbours().size();
   const std::vector<Offer> offers = near == size() ? control_.gather(offer)
                                     : near > 1     ? near_control_->gather(offer)
@@ -85,14 +96,29 @@ ProcessCommunicator::Segments ProcessCommunicator::map_segments(size_t bytes, Pe
     const int p = neighbours().ranks()[static_cast<size_t>(i)];
     std::optional<SharedSegment> segment;
     if (p == rank())
-      segment = std::move(mine);
+      segment = std::move(own);
     else if (theirs.refused == 0)
       segment = SharedSegment::open(processes_[static_cast<size_t>(p)].id, theirs.descriptor,
                                     theirs.bytes, theirs.nonce, access);
     if (!segment && theirs.refused == 0) segments.unseen = p;
     segments.of_neighbour.push_back(segment ? std::move(*segment) : SharedSegment());
   }
-  // Also the moment after which the owners may close their descriptors.
+  SharedSegment& first = segments.of_neighbour.front();
+  guarded([&] {
+    for (const Slice& range : mine)
+      if (!first.memory().empty()) first.back(range.begin, range.end());
+  });
+  agree_on_segments(segments, refusal);
+  if (!once) return segments;
+  guarded([&] {
+    if (owner) first.back(0, bytes);
+  });
+  agree_on_segments(segments, refusal);
+  return segments;
+}
+
+// Whether all ranks have what they need. Also the moment after which descriptors may be closed.
+void ProcessCommunicator::agree_on_segments(Segments& segments, const std::exception_ptr& refusal) {
   struct Lowest {
     int refused, blind;
   };
@@ -102,12 +128,10 @@ ProcessCommunicator::Segments ProcessCommunicator::map_segments(size_t bytes, Pe
                       a = {std::min(a.refused, b.refused), std::min(a.blind, b.blind)};
                     });
   segments.blind = lowest.blind;
-  segments.of_neighbour[static_cast<size_t>(neighbours().index(rank()))].close_descriptor();
   if (refusal) std::rethrow_exception(refusal);
   if (lowest.refused < size())
     throw CommError(fmt::format("{} has no memory for a window: its own error says why",
                                 rank_name(lowest.refused)));
-  return segments;
 }
 
 // Whether neighbours see each other's memory in fact: found out once, so that all windows and
@@ -149,16 +173,28 @@ void ProcessCommunicator::report_blindness(const Blindness& found) const {
       wire_->name());
 }
 
-std::unique_ptr<Window> ProcessCommunicator::allocate(size_t bytes, PeerAccess access) {
-  Segments segments = map_segments(bytes, access);
+std::unique_ptr<Window> ProcessCommunicator::window_of(Segments segments) const {
   if (segments.blind < size())
     throw CommError(
         fmt::format("{} cannot map a window of another rank of its node, as it could when the job "
                     "began: is the limit on mappings (sysctl vm.max_map_count) or on open files "
                     "(ulimit -n) reached?",
                     rank_name(segments.blind)));
+  for (SharedSegment& segment : segments.of_neighbour) {
+    segment.close_descriptor();
+    segment.enlarge_pages();
+  }
   return std::make_unique<SegmentWindow>(rank(), shared_neighbours(),
                                          std::move(segments.of_neighbour), segments.id, registry_);
+}
+
+std::unique_ptr<Window> ProcessCommunicator::allocate(size_t bytes, PeerAccess access) {
+  return window_of(map_segments(bytes, access));
+}
+
+std::unique_ptr<Window> ProcessCommunicator::allocate_once(size_t bytes,
+                                                           std::span<const Slice> mine) {
+  return window_of(map_segments(bytes, PeerAccess::write, true, mine));
 }
 
 }  // namespace tutti::comm

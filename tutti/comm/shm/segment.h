@@ -27,11 +27,18 @@ class SharedSegment {
  public:
   /// Empty: no memory.
   SharedSegment() = default;
-  /// Zeroed memory, already backed by pages (near this thread's processor). It is sealed: nobody
-  /// who maps it can shorten it, which would be a SIGBUS in the middle of training, nor
-  /// execute it as a file, where the kernel knows that seal.
+  /// Zeroed memory. It is sealed: nobody who maps it can shorten it, which would be a SIGBUS in the
+  /// middle of training, nor execute it as a file, where the kernel knows that seal. Whoever made
+  /// it, or has opened it for writing, backs it with pages before anybody touches it; what another
+  /// has backed stays as it is.
   /// Throws CommError when there is not enough.
   static SharedSegment create(size_t bytes);
+  /// Reserves pages for bytes [begin, end), near this thread's processor: a missing page would be a
+  /// SIGBUS. Needs the descriptor. Throws CommError when there is not enough memory.
+  void back(size_t begin, size_t end);
+  /// Asks for large pages where all of it is backed; they cost fewer misses of address translation.
+  /// Best effort.
+  void enlarge_pages() noexcept;
   /// Another process's segment, of this size and with this nonce(); nothing when this process may
   /// not see it, or finds another one.
   static std::optional<SharedSegment> open(pid_t owner, int descriptor, size_t bytes,
@@ -42,8 +49,7 @@ class SharedSegment {
   ~SharedSegment();
 
   std::span<std::byte> memory() const { return {data_, bytes_}; }
-  /// The owner's descriptor, -1 once closed. Peers need it open only until they have mapped the
-  /// memory.
+  /// -1 once closed. Peers need the owner's open only until they have mapped the memory.
   int descriptor() const { return descriptor_; }
   void close_descriptor() noexcept;
   uint64_t nonce() const { return nonce_; }
@@ -52,6 +58,7 @@ class SharedSegment {
   /// What is mapped: the memory and the number behind it.
   static size_t mapped(size_t bytes);
   uint64_t* place_of_nonce() const;
+  void map(bool writes);
   std::byte* data_ = nullptr;
   size_t bytes_ = 0;
   int descriptor_ = -1;

@@ -1,4 +1,5 @@
 #include "tutti/comm/shm/segment.h"
+#include "tutti/base/error.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -47,6 +48,7 @@ class Child {
 TEST(SharedSegment, StartsAsZerosAndAnotherProcessSeesTheBytes) {
   const pid_t owner = getpid();
   SharedSegment mine = SharedSegment::create(10000);
+  mine.back(0, 10000);
   EXPECT_TRUE(std::ranges::all_of(mine.memory(), [](std::byte b) { return b == std::byte{0}; }));
   const int descriptor = mine.descriptor();
   Child child([owner, descriptor, nonce = mine.nonce()] {
@@ -101,6 +103,23 @@ TEST(SharedSegment, RefusesASegmentOfTheSameSizeThatIsAnotherOne) {
       SharedSegment::open(getpid(), meant.descriptor(), 100, meant.nonce(), PeerAccess::read));
   EXPECT_FALSE(
       SharedSegment::open(getpid(), found.descriptor(), 100, meant.nonce(), PeerAccess::read));
+}
+
+// Several may back one segment, each its own part; what is backed twice stays as it is.
+TEST(SharedSegment, IsBackedByWhoeverWritesIt) {
+  constexpr size_t kBytes = size_t{5} << 20;
+  SharedSegment mine = SharedSegment::create(kBytes);
+  auto theirs =
+      SharedSegment::open(getpid(), mine.descriptor(), kBytes, mine.nonce(), PeerAccess::write);
+  ASSERT_TRUE(theirs);
+  theirs->back(kBytes / 2, kBytes);
+  theirs->memory()[kBytes - 1] = std::byte{7};
+  mine.back(0, kBytes);
+  mine.enlarge_pages();
+  EXPECT_EQ(mine.memory()[0], std::byte{0});
+  EXPECT_EQ(mine.memory()[kBytes - 1], std::byte{7});
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(mine.memory().data()) % (size_t{2} << 20), 0u);
+  EXPECT_THROW(SharedSegment::create(size_t{1} << 62).back(0, size_t{1} << 62), CommError);
 }
 
 // What a peer says of its memory may be damaged.

@@ -173,6 +173,17 @@ void residual(Environment& environment, char* library) {
       expect(gradient[i] == static_cast<float>(start / 2 % 2 * size),
              "what was lost, and what has come back");
   }
+  // A fresh buffer every time: what is lost of one comes back in a later one.
+  std::vector<std::vector<float>> fresh(40);
+  float sum = 0;
+  for (std::vector<float>& gradient : fresh) {
+    gradient.assign(300, 0.4f);
+    gradient[0] = gradient[256] = 127;
+    parameters->StartGradientComm(gradient.data());
+    parameters->WaitGradientComm();
+    sum += gradient[1];
+  }
+  expect(sum >= 0.4f * 40 * static_cast<float>(size) * 0.8f, "nothing of fresh buffers is lost");
 }
 
 // From the launcher, because the world is split before anybody can ask.

@@ -7,13 +7,42 @@ config=$here/tiny.toml
 # shellcheck source-path=SCRIPTDIR
 . "$here/runs.sh"
 
-# same NAME NAME STEP: byte for byte the same weights and state
+# tensor_lines FILE: of a .safetensors file, a line "BEGIN BYTES NAME" for each tensor
+tensor_lines() {
+  local header
+  header=$(od -An -tu8 -N8 "$1" | tr -d ' ')
+  tail -c +9 "$1" | head -c "$header" | grep -Eo '"[^"]+":\{"dtype":"F32","shape":\[[0-9,]*\],"data_offsets":\[[0-9]+,[0-9]+\]' |
+    sed -E 's/"([^"]+)":.*"data_offsets":\[([0-9]+),([0-9]+)\]/\2 \3 \1/' |
+    while read -r begin end name; do echo "$((8 + header + begin)) $((end - begin)) $name"; done
+}
+
+# kept CHECKPOINT: what its ranks keep, with checksums: each replica's statistics, whichever rank had them, and what is a rank's own
+kept() {
+  local files name begin bytes file
+  files=$(find "$1/ranks" -name '*.safetensors' | sort -V)
+  for name in $(tensor_lines "$1/ranks/0.safetensors" | sed -En 's,^[0-9]+ [0-9]+ (replicas/),\1,p'); do
+    echo "$name $(for file in $files; do
+      read -r begin bytes _ < <(tensor_lines "$file" | grep " $name\$")
+      tail -c +$((begin + 1)) "$file" | head -c "$bytes"
+    done | cksum)"
+  done
+  for file in $files; do
+    tensor_lines "$file" | grep ' compression' | while read -r begin bytes name; do
+      echo "$name $(tail -c +$((begin + 1)) "$file" | head -c "$bytes" | cksum)"
+    done
+  done
+}
+
+# same NAME NAME STEP: byte for byte the same weights and state, and the same kept by ranks
 same() {
   local step
   step=$(printf 'step_%07d' "$3")
   for file in weights state; do
     cmp "$1/checkpoints/$step/$file.safetensors" "$2/checkpoints/$step/$file.safetensors" || fail "$file of $1 and $2 differ at step $3"
   done
+  kept "$1/checkpoints/$step" >one.kept
+  kept "$2/checkpoints/$step" >two.kept
+  [ -s one.kept ] && cmp one.kept two.kept || fail "what the ranks of $1 and $2 keep differs at step $3"
 }
 
 # losses NAME: of its steps, epochs and evaluations, as the record has them
@@ -332,6 +361,23 @@ case $case in
     says run 'no checkpoint of step 3: .*weights.safetensors: cannot be written.*the last checkpoint, of step 2'
     tail -n 1 run/record.jsonl | grep -q '"status":"failed"' || fail "the record does not say that the run failed"
     expect 0 run --resume --max-steps 4
+    # A rank's own file, damaged or gone: its checkpoint is, and the one before it is taken.
+    expect 0 ranks --ranks 2 --set checkpoint.every_steps=1 --max-steps 4
+    at() { echo "ranks/checkpoints/step_000000$1/ranks/$2.safetensors"; }
+    printf x | dd of="$(at 4 1)" bs=1 seek=$(($(stat -c %s "$(at 4 1)") - 2)) conv=notrunc status=none
+    rm "$(at 3 0)"
+    expect 0 ranks --ranks 2 --set checkpoint.every_steps=0 --max-steps 5 --resume
+    says ranks 'step_0000004 is damaged and will not be used: .*ranks/1.safetensors: its content has changed'
+    says ranks 'step_0000003 is damaged and will not be used: .*ranks/0.safetensors: is missing'
+    says ranks "resuming from 'ranks/checkpoints/step_0000002'"
+    expect 0 whole --max-steps 5
+    same whole ranks 5
+    expect 0 one --ranks 2 --max-steps 2
+    truncate -s -4 one/checkpoints/step_0000002/ranks/1.safetensors
+    expect 1 one --ranks 2 --max-steps 3 --resume
+    says one 'no checkpoint in .* is valid'
+    expect 1 one --max-steps 3 --resume=one/checkpoints/step_0000002
+    says one 'ranks/1.safetensors.*truncated'
     ;;
   killed)
     expect 0 whole --ranks 2

@@ -189,6 +189,48 @@ std::string decide(Communicator& communicator, std::string_view what,
   return text;
 }
 
+void on_each(Communicator& communicator, std::string_view what, const std::function<void()>& work) {
+  // What ranks tell each other: whether all are done, and the first one that failed.
+  struct Round {
+    int working, failed;
+  };
+  Communicator& c = communicator;
+  const std::string name(what);
+  const auto interval = Seconds(std::min(1.0, c.timeout() / 4));
+  std::future<std::string> result = std::async(std::launch::async, [&work] {
+    work();
+    return std::string();
+  });
+  const auto ready = [&] {
+    return result.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  };
+  std::optional<Outcome> mine;
+  Round all{1, c.size()};
+  {
+    const Patience patience(c, "every rank is " + name);
+    while (all.working != 0) {
+      const auto next_sign = Clock::now() + interval;
+      c.wait_for(
+          [&] { return mine || ready() || Clock::now() >= next_sign; },
+          [&] { return Pending{.operation = name, .sequence = 1, .arrived = {}, .missing = {}}; });
+      if (!mine && ready()) mine = outcome_of(result);
+      const bool failed = mine && mine->state == State::failed;
+      all = c.combine_value(Round{mine ? 0 : 1, failed ? c.rank() : c.size()},
+                            [](Round& low, const Round& high) {
+                              low.working = std::max(low.working, high.working);
+                              low.failed = std::min(low.failed, high.failed);
+                            });
+    }
+  }
+  if (all.failed == c.size()) return;
+  const bool first = all.failed == c.rank();
+  ErrorType type = mine->type;
+  c.broadcast_value(type, all.failed);
+  const std::string text = broadcast_text(c, first ? mine->text : std::string(), all.failed);
+  if (first) std::rethrow_exception(mine->error);
+  throw_error(type, text);
+}
+
 void agree(Communicator& communicator, std::string_view what, std::string_view lines) {
   const auto hashes = communicator.allgather_value(fnv1a(lines));
   std::vector<int> others;

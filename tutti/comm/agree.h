@@ -1,6 +1,7 @@
 #pragma once
 // agree: what all ranks have to hold alike. decide() lets rank 0 alone do something, however long
-// it takes, and gives everybody the result; agree() finds out whether all were given the same text.
+// it takes, and gives everybody the result; on_each() lets every rank do something, and all succeed
+// or fail together; agree() finds out whether all were given the same text.
 //
 // The work runs in a thread of its own and the calling thread, the only one that may call MPI,
 // sends the signs of life. The other way round a second thread would call MPI, which needs more
@@ -24,6 +25,12 @@ namespace tutti::comm {
 /// the same type with the same message.
 std::string decide(Communicator& communicator, std::string_view what,
                    const std::function<std::string()>& work);
+
+/// Every rank does `work`, such as writing a file of its own. Collective: returns when all have
+/// done it. If it throws on any rank, all throw an error of the type and with the message of the
+/// first such rank. Time-outs and `work` as in decide(): it may take long and may not use the
+/// communicator. `what` says what they do: "writing a checkpoint".
+void on_each(Communicator& communicator, std::string_view what, const std::function<void()>& work);
 
 /// Throws ConfigError, the same on all ranks, unless all pass the same text as rank 0. Collective.
 /// `lines` has one "key = value" a line; `what` says of what, for messages: "the configuration".

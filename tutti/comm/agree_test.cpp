@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cfenv>
 #include <chrono>
 #include <stdexcept>
@@ -95,6 +96,35 @@ TEST(Decide, AnErrorOfAnotherTypeKeepsItsText) {
       ADD_FAILURE() << "no error on rank " << c.rank();
     } catch (const std::exception& error) {
       EXPECT_STREQ(error.what(), "from a library");
+    }
+  });
+}
+
+TEST(OnEach, EveryRankWorksAndAllWaitForTheLast) {
+  std::atomic<int> done{0};
+  run_ranks(5, [&](Communicator& c) {
+    c.set_timeout(1);
+    on_each(c, "writing", [&] {
+      if (c.rank() == 2) pause(2.5);  // longer than the time-out
+      ++done;
+    });
+    EXPECT_EQ(done.load(), 5);
+  });
+}
+
+TEST(OnEach, WhatFailsOnOneRankFailsOnAll) {
+  run_ranks(4, [](Communicator& c) {
+    for (const bool several : {false, true}) {
+      try {
+        on_each(c, "writing", [&] {
+          if (c.rank() == 2) throw IoError("the disk of rank 2 is full");
+          if (c.rank() == 3 && several) throw ConfigError("rank 3 is wrong");
+        });
+        ADD_FAILURE() << "no error on rank " << c.rank();
+      } catch (const IoError& error) {
+        EXPECT_STREQ(error.what(), "the disk of rank 2 is full");
+      }
+      on_each(c, "going on", [] {});
     }
   });
 }

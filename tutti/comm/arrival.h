@@ -26,13 +26,14 @@
 
 namespace tutti::comm {
 
-/// One rank over the steps compared. Seconds.
+/// One rank over the steps compared. Seconds. It travels as it lies in memory.
 struct Lateness {
-  int rank = 0;
-  int64_t last = 0;  ///< steps in which it was the last
+  int32_t rank = 0;
+  int32_t last = 0;  ///< steps in which it was the last
   double median = 0, worst = 0;
   double waited = 0, waited_for_late = 0;  ///< a step, in the mean
 };
+static_assert(sizeof(Lateness) == 2 * sizeof(int32_t) + 4 * sizeof(double), "no padding");
 
 struct ArrivalSummary {
   int64_t steps = 0;        ///< compared

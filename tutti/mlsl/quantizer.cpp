@@ -69,7 +69,7 @@ void Quantizer::decode(const std::byte* blocks, size_t count, float* values) con
 QuantizedSum::QuantizedSum(Group& group, const Quantizer& quantizer, size_t count, size_t part,
                            bool everywhere)
     : Exchange(group), quantizer_(quantizer), count_(count), part_(part),
-      tile_bytes_(quantizer.bytes(quantizer.blocks(part))),
+      tile_bytes_(quantizer.bytes(quantizer.blocks(part))), residuals_(count),
       window_(
           group.allocate((everywhere ? 3 : 2) * static_cast<size_t>(group.size()) * tile_bytes_)),
       tiles_(group, exchange_of(comm::Collective::all_to_all, kSent, kReceived)) {
@@ -92,8 +92,7 @@ comm::CollectiveSpec QuantizedSum::exchange_of(comm::Collective kind, size_t fro
 
 void QuantizedSum::start(const float* values) {
   wait();
-  std::vector<float>& residual = residuals_[values];
-  residual.resize(count_);
+  const std::span<float> residual = residuals_.of(values);
   for (size_t p = 0; p < static_cast<size_t>(group().size()); ++p)
     if (const size_t n = floats_of(p); n > 0)
       quantizer_.encode(values + p * part_, n, residual.data() + p * part_, tile(kSent, p));

@@ -2,12 +2,12 @@
 // The quantisation hook: gradients summed in the blocks of a library that the program names.
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "tutti/mlsl/exchange.h"
+#include "tutti/mlsl/residuals.h"
 #include "tutti/mlsl/types.h"
 
 namespace tutti::mlsl {
@@ -58,8 +58,8 @@ class Quantizer {
 /// them.
 ///   each part is quantised by itself -> all_to_all -> the owner adds the blocks in the order of
 ///     the ranks -> everywhere: allgather -> dequantised
-/// Bytes per rank: (n-1)/n of the quantised vector, twice everywhere. What quantising loses of a
-/// buffer is kept, and added when that buffer comes again.
+/// Bytes per rank: (n-1)/n of the quantised vector, twice everywhere. What quantising loses is kept
+/// and added later (mlsl/residuals.h).
 class QuantizedSum final : public Exchange {
  public:
   /// Collective over the group. `quantizer` outlives it.
@@ -89,7 +89,7 @@ class QuantizedSum final : public Exchange {
   size_t count_;
   size_t part_;
   size_t tile_bytes_;
-  std::map<const float*, std::vector<float>> residuals_;
+  Residuals residuals_;
   std::unique_ptr<comm::Window>
       window_;  // tiles to each rank, tiles from each rank, and everywhere: the sum of each rank
   Planned tiles_;

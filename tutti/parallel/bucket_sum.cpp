@@ -14,6 +14,13 @@ void BucketSum::compress(comm::Communicator& communicator,
                          const comm::CompressedReductionSpec& base,
                          std::span<const comm::CompressionSpec> specs) {
   comm::CompressedReductionSpec spec = base;
+  size_t scratch = 0;
+  for (const comm::CompressionSpec& compression : specs) {
+    if (!compression.compresses()) continue;
+    spec.compression = compression;
+    scratch = std::max(scratch, comm::scratch_bytes(communicator, spec));
+  }
+  scratch_ = Buffer(scratch);
   for (const comm::CompressionSpec& compression : specs) {
     if (!compression.compresses() ||
         std::ranges::find(reductions_, compression, &Choice::spec) != reductions_.end())
@@ -26,6 +33,7 @@ void BucketSum::compress(comm::Communicator& communicator,
     }
     spec.state = state_;
     spec.result = compressed_result_.as<float>().data();
+    spec.scratch = {scratch_.data(), scratch};
     reductions_.push_back({compression, comm::plan_compressed(communicator, spec)});
     reductions_.back().reduction->set_priority(dense_->priority());
   }
@@ -46,6 +54,12 @@ void BucketSum::release(std::span<float> gradient) {
   if (chosen_ != nullptr || !residual_) return;
   comm::release_residuals(layout_, state_, gradient);
   residual_ = false;
+}
+
+size_t BucketSum::compression_bytes() const {
+  size_t bytes = state_.size() * sizeof(float) + compressed_result_.bytes() + scratch_.bytes();
+  for (const Choice& choice : reductions_) bytes += choice.reduction->own_bytes();
+  return bytes;
 }
 
 comm::CompressionReport BucketSum::report() const {

@@ -1,7 +1,8 @@
 #pragma once
 // BucketSum: the operations that can sum one bucket, one of which the step uses: the dense sum, and
 // where the bucket is compressed a reduction for each density that the run goes through. They share
-// memory for what has not been sent yet.
+// memory for what has not been sent yet, for the sum, and for what is chosen: one of them is in
+// flight.
 
 #include <memory>
 #include <span>
@@ -44,6 +45,8 @@ class BucketSum {
   const std::string& algorithm() const { return dense_->algorithm(); }
   bool compressed() const { return !reductions_.empty(); }
 
+  /// Memory that compression needs: residuals, the sum, and what is chosen. The channels' apart.
+  size_t compression_bytes() const;
   /// Since the construction, over all of its reductions.
   comm::CompressionReport report() const;
   const comm::StateLayout& state_layout() const { return layout_; }
@@ -59,6 +62,7 @@ class BucketSum {
   std::vector<float> state_;  // outlives the reductions, as does
   Buffer
       compressed_result_;  // each rank has its own, unlike the dense sum of ranks that share memory
+  Buffer scratch_;         // as much as the reduction needs that needs most
   comm::StateLayout layout_;
   std::vector<Choice> reductions_;
   comm::CompressedReduction* chosen_ = nullptr;

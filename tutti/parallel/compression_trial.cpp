@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "tutti/base/error.h"
 
@@ -18,10 +19,26 @@ double median(std::vector<double> values) {
   return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
+// What ranks compare: seconds of each step, then codec seconds and the bandwidth at which these
+// break even.
+constexpr int kMoreNumbers = 2;
+constexpr int kMostNumbers = static_cast<int>(comm::Communicator::kMostCombined / sizeof(double));
+
+// Of each step the longer one; the last two of the rank that codes for longer.
+void take_slowest(std::byte* mine, const std::byte* theirs, size_t count) {
+  std::vector<double> a(count), b(count);  // because bytes of messages are not aligned
+  std::memcpy(a.data(), mine, count * sizeof(double));
+  std::memcpy(b.data(), theirs, count * sizeof(double));
+  const size_t steps = count - kMoreNumbers;
+  for (size_t i = 0; i < steps; ++i) a[i] = std::max(a[i], b[i]);
+  if (b[steps] > a[steps]) std::copy_n(b.data() + steps, kMoreNumbers, a.data() + steps);
+  std::memcpy(mine, a.data(), count * sizeof(double));
+}
+
 }  // namespace
 
 CompressionTrial::CompressionTrial(int pairs) : pairs_(pairs) {
-  CHECK(pairs >= 1, "{} pairs", pairs);
+  CHECK(1 <= pairs && steps() + kMoreNumbers <= kMostNumbers, "{} pairs", pairs);
 }
 
 bool CompressionTrial::compressed() const {
@@ -37,26 +54,20 @@ void CompressionTrial::record(double blocked_seconds, double caller_seconds) {
 CompressionTrial::Verdict CompressionTrial::decide(comm::Communicator& communicator,
                                                    const comm::CompressionReport& report) const {
   CHECK(complete(), "{} of {} steps recorded", seconds_.size(), steps());
-  std::vector<double> mine = seconds_;
+  std::vector<double> mine = seconds_;  // in the end: of the slowest ranks
   mine.push_back(report.codec_seconds);
   mine.push_back(comm::break_even_bandwidth(report));
-  std::vector<double> all(mine.size() * static_cast<size_t>(communicator.size()));
-  communicator.allgather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
-  const auto of_rank = [&](size_t p, size_t i) { return all[p * mine.size() + i]; };
+  communicator.combine(std::as_writable_bytes(std::span(mine)),
+                       [count = mine.size()](std::byte* ours, const std::byte* theirs) {
+                         take_slowest(ours, theirs, count);
+                       });
 
   std::vector<double> dense, compressed;
-  size_t slowest = 0;
-  const auto ranks = static_cast<size_t>(communicator.size());
-  for (size_t step = 2; step < seconds_.size(); ++step) {
-    double longest = 0;
-    for (size_t p = 0; p < ranks; ++p) longest = std::max(longest, of_rank(p, step));
-    (compressed_step(step) ? compressed : dense).push_back(longest);
-  }
-  for (size_t p = 1; p < ranks; ++p)
-    if (of_rank(p, seconds_.size()) > of_rank(slowest, seconds_.size())) slowest = p;
+  for (size_t step = 2; step < seconds_.size(); ++step)
+    (compressed_step(step) ? compressed : dense).push_back(mine[step]);
   Verdict verdict{.dense_seconds = median(dense),
                   .compressed_seconds = median(compressed),
-                  .break_even = of_rank(slowest, seconds_.size() + 1)};
+                  .break_even = mine.back()};
   verdict.pays = verdict.compressed_seconds < verdict.dense_seconds;
   return verdict;
 }

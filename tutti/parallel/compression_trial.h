@@ -21,8 +21,8 @@ namespace tutti {
 
 class CompressionTrial {
  public:
-  /// Of `pairs` dense and as many compressed steps, after one of each that does not count. pairs
-  /// >= 1.
+  /// Of `pairs` dense and as many compressed steps, after one of each that does not count. 1 to
+  /// 250 pairs.
   explicit CompressionTrial(int pairs = 10);
 
   bool complete() const { return static_cast<int>(seconds_.size()) == steps(); }

@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <random>
 #include <system_error>
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/train/manifest.h"
+#include "tutti/train/rank_file.h"
 #include "tutti/train/safetensors.h"
 
 namespace tutti {
@@ -253,37 +255,78 @@ bool is_abandoned(const fs::path& checkpoint) {
   return checkpoint.filename().string().find(kAbandoned) != std::string::npos;
 }
 
-fs::path write_checkpoint(const fs::path& directory, const CheckpointContent& content, int keep) {
-  CHECK(content.info.step >= 0 && keep >= 0);
-  const fs::path target = checkpoint_of_step(directory, content.info.step);
+struct CheckpointWriter::Parts {
+  Parts(fs::path in, const CheckpointInfo& info)
+      : directory(std::move(in)), target(checkpoint_of_step(directory, info.step)),
+        partial(hidden_name(target, kPartial)), manifest{.info = info,
+                                                         .serial = 1,
+                                                         .files = {},
+                                                         .rank_files = {}} {}
+
+  const fs::path directory, target;
+  const PartialDirectory partial;
+  Manifest manifest;
+};
+
+CheckpointWriter::CheckpointWriter(fs::path directory, const CheckpointInfo& info, int64_t ranks) {
+  CHECK(info.step >= 0 && ranks >= 0);
   std::error_code error;
   fs::create_directories(directory, error);
   if (error)
     throw IoError(fmt::format("{}: cannot be created: {}", directory.string(), error.message()));
+  parts_ = std::make_unique<Parts>(std::move(directory), info);
+  for (const Found& earlier : find_all(parts_->directory))
+    parts_->manifest.serial = std::max(parts_->manifest.serial, earlier.serial + 1);
+  if (ranks == 0) return;
+  const fs::path folder = path() / kRankFolder;
+  if (!fs::create_directory(folder, error) || error)
+    throw IoError(fmt::format("{}: cannot be created: {}", folder.string(), error.message()));
+  std::random_device random;
+  parts_->manifest.rank_files = {ranks, fmt::format("{:08x}{:08x}", random(), random())};
+}
 
-  Manifest manifest{.info = content.info, .serial = 1, .files = {}};
-  for (const Found& earlier : find_all(directory))
-    manifest.serial = std::max(manifest.serial, earlier.serial + 1);
+CheckpointWriter::~CheckpointWriter() = default;
 
-  const PartialDirectory partial(hidden_name(target, kPartial));
+const fs::path& CheckpointWriter::path() const { return parts_->partial.path(); }
+
+const RankFiles& CheckpointWriter::rank_files() const { return parts_->manifest.rank_files; }
+
+void CheckpointWriter::write(const CheckpointContent& content) {
   const TensorMetadata metadata = {
       {"format", "pt"},
       {"step", std::to_string(content.info.step)}};  // "pt": what Python readers ask for
-  manifest.files[kWeightsFile] =
-      write_safetensors(partial.path() / kWeightsFile, content.weights, metadata);
-  manifest.files[kStateFile] =
-      write_safetensors(partial.path() / kStateFile, content.state, metadata);
-  DurableFile file(partial.path() / kManifest);
-  file.write(to_json(manifest));
+  auto& files = parts_->manifest.files;
+  files[kWeightsFile] = write_safetensors(path() / kWeightsFile, content.weights, metadata);
+  files[kStateFile] = write_safetensors(path() / kStateFile, content.state, metadata);
+}
+
+uint64_t CheckpointWriter::bytes() const {
+  uint64_t bytes = to_json(parts_->manifest).size();
+  for (const auto& [name, digest] : parts_->manifest.files) bytes += digest.bytes;
+  return bytes;
+}
+
+fs::path CheckpointWriter::publish(bool best, int keep) {
+  CHECK(keep >= 0 && !parts_->manifest.files.empty());
+  const fs::path& target = parts_->target;
+  DurableFile file(path() / kManifest);
+  file.write(to_json(parts_->manifest));
   file.close();
-  sync_directory(partial.path());
-  verify_checkpoint(partial.path());
-  publish(partial.path(), target);
-  sync_directory(directory);
-  replace_file(directory / kLatest, target.filename().string() + "\n");
-  if (content.best) mark_best(target);
-  if (keep > 0) prune(directory, keep);
+  if (rank_files().count > 0) sync_directory(path() / kRankFolder);
+  sync_directory(path());
+  verify_checkpoint(path());
+  tutti::publish(path(), target);
+  sync_directory(parts_->directory);
+  replace_file(parts_->directory / kLatest, target.filename().string() + "\n");
+  if (best) mark_best(target);
+  if (keep > 0) prune(parts_->directory, keep);
   return target;
+}
+
+fs::path write_checkpoint(const fs::path& directory, const CheckpointContent& content, int keep) {
+  CheckpointWriter writer(directory, content.info, 0);
+  writer.write(content);
+  return writer.publish(content.best, keep);
 }
 
 CheckpointInfo verify_checkpoint(const fs::path& checkpoint) {
@@ -300,6 +343,12 @@ CheckpointInfo verify_checkpoint(const fs::path& checkpoint) {
           "{}: its content has changed since it was written (checksum {:016x}, expected {:016x})",
           path.string(), found.xxh64, expected.xxh64));
   }
+  for (int64_t rank = 0; rank < manifest.rank_files.count; ++rank) {
+    const fs::path path = rank_file_path(checkpoint, rank);
+    std::error_code error;
+    if (!fs::is_regular_file(path, error))
+      throw IoError(fmt::format("{}: is missing", path.string()));
+  }
   return manifest.info;
 }
 
@@ -312,12 +361,20 @@ Checkpoint open_checkpoint(const fs::path& checkpoint) {
       throw IoError(fmt::format("{}: has {} bytes, {} were written", (checkpoint / name).string(),
                                 bytes, written));
   }
-  return {checkpoint, std::move(manifest.info), std::move(manifest.checksum),
-          SafetensorsFile(checkpoint / kWeightsFile), SafetensorsFile(checkpoint / kStateFile)};
+  return {.path = checkpoint,
+          .info = std::move(manifest.info),
+          .checksum = std::move(manifest.checksum),
+          .weights = SafetensorsFile(checkpoint / kWeightsFile),
+          .state = SafetensorsFile(checkpoint / kStateFile),
+          .rank_files = std::move(manifest.rank_files)};
 }
 
 std::string manifest_checksum(const fs::path& checkpoint) {
   return read_manifest(checkpoint / kManifest).checksum;
+}
+
+RankFiles rank_files_of(const fs::path& checkpoint) {
+  return read_manifest(checkpoint / kManifest).rank_files;
 }
 
 fs::path checkpoints_in(const fs::path& path) {
@@ -334,14 +391,15 @@ bool is_in_checkpoint(const fs::path& path) {
          (is_checkpoint_name(folder.filename().string()) || fs::exists(folder / kStateFile, none));
 }
 
-fs::path checkpoint_at(const fs::path& path, std::string_view key) {
+fs::path checkpoint_at(const fs::path& path, std::string_view key,
+                       std::span<const fs::path> except) {
   std::error_code error;
   if (is_in_checkpoint(path))
     return path.filename() == kLatest ? path.parent_path() / name_in(path) : path.parent_path();
   if (fs::exists(path / kManifest, error)) return path;
   if (error) throw IoError(fmt::format("{}: '{}': {}", key, path.string(), error.message()));
   const fs::path directory = checkpoints_in(path);
-  if (const auto found = find_latest_valid(directory)) return *found;
+  if (const auto found = find_latest_valid(directory, except)) return *found;
   const size_t damaged = list_checkpoints(directory).size();
   throw IoError(fmt::format(
       "{}: no valid checkpoint in '{}'{}", key, directory.string(),
@@ -369,7 +427,8 @@ std::vector<fs::path> list_checkpoints(const fs::path& directory) {
   return paths;
 }
 
-std::optional<fs::path> find_latest_valid(const fs::path& directory) {
+std::optional<fs::path> find_latest_valid(const fs::path& directory,
+                                          std::span<const fs::path> except) {
   std::vector<Found> candidates = find_all(directory);
   std::ranges::stable_partition(
       candidates, [](const Found& f) { return f.serial == 0; });  // so that the damage is told
@@ -384,6 +443,7 @@ std::optional<fs::path> find_latest_valid(const fs::path& directory) {
                 named.filename().string());
   }
   for (const Found& candidate : candidates) {
+    if (std::ranges::find(except, candidate.path) != except.end()) continue;
     try {
       verify_checkpoint(candidate.path);
       return candidate.path;

@@ -2,20 +2,25 @@
 // Checkpoints on disk. A checkpoint is a directory, complete or absent, never half-written:
 //
 //   step_0000123/weights.safetensors  what a Python reader wants: parameters, running statistics
-//   step_0000123/state.safetensors    what only a resumed run needs: optimizer state, statistics of
-//                                     each replica, what compression keeps
-//   step_0000123/manifest.json        CheckpointInfo; size and XXH64 of both files and of itself
+//   step_0000123/state.safetensors    what only a resumed run needs: optimizer state
+//   step_0000123/ranks/3.safetensors  what only rank 3 has (train/rank_file.h): statistics of each
+//                                     of its replicas, what compression keeps
+//   step_0000123/manifest.json        CheckpointInfo; size and XXH64 of the first two files and of
+//                                     itself; the number of rank files and their common mark
 //   latest                            a file: the name of the newest one
 //   best                              a link to the one of the best evaluation
 //
-// It is written under a hidden name, flushed to the disk and renamed. Failures throw IoError naming
+// It is written under a hidden name, flushed to the disk and renamed: by rank 0, after all ranks
+// have written and flushed theirs. Failures throw IoError naming
 // the file; they leave all earlier checkpoints as they were. One process at a time writes into a
 // directory of checkpoints (train/run_folder.h sees to that).
 
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +48,13 @@ struct CheckpointInfo {
   std::map<std::string, double> metrics;
 };
 
+/// The files that ranks have written each for itself (train/rank_file.h).
+struct RankFiles {
+  int64_t count = 0;    ///< one a rank; 0: none was needed
+  std::string id = {};  ///< a mark that they share, and no other checkpoint has
+};
+inline constexpr const char* kRankFolder = "ranks";
+
 struct CheckpointContent {
   CheckpointInfo info;
   std::vector<TensorRef> weights, state;
@@ -55,11 +67,37 @@ struct Checkpoint {
   CheckpointInfo info;
   std::string checksum;  ///< of the manifest, which holds those of the files
   SafetensorsFile weights, state;
+  RankFiles rank_files = {};
 };
 
-/// Writes directory/step_NNNNNNN (replacing one of the same step), points `latest`, and for the
-/// best one `best`, at it, and then removes the oldest ones beyond `keep` (0: keeps all), but never
-/// the best one. Returns its path.
+/// Makes directory/step_NNNNNNN (replacing one of the same step) under a hidden name, which goes
+/// with this unless publish() gave it its own.
+class CheckpointWriter {
+ public:
+  /// `ranks`: that will write a file each; 0: none.
+  CheckpointWriter(std::filesystem::path directory, const CheckpointInfo& info, int64_t ranks);
+  ~CheckpointWriter();
+  CheckpointWriter(const CheckpointWriter&) = delete;
+  CheckpointWriter& operator=(const CheckpointWriter&) = delete;
+
+  /// Where it is made, for write_rank_file().
+  const std::filesystem::path& path() const;
+  const RankFiles& rank_files() const;
+  /// What all ranks have alike. Once.
+  void write(const CheckpointContent& content);
+  /// Bytes of the files that this has written.
+  uint64_t bytes() const;
+  /// When all files are there: verifies those of write(), points `latest`, and for the best one
+  /// `best`, at it, and then removes the oldest ones beyond `keep` (0: keeps all), but never the
+  /// best one. Returns its path.
+  std::filesystem::path publish(bool best, int keep);
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+/// All of that, for a checkpoint without rank files.
 std::filesystem::path write_checkpoint(const std::filesystem::path& directory,
                                        const CheckpointContent& content, int keep);
 
@@ -73,18 +111,24 @@ void set_aside_after(const std::filesystem::path& directory, const std::filesyst
 /// Whether set_aside_after() has named it.
 bool is_abandoned(const std::filesystem::path& checkpoint);
 
-/// Checks the manifest and the checksums of all files; throws IoError saying what is damaged.
+/// Checks the manifest, the checksums of the files that all ranks have alike, and that no rank's
+/// file is missing; throws IoError saying what is damaged. Whether the ranks' files are whole, the
+/// ranks look that go on from them (verify_rank_files), because one would have to read them all.
 CheckpointInfo verify_checkpoint(const std::filesystem::path& checkpoint);
-/// Opens it. Checks the manifest, the files' sizes and their headers, but not the content's
-/// checksums: verify_checkpoint() reads all of it, which one rank does for all.
+/// Opens it. Checks the manifest, the sizes of the files that all ranks have alike and their
+/// headers, but not the content's checksums: verify_checkpoint() reads all of these, which one rank
+/// does for all.
 Checkpoint open_checkpoint(const std::filesystem::path& checkpoint);
 /// The checksum of a checkpoint's manifest: equal for equal checkpoints.
 std::string manifest_checksum(const std::filesystem::path& checkpoint);
+RankFiles rank_files_of(const std::filesystem::path& checkpoint);
 
 /// `path` if it is a checkpoint, valid or not; the checkpoint of a path to its weights, and the one
 /// that a path to `latest` names; else the newest valid one in it, where it is a folder of
 /// checkpoints or the folder of a run. Throws IoError naming `key` if there is none.
-std::filesystem::path checkpoint_at(const std::filesystem::path& path, std::string_view key);
+/// Checkpoints in `except` are passed over like damaged ones, but for the first two cases.
+std::filesystem::path checkpoint_at(const std::filesystem::path& path, std::string_view key,
+                                    std::span<const std::filesystem::path> except = {});
 /// Whether `path` is the file `latest`, or the weights of a checkpoint, whose manifest can tell
 /// whether they are whole.
 bool is_in_checkpoint(const std::filesystem::path& path);
@@ -99,9 +143,10 @@ std::filesystem::path checkpoints_in(const std::filesystem::path& path);
 void remove_leftovers(const std::filesystem::path& directory);
 
 /// The newest checkpoint in `directory` that passes verification: the one `latest` names, else the
-/// others from the last written to the first. Warns about each damaged one. Nothing if there is
-/// none, or no such directory.
-std::optional<std::filesystem::path> find_latest_valid(const std::filesystem::path& directory);
+/// others from the last written to the first. Warns about each damaged one; those in `except` have
+/// been found damaged already. Nothing if there is none, or no such directory.
+std::optional<std::filesystem::path> find_latest_valid(
+    const std::filesystem::path& directory, std::span<const std::filesystem::path> except = {});
 
 /// All checkpoints in a directory, valid or not, last written first; those with an unreadable
 /// manifest come last.

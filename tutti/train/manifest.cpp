@@ -11,7 +11,8 @@
 namespace tutti {
 namespace {
 
-constexpr int kSchema = 2;  // 1: without run_id, optimizer, state_kinds, settings
+// 1: without run_id, optimizer, state_kinds, settings. 2: what ranks keep lay in the state file.
+constexpr int kSchema = 3;
 constexpr const char* kChecksum = "manifest_xxh64";
 
 std::string hex(uint64_t value) { return fmt::format("{:016x}", value); }
@@ -56,6 +57,8 @@ Manifest from_json(const Json& json) {
   for (const auto& [name, file] : json.at("files").items())
     m.files[name] = {file.at("bytes").get<uint64_t>(),
                      from_hex(file.at("xxh64").get<std::string>())};
+  if (const auto ranks = json.find("rank_files"); ranks != json.end())
+    m.rank_files = {ranks->at("count").get<int64_t>(), ranks->at("id").get<std::string>()};
   return m;
 }
 
@@ -70,23 +73,25 @@ std::string without_tag(const Json::exception& error) {
 
 std::string to_json(const Manifest& manifest) {
   const CheckpointInfo& info = manifest.info;
-  Json json = {{"schema", kSchema},
-               {"serial", manifest.serial},
-               {"step", info.step},
-               {"epoch", info.epoch},
-               {"seed", info.seed},
-               {"epoch_position", info.epoch_position},
-               {"replicas", info.replicas},
-               {"ranks", info.ranks},
-               {"precision", info.precision},
-               {"config", info.config},
-               {"plan_choices", info.plan_choices},
-               {"run_id", info.run_id},
-               {"optimizer", info.optimizer},
-               {"state_kinds", info.state_kinds},
-               {"settings", info.settings},
-               {"metrics", info.metrics},
-               {"files", Json::object()}};
+  Json json = {
+      {"schema", kSchema},
+      {"serial", manifest.serial},
+      {"step", info.step},
+      {"epoch", info.epoch},
+      {"seed", info.seed},
+      {"epoch_position", info.epoch_position},
+      {"replicas", info.replicas},
+      {"ranks", info.ranks},
+      {"precision", info.precision},
+      {"config", info.config},
+      {"plan_choices", info.plan_choices},
+      {"run_id", info.run_id},
+      {"optimizer", info.optimizer},
+      {"state_kinds", info.state_kinds},
+      {"settings", info.settings},
+      {"metrics", info.metrics},
+      {"files", Json::object()},
+      {"rank_files", {{"count", manifest.rank_files.count}, {"id", manifest.rank_files.id}}}};
   for (const auto& [name, digest] : manifest.files)
     json["files"][name] = {{"bytes", digest.bytes}, {"xxh64", hex(digest.xxh64)}};
   json[kChecksum] = checksum_of(parse_json(print_json(json)));

@@ -16,6 +16,7 @@ struct Manifest {
   int64_t serial = 1;  ///< counts the checkpoints ever written into a directory: their order,
                        ///< whatever steps and clocks say
   std::map<std::string, FileDigest> files;
+  RankFiles rank_files = {};
   std::string checksum = {};  ///< of all that; read_manifest() fills it
 };
 

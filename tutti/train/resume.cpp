@@ -1,10 +1,8 @@
 #include "tutti/train/resume.h"
 
-#include <cstring>
-#include <iterator>
-
 #include "tutti/base/log.h"
 #include "tutti/comm/agree.h"
+#include "tutti/train/rank_file.h"
 
 namespace tutti {
 
@@ -31,23 +29,21 @@ std::optional<Checkpoint> open_resume(comm::Communicator& communicator, const Ru
   return checkpoint;
 }
 
-std::vector<NamedTensor> gather_statistics(const Weights& weights, const ReplicaMap& replicas,
-                                           comm::Communicator& communicator) {
-  const size_t bytes = weights.variables().statistic_bytes;
-  const auto most = static_cast<size_t>(replicas.most_per_rank());
-  std::vector<std::byte> mine(most * bytes),
-      all(mine.size() * static_cast<size_t>(communicator.size()));
-  for (int r = 0; r < replicas.local_count(); ++r)
-    std::memcpy(mine.data() + static_cast<size_t>(r) * bytes, weights.statistics(r), bytes);
-  communicator.allgather(mine, all);
-  std::vector<NamedTensor> tensors;
-  for (size_t rank = 0; rank + 1 < replicas.first().size(); ++rank)
-    for (int replica = replicas.first()[rank]; replica < replicas.first()[rank + 1]; ++replica) {
-      const size_t row = rank * most + static_cast<size_t>(replica - replicas.first()[rank]);
-      std::ranges::move(weights.export_statistics(all.data() + row * bytes, replica),
-                        std::back_inserter(tensors));
+void restore_statistics(const Checkpoint& checkpoint, const ReplicaMap& replicas,
+                        Weights& weights) {
+  if (weights.variables().statistics.empty()) return;
+  RankFileReader files(checkpoint);
+  const ReplicaMap before(replicas.replicas(), files.ranks(), 0);
+  for (int local = 0; local < replicas.local_count(); ++local) {
+    const int replica = replicas.replica(local);
+    if (checkpoint.rank_files.count == 0) {
+      weights.import_named_statistics(checkpoint.state, local, replica);
+      continue;
     }
-  return tensors;
+    const int owner = before.owner(replica);
+    weights.import_statistics(files.file(owner), local,
+                              replica - before.first()[static_cast<size_t>(owner)]);
+  }
 }
 
 void restore(const Checkpoint& checkpoint, const ReplicaMap& replicas,
@@ -58,9 +54,8 @@ void restore(const Checkpoint& checkpoint, const ReplicaMap& replicas,
   else
     log::warn_alike("the state of the optimizer begins at zero: the checkpoint's is of {}",
                     checkpoint.info.optimizer);
-  if (checkpoint.info.replicas != replicas.replicas()) return;
-  for (int r = 0; r < replicas.local_count(); ++r)
-    weights.import_statistics(checkpoint.state, r, replicas.replica(r));
+  if (checkpoint.info.replicas == replicas.replicas())
+    restore_statistics(checkpoint, replicas, weights);
 }
 
 }  // namespace tutti

@@ -3,8 +3,7 @@
 // ranks and the tensors of a file.
 
 #include <optional>
-#include <string>
-#include <vector>
+#include <span>
 
 #include "tutti/comm/communicator.h"
 #include "tutti/parallel/replicas.h"
@@ -18,9 +17,8 @@ namespace tutti {
 /// Throws IoError on a rank that does not see the checkpoint that rank 0 has verified.
 std::optional<Checkpoint> open_resume(comm::Communicator& communicator, const RunPlace& place);
 
-/// Every replica's statistics, on every rank, in replica order. Collective.
-std::vector<NamedTensor> gather_statistics(const Weights& weights, const ReplicaMap& replicas,
-                                           comm::Communicator& communicator);
+/// The statistics of each local replica, from the file of the rank that ran it.
+void restore_statistics(const Checkpoint& checkpoint, const ReplicaMap& replicas, Weights& weights);
 
 /// Weights, the optimizer state that this rank keeps, and the local replicas' statistics. Where the
 /// checkpoint is of another optimizer, its state begins at zero; of another number of replicas,

@@ -10,6 +10,7 @@
 #include "tutti/comm/agree.h"
 #include "tutti/trace/record.h"
 #include "tutti/train/checkpoint.h"
+#include "tutti/train/rank_file.h"
 
 namespace tutti {
 namespace {
@@ -156,11 +157,11 @@ fs::path set_aside(const fs::path& folder) {
 
 /// The newest valid checkpoint of a run; none where it has not written any. Never a new start
 /// because all are damaged.
-std::string latest_of(const fs::path& checkpoints) {
-  if (const auto found = find_latest_valid(checkpoints)) return found->string();
+std::string latest_of(const fs::path& checkpoints, std::span<const fs::path> damaged) {
+  if (const auto found = find_latest_valid(checkpoints, damaged)) return found->string();
   std::vector<std::string> names;
-  for (const fs::path& damaged : list_checkpoints(checkpoints))
-    names.push_back(damaged.filename().string());
+  for (const fs::path& checkpoint : list_checkpoints(checkpoints))
+    names.push_back(checkpoint.filename().string());
   if (!names.empty())
     throw IoError(fmt::format(
         "--resume: no checkpoint in '{}' is valid ({}: the log says what is wrong with each); "
@@ -219,6 +220,27 @@ void refuse_study(const RunFolderRequest& request, const fs::path& directory) {
                                 directory.string()));
 }
 
+/// Where the run goes on. `damaged`: what has been found so, beside what is found now.
+void choose_resume(const RunFolderRequest& request, std::span<const fs::path> damaged,
+                   RunPlace& place) {
+  if (is_latest(request)) {
+    place.resume = latest_of(place.checkpoints, damaged);
+    if (place.resume.empty())
+      log::info("no checkpoint in '{}' yet: the run begins at its first step", place.checkpoints);
+    else
+      refuse_other_checkpoints(place);
+  } else if (!request.resume.empty()) {
+    const fs::path from = checkpoint_at(request.resume, "--resume", damaged);
+    if (place.goes_on && !within(from, place.checkpoints))
+      throw ConfigError(
+          fmt::format("--resume: '{}' is of another run than the one in '{}'; choose "
+                      "another --output-dir, or set that run aside first",
+                      from.string(), place.directory));
+    place.resume = from.string();
+  }
+  if (!place.resume.empty()) place.checksum = manifest_checksum(place.resume);
+}
+
 /// What begins or goes on in a folder. `used`: a run lies there.
 RunPlace place_in(const fs::path& directory, const RunFolderRequest& request, bool used) {
   const fs::path checkpoints = checkpoints_of(request, directory);
@@ -233,25 +255,26 @@ RunPlace place_in(const fs::path& directory, const RunFolderRequest& request, bo
                  .checksum = {},
                  .run_id = used ? read_run_id((directory / kRecordFile).string()) : "",
                  .goes_on = used};
-  if (is_latest(request)) {
-    place.resume = latest_of(checkpoints);
-    if (place.resume.empty())
-      log::info("no checkpoint in '{}' yet: the run begins at its first step",
-                checkpoints.string());
-    else
-      refuse_other_checkpoints(place);
-  } else if (!request.resume.empty()) {
-    const fs::path from = checkpoint_at(request.resume, "--resume");
-    if (used && !within(from, checkpoints))
-      throw ConfigError(
-          fmt::format("--resume: '{}' is of another run than the one in '{}'; choose "
-                      "another --output-dir, or set that run aside first",
-                      from.string(), directory.string()));
-    place.resume = from.string();
-  }
-  if (!place.resume.empty()) place.checksum = manifest_checksum(place.resume);
+  choose_resume(request, {}, place);
   if (place.run_id.empty()) place.run_id = make_run_id(unix_now());
   return place;
+}
+
+/// What is wrong with the files that ranks wrote, each verified by one rank; empty: nothing.
+/// Collective. A rank that does not see the checkpoint says so later, in open_resume().
+std::string find_damage(comm::Communicator& communicator, const RunPlace& place) {
+  try {
+    comm::on_each(communicator, "verifying the checkpoint", [&] {
+      std::error_code none;
+      if (!fs::exists(place.resume, none) || manifest_checksum(place.resume) != place.checksum)
+        return;
+      verify_rank_files(place.resume, rank_files_of(place.resume), communicator.rank(),
+                        communicator.size());
+    });
+    return "";
+  } catch (const IoError& error) {
+    return error.what();
+  }
 }
 
 }  // namespace
@@ -339,6 +362,22 @@ RunPlace take_run_folder(const RunFolderRequest& request, std::vector<FolderLock
 
 RunFolder::RunFolder(comm::Communicator& communicator, const RunFolderRequest& request)
     : place_(from_text(comm::decide(communicator, "opening the run's folder",
-                                    [&] { return to_text(take_run_folder(request, locks_)); }))) {}
+                                    [&] { return to_text(take_run_folder(request, locks_)); }))) {
+  // What each rank keeps is too much for rank 0 to verify.
+  std::vector<fs::path> damaged;
+  while (!place_.resume.empty()) {
+    const std::string damage = find_damage(communicator, place_);
+    if (damage.empty()) return;
+    damaged.emplace_back(place_.resume);
+    place_ = from_text(comm::decide(communicator, "choosing an earlier checkpoint", [&] {
+      log::warn("checkpoint {} is damaged and will not be used: {}",
+                damaged.back().filename().string(), damage);
+      RunPlace place = place_;
+      choose_resume(request, damaged, place);
+      if (place.resume == damaged.back()) throw IoError(damage);  // this very one was asked for
+      return to_text(place);
+    }));
+  }
+}
 
 }  // namespace tutti

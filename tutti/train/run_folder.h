@@ -20,7 +20,7 @@ inline constexpr const char* kConfigFile = "config.toml";
 struct RunPlace {
   std::string directory;    ///< run.output_dir, or the one that was found for it
   std::string checkpoints;  ///< the folder of its checkpoints
-  std::string resume;       ///< the checkpoint to go on from, verified by rank 0; empty: none
+  std::string resume;       ///< the checkpoint to go on from, verified; empty: none
   std::string checksum;     ///< of that checkpoint's manifest
   std::string run_id;       ///< one for each run, kept over its resumes
   bool goes_on = false;     ///< the folder holds the beginning of this run: its record is continued
@@ -49,7 +49,8 @@ std::string own_checkpoints(const std::string& dir, const RunPlace& place);
 /// Held by every rank while it trains; rank 0 holds the locks.
 class RunFolder {
  public:
-  /// Collective: rank 0 finds, locks, cleans and, for a resume, verifies; all get the place. Throws
+  /// Collective: rank 0 finds, locks, cleans and, for a resume, verifies what all ranks have alike,
+  /// each rank its share of what ranks have written; all get the place. Throws
   /// ConfigError where another run lies or is under way, and where there is something to resume
   /// from but nothing of it is valid.
   RunFolder(comm::Communicator& communicator, const RunFolderRequest& request);

@@ -248,6 +248,14 @@ std::vector<std::byte> SafetensorsFile::bytes(const Entry& entry) const {
   return bytes;
 }
 
+void SafetensorsFile::read_part(const Entry& entry, uint64_t from,
+                                std::span<std::byte> part) const {
+  const uint64_t bytes = entry.end - entry.begin;
+  CHECK(from <= bytes && part.size() <= bytes - from, "'{}': bytes {} to {} of {}", entry.name,
+        from, from + part.size(), bytes);
+  file_->read(data_begin_ + entry.begin + from, part);
+}
+
 std::vector<float> SafetensorsFile::read_f32(const Entry& entry) const {
   const std::vector<std::byte> raw = bytes(entry);
   switch (entry.type) {

@@ -44,6 +44,8 @@ class SafetensorsFile {
   const Entry* find(std::string_view name) const;  ///< null if there is none
 
   std::vector<std::byte> bytes(const Entry& entry) const;
+  /// Fills `part` from byte `from` of the tensor on, which must have them.
+  void read_part(const Entry& entry, uint64_t from, std::span<std::byte> part) const;
   /// Any floating-point or integer tensor as f32, rounded to nearest.
   std::vector<float> read_f32(const Entry& entry) const;
   /// A tensor of a type that Tutti has (f32, bf16, i32, u8); IoError for any other.

@@ -133,46 +133,24 @@ void StepExchange::set_verdict(double pays) {
   trial_.reset();
 }
 
-std::vector<NamedTensor> StepExchange::collect_compression() {
-  std::vector<NamedTensor> tensors;
+std::vector<TensorRef> StepExchange::compression_state() {
+  std::vector<TensorRef> tensors;
   if (!compresses()) return tensors;
-  std::vector<comm::SavedPiece> mine;
-  for (int b = 0; b < gradients_.buckets(); ++b)
-    if (BucketSum& sum = gradients_.sum(b); sum.compressed())
-      std::ranges::move(
-          comm::save_state(sum.state_layout(), communicator_.rank(),
-                           gradients_.layout().buckets[static_cast<size_t>(b)].name, sum.state()),
-          std::back_inserter(mine));
-  for (int rank = 0; rank < communicator_.size(); ++rank) {
-    size_t pieces = mine.size();
-    communicator_.broadcast_value(pieces, rank);
-    for (size_t i = 0; i < pieces; ++i) {
-      const bool owner = rank == communicator_.rank();
-      NamedTensor tensor;
-      if (owner)
-        tensor = {
-            mine[i].name, {DType::f32, Shape{static_cast<int64_t>(mine[i].values.size())}, {}}, {}};
-      std::array<size_t, 2> sizes{tensor.name.size(), owner ? mine[i].values.size() : 0};
-      communicator_.broadcast_value(sizes, rank);
-      tensor.name.resize(sizes[0]);
-      communicator_.broadcast(std::as_writable_bytes(std::span(tensor.name)), rank);
-      tensor.desc = {DType::f32, Shape{static_cast<int64_t>(sizes[1])}, {}};
-      tensor.bytes.resize(sizes[1] * sizeof(float));
-      if (owner) std::memcpy(tensor.bytes.data(), mine[i].values.data(), tensor.bytes.size());
-      communicator_.broadcast(tensor.bytes, rank);
-      if (communicator_.rank() == 0) tensors.push_back(std::move(tensor));
-    }
+  for (int b = 0; b < gradients_.buckets(); ++b) {
+    BucketSum& sum = gradients_.sum(b);
+    if (!sum.compressed()) continue;
+    const std::string& bucket = gradients_.layout().buckets[static_cast<size_t>(b)].name;
+    for (const comm::SavedPiece& piece :
+         comm::save_state(sum.state_layout(), communicator_.rank(), bucket, sum.state()))
+      tensors.push_back({piece.name,
+                         {DType::f32, Shape{static_cast<int64_t>(piece.values.size())}, {}},
+                         std::as_bytes(piece.values)});
   }
   return tensors;
 }
 
-void StepExchange::restore_compression(const SafetensorsFile& file) {
+void StepExchange::restore_compression(comm::SavedState& saved) {
   if (!compresses()) return;
-  std::vector<std::vector<float>> values;
-  std::vector<comm::SavedPiece> saved;
-  for (const SafetensorsFile::Entry& entry : file.entries())
-    if (entry.name.starts_with("compression."))
-      saved.push_back({entry.name, values.emplace_back(file.read_f32(entry))});
   bool dealt = false;
   for (int b = 0; b < gradients_.buckets(); ++b) {
     BucketSum& sum = gradients_.sum(b);

@@ -65,11 +65,11 @@ class StepExchange {
   /// that a resumed run does as the one before.
   std::optional<double> verdict() const { return verdict_; }
   void set_verdict(double pays);
-  /// Collective. What compression keeps, of all ranks, on rank 0; nothing elsewhere.
-  /// "compression.rank3.bucket 2.gradient@0".
-  std::vector<NamedTensor> collect_compression();
-  /// Collective. The reverse, from the state file of a checkpoint.
-  void restore_compression(const SafetensorsFile& file);
+  /// What compression keeps on this rank, "compression.rank3.bucket 2.gradient@0", where it lies:
+  /// valid until the next step.
+  std::vector<TensorRef> compression_state();
+  /// Collective. The reverse, from a checkpoint.
+  void restore_compression(comm::SavedState& saved);
   /// What compression did since the last call, in averages of `steps`: for the log; empty where
   /// nothing is compressed.
   std::string compression_line(int64_t steps);

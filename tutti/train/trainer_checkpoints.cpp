@@ -2,13 +2,12 @@
 
 #include <cmath>
 #include <filesystem>
-#include <system_error>
-#include <utility>
+#include <optional>
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/comm/agree.h"
-#include "tutti/train/resume.h"
+#include "tutti/train/rank_file.h"
 
 namespace tutti {
 
@@ -34,16 +33,48 @@ CheckpointInfo TrainerRun::info_now() const {
   return info;
 }
 
-std::string TrainerRun::write_files(const std::vector<NamedTensor>& statistics,
-                                    const std::vector<NamedTensor>& compression, bool best) {
+bool TrainerRun::needs_rank_files() const {
+  return !network_->training.variables.statistics.empty() || exchange_->compresses();
+}
+
+void TrainerRun::write_alike(CheckpointWriter& writer) const {
   const std::vector<NamedTensor> model = weights_->export_model(averaged_.data()),
                                  state = weights_->export_state();
-  CheckpointContent content{.info = info_now(), .weights = {}, .state = {}, .best = best};
+  CheckpointContent content{.info = info_now(), .weights = {}, .state = {}};
   for (const NamedTensor& tensor : model) content.weights.push_back(tensor.ref());
-  for (const auto* list : {&state, &statistics, &compression})
-    for (const NamedTensor& tensor : *list) content.state.push_back(tensor.ref());
-  return write_checkpoint(place_.checkpoints, content, static_cast<int>(config_.checkpoint.keep))
-      .string();
+  for (const NamedTensor& tensor : state) content.state.push_back(tensor.ref());
+  writer.write(content);
+}
+
+uint64_t TrainerRun::write_own(const std::filesystem::path& checkpoint, const RankFiles& files) {
+  const std::vector<NamedTensor> statistics = weights_->export_statistics();
+  std::vector<TensorRef> tensors = exchange_->compression_state();
+  for (const NamedTensor& tensor : statistics) tensors.push_back(tensor.ref());
+  return write_rank_file(checkpoint, files, comm_.rank(), tensors);
+}
+
+TrainerRun::Written TrainerRun::write_together(bool best) {
+  std::optional<CheckpointWriter> writer;  // of rank 0
+  const int64_t ranks = needs_rank_files() ? comm_.size() : 0;
+  const std::string place = comm::decide(comm_, "beginning a checkpoint", [&] {
+    writer.emplace(place_.checkpoints, info_now(), ranks);
+    return writer->rank_files().id + '\0' + writer->path().string();
+  });
+  const size_t end = place.find('\0');
+  const RankFiles files{ranks, place.substr(0, end)};
+  uint64_t bytes = 0;
+  comm::on_each(comm_, "writing a checkpoint", [&] {
+    if (ranks > 0) bytes = write_own(place.substr(end + 1), files);
+    if (!writer) return;
+    write_alike(*writer);
+    bytes += writer->bytes();
+  });
+  double all[] = {static_cast<double>(bytes)};
+  comm_.sum(all);
+  const std::string path = comm::decide(comm_, "publishing a checkpoint", [&] {
+    return writer->publish(best, static_cast<int>(config_.checkpoint.keep)).string();
+  });
+  return {path, static_cast<int64_t>(all[0])};
 }
 
 void TrainerRun::write_checkpoint_now(bool best, bool ends) {
@@ -52,24 +83,21 @@ void TrainerRun::write_checkpoint_now(bool best, bool ends) {
   executor_->settle();
   average_statistics();
   exchange_->collect_state(weights_->state());
-  const std::vector<NamedTensor> statistics = gather_statistics(*weights_, replicas_, comm_),
-                                 compression = exchange_->collect_compression();
   together_ = true;
-  const std::string path = comm::decide(comm_, "writing a checkpoint", [&]() -> std::string {
-    try {
-      return write_files(statistics, compression, best);
-    } catch (const IoError& error) {
-      if (ends) throw IoError(fmt::format("{}; {}", error.what(), what_is_left()));
+  Written written;
+  try {
+    written = write_together(best);
+  } catch (const IoError& error) {
+    if (ends) throw IoError(fmt::format("{}; {}", error.what(), what_is_left()));
+    if (first())
       log::warn("no checkpoint of step {}: {}; {}; training goes on to the next one", step_,
                 error.what(), what_is_left());
-      return "";
-    }
-  });
+  }
   together_ = false;
   const double seconds = RunClock::since(began);
   clock_.add_pause(seconds);
   checkpoint_seconds_ += seconds;
-  if (path.empty()) return;
+  if (written.path.empty()) return;
   left_.last = step_;
   if (spec_.checkpoint_written) spec_.checkpoint_written();
   if (best) {
@@ -77,16 +105,11 @@ void TrainerRun::write_checkpoint_now(bool best, bool ends) {
     left_.best_accuracy = result_.accuracy;
   }
   if (!first()) return;
-  int64_t bytes = 0;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
-    const auto size = entry.file_size(error);
-    if (error) break;
-    bytes += static_cast<int64_t>(size);
-  }
-  if (error) throw IoError(fmt::format("{}: cannot be read: {}", path, error.message()));
-  reporter_->record().append(CheckpointRecord{
-      .epoch = epochs_done(), .step = step_, .path = path, .bytes = bytes, .seconds = seconds});
+  reporter_->record().append(CheckpointRecord{.epoch = epochs_done(),
+                                              .step = step_,
+                                              .path = written.path,
+                                              .bytes = written.bytes,
+                                              .seconds = seconds});
 }
 
 std::string TrainerRun::what_is_left() const {

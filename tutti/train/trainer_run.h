@@ -94,9 +94,17 @@ class TrainerRun {
 
   // --- trainer_checkpoints.cpp ---
   CheckpointInfo info_now() const;
-  /// Rank 0's part. Returns the path.
-  std::string write_files(const std::vector<NamedTensor>& statistics,
-                          const std::vector<NamedTensor>& compression, bool best);
+  /// Whether a rank keeps what no other rank has.
+  bool needs_rank_files() const;
+  /// Each rank its own file, rank 0 those that all have alike; it is there when all are. Throws
+  /// IoError on all ranks. Collective.
+  struct Written {
+    std::string path;
+    int64_t bytes = 0;  // of all files
+  };
+  Written write_together(bool best);
+  void write_alike(CheckpointWriter& writer) const;
+  uint64_t write_own(const std::filesystem::path& checkpoint, const RankFiles& files);
   /// `best`: of the best evaluation so far. Where the run does not end here, one that cannot be
   /// written costs a warning: the earlier ones are valid, and the next may find space.
   void write_checkpoint_now(bool best, bool ends);

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/comm/agree.h"
 #include "tutti/data/format/catalog.h"
+#include "tutti/train/rank_file.h"
 #include "tutti/train/resume.h"
 #include "tutti/train/resume_check.h"
 #include "tutti/train/settings.h"
@@ -87,13 +89,23 @@ void TrainerRun::build_network() {
   constexpr int64_t kSteps = 256;
   exchange_.emplace(comm_, replicas_, *network_, exchange_settings(config_.comm),
                     static_cast<int>(std::min(config_.run.log_every, kSteps)));
+  if (needs_rank_files())
+    comm::on_each(comm_, "looking for the run's folder", [&] {
+      std::error_code none;
+      if (!std::filesystem::is_directory(place_.directory, none))
+        throw IoError(fmt::format(
+            "{}: {} does not see the run's folder, where each rank writes its part of a "
+            "checkpoint: run.output_dir must be on a file system that all hosts share",
+            place_.directory, comm_.who()));
+    });
   weights_.emplace(network_->training.variables, replicas_.local_count(), exchange_->parameters(),
                    exchange_->fills_parameters());
   weights_->initialise(static_cast<uint64_t>(config_.run.seed));
   averaged_ = Buffer(network_->training.variables.statistic_bytes);
   if (resumed_) {
     restore(*resumed_, replicas_, exchange_->kept_state(), *weights_);
-    exchange_->restore_compression(resumed_->state);
+    SavedCompression saved(*resumed_);
+    exchange_->restore_compression(saved);
     if (resumed_->info.metrics.contains(kCompressionPays))
       exchange_->set_verdict(resumed_->info.metrics.at(kCompressionPays));
     go_on_from(*resumed_);

@@ -35,8 +35,13 @@ void import_from(const SafetensorsFile& file, const std::string& name, const Var
   import_plain(variable, read(file, name, variable.desc.shape).data(), arena);
 }
 
-std::string statistic_name(int replica, const Variable& variable) {
-  return fmt::format("replica {}/{}", replica, variable.name);
+std::string rows_name(const Variable& variable) { return "replicas/" + variable.name; }
+
+/// [rows, the statistic's own extents].
+Shape rows_shape(const Variable& variable, int rows) {
+  std::vector<int64_t> extents{rows};
+  extents.insert(extents.end(), variable.desc.shape.begin(), variable.desc.shape.end());
+  return Shape(extents);
 }
 
 }  // namespace
@@ -85,11 +90,18 @@ std::vector<NamedTensor> Weights::export_state() const {
   return tensors;
 }
 
-std::vector<NamedTensor> Weights::export_statistics(const std::byte* statistics,
-                                                    int replica) const {
+std::vector<NamedTensor> Weights::export_statistics() const {
   std::vector<NamedTensor> tensors;
-  for (const Variable& variable : variables_.statistics)
-    tensors.push_back(exported(statistic_name(replica, variable), variable, statistics));
+  for (const Variable& variable : variables_.statistics) {
+    const auto floats = static_cast<size_t>(variable.desc.elements());
+    NamedTensor rows{
+        rows_name(variable), {DType::f32, rows_shape(variable, local_replicas()), {}}, {}};
+    rows.bytes.resize(rows.desc.bytes());
+    for (int r = 0; r < local_replicas(); ++r)
+      export_plain(variable, statistics(r),
+                   reinterpret_cast<float*>(rows.bytes.data()) + static_cast<size_t>(r) * floats);
+    tensors.push_back(std::move(rows));
+  }
   return tensors;
 }
 
@@ -130,9 +142,28 @@ void Weights::import_state(const SafetensorsFile& file, std::span<const ArenaRan
     }
 }
 
-void Weights::import_statistics(const SafetensorsFile& file, int local_replica, int replica) {
+void Weights::import_statistics(const SafetensorsFile& file, int local_replica, int row) {
+  for (const Variable& variable : variables_.statistics) {
+    const std::string name = rows_name(variable);
+    const SafetensorsFile::Entry* entry = file.find(name);
+    std::vector<float> plain(static_cast<size_t>(variable.desc.elements()));
+    const auto bytes = std::as_writable_bytes(std::span(plain));
+    const int64_t rows = entry && !entry->shape.empty() ? entry->shape[0] : 0;
+    if (!entry || entry->type != SafetensorsFile::Type::f32 || row >= rows ||
+        !(Shape(entry->shape) == rows_shape(variable, static_cast<int>(rows))))
+      throw ConfigError(
+          fmt::format("tensor '{}' has no row {} of shape {}: the checkpoint is of "
+                      "another model",
+                      name, row, variable.desc.shape.to_string()));
+    file.read_part(*entry, static_cast<uint64_t>(row) * bytes.size(), bytes);
+    import_plain(variable, plain.data(), statistics(local_replica));
+  }
+}
+
+void Weights::import_named_statistics(const SafetensorsFile& file, int local_replica, int replica) {
   for (const Variable& variable : variables_.statistics)
-    import_from(file, statistic_name(replica, variable), variable, statistics(local_replica));
+    import_from(file, fmt::format("replica {}/{}", replica, variable.name), variable,
+                statistics(local_replica));
 }
 
 }  // namespace tutti

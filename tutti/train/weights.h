@@ -44,8 +44,8 @@ class Weights {
   std::vector<NamedTensor> export_model(const std::byte* statistics) const;
   /// Optimizer state as "PARAMETER.KIND".
   std::vector<NamedTensor> export_state() const;
-  /// A replica's statistics as "replica R/NAME".
-  std::vector<NamedTensor> export_statistics(const std::byte* statistics, int replica) const;
+  /// The statistics of all local replicas as "replicas/NAME", a row each.
+  std::vector<NamedTensor> export_statistics() const;
 
   /// Takes parameters, and into every local replica the statistics, from a file's tensors by name,
   /// one after another. Throws ConfigError naming what is missing, unknown or of another shape;
@@ -54,8 +54,11 @@ class Weights {
   /// The reverse of export_state, for what this rank keeps: `kept`, in rising order. Nothing else
   /// of the arena is touched, so it takes no memory.
   void import_state(const SafetensorsFile& file, std::span<const ArenaRange> kept);
-  /// The reverse of export_statistics, for one local replica that is `replica` of the job.
-  void import_statistics(const SafetensorsFile& file, int local_replica, int replica);
+  /// One row of what export_statistics() gave, for one local replica.
+  void import_statistics(const SafetensorsFile& file, int local_replica, int row);
+  /// The same of a checkpoint from before there were rows: `replica` of the job as "replica
+  /// R/NAME".
+  void import_named_statistics(const SafetensorsFile& file, int local_replica, int replica);
 
  private:
   const Variables& variables_;

@@ -19,16 +19,19 @@ double steady_seconds() {
 struct Form {
   std::unique_ptr<CompressedReduction> (*make)(Communicator&, const CompressedReductionSpec&);
   StateLayout (*state)(const Communicator&, const CompressedReductionSpec&);
+  size_t (*scratch)(const Communicator&, const CompressedReductionSpec&);
 };
+size_t no_scratch(const Communicator&, const CompressedReductionSpec&) { return 0; }
 Form form_of(const CompressedReductionSpec& spec) {
   switch (spec.compression.method) {
     case CompressionMethod::bf16:
     case CompressionMethod::fp16:
     case CompressionMethod::int8:
-    case CompressionMethod::onebit: return {make_two_phase, two_phase_state};
-    case CompressionMethod::topk: return {make_sparse, sparse_state};
-    case CompressionMethod::hitopk: return {make_hierarchical, hierarchical_state};
-    case CompressionMethod::powersgd: return {make_low_rank, low_rank_state};
+    case CompressionMethod::onebit: return {make_two_phase, two_phase_state, no_scratch};
+    case CompressionMethod::topk: return {make_sparse, sparse_state, sparse_scratch};
+    case CompressionMethod::hitopk:
+      return {make_hierarchical, hierarchical_state, hierarchical_scratch};
+    case CompressionMethod::powersgd: return {make_low_rank, low_rank_state, no_scratch};
     case CompressionMethod::none: break;
   }
   throw ConfigError(
@@ -46,6 +49,12 @@ CompressedReduction::CompressedReduction(Communicator& communicator,
         name(), parts_.size(), result_ == nullptr ? "no" : "a");
   CHECK(state_.size() == layout_.floats, "{}: a state of {} floats, {} needs {}", name(),
         state_.size(), method_, layout_.floats);
+  const size_t needed = scratch_bytes(communicator, spec);
+  if (spec.scratch.empty()) own_scratch_.resize(needed);
+  scratch_ = spec.scratch.empty() ? std::span(own_scratch_) : spec.scratch;
+  CHECK(scratch_.size() >= needed, "{}: {} bytes of scratch memory, {} needs {}", name(),
+        scratch_.size(), method_, needed);
+  scratch_ = scratch_.first(needed);
 }
 
 CompressedReduction::Exchange CompressedReduction::plan(Communicator& group,
@@ -125,6 +134,10 @@ Pending CompressedReduction::describe() const {
 
 StateLayout state_layout(const Communicator& communicator, const CompressedReductionSpec& spec) {
   return form_of(spec).state(communicator, spec);
+}
+
+size_t scratch_bytes(const Communicator& communicator, const CompressedReductionSpec& spec) {
+  return form_of(spec).scratch(communicator, spec);
 }
 
 std::unique_ptr<CompressedReduction> plan_compressed(Communicator& communicator,

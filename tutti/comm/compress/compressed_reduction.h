@@ -15,7 +15,8 @@
 // what restore_state() makes. Several reductions of one bucket may share one state, and one result,
 // if only one of them is in flight: a dense sum and compressed ones of different densities, of
 // which the caller starts whichever the step asks for. Residuals wait meanwhile;
-// release_residuals() puts them into the gradient of a last dense step.
+// release_residuals() puts them into the gradient of a last dense step. They may share their
+// scratch memory, too: where each rank hears of all others it grows with the number of ranks.
 //
 // The first encoding is done in start(), everything else by whoever moves the operation forward
 // (comm/progress.h). Nothing blocks.
@@ -59,6 +60,8 @@ struct CompressedReductionSpec {
            ///< square
   const NodeGroups* groups = nullptr;  ///< hitopk: of the communicator; outlives the reduction
   std::span<float> state = {};         ///< state_layout(...).floats; outlives the reduction
+  std::span<std::byte> scratch = {};   ///< scratch_bytes(...) or more; outlives the reduction.
+                                       ///< Empty: memory of its own
 };
 
 class CompressedReduction : public Operation {
@@ -72,6 +75,8 @@ class CompressedReduction : public Operation {
   /// Of runs that are complete. Not while in flight.
   const CompressionReport& report() const { return report_; }
   void reset_report() { report_ = {}; }
+  /// Scratch memory that is its own.
+  size_t own_bytes() const { return own_scratch_.size(); }
 
  protected:
   CompressedReduction(Communicator& communicator, const CompressedReductionSpec& spec);
@@ -96,6 +101,8 @@ class CompressedReduction : public Operation {
   std::span<float> sum() const { return {result_, count_}; }
   // A piece of the state, by its place in the layout.
   std::span<float> piece(size_t index) const;
+  // scratch_bytes() of it, aligned for floats.
+  std::span<std::byte> scratch() const { return scratch_; }
   uint64_t step() const { return step_; }
 
  private:
@@ -111,6 +118,8 @@ class CompressedReduction : public Operation {
   float* result_;
   StateLayout layout_;
   std::span<float> state_;
+  std::vector<std::byte> own_scratch_;
+  std::span<std::byte> scratch_;
   size_t bytes_received_ = 0;
   uint64_t step_ = 0;
   int stage_ = 0;
@@ -123,6 +132,10 @@ class CompressedReduction : public Operation {
 /// What such a reduction keeps on this rank. spec.state is not looked at. Throws ConfigError for
 /// method none, and for matrices that overlap.
 StateLayout state_layout(const Communicator& communicator, const CompressedReductionSpec& spec);
+
+/// What it needs between start() and completion, beside state and result: what the ranks have
+/// chosen (topk, hitopk). spec.scratch is not looked at.
+size_t scratch_bytes(const Communicator& communicator, const CompressedReductionSpec& spec);
 
 /// Collective. Throws CommError when the ranks disagree on what is summed or on how, ConfigError as
 /// state_layout().

@@ -15,6 +15,7 @@
 #include "tutti/base/rng.h"
 #include "tutti/comm/codec/codec_samples.h"
 #include "tutti/comm/codec/topk.h"
+#include "tutti/comm/compress/saved_sample.h"
 #include "tutti/comm/inproc/thread_ranks.h"
 
 namespace tutti::comm {
@@ -268,7 +269,8 @@ TEST(CompressedReduction, ACheckpointContinuesWithTheSameBits) {
       std::vector<SavedPiece> pieces;
       for (const auto& [name, values] : file) pieces.push_back({name, values});
       CompressedJob second(c, options), fresh(c, options);
-      EXPECT_EQ(restore_state(c, pieces, second.layout, "bucket 2", 2000, second.state),
+      SavedSample saved(4, pieces);
+      EXPECT_EQ(restore_state(c, saved, second.layout, "bucket 2", 2000, second.state),
                 Restored::exact);
       for (int step = 4; step <= 6; ++step) {
         const Floats expected = run(whole, step);

@@ -21,4 +21,7 @@ StateLayout hierarchical_state(const Communicator& communicator,
                                const CompressedReductionSpec& spec);
 StateLayout low_rank_state(const Communicator& communicator, const CompressedReductionSpec& spec);
 
+size_t sparse_scratch(const Communicator& communicator, const CompressedReductionSpec& spec);
+size_t hierarchical_scratch(const Communicator& communicator, const CompressedReductionSpec& spec);
+
 }  // namespace tutti::comm

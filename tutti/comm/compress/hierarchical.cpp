@@ -25,6 +25,11 @@ std::vector<Slice> shards_of(const CompressedReductionSpec& spec) {
   return balanced_parts(spec.count, spec.groups->node().size());
 }
 
+// The sum of several parts, in floats; none of a single one.
+size_t folded_floats(const CompressedReductionSpec& spec) {
+  return spec.parts.size() > 1 ? spec.count : 0;
+}
+
 class Hierarchical final : public CompressedReduction {
  public:
   Hierarchical(Communicator& communicator, const CompressedReductionSpec& spec)
@@ -36,9 +41,9 @@ class Hierarchical final : public CompressedReduction {
     shard_ = sum().subspan(mine.begin, mine.count);
     const size_t bytes = codec_->encoded_bytes(mine.count);
     const auto nodes = static_cast<size_t>(across.size());
-    contributions_.resize(bytes * nodes);
-    mine_ = std::span(contributions_).subspan(bytes * static_cast<size_t>(across.rank()), bytes);
-    if (parts().size() > 1) folded_.resize(count());
+    folded_ = {reinterpret_cast<float*>(scratch().data()), folded_floats(spec)};
+    contributions_ = scratch().subspan(folded_.size_bytes());
+    mine_ = contributions_.subspan(bytes * static_cast<size_t>(across.rank()), bytes);
     scatter_ = plan(node,
                     {.kind = Collective::reduce_scatter,
                      .count = count(),
@@ -89,9 +94,9 @@ class Hierarchical final : public CompressedReduction {
   }
 
   std::unique_ptr<Codec> codec_;
-  std::span<float> shard_;                // of the result
-  std::vector<float> folded_;             // the sum of several parts
-  std::vector<std::byte> contributions_;  // encodings of my shard, by node
+  std::span<float> shard_;              // of the result
+  std::span<float> folded_;             // the sum of several parts
+  std::span<std::byte> contributions_;  // encodings of my shard, by node
   std::span<std::byte> mine_;
   Exchange scatter_, across_, gather_;
 };
@@ -114,6 +119,13 @@ StateLayout hierarchical_state(const Communicator& communicator,
              shards_of(spec)[static_cast<size_t>(spec.groups->node().rank())],
              spec.groups->across().size());
   return layout;
+}
+
+size_t hierarchical_scratch(const Communicator&, const CompressedReductionSpec& spec) {
+  const Slice shard = shards_of(spec)[static_cast<size_t>(spec.groups->node().rank())];
+  return folded_floats(spec) * sizeof(float) +
+         make_topk(spec.compression.ratio)->encoded_bytes(shard.count) *
+             static_cast<size_t>(spec.groups->across().size());
 }
 
 }  // namespace tutti::comm

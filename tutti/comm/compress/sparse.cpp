@@ -21,9 +21,8 @@ class Sparse final : public CompressedReduction {
       : CompressedReduction(communicator, spec), codec_(make_topk(spec.compression.ratio)) {
     const size_t bytes = codec_->encoded_bytes(count());
     const auto ranks = static_cast<size_t>(communicator.size());
-    contributions_.resize(bytes * ranks);
-    mine_ =
-        std::span(contributions_).subspan(bytes * static_cast<size_t>(communicator.rank()), bytes);
+    contributions_ = scratch();
+    mine_ = contributions_.subspan(bytes * static_cast<size_t>(communicator.rank()), bytes);
     to_all_ = plan(communicator,
                    {.kind = Collective::allgather,
                     .element = Element::byte,
@@ -45,7 +44,7 @@ class Sparse final : public CompressedReduction {
   }
 
   std::unique_ptr<Codec> codec_;
-  std::vector<std::byte> contributions_;  // encodings, by rank
+  std::span<std::byte> contributions_;  // encodings, by rank
   std::span<std::byte> mine_;
   Exchange to_all_;
 };
@@ -61,6 +60,11 @@ StateLayout sparse_state(const Communicator& communicator, const CompressedReduc
   StateLayout layout;
   layout.add(StatePiece::Kind::gradient, {0, spec.count}, communicator.size());
   return layout;
+}
+
+size_t sparse_scratch(const Communicator& communicator, const CompressedReductionSpec& spec) {
+  return make_topk(spec.compression.ratio)->encoded_bytes(spec.count) *
+         static_cast<size_t>(communicator.size());
 }
 
 }  // namespace tutti::comm

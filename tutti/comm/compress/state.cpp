@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 #include <utility>
 
 #include "tutti/base/error.h"
 #include "tutti/base/number.h"
+#include "tutti/comm/agree.h"
+#include "tutti/comm/collective.h"
 
 namespace tutti::comm {
 namespace {
@@ -41,78 +44,118 @@ std::optional<Label> parse_label(std::string_view name, std::string_view bucket)
   return label;
 }
 
+// A piece of one bucket, not yet read.
 struct Found {
+  std::string name;
   Label label;
-  std::span<const float> values;
+  size_t floats = 0;
 };
 
-std::vector<Found> pieces_of(std::span<const SavedPiece> saved, std::string_view bucket,
-                             size_t count) {
+std::vector<Found> pieces_of(SavedState& saved, int rank, std::string_view bucket, size_t count) {
   std::vector<Found> all;
-  for (const SavedPiece& piece : saved)
-    if (const auto label = parse_label(piece.name, bucket)) {
-      if (label->kind != Kind::basis &&
-          (label->begin > count || piece.values.size() > count - label->begin))
-        throw ConfigError(
-            fmt::format("'{}' has {} floats, the bucket {}: the checkpoint is of another network "
-                        "or of another comm.bucket_bytes",
-                        piece.name, piece.values.size(), count));
-      all.push_back({*label, piece.values});
-    }
-  // By rank, so that sums do not depend on the order in the file.
-  std::ranges::stable_sort(all, {}, [](const Found& f) { return f.label.rank; });
+  for (std::string& name : saved.names(rank)) {
+    const auto label = parse_label(name, bucket);
+    if (!label || label->rank != rank) continue;
+    const size_t floats = saved.floats(rank, name);
+    if (label->kind != Kind::basis && (label->begin > count || floats > count - label->begin))
+      throw ConfigError(
+          fmt::format("'{}' has {} floats, the bucket {}: the checkpoint is of another network "
+                      "or of another comm.bucket_bytes",
+                      name, floats, count));
+    all.push_back({std::move(name), *label, floats});
+  }
   return all;
 }
 
-// Whether this rank finds exactly its own. When all ranks do, and no other rank saved anything,
-// nothing has changed.
-bool finds_its_own(const std::vector<Found>& found, const StateLayout& layout, int rank,
-                   int ranks) {
-  size_t saved = 0, kept = 0;
-  for (const Found& f : found) {
-    if (f.label.rank >= ranks) return false;
-    saved += f.label.rank == rank ? 1 : 0;
-  }
+// The ranks that saved, of which this one reads.
+std::vector<int> share_of(const SavedState& saved, const Communicator& c) {
+  std::vector<int> ranks;
+  for (int rank = c.rank(); rank < saved.ranks(); rank += c.size()) ranks.push_back(rank);
+  return ranks;
+}
+
+const Found* find(const std::vector<Found>& found, const StatePiece& piece) {
+  const auto at = std::ranges::find_if(found, [&](const Found& f) {
+    return f.label.kind == piece.kind && f.label.begin == piece.covers.begin &&
+           f.floats == piece.covers.count;
+  });
+  return at == found.end() ? nullptr : &*at;
+}
+
+// Whether these are this rank's pieces, all of them and no other.
+bool is_own(const std::vector<Found>& found, const StateLayout& layout) {
+  size_t kept = 0;
   for (const StatePiece& piece : layout.pieces) {
     if (piece.covers.count == 0) continue;
     ++kept;
-    const auto mine = [&](const Found& f) {
-      return f.label.rank == rank && f.label.kind == piece.kind &&
-             f.label.begin == piece.covers.begin && f.values.size() == piece.covers.count;
-    };
-    if (!std::ranges::any_of(found, mine)) return false;
+    if (find(found, piece) == nullptr) return false;
   }
-  return saved == kept;
+  return found.size() == kept;
 }
 
-void take_own(const std::vector<Found>& found, const StateLayout& layout, int rank,
-              std::span<float> state) {
+// What this rank finds of a bucket in its share of the saved state.
+struct Share {
+  std::vector<Found> pieces;
+  bool own = false;  // they are this rank's own, as it kept them
+};
+
+Share look(SavedState& saved, const Communicator& c, const StateLayout& layout,
+           std::string_view bucket, size_t count) {
+  Share share;
+  for (const int rank : share_of(saved, c))
+    std::ranges::move(pieces_of(saved, rank, bucket, count), std::back_inserter(share.pieces));
+  share.own = saved.ranks() == c.size() && is_own(share.pieces, layout);
+  return share;
+}
+
+void take_own(SavedState& saved, int rank, const std::vector<Found>& found,
+              const StateLayout& layout, std::span<float> state) {
   for (const StatePiece& piece : layout.pieces)
-    for (const Found& f : found)
-      if (f.label.rank == rank && f.label.kind == piece.kind)
-        std::ranges::copy(f.values, state.begin() + static_cast<std::ptrdiff_t>(piece.at));
+    if (const Found* own = piece.covers.count > 0 ? find(found, piece) : nullptr)
+      std::ranges::copy(saved.read(rank, own->name),
+                        state.begin() + static_cast<std::ptrdiff_t>(piece.at));
+}
+
+// The sum over all ranks, everywhere.
+void sum_everywhere(Communicator& c, std::string_view bucket, std::span<double> total) {
+  if (c.size() == 1 || total.empty()) return;
+  const auto sum = c.plan({.name = fmt::format("what was not sent of {}", bucket),
+                           .kind = Collective::allreduce,
+                           .element = Element::f64,
+                           .count = total.size(),
+                           .output = total.data(),
+                           .reproducible = true});
+  sum->start();
+  sum->wait();
 }
 
 // The sum of all residuals, the equal share of each holder into the first residual of every rank.
-void take_share(const std::vector<Found>& found, const StateLayout& layout, size_t count,
-                std::span<float> state) {
-  std::vector<double> total(count, 0.0);
-  for (const Found& f : found)
-    if (f.label.kind != Kind::basis)
-      for (size_t i = 0; i < f.values.size(); ++i) total[f.label.begin + i] += f.values[i];
-  bool dealt = false;
+void take_sum(const StateLayout& layout, std::span<const double> total, std::span<float> state) {
   for (const StatePiece& piece : layout.pieces) {
-    if (piece.kind == Kind::basis) {
-      const auto same = [&](const Found& f) {
-        return f.label.kind == Kind::basis && f.values.size() == piece.covers.count;
-      };
-      const auto basis = std::ranges::find_if(found, same);
-      if (basis != found.end())
-        std::ranges::copy(basis->values, state.begin() + static_cast<std::ptrdiff_t>(piece.at));
-    } else if (!std::exchange(dealt, true)) {
-      for (size_t i = 0; i < piece.covers.count; ++i)
-        state[piece.at + i] = static_cast<float>(total[piece.covers.begin + i] / piece.holders);
-    }
+    if (piece.kind == Kind::basis) continue;
+    for (size_t i = 0; i < piece.covers.count; ++i)
+      state[piece.at + i] = static_cast<float>(total[piece.covers.begin + i] / piece.holders);
+    return;
+  }
+}
+
+// Of the first rank that has found one of the right size.
+void take_basis(Communicator& c, SavedState& saved, const std::vector<Found>& found,
+                const StateLayout& layout, std::span<float> state) {
+  for (const StatePiece& piece : layout.pieces) {
+    if (piece.kind != Kind::basis) continue;
+    const auto fits = [&](const Found& f) {
+      return f.label.kind == Kind::basis && f.floats == piece.covers.count;
+    };
+    const auto mine = std::ranges::find_if(found, fits);
+    const int owner = c.least(mine == found.end() ? c.size() : c.rank());
+    if (owner == c.size()) continue;
+    const std::span<float> basis = state.subspan(piece.at, piece.covers.count);
+    on_each(c, "reading compression state", [&] {
+      if (owner == c.rank())
+        std::ranges::copy(saved.read(mine->label.rank, mine->name), basis.begin());
+    });
+    c.broadcast(std::as_writable_bytes(basis), owner);
   }
 }
 
@@ -139,21 +182,32 @@ std::vector<SavedPiece> save_state(const StateLayout& layout, int rank, std::str
   return all;
 }
 
-Restored restore_state(Communicator& communicator, std::span<const SavedPiece> saved,
-                       const StateLayout& layout, std::string_view bucket, size_t count,
-                       std::span<float> state) {
+Restored restore_state(Communicator& communicator, SavedState& saved, const StateLayout& layout,
+                       std::string_view bucket, size_t count, std::span<float> state) {
   CHECK(state.size() == layout.floats, "a state of {} floats, the layout has {}", state.size(),
         layout.floats);
   std::ranges::fill(state, 0.0f);
-  const std::vector<Found> found = pieces_of(saved, bucket, count);
-  bool exact = finds_its_own(found, layout, communicator.rank(), communicator.size());
-  exact = communicator.least(static_cast<uint8_t>(exact)) != 0;
-  if (found.empty()) return Restored::nothing;
-  if (exact)
-    take_own(found, layout, communicator.rank(), state);
-  else
-    take_share(found, layout, count, state);
-  return exact ? Restored::exact : Restored::dealt;
+  Communicator& c = communicator;
+  constexpr const char* kReading = "reading compression state";
+  Share share;
+  on_each(c, kReading, [&] { share = look(saved, c, layout, bucket, count); });
+  if (c.most(share.pieces.size()) == 0) return Restored::nothing;
+  if (c.least(static_cast<uint8_t>(share.own)) != 0) {
+    on_each(c, kReading, [&] { take_own(saved, c.rank(), share.pieces, layout, state); });
+    return Restored::exact;
+  }
+  std::vector<double> total(count, 0.0);
+  on_each(c, kReading, [&] {
+    for (const Found& f : share.pieces) {
+      if (f.label.kind == Kind::basis) continue;
+      const std::vector<float> values = saved.read(f.label.rank, f.name);
+      for (size_t i = 0; i < values.size(); ++i) total[f.label.begin + i] += values[i];
+    }
+  });
+  sum_everywhere(c, bucket, total);
+  take_sum(layout, total, state);
+  take_basis(c, saved, share.pieces, layout, state);
+  return Restored::dealt;
 }
 
 void release_residuals(const StateLayout& layout, std::span<float> state,

@@ -17,6 +17,11 @@
 //                     one for it. Nothing is lost but the last bit; the run goes on otherwise than
 //                     the old one would have, and the caller says so in the log. Q is taken from
 //                     any rank where it fits, and begun anew otherwise.
+//
+// S floats a rank, P ranks that saved, P' that restore: the same pieces are read by their owner
+// alone, S a rank. Otherwise rank p reads those of the ranks p, p + P', ... one after another, adds
+// them up, and an allreduce adds the rest: S P/P' are read, 2 S travel, and one piece and the sum
+// of one bucket are held. Nowhere is there a multiple of P.
 
 #include <cstddef>
 #include <cstdint>
@@ -52,6 +57,17 @@ struct SavedPiece {
   std::span<const float> values;
 };
 
+/// What all ranks have saved, where it lies. Not thread-safe.
+class SavedState {
+ public:
+  virtual ~SavedState() = default;
+  virtual int ranks() const = 0;  ///< that saved
+  /// The names of one rank's tensors, those that are no compression state among them.
+  virtual std::vector<std::string> names(int rank) = 0;
+  virtual size_t floats(int rank, const std::string& name) = 0;
+  virtual std::vector<float> read(int rank, const std::string& name) = 0;
+};
+
 /// "compression.rank3.bucket 2.sum@1024".
 std::string piece_name(int rank, std::string_view bucket, const StatePiece& piece);
 /// A rank's state by piece, ready to be written. `state` has layout.floats; empty pieces are left
@@ -64,13 +80,13 @@ enum class Restored : uint8_t {
   exact,    ///< this rank's own floats
   dealt,    ///< the sum of all residuals, dealt out anew
 };
-/// Collective. Fills `state` from the pieces of all ranks, in any order; pieces of other buckets,
-/// and tensors that are no compression state, are passed over. All ranks give the same pieces and
-/// get the same answer. Throws ConfigError where a piece reaches beyond the bucket of `count`
-/// floats: the checkpoint is of another network or bucket size.
-Restored restore_state(Communicator& communicator, std::span<const SavedPiece> saved,
-                       const StateLayout& layout, std::string_view bucket, size_t count,
-                       std::span<float> state);
+/// Collective. Fills `state` from the pieces of all ranks; pieces of other buckets, and tensors
+/// that are no compression state, are passed over. All ranks see the same saved state and get the
+/// same answer. Throws ConfigError, on all ranks, where a piece reaches beyond the bucket of
+/// `count` floats: the checkpoint is of another network or bucket size. What `saved` throws on one
+/// rank is thrown on all.
+Restored restore_state(Communicator& communicator, SavedState& saved, const StateLayout& layout,
+                       std::string_view bucket, size_t count, std::span<float> state);
 
 /// gradient += all residuals of this rank, which become 0. For a change to the dense sum: nothing
 /// is lost then. gradient: the whole bucket.

@@ -6,6 +6,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/comm/codec/codec_samples.h"
+#include "tutti/comm/compress/saved_sample.h"
 #include "tutti/comm/inproc/thread_ranks.h"
 
 namespace tutti::comm {
@@ -71,8 +72,10 @@ TEST(CompressionState, TheSameRanksGetTheirOwnBack) {
     run_ranks(ranks, [&](Communicator& c) {
       const StateLayout layout = layout_of(c.rank(), ranks);
       Floats state(layout.floats, 7.0f);
-      EXPECT_EQ(restore_state(c, pieces, layout, "bucket 2", kElements, state), Restored::exact);
+      SavedSample file(ranks, pieces);
+      EXPECT_EQ(restore_state(c, file, layout, "bucket 2", kElements, state), Restored::exact);
       EXPECT_EQ(state, saved.states[static_cast<size_t>(c.rank())]);
+      EXPECT_EQ(file.floats_read, layout.floats) << "a rank reads its own, however many there are";
     });
   }
 }
@@ -86,8 +89,12 @@ TEST(CompressionState, OtherRanksShareTheSumOfAllResiduals) {
       run_ranks(after, [&](Communicator& c) {
         const StateLayout layout = layout_of(c.rank(), after);
         Floats state(layout.floats, 7.0f);
-        EXPECT_EQ(restore_state(c, saved.pieces, layout, "bucket 2", kElements, state),
-                  Restored::dealt);
+        SavedSample file(before, saved.pieces);
+        EXPECT_EQ(restore_state(c, file, layout, "bucket 2", kElements, state), Restored::dealt);
+        const size_t most = static_cast<size_t>((before + after - 1) / after);
+        EXPECT_LE(file.floats_read,
+                  most * (kElements + kElements / static_cast<size_t>(before) + 1 + 6));
+        EXPECT_LE(file.largest_read, kElements) << "one piece at a time";
         EXPECT_EQ(state.back(), saved.states[0].back()) << "the basis fits any number of ranks";
         states[static_cast<size_t>(c.rank())] = state;
       });
@@ -104,7 +111,8 @@ TEST(CompressionState, ARankThatFindsItsOwnFollowsOneThatDoesNot) {
   run_ranks(2, [&](Communicator& c) {
     const StateLayout layout = layout_of(c.rank(), 2);
     Floats state(layout.floats);
-    EXPECT_EQ(restore_state(c, pieces, layout, "bucket 2", kElements, state), Restored::dealt);
+    SavedSample file(2, pieces);
+    EXPECT_EQ(restore_state(c, file, layout, "bucket 2", kElements, state), Restored::dealt);
   });
 }
 
@@ -112,7 +120,8 @@ TEST(CompressionState, NothingSavedIsZeros) {
   const auto c = make_single_communicator();
   const StateLayout layout = layout_of(0, 1);
   Floats state(layout.floats, 7.0f);
-  EXPECT_EQ(restore_state(*c, {}, layout, "bucket 2", kElements, state), Restored::nothing);
+  SavedSample file(1, {});
+  EXPECT_EQ(restore_state(*c, file, layout, "bucket 2", kElements, state), Restored::nothing);
   EXPECT_EQ(state, Floats(layout.floats, 0.0f));
 }
 
@@ -121,8 +130,21 @@ TEST(CompressionState, ABucketOfAnotherSizeIsRefused) {
   const Saved saved(1);
   const StateLayout layout = layout_of(0, 1);
   Floats state(layout.floats);
-  EXPECT_THROW(restore_state(*c, saved.pieces, layout, "bucket 2", kElements - 1, state),
-               ConfigError);
+  SavedSample file(1, saved.pieces);
+  EXPECT_THROW(restore_state(*c, file, layout, "bucket 2", kElements - 1, state), ConfigError);
+}
+
+TEST(CompressionState, WhatOneRankCannotReadIsAnErrorOnAll) {
+  for (const int before : {3, 5}) {
+    const Saved saved(before);
+    run_ranks(3, [&](Communicator& c) {
+      const StateLayout layout = layout_of(c.rank(), 3);
+      Floats state(layout.floats);
+      SavedSample file(before, saved.pieces);
+      file.broken_rank = 1;
+      EXPECT_THROW(restore_state(c, file, layout, "bucket 2", kElements, state), IoError);
+    });
+  }
 }
 
 TEST(CompressionState, ReleasedResidualsAreZeroAndTheBasisStays) {

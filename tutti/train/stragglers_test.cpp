@@ -10,7 +10,8 @@ comm::ArrivalSummary late(int rank, int64_t steps) {
   comm::ArrivalSummary summary;
   summary.steps = steps;
   summary.step_seconds = 0.01;
-  summary.ranks = {{.rank = rank, .last = steps, .median = 0.001, .worst = 0.002}};
+  summary.ranks = {
+      {.rank = rank, .last = static_cast<int32_t>(steps), .median = 0.001, .worst = 0.002}};
   return summary;
 }
 

@@ -7,12 +7,17 @@
 namespace tutti::comm {
 namespace {
 
-Task allreduce(int ranks, size_t count, std::vector<int> nodes = {}) {
+Task allreduce(int ranks, size_t count, std::vector<int> node_of = {}) {
   Task task;
   task.kind = Collective::allreduce;
   task.ranks = ranks;
   task.count = count;
-  task.nodes = std::move(nodes);
+  task.node_of = std::move(node_of);
+  return task;
+}
+
+Task ordered(Task task) {
+  task.ordered = true;
   return task;
 }
 
@@ -29,10 +34,10 @@ TEST(Selection, FirstLineThatFits) {
   const Selection table = Selection::parse(
       "# sizes\nallreduce 4 * 1024 * recursive_doubling\nallreduce * * * * ring  # the rest\n",
       "table.txt");
-  EXPECT_EQ(table.choose(allreduce(4, 256), 4, false), "recursive_doubling");
-  EXPECT_EQ(table.choose(allreduce(5, 256), 4, false), "ring");
-  EXPECT_EQ(table.choose(allreduce(4, 257), 4, false), "ring");
-  EXPECT_NE(table.choose(allreduce(4, 257), 4, true), "ring")
+  EXPECT_EQ(table.choose(allreduce(4, 256), 4), "recursive_doubling");
+  EXPECT_EQ(table.choose(allreduce(5, 256), 4), "ring");
+  EXPECT_EQ(table.choose(allreduce(4, 257), 4), "ring");
+  EXPECT_NE(table.choose(ordered(allreduce(4, 257)), 4), "ring")
       << "it does not add in the order of the tree";
   EXPECT_EQ(Selection::parse(table.to_string(), "again").to_string(), table.to_string());
 }
@@ -40,12 +45,12 @@ TEST(Selection, FirstLineThatFits) {
 TEST(Selection, WhatTheTableLacksIsDoneByAnyThatCan) {
   Task task = allreduce(3, 100);
   task.kind = Collective::broadcast;
-  EXPECT_EQ(Selection::parse("", "empty").choose(task, 4, false), "binomial");
+  EXPECT_EQ(Selection::parse("", "empty").choose(task, 4), "binomial");
 }
 
-TEST(Selection, NodesWithUnequalRanksAreNotTwoLevel) {
-  EXPECT_EQ(Selection().choose(allreduce(8, 1 << 20, {0, 4, 8}), 4, false), "two_level");
-  EXPECT_EQ(Selection().choose(allreduce(8, 1 << 20, {0, 3, 8}), 4, false), "vector_halving");
+TEST(Selection, NodesMayBeUneven) {
+  EXPECT_EQ(Selection().choose(allreduce(8, 1 << 20, {0, 0, 0, 0, 1, 1, 1, 1}), 4), "two_level");
+  EXPECT_EQ(Selection().choose(allreduce(8, 1 << 20, {0, 0, 0, 1, 1, 1, 1, 1}), 4), "two_level");
 }
 
 TEST(Selection, TopologyAndReproducibleAreKeys) {
@@ -53,19 +58,19 @@ TEST(Selection, TopologyAndReproducibleAreKeys) {
       "allreduce * node * yes vector_halving\nallreduce * node * no ring\nallreduce * nodes * * "
       "recursive_doubling\n",
       "table.txt");
-  EXPECT_EQ(table.choose(allreduce(4, 1000), 4, true), "vector_halving");
-  EXPECT_EQ(table.choose(allreduce(4, 1000), 4, false), "ring");
-  EXPECT_EQ(table.choose(allreduce(4, 1000, {0, 4}), 4, false), "ring");
-  EXPECT_EQ(table.choose(allreduce(4, 1000, {0, 2, 4}), 4, false), "recursive_doubling");
-  EXPECT_EQ(table.choose(allreduce(4, 1000, {0, 2, 4}), 4, true), "recursive_doubling");
+  EXPECT_EQ(table.choose(ordered(allreduce(4, 1000)), 4), "vector_halving");
+  EXPECT_EQ(table.choose(allreduce(4, 1000), 4), "ring");
+  EXPECT_EQ(table.choose(allreduce(4, 1000, {0, 0, 0, 0}), 4), "ring");
+  EXPECT_EQ(table.choose(allreduce(4, 1000, {0, 0, 1, 1}), 4), "recursive_doubling");
+  EXPECT_EQ(table.choose(ordered(allreduce(4, 1000, {0, 0, 1, 1})), 4), "recursive_doubling");
   EXPECT_EQ(Selection::parse(table.to_string(), "again").to_string(), table.to_string());
 }
 
 TEST(Selection, BeforeAnotherTable) {
   const Selection table =
       Selection::parse("allreduce 4 * * * ring", "table.txt").before(Selection());
-  EXPECT_EQ(table.choose(allreduce(4, 1), 4, false), "ring");
-  EXPECT_EQ(table.choose(allreduce(8, 1), 4, false), Selection().choose(allreduce(8, 1), 4, false));
+  EXPECT_EQ(table.choose(allreduce(4, 1), 4), "ring");
+  EXPECT_EQ(table.choose(allreduce(8, 1), 4), Selection().choose(allreduce(8, 1), 4));
 }
 
 TEST(Selection, ErrorsNameTheLine) {

@@ -8,18 +8,22 @@ namespace {
 
 // Other nodes' ranks in line before one node's workers. A rank weighs as much as its block, and as
 // much again as a block does on average.
-struct WorkLine {
-  size_t ranks = 0, elements = 0;  // of other nodes, altogether
-  size_t workers = 1;
+class WorkLine {
+ public:
+  /// `ranks` of other nodes with `elements` altogether.
+  WorkLine(size_t ranks, size_t elements, size_t workers)
+      : ranks_(ranks), elements_(elements), stretch_(weight(ranks, elements) / workers + 1) {}
 
-  size_t weight(size_t some_ranks, size_t some_elements) const {
-    return some_ranks * elements + ranks * some_elements;
-  }
   // The worker of the rank that has these before it: the one on whose stretch its middle lies.
   size_t worker(size_t ranks_before, size_t elements_before, size_t block) const {
-    const size_t stretch = weight(ranks, elements) / workers + 1;
-    return (weight(ranks_before, elements_before) + weight(1, block) / 2) / stretch;
+    return (weight(ranks_before, elements_before) + weight(1, block) / 2) / stretch_;
   }
+
+ private:
+  size_t weight(size_t some_ranks, size_t some_elements) const {
+    return some_ranks * elements_ + ranks_ * some_elements;
+  }
+  size_t ranks_, elements_, stretch_;
 };
 
 size_t elements_of(const NodeTable& table, std::span<const Slice> blocks, int node) {
@@ -67,9 +71,8 @@ bool NodeTable::contiguous(int node) const {
 std::vector<std::vector<int>> dealt_on(const NodeTable& table, std::span<const Slice> blocks,
                                        int node) {
   const auto workers = static_cast<size_t>(table.size(node));
-  const WorkLine line{.ranks = static_cast<size_t>(table.ranks()) - workers,
-                      .elements = sum_of(blocks) - elements_of(table, blocks, node),
-                      .workers = workers};
+  const WorkLine line(static_cast<size_t>(table.ranks()) - workers,
+                      sum_of(blocks) - elements_of(table, blocks, node), workers);
   std::vector<std::vector<int>> dealt(workers);
   size_t ranks = 0, elements = 0;
   for (int q = 0; q < table.ranks(); ++q) {
@@ -98,9 +101,8 @@ std::vector<int> workers_of(const NodeTable& table, std::span<const Slice> block
   std::vector<int> workers;
   for (size_t k = 0; k < nodes; ++k) {
     const std::span<const int> there = table.ranks_of(static_cast<int>(k));
-    const WorkLine line{.ranks = static_cast<size_t>(table.ranks()) - there.size(),
-                        .elements = all - elements[k],
-                        .workers = there.size()};
+    const WorkLine line(static_cast<size_t>(table.ranks()) - there.size(), all - elements[k],
+                        there.size());
     workers.push_back(static_cast<int>(k) == table.node(rank)
                           ? rank
                           : there[line.worker(static_cast<size_t>(rank) - ranks_before[k],

@@ -5,11 +5,11 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "tutti/base/rng.h"
 #include "tutti/comm/algorithm/algorithm.h"
 #include "tutti/comm/algorithm/play.h"
 #include "tutti/comm/tree.h"
@@ -89,11 +89,16 @@ class CaseAnswer {
 
   /// Of a part that is `node` of the tree.
   float value(Range node, size_t i) const {
-    Rng rng(7, Purpose::test,
-            static_cast<uint64_t>(node.size()) << 48 ^ static_cast<uint64_t>(node.lo) << 24 ^ i);
-    if (whole_) return static_cast<float>(rng.below(9)) - 4;
-    return static_cast<float>(
-        bf16(rng.normal() * std::ldexp(1.0f, static_cast<int>(rng.below(12)))));
+    // SplitMix64's finaliser: there are millions of values.
+    uint64_t x =
+        (static_cast<uint64_t>(node.size()) << 48 ^ static_cast<uint64_t>(node.lo) << 24 ^ i) +
+        0x9E3779B97F4A7C15u;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+    x ^= x >> 31;
+    if (whole_) return static_cast<float>(x % 9) - 4;
+    const float fraction = 1 + static_cast<float>(x >> 8 & 127) / 128;
+    return std::ldexp((x & 1) != 0 ? fraction : -fraction, static_cast<int>((x >> 20) % 12));
   }
   float value(int rank, size_t i) const { return value(Range{rank, rank + 1}, i); }
 

@@ -66,6 +66,7 @@ Slice joint_part(const Task& task, Range ranks) {
 }
 
 void add_tree(ScheduleBuilder& builder, const std::vector<TreeLeaf>& leaves, Block to) {
+  if (to.count() == 0) return;
   if (leaves.size() == 1)
     builder.copy(to, leaves[0].block);
   else

@@ -25,10 +25,10 @@ allreduce       *  *      *      *  vector_halving
 allgather       *  *      2048   *  recursive_doubling
 allgather       *  nodes  *      *  two_level
 allgather      64  *      *      *  pairwise
-allgather       *  *      *      *  ring
+allgather       *  *      *      *  recursive_doubling
 reduce_scatter  *  nodes  *      *  two_level
 reduce_scatter 64  *      *      *  pairwise
-reduce_scatter  *  *      *      *  ring
+reduce_scatter  *  *      *      *  vector_halving
 all_to_all      8  nodes  32768  *  pairwise
 all_to_all      *  nodes  32768  *  bruck
 all_to_all      *  nodes  *      *  two_level

@@ -111,11 +111,10 @@ std::string two_level_refusal(const Task& task) {
   }
 }
 
-// Nothing to gain: no node's ranks are neighbours in the order of the sums.
 std::string two_level_drawback(const Task& task) {
-  if (!reduces(task.kind) || !task.ordered) return "";
   const NodeTable table(task);
-  if (table.nodes() == 1 || table.nodes() == table.ranks() || nodes_add_in_order(task, table))
+  if (table.nodes() == table.ranks()) return "no node has several ranks";
+  if (!reduces(task.kind) || !task.ordered || table.nodes() == 1 || nodes_add_in_order(task, table))
     return "";
   return "two_level could add nothing on a node: sums are taken in the order of the ranks, and no "
          "two ranks of a node are neighbours in it";

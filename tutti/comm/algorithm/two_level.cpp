@@ -10,12 +10,12 @@
 //                   Sent S (n-1)/n,  reduced S (n-1)/n
 //   allgather       2 rounds, the same way back.  Sent S (n-1)/n
 //   allreduce       4 rounds, both.  Sent 2 S (n-1)/n, of that 2 S/l (m-1)/m between nodes.
-//                   Where m messages are many (more than 16, or a power of two above 4), the nodes
-//                   equal, and the order follows from nothing else: pairwise inside the node,
-//                   vector halving between nodes, 2 + 2 log2 m rounds, as many elements
-//   all_to_all      2 rounds, equal blocks.  Blocks for one node go to its worker, and from there
-//                   in one message to whom they are for: m-1 messages of l blocks instead of
-//                   n-l of one.  Sent 2 S (n-l)/n - 2 S (m-1)/n + S (l+m-2)/n at most
+//                   Among many equal nodes (more than 16, or a power of two above 4) whose ranks
+//                   may add everything: pairwise inside the node, vector halving between nodes,
+//                   2 + 2 log2 m rounds and 2 log2 m messages between nodes, as many elements
+//   all_to_all      2 rounds, equal blocks.  Blocks for a rank of another node go to its worker,
+//                   and from there in one message: m-1 messages of l blocks instead of n-l of one.
+//                   Sent S (2n-l-m)/n, of that S (n-l)/n between nodes
 //
 // Nodes may be uneven and their ranks anywhere; then a worker's messages to a node with k ranks are
 // about k/l. Sums are added in any order, unless Task::ordered asks for that of comm/tree.h or the
@@ -89,11 +89,13 @@ Steps two_level_steps(const Task& task) {
   if (table.nodes() == 1) return pairwise.steps(task);
   if (in_rows(task, table)) return steps_in_rows(task, table.size(0), pairwise, vector_halving);
   const double n = task.ranks, m = table.nodes(), l = n / m;
-  if (task.kind == Collective::all_to_all || task.leaves.replicas > 0 || task.shared_output ||
-      !table.equal() || (reduces(task.kind) && task.ordered && !nodes_follow_tree(task, table)))
+  if (task.leaves.replicas > 0 || task.shared_output || !table.equal() ||
+      (reduces(task.kind) && task.ordered && !nodes_follow_tree(task, table)))
     return count_busiest(two_level_schedule, task);
   const double others = static_cast<double>(task.count) * (n - 1) / n, rounds = l > 1 ? 2 : 1;
   switch (task.kind) {
+    case Collective::all_to_all:
+      return {rounds, static_cast<double>(task.count) * (2 * n - l - m) / n, 0};
     case Collective::allgather: return {rounds, others, 0};
     case Collective::reduce_scatter: return {rounds, others, others};
     default: return {2 * rounds, 2 * others, others};

@@ -96,7 +96,7 @@ case $case in
     tail -n 1 hosts.log
     ;;
   selection)
-    # Above 16 KiB, and only between nodes of equal size, the built-in table says two_level.
+    # Above 16 KiB the built-in table says two_level between nodes.
     hosts --rate 0 "$tutti" bench comm -b 64K -e 64K -n 3 --check 1 --peers none
     grep -q '4 rank(s) on 2 node(s), shared memory and MPI' hosts.log || fail "the ranks are not on two nodes"
     grep -Eq 'two_level .* 0$' hosts.log || fail "two_level was not chosen, or is wrong"

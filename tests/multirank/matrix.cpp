@@ -195,15 +195,16 @@ void run_processes(comm::Communicator& world, const Flags& flags, Tally& tally) 
     const auto group = world.split(world.rank() < ranks ? 0 : 1, world.rank());
     if (world.rank() < ranks) {
       MatrixAxes axes = axes_of(flags, ranks);
-      axes.nodes = group->nodes();
+      axes.node_of = group->node_of();
       const std::vector<MatrixCase> cases = chosen(flags, axes);
       run_cases(*group, cases, flags, tally);
       if (world.rank() == 0)
-        progress.line(
-            ranks,
-            group->transport() +
-                (axes.nodes.empty() ? "" : fmt::format(" among {} nodes", axes.nodes.size() - 1)),
-            cases.size());
+        progress.line(ranks,
+                      group->transport() +
+                          (axes.node_of.empty()
+                               ? ""
+                               : fmt::format(" among {} nodes", comm::count_nodes(axes.node_of))),
+                      cases.size());
     }
     world.barrier();
   }

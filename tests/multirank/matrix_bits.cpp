@@ -43,7 +43,8 @@ std::vector<MatrixCase> bits_cases(const MatrixAxes& axes) {
   std::vector<MatrixCase> all;
   for_each_reduction(
       axes,
-      [](const comm::Algorithm& algorithm, const comm::Task& task) {
+      [](const comm::Algorithm& algorithm, comm::Task task) {
+        task.ordered = true;
         return algorithm.reproducible(task);
       },
       [&](Collected what) {

@@ -21,7 +21,7 @@ struct MatrixCase {
 
 struct MatrixAxes {
   int ranks = 1;
-  std::vector<int> nodes = {};  ///< as Communicator::nodes()
+  std::vector<int> node_of = {};  ///< as Communicator::node_of()
   std::vector<size_t> counts = {};
   std::vector<comm::Element> elements = {};
   bool windows = false;  ///< ranks are processes that share memory: buffers lie once in windows and

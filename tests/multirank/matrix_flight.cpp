@@ -54,7 +54,7 @@ size_t run_groups(comm::Communicator& c, const MatrixAxes& axes, int groups, boo
   const std::unique_ptr<comm::Communicator> part =
       c.split(c.rank() % groups, reverse ? -c.rank() : c.rank());
   MatrixAxes own = axes;
-  own.ranks = part->size(), own.nodes = part->nodes();
+  own.ranks = part->size(), own.node_of = part->node_of();
   Trial whole(
       c,
       {.kind = comm::Collective::allreduce, .algorithm = "pairwise", .count = 5003, .chunk = 1000});

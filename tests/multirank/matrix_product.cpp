@@ -129,8 +129,9 @@ bool treated_differently(const Collected& what) {
          (what.op == comm::ReduceOp::sum || what.op == comm::ReduceOp::mean);
 }
 
-// The ways in which a collective can be asked for.
-void add_variants(std::vector<Collected>& all, const Collected& what, const MatrixAxes& axes) {
+// The ways in which a collective can be asked for. `only_equal`: by an algorithm for equal blocks.
+void add_variants(std::vector<Collected>& all, const Collected& what, const MatrixAxes& axes,
+                  bool only_equal) {
   std::vector<Collected> ways;
   const bool has_deals = dealt(what.kind) || what.kind == Collective::all_to_all;
   for (const int root : roots_of(what.kind, axes.ranks))
@@ -138,7 +139,7 @@ void add_variants(std::vector<Collected>& all, const Collected& what, const Matr
       for (const bool in_place : {false, true})
         for (const bool window : {false, true})
           for (const size_t chunk : {size_t{0}, what.count / 3}) {
-            if (deal != Deal::equal && !has_deals) continue;
+            if (deal != Deal::equal && (!has_deals || only_equal)) continue;
             if (deal == Deal::sparse && what.kind == Collective::all_to_all) continue;
             if (in_place &&
                 (what.kind == Collective::barrier || what.kind == Collective::all_to_all))
@@ -209,6 +210,10 @@ Trial::Trial(comm::Communicator& communicator, const Collected& what)
                             .count = what.count,
                             .root = what.root};
   spec.parts = task_.parts, spec.sends = task_.sends, spec.receives = task_.receives;
+  if (what.kind == Collective::all_to_all && what.deal == Deal::equal) {
+    spec.count = block_of(what, 0, 0, task_.ranks) * static_cast<size_t>(task_.ranks);
+    spec.sends.clear(), spec.receives.clear();
+  }
   spec.algorithm = what.algorithm;
   spec.chunk = what.chunk;
   spec.priority = what.priority;
@@ -267,8 +272,11 @@ std::vector<Collected> product_of(const MatrixAxes& axes) {
   std::vector<Collected> all;
   const auto add = [&](Collected what, const comm::Algorithm& algorithm) {
     comm::Task task;
-    task.kind = what.kind, task.ranks = axes.ranks, task.nodes = axes.nodes;
+    task.kind = what.kind, task.ranks = axes.ranks, task.node_of = axes.node_of;
+    task.equal_blocks = true;
     if (!algorithm.refusal(task).empty()) return;
+    task.equal_blocks = false;
+    const bool only_equal = !algorithm.refusal(task).empty();
     if (comm::reduces(what.kind) ? !comm::has_arithmetic(what.element)
                                  : what.op != comm::ReduceOp::sum)
       return;
@@ -277,7 +285,7 @@ std::vector<Collected> product_of(const MatrixAxes& axes) {
       return;
     if (what.kind == Collective::barrier) what.count = 0;
     what.algorithm = algorithm.name;
-    add_variants(all, what, axes);
+    add_variants(all, what, axes, only_equal);
   };
   for (const size_t count : axes.counts)
     for (const comm::Element element : axes.elements)

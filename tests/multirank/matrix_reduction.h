@@ -71,7 +71,7 @@ inline void for_each_reduction(
        {Collective::reduce, Collective::allreduce, Collective::reduce_scatter})
     for (const comm::Algorithm* algorithm : comm::algorithms()) {
       comm::Task task;
-      task.kind = kind, task.ranks = axes.ranks, task.nodes = axes.nodes;
+      task.kind = kind, task.ranks = axes.ranks, task.node_of = axes.node_of;
       task.count = kReducedCount;
       if (!algorithm->refusal(task).empty() || !wanted(*algorithm, task)) continue;
       for (const comm::Element element : axes.elements)

@@ -25,9 +25,8 @@ void say(const comm::Communicator& communicator, const std::string& text) {
 }
 
 std::string about(const comm::Communicator& communicator, const CommMeasurement& asked) {
-  const size_t nodes = communicator.one_node() ? 1 : communicator.nodes().size() - 1;
   return fmt::format("# tutti {}; {} rank(s) on {} node(s), {}{}{}; {}{}", version_short(),
-                     communicator.size(), nodes, communicator.transport(),
+                     communicator.size(), communicator.nodes(), communicator.transport(),
                      asked.shape.empty() ? "" : " as slow as " + asked.shape,
                      asked.check_messages ? " with checksums" : "",
                      asked.moved_by.empty() ? "" : asked.moved_by + "; ", machine_line());
@@ -171,10 +170,10 @@ void print_schedules(const CommMeasurement& asked) {
   for (size_t p = 0; p < static_cast<size_t>(task.ranks); ++p)
     task.parts.push_back({p * part, part});
   task.sends = task.receives = task.parts;
+  task.equal_blocks = task.kind == comm::Collective::all_to_all;
   const std::string name =
-      asked.algorithm.empty()
-          ? read_selection(asked.selection).choose(task, comm::size_of(element), false)
-          : asked.algorithm;
+      asked.algorithm.empty() ? read_selection(asked.selection).choose(task, comm::size_of(element))
+                              : asked.algorithm;
   for (task.rank = 0; task.rank < task.ranks; ++task.rank)
     fmt::print("{}", comm::to_string(comm::make_schedule(comm::algorithm_named(name), task)));
   const comm::Steps steps = comm::algorithm_named(name).steps(task);

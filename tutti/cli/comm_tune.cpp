@@ -46,7 +46,7 @@ void measure(comm::Communicator& communicator, const TuneOptions& options, comm:
                     {.warmup = options.warmup, .iterations = options.iterations, .before = [&] {
                        buffers.rewrite();
                      }});
-  tuning.nodes = buffers.task().nodes;
+  tuning.node_of = buffers.task().node_of;
   for (size_t k = 0; k < calls.size(); ++k) {
     const double took = median(mean_over_ranks(communicator, seconds[k]));
     tuning.times.push_back({kind, buffers.bytes(), std::string(algorithms[k]->name),
@@ -106,7 +106,7 @@ Tuning tune(comm::Communicator& communicator, const TuneOptions& options) {
 std::string tuning_report(const Tuning& tuning) {
   const bool priced = !tuning.measured.empty();
   const comm::NetworkCost network =
-      priced ? comm::fit_network(tuning.measured, tuning.nodes) : comm::NetworkCost{};
+      priced ? comm::fit_network(tuning.measured, tuning.node_of) : comm::NetworkCost{};
   std::string text =
       fmt::format("#{:>11} {:<15} {:<19} {:<12} {:>10} {:>10} {:>10}\n", "size(B)", "collective",
                   "algorithm", "reproducible", "time(us)", "price(us)", "price/time");
@@ -119,7 +119,7 @@ std::string tuning_report(const Tuning& tuning) {
     if (priced) {
       const comm::MeasuredSchedules& m = tuning.measured[i];
       prices.push_back(
-          comm::price(m.schedules, network, tuning.nodes, m.element_bytes, m.accumulator_bytes));
+          comm::price(m.schedules, network, tuning.node_of, m.element_bytes, m.accumulator_bytes));
       if (prices[i] > 0) errors.push_back(std::exp(std::abs(std::log(prices[i] / time.seconds))));
       text += fmt::format(" {:>10.2f} {:>10.2f}", prices[i] * 1e6, prices[i] / time.seconds);
     }
@@ -129,7 +129,7 @@ std::string tuning_report(const Tuning& tuning) {
     return text + fmt::format("# no prices: too many ranks to play them all (the most is {})\n",
                               kMostPriced);
   text += fmt::format("# prices: comm/cost.h on the network that fits these times best: {}\n",
-                      describe(network, tuning.nodes.empty()));
+                      describe(network, tuning.node_of.empty()));
   std::ranges::sort(errors);
   if (!errors.empty())
     text += fmt::format(

@@ -25,7 +25,7 @@ struct Tuning {
   std::vector<comm::MeasuredSchedules>
       measured;  ///< one a time, on rank 0; none where there are too many ranks to price
   std::vector<comm::Selection::Line> lines;  ///< from the times: comm/tuning.h
-  std::vector<int> nodes;                    ///< as Task::nodes
+  std::vector<int> node_of;                  ///< as Task::node_of
 };
 
 /// Collective; the same times and lines on every rank. The algorithms of one collective and size

@@ -173,8 +173,7 @@ void add_mpi(Findings& found, const Self& self, const MpiProbe& mpi,
   if (communicator)
     found.add("exchange",
               fmt::format("{} ranks on {} node(s) through {}", communicator->size(),
-                          communicator->one_node() ? 1 : communicator->nodes().size() - 1,
-                          communicator->transport()),
+                          communicator->nodes(), communicator->transport()),
               "exchange",
               {{"ranks", communicator->size()}, {"transport", communicator->transport()}});
   found.add("mpirun", self.surroundings.mpirun.empty() ? "none in PATH" : self.surroundings.mpirun,

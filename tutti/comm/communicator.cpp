@@ -8,9 +8,11 @@
 #include <exception>
 #include <new>
 #include <numeric>
+#include <unordered_map>
 #include <utility>
 
 #include "tutti/base/error.h"
+#include "tutti/base/log.h"
 #include "tutti/comm/algorithm/algorithm.h"
 #include "tutti/comm/checked_channel.h"
 
@@ -132,20 +134,17 @@ void Communicator::set_places(std::vector<Place> places) {
   neighbours_ = std::make_shared<const Neighbours>(std::move(neighbours));
 }
 
-std::vector<int> Communicator::nodes() const {
-  std::vector<int> first, every;
-  if (one_node()) return first;
-  for (int p = 0; p < size_; ++p) {
-    every.push_back(p);
-    if (p == 0 || place(p).node != place(p - 1).node) first.push_back(p);
-  }
-  std::vector<int> names;
-  for (const int p : first) names.push_back(place(p).node);
-  std::ranges::sort(names);
-  std::vector<int>& found = std::ranges::adjacent_find(names) == names.end() ? first : every;
-  found.push_back(size_);
-  return found;
+std::vector<int> Communicator::node_of() const {
+  if (one_node()) return {};
+  std::vector<int> table;
+  std::unordered_map<int, int> numbers;  // of the nodes, by what places call them
+  for (const Place& place : places_)
+    table.push_back(
+        numbers.try_emplace(place.node, static_cast<int>(numbers.size())).first->second);
+  return table;
 }
+
+int Communicator::nodes() const { return count_nodes(node_of()); }
 
 std::string Communicator::signed_message(const std::string& message) const {
   return message.starts_with(who()) ? message : who() + ": " + message;
@@ -275,9 +274,11 @@ Task Communicator::task_of(const CollectiveSpec& spec) const {
     task.parts =
         dealt ? equal_parts(spec.count, size_, spec.kind) : balanced_parts(spec.count, size_);
   }
-  if (spec.kind == Collective::all_to_all && spec.sends.empty() && spec.receives.empty())
-    task.sends = task.receives = equal_parts(spec.count, size_, spec.kind);
-  task.nodes = nodes();
+  task.equal_blocks =
+      spec.kind == Collective::all_to_all && spec.sends.empty() && spec.receives.empty();
+  if (task.equal_blocks) task.sends = task.receives = equal_parts(spec.count, size_, spec.kind);
+  task.ordered = spec.reproducible;
+  task.node_of = node_of();
   return task;
 }
 
@@ -294,15 +295,21 @@ std::string Communicator::algorithm_for(const CollectiveSpec& spec, const Task& 
         fmt::format("{}: input and output overlap on rank {}: a block would arrive where another "
                     "one has yet to leave",
                     what, rank_));
-  const std::string name = spec.algorithm.empty()
-                               ? selection_.choose(task, size_of(spec.element), spec.reproducible)
-                               : spec.algorithm;
+  const std::string name =
+      spec.algorithm.empty() ? selection_.choose(task, size_of(spec.element)) : spec.algorithm;
   const Algorithm& algorithm = algorithm_named(name);
   if (const std::string why = refusal_of(algorithm, task); !why.empty()) throw CommError(why);
   if (spec.reproducible && !algorithm.reproducible(task))
     throw CommError(fmt::format("{}: {} does not add in the order of the tree among {} ranks", what,
                                 name, size_));
   return name;
+}
+
+void Communicator::tell_choice(const Task& task, size_t element_bytes,
+                               const std::string& algorithm) {
+  if (!told_.emplace(task.kind, algorithm).second) return;
+  const std::string text = explain_choice(task, element_bytes, algorithm);
+  if (!text.empty()) log::info("{}: {}", describe_group(), text);
 }
 
 std::unique_ptr<CollectiveOperation> Communicator::plan(const CollectiveSpec& spec) {
@@ -319,6 +326,7 @@ std::unique_ptr<CollectiveOperation> Communicator::plan(const CollectiveSpec& sp
   try {
     task = task_of(spec);
     algorithm = algorithm_for(spec, task, what);
+    if (spec.algorithm.empty()) tell_choice(task, size_of(spec.element), algorithm);
     operation = std::make_unique<CollectiveOperation>(*this, spec, task, algorithm);
   } catch (const CommError& error) {
     refusal = std::make_exception_ptr(PlanError(error.what()));

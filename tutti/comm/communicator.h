@@ -18,9 +18,11 @@
 #include <ctime>
 #include <functional>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "tutti/comm/channel.h"
@@ -61,9 +63,10 @@ class Communicator {
   int local_rank() const { return local_rank_; }  ///< among the ranks of this node, in rank order
   int local_size() const { return local_size_; }
   bool one_node() const { return local_size_ == size_; }
-  /// Node k holds ranks nodes()[k] .. nodes()[k+1]-1. Empty on one node; where ranks of a node are
-  /// not neighbours, every rank counts as a node, because no algorithm could use more.
-  std::vector<int> nodes() const;
+  /// The node of each rank, numbered from 0 in the order in which they first appear; empty on one
+  /// node. As Task::node_of.
+  std::vector<int> node_of() const;
+  int nodes() const;  ///< how many there are
   bool same_node(int rank) const {
     return place(rank).node == place(rank_).node;
   }  ///< as this rank
@@ -268,6 +271,8 @@ class Communicator {
   /// ConfigError.
   std::string algorithm_for(const CollectiveSpec& spec, const Task& task,
                             const std::string& what) const;
+  /// Says in the log, once for each kind and algorithm, what explain_choice() has to say.
+  void tell_choice(const Task& task, size_t element_bytes, const std::string& algorithm);
   /// Whether all ranks plan the same, and whether channels lack memory on any.
   struct Agreement {
     bool same = true;
@@ -302,6 +307,7 @@ class Communicator {
   std::shared_ptr<const Neighbours> neighbours_;
   ChannelNumbers numbers_;
   bool shaped_ = false, checked_ = false;
+  std::set<std::pair<Collective, std::string>> told_;  // by tell_choice()
 };
 
 /// "0-2, 5": for messages.

@@ -16,14 +16,15 @@ namespace {
 class SimulatedTime {
  public:
   SimulatedTime(std::span<const Schedule> schedules, const NetworkCost& network,
-                std::span<const int> nodes, size_t element_bytes, size_t accumulator_bytes)
+                std::span<const int> node_of, size_t element_bytes, size_t accumulator_bytes)
       : schedules_(schedules), network_(network), element_bytes_(element_bytes),
         accumulator_bytes_(accumulator_bytes), ranks_(schedules.size()) {
     for (size_t r = 0; r < ranks_.size(); ++r) {
-      ranks_[r].node = nodes.empty()
-                           ? 0
-                           : static_cast<int>(std::ranges::upper_bound(nodes, static_cast<int>(r)) -
-                                              nodes.begin());
+      ranks_[r].node =
+          node_of.empty()
+              ? 0
+              : static_cast<int>(std::ranges::upper_bound(node_of, static_cast<int>(r)) -
+                                 node_of.begin());
       events_.push(post_at(0, r));
     }
   }
@@ -145,8 +146,8 @@ class SimulatedTime {
 }  // namespace
 
 double price(std::span<const Schedule> schedules, const NetworkCost& network,
-             std::span<const int> nodes, size_t element_bytes, size_t accumulator_bytes) {
-  return SimulatedTime(schedules, network, nodes, element_bytes, accumulator_bytes).run();
+             std::span<const int> node_of, size_t element_bytes, size_t accumulator_bytes) {
+  return SimulatedTime(schedules, network, node_of, element_bytes, accumulator_bytes).run();
 }
 
 }  // namespace tutti::comm

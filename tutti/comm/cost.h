@@ -27,9 +27,9 @@ struct NetworkCost {
 };
 
 /// Seconds from the moment when all ranks begin until the last one is done. `schedules`: one a
-/// rank, in rank order. `nodes` as Task::nodes; empty: one node. Throws CommError when the
+/// rank, in rank order. `node_of` as Task::node_of; empty: one node. Throws CommError when the
 /// schedules do not fit each other.
 double price(std::span<const Schedule> schedules, const NetworkCost& network,
-             std::span<const int> nodes, size_t element_bytes, size_t accumulator_bytes);
+             std::span<const int> node_of, size_t element_bytes, size_t accumulator_bytes);
 
 }  // namespace tutti::comm

@@ -21,7 +21,7 @@ struct MeasuredSchedules {
 /// search finds it. A price is a sum of the numbers, each times what the critical path holds of it:
 /// a least-squares problem for one path. Paths change with the numbers, so that is done several
 /// times. What was never on a path keeps a start value; a job on one node gets `between` equal to
-/// `inside`. `nodes` as Task::nodes.
-NetworkCost fit_network(std::span<const MeasuredSchedules> measured, std::span<const int> nodes);
+/// `inside`. `node_of` as Task::node_of.
+NetworkCost fit_network(std::span<const MeasuredSchedules> measured, std::span<const int> node_of);
 
 }  // namespace tutti::comm

@@ -8,20 +8,20 @@ namespace tutti::comm {
 namespace {
 
 std::vector<MeasuredSchedules> measure_on(const NetworkCost& network, int ranks,
-                                          const std::vector<int>& nodes) {
+                                          const std::vector<int>& node_of) {
   std::vector<MeasuredSchedules> measured;
   for (const Algorithm* algorithm : algorithms())
     for (const Collective kind : {Collective::allreduce, Collective::allgather,
                                   Collective::reduce_scatter, Collective::broadcast})
       for (const size_t count : {size_t{64}, size_t{4096}, size_t{1} << 20}) {
         Task task;
-        task.kind = kind, task.ranks = ranks, task.count = count, task.nodes = nodes;
+        task.kind = kind, task.ranks = ranks, task.count = count, task.node_of = node_of;
         task.parts = balanced_parts(count, ranks);
         if (!refusal_of(*algorithm, task).empty()) continue;
         MeasuredSchedules m;
         for (task.rank = 0; task.rank < ranks; ++task.rank)
           m.schedules.push_back(make_schedule(*algorithm, task));
-        m.seconds = price(m.schedules, network, nodes, 4, 4);
+        m.seconds = price(m.schedules, network, node_of, 4, 4);
         measured.push_back(std::move(m));
       }
   return measured;
@@ -37,9 +37,9 @@ TEST(CostFit, FindsTheNetworkOfOneNode) {
 }
 
 TEST(CostFit, FindsBothLinks) {
-  const std::vector<int> nodes{0, 2, 4};
+  const std::vector<int> node_of{0, 0, 1, 1};
   const NetworkCost network{{1e-6, 1e-10}, {2e-5, 1e-9}, 5e-11, 3e-11};
-  const NetworkCost found = fit_network(measure_on(network, 4, nodes), nodes);
+  const NetworkCost found = fit_network(measure_on(network, 4, node_of), node_of);
   EXPECT_NEAR(found.inside.latency, 1e-6, 1e-7);
   EXPECT_NEAR(found.between.latency, 2e-5, 2e-7);
   EXPECT_NEAR(found.between.seconds_per_byte, 1e-9, 2e-11);

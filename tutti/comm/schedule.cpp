@@ -73,6 +73,10 @@ bool Leaves::one_a_rank() const {
   return std::has_single_bit(size);
 }
 
+int count_nodes(std::span<const int> node_of) {
+  return node_of.empty() ? 1 : std::ranges::max(node_of) + 1;
+}
+
 std::string to_string(const Schedule& schedule) {
   std::string out =
       fmt::format("{} by {}, rank {}/{}: {} round(s), staging {}, accumulator {} elements\n",

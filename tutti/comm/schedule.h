@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -76,6 +77,7 @@ struct Leaves {
 ///   allgather        input: parts[rank].count elements; output: count elements
 ///   gather, scatter  the same two with one root
 ///   all_to_all       input: sends[q] goes to rank q; output: receives[q] comes from rank q
+/// Ranks with equal entries of `node_of` see each other's memory.
 /// Input and output may be the same memory, but of all_to_all (of allgather, gather and scatter:
 /// parts[rank] of the long buffer may be the short one).
 struct Task {
@@ -87,19 +89,27 @@ struct Task {
   std::vector<Slice>
       parts;  ///< one a rank, in rank order, without gaps; allreduce: may be empty, then balanced
   std::vector<Slice> sends, receives;  ///< all_to_all only
-  bool wide = false;  ///< the accumulator is a wider type: sums may not be kept in the output
-  bool mean = false;  ///< the sum is divided by the number of ranks (or whatever the executor
-                      ///< divides by) at the end
-  Leaves leaves;      ///< reduce_scatter, allreduce
-  /// allreduce, allgather: the output of all ranks is the same memory, which each rank writes its
-  /// part of (allgather: has written).
+  bool wide = false;     ///< the accumulator is a wider type: sums may not be kept in the output
+  bool mean = false;     ///< the sum is divided by the number of ranks (or whatever the executor
+                         ///< divides by) at the end
+  Leaves leaves;         ///< reduce_scatter, allreduce
+  bool ordered = false;  ///< sums must be taken in the order of comm/tree.h, over the ranks or over
+                         ///< the replicas of `leaves`
+  bool equal_blocks = false;  ///< all_to_all: sends and receives of every rank are `ranks` blocks
+                              ///< of count / ranks elements, one after another
+  /// allreduce, allgather: the output of all ranks of a node is one piece of memory. Each rank
+  /// writes its part of it (allgather: has written), and what it receives from other nodes; ranks
+  /// of its node are only told. Other nodes have their own.
   bool shared_output = false;
-  /// Ranks that share memory are neighbours: node k holds ranks nodes[k] .. nodes[k+1]-1. Empty:
-  /// not known, or all on one node.
-  std::vector<int> nodes;
+  /// The node of each rank, numbered from 0 in the order in which they first appear. Empty: not
+  /// known, or all on one node.
+  std::vector<int> node_of;
 
   Slice part() const { return parts[static_cast<size_t>(rank)]; }
 };
+
+/// How many nodes a table such as Task::node_of has; 1 for an empty one.
+int count_nodes(std::span<const int> node_of);
 
 enum class Place : uint8_t { input, output, staging, accumulator };
 

@@ -20,13 +20,18 @@ allreduce       *  node   8192   *  recursive_doubling
 allreduce      16  node   *      *  pairwise
 allreduce       *  node   *      *  vector_halving
 allreduce       *  *      16384  *  recursive_doubling
-allreduce       *  *      *      *  two_level
+allreduce       *  nodes  *      *  two_level
 allreduce       *  *      *      *  vector_halving
 allgather       *  *      2048   *  recursive_doubling
+allgather       *  nodes  *      *  two_level
 allgather      64  *      *      *  pairwise
-allgather       *  *      *      *  ring
+allgather       *  *      *      *  recursive_doubling
+reduce_scatter  *  nodes  *      *  two_level
 reduce_scatter 64  *      *      *  pairwise
-reduce_scatter  *  *      *      *  ring
+reduce_scatter  *  *      *      *  vector_halving
+all_to_all      8  nodes  32768  *  pairwise
+all_to_all      *  nodes  32768  *  bruck
+all_to_all      *  nodes  *      *  two_level
 gather         64  *      *      *  pairwise
 scatter        64  *      *      *  pairwise
 barrier         *  *      *      *  recursive_doubling
@@ -119,20 +124,33 @@ Selection Selection::before(const Selection& rest) const {
   return both;
 }
 
-std::string Selection::choose(const Task& task, size_t element_bytes, bool reproducible) const {
-  const bool one_node = task.nodes.size() <= 2;
+std::string Selection::choose(const Task& task, size_t element_bytes) const {
+  const bool one_node = count_nodes(task.node_of) == 1;
   const auto does = [&](const Algorithm& algorithm) {
-    return refusal_of(algorithm, task).empty() && (!reproducible || algorithm.reproducible(task));
+    return refusal_of(algorithm, task).empty() && (!task.ordered || algorithm.reproducible(task));
   };
   for (const Line& line : lines_)
     if (line.kind == task.kind && within(static_cast<size_t>(task.ranks), line.ranks) &&
         agrees(one_node, line.one_node) && within(task.count * element_bytes, line.bytes) &&
-        agrees(reproducible, line.reproducible) && does(algorithm_named(line.algorithm)))
-      return line.algorithm;
+        agrees(task.ordered, line.reproducible)) {
+      const Algorithm& algorithm = algorithm_named(line.algorithm);
+      if (does(algorithm) && algorithm.drawback(task).empty()) return line.algorithm;
+    }
   for (const Algorithm* algorithm : algorithms())
     if (does(*algorithm)) return std::string(algorithm->name);
   throw CommError(fmt::format("no {}algorithm does {} among {} ranks",
-                              reproducible ? "reproducible " : "", name_of(task.kind), task.ranks));
+                              task.ordered ? "reproducible " : "", name_of(task.kind), task.ranks));
+}
+
+std::string explain_choice(const Task& task, size_t element_bytes, std::string_view algorithm) {
+  const int nodes = count_nodes(task.node_of);
+  if (nodes == 1 || nodes == task.ranks || algorithm == two_level.name) return "";
+  if (two_level.refusal(task) == does_not_do(two_level.name, task)) return "";
+  std::string why = refusal_of(two_level, task);
+  if (why.empty()) why = two_level.drawback(task);
+  if (why.empty()) why = "the table has it before two_level for this size";
+  return fmt::format("{} of {} bytes among {} ranks on {} nodes goes by {}: {}", name_of(task.kind),
+                     task.count * element_bytes, task.ranks, nodes, algorithm, why);
 }
 
 }  // namespace tutti::comm

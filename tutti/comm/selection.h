@@ -37,10 +37,10 @@ class Selection {
   static Selection parse(std::string_view text, std::string_view source);
   std::string to_string() const;
 
-  /// The name of an algorithm that does `task`, elements of `element_bytes`; reproducible if asked
-  /// for. The table's first fit, or else the first algorithm at all that does it. Throws CommError
-  /// where there is none.
-  std::string choose(const Task& task, size_t element_bytes, bool reproducible) const;
+  /// The name of an algorithm that does `task`, elements of `element_bytes`; reproducible if it is
+  /// `ordered`. The table's first fit, or else the first algorithm at all that does it. Throws
+  /// CommError where there is none.
+  std::string choose(const Task& task, size_t element_bytes) const;
 
   /// This table, and `rest` for what it has no line for.
   Selection before(const Selection& rest) const;
@@ -48,5 +48,9 @@ class Selection {
  private:
   std::vector<Line> lines_;
 };
+
+/// For the log: what `task` among several nodes goes by, and why not by two_level. Empty where it
+/// does, where no node has several ranks, and for collectives that have no such algorithm.
+std::string explain_choice(const Task& task, size_t element_bytes, std::string_view algorithm);
 
 }  // namespace tutti::comm

@@ -9,9 +9,9 @@ AlgorithmTime allreduce(size_t bytes, const char* algorithm, bool reproducible, 
   return {Collective::allreduce, bytes, algorithm, reproducible, seconds};
 }
 
-Task task_of(Collective kind, size_t count, std::vector<int> nodes = {}) {
+Task task_of(Collective kind, size_t count, bool ordered) {
   Task task;
-  task.kind = kind, task.ranks = 4, task.count = count, task.nodes = std::move(nodes);
+  task.kind = kind, task.ranks = 4, task.count = count, task.ordered = ordered;
   return task;
 }
 
@@ -32,7 +32,7 @@ std::vector<AlgorithmTime> crossing() {
 TEST(Tuning, TheFastestOfEachSizeIsChosenAndTheTreeSeparately) {
   const Selection table(fastest_lines(crossing(), 4, true));
   const auto choose = [&](size_t bytes, bool reproducible) {
-    return table.choose(task_of(Collective::allreduce, bytes / 4), 4, reproducible);
+    return table.choose(task_of(Collective::allreduce, bytes / 4, reproducible), 4);
   };
   for (const size_t bytes : {64, 1 << 10, 1 << 14, 1 << 17}) {
     EXPECT_EQ(choose(bytes, false), "recursive_doubling") << bytes;

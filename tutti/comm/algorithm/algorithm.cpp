@@ -6,19 +6,44 @@
 #include <array>
 
 #include "tutti/base/error.h"
+#include "tutti/comm/algorithm/nodes.h"
+#include "tutti/comm/tree.h"
 
 namespace tutti::comm {
 namespace {
 
 // Not an array of references to the entries: their order of construction among files is
 // unspecified, copies would come too early.
-const std::array<const Algorithm*, 8> kOrder{
-    &pairwise, &recursive_doubling, &vector_halving, &ring,
-    &binomial, &double_tree,        &two_level,      &grid};
+const std::array<const Algorithm*, 9> kOrder{&pairwise, &recursive_doubling, &vector_halving, &ring,
+                                             &binomial, &double_tree,        &two_level,      &grid,
+                                             &bruck};
 
 bool needs_parts(Collective kind) {
   return kind == Collective::reduce_scatter || kind == Collective::allgather ||
          kind == Collective::gather || kind == Collective::scatter;
+}
+
+// See count_busiest().
+std::vector<int> unlike_ranks(const Task& task) {
+  constexpr int kAll = 64;
+  std::vector<int> ranks;
+  const auto add = [&](int rank) {
+    for (const int p : {rank - 1, rank, rank + 1})
+      if (0 <= p && p < task.ranks) ranks.push_back(p);
+  };
+  if (task.ranks <= kAll) {
+    for (int p = 0; p < task.ranks; ++p) ranks.push_back(p);
+    return ranks;
+  }
+  for (int p = 1; p < task.ranks; p *= 2) add(p), add(task.ranks - p);
+  for (Range node{0, task.ranks}; node.size() > 1; node.lo = split_point(node)) add(node.lo);
+  const NodeTable table(task);
+  for (const int k : {0, 1, table.nodes() - 1})
+    if (table.nodes() > 1)
+      for (const int p : table.ranks_of(k)) ranks.push_back(p);
+  std::ranges::sort(ranks);
+  ranks.erase(std::ranges::unique(ranks).begin(), ranks.end());
+  return ranks;
 }
 
 }  // namespace
@@ -50,7 +75,8 @@ Steps count_steps(const Schedule& schedule) {
 
 Steps count_busiest(const std::function<Schedule(const Task&)>& make, Task task) {
   Steps most;
-  for (task.rank = 0; task.rank < task.ranks; ++task.rank) {
+  for (const int rank : unlike_ranks(task)) {
+    task.rank = rank;
     const Steps steps = count_steps(make(task));
     most = {std::max(most.rounds, steps.rounds), std::max(most.moved, steps.moved),
             std::max(most.reduced, steps.reduced)};
@@ -99,8 +125,14 @@ void check_task(const Task& task) {
   if (task.shared_output && task.kind != Collective::allreduce &&
       task.kind != Collective::allgather)
     fail("its output cannot be shared");
-  if (!task.nodes.empty() && (task.nodes.front() != 0 || task.nodes.back() != task.ranks))
-    fail("the table of nodes does not cover the ranks");
+  if (!task.node_of.empty() && task.node_of.size() != n)
+    fail(fmt::format("a table of nodes of {} ranks for {}", task.node_of.size(), task.ranks));
+  int nodes = 0;
+  for (const int node : task.node_of) {
+    if (node < 0 || node > nodes)
+      fail(fmt::format("node {} comes before node {} in the table", node, nodes));
+    nodes = std::max(nodes, node + 1);
+  }
 }
 
 std::string refusal_of(const Algorithm& algorithm, const Task& task) {

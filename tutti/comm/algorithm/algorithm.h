@@ -26,10 +26,13 @@ struct Algorithm {
   Schedule (*schedule)(const Task& task);
   Steps (*steps)(const Task& task);
   /// Whether the sum is taken in the order of comm/tree.h over the rank index: the same bits by
-  /// every algorithm that says so. Moving elements is always reproducible.
+  /// every algorithm that says so. Moving elements is always reproducible. Some are if the task is
+  /// `ordered`.
   bool (*reproducible)(const Task& task);
   /// Whether it also does tasks with leaves, and tasks whose output is shared.
   bool serves_exchange = false;
+  /// Why a flat algorithm is better although this one does the task; empty when that is not so.
+  std::string (*drawback)(const Task& task) = [](const Task&) { return std::string(); };
 };
 
 /// Why `algorithm` does not do `task`, all in all; empty when it does.
@@ -42,12 +45,14 @@ const Algorithm& algorithm_named(std::string_view name);
 
 // One a file.
 extern const Algorithm pairwise, ring, recursive_doubling, vector_halving, binomial, double_tree,
-    two_level, grid;
+    two_level, grid, bruck;
 
 /// What a schedule really has: for formulas that are not closed, and for the test of those that
 /// are.
 Steps count_steps(const Schedule& schedule);
-/// The most that any rank's schedule has of each; `make` gives the schedule of a task's rank.
+/// The most that any rank's schedule has of each; `make` gives the schedule of a task's rank. Among
+/// more than 64 ranks of those that are unlike their neighbours: the first and last of the tree's
+/// blocks, and of the first nodes and the last one.
 Steps count_busiest(const std::function<Schedule(const Task&)>& make, Task task);
 
 /// "binomial does not do all_to_all": the usual refusal.

@@ -54,12 +54,8 @@ struct InOrder {
     for (; q != root(); q = parent(q)) ++steps;
     return steps;
   }
-  // The longest way down from q.
-  int levels(int q) const {
-    int longest = 0;
-    for (const int child : children(q)) longest = std::max(longest, 1 + levels(child));
-    return longest;
-  }
+  // The longest way down from q: to the left nothing is cut off.
+  static int levels(int q) { return height(q); }
 };
 
 // Positions of the second tree: mirrored for even n, shifted by one for odd n; both turn odd

@@ -21,7 +21,7 @@ int columns_of(int ranks) {
 }
 
 Schedule grid_schedule(const Task& task) {
-  return allreduce_in_rows(task, columns_of(task.ranks), "grid", ring, ring);
+  return allreduce_in_rows(task, place_in_grid(task, columns_of(task.ranks)), "grid", ring, ring);
 }
 Steps grid_steps(const Task& task) {
   return steps_in_rows(task, columns_of(task.ranks), ring, ring);

@@ -1,7 +1,5 @@
 #include "tutti/comm/algorithm/hierarchy.h"
 
-#include <bit>
-
 #include "tutti/base/error.h"
 
 namespace tutti::comm {
@@ -17,30 +15,30 @@ Task along(Collective kind, int rank, int ranks, size_t count) {
   return task;
 }
 
-struct GridPlace {
-  GridPlace(const Task& task, int columns)
-      : columns(columns), rows(task.ranks / columns), row(task.rank / columns),
-        column(task.rank % columns) {
-    CHECK(columns >= 1 && task.ranks % columns == 0, "{} ranks in rows of {}", task.ranks, columns);
-    for (int c = 0; c < columns; ++c) row_ranks.push_back(row * columns + c);
-    for (int r = 0; r < rows; ++r) column_ranks.push_back(r * columns + column);
-  }
-  int columns, rows, row, column;
-  std::vector<int> row_ranks, column_ranks;
-};
-
 Block shifted(Place place, Slice area, Block block) {
   return {place, {area.begin + block.slice.begin, block.slice.count}};
 }
 
 }  // namespace
 
-Schedule allreduce_in_rows(const Task& task, int columns, std::string_view name,
+GridPlace place_in_grid(const Task& task, int columns) {
+  CHECK(columns >= 1 && task.ranks % columns == 0, "{} ranks in rows of {}", task.ranks, columns);
+  GridPlace at{.row = task.rank / columns,
+               .column = task.rank % columns,
+               .row_ranks = {},
+               .column_ranks = {}};
+  for (int c = 0; c < columns; ++c) at.row_ranks.push_back(at.row * columns + c);
+  for (int r = at.column; r < task.ranks; r += columns) at.column_ranks.push_back(r);
+  return at;
+}
+
+Schedule allreduce_in_rows(const Task& task, const GridPlace& at, std::string_view name,
                            const Algorithm& along_row, const Algorithm& along_column) {
-  const GridPlace at(task, columns);
+  const int columns = static_cast<int>(at.row_ranks.size());
+  const int rows = static_cast<int>(at.column_ranks.size());
   ScheduleBuilder builder(task, std::string(name));
 
-  Task scatter = along(Collective::reduce_scatter, at.column, at.columns, task.count);
+  Task scatter = along(Collective::reduce_scatter, at.column, columns, task.count);
   scatter.wide = task.wide;
   const Slice mine = scatter.part();
   const Block piece = task.wide ? accumulator(builder.take_accumulator(mine.count)) : output(mine);
@@ -59,7 +57,7 @@ Schedule allreduce_in_rows(const Task& task, int columns, std::string_view name,
 
   // Partial sums travel here: everything is an accumulator.
   const Schedule second =
-      along_column.schedule(along(Collective::allreduce, at.row, at.rows, mine.count));
+      along_column.schedule(along(Collective::allreduce, at.row, rows, mine.count));
   const Slice second_staging = builder.take_accumulator(second.staging),
               second_sums = builder.take_accumulator(second.accumulator);
   builder.append(second, at.column_ranks, [&](Block b) {
@@ -71,8 +69,9 @@ Schedule allreduce_in_rows(const Task& task, int columns, std::string_view name,
   });
   builder.finish(output(mine), piece);
 
-  const Schedule third =
-      along_row.schedule(along(Collective::allgather, at.column, at.columns, task.count));
+  Task gather = along(Collective::allgather, at.column, columns, task.count);
+  gather.shared_output = task.shared_output;
+  const Schedule third = along_row.schedule(gather);
   CHECK(third.staging == 0 && third.accumulator == 0);
   builder.append(third, at.row_ranks, [&](Block b) {
     return b.place == Place::input ? within(output(mine), b.slice) : b;
@@ -87,12 +86,10 @@ Steps steps_in_rows(const Task& task, int columns, const Algorithm& along_row,
   const Steps second = along_column.steps(
       along(Collective::allreduce, 0, task.ranks / columns, scatter.parts.back().count));
   const Steps third = along_row.steps(along(Collective::allgather, 0, columns, task.count));
-  return {first.rounds + second.rounds + third.rounds, first.moved + second.moved + third.moved,
+  // A row of one rank has nothing to tell itself.
+  const double in_row = columns == 1 ? 0 : first.rounds + third.rounds;
+  return {in_row + second.rounds, first.moved + second.moved + third.moved,
           first.reduced + second.reduced};
-}
-
-bool rows_follow_tree(const Task& task, int columns) {
-  return columns == task.ranks || std::has_single_bit(static_cast<unsigned>(columns));
 }
 
 }  // namespace tutti::comm

@@ -14,6 +14,7 @@
 #include <algorithm>
 
 #include "tutti/comm/algorithm/algorithm.h"
+#include "tutti/comm/algorithm/node_sums.h"
 #include "tutti/comm/algorithm/tree_steps.h"
 
 namespace tutti::comm {
@@ -25,14 +26,6 @@ void for_each_peer(const Task& task, Body body) {
   for (int k = 1; k < task.ranks; ++k) body((task.rank + k) % task.ranks);
 }
 
-// The parts of rank p, as nodes of the tree.
-std::vector<Range> nodes_of(const Task& task, int p) {
-  if (task.leaves.replicas == 0) return {Range{p, p + 1}};
-  const auto& first = task.leaves.first;
-  return maximal_subtrees(task.leaves.replicas,
-                          {first[static_cast<size_t>(p)], first[static_cast<size_t>(p) + 1]});
-}
-
 // `slice` of my own part number i.
 Block part_of_input(const Task& task, size_t i, Slice slice) {
   return input({i * task.leaves.stride + slice.begin, slice.count});
@@ -40,10 +33,10 @@ Block part_of_input(const Task& task, size_t i, Slice slice) {
 
 void reduce_parts(ScheduleBuilder& builder, const Task& task, Block to) {
   const Slice mine = task.part();
-  const size_t parts = nodes_of(task, task.rank).size();
+  const size_t parts = parts_of(task, task.rank).size();
   std::vector<std::vector<TreeLeaf>> of_rank(static_cast<size_t>(task.ranks));
   for (int p = 0; p < task.ranks; ++p)
-    for (const Range node : nodes_of(task, p)) {
+    for (const Range node : parts_of(task, p)) {
       auto& theirs = of_rank[static_cast<size_t>(p)];
       theirs.push_back({node, p == task.rank ? part_of_input(task, theirs.size(), mine)
                                              : staging(builder.take_staging(mine.count))});
@@ -143,8 +136,10 @@ Steps pairwise_steps(const Task& task) {
 }
 
 std::string pairwise_refusal(const Task& task) {
-  return task.kind == Collective::broadcast || task.kind == Collective::reduce
-             ? does_not_do("pairwise", task)
+  if (task.kind == Collective::broadcast || task.kind == Collective::reduce)
+    return does_not_do("pairwise", task);
+  return task.shared_output && count_nodes(task.node_of) > 1
+             ? "pairwise does not write an output that only the ranks of a node share"
              : "";
 }
 

@@ -20,8 +20,9 @@ class TreeAdder {
 
  private:
   Block value(Range node, int slot, Block like) {
-    if (const auto leaf = std::ranges::find(leaves_, node, &TreeLeaf::node); leaf != leaves_.end())
-      return leaf->block;
+    const auto leaf =
+        std::ranges::lower_bound(leaves_, node.lo, {}, [](const TreeLeaf& l) { return l.node.lo; });
+    if (leaf != leaves_.end() && leaf->node == node) return leaf->block;
     while (static_cast<int>(slots_.size()) <= slot)
       slots_.push_back(accumulator(builder_.take_accumulator(like.count())));
     const Block to = slots_[static_cast<size_t>(slot)];
@@ -65,6 +66,7 @@ Slice joint_part(const Task& task, Range ranks) {
 }
 
 void add_tree(ScheduleBuilder& builder, const std::vector<TreeLeaf>& leaves, Block to) {
+  if (to.count() == 0) return;
   if (leaves.size() == 1)
     builder.copy(to, leaves[0].block);
   else

@@ -1,46 +1,139 @@
-// Two levels: the ranks of a node among themselves, then each with its counterparts on the other
-// nodes, then the node again.
+// Two levels: what the ranks of a node can do among themselves they do first, and only what is left
+// travels between nodes.
 //
-//   allreduce  4 + 2 log2 m rounds (m = 2^k nodes of l ranks),  sent 2 S (l-1)/l inside the node
-//              and 2 S/l (m-1)/m through the network,  reduced S (1 - 1/(lm))
+// Each node has a worker for each rank of another node (dealt_on()): its ranks in turns. For m
+// nodes of l ranks, n = l m, S = elements of the vector, a sum a node:
 //
-// Pairwise inside the node, vector halving between nodes. Through the network goes 1/l of the
-// vector a rank, over all links at once. Needs nodes with equal numbers of ranks. Reproducible
-// where that number is a power of two. S = elements of the vector, n = l m ranks.
+//   reduce_scatter  2 rounds.  Ranks give the workers of their node what these work for, (l-1)
+//                   messages, S (l-1)/l; workers add, and give the sums to those who they are for,
+//                   m-1 messages, S/l (m-1)/m, who add them.
+//                   Sent S (n-1)/n,  reduced S (n-1)/n
+//   allgather       2 rounds, the same way back.  Sent S (n-1)/n
+//   allreduce       4 rounds, both.  Sent 2 S (n-1)/n, of that 2 S/l (m-1)/m between nodes.
+//                   Among many equal nodes (more than 16, or a power of two above 4) whose ranks
+//                   may add everything: pairwise inside the node, vector halving between nodes,
+//                   2 + 2 log2 m rounds and 2 log2 m messages between nodes, as many elements
+//   all_to_all      2 rounds, equal blocks.  Blocks for a rank of another node go to its worker,
+//                   and from there in one message: m-1 messages of l blocks instead of n-l of one.
+//                   Sent S (2n-l-m)/n, of that S (n-l)/n between nodes
+//
+// Nodes may be uneven and their ranks anywhere; then a worker's messages to a node with k ranks are
+// about k/l. Sums are added in any order, unless Task::ordered asks for that of comm/tree.h or the
+// nodes are nodes of the tree anyway. In order, a node's ranks add what is a node of the tree: at
+// most 2 log2 l sums, each of which travels (node_sums.h).
+
+#include "tutti/comm/algorithm/two_level.h"
+
+#include <algorithm>
+#include <bit>
 
 #include "tutti/comm/algorithm/hierarchy.h"
 
 namespace tutti::comm {
 namespace {
 
-// Ranks of a node; 0 when they differ.
-int ranks_of_node(const Task& task) {
-  if (task.nodes.size() < 2) return task.ranks;
-  const int first = task.nodes[1] - task.nodes[0];
-  for (size_t k = 1; k + 1 < task.nodes.size(); ++k)
-    if (task.nodes[k + 1] - task.nodes[k] != first) return 0;
-  return first;
+bool takes_order(const Task& task, const NodeTable& table) {
+  return task.ordered || nodes_follow_tree(task, table);
+}
+
+// Whether vector halving runs between nodes.
+bool in_rows(const Task& task, const NodeTable& table) {
+  const auto nodes = static_cast<unsigned>(table.nodes());
+  if (task.kind != Collective::allreduce || task.leaves.replicas > 0 || !table.equal())
+    return false;
+  if (nodes <= 4 || (nodes <= 16 && !std::has_single_bit(nodes))) return false;
+  return !task.ordered || nodes_follow_tree(task, table);
+}
+
+GridPlace rows_of(const Task& task, const NodeTable& table) {
+  const int row = table.node(task.rank);
+  const std::span<const int> mine = table.ranks_of(row);
+  GridPlace at{.row = row,
+               .column = static_cast<int>(std::ranges::lower_bound(mine, task.rank) - mine.begin()),
+               .row_ranks = {mine.begin(), mine.end()},
+               .column_ranks = {}};
+  for (int k = 0; k < table.nodes(); ++k)
+    at.column_ranks.push_back(table.ranks_of(k)[static_cast<size_t>(at.column)]);
+  return at;
 }
 
 Schedule two_level_schedule(const Task& task) {
-  return allreduce_in_rows(task, ranks_of_node(task), "two_level", pairwise, vector_halving);
+  const NodeTable table(task);
+  if (table.nodes() == 1) {
+    Schedule schedule = pairwise.schedule(task);
+    schedule.algorithm = "two_level";
+    return schedule;
+  }
+  if (in_rows(task, table))
+    return allreduce_in_rows(task, rows_of(task, table), "two_level", pairwise, vector_halving);
+  ScheduleBuilder builder(task, "two_level");
+  if (task.kind == Collective::all_to_all) {
+    exchange_by_nodes(builder, task, table);
+    return builder.build();
+  }
+  if (reduces(task.kind))
+    reduce_by_nodes(
+        builder, task, table, takes_order(task, table),
+        output(task.kind == Collective::allreduce ? task.part() : Slice{0, task.part().count}));
+  if (task.kind == Collective::allreduce) {
+    builder.round();
+    gather_by_nodes(builder, task, table, output(task.part()));
+  } else if (task.kind == Collective::allgather) {
+    gather_by_nodes(builder, task, table, input({0, task.part().count}));
+  }
+  return builder.build();
 }
+
 Steps two_level_steps(const Task& task) {
-  return steps_in_rows(task, ranks_of_node(task), pairwise, vector_halving);
+  const NodeTable table(task);
+  if (table.nodes() == 1) return pairwise.steps(task);
+  if (in_rows(task, table)) return steps_in_rows(task, table.size(0), pairwise, vector_halving);
+  const double n = task.ranks, m = table.nodes(), l = n / m;
+  if (task.leaves.replicas > 0 || task.shared_output || !table.equal() ||
+      (reduces(task.kind) && task.ordered && !nodes_follow_tree(task, table)))
+    return count_busiest(two_level_schedule, task);
+  const double others = static_cast<double>(task.count) * (n - 1) / n, rounds = l > 1 ? 2 : 1;
+  switch (task.kind) {
+    case Collective::all_to_all:
+      return {rounds, static_cast<double>(task.count) * (2 * n - l - m) / n, 0};
+    case Collective::allgather: return {rounds, others, 0};
+    case Collective::reduce_scatter: return {rounds, others, others};
+    default: return {2 * rounds, 2 * others, others};
+  }
 }
 
 std::string two_level_refusal(const Task& task) {
-  if (task.kind != Collective::allreduce) return does_not_do("two_level", task);
-  return ranks_of_node(task) == 0 ? "two_level needs nodes with equal numbers of ranks" : "";
+  switch (task.kind) {
+    case Collective::allreduce:
+    case Collective::reduce_scatter:
+    case Collective::allgather: return "";
+    case Collective::all_to_all:
+      return task.equal_blocks ? "" : "two_level needs an all_to_all of equal blocks";
+    default: return does_not_do("two_level", task);
+  }
+}
+
+std::string two_level_drawback(const Task& task) {
+  const NodeTable table(task);
+  if (table.nodes() == table.ranks()) return "no node has several ranks";
+  if (!reduces(task.kind) || !task.ordered || table.nodes() == 1 || nodes_add_in_order(task, table))
+    return "";
+  return "two_level could add nothing on a node: sums are taken in the order of the ranks, and no "
+         "two ranks of a node are neighbours in it";
 }
 
 bool two_level_reproducible(const Task& task) {
-  return rows_follow_tree(task, ranks_of_node(task));
+  return !reduces(task.kind) || takes_order(task, NodeTable(task));
 }
 
 }  // namespace
 
-const Algorithm two_level{"two_level", two_level_refusal, two_level_schedule, two_level_steps,
-                          two_level_reproducible};
+const Algorithm two_level{.name = "two_level",
+                          .refusal = two_level_refusal,
+                          .schedule = two_level_schedule,
+                          .steps = two_level_steps,
+                          .reproducible = two_level_reproducible,
+                          .serves_exchange = true,
+                          .drawback = two_level_drawback};
 
 }  // namespace tutti::comm

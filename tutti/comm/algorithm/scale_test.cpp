@@ -1,0 +1,231 @@
+// Thousands of ranks in one thread: that every algorithm is right there, and what its schedules ask
+// of a rank and of a node's link, as functions of the number of ranks.
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+
+#include "tutti/comm/algorithm/nodes.h"
+#include "tutti/comm/algorithm/played_case.h"
+
+namespace tutti::comm {
+namespace {
+
+std::vector<int> nodes_of_size(int ranks, int size) {
+  std::vector<int> node_of;
+  for (int p = 0; p < ranks; ++p) node_of.push_back(p / size);
+  return node_of;
+}
+
+class AlgorithmAtScale : public testing::TestWithParam<const Algorithm*> {};
+
+// Only 40 ranks have parts, so that what is flat need not send 9 million messages.
+void play_at_scale(const Algorithm& algorithm, Case c) {
+  if (&algorithm == &two_level && c.node_of.empty()) return;  // then it is pairwise
+  const Task task = c.task(0);
+  if (!refusal_of(algorithm, task).empty()) return;
+  const std::string wrong = play(algorithm, c, reduces(c.kind) && !algorithm.reproducible(task));
+  ASSERT_TRUE(wrong.empty()) << wrong.substr(0, 1000);
+}
+
+TEST_P(AlgorithmAtScale, IsRight) {
+  for (const int ranks : {1024, 3000})
+    for (int kind = 0; kind < kCollectives; ++kind) {
+      Case c{.kind = Collective(kind), .ranks = ranks, .count = 640, .root = 77, .equal = true};
+      if (c.kind == Collective::all_to_all) {
+        if (ranks > 1024) continue;  // a million blocks are enough
+        c.count = 1024;
+      }
+      // A flat pairwise barrier is P^2 messages, whatever the count.
+      if (c.kind == Collective::barrier && ranks > 1024 && GetParam() == &pairwise) continue;
+      play_at_scale(*GetParam(), c);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Algorithms, AlgorithmAtScale,
+                         testing::ValuesIn(algorithms().begin(), algorithms().end()),
+                         [](const testing::TestParamInfo<const Algorithm*>& info) {
+                           return std::string(info.param->name);
+                         });
+
+TEST(TwoLevelAtScale, IsRight) {
+  for (const int size : {3, 8, 56})
+    for (const Collective kind : {Collective::allreduce, Collective::reduce_scatter,
+                                  Collective::allgather, Collective::all_to_all})
+      for (const bool ordered : {false, true}) {
+        const bool blocks = kind == Collective::all_to_all;
+        if (ordered && !reduces(kind)) continue;
+        const int ranks = blocks || size == 8 ? 1000 : 3000;
+        play_at_scale(two_level, {.kind = kind,
+                                  .ranks = ranks,
+                                  .count = size_t{1000},
+                                  .ordered = ordered,
+                                  .equal = true,
+                                  .node_of = nodes_of_size(ranks, size)});
+      }
+}
+
+// What the ranks of a node send to other nodes and receive from them.
+struct LinkLoad {
+  size_t rounds = 0;              // of a rank, at most
+  size_t sent = 0, received = 0;  // messages of a rank, at most
+  double out = 0, in = 0;         // elements of the node
+};
+
+LinkLoad load_of(const Algorithm& algorithm, Task task, int node) {
+  const NodeTable table(task);
+  LinkLoad load;
+  for (const int rank : table.ranks_of(node)) {
+    task.rank = rank;
+    const Schedule schedule = make_schedule(algorithm, task);
+    size_t sent = 0, received = 0;
+    for (const Round& round : schedule.rounds) {
+      for (const Message& m : round.sends)
+        if (table.node(m.peer) != node) ++sent, load.out += static_cast<double>(m.block.count());
+      for (const Message& m : round.receives)
+        if (table.node(m.peer) != node) ++received, load.in += static_cast<double>(m.block.count());
+    }
+    load.rounds = std::max(load.rounds, schedule.rounds.size());
+    load.sent = std::max(load.sent, sent), load.received = std::max(load.received, received);
+  }
+  return load;
+}
+
+struct Job {
+  int ranks, size;
+  int nodes() const { return (ranks + size - 1) / size; }
+  Task task(Collective kind, bool ordered) const {
+    Task task;
+    task.kind = kind, task.ranks = ranks, task.ordered = ordered;
+    task.count = static_cast<size_t>(ranks) * 16;
+    task.parts = balanced_parts(task.count, ranks);
+    task.node_of = nodes_of_size(ranks, size);
+    if (kind == Collective::all_to_all)
+      task.sends = task.receives = task.parts, task.equal_blocks = true;
+    return task;
+  }
+};
+
+std::vector<Job> jobs() {
+  std::vector<Job> all;
+  for (const int size : {1, 3, 8, 56})
+    for (const int ranks : {2 * size, 16 * size, 1000, 3000, 16384 / size * size, 16384})
+      if (ranks > size) all.push_back({ranks, size});
+  return all;
+}
+
+double log2_up(int n) { return std::bit_width(static_cast<unsigned>(n) - 1U); }
+
+// A node sends and receives the vector about once for each way, and a rank about one message a node
+// and sum. Where the order of sums asks for it, a node has up to 2 log2 l sums.
+TEST(TwoLevelAtScale, LoadsANodesLinkOnce) {
+  for (const Job& job : jobs())
+    for (const Collective kind : {Collective::reduce_scatter, Collective::allgather})
+      for (const bool ordered : {false, true})
+        for (const int node : {0, job.nodes() / 2, job.nodes() - 1}) {
+          const Task task = job.task(kind, ordered);
+          const NodeTable table(task);
+          const LinkLoad load = load_of(two_level, task, node);
+          SCOPED_TRACE(fmt::format("{} of {} ranks, {} a node, {}, node {} of {}", name_of(kind),
+                                   job.ranks, job.size, ordered ? "ordered" : "any order", node,
+                                   table.nodes()));
+          const double sums = reduces(kind) && ordered && job.size > 1 ? 2 * log2_up(job.size) : 1;
+          const double whole = static_cast<double>(task.count);
+          const double own = whole * table.size(node) / job.ranks;
+          const double most = sums * (std::ceil(double(job.ranks) / table.size(node)) + 1);
+          EXPECT_LE(load.rounds, 2u);
+          // The way out of a sum is as the way in of a gathered vector.
+          const bool out = reduces(kind);
+          EXPECT_LE(out ? load.out : load.in, sums * (whole - own));
+          EXPECT_LE(out ? load.in : load.out, sums * own * (table.nodes() - 1));
+          EXPECT_LE(double(out ? load.sent : load.received), most);
+          EXPECT_LE(double(out ? load.received : load.sent), sums * (table.nodes() - 1));
+        }
+}
+
+TEST(TwoLevelAtScale, AllreduceSendsAFewTimesTheVectorInFewMessages) {
+  for (const Job& job : jobs())
+    for (const int node : {0, job.nodes() / 2, job.nodes() - 1}) {
+      const Task task = job.task(Collective::allreduce, false);
+      const NodeTable table(task);
+      const LinkLoad load = load_of(two_level, task, node);
+      SCOPED_TRACE(fmt::format("{} ranks, {} a node, node {} of {}", job.ranks, job.size, node,
+                               table.nodes()));
+      const double whole = static_cast<double>(task.count);
+      EXPECT_LE(load.rounds, 2 * log2_up(table.nodes()) + 4);
+      EXPECT_LE(load.out, 3 * whole);
+      EXPECT_LE(load.in, 3 * whole);
+      const double direct = 2 * (std::ceil(double(job.ranks) / table.size(node)) + 1);
+      const double most = table.equal() && table.nodes() > 16 ? 4 * log2_up(table.nodes()) : direct;
+      EXPECT_LE(double(load.sent), most);
+      EXPECT_LE(double(load.received), most);
+    }
+}
+
+TEST(TwoLevelAtScale, AllToAllSendsAMessageANode) {
+  for (const Job& job : jobs()) {
+    if (job.ranks > 3000) continue;  // O(P) steps each, for 56 ranks
+    const Task task = job.task(Collective::all_to_all, false);
+    const NodeTable table(task);
+    const LinkLoad load = load_of(two_level, task, 0);
+    const double away = static_cast<double>(task.count) * (job.ranks - job.size);
+    EXPECT_LE(load.rounds, 2u);
+    EXPECT_EQ(load.out, away * job.size / job.ranks);
+    EXPECT_EQ(load.in, away * job.size / job.ranks);
+    EXPECT_LE(double(load.sent), std::ceil(double(job.ranks) / job.size) + 1);
+    EXPECT_LE(load.received, static_cast<size_t>(table.nodes() - 1));
+  }
+}
+
+// What is for small vectors: few messages, however many ranks.
+TEST(AlgorithmsAtScale, SmallOnesAreLogarithmic) {
+  struct Small {
+    const Algorithm& algorithm;
+    Collective kind;
+  };
+  for (const auto& [algorithm, kind] :
+       {Small{recursive_doubling, Collective::allreduce},
+        Small{recursive_doubling, Collective::barrier},
+        Small{recursive_doubling, Collective::allgather}, Small{bruck, Collective::all_to_all},
+        Small{binomial, Collective::broadcast}, Small{binomial, Collective::reduce},
+        Small{binomial, Collective::gather}, Small{binomial, Collective::scatter},
+        Small{vector_halving, Collective::allreduce},
+        Small{vector_halving, Collective::reduce_scatter}})
+    for (const int ranks : {56, 1000, 3000, 16384})
+      for (const int rank : {0, 1, ranks / 2, ranks - 1}) {
+        Task task = Job{ranks, 1}.task(kind, true);
+        task.rank = rank;
+        const Schedule schedule = make_schedule(algorithm, task);
+        size_t messages = 0;
+        for (const Round& round : schedule.rounds)
+          messages += std::max(round.sends.size(), round.receives.size());
+        EXPECT_LE(double(messages), 2 * log2_up(ranks) + 4)
+            << algorithm.name << " " << name_of(kind) << " rank " << rank << " of " << ranks;
+      }
+}
+
+// The formulas look at a few ranks only; here at all of them.
+TEST(AlgorithmsAtScale, FormulasFindTheBusiestRank) {
+  for (const Algorithm* algorithm : algorithms())
+    for (int kind = 0; kind < kCollectives; ++kind)
+      for (const int ranks : {65, 96, 130, 300}) {
+        const Job job{ranks, kind % 2 == 0 ? 1 : 7};
+        Task task = job.task(Collective(kind), kind % 2 == 0);
+        if (!refusal_of(*algorithm, task).empty()) continue;
+        const Steps formula = algorithm->steps(task);
+        Steps most;
+        for (task.rank = 0; task.rank < ranks; ++task.rank) {
+          const Steps steps = count_steps(make_schedule(*algorithm, task));
+          most = {std::max(most.rounds, steps.rounds), std::max(most.moved, steps.moved),
+                  std::max(most.reduced, steps.reduced)};
+        }
+        SCOPED_TRACE(fmt::format("{} {} {} ranks", algorithm->name, name_of(task.kind), ranks));
+        EXPECT_EQ(formula.rounds, most.rounds);
+        EXPECT_EQ(formula.moved, most.moved);
+        EXPECT_EQ(formula.reduced, most.reduced);
+      }
+}
+
+}  // namespace
+}  // namespace tutti::comm

@@ -123,7 +123,7 @@ void Communicator::set_places(std::vector<Place> places) {
   CHECK(places.size() == static_cast<size_t>(size_));
   places_ = std::move(places);
   local_rank_ = local_size_ = 0;
-  std::vector<int> neighbours;
+  std::vector<int> neighbours, memories;
   sharing_ = static_cast<int>(std::ranges::count(places_, place(rank_).kernel, &Place::kernel));
   for (int p = 0; p < size_; ++p) {
     if (place(p).memory == place(rank_).memory) neighbours.push_back(p);
@@ -132,17 +132,22 @@ void Communicator::set_places(std::vector<Place> places) {
     ++local_size_;
   }
   neighbours_ = std::make_shared<const Neighbours>(std::move(neighbours));
+  for (const Place& place : places_) memories.push_back(place.memory);
+  std::ranges::sort(memories);
+  shares_memory_ = std::ranges::adjacent_find(memories) != memories.end();
 }
 
-std::vector<int> Communicator::node_of() const {
-  if (one_node()) return {};
+std::vector<int> Communicator::numbered(int Place::*what) const {
   std::vector<int> table;
-  std::unordered_map<int, int> numbers;  // of the nodes, by what places call them
+  std::unordered_map<int, int> numbers;  // by what places call them
   for (const Place& place : places_)
     table.push_back(
-        numbers.try_emplace(place.node, static_cast<int>(numbers.size())).first->second);
+        numbers.try_emplace(place.*what, static_cast<int>(numbers.size())).first->second);
+  if (numbers.size() == 1) table.clear();
   return table;
 }
+
+std::vector<int> Communicator::node_of() const { return numbered(&Place::node); }
 
 int Communicator::nodes() const { return count_nodes(node_of()); }
 
@@ -278,7 +283,7 @@ Task Communicator::task_of(const CollectiveSpec& spec) const {
       spec.kind == Collective::all_to_all && spec.sends.empty() && spec.receives.empty();
   if (task.equal_blocks) task.sends = task.receives = equal_parts(spec.count, size_, spec.kind);
   task.ordered = spec.reproducible;
-  task.node_of = node_of();
+  task.node_of = numbered(shares_memory() || spec.shared_output ? &Place::memory : &Place::node);
   return task;
 }
 

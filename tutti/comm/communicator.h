@@ -72,6 +72,8 @@ class Communicator {
   }  ///< as this rank
   /// The ranks that see each other's memory: on this rank's node, in its process namespace.
   const Neighbours& neighbours() const { return *neighbours_; }
+  /// Whether any ranks see each other's memory; the same on every rank.
+  bool shares_memory() const { return shares_memory_; }
   const std::string& name() const { return name_; }  ///< of the group: "global", "data 0"
   int job_rank(int rank) const {
     return job_ranks_[static_cast<size_t>(rank)];
@@ -287,6 +289,8 @@ class Communicator {
   /// there is none.
   std::string unequal_blocks(const Task& task, const std::string& what);
   std::vector<int> job_ranks(std::span<const int> ranks) const;  ///< sorted
+  /// What places say of each rank, numbered from 0; empty where all say the same.
+  std::vector<int> numbered(int Place::*what) const;
   std::string report(const Pending& what, const std::string& how, std::time_t since) const;
 
   int rank_;
@@ -305,6 +309,7 @@ class Communicator {
   Selection selection_;
   std::vector<ChannelDecorator> decorators_;  // the innermost first
   std::shared_ptr<const Neighbours> neighbours_;
+  bool shares_memory_ = false;
   ChannelNumbers numbers_;
   bool shaped_ = false, checked_ = false;
   std::set<std::pair<Collective, std::string>> told_;  // by tell_choice()

@@ -41,12 +41,13 @@ GradientExchange::GradientExchange(comm::Communicator& communicator, ReplicaMap 
 }
 
 void GradientExchange::plan_sums(const ExchangeSettings& settings) {
-  // One sum for the whole node where ranks see each other's memory; over a shaped link they behave
-  // as if they did not.
-  const bool visible =
-      communicator_.neighbours().size() == communicator_.size() && !communicator_.shaped();
-  const bool served =
-      settings.algorithm.empty() || comm::algorithm_named(settings.algorithm).serves_exchange;
+  // One sum for a whole node where ranks see each other's memory; over a shaped link they behave as
+  // if they did not.
+  const bool visible = communicator_.shares_memory() && !communicator_.shaped();
+  const bool on_one = communicator_.neighbours().size() == communicator_.size();
+  const bool served = settings.algorithm.empty() ||
+                      (on_one ? comm::algorithm_named(settings.algorithm).serves_exchange
+                              : settings.algorithm == comm::two_level.name);
   const bool shared = visible && served && !settings.sharded;
   if (map_.ranks() == 1) {
     result_ = slot_memory(0);
@@ -64,7 +65,7 @@ void GradientExchange::plan_sums(const ExchangeSettings& settings) {
       }))
     groups_ = std::make_unique<comm::NodeGroups>(communicator_);
   ExchangeSettings resolved = settings;
-  if (resolved.chunk_bytes == 0 && !visible) resolved.chunk_bytes = kChunk;
+  if (resolved.chunk_bytes == 0 && !(visible && on_one)) resolved.chunk_bytes = kChunk;
   for (int b = 0; b < buckets(); ++b) plan_sum(b, resolved, shared);
 }
 

@@ -27,11 +27,11 @@ std::vector<comm::Slice> shards_of(const comm::Communicator& communicator,
 
 // Over a shaped link ranks behave as if they did not see each other's memory.
 SharedWeights::SharedWeights(comm::Communicator& communicator, const BucketLayout& layout)
-    : shared_(communicator.neighbours().size() == communicator.size() && !communicator.shaped()),
-      mine_(!shared_ || communicator.rank() == 0),
+    : shared_(communicator.shares_memory() && !communicator.shaped()),
+      mine_(!shared_ || communicator.rank() == communicator.neighbours().first()),
       window_(shared_ ? communicator.allocate_once(layout.bytes, shards_of(communicator, layout))
                       : communicator.allocate(layout.bytes)),
-      data_(shared_ ? window_->peer(0) : window_->data()) {}
+      data_(shared_ ? window_->peer(communicator.neighbours().first()) : window_->data()) {}
 
 ShardedUpdate::ShardedUpdate(comm::Communicator& communicator, const BucketLayout& layout,
                              const SharedWeights& weights, const std::vector<size_t>& norms)

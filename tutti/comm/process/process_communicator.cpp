@@ -135,20 +135,10 @@ void ProcessCommunicator::watch() {
 
 // Whether ranks have other neighbours than all or none: known to all from their places.
 void ProcessCommunicator::meet_neighbours() {
-  bool all = true, none = true;
-  for (int p = 0; p < size(); ++p) {
-    all &= place(p).memory == place(0).memory;
-    none &= p == 0 || place(p).memory != place(p - 1).memory;
-  }
-  if (none && !all) {  // neighbours need not have neighbouring ranks
-    std::vector<int> memories;
-    for (int p = 0; p < size(); ++p) memories.push_back(place(p).memory);
-    std::ranges::sort(memories);
-    none = std::ranges::adjacent_find(memories) == memories.end();
-  }
+  const bool all = neighbours().size() == size();
   near_control_.reset();
   near_wire_.reset();
-  if (!all && !none) {
+  if (!all && shares_memory()) {
     const auto ranks = neighbours().ranks();
     const std::vector<int> near(ranks.begin(), ranks.end());
     near_wire_ =

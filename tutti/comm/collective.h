@@ -50,7 +50,7 @@ struct CollectiveSpec {
   Leaves leaves =
       {};  ///< reduce_scatter, allreduce: a sum over replicas, in their tree; comm/schedule.h
   bool shared_output =
-      false;  ///< allreduce, allgather: ranks that see each other's memory have one output
+      false;         ///< allreduce, allgather: ranks that see each other's memory have one output
   size_t chunk = 0;  ///< elements; a larger broadcast, reduce or allreduce runs as chunks one after
                      ///< another, and lets others pass. 0: one piece
   int priority = 0;

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include "tutti/base/sha256.h"
 #include "tutti/data/format/catalog.h"
 #include "tutti/data/format/file_checks.h"
-#include "tutti/data/format/sha256.h"
 #include "tutti/data/generate/lattices.h"
 #include "tutti/data/open.h"
 

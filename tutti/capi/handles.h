@@ -7,11 +7,16 @@
 #include <utility>
 
 #include "tutti/capi/tutti_comm.h"
+#include "tutti/comm/bootstrap/store.h"
 #include "tutti/comm/communicator.h"
 
 struct tutti_comm {
-  explicit tutti_comm(std::unique_ptr<tutti::comm::Communicator> made)
-      : communicator(std::move(made)) {}
+  explicit tutti_comm(std::unique_ptr<tutti::comm::Communicator> made,
+                      std::shared_ptr<tutti::comm::Store> at = nullptr)
+      : store(std::move(at)), communicator(std::move(made)) {}
+  /// Where its ranks are looked up; null with MPI. Shared with those split from it: it ends after
+  /// the last of them. One a job, and one of each communicator of its own.
+  std::shared_ptr<tutti::comm::Store> store;
   std::unique_ptr<tutti::comm::Communicator> communicator;
   /// Held by each call that uses the communicator itself, and not by those that move its plans: a
   /// thread may start and wait while another plans.

@@ -160,8 +160,8 @@ int tutti_comm_init_tcp(const char* address, const char* secret, int rank, int s
  * where the program started MPI, or without MPI. After a failure without MPI it is of this rank
  * alone. */
 int tutti_comm_finalize(void);
-/* Prints the rank and `message` on stderr and ends the whole job with this exit code. Returns only
- * if it cannot. Not collective. */
+/* Prints the rank and `message` on stderr and ends the whole job with this exit code; without MPI,
+ * this process, and the other ranks' waits fail. Returns only if it cannot. Not collective. */
 int tutti_comm_abort(tutti_comm* comm, int code, const char* message);
 
 /* ---- Communicators ---- */

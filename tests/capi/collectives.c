@@ -36,16 +36,18 @@ static void check_library(void) {
   EXPECT(strcmp(tutti_comm_status_name(99), "unknown status") == 0);
   EXPECT(strcmp(tutti_comm_last_error(), "") == 0);
   /* The layout that programs were compiled with. */
-  EXPECT(sizeof(tutti_comm_init_options) == 32 && offsetof(tutti_comm_init_options, timeout) == 8 &&
+  EXPECT(sizeof(tutti_comm_init_options) == 40 && offsetof(tutti_comm_init_options, timeout) == 8 &&
          offsetof(tutti_comm_init_options, private_memory) == 16 &&
          offsetof(tutti_comm_init_options, reserved) == 20 &&
          offsetof(tutti_comm_init_options, progress_threads) == 24 &&
-         offsetof(tutti_comm_init_options, reserved2) == 28);
-  EXPECT(sizeof(tutti_comm_plan_options) == 40 && offsetof(tutti_comm_plan_options, name) == 8 &&
+         offsetof(tutti_comm_init_options, reserved2) == 28 &&
+         offsetof(tutti_comm_init_options, address) == 32);
+  EXPECT(sizeof(tutti_comm_plan_options) == 48 && offsetof(tutti_comm_plan_options, name) == 8 &&
          offsetof(tutti_comm_plan_options, algorithm) == 16 &&
          offsetof(tutti_comm_plan_options, chunk) == 24 &&
          offsetof(tutti_comm_plan_options, priority) == 32 &&
-         offsetof(tutti_comm_plan_options, reproducible) == 36);
+         offsetof(tutti_comm_plan_options, reproducible) == 36 &&
+         offsetof(tutti_comm_plan_options, rebindable) == 40);
 }
 
 static void check_communicators(void) {

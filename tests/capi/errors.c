@@ -54,8 +54,8 @@ static void wrong_plans(void) {
   options.algorithm = "binomial";
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "binomial does not do allreduce",
         allreduce(x, 4, TUTTI_COMM_F32, TUTTI_COMM_SUM, &options));
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "7 is no enum tutti_comm_type",
-        allreduce(x, 4, 7, TUTTI_COMM_SUM, NULL));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "9 is no enum tutti_comm_type",
+        allreduce(x, 4, 9, TUTTI_COMM_SUM, NULL));
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "-1 is no enum tutti_comm_op",
         allreduce(x, 4, TUTTI_COMM_F32, -1, NULL));
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "bytes can be moved, but not reduced",

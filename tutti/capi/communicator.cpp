@@ -36,14 +36,20 @@ int tutti_comm_host(const tutti_comm* comm, int rank, const char** host) {
 }
 
 int tutti_comm_barrier(tutti_comm* comm) {
-  return guarded([&] { given(comm, "comm").communicator->barrier(); });
+  return guarded([&] {
+    tutti_comm& whole = given(comm, "comm");
+    const std::lock_guard lock(whole.mutex);
+    whole.communicator->barrier();
+  });
 }
 
 int tutti_comm_set_timeout(tutti_comm* comm, double seconds) {
   return guarded([&] {
     if (!std::isfinite(seconds) || seconds <= 0)
       throw ConfigError(fmt::format("a time-out of {} seconds", seconds));
-    given(comm, "comm").communicator->set_timeout(seconds);
+    tutti_comm& whole = given(comm, "comm");
+    const std::lock_guard lock(whole.mutex);
+    whole.communicator->set_timeout(seconds);
   });
 }
 
@@ -54,6 +60,7 @@ int tutti_comm_set_selection_file(tutti_comm* comm, const char* path) {
     std::ostringstream text;
     if (!file || !(text << file.rdbuf()))
       throw IoError(fmt::format("{}: cannot be read, or is empty", path));
+    const std::lock_guard lock(comm->mutex);
     communicator.set_selection(comm::Selection::parse(text.str(), path).before(comm::Selection()));
   });
 }

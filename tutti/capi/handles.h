@@ -1,17 +1,39 @@
 #pragma once
 // What stands behind the opaque handles of tutti_comm.h.
 
+#include <atomic>
 #include <memory>
+#include <mutex>
+#include <utility>
 
 #include "tutti/capi/tutti_comm.h"
+#include "tutti/comm/bootstrap/store.h"
 #include "tutti/comm/communicator.h"
 
 struct tutti_comm {
+  explicit tutti_comm(std::unique_ptr<tutti::comm::Communicator> made,
+                      std::shared_ptr<tutti::comm::Store> at = nullptr)
+      : store(std::move(at)), communicator(std::move(made)) {}
+  /// Where its ranks are looked up; null with MPI. Shared with those split from it: it ends after
+  /// the last of them. One a job, and one of each communicator of its own.
+  std::shared_ptr<tutti::comm::Store> store;
   std::unique_ptr<tutti::comm::Communicator> communicator;
-  int in_use = 0;  ///< plans and allocations that stand on it
+  /// Held by each call that uses the communicator itself, and not by those that move its plans: a
+  /// thread may start and wait while another plans.
+  std::mutex mutex;
+  std::atomic<int> in_use = 0;  ///< plans and allocations that stand on it
 };
 
 struct tutti_comm_plan {
   tutti_comm* owner;  ///< not owned; lives longer, because it is in use
-  std::unique_ptr<tutti::comm::CollectiveOperation> operation;
+  // One of the two.
+  std::unique_ptr<tutti::comm::CollectiveOperation> collective = nullptr;
+  std::unique_ptr<tutti::comm::MessageOperation> message = nullptr;
+  bool rebindable = false;
+  bool bound = true;
+  bool receives = false;  ///< the message
+  size_t bytes = 0;       ///< of the message
+  tutti::comm::Operation& operation() const {
+    return collective ? static_cast<tutti::comm::Operation&>(*collective) : *message;
+  }
 };

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <vector>
 
 #include "tutti/capi/handles.h"
@@ -23,11 +24,14 @@ static_assert(int{TUTTI_COMM_F32} == int(comm::Element::f32) &&
               int{TUTTI_COMM_F16} == int(comm::Element::f16) &&
               int{TUTTI_COMM_I8} == int(comm::Element::i8) &&
               int{TUTTI_COMM_I32} == int(comm::Element::i32) &&
-              int{TUTTI_COMM_BYTE} == int(comm::Element::byte));
+              int{TUTTI_COMM_BYTE} == int(comm::Element::byte) &&
+              int{TUTTI_COMM_I64} == int(comm::Element::i64) &&
+              int{TUTTI_COMM_U8} == int(comm::Element::u8));
 static_assert(int{TUTTI_COMM_SUM} == int(comm::ReduceOp::sum) &&
               int{TUTTI_COMM_MIN} == int(comm::ReduceOp::min) &&
               int{TUTTI_COMM_MAX} == int(comm::ReduceOp::max) &&
-              int{TUTTI_COMM_MEAN} == int(comm::ReduceOp::mean));
+              int{TUTTI_COMM_MEAN} == int(comm::ReduceOp::mean) &&
+              int{TUTTI_COMM_PRODUCT} == int(comm::ReduceOp::product));
 
 // Elements of 8 bytes that an address range holds: sums of sizes below it cannot wrap around.
 constexpr size_t kMostElements = PTRDIFF_MAX / 8;
@@ -73,20 +77,60 @@ std::vector<Slice> slices(const size_t* counts, const size_t* begins, size_t ran
 
 std::string text_of(const char* text) { return text == nullptr ? "" : text; }
 
+tutti_comm_plan_options plan_options(const tutti_comm_plan_options* given_options) {
+  static_assert(sizeof(tutti_comm_plan_options) == 48);
+  const auto options = read_options(given_options, 40);
+  if (options.reserved != 0) throw ConfigError("`reserved` is not 0");
+  return options;
+}
+
 void make_plan(tutti_comm* comm, CollectiveSpec spec, const tutti_comm_plan_options* given_options,
                tutti_comm_plan** plan) {
   tutti_comm& owner = given(comm, "comm");
   tutti_comm_plan*& result = given(plan, "plan");
-  static_assert(sizeof(tutti_comm_plan_options) == 40);
-  const auto options = read_options(given_options, 40);
+  const auto options = plan_options(given_options);
   elements(spec.count, 1);
   spec.name = text_of(options.name);
   spec.algorithm = text_of(options.algorithm);
   spec.reproducible = options.reproducible != 0;
   spec.chunk = options.chunk;
   spec.priority = options.priority;
-  auto made =
-      std::make_unique<tutti_comm_plan>(tutti_comm_plan{&owner, owner.communicator->plan(spec)});
+  spec.rebindable = options.rebindable != 0;
+  auto made = std::make_unique<tutti_comm_plan>(tutti_comm_plan{.owner = &owner});
+  made->rebindable = spec.rebindable;
+  made->bound = !spec.rebindable;
+  {
+    const std::lock_guard lock(owner.mutex);
+    made->collective = owner.communicator->plan(spec);
+  }
+  ++owner.in_use;
+  result = made.release();
+}
+
+// Of this rank alone.
+void make_message(tutti_comm* comm, comm::MessageSpec spec, int patient, bool receives,
+                  const tutti_comm_plan_options* given_options, tutti_comm_plan** plan) {
+  tutti_comm& owner = given(comm, "comm");
+  tutti_comm_plan*& result = given(plan, "plan");
+  const auto options = plan_options(given_options);
+  if (options.algorithm != nullptr || options.chunk != 0 || options.reproducible != 0)
+    throw ConfigError("a message between two ranks has no algorithm, chunks or order of sums");
+  spec.name = text_of(options.name);
+  spec.priority = options.priority;
+  spec.patient = patient != 0;
+  auto made = std::make_unique<tutti_comm_plan>(tutti_comm_plan{.owner = &owner});
+  made->rebindable = options.rebindable != 0;
+  made->bound = !made->rebindable;
+  made->receives = receives;
+  made->bytes = spec.data.size();
+  if (made->bound && made->bytes > 0) given(spec.data.data(), "data");
+  try {
+    const std::lock_guard lock(owner.mutex);
+    made->message =
+        receives ? owner.communicator->plan_receive(spec) : owner.communicator->plan_send(spec);
+  } catch (const CommError& error) {  // a peer, a tag or a length that cannot be
+    throw ConfigError(error.what());
+  }
   ++owner.in_use;
   result = made.release();
 }
@@ -247,5 +291,25 @@ int tutti_comm_plan_all_to_allv(tutti_comm* comm, const void* input, const size_
     spec.sends = slices(send_counts, send_begins, ranks_of(comm), "send_counts");
     spec.receives = slices(receive_counts, receive_begins, ranks_of(comm), "receive_counts");
     make_plan(comm, std::move(spec), options, plan);
+  });
+}
+
+int tutti_comm_plan_send(tutti_comm* comm, const void* data, size_t bytes, int peer, int tag,
+                         int patient, const tutti_comm_plan_options* options,
+                         tutti_comm_plan** plan) {
+  return guarded([&] {
+    auto* const begin = static_cast<std::byte*>(const_cast<void*>(data));
+    make_message(comm, {.peer = peer, .tag = tag, .data = {begin, bytes}}, patient, false, options,
+                 plan);
+  });
+}
+
+int tutti_comm_plan_receive(tutti_comm* comm, void* data, size_t bytes, int peer, int tag,
+                            int patient, const tutti_comm_plan_options* options,
+                            tutti_comm_plan** plan) {
+  return guarded([&] {
+    auto* const begin = static_cast<std::byte*>(data);
+    make_message(comm, {.peer = peer, .tag = tag, .data = {begin, bytes}}, patient, true, options,
+                 plan);
   });
 }

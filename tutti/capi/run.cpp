@@ -1,7 +1,9 @@
 // A plan, once made.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
+#include <mutex>
 #include <string>
 
 #include "tutti/capi/handles.h"
@@ -10,9 +12,22 @@
 using namespace tutti;
 using namespace tutti::capi;
 
+namespace {
+
+const comm::CollectiveOperation& collective_of(const tutti_comm_plan* plan) {
+  if (!given(plan, "plan").collective)
+    throw ConfigError("a message between two ranks has no algorithm");
+  return *plan->collective;
+}
+
+}  // namespace
+
 int tutti_comm_start(tutti_comm_plan* plan) {
   return guarded([&] {
-    comm::CollectiveOperation& operation = *given(plan, "plan").operation;
+    comm::Operation& operation = given(plan, "plan").operation();
+    if (!plan->bound)
+      throw StateError(
+          fmt::format("'{}' has no buffers yet: tutti_comm_plan_rebind", operation.name()));
     if (operation.in_flight())
       throw StateError(fmt::format("'{}' was started and is still in flight: test or wait first",
                                    operation.name()));
@@ -21,32 +36,36 @@ int tutti_comm_start(tutti_comm_plan* plan) {
 }
 
 int tutti_comm_test(tutti_comm_plan* plan, int* done) {
-  return guarded([&] { given(done, "done") = given(plan, "plan").operation->test() ? 1 : 0; });
+  return guarded([&] { given(done, "done") = given(plan, "plan").operation().test() ? 1 : 0; });
 }
 
 int tutti_comm_wait(tutti_comm_plan* plan) {
-  return guarded([&] { given(plan, "plan").operation->wait(); });
+  return guarded([&] { given(plan, "plan").operation().wait(); });
 }
 
 int tutti_comm_plan_destroy(tutti_comm_plan* plan) {
   return guarded([&] {
     if (plan == nullptr) return;
-    if (plan->operation->in_flight())
+    if (plan->operation().in_flight() && !has_failed())
       throw StateError(fmt::format("'{}' is in flight: wait for it before it is destroyed",
-                                   plan->operation->name()));
-    --plan->owner->in_use;
-    const std::unique_ptr<tutti_comm_plan> last(plan);
+                                   plan->operation().name()));
+    tutti_comm& owner = *plan->owner;
+    {
+      const std::lock_guard lock(owner.mutex);
+      const std::unique_ptr<tutti_comm_plan> last(plan);
+    }
+    --owner.in_use;
   });
 }
 
 int tutti_comm_plan_algorithm(const tutti_comm_plan* plan, const char** name) {
-  return guarded([&] { given(name, "name") = given(plan, "plan").operation->algorithm().c_str(); });
+  return guarded([&] { given(name, "name") = collective_of(plan).algorithm().c_str(); });
 }
 
 int tutti_comm_plan_print(const tutti_comm_plan* plan, char* text, size_t capacity,
                           size_t* length) {
   return guarded([&] {
-    const comm::CollectiveOperation& operation = *given(plan, "plan").operation;
+    const comm::CollectiveOperation& operation = collective_of(plan);
     std::string all = comm::to_string(operation.schedule());
     if (operation.chunks() > 1) all = fmt::format("chunk 1 of {}: ", operation.chunks()) + all;
     if (capacity > 0) {
@@ -55,5 +74,39 @@ int tutti_comm_plan_print(const tutti_comm_plan* plan, char* text, size_t capaci
       text[n] = 0;
     }
     if (length != nullptr) *length = all.size();
+  });
+}
+
+int tutti_comm_plan_rebind(tutti_comm_plan* plan, const void* input, void* output) {
+  return guarded([&] {
+    const comm::Operation& operation = given(plan, "plan").operation();
+    if (!plan->rebindable)
+      throw StateError(fmt::format("'{}' was not planned with `rebindable`", operation.name()));
+    if (operation.in_flight())
+      throw StateError(fmt::format("'{}' is in flight: wait for it before its buffers change",
+                                   operation.name()));
+    if (plan->collective) {
+      try {
+        plan->collective->rebind(input, output);
+      } catch (const CommError& error) {
+        throw ConfigError(error.what());
+      }
+    } else {
+      auto* const data =
+          static_cast<std::byte*>(plan->receives ? output : const_cast<void*>(input));
+      if (plan->bytes > 0) given(data, plan->receives ? "output" : "input");
+      plan->message->rebind({data, plan->bytes});
+    }
+    plan->bound = true;
+  });
+}
+
+int tutti_comm_received(const tutti_comm_plan* plan, size_t* bytes) {
+  return guarded([&] {
+    if (!given(plan, "plan").receives) throw ConfigError("this plan receives no message");
+    if (plan->message->in_flight() || plan->message->sequence() == 0)
+      throw StateError(
+          fmt::format("'{}' has not been started and waited for", plan->message->name()));
+    given(bytes, "bytes") = plan->message->arrived();
   });
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <exception>
 #include <new>
@@ -18,6 +19,7 @@ namespace {
 
 // No std::string: keeping the text of an error must not fail.
 thread_local std::array<char, 4096> last_error{};
+std::atomic<bool> failed = false;
 
 int keep(int status, std::string_view text) noexcept {
   const size_t n = std::min(text.size(), last_error.size() - 1);
@@ -38,6 +40,7 @@ int fail() noexcept {
   } catch (const StateError& error) {
     return keep(TUTTI_COMM_ERROR_STATE, error.what());
   } catch (const CommError& error) {
+    failed = true;
     return keep(TUTTI_COMM_ERROR_FAILED, error.what());
   } catch (const IoError& error) {
     return keep(TUTTI_COMM_ERROR_FILE, error.what());
@@ -49,6 +52,10 @@ int fail() noexcept {
     return keep(TUTTI_COMM_ERROR_INTERNAL, "an exception of unknown type");
   }
 }
+
+bool has_failed() noexcept { return failed; }
+
+void forget_failure() noexcept { failed = false; }
 
 }  // namespace tutti::capi
 

@@ -16,6 +16,11 @@ class StateError : public Error {
 /// beyond 4 KiB are cut.
 int fail() noexcept;
 
+/// Whether a call has ended with a CommError since forget_failure(): the job's ranks no longer go
+/// together.
+bool has_failed() noexcept;
+void forget_failure() noexcept;
+
 /// Runs the body of a function of the interface.
 template <class Body>
 int guarded(Body&& body) noexcept {

@@ -6,23 +6,34 @@
  * tutti_comm_plan_destroy -> tutti_comm_finalize
  *
  * Status   Every function but the three that describe the library returns TUTTI_COMM_OK or another
- * enum tutti_comm_status; then tutti_comm_last_error() says what, on which rank, and what to do. No
- * output is written by a call that fails, and no C++ exception comes out. Two things end the
- * process: tutti_comm_abort(); and, because MPI cannot give up on them, making or leaving a group
- * (init, split, destroy, finalize) that other ranks do not make or leave within the time-out, which
- * then says so on stderr. Ranks    "Collective" below: all ranks of the communicator make the call,
- * in the same order. What tutti_comm_plan_* refuses on one rank is an error on all, and the
- * communicator stays usable. Exceptions, which the other ranks are not told of: a null handle,
- * count array or result pointer, an unknown type or operation, options of a wrong size, an amount
- * that no memory holds. After TUTTI_COMM_ERROR_FAILED the job can only be ended. Waits    No wait
- * is without a time-out (60 seconds unless set), and a peer of the same node that has died is
- * noticed within a second. Threads  Calls are made by one thread at a time: the one that called
- * tutti_comm_init, unless the program has started MPI itself with MPI_THREAD_SERIALIZED or more.
- * Last errors are each thread's own. Memory   Buffers belong to the caller, are not copied, and are
- * the plan's from start to completion. They outlive their plans. A handle is not used after it was
- * destroyed, nor after tutti_comm_finalize. ABI      Programs linked with libtutticomm.so.0 run
- * with every later libtutticomm.so.0: functions and constants are only added, and options only grow
- * at their end, which their `size` member tells. */
+ *          enum tutti_comm_status; then tutti_comm_last_error() says what, on which rank, and what
+ *          to do. No output is written by a call that fails, and no C++ exception comes out. Two
+ *          things end the process: tutti_comm_abort(); and, because MPI cannot give up on them,
+ *          making or leaving a group (init, split, destroy, finalize) with MPI that other ranks do
+ *          not make or leave within the time-out, which then says so on stderr.
+ * Ranks    "Collective" below: all ranks of the communicator make the call, in the same order. What
+ *          tutti_comm_plan_* refuses on one rank is an error on all, and the communicator stays
+ *          usable. Exceptions, which the other ranks are not told of: a null handle, count array or
+ *          result pointer, an unknown type or operation, options of a wrong size, an amount that no
+ *          memory holds. After TUTTI_COMM_ERROR_FAILED a job with MPI can only be ended. Without
+ *          MPI the ranks that are left give back what they have, call tutti_comm_finalize, and may
+ *          make a new job among themselves.
+ * Waits    No wait is without a time-out (60 seconds unless set) but those for patient messages. A
+ *          peer of the same node that has died is noticed within a second, without MPI one of any
+ *          node.
+ * Threads  With MPI calls are made by one thread at a time: the one that called tutti_comm_init,
+ *          unless the program has started MPI itself with MPI_THREAD_SERIALIZED or more. Without
+ *          MPI any threads may call at the same time, but: init and finalize alone; one plan by one
+ *          thread at a time; and the collective calls of one communicator in the same order on all
+ *          ranks, so by one thread or in turns. A call that plans, or is collective, lets others of
+ *          its communicator wait that plan or destroy; start, test and wait wait for nobody.
+ *          Last errors are each thread's own.
+ * Memory   Buffers belong to the caller, are not copied, and are the plan's from start to
+ *          completion. They outlive their plans. A handle is not used after it was destroyed, nor
+ *          after tutti_comm_finalize.
+ * ABI      Programs linked with libtutticomm.so.0 run with every later libtutticomm.so.0: functions
+ *          and constants are only added, and options only grow at their end, which their `size`
+ *          member tells. */
 
 #include <stddef.h>
 
@@ -48,7 +59,7 @@ enum tutti_comm_status {
   TUTTI_COMM_ERROR_INTERNAL = 6 /* a bug in this library */
 };
 
-/* Sums are taken in the type itself, those of BF16 and F16 in F32 and rounded once; integers wrap
+/* Sums and products are taken in the type itself, those of BF16 and F16 in F32; integers wrap
  * around. BYTE can be moved, not reduced. */
 enum tutti_comm_type {
   TUTTI_COMM_F32 = 0,
@@ -57,7 +68,9 @@ enum tutti_comm_type {
   TUTTI_COMM_F16 = 3,
   TUTTI_COMM_I8 = 4,
   TUTTI_COMM_I32 = 5,
-  TUTTI_COMM_BYTE = 6
+  TUTTI_COMM_BYTE = 6,
+  TUTTI_COMM_I64 = 7,
+  TUTTI_COMM_U8 = 8
 };
 
 /* MEAN is the sum divided by the number of ranks, for integers towards zero. */
@@ -65,7 +78,8 @@ enum tutti_comm_op {
   TUTTI_COMM_SUM = 0,
   TUTTI_COMM_MIN = 1,
   TUTTI_COMM_MAX = 2,
-  TUTTI_COMM_MEAN = 3
+  TUTTI_COMM_MEAN = 3,
+  TUTTI_COMM_PRODUCT = 4
 };
 
 typedef struct tutti_comm tutti_comm;           /* a group of ranks */
@@ -76,13 +90,28 @@ typedef struct tutti_comm_plan tutti_comm_plan; /* a collective of a group, read
 typedef struct tutti_comm_init_options {
   size_t size;
   double timeout;       /* seconds, of every wait; 0: 60 */
-  int private_memory;   /* not 0: ranks of one node exchange messages through MPI too, not through
-                           shared memory */
+  int private_memory;   /* not 0: ranks of one node exchange messages through MPI or TCP too, not
+                           through shared memory */
   int reserved;         /* 0 */
-  int progress_threads; /* threads of the library that move plans on between start and wait; needs
-                           MPI_THREAD_MULTIPLE. 0: whoever starts, tests and waits */
+  int progress_threads; /* threads of the library that move plans on between start and wait; with
+                           MPI it needs MPI_THREAD_MULTIPLE. 0: whoever starts, tests and waits */
   int reserved2;        /* 0 */
+  const char* address;  /* without MPI: name or address of this host that the other ranks connect
+                           to; NULL: all of its addresses, tried one after another */
 } tutti_comm_init_options;
+
+/* A place where the ranks of a job leave short values for each other. Both functions return 0, or
+ * another code for a failure; they may be called by any thread that calls this library, and by its
+ * progress threads, and do not call this library. Values are bytes, at most 65,536. */
+typedef struct tutti_comm_store {
+  size_t size;
+  void* context; /* for the functions */
+  int (*set)(void* context, const char* key, const void* value, size_t bytes);
+  /* Waits for somebody to set the key, for at most so many seconds, which may be 0: not at all.
+   * Writes the value, of at most capacity bytes, and its length. Returns 1 where nobody has. */
+  int (*get)(void* context, const char* key, void* value, size_t capacity, size_t* bytes,
+             double seconds);
+} tutti_comm_store;
 
 /* The same on every rank. */
 typedef struct tutti_comm_plan_options {
@@ -94,6 +123,10 @@ typedef struct tutti_comm_plan_options {
                    more urgent plans pass; 0: one piece */
   int priority; /* of plans in flight together, the higher goes first */
   int reproducible; /* not 0: the same bits by whatever algorithm; those that cannot are refused */
+  int rebindable;   /* not 0: the buffers come with tutti_comm_plan_rebind, before the first start;
+                       those of the plan's own function are not looked at. May differ from rank to
+                       rank for messages only */
+  int reserved;     /* 0 */
 } tutti_comm_plan_options;
 
 /* ---- The library. Thread-safe, at any time. ---- */
@@ -113,11 +146,22 @@ int tutti_comm_init(int* argc, char*** argv, const tutti_comm_init_options* opti
 /* The same over the ranks of an MPI communicator of the program: its Fortran handle,
  * MPI_Comm_c2f(c). MPI has been started. */
 int tutti_comm_init_fortran_comm(int mpi_comm, const tutti_comm_init_options* options);
+/* Collective. Without MPI: the same over `size` processes, each of another rank, that have the same
+ * store and prefix. No two groups have the same prefix in a store. store and what it points to are
+ * used until finalize. Who can read the store can join. */
+int tutti_comm_init_store(const tutti_comm_store* store, int rank, int size, const char* prefix,
+                          const tutti_comm_init_options* options);
+/* Collective. Without MPI and a store: rank 0 serves one at address, "host:port" or "[::1]:port",
+ * an address of rank 0's host. secret: the same on every rank, known to nobody else; NULL: that of
+ * the environment, TUTTI_STORE_SECRET. No two jobs have the same address. */
+int tutti_comm_init_tcp(const char* address, const char* secret, int rank, int size,
+                        const tutti_comm_init_options* options);
 /* Collective. STATE while plans, memory or communicators are left. After it, init is possible again
- * where the program started MPI. */
+ * where the program started MPI, or without MPI. After a failure without MPI it is of this rank
+ * alone. */
 int tutti_comm_finalize(void);
-/* Prints the rank and `message` on stderr and ends the whole job with this exit code. Returns only
- * if it cannot. Not collective. */
+/* Prints the rank and `message` on stderr and ends the whole job with this exit code; without MPI,
+ * this process, and the other ranks' waits fail. Returns only if it cannot. Not collective. */
 int tutti_comm_abort(tutti_comm* comm, int code, const char* message);
 
 /* ---- Communicators ---- */
@@ -126,8 +170,13 @@ int tutti_comm_world(tutti_comm** comm);
 /* Collective. The ranks with equal color (0 or more), ordered by key, then by rank. Time-out and
  * selection are comm's. */
 int tutti_comm_split(tutti_comm* comm, int color, int key, tutti_comm** part);
-/* Collective over a communicator from split. STATE while it has plans or memory. NULL: nothing is
- * done. */
+/* Collective over `size` processes that have the same store and prefix, as tutti_comm_init_store,
+ * and need no job and no MPI. A communicator of its own, beside the job's and as many others as are
+ * wanted, each with its own prefix; it belongs to the caller. */
+int tutti_comm_create(const tutti_comm_store* store, int rank, int size, const char* prefix,
+                      const tutti_comm_init_options* options, tutti_comm** comm);
+/* Over a communicator from split or create; with MPI collective, without it of this rank alone,
+ * also after a failure. STATE while it has plans or memory. NULL: nothing is done. */
 int tutti_comm_destroy(tutti_comm* comm);
 int tutti_comm_rank(const tutti_comm* comm, int* rank);
 int tutti_comm_size(const tutti_comm* comm, int* size);
@@ -212,7 +261,22 @@ int tutti_comm_plan_all_to_allv(tutti_comm* comm, const void* input, const size_
                                 const size_t* receive_counts, const size_t* receive_begins,
                                 int type, const tutti_comm_plan_options* options,
                                 tutti_comm_plan** plan);
-/* Not collective, not while in flight. NULL: nothing is done. */
+/* A message of bytes from one rank to another, matched by peer and tag (0 to 16000), in order. Of
+ * the two ranks alone. The sender's plan is complete when the receiver's was started. At most 2^30
+ * bytes. patient, not 0: waits for it have no time-out, but fail when the peer dies. Of options,
+ * name, priority and rebindable count. */
+int tutti_comm_plan_send(tutti_comm* comm, const void* data, size_t bytes, int peer, int tag,
+                         int patient, const tutti_comm_plan_options* options,
+                         tutti_comm_plan** plan);
+/* bytes: room; tutti_comm_received says how many came. */
+int tutti_comm_plan_receive(tutti_comm* comm, void* data, size_t bytes, int peer, int tag,
+                            int patient, const tutti_comm_plan_options* options,
+                            tutti_comm_plan** plan);
+/* Of a rebindable plan: the buffers of later starts, as its own function takes them (a broadcast's
+ * is output; a message is sent from input and received to output). Not collective, not while in
+ * flight. */
+int tutti_comm_plan_rebind(tutti_comm_plan* plan, const void* input, void* output);
+/* Not collective, not while in flight, but for after a failure. NULL: nothing is done. */
 int tutti_comm_plan_destroy(tutti_comm_plan* plan);
 /* The name of the algorithm in use; valid as long as the plan. */
 int tutti_comm_plan_algorithm(const tutti_comm_plan* plan, const char** name);
@@ -230,6 +294,9 @@ int tutti_comm_start(tutti_comm_plan* plan);
 int tutti_comm_test(tutti_comm_plan* plan, int* done);
 /* Returns when the plan is complete, moving every other plan of the communicator on meanwhile. */
 int tutti_comm_wait(tutti_comm_plan* plan);
+
+/* Bytes that the last message of a receive brought, once it is complete. */
+int tutti_comm_received(const tutti_comm_plan* plan, size_t* bytes);
 
 #ifdef __cplusplus
 }

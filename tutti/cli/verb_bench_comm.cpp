@@ -113,7 +113,10 @@ std::vector<Flag> measuring_flags(CommMeasurement& state) {
            .help = "f32, f64, bf16, f16, i8, i32 or byte; also float, double, bfloat16, half, int8 "
                    "and int32",
            .bind = &state.element},
-          {.names = "-o,--op", .value = "OP", .help = "sum, min, max or mean", .bind = &state.op},
+          {.names = "-o,--op",
+           .value = "OP",
+           .help = "sum, min, max, mean or product",
+           .bind = &state.op},
           {.names = "--chunk",
            .value = "N",
            .help = "Elements; larger vectors run in chunks. 0: in one piece",

@@ -52,7 +52,8 @@ uint32_t mixed(uint32_t x) {
 }
 
 bool whole(Element element) {
-  return element == Element::i8 || element == Element::i32 || element == Element::byte;
+  return element == Element::i8 || element == Element::i32 || element == Element::byte ||
+         element == Element::i64 || element == Element::u8;
 }
 
 }  // namespace
@@ -64,8 +65,13 @@ Answer::Answer(Task task, Element element, ReduceOp op, uint64_t seed, std::vect
     least_ = -most, range_ = static_cast<uint64_t>(2 * most + 1);
   };
   const int64_t f32 = std::max(1, (1 << 24) / task_.ranks);  // whole numbers up to 2^24 are exact
+  if (op_ == ReduceOp::product && reduces(task_.kind)) {     // exact in every type
+    least_ = element_ == Element::u8 ? 0 : -1, range_ = 3;
+    return;
+  }
   switch (element_) {
     case Element::f32: around_zero(f32); return;
+    case Element::i64:
     case Element::f64: around_zero((int64_t{1} << 31) - 1); return;
     case Element::bf16: around_zero(std::min<int64_t>(256, f32)); return;
     case Element::f16:
@@ -73,6 +79,7 @@ Answer::Answer(Task task, Element element, ReduceOp op, uint64_t seed, std::vect
       return;  // sums stay finite
     case Element::i8:
     case Element::byte: least_ = -128, range_ = 256; return;
+    case Element::u8: least_ = 0, range_ = 256; return;
     case Element::i32: least_ = INT32_MIN, range_ = uint64_t{1} << 32; return;
   }
 }
@@ -94,6 +101,8 @@ void Answer::store(const double* from, size_t count, std::byte* to) const {
     case Element::i8:
     case Element::byte: return write<int8_t>(from, count, to);
     case Element::i32: return write<int32_t>(from, count, to);
+    case Element::i64: return write<int64_t>(from, count, to);
+    case Element::u8: return write<uint8_t>(from, count, to);
   }
 }
 
@@ -113,9 +122,11 @@ void Answer::reduced(Slice elements, double* to) const {
   for (int p = 1; p < task_.ranks; ++p) {
     values(p, elements, other.data());
     for (size_t i = 0; i < elements.count; ++i)
-      to[i] = op_ == ReduceOp::min   ? std::min(to[i], other[i])
-              : op_ == ReduceOp::max ? std::max(to[i], other[i])
-                                     : to[i] + other[i];
+      to[i] = op_ == ReduceOp::min       ? std::min(to[i], other[i])
+              : op_ == ReduceOp::max     ? std::max(to[i], other[i])
+              : op_ == ReduceOp::product ? to[i] * other[i]
+                                         : to[i] + other[i];
+    if (element_ == Element::u8) wrap<uint8_t>(to, elements.count);
   }
   if (element_ == Element::i8) wrap<int8_t>(to, elements.count);
   if (element_ == Element::i32) wrap<int32_t>(to, elements.count);

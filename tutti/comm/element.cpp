@@ -21,9 +21,9 @@
 namespace tutti::comm {
 namespace {
 
-constexpr std::array<std::string_view, kElements> kElementNames{"f32", "f64", "bf16", "f16",
-                                                                "i8",  "i32", "byte"};
-constexpr std::array<std::string_view, kReduceOps> kOpNames{"sum", "min", "max", "mean"};
+constexpr std::array<std::string_view, kElements> kElementNames{"f32", "f64",  "bf16", "f16", "i8",
+                                                                "i32", "byte", "i64",  "u8"};
+constexpr std::array<std::string_view, kReduceOps> kOpNames{"sum", "min", "max", "mean", "product"};
 constexpr size_t kWideBlock = 1024;  // floats: what is widened stays in the L1 cache
 
 template <class T, size_t N>
@@ -78,6 +78,10 @@ void combine_plain(ReduceOp op, T* to, const T* a, const T* b, size_t n) {
 #pragma GCC ivdep
       for (size_t i = 0; i < n; ++i) to[i] = larger(a[i], b[i]);
       return;
+    case ReduceOp::product:
+#pragma GCC ivdep
+      for (size_t i = 0; i < n; ++i) to[i] = static_cast<T>(a[i] * b[i]);
+      return;
   }
 }
 
@@ -107,23 +111,23 @@ void combine_floats(ReduceOp op, float* to, const float* a, const float* b, size
   combine_plain(op, to, a, b, n);
 }
 
-// Two's complement: signed sums wrap around instead of being undefined.
+// Two's complement: signed sums and products wrap around instead of being undefined.
+template <class T>
 void combine_wrapping(ReduceOp op, Run to, Run a, Run b, size_t n) {
-  const bool adds = op == ReduceOp::sum || op == ReduceOp::mean;
-  if (to.type == Element::i8) {
-    if (adds)
-      return combine_plain(op, reinterpret_cast<uint8_t*>(to.data),
-                           reinterpret_cast<uint8_t*>(a.data), reinterpret_cast<uint8_t*>(b.data),
-                           n);
-    return combine_plain(op, reinterpret_cast<int8_t*>(to.data), reinterpret_cast<int8_t*>(a.data),
-                         reinterpret_cast<int8_t*>(b.data), n);
-  }
-  if (adds)
-    return combine_plain(op, reinterpret_cast<uint32_t*>(to.data),
-                         reinterpret_cast<uint32_t*>(a.data), reinterpret_cast<uint32_t*>(b.data),
-                         n);
-  combine_plain(op, reinterpret_cast<int32_t*>(to.data), reinterpret_cast<int32_t*>(a.data),
-                reinterpret_cast<int32_t*>(b.data), n);
+  if (op == ReduceOp::min || op == ReduceOp::max)
+    return combine_plain(op, reinterpret_cast<T*>(to.data), reinterpret_cast<T*>(a.data),
+                         reinterpret_cast<T*>(b.data), n);
+  using Unsigned = std::make_unsigned_t<T>;
+  combine_plain(op, reinterpret_cast<Unsigned*>(to.data), reinterpret_cast<Unsigned*>(a.data),
+                reinterpret_cast<Unsigned*>(b.data), n);
+}
+
+// By the number of ranks, which every type but the 8-bit ones can hold.
+template <class T>
+void divide_whole(Run to, Run a, double divisor, size_t n) {
+  const auto by = static_cast<int64_t>(divisor);
+  for (size_t i = 0; i < n; ++i)
+    reinterpret_cast<T*>(to.data)[i] = static_cast<T>(reinterpret_cast<T*>(a.data)[i] / by);
 }
 
 template <class Half>
@@ -166,7 +170,7 @@ void in_blocks(Run to, Run a, Run b, size_t count, Body body) {
 }  // namespace
 
 size_t size_of(Element element) {
-  static constexpr std::array<size_t, kElements> kSizes{4, 8, 2, 2, 1, 4, 1};
+  static constexpr std::array<size_t, kElements> kSizes{4, 8, 2, 2, 1, 4, 1, 8, 1};
   return kSizes[static_cast<size_t>(element)];
 }
 std::string_view name_of(Element element) { return kElementNames[static_cast<size_t>(element)]; }
@@ -179,7 +183,8 @@ ReduceOp reduce_op_named(std::string_view name) {
 }
 
 Element accumulator_of(Element element, ReduceOp op) {
-  return is_half(element) && (op == ReduceOp::sum || op == ReduceOp::mean) ? Element::f32 : element;
+  const bool exact = op == ReduceOp::min || op == ReduceOp::max;
+  return is_half(element) && !exact ? Element::f32 : element;
 }
 
 void convert(Run to, Run a, size_t count) {
@@ -198,8 +203,10 @@ void combine(ReduceOp op, Run to, Run a, Run b, size_t count, size_t whole) {
       return combine_plain(op, reinterpret_cast<double*>(to.data),
                            reinterpret_cast<double*>(a.data), reinterpret_cast<double*>(b.data),
                            count);
-    case Element::i8:
-    case Element::i32: return combine_wrapping(op, to, a, b, count);
+    case Element::i8: return combine_wrapping<int8_t>(op, to, a, b, count);
+    case Element::u8: return combine_wrapping<uint8_t>(op, to, a, b, count);
+    case Element::i32: return combine_wrapping<int32_t>(op, to, a, b, count);
+    case Element::i64: return combine_wrapping<int64_t>(op, to, a, b, count);
     case Element::byte: throw InternalError("bytes cannot be reduced");
     default:
       if (!is_half(to.type) && !is_half(a.type) && !is_half(b.type))
@@ -218,16 +225,10 @@ void divide(Run to, Run a, double divisor, size_t count) {
       for (size_t i = 0; i < count; ++i)
         reinterpret_cast<double*>(to.data)[i] = reinterpret_cast<double*>(a.data)[i] / divisor;
       return;
-    case Element::i8:
-      for (size_t i = 0; i < count; ++i)
-        reinterpret_cast<int8_t*>(to.data)[i] =
-            static_cast<int8_t>(reinterpret_cast<int8_t*>(a.data)[i] / static_cast<int>(divisor));
-      return;
-    case Element::i32:
-      for (size_t i = 0; i < count; ++i)
-        reinterpret_cast<int32_t*>(to.data)[i] =
-            reinterpret_cast<int32_t*>(a.data)[i] / static_cast<int32_t>(divisor);
-      return;
+    case Element::i8: return divide_whole<int8_t>(to, a, divisor, count);
+    case Element::u8: return divide_whole<uint8_t>(to, a, divisor, count);
+    case Element::i32: return divide_whole<int32_t>(to, a, divisor, count);
+    case Element::i64: return divide_whole<int64_t>(to, a, divisor, count);
     case Element::byte: throw InternalError("bytes cannot be divided");
     default: {
       const auto by = static_cast<float>(divisor);

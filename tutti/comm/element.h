@@ -7,10 +7,10 @@
 
 namespace tutti::comm {
 
-enum class Element : uint8_t { f32, f64, bf16, f16, i8, i32, byte };
-inline constexpr int kElements = 7;
-enum class ReduceOp : uint8_t { sum, min, max, mean };
-inline constexpr int kReduceOps = 4;
+enum class Element : uint8_t { f32, f64, bf16, f16, i8, i32, byte, i64, u8 };
+inline constexpr int kElements = 9;
+enum class ReduceOp : uint8_t { sum, min, max, mean, product };
+inline constexpr int kReduceOps = 5;
 
 size_t size_of(Element element);
 std::string_view name_of(Element element);
@@ -21,8 +21,8 @@ ReduceOp reduce_op_named(std::string_view name);
 
 /// Bytes have no arithmetic: they can be moved, not reduced.
 inline bool has_arithmetic(Element element) { return element != Element::byte; }
-/// The type in which sums are taken: f32 for 16-bit floats, otherwise the type itself. Integers
-/// wrap around. Minima and maxima are exact in any type and need no other.
+/// The type in which sums and products are taken: f32 for 16-bit floats, otherwise the type itself.
+/// Integers wrap around. Minima and maxima are exact in any type and need no other.
 Element accumulator_of(Element element, ReduceOp op);
 
 /// A run of elements in memory, of one of two types: the collective's own or its accumulator.

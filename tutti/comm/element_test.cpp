@@ -74,5 +74,68 @@ TEST(Combine, MinAndMaxDoNotDependOnTheOrderOfTheirOperands) {
   check_order<double>(Element::f64);
 }
 
+// Every value that matters against every other one, in plain arithmetic of 128 bits.
+template <class T>
+void check_whole(Element type) {
+  const std::vector<T> values{std::numeric_limits<T>::min(),
+                              std::numeric_limits<T>::max(),
+                              T(-1),
+                              T(-2),
+                              T(0),
+                              T(1),
+                              T(3),
+                              T(100),
+                              T(-77)};
+  std::vector<T> a, b;
+  for (int repeat = 0; repeat < 5; ++repeat)
+    for (const T x : values)
+      for (const T y : values) a.push_back(x), b.push_back(y);
+  const auto run = [&](std::vector<T>& v) {
+    return Run{reinterpret_cast<std::byte*>(v.data()), type};
+  };
+  std::vector<T> to(a.size());
+  __extension__ using Wide = __int128;
+  for (int op = 0; op < kReduceOps; ++op) {
+    combine(ReduceOp(op), run(to), run(a), run(b), a.size());
+    for (size_t i = 0; i < a.size(); ++i) {
+      const Wide x = a[i], y = b[i];
+      const Wide right = ReduceOp(op) == ReduceOp::min       ? std::min(x, y)
+                         : ReduceOp(op) == ReduceOp::max     ? std::max(x, y)
+                         : ReduceOp(op) == ReduceOp::product ? x * y
+                                                             : x + y;
+      EXPECT_EQ(to[i], static_cast<T>(right)) << name_of(ReduceOp(op)) << " " << name_of(type);
+    }
+  }
+  for (const int ranks : {1, 2, 3, 7}) {
+    divide(run(to), run(a), ranks, a.size());
+    for (size_t i = 0; i < a.size(); ++i)
+      EXPECT_EQ(to[i], static_cast<T>(static_cast<Wide>(a[i]) / ranks)) << name_of(type);
+  }
+}
+
+TEST(Combine, WholeNumbersWrapAround) {
+  check_whole<int8_t>(Element::i8);
+  check_whole<uint8_t>(Element::u8);
+  check_whole<int32_t>(Element::i32);
+  check_whole<int64_t>(Element::i64);
+}
+
+TEST(Combine, ProductsOfRealNumbers) {
+  std::vector<float> a{1.5f, -2.f, 0.f}, b{3.f, 0.25f, -1.f}, to(3);
+  std::vector<double> c{1.5, -2, 1e200}, d{3, 0.25, 1e200}, into(3);
+  const auto run = [](auto& v, Element type) {
+    return comm::Run{reinterpret_cast<std::byte*>(v.data()), type};
+  };
+  combine(ReduceOp::product, run(to, Element::f32), run(a, Element::f32), run(b, Element::f32), 3);
+  combine(ReduceOp::product, run(into, Element::f64), run(c, Element::f64), run(d, Element::f64),
+          3);
+  EXPECT_EQ(to, (std::vector<float>{4.5f, -0.5f, -0.f}));
+  EXPECT_EQ(into, (std::vector<double>{4.5, -0.5, std::numeric_limits<double>::infinity()}));
+  for (const Element half : {Element::bf16, Element::f16}) {  // in f32, and rounded once
+    EXPECT_EQ(accumulator_of(half, ReduceOp::product), Element::f32);
+    EXPECT_EQ(accumulator_of(half, ReduceOp::max), half);
+  }
+}
+
 }  // namespace
 }  // namespace tutti::comm

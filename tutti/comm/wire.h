@@ -1,6 +1,6 @@
 #pragma once
 // Wire: messages between any two ranks of a group, whatever lies between them. What
-// comm/process makes a communicator of; implementations: comm/mpi.
+// comm/process makes a communicator of; implementations: comm/mpi, comm/tcp.
 //
 // Messages from one rank to another with equal tags arrive in their order. A wire also carries the
 // alarm of a rank that gives up, to all ranks of the job.
@@ -71,6 +71,8 @@ class Wire {
   virtual void raise_alarm() = 0;
   /// The rank of the job that has given up, if one has. Never blocks.
   virtual std::optional<int> alarm() = 0;
+  /// How the process of `rank` is known to have left or ended; empty where it is not. Never blocks.
+  virtual std::string lost(int rank) = 0;
   /// Ends the job after `message` is printed, once the others have printed theirs.
   [[noreturn]] virtual void abort(int code, const std::string& message) = 0;
 

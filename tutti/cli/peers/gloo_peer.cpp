@@ -70,6 +70,7 @@ Add add_of(ReduceOp op) {
     case ReduceOp::sum: return &gloo::sum<T>;
     case ReduceOp::min: return &gloo::min<T>;
     case ReduceOp::max: return &gloo::max<T>;
+    case ReduceOp::product: return &gloo::product<T>;
     case ReduceOp::mean: break;
   }
   return nullptr;
@@ -116,6 +117,8 @@ class GlooPeer final : public Peer {
       case Element::f16: return adding<gloo::float16>(task, op, input, output);
       case Element::i8: return adding<int8_t>(task, op, input, output);
       case Element::i32: return adding<int32_t>(task, op, input, output);
+      case Element::i64: return adding<int64_t>(task, op, input, output);
+      case Element::u8: return adding<uint8_t>(task, op, input, output);
       case Element::bf16:
       case Element::byte: break;
     }

@@ -38,6 +38,8 @@ ccl::datatype type_of(Element element) {
     case Element::f16: return ccl::datatype::float16;
     case Element::i8: return ccl::datatype::int8;
     case Element::i32: return ccl::datatype::int32;
+    case Element::i64: return ccl::datatype::int64;
+    case Element::u8:
     case Element::byte: break;
   }
   return ccl::datatype::uint8;
@@ -48,6 +50,7 @@ std::optional<ccl::reduction> reduction_of(ReduceOp op) {
     case ReduceOp::sum: return ccl::reduction::sum;
     case ReduceOp::min: return ccl::reduction::min;
     case ReduceOp::max: return ccl::reduction::max;
+    case ReduceOp::product: return ccl::reduction::prod;
     case ReduceOp::mean: break;
   }
   return std::nullopt;

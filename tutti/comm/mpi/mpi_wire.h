@@ -25,6 +25,7 @@ class MpiWire final : public Wire {
   std::string thread_refusal() const override;
   void raise_alarm() override { alarm_->raise(); }
   std::optional<int> alarm() override { return alarm_->raised(); }
+  std::string lost(int /*rank*/) override { return {}; }  // MPI does not say
   [[noreturn]] void abort(int code, const std::string& message) override;
 
  private:

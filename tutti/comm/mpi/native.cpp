@@ -15,6 +15,8 @@ std::optional<MPI_Datatype> type_of(Element element, bool moved_only) {
     case Element::i8: return MPI_INT8_T;
     case Element::i32: return MPI_INT32_T;
     case Element::byte: return MPI_BYTE;
+    case Element::i64: return MPI_INT64_T;
+    case Element::u8: return MPI_UINT8_T;
     case Element::bf16:
     case Element::f16: break;
   }
@@ -27,6 +29,7 @@ std::optional<MPI_Op> op_of(ReduceOp op) {
     case ReduceOp::sum: return MPI_SUM;
     case ReduceOp::min: return MPI_MIN;
     case ReduceOp::max: return MPI_MAX;
+    case ReduceOp::product: return MPI_PROD;
     case ReduceOp::mean: break;
   }
   return std::nullopt;

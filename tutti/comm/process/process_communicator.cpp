@@ -195,11 +195,16 @@ std::string ProcessCommunicator::alarm() {
               : std::string();
 }
 
+// Neighbours are asked after where they run; of the others the wire may know.
 std::string ProcessCommunicator::lost_peer(std::span<const int> ranks) const {
-  if (!watch_) return {};  // still finding out where everyone is
-  for (const int p : ranks)
-    if (watch_->gone(p))
+  for (const int p : ranks) {
+    const bool watched = watch_ && watch_->watches(p);
+    if (watched && watch_->gone(p))
       return fmt::format("{} is gone (process {} has ended)", rank_name(p), watch_->process(p));
+    if (watched && neighbours().index(p) >= 0) continue;
+    if (const std::string how = wire_->lost(p); !how.empty())
+      return fmt::format("{} is gone ({})", rank_name(p), how);
+  }
   return {};
 }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
 #include <optional>
 #include <utility>
@@ -16,9 +17,9 @@
 namespace tutti::comm {
 namespace {
 
-// Of this process, over all communicators.
+// Of this process, over all communicators and threads.
 uint64_t next_window_id() {
-  static uint64_t last = 0;
+  static std::atomic<uint64_t> last = 0;
   return ++last;
 }
 

@@ -1,6 +1,7 @@
 #include "tutti/comm/shm/mailboxes.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "tutti/base/error.h"
 
@@ -27,12 +28,17 @@ Mailboxes::Mailboxes(int neighbours, int self, std::shared_ptr<const WindowRegis
 
 Mailbox& Mailboxes::box(int number, int owner, int peer) const {
   const auto n = static_cast<size_t>(number);
+  const std::lock_guard lock(mutex_);
   auto* const first = reinterpret_cast<Mailbox*>(boxes_[n / kNumbers]->part(owner).data());
   return first[n % kNumbers * neighbours_ + static_cast<size_t>(peer)];
 }
 
 void Mailboxes::provide(size_t numbers, bool rooms, const Allocate& allocate) {
-  while (!has_boxes(numbers)) boxes_.push_back(allocate(kNumbers * neighbours_ * sizeof(Mailbox)));
+  while (!has_boxes(numbers)) {
+    auto window = allocate(kNumbers * neighbours_ * sizeof(Mailbox));
+    const std::lock_guard lock(mutex_);
+    boxes_.push_back(std::move(window));
+  }
   if (!rooms) return;
   const size_t more =
       lacking_ == 0 ? 0 : std::max(lacking_, std::clamp(arena_bytes_, kLeastArena, kMostArena));

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "tutti/comm/shm/arena.h"
@@ -35,7 +36,8 @@ struct Mailbox {
 };
 static_assert(sizeof(Mailbox) == 256);
 
-/// Not thread-safe, but for what lies in the boxes.
+/// Not thread-safe, but for what lies in the boxes, and where they lie: a channel may be used for
+/// the first time while another thread plans.
 class Mailboxes {
  public:
   /// Memory of this rank that its neighbours can read; it comes with the next provide() where none
@@ -86,6 +88,7 @@ class Mailboxes {
   size_t neighbours_;
   int self_;
   std::shared_ptr<const WindowRegistry> registry_;
+  mutable std::mutex mutex_;  // of boxes_
   std::vector<std::unique_ptr<Window>> boxes_, arenas_;
   Arena arena_;
   std::vector<Room*> waiting_;

@@ -12,11 +12,11 @@
 #include <sstream>
 
 #include "tutti/base/error.h"
+#include "tutti/base/sha256.h"
 #include "tutti/data/format/catalog.h"
 #include "tutti/data/format/cifar.h"
 #include "tutti/data/format/idx.h"
 #include "tutti/data/format/lattices_file.h"
-#include "tutti/data/format/sha256.h"
 
 namespace tutti::data {
 namespace {

@@ -1,4 +1,4 @@
-#include "tutti/data/format/sha256.h"
+#include "tutti/base/sha256.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <array>
 #include <bit>
 
-namespace tutti::data {
+namespace tutti {
 namespace {
 
 // The first 32 bits of the fractional parts of the cube roots of the first 64 primes
@@ -59,7 +59,11 @@ void Sha256::update(std::span<const uint8_t> bytes) {
   std::copy(bytes.begin(), bytes.end(), rest_.begin());
 }
 
-std::string Sha256::digest() const {
+void Sha256::update(std::string_view text) {
+  update(std::span(reinterpret_cast<const uint8_t*>(text.data()), text.size()));
+}
+
+Sha256Digest Sha256::bytes() const {
   std::array<uint32_t, 8> state = state_;
   std::array<uint8_t, 128> tail{};  // the rest, a one bit, zeros, the length in bits
   const size_t rest = size_ % 64;
@@ -68,8 +72,15 @@ std::string Sha256::digest() const {
   const size_t length = rest < 56 ? 64 : 128;
   for (size_t i = 0; i < 8; ++i) tail[length - 1 - i] = static_cast<uint8_t>(size_ * 8 >> 8 * i);
   for (size_t i = 0; i < length; i += 64) compress(state, tail.data() + i);
+  Sha256Digest all;
+  for (size_t i = 0; i < all.size(); ++i)
+    all[i] = static_cast<uint8_t>(state[i / 4] >> (24 - 8 * (i % 4)));
+  return all;
+}
+
+std::string Sha256::digest() const {
   std::string text;
-  for (const uint32_t word : state) text += fmt::format("{:08x}", word);
+  for (const uint8_t byte : bytes()) text += fmt::format("{:02x}", byte);
   return text;
 }
 
@@ -79,4 +90,31 @@ std::string sha256(std::span<const uint8_t> bytes) {
   return sha.digest();
 }
 
-}  // namespace tutti::data
+Sha256Digest hmac_sha256(std::string_view key, std::string_view message) {
+  std::array<uint8_t, 64> block{};
+  if (key.size() > block.size()) {
+    Sha256 sha;
+    sha.update(key);
+    std::ranges::copy(sha.bytes(), block.begin());
+  } else {
+    std::ranges::copy(key, block.begin());
+  }
+  std::array<uint8_t, 64> inner = block, outer = block;
+  for (uint8_t& byte : inner) byte ^= 0x36;
+  for (uint8_t& byte : outer) byte ^= 0x5c;
+  Sha256 first;
+  first.update(inner);
+  first.update(message);
+  Sha256 second;
+  second.update(outer);
+  second.update(first.bytes());
+  return second.bytes();
+}
+
+bool equal(const Sha256Digest& a, const Sha256Digest& b) {
+  unsigned differs = 0;
+  for (size_t i = 0; i < a.size(); ++i) differs |= static_cast<unsigned>(a[i] ^ b[i]);
+  return differs == 0;
+}
+
+}  // namespace tutti

@@ -1,0 +1,348 @@
+/* Jobs without MPI: this program starts its ranks itself. store CASE: tcp | given | groups | killed
+ * | threads | refused */
+#define _POSIX_C_SOURCE 200809L
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "expect.h"
+
+enum { kMost = 8, kCount = 70000 };
+
+static char directory[64]; /* where the program's own store keeps a file for each key */
+
+/* A port that was free a moment ago. */
+static int free_port(void) {
+  struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+  socklen_t length = sizeof at;
+  const int s = socket(AF_INET, SOCK_STREAM, 0);
+  EXPECT(bind(s, (struct sockaddr*)&at, sizeof at) == 0 &&
+         getsockname(s, (struct sockaddr*)&at, &length) == 0);
+  close(s);
+  return ntohs(at.sin_port);
+}
+
+static void nap(void) {
+  const struct timespec some = {.tv_sec = 0, .tv_nsec = 2000000};
+  nanosleep(&some, NULL);
+}
+
+static void path_of(const char* key, char* path, size_t room) {
+  snprintf(path, room, "%s/%s", directory, key);
+  for (char* c = path + strlen(directory) + 1; *c; ++c)
+    if (*c == '/') *c = '.';
+}
+
+static int set_file(void* context, const char* key, const void* value, size_t bytes) {
+  char path[760], whole[700];
+  EXPECT(context == directory);
+  path_of(key, whole, sizeof whole);
+  snprintf(path, sizeof path, "%s.%d", whole, (int)getpid());
+  FILE* file = fopen(path, "w");
+  if (!file || fwrite(value, 1, bytes, file) != bytes || fclose(file) != 0) return 2;
+  return rename(path, whole) == 0 ? 0 : 2;
+}
+
+static int get_file(void* context, const char* key, void* value, size_t capacity, size_t* bytes,
+                    double seconds) {
+  char path[700];
+  EXPECT(context == directory);
+  path_of(key, path, sizeof path);
+  FILE* file = fopen(path, "r");
+  for (const time_t begin = time(NULL); !file && difftime(time(NULL), begin) < seconds; nap())
+    file = fopen(path, "r");
+  if (!file) return 1;
+  *bytes = fread(value, 1, capacity, file);
+  fclose(file);
+  return 0;
+}
+
+static void run(tutti_comm_plan* plan) {
+  OK(tutti_comm_start(plan));
+  OK(tutti_comm_wait(plan));
+}
+
+static void check_sums(tutti_comm* comm) {
+  static float x[kCount];
+  int ranks = 0, mine = 0;
+  tutti_comm_plan* plan = NULL;
+  OK(tutti_comm_size(comm, &ranks));
+  OK(tutti_comm_rank(comm, &mine));
+  OK(tutti_comm_plan_allreduce(comm, NULL, x, kCount, TUTTI_COMM_F32, TUTTI_COMM_SUM, NULL, &plan));
+  for (int i = 0; i < kCount; ++i) x[i] = (float)(mine + 1);
+  run(plan);
+  for (int i = 0; i < kCount; ++i) EXPECT(x[i] == (float)(ranks * (ranks + 1) / 2));
+  OK(tutti_comm_plan_destroy(plan));
+}
+
+static void check_types(void) {
+  int64_t big = ((int64_t)1 << 40) + rank, product = rank + 2;
+  uint8_t small = (uint8_t)(200 + rank);
+  int64_t all = 1;
+  tutti_comm_plan* plan = NULL;
+  OK(tutti_comm_plan_allreduce(world, NULL, &big, 1, TUTTI_COMM_I64, TUTTI_COMM_MAX, NULL, &plan));
+  run(plan);
+  EXPECT(big == ((int64_t)1 << 40) + size - 1);
+  OK(tutti_comm_plan_destroy(plan));
+  OK(tutti_comm_plan_allreduce(world, NULL, &product, 1, TUTTI_COMM_I64, TUTTI_COMM_PRODUCT, NULL,
+                               &plan));
+  run(plan);
+  for (int r = 0; r < size; ++r) all *= r + 2;
+  EXPECT(product == all);
+  OK(tutti_comm_plan_destroy(plan));
+  OK(tutti_comm_plan_allreduce(world, NULL, &small, 1, TUTTI_COMM_U8, TUTTI_COMM_MIN, NULL, &plan));
+  run(plan);
+  EXPECT(small == 200);
+  OK(tutti_comm_plan_destroy(plan));
+}
+
+static void check_messages(void) {
+  if (size == 1) return;
+  const int next = (rank + 1) % size, before = (rank + size - 1) % size;
+  char out[40], in[100], other[100];
+  size_t bytes = 0;
+  tutti_comm_plan *send = NULL, *receive = NULL;
+  memset(out, 'a' + rank, sizeof out);
+  const tutti_comm_plan_options moving = {.size = sizeof moving, .name = "ring", .rebindable = 1};
+  OK(tutti_comm_plan_send(world, out, sizeof out, next, 7, 0, NULL, &send));
+  OK(tutti_comm_plan_receive(world, NULL, sizeof in, before, 7, 1, &moving, &receive));
+  FAILS(TUTTI_COMM_ERROR_STATE, "has no buffers yet", tutti_comm_start(receive));
+  FAILS(TUTTI_COMM_ERROR_STATE, "has not been started", tutti_comm_received(receive, &bytes));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "receives no message", tutti_comm_received(send, &bytes));
+  FAILS(TUTTI_COMM_ERROR_STATE, "`rebindable`", tutti_comm_plan_rebind(send, out, NULL));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "output is NULL", tutti_comm_plan_rebind(receive, in, NULL));
+  for (int i = 0; i < 2; ++i) {
+    char* const room = i == 0 ? in : other;
+    OK(tutti_comm_plan_rebind(receive, NULL, room));
+    OK(tutti_comm_start(receive));
+    OK(tutti_comm_start(send));
+    OK(tutti_comm_wait(send));
+    OK(tutti_comm_wait(receive));
+    OK(tutti_comm_received(receive, &bytes));
+    EXPECT(bytes == sizeof out && room[0] == 'a' + before && room[39] == 'a' + before);
+  }
+  const char* name = NULL;
+  tutti_comm_plan* none = NULL;
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "no algorithm", tutti_comm_plan_algorithm(send, &name));
+  OK(tutti_comm_plan_destroy(send));
+  OK(tutti_comm_plan_destroy(receive));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "no peer",
+        tutti_comm_plan_send(world, out, 1, rank, 7, 0, NULL, &none));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "tag must be",
+        tutti_comm_plan_send(world, out, 1, next, -1, 0, NULL, &none));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "data is NULL",
+        tutti_comm_plan_send(world, NULL, 1, next, 1, 0, NULL, &none));
+  EXPECT(none == NULL);
+}
+
+static void check_rebind(void) {
+  float a[3] = {1, 2, 3}, b[3] = {4, 5, 6}, sum[3];
+  tutti_comm_plan* plan = NULL;
+  const tutti_comm_plan_options moving = {.size = sizeof moving, .rebindable = 1};
+  OK(tutti_comm_plan_allreduce(world, NULL, NULL, 3, TUTTI_COMM_F32, TUTTI_COMM_SUM, &moving,
+                               &plan));
+  FAILS(TUTTI_COMM_ERROR_STATE, "has no buffers yet", tutti_comm_start(plan));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "no output", tutti_comm_plan_rebind(plan, a, NULL));
+  OK(tutti_comm_plan_rebind(plan, a, sum));
+  run(plan);
+  EXPECT(sum[2] == 3 * (float)size && a[2] == 3);
+  OK(tutti_comm_plan_rebind(plan, NULL, b));
+  run(plan);
+  EXPECT(b[0] == 4 * (float)size);
+  OK(tutti_comm_plan_destroy(plan));
+}
+
+static void check_all(void) {
+  tutti_comm* half = NULL;
+  find_world();
+  check_sums(world);
+  check_types();
+  check_messages();
+  check_rebind();
+  OK(tutti_comm_split(world, rank % 2, rank, &half));
+  check_sums(half);
+  OK(tutti_comm_destroy(half));
+  OK(tutti_comm_barrier(world));
+}
+
+static int start_given(int r, int n, const char* prefix, const tutti_comm_init_options* options) {
+  static tutti_comm_store store;
+  store = (tutti_comm_store){
+      .size = sizeof store, .context = directory, .set = set_file, .get = get_file};
+  return tutti_comm_init_store(&store, r, n, prefix, options);
+}
+
+/* Two threads, each with plans of a communicator of its own, and both of the whole. */
+struct thread_of {
+  tutti_comm* comm;
+  tutti_comm_plan* whole; /* of all ranks */
+  float* x;
+};
+
+static void* work(void* argument) {
+  const struct thread_of* mine = argument;
+  for (int i = 0; i < 30; ++i) {
+    double sum = 1;
+    tutti_comm_plan* plan = NULL;
+    OK(tutti_comm_start(mine->whole));
+    OK(tutti_comm_plan_allreduce(mine->comm, NULL, &sum, 1, TUTTI_COMM_F64, TUTTI_COMM_SUM, NULL,
+                                 &plan));
+    run(plan);
+    EXPECT(sum == size);
+    OK(tutti_comm_plan_destroy(plan));
+    OK(tutti_comm_wait(mine->whole));
+    OK(tutti_comm_barrier(mine->comm));
+  }
+  EXPECT(mine->x[0] > 0 && mine->x[kCount / 8 - 1] == mine->x[0]);
+  return NULL;
+}
+
+static void check_threads(void) {
+  pthread_t thread[2];
+  struct thread_of of[2];
+  static float x[2][kCount / 8];
+  find_world();
+  for (int t = 0; t < 2; ++t) {
+    of[t].x = x[t];
+    for (int i = 0; i < kCount / 8; ++i) x[t][i] = 1;
+    OK(tutti_comm_split(world, 0, rank, &of[t].comm));
+    OK(tutti_comm_plan_allreduce(world, NULL, x[t], kCount / 8, TUTTI_COMM_F32, TUTTI_COMM_MEAN,
+                                 NULL, &of[t].whole));
+  }
+  for (int t = 0; t < 2; ++t) EXPECT(pthread_create(&thread[t], NULL, work, &of[t]) == 0);
+  for (int t = 0; t < 2; ++t) pthread_join(thread[t], NULL);
+  for (int t = 0; t < 2; ++t) {
+    OK(tutti_comm_plan_destroy(of[t].whole));
+    OK(tutti_comm_destroy(of[t].comm));
+  }
+}
+
+/* The last rank dies in an allreduce. The others end their job, and begin another one. */
+static void check_killed(int r, int n, const tutti_comm_init_options* options) {
+  float x = 1;
+  tutti_comm_plan* plan = NULL;
+  OK(start_given(r, n, "before", options));
+  find_world();
+  OK(tutti_comm_plan_allreduce(world, NULL, &x, 1, TUTTI_COMM_F32, TUTTI_COMM_SUM, NULL, &plan));
+  run(plan);
+  if (r == n - 1) raise(SIGKILL);
+  EXPECT(tutti_comm_start(plan) == TUTTI_COMM_OK);
+  FAILS(TUTTI_COMM_ERROR_FAILED, "waiting since", tutti_comm_wait(plan));
+  OK(tutti_comm_plan_destroy(plan));
+  OK(tutti_comm_finalize());
+  OK(start_given(r, n - 1, "after", options));
+  check_all();
+  OK(tutti_comm_finalize());
+}
+
+/* Communicators of their own, one for all ranks and one for each pair, without a job. */
+static void check_groups(int r, int n, const tutti_comm_init_options* options) {
+  const tutti_comm_store store = {
+      .size = sizeof store, .context = directory, .set = set_file, .get = get_file};
+  tutti_comm *whole = NULL, *pair = NULL, *half = NULL;
+  void* memory = NULL;
+  OK(tutti_comm_create(&store, r, n, "whole", options, &whole));
+  for (int q = 0; q + 1 < n; ++q) {
+    char prefix[20];
+    if (r != q && r != q + 1) continue;
+    snprintf(prefix, sizeof prefix, "pair/%d", q);
+    OK(tutti_comm_create(&store, r - q, 2, prefix, options, &pair));
+    check_sums(pair);
+    OK(tutti_comm_alloc(pair, 100, &memory));
+    FAILS(TUTTI_COMM_ERROR_STATE, "1 plan(s) and allocation(s) are left", tutti_comm_destroy(pair));
+    OK(tutti_comm_free(memory));
+    OK(tutti_comm_destroy(pair));
+  }
+  check_sums(whole);
+  OK(tutti_comm_split(whole, r % 2, r, &half));
+  OK(tutti_comm_barrier(whole));
+  OK(tutti_comm_destroy(whole)); /* what was split from it lives on */
+  check_sums(half);
+  OK(tutti_comm_barrier(half));
+  OK(tutti_comm_destroy(half));
+  FAILS(TUTTI_COMM_ERROR_STATE, "has not been called", tutti_comm_world(&whole));
+}
+
+static void check_refused(void) {
+  const tutti_comm_store empty = {.size = sizeof empty};
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "store is NULL", tutti_comm_init_store(NULL, 0, 1, "p", NULL));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "`set` or `get` is NULL",
+        tutti_comm_init_store(&empty, 0, 1, "p", NULL));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "rank 3 of 2", start_given(3, 2, "p", NULL));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "prefix", start_given(0, 1, "", NULL));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "no address", tutti_comm_init_tcp("here", "s", 0, 1, NULL));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "no secret",
+        tutti_comm_init_tcp("127.0.0.1:29500", NULL, 0, 1, NULL));
+  const tutti_comm_init_options brief = {.size = sizeof brief, .timeout = 0.5};
+  FAILS(TUTTI_COMM_ERROR_FAILED, "has not come to the store", start_given(1, 2, "alone", &brief));
+  FAILS(TUTTI_COMM_ERROR_STATE, "has not been called", tutti_comm_finalize());
+  OK(start_given(0, 1, "one", NULL));
+  check_all();
+  FAILS(TUTTI_COMM_ERROR_STATE, "called twice", start_given(0, 1, "two", NULL));
+  OK(tutti_comm_finalize());
+}
+
+static void be_rank(const char* name, int r, int n, int port) {
+  char address[40];
+  const tutti_comm_init_options options = {.size = sizeof options,
+                                           .timeout = 30,
+                                           .private_memory = strstr(name, "private") != NULL,
+                                           .progress_threads = strstr(name, "progress") != NULL,
+                                           .address = "127.0.0.1"};
+  snprintf(address, sizeof address, "127.0.0.1:%d", port);
+  if (strncmp(name, "groups", 6) == 0) {
+    check_groups(r, n, &options);
+  } else if (strncmp(name, "killed", 6) == 0) {
+    check_killed(r, n, &options);
+  } else if (strncmp(name, "given", 5) == 0) {
+    OK(start_given(r, n, "job", &options));
+    check_all();
+    OK(tutti_comm_finalize());
+  } else {
+    setenv("TUTTI_STORE_SECRET", "of the environment", 1);
+    OK(tutti_comm_init_tcp(address, r == 0 ? "of the environment" : NULL, r, n, &options));
+    if (strncmp(name, "threads", 7) == 0)
+      check_threads();
+    else
+      check_all();
+    OK(tutti_comm_finalize());
+  }
+}
+
+int main(int argc, char** argv) {
+  EXPECT(argc == 3);
+  const int n = atoi(argv[2]), port = free_port(), killed = strncmp(argv[1], "killed", 6) == 0;
+  pid_t ranks[kMost];
+  int failed = 0;
+  EXPECT(n <= kMost);
+  snprintf(directory, sizeof directory, "/tmp/tutti_store_XXXXXX");
+  EXPECT(mkdtemp(directory));
+  for (int r = 0; r < n; ++r) {
+    ranks[r] = fork();
+    if (ranks[r] != 0) continue;
+    if (strcmp(argv[1], "refused") == 0)
+      check_refused();
+    else
+      be_rank(argv[1], r, n, port);
+    return 0;
+  }
+  for (int r = 0; r < n; ++r) {
+    int status = 0;
+    waitpid(ranks[r], &status, 0);
+    const int right =
+        killed && r == n - 1 ? WIFSIGNALED(status) : WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (!right) printf("rank %d ended with status %x\n", r, (unsigned)status), failed = 1;
+  }
+  char command[100];
+  snprintf(command, sizeof command, "rm -r %s", directory);
+  if (system(command) != 0) failed = 1;
+  if (!failed) printf("all as expected on %d rank(s)\n", n);
+  return failed;
+}

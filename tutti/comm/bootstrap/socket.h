@@ -1,0 +1,81 @@
+#pragma once
+// Sockets of TCP, over IPv4 and IPv6: what the store and comm/tcp share. Every socket is
+// non-blocking and closed in programs that this one starts.
+
+#include <sys/socket.h>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tutti::comm {
+
+/// Owns a file descriptor.
+class Socket {
+ public:
+  Socket() = default;
+  explicit Socket(int descriptor) : descriptor_(descriptor) {}
+  Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  Socket& operator=(Socket&& other) noexcept {
+    if (this != &other) {
+      close();
+      descriptor_ = std::exchange(other.descriptor_, -1);
+    }
+    return *this;
+  }
+  ~Socket() { close(); }
+  explicit operator bool() const { return descriptor_ >= 0; }
+  int descriptor() const { return descriptor_; }
+  void close() noexcept;
+
+ private:
+  int descriptor_ = -1;
+};
+
+/// Where a socket is bound or connected to.
+struct SocketAddress {
+  sockaddr_storage storage{};
+  socklen_t length = 0;
+  std::string host() const;  ///< "10.0.0.3", "fe80::1"
+  int port() const;
+  std::string text() const;  ///< "10.0.0.3:29500", "[fe80::1]:29500"
+  bool is_loopback() const;
+};
+
+/// "host:port", "[::1]:port". Throws ConfigError.
+struct HostAndPort {
+  std::string host;
+  int port = 0;
+};
+HostAndPort parse_address(const std::string& text);
+
+/// Throws CommError with the resolver's reason.
+std::vector<SocketAddress> resolve(const std::string& host, int port);
+/// Of the network interfaces that are up: those that other hosts may reach first, then those of
+/// this host alone.
+std::vector<SocketAddress> own_addresses();
+
+/// Port 0: any that is free. An empty `address` listens to all, IPv4 and IPv6. Throws CommError.
+Socket listen_on(const std::optional<SocketAddress>& address, int port);
+int port_of(const Socket& listener);
+/// A connection that somebody asked for, if there is one.
+Socket accept_on(const Socket& listener);
+/// Begins to connect; what has come of it is known when the socket can be written. None, and errno,
+/// where it cannot even begin.
+Socket begin_connect(const SocketAddress& to);
+/// The error of a socket, 0 if there is none.
+int take_error(const Socket& socket);
+/// No delay, and a dead host is noticed though nothing is sent.
+void prepare_connection(const Socket& socket);
+
+using SocketDeadline = std::chrono::steady_clock::time_point;
+/// Returns whether all bytes went or came before the deadline. False with errno 0 at the end of the
+/// connection, and ETIMEDOUT at the deadline.
+bool send_all(const Socket& socket, std::span<const std::byte> bytes, SocketDeadline deadline);
+bool receive_all(const Socket& socket, std::span<std::byte> bytes, SocketDeadline deadline);
+
+}  // namespace tutti::comm

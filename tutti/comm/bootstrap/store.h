@@ -1,0 +1,48 @@
+#pragma once
+// Store: a few short texts that the ranks of a job leave for each other before they can send
+// messages. Implementations: here, in the memory of one process; tcp_store.h; and the caller's own
+// (capi/given_store.h).
+
+#include <condition_variable>
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+
+namespace tutti::comm {
+
+/// Thread-safe. Values are bytes.
+class Store {
+ public:
+  virtual ~Store() = default;
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  static constexpr size_t kLongestKey = 1024;
+  static constexpr size_t kLongestValue = size_t{64} << 10;
+
+  /// A second value replaces the first. Throws CommError when the store does not answer, and for
+  /// what is too long.
+  virtual void set(const std::string& key, const std::string& value) = 0;
+  /// Waits until somebody sets the key; none when nobody has within `seconds`, which may be 0.
+  /// Throws CommError when the store does not answer.
+  virtual std::optional<std::string> get(const std::string& key, double seconds) = 0;
+
+ protected:
+  Store() = default;
+};
+
+/// For ranks that are threads of one process.
+class LocalStore final : public Store {
+ public:
+  void set(const std::string& key, const std::string& value) override;
+  std::optional<std::string> get(const std::string& key, double seconds) override;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, std::string> values_;
+};
+
+}  // namespace tutti::comm

@@ -1,0 +1,207 @@
+#include "tutti/comm/bootstrap/store.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "tutti/base/error.h"
+#include "tutti/comm/bootstrap/store_protocol.h"
+#include "tutti/comm/bootstrap/tcp_store.h"
+
+namespace tutti::comm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+void check_store(Store& a, Store& b) {
+  EXPECT_EQ(a.get("x", 0), std::nullopt);
+  a.set("x", "one");
+  EXPECT_EQ(b.get("x", 0), "one");
+  b.set("x", std::string("\0two", 4));
+  EXPECT_EQ(a.get("x", 5), std::string("\0two", 4));
+  a.set("empty", "");
+  EXPECT_EQ(b.get("empty", 0), "");
+  const auto begin = Clock::now();
+  EXPECT_EQ(a.get("never", 0.3), std::nullopt);
+  EXPECT_GE(Clock::now() - begin, std::chrono::milliseconds(290));
+  std::jthread late([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    b.set("late", "came");
+  });
+  EXPECT_EQ(a.get("late", 30), "came");
+}
+
+std::string refusal_of(auto work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "nothing was refused";
+}
+
+TEST(Store, InOneProcess) {
+  LocalStore store;
+  check_store(store, store);
+}
+
+TEST(TcpStore, SetsGetsAndWaits) {
+  for (const char* host : {"127.0.0.1", "localhost"}) {
+    const TcpStoreServer server(host, 0, "secret");
+    TcpStore a(host, server.port(), "secret", 10), b(host, server.port(), "secret", 10);
+    check_store(a, b);
+    const std::string long_value(Store::kLongestValue, 'v'), long_key(Store::kLongestKey, 'k');
+    a.set(long_key, long_value);
+    EXPECT_EQ(b.get(long_key, 0), long_value);
+    EXPECT_THROW(a.set("k", long_value + "v"), CommError);
+    EXPECT_THROW(a.get(long_key + "k", 0), CommError);
+    EXPECT_THROW(a.get("", 0), CommError);
+    EXPECT_EQ(a.get("x", 0), std::string("\0two", 4));
+  }
+}
+
+bool has_ipv6() {
+  try {
+    listen_on(resolve("::1", 0).front(), 0);
+    return true;
+  } catch (const CommError&) {
+    return false;
+  }
+}
+
+TEST(TcpStore, OverIpv6) {
+  if (!has_ipv6()) GTEST_SKIP() << "this machine has no IPv6";
+  const TcpStoreServer server("::1", 0, "secret");
+  TcpStore a("::1", server.port(), "secret", 10), b("::1", server.port(), "secret", 10);
+  check_store(a, b);
+}
+
+TEST(TcpStore, ManyWaitForOneKey) {
+  const TcpStoreServer server("127.0.0.1", 0, "secret");
+  std::vector<std::jthread> threads;
+  std::atomic<int> right = 0;
+  for (int i = 0; i < 8; ++i)
+    threads.emplace_back([&] {
+      TcpStore store("127.0.0.1", server.port(), "secret", 10);
+      if (store.get("key", 20) == "value") ++right;
+    });
+  TcpStore("127.0.0.1", server.port(), "secret", 10).set("key", "value");
+  threads.clear();
+  EXPECT_EQ(right, 8);
+}
+
+TEST(TcpStore, AnotherSecretIsAClearErrorAndHarmsNobody) {
+  const TcpStoreServer server("127.0.0.1", 0, "secret");
+  TcpStore store("127.0.0.1", server.port(), "secret", 10);
+  store.set("x", "one");
+  EXPECT_NE(refusal_of([&] {
+              TcpStore("127.0.0.1", server.port(), "secreT", 10);
+            }).find("its secret is another one than the store's"),
+            std::string::npos);
+  EXPECT_THROW(TcpStore("127.0.0.1", server.port(), "", 10), ConfigError);
+  EXPECT_EQ(store.get("x", 0), "one");
+}
+
+TEST(TcpStore, NobodyThereIsAnErrorAfterTheTimeOut) {
+  const int port = TcpStoreServer("127.0.0.1", 0, "secret").port();
+  const auto begin = Clock::now();
+  EXPECT_NE(refusal_of([&] {
+              TcpStore("127.0.0.1", port, "secret", 0.5);
+            }).find("does not answer within 0.5 s"),
+            std::string::npos);
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(10));
+}
+
+TEST(TcpStore, AServerThatStartsLaterIsWaitedFor) {
+  const int port = TcpStoreServer("127.0.0.1", 0, "secret").port();
+  std::jthread client([&] { TcpStore("127.0.0.1", port, "secret", 20).set("x", "one"); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  const TcpStoreServer server("127.0.0.1", port, "secret");
+  EXPECT_EQ(TcpStore("127.0.0.1", port, "secret", 20).get("x", 20), "one");
+}
+
+Socket connect_to(int port) {
+  Socket socket = begin_connect(resolve("127.0.0.1", port).front());
+  return socket;
+}
+
+bool ended(const Socket& socket, double seconds = 5) {
+  std::array<std::byte, 4096> room;
+  const auto until = Clock::now() + std::chrono::milliseconds(static_cast<int>(1000 * seconds));
+  while (receive_all(socket, room, until)) {}
+  return errno != ETIMEDOUT;
+}
+
+// An authenticated connection that then says what a client never would.
+Socket proved(int port) {
+  using namespace store_protocol;
+  Socket socket = connect_to(port);
+  const auto until = Clock::now() + std::chrono::seconds(5);
+  Challenge challenge{};
+  EXPECT_TRUE(receive_all(socket, std::as_writable_bytes(std::span(&challenge, 1)), until));
+  Introduction mine{kMagic, fresh_nonce(), {}};
+  mine.proof = proof("secret", "store client", both(challenge.nonce, mine.nonce));
+  EXPECT_TRUE(send_all(socket, std::as_bytes(std::span(&mine, 1)), until));
+  Welcome welcome{};
+  EXPECT_TRUE(receive_all(socket, std::as_writable_bytes(std::span(&welcome, 1)), until));
+  EXPECT_EQ(welcome.accepted, 1u);
+  return socket;
+}
+
+TEST(TcpStore, DamagedRequestsEndTheirOwnConnectionOnly) {
+  using namespace store_protocol;
+  const TcpStoreServer server("127.0.0.1", 0, "secret");
+  TcpStore store("127.0.0.1", server.port(), "secret", 10);
+  store.set("x", "one");
+  const auto soon = [] { return Clock::now() + std::chrono::seconds(5); };
+  const std::string noise(5000, '\xa5');
+  const Socket stranger = connect_to(server.port());
+  send_all(stranger, std::as_bytes(std::span(noise)), soon());
+  EXPECT_TRUE(ended(stranger));
+  for (const Request request :
+       {Request{kSet, UINT32_MAX, UINT32_MAX, 0, 0}, Request{kSet, 1, UINT32_MAX, 0, 0},
+        Request{kGet, 0, 0, 0, 0}, Request{kGet, Store::kLongestKey + 1, 0, 0, 0},
+        Request{77, 1, 1, 0, 0}}) {
+    const Socket socket = proved(server.port());
+    send_all(socket, std::as_bytes(std::span(&request, 1)), soon());
+    send_all(socket, std::as_bytes(std::span(noise)), soon());
+    EXPECT_TRUE(ended(socket)) << request.operation << " " << request.key_bytes;
+  }
+  {
+    const Socket socket = proved(server.port());  // half a request, and gone
+    send_all(socket, std::as_bytes(std::span(noise)).first(7), soon());
+  }
+  {
+    const Socket socket = proved(server.port());  // one that waits, and gone
+    const Request request{kGet, 1, 0, 0, 1e300};
+    send_all(socket, std::as_bytes(std::span(&request, 1)), soon());
+    send_all(socket, std::as_bytes(std::span(noise)).first(1), soon());
+  }
+  EXPECT_EQ(store.get("x", 0), "one");
+  store.set("\xa5", "two");
+  EXPECT_EQ(store.get("\xa5", 0), "two");
+}
+
+// More than are remembered: the oldest are forgotten, members still come in.
+TEST(TcpStore, StrangersDoNotKeepMembersOut) {
+  const TcpStoreServer server("127.0.0.1", 0, "secret");
+  std::vector<Socket> strangers;
+  for (size_t i = 0; i < 300; ++i) strangers.push_back(connect_to(server.port()));
+  TcpStore store("127.0.0.1", server.port(), "secret", 20);
+  store.set("x", "one");
+  EXPECT_EQ(store.get("x", 0), "one");
+}
+
+TEST(SocketAddress, IsReadFromText) {
+  EXPECT_EQ(parse_address("node7:29500").host, "node7");
+  EXPECT_EQ(parse_address("node7:29500").port, 29500);
+  EXPECT_EQ(parse_address("[::1]:80").host, "::1");
+  for (const char* wrong :
+       {"", "node7", "node7:", ":80", "node7:x", "node7:99999", "::1:80", "a:1x"})
+    EXPECT_THROW(parse_address(wrong), ConfigError) << wrong;
+}
+
+}  // namespace
+}  // namespace tutti::comm

@@ -1,0 +1,144 @@
+#include "tutti/comm/bootstrap/tcp_store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+
+#include "tutti/base/error.h"
+#include "tutti/comm/bootstrap/store_protocol.h"
+
+namespace tutti::comm {
+
+using namespace store_protocol;
+
+namespace {
+
+constexpr auto kRetryConnect = std::chrono::milliseconds(100);
+
+SocketDeadline after(double seconds) {
+  // Far beyond any wait, and no overflow.
+  constexpr double kMostSeconds = 1e8;
+  return std::chrono::steady_clock::now() +
+         std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::duration<double>(std::clamp(seconds, 0.0, kMostSeconds)));
+}
+
+template <class T>
+std::span<const std::byte> bytes_of(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+template <class T>
+std::span<std::byte> room_of(T& value) {
+  return std::as_writable_bytes(std::span(&value, 1));
+}
+
+std::string reason_of_errno() {
+  return errno == 0 ? "the connection has ended" : std::strerror(errno);
+}
+
+}  // namespace
+
+struct TcpStore::Answer {
+  uint32_t status = kDone;
+  std::string value;
+};
+
+TcpStore::TcpStore(const std::string& host, int port, std::string secret, double timeout)
+    : host_(host), port_(port), secret_(std::move(secret)), timeout_(timeout) {
+  if (secret_.empty()) throw ConfigError("the store needs a secret of the job that is not empty");
+  connect(after(timeout));
+}
+
+// Until the server is there: it may start later.
+void TcpStore::connect(SocketDeadline deadline) {
+  std::string reason;
+  do {
+    for (const SocketAddress& address : resolve(host_, port_)) {
+      Socket socket = begin_connect(address);
+      if (socket) {
+        errno = 0;
+        Challenge challenge{};
+        if (receive_all(socket, room_of(challenge).first(sizeof challenge.magic), deadline)) {
+          if (challenge.magic != kMagic)
+            throw CommError(fmt::format(
+                "{} is no store of this kind, or on another kind of machine", address.text()));
+          prove(socket, deadline);
+          socket_ = std::move(socket);
+          return;
+        }
+      }
+      reason = fmt::format("{}: {}", address.text(), reason_of_errno());
+    }
+    std::this_thread::sleep_for(kRetryConnect);
+  } while (std::chrono::steady_clock::now() < deadline);
+  throw CommError(fmt::format(
+      "the job's store at {}:{} does not answer within {:g} s ({}): has the rank that serves it "
+      "been started?",
+      host_, port_, timeout_, reason));
+}
+
+void TcpStore::prove(Socket& socket, SocketDeadline deadline) const {
+  Introduction mine{kMagic, fresh_nonce(), {}};
+  Nonce theirs;
+  Welcome welcome{};
+  bool all = receive_all(socket, room_of(theirs), deadline);
+  mine.proof = proof(secret_, "store client", both(theirs, mine.nonce));
+  all = all && send_all(socket, bytes_of(mine), deadline) &&
+        receive_all(socket, room_of(welcome), deadline);
+  if (!all)
+    throw CommError(fmt::format("the job's store at {}:{} has ended the connection: {}", host_,
+                                port_, reason_of_errno()));
+  if (welcome.accepted != 1)
+    throw CommError(
+        fmt::format("the job's store at {}:{} refuses this process: its secret is "
+                    "another one than the store's",
+                    host_, port_));
+  if (!equal(welcome.proof, proof(secret_, "store server", both(theirs, mine.nonce))))
+    throw CommError(
+        fmt::format("who answers at {}:{} does not know the job's secret", host_, port_));
+}
+
+TcpStore::Answer TcpStore::ask(uint32_t operation, const std::string& key, const std::string& value,
+                               double seconds) {
+  if (key.empty() || key.size() > kLongestKey || value.size() > kLongestValue)
+    throw CommError(fmt::format("a key of {} and a value of {} bytes: a store takes 1 to {} and {}",
+                                key.size(), value.size(), kLongestKey, kLongestValue));
+  if (std::isnan(seconds)) seconds = 0;
+  const std::lock_guard lock(mutex_);
+  const SocketDeadline deadline = after(seconds + timeout_);
+  if (!socket_) connect(deadline);
+  const Request request{operation, static_cast<uint32_t>(key.size()),
+                        static_cast<uint32_t>(value.size()), 0, seconds};
+  std::string message(reinterpret_cast<const char*>(&request), sizeof request);
+  message += key + value;
+  Reply reply{};
+  Answer answer;
+  bool all = send_all(socket_, std::as_bytes(std::span(message)), deadline) &&
+             receive_all(socket_, room_of(reply), deadline);
+  if (all && reply.bytes <= kLongestValue) {
+    answer.status = reply.status;
+    answer.value.resize(reply.bytes);
+    all = receive_all(socket_, std::as_writable_bytes(std::span(answer.value)), deadline);
+  }
+  if (all && reply.bytes <= kLongestValue) return answer;
+  const std::string reason = reason_of_errno();
+  socket_.close();  // an answer that comes late would be taken for the next one's
+  throw CommError(
+      fmt::format("the job's store at {}:{} has not answered: {}", host_, port_, reason));
+}
+
+void TcpStore::set(const std::string& key, const std::string& value) {
+  if (ask(kSet, key, value, 0).status != kDone)
+    throw CommError(fmt::format("the job's store at {}:{} is full", host_, port_));
+}
+
+std::optional<std::string> TcpStore::get(const std::string& key, double seconds) {
+  Answer answer = ask(kGet, key, {}, seconds);
+  if (answer.status != kDone) return std::nullopt;
+  return std::move(answer.value);
+}
+
+}  // namespace tutti::comm

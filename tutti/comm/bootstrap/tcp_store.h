@@ -1,0 +1,73 @@
+#pragma once
+// A store in one process that the others reach over TCP: a thread there serves it, everybody
+// connects, itself included.
+//
+// Both sides of a connection prove that they know the job's secret before anything else is said
+// (secret.h); who does not, learns and changes nothing. What is said later is neither encrypted nor
+// signed: the secret keeps strangers out, not whoever can change packets on the way.
+//
+// A request and an answer at a time on each connection. The server reads a request into room of a
+// fixed size, forgets connections that have not proved themselves within seconds, and bounds what
+// it keeps.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tutti/comm/bootstrap/socket.h"
+#include "tutti/comm/bootstrap/store.h"
+
+namespace tutti::comm {
+
+class TcpStoreServer {
+ public:
+  /// `host`: "127.0.0.1", "::1" or "localhost" are listened to alone; of other names all addresses
+  /// of this host, because what a host takes its own name for is often not what others do. `port`
+  /// 0: any that is free. Throws CommError where the port is taken, ConfigError for an empty
+  /// secret.
+  TcpStoreServer(const std::string& host, int port, std::string secret);
+  ~TcpStoreServer();
+  TcpStoreServer(const TcpStoreServer&) = delete;
+  TcpStoreServer& operator=(const TcpStoreServer&) = delete;
+
+  int port() const { return port_; }
+  static constexpr size_t kMostBytes = size_t{256} << 20;  ///< of all keys and values
+  static constexpr size_t kMostStrangers = 512;  ///< connections that have not proved themselves
+
+ private:
+  class Service;
+  Socket wake_;  // readable when the thread shall end
+  int port_ = 0;
+  std::unique_ptr<Service> service_;
+  std::jthread thread_;
+};
+
+class TcpStore final : public Store {
+ public:
+  /// Connects, and waits up to `timeout` seconds for a server. Later requests have the same time
+  /// beyond their own. Throws CommError; also for another secret than the server's.
+  TcpStore(const std::string& host, int port, std::string secret, double timeout);
+
+  void set(const std::string& key, const std::string& value) override;
+  std::optional<std::string> get(const std::string& key, double seconds) override;
+
+ private:
+  struct Answer;
+  void connect(SocketDeadline deadline);
+  void prove(Socket& socket, SocketDeadline deadline) const;
+  Answer ask(uint32_t operation, const std::string& key, const std::string& value, double seconds);
+
+  std::string host_;
+  int port_;
+  std::string secret_;
+  double timeout_;
+  std::mutex mutex_;
+  Socket socket_;
+};
+
+}  // namespace tutti::comm

@@ -1,0 +1,305 @@
+// The thread that serves a TcpStore.
+
+#include <fmt/format.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <map>
+
+#include "tutti/base/error.h"
+#include "tutti/comm/bootstrap/store_protocol.h"
+#include "tutti/comm/bootstrap/tcp_store.h"
+
+namespace tutti::comm {
+
+using namespace store_protocol;
+
+namespace {
+
+using StoreClock = std::chrono::steady_clock;
+constexpr auto kProveWithin = std::chrono::seconds(10);
+constexpr auto kLookAtDeadlines = std::chrono::milliseconds(100);
+constexpr size_t kLongestRequest = sizeof(Request) + Store::kLongestKey + Store::kLongestValue;
+
+}  // namespace
+
+class TcpStoreServer::Service {
+ public:
+  Service(Socket listener, const Socket& wake, std::string secret)
+      : listener_(std::move(listener)), secret_(std::move(secret)),
+        poll_(epoll_create1(EPOLL_CLOEXEC)) {
+    if (!poll_) throw CommError(fmt::format("epoll_create1: {}", std::strerror(errno)));
+    watch(EPOLL_CTL_ADD, listener_.descriptor(), EPOLLIN);
+    watch(EPOLL_CTL_ADD, wake.descriptor(), EPOLLIN);
+    wake_ = wake.descriptor();
+  }
+
+  void serve() {
+    std::array<epoll_event, 64> events;
+    for (;;) {
+      const int n = epoll_wait(poll_.descriptor(), events.data(), static_cast<int>(events.size()),
+                               pending() ? static_cast<int>(kLookAtDeadlines.count()) : -1);
+      for (int i = 0; i < n; ++i) {
+        const int descriptor = events[static_cast<size_t>(i)].data.fd;
+        if (descriptor == wake_) return;
+        if (descriptor == listener_.descriptor())
+          accept();
+        else if (const auto at = clients_.find(descriptor);
+                 at != clients_.end() && !serve_safely(at->second))
+          forget(descriptor);
+      }
+      look_at_deadlines();
+    }
+  }
+
+ private:
+  struct Client {
+    Socket socket;
+    bool proved = false;
+    Nonce nonce{};
+    std::string in = {}, out = {};      // `in` never longer than a request, `out` than a reply
+    std::string waits_for = {};         // a key that is not set yet
+    StoreClock::time_point deadline{};  // of the proof, or of the wait
+  };
+
+  // Whether there is a deadline to look at.
+  bool pending() const { return strangers_ > 0 || waiting_ > 0 || refused_; }
+
+  void watch(int operation, int descriptor, uint32_t events) const {
+    epoll_event event{};
+    event.events = events;
+    event.data.fd = descriptor;
+    epoll_ctl(poll_.descriptor(), operation, descriptor, &event);
+  }
+
+  void accept() {
+    for (;;) {
+      Socket socket = accept_on(listener_);
+      if (!socket) {
+        // No descriptors left: the listener would be ready again at once.
+        if (errno == EMFILE || errno == ENFILE) {
+          watch(EPOLL_CTL_MOD, listener_.descriptor(), 0);
+          refused_ = true;
+        }
+        return;
+      }
+      if (strangers_ >= kMostStrangers) forget_oldest_stranger();
+      const int descriptor = socket.descriptor();
+      Client client{.socket = std::move(socket),
+                    .nonce = fresh_nonce(),
+                    .deadline = StoreClock::now() + kProveWithin};
+      const Challenge challenge{kMagic, client.nonce};
+      client.out.assign(reinterpret_cast<const char*>(&challenge), sizeof challenge);
+      watch(EPOLL_CTL_ADD, descriptor, EPOLLIN);
+      ++strangers_;
+      const auto at = clients_.emplace(descriptor, std::move(client)).first;
+      if (!serve_safely(at->second)) forget(descriptor);
+    }
+  }
+
+  void forget(int descriptor) {
+    const auto at = clients_.find(descriptor);
+    if (!at->second.proved) --strangers_;
+    if (!at->second.waits_for.empty()) --waiting_;
+    clients_.erase(at);  // closed, and with that no longer watched
+  }
+
+  void forget_oldest_stranger() {
+    int oldest = -1;
+    for (const auto& [descriptor, client] : clients_)
+      if (!client.proved && (oldest < 0 || client.deadline < clients_.at(oldest).deadline))
+        oldest = descriptor;
+    if (oldest >= 0) forget(oldest);
+  }
+
+  // A client for whom there is no memory is one whose connection is over.
+  bool serve_safely(Client& client) {
+    try {
+      return serve(client);
+    } catch (const std::exception&) {
+      return false;
+    }
+  }
+
+  // False where the connection is over.
+  bool serve(Client& client) {
+    for (;;) {
+      if (!flush(client)) return false;
+      // One request at a time: who does not take its answers gets no more of them.
+      if (!client.out.empty() || !client.waits_for.empty()) return still_there(client);
+      const size_t wanted = wanted_by(client);
+      if (wanted > kLongestRequest) return false;
+      if (client.in.size() >= wanted) {
+        if (!act(client)) return false;
+        continue;
+      }
+      std::array<char, 4096> piece;
+      const ssize_t n = ::recv(client.socket.descriptor(), piece.data(),
+                               std::min(piece.size(), wanted - client.in.size()), 0);
+      if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return true;
+      if (n <= 0 && !(n < 0 && errno == EINTR)) return false;
+      if (n > 0) client.in.append(piece.data(), static_cast<size_t>(n));
+    }
+  }
+
+  // Bytes of what the client is saying, as far as it is known; more than kLongestRequest for
+  // nonsense.
+  static size_t wanted_by(const Client& client) {
+    if (!client.proved) return sizeof(Introduction);
+    if (client.in.size() < sizeof(Request)) return sizeof(Request);
+    const Request request = request_of(client);
+    if (request.key_bytes == 0 || request.key_bytes > Store::kLongestKey ||
+        request.value_bytes > Store::kLongestValue)
+      return kLongestRequest + 1;
+    return sizeof(Request) + request.key_bytes + request.value_bytes;
+  }
+  static Request request_of(const Client& client) {
+    Request request;
+    std::memcpy(&request, client.in.data(), sizeof request);
+    return request;
+  }
+
+  // One that waits says nothing; it may go away.
+  static bool still_there(const Client& client) {
+    char ignored = 0;
+    const ssize_t n = ::recv(client.socket.descriptor(), &ignored, 1, MSG_PEEK);
+    return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
+  }
+
+  bool flush(Client& client) const {
+    while (!client.out.empty()) {
+      const ssize_t n =
+          ::send(client.socket.descriptor(), client.out.data(), client.out.size(), MSG_NOSIGNAL);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+        watch(EPOLL_CTL_MOD, client.socket.descriptor(), EPOLLIN | EPOLLOUT);
+        return true;
+      }
+      if (n <= 0) return false;
+      client.out.erase(0, static_cast<size_t>(n));
+      if (client.out.empty()) watch(EPOLL_CTL_MOD, client.socket.descriptor(), EPOLLIN);
+    }
+    return true;
+  }
+
+  bool act(Client& client) {
+    if (!client.proved) return admit(client);
+    const Request request = request_of(client);
+    const std::string key = client.in.substr(sizeof request, request.key_bytes);
+    std::string value = client.in.substr(sizeof request + request.key_bytes);
+    client.in.clear();
+    if (request.operation == kSet) return set(client, key, std::move(value));
+    if (request.operation != kGet) return false;
+    if (const auto at = values_.find(key); at != values_.end()) {
+      answer(client, kDone, at->second);
+    } else if (!(request.seconds > 0)) {
+      answer(client, kNotSet, {});
+    } else {
+      client.waits_for = key;
+      client.deadline =
+          StoreClock::now() + std::chrono::duration_cast<std::chrono::milliseconds>(
+                                  std::chrono::duration<double>(std::min(request.seconds, 1e8)));
+      ++waiting_;
+    }
+    return true;
+  }
+
+  bool admit(Client& client) {
+    Introduction theirs;
+    std::memcpy(&theirs, client.in.data(), sizeof theirs);
+    client.in.clear();
+    const std::string said = both(client.nonce, theirs.nonce);
+    Welcome welcome{};
+    if (theirs.magic == kMagic && equal(theirs.proof, proof(secret_, "store client", said))) {
+      welcome = {1, proof(secret_, "store server", said)};
+      client.proved = true;
+      --strangers_;
+    }
+    client.out.assign(reinterpret_cast<const char*>(&welcome), sizeof welcome);
+    if (client.proved) return true;
+    flush(client);
+    return false;
+  }
+
+  bool set(Client& client, const std::string& key, std::string value) {
+    const auto at = values_.find(key);
+    const size_t before = at == values_.end() ? 0 : key.size() + at->second.size();
+    const size_t after = bytes_ - before + key.size() + value.size();
+    if (after > kMostBytes) {
+      answer(client, kFull, {});
+      return true;
+    }
+    bytes_ = after;
+    values_[key] = value;
+    answer(client, kDone, {});
+    if (waiting_ == 0) return true;
+    for (auto& [descriptor, other] : clients_)
+      if (other.waits_for == key) {
+        end_wait(other, kDone, value);
+      }
+    return true;
+  }
+
+  void end_wait(Client& client, Status status, const std::string& value) {
+    client.waits_for.clear();
+    --waiting_;
+    answer(client, status, value);
+    flush(client);  // what fails is found when the socket is next ready
+  }
+
+  static void answer(Client& client, Status status, const std::string& value) {
+    const Reply reply{status, static_cast<uint32_t>(value.size())};
+    client.out.assign(reinterpret_cast<const char*>(&reply), sizeof reply);
+    client.out += value;
+  }
+
+  void look_at_deadlines() {
+    const auto now = StoreClock::now();
+    if (!pending() || now < next_look_) return;
+    next_look_ = now + kLookAtDeadlines;
+    if (std::exchange(refused_, false)) watch(EPOLL_CTL_MOD, listener_.descriptor(), EPOLLIN);
+    std::vector<int> late;
+    for (auto& [descriptor, client] : clients_) {
+      if (now < client.deadline) continue;
+      if (!client.proved) late.push_back(descriptor);
+      if (!client.waits_for.empty()) end_wait(client, kNotSet, {});
+    }
+    for (const int descriptor : late) forget(descriptor);
+  }
+
+  Socket listener_;
+  std::string secret_;
+  Socket poll_;
+  int wake_ = -1;
+  std::map<int, Client> clients_;  // by descriptor
+  std::map<std::string, std::string> values_;
+  size_t bytes_ = 0, strangers_ = 0, waiting_ = 0;
+  bool refused_ = false;
+  StoreClock::time_point next_look_{};
+};
+
+TcpStoreServer::TcpStoreServer(const std::string& host, int port, std::string secret)
+    : wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (secret.empty()) throw ConfigError("the store needs a secret of the job that is not empty");
+  if (!wake_) throw CommError(fmt::format("eventfd: {}", std::strerror(errno)));
+  const std::vector<SocketAddress> addresses = resolve(host, port);
+  const bool this_host_alone =
+      host == "localhost" || (addresses[0].is_loopback() && addresses[0].host() == host);
+  Socket listener = listen_on(
+      this_host_alone ? std::optional(addresses[0]) : std::optional<SocketAddress>(), port);
+  port_ = port_of(listener);
+  service_ = std::make_unique<Service>(std::move(listener), wake_, std::move(secret));
+  thread_ = std::jthread([service = service_.get()] { service->serve(); });
+}
+
+TcpStoreServer::~TcpStoreServer() {
+  eventfd_t one = 1;
+  eventfd_write(wake_.descriptor(), one);
+}
+
+}  // namespace tutti::comm

@@ -7,11 +7,16 @@
 #include <utility>
 
 #include "tutti/capi/tutti_comm.h"
+#include "tutti/comm/bootstrap/store.h"
 #include "tutti/comm/communicator.h"
 
 struct tutti_comm {
-  explicit tutti_comm(std::unique_ptr<tutti::comm::Communicator> made)
-      : communicator(std::move(made)) {}
+  explicit tutti_comm(std::unique_ptr<tutti::comm::Communicator> made,
+                      std::shared_ptr<tutti::comm::Store> its_store = nullptr)
+      : store(std::move(its_store)), communicator(std::move(made)) {}
+  /// Where the group has one of its own. Shared with those split from it, in any order of their
+  /// ends.
+  std::shared_ptr<tutti::comm::Store> store;
   std::unique_ptr<tutti::comm::Communicator> communicator;
   /// Held by each call that uses the communicator itself, and not by those that move its plans: a
   /// thread may start and wait while another plans.

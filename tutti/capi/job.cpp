@@ -81,15 +81,17 @@ Job& job() {
 }
 
 Job::Job(int* argc, char*** argv, const Options& options)
-    : session_(std::in_place,
+    : options_(options),
+      session_(std::in_place,
                options.progress_threads > 0 ? comm::MpiSession::Threads::multiple
                                             : comm::MpiSession::Threads::funneled,
                argc, argv),
       world_(session_->communicator(options.process)) {}
 Job::Job(int fortran_handle, const Options& options)
-    : session_(std::in_place), world_(session_->communicator_of(fortran_handle, options.process)) {}
+    : options_(options), session_(std::in_place),
+      world_(session_->communicator_of(fortran_handle, options.process)) {}
 Job::Job(StoreGroup group, const Options& options)
-    : server_(std::move(group.server)), store_(std::move(group.store)),
+    : options_(options), server_(std::move(group.server)), store_(std::move(group.store)),
       world_(comm::make_store_communicator(
           *store_, group.prefix, group.rank, group.size,
           {.process = options.process, .secret = group.secret, .address = options.address})) {}
@@ -101,15 +103,31 @@ void Job::start_progress(int threads) {
   if (const std::string refusal = world.progress_refusal(); !refusal.empty())
     throw ConfigError(fmt::format("progress_threads: {}", refusal));
   const std::vector<int> anywhere(static_cast<size_t>(threads), comm::Progress::kNoCore);
-  world.set_progress(std::make_shared<comm::Progress>(anywhere));
+  progress_ = std::make_shared<comm::Progress>(anywhere);
+  world.set_progress(progress_);
 }
 
 tutti_comm* Job::split(tutti_comm& comm, int color, int key) {
   if (color < 0) throw ConfigError(fmt::format("color {} is negative", color));
   auto part = [&] {
     const std::lock_guard lock(comm.mutex);
-    return std::make_unique<tutti_comm>(comm.communicator->split(color, key));
+    return std::make_unique<tutti_comm>(comm.communicator->split(color, key), comm.store);
   }();
+  return keep(std::move(part));
+}
+
+tutti_comm* Job::join(StoreGroup group, double timeout) {
+  comm::ProcessOptions process = options_.process;
+  if (timeout > 0) process.timeout = timeout;
+  std::shared_ptr<comm::Store> store = std::move(group.store);
+  auto communicator = comm::make_store_communicator(
+      *store, group.prefix, group.rank, group.size,
+      {.process = process, .secret = group.secret, .address = options_.address});
+  if (progress_) communicator->set_progress(progress_);
+  return keep(std::make_unique<tutti_comm>(std::move(communicator), std::move(store)));
+}
+
+tutti_comm* Job::keep(std::unique_ptr<tutti_comm> part) {
   tutti_comm* const handle = part.get();
   const std::lock_guard lock(mutex_);
   parts_.emplace(handle, std::move(part));
@@ -206,6 +224,20 @@ int tutti_comm_init_tcp(const char* address, const char* secret, int rank, int s
     if (rank == 0) group.server = std::make_unique<comm::TcpStoreServer>(at.host, at.port, secret);
     group.store = std::make_unique<comm::TcpStore>(at.host, at.port, secret, read.process.timeout);
     begin(read, std::move(group));
+  });
+}
+
+int tutti_comm_join_store(tutti_comm** comm, const tutti_comm_store* store, int rank, int size,
+                          const char* prefix, double timeout) {
+  return guarded([&] {
+    tutti_comm*& result = given(comm, "comm");
+    if (!std::isfinite(timeout) || timeout < 0)
+      throw ConfigError(fmt::format("a time-out of {} seconds", timeout));
+    result = job().join(StoreGroup{.store = std::make_unique<GivenStore>(store),
+                                   .prefix = &given(prefix, "prefix"),
+                                   .rank = rank,
+                                   .size = size},
+                        timeout);
   });
 }
 

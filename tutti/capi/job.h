@@ -43,6 +43,8 @@ class Job {
   tutti_comm& world() { return world_; }
   /// Collective.
   tutti_comm* split(tutti_comm& comm, int color, int key);
+  /// timeout: 0, the job's.
+  tutti_comm* join(StoreGroup group, double timeout);
   void destroy(tutti_comm& part);
   void* allocate(tutti_comm& comm, size_t bytes);
   void free(void* data);
@@ -54,11 +56,15 @@ class Job {
     tutti_comm* owner;
     std::unique_ptr<comm::Window> window;
   };
+  tutti_comm* keep(std::unique_ptr<tutti_comm> part);
+
+  Options options_;
   std::optional<comm::MpiSession> session_;  // or the next two
   std::unique_ptr<comm::TcpStoreServer> server_;
   std::unique_ptr<comm::Store> store_;
   tutti_comm world_;
   mutable std::mutex mutex_;  // of what follows
+  std::shared_ptr<comm::Progress> progress_;  // threads; shared with the communicators
   std::map<const tutti_comm*, std::unique_ptr<tutti_comm>> parts_;
   std::map<const void*, Memory> memory_;
 };

@@ -170,6 +170,12 @@ int tutti_comm_world(tutti_comm** comm);
 /* Collective. The ranks with equal color (0 or more), ordered by key, then by rank. Time-out and
  * selection are comm's. */
 int tutti_comm_split(tutti_comm* comm, int color, int key, tutti_comm** part);
+/* Collective over `size` processes, each of another rank, that give the same store and prefix, as
+ * for tutti_comm_init_store: a communicator beside that of the job, also with processes that are in
+ * other jobs. store and what it points to are used until it and those split from it are destroyed,
+ * which is of this rank alone. timeout: seconds, of every wait; 0: the job's. */
+int tutti_comm_join_store(tutti_comm** comm, const tutti_comm_store* store, int rank, int size,
+                          const char* prefix, double timeout);
 /* Collective over a communicator from split. STATE while it has plans or memory. NULL: nothing is
  * done. */
 int tutti_comm_destroy(tutti_comm* comm);
@@ -289,6 +295,9 @@ int tutti_comm_start(tutti_comm_plan* plan);
 int tutti_comm_test(tutti_comm_plan* plan, int* done);
 /* Returns when the plan is complete, moving every other plan of the communicator on meanwhile. */
 int tutti_comm_wait(tutti_comm_plan* plan);
+/* The same for at most so many seconds: done = 0 when they have passed. Its time-out begins anew
+ * with every call. Peers are looked at after 0.2 seconds, so with less a dead one is not noticed. */
+int tutti_comm_wait_for(tutti_comm_plan* plan, double seconds, int* done);
 
 /* Bytes that the last message of a receive brought, once it is complete. */
 int tutti_comm_received(const tutti_comm_plan* plan, size_t* bytes);

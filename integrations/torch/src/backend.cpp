@@ -83,8 +83,12 @@ TuttiBackend::WorkPtr TuttiBackend::issue(const Call& call, const Tensors& input
                                                                         .sequence = ++sequence_});
   try {
     fill(*work);
-  } catch (...) {
+  } catch (const c10::DistBackendError&) {
+    group_->give_up();
     ProgressThread::get().add(work);  // for what was started
+    throw;
+  } catch (...) {
+    ProgressThread::get().add(work);
     throw;
   }
   if (call.later) ProgressThread::get().add(work);
@@ -98,13 +102,13 @@ void TuttiBackend::check_root(const char* call, int64_t root) const {
 
 void TuttiBackend::start(TuttiWork& work, const Signature& signature, const void* input,
                          void* output) {
-  if (signature.kind != Kind::barrier && signature.count == 0 && signature.counts.empty()) return;
+  if (signature.count == 0 && signature.counts.empty()) return;
   work.start(plans_->take(signature), input, output);
 }
 
 TuttiBackend::WorkPtr TuttiBackend::barrier(const c10d::BarrierOptions& opts) {
   return issue({OpType::BARRIER, "tutti:barrier", opts.timeout, later(opts)}, {},
-               [&](TuttiWork& work) { start(work, {.kind = Kind::barrier}, nullptr, nullptr); });
+               [&](TuttiWork& work) { work.start(plans_->take({.kind = Kind::barrier})); });
 }
 
 TuttiBackend::WorkPtr TuttiBackend::broadcast(Tensors& tensors,

@@ -28,11 +28,14 @@ TuttiWork::TuttiWork(std::shared_ptr<Group> group, const Options& options)
       next_look_(begun_ + kLong) {}
 
 void TuttiWork::start(std::shared_ptr<Slot> slot, const void* input, void* output) {
-  tutti_comm_plan* const plan = slot->plan.get();
-  if (input != nullptr || output != nullptr) check(tutti_comm_plan_rebind(plan, input, output));
-  check(tutti_comm_start(plan));
-  slot->user =
-      c10::weak_intrusive_ptr<c10d::Work>(c10::intrusive_ptr<c10d::Work>::reclaim_copy(this));
+  check(tutti_comm_plan_rebind(slot->plan.get(), input, output));
+  start(std::move(slot));
+}
+
+void TuttiWork::start(std::shared_ptr<Slot> slot) {
+  check(tutti_comm_start(slot->plan.get()));
+  slot->user = c10::weak_intrusive_ptr<c10d::Work>(
+      c10::intrusive_ptr<c10d::Work>::reclaim_copy(this));
   moving_plans_.push_back({.slot = std::move(slot)});
 }
 

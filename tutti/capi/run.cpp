@@ -1,6 +1,7 @@
 // A plan, once made.
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <mutex>
@@ -41,6 +42,16 @@ int tutti_comm_test(tutti_comm_plan* plan, int* done) {
 
 int tutti_comm_wait(tutti_comm_plan* plan) {
   return guarded([&] { given(plan, "plan").operation().wait(); });
+}
+
+int tutti_comm_wait_for(tutti_comm_plan* plan, double seconds, int* done) {
+  return guarded([&] {
+    comm::Operation& operation = given(plan, "plan").operation();
+    int& result = given(done, "done");
+    if (!std::isfinite(seconds) || seconds < 0)
+      throw ConfigError(fmt::format("a wait of {} seconds", seconds));
+    result = operation.wait_for(seconds) ? 1 : 0;
+  });
 }
 
 int tutti_comm_plan_destroy(tutti_comm_plan* plan) {

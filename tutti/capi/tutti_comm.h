@@ -294,6 +294,10 @@ int tutti_comm_start(tutti_comm_plan* plan);
 int tutti_comm_test(tutti_comm_plan* plan, int* done);
 /* Returns when the plan is complete, moving every other plan of the communicator on meanwhile. */
 int tutti_comm_wait(tutti_comm_plan* plan);
+/* The same for at most so many seconds: done = 0 when they have passed. Its time-out begins anew
+ * with every call. Peers are looked at after 0.2 seconds, so with less a dead one is not noticed.
+ */
+int tutti_comm_wait_for(tutti_comm_plan* plan, double seconds, int* done);
 
 /* Bytes that the last message of a receive brought, once it is complete. */
 int tutti_comm_received(const tutti_comm_plan* plan, size_t* bytes);

@@ -70,6 +70,20 @@ void Operation::wait() {
                          patient_ ? std::numeric_limits<double>::infinity() : 0);
 }
 
+bool Operation::wait_for(double seconds) {
+  using Clock = std::chrono::steady_clock;
+  if (test()) return true;
+  const auto begin = Clock::now();
+  bool complete = false;
+  communicator_.wait_for(
+      [&] {
+        complete = test();
+        return complete || std::chrono::duration<double>(Clock::now() - begin).count() >= seconds;
+      },
+      [this] { return pending(); }, patient_ ? std::numeric_limits<double>::infinity() : 0);
+  return complete;
+}
+
 Pending Operation::pending() const { return communicator_.progress_->describe(*this); }
 
 }  // namespace tutti::comm

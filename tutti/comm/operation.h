@@ -42,6 +42,8 @@ class Operation {
   /// Throws CommError when the communicator's time-out passes or a peer is found dead, and as
   /// test() does.
   void wait();
+  /// The same, but returns false when so many seconds have passed.
+  bool wait_for(double seconds);
 
   /// Whoever has the higher priority is moved forward first, and large operations of lower priority
   /// wait between their chunks meanwhile. Equal priorities: in the order of start(). Not while in

@@ -1,0 +1,96 @@
+#include "group.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "plan.h"
+#include "progress_thread.h"
+
+namespace tutti_torch {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds(std::chrono::milliseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+int set_value(void* context, const char* key, const void* value, size_t bytes) {
+  const auto* const begin = static_cast<const uint8_t*>(value);
+  try {
+    static_cast<c10d::Store*>(context)->set(key, std::vector<uint8_t>(begin, begin + bytes));
+    return 0;
+  } catch (...) {
+    return 2;
+  }
+}
+
+// Looks again and again instead of Store::wait, which keeps all others from the store meanwhile.
+int get_value(void* context, const char* key, void* value, size_t capacity, size_t* bytes,
+              double seconds) {
+  constexpr std::chrono::milliseconds kLongestNap(16);
+  try {
+    auto& store = *static_cast<c10d::Store*>(context);
+    const auto begin = Clock::now();
+    for (auto nap = std::chrono::milliseconds(1); !store.check({key});
+         nap = std::min(2 * nap, kLongestNap)) {
+      if (std::chrono::duration<double>(Clock::now() - begin).count() >= seconds) return 1;
+      std::this_thread::sleep_for(nap);
+    }
+    const std::vector<uint8_t> found = store.get(key);
+    if (found.size() > capacity) return 3;
+    std::memcpy(value, found.data(), found.size());
+    *bytes = found.size();
+    return 0;
+  } catch (...) {
+    return 2;
+  }
+}
+
+}  // namespace
+
+Group::Group(const Options& options)
+    : store_(options.store), rank_(options.rank), size_(options.size), timeout_(options.timeout) {
+  tutti_comm_store store{};
+  store.size = sizeof store;
+  store.context = store_.get();
+  store.set = set_value;
+  store.get = get_value;
+  tutti_comm_init_options wanted{};
+  wanted.size = sizeof wanted;
+  wanted.timeout = seconds(options.timeout);
+  wanted.address = std::getenv("TUTTI_TORCH_ADDRESS");
+  // The first thread is progress_thread.h's: it has to tell PyTorch what is complete, too.
+  wanted.progress_threads = std::max(ProgressThread::wanted() - 1, 0);
+  check(tutti_comm_create(&store, rank_, size_, "tutti", &wanted, &comm_));
+  try {
+    meet();
+  } catch (...) {
+    tutti_comm_destroy(comm_);
+    throw;
+  }
+}
+
+Group::~Group() { tutti_comm_destroy(comm_); }
+
+// Ranks look each other up in the store with their first message, and whoever serves the store may
+// leave before the others.
+void Group::meet() {
+  std::vector<char> from(static_cast<size_t>(size_)), to(from.size());
+  tutti_comm_plan* made = nullptr;
+  check(tutti_comm_plan_all_to_all(comm_, from.data(), to.data(), 1, TUTTI_COMM_BYTE, nullptr,
+                                   &made));
+  const Plan plan(made);
+  check(tutti_comm_start(plan.get()));
+  check(tutti_comm_wait(plan.get()));
+}
+
+void Group::set_timeout(std::chrono::milliseconds timeout) {
+  check(tutti_comm_set_timeout(comm_, seconds(timeout)));
+  timeout_ = timeout;
+}
+
+}  // namespace tutti_torch

@@ -1,0 +1,93 @@
+#pragma once
+// TuttiWork: what a call of a process group returns. One plan or several under way, and the tensors
+// that they read and write.
+//
+// A work that is complete has let go of its plans. Who moves them on: the thread that waits for the
+// work, or else the progress thread; moving_ keeps the two apart.
+
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "plan_cache.h"
+
+namespace tutti_torch {
+
+class TuttiWork final : public c10d::Work {
+ public:
+  struct Options {
+    c10d::OpType type = c10d::OpType::UNKNOWN;
+    const char* title = nullptr;          ///< in PyTorch's profiler
+    std::vector<at::Tensor> inputs = {};  ///< for the profiler
+    std::chrono::milliseconds timeout{};  ///< of waits that give none; 0 or less: the group's
+    uint64_t sequence = 0;
+  };
+  TuttiWork(std::shared_ptr<Group> group, const Options& options);
+
+  // For the call that makes it, before anybody else knows it.
+  /// Begins a plan, whose user this work becomes; of a barrier, or with its buffers.
+  void start(std::shared_ptr<Slot> slot);
+  void start(std::shared_ptr<Slot> slot, const void* input, void* output);
+  /// A message must bring so many bytes.
+  void expect(size_t bytes) {
+    moving_plans_.back().bytes = bytes, moving_plans_.back().receives = true;
+  }
+  /// Held until the work is complete.
+  void keep(at::Tensor x) { kept_.push_back(std::move(x)); }
+  /// To be done when the plans are complete, in this order, by whoever finds them so.
+  void afterwards(std::function<void()> action) { afterwards_.push_back(std::move(action)); }
+  void set_result(std::vector<at::Tensor> result) { result_ = std::move(result); }
+
+  // For the progress thread.
+  /// Moves it on, unless somebody waits for it. Whether it is complete, or has failed. Does not
+  /// block, but for 0.25 s every 2 s when the work has lasted for long: to see whether peers live.
+  bool advance();
+
+  /// Returns also when the work has failed. limit: 0, the work's own.
+  void wait_until_complete(std::chrono::milliseconds limit = {});
+
+  bool isCompleted() override;
+  bool isSuccess() const override;
+  bool wait(std::chrono::milliseconds timeout) override;
+  void synchronize() override { wait(kNoTimeout); }
+  std::vector<at::Tensor> result() override;
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+  uint64_t getSequencenumber() const override { return sequence_; }
+  std::chrono::milliseconds getTimeout() const override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Moving {
+    std::shared_ptr<Slot> slot;
+    bool done = false;
+    bool receives = false;
+    size_t bytes = 0;
+  };
+  // These with moving_ held.
+  bool test();
+  bool look();
+  void expire();
+  void complete(std::exception_ptr failure = nullptr);
+  void check_message(const Moving& moving) const;
+
+  std::shared_ptr<Group> group_;  // shared: works may outlive their process group
+  std::chrono::milliseconds timeout_;
+  uint64_t sequence_;
+  Clock::time_point begun_ = Clock::now(), next_look_;
+  std::timed_mutex moving_;
+  std::atomic<int> waiting_ = 0;  // threads that wait, and so move it on
+  std::atomic<bool> complete_ = false;
+  std::vector<Moving> moving_plans_;
+  std::vector<at::Tensor> kept_;
+  std::vector<std::function<void()>> afterwards_;
+  std::vector<at::Tensor> result_;
+  std::mutex future_mutex_;
+  c10::intrusive_ptr<c10::ivalue::Future> future_;
+};
+
+}  // namespace tutti_torch

@@ -34,8 +34,8 @@ void TuttiWork::start(std::shared_ptr<Slot> slot, const void* input, void* outpu
 
 void TuttiWork::start(std::shared_ptr<Slot> slot) {
   check(tutti_comm_start(slot->plan.get()));
-  slot->user = c10::weak_intrusive_ptr<c10d::Work>(
-      c10::intrusive_ptr<c10d::Work>::reclaim_copy(this));
+  slot->user =
+      c10::weak_intrusive_ptr<c10d::Work>(c10::intrusive_ptr<c10d::Work>::reclaim_copy(this));
   moving_plans_.push_back({.slot = std::move(slot)});
 }
 

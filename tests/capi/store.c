@@ -1,5 +1,5 @@
-/* Jobs without MPI: this program starts its ranks itself. store CASE: tcp | given | killed |
- * threads | refused */
+/* Jobs without MPI: this program starts its ranks itself. store CASE: tcp | given | groups | killed
+ * | threads | refused */
 #define _POSIX_C_SOURCE 200809L
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -242,6 +242,34 @@ static void check_killed(int r, int n, const tutti_comm_init_options* options) {
   OK(tutti_comm_finalize());
 }
 
+/* Communicators of their own, one for all ranks and one for each pair, without a job. */
+static void check_groups(int r, int n, const tutti_comm_init_options* options) {
+  const tutti_comm_store store = {
+      .size = sizeof store, .context = directory, .set = set_file, .get = get_file};
+  tutti_comm *whole = NULL, *pair = NULL, *half = NULL;
+  void* memory = NULL;
+  OK(tutti_comm_create(&store, r, n, "whole", options, &whole));
+  for (int q = 0; q + 1 < n; ++q) {
+    char prefix[20];
+    if (r != q && r != q + 1) continue;
+    snprintf(prefix, sizeof prefix, "pair/%d", q);
+    OK(tutti_comm_create(&store, r - q, 2, prefix, options, &pair));
+    check_sums(pair);
+    OK(tutti_comm_alloc(pair, 100, &memory));
+    FAILS(TUTTI_COMM_ERROR_STATE, "1 plan(s) and allocation(s) are left", tutti_comm_destroy(pair));
+    OK(tutti_comm_free(memory));
+    OK(tutti_comm_destroy(pair));
+  }
+  check_sums(whole);
+  OK(tutti_comm_split(whole, r % 2, r, &half));
+  OK(tutti_comm_barrier(whole));
+  OK(tutti_comm_destroy(whole)); /* what was split from it lives on */
+  check_sums(half);
+  OK(tutti_comm_barrier(half));
+  OK(tutti_comm_destroy(half));
+  FAILS(TUTTI_COMM_ERROR_STATE, "has not been called", tutti_comm_world(&whole));
+}
+
 static void check_refused(void) {
   const tutti_comm_store empty = {.size = sizeof empty};
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "store is NULL", tutti_comm_init_store(NULL, 0, 1, "p", NULL));
@@ -269,7 +297,9 @@ static void be_rank(const char* name, int r, int n, int port) {
                                            .progress_threads = strstr(name, "progress") != NULL,
                                            .address = "127.0.0.1"};
   snprintf(address, sizeof address, "127.0.0.1:%d", port);
-  if (strncmp(name, "killed", 6) == 0) {
+  if (strncmp(name, "groups", 6) == 0) {
+    check_groups(r, n, &options);
+  } else if (strncmp(name, "killed", 6) == 0) {
     check_killed(r, n, &options);
   } else if (strncmp(name, "given", 5) == 0) {
     OK(start_given(r, n, "job", &options));

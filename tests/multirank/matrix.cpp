@@ -1,11 +1,12 @@
-// matrix threads|shm|mpi [--ranks A-B] [--counts N,N...] [--types T,T...] [--starts N] [--part I/N]
+// matrix threads|tcp|shm|mpi [--ranks A-B] [--counts N,N...] [--types T,T...] [--starts N] [--part
+// I/N]
 // [--only TEXT] [--nodes auto|hostname]
 //                           [--progress N] [--check]
 // The acceptance matrix of the communication library; see README.md. The last line is "N cases
 // passed"; exit status 1 when one failed.
 //
-// threads: ranks are threads, 1-9 by default. shm, mpi: under mpirun; groups of A to B of its
-// ranks, all of them by default.
+// threads: ranks are threads, 1-9 by default. tcp: threads that talk over TCP, 1-4 by default. shm,
+// mpi: under mpirun; groups of A to B of its ranks, all of them by default.
 // --part runs the I-th of N shares of the cases, --only those whose name contains TEXT. --progress:
 // with N progress threads a rank; --check: with checksums of messages and results.
 
@@ -15,13 +16,17 @@
 #include <charconv>
 #include <chrono>
 #include <cstdio>
+#include <exception>
+#include <functional>
 #include <optional>
+#include <thread>
 
 #include "tests/multirank/matrix_cases.h"
 #include "tutti/base/error.h"
 #include "tutti/base/hash.h"
 #include "tutti/comm/inproc/thread_ranks.h"
 #include "tutti/comm/mpi/session.h"
+#include "tutti/comm/tcp/store_communicator.h"
 
 namespace tutti {
 namespace {
@@ -69,8 +74,9 @@ void for_each_item(std::string_view list, Take take) {
 Flags parse(int count, char** words) {
   Flags flags;
   flags.transport = count > 1 ? words[1] : "";
-  if (flags.transport != "threads" && flags.transport != "shm" && flags.transport != "mpi")
-    throw ConfigError("matrix threads|shm|mpi FLAG...: see matrix.cpp");
+  if (flags.transport != "threads" && flags.transport != "tcp" && flags.transport != "shm" &&
+      flags.transport != "mpi")
+    throw ConfigError("matrix threads|tcp|shm|mpi FLAG...: see matrix.cpp");
   for (int i = 2; i < count; i += 2) {
     const std::string_view flag = words[i];
     if (flag == "--check") {
@@ -174,16 +180,40 @@ class Progress {
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
+// As comm::run_ranks, over connections of each rank's own.
+void run_over_tcp(int ranks, const std::function<void(comm::Communicator&)>& work) {
+  comm::LocalStore store;
+  std::vector<std::exception_ptr> errors(static_cast<size_t>(ranks));
+  {
+    std::vector<std::jthread> threads;
+    for (int p = 0; p < ranks; ++p)
+      threads.emplace_back([&, p] {
+        try {
+          const auto c = comm::make_store_communicator(
+              store, "matrix", p, ranks,
+              {.process = {.shared_memory = false}, .secret = {}, .address = "127.0.0.1"});
+          work(*c);
+        } catch (...) {
+          errors[static_cast<size_t>(p)] = std::current_exception();
+        }
+      });
+  }
+  for (const std::exception_ptr& error : errors)
+    if (error) std::rethrow_exception(error);
+}
+
 void run_threads(const Flags& flags, Tally& tally) {
   Progress progress;
-  for (int ranks = flags.first == 0 ? 1 : flags.first; ranks <= (flags.last == 0 ? 9 : flags.last);
-       ++ranks) {
+  const bool tcp = flags.transport == "tcp";
+  const int last = flags.last != 0 ? flags.last : tcp ? 4 : 9;
+  for (int ranks = flags.first == 0 ? 1 : flags.first; ranks <= last; ++ranks) {
     const std::vector<MatrixCase> cases = chosen(flags, axes_of(flags, ranks));
-    comm::run_ranks(ranks, [&](comm::Communicator& c) {
+    const auto work = [&](comm::Communicator& c) {
       configure(c, flags);
       run_cases(c, cases, flags, tally);
-    });
-    progress.line(ranks, "threads", cases.size());
+    };
+    tcp ? run_over_tcp(ranks, work) : comm::run_ranks(ranks, work);
+    progress.line(ranks, flags.transport, cases.size());
   }
 }
 
@@ -219,7 +249,7 @@ int report(size_t cases, size_t failed) {
 
 int run(const Flags& flags) {
   Tally tally;
-  if (flags.transport == "threads") {
+  if (flags.transport == "threads" || flags.transport == "tcp") {
     run_threads(flags, tally);
     return report(tally.cases, tally.failed);
   }

@@ -12,10 +12,10 @@
 
 struct tutti_comm {
   explicit tutti_comm(std::unique_ptr<tutti::comm::Communicator> made,
-                      std::shared_ptr<tutti::comm::Store> its_store = nullptr)
-      : store(std::move(its_store)), communicator(std::move(made)) {}
-  /// Where the group has one of its own. Shared with those split from it, in any order of their
-  /// ends.
+                      std::shared_ptr<tutti::comm::Store> at = nullptr)
+      : store(std::move(at)), communicator(std::move(made)) {}
+  /// Where its ranks are looked up; null with MPI. Shared with those split from it: it ends after
+  /// the last of them. One a job, and one of each communicator of its own.
   std::shared_ptr<tutti::comm::Store> store;
   std::unique_ptr<tutti::comm::Communicator> communicator;
   /// Held by each call that uses the communicator itself, and not by those that move its plans: a

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tutti/capi/given_store.h"
+#include "tutti/capi/holdings.h"
 #include "tutti/capi/options.h"
 #include "tutti/comm/progress.h"
 
@@ -21,7 +22,24 @@ std::unique_ptr<Job>& the_job() {
   return job;
 }
 
-Job::Options job_options(const tutti_comm_init_options* given) {
+// The library does not know which cores the program leaves free, so its threads are bound to none.
+// Before anything is planned. Throws ConfigError where MPI does not allow threads.
+void start_progress(comm::Communicator& communicator, int threads) {
+  if (threads == 0) return;
+  if (const std::string refusal = communicator.progress_refusal(); !refusal.empty())
+    throw ConfigError(fmt::format("progress_threads: {}", refusal));
+  const std::vector<int> anywhere(static_cast<size_t>(threads), comm::Progress::kNoCore);
+  communicator.set_progress(std::make_shared<comm::Progress>(anywhere));
+}
+
+std::unique_ptr<comm::Communicator> communicator_of(const StoreGroup& group,
+                                                    const JobOptions& options) {
+  return comm::make_store_communicator(
+      *group.store, group.prefix, group.rank, group.size,
+      {.process = options.process, .secret = group.secret, .address = options.address});
+}
+
+JobOptions job_options(const tutti_comm_init_options* given) {
   static_assert(sizeof(tutti_comm_init_options) == 40);
   const auto options = read_options(given, 24);
   if (!std::isfinite(options.timeout) || options.timeout < 0)
@@ -43,13 +61,13 @@ void refuse_second_job() {
 }
 
 template <class... Arguments>
-void begin(const Job::Options& read, Arguments... arguments) {
+void begin(const JobOptions& read, Arguments... arguments) {
   refuse_second_job();
   forget_failure();
   auto made = std::make_unique<Job>(std::move(arguments)..., read);
   std::exception_ptr refusal;
   try {
-    made->start_progress(read.progress_threads);
+    start_progress(*made->world().communicator, read.progress_threads);
   } catch (const ConfigError&) {
     refusal = std::current_exception();
   }
@@ -81,103 +99,15 @@ Job& job() {
 }
 
 Job::Job(int* argc, char*** argv, const Options& options)
-    : options_(options),
-      session_(std::in_place,
+    : session_(std::in_place,
                options.progress_threads > 0 ? comm::MpiSession::Threads::multiple
                                             : comm::MpiSession::Threads::funneled,
                argc, argv),
       world_(session_->communicator(options.process)) {}
 Job::Job(int fortran_handle, const Options& options)
-    : options_(options), session_(std::in_place),
-      world_(session_->communicator_of(fortran_handle, options.process)) {}
+    : session_(std::in_place), world_(session_->communicator_of(fortran_handle, options.process)) {}
 Job::Job(StoreGroup group, const Options& options)
-    : options_(options), server_(std::move(group.server)), store_(std::move(group.store)),
-      world_(comm::make_store_communicator(
-          *store_, group.prefix, group.rank, group.size,
-          {.process = options.process, .secret = group.secret, .address = options.address})) {}
-
-// The library does not know which cores the program leaves free, so its threads are bound to none.
-void Job::start_progress(int threads) {
-  if (threads == 0) return;
-  comm::Communicator& world = *world_.communicator;
-  if (const std::string refusal = world.progress_refusal(); !refusal.empty())
-    throw ConfigError(fmt::format("progress_threads: {}", refusal));
-  const std::vector<int> anywhere(static_cast<size_t>(threads), comm::Progress::kNoCore);
-  progress_ = std::make_shared<comm::Progress>(anywhere);
-  world.set_progress(progress_);
-}
-
-tutti_comm* Job::split(tutti_comm& comm, int color, int key) {
-  if (color < 0) throw ConfigError(fmt::format("color {} is negative", color));
-  auto part = [&] {
-    const std::lock_guard lock(comm.mutex);
-    return std::make_unique<tutti_comm>(comm.communicator->split(color, key), comm.store);
-  }();
-  return keep(std::move(part));
-}
-
-tutti_comm* Job::join(StoreGroup group, double timeout) {
-  comm::ProcessOptions process = options_.process;
-  if (timeout > 0) process.timeout = timeout;
-  std::shared_ptr<comm::Store> store = std::move(group.store);
-  auto communicator = comm::make_store_communicator(
-      *store, group.prefix, group.rank, group.size,
-      {.process = process, .secret = group.secret, .address = options_.address});
-  if (progress_) communicator->set_progress(progress_);
-  return keep(std::make_unique<tutti_comm>(std::move(communicator), std::move(store)));
-}
-
-tutti_comm* Job::keep(std::unique_ptr<tutti_comm> part) {
-  tutti_comm* const handle = part.get();
-  const std::lock_guard lock(mutex_);
-  parts_.emplace(handle, std::move(part));
-  return handle;
-}
-
-void Job::destroy(tutti_comm& part) {
-  if (&part == &world_)
-    throw StateError("the communicator of all ranks ends with tutti_comm_finalize");
-  std::unique_ptr<tutti_comm> last;  // may wait for other ranks
-  const std::lock_guard lock(mutex_);
-  const auto at = parts_.find(&part);
-  if (at == parts_.end()) throw ConfigError("no such communicator");
-  if (part.in_use > 0)
-    throw StateError(fmt::format(
-        "the communicator is in use: {} plan(s) and allocation(s) are left", part.in_use.load()));
-  last = std::move(at->second);
-  parts_.erase(at);
-}
-
-void* Job::allocate(tutti_comm& comm, size_t bytes) {
-  // Of 0 bytes nothing would be there to free, and nothing to read peers' memory by.
-  auto window = [&] {
-    const std::lock_guard lock(comm.mutex);
-    return comm.communicator->allocate(bytes > 0 ? bytes : 1);
-  }();
-  void* const data = window->data();
-  const std::lock_guard lock(mutex_);
-  memory_.emplace(data, Memory{&comm, std::move(window)});
-  ++comm.in_use;
-  return data;
-}
-
-void Job::free(void* data) {
-  const std::lock_guard lock(mutex_);
-  const auto at = memory_.find(data);
-  if (at == memory_.end())
-    throw ConfigError("this address is not from tutti_comm_alloc, or has been freed");
-  --at->second.owner->in_use;
-  memory_.erase(at);
-}
-
-void Job::check_empty() const {
-  const std::lock_guard lock(mutex_);
-  int left = world_.in_use;
-  for (const auto& [handle, part] : parts_) left += part->in_use;
-  if (left > 0 || !parts_.empty())
-    throw StateError(fmt::format("{} plan(s) and allocation(s) and {} communicator(s) are left",
-                                 left, parts_.size()));
-}
+    : server_(std::move(group.server)), world_(communicator_of(group, options), group.store) {}
 
 }  // namespace tutti::capi
 
@@ -200,7 +130,7 @@ int tutti_comm_init_store(const tutti_comm_store* store, int rank, int size, con
                           const tutti_comm_init_options* options) {
   return guarded([&] {
     refuse_second_job();
-    begin(job_options(options), StoreGroup{.store = std::make_unique<GivenStore>(store),
+    begin(job_options(options), StoreGroup{.store = std::make_shared<GivenStore>(store),
                                            .prefix = &given(prefix, "prefix"),
                                            .rank = rank,
                                            .size = size});
@@ -211,7 +141,7 @@ int tutti_comm_init_tcp(const char* address, const char* secret, int rank, int s
                         const tutti_comm_init_options* options) {
   return guarded([&] {
     refuse_second_job();
-    const Job::Options read = job_options(options);
+    const JobOptions read = job_options(options);
     const comm::HostAndPort at = comm::parse_address(&given(address, "address"));
     if (secret == nullptr) secret = std::getenv("TUTTI_STORE_SECRET");
     if (secret == nullptr || *secret == 0)
@@ -222,28 +152,14 @@ int tutti_comm_init_tcp(const char* address, const char* secret, int rank, int s
     StoreGroup group{
         .store = nullptr, .prefix = "job", .secret = secret, .rank = rank, .size = size};
     if (rank == 0) group.server = std::make_unique<comm::TcpStoreServer>(at.host, at.port, secret);
-    group.store = std::make_unique<comm::TcpStore>(at.host, at.port, secret, read.process.timeout);
+    group.store = std::make_shared<comm::TcpStore>(at.host, at.port, secret, read.process.timeout);
     begin(read, std::move(group));
-  });
-}
-
-int tutti_comm_join_store(tutti_comm** comm, const tutti_comm_store* store, int rank, int size,
-                          const char* prefix, double timeout) {
-  return guarded([&] {
-    tutti_comm*& result = given(comm, "comm");
-    if (!std::isfinite(timeout) || timeout < 0)
-      throw ConfigError(fmt::format("a time-out of {} seconds", timeout));
-    result = job().join(StoreGroup{.store = std::make_unique<GivenStore>(store),
-                                   .prefix = &given(prefix, "prefix"),
-                                   .rank = rank,
-                                   .size = size},
-                        timeout);
   });
 }
 
 int tutti_comm_finalize(void) {
   return guarded([] {
-    job().check_empty();
+    holdings().check_empty(job().world());
     if (!job().has_mpi()) return end_store_job();
     if (!comm::MpiSession::running())
       throw StateError("MPI was finalised before tutti_comm_finalize");
@@ -263,25 +179,44 @@ int tutti_comm_world(tutti_comm** comm) {
 int tutti_comm_split(tutti_comm* comm, int color, int key, tutti_comm** part) {
   return guarded([&] {
     tutti_comm*& result = given(part, "part");
-    result = job().split(given(comm, "comm"), color, key);
+    result = holdings().split(given(comm, "comm"), color, key);
+  });
+}
+
+int tutti_comm_create(const tutti_comm_store* store, int rank, int size, const char* prefix,
+                      const tutti_comm_init_options* options, tutti_comm** comm) {
+  return guarded([&] {
+    tutti_comm*& result = given(comm, "comm");
+    const JobOptions read = job_options(options);
+    const StoreGroup group{.store = std::make_shared<GivenStore>(store),
+                           .prefix = &given(prefix, "prefix"),
+                           .rank = rank,
+                           .size = size};
+    auto made = std::make_unique<tutti_comm>(communicator_of(group, read), group.store);
+    start_progress(*made->communicator, read.progress_threads);
+    result = holdings().add(std::move(made));
   });
 }
 
 int tutti_comm_destroy(tutti_comm* comm) {
   return guarded([&] {
-    if (comm != nullptr) job().destroy(*comm);
+    if (comm == nullptr) return;
+    if (the_job() && comm == &job().world())
+      throw StateError("the communicator of all ranks ends with tutti_comm_finalize");
+    holdings().destroy(*comm);
   });
 }
 
 int tutti_comm_alloc(tutti_comm* comm, size_t bytes, void** data) {
   return guarded([&] {
     void*& result = given(data, "data");
-    result = job().allocate(given(comm, "comm"), bytes);
+    if (comm == nullptr) job();  // most likely there is none
+    result = holdings().allocate(given(comm, "comm"), bytes);
   });
 }
 
 int tutti_comm_free(void* data) {
   return guarded([&] {
-    if (data != nullptr) job().free(data);
+    if (data != nullptr) holdings().free(data);
   });
 }

@@ -160,8 +160,8 @@ int tutti_comm_init_tcp(const char* address, const char* secret, int rank, int s
  * where the program started MPI, or without MPI. After a failure without MPI it is of this rank
  * alone. */
 int tutti_comm_finalize(void);
-/* Prints the rank and `message` on stderr and ends the whole job with this exit code. Returns only
- * if it cannot. Not collective. */
+/* Prints the rank and `message` on stderr and ends the whole job with this exit code; without MPI,
+ * this process, and the other ranks' waits fail. Returns only if it cannot. Not collective. */
 int tutti_comm_abort(tutti_comm* comm, int code, const char* message);
 
 /* ---- Communicators ---- */
@@ -170,14 +170,13 @@ int tutti_comm_world(tutti_comm** comm);
 /* Collective. The ranks with equal color (0 or more), ordered by key, then by rank. Time-out and
  * selection are comm's. */
 int tutti_comm_split(tutti_comm* comm, int color, int key, tutti_comm** part);
-/* Collective over `size` processes, each of another rank, that give the same store and prefix, as
- * for tutti_comm_init_store: a communicator beside that of the job, also with processes that are in
- * other jobs. store and what it points to are used until it and those split from it are destroyed,
- * which is of this rank alone. timeout: seconds, of every wait; 0: the job's. */
-int tutti_comm_join_store(tutti_comm** comm, const tutti_comm_store* store, int rank, int size,
-                          const char* prefix, double timeout);
-/* Collective over a communicator from split. STATE while it has plans or memory. NULL: nothing is
- * done. */
+/* Collective over `size` processes that have the same store and prefix, as tutti_comm_init_store,
+ * and need no job and no MPI. A communicator of its own, beside the job's and as many others as are
+ * wanted, each with its own prefix; it belongs to the caller. */
+int tutti_comm_create(const tutti_comm_store* store, int rank, int size, const char* prefix,
+                      const tutti_comm_init_options* options, tutti_comm** comm);
+/* Over a communicator from split or create; with MPI collective, without it of this rank alone,
+ * also after a failure. STATE while it has plans or memory. NULL: nothing is done. */
 int tutti_comm_destroy(tutti_comm* comm);
 int tutti_comm_rank(const tutti_comm* comm, int* rank);
 int tutti_comm_size(const tutti_comm* comm, int* size);

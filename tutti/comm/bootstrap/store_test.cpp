@@ -62,6 +62,22 @@ TEST(TcpStore, SetsGetsAndWaits) {
   }
 }
 
+bool has_ipv6() {
+  try {
+    listen_on(resolve("::1", 0).front(), 0);
+    return true;
+  } catch (const CommError&) {
+    return false;
+  }
+}
+
+TEST(TcpStore, OverIpv6) {
+  if (!has_ipv6()) GTEST_SKIP() << "this machine has no IPv6";
+  const TcpStoreServer server("::1", 0, "secret");
+  TcpStore a("::1", server.port(), "secret", 10), b("::1", server.port(), "secret", 10);
+  check_store(a, b);
+}
+
 TEST(TcpStore, ManyWaitForOneKey) {
   const TcpStoreServer server("127.0.0.1", 0, "secret");
   std::vector<std::jthread> threads;

@@ -49,8 +49,9 @@ class TcpStoreServer::Service {
         if (descriptor == wake_) return;
         if (descriptor == listener_.descriptor())
           accept();
-        else if (const auto at = clients_.find(descriptor); at != clients_.end())
-          if (!serve(at->second)) forget(descriptor);
+        else if (const auto at = clients_.find(descriptor);
+                 at != clients_.end() && !serve_safely(at->second))
+          forget(descriptor);
       }
       look_at_deadlines();
     }
@@ -97,7 +98,7 @@ class TcpStoreServer::Service {
       watch(EPOLL_CTL_ADD, descriptor, EPOLLIN);
       ++strangers_;
       const auto at = clients_.emplace(descriptor, std::move(client)).first;
-      if (!serve(at->second)) forget(descriptor);
+      if (!serve_safely(at->second)) forget(descriptor);
     }
   }
 
@@ -114,6 +115,15 @@ class TcpStoreServer::Service {
       if (!client.proved && (oldest < 0 || client.deadline < clients_.at(oldest).deadline))
         oldest = descriptor;
     if (oldest >= 0) forget(oldest);
+  }
+
+  // A client for whom there is no memory is one whose connection is over.
+  bool serve_safely(Client& client) {
+    try {
+      return serve(client);
+    } catch (const std::exception&) {
+      return false;
+    }
   }
 
   // False where the connection is over.

@@ -37,8 +37,8 @@ struct FrameHeader {
 };
 static_assert(sizeof(FrameHeader) == 32);
 
-inline constexpr size_t kEager = size_t{16} << 10;   ///< bytes of the longest eager message
-inline constexpr size_t kCredit = size_t{1} << 20;   ///< bytes of eager messages kept, a connection
+inline constexpr size_t kEager = size_t{64} << 10;   ///< bytes of the longest eager message
+inline constexpr size_t kCredit = size_t{2} << 20;   ///< bytes of eager messages kept, a connection
 inline constexpr size_t kPiece = size_t{256} << 10;  ///< bytes of a data frame
 /// What an eager message takes of the credit; an empty one has to be remembered, too.
 inline size_t credit_of(uint64_t bytes) { return static_cast<size_t>(bytes) + 128; }

@@ -13,6 +13,7 @@
 #include "tutti/base/error.h"
 #include "tutti/comm/bootstrap/tcp_store.h"
 #include "tutti/comm/tcp/store_communicator.h"
+#include "tutti/comm/tcp/tcp_wire.h"
 
 namespace tutti::comm {
 namespace {
@@ -124,6 +125,76 @@ void kill_and_go_on(bool shared_memory) {
 
 TEST(StoreProcesses, SurvivorsOfAKilledRankGoOnOverTcp) { kill_and_go_on(false); }
 TEST(StoreProcesses, SurvivorsOfAKilledRankGoOnWithSharedMemory) { kill_and_go_on(true); }
+
+// Where processes cannot be looked at, as on other nodes, the wire knows: by a connection that
+// ends, or by one that nobody takes.
+void find_dead_rank(bool connected, const std::string& how) {
+  const std::vector<int> codes = run_processes(2, [&](int p, Store& store) {
+    auto board = std::make_shared<tcp::Switchboard>(
+        store, "job", p, 2, tcp::Switchboard::Options{.secret = "s", .address = "127.0.0.1"});
+    TcpWire wire(std::move(board), p, 2);
+    char text = 'x';
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    if (p == 1) {
+      const auto message = wire.messages();
+      if (connected) message->send_taken(&text, 1, 0, 20);
+      while (connected && !message->test() && std::chrono::steady_clock::now() < until) {}
+      kill(getpid(), SIGKILL);
+    }
+    const auto message = wire.messages();
+    if (connected) message->receive(&text, 1, 1, 20);
+    while (connected && !message->test() && std::chrono::steady_clock::now() < until) {}
+    std::string lost;
+    const auto nothing = wire.messages();
+    nothing->receive(&text, 1, 1, 20);
+    while (lost.empty() && std::chrono::steady_clock::now() < until) {
+      nothing->test();
+      lost = wire.lost(1);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    std::fprintf(stderr, "%s\n", lost.c_str());
+    return lost.find(how) != std::string::npos ? 0 : 1;
+  });
+  EXPECT_EQ(codes, (std::vector<int>{0, 128 + SIGKILL}));
+}
+
+TEST(StoreProcesses, TheEndOfAConnectionIsTheEndOfItsRank) { find_dead_rank(true, "connection"); }
+TEST(StoreProcesses, ARankThatAnswersNobodyIsGone) {
+  find_dead_rank(false, "nobody of this group answers");
+}
+
+// A stopped one is late, not lost.
+TEST(StoreProcesses, AStoppedRankIsNotLost) {
+  const std::vector<int> codes = run_processes(2, [&](int p, Store& store) {
+    auto board = std::make_shared<tcp::Switchboard>(
+        store, "job", p, 2, tcp::Switchboard::Options{.secret = "s", .address = "127.0.0.1"});
+    TcpWire wire(std::move(board), p, 2);
+    int32_t process = getpid();
+    if (p == 1) {
+      store.set("process", std::to_string(process));
+      raise(SIGSTOP);
+    } else {
+      process = std::stoi(store.get("process", 20).value());
+      const auto begin = std::chrono::steady_clock::now();
+      for (auto now = begin; now - begin < std::chrono::milliseconds(1500);
+           now = std::chrono::steady_clock::now()) {
+        wire.messages()->test();
+        if (!wire.lost(1).empty()) return 2;
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      }
+      kill(process, SIGCONT);
+    }
+    int all = p;
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto message = wire.messages();
+    p == 0 ? message->send_taken(&all, sizeof all, 1, 20)
+           : message->receive(&all, sizeof all, 0, 20);
+    while (!message->test())
+      if (std::chrono::steady_clock::now() > until) return 3;
+    return all == 0 ? 0 : 1;
+  });
+  EXPECT_EQ(codes, (std::vector<int>{0, 0}));
+}
 
 TEST(StoreProcesses, AbortTellsTheOthers) {
   const std::vector<int> codes = run_processes(3, [&](int p, Store& store) {

@@ -113,6 +113,24 @@ TEST(StoreCommunicator, Sums) {
     });
 }
 
+// All addresses of this host, one of which others connect to.
+TEST(StoreCommunicator, WithoutAnAddressOfItsOwn) {
+  StoreOptions options = over_tcp();
+  options.address.clear();
+  run_group(3, check_control, options);
+}
+
+TEST(StoreCommunicator, OverIpv6) {
+  try {
+    listen_on(resolve("::1", 0).front(), 0);
+  } catch (const CommError&) {
+    GTEST_SKIP() << "this machine has no IPv6";
+  }
+  StoreOptions options = over_tcp();
+  options.address = "::1";
+  run_group(3, check_control, options);
+}
+
 TEST(StoreCommunicator, SharedMemoryAmongNeighbours) {
   StoreOptions options = over_tcp();
   options.process.shared_memory = true;

@@ -14,28 +14,6 @@ namespace {
 
 Bytes bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
 
-TEST(Sha256,
-     PublishedExamples) {  // NIST's examples for FIPS 180, and one byte around the padding's limits
-  EXPECT_EQ(sha256(bytes_of("abc")),
-            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-  EXPECT_EQ(sha256({}), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-  EXPECT_EQ(sha256(bytes_of("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq")),
-            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
-  EXPECT_EQ(sha256(Bytes(1'000'000, 'a')),
-            "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
-}
-
-TEST(Sha256, PiecesGiveTheDigestOfTheWhole) {
-  Bytes bytes(1000);
-  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i * i);
-  for (const size_t piece : {1, 7, 63, 64, 65, 500}) {
-    Sha256 sha;
-    for (size_t at = 0; at < bytes.size(); at += piece)
-      sha.update(std::span(bytes).subspan(at, std::min(piece, bytes.size() - at)));
-    EXPECT_EQ(sha.digest(), sha256(bytes)) << piece;
-  }
-}
-
 TEST(Verify, ReportsEveryFileOfADirectory) {
   const ScratchDirectory scratch;
   Bytes batch(2 * 3073, 1);

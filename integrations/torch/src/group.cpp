@@ -1,6 +1,7 @@
 #include "group.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -51,14 +52,17 @@ int get_value(void* context, const char* key, void* value, size_t capacity, size
 }  // namespace
 
 Group::Group(const Options& options)
-    : job_(Job::share()), store_(options.store), rank_(options.rank), size_(options.size),
-      timeout_(options.timeout) {
+    : store_(options.store), rank_(options.rank), size_(options.size), timeout_(options.timeout) {
   tutti_comm_store store{};
   store.size = sizeof store;
   store.context = store_.get();
   store.set = set_value;
   store.get = get_value;
-  check(tutti_comm_join_store(&comm_, &store, rank_, size_, "tutti", seconds(options.timeout)));
+  tutti_comm_init_options how{};
+  how.size = sizeof how;
+  how.timeout = seconds(options.timeout);
+  how.address = std::getenv("TUTTI_TORCH_ADDRESS");
+  check(tutti_comm_create(&store, rank_, size_, "tutti", &how, &comm_));
   try {
     meet();
   } catch (...) {

@@ -8,7 +8,6 @@
 #include <memory>
 #include <string>
 
-#include "job.h"
 #include "status.h"
 
 namespace tutti_torch {
@@ -43,7 +42,6 @@ class Group {
  private:
   void meet();
 
-  std::shared_ptr<Job> job_;
   c10::intrusive_ptr<c10d::Store> store_;
   int rank_, size_;
   std::atomic<std::chrono::milliseconds> timeout_;

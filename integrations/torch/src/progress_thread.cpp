@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <chrono>
-
-#include "job.h"
+#include <cstdlib>
+#include <string_view>
 
 namespace tutti_torch {
 namespace {
@@ -24,14 +24,24 @@ constexpr auto kPatience = 3ms;
 
 }  // namespace
 
+bool ProgressThread::wanted() {
+  static const bool threads = [] {
+    const char* const text = std::getenv("TUTTI_TORCH_PROGRESS_THREADS");
+    const std::string_view number = text == nullptr || *text == 0 ? "1" : text;
+    TORCH_CHECK_VALUE(number == "0" || number == "1", "TUTTI_TORCH_PROGRESS_THREADS=", number,
+                      ": 0 and 1 are possible");
+    return number == "1";
+  }();
+  return threads;
+}
+
 ProgressThread& ProgressThread::get() {
   static ProgressThread thread;
   return thread;
 }
 
 ProgressThread::ProgressThread() {
-  if (Job::progress_threads() > 0)
-    thread_ = std::jthread([this](const std::stop_token& stop) { serve(stop); });
+  if (wanted()) thread_ = std::jthread([this](const std::stop_token& stop) { serve(stop); });
 }
 
 ProgressThread::~ProgressThread() {

@@ -15,6 +15,9 @@ namespace tutti_torch {
 class ProgressThread {
  public:
   static ProgressThread& get();
+  /// Whether there is a thread: TUTTI_TORCH_PROGRESS_THREADS, 1 where it is not set. Throws
+  /// ValueError.
+  static bool wanted();
   ~ProgressThread();
   ProgressThread(const ProgressThread&) = delete;
   ProgressThread& operator=(const ProgressThread&) = delete;

@@ -54,6 +54,7 @@ std::vector<size_t> block_sizes(const at::Tensor& x, const std::vector<int64_t>&
 TuttiBackend::TuttiBackend(const Group::Options& options)
     : Backend(options.rank, options.size), group_(std::make_shared<Group>(options)),
       plans_(std::make_unique<PlanCache>(group_)) {
+  ProgressThread::wanted();  // throws before anything is asked for
   init();
 }
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "plan.h"
-#include "progress_thread.h"
 
 namespace tutti_torch {
 namespace {
@@ -59,13 +58,11 @@ Group::Group(const Options& options)
   store.context = store_.get();
   store.set = set_value;
   store.get = get_value;
-  tutti_comm_init_options wanted{};
-  wanted.size = sizeof wanted;
-  wanted.timeout = seconds(options.timeout);
-  wanted.address = std::getenv("TUTTI_TORCH_ADDRESS");
-  // The first thread is progress_thread.h's: it has to tell PyTorch what is complete, too.
-  wanted.progress_threads = std::max(ProgressThread::wanted() - 1, 0);
-  check(tutti_comm_create(&store, rank_, size_, "tutti", &wanted, &comm_));
+  tutti_comm_init_options how{};
+  how.size = sizeof how;
+  how.timeout = seconds(options.timeout);
+  how.address = std::getenv("TUTTI_TORCH_ADDRESS");
+  check(tutti_comm_create(&store, rank_, size_, "tutti", &how, &comm_));
   try {
     meet();
   } catch (...) {

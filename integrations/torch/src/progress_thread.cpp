@@ -1,14 +1,12 @@
 #include "progress_thread.h"
 
+#include <pthread.h>
 #include <sys/prctl.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <string_view>
-
-#include "status.h"
 
 namespace tutti_torch {
 namespace {
@@ -16,31 +14,34 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-// Between two looks. The thread shares its core with one that computes.
-constexpr auto kNap = 20us;
-constexpr auto kLongNap = 200us;  // once nothing has happened for ...
-constexpr auto kQuiet = 50ms;
+// Between two looks while the caller computes, on the core that this thread would take from it: a
+// share of the time since anything happened, between these.
+constexpr int kShare = 4;
+constexpr std::chrono::nanoseconds kNap = 20us, kLongNap = 200us;
+// While the caller waits (for a Future, which cannot lend a hand) this thread looks without a
+// pause, for so long: then others may need the core more.
+constexpr auto kPatience = 3ms;
 
 }  // namespace
+
+bool ProgressThread::wanted() {
+  static const bool threads = [] {
+    const char* const text = std::getenv("TUTTI_TORCH_PROGRESS_THREADS");
+    const std::string_view number = text == nullptr || *text == 0 ? "1" : text;
+    TORCH_CHECK_VALUE(number == "0" || number == "1", "TUTTI_TORCH_PROGRESS_THREADS=", number,
+                      ": 0 and 1 are possible");
+    return number == "1";
+  }();
+  return threads;
+}
 
 ProgressThread& ProgressThread::get() {
   static ProgressThread thread;
   return thread;
 }
 
-int ProgressThread::wanted() {
-  const char* const text = std::getenv("TUTTI_TORCH_PROGRESS_THREADS");
-  if (text == nullptr || *text == 0) return 1;
-  const std::string_view all = text;
-  int threads = -1;
-  const auto [end, error] = std::from_chars(all.data(), all.data() + all.size(), threads);
-  TORCH_CHECK_VALUE(error == std::errc() && end == all.data() + all.size() && threads >= 0,
-                    "TUTTI_TORCH_PROGRESS_THREADS=", text, " is not a number of threads");
-  return threads;
-}
-
 ProgressThread::ProgressThread() {
-  if (wanted() > 0) thread_ = std::jthread([this](const std::stop_token& stop) { serve(stop); });
+  if (wanted()) thread_ = std::jthread([this](const std::stop_token& stop) { serve(stop); });
 }
 
 ProgressThread::~ProgressThread() {
@@ -57,6 +58,7 @@ void ProgressThread::add(c10::intrusive_ptr<TuttiWork> work) {
   {
     const std::lock_guard lock(mutex_);
     works_.push_back(std::move(work));
+    pthread_getcpuclockid(pthread_self(), &caller_);
   }
   wake_.notify_one();  // no system call when the thread does not sleep
 }
@@ -80,10 +82,25 @@ bool ProgressThread::pass() {
   return true;
 }
 
+// Whether the processor has worked for the caller since the last look.
+bool ProgressThread::caller_computes() {
+  const auto now = Clock::now();
+  timespec time{};
+  {
+    const std::lock_guard lock(mutex_);
+    if (clock_gettime(caller_, &time) != 0) return false;  // it has ended
+  }
+  const auto computed = std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+  const bool computes = computed - computed_ > (now - computed_at_) / 4;
+  computed_ = computed;
+  computed_at_ = now;
+  return computes;
+}
+
 void ProgressThread::serve(const std::stop_token& stop) {
   prctl(PR_SET_NAME, "tutti_torch");
-  prctl(PR_SET_TIMERSLACK,
-        1000UL);             // nanoseconds that a nap may be longer than asked for: usually 50,000
+  // Nanoseconds that a nap may be longer than asked for: usually 50,000.
+  prctl(PR_SET_TIMERSLACK, 1000UL);
   auto last = Clock::now();  // when anything happened
   while (!stop.stop_requested()) {
     if (pass()) last = Clock::now();
@@ -95,10 +112,11 @@ void ProgressThread::serve(const std::stop_token& stop) {
         continue;
       }
     }
-    if (Clock::now() - last < kQuiet)
-      std::this_thread::sleep_for(kNap);
+    const std::chrono::nanoseconds quiet = Clock::now() - last;
+    if (caller_computes() || quiet > kPatience)
+      std::this_thread::sleep_for(std::clamp(quiet / kShare, kNap, kLongNap));
     else
-      std::this_thread::sleep_for(kLongNap);
+      std::this_thread::yield();
   }
 }
 

@@ -15,9 +15,9 @@ namespace tutti_torch {
 class ProgressThread {
  public:
   static ProgressThread& get();
-  /// Threads, this one among them, by TUTTI_TORCH_PROGRESS_THREADS: 0 or more, 1 where it is not
-  /// set.
-  static int wanted();
+  /// Whether there is a thread: TUTTI_TORCH_PROGRESS_THREADS, 1 where it is not set. Throws
+  /// ValueError.
+  static bool wanted();
   ~ProgressThread();
   ProgressThread(const ProgressThread&) = delete;
   ProgressThread& operator=(const ProgressThread&) = delete;
@@ -29,13 +29,18 @@ class ProgressThread {
  private:
   ProgressThread();
   bool pass();
+  bool caller_computes();
   void serve(const std::stop_token& stop);
 
   std::mutex mutex_;
   std::condition_variable_any wake_;
   std::vector<c10::intrusive_ptr<TuttiWork>> works_;
+  clockid_t caller_ =
+      CLOCK_REALTIME;  // what the processor does for the thread that called add() last
   std::vector<c10::intrusive_ptr<TuttiWork>> looked_at_;  // of pass()
-  std::jthread thread_;                                   // last: it ends before the rest does
+  std::chrono::nanoseconds computed_{};  // that clock, when it was looked at, at this time
+  std::chrono::steady_clock::time_point computed_at_{};
+  std::jthread thread_;  // last: it ends before the rest does
 };
 
 }  // namespace tutti_torch

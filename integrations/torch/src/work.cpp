@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "job.h"
 #include "progress_thread.h"
 #include "status.h"
 
@@ -172,7 +171,7 @@ void TuttiWork::complete(std::exception_ptr failure) {
 }
 
 bool TuttiWork::isCompleted() {
-  if (!complete_ && Job::progress_threads() == 0) advance();
+  if (!complete_ && !ProgressThread::wanted()) advance();
   return complete_;
 }
 
@@ -191,7 +190,7 @@ std::vector<at::Tensor> TuttiWork::result() {
 
 c10::intrusive_ptr<c10::ivalue::Future> TuttiWork::getFuture() {
   // Without a thread nobody else completes it.
-  if (Job::progress_threads() == 0) wait_until_complete();
+  if (!ProgressThread::wanted()) wait_until_complete();
   const std::lock_guard lock(future_mutex_);
   if (!future_) {
     future_ =

@@ -3,8 +3,8 @@
     import tutti_torch
     torch.distributed.init_process_group("tutti")
 
-TUTTI_TORCH_PROGRESS_THREADS: threads of each process that move collectives on while the program computes (1; 0: none, so they move
-while the program waits for them). TUTTI_TORCH_ADDRESS: name or address of this host that the other ranks connect to.
+TUTTI_TORCH_PROGRESS_THREADS: a thread of each process that moves collectives on while the program computes (1; 0: none, so they move while
+the program waits for them). TUTTI_TORCH_ADDRESS: name or address of this host that the other ranks connect to.
 """
 import torch.distributed as _distributed  # before _backend: loads PyTorch's libraries
 

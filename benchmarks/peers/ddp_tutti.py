@@ -2,7 +2,7 @@
 """A CIFAR ResNet under DistributedDataParallel over tutti_torch, beside the same over Gloo and without communication (no_sync: the bound).
 
 All in one run: each rank holds one model for each of the three, and blocks of steps alternate. Prints the median step of each over all rounds,
-of rank 0, and the ratios of rates to Gloo's. tutti_torch must be importable (PYTHONPATH; integrations/torch/README.md).
+of rank 0, the processor's time for a step (which other work on the machine lengthens less), and the ratios of rates to Gloo's. tutti_torch must be importable (PYTHONPATH; integrations/torch/README.md).
 """
 import argparse
 import json
@@ -53,17 +53,20 @@ def main(args):
         args.batch = batch
         steps = {name: make_step(name) for name in groups}
         times = {name: [] for name in groups}
+        processor = {name: 0.0 for name in groups}  # all threads of this rank
         names = list(groups)
         for k in range(args.rounds + 1):
             for name in names[k % 3 :] + names[: k % 3]:
                 dist.barrier()
                 block = []
+                worked = time.process_time()
                 for _ in range(args.steps):
                     begin = time.perf_counter()
                     steps[name]()
                     block.append((time.perf_counter() - begin) * 1e3)
                 if k > 0:  # the first round warms up
                     times[name] += block
+                    processor[name] += time.process_time() - worked
         if rank == 0:
             median = {name: statistics.median(times[name]) for name in names}
             ratio = {name: median["gloo"] / median[name] for name in names}
@@ -73,6 +76,7 @@ def main(args):
                         "peer": f"PyTorch {torch.__version__.split('+')[0]}", "model": args.model, "ranks": size, "threads": args.threads,
                         "batch": batch, "steps": len(times["gloo"]),
                         "step_ms": {name: round(value, 2) for name, value in median.items()},
+                        "processor_ms": {name: round(processor[name] * 1e3 / len(times[name]), 2) for name in names},
                         "rate_over_gloo": {name: round(value, 3) for name, value in ratio.items()},
                     }
                 ),

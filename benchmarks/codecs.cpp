@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "tutti/base/rng.h"
-#include "tutti/comm/codec/codec.h"
-#include "tutti/comm/codec/error_feedback.h"
-#include "tutti/comm/codec/powersgd.h"
+#include "tutti/comm/compress/codec/codec.h"
+#include "tutti/comm/compress/codec/error_feedback.h"
+#include "tutti/comm/compress/codec/powersgd.h"
 
 namespace {
 

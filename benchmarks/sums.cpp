@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tutti/base/shared_work.h"
-#include "tutti/comm/element.h"
+#include "tutti/comm/schedule/element.h"
 
 namespace {
 

@@ -1,7 +1,7 @@
 // The mean over all ranks of an array, again and again. See CMakeLists.txt.
 #include <cstdio>
 
-#include "tutti/comm/mpi/session.h"
+#include "tutti/comm/transport/mpi/session.h"
 
 int main() try {
   using namespace tutti::comm;

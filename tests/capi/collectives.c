@@ -125,9 +125,9 @@ static void check_whole_vectors(float* in, float* out) {
     run_once(plan);
     for (size_t i = 0; i < kCount && rank == root; ++i) EXPECT(out[i] == sum(i));
   }
-  const char* const names[] = {"pairwise", "recursive_doubling", "vector_halving",
+  const char* const names[] = {"pairwise", "recursive_doubling", "recursive_halving",
                                "ring",     "double_tree",        "two_level",
-                               "grid"};
+                               "ring_2d"};
   for (size_t a = 0; a < sizeof names / sizeof *names; ++a) {
     const tutti_comm_plan_options options = {.size = sizeof options,
                                              .name = "gradient",

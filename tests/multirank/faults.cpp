@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "tutti/base/error.h"
-#include "tutti/comm/agree.h"
-#include "tutti/comm/arrival.h"
+#include "tutti/comm/check/arrival.h"
+#include "tutti/comm/control/agree.h"
 
 namespace tutti {
 namespace {

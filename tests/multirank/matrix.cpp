@@ -24,9 +24,9 @@
 #include "tests/multirank/matrix_cases.h"
 #include "tutti/base/error.h"
 #include "tutti/base/hash.h"
-#include "tutti/comm/inproc/thread_ranks.h"
-#include "tutti/comm/mpi/session.h"
-#include "tutti/comm/tcp/store_communicator.h"
+#include "tutti/comm/transport/inproc/thread_ranks.h"
+#include "tutti/comm/transport/mpi/session.h"
+#include "tutti/comm/transport/tcp/store_communicator.h"
 
 namespace tutti {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "tests/multirank/matrix_reduction.h"
 #include "tutti/base/rng.h"
-#include "tutti/comm/tree.h"
+#include "tutti/comm/schedule/tree.h"
 
 namespace tutti {
 namespace {

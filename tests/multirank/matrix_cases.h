@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tutti/comm/answer.h"
+#include "tutti/comm/check/reference_result.h"
 #include "tutti/comm/communicator.h"
 
 namespace tutti {
@@ -68,7 +68,7 @@ class Trial {
  private:
   std::byte* input() const { return memory_ + input_begin_; }
   std::byte* output() const { return memory_ + output_begin_; }
-  comm::Answer answer(uint64_t seed) const;
+  comm::ReferenceResult answer(uint64_t seed) const;
   size_t count_wrong() const;
 
   Collected what_;

@@ -92,7 +92,7 @@ class ReducedVectors {
     task.kind = Collective::allreduce, task.ranks = ranks, task.count = what.count;
     auto vector =
         std::make_shared<std::vector<std::byte>>(what.count * comm::size_of(what.element));
-    comm::Answer(task, what.element, what.op, seed).write_right(vector->data());
+    comm::ReferenceResult(task, what.element, what.op, seed).write_right(vector->data());
     if (known_.size() == kKept) known_.pop_front();
     known_.emplace_back(key, vector);
     return vector;
@@ -226,7 +226,7 @@ Trial::Trial(comm::Communicator& communicator, const Collected& what)
   operation_ = communicator.plan(spec);
 }
 
-comm::Answer Trial::answer(uint64_t seed) const {
+comm::ReferenceResult Trial::answer(uint64_t seed) const {
   return {task_, what_.element, what_.op, seed, sources_};
 }
 

@@ -8,7 +8,7 @@
 
 #include "tests/multirank/matrix_cases.h"
 #include "tutti/comm/algorithm/algorithm.h"
-#include "tutti/comm/codec/fp16.h"
+#include "tutti/comm/compress/codec/fp16.h"
 #include "tutti/tensor/dtype.h"
 
 namespace tutti {

@@ -17,9 +17,9 @@
 #include "tests/multirank/speed.h"
 #include "tutti/base/error.h"
 #include "tutti/base/rng.h"
-#include "tutti/comm/inproc/thread_ranks.h"
-#include "tutti/comm/launcher.h"
-#include "tutti/comm/mpi/session.h"
+#include "tutti/comm/bootstrap/launcher.h"
+#include "tutti/comm/transport/inproc/thread_ranks.h"
+#include "tutti/comm/transport/mpi/session.h"
 #include "tutti/parallel/average.h"
 #include "tutti/parallel/exchange.h"
 

@@ -118,7 +118,7 @@ case $case in
   exchange)
     # None of this may change a bit.
     expect 0 plain --max-steps 6 --replicas 3 --ranks 3
-    for how in comm.bucket_bytes=16KiB comm.priority=false comm.algorithm=vector_halving comm.shape=1gbit,200us; do
+    for how in comm.bucket_bytes=16KiB comm.priority=false comm.algorithm=recursive_halving comm.shape=1gbit,200us; do
       expect 0 "${how#*.}" --max-steps 6 --replicas 3 --ranks 3 --set $how
       same plain "${how#*.}" 6
     done

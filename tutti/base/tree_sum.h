@@ -5,7 +5,7 @@
 //   tree(lo, hi) = block lo                       when hi - lo = 1
 //                = tree(lo, mid) + tree(mid, hi)  otherwise, with mid = lo + the largest power
 //                                                 of two smaller than hi - lo
-// It is the tree in which gradients are summed over replicas (comm/tree.h).
+// It is the tree in which gradients are summed over replicas (comm/schedule/tree.h).
 
 #include <bit>
 #include <cstdint>

@@ -10,7 +10,7 @@
 #include "tutti/capi/given_store.h"
 #include "tutti/capi/holdings.h"
 #include "tutti/capi/options.h"
-#include "tutti/comm/progress.h"
+#include "tutti/comm/run/progress.h"
 
 namespace tutti::capi {
 namespace {

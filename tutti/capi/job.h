@@ -7,8 +7,8 @@
 
 #include "tutti/capi/handles.h"
 #include "tutti/comm/bootstrap/tcp_store.h"
-#include "tutti/comm/mpi/session.h"
-#include "tutti/comm/tcp/store_communicator.h"
+#include "tutti/comm/transport/mpi/session.h"
+#include "tutti/comm/transport/tcp/store_communicator.h"
 
 namespace tutti::capi {
 

@@ -117,8 +117,8 @@ typedef struct tutti_comm_store {
 typedef struct tutti_comm_plan_options {
   size_t size;
   const char* name;      /* for messages: "gradient 3"; NULL: the collective's own */
-  const char* algorithm; /* pairwise, recursive_doubling, vector_halving, ring, binomial,
-                            double_tree, two_level, grid, bruck; NULL: by the selection */
+  const char* algorithm; /* pairwise, recursive_doubling, recursive_halving, ring, binomial,
+                            double_tree, two_level, ring_2d, bruck; NULL: by the selection */
   size_t chunk; /* elements; a larger broadcast, reduce or allreduce runs as chunks, between which
                    more urgent plans pass; 0: one piece */
   int priority; /* of plans in flight together, the higher goes first */

@@ -9,7 +9,7 @@
 #include "tutti/cli/comm_buffers.h"
 #include "tutti/cli/comm_overlap.h"
 #include "tutti/cli/comm_turns.h"
-#include "tutti/comm/answer.h"
+#include "tutti/comm/check/reference_result.h"
 
 namespace tutti {
 namespace {

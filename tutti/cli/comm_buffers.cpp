@@ -41,7 +41,7 @@ CommBuffers::CommBuffers(comm::Communicator& communicator, Collective kind, comm
   spec_.input = kind == Collective::broadcast ? nullptr : input();
   spec_.output = output();
   values_.resize(extent_.input * element_bytes);
-  comm::Answer(task_, element, op, 0).fill(values_.data());
+  comm::ReferenceResult(task_, element, op, 0).fill(values_.data());
 }
 
 void CommBuffers::rewrite() const {
@@ -49,7 +49,7 @@ void CommBuffers::rewrite() const {
 }
 
 size_t CommBuffers::count_wrong(const std::function<void()>& call, uint64_t seed, bool own) {
-  const comm::Answer answer(task_, spec_.element, spec_.op, seed + 1);
+  const comm::ReferenceResult answer(task_, spec_.element, spec_.op, seed + 1);
   std::byte* const result = own ? own_output() : output();
   if (own || !spec_.shared_output || communicator_.rank() == 0) {
     answer.write_right(result);

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "tutti/comm/answer.h"
+#include "tutti/comm/check/reference_result.h"
 #include "tutti/comm/communicator.h"
 
 namespace tutti {

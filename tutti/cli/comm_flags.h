@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "tutti/comm/element.h"
-#include "tutti/comm/schedule.h"
+#include "tutti/comm/schedule/element.h"
+#include "tutti/comm/schedule/schedule.h"
 
 namespace tutti {
 

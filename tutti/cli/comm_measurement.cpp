@@ -11,8 +11,8 @@
 #include "tutti/cli/job.h"
 #include "tutti/cli/selection_file.h"
 #include "tutti/cli/version.h"
-#include "tutti/comm/agree.h"
 #include "tutti/comm/algorithm/algorithm.h"
+#include "tutti/comm/control/agree.h"
 #include "tutti/train/result_file.h"
 
 namespace tutti {

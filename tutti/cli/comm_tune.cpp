@@ -99,7 +99,7 @@ Tuning tune(comm::Communicator& communicator, const TuneOptions& options) {
         kind == comm::Collective::barrier ? std::vector<size_t>{0} : options.sizes;
     for (const size_t bytes : sizes) measure(communicator, options, kind, bytes, tuning);
   }
-  tuning.lines = comm::fastest_lines(tuning.times, communicator.size(), communicator.one_node());
+  tuning.lines = fastest_lines(tuning.times, communicator.size(), communicator.one_node());
   return tuning;
 }
 
@@ -112,7 +112,7 @@ std::string tuning_report(const Tuning& tuning) {
                   "algorithm", "reproducible", "time(us)", "price(us)", "price/time");
   std::vector<double> prices, errors;
   for (size_t i = 0; i < tuning.times.size(); ++i) {
-    const comm::AlgorithmTime& time = tuning.times[i];
+    const AlgorithmTime& time = tuning.times[i];
     text +=
         fmt::format("{:>12} {:<15} {:<19} {:<12} {:>10.2f}", time.bytes, comm::name_of(time.kind),
                     time.algorithm, time.reproducible ? "yes" : "no", time.seconds * 1e6);
@@ -128,7 +128,7 @@ std::string tuning_report(const Tuning& tuning) {
   if (!priced)
     return text + fmt::format("# no prices: too many ranks to play them all (the most is {})\n",
                               kMostPriced);
-  text += fmt::format("# prices: comm/cost.h on the network that fits these times best: {}\n",
+  text += fmt::format("# prices: comm/cost/cost.h on the network that fits these times best: {}\n",
                       describe(network, tuning.node_of.empty()));
   std::ranges::sort(errors);
   if (!errors.empty())

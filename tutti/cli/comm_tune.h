@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "tutti/cli/comm_tuned_lines.h"
 #include "tutti/comm/communicator.h"
-#include "tutti/comm/cost_fit.h"
-#include "tutti/comm/tuning.h"
+#include "tutti/comm/cost/cost_fit.h"
 
 namespace tutti {
 
@@ -21,10 +21,10 @@ struct TuneOptions {
 };
 
 struct Tuning {
-  std::vector<comm::AlgorithmTime> times;
+  std::vector<AlgorithmTime> times;
   std::vector<comm::MeasuredSchedules>
       measured;  ///< one a time, on rank 0; none where there are too many ranks to price
-  std::vector<comm::Selection::Line> lines;  ///< from the times: comm/tuning.h
+  std::vector<comm::Selection::Line> lines;  ///< from the times: cli/comm_tuned_lines.h
   std::vector<int> node_of;                  ///< as Task::node_of
 };
 
@@ -33,7 +33,7 @@ struct Tuning {
 /// Algorithms that refuse are left out.
 Tuning tune(comm::Communicator& communicator, const TuneOptions& options);
 
-/// For rank 0: what was measured, beside what comm/cost.h asks for it on the network that fits
+/// For rank 0: what was measured, beside what comm/cost/cost.h asks for it on the network that fits
 /// best, and how good these prices are.
 std::string tuning_report(const Tuning& tuning);
 

@@ -17,7 +17,7 @@
 #include "tutti/cli/comm_turns.h"
 #include "tutti/cli/selection_file.h"
 #include "tutti/comm/algorithm/algorithm.h"
-#include "tutti/comm/inproc/thread_ranks.h"
+#include "tutti/comm/transport/inproc/thread_ranks.h"
 
 namespace tutti {
 namespace {
@@ -58,9 +58,9 @@ TEST(CommTune, MeasuresAllThatDoNotRefuseAndAllRanksGetTheSameTable) {
     EXPECT_TRUE(std::ranges::any_of(tuning.lines, [](const auto& l) {
       return l.kind == Collective::broadcast && !l.reproducible;
     }));
-    EXPECT_NE(
-        tuning_report(tuning).find(communicator.rank() == 0 ? "prices: comm/cost.h" : "no prices"),
-        std::string::npos);
+    EXPECT_NE(tuning_report(tuning).find(communicator.rank() == 0 ? "prices: comm/cost/cost.h"
+                                                                  : "no prices"),
+              std::string::npos);
   });
   EXPECT_EQ(tables.size(), 1u);
 }

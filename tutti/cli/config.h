@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "tutti/comm/launcher.h"
+#include "tutti/comm/bootstrap/launcher.h"
 #include "tutti/train/config.h"
 
 namespace tutti {

@@ -22,8 +22,8 @@
 #include <thread>
 
 #include "tutti/base/error.h"
-#include "tutti/comm/mpi/session.h"
-#include "tutti/comm/shm/segment.h"
+#include "tutti/comm/transport/mpi/session.h"
+#include "tutti/comm/transport/shm/segment.h"
 
 namespace tutti {
 namespace {

@@ -15,7 +15,7 @@
 #include "tutti/cli/launch.h"
 #include "tutti/cli/progress.h"
 #include "tutti/cli/version.h"
-#include "tutti/comm/inproc/thread_ranks.h"
+#include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/data/format/catalog.h"
 #include "tutti/data/open.h"
 #include "tutti/device/cpu/topology.h"

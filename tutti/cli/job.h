@@ -9,7 +9,7 @@
 
 #include "tutti/cli/config.h"
 #include "tutti/comm/communicator.h"
-#include "tutti/comm/mpi/session.h"
+#include "tutti/comm/transport/mpi/session.h"
 #include "tutti/data/dataset.h"
 #include "tutti/device/cpu/topology.h"
 

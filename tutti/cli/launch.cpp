@@ -24,7 +24,7 @@
 #include "tutti/base/log.h"
 #include "tutti/cli/progress.h"
 #include "tutti/cli/rank_table.h"
-#include "tutti/comm/mpi/session.h"
+#include "tutti/comm/transport/mpi/session.h"
 
 namespace tutti {
 namespace {

@@ -23,7 +23,7 @@ struct Surroundings {
   std::string home = {};         ///< where HOME is unset, without which Open MPI 5 does not start
   int omp_num_threads = 0;       ///< OMP_NUM_THREADS, 0 when unset
   bool omp_wait_policy = false;  ///< OMP_WAIT_POLICY is set
-  /// HWLOC_COMPONENTS is set; else mpirun need not ask X servers (comm/mpi/session.cpp)
+  /// HWLOC_COMPONENTS is set; else mpirun need not ask X servers (comm/transport/mpi/session.cpp)
   bool hwloc_components = false;
   /// The loopback's name where no other network interface is up and the user has chosen none for
   /// Open MPI. Open MPI leaves the loopback out by itself, and ranks then cannot reach each other

@@ -21,8 +21,8 @@
 #include "tutti/cli/launcher_watch.h"
 #include "tutti/cli/rank_table.h"
 #include "tutti/cli/signals.h"
-#include "tutti/comm/launcher.h"
-#include "tutti/comm/mpi/session.h"
+#include "tutti/comm/bootstrap/launcher.h"
+#include "tutti/comm/transport/mpi/session.h"
 
 namespace tutti {
 namespace {

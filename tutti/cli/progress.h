@@ -1,6 +1,6 @@
 #pragma once
 // comm.progress_threads made concrete: how many progress threads this rank has, and on which cores
-// (comm/progress.h).
+// (comm/run/progress.h).
 
 #include <string>
 #include <vector>

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tutti/comm/inproc/thread_ranks.h"
+#include "tutti/comm/transport/inproc/thread_ranks.h"
 
 namespace tutti {
 namespace {

@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "tutti/base/error.h"
-#include "tutti/comm/agree.h"
+#include "tutti/comm/control/agree.h"
 
 namespace tutti {
 namespace {

@@ -1,5 +1,5 @@
 #pragma once
-// The table of algorithms (comm/selection.h) as a file: comm.selection, --selection.
+// The table of algorithms (comm/schedule/selection.h) as a file: comm.selection, --selection.
 
 #include <string>
 

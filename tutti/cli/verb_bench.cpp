@@ -7,7 +7,7 @@
 #include "tutti/cli/bench_flags.h"
 #include "tutti/cli/config.h"
 #include "tutti/cli/verbs.h"
-#include "tutti/comm/agree.h"
+#include "tutti/comm/control/agree.h"
 #include "tutti/train/result_file.h"
 
 namespace tutti {

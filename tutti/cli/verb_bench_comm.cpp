@@ -14,7 +14,7 @@
 #include "tutti/cli/progress.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/comm/algorithm/algorithm.h"
-#include "tutti/comm/inproc/thread_ranks.h"
+#include "tutti/comm/transport/inproc/thread_ranks.h"
 
 namespace tutti {
 namespace {

@@ -21,7 +21,7 @@
 #include "tutti/cli/step_profile.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/cli/version.h"
-#include "tutti/comm/agree.h"
+#include "tutti/comm/control/agree.h"
 #include "tutti/models/registry.h"
 #include "tutti/trace/record.h"
 #include "tutti/train/result_file.h"

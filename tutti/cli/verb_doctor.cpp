@@ -21,8 +21,8 @@
 #include "tutti/cli/measure.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/cli/version.h"
-#include "tutti/comm/launcher.h"
-#include "tutti/comm/mpi/session.h"
+#include "tutti/comm/bootstrap/launcher.h"
+#include "tutti/comm/transport/mpi/session.h"
 #include "tutti/device/cpu/topology.h"
 
 namespace tutti {

@@ -11,7 +11,7 @@
 #include "tutti/cli/job.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/verbs.h"
-#include "tutti/comm/inproc/thread_ranks.h"
+#include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/train/network.h"
 #include "tutti/train/settings.h"
 

@@ -23,7 +23,7 @@
 #include "tutti/cli/terminal.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/cli/version.h"
-#include "tutti/comm/agree.h"
+#include "tutti/comm/control/agree.h"
 #include "tutti/train/resume_check.h"
 #include "tutti/train/run_folder.h"
 #include "tutti/train/run_settings.h"

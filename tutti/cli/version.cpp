@@ -5,7 +5,7 @@
 #include "tutti/backend/cpu/version.h"
 #include "tutti/base/json.h"
 #include "tutti/cli/git_hash.h"
-#include "tutti/comm/mpi/session.h"
+#include "tutti/comm/transport/mpi/session.h"
 
 namespace tutti {
 

@@ -14,7 +14,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/comm/algorithm/algorithm.h"
-#include "tutti/comm/checked_channel.h"
+#include "tutti/comm/check/checked_channel.h"
 
 namespace tutti::comm {
 namespace {
@@ -108,7 +108,7 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key, std::strin
               .job_ranks = {},
               .job_size = job_size_};
   for (const int p : members) group.job_ranks.push_back(job_rank(p));
-  auto part = make_part(members, std::move(group));
+  auto part = do_split(members, std::move(group));
   part->timeout_ = timeout_;
   part->on_timeout_ = on_timeout_;
   part->selection_ = selection_;
@@ -155,17 +155,17 @@ std::string Communicator::signed_message(const std::string& message) const {
   return message.starts_with(who()) ? message : who() + ": " + message;
 }
 
-void Communicator::barrier() { gather_all(Control::barrier, {}, {}); }
+void Communicator::barrier() { do_allgather(Control::barrier, {}, {}); }
 
 void Communicator::broadcast(std::span<std::byte> data, int root) {
   CHECK(0 <= root && root < size_, "root {} of {}", root, size_);
-  if (size_ > 1) spread(data, root);
+  if (size_ > 1) do_broadcast(data, root);
 }
 
 void Communicator::allgather(std::span<const std::byte> mine, std::span<std::byte> all) {
   CHECK(all.size() == mine.size() * static_cast<size_t>(size_), "{} bytes of room for {} x {}",
         all.size(), size_, mine.size());
-  gather_all(Control::allgather, mine, all);
+  do_allgather(Control::allgather, mine, all);
 }
 
 void Communicator::sum(std::span<double> values) {
@@ -184,7 +184,7 @@ void Communicator::sum(std::span<double> values) {
 
 void Communicator::combine(std::span<std::byte> value, const Fold& fold) {
   CHECK(value.size() <= kMostCombined, "{} bytes are too many to combine", value.size());
-  if (size_ > 1) fold_all(value, fold);
+  if (size_ > 1) do_combine(value, fold);
 }
 
 Communicator::Agreement Communicator::agree_on(uint64_t fingerprint) {

@@ -1,8 +1,9 @@
 #pragma once
 // Communicator: a group of ranks that exchange bytes. barrier, broadcast, allgather and sum are for
 // control values, at any time and without a plan; what moves data is planned. Implementations:
-// comm/inproc (threads of one process, for tests) and comm/mpi. Every call but abort() and the
-// plain questions is collective: all ranks call the same operations in the same order.
+// comm/transport/inproc (threads of one process, for tests) and comm/transport/mpi. Every call but
+// abort() and the plain questions is collective: all ranks call the same operations in the same
+// order.
 //
 // No wait without a time-out: when it passes, or when a process of this node that has to contribute
 // is found dead (looked at a few times a second), CommError names the group, the operation, its
@@ -25,17 +26,17 @@
 #include <utility>
 #include <vector>
 
-#include "tutti/comm/channel.h"
-#include "tutti/comm/channel_numbers.h"
-#include "tutti/comm/collective.h"
-#include "tutti/comm/control.h"
-#include "tutti/comm/message.h"
-#include "tutti/comm/neighbours.h"
+#include "tutti/comm/control/control.h"
 #include "tutti/comm/on_timeout.h"
-#include "tutti/comm/progress.h"
-#include "tutti/comm/selection.h"
-#include "tutti/comm/shaped_channel.h"
-#include "tutti/comm/window.h"
+#include "tutti/comm/run/collective.h"
+#include "tutti/comm/run/message.h"
+#include "tutti/comm/run/progress.h"
+#include "tutti/comm/schedule/selection.h"
+#include "tutti/comm/transport/channel.h"
+#include "tutti/comm/transport/channel_numbers.h"
+#include "tutti/comm/transport/neighbours.h"
+#include "tutti/comm/transport/shaped_channel.h"
+#include "tutti/comm/transport/window.h"
 
 namespace tutti::comm {
 
@@ -176,8 +177,8 @@ class Communicator {
   /// Among threads: makes every other rank's wait throw, and throws.
   [[noreturn]] virtual void abort(int code, const std::string& message) = 0;
 
-  /// The messages of one operation, for comm/schedule_run.h. All ranks open the same channels in
-  /// the same order, and then connect(). Throws CommError, on this rank alone, where it cannot.
+  /// The messages of one operation, for comm/run/schedule_run.h. All ranks open the same channels
+  /// in the same order, and then connect(). Throws CommError, on this rank alone, where it cannot.
   std::unique_ptr<Channel> open_channel(std::vector<RoundOfMessages> rounds);
   /// Makes channels that were opened since ready for use, except those of plan(), which does it
   /// itself. Collective.
@@ -195,8 +196,8 @@ class Communicator {
   void set_shape(const LinkShape& shape);
   bool shaped() const { return shaped_; }
   /// Later plans send a checksum with every message and compare what they leave on the ranks
-  /// (comm/checked_channel.h, comm/result_check.h); they fail with a CommError that names the
-  /// ranks.
+  /// (comm/check/checked_channel.h, comm/check/result_check.h); they fail with a CommError that
+  /// names the ranks.
   void set_check();
   bool checked() const { return checked_; }
 
@@ -240,11 +241,11 @@ class Communicator {
   std::shared_ptr<const Neighbours> shared_neighbours() const { return neighbours_; }
 
   /// One allgather; a barrier is one of 0 bytes. Must report ranks that call something else.
-  virtual void gather_all(Control kind, std::span<const std::byte> mine,
-                          std::span<std::byte> all) = 0;
-  /// One combine(), among several ranks. Must report as gather_all().
-  virtual void fold_all(std::span<std::byte> value, const Fold& fold) = 0;
-  virtual void spread(std::span<std::byte> data, int root) = 0;
+  virtual void do_allgather(Control kind, std::span<const std::byte> mine,
+                            std::span<std::byte> all) = 0;
+  /// One combine(), among several ranks. Must report as do_allgather().
+  virtual void do_combine(std::span<std::byte> value, const Fold& fold) = 0;
+  virtual void do_broadcast(std::span<std::byte> data, int root) = 0;
   /// A channel that takes its number from `numbers`. Of this rank alone.
   virtual std::unique_ptr<Channel> make_channel(std::vector<RoundOfMessages> rounds,
                                                 ChannelNumbers& numbers) = 0;
@@ -257,7 +258,7 @@ class Communicator {
   virtual std::unique_ptr<Wire::Messages> messages() = 0;
   /// For split(), on every rank: the communicator of `members` (ranks of this one, this rank among
   /// them, in their new order).
-  virtual std::unique_ptr<Communicator> make_part(const std::vector<int>& members, Group group) = 0;
+  virtual std::unique_ptr<Communicator> do_split(const std::vector<int>& members, Group group) = 0;
   /// Whether one of `ranks` is known to be gone, and how; empty if none. Called a few times a
   /// second while waiting.
   virtual std::string lost_peer(std::span<const int> ranks) const = 0;

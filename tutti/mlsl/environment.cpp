@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "tutti/base/log.h"
-#include "tutti/comm/shm/segment.h"
+#include "tutti/comm/transport/shm/segment.h"
 
 namespace tutti::mlsl {
 namespace {

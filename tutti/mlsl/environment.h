@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include "tutti/comm/launcher.h"
-#include "tutti/comm/mpi/session.h"
+#include "tutti/comm/bootstrap/launcher.h"
+#include "tutti/comm/transport/mpi/session.h"
 #include "tutti/mlsl/heap.h"
 #include "tutti/mlsl/session.h"
 

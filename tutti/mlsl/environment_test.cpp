@@ -6,7 +6,7 @@
 #include <map>
 #include <thread>
 
-#include "tutti/comm/inproc/thread_ranks.h"
+#include "tutti/comm/transport/inproc/thread_ranks.h"
 
 namespace tutti::mlsl {
 namespace {

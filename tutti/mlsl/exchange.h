@@ -43,7 +43,7 @@ class Exchange {
 /// A planned collective.
 class Planned final : public Exchange {
  public:
-  /// Collective over the group. Buffers as in comm/collective.h.
+  /// Collective over the group. Buffers as in comm/run/collective.h.
   Planned(Group& group, const comm::CollectiveSpec& spec);
   /// Waits for an earlier start, if that is not complete.
   void start();

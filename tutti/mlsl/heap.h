@@ -5,7 +5,7 @@
 #include <map>
 #include <memory>
 
-#include "tutti/comm/window.h"
+#include "tutti/comm/transport/window.h"
 
 namespace tutti::mlsl {
 

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "tutti/comm/inproc/thread_ranks.h"
+#include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/mlsl/environment.h"
 
 namespace tutti::mlsl {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tutti/base/log.h"
-#include "tutti/comm/launcher.h"
+#include "tutti/comm/bootstrap/launcher.h"
 
 namespace tutti::mlsl {
 

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "tutti/base/error.h"
-#include "tutti/comm/element.h"
 #include "tutti/comm/layout/distribution.h"
+#include "tutti/comm/schedule/element.h"
 #include "tutti/mlsl/mlsl.hpp"
 
 namespace tutti::mlsl {

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "tutti/base/error.h"
-#include "tutti/comm/tree.h"
+#include "tutti/comm/schedule/tree.h"
 
 namespace tutti {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "tutti/comm/inproc/thread_ranks.h"
+#include "tutti/comm/transport/inproc/thread_ranks.h"
 
 namespace tutti {
 namespace {

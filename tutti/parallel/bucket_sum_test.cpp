@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "tutti/base/rng.h"
-#include "tutti/comm/inproc/thread_ranks.h"
+#include "tutti/comm/transport/inproc/thread_ranks.h"
 
 namespace tutti {
 namespace {

@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "tutti/base/error.h"
-#include "tutti/comm/inproc/thread_ranks.h"
+#include "tutti/comm/transport/inproc/thread_ranks.h"
 
 namespace tutti {
 namespace {

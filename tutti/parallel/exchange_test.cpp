@@ -7,7 +7,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/rng.h"
-#include "tutti/comm/inproc/thread_ranks.h"
+#include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/parallel/average.h"
 
 namespace tutti {

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "tutti/comm/tree.h"
+#include "tutti/comm/schedule/tree.h"
 
 namespace tutti {
 

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "tutti/base/rng.h"
-#include "tutti/comm/inproc/thread_ranks.h"
+#include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/parallel/exchange.h"
 
 namespace tutti {

@@ -6,7 +6,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/comm/algorithm/algorithm.h"
-#include "tutti/comm/shaped_channel.h"
+#include "tutti/comm/transport/shaped_channel.h"
 #include "tutti/parallel/compression_policy.h"
 
 namespace tutti {

@@ -85,8 +85,8 @@ void write_comm_rows(ConfigTableWriter& t) {
         "alone; the same bits. false: every rank updates all")
       .may_change();
   t.key(s, &S::algorithm, "algorithm",
-        "How gradients are summed: pairwise, ring, recursive_doubling, vector_halving, "
-        "double_tree, two_level, grid. Empty: chosen by size, ranks and nodes")
+        "How gradients are summed: pairwise, ring, recursive_doubling, recursive_halving, "
+        "double_tree, two_level, ring_2d. Empty: chosen by size, ranks and nodes")
       .may_change();
   t.key(s, &S::shape, "shape",
         "Slow down the exchange to that of a network, to see one on a single node: "

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "tutti/base/log.h"
-#include "tutti/comm/agree.h"
+#include "tutti/comm/control/agree.h"
 #include "tutti/models/registry.h"
 #include "tutti/ops/fuse.h"
 #include "tutti/parallel/bucket_size.h"

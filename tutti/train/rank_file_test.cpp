@@ -9,8 +9,8 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/scratch_directory.h"
-#include "tutti/comm/agree.h"
-#include "tutti/comm/inproc/thread_ranks.h"
+#include "tutti/comm/control/agree.h"
+#include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/parallel/replicas.h"
 #include "tutti/train/resume.h"
 #include "tutti/train/weights.h"

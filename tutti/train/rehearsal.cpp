@@ -1,6 +1,6 @@
 #include "tutti/train/rehearsal.h"
 
-#include "tutti/comm/inproc/thread_ranks.h"
+#include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/data/augment.h"
 #include "tutti/data/format/catalog.h"
 #include "tutti/data/sampler.h"

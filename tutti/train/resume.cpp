@@ -1,7 +1,7 @@
 #include "tutti/train/resume.h"
 
 #include "tutti/base/log.h"
-#include "tutti/comm/agree.h"
+#include "tutti/comm/control/agree.h"
 #include "tutti/train/rank_file.h"
 
 namespace tutti {

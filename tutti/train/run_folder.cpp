@@ -7,7 +7,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
-#include "tutti/comm/agree.h"
+#include "tutti/comm/control/agree.h"
 #include "tutti/trace/record.h"
 #include "tutti/train/checkpoint.h"
 #include "tutti/train/rank_file.h"

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "tutti/comm/arrival.h"
+#include "tutti/comm/check/arrival.h"
 #include "tutti/parallel/compression_trial.h"
 #include "tutti/parallel/exchange.h"
 #include "tutti/parallel/sharded_update.h"

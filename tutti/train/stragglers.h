@@ -1,8 +1,8 @@
 #pragma once
-// Stragglers: which rank the others wait for in training: comm/arrival.h, put into the run record
-// and, where it goes on, into the log.
+// Stragglers: which rank the others wait for in training: comm/check/arrival.h, put into the run
+// record and, where it goes on, into the log.
 
-#include "tutti/comm/arrival.h"
+#include "tutti/comm/check/arrival.h"
 #include "tutti/trace/record.h"
 
 namespace tutti {

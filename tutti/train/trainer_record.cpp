@@ -10,7 +10,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/error_type.h"
 #include "tutti/base/log.h"
-#include "tutti/comm/agree.h"
+#include "tutti/comm/control/agree.h"
 #include "tutti/train/settings.h"
 
 namespace tutti {

@@ -5,7 +5,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
-#include "tutti/comm/agree.h"
+#include "tutti/comm/control/agree.h"
 #include "tutti/data/format/catalog.h"
 #include "tutti/train/rank_file.h"
 #include "tutti/train/resume.h"

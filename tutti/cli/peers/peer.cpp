@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "tutti/base/error.h"
-#include "tutti/comm/mpi/native.h"
+#include "tutti/cli/peers/native_mpi.h"
 
 namespace tutti {
 namespace {
@@ -31,7 +31,7 @@ class MpiPeer final : public Peer {
  public:
   std::function<void()> collective(const comm::Task& task, comm::Element element, comm::ReduceOp op,
                                    std::byte* input, std::byte* output) override {
-    return comm::native_collective(task, element, op, input, output);
+    return native_collective(task, element, op, input, output);
   }
 };
 

@@ -7,16 +7,16 @@
 
 #include "tutti/base/error.h"
 #include "tutti/comm/algorithm/nodes.h"
-#include "tutti/comm/tree.h"
+#include "tutti/comm/schedule/tree.h"
 
 namespace tutti::comm {
 namespace {
 
 // Not an array of references to the entries: their order of construction among files is
 // unspecified, copies would come too early.
-const std::array<const Algorithm*, 9> kOrder{&pairwise, &recursive_doubling, &vector_halving, &ring,
-                                             &binomial, &double_tree,        &two_level,      &grid,
-                                             &bruck};
+const std::array<const Algorithm*, 9> kOrder{
+    &pairwise,    &recursive_doubling, &recursive_halving, &ring, &binomial,
+    &double_tree, &two_level,          &ring_2d,           &bruck};
 
 bool needs_parts(Collective kind) {
   return kind == Collective::reduce_scatter || kind == Collective::allgather ||

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "tutti/comm/schedule.h"
+#include "tutti/comm/schedule/schedule.h"
 
 namespace tutti::comm {
 
@@ -25,9 +25,9 @@ struct Algorithm {
   std::string (*refusal)(const Task& task);
   Schedule (*schedule)(const Task& task);
   Steps (*steps)(const Task& task);
-  /// Whether the sum is taken in the order of comm/tree.h over the rank index: the same bits by
-  /// every algorithm that says so. Moving elements is always reproducible. Some are if the task is
-  /// `ordered`.
+  /// Whether the sum is taken in the order of comm/schedule/tree.h over the rank index: the same
+  /// bits by every algorithm that says so. Moving elements is always reproducible. Some are if the
+  /// task is `ordered`.
   bool (*reproducible)(const Task& task);
   /// Whether it also does tasks with leaves, and tasks whose output is shared.
   bool serves_exchange = false;
@@ -44,8 +44,8 @@ std::span<const Algorithm* const> algorithms();
 const Algorithm& algorithm_named(std::string_view name);
 
 // One a file.
-extern const Algorithm pairwise, ring, recursive_doubling, vector_halving, binomial, double_tree,
-    two_level, grid, bruck;
+extern const Algorithm pairwise, ring, recursive_doubling, recursive_halving, binomial, double_tree,
+    two_level, ring_2d, bruck;
 
 /// What a schedule really has: for formulas that are not closed, and for the test of those that
 /// are.

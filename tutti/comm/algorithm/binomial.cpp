@@ -4,9 +4,9 @@
 //   reduce           ceil(log2 n) rounds,  received S ceil(log2 n) by the root,  reduced as much
 //   gather, scatter  ceil(log2 n) rounds,  sent or received S (n-1)/n by the root
 //
-// All but broadcast walk the tree of comm/tree.h over the rank index, in which a block of ranks is
-// represented by the root where it lies inside, and by its first rank elsewhere: so a reduction's
-// order is the tree's, whatever the root. S = elements of the vector, n = ranks.
+// All but broadcast walk the tree of comm/schedule/tree.h over the rank index, in which a block of
+// ranks is represented by the root where it lies inside, and by its first rank elsewhere: so a
+// reduction's order is the tree's, whatever the root. S = elements of the vector, n = ranks.
 
 #include <bit>
 
@@ -94,7 +94,7 @@ std::vector<Passage> passages(const Task& task) {
 class LongBuffer {
  public:
   LongBuffer(ScheduleBuilder& builder, const Task& task, const std::vector<Passage>& steps,
-             Place at_root) {
+             Space at_root) {
     if (task.rank == task.root) {
       base_ = {at_root, {0, task.count}};
       return;
@@ -113,7 +113,7 @@ class LongBuffer {
 
 void gather(ScheduleBuilder& builder, const Task& task) {
   const std::vector<Passage> steps = passages(task);
-  const LongBuffer buffer(builder, task, steps, Place::output);
+  const LongBuffer buffer(builder, task, steps, Space::output);
   const Block mine = input({0, task.part().count});
   builder.copy(buffer.at(task.part()), mine);
   for (const Passage& step : steps) {
@@ -127,7 +127,7 @@ void gather(ScheduleBuilder& builder, const Task& task) {
 
 void scatter(ScheduleBuilder& builder, const Task& task) {
   const std::vector<Passage> steps = passages(task);
-  const LongBuffer buffer(builder, task, steps, Place::input);
+  const LongBuffer buffer(builder, task, steps, Space::input);
   for (size_t i = steps.size(); i-- > 0;) {
     builder.round();
     if (task.rank == steps[i].upper)

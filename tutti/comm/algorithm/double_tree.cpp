@@ -6,8 +6,8 @@
 //              h = height of a tree, at most ceil(log2 (n+1)); k = segments
 //
 // Nearly the ring's bandwidth at logarithmic latency. The sum's order is that of its trees, not the
-// one of comm/tree.h. S = elements of the vector, n = ranks. After Sanders, Speck and Traff,
-// Two-tree algorithms for full bandwidth broadcast, reduction and scan (2009).
+// one of comm/schedule/tree.h. S = elements of the vector, n = ranks. After Sanders, Speck and
+// Traff, Two-tree algorithms for full bandwidth broadcast, reduction and scan (2009).
 
 #include <algorithm>
 #include <bit>

@@ -15,8 +15,8 @@ Task along(Collective kind, int rank, int ranks, size_t count) {
   return task;
 }
 
-Block shifted(Place place, Slice area, Block block) {
-  return {place, {area.begin + block.slice.begin, block.slice.count}};
+Block shifted(Space space, Slice area, Block block) {
+  return {space, {area.begin + block.slice.begin, block.slice.count}};
 }
 
 }  // namespace
@@ -46,11 +46,11 @@ Schedule allreduce_in_rows(const Task& task, const GridPlace& at, std::string_vi
   const Slice first_staging = builder.take_staging(first.staging),
               first_sums = builder.take_accumulator(first.accumulator);
   builder.append(first, at.row_ranks, [&](Block b) {
-    switch (b.place) {
-      case Place::output: return within(piece, b.slice);
-      case Place::staging: return shifted(Place::staging, first_staging, b);
-      case Place::accumulator: return shifted(Place::accumulator, first_sums, b);
-      case Place::input: break;
+    switch (b.space) {
+      case Space::output: return within(piece, b.slice);
+      case Space::staging: return shifted(Space::staging, first_staging, b);
+      case Space::accumulator: return shifted(Space::accumulator, first_sums, b);
+      case Space::input: break;
     }
     return b;
   });
@@ -61,9 +61,9 @@ Schedule allreduce_in_rows(const Task& task, const GridPlace& at, std::string_vi
   const Slice second_staging = builder.take_accumulator(second.staging),
               second_sums = builder.take_accumulator(second.accumulator);
   builder.append(second, at.column_ranks, [&](Block b) {
-    switch (b.place) {
-      case Place::staging: return shifted(Place::accumulator, second_staging, b);
-      case Place::accumulator: return shifted(Place::accumulator, second_sums, b);
+    switch (b.space) {
+      case Space::staging: return shifted(Space::accumulator, second_staging, b);
+      case Space::accumulator: return shifted(Space::accumulator, second_sums, b);
       default: return within(piece, b.slice);
     }
   });
@@ -74,7 +74,7 @@ Schedule allreduce_in_rows(const Task& task, const GridPlace& at, std::string_vi
   const Schedule third = along_row.schedule(gather);
   CHECK(third.staging == 0 && third.accumulator == 0);
   builder.append(third, at.row_ranks, [&](Block b) {
-    return b.place == Place::input ? within(output(mine), b.slice) : b;
+    return b.space == Space::input ? within(output(mine), b.slice) : b;
   });
   return builder.build();
 }

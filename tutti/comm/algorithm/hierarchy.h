@@ -1,6 +1,6 @@
 #pragma once
 // Allreduce over ranks in rows and columns: reduce-scatter along the row, allreduce of the own part
-// along the column, allgather along the row. Shared by two_level (row = node) and grid (rows and
+// along the column, allgather along the row. Shared by two_level (row = node) and ring_2d (rows and
 // columns of a torus). The order of the sum is the tree's where each row is a node of it.
 
 #include "tutti/comm/algorithm/algorithm.h"

@@ -1,13 +1,14 @@
 #pragma once
 // What the ranks of a node can add before anything leaves it.
 //
-// In the order of comm/tree.h they can add the maximal nodes of the tree inside what they have:
-// several sums, where they are no single node of it. In any other order they add everything to one.
+// In the order of comm/schedule/tree.h they can add the maximal nodes of the tree inside what they
+// have: several sums, where they are no single node of it. In any other order they add everything
+// to one.
 
 #include <vector>
 
 #include "tutti/comm/algorithm/nodes.h"
-#include "tutti/comm/tree.h"
+#include "tutti/comm/schedule/tree.h"
 
 namespace tutti::comm {
 
@@ -18,8 +19,8 @@ struct Addend {
   Range node;         ///< of the tree
 };
 
-/// A sum of a node. `node` is its place in the tree over the sums of all nodes: of comm/tree.h, or,
-/// where no order is asked for, of the tree over nodes.
+/// A sum of a node. `node` is its place in the tree over the sums of all nodes: of
+/// comm/schedule/tree.h, or, where no order is asked for, of the tree over nodes.
 struct NodeSum {
   Range node;
   bool single = false;  ///< of one addend: nothing is added

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "tutti/comm/schedule.h"
+#include "tutti/comm/schedule/schedule.h"
 
 namespace tutti::comm {
 

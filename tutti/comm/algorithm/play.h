@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "tutti/comm/schedule.h"
+#include "tutti/comm/schedule/schedule.h"
 #include "tutti/tensor/dtype.h"
 
 namespace tutti::comm {
@@ -26,17 +26,17 @@ struct Board {
   std::vector<float>* shared = nullptr;  ///< the output, where the ranks of a node have one
 
   std::vector<float>& result() { return shared == nullptr ? output : *shared; }
-  float& at(Place place, size_t i) {
-    switch (place) {
-      case Place::input: return in_place ? result().at(i) : input.at(i);
-      case Place::output: return result().at(i);
-      case Place::staging: return staging.at(i);
-      case Place::accumulator: return accumulator.at(i);
+  float& at(Space space, size_t i) {
+    switch (space) {
+      case Space::input: return in_place ? result().at(i) : input.at(i);
+      case Space::output: return result().at(i);
+      case Space::staging: return staging.at(i);
+      case Space::accumulator: return accumulator.at(i);
     }
-    throw std::logic_error("place");
+    throw std::logic_error("space");
   }
-  void put(Place place, size_t i, float value) {
-    at(place, i) = wide && place != Place::accumulator ? static_cast<float>(bf16(value)) : value;
+  void put(Space space, size_t i, float value) {
+    at(space, i) = wide && space != Space::accumulator ? static_cast<float>(bf16(value)) : value;
   }
 };
 
@@ -125,30 +125,30 @@ class Game {
       wrong_ = fmt::format("rank {} sends {} elements to {}, which expects {}", m.peer,
                            letter.values.size(), r, count);
     else if (count > 0 &&
-             letter.accumulator != (m.block.place == Place::accumulator && boards_[r].wide))
+             letter.accumulator != (m.block.space == Space::accumulator && boards_[r].wide))
       wrong_ = fmt::format("rank {} sends another type to {} than that one expects", m.peer, r);
     else
       for (size_t i = 0; i < count; ++i)
-        boards_[r].put(m.block.place, m.block.slice.begin + i, letter.values[i]);
+        boards_[r].put(m.block.space, m.block.slice.begin + i, letter.values[i]);
   }
 
   Letter letter(size_t r, Block block) {
     Letter letter{.values = {},
-                  .accumulator = block.place == Place::accumulator && boards_[r].wide};
+                  .accumulator = block.space == Space::accumulator && boards_[r].wide};
     letter.values.reserve(block.count());
     for (size_t i = 0; i < block.count(); ++i)
-      letter.values.push_back(boards_[r].at(block.place, block.slice.begin + i));
+      letter.values.push_back(boards_[r].at(block.space, block.slice.begin + i));
     return letter;
   }
 
   void run(size_t r, const LocalStep& step) {
     Board& board = boards_[r];
     for (size_t i = 0; i < step.to.count(); ++i) {
-      float value = board.at(step.a.place, step.a.slice.begin + i);
+      float value = board.at(step.a.space, step.a.slice.begin + i);
       if (step.kind == LocalStep::Kind::reduce)
-        value += board.at(step.b.place, step.b.slice.begin + i);
+        value += board.at(step.b.space, step.b.slice.begin + i);
       if (step.kind == LocalStep::Kind::finish) value /= static_cast<float>(schedules_.size());
-      board.put(step.to.place, step.to.slice.begin + i, value);
+      board.put(step.to.space, step.to.slice.begin + i, value);
     }
   }
 

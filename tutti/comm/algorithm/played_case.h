@@ -12,7 +12,7 @@
 
 #include "tutti/comm/algorithm/algorithm.h"
 #include "tutti/comm/algorithm/play.h"
-#include "tutti/comm/tree.h"
+#include "tutti/comm/schedule/tree.h"
 
 namespace tutti::comm {
 

@@ -1,5 +1,5 @@
-// Recursive doubling along the tree of comm/tree.h: two neighbouring blocks of ranks exchange what
-// they know, and become one.
+// Recursive doubling along the tree of comm/schedule/tree.h: two neighbouring blocks of ranks
+// exchange what they know, and become one.
 //
 //   allreduce  ceil(log2 n) rounds,  sent S ceil(log2 n),  reduced S ceil(log2 n)
 //   allgather  ceil(log2 n) rounds,  sent S (n-1)/n

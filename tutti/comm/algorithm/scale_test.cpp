@@ -190,8 +190,8 @@ TEST(AlgorithmsAtScale, SmallOnesAreLogarithmic) {
         Small{recursive_doubling, Collective::allgather}, Small{bruck, Collective::all_to_all},
         Small{binomial, Collective::broadcast}, Small{binomial, Collective::reduce},
         Small{binomial, Collective::gather}, Small{binomial, Collective::scatter},
-        Small{vector_halving, Collective::allreduce},
-        Small{vector_halving, Collective::reduce_scatter}})
+        Small{recursive_halving, Collective::allreduce},
+        Small{recursive_halving, Collective::reduce_scatter}})
     for (const int ranks : {56, 1000, 3000, 16384})
       for (const int rank : {0, 1, ranks / 2, ranks - 1}) {
         Task task = Job{ranks, 1}.task(kind, true);

@@ -1,11 +1,11 @@
 #pragma once
-// The levels of comm/tree.h seen from one rank: which block of ranks it belongs to, and with which
-// block that is merged.
+// The levels of comm/schedule/tree.h seen from one rank: which block of ranks it belongs to, and
+// with which block that is merged.
 
 #include <vector>
 
-#include "tutti/comm/schedule.h"
-#include "tutti/comm/tree.h"
+#include "tutti/comm/schedule/schedule.h"
+#include "tutti/comm/schedule/tree.h"
 
 namespace tutti::comm {
 

@@ -18,9 +18,9 @@
 //                   Sent S (2n-l-m)/n, of that S (n-l)/n between nodes
 //
 // Nodes may be uneven and their ranks anywhere; then a worker's messages to a node with k ranks are
-// about k/l. Sums are added in any order, unless Task::ordered asks for that of comm/tree.h or the
-// nodes are nodes of the tree anyway. In order, a node's ranks add what is a node of the tree: at
-// most 2 log2 l sums, each of which travels (node_sums.h).
+// about k/l. Sums are added in any order, unless Task::ordered asks for that of
+// comm/schedule/tree.h or the nodes are nodes of the tree anyway. In order, a node's ranks add what
+// is a node of the tree: at most 2 log2 l sums, each of which travels (node_sums.h).
 
 #include "tutti/comm/algorithm/two_level.h"
 
@@ -65,7 +65,7 @@ Schedule two_level_schedule(const Task& task) {
     return schedule;
   }
   if (in_rows(task, table))
-    return allreduce_in_rows(task, rows_of(task, table), "two_level", pairwise, vector_halving);
+    return allreduce_in_rows(task, rows_of(task, table), "two_level", pairwise, recursive_halving);
   ScheduleBuilder builder(task, "two_level");
   if (task.kind == Collective::all_to_all) {
     exchange_by_nodes(builder, task, table);
@@ -87,7 +87,7 @@ Schedule two_level_schedule(const Task& task) {
 Steps two_level_steps(const Task& task) {
   const NodeTable table(task);
   if (table.nodes() == 1) return pairwise.steps(task);
-  if (in_rows(task, table)) return steps_in_rows(task, table.size(0), pairwise, vector_halving);
+  if (in_rows(task, table)) return steps_in_rows(task, table.size(0), pairwise, recursive_halving);
   const double n = task.ranks, m = table.nodes(), l = n / m;
   if (task.leaves.replicas > 0 || task.shared_output || !table.equal() ||
       (reduces(task.kind) && task.ordered && !nodes_follow_tree(task, table)))

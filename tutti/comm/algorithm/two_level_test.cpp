@@ -6,48 +6,48 @@
 namespace tutti::comm {
 namespace {
 
-using Nodes = std::vector<int>;
+using NodeOf = std::vector<int>;
 
-Nodes blocks_of(const std::vector<int>& sizes) {
-  Nodes node_of;
+NodeOf blocks_of(const std::vector<int>& sizes) {
+  NodeOf node_of;
   for (size_t k = 0; k < sizes.size(); ++k)
     node_of.insert(node_of.end(), static_cast<size_t>(sizes[k]), static_cast<int>(k));
   return node_of;
 }
 
-Nodes equal_nodes(int nodes, int size) {
+NodeOf equal_nodes(int nodes, int size) {
   return blocks_of(std::vector<int>(static_cast<size_t>(nodes), size));
 }
 
 // Dealt like cards, `neighbours` ranks at a time.
-Nodes cyclic(int nodes, int size, int neighbours = 1) {
-  Nodes node_of;
+NodeOf cyclic(int nodes, int size, int neighbours = 1) {
+  NodeOf node_of;
   for (int p = 0; p < nodes * size; ++p) node_of.push_back(p / neighbours % nodes);
   return node_of;
 }
 
 // Up to 9 nodes of up to 7 ranks, uneven ones, and ranks that are not neighbours.
-std::vector<Nodes> placements() {
-  std::vector<Nodes> all{blocks_of({3, 1}),
-                         blocks_of({1, 3}),
-                         blocks_of({5, 2, 1}),
-                         blocks_of({1, 1, 6}),
-                         blocks_of({2, 7, 2, 3}),
-                         blocks_of({4, 4, 3}),
-                         cyclic(2, 2),
-                         cyclic(3, 3),
-                         cyclic(2, 5),
-                         cyclic(5, 4),
-                         cyclic(3, 4, 2),
-                         cyclic(2, 6, 3),
-                         {0, 1, 1, 0, 2},
-                         {0, 1, 0, 0, 1, 2, 0}};
+std::vector<NodeOf> placements() {
+  std::vector<NodeOf> all{blocks_of({3, 1}),
+                          blocks_of({1, 3}),
+                          blocks_of({5, 2, 1}),
+                          blocks_of({1, 1, 6}),
+                          blocks_of({2, 7, 2, 3}),
+                          blocks_of({4, 4, 3}),
+                          cyclic(2, 2),
+                          cyclic(3, 3),
+                          cyclic(2, 5),
+                          cyclic(5, 4),
+                          cyclic(3, 4, 2),
+                          cyclic(2, 6, 3),
+                          {0, 1, 1, 0, 2},
+                          {0, 1, 0, 0, 1, 2, 0}};
   for (int nodes = 1; nodes <= 9; ++nodes)
     for (int size = 1; size <= 7; ++size) all.push_back(equal_nodes(nodes, size));
   return all;
 }
 
-Case case_of(Collective kind, const Nodes& node_of, size_t count) {
+Case case_of(Collective kind, const NodeOf& node_of, size_t count) {
   return {
       .kind = kind, .ranks = static_cast<int>(node_of.size()), .count = count, .node_of = node_of};
 }
@@ -58,7 +58,7 @@ void expect_right(const Algorithm& algorithm, const Case& c) {
 }
 
 TEST(TwoLevel, AnyNodesAndCounts) {
-  for (const Nodes& nodes : placements())
+  for (const NodeOf& nodes : placements())
     for (const Collective kind : {Collective::allreduce, Collective::reduce_scatter,
                                   Collective::allgather, Collective::all_to_all})
       for (const size_t count : {size_t{0}, size_t{1}, nodes.size() - 1, size_t{197}})
@@ -74,7 +74,7 @@ TEST(TwoLevel, AnyNodesAndCounts) {
 }
 
 TEST(TwoLevel, WideMeanInPlaceAndShared) {
-  for (const Nodes& nodes : placements())
+  for (const NodeOf& nodes : placements())
     for (const Collective kind :
          {Collective::allreduce, Collective::reduce_scatter, Collective::allgather})
       for (const bool wide : {false, true})
@@ -97,7 +97,7 @@ std::vector<int> leaves_for(size_t ranks, size_t seed) {
 }
 
 TEST(TwoLevel, SeveralPartsOfARank) {
-  for (const Nodes& nodes : placements())
+  for (const NodeOf& nodes : placements())
     for (const Collective kind : {Collective::allreduce, Collective::reduce_scatter})
       for (const size_t seed : {0, 1, 2})
         for (const bool ordered : {false, true}) {
@@ -111,7 +111,7 @@ TEST(TwoLevel, SeveralPartsOfARank) {
 
 // Flat algorithms do not care how ranks are placed.
 TEST(TwoLevel, OthersAreRightOnNodesToo) {
-  for (const Nodes& nodes : {blocks_of({3, 1}), blocks_of({5, 2, 1}), cyclic(3, 3)})
+  for (const NodeOf& nodes : {blocks_of({3, 1}), blocks_of({5, 2, 1}), cyclic(3, 3)})
     for (const Algorithm* algorithm : algorithms())
       for (int kind = 0; kind < kCollectives; ++kind) {
         Case c = case_of(Collective(kind), nodes, 67);
@@ -122,7 +122,7 @@ TEST(TwoLevel, OthersAreRightOnNodesToo) {
 }
 
 TEST(TwoLevel, SaysWhenItIsInOrderAndWhatItDoesNotDo) {
-  const auto task = [](Collective kind, const Nodes& nodes) {
+  const auto task = [](Collective kind, const NodeOf& nodes) {
     return case_of(kind, nodes, 100).task(0);
   };
   EXPECT_TRUE(two_level.reproducible(task(Collective::allreduce, equal_nodes(3, 4))));
@@ -150,7 +150,7 @@ TEST(TwoLevel, SaysWhenItIsInOrderAndWhatItDoesNotDo) {
 }
 
 TEST(Nodes, WorkIsDealtOutEvenlyAndBothSidesAgree) {
-  for (const Nodes& nodes : placements())
+  for (const NodeOf& nodes : placements())
     for (const bool equal : {false, true}) {
       Case c = case_of(Collective::allgather, nodes, 16 * nodes.size());
       c.equal = equal;
@@ -183,7 +183,7 @@ TEST(Nodes, WorkIsDealtOutEvenlyAndBothSidesAgree) {
 
 // The formula against the schedules.
 TEST(TwoLevel, CostsWhatItsFormulaSays) {
-  for (const Nodes& nodes : placements())
+  for (const NodeOf& nodes : placements())
     for (const Collective kind : {Collective::allreduce, Collective::reduce_scatter,
                                   Collective::allgather, Collective::all_to_all})
       for (const bool ordered : {false, true}) {

@@ -1,5 +1,5 @@
 #pragma once
-// Sockets of TCP, over IPv4 and IPv6: what the store and comm/tcp share. Every socket is
+// Sockets of TCP, over IPv4 and IPv6: what the store and comm/transport/tcp share. Every socket is
 // non-blocking and closed in programs that this one starts.
 
 #include <sys/socket.h>

@@ -41,7 +41,7 @@ std::string reason_of_errno() {
 
 }  // namespace
 
-struct TcpStore::Answer {
+struct TcpStore::ReferenceResult {
   uint32_t status = kDone;
   std::string value;
 };
@@ -101,8 +101,8 @@ void TcpStore::prove(Socket& socket, SocketDeadline deadline) const {
         fmt::format("who answers at {}:{} does not know the job's secret", host_, port_));
 }
 
-TcpStore::Answer TcpStore::ask(uint32_t operation, const std::string& key, const std::string& value,
-                               double seconds) {
+TcpStore::ReferenceResult TcpStore::ask(uint32_t operation, const std::string& key,
+                                        const std::string& value, double seconds) {
   if (key.empty() || key.size() > kLongestKey || value.size() > kLongestValue)
     throw CommError(fmt::format("a key of {} and a value of {} bytes: a store takes 1 to {} and {}",
                                 key.size(), value.size(), kLongestKey, kLongestValue));
@@ -115,7 +115,7 @@ TcpStore::Answer TcpStore::ask(uint32_t operation, const std::string& key, const
   std::string message(reinterpret_cast<const char*>(&request), sizeof request);
   message += key + value;
   Reply reply{};
-  Answer answer;
+  ReferenceResult answer;
   bool all = send_all(socket_, std::as_bytes(std::span(message)), deadline) &&
              receive_all(socket_, room_of(reply), deadline);
   if (all && reply.bytes <= kLongestValue) {
@@ -136,7 +136,7 @@ void TcpStore::set(const std::string& key, const std::string& value) {
 }
 
 std::optional<std::string> TcpStore::get(const std::string& key, double seconds) {
-  Answer answer = ask(kGet, key, {}, seconds);
+  ReferenceResult answer = ask(kGet, key, {}, seconds);
   if (answer.status != kDone) return std::nullopt;
   return std::move(answer.value);
 }

@@ -57,10 +57,11 @@ class TcpStore final : public Store {
   std::optional<std::string> get(const std::string& key, double seconds) override;
 
  private:
-  struct Answer;
+  struct ReferenceResult;
   void connect(SocketDeadline deadline);
   void prove(Socket& socket, SocketDeadline deadline) const;
-  Answer ask(uint32_t operation, const std::string& key, const std::string& value, double seconds);
+  ReferenceResult ask(uint32_t operation, const std::string& key, const std::string& value,
+                      double seconds);
 
   std::string host_;
   int port_;

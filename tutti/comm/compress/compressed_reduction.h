@@ -4,10 +4,10 @@
 // collectives, and decodes; compression.h lists the methods, the files beside this one have their
 // forms. Every rank gets the same bits.
 //
-// What it is not: the sum of comm/tree.h. The encoding is of a rank's sum, so with more replicas
-// than ranks the result depends on the number of ranks, and so do the weights. "The same bits on
-// any number of ranks" holds for dense reductions only; the same number of ranks, nodes and the
-// same state give the same bits again.
+// What it is not: the sum of comm/schedule/tree.h. The encoding is of a rank's sum, so with more
+// replicas than ranks the result depends on the number of ranks, and so do the weights. "The same
+// bits on any number of ranks" holds for dense reductions only; the same number of ranks, nodes and
+// the same state give the same bits again.
 //
 // Memory is the caller's. The parts may be written while the reduction is not in flight. The result
 // is valid from completion until the next start(), and of this rank alone: no rank may write where
@@ -19,7 +19,7 @@
 // scratch memory, too: where each rank hears of all others it grows with the number of ranks.
 //
 // The first encoding is done in start(), everything else by whoever moves the operation forward
-// (comm/progress.h). Nothing blocks.
+// (comm/run/progress.h). Nothing blocks.
 
 #include <memory>
 #include <span>
@@ -27,12 +27,12 @@
 #include <thread>
 #include <vector>
 
-#include "tutti/comm/collective.h"
 #include "tutti/comm/compress/compression.h"
 #include "tutti/comm/compress/node_groups.h"
 #include "tutti/comm/compress/report.h"
 #include "tutti/comm/compress/state.h"
-#include "tutti/comm/operation.h"
+#include "tutti/comm/run/collective.h"
+#include "tutti/comm/run/operation.h"
 
 namespace tutti::comm {
 

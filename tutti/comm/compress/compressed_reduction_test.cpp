@@ -13,10 +13,10 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/rng.h"
-#include "tutti/comm/codec/codec_samples.h"
-#include "tutti/comm/codec/topk.h"
+#include "tutti/comm/compress/codec/codec_samples.h"
+#include "tutti/comm/compress/codec/topk.h"
 #include "tutti/comm/compress/saved_sample.h"
-#include "tutti/comm/inproc/thread_ranks.h"
+#include "tutti/comm/transport/inproc/thread_ranks.h"
 
 namespace tutti::comm {
 namespace {

@@ -14,8 +14,8 @@
 #include <algorithm>
 
 #include "tutti/base/error.h"
-#include "tutti/comm/codec/error_feedback.h"
-#include "tutti/comm/codec/topk.h"
+#include "tutti/comm/compress/codec/error_feedback.h"
+#include "tutti/comm/compress/codec/topk.h"
 #include "tutti/comm/compress/forms.h"
 
 namespace tutti::comm {

@@ -16,7 +16,7 @@
 #include <cmath>
 
 #include "tutti/base/error.h"
-#include "tutti/comm/codec/powersgd.h"
+#include "tutti/comm/compress/codec/powersgd.h"
 #include "tutti/comm/compress/forms.h"
 
 namespace tutti::comm {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "tutti/comm/codec/error_feedback.h"
+#include "tutti/comm/compress/codec/error_feedback.h"
 
 namespace tutti::comm {
 

@@ -8,8 +8,8 @@
 // What travels grows with the number of ranks, and so does the density of the sum: between many
 // ranks hitopk sends less.
 
-#include "tutti/comm/codec/error_feedback.h"
-#include "tutti/comm/codec/topk.h"
+#include "tutti/comm/compress/codec/error_feedback.h"
+#include "tutti/comm/compress/codec/topk.h"
 #include "tutti/comm/compress/forms.h"
 
 namespace tutti::comm {

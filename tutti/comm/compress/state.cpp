@@ -10,8 +10,8 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/number.h"
-#include "tutti/comm/agree.h"
-#include "tutti/comm/collective.h"
+#include "tutti/comm/control/agree.h"
+#include "tutti/comm/run/collective.h"
 
 namespace tutti::comm {
 namespace {

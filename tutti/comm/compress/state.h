@@ -31,7 +31,7 @@
 #include <vector>
 
 #include "tutti/comm/communicator.h"
-#include "tutti/comm/schedule.h"
+#include "tutti/comm/schedule/schedule.h"
 
 namespace tutti::comm {
 

@@ -5,9 +5,9 @@
 #include <numeric>
 
 #include "tutti/base/error.h"
-#include "tutti/comm/codec/codec_samples.h"
+#include "tutti/comm/compress/codec/codec_samples.h"
 #include "tutti/comm/compress/saved_sample.h"
-#include "tutti/comm/inproc/thread_ranks.h"
+#include "tutti/comm/transport/inproc/thread_ranks.h"
 
 namespace tutti::comm {
 namespace {

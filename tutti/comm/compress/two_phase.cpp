@@ -10,8 +10,8 @@
 // and of the sum: as in 1-bit Adam (Tang et al. 2021). An allreduce of 16-bit elements would round
 // the sum without feedback, and its partial sums travel as f32 in most algorithms.
 
-#include "tutti/comm/codec/codec.h"
-#include "tutti/comm/codec/error_feedback.h"
+#include "tutti/comm/compress/codec/codec.h"
+#include "tutti/comm/compress/codec/error_feedback.h"
 #include "tutti/comm/compress/forms.h"
 
 namespace tutti::comm {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <span>
 
-#include "tutti/comm/schedule.h"
+#include "tutti/comm/schedule/schedule.h"
 
 namespace tutti::comm {
 

@@ -13,7 +13,7 @@
 #include <optional>
 
 #include "tutti/comm/layout/distribution.h"
-#include "tutti/comm/schedule.h"
+#include "tutti/comm/schedule/schedule.h"
 
 namespace tutti::comm {
 
@@ -42,7 +42,8 @@ LocalActivation local_share(const Activation& activation, size_t minibatch,
 
 /// A collective as derived from a layout. Of a reduce_scatter and an allgather `count` is one
 /// rank's share, of an all_to_all what goes to each single rank, of an allreduce the whole vector.
-/// Elements. The long vector that comm/collective.h counts is ActivationExchange::buffer, or padded
+/// Elements. The long vector that comm/run/collective.h counts is ActivationExchange::buffer, or
+/// padded
 /// * kernel_size of parameters.
 struct GroupCollective {
   Collective kind = Collective::barrier;

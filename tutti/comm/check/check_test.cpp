@@ -1,0 +1,262 @@
+// Both halves of Communicator::set_check: checksums of messages (checked_channel.h) and comparison
+// of results (result_check.h).
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "tutti/base/error.h"
+#include "tutti/comm/algorithm/algorithm.h"
+#include "tutti/comm/check/reference_result.h"
+#include "tutti/comm/transport/inproc/thread_ranks.h"
+
+namespace tutti::comm {
+namespace {
+
+using testing::Each;
+using testing::MatchesRegex;
+
+// Something that goes wrong on one rank: `change` is applied once to the first message that it
+// receives in `round`, where it will read it.
+struct Fault {
+  int rank = 1;
+  size_t round = 0;
+  std::function<void(std::byte*)> change;
+  bool in_transit =
+      true;  // before the checksums are looked at, or after that, in the rank's own memory
+};
+
+class FaultyChannel final : public Channel {
+ public:
+  FaultyChannel(std::unique_ptr<Channel> inner, std::vector<RoundOfMessages> rounds,
+                const Fault& fault)
+      : inner_(std::move(inner)), rounds_(std::move(rounds)), fault_(fault) {}
+  void rebind(std::vector<RoundOfMessages> rounds) override { inner_->rebind(std::move(rounds)); }
+  void post(size_t round) override {
+    round_ = round;
+    inner_->post(round);
+  }
+  bool received() override {
+    if (!inner_->received()) return false;
+    const auto& receives = rounds_[round_].receives;
+    // Messages of data: those of the checks' own are smaller.
+    if (round_ != fault_.round || done_ || receives.empty() || receives[0].bytes < 4000)
+      return true;
+    fault_.change(const_cast<std::byte*>(inner_->where(0)));
+    done_ = true;
+    return true;
+  }
+  const std::byte* where(size_t i) const override { return inner_->where(i); }
+  void release() override { inner_->release(); }
+  bool sent() override { return inner_->sent(); }
+  size_t leaving() override { return inner_->leaving(); }
+  Missing missing() const override { return inner_->missing(); }
+
+ private:
+  std::unique_ptr<Channel> inner_;
+  std::vector<RoundOfMessages> rounds_;
+  const Fault& fault_;
+  size_t round_ = 0;
+  bool done_ = false;
+};
+
+// What each rank says about two runs of `spec` with checks; "" when all is well. `color`: this many
+// groups take the ranks in turn.
+std::vector<std::string> outcomes(int ranks, const CollectiveSpec& spec,
+                                  const std::optional<Fault>& fault, int groups = 1) {
+  std::vector<std::string> all(static_cast<size_t>(ranks));
+  std::atomic<int> over{0};
+  run_ranks(ranks, [&](Communicator& c) {
+    const auto inject = [&] {
+      if (fault && c.rank() == fault->rank)
+        c.decorate_channels(
+            [&](Communicator&, std::vector<RoundOfMessages> rounds, const OpenChannel& inner) {
+              return std::make_unique<FaultyChannel>(inner(rounds), rounds, *fault);
+            });
+    };
+    if (fault && fault->in_transit) inject();
+    c.set_check();
+    if (fault && !fault->in_transit) inject();
+    const auto part =
+        c.split(c.rank() % groups, -c.rank(), c.rank() % groups == 0 ? "even" : "odd");
+    std::vector<float> x(spec.count);
+    for (size_t i = 0; i < x.size(); ++i)
+      x[i] = static_cast<float>(i % 7) - 3 + static_cast<float>(c.rank());
+    CollectiveSpec mine = spec;
+    mine.output = x.data();
+    const auto operation = (groups == 1 ? c : *part).plan(mine);
+    if (fault && fault->in_transit)
+      (groups == 1 ? c : *part).set_timeout(2);  // the others wait for it in vain
+    try {
+      for (int run = 0; run < 2; ++run) {
+        operation->start();
+        operation->wait();
+      }
+    } catch (const CommError& error) {
+      all[static_cast<size_t>(c.rank())] = error.what();
+    }
+    // Ranks read each other's memory: nobody lets go of it before all are done.
+    ++over;
+    while (over < ranks) std::this_thread::yield();
+  });
+  return all;
+}
+
+std::function<void(std::byte*)> flip_bit_of(size_t byte) {
+  return [byte](std::byte* data) { data[byte] ^= std::byte{4}; };
+}
+std::function<void(std::byte*)> scale_by(float factor) {
+  return [factor](std::byte* data) { reinterpret_cast<float*>(data)[200] *= factor; };
+}
+
+TEST(Check, PassesEveryAlgorithmAndSize) {
+  run_ranks(4, [](Communicator& c) {
+    c.set_check();
+    for (const Algorithm* algorithm : algorithms()) {
+      Task task;
+      task.kind = Collective::allreduce, task.rank = c.rank(), task.ranks = 4;
+      for (const size_t count : {size_t{0}, size_t{1}, size_t{1000}, size_t{70001}}) {
+        task.count = count;
+        if (!algorithm->refusal(task).empty()) continue;
+        std::vector<float> in(count + 1), out(count + 1);
+        const auto operation = c.plan({.kind = Collective::allreduce,
+                                       .count = count,
+                                       .input = in.data(),
+                                       .output = out.data(),
+                                       .algorithm = std::string(algorithm->name)});
+        for (uint64_t seed = 0; seed < 3; ++seed) {
+          const ReferenceResult answer(task, Element::f32, ReduceOp::sum, seed);
+          answer.fill(reinterpret_cast<std::byte*>(in.data()));
+          operation->start();
+          operation->wait();
+          EXPECT_EQ(answer.count_wrong(reinterpret_cast<const std::byte*>(out.data())), 0u)
+              << algorithm->name << " " << count;
+        }
+        c.barrier();  // a peer may still read `in`
+      }
+    }
+  });
+}
+
+TEST(Check, PassesChunksInPlaceAndMeans) {
+  for (const char* algorithm : {"pairwise", "ring", "recursive_doubling"})
+    for (const size_t chunk : {size_t{0}, size_t{10000}})
+      EXPECT_THAT(outcomes(4,
+                           {.name = "bucket 7",
+                            .kind = Collective::allreduce,
+                            .op = ReduceOp::mean,
+                            .count = 50001,
+                            .algorithm = algorithm,
+                            .chunk = chunk},
+                           {}),
+                  Each(""))
+          << algorithm << " " << chunk;
+}
+
+TEST(Check, PassesRoundingInEveryTypeAndWithSeveralPartsARank) {
+  run_ranks(3, [](Communicator& c) {
+    c.set_check();
+    const auto check = [&](auto zero, Element element, bool leaves) {
+      using T = decltype(zero);
+      std::vector<T> in(2 * 20000), out(20000);
+      for (size_t i = 0; i < in.size(); ++i)
+        in[i] =
+            static_cast<T>(1 + 1e-3 * static_cast<double>(
+                                          (i * 7919 + static_cast<size_t>(c.rank()) * 31) % 10007));
+      CollectiveSpec spec{.kind = Collective::reduce_scatter,
+                          .element = element,
+                          .count = out.size(),
+                          .parts = balanced_parts(out.size(), 3),
+                          .input = in.data(),
+                          .output = out.data()};
+      if (leaves) spec.leaves = {.replicas = 7, .first = {0, 3, 5, 7}, .stride = 20000};
+      const auto operation = c.plan(spec);
+      for (int run = 0; run < 2; ++run) {
+        operation->start();
+        operation->wait();
+      }
+      c.barrier();
+    };
+    check(float{}, Element::f32, false);
+    check(double{}, Element::f64, false);
+    check(float{}, Element::f32, true);
+  });
+}
+
+// In a lent block (pairwise reads the sender's memory in place) and in a copied one (ring's
+// allgather rounds).
+TEST(Check, AFlippedBitIsNamedWithOperationRoundRanksAndBytes) {
+  const CollectiveSpec pairwise{
+      .name = "bucket 7", .kind = Collective::allreduce, .count = 300000, .algorithm = "pairwise"};
+  EXPECT_THAT(
+      outcomes(3, pairwise, Fault{.round = 0, .change = flip_bit_of(70000)})[1],
+      MatchesRegex("rank 1/3 on .*: group 'global' .ranks 0-2.: allreduce 'bucket 7' by pairwise "
+                   "number 1: round 0, message 0 from rank [02] on .* to rank 1 on .*: "
+                   "bytes .65536, 131072. of 400000 are not what was sent.*"));
+  const CollectiveSpec ring{
+      .name = "bucket 7", .kind = Collective::allreduce, .count = 300000, .algorithm = "ring"};
+  EXPECT_THAT(outcomes(3, ring, Fault{.round = 3, .change = flip_bit_of(0)})[1],
+              MatchesRegex("rank 1/3 on .*: group 'global' .ranks 0-2.: allreduce 'bucket 7' by "
+                           "ring number 1: round 3, message 0 from rank 0 on .* to rank 1 on .*: "
+                           "bytes .0, 65536. of 400000 are not what was sent.*"));
+}
+
+TEST(Check, PartsOfASplitCheckTooAndNameRanksOfTheJob) {
+  const CollectiveSpec spec{.kind = Collective::broadcast, .count = 1000};
+  const std::vector<std::string> said = outcomes(4, spec, Fault{.change = flip_bit_of(99)}, 2);
+  EXPECT_THAT(
+      said[1],
+      MatchesRegex("rank 1/4 on .*: group 'odd' .ranks 1, 3.: broadcast by .* number 1: round 0, "
+                   "message 0 from rank 3 on .* to rank 1 on .*: bytes .0, 4000. of 4000.*"));
+  EXPECT_EQ(said[0] + said[2], "");
+}
+
+// The sum goes wrong in one place, and everyone is given the wrong one.
+TEST(Check, AWrongSumIsNamedByWhoAddedIt) {
+  const CollectiveSpec spec{
+      .name = "bucket 7", .kind = Collective::allreduce, .count = 40000, .algorithm = "pairwise"};
+  EXPECT_THAT(
+      outcomes(4, spec, Fault{.rank = 2, .round = 0, .change = scale_by(3), .in_transit = false}),
+      Each(MatchesRegex(
+          "rank [0-3]/4 on .*: group 'global' .ranks 0-3.: allreduce 'bucket 7' by pairwise number "
+          "1: elements .20000, 24096. of the result are not the sum of "
+          "what the ranks gave: off by [0-9.]+, rounding allows [0-9.e-]+; added last on rank 2 on "
+          "[^,]*: look for .*")));
+}
+
+// Each rank adds by itself, and one of them does so wrongly: also when the change is too small for
+// the sums.
+TEST(Check, AnotherResultThanOnMostRanksIsNamed) {
+  const CollectiveSpec spec{.name = "bucket 7",
+                            .kind = Collective::allreduce,
+                            .count = 40000,
+                            .algorithm = "recursive_doubling"};
+  Fault fault{.rank = 3, .round = 1, .change = scale_by(3), .in_transit = false};
+  EXPECT_THAT(
+      outcomes(4, spec, fault),
+      Each(MatchesRegex(".* allreduce 'bucket 7' by recursive_doubling number 1: elements .0, "
+                        "4096. of the result .* added last on rank 3 on [^,]*: look .*")));
+  fault.change = scale_by(1.000001f);
+  EXPECT_THAT(outcomes(4, spec, fault),
+              Each(MatchesRegex(".* allreduce 'bucket 7' by recursive_doubling number 1: another "
+                                "result than on most ranks on rank 3 on [^,]*: look for .*")));
+}
+
+TEST(Check, ABroadcastIsComparedToo) {
+  const CollectiveSpec spec{
+      .name = "weights", .kind = Collective::broadcast, .count = 5000, .algorithm = "binomial"};
+  EXPECT_THAT(
+      outcomes(4, spec, Fault{.rank = 3, .round = 0, .change = scale_by(3), .in_transit = false})
+          .back(),
+      MatchesRegex(".* broadcast 'weights' by binomial number 1: another result than on most ranks "
+                   "on rank 3 on [^,]*: look for .*"));
+}
+
+}  // namespace
+}  // namespace tutti::comm

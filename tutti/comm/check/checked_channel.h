@@ -1,0 +1,51 @@
+#pragma once
+// CheckedChannel: every message is accompanied by checksums, to find the rank, the link or the
+// memory that changes data: `comm.check = true`.
+//
+// The sender hashes its block when it posts it, the receiver what it will read: its own copy, or
+// the sender's memory where the block is lent. A mismatch throws CommError naming round, sender,
+// receiver and bytes. The checksums (xxHash's XXH3, 64 bits) travel as one more message beside each
+// that has bytes: 8 bytes for each kPiece of it. Both sides read the block once more; that is the
+// price.
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "tutti/comm/transport/channel.h"
+
+namespace tutti::comm {
+
+class CheckedChannel final : public Channel {
+ public:
+  static constexpr size_t kPiece = size_t{64} << 10;  ///< bytes that share a checksum
+
+  /// Collective.
+  CheckedChannel(Communicator& communicator, std::vector<RoundOfMessages> rounds,
+                 const OpenChannel& inner);
+
+  void expect() override { inner_->expect(); }
+  void post(size_t round) override;
+  void rebind(std::vector<RoundOfMessages> rounds) override;
+  bool received() override;
+  const std::byte* where(size_t i) const override { return inner_->where(i); }
+  void release() override { inner_->release(); }
+  bool sent() override { return inner_->sent(); }
+  size_t leaving() override { return inner_->leaving(); }
+  Missing missing() const override { return inner_->missing(); }
+
+ private:
+  using Sums = std::vector<uint64_t>;  // of one message, by piece
+  std::vector<RoundOfMessages> accompanied();
+  void verify() const;
+  void compare(size_t receive, const std::byte* sums) const;
+
+  Communicator& communicator_;
+  std::vector<RoundOfMessages> rounds_;                 // as the user of this channel gave them
+  std::vector<std::vector<Sums>> outgoing_, incoming_;  // by round and message
+  std::unique_ptr<Channel> inner_;
+  size_t round_ = 0;
+  bool verified_ = false;
+};
+
+}  // namespace tutti::comm

@@ -1,0 +1,211 @@
+#include "tutti/comm/compress/codec/error_feedback.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "tutti/base/error.h"
+#include "tutti/base/rng.h"
+#include "tutti/comm/compress/codec/codec_samples.h"
+
+namespace tutti::comm {
+namespace {
+
+constexpr const char* kSpecs[] = {"bf16", "fp16", "int8", "onebit", "topk:0.01", "topk:0.3"};
+constexpr size_t kLength = 3001;
+
+double squares(const Floats& x) {
+  double sum = 0;
+  for (const float value : x) sum += static_cast<double>(value) * value;
+  return sum;
+}
+
+TEST(ErrorFeedback, TheResidualIsWhatWasNotSent) {
+  for (const char* spec : kSpecs) {
+    const auto codec = make_codec(spec);
+    Floats residual = random_values(kLength, 1);
+    const Floats gradient = random_values(kLength, 2);
+    Floats acc(kLength), decoded(kLength), rest(kLength);
+    for (size_t i = 0; i < kLength; ++i) acc[i] = residual[i] + gradient[i];
+    Bytes out(codec->encoded_bytes(kLength));
+    const double cost = ErrorFeedback(residual).encode(*codec, gradient, out).ratio();
+    codec->decode(out, decoded);
+    for (size_t i = 0; i < kLength; ++i) rest[i] = acc[i] - decoded[i];
+    EXPECT_EQ(std::memcmp(rest.data(), residual.data(), kLength * sizeof(float)), 0) << spec;
+    EXPECT_NEAR(cost, squares(rest) / squares(acc), 1e-12) << spec;
+    EXPECT_GT(cost, 0) << spec;
+    EXPECT_LT(cost, 1) << spec;
+  }
+}
+
+TEST(ErrorFeedback, PiecesOfAGranuleMakeTheEncodingOfTheWhole) {
+  for (const char* spec : {"bf16", "fp16", "int8", "onebit"}) {
+    const auto codec = make_codec(spec);
+    const size_t count = 9 * 1024 + 77;
+    const Floats x = random_values(count, 3), y = random_values(count, 4);
+    Floats sum(count);
+    for (size_t i = 0; i < count; ++i) sum[i] = x[i] + y[i];
+    Bytes whole(codec->encoded_bytes(count)), out(whole.size());
+    codec->encode(sum, whole);
+    Floats residual(count, 0.0f);
+    const float* const parts[] = {x.data(), y.data()};
+    ErrorFeedback(residual).encode(*codec, parts, out);
+    EXPECT_EQ(out, whole) << spec;
+  }
+}
+
+TEST(ErrorFeedback, TopkClearsWhatItSends) {
+  const auto codec = make_codec("topk:0.4");
+  Floats residual{0.5f, 0, -1, 0, 3};
+  Bytes out(codec->encoded_bytes(5));
+  EXPECT_NEAR(ErrorFeedback(residual).encode(*codec, Floats{1, 1, -4, 2, -3}, out).ratio(),
+              (1.5 * 1.5 + 1) / (1.5 * 1.5 + 1 + 25 + 4), 1e-15);
+  EXPECT_EQ(residual, (Floats{1.5f, 1, 0, 0, 0}));
+}
+
+TEST(ErrorFeedback, EverythingIsSentInTheLongRun) {
+  for (const char* spec : kSpecs) {
+    const auto codec = make_codec(spec);
+    Floats residual(kLength, 0.0f), sent(kLength, 0.0f);
+    std::vector<double> given(kLength, 0.0);
+    Bytes out(codec->encoded_bytes(kLength));
+    ErrorFeedback feedback(residual);
+    for (uint64_t step = 0; step < 40; ++step) {
+      const Floats gradient = random_values(kLength, 10 + step);
+      feedback.encode(*codec, gradient, out, step);
+      codec->add_decoded(out, sent);
+      for (size_t i = 0; i < kLength; ++i) given[i] += gradient[i];
+    }
+    for (size_t i = 0; i < kLength; ++i)
+      ASSERT_NEAR(static_cast<double>(sent[i]) + residual[i], given[i], 3e-5) << spec << " " << i;
+  }
+}
+
+// Whole numbers are added without rounding, and top-k sends them as they are.
+TEST(ErrorFeedback, TopkLosesNothingToTheLastBit) {
+  for (const char* spec : {"topk:0.01", "topk:0.3"}) {
+    const auto codec = make_codec(spec);
+    Floats residual(kLength, 0.0f), sent(kLength, 0.0f), given(kLength, 0.0f);
+    Bytes out(codec->encoded_bytes(kLength));
+    ErrorFeedback feedback(residual);
+    for (uint64_t step = 0; step < 40; ++step) {
+      Floats gradient = random_values(kLength, 10 + step);
+      for (float& g : gradient) g = std::round(100 * g);
+      feedback.encode(*codec, gradient, out, step);
+      codec->add_decoded(out, sent);
+      for (size_t i = 0; i < kLength; ++i) given[i] += gradient[i];
+    }
+    Floats together(kLength);
+    for (size_t i = 0; i < kLength; ++i) together[i] = sent[i] + residual[i];
+    EXPECT_EQ(together, given) << spec;
+    EXPECT_NE(sent, given) << spec << " would test nothing";
+  }
+}
+
+TEST(ErrorFeedback, ZeroCostsNothing) {
+  for (const char* spec : kSpecs) {
+    const auto codec = make_codec(spec);
+    Floats residual(kLength, 0.0f);
+    Bytes out(codec->encoded_bytes(kLength));
+    EXPECT_EQ(ErrorFeedback(residual).encode(*codec, Floats(kLength, 0.0f), out).ratio(), 0)
+        << spec;
+    EXPECT_EQ(residual, Floats(kLength, 0.0f)) << spec;
+  }
+}
+
+TEST(ErrorFeedback, AStepThatIsNotFiniteIsReportedAndDoesNotSpoilTheNext) {
+  for (const char* spec : kSpecs)
+    for (const float bad :
+         {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+      const auto codec = make_codec(spec);
+      Floats residual = random_values(kLength, 1);
+      const Floats before = residual;
+      Floats gradient(kLength, 0.0f);
+      std::fill(gradient.begin() + 5, gradient.begin() + 100, bad);
+      Bytes out(codec->encoded_bytes(kLength));
+      ErrorFeedback feedback(residual);
+      EXPECT_FALSE(std::isfinite(feedback.encode(*codec, gradient, out).ratio())) << spec;
+      Floats decoded(kLength);
+      codec->decode(out, decoded);
+      EXPECT_FALSE(std::ranges::all_of(decoded, [](float x) { return std::isfinite(x); })) << spec;
+      EXPECT_TRUE(std::ranges::all_of(residual, [](float x) { return std::isfinite(x); })) << spec;
+      EXPECT_EQ(residual[5], 0) << spec;
+      EXPECT_TRUE(std::isfinite(feedback.encode(*codec, random_values(kLength, 2), out).ratio()))
+          << spec;
+    }
+}
+
+TEST(ErrorFeedback, AnOverflowOfFp16IsReported) {
+  const auto codec = make_codec("fp16");
+  Floats residual(3, 0.0f);
+  Bytes out(6);
+  EXPECT_FALSE(
+      std::isfinite(ErrorFeedback(residual).encode(*codec, Floats{1, 1e6f, 2}, out).ratio()));
+  EXPECT_EQ(residual, Floats(3, 0.0f));
+}
+
+TEST(ErrorFeedback, SizesMustAgree) {
+  const auto codec = make_codec("bf16");
+  Floats residual(3);
+  Bytes out(8);
+  EXPECT_THROW(ErrorFeedback(residual).encode(*codec, Floats(4), out), InternalError);
+}
+
+// Four workers, each with its own minimum, so that near the common one the workers' gradients are
+// large and cancel: minimise mean_w 1/2 sum_i a_i (x_i - b_wi)^2. Returns how far the objective is
+// above its least value, over where it began.
+enum class Exchange { dense, compressed, compressed_without_feedback };
+double descend(Exchange exchange) {
+  constexpr size_t kWorkers = 4, kSize = 200;
+  constexpr int kSteps = 3000;
+  const auto codec = make_codec("topk:0.01");
+  const Floats centre = random_values(kSize, 1);
+  Floats a(kSize), x(kSize, 0.0f), b[kWorkers], residual[kWorkers];
+  for (size_t i = 0; i < kSize; ++i) a[i] = 0.2f + 0.8f * static_cast<float>(i) / kSize;
+  for (size_t w = 0; w < kWorkers; ++w) {
+    b[w] = random_values(kSize, 2 + w / 2);
+    for (size_t i = 0; i < kSize; ++i) b[w][i] = centre[i] + (w % 2 == 0 ? 3.0f : -3.0f) * b[w][i];
+    residual[w].assign(kSize, 0.0f);
+  }
+  Bytes out(codec->encoded_bytes(kSize));
+  for (int step = 0; step < kSteps; ++step) {
+    Floats sum(kSize, 0.0f), gradient(kSize);
+    for (size_t w = 0; w < kWorkers; ++w) {
+      for (size_t i = 0; i < kSize; ++i) gradient[i] = a[i] * (x[i] - b[w][i]);
+      if (exchange == Exchange::compressed_without_feedback) std::ranges::fill(residual[w], 0.0f);
+      if (exchange == Exchange::dense) {
+        for (size_t i = 0; i < kSize; ++i) sum[i] += gradient[i];
+      } else {
+        ErrorFeedback(residual[w]).encode(*codec, gradient, out, static_cast<uint64_t>(step));
+        codec->add_decoded(out, sum);
+      }
+    }
+    const float rate = 0.01f * (1 - static_cast<float>(step) / kSteps);
+    for (size_t i = 0; i < kSize; ++i) x[i] -= rate * sum[i] / kWorkers;
+  }
+  double left = 0, first = 0;
+  for (size_t i = 0; i < kSize; ++i) {
+    left += a[i] * std::pow(x[i] - centre[i], 2);
+    first += a[i] * std::pow(centre[i], 2);
+  }
+  return left / first;
+}
+
+TEST(ErrorFeedback, DescentWithOnePercentComesNearTheDenseOneAndWithoutFeedbackItDoesNot) {
+  const double dense = descend(Exchange::dense);
+  const double compressed = descend(Exchange::compressed);
+  const double without = descend(Exchange::compressed_without_feedback);
+  RecordProperty("dense", std::to_string(dense));
+  RecordProperty("compressed", std::to_string(compressed));
+  RecordProperty("without", std::to_string(without));
+  EXPECT_LT(dense, 0.01);
+  EXPECT_LT(compressed, dense + 0.01);
+  EXPECT_GT(without, 20 * compressed);
+}
+
+}  // namespace
+}  // namespace tutti::comm

@@ -1,0 +1,173 @@
+#include "tutti/comm/control/agree.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cfenv>
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+
+#include "tutti/base/error.h"
+#include "tutti/comm/transport/inproc/thread_ranks.h"
+#include "tutti/device/cpu/topology.h"
+
+namespace tutti::comm {
+namespace {
+
+void pause(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+
+TEST(Decide, EveryRankGetsRankZerosBytes) {
+  run_ranks(3, [](Communicator& c) {
+    for (const std::string& text : {std::string("7"), std::string("a\0b\n", 4), std::string()})
+      EXPECT_EQ(decide(c, "choosing", [&] { return c.rank() == 0 ? text : "not mine"; }), text);
+  });
+  const auto single = make_single_communicator();
+  EXPECT_EQ(decide(*single, "choosing", [] { return "alone"; }), "alone");
+}
+
+TEST(Decide, WorkThatTakesLongerThanTheTimeoutIsWaitedFor) {
+  run_ranks(3, [](Communicator& c) {
+    c.set_timeout(3);
+    EXPECT_EQ(decide(c, "sleeping",
+                     [] {
+                       pause(5);
+                       return "awake";
+                     }),
+              "awake");
+  });
+}
+
+TEST(Decide, AWaitThatFailsSaysWhatRankZeroWasDoing) {
+  std::string message;
+  try {
+    run_ranks(2, [](Communicator& c) {
+      c.set_timeout(1);
+      if (c.rank() == 0)
+        pause(4);  // it does not come, and gives no sign
+      else
+        decide(c, "measuring kernels", [] { return ""; });
+    });
+  } catch (const CommError& error) {
+    message = error.what();
+  }
+  EXPECT_NE(message.find(" is measuring kernels: nothing was heard of it yet"), std::string::npos)
+      << message;
+}
+
+TEST(Decide, TheWorkHasTheCallersAffinityAndFloatingPointModes) {
+  run_ranks(2, [](Communicator& c) {
+    const std::string mine = affinity_list();
+    std::fesetround(FE_TOWARDZERO);
+    const std::string works = decide(c, "looking", [] {
+      return affinity_list() + (std::fegetround() == FE_TOWARDZERO ? " to zero" : " elsewhere");
+    });
+    EXPECT_EQ(works, mine + " to zero");
+  });
+}
+
+template <class Type>
+void expect_error_everywhere(const Type& thrown, ExitCode code) {
+  run_ranks(3, [&](Communicator& c) {
+    try {
+      decide(c, "failing", [&]() -> std::string { throw thrown; });
+      ADD_FAILURE() << "no error on rank " << c.rank();
+    } catch (const Type& error) {
+      EXPECT_STREQ(error.what(), thrown.what());
+      EXPECT_EQ(error.exit_code(), code);
+    }
+    EXPECT_EQ(decide(c, "going on", [] { return "as before"; }), "as before");
+  });
+}
+
+TEST(Decide, AnErrorHasItsTypeAndTextOnEveryRank) {
+  expect_error_everywhere(ConfigError("no such key"), ExitCode::usage);
+  expect_error_everywhere(IoError("disk full"), ExitCode::failure);
+  expect_error_everywhere(DeviceError("no kernel"), ExitCode::failure);
+  expect_error_everywhere(CommError("a rank"), ExitCode::failure);
+  expect_error_everywhere(NumericError("no number"), ExitCode::failure);
+  expect_error_everywhere(InternalError("a bug"), ExitCode::failure);
+}
+
+TEST(Decide, AnErrorOfAnotherTypeKeepsItsText) {
+  run_ranks(2, [](Communicator& c) {
+    try {
+      decide(c, "failing", []() -> std::string { throw std::invalid_argument("from a library"); });
+      ADD_FAILURE() << "no error on rank " << c.rank();
+    } catch (const std::exception& error) {
+      EXPECT_STREQ(error.what(), "from a library");
+    }
+  });
+}
+
+TEST(OnEach, EveryRankWorksAndAllWaitForTheLast) {
+  std::atomic<int> done{0};
+  run_ranks(5, [&](Communicator& c) {
+    c.set_timeout(1);
+    on_each(c, "writing", [&] {
+      if (c.rank() == 2) pause(2.5);  // longer than the time-out
+      ++done;
+    });
+    EXPECT_EQ(done.load(), 5);
+  });
+}
+
+TEST(OnEach, WhatFailsOnOneRankFailsOnAll) {
+  run_ranks(4, [](Communicator& c) {
+    for (const bool several : {false, true}) {
+      try {
+        on_each(c, "writing", [&] {
+          if (c.rank() == 2) throw IoError("the disk of rank 2 is full");
+          if (c.rank() == 3 && several) throw ConfigError("rank 3 is wrong");
+        });
+        ADD_FAILURE() << "no error on rank " << c.rank();
+      } catch (const IoError& error) {
+        EXPECT_STREQ(error.what(), "the disk of rank 2 is full");
+      }
+      on_each(c, "going on", [] {});
+    }
+  });
+}
+
+// The message of agree() on every one of these ranks.
+std::vector<std::string> disagreements(const std::vector<std::string>& texts) {
+  std::vector<std::string> messages(texts.size());
+  run_ranks(static_cast<int>(texts.size()), [&](Communicator& c) {
+    const auto rank = static_cast<size_t>(c.rank());
+    try {
+      agree(c, "the configuration", texts[rank]);
+    } catch (const ConfigError& error) {
+      messages[rank] = error.what();
+    }
+  });
+  return messages;
+}
+
+TEST(Agree, SaysNothingWhereAllTextsAreEqual) {
+  EXPECT_EQ(disagreements({"a = 1\nb = 2", "a = 1\nb = 2"}), (std::vector<std::string>{"", ""}));
+}
+
+TEST(Agree, NamesKeyValuesAndRank) {
+  const auto messages =
+      disagreements({"a = 1\nlr = 0.1\nz = 3", "a = 1\nlr = 0.1\nz = 3", "a = 1\nlr = 0.2\nz = 4"});
+  EXPECT_TRUE(
+      messages[0].starts_with("the configuration: the ranks were given different ones: lr "
+                              "is '0.1' for rank 0 on "))
+      << messages[0];
+  EXPECT_NE(messages[0].find(" and '0.2' for rank 2 on "), std::string::npos) << messages[0];
+  EXPECT_EQ(messages[1], messages[0]);
+  EXPECT_EQ(messages[2], messages[0]);
+}
+
+TEST(Agree, NamesAKeyThatOneRankLacksAndAllRanksThatDiffer) {
+  const auto lacks = disagreements({"a = 1\nb = ", "a = 1", "a = 2"});
+  EXPECT_NE(lacks[0].find(": b is '' for rank 0 on "), std::string::npos) << lacks[0];
+  EXPECT_NE(lacks[0].find(" and not given for rank 1 on "), std::string::npos) << lacks[0];
+  EXPECT_NE(lacks[0].find("(ranks 1-2 differ from rank 0)"), std::string::npos) << lacks[0];
+  const auto adds = disagreements({"a = 1", "a = 1\nb = x = y"});
+  EXPECT_NE(adds[1].find(": b is not given for rank 0 on "), std::string::npos) << adds[1];
+  EXPECT_NE(adds[1].find(" and 'x = y' for rank 1 on "), std::string::npos) << adds[1];
+}
+
+}  // namespace
+}  // namespace tutti::comm

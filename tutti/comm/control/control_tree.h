@@ -1,0 +1,23 @@
+#pragma once
+// ControlTree: the binomial tree that control messages take, between processes. Pure function of
+// numbers; nothing communicates.
+//
+// With v = (rank - root) mod P, the parent of v is v without its lowest set bit. So the subtree of
+// v is a range of ranks, and folding the children in their order adds as tree(0, P) of
+// comm/schedule/tree.h.
+
+#include <vector>
+
+namespace tutti::comm {
+
+/// Of one rank. A message up and one down cost a rank at most log2 P + 1 messages each.
+struct ControlTree {
+  ControlTree(int rank, int ranks, int root = 0);
+
+  int parent = -1;            ///< -1 at the root
+  std::vector<int> children;  ///< the smallest subtree first
+  std::vector<int> sizes;     ///< ranks in the subtree of each child
+  int size = 1;               ///< ranks in the subtree of this rank, itself among them
+};
+
+}  // namespace tutti::comm

@@ -1,0 +1,59 @@
+#include "tutti/comm/control/control_tree.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <string>
+
+#include "tutti/comm/schedule/tree.h"
+
+namespace tutti::comm {
+namespace {
+
+std::string folded(int rank, int ranks) {
+  std::string text = std::to_string(rank);
+  for (const int child : ControlTree(rank, ranks).children)
+    text = "(" + text + "+" + folded(child, ranks) + ")";
+  return text;
+}
+
+}  // namespace
+
+// What one control message costs a rank: of 1,000 ranks as of 16,384, not more than log2 P.
+TEST(ControlTree, CostsARankAtMostLogPMessages) {
+  for (const int ranks : {1, 2, 3, 7, 1000, 3000, 16384}) {
+    const int bound = std::bit_width(static_cast<unsigned>(ranks - 1));
+    for (const int root : {0, ranks / 3, ranks - 1})
+      for (int rank = 0; rank < ranks; ++rank) {
+        const ControlTree tree(rank, ranks, root);
+        ASSERT_LE(static_cast<int>(tree.children.size()), bound) << rank << " of " << ranks;
+        ASSERT_EQ(tree.parent < 0, rank == root);
+      }
+  }
+}
+
+TEST(ControlTree, EveryRankIsTheChildOfItsParentAndSubtreesAreRanges) {
+  for (const int ranks : {2, 5, 6, 13, 64})
+    for (const int root : {0, 1, ranks - 1})
+      for (int rank = 0; rank < ranks; ++rank) {
+        const ControlTree tree(rank, ranks, root);
+        int next = (rank + 1) % ranks, covered = 1;
+        for (size_t i = 0; i < tree.children.size(); ++i) {
+          EXPECT_EQ(tree.children[i], next);
+          EXPECT_EQ(ControlTree(tree.children[i], ranks, root).parent, rank);
+          EXPECT_EQ(ControlTree(tree.children[i], ranks, root).size, tree.sizes[i]);
+          covered += tree.sizes[i];
+          next = (next + tree.sizes[i]) % ranks;
+        }
+        EXPECT_EQ(covered, tree.size);
+        EXPECT_EQ(tree.size == ranks, rank == root);
+      }
+}
+
+TEST(ControlTree, FoldsInTheOrderOfTheReductionTree) {
+  for (int ranks = 1; ranks <= 33; ++ranks)
+    EXPECT_EQ(folded(0, ranks),
+              TreeSum(ranks, all_parts(ranks, first_replicas(ranks, ranks))).to_string());
+}
+
+}  // namespace tutti::comm

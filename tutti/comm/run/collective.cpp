@@ -1,0 +1,193 @@
+#include "tutti/comm/run/collective.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "tutti/base/error.h"
+#include "tutti/comm/algorithm/algorithm.h"
+#include "tutti/comm/check/result_check.h"
+#include "tutti/comm/communicator.h"
+
+namespace tutti::comm {
+namespace {
+
+size_t end_of(const std::vector<Slice>& slices) {
+  size_t end = 0;
+  for (const Slice& slice : slices) end = std::max(end, slice.end());
+  return end;
+}
+
+bool can_be_cut(Collective kind) {
+  return kind == Collective::broadcast || kind == Collective::reduce ||
+         kind == Collective::allreduce;
+}
+
+}  // namespace
+
+Extent extent_of(const Task& task) {
+  const bool root = task.rank == task.root;
+  const size_t part = task.parts.empty() ? 0 : task.part().count;
+  const size_t addend = task.count + (task.leaves.parts_of(task.rank) - 1) * task.leaves.stride;
+  switch (task.kind) {
+    case Collective::barrier: return {0, 0};
+    case Collective::broadcast: return {root ? task.count : 0, task.count};
+    case Collective::reduce: return {task.count, root ? task.count : 0};
+    case Collective::allreduce: return {addend, task.count};
+    case Collective::reduce_scatter: return {addend, part};
+    case Collective::allgather: return {part, task.count};
+    case Collective::gather: return {part, root ? task.count : 0};
+    case Collective::scatter: return {root ? task.count : 0, part};
+    case Collective::all_to_all: return {end_of(task.sends), end_of(task.receives)};
+  }
+  return {};
+}
+
+void check_buffers(const std::string& what, const Task& task, const void* input,
+                   const void* output) {
+  const Extent extent = extent_of(task);
+  if (extent.output > 0 && output == nullptr)
+    throw CommError(fmt::format("{}: no output on rank {}, which receives {} elements", what,
+                                task.rank, extent.output));
+  if (extent.input > 0 && input == nullptr && (!can_be_cut(task.kind) || output == nullptr))
+    throw CommError(fmt::format("{}: no input on rank {}, which gives {} elements", what, task.rank,
+                                extent.input));
+}
+
+CollectiveOperation::CollectiveOperation(Communicator& communicator, const CollectiveSpec& spec,
+                                         const Task& task, const std::string& algorithm)
+    : Operation(communicator, spec.name.empty()
+                                  ? std::string(name_of(spec.kind))
+                                  : fmt::format("{} '{}'", name_of(spec.kind), spec.name)),
+      task_(task), rebindable_(spec.rebindable), bound_(!spec.rebindable),
+      input_(spec.rebindable ? nullptr : spec.input),
+      output_(spec.rebindable ? nullptr : spec.output) {
+  set_priority(spec.priority);
+  const size_t chunk =
+      spec.chunk == 0 || !can_be_cut(task.kind) ? std::max<size_t>(task.count, 1) : spec.chunk;
+  chunk_bytes_ = chunk * size_of(spec.element);
+  size_t begin = 0;
+  do {
+    Task piece = task;
+    if (can_be_cut(task.kind)) {
+      piece.count = std::min(chunk, task.count - begin);
+      piece.parts = balanced_parts(piece.count, task.ranks);
+    }
+    const Operands operands{.input = input_of(runs_.size()),
+                            .output = output_of(runs_.size()),
+                            .rebindable = rebindable_,
+                            .element = spec.element,
+                            .op = spec.op,
+                            .divisor = static_cast<double>(task.ranks)};
+    runs_.push_back(std::make_unique<ScheduleRun>(
+        communicator, make_schedule(algorithm_named(algorithm), piece), operands));
+    if (communicator.checked() && task.ranks > 1)
+      checks_.push_back(
+          std::make_unique<ResultCheck>(communicator, piece, runs_.back()->schedule(), operands));
+    begin += chunk;
+  } while (begin < task.count);
+}
+
+size_t CollectiveOperation::bytes_received() const {
+  size_t bytes = 0;
+  for (const auto& run : runs_) bytes += run->bytes_received();
+  return bytes;
+}
+
+CollectiveOperation::~CollectiveOperation() {
+  withdraw();
+  pacer().leave(flow_);
+}
+
+void CollectiveOperation::begin(size_t chunk) {
+  if (!checks_.empty()) checks_[chunk]->begin();
+  runs_[chunk]->begin();
+}
+
+bool CollectiveOperation::advance(size_t chunk) {
+  return runs_[chunk]->advance() && (checks_.empty() || checks_[chunk]->advance());
+}
+std::byte* CollectiveOperation::output_of(size_t chunk) const {
+  return output_ == nullptr ? nullptr : static_cast<std::byte*>(output_) + chunk * chunk_bytes_;
+}
+
+std::byte* CollectiveOperation::input_of(size_t chunk) const {
+  if (input_ == nullptr) return can_be_cut(task_.kind) ? output_of(chunk) : nullptr;
+  return static_cast<std::byte*>(const_cast<void*>(input_)) + chunk * chunk_bytes_;
+}
+
+void CollectiveOperation::rebind(const void* input, void* output) {
+  CHECK(rebindable_ && !in_flight(),
+        "{}: buffers given to an operation that is in flight, or has its own", name());
+  if (bound_ && input == input_ && output == output_) return;
+  check_buffers(name(), task_, input, output);
+  input_ = input;
+  output_ = output;
+  bound_ = true;
+  for (size_t k = 0; k < runs_.size(); ++k) runs_[k]->rebind(input_of(k), output_of(k));
+  for (size_t k = 0; k < checks_.size(); ++k) checks_[k]->rebind(input_of(k), output_of(k));
+}
+
+void CollectiveOperation::begin() {
+  CHECK(bound_, "{}: started without buffers", name());
+  first_ = started_ = expected_ = 0;
+  if (runs_.size() == 1) return begin(started_++);
+  pacer().enter(flow_, priority());
+  begin_chunks(0, 0);
+}
+
+bool CollectiveOperation::advance() {
+  const bool in_chunks = runs_.size() > 1;
+  size_t were_leaving = 0, leaving = 0;
+  for (size_t i = first_; i < started_; ++i) {
+    if (in_chunks) were_leaving += runs_[i]->leaving();
+    if (advance(i) && i == first_) ++first_;
+    if (in_chunks) leaving += runs_[i]->leaving();
+  }
+  if (in_chunks) begin_chunks(leaving, were_leaving);
+  const bool complete = first_ == runs_.size();
+  if (in_chunks && complete) pacer().leave(flow_);
+  return complete;
+}
+
+void CollectiveOperation::begin_chunks(size_t leaving, size_t were_leaving) {
+  expect_chunks();
+  pacer().note(flow_, leaving, were_leaving, started_ < runs_.size());
+  while (started_ < runs_.size() && pacer().may_begin(flow_)) {
+    begin(started_);
+    leaving += runs_[started_++]->leaving();
+    expect_chunks();
+    pacer().note(flow_, leaving, were_leaving, started_ < runs_.size());
+  }
+}
+
+// So that what another rank sends of chunks that this one has yet to begin leaves that rank.
+void CollectiveOperation::expect_chunks() {
+  constexpr size_t kAhead = 4;
+  for (; expected_ < std::min(started_ + kAhead, runs_.size()); ++expected_)
+    if (expected_ >= started_) runs_[expected_]->expect();
+}
+
+Pending CollectiveOperation::describe() const {
+  Pending what{.operation = fmt::format("{} by {}", name(), algorithm()),
+               .sequence = sequence(),
+               .arrived = {},
+               .missing = {}};
+  if (runs_.size() > 1)
+    what.operation +=
+        fmt::format(" (chunk {} of {})", std::min(first_ + 1, runs_.size()), runs_.size());
+  // Only the peers of this round are heard of.
+  std::vector<int> heard{communicator().rank()};
+  if (first_ < runs_.size()) {
+    what.missing = runs_[first_]->missing();
+    if (what.missing.empty() && !checks_.empty()) what.missing = checks_[first_]->missing();
+    std::ranges::copy(runs_[first_]->peers(), std::back_inserter(heard));
+  }
+  std::ranges::sort(heard);
+  heard.erase(std::ranges::unique(heard).begin(), heard.end());
+  std::ranges::set_difference(heard, what.missing, std::back_inserter(what.arrived));
+  return what;
+}
+
+}  // namespace tutti::comm

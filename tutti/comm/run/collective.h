@@ -1,0 +1,120 @@
+#pragma once
+// The collectives of a communicator, planned: what a caller asks for, and the operation that does
+// it.
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tutti/base/error.h"
+#include "tutti/comm/run/operation.h"
+#include "tutti/comm/run/pacer.h"
+#include "tutti/comm/run/schedule_run.h"
+#include "tutti/comm/schedule/element.h"
+#include "tutti/comm/schedule/schedule.h"
+
+namespace tutti::comm {
+
+class ResultCheck;
+/// What is asked for cannot be done, or is not the same on every rank. Then every rank gets an
+/// error, nothing is planned, and the communicator stays usable.
+class PlanError : public CommError {
+ public:
+  using CommError::CommError;
+};
+
+/// What one rank asks for; comm/schedule/schedule.h says what input and output are for each kind.
+/// All ranks give the same kind, element, op, count, root, parts, algorithm, reproducible, leaves,
+/// shared_output, chunk and priority; buffers, sends and receives are each rank's own. Buffers
+/// belong to the caller, are not copied, and stay in use from start() to completion.
+struct CollectiveSpec {
+  std::string name = {};  ///< for messages; empty: the kind's own
+  Collective kind = Collective::barrier;
+  Element element = Element::f32;
+  ReduceOp op = ReduceOp::sum;
+  size_t count = 0;  ///< elements of the long vector
+  int root = 0;
+  std::vector<Slice> parts = {};  ///< reduce_scatter, allgather, gather, scatter; empty: equal
+                                  ///< ones, count must be a multiple of size()
+  std::vector<Slice> sends =
+      {};  ///< all_to_all; sends and receives empty: count / size() elements for each rank
+  std::vector<Slice> receives = {};
+  const void* input =
+      nullptr;  ///< broadcast, reduce, allreduce: null means that the input is the output
+  void* output = nullptr;  ///< may be null on ranks that have none
+  bool rebindable =
+      false;  ///< buffers come with CollectiveOperation::rebind(); those above are not looked at
+  std::string algorithm = {};  ///< of comm/algorithm; empty: chosen by comm/schedule/selection.h
+  bool reproducible = false;   ///< the sum must be taken in the order of comm/schedule/tree.h
+  Leaves leaves = {};          ///< reduce_scatter, allreduce: a sum over replicas, in their tree;
+                               ///< comm/schedule/schedule.h
+  bool shared_output =
+      false;         ///< allreduce, allgather: ranks that see each other's memory have one output
+  size_t chunk = 0;  ///< elements; a larger broadcast, reduce or allreduce runs as chunks one after
+                     ///< another, and lets others pass. 0: one piece
+  int priority = 0;
+};
+
+/// Elements that input and output of `task` have on its rank.
+struct Extent {
+  size_t input = 0;
+  size_t output = 0;
+};
+Extent extent_of(const Task& task);
+/// Throws CommError where a buffer that `task` needs is null.
+void check_buffers(const std::string& what, const Task& task, const void* input,
+                   const void* output);
+
+/// The way in is Communicator::plan, which makes the operation, asks whether all ranks could, and
+/// opens it.
+class CollectiveOperation final : public Operation {
+ public:
+  /// Of this rank alone: schedules, their memory and their channels. Throws CommError when there is
+  /// no memory.
+  CollectiveOperation(Communicator& communicator, const CollectiveSpec& spec, const Task& task,
+                      const std::string& algorithm);
+  ~CollectiveOperation() override;
+
+  const std::string& algorithm() const { return runs_.front()->schedule().algorithm; }
+  /// The schedule of the first chunk.
+  const Schedule& schedule() const { return runs_.front()->schedule(); }
+  size_t chunks() const { return runs_.size(); }
+  /// Payload that this rank receives each time.
+  size_t bytes_received() const;
+  /// Of a rebindable one: the buffers of later starts, as in CollectiveSpec; needed before the
+  /// first. Of this rank alone, so that a program's buffers may move on some ranks and not on
+  /// others. Not while in flight. Costs nothing when they are those of last time.
+  void rebind(const void* input, void* output);
+
+  // An operation that is made of collectives runs them itself, as parts of its own begin(),
+  // advance() and describe(), instead of starting them.
+  void begin() override;
+  bool advance() override;
+  Pending describe() const override;
+
+ private:
+  void begin(size_t chunk);
+  bool advance(size_t chunk);
+  void begin_chunks(size_t leaving, size_t were_leaving);
+  void expect_chunks();
+
+  std::byte* input_of(size_t chunk) const;
+  std::byte* output_of(size_t chunk) const;
+
+  Task task_;
+  bool rebindable_;
+  bool bound_;
+  size_t chunk_bytes_ = 0;
+  const void* input_;
+  void* output_;
+  std::vector<std::unique_ptr<ScheduleRun>> runs_;
+  std::vector<std::unique_ptr<ResultCheck>>
+      checks_;           // as many, with Communicator::set_check(); otherwise none
+  size_t first_ = 0;     // chunks before it are complete
+  size_t started_ = 0;   // chunks before it have begun
+  size_t expected_ = 0;  // receivers have room for those before it
+  Pacer::Flow flow_;     // of an operation in chunks
+};
+
+}  // namespace tutti::comm

@@ -1,0 +1,89 @@
+#include "tutti/comm/run/operation.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <string_view>
+
+#include "tutti/base/error.h"
+#include "tutti/comm/communicator.h"
+
+namespace tutti::comm {
+
+Operation::Operation(Communicator& communicator, std::string name)
+    : communicator_(communicator), name_(std::move(name)) {}
+
+Operation::~Operation() {
+  CHECK(!in_flight_,
+        "'{}' is destroyed in flight by a class whose destructor does not begin with withdraw()",
+        name_);
+}
+
+void Operation::withdraw() noexcept {
+  if (in_flight_) communicator_.progress_->withdraw(*this);
+  in_flight_ = false;
+}
+
+// What goes wrong below does not know whose messages those were.
+template <class Work>
+void Operation::guarded(Work work) {
+  try {
+    work();
+  } catch (const CommError& error) {
+    const std::string who = communicator_.who();
+    if (std::string_view(error.what()).starts_with(who)) throw;
+    throw CommError(fmt::format("{}: {}: {} number {}: {}", who, communicator_.describe_group(),
+                                describe().operation, sequence_, error.what()));
+  }
+}
+
+bool Operation::advance_guarded() {
+  bool complete = false;
+  guarded([&] { complete = advance(); });
+  return complete;
+}
+
+Pacer& Operation::pacer() const { return communicator_.progress_->pacer(); }
+
+void Operation::start() {
+  CHECK(!in_flight_, "'{}' started twice without waiting for the first", name_);
+  ++sequence_;
+  in_flight_ = true;
+  done_.store(false, std::memory_order_relaxed);
+  guarded([this] { begin(); });
+  communicator_.progress_->add(*this);
+}
+
+bool Operation::test() {
+  if (!in_flight_) return true;
+  Progress& progress = *communicator_.progress_;
+  if (progress.threads() == 0) progress.advance(*this);
+  if (!done_.load(std::memory_order_acquire)) return false;
+  if (error_) std::rethrow_exception(error_);
+  in_flight_ = false;
+  return true;
+}
+
+void Operation::wait() {
+  if (test()) return;
+  communicator_.wait_for([this] { return test(); }, [this] { return pending(); },
+                         patient_ ? std::numeric_limits<double>::infinity() : 0);
+}
+
+bool Operation::wait_for(double seconds) {
+  using Clock = std::chrono::steady_clock;
+  if (test()) return true;
+  const auto begin = Clock::now();
+  bool complete = false;
+  communicator_.wait_for(
+      [&] {
+        complete = test();
+        return complete || std::chrono::duration<double>(Clock::now() - begin).count() >= seconds;
+      },
+      [this] { return pending(); }, patient_ ? std::numeric_limits<double>::infinity() : 0);
+  return complete;
+}
+
+Pending Operation::pending() const { return communicator_.progress_->describe(*this); }
+
+}  // namespace tutti::comm

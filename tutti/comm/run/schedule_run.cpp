@@ -1,0 +1,270 @@
+#include "tutti/comm/run/schedule_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <iterator>
+#include <map>
+#include <tuple>
+
+#include "tutti/base/error.h"
+#include "tutti/comm/communicator.h"
+
+namespace tutti::comm {
+namespace {
+constexpr size_t kChainBlock =
+    1024;  // elements of a chain at a time: a few streams of them stay in a 32 KiB L1
+// Elements of a piece of a chain: some tens of microseconds.
+constexpr size_t kShared = size_t{32} << 10;
+}  // namespace
+
+ScheduleRun::Memory ScheduleRun::allocate(size_t bytes) {
+  auto* memory = static_cast<std::byte*>(std::aligned_alloc(64, (bytes / 64 + 1) * 64));
+  if (memory == nullptr)
+    throw CommError(fmt::format("no memory for {} bytes of a collective", bytes));
+  return {memory, [](std::byte* m) { std::free(m); }};
+}
+
+ScheduleRun::ScheduleRun(Communicator& communicator, Schedule schedule, const Operands& operands)
+    : communicator_(communicator), schedule_(std::move(schedule)), operands_(operands),
+      accumulator_type_(accumulator_of(operands.element, operands.op)),
+      staging_(allocate(schedule_.staging * size_of(operands.element))),
+      accumulator_(allocate(schedule_.accumulator * size_of(accumulator_type_))) {
+  find_properties();
+  channel_ = communicator.open_channel(messages());
+}
+
+void ScheduleRun::rebind(std::byte* input, std::byte* output) {
+  operands_.input = input;
+  operands_.output = output;
+  find_properties();  // they depend on whether input and output are the same memory
+  channel_->rebind(messages());
+}
+
+void ScheduleRun::find_properties() {
+  properties_.clear();
+  for (size_t r = 0; r < schedule_.rounds.size(); ++r) properties_.push_back(properties_of(r));
+}
+
+Run ScheduleRun::run_of(const Block& block) const {
+  const auto at = [&](std::byte* base, Element type) {
+    return Run{base == nullptr ? nullptr : base + block.slice.begin * size_of(type), type};
+  };
+  switch (block.space) {
+    case Space::input: return at(operands_.input, operands_.element);
+    case Space::output: return at(operands_.output, operands_.element);
+    case Space::staging: return at(staging_.get(), operands_.element);
+    case Space::accumulator: return at(accumulator_.get(), accumulator_type_);
+  }
+  return {};
+}
+
+size_t ScheduleRun::bytes_of(const Block& block) const {
+  return block.count() * size_of(run_of(block).type);
+}
+
+// By address, because input and output may be the same memory. Before rebind() there is no address.
+bool ScheduleRun::overlap(const Block& a, const Block& b) const {
+  const std::byte* const x = run_of(a).data;
+  const std::byte* const y = run_of(b).data;
+  return x != nullptr && y != nullptr && a.count() > 0 && b.count() > 0 && x < y + bytes_of(b) &&
+         y < x + bytes_of(a);
+}
+
+// Whether what arrives in `block` in this round is read by its steps, as this very block, and never
+// again before something else arrives there.
+bool ScheduleRun::only_read_in(size_t round, const Block& block) const {
+  if (block.space != Space::staging && block.space != Space::accumulator) return false;
+  const auto reads_otherwise = [&](const Block& operand) {
+    return overlap(operand, block) &&
+           !(operand.space == block.space && operand.slice == block.slice);
+  };
+  for (const LocalStep& step : schedule_.rounds[round].steps)
+    if (overlap(step.to, block) || reads_otherwise(step.a) ||
+        (step.kind == LocalStep::Kind::reduce && reads_otherwise(step.b)))
+      return false;
+  for (size_t r = round + 1; r < schedule_.rounds.size(); ++r) {
+    const Round& later = schedule_.rounds[r];
+    for (const Message& m : later.sends)
+      if (overlap(m.block, block)) return false;
+    for (const Message& m : later.receives)
+      if (overlap(m.block, block)) return true;
+    for (const LocalStep& step : later.steps)
+      if (overlap(step.a, block) ||
+          (step.kind == LocalStep::Kind::reduce && overlap(step.b, block)))
+        return false;
+  }
+  return true;
+}
+
+ScheduleRun::Properties ScheduleRun::properties_of(size_t r) const {
+  const Round& round = schedule_.rounds[r];
+  Properties properties{.free = true, .may_borrow = true, .chains = chains_of(round), .steps = {}};
+  for (const LocalStep& step : round.steps)
+    for (const Message& m : round.sends) properties.free &= !overlap(step.to, m.block);
+  for (const Message& m : round.receives) properties.may_borrow &= only_read_in(r, m.block);
+  properties.may_borrow &= properties.free;
+  properties.steps = resolve(round, properties.may_borrow);
+  return properties;
+}
+
+// Once for all runs: a step of a sum over n ranks would look through n messages, block by block.
+std::vector<ScheduleRun::ResolvedStep> ScheduleRun::resolve(const Round& round,
+                                                            bool may_borrow) const {
+  std::map<std::tuple<Space, size_t, size_t>, int> messages;
+  const auto key = [](const Block& b) { return std::tuple(b.space, b.slice.begin, b.slice.count); };
+  for (size_t i = 0; may_borrow && i < round.receives.size(); ++i)
+    messages[key(round.receives[i].block)] = static_cast<int>(i);
+  const auto operand = [&](const Block& block) {
+    const auto found = messages.find(key(block));
+    return Operand{run_of(block), found == messages.end() ? -1 : found->second};
+  };
+  std::vector<ResolvedStep> steps;
+  for (const LocalStep& step : round.steps)
+    steps.push_back({operand(step.to), operand(step.a), operand(step.b)});
+  return steps;
+}
+
+// A chain grows while counts are equal and blocks of different steps are the same or apart.
+std::vector<ScheduleRun::Chain> ScheduleRun::chains_of(const Round& round) const {
+  const auto fits = [&](const Block& a, const Block& b) {
+    return run_of(a).data == run_of(b).data || !overlap(a, b);
+  };
+  const auto fit = [&](const LocalStep& s, const LocalStep& t) {
+    if (s.to.count() != t.to.count() || !fits(s.to, t.to) || !fits(s.to, t.a) || !fits(s.a, t.to))
+      return false;
+    if (t.kind == LocalStep::Kind::reduce && !fits(s.to, t.b)) return false;
+    return s.kind != LocalStep::Kind::reduce || fits(s.b, t.to);
+  };
+  std::vector<Chain> chains;
+  for (size_t i = 0; i < round.steps.size(); ++i) {
+    const auto fits_all = [&](const Chain& chain) {
+      for (size_t j = chain.first; j < chain.last; ++j)
+        if (!fit(round.steps[j], round.steps[i])) return false;
+      return true;
+    };
+    if (!chains.empty() && fits_all(chains.back()))
+      ++chains.back().last;
+    else
+      chains.push_back({i, i + 1});
+  }
+  return chains;
+}
+
+std::vector<RoundOfMessages> ScheduleRun::messages() const {
+  const auto item = [&](const Message& m) {
+    const bool of_caller = m.block.space == Space::input || m.block.space == Space::output;
+    return RoundOfMessages::Item{m.peer, run_of(m.block).data, bytes_of(m.block),
+                                 operands_.rebindable && of_caller};
+  };
+  std::vector<RoundOfMessages> all;
+  for (size_t r = 0; r < schedule_.rounds.size(); ++r) {
+    RoundOfMessages& round = all.emplace_back();
+    for (const Message& m : schedule_.rounds[r].receives) round.receives.push_back(item(m));
+    for (const Message& m : schedule_.rounds[r].sends) round.sends.push_back(item(m));
+    round.may_borrow = properties_[r].may_borrow;
+  }
+  return all;
+}
+
+size_t ScheduleRun::bytes_received() const {
+  size_t bytes = 0;
+  for (const Round& round : schedule_.rounds)
+    for (const Message& m : round.receives) bytes += bytes_of(m.block);
+  return bytes;
+}
+
+void ScheduleRun::expect() {
+  begun_ = false;
+  if (!schedule_.rounds.empty()) channel_->expect();
+}
+
+void ScheduleRun::begin() {
+  begun_ = true;
+  round_ = 0;
+  stepped_ = false;
+  if (!schedule_.rounds.empty()) channel_->post(0);
+}
+
+bool ScheduleRun::advance() {
+  while (round_ < schedule_.rounds.size()) {
+    const Properties& properties = properties_[round_];
+    if (!stepped_) {
+      if (!channel_->received() || (!properties.free && !channel_->sent())) return false;
+      for (const Chain& chain : properties.chains) run_chain(chain);
+      channel_->release();
+      stepped_ = true;
+    }
+    if (!channel_->sent()) return false;
+    stepped_ = false;
+    if (++round_ < schedule_.rounds.size()) channel_->post(round_);
+  }
+  return true;
+}
+
+// A peer that has sent its own but not yet taken ours is there: it counts only when nobody else is
+// missing.
+std::vector<int> ScheduleRun::missing() const {
+  if (round_ >= schedule_.rounds.size()) return {};
+  const auto [not_arrived, not_taken] = channel_->missing();
+  const std::vector<Message>& receives = schedule_.rounds[round_].receives;
+  std::vector<int> missing = not_arrived;
+  std::ranges::copy_if(not_taken, std::back_inserter(missing), [&](int peer) {
+    return std::ranges::find(receives, peer, &Message::peer) == receives.end();
+  });
+  if (missing.empty()) missing = not_taken;
+  std::ranges::sort(missing);
+  missing.erase(std::ranges::unique(missing).begin(), missing.end());
+  return missing;
+}
+
+std::vector<int> ScheduleRun::peers() const {
+  std::vector<int> all;
+  if (round_ >= schedule_.rounds.size()) return all;
+  for (const Message& m : schedule_.rounds[round_].receives) all.push_back(m.peer);
+  for (const Message& m : schedule_.rounds[round_].sends) all.push_back(m.peer);
+  return all;
+}
+
+Run ScheduleRun::at(const Operand& operand, size_t offset) const {
+  Run run = operand.run;
+  if (operand.message >= 0)
+    run.data = const_cast<std::byte*>(channel_->where(static_cast<size_t>(operand.message)));
+  run.data += offset * size_of(run.type);
+  return run;
+}
+
+// In pieces that threads which wait may take. An element's value does not depend on its piece.
+void ScheduleRun::run_chain(const Chain& chain) {
+  const size_t count = schedule_.rounds[round_].steps[chain.first].to.count();
+  if (count < 2 * kShared) return run_piece(chain, {0, count});
+  communicator_.work().run((count + kShared - 1) / kShared, [&](size_t i) {
+    run_piece(chain, {i * kShared, std::min(kShared, count - i * kShared)});
+  });
+}
+
+void ScheduleRun::run_piece(const Chain& chain, Slice piece) {
+  const std::vector<LocalStep>& steps = schedule_.rounds[round_].steps;
+  const size_t whole = steps[chain.first].to.count();
+  // A single step has nothing to keep in the cache.
+  const size_t stride =
+      chain.last - chain.first == 1 ? std::max<size_t>(piece.count, 1) : kChainBlock;
+  for (size_t begin = piece.begin; begin < piece.end(); begin += stride) {
+    const size_t n = std::min(stride, piece.end() - begin);
+    for (size_t i = chain.first; i < chain.last; ++i) {
+      const LocalStep& step = steps[i];
+      const ResolvedStep& where = properties_[round_].steps[i];
+      const Run to = at(where.to, begin), a = at(where.a, begin);
+      switch (step.kind) {
+        case LocalStep::Kind::copy: convert(to, a, n); break;
+        case LocalStep::Kind::reduce:
+          combine(operands_.op, to, a, at(where.b, begin), n, stride == kChainBlock ? n : whole);
+          break;
+        case LocalStep::Kind::finish: divide(to, a, operands_.divisor, n); break;
+      }
+    }
+  }
+}
+
+}  // namespace tutti::comm

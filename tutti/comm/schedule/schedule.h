@@ -1,0 +1,209 @@
+#pragma once
+// Schedule: what one rank does in a collective, as data. An algorithm (comm/algorithm/) is a
+// function from a Task to a Schedule; the same object is executed (comm/run/schedule_run.h),
+// printed (to_string) and priced (comm/cost/cost.h), and tests run it without any transport.
+//
+// A schedule is a list of rounds. In a round a rank posts all its receives and sends at once; when
+// all of them are complete it does the local steps in order; then the next round begins. The k-th
+// message that rank a sends to rank b in a schedule is the k-th that b receives from a in its own.
+// Ranks need not be in the same round.
+//
+// Blocks are counted in elements, so one schedule serves every type. The space of a block says the
+// type of what lies there:
+//   input, output, staging   the collective's own type
+//   accumulator              the type in which sums are taken: f32 for 16-bit floats, otherwise the
+//                            same
+// A partial sum that travels on, travels as accumulator: 16-bit data are rounded once, at the end,
+// in every algorithm.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tutti::comm {
+
+enum class Collective : uint8_t {
+  barrier,
+  broadcast,
+  reduce,
+  allreduce,
+  reduce_scatter,
+  allgather,
+  gather,
+  scatter,
+  all_to_all
+};
+inline constexpr int kCollectives = 9;
+std::string_view name_of(Collective kind);
+/// Whether the collective adds (or compares) elements, rather than only moving them.
+bool reduces(Collective kind);
+
+/// Elements [begin, begin + count) of a buffer.
+struct Slice {
+  size_t begin = 0;
+  size_t count = 0;
+  size_t end() const { return begin + count; }
+  bool operator==(const Slice&) const = default;
+};
+
+/// `count` elements in `parts` slices of (nearly) equal size whose bounds are multiples of 16
+/// elements (a cache line of floats).
+std::vector<Slice> balanced_parts(size_t count, int parts);
+
+/// A sum over replicas rather than over ranks, in the tree of comm/schedule/tree.h: rank p runs the
+/// replicas [first[p], first[p+1]) and gives the sums of the tree's maximal nodes in that range,
+/// "parts". They lie in its input one after another, each `count` elements, `stride` elements
+/// apart.
+struct Leaves {
+  int replicas = 0;        ///< 0: not used; a rank is a leaf
+  std::vector<int> first;  ///< ranks + 1 entries
+  size_t stride = 0;
+  /// Whether the tree over the parts is that over the ranks: each rank gives one part, and all are
+  /// of one size. Then any algorithm does it.
+  bool one_a_rank() const;
+  /// How many parts rank p gives.
+  size_t parts_of(int p) const;
+};
+
+/// What one rank of a group asks for. All ranks must agree on everything but `rank`, `sends` and
+/// `receives`.
+///   broadcast        input: count elements, read at the root; output: count elements everywhere
+///   reduce           input: count elements; output: count elements, written at the root
+///   allreduce        input, output: count elements
+///   reduce_scatter   input: count elements; output: parts[rank].count elements
+///   allgather        input: parts[rank].count elements; output: count elements
+///   gather, scatter  the same two with one root
+///   all_to_all       input: sends[q] goes to rank q; output: receives[q] comes from rank q
+/// Ranks with equal entries of `node_of` see each other's memory.
+/// Input and output may be the same memory, but of all_to_all (of allgather, gather and scatter:
+/// parts[rank] of the long buffer may be the short one).
+struct Task {
+  Collective kind = Collective::barrier;
+  int rank = 0;
+  int ranks = 1;
+  int root = 0;
+  size_t count = 0;
+  std::vector<Slice>
+      parts;  ///< one a rank, in rank order, without gaps; allreduce: may be empty, then balanced
+  std::vector<Slice> sends, receives;  ///< all_to_all only
+  bool wide = false;     ///< the accumulator is a wider type: sums may not be kept in the output
+  bool mean = false;     ///< the sum is divided by the number of ranks (or whatever the executor
+                         ///< divides by) at the end
+  Leaves leaves;         ///< reduce_scatter, allreduce
+  bool ordered = false;  ///< sums must be taken in the order of comm/schedule/tree.h, over the
+                         ///< ranks or over the replicas of `leaves`
+  bool equal_blocks = false;  ///< all_to_all: sends and receives of every rank are `ranks` blocks
+                              ///< of count / ranks elements, one after another
+  /// allreduce, allgather: the output of all ranks of a node is one piece of memory. Each rank
+  /// writes its part of it (allgather: has written), and what it receives from other nodes; ranks
+  /// of its node are only told. Other nodes have their own.
+  bool shared_output = false;
+  /// The node of each rank, numbered from 0 in the order in which they first appear. Empty: not
+  /// known, or all on one node.
+  std::vector<int> node_of;
+
+  Slice part() const { return parts[static_cast<size_t>(rank)]; }
+};
+
+/// How many nodes a table such as Task::node_of has; 1 for an empty one.
+int count_nodes(std::span<const int> node_of);
+
+/// Which of the memories of a schedule a block lies in.
+enum class Space : uint8_t { input, output, staging, accumulator };
+
+struct Block {
+  Space space = Space::input;
+  Slice slice;
+  size_t count() const { return slice.count; }
+};
+inline Block input(Slice slice) { return {Space::input, slice}; }
+inline Block output(Slice slice) { return {Space::output, slice}; }
+inline Block staging(Slice slice) { return {Space::staging, slice}; }
+inline Block accumulator(Slice slice) { return {Space::accumulator, slice}; }
+
+/// A block to or from a peer.
+struct Message {
+  int peer = 0;
+  Block block;
+};
+
+/// to = a, to = a (op) b, or to = finished a (divided for a mean, rounded to the collective's
+/// type). Blocks have equal counts; `to` may be `a` or `b` itself, and overlaps them otherwise
+/// nowhere. A copy between equal addresses is no work.
+struct LocalStep {
+  enum class Kind : uint8_t { copy, reduce, finish };
+  Kind kind = Kind::copy;
+  Block to;
+  Block a;
+  Block b;
+};
+
+struct Round {
+  std::vector<Message> receives;
+  std::vector<Message> sends;
+  std::vector<LocalStep> steps;
+  bool empty() const { return receives.empty() && sends.empty() && steps.empty(); }
+};
+
+struct Schedule {
+  Collective kind = Collective::barrier;
+  std::string algorithm;
+  int rank = 0;
+  int ranks = 1;
+  size_t staging = 0;      ///< elements needed
+  size_t accumulator = 0;  ///< elements needed
+  std::vector<Round> rounds;
+};
+
+/// A line a step: "round 2: send output[0..127] to 3; ...". For --print and for tests.
+std::string to_string(const Schedule& schedule);
+
+/// For algorithms: appends to a schedule. Empty blocks are left out on both sides, because both
+/// sides know their size.
+class ScheduleBuilder {
+ public:
+  ScheduleBuilder(const Task& task, std::string algorithm);
+
+  /// Begins a round. An empty one before it is taken back.
+  void round();
+  void send(int peer, Block block);
+  void receive(int peer, Block block);
+  /// A message that is sent for its arrival alone.
+  void signal(int peer) { last().sends.push_back({peer, {}}); }
+  void await(int peer) { last().receives.push_back({peer, {}}); }
+  void copy(Block to, Block from);
+  void reduce(Block to, Block a, Block b);
+  /// The end of a sum that lies in `from`. Nothing is done where sum and output are the same block
+  /// and need no change.
+  void finish(Block to, Block from);
+
+  Slice take_staging(size_t count);
+  Slice take_accumulator(size_t count);
+  /// Where sums of the whole vector may be kept: the output, or an accumulator of `count` elements
+  /// when it is wider.
+  Block sum_of(size_t count);
+
+  /// The rounds of a schedule among some of the ranks: its rank r is `ranks[r]` here, its blocks
+  /// are `map`ped. Its memory is the caller's: map() gives staging and accumulators a place.
+  void append(const Schedule& part, const std::vector<int>& ranks,
+              const std::function<Block(Block)>& map);
+
+  Schedule build();
+
+ private:
+  Round& last();
+  bool wide_;
+  bool mean_;
+  Schedule schedule_;
+};
+
+/// `part` of `whole`, which begins at `whole.slice.begin`: part is relative to it.
+inline Block within(Block whole, Slice part) {
+  return {whole.space, {whole.slice.begin + part.begin, part.count}};
+}
+
+}  // namespace tutti::comm

@@ -1,0 +1,90 @@
+#include "tutti/comm/transport/mpi/alarm.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <thread>
+
+#include "tutti/comm/transport/mpi/mpi_call.h"
+
+namespace tutti::comm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int kTag = 1;
+// A rank looks every 0.2 s, so that is how long a hop takes at most. The rest is for printing, on a
+// machine that many share.
+constexpr auto kGrace = std::chrono::milliseconds(3000);
+constexpr auto kGracePerHop = std::chrono::milliseconds(200);
+constexpr auto kForwarding = std::chrono::milliseconds(500);  ///< of what was printed, by mpirun
+
+// What this process has heard. It outlives the exception that unwinds all communicators: the
+// messages are still on their way then, and the first alarm ends the job.
+struct Heard {
+  int by = -1;
+  MPI_Comm comm = MPI_COMM_NULL;
+  Clock::time_point until{};
+};
+Heard latest;
+
+}  // namespace
+
+Alarm::Alarm(MPI_Comm world) {
+  MPI_CALL(MPI_Comm_dup(world, &comm_));
+  MPI_CALL(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
+  MPI_CALL(MPI_Comm_rank(comm_, &rank_));
+  MPI_CALL(MPI_Comm_size(comm_, &ranks_));
+}
+
+Alarm::~Alarm() {
+  if (std::uncaught_exceptions() == 0 && latest.by < 0) MPI_Comm_free(&comm_);
+}
+
+void Alarm::tell_others(int by) {
+  latest = {.by = by, .comm = comm_, .until = Clock::now() + kGrace};
+  for (int step = 1; step < ranks_; step *= 2) {
+    latest.until += kGracePerHop;
+    MPI_Request request = MPI_REQUEST_NULL;
+    // Nobody checks: a rank that cannot be told ends with the job all the same.
+    if (MPI_Isend(&latest.by, 1, MPI_INT, (rank_ + step) % ranks_, kTag, comm_, &request) ==
+        MPI_SUCCESS)
+      MPI_Request_free(&request);
+  }
+}
+
+void Alarm::raise() {
+  if (latest.by < 0) tell_others(rank_);
+}
+
+std::optional<int> Alarm::raised() {
+  if (latest.by >= 0) return latest.by;
+  int there = 0;
+  MPI_CALL(MPI_Iprobe(MPI_ANY_SOURCE, kTag, comm_, &there, MPI_STATUS_IGNORE));
+  if (there == 0) return std::nullopt;
+  int by = 0;
+  MPI_CALL(MPI_Recv(&by, 1, MPI_INT, MPI_ANY_SOURCE, kTag, comm_, MPI_STATUS_IGNORE));
+  tell_others(by);
+  return by;
+}
+
+bool Alarm::heard() const { return latest.by >= 0; }
+
+void Alarm::linger() {
+  if (latest.by < 0) return;
+  MPI_Request everybody = MPI_REQUEST_NULL;
+  bool tests = MPI_Ibarrier(latest.comm, &everybody) == MPI_SUCCESS;
+  int printed = 0;
+  while (printed == 0 && Clock::now() < latest.until) {
+    // MPI moves messages only inside its calls, so there is one where the barrier has failed, too.
+    int ignored = 0;
+    if (tests)
+      tests = MPI_Test(&everybody, &printed, MPI_STATUS_IGNORE) == MPI_SUCCESS;
+    else
+      MPI_Iprobe(MPI_ANY_SOURCE, kTag, latest.comm, &ignored, MPI_STATUS_IGNORE);
+    if (!tests) printed = 0;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  std::this_thread::sleep_until(std::min(latest.until, Clock::now() + kForwarding));
+}
+
+}  // namespace tutti::comm

@@ -1,0 +1,94 @@
+#include "tutti/comm/transport/mpi/mpi_call.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <climits>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "tutti/base/error.h"
+
+namespace tutti::comm {
+
+void check_mpi(int code, const char* call, const char* file, int line) {
+  if (code == MPI_SUCCESS) return;
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  MPI_Error_string(code, text.data(), &length);
+  std::string_view path = file;
+  if (const auto at = path.rfind("tutti/"); at != std::string_view::npos) path.remove_prefix(at);
+  throw CommError(fmt::format("{} failed: {} ({}:{})", call,
+                              std::string_view(text.data(), static_cast<size_t>(length)), path,
+                              line));
+}
+
+void abort_in_turn(MPI_Comm comm, int code) {
+  int rank = 0;
+  MPI_Comm_rank(comm, &rank);
+  const std::chrono::milliseconds turn(100);
+  std::this_thread::sleep_for(turn * std::min(rank, 10));
+  MPI_Abort(comm, code);
+}
+
+void Requests::send(const void* data, size_t bytes, int to, int tag) {
+  CHECK(bytes <= INT_MAX, "a message of {} bytes", bytes);
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_CALL(MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, to, tag, comm_, &request));
+  messages_.push_back({request, Kind::send, static_cast<int>(bytes), to, 0});
+}
+
+void Requests::send_taken(const void* data, size_t bytes, int to, int tag) {
+  CHECK(bytes <= INT_MAX, "a message of {} bytes", bytes);
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_CALL(MPI_Issend(data, static_cast<int>(bytes), MPI_BYTE, to, tag, comm_, &request));
+  messages_.push_back({request, Kind::send, static_cast<int>(bytes), to, 0});
+}
+
+void Requests::receive(void* data, size_t bytes, int from, int tag) {
+  receive(Kind::receive, data, bytes, from, tag);
+}
+
+void Requests::receive_up_to(void* data, size_t room, int from, int tag) {
+  receive(Kind::receive_up_to, data, room, from, tag);
+}
+
+void Requests::receive(Kind kind, void* data, size_t bytes, int from, int tag) {
+  CHECK(bytes <= INT_MAX, "a message of {} bytes", bytes);
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_CALL(MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, from, tag, comm_, &request));
+  messages_.push_back({request, kind, static_cast<int>(bytes), from, 0});
+}
+
+bool Requests::test() {
+  bool all = true;
+  for (Message& message : messages_) {
+    if (message.request == MPI_REQUEST_NULL) continue;
+    int flag = 0;
+    MPI_Status status;
+    MPI_CALL(MPI_Test(&message.request, &flag, &status));
+    all = all && flag != 0;
+    if (flag == 0 || message.kind == Kind::send) continue;
+    MPI_CALL(MPI_Get_count(&status, MPI_BYTE, &message.arrived));
+    if (message.kind == Kind::receive && message.arrived != message.bytes)
+      throw CommError(other_size(fmt::format("rank {} of this group", message.peer),
+                                 static_cast<size_t>(message.arrived),
+                                 static_cast<size_t>(message.bytes)));
+  }
+  return all;
+}
+
+bool Requests::done(size_t i) const { return messages_[i].request == MPI_REQUEST_NULL; }
+
+Requests::~Requests() {
+  for (Message& message : messages_) {
+    if (message.request == MPI_REQUEST_NULL) continue;
+    if (message.kind != Kind::send) MPI_Cancel(&message.request);
+    MPI_Request_free(&message.request);
+  }
+}
+
+}  // namespace tutti::comm

@@ -1,0 +1,50 @@
+#pragma once
+// The one way to call MPI: MPI_CALL(MPI_Barrier(c)) throws CommError with MPI's own text. Only
+// files of this folder include this.
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "tutti/comm/transport/wire.h"
+
+namespace tutti::comm {
+
+void check_mpi(int code, const char* call, const char* file, int line);
+
+/// MPI_Abort, of one rank after the other: the first call ends them all. With several at once
+/// mpirun of Open MPI 5.0.7 crashed or hung in one job of seven.
+void abort_in_turn(MPI_Comm comm, int code);
+
+class Requests final : public Wire::Messages {
+ public:
+  explicit Requests(MPI_Comm comm) : comm_(comm) {}
+  ~Requests() override;
+
+  void send(const void* data, size_t bytes, int to, int tag) override;
+  void send_taken(const void* data, size_t bytes, int to, int tag) override;
+  void receive(void* data, size_t bytes, int from, int tag) override;
+  void receive_up_to(void* data, size_t room, int from, int tag) override;
+  bool test() override;
+  bool done(size_t i) const override;
+  size_t arrived(size_t i) const override { return static_cast<size_t>(messages_[i].arrived); }
+
+ private:
+  enum class Kind { send, receive, receive_up_to };
+  struct Message {
+    MPI_Request request = MPI_REQUEST_NULL;
+    Kind kind = Kind::send;
+    int bytes = 0;
+    int peer = 0;
+    int arrived = 0;
+  };
+  void receive(Kind kind, void* data, size_t bytes, int from, int tag);
+  MPI_Comm comm_;
+  std::vector<Message> messages_;
+};
+
+}  // namespace tutti::comm
+
+#define MPI_CALL(call) ::tutti::comm::check_mpi((call), #call, __FILE__, __LINE__)

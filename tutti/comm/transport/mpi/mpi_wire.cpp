@@ -1,0 +1,110 @@
+#include "tutti/comm/transport/mpi/mpi_wire.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <exception>
+
+#include "tutti/base/error.h"
+#include "tutti/comm/bootstrap/launcher.h"
+#include "tutti/comm/transport/mpi/deadline.h"
+#include "tutti/comm/transport/mpi/mpi_call.h"
+#include "tutti/comm/transport/mpi/mpi_channel.h"
+#include "tutti/comm/transport/mpi/session.h"
+
+namespace tutti::comm {
+namespace {
+
+int size_of_group(MPI_Comm comm) {
+  int size = 0;
+  MPI_CALL(MPI_Comm_size(comm, &size));
+  return size;
+}
+
+int rank_in_group(MPI_Comm comm) {
+  int rank = 0;
+  MPI_CALL(MPI_Comm_rank(comm, &rank));
+  return rank;
+}
+
+std::string setting_up(MPI_Comm world) {
+  return fmt::format("rank {}: setting up communication", rank_in_group(world));
+}
+
+MPI_Comm duplicate(MPI_Comm world, double timeout) {
+  const Deadline deadline(setting_up(world), timeout);
+  MPI_Comm own = MPI_COMM_NULL;
+  MPI_CALL(MPI_Comm_dup(world, &own));
+  return own;
+}
+
+std::shared_ptr<Alarm> make_alarm(MPI_Comm world, double timeout) {
+  const Deadline deadline(setting_up(world), timeout);
+  return std::make_shared<Alarm>(world);
+}
+
+}  // namespace
+
+MpiWire::MpiWire(MPI_Comm world, double timeout)
+    : MpiWire(duplicate(world, timeout), make_alarm(world, timeout), timeout) {}
+
+MpiWire::MpiWire(MPI_Comm comm, std::shared_ptr<Alarm> alarm, double timeout)
+    : Wire(rank_in_group(comm), size_of_group(comm)), comm_(comm), alarm_(std::move(alarm)),
+      timeout_(timeout) {
+  MPI_CALL(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
+}
+
+MpiWire::~MpiWire() {
+  // Freeing is collective: not while an exception passes, or after somebody has given up, when
+  // others may never come.
+  if (std::uncaught_exceptions() > 0 || alarm_->heard()) return;
+  const Deadline deadline("leaving a group of ranks (MPI_Comm_free)", timeout_);
+  MPI_Comm_free(&comm_);
+}
+
+std::unique_ptr<Wire::Messages> MpiWire::messages() { return std::make_unique<Requests>(comm_); }
+
+// The tag is the number. The smallest number of tags that MPI allows is 32,767, the usual one far
+// larger.
+std::unique_ptr<Channel> MpiWire::channel(const Communicator& communicator,
+                                          std::vector<RoundOfMessages> rounds, int number) {
+  int* largest = nullptr;
+  int found = 0;
+  MPI_CALL(MPI_Comm_get_attr(comm_, MPI_TAG_UB, &largest, &found));
+  const int tag = tag_of_channel(number);
+  if (found != 0 && tag > *largest)
+    throw CommError(fmt::format(
+        "{} collectives, or pieces of them, are planned at once: this MPI library has no more tags",
+        number));
+  return std::make_unique<MpiChannel>(communicator, std::move(rounds), comm_, tag);
+}
+
+std::unique_ptr<Wire> MpiWire::part(const std::vector<int>& members, const std::string& what,
+                                    double timeout) {
+  const auto mine = std::ranges::find(members, rank()) - members.begin();
+  const Deadline deadline(what, timeout);
+  MPI_Comm part = MPI_COMM_NULL;
+  MPI_CALL(MPI_Comm_split(comm_, members.front(), static_cast<int>(mine), &part));
+  return std::unique_ptr<Wire>(new MpiWire(part, alarm_, timeout));
+}
+
+std::string MpiWire::thread_refusal() const {
+  int provided = 0;
+  MPI_CALL(MPI_Query_thread(&provided));
+  if (provided == MPI_THREAD_MULTIPLE) return {};
+  const char* const level = provided == MPI_THREAD_SERIALIZED ? "MPI_THREAD_SERIALIZED"
+                            : provided == MPI_THREAD_FUNNELED ? "MPI_THREAD_FUNNELED"
+                                                              : "MPI_THREAD_SINGLE";
+  return fmt::format("{} grants {} and not MPI_THREAD_MULTIPLE", MpiSession::library_version(),
+                     level);
+}
+
+void MpiWire::abort(int code, const std::string& message) {
+  do_last_act(message);
+  Alarm::linger();
+  abort_in_turn(comm_, code);
+  std::_Exit(code);
+}
+
+}  // namespace tutti::comm

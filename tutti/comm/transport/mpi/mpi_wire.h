@@ -1,0 +1,39 @@
+#pragma once
+// The wire of MPI: an MPI communicator of its own. Internal to comm/transport/mpi.
+
+#include <mpi.h>
+
+#include <memory>
+
+#include "tutti/comm/transport/mpi/alarm.h"
+#include "tutti/comm/transport/wire.h"
+
+namespace tutti::comm {
+
+class MpiWire final : public Wire {
+ public:
+  /// Collective. Duplicates `world` and frees the duplicate. `timeout` in seconds.
+  MpiWire(MPI_Comm world, double timeout);
+  ~MpiWire() override;
+
+  std::string name() const override { return "MPI"; }
+  std::unique_ptr<Messages> messages() override;
+  std::unique_ptr<Channel> channel(const Communicator& communicator,
+                                   std::vector<RoundOfMessages> rounds, int number) override;
+  std::unique_ptr<Wire> part(const std::vector<int>& members, const std::string& what,
+                             double timeout) override;
+  std::string thread_refusal() const override;
+  void raise_alarm() override { alarm_->raise(); }
+  std::optional<int> alarm() override { return alarm_->raised(); }
+  std::string lost(int /*rank*/) override { return {}; }  // MPI does not say
+  [[noreturn]] void abort(int code, const std::string& message) override;
+
+ private:
+  MpiWire(MPI_Comm comm, std::shared_ptr<Alarm> alarm, double timeout);
+
+  MPI_Comm comm_;                 // its own
+  std::shared_ptr<Alarm> alarm_;  // of all wires split from one
+  double timeout_;
+};
+
+}  // namespace tutti::comm

@@ -1,0 +1,102 @@
+#include "tutti/comm/transport/mpi/session.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdlib>
+#include <exception>
+#include <optional>
+
+#include "tutti/base/error.h"
+#include "tutti/comm/bootstrap/launcher.h"
+#include "tutti/comm/transport/mpi/alarm.h"
+#include "tutti/comm/transport/mpi/deadline.h"
+#include "tutti/comm/transport/mpi/mpi_call.h"
+#include "tutti/comm/transport/mpi/mpi_wire.h"
+#include "tutti/comm/transport/process_communicator.h"
+
+namespace tutti::comm {
+
+MpiSession::MpiSession(Threads wanted, int* argc, char*** argv, double timeout) {
+  if (running()) return;
+  int over = 0;
+  MPI_CALL(MPI_Finalized(&over));
+  if (over != 0)
+    throw CommError("MPI has been finalised, and cannot be started a second time in a process");
+  int provided = 0;
+  std::optional<Deadline> deadline;
+  if (timeout > 0) deadline.emplace("starting MPI (MPI_Init)", timeout);
+  // MPI asks hwloc for the machine's topology, and hwloc asks ten X servers for graphics cards: 50
+  // ms, and seconds where the network is slow to say who "localhost" is.
+  setenv("HWLOC_COMPONENTS", "-gl", 0);
+  MPI_CALL(MPI_Init_thread(argc, argv,
+                           wanted == Threads::multiple ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED,
+                           &provided));
+  deadline.reset();
+  started_ = true;
+  if (provided < MPI_THREAD_FUNNELED)
+    throw CommError(
+        "this MPI library does not allow threads beside the one that communicates "
+        "(MPI_THREAD_FUNNELED)");
+  MPI_CALL(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+}
+
+MpiSession::~MpiSession() {
+  if (!started_ || std::uncaught_exceptions() > 0) return;
+  const Deadline deadline(who_ + ": ending MPI", timeout_);
+  MPI_Finalize();
+}
+
+std::unique_ptr<Communicator> MpiSession::communicator(const ProcessOptions& options) {
+  timeout_ = options.timeout;
+  auto communicator = std::make_unique<ProcessCommunicator>(
+      std::make_unique<MpiWire>(MPI_COMM_WORLD, options.timeout), options);
+  who_ = communicator->who();
+  return communicator;
+}
+
+std::unique_ptr<Communicator> MpiSession::communicator_of(int fortran_handle,
+                                                          const ProcessOptions& options) {
+  const MPI_Comm comm = MPI_Comm_f2c(fortran_handle);
+  int two_groups = 0;
+  if (comm != MPI_COMM_NULL) MPI_CALL(MPI_Comm_test_inter(comm, &two_groups));
+  if (comm == MPI_COMM_NULL || two_groups != 0)
+    throw ConfigError(
+        fmt::format("{} is no Fortran handle of an MPI communicator of one group", fortran_handle));
+  return std::make_unique<ProcessCommunicator>(std::make_unique<MpiWire>(comm, options.timeout),
+                                               options);
+}
+
+bool MpiSession::running() {
+  int started = 0;
+  int over = 0;
+  MPI_Initialized(&started);
+  MPI_Finalized(&over);
+  return started != 0 && over == 0;
+}
+
+std::string MpiSession::thread_level() {
+  int level = MPI_THREAD_SINGLE;
+  MPI_CALL(MPI_Query_thread(&level));
+  return level == MPI_THREAD_MULTIPLE     ? "multiple"
+         : level == MPI_THREAD_SERIALIZED ? "serialized"
+         : level == MPI_THREAD_FUNNELED   ? "funneled"
+                                          : "single";
+}
+
+void MpiSession::end_job(int code) {
+  do_last_act("");
+  if (!running()) return;
+  Alarm::linger();
+  abort_in_turn(MPI_COMM_WORLD, code);
+}
+
+std::string MpiSession::library_version() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  MPI_CALL(MPI_Get_library_version(text.data(), &length));
+  std::string version(text.data(), static_cast<size_t>(length));
+  return version.substr(0, version.find_first_of(",\n"));
+}
+
+}  // namespace tutti::comm

@@ -1,0 +1,58 @@
+#pragma once
+// MpiSession: MPI from initialisation to finalisation, made by the program's entry, before threads
+// that use it.
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "tutti/comm/communicator.h"
+#include "tutti/comm/transport/process_options.h"
+
+namespace tutti::comm {
+
+class MpiSession {
+ public:
+  enum class Threads { funneled, multiple };
+  /// Starts MPI. FUNNELED: only this thread may communicate. MULTIPLE is what progress threads
+  /// need; a library that gives less is used all the same, and Communicator::progress_refusal()
+  /// says so. Where the program has started MPI itself, at whatever thread level, that one is used,
+  /// its error handlers are left alone, and the program ends it after this session. Throws
+  /// CommError; also when MPI is over, because it cannot be started twice. `argc`, `argv`: main's,
+  /// for MPI; null is as good with every MPI since 2.0. MPI starts when all ranks have come: if
+  /// that takes longer than `timeout` seconds, a line says so and this process ends; 0: never.
+  explicit MpiSession(Threads wanted = Threads::funneled, int* argc = nullptr,
+                      char*** argv = nullptr, double timeout = 0);
+  /// Finalises an MPI that it started; not while an exception passes, because MPI_Finalize would
+  /// wait for ranks that may never come.
+  ~MpiSession();
+  MpiSession(const MpiSession&) = delete;
+  MpiSession& operator=(const MpiSession&) = delete;
+
+  /// Collective. A communicator over all ranks, independent of any other; to be destroyed before
+  /// the session.
+  std::unique_ptr<Communicator> communicator(const ProcessOptions& options = {});
+  /// The same over the ranks of an MPI communicator of the program's own, given by its Fortran
+  /// handle (MPI_Comm_c2f): an int in every MPI. Throws ConfigError for a handle that names no
+  /// communicator of one group.
+  std::unique_ptr<Communicator> communicator_of(int fortran_handle,
+                                                const ProcessOptions& options = {});
+
+  /// Whether MPI has been started, by whomever, and not been finalised.
+  static bool running();
+  /// What threads may do while MPI runs: "single", "funneled", "serialized" or "multiple".
+  static std::string thread_level();
+  /// Ends all ranks with this exit code; for main(), after an exception has left the session's
+  /// scope and its message is printed. Where ranks wait for each other, they get a second or two to
+  /// print theirs. Returns if MPI is not running.
+  static void end_job(int code);
+  /// "Open MPI v4.1.4 ...". May be called without a session.
+  static std::string library_version();
+
+ private:
+  std::string who_ = "this rank";
+  double timeout_ = 60;
+  bool started_ = false;  // by this session, which then ends it
+};
+
+}  // namespace tutti::comm

@@ -1,0 +1,211 @@
+#include "tutti/comm/transport/process_communicator.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "tutti/base/error.h"
+#include "tutti/comm/transport/routed_channel.h"
+#include "tutti/comm/transport/shm/shared_channel.h"
+
+namespace tutti::comm {
+namespace {
+
+// One rank's place, as sent to all. Two ranks are on one node when the running kernel is the same
+// (and the host name, if that is asked for), and can signal each other when the process namespace
+// is the same too (it differs between some containers of one node).
+struct PlaceRecord {
+  std::array<char, 128> host{};
+  std::array<char, 64> kernel{};
+  std::array<char, 32> process_namespace{};
+  pid_t process = 0;
+};
+
+template <size_t N>
+void put(std::array<char, N>& field, const std::string& text) {
+  std::strncpy(field.data(), text.c_str(), N - 1);
+}
+
+PlaceRecord my_place() {
+  PlaceRecord place;
+  gethostname(place.host.data(), place.host.size() - 1);
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  put(place.kernel, boot.empty() ? place.host.data() : boot);
+  std::array<char, 31> name{};
+  if (readlink("/proc/self/ns/pid", name.data(), name.size() - 1) > 0)
+    put(place.process_namespace, name.data());
+  place.process = getpid();
+  return place;
+}
+
+// The lowest rank with each text: equal numbers for equal texts.
+class FirstWith {
+ public:
+  int number(const std::string& text, size_t rank) {
+    return first_.emplace(text, static_cast<int>(rank)).first->second;
+  }
+
+ private:
+  std::map<std::string, int> first_;
+};
+
+}  // namespace
+
+Nodes nodes_named(std::string_view name) {
+  if (name == "auto") return Nodes::kernel;
+  if (name == "hostname") return Nodes::hostname;
+  throw ConfigError(
+      fmt::format("nodes are told apart by 'auto' or by 'hostname', not by '{}'", name));
+}
+
+ProcessCommunicator::ProcessCommunicator(std::unique_ptr<Wire> wire, const ProcessOptions& options)
+    : Communicator(wire->rank(), wire->size()), wire_(std::move(wire)), control_(*this, *wire_),
+      options_(options), registry_(std::make_shared<WindowRegistry>(false)) {
+  set_timeout(options.timeout);
+  find_places();
+  watch();
+  meet_neighbours();
+  const std::optional<Blindness> found = look_for_memory();
+  if (found) report_blindness(*found);
+}
+
+ProcessCommunicator::ProcessCommunicator(ProcessCommunicator& whole, std::unique_ptr<Wire> wire,
+                                         const std::vector<int>& members, Group group)
+    : Communicator(wire->rank(), wire->size(), std::move(group)), wire_(std::move(wire)),
+      control_(*this, *wire_), options_(whole.options_), registry_(whole.registry_) {
+  set_timeout(whole.timeout());
+  std::vector<Place> places;
+  for (const int p : members) {
+    places.push_back(whole.place(p));
+    processes_.push_back(whole.processes_[static_cast<size_t>(p)]);
+  }
+  set_places(std::move(places));
+  watch();
+  meet_neighbours();
+}
+
+ProcessCommunicator::~ProcessCommunicator() = default;
+
+void ProcessCommunicator::find_places() {
+  const PlaceRecord mine = my_place();
+  std::vector<Place> places(static_cast<size_t>(size()),
+                            Place{.host = "(host not yet known)", .memory = -1});
+  places[static_cast<size_t>(rank())] = {.host = mine.host.data(), .memory = rank()};
+  set_places(places);  // so that a failure of the next line can name this rank
+  const std::vector<PlaceRecord> all = allgather_value(mine);
+
+  FirstWith kernels, nodes, namespaces, memories;
+  for (size_t p = 0; p < all.size(); ++p) {
+    const std::string kernel = all[p].kernel.data(), host = all[p].host.data();
+    const std::string node = options_.nodes == Nodes::kernel ? kernel : kernel + '\n' + host;
+    Place& place = places[p];
+    place.host = host;
+    place.kernel = kernels.number(kernel, p);
+    place.node = nodes.number(node, p);
+    const int name_space = namespaces.number(all[p].process_namespace.data(), p);
+    processes_.push_back({all[p].process, name_space});
+    // Whether it is so in fact is found out by look_for_memory().
+    place.memory = options_.shared_memory
+                       ? memories.number(fmt::format("{} {}", place.node, name_space), p)
+                       : static_cast<int>(p);
+  }
+  set_places(std::move(places));
+}
+
+// Processes of this node whose end this rank would see.
+void ProcessCommunicator::watch() {
+  std::vector<pid_t> watched(processes_.size());
+  const Process& mine = processes_[static_cast<size_t>(rank())];
+  for (int p = 0; p < size(); ++p) {
+    const Process& process = processes_[static_cast<size_t>(p)];
+    if (p != rank() && same_node(p) && process.name_space == mine.name_space)
+      watched[static_cast<size_t>(p)] = process.id;
+  }
+  watch_ = std::make_unique<ProcessWatch>(std::move(watched));
+}
+
+// Whether ranks have other neighbours than all or none: known to all from their places.
+void ProcessCommunicator::meet_neighbours() {
+  const bool all = neighbours().size() == size();
+  near_control_.reset();
+  near_wire_.reset();
+  if (!all && shares_memory()) {
+    const auto ranks = neighbours().ranks();
+    const std::vector<int> near(ranks.begin(), ranks.end());
+    near_wire_ =
+        wire_->part(near, fmt::format("{}: meeting the ranks of this node", who()), timeout());
+    near_control_.emplace(*this, *near_wire_, near);
+  }
+  mailboxes_ =
+      std::make_shared<Mailboxes>(neighbours().size(), neighbours().index(rank()), registry_);
+}
+
+std::string ProcessCommunicator::transport() const {
+  if (neighbours().size() == size()) return "shared memory";
+  // near_wire_ is there on all ranks or on none.
+  return near_wire_ ? fmt::format("shared memory and {}", wire_->name()) : wire_->name();
+}
+
+void ProcessCommunicator::abort(int code, const std::string& message) {
+  wire_->abort(code, signed_message(message));
+  std::_Exit(code);
+}
+
+std::unique_ptr<Channel> ProcessCommunicator::make_channel(std::vector<RoundOfMessages> rounds,
+                                                           ChannelNumbers& numbers) {
+  const int number = numbers.take();
+  const auto near = [&](std::vector<RoundOfMessages> some) {
+    return std::make_unique<SharedChannel>(*this, neighbours(), mailboxes_, std::move(some),
+                                           number);
+  };
+  const auto far = [&](std::vector<RoundOfMessages> some) {
+    return wire_->channel(*this, std::move(some), number);
+  };
+  return std::make_unique<RoutedChannel>(neighbours(), std::move(rounds), numbers, number, near,
+                                         far);
+}
+
+void ProcessCommunicator::provide(size_t channels, bool rooms) {
+  if (near_wire_ == nullptr && neighbours().size() < size()) return;  // nobody has neighbours
+  mailboxes_->provide(channels, rooms,
+                      [this](size_t bytes) { return allocate(bytes, PeerAccess::read); });
+}
+
+std::unique_ptr<Communicator> ProcessCommunicator::do_split(const std::vector<int>& members,
+                                                            Group group) {
+  auto part =
+      wire_->part(members, fmt::format("{}: making group '{}'", who(), group.name), timeout());
+  return std::unique_ptr<Communicator>(
+      new ProcessCommunicator(*this, std::move(part), members, std::move(group)));
+}
+
+std::string ProcessCommunicator::alarm() {
+  const std::optional<int> rank = wire_->alarm();
+  return rank ? fmt::format("rank {} of the job has given up (see its report), so the job ends",
+                            *rank)
+              : std::string();
+}
+
+// Neighbours are asked after where they run; of the others the wire may know.
+std::string ProcessCommunicator::lost_peer(std::span<const int> ranks) const {
+  for (const int p : ranks) {
+    const bool watched = watch_ && watch_->watches(p);
+    if (watched && watch_->gone(p))
+      return fmt::format("{} is gone (process {} has ended)", rank_name(p), watch_->process(p));
+    if (watched && neighbours().index(p) >= 0) continue;
+    if (const std::string how = wire_->lost(p); !how.empty())
+      return fmt::format("{} is gone ({})", rank_name(p), how);
+  }
+  return {};
+}
+
+}  // namespace tutti::comm

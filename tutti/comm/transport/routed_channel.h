@@ -1,0 +1,57 @@
+#pragma once
+// RoutedChannel: the messages of one operation, each over the transport that its peer is reached
+// by: shared memory for neighbours, the wire for the others. Also the end of every channel's life:
+// it tells the communicator how its number was left.
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "tutti/comm/transport/channel.h"
+#include "tutti/comm/transport/channel_numbers.h"
+#include "tutti/comm/transport/neighbours.h"
+
+namespace tutti::comm {
+
+class RoutedChannel final : public Channel {
+ public:
+  using Open = std::function<std::unique_ptr<Channel>(std::vector<RoundOfMessages>)>;
+  /// `near` opens what goes to neighbours, `far` the rest; each only where there is any. Takes its
+  /// number from `numbers`, which outlives it.
+  RoutedChannel(const Neighbours& neighbours, std::vector<RoundOfMessages> rounds,
+                ChannelNumbers& numbers, int number, const Open& near, const Open& far);
+  ~RoutedChannel() override;
+
+  void expect() override;
+  void post(size_t round) override;
+  void rebind(std::vector<RoundOfMessages> rounds) override;
+  bool received() override;
+  const std::byte* where(size_t i) const override;
+  void release() override;
+  bool sent() override;
+  size_t leaving() override;
+  Missing missing() const override;
+
+ private:
+  struct Parts {
+    std::vector<RoundOfMessages> near, far;
+    bool has_near = false, has_far = false;
+  };
+  Parts parts_of(const std::vector<RoundOfMessages>& rounds) const;
+
+  const Neighbours& neighbours_;
+  ChannelNumbers& numbers_;
+  int number_;
+  std::unique_ptr<Channel> near_, far_;  // null where nothing goes that way
+  // Of the receives of a round, where both ways are used: which of its transport's it is.
+  struct Way {
+    bool near = true;
+    size_t index = 0;
+  };
+  std::vector<std::vector<Way>> ways_;
+  size_t round_ = 0;
+  uint64_t runs_ = 0;
+  bool complete_ = true;  // the posted round, as far as this rank has looked
+};
+
+}  // namespace tutti::comm

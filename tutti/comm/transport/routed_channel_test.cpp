@@ -1,0 +1,107 @@
+#include "tutti/comm/transport/routed_channel.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <numeric>
+
+#include "tutti/comm/algorithm/algorithm.h"
+#include "tutti/comm/check/reference_result.h"
+#include "tutti/comm/transport/inproc/thread_ranks.h"
+
+namespace tutti::comm {
+namespace {
+
+// Ranks of a node read each other in place, those of different nodes get copies, in one operation.
+TEST(RoutedChannel, OneOperationUsesBothWays) {
+  for (const std::vector<int>& nodes : {std::vector<int>{0, 0, 0, 1}, {0, 1, 0, 1}, {0, 1, 2}})
+    run_ranks(
+        static_cast<int>(nodes.size()),
+        [&](Communicator& c) {
+          for (int kind = 0; kind < kCollectives; ++kind)
+            for (const Algorithm* algorithm : algorithms()) {
+              CollectiveSpec spec{.kind = static_cast<Collective>(kind),
+                                  .element = Element::f32,
+                                  .count = kind == 0 ? 0u : 1200u};
+              if (!refusal_of(*algorithm, c.task_of(spec)).empty()) continue;
+              spec.algorithm = std::string(algorithm->name);
+              const Task task = c.task_of(spec);
+              const ReferenceResult answer(task, spec.element, spec.op, 1);
+              std::vector<float> in(1200), out(1200);
+              answer.fill(reinterpret_cast<std::byte*>(in.data()));
+              spec.input = in.data();
+              spec.output = out.data();
+              if (spec.kind == Collective::broadcast) spec.input = nullptr, out = in;
+              const auto operation = c.plan(spec);
+              for (int run = 0; run < 3; ++run) {
+                operation->start();
+                operation->wait();
+              }
+              EXPECT_EQ(answer.count_wrong(reinterpret_cast<std::byte*>(out.data())), 0u)
+                  << name_of(spec.kind) << " by " << spec.algorithm;
+            }
+        },
+        nodes);
+}
+
+TEST(RoutedChannel, OnlyNeighboursSeeAWindow) {
+  run_ranks(4,
+            [](Communicator& c) {
+              const auto window = c.allocate(8);
+              for (int p = 0; p < 4; ++p)
+                EXPECT_EQ(window->peer(p) != nullptr, p % 2 == c.rank() % 2) << p;
+            },
+            {0, 1, 0, 1});
+}
+
+// A program that plans anew for every call, as one does whose counts change.
+TEST(RoutedChannel, PlanningForEverTakesFewNumbers) {
+  for (const std::vector<int>& nodes : {std::vector<int>{0, 0}, {0, 1}})
+    run_ranks(
+        2,
+        [](Communicator& c) {
+          std::vector<float> x(10, 1.0f);
+          const CollectiveSpec spec{.kind = Collective::allreduce,
+                                    .element = Element::f32,
+                                    .count = x.size(),
+                                    .output = x.data()};
+          const auto kept = c.plan(spec);
+          for (int k = 0; k < 1000; ++k) {
+            std::ranges::fill(x, 1.0f);
+            const auto operation = c.plan(spec);
+            operation->start();
+            operation->wait();
+            ASSERT_EQ(x[9], 2.0f) << k;
+            ASSERT_LE(c.channels(), 128u);
+          }
+        },
+        nodes);
+}
+
+// What is abandoned in flight may still have messages under way: the operations after it must not
+// take them for their own.
+TEST(RoutedChannel, AnAbandonedOperationDisturbsNoLaterOne) {
+  run_ranks(2,
+            [](Communicator& c) {
+              float x = 0;
+              const CollectiveSpec spec{
+                  .kind = Collective::broadcast, .element = Element::f32, .count = 1, .output = &x};
+              for (int k = 0; k < 200; ++k) {
+                {
+                  const auto abandoned = c.plan(spec);
+                  x = -1;
+                  if (c.rank() == 0) abandoned->start();
+                }
+                c.barrier();
+                x = static_cast<float>(c.rank() == 0 ? k : -2);
+                const auto operation = c.plan(spec);
+                operation->start();
+                operation->wait();
+                ASSERT_EQ(x, static_cast<float>(k));
+              }
+            },
+            {0, 1});
+}
+
+}  // namespace
+}  // namespace tutti::comm

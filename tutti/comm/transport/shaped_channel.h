@@ -1,0 +1,72 @@
+#pragma once
+// ShapedChannel: makes messages as slow as on a described link, to see slow networks on one
+// machine: `--shape 10gbit,50us`.
+//
+// A rank's outgoing link is a token bucket without depth: messages leave one after another at its
+// rate, and arrive `latency` later. The sender tells beside each when it will have arrived, by the
+// steady clock that the processes of a machine share; a receiver does not look at it before.
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+#include "tutti/comm/transport/channel.h"
+
+namespace tutti::comm {
+
+struct LinkShape {
+  double bytes_per_second = 0;
+  double latency = 0;  ///< seconds
+  /// "10gbit,50us": rates in kbit, mbit, gbit (10^3, 10^6, 10^9 bits a second), delays in us, ms,
+  /// s; the delay may be left out. Throws ConfigError.
+  static LinkShape parse(std::string_view text);
+};
+
+/// One rank's outgoing link; shared by all its channels. Thread-safe.
+class ShapedLink {
+ public:
+  using Clock = std::chrono::steady_clock;
+  explicit ShapedLink(const LinkShape& shape) : shape_(shape) {}
+  /// When a message of `bytes` that is handed over now will have left.
+  Clock::time_point send(size_t bytes);
+  /// How much later it will have arrived.
+  Clock::duration latency() const;
+
+ private:
+  LinkShape shape_;
+  std::mutex mutex_;
+  Clock::time_point free_{};
+};
+
+class ShapedChannel final : public Channel {
+ public:
+  /// All ranks on one machine. `link` outlives the channel.
+  ShapedChannel(std::vector<RoundOfMessages> rounds, const OpenChannel& inner, ShapedLink& link);
+
+  void expect() override { inner_->expect(); }
+  void post(size_t round) override;
+  void rebind(std::vector<RoundOfMessages> rounds) override;
+  bool received() override;
+  const std::byte* where(size_t i) const override { return inner_->where(i); }
+  void release() override { inner_->release(); }
+  bool sent() override { return Clock::now() >= left_ && inner_->sent(); }
+  size_t leaving() override { return Clock::now() < left_ ? bytes_ : 0; }
+  Missing missing() const override { return inner_->missing(); }
+
+ private:
+  using Clock = ShapedLink::Clock;
+  using Times = std::vector<int64_t>;  // of a round's messages: nanoseconds of the steady clock
+  std::vector<RoundOfMessages> accompanied();
+
+  std::vector<RoundOfMessages> rounds_;      // as the user of this channel gave them
+  std::vector<Times> departing_, arriving_;  // by round
+  std::unique_ptr<Channel> inner_;
+  ShapedLink& link_;
+  size_t round_ = 0;
+  Clock::time_point left_{};
+  size_t bytes_ = 0;  // of the posted round
+};
+
+}  // namespace tutti::comm

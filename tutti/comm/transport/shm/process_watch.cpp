@@ -1,0 +1,29 @@
+#include "tutti/comm/transport/shm/process_watch.h"
+
+#include <signal.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "tutti/base/process_state.h"
+
+namespace tutti::comm {
+namespace {
+
+// kill(pid, 0) succeeds for what is left of a process that has ended; its state does not lie.
+bool alive(pid_t process) {
+  if (kill(process, 0) != 0 && errno == ESRCH) return false;
+  const auto state = process_state(process);
+  return !state || state->runs();  // no /proc here: believe kill()
+}
+
+}  // namespace
+
+ProcessWatch::ProcessWatch(std::vector<pid_t> processes) : processes_(std::move(processes)) {
+  for (pid_t& process : processes_)
+    if (process != 0 && !alive(process)) process = 0;
+}
+
+bool ProcessWatch::gone(int rank) const { return watches(rank) && !alive(process(rank)); }
+
+}  // namespace tutti::comm

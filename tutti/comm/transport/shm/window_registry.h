@@ -1,0 +1,44 @@
+#pragma once
+// WindowRegistry: which memory of this process other ranks of the node can see, so that a message
+// can be read where it lies.
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include "tutti/comm/transport/window.h"
+
+namespace tutti::comm {
+
+/// Shared by a communicator and those split from it. Thread-safe.
+class WindowRegistry {
+ public:
+  /// A place in a window, as one rank tells another: `member` is the neighbour, by index, whose
+  /// memory it is.
+  struct Location {
+    uint64_t window = 0;
+    uint64_t member = 0;
+    uint64_t offset = 0;
+  };
+  /// Ranks are threads: every address is a location.
+  static constexpr uint64_t kSameProcess = UINT64_MAX;
+
+  explicit WindowRegistry(bool same_process) : same_process_(same_process) {}
+
+  void add(uint64_t id, const Window* window);
+  void remove(uint64_t id);
+  /// Where [data, data + bytes) lies, if peers can see it.
+  std::optional<Location> locate(const std::byte* data, size_t bytes) const;
+  /// The address, in this process, of the `bytes` at another rank's location; null when this rank
+  /// has no such window (any more), or the window no such bytes. A location is read from a message,
+  /// so it may say anything.
+  const std::byte* address(const Location& location, size_t bytes) const;
+
+ private:
+  bool same_process_;
+  mutable std::mutex mutex_;
+  std::map<uint64_t, const Window*> windows_;
+};
+
+}  // namespace tutti::comm

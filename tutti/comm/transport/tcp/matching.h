@@ -1,0 +1,51 @@
+#pragma once
+// Which message is for which receive: by sender, wire and tag, in order. Internal to
+// comm/transport/tcp.
+
+#include <memory>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "tutti/comm/transport/tcp/messages_in_flight.h"
+
+namespace tutti::comm::tcp {
+
+class Inbound;
+
+/// A message that came before anybody asked for it: eager, whole or in part, or its announcement.
+struct Arrived {
+  Inbound* from = nullptr;
+  bool announced = false;  ///< only
+  uint64_t id = 0;
+  size_t bytes = 0;
+  size_t have = 0;  ///< bytes that are here
+  std::unique_ptr<std::byte[]> data;
+};
+
+class Matching {
+ public:
+  /// The first message for a receive, if there is one.
+  std::unique_ptr<Arrived> message_for(const Key& key);
+  /// The receive that waits for a message, if there is one.
+  Incoming* receive_for(const Key& key);
+  void wait(Incoming& receive);
+  void keep(const Key& key, std::unique_ptr<Arrived> message);
+  void withdraw(const Incoming& receive);
+  void withdraw(const Key& key, const Inbound& from, uint64_t id);
+  /// Nobody will ask for messages of this wire any more. Returns those that are here.
+  std::vector<std::unique_ptr<Arrived>> close(uint64_t wire);
+  bool is_closed(uint64_t wire) const { return closed_.contains(wire); }
+
+ private:
+  struct Queue {  // one of the two is empty
+    std::vector<Incoming*> receives;
+    std::vector<std::unique_ptr<Arrived>> messages;
+  };
+  using Queues = std::unordered_map<Key, Queue, HashOfKey>;
+  void tidy(Queues::iterator at);
+  Queues queues_;
+  std::unordered_set<uint64_t> closed_;
+};
+
+}  // namespace tutti::comm::tcp

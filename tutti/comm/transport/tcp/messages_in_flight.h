@@ -1,0 +1,50 @@
+#pragma once
+// One message at its sender and one at its receiver, from when it is posted. They belong to who
+// posts them and stay where they are until `done` or cancelled. Internal to comm/transport/tcp.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+namespace tutti::comm::tcp {
+
+/// Messages with equal keys arrive in their order.
+struct Key {
+  int peer = 0;  ///< a rank of the whole group
+  int32_t tag = 0;
+  uint64_t wire = 0;
+  bool operator==(const Key&) const = default;
+};
+struct HashOfKey {
+  size_t operator()(const Key& key) const {
+    const uint64_t mixed =
+        (key.wire ^ static_cast<uint64_t>(key.peer) << 32 ^ static_cast<uint32_t>(key.tag)) *
+        0x9E3779B97F4A7C15u;
+    return std::hash<uint64_t>()(mixed ^ mixed >> 29);
+  }
+};
+
+struct Outgoing {
+  Key key;
+  const std::byte* data = nullptr;
+  size_t bytes = 0;
+  bool taken = false;  ///< done only when a receive for it was posted
+  std::atomic<bool> done{true};
+
+  uint64_t id = 0;   // 0: not announced
+  size_t begun = 0;  // bytes in data frames so far
+};
+
+struct Incoming {
+  Key key;
+  std::byte* data = nullptr;
+  size_t room = 0;
+  bool exactly = true;  ///< `room` bytes are expected, not up to as many
+  size_t arrived = 0;   ///< bytes of the message; other than expected: then none was written
+  std::atomic<bool> done{true};
+
+  bool fits() const { return exactly ? arrived == room : arrived <= room; }
+};
+
+}  // namespace tutti::comm::tcp

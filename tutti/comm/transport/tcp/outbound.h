@@ -1,0 +1,97 @@
+#pragma once
+// A connection at its sender: finds the receiver, proves itself, sends frames and hears answers.
+// Internal to comm/transport/tcp.
+
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "tutti/comm/transport/tcp/frame.h"
+#include "tutti/comm/transport/tcp/home.h"
+#include "tutti/comm/transport/tcp/messages_in_flight.h"
+#include "tutti/comm/transport/tcp/readiness.h"
+
+namespace tutti::comm::tcp {
+
+class Outbound {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  /// `group` and `ready` outlive it. Connects from the first advance() on.
+  Outbound(int peer, const GroupInStore& group, const Readiness& ready);
+
+  void post(Outgoing& message);
+  /// Its memory is not read any more.
+  void withdraw(Outgoing& message);
+  void say(const FrameHeader& frame);
+  /// Looks whether the receiver has come to the store, and connects, until it is open or ended.
+  void advance(Time now);
+  void on_ready(bool readable, bool writable);
+  /// Sends what can be sent.
+  void write();
+
+  bool is_opening() const { return phase_ != Phase::open && phase_ != Phase::ended; }
+  bool is_open() const { return phase_ == Phase::open; }
+  /// Why it has ended, and when; empty while it has not.
+  const std::string& end() const { return end_; }
+  Time ended_at() const { return ended_at_; }
+  /// Whether all that was said has reached the peer's kernel, or cannot.
+  bool all_said() const;
+
+ private:
+  enum class Phase { look_up, connect, greet, welcome, open, ended };
+  struct Frame {
+    FrameHeader header;
+    const std::byte* payload = nullptr;
+    std::unique_ptr<std::byte[]> own = {};  // of the payload, when its sender has withdrawn it
+    Outgoing* source = nullptr;
+    size_t sent = 0;  // bytes, with the header
+    size_t bytes() const { return sizeof header + (payload ? header.bytes : 0); }
+  };
+  void finish(const std::string& why);
+  void look_up(Time now);
+  void connect(Time now);
+  void try_next(const std::string& reason, bool refused);
+  void greet();
+  void take_welcome();
+  bool receive_exactly(size_t bytes);
+  void hear();
+  void obey(const FrameHeader& frame);
+  void push_piece();
+  bool has_data_frame() const;
+  void written(size_t bytes);
+  void want_writable(bool wanted);
+
+  int peer_;
+  const GroupInStore& group_;
+  const Readiness& ready_;
+  Phase phase_ = Phase::look_up;
+  Socket socket_;
+  std::string end_;
+  Time ended_at_{};
+  bool goodbye_ = false;
+
+  // Until it is open.
+  Home home_;
+  std::vector<SocketAddress> addresses_;
+  size_t next_address_ = 0;
+  Time next_try_{}, deadline_{};
+  std::chrono::milliseconds pause_{1};
+  int refused_rounds_ = 0;
+  bool round_refused_ = true, warned_ = false;
+  Hello hello_;
+  std::string expected_;  // of the welcome's proof, what was said
+
+  std::string in_;
+  std::deque<Frame> queue_;
+  std::deque<Outgoing*> granted_;  // a piece of each in turn
+  std::unordered_map<uint64_t, Outgoing*> announced_;
+  uint64_t last_id_ = 0;
+  size_t credit_ = kCredit;
+  bool wants_writable_ = false;
+};
+
+}  // namespace tutti::comm::tcp

@@ -1,0 +1,215 @@
+// Ranks as processes that this test starts, over a store that it serves.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "tutti/base/error.h"
+#include "tutti/comm/bootstrap/tcp_store.h"
+#include "tutti/comm/transport/tcp/store_communicator.h"
+#include "tutti/comm/transport/tcp/tcp_wire.h"
+
+namespace tutti::comm {
+namespace {
+
+using RankOfJob = std::function<int(int rank, Store& store)>;
+
+// Starts the ranks before this process has a thread, and then the store. Their exit codes; of one
+// that a signal ended, 128 and the signal.
+std::vector<int> run_processes(int size, const RankOfJob& rank) {
+  std::array<int, 2> pipe{};
+  EXPECT_EQ(::pipe(pipe.data()), 0);
+  std::vector<pid_t> processes;
+  for (int p = 0; p < size; ++p) {
+    const pid_t process = fork();
+    if (process == 0) {
+      int port = 0;
+      if (read(pipe[0], &port, sizeof port) != sizeof port) _exit(99);
+      int code = 98;
+      try {
+        TcpStore store("127.0.0.1", port, "secret", 20);
+        code = rank(p, store);
+      } catch (const std::exception& error) {
+        std::fprintf(stderr, "%s\n", error.what());
+      }
+      std::fflush(nullptr);
+      _exit(code);
+    }
+    processes.push_back(process);
+  }
+  const TcpStoreServer server("127.0.0.1", 0, "secret");
+  const int port = server.port();
+  for (int p = 0; p < size; ++p)
+    EXPECT_EQ(write(pipe[1], &port, sizeof port), ssize_t{sizeof port});
+  std::vector<int> codes;
+  for (const pid_t process : processes) {
+    int status = 0;
+    waitpid(process, &status, 0);
+    codes.push_back(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+  }
+  close(pipe[0]);
+  close(pipe[1]);
+  return codes;
+}
+
+StoreOptions options_with(bool shared_memory) {
+  return {.process = {.shared_memory = shared_memory, .timeout = 20},
+          .secret = "secret",
+          .address = "127.0.0.1"};
+}
+
+bool sums_are_right(Communicator& c, size_t count) {
+  std::vector<double> x(count);
+  const auto sum = c.plan(
+      {.kind = Collective::allreduce, .element = Element::f64, .count = count, .output = x.data()});
+  for (int round = 0; round < 5; ++round) {
+    std::ranges::fill(x, c.rank() + 1);
+    sum->start();
+    sum->wait();
+    for (const double value : x)
+      if (value != c.size() * (c.size() + 1) / 2) return false;
+  }
+  return true;
+}
+
+TEST(StoreProcesses, Sums) {
+  for (const bool shared_memory : {false, true})
+    EXPECT_EQ(run_processes(3,
+                            [&](int p, Store& store) {
+                              const auto c = make_store_communicator(store, "job", p, 3,
+                                                                     options_with(shared_memory));
+                              return sums_are_right(*c, 10) && sums_are_right(*c, 200000) ? 0 : 1;
+                            }),
+              std::vector<int>(3, 0));
+}
+
+// One is killed in an allreduce; the others catch the error, make a communicator among themselves
+// over the same store, and go on.
+void kill_and_go_on(bool shared_memory) {
+  constexpr int kRanks = 4, kVictim = 2;
+  const std::vector<int> codes = run_processes(kRanks, [&](int p, Store& store) {
+    auto c = make_store_communicator(store, "before", p, kRanks, options_with(shared_memory));
+    std::vector<float> x(50000);
+    auto sum = c->plan({.kind = Collective::allreduce, .count = x.size(), .output = x.data()});
+    sum->start();
+    sum->wait();
+    if (p == kVictim) {
+      sum->start();
+      kill(getpid(), SIGKILL);
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    try {
+      for (int i = 0; i < 3; ++i) {
+        sum->start();
+        sum->wait();
+      }
+      return 2;
+    } catch (const CommError& error) {
+      std::fprintf(stderr, "%s\n", error.what());
+    }
+    if (std::chrono::steady_clock::now() - begin > std::chrono::seconds(10)) return 3;
+    sum.reset();
+    c.reset();
+    const auto left = make_store_communicator(store, "after", p < kVictim ? p : p - 1, kRanks - 1,
+                                              options_with(shared_memory));
+    return sums_are_right(*left, 10) && sums_are_right(*left, 200000) ? 0 : 1;
+  });
+  EXPECT_EQ(codes, (std::vector<int>{0, 0, 128 + SIGKILL, 0}));
+}
+
+TEST(StoreProcesses, SurvivorsOfAKilledRankGoOnOverTcp) { kill_and_go_on(false); }
+TEST(StoreProcesses, SurvivorsOfAKilledRankGoOnWithSharedMemory) { kill_and_go_on(true); }
+
+// Where processes cannot be looked at, as on other nodes, the wire knows: by a connection that
+// ends, or by one that nobody takes.
+void find_dead_rank(bool connected, const std::string& how) {
+  const std::vector<int> codes = run_processes(2, [&](int p, Store& store) {
+    auto board = std::make_shared<tcp::Switchboard>(
+        store, "job", p, 2, tcp::Switchboard::Options{.secret = "s", .address = "127.0.0.1"});
+    TcpWire wire(std::move(board), p, 2);
+    char text = 'x';
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    if (p == 1) {
+      const auto message = wire.messages();
+      if (connected) message->send_taken(&text, 1, 0, 20);
+      while (connected && !message->test() && std::chrono::steady_clock::now() < until) {}
+      kill(getpid(), SIGKILL);
+    }
+    const auto message = wire.messages();
+    if (connected) message->receive(&text, 1, 1, 20);
+    while (connected && !message->test() && std::chrono::steady_clock::now() < until) {}
+    std::string lost;
+    const auto nothing = wire.messages();
+    nothing->receive(&text, 1, 1, 20);
+    while (lost.empty() && std::chrono::steady_clock::now() < until) {
+      nothing->test();
+      lost = wire.lost(1);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    std::fprintf(stderr, "%s\n", lost.c_str());
+    return lost.find(how) != std::string::npos ? 0 : 1;
+  });
+  EXPECT_EQ(codes, (std::vector<int>{0, 128 + SIGKILL}));
+}
+
+TEST(StoreProcesses, TheEndOfAConnectionIsTheEndOfItsRank) { find_dead_rank(true, "connection"); }
+TEST(StoreProcesses, ARankThatAnswersNobodyIsGone) {
+  find_dead_rank(false, "nobody of this group answers");
+}
+
+// A stopped one is late, not lost.
+TEST(StoreProcesses, AStoppedRankIsNotLost) {
+  const std::vector<int> codes = run_processes(2, [&](int p, Store& store) {
+    auto board = std::make_shared<tcp::Switchboard>(
+        store, "job", p, 2, tcp::Switchboard::Options{.secret = "s", .address = "127.0.0.1"});
+    TcpWire wire(std::move(board), p, 2);
+    int32_t process = getpid();
+    if (p == 1) {
+      store.set("process", std::to_string(process));
+      raise(SIGSTOP);
+    } else {
+      process = std::stoi(store.get("process", 20).value());
+      const auto begin = std::chrono::steady_clock::now();
+      for (auto now = begin; now - begin < std::chrono::milliseconds(1500);
+           now = std::chrono::steady_clock::now()) {
+        wire.messages()->test();
+        if (!wire.lost(1).empty()) return 2;
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      }
+      kill(process, SIGCONT);
+    }
+    int all = p;
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto message = wire.messages();
+    p == 0 ? message->send_taken(&all, sizeof all, 1, 20)
+           : message->receive(&all, sizeof all, 0, 20);
+    while (!message->test())
+      if (std::chrono::steady_clock::now() > until) return 3;
+    return all == 0 ? 0 : 1;
+  });
+  EXPECT_EQ(codes, (std::vector<int>{0, 0}));
+}
+
+TEST(StoreProcesses, AbortTellsTheOthers) {
+  const std::vector<int> codes = run_processes(3, [&](int p, Store& store) {
+    const auto c = make_store_communicator(store, "job", p, 3, options_with(false));
+    if (p == 1) c->abort(7, "enough");
+    try {
+      c->barrier();
+      c->barrier();
+    } catch (const CommError&) {
+      return 5;
+    }
+    return 1;
+  });
+  EXPECT_EQ(codes, (std::vector<int>{5, 7, 5}));
+}
+
+}  // namespace
+}  // namespace tutti::comm

@@ -1,0 +1,272 @@
+#include "tutti/comm/transport/tcp/switchboard.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "tutti/base/error.h"
+
+namespace tutti::comm::tcp {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+constexpr auto kProveWithin = std::chrono::seconds(10);
+constexpr auto kStrangerLook = std::chrono::seconds(1);
+constexpr size_t kMostStrangers = 512;  // and two for each rank
+// A peer that has ended may have said something that is still on its way on another connection.
+constexpr auto kLastWords = std::chrono::milliseconds(150);
+constexpr auto kAlarmFlush = std::chrono::milliseconds(500);
+constexpr auto kGoodbyeFlush = std::chrono::milliseconds(2000);
+
+std::vector<std::string> hosts_of(const std::optional<SocketAddress>& address) {
+  std::vector<std::string> hosts;
+  if (address) {
+    hosts.push_back(address->host());
+  } else {
+    constexpr size_t kMostOwn = 16;
+    for (const SocketAddress& own : own_addresses())
+      if (hosts.size() < kMostOwn) hosts.push_back(own.host());
+  }
+  if (hosts.empty()) hosts.emplace_back("127.0.0.1");
+  return hosts;
+}
+
+}  // namespace
+
+Switchboard::Switchboard(Store& store, std::string prefix, int rank, int size,
+                         const Options& options)
+    : group_{.store = &store,
+             .prefix = std::move(prefix),
+             .secret = options.secret,
+             .rank = rank,
+             .size = size,
+             .nonce = fresh_nonce()} {
+  std::optional<SocketAddress> address;
+  if (!options.address.empty()) address = resolve(options.address, 0).front();
+  listener_ = listen_on(address, 0);
+  ready_.add(listener_, Readiness::What::listener, 0);
+  const Home home{.nonce = group_.nonce, .port = port_of(listener_), .hosts = hosts_of(address)};
+  store.set(group_.key(rank), home.text());
+}
+
+Switchboard::~Switchboard() {
+  try {
+    {
+      const std::lock_guard lock(mutex_);
+      for (auto& [peer, connection] : inbound_)
+        if (connection->is_open()) connection->say_goodbye();
+      for (auto& [peer, connection] : outbound_)
+        if (connection->is_open() || alarm_) connection->say({.kind = Kind::goodbye});
+    }
+    if (alarm_) flush(kAlarmFlush, true);
+    flush(kGoodbyeFlush, false);
+  } catch (const std::exception&) {
+    return;  // they will find that this rank is gone
+  }
+}
+
+// Moves messages until all that was said has left, or time is up.
+void Switchboard::flush(std::chrono::milliseconds time, bool opening) {
+  const auto until = SteadyClock::now() + time;
+  for (;;) {
+    {
+      const std::lock_guard lock(mutex_);
+      move_locked();
+      const bool said =
+          std::ranges::all_of(inbound_, [](const auto& at) { return at.second->all_said(); }) &&
+          std::ranges::all_of(outbound_, [](const auto& at) { return at.second->all_said(); });
+      if (said && !(opening && !opening_.empty())) return;
+    }
+    if (SteadyClock::now() >= until) return;
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+}
+
+Outbound& Switchboard::outbound(int peer) {
+  CHECK(peer >= 0 && peer < group_.size && peer != group_.rank, "a message to rank {} of {}", peer,
+        group_.size);
+  std::unique_ptr<Outbound>& connection = outbound_[peer];
+  if (!connection) {
+    connection = std::make_unique<Outbound>(peer, group_, ready_);
+    opening_.push_back(connection.get());
+  }
+  return *connection;
+}
+
+void Switchboard::send(Outgoing& message) {
+  const std::lock_guard lock(mutex_);
+  outbound(message.key.peer).post(message);
+}
+
+void Switchboard::receive(Incoming& message) {
+  const std::lock_guard lock(mutex_);
+  message.done = false;
+  message.arrived = 0;
+  if (auto first = matching_.message_for(message.key)) {
+    Inbound& from = *first->from;
+    from.match(std::move(first), message);
+    from.answer();
+  } else {
+    matching_.wait(message);
+  }
+}
+
+void Switchboard::withdraw(Outgoing& message) {
+  if (message.done) return;
+  const std::lock_guard lock(mutex_);
+  if (const auto at = outbound_.find(message.key.peer); at != outbound_.end())
+    at->second->withdraw(message);
+  message.done = true;
+}
+
+void Switchboard::withdraw(Incoming& message) {
+  if (message.done) return;
+  const std::lock_guard lock(mutex_);
+  matching_.withdraw(message);
+  if (const auto at = inbound_.find(message.key.peer); at != inbound_.end())
+    at->second->withdraw(message);
+  message.done = true;
+}
+
+void Switchboard::close(uint64_t wire) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& message : matching_.close(wire)) {
+    message->from->drop(*message);
+    message->from->answer();
+  }
+}
+
+void Switchboard::move() {
+  const std::lock_guard lock(mutex_);
+  move_locked();
+}
+
+void Switchboard::move_locked() {
+  std::array<Readiness::Event, Readiness::kMost> events;
+  const int n = ready_.look(events.data());
+  for (int i = 0; i < n; ++i) {
+    const Readiness::Event& event = events[static_cast<size_t>(i)];
+    switch (event.what) {
+      case Readiness::What::listener: accept(); break;
+      case Readiness::What::stranger: hear(event.number); break;
+      case Readiness::What::inbound: {
+        Inbound& connection = *inbound_.at(static_cast<int>(event.number));
+        const std::optional<int> by = connection.take();
+        if (by && !alarm_) tell_others(*by);
+        break;
+      }
+      case Readiness::What::outbound:
+        outbound_.at(static_cast<int>(event.number))->on_ready(event.readable, event.writable);
+        break;
+    }
+  }
+  if (opening_.empty() && strangers_.empty()) return;
+  const auto now = SteadyClock::now();
+  for (size_t i = 0; i < opening_.size(); ++i) opening_[i]->advance(now);
+  std::erase_if(opening_, [](const Outbound* connection) { return !connection->is_opening(); });
+  drop_late_strangers(now);
+}
+
+void Switchboard::accept() {
+  for (int i = 0; i < 64; ++i) {
+    Socket socket = accept_on(listener_);
+    if (!socket) return;
+    if (strangers_.size() >= kMostStrangers + 2 * static_cast<size_t>(group_.size))
+      strangers_.erase(std::ranges::min_element(strangers_, {},
+                                                [](const auto& at) { return at.second.deadline; }));
+    Greeting greeting{.challenge = fresh_nonce()};
+    // The first bytes on a connection find room.
+    if (::send(socket.descriptor(), &greeting, sizeof greeting, MSG_NOSIGNAL) != sizeof greeting)
+      continue;
+    const uint32_t number = ++last_stranger_;
+    ready_.add(socket, Readiness::What::stranger, number);
+    strangers_[number] = {.socket = std::move(socket),
+                          .challenge = greeting.challenge,
+                          .in = {},
+                          .deadline = SteadyClock::now() + kProveWithin};
+  }
+}
+
+void Switchboard::hear(uint32_t number) {
+  const auto at = strangers_.find(number);
+  if (at == strangers_.end()) return;
+  Stranger& stranger = at->second;
+  std::array<char, sizeof(Hello)> piece;
+  const ssize_t n =
+      ::recv(stranger.socket.descriptor(), piece.data(), piece.size() - stranger.in.size(), 0);
+  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
+  if (n > 0) stranger.in.append(piece.data(), static_cast<size_t>(n));
+  if (n > 0 && stranger.in.size() < sizeof(Hello)) return;
+  if (n > 0) admit(stranger);
+  strangers_.erase(at);
+}
+
+// One that has proved itself is a stranger no more.
+bool Switchboard::admit(Stranger& stranger) {
+  Hello hello;
+  std::memcpy(&hello, stranger.in.data(), sizeof hello);
+  if (hello.to != group_.rank || hello.from < 0 || hello.from >= group_.size ||
+      hello.from == group_.rank)
+    return false;
+  const std::string said = conversation(group_.prefix, group_.nonce, stranger.challenge, hello);
+  if (!equal(hello.proof, proof(group_.secret, "rank calls", said))) return false;
+  // A second call of a rank: it has given up the first before it could send anything.
+  std::unique_ptr<Inbound>& connection = inbound_[hello.from];
+  if (connection && connection->has_taken()) return false;
+  const Welcome welcome{proof(group_.secret, "rank answers", said)};
+  if (::send(stranger.socket.descriptor(), &welcome, sizeof welcome, MSG_NOSIGNAL) !=
+      sizeof welcome) {
+    if (!connection) inbound_.erase(hello.from);
+    return false;
+  }
+  ready_.change(stranger.socket, Readiness::What::inbound, static_cast<uint32_t>(hello.from),
+                false);
+  connection = std::make_unique<Inbound>(hello.from, std::move(stranger.socket), ready_, matching_);
+  return true;
+}
+
+void Switchboard::drop_late_strangers(Time now) {
+  if (now < next_stranger_look_) return;
+  next_stranger_look_ = now + kStrangerLook;
+  std::erase_if(strangers_, [&](const auto& at) { return at.second.deadline <= now; });
+}
+
+// To the ranks 1, 2, 4, 8 ... after this one: after ceil(log2 P) hops all have heard, also around a
+// rank that is stopped or dead.
+void Switchboard::tell_others(int by) {
+  alarm_ = by;
+  for (int step = 1; step < group_.size; step *= 2)
+    outbound((group_.rank + step) % group_.size).say({.kind = Kind::alarm, .tag = by});
+}
+
+void Switchboard::raise_alarm() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (alarm_) return;
+    tell_others(group_.rank);
+  }
+  flush(kAlarmFlush, true);  // nobody may move messages afterwards
+}
+
+std::optional<int> Switchboard::alarm() {
+  const std::lock_guard lock(mutex_);
+  if (!alarm_) move_locked();
+  return alarm_;
+}
+
+std::string Switchboard::lost(int rank) {
+  if (rank == group_.rank) return {};
+  const std::lock_guard lock(mutex_);
+  const auto in = inbound_.find(rank);
+  if (in != inbound_.end() && !in->second->end().empty()) return in->second->end();
+  const Outbound& out = outbound(rank);
+  if (out.end().empty() || SteadyClock::now() - out.ended_at() < kLastWords) return {};
+  return out.end();
+}
+
+}  // namespace tutti::comm::tcp

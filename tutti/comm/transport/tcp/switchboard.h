@@ -1,0 +1,85 @@
+#pragma once
+// Switchboard: all connections of this rank to the others of a group, and which message is for
+// which receive. Internal to comm/transport/tcp; the way in is tcp_wire.h.
+//
+// A rank listens on a port of its own and leaves its address in the store. It connects to another
+// one with the first message to it, so it has only the connections that it uses. Whoever calls
+// moves messages: there is no thread.
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "tutti/comm/transport/tcp/home.h"
+#include "tutti/comm/transport/tcp/inbound.h"
+#include "tutti/comm/transport/tcp/matching.h"
+#include "tutti/comm/transport/tcp/outbound.h"
+#include "tutti/comm/transport/tcp/readiness.h"
+
+namespace tutti::comm::tcp {
+
+/// Thread-safe.
+class Switchboard {
+ public:
+  struct Options {
+    std::string secret;   ///< of the group; not empty
+    std::string address;  ///< of this host, to listen on alone; empty: all of them
+  };
+  /// Of this rank alone. `store` outlives it. Throws CommError.
+  Switchboard(Store& store, std::string prefix, int rank, int size, const Options& options);
+  /// Says goodbye to those that it is connected with. Of this rank alone; takes seconds at most.
+  ~Switchboard();
+  Switchboard(const Switchboard&) = delete;
+  Switchboard& operator=(const Switchboard&) = delete;
+
+  void send(Outgoing& message);
+  void receive(Incoming& message);
+  void withdraw(Outgoing& message);
+  void withdraw(Incoming& message);
+  /// Takes in and sends out what can be. Never blocks.
+  void move();
+  /// No more messages of this wire will be asked for.
+  void close(uint64_t wire);
+
+  void raise_alarm();
+  std::optional<int> alarm();
+  /// Why a rank will not send or take any more; empty as far as is known. Connects to one that it
+  /// is not connected with, to find out.
+  std::string lost(int rank);
+
+ private:
+  using Time = std::chrono::steady_clock::time_point;
+  struct Stranger {  // somebody who has connected and not proved himself
+    Socket socket;
+    Nonce challenge{};
+    std::string in;
+    Time deadline{};
+  };
+  Outbound& outbound(int peer);
+  void move_locked();
+  void accept();
+  void hear(uint32_t stranger);
+  bool admit(Stranger& stranger);
+  void drop_late_strangers(Time now);
+  void tell_others(int by);
+  void flush(std::chrono::milliseconds time, bool opening);
+
+  std::mutex mutex_;
+  GroupInStore group_;
+  Readiness ready_;
+  Socket listener_;
+  Matching matching_;
+  std::unordered_map<uint32_t, Stranger> strangers_;
+  uint32_t last_stranger_ = 0;
+  Time next_stranger_look_{};
+  std::unordered_map<int, std::unique_ptr<Inbound>> inbound_;  // by rank
+  std::unordered_map<int, std::unique_ptr<Outbound>> outbound_;
+  std::vector<Outbound*> opening_;
+  std::optional<int> alarm_;
+};
+
+}  // namespace tutti::comm::tcp

@@ -1,0 +1,138 @@
+#include "tutti/comm/transport/tcp/tcp_wire.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <deque>
+#include <numeric>
+#include <utility>
+
+#include "tutti/base/error.h"
+#include "tutti/comm/bootstrap/launcher.h"
+#include "tutti/comm/transport/tcp/tcp_channel.h"
+
+namespace tutti::comm {
+namespace {
+
+std::vector<int> ranks_below(int size) {
+  std::vector<int> all(static_cast<size_t>(size));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+class TcpMessages final : public Wire::Messages {
+ public:
+  TcpMessages(std::shared_ptr<tcp::Switchboard> board, const std::vector<int>& members, uint64_t id)
+      : board_(std::move(board)), members_(members), id_(id) {}
+  ~TcpMessages() override {
+    for (Message& message : messages_) {
+      board_->withdraw(message.out);
+      board_->withdraw(message.in);
+    }
+  }
+
+  void send(const void* data, size_t bytes, int to, int tag) override {
+    send(data, bytes, to, tag, false);
+  }
+  void send_taken(const void* data, size_t bytes, int to, int tag) override {
+    send(data, bytes, to, tag, true);
+  }
+  void receive(void* data, size_t bytes, int from, int tag) override {
+    receive(data, bytes, from, tag, true);
+  }
+  void receive_up_to(void* data, size_t room, int from, int tag) override {
+    receive(data, room, from, tag, false);
+  }
+
+  bool test() override {
+    if (!all_done()) {
+      board_->move();
+      if (!all_done()) return false;
+    }
+    for (const Message& message : messages_)
+      if (!message.in.fits())
+        throw CommError(other_size(fmt::format("rank {} of this group", message.peer),
+                                   message.in.arrived, message.in.room));
+    return true;
+  }
+  bool done(size_t i) const override { return messages_[i].done(); }
+  size_t arrived(size_t i) const override { return messages_[i].in.arrived; }
+
+ private:
+  struct Message {  // one of the two
+    int peer = 0;
+    tcp::Outgoing out;
+    tcp::Incoming in;
+    bool done() const { return out.done && in.done; }
+  };
+  tcp::Key key(int peer, int tag) const { return {members_[static_cast<size_t>(peer)], tag, id_}; }
+  void send(const void* data, size_t bytes, int to, int tag, bool taken) {
+    Message& message = messages_.emplace_back();
+    message.peer = to;
+    message.out.key = key(to, tag);
+    message.out.data = static_cast<const std::byte*>(data);
+    message.out.bytes = bytes;
+    message.out.taken = taken;
+    board_->send(message.out);
+  }
+  void receive(void* data, size_t room, int from, int tag, bool exactly) {
+    Message& message = messages_.emplace_back();
+    message.peer = from;
+    message.in.key = key(from, tag);
+    message.in.data = static_cast<std::byte*>(data);
+    message.in.room = room;
+    message.in.exactly = exactly;
+    board_->receive(message.in);
+  }
+  bool all_done() const { return std::ranges::all_of(messages_, &Message::done); }
+
+  std::shared_ptr<tcp::Switchboard> board_;
+  std::vector<int> members_;
+  uint64_t id_;
+  std::deque<Message> messages_;
+};
+
+}  // namespace
+
+TcpWire::TcpWire(std::shared_ptr<tcp::Switchboard> board, int rank, int size)
+    : TcpWire(std::move(board), rank, ranks_below(size), 1) {}
+
+TcpWire::TcpWire(std::shared_ptr<tcp::Switchboard> board, int rank, std::vector<int> members,
+                 uint64_t id)
+    : Wire(rank, static_cast<int>(members.size())), board_(std::move(board)),
+      members_(std::move(members)), id_(id) {}
+
+TcpWire::~TcpWire() { board_->close(id_); }
+
+std::unique_ptr<Wire::Messages> TcpWire::messages() {
+  return std::make_unique<TcpMessages>(board_, members_, id_);
+}
+
+std::unique_ptr<Channel> TcpWire::channel(const Communicator& communicator,
+                                          std::vector<RoundOfMessages> rounds, int number) {
+  return std::make_unique<TcpChannel>(communicator, std::move(rounds), board_, members_,
+                                      tcp::Key{.tag = tag_of_channel(number), .wire = id_});
+}
+
+// All ranks have made as many parts of this wire, so its id, their number and the first member name
+// the part: no message is needed to agree on it.
+std::unique_ptr<Wire> TcpWire::part(const std::vector<int>& members, const std::string& /*what*/,
+                                    double /*timeout*/) {
+  const auto mine = std::ranges::find(members, rank()) - members.begin();
+  std::vector<int> in_group;
+  for (const int p : members) in_group.push_back(group_rank(p));
+  uint64_t id = 14695981039346656037u;  // FNV-1a
+  for (const uint64_t part : {id_, ++parts_, static_cast<uint64_t>(in_group.front())})
+    for (int byte = 0; byte < 8; ++byte) id = (id ^ (part >> (8 * byte) & 0xFF)) * 1099511628211u;
+  return std::unique_ptr<Wire>(
+      new TcpWire(board_, static_cast<int>(mine), std::move(in_group), id));
+}
+
+void TcpWire::abort(int code, const std::string& message) {
+  do_last_act(message);
+  board_->raise_alarm();
+  std::_Exit(code);
+}
+
+}  // namespace tutti::comm

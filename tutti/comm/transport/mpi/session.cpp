@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <exception>
 #include <optional>
@@ -19,9 +20,18 @@
 #include "tutti/comm/transport/process_communicator.h"
 
 namespace tutti::comm {
+namespace {
+
+// MPI was started by a session that has left it running, and by nobody else.
+std::atomic<bool> left_running = false;
+
+}  // namespace
 
 MpiSession::MpiSession(Threads wanted, int* argc, char*** argv, double timeout) {
-  if (running()) return;
+  if (running()) {
+    started_ = left_running.exchange(false);
+    return;
+  }
   int over = 0;
   MPI_CALL(MPI_Finalized(&over));
   if (over != 0)
@@ -63,6 +73,11 @@ std::unique_ptr<Wire> make_wire(MPI_Comm world, const ProcessOptions& options) {
 }
 
 }  // namespace
+
+void MpiSession::leave_running() noexcept {
+  if (started_) left_running = true;
+  started_ = false;
+}
 
 std::unique_ptr<Communicator> MpiSession::communicator(const ProcessOptions& options) {
   timeout_ = options.timeout;

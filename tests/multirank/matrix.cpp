@@ -42,6 +42,7 @@ struct Flags {
   uint64_t part = 1, parts = 1;
   std::string only;
   comm::Nodes nodes = comm::Nodes::kernel;
+  comm::WireKind wire = comm::WireKind::mpi;
   size_t progress = 0;
   bool check = false;
 };
@@ -108,6 +109,8 @@ Flags parse(int count, char** words) {
       flags.progress = number<size_t>(value);
     } else if (flag == "--nodes") {
       flags.nodes = comm::nodes_named(value);
+    } else if (flag == "--wire") {
+      flags.wire = comm::wire_named(value);
     } else {
       throw ConfigError(fmt::format("no flag is called {}", flag));
     }
@@ -258,7 +261,10 @@ int run(const Flags& flags) {
   comm::MpiSession session(flags.progress > 0 ? Threads::multiple : Threads::funneled);
   // The ranks outside a group wait for all of its cases.
   const auto world = session.communicator(
-      {.shared_memory = flags.transport == "shm", .timeout = 3600, .nodes = flags.nodes});
+      {.shared_memory = flags.transport == "shm",
+       .timeout = 3600,
+       .nodes = flags.nodes,
+       .wire = flags.wire});
   try {
     configure(*world, flags);
     run_processes(*world, flags, tally);

@@ -1,8 +1,10 @@
-/* What a program can do after a failure in a job that MPI has started. recover CASE FOLDER [private]:
+/* What a program can do after a failure in a job that MPI has started. recover CASE FOLDER
+ * [private]:
  *
  * stopped, killed  One rank stops, or is killed. The others get a status, write a file each, and go
  *                  on in a job among themselves, over TCP, in the same processes.
- * late             One rank comes later than the time-out. All get a status, and start anew over MPI.
+ * late             One rank comes later than the time-out. All get a status, and start anew over
+ * MPI.
  *
  * A rank that has done it all leaves a file done.RANK: a launcher may take offence at how such a
  * job ends. */
@@ -32,7 +34,8 @@ static int free_port(void) {
 
 static tutti_comm_plan* plan_sum(void) {
   tutti_comm_plan* plan = NULL;
-  OK(tutti_comm_plan_allreduce(world, NULL, x, kCount, TUTTI_COMM_F32, TUTTI_COMM_SUM, NULL, &plan));
+  OK(tutti_comm_plan_allreduce(world, NULL, x, kCount, TUTTI_COMM_F32, TUTTI_COMM_SUM, NULL,
+                               &plan));
   return plan;
 }
 

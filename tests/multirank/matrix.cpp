@@ -1,12 +1,13 @@
 // matrix threads|tcp|shm|mpi [--ranks A-B] [--counts N,N...] [--types T,T...] [--starts N] [--part
 // I/N]
-// [--only TEXT] [--nodes auto|hostname]
+// [--only TEXT] [--nodes auto|hostname] [--placement N,N...]
 //                           [--progress N] [--check]
 // The acceptance matrix of the communication library; see README.md. The last line is "N cases
 // passed"; exit status 1 when one failed.
 //
 // threads: ranks are threads, 1-9 by default. tcp: threads that talk over TCP, 1-4 by default. shm,
 // mpi: under mpirun; groups of A to B of its ranks, all of them by default.
+// --placement: of threads, the node of each; they see each other's memory inside a node only.
 // --part runs the I-th of N shares of the cases, --only those whose name contains TEXT. --progress:
 // with N progress threads a rank; --check: with checksums of messages and results.
 
@@ -43,6 +44,7 @@ struct Flags {
   std::string only;
   comm::Nodes nodes = comm::Nodes::kernel;
   comm::WireKind wire = comm::WireKind::mpi;
+  std::vector<int> placement;  // empty: all threads on one node
   size_t progress = 0;
   bool check = false;
 };
@@ -107,6 +109,10 @@ Flags parse(int count, char** words) {
       flags.only = value;
     } else if (flag == "--progress") {
       flags.progress = number<size_t>(value);
+    } else if (flag == "--placement") {
+      for_each_item(value,
+                    [&](std::string_view item) { flags.placement.push_back(number<int>(item)); });
+      flags.first = flags.last = static_cast<int>(flags.placement.size());
     } else if (flag == "--nodes") {
       flags.nodes = comm::nodes_named(value);
     } else if (flag == "--wire") {
@@ -210,12 +216,14 @@ void run_threads(const Flags& flags, Tally& tally) {
   const bool tcp = flags.transport == "tcp";
   const int last = flags.last != 0 ? flags.last : tcp ? 4 : 9;
   for (int ranks = flags.first == 0 ? 1 : flags.first; ranks <= last; ++ranks) {
-    const std::vector<MatrixCase> cases = chosen(flags, axes_of(flags, ranks));
+    MatrixAxes axes = axes_of(flags, ranks);
+    axes.node_of = flags.placement;
+    const std::vector<MatrixCase> cases = chosen(flags, axes);
     const auto work = [&](comm::Communicator& c) {
       configure(c, flags);
       run_cases(c, cases, flags, tally);
     };
-    tcp ? run_over_tcp(ranks, work) : comm::run_ranks(ranks, work);
+    tcp ? run_over_tcp(ranks, work) : comm::run_ranks(ranks, work, flags.placement);
     progress.line(ranks, flags.transport, cases.size());
   }
 }
@@ -260,11 +268,10 @@ int run(const Flags& flags) {
   using Threads = comm::MpiSession::Threads;
   comm::MpiSession session(flags.progress > 0 ? Threads::multiple : Threads::funneled);
   // The ranks outside a group wait for all of its cases.
-  const auto world = session.communicator(
-      {.shared_memory = flags.transport == "shm",
-       .timeout = 3600,
-       .nodes = flags.nodes,
-       .wire = flags.wire});
+  const auto world = session.communicator({.shared_memory = flags.transport == "shm",
+                                           .timeout = 3600,
+                                           .nodes = flags.nodes,
+                                           .wire = flags.wire});
   try {
     configure(*world, flags);
     run_processes(*world, flags, tally);

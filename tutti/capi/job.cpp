@@ -81,8 +81,8 @@ void begin(const JobOptions& read, Arguments... arguments) {
 }
 
 // Ranks meet before they leave. Over a store they are looked up with the first message to them, so
-// whoever serves it stays until all have come. Ending MPI waits for all ranks and cannot give up: so
-// it is begun when all are there. After a failure each leaves alone.
+// whoever serves it stays until all have come. Ending MPI waits for all ranks and cannot give up:
+// so it is begun when all are there. After a failure each leaves alone.
 void end_job() {
   std::exception_ptr failure;
   try {

@@ -136,7 +136,7 @@ void Communicator::wait_for(const std::function<bool()>& done,
                             const std::function<Pending()>& pending, double grace) {
   auto begin = Clock::now(), last = begin;
   const std::time_t since = std::time(nullptr);
-  const bool is_sharing = sharing_ > cores();
+  const bool is_sharing = places_.sharing_cores() > cores();
   const std::chrono::nanoseconds spin = is_sharing ? kSpinSharing : kSpinAlone;
   auto next_look = begin + kLookAround;
   double limit = timeout_ + grace;
@@ -166,9 +166,9 @@ void Communicator::wait_for(const std::function<bool()>& done,
     // A look may be a call of the system, with a wire over TCP. Each takes in what a socket holds,
     // so that a long transfer is not slowed by the naps.
     const bool asks_system = now - last > looks * kLookInMemory;
-    looks = now - begin > kStalled       ? kLooksStalled
+    looks = now - begin > kStalled      ? kLooksStalled
             : is_sharing && asks_system ? kLooksOfSystem
-                                         : kLooks;
+                                        : kLooks;
     // This process was stopped, as by Ctrl-Z, and the others with it: that is no time to answer.
     if (now - last > kStopped) begin += now - last;
     last = now;

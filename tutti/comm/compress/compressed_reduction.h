@@ -104,6 +104,8 @@ class CompressedReduction : public Operation {
   // scratch_bytes() of it, aligned for floats.
   std::span<std::byte> scratch() const { return scratch_; }
   uint64_t step() const { return step_; }
+  // Work in which threads that wait take part. No bit may depend on it.
+  SharedWork& shared() { return communicator().work(); }
 
  private:
   void begin() final;

@@ -68,9 +68,8 @@ std::unique_ptr<Wire> make_tcp_wire(MPI_Comm comm, const std::string& who, doubl
     if (p != rank) addresses->store.set(group.key(p), all[static_cast<size_t>(p)]);
   // Shared with the store that its connections look into.
   tcp::Switchboard* const board = addresses->board.get();
-  return std::make_unique<TcpWire>(
-      std::shared_ptr<tcp::Switchboard>(std::move(addresses), board), rank, size,
-      std::make_shared<EndByMpi>(comm));
+  return std::make_unique<TcpWire>(std::shared_ptr<tcp::Switchboard>(std::move(addresses), board),
+                                   rank, size, std::make_shared<EndByMpi>(comm));
 }
 
 }  // namespace tutti::comm

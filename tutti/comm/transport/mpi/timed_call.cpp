@@ -35,9 +35,9 @@ bool complete(MPI_Request& request, double timeout) {
 }
 
 [[noreturn]] void give_up(const std::string& who, double timeout) {
-  throw CommError(
-      fmt::format("{}: no answer within {:g} s: another rank is stuck, gone, or does something else",
-                  who, timeout));
+  throw CommError(fmt::format(
+      "{}: no answer within {:g} s: another rank is stuck, gone, or does something else", who,
+      timeout));
 }
 
 // What a call writes that nobody waits for any more must not be freed.
@@ -75,8 +75,8 @@ std::vector<std::string> gather_texts(const std::string& mine, MPI_Comm comm,
   held->length = static_cast<int>(mine.size());
   held->lengths.resize(static_cast<size_t>(size));
   MPI_Request request = MPI_REQUEST_NULL;
-  MPI_CALL(MPI_Iallgather(&held->length, 1, MPI_INT, held->lengths.data(), 1, MPI_INT, comm,
-                          &request));
+  MPI_CALL(
+      MPI_Iallgather(&held->length, 1, MPI_INT, held->lengths.data(), 1, MPI_INT, comm, &request));
   finish(request, held, who, timeout);
   held->begins.resize(held->lengths.size());
   std::exclusive_scan(held->lengths.begin(), held->lengths.end(), held->begins.begin(), 0);

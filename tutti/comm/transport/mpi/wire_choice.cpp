@@ -63,7 +63,8 @@ WireKind choose_wire(WireKind asked, MPI_Comm comm, const std::string& who, doub
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
   // What each rank asks for, what it found, and where it is.
-  const std::string mine = fmt::format("{}{}{}", static_cast<int>(asked), tcp ? '+' : '-', host.data());
+  const std::string mine =
+      fmt::format("{}{}{}", static_cast<int>(asked), tcp ? '+' : '-', host.data());
   const std::vector<std::string> all = gather_texts(mine, comm, who, timeout);
   bool all_tcp = true, one_host = true;
   for (size_t p = 0; p < all.size(); ++p) {

@@ -8,9 +8,10 @@ namespace tutti::comm {
 namespace {
 
 // What Open MPI 4.1 leaves after MPI_Init, shortened.
-const std::vector<std::string> kOverTcp{"pml",           "pml_base_verbose",        "pml_ob1_eager_limit",
-                                        "btl",           "btl_base_verbose",        "btl_self_latency",
-                                        "btl_tcp_links", "btl_vader_eager_limit"};
+const std::vector<std::string> kOverTcp{
+    "pml",           "pml_base_verbose",     "pml_ob1_eager_limit",
+    "btl",           "btl_base_verbose",     "btl_self_latency",
+    "btl_tcp_links", "btl_vader_eager_limit"};
 
 std::vector<std::string> over_tcp_and(const std::string& more) {
   std::vector<std::string> all = kOverTcp;

@@ -270,6 +270,7 @@ class Communicator {
  private:
   friend class Operation;
   friend class MessageOperation;
+  friend class BlockExchange;
   /// The algorithm for a spec that this rank finds nothing wrong with. Throws CommError or
   /// ConfigError.
   std::string algorithm_for(const CollectiveSpec& spec, const Task& task,

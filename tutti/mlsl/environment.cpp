@@ -19,12 +19,14 @@ int as_int(size_t number, const char* what) {
   return static_cast<int>(number);
 }
 
-// Takes the object at this address off the list.
+// Takes the object at this address off the list, and gives it to the caller.
 template <class List, class T>
-void take_off(List& list, const T* object, const char* call) {
+auto take_off(List& list, const T* object, const char* call) {
   const auto at = std::ranges::find(list, object, [](const auto& own) { return own.get(); });
   demand(at != list.end(), "{}: there is no such object (any more)", call);
+  auto taken = std::move(*at);
   list.erase(at);
+  return taken;
 }
 
 }  // namespace
@@ -80,7 +82,7 @@ void Environment::tell_ignored_settings() const {
 void Environment::finalize() {
   demand(initialized(), "Finalize without Init");
   requests_.wait_for_all();
-  job_->settle();
+  for (const auto& session : sessions_) session->complete();
   sessions_.clear();
   distributions_.clear();
   heap_.reset();
@@ -105,28 +107,26 @@ Session& Environment::create_session(api::PhaseType phase) {
 }
 
 void Environment::remove_session(const Session* session) {
-  job().settle();
-  take_off(sessions_, session, "DeleteSession");
+  take_off(sessions_, session, "DeleteSession")->complete();
 }
 
-Distribution& Environment::add(comm::Distribution layout) {
+Distribution& Environment::add(layout::Distribution layout) {
   return *distributions_.emplace_back(
       std::make_shared<Distribution>(requests_, world_, std::move(layout)));
 }
 
 Distribution& Environment::create_distribution(size_t data_parts, size_t model_parts) {
-  return add(comm::Distribution(
-      job().world().size(), comm::Parts{as_int(data_parts, "data"), as_int(model_parts, "model")}));
+  return add(layout::Distribution(
+      job().world().size(),
+      layout::Parts{as_int(data_parts, "data"), as_int(model_parts, "model")}));
 }
 
-Distribution& Environment::create_distribution(const comm::Colours& colours) {
-  job().settle();
-  const std::vector<comm::Colours> all = job().world().allgather_value(colours);
-  return add(comm::Distribution(all));
+Distribution& Environment::create_distribution(const layout::Colours& colours) {
+  const std::vector<layout::Colours> all = job().world().allgather_value(colours);
+  return add(layout::Distribution(all));
 }
 
 void Environment::remove_distribution(const Distribution* distribution) {
-  job().settle();
   take_off(distributions_, distribution, "DeleteDistribution");
 }
 

@@ -294,7 +294,7 @@ TEST(MlslDistribution, WaitsInOneGroupMoveTheOthers) {
 TEST(MlslDistribution, ColoursMakeGroups) {
   run(4, {}, [](Environment& environment, int rank) {
     Distribution& odd =
-        environment.create_distribution(comm::Colours{.data = rank == 3 ? 1 : 0, .model = 5});
+        environment.create_distribution(layout::Colours{.data = rank == 3 ? 1 : 0, .model = 5});
     EXPECT_EQ(odd.process_count(api::GT_DATA), rank == 3 ? 1u : 3u);
     EXPECT_EQ(odd.process_count(api::GT_MODEL), 4u);
     float sum = 1;

@@ -64,8 +64,8 @@ Floats local_values(const Operation& operation, const Activation& activation, fl
 }
 
 template <class Blocks>
-std::vector<comm::CommBlock> plain(const Blocks& blocks) {
-  std::vector<comm::CommBlock> all;
+std::vector<layout::CommBlock> plain(const Blocks& blocks) {
+  std::vector<layout::CommBlock> all;
   for (const CommBlockInfo& info : blocks) all.push_back(info.block());
   return all;
 }
@@ -75,15 +75,15 @@ Floats send(Activation& from, const Floats& values, Activation& to, size_t eleme
             bool own_buffer) {
   Floats packed(from.buffer_bytes() / sizeof(float));
   float* const buffer = own_buffer ? packed.data() : static_cast<float*>(from.buffer());
-  comm::pack(plain(from.pack_blocks()), sizeof(float), std::as_bytes(std::span(values)).data(),
-             reinterpret_cast<std::byte*>(buffer));
+  layout::pack(plain(from.pack_blocks()), sizeof(float), std::as_bytes(std::span(values)).data(),
+               reinterpret_cast<std::byte*>(buffer));
   from.start(buffer);
   const auto* const received = static_cast<const std::byte*>(to.wait());
   std::ranges::fill(packed, -2.f);  // nobody reads it any more
   Floats got(elements, -1);
   if (received != nullptr)
-    comm::unpack(plain(to.unpack_blocks()), sizeof(float), received,
-                 std::as_writable_bytes(std::span(got)).data());
+    layout::unpack(plain(to.unpack_blocks()), sizeof(float), received,
+                   std::as_writable_bytes(std::span(got)).data());
   return got;
 }
 

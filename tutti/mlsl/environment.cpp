@@ -50,11 +50,12 @@ void Environment::configure(const char* text) {
 
 void Environment::init() {
   demand(!initialized(), "Init: it has been called already");
-  const double timeout = read_settings(variables_).timeout;
-  if (!mpi_)
-    mpi_ = std::make_unique<comm::MpiSession>();  // there is one already where an earlier Init has
-                                                  // failed later on
-  const std::unique_ptr<comm::Communicator> all = mpi_->communicator({.timeout = timeout});
+  using Threads = comm::MpiSession::Threads;
+  const Settings settings = read_settings(variables_);
+  if (!mpi_)  // there is one already where an earlier Init has failed later on
+    mpi_ = std::make_unique<comm::MpiSession>(settings.servers > 0 ? Threads::multiple
+                                                                   : Threads::funneled);
+  const std::unique_ptr<comm::Communicator> all = mpi_->communicator({.timeout = settings.timeout});
   init(*all);
 }
 
@@ -68,9 +69,25 @@ void Environment::init(comm::Communicator& ranks) {
   const std::vector<int64_t> available = own_world_->allgather_value(comm::available_memory());
   check_heap(settings.heap_bytes, own_world_->local_size(), std::ranges::min(available));
   job_.emplace(*own_world_, std::move(settings));
+  start_servers(ranks.local_rank());
   world_ = std::make_shared<Group>(*job_);
   heap_ = std::make_unique<Heap>(own_world_->allocate(job_->settings().heap_bytes));
   tell_ignored_settings();
+}
+
+// `local_rank`: among all processes of this node, of whatever colour. All ranks have one MPI
+// library, so rank 0 speaks for them.
+void Environment::start_servers(int local_rank) {
+  const Settings& settings = job_->settings();
+  if (settings.servers == 0) return;
+  if (const std::string refusal = own_world_->progress_refusal(); !refusal.empty()) {
+    if (own_world_->rank() == 0)
+      log::warn("MLSL_NUM_SERVERS={}: exchanges move on in the program's own calls only: {}",
+                settings.servers, refusal);
+    return;
+  }
+  own_world_->set_progress(
+      std::make_shared<comm::Progress>(cores_of_servers(settings, local_rank)));
 }
 
 void Environment::tell_ignored_settings() const {

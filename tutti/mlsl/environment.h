@@ -49,6 +49,7 @@ class Environment final : public api::Environment {
 
  private:
   Distribution& add(layout::Distribution layout);
+  void start_servers(int local_rank);
   void tell_ignored_settings() const;
 
   comm::Environment variables_;

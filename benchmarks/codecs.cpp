@@ -1,4 +1,5 @@
-// Speed of gradient compression on one thread: what a rank spends before and after an exchange.
+// Speed of gradient compression on one thread, and `feedback` on two: what a rank spends before and
+// after an exchange.
 //   tutti_bench_codecs --benchmark_filter='encode/.*' --benchmark_repetitions=5
 //     --benchmark_report_aggregates_only=true
 // GB/s are of dense f32: 4 bytes an element, whatever the encoding has. `feedback` is encode with
@@ -6,11 +7,14 @@
 
 #include <benchmark/benchmark.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tutti/base/rng.h"
+#include "tutti/base/shared_work.h"
 #include "tutti/comm/compress/codec/codec.h"
 #include "tutti/comm/compress/codec/error_feedback.h"
 #include "tutti/comm/compress/codec/powersgd.h"
@@ -58,15 +62,24 @@ void add(benchmark::State& state, const std::string& name, size_t count) {
   report(state, count);
 }
 
-void feedback(benchmark::State& state, const std::string& name, size_t count) {
+// `threads`: this one, and those that wait and take part.
+void feedback(benchmark::State& state, const std::string& name, size_t count, int threads) {
   const auto codec = make_codec(name);
   const std::vector<float> x = gradient(count);
   std::vector<float> residual(count, 0.0f);
   std::vector<std::byte> out(codec->encoded_bytes(count));
+  SharedWork work;
+  std::atomic<bool> over{false};
+  std::vector<std::jthread> waiting;
+  for (int t = 1; t < threads; ++t)
+    waiting.emplace_back([&] {
+      while (!over) work.help();
+    });
   for (auto _ : state) {
     ErrorFeedback error(residual);
-    benchmark::DoNotOptimize(error.encode(*codec, x, out));
+    benchmark::DoNotOptimize(error.encode(*codec, x, out, 0, &work));
   }
+  over = true;
   report(state, count);
 }
 
@@ -92,7 +105,10 @@ int main(int argc, char** argv) {
     benchmark::RegisterBenchmark(("encode/" + name).c_str(), encode, name, kCount);
     benchmark::RegisterBenchmark(("decode/" + name).c_str(), decode, name, kCount);
     benchmark::RegisterBenchmark(("add/" + name).c_str(), add, name, kCount);
-    benchmark::RegisterBenchmark(("feedback/" + name).c_str(), feedback, name, kCount);
+    for (const int threads : {1, 2})
+      benchmark::RegisterBenchmark(("feedback/" + name + "/" + std::to_string(threads)).c_str(),
+                                   feedback, name, kCount, threads)
+          ->UseRealTime();
   }
   for (const int rank : {1, 4})
     benchmark::RegisterBenchmark(("powersgd/1024x1024/" + std::to_string(rank)).c_str(), powersgd,

@@ -66,6 +66,13 @@ ends() {
 }
 says() { grep -Eq "$1" hosts.log || fail "nothing says: $1"; }
 
+# passed WHERE: the matrix did, between such ranks
+passed() {
+  grep -Eq "[0-9] rank\(s\), $1" hosts.log || fail "no ranks that are $1"
+  grep -q 'cases passed$' hosts.log || fail "the matrix did not pass"
+  tail -n 1 hosts.log
+}
+
 # processes HOST: of the running job's host, 0 or 1. Hosts are network namespaces; that of mpirun is host 0.
 processes() {
   local all p first
@@ -91,9 +98,15 @@ endless=("$tutti" train "$tests/training/tiny.toml" --output-dir run --epochs 50
 case $case in
   matrix)
     hosts --rate 0 "$matrix" mpi --nodes hostname --ranks 2-4 --counts 0,1,2,3,127 --part 1/20
-    grep -q '4 rank(s), MPI among 2 nodes' hosts.log || fail "the ranks are not on two nodes"
-    grep -q 'cases passed$' hosts.log || fail "the matrix did not pass"
-    tail -n 1 hosts.log
+    passed 'MPI among 2 nodes'
+    ;;
+  placements)
+    # Shared memory inside the hosts: an uneven pair, ranks dealt like cards, and four hosts.
+    for placement in "2 3,1 slot 10" "2 2 node 10" "4 2 slot 100"; do
+      read -r number each by share <<<"$placement"
+      hosts --rate 0 --hosts "$number" --per-host "$each" --by "$by" "$matrix" shm --nodes hostname --counts 0,1,2,3,127 --part "1/$share"
+      passed "shared memory and .* among $number nodes"
+    done
     ;;
   selection)
     # Above 16 KiB the built-in table says two_level between nodes.

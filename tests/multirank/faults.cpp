@@ -134,8 +134,8 @@ void part_late(Communicator& c) {
 
 void flip(Communicator& c) {
   if (is_last(c))
-    c.decorate_channels([](Communicator&, std::vector<comm::RoundOfMessages> rounds,
-                           const comm::OpenChannel& inner) {
+    c.channels().decorate([](Communicator&, std::vector<comm::RoundOfMessages> rounds,
+                             const comm::OpenChannel& inner) {
       return std::make_unique<FaultyChannel>(inner(rounds), rounds);
     });
   c.set_check();
@@ -152,8 +152,8 @@ void short_message(Communicator& c) {
       round.sends.push_back({.peer = p, .data = bytes.data(), .bytes = 100});
   else
     round.receives.push_back({.peer = 0, .data = bytes.data(), .bytes = 200});
-  const auto channel = c.open_channel({round});
-  c.connect();
+  const auto channel = c.channels().open({round});
+  c.channels().connect();
   channel->post(0);
   c.wait_for([&] { return channel->received() && channel->sent(); },
              [&] {

@@ -1,12 +1,13 @@
 // matrix threads|tcp|shm|mpi [--ranks A-B] [--counts N,N...] [--types T,T...] [--starts N] [--part
 // I/N]
-// [--only TEXT] [--nodes auto|hostname]
+// [--only TEXT] [--nodes auto|hostname] [--placement N,N...]
 //                           [--progress N] [--check]
 // The acceptance matrix of the communication library; see README.md. The last line is "N cases
 // passed"; exit status 1 when one failed.
 //
 // threads: ranks are threads, 1-9 by default. tcp: threads that talk over TCP, 1-4 by default. shm,
 // mpi: under mpirun; groups of A to B of its ranks, all of them by default.
+// --placement: of threads, the node of each; they see each other's memory inside a node only.
 // --part runs the I-th of N shares of the cases, --only those whose name contains TEXT. --progress:
 // with N progress threads a rank; --check: with checksums of messages and results.
 
@@ -42,6 +43,7 @@ struct Flags {
   uint64_t part = 1, parts = 1;
   std::string only;
   comm::Nodes nodes = comm::Nodes::kernel;
+  std::vector<int> placement;  // empty: all threads on one node
   size_t progress = 0;
   bool check = false;
 };
@@ -106,6 +108,10 @@ Flags parse(int count, char** words) {
       flags.only = value;
     } else if (flag == "--progress") {
       flags.progress = number<size_t>(value);
+    } else if (flag == "--placement") {
+      for_each_item(value,
+                    [&](std::string_view item) { flags.placement.push_back(number<int>(item)); });
+      flags.first = flags.last = static_cast<int>(flags.placement.size());
     } else if (flag == "--nodes") {
       flags.nodes = comm::nodes_named(value);
     } else {
@@ -207,12 +213,14 @@ void run_threads(const Flags& flags, Tally& tally) {
   const bool tcp = flags.transport == "tcp";
   const int last = flags.last != 0 ? flags.last : tcp ? 4 : 9;
   for (int ranks = flags.first == 0 ? 1 : flags.first; ranks <= last; ++ranks) {
-    const std::vector<MatrixCase> cases = chosen(flags, axes_of(flags, ranks));
+    MatrixAxes axes = axes_of(flags, ranks);
+    axes.node_of = flags.placement;
+    const std::vector<MatrixCase> cases = chosen(flags, axes);
     const auto work = [&](comm::Communicator& c) {
       configure(c, flags);
       run_cases(c, cases, flags, tally);
     };
-    tcp ? run_over_tcp(ranks, work) : comm::run_ranks(ranks, work);
+    tcp ? run_over_tcp(ranks, work) : comm::run_ranks(ranks, work, flags.placement);
     progress.line(ranks, flags.transport, cases.size());
   }
 }

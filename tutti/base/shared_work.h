@@ -3,11 +3,30 @@
 // starts no threads and blocks none: whoever waits anyway (at a barrier, for a message) calls
 // help().
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <functional>
 
 namespace tutti {
+
+/// `length` things in pieces of equal size, but for the last: a function of the length alone, so
+/// that sums over pieces have the same bits with any number of threads.
+class Pieces {
+ public:
+  static constexpr size_t kMost = 64;
+  /// Pieces are multiples of `unit` and at least `least` long, which is a multiple of it; at most
+  /// kMost of them.
+  Pieces(size_t length, size_t unit, size_t least)
+      : length_(length),
+        size_(std::max(least, ((length + kMost - 1) / kMost + unit - 1) / unit * unit)) {}
+  size_t count() const { return (length_ + size_ - 1) / size_; }
+  size_t begin(size_t i) const { return i * size_; }
+  size_t length(size_t i) const { return std::min(size_, length_ - begin(i)); }
+
+ private:
+  size_t length_, size_;
+};
 
 /// Thread-safe.
 class SharedWork {
@@ -16,6 +35,11 @@ class SharedWork {
   /// returns when all have returned. `body` does not throw. A second run() meanwhile does its
   /// pieces alone.
   void run(size_t pieces, const std::function<void(size_t)>& body);
+  /// The same; on this thread alone where there is nobody to share with.
+  static void run(SharedWork* work, size_t pieces, const std::function<void(size_t)>& body) {
+    if (work != nullptr) return work->run(pieces, body);
+    for (size_t i = 0; i < pieces; ++i) body(i);
+  }
   /// Does pieces of a run() that is under way, until none is left to begin. One load where there is
   /// none.
   void help() {

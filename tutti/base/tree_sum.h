@@ -9,6 +9,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <type_traits>
 
 namespace tutti {
 
@@ -19,13 +20,18 @@ inline constexpr int64_t kSumBlock = 1024;
 /// Blocks that cover `elements`; the last one may be short.
 constexpr int64_t sum_blocks(int64_t elements) { return (elements + kSumBlock - 1) / kSumBlock; }
 
-/// The tree's sum of leaf(lo) ... leaf(hi - 1), which return double; 0 when there are none. A pure
-/// function of the leaves.
-template <class Leaf>
-double tree_sum(int64_t lo, int64_t hi, const Leaf& leaf) {
-  if (hi <= lo) return 0;
+/// Where tree(lo, hi) splits; hi - lo >= 2.
+constexpr int64_t tree_split(int64_t lo, int64_t hi) {
+  return lo + static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(hi - lo - 1)));
+}
+
+/// The tree's sum of leaf(lo) ... leaf(hi - 1), in the type that they return; Sum() when there are
+/// none. A pure function of the leaves.
+template <class Leaf, class Sum = std::invoke_result_t<const Leaf&, int64_t>>
+Sum tree_sum(int64_t lo, int64_t hi, const Leaf& leaf) {
+  if (hi <= lo) return Sum();
   if (hi - lo == 1) return leaf(lo);
-  const int64_t mid = lo + static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(hi - lo - 1)));
+  const int64_t mid = tree_split(lo, hi);
   return tree_sum(lo, mid, leaf) + tree_sum(mid, hi, leaf);
 }
 

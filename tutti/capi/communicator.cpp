@@ -61,6 +61,7 @@ int tutti_comm_set_selection_file(tutti_comm* comm, const char* path) {
     if (!file || !(text << file.rdbuf()))
       throw IoError(fmt::format("{}: cannot be read, or is empty", path));
     const std::lock_guard lock(comm->mutex);
-    communicator.set_selection(comm::Selection::parse(text.str(), path).before(comm::Selection()));
+    communicator.planner().set_selection(
+        comm::Selection::parse(text.str(), path).before(comm::Selection()));
   });
 }

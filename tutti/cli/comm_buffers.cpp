@@ -27,7 +27,7 @@ CommBuffers::CommBuffers(comm::Communicator& communicator, Collective kind, comm
   spec_.op = op;
   spec_.count = kind == Collective::barrier ? 0 : bytes / element_bytes;
   if (deals(kind)) spec_.count -= spec_.count % static_cast<size_t>(communicator.size());
-  task_ = communicator.task_of(spec_);
+  task_ = communicator.planner().task_of(spec_);
   extent_ = comm::extent_of(task_);
   input_ = communicator.allocate(std::max(extent_.input, spec_.count) * element_bytes + 1);
   output_ = communicator.allocate(std::max(extent_.output, spec_.count) * element_bytes + 1,

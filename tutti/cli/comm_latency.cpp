@@ -37,8 +37,8 @@ double bench_latency(comm::Communicator& communicator, size_t bytes, int warmup,
   if (rank == 1)
     rounds = {{.receives = {{0, pong->data(), bytes}}, .sends = {}},
               {.receives = {}, .sends = {{0, ping->data(), bytes}}}};
-  const auto channel = communicator.open_channel(rounds);
-  communicator.connect();
+  const auto channel = communicator.channels().open(rounds);
+  communicator.channels().connect();
   communicator.barrier();
   auto begin = std::chrono::steady_clock::now();
   for (int i = -warmup; i < iterations; ++i) {

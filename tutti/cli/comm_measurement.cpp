@@ -36,7 +36,7 @@ std::vector<std::string> algorithms_of(const CommMeasurement& asked, comm::Colle
                                        const comm::Communicator& communicator) {
   if (asked.algorithm != "all") return {asked.algorithm};
   std::vector<std::string> names;
-  const comm::Task task = communicator.task_of({.kind = kind});
+  const comm::Task task = communicator.planner().task_of({.kind = kind});
   for (const comm::Algorithm* algorithm : comm::algorithms())
     if (refusal_of(*algorithm, task).empty()) names.emplace_back(algorithm->name);
   return names;

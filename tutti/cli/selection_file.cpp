@@ -32,7 +32,7 @@ void use_selection(comm::Communicator& communicator, const std::string& path) {
   if (path.empty()) return;
   const std::string text = comm::decide(communicator, fmt::format("reading '{}'", path),
                                         [&] { return read_text(path); });
-  communicator.set_selection(parse(text, path));
+  communicator.planner().set_selection(parse(text, path));
 }
 
 }  // namespace tutti

@@ -19,7 +19,6 @@
 #include <ctime>
 #include <functional>
 #include <memory>
-#include <set>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -28,13 +27,12 @@
 
 #include "tutti/comm/control/control.h"
 #include "tutti/comm/on_timeout.h"
+#include "tutti/comm/places.h"
 #include "tutti/comm/run/collective.h"
 #include "tutti/comm/run/message.h"
+#include "tutti/comm/run/planner.h"
 #include "tutti/comm/run/progress.h"
-#include "tutti/comm/schedule/selection.h"
-#include "tutti/comm/transport/channel.h"
-#include "tutti/comm/transport/channel_numbers.h"
-#include "tutti/comm/transport/neighbours.h"
+#include "tutti/comm/transport/channels.h"
 #include "tutti/comm/transport/shaped_channel.h"
 #include "tutti/comm/transport/window.h"
 
@@ -48,7 +46,7 @@ struct Group {
 };
 
 /// Not thread-safe: one thread at a time.
-class Communicator {
+class Communicator : protected ChannelSource {
  public:
   virtual ~Communicator();
   Communicator(const Communicator&) = delete;
@@ -56,25 +54,22 @@ class Communicator {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
+  /// Where the ranks are.
+  const Places& places() const { return places_; }
   const std::string& host() const { return host(rank_); }
-  const std::string& host(int rank) const { return places_[static_cast<size_t>(rank)].host; }
-  int node(int rank) const {
-    return place(rank).node;
-  }                                               ///< ranks with equal numbers are on one node
-  int local_rank() const { return local_rank_; }  ///< among the ranks of this node, in rank order
-  int local_size() const { return local_size_; }
-  bool one_node() const { return local_size_ == size_; }
-  /// The node of each rank, numbered from 0 in the order in which they first appear; empty on one
-  /// node. As Task::node_of.
-  std::vector<int> node_of() const;
+  const std::string& host(int rank) const { return places_[rank].host; }
+  int node(int rank) const { return places_[rank].node; }  ///< equal numbers: on one node
+  bool same_node(int rank) const { return node(rank) == node(rank_); }  ///< as this rank
+  int local_rank() const { return places_.local_rank(); }  ///< among the ranks of this node
+  int local_size() const { return places_.local_size(); }
+  bool one_node() const { return local_size() == size_; }
+  /// The node of each rank, as Task::node_of.
+  std::vector<int> node_of() const { return places_.numbered(&Place::node); }
   int nodes() const;  ///< how many there are
-  bool same_node(int rank) const {
-    return place(rank).node == place(rank_).node;
-  }  ///< as this rank
   /// The ranks that see each other's memory: on this rank's node, in its process namespace.
-  const Neighbours& neighbours() const { return *neighbours_; }
+  const Neighbours& neighbours() const { return *places_.neighbours(); }
   /// Whether any ranks see each other's memory; the same on every rank.
-  bool shares_memory() const { return shares_memory_; }
+  bool shares_memory() const { return places_.shares_memory(); }
   const std::string& name() const { return name_; }  ///< of the group: "global", "data 0"
   int job_rank(int rank) const {
     return job_ranks_[static_cast<size_t>(rank)];
@@ -150,7 +145,12 @@ class Communicator {
   /// Plans a collective, to be started as often as wanted. Throws PlanError when the ranks disagree
   /// on what is asked for, when the buffers do not fit, or when no algorithm does it, and
   /// ConfigError for an algorithm's name that nobody knows; when one rank throws, all do.
-  std::unique_ptr<CollectiveOperation> plan(const CollectiveSpec& spec);
+  std::unique_ptr<CollectiveOperation> plan(const CollectiveSpec& spec) {
+    return planner_.plan(spec);
+  }
+  /// How plans are made, and by which algorithms.
+  Planner& planner() { return planner_; }
+  const Planner& planner() const { return planner_; }
   /// One end of a message, to be started as often as wanted; of this rank alone. Throws CommError
   /// for a peer, a tag or a length that cannot be.
   std::unique_ptr<MessageOperation> plan_send(const MessageSpec& spec) {
@@ -159,11 +159,6 @@ class Communicator {
   std::unique_ptr<MessageOperation> plan_receive(const MessageSpec& spec) {
     return std::make_unique<MessageOperation>(*this, MessageOperation::Way::receive, spec);
   }
-  /// What plan() asks of an algorithm, on this rank.
-  Task task_of(const CollectiveSpec& spec) const;
-  /// Which algorithm plan() takes where the spec names none. The same on every rank.
-  void set_selection(Selection selection) { selection_ = std::move(selection); }
-
   /// The ranks with equal `color`, ordered by `key` and then by rank. Lives on its own, but not
   /// longer than what this communicator lives on (MpiSession; for threads, run_ranks). `name` is
   /// the group's in messages, "data 0"; empty: this one's and the color.
@@ -177,20 +172,8 @@ class Communicator {
   /// Among threads: makes every other rank's wait throw, and throws.
   [[noreturn]] virtual void abort(int code, const std::string& message) = 0;
 
-  /// The messages of one operation, for comm/run/schedule_run.h. All ranks open the same channels
-  /// in the same order, and then connect(). Throws CommError, on this rank alone, where it cannot.
-  std::unique_ptr<Channel> open_channel(std::vector<RoundOfMessages> rounds);
-  /// Makes channels that were opened since ready for use, except those of plan(), which does it
-  /// itself. Collective.
-  void connect();
-  /// How many channels there are: of operations alive, and of some that all ranks have not yet
-  /// agreed to have ended. The same on every rank.
-  size_t channels() const { return numbers_.taken(); }
-  /// Channels of later plans are wrapped in this one, outside of what was given before. Parts split
-  /// off afterwards inherit it.
-  void decorate_channels(ChannelDecorator decorator) {
-    decorators_.push_back(std::move(decorator));
-  }
+  /// The channels of operations, and of whoever has messages of his own.
+  Channels& channels() { return channels_; }
   /// Later plans run as over a link of this shape; all ranks must be on one node. Communicators
   /// split from this one afterwards share the link.
   void set_shape(const LinkShape& shape);
@@ -225,35 +208,17 @@ class Communicator {
   void wait_patiently(std::string because) { patience_ = std::move(because); }
 
  protected:
-  struct Place {
-    std::string host;
-    int node = 0;    ///< ranks with equal numbers are on one node
-    int kernel = 0;  ///< ranks with equal numbers share cores; the same as the node but where
-                     ///< containers count as nodes
-    int memory = 0;  ///< ranks with equal numbers see each other's memory; they are on one node
-  };
   /// `message`, beginning with who() exactly once.
   std::string signed_message(const std::string& message) const;
   Communicator(int rank, int size, Group group = {});
   /// For the constructor of an implementation.
   void set_places(std::vector<Place> places);
-  const Place& place(int rank) const { return places_[static_cast<size_t>(rank)]; }
-  std::shared_ptr<const Neighbours> shared_neighbours() const { return neighbours_; }
-
   /// One allgather; a barrier is one of 0 bytes. Must report ranks that call something else.
   virtual void do_allgather(Control kind, std::span<const std::byte> mine,
                             std::span<std::byte> all) = 0;
   /// One combine(), among several ranks. Must report as do_allgather().
   virtual void do_combine(std::span<std::byte> value, const Fold& fold) = 0;
   virtual void do_broadcast(std::span<std::byte> data, int root) = 0;
-  /// A channel that takes its number from `numbers`. Of this rank alone.
-  virtual std::unique_ptr<Channel> make_channel(std::vector<RoundOfMessages> rounds,
-                                                ChannelNumbers& numbers) = 0;
-  /// Bytes of shared memory that channels made since provide() lack on this rank.
-  virtual size_t lacking() const = 0;
-  /// What channels need that were made since: places for `channels` numbers and, where some rank
-  /// lacks memory, `memory`. Both are the same on every rank. Collective.
-  virtual void provide(size_t channels, bool memory) = 0;
   /// Messages of two ranks.
   virtual std::unique_ptr<Wire::Messages> messages() = 0;
   /// For split(), on every rank: the communicator of `members` (ranks of this one, this rank among
@@ -271,50 +236,22 @@ class Communicator {
   friend class Operation;
   friend class MessageOperation;
   friend class BlockExchange;
-  /// The algorithm for a spec that this rank finds nothing wrong with. Throws CommError or
-  /// ConfigError.
-  std::string algorithm_for(const CollectiveSpec& spec, const Task& task,
-                            const std::string& what) const;
-  /// Says in the log, once for each kind and algorithm, what explain_choice() has to say.
-  void tell_choice(const Task& task, size_t element_bytes, const std::string& algorithm);
-  /// Whether all ranks plan the same, and whether channels lack memory on any.
-  struct Agreement {
-    bool same = true;
-    bool lacking = false;
-  };
-  Agreement agree_on(uint64_t fingerprint);
-  /// Why the ranks do not plan the same. All fingerprints are gathered only for this.
-  std::string disagreement(uint64_t fingerprint, const std::string& what, const std::string& plan);
-  /// Asks which channels all ranks have closed, when it is time to.
-  void take_numbers_back();
-  /// Which rank of an all_to_all sends another one other than what that one receives; empty when
-  /// there is none.
-  std::string unequal_blocks(const Task& task, const std::string& what);
   std::vector<int> job_ranks(std::span<const int> ranks) const;  ///< sorted
-  /// What places say of each rank, numbered from 0; empty where all say the same.
-  std::vector<int> numbered(int Place::*what) const;
   std::string report(const Pending& what, const std::string& how, std::time_t since) const;
 
   int rank_;
   int size_;
-  int local_rank_ = 0;
-  int local_size_ = 1;
   std::string name_;
   std::vector<int> job_ranks_;
   int job_size_;
-  int sharing_ = 1;  // ranks under this kernel
   double timeout_ = 60;
   OnTimeout on_timeout_ = OnTimeout::abort;
   std::string patience_;
-  std::vector<Place> places_;
+  Places places_;
   std::shared_ptr<Progress> progress_ = std::make_shared<Progress>();
-  Selection selection_;
-  std::vector<ChannelDecorator> decorators_;  // the innermost first
-  std::shared_ptr<const Neighbours> neighbours_;
-  bool shares_memory_ = false;
-  ChannelNumbers numbers_;
+  Channels channels_;
+  Planner planner_;
   bool shaped_ = false, checked_ = false;
-  std::set<std::pair<Collective, std::string>> told_;  // by tell_choice()
 };
 
 /// "0-2, 5": for messages.

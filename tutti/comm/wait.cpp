@@ -130,7 +130,8 @@ void Communicator::wait_for(const std::function<bool()>& done,
                             const std::function<Pending()>& pending, double grace) {
   auto begin = Clock::now(), last = begin;
   const std::time_t since = std::time(nullptr);
-  const std::chrono::nanoseconds spin = sharing_ > cores() ? kSpinSharing : kSpinAlone;
+  const std::chrono::nanoseconds spin =
+      places_.sharing_cores() > cores() ? kSpinSharing : kSpinAlone;
   auto next_look = begin + kLookAround;
   double limit = timeout_ + grace;
   const auto fail = [&](const Pending& what, const std::string& how) {

@@ -41,7 +41,7 @@ Planned::Planned(Group& group, comm::CollectiveSpec spec)
     : job_(group.job()), operation_(group.plan(rebindable(spec))),
       bytes_(spec.count * comm::size_of(spec.element)) {
   using comm::Collective;
-  const comm::Task task = group.communicator().task_of(spec);
+  const comm::Task task = group.communicator().planner().task_of(spec);
   const comm::Extent extent = comm::extent_of(task);
   const size_t size = comm::size_of(spec.element);
   extent_ = {extent.input * size, extent.output * size};

@@ -75,7 +75,7 @@ std::vector<std::string> outcomes(int ranks, const CollectiveSpec& spec,
   run_ranks(ranks, [&](Communicator& c) {
     const auto inject = [&] {
       if (fault && c.rank() == fault->rank)
-        c.decorate_channels(
+        c.channels().decorate(
             [&](Communicator&, std::vector<RoundOfMessages> rounds, const OpenChannel& inner) {
               return std::make_unique<FaultyChannel>(inner(rounds), rounds, *fault);
             });

@@ -98,6 +98,8 @@ class CompressedReduction : public StagedOperation {
   // scratch_bytes() of it, aligned for floats.
   std::span<std::byte> scratch() const { return scratch_; }
   uint64_t step() const { return step_; }
+  // Work in which threads that wait take part. No bit may depend on it.
+  SharedWork& shared() { return communicator().work(); }
 
  private:
   Exchange* next(int stage) final;

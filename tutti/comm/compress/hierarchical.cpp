@@ -82,12 +82,12 @@ class Hierarchical final : public CompressedReduction {
       return &scatter_;
     }
     if (stage == 1) {
-      count_loss(
-          ErrorFeedback(piece(0)).encode(*codec_, std::span<const float>(shard_), mine_, step()));
+      count_loss(ErrorFeedback(piece(0)).encode(*codec_, std::span<const float>(shard_), mine_,
+                                                step(), &shared()));
       return &across_;
     }
     if (stage == 2) {
-      sum_contributions(*codec_, contributions_, shard_);
+      sum_contributions(*codec_, contributions_, shard_, &shared());
       return &gather_;
     }
     return nullptr;

@@ -29,6 +29,7 @@ struct Factored {
   MatrixBlock block;
   PowerSgd code;
   Slice p, q;
+  Loss loss = {};  // of this run
 };
 
 struct Factoring {
@@ -112,21 +113,27 @@ class LowRank final : public CompressedReduction {
   Exchange* work(int stage) override {
     if (stage == 0) return project(), &sum_p_;
     if (stage == 1) {
-      for (const Factored& m : f_.matrices) {
+      of_all([this](const Factored& m) {
         m.code.orthogonalize(p_of(m));
         m.code.back_project(m_of(m), p_of(m), own_q_of(m));
-      }
+      });
       return &sum_q_;
     }
     finish();
     return nullptr;
   }
 
+  // Matrices are apart from each other, so that threads take one each.
+  template <class Work>
+  void of_all(Work work) {
+    shared().run(f_.matrices.size(), [&](size_t i) { work(f_.matrices[i]); });
+  }
+
   void project() {
     const std::span<float> acc = piece(kLowRankGradient);
     for (const float* part : parts())
       for (size_t i = 0; i < acc.size(); ++i) acc[i] += part[i];
-    for (const Factored& m : f_.matrices) m.code.project(m_of(m), q_of(m), p_of(m));
+    of_all([this](const Factored& m) { m.code.project(m_of(m), q_of(m), p_of(m)); });
     size_t at = f_.p_count;
     for (const Slice& slice : f_.dense) {
       const std::span<float> rest = acc.subspan(slice.begin, slice.count);
@@ -137,11 +144,12 @@ class LowRank final : public CompressedReduction {
   }
 
   void finish() {
-    Loss loss;
-    for (const Factored& m : f_.matrices) {
+    of_all([this](Factored& m) {
       m.code.decode(p_of(m), q_of(m), sum().subspan(m.block.begin, m.block.rows * m.block.cols));
-      loss += m.code.finish(p_of(m), own_q_of(m), m_of(m));
-    }
+      m.loss = m.code.finish(p_of(m), own_q_of(m), m_of(m));
+    });
+    Loss loss;
+    for (const Factored& m : f_.matrices) loss += m.loss;
     size_t at = f_.p_count;
     for (const Slice& slice : f_.dense) {
       std::copy_n(first_.begin() + static_cast<std::ptrdiff_t>(at), slice.count,

@@ -36,10 +36,10 @@ class Sparse final : public CompressedReduction {
  private:
   Exchange* work(int stage) override {
     if (stage == 0) {
-      count_loss(ErrorFeedback(piece(0)).encode(*codec_, parts(), mine_, step()));
+      count_loss(ErrorFeedback(piece(0)).encode(*codec_, parts(), mine_, step(), &shared()));
       return &to_all_;
     }
-    sum_contributions(*codec_, contributions_, sum());
+    sum_contributions(*codec_, contributions_, sum(), &shared());
     return nullptr;
   }
 

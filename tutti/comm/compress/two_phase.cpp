@@ -71,18 +71,19 @@ class TwoPhase final : public CompressedReduction {
       Loss loss;
       for (size_t q = 0; q < slices_.size(); ++q)
         loss += ErrorFeedback(slice_of(piece(kTwoPhaseGradient), q))
-                    .encode(*codec_, parts_of_slice_[q], encoding(q), step());
+                    .encode(*codec_, parts_of_slice_[q], encoding(q), step(), &shared());
       count_loss(loss);
       return &to_owners_;
     }
     if (stage == 1) {
       const std::span<float> total = slice_of(sum(), mine_);
-      sum_contributions(*codec_, contributions_, total);
+      sum_contributions(*codec_, contributions_, total, &shared());
       ErrorFeedback(piece(kTwoPhaseSum))
-          .encode(*codec_, std::span<const float>(total), encoding(mine_), step());
+          .encode(*codec_, std::span<const float>(total), encoding(mine_), step(), &shared());
       return &to_all_;
     }
-    for (size_t q = 0; q < slices_.size(); ++q) codec_->decode(encoding(q), slice_of(sum(), q));
+    for (size_t q = 0; q < slices_.size(); ++q)
+      sum_contributions(*codec_, encoding(q), slice_of(sum(), q), &shared());
     return nullptr;
   }
 

@@ -5,7 +5,7 @@
 #include <bit>
 #include <string>
 
-#include "tutti/comm/schedule/tree.h"
+#include "tutti/base/tree_sum.h"
 
 namespace tutti::comm {
 namespace {
@@ -50,10 +50,23 @@ TEST(ControlTree, EveryRankIsTheChildOfItsParentAndSubtreesAreRanges) {
       }
 }
 
+namespace {
+
+// A sum that says how it was taken.
+struct WrittenSum {
+  std::string text = {};
+  friend WrittenSum operator+(const WrittenSum& a, const WrittenSum& b) {
+    return {"(" + a.text + "+" + b.text + ")"};
+  }
+};
+
+}  // namespace
+
 TEST(ControlTree, FoldsInTheOrderOfTheReductionTree) {
   for (int ranks = 1; ranks <= 33; ++ranks)
-    EXPECT_EQ(folded(0, ranks),
-              TreeSum(ranks, all_parts(ranks, first_replicas(ranks, ranks))).to_string());
+    EXPECT_EQ(folded(0, ranks), tree_sum(0, ranks, [](int64_t rank) {
+                                  return WrittenSum{std::to_string(rank)};
+                                }).text);
 }
 
 }  // namespace tutti::comm

@@ -32,7 +32,7 @@ ScheduleRun::ScheduleRun(Communicator& communicator, Schedule schedule, const Op
       staging_(allocate(schedule_.staging * size_of(operands.element))),
       accumulator_(allocate(schedule_.accumulator * size_of(accumulator_type_))) {
   find_properties();
-  channel_ = communicator.open_channel(messages());
+  channel_ = communicator.channels().open(messages());
 }
 
 void ScheduleRun::rebind(std::byte* input, std::byte* output) {

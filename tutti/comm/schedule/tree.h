@@ -8,8 +8,8 @@
 //
 // A rank that owns replicas [lo, hi) adds them up into "parts": the maximal nodes of the tree that
 // lie inside its range, at most 2 log2 R of them (SlotPlan says how, with few buffers). The
-// exchange evaluates the rest of the tree over all parts (TreeSum). Everything here is a pure
-// function of numbers; nothing communicates.
+// exchange adds the rest of the tree over all parts (algorithm/tree_steps.h). Everything here is a
+// pure function of numbers; nothing communicates.
 
 #include <cstddef>
 #include <span>
@@ -62,39 +62,5 @@ struct SlotPlan {
   int slots = 0;  ///< buffers needed, at most log2(replicas) + 2
 };
 SlotPlan plan_slots(int replicas, Range owned);
-
-/// Evaluates tree(0, R) over leaves that tile [0, R), each a node of the tree. Works in blocks that
-/// stay in the L1 cache. Immutable after construction: any number of threads may call evaluate() at
-/// once.
-class TreeSum {
- public:
-  TreeSum(int replicas, std::span<const Range> leaves);
-
-  size_t leaves() const { return leaves_; }
-  /// result[i] = the tree's sum of leaf[k][i] for i < count. `result` may be equal to a leaf, but
-  /// not overlap one otherwise.
-  void evaluate(std::span<const float* const> leaf, float* result, size_t count) const;
-  /// The same tree over doubles, for sums of a few values.
-  double evaluate(std::span<const double> leaf) const;
-  /// "((0+1)+2)" over leaf numbers, for the log and for tests.
-  std::string to_string() const;
-
- private:
-  // One step: out = a + b, (a + b) + c, or (a + b) + (c + d). Operands >= 0 are leaves, others are
-  // scratch blocks ~operand.
-  struct Step {
-    int operands[4];
-    int count;
-    int out;  // scratch block; the last step writes the result instead
-  };
-  int build(int replicas, Range node, std::span<const Range> leaves);
-  int take_scratch();
-  void give_back(int operand);
-
-  size_t leaves_;
-  std::vector<Step> steps_;
-  std::vector<int> free_scratch_;
-  int scratch_blocks_ = 0;
-};
 
 }  // namespace tutti::comm

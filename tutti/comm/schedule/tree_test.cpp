@@ -2,11 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "tutti/base/error.h"
 #include "tutti/base/rng.h"
-#include "tutti/base/tree_sum.h"
 
 namespace tutti::comm {
 namespace {
@@ -40,6 +40,14 @@ std::vector<float> accumulate(const SlotPlan& plan, const std::vector<float>& v,
   return slots;
 }
 
+// The rest of the tree, over parts that are nodes of it.
+float sum_of_parts(const std::vector<float>& parts, const std::vector<Range>& nodes, Range node) {
+  const auto at = std::ranges::find(nodes, node);
+  if (at != nodes.end()) return parts[static_cast<size_t>(at - nodes.begin())];
+  const int mid = split_point(node);
+  return sum_of_parts(parts, nodes, {node.lo, mid}) + sum_of_parts(parts, nodes, {mid, node.hi});
+}
+
 TEST(Tree, SplitsAtTheLargestPowerOfTwoBelow) {
   EXPECT_EQ(split_point({0, 2}), 1);
   EXPECT_EQ(split_point({0, 3}), 2);
@@ -55,21 +63,9 @@ TEST(Tree, MaximalSubtreesOfExamples) {
   EXPECT_EQ(maximal_subtrees(5, {2, 5}), (std::vector<Range>{{2, 4}, {4, 5}}));
 }
 
-TEST(Tree, PrintsTheOrder) {
-  EXPECT_EQ(TreeSum(3, std::vector<Range>{{0, 1}, {1, 2}, {2, 3}}).to_string(), "((0+1)+2)");
-  EXPECT_EQ(TreeSum(5, all_parts(5, first_replicas(5, 5))).to_string(), "(((0+1)+(2+3))+4)");
-  EXPECT_EQ(TreeSum(8, all_parts(8, first_replicas(8, 3))).to_string(), "((0+(1+2))+(3+4))")
-      << "parts 0-2, 2, 3, 4-6, 6-8";
-}
-
 TEST(Tree, DistributionIsBalancedWithLargerRunsFirst) {
   EXPECT_EQ(first_replicas(8, 3), (std::vector<int>{0, 3, 6, 8}));
   EXPECT_THROW(first_replicas(2, 3), InternalError);
-}
-
-TEST(Tree, LeavesThatDoNotTileAreRefused) {
-  EXPECT_THROW(TreeSum(4, std::vector<Range>{{0, 2}, {2, 3}}), InternalError);
-  EXPECT_THROW(TreeSum(4, std::vector<Range>{{0, 1}, {1, 3}, {3, 4}}), InternalError);
 }
 
 TEST(Tree, EveryDistributionHasTheBitsOfOneRank) {
@@ -77,7 +73,6 @@ TEST(Tree, EveryDistributionHasTheBitsOfOneRank) {
     for (int ranks = 1; ranks <= replicas; ++ranks) {
       const std::vector<int> first = first_replicas(replicas, ranks);
       const std::vector<Range> leaves = all_parts(replicas, first);
-      const TreeSum sum(replicas, leaves);
       for (uint64_t trial = 0; trial < 50; ++trial) {
         const std::vector<float> v = tree_values(replicas, trial);
         std::vector<float> parts;
@@ -87,12 +82,9 @@ TEST(Tree, EveryDistributionHasTheBitsOfOneRank) {
           EXPECT_EQ(plan.parts, maximal_subtrees(replicas, owned));
           for (float x : accumulate(plan, v, owned.lo)) parts.push_back(x);
         }
-        std::vector<const float*> pointers;
-        for (const float& x : parts) pointers.push_back(&x);
-        float result = 0;
-        sum.evaluate(pointers, &result, 1);
-        ASSERT_EQ(std::bit_cast<uint32_t>(result), std::bit_cast<uint32_t>(oracle(v, 0, replicas)))
-            << replicas << " replicas on " << ranks << " ranks: " << sum.to_string();
+        ASSERT_EQ(std::bit_cast<uint32_t>(sum_of_parts(parts, leaves, {0, replicas})),
+                  std::bit_cast<uint32_t>(oracle(v, 0, replicas)))
+            << replicas << " replicas on " << ranks << " ranks";
       }
     }
 }
@@ -112,48 +104,6 @@ TEST(Tree, LogarithmicSlots) {
   EXPECT_EQ(plan_slots(2, {0, 2}).slots, 2);
   EXPECT_EQ(plan_slots(4, {0, 4}).slots, 3);
   EXPECT_EQ(plan_slots(1024, {0, 1024}).slots, 11);
-}
-
-TEST(Tree, BlocksAndTailsAreExactAndTheResultMayBeALeaf) {
-  for (const size_t count : {0u, 1u, 15u, 1023u, 1024u, 1025u, 5000u})
-    for (const int replicas : {1, 2, 3, 4, 5, 7, 9, 16}) {
-      std::vector<std::vector<float>> g;
-      for (int r = 0; r < replicas; ++r)
-        g.push_back(tree_values(static_cast<int>(count), static_cast<uint64_t>(r)));
-      std::vector<float> want(count);
-      for (size_t i = 0; i < count; ++i) {
-        std::vector<float> column;
-        for (const auto& x : g) column.push_back(x[i]);
-        want[i] = oracle(column, 0, replicas);
-      }
-      std::vector<const float*> leaf;
-      for (const auto& x : g) leaf.push_back(x.data());
-      const TreeSum sum(replicas, all_parts(replicas, first_replicas(replicas, replicas)));
-      std::vector<float> result(count);
-      sum.evaluate(leaf, result.data(), count);
-      EXPECT_EQ(result, want);
-      sum.evaluate(leaf, g[0].data(), count);
-      EXPECT_EQ(g[0], want);
-    }
-}
-
-TEST(Tree, DoublesFollowTheSameTree) {
-  const TreeSum sum(3, all_parts(3, first_replicas(3, 3)));
-  EXPECT_EQ(sum.evaluate(std::vector<double>{1e16, 1.0, -1e16}), (1e16 + 1.0) + -1e16);
-}
-
-TEST(Tree, IsTheOneOfBase) {
-  for (int replicas = 1; replicas <= 40; ++replicas) {
-    const std::vector<float> values = tree_values(replicas, 3);
-    std::vector<double> leaves;
-    for (const float value : values)
-      leaves.push_back(value / 3.0);  // no short fractions: sums round
-    const TreeSum sum(replicas, all_parts(replicas, first_replicas(replicas, replicas)));
-    const double want =
-        tree_sum(0, replicas, [&](int64_t i) { return leaves[static_cast<size_t>(i)]; });
-    EXPECT_EQ(std::bit_cast<uint64_t>(sum.evaluate(leaves)), std::bit_cast<uint64_t>(want))
-        << replicas << " replicas";
-  }
 }
 
 }  // namespace

@@ -85,7 +85,7 @@ ProcessCommunicator::ProcessCommunicator(ProcessCommunicator& whole, std::unique
   set_timeout(whole.timeout());
   std::vector<Place> places;
   for (const int p : members) {
-    places.push_back(whole.place(p));
+    places.push_back(whole.places()[p]);
     processes_.push_back(whole.processes_[static_cast<size_t>(p)]);
   }
   set_places(std::move(places));

@@ -143,21 +143,19 @@ std::optional<ProcessCommunicator::Blindness> ProcessCommunicator::look_for_memo
   const Segments probe = map_segments(1, PeerAccess::write);
   if (probe.blind == size()) {  // a node in several namespaces is as blind, and known to be
     for (int p = 0; p < size(); ++p)
-      if (const int first = place(p).node; place(p).memory != place(first).memory)
+      if (const int first = places()[p].node; places()[p].memory != places()[first].memory)
         return Blindness{first, p};
     return std::nullopt;
   }
   const std::vector<int> unseen = allgather_value(probe.unseen);
-  std::vector<Place> places;
+  std::vector<Place> found = places().all();
   std::vector<char> dark(static_cast<size_t>(size()));  // by memory
-  for (int p = 0; p < size(); ++p) {
-    places.push_back(place(p));
-    if (unseen[static_cast<size_t>(p)] >= 0) dark[static_cast<size_t>(place(p).memory)] = 1;
-  }
+  for (size_t p = 0; p < found.size(); ++p)
+    if (unseen[p] >= 0) dark[static_cast<size_t>(found[p].memory)] = 1;
   for (int p = 0; p < size(); ++p)
-    if (Place& at = places[static_cast<size_t>(p)]; dark[static_cast<size_t>(at.memory)] != 0)
+    if (Place& at = found[static_cast<size_t>(p)]; dark[static_cast<size_t>(at.memory)] != 0)
       at.memory = p;
-  set_places(std::move(places));
+  set_places(std::move(found));
   meet_neighbours();
   return Blindness{probe.blind, unseen[static_cast<size_t>(probe.blind)]};
 }
@@ -185,7 +183,7 @@ std::unique_ptr<Window> ProcessCommunicator::window_of(Segments segments) const 
     segment.close_descriptor();
     segment.enlarge_pages();
   }
-  return std::make_unique<SegmentWindow>(rank(), shared_neighbours(),
+  return std::make_unique<SegmentWindow>(rank(), places().neighbours(),
                                          std::move(segments.of_neighbour), segments.id, registry_);
 }
 

@@ -23,9 +23,9 @@ TEST(RoutedChannel, OneOperationUsesBothWays) {
               CollectiveSpec spec{.kind = static_cast<Collective>(kind),
                                   .element = Element::f32,
                                   .count = kind == 0 ? 0u : 1200u};
-              if (!refusal_of(*algorithm, c.task_of(spec)).empty()) continue;
+              if (!refusal_of(*algorithm, c.planner().task_of(spec)).empty()) continue;
               spec.algorithm = std::string(algorithm->name);
-              const Task task = c.task_of(spec);
+              const Task task = c.planner().task_of(spec);
               const ReferenceResult answer(task, spec.element, spec.op, 1);
               std::vector<float> in(1200), out(1200);
               answer.fill(reinterpret_cast<std::byte*>(in.data()));
@@ -72,7 +72,7 @@ TEST(RoutedChannel, PlanningForEverTakesFewNumbers) {
             operation->start();
             operation->wait();
             ASSERT_EQ(x[9], 2.0f) << k;
-            ASSERT_LE(c.channels(), 128u);
+            ASSERT_LE(c.channels().taken(), 128u);
           }
         },
         nodes);

@@ -15,8 +15,8 @@ size_t BlockCodec::encoded_bytes(size_t count) const {
   return count / block_ * block_bytes(block_) + (rest > 0 ? block_bytes(rest) : 0);
 }
 
-void BlockCodec::encode_values(std::span<const float> values, std::span<std::byte> out,
-                               uint64_t) const {
+void BlockCodec::encode_values(std::span<const float> values, std::span<std::byte> out, uint64_t,
+                               SharedWork*) const {
   const size_t bytes = block_bytes(block_);
   std::byte* to = out.data();
   for (size_t begin = 0; begin < values.size(); begin += block_, to += bytes)

@@ -20,8 +20,8 @@ class BlockCodec : public Codec {
   explicit BlockCodec(size_t block);
 
  private:
-  void encode_values(std::span<const float> values, std::span<std::byte> out,
-                     uint64_t step) const final;
+  void encode_values(std::span<const float> values, std::span<std::byte> out, uint64_t step,
+                     SharedWork* work) const final;
   void decode_values(std::span<const std::byte> in, std::span<float> values) const final;
   void add_values(std::span<const std::byte> in, std::span<float> sum, float weight) const final;
 

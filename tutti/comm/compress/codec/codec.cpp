@@ -2,14 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "tutti/base/error.h"
 #include "tutti/base/number.h"
+#include "tutti/base/shared_work.h"
 #include "tutti/comm/compress/codec/block_codec.h"
 #include "tutti/comm/compress/codec/topk.h"
 
 namespace tutti::comm {
 namespace {
 
+// Floats: enough work to be worth a look of another thread. A multiple of every granule.
+constexpr size_t kContributionPiece = 64 << 10;
 constexpr std::string_view kTopk = "topk:";
 
 double parse_ratio(std::string_view spec) {
@@ -25,10 +30,11 @@ double parse_ratio(std::string_view spec) {
 
 }  // namespace
 
-void Codec::encode(std::span<const float> values, std::span<std::byte> out, uint64_t step) const {
+void Codec::encode(std::span<const float> values, std::span<std::byte> out, uint64_t step,
+                   SharedWork* work) const {
   CHECK(out.size() == encoded_bytes(values.size()), "{}: {} bytes for {} values", name(),
         out.size(), values.size());
-  if (!values.empty()) encode_values(values, out, step);
+  if (!values.empty()) encode_values(values, out, step, work);
 }
 
 void Codec::decode(std::span<const std::byte> in, std::span<float> values) const {
@@ -54,14 +60,23 @@ std::unique_ptr<Codec> make_codec(std::string_view spec) {
 }
 
 void sum_contributions(const Codec& codec, std::span<const std::byte> encodings,
-                       std::span<float> sum) {
+                       std::span<float> sum, SharedWork* work) {
   const size_t bytes = codec.encoded_bytes(sum.size());
   if (bytes == 0) return;
   CHECK(!encodings.empty() && encodings.size() % bytes == 0,
         "{}: {} bytes are no contributions of {}", codec.name(), encodings.size(), bytes);
-  codec.decode(encodings.first(bytes), sum);
-  for (size_t at = bytes; at < encodings.size(); at += bytes)
-    codec.add_decoded(encodings.subspan(at, bytes), sum);
+  const size_t granule = codec.granule();
+  // What is encoded only as a whole has few entries: one thread puts them where they belong.
+  const Pieces pieces(sum.size(), std::max<size_t>(granule, 1),
+                      granule == 0 ? sum.size() : kContributionPiece);
+  SharedWork::run(work, pieces.count(), [&](size_t i) {
+    const std::span<float> piece = sum.subspan(pieces.begin(i), pieces.length(i));
+    const size_t begin = codec.encoded_bytes(pieces.begin(i));
+    const size_t length = codec.encoded_bytes(piece.size());
+    codec.decode(encodings.subspan(begin, length), piece);
+    for (size_t at = bytes; at < encodings.size(); at += bytes)
+      codec.add_decoded(encodings.subspan(at + begin, length), piece);
+  });
 }
 
 }  // namespace tutti::comm

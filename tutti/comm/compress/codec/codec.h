@@ -26,6 +26,10 @@
 #include <string>
 #include <string_view>
 
+namespace tutti {
+class SharedWork;
+}
+
 namespace tutti::comm {
 
 class Codec {
@@ -43,8 +47,9 @@ class Codec {
 
   /// `out` has encoded_bytes(values.size()) bytes, at any alignment. `step` is the number of the
   /// training step: topk chooses with it among candidates that it cannot tell apart; 0 chooses the
-  /// first of them.
-  void encode(std::span<const float> values, std::span<std::byte> out, uint64_t step = 0) const;
+  /// first of them. Threads that wait at `work` take part; the bytes do not depend on them.
+  void encode(std::span<const float> values, std::span<std::byte> out, uint64_t step = 0,
+              SharedWork* work = nullptr) const;
   /// values = decoded. `in` is what encode() made of as many floats. Throws CommError when it
   /// cannot be that.
   void decode(std::span<const std::byte> in, std::span<float> values) const;
@@ -54,8 +59,8 @@ class Codec {
 
  private:
   // As the public functions; the sizes are right.
-  virtual void encode_values(std::span<const float> values, std::span<std::byte> out,
-                             uint64_t step) const = 0;
+  virtual void encode_values(std::span<const float> values, std::span<std::byte> out, uint64_t step,
+                             SharedWork* work) const = 0;
   virtual void decode_values(std::span<const std::byte> in, std::span<float> values) const = 0;
   virtual void add_values(std::span<const std::byte> in, std::span<float> sum,
                           float weight) const = 0;
@@ -67,8 +72,9 @@ std::unique_ptr<Codec> make_codec(std::string_view spec);
 
 /// sum = ((c0 + c1) + c2) + ... of the contributions whose encodings lie one after another in
 /// `encodings`, as an allgather leaves them: the order of the ranks is the order of the sum. This
-/// is the merge of HiTopKComm (step 4), for every codec. At least one contribution.
+/// is the merge of HiTopKComm (step 4), for every codec. At least one contribution; one
+/// alone is decoded. `work` as in encode().
 void sum_contributions(const Codec& codec, std::span<const std::byte> encodings,
-                       std::span<float> sum);
+                       std::span<float> sum, SharedWork* work = nullptr);
 
 }  // namespace tutti::comm

@@ -39,15 +39,21 @@ class ErrorFeedback {
   /// floats as the residual and does not overlap it. No parts: the residual has everything already.
   /// out: codec.encoded_bytes(count). step as in Codec::encode. Does not allocate. When what was
   /// sent is not finite, the elements whose difference is not finite have residual 0 afterwards: a
-  /// step that is skipped for a NaN does not spoil those after it.
+  /// step that is skipped for a NaN does not spoil those after it. Threads that wait at `work` take
+  /// part; no bit depends on them.
   Loss encode(const Codec& codec, std::span<const float* const> parts, std::span<std::byte> out,
-              uint64_t step = 0);
+              uint64_t step = 0, SharedWork* work = nullptr);
   Loss encode(const Codec& codec, std::span<const float> gradient, std::span<std::byte> out,
-              uint64_t step = 0);
+              uint64_t step = 0, SharedWork* work = nullptr);
 
   std::span<const float> residual() const { return residual_; }
 
  private:
+  Loss encode_strips(const Codec& codec, std::span<const float* const> parts,
+                     std::span<std::byte> out, uint64_t step, SharedWork* work);
+  Loss encode_whole(const Codec& codec, std::span<const float* const> parts,
+                    std::span<std::byte> out, uint64_t step, SharedWork* work);
+
   std::span<float> residual_;
 };
 

@@ -3,13 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <thread>
 #include <vector>
 
 #include "tutti/base/error.h"
 #include "tutti/base/rng.h"
+#include "tutti/base/shared_work.h"
 #include "tutti/comm/compress/codec/codec_samples.h"
 
 namespace tutti::comm {
@@ -56,6 +59,36 @@ TEST(ErrorFeedback, PiecesOfAGranuleMakeTheEncodingOfTheWhole) {
     ErrorFeedback(residual).encode(*codec, parts, out);
     EXPECT_EQ(out, whole) << spec;
   }
+}
+
+// Several pieces, and a thread that waits and helps with them.
+TEST(ErrorFeedback, NoBitDependsOnThreadsThatHelp) {
+  constexpr size_t kCount = 3 * (64 << 10) + 777;
+  SharedWork work;
+  std::atomic<bool> over{false};
+  std::jthread waiting([&] {
+    while (!over) work.help();
+  });
+  for (const char* spec : kSpecs) {
+    const auto codec = make_codec(spec);
+    const Floats x = random_values(kCount, 5);
+    Floats alone(kCount, 0.0f), together(kCount, 0.0f), sum_alone(kCount), sum_together(kCount);
+    Bytes out(codec->encoded_bytes(kCount)), shared(out.size());
+    for (uint64_t step = 1; step <= 20; ++step) {
+      const Loss a = ErrorFeedback(alone).encode(*codec, x, out, step);
+      const Loss b = ErrorFeedback(together).encode(*codec, x, shared, step, &work);
+      ASSERT_EQ(out, shared) << spec;
+      ASSERT_EQ(alone, together) << spec;
+      ASSERT_EQ(a.lost, b.lost) << spec;
+      ASSERT_EQ(a.whole, b.whole) << spec;
+      Bytes both = out;
+      both.insert(both.end(), shared.begin(), shared.end());
+      sum_contributions(*codec, both, sum_alone);
+      sum_contributions(*codec, both, sum_together, &work);
+      ASSERT_EQ(sum_alone, sum_together) << spec;
+    }
+  }
+  over = true;
 }
 
 TEST(ErrorFeedback, TopkClearsWhatItSends) {

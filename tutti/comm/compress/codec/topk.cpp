@@ -3,13 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 #include "tutti/base/error.h"
 #include "tutti/base/rng.h"
+#include "tutti/base/shared_work.h"
 #include "tutti/comm/compress/codec/lanes.h"
 
 namespace tutti::comm {
@@ -18,6 +21,7 @@ namespace {
 constexpr uint32_t kNothing = 0x80000000u;  // above every magnitude, NaN included
 constexpr size_t kFew = 16384;
 constexpr size_t kFlagBlock = 32;
+constexpr size_t kCountedPiece = 64 << 10;  // what another thread may count
 
 uint32_t magnitude_of(float x) { return std::bit_cast<uint32_t>(x) & 0x7FFFFFFFu; }
 
@@ -28,9 +32,15 @@ size_t count_reaching(size_t n, uint32_t threshold, Magnitude magnitude) {
   return reached;
 }
 
-size_t count_reaching(std::span<const float> values, uint32_t threshold) {
-  return count_reaching(values.size(), threshold,
-                        [values](size_t i) { return magnitude_of(values[i]); });
+size_t count_reaching(std::span<const float> values, uint32_t threshold, SharedWork* work) {
+  const Pieces pieces(values.size(), 1, kCountedPiece);
+  std::array<size_t, Pieces::kMost> reached{};
+  SharedWork::run(work, pieces.count(), [&](size_t i) {
+    const std::span<const float> piece = values.subspan(pieces.begin(i), pieces.length(i));
+    reached[i] = count_reaching(piece.size(), threshold,
+                                [piece](size_t j) { return magnitude_of(piece[j]); });
+  });
+  return std::accumulate(reached.begin(), reached.end(), size_t{0});
 }
 size_t count_reaching(std::span<const uint32_t> magnitudes, uint32_t threshold) {
   return count_reaching(magnitudes.size(), threshold,
@@ -68,9 +78,9 @@ void for_each_reaching(std::span<const float> values, uint32_t from, Found found
 // `from`.
 class Bisection {
  public:
-  Bisection(std::span<const float> values, size_t k)
-      : values_(values),
-        k_(k), t_{.above = kNothing, .from = 0, .taken = 0, .reaching = values.size()} {
+  Bisection(std::span<const float> values, size_t k, SharedWork* work)
+      : values_(values), k_(k),
+        work_(work), t_{.above = kNothing, .from = 0, .taken = 0, .reaching = values.size()} {
     gather_if_few();
   }
 
@@ -88,7 +98,7 @@ class Bisection {
     const size_t reaching =
         gathered_
             ? taken_ + count_reaching(std::span<const uint32_t>(near_, near_count_), magnitude)
-            : count_reaching(values_, magnitude);
+            : count_reaching(values_, magnitude, work_);
     if (reaching > k_) {
       t_.from = magnitude;
       t_.reaching = reaching;
@@ -142,6 +152,7 @@ class Bisection {
 
   std::span<const float> values_;
   size_t k_;
+  SharedWork* work_;
   TopkThresholds t_;
   bool gathered_ = false;
   size_t taken_ = 0;  // elements above the gathered ones
@@ -160,12 +171,12 @@ size_t first_of_run(uint64_t step, size_t places) {
 
 }  // namespace
 
-TopkThresholds mstopk_thresholds(std::span<const float> values, size_t k) {
+TopkThresholds mstopk_thresholds(std::span<const float> values, size_t k, SharedWork* work) {
   const size_t count = values.size();
   CHECK(1 <= k && k <= count && count <= std::numeric_limits<uint32_t>::max(), "{} of {}", k,
         count);
   if (k == count) return {.above = 0, .from = 0, .taken = count, .reaching = count};
-  return Bisection(values, k).run();
+  return Bisection(values, k, work).run();
 }
 
 size_t topk_count(double ratio, size_t count) {
@@ -185,10 +196,10 @@ class Topk final : public Codec {
   }
 
  private:
-  void encode_values(std::span<const float> values, std::span<std::byte> out,
-                     uint64_t step) const override {
+  void encode_values(std::span<const float> values, std::span<std::byte> out, uint64_t step,
+                     SharedWork* work) const override {
     const size_t k = topk_count(ratio_, values.size());
-    const TopkThresholds t = mstopk_thresholds(values, k);
+    const TopkThresholds t = mstopk_thresholds(values, k, work);
     const size_t run = k - t.taken;
     const size_t first = first_of_run(step, t.reaching - t.taken - run + 1);
     std::byte* const indices = out.data() + k * sizeof(float);

@@ -33,7 +33,8 @@ struct TopkThresholds {
   size_t reaching = 0;  ///< elements >= from, at least k
 };
 /// 1 <= k <= values.size() < 2^32. Does not allocate (64 KiB of stack).
-TopkThresholds mstopk_thresholds(std::span<const float> values, size_t k);
+TopkThresholds mstopk_thresholds(std::span<const float> values, size_t k,
+                                 SharedWork* work = nullptr);
 
 /// max(1, round(ratio * count)); 0 of 0.
 size_t topk_count(double ratio, size_t count);

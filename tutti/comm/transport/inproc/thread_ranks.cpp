@@ -261,10 +261,10 @@ class ThreadCommunicator final : public Communicator {
   }
 
   std::unique_ptr<Window> allocate(size_t bytes, PeerAccess) override {
-    return allocate_among(shared_neighbours(), bytes);
+    return allocate_among(places().neighbours(), bytes);
   }
   std::unique_ptr<Window> allocate_once(size_t bytes, std::span<const Slice>) override {
-    return allocate_among(shared_neighbours(), rank() == neighbours().first() ? bytes : 0);
+    return allocate_among(places().neighbours(), rank() == neighbours().first() ? bytes : 0);
   }
 
   void abort(int code, const std::string& message) override {

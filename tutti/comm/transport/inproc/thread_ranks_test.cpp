@@ -10,6 +10,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/rng.h"
+#include "tutti/base/tree_sum.h"
 #include "tutti/comm/schedule/tree.h"
 
 namespace tutti::comm {
@@ -67,15 +68,10 @@ struct SumJob {
     }
   }
   static std::vector<float> expected(int step, int replicas, size_t count) {
-    const TreeSum tree(replicas, all_parts(replicas, first_replicas(replicas, replicas)));
-    std::vector<std::vector<float>> g(static_cast<size_t>(replicas));
-    std::vector<const float*> leaf;
-    for (int r = 0; r < replicas; ++r) {
-      for (size_t i = 0; i < count; ++i) g[size_t(r)].push_back(value(step, r, i));
-      leaf.push_back(g[size_t(r)].data());
-    }
     std::vector<float> sum(count);
-    tree.evaluate(leaf, sum.data(), count);
+    for (size_t i = 0; i < count; ++i)
+      sum[i] =
+          tree_sum(0, replicas, [&](int64_t r) { return value(step, static_cast<int>(r), i); });
     return sum;
   }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tutti/base/error.h"
+#include "tutti/base/hash.h"
 #include "tutti/comm/bootstrap/launcher.h"
 #include "tutti/comm/transport/tcp/tcp_channel.h"
 
@@ -122,11 +123,10 @@ std::unique_ptr<Wire> TcpWire::part(const std::vector<int>& members, const std::
   const auto mine = std::ranges::find(members, rank()) - members.begin();
   std::vector<int> in_group;
   for (const int p : members) in_group.push_back(group_rank(p));
-  uint64_t id = 14695981039346656037u;  // FNV-1a
-  for (const uint64_t part : {id_, ++parts_, static_cast<uint64_t>(in_group.front())})
-    for (int byte = 0; byte < 8; ++byte) id = (id ^ (part >> (8 * byte) & 0xFF)) * 1099511628211u;
+  Fnv1a id;
+  id.add(id_), id.add(++parts_), id.add(static_cast<uint64_t>(in_group.front()));
   return std::unique_ptr<Wire>(
-      new TcpWire(board_, static_cast<int>(mine), std::move(in_group), id));
+      new TcpWire(board_, static_cast<int>(mine), std::move(in_group), id.value()));
 }
 
 void TcpWire::abort(int code, const std::string& message) {

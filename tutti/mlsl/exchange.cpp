@@ -1,16 +1,9 @@
 #include "tutti/mlsl/exchange.h"
 
-#include <algorithm>
 #include <cstring>
 
 namespace tutti::mlsl {
 namespace {
-
-size_t end_of(const std::vector<comm::Slice>& blocks) {
-  size_t end = 0;
-  for (const comm::Slice& block : blocks) end = std::max(end, block.end());
-  return end;
-}
 
 size_t sum_of(const std::vector<comm::Slice>& blocks) {
   size_t sum = 0;
@@ -58,10 +51,14 @@ void Planned::start(const InputAndOutput& buffers) {
 }
 
 Unplanned::Unplanned(Group& group, comm::BlockExchangeSpec spec) {
-  const Bytes extent{end_of(spec.sends), end_of(spec.receives)};
+  comm::Task task;
+  task.kind = comm::Collective::all_to_all;
+  task.sends = spec.sends;
+  task.receives = spec.receives;
+  const comm::Extent extent = comm::extent_of(task);
   const size_t bytes = sum_of(spec.sends);
-  spec.input = static_cast<const std::byte*>(
-      input_apart({spec.input, spec.output}, extent, std::nullopt, input_copy_));
+  spec.input = static_cast<const std::byte*>(input_apart(
+      {spec.input, spec.output}, {extent.input, extent.output}, std::nullopt, input_copy_));
   operation_ = std::make_unique<comm::BlockExchange>(group.communicator(), std::move(spec));
   group.job().start(*operation_, bytes);
 }

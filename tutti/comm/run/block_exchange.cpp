@@ -13,13 +13,13 @@ namespace tutti::comm {
 namespace {
 
 // Behind those of a program's own messages, and below what every MPI has.
-constexpr int kTag = MessageSpec::kMostTag + 1;
+constexpr int kBlockTag = MessageSpec::kMostTag + 1;
 
-// Calls body(begin, bytes) for each piece of a block; once for an empty one. Because empty blocks
+// Calls body(begin, bytes) for each message of a block; once for an empty one. Because empty blocks
 // travel too, a block where the other rank expects none is found, and no rank gets further ahead of
 // another than one exchange.
 template <class Body>
-void for_each_piece(const Slice& block, Body body) {
+void for_each_message(const Slice& block, Body body) {
   size_t begin = block.begin;
   do {
     const size_t bytes = std::min(Wire::kLongestMessage, block.end() - begin);
@@ -30,7 +30,7 @@ void for_each_piece(const Slice& block, Body body) {
 
 // Every other rank, beginning with the right neighbour, so that no rank is everybody's first.
 template <class Body>
-void for_each_peer(const Communicator& communicator, Body body) {
+void for_each_other_rank(const Communicator& communicator, Body body) {
   for (int k = 1; k < communicator.size(); ++k)
     body((communicator.rank() + k) % communicator.size());
 }
@@ -61,17 +61,17 @@ BlockExchange::BlockExchange(Communicator& communicator, BlockExchangeSpec spec)
 BlockExchange::~BlockExchange() { withdraw(); }
 
 void BlockExchange::begin() {
-  const int tag = Wire::tag_of_user(kTag);
+  const int tag = Wire::tag_of_user(kBlockTag);
   messages_ = communicator().messages();
   senders_.clear();
-  for_each_peer(communicator(), [&](int peer) {
-    for_each_piece(spec_.receives[static_cast<size_t>(peer)], [&](size_t begin, size_t bytes) {
+  for_each_other_rank(communicator(), [&](int peer) {
+    for_each_message(spec_.receives[static_cast<size_t>(peer)], [&](size_t begin, size_t bytes) {
       messages_->receive(bytes == 0 ? nullptr : spec_.output + begin, bytes, peer, tag);
       senders_.push_back(peer);
     });
   });
-  for_each_peer(communicator(), [&](int peer) {
-    for_each_piece(spec_.sends[static_cast<size_t>(peer)], [&](size_t begin, size_t bytes) {
+  for_each_other_rank(communicator(), [&](int peer) {
+    for_each_message(spec_.sends[static_cast<size_t>(peer)], [&](size_t begin, size_t bytes) {
       messages_->send(bytes == 0 ? nullptr : spec_.input + begin, bytes, peer, tag);
     });
   });

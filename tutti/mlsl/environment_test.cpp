@@ -134,8 +134,8 @@ TEST(MlslHeap, PiecesAreAlignedApartAndUsedAgain) {
 
 // Every call with buffers at new addresses, on some ranks only, and often enough to use every plan
 // again.
-TEST(MlslDistribution, CollectivesGiveTheRightAnswer) {
-  run(3, {}, [](Environment& environment, int rank) {
+void call_every_collective(const Variables& variables) {
+  run(3, variables, [](Environment& environment, int rank) {
     Distribution& all = environment.create_distribution(3, 1);
     RequestTable& requests = environment.requests();
     const auto global = api::GT_GLOBAL;
@@ -211,6 +211,75 @@ TEST(MlslDistribution, CollectivesGiveTheRightAnswer) {
       all.barrier(global);
     }
   });
+}
+
+TEST(MlslDistribution, CollectivesGiveTheRightAnswer) { call_every_collective({}); }
+
+TEST(MlslDistribution, ServersGiveTheSameAnswer) {
+  call_every_collective({{"MLSL_NUM_SERVERS", "2"}, {"MLSL_MSG_PRIORITY", "1"}});
+}
+
+// Counts that no rank can know of another one; planned collectives between them.
+TEST(MlslDistribution, AlltoAllvKeepsNothing) {
+  run(3, {}, [](Environment& environment, int rank) {
+    Distribution& all = environment.create_distribution(3, 1);
+    RequestTable& requests = environment.requests();
+    const auto count = [](int from, int to, int round) {
+      return static_cast<size_t>((from + 2 * to + round) % 7 * (round % 3));
+    };
+    size_t channels = 0;
+    for (int round = 0; round < 300; ++round) {
+      std::vector<size_t> sends, receives;
+      const std::vector<size_t> offsets = {0, 20, 40};
+      for (int p = 0; p < 3; ++p) {
+        sends.push_back(count(rank, p, round));
+        receives.push_back(count(p, rank, round));
+      }
+      const Floats mine = values(rank, 60, round);
+      Floats got(60, -1), sum(100, 1);
+      api::CommReq* const blocks =
+          all.all_to_all_blocks(mine.data(), {sends.data(), offsets.data()}, got.data(),
+                                {receives.data(), offsets.data()}, api::DT_FLOAT, api::GT_GLOBAL);
+      api::CommReq* const other =
+          all.start({.kind = Collective::allreduce, .count = 100}, sum.data(), sum.data());
+      requests.wait(rank == 1 ? blocks : other);
+      requests.wait(rank == 1 ? other : blocks);
+      ASSERT_EQ(sum[99], 3);
+      for (size_t p = 0; p < 3; ++p)
+        for (size_t i = 0; i < 20; ++i)
+          ASSERT_EQ(got[offsets[p] + i],
+                    i < receives[p]
+                        ? value(static_cast<int>(p), offsets[static_cast<size_t>(rank)] + i, round)
+                        : -1);
+      const size_t taken = environment.job().world().channels().taken();
+      if (round == 20) channels = taken;  // the allreduce has all its plans
+      ASSERT_EQ(taken, round > 20 ? channels : taken);
+    }
+  });
+}
+
+// Of large ones the one that was started last goes first, and small ones before all of them.
+TEST(MlslJob, PrioritiesFollowFromSizeAndOrder) {
+  const auto priorities = [](const Variables& variables) {
+    std::vector<int> all;
+    run(1, variables, [&](Environment& environment, int) {
+      Job& job = environment.job();
+      const auto operation = job.world().plan({.kind = Collective::barrier});
+      for (const size_t bytes : {10'000, 20'000, 9'999, 10'000}) {
+        job.start(*operation, bytes);
+        operation->wait();
+        all.push_back(operation->priority());
+      }
+    });
+    return all;
+  };
+  EXPECT_EQ(priorities({}), (std::vector<int>{0, 0, 0, 0}));
+  const std::vector<int> newest_first = priorities({{"MLSL_MSG_PRIORITY", "1"}});
+  EXPECT_LT(newest_first[0], newest_first[1]);
+  EXPECT_LT(newest_first[1], newest_first[3]);
+  EXPECT_LT(newest_first[3], newest_first[2]);
+  EXPECT_EQ(priorities({{"MLSL_MSG_PRIORITY", "1"}, {"MLSL_MSG_PRIORITY_MODE", "0"}}),
+            (std::vector<int>{0, 0, 0, 0}));
 }
 
 // Where the input lies in the output, or the other way round.

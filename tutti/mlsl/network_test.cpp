@@ -186,6 +186,30 @@ TEST(MlslNetwork, GradientsAndIncrements) {
     });
 }
 
+enum class Leave { removes_operations, deletes_session, finalizes };
+
+// The program may look at its buffer when what used it is gone.
+TEST(MlslNetwork, WhatIsInFlightIsCompleteWhenItsSessionGoes) {
+  for (const Leave leave : {Leave::removes_operations, Leave::deletes_session, Leave::finalizes}) {
+    std::vector<Floats> gradients(3, Floats(100'000, 1));
+    run(3, false, [&](Environment& environment, int rank) {
+      Session& session = environment.create_session(api::PT_TRAIN);
+      session.set_minibatch(3);
+      OperationRegInfo& description = session.create_description(api::OT_CC);
+      description.add_parameters({{100'000, 1, false}, api::DT_FLOAT, api::CT_NONE});
+      session.add(description, shared(&environment.create_distribution(3, 1)));
+      session.commit();
+      Floats& gradient = gradients[static_cast<size_t>(rank)];
+      session.operation(0).parameters(0).start_gradient(gradient.data());
+      if (leave == Leave::removes_operations) session.remove_operations();
+      if (leave == Leave::deletes_session) environment.remove_session(&session);
+      if (leave == Leave::finalizes) return;
+      EXPECT_EQ(gradient.back(), 3);
+    });
+    for (const Floats& gradient : gradients) EXPECT_EQ(gradient.back(), 3);
+  }
+}
+
 TEST(MlslNetwork, WhatMayBeSetOnceIsSetOnce) {
   run(2, false, [](Environment& environment, int) {
     Session& session = environment.create_session(api::PT_TEST);

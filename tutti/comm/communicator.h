@@ -235,6 +235,7 @@ class Communicator : protected ChannelSource {
  private:
   friend class Operation;
   friend class MessageOperation;
+  friend class BlockExchange;
   std::vector<int> job_ranks(std::span<const int> ranks) const;  ///< sorted
   std::string report(const Pending& what, const std::string& how, std::time_t since) const;
 

@@ -88,6 +88,8 @@ class Failure {
 };
 
 // Messages among threads: a sender leaves word of where its bytes lie, the receiver copies them.
+// The k-th letter of an address is for the k-th receiver that waits there, whichever of these looks
+// first.
 class PostOffice {
  public:
   struct Letter {
@@ -100,43 +102,64 @@ class PostOffice {
   };
   std::shared_ptr<Letter> post(const Address& address, std::span<const std::byte> bytes) {
     const std::lock_guard lock(mutex_);
-    return letters_[address].emplace_back(std::make_shared<Letter>(bytes));
+    return boxes_[address].letters.emplace_back(std::make_shared<Letter>(bytes));
   }
   bool taken(const Letter& letter) {
     const std::lock_guard lock(mutex_);
     return letter.taken;
   }
-  // Bytes of the oldest letter, copied into `room`; nothing when there is none.
-  std::optional<size_t> take(const Address& address, std::span<std::byte> room) {
+  // The number of a receiver that waits from now on.
+  uint64_t expect(const Address& address) {
     const std::lock_guard lock(mutex_);
-    auto& waiting = letters_[address];
-    if (waiting.empty()) return std::nullopt;
-    Letter& letter = *waiting.front();
+    return boxes_[address].receivers.emplace_back(++receivers_);
+  }
+  // Bytes of the letter for this receiver, copied into `room`; nothing when it has not come.
+  std::optional<size_t> take(const Address& address, uint64_t receiver, std::span<std::byte> room) {
+    const std::lock_guard lock(mutex_);
+    Box& box = boxes_[address];
+    const auto place = std::ranges::find(box.receivers, receiver) - box.receivers.begin();
+    if (place >= std::ssize(box.letters)) return std::nullopt;
+    Letter& letter = *box.letters[static_cast<size_t>(place)];
     if (letter.bytes.size() > room.size())
       throw CommError(other_size(fmt::format("rank {} of this group", address.from),
                                  letter.bytes.size(), room.size()));
     std::ranges::copy(letter.bytes, room.begin());
     letter.taken = true;
     const size_t bytes = letter.bytes.size();
-    waiting.pop_front();
+    box.letters.erase(box.letters.begin() + place);
+    box.receivers.erase(box.receivers.begin() + place);
     return bytes;
   }
   void take_back(const Address& address, const std::shared_ptr<Letter>& letter) {
     const std::lock_guard lock(mutex_);
-    std::erase(letters_[address], letter);
+    std::erase(boxes_[address].letters, letter);
+  }
+  void forget(const Address& address, uint64_t receiver) {
+    const std::lock_guard lock(mutex_);
+    std::erase(boxes_[address].receivers, receiver);
   }
 
  private:
+  struct Box {
+    std::deque<std::shared_ptr<Letter>> letters;
+    std::deque<uint64_t> receivers;
+  };
   std::mutex mutex_;
-  std::map<Address, std::deque<std::shared_ptr<Letter>>> letters_;
+  std::map<Address, Box> boxes_;
+  uint64_t receivers_ = 0;
 };
 
 class ThreadMessages final : public Wire::Messages {
  public:
   ThreadMessages(PostOffice& office, int rank) : office_(office), rank_(rank) {}
   ~ThreadMessages() override {
-    for (const Message& m : messages_)
-      if (m.letter && !m.done) office_.take_back(m.address, m.letter);
+    for (const Message& m : messages_) {
+      if (m.done) continue;
+      if (m.letter)
+        office_.take_back(m.address, m.letter);
+      else
+        office_.forget(m.address, m.receiver);
+    }
   }
   void send(const void* data, size_t bytes, int to, int tag) override {
     send_taken(data, bytes, to, tag);
@@ -150,8 +173,9 @@ class ThreadMessages final : public Wire::Messages {
     messages_.back().exact = true;
   }
   void receive_up_to(void* data, size_t room, int from, int tag) override {
-    messages_.push_back(
-        {.address = {from, rank_, tag}, .room = {static_cast<std::byte*>(data), room}});
+    Message& m = messages_.emplace_back(
+        Message{.address = {from, rank_, tag}, .room = {static_cast<std::byte*>(data), room}});
+    m.receiver = office_.expect(m.address);
   }
   bool test() override {
     bool all = true;
@@ -170,17 +194,18 @@ class ThreadMessages final : public Wire::Messages {
     PostOffice::Address address;
     std::span<std::byte> room = {};
     std::shared_ptr<PostOffice::Letter> letter = {};  // of a sender
+    uint64_t receiver = 0;
     bool exact = false, done = false;
     size_t arrived = 0;
   };
   void receive(Message& m) {
-    const auto bytes = office_.take(m.address, m.room);
+    const auto bytes = office_.take(m.address, m.receiver, m.room);
     if (!bytes) return;
+    m.done = true;
+    m.arrived = *bytes;
     if (m.exact && *bytes != m.room.size())
       throw CommError(
           other_size(fmt::format("rank {} of this group", m.address.from), *bytes, m.room.size()));
-    m.done = true;
-    m.arrived = *bytes;
   }
   PostOffice& office_;
   int rank_;

@@ -5,12 +5,22 @@
 //   calls statistics    what Statistics says of a gradient, with MLSL_STATS=1
 //   calls residual LIB  quantised gradients from two buffers in turns: what is lost of each comes
 //                       back with it
+//   calls blocks N      AlltoAllv N times with other counts each time: no descriptor, no mapping and
+//                       no memory more than after the first ones
+//   calls servers LIB   with MLSL_NUM_SERVERS: results come while the program makes no call, of a
+//                       quantised gradient too
+//   calls affinity      a server is bound to the core that MLSL_SERVER_AFFINITY names
 //   calls mistake       rank 1 asks for a root that does not exist: all processes end with exit
 //                       code 1
 
+#include <dirent.h>
+#include <sched.h>
+
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <initializer_list>
 #include <string>
 #include <vector>
@@ -140,16 +150,12 @@ void statistics(Environment& environment) {
   environment.DeleteSession(session);
 }
 
-// 0.4 of a quantum in each start: rounded with what is left of the same buffer it is 0, 1, 0, 1, 0
-// quanta. Were there no residual it would be 0 always; were it the other buffer's too, 0, 0, 0.
-void residual(Environment& environment, char* library) {
+// 300 kernels of one float in all ranks' data group, quantised by the library of the tests.
+ParameterSet* quantised_parameters(Environment& environment, char* library) {
   char compress[] = "dl_comp_compress_buffer", decompress[] = "dl_comp_decompress_buffer",
        add[] = "dl_comp_compressed_buffer_reduce_sum";
   QuantParams params = {library, compress, decompress, add, 268, 256};
   environment.SetQuantizationParams(&params);
-  expect(environment.GetQuantizationParams()->block_size == 268 &&
-             environment.GetQuantizationParams()->lib_path != library,
-         "a copy of the parameters");
   const size_t size = environment.GetProcessCount();
   Session* session = environment.CreateSession();
   session->SetGlobalMinibatchSize(size);
@@ -161,6 +167,17 @@ void residual(Environment& environment, char* library) {
       session->GetOperation(session->AddOperation(info, environment.CreateDistribution(size, 1)))
           ->GetParameterSet(0);
   session->Commit();
+  return parameters;
+}
+
+// 0.4 of a quantum in each start: rounded with what is left of the same buffer it is 0, 1, 0, 1, 0
+// quanta. Were there no residual it would be 0 always; were it the other buffer's too, 0, 0, 0.
+void residual(Environment& environment, char* library) {
+  const size_t size = environment.GetProcessCount();
+  ParameterSet* const parameters = quantised_parameters(environment, library);
+  expect(environment.GetQuantizationParams()->block_size == 268 &&
+             environment.GetQuantizationParams()->lib_path != library,
+         "a copy of the parameters");
   std::vector<float> buffers[2];
   for (int start = 0; start < 10; ++start) {
     std::vector<float>& gradient = buffers[start % 2];
@@ -186,6 +203,147 @@ void residual(Environment& environment, char* library) {
   expect(sum >= 0.4f * 40 * static_cast<float>(size) * 0.8f, "nothing of fresh buffers is lost");
 }
 
+size_t entries(const char* directory) {
+  size_t count = 0;
+  if (DIR* const open = opendir(directory)) {
+    while (readdir(open) != nullptr) ++count;
+    closedir(open);
+  }
+  return count;
+}
+
+size_t lines(const char* path) {
+  std::ifstream file(path);
+  size_t count = 0;
+  for (std::string line; std::getline(file, line);) ++count;
+  return count;
+}
+
+// KiB
+size_t resident() {
+  std::ifstream file("/proc/self/status");
+  for (std::string word; file >> word;)
+    if (word == "VmRSS:") {
+      size_t size = 0;
+      file >> size;
+      return size;
+    }
+  return 0;
+}
+
+// One call of AlltoAllv whose counts no rank has had before, and often has nothing to send.
+class Blocks {
+ public:
+  Blocks(size_t size, size_t rank) : size_(size), rank_(rank) {}
+  void run(Environment& environment, Distribution& world, size_t round) {
+    sends_.clear(), receives_.clear(), from_.clear(), to_.clear(), out_.clear();
+    size_t room = 0;
+    for (size_t p = 0; p < size_; ++p) {
+      from_.push_back(out_.size());
+      sends_.push_back(count(rank_, p, round));
+      out_.insert(out_.end(), sends_.back(), value(rank_, p, round));
+      to_.push_back(room);
+      receives_.push_back(count(p, rank_, round));
+      room += receives_.back();
+    }
+    in_.assign(room, -1);
+    environment.Wait(world.AlltoAllv(out_.data(), sends_.data(), from_.data(), in_.data(),
+                                     receives_.data(), to_.data(), DT_FLOAT, GT_GLOBAL));
+    for (size_t p = 0; p < size_; ++p)
+      for (size_t i = 0; i < receives_[p]; ++i)
+        expect(in_[to_[p] + i] == value(p, rank_, round), "a block of AlltoAllv");
+  }
+
+ private:
+  static size_t count(size_t from, size_t to, size_t round) {
+    return (from * 31 + to * 17 + round * 7) % 101 * (round % 4);
+  }
+  static float value(size_t from, size_t to, size_t round) {
+    return static_cast<float>(from * 100 + to * 10 + round % 10);
+  }
+  size_t size_, rank_;
+  std::vector<float> out_, in_;
+  std::vector<size_t> sends_, receives_, from_, to_;
+};
+
+void blocks(Environment& environment, size_t calls) {
+  const size_t size = environment.GetProcessCount();
+  Distribution* world = environment.CreateDistribution(size, 1);
+  Blocks blocks(size, environment.GetProcessIdx());
+  size_t descriptors = 0, mappings = 0, memory = 0;
+  for (size_t round = 0; round < calls; ++round) {
+    if (round == 1000) {
+      descriptors = entries("/proc/self/fd");
+      mappings = lines("/proc/self/maps");
+      memory = resident();
+    }
+    blocks.run(environment, *world, round);
+  }
+  constexpr size_t kSomeMappings = 8;   // of the allocator, and of MPI
+  constexpr size_t kSomeMemory = 4096;  // KiB
+  expect(entries("/proc/self/fd") == descriptors, "descriptors do not grow");
+  expect(lines("/proc/self/maps") <= mappings + kSomeMappings, "mappings do not grow");
+  expect(resident() <= memory + kSomeMemory, "memory does not grow");
+}
+
+// The library moves on while this program does something else: here it only looks.
+template <class T>
+void look_for(const volatile T& place, T value, const char* what) {
+  constexpr auto kLongest = std::chrono::seconds(60);
+  const auto begin = std::chrono::steady_clock::now();
+  while (place != value && std::chrono::steady_clock::now() - begin < kLongest) continue;
+  expect(place == value, what);
+}
+
+void servers(Environment& environment, char* library) {
+  const size_t size = environment.GetProcessCount();
+  const auto n = static_cast<float>(size);
+  Distribution* world = environment.CreateDistribution(size, 1);
+  std::vector<float> sum(300'000, 1), blocks(size, n), got(size, -1);
+  CommReq* const request =
+      world->AllReduce(sum.data(), sum.data(), sum.size(), DT_FLOAT, RT_SUM, GT_GLOBAL);
+  look_for(sum.back(), n, "AllReduce without a call");
+  std::vector<size_t> counts(size, 1), offsets(size);
+  for (size_t p = 0; p < size; ++p) offsets[p] = p;
+  CommReq* const other = world->AlltoAllv(blocks.data(), counts.data(), offsets.data(), got.data(),
+                                          counts.data(), offsets.data(), DT_FLOAT, GT_GLOBAL);
+  for (const float& block : got) look_for(block, n, "AlltoAllv without a call");
+  environment.Wait(other);
+  environment.Wait(request);
+  ParameterSet* const parameters = quantised_parameters(environment, library);
+  std::vector<float> gradient(300, 3);
+  gradient[0] = gradient[256] = 127;  // the quantum of each block is 1
+  parameters->StartGradientComm(gradient.data());
+  look_for(gradient.back(), 3 * n, "a quantised gradient without a call");
+  parameters->WaitGradientComm();
+  expect(gradient[0] == 127 * n && gradient[1] == 3 * n, "a quantised gradient");
+}
+
+// Of this process's threads: those that run on `core` and nowhere else.
+size_t threads_bound_to(int core) {
+  size_t count = 0;
+  DIR* const tasks = opendir("/proc/self/task");
+  while (const dirent* const entry = tasks == nullptr ? nullptr : readdir(tasks)) {
+    std::ifstream status(std::string("/proc/self/task/") + entry->d_name + "/status");
+    for (std::string word; status >> word;)
+      if (word == "Cpus_allowed_list:") {
+        status >> word;
+        count += word == std::to_string(core);
+        break;
+      }
+  }
+  if (tasks != nullptr) closedir(tasks);
+  return count;
+}
+
+int some_core() {
+  cpu_set_t set;
+  sched_getaffinity(0, sizeof set, &set);
+  int core = 0;
+  while (core + 1 < CPU_SETSIZE && !CPU_ISSET(core, &set)) ++core;
+  return core;
+}
+
 // From the launcher, because the world is split before anybody can ask.
 size_t number(std::initializer_list<const char*> variables) {
   for (const char* variable : variables)
@@ -200,6 +358,9 @@ int main(int argc, char** argv) {
   Environment& environment = Environment::GetEnv();
   const size_t rank = number({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"});
   const size_t size = number({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"});
+  const int core = some_core();
+  const size_t bound = threads_bound_to(core);
+  if (test == "affinity") setenv("MLSL_SERVER_AFFINITY", std::to_string(core).c_str(), 1);
   if (test == "colour") environment.Configure(rank % 2 == 0 ? "color=0" : "color=1");
   environment.Init(&argc, &argv);
   if (test == "collectives") {
@@ -210,6 +371,12 @@ int main(int argc, char** argv) {
     statistics(environment);
   } else if (test == "residual" && argc > 2) {
     residual(environment, argv[2]);
+  } else if (test == "blocks" && argc > 2) {
+    blocks(environment, static_cast<size_t>(std::atoi(argv[2])));
+  } else if (test == "servers" && argc > 2) {
+    servers(environment, argv[2]);
+  } else if (test == "affinity") {
+    expect(threads_bound_to(core) >= bound + 2, "two servers on the core of the list");
   } else if (test == "mistake") {
     Distribution* world = environment.CreateDistribution(environment.GetProcessCount(), 1);
     if (environment.GetProcessIdx() == 1) world->Bcast(nullptr, 1, DT_FLOAT, 99, GT_GLOBAL);

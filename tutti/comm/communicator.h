@@ -38,6 +38,8 @@
 
 namespace tutti::comm {
 
+class RemoteMemory;
+
 /// Which part of the job a communicator is.
 struct Group {
   std::string name = "global";
@@ -159,6 +161,9 @@ class Communicator : protected ChannelSource {
   std::unique_ptr<MessageOperation> plan_receive(const MessageSpec& spec) {
     return std::make_unique<MessageOperation>(*this, MessageOperation::Way::receive, spec);
   }
+  /// Memory of every rank that all ranks put to, get from and accumulate into. Collective; `bytes`
+  /// is each rank's own. When one rank throws, all do.
+  std::unique_ptr<RemoteMemory> expose(size_t bytes);
   /// The ranks with equal `color`, ordered by `key` and then by rank. Lives on its own, but not
   /// longer than what this communicator lives on (MpiSession; for threads, run_ranks). `name` is
   /// the group's in messages, "data 0"; empty: this one's and the color.
@@ -224,6 +229,7 @@ class Communicator : protected ChannelSource {
   virtual void do_broadcast(std::span<std::byte> data, int root) = 0;
   /// Messages of two ranks.
   virtual std::unique_ptr<Wire::Messages> messages() = 0;
+  virtual std::unique_ptr<Wire::Inbox> inbox(size_t room, int tag) = 0;
   /// For split(), on every rank: the communicator of `members` (ranks of this one, this rank among
   /// them, in their new order).
   virtual std::unique_ptr<Communicator> do_split(const std::vector<int>& members, Group group) = 0;
@@ -238,6 +244,8 @@ class Communicator : protected ChannelSource {
  private:
   friend class Operation;
   friend class MessageOperation;
+  friend class BlockExchange;
+  friend class RemoteMemory;
   std::vector<int> job_ranks(std::span<const int> ranks) const;  ///< sorted
   std::string report(const Pending& what, const std::string& how, std::time_t since) const;
 

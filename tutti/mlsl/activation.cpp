@@ -6,8 +6,8 @@ namespace tutti::mlsl {
 
 void Activation::set_distribution(std::shared_ptr<Distribution> distribution) {
   // Which maps are local does not depend on the minibatch, so one that can always be cut will do.
-  const auto minibatch = static_cast<size_t>(distribution->layout().parts(comm::GroupKind::data));
-  maps_ = comm::local_share(shape_, minibatch, distribution->layout(), distribution->rank()).maps;
+  const auto minibatch = static_cast<size_t>(distribution->layout().parts(layout::GroupKind::data));
+  maps_ = layout::local_share(shape_, minibatch, distribution->layout(), distribution->rank()).maps;
   distribution_ = std::move(distribution);
 }
 
@@ -28,13 +28,13 @@ void Activation::connect(Activation& producer, Activation& consumer) {
 
 void Activation::commit(size_t minibatch) {
   if (side_ == Side::consumer || peer_ == nullptr) return;
-  const comm::ActivationEnd mine{distribution_->layout(), shape_};
-  const comm::ActivationEnd theirs{peer_->distribution_->layout(), peer_->shape_};
-  const comm::ActivationExchange exchange =
-      comm::derive_exchange(mine, theirs, minibatch, distribution_->rank());
-  if (exchange.kind == comm::ExchangeCase::none) return;
+  const layout::ActivationEnd mine{distribution_->layout(), shape_};
+  const layout::ActivationEnd theirs{peer_->distribution_->layout(), peer_->shape_};
+  const layout::ActivationExchange exchange =
+      layout::derive_exchange(mine, theirs, minibatch, distribution_->rank());
+  if (exchange.kind == layout::ExchangeCase::none) return;
   const Distribution& side = exchange.consumers_group ? *peer_->distribution_ : *distribution_;
-  own_ = std::make_unique<Connection>(side.group(comm::GroupKind::model), exchange,
+  own_ = std::make_unique<Connection>(side.group(layout::GroupKind::model), exchange,
                                       element_of(info_.type));
   attach(*own_, exchange.forward, exchange.backward);
   peer_->attach(*own_, exchange.backward, exchange.forward);
@@ -45,13 +45,14 @@ CommBlockInfo& Activation::at(std::deque<CommBlockInfo>& blocks, size_t index) {
   return blocks[index];
 }
 
-void Activation::attach(Connection& connection, const std::optional<comm::ActivationTransfer>& sent,
-                        const std::optional<comm::ActivationTransfer>& received) {
+void Activation::attach(Connection& connection,
+                        const std::optional<layout::ActivationTransfer>& sent,
+                        const std::optional<layout::ActivationTransfer>& received) {
   connection_ = &connection;
   if (sent)
-    for (const comm::CommBlock& block : sent->pack) pack_.emplace_back(block, info_.type);
+    for (const layout::CommBlock& block : sent->pack) pack_.emplace_back(block, info_.type);
   if (received)
-    for (const comm::CommBlock& block : received->unpack) unpack_.emplace_back(block, info_.type);
+    for (const layout::CommBlock& block : received->unpack) unpack_.emplace_back(block, info_.type);
 }
 
 void Activation::count_in(Statistics& statistics) {

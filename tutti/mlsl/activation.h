@@ -11,12 +11,12 @@ namespace tutti::mlsl {
 
 class CommBlockInfo final : public api::CommBlockInfo {
  public:
-  CommBlockInfo(const comm::CommBlock& block, api::DataType type) : block_(block), type_(type) {}
-  const comm::CommBlock& block() const { return block_; }
+  CommBlockInfo(const layout::CommBlock& block, api::DataType type) : block_(block), type_(type) {}
+  const layout::CommBlock& block() const { return block_; }
   api::DataType type() const { return type_; }
 
  private:
-  comm::CommBlock block_;
+  layout::CommBlock block_;
   api::DataType type_;
 };
 
@@ -31,7 +31,7 @@ struct ActivationInfo {
 /// The public class's comments say what the exchanges are.
 class Activation final : public api::Activation {
  public:
-  /// `partial_sums`: see comm/layout/layer.h. An output is a producer's side, an input a
+  /// `partial_sums`: see mlsl/layout/layer.h. An output is a producer's side, an input a
   /// consumer's.
   Activation(const ActivationInfo& info, Side side, bool partial_sums, size_t operation)
       : info_(info), shape_{.maps = info.maps,
@@ -64,17 +64,21 @@ class Activation final : public api::Activation {
 
   void start(void* packed);
   void* wait();
+  /// Waits for what is in flight in the connection of a producer. Before this is destroyed.
+  void complete() {
+    if (own_ != nullptr) own_->complete();
+  }
 
  private:
   static Entity entity_of(Side sender) {
     return sender == Side::producer ? Entity::output : Entity::input_gradient;
   }
   static CommBlockInfo& at(std::deque<CommBlockInfo>& blocks, size_t index);
-  void attach(Connection& connection, const std::optional<comm::ActivationTransfer>& sent,
-              const std::optional<comm::ActivationTransfer>& received);
+  void attach(Connection& connection, const std::optional<layout::ActivationTransfer>& sent,
+              const std::optional<layout::ActivationTransfer>& received);
 
   ActivationInfo info_;
-  comm::Activation shape_;
+  layout::Activation shape_;
   Side side_;
   size_t operation_;
   std::shared_ptr<Distribution> distribution_;

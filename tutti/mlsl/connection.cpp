@@ -4,7 +4,7 @@
 
 namespace tutti::mlsl {
 
-Connection::Connection(Group& group, const comm::ActivationExchange& exchange,
+Connection::Connection(Group& group, const layout::ActivationExchange& exchange,
                        comm::Element element)
     : bytes_(exchange.buffer * comm::size_of(element)) {
   CHECK(group.size() == static_cast<int>(exchange.group.size()) && group.index() == exchange.index,
@@ -18,8 +18,8 @@ Connection::Connection(Group& group, const comm::ActivationExchange& exchange,
     plan(group, Side::consumer, exchange, exchange.backward->collective, element);
 }
 
-void Connection::plan(Group& group, Side sender, const comm::ActivationExchange& exchange,
-                      const comm::GroupCollective& collective, comm::Element element) {
+void Connection::plan(Group& group, Side sender, const layout::ActivationExchange& exchange,
+                      const layout::GroupCollective& collective, comm::Element element) {
   using comm::Collective;
   const size_t size = comm::size_of(element);
   const bool whole = collective.kind == Collective::allreduce;
@@ -31,22 +31,27 @@ void Connection::plan(Group& group, Side sender, const comm::ActivationExchange&
   spec.kind = collective.kind;
   spec.element = element;
   spec.count = whole ? collective.count : collective.count * exchange.group.size();
-  spec.rebindable = true;
   route.exchange = std::make_unique<Planned>(group, spec);
 }
 
 void Connection::start(Side sender, const void* packed) {
   Route& route = routes_[static_cast<size_t>(sender)];
   CHECK(route.exchange != nullptr, "nothing is sent in this direction");
-  route.exchange->start(static_cast<const std::byte*>(packed) + route.begin, buffer(other(sender)));
+  route.exchange->start(
+      {static_cast<const std::byte*>(packed) + route.begin, buffer(other(sender))});
   route.started = true;
 }
 
 void* Connection::wait(Side receiver) {
   Route& route = routes_[static_cast<size_t>(other(receiver))];
   if (!route.started) return nullptr;
-  route.exchange->wait();
+  route.exchange->operation().wait();
   return buffer(receiver);
+}
+
+void Connection::complete() {
+  for (const Route& route : routes_)
+    if (route.exchange != nullptr) route.exchange->operation().wait();
 }
 
 }  // namespace tutti::mlsl

@@ -4,8 +4,8 @@
 
 #include <array>
 
-#include "tutti/comm/layout/activation_exchange.h"
 #include "tutti/mlsl/exchange.h"
+#include "tutti/mlsl/layout/activation_exchange.h"
 
 namespace tutti::mlsl {
 
@@ -15,7 +15,7 @@ inline Side other(Side side) { return side == Side::producer ? Side::consumer : 
 class Connection {
  public:
   /// Collective over the group, which is exchange.group. `exchange.kind` is not none.
-  Connection(Group& group, const comm::ActivationExchange& exchange, comm::Element element);
+  Connection(Group& group, const layout::ActivationExchange& exchange, comm::Element element);
 
   /// The communication buffer of a side, bytes() long: what it packs, and what the other has sent.
   std::byte* buffer(Side side) const { return buffers_[static_cast<size_t>(side)]; }
@@ -32,6 +32,8 @@ class Connection {
   /// Waits for what the other side has started. Null: nothing is ever sent to this side, or has
   /// been so far.
   void* wait(Side receiver);
+  /// Waits for whatever is in flight.
+  void complete();
 
  private:
   struct Route {
@@ -40,8 +42,8 @@ class Connection {
     bool started = false;
   };
   const Route& route(Side sender) const { return routes_[static_cast<size_t>(sender)]; }
-  void plan(Group& group, Side sender, const comm::ActivationExchange& exchange,
-            const comm::GroupCollective& collective, comm::Element element);
+  void plan(Group& group, Side sender, const layout::ActivationExchange& exchange,
+            const layout::GroupCollective& collective, comm::Element element);
 
   size_t bytes_;
   std::unique_ptr<comm::Window> window_;

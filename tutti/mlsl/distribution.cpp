@@ -3,29 +3,28 @@
 namespace tutti::mlsl {
 namespace {
 
-std::vector<comm::Slice> slices(const Distribution::Blocks& blocks, int ranks) {
+std::vector<comm::Slice> in_bytes(const Distribution::Blocks& blocks, int ranks, size_t element) {
   std::vector<comm::Slice> all;
   for (size_t p = 0; p < static_cast<size_t>(ranks); ++p)
-    all.push_back({blocks.offsets[p], blocks.counts[p]});
+    all.push_back({blocks.offsets[p] * element, blocks.counts[p] * element});
   return all;
 }
 
 }  // namespace
 
 Distribution::Distribution(RequestTable& requests, std::shared_ptr<Group> world,
-                           comm::Distribution layout)
+                           layout::Distribution layout)
     : requests_(requests), layout_(std::move(layout)), rank_(world->index()) {
-  for (const comm::GroupKind kind :
-       {comm::GroupKind::data, comm::GroupKind::model, comm::GroupKind::global})
+  for (const layout::GroupKind kind :
+       {layout::GroupKind::data, layout::GroupKind::model, layout::GroupKind::global})
     caches_[static_cast<size_t>(kind)] = std::make_shared<PlanCache>(make_group(world, kind));
 }
 
 std::shared_ptr<Group> Distribution::make_group(const std::shared_ptr<Group>& world,
-                                                comm::GroupKind kind) const {
+                                                layout::GroupKind kind) const {
   // Of all ranks: for everybody or for nobody.
   if (static_cast<int>(layout_.group(kind, rank_).size()) == layout_.world()) return world;
   Job& job = world->job();
-  job.settle();
   return std::make_shared<Group>(job, job.world().split(layout_.colour(kind, rank_), rank_));
 }
 
@@ -55,7 +54,7 @@ api::CommReq* Distribution::start(const Collective& collective, const void* send
     spec.parts.push_back({begin, count});
     begin += count;
   }
-  return requests_.add(cache.start(spec, send, receive));
+  return requests_.add(cache.start(spec, {send, receive}));
 }
 
 api::CommReq* Distribution::start_equal(Collective collective, const void* send, void* receive) {
@@ -85,15 +84,14 @@ api::CommReq* Distribution::all_to_all_blocks(const void* send, const Blocks& se
   demand(sends.counts != nullptr && sends.offsets != nullptr && receives.counts != nullptr &&
              receives.offsets != nullptr,
          "AlltoAllv: counts and offsets are needed of both buffers");
-  comm::CollectiveSpec spec;
-  spec.kind = comm::Collective::all_to_all;
-  spec.element = element_of(data);
-  spec.sends = slices(sends, cache.group().size());
-  spec.receives = slices(receives, cache.group().size());
-  spec.rebindable = true;
-  auto exchange = std::make_unique<Planned>(cache.group(), spec);
-  exchange->start(send, receive);
-  return requests_.add(std::make_unique<Request>(cache.shared_from_this(), std::move(exchange)));
+  const size_t element = comm::size_of(element_of(data));
+  comm::BlockExchangeSpec spec;
+  spec.sends = in_bytes(sends, cache.group().size(), element);
+  spec.receives = in_bytes(receives, cache.group().size(), element);
+  spec.input = static_cast<const std::byte*>(send);
+  spec.output = static_cast<std::byte*>(receive);
+  return requests_.add(std::make_unique<Request>(
+      cache.shared_from_this(), std::make_unique<Unplanned>(cache.group(), std::move(spec))));
 }
 
 }  // namespace tutti::mlsl

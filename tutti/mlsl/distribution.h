@@ -12,11 +12,11 @@ class Distribution final : public api::Distribution,
                            public std::enable_shared_from_this<Distribution> {
  public:
   /// Collective over the world. `requests` outlives it.
-  Distribution(RequestTable& requests, std::shared_ptr<Group> world, comm::Distribution layout);
+  Distribution(RequestTable& requests, std::shared_ptr<Group> world, layout::Distribution layout);
 
-  const comm::Distribution& layout() const { return layout_; }
+  const layout::Distribution& layout() const { return layout_; }
   int rank() const { return rank_; }  ///< in the world
-  Group& group(comm::GroupKind kind) const { return cache(kind).group(); }
+  Group& group(layout::GroupKind kind) const { return cache(kind).group(); }
 
   /// The public calls of the same names. Errors are thrown, on all ranks of the group or on none
   /// where they agree on what they ask for.
@@ -54,12 +54,12 @@ class Distribution final : public api::Distribution,
   void barrier(api::GroupType type) { group(group_kind_of(type)).barrier(); }
 
  private:
-  PlanCache& cache(comm::GroupKind kind) const { return *caches_[static_cast<size_t>(kind)]; }
+  PlanCache& cache(layout::GroupKind kind) const { return *caches_[static_cast<size_t>(kind)]; }
   std::shared_ptr<Group> make_group(const std::shared_ptr<Group>& world,
-                                    comm::GroupKind kind) const;
+                                    layout::GroupKind kind) const;
 
   RequestTable& requests_;
-  comm::Distribution layout_;
+  layout::Distribution layout_;
   int rank_;
   std::array<std::shared_ptr<PlanCache>, 3> caches_;  // by kind
 };

@@ -19,12 +19,14 @@ int as_int(size_t number, const char* what) {
   return static_cast<int>(number);
 }
 
-// Takes the object at this address off the list.
+// Takes the object at this address off the list, and gives it to the caller.
 template <class List, class T>
-void take_off(List& list, const T* object, const char* call) {
+auto take_off(List& list, const T* object, const char* call) {
   const auto at = std::ranges::find(list, object, [](const auto& own) { return own.get(); });
   demand(at != list.end(), "{}: there is no such object (any more)", call);
+  auto taken = std::move(*at);
   list.erase(at);
+  return taken;
 }
 
 }  // namespace
@@ -48,11 +50,12 @@ void Environment::configure(const char* text) {
 
 void Environment::init() {
   demand(!initialized(), "Init: it has been called already");
-  const double timeout = read_settings(variables_).timeout;
-  if (!mpi_)
-    mpi_ = std::make_unique<comm::MpiSession>();  // there is one already where an earlier Init has
-                                                  // failed later on
-  const std::unique_ptr<comm::Communicator> all = mpi_->communicator({.timeout = timeout});
+  using Threads = comm::MpiSession::Threads;
+  const Settings settings = read_settings(variables_);
+  if (!mpi_)  // there is one already where an earlier Init has failed later on
+    mpi_ = std::make_unique<comm::MpiSession>(settings.servers > 0 ? Threads::multiple
+                                                                   : Threads::funneled);
+  const std::unique_ptr<comm::Communicator> all = mpi_->communicator({.timeout = settings.timeout});
   init(*all);
 }
 
@@ -66,9 +69,25 @@ void Environment::init(comm::Communicator& ranks) {
   const std::vector<int64_t> available = own_world_->allgather_value(comm::available_memory());
   check_heap(settings.heap_bytes, own_world_->local_size(), std::ranges::min(available));
   job_.emplace(*own_world_, std::move(settings));
+  start_servers(ranks.local_rank());
   world_ = std::make_shared<Group>(*job_);
   heap_ = std::make_unique<Heap>(own_world_->allocate(job_->settings().heap_bytes));
   tell_ignored_settings();
+}
+
+// `local_rank`: among all processes of this node, of whatever colour. All ranks have one MPI
+// library, so rank 0 speaks for them.
+void Environment::start_servers(int local_rank) {
+  const Settings& settings = job_->settings();
+  if (settings.servers == 0) return;
+  if (const std::string refusal = own_world_->progress_refusal(); !refusal.empty()) {
+    if (own_world_->rank() == 0)
+      log::warn("MLSL_NUM_SERVERS={}: exchanges move on in the program's own calls only: {}",
+                settings.servers, refusal);
+    return;
+  }
+  own_world_->set_progress(
+      std::make_shared<comm::Progress>(cores_of_servers(settings, local_rank)));
 }
 
 void Environment::tell_ignored_settings() const {
@@ -80,7 +99,7 @@ void Environment::tell_ignored_settings() const {
 void Environment::finalize() {
   demand(initialized(), "Finalize without Init");
   requests_.wait_for_all();
-  job_->settle();
+  for (const auto& session : sessions_) session->complete();
   sessions_.clear();
   distributions_.clear();
   heap_.reset();
@@ -105,28 +124,26 @@ Session& Environment::create_session(api::PhaseType phase) {
 }
 
 void Environment::remove_session(const Session* session) {
-  job().settle();
-  take_off(sessions_, session, "DeleteSession");
+  take_off(sessions_, session, "DeleteSession")->complete();
 }
 
-Distribution& Environment::add(comm::Distribution layout) {
+Distribution& Environment::add(layout::Distribution layout) {
   return *distributions_.emplace_back(
       std::make_shared<Distribution>(requests_, world_, std::move(layout)));
 }
 
 Distribution& Environment::create_distribution(size_t data_parts, size_t model_parts) {
-  return add(comm::Distribution(
-      job().world().size(), comm::Parts{as_int(data_parts, "data"), as_int(model_parts, "model")}));
+  return add(layout::Distribution(
+      job().world().size(),
+      layout::Parts{as_int(data_parts, "data"), as_int(model_parts, "model")}));
 }
 
-Distribution& Environment::create_distribution(const comm::Colours& colours) {
-  job().settle();
-  const std::vector<comm::Colours> all = job().world().allgather_value(colours);
-  return add(comm::Distribution(all));
+Distribution& Environment::create_distribution(const layout::Colours& colours) {
+  const std::vector<layout::Colours> all = job().world().allgather_value(colours);
+  return add(layout::Distribution(all));
 }
 
 void Environment::remove_distribution(const Distribution* distribution) {
-  job().settle();
   take_off(distributions_, distribution, "DeleteDistribution");
 }
 

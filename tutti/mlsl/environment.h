@@ -35,7 +35,7 @@ class Environment final : public api::Environment {
   void remove_session(const Session* session);
   /// Collective.
   Distribution& create_distribution(size_t data_parts, size_t model_parts);
-  Distribution& create_distribution(const comm::Colours& colours);
+  Distribution& create_distribution(const layout::Colours& colours);
   void remove_distribution(const Distribution* distribution);
 
   void* allocate(size_t bytes, size_t alignment);
@@ -48,7 +48,8 @@ class Environment final : public api::Environment {
   std::string who() const;
 
  private:
-  Distribution& add(comm::Distribution layout);
+  Distribution& add(layout::Distribution layout);
+  void start_servers(int local_rank);
   void tell_ignored_settings() const;
 
   comm::Environment variables_;

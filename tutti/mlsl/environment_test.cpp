@@ -71,11 +71,13 @@ TEST(MlslSettings, DefaultsValuesAndMistakes) {
   const Settings set = read_settings(given({{"MLSL_MSG_PRIORITY", "1"},
                                             {"MLSL_HEAP_SIZE_GB", "0.5"},
                                             {"MLSL_NUM_SERVERS", "4"},
+                                            {"MLSL_HOSTNAME", "n1"},
                                             {"MLSL_LARGE_MSG_SIZE_MB", "2"}}));
   EXPECT_TRUE(set.newest_first);
   EXPECT_EQ(set.heap_bytes, size_t{1} << 29);
   EXPECT_EQ(set.large_bytes, size_t{2} << 20);
-  EXPECT_EQ(set.ignored, std::vector<std::string>{"MLSL_NUM_SERVERS"});
+  EXPECT_EQ(set.servers, 4);
+  EXPECT_EQ(set.ignored, std::vector<std::string>{"MLSL_HOSTNAME"});
   EXPECT_FALSE(read_settings(given({{"MLSL_MSG_PRIORITY", "1"}, {"MLSL_MSG_PRIORITY_MODE", "0"}}))
                    .newest_first);
   for (const char* bad : {"2", "-1", "1x", "yes"}) {
@@ -86,6 +88,24 @@ TEST(MlslSettings, DefaultsValuesAndMistakes) {
       EXPECT_NE(std::string(error.what()).find("MLSL_STATS"), std::string::npos);
     }
   }
+}
+
+TEST(MlslSettings, ServersHaveTheCoresOfTheList) {
+  using Cores = std::vector<int>;
+  const auto cores = [](const char* servers, const char* list, int local_rank) {
+    return cores_of_servers(
+        read_settings(given({{"MLSL_NUM_SERVERS", servers}, {"MLSL_SERVER_AFFINITY", list}})),
+        local_rank);
+  };
+  EXPECT_EQ(cores("2", "", 0), (Cores{comm::Progress::kNoCore, comm::Progress::kNoCore}));
+  EXPECT_EQ(cores("2", "12,13,14,15", 0), (Cores{12, 13}));
+  EXPECT_EQ(cores("2", "12,13,14,15", 1), (Cores{14, 15}));
+  EXPECT_EQ(cores("1", "7", 1), (Cores{7}));
+  EXPECT_EQ(cores("0", "7", 0), Cores{});
+  EXPECT_EQ(read_settings(given({{"MLSL_SERVER_AFFINITY", "7"}})).ignored.size(), 1u);
+  for (const char* bad : {"x", "1,", ",1", "1,,2", "-1", "1-3"})
+    EXPECT_THROW(cores("2", bad, 0), ConfigError) << bad;
+  EXPECT_THROW(cores("17", "", 0), ConfigError);
 }
 
 TEST(MlslHeap, PiecesAreAlignedApartAndUsedAgain) {
@@ -114,8 +134,8 @@ TEST(MlslHeap, PiecesAreAlignedApartAndUsedAgain) {
 
 // Every call with buffers at new addresses, on some ranks only, and often enough to use every plan
 // again.
-TEST(MlslDistribution, CollectivesGiveTheRightAnswer) {
-  run(3, {}, [](Environment& environment, int rank) {
+void call_every_collective(const Variables& variables) {
+  run(3, variables, [](Environment& environment, int rank) {
     Distribution& all = environment.create_distribution(3, 1);
     RequestTable& requests = environment.requests();
     const auto global = api::GT_GLOBAL;
@@ -191,6 +211,75 @@ TEST(MlslDistribution, CollectivesGiveTheRightAnswer) {
       all.barrier(global);
     }
   });
+}
+
+TEST(MlslDistribution, CollectivesGiveTheRightAnswer) { call_every_collective({}); }
+
+TEST(MlslDistribution, ServersGiveTheSameAnswer) {
+  call_every_collective({{"MLSL_NUM_SERVERS", "2"}, {"MLSL_MSG_PRIORITY", "1"}});
+}
+
+// Counts that no rank can know of another one; planned collectives between them.
+TEST(MlslDistribution, AlltoAllvKeepsNothing) {
+  run(3, {}, [](Environment& environment, int rank) {
+    Distribution& all = environment.create_distribution(3, 1);
+    RequestTable& requests = environment.requests();
+    const auto count = [](int from, int to, int round) {
+      return static_cast<size_t>((from + 2 * to + round) % 7 * (round % 3));
+    };
+    size_t channels = 0;
+    for (int round = 0; round < 300; ++round) {
+      std::vector<size_t> sends, receives;
+      const std::vector<size_t> offsets = {0, 20, 40};
+      for (int p = 0; p < 3; ++p) {
+        sends.push_back(count(rank, p, round));
+        receives.push_back(count(p, rank, round));
+      }
+      const Floats mine = values(rank, 60, round);
+      Floats got(60, -1), sum(100, 1);
+      api::CommReq* const blocks =
+          all.all_to_all_blocks(mine.data(), {sends.data(), offsets.data()}, got.data(),
+                                {receives.data(), offsets.data()}, api::DT_FLOAT, api::GT_GLOBAL);
+      api::CommReq* const other =
+          all.start({.kind = Collective::allreduce, .count = 100}, sum.data(), sum.data());
+      requests.wait(rank == 1 ? blocks : other);
+      requests.wait(rank == 1 ? other : blocks);
+      ASSERT_EQ(sum[99], 3);
+      for (size_t p = 0; p < 3; ++p)
+        for (size_t i = 0; i < 20; ++i)
+          ASSERT_EQ(got[offsets[p] + i],
+                    i < receives[p]
+                        ? value(static_cast<int>(p), offsets[static_cast<size_t>(rank)] + i, round)
+                        : -1);
+      const size_t taken = environment.job().world().channels().taken();
+      if (round == 20) channels = taken;  // the allreduce has all its plans
+      ASSERT_EQ(taken, round > 20 ? channels : taken);
+    }
+  });
+}
+
+// Of large ones the one that was started last goes first, and small ones before all of them.
+TEST(MlslJob, PrioritiesFollowFromSizeAndOrder) {
+  const auto priorities = [](const Variables& variables) {
+    std::vector<int> all;
+    run(1, variables, [&](Environment& environment, int) {
+      Job& job = environment.job();
+      const auto operation = job.world().plan({.kind = Collective::barrier});
+      for (const size_t bytes : {10'000, 20'000, 9'999, 10'000}) {
+        job.start(*operation, bytes);
+        operation->wait();
+        all.push_back(operation->priority());
+      }
+    });
+    return all;
+  };
+  EXPECT_EQ(priorities({}), (std::vector<int>{0, 0, 0, 0}));
+  const std::vector<int> newest_first = priorities({{"MLSL_MSG_PRIORITY", "1"}});
+  EXPECT_LT(newest_first[0], newest_first[1]);
+  EXPECT_LT(newest_first[1], newest_first[3]);
+  EXPECT_LT(newest_first[3], newest_first[2]);
+  EXPECT_EQ(priorities({{"MLSL_MSG_PRIORITY", "1"}, {"MLSL_MSG_PRIORITY_MODE", "0"}}),
+            (std::vector<int>{0, 0, 0, 0}));
 }
 
 // Where the input lies in the output, or the other way round.
@@ -294,7 +383,7 @@ TEST(MlslDistribution, WaitsInOneGroupMoveTheOthers) {
 TEST(MlslDistribution, ColoursMakeGroups) {
   run(4, {}, [](Environment& environment, int rank) {
     Distribution& odd =
-        environment.create_distribution(comm::Colours{.data = rank == 3 ? 1 : 0, .model = 5});
+        environment.create_distribution(layout::Colours{.data = rank == 3 ? 1 : 0, .model = 5});
     EXPECT_EQ(odd.process_count(api::GT_DATA), rank == 3 ? 1u : 3u);
     EXPECT_EQ(odd.process_count(api::GT_MODEL), 4u);
     float sum = 1;

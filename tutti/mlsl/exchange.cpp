@@ -2,73 +2,39 @@
 
 #include <cstring>
 
-#include "tutti/base/error.h"
-
 namespace tutti::mlsl {
 namespace {
 
-std::vector<comm::Slice> equal_parts(size_t count, size_t parts) {
-  std::vector<comm::Slice> all;
-  for (size_t p = 0; p < parts; ++p) all.push_back({p * (count / parts), count / parts});
-  return all;
+size_t sum_of(const std::vector<comm::Slice>& blocks) {
+  size_t sum = 0;
+  for (const comm::Slice& block : blocks) sum += block.count;
+  return sum;
 }
 
-comm::Task task_in(const Group& group, const comm::CollectiveSpec& spec) {
-  comm::Task task;
-  task.kind = spec.kind;
-  task.rank = group.index();
-  task.ranks = group.size();
-  task.root = spec.root;
-  task.count = spec.count;
-  task.parts =
-      spec.parts.empty() ? equal_parts(spec.count, static_cast<size_t>(group.size())) : spec.parts;
-  if (spec.kind == comm::Collective::all_to_all) {
-    task.sends = spec.sends.empty() ? task.parts : spec.sends;
-    task.receives = spec.receives.empty() ? task.parts : spec.receives;
-  }
-  return task;
+comm::CollectiveSpec rebindable(comm::CollectiveSpec spec) {
+  spec.rebindable = true;
+  return spec;
 }
 
 }  // namespace
 
-Exchange::~Exchange() {
-  if (in_flight_) group_.job().leave(*this);
+const void* input_apart(const InputAndOutput& buffers, const Bytes& bytes,
+                        std::optional<size_t> in_place, std::vector<std::byte>& copy) {
+  const auto in = reinterpret_cast<uintptr_t>(buffers.input);
+  const auto out = reinterpret_cast<uintptr_t>(buffers.output);
+  const bool overlap = buffers.input != nullptr && buffers.output != nullptr &&
+                       in < out + bytes.output && out < in + bytes.input;
+  if (!overlap || (in_place && in == out + *in_place)) return buffers.input;
+  copy.resize(bytes.input);
+  std::memcpy(copy.data(), buffers.input, bytes.input);
+  return copy.data();
 }
 
-void Exchange::enter(size_t bytes) {
-  CHECK(!in_flight_, "an exchange was started twice");
-  priority_ = group_.job().next_priority(bytes);
-  in_flight_ = true;
-  group_.job().enter(*this);
-}
-
-bool Exchange::test() {
-  if (!in_flight_) return true;
-  if (!advance()) return false;
-  in_flight_ = false;
-  group_.job().leave(*this);
-  return true;
-}
-
-bool Exchange::poll() {
-  group_.job().progress();
-  return test();
-}
-
-void Exchange::wait() {
-  if (test()) return;
-  const auto done = [this] {
-    group_.job().progress();
-    return !in_flight_;
-  };
-  group_.communicator().wait_for(done, [this] { return pending(); });
-}
-
-Planned::Planned(Group& group, const comm::CollectiveSpec& spec)
-    : Exchange(group), operation_(group.plan(spec)),
+Planned::Planned(Group& group, comm::CollectiveSpec spec)
+    : job_(group.job()), operation_(group.plan(rebindable(spec))),
       bytes_(spec.count * comm::size_of(spec.element)) {
   using comm::Collective;
-  const comm::Task task = task_in(group, spec);
+  const comm::Task task = group.communicator().planner().task_of(spec);
   const comm::Extent extent = comm::extent_of(task);
   const size_t size = comm::size_of(spec.element);
   extent_ = {extent.input * size, extent.output * size};
@@ -78,30 +44,23 @@ Planned::Planned(Group& group, const comm::CollectiveSpec& spec)
   if (spec.kind == Collective::allgather) in_place_ = task.part().begin * size;
 }
 
-void Planned::start() {
-  wait();
-  enter(bytes_);
-  operation_->set_priority(priority());
-  operation_->start();
-  group().job().progress();
+void Planned::start(const InputAndOutput& buffers) {
+  operation_->wait();
+  operation_->rebind(input_apart(buffers, extent_, in_place_, input_copy_), buffers.output);
+  job_.start(*operation_, bytes_);
 }
 
-void Planned::start(const void* input, void* output) {
-  wait();
-  operation_->rebind(apart(input, output), output);
-  start();
-}
-
-// The input, or a copy of it where a rank of comm/ would write what it still has to read.
-const void* Planned::apart(const void* input, const void* output) {
-  const auto in = reinterpret_cast<uintptr_t>(input);
-  const auto out = reinterpret_cast<uintptr_t>(output);
-  const bool overlap = input != nullptr && output != nullptr && in < out + extent_.output &&
-                       out < in + extent_.input;
-  if (!overlap || (in_place_ && in == out + *in_place_)) return input;
-  input_copy_.resize(extent_.input);
-  std::memcpy(input_copy_.data(), input, extent_.input);
-  return input_copy_.data();
+Unplanned::Unplanned(Group& group, comm::BlockExchangeSpec spec) {
+  comm::Task task;
+  task.kind = comm::Collective::all_to_all;
+  task.sends = spec.sends;
+  task.receives = spec.receives;
+  const comm::Extent extent = comm::extent_of(task);
+  const size_t bytes = sum_of(spec.sends);
+  spec.input = static_cast<const std::byte*>(input_apart(
+      {spec.input, spec.output}, {extent.input, extent.output}, std::nullopt, input_copy_));
+  operation_ = std::make_unique<comm::BlockExchange>(group.communicator(), std::move(spec));
+  group.job().start(*operation_, bytes);
 }
 
 }  // namespace tutti::mlsl

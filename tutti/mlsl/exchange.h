@@ -1,69 +1,64 @@
 #pragma once
-// Exchanges: what a program starts now and waits for later.
+// Exchanges on a program's buffers, which may be others at every start, and may overlap.
 
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "tutti/comm/run/block_exchange.h"
 #include "tutti/mlsl/group.h"
 
 namespace tutti::mlsl {
 
-/// Not thread-safe. Destroyed before its group; what is in flight then is abandoned.
-class Exchange {
- public:
-  virtual ~Exchange();
-  Exchange(const Exchange&) = delete;
-  Exchange& operator=(const Exchange&) = delete;
-
-  /// Moves it forward. True when complete, or not in flight. Never blocks.
-  bool test();
-  /// The same, and moves whatever else is in flight forward too: for a program's own question.
-  bool poll();
-  /// Returns when complete; whatever else is in flight in any group moves on meanwhile. Throws
-  /// CommError.
-  void wait();
-  int priority() const { return priority_; }
-  virtual comm::Pending pending() const = 0;  ///< for the message of a wait that fails
-
- protected:
-  explicit Exchange(Group& group) : group_(group) {}
-  Group& group() const { return group_; }
-  /// From here on in flight, with a priority that follows from the number of bytes. To be called
-  /// when not in flight.
-  void enter(size_t bytes);
-  virtual bool advance() = 0;  ///< true when complete; does not block
-
- private:
-  Group& group_;
-  int priority_ = 0;
-  bool in_flight_ = false;
+struct InputAndOutput {
+  const void* input = nullptr;
+  void* output = nullptr;
 };
 
-/// A planned collective.
-class Planned final : public Exchange {
+/// What is read and what is written, in bytes.
+struct Bytes {
+  size_t input = 0;
+  size_t output = 0;
+};
+
+/// The input itself, or a copy of it in `copy` where a rank of comm/ would write what it still has
+/// to read. `in_place`: where in the output the input may lie.
+const void* input_apart(const InputAndOutput& buffers, const Bytes& bytes,
+                        std::optional<size_t> in_place, std::vector<std::byte>& copy);
+
+/// A planned collective. Not thread-safe. Destroyed before its group; abandoned when in flight
+/// then.
+class Planned {
  public:
-  /// Collective over the group. Buffers as in comm/run/collective.h.
-  Planned(Group& group, const comm::CollectiveSpec& spec);
-  /// Waits for an earlier start, if that is not complete.
-  void start();
-  /// Of a rebindable spec: on these buffers, which the program may have moved since last time. They
-  /// may be the same where MPI has an MPI_IN_PLACE for the collective; where they overlap otherwise
-  /// the input is copied first.
-  void start(const void* input, void* output);
+  /// Collective over the group. A rebindable spec of comm/run/collective.h.
+  Planned(Group& group, comm::CollectiveSpec spec);
+  /// Waits for an earlier start, if that is not complete. The buffers may be the same where MPI has
+  /// an MPI_IN_PLACE for the collective; where they overlap otherwise the input is copied first.
+  void start(const InputAndOutput& buffers);
+  /// Started, tested and waited for.
+  comm::Operation& operation() const { return *operation_; }
   /// Of the long vector.
   size_t bytes() const { return bytes_; }
-  comm::Pending pending() const override { return operation_->pending(); }
 
  private:
-  bool advance() override { return operation_->test(); }
-  const void* apart(const void* input, const void* output);
-
+  Job& job_;
   std::unique_ptr<comm::CollectiveOperation> operation_;
   size_t bytes_;
-  comm::Extent extent_;             // in bytes
-  std::optional<size_t> in_place_;  // where in the output the input may lie
+  Bytes extent_;
+  std::optional<size_t> in_place_;
   std::vector<std::byte> input_copy_;
+};
+
+/// An all-to-all with counts of its own, started by its constructor and used once.
+class Unplanned {
+ public:
+  /// The spec's buffers may overlap: then the input is copied.
+  Unplanned(Group& group, comm::BlockExchangeSpec spec);
+  comm::Operation& operation() const { return *operation_; }
+
+ private:
+  std::vector<std::byte> input_copy_;
+  std::unique_ptr<comm::BlockExchange> operation_;
 };
 
 }  // namespace tutti::mlsl

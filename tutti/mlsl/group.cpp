@@ -6,11 +6,6 @@ namespace {
 constexpr size_t kPassing = size_t{1} << 20;
 }  // namespace
 
-std::unique_ptr<comm::Window> Group::allocate(size_t bytes) {
-  job_.settle();
-  return communicator_.allocate(bytes);
-}
-
 std::unique_ptr<comm::CollectiveOperation> Group::plan(comm::CollectiveSpec spec) {
   const Settings& settings = job_.settings();
   const size_t element = comm::size_of(spec.element);
@@ -19,13 +14,7 @@ std::unique_ptr<comm::CollectiveOperation> Group::plan(comm::CollectiveSpec spec
     spec.chunk = kPassing / element;
   else if (settings.large_chunks > 1 && bytes >= settings.large_bytes)
     spec.chunk = (spec.count + settings.large_chunks - 1) / settings.large_chunks;
-  job_.settle();
   return communicator_.plan(spec);
-}
-
-void Group::barrier() {
-  job_.settle();
-  communicator_.barrier();
 }
 
 }  // namespace tutti::mlsl

@@ -21,10 +21,10 @@ class Group {
   int index() const { return communicator_.rank(); }
   int size() const { return communicator_.size(); }
 
-  std::unique_ptr<comm::Window> allocate(size_t bytes);
+  std::unique_ptr<comm::Window> allocate(size_t bytes) { return communicator_.allocate(bytes); }
   /// Large ones in chunks, as the settings say.
   std::unique_ptr<comm::CollectiveOperation> plan(comm::CollectiveSpec spec);
-  void barrier();
+  void barrier() { communicator_.barrier(); }
 
  private:
   Job& job_;

@@ -1,17 +1,14 @@
 #pragma once
-// Job: what the objects of one environment share: the world, the settings, and the exchanges in
-// flight.
-
-#include <vector>
+// Job: what the objects of one environment share: the world, the settings, and which of the
+// operations that a program has started goes first.
 
 #include "tutti/comm/communicator.h"
 #include "tutti/mlsl/settings.h"
 
 namespace tutti::mlsl {
 
-class Exchange;
-
-/// Not thread-safe. Outlives every exchange.
+/// Not thread-safe. Outlives every operation of the environment. These are all in the progress of
+/// the world (comm/run/progress.h): whoever waits, for whatever it is, moves every one of them.
 class Job {
  public:
   /// `world` outlives the job.
@@ -21,23 +18,18 @@ class Job {
   comm::Communicator& world() { return world_; }
   const Settings& settings() const { return settings_; }
 
-  /// Moves every exchange in flight forward, the most urgent first. Never blocks.
-  void progress();
-  /// Completes everything in flight. Needed before anything that blocks in one group: there comm
-  /// moves its own operations, but not on to the next stage of an exchange that has several, while
-  /// a rank that is still expected there may be waiting for this one in another group.
-  void settle();
+  /// Starts an operation of so many bytes, with the priority that follows from these, and moves on
+  /// what is in flight. Never blocks.
+  void start(comm::Operation& operation, size_t bytes);
+  /// Whether it is complete; moves whatever else is in flight forward too: for a program's own
+  /// question.
+  bool test(comm::Operation& operation);
 
  private:
-  friend class Exchange;
-  /// The priority of an exchange of so many bytes that starts now.
   int next_priority(size_t bytes);
-  void enter(Exchange& exchange);
-  void leave(Exchange& exchange);
 
   comm::Communicator& world_;
   Settings settings_;
-  std::vector<Exchange*> in_flight_;  // by falling priority
   int started_ = 0;
 };
 

@@ -64,8 +64,8 @@ Floats local_values(const Operation& operation, const Activation& activation, fl
 }
 
 template <class Blocks>
-std::vector<comm::CommBlock> plain(const Blocks& blocks) {
-  std::vector<comm::CommBlock> all;
+std::vector<layout::CommBlock> plain(const Blocks& blocks) {
+  std::vector<layout::CommBlock> all;
   for (const CommBlockInfo& info : blocks) all.push_back(info.block());
   return all;
 }
@@ -75,15 +75,15 @@ Floats send(Activation& from, const Floats& values, Activation& to, size_t eleme
             bool own_buffer) {
   Floats packed(from.buffer_bytes() / sizeof(float));
   float* const buffer = own_buffer ? packed.data() : static_cast<float*>(from.buffer());
-  comm::pack(plain(from.pack_blocks()), sizeof(float), std::as_bytes(std::span(values)).data(),
-             reinterpret_cast<std::byte*>(buffer));
+  layout::pack(plain(from.pack_blocks()), sizeof(float), std::as_bytes(std::span(values)).data(),
+               reinterpret_cast<std::byte*>(buffer));
   from.start(buffer);
   const auto* const received = static_cast<const std::byte*>(to.wait());
   std::ranges::fill(packed, -2.f);  // nobody reads it any more
   Floats got(elements, -1);
   if (received != nullptr)
-    comm::unpack(plain(to.unpack_blocks()), sizeof(float), received,
-                 std::as_writable_bytes(std::span(got)).data());
+    layout::unpack(plain(to.unpack_blocks()), sizeof(float), received,
+                   std::as_writable_bytes(std::span(got)).data());
   return got;
 }
 
@@ -184,6 +184,30 @@ TEST(MlslNetwork, GradientsAndIncrements) {
           ASSERT_EQ(weights[i], static_cast<float>(i));
       }
     });
+}
+
+enum class Leave { removes_operations, deletes_session, finalizes };
+
+// The program may look at its buffer when what used it is gone.
+TEST(MlslNetwork, WhatIsInFlightIsCompleteWhenItsSessionGoes) {
+  for (const Leave leave : {Leave::removes_operations, Leave::deletes_session, Leave::finalizes}) {
+    std::vector<Floats> gradients(3, Floats(100'000, 1));
+    run(3, false, [&](Environment& environment, int rank) {
+      Session& session = environment.create_session(api::PT_TRAIN);
+      session.set_minibatch(3);
+      OperationRegInfo& description = session.create_description(api::OT_CC);
+      description.add_parameters({{100'000, 1, false}, api::DT_FLOAT, api::CT_NONE});
+      session.add(description, shared(&environment.create_distribution(3, 1)));
+      session.commit();
+      Floats& gradient = gradients[static_cast<size_t>(rank)];
+      session.operation(0).parameters(0).start_gradient(gradient.data());
+      if (leave == Leave::removes_operations) session.remove_operations();
+      if (leave == Leave::deletes_session) environment.remove_session(&session);
+      if (leave == Leave::finalizes) return;
+      EXPECT_EQ(gradient.back(), 3);
+    });
+    for (const Floats& gradient : gradients) EXPECT_EQ(gradient.back(), 3);
+  }
 }
 
 TEST(MlslNetwork, WhatMayBeSetOnceIsSetOnce) {

@@ -40,7 +40,7 @@ void OperationRegInfo::validate(const Distribution* distribution) const {
   demand(d.type != api::OT_EVAL || d.outputs.empty(), "operation '{}': OT_EVAL has no output",
          d.name);
   if (distribution == nullptr) return;
-  const auto parts = static_cast<size_t>(distribution->layout().parts(comm::GroupKind::model));
+  const auto parts = static_cast<size_t>(distribution->layout().parts(layout::GroupKind::model));
   const auto check = [&](size_t count, const char* what) {
     demand(count % parts == 0, "operation '{}': {} {} cannot be cut into {} equal model parts",
            d.name, count, what, parts);
@@ -77,7 +77,8 @@ void Operation::check_distribution(const char* why) const {
 
 comm::Slice Operation::samples() const {
   check_distribution("its local minibatch");
-  return comm::local_samples(session_.minibatch(), distribution_->layout(), distribution_->rank());
+  return layout::local_samples(session_.minibatch(), distribution_->layout(),
+                               distribution_->rank());
 }
 
 void Operation::set_previous(Operation* previous, size_t mine, size_t theirs) {
@@ -104,6 +105,11 @@ void Operation::commit(const Quantizer* quantizer, Statistics& statistics) {
   }
   for (ParameterSet& parameters : parameters_)
     parameters.commit(*distribution_, quantizer, statistics);
+}
+
+void Operation::complete() {
+  for (Activation& activation : outputs_) activation.complete();
+  for (ParameterSet& parameters : parameters_) parameters.complete();
 }
 
 void Operation::isolate() {

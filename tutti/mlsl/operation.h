@@ -69,6 +69,8 @@ class Operation final : public api::Operation {
   /// Collective: plans whatever it exchanges.
   void commit(const Quantizer* quantizer, Statistics& statistics);
   void isolate();
+  /// Waits for what it has started.
+  void complete();
 
  private:
   template <class T>

@@ -8,12 +8,12 @@ void ParameterSet::commit(Distribution& distribution, const Quantizer* quantizer
   gradient_state_.tally = &statistics.tally(operation_, Entity::gradient);
   increment_state_.tally = &statistics.tally(operation_, Entity::increment);
   if (!share_.gradient) return;
-  Group& group = distribution.group(comm::GroupKind::data);
+  Group& group = distribution.group(layout::GroupKind::data);
   const auto ranks = static_cast<size_t>(group.size());
+  job_ = &group.job();
   const bool distributed = share_.increment.has_value();
   comm::CollectiveSpec spec;
   spec.element = element_of(info_.type);
-  spec.rebindable = true;
   if (distributed)
     owned_sum_ = group.allocate(share_.gradient->count * comm::size_of(spec.element));
   if (info_.compression == api::CT_QUANTIZATION) {
@@ -25,7 +25,9 @@ void ParameterSet::commit(Distribution& distribution, const Quantizer* quantizer
     const size_t part =
         distributed ? share_.gradient->count
                     : (quantizer->blocks(count) + ranks - 1) / ranks * quantizer->block_floats();
-    quantized_ = std::make_unique<QuantizedSum>(group, *quantizer, count, part, !distributed);
+    quantized_ = std::make_unique<QuantizedSum>(
+        group, *quantizer,
+        QuantizedSum::Spec{.count = count, .part = part, .everywhere = !distributed});
   } else {
     spec.name = "gradient";
     spec.kind = share_.gradient->kind;
@@ -51,9 +53,9 @@ void ParameterSet::isolate() {
   gradient_state_.result = increment_state_.result = nullptr;
 }
 
-Exchange& ParameterSet::gradient_exchange() const {
+comm::Operation& ParameterSet::gradient_exchange() const {
   if (quantized_) return *quantized_;
-  return *gradient_;
+  return gradient_->operation();
 }
 
 std::byte* ParameterSet::owned(void* buffer) const {
@@ -69,17 +71,17 @@ void ParameterSet::start_gradient(void* buffer) {
   gradient_state_.buffer = buffer;
   gradient_state_.started = true;
   call.count_start(quantized_ ? quantized_->bytes() : gradient_->bytes());
+  void* const sum = increment_ ? owned_sum_->data() : buffer;
   if (quantized_)
-    quantized_->start(static_cast<const float*>(buffer));
+    quantized_->start(static_cast<const float*>(buffer), static_cast<float*>(sum));
   else
-    gradient_->start(buffer, increment_ ? owned_sum_->data() : buffer);
+    gradient_->start({buffer, sum});
 }
 
 void ParameterSet::finish_gradient() {
   State& state = gradient_state_;
   state.started = false;
   state.result = increment_ ? owned_sum_->data() : state.buffer;
-  if (quantized_) quantized_->deliver(static_cast<float*>(state.result));
 }
 
 void* ParameterSet::wait_gradient() {
@@ -94,7 +96,7 @@ void* ParameterSet::test_gradient(bool& complete) {
   complete = true;
   if (!gradient_state_.started) return gradient_state_.result;
   const Statistics::Call call(*statistics_, operation_, *gradient_state_.tally);
-  complete = gradient_exchange().poll();
+  complete = job_->test(gradient_exchange());
   if (!complete) return nullptr;
   finish_gradient();
   return gradient_state_.result;
@@ -108,15 +110,20 @@ void ParameterSet::start_increment(void* buffer) {
   increment_state_.buffer = buffer;
   increment_state_.started = true;
   call.count_start(increment_->bytes());
-  increment_->start(owned(buffer), buffer);
+  increment_->start({owned(buffer), buffer});
 }
 
 void* ParameterSet::wait_increment() {
   if (!increment_state_.started) return increment_state_.result;
   const Statistics::Call call(*statistics_, operation_, *increment_state_.tally);
-  increment_->wait();
+  increment_->operation().wait();
   increment_state_.started = false;
   return increment_state_.result = increment_state_.buffer;
+}
+
+void ParameterSet::complete() {
+  if (exchanges_gradient()) gradient_exchange().wait();
+  if (increment_) increment_->operation().wait();
 }
 
 }  // namespace tutti::mlsl

@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "tutti/comm/layout/layer.h"
 #include "tutti/mlsl/distribution.h"
+#include "tutti/mlsl/layout/layer.h"
 #include "tutti/mlsl/quantizer.h"
 #include "tutti/mlsl/statistics.h"
 
@@ -13,7 +13,7 @@ namespace tutti::mlsl {
 
 /// As registered.
 struct ParameterInfo {
-  comm::Parameters all;
+  layout::Parameters all;
   api::DataType type = api::DT_FLOAT;
   api::CompressionType compression = api::CT_NONE;
 };
@@ -25,7 +25,7 @@ class ParameterSet final : public api::ParameterSet {
 
   /// Throws ConfigError where the kernels cannot be cut.
   void set_distribution(const Distribution& distribution) {
-    share_ = comm::local_share(info_.all, distribution.layout(), distribution.rank());
+    share_ = layout::local_share(info_.all, distribution.layout(), distribution.rank());
   }
   /// Collective over the data group: plans. `quantizer`: may be null where no compression is asked
   /// for; with `statistics` outlives this object.
@@ -35,7 +35,7 @@ class ParameterSet final : public api::ParameterSet {
 
   const ParameterInfo& info() const { return info_; }
   /// Set by set_distribution().
-  const comm::LocalParameters& share() const { return share_; }
+  const layout::LocalParameters& share() const { return share_; }
   /// In the buffers.
   size_t local_kernels() const { return share_.padded; }
 
@@ -44,6 +44,8 @@ class ParameterSet final : public api::ParameterSet {
   void* test_gradient(bool& complete);
   void start_increment(void* buffer);
   void* wait_increment();
+  /// Waits for what is in flight. Before this is destroyed.
+  void complete();
 
  private:
   // One of the two, as far as the program is concerned.
@@ -54,14 +56,15 @@ class ParameterSet final : public api::ParameterSet {
     bool started = false;
   };
   bool exchanges_gradient() const { return gradient_ || quantized_; }
-  Exchange& gradient_exchange() const;
+  comm::Operation& gradient_exchange() const;
   void finish_gradient();
   std::byte* owned(void* buffer) const;
 
   ParameterInfo info_;
   size_t operation_;
-  comm::LocalParameters share_;
+  layout::LocalParameters share_;
   Statistics* statistics_ = nullptr;
+  Job* job_ = nullptr;                       // of the exchanges, set by commit where there are any
   std::unique_ptr<Planned> gradient_;        // this one,
   std::unique_ptr<QuantizedSum> quantized_;  // or that one, or none
   std::unique_ptr<Planned> increment_;

@@ -20,14 +20,13 @@ size_t slots_of(size_t bytes) {
 
 PlanCache::~PlanCache() = default;
 
-std::unique_ptr<Request> PlanCache::start(comm::CollectiveSpec spec, const void* input,
-                                          void* output) {
-  spec.rebindable = true;
+std::unique_ptr<Request> PlanCache::start(const comm::CollectiveSpec& spec,
+                                          const InputAndOutput& buffers) {
   std::vector<size_t> parts;
   for (const comm::Slice& part : spec.parts) parts.push_back(part.count);
   Slot& slot =
       slot_for({spec.kind, spec.element, spec.op, spec.count, spec.root, std::move(parts)}, spec);
-  slot.planned->start(input, output);
+  slot.planned->start(buffers);
   return std::make_unique<Request>(shared_from_this(), slot);
 }
 

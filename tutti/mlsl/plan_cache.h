@@ -26,7 +26,7 @@ class PlanCache : public std::enable_shared_from_this<PlanCache> {
   Group& group() const { return *group_; }
   /// Collective when the signature is new: kind, type, op, count, root, parts (buffers are not
   /// looked at). Both belong to the exchange until the request is complete.
-  std::unique_ptr<Request> start(comm::CollectiveSpec spec, const void* input, void* output);
+  std::unique_ptr<Request> start(const comm::CollectiveSpec& spec, const InputAndOutput& buffers);
 
   /// A plan, and the request that uses it at the moment.
   struct Slot {

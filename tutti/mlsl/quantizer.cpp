@@ -55,79 +55,89 @@ void Quantizer::encode(const float* values, size_t count, float* residual,
   constexpr int kFloat = 2;
   constexpr size_t kRatio = 4;
   constexpr int kMethod = 1;  // dynamic fixed point
+  const std::lock_guard turn(mutex_);
   check(quantise_(values, blocks, count, residual, kFloat, kRatio, kMethod), quantise_name_);
 }
 
 void Quantizer::add(const std::byte* blocks, std::byte* sum, size_t count) const {
+  const std::lock_guard turn(mutex_);
   check(reduce_sum_(blocks, sum, count), reduce_sum_name_);
 }
 
 void Quantizer::decode(const std::byte* blocks, size_t count, float* values) const {
+  const std::lock_guard turn(mutex_);
   check(dequantise_(blocks, values, count), dequantise_name_);
 }
 
-QuantizedSum::QuantizedSum(Group& group, const Quantizer& quantizer, size_t count, size_t part,
-                           bool everywhere)
-    : Exchange(group), quantizer_(quantizer), count_(count), part_(part),
-      tile_bytes_(quantizer.bytes(quantizer.blocks(part))), residuals_(count),
-      window_(
-          group.allocate((everywhere ? 3 : 2) * static_cast<size_t>(group.size()) * tile_bytes_)),
-      tiles_(group, exchange_of(comm::Collective::all_to_all, kSent, kReceived)) {
-  if (everywhere)
-    sums_ = std::make_unique<Planned>(group,
-                                      exchange_of(comm::Collective::allgather, kReceived, kSums));
+QuantizedSum::QuantizedSum(Group& group, const Quantizer& quantizer, const Spec& spec)
+    : StagedOperation(group.communicator(), "quantised gradient"), job_(group.job()),
+      quantizer_(quantizer), spec_(spec), mine_(static_cast<size_t>(group.index())),
+      ranks_(static_cast<size_t>(group.size())),
+      tile_bytes_(quantizer.bytes(quantizer.blocks(spec.part))),
+      bytes_((spec.everywhere ? 2 : 1) * ranks_ * tile_bytes_), residuals_(spec.count),
+      window_(group.allocate((spec.everywhere ? 3 : 2) * ranks_ * tile_bytes_)),
+      tiles_(plan(group, comm::Collective::all_to_all, kSent, kReceived)) {
+  if (spec.everywhere) sums_ = plan(group, comm::Collective::allgather, kReceived, kSums);
 }
 
-comm::CollectiveSpec QuantizedSum::exchange_of(comm::Collective kind, size_t from,
-                                               size_t to) const {
+QuantizedSum::~QuantizedSum() { withdraw(); }
+
+comm::StagedOperation::Exchange QuantizedSum::plan(Group& group, comm::Collective kind, size_t from,
+                                                   size_t to) const {
   comm::CollectiveSpec spec;
-  spec.name = "quantised gradient";
+  spec.name = name();
   spec.kind = kind;
   spec.element = comm::Element::byte;
-  spec.count = static_cast<size_t>(group().size()) * tile_bytes_;
+  spec.count = ranks_ * tile_bytes_;
   spec.input = tile(from, 0);
   spec.output = tile(to, 0);
-  return spec;
+  return {.operation = group.plan(spec)};
 }
 
-void QuantizedSum::start(const float* values) {
+void QuantizedSum::start(const float* values, float* sum) {
   wait();
-  const std::span<float> residual = residuals_.of(values);
-  for (size_t p = 0; p < static_cast<size_t>(group().size()); ++p)
-    if (const size_t n = floats_of(p); n > 0)
-      quantizer_.encode(values + p * part_, n, residual.data() + p * part_, tile(kSent, p));
-  added_ = false;
-  enter(bytes());
-  tiles_.start();
+  values_ = values;
+  sum_ = sum;
+  job_.start(*this, bytes_);
 }
 
-bool QuantizedSum::advance() {
-  if (!added_) {
-    if (!tiles_.test()) return false;
-    add_up();
-    added_ = true;
-    if (sums_) sums_->start();
+comm::StagedOperation::Exchange* QuantizedSum::next(int stage) {
+  if (stage == 0) {
+    encode();
+    return &tiles_;
   }
-  return !sums_ || sums_->test();
+  if (stage == 1) {
+    add_up();
+    if (spec_.everywhere) return &sums_;
+  }
+  decode();
+  return nullptr;
+}
+
+void QuantizedSum::encode() {
+  const std::span<float> residual = residuals_.of(values_);
+  for (size_t p = 0; p < ranks_; ++p)
+    if (const size_t n = floats_of(p); n > 0)
+      quantizer_.encode(values_ + p * spec_.part, n, residual.data() + p * spec_.part,
+                        tile(kSent, p));
 }
 
 // Into the tile that rank 0 has sent.
 void QuantizedSum::add_up() {
-  const size_t blocks = quantizer_.blocks(floats_of(static_cast<size_t>(group().index())));
+  const size_t blocks = quantizer_.blocks(floats_of(mine_));
   if (blocks == 0) return;
-  for (size_t p = 1; p < static_cast<size_t>(group().size()); ++p)
+  for (size_t p = 1; p < ranks_; ++p)
     quantizer_.add(tile(kReceived, p), tile(kReceived, 0), blocks);
 }
 
-void QuantizedSum::deliver(float* values) const {
-  if (!sums_) {
-    if (const size_t n = floats_of(static_cast<size_t>(group().index())); n > 0)
-      quantizer_.decode(tile(kReceived, 0), n, values);
+void QuantizedSum::decode() const {
+  if (!spec_.everywhere) {
+    if (const size_t n = floats_of(mine_); n > 0) quantizer_.decode(tile(kReceived, 0), n, sum_);
     return;
   }
-  for (size_t p = 0; p < static_cast<size_t>(group().size()); ++p)
+  for (size_t p = 0; p < ranks_; ++p)
     if (const size_t n = floats_of(p); n > 0)
-      quantizer_.decode(tile(kSums, p), n, values + p * part_);
+      quantizer_.decode(tile(kSums, p), n, sum_ + p * spec_.part);
 }
 
 }  // namespace tutti::mlsl

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
-#include "tutti/mlsl/exchange.h"
+#include "tutti/comm/run/staged_operation.h"
+#include "tutti/mlsl/group.h"
 #include "tutti/mlsl/residuals.h"
 #include "tutti/mlsl/types.h"
 
@@ -17,7 +19,8 @@ namespace tutti::mlsl {
 ///     (float), size_t ratio = 4, int method = 1)
 ///   int dequantise(const void* blocks, void* floats, size_t floats)
 ///   int reduce_sum(const void* blocks, void* sum_blocks, size_t blocks)
-/// `residual` (as many floats) is added before and holds what was lost afterwards.
+/// `residual` (as many floats) is added before and holds what was lost afterwards. MLSL does not
+/// ask of a library that several threads may call it at once, so here they take turns.
 class Quantizer {
  public:
   /// Copies the parameters. Throws ConfigError where the library or a function cannot be found.
@@ -51,6 +54,7 @@ class Quantizer {
   Quantise* quantise_ = nullptr;
   Dequantise* dequantise_ = nullptr;
   ReduceSum* reduce_sum_ = nullptr;
+  mutable std::mutex mutex_;  // held during each call of the library
 };
 
 /// The sum over a group of float vectors that travel quantised. Rank p is to have floats [p * part,
@@ -60,41 +64,46 @@ class Quantizer {
 ///     the ranks -> everywhere: allgather -> dequantised
 /// Bytes per rank: (n-1)/n of the quantised vector, twice everywhere. What quantising loses is kept
 /// and added later (mlsl/residuals.h).
-class QuantizedSum final : public Exchange {
+class QuantizedSum final : public comm::StagedOperation {
  public:
+  struct Spec {
+    size_t count = 0;
+    size_t part = 0;
+    bool everywhere = false;
+  };
   /// Collective over the group. `quantizer` outlives it.
-  QuantizedSum(Group& group, const Quantizer& quantizer, size_t count, size_t part,
-               bool everywhere);
-  /// Quantises: `values` (count floats) may change afterwards.
-  void start(const float* values);
-  /// Everywhere: count floats; otherwise the own part. After completion.
-  void deliver(float* values) const;
-  size_t bytes() const { return tiles_.bytes() + (sums_ ? sums_->bytes() : 0); }
-  comm::Pending pending() const override {
-    return added_ && sums_ ? sums_->pending() : tiles_.pending();
-  }
+  QuantizedSum(Group& group, const Quantizer& quantizer, const Spec& spec);
+  ~QuantizedSum() override;
+  /// Waits for an earlier start. `values`: count floats. `sum`: everywhere count floats, otherwise
+  /// the own part; written until completion. The two may be the same.
+  void start(const float* values, float* sum);
+  size_t bytes() const { return bytes_; }
 
  private:
-  bool advance() override;
+  Exchange* next(int stage) override;
+  Exchange plan(Group& group, comm::Collective kind, size_t from, size_t to) const;
+  void encode();
   void add_up();
+  void decode() const;
   std::byte* tile(size_t vector, size_t rank) const {
-    return window_->data() + (vector * static_cast<size_t>(group().size()) + rank) * tile_bytes_;
+    return window_->data() + (vector * ranks_ + rank) * tile_bytes_;
   }
-  comm::CollectiveSpec exchange_of(comm::Collective kind, size_t from, size_t to) const;
   size_t floats_of(size_t rank) const {
-    return std::min(part_, count_ - std::min(count_, rank * part_));
+    return std::min(spec_.part, spec_.count - std::min(spec_.count, rank * spec_.part));
   }
 
+  Job& job_;
   const Quantizer& quantizer_;
-  size_t count_;
-  size_t part_;
+  Spec spec_;
+  size_t mine_, ranks_;
   size_t tile_bytes_;
+  size_t bytes_;
   Residuals residuals_;
   std::unique_ptr<comm::Window>
       window_;  // tiles to each rank, tiles from each rank, and everywhere: the sum of each rank
-  Planned tiles_;
-  std::unique_ptr<Planned> sums_;
-  bool added_ = false;
+  Exchange tiles_, sums_;  // sums_ only where everybody is to have them
+  const float* values_ = nullptr;
+  float* sum_ = nullptr;
 };
 
 }  // namespace tutti::mlsl

@@ -7,7 +7,7 @@ Request::Request(std::shared_ptr<PlanCache> cache, PlanCache::Slot& slot)
   slot.user = this;
 }
 
-Request::Request(std::shared_ptr<PlanCache> cache, std::unique_ptr<Planned> once)
+Request::Request(std::shared_ptr<PlanCache> cache, std::unique_ptr<Unplanned> once)
     : cache_(std::move(cache)), once_(std::move(once)) {}
 
 Request::~Request() {
@@ -16,14 +16,14 @@ Request::~Request() {
 
 bool Request::test() {
   if (slot_ == nullptr && !once_) return true;
-  if (!exchange().poll()) return false;
+  if (!cache_->group().job().test(operation())) return false;
   complete();
   return true;
 }
 
 void Request::wait() {
   if (slot_ == nullptr && !once_) return;
-  exchange().wait();
+  operation().wait();
   complete();
 }
 

@@ -14,8 +14,8 @@ class Request {
  public:
   /// Of a slot of `cache`, started.
   Request(std::shared_ptr<PlanCache> cache, PlanCache::Slot& slot);
-  /// Of an exchange in the group of `cache` that is used only once, started.
-  Request(std::shared_ptr<PlanCache> cache, std::unique_ptr<Planned> once);
+  /// Of an exchange in the group of `cache` that is used only once.
+  Request(std::shared_ptr<PlanCache> cache, std::unique_ptr<Unplanned> once);
   ~Request();
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
@@ -25,13 +25,15 @@ class Request {
   api::CommReq* handle() { return &handle_; }
 
  private:
-  Planned& exchange() const { return once_ ? *once_ : *slot_->planned; }
+  comm::Operation& operation() const {
+    return once_ ? once_->operation() : slot_->planned->operation();
+  }
   void complete();
 
   api::CommReq handle_ = 0;
   std::shared_ptr<PlanCache> cache_;
   PlanCache::Slot* slot_ = nullptr;  // until completion
-  std::unique_ptr<Planned> once_;    // until completion
+  std::unique_ptr<Unplanned> once_;  // until completion
 };
 
 /// The requests that a program has not seen complete. All throw ConfigError for a pointer that is

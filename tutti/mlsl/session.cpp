@@ -43,8 +43,12 @@ size_t Session::add(const OperationRegInfo& description,
 }
 
 void Session::remove_operations() {
-  job_.settle();
+  complete();
   operations_.clear();
+}
+
+void Session::complete() {
+  for (Operation& operation : operations_) operation.complete();
 }
 
 Operation& Session::operation(size_t index) {

@@ -22,6 +22,8 @@ class Session final : public api::Session {
   size_t add(const OperationRegInfo& description, std::shared_ptr<Distribution> distribution);
   /// Collective, when committed.
   void remove_operations();
+  /// Waits for what operations have started. Before this is destroyed.
+  void complete();
   size_t operation_count() const { return operations_.size(); }
   Operation& operation(size_t index);
   bool committed() const { return committed_; }

@@ -24,9 +24,15 @@ struct Settings {
   size_t heap_bytes =
       size_t{32}
       << 20;  ///< MLSL_HEAP_SIZE_GB, a decimal number. Reserved at Init, so the default is small
+  int servers = 0;  ///< MLSL_NUM_SERVERS: threads of this process that move exchanges forward
+  std::vector<int> server_cores;     ///< MLSL_SERVER_AFFINITY; empty: bound to none
   double timeout = 600;              ///< MLSL_TIMEOUT (not of MLSL 1.0), seconds of every wait
   std::vector<std::string> ignored;  ///< variables of MLSL that are set, and mean nothing here
 };
+
+/// The core of each server of the `local_rank`-th process on its node, for comm::Progress: the
+/// processes of a node take server_cores in turns, and begin anew when it ends.
+std::vector<int> cores_of_servers(const Settings& settings, int local_rank);
 
 /// Throws ConfigError, naming MLSL_HEAP_SIZE_GB, where the heaps of so many ranks do not fit into
 /// so many bytes of memory. The heap is reserved at once, and without this the kernel would end

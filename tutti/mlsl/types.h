@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "tutti/base/error.h"
-#include "tutti/comm/layout/distribution.h"
 #include "tutti/comm/schedule/element.h"
+#include "tutti/mlsl/layout/distribution.h"
 #include "tutti/mlsl/mlsl.hpp"
 
 namespace tutti::mlsl {
@@ -38,11 +38,11 @@ inline comm::ReduceOp reduce_op_of(api::ReductionType type) {
   throw ConfigError(fmt::format("{} is no reduction type", static_cast<int>(type)));
 }
 
-inline comm::GroupKind group_kind_of(api::GroupType type) {
+inline layout::GroupKind group_kind_of(api::GroupType type) {
   switch (type) {
-    case api::GT_DATA: return comm::GroupKind::data;
-    case api::GT_MODEL: return comm::GroupKind::model;
-    case api::GT_GLOBAL: return comm::GroupKind::global;
+    case api::GT_DATA: return layout::GroupKind::data;
+    case api::GT_MODEL: return layout::GroupKind::model;
+    case api::GT_GLOBAL: return layout::GroupKind::global;
   }
   throw ConfigError(fmt::format("{} is no group type", static_cast<int>(type)));
 }

@@ -42,7 +42,7 @@ Form form_of(const CompressedReductionSpec& spec) {
 
 CompressedReduction::CompressedReduction(Communicator& communicator,
                                          const CompressedReductionSpec& spec)
-    : Operation(communicator, fmt::format("reduction '{}'", spec.name)), bucket_(spec.name),
+    : StagedOperation(communicator, fmt::format("reduction '{}'", spec.name)), bucket_(spec.name),
       method_(to_string(spec.compression)), count_(spec.count), parts_(spec.parts),
       result_(spec.result), layout_(state_layout(communicator, spec)), state_(spec.state) {
   CHECK(!parts_.empty() && (result_ != nullptr || count_ == 0), "{} has {} parts and {} result",
@@ -57,9 +57,8 @@ CompressedReduction::CompressedReduction(Communicator& communicator,
   scratch_ = scratch_.first(needed);
 }
 
-CompressedReduction::Exchange CompressedReduction::plan(Communicator& group,
-                                                        CollectiveSpec collective, const char* what,
-                                                        std::vector<int> members) {
+StagedOperation::Exchange CompressedReduction::plan(Communicator& group, CollectiveSpec collective,
+                                                    const char* what, std::vector<int> members) {
   collective.name = fmt::format("{}, {}: {}", bucket_, method_, what);
   Exchange exchange{group.plan(collective), std::move(members)};
   bytes_received_ += exchange.operation->bytes_received();
@@ -78,58 +77,26 @@ void CompressedReduction::count_loss(const Loss& loss) {
     ++report_.not_finite;
 }
 
-// An exchange may be complete as soon as it has begun; then the next stage follows at once.
-void CompressedReduction::begin() {
-  stage_ = 0;
-  starter_ = std::this_thread::get_id();
-  run_stage();
-}
-
-void CompressedReduction::run_stage() {
+StagedOperation::Exchange* CompressedReduction::next(int stage) {
   const double began = steady_seconds();
-  current_ = work(stage_);
+  if (stage == 0)
+    starter_ = std::this_thread::get_id();
+  else
+    report_.exchange_seconds += began - exchange_began_;
+  Exchange* const exchange = work(stage);
   exchange_began_ = steady_seconds();
   report_.codec_seconds += exchange_began_ - began;
   if (std::this_thread::get_id() == starter_) report_.caller_seconds += exchange_began_ - began;
-  if (current_ != nullptr) {
-    current_->operation->set_priority(priority());
-    current_->operation->begin();
-    return;
-  }
+  if (exchange != nullptr) return exchange;
   const auto ranks = static_cast<size_t>(communicator().size());
   ++report_.runs;
   report_.bytes += bytes_received_;
   report_.dense_bytes += 2 * (ranks - 1) * count_ * sizeof(float) / ranks;
+  return nullptr;
 }
 
-bool CompressedReduction::advance() {
-  while (current_ != nullptr) {
-    if (!current_->operation->advance()) return false;
-    report_.exchange_seconds += steady_seconds() - exchange_began_;
-    ++stage_;
-    run_stage();
-  }
-  return true;
-}
-
-Pending CompressedReduction::describe() const {
-  Pending what{.operation = fmt::format("{} by {}", name(), method_),
-               .sequence = sequence(),
-               .arrived = {},
-               .missing = {}};
-  if (current_ == nullptr) return what;
-  const Pending inner = current_->operation->describe();
-  what.operation += fmt::format(", stage {}: {}", stage_ + 1, inner.operation);
-  const auto ranks_of = [&](const std::vector<int>& members) {
-    std::vector<int> ranks;
-    for (const int member : members)
-      ranks.push_back(current_->members.empty() ? member
-                                                : current_->members[static_cast<size_t>(member)]);
-    return ranks;
-  };
-  what.arrived = ranks_of(inner.arrived);
-  what.missing = ranks_of(inner.missing);
-  return what;
+std::string CompressedReduction::description() const {
+  return fmt::format("{} by {}", name(), method_);
 }
 
 StateLayout state_layout(const Communicator& communicator, const CompressedReductionSpec& spec) {

@@ -31,8 +31,7 @@
 #include "tutti/comm/compress/node_groups.h"
 #include "tutti/comm/compress/report.h"
 #include "tutti/comm/compress/state.h"
-#include "tutti/comm/run/collective.h"
-#include "tutti/comm/run/operation.h"
+#include "tutti/comm/run/staged_operation.h"
 
 namespace tutti::comm {
 
@@ -64,7 +63,7 @@ struct CompressedReductionSpec {
                                        ///< Empty: memory of its own
 };
 
-class CompressedReduction : public Operation {
+class CompressedReduction : public StagedOperation {
  public:
   /// Payload that this rank receives in one run.
   size_t bytes_received() const { return bytes_received_; }
@@ -81,11 +80,6 @@ class CompressedReduction : public Operation {
  protected:
   CompressedReduction(Communicator& communicator, const CompressedReductionSpec& spec);
 
-  // An inner collective, and its members' ranks in this communicator; empty: all of them.
-  struct Exchange {
-    std::unique_ptr<CollectiveOperation> operation;
-    std::vector<int> members = {};
-  };
   // The local work before exchange number `stage`, which it returns; null when the result is there.
   // Must not block. Its time is measured.
   virtual Exchange* work(int stage) = 0;
@@ -108,10 +102,8 @@ class CompressedReduction : public Operation {
   SharedWork& shared() { return communicator().work(); }
 
  private:
-  void begin() final;
-  bool advance() final;
-  Pending describe() const final;
-  void run_stage();
+  Exchange* next(int stage) final;
+  std::string description() const final;
 
   std::string bucket_;
   std::string method_;
@@ -124,8 +116,6 @@ class CompressedReduction : public Operation {
   std::span<std::byte> scratch_;
   size_t bytes_received_ = 0;
   uint64_t step_ = 0;
-  int stage_ = 0;
-  Exchange* current_ = nullptr;
   std::thread::id starter_;
   double exchange_began_ = 0;
   CompressionReport report_;

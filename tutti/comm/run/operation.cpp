@@ -45,6 +45,8 @@ bool Operation::advance_guarded() {
 
 Pacer& Operation::pacer() const { return communicator_.progress_->pacer(); }
 
+void Operation::help(Operation& other) const { communicator_.progress_->advance(other); }
+
 void Operation::start() {
   CHECK(!in_flight_, "'{}' started twice without waiting for the first", name_);
   ++sequence_;

@@ -67,11 +67,15 @@ class Operation {
   virtual void begin() = 0;    ///< publish or send; must not block. By the owner
   virtual bool advance() = 0;  ///< true when complete; must not block. By any thread, one at a time
   virtual Pending describe() const = 0;  ///< never while another thread is in advance()
+  /// In flight, but only listening: it need not be looked at all the time. Called as describe().
+  virtual bool idle() const { return false; }
   /// The first thing that the destructor of every final class does: afterwards nobody is, or will
   /// be, inside advance().
   void withdraw() noexcept;
 
   Communicator& communicator() const { return communicator_; }
+  /// For an operation that others wait for, too: moves `other`, of this rank, a step forward.
+  void help(Operation& other) const;
   /// For an operation that runs in chunks.
   Pacer& pacer() const;
 

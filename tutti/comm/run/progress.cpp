@@ -77,7 +77,9 @@ size_t Progress::pass() {
     if (i < in_flight_.size() && in_flight_[i] == operation) ++i;
   }
   pacer_.look_over();
-  return in_flight_.size();
+  return static_cast<size_t>(std::ranges::count_if(in_flight_, [](const Operation* operation) {
+    return operation->advancing_ || !operation->idle();
+  }));
 }
 
 Progress::Lock Progress::hold(const Operation& operation) {
@@ -119,8 +121,15 @@ void Progress::serve(const std::stop_token& stop, bool has_core) {
       spin_pause();
     } else {
       Lock lock(mutex_);
-      wake_.wait(lock, stop, [this] { return !in_flight_.empty(); });
-      last = Clock::now();
+      if (in_flight_.empty()) {
+        wake_.wait(lock, stop, [this] { return !in_flight_.empty(); });
+        last = Clock::now();
+      } else {  // all of them listen
+        const size_t listening = in_flight_.size();
+        if (wake_.wait_for(lock, stop, kProgressNap,
+                           [&] { return in_flight_.size() != listening; }))
+          last = Clock::now();
+      }
     }
   }
 }

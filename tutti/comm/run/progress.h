@@ -40,7 +40,8 @@ class Progress {
   void add(Operation& operation);
   /// Moves one operation a step forward, unless another thread is doing that.
   void advance(Operation& operation);
-  /// Moves every operation a step forward, the most urgent first. Returns how many are left.
+  /// Moves every operation a step forward, the most urgent first. Returns how many are left, but
+  /// for those that only listen.
   size_t pass();
   /// Lets go of an operation; nobody is inside its advance() any more.
   void withdraw(Operation& operation);

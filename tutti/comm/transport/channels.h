@@ -46,6 +46,15 @@ class Channels {
   /// The same; asks whether some rank lacks memory.
   void connect();
 
+  /// A number for messages that need no channel: their tag is Wire::tag_of_channel(number). Taken
+  /// by all ranks in the same order; the tag comes back when all of them have given it back.
+  int take_number() { return numbers_.take(); }
+  /// `clean`: every message with this tag has been taken up. Otherwise the tag is lost.
+  void give_back(int number, bool clean) {
+    numbers_.close(number, clean ? ChannelNumbers::End::complete : ChannelNumbers::End::abandoned,
+                   1);
+  }
+
   /// How many there are: of operations alive, and of some that all ranks have not yet agreed to
   /// have ended. The same on every rank.
   size_t taken() const { return numbers_.taken(); }

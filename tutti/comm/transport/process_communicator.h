@@ -34,6 +34,9 @@ class ProcessCommunicator final : public Communicator {
   std::unique_ptr<Channel> make_channel(std::vector<RoundOfMessages> rounds,
                                         ChannelNumbers& numbers) override;
   std::unique_ptr<Wire::Messages> messages() override { return wire_->messages(); }
+  std::unique_ptr<Wire::Inbox> inbox(size_t room, int tag) override {
+    return wire_->inbox(room, tag);
+  }
   size_t lacking() const override { return mailboxes_->lacking(); }
   void provide(size_t channels, bool rooms) override;
   void do_allgather(Control kind, std::span<const std::byte> mine,

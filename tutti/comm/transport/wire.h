@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,22 @@ class Wire {
     virtual size_t arrived(size_t i) const = 0;
   };
   virtual std::unique_ptr<Messages> messages() = 0;
+
+  /// Messages of anybody with one tag, in the order in which they come. While it lives nobody else
+  /// of this rank receives that tag. One message at a time is taken from the transport.
+  class Inbox {
+   public:
+    virtual ~Inbox() = default;
+    struct Letter {
+      int from = 0;
+      std::span<const std::byte> data;  ///< until the next call of next()
+    };
+    /// The next one, if it has come. Makes progress, never blocks. One that is longer than there is
+    /// room is a CommError.
+    virtual std::optional<Letter> next() = 0;
+  };
+  /// Of this rank alone; senders use send() with the same tag, once they know that it is there.
+  virtual std::unique_ptr<Inbox> inbox(size_t room, int tag) = 0;
   /// Tags: control messages have those below kControlTags, channels and users' messages take turns
   /// above, because the smallest number of tags that an MPI has is 32,767.
   static constexpr int kControlTags = 16;

@@ -6,20 +6,17 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <compare>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <exception>
-#include <map>
 #include <mutex>
 #include <new>
 #include <numeric>
-#include <optional>
 #include <thread>
 
 #include "tutti/base/error.h"
 #include "tutti/comm/control/control_tree.h"
+#include "tutti/comm/transport/inproc/post_office.h"
 #include "tutti/comm/transport/routed_channel.h"
 #include "tutti/comm/transport/shm/shared_channel.h"
 #include "tutti/comm/transport/wire.h"
@@ -85,106 +82,6 @@ class Failure {
   std::atomic<bool> happened_{false};
   std::string text_;
   std::exception_ptr exception_;
-};
-
-// Messages among threads: a sender leaves word of where its bytes lie, the receiver copies them.
-class PostOffice {
- public:
-  struct Letter {
-    std::span<const std::byte> bytes;
-    bool taken = false;
-  };
-  struct Address {
-    int from, to, tag;
-    auto operator<=>(const Address&) const = default;
-  };
-  std::shared_ptr<Letter> post(const Address& address, std::span<const std::byte> bytes) {
-    const std::lock_guard lock(mutex_);
-    return letters_[address].emplace_back(std::make_shared<Letter>(bytes));
-  }
-  bool taken(const Letter& letter) {
-    const std::lock_guard lock(mutex_);
-    return letter.taken;
-  }
-  // Bytes of the oldest letter, copied into `room`; nothing when there is none.
-  std::optional<size_t> take(const Address& address, std::span<std::byte> room) {
-    const std::lock_guard lock(mutex_);
-    auto& waiting = letters_[address];
-    if (waiting.empty()) return std::nullopt;
-    Letter& letter = *waiting.front();
-    if (letter.bytes.size() > room.size())
-      throw CommError(other_size(fmt::format("rank {} of this group", address.from),
-                                 letter.bytes.size(), room.size()));
-    std::ranges::copy(letter.bytes, room.begin());
-    letter.taken = true;
-    const size_t bytes = letter.bytes.size();
-    waiting.pop_front();
-    return bytes;
-  }
-  void take_back(const Address& address, const std::shared_ptr<Letter>& letter) {
-    const std::lock_guard lock(mutex_);
-    std::erase(letters_[address], letter);
-  }
-
- private:
-  std::mutex mutex_;
-  std::map<Address, std::deque<std::shared_ptr<Letter>>> letters_;
-};
-
-class ThreadMessages final : public Wire::Messages {
- public:
-  ThreadMessages(PostOffice& office, int rank) : office_(office), rank_(rank) {}
-  ~ThreadMessages() override {
-    for (const Message& m : messages_)
-      if (m.letter && !m.done) office_.take_back(m.address, m.letter);
-  }
-  void send(const void* data, size_t bytes, int to, int tag) override {
-    send_taken(data, bytes, to, tag);
-  }
-  void send_taken(const void* data, size_t bytes, int to, int tag) override {
-    Message& m = messages_.emplace_back(Message{.address = {rank_, to, tag}});
-    m.letter = office_.post(m.address, {static_cast<const std::byte*>(data), bytes});
-  }
-  void receive(void* data, size_t bytes, int from, int tag) override {
-    receive_up_to(data, bytes, from, tag);
-    messages_.back().exact = true;
-  }
-  void receive_up_to(void* data, size_t room, int from, int tag) override {
-    messages_.push_back(
-        {.address = {from, rank_, tag}, .room = {static_cast<std::byte*>(data), room}});
-  }
-  bool test() override {
-    bool all = true;
-    for (Message& m : messages_) {
-      if (!m.done && m.letter) m.done = office_.taken(*m.letter);
-      if (!m.done && !m.letter) receive(m);
-      all &= m.done;
-    }
-    return all;
-  }
-  bool done(size_t i) const override { return messages_[i].done; }
-  size_t arrived(size_t i) const override { return messages_[i].arrived; }
-
- private:
-  struct Message {
-    PostOffice::Address address;
-    std::span<std::byte> room = {};
-    std::shared_ptr<PostOffice::Letter> letter = {};  // of a sender
-    bool exact = false, done = false;
-    size_t arrived = 0;
-  };
-  void receive(Message& m) {
-    const auto bytes = office_.take(m.address, m.room);
-    if (!bytes) return;
-    if (m.exact && *bytes != m.room.size())
-      throw CommError(
-          other_size(fmt::format("rank {} of this group", m.address.from), *bytes, m.room.size()));
-    m.done = true;
-    m.arrived = *bytes;
-  }
-  PostOffice& office_;
-  int rank_;
-  std::vector<Message> messages_;
 };
 
 // What the ranks share: for each, the collective it is in and where its bytes lie.
@@ -277,7 +174,10 @@ class ThreadCommunicator final : public Communicator {
                                            far);
   }
   std::unique_ptr<Wire::Messages> messages() override {
-    return std::make_unique<ThreadMessages>(world_->office, rank());
+    return world_->office.messages(rank());
+  }
+  std::unique_ptr<Wire::Inbox> inbox(size_t room, int tag) override {
+    return world_->office.inbox(rank(), room, tag);
   }
   size_t lacking() const override { return near_->lacking() + far_->lacking(); }
   void provide(size_t channels, bool memory) override {

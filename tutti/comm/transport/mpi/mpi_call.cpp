@@ -91,4 +91,22 @@ Requests::~Requests() {
   }
 }
 
+std::optional<Wire::Inbox::Letter> MpiInbox::next() {
+  if (request_ == MPI_REQUEST_NULL)
+    MPI_CALL(MPI_Irecv(room_.data(), static_cast<int>(room_.size()), MPI_BYTE, MPI_ANY_SOURCE, tag_,
+                       comm_, &request_));
+  int flag = 0, bytes = 0;
+  MPI_Status status;
+  MPI_CALL(MPI_Test(&request_, &flag, &status));
+  if (flag == 0) return std::nullopt;
+  MPI_CALL(MPI_Get_count(&status, MPI_BYTE, &bytes));
+  return Letter{status.MPI_SOURCE, std::span(room_).first(static_cast<size_t>(bytes))};
+}
+
+MpiInbox::~MpiInbox() {
+  if (request_ == MPI_REQUEST_NULL) return;
+  MPI_Cancel(&request_);
+  MPI_Request_free(&request_);
+}
+
 }  // namespace tutti::comm

@@ -5,6 +5,7 @@
 #include <mpi.h>
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,20 @@ class Requests final : public Wire::Messages {
   void receive(Kind kind, void* data, size_t bytes, int from, int tag);
   MPI_Comm comm_;
   std::vector<Message> messages_;
+};
+
+/// A receive from any source, posted again whenever its message has been read.
+class MpiInbox final : public Wire::Inbox {
+ public:
+  MpiInbox(MPI_Comm comm, size_t room, int tag) : comm_(comm), tag_(tag), room_(room) {}
+  ~MpiInbox() override;
+  std::optional<Letter> next() override;
+
+ private:
+  MPI_Comm comm_;
+  int tag_;
+  std::vector<std::byte> room_;
+  MPI_Request request_ = MPI_REQUEST_NULL;
 };
 
 }  // namespace tutti::comm

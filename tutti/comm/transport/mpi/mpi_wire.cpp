@@ -48,20 +48,29 @@ MpiWire::~MpiWire() {
   MPI_Comm_free(&comm_);
 }
 
-std::unique_ptr<Wire::Messages> MpiWire::messages() { return std::make_unique<Requests>(comm_); }
-
-// The tag is the number. The smallest number of tags that MPI allows is 32,767, the usual one far
-// larger.
-std::unique_ptr<Channel> MpiWire::channel(const Communicator& communicator,
-                                          std::vector<RoundOfMessages> rounds, int number) {
+// The smallest number of tags that MPI allows is 32,767, the usual one far larger.
+void MpiWire::check_tag(int tag) const {
   int* largest = nullptr;
   int found = 0;
   MPI_CALL(MPI_Comm_get_attr(comm_, MPI_TAG_UB, &largest, &found));
-  const int tag = tag_of_channel(number);
   if (found != 0 && tag > *largest)
-    throw CommError(fmt::format(
-        "{} collectives, or pieces of them, are planned at once: this MPI library has no more tags",
-        number));
+    throw CommError(
+        fmt::format("{} collectives, or pieces of them, and exposed memories are planned at once: "
+                    "this MPI library has no more tags",
+                    (tag - kControlTags) / 2));
+}
+
+std::unique_ptr<Wire::Messages> MpiWire::messages() { return std::make_unique<Requests>(comm_); }
+
+std::unique_ptr<Wire::Inbox> MpiWire::inbox(size_t room, int tag) {
+  check_tag(tag);
+  return std::make_unique<MpiInbox>(comm_, room, tag);
+}
+
+std::unique_ptr<Channel> MpiWire::channel(const Communicator& communicator,
+                                          std::vector<RoundOfMessages> rounds, int number) {
+  const int tag = tag_of_channel(number);
+  check_tag(tag);
   return std::make_unique<MpiChannel>(communicator, std::move(rounds), comm_, tag);
 }
 

@@ -21,6 +21,7 @@ class MpiWire final : public Wire {
 
   std::string name() const override { return "MPI"; }
   std::unique_ptr<Messages> messages() override;
+  std::unique_ptr<Inbox> inbox(size_t room, int tag) override;
   std::unique_ptr<Channel> channel(const Communicator& communicator,
                                    std::vector<RoundOfMessages> rounds, int number) override;
   std::unique_ptr<Wire> part(const std::vector<int>& members, const std::string& what,
@@ -33,6 +34,7 @@ class MpiWire final : public Wire {
 
  private:
   MpiWire(MPI_Comm comm, std::shared_ptr<Alarm> alarm, double timeout);
+  void check_tag(int tag) const;
 
   MPI_Comm comm_;                 // its own
   std::shared_ptr<Alarm> alarm_;  // of all wires split from one

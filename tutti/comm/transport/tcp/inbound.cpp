@@ -26,6 +26,17 @@ void Inbound::finish(const std::string& why) {
   if (!end_.empty()) return;
   end_ = goodbye_ ? "it has left the group" : why;
   socket_.close();
+  orphan(into_);
+  orphan(matched_into_);
+  for (auto& [id, transfer] : transfers_) orphan(transfer.into);
+  matching_.forget_unfinished(*this);
+}
+
+// Others may still write to its inbox.
+void Inbound::orphan(Incoming*& receive) {
+  if (receive == nullptr || receive->key.peer != kAnybody) return;
+  orphans_.push_back(std::exchange(receive, nullptr));
+  target_ = nullptr;
 }
 
 std::optional<int> Inbound::take() {
@@ -98,7 +109,7 @@ void Inbound::digest() {
 }
 
 void Inbound::begin_frame() {
-  const Key key{peer_, frame_.tag, frame_.wire};
+  const Key key = matching_.address({peer_, frame_.tag, frame_.wire});
   switch (frame_.kind) {
     case Kind::eager: return begin_eager(key);
     case Kind::request: return begin_request(key);
@@ -121,6 +132,7 @@ void Inbound::begin_eager(const Key& key) {
   target_ = nullptr;
   into_ = matching_.receive_for(key);
   if (into_ != nullptr) {
+    into_->from = peer_;
     into_->arrived = left_;
     if (into_->fits()) target_ = into_->data;
   } else if (!matching_.is_closed(key.wire)) {
@@ -194,6 +206,7 @@ void Inbound::match(std::unique_ptr<Arrived> message, Incoming& receive) {
     matched_into_ = &receive;
     return;
   }
+  receive.from = peer_;
   receive.arrived = message->bytes;
   if (receive.fits() && message->bytes > 0)
     std::memcpy(receive.data, message->data.get(), message->bytes);
@@ -226,6 +239,7 @@ void Inbound::withdraw(const Incoming& receive) {
 }
 
 void Inbound::grant(uint64_t id, size_t bytes, Incoming& receive) {
+  receive.from = peer_;
   receive.arrived = bytes;
   const bool fits = receive.fits();
   if (bytes > 0) transfers_[id] = {fits ? &receive : nullptr, 0, bytes};

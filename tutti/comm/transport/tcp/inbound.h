@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "tutti/comm/transport/tcp/frame.h"
 #include "tutti/comm/transport/tcp/matching.h"
@@ -30,6 +32,8 @@ class Inbound {
   void drop(const Arrived& message);
   /// Nothing is written into its memory any more.
   void withdraw(const Incoming& receive);
+  /// Receives of inboxes that were promised a message which will not come, because this has ended.
+  std::vector<Incoming*> take_orphans() { return std::exchange(orphans_, {}); }
 
   bool is_open() const { return static_cast<bool>(socket_); }
   bool has_taken() const { return frames_ > 0; }
@@ -45,6 +49,7 @@ class Inbound {
     size_t offset = 0, bytes = 0;
   };
   void finish(const std::string& why);
+  void orphan(Incoming*& receive);
   size_t receive_some();
   void digest();
   void begin_frame();
@@ -80,6 +85,7 @@ class Inbound {
   Incoming* matched_into_ = nullptr;
 
   std::unordered_map<uint64_t, Transfer> transfers_;
+  std::vector<Incoming*> orphans_;
   size_t kept_bytes_ = 0;  // credit that the sender has not got back
   size_t owed_ = 0;        // of it, what can be given back
   std::string out_;        // answers

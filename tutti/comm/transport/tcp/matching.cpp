@@ -49,6 +49,17 @@ void Matching::withdraw(const Key& key, const Inbound& from, uint64_t id) {
   tidy(at);
 }
 
+void Matching::forget_unfinished(const Inbound& from) {
+  for (const Key& inbox : inboxes_) {
+    const auto at = queues_.find(inbox);
+    if (at == queues_.end()) continue;
+    std::erase_if(at->second.messages, [&](const auto& message) {
+      return message->from == &from && (message->announced || message->have < message->bytes);
+    });
+    tidy(at);
+  }
+}
+
 std::vector<std::unique_ptr<Arrived>> Matching::close(uint64_t wire) {
   closed_.insert(wire);
   std::vector<std::unique_ptr<Arrived>> left;

@@ -25,6 +25,15 @@ struct Arrived {
 
 class Matching {
  public:
+  /// What comes for this wire and tag is for one inbox from now on, whoever sends it, until it is
+  /// closed again. Nothing has come yet.
+  void open_inbox(uint64_t wire, int32_t tag) { inboxes_.insert({kAnybody, tag, wire}); }
+  void close_inbox(uint64_t wire, int32_t tag) { inboxes_.erase({kAnybody, tag, wire}); }
+  /// Where a message of this sender, tag and wire goes.
+  Key address(const Key& key) const {
+    const Key anybody{kAnybody, key.tag, key.wire};
+    return inboxes_.contains(anybody) ? anybody : key;
+  }
   /// The first message for a receive, if there is one.
   std::unique_ptr<Arrived> message_for(const Key& key);
   /// The receive that waits for a message, if there is one.
@@ -33,6 +42,8 @@ class Matching {
   void keep(const Key& key, std::unique_ptr<Arrived> message);
   void withdraw(const Incoming& receive);
   void withdraw(const Key& key, const Inbound& from, uint64_t id);
+  /// What an inbox has of a sender whose connection has ended, and will never have whole.
+  void forget_unfinished(const Inbound& from);
   /// Nobody will ask for messages of this wire any more. Returns those that are here.
   std::vector<std::unique_ptr<Arrived>> close(uint64_t wire);
   bool is_closed(uint64_t wire) const { return closed_.contains(wire); }
@@ -46,6 +57,7 @@ class Matching {
   void tidy(Queues::iterator at);
   Queues queues_;
   std::unordered_set<uint64_t> closed_;
+  std::unordered_set<Key, HashOfKey> inboxes_;
 };
 
 }  // namespace tutti::comm::tcp

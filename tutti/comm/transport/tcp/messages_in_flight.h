@@ -9,9 +9,12 @@
 
 namespace tutti::comm::tcp {
 
+/// In place of a peer: whoever sends to an inbox.
+inline constexpr int kAnybody = -1;
+
 /// Messages with equal keys arrive in their order.
 struct Key {
-  int peer = 0;  ///< a rank of the whole group
+  int peer = 0;  ///< a rank of the whole group, or kAnybody
   int32_t tag = 0;
   uint64_t wire = 0;
   bool operator==(const Key&) const = default;
@@ -41,6 +44,7 @@ struct Incoming {
   std::byte* data = nullptr;
   size_t room = 0;
   bool exactly = true;  ///< `room` bytes are expected, not up to as many
+  int from = 0;         ///< whose message it got
   size_t arrived = 0;   ///< bytes of the message; other than expected: then none was written
   std::atomic<bool> done{true};
 

@@ -105,6 +105,10 @@ void Switchboard::send(Outgoing& message) {
 
 void Switchboard::receive(Incoming& message) {
   const std::lock_guard lock(mutex_);
+  receive_locked(message);
+}
+
+void Switchboard::receive_locked(Incoming& message) {
   message.done = false;
   message.arrived = 0;
   if (auto first = matching_.message_for(message.key)) {
@@ -128,9 +132,25 @@ void Switchboard::withdraw(Incoming& message) {
   if (message.done) return;
   const std::lock_guard lock(mutex_);
   matching_.withdraw(message);
-  if (const auto at = inbound_.find(message.key.peer); at != inbound_.end())
+  if (message.key.peer == kAnybody)
+    for (const auto& [peer, connection] : inbound_) connection->withdraw(message);
+  else if (const auto at = inbound_.find(message.key.peer); at != inbound_.end())
     at->second->withdraw(message);
   message.done = true;
+}
+
+void Switchboard::open_inbox(uint64_t wire, int32_t tag) {
+  const std::lock_guard lock(mutex_);
+  matching_.open_inbox(wire, tag);
+}
+
+void Switchboard::close_inbox(uint64_t wire, int32_t tag) {
+  const std::lock_guard lock(mutex_);
+  while (const auto left = matching_.message_for({kAnybody, tag, wire})) {
+    left->from->drop(*left);
+    left->from->answer();
+  }
+  matching_.close_inbox(wire, tag);
 }
 
 void Switchboard::close(uint64_t wire) {
@@ -157,6 +177,7 @@ void Switchboard::move_locked() {
       case Readiness::What::inbound: {
         Inbound& connection = *inbound_.at(static_cast<int>(event.number));
         const std::optional<int> by = connection.take();
+        for (Incoming* const receive : connection.take_orphans()) receive_locked(*receive);
         if (by && !alarm_) tell_others(*by);
         break;
       }

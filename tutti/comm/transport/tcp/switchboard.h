@@ -40,6 +40,9 @@ class Switchboard {
   void receive(Incoming& message);
   void withdraw(Outgoing& message);
   void withdraw(Incoming& message);
+  /// From now on messages of this wire and tag are received by the key of kAnybody; none has come.
+  void open_inbox(uint64_t wire, int32_t tag);
+  void close_inbox(uint64_t wire, int32_t tag);
   /// Takes in and sends out what can be. Never blocks.
   void move();
   /// No more messages of this wire will be asked for.
@@ -61,6 +64,7 @@ class Switchboard {
   };
   Outbound& outbound(int peer);
   void move_locked();
+  void receive_locked(Incoming& message);
   void accept();
   void hear(uint32_t stranger);
   bool admit(Stranger& stranger);

@@ -94,6 +94,41 @@ class TcpMessages final : public Wire::Messages {
   std::deque<Message> messages_;
 };
 
+class TcpInbox final : public Wire::Inbox {
+ public:
+  TcpInbox(std::shared_ptr<tcp::Switchboard> board, const std::vector<int>& members, uint64_t id,
+           size_t room, int tag)
+      : board_(std::move(board)), members_(members), room_(room) {
+    in_.key = {tcp::kAnybody, tag, id};
+    in_.data = room_.data();
+    in_.room = room;
+    in_.exactly = false;
+    board_->open_inbox(id, tag);
+  }
+  ~TcpInbox() override {
+    board_->withdraw(in_);
+    board_->close_inbox(in_.key.wire, in_.key.tag);
+  }
+  std::optional<Letter> next() override {
+    if (!std::exchange(posted_, true)) board_->receive(in_);
+    if (!in_.done) board_->move();
+    if (!in_.done) return std::nullopt;
+    posted_ = false;
+    const int from = static_cast<int>(std::ranges::find(members_, in_.from) - members_.begin());
+    if (!in_.fits())
+      throw CommError(
+          other_size(fmt::format("rank {} of this group", from), in_.arrived, in_.room));
+    return Letter{from, std::span(room_).first(in_.arrived)};
+  }
+
+ private:
+  std::shared_ptr<tcp::Switchboard> board_;
+  std::vector<int> members_;
+  std::vector<std::byte> room_;
+  tcp::Incoming in_;
+  bool posted_ = false;
+};
+
 }  // namespace
 
 TcpWire::TcpWire(std::shared_ptr<tcp::Switchboard> board, int rank, int size,
@@ -109,6 +144,10 @@ TcpWire::~TcpWire() { board_->close(id_); }
 
 std::unique_ptr<Wire::Messages> TcpWire::messages() {
   return std::make_unique<TcpMessages>(board_, members_, id_);
+}
+
+std::unique_ptr<Wire::Inbox> TcpWire::inbox(size_t room, int tag) {
+  return std::make_unique<TcpInbox>(board_, members_, id_, room, tag);
 }
 
 std::unique_ptr<Channel> TcpWire::channel(const Communicator& communicator,

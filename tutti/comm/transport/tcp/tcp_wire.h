@@ -32,6 +32,7 @@ class TcpWire final : public Wire {
 
   std::string name() const override { return "TCP"; }
   std::unique_ptr<Messages> messages() override;
+  std::unique_ptr<Inbox> inbox(size_t room, int tag) override;
   std::unique_ptr<Channel> channel(const Communicator& communicator,
                                    std::vector<RoundOfMessages> rounds, int number) override;
   std::unique_ptr<Wire> part(const std::vector<int>& members, const std::string& what,

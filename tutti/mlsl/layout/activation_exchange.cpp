@@ -1,10 +1,10 @@
-#include "tutti/comm/layout/activation_exchange.h"
+#include "tutti/mlsl/layout/activation_exchange.h"
 
 #include <fmt/format.h>
 
 #include "tutti/base/error.h"
 
-namespace tutti::comm {
+namespace tutti::mlsl::layout {
 namespace {
 
 constexpr GroupKind kData = GroupKind::data;
@@ -57,7 +57,8 @@ CommBlock all_of(const LocalActivation& local, size_t buffer_offset) {
 }
 
 // A local activation cut into one block for each rank of the group, along its samples or its maps.
-std::vector<CommBlock> cut(const LocalActivation& local, Slice CommBlock::*along, size_t parts) {
+std::vector<CommBlock> cut(const LocalActivation& local, comm::Slice CommBlock::*along,
+                           size_t parts) {
   const CommBlock whole = all_of(local, 0);
   const size_t extent = (whole.*along).count;
   if (extent % parts != 0)
@@ -102,25 +103,26 @@ ActivationExchange derive_exchange(const ActivationEnd& producer, const Activati
 
   const size_t parts = exchange.group.size();
   const size_t share = exchange.buffer / parts;
-  const auto sum_to = [&](Slice CommBlock::*along) {
+  const auto sum_to = [&](comm::Slice CommBlock::*along) {
     const std::vector<CommBlock> blocks = cut(out, along, parts);
-    exchange.forward = {{Collective::reduce_scatter, share}, blocks, {all_of(in, 0)}};
-    exchange.backward = {{Collective::allgather, share},
+    exchange.forward = {{comm::Collective::reduce_scatter, share}, blocks, {all_of(in, 0)}};
+    exchange.backward = {{comm::Collective::allgather, share},
                          {all_of(in, share * static_cast<size_t>(exchange.index))},
                          blocks};
   };
-  const auto trade_tiles = [&](Slice CommBlock::*producer_along, Slice CommBlock::*consumer_along) {
+  const auto trade_tiles = [&](comm::Slice CommBlock::*producer_along,
+                               comm::Slice CommBlock::*consumer_along) {
     const std::vector<CommBlock> sent = cut(out, producer_along, parts);
     const std::vector<CommBlock> received = cut(in, consumer_along, parts);
-    exchange.forward = {{Collective::all_to_all, share}, sent, received};
-    exchange.backward = {{Collective::all_to_all, share}, received, sent};
+    exchange.forward = {{comm::Collective::all_to_all, share}, sent, received};
+    exchange.backward = {{comm::Collective::all_to_all, share}, received, sent};
   };
   switch (exchange.kind) {
     case ExchangeCase::none: break;
     case ExchangeCase::sum_to_maps: sum_to(&CommBlock::maps); break;
     case ExchangeCase::sum_to_all:
       exchange.forward = {
-          {Collective::allreduce, exchange.buffer}, {all_of(out, 0)}, {all_of(in, 0)}};
+          {comm::Collective::allreduce, exchange.buffer}, {all_of(out, 0)}, {all_of(in, 0)}};
       break;
     case ExchangeCase::sum_to_samples: sum_to(&CommBlock::samples); break;
     case ExchangeCase::to_maps: trade_tiles(&CommBlock::maps, &CommBlock::samples); break;
@@ -129,4 +131,4 @@ ActivationExchange derive_exchange(const ActivationEnd& producer, const Activati
   return exchange;
 }
 
-}  // namespace tutti::comm
+}  // namespace tutti::mlsl::layout

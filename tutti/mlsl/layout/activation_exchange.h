@@ -24,11 +24,11 @@
 #include <optional>
 #include <vector>
 
-#include "tutti/comm/layout/comm_block.h"
-#include "tutti/comm/layout/distribution.h"
-#include "tutti/comm/layout/layer.h"
+#include "tutti/mlsl/layout/comm_block.h"
+#include "tutti/mlsl/layout/distribution.h"
+#include "tutti/mlsl/layout/layer.h"
 
-namespace tutti::comm {
+namespace tutti::mlsl::layout {
 
 enum class ExchangeCase : uint8_t {
   none,
@@ -73,4 +73,4 @@ struct ActivationExchange {
 ActivationExchange derive_exchange(const ActivationEnd& producer, const ActivationEnd& consumer,
                                    size_t minibatch, int rank);
 
-}  // namespace tutti::comm
+}  // namespace tutti::mlsl::layout

@@ -1,11 +1,11 @@
-#include "tutti/comm/layout/comm_block.h"
+#include "tutti/mlsl/layout/comm_block.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <string>
 
-namespace tutti::comm {
+namespace tutti::mlsl::layout {
 namespace {
 
 // 2 samples of 3 maps of 2 elements: "Aa Bb Cc", "Dd Ee Ff".
@@ -37,4 +37,4 @@ TEST(CommBlock, CountsInElements) {
 }
 
 }  // namespace
-}  // namespace tutti::comm
+}  // namespace tutti::mlsl::layout

@@ -1,4 +1,4 @@
-#include "tutti/comm/layout/distribution.h"
+#include "tutti/mlsl/layout/distribution.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,7 +10,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti::comm {
+namespace tutti::mlsl::layout {
 namespace {
 
 std::vector<Colours> colours_of(int world, Parts parts) {
@@ -112,4 +112,4 @@ std::string Distribution::to_string() const {
                      of(GroupKind::model).members);
 }
 
-}  // namespace tutti::comm
+}  // namespace tutti::mlsl::layout

@@ -9,7 +9,7 @@
 //   its data index is             l / model    the data group is `data` ranks at a stride of
 //                                 `model`, which share kernels
 //
-// Everything in comm/layout is a pure function of numbers that every rank knows; nothing
+// Everything in mlsl/layout is a pure function of numbers that every rank knows; nothing
 // communicates.
 
 #include <array>
@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-namespace tutti::comm {
+namespace tutti::mlsl::layout {
 
 enum class GroupKind : uint8_t { data, model, global };
 
@@ -83,4 +83,4 @@ class Distribution {
   bool grid_ = false;
 };
 
-}  // namespace tutti::comm
+}  // namespace tutti::mlsl::layout

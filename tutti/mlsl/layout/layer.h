@@ -12,13 +12,13 @@
 #include <cstddef>
 #include <optional>
 
-#include "tutti/comm/layout/distribution.h"
 #include "tutti/comm/schedule/schedule.h"
+#include "tutti/mlsl/layout/distribution.h"
 
-namespace tutti::comm {
+namespace tutti::mlsl::layout {
 
 /// One rank's samples of a minibatch of `minibatch` samples.
-Slice local_samples(size_t minibatch, const Distribution& distribution, int rank);
+comm::Slice local_samples(size_t minibatch, const Distribution& distribution, int rank);
 
 /// An input or output of a layer, all of it. In memory it is [sample][map][map_size elements].
 struct Activation {
@@ -30,8 +30,8 @@ struct Activation {
 
 /// One rank's share of an activation, contiguous as [samples.count][maps.count][map_size].
 struct LocalActivation {
-  Slice samples;        ///< of the minibatch
-  Slice maps;           ///< of all maps
+  comm::Slice samples;  ///< of the minibatch
+  comm::Slice maps;     ///< of all maps
   size_t map_size = 1;  ///< elements
   bool needs_reduce =
       false;  ///< holds a partial sum of all maps: the sum over the model group is the activation
@@ -46,7 +46,7 @@ LocalActivation local_share(const Activation& activation, size_t minibatch,
 /// padded
 /// * kernel_size of parameters.
 struct GroupCollective {
-  Collective kind = Collective::barrier;
+  comm::Collective kind = comm::Collective::barrier;
   size_t count = 0;
   bool operator==(const GroupCollective&) const = default;
 };
@@ -67,10 +67,10 @@ struct Parameters {
 ///                        allgather, which may work in place in a buffer of `padded` kernels
 /// All collectives are over the data group, and sums. With one data part there are none.
 struct LocalParameters {
-  Slice local;  ///< of all kernels
-  Slice owned;  ///< of the local (padded) kernels: what this rank updates. Of padding, the last
-                ///< owners hold some
-  size_t padded = 0;       ///< kernels in the buffers: owned.count * data parts, or local.count
+  comm::Slice local;  ///< of all kernels
+  comm::Slice owned;  ///< of the local (padded) kernels: what this rank updates. Of padding, the
+                      ///< last owners hold some
+  size_t padded = 0;  ///< kernels in the buffers: owned.count * data parts, or local.count
   size_t kernel_size = 1;  ///< elements
   bool distributed_update = false;
   std::optional<GroupCollective>
@@ -80,4 +80,4 @@ struct LocalParameters {
 LocalParameters local_share(const Parameters& parameters, const Distribution& distribution,
                             int rank);
 
-}  // namespace tutti::comm
+}  // namespace tutti::mlsl::layout

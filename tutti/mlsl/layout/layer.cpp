@@ -1,15 +1,15 @@
-#include "tutti/comm/layout/layer.h"
+#include "tutti/mlsl/layout/layer.h"
 
 #include <fmt/format.h>
 
 #include "tutti/base/error.h"
 
-namespace tutti::comm {
+namespace tutti::mlsl::layout {
 namespace {
 
 // The part of `total` things that lies with the index-th of all groups of `kind`.
-Slice share(size_t total, const char* things, GroupKind kind, const Distribution& distribution,
-            int rank) {
+comm::Slice share(size_t total, const char* things, GroupKind kind,
+                  const Distribution& distribution, int rank) {
   const auto parts = static_cast<size_t>(distribution.parts(kind));
   if (total % parts != 0) {
     throw ConfigError(fmt::format("{} {} cannot be cut into {} equal {} parts ({})", total, things,
@@ -22,7 +22,7 @@ Slice share(size_t total, const char* things, GroupKind kind, const Distribution
 
 }  // namespace
 
-Slice local_samples(size_t minibatch, const Distribution& distribution, int rank) {
+comm::Slice local_samples(size_t minibatch, const Distribution& distribution, int rank) {
   return share(minibatch, "samples of a minibatch", GroupKind::data, distribution, rank);
 }
 
@@ -48,15 +48,15 @@ LocalParameters local_share(const Parameters& parameters, const Distribution& di
   const auto data_parts = static_cast<size_t>(distribution.parts(GroupKind::data));
   if (data_parts == 1) return own;
   if (!parameters.distributed_update) {
-    own.gradient = {Collective::allreduce, own.local.count * own.kernel_size};
+    own.gradient = {comm::Collective::allreduce, own.local.count * own.kernel_size};
     return own;
   }
   const size_t count = (own.local.count + data_parts - 1) / data_parts;
   own.owned = {count * static_cast<size_t>(distribution.index(GroupKind::data, rank)), count};
   own.padded = count * data_parts;
-  own.gradient = {Collective::reduce_scatter, count * own.kernel_size};
-  own.increment = {Collective::allgather, count * own.kernel_size};
+  own.gradient = {comm::Collective::reduce_scatter, count * own.kernel_size};
+  own.increment = {comm::Collective::allgather, count * own.kernel_size};
   return own;
 }
 
-}  // namespace tutti::comm
+}  // namespace tutti::mlsl::layout

@@ -6,13 +6,13 @@
 
 #include "tutti/comm/schedule/schedule.h"
 
-namespace tutti::comm {
+namespace tutti::mlsl::layout {
 
 /// Samples x feature maps of a local activation, which lie contiguously in the buffer as
 /// [sample][map][map_size elements].
 struct CommBlock {
-  Slice samples;             ///< of the local activation, not of the minibatch
-  Slice maps;                ///< of the local activation, not of all maps
+  comm::Slice samples;       ///< of the local activation, not of the minibatch
+  comm::Slice maps;          ///< of the local activation, not of all maps
   size_t map_size = 1;       ///< elements
   size_t sample_stride = 0;  ///< elements of the local activation from one sample to the next
   size_t buffer_offset = 0;  ///< elements
@@ -30,4 +30,4 @@ void pack(std::span<const CommBlock> blocks, size_t element_bytes, const std::by
 void unpack(std::span<const CommBlock> blocks, size_t element_bytes, const std::byte* buffer,
             std::byte* activation);
 
-}  // namespace tutti::comm
+}  // namespace tutti::mlsl::layout

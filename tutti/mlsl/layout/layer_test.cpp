@@ -1,10 +1,10 @@
-#include "tutti/comm/layout/layer.h"
+#include "tutti/mlsl/layout/layer.h"
 
 #include <gtest/gtest.h>
 
 #include "tutti/base/error.h"
 
-namespace tutti::comm {
+namespace tutti::mlsl::layout {
 namespace {
 
 size_t u(int number) { return static_cast<size_t>(number); }
@@ -13,20 +13,20 @@ TEST(Layer, SamplesAndMaps) {
   const Distribution d(8, {.data = 2, .model = 4});
   const Activation input{.maps = 32, .map_size = 9};
   const LocalActivation local = local_share(input, 10, d, 6);
-  EXPECT_EQ(local.samples, (Slice{5, 5}));
-  EXPECT_EQ(local.maps, (Slice{16, 8}));
+  EXPECT_EQ(local.samples, (comm::Slice{5, 5}));
+  EXPECT_EQ(local.maps, (comm::Slice{16, 8}));
   EXPECT_EQ(local.elements(), 5u * 8 * 9);
   EXPECT_FALSE(local.needs_reduce);
-  EXPECT_EQ(local_share(input, 10, d, 3).samples, (Slice{0, 5}));
+  EXPECT_EQ(local_share(input, 10, d, 3).samples, (comm::Slice{0, 5}));
 }
 
 TEST(Layer, PartialSumsAreNotCut) {
   const Activation output{.maps = 30, .map_size = 9, .partial_sums = true};
   const LocalActivation local = local_share(output, 8, Distribution(8, {.data = 2, .model = 4}), 6);
-  EXPECT_EQ(local.maps, (Slice{0, 30})) << "30 maps need not be divisible by 4";
+  EXPECT_EQ(local.maps, (comm::Slice{0, 30})) << "30 maps need not be divisible by 4";
   EXPECT_TRUE(local.needs_reduce);
   const LocalActivation whole = local_share(output, 8, Distribution(8, {.data = 8, .model = 1}), 6);
-  EXPECT_EQ(whole.maps, (Slice{0, 30}));
+  EXPECT_EQ(whole.maps, (comm::Slice{0, 30}));
   EXPECT_FALSE(whole.needs_reduce) << "one model part holds finished sums";
 }
 
@@ -43,8 +43,8 @@ TEST(Layer, ParametersOfOneDataPartAreNotExchanged) {
   for (const bool distributed : {false, true}) {
     const Parameters parameters{.kernels = 12, .kernel_size = 9, .distributed_update = distributed};
     const LocalParameters p = local_share(parameters, Distribution(4, {.data = 1, .model = 4}), 2);
-    EXPECT_EQ(p.local, (Slice{6, 3}));
-    EXPECT_EQ(p.owned, (Slice{0, 3}));
+    EXPECT_EQ(p.local, (comm::Slice{6, 3}));
+    EXPECT_EQ(p.owned, (comm::Slice{0, 3}));
     EXPECT_EQ(p.padded, 3u);
     EXPECT_FALSE(p.gradient);
     EXPECT_FALSE(p.increment);
@@ -54,10 +54,10 @@ TEST(Layer, ParametersOfOneDataPartAreNotExchanged) {
 TEST(Layer, PlainUpdate) {
   const LocalParameters p = local_share(Parameters{.kernels = 20, .kernel_size = 9},
                                         Distribution(8, {.data = 4, .model = 2}), 5);
-  EXPECT_EQ(p.local, (Slice{10, 10}));
-  EXPECT_EQ(p.owned, (Slice{0, 10}));
+  EXPECT_EQ(p.local, (comm::Slice{10, 10}));
+  EXPECT_EQ(p.owned, (comm::Slice{0, 10}));
   EXPECT_EQ(p.padded, 10u);
-  EXPECT_EQ(p.gradient, (GroupCollective{Collective::allreduce, 90}));
+  EXPECT_EQ(p.gradient, (GroupCollective{comm::Collective::allreduce, 90}));
   EXPECT_FALSE(p.increment);
 }
 
@@ -68,16 +68,16 @@ TEST(Layer, DistributedUpdatePadsTheLastShares) {
   for (int data = 0; data < 4; ++data) {
     const LocalParameters p = local_share(
         Parameters{.kernels = 20, .kernel_size = 9, .distributed_update = true}, d, 2 * data + 1);
-    EXPECT_EQ(p.local, (Slice{10, 10}));
-    EXPECT_EQ(p.owned, (Slice{3 * u(data), 3}));
+    EXPECT_EQ(p.local, (comm::Slice{10, 10}));
+    EXPECT_EQ(p.owned, (comm::Slice{3 * u(data), 3}));
     EXPECT_EQ(p.padded, 12u);
-    EXPECT_EQ(p.gradient, (GroupCollective{Collective::reduce_scatter, 27}));
-    EXPECT_EQ(p.increment, (GroupCollective{Collective::allgather, 27}));
+    EXPECT_EQ(p.gradient, (GroupCollective{comm::Collective::reduce_scatter, 27}));
+    EXPECT_EQ(p.increment, (GroupCollective{comm::Collective::allgather, 27}));
   }
   // Fewer kernels than ranks: the last rank owns padding alone.
   const LocalParameters few = local_share(Parameters{.kernels = 3, .distributed_update = true},
                                           Distribution(4, {.data = 4, .model = 1}), 3);
-  EXPECT_EQ(few.owned, (Slice{3, 1}));
+  EXPECT_EQ(few.owned, (comm::Slice{3, 1}));
   EXPECT_EQ(few.padded, 4u);
 }
 
@@ -98,7 +98,7 @@ void update_once(Distribution d, Parameters parameters) {
     ASSERT_LT(mine.padded - mine.local.count, data_parts) << "no more padding than needed";
 
     // Reduce, one element after the other.
-    const bool scattered = mine.gradient && mine.gradient->kind == Collective::reduce_scatter;
+    const bool scattered = mine.gradient && mine.gradient->kind == comm::Collective::reduce_scatter;
     const size_t count = mine.gradient ? mine.gradient->count : mine.padded * k;
     ASSERT_EQ(count, mine.owned.count * k);
     const size_t first = scattered ? u(d.index(GroupKind::data, rank)) * count : 0;
@@ -140,4 +140,4 @@ TEST(Layer, UpdatesOfTheAcceptanceTest) {
 }
 
 }  // namespace
-}  // namespace tutti::comm
+}  // namespace tutti::mlsl::layout

@@ -1,4 +1,4 @@
-#include "tutti/comm/layout/activation_exchange.h"
+#include "tutti/mlsl/layout/activation_exchange.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti::comm {
+namespace tutti::mlsl::layout {
 namespace {
 
 using Values = std::vector<int64_t>;  // a local activation, or a buffer
@@ -62,16 +62,17 @@ std::vector<Values> run(const std::vector<ActivationExchange>& all,
     const auto sent = [&](size_t member, size_t at) {
       return packed[size_t(all[r].group[member])].at(at);
     };
-    const bool sums = kind == Collective::allreduce || kind == Collective::reduce_scatter;
+    const bool sums =
+        kind == comm::Collective::allreduce || kind == comm::Collective::reduce_scatter;
     for (size_t j = 0; sums && j < count; ++j) {
       received.at(j) = 0;
       for (size_t q = 0; q < n; ++q)
-        received[j] += sent(q, kind == Collective::allreduce ? j : index * count + j);
+        received[j] += sent(q, kind == comm::Collective::allreduce ? j : index * count + j);
     }
     for (size_t q = 0; !sums && q < n; ++q)
       for (size_t j = 0; j < count; ++j)
         received.at(q * count + j) =
-            sent(q, (kind == Collective::allgather ? q : index) * count + j);
+            sent(q, (kind == comm::Collective::allgather ? q : index) * count + j);
     results.emplace_back(result_size(static_cast<int>(r)), kUnset);
     unpack((all[r].*direction)->unpack, sizeof(int64_t), bytes(received).data(),
            bytes(results[r]).data());
@@ -263,17 +264,18 @@ TEST(ActivationExchange, BlocksOfEachCase) {
   const ActivationExchange to_maps = derive_exchange({cut, sums}, {cut, maps}, 8, 3);
   EXPECT_EQ(to_maps.group, (std::vector<int>{2, 3}));
   EXPECT_EQ(to_maps.buffer, 80u);
-  EXPECT_EQ(to_maps.forward->collective, (GroupCollective{Collective::reduce_scatter, 40}));
+  EXPECT_EQ(to_maps.forward->collective, (GroupCollective{comm::Collective::reduce_scatter, 40}));
   EXPECT_EQ(to_maps.forward->pack,
             (Blocks{{{0, 4}, {0, 2}, 5, 20, 0}, {{0, 4}, {2, 2}, 5, 20, 40}}));
   EXPECT_EQ(to_maps.forward->unpack, (Blocks{{{0, 4}, {0, 2}, 5, 10, 0}}));
-  EXPECT_EQ(to_maps.backward->collective, (GroupCollective{Collective::allgather, 40}));
+  EXPECT_EQ(to_maps.backward->collective, (GroupCollective{comm::Collective::allgather, 40}));
   EXPECT_EQ(to_maps.backward->pack, (Blocks{{{0, 4}, {0, 2}, 5, 10, 40}}))
       << "in place, at model index * count";
   EXPECT_EQ(to_maps.backward->unpack, to_maps.forward->pack);
 
   const ActivationExchange to_samples = derive_exchange({cut, sums}, {whole, maps}, 8, 3);
-  EXPECT_EQ(to_samples.forward->collective, (GroupCollective{Collective::reduce_scatter, 40}));
+  EXPECT_EQ(to_samples.forward->collective,
+            (GroupCollective{comm::Collective::reduce_scatter, 40}));
   EXPECT_EQ(to_samples.forward->pack,
             (Blocks{{{0, 2}, {0, 4}, 5, 20, 0}, {{2, 2}, {0, 4}, 5, 20, 40}}));
   EXPECT_EQ(to_samples.forward->unpack, (Blocks{{{0, 2}, {0, 4}, 5, 20, 0}}));
@@ -282,7 +284,7 @@ TEST(ActivationExchange, BlocksOfEachCase) {
   const ActivationExchange tiles = derive_exchange({whole, maps}, {cut, maps}, 8, 3);
   EXPECT_TRUE(tiles.consumers_group);
   EXPECT_EQ(tiles.buffer, 40u);
-  EXPECT_EQ(tiles.forward->collective, (GroupCollective{Collective::all_to_all, 20}));
+  EXPECT_EQ(tiles.forward->collective, (GroupCollective{comm::Collective::all_to_all, 20}));
   EXPECT_EQ(tiles.forward->pack, (Blocks{{{0, 2}, {0, 2}, 5, 20, 0}, {{0, 2}, {2, 2}, 5, 20, 20}}));
   EXPECT_EQ(tiles.forward->unpack,
             (Blocks{{{0, 2}, {0, 2}, 5, 10, 0}, {{2, 2}, {0, 2}, 5, 10, 20}}));
@@ -315,10 +317,10 @@ TEST(ActivationExchange, AcceptanceTest) {
       const LocalActivation in = c.input(rank);
       const Activation first_input{.maps = 128, .map_size = kMapSize};
       EXPECT_EQ(local_share(first_input, 16, d, rank).maps,
-                (Slice{size_t(rank % m) * 128 / size_t(m), 128 / size_t(m)}));
-      EXPECT_EQ(in.samples, (Slice{size_t(rank / m) * 4 * size_t(m), 4 * size_t(m)}));
-      EXPECT_EQ(in.maps, (Slice{size_t(rank % m) * 256 / size_t(m), 256 / size_t(m)}));
-      EXPECT_EQ(c.output(rank).maps, (Slice{0, 256}));
+                (comm::Slice{size_t(rank % m) * 128 / size_t(m), 128 / size_t(m)}));
+      EXPECT_EQ(in.samples, (comm::Slice{size_t(rank / m) * 4 * size_t(m), 4 * size_t(m)}));
+      EXPECT_EQ(in.maps, (comm::Slice{size_t(rank % m) * 256 / size_t(m), 256 / size_t(m)}));
+      EXPECT_EQ(c.output(rank).maps, (comm::Slice{0, 256}));
       Values whole(c.output(rank).elements());
       for (size_t i = 0; i < whole.size(); ++i) whole[i] = static_cast<int64_t>(i);
       Values mine;
@@ -335,7 +337,7 @@ TEST(ActivationExchange, AcceptanceTest) {
       ASSERT_EQ(all.back().kind, m == 1 ? ExchangeCase::none : ExchangeCase::sum_to_maps);
       if (m > 1) {
         EXPECT_EQ(all.back().forward->collective,
-                  (GroupCollective{Collective::reduce_scatter, 147'456}));
+                  (GroupCollective{comm::Collective::reduce_scatter, 147'456}));
       }
     }
     if (m == 1) {
@@ -354,4 +356,4 @@ TEST(ActivationExchange, AcceptanceTest) {
 }
 
 }  // namespace
-}  // namespace tutti::comm
+}  // namespace tutti::mlsl::layout

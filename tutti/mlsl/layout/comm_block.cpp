@@ -1,8 +1,8 @@
-#include "tutti/comm/layout/comm_block.h"
+#include "tutti/mlsl/layout/comm_block.h"
 
 #include <cstring>
 
-namespace tutti::comm {
+namespace tutti::mlsl::layout {
 namespace {
 
 // move(offset in the activation, offset in the buffer, bytes) for every contiguous piece.
@@ -34,4 +34,4 @@ void unpack(std::span<const CommBlock> blocks, size_t element_bytes, const std::
   });
 }
 
-}  // namespace tutti::comm
+}  // namespace tutti::mlsl::layout

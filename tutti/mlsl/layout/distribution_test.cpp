@@ -1,10 +1,10 @@
-#include "tutti/comm/layout/distribution.h"
+#include "tutti/mlsl/layout/distribution.h"
 
 #include <gtest/gtest.h>
 
 #include "tutti/base/error.h"
 
-namespace tutti::comm {
+namespace tutti::mlsl::layout {
 namespace {
 
 using Ranks = std::vector<int>;
@@ -102,4 +102,4 @@ TEST(Distribution, ColoursWithoutAGridMakeGroupsButHoldNoLayers) {
 }
 
 }  // namespace
-}  // namespace tutti::comm
+}  // namespace tutti::mlsl::layout

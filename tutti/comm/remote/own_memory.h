@@ -1,0 +1,44 @@
+#pragma once
+// OwnMemory: what a rank exposes, and the one place where accumulates change it. Internal to
+// comm/remote.
+
+#include <atomic>
+#include <cstdint>
+#include <semaphore>
+#include <span>
+
+#include "tutti/comm/remote/request.h"
+
+namespace tutti::comm::remote {
+
+/// Thread-safe.
+class OwnMemory {
+ public:
+  /// Both outlive it.
+  OwnMemory(Communicator& communicator, std::span<std::byte> memory)
+      : communicator_(communicator), memory_(memory) {}
+
+  std::span<std::byte> memory() const { return memory_; }
+  std::span<std::byte> part(const Request& request) const {
+    return memory_.subspan(request.offset, request.bytes);
+  }
+  /// Does the whole of what is asked for, which fits, between this memory and `data`, which holds
+  /// whole elements at their alignment. False, and nothing is done, while another one is done or
+  /// somebody holds the memory. Never waits.
+  bool apply(const Request& request, std::byte* data);
+  /// Accumulates and fetches that have been applied.
+  uint64_t accumulates() const { return accumulates_.load(std::memory_order_acquire); }
+
+  /// Until release() nothing is applied. Waits for what is being applied by another thread.
+  void hold() { free_.acquire(); }
+  void release() { free_.release(); }
+
+ private:
+  void compute(const Request& request, std::byte* data, size_t begin, size_t count);
+  Communicator& communicator_;
+  std::span<std::byte> memory_;
+  std::binary_semaphore free_{1};
+  std::atomic<uint64_t> accumulates_{0};
+};
+
+}  // namespace tutti::comm::remote

@@ -1,0 +1,100 @@
+#include "tutti/comm/run/block_exchange.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "tutti/base/error.h"
+#include "tutti/comm/communicator.h"
+#include "tutti/comm/run/message.h"
+
+namespace tutti::comm {
+namespace {
+
+// Behind those of a program's own messages, and below what every MPI has.
+constexpr int kBlockTag = MessageSpec::kMostTag + 1;
+
+// Calls body(begin, bytes) for each message of a block; once for an empty one. Because empty blocks
+// travel too, a block where the other rank expects none is found, and no rank gets further ahead of
+// another than one exchange.
+template <class Body>
+void for_each_message(const Slice& block, Body body) {
+  size_t begin = block.begin;
+  do {
+    const size_t bytes = std::min(Wire::kLongestMessage, block.end() - begin);
+    body(begin, bytes);
+    begin += bytes;
+  } while (begin < block.end());
+}
+
+// Every other rank, beginning with the right neighbour, so that no rank is everybody's first.
+template <class Body>
+void for_each_other_rank(const Communicator& communicator, Body body) {
+  for (int k = 1; k < communicator.size(); ++k)
+    body((communicator.rank() + k) % communicator.size());
+}
+
+}  // namespace
+
+BlockExchange::BlockExchange(Communicator& communicator, BlockExchangeSpec spec)
+    : Operation(communicator,
+                spec.name.empty() ? "all_to_all" : fmt::format("all_to_all '{}'", spec.name)),
+      spec_(std::move(spec)) {
+  const auto check = [&](const std::vector<Slice>& blocks, const void* buffer, const char* what) {
+    if (blocks.size() != static_cast<size_t>(communicator.size()))
+      throw CommError(fmt::format("{}: {} blocks are {} among {} ranks", name(), blocks.size(),
+                                  what, communicator.size()));
+    const bool empty = std::ranges::all_of(blocks, [](const Slice& b) { return b.count == 0; });
+    if (!empty && buffer == nullptr)
+      throw CommError(fmt::format("{}: blocks are {} without a buffer", name(), what));
+  };
+  check(spec_.sends, spec_.input, "sent");
+  check(spec_.receives, spec_.output, "received");
+  const auto mine = static_cast<size_t>(communicator.rank());
+  if (spec_.sends[mine].count != spec_.receives[mine].count)
+    throw CommError(fmt::format("{}: rank {} sends itself {} bytes and receives {}", name(),
+                                communicator.rank(), spec_.sends[mine].count,
+                                spec_.receives[mine].count));
+}
+
+BlockExchange::~BlockExchange() { withdraw(); }
+
+void BlockExchange::begin() {
+  const int tag = Wire::tag_of_user(kBlockTag);
+  messages_ = communicator().messages();
+  senders_.clear();
+  for_each_other_rank(communicator(), [&](int peer) {
+    for_each_message(spec_.receives[static_cast<size_t>(peer)], [&](size_t begin, size_t bytes) {
+      messages_->receive(bytes == 0 ? nullptr : spec_.output + begin, bytes, peer, tag);
+      senders_.push_back(peer);
+    });
+  });
+  for_each_other_rank(communicator(), [&](int peer) {
+    for_each_message(spec_.sends[static_cast<size_t>(peer)], [&](size_t begin, size_t bytes) {
+      messages_->send(bytes == 0 ? nullptr : spec_.input + begin, bytes, peer, tag);
+    });
+  });
+  const auto mine = static_cast<size_t>(communicator().rank());
+  if (const Slice& kept = spec_.sends[mine]; kept.count > 0)
+    std::memcpy(spec_.output + spec_.receives[mine].begin, spec_.input + kept.begin, kept.count);
+}
+
+bool BlockExchange::advance() {
+  if (!messages_->test()) return false;
+  messages_.reset();
+  return true;
+}
+
+Pending BlockExchange::describe() const {
+  Pending what{.operation = name(), .sequence = sequence(), .arrived = {}, .missing = {}};
+  for (size_t i = 0; messages_ && i < senders_.size(); ++i)
+    if (!messages_->done(i)) what.missing.push_back(senders_[i]);
+  std::ranges::sort(what.missing);
+  what.missing.erase(std::ranges::unique(what.missing).begin(), what.missing.end());
+  for (int p = 0; p < communicator().size(); ++p)
+    if (!std::ranges::binary_search(what.missing, p)) what.arrived.push_back(p);
+  return what;
+}
+
+}  // namespace tutti::comm

@@ -1,0 +1,150 @@
+#include "tutti/comm/run/block_exchange.h"
+
+#include <gtest/gtest.h>
+
+#include "tutti/base/error.h"
+#include "tutti/comm/communicator.h"
+#include "tutti/comm/transport/inproc/thread_ranks.h"
+
+namespace tutti::comm {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+// What rank `from` sends rank `to` in this round; often nothing.
+size_t count_of(int from, int to, int round) {
+  return static_cast<size_t>((from * 7 + to * 5 + round * 3) % 11) * static_cast<size_t>(round % 3);
+}
+std::byte value_of(int from, int to, int round, size_t i) {
+  return static_cast<std::byte>(from * 64 + to * 16 + round * 5 + static_cast<int>(i));
+}
+
+// The blocks of one rank, three bytes apart, and the exchange of them.
+struct Round {
+  Bytes input, output;
+  std::vector<Slice> receives;
+  std::unique_ptr<BlockExchange> exchange;
+
+  Round(Communicator& c, int round) {
+    BlockExchangeSpec spec;
+    for (int p = 0; p < c.size(); ++p) {
+      const size_t out = count_of(c.rank(), p, round), in = count_of(p, c.rank(), round);
+      spec.sends.push_back({input.size(), out});
+      for (size_t i = 0; i < out; ++i) input.push_back(value_of(c.rank(), p, round, i));
+      input.resize(input.size() + 3);
+      spec.receives.push_back({output.size(), in});
+      output.resize(output.size() + in + 3, std::byte{0xee});
+    }
+    receives = spec.receives;
+    spec.input = input.data();
+    spec.output = output.data();
+    exchange = std::make_unique<BlockExchange>(c, std::move(spec));
+  }
+  void check(const Communicator& c, int round) const {
+    for (int p = 0; p < c.size(); ++p) {
+      const Slice& block = receives[static_cast<size_t>(p)];
+      for (size_t i = 0; i < block.count; ++i)
+        ASSERT_EQ(output[block.begin + i], value_of(p, c.rank(), round, i));
+      ASSERT_EQ(output[block.end()], std::byte{0xee});
+    }
+  }
+};
+
+TEST(BlockExchange, EveryRankHasCountsOfItsOwnEachTime) {
+  for (const std::vector<int>& nodes : {std::vector<int>{}, {0, 1, 0, 1}})
+    run_ranks(
+        4,
+        [](Communicator& c) {
+          for (int round = 0; round < 30; ++round) {
+            Round blocks(c, round);
+            blocks.exchange->start();
+            blocks.exchange->wait();
+            blocks.check(c, round);
+          }
+        },
+        nodes);
+}
+
+// The k-th that is started meets the k-th, however they are moved forward and waited for.
+TEST(BlockExchange, ManyInFlightMayBeWaitedForInAnyOrder) {
+  for (const int threads : {0, 2})
+    run_ranks(3, [threads](Communicator& c) {
+      const std::vector<int> anywhere(static_cast<size_t>(threads), Progress::kNoCore);
+      c.set_progress(std::make_shared<Progress>(anywhere));
+      std::vector<Round> rounds;
+      for (int round = 0; round < 12; ++round) {
+        rounds.emplace_back(c, round);
+        rounds.back().exchange->set_priority(c.rank() == 0 ? round : -round);
+        rounds.back().exchange->start();
+      }
+      for (int k = 0; k < 12; ++k)
+        rounds[static_cast<size_t>(c.rank() == 1 ? k : 11 - k)].exchange->wait();
+      for (int round = 0; round < 12; ++round) rounds[static_cast<size_t>(round)].check(c, round);
+    });
+}
+
+TEST(BlockExchange, TakesNoChannel) {
+  run_ranks(2, [](Communicator& c) {
+    const size_t before = c.channels().taken();
+    for (int round = 0; round < 1000; ++round) {
+      Round blocks(c, round % 50);
+      blocks.exchange->start();
+      blocks.exchange->wait();
+      ASSERT_EQ(c.channels().taken(), before);
+    }
+  });
+}
+
+TEST(BlockExchange, BlocksThatDoNotFitAreAnErrorOfTheReceiver) {
+  Bytes data(16), room(16);
+  const auto exchange = [&](Communicator& c, size_t sent, size_t received) {
+    const int peer = 1 - c.rank();
+    BlockExchangeSpec spec{.sends = {{}, {}}, .receives = {{}, {}}, .input = data.data()};
+    spec.output = room.data();
+    spec.sends[static_cast<size_t>(peer)] = {0, sent};
+    spec.receives[static_cast<size_t>(peer)] = {0, received};
+    BlockExchange blocks(c, std::move(spec));
+    blocks.start();
+    blocks.wait();
+  };
+  for (const size_t expected : {3, 0, 7}) {
+    try {
+      run_ranks(2, [&](Communicator& c) {
+        if (c.rank() == 0) return exchange(c, 5, 0);
+        exchange(c, 0, expected);
+      });
+      ADD_FAILURE() << "5 bytes are not " << expected;
+    } catch (const CommError& error) {
+      EXPECT_NE(std::string(error.what()).find("all_to_all"), std::string::npos) << error.what();
+    }
+  }
+  run_ranks(2, [](Communicator& c) {
+    EXPECT_THROW(BlockExchange(c, {.sends = {{0, 1}}, .receives = {{}, {}}}), CommError);
+    EXPECT_THROW(BlockExchange(c, {.sends = {{0, 1}, {1, 1}}, .receives = {{}, {}}}), CommError);
+    std::byte byte{};
+    const auto mine = static_cast<size_t>(c.rank());
+    BlockExchangeSpec spec{.sends = {{}, {}}, .receives = {{}, {}}, .input = &byte};
+    spec.sends[mine].count = 1;
+    EXPECT_THROW(BlockExchange(c, spec), CommError);
+  });
+}
+
+// A wait that fails says which ranks have not come.
+TEST(BlockExchange, NamesWhoIsMissing) {
+  try {
+    run_ranks(3, [](Communicator& c) {
+      c.set_timeout(0.1);
+      if (c.rank() == 2) return;
+      Round blocks(c, 1);
+      blocks.exchange->start();
+      blocks.exchange->wait();
+    });
+    ADD_FAILURE() << "rank 2 has not come";
+  } catch (const CommError& error) {
+    EXPECT_NE(std::string(error.what()).find("not arrived: rank 2"), std::string::npos)
+        << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace tutti::comm

@@ -97,8 +97,10 @@ endless=("$tutti" train "$tests/training/tiny.toml" --output-dir run --epochs 50
 
 case $case in
   matrix)
-    hosts --rate 0 "$matrix" mpi --nodes hostname --ranks 2-4 --counts 0,1,2,3,127 --part 1/20
-    passed 'MPI among 2 nodes'
+    for wire in mpi tcp; do
+      hosts --rate 0 "$matrix" mpi --wire $wire --nodes hostname --ranks 2-4 --counts 0,1,2,3,127 --part 1/40
+      passed "${wire^^} among 2 nodes"
+    done
     ;;
   placements)
     # Shared memory inside the hosts: an uneven pair, ranks dealt like cards, and four hosts.
@@ -109,16 +111,20 @@ case $case in
     done
     ;;
   selection)
-    # Above 16 KiB the built-in table says two_level between nodes.
-    hosts --rate 0 "$tutti" bench comm -b 64K -e 64K -n 3 --check 1 --peers none
-    grep -q '4 rank(s) on 2 node(s), shared memory and MPI' hosts.log || fail "the ranks are not on two nodes"
-    grep -Eq 'two_level .* 0$' hosts.log || fail "two_level was not chosen, or is wrong"
+    # Above 16 KiB the built-in table says two_level between nodes. Open MPI has nothing but TCP between these hosts.
+    for wire in auto:TCP mpi:MPI; do
+      hosts --rate 0 "$tutti" bench comm -b 64K -e 64K -n 3 --check 1 --peers none --wire "${wire%:*}"
+      grep -q "4 rank(s) on 2 node(s), shared memory and ${wire#*:};" hosts.log || fail "the ranks are not on two nodes, or not over ${wire#*:}"
+      grep -Eq 'two_level .* 0$' hosts.log || fail "two_level was not chosen, or is wrong"
+    done
     ;;
   train)
     "$tutti" train "$tests/training/tiny.toml" --output-dir one --replicas 4 --max-steps 6 >one.log 2>&1 || fail "one rank"
-    hosts --rate 1gbit "$tutti" train "$tests/training/tiny.toml" --output-dir four --replicas 4 --max-steps 6
-    for file in weights state; do
-      cmp {one,four}/checkpoints/step_0000006/$file.safetensors || fail "$file differ between one rank and four on two hosts"
+    for wire in tcp mpi; do
+      hosts --rate 1gbit "$tutti" train "$tests/training/tiny.toml" --output-dir $wire --replicas 4 --max-steps 6 --set comm.wire=$wire
+      for file in weights state; do
+        cmp {one,$wire}/checkpoints/step_0000006/$file.safetensors || fail "$file differ between one rank and four on two hosts over $wire"
+      done
     done
     ;;
   silent)

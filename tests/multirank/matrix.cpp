@@ -43,6 +43,7 @@ struct Flags {
   uint64_t part = 1, parts = 1;
   std::string only;
   comm::Nodes nodes = comm::Nodes::kernel;
+  comm::WireKind wire = comm::WireKind::mpi;
   std::vector<int> placement;  // empty: all threads on one node
   size_t progress = 0;
   bool check = false;
@@ -114,6 +115,8 @@ Flags parse(int count, char** words) {
       flags.first = flags.last = static_cast<int>(flags.placement.size());
     } else if (flag == "--nodes") {
       flags.nodes = comm::nodes_named(value);
+    } else if (flag == "--wire") {
+      flags.wire = comm::wire_named(value);
     } else {
       throw ConfigError(fmt::format("no flag is called {}", flag));
     }
@@ -265,8 +268,10 @@ int run(const Flags& flags) {
   using Threads = comm::MpiSession::Threads;
   comm::MpiSession session(flags.progress > 0 ? Threads::multiple : Threads::funneled);
   // The ranks outside a group wait for all of its cases.
-  const auto world = session.communicator(
-      {.shared_memory = flags.transport == "shm", .timeout = 3600, .nodes = flags.nodes});
+  const auto world = session.communicator({.shared_memory = flags.transport == "shm",
+                                           .timeout = 3600,
+                                           .nodes = flags.nodes,
+                                           .wire = flags.wire});
   try {
     configure(*world, flags);
     run_processes(*world, flags, tally);

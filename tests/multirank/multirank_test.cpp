@@ -167,11 +167,11 @@ int run(const std::string& name, comm::Communicator& c) {
 }  // namespace
 }  // namespace tutti
 
-// multirank_test CASE [shm|mpi [PROGRESS_THREADS]]
+// multirank_test CASE [shm|mpi|tcp [PROGRESS_THREADS]]
 int main(int count, char** arguments) {
   tutti::comm::end_with_launcher();
   const std::string name = count > 1 ? arguments[1] : "";
-  const bool shared_memory = count < 3 || std::string(arguments[2]) == "shm";
+  const std::string transport = count < 3 ? "shm" : arguments[2];
   const std::vector<int> progress(count > 3 ? std::stoul(arguments[3]) : 0,
                                   tutti::comm::Progress::kNoCore);
   try {
@@ -180,7 +180,10 @@ int main(int count, char** arguments) {
     if (one_stays_away && tutti::comm::detect_launcher(std::getenv).rank == 1) sleep(100);
     tutti::comm::MpiSession session(progress.empty() ? Threads::funneled : Threads::multiple,
                                     nullptr, nullptr, one_stays_away ? 2 : 0);
-    const auto communicator = session.communicator({.shared_memory = shared_memory, .timeout = 30});
+    const auto communicator = session.communicator(
+        {.shared_memory = transport == "shm",
+         .timeout = 30,
+         .wire = tutti::comm::wire_named(transport == "shm" ? "auto" : transport)});
     try {
       communicator->set_progress(std::make_shared<tutti::comm::Progress>(progress));
       return tutti::run(name, *communicator);

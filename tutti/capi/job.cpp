@@ -50,8 +50,10 @@ JobOptions job_options(const tutti_comm_init_options* given) {
   if (options.progress_threads < 0 || options.progress_threads > kMostThreads)
     throw ConfigError(fmt::format("{} progress threads, between 0 and {} are possible",
                                   options.progress_threads, kMostThreads));
+  const char* const wire = std::getenv("TUTTI_COMM_WIRE");
   return {.process = {.shared_memory = options.private_memory == 0,
-                      .timeout = options.timeout == 0 ? 60 : options.timeout},
+                      .timeout = options.timeout == 0 ? 60 : options.timeout,
+                      .wire = comm::wire_named(wire == nullptr ? "auto" : wire)},
           .progress_threads = options.progress_threads,
           .address = options.address == nullptr ? "" : options.address};
 }
@@ -78,15 +80,17 @@ void begin(const JobOptions& read, Arguments... arguments) {
   the_job() = std::move(made);
 }
 
-// Ranks are looked up with the first message to them, so whoever serves the store stays until all
-// have come. After a failure each leaves alone.
-void end_store_job() {
+// Ranks meet before they leave. Over a store they are looked up with the first message to them, so
+// whoever serves it stays until all have come. Ending MPI waits for all ranks and cannot give up:
+// so it is begun when all are there. After a failure each leaves alone.
+void end_job() {
   std::exception_ptr failure;
   try {
     if (!has_failed()) job().world().communicator->barrier();
   } catch (const CommError&) {
     failure = std::current_exception();
   }
+  if (failure || has_failed()) job().give_up();
   the_job().reset();
   if (failure) std::rethrow_exception(failure);
 }
@@ -108,6 +112,12 @@ Job::Job(int fortran_handle, const Options& options)
     : session_(std::in_place), world_(session_->communicator_of(fortran_handle, options.process)) {}
 Job::Job(StoreGroup group, const Options& options)
     : server_(std::move(group.server)), world_(communicator_of(group, options), group.store) {}
+
+void Job::give_up() {
+  if (!session_) return;  // then destructors wait for nobody anyway
+  world_.communicator->give_up();
+  session_->leave_running();
+}
 
 }  // namespace tutti::capi
 
@@ -160,10 +170,9 @@ int tutti_comm_init_tcp(const char* address, const char* secret, int rank, int s
 int tutti_comm_finalize(void) {
   return guarded([] {
     holdings().check_empty(job().world());
-    if (!job().has_mpi()) return end_store_job();
-    if (!comm::MpiSession::running())
+    if (job().has_mpi() && !comm::MpiSession::running())
       throw StateError("MPI was finalised before tutti_comm_finalize");
-    the_job().reset();
+    end_job();
   });
 }
 

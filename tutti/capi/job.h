@@ -35,6 +35,8 @@ class Job {
   Job(StoreGroup group, const Options& options);
 
   bool has_mpi() const { return session_.has_value(); }
+  /// After a failure: the destructor waits for no other rank.
+  void give_up();
 
   tutti_comm& world() { return world_; }
 

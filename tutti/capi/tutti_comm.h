@@ -8,16 +8,19 @@
  * Status   Every function but the three that describe the library returns TUTTI_COMM_OK or another
  *          enum tutti_comm_status; then tutti_comm_last_error() says what, on which rank, and what
  *          to do. No output is written by a call that fails, and no C++ exception comes out. Two
- *          things end the process: tutti_comm_abort(); and, because MPI cannot give up on them,
- *          making or leaving a group (init, split, destroy, finalize) with MPI that other ranks do
- *          not make or leave within the time-out, which then says so on stderr.
+ *          things end the process: tutti_comm_abort(); and, because MPI cannot give up on it, a
+ *          rank that is lost in the moment in which MPI itself starts, ends, or makes a group: all
+ *          ranks have met right before that. After the time-out stderr says so.
  * Ranks    "Collective" below: all ranks of the communicator make the call, in the same order. What
  *          tutti_comm_plan_* refuses on one rank is an error on all, and the communicator stays
  *          usable. Exceptions, which the other ranks are not told of: a null handle, count array or
  *          result pointer, an unknown type or operation, options of a wrong size, an amount that no
- *          memory holds. After TUTTI_COMM_ERROR_FAILED a job with MPI can only be ended. Without
- *          MPI the ranks that are left give back what they have, call tutti_comm_finalize, and may
- *          make a new job among themselves.
+ *          memory holds.
+ * Failure  After TUTTI_COMM_ERROR_FAILED the process may do what it likes alone, such as writing a
+ *          file. The ranks that are left give back what they have and call tutti_comm_finalize,
+ *          none of which waits for others then, and may make a new job among themselves in the
+ *          same processes: tutti_comm_init_tcp or tutti_comm_init_store, also where the first job
+ *          was MPI's; tutti_comm_init where nobody was lost.
  * Waits    No wait is without a time-out (60 seconds unless set) but those for patient messages. A
  *          peer of the same node that has died is noticed within a second, without MPI one of any
  *          node.
@@ -53,7 +56,7 @@ enum tutti_comm_status {
       1, /* a value that the caller must change, or one that differs between ranks */
   TUTTI_COMM_ERROR_STATE =
       2, /* a call out of order: before init, started twice, destroyed while in use */
-  TUTTI_COMM_ERROR_FAILED = 3,  /* communication failed: time-out, dead peer, MPI; end the job */
+  TUTTI_COMM_ERROR_FAILED = 3,  /* communication failed: time-out, dead peer, MPI; see Failure */
   TUTTI_COMM_ERROR_FILE = 4,    /* a file that cannot be read */
   TUTTI_COMM_ERROR_MEMORY = 5,  /* not enough memory */
   TUTTI_COMM_ERROR_INTERNAL = 6 /* a bug in this library */
@@ -157,8 +160,9 @@ int tutti_comm_init_store(const tutti_comm_store* store, int rank, int size, con
 int tutti_comm_init_tcp(const char* address, const char* secret, int rank, int size,
                         const tutti_comm_init_options* options);
 /* Collective. STATE while plans, memory or communicators are left. After it, init is possible again
- * where the program started MPI, or without MPI. After a failure without MPI it is of this rank
- * alone. */
+ * where the program started MPI, or without MPI. After a failure it is of this rank alone, and
+ * leaves MPI running. A launcher takes a process that ends so for a failed one and may end the
+ * job, so the ranks that are left should meet before they end. */
 int tutti_comm_finalize(void);
 /* Prints the rank and `message` on stderr and ends the whole job with this exit code; without MPI,
  * this process, and the other ranks' waits fail. Returns only if it cannot. Not collective. */
@@ -175,8 +179,8 @@ int tutti_comm_split(tutti_comm* comm, int color, int key, tutti_comm** part);
  * wanted, each with its own prefix; it belongs to the caller. */
 int tutti_comm_create(const tutti_comm_store* store, int rank, int size, const char* prefix,
                       const tutti_comm_init_options* options, tutti_comm** comm);
-/* Over a communicator from split or create; with MPI collective, without it of this rank alone,
- * also after a failure. STATE while it has plans or memory. NULL: nothing is done. */
+/* Over a communicator from split or create; with MPI collective, without it, and after a failure,
+ * of this rank alone. STATE while it has plans or memory. NULL: nothing is done. */
 int tutti_comm_destroy(tutti_comm* comm);
 int tutti_comm_rank(const tutti_comm* comm, int* rank);
 int tutti_comm_size(const tutti_comm* comm, int* size);

@@ -13,7 +13,7 @@ namespace tutti {
 /// As the flags say.
 struct CommMeasurement {
   std::string collective, algorithm, element = "f32", op = "sum", transport = "auto",
-                                     nodes = "auto", progress = "0", output, shape, peers = "all",
+                                     nodes = "auto", wire = "auto", progress = "0", output, shape, peers = "all",
                                      columns = "nccl", selection, table;
   SizeRange range;
   size_t chunk = 0;

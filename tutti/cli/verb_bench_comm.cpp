@@ -55,6 +55,7 @@ int run_comm(const CommMeasurement& verb) {
       return *code;
     const Job job({.shared_memory = verb.transport != "mpi",
                    .nodes = verb.nodes,
+                   .wire = verb.wire,
                    .threads = 1,
                    .progress = verb.progress});
     CommMeasurement asked = verb;
@@ -134,6 +135,11 @@ std::vector<Flag> setting_flags(CommMeasurement& state) {
        .bind = &state.nodes,
        .choices = {"auto", "hostname"},
        .variable = "TUTTI_COMM_NODES"},
+      {.names = "--wire",
+       .help = "What carries messages between hosts, as the key comm.wire",
+       .bind = &state.wire,
+       .choices = {"auto", "mpi", "tcp"},
+       .variable = "TUTTI_COMM_WIRE"},
       {.names = "--shape",
        .value = "RATE,DELAY",
        .help = "Make every rank's link as slow as this, for example 10gbit,50us (not peers')",

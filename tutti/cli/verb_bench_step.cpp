@@ -178,6 +178,7 @@ int run_step(const BenchStepVerb& verb) {
     return *code;
   const Job job({.timeout = comm.timeout_s,
                  .nodes = comm.nodes,
+                 .wire = comm.wire,
                  .threads = verb.threads,
                  .progress = comm.progress_threads});
   comm::Communicator& communicator = job.communicator();

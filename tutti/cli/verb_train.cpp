@@ -151,6 +151,7 @@ int run_train(const TrainVerb& verb) {
 
   const Job job({.timeout = config.comm.timeout_s,
                  .nodes = config.comm.nodes,
+                 .wire = config.comm.wire,
                  .threads = static_cast<int>(config.run.threads),
                  .progress = config.comm.progress_threads});
   comm::Communicator& communicator = job.communicator();

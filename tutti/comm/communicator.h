@@ -168,6 +168,9 @@ class Communicator : protected ChannelSource {
   double timeout() const { return timeout_; }
   void set_on_timeout(OnTimeout action) { on_timeout_ = action; }  ///< default abort
 
+  /// This rank takes part no more, because something has failed: tells the others, whose waits then
+  /// fail, and no destructor of this communicator or of its parts waits for anybody afterwards.
+  void give_up() { raise_alarm(); }
   /// Ends the whole job with this exit code after printing `rank r/n on host: message` on stderr.
   /// Among threads: makes every other rank's wait throw, and throws.
   [[noreturn]] virtual void abort(int code, const std::string& message) = 0;

@@ -175,6 +175,7 @@ struct CommSection {
   comm::OnTimeout on_timeout = comm::OnTimeout::abort;
   bool check = false;
   std::string nodes = "auto";        ///< or "hostname"
+  std::string wire = "auto";         ///< or "mpi", "tcp"
   std::string selection;             ///< path of a table of algorithms; empty: built-in
   std::string compression = "none";  ///< parse_compression_policy()
   int64_t compression_min_bytes = 64 << 10;

@@ -116,6 +116,11 @@ void write_comm_rows(ConfigTableWriter& t) {
         "namespaces of one machine count as nodes")
       .one_of({"auto", "hostname"})
       .may_change();
+  t.key(s, &S::wire, "wire",
+        "What carries messages between hosts: MPI, or the library's own TCP connections. auto: tcp "
+        "where MPI itself would use TCP between the hosts of this job, else mpi")
+      .one_of({"auto", "mpi", "tcp"})
+      .no_matter();
   t.key(s, &S::selection, "selection",
         "File that says which algorithm a collective takes, as `tutti bench comm --tune` writes "
         "it. Empty: built-in")

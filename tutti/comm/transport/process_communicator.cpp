@@ -67,6 +67,13 @@ Nodes nodes_named(std::string_view name) {
       fmt::format("nodes are told apart by 'auto' or by 'hostname', not by '{}'", name));
 }
 
+WireKind wire_named(std::string_view name) {
+  if (name == "auto") return WireKind::automatic;
+  if (name == "mpi") return WireKind::mpi;
+  if (name == "tcp") return WireKind::tcp;
+  throw ConfigError(fmt::format("a wire is 'auto', 'mpi' or 'tcp', not '{}'", name));
+}
+
 ProcessCommunicator::ProcessCommunicator(std::unique_ptr<Wire> wire, const ProcessOptions& options)
     : Communicator(wire->rank(), wire->size()), wire_(std::move(wire)), control_(*this, *wire_),
       options_(options), registry_(std::make_shared<WindowRegistry>(false)) {

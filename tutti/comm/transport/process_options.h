@@ -13,11 +13,19 @@ enum class Nodes : uint8_t { kernel, hostname };
 /// "auto" (kernel) or "hostname". Throws ConfigError.
 Nodes nodes_named(std::string_view name);
 
+/// What ranks of a job that MPI started send each other, where they do not share memory: messages
+/// of MPI, or of this library's own TCP connections. `automatic` takes TCP where the ranks are on
+/// several hosts and MPI itself would use TCP between them (comm/transport/mpi/wire_choice.h).
+enum class WireKind : uint8_t { automatic, mpi, tcp };
+/// "auto", "mpi" or "tcp". Throws ConfigError.
+WireKind wire_named(std::string_view name);
+
 struct ProcessOptions {
   bool shared_memory = true;  ///< among the ranks of a node that see each other's memory; false
                               ///< sends everything over the wire
   double timeout = 60;        ///< seconds; of every wait
   Nodes nodes = Nodes::kernel;
+  WireKind wire = WireKind::automatic;  ///< means nothing without MPI
 };
 
 }  // namespace tutti::comm

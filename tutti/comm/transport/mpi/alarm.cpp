@@ -18,46 +18,52 @@ constexpr auto kGrace = std::chrono::milliseconds(3000);
 constexpr auto kGracePerHop = std::chrono::milliseconds(200);
 constexpr auto kForwarding = std::chrono::milliseconds(500);  ///< of what was printed, by mpirun
 
-// What this process has heard. It outlives the exception that unwinds all communicators: the
-// messages are still on their way then, and the first alarm ends the job.
-struct Heard {
+// What is left to do for the job that failed, when this process ends it. Only linger() reads it: it
+// outlives the exception that unwinds all communicators, because their messages are still on their
+// way then. It keeps no later communicator from anything.
+struct Farewell {
   int by = -1;
   MPI_Comm comm = MPI_COMM_NULL;
   Clock::time_point until{};
 };
-Heard latest;
+Farewell farewell;
 
 }  // namespace
 
-Alarm::Alarm(MPI_Comm world) {
-  MPI_CALL(MPI_Comm_dup(world, &comm_));
+Alarm::Alarm(MPI_Comm comm) : comm_(comm) {
   MPI_CALL(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
   MPI_CALL(MPI_Comm_rank(comm_, &rank_));
   MPI_CALL(MPI_Comm_size(comm_, &ranks_));
 }
 
 Alarm::~Alarm() {
-  if (std::uncaught_exceptions() == 0 && latest.by < 0) MPI_Comm_free(&comm_);
+  if (std::uncaught_exceptions() == 0 && !heard()) MPI_Comm_free(&comm_);
+}
+
+void Alarm::raised_elsewhere(int by) {
+  if (heard()) return;
+  by_ = by;
+  farewell = {.by = by, .comm = comm_, .until = Clock::now() + kGrace};
+  for (int step = 1; step < ranks_; step *= 2) farewell.until += kGracePerHop;
 }
 
 void Alarm::tell_others(int by) {
-  latest = {.by = by, .comm = comm_, .until = Clock::now() + kGrace};
+  raised_elsewhere(by);
   for (int step = 1; step < ranks_; step *= 2) {
-    latest.until += kGracePerHop;
     MPI_Request request = MPI_REQUEST_NULL;
     // Nobody checks: a rank that cannot be told ends with the job all the same.
-    if (MPI_Isend(&latest.by, 1, MPI_INT, (rank_ + step) % ranks_, kTag, comm_, &request) ==
+    if (MPI_Isend(&farewell.by, 1, MPI_INT, (rank_ + step) % ranks_, kTag, comm_, &request) ==
         MPI_SUCCESS)
       MPI_Request_free(&request);
   }
 }
 
 void Alarm::raise() {
-  if (latest.by < 0) tell_others(rank_);
+  if (!heard()) tell_others(rank_);
 }
 
 std::optional<int> Alarm::raised() {
-  if (latest.by >= 0) return latest.by;
+  if (heard()) return by_;
   int there = 0;
   MPI_CALL(MPI_Iprobe(MPI_ANY_SOURCE, kTag, comm_, &there, MPI_STATUS_IGNORE));
   if (there == 0) return std::nullopt;
@@ -67,24 +73,22 @@ std::optional<int> Alarm::raised() {
   return by;
 }
 
-bool Alarm::heard() const { return latest.by >= 0; }
-
 void Alarm::linger() {
-  if (latest.by < 0) return;
+  if (farewell.comm == MPI_COMM_NULL) return;
   MPI_Request everybody = MPI_REQUEST_NULL;
-  bool tests = MPI_Ibarrier(latest.comm, &everybody) == MPI_SUCCESS;
+  bool tests = MPI_Ibarrier(farewell.comm, &everybody) == MPI_SUCCESS;
   int printed = 0;
-  while (printed == 0 && Clock::now() < latest.until) {
+  while (printed == 0 && Clock::now() < farewell.until) {
     // MPI moves messages only inside its calls, so there is one where the barrier has failed, too.
     int ignored = 0;
     if (tests)
       tests = MPI_Test(&everybody, &printed, MPI_STATUS_IGNORE) == MPI_SUCCESS;
     else
-      MPI_Iprobe(MPI_ANY_SOURCE, kTag, latest.comm, &ignored, MPI_STATUS_IGNORE);
+      MPI_Iprobe(MPI_ANY_SOURCE, kTag, farewell.comm, &ignored, MPI_STATUS_IGNORE);
     if (!tests) printed = 0;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
-  std::this_thread::sleep_until(std::min(latest.until, Clock::now() + kForwarding));
+  std::this_thread::sleep_until(std::min(farewell.until, Clock::now() + kForwarding));
 }
 
 }  // namespace tutti::comm

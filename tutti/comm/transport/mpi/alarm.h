@@ -12,18 +12,22 @@
 
 namespace tutti::comm {
 
-/// One for a communicator and those split from it. Not thread-safe: used by the thread that waits.
+/// One for a communicator and those split from it: what it has heard concerns no others. Not
+/// thread-safe: used by the thread that waits.
 class Alarm {
  public:
-  /// Collective. Duplicates `world` and frees the duplicate.
-  explicit Alarm(MPI_Comm world);
+  /// Takes over `comm`, which is used for nothing else, and frees it unless the alarm was raised:
+  /// then others may never come.
+  explicit Alarm(MPI_Comm comm);
   ~Alarm();
   Alarm(const Alarm&) = delete;
   Alarm& operator=(const Alarm&) = delete;
 
-  void raise();                 ///< once; later calls do nothing
-  std::optional<int> raised();  ///< by whom, if another rank has. Never blocks
-  bool heard() const;           ///< whether this rank knows of one; it does not listen
+  void raise();                            ///< once; later calls do nothing
+  std::optional<int> raised();             ///< by whom, if another rank has. Never blocks
+  bool heard() const { return by_ >= 0; }  ///< whether this rank knows of one; it does not listen
+  /// Rank `by` has raised the alarm on another way than this one, which tells the others.
+  void raised_elsewhere(int by);
   /// To be called with this rank's message printed, before MPI_Abort: when the alarm was raised,
   /// waits until all ranks have printed theirs, or for a few seconds where one is stopped, dead or
   /// computes; otherwise returns at once.
@@ -34,6 +38,7 @@ class Alarm {
 
   MPI_Comm comm_ = MPI_COMM_NULL;
   int rank_ = 0, ranks_ = 1;
+  int by_ = -1;
 };
 
 }  // namespace tutti::comm

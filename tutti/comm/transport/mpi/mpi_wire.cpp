@@ -12,6 +12,7 @@
 #include "tutti/comm/transport/mpi/mpi_call.h"
 #include "tutti/comm/transport/mpi/mpi_channel.h"
 #include "tutti/comm/transport/mpi/session.h"
+#include "tutti/comm/transport/mpi/timed_call.h"
 
 namespace tutti::comm {
 namespace {
@@ -28,26 +29,10 @@ int rank_in_group(MPI_Comm comm) {
   return rank;
 }
 
-std::string setting_up(MPI_Comm world) {
-  return fmt::format("rank {}: setting up communication", rank_in_group(world));
-}
-
-MPI_Comm duplicate(MPI_Comm world, double timeout) {
-  const Deadline deadline(setting_up(world), timeout);
-  MPI_Comm own = MPI_COMM_NULL;
-  MPI_CALL(MPI_Comm_dup(world, &own));
-  return own;
-}
-
-std::shared_ptr<Alarm> make_alarm(MPI_Comm world, double timeout) {
-  const Deadline deadline(setting_up(world), timeout);
-  return std::make_shared<Alarm>(world);
-}
-
 }  // namespace
 
-MpiWire::MpiWire(MPI_Comm world, double timeout)
-    : MpiWire(duplicate(world, timeout), make_alarm(world, timeout), timeout) {}
+MpiWire::MpiWire(MPI_Comm comm, const std::string& who, double timeout)
+    : MpiWire(comm, std::make_shared<Alarm>(duplicate(comm, who, timeout)), timeout) {}
 
 MpiWire::MpiWire(MPI_Comm comm, std::shared_ptr<Alarm> alarm, double timeout)
     : Wire(rank_in_group(comm), size_of_group(comm)), comm_(comm), alarm_(std::move(alarm)),

@@ -4,6 +4,8 @@
 #include <mpi.h>
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "tutti/comm/transport/mpi/alarm.h"
 #include "tutti/comm/transport/wire.h"
@@ -12,8 +14,9 @@ namespace tutti::comm {
 
 class MpiWire final : public Wire {
  public:
-  /// Collective. Duplicates `world` and frees the duplicate. `timeout` in seconds.
-  MpiWire(MPI_Comm world, double timeout);
+  /// Collective. Takes over `comm`. `who` and `timeout` as for timed_call.h; the time-out is also
+  /// that of later calls.
+  MpiWire(MPI_Comm comm, const std::string& who, double timeout);
   ~MpiWire() override;
 
   std::string name() const override { return "MPI"; }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <exception>
 #include <optional>
@@ -13,12 +14,24 @@
 #include "tutti/comm/transport/mpi/deadline.h"
 #include "tutti/comm/transport/mpi/mpi_call.h"
 #include "tutti/comm/transport/mpi/mpi_wire.h"
+#include "tutti/comm/transport/mpi/tcp_bootstrap.h"
+#include "tutti/comm/transport/mpi/timed_call.h"
+#include "tutti/comm/transport/mpi/wire_choice.h"
 #include "tutti/comm/transport/process_communicator.h"
 
 namespace tutti::comm {
+namespace {
+
+// MPI was started by a session that has left it running, and by nobody else.
+std::atomic<bool> left_running = false;
+
+}  // namespace
 
 MpiSession::MpiSession(Threads wanted, int* argc, char*** argv, double timeout) {
-  if (running()) return;
+  if (running()) {
+    started_ = left_running.exchange(false);
+    return;
+  }
   int over = 0;
   MPI_CALL(MPI_Finalized(&over));
   if (over != 0)
@@ -47,10 +60,29 @@ MpiSession::~MpiSession() {
   MPI_Finalize();
 }
 
+namespace {
+
+std::unique_ptr<Wire> make_wire(MPI_Comm world, const ProcessOptions& options) {
+  int rank = 0;
+  MPI_CALL(MPI_Comm_rank(world, &rank));
+  const std::string who = fmt::format("rank {}: setting up communication", rank);
+  MPI_Comm own = duplicate(world, who, options.timeout);
+  if (choose_wire(options.wire, own, who, options.timeout) == WireKind::tcp)
+    return make_tcp_wire(own, who, options.timeout);
+  return std::make_unique<MpiWire>(own, who, options.timeout);
+}
+
+}  // namespace
+
+void MpiSession::leave_running() noexcept {
+  if (started_) left_running = true;
+  started_ = false;
+}
+
 std::unique_ptr<Communicator> MpiSession::communicator(const ProcessOptions& options) {
   timeout_ = options.timeout;
-  auto communicator = std::make_unique<ProcessCommunicator>(
-      std::make_unique<MpiWire>(MPI_COMM_WORLD, options.timeout), options);
+  auto communicator =
+      std::make_unique<ProcessCommunicator>(make_wire(MPI_COMM_WORLD, options), options);
   who_ = communicator->who();
   return communicator;
 }
@@ -63,8 +95,7 @@ std::unique_ptr<Communicator> MpiSession::communicator_of(int fortran_handle,
   if (comm == MPI_COMM_NULL || two_groups != 0)
     throw ConfigError(
         fmt::format("{} is no Fortran handle of an MPI communicator of one group", fortran_handle));
-  return std::make_unique<ProcessCommunicator>(std::make_unique<MpiWire>(comm, options.timeout),
-                                               options);
+  return std::make_unique<ProcessCommunicator>(make_wire(comm, options), options);
 }
 
 bool MpiSession::running() {

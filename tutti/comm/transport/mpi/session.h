@@ -26,6 +26,9 @@ class MpiSession {
   /// Finalises an MPI that it started; not while an exception passes, because MPI_Finalize would
   /// wait for ranks that may never come.
   ~MpiSession();
+  /// After a failure: this session leaves MPI running, for the same reason. A later session of this
+  /// process may use it, and then finalises it.
+  void leave_running() noexcept;
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
 
@@ -52,7 +55,7 @@ class MpiSession {
  private:
   std::string who_ = "this rank";
   double timeout_ = 60;
-  bool started_ = false;  // by this session, which then ends it
+  bool started_ = false;  // by this session, or by one that left it running: this one ends it
 };
 
 }  // namespace tutti::comm

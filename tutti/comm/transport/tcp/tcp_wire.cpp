@@ -96,12 +96,13 @@ class TcpMessages final : public Wire::Messages {
 
 }  // namespace
 
-TcpWire::TcpWire(std::shared_ptr<tcp::Switchboard> board, int rank, int size)
-    : TcpWire(std::move(board), rank, ranks_below(size), 1) {}
+TcpWire::TcpWire(std::shared_ptr<tcp::Switchboard> board, int rank, int size,
+                 std::shared_ptr<JobEnd> end)
+    : TcpWire(std::move(board), std::move(end), rank, ranks_below(size), 1) {}
 
-TcpWire::TcpWire(std::shared_ptr<tcp::Switchboard> board, int rank, std::vector<int> members,
-                 uint64_t id)
-    : Wire(rank, static_cast<int>(members.size())), board_(std::move(board)),
+TcpWire::TcpWire(std::shared_ptr<tcp::Switchboard> board, std::shared_ptr<JobEnd> end, int rank,
+                 std::vector<int> members, uint64_t id)
+    : Wire(rank, static_cast<int>(members.size())), board_(std::move(board)), end_(std::move(end)),
       members_(std::move(members)), id_(id) {}
 
 TcpWire::~TcpWire() { board_->close(id_); }
@@ -126,10 +127,25 @@ std::unique_ptr<Wire> TcpWire::part(const std::vector<int>& members, const std::
   Fnv1a id;
   id.add(id_), id.add(++parts_), id.add(static_cast<uint64_t>(in_group.front()));
   return std::unique_ptr<Wire>(
-      new TcpWire(board_, static_cast<int>(mine), std::move(in_group), id.value()));
+      new TcpWire(board_, end_, static_cast<int>(mine), std::move(in_group), id.value()));
+}
+
+void TcpWire::raise_alarm() {
+  board_->raise_alarm();
+  alarm();
+}
+
+std::optional<int> TcpWire::alarm() {
+  const std::optional<int> by = board_->alarm();
+  if (by && end_) end_->failed(*by);
+  return by;
 }
 
 void TcpWire::abort(int code, const std::string& message) {
+  if (end_) {
+    raise_alarm();
+    end_->abort(code, message);
+  }
   do_last_act(message);
   board_->raise_alarm();
   std::_Exit(code);

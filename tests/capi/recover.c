@@ -1,0 +1,119 @@
+/* What a program can do after a failure in a job that MPI has started. recover CASE FOLDER
+ * [private]:
+ *
+ * stopped, killed  One rank stops, or is killed. The others get a status, write a file each, and go
+ *                  on in a job among themselves, over TCP, in the same processes.
+ * late             One rank comes later than the time-out. All get a status, and start anew over
+ * MPI.
+ *
+ * A rank that has done it all leaves a file done.RANK: a launcher may take offence at how such a
+ * job ends. */
+#define _POSIX_C_SOURCE 200809L
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "expect.h"
+
+enum { kCount = 70000, kVictim = 1, kSeconds = 4 };
+
+static float x[kCount];
+
+static int free_port(void) {
+  struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+  socklen_t length = sizeof at;
+  const int s = socket(AF_INET, SOCK_STREAM, 0);
+  EXPECT(bind(s, (struct sockaddr*)&at, sizeof at) == 0 &&
+         getsockname(s, (struct sockaddr*)&at, &length) == 0);
+  close(s);
+  return ntohs(at.sin_port);
+}
+
+static tutti_comm_plan* plan_sum(void) {
+  tutti_comm_plan* plan = NULL;
+  OK(tutti_comm_plan_allreduce(world, NULL, x, kCount, TUTTI_COMM_F32, TUTTI_COMM_SUM, NULL,
+                               &plan));
+  return plan;
+}
+
+static void sum(tutti_comm_plan* plan) {
+  for (int i = 0; i < kCount; ++i) x[i] = (float)(rank + 1);
+  OK(tutti_comm_start(plan));
+  OK(tutti_comm_wait(plan));
+  for (int i = 0; i < kCount; ++i) EXPECT(x[i] == (float)(size * (size + 1) / 2));
+}
+
+static void write_file(const char* folder, const char* name) {
+  char path[1024];
+  snprintf(path, sizeof path, "%s/%s.%d", folder, name, rank);
+  FILE* file = fopen(path, "w");
+  EXPECT(file && fputs("saved\n", file) >= 0 && fclose(file) == 0);
+}
+
+/* Returns on the ranks that are told that one of them does not come, with nothing left in use. */
+static void fail_without_victim(const char* how, int private_memory) {
+  tutti_comm_plan* const plan = plan_sum();
+  tutti_comm* part = NULL;
+  OK(tutti_comm_split(world, rank % 2, 0, &part));
+  sum(plan);
+  if (rank == kVictim && strcmp(how, "late") != 0)
+    raise(strcmp(how, "stopped") == 0 ? SIGSTOP : SIGKILL);
+  if (rank == kVictim) {
+    const struct timespec longer = {.tv_sec = kSeconds + 2};
+    nanosleep(&longer, NULL);
+  }
+  const time_t begin = time(NULL);
+  int status = TUTTI_COMM_OK;
+  for (int i = 0; i < 3 && status == TUTTI_COMM_OK; ++i) {
+    OK(tutti_comm_start(plan));
+    status = tutti_comm_wait(plan);
+  }
+  EXPECT(status == TUTTI_COMM_ERROR_FAILED);
+  EXPECT(difftime(time(NULL), begin) < 4 * kSeconds);
+  fprintf(stderr, "rank %d of %d, memory %d: %s\n", rank, size, private_memory,
+          tutti_comm_last_error());
+  OK(tutti_comm_plan_destroy(plan));
+  OK(tutti_comm_destroy(part));
+}
+
+int main(int argc, char** argv) {
+  EXPECT(argc >= 3);
+  const char* const folder = argv[2];
+  tutti_comm_init_options options = {
+      .size = sizeof options, .timeout = kSeconds, .private_memory = argc > 3};
+  OK(tutti_comm_init(&argc, &argv, &options));
+  find_world();
+  const int whole = size, first = rank;
+  int port = free_port();
+  tutti_comm_plan* tell = NULL;
+  OK(tutti_comm_plan_broadcast(world, &port, 1, TUTTI_COMM_I32, 0, NULL, &tell));
+  OK(tutti_comm_start(tell));
+  OK(tutti_comm_wait(tell));
+  OK(tutti_comm_plan_destroy(tell));
+
+  fail_without_victim(argv[1], argc > 3);
+  write_file(folder, "saved");
+  OK(tutti_comm_finalize());
+  world = NULL;
+
+  options.timeout = 20;
+  if (strcmp(argv[1], "late") == 0) {
+    OK(tutti_comm_init(NULL, NULL, &options));
+  } else {
+    char address[64];
+    snprintf(address, sizeof address, "127.0.0.1:%d", port);
+    OK(tutti_comm_init_tcp(address, "secret", first < kVictim ? first : first - 1, whole - 1,
+                           &options));
+  }
+  find_world();
+  tutti_comm_plan* const plan = plan_sum();
+  sum(plan);
+  sum(plan);
+  OK(tutti_comm_plan_destroy(plan));
+  write_file(folder, "done");
+  OK(tutti_comm_finalize());
+  return 0;
+}

@@ -1,0 +1,81 @@
+#include "tutti/comm/transport/mpi/wire_choice.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "tutti/base/error.h"
+#include "tutti/comm/transport/mpi/mpi_call.h"
+#include "tutti/comm/transport/mpi/timed_call.h"
+
+namespace tutti::comm {
+namespace {
+
+// "tcp" of "btl_tcp_latency" for "btl_"; empty for other variables.
+std::string_view component(std::string_view variable, std::string_view framework) {
+  if (!variable.starts_with(framework)) return {};
+  variable.remove_prefix(framework.size());
+  return variable.substr(0, variable.find('_'));
+}
+
+}  // namespace
+
+bool sends_over_tcp(const std::vector<std::string>& variables) {
+  bool ob1 = false, tcp = false;
+  for (const std::string& variable : variables) {
+    const std::string_view pml = component(variable, "pml_"), btl = component(variable, "btl_");
+    if (!pml.empty() && pml != "base" && pml != "ob1") return false;
+    constexpr std::array kInsideAHost{"base", "self", "vader", "sm", "smcuda"};
+    if (!btl.empty() && btl != "tcp" && std::ranges::find(kInsideAHost, btl) == kInsideAHost.end())
+      return false;
+    ob1 |= pml == "ob1";
+    tcp |= btl == "tcp";
+  }
+  return ob1 && tcp;
+}
+
+std::vector<std::string> transport_variables() {
+  int provided = 0, count = 0;
+  if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS) return {};
+  std::vector<std::string> names;
+  MPI_T_cvar_get_num(&count);
+  for (int i = 0; i < count; ++i) {
+    std::array<char, 256> name{};
+    int length = static_cast<int>(name.size()), verbosity = 0, about = 0, bind = 0, scope = 0;
+    MPI_Datatype type = MPI_DATATYPE_NULL;
+    MPI_T_enum values = MPI_T_ENUM_NULL;
+    // An error says that the variable is of a component that is not in use.
+    if (MPI_T_cvar_get_info(i, name.data(), &length, &verbosity, &type, &values, nullptr, &about,
+                            &bind, &scope) != MPI_SUCCESS)
+      continue;
+    const std::string_view text(name.data());
+    if (text.starts_with("pml_") || text.starts_with("btl_")) names.emplace_back(text);
+  }
+  MPI_T_finalize();
+  return names;
+}
+
+WireKind choose_wire(WireKind asked, MPI_Comm comm, const std::string& who, double timeout) {
+  const bool tcp = asked == WireKind::automatic && sends_over_tcp(transport_variables());
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  // What each rank asks for, what it found, and where it is.
+  const std::string mine =
+      fmt::format("{}{}{}", static_cast<int>(asked), tcp ? '+' : '-', host.data());
+  const std::vector<std::string> all = gather_texts(mine, comm, who, timeout);
+  bool all_tcp = true, one_host = true;
+  for (size_t p = 0; p < all.size(); ++p) {
+    if (all[p][0] != all[0][0])
+      throw CommError(fmt::format(
+          "{}: ranks 0 and {} ask for different wires (comm.wire, TUTTI_COMM_WIRE)", who, p));
+    all_tcp &= all[p][1] == '+';
+    one_host &= all[p].substr(2) == all[0].substr(2);
+  }
+  if (asked != WireKind::automatic) return asked;
+  return all_tcp && !one_host ? WireKind::tcp : WireKind::mpi;
+}
+
+}  // namespace tutti::comm

@@ -1,5 +1,5 @@
-/* Loaded beside a program (LD_PRELOAD): what each rank sends through MPI, and how long MPI_Init takes and
- * what follows it. A line for each rank at the end, appended to the file COUNT_MPI_FILE:
+/* Loaded beside a program (LD_PRELOAD): what each rank sends through MPI, and how long MPI_Init
+ * takes and what follows it. A line for each rank at the end, appended to the file COUNT_MPI_FILE:
  *   rank, messages sent, bytes sent, seconds of MPI_Init, seconds from there to MPI_Finalize
  * Persistent sends are not counted: control messages are none. */
 #include <mpi.h>

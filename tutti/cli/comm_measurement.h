@@ -13,8 +13,8 @@ namespace tutti {
 /// As the flags say.
 struct CommMeasurement {
   std::string collective, algorithm, element = "f32", op = "sum", transport = "auto",
-                                     nodes = "auto", wire = "auto", progress = "0", output, shape, peers = "all",
-                                     columns = "nccl", selection, table;
+                                     nodes = "auto", wire = "auto", progress = "0", output, shape,
+                                     peers = "all", columns = "nccl", selection, table;
   SizeRange range;
   size_t chunk = 0;
   int ranks = 0, iterations = 20, warmup = 5, checks = 1;

@@ -38,8 +38,10 @@ bool sends_over_tcp(const std::vector<std::string>& variables) {
 }
 
 std::vector<std::string> transport_variables() {
-  int provided = 0, count = 0;
-  if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS) return {};
+  // Open MPI 4.1 takes the level that is asked for here for that of MPI itself.
+  int level = MPI_THREAD_SINGLE, provided = 0, count = 0;
+  MPI_CALL(MPI_Query_thread(&level));
+  if (MPI_T_init_thread(level, &provided) != MPI_SUCCESS) return {};
   std::vector<std::string> names;
   MPI_T_cvar_get_num(&count);
   for (int i = 0; i < count; ++i) {

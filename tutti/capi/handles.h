@@ -9,6 +9,7 @@
 #include "tutti/capi/tutti_comm.h"
 #include "tutti/comm/bootstrap/store.h"
 #include "tutti/comm/communicator.h"
+#include "tutti/comm/remote/remote_memory.h"
 
 struct tutti_comm {
   explicit tutti_comm(std::unique_ptr<tutti::comm::Communicator> made,
@@ -24,16 +25,27 @@ struct tutti_comm {
   std::atomic<int> in_use = 0;  ///< plans and allocations that stand on it
 };
 
+struct tutti_comm_memory {
+  explicit tutti_comm_memory(tutti_comm* comm) : owner(comm) {}
+  tutti_comm* owner;  ///< not owned; lives longer, because it is in use
+  std::unique_ptr<tutti::comm::RemoteMemory> memory;
+  std::unique_ptr<tutti::comm::RemoteMemory::Hold> hold;
+  std::atomic<int> in_use = 0;  ///< plans that stand on it
+};
+
 struct tutti_comm_plan {
   tutti_comm* owner;  ///< not owned; lives longer, because it is in use
-  // One of the two.
+  // One of the three.
   std::unique_ptr<tutti::comm::CollectiveOperation> collective = nullptr;
   std::unique_ptr<tutti::comm::MessageOperation> message = nullptr;
+  std::unique_ptr<tutti::comm::RemoteAccess> remote = nullptr;
+  tutti_comm_memory* exposed = nullptr;  ///< of `remote`; as owner
   bool rebindable = false;
   bool bound = true;
   bool receives = false;  ///< the message
-  size_t bytes = 0;       ///< of the message
+  size_t bytes = 0;       ///< of the message, or of what is done in another rank's memory
   tutti::comm::Operation& operation() const {
+    if (remote) return *remote;
     return collective ? static_cast<tutti::comm::Operation&>(*collective) : *message;
   }
 };

@@ -5,8 +5,8 @@
 #include <mutex>
 #include <vector>
 
+#include "tutti/capi/arguments.h"
 #include "tutti/capi/handles.h"
-#include "tutti/capi/options.h"
 #include "tutti/capi/status.h"
 
 using namespace tutti;
@@ -17,36 +17,8 @@ using comm::Slice;
 
 namespace {
 
-// Numbers that are part of the ABI.
-static_assert(int{TUTTI_COMM_F32} == int(comm::Element::f32) &&
-              int{TUTTI_COMM_F64} == int(comm::Element::f64) &&
-              int{TUTTI_COMM_BF16} == int(comm::Element::bf16) &&
-              int{TUTTI_COMM_F16} == int(comm::Element::f16) &&
-              int{TUTTI_COMM_I8} == int(comm::Element::i8) &&
-              int{TUTTI_COMM_I32} == int(comm::Element::i32) &&
-              int{TUTTI_COMM_BYTE} == int(comm::Element::byte) &&
-              int{TUTTI_COMM_I64} == int(comm::Element::i64) &&
-              int{TUTTI_COMM_U8} == int(comm::Element::u8));
-static_assert(int{TUTTI_COMM_SUM} == int(comm::ReduceOp::sum) &&
-              int{TUTTI_COMM_MIN} == int(comm::ReduceOp::min) &&
-              int{TUTTI_COMM_MAX} == int(comm::ReduceOp::max) &&
-              int{TUTTI_COMM_MEAN} == int(comm::ReduceOp::mean) &&
-              int{TUTTI_COMM_PRODUCT} == int(comm::ReduceOp::product));
-
 // Elements of 8 bytes that an address range holds: sums of sizes below it cannot wrap around.
 constexpr size_t kMostElements = PTRDIFF_MAX / 8;
-
-comm::Element element_of(int type) {
-  if (type < 0 || type >= comm::kElements)
-    throw ConfigError(fmt::format("{} is no enum tutti_comm_type", type));
-  return static_cast<comm::Element>(type);
-}
-
-comm::ReduceOp op_of(int op) {
-  if (op < 0 || op >= comm::kReduceOps)
-    throw ConfigError(fmt::format("{} is no enum tutti_comm_op", op));
-  return static_cast<comm::ReduceOp>(op);
-}
 
 size_t ranks_of(tutti_comm* comm) {
   return static_cast<size_t>(given(comm, "comm").communicator->size());
@@ -76,13 +48,6 @@ std::vector<Slice> slices(const size_t* counts, const size_t* begins, size_t ran
 }
 
 std::string text_of(const char* text) { return text == nullptr ? "" : text; }
-
-tutti_comm_plan_options plan_options(const tutti_comm_plan_options* given_options) {
-  static_assert(sizeof(tutti_comm_plan_options) == 48);
-  const auto options = read_options(given_options, 40);
-  if (options.reserved != 0) throw ConfigError("`reserved` is not 0");
-  return options;
-}
 
 void make_plan(tutti_comm* comm, CollectiveSpec spec, const tutti_comm_plan_options* given_options,
                tutti_comm_plan** plan) {

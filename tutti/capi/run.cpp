@@ -17,7 +17,7 @@ namespace {
 
 const comm::CollectiveOperation& collective_of(const tutti_comm_plan* plan) {
   if (!given(plan, "plan").collective)
-    throw ConfigError("a message between two ranks has no algorithm");
+    throw ConfigError("only collectives have an algorithm and a schedule");
   return *plan->collective;
 }
 
@@ -61,11 +61,13 @@ int tutti_comm_plan_destroy(tutti_comm_plan* plan) {
       throw StateError(fmt::format("'{}' is in flight: wait for it before it is destroyed",
                                    plan->operation().name()));
     tutti_comm& owner = *plan->owner;
+    tutti_comm_memory* const exposed = plan->exposed;
     {
       const std::lock_guard lock(owner.mutex);
       const std::unique_ptr<tutti_comm_plan> last(plan);
     }
     --owner.in_use;
+    if (exposed != nullptr) --exposed->in_use;
   });
 }
 
@@ -99,6 +101,15 @@ int tutti_comm_plan_rebind(tutti_comm_plan* plan, const void* input, void* outpu
     if (plan->collective) {
       try {
         plan->collective->rebind(input, output);
+      } catch (const CommError& error) {
+        throw ConfigError(error.what());
+      }
+    } else if (plan->remote) {
+      auto* const data =
+          static_cast<std::byte*>(output != nullptr ? output : const_cast<void*>(input));
+      if (plan->bytes > 0) given(data, "input or output");
+      try {
+        plan->remote->rebind({data, plan->bytes});
       } catch (const CommError& error) {
         throw ConfigError(error.what());
       }

@@ -87,6 +87,7 @@ enum tutti_comm_op {
 
 typedef struct tutti_comm tutti_comm;           /* a group of ranks */
 typedef struct tutti_comm_plan tutti_comm_plan; /* a collective of a group, ready to be started */
+typedef struct tutti_comm_memory tutti_comm_memory; /* what each rank exposes to all others */
 
 /* Options: `size` is sizeof of the struct, every other member may be left zero. NULL in place of
  * options: all defaults. */
@@ -277,8 +278,8 @@ int tutti_comm_plan_receive(tutti_comm* comm, void* data, size_t bytes, int peer
                             int patient, const tutti_comm_plan_options* options,
                             tutti_comm_plan** plan);
 /* Of a rebindable plan: the buffers of later starts, as its own function takes them (a broadcast's
- * is output; a message is sent from input and received to output). Not collective, not while in
- * flight. */
+ * is output; a message is sent from input and received to output; of a plan for another rank's
+ * memory the one that is not NULL counts). Not collective, not while in flight. */
 int tutti_comm_plan_rebind(tutti_comm_plan* plan, const void* input, void* output);
 /* Not collective, not while in flight, but for after a failure. NULL: nothing is done. */
 int tutti_comm_plan_destroy(tutti_comm_plan* plan);
@@ -288,6 +289,43 @@ int tutti_comm_plan_algorithm(const tutti_comm_plan* plan, const char** name);
  * of them 0, and the length of the whole text to length, which may be NULL; text may be NULL when
  * capacity is 0. */
 int tutti_comm_plan_print(const tutti_comm_plan* plan, char* text, size_t capacity, size_t* length);
+
+/* ---- Memory that all ranks put to, get from and accumulate into ---- */
+/* Collective; bytes is each rank's own. data, which may be NULL: where this rank's begins, zeroed.
+ * A rank serves the others whenever it makes progress: in tests and waits of any plan, in
+ * tutti_comm_memory_wait, or by progress threads. */
+int tutti_comm_expose(tutti_comm* comm, size_t bytes, void** data, tutti_comm_memory** memory);
+/* When nobody asks for anything in any rank's share any more, as after a barrier. Not collective.
+ * NULL: nothing is done. */
+int tutti_comm_memory_free(tutti_comm_memory* memory);
+/* Plans of this rank alone: bytes, or count elements, at byte offset of rank's memory; data is this
+ * rank's. Those for one target are done in the order of their starts. Complete when the memory has
+ * changed, or the data are here. Of options, name, priority and rebindable count. */
+int tutti_comm_plan_put(tutti_comm_memory* memory, const void* data, size_t bytes, int rank,
+                        size_t offset, const tutti_comm_plan_options* options,
+                        tutti_comm_plan** plan);
+/* atomic, not 0: what is there between two accumulates, never in the midst of one. */
+int tutti_comm_plan_get(tutti_comm_memory* memory, void* data, size_t bytes, int rank,
+                        size_t offset, int atomic, const tutti_comm_plan_options* options,
+                        tutti_comm_plan** plan);
+/* Each is applied whole, one after another: no sum is lost. No mean. */
+int tutti_comm_plan_accumulate(tutti_comm_memory* memory, const void* data, size_t count, int type,
+                               int op, int rank, size_t offset,
+                               const tutti_comm_plan_options* options, tutti_comm_plan** plan);
+/* The same, and data becomes what was there before. */
+int tutti_comm_plan_fetch(tutti_comm_memory* memory, void* data, size_t count, int type, int op,
+                          int rank, size_t offset, const tutti_comm_plan_options* options,
+                          tutti_comm_plan** plan);
+/* How many accumulates and fetches have been applied to this rank's memory. */
+int tutti_comm_memory_accumulates(tutti_comm_memory* memory, size_t* count);
+/* Until there have been so many, without a time-out; FAILED when one of these ranks is found dead.
+ */
+int tutti_comm_memory_wait(tutti_comm_memory* memory, size_t count, const int* ranks,
+                           size_t number);
+/* From hold to release no accumulate, fetch or atomic get is applied here, and this rank may read
+ * and write what they change. */
+int tutti_comm_memory_hold(tutti_comm_memory* memory);
+int tutti_comm_memory_release(tutti_comm_memory* memory);
 
 /* ---- Running. All ranks start the same plans; the order may differ. ---- */
 /* My share is ready: the input will not be written, the output not be read. Does not block. STATE

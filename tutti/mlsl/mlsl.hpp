@@ -166,7 +166,8 @@ class MLSL_PUBLIC Distribution {
   /// sendCount elements to each process.
   CommReq* AlltoAll(void* sendBuffer, size_t sendCount, void* recvBuffer, DataType dataType,
                     GroupType groupType);
-  /// Offsets in elements. Planned at every call, because counts are each process's own.
+  /// Offsets in elements. Not planned, because counts are each process's own; all processes of the
+  /// group make their calls in the same order.
   CommReq* AlltoAllv(void* sendBuffer, size_t* sendCounts, size_t* sendOffsets, void* recvBuffer,
                      size_t* recvCounts, size_t* recvOffsets, DataType dataType,
                      GroupType groupType);

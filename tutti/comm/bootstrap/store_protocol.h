@@ -27,7 +27,7 @@ struct Welcome {
   Sha256Digest proof;  ///< role "store server"
 };
 
-enum Operation : uint32_t { kSet = 1, kGet = 2 };
+enum Command : uint32_t { kSet = 1, kGet = 2 };
 struct Request {
   uint32_t operation;
   uint32_t key_bytes;

@@ -1,0 +1,179 @@
+// Memory that ranks expose, and what others do in it.
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <span>
+
+#include "tutti/capi/arguments.h"
+#include "tutti/capi/handles.h"
+#include "tutti/capi/options.h"
+#include "tutti/capi/status.h"
+
+using namespace tutti;
+using namespace tutti::capi;
+
+namespace {
+
+// What is refused is the caller's mistake, not a failure of the job.
+template <class Plan>
+auto planned(Plan plan) {
+  try {
+    return plan();
+  } catch (const CommError& error) {
+    throw ConfigError(error.what());
+  }
+}
+
+using Make = std::unique_ptr<comm::RemoteAccess> (comm::RemoteMemory::*)(const comm::RemoteSpec&);
+
+// Of this rank alone.
+int make_access(tutti_comm_memory* memory, Make make, comm::RemoteSpec spec,
+                const tutti_comm_plan_options* given_options, tutti_comm_plan** plan) {
+  return guarded([&] {
+    tutti_comm_memory& exposed = given(memory, "memory");
+    tutti_comm_plan*& result = given(plan, "plan");
+    const auto options = plan_options(given_options);
+    if (options.algorithm != nullptr || options.chunk != 0 || options.reproducible != 0)
+      throw ConfigError(
+          "what one rank does in another's memory has no algorithm, chunks or order "
+          "of sums");
+    spec.name = options.name == nullptr ? "" : options.name;
+    spec.priority = options.priority;
+    auto made = std::make_unique<tutti_comm_plan>(tutti_comm_plan{.owner = exposed.owner});
+    made->rebindable = options.rebindable != 0;
+    made->bound = !made->rebindable;
+    made->bytes = spec.data.size();
+    if (made->bound && made->bytes > 0) given(spec.data.data(), "data");
+    {
+      const std::lock_guard lock(exposed.owner->mutex);
+      made->remote = planned([&] { return ((*exposed.memory).*make)(spec); });
+    }
+    made->exposed = &exposed;
+    ++exposed.in_use;
+    ++exposed.owner->in_use;
+    result = made.release();
+  });
+}
+
+std::span<std::byte> bytes_at(const void* data, size_t bytes) {
+  return {static_cast<std::byte*>(const_cast<void*>(data)), bytes};
+}
+
+std::span<std::byte> elements_at(const void* data, size_t count, comm::Element element) {
+  const size_t size = comm::size_of(element);
+  if (count > PTRDIFF_MAX / size)
+    throw ConfigError(fmt::format("{} elements are more than any memory holds", count));
+  return bytes_at(data, count * size);
+}
+
+int make_sum(tutti_comm_memory* memory, Make make, const void* data, size_t count, int type, int op,
+             int rank, size_t offset, const tutti_comm_plan_options* options,
+             tutti_comm_plan** plan) {
+  comm::RemoteSpec spec{.rank = rank, .offset = offset};
+  const int status = guarded([&] {
+    spec.element = element_of(type);
+    spec.op = op_of(op);
+    spec.data = elements_at(data, count, spec.element);
+  });
+  return status != 0 ? status : make_access(memory, make, spec, options, plan);
+}
+
+}  // namespace
+
+int tutti_comm_expose(tutti_comm* comm, size_t bytes, void** data, tutti_comm_memory** memory) {
+  return guarded([&] {
+    tutti_comm& owner = given(comm, "comm");
+    tutti_comm_memory*& result = given(memory, "memory");
+    auto made = std::make_unique<tutti_comm_memory>(&owner);
+    {
+      const std::lock_guard lock(owner.mutex);
+      made->memory = owner.communicator->expose(bytes);
+    }
+    if (data != nullptr) *data = made->memory->data().data();
+    ++owner.in_use;
+    result = made.release();
+  });
+}
+
+int tutti_comm_memory_free(tutti_comm_memory* memory) {
+  return guarded([&] {
+    if (memory == nullptr) return;
+    if (memory->in_use > 0)
+      throw StateError(
+          fmt::format("the memory is in use: {} plan(s) are left", memory->in_use.load()));
+    tutti_comm& owner = *memory->owner;
+    {
+      const std::lock_guard lock(owner.mutex);
+      const std::unique_ptr<tutti_comm_memory> last(memory);
+    }
+    --owner.in_use;
+  });
+}
+
+int tutti_comm_plan_put(tutti_comm_memory* memory, const void* data, size_t bytes, int rank,
+                        size_t offset, const tutti_comm_plan_options* options,
+                        tutti_comm_plan** plan) {
+  return make_access(memory, &comm::RemoteMemory::plan_put,
+                     {.rank = rank, .offset = offset, .data = bytes_at(data, bytes)}, options,
+                     plan);
+}
+
+int tutti_comm_plan_get(tutti_comm_memory* memory, void* data, size_t bytes, int rank,
+                        size_t offset, int atomic, const tutti_comm_plan_options* options,
+                        tutti_comm_plan** plan) {
+  return make_access(
+      memory, &comm::RemoteMemory::plan_get,
+      {.rank = rank, .offset = offset, .data = bytes_at(data, bytes), .atomic = atomic != 0},
+      options, plan);
+}
+
+int tutti_comm_plan_accumulate(tutti_comm_memory* memory, const void* data, size_t count, int type,
+                               int op, int rank, size_t offset,
+                               const tutti_comm_plan_options* options, tutti_comm_plan** plan) {
+  return make_sum(memory, &comm::RemoteMemory::plan_accumulate, data, count, type, op, rank, offset,
+                  options, plan);
+}
+
+int tutti_comm_plan_fetch(tutti_comm_memory* memory, void* data, size_t count, int type, int op,
+                          int rank, size_t offset, const tutti_comm_plan_options* options,
+                          tutti_comm_plan** plan) {
+  return make_sum(memory, &comm::RemoteMemory::plan_fetch, data, count, type, op, rank, offset,
+                  options, plan);
+}
+
+int tutti_comm_memory_accumulates(tutti_comm_memory* memory, size_t* count) {
+  return guarded([&] {
+    given(count, "count") = static_cast<size_t>(given(memory, "memory").memory->accumulates());
+  });
+}
+
+int tutti_comm_memory_wait(tutti_comm_memory* memory, size_t count, const int* ranks,
+                           size_t number) {
+  return guarded([&] {
+    comm::RemoteMemory& exposed = *given(memory, "memory").memory;
+    if (number > 0) given(ranks, "ranks");
+    const std::span<const int> from(ranks, number);
+    const int size = memory->owner->communicator->size();
+    for (const int rank : from)
+      if (rank < 0 || rank >= size)
+        throw ConfigError(fmt::format("there is no rank {} among {}", rank, size));
+    exposed.wait_for_accumulates(count, from);
+  });
+}
+
+int tutti_comm_memory_hold(tutti_comm_memory* memory) {
+  return guarded([&] {
+    tutti_comm_memory& exposed = given(memory, "memory");
+    if (exposed.hold) throw StateError("the memory is held already");
+    exposed.hold.reset(new comm::RemoteMemory::Hold(exposed.memory->hold()));
+  });
+}
+
+int tutti_comm_memory_release(tutti_comm_memory* memory) {
+  return guarded([&] {
+    tutti_comm_memory& exposed = given(memory, "memory");
+    if (!exposed.hold) throw StateError("the memory is not held");
+    exposed.hold.reset();
+  });
+}

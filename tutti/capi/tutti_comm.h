@@ -124,7 +124,7 @@ typedef struct tutti_comm_plan_options {
   const char* algorithm; /* pairwise, recursive_doubling, recursive_halving, ring, binomial,
                             double_tree, two_level, ring_2d, bruck; NULL: by the selection */
   size_t chunk; /* elements; a larger broadcast, reduce or allreduce runs as chunks, between which
-                   more urgent plans pass; 0: one piece */
+                   more urgent plans pass; 0: one piece, but for a long allreduce between nodes */
   int priority; /* of plans in flight together, the higher goes first */
   int reproducible; /* not 0: the same bits by whatever algorithm; those that cannot are refused */
   int rebindable;   /* not 0: the buffers come with tutti_comm_plan_rebind, before the first start;

@@ -52,7 +52,8 @@ struct CollectiveSpec {
   bool shared_output =
       false;         ///< allreduce, allgather: ranks that see each other's memory have one output
   size_t chunk = 0;  ///< elements; a larger broadcast, reduce or allreduce runs as chunks one after
-                     ///< another, and lets others pass. 0: one piece
+                     ///< another, and lets others pass. 0: one piece, but for a
+                     ///< long allreduce between nodes
   int priority = 0;
 };
 

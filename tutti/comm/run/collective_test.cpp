@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -433,6 +434,25 @@ TEST(Collective, ALateRankIsNamed) {
       EXPECT_NE(message.find("'gradient' by pairwise number 1"), std::string::npos) << message;
       EXPECT_NE(message.find("not arrived: rank 2 on"), std::string::npos) << message;
     });
+}
+
+TEST(Collective, ALongAllreduceBetweenNodesRunsInPieces) {
+  constexpr size_t kCount = (size_t{5} << 18) + 3;  // 5 MiB
+  const auto body = [](Communicator& c) {
+    std::vector<float> x(kCount, static_cast<float>(c.rank()));
+    CollectiveSpec spec{.kind = Collective::allreduce, .count = kCount, .output = x.data()};
+    const auto sum = c.plan(spec);
+    EXPECT_EQ(sum->chunks(), c.one_node() ? 1u : 6u);
+    sum->start();
+    sum->wait();
+    EXPECT_EQ(std::ranges::count(x, 3.0f), std::ssize(x));
+    spec.chunk = kCount;
+    EXPECT_EQ(c.plan(spec)->chunks(), 1u) << "as asked";
+    spec.chunk = 0, spec.count = 1000;
+    EXPECT_EQ(c.plan(spec)->chunks(), 1u) << "short";
+  };
+  run_ranks(3, body);
+  run_ranks(3, body, {0, 0, 1});
 }
 
 }  // namespace

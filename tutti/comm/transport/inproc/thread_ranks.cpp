@@ -173,9 +173,7 @@ class ThreadCommunicator final : public Communicator {
     return std::make_unique<RoutedChannel>(neighbours(), std::move(rounds), numbers, number, near,
                                            far);
   }
-  std::unique_ptr<Wire::Messages> messages() override {
-    return world_->office.messages(rank());
-  }
+  std::unique_ptr<Wire::Messages> messages() override { return world_->office.messages(rank()); }
   std::unique_ptr<Wire::Inbox> inbox(size_t room, int tag) override {
     return world_->office.inbox(rank(), room, tag);
   }

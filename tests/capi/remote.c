@@ -122,9 +122,10 @@ static void check_errors(void) {
   FAILS(
       TUTTI_COMM_ERROR_ARGUMENT, "no mean",
       tutti_comm_plan_accumulate(memory, x, 1, TUTTI_COMM_F32, TUTTI_COMM_MEAN, 0, 0, NULL, &plan));
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "`data`",
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "data is NULL",
         tutti_comm_plan_put(memory, NULL, 4, 0, 0, NULL, &plan));
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "`memory`", tutti_comm_plan_put(NULL, x, 4, 0, 0, NULL, &plan));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "memory is NULL",
+        tutti_comm_plan_put(NULL, x, 4, 0, 0, NULL, &plan));
   const int nobody = size;
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "there is no rank",
         tutti_comm_memory_wait(memory, 1, &nobody, 1));

@@ -17,7 +17,9 @@ namespace {
 
 const comm::CollectiveOperation& collective_of(const tutti_comm_plan* plan) {
   if (!given(plan, "plan").collective)
-    throw ConfigError("only collectives have an algorithm and a schedule");
+    throw ConfigError(
+        "a message has no algorithm and no schedule, nor has what one rank does in another's "
+        "memory");
   return *plan->collective;
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -206,11 +207,21 @@ TEST(RemoteMemory, ServesWorkers) {
       std::vector<float> mine(kWeights), gradient(kWeights, 1);
       std::vector<int64_t> clock{1}, all(2);
       const auto worker = static_cast<size_t>(c.rank() - 1);
+      // Others push meanwhile: nothing is read that is half written.
+      const auto pull = weights->plan_get({.rank = 0, .data = raw(mine), .atomic = true});
+      const auto look = clocks->plan_get({.rank = 0, .data = raw(all), .atomic = true});
+      const auto run = [](RemoteAccess& access) {
+        access.start();
+        access.wait();
+      };
       for (int step = 0; step < kSteps; ++step) {
         if (step == 3 && c.rank() == 2) std::this_thread::sleep_for(500ms);
-        do clocks->get(0, 0, raw(all));
+        do run(*look);
         while (step - all[1 - worker] > kBound);
-        weights->get(0, 0, raw(mine));
+        run(*pull);
+        // What is missing are the last steps of the other one, at most as many as the bound.
+        EXPECT_GE(mine[0], static_cast<float>(step + std::max(int64_t{0}, step - kBound)));
+        expect_all(std::as_writable_bytes(std::span(mine)), mine[0]);
         weights->accumulate(0, 0, raw(gradient), Element::f32);
         clocks->accumulate(0, worker * sizeof(int64_t), raw(clock), Element::i64);
       }

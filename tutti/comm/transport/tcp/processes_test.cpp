@@ -6,12 +6,14 @@
 
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <functional>
 #include <thread>
 #include <vector>
 
 #include "tutti/base/error.h"
 #include "tutti/comm/bootstrap/tcp_store.h"
+#include "tutti/comm/remote/remote_memory.h"
 #include "tutti/comm/transport/tcp/store_communicator.h"
 #include "tutti/comm/transport/tcp/tcp_wire.h"
 
@@ -194,6 +196,69 @@ TEST(StoreProcesses, AStoppedRankIsNotLost) {
     return all == 0 ? 0 : 1;
   });
   EXPECT_EQ(codes, (std::vector<int>{0, 0}));
+}
+
+// Rank 0 serves; rank 3 is killed while it adds a large vector. Rank 0 is told, and goes on serving
+// the other two, whose sums are whole; what rank 3 began is there whole or not at all.
+void serve_around_a_killed_rank(bool shared_memory) {
+  constexpr int kPushes = 20, kVictim = 3;
+  constexpr size_t kCount = 1'000'000;
+  const std::vector<int> codes = run_processes(4, [&](int p, Store& store) {
+    const auto c = make_store_communicator(store, "job", p, 4, options_with(shared_memory));
+    const auto memory = c->expose(p == 0 ? kCount * sizeof(double) : 0);
+    std::vector<double> x(kCount, p == kVictim ? 1000 : p);
+    const auto push = memory->plan_accumulate(
+        {.rank = 0, .data = std::as_writable_bytes(std::span(x)), .element = Element::f64});
+    if (p == kVictim) {
+      push->start();
+      for (int i = 0; i < 3; ++i) push->test();
+      kill(getpid(), SIGKILL);
+    }
+    if (p > 0) {
+      for (int i = 0; i < kPushes; ++i) {
+        push->start();
+        push->wait();
+      }
+      return store.get("served", 20) ? 0 : 4;
+    }
+    std::vector<int> from{1, 2, kVictim};
+    std::string lost;
+    try {
+      memory->wait_for_accumulates(1000, from);
+    } catch (const CommError& error) {
+      lost = error.what();
+    }
+    if (lost.find("rank 3 on") == std::string::npos) return 2;
+    from.pop_back();
+    memory->wait_for_accumulates(2 * kPushes, from);
+    std::vector<double> sum(kCount);
+    do memory->get(0, 0, std::as_writable_bytes(std::span(sum)));
+    while (std::fmod(sum[0], 1000) != 3 * kPushes);
+    for (const double value : sum)
+      if (value != sum[0]) return 3;
+    store.set("served", "yes");
+    return 0;
+  });
+  EXPECT_EQ(codes, (std::vector<int>{0, 0, 0, 128 + SIGKILL}));
+}
+
+TEST(StoreProcesses, AServerGoesOnAfterOneOfItsOriginsIsKilled) {
+  for (const bool shared_memory : {false, true}) serve_around_a_killed_rank(shared_memory);
+}
+
+TEST(StoreProcesses, AKilledTargetIsNamed) {
+  const std::vector<int> codes = run_processes(2, [&](int p, Store& store) {
+    const auto c = make_store_communicator(store, "job", p, 2, options_with(false));
+    const auto memory = c->expose(64);
+    if (p == 0) kill(getpid(), SIGKILL);
+    try {
+      for (;;) memory->put(0, 0, memory->data());
+    } catch (const CommError& error) {
+      const std::string text = error.what();
+      return text.find("put number 1: rank 0 on") != std::string::npos ? 0 : 1;
+    }
+  });
+  EXPECT_EQ(codes, (std::vector<int>{128 + SIGKILL, 0}));
 }
 
 TEST(StoreProcesses, AbortTellsTheOthers) {

@@ -1,0 +1,113 @@
+// Requests that are late, given up, or bound to other data.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "tutti/base/error.h"
+#include "tutti/comm/communicator.h"
+#include "tutti/comm/remote/remote_memory.h"
+#include "tutti/comm/remote/request.h"
+#include "tutti/comm/transport/inproc/thread_ranks.h"
+
+namespace tutti::comm {
+namespace {
+
+// What a target would be asked for by a rank that is wrong about it.
+TEST(RemoteRequest, ATargetChecksWhatItIsAskedFor) {
+  using remote::refusal_of;
+  const remote::Request good{
+      .offset = 8, .bytes = 8, .access = Access::accumulate, .element = Element::f64};
+  EXPECT_EQ(refusal_of(good, 16), "");
+  EXPECT_NE(refusal_of(good, 15), "");
+  for (const auto& wrong :
+       {remote::Request{.offset = UINT64_MAX, .bytes = 8}, remote::Request{.bytes = UINT64_MAX},
+        remote::Request{.access = Access{9}}, remote::Request{.element = Element{77}},
+        remote::Request{.op = ReduceOp{9}}})
+    EXPECT_NE(refusal_of(wrong, 16), "");
+}
+
+// Between ranks that do not see each other's memory, and between neighbours.
+TEST(RemoteAccess, OtherDataForLaterStarts) {
+  for (const std::vector<int>& nodes : {std::vector<int>{0, 1}, {0, 0}})
+    run_ranks(
+        2,
+        [](Communicator& c) {
+          const auto memory = c.expose(64);
+          std::vector<std::byte> a(8, std::byte{1}), b(12, std::byte{2}), all(12), large(61);
+          const auto put = memory->plan_put({.rank = 1 - c.rank(), .offset = 4, .data = a});
+          for (auto* data : {&a, &b}) {
+            put->rebind(*data);
+            put->start();
+            put->wait();
+          }
+          EXPECT_THROW(put->rebind(large), CommError);
+          memory->get(1 - c.rank(), 4, all);
+          EXPECT_EQ(all, b);
+          c.barrier();
+        },
+        nodes);
+}
+
+TEST(RemoteAccess, ATargetThatServesNobodyIsATimeOutThatNamesIt) {
+  try {
+    run_ranks(2,
+              [](Communicator& c) {
+                const auto memory = c.expose(64);
+                if (c.rank() == 1) {
+                  c.set_timeout(0.2);
+                  memory->put(0, 0, memory->data());
+                } else {
+                  std::this_thread::sleep_for(std::chrono::seconds(2));
+                }
+              },
+              {0, 1});
+    FAIL();
+  } catch (const CommError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("put number 1: no answer within 0.2 s"), std::string::npos) << text;
+    EXPECT_NE(text.find("not arrived: rank 0 on"), std::string::npos) << text;
+  }
+}
+
+TEST(RemoteAccess, APatientRequestOutlastsTheTimeOut) {
+  run_ranks(2,
+            [](Communicator& c) {
+              const auto memory = c.expose(64);
+              if (c.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(400));
+              if (c.rank() == 1) {
+                c.set_timeout(0.05);
+                const auto put =
+                    memory->plan_put({.rank = 0, .data = memory->data(), .patient = true});
+                put->start();
+                put->wait();
+                c.set_timeout(30);
+              }
+              c.barrier();
+            },
+            {0, 1});
+}
+
+// The answer to one that was given up would be taken for the next one's.
+TEST(RemoteAccess, NothingFollowsOneThatWasGivenUpUnderWay) {
+  std::atomic<bool> serves{false};
+  run_ranks(2,
+            [&](Communicator& c) {
+              const auto memory = c.expose(64);
+              if (c.rank() == 1) {
+                auto put = memory->plan_put({.rank = 0, .data = memory->data()});
+                put->start();
+                put.reset();
+                EXPECT_THROW(memory->get(0, 0, memory->data()), CommError);
+                serves = true;
+              }
+              while (!serves) std::this_thread::yield();
+              c.barrier();
+            },
+            {0, 1});
+}
+
+}  // namespace
+}  // namespace tutti::comm

@@ -61,23 +61,23 @@ std::vector<std::string> transport_variables() {
 }
 
 WireKind choose_wire(WireKind asked, MPI_Comm comm, const std::string& who, double timeout) {
-  const bool tcp = asked == WireKind::automatic && sends_over_tcp(transport_variables());
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
-  // What each rank asks for, what it found, and where it is.
-  const std::string mine =
-      fmt::format("{}{}{}", static_cast<int>(asked), tcp ? '+' : '-', host.data());
+  const std::string mine = fmt::format("{}{}", static_cast<int>(asked), host.data());
   const std::vector<std::string> all = gather_texts(mine, comm, who, timeout);
-  bool all_tcp = true, one_host = true;
+  bool one_host = true;
   for (size_t p = 0; p < all.size(); ++p) {
     if (all[p][0] != all[0][0])
       throw CommError(fmt::format(
           "{}: ranks 0 and {} ask for different wires (comm.wire, TUTTI_COMM_WIRE)", who, p));
-    all_tcp &= all[p][1] == '+';
-    one_host &= all[p].substr(2) == all[0].substr(2);
+    one_host &= all[p] == all[0];
   }
   if (asked != WireKind::automatic) return asked;
-  return all_tcp && !one_host ? WireKind::tcp : WireKind::mpi;
+  if (one_host) return WireKind::mpi;
+  // Open MPI needs 0.2 s to say what it uses, so it is asked only where the answer counts.
+  const std::string found = sends_over_tcp(transport_variables()) ? "tcp" : "";
+  const std::vector<std::string> finds = gather_texts(found, comm, who, timeout);
+  return std::ranges::find(finds, "") == finds.end() ? WireKind::tcp : WireKind::mpi;
 }
 
 }  // namespace tutti::comm

@@ -12,6 +12,11 @@ using namespace std::chrono_literals;
 
 constexpr auto kLong = 500ms;       // a work that lasts longer is looked after ...
 constexpr auto kBetweenLooks = 2s;  // ... so often
+// How long a peer takes to answer that is in the same call now. Waking the progress thread takes ten
+// times as long.
+constexpr auto kAnswer = 20us;
+constexpr auto kMoved = 5us;  // a look that took longer has moved something
+constexpr auto kMost = 1ms;   // of it that a peer may be given to do the same
 constexpr double kLook = 0.25;      // seconds; libtutticomm looks at peers after 0.2
 
 double seconds(std::chrono::milliseconds time) {
@@ -89,6 +94,19 @@ bool TuttiWork::advance() {
     complete();
   } catch (...) {
     complete(std::current_exception());
+  }
+  return true;
+}
+
+bool TuttiWork::advance_with_peers() {
+  auto before = Clock::now(), end = before + kAnswer;
+  while (!advance()) {
+    const auto now = Clock::now();
+    const auto took = now - before;
+    // It has copied or added, and a peer has as much to do before it answers.
+    if (took > kMoved) end = now + kAnswer + std::min<Clock::duration>(took, kMost);
+    if (now > end) return false;
+    before = now;
   }
   return true;
 }

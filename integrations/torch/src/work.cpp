@@ -189,7 +189,7 @@ void TuttiWork::complete(std::exception_ptr failure) {
 }
 
 bool TuttiWork::isCompleted() {
-  if (!complete_ && !ProgressThread::wanted()) advance();
+  if (!complete_ && !ProgressThread::get().runs()) advance();
   return complete_;
 }
 
@@ -208,7 +208,7 @@ std::vector<at::Tensor> TuttiWork::result() {
 
 c10::intrusive_ptr<c10::ivalue::Future> TuttiWork::getFuture() {
   // Without a thread nobody else completes it.
-  if (!ProgressThread::wanted()) wait_until_complete();
+  if (!ProgressThread::get().runs()) wait_until_complete();
   const std::lock_guard lock(future_mutex_);
   if (!future_) {
     future_ =

@@ -92,7 +92,7 @@ TuttiBackend::WorkPtr TuttiBackend::issue(const Call& call, const Tensors& input
     ProgressThread::get().add(work);
     throw;
   }
-  if (call.later) ProgressThread::get().add(work);
+  if (call.later && !work->advance_with_peers()) ProgressThread::get().add(work);
   return work;
 }
 

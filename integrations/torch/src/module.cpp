@@ -4,6 +4,7 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include "backend.h"
+#include "progress_thread.h"
 
 namespace {
 
@@ -23,4 +24,7 @@ PYBIND11_MODULE(_backend, module) {
   module.def("create", &create, "A process group; collective over its ranks.",
              pybind11::arg("store"), pybind11::arg("rank"), pybind11::arg("size"),
              pybind11::arg("timeout"), pybind11::call_guard<pybind11::gil_scoped_release>());
+  module.def(
+      "stop", [] { tutti_torch::ProgressThread::get().stop(); }, "Ends the thread of its own.",
+      pybind11::call_guard<pybind11::gil_scoped_release>());
 }

@@ -121,6 +121,7 @@ std::shared_ptr<Slot> PlanCache::take(const Signature& signature) {
   ++entry.calls;
   const std::shared_ptr<Slot>& slot = entry.slots[k];
   if (const auto user = slot->user.lock()) static_cast<TuttiWork&>(*user).wait_until_complete();
+  group_->check_usable();  // a work that fails lets go of its plan
   return slot;
 }
 

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -40,21 +41,28 @@ ProgressThread& ProgressThread::get() {
   return thread;
 }
 
-ProgressThread::ProgressThread() {
-  if (wanted()) thread_ = std::jthread([this](const std::stop_token& stop) { serve(stop); });
+ProgressThread::ProgressThread() : process_(getpid()) {
+  if (!wanted()) return;
+  runs_ = true;
+  thread_ = std::jthread([this](const std::stop_token& stop) { serve(stop); });
+}
+
+void ProgressThread::stop() {
+  runs_ = false;
+  if (!thread_.joinable()) return;
+  if (getpid() != process_) return thread_.detach();
+  thread_.request_stop();
+  thread_.join();
 }
 
 ProgressThread::~ProgressThread() {
-  if (thread_.joinable()) {
-    thread_.request_stop();
-    thread_.join();
-  }
+  stop();
   // The process ends: tensors cannot be freed any more, because Python is gone.
   for (auto& work : works_) work.release();
 }
 
 void ProgressThread::add(c10::intrusive_ptr<TuttiWork> work) {
-  if (!thread_.joinable()) pass();
+  if (!runs_) pass();
   {
     const std::lock_guard lock(mutex_);
     works_.push_back(std::move(work));

@@ -12,12 +12,12 @@ using namespace std::chrono_literals;
 
 constexpr auto kLong = 500ms;       // a work that lasts longer is looked after ...
 constexpr auto kBetweenLooks = 2s;  // ... so often
-// How long a peer takes to answer that is in the same call now. Waking the progress thread takes ten
-// times as long.
+// How long a peer takes to answer that is in the same call now. Waking the progress thread takes
+// ten times as long.
 constexpr auto kAnswer = 20us;
-constexpr auto kMoved = 5us;  // a look that took longer has moved something
-constexpr auto kMost = 1ms;   // of it that a peer may be given to do the same
-constexpr double kLook = 0.25;      // seconds; libtutticomm looks at peers after 0.2
+constexpr auto kMoved = 5us;    // a look that took longer has moved something
+constexpr auto kMost = 1ms;     // of it that a peer may be given to do the same
+constexpr double kLook = 0.25;  // seconds; libtutticomm looks at peers after 0.2
 
 double seconds(std::chrono::milliseconds time) {
   return std::chrono::duration<double>(time).count();

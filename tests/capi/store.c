@@ -2,6 +2,7 @@
  * | threads | refused */
 #define _POSIX_C_SOURCE 200809L
 #include <arpa/inet.h>
+#include <math.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
@@ -32,6 +33,12 @@ static int free_port(void) {
 static void nap(void) {
   const struct timespec some = {.tv_sec = 0, .tv_nsec = 2000000};
   nanosleep(&some, NULL);
+}
+
+static double now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
 static void path_of(const char* key, char* path, size_t room) {
@@ -159,6 +166,44 @@ static void check_rebind(void) {
   OK(tutti_comm_plan_destroy(plan));
 }
 
+static void wait_wrongly(tutti_comm_plan* plan) {
+  int done = 0;
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "plan is NULL", tutti_comm_wait_for(NULL, 1, &done));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "done is NULL", tutti_comm_wait_for(plan, 1, NULL));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "-1 seconds", tutti_comm_wait_for(plan, -1, &done));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "inf seconds", tutti_comm_wait_for(plan, INFINITY, &done));
+}
+
+/* Rank 0 comes first, and waits in vain for as long as it says. Then it lets rank 1 come too. */
+static void check_wait_for(void) {
+  float x = 1;
+  char go = 0;
+  int done = 0;
+  tutti_comm_plan *sum = NULL, *message = NULL;
+  OK(tutti_comm_plan_allreduce(world, NULL, &x, 1, TUTTI_COMM_F32, TUTTI_COMM_SUM, NULL, &sum));
+  wait_wrongly(sum);
+  OK(tutti_comm_wait_for(sum, 0, &done));
+  EXPECT(done == 1); /* never started */
+  if (rank == 0 && size > 1) OK(tutti_comm_plan_send(world, &go, 1, 1, 9, 0, NULL, &message));
+  if (rank == 1) {
+    OK(tutti_comm_plan_receive(world, &go, 1, 0, 9, 0, NULL, &message));
+    run(message);
+  }
+  OK(tutti_comm_start(sum));
+  if (rank == 0 && size > 1) {
+    const double begin = now();
+    OK(tutti_comm_wait_for(sum, 0, &done));
+    EXPECT(done == 0);
+    OK(tutti_comm_wait_for(sum, 0.3, &done));
+    EXPECT(done == 0 && now() - begin >= 0.3 && now() - begin < 15);
+    run(message);
+  }
+  OK(tutti_comm_wait_for(sum, 25, &done));
+  EXPECT(done == 1 && x == (float)size);
+  OK(tutti_comm_plan_destroy(sum));
+  OK(tutti_comm_plan_destroy(message));
+}
+
 static void check_all(void) {
   tutti_comm* half = NULL;
   find_world();
@@ -166,6 +211,7 @@ static void check_all(void) {
   check_types();
   check_messages();
   check_rebind();
+  check_wait_for();
   OK(tutti_comm_split(world, rank % 2, rank, &half));
   check_sums(half);
   OK(tutti_comm_destroy(half));
@@ -227,6 +273,7 @@ static void check_threads(void) {
 /* The last rank dies in an allreduce. The others end their job, and begin another one. */
 static void check_killed(int r, int n, const tutti_comm_init_options* options) {
   float x = 1;
+  int done = 1;
   tutti_comm_plan* plan = NULL;
   OK(start_given(r, n, "before", options));
   find_world();
@@ -234,6 +281,9 @@ static void check_killed(int r, int n, const tutti_comm_init_options* options) {
   run(plan);
   if (r == n - 1) raise(SIGKILL);
   EXPECT(tutti_comm_start(plan) == TUTTI_COMM_OK);
+  const double begin = now();
+  FAILS(TUTTI_COMM_ERROR_FAILED, "waiting since", tutti_comm_wait_for(plan, 25, &done));
+  EXPECT(done == 1 && now() - begin < 20); /* done is not written */
   FAILS(TUTTI_COMM_ERROR_FAILED, "waiting since", tutti_comm_wait(plan));
   OK(tutti_comm_plan_destroy(plan));
   OK(tutti_comm_finalize());

@@ -2,8 +2,11 @@
 // TuttiBackend: the process group of torch.distributed over libtutticomm.
 //
 // Calls that are collective come in the same order on all ranks, as c10d asks; they plan on the
-// calling thread, one at a time. What is not overridden here says that it is not supported.
+// calling thread, one at a time. What is not overridden here says that it is not supported. Its
+// functions are in backend.cpp, and by what they do in sums.cpp, gathers.cpp, rooted.cpp and
+// blocks.cpp.
 
+#include <c10/util/FunctionRef.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
@@ -70,24 +73,36 @@ class TuttiBackend final : public c10d::Backend {
  private:
   /// What a call says of itself.
   struct Call {
+    template <class Given>
+    Call(c10d::OpType type, const char* title, const Given& options)
+        : type(type), title(title), timeout(options.timeout) {
+      if constexpr (requires { options.asyncOp; }) later = options.asyncOp;  // not every PyTorch's
+    }
+    Call(c10d::OpType type, const char* title) : type(type), title(title) {}  // of messages
     c10d::OpType type;
-    const char* title;
-    std::chrono::milliseconds timeout;
+    const char* title;  ///< in PyTorch's profiler
+    std::chrono::milliseconds timeout{};
     bool later = true;  ///< the caller does not wait at once
   };
-  /// Makes a work, lets `fill` start its plans, and hands it over.
-  template <class Fill>
-  WorkPtr issue(const Call& call, const Tensors& inputs, const Fill& fill);
+  /// Makes a work, lets `fill` start its plans, and hands it over. inputs: for the profiler.
+  WorkPtr issue(const Call& call, const Tensors& inputs, Tensors result,
+                c10::function_ref<void(TuttiWork&)> fill);
   Group& group() const;
   void check_root(const char* call, int64_t root) const;
+  /// The root's list: a tensor of x's type and size for each rank.
+  void check_list(const char* call, std::vector<Tensors>& lists, const at::Tensor& x) const;
 
-  // One of the collectives that a work consists of.
-  void start(TuttiWork& work, const Signature& signature, const void* input, void* output);
+  // One of the collectives that a work consists of. A tensor that is undefined has no buffer here.
+  void start(TuttiWork& work, const Signature& signature, const at::Tensor& input,
+             const at::Tensor& output);
+  void start(TuttiWork& work, const Blocks& blocks, const at::Tensor& input,
+             const at::Tensor& output);
+  void start(TuttiWork& work, const Message& message, const at::Tensor& x);
   void start_allreduce(TuttiWork& work, const at::Tensor& x, const c10d::ReduceOp& op);
-  void start_allgather(TuttiWork& work, const at::Tensor& output, const at::Tensor& input);
-  void start_allgather(TuttiWork& work, const Tensors& outputs, const at::Tensor& input);
   void start_reduce_scatter(TuttiWork& work, const at::Tensor& output, const at::Tensor& input,
                             const c10d::ReduceOp& op);
+  void start_allgather(TuttiWork& work, const at::Tensor& output, const at::Tensor& input);
+  void start_allgather(TuttiWork& work, const Tensors& outputs, const at::Tensor& input);
 
   std::mutex mutex_;              // of what follows
   std::shared_ptr<Group> group_;  // shared with works in flight; null after shutdown

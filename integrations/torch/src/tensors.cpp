@@ -30,6 +30,19 @@ std::optional<at::Tensor> as_one(const std::vector<at::Tensor>& tensors) {
   return values(first).as_strided({count}, {1}, first.storage_offset());
 }
 
+bool apart(const at::Tensor& x, const at::Tensor& y) {
+  const auto* const a = static_cast<const char*>(x.data_ptr());
+  const auto* const b = static_cast<const char*>(y.data_ptr());
+  return a + x.nbytes() <= b || b + y.nbytes() <= a;
+}
+
+template <class Input>
+at::Tensor read_apart(TuttiWork& work, const Input& input, const at::Tensor& y) {
+  at::Tensor x = read_by(work, input);
+  if (!apart(x, y)) work.keep(x = x.clone());
+  return x;
+}
+
 }  // namespace
 
 void check_tensor(const char* call, const at::Tensor& x) {
@@ -60,6 +73,14 @@ std::vector<at::Tensor>& only(const char* call, std::vector<std::vector<at::Tens
                     " lists of tensors instead of one");
   check_tensors(call, lists.front());
   return lists.front();
+}
+
+void check_pairs(const char* call, const std::vector<at::Tensor>& outputs,
+                 const std::vector<at::Tensor>& inputs) {
+  check_tensors(call, outputs);
+  check_tensors(call, inputs);
+  TORCH_CHECK_VALUE(outputs.size() == inputs.size(), "tutti: ", call, ": ", outputs.size(),
+                    " outputs for ", inputs.size(), " inputs");
 }
 
 void check_same_type(const char* call, const at::Tensor& x, const at::Tensor& y) {
@@ -154,6 +175,14 @@ at::Tensor written_by(TuttiWork& work, const std::vector<at::Tensor>& tensors) {
   }
   work.keep(all);
   return all;
+}
+
+at::Tensor read_beside(TuttiWork& work, const at::Tensor& x, const at::Tensor& y) {
+  return read_apart(work, x, y);
+}
+
+at::Tensor read_beside(TuttiWork& work, const std::vector<at::Tensor>& x, const at::Tensor& y) {
+  return read_apart(work, x, y);
 }
 
 }  // namespace tutti_torch

@@ -9,6 +9,9 @@
 
 namespace tutti_torch {
 
+inline size_t bytes_of(const at::Tensor& x) { return static_cast<size_t>(x.nbytes()); }
+inline size_t count_of(const at::Tensor& x) { return static_cast<size_t>(x.numel()); }
+
 /// Throws unless it is a dense tensor in main memory. call: its name, for the message.
 void check_tensor(const char* call, const at::Tensor& x);
 void check_tensors(const char* call, const std::vector<at::Tensor>& tensors);
@@ -16,6 +19,9 @@ void check_tensors(const char* call, const std::vector<at::Tensor>& tensors);
 at::Tensor& only(const char* call, std::vector<at::Tensor>& tensors);
 /// The one list of a list of lists.
 std::vector<at::Tensor>& only(const char* call, std::vector<std::vector<at::Tensor>>& lists);
+/// Throws unless there are as many of the one as of the other.
+void check_pairs(const char* call, const std::vector<at::Tensor>& outputs,
+                 const std::vector<at::Tensor>& inputs);
 /// Throws unless both have the same type.
 void check_same_type(const char* call, const at::Tensor& x, const at::Tensor& y);
 
@@ -36,5 +42,8 @@ at::Tensor written_by(TuttiWork& work, const at::Tensor& x);
 /// they lie so already nothing is copied.
 at::Tensor read_by(TuttiWork& work, const std::vector<at::Tensor>& tensors);
 at::Tensor written_by(TuttiWork& work, const std::vector<at::Tensor>& tensors);
+/// As read_by, and a copy also where they overlap with y.
+at::Tensor read_beside(TuttiWork& work, const at::Tensor& x, const at::Tensor& y);
+at::Tensor read_beside(TuttiWork& work, const std::vector<at::Tensor>& x, const at::Tensor& y);
 
 }  // namespace tutti_torch

@@ -1,0 +1,73 @@
+"""What the programs with DistributedDataParallel share: they start their ranks themselves, all on this host, and train a CIFAR ResNet."""
+import os
+import socket
+import subprocess
+import sys
+
+import allocator
+
+
+def add_arguments(parser):
+    parser.add_argument("--model", choices=["resnet20", "resnet32", "resnet44", "resnet56"], default="resnet44")
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--bucket-mb", type=float, default=25)
+    parser.add_argument("--pin", action="store_true", help="pin each rank to its own cores")
+
+
+def start_ranks(ranks):
+    """Starts ranks 1..n-1 as copies of this program. They meet rank 0 at a port chosen here."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), WORLD_SIZE=str(ranks))
+    return [
+        subprocess.Popen([sys.executable, *sys.argv], env={**os.environ, "RANK": str(rank)}, stdin=subprocess.DEVNULL)
+        for rank in range(1, ranks)
+    ]
+
+
+def run(main, args):
+    """main(args) on every rank, this process as rank 0."""
+    allocator.ensure(args.allocator)
+    others = start_ranks(args.ranks) if "RANK" not in os.environ else []
+    os.environ.setdefault("RANK", "0")
+    try:
+        main(args)
+    finally:
+        for other in others:
+            if other.wait(timeout=60):
+                sys.exit(f"a rank ended with {other.returncode}")
+
+
+def join(args):
+    """Takes this rank's threads and cores, and joins the others over Gloo. Returns the rank and how many there are."""
+    import torch
+    import torch.distributed as dist
+
+    torch.set_num_threads(args.threads)
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    if args.pin:
+        allowed = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, allowed[rank * args.threads % len(allowed) :][: args.threads])
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    dist.init_process_group("gloo", rank=rank, world_size=size)
+    return rank, size
+
+
+def make_model(args, group=None, **more):
+    """The network, wrapped; more: for DistributedDataParallel."""
+    from torch.nn.parallel import DistributedDataParallel
+
+    import training
+    from resnet_cifar_model import ResNetCifar
+
+    model = training.prepare(args, ResNetCifar(args.model))
+    return DistributedDataParallel(
+        model, process_group=group, gradient_as_bucket_view=True, bucket_cap_mb=args.bucket_mb, broadcast_buffers=False, **more
+    )
+
+
+def make_step(args, model, rank):
+    import training
+
+    return training.make_step(args, model, training.random_batches(args, (3, 32, 32), 10, seed=1 + rank))

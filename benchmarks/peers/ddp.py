@@ -56,15 +56,17 @@ def join(args):
 
 def make_model(args, group=None, **more):
     """The network, wrapped; more: for DistributedDataParallel."""
+    import inspect
+
     from torch.nn.parallel import DistributedDataParallel
 
     import training
     from resnet_cifar_model import ResNetCifar
 
     model = training.prepare(args, ResNetCifar(args.model))
-    return DistributedDataParallel(
-        model, process_group=group, gradient_as_bucket_view=True, bucket_cap_mb=args.bucket_mb, broadcast_buffers=False, **more
-    )
+    known = inspect.signature(DistributedDataParallel.__init__).parameters
+    more["forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"] = False  # PyTorch 2.15 renamed it
+    return DistributedDataParallel(model, process_group=group, gradient_as_bucket_view=True, bucket_cap_mb=args.bucket_mb, **more)
 
 
 def make_step(args, model, rank):

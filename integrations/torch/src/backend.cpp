@@ -1,11 +1,20 @@
 #include "backend.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "progress_thread.h"
 
 namespace tutti_torch {
 namespace {
+
+using namespace std::chrono_literals;
+
+// How long a peer takes to answer that is in the same call now. Waking the progress thread takes
+// ten times as long.
+constexpr std::chrono::microseconds kAnswer = 20us;
+// The longest wait within a call that may return before it is complete.
+constexpr std::chrono::microseconds kPatience = 1ms;
 
 void* data_of(const at::Tensor& x) { return x.defined() ? x.data_ptr() : nullptr; }
 
@@ -52,8 +61,18 @@ TuttiBackend::WorkPtr TuttiBackend::issue(const Call& call, const Tensors& input
     ProgressThread::get().add(work);
     throw;
   }
-  if (call.later && !work->advance_with_peers()) ProgressThread::get().add(work);
+  if (call.later) advance(call, work);
   return work;
+}
+
+// Ranks that make the same steps come to a call at nearly the same time. Then it is complete before
+// the program goes on, and costs no change of threads.
+void TuttiBackend::advance(const Call& call, const c10::intrusive_ptr<TuttiWork>& work) {
+  const bool message = call.type == c10d::OpType::SEND || call.type == c10d::OpType::RECV;
+  const bool complete = work->advance_with_peers(message ? kAnswer : patience_);
+  if (!complete) ProgressThread::get().add(work);
+  if (!message)
+    patience_ = std::clamp(complete ? 2 * patience_ : patience_ / 2, kAnswer, kPatience);
 }
 
 void TuttiBackend::start(TuttiWork& work, const Signature& signature, const at::Tensor& input,

@@ -87,6 +87,8 @@ class TuttiBackend final : public c10d::Backend {
   /// Makes a work, lets `fill` start its plans, and hands it over. inputs: for the profiler.
   WorkPtr issue(const Call& call, const Tensors& inputs, Tensors result,
                 c10::function_ref<void(TuttiWork&)> fill);
+  /// Gives the work to the progress thread, unless it is complete within a short wait.
+  void advance(const Call& call, const c10::intrusive_ptr<TuttiWork>& work);
   Group& group() const;
   void check_root(const char* call, int64_t root) const;
   /// The root's list: a tensor of x's type and size for each rank.
@@ -108,6 +110,8 @@ class TuttiBackend final : public c10d::Backend {
   std::shared_ptr<Group> group_;  // shared with works in flight; null after shutdown
   std::unique_ptr<PlanCache> plans_;
   uint64_t sequence_ = 0;
+  // How long a call waits for peers: half as long after a wait in vain, else twice as long.
+  std::chrono::microseconds patience_{1000};
 };
 
 }  // namespace tutti_torch

@@ -1,6 +1,7 @@
 #include "work.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "progress_thread.h"
 #include "status.h"
@@ -12,12 +13,9 @@ using namespace std::chrono_literals;
 
 constexpr auto kLong = 500ms;       // a work that lasts longer is looked after ...
 constexpr auto kBetweenLooks = 2s;  // ... so often
-// How long a peer takes to answer that is in the same call now. Waking the progress thread takes
-// ten times as long.
-constexpr auto kAnswer = 20us;
-constexpr auto kMoved = 5us;    // a look that took longer has moved something
-constexpr auto kMost = 1ms;     // of it that a peer may be given to do the same
-constexpr double kLook = 0.25;  // seconds; libtutticomm looks at peers after 0.2
+constexpr auto kMoved = 5us;        // a look that took longer has moved something
+constexpr auto kMost = 1ms;         // of it that a peer may be given to do the same
+constexpr double kLook = 0.25;      // seconds; libtutticomm looks at peers after 0.2
 
 double seconds(std::chrono::milliseconds time) {
   return std::chrono::duration<double>(time).count();
@@ -98,15 +96,16 @@ bool TuttiWork::advance() {
   return true;
 }
 
-bool TuttiWork::advance_with_peers() {
-  auto before = Clock::now(), end = before + kAnswer;
+bool TuttiWork::advance_with_peers(std::chrono::microseconds patience) {
+  auto before = Clock::now(), end = before + patience;
   while (!advance()) {
     const auto now = Clock::now();
     const auto took = now - before;
     // It has copied or added, and a peer has as much to do before it answers.
-    if (took > kMoved) end = now + kAnswer + std::min<Clock::duration>(took, kMost);
+    if (took > kMoved) end = now + patience + std::min<Clock::duration>(took, kMost);
     if (now > end) return false;
     before = now;
+    std::this_thread::yield();  // a peer may need this core
   }
   return true;
 }

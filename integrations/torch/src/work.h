@@ -43,9 +43,9 @@ class TuttiWork final : public c10d::Work {
   void afterwards(std::function<void()> action) { afterwards_.push_back(std::move(action)); }
   void set_result(std::vector<at::Tensor> result) { result_ = std::move(result); }
 
-  /// Moves it on for as long as other ranks do so too, and some microseconds more. Whether it is
+  /// Moves it on for as long as other ranks do so too, and waits so long for them. Whether it is
   /// complete, or has failed: otherwise the progress thread goes on with it.
-  bool advance_with_peers();
+  bool advance_with_peers(std::chrono::microseconds patience);
 
   // For the progress thread.
   /// Moves it on, unless somebody waits for it. Whether it is complete, or has failed. Does not

@@ -42,7 +42,7 @@ std::vector<comm::Selection::Line> fastest_lines(std::span<const AlgorithmTime> 
                                                  bool one_node, double tie) {
   std::vector<comm::Selection::Line> lines;
   for (int k = 0; k < comm::kCollectives; ++k) {
-    const auto kind = static_cast<Collective>(k);
+    const auto kind = static_cast<comm::Collective>(k);
     BySize tree, all;
     bool others = false;
     for (const AlgorithmTime& time : times) {

@@ -102,12 +102,13 @@ void check_task(const Task& task) {
       fail(fmt::format("{} parts for {} ranks", task.parts.size(), task.ranks));
     size_t end = 0;
     for (const Slice& part : task.parts) {
-      if (part.begin != end)
+      if (task.gaps ? part.begin < end : part.begin != end)
         fail(fmt::format("a part begins at element {}, not where the one before it ends ({})",
                          part.begin, end));
       end = part.end();
     }
-    if (end != task.count) fail(fmt::format("the parts end at element {} of {}", end, task.count));
+    if (task.gaps ? end > task.count : end != task.count)
+      fail(fmt::format("the parts end at element {} of {}", end, task.count));
   }
   if (task.kind == Collective::all_to_all && (task.sends.size() != n || task.receives.size() != n))
     fail(fmt::format("{} blocks to send and {} to receive for {} ranks", task.sends.size(),
@@ -140,6 +141,8 @@ std::string refusal_of(const Algorithm& algorithm, const Task& task) {
     return fmt::format("{} does not sum several parts of a rank", algorithm.name);
   if (!algorithm.serves_exchange && task.shared_output)
     return fmt::format("{} does not write an output that ranks share", algorithm.name);
+  if (!algorithm.serves_gaps && task.gaps)
+    return fmt::format("{} needs parts that touch", algorithm.name);
   return algorithm.refusal(task);
 }
 

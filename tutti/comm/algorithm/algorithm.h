@@ -31,6 +31,8 @@ struct Algorithm {
   bool (*reproducible)(const Task& task);
   /// Whether it also does tasks with leaves, and tasks whose output is shared.
   bool serves_exchange = false;
+  /// Whether it also does tasks whose parts do not touch (Task::gaps).
+  bool serves_gaps = false;
   /// Why a flat algorithm is better although this one does the task; empty when that is not so.
   std::string (*drawback)(const Task& task) = [](const Task&) { return std::string(); };
 };

@@ -94,6 +94,11 @@ TEST(Algorithms, TasksThatCannotBe) {
   Task task = Case{.kind = Collective::allgather, .ranks = 4, .count = 100}.task(0);
   task.parts[2].count += 1;
   EXPECT_THROW(make_schedule(ring, task), CommError);
+  task.parts[2].count -= 2;
+  EXPECT_THROW(make_schedule(pairwise, task), CommError) << "a gap that nobody has announced";
+  task.gaps = true;
+  EXPECT_NO_THROW(make_schedule(pairwise, task));
+  EXPECT_THROW(make_schedule(ring, task), CommError) << "it needs parts that touch";
   task = Case{.kind = Collective::broadcast, .ranks = 4, .count = 100}.task(0);
   task.root = 4;
   EXPECT_THROW(make_schedule(binomial, task), CommError);

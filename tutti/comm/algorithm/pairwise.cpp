@@ -145,11 +145,12 @@ std::string pairwise_refusal(const Task& task) {
 
 }  // namespace
 
-const Algorithm pairwise{"pairwise",
-                         pairwise_refusal,
-                         pairwise_schedule,
-                         pairwise_steps,
-                         [](const Task&) { return true; },
-                         true};
+const Algorithm pairwise{.name = "pairwise",
+                         .refusal = pairwise_refusal,
+                         .schedule = pairwise_schedule,
+                         .steps = pairwise_steps,
+                         .reproducible = [](const Task&) { return true; },
+                         .serves_exchange = true,
+                         .serves_gaps = true};
 
 }  // namespace tutti::comm

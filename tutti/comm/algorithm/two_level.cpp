@@ -134,6 +134,7 @@ const Algorithm two_level{.name = "two_level",
                           .steps = two_level_steps,
                           .reproducible = two_level_reproducible,
                           .serves_exchange = true,
+                          .serves_gaps = true,
                           .drawback = two_level_drawback};
 
 }  // namespace tutti::comm

@@ -24,18 +24,70 @@ bool can_be_cut(Collective kind) {
          kind == Collective::allreduce;
 }
 
-// Elements. Between nodes a long allreduce goes in pieces where the caller leaves it open: then the
-// sums of one piece hide behind the messages of another (docs/results.md, 16 MiB at 1 Gb/s). A few
-// dozen at most, because each has a channel.
+// Whether it can run as pieces of every rank's part.
+bool can_be_cut_in_parts(const Task& task, const Algorithm& algorithm) {
+  return (task.kind == Collective::reduce_scatter || task.kind == Collective::allgather) &&
+         algorithm.serves_gaps;
+}
+
+// Elements. Between nodes long collectives go in pieces where the caller leaves it open: then the
+// sums and copies inside the nodes of one piece hide behind the messages of another
+// (docs/results.md, 16 MiB at 1 Gb/s). A few dozen at most, because each has a channel.
 size_t chunk_of(const CollectiveSpec& spec, const Task& task) {
   constexpr size_t kBytes = size_t{1} << 20, kLong = 4 * kBytes, kMostPieces = 32;
   const size_t whole = std::max<size_t>(task.count, 1);
-  if (!can_be_cut(task.kind)) return whole;
   if (spec.chunk > 0) return spec.chunk;
   const size_t size = size_of(spec.element);
-  if (task.kind != Collective::allreduce || task.node_of.empty() || task.count < kLong / size)
-    return whole;
+  const bool hides = task.kind == Collective::allreduce ||
+                     task.kind == Collective::reduce_scatter ||
+                     (task.kind == Collective::allgather && !task.shared_output);
+  if (!hides || task.node_of.empty() || task.count < kLong / size) return whole;
   return std::max(kBytes / size, (task.count + kMostPieces - 1) / kMostPieces);
+}
+
+// What one schedule does, and where its buffers begin in the caller's, in elements.
+struct Piece {
+  Task task;
+  size_t input = 0, output = 0;
+};
+
+std::vector<Piece> cut_vector(const Task& task, size_t chunk) {
+  std::vector<Piece> pieces;
+  size_t begin = 0;
+  do {
+    Piece& piece = pieces.emplace_back(Piece{.task = task, .input = begin, .output = begin});
+    piece.task.count = std::min(chunk, task.count - begin);
+    piece.task.parts = balanced_parts(piece.task.count, task.ranks);
+    begin += chunk;
+  } while (begin < task.count);
+  return pieces;
+}
+
+// Each has a piece of every part, in its place in the long buffer.
+std::vector<Piece> cut_parts(const Task& task, size_t number) {
+  std::vector<Piece> pieces(number, Piece{.task = task});
+  const auto rank = static_cast<size_t>(task.rank);
+  for (size_t p = 0; p < task.parts.size(); ++p) {
+    const Slice part = task.parts[p];
+    const std::vector<Slice> cut = balanced_parts(part.count, static_cast<int>(number));
+    for (size_t k = 0; k < number; ++k) {
+      pieces[k].task.parts[p] = {part.begin + cut[k].begin, cut[k].count};
+      if (p == rank)
+        (task.kind == Collective::allgather ? pieces[k].input : pieces[k].output) = cut[k].begin;
+    }
+  }
+  for (Piece& piece : pieces) piece.task.gaps = true;
+  return pieces;
+}
+
+std::vector<Piece> pieces_of(const CollectiveSpec& spec, const Task& task,
+                             const Algorithm& algorithm, bool checked) {
+  const size_t chunk = chunk_of(spec, task);
+  if (can_be_cut(task.kind)) return cut_vector(task, chunk);
+  // The check of results looks at parts that touch.
+  if (task.count <= chunk || checked || !can_be_cut_in_parts(task, algorithm))
+    return {Piece{.task = task}};
+  return cut_parts(task, (task.count + chunk - 1) / chunk);
 }
 
 }  // namespace
@@ -78,28 +130,22 @@ CollectiveOperation::CollectiveOperation(Communicator& communicator, const Colle
       input_(spec.rebindable ? nullptr : spec.input),
       output_(spec.rebindable ? nullptr : spec.output) {
   set_priority(spec.priority);
-  const size_t chunk = chunk_of(spec, task);
-  chunk_bytes_ = chunk * size_of(spec.element);
-  size_t begin = 0;
-  do {
-    Task piece = task;
-    if (can_be_cut(task.kind)) {
-      piece.count = std::min(chunk, task.count - begin);
-      piece.parts = balanced_parts(piece.count, task.ranks);
-    }
+  const Algorithm& how = algorithm_named(algorithm);
+  const size_t size = size_of(spec.element);
+  for (const Piece& piece : pieces_of(spec, task, how, communicator.checked())) {
+    begins_.push_back({piece.input * size, piece.output * size});
     const Operands operands{.input = input_of(runs_.size()),
                             .output = output_of(runs_.size()),
                             .rebindable = rebindable_,
                             .element = spec.element,
                             .op = spec.op,
                             .divisor = static_cast<double>(task.ranks)};
-    runs_.push_back(std::make_unique<ScheduleRun>(
-        communicator, make_schedule(algorithm_named(algorithm), piece), operands));
+    runs_.push_back(
+        std::make_unique<ScheduleRun>(communicator, make_schedule(how, piece.task), operands));
     if (communicator.checked() && task.ranks > 1)
-      checks_.push_back(
-          std::make_unique<ResultCheck>(communicator, piece, runs_.back()->schedule(), operands));
-    begin += chunk;
-  } while (begin < task.count);
+      checks_.push_back(std::make_unique<ResultCheck>(communicator, piece.task,
+                                                      runs_.back()->schedule(), operands));
+  }
 }
 
 size_t CollectiveOperation::bytes_received() const {
@@ -122,12 +168,12 @@ bool CollectiveOperation::advance(size_t chunk) {
   return runs_[chunk]->advance() && (checks_.empty() || checks_[chunk]->advance());
 }
 std::byte* CollectiveOperation::output_of(size_t chunk) const {
-  return output_ == nullptr ? nullptr : static_cast<std::byte*>(output_) + chunk * chunk_bytes_;
+  return output_ == nullptr ? nullptr : static_cast<std::byte*>(output_) + begins_[chunk].output;
 }
 
 std::byte* CollectiveOperation::input_of(size_t chunk) const {
   if (input_ == nullptr) return can_be_cut(task_.kind) ? output_of(chunk) : nullptr;
-  return static_cast<std::byte*>(const_cast<void*>(input_)) + chunk * chunk_bytes_;
+  return static_cast<std::byte*>(const_cast<void*>(input_)) + begins_[chunk].input;
 }
 
 void CollectiveOperation::rebind(const void* input, void* output) {

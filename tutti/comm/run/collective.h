@@ -50,10 +50,12 @@ struct CollectiveSpec {
   Leaves leaves = {};          ///< reduce_scatter, allreduce: a sum over replicas, in their tree;
                                ///< comm/schedule/schedule.h
   bool shared_output =
-      false;         ///< allreduce, allgather: ranks that see each other's memory have one output
-  size_t chunk = 0;  ///< elements; a larger broadcast, reduce or allreduce runs as chunks one after
-                     ///< another, and lets others pass. 0: one piece, but for a
-                     ///< long allreduce between nodes
+      false;  ///< allreduce, allgather: ranks that see each other's memory have one output
+  /// Elements of the long vector. A larger broadcast, reduce or allreduce runs as chunks one after
+  /// another, and lets others pass; so does a reduce_scatter or allgather by two_level or pairwise
+  /// that is not checked. Other collectives run in one piece. 0: one piece, but for long vectors
+  /// between nodes.
+  size_t chunk = 0;
   int priority = 0;
 };
 
@@ -106,7 +108,10 @@ class CollectiveOperation final : public Operation {
   Task task_;
   bool rebindable_;
   bool bound_;
-  size_t chunk_bytes_ = 0;
+  struct Begin {
+    size_t input, output;  // bytes
+  };
+  std::vector<Begin> begins_;  // of each chunk's buffers in those of the whole
   const void* input_;
   void* output_;
   std::vector<std::unique_ptr<ScheduleRun>> runs_;

@@ -436,23 +436,60 @@ TEST(Collective, ALateRankIsNamed) {
     });
 }
 
-TEST(Collective, ALongAllreduceBetweenNodesRunsInPieces) {
-  constexpr size_t kCount = (size_t{5} << 18) + 3;  // 5 MiB
+// 5 MiB. How many pieces it takes on its own, and as asked.
+void expect_pieces(Communicator& c, CollectiveSpec spec, size_t on_its_own) {
+  spec.count = (size_t{5} << 18) + 3;
+  spec.reproducible = true;
+  if (dealt(spec.kind)) spec.parts = uneven_parts(spec.count, c.size());
+  const auto expect = [&](size_t chunks, const char* why) {
+    std::vector<std::byte> input(spec.count * sizeof(float)), output(spec.count * sizeof(float));
+    CollectiveSpec given = spec;
+    given.input = input.data(), given.output = output.data();
+    EXPECT_EQ(c.plan(given)->chunks(), chunks) << name_of(spec.kind) << " " << why;
+    EXPECT_EQ(wrong_elements(c, spec), 0u) << name_of(spec.kind) << " " << why;
+  };
+  expect(on_its_own, "on its own");
+  spec.chunk = spec.count;
+  expect(1, "in one");
+  spec.chunk = spec.count / 3;
+  expect(4, "in pieces");
+  spec.chunk = 0, spec.count = 1000, spec.parts.clear();
+  if (dealt(spec.kind)) spec.parts = uneven_parts(spec.count, c.size());
+  expect(1, "short");
+}
+
+TEST(Collective, LongOnesBetweenNodesRunInPieces) {
   const auto body = [](Communicator& c) {
-    std::vector<float> x(kCount, static_cast<float>(c.rank()));
-    CollectiveSpec spec{.kind = Collective::allreduce, .count = kCount, .output = x.data()};
-    const auto sum = c.plan(spec);
-    EXPECT_EQ(sum->chunks(), c.one_node() ? 1u : 6u);
-    sum->start();
-    sum->wait();
-    EXPECT_EQ(std::ranges::count(x, 3.0f), std::ssize(x));
-    spec.chunk = kCount;
-    EXPECT_EQ(c.plan(spec)->chunks(), 1u) << "as asked";
-    spec.chunk = 0, spec.count = 1000;
-    EXPECT_EQ(c.plan(spec)->chunks(), 1u) << "short";
+    for (const Collective kind :
+         {Collective::allreduce, Collective::reduce_scatter, Collective::allgather})
+      expect_pieces(c, {.kind = kind}, c.one_node() ? 1 : 6);
+    if (!c.one_node()) return;
+    c.set_check();  // it looks at parts that touch
+    CollectiveSpec spec{.kind = Collective::allgather, .count = 900, .chunk = 300};
+    spec.parts = uneven_parts(spec.count, c.size());
+    EXPECT_EQ(wrong_elements(c, spec), 0u);
   };
   run_ranks(3, body);
   run_ranks(3, body, {0, 0, 1});
+  run_ranks(4, body, {0, 1, 0, 1});
+  run_ranks(5, body, {0, 0, 0, 1, 1});
+}
+
+// A part of nothing, and fewer elements than pieces.
+TEST(Collective, PiecesOfSmallParts) {
+  const auto body = [](Communicator& c) {
+    for (const Collective kind : {Collective::reduce_scatter, Collective::allgather})
+      for (const size_t count : {0u, 5u, 40u, 333u}) {
+        CollectiveSpec spec{.kind = kind, .count = count, .reproducible = true, .chunk = 7};
+        spec.parts.assign(static_cast<size_t>(c.size()), {count, 0});
+        spec.parts[0] = {0, count};
+        EXPECT_EQ(wrong_elements(c, spec), 0u) << name_of(kind) << " " << count;
+        spec.parts = uneven_parts(count, c.size());
+        EXPECT_EQ(wrong_elements(c, spec), 0u) << name_of(kind) << " " << count;
+      }
+  };
+  run_ranks(3, body);
+  run_ranks(4, body, {0, 1, 0, 1});
 }
 
 }  // namespace

@@ -89,6 +89,8 @@ struct Task {
   size_t count = 0;
   std::vector<Slice>
       parts;  ///< one a rank, in rank order, without gaps; allreduce: may be empty, then balanced
+  bool gaps = false;  ///< reduce_scatter, allgather: parts need not touch, nor reach to the end:
+                      ///< this is a piece of a larger task. Only some algorithms do it
   std::vector<Slice> sends, receives;  ///< all_to_all only
   bool wide = false;     ///< the accumulator is a wider type: sums may not be kept in the output
   bool mean = false;     ///< the sum is divided by the number of ranks (or whatever the executor

@@ -120,8 +120,8 @@ std::vector<Flag> measuring_flags(CommMeasurement& state) {
            .bind = &state.op},
           {.names = "--chunk",
            .value = "N",
-           .help = "Elements; larger vectors run in chunks. 0: in one piece, but for a long "
-                   "allreduce between nodes",
+           .help = "Elements; larger vectors run in chunks. 0: in one piece, but for long ones "
+                   "between nodes",
            .bind = &state.chunk}};
 }
 

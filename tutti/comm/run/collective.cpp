@@ -26,16 +26,19 @@ bool can_be_cut(Collective kind) {
 
 // Elements. Between nodes a long allreduce goes in pieces where the caller leaves it open: then the
 // sums of one piece hide behind the messages of another (docs/results.md, 16 MiB at 1 Gb/s). A few
-// dozen at most, because each has a channel.
+// dozen at most, because each has a channel, and none so small that many ranks have next to nothing
+// of it.
 size_t chunk_of(const CollectiveSpec& spec, const Task& task) {
   constexpr size_t kBytes = size_t{1} << 20, kLong = 4 * kBytes, kMostPieces = 32;
+  constexpr size_t kBytesOfARank = 4096;
   const size_t whole = std::max<size_t>(task.count, 1);
   if (!can_be_cut(task.kind)) return whole;
   if (spec.chunk > 0) return spec.chunk;
   const size_t size = size_of(spec.element);
   if (task.kind != Collective::allreduce || task.node_of.empty() || task.count < kLong / size)
     return whole;
-  return std::max(kBytes / size, (task.count + kMostPieces - 1) / kMostPieces);
+  const size_t least = std::max(kBytes, static_cast<size_t>(task.ranks) * kBytesOfARank) / size;
+  return std::max(least, (task.count + kMostPieces - 1) / kMostPieces);
 }
 
 }  // namespace
@@ -121,6 +124,7 @@ void CollectiveOperation::begin(size_t chunk) {
 bool CollectiveOperation::advance(size_t chunk) {
   return runs_[chunk]->advance() && (checks_.empty() || checks_[chunk]->advance());
 }
+
 std::byte* CollectiveOperation::output_of(size_t chunk) const {
   return output_ == nullptr ? nullptr : static_cast<std::byte*>(output_) + chunk * chunk_bytes_;
 }

@@ -48,9 +48,9 @@ class CountedWindow final : public Window {
  private:
   CountedWindow(int rank, const std::shared_ptr<const Neighbours>& neighbours, size_t bytes,
                 Memory memory)
-      : Window(rank, neighbours,
-               std::vector(static_cast<size_t>(neighbours->size()),
-                           std::span(memory.get(), bytes))),
+      : Window(
+            rank, neighbours,
+            std::vector(static_cast<size_t>(neighbours->size()), std::span(memory.get(), bytes))),
         memory_(std::move(memory)) {}
   Memory memory_;
 };
@@ -116,7 +116,9 @@ class OneOfMany final : public Communicator {
       return std::make_unique<SharedChannel>(*this, neighbours(), mailboxes_, std::move(some),
                                              number);
     };
-    const auto far = [](std::vector<RoundOfMessages>) { return std::make_unique<CountedChannel>(); };
+    const auto far = [](std::vector<RoundOfMessages>) {
+      return std::make_unique<CountedChannel>();
+    };
     return std::make_unique<RoutedChannel>(neighbours(), std::move(rounds), numbers, number, near,
                                            far);
   }
@@ -127,8 +129,8 @@ class OneOfMany final : public Communicator {
 };
 
 CollectiveSpec spec_of(Collective kind, int ranks, size_t count, bool reproducible) {
-  CollectiveSpec spec{.kind = kind, .element = Element::f32, .rebindable = true,
-                      .reproducible = reproducible};
+  CollectiveSpec spec{
+      .kind = kind, .element = Element::f32, .rebindable = true, .reproducible = reproducible};
   if (kind == Collective::barrier) return spec;
   spec.count = kind == Collective::all_to_all
                    ? (count + static_cast<size_t>(ranks) - 1) / static_cast<size_t>(ranks) *
@@ -147,9 +149,9 @@ struct Machine {
 
 double levels(int n) { return std::bit_width(static_cast<unsigned>(n) - 1U); }
 
-// Messages to other nodes and from them that one start may take: few rounds of one each, but for two
-// kinds. Two levels take one to each node, and one from each rank that this one works for, for each
-// sum that the order leaves on a node; and blocks that all ranks have for all others.
+// Messages to other nodes and from them that one start may take: few rounds of one each, but for
+// two kinds. Two levels take one to each node, and one from each rank that this one works for, for
+// each sum that the order leaves on a node; and blocks that all ranks have for all others.
 double most_between(const Machine& machine, int rank, const CollectiveSpec& spec,
                     const std::string& algorithm) {
   const int first = rank / machine.node_size * machine.node_size;
@@ -171,13 +173,14 @@ void expect_little(const Machine& machine, int rank, const CollectiveSpec& spec)
   const Demand& demand = one.demand();
   const auto pieces = static_cast<double>(plan->chunks());
   // Only blocks of a kibibyte and more are worth a message to every rank.
-  const bool large = spec.count * sizeof(float) >= size_t{1024} * static_cast<size_t>(machine.ranks);
+  const bool large =
+      spec.count * sizeof(float) >= size_t{1024} * static_cast<size_t>(machine.ranks);
   EXPECT_TRUE(plan->algorithm() != "pairwise" || machine.ranks <= 64 ||
               (spec.kind == Collective::all_to_all && large));
   EXPECT_LE(pieces, 32);
   EXPECT_LE(double(demand.between), pieces * most_between(machine, rank, spec, plan->algorithm()));
-  EXPECT_LE(double(demand.inside),
-            pieces * (4 * levels(machine.ranks) + 8.0 * machine.node_size * levels(machine.node_size)));
+  EXPECT_LE(double(demand.inside), pieces * (4 * levels(machine.ranks) +
+                                             8.0 * machine.node_size * levels(machine.node_size)));
   // A piece's; a part has 16 elements where there are fewer than that for each rank.
   const auto vector =
       static_cast<double>(spec.count) + 16.0 * (machine.node_size + std::min(512, machine.nodes()));

@@ -1,5 +1,6 @@
 #include "tutti/capi/job.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <exception>
@@ -106,7 +107,7 @@ Job::Job(int* argc, char*** argv, const Options& options)
     : session_(std::in_place,
                options.progress_threads > 0 ? comm::MpiSession::Threads::multiple
                                             : comm::MpiSession::Threads::funneled,
-               argc, argv),
+               argc, argv, std::max(options.process.timeout, comm::MpiSession::kStartSeconds)),
       world_(session_->communicator(options.process)) {}
 Job::Job(int fortran_handle, const Options& options)
     : session_(std::in_place), world_(session_->communicator_of(fortran_handle, options.process)) {}

@@ -22,12 +22,6 @@
 #include "tutti/trace/record.h"
 
 namespace tutti {
-namespace {
-
-// However short comm.timeout_s is: programs come from slow file systems, and MPI measures links.
-constexpr double kStartSeconds = 60;
-
-}  // namespace
 
 Job::Job(const JobOptions& options) : launcher_(read_launcher()), topology_(read_topology()) {
   const int omp_threads = read_surroundings().omp_num_threads;
@@ -45,7 +39,7 @@ Job::Job(const JobOptions& options) : launcher_(read_launcher()), topology_(read
       count_progress_threads(options.progress, threads, cores_of_rank(topology_, neighbours)) > 0;
   session_.emplace(
       multiple ? comm::MpiSession::Threads::multiple : comm::MpiSession::Threads::funneled, nullptr,
-      nullptr, std::max(options.timeout, kStartSeconds));
+      nullptr, std::max(options.timeout, comm::MpiSession::kStartSeconds));
   communicator_ = session_->communicator({.shared_memory = options.shared_memory,
                                           .timeout = options.timeout,
                                           .nodes = comm::nodes_named(options.nodes),

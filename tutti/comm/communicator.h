@@ -1,16 +1,18 @@
 #pragma once
-// Communicator: a group of ranks that exchange bytes. barrier, broadcast, allgather and sum are for
-// control values, at any time and without a plan; what moves data is planned. Implementations:
-// comm/transport/inproc (threads of one process, for tests) and comm/transport/mpi. Every call but
-// abort() and the plain questions is collective: all ranks call the same operations in the same
-// order.
+// Communicator: a group of ranks that exchange bytes. barrier, broadcast, allgather, combine and
+// sum are for control values, at any time and without a plan; what moves data is planned. Every
+// call is collective, so that all ranks call the same operations in the same order, unless it says
+// that it is of this rank alone; questions and settings are. Implementations:
+// comm/transport/process_communicator.h (processes, over MPI or TCP) and comm/transport/inproc
+// (threads of one process).
 //
-// No wait without a time-out: when it passes, or when a process of this node that has to contribute
-// is found dead (looked at a few times a second), CommError names the group, the operation, its
-// sequence number, who has arrived, who has not, since when and where. The rank that gives up
-// alarms the others, so that each says what it waits for before the job ends. After a CommError the
-// communicator is of no further use; the caller ends the job with abort(). Messages count ranks
-// over the whole job, also those of a part of it.
+// No wait without a time-out: when it passes, or when a process that has to contribute is found
+// dead (looked at a few times a second), CommError names the group, the operation, its sequence
+// number, who has arrived, who has not, since when and where. The rank that gives up alarms the
+// others, so that each says what it waits for. After a CommError the communicator is of no further
+// use, and destroying it waits for nobody: the caller ends the job with abort(), or goes on with
+// another communicator of the ranks that are left. After a PlanError it is as good as before.
+// Messages count ranks over the whole job, also those of a part of it.
 
 #include <algorithm>
 #include <cstddef>
@@ -80,7 +82,7 @@ class Communicator : protected ChannelSource {
                             ///< CommError of a wait
   std::string rank_name(int rank) const;  ///< "rank 2 on n03": a member as messages name it
   std::string describe_group() const;     ///< "group 'data 0' (ranks 0, 2)"
-  /// For the log: "threads", "shared memory", "MPI", "shared memory and MPI".
+  /// For the log: "threads", "shared memory", "MPI", "TCP", "shared memory and MPI".
   virtual std::string transport() const = 0;
 
   void barrier();

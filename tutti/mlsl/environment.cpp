@@ -53,8 +53,9 @@ void Environment::init() {
   using Threads = comm::MpiSession::Threads;
   const Settings settings = read_settings(variables_);
   if (!mpi_)  // there is one already where an earlier Init has failed later on
-    mpi_ = std::make_unique<comm::MpiSession>(settings.servers > 0 ? Threads::multiple
-                                                                   : Threads::funneled);
+    mpi_ = std::make_unique<comm::MpiSession>(
+        settings.servers > 0 ? Threads::multiple : Threads::funneled, nullptr, nullptr,
+        std::max(settings.timeout, comm::MpiSession::kStartSeconds));
   const std::unique_ptr<comm::Communicator> all = mpi_->communicator({.timeout = settings.timeout});
   init(*all);
 }

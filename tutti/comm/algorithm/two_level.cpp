@@ -11,7 +11,7 @@
 //   allgather       2 rounds, the same way back.  Sent S (n-1)/n
 //   allreduce       4 rounds, both.  Sent 2 S (n-1)/n, of that 2 S/l (m-1)/m between nodes.
 //                   Among many equal nodes (more than 16, or a power of two above 4) whose ranks
-//                   may add everything: pairwise inside the node, vector halving between nodes,
+//                   may add everything: pairwise inside the node, recursive halving between nodes,
 //                   2 + 2 log2 m rounds and 2 log2 m messages between nodes, as many elements
 //   all_to_all      2 rounds, equal blocks.  Blocks for a rank of another node go to its worker,
 //                   and from there in one message: m-1 messages of l blocks instead of n-l of one.
@@ -23,6 +23,8 @@
 // is a node of the tree: at most 2 log2 l sums, each of which travels (node_sums.h).
 
 #include "tutti/comm/algorithm/two_level.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
@@ -36,7 +38,7 @@ bool takes_order(const Task& task, const NodeTable& table) {
   return task.ordered || nodes_follow_tree(task, table);
 }
 
-// Whether vector halving runs between nodes.
+// Whether recursive halving runs between nodes.
 bool in_rows(const Task& task, const NodeTable& table) {
   const auto nodes = static_cast<unsigned>(table.nodes());
   if (task.kind != Collective::allreduce || task.leaves.replicas > 0 || !table.equal())
@@ -113,9 +115,19 @@ std::string two_level_refusal(const Task& task) {
   }
 }
 
+// Nodes to each of which a rank may send a message of its own: some hundred microseconds of
+// messages, about what the bytes of a bucket save.
+constexpr int kMostDirect = 512;
+
 std::string two_level_drawback(const Task& task) {
   const NodeTable table(task);
   if (table.nodes() == table.ranks()) return "no node has several ranks";
+  // Where no algorithm of few messages does the task, two levels still have the fewest.
+  const bool others_do =
+      task.kind != Collective::all_to_all && !task.shared_output && task.leaves.replicas == 0;
+  if (table.nodes() > kMostDirect && others_do && !in_rows(task, table))
+    return fmt::format("two_level would send a message from each rank to each of {} nodes",
+                       table.nodes());
   if (!reduces(task.kind) || !task.ordered || table.nodes() == 1 || nodes_add_in_order(task, table))
     return "";
   return "two_level could add nothing on a node: sums are taken in the order of the ranks, and no "

@@ -20,11 +20,7 @@ class SimulatedTime {
       : schedules_(schedules), network_(network), element_bytes_(element_bytes),
         accumulator_bytes_(accumulator_bytes), ranks_(schedules.size()) {
     for (size_t r = 0; r < ranks_.size(); ++r) {
-      ranks_[r].node =
-          node_of.empty()
-              ? 0
-              : static_cast<int>(std::ranges::upper_bound(node_of, static_cast<int>(r)) -
-                                 node_of.begin());
+      ranks_[r].node = node_of.empty() ? 0 : node_of[r];
       events_.push(post_at(0, r));
     }
   }
@@ -147,6 +143,8 @@ class SimulatedTime {
 
 double price(std::span<const Schedule> schedules, const NetworkCost& network,
              std::span<const int> node_of, size_t element_bytes, size_t accumulator_bytes) {
+  CHECK(node_of.empty() || node_of.size() == schedules.size(), "{} nodes of {} ranks",
+        node_of.size(), schedules.size());
   return SimulatedTime(schedules, network, node_of, element_bytes, accumulator_bytes).run();
 }
 

@@ -70,6 +70,20 @@ TEST(Cost, ASlowNetworkBetweenNodesIsWhereTwoLevelsPay) {
             0.5 * priced(recursive_doubling, Collective::allreduce, 16, 1 << 20, network, node_of));
 }
 
+// Inside a node nothing costs anything here, so the price is what the root sends to other nodes.
+TEST(Cost, OnlyRanksOfDifferentNodesTalkOverTheNetwork) {
+  const NetworkCost network{{0, 0}, {kLatency, kPerByte}, 0, 0};
+  const auto scatter = [&](const std::vector<int>& node_of) {
+    return priced(pairwise, Collective::scatter, 4, kCount, network, node_of);
+  };
+  const double part = kBytes / 4 * kPerByte;
+  EXPECT_EQ(scatter({0, 0, 0, 0}), 0);
+  EXPECT_NEAR(scatter({0, 0, 0, 1}), kLatency + part, 1e-9);
+  EXPECT_NEAR(scatter({0, 0, 1, 1}), kLatency + 2 * part, 1e-9);
+  EXPECT_NEAR(scatter({0, 1, 0, 1}), kLatency + 2 * part, 1e-9);
+  EXPECT_NEAR(scatter({0, 1, 2, 3}), kLatency + 3 * part, 1e-9);
+}
+
 TEST(Cost, SchedulesThatDoNotFit) {
   Task task;
   task.kind = Collective::allreduce, task.ranks = 2, task.count = 64;

@@ -32,9 +32,11 @@ bool can_be_cut_in_parts(const Task& task, const Algorithm& algorithm) {
 
 // Elements. Between nodes long collectives go in pieces where the caller leaves it open: then the
 // sums and copies inside the nodes of one piece hide behind the messages of another
-// (docs/results.md, 16 MiB at 1 Gb/s). A few dozen at most, because each has a channel.
+// (docs/results.md, 16 MiB at 1 Gb/s). A few dozen at most, because each has a channel, and none so
+// small that many ranks have next to nothing of it.
 size_t chunk_of(const CollectiveSpec& spec, const Task& task) {
   constexpr size_t kBytes = size_t{1} << 20, kLong = 4 * kBytes, kMostPieces = 32;
+  constexpr size_t kBytesOfARank = 4096;
   const size_t whole = std::max<size_t>(task.count, 1);
   if (spec.chunk > 0) return spec.chunk;
   const size_t size = size_of(spec.element);
@@ -42,7 +44,8 @@ size_t chunk_of(const CollectiveSpec& spec, const Task& task) {
                      task.kind == Collective::reduce_scatter ||
                      (task.kind == Collective::allgather && !task.shared_output);
   if (!hides || task.node_of.empty() || task.count < kLong / size) return whole;
-  return std::max(kBytes / size, (task.count + kMostPieces - 1) / kMostPieces);
+  const size_t least = std::max(kBytes, static_cast<size_t>(task.ranks) * kBytesOfARank) / size;
+  return std::max(least, (task.count + kMostPieces - 1) / kMostPieces);
 }
 
 // What one schedule does, and where its buffers begin in the caller's, in elements.
@@ -167,6 +170,7 @@ void CollectiveOperation::begin(size_t chunk) {
 bool CollectiveOperation::advance(size_t chunk) {
   return runs_[chunk]->advance() && (checks_.empty() || checks_[chunk]->advance());
 }
+
 std::byte* CollectiveOperation::output_of(size_t chunk) const {
   return output_ == nullptr ? nullptr : static_cast<std::byte*>(output_) + begins_[chunk].output;
 }

@@ -43,8 +43,23 @@ void ScheduleRun::rebind(std::byte* input, std::byte* output) {
 }
 
 void ScheduleRun::find_properties() {
+  std::vector<Touched> touched;
+  for (const Round& round : schedule_.rounds) touched.push_back(touched_in(round));
   properties_.clear();
-  for (size_t r = 0; r < schedule_.rounds.size(); ++r) properties_.push_back(properties_of(r));
+  for (size_t r = 0; r < schedule_.rounds.size(); ++r)
+    properties_.push_back(properties_of(r, touched));
+}
+
+ScheduleRun::Touched ScheduleRun::touched_in(const Round& round) const {
+  Touched touched;
+  for (const Message& m : round.sends) touched.sent.add(extents_of(m.block));
+  for (const Message& m : round.receives) touched.received.add(extents_of(m.block));
+  for (const LocalStep& step : round.steps) {
+    touched.written.add(extents_of(step.to));
+    touched.read.add(extents_of(step.a));
+    if (step.kind == LocalStep::Kind::reduce) touched.read.add(extents_of(step.b));
+  }
+  return touched;
 }
 
 Run ScheduleRun::run_of(const Block& block) const {
@@ -65,46 +80,36 @@ size_t ScheduleRun::bytes_of(const Block& block) const {
 }
 
 // By address, because input and output may be the same memory. Before rebind() there is no address.
-bool ScheduleRun::overlap(const Block& a, const Block& b) const {
-  const std::byte* const x = run_of(a).data;
-  const std::byte* const y = run_of(b).data;
-  return x != nullptr && y != nullptr && a.count() > 0 && b.count() > 0 && x < y + bytes_of(b) &&
-         y < x + bytes_of(a);
+Extents ScheduleRun::extents_of(const Block& block) const {
+  return {run_of(block).data, bytes_of(block)};
 }
 
 // Whether what arrives in `block` in this round is read by its steps, as this very block, and never
 // again before something else arrives there.
-bool ScheduleRun::only_read_in(size_t round, const Block& block) const {
+bool ScheduleRun::only_read_in(size_t round, const Block& block,
+                               const std::vector<Touched>& touched) const {
   if (block.space != Space::staging && block.space != Space::accumulator) return false;
-  const auto reads_otherwise = [&](const Block& operand) {
-    return overlap(operand, block) &&
-           !(operand.space == block.space && operand.slice == block.slice);
-  };
-  for (const LocalStep& step : schedule_.rounds[round].steps)
-    if (overlap(step.to, block) || reads_otherwise(step.a) ||
-        (step.kind == LocalStep::Kind::reduce && reads_otherwise(step.b)))
-      return false;
-  for (size_t r = round + 1; r < schedule_.rounds.size(); ++r) {
-    const Round& later = schedule_.rounds[r];
-    for (const Message& m : later.sends)
-      if (overlap(m.block, block)) return false;
-    for (const Message& m : later.receives)
-      if (overlap(m.block, block)) return true;
-    for (const LocalStep& step : later.steps)
-      if (overlap(step.a, block) ||
-          (step.kind == LocalStep::Kind::reduce && overlap(step.b, block)))
-        return false;
+  const Extents extents = extents_of(block);
+  if (touched[round].written.touches(extents) || touched[round].read.touches_otherwise(extents))
+    return false;
+  for (size_t r = round + 1; r < touched.size(); ++r) {
+    if (touched[r].sent.touches(extents)) return false;
+    if (touched[r].received.touches(extents)) return true;
+    if (touched[r].read.touches(extents)) return false;
   }
   return true;
 }
 
-ScheduleRun::Properties ScheduleRun::properties_of(size_t r) const {
+ScheduleRun::Properties ScheduleRun::properties_of(size_t r,
+                                                   const std::vector<Touched>& touched) const {
   const Round& round = schedule_.rounds[r];
   Properties properties{.free = true, .may_borrow = true, .chains = chains_of(round), .steps = {}};
   for (const LocalStep& step : round.steps)
-    for (const Message& m : round.sends) properties.free &= !overlap(step.to, m.block);
-  for (const Message& m : round.receives) properties.may_borrow &= only_read_in(r, m.block);
-  properties.may_borrow &= properties.free;
+    properties.free = properties.free && !touched[r].sent.touches(extents_of(step.to));
+  properties.may_borrow =
+      properties.free && std::ranges::all_of(round.receives, [&](const Message& m) {
+        return only_read_in(r, m.block, touched);
+      });
   properties.steps = resolve(round, properties.may_borrow);
   return properties;
 }
@@ -126,28 +131,29 @@ std::vector<ScheduleRun::ResolvedStep> ScheduleRun::resolve(const Round& round,
   return steps;
 }
 
-// A chain grows while counts are equal and blocks of different steps are the same or apart.
+// A chain grows while counts are equal and blocks of different steps are the same or apart; what
+// is only read may lie as it likes.
 std::vector<ScheduleRun::Chain> ScheduleRun::chains_of(const Round& round) const {
-  const auto fits = [&](const Block& a, const Block& b) {
-    return run_of(a).data == run_of(b).data || !overlap(a, b);
-  };
-  const auto fit = [&](const LocalStep& s, const LocalStep& t) {
-    if (s.to.count() != t.to.count() || !fits(s.to, t.to) || !fits(s.to, t.a) || !fits(s.a, t.to))
-      return false;
-    if (t.kind == LocalStep::Kind::reduce && !fits(s.to, t.b)) return false;
-    return s.kind != LocalStep::Kind::reduce || fits(s.b, t.to);
-  };
   std::vector<Chain> chains;
+  Footprint written, read;  // by the last chain
+  size_t count = 0;
   for (size_t i = 0; i < round.steps.size(); ++i) {
-    const auto fits_all = [&](const Chain& chain) {
-      for (size_t j = chain.first; j < chain.last; ++j)
-        if (!fit(round.steps[j], round.steps[i])) return false;
-      return true;
-    };
-    if (!chains.empty() && fits_all(chains.back()))
+    const LocalStep& step = round.steps[i];
+    const bool reduces = step.kind == LocalStep::Kind::reduce;
+    const Extents to = extents_of(step.to), a = extents_of(step.a),
+                  b = reduces ? extents_of(step.b) : Extents{};
+    if (!chains.empty() && step.to.count() == count && !written.crosses(to) && !read.crosses(to) &&
+        !written.crosses(a) && !written.crosses(b)) {
       ++chains.back().last;
-    else
+    } else {
       chains.push_back({i, i + 1});
+      written.clear();
+      read.clear();
+      count = step.to.count();
+    }
+    written.add(to);
+    read.add(a);
+    read.add(b);
   }
   return chains;
 }

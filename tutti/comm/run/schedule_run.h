@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "tutti/comm/run/footprint.h"
 #include "tutti/comm/schedule/element.h"
 #include "tutti/comm/schedule/schedule.h"
 #include "tutti/comm/transport/channel.h"
@@ -76,10 +77,15 @@ class ScheduleRun {
 
   Run run_of(const Block& block) const;
   size_t bytes_of(const Block& block) const;
-  bool overlap(const Block& a, const Block& b) const;
+  Extents extents_of(const Block& block) const;
+  // The memory of a round's messages, and of its steps.
+  struct Touched {
+    Footprint sent, received, written, read;
+  };
+  Touched touched_in(const Round& round) const;
   void find_properties();
-  Properties properties_of(size_t round) const;
-  bool only_read_in(size_t round, const Block& block) const;
+  Properties properties_of(size_t round, const std::vector<Touched>& touched) const;
+  bool only_read_in(size_t round, const Block& block, const std::vector<Touched>& touched) const;
   std::vector<Chain> chains_of(const Round& round) const;
   std::vector<RoundOfMessages> messages() const;
   void run_chain(const Chain& chain);

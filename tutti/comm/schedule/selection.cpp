@@ -29,11 +29,17 @@ allgather       *  *      *      *  recursive_doubling
 reduce_scatter  *  nodes  *      *  two_level
 reduce_scatter 64  *      *      *  pairwise
 reduce_scatter  *  *      *      *  recursive_halving
-all_to_all      8  nodes  32768  *  pairwise
-all_to_all      *  nodes  32768  *  bruck
-all_to_all      *  nodes  *      *  two_level
+all_to_all      8  nodes  32768    *  pairwise
+all_to_all     64  nodes  32768    *  bruck
+all_to_all     64  nodes  *        *  two_level
+all_to_all    512  nodes  262144   *  bruck
+all_to_all    512  nodes  *        *  two_level
+all_to_all      *  nodes  2097152  *  bruck
+all_to_all      *  nodes  *        *  two_level
 gather         64  *      *      *  pairwise
+gather          *  *      *      *  binomial
 scatter        64  *      *      *  pairwise
+scatter         *  *      *      *  binomial
 barrier         *  *      *      *  recursive_doubling
 )";
 

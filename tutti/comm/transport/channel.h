@@ -1,7 +1,7 @@
 #pragma once
 // Channel: the messages of one planned operation between the ranks of a communicator.
-// Implementations: comm/transport/shm (ranks that see each other's memory), comm/transport/mpi, and
-// routed_channel.h, which takes the one or the other for each peer.
+// Implementations: comm/transport/shm (ranks that see each other's memory), comm/transport/mpi,
+// comm/transport/tcp, and routed_channel.h, which takes one of them for each peer.
 //
 // A channel knows from the start all rounds that it will ever be asked for. A message may be read
 // where its sender has it ("lent"): then the receiver finds it at received(), and the sender's
@@ -69,7 +69,7 @@ class Channel {
 };
 
 /// Makes a channel for these rounds. All ranks make the same ones in the same order; it can be used
-/// after Communicator::connect().
+/// after Channels::connect().
 using OpenChannel = std::function<std::unique_ptr<Channel>(std::vector<RoundOfMessages>)>;
 /// Makes a channel around another: it opens `inner` with the rounds given, or with messages of its
 /// own among them.

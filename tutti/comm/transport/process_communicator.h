@@ -65,7 +65,6 @@ class ProcessCommunicator final : public Communicator {
   void find_places();
   void watch();
   void meet_neighbours();
-  std::vector<int> memories() const;
   // A rank that cannot map the memory of another one of its node.
   struct Blindness {
     int rank = 0, unseen = 0;

@@ -14,6 +14,9 @@ namespace tutti::comm {
 class MpiSession {
  public:
   enum class Threads { funneled, multiple };
+  /// Seconds that ranks should have at least to come to the start of MPI, however short the other
+  /// time-outs are: programs come from slow file systems, and MPI measures links.
+  static constexpr double kStartSeconds = 60;
   /// Starts MPI. FUNNELED: only this thread may communicate. MULTIPLE is what progress threads
   /// need; a library that gives less is used all the same, and Communicator::progress_refusal()
   /// says so. Where the program has started MPI itself, at whatever thread level, that one is used,

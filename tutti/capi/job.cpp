@@ -43,7 +43,8 @@ JobOptions job_options(const tutti_comm_init_options* given) {
   static_assert(sizeof(tutti_comm_init_options) == 40);
   const auto options = read_options(given, 24);
   if (!std::isfinite(options.timeout) || options.timeout < 0)
-    throw ConfigError(fmt::format("a time-out of {} seconds", options.timeout));
+    throw ConfigError(fmt::format(
+        "a time-out of {} seconds: it must be more than 0, or 0 for 60 seconds", options.timeout));
   if (options.reserved != 0 || options.reserved2 != 0)
     throw ConfigError("`reserved` or `reserved2` is not 0");
   constexpr int kMostThreads = 64;
@@ -153,6 +154,9 @@ int tutti_comm_init_tcp(const char* address, const char* secret, int rank, int s
     refuse_second_job();
     const JobOptions read = job_options(options);
     const comm::HostAndPort at = comm::parse_address(&given(address, "address"));
+    if (at.port == 0)
+      throw ConfigError(fmt::format(
+          "'{}' has port 0, of which other ranks could not know what it stands for", address));
     if (secret == nullptr) secret = std::getenv("TUTTI_STORE_SECRET");
     if (secret == nullptr || *secret == 0)
       throw ConfigError(

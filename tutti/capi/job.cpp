@@ -86,6 +86,7 @@ void begin(const JobOptions& read, Arguments... arguments) {
 // so it is begun when all are there. After a failure each leaves alone.
 void end_job() {
   std::exception_ptr failure;
+  job().admit_nobody();
   try {
     if (!has_failed()) job().world().communicator->barrier();
   } catch (const CommError&) {
@@ -118,6 +119,10 @@ void Job::give_up() {
   if (!session_) return;  // then destructors wait for nobody anyway
   world_.communicator->give_up();
   session_->leave_running();
+}
+
+void Job::admit_nobody() {
+  if (server_) server_->admit_nobody();
 }
 
 }  // namespace tutti::capi

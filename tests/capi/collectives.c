@@ -274,6 +274,11 @@ static void check_running(const char* selection_file) {
   OK(tutti_comm_plan_destroy(NULL));
 }
 
+/* Reads what a thread of the library may be writing, which no program should: it is the test. */
+__attribute__((no_sanitize("thread"))) static float look_at(const volatile float* x) {
+  return *x;
+}
+
 /* Between start and the answer this rank makes no call of the library. */
 static void check_progress(void) {
   static volatile float sum[2 * kCount];
@@ -283,7 +288,7 @@ static void check_progress(void) {
   for (int i = 0; i < 2 * kCount; ++i) sum[i] = 1;
   OK(tutti_comm_start(plan));
   const time_t begin = time(NULL);
-  while (sum[2 * kCount - 1] != (float)size) EXPECT(time(NULL) - begin < 60);
+  while (look_at(&sum[2 * kCount - 1]) != (float)size) EXPECT(time(NULL) - begin < 60);
   OK(tutti_comm_wait(plan));
   OK(tutti_comm_plan_destroy(plan));
 }

@@ -37,8 +37,9 @@ static void wrong_arguments(void) {
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "comm is NULL", tutti_comm_size(NULL, &number));
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "rank", tutti_comm_host(world, size, &host));
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "part is NULL", tutti_comm_split(world, 0, 0, NULL));
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "color -1", tutti_comm_split(world, -1, 0, &world));
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "0 seconds", tutti_comm_set_timeout(world, 0));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "color -1: it must be 0 or more",
+        tutti_comm_split(world, rank == size - 1 ? -1 : 0, 0, &world));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "0 seconds: it must", tutti_comm_set_timeout(world, 0));
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "not from tutti_comm_alloc", tutti_comm_free(x));
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "message is NULL", tutti_comm_abort(world, 1, NULL));
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "plan is NULL", tutti_comm_start(NULL));
@@ -142,7 +143,9 @@ static void calls_out_of_order(const char* directory) {
   OK(tutti_comm_wait(plan));
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "done is NULL", tutti_comm_test(plan, NULL));
   EXPECT(x[0] == (float)size && x[3] == 4 * (float)size);
-  FAILS(TUTTI_COMM_ERROR_STATE, "1 plan(s)", tutti_comm_finalize());
+  FAILS(TUTTI_COMM_ERROR_STATE,
+        "1 plan(s) and allocation(s) and 0 communicator(s) are left, to be given back first",
+        tutti_comm_finalize());
   OK(tutti_comm_plan_destroy(plan));
 }
 

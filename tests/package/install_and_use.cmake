@@ -30,7 +30,7 @@ run("the consumer built by find_package" ${WORK_DIR}/by_cmake/consumer)
 execute_process(COMMAND ${CMAKE_COMMAND} -S ${CONSUMER_DIR} -B ${WORK_DIR}/misspelt -G ${GENERATOR} -DCMAKE_MAKE_PROGRAM=${MAKE_PROGRAM}
   -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_PREFIX_PATH=${prefix} -DTUTTI_COMPONENT=modles RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
 string(REGEX REPLACE "[ \n]+" " " output "${output}")
-if(status EQUAL 0 OR NOT output MATCHES "Tutti has no component modles in .* has: .*models.*comm_c")
+if(status EQUAL 0 OR NOT output MATCHES "Tutti has no component modles in ${prefix}\\. .* has: .*models.*comm_c")
   message(FATAL_ERROR "find_package(Tutti COMPONENTS modles) said (${status}):\n${output}")
 endif()
 

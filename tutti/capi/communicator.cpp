@@ -46,7 +46,7 @@ int tutti_comm_barrier(tutti_comm* comm) {
 int tutti_comm_set_timeout(tutti_comm* comm, double seconds) {
   return guarded([&] {
     if (!std::isfinite(seconds) || seconds <= 0)
-      throw ConfigError(fmt::format("a time-out of {} seconds", seconds));
+      throw ConfigError(fmt::format("a time-out of {} seconds: it must be more than 0", seconds));
     tutti_comm& whole = given(comm, "comm");
     const std::lock_guard lock(whole.mutex);
     whole.communicator->set_timeout(seconds);

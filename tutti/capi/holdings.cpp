@@ -19,7 +19,6 @@ tutti_comm* Holdings::add(std::unique_ptr<tutti_comm> communicator) {
 }
 
 tutti_comm* Holdings::split(tutti_comm& comm, int color, int key) {
-  if (color < 0) throw ConfigError(fmt::format("color {} is negative", color));
   std::unique_ptr<tutti_comm> part;
   {
     const std::lock_guard lock(comm.mutex);
@@ -35,7 +34,8 @@ void Holdings::destroy(tutti_comm& comm) {
   if (at == communicators_.end()) throw ConfigError("no such communicator");
   if (comm.in_use > 0)
     throw StateError(fmt::format(
-        "the communicator is in use: {} plan(s) and allocation(s) are left", comm.in_use.load()));
+        "the communicator is in use: {} plan(s) and allocation(s) are left, to be given back first",
+        comm.in_use.load()));
   last = std::move(at->second);
   communicators_.erase(at);
 }
@@ -74,8 +74,11 @@ void Holdings::check_empty(const tutti_comm& world) const {
       ++communicators;
     }
   if (left > 0 || communicators > 0)
-    throw StateError(fmt::format("{} plan(s) and allocation(s) and {} communicator(s) are left",
-                                 left, communicators));
+    throw StateError(fmt::format(
+        "{} plan(s) and allocation(s) and {} communicator(s) are left, to be given back "
+        "first: tutti_comm_plan_destroy, tutti_comm_free, tutti_comm_memory_free, "
+        "tutti_comm_destroy",
+        left, communicators));
 }
 
 }  // namespace tutti::capi

@@ -44,7 +44,8 @@ JobOptions job_options(const tutti_comm_init_options* given) {
   static_assert(sizeof(tutti_comm_init_options) == 40);
   const auto options = read_options(given, 24);
   if (!std::isfinite(options.timeout) || options.timeout < 0)
-    throw ConfigError(fmt::format("a time-out of {} seconds", options.timeout));
+    throw ConfigError(fmt::format(
+        "a time-out of {} seconds: it must be more than 0, or 0 for 60 seconds", options.timeout));
   if (options.reserved != 0 || options.reserved2 != 0)
     throw ConfigError("`reserved` or `reserved2` is not 0");
   constexpr int kMostThreads = 64;
@@ -86,6 +87,7 @@ void begin(const JobOptions& read, Arguments... arguments) {
 // so it is begun when all are there. After a failure each leaves alone.
 void end_job() {
   std::exception_ptr failure;
+  job().admit_nobody();
   try {
     if (!has_failed()) job().world().communicator->barrier();
   } catch (const CommError&) {
@@ -118,6 +120,10 @@ void Job::give_up() {
   if (!session_) return;  // then destructors wait for nobody anyway
   world_.communicator->give_up();
   session_->leave_running();
+}
+
+void Job::admit_nobody() {
+  if (server_) server_->admit_nobody();
 }
 
 }  // namespace tutti::capi
@@ -154,6 +160,9 @@ int tutti_comm_init_tcp(const char* address, const char* secret, int rank, int s
     refuse_second_job();
     const JobOptions read = job_options(options);
     const comm::HostAndPort at = comm::parse_address(&given(address, "address"));
+    if (at.port == 0)
+      throw ConfigError(fmt::format(
+          "'{}' has port 0, of which other ranks could not know what it stands for", address));
     if (secret == nullptr) secret = std::getenv("TUTTI_STORE_SECRET");
     if (secret == nullptr || *secret == 0)
       throw ConfigError(

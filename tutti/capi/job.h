@@ -35,6 +35,8 @@ class Job {
   Job(StoreGroup group, const Options& options);
 
   bool has_mpi() const { return session_.has_value(); }
+  /// Before ranks meet to leave: who comes back at once finds no store of this job.
+  void admit_nobody();
   /// After a failure: the destructor waits for no other rank.
   void give_up();
 

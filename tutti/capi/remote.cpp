@@ -101,7 +101,8 @@ int tutti_comm_memory_free(tutti_comm_memory* memory) {
     if (memory == nullptr) return;
     if (memory->in_use > 0)
       throw StateError(
-          fmt::format("the memory is in use: {} plan(s) are left", memory->in_use.load()));
+          fmt::format("the memory is in use: {} plan(s) are left, to be destroyed first",
+                      memory->in_use.load()));
     tutti_comm& owner = *memory->owner;
     {
       const std::lock_guard lock(owner.mutex);

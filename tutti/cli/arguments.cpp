@@ -198,9 +198,10 @@ class Reader {
     }
   }
 
-  /// An empty value is a variable of the shell that is not set, not a wish for the default.
+  /// An empty value is a variable of the shell that is not set, not a wish for the default; but of
+  /// a flag that has it where it stands alone.
   void store_given(const Flag& flag, const std::string& text, const std::string& name) const {
-    if (takes_value(flag) && text.empty())
+    if (takes_value(flag) && text.empty() && flag.alone != "")
       fail(fmt::format("{} is given an empty value, as by a shell variable that is not set", name));
     store(flag, text, name);
   }

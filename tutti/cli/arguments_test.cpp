@@ -13,7 +13,7 @@ using Words = std::vector<std::string>;
 
 /// Verbs whose variables the tests look at.
 struct Sample {
-  std::string file, resume, lr;
+  std::string file, resume, lr, table = "none";
   Words sets, names;
   std::vector<int> ranks;
   int count = 0, verbose = 0;
@@ -25,6 +25,7 @@ struct Sample {
     train.flags = {
         {.names = "--resume", .value = "DIR", .bind = &resume, .alone = "latest"},
         {.names = "--lr", .value = "X", .bind = &lr},
+        {.names = "--table", .value = "FILE", .bind = &table, .alone = ""},
         {.names = "--set", .value = "KEY=VALUE", .bind = &sets},
         {.names = "--ranks", .value = "N,N", .bind = &ranks, .least = 1},
         {.names = "-n,--count",
@@ -95,6 +96,14 @@ TEST(Arguments, ResumeTakesAFolderOrNothing) {
   const Sample only = parsed({"train", "--resume", "x.toml"});
   EXPECT_EQ(only.file, "x.toml") << "the verb needs its file more";
   EXPECT_EQ(only.resume, "latest");
+}
+
+TEST(Arguments, AFlagMayStandAloneForNothing) {
+  EXPECT_EQ(parsed({"train", "x"}).table, "none");
+  EXPECT_EQ(parsed({"train", "x", "--table"}).table, "");
+  EXPECT_EQ(parsed({"train", "x", "--table", "-v"}).table, "");
+  EXPECT_EQ(parsed({"train", "x", "--table="}).table, "") << "how it is handed to mpirun's ranks";
+  EXPECT_EQ(parsed({"train", "x", "--table", "a.txt"}).table, "a.txt");
 }
 
 TEST(Arguments, FlagsBeforeTheVerb) {

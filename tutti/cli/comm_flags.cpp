@@ -46,11 +46,10 @@ std::vector<size_t> sizes_in(const SizeRange& range) {
 }
 
 comm::Element element_of_flag(const std::string& name) {
-  // int32 and int8 of nccl-tests; uint8 is summed as bytes nowhere, so it has no entry here.
   constexpr std::pair<const char*, const char*> kOthers[] = {
       {"float", "f32"},     {"float32", "f32"}, {"double", "f64"},  {"float64", "f64"},
       {"bfloat16", "bf16"}, {"half", "f16"},    {"float16", "f16"}, {"int8", "i8"},
-      {"int32", "i32"},     {"int", "i32"}};
+      {"int32", "i32"},     {"int", "i32"},     {"int64", "i64"},   {"uint8", "u8"}};
   for (const auto& [other, ours] : kOthers)
     if (name == other) return comm::element_named(ours);
   return comm::element_named(name);

@@ -33,6 +33,8 @@ TEST(CommFlags, ElementsByBothNames) {
   EXPECT_EQ(element_of_flag("f32"), comm::Element::f32);
   EXPECT_EQ(element_of_flag("bfloat16"), comm::Element::bf16);
   EXPECT_EQ(element_of_flag("half"), comm::Element::f16);
+  EXPECT_EQ(element_of_flag("int64"), comm::Element::i64);
+  EXPECT_EQ(element_of_flag("uint8"), comm::Element::u8);
   EXPECT_THROW(element_of_flag("quad"), ConfigError);
 }
 

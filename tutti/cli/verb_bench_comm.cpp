@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/cli/bench_flags.h"
@@ -14,16 +16,30 @@
 #include "tutti/cli/progress.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/comm/algorithm/algorithm.h"
+#include "tutti/comm/schedule/element.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 
 namespace tutti {
 namespace {
 
+// What a collective cannot do, of the type and the algorithm that were asked for.
+void check_collective(const CommMeasurement& verb, comm::Collective kind, int ranks) {
+  if (comm::reduces(kind) && !comm::has_arithmetic(element_of_flag(verb.element)))
+    throw ConfigError(fmt::format("--type {}: bytes can be moved, but not reduced, as {} does",
+                                  verb.element, comm::name_of(kind)));
+  if (verb.algorithm.empty() || verb.algorithm == "all") return;
+  comm::Task task{.kind = kind, .ranks = ranks};
+  task.equal_blocks = kind == comm::Collective::all_to_all;
+  const std::string why = refusal_of(comm::algorithm_named(verb.algorithm), task);
+  if (!why.empty()) throw ConfigError("--algorithm: " + why);
+}
+
 // What can be wrong is found before ranks are started.
-void check_flags(const CommMeasurement& verb, bool processes) {
-  verb.kinds(), verb.sizes(), element_of_flag(verb.element), comm::reduce_op_named(verb.op),
-      peers_named(verb.peers, processes);
-  if (!verb.algorithm.empty() && verb.algorithm != "all") comm::algorithm_named(verb.algorithm);
+void check_flags(const CommMeasurement& verb, int ranks, bool processes) {
+  verb.sizes(), comm::reduce_op_named(verb.op), peers_named(verb.peers, processes);
+  for (const comm::Collective kind : verb.kinds()) check_collective(verb, kind, ranks);
+  if (verb.latency && ranks < 2)
+    throw ConfigError("--latency: a message needs two ranks: --ranks 2");
   if (!verb.shape.empty()) comm::LinkShape::parse(verb.shape);
   if (verb.columns == "osu" && verb.peers != "all" && verb.peers != "none")
     throw ConfigError("--columns osu has none for --peers");
@@ -33,7 +49,8 @@ void check_flags(const CommMeasurement& verb, bool processes) {
 
 int run_comm(const CommMeasurement& verb) {
   const comm::Launcher launcher = read_launcher();
-  check_flags(verb, verb.transport != "threads" && (launcher.name != "none" || verb.ranks > 1));
+  check_flags(verb, std::max({verb.ranks, launcher.size, 1}),
+              verb.transport != "threads" && (launcher.name != "none" || verb.ranks > 1));
   if (verb.print) {
     print_schedules(verb);
     return 0;
@@ -111,8 +128,8 @@ std::vector<Flag> measuring_flags(CommMeasurement& state) {
            .alone = "1"},
           {.names = "-d,--type",
            .value = "TYPE",
-           .help = "f32, f64, bf16, f16, i8, i32 or byte; also float, double, bfloat16, half, int8 "
-                   "and int32",
+           .help = "f32, f64, bf16, f16, i8, i32, i64, u8 or byte; also float, double, bfloat16, "
+                   "half, int8, int32, int64 and uint8",
            .bind = &state.element},
           {.names = "-o,--op",
            .value = "OP",

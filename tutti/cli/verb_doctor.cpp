@@ -205,10 +205,10 @@ void add_measurements(Findings& found, const Self& self) {
                                             int64_t{32} << 20, int64_t{128} << 20);
   const double bandwidth = measure_bandwidth(threads, array);
   if (self.launcher.rank == 0) {
-    found.add(
-        "peak fp32",
-        fmt::format("{:.1f} GFLOP/s on 1 thread, {:.1f} on {}", one * 1e-9, all * 1e-9, threads),
-        "peak_fp32_flops", {{"one_thread", one}, {"all_threads", all}});
+    found.add("peak fp32",
+              fmt::format("{:.1f} GFLOP/s on 1 thread{}", one * 1e-9,
+                          threads > 1 ? fmt::format(", {:.1f} on {}", all * 1e-9, threads) : ""),
+              "peak_fp32_flops", {{"one_thread", one}, {"all_threads", all}});
     found.add(
         "memory bandwidth",
         fmt::format("{:.1f} GB/s on {} thread(s), triad over 3 x {}{}", bandwidth * 1e-9, threads,

@@ -29,6 +29,9 @@ Communicator::~Communicator() = default;
 
 std::unique_ptr<Communicator> Communicator::split(int color, int key, std::string name) {
   const auto all = allgather_value(std::array<int, 2>{color, key});
+  for (int p = 0; p < size_; ++p)
+    if (const int given = all[static_cast<size_t>(p)][0]; given < 0)
+      throw ConfigError(fmt::format("rank {} gives color {}: it must be 0 or more", p, given));
   std::vector<int> members;
   for (int p = 0; p < size_; ++p)
     if (all[static_cast<size_t>(p)][0] == color) members.push_back(p);

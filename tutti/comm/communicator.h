@@ -164,11 +164,12 @@ class Communicator : protected ChannelSource {
     return std::make_unique<MessageOperation>(*this, MessageOperation::Way::receive, spec);
   }
   /// Memory of every rank that all ranks put to, get from and accumulate into. Collective; `bytes`
-  /// is each rank's own. When one rank throws, all do.
+  /// is each rank's own. When one rank throws, all do. Callers include
+  /// comm/remote/remote_memory.h.
   std::unique_ptr<RemoteMemory> expose(size_t bytes);
-  /// The ranks with equal `color`, ordered by `key` and then by rank. Lives on its own, but not
-  /// longer than what this communicator lives on (MpiSession; for threads, run_ranks). `name` is
-  /// the group's in messages, "data 0"; empty: this one's and the color.
+  /// The ranks with equal `color`, 0 or more, ordered by `key` and then by rank. Lives on its own,
+  /// but not longer than what this communicator lives on (MpiSession; for threads, run_ranks).
+  /// `name` is the group's in messages, "data 0"; empty: this one's and the color.
   std::unique_ptr<Communicator> split(int color, int key, std::string name = {});
 
   void set_timeout(double seconds) { timeout_ = seconds; }  ///< of every later wait; default 60

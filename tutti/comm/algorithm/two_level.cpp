@@ -30,6 +30,7 @@
 #include <bit>
 
 #include "tutti/comm/algorithm/hierarchy.h"
+#include "tutti/comm/algorithm/node_sums.h"
 
 namespace tutti::comm {
 namespace {

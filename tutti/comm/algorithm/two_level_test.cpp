@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tutti/comm/algorithm/nodes.h"
 #include "tutti/comm/algorithm/played_case.h"
 

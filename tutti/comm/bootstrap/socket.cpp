@@ -195,8 +195,11 @@ Socket listen_on(const std::optional<SocketAddress>& address, int port) {
     set_port(choice, port);
     if (Socket socket = try_listen(choice)) return socket;
   }
-  throw CommError(
-      fmt::format("cannot listen on {}: {}", choices.back().text(), std::strerror(errno)));
+  const int why = errno;
+  throw CommError(fmt::format(
+      "cannot listen on {}: {}{}", choices.back().text(), std::strerror(why),
+      why == EADDRINUSE ? ": another program, or another job, has this port; choose another one"
+                        : ""));
 }
 
 int port_of(const Socket& listener) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -120,6 +121,28 @@ TEST(TcpStore, AServerThatStartsLaterIsWaitedFor) {
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   const TcpStoreServer server("127.0.0.1", port, "secret");
   EXPECT_EQ(TcpStore("127.0.0.1", port, "secret", 20).get("x", 20), "one");
+}
+
+// A job that ends, and the next one at its address: who comes early finds the later server.
+TEST(TcpStore, AServerThatAdmitsNobodyServesThoseThatItHas) {
+  auto server = std::make_unique<TcpStoreServer>("127.0.0.1", 0, "secret");
+  const int port = server->port();
+  TcpStore store("127.0.0.1", port, "secret", 10);
+  store.set("x", "one");
+  server->admit_nobody();
+  std::string found;
+  std::jthread early([&] {
+    TcpStore next("127.0.0.1", port, "secret", 20);
+    found = next.get("x", 20).value_or("nothing");
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_EQ(store.get("x", 0), "one");
+  store.set("x", "more");
+  server.reset();
+  const TcpStoreServer later("127.0.0.1", port, "secret");
+  TcpStore("127.0.0.1", port, "secret", 10).set("x", "two");
+  early.join();
+  EXPECT_EQ(found, "two");
 }
 
 Socket connect_to(int port) {

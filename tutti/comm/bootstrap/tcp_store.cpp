@@ -76,7 +76,7 @@ void TcpStore::connect(SocketDeadline deadline) {
   } while (std::chrono::steady_clock::now() < deadline);
   throw CommError(fmt::format(
       "the job's store at {}:{} does not answer within {:g} s ({}): has the rank that serves it "
-      "been started?",
+      "been started, and on the host with this address?",
       host_, port_, timeout_, reason));
 }
 

@@ -36,6 +36,9 @@ class TcpStoreServer {
   TcpStoreServer& operator=(const TcpStoreServer&) = delete;
 
   int port() const { return port_; }
+  /// From now on connections are refused; those that exist go on. A rank of a job that comes later,
+  /// at the same address, then waits for that job's server instead of finding this one.
+  void admit_nobody();
   static constexpr size_t kMostBytes = size_t{256} << 20;  ///< of all keys and values
   static constexpr size_t kMostStrangers = 512;  ///< connections that have not proved themselves
 

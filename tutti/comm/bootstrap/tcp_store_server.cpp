@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -38,6 +39,9 @@ class TcpStoreServer::Service {
     watch(EPOLL_CTL_ADD, wake.descriptor(), EPOLLIN);
     wake_ = wake.descriptor();
   }
+
+  // By any thread: the descriptor stays until the end.
+  void admit_nobody() { ::shutdown(listener_.descriptor(), SHUT_RDWR); }
 
   void serve() {
     std::array<epoll_event, 64> events;
@@ -85,6 +89,8 @@ class TcpStoreServer::Service {
         if (errno == EMFILE || errno == ENFILE) {
           watch(EPOLL_CTL_MOD, listener_.descriptor(), 0);
           refused_ = true;
+        } else if (errno == EINVAL) {
+          watch(EPOLL_CTL_DEL, listener_.descriptor(), 0);  // admit_nobody()
         }
         return;
       }
@@ -296,6 +302,8 @@ TcpStoreServer::TcpStoreServer(const std::string& host, int port, std::string se
   service_ = std::make_unique<Service>(std::move(listener), wake_, std::move(secret));
   thread_ = std::jthread([service = service_.get()] { service->serve(); });
 }
+
+void TcpStoreServer::admit_nobody() { service_->admit_nobody(); }
 
 TcpStoreServer::~TcpStoreServer() {
   eventfd_t one = 1;

@@ -276,7 +276,7 @@ TEST(RemoteMemory, WhatCannotBeIsRefusedByTheCaller) {
     refused({.rank = 1, .offset = 64, .data = raw(x)},
             "40 bytes from byte 64 on are not in the 100");
     refused({.rank = 1, .offset = SIZE_MAX - 8, .data = raw(x)}, "are not in the 100 bytes");
-    refused({.rank = 1, .offset = 2, .data = raw(x)}, "are not whole elements of 4 bytes");
+    refused({.rank = 1, .offset = 2, .data = raw(x)}, "offsets are multiples of 4");
     refused({.rank = 1, .data = raw(x), .op = ReduceOp::mean}, "no mean");
     refused({.rank = 1, .data = b, .element = Element::byte}, "bytes have no arithmetic");
     memory->put(1, 60, raw(x));  // the memory is as good as before

@@ -25,9 +25,11 @@ std::string refusal_of(const Request& request, size_t exposed) {
   const size_t size = size_of(request.element);
   if (!has_arithmetic(request.element)) return "bytes have no arithmetic";
   if (request.op == ReduceOp::mean) return "there is no mean of what comes one by one";
-  if (request.offset % size != 0 || request.bytes % size != 0)
-    return fmt::format("{} bytes from byte {} on are not whole elements of {} bytes", request.bytes,
-                       request.offset, size);
+  if (request.offset % size != 0)
+    return fmt::format("no element of {0} bytes begins at byte {1}: offsets are multiples of {0}",
+                       size, request.offset);
+  if (request.bytes % size != 0)
+    return fmt::format("{} bytes are not whole elements of {} bytes", request.bytes, size);
   return {};
 }
 

@@ -10,9 +10,9 @@
 namespace tutti::comm::tcp {
 
 std::string Home::text() const {
-  std::string text = "tcp1 ";
+  std::string text = "tcp2 ";
   for (const uint8_t byte : nonce) text += fmt::format("{:02x}", byte);
-  text += fmt::format(" {}", port);
+  text += fmt::format(" {} {}", port, ranks);
   for (const std::string& host : hosts) text += " " + host;
   return text;
 }
@@ -21,8 +21,8 @@ Home Home::parse(const std::string& text) {
   Home home;
   std::istringstream in(text);
   std::string kind, nonce;
-  in >> kind >> nonce >> home.port;
-  bool sound = in && kind == "tcp1" && nonce.size() == 2 * home.nonce.size() &&
+  in >> kind >> nonce >> home.port >> home.ranks;
+  bool sound = in && kind == "tcp2" && nonce.size() == 2 * home.nonce.size() &&
                nonce.find_first_not_of("0123456789abcdef") == std::string::npos && home.port > 0 &&
                home.port < 65536;
   for (size_t i = 0; sound && i < home.nonce.size(); ++i)

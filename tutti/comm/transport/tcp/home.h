@@ -16,6 +16,7 @@ namespace tutti::comm::tcp {
 struct Home {
   Nonce nonce{};
   int port = 0;
+  int ranks = 1;                   ///< of the group that this one was started for
   std::vector<std::string> hosts;  ///< one of them can be reached from everywhere
 
   std::string text() const;

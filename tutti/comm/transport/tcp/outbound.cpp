@@ -56,6 +56,9 @@ void Outbound::look_up(Time now) {
       return;
     }
     home_ = Home::parse(*found);
+    if (home_.ranks != group_.size)
+      return finish(fmt::format("it was started as one of {} ranks, this one as one of {}",
+                                home_.ranks, group_.size));
     for (const std::string& host : home_.hosts)
       for (const SocketAddress& address : resolve(host, home_.port)) addresses_.push_back(address);
   } catch (const CommError& error) {

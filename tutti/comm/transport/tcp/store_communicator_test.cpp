@@ -358,6 +358,31 @@ TEST(StoreCommunicator, CommunicatorsOneAfterAnother) {
   }));
 }
 
+// By whatever mistake a rank stands there already, the one that comes last hears of it, and at
+// once.
+TEST(StoreCommunicator, ARankStandsInAStoreOnce) {
+  LocalStore store;
+  expect_none(run_threads(2, [&](int p) {
+    const auto c = make_store_communicator(store, "job", p, 2, over_tcp());
+    try {
+      make_store_communicator(store, "job", p, 2, over_tcp());
+      throw InternalError("accepted");
+    } catch (const ConfigError& error) {
+      expect(std::string(error.what()).find("'job' is in the store already") != std::string::npos,
+             error.what());
+    }
+    check_sums(*c, 3000);
+  }));
+}
+
+TEST(StoreCommunicator, AnotherNumberOfRanksIsSaid) {
+  LocalStore store;
+  const auto errors =
+      run_threads(2, [&](int p) { make_store_communicator(store, "job", p, 2 + p, over_tcp(20)); });
+  EXPECT_NE((errors[0] + errors[1]).find("it was started as one of "), std::string::npos)
+      << errors[0] << errors[1];
+}
+
 TEST(StoreCommunicator, AnotherSecretDoesNotGetIn) {
   LocalStore store;
   const auto errors = run_threads(2, [&](int p) {

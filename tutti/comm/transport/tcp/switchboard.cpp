@@ -46,11 +46,17 @@ Switchboard::Switchboard(Store& store, std::string prefix, int rank, int size,
              .rank = rank,
              .size = size,
              .nonce = fresh_nonce()} {
+  if (store.get(group_.key(rank), 0))
+    throw ConfigError(
+        fmt::format("rank {} of the group '{}' is in the store already: another process is this "
+                    "rank, or there was a group of this name before; each needs a name of its own",
+                    rank, group_.prefix));
   std::optional<SocketAddress> address;
   if (!options.address.empty()) address = resolve(options.address, 0).front();
   listener_ = listen_on(address, 0);
   ready_.add(listener_, Readiness::What::listener, 0);
-  const Home home{.nonce = group_.nonce, .port = port_of(listener_), .hosts = hosts_of(address)};
+  const Home home{
+      .nonce = group_.nonce, .port = port_of(listener_), .ranks = size, .hosts = hosts_of(address)};
   store.set(group_.key(rank), home.text());
 }
 

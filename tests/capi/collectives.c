@@ -275,9 +275,7 @@ static void check_running(const char* selection_file) {
 }
 
 /* Reads what a thread of the library may be writing, which no program should: it is the test. */
-__attribute__((no_sanitize("thread"))) static float look_at(const volatile float* x) {
-  return *x;
-}
+__attribute__((no_sanitize("thread"))) static float look_at(const volatile float* x) { return *x; }
 
 /* Between start and the answer this rank makes no call of the library. */
 static void check_progress(void) {

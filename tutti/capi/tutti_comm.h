@@ -123,11 +123,11 @@ typedef struct tutti_comm_plan_options {
   const char* name;      /* for messages: "gradient 3"; NULL: the collective's own */
   const char* algorithm; /* pairwise, recursive_doubling, recursive_halving, ring, binomial,
                             double_tree, two_level, ring_2d, bruck; NULL: by the selection */
-  size_t chunk; /* elements of the long vector; a larger broadcast, reduce or allreduce runs as
-                   chunks, between which more urgent plans pass, and so does a reduce_scatter or
-                   allgather by two_level or pairwise; 0: one piece, but for long vectors between
-                   nodes */
-  int priority; /* of plans in flight together, the higher goes first */
+  size_t chunk;     /* elements of the long vector; a larger broadcast, reduce or allreduce runs as
+                       chunks, between which more urgent plans pass, and so does a reduce_scatter or
+                       allgather by two_level or pairwise; 0: one piece, but for long vectors between
+                       nodes */
+  int priority;     /* of plans in flight together, the higher goes first */
   int reproducible; /* not 0: the same bits by whatever algorithm; those that cannot are refused */
   int rebindable;   /* not 0: the buffers come with tutti_comm_plan_rebind, before the first start;
                        those of the plan's own function are not looked at. May differ from rank to

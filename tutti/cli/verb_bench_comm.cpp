@@ -28,7 +28,8 @@ void check_collective(const CommMeasurement& verb, comm::Collective kind, int ra
     throw ConfigError(fmt::format("--type {}: bytes can be moved, but not reduced, as {} does",
                                   verb.element, comm::name_of(kind)));
   if (verb.algorithm.empty() || verb.algorithm == "all") return;
-  comm::Task task{.kind = kind, .ranks = ranks};
+  comm::Task task;
+  task.kind = kind, task.ranks = ranks;
   task.equal_blocks = kind == comm::Collective::all_to_all;
   const std::string why = refusal_of(comm::algorithm_named(verb.algorithm), task);
   if (!why.empty()) throw ConfigError("--algorithm: " + why);

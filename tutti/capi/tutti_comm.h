@@ -125,8 +125,8 @@ typedef struct tutti_comm_plan_options {
                             double_tree, two_level, ring_2d, bruck; NULL: by the selection */
   size_t chunk;     /* elements of the long vector; a larger broadcast, reduce or allreduce runs as
                        chunks, between which more urgent plans pass, and so does a reduce_scatter or
-                       allgather by two_level or pairwise; 0: one piece, but for long vectors between
-                       nodes */
+                       allgather of up to 32 ranks by two_level or pairwise; 0: one piece, but for
+                       long vectors between nodes */
   int priority;     /* of plans in flight together, the higher goes first */
   int reproducible; /* not 0: the same bits by whatever algorithm; those that cannot are refused */
   int rebindable;   /* not 0: the buffers come with tutti_comm_plan_rebind, before the first start;

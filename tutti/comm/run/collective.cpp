@@ -24,9 +24,12 @@ bool can_be_cut(Collective kind) {
          kind == Collective::allreduce;
 }
 
-// Whether it can run as pieces of every rank's part.
+// Whether it can run as pieces of every rank's part. The pieces of neighbouring parts do not touch:
+// each takes a message of its own inside a node, so only among few ranks.
 bool can_be_cut_in_parts(const Task& task, const Algorithm& algorithm) {
-  return (task.kind == Collective::reduce_scatter || task.kind == Collective::allgather) &&
+  constexpr int kFew = 32;
+  return task.ranks <= kFew &&
+         (task.kind == Collective::reduce_scatter || task.kind == Collective::allgather) &&
          algorithm.serves_gaps;
 }
 

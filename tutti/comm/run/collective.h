@@ -52,9 +52,9 @@ struct CollectiveSpec {
   bool shared_output =
       false;  ///< allreduce, allgather: ranks that see each other's memory have one output
   /// Elements of the long vector. A larger broadcast, reduce or allreduce runs as chunks one after
-  /// another, and lets others pass; so does a reduce_scatter or allgather by two_level or pairwise
-  /// that is not checked. Other collectives run in one piece. 0: one piece, but for long vectors
-  /// between nodes.
+  /// another, and lets others pass; so does a reduce_scatter or allgather of up to 32 ranks by
+  /// two_level or pairwise that is not checked. Other collectives run in one piece. 0: one piece,
+  /// but for long vectors between nodes.
   size_t chunk = 0;
   int priority = 0;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -49,6 +50,12 @@ int get_value(void* context, const char* key, void* value, size_t capacity, size
   }
 }
 
+// A store may outlive its group and serve the next one, as torchrun's does. Nobody asks for the
+// next before all have met in this one.
+std::string name_of_next(c10d::Store& store, int size) {
+  return "tutti" + std::to_string((store.add("tutti/ranks", 1) - 1) / size);
+}
+
 }  // namespace
 
 Group::Group(const Options& options)
@@ -62,7 +69,8 @@ Group::Group(const Options& options)
   how.size = sizeof how;
   how.timeout = seconds(options.timeout);
   how.address = std::getenv("TUTTI_TORCH_ADDRESS");
-  check(tutti_comm_create(&store, rank_, size_, "tutti", &how, &comm_));
+  const std::string name = name_of_next(*store_, size_);
+  check(tutti_comm_create(&store, rank_, size_, name.c_str(), &how, &comm_));
   try {
     meet();
   } catch (...) {

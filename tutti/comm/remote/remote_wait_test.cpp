@@ -150,6 +150,10 @@ TEST(RemoteAccess, NothingFollowsOneThatWasGivenUpUnderWay) {
                 put->start();
                 put.reset();
                 EXPECT_THROW(memory->get(0, 0, memory->data()), CommError);
+                const auto second = memory->plan_get({.rank = 0, .data = memory->data()});
+                const auto third = memory->plan_get({.rank = 0, .data = memory->data()});
+                EXPECT_THROW(second->start(), CommError);
+                EXPECT_THROW(third->start(), CommError) << "it waits for the second";
                 serves = true;
               }
               while (!serves) std::this_thread::yield();

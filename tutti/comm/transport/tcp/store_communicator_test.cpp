@@ -330,6 +330,32 @@ TEST(StoreCommunicator, ARankThatNeverComesIsNamed) {
   EXPECT_NE(errors[1], "");
 }
 
+// As one whose server is stopped: every question lasts its time-out, with all messages waiting.
+TEST(StoreCommunicator, AStoreThatHasFailedIsNotAskedAgain) {
+  class Silent final : public Store {
+   public:
+    void set(const std::string&, const std::string&) override {}
+    std::optional<std::string> get(const std::string&, double) override {
+      ++asked;
+      throw CommError("the store has not answered");
+    }
+    int asked = 0;
+  } store;
+  tcp::Switchboard board(store, "job", 0, 8, {.secret = "s", .address = "127.0.0.1"});
+  board.raise_alarm();  // tells three ranks
+  EXPECT_EQ(store.asked, 1);
+  for (const int rank : {1, 2, 4, 7}) {
+    std::string lost;
+    for (int look = 0; look < 100 && lost.empty(); ++look) {
+      board.move();
+      lost = board.lost(rank);
+      std::this_thread::sleep_for(10ms);
+    }
+    EXPECT_NE(lost.find("the store has not answered"), std::string::npos) << rank << lost;
+  }
+  EXPECT_EQ(store.asked, 1);
+}
+
 // Its process may live on, as here: that says nothing.
 void leave_two_waiting(bool shared_memory) {
   LocalStore store;

@@ -36,7 +36,7 @@ int tutti_comm_host(const tutti_comm* comm, int rank, const char** host) {
 }
 
 int tutti_comm_barrier(tutti_comm* comm) {
-  return guarded([&] {
+  return guarded(failure_of(comm), [&] {
     tutti_comm& whole = given(comm, "comm");
     const std::lock_guard lock(whole.mutex);
     whole.communicator->barrier();

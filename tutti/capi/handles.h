@@ -14,10 +14,17 @@
 struct tutti_comm {
   explicit tutti_comm(std::unique_ptr<tutti::comm::Communicator> made,
                       std::shared_ptr<tutti::comm::Store> at = nullptr)
-      : store(std::move(at)), communicator(std::move(made)) {}
+      : store(std::move(at)), failed(std::make_shared<std::atomic<bool>>(false)),
+        communicator(std::move(made)) {}
+  /// Split from `whole`.
+  tutti_comm(std::unique_ptr<tutti::comm::Communicator> made, const tutti_comm& whole)
+      : store(whole.store), failed(whole.failed), communicator(std::move(made)) {}
   /// Where its ranks are looked up; null with MPI. Shared with those split from it: it ends after
   /// the last of them. One a job, and one of each communicator of its own.
   std::shared_ptr<tutti::comm::Store> store;
+  /// Whether a call on it has ended with a CommError: its ranks no longer go together. One for it
+  /// and those split from it; what happens to others does not concern it.
+  std::shared_ptr<std::atomic<bool>> failed;
   std::unique_ptr<tutti::comm::Communicator> communicator;
   /// Held by each call that uses the communicator itself, and not by those that move its plans: a
   /// thread may start and wait while another plans.
@@ -49,3 +56,18 @@ struct tutti_comm_plan {
     return collective ? static_cast<tutti::comm::Operation&>(*collective) : *message;
   }
 };
+
+namespace tutti::capi {
+
+/// What a failure of a call on it sets; null for a null handle.
+inline std::atomic<bool>* failure_of(const tutti_comm* comm) {
+  return comm == nullptr ? nullptr : comm->failed.get();
+}
+inline std::atomic<bool>* failure_of(const tutti_comm_memory* memory) {
+  return memory == nullptr ? nullptr : failure_of(memory->owner);
+}
+inline std::atomic<bool>* failure_of(const tutti_comm_plan* plan) {
+  return plan == nullptr ? nullptr : failure_of(plan->owner);
+}
+
+}  // namespace tutti::capi

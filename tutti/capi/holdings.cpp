@@ -22,7 +22,7 @@ tutti_comm* Holdings::split(tutti_comm& comm, int color, int key) {
   std::unique_ptr<tutti_comm> part;
   {
     const std::lock_guard lock(comm.mutex);
-    part = std::make_unique<tutti_comm>(comm.communicator->split(color, key), comm.store);
+    part = std::make_unique<tutti_comm>(comm.communicator->split(color, key), comm);
   }
   return add(std::move(part));
 }

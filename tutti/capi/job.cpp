@@ -67,7 +67,6 @@ void refuse_second_job() {
 template <class... Arguments>
 void begin(const JobOptions& read, Arguments... arguments) {
   refuse_second_job();
-  forget_failure();
   auto made = std::make_unique<Job>(std::move(arguments)..., read);
   std::exception_ptr refusal;
   try {
@@ -87,13 +86,14 @@ void begin(const JobOptions& read, Arguments... arguments) {
 // so it is begun when all are there. After a failure each leaves alone.
 void end_job() {
   std::exception_ptr failure;
+  const bool has_failed = *job().world().failed;
   job().admit_nobody();
   try {
-    if (!has_failed()) job().world().communicator->barrier();
+    if (!has_failed) job().world().communicator->barrier();
   } catch (const CommError&) {
     failure = std::current_exception();
   }
-  if (failure || has_failed()) job().give_up();
+  if (failure || has_failed) job().give_up();
   the_job().reset();
   if (failure) std::rethrow_exception(failure);
 }
@@ -196,7 +196,7 @@ int tutti_comm_world(tutti_comm** comm) {
 }
 
 int tutti_comm_split(tutti_comm* comm, int color, int key, tutti_comm** part) {
-  return guarded([&] {
+  return guarded(failure_of(comm), [&] {
     tutti_comm*& result = given(part, "part");
     result = holdings().split(given(comm, "comm"), color, key);
   });
@@ -227,7 +227,7 @@ int tutti_comm_destroy(tutti_comm* comm) {
 }
 
 int tutti_comm_alloc(tutti_comm* comm, size_t bytes, void** data) {
-  return guarded([&] {
+  return guarded(failure_of(comm), [&] {
     void*& result = given(data, "data");
     if (comm == nullptr) job();  // most likely there is none
     result = holdings().allocate(given(comm, "comm"), bytes);

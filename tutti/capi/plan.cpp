@@ -113,12 +113,13 @@ void deal(CollectiveSpec& spec, tutti_comm* comm, const size_t* counts) {
 
 int tutti_comm_plan_barrier(tutti_comm* comm, const tutti_comm_plan_options* options,
                             tutti_comm_plan** plan) {
-  return guarded([&] { make_plan(comm, {.kind = Collective::barrier}, options, plan); });
+  return guarded(failure_of(comm),
+                 [&] { make_plan(comm, {.kind = Collective::barrier}, options, plan); });
 }
 
 int tutti_comm_plan_broadcast(tutti_comm* comm, void* buffer, size_t count, int type, int root,
                               const tutti_comm_plan_options* options, tutti_comm_plan** plan) {
-  return guarded([&] {
+  return guarded(failure_of(comm), [&] {
     make_plan(comm,
               {.kind = Collective::broadcast,
                .element = element_of(type),
@@ -132,7 +133,7 @@ int tutti_comm_plan_broadcast(tutti_comm* comm, void* buffer, size_t count, int 
 int tutti_comm_plan_reduce(tutti_comm* comm, const void* input, void* output, size_t count,
                            int type, int op, int root, const tutti_comm_plan_options* options,
                            tutti_comm_plan** plan) {
-  return guarded([&] {
+  return guarded(failure_of(comm), [&] {
     make_plan(comm,
               {.kind = Collective::reduce,
                .element = element_of(type),
@@ -148,7 +149,7 @@ int tutti_comm_plan_reduce(tutti_comm* comm, const void* input, void* output, si
 int tutti_comm_plan_allreduce(tutti_comm* comm, const void* input, void* output, size_t count,
                               int type, int op, const tutti_comm_plan_options* options,
                               tutti_comm_plan** plan) {
-  return guarded([&] {
+  return guarded(failure_of(comm), [&] {
     make_plan(comm,
               {.kind = Collective::allreduce,
                .element = element_of(type),
@@ -165,7 +166,7 @@ namespace {
 template <class Count>
 int plan_parts(tutti_comm* comm, CollectiveSpec spec, Count count, int type, int op,
                const tutti_comm_plan_options* options, tutti_comm_plan** plan) {
-  return guarded([&] {
+  return guarded(failure_of(comm), [&] {
     spec.element = element_of(type);
     spec.op = op_of(op);
     deal(spec, comm, count);
@@ -248,7 +249,7 @@ int tutti_comm_plan_all_to_allv(tutti_comm* comm, const void* input, const size_
                                 const size_t* receive_counts, const size_t* receive_begins,
                                 int type, const tutti_comm_plan_options* options,
                                 tutti_comm_plan** plan) {
-  return guarded([&] {
+  return guarded(failure_of(comm), [&] {
     CollectiveSpec spec{.kind = Collective::all_to_all,
                         .element = element_of(type),
                         .input = input,
@@ -262,7 +263,7 @@ int tutti_comm_plan_all_to_allv(tutti_comm* comm, const void* input, const size_
 int tutti_comm_plan_send(tutti_comm* comm, const void* data, size_t bytes, int peer, int tag,
                          int patient, const tutti_comm_plan_options* options,
                          tutti_comm_plan** plan) {
-  return guarded([&] {
+  return guarded(failure_of(comm), [&] {
     auto* const begin = static_cast<std::byte*>(const_cast<void*>(data));
     make_message(comm, {.peer = peer, .tag = tag, .data = {begin, bytes}}, patient, false, options,
                  plan);
@@ -272,7 +273,7 @@ int tutti_comm_plan_send(tutti_comm* comm, const void* data, size_t bytes, int p
 int tutti_comm_plan_receive(tutti_comm* comm, void* data, size_t bytes, int peer, int tag,
                             int patient, const tutti_comm_plan_options* options,
                             tutti_comm_plan** plan) {
-  return guarded([&] {
+  return guarded(failure_of(comm), [&] {
     auto* const begin = static_cast<std::byte*>(data);
     make_message(comm, {.peer = peer, .tag = tag, .data = {begin, bytes}}, patient, true, options,
                  plan);

@@ -82,7 +82,7 @@ int make_sum(tutti_comm_memory* memory, Make make, const void* data, size_t coun
 }  // namespace
 
 int tutti_comm_expose(tutti_comm* comm, size_t bytes, void** data, tutti_comm_memory** memory) {
-  return guarded([&] {
+  return guarded(failure_of(comm), [&] {
     tutti_comm& owner = given(comm, "comm");
     tutti_comm_memory*& result = given(memory, "memory");
     auto made = std::make_unique<tutti_comm_memory>(&owner);
@@ -151,7 +151,7 @@ int tutti_comm_memory_accumulates(tutti_comm_memory* memory, size_t* count) {
 
 int tutti_comm_memory_wait(tutti_comm_memory* memory, size_t count, const int* ranks,
                            size_t number) {
-  return guarded([&] {
+  return guarded(failure_of(memory), [&] {
     comm::RemoteMemory& exposed = *given(memory, "memory").memory;
     if (number > 0) given(ranks, "ranks");
     const std::span<const int> from(ranks, number);

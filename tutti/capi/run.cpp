@@ -26,7 +26,7 @@ const comm::CollectiveOperation& collective_of(const tutti_comm_plan* plan) {
 }  // namespace
 
 int tutti_comm_start(tutti_comm_plan* plan) {
-  return guarded([&] {
+  return guarded(failure_of(plan), [&] {
     comm::Operation& operation = given(plan, "plan").operation();
     if (!plan->bound)
       throw StateError(
@@ -39,15 +39,16 @@ int tutti_comm_start(tutti_comm_plan* plan) {
 }
 
 int tutti_comm_test(tutti_comm_plan* plan, int* done) {
-  return guarded([&] { given(done, "done") = given(plan, "plan").operation().test() ? 1 : 0; });
+  return guarded(failure_of(plan),
+                 [&] { given(done, "done") = given(plan, "plan").operation().test() ? 1 : 0; });
 }
 
 int tutti_comm_wait(tutti_comm_plan* plan) {
-  return guarded([&] { given(plan, "plan").operation().wait(); });
+  return guarded(failure_of(plan), [&] { given(plan, "plan").operation().wait(); });
 }
 
 int tutti_comm_wait_for(tutti_comm_plan* plan, double seconds, int* done) {
-  return guarded([&] {
+  return guarded(failure_of(plan), [&] {
     comm::Operation& operation = given(plan, "plan").operation();
     int& result = given(done, "done");
     if (!std::isfinite(seconds) || seconds < 0)
@@ -59,7 +60,7 @@ int tutti_comm_wait_for(tutti_comm_plan* plan, double seconds, int* done) {
 int tutti_comm_plan_destroy(tutti_comm_plan* plan) {
   return guarded([&] {
     if (plan == nullptr) return;
-    if (plan->operation().in_flight() && !has_failed())
+    if (plan->operation().in_flight() && !*plan->owner->failed)
       throw StateError(fmt::format("'{}' is in flight: wait for it before it is destroyed",
                                    plan->operation().name()));
     tutti_comm& owner = *plan->owner;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstring>
 #include <exception>
 #include <new>
@@ -19,7 +18,6 @@ namespace {
 
 // No std::string: keeping the text of an error must not fail.
 thread_local std::array<char, 4096> last_error{};
-std::atomic<bool> failed = false;
 
 int keep(int status, std::string_view text) noexcept {
   const size_t n = std::min(text.size(), last_error.size() - 1);
@@ -30,7 +28,7 @@ int keep(int status, std::string_view text) noexcept {
 
 }  // namespace
 
-int fail() noexcept {
+int fail(std::atomic<bool>* failed) noexcept {
   try {
     throw;
   } catch (const comm::PlanError& error) {
@@ -40,7 +38,7 @@ int fail() noexcept {
   } catch (const StateError& error) {
     return keep(TUTTI_COMM_ERROR_STATE, error.what());
   } catch (const CommError& error) {
-    failed = true;
+    if (failed != nullptr) *failed = true;
     return keep(TUTTI_COMM_ERROR_FAILED, error.what());
   } catch (const IoError& error) {
     return keep(TUTTI_COMM_ERROR_FILE, error.what());
@@ -52,10 +50,6 @@ int fail() noexcept {
     return keep(TUTTI_COMM_ERROR_INTERNAL, "an exception of unknown type");
   }
 }
-
-bool has_failed() noexcept { return failed; }
-
-void forget_failure() noexcept { failed = false; }
 
 }  // namespace tutti::capi
 

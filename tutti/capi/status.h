@@ -1,6 +1,8 @@
 #pragma once
 // The border of the library: C++ exceptions become status codes and a text, here and nowhere else.
 
+#include <atomic>
+
 #include "tutti/base/error.h"
 #include "tutti/capi/tutti_comm.h"
 
@@ -13,23 +15,23 @@ class StateError : public Error {
 };
 
 /// The status for the exception being handled. Its text becomes this thread's last error; texts
-/// beyond 4 KiB are cut.
-int fail() noexcept;
+/// beyond 4 KiB are cut. `failed`, which may be null, is set by a CommError.
+int fail(std::atomic<bool>* failed) noexcept;
 
-/// Whether a call has ended with a CommError since forget_failure(): the job's ranks no longer go
-/// together.
-bool has_failed() noexcept;
-void forget_failure() noexcept;
-
-/// Runs the body of a function of the interface.
+/// Runs the body of a function of the interface. `failed`: failure_of() what it works with, which
+/// lives longer than the call.
 template <class Body>
-int guarded(Body&& body) noexcept {
+int guarded(std::atomic<bool>* failed, Body&& body) noexcept {
   try {
     body();
     return TUTTI_COMM_OK;
   } catch (...) {
-    return fail();
+    return fail(failed);
   }
+}
+template <class Body>
+int guarded(Body&& body) noexcept {
+  return guarded(nullptr, body);
 }
 
 /// *pointer, where the caller had to give one. Throws ConfigError with the parameter's name.

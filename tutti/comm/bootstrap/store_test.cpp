@@ -93,6 +93,30 @@ TEST(TcpStore, ManyWaitForOneKey) {
   EXPECT_EQ(right, 8);
 }
 
+// One that waits does not keep the others from setting what it waits for.
+TEST(TcpStore, ThreadsShareOne) {
+  const TcpStoreServer server("127.0.0.1", 0, "secret");
+  TcpStore store("127.0.0.1", server.port(), "secret", 10);
+  const auto begin = Clock::now();
+  std::jthread late([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    store.set("key", "value");
+  });
+  EXPECT_EQ(store.get("key", 5), "value");
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(4));
+}
+
+// A server is waited for where it may start later, and not where it has been and is gone: callers
+// hold up messages meanwhile.
+TEST(TcpStore, AServerThatIsGoneIsNotWaitedFor) {
+  auto server = std::make_unique<TcpStoreServer>("127.0.0.1", 0, "secret");
+  TcpStore store("127.0.0.1", server->port(), "secret", 10);
+  server.reset();
+  const auto begin = Clock::now();
+  for (int again = 0; again < 3; ++again) EXPECT_THROW(store.get("key", 0), CommError);
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(5));
+}
+
 TEST(TcpStore, AnotherSecretIsAClearErrorAndHarmsNobody) {
   const TcpStoreServer server("127.0.0.1", 0, "secret");
   TcpStore store("127.0.0.1", server.port(), "secret", 10);

@@ -49,11 +49,11 @@ struct TcpStore::ReferenceResult {
 TcpStore::TcpStore(const std::string& host, int port, std::string secret, double timeout)
     : host_(host), port_(port), secret_(std::move(secret)), timeout_(timeout) {
   if (secret_.empty()) throw ConfigError("the store needs a secret of the job that is not empty");
-  connect(after(timeout));
+  idle_.push_back(connect(after(timeout), Server::starting));
 }
 
-// Until the server is there: it may start later.
-void TcpStore::connect(SocketDeadline deadline) {
+// Until the server is there, where it may start later.
+Socket TcpStore::connect(SocketDeadline deadline, Server server) const {
   std::string reason;
   do {
     for (const SocketAddress& address : resolve(host_, port_)) {
@@ -66,12 +66,13 @@ void TcpStore::connect(SocketDeadline deadline) {
             throw CommError(fmt::format(
                 "{} is no store of this kind, or on another kind of machine", address.text()));
           prove(socket, deadline);
-          socket_ = std::move(socket);
-          return;
+          return socket;
         }
       }
       reason = fmt::format("{}: {}", address.text(), reason_of_errno());
     }
+    if (server == Server::running)
+      throw CommError(fmt::format("the job's store at {}:{} is gone: {}", host_, port_, reason));
     std::this_thread::sleep_for(kRetryConnect);
   } while (std::chrono::steady_clock::now() < deadline);
   throw CommError(fmt::format(
@@ -101,31 +102,47 @@ void TcpStore::prove(Socket& socket, SocketDeadline deadline) const {
         fmt::format("who answers at {}:{} does not know the job's secret", host_, port_));
 }
 
+// One that another thread waits on is not shared: the server answers one request after another.
+Socket TcpStore::take_connection(SocketDeadline deadline) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!idle_.empty()) {
+      Socket socket = std::move(idle_.back());
+      idle_.pop_back();
+      return socket;
+    }
+  }
+  return connect(deadline, Server::running);
+}
+
 TcpStore::ReferenceResult TcpStore::ask(uint32_t operation, const std::string& key,
                                         const std::string& value, double seconds) {
   if (key.empty() || key.size() > kLongestKey || value.size() > kLongestValue)
     throw CommError(fmt::format("a key of {} and a value of {} bytes: a store takes 1 to {} and {}",
                                 key.size(), value.size(), kLongestKey, kLongestValue));
   if (std::isnan(seconds)) seconds = 0;
-  const std::lock_guard lock(mutex_);
   const SocketDeadline deadline = after(seconds + timeout_);
-  if (!socket_) connect(deadline);
+  Socket socket = take_connection(deadline);
   const Request request{operation, static_cast<uint32_t>(key.size()),
                         static_cast<uint32_t>(value.size()), 0, seconds};
   std::string message(reinterpret_cast<const char*>(&request), sizeof request);
   message += key + value;
   Reply reply{};
   ReferenceResult answer;
-  bool all = send_all(socket_, std::as_bytes(std::span(message)), deadline) &&
-             receive_all(socket_, room_of(reply), deadline);
+  bool all = send_all(socket, std::as_bytes(std::span(message)), deadline) &&
+             receive_all(socket, room_of(reply), deadline);
   if (all && reply.bytes <= kLongestValue) {
     answer.status = reply.status;
     answer.value.resize(reply.bytes);
-    all = receive_all(socket_, std::as_writable_bytes(std::span(answer.value)), deadline);
+    all = receive_all(socket, std::as_writable_bytes(std::span(answer.value)), deadline);
   }
-  if (all && reply.bytes <= kLongestValue) return answer;
+  if (all && reply.bytes <= kLongestValue) {
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(socket));
+    return answer;
+  }
+  // The connection ends here: an answer that comes late would be taken for the next one's.
   const std::string reason = reason_of_errno();
-  socket_.close();  // an answer that comes late would be taken for the next one's
   throw CommError(
       fmt::format("the job's store at {}:{} has not answered: {}", host_, port_, reason));
 }

@@ -53,7 +53,9 @@ class TcpStoreServer {
 class TcpStore final : public Store {
  public:
   /// Connects, and waits up to `timeout` seconds for a server. Later requests have the same time
-  /// beyond their own. Throws CommError; also for another secret than the server's.
+  /// beyond their own, but do not wait for a server that has been there and is gone: what it kept
+  /// is gone, too. Those of several threads go side by side. Throws CommError; also for another
+  /// secret than the server's.
   TcpStore(const std::string& host, int port, std::string secret, double timeout);
 
   void set(const std::string& key, const std::string& value) override;
@@ -61,7 +63,9 @@ class TcpStore final : public Store {
 
  private:
   struct ReferenceResult;
-  void connect(SocketDeadline deadline);
+  enum class Server { starting, running };
+  Socket connect(SocketDeadline deadline, Server server) const;
+  Socket take_connection(SocketDeadline deadline);
   void prove(Socket& socket, SocketDeadline deadline) const;
   ReferenceResult ask(uint32_t operation, const std::string& key, const std::string& value,
                       double seconds);
@@ -70,8 +74,8 @@ class TcpStore final : public Store {
   int port_;
   std::string secret_;
   double timeout_;
-  std::mutex mutex_;
-  Socket socket_;
+  std::mutex mutex_;          // of idle_
+  std::vector<Socket> idle_;  // connections on which nothing is under way
 };
 
 }  // namespace tutti::comm

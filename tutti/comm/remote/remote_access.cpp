@@ -80,10 +80,10 @@ bool RemoteAccess::advance() {
 
 bool RemoteAccess::step() {
   if (stage_ == Stage::turn) {
-    if (!lane_.first(this)) return false;
-    if (lane_.broken())
+    if (lane_.broken())  // also where one that has failed for this is still before it
       throw CommError(fmt::format("an earlier request to {} was given up under way",
                                   communicator().rank_name(spec_.rank)));
+    if (!lane_.first(this)) return false;
     copied_ = 0;
     is_here() ? void(stage_ = Stage::here) : ask();
   }

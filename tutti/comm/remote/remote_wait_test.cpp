@@ -1,8 +1,11 @@
 // Requests that are late, given up, or bound to other data.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <memory>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -10,6 +13,7 @@
 #include "tutti/comm/communicator.h"
 #include "tutti/comm/remote/remote_memory.h"
 #include "tutti/comm/remote/request.h"
+#include "tutti/comm/remote/transfer.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 
 namespace tutti::comm {
@@ -90,6 +94,51 @@ TEST(RemoteAccess, APatientRequestOutlastsTheTimeOut) {
             {0, 1});
 }
 
+// What a rank polls is something else than what others ask of it.
+TEST(RemoteAccess, ARankThatOnlyTestsServesTheOthers) {
+  for (const std::vector<int>& nodes : {std::vector<int>{0, 1}, {0, 0}})
+    run_ranks(
+        2,
+        [](Communicator& c) {
+          c.set_timeout(3);
+          const auto memory = c.expose(64);
+          const std::vector<float> one{1};
+          std::vector<std::byte> word(1);
+          if (c.rank() == 1) {
+            memory->accumulate(0, 0, std::as_bytes(std::span(one)), Element::f32);
+            const auto tell = c.plan_send({.peer = 0, .data = word});
+            tell->start();
+            tell->wait();
+          } else {
+            const auto hear = c.plan_receive({.peer = 1, .data = word});
+            hear->start();
+            const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(4);
+            while (!hear->test() && std::chrono::steady_clock::now() < until)
+              std::this_thread::yield();
+            EXPECT_TRUE(hear->test());
+            EXPECT_EQ(memory->accumulates(), 1u);
+          }
+          c.barrier();
+        },
+        nodes);
+}
+
+// The pacer would go on asking what is gone.
+TEST(RemoteTransfer, OneThatCannotBeginLeavesThePacer) {
+  Pacer pacer;
+  Pacer::Flow other;
+  pacer.enter(other, 0);
+  std::vector<std::byte> data(10);
+  alignas(remote::Transfer) std::array<std::byte, sizeof(remote::Transfer)> place;
+  EXPECT_THROW(new (place.data()) remote::Transfer(
+                   remote::Transfer::Way::send, data,
+                   {.messages = []() -> std::unique_ptr<Wire::Messages> { throw CommError("no"); }},
+                   pacer, 1),
+               CommError);
+  EXPECT_TRUE(pacer.may_begin(other)) << "it waits for one that is more urgent and gone";
+  pacer.leave(other);
+}
+
 // The answer to one that was given up would be taken for the next one's.
 TEST(RemoteAccess, NothingFollowsOneThatWasGivenUpUnderWay) {
   std::atomic<bool> serves{false};
@@ -101,6 +150,10 @@ TEST(RemoteAccess, NothingFollowsOneThatWasGivenUpUnderWay) {
                 put->start();
                 put.reset();
                 EXPECT_THROW(memory->get(0, 0, memory->data()), CommError);
+                const auto second = memory->plan_get({.rank = 0, .data = memory->data()});
+                const auto third = memory->plan_get({.rank = 0, .data = memory->data()});
+                EXPECT_THROW(second->start(), CommError);
+                EXPECT_THROW(third->start(), CommError) << "it waits for the second";
                 serves = true;
               }
               while (!serves) std::this_thread::yield();

@@ -49,6 +49,7 @@ class Service final : public Operation {
   bool advance() override;
   Pending describe() const override;
   bool idle() const override { return slots_.empty(); }
+  bool serves() const override { return true; }
 
   void take_requests();
   void drop_lost();

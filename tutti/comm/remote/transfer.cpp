@@ -13,7 +13,12 @@ constexpr size_t kAhead = 8;  // pieces under way: what a fast network holds in 
 Transfer::Transfer(Way way, std::span<std::byte> data, Route route, Pacer& pacer, int priority)
     : way_(way), data_(data), route_(std::move(route)), pacer_(pacer) {
   if (way_ == Way::send) pacer_.enter(flow_, priority);
-  advance();
+  try {
+    advance();
+  } catch (...) {
+    pacer_.leave(flow_);  // no destructor will
+    throw;
+  }
 }
 
 bool Transfer::may_post() {

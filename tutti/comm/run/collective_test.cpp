@@ -166,6 +166,26 @@ TEST(Collective, ARankWithoutMemoryIsAnErrorOnAllRanks) {
   });
 }
 
+// Whether sums are ordered decides what travels, also where the algorithm is the same.
+TEST(Collective, ReproducibleOnOneRankAloneIsRefused) {
+  run_ranks(6,
+            [](Communicator& c) {
+              std::vector<float> x(1000);
+              try {
+                c.plan({.kind = Collective::allreduce,
+                        .count = x.size(),
+                        .output = x.data(),
+                        .algorithm = "two_level",
+                        .reproducible = c.rank() == 0});
+                ADD_FAILURE() << "rank " << c.rank();
+              } catch (const PlanError& error) {
+                EXPECT_NE(std::string(error.what()).find("reproducible"), std::string::npos)
+                    << error.what();
+              }
+            },
+            {0, 0, 0, 1, 1, 1});
+}
+
 TEST(Collective, ALargePrimeCount) {
   for (const int ranks : {2, 3})
     run_ranks(ranks, [](Communicator& c) {

@@ -52,11 +52,25 @@ void Operation::start() {
   ++sequence_;
   in_flight_ = true;
   done_.store(false, std::memory_order_relaxed);
-  guarded([this] { begin(); });
+  try {
+    guarded([this] { begin(); });
+  } catch (...) {
+    error_ = std::current_exception();  // nobody will move it forward, and find out again
+    done_.store(true, std::memory_order_relaxed);
+    throw;
+  }
   communicator_.progress_->add(*this);
 }
 
 bool Operation::test() {
+  if (!in_flight_) return true;
+  Progress& progress = *communicator_.progress_;
+  if (progress.threads() == 0) progress.serve_others();
+  return look();
+}
+
+// The test of a wait, which serves others between its looks.
+bool Operation::look() {
   if (!in_flight_) return true;
   Progress& progress = *communicator_.progress_;
   if (progress.threads() == 0) progress.advance(*this);
@@ -68,7 +82,7 @@ bool Operation::test() {
 
 void Operation::wait() {
   if (test()) return;
-  communicator_.wait_for([this] { return test(); }, [this] { return pending(); },
+  communicator_.wait_for([this] { return look(); }, [this] { return pending(); },
                          patient_ ? std::numeric_limits<double>::infinity() : 0);
 }
 
@@ -79,7 +93,7 @@ bool Operation::wait_for(double seconds) {
   bool complete = false;
   communicator_.wait_for(
       [&] {
-        complete = test();
+        complete = look();
         return complete || std::chrono::duration<double>(Clock::now() - begin).count() >= seconds;
       },
       [this] { return pending(); }, patient_ ? std::numeric_limits<double>::infinity() : 0);

@@ -34,9 +34,9 @@ class Operation {
 
   /// My share is ready. Never blocks. All ranks start the same operations; the order may differ.
   void start();
-  /// Whether the operation is complete; makes progress where no thread does. Never blocks; true
-  /// when not in flight. Rethrows what went wrong in the operation, whoever moved it forward, and
-  /// again at every later call.
+  /// Whether the operation is complete; makes progress where no thread does, and serves other ranks
+  /// (serves()). Never blocks; true when not in flight. Rethrows what went wrong in the operation,
+  /// whoever moved it forward, and again at every later call.
   bool test();
   /// Returns when the operation is complete, moving every other operation in flight forward too.
   /// Throws CommError when the communicator's time-out passes or a peer is found dead, and as
@@ -69,6 +69,8 @@ class Operation {
   virtual Pending describe() const = 0;  ///< never while another thread is in advance()
   /// In flight, but only listening: it need not be looked at all the time. Called as describe().
   virtual bool idle() const { return false; }
+  /// Does what other ranks ask for at any time: it is moved on whenever this rank tests anything.
+  virtual bool serves() const { return false; }
   /// The first thing that the destructor of every final class does: afterwards nobody is, or will
   /// be, inside advance().
   void withdraw() noexcept;
@@ -83,6 +85,7 @@ class Operation {
   template <class Work>
   void guarded(Work work);
   bool advance_guarded();
+  bool look();
 
   Communicator& communicator_;
   std::string name_;

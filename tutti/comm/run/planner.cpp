@@ -32,6 +32,7 @@ uint64_t fingerprint(const CollectiveSpec& spec, const Task& task, const std::st
   print.add(static_cast<uint64_t>(spec.leaves.replicas));
   for (const int first : spec.leaves.first) print.add(static_cast<uint64_t>(first));
   print.add(static_cast<uint64_t>(spec.shared_output));
+  print.add(static_cast<uint64_t>(spec.reproducible));
   print.add(algorithm);
   print.add(algorithm.size());
   return print.value();
@@ -42,6 +43,7 @@ std::string describe(const CollectiveSpec& spec, const Task& task, const std::st
   std::string text = fmt::format("{} of {} {} by {}", comm::name_of(spec.kind), spec.count,
                                  comm::name_of(spec.element), algorithm);
   if (reduces(spec.kind)) text += fmt::format(", {}", comm::name_of(spec.op));
+  if (spec.reproducible) text += ", reproducible";
   if (!spec.name.empty()) text += fmt::format(", called {}", spec.name);
   text += fmt::format(", root {}, chunk {}, priority {}, my part {}", spec.root, spec.chunk,
                       spec.priority, task.parts.empty() ? 0 : task.part().count);

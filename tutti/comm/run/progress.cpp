@@ -67,6 +67,13 @@ void Progress::advance(Operation& operation) {
     step(operation, lock);
 }
 
+void Progress::serve_others() {
+  Lock lock(mutex_);
+  for (size_t i = 0; i < in_flight_.size(); ++i)
+    if (Operation* const operation = in_flight_[i]; operation->serves() && !operation->advancing_)
+      step(*operation, lock);
+}
+
 size_t Progress::pass() {
   Lock lock(mutex_);
   // The list may change during a step: then one operation is looked at twice, or not before the

@@ -40,6 +40,8 @@ class Progress {
   void add(Operation& operation);
   /// Moves one operation a step forward, unless another thread is doing that.
   void advance(Operation& operation);
+  /// Moves those a step forward that other ranks may wait for without this one's knowing.
+  void serve_others();
   /// Moves every operation a step forward, the most urgent first. Returns how many are left, but
   /// for those that only listen.
   size_t pass();

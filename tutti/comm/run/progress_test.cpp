@@ -128,6 +128,29 @@ TEST(Progress, WhatGoesWrongIsSaidByTheOperationItself) {
   }
 }
 
+// Nobody moves it forward then, so nobody else could say so.
+TEST(Progress, WhatCannotBeginIsNotWaitedFor) {
+  class Unable final : public Operation {
+   public:
+    explicit Unable(Communicator& c) : Operation(c, "unable") { set_patient(true); }
+    ~Unable() override { withdraw(); }
+
+   private:
+    void begin() override { throw CommError("no road"); }
+    bool advance() override { return false; }
+    Pending describe() const override {
+      return {.operation = "unable", .arrived = {}, .missing = {}};
+    }
+  };
+  for (const int threads : {0, 1}) {
+    const auto c = make_single_communicator();
+    c->set_progress(progress_with(threads));
+    Unable operation(*c);
+    EXPECT_THROW(operation.start(), CommError);
+    EXPECT_THROW(operation.wait_for(0.5), CommError);
+  }
+}
+
 TEST(Progress, AWaitOnAThreadTimesOut) {
   for (const int threads : {0, 1}) {
     const auto c = make_single_communicator();

@@ -202,14 +202,20 @@ std::string ProcessCommunicator::alarm() {
               : std::string();
 }
 
-// Neighbours are asked after where they run; of the others the wire may know.
+// Neighbours are looked for where they run. One that runs may have left the group all the same: the
+// wire knows it of those that it is connected with, and finds it out of one at a time, so that a
+// rank that is late does not cost every other one connections to all. Of ranks elsewhere the wire
+// may know.
 std::string ProcessCommunicator::lost_peer(std::span<const int> ranks) const {
+  bool found_out = false;
   for (const int p : ranks) {
     const bool watched = watch_ && watch_->watches(p);
     if (watched && watch_->gone(p))
       return fmt::format("{} is gone (process {} has ended)", rank_name(p), watch_->process(p));
-    if (watched && neighbours().index(p) >= 0) continue;
-    if (const std::string how = wire_->lost(p); !how.empty())
+    const bool near = watched && neighbours().index(p) >= 0;
+    if (const std::string how =
+            near ? wire_->left(p, !std::exchange(found_out, true)) : wire_->lost(p);
+        !how.empty())
       return fmt::format("{} is gone ({})", rank_name(p), how);
   }
   return {};

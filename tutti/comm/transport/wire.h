@@ -90,6 +90,9 @@ class Wire {
   virtual std::optional<int> alarm() = 0;
   /// How the process of `rank` is known to have left or ended; empty where it is not. Never blocks.
   virtual std::string lost(int rank) = 0;
+  /// The same of one whose process is known to live: how it has left the group. `find_out`: may
+  /// cost a connection; otherwise what is known already.
+  virtual std::string left(int rank, bool find_out) = 0;
   /// Ends the job after `message` is printed, once the others have printed theirs.
   [[noreturn]] virtual void abort(int code, const std::string& message) = 0;
 

@@ -30,6 +30,7 @@ class MpiWire final : public Wire {
   void raise_alarm() override { alarm_->raise(); }
   std::optional<int> alarm() override { return alarm_->raised(); }
   std::string lost(int /*rank*/) override { return {}; }  // MPI does not say
+  std::string left(int /*rank*/, bool /*find_out*/) override { return {}; }
   [[noreturn]] void abort(int code, const std::string& message) override;
 
  private:

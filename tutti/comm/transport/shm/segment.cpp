@@ -6,6 +6,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <limits>
@@ -64,14 +65,20 @@ SharedSegment SharedSegment::create(size_t bytes) {
   return segment;
 }
 
+// A large page at a time: older kernels end the call when a signal comes, and take back what it has
+// got so far, so that beside a fast timer a whole segment might never be backed.
 void SharedSegment::back(size_t begin, size_t end) {
   if (bytes_ == 0) return;
   const size_t last = end == bytes_ ? mapped(bytes_) : end;  // with the nonce
-  if (begin >= last) return;
-  if (const int error =
-          posix_fallocate(descriptor_, static_cast<off_t>(begin), static_cast<off_t>(last - begin));
-      error != 0)
-    fail("posix_fallocate", end - begin, error);
+  for (size_t at = begin; at < last;) {
+    const size_t next = std::min(last, (at / kLargePage + 1) * kLargePage);
+    const int error =
+        posix_fallocate(descriptor_, static_cast<off_t>(at), static_cast<off_t>(next - at));
+    if (error == 0)
+      at = next;
+    else if (error != EINTR)
+      fail("posix_fallocate", end - begin, error);
+  }
 }
 
 // At an address where large pages can be: those of the file begin at multiples of their size.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -154,6 +155,22 @@ TEST(ProcessWatch, SeesAKilledProcessEvenBeforeItIsCollected) {
   EXPECT_TRUE(watch.gone(0));
   child.finish();
   EXPECT_TRUE(watch.gone(0));
+}
+
+// A program's timers, children and profilers send signals at any time.
+TEST(SharedSegment, SignalsDoNotKeepItFromItsMemory) {
+  struct sigaction ignoring {
+  }, before{};
+  ignoring.sa_handler = [](int) {};
+  ASSERT_EQ(sigaction(SIGALRM, &ignoring, &before), 0);
+  const itimerval often{{0, 500}, {0, 500}}, never{};
+  setitimer(ITIMER_REAL, &often, nullptr);
+  for (int i = 0; i < 4; ++i) {
+    SharedSegment segment = SharedSegment::create(size_t{128} << 20);
+    EXPECT_NO_THROW(segment.back(0, size_t{128} << 20));
+  }
+  setitimer(ITIMER_REAL, &never, nullptr);
+  sigaction(SIGALRM, &before, nullptr);
 }
 
 }  // namespace

@@ -38,8 +38,7 @@ SharedChannel::~SharedChannel() {
 
 void SharedChannel::rebind(std::vector<RoundOfMessages> rounds) {
   rounds_ = std::move(rounds);
-  if (!settled_) return;
-  for (size_t r = 0; r < rounds_.size(); ++r) place(r);
+  if (settled_) place();
 }
 
 // Space for the blocks of a round that are, or may come to be, where peers cannot see them: how
@@ -55,8 +54,10 @@ size_t SharedChannel::reserve(size_t r, const Neighbours& neighbours) {
     out.descriptor.bytes = item.bytes;
     out.bounce = bounce;
     peers_[out.peer].most = std::max(peers_[out.peer].most, ++count[out.peer]);
-    if (item.bytes > 0 && (item.moves || !mailboxes_->registry().locate(item.data, item.bytes)))
-      bounce += Arena::rounded(item.bytes);
+    moves_ |= item.moves;
+    out.roomy =
+        item.bytes > 0 && (item.moves || !mailboxes_->registry().locate(item.data, item.bytes));
+    if (out.roomy) bounce += Arena::rounded(item.bytes);
   }
   std::ranges::fill(count, 0);
   std::vector<Incoming>& incoming = incoming_.emplace_back();
@@ -65,6 +66,11 @@ size_t SharedChannel::reserve(size_t r, const Neighbours& neighbours) {
     incoming.push_back({peer, count[peer]++});
   }
   return bounce;
+}
+
+void SharedChannel::place() {
+  placed_by_ = mailboxes_->registry().version();
+  for (size_t r = 0; r < rounds_.size(); ++r) place(r);
 }
 
 // Where peers read the blocks of a round.
@@ -77,6 +83,10 @@ void SharedChannel::place(size_t r) {
     if (sends[i].bytes == 0) continue;
     const auto location = registry.locate(sends[i].data, sends[i].bytes);
     out.copied = !location;
+    if (out.copied && !out.roomy)
+      throw CommError(
+          "a buffer was in shared memory when the operation was planned, and that memory has been "
+          "let go");
     out.descriptor.location =
         location ? *location
                  : registry.locate(room_->data() + bounce_ + out.bounce, sends[i].bytes).value();
@@ -106,11 +116,14 @@ void SharedChannel::settle() {
         mailboxes_->registry().locate(reinterpret_cast<std::byte*>(more), bytes).value();
     more += peer.most;
   }
-  for (size_t r = 0; r < rounds_.size(); ++r) place(r);
+  place();
 }
 
 void SharedChannel::post(size_t round) {
   if (!settled_) settle();
+  // Buffers may have come back at the same address in another window, which nobody tells of.
+  else if (moves_ && round == 0 && placed_by_ != mailboxes_->registry().version())
+    place();
   round_ = round;
   arrived_ = 0;
   open_ = true;

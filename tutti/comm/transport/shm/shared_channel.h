@@ -48,6 +48,7 @@ class SharedChannel final : public Channel {
     size_t peer = 0;  // by neighbour
     MessageDescriptor descriptor;
     size_t bounce = 0;    // where in my room there is space for the block, if it needs any
+    bool roomy = false;   // whether there is
     bool copied = false;  // peers cannot see the block itself
   };
   struct Incoming {
@@ -62,6 +63,7 @@ class SharedChannel final : public Channel {
     uint64_t sent = 0, taken = 0;        // messages in all rounds before this one is complete
   };
   size_t reserve(size_t round, const Neighbours& neighbours);
+  void place();
   void place(size_t round);
   void settle();
   void take(size_t i);
@@ -76,6 +78,8 @@ class SharedChannel final : public Channel {
   std::unique_ptr<Mailboxes::Room> room_;        // slots that do not fit the boxes, and copies
   size_t bounce_ = 0;                            // in the room
   bool settled_ = false;
+  bool moves_ = false;      // some blocks do
+  uint64_t placed_by_ = 0;  // version of the registry that said where they are
 
   size_t round_ = 0;
   std::vector<const std::byte*> where_;

@@ -5,11 +5,13 @@ namespace tutti::comm {
 void WindowRegistry::add(uint64_t id, const Window* window) {
   const std::lock_guard lock(mutex_);
   windows_[id] = window;
+  ++version_;
 }
 
 void WindowRegistry::remove(uint64_t id) {
   const std::lock_guard lock(mutex_);
   windows_.erase(id);
+  ++version_;
 }
 
 std::optional<WindowRegistry::Location> WindowRegistry::locate(const std::byte* data,

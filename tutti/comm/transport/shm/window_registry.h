@@ -2,6 +2,7 @@
 // WindowRegistry: which memory of this process other ranks of the node can see, so that a message
 // can be read where it lies.
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -34,11 +35,15 @@ class WindowRegistry {
   /// has no such window (any more), or the window no such bytes. A location is read from a message,
   /// so it may say anything.
   const std::byte* address(const Location& location, size_t bytes) const;
+  /// Another one after every add() and remove(): what locate() said before may hold no longer, also
+  /// of the same address.
+  uint64_t version() const { return version_.load(std::memory_order_relaxed); }
 
  private:
   bool same_process_;
   mutable std::mutex mutex_;
   std::map<uint64_t, const Window*> windows_;
+  std::atomic<uint64_t> version_{0};
 };
 
 }  // namespace tutti::comm

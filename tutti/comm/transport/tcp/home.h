@@ -30,6 +30,9 @@ struct GroupInStore {
   std::string secret;
   int rank = 0, size = 1;
   Nonce nonce{};  ///< of this rank's listener
+  /// Why the store has failed, once it has. It is not asked again: a question may last its
+  /// time-out, and all messages wait meanwhile.
+  mutable std::string store_failure = {};
 
   std::string key(int rank) const;
 };

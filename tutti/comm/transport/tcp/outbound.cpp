@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "tutti/base/error.h"
@@ -48,13 +49,20 @@ void Outbound::advance(Time now) {
 }
 
 void Outbound::look_up(Time now) {
+  std::optional<std::string> found;
   try {
-    const auto found = group_.store->get(group_.key(peer_), 0);
-    if (!found) {
-      next_try_ = now + pause_;
-      pause_ = std::min(2 * pause_, kLongestPause);
-      return;
-    }
+    if (group_.store_failure.empty()) found = group_.store->get(group_.key(peer_), 0);
+  } catch (const CommError& error) {
+    group_.store_failure = error.what();
+  }
+  if (!group_.store_failure.empty())
+    return finish(fmt::format("it cannot be reached: {}", group_.store_failure));
+  if (!found) {
+    next_try_ = now + pause_;
+    pause_ = std::min(2 * pause_, kLongestPause);
+    return;
+  }
+  try {
     home_ = Home::parse(*found);
     if (home_.ranks != group_.size)
       return finish(fmt::format("it was started as one of {} ranks, this one as one of {}",

@@ -35,6 +35,8 @@ class Outbound {
 
   bool is_opening() const { return phase_ != Phase::open && phase_ != Phase::ended; }
   bool is_open() const { return phase_ == Phase::open; }
+  /// Whether the store had an address of the peer.
+  bool has_found() const { return !addresses_.empty(); }
   /// Why it has ended, and when; empty while it has not.
   const std::string& end() const { return end_; }
   Time ended_at() const { return ended_at_; }

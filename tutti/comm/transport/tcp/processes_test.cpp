@@ -9,6 +9,7 @@
 #include <cmath>
 #include <functional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tutti/base/error.h"
@@ -89,6 +90,33 @@ TEST(StoreProcesses, Sums) {
                               return sums_are_right(*c, 10) && sums_are_right(*c, 200000) ? 0 : 1;
                             }),
               std::vector<int>(3, 0));
+}
+
+// A window is often where the one before it was. It is another one all the same.
+TEST(StoreProcesses, BuffersThatMoveToAnotherWindowAtTheSameAddress) {
+  EXPECT_EQ(run_processes(
+                2,
+                [&](int p, Store& store) {
+                  constexpr size_t kCount = 1 << 18;
+                  const auto c = make_store_communicator(store, "job", p, 2, options_with(true));
+                  const auto sum =
+                      c->plan({.kind = Collective::allreduce, .count = kCount, .rebindable = true});
+                  const std::byte* before = nullptr;
+                  int again = 0;
+                  for (int round = 0; round < 10; ++round) {
+                    const auto window = c->allocate(kCount * sizeof(float));
+                    again += window->data() == std::exchange(before, window->data());
+                    auto* const x = reinterpret_cast<float*>(window->data());
+                    std::fill_n(x, kCount, static_cast<float>(p + round));
+                    sum->rebind(nullptr, x);
+                    sum->start();
+                    sum->wait();
+                    for (size_t i = 0; i < kCount; ++i)
+                      if (x[i] != static_cast<float>(1 + 2 * round)) return 1;
+                  }
+                  return again > 0 ? 0 : 2;
+                }),
+            std::vector<int>(2, 0));
 }
 
 // One is killed in an allreduce; the others catch the error, make a communicator among themselves

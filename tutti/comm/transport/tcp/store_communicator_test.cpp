@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <exception>
 #include <functional>
@@ -329,10 +330,39 @@ TEST(StoreCommunicator, ARankThatNeverComesIsNamed) {
   EXPECT_NE(errors[1], "");
 }
 
-TEST(StoreCommunicator, ARankThatLeavesIsNamed) {
+// As one whose server is stopped: every question lasts its time-out, with all messages waiting.
+TEST(StoreCommunicator, AStoreThatHasFailedIsNotAskedAgain) {
+  class Silent final : public Store {
+   public:
+    void set(const std::string&, const std::string&) override {}
+    std::optional<std::string> get(const std::string&, double) override {
+      ++asked;
+      throw CommError("the store has not answered");
+    }
+    int asked = 0;
+  } store;
+  tcp::Switchboard board(store, "job", 0, 8, {.secret = "s", .address = "127.0.0.1"});
+  board.raise_alarm();  // tells three ranks
+  EXPECT_EQ(store.asked, 1);
+  for (const int rank : {1, 2, 4, 7}) {
+    std::string lost;
+    for (int look = 0; look < 100 && lost.empty(); ++look) {
+      board.move();
+      lost = board.lost(rank);
+      std::this_thread::sleep_for(10ms);
+    }
+    EXPECT_NE(lost.find("the store has not answered"), std::string::npos) << rank << lost;
+  }
+  EXPECT_EQ(store.asked, 1);
+}
+
+// Its process may live on, as here: that says nothing.
+void leave_two_waiting(bool shared_memory) {
   LocalStore store;
   const auto errors = run_threads(3, [&](int p) {
-    const auto c = make_store_communicator(store, "job", p, 3, over_tcp(20));
+    StoreOptions options = over_tcp(20);
+    options.process.shared_memory = shared_memory;
+    const auto c = make_store_communicator(store, "job", p, 3, options);
     if (p == 2) return;
     const auto begin = std::chrono::steady_clock::now();
     try {
@@ -345,6 +375,33 @@ TEST(StoreCommunicator, ARankThatLeavesIsNamed) {
   });
   EXPECT_NE(errors[0].find("it has left the group"), std::string::npos) << errors[0];
   EXPECT_NE(errors[1], "");
+}
+
+TEST(StoreCommunicator, ARankThatLeavesIsNamed) { leave_two_waiting(false); }
+TEST(StoreCommunicator, ANeighbourThatLeavesIsNamed) { leave_two_waiting(true); }
+
+// Nothing was said between the two before.
+TEST(StoreCommunicator, ANeighbourThatLeavesEndsAPatientWait) {
+  LocalStore store;
+  std::atomic<bool> left = false;
+  const auto errors = run_threads(4, [&](int p) {
+    StoreOptions options = over_tcp(5);
+    options.process.shared_memory = true;
+    auto c = make_store_communicator(store, "job", p, 4, options);
+    std::byte word{};
+    if (p == 2) {
+      c.reset();
+      left = true;
+    } else if (p == 1) {
+      const auto hear = c->plan_receive({.peer = 2, .data = {&word, 1}, .patient = true});
+      hear->start();
+      hear->wait_for(10);
+    } else {
+      while (!left) std::this_thread::sleep_for(1ms);
+      std::this_thread::sleep_for(2s);
+    }
+  });
+  EXPECT_NE(errors[1].find("rank 2 on"), std::string::npos) << errors[1];
 }
 
 // The same store, another prefix, one after another: nothing is left of the first.

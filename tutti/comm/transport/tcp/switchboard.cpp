@@ -286,14 +286,19 @@ std::optional<int> Switchboard::alarm() {
   return alarm_;
 }
 
-std::string Switchboard::lost(int rank) {
+std::string Switchboard::lost(int rank) { return end_of(rank, true, false); }
+
+std::string Switchboard::left(int rank, bool find_out) { return end_of(rank, find_out, true); }
+
+std::string Switchboard::end_of(int rank, bool connect, bool lives) {
   if (rank == group_.rank) return {};
   const std::lock_guard lock(mutex_);
   const auto in = inbound_.find(rank);
   if (in != inbound_.end() && !in->second->end().empty()) return in->second->end();
+  if (!connect && !outbound_.contains(rank)) return {};
   const Outbound& out = outbound(rank);
   if (out.end().empty() || SteadyClock::now() - out.ended_at() < kLastWords) return {};
-  return out.end();
+  return lives && !out.has_found() ? std::string() : out.end();
 }
 
 }  // namespace tutti::comm::tcp

@@ -53,6 +53,8 @@ class Switchboard {
   /// Why a rank will not send or take any more; empty as far as is known. Connects to one that it
   /// is not connected with, to find out.
   std::string lost(int rank);
+  /// The same of one that is known to live: that it cannot be looked up any more says nothing then.
+  std::string left(int rank, bool find_out);
 
  private:
   using Time = std::chrono::steady_clock::time_point;
@@ -63,6 +65,7 @@ class Switchboard {
     Time deadline{};
   };
   Outbound& outbound(int peer);
+  std::string end_of(int rank, bool connect, bool lives);
   void move_locked();
   void receive_locked(Incoming& message);
   void accept();

@@ -41,6 +41,9 @@ class TcpWire final : public Wire {
   void raise_alarm() override;
   std::optional<int> alarm() override;
   std::string lost(int rank) override { return board_->lost(group_rank(rank)); }
+  std::string left(int rank, bool find_out) override {
+    return board_->left(group_rank(rank), find_out);
+  }
   [[noreturn]] void abort(int code, const std::string& message) override;
 
  private:

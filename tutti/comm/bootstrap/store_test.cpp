@@ -97,13 +97,11 @@ TEST(TcpStore, ManyWaitForOneKey) {
 TEST(TcpStore, ThreadsShareOne) {
   const TcpStoreServer server("127.0.0.1", 0, "secret");
   TcpStore store("127.0.0.1", server.port(), "secret", 10);
-  const auto begin = Clock::now();
   std::jthread late([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     store.set("key", "value");
   });
   EXPECT_EQ(store.get("key", 5), "value");
-  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(4));
 }
 
 // A server is waited for where it may start later, and not where it has been and is gone: callers
@@ -114,7 +112,7 @@ TEST(TcpStore, AServerThatIsGoneIsNotWaitedFor) {
   server.reset();
   const auto begin = Clock::now();
   for (int again = 0; again < 3; ++again) EXPECT_THROW(store.get("key", 0), CommError);
-  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(5));
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(20)) << "30 when it is waited for";
 }
 
 TEST(TcpStore, AnotherSecretIsAClearErrorAndHarmsNobody) {

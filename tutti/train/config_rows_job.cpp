@@ -73,7 +73,8 @@ void write_comm_rows(ConfigTableWriter& t) {
         "served")
       .may_change();
   t.key(s, &S::chunk_bytes, "chunk_bytes",
-        "Larger pieces run in parts, so that they can be overtaken; a sharded update of more than 32 "
+        "Larger pieces run in parts, so that they can be overtaken; a sharded update of more than "
+        "32 "
         "ranks does not. 0: whole in shared memory, 512 KiB elsewhere")
       .unit("bytes")
       .at_least(0)

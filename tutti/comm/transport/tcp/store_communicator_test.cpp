@@ -334,11 +334,13 @@ TEST(StoreCommunicator, ARankThatNeverComesIsNamed) {
 TEST(StoreCommunicator, AStoreThatHasFailedIsNotAskedAgain) {
   class Silent final : public Store {
    public:
-    void set(const std::string&, const std::string&) override {}
+    void set(const std::string&, const std::string&) override { stopped = true; }
     std::optional<std::string> get(const std::string&, double) override {
+      if (!stopped) return std::nullopt;  // nobody has been this rank before
       ++asked;
       throw CommError("the store has not answered");
     }
+    bool stopped = false;  // once this rank has its place
     int asked = 0;
   } store;
   tcp::Switchboard board(store, "job", 0, 8, {.secret = "s", .address = "127.0.0.1"});

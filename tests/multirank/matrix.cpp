@@ -132,7 +132,7 @@ struct Tally {
 
 std::vector<MatrixCase> chosen(const Flags& flags, const MatrixAxes& axes) {
   std::vector<MatrixCase> some;
-  for (auto* cases_of : {product_cases, bits_cases, special_cases, flight_cases})
+  for (auto* cases_of : {product_cases, bits_cases, special_cases, flight_cases, ahead_cases})
     for (MatrixCase& one : cases_of(axes))
       if (one.name.find(flags.only) != std::string::npos &&
           fnv1a(one.name) % flags.parts == flags.part - 1)

@@ -100,5 +100,7 @@ std::vector<MatrixCase> special_cases(const MatrixAxes& axes);
 /// Several operations in flight with priorities and chunks, in another order on each rank; groups
 /// of a split beside the whole.
 std::vector<MatrixCase> flight_cases(const MatrixAxes& axes);
+/// A rank that is late holds every other back, so that nobody has to keep messages of many runs.
+std::vector<MatrixCase> ahead_cases(const MatrixAxes& axes);
 
 }  // namespace tutti

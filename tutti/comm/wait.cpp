@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <optional>
 #include <thread>
 
 #include "tutti/base/error.h"
@@ -134,7 +135,7 @@ std::string Communicator::report(const Pending& what, const std::string& how,
 
 void Communicator::wait_for(const std::function<bool()>& done,
                             const std::function<Pending()>& pending, double grace) {
-  auto begin = Clock::now(), last = begin;
+  auto begin = Clock::now(), last = begin, answered = begin;
   const std::time_t since = std::time(nullptr);
   const bool is_sharing = places_.sharing_cores() > cores();
   const std::chrono::nanoseconds spin = is_sharing ? kSpinSharing : kSpinAlone;
@@ -146,8 +147,17 @@ void Communicator::wait_for(const std::function<bool()>& done,
   };
   // A rank may have done its share and left, or given up, between two looks: what was done before
   // counts.
+  std::optional<Pending> before;
   const auto look_around = [&] {
-    if (lost_peer(pending().missing).empty() && alarm().empty()) return false;
+    Pending now = pending();
+    // Something has come since the last look: the answer is on its way, however long it takes. What
+    // had come before the first is not known, so the time-out begins there.
+    if (before != now) {
+      answered = Clock::now();
+      limit = timeout_ + grace;
+    }
+    before = std::move(now);
+    if (lost_peer(before->missing).empty() && alarm().empty()) return false;
     if (done()) return true;
     const Pending what = pending();
     if (const std::string lost = lost_peer(what.missing); !lost.empty()) fail(what, lost);
@@ -170,7 +180,10 @@ void Communicator::wait_for(const std::function<bool()>& done,
             : is_sharing && asks_system ? kLooksOfSystem
                                         : kLooks;
     // This process was stopped, as by Ctrl-Z, and the others with it: that is no time to answer.
-    if (now - last > kStopped) begin += now - last;
+    if (now - last > kStopped) {
+      begin += now - last;
+      answered += now - last;
+    }
     last = now;
     if (!patience_.empty())
       std::this_thread::sleep_for(std::min<Clock::duration>((now - begin) / 10, kLongNap));
@@ -182,7 +195,7 @@ void Communicator::wait_for(const std::function<bool()>& done,
       next_look = now + kLookAround;
       if (look_around()) return;
     }
-    if (std::chrono::duration<double>(now - begin).count() <= limit) continue;
+    if (std::chrono::duration<double>(now - answered).count() <= limit) continue;
     const std::string how = fmt::format(
         "no answer within {:g} s (a rank that is slow, stuck, or was started with another "
         "configuration)",

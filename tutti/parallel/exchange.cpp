@@ -65,7 +65,9 @@ void GradientExchange::plan_sums(const ExchangeSettings& settings) {
       }))
     groups_ = std::make_unique<comm::NodeGroups>(communicator_);
   ExchangeSettings resolved = settings;
-  if (resolved.chunk_bytes == 0 && !(visible && on_one)) resolved.chunk_bytes = kChunk;
+  if (resolved.chunk_bytes == 0 && !(visible && on_one))
+    resolved.chunk_bytes =
+        std::max(kChunk, static_cast<size_t>(map_.ranks()) * comm::kLeastBytesOfARank);
   for (int b = 0; b < buckets(); ++b) plan_sum(b, resolved, shared);
 }
 

@@ -43,7 +43,8 @@ struct ExchangeSettings {
       true;  ///< the same bits on any number of ranks; false: whatever algorithm is fastest
   bool priority = true;    ///< buckets overtake; false: first come, first served
   size_t chunk_bytes = 0;  ///< larger buckets run in pieces, so that they can be overtaken; 0: one
-                           ///< piece in shared memory, 512 KiB elsewhere
+                           ///< piece in shared memory, elsewhere 512 KiB
+                           ///< or 4 KiB a rank
   std::string algorithm = {};  ///< of comm/algorithm; empty: chosen by the communicator's selection
   ExchangeCompression compression = {};
   bool sharded = false;  ///< each rank gets the sum of its shard (parallel/shard.h) of every

@@ -74,8 +74,8 @@ void write_comm_rows(ConfigTableWriter& t) {
       .may_change();
   t.key(s, &S::chunk_bytes, "chunk_bytes",
         "Larger pieces run in parts, so that they can be overtaken; a sharded update of more than "
-        "32 "
-        "ranks does not. 0: whole in shared memory, 512 KiB elsewhere")
+        "32 ranks does not. 0: whole in shared memory, elsewhere 512 KiB, or 4 KiB a rank where "
+        "that is more")
       .unit("bytes")
       .at_least(0)
       .may_change();

@@ -1,5 +1,6 @@
 #include "tutti/comm/bootstrap/store.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace tutti::comm {
@@ -14,7 +15,9 @@ void LocalStore::set(const std::string& key, const std::string& value) {
 
 std::optional<std::string> LocalStore::get(const std::string& key, double seconds) {
   std::unique_lock lock(mutex_);
-  if (!changed_.wait_for(lock, std::chrono::duration<double>(seconds),
+  // Longer than this the steady clock cannot count.
+  constexpr double kLongest = 1e9;
+  if (!changed_.wait_for(lock, std::chrono::duration<double>(std::min(seconds, kLongest)),
                          [&] { return values_.contains(key); }))
     return std::nullopt;
   return values_[key];

@@ -179,7 +179,8 @@ Pending RemoteAccess::describe() const {
   return {.operation = name(),
           .sequence = sequence(),
           .arrived = {communicator().rank()},
-          .missing = {spec_.rank}};
+          .missing = {spec_.rank},
+          .passed = static_cast<size_t>(stage_) + copied_ + (transfer_ ? transfer_->done() : 0)};
 }
 
 }  // namespace tutti::comm

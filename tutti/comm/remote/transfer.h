@@ -32,6 +32,8 @@ class Transfer {
   /// True when all has left, or has come. Never blocks.
   bool advance();
 
+  size_t done() const { return done_; }  ///< bytes that have left, or have come
+
   static constexpr size_t kPiece = size_t{1} << 20;  ///< bytes
 
  private:

@@ -89,7 +89,10 @@ bool BlockExchange::advance() {
 Pending BlockExchange::describe() const {
   Pending what{.operation = name(), .sequence = sequence(), .arrived = {}, .missing = {}};
   for (size_t i = 0; messages_ && i < senders_.size(); ++i)
-    if (!messages_->done(i)) what.missing.push_back(senders_[i]);
+    if (messages_->done(i))
+      ++what.passed;
+    else
+      what.missing.push_back(senders_[i]);
   std::ranges::sort(what.missing);
   what.missing.erase(std::ranges::unique(what.missing).begin(), what.missing.end());
   for (int p = 0; p < communicator().size(); ++p)

@@ -39,7 +39,6 @@ bool can_be_cut_in_parts(const Task& task, const Algorithm& algorithm) {
 // small that many ranks have next to nothing of it.
 size_t chunk_of(const CollectiveSpec& spec, const Task& task) {
   constexpr size_t kBytes = size_t{1} << 20, kLong = 4 * kBytes, kMostPieces = 32;
-  constexpr size_t kBytesOfARank = 4096;
   const size_t whole = std::max<size_t>(task.count, 1);
   if (spec.chunk > 0) return spec.chunk;
   const size_t size = size_of(spec.element);
@@ -47,7 +46,8 @@ size_t chunk_of(const CollectiveSpec& spec, const Task& task) {
                      task.kind == Collective::reduce_scatter ||
                      (task.kind == Collective::allgather && !task.shared_output);
   if (!hides || task.node_of.empty() || task.count < kLong / size) return whole;
-  const size_t least = std::max(kBytes, static_cast<size_t>(task.ranks) * kBytesOfARank) / size;
+  const size_t least =
+      std::max(kBytes, static_cast<size_t>(task.ranks) * kLeastBytesOfARank) / size;
   return std::max(least, (task.count + kMostPieces - 1) / kMostPieces);
 }
 
@@ -246,6 +246,7 @@ Pending CollectiveOperation::describe() const {
   // Only the peers of this round are heard of.
   std::vector<int> heard{communicator().rank()};
   if (first_ < runs_.size()) {
+    what.passed = runs_[first_]->round();
     what.missing = runs_[first_]->missing();
     if (what.missing.empty() && !checks_.empty()) what.missing = checks_[first_]->missing();
     std::ranges::copy(runs_[first_]->peers(), std::back_inserter(heard));

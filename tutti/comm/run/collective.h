@@ -24,6 +24,9 @@ class PlanError : public CommError {
   using CommError::CommError;
 };
 
+/// Of a piece of a long collective: with less, many ranks have next to nothing of it.
+constexpr size_t kLeastBytesOfARank = 4096;
+
 /// What one rank asks for; comm/schedule/schedule.h says what input and output are for each kind.
 /// All ranks give the same kind, element, op, count, root, parts, algorithm, reproducible, leaves,
 /// shared_output, chunk and priority; buffers, sends and receives are each rank's own. Buffers

@@ -21,6 +21,8 @@ struct Pending {
   uint64_t sequence = 0;     ///< how often the operation was started, this time included
   std::vector<int> arrived;  ///< ranks whose share is here
   std::vector<int> missing;  ///< ranks whose share this rank waits for
+  size_t passed = 0;         ///< rounds, or messages, of this start that are done
+  bool operator==(const Pending&) const = default;
 };
 
 /// For its owner not thread-safe: a communicator and all its operations belong to one thread at a

@@ -172,6 +172,9 @@ std::vector<RoundOfMessages> ScheduleRun::messages() const {
     for (const Message& m : schedule_.rounds[r].receives) round.receives.push_back(item(m));
     for (const Message& m : schedule_.rounds[r].sends) round.sends.push_back(item(m));
     round.may_borrow = properties_[r].may_borrow;
+    // Otherwise a rank could begin any number of runs ahead of those to whom it sends, which would
+    // have to keep what comes.
+    round.until_taken = !schedule_.needs_all;
   }
   return all;
 }

@@ -45,7 +45,8 @@ class ScheduleRun {
   std::vector<int> peers()
       const;  ///< with whom the round in progress exchanges messages; a peer may come twice
   const Schedule& schedule() const { return schedule_; }
-  size_t bytes_received() const;  ///< payload, in each run
+  size_t round() const { return round_; }  ///< in progress; that of the last run when none is
+  size_t bytes_received() const;           ///< payload, in each run
   /// Bytes that its link is still busy with.
   size_t leaving() const {
     return begun_ && round_ < schedule_.rounds.size() ? channel_->leaving() : 0;

@@ -30,6 +30,7 @@ Pending StagedOperation::describe() const {
   Pending what{.operation = description(), .sequence = sequence(), .arrived = {}, .missing = {}};
   if (current_ == nullptr) return what;
   const Pending inner = current_->operation->describe();
+  what.passed = inner.passed;
   what.operation += fmt::format(", stage {}: {}", stage_ + 1, inner.operation);
   const auto ranks_of = [&](const std::vector<int>& members) {
     std::vector<int> ranks;

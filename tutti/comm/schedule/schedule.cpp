@@ -73,6 +73,18 @@ bool Leaves::one_a_rank() const {
   return std::has_single_bit(size);
 }
 
+bool needs_all(const Task& task) {
+  const auto has_any = [](const Slice& slice) { return slice.count > 0; };
+  switch (task.kind) {
+    case Collective::barrier:
+    case Collective::allreduce: return true;
+    case Collective::reduce_scatter: return has_any(task.part());
+    case Collective::allgather: return std::ranges::all_of(task.parts, has_any);
+    case Collective::all_to_all: return std::ranges::all_of(task.receives, has_any);
+    default: return false;
+  }
+}
+
 int count_nodes(std::span<const int> node_of) {
   return node_of.empty() ? 1 : std::ranges::max(node_of) + 1;
 }
@@ -99,6 +111,7 @@ ScheduleBuilder::ScheduleBuilder(const Task& task, std::string algorithm)
   schedule_.algorithm = std::move(algorithm);
   schedule_.rank = task.rank;
   schedule_.ranks = task.ranks;
+  schedule_.needs_all = needs_all(task);
   schedule_.rounds.emplace_back();
 }
 

@@ -111,6 +111,10 @@ struct Task {
   Slice part() const { return parts[static_cast<size_t>(rank)]; }
 };
 
+/// Whether the task's rank needs something of every other: then it cannot complete the task before
+/// every other has begun it.
+bool needs_all(const Task& task);
+
 /// How many nodes a table such as Task::node_of has; 1 for an empty one.
 int count_nodes(std::span<const int> node_of);
 
@@ -158,6 +162,7 @@ struct Schedule {
   int ranks = 1;
   size_t staging = 0;      ///< elements needed
   size_t accumulator = 0;  ///< elements needed
+  bool needs_all = false;  ///< see above
   std::vector<Round> rounds;
 };
 

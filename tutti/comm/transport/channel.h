@@ -28,6 +28,8 @@ struct RoundOfMessages {
   std::vector<Item> sends;
   bool may_borrow =
       false;  ///< received blocks are only read before release(), so that they need not be copied
+  bool until_taken = false;  ///< sends have left only when their receivers have posted this round:
+                             ///< where nothing else holds the sender back
 };
 
 /// Not thread-safe. Rounds are posted in their order, round 0 after the last; each is posted when
@@ -51,8 +53,8 @@ class Channel {
   virtual const std::byte* where(size_t i) const = 0;
   /// What arrived will not be read any more (where it was borrowed).
   virtual void release() = 0;
-  /// Whether all messages of the posted round have left: their memory may be written again. Never
-  /// blocks.
+  /// Whether all messages of the posted round have left: their memory may be written again, and,
+  /// where RoundOfMessages::until_taken says so, their receivers are there. Never blocks.
   virtual bool sent() = 0;
   /// Bytes of the posted round that the link of this rank is still busy with: what is posted now
   /// goes after them. As far as the transport knows.

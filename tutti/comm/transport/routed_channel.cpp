@@ -36,6 +36,7 @@ RoutedChannel::Parts RoutedChannel::parts_of(const std::vector<RoundOfMessages>&
     RoundOfMessages& near = parts.near.emplace_back();
     RoundOfMessages& far = parts.far.emplace_back();
     near.may_borrow = far.may_borrow = round.may_borrow;
+    near.until_taken = far.until_taken = round.until_taken;
     const auto deal = [&](const auto& items, auto& near_items, auto& far_items) {
       for (const auto& item : items)
         (neighbours_.index(item.peer) >= 0 ? near_items : far_items).push_back(item);

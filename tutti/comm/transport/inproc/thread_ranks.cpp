@@ -96,10 +96,11 @@ struct World {
   };
   World(int ranks, std::shared_ptr<Failure> failure)
       : entries(static_cast<size_t>(ranks)), allocations(static_cast<size_t>(ranks)),
-        failure(std::move(failure)) {}
+        parts(static_cast<size_t>(ranks)), failure(std::move(failure)) {}
 
   std::vector<Entry> entries;
   std::vector<std::shared_ptr<AlignedMemory>> allocations;
+  std::vector<std::shared_ptr<World>> parts;  // of a split, at its first member
   std::shared_ptr<Failure> failure;
   PostOffice office;
 };
@@ -145,15 +146,15 @@ class ThreadCommunicator final : public Communicator {
 
  protected:
   std::unique_ptr<Communicator> do_split(const std::vector<int>& members, Group group) override {
-    std::shared_ptr<World> world;
+    std::shared_ptr<World>& offer = world_->parts[static_cast<size_t>(members.front())];
     if (members.front() == rank())
-      world = std::make_shared<World>(static_cast<int>(members.size()), world_->failure);
-    // The first member's pointer is copied by the others before anyone lets go.
-    const auto offers = allgather_value(reinterpret_cast<uintptr_t>(&world));
-    if (!world)
-      world = *reinterpret_cast<const std::shared_ptr<World>*>(
-          offers[static_cast<size_t>(members.front())]);
+      offer = std::make_shared<World>(static_cast<int>(members.size()), world_->failure);
     barrier();
+    const std::shared_ptr<World> world = offer;
+    // The first member lets go when the others have copied it. Where one is lost meanwhile, it
+    // stays until the whole world ends.
+    barrier();
+    if (members.front() == rank()) offer.reset();
     std::vector<int> nodes;
     for (const int p : members) nodes.push_back(nodes_[static_cast<size_t>(p)]);
     return std::make_unique<ThreadCommunicator>(

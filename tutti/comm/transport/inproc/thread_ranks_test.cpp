@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <chrono>
@@ -239,6 +240,51 @@ TEST(SumOverReplicas, ALateRankIsNamed) {
     }
     while (!reported) std::this_thread::yield();
   });
+}
+
+// The time-out is for silence: what is large or goes over a slow link may take longer.
+TEST(Wait, LastsWhileSomethingComes) {
+  const auto one = make_single_communicator();
+  one->set_timeout(0.3);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  const auto done = [&] { return std::chrono::steady_clock::now() >= end; };
+  Pending what{.operation = "broadcast", .arrived = {}, .missing = {}};
+  EXPECT_NO_THROW(one->wait_for(done, [&] {
+    ++what.passed;
+    return what;
+  }));
+  const auto never = [] { return false; };
+  const std::string text = comm_error_of([&] { one->wait_for(never, [&] { return what; }); });
+  EXPECT_NE(text.find("no answer within 0.3 s"), std::string::npos) << text;
+}
+
+// What a wait looks at to find that something has come. The ranks take turns: who is first in the
+// second round finds the other in the first.
+TEST(Wait, RoundsOfACollectiveAreCounted) {
+  std::atomic<int> turn{0}, done_ranks{0};
+  std::atomic<size_t> most{0};
+  run_ranks(2, [&](Communicator& c) {
+    std::vector<float> sums(300);
+    const auto plan = c.plan({.name = "sums",
+                              .kind = Collective::allreduce,
+                              .count = sums.size(),
+                              .output = sums.data(),
+                              .algorithm = "ring"});
+    plan->start();
+    EXPECT_EQ(plan->pending().passed, 0u);
+    c.barrier();
+    for (bool done = false; !done;) {
+      if (done_ranks == 0 && turn % 2 != c.rank()) {
+        std::this_thread::yield();
+        continue;
+      }
+      done = plan->test();
+      if (!done) most = std::max(most.load(), plan->pending().passed);
+      ++turn;
+    }
+    ++done_ranks;
+  });
+  EXPECT_EQ(most, 1u);
 }
 
 TEST(SumOverReplicas, ARankThatFailsIsNamedByTheOthers) {

@@ -50,12 +50,8 @@ void MpiChannel::make_requests() {
     group.statuses.emplace_back();
     return group.requests.emplace_back(MPI_REQUEST_NULL);
   };
-  // Who only sends waits until its messages are taken up. Otherwise it could begin any number of
-  // runs ahead of its receivers, which would have to keep what comes.
-  const bool hears = std::ranges::any_of(
-      rounds_, [](const RoundOfMessages& round) { return !round.receives.empty(); });
-  const auto send_init = hears ? MPI_Send_init : MPI_Ssend_init;
   for (size_t r = 0; r < rounds_.size(); ++r) {
+    const auto send_init = rounds_[r].until_taken ? MPI_Ssend_init : MPI_Send_init;
     for (const auto& item : rounds_[r].receives)
       for_each_piece(item, [&](std::byte* data, int bytes) {
         MPI_CALL(MPI_Recv_init(data, bytes, MPI_BYTE, item.peer, tag_, comm_,

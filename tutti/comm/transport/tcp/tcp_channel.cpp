@@ -25,11 +25,7 @@ TcpChannel::TcpChannel(const Communicator& communicator, std::vector<RoundOfMess
     : communicator_(communicator), rounds_(std::move(rounds)), board_(std::move(board)),
       members_(members), key_(key),
       incoming_(room_for_largest<tcp::Incoming>(rounds_, &RoundOfMessages::receives)),
-      outgoing_(room_for_largest<tcp::Outgoing>(rounds_, &RoundOfMessages::sends)) {
-  // Who only sends waits until its messages are taken up. Otherwise it could begin any number of
-  // runs ahead of its receivers.
-  hears_ = !incoming_.empty();
-}
+      outgoing_(room_for_largest<tcp::Outgoing>(rounds_, &RoundOfMessages::sends)) {}
 
 TcpChannel::~TcpChannel() {
   for (tcp::Incoming& message : incoming_) board_->withdraw(message);
@@ -71,7 +67,7 @@ void TcpChannel::post(size_t round) {
     message.key = key_of(item.peer);
     message.data = item.data;
     message.bytes = item.bytes;
-    message.taken = !hears_;
+    message.taken = items.until_taken;
     board_->send(message);
   }
 }

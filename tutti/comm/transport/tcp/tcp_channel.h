@@ -39,7 +39,6 @@ class TcpChannel final : public Channel {
   std::shared_ptr<tcp::Switchboard> board_;
   const std::vector<int>& members_;
   tcp::Key key_;
-  bool hears_ = false;
   bool expected_ = false;  // the receives of round 0 are posted, and nothing else of it
   size_t round_ = 0;
   // Of the posted round; as many as the largest round has, because they stay where they are.

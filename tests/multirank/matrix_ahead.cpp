@@ -50,10 +50,9 @@ std::vector<MatrixCase> ahead_cases(const MatrixAxes& axes) {
                            .algorithm = std::string(algorithm->name),
                            .count = meets ? 0 : static_cast<size_t>(100 * axes.ranks)};
       const int late = axes.ranks - 1;
-      all.push_back({fmt::format("nobody far ahead of rank {}: {}", late, what.name()),
-                     [what, late](comm::Communicator& c) {
-                       return run_with_late_rank(c, what, late);
-                     }});
+      all.push_back(
+          {fmt::format("nobody far ahead of rank {}: {}", late, what.name()),
+           [what, late](comm::Communicator& c) { return run_with_late_rank(c, what, late); }});
     }
   return all;
 }

@@ -72,6 +72,37 @@ size_t run_groups(comm::Communicator& c, const MatrixAxes& axes, int groups, boo
   return wrong + whole.wrong();
 }
 
+// The lower half splits, plans, allocates and works while the others wait for word from rank 0 that
+// it is done: if any of it took a part of theirs, nobody would go on.
+size_t run_half(comm::Communicator& c, const MatrixAxes& axes) {
+  const int half = std::max(1, c.size() / 2);
+  const auto part = c.split(c.rank() < half ? 0 : 1, c.rank());
+  size_t wrong = 0;
+  if (c.rank() < half) {
+    const auto smaller = part->split(0, -part->rank());
+    MatrixAxes own = axes;
+    own.ranks = smaller->size(), own.node_of = smaller->node_of();
+    std::vector<std::unique_ptr<Trial>> trials;
+    for (const Collected& what : picked(own, 6, 77))
+      trials.push_back(std::make_unique<Trial>(*smaller, what));
+    const auto window = smaller->allocate(4096);
+    wrong = fly(*smaller, trials);
+    smaller->barrier();
+  }
+  const auto word = [&](int peer) { return comm::MessageSpec{.name = "word", .peer = peer}; };
+  for (int p = half; p < c.size() && c.rank() == 0; ++p) {
+    const auto message = c.plan_send(word(p));
+    message->start();
+    message->wait();
+  }
+  if (c.rank() >= half) {
+    const auto message = c.plan_receive(word(0));
+    message->start();
+    message->wait();
+  }
+  return wrong;
+}
+
 }  // namespace
 
 std::vector<MatrixCase> flight_cases(const MatrixAxes& axes) {
@@ -79,6 +110,9 @@ std::vector<MatrixCase> flight_cases(const MatrixAxes& axes) {
   for (uint64_t seed = 0; seed < kFlights; ++seed)
     all.push_back({fmt::format("eight in flight, choice {}", seed),
                    [axes, seed](comm::Communicator& c) { return run_flight(c, axes, seed); }});
+  if (axes.ranks > 1)
+    all.push_back({"half of the ranks plans alone",
+                   [axes](comm::Communicator& c) { return run_half(c, axes); }});
   for (int groups = 1; groups <= axes.ranks; ++groups)
     for (const bool reverse : {false, true})
       all.push_back(

@@ -12,7 +12,8 @@
 //   allreduce       4 rounds, both.  Sent 2 S (n-1)/n, of that 2 S/l (m-1)/m between nodes.
 //                   Among many equal nodes (more than 16, or a power of two above 4) whose ranks
 //                   may add everything: pairwise inside the node, recursive halving between nodes,
-//                   2 + 2 log2 m rounds and 2 log2 m messages between nodes, as many elements
+//                   2 + 2 log2 m rounds and 2 log2 m messages between nodes, as many elements.
+//                   Between two such nodes recursive doubling: 3 rounds, as many elements
 //   all_to_all      2 rounds, equal blocks.  Blocks for a rank of another node go to its worker,
 //                   and from there in one message: m-1 messages of l blocks instead of n-l of one.
 //                   Sent S (2n-l-m)/n, of that S (n-l)/n between nodes
@@ -39,12 +40,17 @@ bool takes_order(const Task& task, const NodeTable& table) {
   return task.ordered || nodes_follow_tree(task, table);
 }
 
-// Whether recursive halving runs between nodes.
+// How the ranks of a column, one of each node, add between nodes in rows. Two exchange what they
+// have in one round, which is not more than in two.
+const Algorithm& along_columns(const NodeTable& table) {
+  return table.nodes() == 2 ? recursive_doubling : recursive_halving;
+}
+
 bool in_rows(const Task& task, const NodeTable& table) {
   const auto nodes = static_cast<unsigned>(table.nodes());
   if (task.kind != Collective::allreduce || task.leaves.replicas > 0 || !table.equal())
     return false;
-  if (nodes <= 4 || (nodes <= 16 && !std::has_single_bit(nodes))) return false;
+  if (nodes != 2 && (nodes <= 4 || (nodes <= 16 && !std::has_single_bit(nodes)))) return false;
   return !task.ordered || nodes_follow_tree(task, table);
 }
 
@@ -68,7 +74,8 @@ Schedule two_level_schedule(const Task& task) {
     return schedule;
   }
   if (in_rows(task, table))
-    return allreduce_in_rows(task, rows_of(task, table), "two_level", pairwise, recursive_halving);
+    return allreduce_in_rows(task, rows_of(task, table), "two_level", pairwise,
+                             along_columns(table));
   ScheduleBuilder builder(task, "two_level");
   if (task.kind == Collective::all_to_all) {
     exchange_by_nodes(builder, task, table);
@@ -90,7 +97,8 @@ Schedule two_level_schedule(const Task& task) {
 Steps two_level_steps(const Task& task) {
   const NodeTable table(task);
   if (table.nodes() == 1) return pairwise.steps(task);
-  if (in_rows(task, table)) return steps_in_rows(task, table.size(0), pairwise, recursive_halving);
+  if (in_rows(task, table))
+    return steps_in_rows(task, table.size(0), pairwise, along_columns(table));
   const double n = task.ranks, m = table.nodes(), l = n / m;
   if (task.leaves.replicas > 0 || task.shared_output || !table.equal() ||
       (reduces(task.kind) && task.ordered && !nodes_follow_tree(task, table)))

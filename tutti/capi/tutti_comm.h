@@ -12,10 +12,10 @@
  *          rank that is lost in the moment in which MPI itself starts, ends, or makes a group: all
  *          ranks have met right before that. After the time-out stderr says so.
  * Ranks    "Collective" below: all ranks of the communicator make the call, in the same order. What
- *          tutti_comm_plan_* refuses on one rank is an error on all, and the communicator stays
- *          usable. Exceptions, which the other ranks are not told of: a null handle, count array or
- *          result pointer, an unknown type or operation, options of a wrong size, an amount that no
- *          memory holds.
+ *          such a tutti_comm_plan_* refuses on one rank is an error on all, and the communicator
+ *          stays usable. Exceptions, which the other ranks are not told of: a null handle, count
+ *          array or result pointer, an unknown type or operation, options of a wrong size, an amount
+ *          that no memory holds. What is "of this rank alone" is refused here alone.
  * Failure  After TUTTI_COMM_ERROR_FAILED the process may do what it likes alone, such as writing a
  *          file. The ranks that are left give back what they have and call tutti_comm_finalize,
  *          none of which waits for others then, and may make a new job among themselves in the
@@ -27,11 +27,11 @@
  * Threads  With MPI calls are made by one thread at a time: the one that called tutti_comm_init,
  *          unless the program has started MPI itself with MPI_THREAD_SERIALIZED or more. Without
  *          MPI any threads may call at the same time, but: init and finalize alone; one plan by one
- *          thread at a time; and the collective calls of one communicator, and the starts of its exchanges,
- *          in the same order on all ranks, so by one thread or in turns. A call that is collective
- *          lets others of its communicator wait that are so too, or destroy; plans of this rank
- *          alone, start, test, wait, and what needs no plan wait for no other thread.
- *          Last errors are each thread's own.
+ *          thread at a time; and the collective calls of one communicator, and the starts of its
+ *          exchanges, in the same order on all ranks, so by one thread or in turns. While a
+ *          collective call lasts, others of its communicator that are collective, or destroy, wait.
+ *          Plans of this rank alone, start, test, wait, and what needs no plan wait for no other
+ *          thread. Last errors are each thread's own.
  * Memory   Buffers belong to the caller, are not copied, and are the plan's from start to
  *          completion. They outlive their plans. A handle is not used after it was destroyed, nor
  *          after tutti_comm_finalize.
@@ -211,10 +211,9 @@ int tutti_comm_alloc(tutti_comm* comm, size_t bytes, void** data);
  * is done. */
 int tutti_comm_free(void* data);
 
-/* ---- Plans. All collective but exchanges and messages; type, op, count, counts, root and options
- * are the same on every rank.
- * ---- input and output may be the same memory; where a rank gives or receives nothing, NULL.
- * count: elements. */
+/* ---- Plans. All are collective but exchanges and messages. ---- */
+/* type, op, count, counts, root and options are the same on every rank. input and output may be the
+ * same memory; where a rank gives or receives nothing, NULL. count: elements. */
 int tutti_comm_plan_barrier(tutti_comm* comm, const tutti_comm_plan_options* options,
                             tutti_comm_plan** plan);
 /* buffer: count elements, read at the root, written elsewhere. */

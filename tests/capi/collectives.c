@@ -3,14 +3,9 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "expect.h"
+#include "of_one_rank.h"
 
 enum { kCount = 1000, kMostRanks = 8 };
-
-static void run(tutti_comm_plan* plan) {
-  OK(tutti_comm_start(plan));
-  OK(tutti_comm_wait(plan));
-}
 
 static void run_once(tutti_comm_plan* plan) {
   run(plan);
@@ -311,6 +306,10 @@ int main(int argc, char** argv) {
   check_parts(in, out, 1);
   check_memory();
   check_running(argv[2]);
+  check_messages();
+  check_messages_at_once();
+  check_exchanges();
+  check_refused_exchanges();
   if (threads) check_progress();
   OK(tutti_comm_finalize());
   if (rank == 0) printf("all as expected on %d rank(s)\n", size);

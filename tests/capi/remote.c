@@ -47,6 +47,38 @@ static void check_everybody(void) {
   OK(tutti_comm_memory_free(memory));
 }
 
+/* The same without plans; what one gets, once all have fetched, are the others' sums. */
+static void check_at_once(void) {
+  enum { kLong = 3000 };
+  static double many[kLong], back[kLong];
+  tutti_comm_memory* memory;
+  double* mine;
+  OK(tutti_comm_expose(world, (kLong + (size_t)size) * sizeof(double), (void**)&mine, &memory));
+  for (int target = 0; target < size; ++target) {
+    const size_t place = (kLong + (size_t)rank) * sizeof(double);
+    const double out = 10 * rank + target;
+    double in = -1;
+    OK(tutti_comm_put(memory, &out, sizeof out, target, place));
+    OK(tutti_comm_get(memory, &in, sizeof in, target, place, 0));
+    EXPECT(in == out);
+    for (int i = 0; i < kLong; ++i) many[i] = i % 10 + 1;
+    OK(tutti_comm_accumulate(memory, many, kLong, TUTTI_COMM_F64, TUTTI_COMM_SUM, target, 0));
+    OK(tutti_comm_fetch(memory, many, kLong, TUTTI_COMM_F64, TUTTI_COMM_SUM, target, 0));
+    /* At least this rank's own are there, at most everybody's but the last one. */
+    for (int i = 0; i < kLong; ++i)
+      EXPECT(many[i] >= i % 10 + 1 && many[i] <= (2 * size - 1) * (i % 10 + 1));
+  }
+  barrier();
+  for (int p = 0; p < size; ++p) EXPECT(mine[kLong + p] == 10 * p + rank);
+  OK(tutti_comm_get(memory, back, sizeof back, size - 1, 0, 1));
+  for (int i = 0; i < kLong; ++i) EXPECT(back[i] == 2 * size * (i % 10 + 1));
+  size_t count;
+  OK(tutti_comm_memory_accumulates(memory, &count));
+  EXPECT(count == 2 * (size_t)size);
+  barrier();
+  OK(tutti_comm_memory_free(memory));
+}
+
 /* Rank 0 serves weights; the others pull, and push 1. */
 static void check_server(void) {
   tutti_comm_memory* memory;
@@ -114,6 +146,7 @@ static void check_errors(void) {
   tutti_comm_memory* memory;
   tutti_comm_plan* plan;
   float x[4] = {0};
+  const tutti_comm_plan_options moving = {.size = sizeof moving, .rebindable = 1};
   OK(tutti_comm_expose(world, 8, NULL, &memory));
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "are not in the 8 bytes",
         tutti_comm_plan_put(memory, x, sizeof x, 0, 0, NULL, &plan));
@@ -126,6 +159,23 @@ static void check_errors(void) {
         tutti_comm_plan_put(memory, NULL, 4, 0, 0, NULL, &plan));
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "memory is NULL",
         tutti_comm_plan_put(NULL, x, 4, 0, 0, NULL, &plan));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "are not in the 8 bytes",
+        tutti_comm_put(memory, x, sizeof x, 0, 0));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "there is no rank", tutti_comm_get(memory, x, 4, size, 0, 0));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "no mean",
+        tutti_comm_accumulate(memory, x, 1, TUTTI_COMM_F32, TUTTI_COMM_MEAN, 0, 0));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "data is NULL",
+        tutti_comm_fetch(memory, NULL, 1, TUTTI_COMM_F32, TUTTI_COMM_SUM, 0, 0));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "memory is NULL", tutti_comm_put(NULL, x, 4, 0, 0));
+  OK(tutti_comm_plan_put(memory, x, 4, 0, 4, &moving, &plan));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "input or output is NULL",
+        tutti_comm_plan_rebind(plan, NULL, NULL));
+  OK(tutti_comm_plan_destroy(plan));
+  OK(tutti_comm_plan_accumulate(memory, x, 1, TUTTI_COMM_F32, TUTTI_COMM_SUM, 0, 0, &moving,
+                                &plan));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "are not aligned",
+        tutti_comm_plan_rebind(plan, (char*)x + 1, NULL));
+  OK(tutti_comm_plan_destroy(plan));
   const int nobody = size;
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "there is no rank",
         tutti_comm_memory_wait(memory, 1, &nobody, 1));
@@ -143,6 +193,7 @@ int main(int argc, char** argv) {
   OK(tutti_comm_init(NULL, NULL, &options));
   find_world();
   check_everybody();
+  check_at_once();
   if (size > 1) check_server();
   check_tickets();
   check_errors();

@@ -1,34 +1,19 @@
 /* Jobs without MPI: this program starts its ranks itself. store CASE: tcp | given | groups | killed
- * | threads | refused */
+ * | threads | uneven | refused */
 #define _POSIX_C_SOURCE 200809L
-#include <arpa/inet.h>
 #include <math.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "expect.h"
+#include "of_one_rank.h"
+#include "own_ranks.h"
 
-enum { kMost = 8, kCount = 70000 };
+enum { kCount = 70000 };
 
 static char directory[64]; /* where the program's own store keeps a file for each key */
-
-/* A port that was free a moment ago. */
-static int free_port(void) {
-  struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-  socklen_t length = sizeof at;
-  const int s = socket(AF_INET, SOCK_STREAM, 0);
-  EXPECT(bind(s, (struct sockaddr*)&at, sizeof at) == 0 &&
-         getsockname(s, (struct sockaddr*)&at, &length) == 0);
-  close(s);
-  return ntohs(at.sin_port);
-}
 
 static void nap(void) {
   const struct timespec some = {.tv_sec = 0, .tv_nsec = 2000000};
@@ -71,11 +56,6 @@ static int get_file(void* context, const char* key, void* value, size_t capacity
   return 0;
 }
 
-static void run(tutti_comm_plan* plan) {
-  OK(tutti_comm_start(plan));
-  OK(tutti_comm_wait(plan));
-}
-
 static void check_sums(tutti_comm* comm) {
   static float x[kCount];
   int ranks = 0, mine = 0;
@@ -108,45 +88,6 @@ static void check_types(void) {
   run(plan);
   EXPECT(small == 200);
   OK(tutti_comm_plan_destroy(plan));
-}
-
-static void check_messages(void) {
-  if (size == 1) return;
-  const int next = (rank + 1) % size, before = (rank + size - 1) % size;
-  char out[40], in[100], other[100];
-  size_t bytes = 0;
-  tutti_comm_plan *send = NULL, *receive = NULL;
-  memset(out, 'a' + rank, sizeof out);
-  const tutti_comm_plan_options moving = {.size = sizeof moving, .name = "ring", .rebindable = 1};
-  OK(tutti_comm_plan_send(world, out, sizeof out, next, 7, 0, NULL, &send));
-  OK(tutti_comm_plan_receive(world, NULL, sizeof in, before, 7, 1, &moving, &receive));
-  FAILS(TUTTI_COMM_ERROR_STATE, "has no buffers yet", tutti_comm_start(receive));
-  FAILS(TUTTI_COMM_ERROR_STATE, "has not been started", tutti_comm_received(receive, &bytes));
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "receives no message", tutti_comm_received(send, &bytes));
-  FAILS(TUTTI_COMM_ERROR_STATE, "`rebindable`", tutti_comm_plan_rebind(send, out, NULL));
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "output is NULL", tutti_comm_plan_rebind(receive, in, NULL));
-  for (int i = 0; i < 2; ++i) {
-    char* const room = i == 0 ? in : other;
-    OK(tutti_comm_plan_rebind(receive, NULL, room));
-    OK(tutti_comm_start(receive));
-    OK(tutti_comm_start(send));
-    OK(tutti_comm_wait(send));
-    OK(tutti_comm_wait(receive));
-    OK(tutti_comm_received(receive, &bytes));
-    EXPECT(bytes == sizeof out && room[0] == 'a' + before && room[39] == 'a' + before);
-  }
-  const char* name = NULL;
-  tutti_comm_plan* none = NULL;
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "no algorithm", tutti_comm_plan_algorithm(send, &name));
-  OK(tutti_comm_plan_destroy(send));
-  OK(tutti_comm_plan_destroy(receive));
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "no peer",
-        tutti_comm_plan_send(world, out, 1, rank, 7, 0, NULL, &none));
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "tag must be",
-        tutti_comm_plan_send(world, out, 1, next, -1, 0, NULL, &none));
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "data is NULL",
-        tutti_comm_plan_send(world, NULL, 1, next, 1, 0, NULL, &none));
-  EXPECT(none == NULL);
 }
 
 static void check_rebind(void) {
@@ -210,6 +151,9 @@ static void check_all(void) {
   check_sums(world);
   check_types();
   check_messages();
+  check_messages_at_once();
+  check_exchanges();
+  check_refused_exchanges();
   check_rebind();
   check_wait_for();
   OK(tutti_comm_split(world, rank % 2, rank, &half));
@@ -225,16 +169,37 @@ static int start_given(int r, int n, const char* prefix, const tutti_comm_init_o
   return tutti_comm_init_store(&store, r, n, prefix, options);
 }
 
-/* Two threads, each with plans of a communicator of its own, and both of the whole. */
+/* Two threads, each with plans of a communicator of its own, and both of the whole, with messages
+ * and sums in memory that need no plan. */
+enum { kTurns = 30 };
 struct thread_of {
+  int number;
   tutti_comm* comm;
   tutti_comm_plan* whole; /* of all ranks */
+  tutti_comm_memory* memory;
   float* x;
 };
 
+/* A number goes round, from rank 0 to rank 0; and each rank adds to its right neighbour's memory.
+ */
+static void pass_on(const struct thread_of* mine, int turn) {
+  const int right = (rank + 1) % size, left = (rank + size - 1) % size, tag = mine->number;
+  const size_t place = (size_t)mine->number * sizeof(double);
+  int number = turn;
+  double one = 1;
+  if (rank == 0 && size > 1) OK(tutti_comm_send(world, &number, sizeof number, right, tag));
+  if (size > 1) OK(tutti_comm_receive(world, &number, sizeof number, left, tag, NULL));
+  EXPECT(number == turn + (rank + size - 1) % size);
+  ++number;
+  if (rank > 0) OK(tutti_comm_send(world, &number, sizeof number, right, tag));
+  OK(tutti_comm_accumulate(mine->memory, &one, 1, TUTTI_COMM_F64, TUTTI_COMM_SUM, right, place));
+  OK(tutti_comm_get(mine->memory, &one, sizeof one, right, place, 1));
+  EXPECT(one == turn + 1);
+}
+
 static void* work(void* argument) {
   const struct thread_of* mine = argument;
-  for (int i = 0; i < 30; ++i) {
+  for (int i = 0; i < kTurns; ++i) {
     double sum = 1;
     tutti_comm_plan* plan = NULL;
     OK(tutti_comm_start(mine->whole));
@@ -244,6 +209,7 @@ static void* work(void* argument) {
     EXPECT(sum == size);
     OK(tutti_comm_plan_destroy(plan));
     OK(tutti_comm_wait(mine->whole));
+    pass_on(mine, i);
     OK(tutti_comm_barrier(mine->comm));
   }
   EXPECT(mine->x[0] > 0 && mine->x[kCount / 8 - 1] == mine->x[0]);
@@ -254,8 +220,13 @@ static void check_threads(void) {
   pthread_t thread[2];
   struct thread_of of[2];
   static float x[2][kCount / 8];
+  tutti_comm_memory* memory = NULL;
+  double* sums = NULL;
   find_world();
+  OK(tutti_comm_expose(world, 2 * sizeof(double), (void**)&sums, &memory));
   for (int t = 0; t < 2; ++t) {
+    of[t].number = t;
+    of[t].memory = memory;
     of[t].x = x[t];
     for (int i = 0; i < kCount / 8; ++i) x[t][i] = 1;
     OK(tutti_comm_split(world, 0, rank, &of[t].comm));
@@ -265,9 +236,11 @@ static void check_threads(void) {
   for (int t = 0; t < 2; ++t) EXPECT(pthread_create(&thread[t], NULL, work, &of[t]) == 0);
   for (int t = 0; t < 2; ++t) pthread_join(thread[t], NULL);
   for (int t = 0; t < 2; ++t) {
+    EXPECT(sums[t] == kTurns);
     OK(tutti_comm_plan_destroy(of[t].whole));
     OK(tutti_comm_destroy(of[t].comm));
   }
+  OK(tutti_comm_memory_free(memory));
 }
 
 /* The last rank dies in an allreduce. The others end their job, and begin another one. */
@@ -320,6 +293,31 @@ static void check_groups(int r, int n, const tutti_comm_init_options* options) {
   FAILS(TUTTI_COMM_ERROR_STATE, "has not been called", tutti_comm_world(&whole));
 }
 
+/* Rank 1 sends rank 0 more than that expects, which is an error there, and of this communicator. */
+static void check_uneven(int r, int n, const tutti_comm_init_options* options) {
+  const tutti_comm_store store = {
+      .size = sizeof store, .context = directory, .set = set_file, .get = get_file};
+  const tutti_comm_plan_options named = {.size = sizeof named, .name = "tokens"};
+  size_t sends[kMostRanksOfOwn], receives[kMostRanksOfOwn];
+  char in[100] = {0}, out[100];
+  tutti_comm* group = NULL;
+  tutti_comm_plan* plan = NULL;
+  OK(tutti_comm_create(&store, r, n, "uneven", options, &group));
+  for (int q = 0; q < n; ++q) sends[q] = receives[q] = 2;
+  if (r == 1) sends[0] = 3;
+  OK(tutti_comm_plan_exchange(group, in, sends, NULL, out, receives, NULL, TUTTI_COMM_BYTE, &named,
+                              &plan));
+  OK(tutti_comm_start(plan));
+  if (r == 0) {
+    FAILS(TUTTI_COMM_ERROR_FAILED, "sent 3 bytes", tutti_comm_wait(plan));
+    FAILS(TUTTI_COMM_ERROR_FAILED, "all_to_all 'tokens' number 1", tutti_comm_wait(plan));
+  } else {
+    OK(tutti_comm_wait(plan));
+  }
+  OK(tutti_comm_plan_destroy(plan));
+  OK(tutti_comm_destroy(group));
+}
+
 static void check_refused(void) {
   const tutti_comm_store empty = {.size = sizeof empty};
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "store is NULL", tutti_comm_init_store(NULL, 0, 1, "p", NULL));
@@ -339,7 +337,10 @@ static void check_refused(void) {
   OK(tutti_comm_finalize());
 }
 
-static void be_rank(const char* name, int r, int n, int port) {
+static const char* name;
+static int port;
+
+static void be_rank(int r, int n) {
   char address[40];
   const tutti_comm_init_options options = {.size = sizeof options,
                                            .timeout = 30,
@@ -347,10 +348,14 @@ static void be_rank(const char* name, int r, int n, int port) {
                                            .progress_threads = strstr(name, "progress") != NULL,
                                            .address = "127.0.0.1"};
   snprintf(address, sizeof address, "127.0.0.1:%d", port);
-  if (strncmp(name, "groups", 6) == 0) {
+  if (strcmp(name, "refused") == 0) {
+    check_refused();
+  } else if (strncmp(name, "groups", 6) == 0) {
     check_groups(r, n, &options);
   } else if (strncmp(name, "killed", 6) == 0) {
     check_killed(r, n, &options);
+  } else if (strncmp(name, "uneven", 6) == 0) {
+    check_uneven(r, n, &options);
   } else if (strncmp(name, "given", 5) == 0) {
     OK(start_given(r, n, "job", &options));
     check_all();
@@ -368,31 +373,15 @@ static void be_rank(const char* name, int r, int n, int port) {
 
 int main(int argc, char** argv) {
   EXPECT(argc == 3);
-  const int n = atoi(argv[2]), port = free_port(), killed = strncmp(argv[1], "killed", 6) == 0;
-  pid_t ranks[kMost];
-  int failed = 0;
-  EXPECT(n <= kMost);
+  name = argv[1];
+  port = free_port();
+  const int n = atoi(argv[2]), killed = strncmp(name, "killed", 6) == 0 ? n - 1 : -1;
   snprintf(directory, sizeof directory, "/tmp/tutti_store_XXXXXX");
   EXPECT(mkdtemp(directory));
-  for (int r = 0; r < n; ++r) {
-    ranks[r] = fork();
-    if (ranks[r] != 0) continue;
-    if (strcmp(argv[1], "refused") == 0)
-      check_refused();
-    else
-      be_rank(argv[1], r, n, port);
-    return 0;
-  }
-  for (int r = 0; r < n; ++r) {
-    int status = 0;
-    waitpid(ranks[r], &status, 0);
-    const int right =
-        killed && r == n - 1 ? WIFSIGNALED(status) : WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    if (!right) printf("rank %d ended with status %x\n", r, (unsigned)status), failed = 1;
-  }
+  int failed = run_ranks(n, be_rank, killed);
   char command[100];
   snprintf(command, sizeof command, "rm -r %s", directory);
   if (system(command) != 0) failed = 1;
   if (!failed) printf("all as expected on %d rank(s)\n", n);
-  return failed;
+  return failed != 0;
 }

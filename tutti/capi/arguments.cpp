@@ -43,4 +43,18 @@ tutti_comm_plan_options plan_options(const tutti_comm_plan_options* given_option
   return options;
 }
 
+tutti_comm_plan_options options_of_one_rank(const tutti_comm_plan_options* given_options,
+                                            std::string_view what) {
+  const auto options = plan_options(given_options);
+  if (options.algorithm != nullptr || options.chunk != 0 || options.reproducible != 0)
+    throw ConfigError(fmt::format("{} has no algorithm, chunks or order of sums", what));
+  return options;
+}
+
+std::span<std::byte> bytes_at(const void* data, size_t bytes) {
+  return {static_cast<std::byte*>(const_cast<void*>(data)), bytes};
+}
+
+std::string text_of(const char* text) { return text == nullptr ? "" : text; }
+
 }  // namespace tutti::capi

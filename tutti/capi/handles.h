@@ -10,6 +10,7 @@
 #include "tutti/comm/bootstrap/store.h"
 #include "tutti/comm/communicator.h"
 #include "tutti/comm/remote/remote_memory.h"
+#include "tutti/comm/run/block_exchange.h"
 
 struct tutti_comm {
   explicit tutti_comm(std::unique_ptr<tutti::comm::Communicator> made,
@@ -27,7 +28,8 @@ struct tutti_comm {
   std::shared_ptr<std::atomic<bool>> failed;
   std::unique_ptr<tutti::comm::Communicator> communicator;
   /// Held by each call that uses the communicator itself, and not by those that move its plans: a
-  /// thread may start and wait while another plans.
+  /// thread may start and wait while another plans. Nor by those that plan for this rank alone,
+  /// which change nothing of it: another thread may be waiting for all ranks with the lock held.
   std::mutex mutex;
   std::atomic<int> in_use = 0;  ///< plans and allocations that stand on it
 };
@@ -37,14 +39,17 @@ struct tutti_comm_memory {
   tutti_comm* owner;  ///< not owned; lives longer, because it is in use
   std::unique_ptr<tutti::comm::RemoteMemory> memory;
   std::unique_ptr<tutti::comm::RemoteMemory::Hold> hold;
+  /// Held while an access is planned: the memory keeps a lane for each rank that is asked.
+  std::mutex mutex;
   std::atomic<int> in_use = 0;  ///< plans that stand on it
 };
 
 struct tutti_comm_plan {
   tutti_comm* owner;  ///< not owned; lives longer, because it is in use
-  // One of the three.
+  // One of the four.
   std::unique_ptr<tutti::comm::CollectiveOperation> collective = nullptr;
   std::unique_ptr<tutti::comm::MessageOperation> message = nullptr;
+  std::unique_ptr<tutti::comm::BlockExchange> exchange = nullptr;
   std::unique_ptr<tutti::comm::RemoteAccess> remote = nullptr;
   tutti_comm_memory* exposed = nullptr;  ///< of `remote`; as owner
   bool rebindable = false;
@@ -53,6 +58,7 @@ struct tutti_comm_plan {
   size_t bytes = 0;       ///< of the message, or of what is done in another rank's memory
   tutti::comm::Operation& operation() const {
     if (remote) return *remote;
+    if (exchange) return *exchange;
     return collective ? static_cast<tutti::comm::Operation&>(*collective) : *message;
   }
 };

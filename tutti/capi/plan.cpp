@@ -1,4 +1,5 @@
-// Planning: each function names what it wants as a CollectiveSpec; make_plan does the rest.
+// Planning what all ranks do together: each function names what it wants as a CollectiveSpec;
+// make_plan does the rest. And exchanges, of which each rank makes its own plan.
 
 #include <cstddef>
 #include <cstdint>
@@ -47,8 +48,6 @@ std::vector<Slice> slices(const size_t* counts, const size_t* begins, size_t ran
   return all;
 }
 
-std::string text_of(const char* text) { return text == nullptr ? "" : text; }
-
 void make_plan(tutti_comm* comm, CollectiveSpec spec, const tutti_comm_plan_options* given_options,
                tutti_comm_plan** plan) {
   tutti_comm& owner = given(comm, "comm");
@@ -67,34 +66,6 @@ void make_plan(tutti_comm* comm, CollectiveSpec spec, const tutti_comm_plan_opti
   {
     const std::lock_guard lock(owner.mutex);
     made->collective = owner.communicator->plan(spec);
-  }
-  ++owner.in_use;
-  result = made.release();
-}
-
-// Of this rank alone.
-void make_message(tutti_comm* comm, comm::MessageSpec spec, int patient, bool receives,
-                  const tutti_comm_plan_options* given_options, tutti_comm_plan** plan) {
-  tutti_comm& owner = given(comm, "comm");
-  tutti_comm_plan*& result = given(plan, "plan");
-  const auto options = plan_options(given_options);
-  if (options.algorithm != nullptr || options.chunk != 0 || options.reproducible != 0)
-    throw ConfigError("a message between two ranks has no algorithm, chunks or order of sums");
-  spec.name = text_of(options.name);
-  spec.priority = options.priority;
-  spec.patient = patient != 0;
-  auto made = std::make_unique<tutti_comm_plan>(tutti_comm_plan{.owner = &owner});
-  made->rebindable = options.rebindable != 0;
-  made->bound = !made->rebindable;
-  made->receives = receives;
-  made->bytes = spec.data.size();
-  if (made->bound && made->bytes > 0) given(spec.data.data(), "data");
-  try {
-    const std::lock_guard lock(owner.mutex);
-    made->message =
-        receives ? owner.communicator->plan_receive(spec) : owner.communicator->plan_send(spec);
-  } catch (const CommError& error) {  // a peer, a tag or a length that cannot be
-    throw ConfigError(error.what());
   }
   ++owner.in_use;
   result = made.release();
@@ -260,22 +231,39 @@ int tutti_comm_plan_all_to_allv(tutti_comm* comm, const void* input, const size_
   });
 }
 
-int tutti_comm_plan_send(tutti_comm* comm, const void* data, size_t bytes, int peer, int tag,
-                         int patient, const tutti_comm_plan_options* options,
-                         tutti_comm_plan** plan) {
-  return guarded(failure_of(comm), [&] {
-    auto* const begin = static_cast<std::byte*>(const_cast<void*>(data));
-    make_message(comm, {.peer = peer, .tag = tag, .data = {begin, bytes}}, patient, false, options,
-                 plan);
-  });
+namespace {
+
+std::vector<Slice> in_bytes(std::vector<Slice> blocks, comm::Element element) {
+  const size_t size = comm::size_of(element);
+  for (Slice& block : blocks) block = {block.begin * size, block.count * size};
+  return blocks;
 }
 
-int tutti_comm_plan_receive(tutti_comm* comm, void* data, size_t bytes, int peer, int tag,
-                            int patient, const tutti_comm_plan_options* options,
-                            tutti_comm_plan** plan) {
+}  // namespace
+
+int tutti_comm_plan_exchange(tutti_comm* comm, const void* input, const size_t* send_counts,
+                             const size_t* send_begins, void* output, const size_t* receive_counts,
+                             const size_t* receive_begins, int type,
+                             const tutti_comm_plan_options* given_options, tutti_comm_plan** plan) {
   return guarded(failure_of(comm), [&] {
-    auto* const begin = static_cast<std::byte*>(data);
-    make_message(comm, {.peer = peer, .tag = tag, .data = {begin, bytes}}, patient, true, options,
-                 plan);
+    tutti_comm& owner = given(comm, "comm");
+    tutti_comm_plan*& result = given(plan, "plan");
+    const auto options = options_of_one_rank(given_options, "an exchange");
+    if (options.rebindable != 0)
+      throw ConfigError("the buffers of an exchange come with its counts: plan another one");
+    const comm::Element element = element_of(type);
+    const size_t ranks = ranks_of(comm);
+    comm::BlockExchangeSpec spec{
+        .name = text_of(options.name),
+        .sends = in_bytes(slices(send_counts, send_begins, ranks, "send_counts"), element),
+        .receives =
+            in_bytes(slices(receive_counts, receive_begins, ranks, "receive_counts"), element),
+        .input = static_cast<const std::byte*>(input),
+        .output = static_cast<std::byte*>(output),
+        .priority = options.priority};
+    auto made = std::make_unique<tutti_comm_plan>(tutti_comm_plan{.owner = &owner});
+    made->exchange = std::make_unique<comm::BlockExchange>(*owner.communicator, std::move(spec));
+    ++owner.in_use;
+    result = made.release();
   });
 }

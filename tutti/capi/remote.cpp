@@ -7,7 +7,6 @@
 
 #include "tutti/capi/arguments.h"
 #include "tutti/capi/handles.h"
-#include "tutti/capi/options.h"
 #include "tutti/capi/status.h"
 
 using namespace tutti;
@@ -15,49 +14,41 @@ using namespace tutti::capi;
 
 namespace {
 
-// What is refused is the caller's mistake, not a failure of the job.
-template <class Plan>
-auto planned(Plan plan) {
-  try {
-    return plan();
-  } catch (const CommError& error) {
-    throw ConfigError(error.what());
-  }
-}
-
 using Make = std::unique_ptr<comm::RemoteAccess> (comm::RemoteMemory::*)(const comm::RemoteSpec&);
 
-// Of this rank alone.
-int make_access(tutti_comm_memory* memory, Make make, comm::RemoteSpec spec,
-                const tutti_comm_plan_options* given_options, tutti_comm_plan** plan) {
-  return guarded([&] {
-    tutti_comm_memory& exposed = given(memory, "memory");
-    tutti_comm_plan*& result = given(plan, "plan");
-    const auto options = plan_options(given_options);
-    if (options.algorithm != nullptr || options.chunk != 0 || options.reproducible != 0)
-      throw ConfigError(
-          "what one rank does in another's memory has no algorithm, chunks or order "
-          "of sums");
-    spec.name = options.name == nullptr ? "" : options.name;
-    spec.priority = options.priority;
-    auto made = std::make_unique<tutti_comm_plan>(tutti_comm_plan{.owner = exposed.owner});
-    made->rebindable = options.rebindable != 0;
-    made->bound = !made->rebindable;
-    made->bytes = spec.data.size();
-    if (made->bound && made->bytes > 0) given(spec.data.data(), "data");
-    {
-      const std::lock_guard lock(exposed.owner->mutex);
-      made->remote = planned([&] { return ((*exposed.memory).*make)(spec); });
-    }
-    made->exposed = &exposed;
-    ++exposed.in_use;
-    ++exposed.owner->in_use;
-    result = made.release();
-  });
+// What is refused here is the caller's mistake, a PlanError. Any other CommError says that this
+// rank has failed to serve the others.
+std::unique_ptr<comm::RemoteAccess> access_of(tutti_comm_memory& exposed, Make make,
+                                              const comm::RemoteSpec& spec) {
+  const std::lock_guard lock(exposed.mutex);
+  return ((*exposed.memory).*make)(spec);
 }
 
-std::span<std::byte> bytes_at(const void* data, size_t bytes) {
-  return {static_cast<std::byte*>(const_cast<void*>(data)), bytes};
+void make_access(tutti_comm_memory* memory, Make make, comm::RemoteSpec spec,
+                 const tutti_comm_plan_options* given_options, tutti_comm_plan** plan) {
+  tutti_comm_memory& exposed = given(memory, "memory");
+  tutti_comm_plan*& result = given(plan, "plan");
+  const auto options = options_of_one_rank(given_options, "what one rank does in another's memory");
+  spec.name = text_of(options.name);
+  spec.priority = options.priority;
+  auto made = std::make_unique<tutti_comm_plan>(tutti_comm_plan{.owner = exposed.owner});
+  made->rebindable = options.rebindable != 0;
+  made->bound = !made->rebindable;
+  made->bytes = spec.data.size();
+  if (made->bound && made->bytes > 0) given(spec.data.data(), "data");
+  made->remote = access_of(exposed, make, spec);
+  made->exposed = &exposed;
+  ++exposed.in_use;
+  ++exposed.owner->in_use;
+  result = made.release();
+}
+
+void access_once(tutti_comm_memory* memory, Make make, const comm::RemoteSpec& spec) {
+  tutti_comm_memory& exposed = given(memory, "memory");
+  if (!spec.data.empty()) given(spec.data.data(), "data");
+  const auto access = access_of(exposed, make, spec);
+  access->start();
+  access->wait();
 }
 
 std::span<std::byte> elements_at(const void* data, size_t count, comm::Element element) {
@@ -67,16 +58,25 @@ std::span<std::byte> elements_at(const void* data, size_t count, comm::Element e
   return bytes_at(data, count * size);
 }
 
-int make_sum(tutti_comm_memory* memory, Make make, const void* data, size_t count, int type, int op,
-             int rank, size_t offset, const tutti_comm_plan_options* options,
-             tutti_comm_plan** plan) {
-  comm::RemoteSpec spec{.rank = rank, .offset = offset};
-  const int status = guarded([&] {
-    spec.element = element_of(type);
-    spec.op = op_of(op);
-    spec.data = elements_at(data, count, spec.element);
-  });
-  return status != 0 ? status : make_access(memory, make, spec, options, plan);
+// What is asked of a rank's memory, from byte `offset` on.
+struct There {
+  int rank;
+  size_t offset;
+};
+
+comm::RemoteSpec move_of(There there, const void* data, size_t bytes, int atomic = 0) {
+  return {.rank = there.rank,
+          .offset = there.offset,
+          .data = bytes_at(data, bytes),
+          .atomic = atomic != 0};
+}
+
+comm::RemoteSpec sum_of(There there, const void* data, size_t count, int type, int op) {
+  comm::RemoteSpec spec{.rank = there.rank, .offset = there.offset};
+  spec.element = element_of(type);
+  spec.op = op_of(op);
+  spec.data = elements_at(data, count, spec.element);
+  return spec;
 }
 
 }  // namespace
@@ -115,32 +115,68 @@ int tutti_comm_memory_free(tutti_comm_memory* memory) {
 int tutti_comm_plan_put(tutti_comm_memory* memory, const void* data, size_t bytes, int rank,
                         size_t offset, const tutti_comm_plan_options* options,
                         tutti_comm_plan** plan) {
-  return make_access(memory, &comm::RemoteMemory::plan_put,
-                     {.rank = rank, .offset = offset, .data = bytes_at(data, bytes)}, options,
-                     plan);
+  return guarded(failure_of(memory), [&] {
+    make_access(memory, &comm::RemoteMemory::plan_put, move_of({rank, offset}, data, bytes),
+                options, plan);
+  });
 }
 
 int tutti_comm_plan_get(tutti_comm_memory* memory, void* data, size_t bytes, int rank,
                         size_t offset, int atomic, const tutti_comm_plan_options* options,
                         tutti_comm_plan** plan) {
-  return make_access(
-      memory, &comm::RemoteMemory::plan_get,
-      {.rank = rank, .offset = offset, .data = bytes_at(data, bytes), .atomic = atomic != 0},
-      options, plan);
+  return guarded(failure_of(memory), [&] {
+    make_access(memory, &comm::RemoteMemory::plan_get, move_of({rank, offset}, data, bytes, atomic),
+                options, plan);
+  });
 }
 
 int tutti_comm_plan_accumulate(tutti_comm_memory* memory, const void* data, size_t count, int type,
                                int op, int rank, size_t offset,
                                const tutti_comm_plan_options* options, tutti_comm_plan** plan) {
-  return make_sum(memory, &comm::RemoteMemory::plan_accumulate, data, count, type, op, rank, offset,
-                  options, plan);
+  return guarded(failure_of(memory), [&] {
+    make_access(memory, &comm::RemoteMemory::plan_accumulate,
+                sum_of({rank, offset}, data, count, type, op), options, plan);
+  });
 }
 
 int tutti_comm_plan_fetch(tutti_comm_memory* memory, void* data, size_t count, int type, int op,
                           int rank, size_t offset, const tutti_comm_plan_options* options,
                           tutti_comm_plan** plan) {
-  return make_sum(memory, &comm::RemoteMemory::plan_fetch, data, count, type, op, rank, offset,
-                  options, plan);
+  return guarded(failure_of(memory), [&] {
+    make_access(memory, &comm::RemoteMemory::plan_fetch,
+                sum_of({rank, offset}, data, count, type, op), options, plan);
+  });
+}
+
+int tutti_comm_put(tutti_comm_memory* memory, const void* data, size_t bytes, int rank,
+                   size_t offset) {
+  return guarded(failure_of(memory), [&] {
+    access_once(memory, &comm::RemoteMemory::plan_put, move_of({rank, offset}, data, bytes));
+  });
+}
+
+int tutti_comm_get(tutti_comm_memory* memory, void* data, size_t bytes, int rank, size_t offset,
+                   int atomic) {
+  return guarded(failure_of(memory), [&] {
+    access_once(memory, &comm::RemoteMemory::plan_get,
+                move_of({rank, offset}, data, bytes, atomic));
+  });
+}
+
+int tutti_comm_accumulate(tutti_comm_memory* memory, const void* data, size_t count, int type,
+                          int op, int rank, size_t offset) {
+  return guarded(failure_of(memory), [&] {
+    access_once(memory, &comm::RemoteMemory::plan_accumulate,
+                sum_of({rank, offset}, data, count, type, op));
+  });
+}
+
+int tutti_comm_fetch(tutti_comm_memory* memory, void* data, size_t count, int type, int op,
+                     int rank, size_t offset) {
+  return guarded(failure_of(memory), [&] {
+    access_once(memory, &comm::RemoteMemory::plan_fetch,
+                sum_of({rank, offset}, data, count, type, op));
+  });
 }
 
 int tutti_comm_memory_accumulates(tutti_comm_memory* memory, size_t* count) {

@@ -18,8 +18,9 @@ namespace {
 const comm::CollectiveOperation& collective_of(const tutti_comm_plan* plan) {
   if (!given(plan, "plan").collective)
     throw ConfigError(
-        "a message has no algorithm and no schedule, nor has what one rank does in another's "
-        "memory");
+        "a message has no algorithm and no schedule, nor has an exchange, nor what one rank does "
+        "in "
+        "another's memory");
   return *plan->collective;
 }
 
@@ -94,7 +95,7 @@ int tutti_comm_plan_print(const tutti_comm_plan* plan, char* text, size_t capaci
 }
 
 int tutti_comm_plan_rebind(tutti_comm_plan* plan, const void* input, void* output) {
-  return guarded([&] {
+  return guarded(failure_of(plan), [&] {
     const comm::Operation& operation = given(plan, "plan").operation();
     if (!plan->rebindable)
       throw StateError(fmt::format("'{}' was not planned with `rebindable`", operation.name()));
@@ -102,20 +103,12 @@ int tutti_comm_plan_rebind(tutti_comm_plan* plan, const void* input, void* outpu
       throw StateError(fmt::format("'{}' is in flight: wait for it before its buffers change",
                                    operation.name()));
     if (plan->collective) {
-      try {
-        plan->collective->rebind(input, output);
-      } catch (const CommError& error) {
-        throw ConfigError(error.what());
-      }
+      plan->collective->rebind(input, output);
     } else if (plan->remote) {
       auto* const data =
           static_cast<std::byte*>(output != nullptr ? output : const_cast<void*>(input));
       if (plan->bytes > 0) given(data, "input or output");
-      try {
-        plan->remote->rebind({data, plan->bytes});
-      } catch (const CommError& error) {
-        throw ConfigError(error.what());
-      }
+      plan->remote->rebind({data, plan->bytes});
     } else {
       auto* const data =
           static_cast<std::byte*>(plan->receives ? output : const_cast<void*>(input));
@@ -123,15 +116,5 @@ int tutti_comm_plan_rebind(tutti_comm_plan* plan, const void* input, void* outpu
       plan->message->rebind({data, plan->bytes});
     }
     plan->bound = true;
-  });
-}
-
-int tutti_comm_received(const tutti_comm_plan* plan, size_t* bytes) {
-  return guarded([&] {
-    if (!given(plan, "plan").receives) throw ConfigError("this plan receives no message");
-    if (plan->message->in_flight() || plan->message->sequence() == 0)
-      throw StateError(
-          fmt::format("'{}' has not been started and waited for", plan->message->name()));
-    given(bytes, "bytes") = plan->message->arrived();
   });
 }

@@ -7,7 +7,7 @@
 #include <new>
 #include <string_view>
 
-#include "tutti/comm/run/collective.h"
+#include "tutti/comm/run/plan_error.h"
 
 // The build passes the project's version.
 static_assert(TUTTI_COMM_VERSION == TUTTI_PROJECT_VERSION,

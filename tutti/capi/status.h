@@ -14,8 +14,9 @@ class StateError : public Error {
   using Error::Error;
 };
 
-/// The status for the exception being handled. Its text becomes this thread's last error; texts
-/// beyond 4 KiB are cut. `failed`, which may be null, is set by a CommError.
+/// The status for the exception being handled: ARGUMENT for ConfigError and PlanError, FAILED for
+/// any other CommError. Its text becomes this thread's last error; texts beyond 4 KiB are cut.
+/// `failed`, which may be null, is set by a CommError.
 int fail(std::atomic<bool>* failed) noexcept;
 
 /// Runs the body of a function of the interface. `failed`: failure_of() what it works with, which

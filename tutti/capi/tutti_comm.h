@@ -12,10 +12,10 @@
  *          rank that is lost in the moment in which MPI itself starts, ends, or makes a group: all
  *          ranks have met right before that. After the time-out stderr says so.
  * Ranks    "Collective" below: all ranks of the communicator make the call, in the same order. What
- *          tutti_comm_plan_* refuses on one rank is an error on all, and the communicator stays
- *          usable. Exceptions, which the other ranks are not told of: a null handle, count array or
- *          result pointer, an unknown type or operation, options of a wrong size, an amount that no
- *          memory holds.
+ *          such a tutti_comm_plan_* refuses on one rank is an error on all, and the communicator
+ *          stays usable. Exceptions, which the other ranks are not told of: a null handle, count
+ *          array or result pointer, an unknown type or operation, options of a wrong size, an amount
+ *          that no memory holds. What is "of this rank alone" is refused here alone.
  * Failure  After TUTTI_COMM_ERROR_FAILED the process may do what it likes alone, such as writing a
  *          file. The ranks that are left give back what they have and call tutti_comm_finalize,
  *          none of which waits for others then, and may make a new job among themselves in the
@@ -27,10 +27,11 @@
  * Threads  With MPI calls are made by one thread at a time: the one that called tutti_comm_init,
  *          unless the program has started MPI itself with MPI_THREAD_SERIALIZED or more. Without
  *          MPI any threads may call at the same time, but: init and finalize alone; one plan by one
- *          thread at a time; and the collective calls of one communicator in the same order on all
- *          ranks, so by one thread or in turns. A call that plans, or is collective, lets others of
- *          its communicator wait that plan or destroy; start, test and wait wait for nobody.
- *          Last errors are each thread's own.
+ *          thread at a time; and the collective calls of one communicator, and the starts of its
+ *          exchanges, in the same order on all ranks, so by one thread or in turns. While a
+ *          collective call lasts, others of its communicator that are collective, or destroy, wait.
+ *          Plans of this rank alone, start, test, wait, and what needs no plan wait for no other
+ *          thread. Last errors are each thread's own.
  * Memory   Buffers belong to the caller, are not copied, and are the plan's from start to
  *          completion. They outlive their plans. A handle is not used after it was destroyed, nor
  *          after tutti_comm_finalize.
@@ -210,9 +211,9 @@ int tutti_comm_alloc(tutti_comm* comm, size_t bytes, void** data);
  * is done. */
 int tutti_comm_free(void* data);
 
-/* ---- Plans. All collective; type, op, count, counts, root and options are the same on every rank.
- * ---- input and output may be the same memory; where a rank gives or receives nothing, NULL.
- * count: elements. */
+/* ---- Plans. All are collective but exchanges and messages. ---- */
+/* type, op, count, counts, root and options are the same on every rank. input and output may be the
+ * same memory; where a rank gives or receives nothing, NULL. count: elements. */
 int tutti_comm_plan_barrier(tutti_comm* comm, const tutti_comm_plan_options* options,
                             tutti_comm_plan** plan);
 /* buffer: count elements, read at the root, written elsewhere. */
@@ -268,6 +269,18 @@ int tutti_comm_plan_all_to_allv(tutti_comm* comm, const void* input, const size_
                                 const size_t* receive_counts, const size_t* receive_begins,
                                 int type, const tutti_comm_plan_options* options,
                                 tutti_comm_plan** plan);
+/* Of this rank alone: the blocks of tutti_comm_plan_all_to_allv, for counts that are others every
+ * time. Nothing is agreed, and planning costs no message. The k-th exchange that a rank starts on a
+ * communicator, by whichever plans, meets the k-th of every other rank: so all ranks start as many,
+ * in one order, while they may wait in any. Blocks travel as messages inside a node too. input and
+ * output lie apart, and so do the blocks of output. All errors are this rank's own. What is refused
+ * here is ARGUMENT, of which the others are not told: they wait until their time-out. Where a
+ * sender's count is not its receiver's, the receiver's test or wait is FAILED. Of options, name and
+ * priority count. */
+int tutti_comm_plan_exchange(tutti_comm* comm, const void* input, const size_t* send_counts,
+                             const size_t* send_begins, void* output, const size_t* receive_counts,
+                             const size_t* receive_begins, int type,
+                             const tutti_comm_plan_options* options, tutti_comm_plan** plan);
 /* A message of bytes from one rank to another, matched by peer and tag (0 to 16000), in order. Of
  * the two ranks alone. The sender's plan is complete when the receiver's was started. At most 2^30
  * bytes. patient, not 0: waits for it have no time-out, but fail when the peer dies. Of options,
@@ -291,6 +304,15 @@ int tutti_comm_plan_algorithm(const tutti_comm_plan* plan, const char** name);
  * of them 0, and the length of the whole text to length, which may be NULL; text may be NULL when
  * capacity is 0. */
 int tutti_comm_plan_print(const tutti_comm_plan* plan, char* text, size_t capacity, size_t* length);
+
+/* ---- Messages without a plan: each call returns when its end is complete ---- */
+/* The other end is a call of this kind, or a plan: they meet as the messages of plans do. A send
+ * returns when the receive was started. So two ranks that both send first wait for each other until
+ * their time-out; plans do both at once. */
+int tutti_comm_send(tutti_comm* comm, const void* data, size_t bytes, int peer, int tag);
+/* bytes: room; received, which may be NULL: how many came. */
+int tutti_comm_receive(tutti_comm* comm, void* data, size_t bytes, int peer, int tag,
+                       size_t* received);
 
 /* ---- Memory that all ranks put to, get from and accumulate into ---- */
 /* Collective; bytes is each rank's own. data, which may be NULL: where this rank's begins, zeroed.
@@ -318,6 +340,16 @@ int tutti_comm_plan_accumulate(tutti_comm_memory* memory, const void* data, size
 int tutti_comm_plan_fetch(tutti_comm_memory* memory, void* data, size_t count, int type, int op,
                           int rank, size_t offset, const tutti_comm_plan_options* options,
                           tutti_comm_plan** plan);
+/* The same four without a plan: each returns when it is complete, in its turn behind the plans that
+ * this rank has started for the same target. */
+int tutti_comm_put(tutti_comm_memory* memory, const void* data, size_t bytes, int rank,
+                   size_t offset);
+int tutti_comm_get(tutti_comm_memory* memory, void* data, size_t bytes, int rank, size_t offset,
+                   int atomic);
+int tutti_comm_accumulate(tutti_comm_memory* memory, const void* data, size_t count, int type,
+                          int op, int rank, size_t offset);
+int tutti_comm_fetch(tutti_comm_memory* memory, void* data, size_t count, int type, int op,
+                     int rank, size_t offset);
 /* How many accumulates and fetches have been applied to this rank's memory. */
 int tutti_comm_memory_accumulates(tutti_comm_memory* memory, size_t* count);
 /* Until there have been so many, without a time-out; FAILED when one of these ranks is found dead.
@@ -329,7 +361,7 @@ int tutti_comm_memory_wait(tutti_comm_memory* memory, size_t count, const int* r
 int tutti_comm_memory_hold(tutti_comm_memory* memory);
 int tutti_comm_memory_release(tutti_comm_memory* memory);
 
-/* ---- Running. All ranks start the same plans; the order may differ. ---- */
+/* ---- Running. All ranks start the same plans; the order may differ, but not of exchanges. ---- */
 /* My share is ready: the input will not be written, the output not be read. Does not block. STATE
  * if in flight. */
 int tutti_comm_start(tutti_comm_plan* plan);

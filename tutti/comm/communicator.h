@@ -155,7 +155,7 @@ class Communicator : protected ChannelSource {
   /// How plans are made, and by which algorithms.
   Planner& planner() { return planner_; }
   const Planner& planner() const { return planner_; }
-  /// One end of a message, to be started as often as wanted; of this rank alone. Throws CommError
+  /// One end of a message, to be started as often as wanted; of this rank alone. Throws PlanError
   /// for a peer, a tag or a length that cannot be.
   std::unique_ptr<MessageOperation> plan_send(const MessageSpec& spec) {
     return std::make_unique<MessageOperation>(*this, MessageOperation::Way::send, spec);

@@ -83,7 +83,7 @@ void TuttiBackend::start(TuttiWork& work, const Signature& signature, const at::
 
 void TuttiBackend::start(TuttiWork& work, const Blocks& blocks, const at::Tensor& input,
                          const at::Tensor& output) {
-  work.start(make_slot(make_plan(group(), blocks)), data_of(input), data_of(output));
+  work.start(make_slot(make_plan(group(), blocks, data_of(input), data_of(output))));
 }
 
 void TuttiBackend::start(TuttiWork& work, const Message& message, const at::Tensor& x) {

@@ -1,8 +1,9 @@
 #pragma once
 // TuttiBackend: the process group of torch.distributed over libtutticomm.
 //
-// Calls that are collective come in the same order on all ranks, as c10d asks; they plan on the
-// calling thread, one at a time. What is not overridden here says that it is not supported. Its
+// Calls that are collective come in the same order on all ranks, as c10d asks; they plan and start
+// on the calling thread, one at a time. So exchanges of blocks, which meet in the order of their
+// starts, need no more. What is not overridden here says that it is not supported. Its
 // functions are in backend.cpp, and by what they do in sums.cpp, gathers.cpp, rooted.cpp and
 // blocks.cpp.
 

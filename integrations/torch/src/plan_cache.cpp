@@ -80,14 +80,10 @@ Plan make_plan(const Group& group, const Signature& s) {
   return Plan(plan);
 }
 
-Plan make_plan(const Group& group, const Blocks& blocks) {
-  tutti_comm_plan_options options{};
-  options.size = sizeof options;
-  options.rebindable = 1;
+Plan make_plan(const Group& group, const Blocks& blocks, const void* input, void* output) {
   tutti_comm_plan* plan = nullptr;
-  check(tutti_comm_plan_all_to_allv(group.comm(), nullptr, blocks.send.data(), nullptr, nullptr,
-                                    blocks.receive.data(), nullptr, TUTTI_COMM_BYTE, &options,
-                                    &plan));
+  check(tutti_comm_plan_exchange(group.comm(), input, blocks.send.data(), nullptr, output,
+                                 blocks.receive.data(), nullptr, TUTTI_COMM_BYTE, nullptr, &plan));
   return Plan(plan);
 }
 

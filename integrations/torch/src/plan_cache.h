@@ -47,12 +47,13 @@ struct Signature {
 /// Collective. The buffers come with tutti_comm_plan_rebind.
 Plan make_plan(const Group& group, const Signature& signature);
 
-/// An all_to_all of blocks of any sizes, in bytes, which may differ from rank to rank: so it cannot
-/// be kept. Collective.
+/// An all_to_all of blocks of any sizes, in bytes, one after another in each buffer. Of this rank
+/// alone, and not kept: nothing is agreed, so a plan costs little, and the next call may have other
+/// sizes. All ranks start them in the same order.
 struct Blocks {
   std::vector<size_t> send, receive;  ///< one a rank
 };
-Plan make_plan(const Group& group, const Blocks& blocks);
+Plan make_plan(const Group& group, const Blocks& blocks, const void* input, void* output);
 
 /// One end of a message, of this rank alone.
 struct Message {

@@ -30,7 +30,8 @@ class TuttiWork final : public c10d::Work {
   TuttiWork(std::shared_ptr<Group> group, const Options& options);
 
   // For the call that makes it, before anybody else knows it.
-  /// Begins a plan, whose user this work becomes; of a barrier, or with its buffers.
+  /// Begins a plan, whose user this work becomes; one that has its buffers or none, or with those
+  /// given.
   void start(std::shared_ptr<Slot> slot);
   void start(std::shared_ptr<Slot> slot, const void* input, void* output);
   /// A message must bring so many bytes.

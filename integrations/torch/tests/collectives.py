@@ -166,6 +166,40 @@ def parts(case):
         case.same("reduce_scatter_tensor_coalesced", y, sum(values(count, torch.float32, p + rank) for p in range(size)))
 
 
+def changing_sizes(case):
+    """all_to_all_single with other sizes at every call: some empty, some longer than one message holds at once; then several under way."""
+    dist, rank, size = case.dist, case.rank, case.size
+
+    def rows(p, q, turn):
+        n = (3 * p + 5 * q + 7 * turn) % 6
+        return 0 if turn == 4 else 20000 * n if turn == 5 else n
+
+    def buffers(turn, dtype):
+        sends, receives = [rows(rank, q, turn) for q in range(size)], [rows(p, rank, turn) for p in range(size)]
+        sent = values(3 * sum(sends), dtype, rank + turn).reshape(-1, 3)
+        return torch.full((sum(receives), 3), 1, dtype=dtype), sent, receives, sends
+
+    for turn in range(12):
+        for dtype in (torch.float32, torch.int64, torch.bool):
+
+            def exchange(group):
+                y, sent, receives, sends = buffers(turn, dtype)
+                dist.all_to_all_single(y, sent, receives, sends, group)
+                return y
+
+            case.both(f"all_to_all_single {turn} {dtype}", exchange)
+    under_way = []
+    for turn in range(12):
+        y, *others = buffers(turn, torch.int32)
+        under_way.append((y, dist.all_to_all_single(y, *others, case.ours, async_op=True)))
+        dist.all_reduce(torch.ones(3), group=case.ours)
+    for turn, (y, work) in reversed(list(enumerate(under_way))):
+        work.wait()
+        expected, *others = buffers(turn, torch.int32)
+        dist.all_to_all_single(expected, *others, case.theirs)
+        case.same(f"all_to_all_single {turn} of 12 under way", y, expected)
+
+
 def messages(case):
     dist, rank, size = case.dist, case.rank, case.size
     right, left = case.members[(rank + 1) % size], case.members[(rank - 1) % size]
@@ -231,7 +265,7 @@ def main():
         if rank in members:
             cases.append(Case(dist, ours, theirs, members))
     for case in cases:
-        for test in (reductions, moves, parts, messages, under_way):
+        for test in (reductions, moves, parts, changing_sizes, messages, under_way):
             if test is messages and case.size == 1:
                 continue
             test(case)

@@ -54,6 +54,19 @@ def main():
         time.sleep(1)
         dist.all_reduce(x)
     assert torch.equal(x, torch.full((4,), float(size)))
+
+    # Rank 1 sends rank 0 more than that expects. The group is of no further use to rank 0, and the others have all they asked for.
+    group = dist.new_group(backend="tutti")
+    sends, receives = [2] * size, [2] * size
+    if rank == 1:
+        sends[0] = 3
+    y = torch.zeros(2 * size)
+    try:
+        dist.all_to_all_single(y, torch.ones(sum(sends)), receives, sends, group)
+        assert rank != 0 and torch.equal(y, torch.ones(2 * size))
+    except dist.DistBackendError as error:
+        assert rank == 0 and "sent 12 bytes where 8 were expected" in str(error), error
+    dist.barrier()
     if rank == 0:
         print(f"refused: {size} ranks: {len(refusals)} errors, such as: {refusals[0]}")
     dist.destroy_process_group()

@@ -10,6 +10,7 @@
 #include "tutti/comm/remote/lane.h"
 #include "tutti/comm/remote/remote_memory.h"
 #include "tutti/comm/remote/service.h"
+#include "tutti/comm/run/plan_error.h"
 
 namespace tutti::comm {
 
@@ -40,7 +41,7 @@ void RemoteAccess::check() const {
   if (refusal.empty() && remote::computes(request_.access) && address % size_of(spec_.element) != 0)
     refusal = fmt::format("its data are not aligned as {} are", comm::name_of(spec_.element));
   if (!refusal.empty())
-    throw CommError(
+    throw PlanError(
         fmt::format("{} of {}: {}", name(), communicator().rank_name(spec_.rank), refusal));
 }
 
@@ -51,7 +52,7 @@ void RemoteAccess::rebind(std::span<std::byte> data) {
     spec_.data = data;
     request_.bytes = data.size();
     check();
-  } catch (const CommError&) {
+  } catch (const PlanError&) {
     spec_ = before;
     request_.bytes = before.data.size();
     throw;

@@ -39,7 +39,7 @@ struct RemoteSpec {
 /// way at the target; then no other request of this rank to that target is possible any more.
 class RemoteAccess final : public Operation {
  public:
-  /// Throws CommError for a rank that is none, a range that is not in its memory, elements that are
+  /// Throws PlanError for a rank that is none, a range that is not in its memory, elements that are
   /// not whole, and a type or operation without arithmetic. `memory` outlives it.
   RemoteAccess(RemoteMemory& memory, Access access, const RemoteSpec& spec);
   ~RemoteAccess() override;

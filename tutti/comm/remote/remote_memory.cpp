@@ -12,6 +12,7 @@
 #include "tutti/comm/remote/lane.h"
 #include "tutti/comm/remote/own_memory.h"
 #include "tutti/comm/remote/service.h"
+#include "tutti/comm/run/plan_error.h"
 
 namespace tutti::comm {
 namespace {
@@ -61,7 +62,7 @@ std::span<std::byte> RemoteMemory::data() const { return {window_->data(), windo
 
 remote::Lane& RemoteMemory::lane_to(int rank) {
   if (rank < 0 || rank >= communicator_.size())
-    throw CommError(fmt::format("{}: there is no rank {} among {} that could expose memory",
+    throw PlanError(fmt::format("{}: there is no rank {} among {} that could expose memory",
                                 communicator_.who(), rank, communicator_.size()));
   return lanes_[rank];
 }

@@ -59,7 +59,8 @@ class RemoteMemory {
   /// Bytes that a rank exposes.
   size_t bytes(int rank) const { return sizes_[static_cast<size_t>(rank)]; }
 
-  /// Of this rank alone. They throw CommError for what cannot be; nothing is sent then.
+  /// Of this rank alone. They throw PlanError for what cannot be, and any other CommError when
+  /// serving the other ranks has failed; nothing is sent then.
   std::unique_ptr<RemoteAccess> plan_put(const RemoteSpec& spec);
   std::unique_ptr<RemoteAccess> plan_get(const RemoteSpec& spec);
   std::unique_ptr<RemoteAccess> plan_accumulate(const RemoteSpec& spec);

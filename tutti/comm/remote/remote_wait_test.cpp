@@ -47,7 +47,7 @@ TEST(RemoteAccess, OtherDataForLaterStarts) {
             put->start();
             put->wait();
           }
-          EXPECT_THROW(put->rebind(large), CommError);
+          EXPECT_THROW(put->rebind(large), PlanError);
           memory->get(1 - c.rank(), 4, all);
           EXPECT_EQ(all, b);
           c.barrier();

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <span>
 
-#include "tutti/base/error.h"
 #include "tutti/comm/communicator.h"
 #include "tutti/comm/run/message.h"
+#include "tutti/comm/run/plan_error.h"
 
 namespace tutti::comm {
 namespace {
@@ -35,6 +37,22 @@ void for_each_other_rank(const Communicator& communicator, Body body) {
     body((communicator.rank() + k) % communicator.size());
 }
 
+// From the first byte of any block to the last one of any.
+std::span<const std::byte> around(const std::byte* buffer, const std::vector<Slice>& blocks) {
+  size_t begin = SIZE_MAX, end = 0;
+  for (const Slice& block : blocks) {
+    if (block.count == 0) continue;
+    begin = std::min(begin, block.begin);
+    end = std::max(end, block.end());
+  }
+  return end == 0 ? std::span<const std::byte>() : std::span(buffer + begin, end - begin);
+}
+
+bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
+  return !a.empty() && !b.empty() && a.data() < b.data() + b.size() &&
+         b.data() < a.data() + a.size();
+}
+
 }  // namespace
 
 BlockExchange::BlockExchange(Communicator& communicator, BlockExchangeSpec spec)
@@ -43,19 +61,25 @@ BlockExchange::BlockExchange(Communicator& communicator, BlockExchangeSpec spec)
       spec_(std::move(spec)) {
   const auto check = [&](const std::vector<Slice>& blocks, const void* buffer, const char* what) {
     if (blocks.size() != static_cast<size_t>(communicator.size()))
-      throw CommError(fmt::format("{}: {} blocks are {} among {} ranks", name(), blocks.size(),
+      throw PlanError(fmt::format("{}: {} blocks are {} among {} ranks", name(), blocks.size(),
                                   what, communicator.size()));
     const bool empty = std::ranges::all_of(blocks, [](const Slice& b) { return b.count == 0; });
     if (!empty && buffer == nullptr)
-      throw CommError(fmt::format("{}: blocks are {} without a buffer", name(), what));
+      throw PlanError(fmt::format("{}: blocks are {} without a buffer", name(), what));
   };
   check(spec_.sends, spec_.input, "sent");
   check(spec_.receives, spec_.output, "received");
+  if (overlap(around(spec_.input, spec_.sends), around(spec_.output, spec_.receives)))
+    throw PlanError(fmt::format(
+        "{}: input and output overlap on rank {}: a block would arrive where another one has yet "
+        "to leave",
+        name(), communicator.rank()));
   const auto mine = static_cast<size_t>(communicator.rank());
   if (spec_.sends[mine].count != spec_.receives[mine].count)
-    throw CommError(fmt::format("{}: rank {} sends itself {} bytes and receives {}", name(),
+    throw PlanError(fmt::format("{}: rank {} sends itself {} bytes and receives {}", name(),
                                 communicator.rank(), spec_.sends[mine].count,
                                 spec_.receives[mine].count));
+  set_priority(spec_.priority);
 }
 
 BlockExchange::~BlockExchange() { withdraw(); }

@@ -27,11 +27,13 @@ struct BlockExchangeSpec {
   std::vector<Slice> receives = {};  ///< bytes of the output, from each rank; apart from each other
   const std::byte* input = nullptr;  ///< may be null where nothing is sent
   std::byte* output = nullptr;       ///< may be null where nothing is received
+  int priority = 0;
 };
 
 class BlockExchange final : public Operation {
  public:
-  /// Throws CommError for blocks that are not size() many, or that have no buffer.
+  /// Throws PlanError for blocks that are not size() many or have no buffer, for an input and an
+  /// output that overlap, and where this rank sends itself other than what it receives.
   BlockExchange(Communicator& communicator, BlockExchangeSpec spec);
   ~BlockExchange() override;
 

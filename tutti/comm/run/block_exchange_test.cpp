@@ -119,13 +119,20 @@ TEST(BlockExchange, BlocksThatDoNotFitAreAnErrorOfTheReceiver) {
     }
   }
   run_ranks(2, [](Communicator& c) {
-    EXPECT_THROW(BlockExchange(c, {.sends = {{0, 1}}, .receives = {{}, {}}}), CommError);
-    EXPECT_THROW(BlockExchange(c, {.sends = {{0, 1}, {1, 1}}, .receives = {{}, {}}}), CommError);
+    EXPECT_THROW(BlockExchange(c, {.sends = {{0, 1}}, .receives = {{}, {}}}), PlanError);
+    EXPECT_THROW(BlockExchange(c, {.sends = {{0, 1}, {1, 1}}, .receives = {{}, {}}}), PlanError);
     std::byte byte{};
     const auto mine = static_cast<size_t>(c.rank());
     BlockExchangeSpec spec{.sends = {{}, {}}, .receives = {{}, {}}, .input = &byte};
     spec.sends[mine].count = 1;
-    EXPECT_THROW(BlockExchange(c, spec), CommError);
+    EXPECT_THROW(BlockExchange(c, spec), PlanError);
+    Bytes both(9);  // what is sent from byte 3 on, or 4, and received up to byte 4
+    BlockExchangeSpec beside{.sends = {{3, 2}, {5, 4}}, .receives = {{0, 2}, {2, 2}}};
+    if (c.rank() == 1) beside.sends = {{5, 4}, {3, 2}};
+    beside.input = beside.output = both.data();
+    EXPECT_THROW(BlockExchange(c, beside), PlanError);
+    for (Slice& block : beside.sends) block = {4, 2};
+    BlockExchange apart(c, beside);
   });
 }
 

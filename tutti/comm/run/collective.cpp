@@ -120,10 +120,10 @@ void check_buffers(const std::string& what, const Task& task, const void* input,
                    const void* output) {
   const Extent extent = extent_of(task);
   if (extent.output > 0 && output == nullptr)
-    throw CommError(fmt::format("{}: no output on rank {}, which receives {} elements", what,
+    throw PlanError(fmt::format("{}: no output on rank {}, which receives {} elements", what,
                                 task.rank, extent.output));
   if (extent.input > 0 && input == nullptr && (!can_be_cut(task.kind) || output == nullptr))
-    throw CommError(fmt::format("{}: no input on rank {}, which gives {} elements", what, task.rank,
+    throw PlanError(fmt::format("{}: no input on rank {}, which gives {} elements", what, task.rank,
                                 extent.input));
 }
 

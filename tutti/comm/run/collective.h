@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "tutti/base/error.h"
 #include "tutti/comm/run/operation.h"
 #include "tutti/comm/run/pacer.h"
+#include "tutti/comm/run/plan_error.h"
 #include "tutti/comm/run/schedule_run.h"
 #include "tutti/comm/schedule/element.h"
 #include "tutti/comm/schedule/schedule.h"
@@ -17,12 +17,6 @@
 namespace tutti::comm {
 
 class ResultCheck;
-/// What is asked for cannot be done, or is not the same on every rank. Then every rank gets an
-/// error, nothing is planned, and the communicator stays usable.
-class PlanError : public CommError {
- public:
-  using CommError::CommError;
-};
 
 /// Of a piece of a long collective: with less, many ranks have next to nothing of it.
 constexpr size_t kLeastBytesOfARank = 4096;
@@ -68,7 +62,7 @@ struct Extent {
   size_t output = 0;
 };
 Extent extent_of(const Task& task);
-/// Throws CommError where a buffer that `task` needs is null.
+/// Throws PlanError where a buffer that `task` needs is null.
 void check_buffers(const std::string& what, const Task& task, const void* input,
                    const void* output);
 
@@ -90,7 +84,8 @@ class CollectiveOperation final : public Operation {
   size_t bytes_received() const;
   /// Of a rebindable one: the buffers of later starts, as in CollectiveSpec; needed before the
   /// first. Of this rank alone, so that a program's buffers may move on some ranks and not on
-  /// others. Not while in flight. Costs nothing when they are those of last time.
+  /// others. Not while in flight. Costs nothing when they are those of last time. Throws PlanError
+  /// where one is missing.
   void rebind(const void* input, void* output);
 
   // An operation that is made of collectives runs them itself, as parts of its own begin(),

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "tutti/base/error.h"
 #include "tutti/comm/communicator.h"
+#include "tutti/comm/run/plan_error.h"
 
 namespace tutti::comm {
 
@@ -14,13 +14,13 @@ MessageOperation::MessageOperation(Communicator& communicator, Way way, const Me
                     : fmt::format("message '{}'", spec.name)),
       way_(way), spec_(spec) {
   if (spec.peer < 0 || spec.peer >= communicator.size() || spec.peer == communicator.rank())
-    throw CommError(fmt::format("{}: rank {} has no peer {} among {} ranks", name(),
+    throw PlanError(fmt::format("{}: rank {} has no peer {} among {} ranks", name(),
                                 communicator.rank(), spec.peer, communicator.size()));
   if (spec.tag < 0 || spec.tag > MessageSpec::kMostTag)
-    throw CommError(
+    throw PlanError(
         fmt::format("{}: the tag must be 0 to {}, is {}", name(), MessageSpec::kMostTag, spec.tag));
   if (spec.data.size() > Wire::kLongestMessage)
-    throw CommError(fmt::format("{}: {} bytes are more than the {} of one message", name(),
+    throw PlanError(fmt::format("{}: {} bytes are more than the {} of one message", name(),
                                 spec.data.size(), Wire::kLongestMessage));
   set_priority(spec.priority);
   set_patient(spec.patient);

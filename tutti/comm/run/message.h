@@ -35,6 +35,7 @@ struct MessageSpec {
 class MessageOperation final : public Operation {
  public:
   enum class Way { send, receive };
+  /// Throws PlanError for a peer, a tag or a length that cannot be.
   MessageOperation(Communicator& communicator, Way way, const MessageSpec& spec);
   ~MessageOperation() override;
 

@@ -116,9 +116,9 @@ TEST(Message, APatientWaitOutlastsTheTimeOut) {
 
 TEST(Message, RefusesPeersAndTagsThatAreNone) {
   run_ranks(2, [](Communicator& c) {
-    EXPECT_THROW(c.plan_send({.peer = c.rank()}), CommError);
-    EXPECT_THROW(c.plan_send({.peer = 2}), CommError);
-    EXPECT_THROW(c.plan_receive({.peer = 1 - c.rank(), .tag = -1}), CommError);
+    EXPECT_THROW(c.plan_send({.peer = c.rank()}), PlanError);
+    EXPECT_THROW(c.plan_send({.peer = 2}), PlanError);
+    EXPECT_THROW(c.plan_receive({.peer = 1 - c.rank(), .tag = -1}), PlanError);
   });
 }
 

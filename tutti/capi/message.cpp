@@ -1,0 +1,94 @@
+// Messages of two ranks, planned or at once. Each end is of its own rank alone.
+
+#include <cstddef>
+#include <memory>
+
+#include "tutti/capi/arguments.h"
+#include "tutti/capi/handles.h"
+#include "tutti/capi/status.h"
+
+using namespace tutti;
+using namespace tutti::capi;
+
+namespace {
+
+std::unique_ptr<comm::MessageOperation> message_of(tutti_comm& owner, const comm::MessageSpec& spec,
+                                                   bool receives) {
+  comm::Communicator& communicator = *owner.communicator;
+  return receives ? communicator.plan_receive(spec) : communicator.plan_send(spec);
+}
+
+void make_message(tutti_comm* comm, comm::MessageSpec spec, bool receives,
+                  const tutti_comm_plan_options* given_options, tutti_comm_plan** plan) {
+  tutti_comm& owner = given(comm, "comm");
+  tutti_comm_plan*& result = given(plan, "plan");
+  const auto options = options_of_one_rank(given_options, "a message between two ranks");
+  spec.name = text_of(options.name);
+  spec.priority = options.priority;
+  auto made = std::make_unique<tutti_comm_plan>(tutti_comm_plan{.owner = &owner});
+  made->rebindable = options.rebindable != 0;
+  made->bound = !made->rebindable;
+  made->receives = receives;
+  made->bytes = spec.data.size();
+  if (made->bound && made->bytes > 0) given(spec.data.data(), "data");
+  made->message = message_of(owner, spec, receives);
+  ++owner.in_use;
+  result = made.release();
+}
+
+// Returns the bytes that came.
+size_t run_once(tutti_comm* comm, const comm::MessageSpec& spec, bool receives) {
+  tutti_comm& owner = given(comm, "comm");
+  if (!spec.data.empty()) given(spec.data.data(), "data");
+  const auto message = message_of(owner, spec, receives);
+  message->start();
+  message->wait();
+  return message->arrived();
+}
+
+}  // namespace
+
+int tutti_comm_plan_send(tutti_comm* comm, const void* data, size_t bytes, int peer, int tag,
+                         int patient, const tutti_comm_plan_options* options,
+                         tutti_comm_plan** plan) {
+  return guarded(failure_of(comm), [&] {
+    make_message(comm,
+                 {.peer = peer, .tag = tag, .data = bytes_at(data, bytes), .patient = patient != 0},
+                 false, options, plan);
+  });
+}
+
+int tutti_comm_plan_receive(tutti_comm* comm, void* data, size_t bytes, int peer, int tag,
+                            int patient, const tutti_comm_plan_options* options,
+                            tutti_comm_plan** plan) {
+  return guarded(failure_of(comm), [&] {
+    make_message(comm,
+                 {.peer = peer, .tag = tag, .data = bytes_at(data, bytes), .patient = patient != 0},
+                 true, options, plan);
+  });
+}
+
+int tutti_comm_send(tutti_comm* comm, const void* data, size_t bytes, int peer, int tag) {
+  return guarded(failure_of(comm), [&] {
+    run_once(comm, {.peer = peer, .tag = tag, .data = bytes_at(data, bytes)}, false);
+  });
+}
+
+int tutti_comm_receive(tutti_comm* comm, void* data, size_t bytes, int peer, int tag,
+                       size_t* received) {
+  return guarded(failure_of(comm), [&] {
+    const size_t came =
+        run_once(comm, {.peer = peer, .tag = tag, .data = bytes_at(data, bytes)}, true);
+    if (received != nullptr) *received = came;
+  });
+}
+
+int tutti_comm_received(const tutti_comm_plan* plan, size_t* bytes) {
+  return guarded([&] {
+    if (!given(plan, "plan").receives) throw ConfigError("this plan receives no message");
+    if (plan->message->in_flight() || plan->message->sequence() == 0)
+      throw StateError(
+          fmt::format("'{}' has not been started and waited for", plan->message->name()));
+    given(bytes, "bytes") = plan->message->arrived();
+  });
+}

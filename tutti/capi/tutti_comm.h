@@ -21,8 +21,9 @@
  *          none of which waits for others then, and may make a new job among themselves in the
  *          same processes: tutti_comm_init_tcp or tutti_comm_init_store, also where the first job
  *          was MPI's; tutti_comm_init where nobody was lost.
- * Waits    No wait is without a time-out (60 seconds unless set) but those for patient messages. A
- *          peer of the same node that has died is noticed within a second, without MPI one of any
+ * Waits    No wait is without a time-out (60 seconds unless set) but those for patient messages.
+ *          The time-out is for silence: while rounds or messages of the plan arrive it begins anew.
+ *          A peer of the same node that has died is noticed within a second, without MPI one of any
  *          node.
  * Threads  With MPI calls are made by one thread at a time: the one that called tutti_comm_init,
  *          unless the program has started MPI itself with MPI_THREAD_SERIALIZED or more. Without
@@ -33,8 +34,9 @@
  *          Plans of this rank alone, start, test, wait, and what needs no plan wait for no other
  *          thread. Last errors are each thread's own.
  * Memory   Buffers belong to the caller, are not copied, and are the plan's from start to
- *          completion. They outlive their plans. A handle is not used after it was destroyed, nor
- *          after tutti_comm_finalize.
+ *          completion; of a plan that failed under way in a job of MPI, which cannot take back what
+ *          it was given, to the end of the process. They outlive their plans. A handle is not used
+ *          after it was destroyed, nor after tutti_comm_finalize.
  * ABI      Programs linked with libtutticomm.so.0 run with every later libtutticomm.so.0: functions
  *          and constants are only added, and options only grow at their end, which their `size`
  *          member tells. */

@@ -17,6 +17,10 @@ target_include_directories(tutti_compiler INTERFACE $<BUILD_INTERFACE:${PROJECT_
 if(TUTTI_SANITIZE)
   target_compile_options(tutti_compiler INTERFACE -fsanitize=${TUTTI_SANITIZE} -fno-omit-frame-pointer -g1)
   target_link_options(tutti_compiler INTERFACE -fsanitize=${TUTTI_SANITIZE})
+  # GCC 12 stores vectors of 64 bytes to locals that the address sanitizer has moved to where only 32 are sure (GCC bug 110027).
+  if(TUTTI_SANITIZE MATCHES address AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    target_compile_options(tutti_compiler INTERFACE -mno-avx512f)
+  endif()
 endif()
 # What a release is optimised with, also where a folder is COLD and a source is HOT (TuttiFolder.cmake). With GCC, -O2 and the vectoriser of -O3:
 # what else -O3 does takes a fifth of the compiler's time for the kernels, whose loops say themselves what is to be unrolled.

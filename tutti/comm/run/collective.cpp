@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <iterator>
 
 #include "tutti/base/error.h"
@@ -134,12 +136,14 @@ CollectiveOperation::CollectiveOperation(Communicator& communicator, const Colle
                                   : fmt::format("{} '{}'", name_of(spec.kind), spec.name)),
       task_(task), rebindable_(spec.rebindable), bound_(!spec.rebindable),
       input_(spec.rebindable ? nullptr : spec.input),
-      output_(spec.rebindable ? nullptr : spec.output) {
+      output_(spec.rebindable ? nullptr : spec.output), element_bytes_(size_of(spec.element)) {
   set_priority(spec.priority);
   const Algorithm& how = algorithm_named(algorithm);
-  const size_t size = size_of(spec.element);
-  for (const Piece& piece : pieces_of(spec, task, how, communicator.checked())) {
-    begins_.push_back({piece.input * size, piece.output * size});
+  const std::vector<Piece> pieces = pieces_of(spec, task, how, communicator.checked());
+  for (const Piece& piece : pieces)
+    begins_.push_back({piece.input * element_bytes_, piece.output * element_bytes_});
+  set_output_aside();
+  for (const Piece& piece : pieces) {
     const Operands operands{.input = input_of(runs_.size()),
                             .output = output_of(runs_.size()),
                             .rebindable = rebindable_,
@@ -175,7 +179,27 @@ bool CollectiveOperation::advance(size_t chunk) {
 }
 
 std::byte* CollectiveOperation::output_of(size_t chunk) const {
-  return output_ == nullptr ? nullptr : static_cast<std::byte*>(output_) + begins_[chunk].output;
+  auto* const output = aside_ ? aside_.get() : static_cast<std::byte*>(output_);
+  return output == nullptr ? nullptr : output + begins_[chunk].output;
+}
+
+// In place, the sums of one chunk of this rank's part lie where other chunks have their input,
+// which peers have yet to read; but not where the part lies in its own place of the long vector.
+bool CollectiveOperation::sums_would_cover_input() const {
+  if (task_.kind != Collective::reduce_scatter || begins_.size() == 1) return false;
+  const Extent extent = extent_of(task_);
+  const auto input = reinterpret_cast<uintptr_t>(input_),
+             output = reinterpret_cast<uintptr_t>(output_);
+  if (input == 0 || output == 0 || output == input + task_.part().begin * element_bytes_)
+    return false;
+  return output < input + extent.input * element_bytes_ &&
+         input < output + extent.output * element_bytes_;
+}
+
+void CollectiveOperation::set_output_aside() {
+  aside_.reset();
+  if (sums_would_cover_input())
+    aside_ = std::make_unique_for_overwrite<std::byte[]>(task_.part().count * element_bytes_);
 }
 
 std::byte* CollectiveOperation::input_of(size_t chunk) const {
@@ -191,6 +215,7 @@ void CollectiveOperation::rebind(const void* input, void* output) {
   input_ = input;
   output_ = output;
   bound_ = true;
+  set_output_aside();
   for (size_t k = 0; k < runs_.size(); ++k) runs_[k]->rebind(input_of(k), output_of(k));
   for (size_t k = 0; k < checks_.size(); ++k) checks_[k]->rebind(input_of(k), output_of(k));
 }
@@ -214,6 +239,7 @@ bool CollectiveOperation::advance() {
   if (in_chunks) begin_chunks(leaving, were_leaving);
   const bool complete = first_ == runs_.size();
   if (in_chunks && complete) pacer().leave(flow_);
+  if (complete && aside_) std::memcpy(output_, aside_.get(), task_.part().count * element_bytes_);
   return complete;
 }
 

@@ -102,6 +102,8 @@ class CollectiveOperation final : public Operation {
 
   std::byte* input_of(size_t chunk) const;
   std::byte* output_of(size_t chunk) const;
+  void set_output_aside();
+  bool sums_would_cover_input() const;
 
   Task task_;
   bool rebindable_;
@@ -112,6 +114,8 @@ class CollectiveOperation final : public Operation {
   std::vector<Begin> begins_;  // of each chunk's buffers in those of the whole
   const void* input_;
   void* output_;
+  size_t element_bytes_;
+  std::unique_ptr<std::byte[]> aside_;  // in place of output_, until all chunks are complete
   std::vector<std::unique_ptr<ScheduleRun>> runs_;
   std::vector<std::unique_ptr<ResultCheck>>
       checks_;           // as many, with Communicator::set_check(); otherwise none

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstring>
 #include <functional>
+#include <thread>
 #include <utility>
 
 #include "tutti/base/error.h"
@@ -510,6 +512,41 @@ TEST(Collective, PiecesOfSmallParts) {
   };
   run_ranks(3, body);
   run_ranks(4, body, {0, 1, 0, 1});
+}
+
+// A chunk's sums may not lie where another chunk's input has yet to be read. Rank 1 goes as far as
+// it can before rank 0 reads anything.
+TEST(Collective, PiecesInPlace) {
+  for (const bool rebindable : {false, true}) {
+    std::atomic<bool> is_far{false};
+    run_ranks(2, [&](Communicator& c) {
+      constexpr size_t kFirst = 7, kCount = 308;
+      std::vector<int32_t> data(kCount);
+      for (size_t i = 0; i < kCount; ++i) data[i] = static_cast<int32_t>((c.rank() + 1) * (i + 1));
+      CollectiveSpec spec{.kind = Collective::reduce_scatter,
+                          .element = Element::i32,
+                          .count = kCount,
+                          .parts = {{0, kFirst}, {kFirst, kCount - kFirst}},
+                          .input = data.data(),
+                          .output = data.data(),
+                          .rebindable = rebindable,
+                          .algorithm = "pairwise",
+                          .chunk = 44};
+      const auto plan = c.plan(spec);
+      EXPECT_EQ(plan->chunks(), 7u);
+      if (rebindable) plan->rebind(data.data(), data.data());
+      plan->start();
+      c.barrier();
+      if (c.rank() == 1)
+        for (int i = 0; i < 10; ++i) plan->test();
+      if (c.rank() == 1) is_far = true;
+      while (!is_far) std::this_thread::yield();
+      plan->wait();
+      const Slice mine = spec.parts[static_cast<size_t>(c.rank())];
+      for (size_t i = 0; i < mine.count; ++i)
+        EXPECT_EQ(data[i], static_cast<int32_t>(3 * (mine.begin + i + 1))) << i;
+    });
+  }
 }
 
 }  // namespace

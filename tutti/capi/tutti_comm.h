@@ -214,8 +214,10 @@ int tutti_comm_alloc(tutti_comm* comm, size_t bytes, void** data);
 int tutti_comm_free(void* data);
 
 /* ---- Plans. All are collective but exchanges and messages. ---- */
-/* type, op, count, counts, root and options are the same on every rank. input and output may be the
- * same memory; where a rank gives or receives nothing, NULL. count: elements. */
+/* type, op, count, counts, root and options are the same on every rank. input and output may begin
+ * together; of allgather, gather and scatter the short one may be this rank's part of the long one
+ * instead, of reduce_scatter, too; of all_to_all they lie apart. Other overlaps are ARGUMENT. Where
+ * a rank gives or receives nothing, NULL. count: elements. */
 int tutti_comm_plan_barrier(tutti_comm* comm, const tutti_comm_plan_options* options,
                             tutti_comm_plan** plan);
 /* buffer: count elements, read at the root, written elsewhere. */

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cstring>
 #include <iterator>
+#include <optional>
+#include <string_view>
 
 #include "tutti/base/error.h"
 #include "tutti/comm/algorithm/algorithm.h"
@@ -118,12 +120,56 @@ Extent extent_of(const Task& task) {
   return {};
 }
 
-void check_buffers(const std::string& what, const Task& task, const void* input,
-                   const void* output) {
+namespace {
+
+// How many bytes behind the input the output begins, where the two overlap.
+std::optional<ptrdiff_t> offset_in_place(const Task& task, size_t element_bytes, const void* input,
+                                         const void* output) {
+  const Extent extent = extent_of(task);
+  const auto in = reinterpret_cast<uintptr_t>(input), out = reinterpret_cast<uintptr_t>(output);
+  if (in == 0 || out == 0 || extent.input == 0 || extent.output == 0) return std::nullopt;
+  if (out >= in + extent.input * element_bytes || in >= out + extent.output * element_bytes)
+    return std::nullopt;
+  return static_cast<ptrdiff_t>(out - in);
+}
+
+bool may_lie_at(const Task& task, size_t element_bytes, ptrdiff_t offset) {
+  const auto own = static_cast<ptrdiff_t>(
+      task.parts.empty() ? 0 : task.part().begin * element_bytes);  // of the part in the long one
+  switch (task.kind) {
+    case Collective::all_to_all: return false;
+    case Collective::reduce_scatter: return offset == 0 || offset == own;
+    case Collective::scatter: return offset == own;
+    case Collective::gather:
+    case Collective::allgather: return offset == -own;
+    default: return offset == 0;
+  }
+}
+
+std::string_view in_place_rule(Collective kind) {
+  switch (kind) {
+    case Collective::all_to_all: return "they lie apart";
+    case Collective::reduce_scatter:
+      return "the output is the beginning of the input, or this rank's part of it";
+    case Collective::scatter:
+    case Collective::gather:
+    case Collective::allgather: return "the short one is this rank's part of the long one";
+    default: return "they begin together";
+  }
+}
+
+}  // namespace
+
+void check_buffers(const std::string& what, const Task& task, size_t element_bytes,
+                   const void* input, const void* output) {
   const Extent extent = extent_of(task);
   if (extent.output > 0 && output == nullptr)
     throw PlanError(fmt::format("{}: no output on rank {}, which receives {} elements", what,
                                 task.rank, extent.output));
+  const auto offset = offset_in_place(task, element_bytes, input, output);
+  if (offset && !may_lie_at(task, element_bytes, *offset))
+    throw PlanError(fmt::format("{}: on rank {} input and output overlap where they may not: {}",
+                                what, task.rank, in_place_rule(task.kind)));
   if (extent.input > 0 && input == nullptr && (!can_be_cut(task.kind) || output == nullptr))
     throw PlanError(fmt::format("{}: no input on rank {}, which gives {} elements", what, task.rank,
                                 extent.input));
@@ -187,13 +233,8 @@ std::byte* CollectiveOperation::output_of(size_t chunk) const {
 // which peers have yet to read; but not where the part lies in its own place of the long vector.
 bool CollectiveOperation::sums_would_cover_input() const {
   if (task_.kind != Collective::reduce_scatter || begins_.size() == 1) return false;
-  const Extent extent = extent_of(task_);
-  const auto input = reinterpret_cast<uintptr_t>(input_),
-             output = reinterpret_cast<uintptr_t>(output_);
-  if (input == 0 || output == 0 || output == input + task_.part().begin * element_bytes_)
-    return false;
-  return output < input + extent.input * element_bytes_ &&
-         input < output + extent.output * element_bytes_;
+  const auto offset = offset_in_place(task_, element_bytes_, input_, output_);
+  return offset && *offset != static_cast<ptrdiff_t>(task_.part().begin * element_bytes_);
 }
 
 void CollectiveOperation::set_output_aside() {
@@ -211,7 +252,7 @@ void CollectiveOperation::rebind(const void* input, void* output) {
   CHECK(rebindable_ && !in_flight(),
         "{}: buffers given to an operation that is in flight, or has its own", name());
   if (bound_ && input == input_ && output == output_) return;
-  check_buffers(name(), task_, input, output);
+  check_buffers(name(), task_, element_bytes_, input, output);
   input_ = input;
   output_ = output;
   bound_ = true;

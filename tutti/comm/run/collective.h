@@ -62,9 +62,10 @@ struct Extent {
   size_t output = 0;
 };
 Extent extent_of(const Task& task);
-/// Throws PlanError where a buffer that `task` needs is null.
-void check_buffers(const std::string& what, const Task& task, const void* input,
-                   const void* output);
+/// Throws PlanError where a buffer that `task` needs is null, or where the two overlap otherwise
+/// than comm/schedule/schedule.h allows. `what` begins the message.
+void check_buffers(const std::string& what, const Task& task, size_t element_bytes,
+                   const void* input, const void* output);
 
 /// The way in is Communicator::plan, which makes the operation, asks whether all ranks could, and
 /// opens it.

@@ -514,6 +514,32 @@ TEST(Collective, PiecesOfSmallParts) {
   run_ranks(4, body, {0, 1, 0, 1});
 }
 
+TEST(Collective, OverlapsThatAreNoneOfTheContractAreRefused) {
+  run_ranks(2, [](Communicator& c) {
+    std::vector<float> data(20);
+    const auto refusal = [&](Collective kind, size_t output) -> std::string {
+      try {
+        c.plan({.kind = kind, .count = 8, .input = data.data(), .output = data.data() + output});
+      } catch (const PlanError& error) {
+        return error.what();
+      }
+      return "";
+    };
+    using enum Collective;
+    const size_t own = c.rank() == 0 ? 0 : 4;
+    for (const Collective kind : {allreduce, reduce, broadcast, reduce_scatter})
+      EXPECT_EQ(refusal(kind, 0), "") << name_of(kind);
+    EXPECT_EQ(refusal(reduce_scatter, own), "");
+    for (const Collective kind : {allreduce, reduce_scatter, all_to_all})
+      EXPECT_NE(refusal(kind, 3).find("overlap"), std::string::npos) << name_of(kind);
+    EXPECT_NE(refusal(all_to_all, 0).find("they lie apart"), std::string::npos);
+    EXPECT_EQ(refusal(all_to_all, 8), "");
+    // Rank 1's part is not where the long vector begins: it is told so, and rank 0 that it is.
+    EXPECT_NE(refusal(allgather, 0), "");
+    c.plan({.kind = allgather, .count = 8, .input = data.data() + own, .output = data.data()});
+  });
+}
+
 // A chunk's sums may not lie where another chunk's input has yet to be read. Rank 1 goes as far as
 // it can before rank 0 reads anything.
 TEST(Collective, PiecesInPlace) {

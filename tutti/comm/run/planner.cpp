@@ -183,7 +183,7 @@ std::string Planner::algorithm_for(const CollectiveSpec& spec, const Draft& draf
   check_task(task);
   if (reduces(spec.kind) && !has_arithmetic(spec.element))
     throw CommError(fmt::format("{}: bytes can be moved, but not reduced", what));
-  if (!spec.rebindable) check_buffers(what, task, spec.input, spec.output);
+  if (!spec.rebindable) check_buffers(what, task, size_of(spec.element), spec.input, spec.output);
   const Extent extent = extent_of(task);
   if (!spec.rebindable && spec.kind == Collective::all_to_all &&
       overlap(spec.input, extent.input, spec.output, extent.output, size_of(spec.element)))

@@ -79,8 +79,9 @@ struct Leaves {
 ///   gather, scatter  the same two with one root
 ///   all_to_all       input: sends[q] goes to rank q; output: receives[q] comes from rank q
 /// Ranks with equal entries of `node_of` see each other's memory.
-/// Input and output may be the same memory, but of all_to_all (of allgather, gather and scatter:
-/// parts[rank] of the long buffer may be the short one).
+/// Input and output may begin together, but of all_to_all; of allgather, gather and scatter the
+/// short one may be parts[rank] of the long one, and of reduce_scatter, too. Otherwise they lie
+/// apart.
 struct Task {
   Collective kind = Collective::barrier;
   int rank = 0;

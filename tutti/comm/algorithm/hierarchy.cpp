@@ -1,6 +1,11 @@
 #include "tutti/comm/algorithm/hierarchy.h"
 
+#include <algorithm>
+#include <bit>
+#include <utility>
+
 #include "tutti/base/error.h"
+#include "tutti/comm/algorithm/halving.h"
 
 namespace tutti::comm {
 namespace {
@@ -19,6 +24,88 @@ Block shifted(Space space, Slice area, Block block) {
   return {space, {area.begin + block.slice.begin, block.slice.count}};
 }
 
+// The slices of the vector that the columns work on.
+std::vector<Slice> slices_of(const Task& task, const GridPlace& at) {
+  return balanced_parts(task.count, static_cast<int>(at.row_ranks.size()));
+}
+
+Holders holders_of(const Task& task, const GridPlace& at, RankAt rank_at) {
+  return {.columns = slices_of(task, at),
+          .ranks = static_cast<int>(at.column_ranks.size()),
+          .rank = [rank_at = std::move(rank_at)](size_t column, int row) {
+            return rank_at(row, static_cast<int>(column));
+          }};
+}
+
+Task along_column_of(const GridPlace& at, Collective kind, size_t count) {
+  return along(kind, at.row, static_cast<int>(at.column_ranks.size()), count);
+}
+
+// The row's sum of this rank's slice, into `piece`.
+void add_in_row(ScheduleBuilder& builder, const Task& task, const GridPlace& at,
+                const Algorithm& along_row, Block piece) {
+  Task scatter = along(Collective::reduce_scatter, at.column, static_cast<int>(at.row_ranks.size()),
+                       task.count);
+  scatter.wide = task.wide;
+  const Schedule schedule = along_row.schedule(scatter);
+  const Slice arriving = builder.take_staging(schedule.staging),
+              sums = builder.take_accumulator(schedule.accumulator);
+  builder.append(schedule, at.row_ranks, [&](Block b) {
+    switch (b.space) {
+      case Space::output: return within(piece, b.slice);
+      case Space::staging: return shifted(Space::staging, arriving, b);
+      case Space::accumulator: return shifted(Space::accumulator, sums, b);
+      case Space::input: break;
+    }
+    return b;
+  });
+}
+
+// Partial sums travel along the column: everything is an accumulator.
+void add_in_column(ScheduleBuilder& builder, const GridPlace& at, Block piece,
+                   const Schedule& schedule) {
+  const Slice arriving = builder.take_accumulator(schedule.staging),
+              sums = builder.take_accumulator(schedule.accumulator);
+  builder.append(schedule, at.column_ranks, [&](Block b) {
+    switch (b.space) {
+      case Space::staging: return shifted(Space::accumulator, arriving, b);
+      case Space::accumulator: return shifted(Space::accumulator, sums, b);
+      default: return within(piece, b.slice);
+    }
+  });
+}
+
+// Each rank of the row has its slice of the output; afterwards all have all of them.
+void share_in_row(ScheduleBuilder& builder, const Task& task, const GridPlace& at,
+                  const Algorithm& along_row) {
+  Task gather =
+      along(Collective::allgather, at.column, static_cast<int>(at.row_ranks.size()), task.count);
+  gather.shared_output = task.shared_output;
+  const Slice mine = gather.part();
+  const Schedule schedule = along_row.schedule(gather);
+  CHECK(schedule.staging == 0 && schedule.accumulator == 0);
+  builder.append(schedule, at.row_ranks, [&](Block b) {
+    return b.space == Space::input ? within(output(mine), b.slice) : b;
+  });
+}
+
+// Of reduce_scatter and of allgather, whose way is the same. The busiest rank keeps the larger half
+// each time. Where not all rows hold something in the end, those that do have taken as much again
+// from the others.
+Steps steps_of_scatter(const Task& task, int columns, const Algorithm& along_row) {
+  const Task in_row = along(Collective::reduce_scatter, 0, columns, task.count);
+  const auto rows = static_cast<unsigned>(task.ranks / columns);
+  size_t held = std::ranges::max(in_row.parts, {}, &Slice::count).count, taken = 0;
+  for (unsigned k = std::bit_floor(rows); k > 1; k /= 2) taken += held = held - held / 2;
+  if (!std::has_single_bit(rows)) taken += held;
+  const auto ranks = static_cast<size_t>(task.ranks);
+  const size_t part = (task.count + ranks - 1) / ranks;
+  const Steps row = along_row.steps(in_row);
+  return {(columns > 1 ? row.rounds : 0) + std::bit_width(rows - 1) + 1,
+          row.moved + static_cast<double>(taken + part),
+          reduces(task.kind) ? row.reduced + static_cast<double>(taken) : 0};
+}
+
 }  // namespace
 
 GridPlace place_in_grid(const Task& task, int columns) {
@@ -34,53 +121,56 @@ GridPlace place_in_grid(const Task& task, int columns) {
 
 Schedule allreduce_in_rows(const Task& task, const GridPlace& at, std::string_view name,
                            const Algorithm& along_row, const Algorithm& along_column) {
-  const int columns = static_cast<int>(at.row_ranks.size());
-  const int rows = static_cast<int>(at.column_ranks.size());
   ScheduleBuilder builder(task, std::string(name));
-
-  Task scatter = along(Collective::reduce_scatter, at.column, columns, task.count);
-  scatter.wide = task.wide;
-  const Slice mine = scatter.part();
+  const Slice mine = slices_of(task, at)[static_cast<size_t>(at.column)];
   const Block piece = task.wide ? accumulator(builder.take_accumulator(mine.count)) : output(mine);
-  const Schedule first = along_row.schedule(scatter);
-  const Slice first_staging = builder.take_staging(first.staging),
-              first_sums = builder.take_accumulator(first.accumulator);
-  builder.append(first, at.row_ranks, [&](Block b) {
-    switch (b.space) {
-      case Space::output: return within(piece, b.slice);
-      case Space::staging: return shifted(Space::staging, first_staging, b);
-      case Space::accumulator: return shifted(Space::accumulator, first_sums, b);
-      case Space::input: break;
-    }
-    return b;
-  });
-
-  // Partial sums travel here: everything is an accumulator.
-  const Schedule second =
-      along_column.schedule(along(Collective::allreduce, at.row, rows, mine.count));
-  const Slice second_staging = builder.take_accumulator(second.staging),
-              second_sums = builder.take_accumulator(second.accumulator);
-  builder.append(second, at.column_ranks, [&](Block b) {
-    switch (b.space) {
-      case Space::staging: return shifted(Space::accumulator, second_staging, b);
-      case Space::accumulator: return shifted(Space::accumulator, second_sums, b);
-      default: return within(piece, b.slice);
-    }
-  });
+  add_in_row(builder, task, at, along_row, piece);
+  add_in_column(builder, at, piece,
+                along_column.schedule(along_column_of(at, Collective::allreduce, mine.count)));
   builder.finish(output(mine), piece);
+  share_in_row(builder, task, at, along_row);
+  return builder.build();
+}
 
-  Task gather = along(Collective::allgather, at.column, columns, task.count);
-  gather.shared_output = task.shared_output;
-  const Schedule third = along_row.schedule(gather);
-  CHECK(third.staging == 0 && third.accumulator == 0);
-  builder.append(third, at.row_ranks, [&](Block b) {
-    return b.space == Space::input ? within(output(mine), b.slice) : b;
-  });
+Schedule reduce_scatter_in_rows(const Task& task, const GridPlace& at, std::string_view name,
+                                const Algorithm& along_row, RankAt rank_at) {
+  ScheduleBuilder builder(task, std::string(name));
+  const Holders holders = holders_of(task, at, std::move(rank_at));
+  const auto column = static_cast<size_t>(at.column);
+  const Slice mine = holders.columns[column];
+  const Block piece = accumulator(builder.take_accumulator(mine.count));
+  add_in_row(builder, task, at, along_row, piece);
+
+  const Task up = along_column_of(at, Collective::reduce_scatter, mine.count);
+  ScheduleBuilder halving(up, "");
+  add_up(halving, up, output({0, mine.count}));
+  add_in_column(builder, at, piece, halving.build());
+
+  const Slice have = holders.held(column, at.row);
+  deal_out(builder, task, holders, have, within(piece, {have.begin - mine.begin, have.count}));
+  return builder.build();
+}
+
+Schedule allgather_in_rows(const Task& task, const GridPlace& at, std::string_view name,
+                           const Algorithm& along_row, RankAt rank_at) {
+  ScheduleBuilder builder(task, std::string(name));
+  const Holders holders = holders_of(task, at, std::move(rank_at));
+  const auto column = static_cast<size_t>(at.column);
+  deal_in(builder, task, holders, holders.held(column, at.row));
+
+  const Block mine = output(holders.columns[column]);
+  const Task down = along_column_of(at, Collective::allgather, mine.count());
+  ScheduleBuilder doubling(down, "");
+  share_down(doubling, down);
+  builder.append(doubling.build(), at.column_ranks, [&](Block b) { return within(mine, b.slice); });
+
+  share_in_row(builder, task, at, along_row);
   return builder.build();
 }
 
 Steps steps_in_rows(const Task& task, int columns, const Algorithm& along_row,
                     const Algorithm& along_column) {
+  if (task.kind != Collective::allreduce) return steps_of_scatter(task, columns, along_row);
   const Task scatter = along(Collective::reduce_scatter, 0, columns, task.count);
   const Steps first = along_row.steps(scatter);
   const Steps second = along_column.steps(

@@ -1,7 +1,15 @@
 #pragma once
-// Allreduce over ranks in rows and columns: reduce-scatter along the row, allreduce of the own part
-// along the column, allgather along the row. Shared by two_level (row = node) and ring_2d (rows and
-// columns of a torus). The order of the sum is the tree's where each row is a node of it.
+// Collectives of ranks in rows and columns. The vector is cut into as many slices as there are
+// columns, whoever has which part of it:
+//   allreduce       reduce-scatter of the slices along the row, allreduce of the own one along the
+//                   column, allgather along the row. Shared by two_level (row = node) and ring_2d
+//                   (rows and columns of a torus)
+//   reduce_scatter  the first of these, halving (halving.h) along the column, and a round in which
+//                   the sums go to whom they are for, in any row and column
+//   allgather       the same way back
+// The order of the sum is the tree's where each row is a node of it.
+
+#include <functional>
 
 #include "tutti/comm/algorithm/algorithm.h"
 
@@ -17,7 +25,14 @@ GridPlace place_in_grid(const Task& task, int columns);
 
 Schedule allreduce_in_rows(const Task& task, const GridPlace& at, std::string_view name,
                            const Algorithm& along_row, const Algorithm& along_column);
-/// All rows have `columns` ranks.
+/// `rank_at` says who stands in a row and a column.
+using RankAt = std::function<int(int row, int column)>;
+Schedule reduce_scatter_in_rows(const Task& task, const GridPlace& at, std::string_view name,
+                                const Algorithm& along_row, RankAt rank_at);
+Schedule allgather_in_rows(const Task& task, const GridPlace& at, std::string_view name,
+                           const Algorithm& along_row, RankAt rank_at);
+
+/// All rows have `columns` ranks, and all ranks parts of one size.
 Steps steps_in_rows(const Task& task, int columns, const Algorithm& along_row,
                     const Algorithm& along_column);
 

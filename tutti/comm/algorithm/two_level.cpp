@@ -18,6 +18,13 @@
 //                   and from there in one message: m-1 messages of l blocks instead of n-l of one.
 //                   Sent S (2n-l-m)/n, of that S (n-l)/n between nodes
 //
+// Among more than 64 equal nodes, where ranks may add everything, reduce_scatter and allgather go
+// in rows too (hierarchy.h): 2 + log2 m rounds, about 1 + log2 m messages between nodes. Sent S, of
+// that S/l between nodes (up to S/n more where m is no power of two), reduced S (n-1)/n (up to S).
+// A rank whose part is k times the mean has about k messages more, and for m just above a power of
+// two some ranks send to many others (recursive_halving.cpp). Tasks with leaves, gaps or a shared
+// output go the direct way.
+//
 // Nodes may be uneven and their ranks anywhere; then a worker's messages to a node with k ranks are
 // about k/l. Sums are added in any order, unless Task::ordered asks for that of
 // comm/schedule/tree.h or the nodes are nodes of the tree anyway. In order, a node's ranks add what
@@ -36,6 +43,11 @@
 namespace tutti::comm {
 namespace {
 
+// Whether the ranks of each node may add everything that they have.
+bool takes_any_order(const Task& task, const NodeTable& table) {
+  return !task.ordered || nodes_follow_tree(task, table);
+}
+
 bool takes_order(const Task& task, const NodeTable& table) {
   return task.ordered || nodes_follow_tree(task, table);
 }
@@ -46,12 +58,28 @@ const Algorithm& along_columns(const NodeTable& table) {
   return table.nodes() == 2 ? recursive_doubling : recursive_halving;
 }
 
+// Up to as many nodes a rank rather sends a message to each, all at once, than a logarithm of them
+// one after another. Bytes are about the same. Assumed, not measured: a message keeps its rank busy
+// for about a microsecond, and a round takes about ten, so 64 messages take as long as 6 rounds.
+// (Prices of comm/cost do not help: they have no time for which a message keeps a rank busy.)
+constexpr int kFewNodes = 64;
+
+// Among how many nodes rows are better than messages from everybody to each of them.
+bool pays_in_rows(const Task& task, int nodes) {
+  switch (task.kind) {
+    case Collective::allreduce:
+      return nodes == 2 || nodes > 16 ||
+             (nodes > 4 && std::has_single_bit(static_cast<unsigned>(nodes)));
+    case Collective::reduce_scatter: return nodes > kFewNodes;
+    case Collective::allgather: return nodes > kFewNodes && !task.shared_output;
+    default: return false;
+  }
+}
+
 bool in_rows(const Task& task, const NodeTable& table) {
-  const auto nodes = static_cast<unsigned>(table.nodes());
-  if (task.kind != Collective::allreduce || task.leaves.replicas > 0 || !table.equal())
+  if (task.leaves.replicas > 0 || task.gaps || !table.equal() || !pays_in_rows(task, table.nodes()))
     return false;
-  if (nodes != 2 && (nodes <= 4 || (nodes <= 16 && !std::has_single_bit(nodes)))) return false;
-  return !task.ordered || nodes_follow_tree(task, table);
+  return !reduces(task.kind) || takes_any_order(task, table);
 }
 
 GridPlace rows_of(const Task& task, const NodeTable& table) {
@@ -66,6 +94,19 @@ GridPlace rows_of(const Task& task, const NodeTable& table) {
   return at;
 }
 
+Schedule schedule_in_rows(const Task& task, const NodeTable& table) {
+  const GridPlace at = rows_of(task, table);
+  const RankAt rank_at = [&](int node, int place) {
+    return table.ranks_of(node)[static_cast<size_t>(place)];
+  };
+  switch (task.kind) {
+    case Collective::reduce_scatter:
+      return reduce_scatter_in_rows(task, at, "two_level", pairwise, rank_at);
+    case Collective::allgather: return allgather_in_rows(task, at, "two_level", pairwise, rank_at);
+    default: return allreduce_in_rows(task, at, "two_level", pairwise, along_columns(table));
+  }
+}
+
 Schedule two_level_schedule(const Task& task) {
   const NodeTable table(task);
   if (table.nodes() == 1) {
@@ -73,9 +114,7 @@ Schedule two_level_schedule(const Task& task) {
     schedule.algorithm = "two_level";
     return schedule;
   }
-  if (in_rows(task, table))
-    return allreduce_in_rows(task, rows_of(task, table), "two_level", pairwise,
-                             along_columns(table));
+  if (in_rows(task, table)) return schedule_in_rows(task, table);
   ScheduleBuilder builder(task, "two_level");
   if (task.kind == Collective::all_to_all) {
     exchange_by_nodes(builder, task, table);
@@ -124,8 +163,8 @@ std::string two_level_refusal(const Task& task) {
   }
 }
 
-// Nodes to each of which a rank may send a message of its own: some hundred microseconds of
-// messages, about what the bytes of a bucket save.
+// Nodes to each of which a rank may send a message of its own where there is no other way of two
+// levels: some hundred microseconds of messages, about what the bytes of a bucket save.
 constexpr int kMostDirect = 512;
 
 std::string two_level_drawback(const Task& task) {
@@ -135,8 +174,10 @@ std::string two_level_drawback(const Task& task) {
   const bool others_do =
       task.kind != Collective::all_to_all && !task.shared_output && task.leaves.replicas == 0;
   if (table.nodes() > kMostDirect && others_do && !in_rows(task, table))
-    return fmt::format("two_level would send a message from each rank to each of {} nodes",
-                       table.nodes());
+    return fmt::format("two_level would send a message from each rank to each of {} nodes: {}",
+                       table.nodes(),
+                       table.equal() ? "nodes cannot add all that they have in the order of the sum"
+                                     : "not all nodes have as many ranks");
   if (!reduces(task.kind) || !task.ordered || table.nodes() == 1 || nodes_add_in_order(task, table))
     return "";
   return "two_level could add nothing on a node: sums are taken in the order of the ranks, and no "

@@ -98,6 +98,83 @@ std::vector<int> leaves_for(size_t ranks, size_t seed) {
   return first;
 }
 
+// More nodes than a rank sends a message to each of: a reduce_scatter and an allgather go in rows.
+std::vector<NodeOf> many_equal_nodes() {
+  std::vector<NodeOf> all;
+  for (const int nodes : {65, 70, 96, 128})
+    for (const int size : {1, 2, 3, 4})
+      all.push_back(equal_nodes(nodes, size)), all.push_back(cyclic(nodes, size));
+  all.push_back(cyclic(67, 6, 2));
+  return all;
+}
+
+// Parts of one size and not, and with fewer elements than ranks: then some parts are empty.
+TEST(TwoLevel, ManyEqualNodes) {
+  for (const NodeOf& nodes : many_equal_nodes())
+    for (const Collective kind : {Collective::reduce_scatter, Collective::allgather})
+      for (const size_t count : {size_t{0}, size_t{1}, size_t{60}, 5 * nodes.size() + 3})
+        for (const bool equal : {false, true})
+          for (const bool ordered : {false, true}) {
+            Case c = case_of(kind, nodes, count);
+            c.equal = equal, c.ordered = ordered;
+            // Where nodes do not follow the order each has many sums, and the play is long.
+            if (ordered && (!reduces(kind) || count != 60)) continue;
+            ASSERT_TRUE(!ordered || two_level.reproducible(c.task(0)));
+            expect_right(two_level, c);
+          }
+}
+
+TEST(TwoLevel, ManyEqualNodesWideMeanSharedAndSeveralParts) {
+  for (const NodeOf& nodes : {equal_nodes(65, 4), cyclic(96, 2), equal_nodes(128, 3)})
+    for (const Collective kind : {Collective::reduce_scatter, Collective::allgather})
+      for (const bool ordered : {false, true})
+        for (const bool other : {false, true}) {
+          Case c = case_of(kind, nodes, 1201);
+          c.wide = true, c.mean = other, c.ordered = ordered;
+          c.shared_output = other && kind == Collective::allgather;
+          expect_right(two_level, c);
+          if (!other || !reduces(kind)) continue;
+          c.first = leaves_for(nodes.size(), 1);
+          expect_right(two_level, c);
+        }
+}
+
+// Elements lie between those of pieces (Task::gaps), and one rank may have nearly all.
+TEST(TwoLevel, ManyEqualNodesWithOneLargePartOrWithGaps) {
+  for (const Collective kind : {Collective::reduce_scatter, Collective::allgather})
+    for (const bool gaps : {false, true}) {
+      const Case c = case_of(kind, equal_nodes(70, 2), 1000);
+      const auto with_parts = [&](int rank) {
+        Task task = c.task(rank);
+        task.gaps = gaps;
+        for (size_t p = 0; p < task.parts.size(); ++p)
+          task.parts[p] = gaps ? Slice{7 * p, 5} : Slice{p <= 5 ? 0U : 1000U, p == 5 ? 1000U : 0U};
+        return task;
+      };
+      std::vector<Schedule> schedules;
+      std::vector<Board> boards(140);
+      for (int rank = 0; rank < 140; ++rank) {
+        const Task task = with_parts(rank);
+        schedules.push_back(make_schedule(two_level, task));
+        Board& board = boards[static_cast<size_t>(rank)];
+        const size_t part = task.part().count;
+        const bool scatter = kind == Collective::reduce_scatter;
+        board.output.assign(scatter ? part : 1000, -1);
+        for (size_t i = 0; i < (scatter ? 1000 : part); ++i)
+          board.input.push_back(float(scatter ? i : task.part().begin + i));
+      }
+      ASSERT_EQ(Game(std::move(schedules), boards).play(), "");
+      for (int rank = 0; rank < 140; ++rank) {
+        const std::vector<float>& output = boards[static_cast<size_t>(rank)].output;
+        const Slice mine = with_parts(rank).part();
+        for (size_t i = 0; i < mine.count && reduces(kind); ++i)
+          ASSERT_EQ(output[i], 140 * float(mine.begin + i)) << rank;
+        for (size_t i = 0; i < output.size() && !reduces(kind); ++i)
+          ASSERT_EQ(output[i], !gaps || (i < 980 && i % 7 < 5) ? float(i) : -1) << rank;
+      }
+    }
+}
+
 TEST(TwoLevel, SeveralPartsOfARank) {
   for (const NodeOf& nodes : placements())
     for (const Collective kind : {Collective::allreduce, Collective::reduce_scatter})
@@ -185,7 +262,11 @@ TEST(Nodes, WorkIsDealtOutEvenlyAndBothSidesAgree) {
 
 // The formula against the schedules.
 TEST(TwoLevel, CostsWhatItsFormulaSays) {
-  for (const NodeOf& nodes : placements())
+  std::vector<NodeOf> all = placements();
+  for (const int nodes : {65, 70, 96, 128, 130})
+    for (const int size : {1, 2, 4})
+      all.push_back(equal_nodes(nodes, size)), all.push_back(cyclic(nodes, size));
+  for (const NodeOf& nodes : all)
     for (const Collective kind : {Collective::allreduce, Collective::reduce_scatter,
                                   Collective::allgather, Collective::all_to_all})
       for (const bool ordered : {false, true}) {

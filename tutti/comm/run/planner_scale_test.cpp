@@ -149,9 +149,19 @@ struct Machine {
 
 double levels(int n) { return std::bit_width(static_cast<unsigned>(n) - 1U); }
 
+// Whether reduce_scatter and allgather go in rows: many equal nodes, each of which may add all.
+bool in_rows(const Machine& machine, const CollectiveSpec& spec) {
+  const bool scatter = spec.kind == Collective::reduce_scatter;
+  return (scatter || spec.kind == Collective::allgather) && machine.nodes() > 64 &&
+         machine.ranks % machine.node_size == 0 &&
+         (!scatter || !spec.reproducible ||
+          std::has_single_bit(static_cast<unsigned>(machine.node_size)));
+}
+
 // Messages to other nodes and from them that one start may take: few rounds of one each, but for
-// two kinds. Two levels take one to each node, and one from each rank that this one works for, for
-// each sum that the order leaves on a node; and blocks that all ranks have for all others.
+// two kinds. Where two levels do not go in rows they take one to each node, and one from each rank
+// that this one works for, for each sum that the order leaves on a node; and blocks that all ranks
+// have for all others.
 double most_between(const Machine& machine, int rank, const CollectiveSpec& spec,
                     const std::string& algorithm) {
   const int first = rank / machine.node_size * machine.node_size;
@@ -160,6 +170,7 @@ double most_between(const Machine& machine, int rank, const CollectiveSpec& spec
   const double sums = spec.reproducible ? 2 * levels(machine.node_size) + 1 : 1;
   if (algorithm == "pairwise") return 2.0 * machine.ranks;
   if (algorithm == "two_level" && spec.kind == Collective::all_to_all) return 2 * direct;
+  if (algorithm == "two_level" && in_rows(machine, spec)) return 4 * levels(machine.nodes()) + 8;
   if (algorithm == "two_level" && machine.nodes() <= 512) return 2 * sums * direct;
   return 4 * levels(machine.ranks) + 8;
 }

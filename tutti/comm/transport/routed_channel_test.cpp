@@ -44,6 +44,44 @@ TEST(RoutedChannel, OneOperationUsesBothWays) {
         nodes);
 }
 
+// Enough nodes for halving between them. The input of the allgather is its part of the output.
+TEST(RoutedChannel, ManyNodesOfTwoRanksHalveAndDoubleInPlace) {
+  constexpr int kRanks = 130;
+  constexpr size_t kPart = 7;
+  std::vector<int> nodes;
+  for (int p = 0; p < kRanks; ++p) nodes.push_back(p / 2);
+  run_ranks(
+      kRanks,
+      [](Communicator& c) {
+        const auto rank = static_cast<size_t>(c.rank());
+        std::vector<float> x(kPart * kRanks), sum(kPart);
+        CollectiveSpec spec{.kind = Collective::reduce_scatter,
+                            .element = Element::f32,
+                            .count = x.size(),
+                            .input = x.data(),
+                            .output = sum.data(),
+                            .algorithm = "two_level"};
+        const auto scatter = c.plan(spec);
+        spec.kind = Collective::allgather;
+        spec.input = x.data() + kPart * rank;
+        spec.output = x.data();
+        const auto gather = c.plan(spec);
+        EXPECT_TRUE(rank != 0 || gather->schedule().rounds.size() == 2 + 7) << "log2 of 65, up";
+        for (int run = 1; run <= 3; ++run) {
+          for (size_t i = 0; i < x.size(); ++i) x[i] = float(i) * float(run);
+          scatter->start();
+          scatter->wait();
+          std::ranges::fill(x, -1.0f);
+          std::ranges::copy(sum, x.begin() + kPart * rank);
+          gather->start();
+          gather->wait();
+          for (size_t i = 0; i < x.size(); ++i)
+            ASSERT_EQ(x[i], float(i) * float(run * kRanks)) << i;
+        }
+      },
+      nodes);
+}
+
 TEST(RoutedChannel, OnlyNeighboursSeeAWindow) {
   run_ranks(4,
             [](Communicator& c) {

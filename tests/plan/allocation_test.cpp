@@ -65,15 +65,15 @@ TEST_P(NoAllocation, InAStep) {
   Executor executor(plan, backend);
   Weights weights(plan.variables, 1);
   weights.initialise(1);
-  Buffer gradients(plan.variables.parameter_bytes), images(plan.desc(training.images).bytes()),
-      labels(64);
+  Buffer gradients(plan.variables.parameter_bytes),
+      images(plan.desc(training.inputs[0].value).bytes()), labels(64);
   executor.bind(kParameters, weights.parameters());
   executor.bind(kState, weights.state());
   executor.bind(kStatistics, weights.statistics(0));
   executor.bind(kGradients, gradients.data());
   const auto step = [&] {
-    executor.bind_input(training.images, images.data());
-    executor.bind_input(training.labels, labels.data());
+    executor.bind_input(training.inputs[0].value, images.data());
+    executor.bind_input(training.inputs[1].value, labels.data());
     executor.set_scalar(training.lr, 0.1f);
     executor.pack();
     executor.run({});

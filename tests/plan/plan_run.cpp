@@ -32,7 +32,7 @@ PlanRun run_once(const TrainingGraph& training, const Backend& backend,
   executor.set_scalar(training.lr, 0.05f);
   executor.set_scalar(training.gradient_scale, 1.0f);
 
-  const TensorDesc& desc = plan.desc(training.images);
+  const TensorDesc& desc = plan.desc(training.inputs[0].value);
   Buffer images(desc.bytes()), labels(static_cast<size_t>(plan.batch) * sizeof(int32_t));
   Rng rng(3, Purpose::test, 0);
   int64_t at[4];
@@ -49,8 +49,8 @@ PlanRun run_once(const TrainingGraph& training, const Backend& backend,
         }
   for (int64_t i = 0; i < plan.batch; ++i)
     labels.as<int32_t>()[static_cast<size_t>(i)] = static_cast<int32_t>(rng.below(10));
-  executor.bind_input(training.images, images.data());
-  executor.bind_input(training.labels, labels.data());
+  executor.bind_input(training.inputs[0].value, images.data());
+  executor.bind_input(training.inputs[1].value, labels.data());
   executor.pack();
   executor.run({.seed = 1});
   PlanRun result;

@@ -226,10 +226,10 @@ case $case in
   changed)
     # Nothing that changes results changes in silence, and everything has a way out.
     expect 0 run --max-steps 2
-    for change in optimizer.lr=0.1 optimizer.weight_decay=0 optimizer.momentum=0.5 optimizer.nesterov=true optimizer.name=adamw schedule.name=constant data.flip=true \
+    for change in optimizer.lr=0.1 optimizer.weight_decay=0 optimizer.momentum=0.5 optimizer.nesterov=true optimizer.name=adamw schedule.name=constant 'data.transforms=["image: flip x, divide 255, normalise"]' \
       loss.label_smoothing=0.1 comm.reproducible=false run.seed=7 run.precision=bf16 data.generate_seed=5 data.generate_train=96 model.width=8; do
       rm -f run.log
-      expect 2 run --resume --max-steps 3 --set $change
+      expect 2 run --resume --max-steps 3 --set "$change"
       says run "${change%=*} was .* and is now .*--resume-anyway ${change%=*}"
     done
     grep -q '^lr = 0.05' run/config.toml || fail "a refused resume changed the run's configuration"
@@ -449,7 +449,7 @@ case $case in
       [ $code -eq "$wanted" ] || fail "eval $*: exit code $code, expected $wanted"
     }
     evaluates 3
-    says eval 'run.target = 100.00 % is not reached: the exit code is 3'
+    says eval 'the target, accuracy 100.00 %, is not reached: the exit code is 3'
     evaluates 3 --json
     says eval '"target_reached": false'
     says eval '"checkpoint": "missed/checkpoints/step_0000001"'
@@ -459,7 +459,7 @@ case $case in
     [ $code -eq 2 ] || fail "eval of another model: exit code $code, expected 2"
     says shapes 'has shape [0-9x]+, the model needs [0-9x]+. .*tutti eval missed/config.toml --weights missed'
     evaluates 0 --set run.target=0.001
-    says eval 'run.target = 0.10 % is reached'
+    says eval 'the target, accuracy 0.10 %, is reached'
     # The target is of the whole test set.
     evaluates 0 --samples 4
     evaluates 0 --split train
@@ -504,7 +504,7 @@ case $case in
     idx_set wide 20 10
     cp letters/train-* wide/
     expect 1 sizes --set data.dataset=mnist --data-dir wide --set batch.global=8 --set data.classes=27
-    says sizes 'training images are 1x12x12 .* test images are 1x20x20'
+    says sizes 'u8 image 1x12x12, .* u8 image 1x20x20'
     "$tutti" data verify mnist wide --classes 27 >verify.log 2>&1 && fail "verify accepts splits of different sizes"
     says verify 'images of 20x20 pixels, but the training images have 12x12'
     ;;

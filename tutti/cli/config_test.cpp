@@ -56,15 +56,15 @@ TEST_F(ConfigFiles, MistakesNameTheirPlaceAndTheNearestKey) {
   EXPECT_EQ(failure_of("[run]\nepochs = 1.5\n"),
             "run.toml:2:10: run.epochs must be an integer, is 1.5");
   EXPECT_EQ(failure_of("[run]\ntarget = 91\n"),
-            "run.toml:2:10: run.target must be between 0 and 1, is 91");
+            "run.toml: run.target must be between 0 and 1, is 91: accuracy is a fraction");
   EXPECT_EQ(failure_of("[run]\nprecision = \"fp64\"\n"),
             "run.toml:2:13: run.precision must be one of fp32, bf16, is \"fp64\"");
   EXPECT_EQ(failure_of("run = 3\n"),
             "run.toml:1:1: 'run' is a section: write [run] and its keys below");
   EXPECT_NE(failure_of("[run\nseed = 3\n").find("run.toml:1:5: "), std::string::npos);
-  EXPECT_EQ(
-      failure_of("[data]\ncrop = true\n"),
-      "run.toml: data.crop = true needs data.pad > 0: without padding there is one window only");
+  EXPECT_EQ(failure_of("[data]\ntransforms = [\"image: flip\"]\n"),
+            "run.toml: data.transforms: in \"image: flip\", the step 'flip' names no axis: x is "
+            "the last one, y the one before, then z");
   EXPECT_NE(failure({.file = "absent.toml", .environment = {}, .flags = {}})
                 .find("cannot read the configuration file absent.toml"),
             std::string::npos);
@@ -73,13 +73,13 @@ TEST_F(ConfigFiles, MistakesNameTheirPlaceAndTheNearestKey) {
 TEST_F(ConfigFiles, AllMistakesAreNamedAtOnce) {
   EXPECT_EQ(
       failure({.file = file("run.toml", "[run]\nepoch = 3\nseed = -1\n[optimizer]\nlr = \"x\"\n"),
-               .environment = {{"TUTTI_TARGET", "7"}},
+               .environment = {{"TUTTI_TARGET", "-7"}},
                .flags = {{"optimizer.learning_rate", "1", "--set optimizer.learning_rate"}}}),
       "the configuration has 5 mistakes:\n"
       "  run.toml:2:1: unknown key 'run.epoch', did you mean 'run.epochs'?\n"
       "  run.toml:3:8: run.seed must be at least 0, is -1\n"
       "  run.toml:5:6: optimizer.lr must be a number, is \"x\"\n"
-      "  TUTTI_TARGET: run.target must be between 0 and 1, is 7\n"
+      "  TUTTI_TARGET: run.target must be at least 0, is -7\n"
       "  --set optimizer.learning_rate: unknown key 'optimizer.learning_rate', did you mean "
       "'optimizer.lr'?");
 }

@@ -50,11 +50,12 @@ PlannedRanks plan_ranks(int ranks, const RankThreads& requested, const comm::Lau
 
 void print_summary(const RunConfig& config, const PlannedRanks& ranks, const ConfiguredData& data,
                    const Rehearsal& run, const std::string& resume) {
-  const data::ImageShape shape = data.train->shape();
+  std::string fields;
+  for (const data::Field& field : data.train->fields())
+    fields += (fields.empty() ? "" : ", ") + field.to_string();
   fmt::print("# A dry run: whatever can fail before the first step has been tried and is right.\n");
-  fmt::print("#   data     {}: {} training and {} test images of {}x{}x{}, {} classes\n",
-             config.data.dataset, data.train->size(), data.test->size(), shape.channels,
-             shape.height, shape.width, data.train->classes());
+  fmt::print("#   data     {}: {} training and {} test samples of {}\n", config.data.dataset,
+             data.train->size(), data.test->size(), fields);
   fmt::print("#   model    {}: {} parameters\n", config.model.name, run.parameters);
   fmt::print("#   batch    {} samples: {} replica{} of {}, on {} rank{} x {} thread{}\n",
              run.batch.global, run.replicas, run.replicas == 1 ? "" : "s", run.batch.local,

@@ -84,7 +84,7 @@ std::unique_ptr<data::Dataset> open_configured(const RunConfig& config, const st
 
 ConfiguredData open_configured(const RunConfig& config) {
   ConfiguredData data{open_configured(config, "train"), open_configured(config, "test")};
-  data::check_same_shape(*data.train, *data.test);
+  data::check_same_fields(*data.train, *data.test);
   return data;
 }
 

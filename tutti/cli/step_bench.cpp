@@ -11,14 +11,17 @@ constexpr uint64_t kSeed = 1;
 constexpr float kRate = 0.01f;  // low enough that random labels never end in a NaN, whose
                                 // arithmetic may take another time
 
-void fill_images(const TensorDesc& desc, Buffer& images, int rank) {
+/// Normal numbers, or class numbers below `classes`.
+void fill(const TensorDesc& desc, Buffer& tensor, int rank, int64_t classes) {
   Rng rng(kSeed, Purpose::test, static_cast<uint64_t>(rank));
   const auto count = static_cast<size_t>(desc.layout.storage_elements(desc.shape));
   for (size_t i = 0; i < count; ++i) {
     if (desc.dtype == DType::bf16)
-      images.as<bf16>()[i] = bf16(rng.normal());
+      tensor.as<bf16>()[i] = bf16(rng.normal());
+    else if (desc.dtype == DType::f32)
+      tensor.as<float>()[i] = rng.normal();
     else
-      images.as<float>()[i] = rng.normal();
+      tensor.as<int32_t>()[i] = static_cast<int32_t>((static_cast<int64_t>(i) + rank) % classes);
   }
 }
 
@@ -36,19 +39,18 @@ StepBench::StepBench(const NetworkSpec& spec, const ExchangeSettings& exchange,
   weights_->initialise(kSeed);
   executor_ = std::make_unique<Executor>(plan, backend);
 
-  images_ = Buffer(plan.desc(network_->images).bytes());
-  fill_images(plan.desc(network_->images), images_, rank_);
-  labels_ = Buffer(plan.desc(network_->labels).bytes());
-  const int64_t classes = plan.desc(network_->logits).shape[1];
-  for (int64_t i = 0; i < plan.batch; ++i)
-    labels_.as<int32_t>()[i] = static_cast<int32_t>((i + rank_) % classes);
+  const EvaluationNetwork& evaluation = network_->evaluation;
+  const int64_t outputs = evaluation.plan.desc(evaluation.predictions.front()).shape[1];
+  for (const GraphInput& input : network_->inputs) {
+    const TensorDesc& desc = plan.desc(input.value);
+    fill(desc, tensors_.emplace_back(desc.bytes()), rank_, outputs);
+    executor_->bind_input(input.value, tensors_.back().data());
+  }
 
   executor_->bind(kParameters, weights_->parameters());
   executor_->bind(kState, weights_->state());
   executor_->bind(kStatistics, weights_->statistics(0));
   executor_->bind(kGradients, exchange_->begin(0));
-  executor_->bind_input(network_->images, images_.data());
-  executor_->bind_input(network_->labels, labels_.data());
   executor_->set_scalar(network_->lr, kRate);
   executor_->set_scalar(network_->gradient_scale, 1.0f / static_cast<float>(communicator.size()));
   exchange_->attach(*executor_);

@@ -38,7 +38,7 @@ class StepBench {
   std::unique_ptr<Weights> weights_;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<StepExchange> exchange_;
-  Buffer images_, labels_;
+  std::vector<Buffer> tensors_;  // of the batch
   int64_t steps_ = 0;
   int rank_;
 };

@@ -13,7 +13,6 @@
 #include "tutti/cli/job.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/verbs.h"
-#include "tutti/data/format/catalog.h"
 #include "tutti/device/cpu/topology.h"
 #include "tutti/train/checkpoint.h"
 #include "tutti/train/evaluator.h"
@@ -84,36 +83,40 @@ void import_weights(const EvalVerb& verb, const SafetensorsFile& file, Weights& 
 }
 
 /// Whether run.target is reached; nothing where there is none, or where other samples than the test
-/// set's were looked at: it is the accuracy on these.
-std::optional<bool> target_reached(const EvalVerb& verb, double target,
-                                   const ClassifierQuality& quality, int64_t all) {
-  if (target <= 0 || verb.split != "test" || quality.samples < all) return std::nullopt;
-  return quality.accuracy() >= target;
+/// set's were looked at: it is the quality on these.
+std::optional<bool> target_reached(const EvalVerb& verb, const Goal& goal, const Quality& quality,
+                                   int64_t all) {
+  if (goal.target <= 0 || verb.split != "test" || quality.samples() < all) return std::nullopt;
+  return goal.reached_by(quality.value(goal.metric->name()));
 }
 
 void print_quality(const EvalVerb& verb, const RunConfig& config, const FoundWeights& found,
-                   const ClassifierQuality& quality, std::optional<bool> reached) {
+                   const Goal& goal, const Quality& quality, std::optional<bool> reached) {
   if (verb.json) {
-    Json out = {{"dataset", config.data.dataset}, {"split", verb.split},
-                {"weights", verb.weights},        {"samples", quality.samples},
-                {"correct", quality.correct},     {"accuracy", quality.accuracy()},
-                {"loss", quality.loss()}};
+    Json out = {{"dataset", config.data.dataset},
+                {"split", verb.split},
+                {"weights", verb.weights},
+                {"samples", quality.samples()}};
+    for (const auto& metric : goal.metrics)
+      out[std::string(metric->name())] = quality.value(metric->name());
     if (!found.checkpoint.empty()) {
       out["checkpoint"] = found.checkpoint;
       out["step"] = found.step;
     }
     if (reached) {
-      out["target"] = config.run.target;
+      out["metric"] = goal.metric->name();
+      out["target"] = goal.target;
       out["target_reached"] = *reached;
     }
     fmt::print("{}\n", print_json(out, 2));
     return;
   }
-  fmt::print("{} {}: {} of {} correct, accuracy {:.2f} %, loss {:.4f}\n", config.data.dataset,
-             verb.split, quality.correct, quality.samples, quality.accuracy() * 100,
-             quality.loss());
+  std::string text;
+  for (const auto& metric : goal.metrics)
+    text += ", " + to_text(*metric, quality.value(metric->name()));
+  fmt::print("{} {}: {} samples{}\n", config.data.dataset, verb.split, quality.samples(), text);
   if (reached)
-    fmt::print("run.target = {:.2f} % is {}\n", config.run.target * 100,
+    fmt::print("the target, {}, is {}\n", to_text(*goal.metric, goal.target),
                *reached ? "reached" : "not reached: the exit code is 3");
 }
 
@@ -133,28 +136,26 @@ int run_eval(const EvalVerb& verb) {
 
   const auto dataset = open_configured(config, verb.split);
   const CpuBackend backend;
+  const ModelSpec model = model_spec(config, *dataset, batch_sizes(config.batch, 1).local);
+  const Goal goal = goal_of(config, model.classes);
   const auto network =
-      compile_evaluation(model_spec(config, *dataset, batch_sizes(config.batch, 1).local),
-                         static_cast<int>(config.run.threads), nullptr, backend);
+      compile_evaluation(model, static_cast<int>(config.run.threads), nullptr, backend);
   Weights weights(network->plan.variables, 1);
   const FoundWeights found = weights_at(verb.weights);
   import_weights(verb, found.file, weights);
 
-  const data::ChannelStatistics& own = data::known_dataset(config.data.dataset).normalization;
-  const data::Augment augment(augment_spec(config, own), dataset->shape(),
-                              network->plan.desc(network->images));
-  Evaluator evaluator(network->plan, network->images, network->logits, backend, *dataset, augment);
+  const data::SampleWriter writer = sample_writer(config, *dataset, network->batch());
+  Evaluator evaluator(*network, backend, *dataset, writer, goal.metrics);
   evaluator.bind(weights.parameters(), weights.statistics(0));
   const int64_t samples =
       verb.samples > 0 ? std::min(verb.samples, dataset->size()) : dataset->size();
   std::vector<float> logits;
-  const ClassifierQuality quality = evaluator.run(
-      {0, samples}, static_cast<int>(config.data.readers), verb.logits.empty() ? nullptr : &logits);
+  const Quality quality = evaluator.run({0, samples}, static_cast<int>(config.data.readers),
+                                        verb.logits.empty() ? nullptr : &logits);
   if (!verb.logits.empty())
     write_npy(verb.logits, {samples, static_cast<int64_t>(logits.size()) / samples}, logits);
-  const std::optional<bool> reached =
-      target_reached(verb, config.run.target, quality, dataset->size());
-  print_quality(verb, config, found, quality, reached);
+  const std::optional<bool> reached = target_reached(verb, goal, quality, dataset->size());
+  print_quality(verb, config, found, goal, quality, reached);
   return static_cast<int>(reached.value_or(true) ? ExitCode::done : ExitCode::target_missed);
 }
 

@@ -120,9 +120,7 @@ int run_study_verb(const StudyVerb& verb) {
   flags.replicas = config.run.replicas;
   flags.threads_per_rank = static_cast<int>(config.run.threads);
   flags.cores = topology.usable_cores();
-  if (config.run.target > 0)
-    flags.target =
-        Target{.metric = "accuracy", .value = config.run.target, .higher_is_better = true};
+  flags.target = goal_of(config).in_record();
   return study::run_study(flags);
 }
 

@@ -1,35 +1,98 @@
 #include "tutti/data/dataset.h"
 
+#include <algorithm>
 #include <cmath>
+
+#include "tutti/base/error.h"
 
 namespace tutti::data {
 
-ChannelStatistics channel_statistics(const Dataset& dataset) {
-  const ImageShape shape = dataset.shape();
-  const int64_t plane = int64_t{shape.height} * shape.width;
-  std::vector<uint8_t> pixels(static_cast<size_t>(shape.pixels()));
-  std::vector<uint64_t> sum(static_cast<size_t>(shape.channels)), squares(sum.size());
-  for (int64_t i = 0; i < dataset.size(); ++i) {
-    int32_t label = 0;
-    dataset.read(i, pixels.data(), &label);
-    for (size_t c = 0; c < sum.size(); ++c) {
-      const uint8_t* x = pixels.data() + static_cast<int64_t>(c) * plane;
-      uint64_t s = 0, s2 = 0;
-      for (int64_t j = 0; j < plane; ++j) {
-        s += x[j];
-        s2 += uint32_t{x[j]} * x[j];
-      }
-      sum[c] += s;
-      squares[c] += s2;
-    }
+std::string Field::to_string() const {
+  std::string text(name_of(element));
+  text.append(" ").append(name);
+  for (int d = 0; d < shape.rank(); ++d)
+    text.append(d == 0 ? " " : "x").append(std::to_string(shape[d]));
+  return text;
+}
+
+Sample::Sample(std::span<const Field> fields) {
+  constexpr size_t kAlignment = 64;
+  size_t bytes = 0;
+  for (const Field& field : fields) {
+    offsets_.push_back(bytes);
+    bytes += (field.bytes() + kAlignment - 1) / kAlignment * kAlignment;
   }
-  ChannelStatistics result;
-  const double n = static_cast<double>(dataset.size()) * static_cast<double>(plane);
-  for (size_t c = 0; c < sum.size(); ++c) {
-    const double mean = static_cast<double>(sum[c]) / n;
-    const double variance = static_cast<double>(squares[c]) / n - mean * mean;
-    result.mean.push_back(static_cast<float>(mean / 255));
-    result.deviation.push_back(static_cast<float>(std::sqrt(variance) / 255));
+  memory_.resize(bytes);
+  seen_.resize(fields.size());
+}
+
+size_t field_index(const Dataset& dataset, std::string_view name) {
+  const std::vector<Field>& fields = dataset.fields();
+  const auto found = std::ranges::find(fields, name, &Field::name);
+  if (found != fields.end()) return static_cast<size_t>(found - fields.begin());
+  std::string names;
+  for (const Field& field : fields) names += (names.empty() ? "" : ", ") + field.to_string();
+  throw ConfigError(fmt::format("the data set has no field '{}'; its fields are: {}", name, names));
+}
+
+const Field& field_named(const Dataset& dataset, std::string_view name) {
+  return dataset.fields()[field_index(dataset, name)];
+}
+
+namespace {
+
+struct ChannelSums {
+  double sum = 0, squares = 0, least = INFINITY, greatest = -INFINITY;
+  void add(double x) {
+    sum += x;
+    squares += x * x;
+    least = std::min(least, x);
+    greatest = std::max(greatest, x);
+  }
+};
+
+template <class T>
+void add_all(const T* x, std::vector<ChannelSums>& channels, int64_t each) {
+  for (ChannelSums& channel : channels)
+    for (int64_t i = 0; i < each; ++i) channel.add(static_cast<double>(*x++));
+}
+
+void add_all(Element element, const void* x, std::vector<ChannelSums>& channels, int64_t each) {
+  switch (element) {
+    case Element::u8: return add_all(static_cast<const uint8_t*>(x), channels, each);
+    case Element::i8: return add_all(static_cast<const int8_t*>(x), channels, each);
+    case Element::u16: return add_all(static_cast<const uint16_t*>(x), channels, each);
+    case Element::i16: return add_all(static_cast<const int16_t*>(x), channels, each);
+    case Element::u32: return add_all(static_cast<const uint32_t*>(x), channels, each);
+    case Element::i32: return add_all(static_cast<const int32_t*>(x), channels, each);
+    case Element::i64: return add_all(static_cast<const int64_t*>(x), channels, each);
+    case Element::f32: return add_all(static_cast<const float*>(x), channels, each);
+    case Element::f64: return add_all(static_cast<const double*>(x), channels, each);
+  }
+}
+
+}  // namespace
+
+FieldStatistics field_statistics(const Dataset& dataset, std::string_view name) {
+  const size_t index = field_index(dataset, name);
+  const Field& field = dataset.fields()[index];
+  const int64_t channels = field.shape.rank() > 0 ? field.shape[0] : 1,
+                each = field.elements() / std::max<int64_t>(channels, 1);
+  std::vector<ChannelSums> sums(static_cast<size_t>(channels));
+  Sample sample(dataset.fields());
+  for (int64_t i = 0; i < dataset.size(); ++i) {
+    dataset.read(i, sample);
+    add_all(field.element, sample.at(index), sums, each);
+  }
+  FieldStatistics result;
+  const double n = static_cast<double>(dataset.size()) * static_cast<double>(each),
+               unit = field.element == Element::u8 ? 255 : 1;
+  for (const ChannelSums& channel : sums) {
+    const double mean = channel.sum / n, variance = channel.squares / n - mean * mean;
+    result.mean.push_back(static_cast<float>(mean / unit));
+    result.deviation.push_back(static_cast<float>(std::sqrt(std::max(variance, 0.0)) / unit));
+    result.least.push_back(static_cast<float>(channel.least / unit));
+    result.greatest.push_back(static_cast<float>(channel.greatest / unit));
   }
   return result;
 }

@@ -1,47 +1,34 @@
 #pragma once
-// Dataset: numbered labelled images. What a data set is, not where it came from (format/,
+// Dataset: numbered samples of named fields. What a data set is, not where it came from (format/,
 // generate/).
 
 #include <cstdint>
-#include <string>
+#include <string_view>
 #include <vector>
+
+#include "tutti/data/field.h"
 
 namespace tutti::data {
 
-/// Extents of every image of a set, in pixels.
-struct ImageShape {
-  int channels = 0;
-  int height = 0;
-  int width = 0;
-
-  int64_t pixels() const { return int64_t{channels} * height * width; }
-  bool operator==(const ImageShape&) const = default;
-};
-
-/// A fixed set of images with one label each. Immutable after opening: all const calls may run on
-/// any number of threads.
+/// A fixed set of samples, all of the same fields. Immutable after opening: all const calls may run
+/// on any number of threads.
 class Dataset {
  public:
   virtual ~Dataset() = default;
 
   virtual int64_t size() const = 0;
-  virtual ImageShape shape() const = 0;
-  /// Labels lie in [0, classes()); checked when the set is opened, so readers need not check again.
-  virtual int classes() const = 0;
-  /// classes() names, in label order.
-  virtual const std::vector<std::string>& class_names() const = 0;
-  /// Writes shape().pixels() bytes in CHW order and the label of image `index` in [0, size()).
-  virtual void read(int64_t index, uint8_t* pixels, int32_t* label) const = 0;
+  virtual const std::vector<Field>& fields() const = 0;
+  /// Writes or shows all fields of sample `index` in [0, size()). `sample` was made for fields().
+  /// Class numbers lie in [0, class_names.size()): checked here or when the set is opened.
+  virtual void read(int64_t index, Sample& sample) const = 0;
 };
 
-/// Mean and standard deviation of every channel over the whole set, with pixels scaled to [0, 1];
-/// what training normalises with.
-struct ChannelStatistics {
-  std::vector<float> mean;
-  std::vector<float> deviation;
-};
+/// Where the field stands in fields(). ConfigError listing the fields there are.
+size_t field_index(const Dataset& dataset, std::string_view name);
+const Field& field_named(const Dataset& dataset, std::string_view name);
 
-/// Exact integer sums over all images; reads the whole set once (about 0.1 s for CIFAR-10).
-ChannelStatistics channel_statistics(const Dataset& dataset);
+/// Reads the whole set once (about 0.1 s for CIFAR-10). Channels are indices of the stored field's
+/// first axis. Sums in double precision: of bytes they are exact.
+FieldStatistics field_statistics(const Dataset& dataset, std::string_view field);
 
 }  // namespace tutti::data

@@ -18,7 +18,7 @@ std::vector<std::string> idx_class_names(const std::string& name) {
           "Sandal",      "Shirt",   "Sneaker",  "Bag",   "Ankle boot"};
 }
 
-std::unique_ptr<Dataset> generate(const DatasetSpec& spec, bool train) {
+std::unique_ptr<StoredImages> generate(const DatasetSpec& spec, bool train) {
   if (spec.count < 0 || spec.threads < 1)
     throw ConfigError(
         fmt::format("lattices: {} images on {} threads: give a positive number of each", spec.count,
@@ -29,7 +29,7 @@ std::unique_ptr<Dataset> generate(const DatasetSpec& spec, bool train) {
       spec.classes);
 }
 
-std::unique_ptr<Dataset> open_checked(const DatasetSpec& spec, bool train) {
+std::unique_ptr<StoredImages> open_checked(const DatasetSpec& spec, bool train) {
   if (spec.name == "cifar10") return open_cifar(spec.dir, train, spec.classes);
   if (spec.name != "lattices")
     return open_idx(spec.dir, train, limited(idx_class_names(spec.name), spec.classes));
@@ -69,12 +69,14 @@ std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec) {
   const bool train = spec.split == "train";
   const std::string set = fmt::format("{} ({})", spec.name, spec.split);
   try {
-    if (spec.dir.empty() && spec.name == "lattices") return generate(spec, train);
-    if (spec.dir.empty())
+    const bool generated = spec.dir.empty() && spec.name == "lattices";
+    if (spec.dir.empty() && !generated)
       throw ConfigError(
           fmt::format("needs the directory of its files; to get them, {}", known.how_to_get));
-    check_place(spec, known);
-    return open_checked(spec, train);
+    if (!generated) check_place(spec, known);
+    auto set = generated ? generate(spec, train) : open_checked(spec, train);
+    set->set_statistics(known.statistics);
+    return set;
   } catch (const BadFile& error) {
     throw IoError(fmt::format("{}: {}; to get the files, {}", set, error.what(),
                               how_to_get(known, spec.dir)));
@@ -85,15 +87,15 @@ std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec) {
   }
 }
 
-void check_same_shape(const Dataset& train, const Dataset& test) {
-  const auto text = [](const ImageShape& shape) {
-    return fmt::format("{}x{}x{}", shape.channels, shape.height, shape.width);
-  };
-  if (train.shape() != test.shape())
-    throw IoError(fmt::format(
-        "the training images are {} (channels, height, width), but the test images are {}: both "
-        "must be of one size; the files do not belong together",
-        text(train.shape()), text(test.shape())));
+void check_same_fields(const Dataset& train, const Dataset& test) {
+  for (const Field& field : train.fields()) {
+    const Field& other = field_named(test, field.name);
+    if (field.shape != other.shape || field.element != other.element)
+      throw IoError(fmt::format(
+          "the training set's field is {}, but the test set's is {}: both must be alike; the files "
+          "do not belong together",
+          field.to_string(), other.to_string()));
+  }
 }
 
 }  // namespace tutti::data

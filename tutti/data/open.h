@@ -28,7 +28,7 @@ struct DatasetSpec {
 /// corrupted, naming the file, what was expected and found, and what to do.
 std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec);
 
-/// IoError unless the images of both splits have the same shape.
-void check_same_shape(const Dataset& train, const Dataset& test);
+/// IoError unless the fields of both splits have the same types and shapes.
+void check_same_fields(const Dataset& train, const Dataset& test);
 
 }  // namespace tutti::data

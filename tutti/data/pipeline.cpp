@@ -25,13 +25,12 @@ void prefer_computing_threads() {
 
 }  // namespace
 
-Pipeline::Pipeline(const Dataset& dataset, const Augment& augment,
+Pipeline::Pipeline(const Dataset& dataset, const SampleWriter& writer,
                    std::unique_ptr<BatchOrder> order, const PipelineSpec& spec)
-    : dataset_(dataset), augment_(augment), order_(std::move(order)), spec_(spec) {
-  CHECK(dataset.shape() == augment.image(),
-        "the data set's images are not those of the augmentation");
-  CHECK(augment.batch().shape[0] == order_->capacity(), "batches of {} samples into a tensor {}",
-        order_->capacity(), augment.batch().to_string());
+    : dataset_(dataset), writer_(writer), order_(std::move(order)), spec_(spec) {
+  for (size_t i = 0; i < writer.size(); ++i)
+    CHECK(writer.desc(i).shape[0] == order_->capacity(), "batches of {} samples into a tensor {}",
+          order_->capacity(), writer.desc(i).to_string());
   if (spec_.threads < 0)
     throw ConfigError(
         fmt::format("{} data reader threads: give 0 (read inline) or more", spec_.threads));
@@ -40,15 +39,14 @@ Pipeline::Pipeline(const Dataset& dataset, const Augment& augment,
   CHECK(std::ssize(spec_.memory) >= (spec_.threads > 0 ? 2 : 1), "{} slots for {} reader threads",
         spec_.memory.size(), spec_.threads);
   for (const Slot& slot : spec_.memory) {
-    std::memset(slot.images, 0, augment.batch().bytes());
-    std::fill_n(slot.labels, order_->capacity(), 0);
-    slots_.push_back({.batch = {.images = slot.images, .labels = slot.labels, .id = {}}});
+    CHECK(slot.size() == writer.size(), "{} tensors in a slot for {}", slot.size(), writer.size());
+    for (size_t i = 0; i < slot.size(); ++i) std::memset(slot[i], 0, writer.desc(i).bytes());
+    slots_.push_back({.batch = {.tensors = slot, .id = {}}});
   }
-  const auto pixels = static_cast<size_t>(dataset.shape().pixels());
-  inline_reader_.pixels.resize(pixels);
+  inline_reader_.sample = Sample(dataset.fields());
   for (int i = 0; i < spec_.threads; ++i) {
     readers_.push_back(std::make_shared<Reader>());
-    readers_.back()->pixels.resize(pixels);
+    readers_.back()->sample = Sample(dataset.fields());
     readers_.back()->thread = std::thread([this, own = readers_.back()] {
       read_until_stopped(*own);
       if (own->state != Reader::kLeftBehind) own->state = Reader::kEnded;
@@ -82,13 +80,17 @@ void Pipeline::own_memory(int slots) {
   const auto lines = [](size_t bytes) {
     return (bytes + sizeof(CacheLine) - 1) / sizeof(CacheLine);
   };
-  const size_t images = lines(augment_.batch().bytes());
-  const size_t labels = lines(static_cast<size_t>(order_->capacity()) * sizeof(int32_t));
   CHECK(slots > 0, "{} slots", slots);
-  memory_.resize(static_cast<size_t>(slots) * (images + labels));
-  for (size_t i = 0; i < static_cast<size_t>(slots); ++i) {
-    CacheLine* start = memory_.data() + i * (images + labels);
-    spec_.memory.push_back({.images = start, .labels = reinterpret_cast<int32_t*>(start + images)});
+  size_t each = 0;
+  for (size_t i = 0; i < writer_.size(); ++i) each += lines(writer_.desc(i).bytes());
+  memory_.resize(static_cast<size_t>(slots) * each);
+  CacheLine* next = memory_.data();
+  for (int k = 0; k < slots; ++k) {
+    Slot& slot = spec_.memory.emplace_back();
+    for (size_t i = 0; i < writer_.size(); ++i) {
+      slot.push_back(next);
+      next += lines(writer_.desc(i).bytes());
+    }
   }
 }
 
@@ -160,19 +162,16 @@ bool Pipeline::fill(const Chunk& chunk, Reader& reader) {
     reader.state = Reader::kReading;
     std::exception_ptr failure;
     try {
-      dataset_.read(index, reader.pixels.data(), &reader.label);
+      dataset_.read(index, reader.sample);
     } catch (...) {
       failure = std::current_exception();
     }
     int state = Reader::kReading;
     if (!reader.state.compare_exchange_strong(state, Reader::kWorking)) return false;
     if (failure) std::rethrow_exception(failure);
-    batch.labels[position] = reader.label;
-    const uint8_t* pixels = reader.pixels.data();
-    if (batch.id.augment)
-      augment_.write_random(pixels, batch.id.position.epoch, index, position, batch.images);
-    else
-      augment_.write_whole(pixels, position, batch.images);
+    writer_.write(reader.sample,
+                  batch.id.augment ? std::optional(batch.id.position.epoch) : std::nullopt, index,
+                  position, batch.tensors);
   }
   return true;
 }

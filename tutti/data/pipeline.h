@@ -16,22 +16,17 @@
 #include <thread>
 #include <vector>
 
-#include "tutti/data/augment.h"
 #include "tutti/data/batch_order.h"
 #include "tutti/data/dataset.h"
+#include "tutti/data/transform/sample_writer.h"
 
 namespace tutti::data {
 
-/// Memory of one minibatch: Augment::batch().bytes() bytes of images, shape[0] labels.
-struct Slot {
-  void* images = nullptr;
-  int32_t* labels = nullptr;
-};
+/// Memory of one minibatch: for each tensor i of the SampleWriter its desc(i).bytes() bytes.
+using Slot = std::vector<void*>;
 
 struct Batch {
-  void* images = nullptr;  ///< described by Augment::batch(); images beyond count are leftovers of
-                           ///< earlier batches
-  int32_t* labels = nullptr;
+  Slot tensors;  ///< of the SampleWriter; samples beyond id.count are leftovers of earlier batches
   BatchId id;
 };
 
@@ -45,8 +40,8 @@ struct PipelineSpec {
                                  ///< The destructor waits no longer than that either
 };
 
-/// One consumer thread calls next(); the rest is internal. Dataset and Augment must outlive the
-/// Pipeline.
+/// One consumer thread calls next(); the rest is internal. Dataset and SampleWriter must outlive
+/// the Pipeline.
 ///
 /// A reader that hangs inside Dataset::read() cannot be stopped. So that a time-out ends the
 /// program with its message, the destructor leaves such a reader behind: when read() returns at
@@ -56,7 +51,7 @@ class Pipeline {
  public:
   /// Zeroes all slots (so a layout's padding is zero) and starts reading. CHECKs at least 1 slot,
   /// and 2 when threads > 0.
-  Pipeline(const Dataset& dataset, const Augment& augment, std::unique_ptr<BatchOrder> order,
+  Pipeline(const Dataset& dataset, const SampleWriter& writer, std::unique_ptr<BatchOrder> order,
            const PipelineSpec& spec);
   /// Stops the readers at their next sample and joins them, but for those that hang.
   ~Pipeline();
@@ -87,10 +82,8 @@ class Pipeline {
   /// What a reader thread owns.
   struct Reader {
     enum State { kWorking, kReading, kLeftBehind, kEnded };
-    std::atomic<int> state =
-        kWorking;  // kReading: inside Dataset::read(), with `pixels` and `label`
-    std::vector<uint8_t> pixels;
-    int32_t label = 0;
+    std::atomic<int> state = kWorking;  // kReading: inside Dataset::read(), with `sample`
+    Sample sample;
     std::thread thread;
   };
 
@@ -105,7 +98,7 @@ class Pipeline {
   void await(int64_t k);
 
   const Dataset& dataset_;
-  const Augment& augment_;
+  const SampleWriter& writer_;
   std::unique_ptr<BatchOrder> order_;
   PipelineSpec spec_;
   struct alignas(64) CacheLine {

@@ -20,33 +20,35 @@ class CountingDataset final : public Dataset {
   std::function<void(int64_t)> on_read = [](int64_t) {};
 
   int64_t size() const override { return kSize; }
-  ImageShape shape() const override { return {1, 2, 2}; }
-  int classes() const override { return 10; }
-  const std::vector<std::string>& class_names() const override { return names_; }
-  void read(int64_t index, uint8_t* pixels, int32_t* label) const override {
+  const std::vector<Field>& fields() const override { return fields_; }
+  void read(int64_t index, Sample& sample) const override {
     on_read(index);
-    std::fill_n(pixels, 4, static_cast<uint8_t>(index));
-    *label = static_cast<int32_t>(index % 10);
+    std::fill_n(static_cast<uint8_t*>(sample.own(0)), 4, static_cast<uint8_t>(index));
+    *static_cast<uint8_t*>(sample.own(1)) = static_cast<uint8_t>(index % 10);
   }
 
  private:
-  std::vector<std::string> names_ = std::vector<std::string>(10, "class");
+  std::vector<Field> fields_ = {
+      {.name = "image", .shape = {1, 2, 2}},
+      {.name = "label", .class_names = std::vector<std::string>(10, "class")}};
 };
 
-Augment identity(int64_t batch) {  // y = x / 255
-  return Augment({.normalization = {{0.0f}, {1.0f}}}, {1, 2, 2},
-                 {DType::f32, {batch, 1, 2, 2}, {}});
+SampleWriter writer_of(const TensorDesc& images) {  // y = x / 255
+  const std::vector<BatchField> fields = {{"image", images},
+                                          {"label", {DType::i32, {images.shape[0]}, {}}}};
+  return SampleWriter(CountingDataset(), fields, std::vector{parse_steps("image: divide 255")}, 1);
 }
+SampleWriter identity(int64_t batch) { return writer_of({DType::f32, {batch, 1, 2, 2}, {}}); }
 
 int64_t sample_of(const Batch& batch, int64_t i) {
-  return std::lround(static_cast<const float*>(batch.images)[i * 4] * 255);
+  return std::lround(static_cast<const float*>(batch.tensors[0])[i * 4] * 255);
 }
 
 std::vector<int64_t> samples_of(const Batch& batch) {
   std::vector<int64_t> samples;
   for (int64_t i = 0; i < batch.id.count; ++i) {
     samples.push_back(sample_of(batch, i));
-    EXPECT_EQ(batch.labels[i], samples.back() % 10);
+    EXPECT_EQ(static_cast<const int32_t*>(batch.tensors[1])[i], samples.back() % 10);
   }
   return samples;
 }
@@ -57,10 +59,10 @@ TEST_P(PipelineThreads, TrainingGivesStepsTimesReplicasInOrderFromAnyStart) {
   const CountingDataset dataset;
   const Sampler sampler(
       {.seed = 9, .size = kSize, .replicas = 4, .local_batch = 7});  // 3 steps an epoch
-  const Augment augment = identity(7);
+  const SampleWriter writer = identity(7);
   for (const TrainingStart start :
        {TrainingStart{0, 0, 1, 2}, TrainingStart{2, 1, 0, 4}, TrainingStart{1, 3, 3, 1}}) {
-    Pipeline pipeline(dataset, augment, std::make_unique<TrainingOrder>(sampler, start),
+    Pipeline pipeline(dataset, writer, std::make_unique<TrainingOrder>(sampler, start),
                       {.threads = GetParam(), .chunk = 3});
     for (int64_t step = start.epoch * 3 + start.step; step < 15; ++step)
       for (int r = start.first_replica; r < start.first_replica + start.replicas; ++r) {
@@ -78,8 +80,8 @@ TEST_P(PipelineThreads, TrainingGivesStepsTimesReplicasInOrderFromAnyStart) {
 
 TEST_P(PipelineThreads, EvaluationReadsTheRangeOnceWithAPartialLastBatch) {
   const CountingDataset dataset;
-  const Augment augment = identity(16);
-  Pipeline pipeline(dataset, augment, std::make_unique<EvaluationOrder>(Range{5, 47}, 16),
+  const SampleWriter writer = identity(16);
+  Pipeline pipeline(dataset, writer, std::make_unique<EvaluationOrder>(Range{5, 47}, 16),
                     {.threads = GetParam(), .chunk = 5});
   std::vector<int64_t> all, counts;
   while (pipeline.remaining() > 0) {
@@ -95,17 +97,16 @@ TEST_P(PipelineThreads, EvaluationReadsTheRangeOnceWithAPartialLastBatch) {
 
 TEST_P(PipelineThreads, FillsTheCallersMemory) {
   const CountingDataset dataset;
-  const Augment augment = identity(4);
+  const SampleWriter writer = identity(4);
   std::vector<float> images(2 * 16, 7.0f);
   std::vector<int32_t> labels(2 * 4, 7);
   const std::vector<Slot> memory = {{images.data(), labels.data()},
                                     {images.data() + 16, labels.data() + 4}};
-  Pipeline pipeline(dataset, augment, std::make_unique<EvaluationOrder>(Range{0, 12}, 4),
+  Pipeline pipeline(dataset, writer, std::make_unique<EvaluationOrder>(Range{0, 12}, 4),
                     {.threads = GetParam(), .memory = memory});
   for (size_t k = 0; k < 3; ++k) {
     const Batch& batch = pipeline.next();
-    EXPECT_EQ(batch.images, memory[k % 2].images);
-    EXPECT_EQ(batch.labels, memory[k % 2].labels);
+    EXPECT_EQ(batch.tensors, memory[k % 2]);
     EXPECT_EQ(sample_of(batch, 3), static_cast<int64_t>(k) * 4 + 3);
   }
 }
@@ -115,8 +116,8 @@ TEST_P(PipelineThreads, AReadersExceptionReachesNext) {
   dataset.on_read = [](int64_t index) {
     if (index == 21) throw IoError("record 21 is bad");
   };
-  const Augment augment = identity(10);
-  Pipeline pipeline(dataset, augment, std::make_unique<EvaluationOrder>(Range{0, 100}, 10),
+  const SampleWriter writer = identity(10);
+  Pipeline pipeline(dataset, writer, std::make_unique<EvaluationOrder>(Range{0, 100}, 10),
                     {.threads = GetParam(), .chunk = 4});
   const auto read_all = [&] {
     while (pipeline.remaining() > 0) pipeline.next();
@@ -137,8 +138,8 @@ TEST(Pipeline, NeverTouchesTheBatchInUseNorReadsBeyondTheRing) {
   CountingDataset dataset;
   std::atomic<int> reads{0};
   dataset.on_read = [&](int64_t) { ++reads; };
-  const Augment augment = identity(5);
-  Pipeline pipeline(dataset, augment, std::make_unique<EvaluationOrder>(Range{0, 100}, 5),
+  const SampleWriter writer = identity(5);
+  Pipeline pipeline(dataset, writer, std::make_unique<EvaluationOrder>(Range{0, 100}, 5),
                     {.threads = 2, .slots = 3, .chunk = 2});
   for (int k = 0; k < 20; ++k) {
     const Batch& batch = pipeline.next();
@@ -153,10 +154,10 @@ TEST(Pipeline, NeverTouchesTheBatchInUseNorReadsBeyondTheRing) {
 TEST(Pipeline, StopsWhileReadersWorkOrWait) {
   CountingDataset dataset;
   dataset.on_read = [](int64_t) { std::this_thread::sleep_for(std::chrono::milliseconds(1)); };
-  const Augment augment = identity(5);
+  const SampleWriter writer = identity(5);
   const Sampler sampler({.seed = 1, .size = kSize, .replicas = 1, .local_batch = 5});
   for (int i = 0; i < 5; ++i) {  // destroyed at once, and after the ring is full
-    Pipeline pipeline(dataset, augment, std::make_unique<TrainingOrder>(sampler, TrainingStart{}),
+    Pipeline pipeline(dataset, writer, std::make_unique<TrainingOrder>(sampler, TrainingStart{}),
                       {.threads = 3});
     for (int k = 0; k < i; ++k) pipeline.next();
     std::this_thread::sleep_for(std::chrono::milliseconds(6 * i));
@@ -175,8 +176,8 @@ TEST(Pipeline, GivesUpOnAFileSystemThatHangs) {
     if (index % 2) throw IoError("too late to tell anybody");
   };
   {
-    const Augment augment = identity(5);
-    Pipeline pipeline(dataset, augment, std::make_unique<EvaluationOrder>(Range{0, 10}, 5),
+    const SampleWriter writer = identity(5);
+    Pipeline pipeline(dataset, writer, std::make_unique<EvaluationOrder>(Range{0, 10}, 5),
                       {.threads = 3, .chunk = 2, .timeout_seconds = 0.02});
     while (inside < 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     EXPECT_THROW(pipeline.next(), IoError);
@@ -189,11 +190,11 @@ TEST(Pipeline, GivesUpOnAFileSystemThatHangs) {
 TEST(Pipeline, PaddingOfABlockedLayoutIsZero) {
   const CountingDataset dataset;
   const TensorDesc desc{DType::f32, {2, 1, 2, 2}, Layout::blocked_channels(8)};
-  const Augment augment({.normalization = {{0.0f}, {1.0f}}}, {1, 2, 2}, desc);
+  const SampleWriter writer = writer_of(desc);
   std::vector<float> images(64, 7.0f);
   std::vector<int32_t> labels(2);
   PipelineSpec spec{.threads = 0, .memory = {{images.data(), labels.data()}}};
-  Pipeline pipeline(dataset, augment, std::make_unique<EvaluationOrder>(Range{50, 52}, 2), spec);
+  Pipeline pipeline(dataset, writer, std::make_unique<EvaluationOrder>(Range{50, 52}, 2), spec);
   pipeline.next();
   for (size_t i = 0; i < images.size(); ++i)
     EXPECT_EQ(images[i], i % 8 == 0 ? (i < 32 ? 50 / 255.0f : 51 / 255.0f) : 0.0f);
@@ -201,10 +202,10 @@ TEST(Pipeline, PaddingOfABlockedLayoutIsZero) {
 
 TEST(Pipeline, RefusesTooFewSlots) {
   const CountingDataset dataset;
-  const Augment augment = identity(5);
+  const SampleWriter writer = identity(5);
   const auto order = [] { return std::make_unique<EvaluationOrder>(Range{0, 10}, 5); };
-  EXPECT_THROW(Pipeline(dataset, augment, order(), {.threads = 1, .slots = 1}), InternalError);
-  EXPECT_THROW(Pipeline(dataset, augment, order(), {.threads = -1}), ConfigError);
+  EXPECT_THROW(Pipeline(dataset, writer, order(), {.threads = 1, .slots = 1}), InternalError);
+  EXPECT_THROW(Pipeline(dataset, writer, order(), {.threads = -1}), ConfigError);
   EXPECT_THROW(Pipeline(dataset, identity(4), order(), {}), InternalError);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// What a model is to the rest of the system: a specification in, a graph with four named values
-// out.
+// What a model is to the rest of the system: a specification in, a graph out whose inputs are
+// fields of a data set and whose ends are predictions and a loss.
 
 #include <cstdint>
 #include <optional>
@@ -11,6 +11,13 @@
 
 namespace tutti {
 
+/// What is learned from the network's output y and the target t, a field of the data set.
+///   classify  y [N, K], t one class number a sample; loss: softmax cross entropy
+///   segment   y [N, K, spatial...], t a class number for each position; the same loss
+///   regress   y [N, K], t K numbers a sample; loss: a pointwise one
+enum class TaskKind : uint8_t { classify, segment, regress };
+std::string_view name_of(TaskKind kind);
+
 struct ModelSpec {
   /// Residual shortcut where the shape changes (He et al. 2015, section 4.2): A, every second
   /// position and zero channels before and after, without parameters; B, a 1x1 convolution and
@@ -18,25 +25,35 @@ struct ModelSpec {
   enum class Shortcut : uint8_t { A, B };
 
   std::string name = "resnet20";
-  Shape input{};                       ///< one sample: [C, H, W]; rank 0: the model's own
+  std::optional<TaskKind> task{};  ///< none: the model's own
+  Shape input{};                   ///< one sample: [C, spatial...]; rank 0: the model's own
+  std::string input_field = "image", target_field = "label";
   int64_t batch = 1;                   ///< samples per run
-  int64_t classes = 0;                 ///< 0: the model's own
+  int64_t classes = 0;                 ///< outputs K; 0: the model's own
   std::optional<Shortcut> shortcut{};  ///< none: the model's own
   int64_t width = 0;                   ///< channels of the first stage; 0: the model's own
   std::vector<int64_t> hidden{};       ///< sizes of the hidden layers of an mlp; empty: its own
   DType activations =
-      DType::f32;  ///< f32 or bf16: images and everything up to the logits, which are f32
+      DType::f32;  ///< f32 or bf16: inputs and everything up to the prediction, which is f32
   Mode mode = Mode::train;
-  SoftmaxCrossEntropyAttributes loss{};
+  SoftmaxCrossEntropyAttributes loss{};      ///< of class numbers
+  PointwiseLossAttributes pointwise_loss{};  ///< of numbers
 };
 
-/// Inputs are named "images" [batch, C, H, W] and "labels" i32 [batch]; logits [batch, classes] are
-/// f32, the loss is a scalar. In train mode logits and loss are outputs; in eval mode logits alone,
-/// and labels and loss are invalid Values. Parameters and statistics bear the names of the usual
-/// PyTorch implementations, so that weights load by name.
+/// A tensor that is filled before each run from a field: [N, field...].
+struct GraphInput {
+  std::string field;
+  Value value;
+};
+
+/// Inputs are named as their fields. Predictions are f32, the loss is a scalar; both are outputs of
+/// the graph. In eval mode there are neither targets nor loss. Parameters and statistics bear the
+/// names of the usual PyTorch implementations, so that weights load by name.
 struct ModelGraph {
   Graph graph;
-  Value images, labels, logits, loss;
+  std::vector<GraphInput> inputs, targets;
+  std::vector<Value> predictions;
+  Value loss;
 };
 
 }  // namespace tutti

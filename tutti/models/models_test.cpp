@@ -57,8 +57,8 @@ TEST(Models, ShapesFollowInputClassesAndWidth) {
   spec.classes = 10;
   spec.batch = 4;
   const ModelGraph small = build_model(spec);
-  EXPECT_EQ(small.graph.shape(small.images), (Shape{4, 3, 32, 32}));
-  EXPECT_EQ(small.graph.shape(small.logits), (Shape{4, 10}));
+  EXPECT_EQ(small.graph.shape(small.inputs[0].value), (Shape{4, 3, 32, 32}));
+  EXPECT_EQ(small.graph.shape(small.predictions[0]), (Shape{4, 10}));
   EXPECT_EQ(small.graph.shape(small.graph.find("avgpool")), (Shape{4, 512}));
 
   spec = named("resnet20");
@@ -85,14 +85,14 @@ TEST(Models, AllTrainInBothPrecisionsAndEvaluate) {
       ModelSpec spec = named(model.name);
       spec.activations = dtype;
       ModelGraph train = build_model(spec);
-      EXPECT_EQ(train.graph.type(train.logits).desc.dtype, DType::f32) << model.name;
+      EXPECT_EQ(train.graph.type(train.predictions[0]).desc.dtype, DType::f32) << model.name;
       EXPECT_EQ(train.graph.outputs().size(), 2u);
       const size_t count = train.graph.with_role(Role::parameter).size();
       EXPECT_EQ(differentiate(train.graph, std::array{train.loss}).size(), count) << model.name;
 
       spec.mode = Mode::eval;
       const ModelGraph eval = build_model(spec);
-      EXPECT_FALSE(eval.labels.valid());
+      EXPECT_TRUE(eval.targets.empty());
       EXPECT_EQ(eval.graph.parameter_count(), train.graph.parameter_count());
       for (const Node& node : eval.graph.nodes())
         EXPECT_EQ(dynamic_cast<const BatchNormStats*>(node.op.get()), nullptr) << node.name;

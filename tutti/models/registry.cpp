@@ -17,8 +17,8 @@ ModelInfo cifar_resnet(int depth) {
           .classes = 10,
           .takes_shortcut = true,
           .takes_width = true,
-          .logits = [depth](Graph& graph, Value images, const ModelSpec& spec) {
-            return cifar_resnet_logits(graph, images, spec, depth);
+          .prediction = [depth](Graph& graph, Value x, const ModelSpec& spec) {
+            return cifar_resnet_logits(graph, x, spec, depth);
           }};
 }
 
@@ -32,8 +32,8 @@ ModelInfo imagenet_resnet(int depth, const char* blocks) {
       .classes = 1000,
       .takes_shortcut = true,
       .takes_width = true,
-      .logits = [depth](Graph& graph, Value images, const ModelSpec& spec) {
-        return imagenet_resnet_logits(graph, images, spec, depth);
+      .prediction = [depth](Graph& graph, Value x, const ModelSpec& spec) {
+        return imagenet_resnet_logits(graph, x, spec, depth);
       }};
 }
 
@@ -42,12 +42,12 @@ std::vector<ModelInfo> all_models() {
            .description = "fully connected layers with ReLU, hidden layers of 256 and 128",
            .input = {1, 28, 28},
            .takes_hidden = true,
-           .logits = mlp_logits},
+           .prediction = mlp_logits},
           {.name = "lenet",
            .description = "LeNet-5 with ReLU and maximum pooling (LeCun et al. 1998): 2 "
                           "convolutions, 3 dense layers",
            .input = {1, 28, 28},
-           .logits = lenet_logits},
+           .prediction = lenet_logits},
           cifar_resnet(8),
           cifar_resnet(20),
           cifar_resnet(32),
@@ -83,7 +83,12 @@ ModelSpec completed(const ModelSpec& spec) {
   refuse(!spec.hidden.empty(), model.takes_hidden, "hidden sizes");
   ModelSpec full = spec;
   if (full.input.rank() == 0) full.input = model.input;
+  if (full.input.rank() != model.input.rank())
+    throw ConfigError(fmt::format("model '{}' takes samples of {} axes, such as {}, not {}",
+                                  spec.name, model.input.rank(), model.input.to_string(),
+                                  full.input.to_string()));
   if (full.classes == 0) full.classes = model.classes;
+  if (!full.task) full.task = model.task;
   if (full.batch < 1 || full.classes < 1 || full.width < 0)
     throw ConfigError("batch, classes and width of a model must be positive");
   if (full.activations != DType::f32 && full.activations != DType::bf16)
@@ -92,21 +97,57 @@ ModelSpec completed(const ModelSpec& spec) {
   return full;
 }
 
+std::string_view name_of(TaskKind kind) {
+  constexpr std::string_view kNames[] = {"classify", "segment", "regress"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+namespace {
+
+/// The target's type, which follows from the prediction's.
+ValueType target_type(TaskKind task, const Shape& prediction) {
+  const int64_t batch = prediction[0];
+  switch (task) {
+    case TaskKind::classify: return {{DType::i32, {batch}, {}}, true};
+    case TaskKind::segment: {
+      std::vector<int64_t> extents = {batch};
+      extents.insert(extents.end(), prediction.begin() + 2, prediction.end());
+      return {{DType::i32, Shape(std::span<const int64_t>(extents)), {}}, true};
+    }
+    case TaskKind::regress: return {{DType::f32, prediction, {}}, true};
+  }
+  CHECK(false, "task {}", static_cast<int>(task));
+}
+
+void check_prediction(const ModelSpec& spec, const Shape& prediction) {
+  const bool maps = prediction.rank() > 2;
+  if (maps != (*spec.task == TaskKind::segment))
+    throw ConfigError(fmt::format("model '{}' predicts {} of a sample: it cannot {}", spec.name,
+                                  maps ? "a value at each position" : "one row of numbers",
+                                  name_of(*spec.task)));
+}
+
+}  // namespace
+
 ModelGraph build_model(const ModelSpec& given) {
   const ModelSpec spec = completed(given);
-  if (spec.input.rank() != 3)
-    throw ConfigError(fmt::format("model '{}' takes images [channels, height, width], not {}",
-                                  spec.name, spec.input.to_string()));
+  std::vector<int64_t> extents = {spec.batch};
+  extents.insert(extents.end(), spec.input.begin(), spec.input.end());
   ModelGraph m;
-  m.images = m.graph.input(
-      "images", {spec.activations, {spec.batch, spec.input[0], spec.input[1], spec.input[2]}, {}});
-  m.logits = find_model(spec.name).logits(m.graph, m.images, spec);
-  m.graph.mark_output(m.logits);
-  if (spec.mode == Mode::train) {
-    m.labels = m.graph.input("labels", {DType::i32, {spec.batch}, {}});
-    m.loss = softmax_cross_entropy(m.graph, "loss", m.logits, m.labels, spec.loss);
-    m.graph.mark_output(m.loss);
-  }
+  const Value x = m.graph.input(spec.input_field,
+                                {spec.activations, Shape(std::span<const int64_t>(extents)), {}});
+  m.inputs.push_back({spec.input_field, x});
+  const Value y = find_model(spec.name).prediction(m.graph, x, spec);
+  check_prediction(spec, m.graph.shape(y));
+  m.predictions.push_back(y);
+  m.graph.mark_output(y);
+  if (spec.mode == Mode::eval) return m;
+  const Value t = m.graph.input(spec.target_field, target_type(*spec.task, m.graph.shape(y)).desc);
+  m.targets.push_back({spec.target_field, t});
+  m.loss = *spec.task == TaskKind::regress
+               ? pointwise_loss(m.graph, "loss", y, t, spec.pointwise_loss)
+               : softmax_cross_entropy(m.graph, "loss", y, t, spec.loss);
+  m.graph.mark_output(m.loss);
   return m;
 }
 

@@ -12,13 +12,14 @@ namespace tutti {
 
 struct ModelInfo {
   std::string name, description;
-  Shape input{};         ///< one sample, where the specification gives none
-  int64_t classes = 10;  ///< where the specification gives none
+  TaskKind task = TaskKind::classify;  ///< where the specification gives none
+  Shape input{};                       ///< one sample, where the specification gives none
+  int64_t classes = 10;                ///< where the specification gives none
   /// Which of ModelSpec's members it understands besides the common ones.
   bool takes_shortcut = false, takes_width = false, takes_hidden = false;
-  /// From images to logits. The specification is complete: no member stands for "the model's own"
-  /// but shortcut, width and hidden.
-  std::function<Value(Graph&, Value images, const ModelSpec&)> logits;
+  /// From the input to the prediction. The specification is complete: no member stands for "the
+  /// model's own" but shortcut, width and hidden.
+  std::function<Value(Graph&, Value x, const ModelSpec&)> prediction;
 };
 
 /// All models, sorted by family and depth. Immutable, made once; safe from any thread.

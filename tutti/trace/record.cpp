@@ -97,6 +97,15 @@ double EvalRecord::value(std::string_view metric) const {
   return found == metrics.end() ? kNotMeasured : found->second;
 }
 
+void EvalRecord::set(const std::string& metric, double value) {
+  if (metric == "accuracy")
+    accuracy = value;
+  else if (metric == "loss")
+    loss = value;
+  else
+    metrics[metric] = value;
+}
+
 namespace {
 
 /// Cuts what follows the last newline: the half line of a process that was killed while it wrote.

@@ -117,6 +117,7 @@ struct EvalRecord {
       0;  ///< since the first weight update, this and all earlier evaluations included
   double train_seconds = 0;                     ///< the same without evaluations and checkpoints
   double value(std::string_view metric) const;  ///< NaN when it was not measured
+  void set(const std::string& metric, double value);
 };
 
 struct CheckpointRecord {

@@ -7,7 +7,9 @@
 #include "tutti/base/error.h"
 #include "tutti/comm/algorithm/algorithm.h"
 #include "tutti/comm/transport/shaped_channel.h"
+#include "tutti/data/transform/steps.h"
 #include "tutti/parallel/compression_policy.h"
+#include "tutti/train/settings.h"
 
 namespace tutti {
 
@@ -57,7 +59,10 @@ void require_relation(bool good, std::string_view what) {
 }
 
 /// What has a parser of its own elsewhere, so that a wrong word shows before anything starts.
-void require_words(const CommSection& comm) {
+void require_words(const RunConfig& config) {
+  const CommSection& comm = config.comm;
+  for (const std::string& text : config.data.transforms) data::parse_steps(text);
+  (void)goal_of(config);
   const auto check = [](std::string_view key, const std::string& text, auto&& parse) {
     try {
       if (!text.empty()) parse(text);
@@ -73,13 +78,6 @@ void require_words(const CommSection& comm) {
 void require_length_data_and_schedule(const RunConfig& c) {
   require_relation(c.run.epochs > 0 || c.run.max_steps > 0,
                    "run.epochs and run.max_steps are both 0: nothing would end the run, give one");
-  require_relation(!c.data.crop || c.data.pad > 0,
-                   "data.crop = true needs data.pad > 0: without padding there is one window only");
-  require_relation(c.data.crop || c.data.pad == 0,
-                   "data.pad > 0 needs data.crop = true: images keep their size");
-  require_relation(
-      c.data.mean.empty() == c.data.std.empty() && c.data.mean.size() == c.data.std.size(),
-      "data.mean and data.std must have the same number of channels");
   require_relation(c.data.dataset == "lattices" || !c.data.dir.empty(),
                    "data.dir is empty: give --data-dir, the folder with the files of data.dataset");
   require_relation(c.schedule.warmup_epochs == 0 || c.schedule.warmup_steps == 0,
@@ -118,7 +116,7 @@ void require_compression(const CommSection& comm) {
 }  // namespace
 
 void validate(const RunConfig& config) {
-  require_words(config.comm);
+  require_words(config);
   require_length_data_and_schedule(config);
   require_optimizer(config.optimizer);
   require_compression(config.comm);

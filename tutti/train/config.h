@@ -16,6 +16,7 @@
 
 #include "tutti/base/log.h"
 #include "tutti/comm/on_timeout.h"
+#include "tutti/ops/losses.h"
 
 namespace tutti {
 
@@ -27,6 +28,7 @@ enum class Shortcut {
   A,
   B
 };  ///< the model's own; zero-padded identity; 1x1 convolution (He et al. 2015, section 4.2)
+enum class ModelTask { automatic, classify, segment, regress };
 enum class OptimizerKind { sgd, lars, adam, adamw, lamb };
 enum class ScheduleKind { constant, steps, cosine, one_cycle };
 enum class Annealing { cosine, linear };
@@ -37,6 +39,12 @@ enum class BatchScaling { none, linear, sqrt };
 /// The words of each enumeration in a configuration, in the order of its values.
 constexpr std::array<std::string_view, 2> words(Precision) { return {"fp32", "bf16"}; }
 constexpr std::array<std::string_view, 3> words(Shortcut) { return {"auto", "A", "B"}; }
+constexpr std::array<std::string_view, 4> words(ModelTask) {
+  return {"auto", "classify", "segment", "regress"};
+}
+constexpr std::array<std::string_view, 4> words(PointwiseLossKind) {
+  return {"mse", "mae", "huber", "bce_with_logits"};
+}
 constexpr std::array<std::string_view, 5> words(OptimizerKind) {
   return {"sgd", "lars", "adam", "adamw", "lamb"};
 }
@@ -74,7 +82,8 @@ struct RunSection {
   int64_t max_steps = 0;   ///< 0: only epochs ends the run
   int64_t threads = 0;     ///< 0: chosen from the cores of this rank (cli/launch.h)
   int64_t replicas = 0;    ///< 0: one per rank
-  double target = 0;       ///< test accuracy in [0, 1]; 0: none
+  std::string metric;      ///< empty: the task's first
+  double target = 0;       ///< of the metric on the test set; 0: none
   int64_t log_every = 50;
   double eval_every = 1;  ///< epochs; 0: only at the end
   Precision precision = Precision::fp32;
@@ -84,13 +93,10 @@ struct RunSection {
 
 struct DataSection {
   std::string dataset = "lattices";
-  std::string dir;  ///< empty: generated data stay in memory; data sets of files need it
-  int64_t pad = 0;
-  bool crop = false;
-  bool flip = false;
-  std::vector<double> mean;  ///< empty: the data set's own
-  std::vector<double> std;   ///< empty: the data set's own
-  int64_t classes = 0;       ///< 0: the data set's own
+  std::string dir;            ///< empty: generated data stay in memory; data sets of files need it
+  std::string input, target;  ///< fields; empty: the first and the second
+  std::vector<std::string> transforms;  ///< "FIELD: STEPS"; of other fields the data set's own
+  int64_t classes = 0;                  ///< 0: the data set's own
   int64_t readers = 1;
   int64_t prefetch = 3;
   int64_t generate_train = 10000;
@@ -100,6 +106,7 @@ struct DataSection {
 
 struct ModelSection {
   std::string name = "resnet20";
+  ModelTask task = ModelTask::automatic;
   Shortcut shortcut = Shortcut::automatic;
   int64_t width = 0;            ///< 0: the model's own
   int64_t classes = 0;          ///< 0: the data set's
@@ -143,6 +150,9 @@ struct ScheduleSection {
 
 struct LossSection {
   double label_smoothing = 0;
+  std::vector<double> class_weights;  ///< empty: all alike
+  PointwiseLossKind pointwise = PointwiseLossKind::mse;
+  double delta = 1;
 };
 
 struct PlanSection {

@@ -21,9 +21,14 @@ void write_run_rows(ConfigTableWriter& t) {
         "run.epochs is 0. 0: no limit")
       .at_least(0)
       .may_change();
+  t.key(s, &S::metric, "metric",
+        "What is to be reached, and decides which weights are the best: accuracy, top5 (classify); "
+        "iou, accuracy (segment); mae (regress); loss. Empty: the task's first")
+      .may_change();
   t.key(s, &S::target, "target",
-        "Test accuracy to reach, as a fraction; the run ends there, or with exit code 3. 0: none")
-      .between(0, 1)
+        "Value of the metric on the test set, fractions as 0.9; the run ends there, or with exit "
+        "code 3. 0: none")
+      .at_least(0)
       .may_change();
   t.key(s, &S::eval_every, "eval_every",
         "Epochs between evaluations on the test set. 0: at the end only")
@@ -59,15 +64,12 @@ void write_data_rows(ConfigTableWriter& t) {
       .path()
       .may_change()
       .may_differ();
-  t.key(s, &S::pad, "pad", "Pixels of zeros around each training image before the crop")
-      .between(0, 64);
-  t.key(s, &S::crop, "crop",
-        "Cut a random window of the original size out of the padded training image");
-  t.key(s, &S::flip, "flip", "Mirror training images left-right with probability 1/2");
-  t.key(s, &S::mean, "mean",
-        "Per channel, subtracted from pixels scaled to [0, 1]. Empty: the data set's own");
-  t.key(s, &S::std, "std", "Per channel, divides after the subtraction. Empty: the data set's own")
-      .at_least(1e-6);
+  t.key(s, &S::input, "input", "Field that the network reads. Empty: the data set's first");
+  t.key(s, &S::target, "target", "Field that it is to predict. Empty: the data set's second");
+  t.key(
+      s, &S::transforms, "transforms",
+      "What happens to fields on their way, a line each, as in \"image: crop pad 4, flip x, divide "
+      "255, normalise\"; see docs/samples.md. A field without a line: as the data set has it");
   t.key(s, &S::classes, "classes",
         "How many classes the labels name, from 0 up; a label beyond them is an error before the "
         "first step. MNIST's format may hold up to 256. 0: the data set's own number")
@@ -86,6 +88,9 @@ void write_model_rows(ConfigTableWriter& t) {
   constexpr auto s = &RunConfig::model;
   t.section("model", s, "The network.");
   t.key(s, &S::name, "name", "Network, see `tutti model list`");
+  t.key(s, &S::task, "task",
+        "What is learned: a class of the whole sample, a class at each position, or numbers. auto: "
+        "the model's own");
   t.key(s, &S::shortcut, "shortcut",
         "Residual shortcut where the shape changes: A pads with zeros, B is a 1x1 convolution; "
         "auto: the model's own (A for CIFAR's, B for ImageNet's)");

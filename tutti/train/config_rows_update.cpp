@@ -56,9 +56,17 @@ void write_schedule_rows(ConfigTableWriter& t) {
 void write_loss_rows(ConfigTableWriter& t) {
   using S = LossSection;
   constexpr auto s = &RunConfig::loss;
-  t.section("loss", s, "Softmax cross-entropy.");
-  t.key(s, &S::label_smoothing, "label_smoothing", "Probability spread evenly over the classes")
+  t.section("loss", s,
+            "What training makes small: softmax cross-entropy of class numbers, or a loss of each "
+            "number.");
+  t.key(s, &S::label_smoothing, "label_smoothing",
+        "Probability spread evenly over the classes (class numbers)")
       .between(0, 0.999);
+  t.key(s, &S::class_weights, "class_weights",
+        "Weight of each class (class numbers). Empty: all alike")
+      .at_least(0);
+  t.key(s, &S::pointwise, "pointwise", "Loss of each number (regress)");
+  t.key(s, &S::delta, "delta", "Where huber becomes linear").at_least(1e-6);
 }
 
 void write_plan_rows(ConfigTableWriter& t) {

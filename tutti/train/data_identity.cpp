@@ -10,24 +10,28 @@
 namespace tutti {
 
 std::string data_identity(const data::Dataset& dataset) {
-  constexpr int64_t kMostBytes = 64 << 20, kFewestImages = 64;
-  const data::ImageShape shape = dataset.shape();
-  const int64_t affordable =
-                    std::max(kFewestImages, kMostBytes / std::max<int64_t>(shape.pixels(), 1)),
+  constexpr int64_t kMostBytes = 64 << 20, kFewestSamples = 4;
+  int64_t bytes = 0;
+  std::string fields;
+  for (const data::Field& field : dataset.fields()) {
+    bytes += static_cast<int64_t>(field.bytes());
+    fields += (fields.empty() ? "" : ", ") + field.to_string();
+    if (!field.class_names.empty())
+      fields += fmt::format(" in {} classes", field.class_names.size());
+  }
+  const int64_t affordable = std::max(kFewestSamples, kMostBytes / std::max<int64_t>(bytes, 1)),
                 read = std::min(dataset.size(), affordable);
   const auto release = [](XXH64_state_t* state) { XXH64_freeState(state); };
   const std::unique_ptr<XXH64_state_t, decltype(release)> hash(XXH64_createState(), release);
   XXH64_reset(hash.get(), 0);
-  std::vector<uint8_t> pixels(static_cast<size_t>(shape.pixels()));
+  data::Sample sample(dataset.fields());
   for (int64_t i = 0; i < read; ++i) {
-    int32_t label = 0;
     // 128 bits are not needed: sizes stay far below 2^40, `read` below 2^26.
-    dataset.read(i * dataset.size() / read, pixels.data(), &label);
-    XXH64_update(hash.get(), pixels.data(), pixels.size());
-    XXH64_update(hash.get(), &label, sizeof label);
+    dataset.read(i * dataset.size() / read, sample);
+    for (size_t f = 0; f < dataset.fields().size(); ++f)
+      XXH64_update(hash.get(), sample.at(f), dataset.fields()[f].bytes());
   }
-  return fmt::format("{} images of {}x{}x{} in {} classes, checksum {:016x}", dataset.size(),
-                     shape.channels, shape.height, shape.width, dataset.classes(),
+  return fmt::format("{} samples of {}, checksum {:016x}", dataset.size(), fields,
                      XXH64_digest(hash.get()));
 }
 

@@ -8,8 +8,9 @@
 
 namespace tutti {
 
-/// "10000 images of 3x32x32 in 10 classes, checksum 0123456789abcdef". The checksum is over images
-/// and labels: of all of them up to 64 MiB, of a larger set over images at even distances.
+/// "10000 samples of u8 image 3x32x32, u8 label in 10 classes, checksum 0123456789abcdef". The
+/// checksum is over all fields: of all samples up to 64 MiB, of a larger set over samples at even
+/// distances.
 std::string data_identity(const data::Dataset& dataset);
 
 }  // namespace tutti

@@ -18,7 +18,8 @@ double seconds_up_to(const std::vector<Event>& events, int64_t step) {
 
 }  // namespace
 
-EarlierPart earlier_part(const CheckpointInfo& checkpoint, const RunLog& log, double target) {
+EarlierPart earlier_part(const CheckpointInfo& checkpoint, const RunLog& log,
+                         const std::optional<Target>& target) {
   const auto metric = [&](const char* name) {
     const auto at = checkpoint.metrics.find(name);
     return at == checkpoint.metrics.end() ? 0.0 : at->second;
@@ -37,11 +38,13 @@ EarlierPart earlier_part(const CheckpointInfo& checkpoint, const RunLog& log, do
     part.eval_seconds = log.stop->eval_seconds;
     part.checkpoint_seconds = log.stop->checkpoint_seconds;
   }
-  if (target <= 0) return part;
+  if (!target) return part;
   for (const EvalRecord& eval : log.evals) {
-    if (eval.step > checkpoint.step || !(eval.accuracy >= target)) continue;
-    if (!part.reached) part.reached = {.epoch = eval.epoch, .accuracy = eval.accuracy};
-    part.reached->highest = std::max(part.reached->highest, eval.accuracy);
+    const double value = eval.value(target->metric);
+    if (eval.step > checkpoint.step || !target->reached_by(value)) continue;
+    if (!part.reached) part.reached = {.epoch = eval.epoch, .value = value, .best = value};
+    part.reached->best = target->higher_is_better ? std::max(part.reached->best, value)
+                                                  : std::min(part.reached->best, value);
   }
   return part;
 }
@@ -50,8 +53,8 @@ std::string to_text(const EarlierPart& part) {
   Json json = {part.wall_seconds, part.train_seconds, part.eval_seconds, part.checkpoint_seconds};
   if (part.reached) {
     json.push_back(part.reached->epoch);
-    json.push_back(part.reached->accuracy);
-    json.push_back(part.reached->highest);
+    json.push_back(part.reached->value);
+    json.push_back(part.reached->best);
   }
   return print_json(json);
 }
@@ -64,7 +67,7 @@ EarlierPart earlier_part_from_text(const std::string& text) {
                    .checkpoint_seconds = json.at(3),
                    .reached = {}};
   if (json.size() > 4)
-    part.reached = {.epoch = json.at(4), .accuracy = json.at(5), .highest = json.at(6)};
+    part.reached = {.epoch = json.at(4), .value = json.at(5), .best = json.at(6)};
   return part;
 }
 

@@ -14,9 +14,9 @@ namespace tutti {
 struct EarlierPart {
   /// wall = train + evaluations + checkpoints, as far as all of them are known.
   double wall_seconds = 0, train_seconds = 0, eval_seconds = 0, checkpoint_seconds = 0;
-  /// The first evaluation that reached the target, and the highest accuracy of all.
+  /// The first evaluation that reached the target, and the best value of all.
   struct Reached {
-    double epoch = 0, accuracy = 0, highest = 0;
+    double epoch = 0, value = 0, best = 0;
   };
   std::optional<Reached> reached;
 };
@@ -27,8 +27,9 @@ inline constexpr const char *kWallSeconds = "wall_seconds", *kTrainSeconds = "tr
 /// A checkpoint cannot know how long its own writing takes. So where the record's last line is of
 /// an orderly end at this step, the clocks stood as it says; else they stood as the checkpoint
 /// says, and the record tells the length of evaluations and checkpoints up to here. A branch has no
-/// record yet (an empty log): there the checkpoint alone counts. `target`: accuracy, 0 for none.
-EarlierPart earlier_part(const CheckpointInfo& checkpoint, const RunLog& log, double target);
+/// record yet (an empty log): there the checkpoint alone counts.
+EarlierPart earlier_part(const CheckpointInfo& checkpoint, const RunLog& log,
+                         const std::optional<Target>& target);
 
 /// For the other ranks, which need not see the record.
 std::string to_text(const EarlierPart& part);

@@ -22,7 +22,7 @@ RunLog two_epochs() {
 }
 
 TEST(EarlierPart, AfterAKillTheRecordTellsWhatTheCheckpointCannot) {
-  const EarlierPart part = earlier_part(checkpoint_of(8), two_epochs(), 0);
+  const EarlierPart part = earlier_part(checkpoint_of(8), two_epochs(), std::nullopt);
   EXPECT_EQ(part.train_seconds, 8);
   EXPECT_EQ(part.eval_seconds, 3);
   EXPECT_EQ(part.checkpoint_seconds, 0.75);
@@ -36,30 +36,32 @@ TEST(EarlierPart, AfterAnOrderlyEndTheClocksStandAsItSays) {
                      .train_seconds = 8.125,
                      .eval_seconds = 3,
                      .checkpoint_seconds = 0.875};
-  EXPECT_EQ(earlier_part(checkpoint_of(8), log, 0).wall_seconds, 12);
-  EXPECT_EQ(earlier_part(checkpoint_of(8), log, 0).train_seconds, 8.125);
-  EXPECT_EQ(earlier_part(checkpoint_of(4), log, 0).train_seconds, 8) << "it ended elsewhere";
+  EXPECT_EQ(earlier_part(checkpoint_of(8), log, std::nullopt).wall_seconds, 12);
+  EXPECT_EQ(earlier_part(checkpoint_of(8), log, std::nullopt).train_seconds, 8.125);
+  EXPECT_EQ(earlier_part(checkpoint_of(4), log, std::nullopt).train_seconds, 8)
+      << "it ended elsewhere";
   log.stop->status = RunStatus::failed;
-  EXPECT_EQ(earlier_part(checkpoint_of(8), log, 0).train_seconds, 8);
+  EXPECT_EQ(earlier_part(checkpoint_of(8), log, std::nullopt).train_seconds, 8);
 }
 
 TEST(EarlierPart, OfABranchTheCheckpointAloneIsKnown) {
-  EXPECT_EQ(earlier_part(checkpoint_of(8), {}, 0.1).wall_seconds, 11.5);
-  EXPECT_FALSE(earlier_part(checkpoint_of(8), {}, 0.1).reached);
+  EXPECT_EQ(earlier_part(checkpoint_of(8), {}, Target{.value = 0.1}).wall_seconds, 11.5);
+  EXPECT_FALSE(earlier_part(checkpoint_of(8), {}, Target{.value = 0.1}).reached);
 }
 
 TEST(EarlierPart, TheFirstEvaluationThatReachedTheTarget) {
-  const EarlierPart part = earlier_part(checkpoint_of(8), two_epochs(), 0.3);
+  const EarlierPart part = earlier_part(checkpoint_of(8), two_epochs(), Target{.value = 0.3});
   ASSERT_TRUE(part.reached);
   EXPECT_EQ(part.reached->epoch, 1);
-  EXPECT_EQ(part.reached->highest, 0.325);
-  EXPECT_EQ(earlier_part(checkpoint_of(12), two_epochs(), 0.3).reached->highest, 0.9);
-  EXPECT_FALSE(earlier_part(checkpoint_of(8), two_epochs(), 0.5).reached) << "of a void step";
-  EXPECT_FALSE(earlier_part(checkpoint_of(8), two_epochs(), 0).reached);
+  EXPECT_EQ(part.reached->best, 0.325);
+  EXPECT_EQ(earlier_part(checkpoint_of(12), two_epochs(), Target{.value = 0.3}).reached->best, 0.9);
+  EXPECT_FALSE(earlier_part(checkpoint_of(8), two_epochs(), Target{.value = 0.5}).reached)
+      << "of a void step";
+  EXPECT_FALSE(earlier_part(checkpoint_of(8), two_epochs(), std::nullopt).reached);
   const EarlierPart told = earlier_part_from_text(to_text(part));
   ASSERT_TRUE(told.reached);
-  EXPECT_EQ(told.reached->accuracy, 0.325);
-  EXPECT_EQ(told.reached->highest, 0.325);
+  EXPECT_EQ(told.reached->value, 0.325);
+  EXPECT_EQ(told.reached->best, 0.325);
   EXPECT_EQ(told.wall_seconds, part.wall_seconds);
 }
 

@@ -1,36 +1,73 @@
 #include "tutti/train/evaluator.h"
 
 #include "tutti/data/pipeline.h"
+#include "tutti/tensor/offsets.h"
 
 namespace tutti {
+namespace {
 
-Evaluator::Evaluator(const Plan& plan, Value images, Value logits, const Backend& backend,
-                     const data::Dataset& dataset, const data::Augment& augment)
-    : plan_(plan), images_(images), logits_(logits), executor_(plan, backend), dataset_(dataset),
-      augment_(augment) {}
+Shape sample_of(const TensorDesc& desc) {
+  return Shape(std::span(desc.shape.begin() + 1, desc.shape.end()));
+}
+
+/// Rows of the last dimension, one after the other.
+void to_plain(const TensorDesc& desc, const float* x, std::vector<float>& plain) {
+  const int rank = desc.shape.rank();
+  std::array<std::vector<int64_t>, Shape::kMaxRank> offsets;
+  for (int d = 0; d < rank; ++d)
+    offsets[static_cast<size_t>(d)] = offsets_along(desc.shape, desc.layout, d);
+  const std::vector<int64_t>& last = offsets[static_cast<size_t>(rank - 1)];
+  plain.clear();
+  std::array<int64_t, Shape::kMaxRank> index{};
+  for (int64_t row = 0; row < desc.elements() / std::ssize(last); ++row) {
+    int64_t from = 0;
+    for (int d = 0; d < rank - 1; ++d)
+      from += offsets[static_cast<size_t>(d)][static_cast<size_t>(index[static_cast<size_t>(d)])];
+    for (const int64_t offset : last) plain.push_back(x[from + offset]);
+    for (int d = rank - 2; d >= 0 && ++index[static_cast<size_t>(d)] == desc.shape[d]; --d)
+      index[static_cast<size_t>(d)] = 0;
+  }
+}
+
+}  // namespace
+
+Evaluator::Evaluator(const EvaluationNetwork& network, const Backend& backend,
+                     const data::Dataset& dataset, const data::SampleWriter& writer,
+                     std::span<const std::shared_ptr<const Metric>> metrics)
+    : network_(network), executor_(network.plan, backend), dataset_(dataset), writer_(writer),
+      metrics_(metrics.begin(), metrics.end()) {}
 
 void Evaluator::bind(void* parameters, void* statistics) {
   executor_.bind(kParameters, parameters);
   executor_.bind(kStatistics, statistics);
 }
 
-ClassifierQuality Evaluator::run(const data::Range& range, int readers, std::vector<float>* keep) {
+const float* Evaluator::prediction() {
+  const TensorDesc& desc = network_.plan.desc(network_.predictions.front());
+  const auto* x = static_cast<const float*>(executor_.result(network_.predictions.front()));
+  if (desc.layout.is_plain() || desc.shape.rank() == 2) return x;
+  to_plain(desc, x, plain_);
+  return plain_.data();
+}
+
+Quality Evaluator::run(const data::Range& range, int readers, std::vector<float>* keep) {
   data::PipelineSpec spec;
   spec.threads = readers;
-  data::Pipeline pipeline(dataset_, augment_,
-                          std::make_unique<data::EvaluationOrder>(range, plan_.batch), spec);
-  const int64_t classes = plan_.desc(logits_).shape[1];
-  ClassifierQuality quality;
+  data::Pipeline pipeline(
+      dataset_, writer_, std::make_unique<data::EvaluationOrder>(range, network_.plan.batch), spec);
+  const Shape sample = sample_of(network_.plan.desc(network_.predictions.front()));
+  Quality quality(metrics_);
   executor_.pack();
   while (pipeline.remaining() > 0) {
     const data::Batch& batch = pipeline.next();
-    executor_.bind_input(images_, batch.images);
+    for (size_t i = 0; i < network_.inputs.size(); ++i)
+      executor_.bind_input(network_.inputs[i].value, batch.tensors[i]);
     executor_.run({});
-    const auto count = static_cast<size_t>(batch.id.count);
-    const std::span logits(static_cast<const float*>(executor_.result(logits_)),
-                           count * static_cast<size_t>(classes));
-    quality += classifier_quality(logits, {batch.labels, count}, classes);
-    if (keep) keep->insert(keep->end(), logits.begin(), logits.end());
+    const float* y = prediction();
+    quality.add({y, sample},
+                {batch.tensors[network_.inputs.size()], sample_of(network_.targets.front().desc)},
+                batch.id.count);
+    if (keep) keep->insert(keep->end(), y, y + batch.id.count * sample.elements());
   }
   return quality;
 }

@@ -3,32 +3,38 @@
 
 #include <memory>
 
-#include "tutti/data/augment.h"
 #include "tutti/data/sampler.h"
+#include "tutti/data/transform/sample_writer.h"
 #include "tutti/plan/executor.h"
 #include "tutti/train/metrics.h"
+#include "tutti/train/network.h"
 
 namespace tutti {
 
-/// Runs an evaluation plan over ranges of a data set. Plan, data set and augmentation must outlive
-/// it.
+/// Runs an evaluation plan over ranges of a data set. Network, data set and writer must outlive it.
 class Evaluator {
  public:
-  Evaluator(const Plan& plan, Value images, Value logits, const Backend& backend,
-            const data::Dataset& dataset, const data::Augment& augment);
+  /// `writer`: fills the tensors of network.batch().
+  Evaluator(const EvaluationNetwork& network, const Backend& backend, const data::Dataset& dataset,
+            const data::SampleWriter& writer,
+            std::span<const std::shared_ptr<const Metric>> metrics);
 
   /// Binds the weights and statistics that every later run uses.
   void bind(void* parameters, void* statistics);
   /// Quality over the samples [range.begin, range.end), each counted once; the last batch may be
-  /// partial. `keep`, if not null, receives the logits of all samples, row-major.
-  ClassifierQuality run(const data::Range& range, int readers, std::vector<float>* keep = nullptr);
+  /// partial. `keep`, if not null, receives the predictions of all samples in the plain layout.
+  Quality run(const data::Range& range, int readers, std::vector<float>* keep = nullptr);
 
  private:
-  const Plan& plan_;
-  Value images_, logits_;
+  /// The first prediction in the plain layout; in `plain_` where the plan has another.
+  const float* prediction();
+
+  const EvaluationNetwork& network_;
   Executor executor_;
   const data::Dataset& dataset_;
-  const data::Augment& augment_;
+  const data::SampleWriter& writer_;
+  std::vector<std::shared_ptr<const Metric>> metrics_;
+  std::vector<float> plain_;
 };
 
 }  // namespace tutti

@@ -8,37 +8,213 @@
 namespace tutti {
 namespace {
 
-constexpr double kUnits = 0x1p24;  // of a sample's cross entropy
+constexpr double kUnits = 0x1p24;  // of a sample's number
 
-/// log(sum exp(x)) - x[label], without overflow.
-double cross_entropy(std::span<const float> x, size_t label) {
-  const double largest = *std::ranges::max_element(x);
-  double sum = 0;
-  for (const double v : x) sum += std::exp(v - largest);
-  return std::log(sum) + (largest - static_cast<double>(x[label]));
+double rounded(double x) { return std::nearbyint(x * kUnits) / kUnits; }
+
+/// The outputs of one position: K numbers, `stride` apart.
+struct Outputs {
+  const float* y;
+  int64_t classes, stride;
+  float operator[](int64_t k) const { return y[k * stride]; }
+
+  /// The first of the largest; -1 where any is NaN.
+  int64_t largest() const {
+    int64_t best = 0;
+    bool finite = true;
+    for (int64_t k = 0; k < classes; ++k) {
+      finite = finite && !std::isnan((*this)[k]);
+      if ((*this)[k] > (*this)[best]) best = k;
+    }
+    return finite ? best : -1;
+  }
+  /// log(sum exp(y)) - y[label], without overflow.
+  double cross_entropy(int64_t label) const {
+    double greatest = (*this)[0], sum = 0;
+    for (int64_t k = 1; k < classes; ++k) greatest = std::max<double>(greatest, (*this)[k]);
+    for (int64_t k = 0; k < classes; ++k) sum += std::exp((*this)[k] - greatest);
+    return std::log(sum) + (greatest - static_cast<double>((*this)[label]));
+  }
+};
+
+/// Calls look(outputs, label) for each position of sample i.
+template <class Look>
+void at_each_position(const SampleTensor& prediction, const SampleTensor& target, int64_t i,
+                      Look look) {
+  const int64_t classes = prediction.sample[0], positions = target.sample.elements();
+  const float* y = prediction.numbers(i);
+  const int32_t* labels = target.classes(i);
+  for (int64_t p = 0; p < positions; ++p) {
+    if (labels[p] < 0 || labels[p] >= classes)
+      throw ConfigError(
+          fmt::format("sample {} of the batch has label {}, the model has classes 0 to {}", i,
+                      labels[p], classes - 1));
+    look(Outputs{y + p, classes, positions}, labels[p]);
+  }
 }
+
+class Accuracy final : public Metric {
+ public:
+  std::string_view name() const override { return "accuracy"; }
+  bool higher_is_better() const override { return true; }
+  bool is_fraction() const override { return true; }
+  double of_sample(const SampleTensor& prediction, const SampleTensor& target,
+                   int64_t i) const override {
+    int64_t right = 0;
+    at_each_position(prediction, target, i,
+                     [&](const Outputs& y, int32_t label) { right += y.largest() == label; });
+    return rounded(static_cast<double>(right) / static_cast<double>(target.sample.elements()));
+  }
+};
+
+class TopFive final : public Metric {
+ public:
+  std::string_view name() const override { return "top5"; }
+  bool higher_is_better() const override { return true; }
+  bool is_fraction() const override { return true; }
+  double of_sample(const SampleTensor& prediction, const SampleTensor& target,
+                   int64_t i) const override {
+    double among = 0;
+    at_each_position(prediction, target, i, [&](const Outputs& y, int32_t label) {
+      int64_t before = y.largest() < 0 ? y.classes : 0;
+      for (int64_t k = 0; k < y.classes; ++k)
+        before += y[k] > y[label] || (y[k] == y[label] && k < label);
+      among = before < 5;
+    });
+    return among;
+  }
+};
+
+class CrossEntropy final : public Metric {
+ public:
+  explicit CrossEntropy(SoftmaxCrossEntropyAttributes loss) : loss_(std::move(loss)) {}
+  std::string_view name() const override { return "loss"; }
+  bool higher_is_better() const override { return false; }
+  double of_sample(const SampleTensor& prediction, const SampleTensor& target,
+                   int64_t i) const override {
+    double sum = 0, weights = 0;
+    at_each_position(prediction, target, i, [&](const Outputs& y, int32_t label) {
+      const double w =
+          loss_.class_weights.empty() ? 1 : loss_.class_weights[static_cast<size_t>(label)];
+      sum += w * y.cross_entropy(label);
+      weights += w;
+    });
+    return rounded(loss_.scale * sum / weights);
+  }
+
+ private:
+  SoftmaxCrossEntropyAttributes loss_;
+};
+
+class IntersectionOverUnion final : public Metric {
+ public:
+  std::string_view name() const override { return "iou"; }
+  bool higher_is_better() const override { return true; }
+  bool is_fraction() const override { return true; }
+  double of_sample(const SampleTensor& prediction, const SampleTensor& target,
+                   int64_t i) const override {
+    const auto classes = static_cast<size_t>(prediction.sample[0]);
+    std::vector<int64_t> both(classes), either(classes);
+    at_each_position(prediction, target, i, [&](const Outputs& y, int32_t label) {
+      const int64_t found = y.largest();
+      ++either[static_cast<size_t>(label)];
+      if (found == label)
+        ++both[static_cast<size_t>(label)];
+      else if (found >= 0)
+        ++either[static_cast<size_t>(found)];
+    });
+    double sum = 0;
+    for (size_t k = 0; k < classes; ++k)
+      sum += either[k] == 0 ? 1 : static_cast<double>(both[k]) / static_cast<double>(either[k]);
+    return rounded(sum / static_cast<double>(classes));
+  }
+};
+
+/// The mean over a sample's numbers.
+class Pointwise final : public Metric {
+ public:
+  Pointwise(std::string name, PointwiseLossAttributes loss) : name_(std::move(name)), loss_(loss) {}
+  std::string_view name() const override { return name_; }
+  bool higher_is_better() const override { return false; }
+  double of_sample(const SampleTensor& prediction, const SampleTensor& target,
+                   int64_t i) const override {
+    const int64_t count = prediction.sample.elements();
+    double sum = 0;
+    for (int64_t e = 0; e < count; ++e)
+      sum += of_element(prediction.numbers(i)[e], target.numbers(i)[e]);
+    return rounded(loss_.scale * sum / static_cast<double>(count));
+  }
+
+ private:
+  double of_element(double x, double t) const {  // ops/losses.h
+    const double d = std::abs(x - t);
+    switch (loss_.kind) {
+      case PointwiseLossKind::mse: return d * d;
+      case PointwiseLossKind::mae: return d;
+      case PointwiseLossKind::huber:
+        return d < loss_.delta ? d * d / 2 : loss_.delta * (d - loss_.delta / 2);
+      case PointwiseLossKind::bce_with_logits:
+        return (1 - t) * x + (1 + (loss_.pos_weight - 1) * t) *
+                                 (std::log1p(std::exp(-std::abs(x))) + std::max(-x, 0.0));
+    }
+    return NAN;
+  }
+  std::string name_;
+  PointwiseLossAttributes loss_;
+};
 
 }  // namespace
 
-ClassifierQuality classifier_quality(std::span<const float> logits, std::span<const int32_t> labels,
-                                     int64_t classes) {
-  CHECK(classes >= 1 && logits.size() >= labels.size() * static_cast<size_t>(classes),
-        "{} logits for {} samples of {} classes", logits.size(), labels.size(), classes);
-  ClassifierQuality quality;
-  for (size_t i = 0; i < labels.size(); ++i) {
-    const auto row = logits.subspan(i * static_cast<size_t>(classes), static_cast<size_t>(classes));
-    if (labels[i] < 0 || labels[i] >= classes)
-      throw ConfigError(
-          fmt::format("sample {} of the batch has label {}, the model has classes 0 to {}", i,
-                      labels[i], classes - 1));
-    const auto label = static_cast<size_t>(labels[i]);
-    const bool finite = std::ranges::none_of(row, [](float v) { return std::isnan(v); });
-    quality.samples += 1;
-    quality.correct +=
-        finite && static_cast<size_t>(std::ranges::max_element(row) - row.begin()) == label;
-    quality.cross_entropy += std::nearbyint(cross_entropy(row, label) * kUnits) / kUnits;
+std::vector<std::shared_ptr<const Metric>> metrics_of(const ModelSpec& model) {
+  std::vector<std::shared_ptr<const Metric>> metrics;
+  SoftmaxCrossEntropyAttributes entropy = model.loss;
+  entropy.label_smoothing = 0;
+  switch (*model.task) {
+    case TaskKind::classify:
+      metrics.push_back(std::make_shared<Accuracy>());
+      if (model.classes > 5) metrics.push_back(std::make_shared<TopFive>());
+      metrics.push_back(std::make_shared<CrossEntropy>(entropy));
+      break;
+    case TaskKind::segment:
+      metrics.push_back(std::make_shared<IntersectionOverUnion>());
+      metrics.push_back(std::make_shared<Accuracy>());
+      metrics.push_back(std::make_shared<CrossEntropy>(entropy));
+      break;
+    case TaskKind::regress:
+      metrics.push_back(std::make_shared<Pointwise>(
+          "mae", PointwiseLossAttributes{.kind = PointwiseLossKind::mae}));
+      metrics.push_back(std::make_shared<Pointwise>("loss", model.pointwise_loss));
+      break;
   }
-  return quality;
+  return metrics;
+}
+
+const Metric& find_metric(std::span<const std::shared_ptr<const Metric>> metrics,
+                          std::string_view name) {
+  std::string names;
+  for (const auto& metric : metrics) {
+    if (metric->name() == name) return *metric;
+    names.append(names.empty() ? "" : ", ").append(metric->name());
+  }
+  throw ConfigError(fmt::format("there is no metric '{}'; this task has {}", name, names));
+}
+
+std::string to_text(const Metric& metric, double value) {
+  return metric.is_fraction() ? fmt::format("{} {:.2f} %", metric.name(), value * 100)
+                              : fmt::format("{} {:.4f}", metric.name(), value);
+}
+
+void Quality::add(const SampleTensor& prediction, const SampleTensor& target, int64_t count) {
+  for (int64_t i = 0; i < count; ++i)
+    for (size_t m = 0; m < metrics_.size(); ++m)
+      sums_[m] += metrics_[m]->of_sample(prediction, target, i);
+  sums_.back() += static_cast<double>(count);
+}
+
+double Quality::value(std::string_view metric) const {
+  for (size_t m = 0; m < metrics_.size(); ++m)
+    if (metrics_[m]->name() == metric) return value(m);
+  CHECK(false, "metric {}", metric);
 }
 
 }  // namespace tutti

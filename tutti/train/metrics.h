@@ -1,35 +1,83 @@
 #pragma once
-// Quality of a classifier, from its logits, on the host.
+// Metrics: how good predictions are, exactly, on any number of ranks.
 
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tutti/models/model.h"
 
 namespace tutti {
 
-/// Sums over samples; add up those of batches and ranks. The result does not depend on the order:
-/// each sample's cross entropy is rounded to a multiple of 2^-24, and such sums are exact up to
-/// 2^29.
-struct ClassifierQuality {
-  int64_t samples = 0;
-  int64_t correct = 0;  ///< the largest logit is the label's; of equal ones the first counts; never
-                        ///< where a logit is NaN
-  double cross_entropy = 0;  ///< natural logarithm, no label smoothing
+/// A tensor of the host in the plain layout, one sample after the other: f32, or i32 of targets
+/// that are class numbers.
+struct SampleTensor {
+  const void* data = nullptr;
+  Shape sample{};  ///< of one sample
 
-  ClassifierQuality& operator+=(const ClassifierQuality& other) {
-    samples += other.samples;
-    correct += other.correct;
-    cross_entropy += other.cross_entropy;
-    return *this;
+  const float* numbers(int64_t i) const {
+    return static_cast<const float*>(data) + i * sample.elements();
   }
-  double accuracy() const {
-    return samples > 0 ? static_cast<double>(correct) / static_cast<double>(samples) : 0;
+  const int32_t* classes(int64_t i) const {
+    return static_cast<const int32_t*>(data) + i * sample.elements();
   }
-  double loss() const { return samples > 0 ? cross_entropy / static_cast<double>(samples) : 0; }
 };
 
-/// logits [labels.size(), classes], row-major. Only the first labels.size() rows count. Computed in
-/// double precision. Throws ConfigError naming the sample for a label outside [0, classes).
-ClassifierQuality classifier_quality(std::span<const float> logits, std::span<const int32_t> labels,
-                                     int64_t classes);
+/// A measure of predictions, as a mean over samples. Immutable; safe from any thread.
+class Metric {
+ public:
+  virtual ~Metric() = default;
+
+  virtual std::string_view name() const = 0;  ///< "accuracy": in the record and the configuration
+  virtual bool higher_is_better() const = 0;
+  virtual bool is_fraction() const { return false; }  ///< people read it in percent
+  /// Of sample i. Its sum over samples is exact, and so the same in any order, because each is
+  /// rounded to a multiple of 2^-24; such sums are exact up to 2^29. Throws ConfigError naming the
+  /// sample for a class number that the prediction does not have.
+  virtual double of_sample(const SampleTensor& prediction, const SampleTensor& target,
+                           int64_t i) const = 0;
+};
+
+/// The metrics of a task, the first the one that targets mean where the configuration names none.
+/// Each reads the first prediction and the first target.
+///   classify  accuracy: the largest output is the target's; of equal ones the first counts; never
+///             where one is NaN
+///             top5: the target's output is among the five largest (where there are more than five)
+///   segment   iou: the mean over the classes of intersection / union, which is 1 for a class that
+///             is in neither (MLPerf HPC's DeepCAM)
+///             accuracy: the part of the positions whose largest output is the target's
+///   regress   mae: the mean of |y - t|
+///   all       loss: the task's, without label smoothing, and natural logarithms
+std::vector<std::shared_ptr<const Metric>> metrics_of(const ModelSpec& model);
+/// ConfigError listing the task's metrics.
+const Metric& find_metric(std::span<const std::shared_ptr<const Metric>> metrics,
+                          std::string_view name);
+
+/// "accuracy 91.20 %", "mae 0.1187"
+std::string to_text(const Metric& metric, double value);
+
+/// Sums over samples; those of batches and ranks add up.
+class Quality {
+ public:
+  explicit Quality(std::span<const std::shared_ptr<const Metric>> metrics)
+      : metrics_(metrics.begin(), metrics.end()), sums_(metrics.size() + 1) {}
+
+  /// The first `count` samples of a batch.
+  void add(const SampleTensor& prediction, const SampleTensor& target, int64_t count);
+
+  /// One sum a metric, then the number of samples: what ranks add up.
+  std::span<double> sums() { return sums_; }
+  int64_t samples() const { return static_cast<int64_t>(sums_.back()); }
+  /// The means; NaN without samples.
+  double value(size_t metric) const { return sums_[metric] / sums_.back(); }
+  double value(std::string_view metric) const;
+
+ private:
+  std::vector<std::shared_ptr<const Metric>> metrics_;
+  std::vector<double> sums_;
+};
 
 }  // namespace tutti

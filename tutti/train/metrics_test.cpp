@@ -11,48 +11,102 @@
 #include "tutti/base/rng.h"
 
 namespace tutti {
+namespace {
 
-TEST(ClassifierQuality, ByHand) {
+ModelSpec task(TaskKind kind, int64_t classes) {
+  ModelSpec model;
+  model.task = kind;
+  model.classes = classes;
+  return model;
+}
+
+Quality quality_of(const ModelSpec& model, const Shape& prediction, const Shape& target,
+                   std::span<const float> y, const void* t, int64_t count) {
+  Quality quality(metrics_of(model));
+  quality.add({y.data(), prediction}, {t, target}, count);
+  return quality;
+}
+
+Quality classified(std::span<const float> logits, std::span<const int32_t> labels,
+                   int64_t classes) {
+  return quality_of(task(TaskKind::classify, classes), {classes}, {}, logits, labels.data(),
+                    std::ssize(labels));
+}
+
+}  // namespace
+
+TEST(Metrics, OfClassesByHand) {
   const std::array<float, 9> logits = {1, 2, 3, 1, 1, 0, 1000, 0, -1000};
   const std::array<int32_t, 3> labels = {2, 1, 1};
-  const ClassifierQuality q = classifier_quality(logits, labels, 3);
-  EXPECT_EQ(q.samples, 3);
-  EXPECT_EQ(q.correct, 1);  // of the equal logits of sample 1 the first counts
+  const Quality q = classified(logits, labels, 3);
+  EXPECT_EQ(q.samples(), 3);
+  EXPECT_DOUBLE_EQ(q.value("accuracy"), 1.0 / 3);  // of the equal logits of sample 1 the first
+                                                   // counts
   const double first = std::log(std::exp(1.0) + std::exp(2.0) + std::exp(3.0)) - 3;
   const double second = std::log(2 * std::exp(1.0) + 1) - 1;
-  EXPECT_NEAR(q.cross_entropy, first + second + 1000, 1e-6);
-  EXPECT_DOUBLE_EQ(q.accuracy(), 1.0 / 3);
+  EXPECT_NEAR(q.value("loss") * 3, first + second + 1000, 1e-6);
 }
 
-TEST(ClassifierQuality, NaNIsNeitherCorrectNorHidden) {
+TEST(Metrics, NaNIsNeitherCorrectNorHidden) {
   constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-  const ClassifierQuality q =
-      classifier_quality(std::array<float, 2>{1, nan}, std::array<int32_t, 1>{0}, 2);
-  EXPECT_EQ(q.correct, 0);
-  EXPECT_TRUE(std::isnan(q.cross_entropy));
+  const Quality q = classified(std::array<float, 2>{1, nan}, std::array<int32_t, 1>{0}, 2);
+  EXPECT_EQ(q.value("accuracy"), 0);
+  EXPECT_TRUE(std::isnan(q.value("loss")));
 }
 
-TEST(ClassifierQuality, DoesNotDependOnTheSplit) {
+TEST(Metrics, DoNotDependOnTheSplit) {
   Rng rng(1, Purpose::test, 0);
   std::vector<float> logits(1000 * 10);
   std::vector<int32_t> labels(1000);
   for (float& v : logits) v = 5 * rng.normal();
   for (int32_t& l : labels) l = static_cast<int32_t>(rng.below(10));
-  const ClassifierQuality whole = classifier_quality(logits, labels, 10);
-  ClassifierQuality parts;
+  Quality whole = classified(logits, labels, 10), parts(metrics_of(task(TaskKind::classify, 10)));
   for (size_t first : {size_t{900}, size_t{300}, size_t{0}}) {
     const size_t last = first == 0 ? 300 : first == 300 ? 900 : 1000;
-    parts += classifier_quality(std::span(logits).subspan(first * 10),
-                                std::span(labels).subspan(first, last - first), 10);
+    Quality part = classified(std::span(logits).subspan(first * 10),
+                              std::span(labels).subspan(first, last - first), 10);
+    for (size_t i = 0; i < part.sums().size(); ++i) parts.sums()[i] += part.sums()[i];
   }
-  EXPECT_EQ(parts.samples, whole.samples);
-  EXPECT_EQ(parts.correct, whole.correct);
-  EXPECT_EQ(parts.cross_entropy, whole.cross_entropy);  // to the bit
+  for (size_t i = 0; i < whole.sums().size(); ++i)
+    EXPECT_EQ(parts.sums()[i], whole.sums()[i]) << i;  // to the bit
 }
 
-TEST(ClassifierQuality, NamesALabelThatDoesNotFit) {
-  EXPECT_THROW(classifier_quality(std::array<float, 2>{}, std::array<int32_t, 1>{2}, 2),
-               ConfigError);
+TEST(Metrics, TopFiveCountsTheFiveLargest) {
+  const std::array<float, 14> logits = {7, 6, 5, 4, 3, 2, 1, 1, 1, 1, 1, 1, 1, 1};
+  EXPECT_EQ(classified(logits, std::array<int32_t, 2>{4, 4}, 7).value("top5"), 1);
+  EXPECT_EQ(classified(logits, std::array<int32_t, 2>{5, 5}, 7).value("top5"), 0);
+}
+
+TEST(Metrics, NameALabelThatDoesNotFit) {
+  EXPECT_THROW(classified(std::array<float, 2>{}, std::array<int32_t, 1>{2}, 2), ConfigError);
+}
+
+// Three classes at four positions. Sample 0: class 2 is nowhere. Sample 1: all wrong.
+TEST(Metrics, IntersectionOverUnionIsTheMeanOverClassesOfEachSample) {
+  const std::array<float, 24> y = {
+      // clang-format off
+      9, 9, 0, 0,  0, 0, 9, 9,  0, 0, 0, 0,
+      0, 0, 0, 0,  0, 0, 0, 0,  9, 9, 9, 9};
+  // clang-format on
+  const std::array<int32_t, 8> labels = {0, 1, 1, 1, 0, 0, 1, 1};
+  ModelSpec model = task(TaskKind::segment, 3);
+  const Quality q = quality_of(model, {3, 2, 2}, {2, 2}, y, labels.data(), 2);
+  const double first = (1.0 / 2 + 2.0 / 3 + 1) / 3;
+  EXPECT_NEAR(q.value("iou"), (first + 0) / 2, 1e-7);
+  EXPECT_NEAR(q.value("accuracy"), (3.0 / 4 + 0) / 2, 1e-7);
+  const double right = std::log(1 + 2 * std::exp(-9.0)), wrong = right + 9;
+  EXPECT_NEAR(q.value("loss"), ((3 * right + wrong) / 4 + wrong) / 2, 1e-6);
+}
+
+TEST(Metrics, OfNumbersByHand) {
+  ModelSpec model = task(TaskKind::regress, 2);
+  model.pointwise_loss.kind = PointwiseLossKind::huber;
+  const std::array<float, 4> y = {0.5f, -3, 1, 1}, t = {0, 0, 1, 1};
+  const Quality q = quality_of(model, {2}, {2}, y, t.data(), 2);
+  EXPECT_NEAR(q.value("mae"), (3.5 / 2 + 0) / 2, 1e-7);
+  EXPECT_NEAR(q.value("loss"), ((0.125 + 2.5) / 2 + 0) / 2, 1e-7);
+  EXPECT_FALSE(find_metric(metrics_of(model), "mae").higher_is_better());
+  EXPECT_THROW(find_metric(metrics_of(model), "accuracy"), ConfigError);
 }
 
 }  // namespace tutti

@@ -82,7 +82,31 @@ ExchangeCompression compression_of(const CompressionPolicy& policy, const Variab
   return compression;
 }
 
+std::vector<data::BatchField> batch_of(const Plan& plan, const std::vector<GraphInput>& inputs) {
+  std::vector<data::BatchField> fields;
+  for (const GraphInput& input : inputs) fields.push_back({input.field, plan.desc(input.value)});
+  return fields;
+}
+
+/// As they are in training, which alone has them in the graph.
+std::vector<data::BatchField> targets_of(ModelSpec model) {
+  model.mode = Mode::train;
+  const ModelGraph built = build_model(model);
+  std::vector<data::BatchField> targets;
+  for (const GraphInput& target : built.targets)
+    targets.push_back({target.field, built.graph.type(target.value).desc});
+  return targets;
+}
+
 }  // namespace
+
+std::vector<data::BatchField> Network::batch() const { return batch_of(training, inputs); }
+
+std::vector<data::BatchField> EvaluationNetwork::batch() const {
+  std::vector<data::BatchField> fields = batch_of(plan, inputs);
+  fields.insert(fields.end(), targets.begin(), targets.end());
+  return fields;
+}
 
 std::unique_ptr<EvaluationNetwork> compile_evaluation(const ModelSpec& model, int threads,
                                                       const Variables* variables,
@@ -97,8 +121,12 @@ std::unique_ptr<EvaluationNetwork> compile_evaluation(const ModelSpec& model, in
   with_variables.threads = threads;
   with_variables.variables = variables;
   network->plan = compile(fused.graph, backend, with_variables);
-  network->images = fused.of[static_cast<size_t>(built.images.id)];
-  network->logits = fused.of[static_cast<size_t>(built.logits.id)];
+  const auto final_value = [&](Value v) { return fused.of[static_cast<size_t>(v.id)]; };
+  for (const GraphInput& input : built.inputs)
+    network->inputs.push_back({input.field, final_value(input.value)});
+  for (const Value prediction : built.predictions)
+    network->predictions.push_back(final_value(prediction));
+  network->targets = targets_of(model);
   return network;
 }
 
@@ -113,12 +141,9 @@ void compile_evaluation_of(Network& network, const NetworkSpec& spec, const Back
   options.layout = network.training.layout;
   options.measure = spec.measure;
   options.choices = network.training.options.choices;
-  std::unique_ptr<EvaluationNetwork> compiled =
-      compile_evaluation(model, spec.threads, &network.training.variables, backend, options);
-  network.evaluation = std::move(compiled->plan);
-  network.evaluation_images = compiled->images;
-  network.evaluation_logits = compiled->logits;
-  network.training.options.choices = network.evaluation.options.choices;
+  network.evaluation = std::move(
+      *compile_evaluation(model, spec.threads, &network.training.variables, backend, options));
+  network.training.options.choices = network.evaluation.plan.options.choices;
 }
 
 }  // namespace
@@ -162,9 +187,7 @@ std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend&
   if (communicator.rank() != 0) compile_both(Choices::parse(made));
   compare_hashes(network->training, communicator);
 
-  network->images = training.images;
-  network->labels = training.labels;
-  network->logits = training.logits;
+  network->inputs = training.inputs;
   network->loss = training.loss;
   network->lr = training.lr;
   network->gradient_scale = training.gradient_scale;

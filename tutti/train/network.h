@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tutti/comm/communicator.h"
+#include "tutti/data/transform/sample_writer.h"
 #include "tutti/parallel/exchange.h"
 #include "tutti/plan/plan.h"
 #include "tutti/train/training_graph.h"
@@ -25,13 +26,27 @@ struct NetworkSpec {
   int64_t evaluation_batch = 0;       ///< 0: the training batch
 };
 
+/// Forward alone, with running statistics.
+struct EvaluationNetwork {
+  Plan plan;
+  std::vector<GraphInput> inputs;
+  std::vector<Value> predictions;
+  std::vector<data::BatchField> targets;  ///< what predictions are compared with, on the host
+
+  /// The tensors of a batch: inputs, then targets.
+  std::vector<data::BatchField> batch() const;
+};
+
 struct Network {
   Plan training;
-  Value images, labels, logits, loss, lr, gradient_scale;  ///< of `training`
-  Plan evaluation;  ///< forward alone, with running statistics
-  Value evaluation_images, evaluation_logits;
+  std::vector<GraphInput> inputs;  ///< of `training`: the network's, then the targets
+  Value loss, lr, gradient_scale;  ///< of `training`
+  EvaluationNetwork evaluation;
   BucketLayout buckets;             ///< the plan's buckets as the exchange wants them
   ExchangeCompression compression;  ///< and how they are compressed
+
+  /// The tensors of a training batch, in the order of `inputs`.
+  std::vector<data::BatchField> batch() const;
 };
 
 /// Collective. Rank 0 compiles first and measures; the others take its choices. Throws CommError
@@ -40,10 +55,6 @@ std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend&
                                          comm::Communicator& communicator);
 
 /// The evaluation side alone, for `tutti eval`: no gradients, no optimizer.
-struct EvaluationNetwork {
-  Plan plan;
-  Value images, logits;
-};
 std::unique_ptr<EvaluationNetwork> compile_evaluation(const ModelSpec& model, int threads,
                                                       const Variables* variables,
                                                       const Backend& backend,

@@ -40,10 +40,14 @@ bool all_finite(const float* data, size_t count) {
 }  // namespace
 
 std::string first_nonfinite(const NonfiniteSearch& search, const Backend& backend) {
-  const int64_t pixels = search.images_desc.layout.storage_elements(search.images_desc.shape);
-  if (const int64_t i = find_nonfinite(search.images, search.images_desc.dtype, pixels); i >= 0)
-    return fmt::format("input image {} of the batch is not finite",
-                       i / (pixels / search.images_desc.shape[0]));
+  for (size_t f = 0; f < search.batch.size(); ++f) {
+    const auto& [field, desc] = search.batch[f];
+    if (desc.dtype != DType::f32 && desc.dtype != DType::bf16) continue;
+    const int64_t count = desc.layout.storage_elements(desc.shape);
+    if (const int64_t i = find_nonfinite(search.tensors[f], desc.dtype, count); i >= 0)
+      return fmt::format("the field '{}' of sample {} of the batch is not finite", field,
+                         i / (count / desc.shape[0]));
+  }
   const Variables& variables = search.weights->variables();
   for (const Variable& variable : variables.parameters)
     if (find_nonfinite(search.weights->parameters() + variable.offset, DType::f32,
@@ -61,7 +65,8 @@ std::string first_nonfinite(const NonfiniteSearch& search, const Backend& backen
   Executor executor(plan, backend);
   executor.bind(kParameters, search.weights->parameters());
   executor.bind(kStatistics, search.weights->statistics(0));
-  executor.bind_input(model.images, search.images);
+  for (size_t i = 0; i < model.inputs.size(); ++i)
+    executor.bind_input(model.inputs[i].value, search.tensors[i]);
   executor.pack();
   executor.run({});
   for (const Node& node : model.graph.nodes())

@@ -2,10 +2,13 @@
 // Finding where a NaN or infinity first appears: in a gradient as it is made, and after the fact in
 // a forward pass.
 
+#include <span>
 #include <string>
+#include <vector>
 
 #include "tutti/backend/backend.h"
 #include "tutti/base/shared_work.h"
+#include "tutti/data/transform/sample_writer.h"
 #include "tutti/models/model.h"
 #include "tutti/parallel/bucket.h"
 #include "tutti/plan/variables.h"
@@ -16,14 +19,14 @@ namespace tutti {
 struct NonfiniteSearch {
   ModelSpec model;
   const Weights* weights = nullptr;
-  const void* images = nullptr;
-  TensorDesc images_desc;
-  std::string layout;  ///< of the training plan: images_desc's layout follows from it
+  std::vector<data::BatchField> batch;  ///< of the training plan
+  std::span<void* const> tensors;       ///< the batch
+  std::string layout;  ///< of the training plan: the inputs' layouts follow from it
 };
 
 /// Repeats the forward pass on the same batch, layer by layer with everything kept, and says what
-/// is not finite first: "input image 3", "parameter 'conv1.weight'", "the output of layer
-/// 'layer1.0.conv1' for sample 3". Slow; for the message of a run that ends.
+/// is not finite first: "the field 'image' of sample 3", "parameter 'conv1.weight'", "the output of
+/// layer 'layer1.0.conv1' for sample 3". Slow; for the message of a run that ends.
 std::string first_nonfinite(const NonfiniteSearch& search, const Backend& backend);
 
 /// "the gradient of 'conv1.weight' is not finite (element 17 of 432)" for the first such gradient

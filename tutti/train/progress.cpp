@@ -79,7 +79,7 @@ std::string progress_bar(const ProgressState& s, int columns) {
       remaining_text(s),
       fmt::format("epoch {}", of_total(s.epoch, s.epochs)),
       fmt::format("loss {:.4f}", s.loss),
-      s.accuracy ? fmt::format("accuracy {:.2f} %", 100 * *s.accuracy) : "",
+      s.quality,
       fmt::format("{:.0f} samples/s", s.samples_per_s),
       fmt::format("step {}", of_total(s.step, s.steps)),
       fmt::format("lr {:.4g}", s.learning_rate),

@@ -12,12 +12,12 @@ namespace tutti {
 
 /// Where the run stands. Rates and times are those of the steps since the last report.
 struct ProgressState {
-  double elapsed_s = 0;              ///< since first_step, evaluation and checkpoints included
-  int64_t first_step = 0;            ///< where this run began: not 0 after a resume
-  int64_t step = 0, steps = 0;       ///< updates done, and in the whole run
-  int64_t epoch = 0, epochs = 0;     ///< under way, from 1, and in the whole run; epochs 0: unknown
-  double loss = 0;                   ///< training loss
-  std::optional<double> accuracy{};  ///< last measured on the test set, as a fraction
+  double elapsed_s = 0;           ///< since first_step, evaluation and checkpoints included
+  int64_t first_step = 0;         ///< where this run began: not 0 after a resume
+  int64_t step = 0, steps = 0;    ///< updates done, and in the whole run
+  int64_t epoch = 0, epochs = 0;  ///< under way, from 1, and in the whole run; epochs 0: unknown
+  double loss = 0;                ///< training loss
+  std::string quality{};          ///< last measured on the test set, "accuracy 91.20 %"
   double learning_rate = 0;
   double samples_per_s = 0;             ///< of all ranks
   double step_ms = 0;                   ///< mean time of a step

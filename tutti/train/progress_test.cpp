@@ -18,7 +18,7 @@ ProgressState half_way() {
           .epoch = 12,
           .epochs = 24,
           .loss = 0.51234,
-          .accuracy = 0.875,
+          .quality = "accuracy 87.50 %",
           .learning_rate = 0.3,
           .samples_per_s = 1234,
           .step_ms = 103.7,

@@ -1,8 +1,6 @@
 #include "tutti/train/rehearsal.h"
 
 #include "tutti/comm/transport/inproc/thread_ranks.h"
-#include "tutti/data/augment.h"
-#include "tutti/data/format/catalog.h"
 #include "tutti/data/sampler.h"
 #include "tutti/train/network.h"
 #include "tutti/train/settings.h"
@@ -30,11 +28,9 @@ Rehearsal rehearse(const RehearsalSpec& spec) {
   const std::unique_ptr<Network> compiled = compile_network(network, spec.backend, *alone);
   run.parameters = compiled->training.graph.parameter_count();
 
-  const data::ChannelStatistics& own = data::known_dataset(config.data.dataset).normalization;
-  const data::Augment training(augment_spec(config, own), spec.train.shape(),
-                               compiled->training.desc(compiled->images));
-  const data::Augment evaluation(augment_spec(config, own), spec.test.shape(),
-                                 compiled->evaluation.desc(compiled->evaluation_images));
+  (void)goal_of(config, network.training.model.classes);
+  (void)sample_writer(config, spec.train, compiled->batch());
+  (void)sample_writer(config, spec.test, compiled->evaluation.batch());
   return run;
 }
 

@@ -84,8 +84,8 @@ void log_next(const RunPlace& place, const LeftCheckpoints& left, const NextComm
   if (left.last >= 0 && std::filesystem::exists(last))  // a branch may not have written any
     log::command("weights of step {}: {}", left.last, shell_word(last.string()));
   if (left.best >= 0)
-    log::command("best weights, of step {} with accuracy {:.2f} %: {}", left.best,
-                 left.best_accuracy * 100, shell_word(place.checkpoints + "/best"));
+    log::command("best weights, of step {} with {}: {}", left.best, left.best_text,
+                 shell_word(place.checkpoints + "/best"));
   log::command("results in {}; curves: tensorboard --logdir {}", shell_word(place.directory),
                shell_word(place.directory));
   if (left.last >= 0 || left.best >= 0) log::command("evaluate: {}", next.eval);

@@ -45,7 +45,8 @@ void log_places(const RunPlace& place);
 /// -1 for none.
 struct LeftCheckpoints {
   int64_t last = -1, best = -1;
-  double best_accuracy = kNotMeasured;
+  double best_value = kNotMeasured;  ///< of the metric that decides
+  std::string best_text{};           ///< "accuracy 91.20 %"
 };
 /// `beyond`: the flags that the command to go on needs, because a limit has ended the run.
 void log_next(const RunPlace& place, const LeftCheckpoints& left, const NextCommands& next,

@@ -63,8 +63,11 @@ RunSettings effective_settings(const RunConfig& config, int64_t replicas,
   const BatchSizes batch = batch_sizes(config.batch, replicas);
   effective.run.replicas = replicas;
   effective.batch = {.local = batch.local, .global = batch.global};
-  effective.model.classes = model_spec(config, train, batch.local).classes;
-  effective.data.classes = train.classes();
+  const ModelSpec model = model_spec(config, train, batch.local);
+  effective.model.classes = model.classes;
+  effective.data.input = model.input_field;
+  effective.data.target = model.target_field;
+  effective.data.classes = std::ssize(data::field_named(train, model.target_field).class_names);
   RunSettings settings = run_settings(effective);
   settings[kDataContent] =
       fmt::format("train: {}; test: {}", data_identity(train), data_identity(test));

@@ -38,15 +38,18 @@ TEST(ResumeCheck, WhatChangesResultsIsRefusedWithKeyValuesAndWaysOut) {
   EXPECT_EQ(Resume{}.refusal(), "");
   Resume resume;
   resume.now.optimizer.lr = 0.05;
-  resume.now.data.flip = true;
-  EXPECT_EQ(resume.refusal(),
-            "checkpoint 'there/step_0000008' is of a run whose results would not go on as they "
-            "were: data.flip was false and is now true; optimizer.lr was 0.1 and is now 0.05; give "
-            "the old values, or go on with the new with --resume-anyway data.flip --resume-anyway "
-            "optimizer.lr");
-  resume.anyway = {"optimizer.lr", "data.flip"};
+  resume.now.data.transforms = {"image: flip x"};
+  EXPECT_EQ(
+      resume.refusal(),
+      "checkpoint 'there/step_0000008' is of a run whose results would not go on as they "
+      "were: data.transforms was [] and is now [\"image: flip x\"]; optimizer.lr was 0.1 and is "
+      "now 0.05; give "
+      "the old values, or go on with the new with --resume-anyway data.transforms --resume-anyway "
+      "optimizer.lr");
+  resume.anyway = {"optimizer.lr", "data.transforms"};
   EXPECT_EQ(resume.changes(),
-            (std::vector<std::string>{"data.flip: false -> true", "optimizer.lr: 0.1 -> 0.05"}));
+            (std::vector<std::string>{"data.transforms: [] -> [\"image: flip x\"]",
+                                      "optimizer.lr: 0.1 -> 0.05"}));
 }
 
 TEST(ResumeCheck, WhatChangesNeitherResultsNorTimesIsNoNews) {
@@ -77,9 +80,9 @@ TEST(ResumeCheck, EveryKeyIsEitherFixedOrMayChange) {
   }
   for (const char* fixed :
        {"run.seed", "run.precision", "run.replicas", "data.dataset", "data.generate_seed",
-        "data.pad", "model.name", "batch.global", "optimizer.name", "optimizer.momentum",
-        "optimizer.nesterov", "optimizer.weight_decay", "schedule.name", "schedule.gamma",
-        "loss.label_smoothing", "comm.compression", "comm.reproducible"})
+        "model.name", "batch.global", "optimizer.name", "optimizer.momentum", "optimizer.nesterov",
+        "optimizer.weight_decay", "schedule.name", "schedule.gamma", "loss.label_smoothing",
+        "comm.compression", "comm.reproducible"})
     EXPECT_EQ(find_config_key(fixed)->on_resume, OnResume::fixed) << fixed;
   for (const char* free : {"run.epochs", "run.target", "run.eval_every", "run.log_every",
                            "run.threads", "data.dir", "checkpoint.every_steps", "comm.shape"})
@@ -100,12 +103,12 @@ TEST(ResumeCheck, OtherDataIsSaidOnce) {
 TEST(ResumeCheck, AChangedAugmentationDoesNotHideOtherImages) {
   Resume resume;
   resume.data = "other images";
-  resume.now.data.flip = true;
-  resume.anyway = {"data.flip"};
+  resume.now.data.transforms = {"image: flip x"};
+  resume.anyway = {"data.transforms"};
   EXPECT_NE(resume.refusal().find("data.content was some images and is now other images"),
             std::string::npos)
       << resume.refusal();
-  resume.anyway = {"data.flip", "data.content"};
+  resume.anyway = {"data.transforms", "data.content"};
   EXPECT_EQ(resume.refusal(), "");
 }
 

@@ -5,11 +5,30 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tutti/data/format/catalog.h"
+#include "tutti/models/registry.h"
+
 namespace tutti {
 namespace {
 
-std::vector<float> floats(const std::vector<double>& values, const std::vector<float>& own) {
-  return values.empty() ? own : std::vector<float>(values.begin(), values.end());
+/// The model's own task where the configuration names none.
+TaskKind task_of(const RunConfig& config) {
+  return config.model.task == ModelTask::automatic
+             ? find_model(config.model.name).task
+             : static_cast<TaskKind>(static_cast<int>(config.model.task) - 1);
+}
+
+/// A field of numbers has as many outputs as numbers.
+int64_t outputs_of(const data::Field& target) {
+  return target.class_names.empty() ? target.elements() : std::ssize(target.class_names);
+}
+
+/// The fields of the input and the target: those named, else the first and the second.
+const data::Field& field_or(const data::Dataset& dataset, const std::string& name, size_t place) {
+  if (!name.empty()) return data::field_named(dataset, name);
+  if (place >= dataset.fields().size())
+    throw ConfigError("the data set has one field alone: name another one with data.target");
+  return dataset.fields()[place];
 }
 
 }  // namespace
@@ -17,10 +36,16 @@ std::vector<float> floats(const std::vector<double>& values, const std::vector<f
 ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int64_t batch) {
   ModelSpec spec;
   spec.name = config.model.name;
-  const data::ImageShape image = dataset.shape();
-  spec.input = {image.channels, image.height, image.width};
+  const data::Field &input = field_or(dataset, config.data.input, 0),
+                    &target = field_or(dataset, config.data.target, 1);
+  spec.task = task_of(config);
+  spec.input_field = input.name;
+  spec.target_field = target.name;
+  const std::vector<data::FieldSteps> steps = field_steps(config.data);
+  const auto own = std::ranges::find(steps, input.name, &data::FieldSteps::field);
+  spec.input = own == steps.end() ? input.shape : data::placed_shape(input, own->placement);
   spec.batch = batch;
-  spec.classes = config.model.classes > 0 ? config.model.classes : dataset.classes();
+  spec.classes = config.model.classes > 0 ? config.model.classes : outputs_of(target);
   if (config.model.shortcut != Shortcut::automatic)
     spec.shortcut =
         config.model.shortcut == Shortcut::A ? ModelSpec::Shortcut::A : ModelSpec::Shortcut::B;
@@ -28,6 +53,9 @@ ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int6
   spec.hidden = config.model.hidden;
   spec.activations = config.run.precision == Precision::bf16 ? DType::bf16 : DType::f32;
   spec.loss.label_smoothing = static_cast<float>(config.loss.label_smoothing);
+  spec.loss.class_weights = {config.loss.class_weights.begin(), config.loss.class_weights.end()};
+  spec.pointwise_loss = {.kind = config.loss.pointwise,
+                         .delta = static_cast<float>(config.loss.delta)};
   return spec;
 }
 
@@ -95,13 +123,40 @@ LearningRateSettings learning_rate_settings(const RunConfig& config, int64_t ste
   return settings;
 }
 
-data::AugmentSpec augment_spec(const RunConfig& config, const data::ChannelStatistics& own) {
-  data::AugmentSpec spec;
-  spec.seed = static_cast<uint64_t>(config.run.seed);
-  spec.pad = config.data.crop ? static_cast<int>(config.data.pad) : 0;
-  spec.flip = config.data.flip;
-  spec.normalization = {floats(config.data.mean, own.mean), floats(config.data.std, own.deviation)};
-  return spec;
+std::vector<data::FieldSteps> field_steps(const DataSection& data) {
+  std::vector<data::FieldSteps> steps;
+  for (const std::string& text : data.transforms) steps.push_back(data::parse_steps(text));
+  for (const std::string& text : data::known_dataset(data.dataset).transforms) {
+    data::FieldSteps own = data::parse_steps(text);
+    if (std::ranges::find(steps, own.field, &data::FieldSteps::field) == steps.end())
+      steps.push_back(std::move(own));
+  }
+  return steps;
+}
+
+data::SampleWriter sample_writer(const RunConfig& config, const data::Dataset& dataset,
+                                 const std::vector<data::BatchField>& batch) {
+  return data::SampleWriter(dataset, batch, field_steps(config.data),
+                            static_cast<uint64_t>(config.run.seed));
+}
+
+std::optional<Target> Goal::in_record() const {
+  if (target <= 0) return std::nullopt;
+  return Target{.metric = std::string(metric->name()),
+                .value = target,
+                .higher_is_better = metric->higher_is_better()};
+}
+
+Goal goal_of(const RunConfig& config, int64_t classes) {
+  ModelSpec model{.name = config.model.name, .task = task_of(config), .classes = classes};
+  model.loss.class_weights = {config.loss.class_weights.begin(), config.loss.class_weights.end()};
+  Goal goal{.metrics = metrics_of(model), .target = config.run.target};
+  goal.metric = config.run.metric.empty() ? goal.metrics.front().get()
+                                          : &find_metric(goal.metrics, config.run.metric);
+  if (goal.metric->is_fraction() && goal.target > 1)
+    throw ConfigError(fmt::format("run.target must be between 0 and 1, is {}: {} is a fraction",
+                                  config.run.target, goal.metric->name()));
+  return goal;
 }
 
 int64_t total_steps(const RunSection& run, int64_t steps_per_epoch) {

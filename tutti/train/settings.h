@@ -1,10 +1,12 @@
 #pragma once
 // What a configuration means for each part of the system.
 
-#include "tutti/data/augment.h"
+#include "tutti/data/transform/sample_writer.h"
 #include "tutti/models/model.h"
 #include "tutti/parallel/exchange.h"
+#include "tutti/trace/record.h"
 #include "tutti/train/config.h"
+#include "tutti/train/metrics.h"
 #include "tutti/train/network.h"
 #include "tutti/train/optimizer.h"
 #include "tutti/train/schedule.h"
@@ -21,7 +23,32 @@ OptimizerSettings optimizer_settings(const OptimizerSection& optimizer);
 /// run.epochs is 0.
 LearningRateSettings learning_rate_settings(const RunConfig& config, int64_t steps_per_epoch,
                                             int64_t global_batch);
-data::AugmentSpec augment_spec(const RunConfig& config, const data::ChannelStatistics& own);
+/// What happens to the data set's fields: data.transforms, and where a field has none there, the
+/// data set's own. ConfigError naming the line that cannot be understood.
+std::vector<data::FieldSteps> field_steps(const DataSection& data);
+/// Fills the tensors of a batch from a data set.
+data::SampleWriter sample_writer(const RunConfig& config, const data::Dataset& dataset,
+                                 const std::vector<data::BatchField>& batch);
+
+/// What a run wants to reach: run.target of run.metric, or of the task's first metric.
+struct Goal {
+  std::vector<std::shared_ptr<const Metric>> metrics;  ///< of the task
+  const Metric* metric = nullptr;                      ///< one of them
+  double target = 0;                                   ///< 0: none
+
+  bool reached_by(double value) const {
+    return target > 0 && (metric->higher_is_better() ? value >= target : value <= target);
+  }
+  /// NaN is worse than any number.
+  bool better(double value, double than) const {
+    return metric->higher_is_better() ? !(value <= than) : !(value >= than);
+  }
+  /// As the record names it; nothing without a target.
+  std::optional<Target> in_record() const;
+};
+/// `classes`: outputs of the model; where they are not known yet, the task may have a metric more.
+/// ConfigError for a metric that the task does not have, or a target that it cannot have.
+Goal goal_of(const RunConfig& config, int64_t classes = INT64_MAX);
 
 /// Weight updates of the whole run: run.epochs, cut off at run.max_steps.
 int64_t total_steps(const RunSection& run, int64_t steps_per_epoch);

@@ -43,12 +43,13 @@ void TrainerRun::loop() {
   epoch_partial_ = step_ % per_epoch != 0;
   first_step_ = step_;
   if (target_reached_)
-    return stop(RunStatus::done,
-                fmt::format("nothing to do: target reached before step {}{}", step_,
-                            earlier_.reached
-                                ? fmt::format(", at epoch {:.2f} with accuracy {:.4f}",
-                                              earlier_.reached->epoch, earlier_.reached->accuracy)
-                                : ""));
+    return stop(
+        RunStatus::done,
+        fmt::format("nothing to do: target reached before step {}{}", step_,
+                    earlier_.reached
+                        ? fmt::format(", at epoch {:.2f} with {} {:.4f}", earlier_.reached->epoch,
+                                      goal_.metric->name(), earlier_.reached->value)
+                        : ""));
   if (step_ >= total_steps_)
     log::warn_alike("nothing to do: {} steps are done, and {} the run there", step_,
                     run_limit(config_.run, per_epoch, step_).text);
@@ -76,8 +77,8 @@ void TrainerRun::loop() {
   }
   if (config_.run.target > 0 && !target_reached_)
     return stop(RunStatus::target_missed,
-                fmt::format("accuracy {:.4f} after {:.2f} epochs, the target was {}",
-                            result_.accuracy, epochs_done(), config_.run.target));
+                fmt::format("{} {:.4f} after {:.2f} epochs, the target was {}",
+                            goal_.metric->name(), quality(), epochs_done(), config_.run.target));
   stop(RunStatus::done, fmt::format("{} steps", step_));
 }
 
@@ -102,8 +103,8 @@ bool TrainerRun::train_step() {
     const data::Batch& batch = next_batch();
     times.data_wait += pipeline_->last_wait_seconds();
     info.replica = replicas_.replica(local);
-    executor_->bind_input(network_->images, batch.images);
-    executor_->bind_input(network_->labels, batch.labels);
+    for (size_t i = 0; i < network_->inputs.size(); ++i)
+      executor_->bind_input(network_->inputs[i].value, batch.tensors[i]);
     executor_->bind(kStatistics, weights_->statistics(local));
     executor_->bind(kGradients, exchange_->begin(local));
     compute([&] { executor_->run(info); });
@@ -156,8 +157,8 @@ void TrainerRun::report_nonfinite(const StepInfo& info, const data::Batch& batch
   const std::string where =
       first_nonfinite({.model = model_spec(config_, *spec_.train, batch_.local),
                        .weights = &*weights_,
-                       .images = batch.images,
-                       .images_desc = network_->training.desc(network_->images),
+                       .batch = network_->batch(),
+                       .tensors = batch.tensors,
                        .layout = network_->training.layout},
                       *spec_.backend);
   throw NumericError(fmt::format(

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,7 +42,7 @@ struct TrainerSpec {
 struct RunResult {
   RunStatus status = RunStatus::done;
   int64_t steps = 0;
-  double accuracy = kNotMeasured, loss = kNotMeasured;  ///< of the last evaluation
+  std::map<std::string, double> metrics{};  ///< of the last evaluation
 };
 
 /// Collective: every rank of the communicator calls it with the same configuration. Throws the

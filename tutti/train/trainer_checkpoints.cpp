@@ -27,8 +27,8 @@ CheckpointInfo TrainerRun::info_now() const {
       .state_kinds = network_->training.variables.state_kinds,
       .settings = settings_,
       .metrics = {{"wall_seconds", clock_.wall()}, {"train_seconds", clock_.train()}}};
-  if (std::isfinite(result_.accuracy)) info.metrics["accuracy"] = result_.accuracy;
-  if (std::isfinite(result_.loss)) info.metrics["loss"] = result_.loss;
+  for (const auto& [name, value] : result_.metrics)
+    if (std::isfinite(value)) info.metrics[name] = value;
   if (exchange_->verdict()) info.metrics[kCompressionPays] = *exchange_->verdict();
   return info;
 }
@@ -102,7 +102,8 @@ void TrainerRun::write_checkpoint_now(bool best, bool ends) {
   if (spec_.checkpoint_written) spec_.checkpoint_written();
   if (best) {
     left_.best = step_;
-    left_.best_accuracy = result_.accuracy;
+    left_.best_value = quality();
+    left_.best_text = to_text(*goal_.metric, quality());
   }
   if (!first()) return;
   reporter_->record().append(CheckpointRecord{.epoch = epochs_done(),

@@ -15,8 +15,9 @@ void TrainerRun::average_statistics() {
   std::memcpy(averaged_.data(), mean.data(), bytes);
 }
 
-bool TrainerRun::reaches_target(double accuracy) const {
-  return config_.run.target > 0 && accuracy >= config_.run.target;
+double TrainerRun::quality() const {
+  const auto at = result_.metrics.find(std::string(goal_.metric->name()));
+  return at == result_.metrics.end() ? kNotMeasured : at->second;
 }
 
 bool TrainerRun::evaluate() {
@@ -25,38 +26,38 @@ bool TrainerRun::evaluate() {
   const ScopedSpan span(spans(), span_name("evaluate"), span_lane());
   executor_->settle();
   average_statistics();
-  const ClassifierQuality local =
+  Quality all =
       evaluator_->run(data::evaluation_range(spec_.test->size(), comm_.rank(), comm_.size()),
                       static_cast<int>(config_.data.readers));
-  double sums[] = {static_cast<double>(local.samples), static_cast<double>(local.correct),
-                   local.cross_entropy};
-  comm_.sum(sums);
-  result_.accuracy = sums[1] / sums[0];
-  result_.loss = sums[2] / sums[0];
+  comm_.sum(all.sums());
+  std::string text;
+  for (const auto& metric : goal_.metrics) {
+    const double value = all.value(metric->name());
+    result_.metrics[std::string(metric->name())] = value;
+    text += (text.empty() ? "" : ", ") + to_text(*metric, value);
+  }
   const double seconds = RunClock::since(began);
   clock_.add_pause(seconds);
   evaluation_seconds_ += seconds;
-  target_reached_ = reaches_target(result_.accuracy);
-  const bool best = config_.checkpoint.best && !(result_.accuracy <= left_.best_accuracy);
+  target_reached_ = goal_.reached_by(quality());
+  const bool best = config_.checkpoint.best && goal_.better(quality(), left_.best_value);
   if (!first()) return best;
   EvalRecord line{.epoch = epochs_done(),
                   .step = step_,
-                  .samples = static_cast<int64_t>(sums[0]),
-                  .accuracy = result_.accuracy,
-                  .loss = result_.loss,
+                  .samples = all.samples(),
                   .seconds = seconds,
                   .wall_seconds = clock_.wall(),
                   .train_seconds = train_seconds};
+  for (const auto& [name, value] : result_.metrics) line.set(name, value);
   reporter_->add(line);
-  display_.note(
-      fmt::format("epoch {:.2f}: test accuracy {:.2f} %, loss {:.4f} ({} samples in {:.1f} s)",
-                  epochs_done(), result_.accuracy * 100, result_.loss, line.samples, seconds));
+  display_.note(fmt::format("epoch {:.2f}: test {} ({} samples in {:.1f} s)", epochs_done(), text,
+                            line.samples, seconds));
   if (target_reached_)
     reporter_->record().append(TargetReached{.epoch = epochs_done(),
                                              .step = step_,
                                              .wall_seconds = line.wall_seconds,
                                              .train_seconds = train_seconds,
-                                             .value = result_.accuracy});
+                                             .value = quality()});
   return best;
 }
 

@@ -74,9 +74,7 @@ RunStart TrainerRun::start_event() const {
   about.plan_hash = fmt::format("{:016x}", network_->training.hash());
   about.resume_step = step_;
   if (!nothing_to_do()) about.changes = changes_;  // else nothing was measured with them
-  if (config_.run.target > 0)
-    about.target =
-        Target{.metric = "accuracy", .value = config_.run.target, .higher_is_better = true};
+  about.target = goal_.in_record();
   return about;
 }
 
@@ -94,7 +92,7 @@ ProgressState TrainerRun::progress(double loss) const {
   state.epoch = (step_ - 1) / sampler_.steps_per_epoch() + 1;
   state.epochs = (total_steps_ + sampler_.steps_per_epoch() - 1) / sampler_.steps_per_epoch();
   state.loss = loss;
-  if (std::isfinite(result_.accuracy)) state.accuracy = result_.accuracy;
+  if (std::isfinite(quality())) state.quality = to_text(*goal_.metric, quality());
   state.learning_rate = schedule_.rate(step_ - 1);
   state.samples_per_s = steps * static_cast<double>(batch_.global) / interval_.times.total;
   state.step_ms = interval_.times.total / steps * 1e3;
@@ -177,9 +175,11 @@ void TrainerRun::stop(RunStatus status, const std::string& reason) {
 
 std::string TrainerRun::beyond_this_end() const {
   if (target_reached_)
-    return fmt::format(" --target X   (X above {:.4f}, or 0 for none)",
-                       earlier_.reached ? std::max(earlier_.reached->highest, result_.accuracy)
-                                        : result_.accuracy);
+    return fmt::format(" --target X   (X {} {:.4f}, or 0 for none)",
+                       goal_.metric->higher_is_better() ? "above" : "below",
+                       earlier_.reached && !goal_.better(quality(), earlier_.reached->best)
+                           ? earlier_.reached->best
+                           : quality());
   return run_limit(config_.run, sampler_.steps_per_epoch(), step_).flags;
 }
 

@@ -23,6 +23,7 @@
 #include "tutti/train/run_clock.h"
 #include "tutti/train/run_settings.h"
 #include "tutti/train/schedule.h"
+#include "tutti/train/settings.h"
 #include "tutti/train/step_exchange.h"
 #include "tutti/train/stragglers.h"
 #include "tutti/train/trainer.h"
@@ -88,7 +89,8 @@ class TrainerRun {
 
   // --- trainer_evaluation.cpp ---
   void average_statistics();
-  bool reaches_target(double accuracy) const;
+  /// The goal's metric in the last evaluation, or NaN.
+  double quality() const;
   /// Whether these weights are to be kept as the best so far.
   bool evaluate();
 
@@ -151,6 +153,7 @@ class TrainerRun {
   const data::Sampler sampler_;
   const int64_t total_steps_;
   const LearningRateSchedule schedule_;
+  const Goal goal_;
 
   std::unique_ptr<Network> network_;
   std::optional<Weights> weights_;
@@ -160,7 +163,7 @@ class TrainerRun {
   std::optional<StepExchange> exchange_;
   std::optional<ReplicaAverage> average_;
   std::optional<Stragglers> stragglers_;
-  std::optional<data::Augment> training_images_, evaluation_images_;
+  std::optional<data::SampleWriter> training_batch_, evaluation_batch_;
   std::optional<Evaluator> evaluator_;
   std::optional<data::Pipeline> pipeline_;
   std::optional<Reporter> reporter_;  // rank 0

@@ -6,7 +6,6 @@
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/comm/control/agree.h"
-#include "tutti/data/format/catalog.h"
 #include "tutti/train/rank_file.h"
 #include "tutti/train/resume.h"
 #include "tutti/train/resume_check.h"
@@ -33,6 +32,7 @@ TrainerRun::TrainerRun(const TrainerSpec& spec)
                 batch_.local}),
       total_steps_(total_steps(config_.run, sampler_.steps_per_epoch())),
       schedule_(learning_rate_settings(config_, sampler_.steps_per_epoch(), batch_.global)),
+      goal_(goal_of(config_, model_spec(config_, *spec.train, batch_.local).classes)),
       display_({.terminal = spec.terminal && comm_.rank() == 0}),
       interval_(replicas_.local_count()) {}
 
@@ -135,13 +135,10 @@ void TrainerRun::build_executor() {
 }
 
 void TrainerRun::build_data() {
-  const data::ChannelStatistics& own = data::known_dataset(config_.data.dataset).normalization;
-  training_images_.emplace(augment_spec(config_, own), spec_.train->shape(),
-                           network_->training.desc(network_->images));
-  evaluation_images_.emplace(augment_spec(config_, own), spec_.test->shape(),
-                             network_->evaluation.desc(network_->evaluation_images));
-  evaluator_.emplace(network_->evaluation, network_->evaluation_images, network_->evaluation_logits,
-                     *spec_.backend, *spec_.test, *evaluation_images_);
+  training_batch_.emplace(sample_writer(config_, *spec_.train, network_->batch()));
+  evaluation_batch_.emplace(sample_writer(config_, *spec_.test, network_->evaluation.batch()));
+  evaluator_.emplace(network_->evaluation, *spec_.backend, *spec_.test, *evaluation_batch_,
+                     goal_.metrics);
   evaluator_->bind(weights_->parameters(), averaged_.data());
 
   const int64_t per_epoch = sampler_.steps_per_epoch();
@@ -151,32 +148,34 @@ void TrainerRun::build_data() {
   auto order = std::make_unique<data::TrainingOrder>(
       sampler_, data::TrainingStart{step_ / per_epoch, step_ % per_epoch, replicas_.owned().lo,
                                     replicas_.local_count()});
-  pipeline_.emplace(*spec_.train, *training_images_, std::move(order), pipeline);
+  pipeline_.emplace(*spec_.train, *training_batch_, std::move(order), pipeline);
 }
 
 void TrainerRun::go_on_from(const Checkpoint& checkpoint) {
   step_ = left_.last = checkpoint.info.step;
   // Its own name, also where a link or a path with a slash at its end was given.
   went_on_from_ = std::filesystem::canonical(checkpoint.path);
-  result_.accuracy = before("accuracy", kNotMeasured);
-  result_.loss = before("loss", kNotMeasured);
+  for (const auto& metric : goal_.metrics)
+    if (const std::string name(metric->name()); checkpoint.info.metrics.contains(name))
+      result_.metrics[name] = checkpoint.info.metrics.at(name);
   earlier_ = read_earlier(checkpoint.info);
   evaluation_seconds_ = earlier_.eval_seconds;
   checkpoint_seconds_ = earlier_.checkpoint_seconds;
   // Of a lowered target, any evaluation may be the one that reaches it.
-  target_reached_ = earlier_.reached || reaches_target(result_.accuracy);
+  target_reached_ = earlier_.reached || goal_.reached_by(quality());
   const std::string best =
       comm::decide(comm_, "looking for the best checkpoint", [&]() -> std::string {
         const auto path = find_best(place_.checkpoints);
         if (!path || (is_abandoned(*path) && !is_abandoned(*went_on_from_))) return "";
         const CheckpointInfo info = open_checkpoint(*path).info;
-        const auto accuracy = info.metrics.find("accuracy");
-        if (info.step > step_ || accuracy == info.metrics.end()) return "";
-        return fmt::format("{} {}", info.step, accuracy->second);
+        const auto value = info.metrics.find(std::string(goal_.metric->name()));
+        if (info.step > step_ || value == info.metrics.end()) return "";
+        return fmt::format("{} {}", info.step, value->second);
       });
   if (best.empty()) return;
   left_.best = std::stoll(best);
-  left_.best_accuracy = std::stod(best.substr(best.find(' ')));
+  left_.best_value = std::stod(best.substr(best.find(' ')));
+  left_.best_text = to_text(*goal_.metric, left_.best_value);
 }
 
 EarlierPart TrainerRun::read_earlier(const CheckpointInfo& checkpoint) const {
@@ -185,7 +184,7 @@ EarlierPart TrainerRun::read_earlier(const CheckpointInfo& checkpoint) const {
     std::error_code none;
     const bool known = place_.goes_on && std::filesystem::exists(record, none);
     return to_text(
-        earlier_part(checkpoint, known ? read_readable(record).log : RunLog{}, config_.run.target));
+        earlier_part(checkpoint, known ? read_readable(record).log : RunLog{}, goal_.in_record()));
   }));
 }
 

@@ -49,9 +49,11 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
   Rewritten lean = recompute_activations(fused.graph, first_backward);
   Rewritten folded = fold_residual_sums(lean.graph);
   const auto final_value = [&](Value v) { return at(folded, at(lean, at(fused, v))); };
-  training.images = final_value(built.images);
-  training.labels = final_value(built.labels);
-  training.logits = final_value(built.logits);
+  for (const auto& some : {built.inputs, built.targets})
+    for (const GraphInput& input : some)
+      training.inputs.push_back({input.field, final_value(input.value)});
+  for (const Value prediction : built.predictions)
+    training.predictions.push_back(final_value(prediction));
   training.loss = final_value(built.loss);
   training.graph = std::move(folded.graph);
 

@@ -19,7 +19,9 @@ struct TrainingGraphSpec {
 
 struct TrainingGraph {
   Graph graph;
-  Value images, labels, logits, loss;
+  std::vector<GraphInput> inputs;  ///< the network's, then the targets
+  std::vector<Value> predictions;
+  Value loss;
   Value lr, gradient_scale;  ///< scalars: the rate of the step; 1 / replicas
 };
 

@@ -14,15 +14,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
+const std::vector<std::string> kImage = {"image: divide 255, normalise"};
+
+FieldStatistics images(std::vector<float> mean, std::vector<float> deviation) {
+  return {.mean = std::move(mean), .deviation = std::move(deviation)};
+}
+
 KnownDataset idx_set(std::string name, std::string description, std::string how_to_get,
-                     ChannelStatistics normalization) {
+                     FieldStatistics statistics) {
   return {.name = std::move(name),
           .description = std::move(description),
           .classes = 10,
           .train_files = {"train-images-idx3-ubyte[.gz]", "train-labels-idx1-ubyte[.gz]"},
           .test_files = {"t10k-images-idx3-ubyte[.gz]", "t10k-labels-idx1-ubyte[.gz]"},
           .how_to_get = std::move(how_to_get),
-          .normalization = std::move(normalization)};
+          .statistics = std::move(statistics),
+          .transforms = kImage};
 }
 
 }  // namespace
@@ -37,20 +44,21 @@ const std::vector<KnownDataset>& known_datasets() {
        .how_to_get = "download cifar-10-binary.tar.gz from "
                      "https://www.cs.toronto.edu/~kriz/cifar.html and unpack it; the directory is "
                      "cifar-10-batches-bin",
-       .normalization = {{0.4914f, 0.4822f, 0.4465f}, {0.2470f, 0.2435f, 0.2616f}}},
+       .statistics = images({0.4914f, 0.4822f, 0.4465f}, {0.2470f, 0.2435f, 0.2616f}),
+       .transforms = kImage},
       idx_set(
           "mnist",
           "60,000 + 10,000 handwritten digits, 1x28x28, 10 classes (LeCun, Cortes, Burges 1998)",
           "download the four .gz files of http://yann.lecun.com/exdb/mnist/ or one of its mirrors "
           "into one directory; unpacking is not needed",
-          {{0.1307f}, {0.3081f}}),
+          images({0.1307f}, {0.3081f})),
       idx_set(
           "fashion-mnist",
           "60,000 + 10,000 pictures of clothes, 1x28x28, 10 classes (Xiao, Rasul, Vollgraf 2017)",
           "download the four .gz files of https://github.com/zalandoresearch/fashion-mnist "
           "(data/fashion) into one directory; unpacking is "
           "not needed",
-          {{0.2860f}, {0.3530f}}),
+          images({0.2860f}, {0.3530f})),
       {.name = "lattices",
        .description = "any number of simulated microscopy images of the five 2-D Bravais lattices, "
                       "1x64x64, 5 classes",
@@ -60,7 +68,8 @@ const std::vector<KnownDataset>& known_datasets() {
        .how_to_get =
            "run 'tutti data generate lattices FOLDER', or give no directory: then the images "
            "are generated in memory",
-       .normalization = {{0.2398f}, {0.1710f}}},
+       .statistics = images({0.2398f}, {0.1710f}),
+       .transforms = kImage},
   };
   return sets;
 }

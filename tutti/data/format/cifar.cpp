@@ -8,7 +8,7 @@ namespace tutti::data {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr ImageShape kShape{3, 32, 32};
+const Shape kShape{3, 32, 32};
 
 std::vector<std::string> class_names(const fs::path& directory) {
   const fs::path meta = directory / "batches.meta.txt";
@@ -61,7 +61,8 @@ StoredImages open_cifar_file(const fs::path& file, const ClassLimit& limit) {
   return open_file(file, limited(class_names(file.parent_path()), limit));
 }
 
-std::unique_ptr<Dataset> open_cifar(const fs::path& place, bool train, const ClassLimit& limit) {
+std::unique_ptr<StoredImages> open_cifar(const fs::path& place, bool train,
+                                         const ClassLimit& limit) {
   if (is_file(place)) return std::make_unique<StoredImages>(open_cifar_file(place, limit));
   const Classes classes = limited(class_names(place), limit);
   auto all = std::make_unique<StoredImages>(kShape, classes);

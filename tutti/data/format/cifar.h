@@ -22,7 +22,7 @@ StoredImages open_cifar_file(const std::filesystem::path& file, const ClassLimit
 
 /// `place` is the directory of the batches (with an optional batches.meta.txt, which then names the
 /// classes) or one .bin file.
-std::unique_ptr<Dataset> open_cifar(const std::filesystem::path& place, bool train,
-                                    const ClassLimit& limit = {});
+std::unique_ptr<StoredImages> open_cifar(const std::filesystem::path& place, bool train,
+                                         const ClassLimit& limit = {});
 
 }  // namespace tutti::data

@@ -19,9 +19,7 @@ Bytes records(int count, uint64_t seed) {
 }
 
 void expect_record(const Dataset& set, int64_t index, const uint8_t* record) {
-  Bytes pixels(3072);
-  int32_t label = -1;
-  set.read(index, pixels.data(), &label);
+  const auto [pixels, label] = read_image(set, index);
   EXPECT_EQ(label, record[0]) << index;
   EXPECT_EQ(pixels, Bytes(record + 1, record + kCifarRecordBytes)) << index;
 }
@@ -37,9 +35,9 @@ TEST(Cifar, DirectoryIsTheFiveBatchesInOrder) {
   scratch.write("test_batch.bin", records(7, 6));
   const auto train = open_cifar(scratch.path(), true);
   ASSERT_EQ(train->size(), 15);
-  EXPECT_EQ(train->shape(), (ImageShape{3, 32, 32}));
-  EXPECT_EQ(train->classes(), 10);
-  EXPECT_EQ(train->class_names()[3], "cat");
+  EXPECT_EQ(field_named(*train, "image").shape, (Shape{3, 32, 32}));
+  ASSERT_EQ(field_named(*train, "label").class_names.size(), 10u);
+  EXPECT_EQ(field_named(*train, "label").class_names[3], "cat");
   for (int64_t i = 0; i < 15; ++i) expect_record(*train, i, all.data() + i * kCifarRecordBytes);
   EXPECT_EQ(open_cifar(scratch.path(), false)->size(), 7);
   EXPECT_EQ(open_cifar(scratch.path() / "data_batch_4.bin", false)->size(), 4);
@@ -49,7 +47,7 @@ TEST(Cifar, ClassNamesComeFromTheMetaFile) {
   const ScratchDirectory scratch;
   scratch.write("test_batch.bin", records(1, 1));
   scratch.write("batches.meta.txt", "a\r\nb\nc\nd\ne\nf\ng\nh\ni\nj\n\n");
-  EXPECT_EQ(open_cifar(scratch.path(), false)->class_names(),
+  EXPECT_EQ(field_named(*open_cifar(scratch.path(), false), "label").class_names,
             (std::vector<std::string>{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}));
   scratch.write("batches.meta.txt", "a\nb\n");
   expect_io_error([&] { open_cifar(scratch.path(), false); },
@@ -69,7 +67,9 @@ TEST(Cifar, NamesTheFileAndWhatIsWrong) {
   bytes[2 * kCifarRecordBytes] = 10;
   expect_config_error([&] { open_cifar_file(scratch.write("x.bin", bytes)); },
                       {"x.bin", "record 2", "label 10", "0 to 9"});
-  EXPECT_EQ(open_cifar_file(scratch.write("x.bin", bytes), {.count = 11}).classes(), 11);
+  EXPECT_EQ(field_named(open_cifar_file(scratch.write("x.bin", bytes), {.count = 11}), "label")
+                .class_names.size(),
+            11u);
 }
 
 #ifdef TUTTI_TEST_DATA
@@ -78,16 +78,15 @@ TEST(Cifar, ReadsRealRecords) {
   const StoredImages train = open_cifar_file(sample / "data_batch_1_first256.bin");
   ASSERT_EQ(train.size(), 256);
   const Bytes bytes = read_all(sample / "data_batch_1_first256.bin");
-  std::vector<int32_t> labels(8);
-  Bytes pixels(3072);
-  for (size_t i = 0; i < 8; ++i) train.read(static_cast<int64_t>(i), pixels.data(), &labels[i]);
-  EXPECT_EQ(labels, (std::vector<int32_t>{6, 9, 9, 4, 1, 1, 2,
-                                          7}));  // the well-known frog, truck, truck, deer, ...
+  std::vector<int> labels;
+  for (int64_t i = 0; i < 8; ++i) labels.push_back(read_image(train, i).label);
+  EXPECT_EQ(labels, (std::vector<int>{6, 9, 9, 4, 1, 1, 2,
+                                      7}));  // the well-known frog, truck, truck, deer, ...
   for (const int64_t i : {0, 100, 255})
     expect_record(train, i, bytes.data() + i * kCifarRecordBytes);
   EXPECT_EQ(open_cifar_file(sample / "test_batch_first128.bin").size(), 128);
-  const ChannelStatistics statistics =
-      channel_statistics(train);  // near those of the whole set, in the right order
+  const FieldStatistics statistics =
+      field_statistics(train, "image");  // near those of the whole set, in the right order
   EXPECT_NEAR(statistics.mean[0], 0.4914, 0.02);
   EXPECT_NEAR(statistics.mean[2], 0.4465, 0.02);
   EXPECT_GT(statistics.mean[0], statistics.mean[2] + 0.02);

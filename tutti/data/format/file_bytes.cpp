@@ -102,6 +102,10 @@ void FileBytes::read(int64_t offset, std::span<uint8_t> out) const {
   content->read(offset, out);
 }
 
+const uint8_t* FileBytes::in_memory(int64_t offset) const {
+  return content_->descriptor < 0 ? content_->memory.data() + offset : nullptr;
+}
+
 void FileBytes::walk(int64_t offset,
                      const std::function<void(std::span<const uint8_t>, int64_t)>& look) const {
   constexpr int64_t kBlock = 1 << 20;

@@ -45,6 +45,9 @@ class FileBytes {
   /// hangs in the file system can be left behind.
   void read(int64_t offset, std::span<uint8_t> out) const;
 
+  /// Where the bytes from `offset` on lie, of bytes in memory; null of a file.
+  const uint8_t* in_memory(int64_t offset) const;
+
   /// Reads everything from `offset` on, in order, in blocks of at most 1 MiB; `look` gets each
   /// block and its position in the file.
   void walk(int64_t offset,

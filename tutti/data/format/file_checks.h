@@ -60,4 +60,17 @@ void expect_config_error(Call call, const std::vector<std::string>& parts) {
   expect_error<ConfigError>(call, parts);
 }
 
+/// One sample of StoredImages.
+struct ReadImage {
+  Bytes pixels;
+  int label;
+};
+inline ReadImage read_image(const Dataset& set, int64_t index) {
+  Sample sample(set.fields());
+  set.read(index, sample);
+  const auto* pixels = static_cast<const uint8_t*>(sample.at(field_index(set, "image")));
+  return {Bytes(pixels, pixels + field_named(set, "image").bytes()),
+          *static_cast<const uint8_t*>(sample.at(field_index(set, "label")))};
+}
+
 }  // namespace tutti::data

@@ -109,7 +109,8 @@ IdxFiles idx_files(const fs::path& directory, bool train) {
           plain_or_gz(directory / (prefix + "-labels-idx1-ubyte"))};
 }
 
-std::unique_ptr<Dataset> open_idx(const fs::path& directory, bool train, const Classes& classes) {
+std::unique_ptr<StoredImages> open_idx(const fs::path& directory, bool train,
+                                       const Classes& classes) {
   const IdxFiles files = idx_files(directory, train);
   const IdxArray images = read_idx(files.images, 3);
   std::vector<uint8_t> labels = read_idx_labels(files.labels);
@@ -118,12 +119,11 @@ std::unique_ptr<Dataset> open_idx(const fs::path& directory, bool train, const C
         "{} has {} images but {} has {} labels: the files do not belong together",
         files.images.string(), images.extents[0], files.labels.string(), labels.size()));
   images.file.read_ahead();
-  const ImageShape shape{1, static_cast<int>(images.extents[1]),
-                         static_cast<int>(images.extents[2])};
+  const Shape shape{1, images.extents[1], images.extents[2]};
   auto set = std::make_unique<StoredImages>(shape, classes);
   set->append({.pixels = images.file,
                .first = images.first,
-               .stride = shape.pixels(),
+               .stride = shape.elements(),
                .labels = std::move(labels),
                .source = files.labels.string()});
   return set;

@@ -41,7 +41,7 @@ IdxFiles idx_files(const std::filesystem::path& directory, bool train);
 
 /// A split of `directory`. Any number of classes up to 256, any size of image. Errors as
 /// read_idx(); ConfigError for a label beyond the classes.
-std::unique_ptr<Dataset> open_idx(const std::filesystem::path& directory, bool train,
-                                  const Classes& classes);
+std::unique_ptr<StoredImages> open_idx(const std::filesystem::path& directory, bool train,
+                                       const Classes& classes);
 
 }  // namespace tutti::data

@@ -27,10 +27,8 @@ TEST(Idx, ReadsPlainAndGzippedFiles) {
   scratch.write("train-labels-idx1-ubyte.gz", gzipped(idx(8, {5}, 5)));
   const auto set = open_idx(scratch.path(), true, kTen);
   ASSERT_EQ(set->size(), 5);
-  EXPECT_EQ(set->shape(), (ImageShape{1, 2, 3}));
-  Bytes pixels(6);
-  int32_t label = 0;
-  set->read(3, pixels.data(), &label);
+  EXPECT_EQ(field_named(*set, "image").shape, (Shape{1, 2, 3}));
+  const auto [pixels, label] = read_image(*set, 3);
   EXPECT_EQ(label, 3);
   EXPECT_EQ(pixels, (Bytes{4, 5, 6, 0, 1, 2}));  // elements 18 to 23, modulo 7
 }
@@ -78,9 +76,9 @@ TEST(Idx, AnyNumberOfClasses) {
         {.name = "mnist", .dir = scratch.path(), .classes = {.count = classes, .key = key}});
   };
   const auto set = open(27);
-  EXPECT_EQ(set->classes(), 27);
-  EXPECT_EQ(set->class_names().size(), 27u);
-  EXPECT_EQ(set->class_names()[26], "26");
+  const std::vector<std::string>& names = field_named(*set, "label").class_names;
+  ASSERT_EQ(names.size(), 27u);
+  EXPECT_EQ(names[26], "26");
   expect_config_error([&] { open(26); },
                       {"train-labels-idx1-ubyte: record 25 has label 26",
                        "data.classes = 26 allows 0 to 25", "needs data.classes = 27"});
@@ -132,8 +130,8 @@ TEST(Idx, SplitsMustHaveOneSize) {
   }
   const auto train = open_dataset({.name = "mnist", .dir = scratch.path()});
   const auto test = open_dataset({.name = "mnist", .dir = scratch.path(), .split = "test"});
-  check_same_shape(*train, *train);
-  expect_io_error([&] { check_same_shape(*train, *test); }, {"1x2x3", "1x2x4"});
+  check_same_fields(*train, *train);
+  expect_io_error([&] { check_same_fields(*train, *test); }, {"1x2x3", "1x2x4"});
   const VerifyReport report = verify_dataset("mnist", scratch.path());
   EXPECT_FALSE(report.sound());
   EXPECT_NE(report.files[2].problem.find("images of 2x4 pixels, but the training images have 2x3"),
@@ -150,14 +148,11 @@ TEST_P(RealIdx, HasThePublishedSizeClassesAndStatistics) {
   const auto test = open_dataset({.name = GetParam(), .dir = dir, .split = "test"});
   EXPECT_EQ(train->size(), 60'000);
   EXPECT_EQ(test->size(), 10'000);
-  EXPECT_EQ(train->shape(), (ImageShape{1, 28, 28}));
-  EXPECT_EQ(train->class_names().size(), 10u);
-  Bytes pixels(784);
-  int32_t label = -1;
-  test->read(0, pixels.data(), &label);
-  EXPECT_EQ(label, GetParam() == "mnist" ? 7 : 9);  // a seven; an ankle boot
-  const ChannelStatistics found = channel_statistics(*train),
-                          expected = known_dataset(GetParam()).normalization;
+  EXPECT_EQ(field_named(*train, "image").shape, (Shape{1, 28, 28}));
+  EXPECT_EQ(field_named(*train, "label").class_names.size(), 10u);
+  EXPECT_EQ(read_image(*test, 0).label, GetParam() == "mnist" ? 7 : 9);  // a seven; an ankle boot
+  const FieldStatistics found = field_statistics(*train, "image"),
+                        expected = known_dataset(GetParam()).statistics;
   EXPECT_NEAR(found.mean[0], expected.mean[0], 6e-5);
   EXPECT_NEAR(found.deviation[0], expected.deviation[0], 6e-5);
 }

@@ -138,7 +138,7 @@ namespace {
 
 std::unique_ptr<StoredImages> lattices_of(FileBytes file, int64_t first,
                                           std::vector<uint8_t> labels, const ClassLimit& limit) {
-  auto set = std::make_unique<StoredImages>(ImageShape{1, kLatticeSide, kLatticeSide},
+  auto set = std::make_unique<StoredImages>(Shape{1, kLatticeSide, kLatticeSide},
                                             limited(lattice_names(), limit));
   const std::string source = file.name();
   set->append({.pixels = std::move(file),

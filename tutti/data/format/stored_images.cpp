@@ -42,22 +42,25 @@ void StoredImages::append(Segment segment) {
 }
 
 void StoredImages::append(StoredImages&& other) {
-  CHECK(other.shape_ == shape_ && other.classes() == classes(), "sets of different images");
+  CHECK(other.fields_[0].shape == fields_[0].shape &&
+            other.classes_.names.size() == classes_.names.size(),
+        "sets of different images");
   std::move(other.segments_.begin(), other.segments_.end(), std::back_inserter(segments_));
   size_ += std::exchange(other.size_, 0);
   other.segments_.clear();
 }
 
-void StoredImages::read(int64_t index, uint8_t* pixels, int32_t* label) const {
+void StoredImages::read(int64_t index, Sample& sample) const {
   CHECK(index >= 0 && index < size_, "image {} of {}", index, size_);
   for (const Segment& segment : segments_) {  // a handful at most
     const int64_t count = std::ssize(segment.labels);
     if (index < count) {
-      *label = segment.labels[static_cast<size_t>(index)];
+      sample.show(1, &segment.labels[static_cast<size_t>(index)]);
+      const int64_t at = segment.first + index * segment.stride;
+      if (const uint8_t* pixels = segment.pixels.in_memory(at)) return sample.show(0, pixels);
       // Last, because a reader that hangs here may be left behind, and the set be gone when it
       // wakes.
-      segment.pixels.read(segment.first + index * segment.stride,
-                          {pixels, static_cast<size_t>(shape_.pixels())});
+      segment.pixels.read(at, {static_cast<uint8_t*>(sample.own(0)), fields_[0].bytes()});
       return;
     }
     index -= count;

@@ -1,6 +1,6 @@
 #pragma once
 // StoredImages: the Dataset of all formats whose images lie uncompressed in files or in memory, one
-// byte a pixel and a label.
+// byte a pixel and a label. Fields: "image" u8 [channels, height, width], "label" u8.
 
 #include <span>
 #include <string>
@@ -32,7 +32,7 @@ void check_labels(std::span<const uint8_t> labels, const Classes& classes,
 
 class StoredImages final : public Dataset {
  public:
-  /// As many images as labels; image i is the shape.pixels() bytes in CHW order at
+  /// As many images as labels; image i is the bytes of a field "image" at
   /// first + i * stride of `pixels`. `source` is the file of the labels, for messages.
   struct Segment {
     FileBytes pixels;
@@ -41,22 +41,26 @@ class StoredImages final : public Dataset {
     std::string source;
   };
 
-  StoredImages(const ImageShape& shape, Classes classes)
-      : shape_(shape), classes_(std::move(classes)) {}
+  /// `shape`: channels, height, width.
+  StoredImages(const Shape& shape, Classes classes)
+      : fields_({{.name = "image", .element = Element::u8, .shape = shape},
+                 {.name = "label", .element = Element::u8, .class_names = classes.names}}),
+        classes_(std::move(classes)) {}
 
   /// Checks the labels as check_labels() does.
   void append(Segment segment);
   /// Appends all segments of a set of the same shape and classes.
   void append(StoredImages&& other);
 
+  /// What is known of the images.
+  void set_statistics(FieldStatistics statistics) { fields_[0].statistics = std::move(statistics); }
+
   int64_t size() const override { return size_; }
-  ImageShape shape() const override { return shape_; }
-  int classes() const override { return static_cast<int>(classes_.names.size()); }
-  const std::vector<std::string>& class_names() const override { return classes_.names; }
-  void read(int64_t index, uint8_t* pixels, int32_t* label) const override;
+  const std::vector<Field>& fields() const override { return fields_; }
+  void read(int64_t index, Sample& sample) const override;
 
  private:
-  ImageShape shape_;
+  std::vector<Field> fields_;
   Classes classes_;
   std::vector<Segment> segments_;
   int64_t size_ = 0;

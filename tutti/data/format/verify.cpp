@@ -45,12 +45,12 @@ Digests read_digests(const fs::path& directory) {
 }
 
 std::vector<int64_t> count_classes(const Dataset& set) {
-  std::vector<int64_t> counts(static_cast<size_t>(set.classes()));
-  std::vector<uint8_t> pixels(static_cast<size_t>(set.shape().pixels()));
+  const size_t label = field_index(set, "label");
+  std::vector<int64_t> counts(set.fields()[label].class_names.size());
+  Sample sample(set.fields());
   for (int64_t i = 0; i < set.size(); ++i) {
-    int32_t label = 0;
-    set.read(i, pixels.data(), &label);
-    ++counts[static_cast<size_t>(label)];
+    set.read(i, sample);
+    ++counts[*static_cast<const uint8_t*>(sample.at(label))];
   }
   return counts;
 }

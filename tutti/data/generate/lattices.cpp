@@ -156,8 +156,8 @@ void generate_lattices(const LatticeSpec& spec, int threads, uint8_t* records) {
   work();
 }
 
-std::unique_ptr<Dataset> lattices_in_memory(const LatticeSpec& spec, int threads,
-                                            const ClassLimit& limit) {
+std::unique_ptr<StoredImages> lattices_in_memory(const LatticeSpec& spec, int threads,
+                                                 const ClassLimit& limit) {
   std::vector<uint8_t> records;
   try {
     if (spec.count > std::numeric_limits<int64_t>::max() / kLatticeRecordBytes)

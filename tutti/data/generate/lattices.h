@@ -70,8 +70,8 @@ void generate_lattices(const LatticeSpec& spec, int threads, uint8_t* records);
 
 /// The set, held in memory (4 KiB an image). ConfigError if it does not fit, or if `limit` allows
 /// fewer classes than there are.
-std::unique_ptr<Dataset> lattices_in_memory(const LatticeSpec& spec, int threads,
-                                            const ClassLimit& limit = {});
+std::unique_ptr<StoredImages> lattices_in_memory(const LatticeSpec& spec, int threads,
+                                                 const ClassLimit& limit = {});
 
 /// The set as a file (format/lattices_file.h), written block by block, so a set may be larger than
 /// memory.

@@ -92,9 +92,7 @@ TEST(Lattices, AreAPureFunctionOfSeedAndIndex) {
             Bytes(all.begin() + 150 * kLatticeRecordBytes, all.end()));
   EXPECT_NE(records({.seed = 5, .first = 0, .count = 200}, 1), all);
   const auto set = lattices_in_memory({.seed = 4, .first = 100, .count = 100}, 2);
-  Bytes pixels(kPixels);
-  int32_t label = -1;
-  set->read(7, pixels.data(), &label);
+  const auto [pixels, label] = read_image(*set, 7);
   EXPECT_EQ(label, all[107 * kLatticeRecordBytes]);
   EXPECT_EQ(pixels, Bytes(all.begin() + 107 * kLatticeRecordBytes + 1,
                           all.begin() + 108 * kLatticeRecordBytes));
@@ -121,9 +119,9 @@ TEST(Lattices, AreNotLinearlySeparable) {  // nearest class mean, the simplest l
 }
 
 TEST(Lattices, CatalogNormalisationIsThatOfTheImages) {
-  const ChannelStatistics found = channel_statistics(
-                              *lattices_in_memory({.seed = 9, .count = 4000}, 1)),
-                          expected = known_dataset("lattices").normalization;
+  const FieldStatistics found = field_statistics(*lattices_in_memory({.seed = 9, .count = 4000}, 1),
+                                                 "image"),
+                        expected = known_dataset("lattices").statistics;
   EXPECT_NEAR(found.mean[0], expected.mean[0], 0.005);
   EXPECT_NEAR(found.deviation[0], expected.deviation[0], 0.005);
 }
@@ -137,11 +135,8 @@ TEST(LatticesFile, HoldsTheGeneratedImagesWhereverTheyAreOpened) {
   EXPECT_EQ(Bytes(file.begin() + 64, file.end()), expected);
   const auto set = open_dataset({.name = "lattices", .dir = scratch.path()});
   ASSERT_EQ(set->size(), 60);
-  EXPECT_EQ(set->class_names()[2], "centred rectangular");
-  Bytes pixels(kPixels);
-  int32_t label = -1;
-  set->read(59, pixels.data(), &label);
-  EXPECT_EQ(pixels, Bytes(expected.end() - kPixels, expected.end()));
+  EXPECT_EQ(field_named(*set, "label").class_names.at(2), "centred rectangular");
+  EXPECT_EQ(read_image(*set, 59).pixels, Bytes(expected.end() - kPixels, expected.end()));
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(scratch.path()), {}), 1)
       << "the temporary name is gone";
 }
@@ -187,11 +182,8 @@ TEST(OpenDataset, GeneratesLatticesWithoutADirectory) {
   const auto train = open_dataset({.name = "lattices", .seed = 4, .count = 30, .threads = 2});
   const auto test = open_dataset({.name = "lattices", .split = "test", .seed = 4, .count = 30});
   EXPECT_EQ(train->size(), 30);
-  Bytes a(kPixels), b(kPixels);
-  int32_t label = 0;
-  train->read(0, a.data(), &label);
-  test->read(0, b.data(), &label);
-  EXPECT_NE(a, b) << "train and test must not share images";
+  EXPECT_NE(read_image(*train, 0).pixels, read_image(*test, 0).pixels)
+      << "train and test must not share images";
   EXPECT_THROW(open_dataset({.name = "lattices", .count = -1}), ConfigError);
 }
 

@@ -1,0 +1,38 @@
+#include "tutti/data/transform/sample_writer.h"
+
+#include <algorithm>
+
+#include "tutti/base/error.h"
+
+namespace tutti::data {
+
+SampleWriter::SampleWriter(const Dataset& dataset, std::span<const BatchField> fields,
+                           std::span<const FieldSteps> steps, uint64_t seed)
+    : seed_(seed) {
+  for (size_t i = 0; i < steps.size(); ++i) {
+    field_index(dataset, steps[i].field);
+    if (std::ranges::count(steps, steps[i].field, &FieldSteps::field) > 1)
+      throw ConfigError(fmt::format(
+          "data.transforms names the field '{}' twice: give all its steps in one line",
+          steps[i].field));
+  }
+  for (const BatchField& field : fields) {
+    const size_t index = field_index(dataset, field.field);
+    const auto own = std::ranges::find(steps, field.field, &FieldSteps::field);
+    const FieldSteps given = own != steps.end() ? *own : FieldSteps{.field = field.field};
+    writers_.push_back({index, FieldWriter(dataset.fields()[index], given, field.desc)});
+    has_chance_ = has_chance_ || given.placement.has_chance();
+    CHECK(field.desc.shape[0] == fields.front().desc.shape[0], "tensors of one minibatch");
+  }
+}
+
+void SampleWriter::write(const Sample& sample, std::optional<int64_t> epoch, int64_t index,
+                         int64_t position, std::span<void* const> batch) const {
+  std::optional<Chance> chance;
+  if (epoch && has_chance_) chance.emplace(seed_, *epoch, index);
+  for (size_t i = 0; i < writers_.size(); ++i)
+    writers_[i].writer.write(sample.at(writers_[i].field), chance ? &*chance : nullptr, position,
+                             batch[i]);
+}
+
+}  // namespace tutti::data

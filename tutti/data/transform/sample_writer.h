@@ -1,0 +1,47 @@
+#pragma once
+// SampleWriter: the fields of one sample, each to its place in the minibatch.
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tutti/data/dataset.h"
+#include "tutti/data/transform/field_writer.h"
+
+namespace tutti::data {
+
+/// A tensor of a minibatch and the field that fills it.
+struct BatchField {
+  std::string field;
+  TensorDesc desc;  ///< [N, placed field ...]
+};
+
+/// Immutable: calls for different positions may run on different threads.
+class SampleWriter {
+ public:
+  /// `steps`: of some fields of the data set; a field without any is taken as it is. ConfigError
+  /// where a field is not there, twice there, or does not fit.
+  SampleWriter(const Dataset& dataset, std::span<const BatchField> fields,
+               std::span<const FieldSteps> steps, uint64_t seed);
+
+  /// Tensors of a minibatch, in the order of the fields given.
+  size_t size() const { return writers_.size(); }
+  const TensorDesc& desc(size_t i) const { return writers_[i].writer.batch(); }
+
+  /// Sample `index` of the data set to `position` of the minibatch. `epoch`: of training; none: no
+  /// chance.
+  void write(const Sample& sample, std::optional<int64_t> epoch, int64_t index, int64_t position,
+             std::span<void* const> batch) const;
+
+ private:
+  struct Writer {
+    size_t field;  // of the data set
+    FieldWriter writer;
+  };
+  std::vector<Writer> writers_;
+  uint64_t seed_;
+  bool has_chance_ = false;
+};
+
+}  // namespace tutti::data

@@ -67,10 +67,9 @@ TEST_P(NoAllocation, InAStep) {
   weights.initialise(1);
   Buffer gradients(plan.variables.parameter_bytes),
       images(plan.desc(training.inputs[0].value).bytes()), labels(64);
-  executor.bind(kParameters, weights.parameters());
-  executor.bind(kState, weights.state());
-  executor.bind(kStatistics, weights.statistics(0));
-  executor.bind(kGradients, gradients.data());
+  ReplicaState replica = weights.replica(0);
+  replica.gradients = gradients.data();
+  executor.bind(replica);
   const auto step = [&] {
     executor.bind_input(training.inputs[0].value, images.data());
     executor.bind_input(training.inputs[1].value, labels.data());

@@ -25,10 +25,9 @@ PlanRun run_once(const TrainingGraph& training, const Backend& backend,
   Weights weights(plan.variables, 1);
   weights.initialise(7);
   Buffer gradients(plan.variables.parameter_bytes);
-  executor.bind(kParameters, weights.parameters());
-  executor.bind(kState, weights.state());
-  executor.bind(kStatistics, weights.statistics(0));
-  executor.bind(kGradients, gradients.data());
+  ReplicaState replica = weights.replica(0);
+  replica.gradients = gradients.data();
+  executor.bind(replica);
   executor.set_scalar(training.lr, 0.05f);
   executor.set_scalar(training.gradient_scale, 1.0f);
 

@@ -69,9 +69,9 @@ struct Rank {
       : executor(plan, backend), weights(plan.variables, 1),
         gradients(plan.variables.parameter_bytes) {
     weights.initialise(7);
-    executor.bind(kParameters, weights.parameters());
-    executor.bind(kState, weights.state());
-    executor.bind(kGradients, gradients.data());
+    executor.bind({.parameters = weights.parameters(),
+                   .state = weights.state(),
+                   .gradients = gradients.data()});
     executor.set_scalar(training.lr, 0.05f);
     executor.set_scalar(training.gradient_scale, 0.25f);
   }

@@ -5,15 +5,11 @@
 #include <vector>
 
 #include "tutti/comm/communicator.h"
-#include "tutti/plan/executor.h"
-#include "tutti/train/network.h"
-#include "tutti/train/step_exchange.h"
-#include "tutti/train/weights.h"
+#include "tutti/train/training_step.h"
 
 namespace tutti {
 
-/// A network with one replica on each rank, and a batch for it. Steps are those of
-/// train/trainer.cpp: run, exchange gradients, update. Not thread-safe.
+/// The trainer's own step with one replica on each rank, and a batch for it. Not thread-safe.
 class StepBench {
  public:
   /// Collective. Throws as compile_network does.
@@ -23,24 +19,21 @@ class StepBench {
   /// Collective. One step; returns the seconds it took on this rank.
   double step();
 
-  const Network& network() const { return *network_; }
-  Executor& executor() { return *executor_; }
+  const Network& network() const { return step_.network(); }
+  Executor& executor() { return step_.executor(); }
   /// Seconds of all steps so far in which this rank waited for others.
-  double exposed_seconds() const { return exchange_->exposed_seconds(); }
+  double exposed_seconds() const { return step_.exchange().exposed_seconds(); }
   /// Collective. Who waited for whom in the steps since the last call, of at most kStepsCompared.
-  comm::ArrivalSummary arrivals() { return exchange_->arrivals().collect(); }
+  comm::ArrivalSummary arrivals() { return step_.exchange().arrivals().collect(); }
   /// Forward, backward and update of one sample.
   double flop_per_image() const;
 
  private:
   static constexpr int kStepsCompared = 1024;
-  std::unique_ptr<Network> network_;
-  std::unique_ptr<Weights> weights_;
-  std::unique_ptr<Executor> executor_;
-  std::unique_ptr<StepExchange> exchange_;
-  std::vector<Buffer> tensors_;  // of the batch
+  TrainingStep step_;
+  std::vector<Buffer> tensors_;
+  std::vector<void*> batch_;
   int64_t steps_ = 0;
-  int rank_;
 };
 
 }  // namespace tutti

@@ -37,7 +37,7 @@ struct FieldStatistics {
 struct Field {
   std::string name;  ///< "image", "label"
   Element element = Element::u8;
-  Shape shape{};  ///< of one sample, rows last; rank 0: one number
+  Shape shape{};                           ///< of one sample, rows last; rank 0: one number
   std::vector<std::string> class_names{};  ///< of class numbers 0, 1, ...; empty: not class numbers
   FieldStatistics statistics{};
 

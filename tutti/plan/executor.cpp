@@ -104,8 +104,14 @@ void Executor::build_steps(const Backend& backend) {
   }
 }
 
-void Executor::bind(Base base, void* memory) {
-  bases_[static_cast<size_t>(base)] = static_cast<std::byte*>(memory);
+void Executor::bind(const ReplicaState& replica) {
+  const auto bind_base = [&](Base base, void* memory) {
+    if (memory) bases_[static_cast<size_t>(base)] = static_cast<std::byte*>(memory);
+  };
+  bind_base(kParameters, replica.parameters);
+  bind_base(kStatistics, replica.statistics);
+  bind_base(kState, replica.state);
+  bind_base(kGradients, replica.gradients);
 }
 
 void Executor::bind_input(Value input, const void* data) {

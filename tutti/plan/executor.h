@@ -47,13 +47,22 @@ struct ExchangeHook {
       {};  ///< blocks until all shards of the bucket are new here
 };
 
+/// The arenas that a replica owns, laid out as Plan::variables says. Borrowed; null: the plan does
+/// not use it, or what was bound before stays.
+struct ReplicaState {
+  void* parameters = nullptr;
+  void* statistics = nullptr;
+  void* state = nullptr;  ///< of the optimizer
+  void* gradients = nullptr;
+};
+
 class Executor {
  public:
   /// Throws DeviceError if a kernel cannot be made. The plan must outlive the executor.
   Executor(const Plan& plan, const Backend& backend);
   ~Executor();
 
-  void bind(Base base, void* memory);  ///< kParameters, kStatistics, kState, kGradients
+  void bind(const ReplicaState& replica);
   void bind_input(Value input, const void* data);
   void set_scalar(Value scalar, float value);
   void set_exchange(ExchangeHook hook) { exchange_ = std::move(hook); }

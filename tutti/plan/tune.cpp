@@ -74,10 +74,10 @@ double time_plan(const Plan& plan, const Backend& backend, int runs, double give
   Rng rng(1, Purpose::test, 0);
   for (size_t i = 0; i < plan.variables.parameter_bytes / 4; ++i)
     parameters.as<float>()[i] = (rng.uniform() - 0.5f) * 0.1f;
-  executor.bind(kParameters, parameters.data());
-  executor.bind(kGradients, gradients.data());
-  executor.bind(kStatistics, statistics.data());
-  executor.bind(kState, state.data());
+  executor.bind({.parameters = parameters.data(),
+                 .statistics = statistics.data(),
+                 .state = state.data(),
+                 .gradients = gradients.data()});
   std::vector<Buffer> inputs;
   for (const Value v : plan.inputs) {
     Buffer& buffer = inputs.emplace_back(plan.desc(v).bytes());

@@ -1,6 +1,6 @@
 #pragma once
-// The offset of an element is a sum of one term per dimension: what walks over tensors of any layout
-// keep instead of a table of all elements.
+// The offset of an element is a sum of one term per dimension: what walks over tensors of any
+// layout keep instead of a table of all elements.
 
 #include <vector>
 

@@ -38,8 +38,7 @@ Evaluator::Evaluator(const EvaluationNetwork& network, const Backend& backend,
       metrics_(metrics.begin(), metrics.end()) {}
 
 void Evaluator::bind(void* parameters, void* statistics) {
-  executor_.bind(kParameters, parameters);
-  executor_.bind(kStatistics, statistics);
+  executor_.bind({.parameters = parameters, .statistics = statistics});
 }
 
 const float* Evaluator::prediction() {

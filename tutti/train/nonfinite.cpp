@@ -63,8 +63,7 @@ std::string first_nonfinite(const NonfiniteSearch& search, const Backend& backen
   const Plan plan = compile(model.graph, backend,
                             {.layout = search.layout, .measure = false, .variables = &variables});
   Executor executor(plan, backend);
-  executor.bind(kParameters, search.weights->parameters());
-  executor.bind(kStatistics, search.weights->statistics(0));
+  executor.bind(search.weights->replica(0));
   for (size_t i = 0; i < model.inputs.size(); ++i)
     executor.bind_input(model.inputs[i].value, search.tensors[i]);
   executor.pack();

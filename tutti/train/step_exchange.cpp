@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "tutti/base/log.h"
+#include "tutti/train/nonfinite.h"
 
 namespace tutti {
 namespace {
@@ -42,12 +43,8 @@ StepExchange::StepExchange(comm::Communicator& communicator, const ReplicaMap& m
   shards_.emplace(communicator, network.buckets, *weights_, norms_of(network.training));
 }
 
-void StepExchange::attach(Executor& executor, std::function<void(int, int)> on_ready) {
-  ExchangeHook hook{.ready =
-                        [this, on_ready = std::move(on_ready)](int bucket) {
-                          if (on_ready) on_ready(local_, bucket);
-                          ready(bucket);
-                        },
+void StepExchange::attach(Executor& executor) {
+  ExchangeHook hook{.ready = [this](int bucket) { ready(bucket); },
                     .poll = [this] { gradients_.poll(); },
                     .help = [this] { gradients_.help(); },
                     .arrived =
@@ -72,6 +69,10 @@ void StepExchange::attach(Executor& executor, std::function<void(int, int)> on_r
 }
 
 void StepExchange::ready(int bucket) {
+  if (bad_gradient_.empty())
+    bad_gradient_ = nonfinite_gradient(network_.training.variables,
+                                       network_.buckets.buckets[static_cast<size_t>(bucket)],
+                                       gradients_.slot(local_), communicator_.work());
   if (local_ + 1 == gradients_.map().local_count()) {
     arrivals_.note(bucket);
     if (spans_) bucket_spans_[static_cast<size_t>(bucket)].begin_ns = Spans::now_ns();

@@ -39,8 +39,10 @@ class StepExchange {
   /// next barrier.
   bool fills_parameters() const { return !weights_ || weights_->mine(); }
   /// Makes `executor` exchange through this, for the local replica last given to begin().
-  /// `on_ready`: told of each bucket that a local replica has produced, before it leaves.
-  void attach(Executor& executor, std::function<void(int local_replica, int bucket)> on_ready = {});
+  void attach(Executor& executor);
+  /// The first gradient that was not finite, of any step: each bucket is looked at as a replica
+  /// completes it, before it leaves. Empty: none.
+  const std::string& bad_gradient() const { return bad_gradient_; }
   /// Each bucket's exchange becomes a span from its start to the moment when the sum was found to
   /// be there, on a lane of its own. Null: none.
   void set_spans(Spans* spans);
@@ -105,6 +107,7 @@ class StepExchange {
   double blocked_before_ = 0, codec_before_ = 0;
   comm::CompressionReport reported_;
   int local_ = 0;
+  std::string bad_gradient_;
   struct BucketSpan {
     Spans::Name name = {};
     int lane = 0;

@@ -83,48 +83,26 @@ void TrainerRun::loop() {
 }
 
 bool TrainerRun::train_step() {
-  StepTimes times;
-  const double exposed_before = exchange_->exposed_seconds();
-  StepInfo info{.seed = static_cast<uint64_t>(config_.run.seed),
-                .step = step_,
-                .replica = 0,
-                .batch = batch_.local};
-  double computing = 0;
-  const auto compute = [&](auto&& work) {
-    const auto start = RunClock::Clock::now();
-    work();
-    computing += RunClock::since(start);
-  };
+  double data_wait = 0;
   const ScopedSpan step_span(spans(), span_name("step"), span_lane());
-  exchange_->begin_step(step_);
+  training_->begin(step_);
   const bool asks = (step_ + 1) % kStopCheckSteps == 0;
   if (asks) ask_to_stop();
   for (int local = 0; local < replicas_.local_count(); ++local) {
     const data::Batch& batch = next_batch();
-    times.data_wait += pipeline_->last_wait_seconds();
-    info.replica = replicas_.replica(local);
-    for (size_t i = 0; i < network_->inputs.size(); ++i)
-      executor_->bind_input(network_->inputs[i].value, batch.tensors[i]);
-    executor_->bind(kStatistics, weights_->statistics(local));
-    executor_->bind(kGradients, exchange_->begin(local));
-    compute([&] { executor_->run(info); });
-    const float loss = *static_cast<const float*>(executor_->result(network_->loss));
-    if (!std::isfinite(loss)) report_nonfinite(info, batch, loss);
-    if (!bad_gradient_.empty())
-      throw NumericError(
-          fmt::format("{} at step {}, replica {}, although the loss is {}; {}; lower "
-                      "optimizer.lr or look at the data",
-                      bad_gradient_, info.step, info.replica, loss, what_is_left()));
+    data_wait += pipeline_->last_wait_seconds();
+    const float loss = training_->run(local, batch.tensors);
+    if (!std::isfinite(loss)) report_nonfinite(batch, loss);
+    if (!training_->bad_gradient().empty())
+      throw NumericError(fmt::format(
+          "{} at step {}, replica {}, although the loss is {}; {}; lower "
+          "optimizer.lr or look at the data",
+          training_->bad_gradient(), step_, replicas_.replica(local), loss, what_is_left()));
     interval_.loss[static_cast<size_t>(local)] += loss;
   }
-  exchange_->end_of_backward();
-  compute([&] {
-    executor_->set_scalar(network_->lr, static_cast<float>(schedule_.rate(step_)));
-    executor_->update(info);
-    exchange_->end_step(*executor_);
-  });
-  times.comm_exposed = exchange_->exposed_seconds() - exposed_before;
-  times.compute = computing - times.comm_exposed;
+  training_->update(static_cast<float>(schedule_.rate(step_)));
+  StepTimes times = training_->times();
+  times.data_wait = data_wait;
   ++step_;
   const auto answered = RunClock::Clock::now();
   const bool asked = asks && stop_asked();
@@ -141,30 +119,24 @@ bool TrainerRun::train_step() {
   return asked;
 }
 
-void TrainerRun::gradient_ready(int local, int bucket) {
-  if (bad_gradient_.empty())
-    bad_gradient_ = nonfinite_gradient(network_->training.variables,
-                                       network_->buckets.buckets[static_cast<size_t>(bucket)],
-                                       exchange_->gradients().slot(local), comm_.work());
-}
-
 const data::Batch& TrainerRun::next_batch() {
   const ScopedSpan span(spans(), span_name("wait for data"), span_lane());
   return pipeline_->next();
 }
 
-void TrainerRun::report_nonfinite(const StepInfo& info, const data::Batch& batch, float loss) {
+void TrainerRun::report_nonfinite(const data::Batch& batch, float loss) {
   const std::string where =
       first_nonfinite({.model = model_spec(config_, *spec_.train, batch_.local),
-                       .weights = &*weights_,
-                       .batch = network_->batch(),
+                       .weights = &training_->weights(),
+                       .batch = network().batch(),
                        .tensors = batch.tensors,
-                       .layout = network_->training.layout},
+                       .layout = network().training.layout},
                       *spec_.backend);
-  throw NumericError(fmt::format(
-      "the loss is {} at step {}, replica {}: {}; {}; lower optimizer.lr or look at "
-      "the data",
-      std::isnan(loss) ? "NaN" : "infinite", info.step, info.replica, where, what_is_left()));
+  throw NumericError(
+      fmt::format("the loss is {} at step {}, replica {}: {}; {}; lower optimizer.lr or look at "
+                  "the data",
+                  std::isnan(loss) ? "NaN" : "infinite", training_->info().step,
+                  training_->info().replica, where, what_is_left()));
 }
 
 void TrainerRun::ask_to_stop() {

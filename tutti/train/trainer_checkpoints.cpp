@@ -20,26 +20,26 @@ CheckpointInfo TrainerRun::info_now() const {
       .replicas = replicas_.replicas(),
       .ranks = comm_.size(),
       .precision = std::string(to_string(config_.run.precision)),
-      .plan_choices = network_->training.options.choices.to_string(),
+      .plan_choices = network().training.options.choices.to_string(),
       .config = spec_.resolved_config,
       .run_id = place_.run_id,
       .optimizer = std::string(to_string(config_.optimizer.name)),
-      .state_kinds = network_->training.variables.state_kinds,
+      .state_kinds = network().training.variables.state_kinds,
       .settings = settings_,
       .metrics = {{"wall_seconds", clock_.wall()}, {"train_seconds", clock_.train()}}};
   for (const auto& [name, value] : result_.metrics)
     if (std::isfinite(value)) info.metrics[name] = value;
-  if (exchange_->verdict()) info.metrics[kCompressionPays] = *exchange_->verdict();
+  if (exchange().verdict()) info.metrics[kCompressionPays] = *exchange().verdict();
   return info;
 }
 
 bool TrainerRun::needs_rank_files() const {
-  return !network_->training.variables.statistics.empty() || exchange_->compresses();
+  return !network().training.variables.statistics.empty() || exchange().compresses();
 }
 
 void TrainerRun::write_alike(CheckpointWriter& writer) const {
-  const std::vector<NamedTensor> model = weights_->export_model(averaged_.data()),
-                                 state = weights_->export_state();
+  const std::vector<NamedTensor> model = training_->weights().export_model(averaged_.data()),
+                                 state = training_->weights().export_state();
   CheckpointContent content{.info = info_now(), .weights = {}, .state = {}};
   for (const NamedTensor& tensor : model) content.weights.push_back(tensor.ref());
   for (const NamedTensor& tensor : state) content.state.push_back(tensor.ref());
@@ -47,8 +47,8 @@ void TrainerRun::write_alike(CheckpointWriter& writer) const {
 }
 
 uint64_t TrainerRun::write_own(const std::filesystem::path& checkpoint, const RankFiles& files) {
-  const std::vector<NamedTensor> statistics = weights_->export_statistics();
-  std::vector<TensorRef> tensors = exchange_->compression_state();
+  const std::vector<NamedTensor> statistics = training_->weights().export_statistics();
+  std::vector<TensorRef> tensors = exchange().compression_state();
   for (const NamedTensor& tensor : statistics) tensors.push_back(tensor.ref());
   return write_rank_file(checkpoint, files, comm_.rank(), tensors);
 }
@@ -80,9 +80,9 @@ TrainerRun::Written TrainerRun::write_together(bool best) {
 void TrainerRun::write_checkpoint_now(bool best, bool ends) {
   const auto began = RunClock::Clock::now();
   const ScopedSpan span(spans(), span_name("checkpoint"), span_lane());
-  executor_->settle();
+  training_->settle();
   average_statistics();
-  exchange_->collect_state(weights_->state());
+  exchange().collect_state(training_->weights().state());
   together_ = true;
   Written written;
   try {

@@ -8,9 +8,9 @@
 namespace tutti {
 
 void TrainerRun::average_statistics() {
-  const size_t bytes = network_->training.variables.statistic_bytes;
+  const size_t bytes = network().training.variables.statistic_bytes;
   const std::span<const float> mean = average_->average([&](int local, std::span<float> place) {
-    std::memcpy(place.data(), weights_->statistics(local), bytes);
+    std::memcpy(place.data(), training_->weights().statistics(local), bytes);
   });
   std::memcpy(averaged_.data(), mean.data(), bytes);
 }
@@ -24,7 +24,7 @@ bool TrainerRun::evaluate() {
   const auto began = RunClock::Clock::now();
   const double train_seconds = clock_.train();
   const ScopedSpan span(spans(), span_name("evaluate"), span_lane());
-  executor_->settle();
+  training_->settle();
   average_statistics();
   Quality all =
       evaluator_->run(data::evaluation_range(spec_.test->size(), comm_.rank(), comm_.size()),

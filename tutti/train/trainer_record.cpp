@@ -41,10 +41,10 @@ void TrainerRun::open_record() {
   if (!first()) return;
   log_places(place_);
   log::info("{} on {}: {} parameters, {}, layout {}", about.model, about.dataset, about.parameters,
-            about.precision, network_->training.layout);
+            about.precision, network().training.layout);
   log::info("{} replica(s) of {} samples on {} rank(s) x {} thread(s), {} buckets by {}",
             about.replicas, about.local_batch, about.ranks, about.threads_per_rank,
-            network_->training.buckets.size(), comm_.transport());
+            network().training.buckets.size(), comm_.transport());
   if (about.oversubscribed)
     log::warn("{} ranks x {} threads share {} cores: speeds will not be those of separate cores",
               comm_.local_size(), about.threads_per_rank, about.cores_per_host);
@@ -68,10 +68,10 @@ RunStart TrainerRun::start_event() const {
   about.oversubscribed = comm_.local_size() * about.threads_per_rank > about.cores_per_host &&
                          about.cores_per_host > 0;
   about.seed = static_cast<uint64_t>(config_.run.seed);
-  about.parameters = network_->training.graph.parameter_count();
-  about.flop_per_sample = network_->training.graph.flop() / static_cast<double>(batch_.local);
+  about.parameters = network().training.graph.parameter_count();
+  about.flop_per_sample = network().training.graph.flop() / static_cast<double>(batch_.local);
   about.synchronisation = "every step";
-  about.plan_hash = fmt::format("{:016x}", network_->training.hash());
+  about.plan_hash = fmt::format("{:016x}", network().training.hash());
   about.resume_step = step_;
   if (!nothing_to_do()) about.changes = changes_;  // else nothing was measured with them
   about.target = goal_.in_record();
@@ -152,7 +152,7 @@ void TrainerRun::end_epoch() {
 }
 
 void TrainerRun::report_compression() {
-  const std::string line = exchange_->compression_line(std::exchange(epoch_steps_, 0));
+  const std::string line = exchange().compression_line(std::exchange(epoch_steps_, 0));
   if (first() && !line.empty()) log::info("{}", line);
 }
 

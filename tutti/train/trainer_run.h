@@ -13,7 +13,6 @@
 #include "tutti/data/sampler.h"
 #include "tutti/parallel/average.h"
 #include "tutti/parallel/replicas.h"
-#include "tutti/plan/executor.h"
 #include "tutti/trace/span.h"
 #include "tutti/train/checkpoint.h"
 #include "tutti/train/earlier_part.h"
@@ -24,10 +23,9 @@
 #include "tutti/train/run_settings.h"
 #include "tutti/train/schedule.h"
 #include "tutti/train/settings.h"
-#include "tutti/train/step_exchange.h"
 #include "tutti/train/stragglers.h"
 #include "tutti/train/trainer.h"
-#include "tutti/train/weights.h"
+#include "tutti/train/training_step.h"
 
 namespace tutti {
 
@@ -62,8 +60,9 @@ class TrainerRun {
   Choices choices_before() const;
   void build();
   /// The network, its weights and their exchange, new or as the checkpoint has them.
-  void build_network();
-  void build_executor();
+  void build_step();
+  /// What the replicas meet for besides their gradients.
+  void build_meetings();
   /// The readers of both data sets, at the step where training begins or goes on.
   void build_data();
   /// Where the run before stood. The best checkpoint counts where it is of this run's past: not of
@@ -76,9 +75,8 @@ class TrainerRun {
   void loop();
   /// Whether any rank was asked to stop.
   bool train_step();
-  void gradient_ready(int local, int bucket);
   const data::Batch& next_batch();
-  [[noreturn]] void report_nonfinite(const StepInfo& info, const data::Batch& batch, float loss);
+  [[noreturn]] void report_nonfinite(const data::Batch& batch, float loss);
   /// Two halves of a vote: each rank says whether it was asked to stop, by which signal, and later
   /// learns whether any was. In between the step computes.
   void ask_to_stop();
@@ -133,6 +131,9 @@ class TrainerRun {
   /// No step: of a resume that finds its end behind it.
   bool nothing_to_do() const { return target_reached_ || step_ >= total_steps_; }
   bool first() const { return comm_.rank() == 0; }
+  const Network& network() const { return training_->network(); }
+  StepExchange& exchange() { return training_->exchange(); }
+  const StepExchange& exchange() const { return training_->exchange(); }
   double epochs_done() const {
     return static_cast<double>(step_) / static_cast<double>(sampler_.steps_per_epoch());
   }
@@ -155,12 +156,9 @@ class TrainerRun {
   const LearningRateSchedule schedule_;
   const Goal goal_;
 
-  std::unique_ptr<Network> network_;
-  std::optional<Weights> weights_;
+  std::optional<TrainingStep> training_;
   Buffer averaged_;  // batch-norm statistics over all replicas, for evaluation and checkpoints
   std::optional<Spans> spans_;  // with run.profile
-  std::optional<Executor> executor_;
-  std::optional<StepExchange> exchange_;
   std::optional<ReplicaAverage> average_;
   std::optional<Stragglers> stragglers_;
   std::optional<data::SampleWriter> training_batch_, evaluation_batch_;
@@ -178,8 +176,7 @@ class TrainerRun {
   EarlierPart earlier_;                                // of this resume
   std::optional<std::filesystem::path> went_on_from_;  // a checkpoint
   LeftCheckpoints left_;
-  bool together_ = false;     // an error now is thrown by all ranks: one of them records it
-  std::string bad_gradient_;  // the first one of the step that is not finite
+  bool together_ = false;  // an error now is thrown by all ranks: one of them records it
   StepInterval interval_;
   StepTimes epoch_times_;
   double epoch_loss_ = 0, evaluation_seconds_ = 0, checkpoint_seconds_ = 0, startup_seconds_ = 0;

@@ -63,18 +63,18 @@ Choices TrainerRun::choices_before() const {
 }
 
 void TrainerRun::build() {
-  build_network();
-  build_executor();
+  build_step();
+  build_meetings();
   build_data();
   if (config_.run.profile) {
     spans_.emplace();
-    executor_->set_spans(&*spans_);
-    if (comm_.size() > 1) exchange_->set_spans(&*spans_);
+    training_->executor().set_spans(&*spans_);
+    if (comm_.size() > 1) exchange().set_spans(&*spans_);
   }
-  log::debug("{}", network_->training.to_string());
+  log::debug("{}", network().training.to_string());
 }
 
-void TrainerRun::build_network() {
+void TrainerRun::build_step() {
   if (!config_.comm.shape.empty()) comm_.set_shape(comm::LinkShape::parse(config_.comm.shape));
   NetworkSpec spec = network_spec(config_, *spec_.train, batch_.local);
   if (resumed_)
@@ -85,10 +85,14 @@ void TrainerRun::build_network() {
           .plan_choices;
     }));
   spec.tuning_file = spec_.tuning_file;
-  network_ = compile_network(spec, *spec_.backend, comm_);
   constexpr int64_t kSteps = 256;
-  exchange_.emplace(comm_, replicas_, *network_, exchange_settings(config_.comm),
-                    static_cast<int>(std::min(config_.run.log_every, kSteps)));
+  training_.emplace(
+      TrainingStepSpec{.network = std::move(spec),
+                       .exchange = exchange_settings(config_.comm),
+                       .map = replicas_,
+                       .seed = static_cast<uint64_t>(config_.run.seed),
+                       .steps_compared = static_cast<int>(std::min(config_.run.log_every, kSteps))},
+      *spec_.backend, comm_);
   if (needs_rank_files())
     comm::on_each(comm_, "looking for the run's folder", [&] {
       std::error_code none;
@@ -98,29 +102,22 @@ void TrainerRun::build_network() {
             "checkpoint: run.output_dir must be on a file system that all hosts share",
             place_.directory, comm_.who()));
     });
-  weights_.emplace(network_->training.variables, replicas_.local_count(), exchange_->parameters(),
-                   exchange_->fills_parameters());
-  weights_->initialise(static_cast<uint64_t>(config_.run.seed));
-  averaged_ = Buffer(network_->training.variables.statistic_bytes);
   if (resumed_) {
-    restore(*resumed_, replicas_, exchange_->kept_state(), *weights_);
+    restore(*resumed_, replicas_, exchange().kept_state(), training_->weights());
     SavedCompression saved(*resumed_);
-    exchange_->restore_compression(saved);
+    exchange().restore_compression(saved);
     if (resumed_->info.metrics.contains(kCompressionPays))
-      exchange_->set_verdict(resumed_->info.metrics.at(kCompressionPays));
+      exchange().set_verdict(resumed_->info.metrics.at(kCompressionPays));
     go_on_from(*resumed_);
   }
+  training_->start();
 }
 
-void TrainerRun::build_executor() {
-  executor_.emplace(network_->training, *spec_.backend);
-  average_.emplace(
-      comm_, replicas_,
-      std::max<size_t>(network_->training.variables.statistic_bytes / sizeof(float), 1));
-  executor_->bind(kParameters, weights_->parameters());
-  executor_->bind(kState, weights_->state());
-  executor_->set_scalar(network_->gradient_scale, 1.0f / static_cast<float>(replicas_.replicas()));
-  stragglers_.emplace(comm_, exchange_->arrivals());
+void TrainerRun::build_meetings() {
+  const size_t statistics = network().training.variables.statistic_bytes;
+  averaged_ = Buffer(statistics);
+  average_.emplace(comm_, replicas_, std::max<size_t>(statistics / sizeof(float), 1));
+  stragglers_.emplace(comm_, exchange().arrivals());
   if (comm_.size() > 1)
     stop_vote_ = comm_.plan({.name = "was anyone asked to stop",
                              .kind = comm::Collective::allreduce,
@@ -129,17 +126,14 @@ void TrainerRun::build_executor() {
                              .count = 1,
                              .output = &stop_signal_,
                              .algorithm = "recursive_doubling"});
-  exchange_->attach(*executor_, [this](int local, int bucket) { gradient_ready(local, bucket); });
-  comm_.barrier();  // parameters that another rank has filled are there
-  executor_->pack();
 }
 
 void TrainerRun::build_data() {
-  training_batch_.emplace(sample_writer(config_, *spec_.train, network_->batch()));
-  evaluation_batch_.emplace(sample_writer(config_, *spec_.test, network_->evaluation.batch()));
-  evaluator_.emplace(network_->evaluation, *spec_.backend, *spec_.test, *evaluation_batch_,
+  training_batch_.emplace(sample_writer(config_, *spec_.train, network().batch()));
+  evaluation_batch_.emplace(sample_writer(config_, *spec_.test, network().evaluation.batch()));
+  evaluator_.emplace(network().evaluation, *spec_.backend, *spec_.test, *evaluation_batch_,
                      goal_.metrics);
-  evaluator_->bind(weights_->parameters(), averaged_.data());
+  evaluator_->bind(training_->weights().parameters(), averaged_.data());
 
   const int64_t per_epoch = sampler_.steps_per_epoch();
   data::PipelineSpec pipeline;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tutti/device/cpu/buffer.h"
+#include "tutti/plan/executor.h"
 #include "tutti/plan/variables.h"
 #include "tutti/train/named_tensor.h"
 #include "tutti/train/safetensors.h"
@@ -34,6 +35,12 @@ class Weights {
   std::byte* state() const { return state_.data(); }
   std::byte* statistics(int local_replica) const {
     return statistics_[static_cast<size_t>(local_replica)].data();
+  }
+  /// Parameters and optimizer state are the rank's: its replicas are in lock step. Gradients are
+  /// bound by who exchanges them.
+  ReplicaState replica(int local_replica) const {
+    return {
+        .parameters = parameters_, .statistics = statistics(local_replica), .state = state_.data()};
   }
   int local_replicas() const { return static_cast<int>(statistics_.size()); }
   const Variables& variables() const { return variables_; }

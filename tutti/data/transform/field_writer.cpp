@@ -74,9 +74,10 @@ Chance::Chance(uint64_t seed, int64_t epoch, int64_t index) {
 
 FieldWriter::FieldWriter(const Field& stored, const FieldSteps& steps, const TensorDesc& batch)
     : stored_(stored), placement_(steps.placement),
-      values_(stored, placed_shape(stored, steps.placement).rank() > 0
-                          ? placed_shape(stored, steps.placement)[0]
-                          : 1,
+      values_(stored,
+              placed_shape(stored, steps.placement).rank() > 0
+                  ? placed_shape(stored, steps.placement)[0]
+                  : 1,
               steps.values),
       batch_(batch), permuted_(stored.shape), placed_(placed_shape(stored, steps.placement)) {
   const int rank = placed_.rank();
@@ -84,11 +85,11 @@ FieldWriter::FieldWriter(const Field& stored, const FieldSteps& steps, const Ten
         batch.to_string(), stored.name);
   for (int d = 0; d < rank; ++d)
     if (batch.shape[d + 1] != placed_[d])
-      throw ConfigError(fmt::format(
-          "the field '{}' leaves its transforms as {}, the network takes {}: correct "
-          "data.transforms",
-          stored.name, placed_.to_string(),
-          Shape(std::span(batch.shape.begin() + 1, batch.shape.end())).to_string()));
+      throw ConfigError(
+          fmt::format("the field '{}' leaves its transforms as {}, the network takes {}: correct "
+                      "data.transforms",
+                      stored.name, placed_.to_string(),
+                      Shape(std::span(batch.shape.begin() + 1, batch.shape.end())).to_string()));
   if (batch.dtype == DType::i32 && (!is_integer(stored.element) || !values_.is_identity()))
     throw ConfigError(fmt::format(
         "the field '{}' must be whole numbers, without steps that change values: the network takes "
@@ -133,9 +134,9 @@ void FieldWriter::make_tables() {
 std::array<FieldWriter::Window, kMostAxes> FieldWriter::windows(const Chance* chance) const {
   std::array<Window, kMostAxes> windows;
   const int rank = placed_.rank();
-  const int cropped = !placement_.crops             ? 0
+  const int cropped = !placement_.crops            ? 0
                       : placement_.extents.empty() ? 2
-                                                    : static_cast<int>(placement_.extents.size());
+                                                   : static_cast<int>(placement_.extents.size());
   for (int a = 0; a < std::min(rank, kMostAxes); ++a) {
     Window& window = windows[static_cast<size_t>(a)];
     if (a < cropped) {
@@ -163,8 +164,7 @@ int FieldWriter::place(const Chance* chance, Axes3& axes) const {
     const int64_t drawn = chance->symmetry(all);
     for (int64_t i = drawn % orders; i > 0; --i)
       std::next_permutation(source.begin(), source.begin() + sides);
-    for (int a = 0; a < sides; ++a)
-      turned[static_cast<size_t>(a)] = (drawn / orders >> a & 1) != 0;
+    for (int a = 0; a < sides; ++a) turned[static_cast<size_t>(a)] = (drawn / orders >> a & 1) != 0;
   }
   for (int d = 0; d < rank; ++d) {
     const int a = rank - 1 - d;  // counted from the last axis
@@ -280,12 +280,11 @@ void FieldWriter::write_values(const void* stored, const Axes3& axes, int rank, 
           block[static_cast<size_t>(i)] =
               static_cast<float>(elements[from + (x + i) * inner.stride]);
         std::fill(block.begin() + last, block.begin() + count, 0.0f);
-        values_.apply(std::span(block).first(static_cast<size_t>(count)),
-                      along ? x : channel, along);
+        values_.apply(std::span(block).first(static_cast<size_t>(count)), along ? x : channel,
+                      along);
         T* out = static_cast<T*>(batch) + to;
         with_places(offset_stride_[dim], offset_[dim], [&](auto place) {
-          for (int64_t i = 0; i < count; ++i)
-            out[place(x + i)] = T(block[static_cast<size_t>(i)]);
+          for (int64_t i = 0; i < count; ++i) out[place(x + i)] = T(block[static_cast<size_t>(i)]);
         });
       }
     });

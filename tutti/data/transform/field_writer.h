@@ -53,9 +53,9 @@ class FieldWriter {
  private:
   /// Where the elements along one axis of the result come from.
   struct AxisMap {
-    int dim = 0;         ///< of the batch, from 1
-    int64_t begin = 0;   ///< of its element 0, in stored elements
-    int64_t stride = 0;  ///< in stored elements; negative where mirrored
+    int dim = 0;                              ///< of the batch, from 1
+    int64_t begin = 0;                        ///< of its element 0, in stored elements
+    int64_t stride = 0;                       ///< in stored elements; negative where mirrored
     int64_t first = 0, last = 0, extent = 0;  ///< elements of [first, last) are stored
   };
   using Axes3 = std::array<AxisMap, Shape::kMaxRank>;

@@ -12,9 +12,9 @@ SampleWriter::SampleWriter(const Dataset& dataset, std::span<const BatchField> f
   for (size_t i = 0; i < steps.size(); ++i) {
     field_index(dataset, steps[i].field);
     if (std::ranges::count(steps, steps[i].field, &FieldSteps::field) > 1)
-      throw ConfigError(fmt::format(
-          "data.transforms names the field '{}' twice: give all its steps in one line",
-          steps[i].field));
+      throw ConfigError(
+          fmt::format("data.transforms names the field '{}' twice: give all its steps in one line",
+                      steps[i].field));
   }
   for (const BatchField& field : fields) {
     const size_t index = field_index(dataset, field.field);

@@ -74,9 +74,10 @@ Axes axes_of(const Words& step) {
     constexpr std::string_view kAxes = "xyz";
     const size_t at = step.words[i].size() == 1 ? kAxes.find(step.words[i][0]) : kAxes.npos;
     if (at == kAxes.npos)
-      step.refuse(fmt::format("has '{}' where an axis is wanted: x is the last one, y the one "
-                              "before, z the one before that",
-                              step.words[i]));
+      step.refuse(
+          fmt::format("has '{}' where an axis is wanted: x is the last one, y the one "
+                      "before, z the one before that",
+                      step.words[i]));
     axes |= static_cast<Axes>(1U << at);
   }
   if (axes == 0) step.refuse("names no axis: x is the last one, y the one before, then z");
@@ -146,9 +147,9 @@ ValueStep read_value(const Words& step) {
     size_t numbers;
   };
   constexpr std::array kKnown = {
-      Known{"divide", Kind::divide, 1}, Known{"multiply", Kind::multiply, 1},
-      Known{"add", Kind::add, 1},       Known{"clip", Kind::clip, 2},
-      Known{"log1p", Kind::log1p, 0},   Known{"normalise", Kind::normalise, 0},
+      Known{"divide", Kind::divide, 1},  Known{"multiply", Kind::multiply, 1},
+      Known{"add", Kind::add, 1},        Known{"clip", Kind::clip, 2},
+      Known{"log1p", Kind::log1p, 0},    Known{"normalise", Kind::normalise, 0},
       Known{"min-max", Kind::min_max, 0}};
   const auto known = std::ranges::find(kKnown, step.words[0], &Known::name);
   if (known == kKnown.end()) step.refuse(fmt::format("is not known; known are {}", kStepNames));
@@ -198,8 +199,8 @@ FieldSteps parse_steps(std::string_view text) {
 
 Shape placed_shape(const Field& stored, const Placement& placement) {
   const auto refuse = [&](const std::string& why) {
-    throw ConfigError(
-        fmt::format("data.transforms: the field '{}' ({}) {}", stored.name, stored.to_string(), why));
+    throw ConfigError(fmt::format("data.transforms: the field '{}' ({}) {}", stored.name,
+                                  stored.to_string(), why));
   };
   Shape shape = stored.shape;
   const int rank = shape.rank();

@@ -34,7 +34,7 @@ inline constexpr int kMostAxes = 3;
 
 /// The steps that move elements. Of each kind a field has one at most.
 struct Placement {
-  std::vector<int> permute;      ///< empty: as stored
+  std::vector<int> permute;  ///< empty: as stored
   bool crops = false;
   std::vector<int64_t> extents;  ///< of the crop, of the last axes; empty: as large as it is
   int64_t pad = 0;

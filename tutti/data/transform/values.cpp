@@ -44,8 +44,9 @@ ValueFunction::ValueFunction(const Field& stored, int64_t channels, std::vector<
     const FieldStatistics& own = stored.statistics;
     if (step.first.empty()) {
       if (stored.element == Element::u8 && !divided_by_255)
-        refuse(name, "without numbers must stand behind 'divide 255': the data set's own are those "
-                     "of values from 0 to 1");
+        refuse(name,
+               "without numbers must stand behind 'divide 255': the data set's own are those "
+               "of values from 0 to 1");
       step.first = normalises ? own.mean : own.least;
       step.second = normalises ? own.deviation : own.greatest;
       if (step.first.empty())

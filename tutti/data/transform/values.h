@@ -12,8 +12,8 @@ namespace tutti::data {
 class ValueFunction {
  public:
   /// `channels`: extent of the placed field's first axis, 1 of a number. Takes the field's own
-  /// statistics where a step has no numbers. ConfigError naming the field where those are not known,
-  /// or numbers are neither one nor one a channel.
+  /// statistics where a step has no numbers. ConfigError naming the field where those are not
+  /// known, or numbers are neither one nor one a channel.
   ValueFunction(const Field& stored, int64_t channels, std::vector<ValueStep> steps);
 
   bool is_identity() const { return steps_.empty(); }

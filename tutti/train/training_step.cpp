@@ -1,0 +1,67 @@
+#include "tutti/train/training_step.h"
+
+namespace tutti {
+
+TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
+                           comm::Communicator& communicator)
+    : communicator_(communicator), map_(spec.map),
+      network_(compile_network(spec.network, backend, communicator)),
+      exchange_(communicator, spec.map, *network_, spec.exchange, spec.steps_compared),
+      weights_(network_->training.variables, spec.map.local_count(), exchange_.parameters(),
+               exchange_.fills_parameters()),
+      executor_(network_->training, backend), info_{.seed = spec.seed} {
+  weights_.initialise(spec.seed);
+}
+
+void TrainingStep::start() {
+  executor_.bind(weights_.replica(0));
+  executor_.set_scalar(network_->gradient_scale, 1.0f / static_cast<float>(map_.replicas()));
+  exchange_.attach(executor_);
+  communicator_.barrier();  // parameters that another rank has filled are there
+  executor_.pack();
+}
+
+template <class Work>
+void TrainingStep::compute(Work work) {
+  const auto start = RunClock::Clock::now();
+  work();
+  computing_ += RunClock::since(start);
+}
+
+void TrainingStep::begin(int64_t step) {
+  info_.step = step;
+  computing_ = 0;
+  exposed_before_ = exchange_.exposed_seconds();
+  exchange_.begin_step(step);
+}
+
+float TrainingStep::run(int local_replica, std::span<void* const> batch) {
+  CHECK(batch.size() == network_->inputs.size(), "{} tensors of a batch for {} inputs",
+        batch.size(), network_->inputs.size());
+  info_.replica = map_.replica(local_replica);
+  for (size_t i = 0; i < batch.size(); ++i)
+    executor_.bind_input(network_->inputs[i].value, batch[i]);
+  ReplicaState replica = weights_.replica(local_replica);
+  replica.gradients = exchange_.begin(local_replica);
+  executor_.bind(replica);
+  compute([&] { executor_.run(info_); });
+  return *static_cast<const float*>(executor_.result(network_->loss));
+}
+
+void TrainingStep::update(float learning_rate) {
+  exchange_.end_of_backward();
+  compute([&] {
+    executor_.set_scalar(network_->lr, learning_rate);
+    executor_.update(info_);
+    exchange_.end_step(executor_);
+  });
+}
+
+StepTimes TrainingStep::times() const {
+  StepTimes times;
+  times.comm_exposed = exchange_.exposed_seconds() - exposed_before_;
+  times.compute = computing_ - times.comm_exposed;
+  return times;
+}
+
+}  // namespace tutti

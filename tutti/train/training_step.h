@@ -1,0 +1,79 @@
+#pragma once
+// TrainingStep: one step of this rank's replicas as a value: forward, backward, exchange, update.
+// The trainer, the benchmarks and the tests take the same one.
+//
+//   TrainingStep step(...);  fill step.weights();  step.start();
+//   for each step: begin(); run() for each local replica; update()
+
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "tutti/comm/communicator.h"
+#include "tutti/parallel/replicas.h"
+#include "tutti/plan/executor.h"
+#include "tutti/train/network.h"
+#include "tutti/train/run_clock.h"
+#include "tutti/train/step_exchange.h"
+#include "tutti/train/weights.h"
+
+namespace tutti {
+
+struct TrainingStepSpec {
+  NetworkSpec network;
+  ExchangeSettings exchange;
+  ReplicaMap map;
+  uint64_t seed = 0;         ///< of dropout and of initial weights
+  int steps_compared = 256;  ///< of the steps between two looks at arrivals, how many are kept
+};
+
+/// Not thread-safe; used by the thread that uses the communicator.
+class TrainingStep {
+ public:
+  /// Collective. Compiles the network; weights are new. Backend and communicator must outlive it.
+  /// Throws as compile_network does.
+  TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
+               comm::Communicator& communicator);
+
+  /// Collective, once, after the last change of weights() and exchange() from outside.
+  void start();
+
+  /// Around each step; `step` counts updates from 0.
+  void begin(int64_t step);
+  /// Forward and backward of a local replica; `batch` fills network().inputs. Its loss, over its
+  /// batch. Sums of complete buckets leave while it runs.
+  float run(int local_replica, std::span<void* const> batch);
+  /// "the gradient of 'conv1.weight' is not finite ..." for the first such one of this step.
+  const std::string& bad_gradient() const { return exchange_.bad_gradient(); }
+  /// Applies the sums that have arrived; the others wait for the next run() or settle().
+  void update(float learning_rate);
+  /// Applies all of them: before anybody reads the weights.
+  void settle() { executor_.settle(); }
+  /// Seconds of the last step in which this rank computed, and waited for others.
+  StepTimes times() const;
+
+  /// Of the replica whose run() is next or under way.
+  StepInfo info() const { return info_; }
+  const Network& network() const { return *network_; }
+  Weights& weights() { return weights_; }
+  const Weights& weights() const { return weights_; }
+  StepExchange& exchange() { return exchange_; }
+  const StepExchange& exchange() const { return exchange_; }
+  Executor& executor() { return executor_; }
+  const ReplicaMap& map() const { return map_; }
+
+ private:
+  template <class Work>
+  void compute(Work work);
+
+  comm::Communicator& communicator_;
+  const ReplicaMap map_;
+  std::unique_ptr<Network> network_;
+  StepExchange exchange_;
+  Weights weights_;
+  Executor executor_;
+  StepInfo info_;
+  double computing_ = 0, exposed_before_ = 0;
+};
+
+}  // namespace tutti

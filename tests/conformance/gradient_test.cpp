@@ -11,6 +11,7 @@
 #include "interpreter.h"
 #include "tutti/backend/reference/reference.h"
 #include "tutti/base/rng.h"
+#include "tutti/ops/broadcast.h"
 #include "tutti/ops/builder.h"
 #include "tutti/ops/fuse.h"
 
@@ -205,6 +206,13 @@ std::vector<GradientCase> cases() {
   });
   add_map("global_average_pool", {3, 2, 4},
           [](Graph& g, Value x) { return global_average_pool(g, "y", x); });
+  add_map("broadcast", {3, 1, 1}, [](Graph& g, Value x) { return broadcast(g, "y", x, {4, 5}); });
+  add_map("broadcast_3d", {3, 1, 1, 1}, [](Graph& g, Value x) {
+    return broadcast(g, "y", x, {2, 3, 4});
+  });
+  add_map("spatial_sum", {3, 2, 4},
+          [](Graph& g, Value x) { return g.append1("y", std::make_shared<SpatialSum>(), {x}); });
+  add_map("scale", {5}, [](Graph& g, Value x) { return scale(g, "y", x, 1.2f); });
   add_case("add", [](Graph& g) {
     return std::vector<Value>{
         squared_error(g, add(g, "y", variable(g, "a", {5}), variable(g, "b", {5})))};
@@ -235,6 +243,16 @@ std::vector<GradientCase> cases() {
     return std::vector<Value>{softmax_cross_entropy(
         g, "loss", variable(g, "x", {4, 2, 3}), labels(g, {kBatch, 2, 3}),
         {.label_smoothing = 0.2f, .class_weights = {1, 0.5f, 2, 3}, .scale = 0.5f})};
+  });
+  add_case("softmax_cross_entropy_weighted_mean_over_labels", [](Graph& g) {
+    return std::vector<Value>{
+        softmax_cross_entropy(g, "loss", variable(g, "x", {4, 2, 3}), labels(g, {kBatch, 2, 3}),
+                              {.class_weights = {1, 0.5f, 2, 3}, .mean_over = MeanOver::labels})};
+  });
+  add_case("softmax_cross_entropy_per_voxel", [](Graph& g) {
+    return std::vector<Value>{softmax_cross_entropy(g, "loss", variable(g, "x", {4, 2, 1, 3}),
+                                                    labels(g, {kBatch, 2, 1, 3}),
+                                                    {.class_weights = {1, 0.5f, 2, 3}})};
   });
   for (const PointwiseLossKind kind :
        {PointwiseLossKind::mse, PointwiseLossKind::mae, PointwiseLossKind::huber,

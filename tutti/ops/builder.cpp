@@ -1,6 +1,7 @@
 #include "tutti/ops/builder.h"
 
 #include "tutti/ops/batch_norm.h"
+#include "tutti/ops/broadcast.h"
 #include "tutti/ops/conv.h"
 #include "tutti/ops/conv_transpose.h"
 #include "tutti/ops/dense.h"
@@ -131,6 +132,10 @@ Value mul(Graph& graph, const std::string& name, Value a, Value b) {
   return graph.append1(name, std::make_shared<Mul>(), {a, b});
 }
 
+Value scale(Graph& graph, const std::string& name, Value x, float factor) {
+  return graph.append1(name, std::make_shared<Scale>(factor), {x});
+}
+
 Value pool(Graph& graph, const std::string& name, Value x, PoolAttributes attributes) {
   attributes.spatial = spatial_of(graph, name, x);
   return graph.append1(name, std::make_shared<Pool>(attributes), {x});
@@ -138,6 +143,10 @@ Value pool(Graph& graph, const std::string& name, Value x, PoolAttributes attrib
 
 Value global_average_pool(Graph& graph, const std::string& name, Value x) {
   return graph.append1(name, std::make_shared<GlobalAveragePool>(), {x});
+}
+
+Value broadcast(Graph& graph, const std::string& name, Value x, const Shape& spatial) {
+  return graph.append1(name, std::make_shared<Broadcast>(spatial), {x});
 }
 
 Value reshape(Graph& graph, const std::string& name, Value x, const Shape& sample) {

@@ -59,9 +59,13 @@ Value activation(Graph& graph, const std::string& name, Value x, ActivationKind 
 Value relu(Graph& graph, const std::string& name, Value x);
 Value add(Graph& graph, const std::string& name, Value a, Value b);
 Value mul(Graph& graph, const std::string& name, Value a, Value b);
+/// factor * x.
+Value scale(Graph& graph, const std::string& name, Value x, float factor);
 /// `attributes.spatial` is taken from the rank of x.
 Value pool(Graph& graph, const std::string& name, Value x, PoolAttributes attributes);
 Value global_average_pool(Graph& graph, const std::string& name, Value x);
+/// x [N, C, 1, 1(, 1)] at every position of `spatial`.
+Value broadcast(Graph& graph, const std::string& name, Value x, const Shape& spatial);
 Value reshape(Graph& graph, const std::string& name, Value x, const Shape& sample);
 Value slice(Graph& graph, const std::string& name, Value x, std::vector<SliceRange> ranges);
 Value pad(Graph& graph, const std::string& name, Value x, std::vector<int64_t> low,

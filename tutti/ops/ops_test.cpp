@@ -117,6 +117,20 @@ TEST_F(Ops, PoolShapesAndRefusals) {
       "does not fit into x 2x3x2x2");
 }
 
+TEST_F(Ops, BroadcastFillsPositions) {
+  const Value y = broadcast(g, "tiles", image({2, 3, 1, 1}, DType::bf16), {48, 72});
+  EXPECT_EQ(g.shape(y), (Shape{2, 3, 48, 72}));
+  EXPECT_EQ(g.type(y).desc.dtype, DType::bf16);
+  refuses([&] { broadcast(g, "b", image({2, 3, 1, 2}), {4, 4}); }, "x 2x3x1x2 needs one position");
+  refuses([&] { broadcast(g, "b", image({2, 3, 1, 1}), {4, 4, 4}); }, "as many spatial dimensions");
+}
+
+TEST_F(Ops, ScaleNeedsNumbersThatCanBeScaled) {
+  scale(g, "wide", image({2, 3}), 1.2f);
+  EXPECT_EQ(g.nodes().back().op->attributes(), "factor 1.2");
+  refuses([&] { scale(g, "b", image({2, 3}, DType::i32), 2); }, "needs floating-point numbers");
+}
+
 TEST_F(Ops, DenseFlattensAndChoosesItsType) {
   const Value y = dense(g, "fc", image({4, 8, 2, 3}, DType::bf16), {.outputs = 10});
   EXPECT_EQ(g.shape(g.find("fc.weight")), (Shape{10, 48}));

@@ -35,6 +35,9 @@ constexpr const char* kLosses[] = {
     "softmax_cross_entropy{} {} n6c19 smoothing0.1 weights scale0.5",
     "softmax_cross_entropy{} {} n3c5h6w7 weights",
     "softmax_cross_entropy{} {} n3c16h8w8 smoothing0.2",
+    "softmax_cross_entropy{} {} n3c5h6w7 weights over_labels scale0.5",
+    "softmax_cross_entropy{} {} n3c3d3h4w5 weights",
+    "softmax_cross_entropy{} {} n2c16d2h3w4 smoothing0.1 weights over_labels",
     "pointwise_loss{} {} n9c10 mse",
     "pointwise_loss{} {} n3c16h6w7 mse scale2",
     "pointwise_loss{} {} n3c5h6w7 mae",
@@ -65,6 +68,7 @@ constexpr const char* kOthers[] = {
     "reorder f32 n3c19h4w5 to_i32",
     "add f32 n10c7 whole",
     "mul f32 n333 whole",
+    "scale f32 n333 factor0.3 whole",
     "activation f32 n333 gelu whole",
     "slice u8 n3c4h6w5 from1 step2",
     "reshape i32 n3c4h6w5",
@@ -94,7 +98,7 @@ std::vector<std::string> conformance_lines() {
         for (const char* two : {"", " two"})
           add(fmt::format("batch_norm_grad_reduce {} {}{}{}", type, shape, relu, two));
       }
-      for (const char* op : {"add", "mul", "bias_backward", "dropout"})
+      for (const char* op : {"add", "mul", "scale", "bias_backward", "dropout"})
         add(fmt::format("{} {} {}", op, type, shape));
       for (const char* kind : {"relu", "leaky_relu", "sigmoid", "tanh", "gelu"})
         for (const char* op : {"activation", "activation_grad"})
@@ -108,7 +112,8 @@ std::vector<std::string> conformance_lines() {
       if (std::string_view(shape).find('w') == std::string_view::npos) continue;
       add(fmt::format("reshape {} {}", type, shape));
       add(fmt::format("concat {} {} axis2 other2", type, shape));
-      for (const char* op : {"global_average_pool", "global_average_pool_grad"})
+      for (const char* op :
+           {"global_average_pool", "global_average_pool_grad", "broadcast", "spatial_sum"})
         add(fmt::format("{} {} {}", op, type, shape));
     }
     for (const char* shape : kVectors) {

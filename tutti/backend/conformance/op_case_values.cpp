@@ -27,6 +27,8 @@ void pointwise_case(CaseLine& line, OpCase& made) {
   }
   if (line.op == "add") made.problem.op = std::make_shared<Add>();
   if (line.op == "mul") made.problem.op = std::make_shared<Mul>();
+  if (line.op == "scale")
+    made.problem.op = std::make_shared<Scale>(static_cast<float>(line.number("factor", 1.2)));
   if (line.op == "bias_backward") made.problem.op = std::make_shared<BiasBackward>();
   if (line.op == "dropout")
     made.problem.op =
@@ -91,7 +93,8 @@ void loss_case(CaseLine& line, OpCase& made) {
     SoftmaxCrossEntropyAttributes a{
         .label_smoothing = static_cast<float>(line.number("smoothing", 0)),
         .class_weights = {},
-        .scale = scale};
+        .scale = scale,
+        .mean_over = line.has("over_labels") ? MeanOver::labels : MeanOver::weights};
     if (line.has("weights"))
       for (int64_t k = 0; k < x[1]; ++k)
         a.class_weights.push_back(0.5f + 0.25f * static_cast<float>(k % 5));

@@ -1,4 +1,4 @@
-// Add, Mul, activations, dropout.
+// Add, Mul, Scale, activations, dropout.
 
 #include <algorithm>
 
@@ -215,6 +215,9 @@ bool append_pointwise_candidates(const KernelRequest& r, std::vector<KernelCandi
     return add_pointwise(r, candidates, [](Floats a, Floats b) { return a + b; });
   if (dynamic_cast<const Mul*>(r.op))
     return add_pointwise(r, candidates, [](Floats a, Floats b) { return a * b; });
+  if (const auto* op = dynamic_cast<const Scale*>(r.op))
+    return add_pointwise(r, candidates,
+                         [factor = op->factor()](Floats x, Floats) { return factor * x; });
   if (const auto* op = dynamic_cast<const Activation*>(r.op))
     return add_activation(r, candidates, *op);
   if (const auto* op = dynamic_cast<const ActivationGrad*>(r.op))

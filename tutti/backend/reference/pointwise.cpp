@@ -1,4 +1,4 @@
-// Add, Mul, activations, dropout, Reorder.
+// Add, Mul, Scale, activations, dropout, Reorder.
 
 #include <algorithm>
 #include <cmath>
@@ -67,6 +67,10 @@ Rule pointwise_rule(const KernelRequest& request) {
     return each([](const RuleCall& call, int64_t i) { return call.in[0][i] + call.in[1][i]; });
   if (dynamic_cast<const Mul*>(op))
     return each([](const RuleCall& call, int64_t i) { return call.in[0][i] * call.in[1][i]; });
+  if (const auto* s = dynamic_cast<const Scale*>(op))
+    return each([factor = static_cast<double>(s->factor())](const RuleCall& call, int64_t i) {
+      return factor * call.in[0][i];
+    });
   if (dynamic_cast<const Reorder*>(op))
     return each([](const RuleCall& call, int64_t i) { return call.in[0][i]; });
   if (const auto* a = dynamic_cast<const Activation*>(op))

@@ -134,9 +134,27 @@ std::vector<GradientCase> cases() {
                 {.out_channels = 4, .kernel = in_all(3), .pad = in_all(1), .bias = true});
   });
   add_map("conv_relu", {3, 5, 4}, [](Graph& g, Value x) {
-    return conv(
-        g, "y", x,
-        {.out_channels = 4, .kernel = in_all(3), .pad = in_all(1), .bias = true, .relu = true});
+    return conv(g, "y", x,
+                {.out_channels = 4,
+                 .kernel = in_all(3),
+                 .pad = in_all(1),
+                 .bias = true,
+                 .activation = ActivationAttributes{}});
+  });
+  add_map("conv_leaky_relu", {3, 5, 4}, [](Graph& g, Value x) {
+    return conv(g, "y", x,
+                {.out_channels = 4,
+                 .kernel = in_all(2),
+                 .pad_high = in_all(1),
+                 .bias = true,
+                 .activation = ActivationAttributes{ActivationKind::leaky_relu, 0.3f}});
+  });
+  add_map("conv_tanh", {3, 5, 4}, [](Graph& g, Value x) {
+    return conv(g, "y", x,
+                {.out_channels = 4,
+                 .kernel = in_all(3),
+                 .pad = in_all(1),
+                 .activation = ActivationAttributes{ActivationKind::tanh}});
   });
   add_map("conv_strided_grouped_dilated", {4, 7, 6}, [](Graph& g, Value x) {
     return conv(g, "y", x,
@@ -331,6 +349,20 @@ TEST(Rewrite, KeepsLossAndGradients) {
       for (size_t i = 0; i < before[g].size(); ++i)
         ASSERT_NEAR(before[g][i], after[other][i], 1e-5) << folded.graph[parameter].name;
     }
+  }
+}
+
+TEST(Rewrite, FusesEveryActivationWhoseGradientNeedsTheResultAlone) {
+  for (const ActivationKind kind :
+       {ActivationKind::relu, ActivationKind::leaky_relu, ActivationKind::sigmoid,
+        ActivationKind::tanh, ActivationKind::gelu}) {
+    Graph g;
+    const Value y = conv(g, "conv", variable(g, "x", {2, 3, 3}), {.out_channels = 2, .bias = true});
+    squared_error(g, activation(g, "act", y, kind, 0.3f));
+    const Graph fused = fuse_forward(g).graph;
+    EXPECT_EQ(count(fused, "activation"), kind == ActivationKind::gelu ? 1 : 0) << name_of(kind);
+    if (kind != ActivationKind::leaky_relu) continue;
+    EXPECT_NE(fused.to_string().find("bias leaky_relu slope 0.3"), std::string::npos);
   }
 }
 

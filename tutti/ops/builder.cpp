@@ -35,8 +35,18 @@ Shape weight_shape(int64_t out, int64_t in, const ConvSpec& spec, int spatial) {
                       : Shape{out, in, spec.kernel[0], spec.kernel[1], spec.kernel[2]};
 }
 
-Value bias_parameter(Graph& graph, const std::string& name, int64_t count, int64_t fan_in) {
-  return graph.parameter(name + ".bias", Shape{count}, Init{Init::Kind::uniform_fan_in, fan_in});
+struct BiasShape {
+  int64_t count, fan_in;
+};
+
+/// The bias of a layer whose weight has this fan.
+template <class Spec>
+Value bias_parameter(Graph& graph, const std::string& name, const Spec& spec, BiasShape shape) {
+  require(spec.bias_init == Init::Kind::zeros || spec.bias_init == Init::Kind::uniform_fan_in,
+          "layer '{}': a bias starts with zeros or uniform_fan_in", name);
+  const bool zeros = spec.bias_init == Init::Kind::zeros;
+  return graph.parameter(name + ".bias", Shape{shape.count},
+                         Init{spec.bias_init, zeros ? 0 : shape.fan_in});
 }
 
 /// FNV-1a: the same number for the same name on every machine.
@@ -56,22 +66,24 @@ Value conv(Graph& graph, const std::string& name, Value x, const ConvSpec& spec)
           spec.out_channels, spec.groups);
   const Shape w = weight_shape(spec.out_channels, channels / spec.groups, spec, spatial);
   std::vector<Value> in{x, graph.parameter(name + ".weight", w, Init{spec.init, 0})};
-  if (spec.bias) in.push_back(bias_parameter(graph, name, w[0], w.elements_from(1)));
+  if (spec.bias) in.push_back(bias_parameter(graph, name, spec, {w[0], w.elements_from(1)}));
   return graph
-      .append(name, std::make_shared<Conv>(conv_attributes(spec, spatial), spec.bias, spec.relu),
+      .append(name,
+              std::make_shared<Conv>(conv_attributes(spec, spatial), spec.bias, spec.activation),
               in)
       .front();
 }
 
 Value conv_transpose(Graph& graph, const std::string& name, Value x, const ConvSpec& spec) {
   const int spatial = spatial_of(graph, name, x);
-  require(!spec.relu, "layer '{}': conv_transpose has no fused ReLU", name);
+  require(!spec.activation, "layer '{}': conv_transpose has no fused activation", name);
   require(spec.out_channels >= 1 && spec.groups >= 1 && spec.out_channels % spec.groups == 0,
           "layer '{}': {} output channels do not form {} groups", name, spec.out_channels,
           spec.groups);
   const Shape w = weight_shape(graph.shape(x)[1], spec.out_channels / spec.groups, spec, spatial);
   std::vector<Value> in{x, graph.parameter(name + ".weight", w, Init{spec.init, 0})};
-  if (spec.bias) in.push_back(bias_parameter(graph, name, spec.out_channels, w.elements_from(1)));
+  if (spec.bias)
+    in.push_back(bias_parameter(graph, name, spec, {spec.out_channels, w.elements_from(1)}));
   return graph
       .append(name,
               std::make_shared<ConvTranspose>(conv_attributes(spec, spatial), spec.bias,
@@ -111,13 +123,13 @@ Value dense(Graph& graph, const std::string& name, Value x, const DenseSpec& spe
   require(spec.outputs >= 1, "layer '{}': {} outputs", name, spec.outputs);
   std::vector<Value> in{
       x, graph.parameter(name + ".weight", Shape{spec.outputs, features}, Init{spec.init, 0})};
-  if (spec.bias) in.push_back(bias_parameter(graph, name, spec.outputs, features));
+  if (spec.bias) in.push_back(bias_parameter(graph, name, spec, {spec.outputs, features}));
   return graph.append(name, std::make_shared<Dense>(spec.bias, spec.dtype.value_or(DType::f32)), in)
       .front();
 }
 
 Value activation(Graph& graph, const std::string& name, Value x, ActivationKind kind, float slope) {
-  return graph.append1(name, std::make_shared<Activation>(kind, slope), {x});
+  return graph.append1(name, std::make_shared<Activation>(ActivationAttributes{kind, slope}), {x});
 }
 
 Value relu(Graph& graph, const std::string& name, Value x) {

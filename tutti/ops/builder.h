@@ -27,9 +27,11 @@ struct ConvSpec {
   std::optional<std::array<int64_t, 3>> pad_high{};  ///< where it differs from pad
   std::array<int64_t, 3> output_pad{0, 0, 0};        ///< conv_transpose only
   int64_t groups = 1;
-  bool bias = false, relu = false;  ///< relu: conv only
+  bool bias = false;
+  std::optional<ActivationAttributes> activation{};  ///< conv only; none of gelu
   Init::Kind init =
       Init::Kind::uniform_fan_in;  ///< PyTorch's default; its fan is that of a plain convolution
+  Init::Kind bias_init = Init::Kind::uniform_fan_in;  ///< of the weight's fan; Keras's is zeros
 };
 
 /// 2-D or 3-D by the rank of x.
@@ -50,6 +52,7 @@ struct DenseSpec {
   bool bias = true;
   std::optional<DType> dtype{};  ///< of the result; default f32
   Init::Kind init = Init::Kind::uniform_fan_in;
+  Init::Kind bias_init = Init::Kind::uniform_fan_in;  ///< of the weight's fan; Keras's is zeros
 };
 
 Value dense(Graph& graph, const std::string& name, Value x, const DenseSpec& spec);

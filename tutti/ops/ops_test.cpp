@@ -131,6 +131,27 @@ TEST_F(Ops, ScaleNeedsNumbersThatCanBeScaled) {
   refuses([&] { scale(g, "b", image({2, 3}, DType::i32), 2); }, "needs floating-point numbers");
 }
 
+TEST_F(Ops, BiasesStartAsTheLayerSays) {
+  conv(g, "torch", image({2, 3, 8, 8}), {.out_channels = 4, .kernel = in_all(3), .bias = true});
+  EXPECT_EQ(g[g.find("torch.bias")].init.kind, Init::Kind::uniform_fan_in);
+  EXPECT_EQ(g[g.find("torch.bias")].init.fan, 27);
+  conv(g, "keras", image({2, 3, 8, 8}),
+       {.out_channels = 4,
+        .kernel = in_all(3),
+        .bias = true,
+        .init = Init::Kind::glorot_uniform,
+        .bias_init = Init::Kind::zeros});
+  EXPECT_EQ(g[g.find("keras.weight")].init.kind, Init::Kind::glorot_uniform);
+  EXPECT_EQ(g[g.find("keras.bias")].init.kind, Init::Kind::zeros);
+  dense(g, "fc", image({2, 3}), {.outputs = 4, .bias_init = Init::Kind::zeros});
+  EXPECT_EQ(g[g.find("fc.bias")].init.kind, Init::Kind::zeros);
+  refuses(
+      [&] {
+        dense(g, "d", image({2, 3}), {.outputs = 4, .bias_init = Init::Kind::ones});
+      },
+      "a bias starts with zeros");
+}
+
 TEST_F(Ops, DenseFlattensAndChoosesItsType) {
   const Value y = dense(g, "fc", image({4, 8, 2, 3}, DType::bf16), {.outputs = 10});
   EXPECT_EQ(g.shape(g.find("fc.weight")), (Shape{10, 48}));

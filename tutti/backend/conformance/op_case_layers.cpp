@@ -38,7 +38,7 @@ void conv_case(CaseLine& line, OpCase& made) {
   const bool bias = line.has("bias");
   CaseInputs in(made);
   if (line.op == "conv") {
-    made.problem.op = std::make_shared<Conv>(a, bias, line.has("relu"));
+    made.problem.op = std::make_shared<Conv>(a, bias, activation_of(line));
     in.batched(line.x, line.dtype).free(w);
     if (bias) in.free(Shape{w[0]});
   } else if (line.op == "conv_backward_data") {

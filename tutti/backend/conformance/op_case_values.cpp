@@ -15,6 +15,14 @@
 
 namespace tutti {
 
+std::optional<ActivationAttributes> activation_of(CaseLine& line) {
+  for (const ActivationKind kind :
+       {ActivationKind::relu, ActivationKind::leaky_relu, ActivationKind::sigmoid,
+        ActivationKind::tanh, ActivationKind::gelu})
+    if (line.has(std::string(name_of(kind)).c_str())) return ActivationAttributes{kind, 0.2f};
+  return std::nullopt;
+}
+
 void pointwise_case(CaseLine& line, OpCase& made) {
   CaseInputs in(made);
   const bool pair = line.op == "add" || line.op == "mul" || line.op == "activation_grad";
@@ -39,13 +47,9 @@ void pointwise_case(CaseLine& line, OpCase& made) {
                                                                                       : "i")
                                              .c_str()))
       made.problem.op = std::make_shared<Reorder>(target);
-  for (const ActivationKind kind :
-       {ActivationKind::relu, ActivationKind::leaky_relu, ActivationKind::sigmoid,
-        ActivationKind::tanh, ActivationKind::gelu}) {
-    if (!line.has(std::string(name_of(kind)).c_str())) continue;
-    if (line.op == "activation") made.problem.op = std::make_shared<Activation>(kind, 0.2f);
-    if (line.op == "activation_grad")
-      made.problem.op = std::make_shared<ActivationGrad>(kind, 0.2f);
+  if (const auto f = activation_of(line)) {
+    if (line.op == "activation") made.problem.op = std::make_shared<Activation>(*f);
+    if (line.op == "activation_grad") made.problem.op = std::make_shared<ActivationGrad>(*f);
   }
 }
 

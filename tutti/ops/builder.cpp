@@ -74,6 +74,21 @@ Value conv(Graph& graph, const std::string& name, Value x, const ConvSpec& spec)
       .front();
 }
 
+Value separable_conv(Graph& graph, const std::string& name, Value x, const ConvSpec& spec) {
+  require(spec.groups == 1, "layer '{}': a separable convolution with {} groups", name,
+          spec.groups);
+  ConvSpec depthwise = spec;
+  depthwise.out_channels = depthwise.groups = graph.shape(x)[1];
+  depthwise.bias = false;
+  depthwise.activation.reset();
+  return conv(graph, name + ".pointwise", conv(graph, name + ".conv1", x, depthwise),
+              {.out_channels = spec.out_channels,
+               .bias = spec.bias,
+               .activation = spec.activation,
+               .init = spec.init,
+               .bias_init = spec.bias_init});
+}
+
 Value conv_transpose(Graph& graph, const std::string& name, Value x, const ConvSpec& spec) {
   const int spatial = spatial_of(graph, name, x);
   require(!spec.activation, "layer '{}': conv_transpose has no fused activation", name);

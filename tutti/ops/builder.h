@@ -36,6 +36,10 @@ struct ConvSpec {
 
 /// 2-D or 3-D by the rank of x.
 Value conv(Graph& graph, const std::string& name, Value x, const ConvSpec& spec);
+/// Depthwise separable: NAME.conv1 convolves every channel by itself with the kernel, stride,
+/// dilation and padding of `spec`, then NAME.pointwise is a 1x1 convolution to spec.out_channels
+/// with its bias and activation. Both start as spec.init says; spec.groups must be 1.
+Value separable_conv(Graph& graph, const std::string& name, Value x, const ConvSpec& spec);
 Value conv_transpose(Graph& graph, const std::string& name, Value x, const ConvSpec& spec);
 
 struct BatchNormSpec {

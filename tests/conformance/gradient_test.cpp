@@ -11,6 +11,7 @@
 #include "interpreter.h"
 #include "tutti/backend/reference/reference.h"
 #include "tutti/base/rng.h"
+#include "tutti/ops/broadcast.h"
 #include "tutti/ops/builder.h"
 #include "tutti/ops/fuse.h"
 
@@ -133,9 +134,27 @@ std::vector<GradientCase> cases() {
                 {.out_channels = 4, .kernel = in_all(3), .pad = in_all(1), .bias = true});
   });
   add_map("conv_relu", {3, 5, 4}, [](Graph& g, Value x) {
-    return conv(
-        g, "y", x,
-        {.out_channels = 4, .kernel = in_all(3), .pad = in_all(1), .bias = true, .relu = true});
+    return conv(g, "y", x,
+                {.out_channels = 4,
+                 .kernel = in_all(3),
+                 .pad = in_all(1),
+                 .bias = true,
+                 .activation = ActivationAttributes{}});
+  });
+  add_map("conv_leaky_relu", {3, 5, 4}, [](Graph& g, Value x) {
+    return conv(g, "y", x,
+                {.out_channels = 4,
+                 .kernel = in_all(2),
+                 .pad_high = in_all(1),
+                 .bias = true,
+                 .activation = ActivationAttributes{ActivationKind::leaky_relu, 0.3f}});
+  });
+  add_map("conv_tanh", {3, 5, 4}, [](Graph& g, Value x) {
+    return conv(g, "y", x,
+                {.out_channels = 4,
+                 .kernel = in_all(3),
+                 .pad = in_all(1),
+                 .activation = ActivationAttributes{ActivationKind::tanh}});
   });
   add_map("conv_strided_grouped_dilated", {4, 7, 6}, [](Graph& g, Value x) {
     return conv(g, "y", x,
@@ -205,6 +224,13 @@ std::vector<GradientCase> cases() {
   });
   add_map("global_average_pool", {3, 2, 4},
           [](Graph& g, Value x) { return global_average_pool(g, "y", x); });
+  add_map("broadcast", {3, 1, 1}, [](Graph& g, Value x) { return broadcast(g, "y", x, {4, 5}); });
+  add_map("broadcast_3d", {3, 1, 1, 1}, [](Graph& g, Value x) {
+    return broadcast(g, "y", x, {2, 3, 4});
+  });
+  add_map("spatial_sum", {3, 2, 4},
+          [](Graph& g, Value x) { return g.append1("y", std::make_shared<SpatialSum>(), {x}); });
+  add_map("scale", {5}, [](Graph& g, Value x) { return scale(g, "y", x, 1.2f); });
   add_case("add", [](Graph& g) {
     return std::vector<Value>{
         squared_error(g, add(g, "y", variable(g, "a", {5}), variable(g, "b", {5})))};
@@ -235,6 +261,16 @@ std::vector<GradientCase> cases() {
     return std::vector<Value>{softmax_cross_entropy(
         g, "loss", variable(g, "x", {4, 2, 3}), labels(g, {kBatch, 2, 3}),
         {.label_smoothing = 0.2f, .class_weights = {1, 0.5f, 2, 3}, .scale = 0.5f})};
+  });
+  add_case("softmax_cross_entropy_weighted_mean_over_labels", [](Graph& g) {
+    return std::vector<Value>{
+        softmax_cross_entropy(g, "loss", variable(g, "x", {4, 2, 3}), labels(g, {kBatch, 2, 3}),
+                              {.class_weights = {1, 0.5f, 2, 3}, .mean_over = MeanOver::labels})};
+  });
+  add_case("softmax_cross_entropy_per_voxel", [](Graph& g) {
+    return std::vector<Value>{softmax_cross_entropy(g, "loss", variable(g, "x", {4, 2, 1, 3}),
+                                                    labels(g, {kBatch, 2, 1, 3}),
+                                                    {.class_weights = {1, 0.5f, 2, 3}})};
   });
   for (const PointwiseLossKind kind :
        {PointwiseLossKind::mse, PointwiseLossKind::mae, PointwiseLossKind::huber,
@@ -313,6 +349,20 @@ TEST(Rewrite, KeepsLossAndGradients) {
       for (size_t i = 0; i < before[g].size(); ++i)
         ASSERT_NEAR(before[g][i], after[other][i], 1e-5) << folded.graph[parameter].name;
     }
+  }
+}
+
+TEST(Rewrite, FusesEveryActivationWhoseGradientNeedsTheResultAlone) {
+  for (const ActivationKind kind :
+       {ActivationKind::relu, ActivationKind::leaky_relu, ActivationKind::sigmoid,
+        ActivationKind::tanh, ActivationKind::gelu}) {
+    Graph g;
+    const Value y = conv(g, "conv", variable(g, "x", {2, 3, 3}), {.out_channels = 2, .bias = true});
+    squared_error(g, activation(g, "act", y, kind, 0.3f));
+    const Graph fused = fuse_forward(g).graph;
+    EXPECT_EQ(count(fused, "activation"), kind == ActivationKind::gelu ? 1 : 0) << name_of(kind);
+    if (kind != ActivationKind::leaky_relu) continue;
+    EXPECT_NE(fused.to_string().find("bias leaky_relu slope 0.3"), std::string::npos);
   }
 }
 

@@ -54,6 +54,12 @@ TEST(Values, SoftmaxCrossEntropyWithSmoothingAndWeights) {
                       {batched({2, 3}), batched({2}, DType::i32)}, {{1, 2, 3, 0.5, -1, 2}, {1, 2}});
   expect_near(y.out(0), {1.240528468});
   expect_near(y.out(1), {2.5});
+  a.mean_over = MeanOver::labels;
+  const OpRun over_labels =
+      run(std::make_shared<SoftmaxCrossEntropy>(a), {batched({2, 3}), batched({2}, DType::i32)},
+          {{1, 2, 3, 0.5, -1, 2}, {1, 2}});
+  expect_near(over_labels.out(0), {1.240528468 * 2.5 / 2});
+  expect_near(over_labels.out(1), {2});
   a = {};
   const OpRun plain =
       run(std::make_shared<SoftmaxCrossEntropy>(a), {batched({2, 3}), batched({2}, DType::i32)},

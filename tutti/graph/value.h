@@ -39,11 +39,14 @@ struct Init {
     ones,
     kaiming_normal_fan_out,
     kaiming_normal_fan_in,
-    uniform_fan_in
+    uniform_fan_in,
+    glorot_uniform
   } kind = Kind::zeros;
-  // kaiming_normal_*: N(0, 2/fan) (He et al. 2015, eq. 10); uniform_fan_in: U(-1/sqrt(fan_in),
-  // 1/sqrt(fan_in)). `fan` for uniform_fan_in of biases.
-  int64_t fan = 0;  ///< overrides the fan computed from the shape when > 0
+  // kaiming_normal_*: N(0, 2/fan) (He et al. 2015, eq. 10), PyTorch's kaiming_normal_ with its
+  // mode; uniform_fan_in: U(-1/sqrt(fan_in), 1/sqrt(fan_in)), what PyTorch's layers start with;
+  // `fan` for its biases. glorot_uniform: U(-l, l), l = sqrt(6 / (fan_in + fan_out)) (Glorot and
+  // Bengio 2010, eq. 16), what Keras's layers start with.
+  int64_t fan = 0;  ///< overrides the fan computed from the shape when > 0; not for glorot_uniform
 };
 
 }  // namespace tutti

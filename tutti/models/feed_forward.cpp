@@ -20,7 +20,7 @@ Value conv_and_pool(Graph& graph, int layer, Value x, int64_t channels, int64_t 
             .kernel = in_all(5),
             .pad = in_all(padding),
             .bias = true,
-            .relu = true});
+            .activation = ActivationAttributes{}});
   return pool(graph, fmt::format("pool{}", layer), x,
               {.kind = PoolKind::max, .kernel = in_all(2), .stride = in_all(2)});
 }

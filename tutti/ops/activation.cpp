@@ -3,14 +3,17 @@
 #include "tutti/ops/shape_check.h"
 
 namespace tutti {
-namespace {
 
-std::string describe(ActivationKind kind, float slope) {
+std::string ActivationAttributes::to_string() const {
   return kind == ActivationKind::leaky_relu ? fmt::format("leaky_relu slope {}", slope)
                                             : std::string(name_of(kind));
 }
 
-}  // namespace
+void require_activation(std::string_view op, const ActivationAttributes& a) {
+  // With a slope <= 0 the sign of x cannot be read from y, which the gradient relies on.
+  require(a.kind != ActivationKind::leaky_relu || a.slope > 0,
+          "{}: the slope of leaky_relu is {}, it must be positive", op, a.slope);
+}
 
 std::string_view name_of(ActivationKind kind) {
   switch (kind) {
@@ -23,26 +26,24 @@ std::string_view name_of(ActivationKind kind) {
   return "?";
 }
 
-std::string Activation::attributes() const { return describe(kind_, slope_); }
+std::string Activation::attributes() const { return a_.to_string(); }
 
 std::vector<ValueType> Activation::infer(std::span<const ValueType> in) const {
   require_inputs(name(), in, 1);
   require(is_float(in[0].desc.dtype), "activation: needs floating-point numbers, met {}",
           in[0].desc.to_string());
-  // With a slope <= 0 the sign of x cannot be read from y, which the gradient relies on.
-  require(kind_ != ActivationKind::leaky_relu || slope_ > 0,
-          "activation: the slope of leaky_relu is {}, it must be positive", slope_);
+  require_activation(name(), a_);
   return {in[0]};
 }
 
 std::vector<Value> Activation::grad(const GradArgs& args) const {
   const Node& node = args.node;
-  const Value r = kind_ == ActivationKind::gelu ? node.in[0] : node.out[0];
-  return {args.graph.append1(node.name + ".dx", std::make_shared<ActivationGrad>(kind_, slope_),
+  const Value r = a_.known_from_result() ? node.out[0] : node.in[0];
+  return {args.graph.append1(node.name + ".dx", std::make_shared<ActivationGrad>(a_),
                              {args.dout[0], r})};
 }
 
-std::string ActivationGrad::attributes() const { return describe(kind_, slope_); }
+std::string ActivationGrad::attributes() const { return a_.to_string(); }
 
 std::vector<ValueType> ActivationGrad::infer(std::span<const ValueType> in) const {
   require_inputs(name(), in, 2);

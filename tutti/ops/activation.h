@@ -10,12 +10,23 @@ namespace tutti {
 enum class ActivationKind : uint8_t { relu, leaky_relu, sigmoid, tanh, gelu };
 std::string_view name_of(ActivationKind kind);
 
+/// A nonlinearity as an attribute of an op that ends in one.
+struct ActivationAttributes {
+  ActivationKind kind = ActivationKind::relu;
+  float slope = 0.01f;  ///< leaky_relu only; positive
+  /// Whether dy/dx follows from y, so that x need not be kept.
+  bool known_from_result() const { return kind != ActivationKind::gelu; }
+  std::string to_string() const;  ///< "relu", "leaky_relu slope 0.3"
+  bool operator==(const ActivationAttributes&) const = default;
+};
+/// Throws ConfigError naming `op` for a slope that no gradient can be had for.
+void require_activation(std::string_view op, const ActivationAttributes& attributes);
+
 /// x -> y of the same type.
 class Activation : public Op {
  public:
-  explicit Activation(ActivationKind kind, float slope = 0.01f) : kind_(kind), slope_(slope) {}
-  ActivationKind kind() const { return kind_; }
-  float slope() const { return slope_; }  ///< leaky_relu only; positive
+  explicit Activation(ActivationAttributes attributes) : a_(attributes) {}
+  const ActivationAttributes& activation() const { return a_; }
   std::string_view name() const override { return "activation"; }
   std::string attributes() const override;
   Walk walk(std::span<const ValueType> in) const override {
@@ -26,16 +37,14 @@ class Activation : public Op {
   int in_place(int) const override { return 0; }
 
  private:
-  ActivationKind kind_;
-  float slope_;
+  ActivationAttributes a_;
 };
 
 /// (dy, r) -> dx. r is the result y for every kind but gelu, whose derivative needs x: then r is x.
 class ActivationGrad : public Op {
  public:
-  explicit ActivationGrad(ActivationKind kind, float slope = 0.01f) : kind_(kind), slope_(slope) {}
-  ActivationKind kind() const { return kind_; }
-  float slope() const { return slope_; }
+  explicit ActivationGrad(ActivationAttributes attributes) : a_(attributes) {}
+  const ActivationAttributes& activation() const { return a_; }
   std::string_view name() const override { return "activation_grad"; }
   std::string attributes() const override;
   Walk walk(std::span<const ValueType> in) const override {
@@ -45,8 +54,7 @@ class ActivationGrad : public Op {
   int in_place(int) const override { return 0; }
 
  private:
-  ActivationKind kind_;
-  float slope_;
+  ActivationAttributes a_;
 };
 
 }  // namespace tutti

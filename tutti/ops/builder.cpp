@@ -1,6 +1,7 @@
 #include "tutti/ops/builder.h"
 
 #include "tutti/ops/batch_norm.h"
+#include "tutti/ops/broadcast.h"
 #include "tutti/ops/conv.h"
 #include "tutti/ops/conv_transpose.h"
 #include "tutti/ops/dense.h"
@@ -34,8 +35,18 @@ Shape weight_shape(int64_t out, int64_t in, const ConvSpec& spec, int spatial) {
                       : Shape{out, in, spec.kernel[0], spec.kernel[1], spec.kernel[2]};
 }
 
-Value bias_parameter(Graph& graph, const std::string& name, int64_t count, int64_t fan_in) {
-  return graph.parameter(name + ".bias", Shape{count}, Init{Init::Kind::uniform_fan_in, fan_in});
+struct BiasShape {
+  int64_t count, fan_in;
+};
+
+/// The bias of a layer whose weight has this fan.
+template <class Spec>
+Value bias_parameter(Graph& graph, const std::string& name, const Spec& spec, BiasShape shape) {
+  require(spec.bias_init == Init::Kind::zeros || spec.bias_init == Init::Kind::uniform_fan_in,
+          "layer '{}': a bias starts with zeros or uniform_fan_in", name);
+  const bool zeros = spec.bias_init == Init::Kind::zeros;
+  return graph.parameter(name + ".bias", Shape{shape.count},
+                         Init{spec.bias_init, zeros ? 0 : shape.fan_in});
 }
 
 /// FNV-1a: the same number for the same name on every machine.
@@ -55,22 +66,39 @@ Value conv(Graph& graph, const std::string& name, Value x, const ConvSpec& spec)
           spec.out_channels, spec.groups);
   const Shape w = weight_shape(spec.out_channels, channels / spec.groups, spec, spatial);
   std::vector<Value> in{x, graph.parameter(name + ".weight", w, Init{spec.init, 0})};
-  if (spec.bias) in.push_back(bias_parameter(graph, name, w[0], w.elements_from(1)));
+  if (spec.bias) in.push_back(bias_parameter(graph, name, spec, {w[0], w.elements_from(1)}));
   return graph
-      .append(name, std::make_shared<Conv>(conv_attributes(spec, spatial), spec.bias, spec.relu),
+      .append(name,
+              std::make_shared<Conv>(conv_attributes(spec, spatial), spec.bias, spec.activation),
               in)
       .front();
 }
 
+Value separable_conv(Graph& graph, const std::string& name, Value x, const ConvSpec& spec) {
+  require(spec.groups == 1, "layer '{}': a separable convolution with {} groups", name,
+          spec.groups);
+  ConvSpec depthwise = spec;
+  depthwise.out_channels = depthwise.groups = graph.shape(x)[1];
+  depthwise.bias = false;
+  depthwise.activation.reset();
+  return conv(graph, name + ".pointwise", conv(graph, name + ".conv1", x, depthwise),
+              {.out_channels = spec.out_channels,
+               .bias = spec.bias,
+               .activation = spec.activation,
+               .init = spec.init,
+               .bias_init = spec.bias_init});
+}
+
 Value conv_transpose(Graph& graph, const std::string& name, Value x, const ConvSpec& spec) {
   const int spatial = spatial_of(graph, name, x);
-  require(!spec.relu, "layer '{}': conv_transpose has no fused ReLU", name);
+  require(!spec.activation, "layer '{}': conv_transpose has no fused activation", name);
   require(spec.out_channels >= 1 && spec.groups >= 1 && spec.out_channels % spec.groups == 0,
           "layer '{}': {} output channels do not form {} groups", name, spec.out_channels,
           spec.groups);
   const Shape w = weight_shape(graph.shape(x)[1], spec.out_channels / spec.groups, spec, spatial);
   std::vector<Value> in{x, graph.parameter(name + ".weight", w, Init{spec.init, 0})};
-  if (spec.bias) in.push_back(bias_parameter(graph, name, spec.out_channels, w.elements_from(1)));
+  if (spec.bias)
+    in.push_back(bias_parameter(graph, name, spec, {spec.out_channels, w.elements_from(1)}));
   return graph
       .append(name,
               std::make_shared<ConvTranspose>(conv_attributes(spec, spatial), spec.bias,
@@ -110,13 +138,13 @@ Value dense(Graph& graph, const std::string& name, Value x, const DenseSpec& spe
   require(spec.outputs >= 1, "layer '{}': {} outputs", name, spec.outputs);
   std::vector<Value> in{
       x, graph.parameter(name + ".weight", Shape{spec.outputs, features}, Init{spec.init, 0})};
-  if (spec.bias) in.push_back(bias_parameter(graph, name, spec.outputs, features));
+  if (spec.bias) in.push_back(bias_parameter(graph, name, spec, {spec.outputs, features}));
   return graph.append(name, std::make_shared<Dense>(spec.bias, spec.dtype.value_or(DType::f32)), in)
       .front();
 }
 
 Value activation(Graph& graph, const std::string& name, Value x, ActivationKind kind, float slope) {
-  return graph.append1(name, std::make_shared<Activation>(kind, slope), {x});
+  return graph.append1(name, std::make_shared<Activation>(ActivationAttributes{kind, slope}), {x});
 }
 
 Value relu(Graph& graph, const std::string& name, Value x) {
@@ -131,6 +159,10 @@ Value mul(Graph& graph, const std::string& name, Value a, Value b) {
   return graph.append1(name, std::make_shared<Mul>(), {a, b});
 }
 
+Value scale(Graph& graph, const std::string& name, Value x, float factor) {
+  return graph.append1(name, std::make_shared<Scale>(factor), {x});
+}
+
 Value pool(Graph& graph, const std::string& name, Value x, PoolAttributes attributes) {
   attributes.spatial = spatial_of(graph, name, x);
   return graph.append1(name, std::make_shared<Pool>(attributes), {x});
@@ -138,6 +170,10 @@ Value pool(Graph& graph, const std::string& name, Value x, PoolAttributes attrib
 
 Value global_average_pool(Graph& graph, const std::string& name, Value x) {
   return graph.append1(name, std::make_shared<GlobalAveragePool>(), {x});
+}
+
+Value broadcast(Graph& graph, const std::string& name, Value x, const Shape& spatial) {
+  return graph.append1(name, std::make_shared<Broadcast>(spatial), {x});
 }
 
 Value reshape(Graph& graph, const std::string& name, Value x, const Shape& sample) {

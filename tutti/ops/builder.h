@@ -27,13 +27,19 @@ struct ConvSpec {
   std::optional<std::array<int64_t, 3>> pad_high{};  ///< where it differs from pad
   std::array<int64_t, 3> output_pad{0, 0, 0};        ///< conv_transpose only
   int64_t groups = 1;
-  bool bias = false, relu = false;  ///< relu: conv only
+  bool bias = false;
+  std::optional<ActivationAttributes> activation{};  ///< conv only; none of gelu
   Init::Kind init =
       Init::Kind::uniform_fan_in;  ///< PyTorch's default; its fan is that of a plain convolution
+  Init::Kind bias_init = Init::Kind::uniform_fan_in;  ///< of the weight's fan; Keras's is zeros
 };
 
 /// 2-D or 3-D by the rank of x.
 Value conv(Graph& graph, const std::string& name, Value x, const ConvSpec& spec);
+/// Depthwise separable: NAME.conv1 convolves every channel by itself with the kernel, stride,
+/// dilation and padding of `spec`, then NAME.pointwise is a 1x1 convolution to spec.out_channels
+/// with its bias and activation. Both start as spec.init says; spec.groups must be 1.
+Value separable_conv(Graph& graph, const std::string& name, Value x, const ConvSpec& spec);
 Value conv_transpose(Graph& graph, const std::string& name, Value x, const ConvSpec& spec);
 
 struct BatchNormSpec {
@@ -50,6 +56,7 @@ struct DenseSpec {
   bool bias = true;
   std::optional<DType> dtype{};  ///< of the result; default f32
   Init::Kind init = Init::Kind::uniform_fan_in;
+  Init::Kind bias_init = Init::Kind::uniform_fan_in;  ///< of the weight's fan; Keras's is zeros
 };
 
 Value dense(Graph& graph, const std::string& name, Value x, const DenseSpec& spec);
@@ -59,9 +66,13 @@ Value activation(Graph& graph, const std::string& name, Value x, ActivationKind 
 Value relu(Graph& graph, const std::string& name, Value x);
 Value add(Graph& graph, const std::string& name, Value a, Value b);
 Value mul(Graph& graph, const std::string& name, Value a, Value b);
+/// factor * x.
+Value scale(Graph& graph, const std::string& name, Value x, float factor);
 /// `attributes.spatial` is taken from the rank of x.
 Value pool(Graph& graph, const std::string& name, Value x, PoolAttributes attributes);
 Value global_average_pool(Graph& graph, const std::string& name, Value x);
+/// x [N, C, 1, 1(, 1)] at every position of `spatial`.
+Value broadcast(Graph& graph, const std::string& name, Value x, const Shape& spatial);
 Value reshape(Graph& graph, const std::string& name, Value x, const Shape& sample);
 Value slice(Graph& graph, const std::string& name, Value x, std::vector<SliceRange> ranges);
 Value pad(Graph& graph, const std::string& name, Value x, std::vector<int64_t> low,

@@ -1,6 +1,5 @@
 #include "tutti/ops/conv.h"
 
-#include "tutti/ops/activation.h"
 #include "tutti/ops/shape_check.h"
 
 namespace tutti {
@@ -42,13 +41,20 @@ Shape conv_output_shape(const ConvAttributes& a, const Shape& x, const Shape& w)
 }
 
 std::string Conv::attributes() const {
-  return a_.to_string() + (bias_ ? " bias" : "") + (relu_ ? " relu" : "");
+  return a_.to_string() + (bias_ ? " bias" : "") +
+         (activation_ ? " " + activation_->to_string() : "");
 }
 
 std::vector<ValueType> Conv::infer(std::span<const ValueType> in) const {
   require_inputs(name(), in, bias_ ? 3 : 2);
   require_batched(name(), in[0], 4);
   const Shape y = conv_output_shape(a_, in[0].desc.shape, in[1].desc.shape);
+  if (activation_) {
+    require_activation(name(), *activation_);
+    require(activation_->known_from_result(),
+            "conv: the gradient of {} needs its argument; append it as an op of its own",
+            activation_->to_string());
+  }
   if (bias_)
     require(in[2].desc.shape == Shape{y[1]}, "conv: bias {} does not fit {} output channels",
             in[2].desc.shape.to_string(), y[1]);
@@ -59,9 +65,9 @@ std::vector<Value> Conv::grad(const GradArgs& args) const {
   Graph& graph = args.graph;
   const Node& node = args.node;
   Value dy = args.dout[0];
-  if (relu_)
-    dy = graph.append1(node.name + ".drelu", std::make_shared<ActivationGrad>(ActivationKind::relu),
-                       {dy, node.out[0]});
+  if (activation_)
+    dy = graph.append1(fmt::format("{}.d{}", node.name, name_of(activation_->kind)),
+                       std::make_shared<ActivationGrad>(*activation_), {dy, node.out[0]});
   std::vector<Value> din(node.in.size());
   // The weights' gradient first: its exchange can begin while the data gradient is computed.
   if (args.needed[1])

@@ -4,8 +4,10 @@
 // out = floor((in + pad_low + pad_high - dilation * (kernel - 1) - 1) / stride) + 1.
 
 #include <array>
+#include <optional>
 
 #include "tutti/graph/graph.h"
+#include "tutti/ops/activation.h"
 
 namespace tutti {
 
@@ -22,15 +24,16 @@ struct ConvAttributes {
 /// Shape of y for these x and w. Throws ConfigError naming the extents that do not fit.
 Shape conv_output_shape(const ConvAttributes& attributes, const Shape& x, const Shape& w);
 
-/// y = conv(x, w) [+ bias] [then ReLU]. Inputs x, w, [bias]. x and y have x's dtype; w and bias are
-/// f32 at graph level.
+/// y = f(conv(x, w) [+ bias]). Inputs x, w, [bias]. x and y have x's dtype; w and bias are f32 at
+/// graph level. f is any activation whose gradient follows from y, or none.
 class Conv : public Op {
  public:
-  Conv(ConvAttributes attributes, bool bias, bool relu = false)
-      : a_(attributes), bias_(bias), relu_(relu) {}
+  Conv(ConvAttributes attributes, bool bias,
+       std::optional<ActivationAttributes> activation = std::nullopt)
+      : a_(attributes), bias_(bias), activation_(activation) {}
   const ConvAttributes& conv() const { return a_; }
   bool bias() const { return bias_; }
-  bool relu() const { return relu_; }
+  const std::optional<ActivationAttributes>& activation() const { return activation_; }
   std::string_view name() const override { return "conv"; }
   std::string attributes() const override;
   Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
@@ -40,7 +43,8 @@ class Conv : public Op {
 
  private:
   ConvAttributes a_;
-  bool bias_, relu_;
+  bool bias_;
+  std::optional<ActivationAttributes> activation_;
 };
 
 /// dx from (dy, w); x_shape gives the extents that dy alone cannot (its dimension 0 is ignored,

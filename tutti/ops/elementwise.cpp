@@ -42,4 +42,19 @@ std::vector<Value> Mul::grad(const GradArgs& args) const {
   return din;
 }
 
+std::string Scale::attributes() const { return fmt::format("factor {}", factor_); }
+
+std::vector<ValueType> Scale::infer(std::span<const ValueType> in) const {
+  require_inputs(name(), in, 1);
+  require(is_float(in[0].desc.dtype), "scale: needs floating-point numbers, met {}",
+          in[0].desc.to_string());
+  return {in[0]};
+}
+
+std::vector<Value> Scale::grad(const GradArgs& args) const {
+  require(args.dout[0].valid(), "scale: '{}' cannot be a loss; losses have a scale of their own",
+          args.node.name);
+  return {args.graph.append1(args.node.name + ".dx", args.node.op, {args.dout[0]})};
+}
+
 }  // namespace tutti

@@ -1,6 +1,6 @@
 #pragma once
-// Elementwise arithmetic on two tensors of one shape and dtype: y = a + b, y = a * b. Batched
-// tensors are walked by sample, unbatched ones as a whole.
+// Elementwise arithmetic: y = a + b and y = a * b of two tensors of one shape and dtype, y = factor
+// * x. Batched tensors are walked by sample, unbatched ones as a whole.
 
 #include "tutti/graph/graph.h"
 
@@ -26,6 +26,24 @@ class Mul : public Op {
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
   int in_place(int) const override { return 0; }
+};
+
+/// y = factor * x.
+class Scale : public Op {
+ public:
+  explicit Scale(float factor) : factor_(factor) {}
+  float factor() const { return factor_; }
+  std::string_view name() const override { return "scale"; }
+  std::string attributes() const override;
+  Walk walk(std::span<const ValueType> in) const override {
+    return in[0].batched ? Walk::per_sample : Walk::whole;
+  }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
+  int in_place(int) const override { return 0; }
+
+ private:
+  float factor_;
 };
 
 }  // namespace tutti

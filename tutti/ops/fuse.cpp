@@ -163,16 +163,21 @@ const Node* open_norm(const Rewriter& rewriter, Value v) {
   return node && plain_norm(node->op.get()) ? node : nullptr;
 }
 
+/// Into a convolution; false if none makes its argument.
+bool fuse_into_conv(Rewriter& rewriter, const Node& node, const ActivationAttributes& activation) {
+  const Node* conv = rewriter.only_read_here<Conv>(node.in[0]);
+  if (!conv || !activation.known_from_result()) return false;
+  const auto& op = dynamic_cast<const Conv&>(*conv->op);
+  if (op.activation()) return true;
+  rewriter.replace(
+      node, {conv->name, std::make_shared<Conv>(op.conv(), op.bias(), activation), conv->in});
+  rewriter.drop(*conv);
+  return true;
+}
+
+/// Into a batch norm, with an addition between them or without.
 void fuse_relu(Rewriter& rewriter, const Node& relu) {
   const Value x = relu.in[0];
-  if (const Node* conv = rewriter.only_read_here<Conv>(x)) {
-    const auto& op = dynamic_cast<const Conv&>(*conv->op);
-    if (op.relu()) return;
-    rewriter.replace(relu,
-                     {conv->name, std::make_shared<Conv>(op.conv(), op.bias(), true), conv->in});
-    rewriter.drop(*conv);
-    return;
-  }
   if (const Node* norm = open_norm(rewriter, x)) {
     rewriter.replace(
         relu,
@@ -200,7 +205,8 @@ Rewritten fuse_forward(const Graph& graph) {
   Rewriter rewriter(graph);
   for (const Node& node : graph.nodes()) {
     const auto* activation = dynamic_cast<const Activation*>(node.op.get());
-    if (activation && activation->kind() == ActivationKind::relu) fuse_relu(rewriter, node);
+    if (!activation || fuse_into_conv(rewriter, node, activation->activation())) continue;
+    if (activation->activation().kind == ActivationKind::relu) fuse_relu(rewriter, node);
   }
   return rewriter.build();
 }

@@ -14,8 +14,9 @@ struct Rewritten {
       of;  ///< for each value id of the old graph, the value in the new one; invalid if it is gone
 };
 
-/// Before differentiate: batch norm -> [add] -> ReLU becomes one op, convolution -> ReLU becomes
-/// one op. Only where nobody else reads the intermediate results and they are no outputs.
+/// Before differentiate: batch norm -> [add] -> ReLU becomes one op, convolution -> activation (but
+/// gelu, whose gradient needs its argument) becomes one op. Only where nobody else reads the
+/// intermediate results and they are no outputs.
 Rewritten fuse_forward(const Graph& graph);
 
 /// After differentiate: a batch norm's backward reduction that reads the sum of two gradients adds

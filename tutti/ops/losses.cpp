@@ -47,6 +47,7 @@ std::string SoftmaxCrossEntropyAttributes::to_string() const {
   if (label_smoothing != 0) text += fmt::format(" label_smoothing {}", label_smoothing);
   if (!class_weights.empty()) text += " class_weights";
   for (const float w : class_weights) text += fmt::format(" {}", w);
+  if (mean_over == MeanOver::labels) text += " mean_over labels";
   return text;
 }
 

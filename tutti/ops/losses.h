@@ -8,16 +8,23 @@
 
 namespace tutti {
 
+/// What a cross entropy is divided by.
+enum class MeanOver : uint8_t {
+  weights,  ///< PyTorch's reduction "mean"
+  labels,   ///< the mean over samples and positions of the weighted losses, as in DeepCAM
+};
+
 /// Cross entropy of a softmax over dimension 1, as PyTorch's: logits [N, K] with labels i32 [N], or
 /// logits [N, K, spatial...] with labels i32 [N, spatial...].
 ///   loss = scale / W * sum_i ((1 - s) * w[y_i] * -log p_i[y_i] + s / K * sum_k w[k] * -log p_i[k])
-///   W = sum_i w[y_i]
-/// with label smoothing s and class weights w (none = ones). Labels outside [0, K) are the caller's
+/// with label smoothing s and class weights w (none = ones). W is the sum of the labels' weights,
+/// sum_i w[y_i], or the number of labels, as mean_over says. Labels outside [0, K) are the caller's
 /// bug; kernels clamp them.
 struct SoftmaxCrossEntropyAttributes {
   float label_smoothing = 0;
   std::vector<float> class_weights;  ///< empty or K numbers
   float scale = 1;
+  MeanOver mean_over = MeanOver::weights;
   std::string to_string() const;
 };
 

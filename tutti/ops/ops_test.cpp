@@ -117,6 +117,61 @@ TEST_F(Ops, PoolShapesAndRefusals) {
       "does not fit into x 2x3x2x2");
 }
 
+TEST_F(Ops, BroadcastFillsPositions) {
+  const Value y = broadcast(g, "tiles", image({2, 3, 1, 1}, DType::bf16), {48, 72});
+  EXPECT_EQ(g.shape(y), (Shape{2, 3, 48, 72}));
+  EXPECT_EQ(g.type(y).desc.dtype, DType::bf16);
+  refuses([&] { broadcast(g, "b", image({2, 3, 1, 2}), {4, 4}); }, "x 2x3x1x2 needs one position");
+  refuses([&] { broadcast(g, "b", image({2, 3, 1, 1}), {4, 4, 4}); }, "as many spatial dimensions");
+}
+
+TEST_F(Ops, ScaleNeedsNumbersThatCanBeScaled) {
+  scale(g, "wide", image({2, 3}), 1.2f);
+  EXPECT_EQ(g.nodes().back().op->attributes(), "factor 1.2");
+  refuses([&] { scale(g, "b", image({2, 3}, DType::i32), 2); }, "needs floating-point numbers");
+}
+
+TEST_F(Ops, SeparableConvolutionIsDepthwiseThenPointwise) {
+  const Value y = separable_conv(g, "sep", image({2, 6, 9, 8}),
+                                 {.out_channels = 10,
+                                  .kernel = in_all(3),
+                                  .stride = in_all(2),
+                                  .dilation = in_all(2),
+                                  .pad = in_all(2),
+                                  .bias = true});
+  EXPECT_EQ(g.shape(y), (Shape{2, 10, 5, 4}));
+  EXPECT_EQ(g.shape(g.find("sep.conv1.weight")), (Shape{6, 1, 3, 3}));
+  EXPECT_EQ(g.shape(g.find("sep.pointwise.weight")), (Shape{10, 6, 1, 1}));
+  EXPECT_FALSE(g.find("sep.conv1.bias").valid());
+  EXPECT_TRUE(g.find("sep.pointwise.bias").valid());
+  refuses(
+      [&] {
+        separable_conv(g, "s", image({2, 6, 9, 8}), {.out_channels = 4, .groups = 2});
+      },
+      "with 2 groups");
+}
+
+TEST_F(Ops, BiasesStartAsTheLayerSays) {
+  conv(g, "torch", image({2, 3, 8, 8}), {.out_channels = 4, .kernel = in_all(3), .bias = true});
+  EXPECT_EQ(g[g.find("torch.bias")].init.kind, Init::Kind::uniform_fan_in);
+  EXPECT_EQ(g[g.find("torch.bias")].init.fan, 27);
+  conv(g, "keras", image({2, 3, 8, 8}),
+       {.out_channels = 4,
+        .kernel = in_all(3),
+        .bias = true,
+        .init = Init::Kind::glorot_uniform,
+        .bias_init = Init::Kind::zeros});
+  EXPECT_EQ(g[g.find("keras.weight")].init.kind, Init::Kind::glorot_uniform);
+  EXPECT_EQ(g[g.find("keras.bias")].init.kind, Init::Kind::zeros);
+  dense(g, "fc", image({2, 3}), {.outputs = 4, .bias_init = Init::Kind::zeros});
+  EXPECT_EQ(g[g.find("fc.bias")].init.kind, Init::Kind::zeros);
+  refuses(
+      [&] {
+        dense(g, "d", image({2, 3}), {.outputs = 4, .bias_init = Init::Kind::ones});
+      },
+      "a bias starts with zeros");
+}
+
 TEST_F(Ops, DenseFlattensAndChoosesItsType) {
   const Value y = dense(g, "fc", image({4, 8, 2, 3}, DType::bf16), {.outputs = 10});
   EXPECT_EQ(g.shape(g.find("fc.weight")), (Shape{10, 48}));

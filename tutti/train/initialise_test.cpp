@@ -42,6 +42,14 @@ TEST(Initialise, HasTheVarianceOfItsFan) {
   EXPECT_GE(std::ranges::min(uniform), -0.05f);
   EXPECT_LE(std::ranges::max(initial({"fc.bias", {1000}, {Init::Kind::uniform_fan_in, 10000}})),
             0.01f);
+  // Keras counts the receptive field in both fans: (32 + 64) * 9.
+  const std::vector<float> glorot = initial({"a.weight", w, {Init::Kind::glorot_uniform, 0}});
+  const float limit = std::sqrt(6.0f / ((32 + 64) * 9));
+  EXPECT_NEAR(variance(glorot), limit * limit / 3, 0.02 * limit * limit / 3);
+  EXPECT_LE(std::ranges::max(glorot), limit);
+  EXPECT_GE(std::ranges::max(glorot), 0.999f * limit);
+  EXPECT_GE(std::ranges::min(glorot), -limit);
+  EXPECT_THROW(initial({"a.bias", {8}, {Init::Kind::glorot_uniform, 0}}), ConfigError);
   EXPECT_EQ(initial({"bn.weight", {3}, {Init::Kind::ones, 0}}), std::vector<float>(3, 1.0f));
   EXPECT_EQ(initial({"bn.bias", {3}, {Init::Kind::zeros, 0}}), std::vector<float>(3, 0.0f));
 }

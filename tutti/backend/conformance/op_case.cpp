@@ -20,10 +20,12 @@ Family family_of(std::string_view op) {
   if (is({"conv", "conv_backward_data", "conv_backward_weights", "conv_transpose"}))
     return conv_case;
   if (op.starts_with("batch_norm_")) return batch_norm_case;
-  if (is({"pool", "pool_grad", "global_average_pool", "global_average_pool_grad"}))
+  if (is({"pool", "pool_grad", "global_average_pool", "global_average_pool_grad", "broadcast",
+          "spatial_sum"}))
     return pool_case;
   if (op.starts_with("dense")) return dense_case;
-  if (is({"add", "mul", "bias_backward", "dropout", "reorder", "activation", "activation_grad"}))
+  if (is({"add", "mul", "scale", "bias_backward", "dropout", "reorder", "activation",
+          "activation_grad"}))
     return pointwise_case;
   if (is({"reshape", "pad", "concat", "slice", "slice_grad"})) return shape_case;
   if (op.starts_with("softmax_cross_entropy") || op.starts_with("pointwise_loss") ||

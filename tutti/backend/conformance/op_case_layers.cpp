@@ -3,6 +3,7 @@
 
 #include "tutti/backend/conformance/op_case_line.h"
 #include "tutti/ops/batch_norm.h"
+#include "tutti/ops/broadcast.h"
 #include "tutti/ops/conv.h"
 #include "tutti/ops/conv_transpose.h"
 #include "tutti/ops/dense.h"
@@ -37,7 +38,7 @@ void conv_case(CaseLine& line, OpCase& made) {
   const bool bias = line.has("bias");
   CaseInputs in(made);
   if (line.op == "conv") {
-    made.problem.op = std::make_shared<Conv>(a, bias, line.has("relu"));
+    made.problem.op = std::make_shared<Conv>(a, bias, activation_of(line));
     in.batched(line.x, line.dtype).free(w);
     if (bias) in.free(Shape{w[0]});
   } else if (line.op == "conv_backward_data") {
@@ -111,6 +112,19 @@ void pool_case(CaseLine& line, OpCase& made) {
   if (line.op == "global_average_pool_grad") {
     made.problem.op = std::make_shared<GlobalAveragePoolGrad>(x);
     in.batched(Shape{x[0], x[1]}, line.dtype);
+    return;
+  }
+  if (line.op == "spatial_sum") {
+    made.problem.op = std::make_shared<SpatialSum>();
+    in.batched(x, line.dtype);
+    return;
+  }
+  if (line.op == "broadcast") {  // EXTENTS are those of its result
+    Shape one = x;
+    for (int d = 2; d < x.rank(); ++d) one[d] = 1;
+    made.problem.op =
+        std::make_shared<Broadcast>(Shape(std::span<const int64_t>(x.begin() + 2, x.end())));
+    in.batched(one, line.dtype);
     return;
   }
   PoolAttributes a;

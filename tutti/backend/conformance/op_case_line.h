@@ -4,12 +4,14 @@
 
 #include <array>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tutti/backend/conformance/op_case.h"
 #include "tutti/base/error.h"
+#include "tutti/ops/activation.h"
 
 namespace tutti {
 
@@ -70,6 +72,9 @@ class CaseInputs {
   }
   OpCase& made_;
 };
+
+/// The activation that a line names; leaky_relu's slope is 0.2.
+std::optional<ActivationAttributes> activation_of(CaseLine& line);
 
 /// Each makes the cases of a family of ops: op_case_layers.cpp and op_case_values.cpp.
 void conv_case(CaseLine& line, OpCase& made);

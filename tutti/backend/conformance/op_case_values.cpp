@@ -15,6 +15,14 @@
 
 namespace tutti {
 
+std::optional<ActivationAttributes> activation_of(CaseLine& line) {
+  for (const ActivationKind kind :
+       {ActivationKind::relu, ActivationKind::leaky_relu, ActivationKind::sigmoid,
+        ActivationKind::tanh, ActivationKind::gelu})
+    if (line.has(std::string(name_of(kind)).c_str())) return ActivationAttributes{kind, 0.2f};
+  return std::nullopt;
+}
+
 void pointwise_case(CaseLine& line, OpCase& made) {
   CaseInputs in(made);
   const bool pair = line.op == "add" || line.op == "mul" || line.op == "activation_grad";
@@ -27,6 +35,8 @@ void pointwise_case(CaseLine& line, OpCase& made) {
   }
   if (line.op == "add") made.problem.op = std::make_shared<Add>();
   if (line.op == "mul") made.problem.op = std::make_shared<Mul>();
+  if (line.op == "scale")
+    made.problem.op = std::make_shared<Scale>(static_cast<float>(line.number("factor", 1.2)));
   if (line.op == "bias_backward") made.problem.op = std::make_shared<BiasBackward>();
   if (line.op == "dropout")
     made.problem.op =
@@ -37,13 +47,9 @@ void pointwise_case(CaseLine& line, OpCase& made) {
                                                                                       : "i")
                                              .c_str()))
       made.problem.op = std::make_shared<Reorder>(target);
-  for (const ActivationKind kind :
-       {ActivationKind::relu, ActivationKind::leaky_relu, ActivationKind::sigmoid,
-        ActivationKind::tanh, ActivationKind::gelu}) {
-    if (!line.has(std::string(name_of(kind)).c_str())) continue;
-    if (line.op == "activation") made.problem.op = std::make_shared<Activation>(kind, 0.2f);
-    if (line.op == "activation_grad")
-      made.problem.op = std::make_shared<ActivationGrad>(kind, 0.2f);
+  if (const auto f = activation_of(line)) {
+    if (line.op == "activation") made.problem.op = std::make_shared<Activation>(*f);
+    if (line.op == "activation_grad") made.problem.op = std::make_shared<ActivationGrad>(*f);
   }
 }
 
@@ -91,7 +97,8 @@ void loss_case(CaseLine& line, OpCase& made) {
     SoftmaxCrossEntropyAttributes a{
         .label_smoothing = static_cast<float>(line.number("smoothing", 0)),
         .class_weights = {},
-        .scale = scale};
+        .scale = scale,
+        .mean_over = line.has("over_labels") ? MeanOver::labels : MeanOver::weights};
     if (line.has("weights"))
       for (int64_t k = 0; k < x[1]; ++k)
         a.class_weights.push_back(0.5f + 0.25f * static_cast<float>(k % 5));

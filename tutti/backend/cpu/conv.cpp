@@ -103,18 +103,12 @@ std::optional<Match> match(const KernelRequest& r) {
   ConvProblem& p = m.problem;
   if (const auto* conv = dynamic_cast<const Conv*>(r.op)) {
     p = {ConvKind::forward, conv->conv(), r.in[0],      r.in[1],
-         r.out[0],          r.in_free[1], conv->bias(), conv->relu()};
+         r.out[0],          r.in_free[1], conv->bias(), conv->activation()};
     if (p.any_w) p.w.dtype = p.x.dtype;
     m.free_input = 1;
   } else if (const auto* data = dynamic_cast<const ConvBackwardData*>(r.op)) {
-    p = {ConvKind::backward_data,
-         data->conv(),
-         r.out[0],
-         r.in[1],
-         r.in[0],
-         r.in_free[1],
-         false,
-         false};
+    p = {
+        ConvKind::backward_data, data->conv(), r.out[0], r.in[1], r.in[0], r.in_free[1], false, {}};
     if (p.any_w) p.w.dtype = p.y.dtype;
     m.free_input = 1;
   } else if (const auto* weights = dynamic_cast<const ConvBackwardWeights*>(r.op)) {
@@ -125,7 +119,7 @@ std::optional<Match> match(const KernelRequest& r) {
          r.in[1],
          r.out_free[0],
          false,
-         false};
+         {}};
   } else {
     return std::nullopt;
   }

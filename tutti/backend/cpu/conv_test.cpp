@@ -186,7 +186,7 @@ TEST(CpuConv, MatchesTheDefinition) {
       const Problem p(which, 3 * kTile);
       const Operands o(p, type);
       const TensorDesc wd{DType::f32, p.w_shape(), {}}, bd{DType::f32, {which.outputs}, {}};
-      const Conv forward(which.a, true, true), bare(which.a, false);
+      const Conv forward(which.a, true, ActivationAttributes{}), bare(which.a, false);
       const ConvBackwardData data(which.a, p.x_shape(kTile));
       const ConvBackwardWeights weights(which.a, p.w_shape());
       for (const Layout& xl : layouts_of(which.channels, which.a.spatial + 2))

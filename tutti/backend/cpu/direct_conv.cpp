@@ -234,7 +234,7 @@ struct Operands {
 std::string refusal_of_operands(const Operands& o) {
   const auto ones = [&](const std::array<int64_t, 3>& v) { return v[0] == 1 && v[1] == 1; };
   if (!TUTTI_AVX512) return "built without AVX-512";
-  if (o.extras) return "no bias or ReLU";
+  if (o.extras) return "no bias or activation";
   if (o.a.spatial != 2 || o.a.groups != 1 || o.w[2] != 3 || o.w[3] != 3)
     return "only 3x3, ungrouped";
   if (!ones(o.a.stride) || !ones(o.a.dilation) || !ones(o.a.pad_low) || !ones(o.a.pad_high))
@@ -258,7 +258,8 @@ bool append_direct_conv_candidate(const KernelRequest& r,
   bool backward = false, fixed = false;
   TensorDesc* w = &c.in[1];
   if (const auto* conv = dynamic_cast<const Conv*>(r.op)) {
-    o = {r.in[0], r.out[0], conv->conv(), r.in[1].shape, conv->bias() || conv->relu()};
+    o = {r.in[0], r.out[0], conv->conv(), r.in[1].shape,
+         conv->bias() || conv->activation().has_value()};
     fixed = !r.in_free[1];
   } else if (const auto* data = dynamic_cast<const ConvBackwardData*>(r.op)) {
     o = {r.in[0], r.out[0], data->conv(), r.in[1].shape};

@@ -63,7 +63,7 @@ class SoftmaxKernel : public Kernel {
         for (int64_t k = 0; k < classes_; ++k)
           loss += s / static_cast<float>(classes_) * weight(k) * (log_sum - x[k]);
       sums[0] += static_cast<double>(loss);
-      sums[1] += static_cast<double>(weight(y));
+      sums[1] += a_.mean_over == MeanOver::labels ? 1 : static_cast<double>(weight(y));
     });
   }
   void finish(const FinishArgs& args) override {

@@ -1,4 +1,4 @@
-// Add, Mul, activations, dropout.
+// Add, Mul, Scale, activations, dropout.
 
 #include <algorithm>
 
@@ -84,11 +84,12 @@ bool add_activation(const KernelRequest& r, std::vector<KernelCandidate>& candid
   const auto add = [&](auto f) {
     return add_pointwise(r, candidates, [f](Floats x, Floats) { return f(x); });
   };
-  switch (op.kind()) {
+  switch (op.activation().kind) {
     case ActivationKind::relu: return add([](Floats x) { return simd::relu(x); });
     case ActivationKind::leaky_relu:
-      return add(
-          [slope = op.slope()](Floats x) { return simd::where_less(Floats{}, x, x, slope * x); });
+      return add([slope = op.activation().slope](Floats x) {
+        return simd::where_less(Floats{}, x, x, slope * x);
+      });
     case ActivationKind::sigmoid: return add([](Floats x) { return simd::sigmoid(x); });
     case ActivationKind::tanh: return add([](Floats x) { return simd::tanh(x); });
     case ActivationKind::gelu:
@@ -100,11 +101,11 @@ bool add_activation(const KernelRequest& r, std::vector<KernelCandidate>& candid
 bool add_activation_grad(const KernelRequest& r, std::vector<KernelCandidate>& candidates,
                          const ActivationGrad& op) {
   const auto add = [&](auto f) { return add_pointwise(r, candidates, f); };
-  switch (op.kind()) {
+  switch (op.activation().kind) {
     case ActivationKind::relu:
       return add([](Floats dy, Floats y) { return simd::where_positive(y, dy); });
     case ActivationKind::leaky_relu:
-      return add([slope = op.slope()](Floats dy, Floats y) {
+      return add([slope = op.activation().slope](Floats dy, Floats y) {
         return simd::where_less(Floats{}, y, dy, slope * dy);
       });
     case ActivationKind::sigmoid:
@@ -215,6 +216,9 @@ bool append_pointwise_candidates(const KernelRequest& r, std::vector<KernelCandi
     return add_pointwise(r, candidates, [](Floats a, Floats b) { return a + b; });
   if (dynamic_cast<const Mul*>(r.op))
     return add_pointwise(r, candidates, [](Floats a, Floats b) { return a * b; });
+  if (const auto* op = dynamic_cast<const Scale*>(r.op))
+    return add_pointwise(r, candidates,
+                         [factor = op->factor()](Floats x, Floats) { return factor * x; });
   if (const auto* op = dynamic_cast<const Activation*>(r.op))
     return add_activation(r, candidates, *op);
   if (const auto* op = dynamic_cast<const ActivationGrad*>(r.op))

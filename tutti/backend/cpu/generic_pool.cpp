@@ -7,6 +7,7 @@
 #include "tutti/backend/cpu/channel_walk.h"
 #include "tutti/backend/cpu/generic.h"
 #include "tutti/backend/cpu/sample.h"
+#include "tutti/ops/broadcast.h"
 #include "tutti/ops/pool.h"
 
 namespace tutti {
@@ -186,54 +187,64 @@ class PoolGradKernel final : public Kernel {
   ChannelView view_;
 };
 
+/// What a sum over all positions, or its gradient, is divided by.
+enum class Divisor { none, positions };
+
+float inverse_of(Divisor divisor, int64_t positions) {
+  return divisor == Divisor::none ? 1.f : 1.f / static_cast<float>(positions);
+}
+
+/// GlobalAveragePool and SpatialSum.
 template <class T>
-class GlobalAveragePoolKernel final : public Kernel {
+class OverPositionsKernel final : public Kernel {
  public:
-  explicit GlobalAveragePoolKernel(const KernelRequest& r) : view_(channel_view(r.in[0])) {}
+  OverPositionsKernel(const KernelRequest& r, Divisor divisor)
+      : view_(channel_view(r.in[0])), inverse_(inverse_of(divisor, view_.positions)) {}
 
   void run(const KernelArgs& args) override {
     const int64_t b = view_.block, positions = view_.positions,
                   planes = view_.samples * view_.channels / b;
-    const float inverse = 1.f / static_cast<float>(positions);
     for (int64_t p = 0; p < planes; ++p) {
       const T* const x = static_cast<const T*>(args.in[0]) + p * positions * b;
       T* const y = static_cast<T*>(args.out[0]) + p * b;
       if (b == 1) {  // lanes are positions
         Floats sum{};
         for_each_vector(positions, [&](int64_t i, auto lanes) { sum += simd::load(x + i, lanes); });
-        *y = static_cast<T>(simd::sum(sum) * inverse);
+        *y = static_cast<T>(simd::sum(sum) * inverse_);
         continue;
       }
       for_each_vector(b, [&](int64_t l, auto lanes) {
         Floats sum{};
         for (int64_t i = 0; i < positions; ++i) sum += simd::load(x + i * b + l, lanes);
-        simd::store(y + l, sum * inverse, lanes);
+        simd::store(y + l, sum * inverse_, lanes);
       });
     }
   }
 
  private:
   ChannelView view_;
+  float inverse_;
 };
 
+/// Their gradients: GlobalAveragePoolGrad and Broadcast.
 template <class T>
-class GlobalAveragePoolGradKernel final : public Kernel {
+class ToPositionsKernel final : public Kernel {
  public:
-  explicit GlobalAveragePoolGradKernel(const KernelRequest& r) : view_(channel_view(r.out[0])) {}
+  ToPositionsKernel(const KernelRequest& r, Divisor divisor)
+      : view_(channel_view(r.out[0])), inverse_(inverse_of(divisor, view_.positions)) {}
 
   void run(const KernelArgs& args) override {
     const int64_t b = view_.block, positions = view_.positions,
                   planes = view_.samples * view_.channels / b;
-    const float inverse = 1.f / static_cast<float>(positions);
     for (int64_t p = 0; p < planes; ++p) {
       const T* const dy = static_cast<const T*>(args.in[0]) + p * b;
       T* const dx = static_cast<T*>(args.out[0]) + p * positions * b;
       if (b == 1) {
-        std::fill_n(dx, positions, static_cast<T>(static_cast<float>(*dy) * inverse));
+        std::fill_n(dx, positions, static_cast<T>(static_cast<float>(*dy) * inverse_));
         continue;
       }
       for_each_vector(b, [&](int64_t l, auto lanes) {
-        const Floats g = simd::load(dy + l, lanes) * inverse;
+        const Floats g = simd::load(dy + l, lanes) * inverse_;
         for (int64_t i = 0; i < positions; ++i) simd::store(dx + i * b + l, g, lanes);
       });
     }
@@ -241,6 +252,7 @@ class GlobalAveragePoolGradKernel final : public Kernel {
 
  private:
   ChannelView view_;
+  float inverse_;
 };
 
 /// Operands with positions must have one layout of the form [N, C/b, positions, b].
@@ -280,9 +292,13 @@ bool append_pool_candidates(const KernelRequest& r, std::vector<KernelCandidate>
   if (const auto* op = dynamic_cast<const PoolGrad*>(r.op))
     return add<PoolGradKernel>(r, candidates, op->pool());
   if (dynamic_cast<const GlobalAveragePool*>(r.op))
-    return add<GlobalAveragePoolKernel>(r, candidates);
+    return add<OverPositionsKernel>(r, candidates, Divisor::positions);
   if (dynamic_cast<const GlobalAveragePoolGrad*>(r.op))
-    return add<GlobalAveragePoolGradKernel>(r, candidates);
+    return add<ToPositionsKernel>(r, candidates, Divisor::positions);
+  if (dynamic_cast<const SpatialSum*>(r.op))
+    return add<OverPositionsKernel>(r, candidates, Divisor::none);
+  if (dynamic_cast<const Broadcast*>(r.op))
+    return add<ToPositionsKernel>(r, candidates, Divisor::none);
   return false;
 }
 

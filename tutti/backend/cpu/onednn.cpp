@@ -94,21 +94,36 @@ bool is_blocked(MemoryDesc::View view) {
 }
 #endif
 
-// What all primitives of this library ask for: the caller brings the scratchpad; optionally ReLU on
-// the result.
-Handle<dnnl_primitive_attr_t> attributes_of(bool relu) {
+/// oneDNN's name for an activation; its parameter is the slope of leaky_relu, of which ReLU is the
+/// case 0.
+dnnl_alg_kind_t algorithm_of(ActivationKind kind) {
+  switch (kind) {
+    case ActivationKind::relu:
+    case ActivationKind::leaky_relu: return dnnl_eltwise_relu;
+    case ActivationKind::sigmoid: return dnnl_eltwise_logistic;
+    case ActivationKind::tanh: return dnnl_eltwise_tanh;
+    case ActivationKind::gelu: return dnnl_eltwise_gelu_erf;
+  }
+  return dnnl_alg_kind_undef;
+}
+
+// What all primitives of this library ask for: the caller brings the scratchpad; optionally an
+// activation of the result.
+Handle<dnnl_primitive_attr_t> attributes_of(const std::optional<ActivationAttributes>& f) {
   dnnl_primitive_attr_t raw = nullptr;
   TUTTI_DNNL(dnnl_primitive_attr_create(&raw));
   Handle<dnnl_primitive_attr_t> attr(raw);
   TUTTI_DNNL(dnnl_primitive_attr_set_scratchpad_mode(raw, dnnl_scratchpad_mode_user));
-  if (relu) {
+  if (f) {
+    const dnnl_alg_kind_t algorithm = algorithm_of(f->kind);
+    const float slope = f->kind == ActivationKind::leaky_relu ? f->slope : 0.f;
     dnnl_post_ops_t ops = nullptr;
     TUTTI_DNNL(dnnl_post_ops_create(&ops));
     const Handle<dnnl_post_ops_t> owned(ops);
 #if DNNL_VERSION_MAJOR >= 3
-    TUTTI_DNNL(dnnl_post_ops_append_eltwise(ops, dnnl_eltwise_relu, 0.f, 0.f));
+    TUTTI_DNNL(dnnl_post_ops_append_eltwise(ops, algorithm, slope, 0.f));
 #else
-    TUTTI_DNNL(dnnl_post_ops_append_eltwise(ops, 1.f, dnnl_eltwise_relu, 0.f, 0.f));
+    TUTTI_DNNL(dnnl_post_ops_append_eltwise(ops, 1.f, algorithm, slope, 0.f));
 #endif
     TUTTI_DNNL(dnnl_primitive_attr_set_post_ops(raw, ops));
   }
@@ -313,7 +328,7 @@ bool ConvImplementation::is_slow() const {
 std::vector<ConvImplementation> conv_implementations(const ConvProblem& problem) {
   const OneThread one_thread;
   const ConvArguments args = arguments_of(problem);
-  const auto attr = attributes_of(problem.relu);
+  const auto attr = attributes_of(problem.activation);
   std::vector<ConvImplementation> found;
   for_each_implementation(problem, args, attr.get(), [&](Handle<dnnl_primitive_desc_t> desc) {
     const char* name = "";

@@ -75,7 +75,8 @@ struct ConvProblem {
   ConvAttributes attributes;
   TensorDesc x, w, y;
   bool any_w = true;  ///< the layout of w is free
-  bool bias = false, relu = false;
+  bool bias = false;
+  std::optional<ActivationAttributes> activation{};  ///< of the result, forward only
 };
 
 /// One implementation that oneDNN offers.

@@ -1,7 +1,5 @@
 #include "tutti/ops/conv.h"
 
-#include <algorithm>
-
 #include "tutti/backend/reference/rules.h"
 #include "tutti/ops/conv_transpose.h"
 
@@ -58,12 +56,12 @@ void start_with_bias(PlainTensor& y, const PlainTensor* bias) {
 
 Rule conv_forward(const Conv& op) {
   return {.run = [g = ConvGeometry(op.conv()), bias = op.bias(),
-                  relu = op.relu()](const RuleCall& call) {
+                  f = op.activation()](const RuleCall& call) {
     const PlainTensor &x = call.in[0], &w = call.in[1];
     PlainTensor& y = call.out[0];
     start_with_bias(y, bias ? &call.in[2] : nullptr);
     for_each_tap(g, x, w, y, [&](int64_t xi, int64_t wi, int64_t yi) { y[yi] += x[xi] * w[wi]; });
-    for (int64_t i = 0; relu && i < y.size(); ++i) y[i] = std::max(y[i], 0.0);
+    for (int64_t i = 0; f && i < y.size(); ++i) y[i] = activate(*f, y[i]);
   }};
 }
 

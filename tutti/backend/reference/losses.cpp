@@ -41,7 +41,7 @@ struct Softmax {
   }
 };
 
-/// Sums: loss, weights.
+/// Sums: loss, what it is divided by.
 Rule softmax(const SoftmaxCrossEntropyAttributes& a) {
   const auto run = [a](const RuleCall& call) {
     const Softmax soft(a, call.in[0]);
@@ -50,7 +50,7 @@ Rule softmax(const SoftmaxCrossEntropyAttributes& a) {
       const double log_sum = soft.log_sum(i);
       for (int64_t k = 0; k < soft.classes; ++k)
         call.sums[0] += soft.target(y, k) * (log_sum - call.in[0][soft.at(i, k)]);
-      call.sums[1] += soft.weight(y);
+      call.sums[1] += a.mean_over == MeanOver::labels ? 1 : soft.weight(y);
     }
   };
   const auto finish = [scale = a.scale](const RuleCall& call) {

@@ -1,4 +1,4 @@
-// Add, Mul, activations, dropout, Reorder.
+// Add, Mul, Scale, activations, dropout, Reorder.
 
 #include <algorithm>
 #include <cmath>
@@ -11,12 +11,11 @@
 #include "tutti/ops/reorder.h"
 
 namespace tutti {
-namespace {
 
-double activate(ActivationKind kind, double slope, double x) {
-  switch (kind) {
+double activate(const ActivationAttributes& f, double x) {
+  switch (f.kind) {
     case ActivationKind::relu: return std::max(x, 0.0);
-    case ActivationKind::leaky_relu: return x > 0 ? x : slope * x;
+    case ActivationKind::leaky_relu: return x > 0 ? x : static_cast<double>(f.slope) * x;
     case ActivationKind::sigmoid: return 1 / (1 + std::exp(-x));
     case ActivationKind::tanh: return std::tanh(x);
     case ActivationKind::gelu: return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
@@ -24,11 +23,13 @@ double activate(ActivationKind kind, double slope, double x) {
   return x;
 }
 
+namespace {
+
 /// dy/dx in terms of the result y, for gelu of x.
-double slope_at(ActivationKind kind, double slope, double r) {
-  switch (kind) {
+double slope_at(const ActivationAttributes& f, double r) {
+  switch (f.kind) {
     case ActivationKind::relu: return r > 0 ? 1 : 0;
-    case ActivationKind::leaky_relu: return r > 0 ? 1 : slope;
+    case ActivationKind::leaky_relu: return r > 0 ? 1 : static_cast<double>(f.slope);
     case ActivationKind::sigmoid: return r * (1 - r);
     case ActivationKind::tanh: return 1 - r * r;
     case ActivationKind::gelu:
@@ -67,15 +68,19 @@ Rule pointwise_rule(const KernelRequest& request) {
     return each([](const RuleCall& call, int64_t i) { return call.in[0][i] + call.in[1][i]; });
   if (dynamic_cast<const Mul*>(op))
     return each([](const RuleCall& call, int64_t i) { return call.in[0][i] * call.in[1][i]; });
+  if (const auto* s = dynamic_cast<const Scale*>(op))
+    return each([factor = static_cast<double>(s->factor())](const RuleCall& call, int64_t i) {
+      return factor * call.in[0][i];
+    });
   if (dynamic_cast<const Reorder*>(op))
     return each([](const RuleCall& call, int64_t i) { return call.in[0][i]; });
   if (const auto* a = dynamic_cast<const Activation*>(op))
-    return each([kind = a->kind(), slope = a->slope()](const RuleCall& call, int64_t i) {
-      return activate(kind, slope, call.in[0][i]);
+    return each([f = a->activation()](const RuleCall& call, int64_t i) {
+      return activate(f, call.in[0][i]);
     });
   if (const auto* a = dynamic_cast<const ActivationGrad*>(op))
-    return each([kind = a->kind(), slope = a->slope()](const RuleCall& call, int64_t i) {
-      return call.in[0][i] * slope_at(kind, slope, call.in[1][i]);
+    return each([f = a->activation()](const RuleCall& call, int64_t i) {
+      return call.in[0][i] * slope_at(f, call.in[1][i]);
     });
   if (const auto* d = dynamic_cast<const Dropout*>(op)) return dropout(*d);
   return {};

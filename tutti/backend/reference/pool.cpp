@@ -1,4 +1,5 @@
 #include "tutti/ops/pool.h"
+#include "tutti/ops/broadcast.h"
 
 #include "tutti/backend/reference/rules.h"
 
@@ -87,19 +88,30 @@ Rule pool_backward(const PoolAttributes& a) {
   }};
 }
 
-void global_average(const RuleCall& call) {
-  const PlainTensor& x = call.in[0];
-  const int64_t positions = x.shape().elements_from(2);
-  call.out[0].fill(0);
-  for (int64_t i = 0; i < x.size(); ++i)
-    call.out[0][i / positions] += x[i] / static_cast<double>(positions);
+/// What a sum over all positions, or its gradient, is divided by.
+enum class Divisor { none, positions };
+
+double value_of(Divisor divisor, int64_t positions) {
+  return divisor == Divisor::none ? 1 : static_cast<double>(positions);
 }
 
-void global_average_grad(const RuleCall& call) {
-  PlainTensor& dx = call.out[0];
-  const int64_t positions = dx.shape().elements_from(2);
-  for (int64_t i = 0; i < dx.size(); ++i)
-    dx[i] = call.in[0][i / positions] / static_cast<double>(positions);
+Rule over_positions(Divisor divisor) {
+  return {.run = [divisor](const RuleCall& call) {
+    const PlainTensor& x = call.in[0];
+    const int64_t positions = x.shape().elements_from(2);
+    call.out[0].fill(0);
+    for (int64_t i = 0; i < x.size(); ++i)
+      call.out[0][i / positions] += x[i] / value_of(divisor, positions);
+  }};
+}
+
+Rule to_positions(Divisor divisor) {
+  return {.run = [divisor](const RuleCall& call) {
+    PlainTensor& dx = call.out[0];
+    const int64_t positions = dx.shape().elements_from(2);
+    for (int64_t i = 0; i < dx.size(); ++i)
+      dx[i] = call.in[0][i / positions] / value_of(divisor, positions);
+  }};
 }
 
 }  // namespace
@@ -108,8 +120,10 @@ Rule pool_rule(const KernelRequest& request) {
   const Op* op = request.op;
   if (const auto* p = dynamic_cast<const Pool*>(op)) return pool_forward(p->pool());
   if (const auto* p = dynamic_cast<const PoolGrad*>(op)) return pool_backward(p->pool());
-  if (dynamic_cast<const GlobalAveragePool*>(op)) return {.run = global_average};
-  if (dynamic_cast<const GlobalAveragePoolGrad*>(op)) return {.run = global_average_grad};
+  if (dynamic_cast<const GlobalAveragePool*>(op)) return over_positions(Divisor::positions);
+  if (dynamic_cast<const GlobalAveragePoolGrad*>(op)) return to_positions(Divisor::positions);
+  if (dynamic_cast<const SpatialSum*>(op)) return over_positions(Divisor::none);
+  if (dynamic_cast<const Broadcast*>(op)) return to_positions(Divisor::none);
   return {};
 }
 

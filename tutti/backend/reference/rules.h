@@ -9,6 +9,7 @@
 
 #include "tutti/backend/backend.h"
 #include "tutti/backend/reference/plain_tensor.h"
+#include "tutti/ops/activation.h"
 
 namespace tutti {
 
@@ -30,6 +31,9 @@ struct Rule {
       {};  ///< makes the unbatched outputs from the totals
   std::vector<size_t> unbatched_in = {}, unbatched_out = {};  ///< operands that finish may touch
 };
+
+/// f(x).
+double activate(const ActivationAttributes& f, double x);
 
 /// The rule for an op, without `run` if this family does not have it. `request` gives the shapes.
 Rule conv_rule(const KernelRequest& request);

@@ -1,0 +1,73 @@
+"""What cosmoflow.py and deepcam.py share: weights from Tutti's files into a PyTorch network, one pass forward and backward, and how far its
+numbers are from Tutti's.
+
+A file is what Tutti exports (weights.safetensors: tensors by name), or what the test program tutti_network_values writes: in, target, out,
+loss, weight.NAME, gradient.NAME. Where a file has no inputs, random ones are taken. All numbers of the pass go to --out, an .npz with out,
+loss and gradient.NAME; where the file has Tutti's, the distances (2-norm, relative) are printed.
+"""
+import argparse
+import json
+
+import numpy as np
+import torch
+
+TYPES = {"F32": "<f4", "I32": "<i4", "F64": "<f8", "I64": "<i8"}
+
+
+def safetensors(path):
+    """{name: array}"""
+    with open(path, "rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        body = file.read()
+    header.pop("__metadata__", None)
+    return {
+        name: np.frombuffer(body[slice(*about["data_offsets"])], TYPES[about["dtype"]]).reshape(about["shape"]).copy()
+        for name, about in header.items()
+    }
+
+
+def arguments(description):
+    parser = argparse.ArgumentParser(description=description + "\n\n" + __doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", help="safetensors of Tutti")
+    parser.add_argument("--out", metavar="FILE.npz")
+    parser.add_argument("--double", action="store_true", help="compute in double precision")
+    parser.add_argument("--batch", type=int, default=2, help="samples, where the file has no inputs")
+    parser.add_argument("--side", type=int, nargs="+", default=[], help="spatial extents, where the file has no inputs")
+    parser.add_argument("--tolerance", type=float, default=1e-3, help="end with 1 if a distance is larger")
+    return parser.parse_args()
+
+
+def load(model, tensors):
+    """Weights by name. A tensor may have other extents of 1 than the parameter."""
+    weights = {name.removeprefix("weight."): array for name, array in tensors.items() if not name.startswith("gradient.")}
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(torch.from_numpy(weights[name]).reshape(parameter.shape))
+
+
+def distance(ours, theirs):
+    ours, theirs = np.asarray(ours, "f8").ravel(), np.asarray(theirs, "f8").ravel()
+    return float(np.linalg.norm(ours - theirs) / (np.linalg.norm(theirs) + 1e-12))
+
+
+def run(model, tensors, random_input, random_target, loss_of, args):
+    """One pass; returns the program's exit status."""
+    dtype = torch.float64 if args.double else torch.float32
+    model = model.to(dtype).train()
+    load(model, tensors)
+    x = torch.from_numpy(tensors["in"]) if "in" in tensors else random_input()
+    target = torch.from_numpy(tensors["target"]) if "target" in tensors else random_target()
+    out = model(x.to(dtype))
+    loss = loss_of(out, target)
+    loss.backward()
+    got = {"out": out.detach().numpy(), "loss": loss.detach().numpy()}
+    got |= {"gradient." + name: p.grad.numpy() for name, p in model.named_parameters()}
+    if args.out:
+        np.savez(args.out, **got)
+    print(f"parameters {sum(p.numel() for p in model.parameters())}, loss {loss.item():.7g}")
+    far = {name: distance(tensors[name], array) for name, array in got.items() if name in tensors}
+    for name, d in sorted(far.items(), key=lambda item: -item[1])[:12]:
+        print(f"{d:9.2e}  {name}")
+    if far:
+        print(f"compared {len(far)} tensors, the largest distance is {max(far.values()):.2e}")
+    return int(any(not d <= args.tolerance for d in far.values()))

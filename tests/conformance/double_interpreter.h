@@ -1,0 +1,63 @@
+#pragma once
+// Runs a graph with the reference's rules and nothing rounded to f32 between the nodes, so that
+// finite differences with tiny steps are exact to many digits even through deep networks.
+
+#include <map>
+
+#include "tutti/backend/reference/rules.h"
+#include "tutti/base/error.h"
+#include "tutti/graph/graph.h"
+
+namespace tutti {
+
+class DoubleInterpreter {
+ public:
+  DoubleInterpreter(const Graph& graph, const StepInfo& step) : graph_(graph), step_(step) {}
+
+  void set(Value v, std::vector<double> values) { values_[v.id] = std::move(values); }
+  const std::vector<double>& operator[](Value v) const { return values_.at(v.id); }
+
+  /// Running averages keep their values.
+  void run() {
+    for (const Node& node : graph_.nodes()) {
+      KernelRequest request{
+          .op = node.op.get(), .in = {}, .out = {}, .in_free = {}, .out_free = {}};
+      std::vector<PlainTensor> in, out;
+      for (const Value v : node.in) {
+        request.in.push_back(graph_.type(v).desc);
+        PlainTensor& x = in.emplace_back(request.in.back());
+        const std::vector<double>& values = values_.at(v.id);
+        CHECK(static_cast<int64_t>(values.size()) == x.size(), "{}", graph_[v].name);
+        for (int64_t i = 0; i < x.size(); ++i) x[i] = values[static_cast<size_t>(i)];
+      }
+      for (const Value v : node.out) {
+        request.out.push_back(graph_.type(v).desc);
+        out.emplace_back(request.out.back());
+      }
+      const Rule rule = rule_of(request);
+      std::vector<double> sums(rule.sums);
+      const RuleCall call{in, out, sums, 0, step_};
+      rule.run(call);
+      if (rule.finish) rule.finish(call);
+      for (size_t i = 0; i < out.size(); ++i) {
+        std::vector<double>& values = values_[node.out[i].id];
+        values.resize(static_cast<size_t>(out[i].size()));
+        for (int64_t k = 0; k < out[i].size(); ++k) values[static_cast<size_t>(k)] = out[i][k];
+      }
+    }
+  }
+
+ private:
+  static Rule rule_of(const KernelRequest& request) {
+    for (const auto family :
+         {conv_rule, batch_norm_rule, pointwise_rule, dense_rule, pool_rule, shape_rule, loss_rule})
+      if (Rule rule = family(request); rule.run) return rule;
+    throw DeviceError(fmt::format("no rule for op '{}'", request.op->name()));
+  }
+
+  const Graph& graph_;
+  StepInfo step_;
+  std::map<int32_t, std::vector<double>> values_;
+};
+
+}  // namespace tutti

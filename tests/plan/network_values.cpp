@@ -1,0 +1,37 @@
+// network_values cosmoflow2|cosmoflow3|deepcam FILE: writes what a small network computes in one
+// pass on the CPU backend, as safetensors: in, target, out, loss, weight.NAME, gradient.NAME. What
+// benchmarks/peers/cosmoflow.py and deepcam.py are compared with.
+
+#include <cstdio>
+
+#include "tests/plan/science_step.h"
+#include "tutti/backend/cpu/cpu_backend.h"
+#include "tutti/base/error.h"
+#include "tutti/train/safetensors.h"
+
+int main(int argc, char** argv) {
+  using namespace tutti;
+  if (argc != 3) {
+    std::fprintf(stderr, "usage: network_values cosmoflow2|cosmoflow3|deepcam FILE\n");
+    return 2;
+  }
+  try {
+    test::ScienceStep step = test::run_step(test::science_network(argv[1], DType::f32, 2),
+                                            CpuBackend(), {.layout = "last", .measure = false});
+    std::vector<TensorRef> tensors{step.in.ref(), step.target.ref(), step.out.ref(),
+                                   step.loss.ref()};
+    for (NamedTensor& t : step.model) {
+      t.name = "weight." + t.name;
+      tensors.push_back(t.ref());
+    }
+    for (NamedTensor& t : step.gradients) {
+      t.name = "gradient." + t.name;
+      tensors.push_back(t.ref());
+    }
+    write_safetensors(argv[2], tensors, {{"network", argv[1]}});
+  } catch (const Error& error) {
+    std::fprintf(stderr, "network_values: %s\n", error.what());
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,132 @@
+#include "tests/plan/science_step.h"
+
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "tutti/base/rng.h"
+#include "tutti/models/cosmoflow.h"
+#include "tutti/models/deepcam.h"
+#include "tutti/ops/fuse.h"
+#include "tutti/train/weights.h"
+
+namespace tutti::test {
+namespace {
+
+ScienceNetwork forward_of(const std::string& name, DType activations, int64_t batch) {
+  ScienceNetwork n;
+  Graph& g = n.graph;
+  if (name == "deepcam") {
+    n.in = g.input("fields", {activations, {batch, 16, 64, 96}, {}});
+    n.out = deepcam_logits(g, n.in, {.divisor = 8, .middle_blocks = 2});
+    n.target = g.input("labels", {DType::i32, {batch, 64, 96}, {}});
+    const std::array frequencies{0.986267818390377, 0.0004578708870701058, 0.01327431072255291};
+    SoftmaxCrossEntropyAttributes loss{.class_weights = {}, .mean_over = MeanOver::labels};
+    for (const double f : frequencies)
+      loss.class_weights.push_back(static_cast<float>(std::pow(f, -0.125)));
+    n.loss = softmax_cross_entropy(g, "loss", n.out, n.target, loss);
+  } else {
+    CHECK(name == "cosmoflow2" || name == "cosmoflow3", "no network {}", name);
+    n.in = g.input("volume", {activations, {batch, 4, 32, 32, 32}, {}});
+    n.out =
+        cosmoflow_prediction(g, n.in, {.kernel = name.back() - '0', .channels = 16, .dropout = 0});
+    n.target = g.input("target", {DType::f32, {batch, 4}, {}});
+    n.loss = pointwise_loss(g, "loss", n.out, n.target, {.kind = PointwiseLossKind::mse});
+  }
+  g.mark_output(n.out);
+  g.mark_output(n.loss);
+  return n;
+}
+
+/// Random numbers of the type, in plain layout.
+NamedTensor random_tensor(const std::string& name, const TensorDesc& desc) {
+  NamedTensor made{name, desc, std::vector<std::byte>(desc.bytes())};
+  Rng rng(3, Purpose::test, desc.dtype == DType::i32);
+  for (int64_t i = 0; i < desc.elements(); ++i) {
+    std::byte* const at = made.bytes.data() + static_cast<size_t>(i) * size_of(desc.dtype);
+    const auto put = [&](auto value) { std::memcpy(at, &value, sizeof(value)); };
+    if (desc.dtype == DType::i32)
+      put(static_cast<int32_t>(rng.below(3)));
+    else if (desc.dtype == DType::bf16)
+      put(bf16(rng.normal()));
+    else
+      put(rng.normal());
+  }
+  return made;
+}
+
+/// The bytes of a plain tensor in the plan's layout.
+std::vector<std::byte> laid_out(const NamedTensor& plain, const TensorDesc& desc) {
+  std::vector<std::byte> bytes(desc.bytes());
+  const size_t size = size_of(desc.dtype);
+  std::array<int64_t, Shape::kMaxRank> index{};
+  for (int64_t i = 0; i < desc.elements(); ++i) {
+    int64_t rest = i;
+    for (int d = desc.shape.rank() - 1; d >= 0; rest /= desc.shape[d], --d)
+      index[static_cast<size_t>(d)] = rest % desc.shape[d];
+    const auto to = static_cast<size_t>(desc.layout.offset(desc.shape, index.data()));
+    std::memcpy(bytes.data() + to * size, plain.bytes.data() + static_cast<size_t>(i) * size, size);
+  }
+  return bytes;
+}
+
+NamedTensor copied(const std::string& name, const TensorDesc& desc, const void* data) {
+  NamedTensor made{name, desc, std::vector<std::byte>(desc.bytes())};
+  std::memcpy(made.bytes.data(), data, made.bytes.size());
+  return made;
+}
+
+}  // namespace
+
+ScienceNetwork science_network(const std::string& name, DType activations, int64_t batch) {
+  const ScienceNetwork plain = forward_of(name, activations, batch);
+  Rewritten fused = fuse_forward(plain.graph);
+  const auto at = [](const Rewritten& rewritten, Value v) {
+    return rewritten.of[static_cast<size_t>(v.id)];
+  };
+  const size_t first_backward = fused.graph.nodes().size();
+  differentiate(fused.graph, std::array{at(fused, plain.loss)});
+  Rewritten lean = recompute_activations(fused.graph, first_backward);
+  Rewritten folded = fold_residual_sums(lean.graph);
+  const auto last = [&](Value v) { return at(folded, at(lean, at(fused, v))); };
+  return {folded.graph, last(plain.in), last(plain.target), last(plain.out), last(plain.loss)};
+}
+
+ScienceStep run_step(const ScienceNetwork& network, const Backend& backend,
+                     const PlanOptions& options) {
+  const Plan plan = compile(network.graph, backend, options);
+  Executor executor(plan, backend);
+  Weights weights(plan.variables, 1);
+  weights.initialise(7);
+  Buffer gradients(plan.variables.parameter_bytes);
+  executor.bind(kParameters, weights.parameters());
+  executor.bind(kState, weights.state());
+  executor.bind(kStatistics, weights.statistics(0));
+  executor.bind(kGradients, gradients.data());
+  ScienceStep step;
+  const auto plain = [&](Value v) {
+    TensorDesc desc = plan.desc(v);
+    desc.layout = Layout::plain();
+    return desc;
+  };
+  step.in = random_tensor("in", plain(network.in));
+  step.target = random_tensor("target", plain(network.target));
+  const std::vector<std::byte> in = laid_out(step.in, plan.desc(network.in)),
+                               target = laid_out(step.target, plan.desc(network.target));
+  executor.bind_input(network.in, in.data());
+  executor.bind_input(network.target, target.data());
+  executor.pack();
+  executor.run({.seed = 1, .step = 0, .replica = 0, .batch = plan.batch});
+  step.out = copied("out", plain(network.out), executor.result(network.out));
+  step.loss = copied("loss", plain(network.loss), executor.result(network.loss));
+  for (const Variable& variable : plan.variables.parameters) {
+    NamedTensor& gradient = step.gradients.emplace_back(
+        NamedTensor{variable.name, {DType::f32, variable.desc.shape, {}}, {}});
+    gradient.bytes.resize(gradient.desc.bytes());
+    export_plain(variable, gradients.data(), reinterpret_cast<float*>(gradient.bytes.data()));
+  }
+  step.model = weights.export_model(weights.statistics(0));
+  return step;
+}
+
+}  // namespace tutti::test

@@ -1,0 +1,33 @@
+#pragma once
+// One forward and backward pass of small CosmoFlow and DeepCAM networks on a plan, in plain form:
+// for tests, and for a file that benchmarks/peers/ compare PyTorch with.
+
+#include <string>
+#include <vector>
+
+#include "tutti/plan/executor.h"
+#include "tutti/train/named_tensor.h"
+
+namespace tutti::test {
+
+/// A network with its loss and gradients, fused as for training.
+struct ScienceNetwork {
+  Graph graph;
+  Value in, target, out, loss;
+};
+
+/// "cosmoflow2", "cosmoflow3" (the kernel's size; without dropout), or "deepcam".
+ScienceNetwork science_network(const std::string& name, DType activations, int64_t batch);
+
+/// f32 but for DeepCAM's labels, i32.
+struct ScienceStep {
+  std::vector<NamedTensor> model;      ///< parameters and, after the pass, statistics
+  std::vector<NamedTensor> gradients;  ///< by the parameter's name
+  NamedTensor in, target, out, loss;
+};
+
+/// Weights, inputs and targets are the same for the same network and batch.
+ScienceStep run_step(const ScienceNetwork& network, const Backend& backend,
+                     const PlanOptions& options);
+
+}  // namespace tutti::test

@@ -1,0 +1,52 @@
+// CosmoFlow and DeepCAM on plans of the CPU backend against the reference's.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/plan/science_step.h"
+#include "tutti/backend/cpu/cpu_backend.h"
+#include "tutti/backend/reference/reference.h"
+
+namespace tutti::test {
+namespace {
+
+std::span<const float> numbers_of(const NamedTensor& t) {
+  return {reinterpret_cast<const float*>(t.bytes.data()), t.bytes.size() / sizeof(float)};
+}
+
+/// Relative distance in the 2-norm.
+double far(const NamedTensor& a, const NamedTensor& b) {
+  double apart = 0, size = 0;
+  for (size_t i = 0; i < numbers_of(b).size(); ++i) {
+    const double x = numbers_of(a)[i], y = numbers_of(b)[i];
+    apart += (x - y) * (x - y);
+    size += y * y;
+  }
+  return std::sqrt(apart) / (std::sqrt(size) + 1e-6);
+}
+
+class Science : public testing::TestWithParam<const char*> {};
+
+TEST_P(Science, CpuPlansAgreeWithTheReference) {
+  const ScienceNetwork network = science_network(GetParam(), DType::f32, 2);
+  const ScienceStep want =
+      run_step(network, ReferenceBackend(),
+               {.layout = "plain", .tile_bytes = size_t{1} << 40, .measure = false});
+  for (const char* layout : {"b16c", "last"}) {
+    const ScienceStep got =
+        run_step(network, CpuBackend(), {.threads = 2, .layout = layout, .measure = false});
+    EXPECT_NEAR(numbers_of(got.loss)[0], numbers_of(want.loss)[0], 1e-4) << layout;
+    EXPECT_LT(far(got.out, want.out), 1e-4) << layout;
+    ASSERT_EQ(got.gradients.size(), want.gradients.size());
+    for (size_t i = 0; i < got.gradients.size(); ++i)
+      EXPECT_LT(far(got.gradients[i], want.gradients[i]), 3e-3)
+          << want.gradients[i].name << " " << layout;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Networks, Science, testing::Values("cosmoflow2", "deepcam"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace tutti::test

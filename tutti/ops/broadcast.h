@@ -1,0 +1,33 @@
+#pragma once
+// One number per sample and channel, spread over positions, and the sum over positions that is its
+// gradient. Both have 2 or 3 spatial dimensions.
+
+#include "tutti/graph/graph.h"
+
+namespace tutti {
+
+/// x [N, C, 1, 1] or [N, C, 1, 1, 1] -> y [N, C, spatial...]: y[n, c, ...] = x[n, c].
+class Broadcast : public Op {
+ public:
+  explicit Broadcast(Shape spatial) : spatial_(spatial) {}
+  const Shape& spatial() const { return spatial_; }  ///< y's extents from dimension 2 on
+  std::string_view name() const override { return "broadcast"; }
+  std::string attributes() const override { return spatial_.to_string(); }
+  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
+
+ private:
+  Shape spatial_;
+};
+
+/// x [N, C, spatial...] -> y [N, C, 1, 1] or [N, C, 1, 1, 1]: the sum over all positions.
+class SpatialSum : public Op {
+ public:
+  std::string_view name() const override { return "spatial_sum"; }
+  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
+};
+
+}  // namespace tutti

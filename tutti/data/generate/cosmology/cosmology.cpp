@@ -10,7 +10,7 @@
 namespace tutti::data {
 namespace {
 
-constexpr double kCollapseRadius = 3;  // Mpc/h
+constexpr double kCollapseRadius = 5;  // Mpc/h, as Kitaura & Hess
 
 Cosmology draw_cosmology(Rng& rng) {
   std::array<double, 4> p;

@@ -1,7 +1,7 @@
-// generate_cosmology DIR SIDE COUNT [FIRST] [SEED] [CELL] [THREADS]: writes the volumes FIRST ... FIRST + COUNT - 1
-// (tutti/data/generate/cosmology) as DIR/x.npy, int16 [COUNT][SIDE][SIDE][SIDE][4], and DIR/y.npy,
-// float32 [COUNT][4], the parameters as a network learns them. FIRST may be `test`: the first of a
-// test set. Prints the seconds a volume took.
+// generate_cosmology DIR SIDE COUNT [FIRST] [SEED] [CELL] [THREADS]: writes the volumes FIRST ...
+// FIRST + COUNT - 1 (tutti/data/generate/cosmology) as DIR/x.npy, int16
+// [COUNT][SIDE][SIDE][SIDE][4], and DIR/y.npy, float32 [COUNT][4], the parameters as a network
+// learns them. FIRST may be `test`: the first of a test set. Prints the seconds a volume took.
 #include <fmt/format.h>
 
 #include <atomic>
@@ -19,9 +19,10 @@ namespace {
 
 using namespace tutti::data;
 
-// numpy's format 1.0: magic, the length of a header that ends at a multiple of 64 bytes, the header.
-void write_npy(const std::filesystem::path& path, const std::string& type,
-               const std::string& shape, const void* bytes, size_t size) {
+// numpy's format 1.0: magic, the length of a header that ends at a multiple of 64 bytes, the
+// header.
+void write_npy(const std::filesystem::path& path, const std::string& type, const std::string& shape,
+               const void* bytes, size_t size) {
   std::string header =
       fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({},), }}", type, shape);
   header.resize((header.size() + 10 + 64) / 64 * 64 - 10, ' ');
@@ -40,7 +41,8 @@ void write_npy(const std::filesystem::path& path, const std::string& type,
 
 int main(int argc, char** argv) {
   if (argc < 4) {
-    fmt::print(stderr, "generate_cosmology DIR SIDE COUNT [FIRST | test] [SEED] [CELL] [THREADS]\n");
+    fmt::print(stderr,
+               "generate_cosmology DIR SIDE COUNT [FIRST | test] [SEED] [CELL] [THREADS]\n");
     return 2;
   }
   const auto argument = [&](int i, const char* otherwise) {

@@ -50,8 +50,7 @@ void generate_volume(const VolumeSpec& spec, int64_t index, const Cosmology& cos
   const FourierGrid grid(spec.side);
   Displacement displacement(grid, static_cast<float>(kCollapseRadius / spec.cell),
                             gaussian_field(grid, spec.cell, LinearPower(cosmology), rng));
-  std::array<GridField, 3> psi = {GridField(spec.side), GridField(spec.side),
-                                  GridField(spec.side)};
+  std::array<GridField, 3> psi = {GridField(spec.side), GridField(spec.side), GridField(spec.side)};
   for (size_t i = 0; i < kRedshifts.size(); ++i) {
     const double z = kRedshifts[i];
     displacement.at({static_cast<float>(linear_growth(cosmology.omega_m, z)),

@@ -36,9 +36,9 @@ class Displacement {
   void find_shrinkage(float growth);
 
   const FourierGrid& grid_;
-  GridField contrast_;     // modes of delta
-  GridField source_;       // modes of lap phi2
-  GridField shrinkage_;    // modes of d
+  GridField contrast_;             // modes of delta
+  GridField source_;               // modes of lap phi2
+  GridField shrinkage_;            // modes of d
   std::vector<float> long_range_;  // K by the square of the wave number
 };
 

@@ -16,9 +16,7 @@ std::mutex& planner() {
   return mutex;
 }
 
-fftwf_plan plan_of(const auto& plan) {
-  return static_cast<fftwf_plan>(plan.get());
-}
+fftwf_plan plan_of(const auto& plan) { return static_cast<fftwf_plan>(plan.get()); }
 
 fftwf_complex* fftw_modes(GridField& field) {
   return reinterpret_cast<fftwf_complex*>(field.values());
@@ -37,10 +35,10 @@ FourierGrid::FourierGrid(int side) : side_(side) {
   if (side < 2) throw ConfigError(fmt::format("a periodic grid of side {}: at least 2", side));
   GridField field(side);
   const std::lock_guard lock(planner());
-  forward_.reset(fftwf_plan_dft_r2c_3d(side, side, side, field.values(), fftw_modes(field),
-                                       FFTW_ESTIMATE));
-  backward_.reset(fftwf_plan_dft_c2r_3d(side, side, side, fftw_modes(field), field.values(),
-                                        FFTW_ESTIMATE));
+  forward_.reset(
+      fftwf_plan_dft_r2c_3d(side, side, side, field.values(), fftw_modes(field), FFTW_ESTIMATE));
+  backward_.reset(
+      fftwf_plan_dft_c2r_3d(side, side, side, fftw_modes(field), field.values(), FFTW_ESTIMATE));
   CHECK(forward_ && backward_, "FFTW has no plan for side {}", side);
 }
 

@@ -23,8 +23,7 @@ std::vector<float> amplitudes(const FourierGrid& grid, double cell, const Linear
 
 }  // namespace
 
-GridField gaussian_field(const FourierGrid& grid, double cell, const LinearPower& power,
-                         Rng& rng) {
+GridField gaussian_field(const FourierGrid& grid, double cell, const LinearPower& power, Rng& rng) {
   const int side = grid.side(), half = side / 2;
   GridField field(side);
   for (int64_t line = 0; line < int64_t{side} * side; ++line)

@@ -6,8 +6,8 @@
 namespace tutti::data {
 namespace {
 
-constexpr double kBaryons = 0.0224;                  // omega_b h^2, Planck 2018
-constexpr double kCmbTemperature = 2.7255 / 2.7;     // theta of Eisenstein & Hu
+constexpr double kBaryons = 0.0224;               // omega_b h^2, Planck 2018
+constexpr double kCmbTemperature = 2.7255 / 2.7;  // theta of Eisenstein & Hu
 
 // Omega_m at a redshift of a flat universe.
 double matter_share(double omega_m, double redshift) {
@@ -18,25 +18,23 @@ double matter_share(double omega_m, double redshift) {
 // Carroll, Press & Turner's g: growth relative to a universe of matter alone.
 double growth_suppression(double omega) {
   const double lambda = 1 - omega;
-  return 2.5 * omega /
-         (std::pow(omega, 4.0 / 7) - lambda + (1 + omega / 2) * (1 + lambda / 70));
+  return 2.5 * omega / (std::pow(omega, 4.0 / 7) - lambda + (1 + omega / 2) * (1 + lambda / 70));
 }
 
 }  // namespace
 
 LinearPower::LinearPower(const Cosmology& cosmology) : cosmology_(cosmology) {
   const double matter = cosmology.omega_m * cosmology.h * cosmology.h, share = kBaryons / matter;
-  sound_horizon_ =
-      44.5 * std::log(9.83 / matter) / std::sqrt(1 + 10 * std::pow(kBaryons, 0.75));
-  alpha_ = 1 - 0.328 * std::log(431 * matter) * share + 0.38 * std::log(22.3 * matter) * share * share;
+  sound_horizon_ = 44.5 * std::log(9.83 / matter) / std::sqrt(1 + 10 * std::pow(kBaryons, 0.75));
+  alpha_ =
+      1 - 0.328 * std::log(431 * matter) * share + 0.38 * std::log(22.3 * matter) * share * share;
   amplitude_ = cosmology.sigma_8 * cosmology.sigma_8 / variance_in_spheres(*this, 8);
 }
 
 double LinearPower::transfer(double k) const {
   const double h = cosmology_.h;
-  const double shape =
-      cosmology_.omega_m * h *
-      (alpha_ + (1 - alpha_) / (1 + std::pow(0.43 * k * h * sound_horizon_, 4)));
+  const double shape = cosmology_.omega_m * h *
+                       (alpha_ + (1 - alpha_) / (1 + std::pow(0.43 * k * h * sound_horizon_, 4)));
   const double q = k * kCmbTemperature * kCmbTemperature / shape;
   const double l = std::log(2 * std::numbers::e + 1.8 * q), c = 14.2 + 731 / (1 + 62.5 * q);
   return l / (l + c * q * q);

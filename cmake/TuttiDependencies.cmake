@@ -4,3 +4,4 @@ find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(dnnl REQUIRED)
 find_package(ZLIB REQUIRED)
 pkg_check_modules(tomlplusplus REQUIRED IMPORTED_TARGET tomlplusplus)
+pkg_check_modules(fftw3f REQUIRED IMPORTED_TARGET fftw3f)  # data: fields of generated universes

@@ -1,0 +1,36 @@
+// generate_climate DIR ROWS COLUMNS COUNT [FIRST] [SEED]: writes samples of
+// tutti/data/generate/climate as DIR/x.npy, float32 [COUNT][ROWS][COLUMNS][16], and DIR/y.npy,
+// uint8 [COUNT][ROWS][COLUMNS]. Prints the seconds a sample took.
+#include <chrono>
+#include <vector>
+
+#include "benchmarks/npy.h"
+#include "tutti/data/generate/climate/climate.h"
+
+using namespace tutti::data;
+
+int main(int argc, char** argv) {
+  if (argc < 5) {
+    fmt::print(stderr, "generate_climate DIR ROWS COLUMNS COUNT [FIRST] [SEED]\n");
+    return 2;
+  }
+  const std::filesystem::path directory = argv[1];
+  const int64_t count = std::stoll(argv[4]), first = argc > 5 ? std::stoll(argv[5]) : 0;
+  const ClimateSpec spec{{std::stoi(argv[2]), std::stoi(argv[3])},
+                         argc > 6 ? std::stoull(argv[6]) : 1};
+  std::vector<float> x(static_cast<size_t>(count * spec.grid.pixels() * kClimateChannels));
+  std::vector<uint8_t> y(static_cast<size_t>(count * spec.grid.pixels()));
+  const auto begin = std::chrono::steady_clock::now();
+  for (int64_t i = 0; i < count; ++i)
+    generate_climate(spec, first + i, x.data() + i * spec.grid.pixels() * kClimateChannels,
+                     y.data() + i * spec.grid.pixels());
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  std::filesystem::create_directories(directory);
+  const std::string shape = fmt::format("{}, {}, {}", count, spec.grid.rows, spec.grid.columns);
+  write_npy(directory / "x.npy", "<f4", shape + ", 16", x.data(), x.size() * sizeof(float));
+  write_npy(directory / "y.npy", "|u1", shape, y.data(), y.size());
+  fmt::print("{} samples of {} x {} x 16: {:.3f} s each\n", count, spec.grid.rows,
+             spec.grid.columns, seconds / static_cast<double>(count));
+  return 0;
+}

@@ -1,0 +1,63 @@
+#include "tutti/data/generate/cosmology/cosmology.h"
+
+#include "tutti/base/error.h"
+#include "tutti/base/rng.h"
+#include "tutti/data/generate/cosmology/assignment.h"
+#include "tutti/data/generate/cosmology/displacement.h"
+#include "tutti/data/generate/cosmology/gaussian_field.h"
+#include "tutti/data/generate/cosmology/power_spectrum.h"
+
+namespace tutti::data {
+namespace {
+
+constexpr double kCollapseRadius = 5;  // Mpc/h, as Kitaura & Hess
+
+Cosmology draw_cosmology(Rng& rng) {
+  std::array<double, 4> p;
+  for (size_t i = 0; i < p.size(); ++i)
+    p[i] = kParameterRanges[i].low +
+           (kParameterRanges[i].high - kParameterRanges[i].low) * rng.uniform();
+  return {p[0], p[1], p[2], p[3]};
+}
+
+}  // namespace
+
+Cosmology cosmology_of(uint64_t seed, int64_t index) {
+  Rng rng(seed, Purpose::generate, static_cast<uint64_t>(index));
+  return draw_cosmology(rng);
+}
+
+std::array<float, 4> unit_parameters(const Cosmology& cosmology) {
+  const std::array<double, 4> p = {cosmology.omega_m, cosmology.sigma_8, cosmology.n_s,
+                                   cosmology.h};
+  std::array<float, 4> unit;
+  for (size_t i = 0; i < p.size(); ++i) {
+    const auto [low, high] = kParameterRanges[i];
+    unit[i] = static_cast<float>((2 * p[i] - low - high) / (high - low));
+  }
+  return unit;
+}
+
+void generate_volume(const VolumeSpec& spec, int64_t index, int16_t* counts) {
+  generate_volume(spec, index, cosmology_of(spec.seed, index), counts);
+}
+
+void generate_volume(const VolumeSpec& spec, int64_t index, const Cosmology& cosmology,
+                     int16_t* counts) {
+  CHECK(spec.cell > 0 && index >= 0, "cells of {} Mpc/h, volume {}", spec.cell, index);
+  Rng rng(spec.seed, Purpose::generate, static_cast<uint64_t>(index));
+  draw_cosmology(rng);  // so that the field's numbers are others than the parameters'
+  const FourierGrid grid(spec.side);
+  Displacement displacement(grid, static_cast<float>(kCollapseRadius / spec.cell),
+                            gaussian_field(grid, spec.cell, LinearPower(cosmology), rng));
+  std::array<GridField, 3> psi = {GridField(spec.side), GridField(spec.side), GridField(spec.side)};
+  for (size_t i = 0; i < kRedshifts.size(); ++i) {
+    const double z = kRedshifts[i];
+    displacement.at({static_cast<float>(linear_growth(cosmology.omega_m, z)),
+                     static_cast<float>(second_order_growth(cosmology.omega_m, z))},
+                    psi);
+    count_displaced(grid, psi, {counts, static_cast<int>(i), static_cast<int>(kRedshifts.size())});
+  }
+}
+
+}  // namespace tutti::data

@@ -1,0 +1,70 @@
+#pragma once
+// Volumes of dark matter as CosmoFlow's: how many particles each cell of a periodic box holds at
+// four times of the universe, with the four numbers of the cosmology that made them. Any number of
+// volumes, each a pure function of (seed, index) on one build and one type of processor: FFTW
+// chooses its instructions by the processor, and a sum that rounds otherwise may put a particle
+// that stands at a cell's border into its neighbour.
+//
+// Model:
+//   parameters    flat universe of matter, baryons and a cosmological constant; the four parameters
+//                 are uniform and independent, see kParameterRanges; omega_b h^2 = 0.0224
+//   linear power  Eisenstein & Hu 1998 without wiggles, normalised to sigma_8 (power_spectrum.h)
+//   growth        Carroll, Press & Turner 1992 (power_spectrum.h)
+//   initial field Gaussian, on a periodic grid of one mode per cell (gaussian_field.h)
+//   evolution     second-order Lagrangian perturbation theory on large scales, spherical collapse on
+//                 small ones (displacement.h)
+//   particles     one starts in the middle of every cell, as CosmoFlow's 512^3 in 512^3 cells; each
+//                 is counted in the cell where it ends. No particle is lost or made.
+// What differs from CosmoFlow: no N-body simulation (halos are smeared over some cells), and every
+// volume is a periodic box of its own instead of a cut-out of a larger one.
+
+#include <array>
+#include <cstdint>
+
+namespace tutti::data {
+
+/// What a universe is made of: matter today in units of the critical density, the rms contrast in
+/// spheres of 8 Mpc/h, the tilt of the initial spectrum, and H_0 / (100 km/s/Mpc).
+struct Cosmology {
+  double omega_m = 0.315;
+  double sigma_8 = 0.811;
+  double n_s = 0.965;
+  double h = 0.674;
+};
+
+struct ParameterRange {
+  double low, high;
+};
+/// omega_m, sigma_8, n_s, h: 30 % around Planck 2018's (0.315, 0.811, 0.965, 0.674).
+inline constexpr std::array<ParameterRange, 4> kParameterRanges = {
+    {{0.2205, 0.4095}, {0.5677, 1.0543}, {0.6755, 1.2545}, {0.4718, 0.8762}}};
+
+/// The times of a volume's channels.
+inline constexpr std::array<double, 4> kRedshifts = {0, 0.5, 1.5, 3};
+
+/// Index of the first volume of a test set. Training sets start at 0, so no volume is in both.
+inline constexpr int64_t kFirstTestVolume = int64_t{1} << 40;
+
+struct VolumeSpec {
+  int side = 128;   ///< cells along an axis; FFTW is fastest where it has small prime factors
+  double cell = 1;  ///< Mpc/h; CosmoFlow's boxes have 512 cells in 512 Mpc/h
+  uint64_t seed = 1;
+};
+
+/// The cosmology of a volume.
+Cosmology cosmology_of(uint64_t seed, int64_t index);
+
+/// The parameters in kParameterRanges' order, each mapped from its range to [-1, 1]: what a network
+/// learns (CosmoFlow's "unitPar").
+std::array<float, 4> unit_parameters(const Cosmology& cosmology);
+
+/// Fills counts[side][side][side][4] with the particles of volume `index`, channels as kRedshifts:
+/// their sum is side^3 in each. May be called by several threads at once. Takes seven fields of
+/// side^3 floats. A count is at most 32767: a cell does not gather the mass of 32^3 cells.
+void generate_volume(const VolumeSpec& spec, int64_t index, int16_t* counts);
+
+/// The same for a cosmology of choice, with the random numbers of `index`.
+void generate_volume(const VolumeSpec& spec, int64_t index, const Cosmology& cosmology,
+                     int16_t* counts);
+
+}  // namespace tutti::data

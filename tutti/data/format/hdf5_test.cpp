@@ -99,6 +99,21 @@ TEST(Hdf5, ErrorsNameFileAndDataSet) {
       {"/head", "damaged one of 20 bytes"});
 }
 
+// MATLAB's files begin with 512 bytes of their own.
+TEST(Hdf5, FilesWithAUserBlock) {
+  const ScratchDirectory scratch;
+  for (const Hdf5Storage& storage : std::vector<Hdf5Storage>{{}, {.chunk = {10, 6, 7}}}) {
+    Bytes moved(512, 0);
+    const Bytes sound = read_all(written(scratch, storage));
+    moved.insert(moved.end(), sound.begin(), sound.end());
+    const ArrayFile file = open_array_file(scratch.write("moved.mat", moved));
+    if (storage.chunk.empty())
+      EXPECT_EQ(whole<float>(file, "climate/data"), counted<float>(10 * 6 * 7));
+    else
+      expect_error<BadFile>([&] { file.find("climate/data"); }, {"/moved.mat", "user block"});
+  }
+}
+
 TEST(HdfProbe, AChildThatCrashesHangsOrEatsMemoryIsABadFile) {
   expect_error<BadFile>(
       [] {
@@ -117,6 +132,13 @@ TEST(HdfProbe, AChildThatCrashesHangsOrEatsMemoryIsABadFile) {
       },
       {"x.h5", "within 1 seconds"});
   EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(60));
+  expect_error<BadFile>(
+      [] {
+        bytes_of_child("x.h5", 60, []() -> std::vector<uint8_t> {
+          return std::vector<uint8_t>(size_t{1} << 46, 1);
+        });
+      },
+      {"x.h5", "with code 1"});
   EXPECT_EQ(bytes_of_child("x.h5", 60, [] { return Bytes(300'000, 3); }), Bytes(300'000, 3));
   EXPECT_EQ(bytes_of_child("x.h5", 60, [] { return Bytes(); }), Bytes());
 }

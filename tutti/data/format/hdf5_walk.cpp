@@ -257,6 +257,16 @@ class ChunkGrid {
 
 void read_h5_chunks(hid_t id, hid_t plist, hid_t space, Hdf5DataSet& set) {
   const size_t rank = set.info.shape.size();
+  // Whether the places of chunks count from the file's start or from behind such a block differs
+  // between versions of the library.
+  const H5Id file(H5Iget_file_id(id)), creation(H5Fget_create_plist(file));
+  hsize_t block = 0;
+  if (H5Pget_userblock(creation, &block) < 0 || block > 0) {
+    set.info.problem =
+        "the file begins with a user block (as MATLAB's do), and the array is chunked: take the "
+        "block off with 'h5unjam -i OLD -o NEW --delete'";
+    return;
+  }
   std::vector<hsize_t> extents(rank);
   if (rank == 0 ||
       H5Pget_chunk(plist, static_cast<int>(rank), extents.data()) != static_cast<int>(rank) ||

@@ -22,6 +22,13 @@ if(TUTTI_SANITIZE)
     target_compile_options(tutti_compiler INTERFACE -mno-avx512f)
   endif()
 endif()
+if(TUTTI_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES Clang)
+    message(FATAL_ERROR "TUTTI_FUZZ needs clang, because libFuzzer is part of it: -DCMAKE_CXX_COMPILER=clang++")
+  endif()
+  target_compile_options(tutti_compiler INTERFACE -Wno-unknown-warning-option $<BUILD_INTERFACE:-fsanitize=fuzzer-no-link,address,undefined> -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  target_link_options(tutti_compiler INTERFACE $<BUILD_INTERFACE:-fsanitize=address,undefined>)
+endif()
 # What a release is optimised with, also where a folder is COLD and a source is HOT (TuttiFolder.cmake). With GCC, -O2 and the vectoriser of -O3:
 # what else -O3 does takes a fifth of the compiler's time for the kernels, whose loops say themselves what is to be unrolled.
 set(tutti_release_options -O3)

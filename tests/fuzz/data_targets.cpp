@@ -1,0 +1,106 @@
+#include <array>
+#include <cstring>
+
+#include "tests/fuzz/input.h"
+#include "tests/fuzz/targets.h"
+#include "tutti/data/format/array_file.h"
+#include "tutti/data/format/cifar.h"
+#include "tutti/data/format/idx.h"
+#include "tutti/data/format/lattices_file.h"
+#include "tutti/data/format/npy_arrays.h"
+#include "tutti/data/format/raw_arrays.h"
+#include "tutti/data/format/tf_example.h"
+#include "tutti/data/format/tfrecord.h"
+#include "tutti/trace/crc32c.h"
+
+namespace tutti::fuzz {
+namespace {
+
+/// The first byte says how many dimensions are asked for, and whether the rest is compressed.
+void idx(Bytes bytes) {
+  if (bytes.empty()) return;
+  const int rank = 1 + bytes[0] % 3;
+  answer([&] {
+    data::read_idx(as_file(bytes[0] & 4 ? "idx.gz" : "idx", bytes.subspan(1)), rank);
+  });
+}
+
+void cifar(Bytes bytes) {
+  answer([&] { data::open_cifar_file(as_file("cifar", bytes)); });
+}
+
+void lattices(Bytes bytes) {
+  answer([&] { data::open_lattices_file(as_file("lattices", bytes)); });
+}
+
+void read_arrays(std::vector<data::StoredArray> (*reader)(const data::FileBytes&), Bytes bytes) {
+  answer([&] {
+    const auto file = data::FileBytes::own({bytes.begin(), bytes.end()}, "input");
+    data::ArrayFile(file.name(), reader(file)).verify();
+  });
+}
+
+void npy(Bytes bytes) { read_arrays(data::read_npy, bytes); }
+void npz(Bytes bytes) { read_arrays(data::read_npz, bytes); }
+
+void raw_arrays(Bytes bytes) {
+  answer([&] {
+    as_file("x.raw", std::vector<uint8_t>(64, 1));
+    data::open_array_file(as_file("arrays.toml", bytes)).verify();
+  });
+}
+
+/// As everywhere, the library sees the file in a child only: what crashes it is no finding.
+void hdf5(Bytes bytes) {
+  answer([&] {
+    data::open_array_file(as_file("x.h5", bytes), {.probe_seconds = 10}).verify();
+  });
+}
+
+/// The first byte: 1 to let the checksums of the lengths be right, which no search would find.
+void tfrecord(Bytes bytes) {
+  if (bytes.empty()) return;
+  std::vector<uint8_t> file(bytes.begin() + 1, bytes.end());
+  if (bytes[0] == 1) {
+    for (size_t at = 0; at + 16 <= file.size();) {
+      const uint32_t crc = masked_crc(crc32c(file.data() + at, 8));
+      std::memcpy(file.data() + at + 8, &crc, 4);
+      uint64_t length = 0;
+      std::memcpy(&length, file.data() + at, 8);
+      if (length > file.size() - at - 16) break;
+      const uint32_t of_record = masked_crc(crc32c(file.data() + at + 12, length));
+      std::memcpy(file.data() + at + 12 + length, &of_record, 4);
+      at += 16 + length;
+    }
+  }
+  answer([&] {
+    const auto path = as_file("x.tfrecord", file);
+    data::TfRecordReader reader(path);
+    for (std::vector<uint8_t> record; reader.next(record);) data::parse_example(record, "record");
+    data::tfrecord_places(data::FileBytes::open(path));
+  });
+}
+
+void tf_example(Bytes bytes) {
+  answer([&] {
+    const auto features = data::parse_example(bytes, "record");
+    const auto again = data::parse_example(data::example_record(features), "record");
+    CHECK(again.size() == features.size(), "{} features of {}", again.size(), features.size());
+  });
+}
+
+constexpr std::array<Target, 9> kTargets = {{{"idx", idx},
+                                             {"cifar", cifar},
+                                             {"lattices", lattices},
+                                             {"npy", npy},
+                                             {"npz", npz},
+                                             {"raw_arrays", raw_arrays},
+                                             {"hdf5", hdf5},
+                                             {"tfrecord", tfrecord},
+                                             {"tf_example", tf_example}}};
+
+}  // namespace
+
+std::span<const Target> data_targets() { return kTargets; }
+
+}  // namespace tutti::fuzz

@@ -1,0 +1,24 @@
+#pragma once
+// One function for each parser of files that come from outside: it takes any bytes and returns. A
+// typed error that the parser is meant to throw (IoError, ConfigError) is an answer; anything else
+// leaves the function and is a finding.
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace tutti::fuzz {
+
+using Bytes = std::span<const uint8_t>;
+
+struct Target {
+  std::string_view name;  ///< also of its folder in corpus/
+  void (*run)(Bytes bytes);
+};
+
+/// Parsers of data sets: idx, cifar, lattices, npy, npz, raw_arrays, hdf5, tfrecord, tf_example.
+std::span<const Target> data_targets();
+/// Of what runs write and read: safetensors, record, manifest, config.
+std::span<const Target> run_targets();
+
+}  // namespace tutti::fuzz

@@ -1,0 +1,210 @@
+#include "tutti/data/format/array_file.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tutti/data/format/crc32.h"
+#include "tutti/data/format/hdf5_arrays.h"
+#include "tutti/data/format/npy_arrays.h"
+#include "tutti/data/format/raw_arrays.h"
+#include "tutti/data/format/stored_array.h"
+
+namespace tutti::data {
+
+struct ArrayFile::Content {
+  std::string name;
+  std::vector<StoredArray> stored;
+  std::vector<ArrayInfo> infos;
+};
+
+namespace {
+
+int64_t product_of(const std::vector<int64_t>& extents) {
+  int64_t product = 1;
+  for (const int64_t extent : extents) product *= extent;
+  return product;
+}
+
+/// At most a dozen names, so that a message stays one line.
+std::string listed_arrays(const std::vector<ArrayInfo>& infos) {
+  if (infos.empty()) return "no arrays";
+  std::string text;
+  constexpr size_t kMost = 12;
+  for (size_t i = 0; i < std::min(infos.size(), kMost); ++i)
+    text += fmt::format("{}{} {} [{}]", i ? ", " : "", infos[i].name, name_of(infos[i].type),
+                        fmt::join(infos[i].shape, ", "));
+  if (infos.size() > kMost) text += fmt::format(" and {} more", infos.size() - kMost);
+  return text;
+}
+
+}  // namespace
+
+int64_t ArrayInfo::elements() const { return product_of(shape); }
+int64_t ArrayInfo::bytes() const { return elements() * static_cast<int64_t>(size_of(type)); }
+
+int64_t Slab::elements() const { return product_of(count); }
+
+Slab Slab::all(const ArrayInfo& info) {
+  return {std::vector<int64_t>(info.shape.size(), 0), info.shape};
+}
+
+Slab Slab::rows(const ArrayInfo& info, int64_t first, int64_t count) {
+  CHECK(!info.shape.empty(), "{} has no dimensions", info.name);
+  Slab slab = all(info);
+  slab.start[0] = first;
+  slab.count[0] = count;
+  return slab;
+}
+
+ArrayFile::ArrayFile(std::string name, std::vector<StoredArray> arrays) {
+  auto content = std::make_shared<Content>();
+  content->name = std::move(name);
+  for (const StoredArray& array : arrays) content->infos.push_back(array.info);
+  content->stored = std::move(arrays);
+  content_ = std::move(content);
+}
+
+const std::string& ArrayFile::name() const { return content_->name; }
+const std::vector<ArrayInfo>& ArrayFile::arrays() const { return content_->infos; }
+
+size_t ArrayFile::find(std::string_view array) const {
+  if (array.starts_with('/')) array.remove_prefix(1);
+  const auto& infos = content_->infos;
+  const auto found = std::ranges::find(infos, array, &ArrayInfo::name);
+  if (found == infos.end())
+    throw BadFile(
+        fmt::format("{}: expected an array named '{}', found {}: name one of these, or "
+                    "give another file",
+                    name(), array, listed_arrays(infos)));
+  if (!found->problem.empty())
+    throw BadFile(fmt::format("{}: array '{}' cannot be read: {}", name(), array, found->problem));
+  return static_cast<size_t>(found - infos.begin());
+}
+
+size_t ArrayFile::find(std::string_view array, ElementType type,
+                       std::span<const int64_t> shape) const {
+  const size_t index = find(array);
+  const ArrayInfo& info = arrays()[index];
+  const bool fits =
+      type == info.type && std::ranges::equal(shape, info.shape, [](int64_t asked, int64_t found) {
+        return asked == -1 || asked == found;
+      });
+  if (!fits)
+    throw BadFile(
+        fmt::format("{}: expected array '{}' as {} [{}] (-1: any), found {} [{}]: the "
+                    "file was not written for this model; convert it, or change the "
+                    "configuration",
+                    name(), info.name, name_of(type), fmt::join(shape, ", "), name_of(info.type),
+                    fmt::join(info.shape, ", ")));
+  return index;
+}
+
+void ArrayFile::read(size_t array, const Slab& slab, void* out) const {
+  CHECK(array < content_->stored.size(), "array {} of {}", array, content_->stored.size());
+  const StoredArray& stored = content_->stored[array];
+  const auto& shape = stored.info.shape;
+  CHECK(stored.info.problem.empty(), "{}: {}", stored.info.name, stored.info.problem);
+  CHECK(slab.start.size() == shape.size() && slab.count.size() == shape.size(),
+        "a slab of {} dimensions of {}", slab.count.size(), shape.size());
+  for (size_t i = 0; i < shape.size(); ++i)
+    CHECK(slab.start[i] >= 0 && slab.count[i] >= 0 && slab.start[i] <= shape[i] &&
+              slab.count[i] <= shape[i] - slab.start[i],
+          "{} elements from {} on of dimension {} of {} [{}]", slab.count[i], slab.start[i], i,
+          stored.info.name, fmt::join(shape, ", "));
+  if (slab.elements() > 0) read_stored(stored, name(), slab, static_cast<uint8_t*>(out));
+}
+
+void ArrayFile::read_f32(size_t array, const Slab& slab, float* out) const {
+  CHECK(array < arrays().size(), "array {} of {}", array, arrays().size());
+  const ElementType type = arrays()[array].type;
+  if (type == ElementType::f32) return read(array, slab, out);
+  std::vector<uint8_t> bytes(static_cast<size_t>(slab.elements()) * size_of(type));
+  read(array, slab, bytes.data());
+  to_f32(type, bytes.data(), slab.elements(), out);
+}
+
+void ArrayFile::verify() const {
+  constexpr int64_t kPieceBytes = int64_t{16} << 20;
+  std::vector<uint8_t> piece;
+  for (size_t i = 0; i < arrays().size(); ++i) {
+    const ArrayInfo& info = arrays()[i];
+    const StoredArray& stored = content_->stored[i];
+    if (!info.problem.empty()) continue;
+    if (stored.member_crc && stored.file) {
+      uint32_t crc = 0;
+      for (int64_t at = 0; at < stored.member_bytes; at += kPieceBytes) {
+        piece.resize(static_cast<size_t>(std::min(kPieceBytes, stored.member_bytes - at)));
+        stored.file->read(stored.member_first + at, piece);
+        crc = crc32_of(piece, crc);
+      }
+      if (crc != *stored.member_crc)
+        throw BadFile(
+            fmt::format("{}: array '{}' is corrupted: expected CRC-32 {:08x}, found "
+                        "{:08x}: fetch the file again",
+                        name(), info.name, *stored.member_crc, crc));
+    }
+    if (info.shape.empty() || info.elements() == 0) {
+      piece.resize(static_cast<size_t>(info.bytes()));
+      read(i, Slab::all(info), piece.data());
+      continue;
+    }
+    const int64_t row_bytes = std::max<int64_t>(1, info.bytes() / info.shape[0]);
+    int64_t rows = std::max<int64_t>(1, kPieceBytes / row_bytes);
+    if (!info.chunk.empty()) rows = (rows + info.chunk[0] - 1) / info.chunk[0] * info.chunk[0];
+    for (int64_t row = 0; row < info.shape[0]; row += rows) {
+      const Slab slab = Slab::rows(info, row, std::min(rows, info.shape[0] - row));
+      piece.resize(static_cast<size_t>(slab.elements()) * size_of(info.type));
+      read(i, slab, piece.data());
+    }
+  }
+}
+
+ArrayFile open_array_file(const std::filesystem::path& path, const ArrayFileOptions& options) {
+  const FileBytes file = FileBytes::open(path);
+  std::vector<uint8_t> head(static_cast<size_t>(std::min<int64_t>(file.size(), 8)));
+  file.read(0, head);
+  const auto begins = [&](std::string_view magic) {
+    return head.size() >= magic.size() &&
+           std::equal(magic.begin(), magic.end(), head.begin(),
+                      [](char a, uint8_t b) { return static_cast<uint8_t>(a) == b; });
+  };
+  if (begins("\x93NUMPY")) return {file.name(), read_npy(file)};
+  if (begins("PK\x03\x04") || begins("PK\x05\x06")) return {file.name(), read_npz(file)};
+  if (is_hdf5(file)) return {file.name(), read_hdf5(file, options)};
+  if (begins("CDF\x01") || begins("CDF\x02") || begins("CDF\x05"))
+    throw BadFile(
+        fmt::format("{}: expected NetCDF-4, found a classic NetCDF file: convert it with "
+                    "'nccopy -k nc4 OLD NEW'",
+                    file.name()));
+  if (path.extension() == ".toml") return {file.name(), read_raw_arrays(file, path)};
+  throw BadFile(
+      fmt::format("{}: expected an array file (.npy, .npz, HDF5, NetCDF-4, or a .toml that "
+                  "describes raw data), "
+                  "found {} bytes that begin with {:02x}: give another file, or fetch it again",
+                  file.name(), file.size(), fmt::join(head, " ")));
+}
+
+void require_finite(std::span<const float> values, const std::string& file, const ArrayInfo& array,
+                    const Slab& slab) {
+  // Exponent bits all set: without a branch, so that sound data cost little.
+  bool sound = true;
+  for (const float value : values)
+    sound &= (std::bit_cast<uint32_t>(value) & 0x7F800000u) != 0x7F800000u;
+  if (sound) return;
+  size_t bad = 0;
+  while (std::isfinite(values[bad])) ++bad;
+  std::vector<int64_t> index(slab.count.size());
+  auto rest = static_cast<int64_t>(bad);
+  for (size_t i = index.size(); i-- > 0;) {
+    index[i] = slab.start[i] + rest % std::max<int64_t>(slab.count[i], 1);
+    rest /= std::max<int64_t>(slab.count[i], 1);
+  }
+  throw BadFile(
+      fmt::format("{}: array '{}' holds {} at [{}], expected finite numbers: leave the "
+                  "sample out, or replace missing values before training",
+                  file, array.name, values[bad], fmt::join(index, ", ")));
+}
+
+}  // namespace tutti::data

@@ -1,0 +1,103 @@
+#pragma once
+// An array file is a list of named arrays {name, type, shape}, of which slabs are read: NumPy's
+// .npy and .npz, HDF5 (so NetCDF-4, too), and raw binary that a small TOML file describes
+// (raw_arrays.h).
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tutti/data/format/element_type.h"
+#include "tutti/data/format/file_bytes.h"
+
+namespace tutti::data {
+
+/// Of HDF5 and NetCDF-4: _FillValue, scale_factor, units ... Either numbers (integers beyond 2^53
+/// are rounded) or text.
+struct ArrayAttribute {
+  std::vector<double> numbers{};
+  std::string text{};
+};
+
+struct ArrayInfo {
+  std::string name{};  ///< .npy: "array"; HDF5: its path without the first '/', "climate/data"
+  ElementType type = ElementType::u8;
+  std::vector<int64_t> shape{};  ///< row-major; empty: one element
+  std::vector<int64_t> chunk{};  ///< what is stored (and compressed) together; empty: no such parts
+  std::vector<std::string> dimensions{};  ///< of NetCDF-4, one a dimension; empty elsewhere
+  std::map<std::string, ArrayAttribute> attributes{};
+  /// Why it cannot be read: a type or filter that is not known here, or more bytes than the file
+  /// can hold. Empty: it can. find() refuses such an array, so whoever allocates bytes() after
+  /// find() never allocates what a damaged header makes up.
+  std::string problem{};
+
+  int64_t elements() const;
+  int64_t bytes() const;  ///< in memory
+};
+
+/// What is read of an array: count[i] elements of dimension i from start[i] on.
+struct Slab {
+  std::vector<int64_t> start, count;
+
+  int64_t elements() const;
+  static Slab all(const ArrayInfo& info);
+  /// The elements [first, first + count) of the first dimension.
+  static Slab rows(const ArrayInfo& info, int64_t first, int64_t count);
+};
+
+struct StoredArray;
+
+/// An open file. Headers were checked when it was opened: places and sizes lie within the file.
+/// Copies mean the same file. All calls may run on any number of threads at the same time: data
+/// are read by position and inflated here, never through the HDF5 library, which has one lock.
+class ArrayFile {
+ public:
+  ArrayFile(std::string name, std::vector<StoredArray> arrays);
+
+  const std::string& name() const;               ///< the path, for messages
+  const std::vector<ArrayInfo>& arrays() const;  ///< also those with a problem
+  /// The index of the array. BadFile if there is none of that name (it lists those that are there)
+  /// or if it has a problem.
+  size_t find(std::string_view array) const;
+  /// find(), and BadFile unless type and shape are these; an extent of -1 allows any.
+  size_t find(std::string_view array, ElementType type, std::span<const int64_t> shape) const;
+
+  /// Reads a slab into `out`, row-major, native byte order, slab.elements() elements of the array's
+  /// own type. Stored values: scale_factor and the like are the reader's business. Each chunk is
+  /// read and inflated once a call and not kept, so a slab should be made of whole chunks; a
+  /// compressed .npz member is inflated whole at its first use and kept. CHECKs the slab's bounds;
+  /// BadFile where the data are damaged, IoError where the file was shortened or the disk fails.
+  void read(size_t array, const Slab& slab, void* out) const;
+  /// The same as f32, whatever the type.
+  void read_f32(size_t array, const Slab& slab, float* out) const;
+
+  /// Reads everything once and checks what checksums there are. BadFile.
+  void verify() const;
+
+ private:
+  struct Content;
+  std::shared_ptr<const Content> content_;  // shared by copies, which mean the same file
+};
+
+struct ArrayFileOptions {
+  /// HDF5's library can crash on a damaged file, so its headers are walked in a child process
+  /// (hdf5_probe.h). false: in this process, which saves the fork: for files that were opened
+  /// before.
+  bool probe = true;
+  int probe_seconds = 60;  ///< after which the child is ended and the file refused
+};
+
+/// Opens a file and tells its format by its first bytes; a description of raw data by its ending
+/// .toml. BadFile naming the file, what was expected, what was found and what to do.
+ArrayFile open_array_file(const std::filesystem::path& path, const ArrayFileOptions& options = {});
+
+/// BadFile for the first value that is NaN or infinite, naming `file`, `array` and the index.
+void require_finite(std::span<const float> values, const std::string& file, const ArrayInfo& array,
+                    const Slab& slab);
+
+}  // namespace tutti::data

@@ -1,0 +1,105 @@
+#include "tutti/data/format/element_type.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "tutti/base/error.h"
+#include "tutti/tensor/dtype.h"
+
+namespace tutti::data {
+namespace {
+
+static_assert(std::endian::native == std::endian::little,
+              "readers turn big-endian elements round and leave little-endian ones");
+
+struct ElementRow {
+  std::string_view name;
+  size_t bytes;
+};
+constexpr std::array<ElementRow, kElementTypes> kElementRows = {{{"bool", 1},
+                                                                 {"i8", 1},
+                                                                 {"u8", 1},
+                                                                 {"i16", 2},
+                                                                 {"u16", 2},
+                                                                 {"i32", 4},
+                                                                 {"u32", 4},
+                                                                 {"i64", 8},
+                                                                 {"u64", 8},
+                                                                 {"f16", 2},
+                                                                 {"bf16", 2},
+                                                                 {"f32", 4},
+                                                                 {"f64", 8}}};
+
+/// A binary16 as it lies in a file.
+struct Half {
+  uint16_t bits = 0;
+  explicit operator float() const {
+    const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
+    const float sign = (bits & 0x8000) != 0 ? -1.0f : 1.0f;
+    if (exponent == 31)
+      return mantissa != 0 ? std::numeric_limits<float>::quiet_NaN()
+                           : sign * std::numeric_limits<float>::infinity();
+    if (exponent == 0) return sign * std::ldexp(static_cast<float>(mantissa), -24);
+    return sign * std::ldexp(static_cast<float>(mantissa + 1024), exponent - 25);
+  }
+};
+
+template <class T>
+void convert_elements(const void* values, int64_t count, float* out) {
+  const auto* at = static_cast<const uint8_t*>(values);
+  for (int64_t i = 0; i < count; ++i) {
+    T value;
+    std::memcpy(&value, at + static_cast<size_t>(i) * sizeof(T), sizeof(T));
+    if constexpr (std::is_same_v<T, double>)  // beyond f32's range the cast alone is undefined
+      out[i] = std::abs(value) > std::numeric_limits<float>::max() && std::isfinite(value)
+                   ? std::copysign(std::numeric_limits<float>::infinity(),
+                                   static_cast<float>(value > 0 ? 1 : -1))
+                   : static_cast<float>(value);
+    else
+      out[i] = static_cast<float>(value);
+  }
+}
+
+}  // namespace
+
+size_t size_of(ElementType type) { return kElementRows[static_cast<size_t>(type)].bytes; }
+std::string_view name_of(ElementType type) { return kElementRows[static_cast<size_t>(type)].name; }
+
+bool element_type_of(std::string_view name, ElementType& type) {
+  const auto row = std::ranges::find(kElementRows, name, &ElementRow::name);
+  if (row == kElementRows.end()) return false;
+  type = static_cast<ElementType>(row - kElementRows.begin());
+  return true;
+}
+
+void swap_bytes(std::span<uint8_t> bytes, size_t element_bytes) {
+  if (element_bytes < 2) return;
+  for (size_t at = 0; at + element_bytes <= bytes.size(); at += element_bytes)
+    std::reverse(bytes.begin() + static_cast<ptrdiff_t>(at),
+                 bytes.begin() + static_cast<ptrdiff_t>(at + element_bytes));
+}
+
+void to_f32(ElementType type, const void* values, int64_t count, float* out) {
+  switch (type) {
+    case ElementType::boolean:
+    case ElementType::u8: return convert_elements<uint8_t>(values, count, out);
+    case ElementType::i8: return convert_elements<int8_t>(values, count, out);
+    case ElementType::i16: return convert_elements<int16_t>(values, count, out);
+    case ElementType::u16: return convert_elements<uint16_t>(values, count, out);
+    case ElementType::i32: return convert_elements<int32_t>(values, count, out);
+    case ElementType::u32: return convert_elements<uint32_t>(values, count, out);
+    case ElementType::i64: return convert_elements<int64_t>(values, count, out);
+    case ElementType::u64: return convert_elements<uint64_t>(values, count, out);
+    case ElementType::f16: return convert_elements<Half>(values, count, out);
+    case ElementType::bf16: return convert_elements<bf16>(values, count, out);
+    case ElementType::f32: return convert_elements<float>(values, count, out);
+    case ElementType::f64: return convert_elements<double>(values, count, out);
+  }
+  CHECK(false, "element type {}", static_cast<int>(type));
+}
+
+}  // namespace tutti::data

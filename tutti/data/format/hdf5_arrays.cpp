@@ -1,0 +1,122 @@
+#include "tutti/data/format/hdf5_arrays.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "tutti/data/format/hdf5_listing.h"
+#include "tutti/data/format/hdf5_probe.h"
+
+namespace tutti::data {
+namespace {
+
+/// Turns what the library said into places that lie within the file.
+class Hdf5Checks {
+ public:
+  explicit Hdf5Checks(const FileBytes& file) : file_(file) {}
+
+  StoredArray checked(Hdf5DataSet&& set) const {
+    StoredArray array;
+    array.info = std::move(set.info);
+    array.swapped = set.swapped;
+    array.fill = std::move(set.fill);
+    if (!array.info.problem.empty()) return array;
+    if (array.fill.size() != size_of(array.info.type)) array.fill.clear();
+    switch (set.layout) {
+      case Hdf5DataSet::Layout::contiguous: contiguous(set, array); break;
+      case Hdf5DataSet::Layout::compact: compact(set, array); break;
+      case Hdf5DataSet::Layout::chunked: chunked(set, array); break;
+    }
+    return array;
+  }
+
+ private:
+  bool within(int64_t first, int64_t bytes) const {
+    return first >= 0 && bytes >= 0 && first <= file_.size() && bytes <= file_.size() - first;
+  }
+
+  void contiguous(const Hdf5DataSet& set, StoredArray& array) const {
+    check_announced(array.info, set.first < 0 ? most_filled() : file_.size());
+    if (!array.info.problem.empty() || set.first < 0) return;
+    if (!within(set.first, array.info.bytes())) {
+      array.info.problem = fmt::format(
+          "its {} bytes at {} go beyond the end of the file at {}: it is truncated; fetch it again",
+          array.info.bytes(), set.first, file_.size());
+      return;
+    }
+    array.file = file_;
+    array.first = set.first;
+  }
+
+  void compact(Hdf5DataSet& set, StoredArray& array) const {
+    check_announced(array.info, std::ssize(set.inside));
+    array.file = FileBytes::own(std::move(set.inside), file_.name());
+  }
+
+  void chunked(const Hdf5DataSet& set, StoredArray& array) const {
+    check_announced(array.info, most_filled());
+    ArrayInfo one{.name = {}, .type = array.info.type, .shape = array.info.chunk};
+    constexpr int64_t kMostChunk = int64_t{1} << 32;  // HDF5's own limit
+    check_announced(one, std::min(kMostChunk, most_filled()));
+    if (!one.problem.empty() || std::ranges::find(one.shape, 0) != one.shape.end())
+      array.info.problem = fmt::format("its chunks are not sound: {}", one.problem);
+    if (!array.info.problem.empty()) return;
+    auto table = std::make_shared<ChunkTable>();
+    table->shape = array.info.chunk;
+    table->bare_edges = set.bare_edges;
+    for (const uint8_t filter : set.filters)
+      table->filters.push_back(static_cast<ChunkTable::Filter>(filter));
+    for (const Hdf5DataSet::Chunk& chunk : set.chunks) {
+      if (!within(chunk.first, chunk.bytes)) {
+        array.info.problem = fmt::format(
+            "chunk {}, {} bytes at {}, goes beyond the end of the file at {}: it is truncated; "
+            "fetch it again",
+            chunk.number, chunk.bytes, chunk.first, file_.size());
+        return;
+      }
+      table->chunks[chunk.number] = {
+          .first = chunk.first, .bytes = chunk.bytes, .skipped = chunk.skipped};
+    }
+    array.file = file_;
+    array.chunks = std::move(table);
+  }
+
+  /// Of arrays whose missing parts hold a fill value the size follows from nothing in the file:
+  /// more than the best compression of the whole file is not believed.
+  int64_t most_filled() const { return file_.size() * kMostInflation; }
+
+  const FileBytes& file_;
+};
+
+}  // namespace
+
+bool is_hdf5(const FileBytes& file) {
+  constexpr uint8_t kSignature[] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
+  uint8_t found[8];
+  for (int64_t at = 0; at <= file.size() - 8; at = at == 0 ? 512 : 2 * at) {
+    file.read(at, found);
+    if (std::memcmp(found, kSignature, 8) == 0) return true;
+  }
+  return false;
+}
+
+std::vector<StoredArray> read_hdf5(const FileBytes& file, const ArrayFileOptions& options) {
+  const std::filesystem::path path = file.name();
+  Hdf5Listing listing;
+  if (options.probe) {
+    listing = probe_hdf5(path, file.size(), options.probe_seconds);
+  } else {
+    const std::lock_guard lock(hdf5_mutex());
+    listing = walk_hdf5(path, file.size());
+  }
+  if (!listing.error.empty())
+    throw BadFile(
+        fmt::format("{}: expected an HDF5 file, found a damaged one of {} bytes: {}: "
+                    "fetch it again",
+                    file.name(), file.size(), listing.error));
+  const Hdf5Checks checks(file);
+  std::vector<StoredArray> arrays;
+  for (Hdf5DataSet& set : listing.sets) arrays.push_back(checks.checked(std::move(set)));
+  return arrays;
+}
+
+}  // namespace tutti::data

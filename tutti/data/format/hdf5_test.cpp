@@ -1,0 +1,224 @@
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include "tutti/base/rng.h"
+#include "tutti/data/format/array_checks.h"
+#include "tutti/data/format/hdf5_arrays.h"
+#include "tutti/data/format/hdf5_probe.h"
+
+namespace tutti::data {
+namespace {
+
+std::filesystem::path written(const ScratchDirectory& scratch, const Hdf5Storage& storage,
+                              const std::string& name = "x.h5") {
+  const auto values = counted<float>(10 * 6 * 7);
+  const std::vector<ArrayRef> arrays = {{.name = "climate/data",
+                                         .type = ElementType::f32,
+                                         .shape = {10, 6, 7},
+                                         .values = values.data()}};
+  write_hdf5(scratch.path() / name, arrays, storage);
+  return scratch.path() / name;
+}
+
+TEST(Hdf5, SlabsOfEveryStorage) {
+  const ScratchDirectory scratch;
+  const auto values = counted<float>(10 * 6 * 7);
+  for (const Hdf5Storage& storage :
+       std::vector<Hdf5Storage>{{},
+                                {.chunk = {3, 4, 5}},
+                                {.chunk = {3, 4, 5}, .deflate = 4},
+                                {.chunk = {1, 6, 7}, .deflate = 9, .shuffle = true},
+                                {.chunk = {10, 6, 7}, .shuffle = true}}) {
+    const auto path = written(scratch, storage);
+    for (const bool probe : {true, false}) {
+      const ArrayFile file = open_array_file(path, {.probe = probe});
+      ASSERT_EQ(file.arrays().size(), 1u);
+      EXPECT_EQ(file.arrays()[0].chunk, storage.chunk);
+      EXPECT_EQ(whole<float>(file, "/climate/data"), values);
+      const Slab slab{{2, 3, 4}, {5, 3, 2}};
+      const auto found = slab_of<float>(file, "climate/data", slab);
+      size_t at = 0;
+      for (int i = 2; i < 7; ++i)
+        for (int j = 3; j < 6; ++j)
+          for (int k = 4; k < 6; ++k)
+            ASSERT_EQ(found[at++], static_cast<float>((i * 42 + j * 7 + k) % 100));
+      file.verify();
+    }
+  }
+}
+
+TEST(Hdf5, EveryTypeIsWrittenAndRead) {
+  const ScratchDirectory scratch;
+  const Bytes values(8 * 5, 1);
+  std::vector<ArrayRef> arrays;
+  for (int i = 0; i < kElementTypes; ++i) {
+    const auto type = static_cast<ElementType>(i);
+    arrays.push_back(
+        {.name = std::string(name_of(type)), .type = type, .shape = {5}, .values = values.data()});
+  }
+  arrays.push_back({.name = "one", .type = ElementType::u8, .shape = {}, .values = values.data()});
+  write_hdf5(scratch.path() / "x", arrays);
+  const ArrayFile file = open_array_file(scratch.path() / "x");
+  EXPECT_EQ(file.arrays().size(), arrays.size());
+  for (const ArrayRef& array : arrays) {
+    const size_t index = file.find(array.name, array.type, array.shape);
+    Bytes found(static_cast<size_t>(array.bytes()));
+    file.read(index, Slab::all(file.arrays()[index]), found.data());
+    EXPECT_EQ(found, Bytes(found.size(), 1)) << array.name;
+  }
+}
+
+TEST(Hdf5, ManyThreadsReadAtOnce) {
+  const ScratchDirectory scratch;
+  const auto path = written(scratch, {.chunk = {1, 6, 7}, .deflate = 1});
+  const ArrayFile file = open_array_file(path);
+  const auto values = counted<float>(10 * 6 * 7);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] {
+      for (int turn = 0; turn < 10; ++turn) EXPECT_EQ(whole<float>(file, "climate/data"), values);
+      EXPECT_EQ(open_array_file(path).arrays().size(), 1u);  // forks beside the others
+    });
+  for (auto& thread : threads) thread.join();
+}
+
+TEST(Hdf5, ErrorsNameFileAndDataSet) {
+  const ScratchDirectory scratch;
+  const auto path = written(scratch, {.chunk = {1, 6, 7}, .deflate = 1});
+  expect_error<BadFile>([&] { open_array_file(path).find("climate/labels"); },
+                        {"/x.h5", "'climate/labels'", "climate/data f32 [10, 6, 7]"});
+  const Bytes sound = read_all(path);
+  Bytes cut = sound;
+  cut.resize(sound.size() / 2);
+  expect_error<BadFile>([&] { open_array_file(scratch.write("cut", cut)); }, {"/cut", "truncated"});
+  expect_error<BadFile>(
+      [&] { open_array_file(scratch.write("head", Bytes(sound.begin(), sound.begin() + 20))); },
+      {"/head", "damaged one of 20 bytes"});
+}
+
+// MATLAB's files begin with 512 bytes of their own.
+TEST(Hdf5, FilesWithAUserBlock) {
+  const ScratchDirectory scratch;
+  for (const Hdf5Storage& storage : std::vector<Hdf5Storage>{{}, {.chunk = {10, 6, 7}}}) {
+    Bytes moved(512, 0);
+    const Bytes sound = read_all(written(scratch, storage));
+    moved.insert(moved.end(), sound.begin(), sound.end());
+    const ArrayFile file = open_array_file(scratch.write("moved.mat", moved));
+    if (storage.chunk.empty())
+      EXPECT_EQ(whole<float>(file, "climate/data"), counted<float>(10 * 6 * 7));
+    else
+      expect_error<BadFile>([&] { file.find("climate/data"); }, {"/moved.mat", "user block"});
+  }
+}
+
+TEST(HdfProbe, AChildThatCrashesHangsOrEatsMemoryIsABadFile) {
+  expect_error<BadFile>(
+      [] {
+        bytes_of_child("x.h5", 60, []() -> std::vector<uint8_t> {
+          ::raise(SIGSEGV);
+          return {};
+        });
+      },
+      {"x.h5", "by signal 11", "corrupted"});
+  const auto before = std::chrono::steady_clock::now();
+  expect_error<BadFile>(
+      [] {
+        bytes_of_child("x.h5", 1, []() -> std::vector<uint8_t> {
+          for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
+        });
+      },
+      {"x.h5", "within 1 seconds"});
+  EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(60));
+  expect_error<BadFile>(
+      [] {
+        bytes_of_child("x.h5", 60, []() -> std::vector<uint8_t> {
+          return std::vector<uint8_t>(size_t{1} << 46, 1);
+        });
+      },
+      {"x.h5", "with code 1"});
+  EXPECT_EQ(bytes_of_child("x.h5", 60, [] { return Bytes(300'000, 3); }), Bytes(300'000, 3));
+  EXPECT_EQ(bytes_of_child("x.h5", 60, [] { return Bytes(); }), Bytes());
+}
+
+TEST(HdfProbe, DamagedFilesEndInErrorsOnly) {
+  const ScratchDirectory scratch;
+  const Bytes sound =
+      read_all(written(scratch, {.chunk = {3, 4, 5}, .deflate = 4, .shuffle = true}));
+  int opened = 0, refused = 0;
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    Rng rng(seed, Purpose::test, 6);
+    Bytes bytes = sound;
+    for (uint32_t changes = 1 + rng.below(4); changes > 0; --changes)
+      bytes[rng.below(static_cast<uint32_t>(bytes.size()))] = static_cast<uint8_t>(rng.below(256));
+    if (rng.below(8) == 0) bytes.resize(8 + rng.below(static_cast<uint32_t>(bytes.size() - 8)));
+    try {
+      open_array_file(scratch.write("x", bytes), {.probe_seconds = 5}).verify();
+      ++opened;
+    } catch (const IoError& error) {
+      EXPECT_NE(std::string(error.what()).find("/x"), std::string::npos) << error.what();
+      ++refused;
+    }
+  }
+  EXPECT_GT(opened, 20);
+  EXPECT_GT(refused, 20);
+}
+
+#ifdef TUTTI_TEST_DATA
+const std::filesystem::path kRealData = TUTTI_TEST_DATA;
+
+double sum_of(const ArrayFile& file, const std::string& name) {
+  const size_t index = file.find(name);
+  std::vector<float> values(static_cast<size_t>(file.arrays()[index].elements()));
+  file.read_f32(index, Slab::all(file.arrays()[index]), values.data());
+  return std::accumulate(values.begin(), values.end(), 0.0);
+}
+
+TEST(RealHdf5, NetCdfDimensionsAttributesAndFillValues) {
+  const ArrayFile air = open_array_file(kRealData / "climate/E1_north_america.nc");
+  const ArrayInfo& info = air.arrays()[air.find("air_temperature")];
+  EXPECT_EQ(info.shape, (std::vector<int64_t>{240, 37, 49}));
+  EXPECT_EQ(info.chunk, (std::vector<int64_t>{1, 37, 49}));
+  EXPECT_EQ(info.dimensions, (std::vector<std::string>{"time", "latitude", "longitude"}));
+  EXPECT_EQ(info.attributes.at("units").text, "K");
+  EXPECT_NEAR(sum_of(air, "air_temperature"), 124459895.603, 1);
+  EXPECT_EQ(sum_of(air, "latitude_longitude"), -2147483647.0 - 1);  // as f32
+  EXPECT_NEAR(sum_of(air, "height"), 1.5, 0);
+  for (const ArrayInfo& array : air.arrays()) EXPECT_NE(array.name, "bnds");  // no variable
+  air.verify();
+
+  const ArrayFile sea = open_array_file(kRealData / "climate/nemo_sst_2015-01.nc");
+  const size_t tos = sea.find("tos");
+  EXPECT_FLOAT_EQ(static_cast<float>(sea.arrays()[tos].attributes.at("_FillValue").numbers.at(0)),
+                  1e20f);
+  EXPECT_EQ(sea.arrays()[tos].dimensions, (std::vector<std::string>{"time_counter", "y", "x"}));
+  EXPECT_EQ(slab_of<float>(sea, "tos", {{0, 200, 100}, {1, 1, 3}}),
+            (std::vector<float>{29.156567f, 29.02777f, 29.009602f}));
+  EXPECT_NEAR(sum_of(sea, "bounds_lon"), -279245.128, 0.01);
+}
+
+TEST(RealHdf5, DeepCamStatisticsMicroscopyAndSegmentation) {
+  const ArrayFile statistics = open_array_file(kRealData / "climate/deepcam_stats.h5");
+  EXPECT_EQ(whole<int64_t>(statistics, "climate/count"), (std::vector<int64_t>{121266}));
+  EXPECT_NEAR(whole<float>(statistics, "climate/mean")[0], 18.66, 0.01);
+
+  const ArrayFile em = open_array_file(kRealData / "em/neuroproof_train2_z000-057.h5");
+  EXPECT_EQ(slab_of<uint32_t>(em, "labels", {{28, 124, 124}, {2, 2, 2}}),
+            std::vector<uint32_t>(8, 2150));  // of eight chunks
+  const auto labels = whole<uint32_t>(em, "labels");
+  EXPECT_EQ(std::accumulate(labels.begin(), labels.end(), int64_t{0}), 81400686760);
+  EXPECT_EQ(slab_of<uint8_t>(em, "raw", {{57, 249, 249}, {1, 1, 1}}), (Bytes{158}));
+
+  const ArrayFile frame = open_array_file(kRealData / "stem/si_in_graphene/Si1C3/10.hdf5");
+  EXPECT_EQ(frame.arrays()[frame.find("nn_input")].shape, (std::vector<int64_t>{1, 256, 256, 1}));
+  expect_error<BadFile>([&] { frame.find("defect_coord_0"); }, {"'defect_coord_0'", "texts"});
+  frame.verify();
+  EXPECT_NEAR(sum_of(open_array_file(kRealData / "stem/graphene/G-Si-2nm.hdf5"), "image_data"),
+              2627741.0, 1);
+}
+#endif
+
+}  // namespace
+}  // namespace tutti::data

@@ -1,0 +1,72 @@
+#pragma once
+// StoredArray: where the bytes of an array lie in its file. What a format's reader makes of its
+// headers; ArrayFile reads any of them in the same way.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tutti/data/format/array_file.h"
+#include "tutti/data/format/file_bytes.h"
+
+namespace tutti::data {
+
+/// deflate gains at most a factor of 1032.
+inline constexpr int64_t kMostInflation = 1032;
+
+/// A deflated zip member: inflated whole when it is first read.
+struct PackedBytes {
+  FileBytes file = FileBytes::own({}, "");
+  int64_t first = 0, stored = 0;  ///< of the deflate stream
+  int64_t bytes = 0;              ///< inflated, at most kMostInflation * stored
+  uint32_t crc = 0;               ///< CRC-32 of the inflated bytes
+  std::string name{};             ///< file and member, for messages
+
+  std::mutex mutex{};
+  std::optional<FileBytes> inflated{};  ///< guarded by mutex
+
+  const FileBytes& content();
+};
+
+/// The parts of an HDF5 data set.
+struct ChunkTable {
+  enum class Filter : uint8_t { deflate, shuffle, checksum };
+  struct Chunk {
+    int64_t first = 0, bytes = 0;  ///< as stored
+    uint32_t skipped = 0;          ///< bit i: filter i was not applied
+  };
+  std::vector<int64_t> shape;         ///< of a chunk; also those at the edge are stored whole
+  std::vector<Filter> filters{};      ///< in the order in which they were applied when writing
+  bool bare_edges = false;            ///< chunks that stick out of the array have no filters
+  std::map<int64_t, Chunk> chunks{};  ///< by their number in the grid, row-major; others are filled
+};
+
+struct StoredArray {
+  ArrayInfo info;
+  bool swapped = false;        ///< big endian
+  bool first_fastest = false;  ///< Fortran order: the first dimension is contiguous
+
+  // One of the three; with none of them every element is `fill`.
+  std::optional<FileBytes> file{};  ///< the elements lie at `first`; also that of the chunks
+  int64_t first = 0;
+  std::shared_ptr<PackedBytes> packed{};  ///< shared: ArrayFile's content is const, and this not
+  std::shared_ptr<const ChunkTable> chunks{};  ///< shared only because it is large
+  std::vector<uint8_t> fill{};                 ///< one element as stored; empty: zero
+
+  /// For npz: the whole member, for its checksum (header included).
+  std::optional<uint32_t> member_crc{};
+  int64_t member_first = 0, member_bytes = 0;
+};
+
+/// elements() * size, or a problem put into `info` where that overflows or is more than a file of
+/// `held` bytes can hold.
+void check_announced(ArrayInfo& info, int64_t held);
+
+/// A slab of a checked array, converted to native byte order.
+void read_stored(const StoredArray& array, const std::string& file, const Slab& slab, uint8_t* out);
+
+}  // namespace tutti::data

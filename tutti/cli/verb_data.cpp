@@ -14,13 +14,15 @@
 #include "tutti/data/format/catalog.h"
 #include "tutti/data/format/verify.h"
 #include "tutti/data/generate/lattices.h"
+#include "tutti/data/generate/sample_sets.h"
 
 namespace tutti {
 namespace {
 
 struct DataVerb {
   std::string name, dir;
-  int64_t train = 10000, test = 2000, classes = 0;
+  int64_t train = -1, test = -1, classes = 0;  // -1: the set's usual number
+  int side = 64, height = 192, width = 288;
   uint64_t seed = 1;
   int threads = 0;
   bool json = false, force = false;
@@ -51,7 +53,8 @@ int run_list(const DataVerb& verb) {
 void refuse_to_replace(const DataVerb& verb, const data::KnownDataset& known) {
   for (const auto& files : {known.train_files, known.test_files})
     for (const std::string& file : files) {
-      const auto path = std::filesystem::path(verb.dir) / file;
+      auto path = std::filesystem::path(verb.dir) / file;
+      if (file.find('*') != std::string::npos) path = path.parent_path();  // of a file a sample
       std::error_code unknown;  // writing it says why
       if (std::filesystem::exists(path, unknown))
         throw ConfigError(
@@ -61,11 +64,32 @@ void refuse_to_replace(const DataVerb& verb, const data::KnownDataset& known) {
     }
 }
 
+/// How many samples of each part, where no flag says so.
+data::SampleCounts usual_counts(const std::string& name) {
+  if (name == "lattices") return {.train = 10000, .test = 2000};
+  if (name == "cosmoflow") return {.train = 512, .test = 128};
+  if (name == "deepcam") return {.train = 64, .test = 16};
+  throw ConfigError(fmt::format(
+      "'{}' is not a data set that can be generated: lattices, cosmoflow and deepcam are. {}", name,
+      data::known_dataset(name).how_to_get));
+}
+
+/// Sets of one file a sample.
+void generate_samples(const DataVerb& verb, const data::SampleCounts& counts, int threads) {
+  if (verb.name == "cosmoflow")
+    data::write_cosmoflow(verb.dir, {.side = verb.side, .seed = verb.seed}, counts, threads);
+  else
+    data::write_deepcam(verb.dir,
+                        {.grid = {.rows = verb.height, .columns = verb.width}, .seed = verb.seed},
+                        counts, threads);
+  fmt::print("{}: {} training and {} validation samples of seed {}\n", verb.dir, counts.train,
+             counts.test, verb.seed);
+}
+
 int run_generate(const DataVerb& verb) {
-  if (verb.name != "lattices")
-    throw ConfigError(
-        fmt::format("'{}' is not a data set that can be generated: only lattices is. {}", verb.name,
-                    data::known_dataset(verb.name).how_to_get));
+  data::SampleCounts counts = usual_counts(verb.name);
+  if (verb.train >= 0) counts.train = verb.train;
+  if (verb.test >= 0) counts.test = verb.test;
   const data::KnownDataset& known = data::known_dataset(verb.name);
   if (!verb.force) refuse_to_replace(verb, known);
   std::error_code failed;
@@ -73,14 +97,15 @@ int run_generate(const DataVerb& verb) {
   if (failed)
     throw IoError(fmt::format("cannot make the folder {}: {}", verb.dir, failed.message()));
   const int threads = choose_threads(verb.threads, 0, read_topology(), 1);
+  if (verb.name != "lattices") return generate_samples(verb, counts, threads), 0;
   const auto write = [&](const std::string& file, int64_t first, int64_t count) {
     if (count == 0) return;
     const auto path = std::filesystem::path(verb.dir) / file;
     data::write_lattices(path, {.seed = verb.seed, .first = first, .count = count}, threads);
     fmt::print("{}: {} images of seed {}\n", path.string(), count, verb.seed);
   };
-  write(known.train_files.front(), 0, verb.train);
-  write(known.test_files.front(), data::kFirstTestLattice, verb.test);
+  write(known.train_files.front(), 0, counts.train);
+  write(known.test_files.front(), data::kFirstTestLattice, counts.test);
   return 0;
 }
 
@@ -130,7 +155,7 @@ Verb data_verb() {
       .name = "generate",
       .summary = "Write a data set made from a seed",
       .arguments = {{.names = "NAME",
-                     .help = "lattices",
+                     .help = "lattices, cosmoflow or deepcam",
                      .bind = &state->name,
                      .kind = Names::dataset,
                      .required = "data generate needs a data set, for example: tutti data generate "
@@ -138,14 +163,32 @@ Verb data_verb() {
                     dir},
       .flags = {{.names = "--train",
                  .value = "N",
-                 .help = "Training images",
+                 .help = "Training samples. lattices 10000, cosmoflow 512, deepcam 64",
                  .bind = &state->train,
                  .least = 0},
                 {.names = "--test",
                  .value = "N",
-                 .help = "Test images; none of them is a training image",
+                 .help = "Test samples; none of them is a training sample",
                  .bind = &state->test,
                  .least = 0},
+                {.names = "--side",
+                 .value = "N",
+                 .help = "Cells of a volume along each axis (cosmoflow)",
+                 .bind = &state->side,
+                 .least = 1,
+                 .greatest = 1024},
+                {.names = "--height",
+                 .value = "N",
+                 .help = "Rows of a map (deepcam; published: 768)",
+                 .bind = &state->height,
+                 .least = 1,
+                 .greatest = 16384},
+                {.names = "--width",
+                 .value = "N",
+                 .help = "Columns of a map (deepcam; published: 1152)",
+                 .bind = &state->width,
+                 .least = 1,
+                 .greatest = 16384},
                 {.names = "--seed",
                  .value = "N",
                  .help = "The files are a function of it",

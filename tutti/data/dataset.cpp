@@ -51,24 +51,19 @@ struct ChannelSums {
   }
 };
 
+/// Halves become numbers by way of f32.
+template <class T>
+double number(T x) {
+  if constexpr (std::is_arithmetic_v<T>)
+    return static_cast<double>(x);
+  else
+    return static_cast<double>(static_cast<float>(x));
+}
+
 template <class T>
 void add_all(const T* x, std::vector<ChannelSums>& channels, int64_t each) {
   for (ChannelSums& channel : channels)
-    for (int64_t i = 0; i < each; ++i) channel.add(static_cast<double>(*x++));
-}
-
-void add_all(Element element, const void* x, std::vector<ChannelSums>& channels, int64_t each) {
-  switch (element) {
-    case Element::u8: return add_all(static_cast<const uint8_t*>(x), channels, each);
-    case Element::i8: return add_all(static_cast<const int8_t*>(x), channels, each);
-    case Element::u16: return add_all(static_cast<const uint16_t*>(x), channels, each);
-    case Element::i16: return add_all(static_cast<const int16_t*>(x), channels, each);
-    case Element::u32: return add_all(static_cast<const uint32_t*>(x), channels, each);
-    case Element::i32: return add_all(static_cast<const int32_t*>(x), channels, each);
-    case Element::i64: return add_all(static_cast<const int64_t*>(x), channels, each);
-    case Element::f32: return add_all(static_cast<const float*>(x), channels, each);
-    case Element::f64: return add_all(static_cast<const double*>(x), channels, each);
-  }
+    for (int64_t i = 0; i < each; ++i) channel.add(number(*x++));
 }
 
 }  // namespace
@@ -82,11 +77,12 @@ FieldStatistics field_statistics(const Dataset& dataset, std::string_view name) 
   Sample sample(dataset.fields());
   for (int64_t i = 0; i < dataset.size(); ++i) {
     dataset.read(i, sample);
-    add_all(field.element, sample.at(index), sums, each);
+    with_elements(field.element, sample.at(index),
+                  [&](const auto* x) { add_all(x, sums, each); });
   }
   FieldStatistics result;
   const double n = static_cast<double>(dataset.size()) * static_cast<double>(each),
-               unit = field.element == Element::u8 ? 255 : 1;
+               unit = field.element == ElementType::u8 ? 255 : 1;
   for (const ChannelSums& channel : sums) {
     const double mean = channel.sum / n, variance = channel.squares / n - mean * mean;
     result.mean.push_back(static_cast<float>(mean / unit));

@@ -8,23 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "tutti/data/element_type.h"
 #include "tutti/tensor/shape.h"
 
 namespace tutti::data {
-
-/// The type of a field's elements as a file stores them, in the machine's byte order.
-enum class Element : uint8_t { u8, i8, u16, i16, u32, i32, i64, f32, f64 };
-
-constexpr size_t size_of(Element element) {
-  constexpr uint8_t kBytes[] = {1, 1, 2, 2, 4, 4, 8, 4, 8};
-  return kBytes[static_cast<size_t>(element)];
-}
-constexpr std::string_view name_of(Element element) {
-  constexpr std::string_view kNames[] = {"u8",  "i8",  "u16", "i16", "u32",
-                                         "i32", "i64", "f32", "f64"};
-  return kNames[static_cast<size_t>(element)];
-}
-constexpr bool is_integer(Element element) { return element < Element::f32; }
 
 /// What is known of a field's values over the whole training set, one number a channel (the first
 /// axis, after permutation) or one for all. Empty: not known. Of bytes (u8): of the values divided
@@ -36,7 +23,7 @@ struct FieldStatistics {
 
 struct Field {
   std::string name;  ///< "image", "label"
-  Element element = Element::u8;
+  ElementType element = ElementType::u8;
   Shape shape{};                           ///< of one sample, rows last; rank 0: one number
   std::vector<std::string> class_names{};  ///< of class numbers 0, 1, ...; empty: not class numbers
   FieldStatistics statistics{};

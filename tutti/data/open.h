@@ -11,7 +11,7 @@
 namespace tutti::data {
 
 struct DatasetSpec {
-  std::string name;             ///< cifar10, mnist, fashion-mnist or lattices
+  std::string name;             ///< a name of the catalog
   std::filesystem::path dir{};  ///< its directory; for cifar10 and lattices also one file, whatever
                                 ///< the split; lattices: empty = generate
   std::string split = "train";  ///< train or test

@@ -32,7 +32,9 @@ struct ModelSpec {
   int64_t classes = 0;                 ///< outputs K; 0: the model's own
   std::optional<Shortcut> shortcut{};  ///< none: the model's own
   int64_t width = 0;                   ///< channels of the first stage; 0: the model's own
-  std::vector<int64_t> hidden{};       ///< sizes of the hidden layers of an mlp; empty: its own
+  std::vector<int64_t> hidden{};       ///< sizes of the hidden layers; empty: the model's own
+  std::optional<float> dropout{};      ///< probability; none: the model's own
+  int64_t kernel = 0;                  ///< side of the convolutions' windows; 0: the model's own
   DType activations =
       DType::f32;  ///< f32 or bf16: inputs and everything up to the prediction, which is f32
   Mode mode = Mode::train;

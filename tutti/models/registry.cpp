@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tutti/models/cosmoflow.h"
+#include "tutti/models/deepcam.h"
 #include "tutti/models/feed_forward.h"
 #include "tutti/models/resnet.h"
 
@@ -37,6 +39,15 @@ ModelInfo imagenet_resnet(int depth, const char* blocks) {
       }};
 }
 
+Value cosmoflow(Graph& graph, Value x, const ModelSpec& spec) {
+  CosmoFlowSpec own{.outputs = spec.classes, .mode = spec.mode};
+  if (spec.kernel > 0) own.kernel = spec.kernel;
+  if (spec.width > 0) own.channels = spec.width;
+  if (!spec.hidden.empty()) own.hidden = spec.hidden;
+  if (spec.dropout) own.dropout = *spec.dropout;
+  return cosmoflow_prediction(graph, x, own);
+}
+
 std::vector<ModelInfo> all_models() {
   return {{.name = "mlp",
            .description = "fully connected layers with ReLU, hidden layers of 256 and 128",
@@ -55,7 +66,38 @@ std::vector<ModelInfo> all_models() {
           cifar_resnet(56),
           cifar_resnet(110),
           imagenet_resnet(18, "two blocks of two 3x3 convolutions"),
-          imagenet_resnet(50, "bottleneck blocks")};
+          imagenet_resnet(50, "bottleneck blocks"),
+          {.name = "cosmoflow",
+           .description = "MLPerf HPC's CosmoFlow: four numbers of a universe from a volume, five 3-D "
+                          "convolutions of 3x3x3 (model.kernel = 2: of 2x2x2, as in v0.7)",
+           .task = TaskKind::regress,
+           .input = {4, 128, 128, 128},
+           .classes = 4,
+           .takes_width = true,
+           .takes_hidden = true,
+           .takes_kernel = true,
+           .takes_dropout = true,
+           .prediction = cosmoflow},
+          {.name = "deepcam",
+           .description = "MLPerf HPC's DeepCAM: DeepLabv3+ with an Xception encoder for maps of "
+                          "climate, background, tropical cyclones and atmospheric rivers",
+           .task = TaskKind::segment,
+           .input = {16, 768, 1152},
+           .classes = 3,
+           .prediction = [](Graph& graph, Value x, const ModelSpec& spec) {
+             return deepcam_logits(graph, x, {.classes = spec.classes, .mode = spec.mode});
+           }},
+          {.name = "deepcam-small",
+           .description = "DeepCAM with an eighth of its channels and two of its sixteen middle "
+                          "blocks",
+           .task = TaskKind::segment,
+           .input = {16, 768, 1152},
+           .classes = 3,
+           .prediction = [](Graph& graph, Value x, const ModelSpec& spec) {
+             return deepcam_logits(
+                 graph, x,
+                 {.classes = spec.classes, .divisor = 8, .middle_blocks = 2, .mode = spec.mode});
+           }}};
 }
 
 }  // namespace
@@ -81,6 +123,8 @@ ModelSpec completed(const ModelSpec& spec) {
   refuse(spec.shortcut.has_value(), model.takes_shortcut, "shortcut");
   refuse(spec.width != 0, model.takes_width, "width");
   refuse(!spec.hidden.empty(), model.takes_hidden, "hidden sizes");
+  refuse(spec.kernel != 0, model.takes_kernel, "choice of a kernel");
+  refuse(spec.dropout.has_value(), model.takes_dropout, "dropout");
   ModelSpec full = spec;
   if (full.input.rank() == 0) full.input = model.input;
   if (full.input.rank() != model.input.rank())

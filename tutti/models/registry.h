@@ -16,7 +16,8 @@ struct ModelInfo {
   Shape input{};                       ///< one sample, where the specification gives none
   int64_t classes = 10;                ///< where the specification gives none
   /// Which of ModelSpec's members it understands besides the common ones.
-  bool takes_shortcut = false, takes_width = false, takes_hidden = false;
+  bool takes_shortcut = false, takes_width = false, takes_hidden = false, takes_kernel = false,
+       takes_dropout = false;
   /// From the input to the prediction. The specification is complete: no member stands for "the
   /// model's own" but shortcut, width and hidden.
   std::function<Value(Graph&, Value x, const ModelSpec&)> prediction;

@@ -110,7 +110,9 @@ struct ModelSection {
   Shortcut shortcut = Shortcut::automatic;
   int64_t width = 0;            ///< 0: the model's own
   int64_t classes = 0;          ///< 0: the data set's
-  std::vector<int64_t> hidden;  ///< mlp only; empty: the model's own
+  std::vector<int64_t> hidden;  ///< empty: the model's own
+  int64_t kernel = 0;           ///< 0: the model's own
+  double dropout = -1;          ///< below 0: the model's own
 };
 
 struct BatchSection {

@@ -58,7 +58,7 @@ void write_data_rows(ConfigTableWriter& t) {
   constexpr auto s = &RunConfig::data;
   t.section("data", s, "The data set, its augmentation and its readers.");
   t.key(s, &S::dataset, "dataset", "Data set, see `tutti data list`")
-      .one_of({"cifar10", "mnist", "fashion-mnist", "lattices"});
+      .one_of({"cifar10", "mnist", "fashion-mnist", "lattices", "cosmoflow", "deepcam"});
   t.key(s, &S::dir, "dir",
         "Folder with the data set's files. Empty: lattices are generated in memory")
       .path()
@@ -99,7 +99,14 @@ void write_model_rows(ConfigTableWriter& t) {
         "Outputs of the network, at least one for each class. 0: as many as the data set has "
         "classes")
       .between(0, 1 << 24);
-  t.key(s, &S::hidden, "hidden", "Sizes of the hidden layers (mlp). Empty: the model's own")
+  t.key(s, &S::kernel, "kernel",
+        "Side of the convolutions' windows (cosmoflow: 3, or 2 as in v0.7). 0: the model's own")
+      .between(0, 64);
+  t.key(s, &S::dropout, "dropout",
+        "Probability with which dropout leaves an element out (cosmoflow). Below 0: the model's own")
+      .between(-1, 0.999);
+  t.key(s, &S::hidden, "hidden",
+        "Sizes of the hidden layers (mlp, cosmoflow). Empty: the model's own")
       .between(1, 1 << 24);
 }
 

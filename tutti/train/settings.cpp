@@ -51,6 +51,8 @@ ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int6
         config.model.shortcut == Shortcut::A ? ModelSpec::Shortcut::A : ModelSpec::Shortcut::B;
   spec.width = config.model.width;
   spec.hidden = config.model.hidden;
+  spec.kernel = config.model.kernel;
+  if (config.model.dropout >= 0) spec.dropout = static_cast<float>(config.model.dropout);
   spec.activations = config.run.precision == Precision::bf16 ? DType::bf16 : DType::f32;
   spec.loss.label_smoothing = static_cast<float>(config.loss.label_smoothing);
   spec.loss.class_weights = {config.loss.class_weights.begin(), config.loss.class_weights.end()};

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tutti/data/format/element_type.h"
+#include "tutti/data/element_type.h"
 #include "tutti/data/format/file_bytes.h"
 
 namespace tutti::data {

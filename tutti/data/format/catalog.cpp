@@ -70,6 +70,25 @@ const std::vector<KnownDataset>& known_datasets() {
            "are generated in memory",
        .statistics = images({0.2398f}, {0.1710f}),
        .transforms = kImage},
+      {.name = "cosmoflow",
+       .description = "MLPerf HPC's CosmoFlow: volumes of dark matter at four times, x i16 "
+                      "[S, S, S, 4], and the four numbers of their universe, y f32 [4]; one "
+                      "TFRecord a sample, plain or gzip",
+       .train_files = {"train/*.tfrecord"},
+       .test_files = {"validation/*.tfrecord"},
+       .how_to_get = "run 'tutti data generate cosmoflow FOLDER', or see "
+                     "https://portal.nersc.gov/project/m3363/",
+       .transforms = {"x: permute 3 0 1 2, log1p"}},
+      {.name = "deepcam",
+       .description = "MLPerf HPC's DeepCAM: 16 fields of an atmosphere, data f32 [H, W, 16], and "
+                      "the classes of its cells, labels [H, W]; one HDF5 file a sample, and "
+                      "stats.h5",
+       .classes = 3,
+       .train_files = {"train/*.h5", "stats.h5"},
+       .test_files = {"validation/*.h5"},
+       .how_to_get = "run 'tutti data generate deepcam FOLDER', or see "
+                     "https://github.com/mlcommons/hpc",
+       .transforms = {"data: permute 2 0 1, min-max"}},
   };
   return sets;
 }

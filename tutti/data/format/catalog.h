@@ -17,7 +17,7 @@ struct KnownDataset {
   int classes = 0;          ///< of the published files; others in the same format may have more
   std::vector<std::string> train_files, test_files;
   std::string how_to_get;               ///< one sentence; FOLDER in it stands for the user's
-  FieldStatistics statistics;           ///< of the training images
+  FieldStatistics statistics{};         ///< of the training images
   std::vector<std::string> transforms;  ///< steps of its fields where the configuration has none
 };
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "tutti/data/format/element_type.h"
+#include "tutti/data/element_type.h"
 #include "tutti/data/format/file_bytes.h"
 #include "tutti/data/format/stored_array.h"
 

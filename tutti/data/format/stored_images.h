@@ -43,8 +43,8 @@ class StoredImages final : public Dataset {
 
   /// `shape`: channels, height, width.
   StoredImages(const Shape& shape, Classes classes)
-      : fields_({{.name = "image", .element = Element::u8, .shape = shape},
-                 {.name = "label", .element = Element::u8, .class_names = classes.names}}),
+      : fields_({{.name = "image", .element = ElementType::u8, .shape = shape},
+                 {.name = "label", .element = ElementType::u8, .class_names = classes.names}}),
         classes_(std::move(classes)) {}
 
   /// Checks the labels as check_labels() does.

@@ -11,7 +11,7 @@ constexpr size_t kMostFeatures = 1 << 16;
 enum class Wire : uint8_t { varint = 0, eight = 1, bytes = 2, four = 5 };
 
 /// One field of a message.
-struct Field {
+struct WireField {
   uint64_t number = 0;
   Wire wire = Wire::varint;
   uint64_t value = 0;                ///< of a varint
@@ -23,7 +23,7 @@ class ProtoText {
  public:
   ProtoText(std::span<const uint8_t> bytes, std::string_view what) : rest_(bytes), what_(what) {}
 
-  bool next(Field& field) {
+  bool next(WireField& field) {
     if (rest_.empty()) return false;
     const uint64_t tag = varint();
     field = {.number = tag >> 3, .wire = static_cast<Wire>(tag & 7)};
@@ -77,9 +77,9 @@ void read_floats(std::span<const uint8_t> bytes, std::vector<float>& floats) {
 }
 
 /// A BytesList, FloatList or Int64List.
-void read_list(const Field& list, std::string_view what, TfFeature& feature) {
+void read_list(const WireField& list, std::string_view what, TfFeature& feature) {
   ProtoText text(list.bytes, what);
-  Field field;
+  WireField field;
   while (text.next(field)) {
     if (field.number != 1) continue;
     const bool packed = field.wire == Wire::bytes;
@@ -103,7 +103,7 @@ void read_list(const Field& list, std::string_view what, TfFeature& feature) {
 
 void read_feature(std::span<const uint8_t> bytes, std::string_view what, TfFeature& feature) {
   ProtoText text(bytes, what);
-  Field field;
+  WireField field;
   while (text.next(field)) {
     if (field.number < 1 || field.number > 3) continue;
     if (field.wire != Wire::bytes) text.refuse("a list that is a number");
@@ -119,7 +119,7 @@ void read_feature(std::span<const uint8_t> bytes, std::string_view what, TfFeatu
 TfFeature read_entry(std::span<const uint8_t> bytes, std::string_view what) {
   TfFeature feature;
   ProtoText text(bytes, what);
-  Field field;
+  WireField field;
   while (text.next(field)) {
     if (field.number > 2) continue;
     if (field.wire != Wire::bytes) text.refuse("a feature that is a number");
@@ -176,7 +176,7 @@ Message feature_message(const TfFeature& feature) {
 std::vector<TfFeature> parse_example(std::span<const uint8_t> record, std::string_view what) {
   std::vector<TfFeature> features;
   ProtoText example(record, what);
-  Field field, entry;
+  WireField field, entry;
   while (example.next(field)) {
     if (field.number != 1) continue;
     if (field.wire != Wire::bytes) example.refuse("features that are a number");

@@ -1,7 +1,7 @@
 #include "tutti/data/transform/field_writer.h"
 
 #include <algorithm>
-#include <limits>
+#include <numeric>
 #include <utility>
 
 #include "tutti/base/error.h"
@@ -38,30 +38,6 @@ void with_places(int64_t stride, const std::vector<int64_t>& offsets, Body body)
     body(Strided{stride});
   else
     body(Tabled{offsets.data()});
-}
-
-template <class Body>
-void with_elements(Element element, const void* stored, Body body) {
-  switch (element) {
-    case Element::u8: return body(static_cast<const uint8_t*>(stored));
-    case Element::i8: return body(static_cast<const int8_t*>(stored));
-    case Element::u16: return body(static_cast<const uint16_t*>(stored));
-    case Element::i16: return body(static_cast<const int16_t*>(stored));
-    case Element::u32: return body(static_cast<const uint32_t*>(stored));
-    case Element::i32: return body(static_cast<const int32_t*>(stored));
-    case Element::i64: return body(static_cast<const int64_t*>(stored));
-    case Element::f32: return body(static_cast<const float*>(stored));
-    case Element::f64: return body(static_cast<const double*>(stored));
-  }
-}
-
-/// Numbers of one or two bytes by their bits: the value of table entry `bits`.
-float number_of(Element element, int64_t bits) {
-  switch (element) {
-    case Element::i8: return static_cast<float>(static_cast<int8_t>(bits));
-    case Element::i16: return static_cast<float>(static_cast<int16_t>(bits));
-    default: return static_cast<float>(bits);
-  }
 }
 
 }  // namespace
@@ -120,9 +96,13 @@ void FieldWriter::make_tables() {
   if (entries == 0 || entries * tables > kMostTableEntries) return;
   table_entries_ = entries;
   for (int64_t c = 0; c < tables; ++c) {
-    std::vector<float> table;
-    for (int64_t bits = 0; bits < entries; ++bits)
-      table.push_back(number_of(stored_.element, bits));
+    std::vector<float> table(static_cast<size_t>(entries));
+    std::vector<uint8_t> bytes(table.size());
+    std::vector<uint16_t> pairs(table.size());
+    std::iota(bytes.begin(), bytes.end(), uint8_t{0});
+    std::iota(pairs.begin(), pairs.end(), uint16_t{0});
+    to_f32(stored_.element, entries == 256 ? static_cast<const void*>(bytes.data()) : pairs.data(),
+           entries, table.data());
     values_.apply(table, c, false);
     floats_.insert(floats_.end(), table.begin(), table.end());
   }
@@ -300,8 +280,9 @@ void FieldWriter::write_numbers(const void* stored, const Axes3& axes, int rank,
       int32_t* out = static_cast<int32_t*>(batch) + to;
       for (int64_t x = 0; x < inner.extent; ++x) {
         const bool there = !outside && x >= inner.first && x < inner.last;
-        out[offsets[static_cast<size_t>(x)]] =
-            there ? static_cast<int32_t>(elements[from + x * inner.stride]) : 0;
+        if constexpr (std::is_integral_v<std::remove_cvref_t<decltype(*elements)>>)
+          out[offsets[static_cast<size_t>(x)]] =
+              there ? static_cast<int32_t>(elements[from + x * inner.stride]) : 0;
       }
     });
   });

@@ -121,7 +121,7 @@ TEST(FieldWriter, WithoutChanceTheImageIsWhole) {
 
 // A volume as CosmoFlow stores it: channels last, numbers of two bytes.
 TEST(FieldWriter, PermutesAndTakesLogarithms) {
-  const Field field{.name = "x", .element = Element::i16, .shape = {4, 3, 2, 5}};
+  const Field field{.name = "x", .element = ElementType::i16, .shape = {4, 3, 2, 5}};
   std::vector<int16_t> stored(120);
   for (size_t i = 0; i < stored.size(); ++i) stored[i] = static_cast<int16_t>(i * 17 % 97);
   const FieldWriter writer(field, parse_steps("x: permute 3 0 1 2, log1p"),
@@ -134,7 +134,7 @@ TEST(FieldWriter, PermutesAndTakesLogarithms) {
 }
 
 TEST(FieldWriter, EveryElementTypeIsReadAsItsNumber) {
-  const auto expect = [](auto first, Element element) {
+  const auto expect = [](auto first, ElementType element) {
     using T = decltype(first);
     const Field field{.name = "y", .element = element, .shape = {3}};
     const std::array<T, 3> stored = {T(7), T(0), static_cast<T>(std::is_signed_v<T> ? -3 : 3)};
@@ -144,21 +144,21 @@ TEST(FieldWriter, EveryElementTypeIsReadAsItsNumber) {
     EXPECT_EQ(batch, (std::array<float, 3>{6, 0.5f, std::is_signed_v<T> ? -2.0f : 3.5f}))
         << name_of(element);
   };
-  expect(uint8_t{}, Element::u8);
-  expect(int8_t{}, Element::i8);
-  expect(uint16_t{}, Element::u16);
-  expect(int16_t{}, Element::i16);
-  expect(uint32_t{}, Element::u32);
-  expect(int32_t{}, Element::i32);
-  expect(int64_t{}, Element::i64);
-  expect(float{}, Element::f32);
-  expect(double{}, Element::f64);
+  expect(uint8_t{}, ElementType::u8);
+  expect(int8_t{}, ElementType::i8);
+  expect(uint16_t{}, ElementType::u16);
+  expect(int16_t{}, ElementType::i16);
+  expect(uint32_t{}, ElementType::u32);
+  expect(int32_t{}, ElementType::i32);
+  expect(int64_t{}, ElementType::i64);
+  expect(float{}, ElementType::f32);
+  expect(double{}, ElementType::f64);
 }
 
 // Channels differ, and lie next to each other in the file or not, in numbers with and without
 // tables.
 TEST(FieldWriter, NormalisesEachChannelWhereverItLies) {
-  for (const Element element : {Element::u8, Element::f32})
+  for (const ElementType element : {ElementType::u8, ElementType::f32})
     for (const bool last : {false, true}) {
       const Field field{
           .name = "x", .element = element, .shape = last ? Shape{2, 4, 3} : Shape{3, 2, 4}};
@@ -173,7 +173,7 @@ TEST(FieldWriter, NormalisesEachChannelWhereverItLies) {
         floats.push_back(static_cast<float>(i * 3));
       }
       std::vector<float> batch(24);
-      writer.write(element == Element::u8 ? static_cast<const void*>(bytes.data()) : floats.data(),
+      writer.write(element == ElementType::u8 ? static_cast<const void*>(bytes.data()) : floats.data(),
                    nullptr, 0, batch.data());
       for (int c = 0; c < 3; ++c)
         for (int p = 0; p < 8; ++p) {
@@ -186,7 +186,7 @@ TEST(FieldWriter, NormalisesEachChannelWhereverItLies) {
 }
 
 TEST(FieldWriter, SymmetriesOfTheCubeAreAllFortyEightOnceEach) {
-  const Field field{.name = "x", .element = Element::u8, .shape = {1, 3, 3, 3}};
+  const Field field{.name = "x", .element = ElementType::u8, .shape = {1, 3, 3, 3}};
   const FieldWriter writer(field, parse_steps("x: symmetries x y z"),
                            {DType::f32, {1, 1, 3, 3, 3}, {}});
   std::vector<uint8_t> stored(27);
@@ -215,8 +215,8 @@ TEST(SampleWriter, AnImageAndItsMaskMeetTheSameChance) {
     }
 
    private:
-    std::vector<Field> fields_ = {{.name = "image", .element = Element::f32, .shape = {1, 9, 9}},
-                                  {.name = "mask", .element = Element::i64, .shape = {9, 9}}};
+    std::vector<Field> fields_ = {{.name = "image", .element = ElementType::f32, .shape = {1, 9, 9}},
+                                  {.name = "mask", .element = ElementType::i64, .shape = {9, 9}}};
   };
   const Masked set;
   const std::vector<BatchField> fields = {{"image", {DType::f32, {1, 1, 7, 8}, {}}},

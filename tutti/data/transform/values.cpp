@@ -43,7 +43,7 @@ ValueFunction::ValueFunction(const Field& stored, int64_t channels, std::vector<
     const std::string_view name = normalises ? "normalise" : "min-max";
     const FieldStatistics& own = stored.statistics;
     if (step.first.empty()) {
-      if (stored.element == Element::u8 && !divided_by_255)
+      if (stored.element == ElementType::u8 && !divided_by_255)
         refuse(name,
                "without numbers must stand behind 'divide 255': the data set's own are those "
                "of values from 0 to 1");

@@ -1,4 +1,4 @@
-#include "tutti/data/format/element_type.h"
+#include "tutti/data/element_type.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,6 @@
 #include <limits>
 
 #include "tutti/base/error.h"
-#include "tutti/tensor/dtype.h"
 
 namespace tutti::data {
 namespace {
@@ -33,20 +32,6 @@ constexpr std::array<ElementRow, kElementTypes> kElementRows = {{{"bool", 1},
                                                                  {"bf16", 2},
                                                                  {"f32", 4},
                                                                  {"f64", 8}}};
-
-/// A binary16 as it lies in a file.
-struct Half {
-  uint16_t bits = 0;
-  explicit operator float() const {
-    const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
-    const float sign = (bits & 0x8000) != 0 ? -1.0f : 1.0f;
-    if (exponent == 31)
-      return mantissa != 0 ? std::numeric_limits<float>::quiet_NaN()
-                           : sign * std::numeric_limits<float>::infinity();
-    if (exponent == 0) return sign * std::ldexp(static_cast<float>(mantissa), -24);
-    return sign * std::ldexp(static_cast<float>(mantissa + 1024), exponent - 25);
-  }
-};
 
 template <class T>
 void convert_elements(const void* values, int64_t count, float* out) {
@@ -84,22 +69,7 @@ void swap_bytes(std::span<uint8_t> bytes, size_t element_bytes) {
 }
 
 void to_f32(ElementType type, const void* values, int64_t count, float* out) {
-  switch (type) {
-    case ElementType::boolean:
-    case ElementType::u8: return convert_elements<uint8_t>(values, count, out);
-    case ElementType::i8: return convert_elements<int8_t>(values, count, out);
-    case ElementType::i16: return convert_elements<int16_t>(values, count, out);
-    case ElementType::u16: return convert_elements<uint16_t>(values, count, out);
-    case ElementType::i32: return convert_elements<int32_t>(values, count, out);
-    case ElementType::u32: return convert_elements<uint32_t>(values, count, out);
-    case ElementType::i64: return convert_elements<int64_t>(values, count, out);
-    case ElementType::u64: return convert_elements<uint64_t>(values, count, out);
-    case ElementType::f16: return convert_elements<Half>(values, count, out);
-    case ElementType::bf16: return convert_elements<bf16>(values, count, out);
-    case ElementType::f32: return convert_elements<float>(values, count, out);
-    case ElementType::f64: return convert_elements<double>(values, count, out);
-  }
-  CHECK(false, "element type {}", static_cast<int>(type));
+  with_elements(type, values, [&]<class T>(const T*) { convert_elements<T>(values, count, out); });
 }
 
 }  // namespace tutti::data

@@ -1,0 +1,138 @@
+#include "tutti/data/generate/sample_sets.h"
+
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "tutti/base/error.h"
+#include "tutti/data/format/hdf5_arrays.h"
+#include "tutti/data/format/tf_example.h"
+#include "tutti/data/format/tfrecord.h"
+
+namespace tutti::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Calls work(0) ... work(count - 1), on `threads` threads. Throws what the first one threw.
+void for_each_sample(int64_t count, int threads, const std::function<void(int64_t)>& work) {
+  std::atomic<int64_t> next{0};
+  std::mutex mutex;
+  std::exception_ptr failure;
+  const auto take = [&] {
+    for (int64_t i = next++; i < count; i = next++) try {
+        work(i);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (!failure) failure = std::current_exception();
+        next = count;
+      }
+  };
+  {
+    std::vector<std::jthread> others;
+    for (int t = 1; t < threads; ++t) others.emplace_back(take);
+    take();
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+/// Under another name until it is whole.
+void write_whole(const fs::path& path, const std::function<void(const fs::path&)>& write) {
+  const fs::path partial = path.parent_path() / ("." + path.filename().string() + ".partial");
+  std::error_code failed;
+  try {
+    write(partial);
+    fs::rename(partial, path, failed);
+  } catch (...) {
+    fs::remove(partial, failed);
+    throw;
+  }
+  if (failed)
+    throw IoError(fmt::format("{}: cannot complete: {}", path.string(), failed.message()));
+}
+
+void make_folder(const fs::path& folder) {
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed)
+    throw IoError(fmt::format("cannot make the folder {}: {}", folder.string(), failed.message()));
+}
+
+/// Sample i of a part: its file, and its index among all samples of the seed.
+void write_parts(const fs::path& folder, const SampleCounts& counts, int64_t first_test,
+                 int threads, const char* name,
+                 const std::function<void(const fs::path&, int64_t, bool)>& write) {
+  for (const bool train : {true, false}) {
+    const fs::path part = folder / (train ? "train" : "validation");
+    const int64_t count = train ? counts.train : counts.test;
+    if (count == 0) continue;
+    make_folder(part);
+    for_each_sample(count, threads, [&](int64_t i) {
+      write_whole(part / fmt::format(fmt::runtime(name), i), [&](const fs::path& path) {
+        write(path, train ? i : first_test + i, train);
+      });
+    });
+  }
+}
+
+TfFeature bytes_feature(std::string name, std::span<const uint8_t> bytes) {
+  TfFeature feature{.name = std::move(name), .kind = TfFeature::Kind::bytes};
+  feature.bytes.push_back(bytes);
+  return feature;
+}
+
+}  // namespace
+
+void write_cosmoflow(const fs::path& folder, const VolumeSpec& spec, const SampleCounts& counts,
+                     int threads) {
+  const auto elements = static_cast<size_t>(spec.side) * static_cast<size_t>(spec.side) *
+                        static_cast<size_t>(spec.side) * kRedshifts.size();
+  write_parts(folder, counts, kFirstTestVolume, threads, "univ_{:08}.tfrecord",
+              [&](const fs::path& path, int64_t index, bool) {
+                std::vector<int16_t> volume(elements);
+                generate_volume(spec, index, volume.data());
+                const std::array<float, 4> y = unit_parameters(cosmology_of(spec.seed, index));
+                TfFeature target{.name = "y", .kind = TfFeature::Kind::floats};
+                target.floats.assign(y.begin(), y.end());
+                const std::vector<TfFeature> features = {
+                    bytes_feature("x", {reinterpret_cast<const uint8_t*>(volume.data()),
+                                        volume.size() * sizeof(int16_t)}),
+                    std::move(target)};
+                const std::vector<std::vector<uint8_t>> records = {example_record(features)};
+                write_tfrecords(path, records);
+              });
+}
+
+void write_deepcam(const fs::path& folder, const ClimateSpec& spec, const SampleCounts& counts,
+                   int threads) {
+  const int64_t rows = spec.grid.rows, columns = spec.grid.columns;
+  std::vector<ClimateStatistics> statistics(static_cast<size_t>(counts.train));
+  write_parts(folder, counts, kFirstTestClimate, threads, "data-{:08}.h5",
+              [&](const fs::path& path, int64_t index, bool train) {
+                std::vector<float> fields(static_cast<size_t>(spec.grid.pixels()) *
+                                          kClimateChannels);
+                std::vector<uint8_t> mask(static_cast<size_t>(spec.grid.pixels()));
+                generate_climate(spec, index, fields.data(), mask.data());
+                if (train)
+                  statistics[static_cast<size_t>(index)] =
+                      climate_statistics(spec.grid, fields.data());
+                const std::vector<ArrayRef> arrays = {
+                    {"climate/data", ElementType::f32, {rows, columns, kClimateChannels},
+                     fields.data()},
+                    {"climate/labels_0", ElementType::u8, {rows, columns}, mask.data()}};
+                write_hdf5(path, arrays);
+              });
+  if (counts.train == 0) return;
+  ClimateStatistics all;
+  for (const ClimateStatistics& one : statistics) all = all + one;
+  const std::vector<ArrayRef> arrays = {
+      {"climate/minval", ElementType::f32, {kClimateChannels}, all.low.data()},
+      {"climate/maxval", ElementType::f32, {kClimateChannels}, all.high.data()}};
+  write_whole(folder / "stats.h5", [&](const fs::path& path) { write_hdf5(path, arrays); });
+}
+
+}  // namespace tutti::data

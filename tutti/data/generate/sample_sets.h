@@ -1,0 +1,27 @@
+#pragma once
+// Whole data sets of generated samples, written in the formats of the published ones.
+
+#include <filesystem>
+#include <string_view>
+
+#include "tutti/data/generate/climate/climate.h"
+#include "tutti/data/generate/cosmology/cosmology.h"
+
+namespace tutti::data {
+
+/// How many samples of each part.
+struct SampleCounts {
+  int64_t train = 0, test = 0;
+};
+
+/// FOLDER/train and FOLDER/validation with one TFRecord a volume, "univ_00000000.tfrecord". The
+/// files do not depend on `threads`. Files appear under their names when they are whole. IoError.
+void write_cosmoflow(const std::filesystem::path& folder, const VolumeSpec& spec,
+                     const SampleCounts& counts, int threads);
+
+/// FOLDER/train and FOLDER/validation with one HDF5 file a sample, "data-00000000.h5", and stats.h5
+/// with the extremes of the training samples' channels.
+void write_deepcam(const std::filesystem::path& folder, const ClimateSpec& spec,
+                   const SampleCounts& counts, int threads);
+
+}  // namespace tutti::data

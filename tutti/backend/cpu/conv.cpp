@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "tutti/backend/cpu/depthwise_conv.h"
 #include "tutti/backend/cpu/direct_conv.h"
 #include "tutti/backend/cpu/onednn.h"
 #include "tutti/backend/cpu/simd.h"
@@ -161,7 +162,8 @@ bool overruns_scratchpad(const ConvProblem& p, const ConvImplementation& impleme
          std::ranges::any_of(stride, [](int64_t step) { return step > 1; });
 }
 
-void append_onednn_candidates(const KernelRequest& request, const Match& m,
+/// `own`: a kernel of this folder takes the request, so that slow ones need not be measured.
+void append_onednn_candidates(const KernelRequest& request, const Match& m, bool own,
                               std::vector<KernelCandidate>& candidates) {
   const ConvProblem& p = m.problem;
   KernelCandidate base{"onednn", refusal_of(p), request.in, request.out, {}};
@@ -192,7 +194,7 @@ void append_onednn_candidates(const KernelRequest& request, const Match& m,
       c.refusal = "its weight layout has no form in Layout";
     else if (overruns_scratchpad(p, *shared))
       c.refusal = "it writes beyond its scratchpad for these channels";
-    else if (!families.empty() && shared->is_slow())
+    else if ((own || !families.empty()) && shared->is_slow())
       c.refusal = "a direct implementation exists";
     else if (std::ranges::find(families, family) != families.end())
       c.refusal = "the same for a narrower instruction set";
@@ -209,10 +211,11 @@ bool append_conv_candidates(const KernelRequest& request,
                             std::vector<KernelCandidate>& candidates) {
   const auto m = match(request);
   if (!m) return false;
+  const bool own = append_depthwise_conv_candidate(request, candidates);
   std::vector<KernelCandidate> direct;
   const bool direct_first = append_direct_conv_candidate(request, direct);
   if (direct_first) std::ranges::move(direct, std::back_inserter(candidates));
-  append_onednn_candidates(request, *m, candidates);
+  append_onednn_candidates(request, *m, own, candidates);
   if (!direct_first) std::ranges::move(direct, std::back_inserter(candidates));
   return true;
 }

@@ -44,13 +44,96 @@ void add_turning_wind(float* pixel, double speed, const GeoPoint& low, double ea
   add(pixel, kVbot, speed * (kAlong * along_north - kInward * north / r));
 }
 
-// A band's nearest point to a pixel.
+int wrapped(const ClimateGrid& grid, int column) {
+  return ((column % grid.columns) + grid.columns) % grid.columns;
+}
+
+// A path's nearest point to a pixel.
 struct Nearest {
   float square = std::numeric_limits<float>::infinity();  // of the distance, km^2
-  float side;                                             // distance to the left of the path, km
-  float along;                                            // 0 at the start, 1 at the end
-  float east, north;                                      // direction of the path
+  float side = 0;                                         // distance to the left of the path, km
+  float along = 0;                                        // 0 at the path's start, 1 at its end
+  float east = 0, north = 0;                              // direction of the path
 };
+
+// The nearest points of a path to all pixels within reach of it. Distances are measured in the
+// plane that touches the globe at the pixel's latitude.
+class NearestToPath {
+ public:
+  NearestToPath(const ClimateGrid& grid, const std::vector<GeoPoint>& path, double kilometres)
+      : box_(box_around(grid, path[0], kilometres)) {
+    for (const GeoPoint& point : path) {
+      const GridBox box = box_around(grid, point, kilometres + kSegment);
+      box_ = {std::min(box_.first_row, box.first_row), std::max(box_.last_row, box.last_row),
+              std::min(box_.first_column, box.first_column),
+              std::max(box_.last_column, box.last_column)};
+    }
+    nearest_.resize(static_cast<size_t>(box_.last_row - box_.first_row + 1) * width());
+    for (size_t i = 0; i + 1 < path.size(); ++i)
+      meet_segment(grid, path, i, box_around(grid, path[i], kilometres + kSegment));
+  }
+
+  const GridBox& box() const { return box_; }
+  const Nearest& at(int row, int column) const { return nearest_[place(row, column)]; }
+
+ private:
+  static constexpr double kSegment = 100;  // km; of a path's points, see Band
+
+  size_t width() const { return static_cast<size_t>(box_.last_column - box_.first_column + 1); }
+  size_t place(int row, int column) const {
+    return static_cast<size_t>(row - box_.first_row) * width() +
+           static_cast<size_t>(column - box_.first_column);
+  }
+
+  // Lowers the distances of a box's pixels to those to the segment from point i to the next.
+  void meet_segment(const ClimateGrid& grid, const std::vector<GeoPoint>& path, size_t i,
+                    const GridBox& box) {
+    const GeoPoint &from = path[i], &to = path[i + 1];
+    for (int row = box.first_row; row <= box.last_row; ++row) {
+      const double latitude = latitude_of(grid, row),
+                   scale = kKilometresPerDegree * cosine_of_latitude(latitude);
+      const double dx = scale * (to.longitude - from.longitude),
+                   dy = kKilometresPerDegree * (to.latitude - from.latitude),
+                   length = std::hypot(dx, dy);
+      const double y = kKilometresPerDegree * (latitude - from.latitude);
+      for (int column = box.first_column; column <= box.last_column; ++column) {
+        const double x = scale * (longitude_of(grid, column) - from.longitude);
+        const double t = std::clamp((x * dx + y * dy) / (length * length), 0.0, 1.0);
+        const double ex = x - t * dx, ey = y - t * dy;
+        const auto square = static_cast<float>(ex * ex + ey * ey);
+        Nearest& found = nearest_[place(row, column)];
+        if (square >= found.square) continue;
+        const double along = (static_cast<double>(i) + t) / static_cast<double>(path.size() - 1);
+        found = {square, static_cast<float>((dx * y - dy * x) / length), static_cast<float>(along),
+                 static_cast<float>(dx / length), static_cast<float>(dy / length)};
+      }
+    }
+  }
+
+  GridBox box_;
+  std::vector<Nearest> nearest_;
+};
+
+// Adds a band at a pixel; returns how strong it is there along its path.
+float add_band(float* pixel, const Band& band, const Nearest& n, double reach) {
+  const double d = std::sqrt(static_cast<double>(n.square)), w = band.width;
+  const double ends = std::min(1.0, std::min(n.along / 0.08, (1 - n.along) / 0.15));
+  const double strength = ends * ends * (3 - 2 * ends), near = fade(d, reach) * strength;
+  const double moist = band.moisture * (1 - 0.45 * n.along) * gauss(d, w) * near;
+  const double wind = band.wind * gauss(d, 1.5 * w) * near;
+  const double poleward = band.path[0].latitude < 0 ? -n.side : n.side;
+  const double front = -band.front * std::tanh(poleward / w) * gauss(d, 1.5 * w) * near;
+  add(pixel, kTmq, moist);
+  add(pixel, kU850, wind * n.east);
+  add(pixel, kV850, wind * n.north);
+  add(pixel, kUbot, 0.75 * wind * n.east);
+  add(pixel, kVbot, 0.75 * wind * n.north);
+  add(pixel, kTrefht, front);
+  add(pixel, kT500, 0.7 * front);
+  add(pixel, kPsl, -250 * gauss(d, w) * near);
+  add(pixel, kPrect, 1.5e-9 * std::max(0.0, moist) * std::max(0.0, wind));
+  return static_cast<float>(strength);
+}
 
 }  // namespace
 
@@ -119,76 +202,19 @@ void place_patch(const ClimateFields& fields, const Patch& patch) {
 }
 
 std::vector<BandPixel> place_band(const ClimateFields& fields, const Band& band) {
-  const auto& path = band.path;
-  if (path.size() < 3) return {};
-  const ClimateGrid& grid = fields.grid;
+  if (band.path.size() < 3) return {};
   const double reach = 3.5 * band.width;
-  // The nearest point of the path to each pixel of a box that holds all pixels within reach.
-  GridBox all = box_around(grid, path[0], reach);
-  for (const GeoPoint& point : path) {
-    const GridBox box = box_around(grid, point, reach + 100);
-    all = {std::min(all.first_row, box.first_row), std::max(all.last_row, box.last_row),
-           std::min(all.first_column, box.first_column),
-           std::max(all.last_column, box.last_column)};
-  }
-  const int width = all.last_column - all.first_column + 1;
-  std::vector<Nearest> nearest(static_cast<size_t>(all.last_row - all.first_row + 1) *
-                               static_cast<size_t>(width));
-  const auto of_pixel = [&](int row, int column) -> Nearest& {
-    return nearest[static_cast<size_t>(row - all.first_row) * static_cast<size_t>(width) +
-                   static_cast<size_t>(column - all.first_column)];
-  };
-  for (size_t i = 0; i + 1 < path.size(); ++i) {
-    const GeoPoint &from = path[i], &to = path[i + 1];
-    const GridBox box = box_around(grid, from, reach + 100);
-    for (int row = box.first_row; row <= box.last_row; ++row) {
-      const double latitude = latitude_of(grid, row),
-                   scale = kKilometresPerDegree * cosine_of_latitude(latitude);
-      const double dx = scale * (to.longitude - from.longitude),
-                   dy = kKilometresPerDegree * (to.latitude - from.latitude),
-                   length = std::hypot(dx, dy);
-      const double y = kKilometresPerDegree * (latitude - from.latitude);
-      for (int column = box.first_column; column <= box.last_column; ++column) {
-        const double x = scale * (longitude_of(grid, column) - from.longitude);
-        const double t = std::clamp((x * dx + y * dy) / (length * length), 0.0, 1.0);
-        const double ex = x - t * dx, ey = y - t * dy;
-        const auto square = static_cast<float>(ex * ex + ey * ey);
-        Nearest& found = of_pixel(row, column);
-        if (square >= found.square) continue;
-        const double side = (dx * y - dy * x) / length;
-        found = {
-            square, static_cast<float>(side),
-            static_cast<float>((static_cast<double>(i) + t) / static_cast<double>(path.size() - 1)),
-            static_cast<float>(dx / length), static_cast<float>(dy / length)};
-      }
-    }
-  }
+  const NearestToPath nearest(fields.grid, band.path, reach);
+  const GridBox& box = nearest.box();
   std::vector<BandPixel> pixels;
-  const double sign = path[0].latitude < 0 ? -1 : 1;
-  for (int row = all.first_row; row <= all.last_row; ++row)
-    for (int column = all.first_column; column <= all.last_column; ++column) {
-      const Nearest& n = of_pixel(row, column);
+  for (int row = box.first_row; row <= box.last_row; ++row)
+    for (int column = box.first_column; column <= box.last_column; ++column) {
+      const Nearest& n = nearest.at(row, column);
       if (!(n.square < reach * reach)) continue;
-      const int wrapped = ((column % grid.columns) + grid.columns) % grid.columns;
-      const int64_t at = int64_t{row} * grid.columns + wrapped;
-      float* pixel = fields.at(at);
-      const double d = std::sqrt(static_cast<double>(n.square)), w = band.width;
-      const double ends = std::min(1.0, std::min(n.along / 0.08, (1 - n.along) / 0.15));
-      const double strength = ends * ends * (3 - 2 * ends), near = fade(d, reach) * strength;
-      const double moist = band.moisture * (1 - 0.45 * n.along) * gauss(d, w) * near;
-      const double wind = band.wind * gauss(d, 1.5 * w) * near;
-      add(pixel, kTmq, moist);
-      add(pixel, kU850, wind * n.east);
-      add(pixel, kV850, wind * n.north);
-      add(pixel, kUbot, 0.75 * wind * n.east);
-      add(pixel, kVbot, 0.75 * wind * n.north);
-      const double front = band.front * std::tanh(-sign * n.side / w) * gauss(d, 1.5 * w) * near;
-      add(pixel, kTrefht, front);
-      add(pixel, kT500, 0.7 * front);
-      add(pixel, kPsl, -250 * gauss(d, w) * near);
-      add(pixel, kPrect, 1.5e-9 * std::max(0.0, moist) * std::max(0.0, wind));
+      const int64_t at = int64_t{row} * fields.grid.columns + wrapped(fields.grid, column);
+      const float strength = add_band(fields.at(at), band, n, reach);
       pixels.push_back(
-          {at, static_cast<float>(d / w), static_cast<float>(strength), n.east, n.north});
+          {at, std::sqrt(n.square) / static_cast<float>(band.width), strength, n.east, n.north});
     }
   return pixels;
 }

@@ -59,7 +59,7 @@ Cosmology cosmology_of(uint64_t seed, int64_t index);
 std::array<float, 4> unit_parameters(const Cosmology& cosmology);
 
 /// Fills counts[side][side][side][4] with the particles of volume `index`, channels as kRedshifts:
-/// their sum is side^3 in each. May be called by several threads at once. Takes seven fields of
+/// their sum is side^3 in each. May be called by several threads at once. Takes six fields of
 /// side^3 floats. A count is at most 32767: a cell does not gather the mass of 32^3 cells.
 void generate_volume(const VolumeSpec& spec, int64_t index, int16_t* counts);
 

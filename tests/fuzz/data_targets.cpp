@@ -20,9 +20,7 @@ namespace {
 void idx(Bytes bytes) {
   if (bytes.empty()) return;
   const int rank = 1 + bytes[0] % 3;
-  answer([&] {
-    data::read_idx(as_file(bytes[0] & 4 ? "idx.gz" : "idx", bytes.subspan(1)), rank);
-  });
+  answer([&] { data::read_idx(as_file(bytes[0] & 4 ? "idx.gz" : "idx", bytes.subspan(1)), rank); });
 }
 
 void cifar(Bytes bytes) {
@@ -52,9 +50,7 @@ void raw_arrays(Bytes bytes) {
 
 /// As everywhere, the library sees the file in a child only: what crashes it is no finding.
 void hdf5(Bytes bytes) {
-  answer([&] {
-    data::open_array_file(as_file("x.h5", bytes), {.probe_seconds = 10}).verify();
-  });
+  answer([&] { data::open_array_file(as_file("x.h5", bytes), {.probe_seconds = 10}).verify(); });
 }
 
 /// The first byte: 1 to let the checksums of the lengths be right, which no search would find.

@@ -22,8 +22,7 @@ void answer(Parse parse) {
   try {
     parse();
   } catch (const IoError&) {
-  } catch (const ConfigError&) {
-  }
+  } catch (const ConfigError&) {}
 }
 
 }  // namespace tutti::fuzz

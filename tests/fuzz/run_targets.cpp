@@ -3,8 +3,8 @@
 #include <array>
 
 #include "tests/fuzz/input.h"
-#include "tutti/base/json.h"
 #include "tests/fuzz/targets.h"
+#include "tutti/base/json.h"
 #include "tutti/cli/config.h"
 #include "tutti/trace/record.h"
 #include "tutti/train/manifest.h"
@@ -44,8 +44,8 @@ void manifest(Bytes bytes) {
     return;
   }
   answer([&] {
-    read_manifest(as_file("manifest.json",
-                          {reinterpret_cast<const uint8_t*>(mended.data()), mended.size()}));
+    read_manifest(
+        as_file("manifest.json", {reinterpret_cast<const uint8_t*>(mended.data()), mended.size()}));
   });
 }
 

@@ -1,10 +1,8 @@
-#define H5_USE_110_API  // later libraries keep these calls
-#include <hdf5.h>
-
 #include <mutex>
 
 #include "tutti/data/format/hdf5_arrays.h"
 #include "tutti/data/format/hdf5_probe.h"
+#include "tutti/data/format/hdf5_types.h"
 
 namespace tutti::data {
 namespace {

@@ -99,10 +99,9 @@ ScienceStep run_step(const ScienceNetwork& network, const Backend& backend,
   Weights weights(plan.variables, 1);
   weights.initialise(7);
   Buffer gradients(plan.variables.parameter_bytes);
-  executor.bind(kParameters, weights.parameters());
-  executor.bind(kState, weights.state());
-  executor.bind(kStatistics, weights.statistics(0));
-  executor.bind(kGradients, gradients.data());
+  ReplicaState replica = weights.replica(0);
+  replica.gradients = gradients.data();
+  executor.bind(replica);
   ScienceStep step;
   const auto plain = [&](Value v) {
     TensorDesc desc = plan.desc(v);

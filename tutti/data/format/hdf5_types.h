@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "tutti/data/format/element_type.h"
+#include "tutti/data/element_type.h"
 
 namespace tutti::data {
 

@@ -207,6 +207,11 @@ static void check_refused_exchanges(void) {
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "without a buffer",
         exchange_of(ones, ones, in, NULL, type, NULL));
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "overlap", exchange_of(ones, ones, in, in, type, NULL));
+  const size_t same_place[kMostBlocks] = {0};
+  if (size > 1)
+    FAILS(
+        TUTTI_COMM_ERROR_ARGUMENT, "blocks from ranks 0 and 1 overlap",
+        tutti_comm_plan_exchange(world, in, ones, NULL, out, ones, same_place, type, NULL, &plan));
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "no enum tutti_comm_type",
         exchange_of(ones, ones, in, out, 99, NULL));
   tutti_comm_plan_options options = {.size = sizeof options, .algorithm = "pairwise"};

@@ -310,7 +310,7 @@ static void check_uneven(int r, int n, const tutti_comm_init_options* options) {
   OK(tutti_comm_start(plan));
   if (r == 0) {
     FAILS(TUTTI_COMM_ERROR_FAILED, "sent 3 bytes", tutti_comm_wait(plan));
-    FAILS(TUTTI_COMM_ERROR_FAILED, "all_to_all 'tokens' number 1", tutti_comm_wait(plan));
+    FAILS(TUTTI_COMM_ERROR_FAILED, "exchange 'tokens' number 1", tutti_comm_wait(plan));
   } else {
     OK(tutti_comm_wait(plan));
   }

@@ -267,6 +267,7 @@ int tutti_comm_plan_all_to_all(tutti_comm* comm, const void* input, void* output
                                tutti_comm_plan** plan);
 /* send_counts[q] elements from send_begins[q] of input go to rank q; those from rank q go to
  * receive_begins[q] of output. These are each rank's own; begins NULL: one block after another.
+ * Blocks of input may overlap, those of output lie apart.
  * Where a sender's count is not its receiver's, no rank gets a plan: ARGUMENT. */
 int tutti_comm_plan_all_to_allv(tutti_comm* comm, const void* input, const size_t* send_counts,
                                 const size_t* send_begins, void* output,

@@ -90,8 +90,9 @@ void end_job() {
   job().admit_nobody();
   try {
     if (!has_failed) job().world().communicator->barrier();
-  } catch (const CommError&) {
-    failure = std::current_exception();
+  } catch (const CommError& error) {
+    failure = std::make_exception_ptr(CommError(
+        fmt::format("tutti_comm_finalize, before which all ranks meet: {}", error.what())));
   }
   if (failure || has_failed) job().give_up();
   the_job().reset();

@@ -196,10 +196,11 @@ std::unique_ptr<Communicator> ProcessCommunicator::do_split(const std::vector<in
 }
 
 std::string ProcessCommunicator::alarm() {
-  const std::optional<int> rank = wire_->alarm();
-  return rank ? fmt::format("rank {} of the job has given up (see its report), so the job ends",
-                            *rank)
-              : std::string();
+  const std::optional<int> by = wire_->alarm();
+  if (by == job_rank(rank()))
+    return "this rank has given up before (its first report says why), so the job ends";
+  return by ? fmt::format("rank {} of the job has given up (see its report), so the job ends", *by)
+            : std::string();
 }
 
 // Neighbours are looked for where they run. One that runs may have left the group all the same: the

@@ -67,7 +67,7 @@ static void wrong_plans(void) {
         tutti_comm_plan_allgather(world, NULL, x, 1, TUTTI_COMM_F32, NULL, &plan));
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "root",
         tutti_comm_plan_broadcast(world, x, 4, TUTTI_COMM_F32, size, NULL, &plan));
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "any memory",
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "615 elements are more than any memory",
         allreduce(x, (size_t)-1, TUTTI_COMM_F32, TUTTI_COMM_SUM, NULL));
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "any memory",
         tutti_comm_plan_gather(world, x, x, (size_t)-1, TUTTI_COMM_F32, 0, NULL, &plan));

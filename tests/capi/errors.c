@@ -67,7 +67,7 @@ static void wrong_plans(void) {
         tutti_comm_plan_allgather(world, NULL, x, 1, TUTTI_COMM_F32, NULL, &plan));
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "root",
         tutti_comm_plan_broadcast(world, x, 4, TUTTI_COMM_F32, size, NULL, &plan));
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "any memory",
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "615 elements are more than any memory",
         allreduce(x, (size_t)-1, TUTTI_COMM_F32, TUTTI_COMM_SUM, NULL));
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "any memory",
         tutti_comm_plan_gather(world, x, x, (size_t)-1, TUTTI_COMM_F32, 0, NULL, &plan));
@@ -80,6 +80,11 @@ static void wrong_plans(void) {
   if (size > 1)
     FAILS(TUTTI_COMM_ERROR_ARGUMENT, "sends 1 elements to rank 0",
           tutti_comm_plan_all_to_allv(world, x, sent, NULL, much, expected, NULL, TUTTI_COMM_F32,
+                                      NULL, &plan));
+  const size_t same_place[] = {0, 0, 0, 0};
+  if (size > 1)
+    FAILS(TUTTI_COMM_ERROR_ARGUMENT, "blocks from ranks 0 and 1 overlap",
+          tutti_comm_plan_all_to_allv(world, x, sent, NULL, much, sent, same_place, TUTTI_COMM_F32,
                                       NULL, &plan));
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "plan is NULL", tutti_comm_plan_barrier(world, NULL, NULL));
   EXPECT(plan == NULL);
@@ -159,7 +164,10 @@ static int late(void) {
   }
   OK(tutti_comm_start(plan));
   if (tutti_comm_wait(plan) != TUTTI_COMM_ERROR_FAILED) return 1;
-  return tutti_comm_abort(world, 3, tutti_comm_last_error());
+  char why[4096];
+  snprintf(why, sizeof why, "%s", tutti_comm_last_error());
+  FAILS(TUTTI_COMM_ERROR_STATE, "has failed, and is only to be destroyed", tutti_comm_start(plan));
+  return tutti_comm_abort(world, 3, why);
 }
 
 int main(int argc, char** argv) {

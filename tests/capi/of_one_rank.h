@@ -40,9 +40,9 @@ static void check_messages(void) {
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "no algorithm", tutti_comm_plan_algorithm(send, &name));
   OK(tutti_comm_plan_destroy(send));
   OK(tutti_comm_plan_destroy(receive));
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "no peer",
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "cannot send to itself",
         tutti_comm_plan_send(world, out, 1, rank, 7, 0, NULL, &none));
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "tag must be",
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "a message with tag -1: the tag must be",
         tutti_comm_plan_send(world, out, 1, next, -1, 0, NULL, &none));
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "data is NULL",
         tutti_comm_plan_send(world, NULL, 1, next, 1, 0, NULL, &none));
@@ -82,7 +82,8 @@ static void check_messages_at_once(void) {
   if (rank == 1) OK(tutti_comm_receive(world, in, 1, 0, 10, NULL));
 
   bytes = 77;
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "no peer", tutti_comm_send(world, out, 1, rank, 7));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "cannot send to itself",
+        tutti_comm_send(world, out, 1, rank, 7));
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "no peer", tutti_comm_receive(world, in, 1, size, 7, &bytes));
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "tag must be", tutti_comm_send(world, out, 1, next, 16001));
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "data is NULL", tutti_comm_send(world, NULL, 1, next, 7));
@@ -207,6 +208,11 @@ static void check_refused_exchanges(void) {
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "without a buffer",
         exchange_of(ones, ones, in, NULL, type, NULL));
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "overlap", exchange_of(ones, ones, in, in, type, NULL));
+  const size_t same_place[kMostBlocks] = {0};
+  if (size > 1)
+    FAILS(
+        TUTTI_COMM_ERROR_ARGUMENT, "blocks from ranks 0 and 1 overlap",
+        tutti_comm_plan_exchange(world, in, ones, NULL, out, ones, same_place, type, NULL, &plan));
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "no enum tutti_comm_type",
         exchange_of(ones, ones, in, out, 99, NULL));
   tutti_comm_plan_options options = {.size = sizeof options, .algorithm = "pairwise"};

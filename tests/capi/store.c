@@ -310,7 +310,7 @@ static void check_uneven(int r, int n, const tutti_comm_init_options* options) {
   OK(tutti_comm_start(plan));
   if (r == 0) {
     FAILS(TUTTI_COMM_ERROR_FAILED, "sent 3 bytes", tutti_comm_wait(plan));
-    FAILS(TUTTI_COMM_ERROR_FAILED, "all_to_all 'tokens' number 1", tutti_comm_wait(plan));
+    FAILS(TUTTI_COMM_ERROR_FAILED, "exchange 'tokens' number 1", tutti_comm_wait(plan));
   } else {
     OK(tutti_comm_wait(plan));
   }
@@ -328,6 +328,11 @@ static void check_refused(void) {
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "no address", tutti_comm_init_tcp("here", "s", 0, 1, NULL));
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "no secret",
         tutti_comm_init_tcp("127.0.0.1:29500", NULL, 0, 1, NULL));
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "192.0.2.1 is no address of its host", /* of nobody: RFC 5737 */
+        tutti_comm_init_tcp("192.0.2.1:29500", "s", 0, 2, NULL));
+  setenv("TUTTI_COMM_NODES", "foo", 1);
+  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "not by 'foo'", start_given(0, 1, "one", NULL));
+  unsetenv("TUTTI_COMM_NODES");
   const tutti_comm_init_options brief = {.size = sizeof brief, .timeout = 0.5};
   FAILS(TUTTI_COMM_ERROR_FAILED, "has not come to the store", start_given(1, 2, "alone", &brief));
   FAILS(TUTTI_COMM_ERROR_STATE, "has not been called", tutti_comm_finalize());

@@ -142,14 +142,14 @@ void flip(Communicator& c) {
   Steps(c, {.count = 200000, .algorithm = "recursive_doubling"}).run(5, [] {});
 }
 
-// The first rank sends less than all others expect.
-void short_message(Communicator& c) {
+// The first rank sends less, or more, than all others expect.
+void other_size(Communicator& c, size_t sent) {
   c.set_timeout(5);
-  std::vector<std::byte> bytes(200);
+  std::vector<std::byte> bytes(std::max<size_t>(sent, 200));
   comm::RoundOfMessages round;
   if (c.rank() == 0)
     for (int p = 1; p < c.size(); ++p)
-      round.sends.push_back({.peer = p, .data = bytes.data(), .bytes = 100});
+      round.sends.push_back({.peer = p, .data = bytes.data(), .bytes = sent});
   else
     round.receives.push_back({.peer = 0, .data = bytes.data(), .bytes = 200});
   const auto channel = c.channels().open({round});
@@ -157,12 +157,27 @@ void short_message(Communicator& c) {
   channel->post(0);
   c.wait_for([&] { return channel->received() && channel->sent(); },
              [&] {
-               return comm::Pending{.operation = "a short message",
+               return comm::Pending{.operation = "a message of another size",
                                     .sequence = 1,
                                     .arrived = {},
                                     .missing = channel->missing().not_arrived};
              });
   if (c.rank() == 0) await_end();
+}
+
+// A message of two ranks that is longer than its receiver's room.
+void no_room(Communicator& c) {
+  c.set_timeout(5);
+  std::vector<std::byte> bytes(12);
+  if (c.rank() == 0) {
+    const auto message = c.plan_send({.peer = c.size() - 1, .data = bytes});
+    message->start();
+    await_end();
+  }
+  if (c.rank() + 1 < c.size()) await_end();
+  const auto message = c.plan_receive({.peer = 0, .data = std::span(bytes).first(8)});
+  message->start();
+  message->wait();
 }
 
 // The last rank calls a barrier where the others broadcast.
@@ -215,7 +230,9 @@ const std::map<std::string, void (*)(Communicator&)> kFaults = {
     {"part_late", part_late},
     {"flip", flip},
     {"endless", endless},
-    {"short_message", short_message},
+    {"short_message", [](Communicator& c) { other_size(c, 100); }},
+    {"long_message", [](Communicator& c) { other_size(c, 300); }},
+    {"no_room", no_room},
     {"mismatched_broadcast", mismatched_broadcast},
     {"decides", [](Communicator& c) { decides(c, 0); }},
     {"decider_stopped", [](Communicator& c) { decides(c, SIGSTOP); }},

@@ -53,8 +53,10 @@ JobOptions job_options(const tutti_comm_init_options* given) {
     throw ConfigError(fmt::format("{} progress threads, between 0 and {} are possible",
                                   options.progress_threads, kMostThreads));
   const char* const wire = std::getenv("TUTTI_COMM_WIRE");
+  const char* const nodes = std::getenv("TUTTI_COMM_NODES");
   return {.process = {.shared_memory = options.private_memory == 0,
                       .timeout = options.timeout == 0 ? 60 : options.timeout,
+                      .nodes = comm::nodes_named(nodes == nullptr ? "auto" : nodes),
                       .wire = comm::wire_named(wire == nullptr ? "auto" : wire)},
           .progress_threads = options.progress_threads,
           .address = options.address == nullptr ? "" : options.address};
@@ -62,6 +64,16 @@ JobOptions job_options(const tutti_comm_init_options* given) {
 
 void refuse_second_job() {
   if (the_job()) throw StateError("tutti_comm_init was called twice");
+}
+
+// What other ranks connect to is served here: nobody ever would at an address of another host.
+void refuse_address_of_others(const comm::HostAndPort& at, const char* address) {
+  const auto found = comm::resolve(at.host, at.port);
+  if (std::ranges::any_of(found, comm::is_of_this_host)) return;
+  throw ConfigError(
+      fmt::format("rank 0 serves the store of the job at '{}', but {} is no address of its host: "
+                  "give one that it has",
+                  address, found.front().host()));
 }
 
 template <class... Arguments>
@@ -90,8 +102,9 @@ void end_job() {
   job().admit_nobody();
   try {
     if (!has_failed) job().world().communicator->barrier();
-  } catch (const CommError&) {
-    failure = std::current_exception();
+  } catch (const CommError& error) {
+    failure = std::make_exception_ptr(CommError(
+        fmt::format("tutti_comm_finalize, before which all ranks meet: {}", error.what())));
   }
   if (failure || has_failed) job().give_up();
   the_job().reset();
@@ -171,6 +184,7 @@ int tutti_comm_init_tcp(const char* address, const char* secret, int rank, int s
       throw ConfigError(fmt::format("rank {} of {}", rank, size));
     StoreGroup group{
         .store = nullptr, .prefix = "job", .secret = secret, .rank = rank, .size = size};
+    if (rank == 0) refuse_address_of_others(at, address);
     if (rank == 0) group.server = std::make_unique<comm::TcpStoreServer>(at.host, at.port, secret);
     group.store = std::make_shared<comm::TcpStore>(at.host, at.port, secret, read.process.timeout);
     begin(read, std::move(group));

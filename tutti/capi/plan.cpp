@@ -27,7 +27,8 @@ size_t ranks_of(tutti_comm* comm) {
 
 size_t elements(size_t count, size_t ranks) {
   if (count > kMostElements / ranks)
-    throw ConfigError(fmt::format("{} x {} elements are more than any memory holds", ranks, count));
+    throw ConfigError(fmt::format("{} elements{} are more than any memory holds", count,
+                                  ranks == 1 ? "" : fmt::format(" for each of {} ranks", ranks)));
   return count * ranks;
 }
 

@@ -24,6 +24,13 @@ const comm::CollectiveOperation& collective_of(const tutti_comm_plan* plan) {
   return *plan->collective;
 }
 
+/// `what`: what is to be done first.
+void refuse_in_flight(const comm::Operation& operation, const char* what) {
+  if (operation.failed())
+    throw StateError(fmt::format("'{}' has failed, and is only to be destroyed", operation.name()));
+  if (operation.in_flight()) throw StateError(fmt::format("'{}' {}", operation.name(), what));
+}
+
 }  // namespace
 
 int tutti_comm_start(tutti_comm_plan* plan) {
@@ -32,9 +39,7 @@ int tutti_comm_start(tutti_comm_plan* plan) {
     if (!plan->bound)
       throw StateError(
           fmt::format("'{}' has no buffers yet: tutti_comm_plan_rebind", operation.name()));
-    if (operation.in_flight())
-      throw StateError(fmt::format("'{}' was started and is still in flight: test or wait first",
-                                   operation.name()));
+    refuse_in_flight(operation, "was started and is still in flight: test or wait first");
     operation.start();
   });
 }
@@ -99,9 +104,7 @@ int tutti_comm_plan_rebind(tutti_comm_plan* plan, const void* input, void* outpu
     const comm::Operation& operation = given(plan, "plan").operation();
     if (!plan->rebindable)
       throw StateError(fmt::format("'{}' was not planned with `rebindable`", operation.name()));
-    if (operation.in_flight())
-      throw StateError(fmt::format("'{}' is in flight: wait for it before its buffers change",
-                                   operation.name()));
+    refuse_in_flight(operation, "is in flight: wait for it before its buffers change");
     if (plan->collective) {
       plan->collective->rebind(input, output);
     } else if (plan->remote) {

@@ -161,8 +161,9 @@ int tutti_comm_init_fortran_comm(int mpi_comm, const tutti_comm_init_options* op
 int tutti_comm_init_store(const tutti_comm_store* store, int rank, int size, const char* prefix,
                           const tutti_comm_init_options* options);
 /* Collective. Without MPI and a store: rank 0 serves one at address, "host:port" or "[::1]:port",
- * an address of rank 0's host. secret: the same on every rank, known to nobody else; NULL: that of
- * the environment, TUTTI_STORE_SECRET. No two jobs have the same address. */
+ * an address of rank 0's host, which is ARGUMENT there otherwise. secret: the same on every rank,
+ * known to nobody else; NULL: that of the environment, TUTTI_STORE_SECRET. No two jobs have the
+ * same address. */
 int tutti_comm_init_tcp(const char* address, const char* secret, int rank, int size,
                         const tutti_comm_init_options* options);
 /* Collective. STATE while plans, memory or communicators are left. After it, init is possible again
@@ -217,7 +218,7 @@ int tutti_comm_free(void* data);
 /* type, op, count, counts, root and options are the same on every rank. input and output may begin
  * together; of allgather, gather and scatter the short one may be this rank's part of the long one
  * instead, of reduce_scatter, too; of all_to_all they lie apart. Other overlaps are ARGUMENT. Where
- * a rank gives or receives nothing, NULL. count: elements. */
+ * a rank gives or receives nothing, a buffer may be NULL. count: elements. */
 int tutti_comm_plan_barrier(tutti_comm* comm, const tutti_comm_plan_options* options,
                             tutti_comm_plan** plan);
 /* buffer: count elements, read at the root, written elsewhere. */
@@ -267,6 +268,7 @@ int tutti_comm_plan_all_to_all(tutti_comm* comm, const void* input, void* output
                                tutti_comm_plan** plan);
 /* send_counts[q] elements from send_begins[q] of input go to rank q; those from rank q go to
  * receive_begins[q] of output. These are each rank's own; begins NULL: one block after another.
+ * Blocks of input may overlap, those of output lie apart.
  * Where a sender's count is not its receiver's, no rank gets a plan: ARGUMENT. */
 int tutti_comm_plan_all_to_allv(tutti_comm* comm, const void* input, const size_t* send_counts,
                                 const size_t* send_begins, void* output,
@@ -280,7 +282,7 @@ int tutti_comm_plan_all_to_allv(tutti_comm* comm, const void* input, const size_
  * output lie apart, and so do the blocks of output. All errors are this rank's own. What is refused
  * here is ARGUMENT, of which the others are not told: they wait until their time-out. Where a
  * sender's count is not its receiver's, the receiver's test or wait is FAILED. Of options, name and
- * priority count. */
+ * priority count; the others are refused. */
 int tutti_comm_plan_exchange(tutti_comm* comm, const void* input, const size_t* send_counts,
                              const size_t* send_begins, void* output, const size_t* receive_counts,
                              const size_t* receive_begins, int type,
@@ -288,7 +290,7 @@ int tutti_comm_plan_exchange(tutti_comm* comm, const void* input, const size_t* 
 /* A message of bytes from one rank to another, matched by peer and tag (0 to 16000), in order. Of
  * the two ranks alone. The sender's plan is complete when the receiver's was started. At most 2^30
  * bytes. patient, not 0: waits for it have no time-out, but fail when the peer dies. Of options,
- * name, priority and rebindable count. */
+ * name, priority and rebindable count; the others are refused. */
 int tutti_comm_plan_send(tutti_comm* comm, const void* data, size_t bytes, int peer, int tag,
                          int patient, const tutti_comm_plan_options* options,
                          tutti_comm_plan** plan);
@@ -311,7 +313,8 @@ int tutti_comm_plan_print(const tutti_comm_plan* plan, char* text, size_t capaci
 
 /* ---- Messages without a plan: each call returns when its end is complete ---- */
 /* The other end is a call of this kind, or a plan: they meet as the messages of plans do. A send
- * returns when the receive was started. So two ranks that both send first wait for each other until
+ * returns when the receive was started; after FAILED it is open whether the receiver has the
+ * message. So two ranks that both send first wait for each other until
  * their time-out; plans do both at once. */
 int tutti_comm_send(tutti_comm* comm, const void* data, size_t bytes, int peer, int tag);
 /* bytes: room; received, which may be NULL: how many came. */
@@ -328,7 +331,8 @@ int tutti_comm_expose(tutti_comm* comm, size_t bytes, void** data, tutti_comm_me
 int tutti_comm_memory_free(tutti_comm_memory* memory);
 /* Plans of this rank alone: bytes, or count elements, at byte offset of rank's memory; data is this
  * rank's. Those for one target are done in the order of their starts. Complete when the memory has
- * changed, or the data are here. Of options, name, priority and rebindable count. */
+ * changed, or the data are here. Of options, name, priority and rebindable count; the others are
+ * refused. */
 int tutti_comm_plan_put(tutti_comm_memory* memory, const void* data, size_t bytes, int rank,
                         size_t offset, const tutti_comm_plan_options* options,
                         tutti_comm_plan** plan);
@@ -345,7 +349,8 @@ int tutti_comm_plan_fetch(tutti_comm_memory* memory, void* data, size_t count, i
                           int rank, size_t offset, const tutti_comm_plan_options* options,
                           tutti_comm_plan** plan);
 /* The same four without a plan: each returns when it is complete, in its turn behind the plans that
- * this rank has started for the same target. */
+ * this rank has started for the same target. After FAILED it is open whether a put, accumulate or
+ * fetch has been applied, or will be; an accumulate or fetch is so whole or not at all. */
 int tutti_comm_put(tutti_comm_memory* memory, const void* data, size_t bytes, int rank,
                    size_t offset);
 int tutti_comm_get(tutti_comm_memory* memory, void* data, size_t bytes, int rank, size_t offset,

@@ -265,6 +265,7 @@ class Communicator : protected ChannelSource {
   Channels channels_;
   Planner planner_;
   bool shaped_ = false, checked_ = false;
+  uint64_t exchanges_ = 0;  // that this rank has started, of BlockExchange
 };
 
 /// "0-2, 5": for messages.

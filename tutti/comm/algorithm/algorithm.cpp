@@ -113,6 +113,9 @@ void check_task(const Task& task) {
   if (task.kind == Collective::all_to_all && (task.sends.size() != n || task.receives.size() != n))
     fail(fmt::format("{} blocks to send and {} to receive for {} ranks", task.sends.size(),
                      task.receives.size(), task.ranks));
+  if (const auto two = overlapping(task.receives))
+    fail(fmt::format("on rank {} the blocks from ranks {} and {} overlap in the output", task.rank,
+                     (*two)[0], (*two)[1]));
   if (const Leaves& leaves = task.leaves; leaves.replicas > 0) {
     if (task.kind != Collective::allreduce && task.kind != Collective::reduce_scatter)
       fail("does not add, but has leaves");

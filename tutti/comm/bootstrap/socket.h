@@ -61,6 +61,8 @@ std::vector<SocketAddress> own_addresses();
 
 /// Port 0: any that is free. An empty `address` listens to all, IPv4 and IPv6. Throws CommError.
 Socket listen_on(const std::optional<SocketAddress>& address, int port);
+/// Whether a program on this host may listen on it, at some port.
+bool is_of_this_host(const SocketAddress& address);
 int port_of(const Socket& listener);
 /// A connection that somebody asked for, if there is one.
 Socket accept_on(const Socket& listener);

@@ -57,7 +57,7 @@ bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
 
 BlockExchange::BlockExchange(Communicator& communicator, BlockExchangeSpec spec)
     : Operation(communicator,
-                spec.name.empty() ? "all_to_all" : fmt::format("all_to_all '{}'", spec.name)),
+                spec.name.empty() ? "exchange" : fmt::format("exchange '{}'", spec.name)),
       spec_(std::move(spec)) {
   const auto check = [&](const std::vector<Slice>& blocks, const void* buffer, const char* what) {
     if (blocks.size() != static_cast<size_t>(communicator.size()))
@@ -74,6 +74,10 @@ BlockExchange::BlockExchange(Communicator& communicator, BlockExchangeSpec spec)
         "{}: input and output overlap on rank {}: a block would arrive where another one has yet "
         "to leave",
         name(), communicator.rank()));
+  if (const auto two = overlapping(spec_.receives))
+    throw PlanError(
+        fmt::format("{}: on rank {} the blocks from ranks {} and {} overlap in the output", name(),
+                    communicator.rank(), (*two)[0], (*two)[1]));
   const auto mine = static_cast<size_t>(communicator.rank());
   if (spec_.sends[mine].count != spec_.receives[mine].count)
     throw PlanError(fmt::format("{}: rank {} sends itself {} bytes and receives {}", name(),
@@ -86,6 +90,7 @@ BlockExchange::~BlockExchange() { withdraw(); }
 
 void BlockExchange::begin() {
   const int tag = Wire::tag_of_user(kBlockTag);
+  step_ = ++communicator().exchanges_;
   messages_ = communicator().messages();
   senders_.clear();
   for_each_other_rank(communicator(), [&](int peer) {
@@ -111,7 +116,7 @@ bool BlockExchange::advance() {
 }
 
 Pending BlockExchange::describe() const {
-  Pending what{.operation = name(), .sequence = sequence(), .arrived = {}, .missing = {}};
+  Pending what{.operation = name(), .sequence = step_, .arrived = {}, .missing = {}};
   for (size_t i = 0; messages_ && i < senders_.size(); ++i)
     if (messages_->done(i))
       ++what.passed;

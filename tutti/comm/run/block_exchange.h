@@ -5,7 +5,8 @@
 //
 // The k-th one that a rank starts meets the k-th of every other rank of the communicator: all its
 // messages are posted in start(), and those of two ranks arrive in their order. So, unlike planned
-// operations, all ranks start them in the same order; how they are waited for is free.
+// operations, all ranks start them in the same order; how they are waited for is free. Reports
+// number them so: "exchange number 3" is the third of the communicator.
 
 #include <cstddef>
 #include <memory>
@@ -22,7 +23,7 @@ namespace tutti::comm {
 /// receiver's test() throws CommError. Buffers belong to the caller, lie apart, and stay in use
 /// from start() to completion.
 struct BlockExchangeSpec {
-  std::string name = {};             ///< for messages; empty: "all_to_all"
+  std::string name = {};             ///< for messages
   std::vector<Slice> sends = {};     ///< bytes of the input, for each rank
   std::vector<Slice> receives = {};  ///< bytes of the output, from each rank; apart from each other
   const std::byte* input = nullptr;  ///< may be null where nothing is sent
@@ -32,8 +33,9 @@ struct BlockExchangeSpec {
 
 class BlockExchange final : public Operation {
  public:
-  /// Throws PlanError for blocks that are not size() many or have no buffer, for an input and an
-  /// output that overlap, and where this rank sends itself other than what it receives.
+  /// Throws PlanError for blocks that are not size() many or have no buffer, for blocks of the
+  /// output that overlap each other or the input, and where this rank sends itself other than what
+  /// it receives.
   BlockExchange(Communicator& communicator, BlockExchangeSpec spec);
   ~BlockExchange() override;
 
@@ -44,7 +46,8 @@ class BlockExchange final : public Operation {
 
   BlockExchangeSpec spec_;
   std::unique_ptr<Wire::Messages> messages_;  // in flight: what is received, then what is sent
-  std::vector<int> senders_;                  // of each message that is received
+  uint64_t step_ = 0;         // which exchange of the communicator it is: the same on every rank
+  std::vector<int> senders_;  // of each message that is received
 };
 
 }  // namespace tutti::comm

@@ -115,7 +115,8 @@ TEST(BlockExchange, BlocksThatDoNotFitAreAnErrorOfTheReceiver) {
       });
       ADD_FAILURE() << "5 bytes are not " << expected;
     } catch (const CommError& error) {
-      EXPECT_NE(std::string(error.what()).find("all_to_all"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("exchange number 1:"), std::string::npos)
+          << error.what();
     }
   }
   run_ranks(2, [](Communicator& c) {
@@ -133,7 +134,41 @@ TEST(BlockExchange, BlocksThatDoNotFitAreAnErrorOfTheReceiver) {
     EXPECT_THROW(BlockExchange(c, beside), PlanError);
     for (Slice& block : beside.sends) block = {4, 2};
     BlockExchange apart(c, beside);
+    beside.receives = {{1, 2}, {0, 2}};  // of which one byte would be lost
+    try {
+      BlockExchange lost(c, beside);
+      ADD_FAILURE() << "two blocks in one place";
+    } catch (const PlanError& error) {
+      EXPECT_NE(std::string(error.what()).find("from ranks 0 and 1 overlap in the output"),
+                std::string::npos)
+          << error.what();
+    }
   });
+}
+
+// Each time by a plan of its own: the number is the communicator's, so it is the same on all ranks.
+TEST(BlockExchange, ItsNumberCountsTheCommunicatorsExchanges) {
+  try {
+    run_ranks(2, [](Communicator& c) {
+      Bytes data(2), room(2);
+      for (int step = 1; step <= 3; ++step) {
+        const size_t more = step == 3 && c.rank() == 1 ? 1 : 0;
+        BlockExchangeSpec spec{.sends = {{0, 1}, {0, 1}}, .receives = {{}, {}}};
+        spec.receives[0] = {0, 1 + more};
+        spec.receives[1] = {1 + more, c.rank() == 1 ? 0u : 1u};
+        if (c.rank() == 1) spec.sends[1] = {};
+        spec.input = data.data(), spec.output = room.data();
+        BlockExchange blocks(c, std::move(spec));
+        blocks.start();
+        blocks.wait();
+      }
+      c.barrier();
+    });
+    ADD_FAILURE() << "1 byte is not 2";
+  } catch (const CommError& error) {
+    EXPECT_NE(std::string(error.what()).find("exchange number 3: rank 0"), std::string::npos)
+        << error.what();
+  }
 }
 
 // A wait that fails says which ranks have not come.

@@ -416,6 +416,42 @@ TEST(Collective, WhatIsWrongIsSaidAtPlanTime) {
   });
 }
 
+// Two plans that differ in nothing that a line tells but the parts.
+TEST(Collective, PartsThatDifferAreNamed) {
+  run_ranks(3, [](Communicator& c) {
+    float x[8] = {}, y[8] = {};
+    const size_t mine = c.rank() == 2 ? 3 : 2;
+    const std::vector<Slice> parts{{0, 1}, {1, mine}, {1 + mine, 4 - mine}};
+    for (const Collective kind : {Collective::reduce_scatter, Collective::allgather}) {
+      const std::string why = message_of(
+          [&] { c.plan({.kind = kind, .count = 5, .parts = parts, .input = x, .output = y}); });
+      EXPECT_NE(why.find("gives rank 1 of it 3 elements (counts[1]), rank 0 on "),
+                std::string::npos)
+          << why;
+      EXPECT_NE(why.find("gives it 2;"), std::string::npos) << why;
+    }
+    const std::string count = message_of(
+        [&] { c.plan({.kind = Collective::allreduce, .count = 3 + mine, .output = x}); });
+    EXPECT_EQ(count.find("my part"), std::string::npos) << count;
+  });
+}
+
+TEST(Collective, BlocksThatOverlapInTheOutputAreRefusedOnAllRanks) {
+  run_ranks(2, [](Communicator& c) {
+    float x[4] = {}, y[4] = {};
+    CollectiveSpec spec{.kind = Collective::all_to_all, .input = x, .output = y};
+    spec.sends = {{0, 2}, {0, 2}};  // these may be the same elements
+    spec.receives = {{0, 2}, {2, 2}};
+    c.plan(spec);
+    if (c.rank() == 1) spec.receives = {{1, 2}, {0, 2}};
+    const std::string why = message_of([&] { c.plan(spec); });
+    EXPECT_NE(why.find(c.rank() == 1 ? "on rank 1 the blocks from ranks 0 and 1 overlap"
+                                     : "cannot do what it was asked for"),
+              std::string::npos)
+        << why;
+  });
+}
+
 TEST(Collective, WhatOneRankRefusesAllRefuseAndThenGoOn) {
   run_ranks(3, [](Communicator& c) {
     c.set_timeout(5);

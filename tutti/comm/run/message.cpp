@@ -13,12 +13,16 @@ MessageOperation::MessageOperation(Communicator& communicator, Way way, const Me
                     ? fmt::format("message {} {}", spec.tag, way == Way::send ? "sent" : "received")
                     : fmt::format("message '{}'", spec.name)),
       way_(way), spec_(spec) {
-  if (spec.peer < 0 || spec.peer >= communicator.size() || spec.peer == communicator.rank())
+  if (spec.tag < 0 || spec.tag > MessageSpec::kMostTag)
+    throw PlanError(fmt::format("a message with tag {}: the tag must be 0 to {}", spec.tag,
+                                MessageSpec::kMostTag));
+  if (spec.peer == communicator.rank())
+    throw PlanError(fmt::format("{}: rank {} cannot {} itself: the peer is another rank", name(),
+                                communicator.rank(),
+                                way == Way::send ? "send to" : "receive from"));
+  if (spec.peer < 0 || spec.peer >= communicator.size())
     throw PlanError(fmt::format("{}: rank {} has no peer {} among {} ranks", name(),
                                 communicator.rank(), spec.peer, communicator.size()));
-  if (spec.tag < 0 || spec.tag > MessageSpec::kMostTag)
-    throw PlanError(
-        fmt::format("{}: the tag must be 0 to {}, is {}", name(), MessageSpec::kMostTag, spec.tag));
   if (spec.data.size() > Wire::kLongestMessage)
     throw PlanError(fmt::format("{}: {} bytes are more than the {} of one message", name(),
                                 spec.data.size(), Wire::kLongestMessage));

@@ -32,8 +32,9 @@ void Operation::guarded(Work work) {
   } catch (const CommError& error) {
     const std::string who = communicator_.who();
     if (std::string_view(error.what()).starts_with(who)) throw;
+    const Pending what = describe();
     throw CommError(fmt::format("{}: {}: {} number {}: {}", who, communicator_.describe_group(),
-                                describe().operation, sequence_, error.what()));
+                                what.operation, what.sequence, error.what()));
   }
 }
 
@@ -55,6 +56,7 @@ void Operation::start() {
   try {
     guarded([this] { begin(); });
   } catch (...) {
+    failed_ = true;
     error_ = std::current_exception();  // nobody will move it forward, and find out again
     done_.store(true, std::memory_order_relaxed);
     throw;
@@ -75,15 +77,27 @@ bool Operation::look() {
   Progress& progress = *communicator_.progress_;
   if (progress.threads() == 0) progress.advance(*this);
   if (!done_.load(std::memory_order_acquire)) return false;
-  if (error_) std::rethrow_exception(error_);
+  if (error_) {
+    failed_ = true;
+    std::rethrow_exception(error_);
+  }
   in_flight_ = false;
   return true;
 }
 
+void Operation::wait_until(const std::function<bool()>& done) {
+  try {
+    communicator_.wait_for(
+        done, [this] { return pending(); }, patient_ ? std::numeric_limits<double>::infinity() : 0);
+  } catch (...) {
+    failed_ = true;
+    throw;
+  }
+}
+
 void Operation::wait() {
   if (test()) return;
-  communicator_.wait_for([this] { return look(); }, [this] { return pending(); },
-                         patient_ ? std::numeric_limits<double>::infinity() : 0);
+  wait_until([this] { return look(); });
 }
 
 bool Operation::wait_for(double seconds) {
@@ -91,12 +105,10 @@ bool Operation::wait_for(double seconds) {
   if (test()) return true;
   const auto begin = Clock::now();
   bool complete = false;
-  communicator_.wait_for(
-      [&] {
-        complete = look();
-        return complete || std::chrono::duration<double>(Clock::now() - begin).count() >= seconds;
-      },
-      [this] { return pending(); }, patient_ ? std::numeric_limits<double>::infinity() : 0);
+  wait_until([&] {
+    complete = look();
+    return complete || std::chrono::duration<double>(Clock::now() - begin).count() >= seconds;
+  });
   return complete;
 }
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,8 @@ class Operation {
   const std::string& name() const { return name_; }
   uint64_t sequence() const { return sequence_; }
   bool in_flight() const { return in_flight_; }
+  /// start(), test() or a wait has thrown: it stays in flight and is only to be destroyed.
+  bool failed() const { return failed_; }
   /// When whoever moved it forward found the last run complete; steady clock. Of the owner, after
   /// test() has said so.
   std::chrono::steady_clock::time_point completed() const { return completed_; }
@@ -88,12 +91,14 @@ class Operation {
   void guarded(Work work);
   bool advance_guarded();
   bool look();
+  void wait_until(const std::function<bool()>& done);
 
   Communicator& communicator_;
   std::string name_;
   uint64_t sequence_ = 0;
   int priority_ = 0;
   bool patient_ = false;
+  bool failed_ = false;     // of the owner
   bool in_flight_ = false;  // as the owner knows
   friend class Progress;
   bool advancing_ = false;  // a thread is inside advance(); guarded by the mutex of Progress

@@ -39,14 +39,13 @@ uint64_t fingerprint(const CollectiveSpec& spec, const Task& task, const std::st
 }
 
 // What a rank plans, for a message that compares ranks.
-std::string describe(const CollectiveSpec& spec, const Task& task, const std::string& algorithm) {
+std::string describe(const CollectiveSpec& spec, const std::string& algorithm) {
   std::string text = fmt::format("{} of {} {} by {}", comm::name_of(spec.kind), spec.count,
                                  comm::name_of(spec.element), algorithm);
   if (reduces(spec.kind)) text += fmt::format(", {}", comm::name_of(spec.op));
   if (spec.reproducible) text += ", reproducible";
   if (!spec.name.empty()) text += fmt::format(", called {}", spec.name);
-  text += fmt::format(", root {}, chunk {}, priority {}, my part {}", spec.root, spec.chunk,
-                      spec.priority, task.parts.empty() ? 0 : task.part().count);
+  text += fmt::format(", root {}, chunk {}, priority {}", spec.root, spec.chunk, spec.priority);
   return text;
 }
 
@@ -87,7 +86,7 @@ Planner::Agreement Planner::agree_on(uint64_t fingerprint) {
 }
 
 // Every rank gets the same answer.
-std::string Planner::disagreement(uint64_t fingerprint, const std::string& what,
+std::string Planner::disagreement(uint64_t fingerprint, const std::string& what, const Task& task,
                                   const std::string& plan) {
   const std::vector<uint64_t> prints = communicator_.allgather_value(fingerprint);
   if (const auto refused = std::ranges::find(prints, kRefused); refused != prints.end())
@@ -100,11 +99,32 @@ std::string Planner::disagreement(uint64_t fingerprint, const std::string& what,
   plan.copy(text.data(), text.size() - 1);
   const auto plans = communicator_.allgather_value(text);
   const auto p = other - prints.begin();
+  if (plans[static_cast<size_t>(p)] == plans[0])
+    if (const std::string parts = unequal_parts(task, what, static_cast<int>(p)); !parts.empty())
+      return parts;
   return fmt::format(
       "{}: {}: {} plans '{}', {} plans '{}'; all ranks need the same configuration and the same "
       "program",
       communicator_.describe_group(), what, communicator_.rank_name(static_cast<int>(p)),
       plans[static_cast<size_t>(p)].data(), communicator_.rank_name(0), plans[0].data());
+}
+
+// Where ranks 0 and p have the parts of the long vector alike, nothing.
+std::string Planner::unequal_parts(const Task& task, const std::string& what, int p) {
+  std::vector<uint64_t> mine;
+  for (const Slice& part : task.parts) mine.push_back(part.count);
+  mine.resize(static_cast<size_t>(communicator_.size()));
+  std::vector<uint64_t> first = mine, theirs = mine;
+  communicator_.broadcast(std::as_writable_bytes(std::span(first)), 0);
+  communicator_.broadcast(std::as_writable_bytes(std::span(theirs)), p);
+  for (size_t q = 0; q < mine.size(); ++q)
+    if (first[q] != theirs[q])
+      return fmt::format(
+          "{}: {}: {} gives rank {} of it {} elements (counts[{}]), {} gives it {}; all ranks need "
+          "the same configuration and the same program",
+          communicator_.describe_group(), what, communicator_.rank_name(p), q, theirs[q], q,
+          communicator_.rank_name(0), first[q]);
+  return {};
 }
 
 // One number of all blocks that are sent and one of all that are received, each a sum over ranks,
@@ -244,10 +264,10 @@ std::unique_ptr<CollectiveOperation> Planner::plan(const CollectiveSpec& spec) {
   if (!agreement.same || refusal) {
     undo();
     // All ranks refuse where all fingerprints are kRefused: each has its own reason.
-    const std::string why =
-        agreement.same ? std::string()
-                       : disagreement(print, draft.what,
-                                      refusal ? "" : describe(spec, draft.task, draft.algorithm));
+    const std::string why = agreement.same
+                                ? std::string()
+                                : disagreement(print, draft.what, draft.task,
+                                               refusal ? "" : describe(spec, draft.algorithm));
     if (refusal) std::rethrow_exception(refusal);
     throw PlanError(why);
   }

@@ -53,7 +53,9 @@ class Planner {
   };
   Agreement agree_on(uint64_t fingerprint);
   /// Why the ranks do not plan the same. All fingerprints are gathered only for this.
-  std::string disagreement(uint64_t fingerprint, const std::string& what, const std::string& plan);
+  std::string disagreement(uint64_t fingerprint, const std::string& what, const Task& task,
+                           const std::string& plan);
+  std::string unequal_parts(const Task& task, const std::string& what, int p);
   /// Which rank of an all_to_all sends another one other than what that one receives; empty when
   /// there is none.
   std::string unequal_blocks(const Task& task, const std::string& what);

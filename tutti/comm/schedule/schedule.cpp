@@ -85,6 +85,18 @@ bool needs_all(const Task& task) {
   }
 }
 
+std::optional<std::array<size_t, 2>> overlapping(std::span<const Slice> slices) {
+  std::vector<size_t> order;  // by their begins: where any two overlap, so do two neighbours
+  for (size_t i = 0; i < slices.size(); ++i)
+    if (slices[i].count > 0) order.push_back(i);
+  const auto begin_of = [&](size_t i) { return slices[i].begin; };
+  if (!std::ranges::is_sorted(order, {}, begin_of)) std::ranges::sort(order, {}, begin_of);
+  for (size_t k = 1; k < order.size(); ++k)
+    if (slices[order[k - 1]].end() > slices[order[k]].begin)
+      return std::array{std::min(order[k - 1], order[k]), std::max(order[k - 1], order[k])};
+  return std::nullopt;
+}
+
 int count_nodes(std::span<const int> node_of) {
   return node_of.empty() ? 1 : std::ranges::max(node_of) + 1;
 }

@@ -16,9 +16,11 @@
 // A partial sum that travels on, travels as accumulator: 16-bit data are rounded once, at the end,
 // in every algorithm.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -115,6 +117,9 @@ struct Task {
 /// Whether the task's rank needs something of every other: then it cannot complete the task before
 /// every other has begun it.
 bool needs_all(const Task& task);
+
+/// The indices of two that have an element in common, if there are any.
+std::optional<std::array<size_t, 2>> overlapping(std::span<const Slice> slices);
 
 /// How many nodes a table such as Task::node_of has; 1 for an empty one.
 int count_nodes(std::span<const int> node_of);

@@ -63,6 +63,32 @@ bool read_choice(std::string_view word, std::string_view yes, std::string_view n
   return choice.has_value() || word == "*";
 }
 
+// Why no task that a line may be for is done by its algorithm; empty when there may be one.
+std::string no_use(const Algorithm& algorithm, Collective kind, size_t most_ranks,
+                   std::optional<bool> ordered) {
+  constexpr size_t kEnough = 4, kCount = 64;  // ranks, on two nodes; elements
+  const size_t most = most_ranks == 0 ? kEnough : std::min(most_ranks, kEnough);
+  bool keeps_order = false;
+  for (size_t ranks = std::min<size_t>(most, 3); ranks <= most; ++ranks) {
+    Task task;
+    task.kind = kind;
+    task.ranks = static_cast<int>(ranks);
+    task.count = kCount;
+    task.parts = balanced_parts(kCount, task.ranks);
+    if (kind == Collective::all_to_all) task.sends = task.receives = task.parts;
+    task.equal_blocks = kind == Collective::all_to_all;
+    task.ordered = ordered.value_or(false);
+    for (size_t p = 0; p < ranks; ++p) task.node_of.push_back(2 * p < ranks ? 0 : 1);
+    const std::string never = does_not_do(algorithm.name, task);
+    if (refusal_of(algorithm, task) == never) return never;
+    keeps_order |= algorithm.reproducible(task);
+  }
+  return !ordered.value_or(false) || keeps_order
+             ? ""
+             : fmt::format("{} does not add in the order of the tree, so it is never reproducible",
+                           algorithm.name);
+}
+
 bool within(size_t value, size_t bound) { return bound == 0 || value <= bound; }
 bool agrees(bool value, std::optional<bool> wanted) { return !wanted || *wanted == value; }
 
@@ -99,11 +125,14 @@ Selection Selection::parse(std::string_view text, std::string_view source) {
       fail(fmt::format("'{}' is no topology: node, nodes or *", topology));
     if (!read_choice(reproducible, "yes", "no", found.reproducible))
       fail(fmt::format("reproducible is yes, no or *, not '{}'", reproducible));
+    const Algorithm* named = nullptr;
     try {
-      algorithm_named(algorithm);
+      named = &algorithm_named(algorithm);
     } catch (const ConfigError& error) {
       fail(error.what());
     }
+    if (const std::string why = no_use(*named, *collective, *r, found.reproducible); !why.empty())
+      fail(why);
     parsed.push_back(std::move(found));
   }
   return Selection(std::move(parsed));

@@ -1,5 +1,6 @@
 #include "tutti/comm/schedule/selection.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tutti/base/error.h"
@@ -126,6 +127,15 @@ TEST(Selection, ErrorsNameTheLine) {
   EXPECT_NE(error_of("allreduce * * 1K * ring").find("'1K' is no upper bound"), std::string::npos);
   EXPECT_NE(error_of("allreduce * 2 * * ring").find("'2' is no topology"), std::string::npos);
   EXPECT_NE(error_of("allreduce * * * maybe ring").find("not 'maybe'"), std::string::npos);
+  EXPECT_NE(error_of("\nbroadcast * * * no bruck").find("table.txt:2: bruck does not do broadcast"),
+            std::string::npos);
+  for (const char* algorithm : {"ring", "ring_2d", "double_tree"})
+    EXPECT_NE(error_of(fmt::format("allreduce * * * yes {}", algorithm))
+                  .find(fmt::format("table.txt:1: {} does not add in the order", algorithm)),
+              std::string::npos);
+  EXPECT_EQ(error_of("allreduce 2 * * yes ring\nallgather * * * yes ring\nallreduce * nodes * yes "
+                     "two_level\nbroadcast 1 * * * binomial"),
+            "no error");
   EXPECT_NE(error_of("\n\nallreduce * * * * rings")
                 .find("table.txt:3: no algorithm is called 'rings'; there are pairwise"),
             std::string::npos);

@@ -8,13 +8,15 @@ namespace tutti::comm {
 
 int ChannelNumbers::take() {
   ++taken_;
-  const auto free = std::ranges::find(marks_, kFree);
-  if (free == marks_.end()) {
+  const auto first = marks_.begin() + static_cast<ptrdiff_t>(none_free_below_);
+  const auto free = std::find(first, marks_.end(), kFree);
+  const auto number = static_cast<size_t>(free - marks_.begin());
+  none_free_below_ = number + 1;
+  if (free == marks_.end())
     marks_.push_back(kOpen);
-    return static_cast<int>(marks_.size()) - 1;
-  }
-  *free = kOpen;
-  return static_cast<int>(free - marks_.begin());
+  else
+    *free = kOpen;
+  return static_cast<int>(number);
 }
 
 void ChannelNumbers::close(int number, End end, uint64_t runs) {
@@ -39,6 +41,7 @@ void ChannelNumbers::settle(std::span<const uint8_t> all) {
   }
   while (!marks_.empty() && marks_.back() == kFree) marks_.pop_back();
   bound_ = std::max(kLeastBound, 2 * taken_);
+  none_free_below_ = 0;
 }
 
 }  // namespace tutti::comm

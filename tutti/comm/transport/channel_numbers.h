@@ -48,6 +48,7 @@ class ChannelNumbers {
   static constexpr uint8_t kOpen = 0, kSilent = 255, kFree = 254;
   std::vector<uint8_t> marks_;
   size_t taken_ = 0;
+  size_t none_free_below_ = 0;  // so that taking many looks at each once
   size_t bound_ = kLeastBound;
 };
 

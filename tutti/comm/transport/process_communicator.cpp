@@ -27,6 +27,7 @@ struct PlaceRecord {
   std::array<char, 64> kernel{};
   std::array<char, 32> process_namespace{};
   pid_t process = 0;
+  int nodes = 0;  // what is a node for it: Nodes
 };
 
 template <size_t N>
@@ -103,12 +104,18 @@ ProcessCommunicator::ProcessCommunicator(ProcessCommunicator& whole, std::unique
 ProcessCommunicator::~ProcessCommunicator() = default;
 
 void ProcessCommunicator::find_places() {
-  const PlaceRecord mine = my_place();
+  PlaceRecord mine = my_place();
+  mine.nodes = static_cast<int>(options_.nodes);
   std::vector<Place> places(static_cast<size_t>(size()),
                             Place{.host = "(host not yet known)", .memory = -1});
   places[static_cast<size_t>(rank())] = {.host = mine.host.data(), .memory = rank()};
   set_places(places);  // so that a failure of the next line can name this rank
   const std::vector<PlaceRecord> all = allgather_value(mine);
+
+  for (size_t p = 1; p < all.size(); ++p)
+    if (all[p].nodes != all[0].nodes)
+      throw ConfigError(fmt::format(
+          "ranks 0 and {} tell nodes apart in different ways (comm.nodes, TUTTI_COMM_NODES)", p));
 
   FirstWith kernels, nodes, namespaces, memories;
   for (size_t p = 0; p < all.size(); ++p) {
@@ -196,10 +203,11 @@ std::unique_ptr<Communicator> ProcessCommunicator::do_split(const std::vector<in
 }
 
 std::string ProcessCommunicator::alarm() {
-  const std::optional<int> rank = wire_->alarm();
-  return rank ? fmt::format("rank {} of the job has given up (see its report), so the job ends",
-                            *rank)
-              : std::string();
+  const std::optional<int> by = wire_->alarm();
+  if (by == job_rank(rank()))
+    return "this rank has given up before (its first report says why), so the job ends";
+  return by ? fmt::format("rank {} of the job has given up (see its report), so the job ends", *by)
+            : std::string();
 }
 
 // Neighbours are looked for where they run. One that runs may have left the group all the same: the

@@ -19,6 +19,11 @@ void check_mpi(int code, const char* call, const char* file, int line);
 /// mpirun of Open MPI 5.0.7 crashed or hung in one job of seven.
 void abort_in_turn(MPI_Comm comm, int code);
 
+/// Of a receive into `room` bytes that MPI has completed with `code`: one that was too short is a
+/// CommError that names who sent, as `from`, and how much. What else is wrong, as check_mpi says.
+void check_receive(int code, const MPI_Status& status, const std::string& from, size_t room,
+                   const char* call, const char* file, int line);
+
 class Requests final : public Wire::Messages {
  public:
   explicit Requests(MPI_Comm comm) : comm_(comm) {}
@@ -41,6 +46,7 @@ class Requests final : public Wire::Messages {
     int peer = 0;
     int arrived = 0;
   };
+  static std::string peer_name(const Message& message);
   void receive(Kind kind, void* data, size_t bytes, int from, int tag);
   MPI_Comm comm_;
   std::vector<Message> messages_;

@@ -86,14 +86,16 @@ void MpiChannel::Group::start() {
   if (active) MPI_CALL(MPI_Startall(static_cast<int>(requests.size()), requests.data()));
 }
 
-bool MpiChannel::Group::test() {
+bool MpiChannel::Group::test(const Communicator& communicator) {
   if (!active) return true;
   int flag = 0;
   const int code =
       MPI_Testall(static_cast<int>(requests.size()), requests.data(), &flag, statuses.data());
   if (code == MPI_ERR_IN_STATUS)
-    for (const MPI_Status& status : statuses)
-      if (status.MPI_ERROR != MPI_ERR_PENDING) MPI_CALL(status.MPI_ERROR);
+    for (size_t i = 0; i < statuses.size(); ++i)
+      if (const int its = statuses[i].MPI_ERROR; its != MPI_ERR_PENDING && its != MPI_SUCCESS)
+        check_receive(its, statuses[i], communicator.rank_name(peers[i]),
+                      static_cast<size_t>(bytes[i]), "MPI_Testall", __FILE__, __LINE__);
   MPI_CALL(code);
   active = flag == 0;
   return !active;
@@ -133,12 +135,12 @@ void MpiChannel::post(size_t round) {
 bool MpiChannel::received() {
   Group& group = receives_[round_];
   const bool was_active = group.active;
-  if (!group.test()) return false;
+  if (!group.test(communicator_)) return false;
   if (was_active) check_sizes(group);
   return true;
 }
 
-bool MpiChannel::sent() { return sends_[round_].test(); }
+bool MpiChannel::sent() { return sends_[round_].test(communicator_); }
 
 size_t MpiChannel::leaving() {
   const Group& group = sends_[round_];

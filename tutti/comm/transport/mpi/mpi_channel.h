@@ -39,7 +39,7 @@ class MpiChannel final : public Channel {
     std::vector<MPI_Status> statuses;
     bool active = false;
     void start();
-    bool test();
+    bool test(const Communicator& communicator);
     std::vector<int> unfinished() const;  // the peers; may come twice
   };
   void make_requests();

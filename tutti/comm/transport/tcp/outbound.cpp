@@ -165,26 +165,33 @@ void Outbound::take_welcome() {
   write();
 }
 
+// Whatever ends the reading, what was granted leaves now: nothing else may come that would take it
+// along.
 void Outbound::hear() {
-  std::array<char, 4096> piece;
-  for (;;) {
-    const ssize_t n = ::recv(socket_.descriptor(), piece.data(), piece.size(), 0);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
-    if (n <= 0) return finish(n == 0 ? "its connection has ended" : std::strerror(errno));
-    in_.append(piece.data(), static_cast<size_t>(n));
-    size_t at = 0;
-    for (; phase_ == Phase::open && in_.size() - at >= sizeof(FrameHeader);
-         at += sizeof(FrameHeader)) {
-      FrameHeader frame;
-      std::memcpy(&frame, in_.data() + at, sizeof frame);
-      obey(frame);
-    }
-    if (phase_ != Phase::open) return;
-    in_.erase(0, at);
-    if (static_cast<size_t>(n) < piece.size()) break;
-  }
+  while (hear_some()) {}
   if (!granted_.empty()) write();
+}
+
+// False where there is no more to hear for now.
+bool Outbound::hear_some() {
+  std::array<char, 4096> piece;
+  const ssize_t n = ::recv(socket_.descriptor(), piece.data(), piece.size(), 0);
+  if (n < 0 && errno == EINTR) return true;
+  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
+  if (n <= 0) {
+    finish(n == 0 ? "its connection has ended" : std::strerror(errno));
+    return false;
+  }
+  in_.append(piece.data(), static_cast<size_t>(n));
+  size_t at = 0;
+  for (; phase_ == Phase::open && in_.size() - at >= sizeof(FrameHeader);
+       at += sizeof(FrameHeader)) {
+    FrameHeader frame;
+    std::memcpy(&frame, in_.data() + at, sizeof frame);
+    obey(frame);
+  }
+  in_.erase(0, at);
+  return phase_ == Phase::open && static_cast<size_t>(n) == piece.size();
 }
 
 void Outbound::obey(const FrameHeader& frame) {

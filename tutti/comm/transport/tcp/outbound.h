@@ -61,6 +61,7 @@ class Outbound {
   void take_welcome();
   bool receive_exactly(size_t bytes);
   void hear();
+  bool hear_some();
   void obey(const FrameHeader& frame);
   void push_piece();
   bool has_data_frame() const;

@@ -270,6 +270,41 @@ TEST(StoreCommunicator, WhatNobodyAskedForYetIsBoundedAndComes) {
   }));
 }
 
+// What an answer allows is sent also when the answers end where a read of them did (4096 bytes, 128
+// answers): nobody sends anything afterwards that would take it along.
+TEST(StoreCommunicator, AsManyGrantsAsOneReadTakesAreObeyed) {
+  LocalStore store;
+  const auto wire_of = [&](int p) {
+    return TcpWire(
+        std::make_shared<tcp::Switchboard>(
+            store, "job", p, 2, tcp::Switchboard::Options{.secret = "s", .address = "127.0.0.1"}),
+        p, 2);
+  };
+  TcpWire sender = wire_of(0), receiver = wire_of(1);
+  for (const size_t grants : {127, 128, 256}) {
+    std::vector<char> out(tcp::kEager + 1, 'x'), in(grants * out.size());
+    char last = 0;
+    const auto sent = sender.messages(), received = receiver.messages(), end = receiver.messages();
+    for (size_t i = 0; i < grants; ++i) sent->send(out.data(), out.size(), 1, 20);
+    sent->send(&last, 1, 1, 21);
+    const auto until = std::chrono::steady_clock::now() + 20s;
+    const auto both = [&](Wire::Messages& wanted) {
+      while (!wanted.test()) {
+        ASSERT_LT(std::chrono::steady_clock::now(), until) << grants << " grants";
+        sent->test();
+      }
+    };
+    end->receive(&last, 1, 0, 21);
+    both(*end);  // so all of them have been announced
+    for (size_t i = 0; i < grants; ++i)
+      received->receive(in.data() + i * out.size(), out.size(), 0, 20);
+    std::this_thread::sleep_for(200ms);  // so that all answers are there when the sender reads
+    both(*received);
+    both(*sent);
+    EXPECT_EQ(std::ranges::count(in, 'x'), std::ssize(in));
+  }
+}
+
 // Messages that are given up at any stage leave those after them whole.
 TEST(StoreCommunicator, WithdrawnMessages) {
   run_group(2, [](Communicator& c) {

@@ -46,8 +46,10 @@ inline constexpr std::array<double, 4> kRedshifts = {0, 0.5, 1.5, 3};
 inline constexpr int64_t kFirstTestVolume = int64_t{1} << 40;
 
 struct VolumeSpec {
-  int side = 128;   ///< cells along an axis; FFTW is fastest where it has small prime factors
-  double cell = 1;  ///< Mpc/h; CosmoFlow's boxes have 512 cells in 512 Mpc/h
+  int side = 128;  ///< cells along an axis; FFTW is fastest where it has small prime factors
+  /// Mpc/h; CosmoFlow's boxes have 512 cells in 512 Mpc/h. Volumes of side 64 hold hardly more than
+  /// their power spectrum shows, unless their cells are 2: see benchmarks/README.md.
+  double cell = 1;
   uint64_t seed = 1;
 };
 

@@ -108,7 +108,9 @@ std::string read_run_id(const std::string& path) {
   std::string line;
   std::getline(file, line);
   const Json json = json_or_null(line);
-  return json.is_object() ? json.value("run_id", "") : "";
+  // A run_id that is no text is none: value() would throw the library's own exception.
+  const auto id = json.is_object() ? json.find("run_id") : json.end();
+  return id != json.end() && id->is_string() ? id->get<std::string>() : "";
 }
 
 RunLog read_run(const std::string& path) {

@@ -143,6 +143,14 @@ TEST(HdfProbe, AChildThatCrashesHangsOrEatsMemoryIsABadFile) {
   EXPECT_EQ(bytes_of_child("x.h5", 60, [] { return Bytes(); }), Bytes());
 }
 
+// HDF5 1.10.8 dies of this file by SIGSEGV; another library may refuse it. This test lives on.
+TEST(HdfProbe, AFileThatCrashesTheLibraryIsABadFile) {
+  const std::filesystem::path file =
+      std::filesystem::path(TUTTI_SOURCE_DIR) / "tests/fuzz/corpus/hdf5/crashes_hdf5_1.10.8";
+  expect_error<BadFile>([&] { open_array_file(file); },
+                        {"corpus/hdf5/crashes_hdf5_1.10.8", "fetch it again"});
+}
+
 TEST(HdfProbe, DamagedFilesEndInErrorsOnly) {
   const ScratchDirectory scratch;
   const Bytes sound =

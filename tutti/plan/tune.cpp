@@ -58,7 +58,7 @@ double weighted_flop(const Plan& plan) {
       std::vector<ValueType> in, out;
       for (const Value v : node.in) in.push_back(plan.graph.type(v));
       for (const Value v : node.out) out.push_back(plan.graph.type(v));
-      const bool slow = is_slow_kernel(step.kernel);
+      const bool slow = step.speed != KernelSpeed::fast;
       flop += node.op->flop(in, out) * (slow ? kReferenceWeight : 1);
     }
   return flop;

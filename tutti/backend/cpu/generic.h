@@ -19,6 +19,9 @@ bool append_pointwise_candidates(const KernelRequest& request,
                                  std::vector<KernelCandidate>& candidates);
 bool append_dense_candidates(const KernelRequest& request,
                              std::vector<KernelCandidate>& candidates);
+/// For the ops of append_dense_candidates.
+void append_onednn_dense_candidates(const KernelRequest& request,
+                                    std::vector<KernelCandidate>& candidates);
 bool append_pool_candidates(const KernelRequest& request, std::vector<KernelCandidate>& candidates);
 bool append_shape_candidates(const KernelRequest& request,
                              std::vector<KernelCandidate>& candidates);

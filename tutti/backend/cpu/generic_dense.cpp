@@ -277,6 +277,7 @@ bool append_dense_candidates(const KernelRequest& r, std::vector<KernelCandidate
     candidates.push_back(make_dense<DenseBackwardWeightsKernel>(r, r.in[0], r.in[1], dw));
   else
     return false;
+  append_onednn_dense_candidates(r, candidates);
   return true;
 }
 

@@ -27,7 +27,7 @@ class BoxCopy {
 
  private:
   struct Loop {
-    int64_t count = 1, from = 0, to = 0;  ///< strides
+    int64_t count = 1, from = 0, to = 0;               ///< strides
     std::vector<std::pair<int64_t, int64_t>> table{};  ///< offsets, where they have no stride
   };
   void add_dimension(std::vector<int64_t> from, std::vector<int64_t> to);

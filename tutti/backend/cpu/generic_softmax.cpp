@@ -17,9 +17,9 @@ using simd::AllLanes, simd::Floats, simd::kLanes, simd::SomeLanes, simd::Words;
 /// Up to sixteen labels, and where their logits lie.
 struct Labels {
   int count = 0;
-  bool run = false;          ///< logits of one class are neighbours
-  int64_t at[kLanes];        ///< of class 0, in elements of x
-  int32_t label[kLanes]{};   ///< within the classes
+  bool run = false;         ///< logits of one class are neighbours
+  int64_t at[kLanes];       ///< of class 0, in elements of x
+  int32_t label[kLanes]{};  ///< within the classes
 };
 
 /// x [N, classes, positions...] of any layout, and labels [N, positions...].
@@ -181,8 +181,7 @@ class SoftmaxGradKernel final : public SoftmaxKernel<T> {
     const auto gradient = [&](const Labels& labels, const Labels& places) {
       const Floats log_sum = this->log_sum_of(args, labels);
       float of_label[kLanes] = {};
-      for (int i = 0; i < labels.count; ++i)
-        of_label[i] = (1 - s) * this->weight(labels.label[i]);
+      for (int i = 0; i < labels.count; ++i) of_label[i] = (1 - s) * this->weight(labels.label[i]);
       const Floats own = simd::load(of_label, AllLanes{}), total = own + all;
       const Words label = simd::load_as<Words>(labels.label);
       for (int64_t k = 0; k < classes; ++k) {

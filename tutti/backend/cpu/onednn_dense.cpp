@@ -103,8 +103,8 @@ Handle<dnnl_primitive_desc_t> describe_dense(const DenseProblem& p, bool adds) {
                                                       m.w.view(), m.bias.view(), m.y.view()));
       break;
     case DenseKind::backward_data:
-      TUTTI_DNNL(dnnl_inner_product_backward_data_desc_init(&product, m.x.view(), m.w.view(),
-                                                            m.y.view()));
+      TUTTI_DNNL(
+          dnnl_inner_product_backward_data_desc_init(&product, m.x.view(), m.w.view(), m.y.view()));
       break;
     case DenseKind::backward_weights:
       TUTTI_DNNL(dnnl_matmul_desc_init(&matmul, m.y.view(), m.x.view(), nullptr, m.w.view()));
@@ -160,9 +160,9 @@ class DenseProductBackwardDataKernel final : public Kernel {
   size_t workspace_bytes() const override { return scratchpad_ + x_.bytes(); }
   void run(const KernelArgs& args) override {
     auto* const dx = static_cast<X*>(args.out[0]);
-    auto* const plain = x_.in_place() ? dx
-                                      : reinterpret_cast<X*>(
-                                            static_cast<std::byte*>(args.workspace) + scratchpad_);
+    auto* const plain =
+        x_.in_place() ? dx
+                      : reinterpret_cast<X*>(static_cast<std::byte*>(args.workspace) + scratchpad_);
     primitive_.run({args.in[0], args.in[1], plain}, args.workspace);
     if (!x_.in_place()) x_.scatter(plain, dx);
   }
@@ -240,13 +240,11 @@ MatchedDense match_dense(const KernelRequest& r) {
 template <class X>
 std::unique_ptr<Kernel> make_product(const SharedDense& d, const MatchedDense& m) {
   switch (m.problem.kind) {
-    case DenseKind::forward:
-      return std::make_unique<DenseProductKernel<X>>(d, m.x, m.problem.bias);
+    case DenseKind::forward: return std::make_unique<DenseProductKernel<X>>(d, m.x, m.problem.bias);
     case DenseKind::backward_data:
       return std::make_unique<DenseProductBackwardDataKernel<X>>(d, m.x);
     case DenseKind::backward_weights:
-      return std::make_unique<DenseProductBackwardWeightsKernel<X>>(d, m.x,
-                                                                    m.problem.w.shape[0]);
+      return std::make_unique<DenseProductBackwardWeightsKernel<X>>(d, m.x, m.problem.w.shape[0]);
   }
   return {};
 }

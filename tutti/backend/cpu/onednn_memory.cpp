@@ -175,8 +175,7 @@ MemoryDesc MemoryDesc::of(const TensorDesc& desc, int64_t groups) {
   dnnl_format_tag_t tag = groups > 1 ? dnnl_format_tag_undef : tag_of(desc.layout, rank);
   for (const bool outputs_first : {false, true})
     if (tag == dnnl_format_tag_undef && groups > 1)
-      if (const auto layout = with_groups(desc, groups, outputs_first))
-        tag = tag_of(*layout, rank);
+      if (const auto layout = with_groups(desc, groups, outputs_first)) tag = tag_of(*layout, rank);
   if (tag == dnnl_format_tag_undef)
     throw DeviceError(
         fmt::format("oneDNN has no name for the layout of {} with {} groups: choose another layout",

@@ -17,6 +17,9 @@
 #include "tutti/ops/batch_norm.h"
 #include "tutti/ops/conv.h"
 #include "tutti/ops/dense.h"
+#include "tutti/ops/losses.h"
+#include "tutti/ops/pool.h"
+#include "tutti/ops/shape_ops.h"
 
 namespace {
 
@@ -162,12 +165,81 @@ void add_dense(int64_t samples, int64_t features, int64_t outputs, DType type) {
   const Dense forward(false, type);
   const DenseBackwardData data(x.shape, type);
   const DenseBackwardWeights weights;
-  add("dense/" + name, {&forward, {x, w}, {y}, {false, false}, {false}},
+  add("dense/" + name, {&forward, {x, w}, {y}, {false, true}, {false}},
       {{}, {true, false}, {true}, 1, flop});
-  add("dense_backward_data/" + name, {&data, {y, w}, {x}, {false, false}, {false}},
+  add("dense_backward_data/" + name, {&data, {y, w}, {x}, {false, true}, {false}},
       {{}, {true, false}, {true}, 1, flop});
-  add("dense_backward_weights/" + name, {&weights, {x, y}, {w}, {false, false}, {false}},
+  add("dense_backward_weights/" + name, {&weights, {x, y}, {w}, {false, false}, {true}},
       {{}, {true, true}, {false}, 1, flop});
+}
+
+/// A 3x3 convolution with one filter a channel, as DeepCAM's encoder has them.
+void add_depthwise(int64_t channels, int64_t height, int64_t width, const Layout& layout,
+                   DType type) {
+  ConvAttributes a;
+  a.groups = channels;
+  for (size_t i = 0; i < 2; ++i) a.pad_low[i] = a.pad_high[i] = 1;
+  const TensorDesc x{type, {1, channels, height, width}, layout}, y = x;
+  const TensorDesc w{DType::f32, {channels, 1, 3, 3}, {}};
+  const double flop = 2.0 * 9 * static_cast<double>(x.elements());
+  const std::string name =
+      fmt::format("{}/{}/{}", x.shape.to_string(), name_of(type), layout_name(layout));
+  const Conv forward(a, false);
+  const ConvBackwardData data(a, x.shape);
+  const ConvBackwardWeights weights(a, w.shape);
+  add("depthwise/" + name, {&forward, {x, w}, {y}, {false, true}, {false}},
+      {{}, {true, false}, {true}, 1, flop});
+  add("depthwise_backward_data/" + name, {&data, {y, w}, {x}, {false, true}, {false}},
+      {{}, {true, false}, {true}, 1, flop});
+  add("depthwise_backward_weights/" + name, {&weights, {x, y}, {w}, {false, false}, {true}},
+      {{}, {true, true}, {false}, 1, flop});
+}
+
+void add_pool(const Shape& shape, PoolAttributes a, int64_t kernel, int64_t stride, DType type) {
+  a.spatial = shape.rank() - 2;
+  for (size_t i = 0; i < static_cast<size_t>(a.spatial); ++i) {
+    a.kernel[i] = kernel;
+    a.stride[i] = stride;
+    a.pad_low[i] = a.pad_high[i] = kernel > stride ? kernel / 2 : 0;
+  }
+  const Pool forward(a);
+  const PoolGrad gradient(a, shape);
+  const Layout layout = Layout::blocked_channels(16);
+  const TensorDesc x{type, shape, layout}, y{type, pool_output_shape(a, shape), layout};
+  const bool max = a.kind == PoolKind::max;
+  const std::string name = fmt::format("{} {}/{} k{} s{}", max ? "max" : "average",
+                                       shape.to_string(), name_of(type), kernel, stride);
+  add("pool/" + name, {&forward, {x}, {y}, {false}, {false}}, {{}, {true}, {true}, 1});
+  std::vector<TensorDesc> in{y};
+  if (max) in.push_back(x);
+  const std::vector<bool> all(in.size(), true), none(in.size(), false);
+  add("pool_grad/" + name, {&gradient, in, {x}, none, {false}}, {{}, all, {true}, 1});
+}
+
+/// Labels of pixels: GB/s of logits, labels and gradients.
+void add_pixel_loss(const Layout& layout) {
+  const TensorDesc x{DType::f32, {1, 3, 768, 1152}, layout}, labels{DType::i32, {1, 768, 1152}, {}},
+      sum{DType::f32, {}, {}};
+  const SoftmaxCrossEntropy loss{SoftmaxCrossEntropyAttributes{}};
+  const SoftmaxCrossEntropyGrad gradient{SoftmaxCrossEntropyAttributes{}};
+  const std::string name = fmt::format("{}/{}", x.shape.to_string(), layout_name(layout));
+  add("softmax/" + name, {&loss, {x, labels}, {sum, sum}, {false, false}, {false, false}},
+      {{}, {true, true}, {false, false}, 1});
+  add("softmax_grad/" + name, {&gradient, {x, labels, sum}, {x}, {false, false, false}, {false}},
+      {{}, {true, true, false}, {true}, 1});
+}
+
+/// The decoder's concatenation, and what it takes to describe and make its kernel.
+void add_concat() {
+  static const Concat op(1);
+  const Layout layout = Layout::blocked_channels(16);
+  static const TensorDesc a{DType::f32, {1, 256, 192, 288}, layout},
+      b{DType::f32, {1, 48, 192, 288}, layout}, y{DType::f32, {1, 304, 192, 288}, layout};
+  static const KernelRequest request{&op, {a, b}, {y}, {false, false}, {false}};
+  add("concat/256+48", request, {{}, {true, true}, {true}, 1});
+  benchmark::RegisterBenchmark("concat/256+48/making", [](benchmark::State& state) {
+    for (auto _ : state) benchmark::DoNotOptimize(CpuBackend().candidates(request)[0].make());
+  });
 }
 
 /// The machine's limit for comparison: independent fused multiply-adds on registers.
@@ -209,6 +281,19 @@ int main(int argc, char** argv) {
       add_dense(samples, 1024, 1024, type);
       add_dense(samples, 64, 10, type);
     }
+  for (const DType type : {DType::f32, DType::bf16}) {
+    for (const int64_t samples : {1, 4}) add_dense(samples, 32768, 128, type);
+    add_dense(128, 4096, 1024, type);
+    for (const Layout& layout : {Layout::blocked_channels(16), Layout::channels_last(4)}) {
+      add_depthwise(728, 48, 72, layout, type);
+      add_depthwise(128, 192, 288, layout, type);
+    }
+    add_pool({1, 32, 128, 128, 128}, {.kind = PoolKind::max}, 2, 2, type);
+    add_pool({1, 64, 96, 144}, {.kind = PoolKind::max}, 3, 2, type);
+    add_pool({1, 64, 96, 144}, {.kind = PoolKind::average}, 3, 1, type);
+  }
+  for (const Layout& layout : {Layout::plain(), Layout::channels_last(4)}) add_pixel_loss(layout);
+  add_concat();
   for (const DType type : {DType::f32, DType::bf16})
     add_batch_norm({2, 16, 32, 32}, Layout::plain(), type);
   benchmark::Initialize(&argc, argv);

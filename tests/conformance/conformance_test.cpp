@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tutti/backend/conformance/conformance.h"
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/backend/reference/reference.h"
@@ -52,6 +54,28 @@ TEST(OpCase, RefusesWordsWithoutMeaning) {
   EXPECT_THROW(parse_op_case("convolution f32 n8c16h32w32"), ConfigError);
   EXPECT_THROW(parse_op_case("conv f33 n8c16h32w32 k16r3s3"), ConfigError);
   EXPECT_THROW(parse_op_case("conv f32 n8c16h2w2 k16r5s5"), ConfigError);
+}
+
+/// A network that diverges shows it: oneDNN's maximum of NaN, for one, is the lowest number.
+TEST(Conformance, AMaximumOfNaNIsNaNOnEveryKernel) {
+  const OpCase c = parse_op_case("pool f32 n1c16h4w4 max r2s2 stride2");
+  std::vector<Values> inputs = random_inputs(c, 1);
+  inputs[0][5] = NAN;  // in the first window
+  const CpuBackend backend;
+  for (const char* layout : {"plain", "last", "b16c"}) {
+    OpRunOptions options;
+    options.layout = layout;
+    options.kernel.clear();
+    const std::vector<std::string> accepted = OpRun(c.problem, backend, options).accepted();
+    for (const std::string& kernel : accepted) {
+      options.kernel = kernel;
+      OpRun run(c.problem, backend, options);
+      run.set_in(0, inputs[0]);
+      run.run();
+      EXPECT_TRUE(std::isnan(run.out(0)[0])) << kernel << " " << layout;
+      EXPECT_FALSE(std::isnan(run.out(0)[1])) << kernel << " " << layout;
+    }
+  }
 }
 
 /// A kernel that is wrong in one element is found.

@@ -9,6 +9,7 @@
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/backend/reference/reference.h"
 #include "tutti/plan/bands.h"
+#include "tutti/plan/executor.h"
 
 namespace tutti::test {
 namespace {
@@ -149,6 +150,61 @@ TEST(Plan, LargeParametersAreExchangedOneByOne) {
   EXPECT_GE(large, 3u);
   EXPECT_EQ(used.size(), large);
   EXPECT_EQ(made.size(), large);
+}
+
+TrainingGraph wide_mlp(size_t layers) {
+  TrainingGraphSpec spec;
+  spec.model.name = "mlp";
+  spec.model.hidden.assign(layers, 600);
+  spec.model.batch = 16;
+  return make_training_graph(spec);
+}
+
+// Each thread sums a layer's gradient in memory that the next layer's uses again.
+TEST(Plan, TheThreadsOwnMemoryDoesNotGrowWithTheNumberOfLayers) {
+  const auto scratch_of = [](size_t layers) {
+    const CpuBackend backend;
+    const Plan plan = compile(wide_mlp(layers).graph, backend, {.threads = 4, .measure = false});
+    const Executor executor(plan, backend);
+    const size_t scratch = executor.memory_bytes() - plan.arena_bytes - plan.packed_bytes;
+    EXPECT_LE(scratch,
+              4 * (plan.tile_scratch_bytes + plan.workspace_bytes + plan.state_bytes) + 8 * 64)
+        << "what the plan says";
+    EXPECT_LT(plan.state_bytes, size_t{4} << 20) << "two of the largest layers";
+    return scratch;
+  };
+  EXPECT_EQ(scratch_of(8), scratch_of(3));
+}
+
+/// Counts how often it is asked to describe kernels.
+class CountingBackend final : public Backend {
+ public:
+  std::string_view name() const override { return cpu_.name(); }
+  std::vector<KernelCandidate> candidates(const KernelRequest& request) const override {
+    ++asked;
+    return cpu_.candidates(request);
+  }
+  std::vector<Layout> activation_layouts(const Shape& shape, DType dtype) const override {
+    return cpu_.activation_layouts(shape, dtype);
+  }
+  mutable int asked = 0;
+
+ private:
+  CpuBackend cpu_;
+};
+
+TEST(Plan, KernelsAreDescribedOnceForAllThreads) {
+  const TrainingGraph training = small_residual_net(DType::f32, 16);
+  const auto asked_with = [&](int threads) {
+    const CountingBackend backend;
+    const Plan plan =
+        compile(training.graph, backend,
+                {.threads = threads, .layout = "b16c", .tile_bytes = 1, .measure = false});
+    backend.asked = 0;
+    const Executor executor(plan, backend);
+    return backend.asked;
+  };
+  EXPECT_EQ(asked_with(16), asked_with(2)) << "all tiles hold one sample";
 }
 
 TEST(Plan, WhatStaysInABandIsNotStored) {

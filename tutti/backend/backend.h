@@ -96,6 +96,10 @@ struct KernelRequest {
   std::vector<bool> in_free, out_free;
 };
 
+/// What is known of a kernel before it is measured: `slow` ones are correct loops that are fast for
+/// nothing, the `oracle` is taken only where nothing else accepts.
+enum class KernelSpeed : uint8_t { fast, slow, oracle };
+
 /// One answer: a kernel that can do it, with the descs it wants for the free operands, or a refusal
 /// that says why.
 struct KernelCandidate {
@@ -103,6 +107,7 @@ struct KernelCandidate {
   std::string refusal;  ///< empty = accepted
   std::vector<TensorDesc> in, out;
   std::function<std::unique_ptr<Kernel>()> make;
+  KernelSpeed speed = KernelSpeed::fast;
 };
 
 class Backend {

@@ -52,11 +52,14 @@ struct MemoryLine {
 
 std::vector<MemoryLine> memory_of(const Plan& plan) {
   const Variables& v = plan.variables;
+  const auto threads = static_cast<size_t>(plan.options.threads);
   return {
       {"results", "results of layers", plan.arena_bytes},
       {"packed_weights", "weights packed for kernels", plan.packed_bytes},
-      {"scratch", "tiles in flight, all threads",
-       plan.tile_scratch_bytes * static_cast<size_t>(plan.options.threads)},
+      {"scratch", "tiles in flight, all threads", plan.tile_scratch_bytes * threads},
+      {"workspace", "workspace of kernels, all threads", plan.workspace_bytes * threads},
+      {"accumulators", "gradients being summed, all threads but one",
+       plan.state_bytes * (threads - 1)},
       {"parameters", "parameters", v.parameter_bytes},
       {"gradients", "gradients", v.parameter_bytes},
       {"optimizer_state", "optimizer state (momentum)", v.parameter_bytes * v.state_kinds.size()},

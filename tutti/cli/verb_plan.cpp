@@ -44,6 +44,8 @@ Json plan_json(const Plan& plan, bool refusals) {
               {"arena_bytes", plan.arena_bytes},
               {"packed_bytes", plan.packed_bytes},
               {"tile_scratch_bytes", plan.tile_scratch_bytes},
+              {"workspace_bytes", plan.workspace_bytes},
+              {"accumulator_bytes", plan.state_bytes},
               {"packs", steps_json(plan.packs, refusals)}};
   for (const PlanBand& band : plan.bands)
     out["bands"].push_back({{"tile", band.tile},

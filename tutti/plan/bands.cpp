@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "tutti/base/error.h"
+
 namespace tutti {
 namespace {
 
@@ -129,7 +131,12 @@ Schedule make_schedule(const Graph& graph) {
   for (size_t n = 0; n < count; ++n)
     if (schedule.band_of[n] >= 0)
       schedule.bands[static_cast<size_t>(schedule.band_of[n])].nodes.push_back(static_cast<int>(n));
-  for (size_t b = 0; b < schedule.bands.size(); ++b) schedule.bands[b].whole = whole_band[b];
+  for (size_t b = 0; b < schedule.bands.size(); ++b) {
+    schedule.bands[b].whole = whole_band[b];
+    CHECK(!whole_band[b] || schedule.bands[b].nodes.size() == 1,
+          "band {} is computed as a whole and has {} nodes; the executor runs one", b,
+          schedule.bands[b].nodes.size());
+  }
   for (const int e : exchanges) {
     int last = 0;
     for (const Value v : graph.nodes()[static_cast<size_t>(e)].in)

@@ -1,32 +1,12 @@
 #include "tutti/plan/choices.h"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 
 #include "tutti/base/log.h"
-#include "tutti/base/rng.h"
-#include "tutti/device/cpu/buffer.h"
+#include "tutti/plan/kernel_timer.h"
 
 namespace tutti {
-namespace {
-
-/// Random values for an operand: timing on zeros would flatter caches and clocks.
-void fill_random(const TensorDesc& desc, void* data, uint64_t stream) {
-  Rng rng(1, Purpose::test, stream);
-  const auto count = static_cast<size_t>(desc.layout.storage_elements(desc.shape));
-  for (size_t i = 0; i < count; ++i) {
-    const float value = rng.uniform() + 0.01f;
-    switch (desc.dtype) {
-      case DType::f32: static_cast<float*>(data)[i] = value; break;
-      case DType::bf16: static_cast<bf16*>(data)[i] = bf16(value); break;
-      case DType::i32: static_cast<int32_t*>(data)[i] = 0; break;
-      case DType::u8: static_cast<uint8_t*>(data)[i] = 0; break;
-    }
-  }
-}
-
-}  // namespace
 
 std::string_view Choices::find(const std::string& problem) {
   const auto at = made_.find(problem);
@@ -72,41 +52,6 @@ std::string problem_text(const KernelRequest& request) {
   return text;
 }
 
-double time_kernel(const KernelRequest& request, const KernelCandidate& candidate) {
-  const std::unique_ptr<Kernel> kernel = candidate.make();
-  std::vector<Buffer> buffers;
-  std::vector<void*> in, out;
-  for (const TensorDesc& desc : candidate.in) {
-    in.push_back(buffers.emplace_back(desc.bytes()).data());
-    fill_random(desc, in.back(), buffers.size());
-  }
-  for (const TensorDesc& desc : candidate.out)
-    out.push_back(buffers.emplace_back(desc.bytes()).data());
-  Buffer workspace(kernel->workspace_bytes()), state(kernel->state_bytes());
-  const StepInfo step{
-      .batch = request.in.empty() || request.in[0].shape.rank() == 0 ? 1 : request.in[0].shape[0]};
-  const KernelArgs args{.in = in.data(),
-                        .out = out.data(),
-                        .workspace = workspace.data(),
-                        .state = state.data(),
-                        .step = &step};
-
-  using Clock = std::chrono::steady_clock;
-  double best = std::numeric_limits<double>::infinity(), total = 0;
-  for (int run = 0; run < 12 && (run < 4 || total < 2e-3); ++run) {
-    const auto start = Clock::now();
-    kernel->run(args);
-    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    total += seconds;
-    if (run > 0) best = std::min(best, seconds);
-  }
-  return best;
-}
-
-bool is_slow_kernel(std::string_view name) {
-  return name == "reference" || name.find("onednn:ref") != name.npos;  // or widened
-}
-
 const KernelCandidate& choose(const KernelRequest& request,
                               const std::vector<KernelCandidate>& candidates, bool measure,
                               Choices& choices) {
@@ -124,7 +69,7 @@ const KernelCandidate& choose(const KernelRequest& request,
         fmt::format("no kernel for {}{}", problem,
                     refusals.empty() ? std::string(": no backend knows this op") : refusals));
   if (accepted.size() > 1)
-    std::erase_if(accepted, [](const auto* c) { return c->name == "reference"; });
+    std::erase_if(accepted, [](const auto* c) { return c->speed == KernelSpeed::oracle; });
   if (accepted.size() == 1) return *accepted.front();
   if (const std::string_view recorded = choices.find(problem); !recorded.empty()) {
     for (const auto* c : accepted)
@@ -140,17 +85,16 @@ const KernelCandidate& choose(const KernelRequest& request,
         recorded, problem);
   }
   if (!measure) {
-    const auto quick = std::ranges::find_if(
-        accepted, [](const KernelCandidate* c) { return !is_slow_kernel(c->name); });
-    const KernelCandidate& taken = quick == accepted.end() ? *accepted.front() : **quick;
+    const auto fast = std::ranges::find(accepted, KernelSpeed::fast, &KernelCandidate::speed);
+    const KernelCandidate& taken = fast == accepted.end() ? *accepted.front() : **fast;
     choices.record(problem, taken.name);  // so that a resume which measures keeps to it
     return taken;
   }
   const KernelCandidate* fastest = nullptr;
   double best = std::numeric_limits<double>::infinity();
+  KernelTimer timer(request);
   for (const auto* c : accepted)
-    if (const double seconds = time_kernel(request, *c); seconds < best)
-      best = seconds, fastest = c;
+    if (const double seconds = timer.seconds(*c, best); seconds < best) best = seconds, fastest = c;
   choices.record(problem, fastest->name);
   return *fastest;
 }

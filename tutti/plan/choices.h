@@ -44,16 +44,9 @@ class Choices {
 /// The problem that a request poses, as text: op, attributes, operands. Equal text = same kernel.
 std::string problem_text(const KernelRequest& request);
 
-/// Best of a few timed runs of one kernel on random data, in seconds, single-threaded, operands as
-/// warm as a tile's are.
-double time_kernel(const KernelRequest& request, const KernelCandidate& candidate);
-
-/// Reference loops, the oracle's or oneDNN's: correct for everything and fast for nothing.
-bool is_slow_kernel(std::string_view name);
-
 /// The accepted candidate to use: the recorded one, the only one, or the fastest measured (recorded
-/// then); without measuring the first that is not slow. Candidates named "reference" are measured
-/// only if nothing else accepts. Throws DeviceError with all refusals if none accepts.
+/// then); without measuring the first that is fast. The oracle is taken only if nothing else
+/// accepts. Throws DeviceError with all refusals if none accepts.
 const KernelCandidate& choose(const KernelRequest& request,
                               const std::vector<KernelCandidate>& candidates, bool measure,
                               Choices& choices);

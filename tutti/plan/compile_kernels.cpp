@@ -1,3 +1,5 @@
+#include <tuple>
+
 #include "tutti/plan/compiler.h"
 
 namespace tutti {
@@ -34,6 +36,7 @@ KernelCandidate Compiler::pick(Step& step) {
     const KernelCandidate& chosen =
         choose(step.request, candidates, plan_.options.measure, plan_.options.choices);
     step.kernel = chosen.name;
+    step.speed = chosen.speed;
     for (const KernelCandidate& c : candidates)
       if (&c != &chosen)
         step.refused.push_back(c.name + ": " +
@@ -93,6 +96,7 @@ void Compiler::choose_kernels() {
     else
       producer_of(node(n).in[0]).sums_norms = true;
   }
+  sum_memory();
 }
 
 UpdateStep& Compiler::producer_of(Value v) {
@@ -119,7 +123,32 @@ Step Compiler::choose_kernel(int n, int64_t tile) {
   step.request.out = chosen.out;
   step.request.in_free.assign(chosen.in.size(), false);
   step.request.out_free.assign(chosen.out.size(), false);
+  note_memory(step, chosen);
   return step;
+}
+
+void Compiler::note_memory(Step& step, const KernelCandidate& chosen) {
+  const auto [at, added] =
+      memory_of_kernel_.try_emplace(problem_text(step.request) + " by " + step.kernel);
+  if (added) {
+    const std::unique_ptr<Kernel> kernel = chosen.make();
+    at->second = {kernel->workspace_bytes(), kernel->state_bytes()};
+  }
+  std::tie(step.workspace_bytes, step.state_bytes) = at->second;
+}
+
+void Compiler::sum_memory() {
+  const auto add_workspace = [&](const Step& step) {
+    plan_.workspace_bytes = std::max(plan_.workspace_bytes, step.workspace_bytes);
+  };
+  for (const PlanBand& band : plan_.bands) {
+    size_t states = 0;
+    for (const Step& step : band.steps) states += aligned(step.state_bytes);
+    plan_.state_bytes = std::max(plan_.state_bytes, states);
+    std::ranges::for_each(band.steps, add_workspace);
+  }
+  std::ranges::for_each(plan_.packs, add_workspace);
+  for (const UpdateStep& update : plan_.updates) add_workspace(update.step);
 }
 
 size_t Compiler::packed(Value parameter, const TensorDesc& wanted) {
@@ -134,7 +163,7 @@ size_t Compiler::packed(Value parameter, const TensorDesc& wanted) {
   plan_.pack_ops.push_back(reorders_.back());
   step.request = {
       reorders_.back().get(), {plan_.descs[index_of(parameter)]}, {wanted}, {false}, {false}};
-  pick(step);
+  note_memory(step, pick(step));
   step.in_batched = step.out_batched = {false};
   step.in = {{.base = -1, .offset = index_of(parameter), .stride = 0}};
   step.out = {{.base = kPacked, .offset = offset, .stride = 0}};

@@ -44,6 +44,10 @@ class Compiler {
   void choose_kernels();
   UpdateStep& producer_of(Value v);
   Step choose_kernel(int n, int64_t tile);
+  /// What the chosen kernel needs besides its operands; equal problems are asked once.
+  void note_memory(Step& step, const KernelCandidate& chosen);
+  /// Of a thread, now that every step is there.
+  void sum_memory();
   /// Offset in the packed arena of `parameter` as `wanted`; adds the step that makes it, once.
   size_t packed(Value parameter, const TensorDesc& wanted);
 
@@ -99,7 +103,8 @@ class Compiler {
   std::vector<int> last_reader_;          // execution position of the last reader
   std::map<std::string, size_t> packed_;  // parameter and desc -> offset
   std::vector<std::shared_ptr<const Reorder>> reorders_;
-  std::map<int, int> bucket_of_gradient_;  // gradient value -> bucket
+  std::map<std::string, std::pair<size_t, size_t>> memory_of_kernel_;  // workspace, state
+  std::map<int, int> bucket_of_gradient_;                              // gradient value -> bucket
 };
 
 }  // namespace tutti

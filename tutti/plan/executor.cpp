@@ -1,9 +1,11 @@
 #include "tutti/plan/executor.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "tutti/plan/executor_team.h"
+#include "tutti/plan/memory.h"
 
 namespace tutti {
 
@@ -39,7 +41,7 @@ KernelRequest with_samples(const Step& step, int64_t samples) {
   return request;
 }
 
-std::unique_ptr<Kernel> make_chosen(const Backend& backend, const Step& step, int64_t samples) {
+KernelCandidate chosen_for(const Backend& backend, const Step& step, int64_t samples) {
   const std::vector<KernelCandidate> candidates = backend.candidates(with_samples(step, samples));
   const auto at = std::ranges::find_if(
       candidates, [&](const auto& c) { return c.refusal.empty() && c.name == step.kernel; });
@@ -47,7 +49,7 @@ std::unique_ptr<Kernel> make_chosen(const Backend& backend, const Step& step, in
     throw DeviceError(
         fmt::format("layer '{}': kernel '{}' was chosen, but refuses a tile of {} samples",
                     step.name, step.kernel, samples));
-  return at->make();
+  return *at;
 }
 
 /// The sizes of the tiles into which a thread's share of the batch is cut for a band.
@@ -64,43 +66,80 @@ std::vector<int64_t> tile_sizes(const PlanBand& band, int64_t share) {
 
 }  // namespace
 
-Executor::ReadyStep Executor::make_ready(const Backend& backend, const Step& step,
-                                         bool first_thread, const std::vector<int64_t>& sizes,
-                                         size_t& workspace) {
+/// The kernel of one step, described once for each size of tile, however many threads make it.
+struct Executor::Chosen {
+  const Backend& backend;
+  const Step& step;
+  std::map<int64_t, KernelCandidate> by_size;
+
+  std::unique_ptr<Kernel> make(int64_t samples) {
+    const auto at = by_size.find(samples);
+    if (at != by_size.end()) return at->second.make();
+    return by_size.emplace(samples, chosen_for(backend, step, samples)).first->second.make();
+  }
+};
+
+/// Bytes that one thread needs at a time.
+struct Executor::Needs {
+  size_t workspace = 0;
+  size_t band_states = 0;  // of the band that is being made
+  size_t states = 0;       // of the largest band
+};
+
+Executor::ReadyStep Executor::make_ready(Chosen& chosen, bool first_thread,
+                                         const std::vector<int64_t>& sizes, Needs& needs) {
   ReadyStep made;
-  made.step = &step;
-  made.in.resize(step.in.size());
-  made.out.resize(step.out.size());
+  made.step = &chosen.step;
+  made.in.resize(chosen.step.in.size());
+  made.out.resize(chosen.step.out.size());
+  made.state = needs.band_states;
   for (const int64_t n : sizes) {
-    std::unique_ptr<Kernel> kernel = make_chosen(backend, step, n);
-    workspace = std::max(workspace, kernel->workspace_bytes());
-    if (made.state.bytes() == 0 && !(first_thread && kernel->state_output() >= 0))
-      made.state = Buffer(kernel->state_bytes());
+    std::unique_ptr<Kernel> kernel = chosen.make(n);
+    needs.workspace = std::max(needs.workspace, kernel->workspace_bytes());
+    if (!(first_thread && kernel->state_output() >= 0))
+      needs.band_states = std::max(needs.band_states, made.state + aligned(kernel->state_bytes()));
     made.kernels.emplace_back(n, std::move(kernel));
   }
+  needs.states = std::max(needs.states, needs.band_states);
   return made;
 }
 
 void Executor::build_steps(const Backend& backend) {
-  const int team = plan_.options.threads;
-  for (int t = 0; t < team; ++t) {
-    Thread& thread = *threads_.emplace_back(std::make_unique<Thread>());
-    size_t workspace = 0;
-    const auto ready = [&](const Step& step, const std::vector<int64_t>& sizes) {
-      return make_ready(backend, step, t == 0, sizes, workspace);
+  const auto team = static_cast<size_t>(plan_.options.threads);
+  for (size_t t = 0; t < team; ++t) {
+    threads_.push_back(std::make_unique<Thread>());
+    threads_.back()->bands.resize(plan_.bands.size());
+  }
+  std::vector<Needs> needs(team);
+  /// Makes the step for all threads; sizes(t) and list(thread) say what for, and where it goes.
+  const auto make = [&](const Step& step, const auto& sizes, const auto& list) {
+    Chosen chosen{backend, step, {}};
+    for (size_t t = 0; t < team; ++t)
+      list(*threads_[t]).push_back(make_ready(chosen, t == 0, sizes(t), needs[t]));
+  };
+  const auto whole = [](size_t) { return std::vector<int64_t>{0}; };
+  for (const Step& step : plan_.packs)
+    make(
+        step, whole, [](Thread & thread) -> auto& { return thread.packs; });
+  for (size_t b = 0; b < plan_.bands.size(); ++b) {
+    const PlanBand& band = plan_.bands[b];
+    const auto sizes = [&](size_t t) {
+      return tile_sizes(band,
+                        share_of(plan_.batch, static_cast<int>(t), plan_.options.threads).size());
     };
-    for (const Step& step : plan_.packs) thread.packs.push_back(ready(step, {0}));
-    const int64_t share = share_of(plan_.batch, t, team).size();
-    for (const PlanBand& band : plan_.bands) {
-      const std::vector<int64_t> sizes = tile_sizes(band, share);
-      std::vector<ReadyStep>& steps = thread.bands.emplace_back();
-      for (const Step& step : band.steps) steps.push_back(ready(step, sizes));
-    }
-    for (const UpdateStep& update : plan_.updates)
-      thread.updates.push_back(ready(update.step, {0}));
-    thread.workspace = Buffer(workspace);
-    thread.tile = Buffer(plan_.tile_scratch_bytes);
-    thread.states.resize(static_cast<size_t>(team));
+    for (Needs& need : needs) need.band_states = 0;
+    for (const Step& step : band.steps)
+      make(
+          step, sizes, [&](Thread & thread) -> auto& { return thread.bands[b]; });
+  }
+  for (const UpdateStep& update : plan_.updates)
+    make(
+        update.step, whole, [](Thread & thread) -> auto& { return thread.updates; });
+  for (size_t t = 0; t < team; ++t) {
+    threads_[t]->workspace = Buffer(needs[t].workspace);
+    threads_[t]->states_of_band = Buffer(needs[t].states);
+    threads_[t]->tile = Buffer(plan_.tile_scratch_bytes);
+    threads_[t]->states.resize(team);
   }
 }
 
@@ -134,11 +173,8 @@ const void* Executor::result(Value v) const {
 
 size_t Executor::memory_bytes() const {
   size_t bytes = arena_.bytes() + packed_.bytes();
-  for (const auto& thread : threads_) {
-    bytes += thread->tile.bytes() + thread->workspace.bytes();
-    for (const auto& band : thread->bands)
-      for (const ReadyStep& ready : band) bytes += ready.state.bytes();
-  }
+  for (const auto& thread : threads_)
+    bytes += thread->tile.bytes() + thread->workspace.bytes() + thread->states_of_band.bytes();
   return bytes;
 }
 

@@ -83,7 +83,7 @@ class Executor {
 
   /// A marked output, or any result that the plan stores; valid until the next run.
   const void* result(Value v) const;
-  /// Bytes owned: results, packed weights, scratch.
+  /// Bytes owned: results, packed weights, and each thread's scratch, workspace and accumulators.
   size_t memory_bytes() const;
 
   /// Seconds thread 0 spent in each step (packs, bands, finishes, updates) since the last call, by
@@ -101,11 +101,13 @@ class Executor {
  private:
   struct ReadyStep;
   struct Thread;
+  struct Chosen;
+  struct Needs;
 
   void build_steps(const Backend& backend);
-  /// The kernels of one thread for tiles of these sizes; raises `workspace` to what they need.
-  ReadyStep make_ready(const Backend& backend, const Step& step, bool first_thread,
-                       const std::vector<int64_t>& sizes, size_t& workspace);
+  /// The kernels of one thread for tiles of these sizes; raises `needs` to what they need.
+  static ReadyStep make_ready(Chosen& chosen, bool first_thread, const std::vector<int64_t>& sizes,
+                              Needs& needs);
   void run_thread(int thread, const StepInfo& step);
   void run_band(int thread, size_t band, const StepInfo& step);
   void finish_band(int thread, size_t band, const StepInfo& step);

@@ -39,7 +39,7 @@ void Executor::run_band(int t, size_t b, const StepInfo& step) {
       for (size_t k = 0; k < ready.out.size(); ++k)
         ready.out[k] = place_address(bases_.data(), thread.tile.data(), ready.step->out[k], first);
       Kernel& kernel = ready.kernel(tile.size());
-      void* state = ready.state.data();
+      void* state = thread.states_of_band.data() + ready.state;
       if (t == 0 && kernel.state_output() >= 0)
         state = ready.out[static_cast<size_t>(kernel.state_output())];
       kernel.run({.in = ready.in.data(),
@@ -72,7 +72,8 @@ void Executor::finish_band(int t, size_t b, const StepInfo& step) {
     size_t states = 0;
     for (int other = 0; other < team; ++other) {
       if (share_of(plan_.batch, other, team).size() == 0) continue;
-      void* state = threads_[static_cast<size_t>(other)]->bands[b][s].state.data();
+      const Thread& owner = *threads_[static_cast<size_t>(other)];
+      void* state = owner.states_of_band.data() + owner.bands[b][s].state;
       if (other == 0 && kernel.state_output() >= 0)
         state = ready.out[static_cast<size_t>(kernel.state_output())];
       thread.states[states++] = state;

@@ -39,7 +39,7 @@ struct Executor::ReadyStep {
   const Step* step = nullptr;
   std::vector<std::pair<int64_t, std::unique_ptr<Kernel>>> kernels;
   std::vector<void*> in, out;  // scratch for the arguments of the call being made
-  Buffer state;
+  size_t state = 0;            // offset in the thread's states
   double run_seconds = 0, finish_seconds = 0;
   Spans::Name span = 0;
 
@@ -52,6 +52,7 @@ struct Executor::ReadyStep {
 
 struct Executor::Thread {
   Buffer tile, workspace;
+  Buffer states_of_band;  // accumulators live for one band: all bands share this
   std::vector<ReadyStep> packs, updates;
   std::vector<std::vector<ReadyStep>> bands;
   std::vector<void*> states;  // scratch for finish

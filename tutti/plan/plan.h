@@ -38,11 +38,13 @@ struct Place {
 struct Step {
   int node = -1;
   std::string name;
-  std::string kernel;                ///< name of the chosen candidate
+  std::string kernel;  ///< name of the chosen candidate
+  KernelSpeed speed = KernelSpeed::fast;
   std::vector<std::string> refused;  ///< "candidate: reason" of the others
   Walk walk = Walk::per_sample;
   KernelRequest
       request;  ///< with every desc final; dimension 0 of batched descs is the band's tile
+  size_t workspace_bytes = 0, state_bytes = 0;  ///< of its kernel
   std::vector<bool> in_batched, out_batched;
   std::vector<Place> in, out;
 };
@@ -93,9 +95,13 @@ struct Plan {
   std::vector<Value> inputs;      ///< base kFirstInput + i
   std::vector<Place> places;      ///< by value
   std::vector<TensorDesc> descs;  ///< by value: final layout
-  size_t arena_bytes = 0, packed_bytes = 0, tile_scratch_bytes = 0;
-  int64_t batch = 0;   ///< samples per run
-  std::string layout;  ///< the layout used
+  size_t arena_bytes = 0, packed_bytes = 0;
+  // Of each thread:
+  size_t tile_scratch_bytes = 0;  ///< values that stay in their band
+  size_t workspace_bytes = 0;     ///< of the kernel that needs most
+  size_t state_bytes = 0;         ///< accumulators of the band that needs most; they live for one
+  int64_t batch = 0;              ///< samples per run
+  std::string layout;             ///< the layout used
 
   Place place(Value v) const { return places[static_cast<size_t>(v.id)]; }
   const TensorDesc& desc(Value v) const { return descs[static_cast<size_t>(v.id)]; }

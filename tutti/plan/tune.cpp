@@ -58,7 +58,7 @@ double weighted_flop(const Plan& plan) {
       std::vector<ValueType> in, out;
       for (const Value v : node.in) in.push_back(plan.graph.type(v));
       for (const Value v : node.out) out.push_back(plan.graph.type(v));
-      const bool slow = is_slow_kernel(step.kernel);
+      const bool slow = step.speed != KernelSpeed::fast;
       flop += node.op->flop(in, out) * (slow ? kReferenceWeight : 1);
     }
   return flop;
@@ -85,6 +85,7 @@ double time_plan(const Plan& plan, const Backend& backend, int runs, double give
       for (size_t i = 0; i < buffer.bytes() / 4; ++i) buffer.as<float>()[i] = rng.uniform() - 0.5f;
     executor.bind_input(v, buffer.data());
   }
+  constexpr double kLongPass = 0.5;  // volumes take seconds a pass; one says enough
   using Clock = std::chrono::steady_clock;
   double best = std::numeric_limits<double>::infinity();
   executor.pack();
@@ -92,8 +93,9 @@ double time_plan(const Plan& plan, const Backend& backend, int runs, double give
     const auto start = Clock::now();
     executor.run({});
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    if (run > 0 || seconds > give_up_seconds) best = std::min(best, seconds);
-    if (seconds > give_up_seconds) break;
+    const bool decides = seconds > std::min(give_up_seconds, kLongPass);
+    if (run > 0 || decides) best = std::min(best, seconds);
+    if (decides) break;
   }
   return best;
 }

@@ -9,12 +9,17 @@ namespace {
 /// Calls fn(plain position, storage position) for every element.
 template <class Fn>
 void for_each_element(const TensorDesc& desc, Fn fn) {
+  const int rank = desc.shape.rank();
+  if (rank == 0) return fn(0, 0);
+  std::vector<std::vector<int64_t>> terms;
+  for (int d = 0; d < rank; ++d) terms.push_back(desc.layout.terms(desc.shape, d));
+  const std::vector<int64_t>& row = terms.back();
   std::array<int64_t, Shape::kMaxRank> index{};
-  const int64_t count = desc.elements();
-  for (int64_t i = 0; i < count; ++i) {
-    fn(i, desc.layout.offset(desc.shape, index.data()));
-    for (int d = desc.shape.rank() - 1; d >= 0 && ++index[static_cast<size_t>(d)] == desc.shape[d];
-         --d)
+  for (int64_t i = 0, count = desc.elements(); i < count;) {
+    int64_t start = 0;
+    for (size_t d = 0; d + 1 < terms.size(); ++d) start += terms[d][static_cast<size_t>(index[d])];
+    for (const int64_t term : row) fn(i++, start + term);
+    for (int d = rank - 2; d >= 0 && ++index[static_cast<size_t>(d)] == desc.shape[d]; --d)
       index[static_cast<size_t>(d)] = 0;
   }
 }

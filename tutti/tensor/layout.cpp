@@ -70,6 +70,14 @@ int64_t Layout::offset(const Shape& shape, const int64_t* index) const {
   return position;
 }
 
+std::vector<int64_t> Layout::terms(const Shape& shape, int dim) const {
+  std::vector<int64_t> terms;
+  std::array<int64_t, Shape::kMaxRank> index{};
+  for (int64_t& i = index[static_cast<size_t>(dim)]; i < shape[dim]; ++i)
+    terms.push_back(offset(shape, index.data()));
+  return terms;
+}
+
 int64_t Layout::channel_block(const Shape& shape) const {
   if (is_plain() || shape.rank() < 3) return num_blocks == 0 ? 1 : 0;
   if (*this == channels_last(shape.rank())) return shape[1];

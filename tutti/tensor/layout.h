@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "tutti/tensor/shape.h"
 
@@ -40,6 +41,8 @@ struct Layout {
   int64_t storage_elements(const Shape& shape) const;
   /// Position, in elements, of the element at `index` (shape.rank() numbers).
   int64_t offset(const Shape& shape, const int64_t* index) const;
+  /// offset() is a sum of one term per dimension: those of the indices of `dim`.
+  std::vector<int64_t> terms(const Shape& shape, int dim) const;
   /// For activations [N, C, spatial...]: the block b such that memory is [N, C/b, spatial, b]: 1
   /// for plain, C for channels last, 16 for nChw16c. 0 if the layout has no such form. Rank < 3 is
   /// plain: b = 1 and spatial = 1.

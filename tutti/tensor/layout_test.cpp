@@ -22,6 +22,16 @@ TEST(Layout, OffsetsOfTheUsualForms) {
             (((1 * 2 + 1) * 4 + 3) * 5 + 4) * 16 + 2);
 }
 
+TEST(Layout, AnOffsetIsASumOfTermsByDimension) {
+  const Shape shape{2, 32, 4, 5};
+  for (const Layout& layout :
+       {Layout::plain(), Layout::channels_last(4), Layout::blocked_channels(16)}) {
+    int64_t sum = 0;
+    for (int d = 0; d < 4; ++d) sum += layout.terms(shape, d).at(static_cast<size_t>(shape[d] - 1));
+    EXPECT_EQ(sum, at(layout, shape, {1, 31, 3, 4})) << layout.to_string(4);
+  }
+}
+
 TEST(Layout,
      NestedBlocksCoverStorageOnce) {  // OIhw8i16o2i, the bf16 weight layout, on a padded shape
   Layout layout;

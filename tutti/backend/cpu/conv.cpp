@@ -187,6 +187,7 @@ void append_onednn_candidates(const KernelRequest& request, const Match& m, bool
   for (ConvImplementation& implementation : found) {
     KernelCandidate c = base;
     c.name = "onednn:" + implementation.name;
+    if (implementation.name.find("ref") == 0) c.speed = KernelSpeed::slow;
     const auto shared = std::make_shared<const ConvImplementation>(std::move(implementation));
     (p.kind == ConvKind::backward_weights ? c.out[0] : c.in[m.free_input]) = shared->w;
     const std::string family = shared->name.substr(0, shared->name.find(':'));

@@ -1,7 +1,7 @@
 #pragma once
 // Kernels for everything that is neither convolution nor batch norm nor Reorder: own loops, f32 and
 // bf16, each family in its own generic_*.cpp. Activations may have any layout without padding;
-// loops are vectorised where the layouts of a request let them be, tables of offsets serve the
+// loops are vectorised where the layouts of a request let them be, offsets by dimension serve the
 // rest.
 
 #include <vector>
@@ -19,10 +19,15 @@ bool append_pointwise_candidates(const KernelRequest& request,
                                  std::vector<KernelCandidate>& candidates);
 bool append_dense_candidates(const KernelRequest& request,
                              std::vector<KernelCandidate>& candidates);
+/// For the ops of append_dense_candidates.
+void append_onednn_dense_candidates(const KernelRequest& request,
+                                    std::vector<KernelCandidate>& candidates);
 bool append_pool_candidates(const KernelRequest& request, std::vector<KernelCandidate>& candidates);
 bool append_shape_candidates(const KernelRequest& request,
                              std::vector<KernelCandidate>& candidates);
 bool append_loss_candidates(const KernelRequest& request, std::vector<KernelCandidate>& candidates);
+bool append_softmax_candidates(const KernelRequest& request,
+                               std::vector<KernelCandidate>& candidates);
 bool append_update_candidates(const KernelRequest& request,
                               std::vector<KernelCandidate>& candidates);
 /// Those of ops/norm_update.h.

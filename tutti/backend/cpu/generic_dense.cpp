@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "tutti/backend/cpu/generic.h"
-#include "tutti/backend/cpu/sample.h"
+#include "tutti/backend/cpu/plain_samples.h"
 #include "tutti/backend/cpu/simd.h"
 #include "tutti/ops/dense.h"
 
@@ -122,44 +122,6 @@ void outer_product(int64_t rows, int64_t columns, int64_t n, Left a, Rows<B> b, 
       over_rows([&](auto kRows, int64_t i) { tile(kRows, i, kVectors, j, lanes); });
     });
 }
-
-/// x as rows of plain samples: in place if it lies so, gathered into `memory` otherwise.
-template <class T>
-class PlainSamples {
- public:
-  explicit PlainSamples(const TensorDesc& d) : samples_(d.shape[0]), size_(sample_size(d)) {
-    const std::vector<int32_t> offsets = sample_offsets(d);
-    for (size_t k = 0; k < offsets.size(); ++k)
-      if (offsets[k] != static_cast<int32_t>(k)) {
-        offsets_ = offsets;
-        break;
-      }
-  }
-  int64_t samples() const { return samples_; }
-  int64_t size() const { return size_; }
-  bool in_place() const { return offsets_.empty(); }
-  size_t bytes() const {
-    return in_place() ? 0 : static_cast<size_t>(samples_ * size_) * sizeof(T);
-  }
-
-  const T* gather(const T* x, void* memory) const {
-    if (in_place()) return x;
-    auto* const plain = static_cast<T*>(memory);
-    for (int64_t n = 0; n < samples_; ++n)
-      for (int64_t k = 0; k < size_; ++k)
-        plain[n * size_ + k] = x[n * size_ + offsets_[static_cast<size_t>(k)]];
-    return plain;
-  }
-  void scatter(const T* plain, T* x) const {
-    for (int64_t n = 0; n < samples_; ++n)
-      for (int64_t k = 0; k < size_; ++k)
-        x[n * size_ + offsets_[static_cast<size_t>(k)]] = plain[n * size_ + k];
-  }
-
- private:
-  int64_t samples_, size_;
-  std::vector<int32_t> offsets_;
-};
 
 /// The gradients of a layer's outputs as floats: in place if they are, widened into the beginning
 /// of a workspace otherwise.
@@ -315,6 +277,7 @@ bool append_dense_candidates(const KernelRequest& r, std::vector<KernelCandidate
     candidates.push_back(make_dense<DenseBackwardWeightsKernel>(r, r.in[0], r.in[1], dw));
   else
     return false;
+  append_onednn_dense_candidates(r, candidates);
   return true;
 }
 

@@ -1,5 +1,5 @@
-// Losses and their gradients: a sample at a time through tables of offsets, sums in double
-// precision.
+// Losses of values and their gradients: element by element in row-major order, sums in double
+// precision. Softmax cross-entropy has a file of its own.
 
 #include <algorithm>
 #include <cmath>
@@ -11,122 +11,65 @@
 namespace tutti {
 namespace {
 
-/// An operand of any layout: element k of sample n, in row-major order.
+constexpr int64_t kChunk = 64;
+
+/// An operand of any layout, read and written in row-major order, up to kChunk elements at a time.
 template <class T>
 class Samples {
  public:
   explicit Samples(const TensorDesc& d)
-      : samples(d.shape[0]), size(sample_size(d)), offsets_(sample_offsets(d)) {}
+      : samples(d.shape[0]), size(sample_size(d)), plain_(d.layout.is_plain()), offsets_(d) {}
   int64_t samples, size;
-  float get(const void* memory, int64_t n, int64_t k) const {
-    return static_cast<float>(
-        static_cast<const T*>(memory)[n * size + offsets_[static_cast<size_t>(k)]]);
+
+  /// Elements [first, first + count) of sample n.
+  void read(const void* memory, int64_t n, int64_t first, int64_t count, float* values) const {
+    const T* const sample = static_cast<const T*>(memory) + n * size;
+    if (plain_) {
+      for (int64_t i = 0; i < count; ++i) values[i] = static_cast<float>(sample[first + i]);
+      return;
+    }
+    int64_t at[kChunk];
+    offsets_.read(first, count, at);
+    for (int64_t i = 0; i < count; ++i) values[i] = static_cast<float>(sample[at[i]]);
   }
-  int32_t label(const void* memory, int64_t n, int64_t k) const {
-    return static_cast<const int32_t*>(memory)[n * size + offsets_[static_cast<size_t>(k)]];
-  }
-  void set(void* memory, int64_t n, int64_t k, float value) const {
-    static_cast<T*>(memory)[n * size + offsets_[static_cast<size_t>(k)]] = static_cast<T>(value);
+  void write(void* memory, int64_t n, int64_t first, int64_t count, const float* values) const {
+    T* const sample = static_cast<T*>(memory) + n * size;
+    if (plain_) {
+      for (int64_t i = 0; i < count; ++i) sample[first + i] = static_cast<T>(values[i]);
+      return;
+    }
+    int64_t at[kChunk];
+    offsets_.read(first, count, at);
+    for (int64_t i = 0; i < count; ++i) sample[at[i]] = static_cast<T>(values[i]);
   }
 
  private:
-  std::vector<int32_t> offsets_;
+  bool plain_;
+  SampleOffsets offsets_;
 };
 
-/// Adds up the threads' sums; false where another part does it.
-template <size_t kSums>
-bool totals(const FinishArgs& args, double (&sums)[kSums]) {
-  std::fill_n(sums, kSums, 0.0);
-  for (const void* state : args.states)
-    for (size_t i = 0; i < kSums; ++i) sums[i] += static_cast<const double*>(state)[i];
-  return args.part == 0;
+/// f(x, y, count) with the values of both operands, chunk by chunk; g(sample, first, count)
+/// follows each.
+template <class X, class Y, class F, class G>
+void for_each_chunk(const Samples<X>& x, const Samples<Y>& y, const KernelArgs& args, F f, G g) {
+  float left[kChunk], right[kChunk];
+  for (int64_t n = 0; n < x.samples; ++n)
+    for (int64_t first = 0; first < x.size; first += kChunk) {
+      const int64_t count = std::min(kChunk, x.size - first);
+      x.read(args.in[0], n, first, count, left);
+      y.read(args.in[1], n, first, count, right);
+      f(left, right, count);
+      g(n, first, count);
+    }
 }
+constexpr auto kNothing = [](int64_t, int64_t, int64_t) {};
 
-template <class T>
-class SoftmaxKernel : public Kernel {
- public:
-  SoftmaxKernel(const KernelRequest& r, const SoftmaxCrossEntropyAttributes& a)
-      : a_(a), x_(r.in[0]), labels_(r.in[1]), classes_(r.in[0].shape[1]),
-        weights_(a.class_weights) {
-    weights_.resize(static_cast<size_t>(classes_), 1.f);
-  }
-  size_t state_bytes() const override { return 2 * sizeof(double); }
-  size_t workspace_bytes() const override { return static_cast<size_t>(classes_) * sizeof(float); }
-
-  void run(const KernelArgs& args) override {
-    auto* const sums = static_cast<double*>(args.state);
-    if (args.first) sums[0] = sums[1] = 0;
-    for_each_label(args, [&](int64_t, int64_t, int64_t y, const float* x, float log_sum) {
-      const float s = a_.label_smoothing;
-      float loss = (1 - s) * weight(y) * (log_sum - x[y]);
-      if (s > 0)
-        for (int64_t k = 0; k < classes_; ++k)
-          loss += s / static_cast<float>(classes_) * weight(k) * (log_sum - x[k]);
-      sums[0] += static_cast<double>(loss);
-      sums[1] += a_.mean_over == MeanOver::labels ? 1 : static_cast<double>(weight(y));
-    });
-  }
-  void finish(const FinishArgs& args) override {
-    double sums[2];
-    if (!totals(args, sums)) return;
-    *static_cast<float*>(args.out[0]) =
-        static_cast<float>(static_cast<double>(a_.scale) * sums[0] / sums[1]);
-    *static_cast<float*>(args.out[1]) = static_cast<float>(sums[1]);
-  }
-
- protected:
-  float weight(int64_t k) const { return weights_[static_cast<size_t>(k)]; }
-
-  /// f(sample, position, label, logits [classes] in the workspace, log of the sum of their
-  /// exponentials).
-  template <class F>
-  void for_each_label(const KernelArgs& args, F f) const {
-    auto* const x = static_cast<float*>(args.workspace);
-    for (int64_t n = 0; n < labels_.samples; ++n)
-      for (int64_t i = 0; i < labels_.size; ++i) {
-        float top = -INFINITY, sum = 0;
-        for (int64_t k = 0; k < classes_; ++k) {
-          x[k] = x_.get(args.in[0], n, k * labels_.size + i);
-          top = std::max(top, x[k]);
-        }
-        for (int64_t k = 0; k < classes_; ++k) sum += std::exp(x[k] - top);
-        const int64_t y = std::clamp<int64_t>(labels_.label(args.in[1], n, i), 0, classes_ - 1);
-        f(n, i, y, x, top + std::log(sum));
-      }
-  }
-
-  SoftmaxCrossEntropyAttributes a_;
-  Samples<T> x_;
-  Samples<int32_t> labels_;
-  int64_t classes_;
-  std::vector<float> weights_;
-};
-
-template <class T>
-class SoftmaxGradKernel final : public SoftmaxKernel<T> {
- public:
-  SoftmaxGradKernel(const KernelRequest& r, const SoftmaxCrossEntropyAttributes& a)
-      : SoftmaxKernel<T>(r, a), dx_(r.out[0]) {}
-  size_t state_bytes() const override { return 0; }
-
-  void run(const KernelArgs& args) override {
-    const float s = this->a_.label_smoothing, even = s / static_cast<float>(this->classes_);
-    const float factor = this->a_.scale / *static_cast<const float*>(args.in[2]);
-    float all = 0;
-    for (const float w : this->weights_) all += even * w;
-    this->for_each_label(args, [&](int64_t n, int64_t i, int64_t y, const float* x, float log_sum) {
-      const float total = (1 - s) * this->weight(y) + all;
-      for (int64_t k = 0; k < this->classes_; ++k) {
-        const float target = even * this->weight(k) + (k == y ? (1 - s) * this->weight(y) : 0.f);
-        dx_.set(args.out[0], n, k * this->labels_.size + i,
-                factor * (total * std::exp(x[k] - log_sum) - target));
-      }
-    });
-  }
-
- private:
-  Samples<T> dx_;
-};
+/// The threads' sums, added up in their order.
+double total_of(const FinishArgs& args) {
+  double total = 0;
+  for (const void* state : args.states) total += *static_cast<const double*>(state);
+  return total;
+}
 
 float loss_of(const PointwiseLossAttributes& a, float x, float t) {
   const float d = x - t;
@@ -168,16 +111,17 @@ class PointwiseLossKernel final : public Kernel {
   void run(const KernelArgs& args) override {
     auto* const sum = static_cast<double*>(args.state);
     if (args.first) *sum = 0;
-    for (int64_t n = 0; n < x_.samples; ++n)
-      for (int64_t k = 0; k < x_.size; ++k)
-        *sum +=
-            static_cast<double>(loss_of(a_, x_.get(args.in[0], n, k), t_.get(args.in[1], n, k)));
+    for_each_chunk(
+        x_, t_, args,
+        [&](const float* x, const float* t, int64_t count) {
+          for (int64_t k = 0; k < count; ++k) *sum += static_cast<double>(loss_of(a_, x[k], t[k]));
+        },
+        kNothing);
   }
   void finish(const FinishArgs& args) override {
-    double sums[1];
-    if (totals(args, sums))
+    if (args.part == 0)
       *static_cast<float*>(args.out[0]) = static_cast<float>(
-          static_cast<double>(a_.scale) * sums[0] / batch_elements(*args.step, x_.size));
+          static_cast<double>(a_.scale) * total_of(args) / batch_elements(*args.step, x_.size));
   }
 
  private:
@@ -194,10 +138,15 @@ class PointwiseLossGradKernel final : public Kernel {
   void run(const KernelArgs& args) override {
     const auto factor =
         static_cast<float>(static_cast<double>(a_.scale) / batch_elements(*args.step, x_.size));
-    for (int64_t n = 0; n < x_.samples; ++n)
-      for (int64_t k = 0; k < x_.size; ++k)
-        dx_.set(args.out[0], n, k,
-                factor * slope_of(a_, x_.get(args.in[0], n, k), t_.get(args.in[1], n, k)));
+    float dx[kChunk];
+    for_each_chunk(
+        x_, t_, args,
+        [&](const float* x, const float* t, int64_t count) {
+          for (int64_t k = 0; k < count; ++k) dx[k] = factor * slope_of(a_, x[k], t[k]);
+        },
+        [&](int64_t n, int64_t first, int64_t count) {
+          dx_.write(args.out[0], n, first, count, dx);
+        });
   }
 
  private:
@@ -215,17 +164,19 @@ class GaussianKLKernel final : public Kernel {
   void run(const KernelArgs& args) override {
     auto* const sum = static_cast<double*>(args.state);
     if (args.first) *sum = 0;
-    for (int64_t n = 0; n < mean_.samples; ++n)
-      for (int64_t k = 0; k < mean_.size; ++k) {
-        const float mean = mean_.get(args.in[0], n, k), logvar = logvar_.get(args.in[1], n, k);
-        *sum += static_cast<double>(0.5f * (mean * mean + std::exp(logvar) - 1 - logvar));
-      }
+    for_each_chunk(
+        mean_, logvar_, args,
+        [&](const float* mean, const float* logvar, int64_t count) {
+          for (int64_t k = 0; k < count; ++k)
+            *sum += static_cast<double>(0.5f *
+                                        (mean[k] * mean[k] + std::exp(logvar[k]) - 1 - logvar[k]));
+        },
+        kNothing);
   }
   void finish(const FinishArgs& args) override {
-    double sums[1];
-    if (totals(args, sums))
-      *static_cast<float*>(args.out[0]) = static_cast<float>(static_cast<double>(scale_) * sums[0] /
-                                                             static_cast<double>(args.step->batch));
+    if (args.part == 0)
+      *static_cast<float*>(args.out[0]) = static_cast<float>(
+          static_cast<double>(scale_) * total_of(args) / static_cast<double>(args.step->batch));
   }
 
  private:
@@ -241,12 +192,19 @@ class GaussianKLGradKernel final : public Kernel {
       : scale_(scale), mean_(r.in[0]), dmean_(r.out[0]), logvar_(r.in[1]), dlogvar_(r.out[1]) {}
   void run(const KernelArgs& args) override {
     const float factor = scale_ / static_cast<float>(args.step->batch);
-    for (int64_t n = 0; n < mean_.samples; ++n)
-      for (int64_t k = 0; k < mean_.size; ++k) {
-        dmean_.set(args.out[0], n, k, factor * mean_.get(args.in[0], n, k));
-        dlogvar_.set(args.out[1], n, k,
-                     factor * 0.5f * (std::exp(logvar_.get(args.in[1], n, k)) - 1));
-      }
+    float dmean[kChunk], dlogvar[kChunk];
+    for_each_chunk(
+        mean_, logvar_, args,
+        [&](const float* mean, const float* logvar, int64_t count) {
+          for (int64_t k = 0; k < count; ++k) {
+            dmean[k] = factor * mean[k];
+            dlogvar[k] = factor * 0.5f * (std::exp(logvar[k]) - 1);
+          }
+        },
+        [&](int64_t n, int64_t first, int64_t count) {
+          dmean_.write(args.out[0], n, first, count, dmean);
+          dlogvar_.write(args.out[1], n, first, count, dlogvar);
+        });
   }
 
  private:
@@ -274,26 +232,9 @@ bool add_pair(const KernelRequest& r, std::vector<KernelCandidate>& candidates,
   return true;
 }
 
-template <template <class> class K>
-bool add_softmax(const KernelRequest& r, std::vector<KernelCandidate>& candidates,
-                 const SoftmaxCrossEntropyAttributes& a) {
-  KernelCandidate c = candidate_for(r, "cpu:loss");
-  c.refusal = refusal_of_layouts(r);
-  if (!with_float_type(r.in[0].dtype, [&](auto t) {
-        c.make = [r, a] { return std::make_unique<K<decltype(t)>>(r, a); };
-      }))
-    c.refusal = fmt::format("no softmax of {}", name_of(r.in[0].dtype));
-  candidates.push_back(std::move(c));
-  return true;
-}
-
 }  // namespace
 
 bool append_loss_candidates(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
-  if (const auto* op = dynamic_cast<const SoftmaxCrossEntropy*>(r.op))
-    return add_softmax<SoftmaxKernel>(r, candidates, op->loss());
-  if (const auto* op = dynamic_cast<const SoftmaxCrossEntropyGrad*>(r.op))
-    return add_softmax<SoftmaxGradKernel>(r, candidates, op->loss());
   if (const auto* op = dynamic_cast<const PointwiseLoss*>(r.op))
     return add_pair<PointwiseLossKernel>(r, candidates, op->loss());
   if (const auto* op = dynamic_cast<const PointwiseLossGrad*>(r.op))

@@ -1,6 +1,7 @@
 // Add, Mul, Scale, activations, dropout.
 
 #include <algorithm>
+#include <numeric>
 
 #include "tutti/backend/cpu/generic.h"
 #include "tutti/backend/cpu/sample.h"
@@ -14,35 +15,37 @@ namespace {
 
 using simd::AllLanes, simd::Floats, simd::kLanes;
 
-/// out = f(a, b), or f(a, a) with one input. Offsets are empty if all operands share one layout:
-/// then memory is one run.
+/// out = f(a, b), or f(a, a) with one input. If all operands share one layout, memory is one run.
 template <class T, class F>
 class PointwiseKernel final : public Kernel {
  public:
   PointwiseKernel(const KernelRequest& r, F f)
-      : f_(f), n_(r.out[0].elements()), sample_(sample_size(r.out[0])), pair_(r.in.size() > 1) {
-    if (r.in.front().layout == r.out[0].layout && r.in.back().layout == r.out[0].layout) return;
-    a_ = sample_offsets(r.in.front());
-    b_ = sample_offsets(r.in.back());
-    y_ = sample_offsets(r.out[0]);
-  }
+      : f_(f), n_(r.out[0].elements()), sample_(sample_size(r.out[0])), pair_(r.in.size() > 1),
+        one_run_(r.in.front().layout == r.out[0].layout && r.in.back().layout == r.out[0].layout),
+        a_(r.in.front()), b_(r.in.back()), y_(r.out[0]) {}
 
   void run(const KernelArgs& args) override {
     const auto* const a = static_cast<const T*>(args.in[0]);
     const auto* const b = static_cast<const T*>(args.in[pair_ ? 1 : 0]);
     auto* const y = static_cast<T*>(args.out[0]);
     auto [i, end] = share(n_, args.part, args.parts);
-    if (y_.empty())
+    if (one_run_)
       for (; i + kLanes <= end; i += kLanes) whole(a + i, b + i, y + i);
     while (i < end) {  // the rest of a run, or all of it where layouts differ
-      const int64_t count = std::min<int64_t>(kLanes, end - i);
+      const int64_t first = one_run_ ? i : i / sample_ * sample_;
+      const int64_t count =
+          std::min<int64_t>(kLanes, (one_run_ ? end : std::min(end, first + sample_)) - i);
       T left[kLanes] = {}, right[kLanes] = {}, result[kLanes];
+      Places from_a, from_b, to;
+      places(a_, i - first, count, from_a);
+      places(b_, i - first, count, from_b);
+      places(y_, i - first, count, to);
       for (int64_t k = 0; k < count; ++k) {
-        left[k] = a[place(i + k, a_)];
-        right[k] = b[place(i + k, b_)];
+        left[k] = a[first + from_a[k]];
+        right[k] = b[first + from_b[k]];
       }
       whole(left, right, result);
-      for (int64_t k = 0; k < count; ++k) y[place(i + k, y_)] = result[k];
+      for (int64_t k = 0; k < count; ++k) y[first + to[k]] = result[k];
       i += count;
     }
   }
@@ -51,17 +54,19 @@ class PointwiseKernel final : public Kernel {
   void whole(const T* a, const T* b, T* y) const {
     simd::store(y, f_(simd::load(a, AllLanes{}), simd::load(b, AllLanes{})), AllLanes{});
   }
-  /// Where element i lies.
-  int64_t place(int64_t i, const std::vector<int32_t>& offsets) const {
-    if (offsets.empty()) return i;
-    const int64_t first = i / sample_ * sample_;
-    return first + offsets[static_cast<size_t>(i - first)];
+  using Places = int64_t[kLanes];
+  /// Of elements [first, first + count) of a sample, or of the run.
+  void places(const SampleOffsets& offsets, int64_t first, int64_t count, Places& found) const {
+    if (one_run_)
+      std::iota(found, found + count, first);
+    else
+      offsets.read(first, count, found);
   }
 
   F f_;
   int64_t n_, sample_;
-  bool pair_;
-  std::vector<int32_t> a_, b_, y_;
+  bool pair_, one_run_;
+  SampleOffsets a_, b_, y_;
 };
 
 template <class F>
@@ -156,7 +161,7 @@ class DropoutKernel final : public Kernel {
       : samples_(r.out[0].shape[0]), size_(sample_size(r.out[0])),
         threshold_(dropout_threshold(op.probability())), keep_(1 / (1 - op.probability())),
         salt_(op.salt()), plain_(r.in[0].layout.is_plain() && r.out[0].layout.is_plain()),
-        x_(sample_offsets(r.in[0])), y_(sample_offsets(r.out[0])) {}
+        x_(r.in[0]), y_(r.out[0]) {}
 
   void run(const KernelArgs& args) override {
     const auto* x = static_cast<const T*>(args.in[0]);
@@ -173,10 +178,11 @@ class DropoutKernel final : public Kernel {
             y[first + i] = static_cast<T>(static_cast<float>(x[first + i]) * factor[i]);
           continue;
         }
-        for (int64_t i = 0; i < count; ++i) {
-          const auto at = static_cast<size_t>(first + i);
-          y[y_[at]] = static_cast<T>(static_cast<float>(x[x_[at]]) * factor[i]);
-        }
+        int64_t from[4 * kLanes], to[4 * kLanes];
+        x_.read(first, count, from);
+        y_.read(first, count, to);
+        for (int64_t i = 0; i < count; ++i)
+          y[to[i]] = static_cast<T>(static_cast<float>(x[from[i]]) * factor[i]);
       }
     }
   }
@@ -194,7 +200,7 @@ class DropoutKernel final : public Kernel {
   float keep_;
   uint32_t salt_;
   bool plain_;
-  std::vector<int32_t> x_, y_;
+  SampleOffsets x_, y_;
 };
 
 bool add_dropout(const KernelRequest& r, std::vector<KernelCandidate>& candidates,

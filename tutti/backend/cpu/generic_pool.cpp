@@ -32,6 +32,20 @@ struct Geometry {
       y[to] = y_shape[d + 2];
     }
   }
+  /// No element of x is in two windows.
+  bool apart() const {
+    return stride[0] >= kernel[0] && stride[1] >= kernel[1] && stride[2] >= kernel[2];
+  }
+  /// Windows cover x, each element once.
+  bool tiles() const {
+    bool exact = true;
+    for (size_t i = 0; i < 3; ++i)
+      exact &= stride[i] == kernel[i] && low[i] == 0 && y[i] * kernel[i] == x[i];
+    return exact;
+  }
+  /// The outermost dimension that x has. A slab is what lies at one of its indices.
+  size_t outer() const { return x[0] > 1 ? 0 : 1; }
+  int64_t slab() const { return outer() == 0 ? x[1] * x[2] : x[2]; }
   int64_t x_positions() const { return x[0] * x[1] * x[2]; }
   int64_t y_positions() const { return y[0] * y[1] * y[2]; }
 };
@@ -52,16 +66,32 @@ struct Window {
   /// tap(position in x, in order).
   template <class Tap>
   void each(Tap tap) const {
-    for (int64_t d = begin[0]; d < end[0]; ++d)
-      for (int64_t h = begin[1]; h < end[1]; ++h) {
-        const int64_t row = (d * g.x[1] + h) * g.x[2];
-        for (int64_t w = begin[2]; w < end[2]; ++w) tap(row + w);
-      }
+    each_below(g.x[0], g.x[1], tap);
+  }
+  /// tap(position in a ring of the `slabs` slabs that are summed at a time).
+  template <class Tap>
+  void each_in_ring(int64_t slabs, Tap tap) const {
+    if (g.outer() == 0)
+      each_below(slabs, g.x[1], tap);
+    else
+      each_below(1, slabs, tap);
   }
   float inverse() const {
     const int64_t inside = (end[0] - begin[0]) * (end[1] - begin[1]) * (end[2] - begin[2]);
     return 1.f / static_cast<float>(g.count_include_pad ? g.kernel[0] * g.kernel[1] * g.kernel[2]
                                                         : inside);
+  }
+
+ private:
+  /// Positions where indices count modulo these extents, which are x's own or smaller.
+  template <class Tap>
+  void each_below(int64_t depth, int64_t height, Tap tap) const {
+    for (int64_t d = begin[0]; d < end[0]; ++d)
+      for (int64_t h = begin[1]; h < end[1]; ++h) {
+        const int64_t row =
+            ((d < depth ? d : d % depth) * g.x[1] + (h < height ? h : h % height)) * g.x[2];
+        for (int64_t w = begin[2]; w < end[2]; ++w) tap(row + w);
+      }
   }
 };
 
@@ -123,7 +153,9 @@ class PoolKernel final : public Kernel {
   ChannelView view_;
 };
 
-/// dx is summed in f32 in the workspace, one vector of channels at a time, because windows overlap.
+/// One vector of channels at a time. Where windows are apart dx is written at once; where they
+/// overlap it is summed in f32 in the workspace, which holds the slabs that one row of windows
+/// covers.
 template <class T>
 class PoolGradKernel final : public Kernel {
  public:
@@ -131,7 +163,8 @@ class PoolGradKernel final : public Kernel {
       : g_(a, r.out[0].shape, r.in[0].shape), max_(a.kind == PoolKind::max),
         view_(channel_view(r.out[0])) {}
   size_t workspace_bytes() const override {
-    return static_cast<size_t>(g_.x_positions() * std::min<int64_t>(view_.block, kLanes)) *
+    if (g_.apart()) return 0;
+    return static_cast<size_t>(slabs() * g_.slab() * std::min<int64_t>(view_.block, kLanes)) *
            sizeof(float);
   }
 
@@ -149,37 +182,76 @@ class PoolGradKernel final : public Kernel {
   }
 
  private:
+  int64_t slabs() const { return std::min(g_.kernel[g_.outer()], g_.x[g_.outer()]); }
+
   template <class Lanes>
   void plane(const T* dy, const T* x, T* dx, float* sums, Lanes lanes) const {
-    const int64_t b = view_.block, n = lanes.n;
-    std::fill_n(sums, g_.x_positions() * n, 0.f);
-    const auto add = [&](int64_t tap, Floats v) {
-      simd::store(sums + tap * n, simd::load(sums + tap * n, lanes) + v, lanes);
+    const int64_t b = view_.block;
+    const auto zero = [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) simd::store(dx + i * b, Floats{}, lanes);
+    };
+    if (g_.apart()) {
+      if (!g_.tiles()) zero(0, g_.x_positions());
+      for_each_window(g_, [&](const Window& window, int64_t position) {
+        spread(
+            window, simd::load(dy + position * b, lanes), x, lanes,
+            [&](auto tap) { window.each(tap); },
+            [&](int64_t at, Floats v) { simd::store(dx + at * b, Floats{} + v, lanes); });
+      });
+      return;
+    }
+    const int64_t n = lanes.n, ring = slabs(), slab = g_.slab();
+    const size_t outer = g_.outer();
+    int64_t first = 0, last = 0;  // of the slabs in the ring
+    const auto finish = [&](int64_t until) {
+      for (; first < until; ++first) {
+        if (first >= last) {  // in no window
+          zero(first * slab, (first + 1) * slab);
+          continue;
+        }
+        const float* const from = sums + first % ring * slab * n;
+        T* const to = dx + first * slab * b;
+        for (int64_t i = 0; i < slab; ++i)
+          simd::store(to + i * b, simd::load(from + i * n, lanes), lanes);
+      }
     };
     for_each_window(g_, [&](const Window& window, int64_t position) {
-      const Floats g = simd::load(dy + position * b, lanes);
-      if (!max_) {
-        const Floats part = g * window.inverse();
-        window.each([&](int64_t tap) { add(tap, part); });
-        return;
-      }
-      Floats best = simd::splat(-std::numeric_limits<float>::infinity());
-      Words winner{}, index{};
-      window.each([&](int64_t tap) {
-        const Floats v = simd::load(x + tap * b, lanes);
-        const auto better = replaces(v, best);
-        best = simd::select(better, v, best);
-        winner = simd::select(better, index, winner);
-        index += 1;
-      });
-      index = Words{};
-      window.each([&](int64_t tap) {
-        add(tap, simd::select(winner == index, g, Floats{}));
-        index += 1;
-      });
+      if (window.begin[outer] > first) finish(window.begin[outer]);
+      last = std::max(last, first);
+      for (; last < window.end[outer]; ++last)
+        std::fill_n(sums + last % ring * slab * n, slab * n, 0.f);
+      spread(
+          window, simd::load(dy + position * b, lanes), x, lanes,
+          [&](auto tap) { window.each_in_ring(ring, tap); },
+          [&](int64_t at, Floats v) {
+            simd::store(sums + at * n, simd::load(sums + at * n, lanes) + v, lanes);
+          });
     });
-    for (int64_t i = 0; i < g_.x_positions(); ++i)
-      simd::store(dx + i * b, simd::load(sums + i * n, lanes), lanes);
+    finish(g_.x[outer]);
+  }
+
+  /// The gradient of one window's result to its elements: each(tap) names their places in order.
+  template <class Lanes, class Each, class Put>
+  void spread(const Window& window, Floats g, const T* x, Lanes lanes, Each each, Put put) const {
+    if (!max_) {
+      const Floats part = g * window.inverse();
+      each([&](int64_t at) { put(at, part); });
+      return;
+    }
+    Floats best = simd::splat(-std::numeric_limits<float>::infinity());
+    Words winner{}, index{};
+    window.each([&](int64_t tap) {
+      const Floats v = simd::load(x + tap * view_.block, lanes);
+      const auto better = replaces(v, best);
+      best = simd::select(better, v, best);
+      winner = simd::select(better, index, winner);
+      index += 1;
+    });
+    index = Words{};
+    each([&](int64_t at) {
+      put(at, simd::select(winner == index, g, Floats{}));
+      index += 1;
+    });
   }
 
   Geometry g_;

@@ -1,98 +1,11 @@
 #include "tutti/backend/cpu/onednn.h"
 
-#include <omp.h>
-#include <oneapi/dnnl/dnnl_debug.h>
-
 #include <algorithm>
-#include <numeric>
 
-#include "tutti/base/error.h"
+#include "tutti/backend/cpu/onednn_call.h"
 
 namespace tutti::onednn {
 namespace {
-
-void check(dnnl_status_t status, const char* call) {
-  if (status != dnnl_success)
-    throw DeviceError(fmt::format("oneDNN: {} failed: {}", call, dnnl_status2str(status)));
-}
-#define TUTTI_DNNL(call) check(call, #call)
-
-// oneDNN fixes the thread count of a primitive when it is created, and some loops ask again when
-// they run.
-class OneThread {
- public:
-  OneThread() : before_(omp_get_max_threads()) {
-    if (before_ != 1) omp_set_num_threads(1);
-  }
-  ~OneThread() {
-    if (before_ != 1) omp_set_num_threads(before_);
-  }
-  OneThread(const OneThread&) = delete;
-
- private:
-  int before_;
-};
-
-dnnl_engine_t cpu() {
-  static const dnnl_engine_t the_cpu =
-      [] {  // lives as long as the process: oneDNN's primitive cache refers to it
-        dnnl_engine_t made = nullptr;
-        TUTTI_DNNL(dnnl_engine_create(&made, dnnl_cpu, 0));
-        return made;
-      }();
-  return the_cpu;
-}
-
-dnnl_data_type_t type_of(DType type) {
-  switch (type) {
-    case DType::f32: return dnnl_f32;
-    case DType::bf16: return dnnl_bf16;
-    case DType::i32: return dnnl_s32;
-    case DType::u8: return dnnl_u8;
-  }
-  return dnnl_data_type_undef;
-}
-
-struct Blocking {
-  int rank = 0, blocks = 0;
-  const dnnl_dim_t *dims = nullptr, *padded = nullptr, *strides = nullptr, *block_size = nullptr,
-                   *block_dim = nullptr;
-};
-
-#if DNNL_VERSION_MAJOR >= 3
-Blocking blocking_of(MemoryDesc::View view) {
-  Blocking b;
-  const auto list = [&](dnnl_query_t what) {
-    const dnnl_dims_t* values = nullptr;
-    TUTTI_DNNL(dnnl_memory_desc_query(view, what, &values));
-    return *values;
-  };
-  TUTTI_DNNL(dnnl_memory_desc_query(view, dnnl_query_ndims_s32, &b.rank));
-  TUTTI_DNNL(dnnl_memory_desc_query(view, dnnl_query_inner_nblks_s32, &b.blocks));
-  b.dims = list(dnnl_query_dims);
-  b.padded = list(dnnl_query_padded_dims);
-  b.strides = list(dnnl_query_strides);
-  b.block_size = list(dnnl_query_inner_blks);
-  b.block_dim = list(dnnl_query_inner_idxs);
-  return b;
-}
-
-bool is_blocked(MemoryDesc::View view) {
-  dnnl_format_kind_t kind = dnnl_format_kind_undef;
-  return dnnl_memory_desc_query(view, dnnl_query_format_kind, &kind) == dnnl_success &&
-         kind == dnnl_blocked;
-}
-#else
-Blocking blocking_of(MemoryDesc::View view) {
-  const dnnl_blocking_desc_t& form = view->format_desc.blocking;
-  return {view->ndims,  form.inner_nblks, view->dims,     view->padded_dims,
-          form.strides, form.inner_blks,  form.inner_idxs};
-}
-
-bool is_blocked(MemoryDesc::View view) {
-  return view->format_kind == dnnl_blocked && view->extra.flags == 0;
-}
-#endif
 
 /// oneDNN's name for an activation; its parameter is the slope of leaky_relu, of which ReLU is the
 /// case 0.
@@ -140,7 +53,7 @@ ConvArguments arguments_of(const ConvProblem& p) {
   ConvArguments args;
   args.x = MemoryDesc::of(p.x);
   args.y = MemoryDesc::of(p.y);
-  args.w = p.any_w && a.groups == 1 ? MemoryDesc::any(p.w) : MemoryDesc::of(p.w, a.groups);
+  args.w = p.any_w ? MemoryDesc::any(p.w, a.groups) : MemoryDesc::of(p.w, a.groups);
   if (p.bias) args.bias = MemoryDesc::of({DType::f32, {p.y.shape[1]}, {}});
   for (size_t i = 0; i < static_cast<size_t>(a.spatial); ++i) {
     args.stride[i] = a.stride[i];
@@ -225,101 +138,6 @@ void for_each_implementation(const ConvProblem& p, const ConvArguments& a,
 
 }  // namespace
 
-dnnl_format_tag_t tag_of(const Layout& layout, int rank) {
-  std::string name;
-  for (int i = 0; i < rank; ++i) {
-    const int dim = layout.order[static_cast<size_t>(i)];
-    const bool blocked =
-        std::any_of(layout.blocks.begin(), layout.blocks.begin() + layout.num_blocks,
-                    [&](auto b) { return b.dim == dim; });
-    name += static_cast<char>((blocked ? 'A' : 'a') + dim);
-  }
-  for (int b = 0; b < layout.num_blocks; ++b) {
-    const auto [dim, size] = layout.blocks[static_cast<size_t>(b)];
-    name += std::to_string(size) + static_cast<char>('a' + dim);
-  }
-  for (int tag = dnnl_format_tag_any + 1; tag < dnnl_format_tag_last; ++tag)
-    if (name == dnnl_fmt_tag2str(static_cast<dnnl_format_tag_t>(tag)))
-      return static_cast<dnnl_format_tag_t>(tag);
-  return dnnl_format_tag_undef;
-}
-
-MemoryDesc MemoryDesc::make(const TensorDesc& desc, int64_t groups, dnnl_format_tag_t tag) {
-  dnnl_dims_t dims{};
-  int rank = 0;
-  if (groups > 1) dims[rank++] = groups;
-  for (int i = 0; i < desc.shape.rank(); ++i) dims[rank++] = desc.shape[i] / (i == 0 ? groups : 1);
-  MemoryDesc made;
-#if DNNL_VERSION_MAJOR >= 3
-  dnnl_memory_desc_t raw = nullptr;
-  TUTTI_DNNL(dnnl_memory_desc_create_with_tag(&raw, rank, dims, type_of(desc.dtype), tag));
-  made.desc_.reset(raw);
-#else
-  TUTTI_DNNL(
-      dnnl_memory_desc_init_by_tag(&made.desc_.emplace(), rank, dims, type_of(desc.dtype), tag));
-#endif
-  return made;
-}
-
-MemoryDesc MemoryDesc::of(const TensorDesc& desc, int64_t groups) {
-  const int rank = desc.shape.rank() + (groups > 1 ? 1 : 0);
-  const bool representable =
-      groups == 1 ||
-      desc.layout.is_plain();  // a plain tensor stays plain when dimension 0 is split
-  const dnnl_format_tag_t tag = representable ? tag_of(desc.layout, rank) : dnnl_format_tag_undef;
-  if (tag == dnnl_format_tag_undef)
-    throw DeviceError(
-        fmt::format("oneDNN has no name for the layout of {} with {} groups: choose another layout",
-                    desc.to_string(), groups));
-  return make(desc, groups, tag);
-}
-
-MemoryDesc MemoryDesc::any(const TensorDesc& desc, int64_t groups) {
-  return make(desc, groups, dnnl_format_tag_any);
-}
-
-#if DNNL_VERSION_MAJOR >= 3
-MemoryDesc::MemoryDesc(View view) {
-  dnnl_memory_desc_t copy = nullptr;
-  TUTTI_DNNL(dnnl_memory_desc_clone(&copy, view));
-  desc_.reset(copy);
-}
-MemoryDesc::View MemoryDesc::view() const { return desc_.get(); }
-#else
-MemoryDesc::MemoryDesc(View view) : desc_(*view) {}
-MemoryDesc::View MemoryDesc::view() const { return desc_ ? &*desc_ : nullptr; }
-#endif
-
-std::optional<Layout> MemoryDesc::layout() const {
-  if (!is_blocked(view())) return std::nullopt;
-  const Blocking b = blocking_of(view());
-  if (b.rank > Shape::kMaxRank || b.blocks > Layout::kMaxBlocks) return std::nullopt;
-  Layout layout;
-  std::array<int64_t, Shape::kMaxRank> outer{};
-  for (int i = 0; i < b.rank; ++i) outer[static_cast<size_t>(i)] = b.padded[i];
-  int64_t stride = 1;
-  for (int i = 0; i < b.blocks; ++i) {
-    layout.blocks[static_cast<size_t>(i)] = {static_cast<int8_t>(b.block_dim[i]),
-                                             static_cast<int16_t>(b.block_size[i])};
-    outer[static_cast<size_t>(b.block_dim[i])] /= b.block_size[i];
-    stride *= b.block_size[i];
-  }
-  layout.num_blocks = b.blocks;
-  // Equal strides mean that one of the dimensions has one block only, and lies inside the other;
-  // oneDNN's kernels compare strides, so the order must give back exactly these.
-  const auto outside = [&](int i, int j) {
-    if (b.strides[i] != b.strides[j]) return b.strides[i] > b.strides[j];
-    return outer[static_cast<size_t>(i)] > 1 && outer[static_cast<size_t>(j)] == 1;
-  };
-  std::stable_sort(layout.order.begin(), layout.order.begin() + b.rank, outside);
-  for (int i = b.rank - 1; i >= 0; --i) {
-    const auto dim = static_cast<size_t>(layout.order[static_cast<size_t>(i)]);
-    if (outer[dim] > 1 && b.strides[dim] != stride) return std::nullopt;
-    stride *= outer[dim];
-  }
-  return layout;
-}
-
 bool ConvImplementation::is_slow() const {
   return name.find("ref") != std::string::npos || name.find("gemm:") == 0 ||
          name.find(":gemm") != std::string::npos;
@@ -334,11 +152,11 @@ std::vector<ConvImplementation> conv_implementations(const ConvProblem& problem)
     const char* name = "";
     TUTTI_DNNL(dnnl_primitive_desc_query(desc.get(), dnnl_query_impl_info_str, 0, &name));
     ConvImplementation made{name, std::move(desc), problem.w, true};
-    if (problem.any_w && problem.attributes.groups == 1) {
+    if (problem.any_w) {
       const auto which = problem.kind == ConvKind::backward_weights ? dnnl_query_diff_weights_md
                                                                     : dnnl_query_weights_md;
-      const auto layout =
-          MemoryDesc(dnnl_primitive_desc_query_md(made.desc.get(), which, 0)).layout();
+      const auto layout = MemoryDesc(dnnl_primitive_desc_query_md(made.desc.get(), which, 0))
+                              .layout(problem.attributes.groups);
       made.usable = layout.has_value();
       if (layout) made.w.layout = *layout;
     }

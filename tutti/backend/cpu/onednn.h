@@ -1,8 +1,8 @@
 #pragma once
-// The only file that knows oneDNN's C interface and the differences between its versions 2 and 3:
-// memory descriptions to and from TensorDesc, the implementations that exist for a convolution, and
-// one object that runs a chosen one. Everything is created for one thread, because a plan runs one
-// kernel instance per thread.
+// The only header of oneDNN's C interface; onednn*.cpp know the differences between its versions 2
+// and 3: memory descriptions to and from TensorDesc, the implementations that exist for a
+// convolution, and one object that runs a chosen one. Everything is created for one thread, because
+// a plan runs one kernel instance per thread.
 
 #include <oneapi/dnnl/dnnl.h>
 
@@ -45,15 +45,16 @@ class MemoryDesc {
   /// Copies a description that oneDNN owns.
   explicit MemoryDesc(View view);
   /// Describes `desc`; throws DeviceError if oneDNN has no name for its layout. groups > 1: weights
-  /// [K, C/g, ...] seen as [g, K/g, C/g, ...], plain only.
+  /// [K, C/g, ...] seen as [g, K/g, C/g, ...].
   static MemoryDesc of(const TensorDesc& desc, int64_t groups = 1);
   /// As `of`, but oneDNN chooses the layout.
   static MemoryDesc any(const TensorDesc& desc, int64_t groups = 1);
 
   View view() const;
   size_t bytes() const { return dnnl_memory_desc_get_size(view()); }
-  /// The layout in our form; none if it has no such form (strides with gaps, extra data).
-  std::optional<Layout> layout() const;
+  /// The layout in our form, of grouped weights as [K, C/g, ...]; none if it has no such form
+  /// (strides with gaps, extra data, blocks across groups).
+  std::optional<Layout> layout(int64_t groups = 1) const;
 
  private:
   static MemoryDesc make(const TensorDesc& desc, int64_t groups, dnnl_format_tag_t tag);

@@ -24,17 +24,36 @@ inline bool is_dense(const TensorDesc& d) {
 
 inline int64_t sample_size(const TensorDesc& d) { return d.shape.elements_from(1); }
 
-/// For each element of a sample, in row-major order, its offset in memory from the sample's first.
-inline std::vector<int32_t> sample_offsets(const TensorDesc& d) {
-  std::vector<int32_t> offsets(static_cast<size_t>(sample_size(d)));
-  std::array<int64_t, Shape::kMaxRank> index{};
-  for (int32_t& offset : offsets) {
-    offset = static_cast<int32_t>(d.layout.offset(d.shape, index.data()));
-    for (int k = d.shape.rank() - 1; k >= 1 && ++index[static_cast<size_t>(k)] == d.shape[k]; --k)
-      index[static_cast<size_t>(k)] = 0;
+/// Where the elements of a sample lie, from its first, in row-major order.
+class SampleOffsets {
+ public:
+  explicit SampleOffsets(const TensorDesc& d) {
+    for (int k = 1; k < d.shape.rank(); ++k) terms_.push_back(d.layout.terms(d.shape, k));
+    if (terms_.empty()) terms_.push_back({0});
   }
-  return offsets;
-}
+
+  /// Those of elements [first, first + count).
+  void read(int64_t first, int64_t count, int64_t* offsets) const {
+    std::array<size_t, Shape::kMaxRank> index{};
+    const size_t last = terms_.size() - 1;
+    for (size_t d = terms_.size(); d-- > 0;) {
+      const auto extent = static_cast<int64_t>(terms_[d].size());
+      index[d] = static_cast<size_t>(first % extent);
+      first /= extent;
+    }
+    while (count > 0) {
+      int64_t row = 0;
+      for (size_t d = 0; d < last; ++d) row += terms_[d][index[d]];
+      for (; count > 0 && index[last] < terms_[last].size(); --count)
+        *offsets++ = row + terms_[last][index[last]++];
+      index[last] = 0;
+      for (size_t d = last; d-- > 0 && ++index[d] == terms_[d].size();) index[d] = 0;
+    }
+  }
+
+ private:
+  std::vector<std::vector<int64_t>> terms_;  ///< by dimension after the batch
+};
 
 /// Calls f with a value of the C++ type; false if the kernels have none for it.
 template <class F>

@@ -92,8 +92,12 @@ std::vector<KernelCandidate> ReferenceBackend::candidates(const KernelRequest& r
       wanted.in[i] = {DType::f32, request.in[i].shape, {}};
   for (size_t i = 0; i < wanted.out.size(); ++i)
     if (i < wanted.out_free.size() && wanted.out_free[i]) wanted.out[i].layout = Layout::plain();
-  KernelCandidate candidate{
-      .name = "reference", .refusal = {}, .in = wanted.in, .out = wanted.out, .make = {}};
+  KernelCandidate candidate{.name = "reference",
+                            .refusal = {},
+                            .in = wanted.in,
+                            .out = wanted.out,
+                            .make = {},
+                            .speed = KernelSpeed::oracle};
   for (const auto family : {conv_rule, batch_norm_rule, pointwise_rule, dense_rule, pool_rule,
                             shape_rule, loss_rule, update_rule})
     if (Rule rule = family(wanted); rule.run) {

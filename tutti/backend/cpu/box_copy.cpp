@@ -1,0 +1,124 @@
+#include "tutti/backend/cpu/box_copy.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "tutti/base/error.h"
+
+namespace tutti {
+namespace {
+
+/// All neighbours within groups of `size` are as far apart as the first two.
+bool is_even(const std::vector<int64_t>& terms, size_t size) {
+  for (size_t i = 0; i < terms.size(); ++i)
+    if (i % size != 0 && terms[i] - terms[i - 1] != terms[1] - terms[0]) return false;
+  return true;
+}
+
+/// Every size-th term.
+std::vector<int64_t> group_terms(const std::vector<int64_t>& terms, size_t size) {
+  std::vector<int64_t> first;
+  for (size_t i = 0; i < terms.size(); i += size) first.push_back(terms[i]);
+  return first;
+}
+
+}  // namespace
+
+BoxCopy::BoxCopy(const Terms& from, const Terms& to) {
+  CHECK(from.size() == to.size(), "a box of {} and {} dimensions", from.size(), to.size());
+  for (size_t d = 0; d < from.size(); ++d) {
+    CHECK(!from[d].empty() && from[d].size() == to[d].size(), "dimension {} has {} and {} terms", d,
+          from[d].size(), to[d].size());
+    from_ += from[d][0];
+    to_ += to[d][0];
+    add_dimension(from[d], to[d]);
+  }
+  merge_loops();
+}
+
+/// A blocked dimension becomes two loops: the blocks, and what lies in each.
+void BoxCopy::add_dimension(std::vector<int64_t> from, std::vector<int64_t> to) {
+  while (from.size() > 1) {
+    size_t size = from.size();
+    while (size > 1 && (from.size() % size != 0 || !is_even(from, size) || !is_even(to, size)))
+      --size;
+    if (size == 1) {  // blocks that do not begin where the box begins
+      Loop loop{.count = static_cast<int64_t>(from.size())};
+      for (size_t i = 0; i < from.size(); ++i)
+        loop.table.emplace_back(from[i] - from[0], to[i] - to[0]);
+      loop.from = loop.table[1].first;
+      loop.to = loop.table[1].second;
+      loops_.push_back(std::move(loop));
+      return;
+    }
+    loops_.push_back(
+        {.count = static_cast<int64_t>(size), .from = from[1] - from[0], .to = to[1] - to[0]});
+    from = group_terms(from, size);
+    to = group_terms(to, size);
+  }
+}
+
+/// In the order in which the output is written; two loops that continue each other become one.
+void BoxCopy::merge_loops() {
+  std::ranges::stable_sort(loops_, [](const Loop& a, const Loop& b) { return a.to > b.to; });
+  std::vector<Loop> merged;
+  for (Loop& loop : loops_) {
+    const bool continues = !merged.empty() && merged.back().table.empty() && loop.table.empty() &&
+                           merged.back().from == loop.count * loop.from &&
+                           merged.back().to == loop.count * loop.to;
+    if (continues)
+      merged.back() = {.count = merged.back().count * loop.count, .from = loop.from, .to = loop.to};
+    else
+      merged.push_back(std::move(loop));
+  }
+  if (merged.empty()) merged.push_back({.count = 1, .from = 1, .to = 1});
+  loops_ = std::move(merged);
+}
+
+BoxCopy::Terms terms_of(const TensorDesc& d) {
+  BoxCopy::Terms terms;
+  for (int k = 0; k < d.shape.rank(); ++k) terms.push_back(d.layout.terms(d.shape, k));
+  return terms;
+}
+
+bool BoxCopy::in_place() const {
+  const Loop& loop = loops_.front();
+  return loops_.size() == 1 && loop.table.empty() && loop.from == 1 && loop.to == 1 && from_ == to_;
+}
+
+template <class T>
+void BoxCopy::walk(size_t depth, const T* from, T* to) const {
+  const Loop& loop = loops_[depth];
+  if (depth + 1 < loops_.size()) {
+    for (int64_t i = 0; i < loop.count; ++i) {
+      if (loop.table.empty()) {
+        walk(depth + 1, from + i * loop.from, to + i * loop.to);
+      } else {
+        const auto [at, there] = loop.table[static_cast<size_t>(i)];
+        walk(depth + 1, from + at, to + there);
+      }
+    }
+    return;
+  }
+  if (!loop.table.empty()) {
+    for (const auto& [at, there] : loop.table) to[there] = from[at];
+  } else if (loop.from == 1 && loop.to == 1) {
+    std::memcpy(to, from, static_cast<size_t>(loop.count) * sizeof(T));
+  } else {
+    for (int64_t i = 0; i < loop.count; ++i) to[i * loop.to] = from[i * loop.from];
+  }
+}
+
+void BoxCopy::run(const void* from, void* to, size_t element_bytes) const {
+  const auto copy = [&]<class T>(T) {
+    walk<T>(0, static_cast<const T*>(from) + from_, static_cast<T*>(to) + to_);
+  };
+  switch (element_bytes) {
+    case 1: return copy(uint8_t{});
+    case 2: return copy(uint16_t{});
+    case 4: return copy(uint32_t{});
+    default: CHECK(false, "elements of {} bytes", element_bytes);
+  }
+}
+
+}  // namespace tutti

@@ -55,7 +55,7 @@ void refuse_to_replace(const DataVerb& verb, const data::KnownDataset& known) {
     for (const std::string& file : files) {
       auto path = std::filesystem::path(verb.dir) / file;
       if (file.find('*') != std::string::npos) path = path.parent_path();  // of a file a sample
-      std::error_code unknown;  // writing it says why
+      std::error_code unknown;                                             // writing it says why
       if (std::filesystem::exists(path, unknown))
         throw ConfigError(
             fmt::format("{} exists: choose another folder, or replace the data set there with "

@@ -77,8 +77,7 @@ FieldStatistics field_statistics(const Dataset& dataset, std::string_view name) 
   Sample sample(dataset.fields());
   for (int64_t i = 0; i < dataset.size(); ++i) {
     dataset.read(i, sample);
-    with_elements(field.element, sample.at(index),
-                  [&](const auto* x) { add_all(x, sums, each); });
+    with_elements(field.element, sample.at(index), [&](const auto* x) { add_all(x, sums, each); });
   }
   FieldStatistics result;
   const double n = static_cast<double>(dataset.size()) * static_cast<double>(each),

@@ -52,10 +52,9 @@ FieldStatistics deepcam_statistics(const fs::path& file) {
 std::unique_ptr<Dataset> open_samples(const DatasetSpec& spec, bool train) {
   const fs::path folder = spec.dir / (train ? "train" : "validation");
   if (spec.name == "cosmoflow")
-    return open_example_files(
-        sample_files(folder, {".tfrecord", ".tfrecord.gz"}),
-        {{.name = "x", .element = ElementType::i16, .shape = {0, 0, 0, 4}},
-         {.name = "y", .element = ElementType::f32, .shape = {4}}});
+    return open_example_files(sample_files(folder, {".tfrecord", ".tfrecord.gz"}),
+                              {{.name = "x", .element = ElementType::i16, .shape = {0, 0, 0, 4}},
+                               {.name = "y", .element = ElementType::f32, .shape = {4}}});
   return open_array_files(
       sample_files(folder, {".h5", ".hdf5"}),
       {{.name = "data",

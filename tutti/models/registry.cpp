@@ -49,55 +49,57 @@ Value cosmoflow(Graph& graph, Value x, const ModelSpec& spec) {
 }
 
 std::vector<ModelInfo> all_models() {
-  return {{.name = "mlp",
-           .description = "fully connected layers with ReLU, hidden layers of 256 and 128",
-           .input = {1, 28, 28},
-           .takes_hidden = true,
-           .prediction = mlp_logits},
-          {.name = "lenet",
-           .description = "LeNet-5 with ReLU and maximum pooling (LeCun et al. 1998): 2 "
-                          "convolutions, 3 dense layers",
-           .input = {1, 28, 28},
-           .prediction = lenet_logits},
-          cifar_resnet(8),
-          cifar_resnet(20),
-          cifar_resnet(32),
-          cifar_resnet(44),
-          cifar_resnet(56),
-          cifar_resnet(110),
-          imagenet_resnet(18, "two blocks of two 3x3 convolutions"),
-          imagenet_resnet(50, "bottleneck blocks"),
-          {.name = "cosmoflow",
-           .description = "MLPerf HPC's CosmoFlow: four numbers of a universe from a volume, five 3-D "
-                          "convolutions of 3x3x3 (model.kernel = 2: of 2x2x2, as in v0.7)",
-           .task = TaskKind::regress,
-           .input = {4, 128, 128, 128},
-           .classes = 4,
-           .takes_width = true,
-           .takes_hidden = true,
-           .takes_kernel = true,
-           .takes_dropout = true,
-           .prediction = cosmoflow},
-          {.name = "deepcam",
-           .description = "MLPerf HPC's DeepCAM: DeepLabv3+ with an Xception encoder for maps of "
-                          "climate, background, tropical cyclones and atmospheric rivers",
-           .task = TaskKind::segment,
-           .input = {16, 768, 1152},
-           .classes = 3,
-           .prediction = [](Graph& graph, Value x, const ModelSpec& spec) {
+  return {
+      {.name = "mlp",
+       .description = "fully connected layers with ReLU, hidden layers of 256 and 128",
+       .input = {1, 28, 28},
+       .takes_hidden = true,
+       .prediction = mlp_logits},
+      {.name = "lenet",
+       .description = "LeNet-5 with ReLU and maximum pooling (LeCun et al. 1998): 2 "
+                      "convolutions, 3 dense layers",
+       .input = {1, 28, 28},
+       .prediction = lenet_logits},
+      cifar_resnet(8),
+      cifar_resnet(20),
+      cifar_resnet(32),
+      cifar_resnet(44),
+      cifar_resnet(56),
+      cifar_resnet(110),
+      imagenet_resnet(18, "two blocks of two 3x3 convolutions"),
+      imagenet_resnet(50, "bottleneck blocks"),
+      {.name = "cosmoflow",
+       .description = "MLPerf HPC's CosmoFlow: four numbers of a universe from a volume, five 3-D "
+                      "convolutions of 3x3x3 (model.kernel = 2: of 2x2x2, as in v0.7)",
+       .task = TaskKind::regress,
+       .input = {4, 128, 128, 128},
+       .classes = 4,
+       .takes_width = true,
+       .takes_hidden = true,
+       .takes_kernel = true,
+       .takes_dropout = true,
+       .prediction = cosmoflow},
+      {.name = "deepcam",
+       .description = "MLPerf HPC's DeepCAM: DeepLabv3+ with an Xception encoder for maps of "
+                      "climate, background, tropical cyclones and atmospheric rivers",
+       .task = TaskKind::segment,
+       .input = {16, 768, 1152},
+       .classes = 3,
+       .prediction =
+           [](Graph& graph, Value x, const ModelSpec& spec) {
              return deepcam_logits(graph, x, {.classes = spec.classes, .mode = spec.mode});
            }},
-          {.name = "deepcam-small",
-           .description = "DeepCAM with an eighth of its channels and two of its sixteen middle "
-                          "blocks",
-           .task = TaskKind::segment,
-           .input = {16, 768, 1152},
-           .classes = 3,
-           .prediction = [](Graph& graph, Value x, const ModelSpec& spec) {
-             return deepcam_logits(
-                 graph, x,
-                 {.classes = spec.classes, .divisor = 8, .middle_blocks = 2, .mode = spec.mode});
-           }}};
+      {.name = "deepcam-small",
+       .description = "DeepCAM with an eighth of its channels and two of its sixteen middle "
+                      "blocks",
+       .task = TaskKind::segment,
+       .input = {16, 768, 1152},
+       .classes = 3,
+       .prediction = [](Graph& graph, Value x, const ModelSpec& spec) {
+         return deepcam_logits(
+             graph, x,
+             {.classes = spec.classes, .divisor = 8, .middle_blocks = 2, .mode = spec.mode});
+       }}};
 }
 
 }  // namespace

@@ -42,6 +42,7 @@ constexpr std::array<std::string_view, 3> words(Shortcut) { return {"auto", "A",
 constexpr std::array<std::string_view, 4> words(ModelTask) {
   return {"auto", "classify", "segment", "regress"};
 }
+constexpr std::array<std::string_view, 2> words(MeanOver) { return {"weights", "labels"}; }
 constexpr std::array<std::string_view, 4> words(PointwiseLossKind) {
   return {"mse", "mae", "huber", "bce_with_logits"};
 }
@@ -153,6 +154,7 @@ struct ScheduleSection {
 struct LossSection {
   double label_smoothing = 0;
   std::vector<double> class_weights;  ///< empty: all alike
+  MeanOver mean_over = MeanOver::weights;
   PointwiseLossKind pointwise = PointwiseLossKind::mse;
   double delta = 1;
 };

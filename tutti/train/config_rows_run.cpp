@@ -102,8 +102,9 @@ void write_model_rows(ConfigTableWriter& t) {
   t.key(s, &S::kernel, "kernel",
         "Side of the convolutions' windows (cosmoflow: 3, or 2 as in v0.7). 0: the model's own")
       .between(0, 64);
-  t.key(s, &S::dropout, "dropout",
-        "Probability with which dropout leaves an element out (cosmoflow). Below 0: the model's own")
+  t.key(
+       s, &S::dropout, "dropout",
+       "Probability with which dropout leaves an element out (cosmoflow). Below 0: the model's own")
       .between(-1, 0.999);
   t.key(s, &S::hidden, "hidden",
         "Sizes of the hidden layers (mlp, cosmoflow). Empty: the model's own")

@@ -65,6 +65,10 @@ void write_loss_rows(ConfigTableWriter& t) {
   t.key(s, &S::class_weights, "class_weights",
         "Weight of each class (class numbers). Empty: all alike")
       .at_least(0);
+  t.key(s, &S::mean_over, "mean_over",
+        "Of weighted classes, whether the sum of the losses is divided by the sum of their "
+        "weights, as "
+        "PyTorch does, or by the number of labels, as DeepCAM does");
   t.key(s, &S::pointwise, "pointwise", "Loss of each number (regress)");
   t.key(s, &S::delta, "delta", "Where huber becomes linear").at_least(1e-6);
 }

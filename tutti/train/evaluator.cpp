@@ -1,7 +1,6 @@
 #include "tutti/train/evaluator.h"
 
 #include "tutti/data/pipeline.h"
-#include "tutti/tensor/offsets.h"
 
 namespace tutti {
 namespace {
@@ -14,8 +13,7 @@ Shape sample_of(const TensorDesc& desc) {
 void to_plain(const TensorDesc& desc, const float* x, std::vector<float>& plain) {
   const int rank = desc.shape.rank();
   std::array<std::vector<int64_t>, Shape::kMaxRank> offsets;
-  for (int d = 0; d < rank; ++d)
-    offsets[static_cast<size_t>(d)] = offsets_along(desc.shape, desc.layout, d);
+  for (int d = 0; d < rank; ++d) offsets[static_cast<size_t>(d)] = desc.layout.terms(desc.shape, d);
   const std::vector<int64_t>& last = offsets[static_cast<size_t>(rank - 1)];
   plain.clear();
   std::array<int64_t, Shape::kMaxRank> index{};

@@ -97,7 +97,7 @@ class CrossEntropy final : public Metric {
       const double w =
           loss_.class_weights.empty() ? 1 : loss_.class_weights[static_cast<size_t>(label)];
       sum += w * y.cross_entropy(label);
-      weights += w;
+      weights += loss_.mean_over == MeanOver::labels ? 1 : w;
     });
     return rounded(loss_.scale * sum / weights);
   }

@@ -23,6 +23,15 @@ int64_t outputs_of(const data::Field& target) {
   return target.class_names.empty() ? target.elements() : std::ssize(target.class_names);
 }
 
+SoftmaxCrossEntropyAttributes label_loss(const LossSection& loss) {
+  return {.label_smoothing = static_cast<float>(loss.label_smoothing),
+          .class_weights = {loss.class_weights.begin(), loss.class_weights.end()},
+          .mean_over = loss.mean_over};
+}
+PointwiseLossAttributes number_loss(const LossSection& loss) {
+  return {.kind = loss.pointwise, .delta = static_cast<float>(loss.delta)};
+}
+
 /// The fields of the input and the target: those named, else the first and the second.
 const data::Field& field_or(const data::Dataset& dataset, const std::string& name, size_t place) {
   if (!name.empty()) return data::field_named(dataset, name);
@@ -54,10 +63,8 @@ ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int6
   spec.kernel = config.model.kernel;
   if (config.model.dropout >= 0) spec.dropout = static_cast<float>(config.model.dropout);
   spec.activations = config.run.precision == Precision::bf16 ? DType::bf16 : DType::f32;
-  spec.loss.label_smoothing = static_cast<float>(config.loss.label_smoothing);
-  spec.loss.class_weights = {config.loss.class_weights.begin(), config.loss.class_weights.end()};
-  spec.pointwise_loss = {.kind = config.loss.pointwise,
-                         .delta = static_cast<float>(config.loss.delta)};
+  spec.loss = label_loss(config.loss);
+  spec.pointwise_loss = number_loss(config.loss);
   return spec;
 }
 
@@ -151,7 +158,8 @@ std::optional<Target> Goal::in_record() const {
 
 Goal goal_of(const RunConfig& config, int64_t classes) {
   ModelSpec model{.name = config.model.name, .task = task_of(config), .classes = classes};
-  model.loss.class_weights = {config.loss.class_weights.begin(), config.loss.class_weights.end()};
+  model.loss = label_loss(config.loss);
+  model.pointwise_loss = number_loss(config.loss);
   Goal goal{.metrics = metrics_of(model), .target = config.run.target};
   goal.metric = config.run.metric.empty() ? goal.metrics.front().get()
                                           : &find_metric(goal.metrics, config.run.metric);

@@ -98,16 +98,15 @@ class ExampleFiles final : public Dataset {
     const auto* x = static_cast<const float*>(values);
     for (int64_t i = 0; i < field.elements(); ++i)
       if (!std::isfinite(x[i]))
-        throw BadFile(fmt::format("{}: element {} of the feature '{}' is not finite", what, i,
-                                  field.name));
+        throw BadFile(
+            fmt::format("{}: element {} of the feature '{}' is not finite", what, i, field.name));
   }
   static std::span<const uint8_t> value(const std::vector<TfFeature>& features, const Field& field,
                                         const std::string& what) {
     const auto found = std::ranges::find(features, field.name, &TfFeature::name);
     if (found == features.end()) {
       std::string names;
-      for (const TfFeature& feature : features)
-        names += (names.empty() ? "" : ", ") + feature.name;
+      for (const TfFeature& feature : features) names += (names.empty() ? "" : ", ") + feature.name;
       throw BadFile(fmt::format("{}: there is no feature '{}', only: {}", what, field.name, names));
     }
     if (found->kind == TfFeature::Kind::bytes && found->bytes.size() != 1)
@@ -127,8 +126,7 @@ class ExampleFiles final : public Dataset {
         value(parse_example(record, what), plain, what).size() / size_of(field.element));
     double known = 1;
     for (const int64_t extent : field.shape) known *= extent > 0 ? static_cast<double>(extent) : 1;
-    const double side =
-        std::round(std::pow(elements / known, 1.0 / static_cast<double>(open)));
+    const double side = std::round(std::pow(elements / known, 1.0 / static_cast<double>(open)));
     if (side < 1 || std::pow(side, static_cast<double>(open)) * known != elements)
       throw BadFile(fmt::format("{}: the feature '{}' has {} elements, which is no cube of {} each",
                                 what, field.name, elements, known));
@@ -190,9 +188,10 @@ class ArrayFiles final : public Dataset {
         if (const auto number = static_cast<double>(static_cast<float>(x[i]));
             number < 0 || number >= static_cast<double>(field.class_names.size()) ||
             number != std::floor(number))
-          throw BadFile(fmt::format("{}: element {} of '{}' is {}, expected a class number from 0 "
-                                    "to {}",
-                                    path, i, info.name, number, field.class_names.size() - 1));
+          throw BadFile(
+              fmt::format("{}: element {} of '{}' is {}, expected a class number from 0 "
+                          "to {}",
+                          path, i, info.name, number, field.class_names.size() - 1));
     });
   }
 
@@ -215,8 +214,8 @@ std::vector<fs::path> sample_files(const fs::path& folder,
       files.push_back(entry.path());
   }
   if (failed)
-    throw BadFile(fmt::format("{}: cannot look into the folder: {}", folder.string(),
-                              failed.message()));
+    throw BadFile(
+        fmt::format("{}: cannot look into the folder: {}", folder.string(), failed.message()));
   if (files.empty())
     throw BadFile(fmt::format("{}: holds no files that end in {}", folder.string(),
                               fmt::join(endings, " or ")));

@@ -72,9 +72,8 @@ void write_parts(const fs::path& folder, const SampleCounts& counts, int64_t fir
     if (count == 0) continue;
     make_folder(part);
     for_each_sample(count, threads, [&](int64_t i) {
-      write_whole(part / fmt::format(fmt::runtime(name), i), [&](const fs::path& path) {
-        write(path, train ? i : first_test + i, train);
-      });
+      write_whole(part / fmt::format(fmt::runtime(name), i),
+                  [&](const fs::path& path) { write(path, train ? i : first_test + i, train); });
     });
   }
 }
@@ -111,21 +110,19 @@ void write_deepcam(const fs::path& folder, const ClimateSpec& spec, const Sample
                    int threads) {
   const int64_t rows = spec.grid.rows, columns = spec.grid.columns;
   std::vector<ClimateStatistics> statistics(static_cast<size_t>(counts.train));
-  write_parts(folder, counts, kFirstTestClimate, threads, "data-{:08}.h5",
-              [&](const fs::path& path, int64_t index, bool train) {
-                std::vector<float> fields(static_cast<size_t>(spec.grid.pixels()) *
-                                          kClimateChannels);
-                std::vector<uint8_t> mask(static_cast<size_t>(spec.grid.pixels()));
-                generate_climate(spec, index, fields.data(), mask.data());
-                if (train)
-                  statistics[static_cast<size_t>(index)] =
-                      climate_statistics(spec.grid, fields.data());
-                const std::vector<ArrayRef> arrays = {
-                    {"climate/data", ElementType::f32, {rows, columns, kClimateChannels},
-                     fields.data()},
-                    {"climate/labels_0", ElementType::u8, {rows, columns}, mask.data()}};
-                write_hdf5(path, arrays);
-              });
+  write_parts(
+      folder, counts, kFirstTestClimate, threads, "data-{:08}.h5",
+      [&](const fs::path& path, int64_t index, bool train) {
+        std::vector<float> fields(static_cast<size_t>(spec.grid.pixels()) * kClimateChannels);
+        std::vector<uint8_t> mask(static_cast<size_t>(spec.grid.pixels()));
+        generate_climate(spec, index, fields.data(), mask.data());
+        if (train)
+          statistics[static_cast<size_t>(index)] = climate_statistics(spec.grid, fields.data());
+        const std::vector<ArrayRef> arrays = {
+            {"climate/data", ElementType::f32, {rows, columns, kClimateChannels}, fields.data()},
+            {"climate/labels_0", ElementType::u8, {rows, columns}, mask.data()}};
+        write_hdf5(path, arrays);
+      });
   if (counts.train == 0) return;
   ClimateStatistics all;
   for (const ClimateStatistics& one : statistics) all = all + one;

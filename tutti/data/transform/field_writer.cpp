@@ -6,7 +6,6 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/rng.h"
-#include "tutti/tensor/offsets.h"
 
 namespace tutti::data {
 namespace {
@@ -15,6 +14,14 @@ namespace {
 constexpr int64_t kMostTableEntries = 1 << 18;
 /// Elements whose values are changed at a time.
 constexpr int64_t kBlock = 256;
+
+/// The distance between neighbours where all are the same (1 of a single element), else 0.
+int64_t common_stride(const std::vector<int64_t>& offsets) {
+  const int64_t stride = offsets.size() > 1 ? offsets[1] : 1;
+  for (size_t i = 0; i < offsets.size(); ++i)
+    if (offsets[i] != static_cast<int64_t>(i) * stride) return 0;
+  return stride;
+}
 
 // Places along a row of the result: contiguous, evenly spaced, or from a table. Types, so that each
 // gets its own inner loop.
@@ -78,7 +85,7 @@ FieldWriter::FieldWriter(const Field& stored, const FieldSteps& steps, const Ten
   }
   for (int d = 0; d <= rank; ++d) {
     const auto at = static_cast<size_t>(d);
-    offset_[at] = offsets_along(batch.shape, batch.layout, d);
+    offset_[at] = batch.layout.terms(batch.shape, d);
     offset_stride_[at] = common_stride(offset_[at]);
   }
   if (rank == 0) {  // as one element along an axis

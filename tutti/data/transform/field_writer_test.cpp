@@ -173,8 +173,9 @@ TEST(FieldWriter, NormalisesEachChannelWhereverItLies) {
         floats.push_back(static_cast<float>(i * 3));
       }
       std::vector<float> batch(24);
-      writer.write(element == ElementType::u8 ? static_cast<const void*>(bytes.data()) : floats.data(),
-                   nullptr, 0, batch.data());
+      writer.write(
+          element == ElementType::u8 ? static_cast<const void*>(bytes.data()) : floats.data(),
+          nullptr, 0, batch.data());
       for (int c = 0; c < 3; ++c)
         for (int p = 0; p < 8; ++p) {
           const int at = last ? p * 3 + c : c * 8 + p;
@@ -215,8 +216,9 @@ TEST(SampleWriter, AnImageAndItsMaskMeetTheSameChance) {
     }
 
    private:
-    std::vector<Field> fields_ = {{.name = "image", .element = ElementType::f32, .shape = {1, 9, 9}},
-                                  {.name = "mask", .element = ElementType::i64, .shape = {9, 9}}};
+    std::vector<Field> fields_ = {
+        {.name = "image", .element = ElementType::f32, .shape = {1, 9, 9}},
+        {.name = "mask", .element = ElementType::i64, .shape = {9, 9}}};
   };
   const Masked set;
   const std::vector<BatchField> fields = {{"image", {DType::f32, {1, 1, 7, 8}, {}}},

@@ -37,7 +37,11 @@ void check_collective(const CommMeasurement& verb, comm::Collective kind, int ra
 
 // What can be wrong is found before ranks are started.
 void check_flags(const CommMeasurement& verb, int ranks, bool processes) {
-  verb.sizes(), comm::reduce_op_named(verb.op), peers_named(verb.peers, processes);
+  comm::reduce_op_named(verb.op), peers_named(verb.peers, processes);
+  const size_t least = verb.sizes().front(), element = comm::size_of(element_of_flag(verb.element));
+  if (!verb.latency && least > 0 && least < element)
+    throw ConfigError(fmt::format("-b {}: less than one element of {}, which has {} bytes", least,
+                                  verb.element, element));
   for (const comm::Collective kind : verb.kinds()) check_collective(verb, kind, ranks);
   if (verb.latency && ranks < 2)
     throw ConfigError("--latency: a message needs two ranks: --ranks 2");

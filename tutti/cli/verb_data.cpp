@@ -1,4 +1,4 @@
-// tutti data list | generate | verify
+// tutti data list | generate | verify | inspect
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,6 +9,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/json.h"
 #include "tutti/cli/config_flags.h"
+#include "tutti/cli/data_inspect.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/data/format/catalog.h"
@@ -163,14 +164,15 @@ Verb data_verb() {
                     dir},
       .flags = {{.names = "--train",
                  .value = "N",
-                 .help = "Training samples. lattices 10000, cosmoflow 512, deepcam 64",
+                 .help = "Training samples. -1: lattices 10000, cosmoflow 512, deepcam 64",
                  .bind = &state->train,
-                 .least = 0},
+                 .least = -1},
                 {.names = "--test",
                  .value = "N",
-                 .help = "Test samples; none of them is a training sample",
+                 .help = "Test samples, none of them a training sample. -1: lattices 2000, "
+                         "cosmoflow 128, deepcam 16",
                  .bind = &state->test,
-                 .least = 0},
+                 .least = -1},
                 {.names = "--side",
                  .value = "N",
                  .help = "Cells of a volume along each axis (cosmoflow)",
@@ -223,9 +225,27 @@ Verb data_verb() {
                 json_flag(state->json)},
       .examples = {{"tutti data verify cifar10 data/cifar10", "Are these files whole?"}},
       .run = [state] { return run_verify(*state); }};
+  const Verb inspect{
+      .name = "inspect",
+      .summary = "Show what a file or folder of data holds: fields, types, shapes, ranges",
+      .text = "Reads NumPy, HDF5, NetCDF-4, TFRecord files, raw binary described by a .toml, and "
+              "folders of the data sets that are known by name.",
+      .arguments = {{.names = "PATH",
+                     .help = "A file, or the folder of a data set",
+                     .bind = &state->dir,
+                     .kind = Names::file,
+                     .required = "data inspect needs a file or folder, for example: tutti data "
+                                 "inspect climate.nc"}},
+      .examples = {{"tutti data inspect train/data-00000000.h5", "What is in this file?"},
+                   {"tutti data inspect data/cosmoflow",
+                    "What does a sample of this set have, and how is it trained on?"}},
+      .run = [state] {
+        fmt::print("{}", inspect_data(state->dir));
+        return 0;
+      }};
   return {.name = "data",
-          .summary = "List, generate or verify data sets",
-          .verbs = {list, generate, verify}};
+          .summary = "List, generate, verify or inspect data sets",
+          .verbs = {list, generate, verify, inspect}};
 }
 
 }  // namespace tutti

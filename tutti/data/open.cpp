@@ -1,7 +1,6 @@
 #include "tutti/data/open.h"
 
 #include "tutti/base/error.h"
-#include "tutti/data/format/array_file.h"
 #include "tutti/data/format/catalog.h"
 #include "tutti/data/format/cifar.h"
 #include "tutti/data/format/idx.h"
@@ -29,40 +28,6 @@ std::unique_ptr<StoredImages> generate(const DatasetSpec& spec, bool train) {
   return lattices_in_memory(
       {.seed = spec.seed, .first = train ? 0 : kFirstTestLattice, .count = count}, spec.threads,
       spec.classes);
-}
-
-/// The channels' extremes over the training set, as DeepCAM publishes them.
-FieldStatistics deepcam_statistics(const fs::path& file) {
-  const ArrayFile statistics = open_array_file(file);
-  FieldStatistics known;
-  const auto read = [&](const char* name, std::vector<float>& values) {
-    const size_t array = statistics.find(name);
-    const ArrayInfo& info = statistics.arrays()[array];
-    const Slab all = Slab::all(info);
-    values.resize(static_cast<size_t>(info.elements()));
-    statistics.read_f32(array, all, values.data());
-    require_finite(values, file.string(), info, all);
-  };
-  read("climate/minval", known.least);
-  read("climate/maxval", known.greatest);
-  return known;
-}
-
-/// Sets of one file a sample.
-std::unique_ptr<Dataset> open_samples(const DatasetSpec& spec, bool train) {
-  const fs::path folder = spec.dir / (train ? "train" : "validation");
-  if (spec.name == "cosmoflow")
-    return open_example_files(sample_files(folder, {".tfrecord", ".tfrecord.gz"}),
-                              {{.name = "x", .element = ElementType::i16, .shape = {0, 0, 0, 4}},
-                               {.name = "y", .element = ElementType::f32, .shape = {4}}});
-  return open_array_files(
-      sample_files(folder, {".h5", ".hdf5"}),
-      {{.name = "data",
-        .array = "climate/data",
-        .statistics = deepcam_statistics(spec.dir / "stats.h5")},
-       {.name = "labels",
-        .array = "climate/labels_0",
-        .class_names = {"background", "tropical cyclone", "atmospheric river"}}});
 }
 
 std::unique_ptr<StoredImages> open_checked(const DatasetSpec& spec, bool train) {
@@ -110,7 +75,7 @@ std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec) {
       throw ConfigError(
           fmt::format("needs the directory of its files; to get them, {}", known.how_to_get));
     if (!generated) check_place(spec, known);
-    if (spec.name == "cosmoflow" || spec.name == "deepcam") return open_samples(spec, train);
+    if (is_sample_set(spec.name)) return open_sample_set(spec.name, spec.dir, train);
     auto set = generated ? generate(spec, train) : open_checked(spec, train);
     set->set_statistics(known.statistics);
     return set;

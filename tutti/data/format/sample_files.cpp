@@ -233,4 +233,54 @@ std::unique_ptr<Dataset> open_array_files(std::vector<fs::path> files,
   return std::make_unique<ArrayFiles>(std::move(files), fields);
 }
 
+namespace {
+
+/// The channels' extremes over the training set, as DeepCAM publishes them.
+FieldStatistics deepcam_statistics(const fs::path& file) {
+  const ArrayFile statistics = open_array_file(file);
+  FieldStatistics known;
+  const auto read = [&](const char* name, std::vector<float>& values) {
+    const size_t array = statistics.find(name);
+    const ArrayInfo& info = statistics.arrays()[array];
+    const Slab all = Slab::all(info);
+    values.resize(static_cast<size_t>(info.elements()));
+    statistics.read_f32(array, all, values.data());
+    require_finite(values, file.string(), info, all);
+  };
+  read("climate/minval", known.least);
+  read("climate/maxval", known.greatest);
+  return known;
+}
+
+fs::path part_of(const fs::path& folder, bool train) {
+  return folder / (train ? "train" : "validation");
+}
+
+}  // namespace
+
+bool is_sample_set(std::string_view name) { return name == "cosmoflow" || name == "deepcam"; }
+
+std::vector<fs::path> sample_set_files(std::string_view name, const fs::path& folder, bool train) {
+  if (name == "cosmoflow")
+    return sample_files(part_of(folder, train), {".tfrecord", ".tfrecord.gz"});
+  return sample_files(part_of(folder, train), {".h5", ".hdf5"});
+}
+
+std::unique_ptr<Dataset> open_sample_set(std::string_view name, const fs::path& folder,
+                                         bool train) {
+  std::vector<fs::path> files = sample_set_files(name, folder, train);
+  if (name == "cosmoflow")
+    return open_example_files(
+        std::move(files), {{.name = "x", .element = ElementType::i16, .shape = {0, 0, 0, 4}},
+                           {.name = "y", .element = ElementType::f32, .shape = {4}}});
+  return open_array_files(
+      std::move(files),
+      {{.name = "data",
+        .array = "climate/data",
+        .statistics = deepcam_statistics(folder / "stats.h5")},
+       {.name = "labels",
+        .array = "climate/labels_0",
+        .class_names = {"background", "tropical cyclone", "atmospheric river"}}});
+}
+
 }  // namespace tutti::data

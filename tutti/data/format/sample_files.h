@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tutti/data/dataset.h"
@@ -41,5 +42,13 @@ struct ArrayField {
 /// Types and shapes are those of the first file; the others must have the same.
 std::unique_ptr<Dataset> open_array_files(std::vector<std::filesystem::path> files,
                                           const std::vector<ArrayField>& fields);
+
+/// The data sets of the catalog that lie so: FOLDER/train and FOLDER/validation.
+bool is_sample_set(std::string_view name);
+std::vector<std::filesystem::path> sample_set_files(std::string_view name,
+                                                    const std::filesystem::path& folder,
+                                                    bool train);
+std::unique_ptr<Dataset> open_sample_set(std::string_view name, const std::filesystem::path& folder,
+                                         bool train);
 
 }  // namespace tutti::data

@@ -9,6 +9,7 @@
 #include "tutti/data/format/hdf5_arrays.h"
 #include "tutti/data/format/tf_example.h"
 #include "tutti/data/format/tfrecord.h"
+#include "tutti/data/format/verify.h"
 #include "tutti/data/generate/sample_sets.h"
 #include "tutti/data/open.h"
 
@@ -107,6 +108,20 @@ TEST(SampleFiles, GeneratedSetsAreReadBackWhateverTheThreads) {
       ASSERT_LE(x[e], data.statistics.greatest[e % 16]);
     }
   }
+}
+
+TEST(SampleFiles, VerifyReadsEveryFile) {
+  const ScratchDirectory scratch;
+  write_cosmoflow(scratch.path(), {.side = 4, .seed = 3}, {.train = 2, .test = 1}, 1);
+  EXPECT_TRUE(verify_dataset("cosmoflow", scratch.path()).sound());
+  EXPECT_EQ(verify_dataset("cosmoflow", scratch.path()).files.size(), 3u);
+  Bytes bytes = read_all(scratch.path() / "train/univ_00000001.tfrecord");
+  bytes.resize(bytes.size() - 1);
+  scratch.write("train/univ_00000001.tfrecord", bytes);
+  const VerifyReport report = verify_dataset("cosmoflow", scratch.path());
+  EXPECT_EQ(report.files[0].problem, "");
+  EXPECT_NE(report.files[1].problem.find("univ_00000001"), std::string::npos);
+  EXPECT_FALSE(verify_dataset("deepcam", scratch.path()).sound());
 }
 
 TEST(SampleFiles, AMaskWithAnUnknownClassIsRefused) {

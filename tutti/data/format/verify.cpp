@@ -17,6 +17,7 @@
 #include "tutti/data/format/cifar.h"
 #include "tutti/data/format/idx.h"
 #include "tutti/data/format/lattices_file.h"
+#include "tutti/data/format/sample_files.h"
 
 namespace tutti::data {
 namespace {
@@ -148,6 +149,26 @@ void verify_idx(const fs::path& dir, const Digests& digests, const ClassLimit& l
   }
 }
 
+/// One file a sample: each is read as training would.
+void verify_samples(const std::string& name, const fs::path& dir, bool train,
+                    const Digests& digests, VerifyReport& report) {
+  std::vector<fs::path> files;
+  std::unique_ptr<Dataset> set;
+  try {
+    files = sample_set_files(name, dir, train);
+    set = open_sample_set(name, dir, train);
+  } catch (const Error& error) {
+    report.files.push_back({.file = dir, .problem = error.what()});
+    return;
+  }
+  Sample sample(set->fields());
+  for (size_t i = 0; i < files.size(); ++i)
+    report.files.push_back(report_on(files[i], digests, [&](FileReport& file) {
+      set->read(static_cast<int64_t>(i), sample);
+      file.records = 1;
+    }));
+}
+
 }  // namespace
 
 VerifyReport verify_dataset(const std::string& name, const fs::path& dir, int64_t classes) {
@@ -172,6 +193,8 @@ VerifyReport verify_dataset(const std::string& name, const fs::path& dir, int64_
     if (report.files.empty())
       report.files.push_back(
           {.file = dir, .problem = fmt::format("{}: no lattices file in it", dir.string())});
+  } else if (is_sample_set(name)) {
+    for (const bool train : {true, false}) verify_samples(name, dir, train, digests, report);
   } else {
     verify_idx(dir, digests, limit, report);
   }

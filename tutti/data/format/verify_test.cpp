@@ -113,7 +113,8 @@ TEST(OpenDataset, SaysWhatToDo) {
   } catch (const ConfigError& error) {
     EXPECT_STREQ(
         error.what(),
-        "data set 'cifar' is not known; known are cifar10, mnist, fashion-mnist, lattices");
+        "data set 'cifar' is not known; known are cifar10, mnist, fashion-mnist, lattices, "
+        "cosmoflow, deepcam");
   }
 }
 

@@ -54,7 +54,8 @@ std::string problem_text(const KernelRequest& request) {
 
 const KernelCandidate& choose(const KernelRequest& request,
                               const std::vector<KernelCandidate>& candidates, bool measure,
-                              Choices& choices) {
+                              Choices& choices,
+                              const std::function<double(const KernelCandidate&)>& besides) {
   std::vector<const KernelCandidate*> accepted;
   std::string refusals;
   for (const KernelCandidate& candidate : candidates) {
@@ -93,8 +94,10 @@ const KernelCandidate& choose(const KernelRequest& request,
   const KernelCandidate* fastest = nullptr;
   double best = std::numeric_limits<double>::infinity();
   KernelTimer timer(request);
-  for (const auto* c : accepted)
-    if (const double seconds = timer.seconds(*c, best); seconds < best) best = seconds, fastest = c;
+  for (const auto* c : accepted) {
+    const double seconds = timer.seconds(*c, best) + (besides ? besides(*c) : 0);
+    if (seconds < best) best = seconds, fastest = c;
+  }
   choices.record(problem, fastest->name);
   return *fastest;
 }

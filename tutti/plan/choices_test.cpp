@@ -48,4 +48,20 @@ TEST(Choices, WithoutMeasuringASlowKernelIsTakenLast) {
   EXPECT_EQ(choose(request(), candidates, false, choices).name, "second");
 }
 
+// Weights that are packed for a kernel take time outside of it.
+TEST(Choices, WhatAKernelCostsBesidesItsRunCounts) {
+  class Nothing final : public Kernel {
+    void run(const KernelArgs&) override {}
+  };
+  auto candidates = two_candidates();
+  for (KernelCandidate& c : candidates) c.make = [] { return std::make_unique<Nothing>(); };
+  for (const char* dear : {"first", "second"}) {
+    Choices choices;
+    const KernelCandidate& chosen =
+        choose(request(), candidates, true, choices,
+               [&](const KernelCandidate& c) { return c.name == dear ? 1e6 : 0; });
+    EXPECT_NE(chosen.name, dear);
+  }
+}
+
 }  // namespace tutti

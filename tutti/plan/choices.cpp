@@ -85,9 +85,11 @@ const KernelCandidate& choose(const KernelRequest& request,
         "anew",
         recorded, problem);
   }
-  if (!measure) {
-    const auto fast = std::ranges::find(accepted, KernelSpeed::fast, &KernelCandidate::speed);
-    const KernelCandidate& taken = fast == accepted.end() ? *accepted.front() : **fast;
+  // Reference loops over a volume would be measured for minutes.
+  if (std::ranges::find(accepted, KernelSpeed::fast, &KernelCandidate::speed) != accepted.end())
+    std::erase_if(accepted, [](const auto* c) { return c->speed != KernelSpeed::fast; });
+  if (!measure || accepted.size() == 1) {
+    const KernelCandidate& taken = *accepted.front();
     choices.record(problem, taken.name);  // so that a resume which measures keeps to it
     return taken;
   }

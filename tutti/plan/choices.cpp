@@ -54,7 +54,8 @@ std::string problem_text(const KernelRequest& request) {
 
 const KernelCandidate& choose(const KernelRequest& request,
                               const std::vector<KernelCandidate>& candidates, bool measure,
-                              Choices& choices) {
+                              Choices& choices,
+                              const std::function<double(const KernelCandidate&)>& besides) {
   std::vector<const KernelCandidate*> accepted;
   std::string refusals;
   for (const KernelCandidate& candidate : candidates) {
@@ -84,17 +85,21 @@ const KernelCandidate& choose(const KernelRequest& request,
         "anew",
         recorded, problem);
   }
-  if (!measure) {
-    const auto fast = std::ranges::find(accepted, KernelSpeed::fast, &KernelCandidate::speed);
-    const KernelCandidate& taken = fast == accepted.end() ? *accepted.front() : **fast;
+  // Reference loops over a volume would be measured for minutes.
+  if (std::ranges::find(accepted, KernelSpeed::fast, &KernelCandidate::speed) != accepted.end())
+    std::erase_if(accepted, [](const auto* c) { return c->speed != KernelSpeed::fast; });
+  if (!measure || accepted.size() == 1) {
+    const KernelCandidate& taken = *accepted.front();
     choices.record(problem, taken.name);  // so that a resume which measures keeps to it
     return taken;
   }
   const KernelCandidate* fastest = nullptr;
   double best = std::numeric_limits<double>::infinity();
   KernelTimer timer(request);
-  for (const auto* c : accepted)
-    if (const double seconds = timer.seconds(*c, best); seconds < best) best = seconds, fastest = c;
+  for (const auto* c : accepted) {
+    const double seconds = timer.seconds(*c, best) + (besides ? besides(*c) : 0);
+    if (seconds < best) best = seconds, fastest = c;
+  }
   choices.record(problem, fastest->name);
   return *fastest;
 }

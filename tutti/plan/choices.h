@@ -3,6 +3,7 @@
 // shown in the plan, kept in every checkpoint and reused by resumes and replays: another choice
 // would sum in another order and give other bits.
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -45,10 +46,12 @@ class Choices {
 std::string problem_text(const KernelRequest& request);
 
 /// The accepted candidate to use: the recorded one, the only one, or the fastest measured (recorded
-/// then); without measuring the first that is fast. The oracle is taken only if nothing else
-/// accepts. Throws DeviceError with all refusals if none accepts.
+/// then); without measuring the first. Slow ones are considered only if none is fast. The oracle is
+/// taken only if nothing else accepts. Throws DeviceError with all refusals if none accepts.
+/// `besides`: what a candidate costs per run apart from its own time, in seconds.
 const KernelCandidate& choose(const KernelRequest& request,
                               const std::vector<KernelCandidate>& candidates, bool measure,
-                              Choices& choices);
+                              Choices& choices,
+                              const std::function<double(const KernelCandidate&)>& besides = {});
 
 }  // namespace tutti

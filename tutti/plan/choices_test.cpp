@@ -20,6 +20,11 @@ std::vector<KernelCandidate> two_candidates() {
   return candidates;
 }
 
+class NoWork final : public Kernel {
+ public:
+  void run(const KernelArgs&) override {}
+};
+
 Choices recorded(const std::string& kernel) {
   return Choices::parse(problem_text(request()) + "\t" + kernel + "\n");
 }
@@ -46,6 +51,29 @@ TEST(Choices, WithoutMeasuringASlowKernelIsTakenLast) {
   candidates[0].speed = KernelSpeed::slow;
   Choices choices;
   EXPECT_EQ(choose(request(), candidates, false, choices).name, "second");
+}
+
+// The reference loops of a volume's first layer, beside which a fast kernel stood, took minutes.
+TEST(Choices, ASlowKernelIsNotMeasuredBesideAFastOne) {
+  auto candidates = two_candidates();
+  candidates[0].speed = KernelSpeed::slow;
+  candidates[0].make = []() -> std::unique_ptr<Kernel> { throw DeviceError("it was run"); };
+  candidates[1].make = [] { return std::make_unique<NoWork>(); };
+  Choices choices;
+  EXPECT_EQ(choose(request(), candidates, true, choices).name, "second");
+}
+
+// Weights that are packed for a kernel take time outside of it.
+TEST(Choices, WhatAKernelCostsBesidesItsRunCounts) {
+  auto candidates = two_candidates();
+  for (KernelCandidate& c : candidates) c.make = [] { return std::make_unique<NoWork>(); };
+  for (const char* dear : {"first", "second"}) {
+    Choices choices;
+    const KernelCandidate& chosen =
+        choose(request(), candidates, true, choices,
+               [&](const KernelCandidate& c) { return c.name == dear ? 1e6 : 0; });
+    EXPECT_NE(chosen.name, dear);
+  }
 }
 
 }  // namespace tutti

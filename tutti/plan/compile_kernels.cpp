@@ -34,7 +34,8 @@ KernelCandidate Compiler::pick(Step& step) {
   const std::vector<KernelCandidate> candidates = backend_.candidates(step.request);
   try {
     const KernelCandidate& chosen =
-        choose(step.request, candidates, plan_.options.measure, plan_.options.choices);
+        choose(step.request, candidates, plan_.options.measure, plan_.options.choices,
+               [&](const KernelCandidate& c) { return packing_seconds(step, c); });
     step.kernel = chosen.name;
     step.speed = chosen.speed;
     for (const KernelCandidate& c : candidates)
@@ -45,6 +46,20 @@ KernelCandidate Compiler::pick(Step& step) {
   } catch (const DeviceError& error) {
     throw DeviceError(fmt::format("layer '{}': {}", step.name, error.what()));
   }
+}
+
+double Compiler::packing_seconds(const Step& step, const KernelCandidate& candidate) const {
+  constexpr double kBytesASecond = 16e9;  // read and written, by one core
+  size_t bytes = 0;
+  int64_t tile = plan_.batch;
+  for (size_t i = 0; i < candidate.in.size(); ++i) {
+    const TensorDesc& parameter = step.request.in[i];
+    if (step.in_batched[i]) tile = parameter.shape[0];
+    if (step.request.in_free[i] && !(candidate.in[i] == parameter))
+      bytes += parameter.bytes() + candidate.in[i].bytes();
+  }
+  return static_cast<double>(bytes) / kBytesASecond * static_cast<double>(tile) /
+         static_cast<double>(plan_.batch);
 }
 
 void Compiler::lay_out_variables() {
@@ -163,8 +178,8 @@ size_t Compiler::packed(Value parameter, const TensorDesc& wanted) {
   plan_.pack_ops.push_back(reorders_.back());
   step.request = {
       reorders_.back().get(), {plan_.descs[index_of(parameter)]}, {wanted}, {false}, {false}};
-  note_memory(step, pick(step));
   step.in_batched = step.out_batched = {false};
+  note_memory(step, pick(step));
   step.in = {{.base = -1, .offset = index_of(parameter), .stride = 0}};
   step.out = {{.base = kPacked, .offset = offset, .stride = 0}};
   plan_.packs.push_back(std::move(step));

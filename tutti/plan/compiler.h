@@ -36,6 +36,9 @@ class Compiler {
   /// What is known of a node's operands before its kernel is chosen.
   Step describe(int n, int64_t tile);
   KernelCandidate pick(Step& step);
+  /// Seconds that a run of the candidate owes to the packing of its weights, once a step for all
+  /// samples.
+  double packing_seconds(const Step& step, const KernelCandidate& candidate) const;
   /// Parameters take the layout in which the backward pass produces their gradient, so that a
   /// gradient is never reordered.
   void lay_out_variables();

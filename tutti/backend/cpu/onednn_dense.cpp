@@ -274,15 +274,13 @@ SharedDense find_product(const DenseProblem& p, KernelCandidate& c, TensorDesc& 
     else
       c.refusal = "its weight layout has no form in Layout";
   }
+  if (p.kind != DenseKind::backward_weights && w.layout.is_plain()) c.name += ", plain";
   return made;
 }
 
-}  // namespace
-
-void append_onednn_dense_candidates(const KernelRequest& r,
-                                    std::vector<KernelCandidate>& candidates) {
+void append_product(const KernelRequest& r, const MatchedDense& m,
+                    std::vector<KernelCandidate>& candidates) {
   KernelCandidate c = candidate_for(r, "onednn");
-  const MatchedDense m = match_dense(r);
   c.refusal = m.refusal;
   SharedDense found;
   if (c.refusal.empty()) {
@@ -298,6 +296,19 @@ void append_onednn_dense_candidates(const KernelRequest& r,
       c.make = [found, m] { return make_product<decltype(x)>(found, m); };
     });
   candidates.push_back(std::move(c));
+}
+
+}  // namespace
+
+void append_onednn_dense_candidates(const KernelRequest& r,
+                                    std::vector<KernelCandidate>& candidates) {
+  MatchedDense m = match_dense(r);
+  append_product(r, m, candidates);
+  // Weights as they lie, too: to pack them may take longer than a small batch.
+  if (!m.problem.any_w || m.x.dtype != DType::f32) return;
+  m.problem.any_w = false;
+  append_product(r, m, candidates);
+  if (candidates.back().name == candidates.rbegin()[1].name) candidates.pop_back();
 }
 
 }  // namespace tutti

@@ -57,7 +57,8 @@ std::string line(std::string_view name, std::string_view type, const std::string
 std::string range_of(const data::ArrayFile& file, size_t array) {
   const data::ArrayInfo& info = file.arrays()[array];
   data::Slab slab = data::Slab::all(info);
-  const int64_t each = info.shape.empty() ? 1 : info.elements() / std::max<int64_t>(info.shape[0], 1);
+  const int64_t each =
+      info.shape.empty() ? 1 : info.elements() / std::max<int64_t>(info.shape[0], 1);
   if (info.elements() > kMostElements) {
     if (each > kMostElements) return "too large to be looked through";
     slab = data::Slab::rows(info, 0, kMostElements / each);
@@ -66,9 +67,9 @@ std::string range_of(const data::ArrayFile& file, size_t array) {
   file.read_f32(array, slab, values.data());
   ValueRange range;
   range.add(values);
-  return range.to_string() +
-         (slab.elements() < info.elements() ? fmt::format(" in the first {} rows", slab.count[0])
-                                            : "");
+  return range.to_string() + (slab.elements() < info.elements()
+                                  ? fmt::format(" in the first {} rows", slab.count[0])
+                                  : "");
 }
 
 std::string inspect_arrays(const fs::path& path) {
@@ -115,15 +116,15 @@ std::string inspect_records(const fs::path& path) {
     if (records == 0) first = record;
   std::string text = fmt::format("{}: {} record(s); the first has\n", path.string(), records);
   if (records > 0)
-    for (const data::TfFeature& feature :
-         data::parse_example(first, path.string() + ", record 0"))
+    for (const data::TfFeature& feature : data::parse_example(first, path.string() + ", record 0"))
       text += feature_line(feature);
   return text;
 }
 
 std::string inspect_set(const std::string& name, const fs::path& path) {
   const auto set = data::open_dataset({.name = name, .dir = path, .split = "train"});
-  std::string text = fmt::format("{}: {} training samples of {}\n", path.string(), set->size(), name);
+  std::string text =
+      fmt::format("{}: {} training samples of {}\n", path.string(), set->size(), name);
   data::Sample sample(set->fields());
   const int64_t looked = std::min<int64_t>(set->size(), 16);
   std::vector<ValueRange> ranges(set->fields().size());
@@ -137,12 +138,13 @@ std::string inspect_set(const std::string& name, const fs::path& path) {
   }
   for (size_t f = 0; f < ranges.size(); ++f) {
     const data::Field& field = set->fields()[f];
-    text += line(field.name, name_of(field.element),
-                 extents({field.shape.begin(), field.shape.end()}),
-                 fmt::format("{} in the first {}", ranges[f].to_string(), looked));
+    text +=
+        line(field.name, name_of(field.element), extents({field.shape.begin(), field.shape.end()}),
+             fmt::format("{} in the first {}", ranges[f].to_string(), looked));
   }
-  text += fmt::format("\nA configuration to start from:\n\n[data]\ndataset = \"{}\"\ndir = \"{}\"\n",
-                      name, fs::absolute(path).lexically_normal().string());
+  text +=
+      fmt::format("\nA configuration to start from:\n\n[data]\ndataset = \"{}\"\ndir = \"{}\"\n",
+                  name, fs::absolute(path).lexically_normal().string());
   text += "transforms = [";
   for (const std::string& steps : data::known_dataset(name).transforms)
     text += fmt::format("\"{}\"", steps);
@@ -156,8 +158,7 @@ std::string known_set_in(const fs::path& folder) {
     if (data::is_sample_set(known.name)) {
       try {
         if (!data::sample_set_files(known.name, folder, true).empty()) return known.name;
-      } catch (const IoError&) {
-      }
+      } catch (const IoError&) {}
       continue;
     }
     if (std::ranges::any_of(known.train_files, [&](std::string file) {

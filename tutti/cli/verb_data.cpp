@@ -228,8 +228,9 @@ Verb data_verb() {
   const Verb inspect{
       .name = "inspect",
       .summary = "Show what a file or folder of data holds: fields, types, shapes, ranges",
-      .text = "Reads NumPy, HDF5, NetCDF-4, TFRecord files, raw binary described by a .toml, and "
-              "folders of the data sets that are known by name.",
+      .text =
+          "Reads NumPy, HDF5, NetCDF-4, TFRecord files, raw binary described by a .toml, and "
+          "folders of the data sets that are known by name.",
       .arguments = {{.names = "PATH",
                      .help = "A file, or the folder of a data set",
                      .bind = &state->dir,

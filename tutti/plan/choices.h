@@ -19,6 +19,7 @@ class Choices {
   void record(const std::string& problem, std::string choice) {
     made_[problem] = {std::move(choice), true};
   }
+  void forget(const std::string& problem) { made_.erase(problem); }
   /// From now on a choice that cannot be had here is made anew, with a warning; without this it is
   /// an error, because a resumed run would go on with other bits.
   void make_advice() { binding_ = false; }

@@ -1,8 +1,19 @@
+#include <algorithm>
+#include <set>
 #include <tuple>
 
 #include "tutti/plan/compiler.h"
 
 namespace tutti {
+
+KernelRequest with_samples(const Step& step, int64_t samples) {
+  KernelRequest request = step.request;
+  for (size_t i = 0; i < request.in.size(); ++i)
+    if (step.in_batched[i]) request.in[i].shape[0] = samples;
+  for (size_t i = 0; i < request.out.size(); ++i)
+    if (step.out_batched[i]) request.out[i].shape[0] = samples;
+  return request;
+}
 
 Step Compiler::describe(int n, int64_t tile) {
   Step step;
@@ -31,11 +42,21 @@ Step Compiler::describe(int n, int64_t tile) {
 }
 
 KernelCandidate Compiler::pick(Step& step) {
-  const std::vector<KernelCandidate> candidates = backend_.candidates(step.request);
-  try {
-    const KernelCandidate& chosen =
+  std::vector<KernelCandidate> candidates = backend_.candidates(step.request);
+  const auto choice = [&]() -> KernelCandidate& {
+    const KernelCandidate& taken =
         choose(step.request, candidates, plan_.options.measure, plan_.options.choices,
                [&](const KernelCandidate& c) { return packing_seconds(step, c); });
+    return candidates[static_cast<size_t>(&taken - candidates.data())];
+  };
+  try {
+    KernelCandidate* taken = &choice();
+    for (int64_t n = size_refused(step, *taken); n > 0; n = size_refused(step, *taken)) {
+      taken->refusal = fmt::format("refuses a tile of {} samples in the layouts it asks for", n);
+      plan_.options.choices.forget(problem_text(step.request));
+      taken = &choice();
+    }
+    const KernelCandidate& chosen = *taken;
     step.kernel = chosen.name;
     step.speed = chosen.speed;
     for (const KernelCandidate& c : candidates)
@@ -46,6 +67,31 @@ KernelCandidate Compiler::pick(Step& step) {
   } catch (const DeviceError& error) {
     throw DeviceError(fmt::format("layer '{}': {}", step.name, error.what()));
   }
+}
+
+int64_t Compiler::size_refused(const Step& step, const KernelCandidate& candidate) const {
+  Step sized = step;
+  sized.request.in = candidate.in;
+  sized.request.out = candidate.out;
+  sized.request.in_free.assign(candidate.in.size(), false);
+  sized.request.out_free.assign(candidate.out.size(), false);
+  int64_t tile = 0;
+  for (size_t i = 0; i < step.in_batched.size(); ++i)
+    if (step.in_batched[i]) tile = step.request.in[i].shape[0];
+  if (tile == 0) return 0;
+  std::set<int64_t> sizes;
+  for (int t = 0; t < plan_.options.threads; ++t) {
+    const int64_t share = share_of(plan_.batch, t, plan_.options.threads).size();
+    const int tiles = tiles_of(share, tile);
+    if (tiles == 0) sizes.insert(1);  // it still shares in the finish
+    for (int i = 0; i < tiles; ++i) sizes.insert(share_of(share, i, tiles).size());
+  }
+  for (const int64_t n : sizes)
+    if (std::ranges::none_of(backend_.candidates(with_samples(sized, n)), [&](const auto& c) {
+          return c.refusal.empty() && c.name == candidate.name;
+        }))
+      return n;
+  return 0;
 }
 
 double Compiler::packing_seconds(const Step& step, const KernelCandidate& candidate) const {

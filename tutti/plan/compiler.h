@@ -36,6 +36,10 @@ class Compiler {
   /// What is known of a node's operands before its kernel is chosen.
   Step describe(int n, int64_t tile);
   KernelCandidate pick(Step& step);
+  /// The size of a tile for which the candidate's kernel is not there once layouts are fixed; 0:
+  /// none. Shares of the batch may be cut into tiles of several sizes, and oneDNN may know other
+  /// implementations for another size, or for a layout that it was free to choose before.
+  int64_t size_refused(const Step& step, const KernelCandidate& candidate) const;
   /// Seconds that a run of the candidate owes to the packing of its weights, once a step for all
   /// samples.
   double packing_seconds(const Step& step, const KernelCandidate& candidate) const;

@@ -32,15 +32,6 @@ Executor::~Executor() = default;
 
 namespace {
 
-KernelRequest with_samples(const Step& step, int64_t samples) {
-  KernelRequest request = step.request;
-  for (size_t i = 0; i < request.in.size(); ++i)
-    if (step.in_batched[i]) request.in[i].shape[0] = samples;
-  for (size_t i = 0; i < request.out.size(); ++i)
-    if (step.out_batched[i]) request.out[i].shape[0] = samples;
-  return request;
-}
-
 KernelCandidate chosen_for(const Backend& backend, const Step& step, int64_t samples) {
   const std::vector<KernelCandidate> candidates = backend.candidates(with_samples(step, samples));
   const auto at = std::ranges::find_if(

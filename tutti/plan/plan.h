@@ -124,6 +124,9 @@ inline int tiles_of(int64_t samples, int64_t tile) {
   return static_cast<int>((samples + tile - 1) / tile);
 }
 
+/// The step's request for a tile of so many samples.
+KernelRequest with_samples(const Step& step, int64_t samples);
+
 /// Compiles for one backend. Throws ConfigError (graph not runnable) or DeviceError (no kernel:
 /// lists every refusal). With layout "auto" it compiles every layout the backend offers, times them
 /// and keeps the fastest; see Choices.

@@ -270,17 +270,16 @@ std::unique_ptr<Dataset> open_sample_set(std::string_view name, const fs::path& 
                                          bool train) {
   std::vector<fs::path> files = sample_set_files(name, folder, train);
   if (name == "cosmoflow")
-    return open_example_files(
-        std::move(files), {{.name = "x", .element = ElementType::i16, .shape = {0, 0, 0, 4}},
-                           {.name = "y", .element = ElementType::f32, .shape = {4}}});
+    return open_example_files(std::move(files),
+                              {{.name = "x", .element = ElementType::i16, .shape = {0, 0, 0, 4}},
+                               {.name = "y", .element = ElementType::f32, .shape = {4}}});
   return open_array_files(
-      std::move(files),
-      {{.name = "data",
-        .array = "climate/data",
-        .statistics = deepcam_statistics(folder / "stats.h5")},
-       {.name = "labels",
-        .array = "climate/labels_0",
-        .class_names = {"background", "tropical cyclone", "atmospheric river"}}});
+      std::move(files), {{.name = "data",
+                          .array = "climate/data",
+                          .statistics = deepcam_statistics(folder / "stats.h5")},
+                         {.name = "labels",
+                          .array = "climate/labels_0",
+                          .class_names = {"background", "tropical cyclone", "atmospheric river"}}});
 }
 
 }  // namespace tutti::data

@@ -87,9 +87,9 @@ TEST(SampleFiles, GeneratedSetsAreReadBackWhateverTheThreads) {
   write_cosmoflow(scratch.path() / "two", spec, {.train = 3, .test = 1}, 2);
   for (const char* file : {"train/univ_00000002.tfrecord", "validation/univ_00000000.tfrecord"})
     EXPECT_EQ(read_all(scratch.path() / "one" / file), read_all(scratch.path() / "two" / file));
-  EXPECT_EQ(open_dataset({.name = "cosmoflow", .dir = scratch.path() / "one", .split = "test"})
-                ->size(),
-            1);
+  EXPECT_EQ(
+      open_dataset({.name = "cosmoflow", .dir = scratch.path() / "one", .split = "test"})->size(),
+      1);
 
   write_deepcam(scratch.path() / "maps", {.grid = {.rows = 12, .columns = 18}, .seed = 3},
                 {.train = 2, .test = 1}, 2);

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <vector>
 
-#include "benchmarks/npy.h"
+#include "tutti/data/format/npy_arrays.h"
 #include "tutti/data/generate/climate/climate.h"
 
 using namespace tutti::data;
@@ -27,9 +27,10 @@ int main(int argc, char** argv) {
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   std::filesystem::create_directories(directory);
-  const std::string shape = fmt::format("{}, {}, {}", count, spec.grid.rows, spec.grid.columns);
-  write_npy(directory / "x.npy", "<f4", shape + ", 16", x.data(), x.size() * sizeof(float));
-  write_npy(directory / "y.npy", "|u1", shape, y.data(), y.size());
+  const int64_t rows = spec.grid.rows, columns = spec.grid.columns;
+  write_npy_array(directory / "x.npy",
+                  {"x", ElementType::f32, {count, rows, columns, 16}, x.data()});
+  write_npy_array(directory / "y.npy", {"y", ElementType::u8, {count, rows, columns}, y.data()});
   fmt::print("{} samples of {} x {} x 16: {:.3f} s each\n", count, spec.grid.rows,
              spec.grid.columns, seconds / static_cast<double>(count));
   return 0;

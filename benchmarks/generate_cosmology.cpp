@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "benchmarks/npy.h"
+#include "tutti/data/format/npy_arrays.h"
 #include "tutti/data/generate/cosmology/cosmology.h"
 
 using namespace tutti::data;
@@ -52,10 +52,10 @@ int main(int argc, char** argv) {
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   std::filesystem::create_directories(directory);
-  write_npy(directory / "x.npy", "<i2", fmt::format("{0}, {1}, {1}, {1}, 4", count, spec.side),
-            x.data(), x.size() * sizeof(int16_t));
-  write_npy(directory / "y.npy", "<f4", fmt::format("{}, 4", count), y.data(),
-            y.size() * sizeof(float));
+  const int64_t side = spec.side;
+  write_npy_array(directory / "x.npy",
+                  {"x", ElementType::i16, {count, side, side, side, 4}, x.data()});
+  write_npy_array(directory / "y.npy", {"y", ElementType::f32, {count, 4}, y.data()});
   fmt::print("{} volumes of {}^3 x 4: {:.3f} s each on {} threads\n", count, spec.side,
              seconds / static_cast<double>(count), threads);
   return 0;

@@ -24,6 +24,7 @@ struct DataVerb {
   std::string name, dir;
   int64_t train = -1, test = -1, classes = 0;  // -1: the set's usual number
   int side = 64, height = 192, width = 288;
+  double cell = 1;
   uint64_t seed = 1;
   int threads = 0;
   bool json = false, force = false;
@@ -78,7 +79,8 @@ data::SampleCounts usual_counts(const std::string& name) {
 /// Sets of one file a sample.
 void generate_samples(const DataVerb& verb, const data::SampleCounts& counts, int threads) {
   if (verb.name == "cosmoflow")
-    data::write_cosmoflow(verb.dir, {.side = verb.side, .seed = verb.seed}, counts, threads);
+    data::write_cosmoflow(verb.dir, {.side = verb.side, .cell = verb.cell, .seed = verb.seed},
+                          counts, threads);
   else
     data::write_deepcam(verb.dir,
                         {.grid = {.rows = verb.height, .columns = verb.width}, .seed = verb.seed},
@@ -179,6 +181,12 @@ Verb data_verb() {
                  .bind = &state->side,
                  .least = 1,
                  .greatest = 1024},
+                {.names = "--cell",
+                 .value = "X",
+                 .help = "Side of a cell in Mpc/h (cosmoflow; published: 1)",
+                 .bind = &state->cell,
+                 .least = 0.01,
+                 .greatest = 1000},
                 {.names = "--height",
                  .value = "N",
                  .help = "Rows of a map (deepcam; published: 768)",

@@ -13,11 +13,11 @@
 #include "tutti/cli/job.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/verbs.h"
+#include "tutti/data/format/npy_arrays.h"
 #include "tutti/device/cpu/topology.h"
 #include "tutti/train/checkpoint.h"
 #include "tutti/train/evaluator.h"
 #include "tutti/train/network.h"
-#include "tutti/train/npy.h"
 #include "tutti/train/safetensors.h"
 #include "tutti/train/settings.h"
 #include "tutti/train/weights.h"
@@ -120,6 +120,17 @@ void print_quality(const EvalVerb& verb, const RunConfig& config, const FoundWei
                *reached ? "reached" : "not reached: the exit code is 3");
 }
 
+void write_predictions(const std::string& path, const EvaluationNetwork& network, int64_t samples,
+                       const std::vector<float>& predictions) {
+  const Shape& batch = network.plan.desc(network.predictions.front()).shape;
+  std::vector<int64_t> extents(batch.begin(), batch.end());
+  extents.front() = samples;
+  data::write_npy_array(path, {.name = "predictions",
+                               .type = data::ElementType::f32,
+                               .shape = extents,
+                               .values = predictions.data()});
+}
+
 int run_eval(const EvalVerb& verb) {
   const comm::Launcher launcher = read_launcher();
   if (launcher.rank > 0) return 0;  // one process can do it, and one answer is enough
@@ -152,8 +163,7 @@ int run_eval(const EvalVerb& verb) {
   std::vector<float> logits;
   const Quality quality = evaluator.run({0, samples}, static_cast<int>(config.data.readers),
                                         verb.logits.empty() ? nullptr : &logits);
-  if (!verb.logits.empty())
-    write_npy(verb.logits, {samples, static_cast<int64_t>(logits.size()) / samples}, logits);
+  if (!verb.logits.empty()) write_predictions(verb.logits, *network, samples, logits);
   const std::optional<bool> reached = target_reached(verb, goal, quality, dataset->size());
   print_quality(verb, config, found, goal, quality, reached);
   return static_cast<int>(reached.value_or(true) ? ExitCode::done : ExitCode::target_missed);
@@ -189,7 +199,8 @@ Verb eval_verb() {
                         .least = 0},
                        {.names = "--logits",
                         .value = "FILE.npy",
-                        .help = "Write the logits of all samples, float32, samples x classes",
+                        .help = "Write what the network predicts of all samples, float32: samples "
+                                "x classes, or samples x classes x height x width",
                         .bind = &state->logits,
                         .kind = Names::file},
                        json_flag(state->json)},

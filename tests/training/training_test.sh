@@ -37,12 +37,19 @@ kept() {
 same() {
   local step
   step=$(printf 'step_%07d' "$3")
-  for file in weights state; do
-    cmp "$1/checkpoints/$step/$file.safetensors" "$2/checkpoints/$step/$file.safetensors" || fail "$file of $1 and $2 differ at step $3"
-  done
+  same_weights "$1" "$2" "$3"
   kept "$1/checkpoints/$step" >one.kept
   kept "$2/checkpoints/$step" >two.kept
   [ -s one.kept ] && cmp one.kept two.kept || fail "what the ranks of $1 and $2 keep differs at step $3"
+}
+
+# same_weights NAME NAME STEP: where ranks keep nothing of their own
+same_weights() {
+  local step
+  step=$(printf 'step_%07d' "$3")
+  for file in weights state; do
+    cmp "$1/checkpoints/$step/$file.safetensors" "$2/checkpoints/$step/$file.safetensors" || fail "$file of $1 and $2 differ at step $3"
+  done
 }
 
 # losses NAME: of its steps, epochs and evaluations, as the record has them
@@ -468,6 +475,42 @@ case $case in
     says replicas 'R replicas run on 1 to R ranks'
     expect 2 batch --set batch.global=7 --set batch.local=0
     says batch 'batch.global = 7 does not divide'
+    ;;
+  samples)
+    # From generated files to a metric, whatever a sample is: on one rank and on two, through an end and a resume, the same bits.
+    "$tutti" data generate cosmoflow volumes --side 32 --train 8 --test 3 --seed 5 >generate.log || fail "cannot generate volumes"
+    "$tutti" data generate deepcam maps --height 48 --width 64 --train 8 --test 3 --seed 5 >>generate.log || fail "cannot generate maps"
+    for set in volumes maps; do
+      config=$here/$set.toml
+      "$tutti" data verify "$([ $set = maps ] && echo deepcam || echo cosmoflow)" $set >verify.log || fail "$set are not sound"
+      "$tutti" data inspect $set >inspect.log || fail "cannot inspect $set"
+      says inspect 'A configuration to start from'
+      expect 0 one-$set
+      expect 0 two-$set --ranks 2
+      expect 0 part-$set --max-steps 5
+      expect 0 part-$set --resume --max-steps 8
+      for other in two part; do
+        [ $set = maps ] && same one-$set $other-$set 8
+        same_weights one-$set $other-$set 8
+      done
+    done
+    says one-volumes 'test mae 0[.][0-9]*, loss'
+    says one-maps 'test iou [0-9.]* %, accuracy [0-9.]* %, loss'
+    # Of mae lower is better: any is below 2, none below 0.001.
+    config=$here/volumes.toml
+    expect 0 reached --target 2
+    says reached 'done: target reached'
+    grep -q '"metrics":{.*"mae":' reached/record.jsonl || fail "the record has no mae"
+    grep -q '"target":{"metric":"mae","value":2.0,"higher_is_better":false}' reached/record.jsonl || fail "the record does not say which way the target lies"
+    expect 3 missed --target 0.001
+    says missed 'target_missed: mae'
+    expect 0 other --set run.metric=loss --target 5 --epochs 1
+    expect 2 unknown --set run.metric=accuracy
+    says unknown "there is no metric 'accuracy'; this task has mae, loss"
+    # A file that has been damaged since is named.
+    truncate -s -10 volumes/train/univ_00000003.tfrecord
+    expect 1 damaged
+    says damaged 'univ_00000003.tfrecord'
     ;;
   data)
     train missing --set data.dataset=cifar10 --data-dir absent && fail "a missing folder was accepted"

@@ -12,6 +12,7 @@
 #include "tutti/cli/launch.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
+#include "tutti/train/checkpoint.h"
 #include "tutti/train/network.h"
 #include "tutti/train/settings.h"
 
@@ -72,8 +73,18 @@ int run_plan(const PlanVerb& verb) {
   const auto dataset = open_configured(config, "train");
   const int64_t replicas = replica_count(config.run, verb.ranks);
   const auto communicator = comm::make_single_communicator();
-  const NetworkSpec spec =
-      network_spec(config, *dataset, batch_sizes(config.batch, replicas).local);
+  NetworkSpec spec = network_spec(config, *dataset, batch_sizes(config.batch, replicas).local);
+  // The kernels that train would take, and leave for others.
+  spec.tuning_file = tuning_file(config.plan.tuning);
+  if (!config.plan.choices_from.empty())
+    spec.choices = Choices::parse(
+        verify_checkpoint(checkpoint_at(config.plan.choices_from, "plan.choices_from"))
+            .plan_choices);
+  if (verb.ranks > 1 && config.comm.bucket_bytes == 0 &&
+      !spec.training.compression.compression.compresses())
+    log::warn(
+        "the ranks of a run measure how large their buckets are to be; shown are buckets of 1 MiB: "
+        "give --set comm.bucket_bytes=SIZE as the run's log says it, for the run's own hash");
   const auto network = compile_network(spec, CpuBackend(), *communicator);
   if (verb.json) {
     Json out = plan_json(network->training, verb.refusals);

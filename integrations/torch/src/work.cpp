@@ -101,11 +101,14 @@ bool TuttiWork::advance_with_peers(std::chrono::microseconds patience) {
   while (!advance()) {
     const auto now = Clock::now();
     const auto took = now - before;
+    // Whoever is called back only after the end, on a busy machine, does not begin anew: a look may
+    // take long there, although nothing has moved.
+    if (before > end) return false;
     // It has copied or added, and a peer has as much to do before it answers.
     if (took > kMoved) end = now + patience + std::min<Clock::duration>(took, kMost);
     if (now > end) return false;
-    before = now;
     std::this_thread::yield();  // a peer may need this core
+    before = Clock::now();
   }
   return true;
 }

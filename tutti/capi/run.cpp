@@ -66,9 +66,10 @@ int tutti_comm_wait_for(tutti_comm_plan* plan, double seconds, int* done) {
 int tutti_comm_plan_destroy(tutti_comm_plan* plan) {
   return guarded([&] {
     if (plan == nullptr) return;
-    if (plan->operation().in_flight() && !*plan->owner->failed)
-      throw StateError(fmt::format("'{}' is in flight: wait for it before it is destroyed",
-                                   plan->operation().name()));
+    const comm::Operation& operation = plan->operation();
+    if (operation.in_flight() && !operation.failed() && !*plan->owner->failed)
+      throw StateError(
+          fmt::format("'{}' is in flight: wait for it before it is destroyed", operation.name()));
     tutti_comm& owner = *plan->owner;
     tutti_comm_memory* const exposed = plan->exposed;
     {
@@ -105,6 +106,7 @@ int tutti_comm_plan_rebind(tutti_comm_plan* plan, const void* input, void* outpu
     if (!plan->rebindable)
       throw StateError(fmt::format("'{}' was not planned with `rebindable`", operation.name()));
     refuse_in_flight(operation, "is in flight: wait for it before its buffers change");
+    plan->bound = false;  // where memory lacks for the new ones
     if (plan->collective) {
       plan->collective->rebind(input, output);
     } else if (plan->remote) {

@@ -205,7 +205,7 @@ Socket listen_on(const std::optional<SocketAddress>& address, int port) {
 bool is_of_this_host(const SocketAddress& address) {
   SocketAddress any_port = address;
   set_port(any_port, 0);
-  return static_cast<bool>(try_listen(any_port)) || errno != EADDRNOTAVAIL;
+  return static_cast<bool>(try_listen(any_port)) || errno == EADDRINUSE || errno == EACCES;
 }
 
 int port_of(const Socket& listener) {

@@ -238,9 +238,10 @@ bool CollectiveOperation::sums_would_cover_input() const {
 }
 
 void CollectiveOperation::set_output_aside() {
-  aside_.reset();
+  std::unique_ptr<std::byte[]> aside;  // first, because the runs know the old one
   if (sums_would_cover_input())
-    aside_ = std::make_unique_for_overwrite<std::byte[]>(task_.part().count * element_bytes_);
+    aside = std::make_unique_for_overwrite<std::byte[]>(task_.part().count * element_bytes_);
+  aside_ = std::move(aside);
 }
 
 std::byte* CollectiveOperation::input_of(size_t chunk) const {
@@ -253,12 +254,13 @@ void CollectiveOperation::rebind(const void* input, void* output) {
         "{}: buffers given to an operation that is in flight, or has its own", name());
   if (bound_ && input == input_ && output == output_) return;
   check_buffers(name(), task_, element_bytes_, input, output);
+  bound_ = false;  // until everything has taken them: memory may lack
   input_ = input;
   output_ = output;
-  bound_ = true;
   set_output_aside();
   for (size_t k = 0; k < runs_.size(); ++k) runs_[k]->rebind(input_of(k), output_of(k));
   for (size_t k = 0; k < checks_.size(); ++k) checks_[k]->rebind(input_of(k), output_of(k));
+  bound_ = true;
 }
 
 void CollectiveOperation::begin() {
@@ -312,8 +314,11 @@ Pending CollectiveOperation::describe() const {
         fmt::format(" (chunk {} of {})", std::min(first_ + 1, runs_.size()), runs_.size());
   // Only the peers of this round are heard of.
   std::vector<int> heard{communicator().rank()};
+  // Of all chunks under way: behind a slow one others may arrive.
+  constexpr size_t kRounds = size_t{1} << 20;  // more than a run has
+  what.passed = first_ * kRounds;
+  for (size_t i = first_; i < started_; ++i) what.passed += runs_[i]->round();
   if (first_ < runs_.size()) {
-    what.passed = runs_[first_]->round();
     what.missing = runs_[first_]->missing();
     if (what.missing.empty() && !checks_.empty()) what.missing = checks_[first_]->missing();
     std::ranges::copy(runs_[first_]->peers(), std::back_inserter(heard));

@@ -17,6 +17,7 @@
 #include "tutti/comm/algorithm/algorithm.h"
 #include "tutti/comm/check/reference_result.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
+#include "tutti/comm/transport/shaped_channel.h"
 
 namespace tutti::comm {
 namespace {
@@ -449,6 +450,26 @@ TEST(Collective, BlocksThatOverlapInTheOutputAreRefusedOnAllRanks) {
                                      : "cannot do what it was asked for"),
               std::string::npos)
         << why;
+  });
+}
+
+// The link is busy with later chunks while the first one's round is not complete: 2.5 s of work, of
+// which no second is silent.
+TEST(Collective, ATimeOutSeesAllChunksUnderWay) {
+  run_ranks(2, [](Communicator& c) {
+    c.set_shape(LinkShape::parse("800kbit,0us"));
+    c.set_timeout(1);
+    std::vector<float> x(62500, 1.0f);
+    const auto sum = c.plan({.kind = Collective::allreduce,
+                             .count = x.size(),
+                             .output = x.data(),
+                             .algorithm = "pairwise",
+                             .chunk = 1000});
+    sum->start();
+    sum->wait();
+    EXPECT_EQ(x[62499], 2.0f);
+    c.set_timeout(60);
+    c.barrier();
   });
 }
 

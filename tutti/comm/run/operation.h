@@ -98,8 +98,8 @@ class Operation {
   uint64_t sequence_ = 0;
   int priority_ = 0;
   bool patient_ = false;
-  bool failed_ = false;     // of the owner
-  bool in_flight_ = false;  // as the owner knows
+  std::atomic<bool> failed_ = false;  // of the owner; of a service's wait any thread may find it
+  bool in_flight_ = false;            // as the owner knows
   friend class Progress;
   bool advancing_ = false;  // a thread is inside advance(); guarded by the mutex of Progress
   std::atomic<bool> done_{true};

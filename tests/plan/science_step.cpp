@@ -8,6 +8,7 @@
 #include "tutti/models/cosmoflow.h"
 #include "tutti/models/deepcam.h"
 #include "tutti/ops/fuse.h"
+#include "tutti/parallel/split/slabs.h"
 #include "tutti/train/weights.h"
 
 namespace tutti::test {
@@ -78,17 +79,19 @@ NamedTensor copied(const std::string& name, const TensorDesc& desc, const void* 
 
 }  // namespace
 
-ScienceNetwork science_network(const std::string& name, DType activations, int64_t batch) {
+ScienceNetwork science_network(const std::string& name, DType activations, int64_t batch,
+                               int64_t slabs) {
   const ScienceNetwork plain = forward_of(name, activations, batch);
-  Rewritten fused = fuse_forward(plain.graph);
+  const Rewritten cut = split_into_slabs(plain.graph, {.slabs = slabs});
+  Rewritten fused = fuse_forward(cut.graph);
   const auto at = [](const Rewritten& rewritten, Value v) {
     return rewritten.of[static_cast<size_t>(v.id)];
   };
   const size_t first_backward = fused.graph.nodes().size();
-  differentiate(fused.graph, std::array{at(fused, plain.loss)});
+  differentiate(fused.graph, std::array{at(fused, at(cut, plain.loss))});
   Rewritten lean = recompute_activations(fused.graph, first_backward);
   Rewritten folded = fold_residual_sums(lean.graph);
-  const auto last = [&](Value v) { return at(folded, at(lean, at(fused, v))); };
+  const auto last = [&](Value v) { return at(folded, at(lean, at(fused, at(cut, v)))); };
   return {folded.graph, last(plain.in), last(plain.target), last(plain.out), last(plain.loss)};
 }
 

@@ -17,7 +17,9 @@ struct ScienceNetwork {
 };
 
 /// "cosmoflow2", "cosmoflow3" (the kernel's size; without dropout), or "deepcam".
-ScienceNetwork science_network(const std::string& name, DType activations, int64_t batch);
+/// `slabs`: that samples are cut into where their rows allow it.
+ScienceNetwork science_network(const std::string& name, DType activations, int64_t batch,
+                               int64_t slabs = 1);
 
 /// f32 but for DeepCAM's labels, i32.
 struct ScienceStep {

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "tests/plan/science_step.h"
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/backend/reference/reference.h"
@@ -42,6 +44,26 @@ TEST_P(Science, CpuPlansAgreeWithTheReference) {
     for (size_t i = 0; i < got.gradients.size(); ++i)
       EXPECT_LT(far(got.gradients[i], want.gradients[i]), 3e-3)
           << want.gradients[i].name << " " << layout;
+  }
+}
+
+TEST_P(Science, SlabsComputeTheSame) {
+  const PlanOptions plain{.layout = "plain", .tile_bytes = size_t{1} << 40, .measure = false};
+  const ScienceStep want =
+      run_step(science_network(GetParam(), DType::f32, 2), ReferenceBackend(), plain);
+  for (const int64_t slabs : {2, 4}) {
+    const ScienceNetwork cut = science_network(GetParam(), DType::f32, 2, slabs);
+    for (const char* layout : {"plain", "b16c", "last"}) {
+      const std::string what = fmt::format("{} slabs, {}", slabs, layout);
+      const ScienceStep got =
+          run_step(cut, CpuBackend(),
+                   {.threads = 2, .layout = layout, .tile_bytes = 1, .measure = false});
+      EXPECT_NEAR(numbers_of(got.loss)[0], numbers_of(want.loss)[0], 1e-4) << what;
+      EXPECT_LT(far(got.out, want.out), 1e-4) << what;
+      for (size_t i = 0; i < got.gradients.size(); ++i)
+        EXPECT_LT(far(got.gradients[i], want.gradients[i]), 3e-3)
+            << want.gradients[i].name << " " << what;
+    }
   }
 }
 

@@ -36,6 +36,7 @@ struct BenchStepVerb {
   std::vector<std::string> sets;
   std::vector<int64_t> hidden;
   size_t tile_bytes = 0;
+  int64_t slabs = 0;
   int threads = 0, ranks = 0, steps = 20, warmup = 3;
   bool serve = false, profile = false, no_measure = false, json = false;
 };
@@ -102,10 +103,9 @@ NetworkSpec timed_network(const BenchStepVerb& verb, const CommSection& comm, in
   spec.training.optimizer.weight_decay = 1e-4f;
   spec.training.bucket_bytes = static_cast<size_t>(comm.bucket_bytes);
   spec.training.compression = compression_policy(comm);
-  spec.threads = threads;
+  spec.training.slabs = {.threads = threads, .tile_bytes = verb.tile_bytes, .slabs = verb.slabs};
   spec.layout = verb.network.layout;
   spec.tuning_file = tuning_file("auto");
-  spec.tile_bytes = verb.tile_bytes;
   spec.measure = !verb.no_measure;
   return spec;
 }
@@ -254,6 +254,11 @@ Verb bench_step_verb() {
             .value = "N",
             .help = "Working set of a tile. 0: the size of the core's own cache",
             .bind = &state->tile_bytes},
+           {.names = "--slabs",
+            .value = "N",
+            .help = "Slabs of rows that a sample is cut into. 0: as the step needs; 1: none",
+            .bind = &state->slabs,
+            .least = 0},
            {.names = "--set",
             .value = "comm.KEY=VALUE",
             .help = "A key of the exchange as in a configuration, for example "

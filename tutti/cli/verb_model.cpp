@@ -112,12 +112,14 @@ int run_show(const ModelVerb& verb) {
   TrainingGraphSpec training;
   training.model = spec;
   training.optimizer.momentum = 0.9f;
+  const CpuBackend backend;
   PlanOptions options;
   options.threads = choose_threads(verb.threads, 0, read_topology(), 1);
+  training.slabs = {.threads = options.threads, .tile_bytes = backend.tile_bytes()};
   options.layout = verb.network.layout;
   options.measure =
       false;  // memory hardly depends on the kernels, and showing a model should not take seconds
-  const Plan plan = compile(make_training_graph(training).graph, CpuBackend(), options);
+  const Plan plan = compile(make_training_graph(training).graph, backend, options);
   if (verb.json) {
     print_model(summary, plan, verb);
     return 0;

@@ -49,7 +49,8 @@ Json plan_json(const Plan& plan, bool refusals) {
               {"accumulator_bytes", plan.state_bytes},
               {"packs", steps_json(plan.packs, refusals)}};
   for (const PlanBand& band : plan.bands)
-    out["bands"].push_back({{"tile", band.tile},
+    out["bands"].push_back({{"samples", band.samples},
+                            {"tile", band.tile},
                             {"whole", band.whole},
                             {"reduces", band.reduces},
                             {"ready_buckets", band.ready},

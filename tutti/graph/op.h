@@ -23,6 +23,8 @@ enum class Walk {
   per_sample,  ///< output sample i depends on input sample i alone (and on unbatched inputs)
   reduce,      ///< as per_sample for batched outputs; unbatched outputs are sums over all samples,
                ///< known only at the end
+  across,      ///< as per_sample for outputs; an output sample may depend on any input sample, so
+               ///< batched inputs are complete before it runs and are handed over whole
   whole,       ///< no batch: runs once, its work split over threads by the kernel
   exchange,    ///< communication between ranks
 };
@@ -36,6 +38,28 @@ struct GradArgs {
   std::vector<bool> needed;     ///< per input: is its gradient wanted?
 };
 
+class Op;
+/// Shared because graphs are rewritten and copied while ops never change.
+using OpPtr = std::shared_ptr<const Op>;
+
+/// Rows [first, last) of one dimension of a sample. Those outside of the sample are padding.
+struct Rows {
+  int64_t first = 0, last = 0;
+  int64_t count() const { return last - first; }
+  bool operator==(const Rows&) const = default;
+};
+
+/// What an op needs to compute some rows of its results.
+struct Reach {
+  struct Input {
+    int dim = -1;  ///< the dimension whose rows are read; -1 for unbatched inputs
+    Rows rows;
+  };
+  std::vector<Input> in;
+  OpPtr op;           ///< computes the rows from those of the inputs alone; null: the op itself
+  float padding = 0;  ///< what rows outside of an input hold
+};
+
 class Op {
  public:
   virtual ~Op() = default;
@@ -44,6 +68,13 @@ class Op {
   /// with equal name and attributes behave alike.
   virtual std::string attributes() const { return {}; }
   virtual Walk walk(std::span<const ValueType> in) const = 0;
+  /// What the rows `out` of spatial dimension `axis` (0: the outermost one, dimension 2 of
+  /// activations) of the results need, for inputs of these types. Of an op that only sums over a
+  /// batch, `out` are rows of its first input. Nothing: the op does not work row by row.
+  virtual std::optional<Reach> reach(std::span<const ValueType> /*in*/, int /*axis*/,
+                                     Rows /*out*/) const {
+    return std::nullopt;
+  }
   /// Output types for the input types. Throws ConfigError naming the op, what was met and what
   /// fits.
   virtual std::vector<ValueType> infer(std::span<const ValueType> in) const = 0;
@@ -63,8 +94,5 @@ class Op {
     return 0;
   }
 };
-
-/// Shared because graphs are rewritten and copied while ops never change.
-using OpPtr = std::shared_ptr<const Op>;
 
 }  // namespace tutti

@@ -4,6 +4,7 @@
 //   gelu x * (1 + erf(x / sqrt(2))) / 2 (Hendrycks and Gimpel 2016, the exact form)
 
 #include "tutti/graph/graph.h"
+#include "tutti/ops/rows.h"
 
 namespace tutti {
 
@@ -31,6 +32,9 @@ class Activation : public Op {
   std::string attributes() const override;
   Walk walk(std::span<const ValueType> in) const override {
     return in[0].batched ? Walk::per_sample : Walk::whole;
+  }
+  std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override {
+    return pointwise_reach(in, axis, out);
   }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;

@@ -11,6 +11,7 @@
 // in the running average, as everywhere.
 
 #include "tutti/graph/graph.h"
+#include "tutti/ops/rows.h"
 
 namespace tutti {
 
@@ -25,6 +26,9 @@ class BatchNormStats : public Op {
   std::string_view name() const override { return "batch_norm_stats"; }
   std::string attributes() const override;
   Walk walk(std::span<const ValueType>) const override { return Walk::reduce; }
+  std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override {
+    return pointwise_reach(in, axis, out);
+  }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(
       const GradArgs& args) const override;  // none: BatchNormApply's rule covers it
@@ -43,6 +47,9 @@ class BatchNormApply : public Op {
   std::string_view name() const override { return "batch_norm_apply"; }
   std::string attributes() const override;
   Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
+  std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override {
+    return pointwise_reach(in, axis, out);
+  }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
 
@@ -86,6 +93,9 @@ class BatchNormInference : public Op {
   std::string_view name() const override { return "batch_norm_inference"; }
   std::string attributes() const override;
   Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
+  std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override {
+    return pointwise_reach(in, axis, out);
+  }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
 
  private:

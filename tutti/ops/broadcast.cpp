@@ -45,4 +45,10 @@ std::vector<Value> SpatialSum::grad(const GradArgs& args) const {
                              std::make_shared<Broadcast>(spatial_extents(x)), {args.dout[0]})};
 }
 
+std::optional<Reach> Broadcast::reach(std::span<const ValueType>, int axis, Rows out) const {
+  Shape spatial = spatial_;
+  spatial[axis] = out.count();
+  return Reach{.in = {{2 + axis, {0, 1}}}, .op = std::make_shared<Broadcast>(spatial)};
+}
+
 }  // namespace tutti

@@ -134,4 +134,16 @@ std::vector<ValueType> BiasBackward::infer(std::span<const ValueType> in) const 
   return {unbatched_f32(Shape{in[0].desc.shape[1]})};
 }
 
+std::optional<Reach> Conv::reach(std::span<const ValueType> in, int axis, Rows out) const {
+  const auto i = static_cast<size_t>(axis);
+  ConvAttributes inner = a_;
+  inner.pad_low[i] = inner.pad_high[i] = 0;
+  const int64_t first = out.first * a_.stride[i] - a_.pad_low[i];
+  const int64_t window = a_.dilation[i] * (in[1].desc.shape[2 + axis] - 1) + 1;
+  Reach reach{.in = {{2 + axis, {first, first + (out.count() - 1) * a_.stride[i] + window}}},
+              .op = std::make_shared<Conv>(inner, bias_, activation_)};
+  reach.in.resize(in.size());
+  return reach;
+}
+
 }  // namespace tutti

@@ -62,4 +62,27 @@ double ConvTranspose::flop(std::span<const ValueType> in, std::span<const ValueT
          static_cast<double>(in[1].desc.shape.elements_from(1));
 }
 
+std::optional<Reach> ConvTranspose::reach(std::span<const ValueType> in, int axis,
+                                          Rows out) const {
+  // Row r of the result is a sum over the rows i of x and k of w with r = i * stride - pad_low +
+  // dilation * k.
+  const auto d = static_cast<size_t>(axis);
+  const int64_t stride = a_.stride[d], low = a_.pad_low[d];
+  const int64_t span = a_.dilation[d] * (in[1].desc.shape[2 + axis] - 1);
+  const auto floor_div = [](int64_t a, int64_t b) { return a >= 0 ? a / b : -((b - 1 - a) / b); };
+  const int64_t first = floor_div(out.first + low - span + stride - 1, stride);
+  const int64_t last = floor_div(out.last - 1 + low, stride) + 1;
+  ConvAttributes inner = a_;
+  Extents output_pad = output_pad_;
+  inner.pad_low[d] = out.first + low - first * stride;
+  const int64_t unpadded = (last - first - 1) * stride - inner.pad_low[d] + span + 1;
+  inner.pad_high[d] = std::max<int64_t>(unpadded - out.count(), 0);
+  output_pad[d] = std::max<int64_t>(out.count() - unpadded, 0);
+  if (last <= first || inner.pad_low[d] < 0 || output_pad[d] >= stride) return std::nullopt;
+  Reach reach{.in = {{2 + axis, {first, last}}},
+              .op = std::make_shared<ConvTranspose>(inner, bias_, output_pad)};
+  reach.in.resize(in.size());
+  return reach;
+}
+
 }  // namespace tutti

@@ -20,6 +20,7 @@ class ConvTranspose : public Op {
   std::string_view name() const override { return "conv_transpose"; }
   std::string attributes() const override;
   Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
+  std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override;
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
   double flop(std::span<const ValueType> in, std::span<const ValueType> out) const override;

@@ -3,6 +3,7 @@
 // * x. Batched tensors are walked by sample, unbatched ones as a whole.
 
 #include "tutti/graph/graph.h"
+#include "tutti/ops/rows.h"
 
 namespace tutti {
 
@@ -11,6 +12,9 @@ class Add : public Op {
   std::string_view name() const override { return "add"; }
   Walk walk(std::span<const ValueType> in) const override {
     return in[0].batched ? Walk::per_sample : Walk::whole;
+  }
+  std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override {
+    return pointwise_reach(in, axis, out);
   }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
@@ -22,6 +26,9 @@ class Mul : public Op {
   std::string_view name() const override { return "mul"; }
   Walk walk(std::span<const ValueType> in) const override {
     return in[0].batched ? Walk::per_sample : Walk::whole;
+  }
+  std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override {
+    return pointwise_reach(in, axis, out);
   }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
@@ -37,6 +44,9 @@ class Scale : public Op {
   std::string attributes() const override;
   Walk walk(std::span<const ValueType> in) const override {
     return in[0].batched ? Walk::per_sample : Walk::whole;
+  }
+  std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override {
+    return pointwise_reach(in, axis, out);
   }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;

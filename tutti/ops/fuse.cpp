@@ -7,6 +7,7 @@
 #include "tutti/ops/batch_norm.h"
 #include "tutti/ops/conv.h"
 #include "tutti/ops/elementwise.h"
+#include "tutti/ops/rows.h"
 
 namespace tutti {
 namespace {
@@ -236,6 +237,10 @@ Rewritten recompute_activations(const Graph& graph, size_t first_backward) {
   Rewriter rewriter(graph);
   for (size_t n = 0; n < first_backward; ++n) {
     const Node& node = graph.nodes()[n];
+    if (dynamic_cast<const GatherRows*>(node.op.get())) {
+      rewriter.repeat(node, first_backward);
+      continue;
+    }
     const auto* apply = dynamic_cast<const BatchNormApply*>(node.op.get());
     const auto z = static_cast<size_t>(node.out[0].id);
     if (apply && !apply->residual() && forward_readers[z] == 1 && backward_readers[z] > 0)

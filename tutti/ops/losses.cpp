@@ -130,4 +130,11 @@ std::vector<ValueType> GaussianKLGrad::infer(std::span<const ValueType> in) cons
   return {in[0], in[1]};
 }
 
+/// Labels have no channels: their rows are one dimension earlier.
+std::optional<Reach> SoftmaxCrossEntropy::reach(std::span<const ValueType> in, int axis,
+                                                Rows out) const {
+  if (in[0].desc.shape.rank() <= 2 + axis) return std::nullopt;
+  return Reach{.in = {{2 + axis, out}, {1 + axis, out}}, .op = nullptr};
+}
+
 }  // namespace tutti

@@ -5,6 +5,7 @@
 // a mean is StepInfo::batch.
 
 #include "tutti/graph/graph.h"
+#include "tutti/ops/rows.h"
 
 namespace tutti {
 
@@ -37,6 +38,7 @@ class SoftmaxCrossEntropy : public Op {
   std::string_view name() const override { return "softmax_cross_entropy"; }
   std::string attributes() const override { return a_.to_string(); }
   Walk walk(std::span<const ValueType>) const override { return Walk::reduce; }
+  std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override;
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
 
@@ -82,6 +84,9 @@ class PointwiseLoss : public Op {
   std::string_view name() const override { return "pointwise_loss"; }
   std::string attributes() const override { return a_.to_string(); }
   Walk walk(std::span<const ValueType>) const override { return Walk::reduce; }
+  std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override {
+    return pointwise_reach(in, axis, out);
+  }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
 

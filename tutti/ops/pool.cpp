@@ -1,5 +1,7 @@
 #include "tutti/ops/pool.h"
 
+#include <limits>
+
 #include "tutti/ops/shape_check.h"
 
 namespace tutti {
@@ -96,6 +98,19 @@ std::vector<ValueType> GlobalAveragePoolGrad::infer(std::span<const ValueType> i
           "global_average_pool_grad: dy {} does not fit x {}", dy.to_string(),
           x_shape_.to_string());
   return {batched_as(with_batch(x_shape_, dy[0]), in[0].desc.dtype)};
+}
+
+std::optional<Reach> Pool::reach(std::span<const ValueType>, int axis, Rows out) const {
+  const auto i = static_cast<size_t>(axis);
+  const bool counts_inside = a_.kind == PoolKind::average && !a_.count_include_pad;
+  if (counts_inside && (a_.pad_low[i] > 0 || a_.pad_high[i] > 0)) return std::nullopt;
+  PoolAttributes inner = a_;
+  inner.pad_low[i] = inner.pad_high[i] = 0;
+  const int64_t first = out.first * a_.stride[i] - a_.pad_low[i];
+  return Reach{
+      .in = {{2 + axis, {first, first + (out.count() - 1) * a_.stride[i] + a_.kernel[i]}}},
+      .op = std::make_shared<Pool>(inner),
+      .padding = a_.kind == PoolKind::max ? -std::numeric_limits<float>::infinity() : 0};
 }
 
 }  // namespace tutti

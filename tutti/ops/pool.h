@@ -31,6 +31,7 @@ class Pool : public Op {
   std::string_view name() const override { return "pool"; }
   std::string attributes() const override { return a_.to_string(); }
   Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
+  std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override;
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
 

@@ -4,6 +4,7 @@
 // kernel wants other weights.
 
 #include "tutti/graph/graph.h"
+#include "tutti/ops/rows.h"
 
 namespace tutti {
 
@@ -17,6 +18,9 @@ class Reorder : public Op {
   std::string attributes() const override { return std::string(name_of(target_)); }
   Walk walk(std::span<const ValueType> in) const override {
     return in[0].batched ? Walk::per_sample : Walk::whole;
+  }
+  std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override {
+    return pointwise_reach(in, axis, out);
   }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;

@@ -1,5 +1,6 @@
 #include "tutti/ops/shape_ops.h"
 
+#include "tutti/ops/rows.h"
 #include "tutti/ops/shape_check.h"
 
 namespace tutti {
@@ -157,6 +158,11 @@ std::vector<Value> Concat::grad(const GradArgs& args) const {
                                   std::make_shared<Slice>(std::move(ranges)), {args.dout[0]});
   }
   return din;
+}
+
+std::optional<Reach> Concat::reach(std::span<const ValueType> in, int axis, Rows out) const {
+  if (axis_ != 1) return std::nullopt;
+  return pointwise_reach(in, axis, out);
 }
 
 }  // namespace tutti

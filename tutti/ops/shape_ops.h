@@ -86,6 +86,7 @@ class Concat : public Op {
   std::string_view name() const override { return "concat"; }
   std::string attributes() const override;
   Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
+  std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override;
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
 

@@ -27,6 +27,14 @@ bool makes_large_gradient(const Graph& graph, const Node& node) {
   });
 }
 
+/// Samples that the node walks over: those of what it makes for each, else of what it sums; 0: none.
+int64_t samples_of(const Graph& graph, const Node& node) {
+  for (const auto* list : {&node.out, &node.in})
+    for (const Value v : *list)
+      if (graph.type(v).batched) return graph.shape(v)[0];
+  return 0;
+}
+
 /// Nodes that read each value, exchanges and updates included.
 std::vector<std::vector<int>> readers_of(const Graph& graph) {
   std::vector<std::vector<int>> readers(graph.values().size());
@@ -58,9 +66,18 @@ void sink_cheap_nodes(const Graph& graph, std::vector<int>& band_of,
   const auto band_of_value = [&](Value v) {
     return graph[v].producer < 0 ? -1 : band_of[static_cast<size_t>(graph[v].producer)];
   };
+  const auto read_across = [&](Value v) {
+    return std::ranges::any_of(readers[static_cast<size_t>(v.id)], [&](int reader) {
+      return walk_of(graph, graph.nodes()[static_cast<size_t>(reader)]) == Walk::across;
+    });
+  };
+  const auto first_of = [&](int band) -> const Node& {
+    return graph.nodes()[static_cast<size_t>(std::ranges::find(band_of, band) - band_of.begin())];
+  };
   for (size_t n = graph.nodes().size(); n-- > 0;) {
     const Node& node = graph.nodes()[n];
-    if (band_of[n] < 0 || walk_of(graph, node) != Walk::per_sample) continue;
+    const Walk walk = walk_of(graph, node);
+    if (band_of[n] < 0 || (walk != Walk::per_sample && walk != Walk::across)) continue;
     std::vector<ValueType> in, out;
     for (const Value v : node.in) in.push_back(graph.type(v));
     for (const Value v : node.out) out.push_back(graph.type(v));
@@ -74,6 +91,9 @@ void sink_cheap_nodes(const Graph& graph, std::vector<int>& band_of,
     }
     if (is_output || later.size() != 1 || *later.begin() <= band_of[n]) continue;
     const int target = *later.begin();
+    if (samples_of(graph, node) != samples_of(graph, first_of(target)) ||
+        std::ranges::any_of(node.out, [&](Value v) { return read_across(v); }))
+      continue;
     const bool inputs_live = std::ranges::all_of(node.in, [&](Value v) {
       if (!graph.type(v).batched || graph[v].producer < 0 || band_of_value(v) < band_of[n])
         return true;
@@ -85,6 +105,22 @@ void sink_cheap_nodes(const Graph& graph, std::vector<int>& band_of,
                                                   1;  // its producer may follow
     if (inputs_live || chain) band_of[n] = target;
   }
+}
+
+/// Numbers the bands anew without those whose nodes have all moved away; the last number.
+int leave_out_empty(std::vector<int>& band_of, std::vector<bool>& whole_band) {
+  std::vector<int> number(whole_band.size(), -1);
+  for (const int b : band_of)
+    if (b >= 0) number[static_cast<size_t>(b)] = 0;
+  int last = -1;
+  for (size_t b = 0; b < number.size(); ++b) {
+    if (number[b] < 0) continue;
+    number[b] = ++last;
+    whole_band[static_cast<size_t>(last)] = whole_band[b];
+  }
+  for (int& b : band_of)
+    if (b >= 0) b = number[static_cast<size_t>(b)];
+  return last;
 }
 
 }  // namespace
@@ -99,6 +135,8 @@ Schedule make_schedule(const Graph& graph) {
   std::vector<int> exchanges;
   std::vector<bool> whole_band;
   std::vector<int> reduced_in(graph.values().size(), -1);  // band that reduces this value
+  std::vector<int> made_in(graph.values().size(), -1);     // band that makes it, sample by sample
+  int64_t samples_in_band = 0;
   int band = -1;
   bool open = false;  // may the current band take more nodes?
   for (size_t n = 0; n < count; ++n) {
@@ -114,18 +152,22 @@ Schedule make_schedule(const Graph& graph) {
     }
     const bool whole = walk == Walk::whole;
     const bool waits = std::ranges::any_of(node.in, [&](Value v) {
-      return reduced_in[static_cast<size_t>(v.id)] == band && band >= 0;
+      return band >= 0 && (reduced_in[static_cast<size_t>(v.id)] == band ||
+                           (walk == Walk::across && made_in[static_cast<size_t>(v.id)] == band));
     });
-    if (!open || whole || waits || needs_large_update(graph, n, readers)) {
+    const int64_t samples = samples_of(graph, node);
+    if (!open || whole || waits || samples != samples_in_band || needs_large_update(graph, n, readers)) {
       ++band;
       whole_band.push_back(whole);
+      samples_in_band = samples;
     }
     open = !whole && !makes_large_gradient(graph, node);
     schedule.band_of[n] = band;
     for (const Value v : node.out)
-      if (!graph.type(v).batched) reduced_in[static_cast<size_t>(v.id)] = band;
+      (graph.type(v).batched ? made_in : reduced_in)[static_cast<size_t>(v.id)] = band;
   }
   sink_cheap_nodes(graph, schedule.band_of, readers);
+  band = leave_out_empty(schedule.band_of, whole_band);
 
   schedule.bands.resize(static_cast<size_t>(band + 1));
   for (size_t n = 0; n < count; ++n)
@@ -133,6 +175,9 @@ Schedule make_schedule(const Graph& graph) {
       schedule.bands[static_cast<size_t>(schedule.band_of[n])].nodes.push_back(static_cast<int>(n));
   for (size_t b = 0; b < schedule.bands.size(); ++b) {
     schedule.bands[b].whole = whole_band[b];
+    if (!whole_band[b])
+      schedule.bands[b].samples =
+          samples_of(graph, graph.nodes()[static_cast<size_t>(schedule.bands[b].nodes.front())]);
     CHECK(!whole_band[b] || schedule.bands[b].nodes.size() == 1,
           "band {} is computed as a whole and has {} nodes; the executor runs one", b,
           schedule.bands[b].nodes.size());

@@ -14,6 +14,7 @@ namespace tutti {
 struct Band {
   std::vector<int> nodes;  ///< in execution order
   bool whole = false;      ///< a single node without batch
+  int64_t samples = 0;     ///< that it walks over; 0 if whole. Slabs of samples count as samples
   std::vector<int>
       exchanges;  ///< exchange nodes whose inputs are complete once this band has ended
 };

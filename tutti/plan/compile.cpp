@@ -29,7 +29,8 @@ void Compiler::find_batch() {
     if (info.role == Role::input && info.type.batched) plan_.batch = info.type.desc.shape[0];
   if (plan_.batch <= 0) throw ConfigError("the graph has no batched input");
   for (const ValueInfo& info : graph_.values())
-    if (info.type.batched && info.type.desc.shape[0] != plan_.batch)
+    if (info.type.batched && (info.type.desc.shape[0] % plan_.batch != 0 ||
+                              (info.role == Role::input && info.type.desc.shape[0] != plan_.batch)))
       throw ConfigError(fmt::format("'{}' has {} samples, the batch has {}", info.name,
                                     info.type.desc.shape[0], plan_.batch));
 }
@@ -55,8 +56,8 @@ void Compiler::choose_layouts() {
 
 void Compiler::choose_tiles() {
   const size_t budget = plan_.options.tile_bytes ? plan_.options.tile_bytes : backend_.tile_bytes();
-  const int64_t share = (plan_.batch + plan_.options.threads - 1) / plan_.options.threads;
   for (const Band& band : schedule_.bands) {
+    const int64_t share = (band.samples + plan_.options.threads - 1) / plan_.options.threads;
     std::vector<Value> touched;
     for (const int n : band.nodes)
       for (const auto* list : {&node(n).in, &node(n).out})
@@ -66,9 +67,10 @@ void Compiler::choose_tiles() {
     size_t bytes = 0;
     for (const Value v : touched) bytes += sample_bytes(v);
     const auto fits = static_cast<int64_t>(bytes == 0 ? 1 : std::max<size_t>(1, budget / bytes));
-    const int tiles = tiles_of(share, std::min(fits, share));
     PlanBand planned;
+    planned.samples = band.samples;
     planned.whole = band.whole;
+    const int tiles = band.whole ? 1 : tiles_of(share, std::min(fits, share));
     planned.tile = band.whole ? 0 : (share + tiles - 1) / tiles;
     plan_.bands.push_back(std::move(planned));
   }

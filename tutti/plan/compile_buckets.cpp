@@ -3,14 +3,20 @@
 namespace tutti {
 
 void Compiler::resolve_places() {
-  const auto resolve = [&](std::vector<Place>& list) {
-    for (Place& place : list)
+  const auto resolve = [&](std::vector<Place>& list, const std::vector<bool>& in_tiles) {
+    for (size_t i = 0; i < list.size(); ++i) {
+      Place& place = list[i];
       if (place.base == -1) place = plan_.places[place.offset];
+      if (!in_tiles[i]) place.stride = 0;
+    }
   };
-  for (Step& step : plan_.packs) resolve(step.in);
-  for (PlanBand& band : plan_.bands)
-    for (Step& step : band.steps) resolve(step.in), resolve(step.out);
-  for (UpdateStep& update : plan_.updates) resolve(update.step.in), resolve(update.step.out);
+  const auto resolve_step = [&](Step& step) {
+    resolve(step.in, step.in_batched);
+    resolve(step.out, step.out_batched);
+  };
+  std::ranges::for_each(plan_.packs, resolve_step);
+  for (PlanBand& band : plan_.bands) std::ranges::for_each(band.steps, resolve_step);
+  for (UpdateStep& update : plan_.updates) resolve_step(update.step);
   make_buckets();
   assign_updates();
   describe_buckets();

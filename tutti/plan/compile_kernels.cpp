@@ -15,27 +15,43 @@ KernelRequest with_samples(const Step& step, int64_t samples) {
   return request;
 }
 
-Step Compiler::describe(int n, int64_t tile) {
+namespace {
+
+/// Samples of the step's tile; 0: it has none.
+int64_t tile_of(const Step& step) {
+  for (size_t i = 0; i < step.in_batched.size(); ++i)
+    if (step.in_batched[i]) return step.request.in[i].shape[0];
+  for (size_t i = 0; i < step.out_batched.size(); ++i)
+    if (step.out_batched[i]) return step.request.out[i].shape[0];
+  return 0;
+}
+
+}  // namespace
+
+Step Compiler::describe(int n, const PlanBand* band) {
   Step step;
+  step.samples = band ? band->samples : 0;
   step.node = n;
   step.name = node(n).name;
   std::vector<ValueType> types;
   for (const Value v : node(n).in) types.push_back(graph_.type(v));
   step.walk = node(n).op->walk(types);
   step.request.op = node(n).op.get();
-  const auto add = [&](Value v, std::vector<TensorDesc>& descs, std::vector<bool>& batched) {
+  const auto add = [&](Value v, bool whole, std::vector<TensorDesc>& descs,
+                       std::vector<bool>& batched) {
     TensorDesc desc = plan_.descs[index_of(v)];
-    if (graph_.type(v).batched) desc.shape[0] = tile;
+    const bool in_tiles = graph_.type(v).batched && !whole;
+    if (in_tiles) desc.shape[0] = band ? band->tile : 0;
     descs.push_back(desc);
-    batched.push_back(graph_.type(v).batched);
+    batched.push_back(in_tiles);
   };
   for (size_t i = 0; i < node(n).in.size(); ++i) {
     const Value v = node(n).in[i];
-    add(v, step.request.in, step.in_batched);
+    add(v, step.walk == Walk::across, step.request.in, step.in_batched);
     step.request.in_free.push_back(graph_[v].role == Role::parameter && !node(n).op->in_update());
   }
   for (const Value v : node(n).out) {
-    add(v, step.request.out, step.out_batched);
+    add(v, false, step.request.out, step.out_batched);
     step.request.out_free.push_back(false);
   }
   return step;
@@ -75,13 +91,11 @@ int64_t Compiler::size_refused(const Step& step, const KernelCandidate& candidat
   sized.request.out = candidate.out;
   sized.request.in_free.assign(candidate.in.size(), false);
   sized.request.out_free.assign(candidate.out.size(), false);
-  int64_t tile = 0;
-  for (size_t i = 0; i < step.in_batched.size(); ++i)
-    if (step.in_batched[i]) tile = step.request.in[i].shape[0];
+  const int64_t tile = tile_of(step);
   if (tile == 0) return 0;
   std::set<int64_t> sizes;
   for (int t = 0; t < plan_.options.threads; ++t) {
-    const int64_t share = share_of(plan_.batch, t, plan_.options.threads).size();
+    const int64_t share = share_of(step.samples, t, plan_.options.threads).size();
     const int tiles = tiles_of(share, tile);
     if (tiles == 0) sizes.insert(1);  // it still shares in the finish
     for (int i = 0; i < tiles; ++i) sizes.insert(share_of(share, i, tiles).size());
@@ -97,15 +111,15 @@ int64_t Compiler::size_refused(const Step& step, const KernelCandidate& candidat
 double Compiler::packing_seconds(const Step& step, const KernelCandidate& candidate) const {
   constexpr double kBytesASecond = 16e9;  // read and written, by one core
   size_t bytes = 0;
-  int64_t tile = plan_.batch;
   for (size_t i = 0; i < candidate.in.size(); ++i) {
     const TensorDesc& parameter = step.request.in[i];
-    if (step.in_batched[i]) tile = parameter.shape[0];
     if (step.request.in_free[i] && !(candidate.in[i] == parameter))
       bytes += parameter.bytes() + candidate.in[i].bytes();
   }
-  return static_cast<double>(bytes) / kBytesASecond * static_cast<double>(tile) /
-         static_cast<double>(plan_.batch);
+  const int64_t tile = tile_of(step);
+  const double runs =
+      tile > 0 ? static_cast<double>(step.samples) / static_cast<double>(tile) : 1;
+  return static_cast<double>(bytes) / kBytesASecond / runs;
 }
 
 void Compiler::lay_out_variables() {
@@ -123,7 +137,7 @@ void Compiler::lay_out_variables() {
       for (size_t o = 0; o < node(n).out.size(); ++o) {
         const Value g = node(n).out[o];
         if (graph_[g].role != Role::gradient || graph_[g].producer != n) continue;
-        Step step = describe(n, plan_.bands[b].tile);
+        Step step = describe(n, &plan_.bands[b]);
         step.request.out_free[o] = true;
         const KernelCandidate& chosen = pick(step);
         plan_.descs[index_of(g)].layout = chosen.out[o].layout;
@@ -148,12 +162,12 @@ void Compiler::lay_out_update_results() {
 void Compiler::choose_kernels() {
   for (size_t b = 0; b < schedule_.bands.size(); ++b) {
     PlanBand& band = plan_.bands[b];
-    for (const int n : schedule_.bands[b].nodes) band.steps.push_back(choose_kernel(n, band.tile));
+    for (const int n : schedule_.bands[b].nodes) band.steps.push_back(choose_kernel(n, &band));
     for (const Step& step : band.steps) band.reduces |= step.walk == Walk::reduce;
   }
   for (const int n : schedule_.updates) {
-    if (describe(n, 0).walk != Walk::exchange)
-      plan_.updates.push_back({.step = choose_kernel(n, 0)});
+    if (describe(n, nullptr).walk != Walk::exchange)
+      plan_.updates.push_back({.step = choose_kernel(n, nullptr)});
     else
       producer_of(node(n).in[0]).sums_norms = true;
   }
@@ -167,8 +181,8 @@ UpdateStep& Compiler::producer_of(Value v) {
   return *at;
 }
 
-Step Compiler::choose_kernel(int n, int64_t tile) {
-  Step step = describe(n, tile);
+Step Compiler::choose_kernel(int n, const PlanBand* band) {
+  Step step = describe(n, band);
   const KernelCandidate chosen = pick(step);
   for (size_t i = 0; i < chosen.in.size(); ++i) {
     Place place{.base = -1,

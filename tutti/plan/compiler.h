@@ -34,7 +34,7 @@ class Compiler {
 
   // --- compile_kernels.cpp: which kernel each node gets ---
   /// What is known of a node's operands before its kernel is chosen.
-  Step describe(int n, int64_t tile);
+  Step describe(int n, const PlanBand* band);
   KernelCandidate pick(Step& step);
   /// The size of a tile for which the candidate's kernel is not there once layouts are fixed; 0:
   /// none. Shares of the batch may be cut into tiles of several sizes, and oneDNN may know other
@@ -50,7 +50,7 @@ class Compiler {
   void lay_out_update_results();
   void choose_kernels();
   UpdateStep& producer_of(Value v);
-  Step choose_kernel(int n, int64_t tile);
+  Step choose_kernel(int n, const PlanBand* band);
   /// What the chosen kernel needs besides its operands; equal problems are asked once.
   void note_memory(Step& step, const KernelCandidate& chosen);
   /// Of a thread, now that every step is there.

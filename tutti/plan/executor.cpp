@@ -116,7 +116,7 @@ void Executor::build_steps(const Backend& backend) {
     const PlanBand& band = plan_.bands[b];
     const auto sizes = [&](size_t t) {
       return tile_sizes(band,
-                        share_of(plan_.batch, static_cast<int>(t), plan_.options.threads).size());
+                        share_of(band.samples, static_cast<int>(t), plan_.options.threads).size());
     };
     for (Needs& need : needs) need.band_states = 0;
     for (const Step& step : band.steps)

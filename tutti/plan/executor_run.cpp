@@ -3,6 +3,15 @@
 #include "tutti/plan/executor_team.h"
 
 namespace tutti {
+namespace {
+
+/// For kernels a slab is a sample.
+StepInfo info_of(StepInfo info, const PlanBand& band) {
+  info.batch = band.samples;
+  return info;
+}
+
+}  // namespace
 
 void Executor::run_whole(ReadyStep& ready, int thread, const StepInfo& step, const Window& window) {
   const StepTimer timer(profiling_, ready.run_seconds);
@@ -21,12 +30,13 @@ void Executor::run_whole(ReadyStep& ready, int thread, const StepInfo& step, con
        .window = window});
 }
 
-void Executor::run_band(int t, size_t b, const StepInfo& step) {
+void Executor::run_band(int t, size_t b, const StepInfo& info) {
   Thread& thread = *threads_[static_cast<size_t>(t)];
   const PlanBand& band = plan_.bands[b];
   std::vector<ReadyStep>& steps = thread.bands[b];
-  if (band.whole) return run_whole(steps.front(), t, step);
-  const Share share = share_of(plan_.batch, t, plan_.options.threads);
+  if (band.whole) return run_whole(steps.front(), t, info);
+  const StepInfo step = info_of(info, band);
+  const Share share = share_of(band.samples, t, plan_.options.threads);
   const int tiles = tiles_of(share.size(), band.tile);
   for (int i = 0; i < tiles; ++i) {
     const Share tile = share_of(share.size(), i, tiles);
@@ -53,7 +63,8 @@ void Executor::run_band(int t, size_t b, const StepInfo& step) {
   }
 }
 
-void Executor::finish_band(int t, size_t b, const StepInfo& step) {
+void Executor::finish_band(int t, size_t b, const StepInfo& info) {
+  const StepInfo step = info_of(info, plan_.bands[b]);
   const int team = plan_.options.threads;
   Thread& thread = *threads_[static_cast<size_t>(t)];
   for (size_t s = 0; s < thread.bands[b].size(); ++s) {
@@ -71,7 +82,7 @@ void Executor::finish_band(int t, size_t b, const StepInfo& step) {
     Kernel& kernel = *ready.kernels.front().second;
     size_t states = 0;
     for (int other = 0; other < team; ++other) {
-      if (share_of(plan_.batch, other, team).size() == 0) continue;
+      if (share_of(plan_.bands[b].samples, other, team).size() == 0) continue;
       const Thread& owner = *threads_[static_cast<size_t>(other)];
       void* state = owner.states_of_band.data() + owner.bands[b][s].state;
       if (other == 0 && kernel.state_output() >= 0)

@@ -42,10 +42,11 @@ struct Step {
   KernelSpeed speed = KernelSpeed::fast;
   std::vector<std::string> refused;  ///< "candidate: reason" of the others
   Walk walk = Walk::per_sample;
+  int64_t samples = 0;  ///< of its band
   KernelRequest
       request;  ///< with every desc final; dimension 0 of batched descs is the band's tile
   size_t workspace_bytes = 0, state_bytes = 0;  ///< of its kernel
-  std::vector<bool> in_batched, out_batched;
+  std::vector<bool> in_batched, out_batched;  ///< whether a tile has its own part of the operand
   std::vector<Place> in, out;
 };
 
@@ -53,6 +54,7 @@ struct PlanBand {
   std::vector<Step> steps;
   bool whole = false;
   bool reduces = false;    ///< some step has a finish phase
+  int64_t samples = 0;     ///< that it walks over: the batch, or more where samples are in slabs
   int64_t tile = 1;        ///< largest number of samples in a tile
   std::vector<int> ready;  ///< buckets whose gradients are complete after this band
 };

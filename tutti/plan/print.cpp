@@ -50,7 +50,10 @@ std::string Plan::to_string(bool with_refusals) const {
   for (size_t b = 0; b < bands.size(); ++b) {
     const PlanBand& band = bands[b];
     text += band.whole ? fmt::format("band {} (whole)\n", b)
-                       : fmt::format("band {}: tiles of {}{}\n", b, band.tile,
+                       : fmt::format("band {}: tiles of {}{}{}\n", b, band.tile,
+                                     band.samples != batch
+                                         ? fmt::format(" among {} slabs", band.samples)
+                                         : "",
                                      band.reduces ? ", reduces" : "");
     for (const Step& step : band.steps) print_step(text, *this, step, with_refusals);
     for (const int bucket : band.ready)

@@ -83,6 +83,10 @@ void write_plan_rows(ConfigTableWriter& t) {
   t.key(s, &S::layout, "layout",
         "Layout of activations: auto is the fastest measured; b16c, last and plain are for "
         "experiments");
+  t.key(s, &S::slabs, "slabs",
+        "Slabs of rows that a sample is cut into where a layer's rows allow it, so that threads "
+        "share it and its tiles fit the cache. 0: as many as large samples ask for; 1: none")
+      .between(0, 65536);
   t.key(s, &S::measure, "measure",
         "Choose among kernels and layouts by running them; false: the first that accepts, the "
         "same in every run and a faster start")

@@ -82,6 +82,11 @@ ExchangeCompression compression_of(const CompressionPolicy& policy, const Variab
   return compression;
 }
 
+SlabSettings with_advice(SlabSettings slabs, const Backend& backend) {
+  if (slabs.tile_bytes == 0) slabs.tile_bytes = backend.tile_bytes();
+  return slabs;
+}
+
 std::vector<data::BatchField> batch_of(const Plan& plan, const std::vector<GraphInput>& inputs) {
   std::vector<data::BatchField> fields;
   for (const GraphInput& input : inputs) fields.push_back({input.field, plan.desc(input.value)});
@@ -108,20 +113,25 @@ std::vector<data::BatchField> EvaluationNetwork::batch() const {
   return fields;
 }
 
-std::unique_ptr<EvaluationNetwork> compile_evaluation(const ModelSpec& model, int threads,
+std::unique_ptr<EvaluationNetwork> compile_evaluation(const ModelSpec& model,
+                                                      const SlabSettings& slabs,
                                                       const Variables* variables,
                                                       const Backend& backend,
                                                       const PlanOptions& options) {
   ModelSpec spec = model;
   spec.mode = Mode::eval;
   const ModelGraph built = build_model(spec);
-  const Rewritten fused = fuse_forward(built.graph);
+  const Rewritten cut = split_into_slabs(built.graph, with_advice(slabs, backend));
+  const Rewritten fused = fuse_forward(cut.graph);
   auto network = std::make_unique<EvaluationNetwork>();
   PlanOptions with_variables = options;
-  with_variables.threads = threads;
+  with_variables.threads = slabs.threads;
+  with_variables.tile_bytes = slabs.tile_bytes;
   with_variables.variables = variables;
   network->plan = compile(fused.graph, backend, with_variables);
-  const auto final_value = [&](Value v) { return fused.of[static_cast<size_t>(v.id)]; };
+  const auto final_value = [&](Value v) {
+    return fused.of[static_cast<size_t>(cut.of[static_cast<size_t>(v.id)].id)];
+  };
   for (const GraphInput& input : built.inputs)
     network->inputs.push_back({input.field, final_value(input.value)});
   for (const Value prediction : built.predictions)
@@ -142,7 +152,7 @@ void compile_evaluation_of(Network& network, const NetworkSpec& spec, const Back
   options.measure = spec.measure;
   options.choices = network.training.options.choices;
   network.evaluation = std::move(
-      *compile_evaluation(model, spec.threads, &network.training.variables, backend, options));
+      *compile_evaluation(model, spec.training.slabs, &network.training.variables, backend, options));
   network.training.options.choices = network.evaluation.plan.options.choices;
 }
 
@@ -151,6 +161,7 @@ void compile_evaluation_of(Network& network, const NetworkSpec& spec, const Back
 std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend& backend,
                                          comm::Communicator& communicator) {
   TrainingGraphSpec training_spec = spec.training;
+  training_spec.slabs = with_advice(spec.training.slabs, backend);
   if (training_spec.bucket_bytes == 0)
     training_spec.bucket_bytes =
         spec.training.compression.compression.compresses()
@@ -158,9 +169,9 @@ std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend&
             : measured_bucket_bytes(spec.training.model, communicator);
   const TrainingGraph training = make_training_graph(training_spec);
   PlanOptions options;
-  options.threads = spec.threads;
+  options.threads = training_spec.slabs.threads;
   options.layout = spec.layout;
-  options.tile_bytes = spec.tile_bytes;
+  options.tile_bytes = training_spec.slabs.tile_bytes;
   options.measure = spec.measure;
   options.choices = spec.choices;
   auto network = std::make_unique<Network>();

@@ -16,9 +16,7 @@ namespace tutti {
 
 struct NetworkSpec {
   TrainingGraphSpec training;
-  int threads = 1;
   std::string layout = "auto";
-  size_t tile_bytes = 0;              ///< 0: the backend's advice
   bool measure = true;                ///< choose kernels and layouts by measurement
   Choices choices;                    ///< of a checkpoint, or empty
   std::filesystem::path tuning_file;  ///< where rank 0 keeps measurements between runs (unused with
@@ -55,7 +53,8 @@ std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend&
                                          comm::Communicator& communicator);
 
 /// The evaluation side alone, for `tutti eval`: no gradients, no optimizer.
-std::unique_ptr<EvaluationNetwork> compile_evaluation(const ModelSpec& model, int threads,
+std::unique_ptr<EvaluationNetwork> compile_evaluation(const ModelSpec& model,
+                                                      const SlabSettings& slabs,
                                                       const Variables* variables,
                                                       const Backend& backend,
                                                       const PlanOptions& options = {});

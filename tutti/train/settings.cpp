@@ -68,13 +68,17 @@ ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int6
   return spec;
 }
 
+SlabSettings slab_settings(const RunConfig& config) {
+  return {.threads = static_cast<int>(config.run.threads), .slabs = config.plan.slabs};
+}
+
 NetworkSpec network_spec(const RunConfig& config, const data::Dataset& dataset, int64_t batch) {
   NetworkSpec spec;
   spec.training.model = model_spec(config, dataset, batch);
   spec.training.optimizer = optimizer_settings(config.optimizer);
   spec.training.compression = compression_policy(config.comm);
   spec.training.bucket_bytes = static_cast<size_t>(config.comm.bucket_bytes);
-  spec.threads = static_cast<int>(config.run.threads);
+  spec.training.slabs = slab_settings(config);
   spec.layout = to_string(config.plan.layout);
   spec.measure = config.plan.measure;
   return spec;

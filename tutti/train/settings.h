@@ -14,6 +14,8 @@
 namespace tutti {
 
 ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int64_t batch);
+/// How a run cuts large samples.
+SlabSettings slab_settings(const RunConfig& config);
 /// Everything but the choices. batch: samples of a replica.
 NetworkSpec network_spec(const RunConfig& config, const data::Dataset& dataset, int64_t batch);
 /// Everything but the compression, which depends on the network's buckets.

@@ -39,16 +39,17 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
   const ModelGraph built = build_model(model);
 
   TrainingGraph training;
-  Rewritten fused = fuse_forward(built.graph);
+  const Rewritten cut = split_into_slabs(built.graph, spec.slabs);
+  Rewritten fused = fuse_forward(cut.graph);
   const auto at = [](const Rewritten& rewritten, Value v) {
     return rewritten.of[static_cast<size_t>(v.id)];
   };
-  const Value losses[] = {at(fused, built.loss)};
+  const Value losses[] = {at(fused, at(cut, built.loss))};
   const size_t first_backward = fused.graph.nodes().size();
   differentiate(fused.graph, losses);
   Rewritten lean = recompute_activations(fused.graph, first_backward);
   Rewritten folded = fold_residual_sums(lean.graph);
-  const auto final_value = [&](Value v) { return at(folded, at(lean, at(fused, v))); };
+  const auto final_value = [&](Value v) { return at(folded, at(lean, at(fused, at(cut, v)))); };
   for (const auto& some : {built.inputs, built.targets})
     for (const GraphInput& input : some)
       training.inputs.push_back({input.field, final_value(input.value)});

@@ -86,32 +86,30 @@ bool BoxCopy::in_place() const {
   return loops_.size() == 1 && loop.table.empty() && loop.from == 1 && loop.to == 1 && from_ == to_;
 }
 
-template <class T>
-void BoxCopy::walk(size_t depth, const T* from, T* to) const {
+template <class T, class Row>
+void BoxCopy::walk(size_t depth, const T* from, T* to, const Row& row) const {
   const Loop& loop = loops_[depth];
-  if (depth + 1 < loops_.size()) {
-    for (int64_t i = 0; i < loop.count; ++i) {
-      if (loop.table.empty()) {
-        walk(depth + 1, from + i * loop.from, to + i * loop.to);
-      } else {
-        const auto [at, there] = loop.table[static_cast<size_t>(i)];
-        walk(depth + 1, from + at, to + there);
-      }
-    }
-    return;
-  }
-  if (!loop.table.empty()) {
-    for (const auto& [at, there] : loop.table) to[there] = from[at];
-  } else if (loop.from == 1 && loop.to == 1) {
-    std::memcpy(to, from, static_cast<size_t>(loop.count) * sizeof(T));
-  } else {
-    for (int64_t i = 0; i < loop.count; ++i) to[i * loop.to] = from[i * loop.from];
+  const bool last = depth + 1 == loops_.size();
+  if (last && loop.table.empty()) return row(loop.count, from, loop.from, to, loop.to);
+  for (int64_t i = 0; i < loop.count; ++i) {
+    const auto [at, there] = loop.table.empty() ? std::pair(i * loop.from, i * loop.to)
+                                                : loop.table[static_cast<size_t>(i)];
+    if (last)
+      row(1, from + at, 1, to + there, 1);
+    else
+      walk(depth + 1, from + at, to + there, row);
   }
 }
 
 void BoxCopy::run(const void* from, void* to, size_t element_bytes) const {
   const auto copy = [&]<class T>(T) {
-    walk<T>(0, static_cast<const T*>(from) + from_, static_cast<T*>(to) + to_);
+    const auto row = [](int64_t count, const T* x, int64_t x_step, T* y, int64_t y_step) {
+      if (x_step == 1 && y_step == 1)
+        std::memcpy(y, x, static_cast<size_t>(count) * sizeof(T));
+      else
+        for (int64_t i = 0; i < count; ++i) y[i * y_step] = x[i * x_step];
+    };
+    walk<T>(0, static_cast<const T*>(from) + from_, static_cast<T*>(to) + to_, row);
   };
   switch (element_bytes) {
     case 1: return copy(uint8_t{});
@@ -119,6 +117,22 @@ void BoxCopy::run(const void* from, void* to, size_t element_bytes) const {
     case 4: return copy(uint32_t{});
     default: CHECK(false, "elements of {} bytes", element_bytes);
   }
+}
+
+void BoxCopy::add(const void* from, void* to, DType type) const {
+  const auto sum = [&]<class T>(T) {
+    const auto row = [](int64_t count, const T* x, int64_t x_step, T* y, int64_t y_step) {
+      if (x_step == 1 && y_step == 1)
+        for (int64_t i = 0; i < count; ++i)
+          y[i] = T(static_cast<float>(y[i]) + static_cast<float>(x[i]));
+      else
+        for (int64_t i = 0; i < count; ++i)
+          y[i * y_step] = T(static_cast<float>(y[i * y_step]) + static_cast<float>(x[i * x_step]));
+    };
+    walk<T>(0, static_cast<const T*>(from) + from_, static_cast<T*>(to) + to_, row);
+  };
+  CHECK(type == DType::f32 || type == DType::bf16, "sums of {}", name_of(type));
+  type == DType::f32 ? sum(float{}) : sum(bf16{});
 }
 
 }  // namespace tutti

@@ -24,6 +24,8 @@ class BoxCopy {
   bool in_place() const;
   /// Elements of 1, 2 or 4 bytes.
   void run(const void* from, void* to, size_t element_bytes) const;
+  /// to = to + from, element by element; f32 and bf16.
+  void add(const void* from, void* to, DType type) const;
 
  private:
   struct Loop {
@@ -32,8 +34,9 @@ class BoxCopy {
   };
   void add_dimension(std::vector<int64_t> from, std::vector<int64_t> to);
   void merge_loops();
-  template <class T>
-  void walk(size_t depth, const T* from, T* to) const;
+  /// row(count, from, step, to, step) does the innermost loops.
+  template <class T, class Row>
+  void walk(size_t depth, const T* from, T* to, const Row& row) const;
 
   std::vector<Loop> loops_;  ///< outermost first; never empty
   int64_t from_ = 0, to_ = 0;

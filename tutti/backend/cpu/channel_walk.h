@@ -99,12 +99,12 @@ void walk_positions(const ChannelView& v, Pass& pass) {
 
 /// kVectors whole vectors of channels side by side, kUnroll positions at once. `rows` positions lie
 /// `stride` elements apart, in `groups` groups `group_stride` apart.
-struct Rows {
+struct RowLoop {
   int64_t groups, group_stride, rows, stride;
 };
 
 template <int kVectors, int kUnroll, class Lanes, class Pass>
-void walk_channels(const Rows& r, int64_t channel, int64_t offset, Lanes lanes, Pass& pass) {
+void walk_channels(const RowLoop& r, int64_t channel, int64_t offset, Lanes lanes, Pass& pass) {
   typename Pass::Params params[kVectors];
   typename Pass::Sums sums[kUnroll][kVectors]{};
   const auto lanes_of = [&](int v) {
@@ -140,9 +140,9 @@ void walk_tile(const ChannelView& v, Pass& pass) {
   using simd::AllLanes, simd::kLanes;
   if (v.block == 1) return detail::walk_positions(v, pass);
   const bool last = v.block == v.channels;  // then samples and positions form one long run
-  const detail::Rows rows =
-      last ? detail::Rows{1, 0, v.samples * v.positions, v.block}
-           : detail::Rows{v.samples, v.channels * v.positions, v.positions, v.block};
+  const detail::RowLoop rows =
+      last ? detail::RowLoop{1, 0, v.samples * v.positions, v.block}
+           : detail::RowLoop{v.samples, v.channels * v.positions, v.positions, v.block};
   for (int64_t block = 0; block < v.channels / v.block; ++block) {
     const int64_t channel = block * v.block, offset = channel * v.positions;
     int64_t i = 0;

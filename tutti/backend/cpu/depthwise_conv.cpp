@@ -26,13 +26,13 @@ struct Depthwise {
 };
 
 /// Of every index of one dimension, which taps reach which indices of the other side.
-class Reach {
+class TapRange {
  public:
   struct Tap {
     int64_t tap, at;
   };
   /// Outputs read inputs (forward), or inputs read outputs (the data gradient).
-  Reach(const Depthwise& g, size_t d, bool forward) : first_{0} {
+  TapRange(const Depthwise& g, size_t d, bool forward) : first_{0} {
     for (int64_t i = 0; i < (forward ? g.y[d] : g.x[d]); ++i) {
       for (int64_t k = 0; k < g.kernel[d]; ++k) {
         const int64_t x = i * g.stride[d] - g.pad[d] + k * g.dilation[d];
@@ -69,7 +69,7 @@ class DepthwiseKernel final : public Kernel {
  public:
   DepthwiseKernel(const Depthwise& g, bool forward, bool bias)
       : g_(g), from_(forward ? g.x : g.y), to_(forward ? g.y : g.x),
-        bias_(bias), reach_{Reach(g, 0, forward), Reach(g, 1, forward), Reach(g, 2, forward)} {
+        bias_(bias), reach_{TapRange(g, 0, forward), TapRange(g, 1, forward), TapRange(g, 2, forward)} {
     terms_.reserve(static_cast<size_t>(g.taps()));
   }
 
@@ -117,7 +117,7 @@ class DepthwiseKernel final : public Kernel {
   Depthwise g_;
   Triple from_, to_;
   bool bias_;
-  std::array<Reach, 3> reach_;
+  std::array<TapRange, 3> reach_;
   std::vector<Term> terms_;  ///< of one position; never grows beyond what is reserved
 };
 
@@ -126,7 +126,7 @@ template <class T>
 class DepthwiseBackwardWeightsKernel final : public Kernel {
  public:
   explicit DepthwiseBackwardWeightsKernel(const Depthwise& g)
-      : g_(g), reach_{Reach(g, 0, true), Reach(g, 1, true)} {
+      : g_(g), reach_{TapRange(g, 0, true), TapRange(g, 1, true)} {
     for (int64_t k = 0; k < g.kernel[2]; ++k) {
       const int64_t shift = k * g.dilation[2] - g.pad[2], step = g.stride[2];
       const int64_t begin = shift < 0 ? (-shift + step - 1) / step : 0;
@@ -187,7 +187,7 @@ class DepthwiseBackwardWeightsKernel final : public Kernel {
   }
 
   Depthwise g_;
-  std::array<Reach, 2> reach_;
+  std::array<TapRange, 2> reach_;
   std::vector<Columns> columns_;
 };
 

@@ -25,6 +25,7 @@ void append_onednn_dense_candidates(const KernelRequest& request,
 bool append_pool_candidates(const KernelRequest& request, std::vector<KernelCandidate>& candidates);
 bool append_shape_candidates(const KernelRequest& request,
                              std::vector<KernelCandidate>& candidates);
+bool append_rows_candidates(const KernelRequest& request, std::vector<KernelCandidate>& candidates);
 bool append_loss_candidates(const KernelRequest& request, std::vector<KernelCandidate>& candidates);
 bool append_softmax_candidates(const KernelRequest& request,
                                std::vector<KernelCandidate>& candidates);

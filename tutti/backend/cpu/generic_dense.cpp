@@ -16,7 +16,7 @@ using simd::AllLanes, simd::Floats, simd::kLanes, simd::SomeLanes;
 
 /// A matrix of rows; element (i, j) at data[i * row + j].
 template <class T>
-struct Rows {
+struct RowLoop {
   T* data;
   int64_t row;
   T* at(int64_t i, int64_t j) const { return data + i * row + j; }
@@ -31,7 +31,7 @@ constexpr int kDotColumns = 4, kDotRows = simd::kSums / kDotColumns;
 
 /// kRows x kColumns dot products over n: c[i][j] = sum_f a(i, f) * b(j, f).
 template <int kRows, int kColumns, class A, class B>
-void dot_tile(Rows<A> a, Rows<B> b, int64_t n, float (&c)[kDotRows][kDotColumns]) {
+void dot_tile(RowLoop<A> a, RowLoop<B> b, int64_t n, float (&c)[kDotRows][kDotColumns]) {
   Floats sums[kRows][kColumns]{};
   const auto add = [&](int64_t f, auto lanes) __attribute__((always_inline)) {
     Floats left[kRows];
@@ -61,7 +61,7 @@ struct Left {
 
 /// kRows rows of c over kVectors vectors of columns: c(i, j) = sum_k a(i, k) * b(k, j).
 template <int kRows, int kVectors, class Lanes, class B, class Store>
-void outer_tile(Left a, Rows<B> b, int64_t n, Lanes lanes, Store store) {
+void outer_tile(Left a, RowLoop<B> b, int64_t n, Lanes lanes, Store store) {
   Floats sums[kRows][kVectors]{};
   for (int64_t k = 0; k < n; ++k) {
 #pragma GCC unroll 2
@@ -88,12 +88,12 @@ void outer_tile(Left a, Rows<B> b, int64_t n, Lanes lanes, Store store) {
 /// b stays in cache, and c is passed along its rows, so that memory sees a few long streams.
 /// Otherwise columns are the outer loop: their stripe of b stays in cache while the rows pass.
 template <class B, class Store>
-void outer_product(int64_t rows, int64_t columns, int64_t n, Left a, Rows<B> b, Store store) {
+void outer_product(int64_t rows, int64_t columns, int64_t n, Left a, RowLoop<B> b, Store store) {
   const auto tile = [&]<int kRows, int kVectors>(std::integral_constant<int, kRows>, int64_t i,
                                                  std::integral_constant<int, kVectors>, int64_t j,
                                                  auto lanes) {
     outer_tile<kRows, kVectors>(
-        Left{a.data + i * a.row, a.row, a.column}, Rows<B>{b.data + j, b.row}, n, lanes,
+        Left{a.data + i * a.row, a.row, a.column}, RowLoop<B>{b.data + j, b.row}, n, lanes,
         [&](int r, int64_t c, Floats sum, auto which) { store(i + r, j + c, sum, which); });
   };
   const auto over_rows = [&](auto&& part) {
@@ -156,16 +156,16 @@ class DenseKernel final : public Kernel {
 
   void run(const KernelArgs& args) override {
     const int64_t features = x_.size();
-    const Rows<const X> x{x_.gather(static_cast<const X*>(args.in[0]), args.workspace), features};
-    const Rows<const float> w{static_cast<const float*>(args.in[1]), features};
+    const RowLoop<const X> x{x_.gather(static_cast<const X*>(args.in[0]), args.workspace), features};
+    const RowLoop<const float> w{static_cast<const float*>(args.in[1]), features};
     const auto* const bias = bias_ ? static_cast<const float*>(args.in[2]) : nullptr;
     auto* const y = static_cast<Y*>(args.out[0]);
     const auto block = [&]<int kRows, int kColumns>(std::integral_constant<int, kRows>,
                                                     std::integral_constant<int, kColumns>,
                                                     int64_t n, int64_t k) {
       float c[kDotRows][kDotColumns];
-      dot_tile<kRows, kColumns>(Rows<const X>{x.at(n, 0), features},
-                                Rows<const float>{w.at(k, 0), features}, features, c);
+      dot_tile<kRows, kColumns>(RowLoop<const X>{x.at(n, 0), features},
+                                RowLoop<const float>{w.at(k, 0), features}, features, c);
       for (int i = 0; i < kRows; ++i)
         for (int j = 0; j < kColumns; ++j)
           y[(n + i) * outputs_ + k + j] = static_cast<Y>(c[i][j] + (bias ? bias[k + j] : 0.f));
@@ -198,7 +198,7 @@ class DenseBackwardDataKernel final : public Kernel {
 
   void run(const KernelArgs& args) override {
     const float* const dy = dy_.widen(args.in[0], args.workspace);
-    const Rows<const float> w{static_cast<const float*>(args.in[1]), x_.size()};
+    const RowLoop<const float> w{static_cast<const float*>(args.in[1]), x_.size()};
     auto* const plain = static_cast<X*>(x_.in_place() ? args.out[0] : dy_.behind(args.workspace));
     outer_product(x_.samples(), x_.size(), outputs_, Left{dy, outputs_, 1}, w,
                   [&](int64_t n, int64_t f, Floats sum, auto lanes) {
@@ -226,7 +226,7 @@ class DenseBackwardWeightsKernel final : public Kernel {
 
   void run(const KernelArgs& args) override {
     const float* const dy = dy_.widen(args.in[1], args.workspace);
-    const Rows<const X> x{x_.gather(static_cast<const X*>(args.in[0]), dy_.behind(args.workspace)),
+    const RowLoop<const X> x{x_.gather(static_cast<const X*>(args.in[0]), dy_.behind(args.workspace)),
                           x_.size()};
     auto* const dw = static_cast<float*>(args.state);
     outer_product(outputs_, x_.size(), x_.samples(), Left{dy, 1, outputs_}, x,

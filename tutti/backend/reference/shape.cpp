@@ -1,4 +1,5 @@
 #include "tutti/backend/reference/rules.h"
+#include "tutti/ops/rows.h"
 #include "tutti/ops/shape_ops.h"
 
 namespace tutti {
@@ -60,12 +61,70 @@ Rule concat(const Concat& op) {
   }};
 }
 
+/// A tensor as [sample, before, rows, after].
+struct RowView {
+  RowView(const Shape& shape, int dim)
+      : before(1), rows(shape[dim]), after(shape.elements_from(dim + 1)) {
+    for (int d = 1; d < dim; ++d) before *= shape[d];
+  }
+  int64_t at(int64_t sample, int64_t b, int64_t row, int64_t a) const {
+    return ((sample * before + b) * rows + row) * after + a;
+  }
+  int64_t before, rows, after;
+};
+
+/// For every element of a window and every row that it shares with the slabs of its sample:
+/// meet(element of the windows' tensor, element of the slabs', or -1 outside). `windows` has all
+/// windows, or those from `first` on.
+template <class Meet>
+void meet_rows(const RowCut& cut, const Shape& slabs, const Shape& windows, int64_t first,
+               int64_t rows, const Meet& meet) {
+  const RowView slab(slabs, cut.dim), window(windows, cut.dim);
+  const auto count = static_cast<int64_t>(cut.windows.size());
+  for (int64_t w = 0; w < windows[0]; ++w) {
+    const int64_t sample = (first + w) / count;
+    const Rows range = cut.windows[static_cast<size_t>((first + w) % count)];
+    for (int64_t b = 0; b < window.before; ++b)
+      for (int64_t r = 0; r < window.rows; ++r)
+        for (int64_t a = 0; a < window.after; ++a) {
+          const int64_t row = range.first + r;
+          const bool inside = row >= 0 && row < rows;
+          meet(window.at(w, b, r, a),
+               inside ? slab.at(sample * cut.slabs + row / slab.rows, b, row % slab.rows, a) : -1);
+        }
+  }
+}
+
+Rule gather_rows(const GatherRows& op) {
+  return {.run = [cut = op.cut(), fill = op.fill()](const RuleCall& call) {
+    const Shape &x = call.in[0].shape(), &y = call.out[0].shape();
+    meet_rows(cut, x, y, call.first_sample, x[cut.dim] * cut.slabs,
+              [&](int64_t to, int64_t from) {
+                call.out[0][to] = from >= 0 ? call.in[0][from] : static_cast<double>(fill);
+              });
+  }};
+}
+
+Rule add_rows(const AddRows& op) {
+  return {.run = [cut = op.cut(), rows = op.rows()](const RuleCall& call) {
+    const Shape &dy = call.in[0].shape(), &dx = call.out[0].shape();
+    call.out[0].fill(0);
+    const int64_t sample_size = dx.elements_from(1);
+    const int64_t first = call.first_sample * sample_size;
+    meet_rows(cut, dx, dy, 0, rows, [&](int64_t from, int64_t to) {
+      if (to >= first && to < first + call.out[0].size()) call.out[0][to - first] += call.in[0][from];
+    });
+  }};
+}
+
 }  // namespace
 
 Rule shape_rule(const KernelRequest& request) {
   const Op* op = request.op;
   if (dynamic_cast<const Reshape*>(op)) return {.run = reshape};
   if (const auto* c = dynamic_cast<const Concat*>(op)) return concat(*c);
+  if (const auto* g = dynamic_cast<const GatherRows*>(op)) return gather_rows(*g);
+  if (const auto* a = dynamic_cast<const AddRows*>(op)) return add_rows(*a);
   if (const auto* s = dynamic_cast<const Slice*>(op))
     return gather(placement(s->ranges(), request.out[0].shape, request.in[0].shape));
   if (const auto* s = dynamic_cast<const SliceGrad*>(op))

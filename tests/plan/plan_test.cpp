@@ -121,7 +121,7 @@ TEST(Plan, OneBandPerNormalisationAndDirection) {
   // the loss.
   EXPECT_LE(schedule.bands.size(), 2u * 19 + 2);
   size_t exchanges = 0;
-  for (const Band& band : schedule.bands) exchanges += band.exchanges.size();
+  for (const Band& band : schedule.bands) exchanges += band.buckets.size();
   EXPECT_GT(exchanges, 1u);
   EXPECT_EQ(schedule.updates.size(), exchanges) << "one per bucket";
 }

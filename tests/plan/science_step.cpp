@@ -8,7 +8,6 @@
 #include "tutti/models/cosmoflow.h"
 #include "tutti/models/deepcam.h"
 #include "tutti/ops/fuse.h"
-#include "tutti/parallel/split/slabs.h"
 #include "tutti/train/weights.h"
 
 namespace tutti::test {
@@ -80,9 +79,9 @@ NamedTensor copied(const std::string& name, const TensorDesc& desc, const void* 
 }  // namespace
 
 ScienceNetwork science_network(const std::string& name, DType activations, int64_t batch,
-                               int64_t slabs) {
+                               const SplitSettings& split) {
   const ScienceNetwork plain = forward_of(name, activations, batch);
-  const Rewritten cut = split_into_slabs(plain.graph, {.slabs = slabs});
+  const Rewritten cut = split_samples(plain.graph, split);
   Rewritten fused = fuse_forward(cut.graph);
   const auto at = [](const Rewritten& rewritten, Value v) {
     return rewritten.of[static_cast<size_t>(v.id)];
@@ -90,15 +89,15 @@ ScienceNetwork science_network(const std::string& name, DType activations, int64
   const size_t first_backward = fused.graph.nodes().size();
   differentiate(fused.graph, std::array{at(fused, at(cut, plain.loss))});
   Rewritten lean = recompute_activations(fused.graph, first_backward);
-  Rewritten folded = fold_residual_sums(lean.graph);
-  const auto last = [&](Value v) { return at(folded, at(lean, at(fused, at(cut, v)))); };
+  const Rewritten summed = fold_row_sums(lean.graph);
+  Rewritten folded = fold_residual_sums(summed.graph);
+  const auto last = [&](Value v) { return at(folded, at(summed, at(lean, at(fused, at(cut, v))))); };
   return {folded.graph, last(plain.in), last(plain.target), last(plain.out), last(plain.loss)};
 }
 
-ScienceStep run_step(const ScienceNetwork& network, const Backend& backend,
-                     const PlanOptions& options) {
-  const Plan plan = compile(network.graph, backend, options);
-  Executor executor(plan, backend);
+namespace {
+
+ScienceStep run_plan(const ScienceNetwork& network, const Plan& plan, Executor& executor) {
   Weights weights(plan.variables, 1);
   weights.initialise(7);
   Buffer gradients(plan.variables.parameter_bytes);
@@ -129,6 +128,30 @@ ScienceStep run_step(const ScienceNetwork& network, const Backend& backend,
   }
   step.model = weights.export_model(weights.statistics(0));
   return step;
+}
+
+}  // namespace
+
+ScienceStep run_step(const ScienceNetwork& network, const Backend& backend,
+                     const PlanOptions& options) {
+  const Plan plan = compile(network.graph, backend, options);
+  Executor executor(plan, backend);
+  return run_plan(network, plan, executor);
+}
+
+ScienceStep run_part(const ScienceNetwork& network, const Backend& backend,
+                     const PlanOptions& options, const PartGrid& grid,
+                     comm::Communicator& communicator) {
+  const Plan plan = compile(network.graph, backend, options);
+  Executor executor(plan, backend);
+  PartExchange parts(communicator, grid, plan, executor);
+  ExchangeHook hook;
+  hook.start = [&](int exchange) { parts.start(exchange); };
+  hook.finish = [&](int exchange) { parts.finish(exchange); };
+  hook.ready = [](int) {};
+  hook.poll = [&] { communicator.progress(); };
+  executor.set_exchange(hook);
+  return run_plan(network, plan, executor);
 }
 
 }  // namespace tutti::test

@@ -5,8 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "tutti/parallel/split/split.h"
 #include "tutti/plan/executor.h"
 #include "tutti/train/named_tensor.h"
+#include "tutti/train/part_exchange.h"
 
 namespace tutti::test {
 
@@ -17,9 +19,9 @@ struct ScienceNetwork {
 };
 
 /// "cosmoflow2", "cosmoflow3" (the kernel's size; without dropout), or "deepcam".
-/// `slabs`: that samples are cut into where their rows allow it.
+/// `split`: how samples are cut and shared.
 ScienceNetwork science_network(const std::string& name, DType activations, int64_t batch,
-                               int64_t slabs = 1);
+                               const SplitSettings& split = {.slabs = 1});
 
 /// f32 but for DeepCAM's labels, i32.
 struct ScienceStep {
@@ -31,5 +33,10 @@ struct ScienceStep {
 /// Weights, inputs and targets are the same for the same network and batch.
 ScienceStep run_step(const ScienceNetwork& network, const Backend& backend,
                      const PlanOptions& options);
+
+/// The same by this rank as a part of its replica: loss and gradients are its share.
+ScienceStep run_part(const ScienceNetwork& network, const Backend& backend,
+                     const PlanOptions& options, const PartGrid& grid,
+                     comm::Communicator& communicator);
 
 }  // namespace tutti::test

@@ -12,8 +12,8 @@ constexpr float kRate = 0.01f;  // low enough that random labels never end in a 
                                 // arithmetic may take another time
 
 /// Normal numbers, or class numbers below `classes`.
-void fill(const TensorDesc& desc, Buffer& tensor, int rank, int64_t classes) {
-  Rng rng(kSeed, Purpose::test, static_cast<uint64_t>(rank));
+void fill(const TensorDesc& desc, Buffer& tensor, int replica, int64_t classes) {
+  Rng rng(kSeed, Purpose::test, static_cast<uint64_t>(replica));
   const auto count = static_cast<size_t>(desc.layout.storage_elements(desc.shape));
   for (size_t i = 0; i < count; ++i) {
     if (desc.dtype == DType::bf16)
@@ -21,17 +21,20 @@ void fill(const TensorDesc& desc, Buffer& tensor, int rank, int64_t classes) {
     else if (desc.dtype == DType::f32)
       tensor.as<float>()[i] = rng.normal();
     else
-      tensor.as<int32_t>()[i] = static_cast<int32_t>((static_cast<int64_t>(i) + rank) % classes);
+      tensor.as<int32_t>()[i] = static_cast<int32_t>((static_cast<int64_t>(i) + replica) % classes);
   }
 }
 
 }  // namespace
 
 StepBench::StepBench(const NetworkSpec& spec, const ExchangeSettings& exchange,
-                     const Backend& backend, comm::Communicator& communicator)
-    : step_({.network = spec,
+                     const Backend& backend, const PartGrid& grid,
+                     comm::Communicator& communicator)
+    : grid_(grid),
+      step_({.network = spec,
              .exchange = exchange,
-             .map = ReplicaMap(communicator.size(), communicator.size(), communicator.rank()),
+             .map = ReplicaMap(grid.groups(), grid.groups(), grid.group()),
+             .grid = grid,
              .seed = kSeed,
              .steps_compared = kStepsCompared},
             backend, communicator) {
@@ -39,7 +42,7 @@ StepBench::StepBench(const NetworkSpec& spec, const ExchangeSettings& exchange,
   const int64_t outputs = evaluation.plan.desc(evaluation.predictions.front()).shape[1];
   for (const GraphInput& input : network().inputs) {
     const TensorDesc& desc = network().training.desc(input.value);
-    fill(desc, tensors_.emplace_back(desc.bytes()), communicator.rank(), outputs);
+    fill(desc, tensors_.emplace_back(desc.bytes()), grid.group(), outputs);
     batch_.push_back(tensors_.back().data());
   }
   step_.start();
@@ -54,7 +57,8 @@ double StepBench::step() {
 }
 
 double StepBench::flop_per_image() const {
-  return network().training.graph.flop() / static_cast<double>(network().training.batch);
+  return network().training.graph.flop() * grid_.parts() /
+         static_cast<double>(network().training.batch);
 }
 
 }  // namespace tutti

@@ -36,7 +36,8 @@ struct BenchStepVerb {
   std::vector<std::string> sets;
   std::vector<int64_t> hidden;
   size_t tile_bytes = 0;
-  int64_t slabs = 0;
+  int64_t slabs = 0, batchnorm_group = 1;
+  std::vector<int64_t> spatial;
   int threads = 0, ranks = 0, steps = 20, warmup = 3;
   bool serve = false, profile = false, no_measure = false, json = false;
 };
@@ -59,9 +60,9 @@ int64_t read_command() {
   return 0;
 }
 
-Json timed_run(StepBench& bench, int64_t steps, int ranks) {
+Json timed_run(StepBench& bench, int64_t steps) {
   bench.arrivals();  // forgets those of the warm-up
-  const double exposed = bench.exposed_seconds();
+  const double exposed = bench.exposed_seconds(), parts = bench.parts_exposed_seconds();
   std::vector<double> step_ms;
   double seconds = 0;
   for (int64_t i = 0; i < steps; ++i) {
@@ -70,11 +71,13 @@ Json timed_run(StepBench& bench, int64_t steps, int ranks) {
     seconds += took;
   }
   const comm::ArrivalSummary arrivals = bench.arrivals();
-  const double images = static_cast<double>(bench.network().training.batch * ranks * steps);
+  const double images = static_cast<double>(bench.network().training.batch * bench.replicas() * steps);
   return {
       {"step_ms", step_ms},
       {"images_per_s", images / seconds},
       {"comm_exposed_ms", (bench.exposed_seconds() - exposed) * 1e3 / static_cast<double>(steps)},
+      {"parts_exposed_ms",
+       (bench.parts_exposed_seconds() - parts) * 1e3 / static_cast<double>(steps)},
       {"waited_ms", arrivals.waited * 1e3},
       {"waited_for_late_ms", arrivals.waited_for_late * 1e3},
       {"data_wait_ms", 0},
@@ -103,7 +106,7 @@ NetworkSpec timed_network(const BenchStepVerb& verb, const CommSection& comm, in
   spec.training.optimizer.weight_decay = 1e-4f;
   spec.training.bucket_bytes = static_cast<size_t>(comm.bucket_bytes);
   spec.training.compression = compression_policy(comm);
-  spec.training.slabs = {.threads = threads, .tile_bytes = verb.tile_bytes, .slabs = verb.slabs};
+  spec.training.split = {.threads = threads, .tile_bytes = verb.tile_bytes, .slabs = verb.slabs};
   spec.layout = verb.network.layout;
   spec.tuning_file = tuning_file("auto");
   spec.measure = !verb.no_measure;
@@ -128,6 +131,9 @@ void print_step(const Json& result) {
   line("images", fmt::format("{:.1f} a second", images));
   line("arithmetic", fmt::format("{:.1f} GFLOP/s", images * flop * 1e-9));
   if (ranks > 1) {
+    if (result["parts"].get<int>() > 1)
+      line("waits for other parts",
+           fmt::format("{:.2f} ms a step", result["parts_exposed_ms"].get<double>()));
     line("waits for gradients", fmt::format("{:.2f} ms a step", result["waited_ms"].get<double>()));
     line("of these for a rank", fmt::format("{:.2f} ms a step that began its exchange later",
                                             result["waited_for_late_ms"].get<double>()));
@@ -146,6 +152,7 @@ Json about_bench(const BenchStepVerb& verb, const Job& job, const StepBench& ben
           {"batch", verb.network.batch},
           {"threads", job.threads()},
           {"ranks", job.communicator().size()},
+          {"parts", job.communicator().size() / bench.replicas()},
           {"progress", job.progress()},
           {"layout", bench.network().training.layout},
           {"start_to_first_step_s", ready_seconds},
@@ -162,7 +169,7 @@ void serve(StepBench& bench, comm::Communicator& communicator,
   };
   while (const int64_t steps = next()) {
     communicator.barrier();  // the ranks that waited were asleep
-    say(timed_run(bench, steps, communicator.size()));
+    say(timed_run(bench, steps));
   }
 }
 
@@ -186,7 +193,9 @@ int run_step(const BenchStepVerb& verb) {
   if (!comm.shape.empty()) communicator.set_shape(comm::LinkShape::parse(comm.shape));
   use_selection(communicator, comm.selection);
   const CpuBackend backend;
-  StepBench bench(timed_network(verb, comm, job.threads()), exchange_settings(comm), backend,
+  const PartGrid grid(verb.spatial, verb.batchnorm_group, communicator.size(),
+                      communicator.rank());
+  StepBench bench(timed_network(verb, comm, job.threads()), exchange_settings(comm), backend, grid,
                   communicator);
   communicator.barrier();
   const double ready_seconds = unix_now() - started;
@@ -207,7 +216,7 @@ int run_step(const BenchStepVerb& verb) {
     return 0;
   }
   communicator.barrier();
-  Json result = timed_run(bench, verb.steps, communicator.size());
+  Json result = timed_run(bench, verb.steps);
   result.update(about);
   if (verb.json)
     say(result);
@@ -254,6 +263,16 @@ Verb bench_step_verb() {
             .value = "N",
             .help = "Working set of a tile. 0: the size of the core's own cache",
             .bind = &state->tile_bytes},
+           {.names = "--spatial",
+            .value = "N,N",
+            .help = "Ranks that share each sample, along its first dimensions",
+            .bind = &state->spatial,
+            .least = 1},
+           {.names = "--batchnorm-group",
+            .value = "N",
+            .help = "Replicas whose batch norms see one batch",
+            .bind = &state->batchnorm_group,
+            .least = 1},
            {.names = "--slabs",
             .value = "N",
             .help = "Slabs of rows that a sample is cut into. 0: as the step needs; 1: none",

@@ -150,7 +150,7 @@ int run_eval(const EvalVerb& verb) {
   const ModelSpec model = model_spec(config, *dataset, batch_sizes(config.batch, 1).local);
   const Goal goal = goal_of(config, model.classes);
   const auto network =
-      compile_evaluation(model, slab_settings(config), nullptr, backend);
+      compile_evaluation(model, split_settings(config), nullptr, backend);
   Weights weights(network->plan.variables, 1);
   const FoundWeights found = weights_at(verb.weights);
   import_weights(verb, found.file, weights);

@@ -115,7 +115,7 @@ int run_show(const ModelVerb& verb) {
   const CpuBackend backend;
   PlanOptions options;
   options.threads = choose_threads(verb.threads, 0, read_topology(), 1);
-  training.slabs = {.threads = options.threads, .tile_bytes = backend.tile_bytes()};
+  training.split = {.threads = options.threads, .tile_bytes = backend.tile_bytes()};
   options.layout = verb.network.layout;
   options.measure =
       false;  // memory hardly depends on the kernels, and showing a model should not take seconds

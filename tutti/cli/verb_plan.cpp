@@ -72,9 +72,11 @@ int run_plan(const PlanVerb& verb) {
                      read_topology(), verb.ranks);
   config.data.generate_train = 1;  // the plan depends on the shape of the images alone
   const auto dataset = open_configured(config, "train");
-  const int64_t replicas = replica_count(config.run, verb.ranks);
+  const PartGrid grid = part_grid(config.parallel, verb.ranks, 0);
+  const int64_t replicas = replica_count(config.run, grid.groups());
   const auto communicator = comm::make_single_communicator();
   NetworkSpec spec = network_spec(config, *dataset, batch_sizes(config.batch, replicas).local);
+  spec.training.split.grid = grid;  // of parts, the first is shown
   // The kernels that train would take, and leave for others.
   spec.tuning_file = tuning_file(config.plan.tuning);
   if (!config.plan.choices_from.empty())

@@ -33,7 +33,8 @@ std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses,
         node.out, [&](Value v) { return std::ranges::find(losses, v) != losses.end(); });
     std::vector<Value> dout;
     for (const Value v : node.out) dout.push_back(gradient[static_cast<size_t>(v.id)]);
-    if (!is_loss && std::ranges::none_of(dout, &Value::valid)) continue;
+    if (!is_loss && !node.op->gives_to_others() && std::ranges::none_of(dout, &Value::valid))
+      continue;
 
     GradArgs args{graph, node, dout, {}};
     for (const Value v : node.in) args.needed.push_back(wanted[static_cast<size_t>(v.id)]);

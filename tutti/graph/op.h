@@ -83,6 +83,9 @@ class Op {
   virtual std::vector<Value> grad(const GradArgs& args) const;
   /// Whether running the op changes this input (optimizer updates, running statistics).
   virtual bool mutates(int /*input*/) const { return false; }
+  /// Whether other ranks compute with its inputs: its gradient rule then counts though nothing here
+  /// may read its outputs.
+  virtual bool gives_to_others() const { return false; }
   /// Whether it belongs to the update of the weights: runs once per step, after the exchange of
   /// gradients, not once per replica.
   virtual bool in_update() const { return false; }

@@ -1,5 +1,6 @@
 #include "tutti/ops/batch_norm.h"
 
+#include "tutti/ops/parts.h"
 #include "tutti/ops/shape_check.h"
 
 namespace tutti {
@@ -67,9 +68,23 @@ std::vector<Value> BatchNormApply::grad(const GradArgs& args) const {
   din[3] = reduced[1];
   din[4] = reduced[2];
   if (residual_) din[5] = reduced[0];
-  if (args.needed[0])
-    din[0] = graph.append1(node.name + ".dy", std::make_shared<BatchNormGradApply>(),
-                           {reduced[0], y, mean, inv_std, gamma, reduced[1], reduced[2]});
+  if (!args.needed[0]) return din;
+  // With M this rank's number of values: (sum over all) / (all values) = (sum over all) * share / M.
+  Value dgamma = reduced[1], dbeta = reduced[2];
+  const int producer = graph[mean].producer;
+  const Node* const made = producer < 0 ? nullptr : &graph.nodes()[static_cast<size_t>(producer)];
+  if (const auto* merge = made ? dynamic_cast<const MergeMoments*>(made->op.get()) : nullptr) {
+    const NormGroup group = merge->group();
+    const auto all = exchange_in_group(graph, node.name + ".dparts", group, group.tag + 1,
+                                       {reduced[1], reduced[2]});
+    const auto sum = std::make_shared<SumParts>(static_cast<float>(group.share()));
+    std::vector<Value> dgammas, dbetas;
+    for (const auto& each : all) dgammas.push_back(each[0]), dbetas.push_back(each[1]);
+    dgamma = graph.append(node.name + ".dgamma", sum, dgammas).front();
+    dbeta = graph.append(node.name + ".dbeta", sum, dbetas).front();
+  }
+  din[0] = graph.append1(node.name + ".dy", std::make_shared<BatchNormGradApply>(),
+                         {reduced[0], y, mean, inv_std, gamma, dgamma, dbeta});
   return din;
 }
 

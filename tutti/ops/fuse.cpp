@@ -212,6 +212,45 @@ Rewritten fuse_forward(const Graph& graph) {
   return rewriter.build();
 }
 
+namespace {
+
+/// A sum of two sums of rows is one: rows that others have sent go where this rank's own do.
+bool fold_rows(Rewriter& rewriter, const Node& node) {
+  if (!dynamic_cast<const Add*>(node.op.get())) return false;
+  const Node* a = rewriter.only_read_here<AddRows>(node.in[0]);
+  const Node* b = rewriter.only_read_here<AddRows>(node.in[1]);
+  if (!a || !b || a == b) return false;
+  AddRows::Sum sum = dynamic_cast<const AddRows&>(*a->op).sum();
+  const AddRows::Sum& more = dynamic_cast<const AddRows&>(*b->op).sum();
+  if (sum.dim != more.dim || sum.slabs != more.slabs || sum.rows != more.rows) return false;
+  sum.windows.insert(sum.windows.end(), more.windows.begin(), more.windows.end());
+  std::vector<Value> in = a->in;
+  in.insert(in.end(), b->in.begin(), b->in.end());
+  rewriter.replace(node, {a->name, std::make_shared<AddRows>(std::move(sum)), std::move(in)});
+  rewriter.drop(*a);
+  rewriter.drop(*b);
+  return true;
+}
+
+}  // namespace
+
+Rewritten fold_row_sums(const Graph& graph) {
+  Rewritten all{graph, {}};
+  for (size_t i = 0; i < graph.values().size(); ++i)
+    all.of.push_back(Value{static_cast<int32_t>(i)});
+  for (bool changed = true; changed;) {  // of three sums, two become one each time
+    Rewriter rewriter(all.graph);
+    changed = false;
+    for (const Node& node : all.graph.nodes()) changed = fold_rows(rewriter, node) || changed;
+    if (!changed) break;
+    Rewritten next = rewriter.build();
+    for (Value& v : all.of)
+      if (v.valid()) v = next.of[static_cast<size_t>(v.id)];
+    all.graph = std::move(next.graph);
+  }
+  return all;
+}
+
 Rewritten fold_residual_sums(const Graph& graph) {
   Rewriter rewriter(graph);
   for (const Node& node : graph.nodes()) {

@@ -23,6 +23,9 @@ Rewritten fuse_forward(const Graph& graph);
 /// them itself.
 Rewritten fold_residual_sums(const Graph& graph);
 
+/// After differentiate: sums of rows (AddRows) that are added are one op.
+Rewritten fold_row_sums(const Graph& graph);
+
 /// After differentiate, whose first node is number `first_backward`: a batch norm (without
 /// residual) that one op reads forward is computed again where backward needs it, from the
 /// convolution's output that is kept anyway. One pass over a tile in cache buys that its result

@@ -11,17 +11,19 @@
 namespace tutti {
 
 /// How samples are cut along one dimension: into `slabs` of equal height on one side, into
-/// `windows` of equal height, which may overlap and reach beyond the sample, on the other.
+/// `windows` of equal height, which may overlap and reach beyond the slabs, on the other. Where
+/// ranks share a sample, row 0 is the first of this rank's.
 struct RowCut {
   int dim = 2;
   int64_t slabs = 1;
   std::vector<Rows> windows;
+  std::vector<Rows> others = {};  ///< rows that other ranks hold, below 0 or from the slabs' end on
   std::string to_string() const;
 };
 
-/// x [N * slabs, C, rows / slabs, ...] -> y [N * windows, C, height, ...], any dtype. Slab s of
-/// sample n is x[n * slabs + s], window i of it y[n * windows + i]. Rows outside of the sample hold
-/// `fill`.
+/// (x [N * slabs, C, rows / slabs, ...], for each of `others` [N, C, its count, ...]) -> y
+/// [N * windows, C, height, ...], any dtype. Slab s of sample n is x[n * slabs + s], window i of it
+/// y[n * windows + i]. Rows that no input has hold `fill`.
 class GatherRows : public Op {
  public:
   explicit GatherRows(RowCut cut, float fill = 0) : cut_(std::move(cut)), fill_(fill) {}
@@ -38,21 +40,26 @@ class GatherRows : public Op {
   float fill_;
 };
 
-/// dy [N * windows, C, height, ...] -> dx [N * slabs, C, rows / slabs, ...] of samples with `rows`
-/// rows: each row is the sum of those windows' that hold it, in the windows' order; 0 without one.
+/// dy[k] [N * windows[k], C, height, ...] -> dx [N * slabs, C, rows / slabs, ...]: each of the rows
+/// is the sum of those windows' that hold it, in the order of inputs and windows; 0 without one.
 class AddRows : public Op {
  public:
-  AddRows(RowCut cut, int64_t rows) : cut_(std::move(cut)), rows_(rows) {}
-  const RowCut& cut() const { return cut_; }
-  int64_t rows() const { return rows_; }
+  struct Sum {
+    int dim = 2;
+    int64_t slabs = 1;
+    Rows rows;  ///< of each sample, in all slabs
+    std::vector<std::vector<Rows>> windows;  ///< by input
+    std::string to_string() const;
+  };
+  explicit AddRows(Sum sum) : sum_(std::move(sum)) {}
+  const Sum& sum() const { return sum_; }
   std::string_view name() const override { return "add_rows"; }
   std::string attributes() const override;
   Walk walk(std::span<const ValueType>) const override { return Walk::across; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
 
  private:
-  RowCut cut_;
-  int64_t rows_;
+  Sum sum_;
 };
 
 /// The reach of an op whose results at a position depend on its inputs at that position.

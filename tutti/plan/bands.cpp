@@ -132,7 +132,7 @@ Schedule make_schedule(const Graph& graph) {
   schedule.order.assign(count, -1);
   const auto readers = readers_of(graph);
 
-  std::vector<int> exchanges;
+  std::vector<int> buckets, exchanges;
   std::vector<bool> whole_band;
   std::vector<int> reduced_in(graph.values().size(), -1);  // band that reduces this value
   std::vector<int> made_in(graph.values().size(), -1);     // band that makes it, sample by sample
@@ -147,7 +147,9 @@ Schedule make_schedule(const Graph& graph) {
     }
     const Walk walk = walk_of(graph, node);
     if (walk == Walk::exchange) {
-      exchanges.push_back(static_cast<int>(n));
+      // A bucket is summed where it lies.
+      (node.op->mutates(0) ? buckets : exchanges).push_back(static_cast<int>(n));
+      for (const Value v : node.out) reduced_in[static_cast<size_t>(v.id)] = band;
       continue;
     }
     const bool whole = walk == Walk::whole;
@@ -182,16 +184,32 @@ Schedule make_schedule(const Graph& graph) {
           "band {} is computed as a whole and has {} nodes; the executor runs one", b,
           schedule.bands[b].nodes.size());
   }
-  for (const int e : exchanges) {
+  const auto complete_after = [&](int e) -> Band& {
     int last = 0;
     for (const Value v : graph.nodes()[static_cast<size_t>(e)].in)
       if (graph[v].producer >= 0)
         last = std::max(last, schedule.band_of[static_cast<size_t>(graph[v].producer)]);
-    schedule.bands[static_cast<size_t>(last)].exchanges.push_back(e);
+    return schedule.bands[static_cast<size_t>(last)];
+  };
+  for (const int e : buckets) complete_after(e).buckets.push_back(e);
+  for (const int e : exchanges) {
+    complete_after(e).starts.push_back(e);
+    int first = band + 1;
+    for (const Value v : graph.nodes()[static_cast<size_t>(e)].out)
+      for (const int reader : readers[static_cast<size_t>(v.id)])
+        if (const int b = schedule.band_of[static_cast<size_t>(reader)]; b >= 0)
+          first = std::min(first, b);
+    CHECK(first > band || &schedule.bands[static_cast<size_t>(first)] > &complete_after(e),
+          "{}: read before it is there", graph.nodes()[static_cast<size_t>(e)].name);
+    (first > band ? schedule.waits_at_end : schedule.bands[static_cast<size_t>(first)].waits)
+        .push_back(e);
   }
   int position = 0;
-  for (const Band& b : schedule.bands)
+  for (const Band& b : schedule.bands) {
+    for (const int e : b.waits) schedule.order[static_cast<size_t>(e)] = position;
     for (const int n : b.nodes) schedule.order[static_cast<size_t>(n)] = position++;
+  }
+  for (const int e : schedule.waits_at_end) schedule.order[static_cast<size_t>(e)] = position - 1;
   for (const int n : schedule.updates) schedule.order[static_cast<size_t>(n)] = position++;
   return schedule;
 }

@@ -17,14 +17,37 @@ void Compiler::resolve_places() {
   std::ranges::for_each(plan_.packs, resolve_step);
   for (PlanBand& band : plan_.bands) std::ranges::for_each(band.steps, resolve_step);
   for (UpdateStep& update : plan_.updates) resolve_step(update.step);
+  make_exchanges();
   make_buckets();
   assign_updates();
   describe_buckets();
 }
 
+void Compiler::make_exchanges() {
+  std::map<int, int> numbers;  // node -> exchange
+  for (size_t b = 0; b < schedule_.bands.size(); ++b) {
+    for (const int e : schedule_.bands[b].waits) plan_.bands[b].waits.push_back(numbers.at(e));
+    for (const int e : schedule_.bands[b].starts) {
+      numbers[e] = static_cast<int>(plan_.exchanges.size());
+      plan_.bands[b].starts.push_back(numbers[e]);
+      PlanExchange& made = plan_.exchanges.emplace_back();
+      made.node = e;
+      for (const Value v : node(e).in) {
+        made.in.push_back(plan_.place(v));
+        made.in_desc.push_back(plan_.desc(v));
+      }
+      for (const Value v : node(e).out) {
+        made.out.push_back(plan_.place(v));
+        made.out_desc.push_back(plan_.desc(v));
+      }
+    }
+  }
+  for (const int e : schedule_.waits_at_end) plan_.waits_at_end.push_back(numbers.at(e));
+}
+
 void Compiler::make_buckets() {
   for (size_t b = 0; b < schedule_.bands.size(); ++b)
-    for (const int e : schedule_.bands[b].exchanges) {
+    for (const int e : schedule_.bands[b].buckets) {
       PlanBucket bucket;
       bucket.offset = SIZE_MAX;
       size_t end = 0;

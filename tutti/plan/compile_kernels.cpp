@@ -130,6 +130,10 @@ void Compiler::lay_out_variables() {
             graph_[p].name);
       plan_.descs[index_of(p)] = variable->desc;
     }
+    for (const Role role : {Role::gradient, Role::state})
+      for (const Value v : graph_.with_role(role))
+        plan_.descs[index_of(v)].layout = plan_.descs[index_of(graph_[v].of)].layout;
+    lay_out_update_results();
     return;
   }
   for (size_t b = 0; b < schedule_.bands.size(); ++b)

@@ -28,6 +28,15 @@ void Compiler::place_results() {
       }
   };
   for (const PlanBand& band : plan_.bands) std::ranges::for_each(band.steps, collect);
+  // What is received may arrive from the moment when the exchange begins.
+  for (const Band& band : schedule_.bands)
+    for (const int e : band.starts)
+      for (const Value v : node(e).out) {
+        results.push_back(v.id);
+        first[index_of(v)] = schedule_.order[static_cast<size_t>(band.nodes.back())];
+        last[index_of(v)] = std::max(last_reader_[index_of(v)], first[index_of(v)]);
+        stored[index_of(v)] = true;
+      }
   for (const UpdateStep& update : plan_.updates) {
     collect(update.step);
     // An update may run while the next forward has begun: what it leaves shares no memory with

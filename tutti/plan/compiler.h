@@ -87,6 +87,7 @@ class Compiler {
   // --- compile_buckets.cpp: operands of steps, and what a bucket of gradients makes possible ---
   /// Now that every value has a place, the operands of all steps get theirs.
   void resolve_places();
+  void make_exchanges();
   void make_buckets();
   /// An update reads its gradients where its bucket's sum will lie.
   void assign_updates();

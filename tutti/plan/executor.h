@@ -26,6 +26,11 @@ namespace tutti {
 /// How the executor meets the exchange of gradients, which it knows nothing about. Called on thread
 /// 0, but for help().
 struct ExchangeHook {
+  // Exchanges with outputs, by their number in Plan::exchanges; a plan that has none needs neither:
+  std::function<void(int exchange)> start = {};   ///< its inputs are complete; never blocks
+  std::function<void(int exchange)> finish = {};  ///< blocks until its outputs are there
+
+  // Buckets of gradients:
   std::function<void(int bucket)> ready;  ///< this replica's gradients of the bucket are complete
   std::function<void()> poll;             ///< called between bands: make progress, never block
   std::function<void()> help = {};  ///< called by threads that wait for others, again and again:
@@ -83,6 +88,8 @@ class Executor {
 
   /// A marked output, or any result that the plan stores; valid until the next run.
   const void* result(Value v) const;
+  /// Where an exchange of the plan sends from and receives to.
+  std::byte* address(const Place& place) const { return bases_[static_cast<size_t>(place.base)] + place.offset; }
   /// Bytes owned: results, packed weights, and each thread's scratch, workspace and accumulators.
   size_t memory_bytes() const;
 

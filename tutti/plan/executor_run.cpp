@@ -112,6 +112,11 @@ void Executor::run_thread(int t, const StepInfo& step) {
            plan_.buckets[static_cast<size_t>(*next)].first_use <= static_cast<int>(b);
          ++next)
       while (stages_[static_cast<size_t>(*next)] != Stage::settled) settle_bucket(t, *next);
+    if (!plan_.bands[b].waits.empty()) {
+      if (t == 0 && exchange_.finish)
+        for (const int e : plan_.bands[b].waits) exchange_.finish(e);
+      meet();
+    }
     run_band(t, b, step);
     if (plan_.bands[b].reduces) {
       meet();
@@ -119,10 +124,14 @@ void Executor::run_thread(int t, const StepInfo& step) {
     }
     meet();
     if (t != 0) continue;
+    if (exchange_.start)
+      for (const int e : plan_.bands[b].starts) exchange_.start(e);
     if (exchange_.ready)
       for (const int bucket : plan_.bands[b].ready) exchange_.ready(bucket);
     if (exchange_.poll) exchange_.poll();
   }
+  if (t == 0 && exchange_.finish)
+    for (const int e : plan_.waits_at_end) exchange_.finish(e);
 }
 
 void Executor::pack() {

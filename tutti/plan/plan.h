@@ -57,6 +57,15 @@ struct PlanBand {
   int64_t samples = 0;     ///< that it walks over: the batch, or more where samples are in slabs
   int64_t tile = 1;        ///< largest number of samples in a tile
   std::vector<int> ready;  ///< buckets whose gradients are complete after this band
+  std::vector<int> starts, waits;  ///< indices into Plan::exchanges: begun after this band, complete
+                                   ///< before it
+};
+
+/// An exchange with outputs: what it sends and where it receives, in Base::kArena.
+struct PlanExchange {
+  int node = -1;
+  std::vector<Place> in, out;
+  std::vector<TensorDesc> in_desc, out_desc;
 };
 
 /// A slice of the gradient arena that is summed as one, and of the parameter arena that is updated
@@ -92,6 +101,8 @@ struct Plan {
   std::vector<Step> packs;      ///< weights into their kernels' layouts and types; once per update
   std::vector<PlanBand> bands;  ///< forward and backward; once per local replica
   std::vector<UpdateStep> updates;
+  std::vector<int> waits_at_end;        ///< indices into `exchanges`: complete before the run ends
+  std::vector<PlanExchange> exchanges;  ///< of ranks that share a sample or statistics
   std::vector<PlanBucket> buckets;
   Variables variables;
   std::vector<Value> inputs;      ///< base kFirstInput + i

@@ -167,6 +167,11 @@ struct PlanSection {
   std::string choices_from;     ///< a checkpoint or a folder of them; empty: this run makes its own
 };
 
+struct ParallelSection {
+  std::vector<int64_t> spatial;      ///< parts of a sample along each dimension; empty: whole ones
+  int64_t batchnorm_group_size = 1;  ///< replicas
+};
+
 struct CheckpointSection {
   int64_t every_steps = 0;   ///< 0: not by steps
   int64_t every_epochs = 1;  ///< 0: not by epochs
@@ -209,6 +214,7 @@ struct RunConfig {
   ScheduleSection schedule;
   LossSection loss;
   PlanSection plan;
+  ParallelSection parallel;
   CheckpointSection checkpoint;
   CommSection comm;
 };

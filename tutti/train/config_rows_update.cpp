@@ -105,4 +105,18 @@ void write_plan_rows(ConfigTableWriter& t) {
       .may_change();
 }
 
+void write_parallel_rows(ConfigTableWriter& t) {
+  using S = ParallelSection;
+  constexpr auto s = &RunConfig::parallel;
+  t.section("parallel", s, "What ranks share besides gradients.");
+  t.key(s, &S::spatial, "spatial",
+        "Ranks that share each sample, along its first dimension, or along the first two: [2], "
+        "[2, 2]. Sums are then taken in another order than on one rank. Empty: a rank has whole "
+        "samples")
+      .between(1, 4096);
+  t.key(s, &S::batchnorm_group_size, "batchnorm_group_size",
+        "Replicas, each on a rank of its own, whose batch norms see their batches as one")
+      .between(1, 65536);
+}
+
 }  // namespace tutti

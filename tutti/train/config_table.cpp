@@ -50,6 +50,7 @@ ConfigTableWriter write_config_table() {
   write_schedule_rows(t);
   write_loss_rows(t);
   write_plan_rows(t);
+  write_parallel_rows(t);
   write_checkpoint_rows(t);
   write_comm_rows(t);
   // The limits hold however a value arrives, so they are part of set().

@@ -12,11 +12,12 @@
 namespace tutti {
 namespace {
 
-void compare_hashes(const Plan& plan, comm::Communicator& communicator) {
+/// Ranks that have the same part of their replicas have the same plan.
+void compare_hashes(const Plan& plan, int parts, comm::Communicator& communicator) {
   const std::vector<uint64_t> hashes = communicator.allgather_value(plan.hash());
   std::vector<int> others;
   for (size_t r = 0; r < hashes.size(); ++r)
-    if (hashes[r] != hashes[0]) others.push_back(static_cast<int>(r));
+    if (hashes[r] != hashes[r % static_cast<size_t>(parts)]) others.push_back(static_cast<int>(r));
   if (!others.empty())
     throw CommError(
         fmt::format("rank(s) {} compiled another plan than rank 0: they run another program, "
@@ -82,7 +83,7 @@ ExchangeCompression compression_of(const CompressionPolicy& policy, const Variab
   return compression;
 }
 
-SlabSettings with_advice(SlabSettings slabs, const Backend& backend) {
+SplitSettings with_advice(SplitSettings slabs, const Backend& backend) {
   if (slabs.tile_bytes == 0) slabs.tile_bytes = backend.tile_bytes();
   return slabs;
 }
@@ -114,14 +115,14 @@ std::vector<data::BatchField> EvaluationNetwork::batch() const {
 }
 
 std::unique_ptr<EvaluationNetwork> compile_evaluation(const ModelSpec& model,
-                                                      const SlabSettings& slabs,
+                                                      const SplitSettings& slabs,
                                                       const Variables* variables,
                                                       const Backend& backend,
                                                       const PlanOptions& options) {
   ModelSpec spec = model;
   spec.mode = Mode::eval;
   const ModelGraph built = build_model(spec);
-  const Rewritten cut = split_into_slabs(built.graph, with_advice(slabs, backend));
+  const Rewritten cut = split_samples(built.graph, with_advice(slabs, backend));
   const Rewritten fused = fuse_forward(cut.graph);
   auto network = std::make_unique<EvaluationNetwork>();
   PlanOptions with_variables = options;
@@ -152,7 +153,7 @@ void compile_evaluation_of(Network& network, const NetworkSpec& spec, const Back
   options.measure = spec.measure;
   options.choices = network.training.options.choices;
   network.evaluation = std::move(
-      *compile_evaluation(model, spec.training.slabs, &network.training.variables, backend, options));
+      *compile_evaluation(model, spec.training.split, &network.training.variables, backend, options));
   network.training.options.choices = network.evaluation.plan.options.choices;
 }
 
@@ -161,17 +162,18 @@ void compile_evaluation_of(Network& network, const NetworkSpec& spec, const Back
 std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend& backend,
                                          comm::Communicator& communicator) {
   TrainingGraphSpec training_spec = spec.training;
-  training_spec.slabs = with_advice(spec.training.slabs, backend);
+  training_spec.split = with_advice(spec.training.split, backend);
   if (training_spec.bucket_bytes == 0)
     training_spec.bucket_bytes =
         spec.training.compression.compression.compresses()
             ? TrainingGraphSpec{}.bucket_bytes  // what it keeps is kept by bucket
             : measured_bucket_bytes(spec.training.model, communicator);
+  const PartGrid& grid = training_spec.split.grid;
   const TrainingGraph training = make_training_graph(training_spec);
   PlanOptions options;
-  options.threads = training_spec.slabs.threads;
+  options.threads = training_spec.split.threads;
   options.layout = spec.layout;
-  options.tile_bytes = training_spec.slabs.tile_bytes;
+  options.tile_bytes = training_spec.split.tile_bytes;
   options.measure = spec.measure;
   options.choices = spec.choices;
   auto network = std::make_unique<Network>();
@@ -181,7 +183,20 @@ std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend&
     network->training = compile(training.graph, backend, options);
     compile_evaluation_of(*network, spec, backend);
   };
-  const std::string made =
+  const auto compile_part = [&](int part, const Choices& choices) {
+    TrainingGraphSpec other = training_spec;
+    other.split.grid = grid.with_part(part);
+    options.choices = choices;
+    return compile(make_training_graph(other).graph, backend, options);
+  };
+  /// The other parts' kernels, too: parts of other heights have other problems.
+  const auto compile_others = [&](Choices& choices) {
+    options.layout = network->training.layout;
+    options.variables = &network->training.variables;
+    for (int part = 1; part < grid.parts(); ++part)
+      choices = compile_part(part, choices).options.choices;
+  };
+  std::string made =
       comm::decide(communicator, spec.measure ? "measuring kernels" : "compiling the plan", [&] {
         // A layout that was asked for, for an experiment, must not become every later run's.
         const bool keeps = spec.measure && spec.layout == "auto" && spec.choices.empty() &&
@@ -190,13 +205,25 @@ std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend&
         if (keeps) known.make_advice();  // a stale file costs a measurement, not the run
         compile_both(known);
         Choices& choices = network->training.options.choices;
+        compile_others(choices);
         if (keeps && choices.to_string() != known.to_string())
           write_tuning_file(spec.tuning_file, choices);
         choices = choices.used();
-        return choices.to_string();
+        return network->training.layout + "\n" + choices.to_string();
       });
-  if (communicator.rank() != 0) compile_both(Choices::parse(made));
-  compare_hashes(network->training, communicator);
+  if (communicator.rank() != 0) {
+    const size_t line = made.find('\n');
+    options.layout = made.substr(0, line);
+    const Choices choices = Choices::parse(made.substr(line + 1));
+    Variables first;  // all parts keep their variables as the first one does
+    if (grid.part() != 0) {
+      first = compile_part(0, choices).variables;
+      options.variables = &first;
+    }
+    compile_both(choices);
+    network->training.options.variables = nullptr;
+  }
+  compare_hashes(network->training, grid.parts(), communicator);
 
   network->inputs = training.inputs;
   network->loss = training.loss;

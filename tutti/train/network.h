@@ -54,7 +54,7 @@ std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend&
 
 /// The evaluation side alone, for `tutti eval`: no gradients, no optimizer.
 std::unique_ptr<EvaluationNetwork> compile_evaluation(const ModelSpec& model,
-                                                      const SlabSettings& slabs,
+                                                      const SplitSettings& slabs,
                                                       const Variables* variables,
                                                       const Backend& backend,
                                                       const PlanOptions& options = {});

@@ -10,7 +10,8 @@ namespace tutti {
 Rehearsal rehearse(const RehearsalSpec& spec) {
   const RunConfig& config = spec.config;
   Rehearsal run;
-  run.replicas = static_cast<int>(replica_count(config.run, spec.ranks));
+  const PartGrid grid = part_grid(config.parallel, spec.ranks, 0);
+  run.replicas = static_cast<int>(replica_count(config.run, grid.groups()));
   run.batch = batch_sizes(config.batch, run.replicas);
   const data::Sampler sampler({.seed = static_cast<uint64_t>(config.run.seed),
                                .size = spec.train.size(),
@@ -24,6 +25,7 @@ Rehearsal rehearse(const RehearsalSpec& spec) {
 
   NetworkSpec network = network_spec(config, spec.train, run.batch.local);
   network.measure = false;
+  network.training.split.grid = grid;
   const auto alone = comm::make_single_communicator();
   const std::unique_ptr<Network> compiled = compile_network(network, spec.backend, *alone);
   run.parameters = compiled->training.graph.parameter_count();

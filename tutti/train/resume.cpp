@@ -46,7 +46,7 @@ void restore_statistics(const Checkpoint& checkpoint, const ReplicaMap& replicas
   }
 }
 
-void restore(const Checkpoint& checkpoint, const ReplicaMap& replicas,
+void restore(const Checkpoint& checkpoint, const ReplicaMap& workers, int parts,
              std::span<const ArenaRange> kept, Weights& weights) {
   weights.import_model(checkpoint.weights);
   if (checkpoint.info.state_kinds == weights.variables().state_kinds)
@@ -54,8 +54,8 @@ void restore(const Checkpoint& checkpoint, const ReplicaMap& replicas,
   else
     log::warn_alike("the state of the optimizer begins at zero: the checkpoint's is of {}",
                     checkpoint.info.optimizer);
-  if (checkpoint.info.replicas == replicas.replicas())
-    restore_statistics(checkpoint, replicas, weights);
+  if (checkpoint.info.replicas * parts == workers.replicas())
+    restore_statistics(checkpoint, workers, weights);
 }
 
 }  // namespace tutti

@@ -23,7 +23,8 @@ void restore_statistics(const Checkpoint& checkpoint, const ReplicaMap& replicas
 /// Weights, the optimizer state that this rank keeps, and the local replicas' statistics. Where the
 /// checkpoint is of another optimizer, its state begins at zero; of another number of replicas,
 /// each begins with their average: both only where --resume-anyway allowed it.
-void restore(const Checkpoint& checkpoint, const ReplicaMap& replicas,
+/// `workers`: the replicas, or their parts, `parts` of each.
+void restore(const Checkpoint& checkpoint, const ReplicaMap& workers, int parts,
              std::span<const ArenaRange> kept, Weights& weights);
 
 }  // namespace tutti

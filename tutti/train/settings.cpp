@@ -68,7 +68,12 @@ ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int6
   return spec;
 }
 
-SlabSettings slab_settings(const RunConfig& config) {
+PartGrid part_grid(const ParallelSection& parallel, int64_t ranks, int64_t rank) {
+  return {parallel.spatial, parallel.batchnorm_group_size, static_cast<int>(ranks),
+          static_cast<int>(rank)};
+}
+
+SplitSettings split_settings(const RunConfig& config) {
   return {.threads = static_cast<int>(config.run.threads), .slabs = config.plan.slabs};
 }
 
@@ -78,7 +83,7 @@ NetworkSpec network_spec(const RunConfig& config, const data::Dataset& dataset, 
   spec.training.optimizer = optimizer_settings(config.optimizer);
   spec.training.compression = compression_policy(config.comm);
   spec.training.bucket_bytes = static_cast<size_t>(config.comm.bucket_bytes);
-  spec.training.slabs = slab_settings(config);
+  spec.training.split = split_settings(config);
   spec.layout = to_string(config.plan.layout);
   spec.measure = config.plan.measure;
   return spec;

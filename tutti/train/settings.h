@@ -14,8 +14,10 @@
 namespace tutti {
 
 ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int64_t batch);
+/// What the ranks of a run share.
+PartGrid part_grid(const ParallelSection& parallel, int64_t ranks, int64_t rank);
 /// How a run cuts large samples.
-SlabSettings slab_settings(const RunConfig& config);
+SplitSettings split_settings(const RunConfig& config);
 /// Everything but the choices. batch: samples of a replica.
 NetworkSpec network_spec(const RunConfig& config, const data::Dataset& dataset, int64_t batch);
 /// Everything but the compression, which depends on the network's buckets.

@@ -43,7 +43,7 @@ StepExchange::StepExchange(comm::Communicator& communicator, const ReplicaMap& m
   shards_.emplace(communicator, network.buckets, *weights_, norms_of(network.training));
 }
 
-void StepExchange::attach(Executor& executor) {
+void StepExchange::attach(Executor& executor, PartExchange* parts) {
   ExchangeHook hook{.ready = [this](int bucket) { ready(bucket); },
                     .poll = [this] { gradients_.poll(); },
                     .help = [this] { gradients_.help(); },
@@ -64,6 +64,10 @@ void StepExchange::attach(Executor& executor) {
     hook.gather = [this](int bucket) { shards_->gather(bucket); };
     for (int b = 0; b < gradients_.buckets(); ++b)
       executor.set_shard(b, shards_->mine(b).begin, shards_->mine(b).end);
+  }
+  if (parts && !parts->empty()) {
+    hook.start = [parts](int exchange) { parts->start(exchange); };
+    hook.finish = [parts](int exchange) { parts->finish(exchange); };
   }
   executor.set_exchange(std::move(hook));
 }

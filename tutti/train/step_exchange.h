@@ -20,6 +20,7 @@
 #include "tutti/trace/span.h"
 #include "tutti/train/named_tensor.h"
 #include "tutti/train/network.h"
+#include "tutti/train/part_exchange.h"
 #include "tutti/train/weights.h"
 
 namespace tutti {
@@ -39,7 +40,8 @@ class StepExchange {
   /// next barrier.
   bool fills_parameters() const { return !weights_ || weights_->mine(); }
   /// Makes `executor` exchange through this, for the local replica last given to begin().
-  void attach(Executor& executor);
+  /// `parts`: its exchanges with outputs; may be null.
+  void attach(Executor& executor, PartExchange* parts = nullptr);
   /// The first gradient that was not finite, of any step: each bucket is looked at as a replica
   /// completes it, before it leaves. Empty: none.
   const std::string& bad_gradient() const { return bad_gradient_; }

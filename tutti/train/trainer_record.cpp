@@ -69,7 +69,7 @@ RunStart TrainerRun::start_event() const {
                          about.cores_per_host > 0;
   about.seed = static_cast<uint64_t>(config_.run.seed);
   about.parameters = network().training.graph.parameter_count();
-  about.flop_per_sample = network().training.graph.flop() / static_cast<double>(batch_.local);
+  about.flop_per_sample = network().training.graph.flop() * grid_.parts() / static_cast<double>(batch_.local);
   about.synchronisation = "every step";
   about.plan_hash = fmt::format("{:016x}", network().training.hash());
   about.resume_step = step_;
@@ -79,7 +79,8 @@ RunStart TrainerRun::start_event() const {
 }
 
 double TrainerRun::mean_over_replicas(std::span<const double> local) {
-  return sum_over_replicas(comm_, replicas_, local, 1)[0] / replicas_.replicas();
+  // The losses of parts add up to that of their replica.
+  return sum_over_replicas(comm_, workers_, local, 1)[0] / replicas_.replicas();
 }
 
 ProgressState TrainerRun::progress(double loss) const {

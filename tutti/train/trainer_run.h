@@ -149,7 +149,9 @@ class TrainerRun {
   comm::Communicator& comm_;
   std::optional<Checkpoint> resumed_;  // until the first step
   const RunConfig config_;
-  const ReplicaMap replicas_;
+  const PartGrid grid_;
+  const ReplicaMap replicas_;  // on groups of ranks that share them
+  const ReplicaMap workers_;   // who each have a gradient and statistics: replicas, or their parts
   const BatchSizes batch_;
   const data::Sampler sampler_;
   const int64_t total_steps_;

@@ -25,8 +25,10 @@ RunConfig with_replicas(RunConfig config, const std::optional<Checkpoint>& resum
 TrainerRun::TrainerRun(const TrainerSpec& spec)
     : spec_(spec), place_(spec.place), comm_(*spec.communicator),
       resumed_(open_resume(comm_, place_)), config_(with_replicas(spec.config, resumed_)),
-      replicas_(static_cast<int>(replica_count(config_.run, comm_.size())), comm_.size(),
-                comm_.rank()),
+      grid_(part_grid(config_.parallel, comm_.size(), comm_.rank())),
+      replicas_(static_cast<int>(replica_count(config_.run, grid_.groups())), grid_.groups(),
+                grid_.group()),
+      workers_(workers_of(replicas_, grid_, comm_)),
       batch_(batch_sizes(config_.batch, replicas_.replicas())),
       sampler_({static_cast<uint64_t>(config_.run.seed), spec.train->size(), replicas_.replicas(),
                 batch_.local}),
@@ -90,6 +92,7 @@ void TrainerRun::build_step() {
       TrainingStepSpec{.network = std::move(spec),
                        .exchange = exchange_settings(config_.comm),
                        .map = replicas_,
+                       .grid = grid_,
                        .seed = static_cast<uint64_t>(config_.run.seed),
                        .steps_compared = static_cast<int>(std::min(config_.run.log_every, kSteps))},
       *spec_.backend, comm_);
@@ -103,7 +106,7 @@ void TrainerRun::build_step() {
             place_.directory, comm_.who()));
     });
   if (resumed_) {
-    restore(*resumed_, replicas_, exchange().kept_state(), training_->weights());
+    restore(*resumed_, workers_, grid_.parts(), exchange().kept_state(), training_->weights());
     SavedCompression saved(*resumed_);
     exchange().restore_compression(saved);
     if (resumed_->info.metrics.contains(kCompressionPays))
@@ -116,7 +119,7 @@ void TrainerRun::build_step() {
 void TrainerRun::build_meetings() {
   const size_t statistics = network().training.variables.statistic_bytes;
   averaged_ = Buffer(statistics);
-  average_.emplace(comm_, replicas_, std::max<size_t>(statistics / sizeof(float), 1));
+  average_.emplace(comm_, workers_, std::max<size_t>(statistics / sizeof(float), 1));
   stragglers_.emplace(comm_, exchange().arrivals());
   if (comm_.size() > 1)
     stop_vote_ = comm_.plan({.name = "was anyone asked to stop",

@@ -39,7 +39,7 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
   const ModelGraph built = build_model(model);
 
   TrainingGraph training;
-  const Rewritten cut = split_into_slabs(built.graph, spec.slabs);
+  const Rewritten cut = split_samples(built.graph, spec.split);
   Rewritten fused = fuse_forward(cut.graph);
   const auto at = [](const Rewritten& rewritten, Value v) {
     return rewritten.of[static_cast<size_t>(v.id)];
@@ -47,9 +47,10 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
   const Value losses[] = {at(fused, at(cut, built.loss))};
   const size_t first_backward = fused.graph.nodes().size();
   differentiate(fused.graph, losses);
-  Rewritten lean = recompute_activations(fused.graph, first_backward);
-  Rewritten folded = fold_residual_sums(lean.graph);
-  const auto final_value = [&](Value v) { return at(folded, at(lean, at(fused, at(cut, v)))); };
+  const Rewritten lean = recompute_activations(fused.graph, first_backward);
+  const Rewritten summed = fold_row_sums(lean.graph);
+  Rewritten folded = fold_residual_sums(summed.graph);
+  const auto final_value = [&](Value v) { return at(folded, at(summed, at(lean, at(fused, at(cut, v))))); };
   for (const auto& some : {built.inputs, built.targets})
     for (const GraphInput& input : some)
       training.inputs.push_back({input.field, final_value(input.value)});

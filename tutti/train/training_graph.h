@@ -5,7 +5,7 @@
 
 #include "tutti/models/model.h"
 #include "tutti/parallel/compression_policy.h"
-#include "tutti/parallel/split/slabs.h"
+#include "tutti/parallel/split/split.h"
 #include "tutti/train/optimizer.h"
 
 namespace tutti {
@@ -16,7 +16,7 @@ struct TrainingGraphSpec {
   CompressionPolicy compression = {};  ///< buckets hold parameters that it compresses, or none
   size_t bucket_bytes = 1 << 20;       ///< wanted size of a bucket of gradients; compile_network: 0
                                        ///< measures (parallel/bucket_size.h)
-  SlabSettings slabs = {};             ///< the threads of a plan, and how samples are cut for them
+  SplitSettings split = {};            ///< the threads of a plan, and how samples are cut for them
 };
 
 struct TrainingGraph {

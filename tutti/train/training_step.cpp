@@ -1,22 +1,44 @@
 #include "tutti/train/training_step.h"
 
 namespace tutti {
+namespace {
+
+NetworkSpec on_grid(NetworkSpec network, const PartGrid& grid) {
+  network.training.split.grid = grid;
+  return network;
+}
+
+}  // namespace
+
+ReplicaMap workers_of(const ReplicaMap& replicas, const PartGrid& grid,
+                      const comm::Communicator& communicator) {
+  if (grid.peers() == 1) return replicas;
+  if (replicas.replicas() * grid.parts() != communicator.size())
+    throw ConfigError(fmt::format(
+        "{} replicas of {} part(s) take {} ranks, this job has {}: where ranks share samples or "
+        "statistics, each replica needs ranks of its own",
+        replicas.replicas(), grid.parts(), replicas.replicas() * grid.parts(),
+        communicator.size()));
+  return {communicator.size(), communicator.size(), communicator.rank()};
+}
 
 TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
                            comm::Communicator& communicator)
     : communicator_(communicator), map_(spec.map),
-      network_(compile_network(spec.network, backend, communicator)),
-      exchange_(communicator, spec.map, *network_, spec.exchange, spec.steps_compared),
+      workers_(workers_of(spec.map, spec.grid, communicator)),
+      network_(compile_network(on_grid(spec.network, spec.grid), backend, communicator)),
+      exchange_(communicator, workers_, *network_, spec.exchange, spec.steps_compared),
       weights_(network_->training.variables, spec.map.local_count(), exchange_.parameters(),
                exchange_.fills_parameters()),
       executor_(network_->training, backend), info_{.seed = spec.seed} {
   weights_.initialise(spec.seed);
+  parts_.emplace(communicator, spec.grid, network_->training, executor_);
 }
 
 void TrainingStep::start() {
   executor_.bind(weights_.replica(0));
   executor_.set_scalar(network_->gradient_scale, 1.0f / static_cast<float>(map_.replicas()));
-  exchange_.attach(executor_);
+  exchange_.attach(executor_, &*parts_);
   communicator_.barrier();  // parameters that another rank has filled are there
   executor_.pack();
 }
@@ -31,7 +53,7 @@ void TrainingStep::compute(Work work) {
 void TrainingStep::begin(int64_t step) {
   info_.step = step;
   computing_ = 0;
-  exposed_before_ = exchange_.exposed_seconds();
+  exposed_before_ = exchange_.exposed_seconds() + parts_->exposed_seconds();
   exchange_.begin_step(step);
 }
 
@@ -59,7 +81,8 @@ void TrainingStep::update(float learning_rate) {
 
 StepTimes TrainingStep::times() const {
   StepTimes times;
-  times.comm_exposed = exchange_.exposed_seconds() - exposed_before_;
+  times.comm_exposed =
+      exchange_.exposed_seconds() + parts_->exposed_seconds() - exposed_before_;
   times.compute = computing_ - times.comm_exposed;
   return times;
 }

@@ -22,10 +22,16 @@ namespace tutti {
 struct TrainingStepSpec {
   NetworkSpec network;
   ExchangeSettings exchange;
-  ReplicaMap map;
+  ReplicaMap map;      ///< of replicas to groups of ranks; a rank is a group where none share one
+  PartGrid grid = {};  ///< the groups; network.training.split.grid is set to it
   uint64_t seed = 0;         ///< of dropout and of initial weights
   int steps_compared = 256;  ///< of the steps between two looks at arrivals, how many are kept
 };
+
+/// Those who each have a gradient to sum. ConfigError where replicas that share ranks have none of
+/// their own.
+ReplicaMap workers_of(const ReplicaMap& replicas, const PartGrid& grid,
+                      const comm::Communicator& communicator);
 
 /// Not thread-safe; used by the thread that uses the communicator.
 class TrainingStep {
@@ -41,7 +47,7 @@ class TrainingStep {
   /// Around each step; `step` counts updates from 0.
   void begin(int64_t step);
   /// Forward and backward of a local replica; `batch` fills network().inputs. Its loss, over its
-  /// batch. Sums of complete buckets leave while it runs.
+  /// batch; of a part, what it adds to that. Sums of complete buckets leave while it runs.
   float run(int local_replica, std::span<void* const> batch);
   /// "the gradient of 'conv1.weight' is not finite ..." for the first such one of this step.
   const std::string& bad_gradient() const { return exchange_.bad_gradient(); }
@@ -61,17 +67,21 @@ class TrainingStep {
   const StepExchange& exchange() const { return exchange_; }
   Executor& executor() { return executor_; }
   const ReplicaMap& map() const { return map_; }
+  /// Those who each have a gradient to sum: the replicas, or their parts.
+  const ReplicaMap& workers() const { return workers_; }
+  const PartExchange& parts() const { return *parts_; }
 
  private:
   template <class Work>
   void compute(Work work);
 
   comm::Communicator& communicator_;
-  const ReplicaMap map_;
+  const ReplicaMap map_, workers_;
   std::unique_ptr<Network> network_;
   StepExchange exchange_;
   Weights weights_;
   Executor executor_;
+  std::optional<PartExchange> parts_;
   StepInfo info_;
   double computing_ = 0, exposed_before_ = 0;
 };

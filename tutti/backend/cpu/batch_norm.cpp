@@ -8,6 +8,7 @@
 #include "tutti/backend/cpu/channel_walk.h"
 #include "tutti/base/error.h"
 #include "tutti/ops/batch_norm.h"
+#include "tutti/ops/parts.h"
 
 namespace tutti {
 namespace {
@@ -90,10 +91,9 @@ struct StatsPass {
 };
 
 template <class T>
-class StatsKernel final : public Kernel {
+class MomentsKernel : public Kernel {
  public:
-  StatsKernel(const BatchNormStats& op, const ChannelView& view)
-      : view_(view), epsilon_(op.epsilon()), momentum_(op.momentum()) {}
+  explicit MomentsKernel(const ChannelView& view) : view_(view) {}
   size_t state_bytes() const override { return Moments::bytes(view_.channels); }
   void run(const KernelArgs& args) override {
     StatsPass<T> pass{in<T>(args, 0), Moments(args.state, view_.channels),
@@ -102,19 +102,47 @@ class StatsKernel final : public Kernel {
     walk_tile(view_, pass);
     *pass.total.count += pass.tile_count;
   }
+  /// BatchNormMoments.
+  void finish(const FinishArgs& args) override {
+    const Share share(view_.channels, args);
+    for (int64_t c = share.begin; c < share.end; ++c) {
+      const Total all = total(args, c);
+      static_cast<float*>(args.out[0])[c] = static_cast<float>(all.mean);
+      static_cast<float*>(args.out[1])[c] = static_cast<float>(all.deviations / all.count);
+    }
+  }
+
+ protected:
+  struct Total {
+    double count = 0, mean = 0, deviations = 0;
+  };
+  /// Of all threads' values of a channel.
+  Total total(const FinishArgs& args, int64_t c) const {
+    Total all;
+    for (void* const state : args.states) {
+      const Moments m(state, view_.channels);
+      merge_moments(all.count, all.mean, all.deviations, *m.count, m.mean[c], m.deviations[c]);
+      all.count += *m.count;
+    }
+    return all;
+  }
+
+  ChannelView view_;
+};
+
+template <class T>
+class StatsKernel final : public MomentsKernel<T> {
+ public:
+  StatsKernel(const BatchNormStats& op, const ChannelView& view)
+      : MomentsKernel<T>(view), epsilon_(op.epsilon()), momentum_(op.momentum()) {}
   void finish(const FinishArgs& args) override {
     auto* const running_mean = static_cast<float*>(args.in[1]);
     auto* const running_var = static_cast<float*>(args.in[2]);
     auto* const mean_out = static_cast<float*>(args.out[0]);
     auto* const inv_std_out = static_cast<float*>(args.out[1]);
-    const Share share(view_.channels, args);
+    const Share share(this->view_.channels, args);
     for (int64_t c = share.begin; c < share.end; ++c) {
-      double count = 0, mean = 0, deviations = 0;
-      for (void* const state : args.states) {
-        const Moments m(state, view_.channels);
-        merge_moments(count, mean, deviations, *m.count, m.mean[c], m.deviations[c]);
-        count += *m.count;
-      }
+      const auto [count, mean, deviations] = this->total(args, c);
       const double variance = deviations / count, unbiased = deviations / std::max(count - 1, 1.0);
       mean_out[c] = static_cast<float>(mean);
       inv_std_out[c] = static_cast<float>(1 / std::sqrt(variance + static_cast<double>(epsilon_)));
@@ -124,7 +152,6 @@ class StatsKernel final : public Kernel {
   }
 
  private:
-  ChannelView view_;
   float epsilon_, momentum_;
 };
 
@@ -328,6 +355,8 @@ template <class T>
 Make make_for(const Op& op, const ChannelView& view) {
   if (const auto* o = dynamic_cast<const BatchNormStats*>(&op))
     return [o = *o, view] { return std::make_unique<StatsKernel<T>>(o, view); };
+  if (dynamic_cast<const BatchNormMoments*>(&op) != nullptr)
+    return [view] { return std::make_unique<MomentsKernel<T>>(view); };
   const auto apply = [&](bool with_relu, bool with_residual, std::optional<float> epsilon) {
     return choose(with_relu, with_residual, [&](auto relu, auto residual) -> Make {
       return [view, epsilon] {

@@ -26,6 +26,8 @@ bool append_pool_candidates(const KernelRequest& request, std::vector<KernelCand
 bool append_shape_candidates(const KernelRequest& request,
                              std::vector<KernelCandidate>& candidates);
 bool append_rows_candidates(const KernelRequest& request, std::vector<KernelCandidate>& candidates);
+bool append_parts_candidates(const KernelRequest& request,
+                             std::vector<KernelCandidate>& candidates);
 bool append_loss_candidates(const KernelRequest& request, std::vector<KernelCandidate>& candidates);
 bool append_softmax_candidates(const KernelRequest& request,
                                std::vector<KernelCandidate>& candidates);

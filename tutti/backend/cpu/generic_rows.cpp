@@ -32,35 +32,44 @@ struct Shared {
   int64_t slab_row = 0, window_row = 0, count = 0;
 };
 
-/// All of one cut, window after window; in each by row.
-std::vector<Shared> shared_rows(const RowCut& cut, int64_t slab_rows) {
+/// Of `rows` in `slabs`, window after window; in each by row.
+std::vector<Shared> shared_rows(const std::vector<Rows>& windows, Rows rows, int64_t slabs) {
   std::vector<Shared> shared;
-  for (size_t w = 0; w < cut.windows.size(); ++w)
-    for (int64_t s = 0; s < cut.slabs; ++s) {
-      const int64_t first = std::max(cut.windows[w].first, s * slab_rows);
-      const int64_t last = std::min(cut.windows[w].last, (s + 1) * slab_rows);
+  const int64_t height = rows.count() / slabs;
+  for (size_t w = 0; w < windows.size(); ++w)
+    for (int64_t s = 0; s < slabs; ++s) {
+      const int64_t top = rows.first + s * height;
+      const int64_t first = std::max(windows[w].first, top);
+      const int64_t last = std::min(windows[w].last, top + height);
       if (first < last)
-        shared.push_back({s, static_cast<int64_t>(w), first - s * slab_rows,
-                          first - cut.windows[w].first, last - first});
+        shared.push_back({s, static_cast<int64_t>(w), first - top, first - windows[w].first,
+                          last - first});
     }
   return shared;
 }
 
 class GatherRowsKernel final : public Kernel {
  public:
-  GatherRowsKernel(const GatherRows& op, const TensorDesc& x, const TensorDesc& y)
-      : windows_(static_cast<int64_t>(op.cut().windows.size())), slabs_(op.cut().slabs),
-        samples_(y.shape[0]), x_bytes_(sample_bytes(x)), y_bytes_(sample_bytes(y)),
-        element_(size_of(y.dtype)), runs_(op.cut().windows.size()),
-        outside_(op.cut().windows.size()) {
+  GatherRowsKernel(const GatherRows& op, const KernelRequest& r)
+      : windows_(static_cast<int64_t>(op.cut().windows.size())), samples_(r.out[0].shape[0]),
+        y_bytes_(sample_bytes(r.out[0])), element_(size_of(r.out[0].dtype)),
+        runs_(op.cut().windows.size()), outside_(op.cut().windows.size()) {
+    const TensorDesc& y = r.out[0];
     const int dim = op.cut().dim;
-    const int64_t rows = x.shape[dim] * slabs_;
-    for (const Shared& s : shared_rows(op.cut(), x.shape[dim]))
-      runs_[static_cast<size_t>(s.window)].push_back(
-          {s.slab, BoxCopy(terms_of_rows(x, dim, s.slab_row, s.count),
-                           terms_of_rows(y, dim, s.window_row, s.count))});
-    for (size_t w = 0; w < runs_.size(); ++w)
-      outside_[w] = op.cut().windows[w].first < 0 || op.cut().windows[w].last > rows;
+    std::vector<int64_t> filled(runs_.size());
+    for (size_t i = 0; i < r.in.size(); ++i) {
+      const int64_t slabs = i == 0 ? op.cut().slabs : 1;
+      const Rows rows = i == 0 ? Rows{0, r.in[0].shape[dim] * slabs} : op.cut().others[i - 1];
+      inputs_.push_back({slabs, sample_bytes(r.in[i])});
+      for (const Shared& s : shared_rows(op.cut().windows, rows, slabs)) {
+        const auto w = static_cast<size_t>(s.window);
+        runs_[w].push_back({i, s.slab,
+                            BoxCopy(terms_of_rows(r.in[i], dim, s.slab_row, s.count),
+                                    terms_of_rows(y, dim, s.window_row, s.count))});
+        filled[w] += s.count;
+      }
+    }
+    for (size_t w = 0; w < runs_.size(); ++w) outside_[w] = filled[w] < y.shape[dim];
     if (y.dtype == DType::f32) fill_ = std::bit_cast<uint32_t>(op.fill());
     if (y.dtype == DType::bf16) fill_ = bf16(op.fill()).bits;
   }
@@ -71,8 +80,9 @@ class GatherRowsKernel final : public Kernel {
       const auto w = static_cast<size_t>((args.first_sample + i) % windows_);
       std::byte* const to = static_cast<std::byte*>(args.out[0]) + i * y_bytes_;
       if (outside_[w]) fill(to);
-      for (const auto& [slab, copy] : runs_[w])
-        copy.run(static_cast<const std::byte*>(args.in[0]) + (sample * slabs_ + slab) * x_bytes_,
+      for (const auto& [input, slab, copy] : runs_[w])
+        copy.run(static_cast<const std::byte*>(args.in[input]) +
+                     (sample * inputs_[input].slabs + slab) * inputs_[input].bytes,
                  to, element_);
     }
   }
@@ -88,34 +98,40 @@ class GatherRowsKernel final : public Kernel {
   }
 
   struct Run {
+    size_t input;
     int64_t slab;
     BoxCopy copy;
   };
-  int64_t windows_, slabs_, samples_, x_bytes_, y_bytes_;
+  struct Input {
+    int64_t slabs, bytes;  // of a slab
+  };
+  int64_t windows_, samples_, y_bytes_;
   size_t element_;
+  std::vector<Input> inputs_;
   std::vector<std::vector<Run>> runs_;  // by window
-  std::vector<bool> outside_;           // by window: does it reach beyond the sample?
+  std::vector<bool> outside_;           // by window: does it have rows that no input has?
   uint32_t fill_ = 0;                   // the bits of the value in the low bytes
 };
 
 class AddRowsKernel final : public Kernel {
  public:
-  AddRowsKernel(const AddRows& op, const TensorDesc& dy, const TensorDesc& dx)
-      : windows_(static_cast<int64_t>(op.cut().windows.size())), slabs_(op.cut().slabs),
-        samples_(dx.shape[0]), dy_bytes_(sample_bytes(dy)), dx_bytes_(sample_bytes(dx)),
-        type_(dx.dtype), segments_(static_cast<size_t>(op.cut().slabs)),
-        gaps_(static_cast<size_t>(op.cut().slabs)) {
-    const int dim = op.cut().dim;
-    const int64_t rows = dx.shape[dim];
-    std::vector<std::vector<Shared>> by_slab(static_cast<size_t>(slabs_));
-    for (const Shared& s : shared_rows(op.cut(), rows))
-      by_slab[static_cast<size_t>(s.slab)].push_back(s);
+  AddRowsKernel(const AddRows& op, const KernelRequest& r)
+      : slabs_(op.sum().slabs), samples_(r.out[0].shape[0]), dx_bytes_(sample_bytes(r.out[0])),
+        type_(r.out[0].dtype), segments_(static_cast<size_t>(op.sum().slabs)),
+        gaps_(static_cast<size_t>(op.sum().slabs)) {
+    const int64_t height = op.sum().rows.count() / slabs_;
+    std::vector<std::vector<From>> by_slab(static_cast<size_t>(slabs_));
+    for (size_t i = 0; i < r.in.size(); ++i) {
+      inputs_.push_back({static_cast<int64_t>(op.sum().windows[i].size()), sample_bytes(r.in[i])});
+      for (const Shared& s : shared_rows(op.sum().windows[i], op.sum().rows, slabs_))
+        by_slab[static_cast<size_t>(s.slab)].push_back({i, s});
+    }
     for (size_t slab = 0; slab < by_slab.size(); ++slab) {
-      std::set<int64_t> cuts{0, rows};  // between them the same windows hold all rows
-      for (const Shared& s : by_slab[slab])
-        cuts.insert(s.slab_row), cuts.insert(s.slab_row + s.count);
-      for (auto at = cuts.begin(); *at < rows; ++at)
-        add_segments(slab, by_slab[slab], *at, *std::next(at), dim, dy, dx);
+      std::set<int64_t> cuts{0, height};  // between them the same windows hold all rows
+      for (const From& from : by_slab[slab])
+        cuts.insert({from.shared.slab_row, from.shared.slab_row + from.shared.count});
+      for (auto at = cuts.begin(); *at < height; ++at)
+        add_segments(slab, by_slab[slab], {*at, *std::next(at)}, op.sum().dim, r);
     }
   }
 
@@ -126,8 +142,9 @@ class AddRowsKernel final : public Kernel {
       std::byte* const to = static_cast<std::byte*>(args.out[0]) + i * dx_bytes_;
       if (gaps_[slab]) std::fill_n(to, dx_bytes_, std::byte{0});
       for (const Segment& segment : segments_[slab]) {
-        const std::byte* const from =
-            static_cast<const std::byte*>(args.in[0]) + (sample * windows_ + segment.window) * dy_bytes_;
+        const Input& input = inputs_[segment.input];
+        const std::byte* const from = static_cast<const std::byte*>(args.in[segment.input]) +
+                                      (sample * input.windows + segment.window) * input.bytes;
         if (segment.first)
           segment.copy.run(from, to, size_of(type_));
         else
@@ -137,26 +154,36 @@ class AddRowsKernel final : public Kernel {
   }
 
  private:
+  struct From {
+    size_t input;
+    Shared shared;
+  };
   struct Segment {
+    size_t input;
     int64_t window;
     bool first;  // of those that hold its rows
     BoxCopy copy;
   };
-  void add_segments(size_t slab, const std::vector<Shared>& shared, int64_t begin, int64_t end,
-                    int dim, const TensorDesc& dy, const TensorDesc& dx) {
+  struct Input {
+    int64_t windows, bytes;  // of a window
+  };
+  void add_segments(size_t slab, const std::vector<From>& all, Rows rows, int dim,
+                    const KernelRequest& r) {
     bool first = true;
-    for (const Shared& s : shared) {
-      if (s.slab_row > begin || s.slab_row + s.count < end) continue;
+    for (const auto& [input, s] : all) {
+      if (s.slab_row > rows.first || s.slab_row + s.count < rows.last) continue;
       segments_[slab].push_back(
-          {s.window, std::exchange(first, false),
-           BoxCopy(terms_of_rows(dy, dim, s.window_row + begin - s.slab_row, end - begin),
-                   terms_of_rows(dx, dim, begin, end - begin))});
+          {input, s.window, std::exchange(first, false),
+           BoxCopy(terms_of_rows(r.in[input], dim, s.window_row + rows.first - s.slab_row,
+                                 rows.count()),
+                   terms_of_rows(r.out[0], dim, rows.first, rows.count()))});
     }
     gaps_[slab] = gaps_[slab] || first;
   }
 
-  int64_t windows_, slabs_, samples_, dy_bytes_, dx_bytes_;
+  int64_t slabs_, samples_, dx_bytes_;
   DType type_;
+  std::vector<Input> inputs_;
   std::vector<std::vector<Segment>> segments_;  // by slab
   std::vector<bool> gaps_;                      // by slab: rows that no window holds
 };
@@ -170,9 +197,9 @@ bool append_rows_candidates(const KernelRequest& r, std::vector<KernelCandidate>
   KernelCandidate c = candidate_for(r, "cpu:rows");
   c.refusal = refusal_of_layouts(r);
   if (gather)
-    c.make = [r, gather] { return std::make_unique<GatherRowsKernel>(*gather, r.in[0], r.out[0]); };
+    c.make = [r, gather] { return std::make_unique<GatherRowsKernel>(*gather, r); };
   else
-    c.make = [r, sum] { return std::make_unique<AddRowsKernel>(*sum, r.in[0], r.out[0]); };
+    c.make = [r, sum] { return std::make_unique<AddRowsKernel>(*sum, r); };
   candidates.push_back(std::move(c));
   return true;
 }

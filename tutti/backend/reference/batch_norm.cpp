@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tutti/backend/reference/rules.h"
+#include "tutti/ops/parts.h"
 
 namespace tutti {
 namespace {
@@ -47,6 +48,43 @@ Rule stats(const BatchNormStats& op, int64_t channels) {
           .finish = finish,
           .unbatched_in = {1, 2},
           .unbatched_out = {0, 1}};
+}
+
+/// The finish of `stats` without running averages.
+Rule moments(int64_t channels) {
+  Rule rule = stats(BatchNormStats(0, 0), channels);
+  rule.finish = [channels](const RuleCall& call) {
+    const double m = values_per_channel(call, call.in[0]);
+    for (int64_t c = 0; c < channels; ++c) {
+      const double mean = sum_at(call, c) / m;
+      call.out[0][c] = mean;
+      call.out[1][c] = std::max(sum_at(call, channels + c) / m - mean * mean, 0.0);
+    }
+  };
+  rule.unbatched_in.clear();
+  return rule;
+}
+
+/// From the sums of all values and of their squares.
+Rule merge_moments(const MergeMoments& op) {
+  return {.run = [op](const RuleCall& call) {
+    for (int64_t c = 0; c < call.out[0].size(); ++c) {
+      double count = 0, sum = 0, squares = 0;
+      for (size_t r = 0; r < op.group().counts.size(); ++r) {
+        const double mean = call.in[2 + 2 * r][c], variance = call.in[3 + 2 * r][c];
+        const auto n = static_cast<double>(op.group().counts[r]);
+        count += n;
+        sum += n * mean;
+        squares += n * (variance + mean * mean);
+      }
+      const double mean = sum / count, variance = std::max(squares / count - mean * mean, 0.0);
+      call.out[0][c] = mean;
+      call.out[1][c] = 1 / std::sqrt(variance + static_cast<double>(op.epsilon()));
+      const double unbiased = variance * count / std::max(count - 1, 1.0);
+      call.in[0][c] += static_cast<double>(op.momentum()) * (mean - call.in[0][c]);
+      call.in[1][c] += static_cast<double>(op.momentum()) * (unbiased - call.in[1][c]);
+    }
+  }};
 }
 
 Rule apply(bool relu, bool residual) {
@@ -116,6 +154,8 @@ Rule batch_norm_rule(const KernelRequest& request) {
   const Op* op = request.op;
   if (const auto* s = dynamic_cast<const BatchNormStats*>(op))
     return stats(*s, request.in[0].shape[1]);
+  if (dynamic_cast<const BatchNormMoments*>(op)) return moments(request.in[0].shape[1]);
+  if (const auto* m = dynamic_cast<const MergeMoments*>(op)) return merge_moments(*m);
   if (const auto* a = dynamic_cast<const BatchNormApply*>(op))
     return apply(a->relu(), a->residual());
   if (const auto* i = dynamic_cast<const BatchNormInference*>(op)) return inference(*i);

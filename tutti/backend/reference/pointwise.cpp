@@ -8,6 +8,7 @@
 #include "tutti/ops/activation.h"
 #include "tutti/ops/dropout.h"
 #include "tutti/ops/elementwise.h"
+#include "tutti/ops/parts.h"
 #include "tutti/ops/reorder.h"
 
 namespace tutti {
@@ -83,6 +84,12 @@ Rule pointwise_rule(const KernelRequest& request) {
       return call.in[0][i] * slope_at(f, call.in[1][i]);
     });
   if (const auto* d = dynamic_cast<const Dropout*>(op)) return dropout(*d);
+  if (const auto* s = dynamic_cast<const SumParts*>(op))
+    return each([scale = static_cast<double>(s->scale())](const RuleCall& call, int64_t i) {
+      double sum = 0;
+      for (const PlainTensor& x : call.in) sum += x[i];
+      return scale * sum;
+    });
   return {};
 }
 

@@ -73,47 +73,61 @@ struct RowView {
   int64_t before, rows, after;
 };
 
-/// For every element of a window and every row that it shares with the slabs of its sample:
-/// meet(element of the windows' tensor, element of the slabs', or -1 outside). `windows` has all
-/// windows, or those from `first` on.
-template <class Meet>
-void meet_rows(const RowCut& cut, const Shape& slabs, const Shape& windows, int64_t first,
-               int64_t rows, const Meet& meet) {
-  const RowView slab(slabs, cut.dim), window(windows, cut.dim);
-  const auto count = static_cast<int64_t>(cut.windows.size());
-  for (int64_t w = 0; w < windows[0]; ++w) {
-    const int64_t sample = (first + w) / count;
-    const Rows range = cut.windows[static_cast<size_t>((first + w) % count)];
-    for (int64_t b = 0; b < window.before; ++b)
-      for (int64_t r = 0; r < window.rows; ++r)
-        for (int64_t a = 0; a < window.after; ++a) {
-          const int64_t row = range.first + r;
-          const bool inside = row >= 0 && row < rows;
-          meet(window.at(w, b, r, a),
-               inside ? slab.at(sample * cut.slabs + row / slab.rows, b, row % slab.rows, a) : -1);
-        }
+/// For every element of windows of samples and every one of `rows` of `slabs` that it meets:
+/// meet(element of the windows' tensor, element of the slabs', or -1 for rows outside). The
+/// windows' tensor begins with window number `first`.
+struct RowMeeting {
+  int dim;
+  int64_t slabs;
+  Rows rows;
+  std::vector<Rows> windows;
+
+  template <class Meet>
+  void each(const Shape& slabs_shape, const Shape& windows_shape, int64_t first,
+            const Meet& meet) const {
+    const RowView slab(slabs_shape, dim), window(windows_shape, dim);
+    const auto count = static_cast<int64_t>(windows.size());
+    for (int64_t w = 0; w < windows_shape[0]; ++w) {
+      const int64_t sample = (first + w) / count;
+      const Rows range = windows[static_cast<size_t>((first + w) % count)];
+      for (int64_t b = 0; b < window.before; ++b)
+        for (int64_t r = 0; r < window.rows; ++r)
+          for (int64_t a = 0; a < window.after; ++a) {
+            const int64_t row = range.first + r - rows.first;
+            const bool inside = row >= 0 && row < rows.count();
+            meet(window.at(w, b, r, a),
+                 inside ? slab.at(sample * slabs + row / slab.rows, b, row % slab.rows, a) : -1);
+          }
+    }
   }
-}
+};
 
 Rule gather_rows(const GatherRows& op) {
   return {.run = [cut = op.cut(), fill = op.fill()](const RuleCall& call) {
-    const Shape &x = call.in[0].shape(), &y = call.out[0].shape();
-    meet_rows(cut, x, y, call.first_sample, x[cut.dim] * cut.slabs,
-              [&](int64_t to, int64_t from) {
-                call.out[0][to] = from >= 0 ? call.in[0][from] : static_cast<double>(fill);
-              });
+    PlainTensor& y = call.out[0];
+    y.fill(static_cast<double>(fill));
+    for (size_t i = 0; i < call.in.size(); ++i) {
+      const PlainTensor& x = call.in[i];
+      const int64_t slabs = i == 0 ? cut.slabs : 1;
+      const Rows rows = i == 0 ? Rows{0, x.shape()[cut.dim] * slabs} : cut.others[i - 1];
+      RowMeeting{cut.dim, slabs, rows, cut.windows}.each(
+          x.shape(), y.shape(), call.first_sample, [&](int64_t to, int64_t from) {
+            if (from >= 0) y[to] = x[from];
+          });
+    }
   }};
 }
 
 Rule add_rows(const AddRows& op) {
-  return {.run = [cut = op.cut(), rows = op.rows()](const RuleCall& call) {
-    const Shape &dy = call.in[0].shape(), &dx = call.out[0].shape();
-    call.out[0].fill(0);
-    const int64_t sample_size = dx.elements_from(1);
-    const int64_t first = call.first_sample * sample_size;
-    meet_rows(cut, dx, dy, 0, rows, [&](int64_t from, int64_t to) {
-      if (to >= first && to < first + call.out[0].size()) call.out[0][to - first] += call.in[0][from];
-    });
+  return {.run = [sum = op.sum()](const RuleCall& call) {
+    PlainTensor& dx = call.out[0];
+    dx.fill(0);
+    const int64_t first = call.first_sample * dx.shape().elements_from(1);
+    for (size_t i = 0; i < call.in.size(); ++i)
+      RowMeeting{sum.dim, sum.slabs, sum.rows, sum.windows[i]}.each(
+          dx.shape(), call.in[i].shape(), 0, [&](int64_t from, int64_t to) {
+            if (to >= first && to < first + dx.size()) dx[to - first] += call.in[i][from];
+          });
   }};
 }
 

@@ -1,0 +1,56 @@
+#pragma once
+// PartGrid: how ranks share samples. `spatial` ranks along each of the outermost spatial dimensions
+// hold the parts of one replica; neighbouring ranks are parts of one replica, those of the innermost
+// dimension first. Replicas that follow each other may share the statistics of batch norms.
+
+#include <array>
+#include <vector>
+
+#include "tutti/graph/op.h"
+
+namespace tutti {
+
+/// A plain value; on each rank its own.
+class PartGrid {
+ public:
+  static constexpr int kAxes = 2;  ///< dimensions that may be shared
+
+  PartGrid() = default;
+  /// `spatial`: parts along each dimension, none or empty: whole samples. `sharing`: replicas whose
+  /// batch norms see one batch. ConfigError where the ranks do not divide.
+  PartGrid(const std::vector<int64_t>& spatial, int64_t sharing, int ranks, int rank);
+
+  int parts() const { return along_[0] * along_[1]; }
+  int part() const { return rank_ % parts(); }
+  int along(int axis) const { return along_[static_cast<size_t>(axis)]; }
+  /// Where a part lies along an axis.
+  int at(int part, int axis) const { return axis == 0 ? part / along_[1] : part % along_[1]; }
+  int at(int axis) const { return at(part(), axis); }
+  /// The grid as another part of the same replica has it.
+  PartGrid with_part(int part) const {
+    PartGrid other = *this;
+    other.rank_ = rank_ - this->part() + part;
+    return other;
+  }
+  /// Groups of ranks with a replica each, and this rank's.
+  int groups() const { return ranks_ / parts(); }
+  int group() const { return rank_ / parts(); }
+
+  /// The ranks that exchange within a step: of the replicas that share statistics, in order.
+  int peers() const { return parts() * sharing_; }
+  int me() const { return rank_ % peers(); }
+  int first_peer() const { return rank_ - me(); }
+  /// The peer that has this part of the same replica.
+  int peer_of(int part) const { return me() - this->part() + part; }
+
+  /// Rows of `extent` that a part has along an axis.
+  Rows rows(int64_t extent, int part, int axis) const {
+    return {extent * at(part, axis) / along(axis), extent * (at(part, axis) + 1) / along(axis)};
+  }
+
+ private:
+  std::array<int, kAxes> along_{1, 1};
+  int sharing_ = 1, ranks_ = 1, rank_ = 0;
+};
+
+}  // namespace tutti

@@ -7,16 +7,18 @@
 namespace tutti {
 
 PartExchange::PartExchange(comm::Communicator& communicator, const PartGrid& grid,
-                           const Plan& plan, const Executor& executor) {
+                           const Plan& plan, const Executor& executor)
+    : executor_(executor) {
   for (const PlanExchange& exchange : plan.exchanges) {
     const Node& node = plan.graph.nodes()[static_cast<size_t>(exchange.node)];
     const auto& op = dynamic_cast<const ExchangeParts&>(*node.op);
-    auto& messages = exchanges_.emplace_back();
+    auto& [messages, bound] = exchanges_.emplace_back();
     const auto message = [&](int peer, const Place& place, const TensorDesc& desc) {
       return comm::MessageSpec{.name = node.name,
                                .peer = grid.first_peer() + peer,
                                .tag = op.tag(),
-                               .data = {executor.address(place), desc.bytes()}};
+                               .data = {place.base == kArena ? executor.address(place) : nullptr,
+                                        place.base == kArena ? desc.bytes() : 0}};
     };
     for (size_t i = 0; i < op.gets().size(); ++i)
       messages.push_back(communicator.plan_receive(
@@ -25,18 +27,22 @@ PartExchange::PartExchange(comm::Communicator& communicator, const PartGrid& gri
       const auto i = static_cast<size_t>(give.input);
       messages.push_back(
           communicator.plan_send(message(give.peer, exchange.in[i], exchange.in_desc[i])));
+      if (exchange.in[i].base != kArena)  // a gradient, for one
+        bound.push_back({messages.back().get(), exchange.in[i], exchange.in_desc[i].bytes()});
       bytes_ += exchange.in_desc[i].bytes();
     }
   }
 }
 
 void PartExchange::start(int exchange) {
-  for (const auto& message : exchanges_[static_cast<size_t>(exchange)]) message->start();
+  auto& [messages, bound] = exchanges_[static_cast<size_t>(exchange)];
+  for (const Bound& b : bound) b.message->rebind({executor_.address(b.place), b.bytes});
+  for (const auto& message : messages) message->start();
 }
 
 void PartExchange::finish(int exchange) {
   const auto begin = std::chrono::steady_clock::now();
-  for (const auto& message : exchanges_[static_cast<size_t>(exchange)]) message->wait();
+  for (const auto& message : exchanges_[static_cast<size_t>(exchange)].messages) message->wait();
   exposed_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 

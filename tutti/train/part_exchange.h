@@ -29,7 +29,17 @@ class PartExchange {
   size_t bytes() const { return bytes_; }
 
  private:
-  std::vector<std::vector<std::unique_ptr<comm::MessageOperation>>> exchanges_;
+  struct Bound {
+    comm::MessageOperation* message;
+    Place place;
+    size_t bytes;
+  };
+  struct Exchange {
+    std::vector<std::unique_ptr<comm::MessageOperation>> messages;
+    std::vector<Bound> bound;  // those that send from where the caller has bound memory
+  };
+  const Executor& executor_;
+  std::vector<Exchange> exchanges_;
   double exposed_ = 0;
   size_t bytes_ = 0;
 };

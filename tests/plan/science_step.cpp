@@ -91,7 +91,9 @@ ScienceNetwork science_network(const std::string& name, DType activations, int64
   Rewritten lean = recompute_activations(fused.graph, first_backward);
   const Rewritten summed = fold_row_sums(lean.graph);
   Rewritten folded = fold_residual_sums(summed.graph);
-  const auto last = [&](Value v) { return at(folded, at(summed, at(lean, at(fused, at(cut, v))))); };
+  const auto last = [&](Value v) {
+    return at(folded, at(summed, at(lean, at(fused, at(cut, v)))));
+  };
   return {folded.graph, last(plain.in), last(plain.target), last(plain.out), last(plain.loss)};
 }
 

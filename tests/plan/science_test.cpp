@@ -60,9 +60,8 @@ TEST_P(Science, SlabsComputeTheSame) {
     const ScienceNetwork cut = science_network(GetParam(), DType::f32, 2, {.slabs = slabs});
     for (const char* layout : {"plain", "b16c", "last"}) {
       const std::string what = fmt::format("{} slabs, {}", slabs, layout);
-      const ScienceStep got =
-          run_step(cut, CpuBackend(),
-                   {.threads = 2, .layout = layout, .tile_bytes = 1, .measure = false});
+      const ScienceStep got = run_step(
+          cut, CpuBackend(), {.threads = 2, .layout = layout, .tile_bytes = 1, .measure = false});
       EXPECT_NEAR(numbers_of(got.loss)[0], numbers_of(want.loss)[0], 1e-4) << what;
       EXPECT_LT(far(got.out, want.out), 1e-4) << what;
       for (size_t i = 0; i < got.gradients.size(); ++i)
@@ -76,11 +75,11 @@ TEST_P(Science, SlabsComputeTheSame) {
 TEST_P(Science, PartsComputeTheSame) {
   const PlanOptions options{.layout = "b16c", .measure = false};
   const CpuBackend backend;
-  const ScienceStep want =
-      run_step(science_network(GetParam(), DType::f32, 2), backend, options);
+  const ScienceStep want = run_step(science_network(GetParam(), DType::f32, 2), backend, options);
   const std::vector<std::vector<int64_t>> grids{{2}, {4}, {3}, {2, 2}};
   for (const std::vector<int64_t>& spatial : grids) {
-    const auto ranks = static_cast<int>(std::accumulate(spatial.begin(), spatial.end(), int64_t{1}, std::multiplies<>()));
+    const auto ranks = static_cast<int>(
+        std::accumulate(spatial.begin(), spatial.end(), int64_t{1}, std::multiplies<>()));
     const std::string what = fmt::format("parts {}", fmt::join(spatial, "x"));
     std::vector<ScienceStep> got(static_cast<size_t>(ranks));
     comm::run_ranks(ranks, [&](comm::Communicator& communicator) {

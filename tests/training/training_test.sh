@@ -52,6 +52,17 @@ same_weights() {
   done
 }
 
+# near NAME NAME: the loss of their first step up to rounding, of four steps roughly: an update that divides by
+# the gradient's size makes more of a rounding
+near() {
+  for name in "$1" "$2"; do
+    grep '"event":"step"' "$name/record.jsonl" | head -n 4 | grep -Eo '"loss":[^,}]*' | cut -d: -f2 >"$name.losses"
+    [ "$(wc -l <"$name.losses")" = 4 ] || fail "$name has no four steps"
+  done
+  paste "$1.losses" "$2.losses" | awk '{ d = $1 - $2; if (d < 0) d = -d; if (!(d <= (NR == 1 ? 1e-5 : 1e-2) * $1)) exit 1 }' ||
+    fail "the losses of $1 and $2: $(paste "$1.losses" "$2.losses")"
+}
+
 # losses NAME: of its steps, epochs and evaluations, as the record has them
 losses() {
   grep -E '"event":"(step|epoch|eval)"' "$1/record.jsonl" | grep -Eo '"(event|step|loss|train_loss)":[^,}]*'
@@ -494,6 +505,22 @@ case $case in
         same_weights one-$set $other-$set 8
       done
     done
+    # Ranks that share each sample: nearly what one rank learns, the same bits each time and after a resume.
+    for set in volumes maps; do
+      config=$here/$set.toml
+      parts="--ranks 4 --set parallel.spatial=2"
+      expect 0 parts-$set $parts
+      expect 0 cut-$set $parts --max-steps 3
+      expect 0 cut-$set $parts --resume --max-steps 8
+      same_weights parts-$set cut-$set 8
+      expect 0 wide-$set --ranks 4 --replicas 1 --set parallel.spatial=2,2 --set batch.local=2 --max-steps 2
+      near one-$set parts-$set
+    done
+    expect 2 parts-odd --ranks 3 --set parallel.spatial=2
+    says parts-odd '3 ranks are no replicas of 2 parts each'
+    expect 2 parts-few --ranks 2 --replicas 2 --set parallel.spatial=2
+    says parts-few '2 replicas of 2 part.s. take 4 ranks, this job has 2'
+    expect 0 normed --ranks 2 --set parallel.batchnorm_group_size=2 --max-steps 2
     says one-volumes 'test mae 0[.][0-9]*, loss'
     says one-maps 'test iou [0-9.]* %, accuracy [0-9.]* %, loss'
     # Of mae lower is better: any is below 2, none below 0.001.

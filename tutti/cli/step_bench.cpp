@@ -28,16 +28,14 @@ void fill(const TensorDesc& desc, Buffer& tensor, int replica, int64_t classes) 
 }  // namespace
 
 StepBench::StepBench(const NetworkSpec& spec, const ExchangeSettings& exchange,
-                     const Backend& backend, const PartGrid& grid,
-                     comm::Communicator& communicator)
-    : grid_(grid),
-      step_({.network = spec,
-             .exchange = exchange,
-             .map = ReplicaMap(grid.groups(), grid.groups(), grid.group()),
-             .grid = grid,
-             .seed = kSeed,
-             .steps_compared = kStepsCompared},
-            backend, communicator) {
+                     const Backend& backend, const PartGrid& grid, comm::Communicator& communicator)
+    : grid_(grid), step_({.network = spec,
+                          .exchange = exchange,
+                          .map = ReplicaMap(grid.groups(), grid.groups(), grid.group()),
+                          .grid = grid,
+                          .seed = kSeed,
+                          .steps_compared = kStepsCompared},
+                         backend, communicator) {
   const EvaluationNetwork& evaluation = network().evaluation;
   const int64_t outputs = evaluation.plan.desc(evaluation.predictions.front()).shape[1];
   for (const GraphInput& input : network().inputs) {

@@ -71,7 +71,8 @@ Json timed_run(StepBench& bench, int64_t steps) {
     seconds += took;
   }
   const comm::ArrivalSummary arrivals = bench.arrivals();
-  const double images = static_cast<double>(bench.network().training.batch * bench.replicas() * steps);
+  const double images =
+      static_cast<double>(bench.network().training.batch * bench.replicas() * steps);
   return {
       {"step_ms", step_ms},
       {"images_per_s", images / seconds},
@@ -193,8 +194,7 @@ int run_step(const BenchStepVerb& verb) {
   if (!comm.shape.empty()) communicator.set_shape(comm::LinkShape::parse(comm.shape));
   use_selection(communicator, comm.selection);
   const CpuBackend backend;
-  const PartGrid grid(verb.spatial, verb.batchnorm_group, communicator.size(),
-                      communicator.rank());
+  const PartGrid grid(verb.spatial, verb.batchnorm_group, communicator.size(), communicator.rank());
   StepBench bench(timed_network(verb, comm, job.threads()), exchange_settings(comm), backend, grid,
                   communicator);
   communicator.barrier();

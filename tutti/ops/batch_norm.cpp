@@ -69,7 +69,8 @@ std::vector<Value> BatchNormApply::grad(const GradArgs& args) const {
   din[4] = reduced[2];
   if (residual_) din[5] = reduced[0];
   if (!args.needed[0]) return din;
-  // With M this rank's number of values: (sum over all) / (all values) = (sum over all) * share / M.
+  // With M this rank's number of values: (sum over all) / (all values) = (sum over all) * share /
+  // M.
   Value dgamma = reduced[1], dbeta = reduced[2];
   const int producer = graph[mean].producer;
   const Node* const made = producer < 0 ? nullptr : &graph.nodes()[static_cast<size_t>(producer)];

@@ -62,8 +62,7 @@ double ConvTranspose::flop(std::span<const ValueType> in, std::span<const ValueT
          static_cast<double>(in[1].desc.shape.elements_from(1));
 }
 
-std::optional<Reach> ConvTranspose::reach(std::span<const ValueType> in, int axis,
-                                          Rows out) const {
+std::optional<Reach> ConvTranspose::reach(std::span<const ValueType> in, int axis, Rows out) const {
   // Row r of the result is a sum over the rows i of x and k of w with r = i * stride - pad_low +
   // dilation * k.
   const auto d = static_cast<size_t>(axis);

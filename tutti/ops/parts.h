@@ -1,6 +1,6 @@
 #pragma once
-// What ranks that share a sample, or the statistics of a batch norm, exchange with each other within
-// a step. Peers are ranks of the group that shares.
+// What ranks that share a sample, or the statistics of a batch norm, exchange with each other
+// within a step. Peers are ranks of the group that shares.
 
 #include <string>
 #include <vector>
@@ -57,8 +57,8 @@ class SumParts : public Op {
   float scale_;
 };
 
-/// Of a batch norm whose statistics several ranks share, this rank's: y -> (mean [C], variance [C]),
-/// f32, the variance biased.
+/// Of a batch norm whose statistics several ranks share, this rank's: y -> (mean [C], variance
+/// [C]), f32, the variance biased.
 class BatchNormMoments : public Op {
  public:
   std::string_view name() const override { return "batch_norm_moments"; }
@@ -73,7 +73,7 @@ struct NormGroup {
   std::vector<int> peers;       ///< in the order in which they are merged, this rank among them
   std::vector<int64_t> counts;  ///< values of each in a channel
   size_t me = 0;                ///< this rank's place
-  int tag = 0;                  ///< of the exchange of moments; that of the backward pass has the next
+  int tag = 0;  ///< of the exchange of moments; that of the backward pass has the next
   /// This rank's part of all values.
   double share() const;
 };

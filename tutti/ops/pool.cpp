@@ -107,10 +107,9 @@ std::optional<Reach> Pool::reach(std::span<const ValueType>, int axis, Rows out)
   PoolAttributes inner = a_;
   inner.pad_low[i] = inner.pad_high[i] = 0;
   const int64_t first = out.first * a_.stride[i] - a_.pad_low[i];
-  return Reach{
-      .in = {{2 + axis, {first, first + (out.count() - 1) * a_.stride[i] + a_.kernel[i]}}},
-      .op = std::make_shared<Pool>(inner),
-      .padding = a_.kind == PoolKind::max ? -std::numeric_limits<float>::infinity() : 0};
+  return Reach{.in = {{2 + axis, {first, first + (out.count() - 1) * a_.stride[i] + a_.kernel[i]}}},
+               .op = std::make_shared<Pool>(inner),
+               .padding = a_.kind == PoolKind::max ? -std::numeric_limits<float>::infinity() : 0};
 }
 
 }  // namespace tutti

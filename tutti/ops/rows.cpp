@@ -64,20 +64,19 @@ std::vector<Value> GatherRows::grad(const GradArgs& args) const {
   for (size_t i = 0; i < din.size(); ++i) {
     if (!args.needed[i]) continue;
     const int64_t slabs = i == 0 ? cut_.slabs : 1;
-    const Rows rows = i == 0 ? Rows{0, args.graph.shape(args.node.in[0])[cut_.dim] * slabs}
-                             : cut_.others[i - 1];
-    din[i] = args.graph.append1(i == 0 ? args.node.name + ".dx"
-                                       : fmt::format("{}.dx{}", args.node.name, i),
-                                std::make_shared<AddRows>(AddRows::Sum{
-                                    .dim = cut_.dim, .slabs = slabs, .rows = rows, .windows = {cut_.windows}}),
-                                {args.dout[0]});
+    const Rows rows =
+        i == 0 ? Rows{0, args.graph.shape(args.node.in[0])[cut_.dim] * slabs} : cut_.others[i - 1];
+    din[i] = args.graph.append1(
+        i == 0 ? args.node.name + ".dx" : fmt::format("{}.dx{}", args.node.name, i),
+        std::make_shared<AddRows>(
+            AddRows::Sum{.dim = cut_.dim, .slabs = slabs, .rows = rows, .windows = {cut_.windows}}),
+        {args.dout[0]});
   }
   return din;
 }
 
 std::string AddRows::Sum::to_string() const {
-  std::string text =
-      fmt::format("dim {} slabs {} rows {}:{}", dim, slabs, rows.first, rows.last);
+  std::string text = fmt::format("dim {} slabs {} rows {}:{}", dim, slabs, rows.first, rows.last);
   for (const auto& list : windows) text += " windows" + text_of(list);
   return text;
 }

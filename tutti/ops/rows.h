@@ -47,7 +47,7 @@ class AddRows : public Op {
   struct Sum {
     int dim = 2;
     int64_t slabs = 1;
-    Rows rows;  ///< of each sample, in all slabs
+    Rows rows;                               ///< of each sample, in all slabs
     std::vector<std::vector<Rows>> windows;  ///< by input
     std::string to_string() const;
   };

@@ -27,7 +27,8 @@ bool makes_large_gradient(const Graph& graph, const Node& node) {
   });
 }
 
-/// Samples that the node walks over: those of what it makes for each, else of what it sums; 0: none.
+/// Samples that the node walks over: those of what it makes for each, else of what it sums; 0:
+/// none.
 int64_t samples_of(const Graph& graph, const Node& node) {
   for (const auto* list : {&node.out, &node.in})
     for (const Value v : *list)
@@ -158,7 +159,8 @@ Schedule make_schedule(const Graph& graph) {
                            (walk == Walk::across && made_in[static_cast<size_t>(v.id)] == band));
     });
     const int64_t samples = samples_of(graph, node);
-    if (!open || whole || waits || samples != samples_in_band || needs_large_update(graph, n, readers)) {
+    if (!open || whole || waits || samples != samples_in_band ||
+        needs_large_update(graph, n, readers)) {
       ++band;
       whole_band.push_back(whole);
       samples_in_band = samples;

@@ -117,8 +117,7 @@ double Compiler::packing_seconds(const Step& step, const KernelCandidate& candid
       bytes += parameter.bytes() + candidate.in[i].bytes();
   }
   const int64_t tile = tile_of(step);
-  const double runs =
-      tile > 0 ? static_cast<double>(step.samples) / static_cast<double>(tile) : 1;
+  const double runs = tile > 0 ? static_cast<double>(step.samples) / static_cast<double>(tile) : 1;
   return static_cast<double>(bytes) / kBytesASecond / runs;
 }
 

@@ -89,7 +89,9 @@ class Executor {
   /// A marked output, or any result that the plan stores; valid until the next run.
   const void* result(Value v) const;
   /// Where an exchange of the plan sends from and receives to.
-  std::byte* address(const Place& place) const { return bases_[static_cast<size_t>(place.base)] + place.offset; }
+  std::byte* address(const Place& place) const {
+    return bases_[static_cast<size_t>(place.base)] + place.offset;
+  }
   /// Bytes owned: results, packed weights, and each thread's scratch, workspace and accumulators.
   size_t memory_bytes() const;
 

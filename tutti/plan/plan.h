@@ -46,7 +46,7 @@ struct Step {
   KernelRequest
       request;  ///< with every desc final; dimension 0 of batched descs is the band's tile
   size_t workspace_bytes = 0, state_bytes = 0;  ///< of its kernel
-  std::vector<bool> in_batched, out_batched;  ///< whether a tile has its own part of the operand
+  std::vector<bool> in_batched, out_batched;    ///< whether a tile has its own part of the operand
   std::vector<Place> in, out;
 };
 
@@ -57,8 +57,8 @@ struct PlanBand {
   int64_t samples = 0;     ///< that it walks over: the batch, or more where samples are in slabs
   int64_t tile = 1;        ///< largest number of samples in a tile
   std::vector<int> ready;  ///< buckets whose gradients are complete after this band
-  std::vector<int> starts, waits;  ///< indices into Plan::exchanges: begun after this band, complete
-                                   ///< before it
+  std::vector<int> starts, waits;  ///< indices into Plan::exchanges: begun after this band,
+                                   ///< complete before it
 };
 
 /// An exchange with outputs: what it sends and where it receives, in Base::kArena.

@@ -49,20 +49,19 @@ std::string Plan::to_string(bool with_refusals) const {
   for (const Step& step : packs) print_step(text, *this, step, with_refusals);
   for (size_t b = 0; b < bands.size(); ++b) {
     const PlanBand& band = bands[b];
-    text += band.whole ? fmt::format("band {} (whole)\n", b)
-                       : fmt::format("band {}: tiles of {}{}{}\n", b, band.tile,
-                                     band.samples != batch
-                                         ? fmt::format(" among {} slabs", band.samples)
-                                         : "",
-                                     band.reduces ? ", reduces" : "");
-    for (const int e : band.waits)
-      text += fmt::format("  wait for exchange {}\n", e);
+    text +=
+        band.whole
+            ? fmt::format("band {} (whole)\n", b)
+            : fmt::format("band {}: tiles of {}{}{}\n", b, band.tile,
+                          band.samples != batch ? fmt::format(" among {} slabs", band.samples) : "",
+                          band.reduces ? ", reduces" : "");
+    for (const int e : band.waits) text += fmt::format("  wait for exchange {}\n", e);
     for (const Step& step : band.steps) print_step(text, *this, step, with_refusals);
     for (const int e : band.starts) {
       const PlanExchange& exchange = exchanges[static_cast<size_t>(e)];
       const Node& node = graph.nodes()[static_cast<size_t>(exchange.node)];
-      text += fmt::format("  start exchange {}: {} {{{}}}\n     ", e, node.name,
-                          node.op->attributes());
+      text +=
+          fmt::format("  start exchange {}: {} {{{}}}\n     ", e, node.name, node.op->attributes());
       print_operands(text, *this, exchange.in_desc, exchange.in);
       text += " ->";
       print_operands(text, *this, exchange.out_desc, exchange.out);

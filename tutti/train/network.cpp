@@ -152,8 +152,8 @@ void compile_evaluation_of(Network& network, const NetworkSpec& spec, const Back
   options.layout = network.training.layout;
   options.measure = spec.measure;
   options.choices = network.training.options.choices;
-  network.evaluation = std::move(
-      *compile_evaluation(model, spec.training.split, &network.training.variables, backend, options));
+  network.evaluation = std::move(*compile_evaluation(
+      model, spec.training.split, &network.training.variables, backend, options));
   network.training.options.choices = network.evaluation.plan.options.choices;
 }
 

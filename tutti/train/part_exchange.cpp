@@ -6,8 +6,8 @@
 
 namespace tutti {
 
-PartExchange::PartExchange(comm::Communicator& communicator, const PartGrid& grid,
-                           const Plan& plan, const Executor& executor)
+PartExchange::PartExchange(comm::Communicator& communicator, const PartGrid& grid, const Plan& plan,
+                           const Executor& executor)
     : executor_(executor) {
   for (const PlanExchange& exchange : plan.exchanges) {
     const Node& node = plan.graph.nodes()[static_cast<size_t>(exchange.node)];

@@ -69,7 +69,8 @@ RunStart TrainerRun::start_event() const {
                          about.cores_per_host > 0;
   about.seed = static_cast<uint64_t>(config_.run.seed);
   about.parameters = network().training.graph.parameter_count();
-  about.flop_per_sample = network().training.graph.flop() * grid_.parts() / static_cast<double>(batch_.local);
+  about.flop_per_sample =
+      network().training.graph.flop() * grid_.parts() / static_cast<double>(batch_.local);
   about.synchronisation = "every step";
   about.plan_hash = fmt::format("{:016x}", network().training.hash());
   about.resume_step = step_;

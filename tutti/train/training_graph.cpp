@@ -50,7 +50,9 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
   const Rewritten lean = recompute_activations(fused.graph, first_backward);
   const Rewritten summed = fold_row_sums(lean.graph);
   Rewritten folded = fold_residual_sums(summed.graph);
-  const auto final_value = [&](Value v) { return at(folded, at(summed, at(lean, at(fused, at(cut, v))))); };
+  const auto final_value = [&](Value v) {
+    return at(folded, at(summed, at(lean, at(fused, at(cut, v)))));
+  };
   for (const auto& some : {built.inputs, built.targets})
     for (const GraphInput& input : some)
       training.inputs.push_back({input.field, final_value(input.value)});

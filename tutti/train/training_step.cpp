@@ -81,8 +81,7 @@ void TrainingStep::update(float learning_rate) {
 
 StepTimes TrainingStep::times() const {
   StepTimes times;
-  times.comm_exposed =
-      exchange_.exposed_seconds() + parts_->exposed_seconds() - exposed_before_;
+  times.comm_exposed = exchange_.exposed_seconds() + parts_->exposed_seconds() - exposed_before_;
   times.compute = computing_ - times.comm_exposed;
   return times;
 }

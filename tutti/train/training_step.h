@@ -24,7 +24,7 @@ struct TrainingStepSpec {
   ExchangeSettings exchange;
   ReplicaMap map;      ///< of replicas to groups of ranks; a rank is a group where none share one
   PartGrid grid = {};  ///< the groups; network.training.split.grid is set to it
-  uint64_t seed = 0;         ///< of dropout and of initial weights
+  uint64_t seed = 0;   ///< of dropout and of initial weights
   int steps_compared = 256;  ///< of the steps between two looks at arrivals, how many are kept
 };
 

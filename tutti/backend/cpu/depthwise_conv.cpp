@@ -69,7 +69,8 @@ class DepthwiseKernel final : public Kernel {
  public:
   DepthwiseKernel(const Depthwise& g, bool forward, bool bias)
       : g_(g), from_(forward ? g.x : g.y), to_(forward ? g.y : g.x),
-        bias_(bias), reach_{TapRange(g, 0, forward), TapRange(g, 1, forward), TapRange(g, 2, forward)} {
+        bias_(bias), reach_{TapRange(g, 0, forward), TapRange(g, 1, forward),
+                            TapRange(g, 2, forward)} {
     terms_.reserve(static_cast<size_t>(g.taps()));
   }
 

@@ -156,7 +156,8 @@ class DenseKernel final : public Kernel {
 
   void run(const KernelArgs& args) override {
     const int64_t features = x_.size();
-    const RowLoop<const X> x{x_.gather(static_cast<const X*>(args.in[0]), args.workspace), features};
+    const RowLoop<const X> x{x_.gather(static_cast<const X*>(args.in[0]), args.workspace),
+                             features};
     const RowLoop<const float> w{static_cast<const float*>(args.in[1]), features};
     const auto* const bias = bias_ ? static_cast<const float*>(args.in[2]) : nullptr;
     auto* const y = static_cast<Y*>(args.out[0]);
@@ -226,8 +227,8 @@ class DenseBackwardWeightsKernel final : public Kernel {
 
   void run(const KernelArgs& args) override {
     const float* const dy = dy_.widen(args.in[1], args.workspace);
-    const RowLoop<const X> x{x_.gather(static_cast<const X*>(args.in[0]), dy_.behind(args.workspace)),
-                          x_.size()};
+    const RowLoop<const X> x{
+        x_.gather(static_cast<const X*>(args.in[0]), dy_.behind(args.workspace)), x_.size()};
     auto* const dw = static_cast<float*>(args.state);
     outer_product(outputs_, x_.size(), x_.samples(), Left{dy, 1, outputs_}, x,
                   [&](int64_t k, int64_t f, Floats sum, auto lanes) {

@@ -62,8 +62,8 @@ class MergeMomentsKernel final : public Kernel {
         count += n;
       }
       mean_out[c] = static_cast<float>(mean);
-      inv_std[c] =
-          static_cast<float>(1 / std::sqrt(deviations / count + static_cast<double>(op_.epsilon())));
+      inv_std[c] = static_cast<float>(
+          1 / std::sqrt(deviations / count + static_cast<double>(op_.epsilon())));
       const double unbiased = deviations / std::max(count - 1, 1.0);
       running_mean[c] += op_.momentum() * (static_cast<float>(mean) - running_mean[c]);
       running_var[c] += op_.momentum() * (static_cast<float>(unbiased) - running_var[c]);

@@ -42,8 +42,8 @@ std::vector<Shared> shared_rows(const std::vector<Rows>& windows, Rows rows, int
       const int64_t first = std::max(windows[w].first, top);
       const int64_t last = std::min(windows[w].last, top + height);
       if (first < last)
-        shared.push_back({s, static_cast<int64_t>(w), first - top, first - windows[w].first,
-                          last - first});
+        shared.push_back(
+            {s, static_cast<int64_t>(w), first - top, first - windows[w].first, last - first});
     }
   return shared;
 }

@@ -1,6 +1,9 @@
 #include "tutti/backend/cpu/onednn.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
+#include <tuple>
 
 #include "tutti/backend/cpu/onednn_call.h"
 
@@ -143,6 +146,27 @@ bool ConvImplementation::is_slow() const {
          name.find(":gemm") != std::string::npos;
 }
 
+namespace {
+
+/// oneDNN lists its best guess first, by instruction set and family. What it has made before for
+/// such a problem, also with other layouts, comes before all that, from its cache: two processes
+/// would get two orders. So the order is made anew.
+std::tuple<bool, size_t, size_t, std::string> place_in_list(const ConvImplementation& f) {
+  static constexpr std::array<std::string_view, 7> kSets{
+      "avx512_core_amx", "avx512_core_bf16", "avx512_core", "avx512", "avx2", "avx", "sse41"};
+  static constexpr std::array<std::string_view, 6> kFamilies{"brdgmm_dw", "brgconv_1x1", "brgconv",
+                                                             "jit_dw",    "jit_1x1",     "jit"};
+  const auto first_in = [](const auto& names, const auto& fits) {
+    return static_cast<size_t>(std::ranges::find_if(names, fits) - names.begin());
+  };
+  const std::string family = f.name.substr(0, f.name.find(':'));
+  return {f.is_slow(),
+          first_in(kSets, [&](auto set) { return f.name.find(set) != std::string::npos; }),
+          first_in(kFamilies, [&](auto name) { return family == name; }), f.name};
+}
+
+}  // namespace
+
 std::vector<ConvImplementation> conv_implementations(const ConvProblem& problem) {
   const OneThread one_thread;
   const ConvArguments args = arguments_of(problem);
@@ -165,6 +189,7 @@ std::vector<ConvImplementation> conv_implementations(const ConvProblem& problem)
     });
     if (!known) found.push_back(std::move(made));
   });
+  std::ranges::stable_sort(found, {}, [](const ConvImplementation& f) { return place_in_list(f); });
   return found;
 }
 

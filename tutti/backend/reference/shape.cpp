@@ -110,10 +110,10 @@ Rule gather_rows(const GatherRows& op) {
       const PlainTensor& x = call.in[i];
       const int64_t slabs = i == 0 ? cut.slabs : 1;
       const Rows rows = i == 0 ? Rows{0, x.shape()[cut.dim] * slabs} : cut.others[i - 1];
-      RowMeeting{cut.dim, slabs, rows, cut.windows}.each(
-          x.shape(), y.shape(), call.first_sample, [&](int64_t to, int64_t from) {
-            if (from >= 0) y[to] = x[from];
-          });
+      RowMeeting{cut.dim, slabs, rows, cut.windows}.each(x.shape(), y.shape(), call.first_sample,
+                                                         [&](int64_t to, int64_t from) {
+                                                           if (from >= 0) y[to] = x[from];
+                                                         });
     }
   }};
 }

@@ -9,14 +9,15 @@ namespace tutti {
 PartGrid::PartGrid(const std::vector<int64_t>& spatial, int64_t sharing, int ranks, int rank)
     : sharing_(static_cast<int>(sharing)), ranks_(ranks), rank_(rank) {
   if (spatial.size() > kAxes)
-    throw ConfigError(fmt::format("parallel.spatial has {} numbers: samples are shared along {} "
-                                  "dimensions at most",
-                                  spatial.size(), kAxes));
+    throw ConfigError(
+        fmt::format("parallel.spatial has {} numbers: samples are shared along {} "
+                    "dimensions at most",
+                    spatial.size(), kAxes));
   for (size_t axis = 0; axis < spatial.size(); ++axis)
     along_[axis] = static_cast<int>(spatial[axis]);
   if (ranks % parts() != 0)
-    throw ConfigError(fmt::format("parallel.spatial: {} ranks are no replicas of {} parts each",
-                                  ranks, parts()));
+    throw ConfigError(
+        fmt::format("parallel.spatial: {} ranks are no replicas of {} parts each", ranks, parts()));
   if (groups() % sharing_ != 0)
     throw ConfigError(fmt::format(
         "parallel.batchnorm_group_size: {} replicas on ranks of their own are no groups of {}",

@@ -1,7 +1,8 @@
 #pragma once
 // PartGrid: how ranks share samples. `spatial` ranks along each of the outermost spatial dimensions
-// hold the parts of one replica; neighbouring ranks are parts of one replica, those of the innermost
-// dimension first. Replicas that follow each other may share the statistics of batch norms.
+// hold the parts of one replica; neighbouring ranks are parts of one replica, those of the
+// innermost dimension first. Replicas that follow each other may share the statistics of batch
+// norms.
 
 #include <array>
 #include <vector>

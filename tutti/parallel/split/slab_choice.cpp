@@ -6,9 +6,9 @@
 namespace tutti {
 namespace {
 
-constexpr int kAxis = 0;              // slabs are cut along the outermost spatial dimension
-constexpr double kLargeTiles = 32;    // a layer is large from so many times tile_bytes a sample on
-constexpr double kMostCopied = 1.5;   // rows that slabs may read for each row of a sample
+constexpr int kAxis = 0;               // slabs are cut along the outermost spatial dimension
+constexpr double kLargeTiles = 32;     // a layer is large from so many times tile_bytes a sample on
+constexpr double kMostCopied = 1.5;    // rows that slabs may read for each row of a sample
 constexpr double kLeastToWeights = 6;  // bytes of a slab for each byte of weights: a slab's weight
                                        // gradient is written, read and added
 
@@ -100,10 +100,8 @@ void SlabChoice::find_regions() {
       const Value v = node(n).in[k];
       const int producer = graph_[v].producer, dim = finest->in[k].dim;
       if (dim < 0 || producer < 0 || region_of_[static_cast<size_t>(producer)] < 0) continue;
-      const Rows held =
-          settings_.grid.rows(graph_.shape(v)[dim], settings_.grid.part(), kAxis);
-      if (held.count() % rows.count() == 0 &&
-          finest->in[k].windows == cut_rows(held, rows.count()))
+      const Rows held = settings_.grid.rows(graph_.shape(v)[dim], settings_.grid.part(), kAxis);
+      if (held.count() % rows.count() == 0 && finest->in[k].windows == cut_rows(held, rows.count()))
         region_of_[static_cast<size_t>(root_of(producer))] = n;
     }
   }
@@ -160,9 +158,8 @@ int64_t SlabChoice::slabs_for(const Region& region) const {
   int64_t rows = 0;
   for (const int n : region.nodes) rows = std::gcd(rows, own_rows(n).count());
   const auto possible = [&](int64_t slabs) {
-    return rows % slabs == 0 && std::ranges::all_of(region.nodes, [&](int n) {
-             return reach(n, slabs).has_value();
-           });
+    return rows % slabs == 0 &&
+           std::ranges::all_of(region.nodes, [&](int n) { return reach(n, slabs).has_value(); });
   };
   if (settings_.slabs > 0) return possible(settings_.slabs) ? settings_.slabs : 1;
   const auto even = [&](int64_t slabs) { return batch_ * slabs % settings_.threads == 0; };

@@ -20,8 +20,8 @@ struct RowReach {
   std::vector<Input> in;
 };
 
-/// How `op` with inputs of these types makes the windows of its results along an axis. Nothing where
-/// it does not work by rows, or needs other ops or heights for them.
+/// How `op` with inputs of these types makes the windows of its results along an axis. Nothing
+/// where it does not work by rows, or needs other ops or heights for them.
 std::optional<RowReach> reach_of(const Op& op, std::span<const ValueType> types, int axis,
                                  const std::vector<Rows>& windows);
 

@@ -23,7 +23,7 @@ constexpr int kDim = 2;  // of results, where the rows of axis 0 are
 /// A value of the old graph as this rank has it.
 struct Held {
   Value value;
-  int64_t slabs = 1;  ///< along axis 0
+  int64_t slabs = 1;    ///< along axis 0
   bool shared = false;  ///< it has its part's rows alone
 };
 
@@ -84,8 +84,7 @@ class Splitter {
 /// The smallest range that holds all windows.
 Rows hull(const std::vector<Rows>& windows) {
   Rows all = windows.front();
-  for (const Rows w : windows)
-    all = {std::min(all.first, w.first), std::max(all.last, w.last)};
+  for (const Rows w : windows) all = {std::min(all.first, w.first), std::max(all.last, w.last)};
   return all;
 }
 
@@ -167,14 +166,12 @@ Splitter::Exchanged Splitter::exchange(Value v, Value from, int64_t slabs, int d
     const Rows give = meet(needed_by_part[static_cast<size_t>(other)], own);
     if (give.count() > 0) {
       gives.push_back({static_cast<int>(given.size()), grid_.peer_of(other)});
-      given.push_back(gather({}, from,
-                             {.dim = dim,
-                              .slabs = axis == 0 ? slabs : 1,
-                              .windows = {moved(give, -own.first)}},
-                             0));
+      given.push_back(gather(
+          {}, from,
+          {.dim = dim, .slabs = axis == 0 ? slabs : 1, .windows = {moved(give, -own.first)}}, 0));
     }
-    const Rows get = meet(needed_by_part[static_cast<size_t>(me)],
-                          rows_of_part(v, dim, other, axis));
+    const Rows get =
+        meet(needed_by_part[static_cast<size_t>(me)], rows_of_part(v, dim, other, axis));
     if (get.count() == 0) continue;
     ValueType type = result_.graph.type(from);
     if (axis == 0) type.desc.shape[0] /= slabs;
@@ -185,9 +182,9 @@ Splitter::Exchanged Splitter::exchange(Value v, Value from, int64_t slabs, int d
   const int tag = std::exchange(tag_, tag_ + 2);
   if (given.empty()) given.push_back(from);
   if (gives.empty() && gets.empty()) return got;
-  got.values = result_.graph.append(fmt::format("{}.parts{}", old_[v].name, tag),
-                                    std::make_shared<ExchangeParts>(tag, gives, gets, for_result_),
-                                    given);
+  got.values =
+      result_.graph.append(fmt::format("{}.parts{}", old_[v].name, tag),
+                           std::make_shared<ExchangeParts>(tag, gives, gets, for_result_), given);
   return got;
 }
 
@@ -242,8 +239,8 @@ Value Splitter::read(Value v, const std::vector<Wanted>& wanted_by_part) {
   Exchanged others;
   bool all_have_theirs = true;
   for (int part = 0; part < grid_.parts(); ++part)
-    all_have_theirs = all_have_theirs &&
-                      needed[static_cast<size_t>(part)] == rows_of_part(v, mine.dim, part, 0);
+    all_have_theirs =
+        all_have_theirs && needed[static_cast<size_t>(part)] == rows_of_part(v, mine.dim, part, 0);
   if (!all_have_theirs) others = exchange(v, from, held(v).slabs, mine.dim, 0, needed);
   RowCut cut{.dim = mine.dim, .slabs = held(v).slabs, .windows = {}};
   for (const Rows w : mine.windows) cut.windows.push_back(moved(w, -own.first));
@@ -269,8 +266,7 @@ OpPtr Splitter::loss_of_part(const Node& n, bool shared) const {
   for (int axis = 0; axis < PartGrid::kAxes; ++axis) {
     const auto extent = shared ? static_cast<double>(rows_of(old_, n, axis)) : 0;
     if (shared && grid_.along(axis) > 1)
-      share *= static_cast<double>(
-                   grid_.rows(rows_of(old_, n, axis), grid_.part(), axis).count()) /
+      share *= static_cast<double>(grid_.rows(rows_of(old_, n, axis), grid_.part(), axis).count()) /
                extent;
   }
   if (!shared) share = 1.0 / grid_.parts();

@@ -1,8 +1,8 @@
 #pragma once
-// Cuts samples into rows: into parts, which ranks share, and each part of a large sample into slabs,
-// so that threads share it and a tile fits the cache. A slab is a sample of its own for every kernel.
-// What an op reads beyond its rows (Op::reach) is copied from neighbouring slabs by GatherRows, and
-// from other parts it is received first.
+// Cuts samples into rows: into parts, which ranks share, and each part of a large sample into
+// slabs, so that threads share it and a tile fits the cache. A slab is a sample of its own for
+// every kernel. What an op reads beyond its rows (Op::reach) is copied from neighbouring slabs by
+// GatherRows, and from other parts it is received first.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace tutti {
 struct SplitSettings {
   int threads = 1;        ///< that should have work in every band
   size_t tile_bytes = 0;  ///< what a tile should fit into; 0: the backend's advice
-  int64_t slabs = 0;  ///< of a sample, where its rows can be dealt out so; 0: as many as threads and
-                      ///< cache ask for
+  int64_t slabs = 0;  ///< of a sample, where its rows can be dealt out so; 0: as many as threads
+                      ///< and cache ask for
   PartGrid grid = {};
 };
 

@@ -12,12 +12,12 @@
 namespace tutti {
 namespace {
 
-/// Ranks that have the same part of their replicas have the same plan.
-void compare_hashes(const Plan& plan, int parts, comm::Communicator& communicator) {
+/// Ranks with the same place among those that share samples or statistics have the same plan.
+void compare_hashes(const Plan& plan, int peers, comm::Communicator& communicator) {
   const std::vector<uint64_t> hashes = communicator.allgather_value(plan.hash());
   std::vector<int> others;
   for (size_t r = 0; r < hashes.size(); ++r)
-    if (hashes[r] != hashes[r % static_cast<size_t>(parts)]) others.push_back(static_cast<int>(r));
+    if (hashes[r] != hashes[r % static_cast<size_t>(peers)]) others.push_back(static_cast<int>(r));
   if (!others.empty())
     throw CommError(
         fmt::format("rank(s) {} compiled another plan than rank 0: they run another program, "
@@ -223,7 +223,7 @@ std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend&
     compile_both(choices);
     network->training.options.variables = nullptr;
   }
-  compare_hashes(network->training, grid.parts(), communicator);
+  compare_hashes(network->training, grid.peers(), communicator);
 
   network->inputs = training.inputs;
   network->loss = training.loss;

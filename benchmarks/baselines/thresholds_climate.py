@@ -19,10 +19,10 @@ import pathlib
 import numpy as np
 
 TMQ, U850, V850 = 0, 1, 2
-WINDS = (13, 15, 17, 19, 21, 24)  # m/s
-VAPOURS = (30, 35, 40, 45, 50)  # kg/m^2
-TRANSPORTS = (300, 350, 400, 500, 600)  # kg/m/s
-EXCESSES = (4, 6, 8, 10, 12, 15)  # kg/m^2
+WINDS = (15, 17, 19, 21, 24, 27, 30)  # m/s
+VAPOURS = (35, 40, 45, 50, 55)  # kg/m^2
+TRANSPORTS = (400, 500, 600, 700, 800, 1000)  # kg/m/s
+EXCESSES = (6, 8, 10, 12, 15, 18)  # kg/m^2
 BATCH = 8
 
 

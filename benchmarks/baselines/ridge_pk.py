@@ -3,7 +3,8 @@
 
   ridge_pk.py TRAIN VALIDATION [--extra]
 
-TRAIN and VALIDATION are folders with x.npy, int16 [N,S,S,S,C] (counts, C redshifts), and y.npy, float32
+TRAIN and VALIDATION are folders of files univ_*.tfrecord with a volume each, plain, as `tutti data generate cosmoflow`
+writes them; or with x.npy, int16 [N,S,S,S,C] (counts, C redshifts), and y.npy, float32
 [N,4] (parameters in [-1, 1]), as generate_cosmology writes them. Features, fixed before anything was
 trained: per channel, the logarithm of P(k) in 16 bins, equal in log k from the box's fundamental wave to
 the grid's Nyquist wave, of two contrasts: n / <n> - 1 and log(1 + n) / <log(1 + n)> - 1. Each parameter
@@ -80,6 +81,66 @@ def beyond_spectra(volume):
                 yield np.log((higher & (contrast > threshold)).mean() + 1 / contrast.size)
 
 
+def varint(data, at):
+    value, shift = 0, 0
+    while True:
+        value |= (data[at] & 127) << shift
+        shift, at = shift + 7, at + 1
+        if data[at - 1] < 128:
+            return value, at
+
+
+def messages(data):
+    """The fields of a protocol buffer's message that have a length: number, bytes."""
+    at = 0
+    while at < len(data):
+        key, at = varint(data, at)
+        if key & 7 != 2:
+            raise ValueError(f"a field of wire type {key & 7} in a tf.train.Example")
+        size, at = varint(data, at)
+        yield key >> 3, data[at:at + size]
+        at += size
+
+
+class TfRecords:
+    """The volumes of a folder's files, read one after the other. Checksums are not looked at."""
+
+    def __init__(self, folder):
+        self.files = sorted(folder.glob("univ_*.tfrecord"))
+        self.y = np.array([np.frombuffer(self.feature(f, b"y"), "<f4") for f in self.files], np.float64)
+        channels = 4
+        side = round((len(self.feature(self.files[0], b"x")) / 2 / channels) ** (1 / 3))
+        self.shape = (len(self.files), side, side, side, channels)
+
+    @staticmethod
+    def feature(file, name):
+        # A record: length in 8 bytes, its checksum in 4, an Example {1: Features {1: map of name and Feature}}.
+        data = memoryview(file.read_bytes())
+        (_, features), = messages(data[12:12 + int.from_bytes(data[:8], "little")])
+        for _, entry in messages(features):
+            (_, key), (_, value) = messages(entry)
+            if key == name:
+                (_, values), = messages(value)  # BytesList or FloatList
+                (_, content), = messages(values)
+                return content
+        raise ValueError(f"{file} has no feature {name.decode()}")
+
+    def __len__(self):
+        return len(self.files)
+
+    def __iter__(self):
+        for file in self.files:
+            yield np.frombuffer(self.feature(file, b"x"), "<i2").reshape(self.shape[1:])
+
+
+def load(folder):
+    """Volumes, which can be iterated over, and parameters."""
+    if any(folder.glob("univ_*.tfrecord")):
+        records = TfRecords(folder)
+        return records, records.y
+    return np.load(folder / "x.npy", mmap_mode="r"), np.load(folder / "y.npy").astype(np.float64)
+
+
 def features(x, extra):
     spectrum = Spectrum(x.shape[1])
     rows = []
@@ -126,8 +187,8 @@ def main():
     start = time.time()
     sets = []
     for folder in (options.train, options.validation):
-        x, y = np.load(folder / "x.npy", mmap_mode="r"), np.load(folder / "y.npy").astype(np.float64)
-        if len(x) != len(y) or x.ndim != 5:
+        x, y = load(folder)
+        if len(x) != len(y) or len(x.shape) != 5:
             parser.error(f"{folder}: x {x.shape} and y {y.shape} are not [N,S,S,S,C] and [N,4]")
         f, plain = features(x, options.extra)
         sets.append((f, y))

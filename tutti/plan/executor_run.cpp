@@ -141,6 +141,8 @@ void Executor::pack() {
 }
 
 void Executor::run(const StepInfo& info) {
+  CHECK(plan_.exchanges.empty() || (exchange_.start && exchange_.finish),
+        "the plan has {} exchanges between parts, and nobody makes them", plan_.exchanges.size());
   StepInfo step = info;
   step.batch = plan_.batch;
   parallel([&](int t) { run_thread(t, step); });

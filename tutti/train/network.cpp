@@ -122,7 +122,9 @@ std::unique_ptr<EvaluationNetwork> compile_evaluation(const ModelSpec& model,
   ModelSpec spec = model;
   spec.mode = Mode::eval;
   const ModelGraph built = build_model(spec);
-  const Rewritten cut = split_samples(built.graph, with_advice(slabs, backend));
+  SplitSettings alone = with_advice(slabs, backend);
+  alone.grid = {};  // a rank evaluates samples of its own
+  const Rewritten cut = split_samples(built.graph, alone);
   const Rewritten fused = fuse_forward(cut.graph);
   auto network = std::make_unique<EvaluationNetwork>();
   PlanOptions with_variables = options;

@@ -24,6 +24,7 @@ Sample::Sample(std::span<const Field> fields) {
   }
   memory_.resize(bytes);
   seen_.resize(fields.size());
+  keepers_.resize(fields.size());
 }
 
 size_t field_index(const Dataset& dataset, std::string_view name) {

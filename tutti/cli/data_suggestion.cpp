@@ -15,6 +15,8 @@
 namespace tutti {
 namespace {
 
+/// Refused by `tutti train`, so that nobody trains on something else.
+const std::string kNothing = "[data]\ndataset = \"arrays\"\n# There is none: ";
 constexpr int64_t kMostLooked = int64_t{32} << 20;  // elements
 constexpr int64_t kMostClasses = 1024, kMostOutputs = 4096;
 
@@ -48,10 +50,10 @@ class Suggestion {
       : arrays_(arrays), files_(files) {}
 
   std::string text() {
-    if (arrays_.empty()) return "# No array holds numbers: there is nothing to train on.\n";
+    if (arrays_.empty()) return kNothing + "no array holds numbers\n";
     const FoundArray& input = *std::ranges::max_element(
         arrays_, {}, [](const FoundArray& a) { return std::pair(product(a.shape), !a.wide); });
-    if (product(input.shape) < 2) return "# No array holds more than a number.\n";
+    if (product(input.shape) < 2) return kNothing + "no array holds more than a number\n";
     input_ = "input: from " + quoted(input.name) + input.as;
     for (const FoundArray& other : arrays_)
       if (other.name != input.name && try_target(other)) break;
@@ -226,7 +228,7 @@ std::string suggested_configuration(const std::vector<FoundArray>& arrays,
   try {
     return Suggestion(arrays, files).text();
   } catch (const Error& error) {
-    return fmt::format("# No configuration to start from: {}\n", error.what());
+    return fmt::format("{}{}\n", kNothing, error.what());
   }
 }
 

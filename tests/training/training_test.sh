@@ -561,6 +561,9 @@ case $case in
       expect 0 two-$set "${own[@]}" --max-steps 4 --ranks 2
       expect 0 part-$set "${own[@]}" --max-steps 2
       expect 0 part-$set "${own[@]}" --resume --max-steps 4
+      # Ranks that share a sample read their rows of it alone.
+      expect 0 shared-$set "${own[@]}" --max-steps 4 --ranks 4 --set parallel.spatial=2
+      near named-$set shared-$set
       for other in own two part; do same_weights named-$set $other-$set 4; done
       says own-$set '8 samples in 8 files'
       # What inspect prints of a folder that nobody knows is a configuration that trains.
@@ -569,6 +572,16 @@ case $case in
       config=inspected.toml
       expect 0 inspected-$set --max-steps 2 --set plan.measure=false --set run.threads=1
     done
+    # Statistics that are computed are those that the generator has written.
+    config=$here/maps.toml
+    mv maps/files maps/train
+    expect 0 stats0 "${maps[@]}" --max-steps 1
+    printf '[data]\ndataset = "arrays"\ndir = "maps"\ntrain_files = ["train"]\nfields = ["data: from climate/data whole"]\ntransforms = ["data: permute 2 0 1"]\n' >stats.toml
+    "$tutti" data stats stats.toml --output stats.json >stats.log || fail "cannot compute statistics"
+    expect 0 stats1 "${maps[@]}" --set data.statistics=stats.json --max-steps 1
+    same_weights stats0 stats1 1
+    expect 2 outputs "${maps[@]}" --set model.classes=2
+    says outputs "the field 'labels' has 3 classes"
     config=$here/volumes.toml
     expect 1 gone "${volumes[@]}"
     says gone 'data.train_files: .*volumes/train does not exist'

@@ -1,4 +1,4 @@
-// tutti data list | generate | verify | inspect
+// tutti data list | generate | verify | inspect | stats
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,6 +11,7 @@
 #include "tutti/base/log.h"
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/data_inspect.h"
+#include "tutti/cli/data_stats.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/data/format/catalog.h"
@@ -260,7 +261,7 @@ Verb data_verb() {
       }};
   return {.name = "data",
           .summary = "List, generate, verify or inspect data sets",
-          .verbs = {list, generate, verify, inspect}};
+          .verbs = {list, generate, verify, inspect, data_stats_verb()}};
 }
 
 }  // namespace tutti

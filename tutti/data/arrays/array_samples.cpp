@@ -143,12 +143,23 @@ class ArraySamples final : public SampleFile {
   int64_t samples() const override { return samples_; }
   int64_t held_bytes() const override { return file_.held_bytes(); }
 
-  void read(int64_t sample, Sample& to) const override {
+  void read(int64_t sample, Sample& to, std::span<const FieldRows> rows) const override {
     for (size_t f = 0; f < fields_.size(); ++f) {
       const FieldSource& source = sources_[f];
       const Slab slab = slab_of_sample(source, sample);
-      if (!show(source, slab, f, to)) copy(source, slab, f, sample, to);
-      check_field_values(fields_[f], to.at(f), what(source, sample));
+      const std::vector<Piece> pieces =
+          pieces_of(source, slab, f, rows.empty() ? FieldRows() : rows[f]);
+      const bool shown = show(source, slab, f, to);
+      auto* out = shown ? nullptr : static_cast<uint8_t*>(to.own(f));
+      for (size_t i = 0; i < source.arrays.size(); ++i)
+        for (const Piece& piece : pieces) {
+          const int64_t first = static_cast<int64_t>(i) * slab.elements() + piece.first;
+          if (!shown)
+            copy(source, i, piece.slab, sample,
+                 out + static_cast<size_t>(first) * size_of(fields_[f].element));
+          check_field_values(fields_[f], to.at(f), {first, first + piece.slab.elements()},
+                             what(source, sample));
+        }
     }
   }
 
@@ -208,6 +219,44 @@ class ArraySamples final : public SampleFile {
     return slab;
   }
 
+  /// A part of an array that lies contiguous in the field, and where: at element `first` of what
+  /// the array gives to the field.
+  struct Piece {
+    Slab slab;
+    int64_t first = 0;
+  };
+
+  /// The whole sample, or the rows that are wanted of it, where they come in a few pieces.
+  std::vector<Piece> pieces_of(const FieldSource& source, const Slab& slab, size_t f,
+                               const FieldRows& rows) const {
+    constexpr int64_t kMostPieces = 64;
+    int axis = rows.axis - (source.arrays.size() > 1 ? 1 : 0);  // of a sample in the array
+    if (axis < 0 || source.line.shape) return {{slab}};
+    if (source.line.place == Place::axis && axis >= source.line.axis) ++axis;
+    const auto at = static_cast<size_t>(axis);
+    CHECK(at < slab.count.size() && rows.first >= 0 && rows.last <= slab.count[at],
+          "rows {} to {} of axis {} of {}", rows.first, rows.last, rows.axis,
+          fields_[f].to_string());
+    int64_t outer = 1, inner = 1;
+    for (size_t i = 0; i < slab.count.size(); ++i)
+      (i < at ? outer : inner) *= i == at ? 1 : slab.count[i];
+    if (outer > kMostPieces) return {{slab}};
+    std::vector<Piece> pieces;
+    for (int64_t o = 0; o < outer && rows.first < rows.last; ++o) {
+      Piece piece{slab, (o * slab.count[at] + rows.first) * inner};
+      piece.slab.start[at] += rows.first;
+      piece.slab.count[at] = rows.last - rows.first;
+      for (int64_t i = axis, rest = o; i-- > 0;) {
+        const auto outside = static_cast<size_t>(i);
+        piece.slab.start[outside] += rest % slab.count[outside];
+        piece.slab.count[outside] = 1;
+        rest /= slab.count[outside];
+      }
+      pieces.push_back(std::move(piece));
+    }
+    return pieces;
+  }
+
   /// Where the values lie in memory as they are, they are not copied.
   bool show(const FieldSource& source, const Slab& slab, size_t f, Sample& to) const {
     if (source.decoded || source.arrays.size() > 1 || source.line.missing ||
@@ -218,28 +267,24 @@ class ArraySamples final : public SampleFile {
     return bytes != nullptr;
   }
 
-  void copy(const FieldSource& source, const Slab& slab, size_t f, int64_t sample,
-            Sample& to) const {
-    auto* out = static_cast<uint8_t*>(to.own(f));
-    const int64_t each = slab.elements();
-    std::vector<uint8_t> stored;
-    for (size_t i = 0; i < source.arrays.size(); ++i) {
-      const SourceArray& array = source.arrays[i];
-      const ElementType type = info(source, i).type;
-      uint8_t* own = out + static_cast<size_t>(each) * size_of(fields_[f].element) * i;
-      int64_t absent = -1;
-      if (source.decoded) {
-        stored.resize(static_cast<size_t>(each) * size_of(type));
-        file_.read(array.index, slab, stored.data(), cache_.get());
-        absent = decode_values(array.coding, type, stored.data(), each, source.line.missing,
-                               reinterpret_cast<float*>(own));
-      } else {
-        file_.read(array.index, slab, own, cache_.get());
-        if (source.line.missing || !array.coding.missing.empty())
-          absent = replace_missing(array.coding, type, own, each, source.line.missing);
-      }
-      if (absent >= 0) refuse_missing(source, i, slab, absent, sample);
+  void copy(const FieldSource& source, size_t i, const Slab& slab, int64_t sample,
+            uint8_t* out) const {
+    const SourceArray& array = source.arrays[i];
+    const ElementType type = info(source, i).type;
+    const int64_t count = slab.elements();
+    const std::optional<double>& missing = source.line.missing;
+    int64_t absent = -1;
+    if (source.decoded) {
+      std::vector<uint8_t> stored(static_cast<size_t>(count) * size_of(type));
+      file_.read(array.index, slab, stored.data(), cache_.get());
+      absent = decode_values(array.coding, type, stored.data(), count, missing,
+                             reinterpret_cast<float*>(out));
+    } else {
+      file_.read(array.index, slab, out, cache_.get());
+      if (missing || !array.coding.missing.empty())
+        absent = replace_missing(array.coding, type, out, count, missing);
     }
+    if (absent >= 0) refuse_missing(source, i, slab, absent, sample);
   }
 
   [[noreturn]] void refuse_missing(const FieldSource& source, size_t array, const Slab& slab,

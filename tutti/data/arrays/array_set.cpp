@@ -73,7 +73,7 @@ class SetState {
   int64_t size() const { return firsts_.empty() ? std::ssize(files_) : firsts_.back(); }
   const std::vector<Field>& fields() const { return fields_; }
 
-  void read(int64_t index, Sample& sample) {
+  void read(int64_t index, Sample& sample, std::span<const FieldRows> rows) {
     if (firsts_.empty()) {
       const auto file = acquire(static_cast<size_t>(index));
       if (file->samples() != 1)
@@ -81,11 +81,11 @@ class SetState {
             fmt::format("{}: holds more than one record ({}), and {} holds one: each file "
                         "must be one sample, as the first is",
                         file->name(), file->samples(), files_.front().string()));
-      return file->read(0, sample);
+      return file->read(0, sample, rows);
     }
     const auto behind = std::ranges::upper_bound(firsts_, index);
     const auto number = static_cast<size_t>(behind - firsts_.begin());
-    acquire(number)->read(number == 0 ? index : index - firsts_[number - 1], sample);
+    acquire(number)->read(number == 0 ? index : index - firsts_[number - 1], sample, rows);
   }
 
  private:
@@ -150,7 +150,11 @@ class ArraySet final : public Dataset {
   void read(int64_t index, Sample& sample) const override {
     // A copy, because a reader that hangs may be left behind, and the set be gone when it wakes.
     const std::shared_ptr<SetState> state = state_;
-    state->read(index, sample);
+    state->read(index, sample, {});
+  }
+  void read_rows(int64_t index, Sample& sample, std::span<const FieldRows> rows) const override {
+    const std::shared_ptr<SetState> state = state_;  // as above
+    state->read(index, sample, rows);
   }
 
  private:

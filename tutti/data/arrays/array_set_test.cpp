@@ -236,6 +236,43 @@ TEST(ArraySet, NanIsRefusedOrReplaced) {
   }
 }
 
+/// Reads rows [first, last) of axis `axis` of a sample into memory that held -1.
+std::vector<float> rows_of(const Dataset& set, int64_t index, const FieldRows& rows) {
+  Sample sample(set.fields());
+  auto* x = static_cast<float*>(sample.own(0));
+  std::fill_n(x, set.fields()[0].elements(), -1.0f);
+  set.read_rows(index, sample, std::vector<FieldRows>{rows});
+  return {x, x + set.fields()[0].elements()};
+}
+
+TEST(ArraySet, RanksThatShareASampleReadTheirRowsAlone) {
+  const ScratchDirectory scratch;
+  constexpr int64_t kChannels = 2, kRows = 64, kColumns = 512;
+  const auto x = rising<float>(2 * kChannels * kRows * kColumns);
+  const auto plain = scratch.path() / "a.npy", chunked = scratch.path() / "a.h5";
+  write_npy_array(plain, array_ref("", ElementType::f32, {2, kChannels, kRows, kColumns}, x));
+  write_hdf5(chunked,
+             std::vector<ArrayRef>{
+                 array_ref("array", ElementType::f32, {2, kChannels, kRows, kColumns}, x)},
+             {.chunk = {1, 1, 8, kColumns}, .deflate = 1, .shuffle = true});
+  std::vector<float> expected(kChannels * kRows * kColumns, -1);
+  for (int64_t c = 0; c < kChannels; ++c)
+    for (int64_t i = 16 * kColumns; i < 32 * kColumns; ++i) {
+      const int64_t at = c * kRows * kColumns + i;
+      expected[static_cast<size_t>(at)] = x[static_cast<size_t>(kChannels * kRows * kColumns + at)];
+    }
+  for (const auto& file : {plain, chunked}) {
+    const auto set = set_of({file}, {"x: from array"});
+    const int64_t before = FileBytes::bytes_read();
+    EXPECT_EQ(rows_of(*set, 1, {.axis = 1, .first = 16, .last = 32}), expected) << file;
+    EXPECT_LE(FileBytes::bytes_read() - before, kChannels * 16 * kColumns * 4) << file;
+    EXPECT_EQ(rows_of(*set, 1, {}), values_of<float>(*set, 1, "x"));
+    // Rows of rows: too many pieces, so all of it.
+    EXPECT_EQ(rows_of(*set, 0, {.axis = 2, .first = 1, .last = 2}), values_of<float>(*set, 0, "x"));
+    EXPECT_EQ(rows_of(*set, 0, {.axis = 0, .first = 1, .last = 1})[0], -1) << "nothing wanted";
+  }
+}
+
 TfFeature floats_feature(std::string name, std::vector<float> values) {
   TfFeature feature{.name = std::move(name), .kind = TfFeature::Kind::floats};
   feature.floats = std::move(values);

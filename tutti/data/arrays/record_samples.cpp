@@ -73,7 +73,7 @@ class RecordSamples final : public SampleFile {
   int64_t samples() const override { return std::ssize(file_.places); }
   int64_t held_bytes() const override { return file_.inflated ? file_.bytes.size() : 0; }
 
-  void read(int64_t sample, Sample& to) const override {
+  void read(int64_t sample, Sample& to, std::span<const FieldRows>) const override {
     const std::string what = this->what(sample);
     auto memory = std::make_shared<std::vector<uint8_t>>();
     const std::vector<TfFeature> features = parse_example(file_.record(sample, *memory), what);
@@ -82,7 +82,7 @@ class RecordSamples final : public SampleFile {
                                                    : std::shared_ptr<const void>(memory);
     for (size_t f = 0; f < fields_.size(); ++f) {
       put(feature_named(features, lines_[f].arrays[0], what), f, to, keeper, what);
-      check_field_values(fields_[f], to.at(f), what);
+      check_field_values(fields_[f], to.at(f), {0, fields_[f].elements()}, what);
     }
   }
 

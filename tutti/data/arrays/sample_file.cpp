@@ -28,13 +28,14 @@ bool all_finite(const float* values, int64_t count) {
   return sound;
 }
 
-void check_finite(const Field& field, const void* values, const std::string& what) {
+void check_finite(const Field& field, const void* values, const Elements& of,
+                  const std::string& what) {
   if (is_integer(field.element) ||
       (field.element == ElementType::f32 &&
-       all_finite(static_cast<const float*>(values), field.elements())))
+       all_finite(static_cast<const float*>(values) + of.first, of.last - of.first)))
     return;
   with_elements(field.element, values, [&](const auto* x) {
-    for (int64_t i = 0; i < field.elements(); ++i)
+    for (int64_t i = of.first; i < of.last; ++i)
       if (const auto value = static_cast<float>(x[i]); !std::isfinite(value))
         throw BadFile(
             fmt::format("{}: the value at {} of '{}' is {}, expected finite numbers (of f32): "
@@ -44,10 +45,11 @@ void check_finite(const Field& field, const void* values, const std::string& wha
   });
 }
 
-void check_classes(const Field& field, const void* values, const std::string& what) {
+void check_classes(const Field& field, const void* values, const Elements& of,
+                   const std::string& what) {
   const auto classes = static_cast<double>(field.class_names.size());
   with_elements(field.element, values, [&](const auto* x) {
-    for (int64_t i = 0; i < field.elements(); ++i) {
+    for (int64_t i = of.first; i < of.last; ++i) {
       const auto number = static_cast<double>(static_cast<float>(x[i]));
       if (number < 0 || number >= classes || number != std::floor(number))
         throw BadFile(fmt::format(
@@ -82,9 +84,10 @@ std::vector<int64_t> shaped(const std::vector<int64_t>& as, int64_t elements,
   return shape;
 }
 
-void check_field_values(const Field& field, const void* values, const std::string& what) {
-  check_finite(field, values, what);
-  if (!field.class_names.empty()) check_classes(field, values, what);
+void check_field_values(const Field& field, const void* values, const Elements& of,
+                        const std::string& what) {
+  check_finite(field, values, of, what);
+  if (!field.class_names.empty()) check_classes(field, values, of, what);
 }
 
 }  // namespace tutti::data

@@ -25,7 +25,8 @@ class SampleFile {
   virtual int64_t samples() const = 0;
   /// Writes or shows all fields of a sample. BadFile naming file and sample where a value is
   /// missing, no number or no class, or the data are damaged.
-  virtual void read(int64_t sample, Sample& to) const = 0;
+  /// `rows`: of each field, what is wanted of it (Dataset::read_rows()); empty: all.
+  virtual void read(int64_t sample, Sample& to, std::span<const FieldRows> rows) const = 0;
   /// Bytes of data that it keeps in memory.
   virtual int64_t held_bytes() const = 0;
 };
@@ -49,8 +50,14 @@ bool is_record_file(const std::filesystem::path& path);
 std::vector<int64_t> shaped(const std::vector<int64_t>& as, int64_t elements,
                             const std::string& what);
 
-/// BadFile beginning with `what` for the first value that is not finite, or of class numbers no
-/// class.
-void check_field_values(const Field& field, const void* values, const std::string& what);
+/// Elements [first, last) of a row-major array.
+struct Elements {
+  int64_t first = 0, last = 0;
+};
+
+/// BadFile beginning with `what` for the first of these values of a sample that is not finite, or
+/// of class numbers no class.
+void check_field_values(const Field& field, const void* values, const Elements& of,
+                        const std::string& what);
 
 }  // namespace tutti::data

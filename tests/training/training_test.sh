@@ -580,6 +580,12 @@ case $case in
     "$tutti" data stats stats.toml --output stats.json >stats.log || fail "cannot compute statistics"
     expect 0 stats1 "${maps[@]}" --set data.statistics=stats.json --max-steps 1
     same_weights stats0 stats1 1
+    # The path is the same, what lies there is not.
+    expect 0 drifts "${maps[@]}" --set data.statistics=stats.json --max-steps 1
+    awk '/"max"/ {seen = 1} seen && !done && sub(/[0-9]+[.]/, "9999999.") {done = 1} {print}' stats.json >changed.json
+    cmp -s changed.json stats.json && fail "the statistics are as before"
+    mv changed.json stats.json
+    expect 2 drifts "${maps[@]}" --set data.statistics=stats.json --resume --max-steps 2
     expect 2 outputs "${maps[@]}" --set model.classes=2
     says outputs "the field 'labels' has 3 classes"
     config=$here/volumes.toml

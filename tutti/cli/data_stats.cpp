@@ -69,7 +69,7 @@ Verb data_stats_verb() {
                             .kind = Names::file}},
                           state->flags.flags({"data-dir"})),
           .examples = {{"tutti data stats run.toml --output stats.json",
-                        "Then, in run.toml: data.statistics = \"stats.json\""}},
+                        "Then data.statistics may be stats.json, and normalise needs no numbers"}},
           .see_also = {"docs/samples.md"},
           .run = [state] { return run_stats(*state); }};
 }

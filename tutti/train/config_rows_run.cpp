@@ -82,16 +82,13 @@ void write_data_rows(ConfigTableWriter& t) {
         "Training files of \"arrays\": NumPy, HDF5, NetCDF-4, TFRecord, or .toml descriptions of "
         "raw "
         "arrays; also folders of them, and patterns such as \"train/*.h5\". Relative to data.dir")
-      .may_change()
-      .may_differ();
+      .may_change();
   t.key(s, &S::validation_files, "validation_files",
         "Files of \"arrays\" on which training is judged, likewise")
-      .may_change()
-      .may_differ();
+      .may_change();
   t.key(s, &S::test_files, "test_files",
         "Files of \"arrays\" that training never sees, likewise. Empty: the validation files")
-      .may_change()
-      .may_differ();
+      .may_change();
   t.key(s, &S::statistics, "statistics",
         "File of means, deviations and extremes of the fields of \"arrays\", for 'normalise' and "
         "'min-max' without numbers; `tutti data stats` writes one. Empty: none")

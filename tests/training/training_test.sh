@@ -127,6 +127,26 @@ case $case in
       cmp one.losses two.losses || fail "the losses of three-one-$threads and three-two-$threads differ"
     done
     ;;
+  groups)
+    # Updates that differ by parameters, with norms and without, sharded or not.
+    lines=(--set 'optimizer.decay=["linear.weight: 0.02", "layer3.*: 1e-3"]' --set 'optimizer.rates=["linear.*: 3"]' --set 'optimizer.exclude=["norm"]')
+    for name in sgd lamb; do
+      rule=(--set optimizer.name=$name --set optimizer.eps=1e-6 "${lines[@]}" --max-steps 3)
+      expect 0 $name-one "${rule[@]}"
+      expect 0 $name-two "${rule[@]}" --ranks 2
+      expect 0 $name-shards "${rule[@]}" --ranks 2 --set comm.sharded_update=true
+      same $name-one $name-two 3
+      same $name-one $name-shards 3
+    done
+    expect 0 plain --max-steps 3
+    cmp -s plain/checkpoints/step_0000003/weights.safetensors sgd-one/checkpoints/step_0000003/weights.safetensors && fail "the lines change nothing"
+    expect 2 wrong --set 'optimizer.decay=["fc.weight: 0.1"]'
+    says wrong "optimizer.decay: nothing is called 'fc.weight'; there are linear.weight"
+    expect 2 wrong --set 'optimizer.rates=["linear.weight"]'
+    says wrong "optimizer.rates: 'linear.weight' is not a pattern, a colon and a number"
+    expect 2 wrong --set 'optimizer.rates=["linear.weight: 0"]'
+    says wrong "must be above 0; model.freeze leaves"
+    ;;
   precisions)
     expect 0 one --precision bf16 --set model.width=16 --max-steps 3
     expect 0 two --precision bf16 --set model.width=16 --max-steps 3 --ranks 2

@@ -31,7 +31,9 @@ struct ConvSpec {
   std::optional<ActivationAttributes> activation{};  ///< conv only; none of gelu
   Init::Kind init =
       Init::Kind::uniform_fan_in;  ///< PyTorch's default; its fan is that of a plain convolution
+  double init_value = 0;           ///< Init::value of the weight, where its kind takes one
   Init::Kind bias_init = Init::Kind::uniform_fan_in;  ///< of the weight's fan; Keras's is zeros
+  double bias_value = 0;                              ///< of a constant bias
 };
 
 /// 2-D or 3-D by the rank of x.
@@ -56,7 +58,9 @@ struct DenseSpec {
   bool bias = true;
   std::optional<DType> dtype{};  ///< of the result; default f32
   Init::Kind init = Init::Kind::uniform_fan_in;
+  double init_value = 0;  ///< Init::value of the weight, where its kind takes one
   Init::Kind bias_init = Init::Kind::uniform_fan_in;  ///< of the weight's fan; Keras's is zeros
+  double bias_value = 0;                              ///< of a constant bias
 };
 
 Value dense(Graph& graph, const std::string& name, Value x, const DenseSpec& spec);

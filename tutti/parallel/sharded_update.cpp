@@ -84,12 +84,12 @@ void ShardedUpdate::wait_for_readers() {
 
 void ShardedUpdate::sum_norms(int bucket, std::span<float> sums) {
   const auto b = static_cast<size_t>(bucket);
-  CHECK(norms_[b] != nullptr && sums.size() == norm_sums_[b].size(), "{} norms of bucket {}",
+  CHECK(norms_[b] != nullptr && sums.size() <= norm_sums_[b].size(), "{} norms of bucket {}",
         sums.size(), bucket);
-  std::ranges::copy(sums, norm_sums_[b].begin());
+  std::ranges::fill(std::ranges::copy(sums, norm_sums_[b].begin()).out, norm_sums_[b].end(), 0.0f);
   norms_[b]->start();
   wait(*norms_[b]);
-  std::ranges::copy(norm_sums_[b], sums.begin());
+  std::copy_n(norm_sums_[b].begin(), sums.size(), sums.begin());
 }
 
 void ShardedUpdate::updated(int bucket) { gathers_[static_cast<size_t>(bucket)]->start(); }

@@ -42,7 +42,8 @@ class SharedWeights {
 /// Not thread-safe; used by the thread that uses the communicator.
 class ShardedUpdate {
  public:
-  /// Collective. `norms`: how many block sums each bucket has, 0 where it needs none. Everything
+  /// Collective. `norms`: how many block sums an update of each bucket has at most, 0 where none
+  /// has any. Everything
   /// given must outlive this.
   ShardedUpdate(comm::Communicator& communicator, const BucketLayout& layout,
                 const SharedWeights& weights, const std::vector<size_t>& norms);

@@ -63,6 +63,7 @@ void require_words(const RunConfig& config) {
   const CommSection& comm = config.comm;
   for (const std::string& text : config.data.transforms) data::parse_steps(text);
   (void)goal_of(config);
+  (void)optimizer_settings(config.optimizer);
   const auto check = [](std::string_view key, const std::string& text, auto&& parse) {
     try {
       if (!text.empty()) parse(text);

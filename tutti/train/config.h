@@ -129,6 +129,7 @@ struct OptimizerSection {
   double weight_decay = 0;
   std::vector<std::string> exclude;  ///< groups without weight decay and without the trust ratio of
                                      ///< LARS and LAMB: "bias", "norm"
+  std::vector<std::string> decay, rates;  ///< "PATTERN: VALUE"
   double beta1 = 0.9;
   double beta2 = 0.999;
   double eps = 1e-8;

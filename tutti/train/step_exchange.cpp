@@ -13,13 +13,12 @@
 namespace tutti {
 namespace {
 
-/// How many block sums the update of each bucket leaves.
+/// How many block sums an update of each bucket leaves at most.
 std::vector<size_t> norms_of(const Plan& plan) {
   std::vector<size_t> counts(plan.buckets.size(), 0);
   for (const UpdateStep& update : plan.updates)
-    if (update.sums_norms)
-      counts[static_cast<size_t>(update.bucket)] +=
-          static_cast<size_t>(update.step.request.out[0].elements());
+    if (size_t& most = counts[static_cast<size_t>(update.bucket)]; update.sums_norms)
+      most = std::max(most, static_cast<size_t>(update.step.request.out[0].elements()));
   return counts;
 }
 

@@ -147,6 +147,46 @@ case $case in
     expect 2 wrong --set 'optimizer.rates=["linear.weight: 0"]'
     says wrong "must be above 0; model.freeze leaves"
     ;;
+  tune)
+    expect 0 first --max-steps 3
+    # Another number of classes, the last layer and the third stage are trained.
+    tuned=(--set model.weights=../tune/first --set 'model.weights_except=["linear.*"]' --set model.classes=12 --set 'model.freeze=["conv1.*", "bn1.*", "layer[12].*"]')
+    expect 0 one "${tuned[@]}" --max-steps 6
+    says one "weights of step 3"
+    says one "their own first values keep linear.weight, linear.bias"
+    tensor_lines one/checkpoints/step_0000006/state.safetensors | grep -q 'layer3.0.conv1.weight.momentum' || fail "layer3 has no momentum"
+    tensor_lines one/checkpoints/step_0000006/state.safetensors | grep -Eq ' (conv1|bn1|layer[12])[.]' && fail "frozen parameters have a state"
+    # What is frozen has the bits that were given; the rest has moved.
+    for tensor in conv1.weight layer2.0.bn2.bias layer3.0.conv1.weight; do
+      for run in first/checkpoints/step_0000003 one/checkpoints/step_0000006; do
+        read -r begin bytes _ < <(tensor_lines $run/weights.safetensors | grep " $tensor\$")
+        tail -c +$((begin + 1)) $run/weights.safetensors | head -c "$bytes" | cksum
+      done | uniq | wc -l >count
+      [ "$(cat count)" = $([ $tensor = layer3.0.conv1.weight ] && echo 2 || echo 1) ] || fail "$tensor: the given value and that after training"
+    done
+    expect 0 two "${tuned[@]}" --max-steps 6 --ranks 2
+    same one two 6
+    expect 0 shards "${tuned[@]}" --max-steps 6 --ranks 2 --set comm.sharded_update=true
+    same one shards 6
+    # A resume does not need the file.
+    expect 0 parts "${tuned[@]}" --max-steps 4
+    mv first elsewhere
+    expect 0 parts "${tuned[@]}" --max-steps 6 --resume
+    same one parts 6
+    expect 1 lost "${tuned[@]}" --max-steps 1
+    mv elsewhere first
+    expect 2 wrong --set model.weights=first --set model.classes=12
+    says wrong "model.weights = 'first': tensor 'linear.weight' has shape .*model.weights_except names"
+    expect 2 wrong --set model.weights=first --set 'model.weights_except=["fc.*"]'
+    says wrong "model.weights_except: nothing is called 'fc.*'; there are"
+    expect 2 wrong --set 'model.freeze=["fc.*"]'
+    says wrong "model.freeze: nothing is called 'fc.*'; there are conv1.weight"
+    expect 2 wrong --set 'model.weights_except=["linear.*"]'
+    says wrong "model.weights_except needs model.weights"
+    "$tutti" train "$config" --dry-run "${tuned[@]}" >dry.log 2>&1 || fail "the dry run"
+    "$tutti" train "$config" --dry-run --set model.weights=nowhere.safetensors >dry.log 2>&1 && fail "a dry run without the file"
+    says dry "nowhere.safetensors"
+    ;;
   precisions)
     expect 0 one --precision bf16 --set model.width=16 --max-steps 3
     expect 0 two --precision bf16 --set model.width=16 --max-steps 3 --ranks 2

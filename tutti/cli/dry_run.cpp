@@ -109,7 +109,8 @@ int dry_run(const ResolvedConfig& resolved, const DryRunFlags& flags) {
                                   .ranks = planned.count,
                                   .train = *data.train,
                                   .test = *data.test,
-                                  .backend = backend});
+                                  .backend = backend,
+                                  .resumes = before.has_value()});
   std::string resume;
   if (before) {
     check_resume(place.resume, *before,

@@ -224,7 +224,12 @@ Value gaussian_kl(Graph& graph, const std::string& name, Value mean, Value logva
 }
 
 std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses) {
-  return differentiate(graph, losses, [](Graph& g, Value a, Value b) {
+  return differentiate(graph, losses, graph.with_role(Role::parameter));
+}
+
+std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses,
+                                 std::span<const Value> trained) {
+  return differentiate(graph, losses, trained, [](Graph& g, Value a, Value b) {
     return add(g, g[a].name + "+" + g[b].name, a, b);
   });
 }

@@ -93,7 +93,9 @@ Value pointwise_loss(Graph& graph, const std::string& name, Value prediction, Va
                      PointwiseLossAttributes attributes);
 Value gaussian_kl(Graph& graph, const std::string& name, Value mean, Value logvar, float scale = 1);
 
-/// graph/autodiff.h's differentiate with gradients summed by Add.
+/// graph/autodiff.h's differentiate with gradients summed by Add; of all parameters, or of some.
 std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses);
+std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses,
+                                 std::span<const Value> trained);
 
 }  // namespace tutti

@@ -26,11 +26,12 @@ std::vector<comm::Slice> shards_of(const comm::Communicator& communicator,
 }  // namespace
 
 // Over a shaped link ranks behave as if they did not see each other's memory.
-SharedWeights::SharedWeights(comm::Communicator& communicator, const BucketLayout& layout)
+SharedWeights::SharedWeights(comm::Communicator& communicator, const BucketLayout& layout,
+                             size_t bytes)
     : shared_(communicator.shares_memory() && !communicator.shaped()),
       mine_(!shared_ || communicator.rank() == communicator.neighbours().first()),
-      window_(shared_ ? communicator.allocate_once(layout.bytes, shards_of(communicator, layout))
-                      : communicator.allocate(layout.bytes)),
+      window_(shared_ ? communicator.allocate_once(bytes, shards_of(communicator, layout))
+                      : communicator.allocate(bytes)),
       data_(shared_ ? window_->peer(communicator.neighbours().first()) : window_->data()) {}
 
 ShardedUpdate::ShardedUpdate(comm::Communicator& communicator, const BucketLayout& layout,

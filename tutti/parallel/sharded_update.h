@@ -26,8 +26,8 @@ namespace tutti {
 /// otherwise one each.
 class SharedWeights {
  public:
-  /// Collective. Zeroed memory of layout.bytes.
-  SharedWeights(comm::Communicator& communicator, const BucketLayout& layout);
+  /// Collective. Zeroed memory of `bytes`: the buckets, and parameters that nobody updates.
+  SharedWeights(comm::Communicator& communicator, const BucketLayout& layout, size_t bytes);
   std::byte* data() const { return data_; }
   bool shared() const { return shared_; }
   /// Whether this rank is the one that may fill them at the start.

@@ -90,6 +90,18 @@ void require_length_data_and_schedule(const RunConfig& c) {
                    "schedule.milestones must rise, without repeats");
 }
 
+void require_patterns(std::string_view key, std::span<const std::string> patterns) {
+  require_relation(std::ranges::find(patterns, "") == patterns.end(),
+                   fmt::format("{} has an empty pattern: it would match nothing", key));
+}
+
+void require_model(const ModelSection& model) {
+  require_patterns("model.freeze", model.freeze);
+  require_patterns("model.weights_except", model.weights_except);
+  require_relation(model.weights_except.empty() || !model.weights.empty(),
+                   "model.weights_except needs model.weights: without it all weights are new");
+}
+
 void require_optimizer(const OptimizerSection& optimizer) {
   require_relation(
       !optimizer.nesterov || (optimizer.name == OptimizerKind::sgd && optimizer.momentum > 0),
@@ -109,9 +121,7 @@ void require_compression(const CommSection& comm) {
                        compression.compression.sparse(),
                    "comm.compression_ramp_steps raises the share of elements left out: it needs "
                    "comm.compression = \"topk:RATIO\" or \"hitopk:RATIO\"");
-  require_relation(
-      std::ranges::find(comm.compression_exclude, "") == comm.compression_exclude.end(),
-      "comm.compression_exclude has an empty pattern: it would match nothing");
+  require_patterns("comm.compression_exclude", comm.compression_exclude);
 }
 
 }  // namespace
@@ -119,6 +129,7 @@ void require_compression(const CommSection& comm) {
 void validate(const RunConfig& config) {
   require_words(config);
   require_length_data_and_schedule(config);
+  require_model(config.model);
   require_optimizer(config.optimizer);
   require_compression(config.comm);
 }

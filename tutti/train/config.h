@@ -109,11 +109,13 @@ struct ModelSection {
   std::string name = "resnet20";
   ModelTask task = ModelTask::automatic;
   Shortcut shortcut = Shortcut::automatic;
-  int64_t width = 0;            ///< 0: the model's own
-  int64_t classes = 0;          ///< 0: the data set's
-  std::vector<int64_t> hidden;  ///< empty: the model's own
-  int64_t kernel = 0;           ///< 0: the model's own
-  double dropout = -1;          ///< below 0: the model's own
+  int64_t width = 0;                                ///< 0: the model's own
+  int64_t classes = 0;                              ///< 0: the data set's
+  std::vector<int64_t> hidden;                      ///< empty: the model's own
+  int64_t kernel = 0;                               ///< 0: the model's own
+  double dropout = -1;                              ///< below 0: the model's own
+  std::string weights;                              ///< path; empty: new ones
+  std::vector<std::string> weights_except, freeze;  ///< patterns over parameters
 };
 
 struct BatchSection {

@@ -41,7 +41,7 @@ size_t measured_bucket_bytes(const ModelSpec& model, comm::Communicator& communi
 /// The plan's buckets with the arena positions that the kernels' layouts led to.
 BucketLayout bucket_layout(const Plan& plan) {
   BucketLayout layout;
-  layout.bytes = plan.variables.parameter_bytes;
+  layout.bytes = plan.variables.trained_bytes;
   for (size_t b = 0; b < plan.buckets.size(); ++b)
     layout.buckets.push_back({.name = fmt::format("bucket {}", b),
                               .begin = plan.buckets[b].offset,
@@ -49,6 +49,7 @@ BucketLayout bucket_layout(const Plan& plan) {
                               .members = {}});
   for (size_t i = 0; i < plan.variables.parameters.size(); ++i) {
     const Variable& variable = plan.variables.parameters[i];
+    if (!plan.variables.is_trained(variable)) break;
     layout.offsets.push_back(variable.offset);
     for (size_t b = 0; b < layout.buckets.size(); ++b) {
       Bucket& bucket = layout.buckets[b];

@@ -88,6 +88,7 @@ NetworkSpec network_spec(const RunConfig& config, const data::Dataset& dataset, 
   NetworkSpec spec;
   spec.training.model = model_spec(config, dataset, batch);
   spec.training.optimizer = optimizer_settings(config.optimizer);
+  spec.training.freeze = config.model.freeze;
   spec.training.compression = compression_policy(config.comm);
   spec.training.bucket_bytes = static_cast<size_t>(config.comm.bucket_bytes);
   spec.training.split = split_settings(config);

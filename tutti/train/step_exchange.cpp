@@ -38,7 +38,7 @@ StepExchange::StepExchange(comm::Communicator& communicator, const ReplicaMap& m
       settings_(with_compression(settings, network)) {
   if (settings_.compression.automatic && communicator.size() > 1) trial_.emplace();
   if (!settings.sharded) return;
-  weights_.emplace(communicator, network.buckets);
+  weights_.emplace(communicator, network.buckets, network.training.variables.parameter_bytes);
   shards_.emplace(communicator, network.buckets, *weights_, norms_of(network.training));
 }
 
@@ -196,7 +196,7 @@ void StepExchange::plan_state(std::byte* state) {
   for (size_t k = 0; k < kinds; ++k)
     for (int b = 0; b < gradients_.buckets(); ++b) {
       const Bucket& bucket = gradients_.layout().buckets[static_cast<size_t>(b)];
-      std::byte* const at = state + k * network_.training.variables.parameter_bytes + bucket.begin;
+      std::byte* const at = state + k * network_.training.variables.trained_bytes + bucket.begin;
       comm::CollectiveSpec spec{.name = fmt::format("state {} of {}", k, bucket.name),
                                 .kind = comm::Collective::gather,
                                 .count = bucket.floats(),
@@ -209,7 +209,7 @@ void StepExchange::plan_state(std::byte* state) {
 }
 
 std::vector<ArenaRange> StepExchange::kept_state() const {
-  if (!shards_) return {{0, network_.training.variables.parameter_bytes}};
+  if (!shards_) return {{0, network_.training.variables.trained_bytes}};
   std::vector<ArenaRange> kept;
   for (int b = 0; b < gradients_.buckets(); ++b) {
     const size_t begin = gradients_.layout().buckets[static_cast<size_t>(b)].begin;

@@ -6,6 +6,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/comm/control/agree.h"
+#include "tutti/train/given_weights.h"
 #include "tutti/train/rank_file.h"
 #include "tutti/train/resume.h"
 #include "tutti/train/resume_check.h"
@@ -105,6 +106,9 @@ void TrainerRun::build_step() {
             "checkpoint: run.output_dir must be on a file system that all hosts share",
             place_.directory, comm_.who()));
     });
+  if (!resumed_ && !config_.model.weights.empty())
+    give_weights(comm_, {config_.model.weights, config_.model.weights_except},
+                 training_->weights());
   if (resumed_) {
     restore(*resumed_, workers_, grid_.parts(), exchange().kept_state(), training_->weights());
     SavedCompression saved(*resumed_);

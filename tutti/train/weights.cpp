@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tutti/base/name_pattern.h"
 #include "tutti/train/initialise.h"
 
 namespace tutti {
@@ -48,7 +49,7 @@ Shape rows_shape(const Variable& variable, int rows) {
 
 Weights::Weights(const Variables& variables, int local_replicas, std::byte* parameters, bool fills)
     : variables_(variables), own_parameters_(parameters == nullptr ? variables.parameter_bytes : 0),
-      state_(variables.parameter_bytes * variables.state_kinds.size()),
+      state_(variables.trained_bytes * variables.state_kinds.size()),
       parameters_(parameters == nullptr ? own_parameters_.data() : parameters), fills_(fills) {
   for (int r = 0; r < local_replicas; ++r) statistics_.emplace_back(variables.statistic_bytes);
 }
@@ -85,8 +86,9 @@ std::vector<NamedTensor> Weights::export_state() const {
   std::vector<NamedTensor> tensors;
   for (size_t k = 0; k < variables_.state_kinds.size(); ++k)
     for (const Variable& variable : variables_.parameters)
-      tensors.push_back(exported(variable.name + "." + variables_.state_kinds[k], variable,
-                                 state() + k * variables_.parameter_bytes));
+      if (variables_.is_trained(variable))
+        tensors.push_back(exported(variable.name + "." + variables_.state_kinds[k], variable,
+                                   state() + k * variables_.trained_bytes));
   return tensors;
 }
 
@@ -105,16 +107,18 @@ std::vector<NamedTensor> Weights::export_statistics() const {
   return tensors;
 }
 
-void Weights::import_model(const SafetensorsFile& file) {
+void Weights::import_model(const SafetensorsFile& file, std::span<const std::string> except) {
   for (const Variable& variable : variables_.parameters)
-    if (fills_) import_from(file, variable.name, variable, parameters());
+    if (fills_ && !fits_any(except, variable.name))
+      import_from(file, variable.name, variable, parameters());
   for (const Variable& variable : variables_.statistics) {
+    if (fits_any(except, variable.name)) continue;
     const std::vector<float> plain = read(file, variable.name, variable.desc.shape);
     for (int r = 0; r < local_replicas(); ++r) import_plain(variable, plain.data(), statistics(r));
   }
   for (const SafetensorsFile::Entry& entry : file.entries())
     if (!variables_.find_parameter(entry.name) && !variables_.find_statistic(entry.name) &&
-        !entry.name.ends_with("num_batches_tracked"))
+        !entry.name.ends_with("num_batches_tracked") && !fits_any(except, entry.name))
       throw ConfigError(
           fmt::format("tensor '{}' in the weights belongs to no layer of the model", entry.name));
 }
@@ -124,7 +128,7 @@ void Weights::import_state(const SafetensorsFile& file, std::span<const ArenaRan
   for (size_t k = 0; k < variables_.state_kinds.size(); ++k)
     for (const Variable& variable : variables_.parameters) {
       const std::string name = variable.name + "." + variables_.state_kinds[k];
-      std::byte* const arena = state() + k * variables_.parameter_bytes;
+      std::byte* const arena = state() + k * variables_.trained_bytes;
       const size_t begin = variable.offset, end = begin + variable.desc.bytes();
       bool read = false;
       for (const ArenaRange& range : kept) {

@@ -42,6 +42,8 @@ class Weights {
     return {
         .parameters = parameters_, .statistics = statistics(local_replica), .state = state_.data()};
   }
+  /// Whether this rank puts values into the parameters.
+  bool fills_parameters() const { return fills_; }
   int local_replicas() const { return static_cast<int>(statistics_.size()); }
   const Variables& variables() const { return variables_; }
   size_t memory_bytes() const;
@@ -49,15 +51,16 @@ class Weights {
   /// Parameters, then `statistics` (one arena laid out as a replica's), plain f32, under their own
   /// names.
   std::vector<NamedTensor> export_model(const std::byte* statistics) const;
-  /// Optimizer state as "PARAMETER.KIND".
+  /// Optimizer state as "PARAMETER.KIND", of trained parameters.
   std::vector<NamedTensor> export_state() const;
   /// The statistics of all local replicas as "replicas/NAME", a row each.
   std::vector<NamedTensor> export_statistics() const;
 
   /// Takes parameters, and into every local replica the statistics, from a file's tensors by name,
   /// one after another. Throws ConfigError naming what is missing, unknown or of another shape;
-  /// "num_batches_tracked" entries of other systems are passed over.
-  void import_model(const SafetensorsFile& file);
+  /// "num_batches_tracked" entries of other systems are passed over. What fits one of `except`
+  /// keeps its value, and need not be there.
+  void import_model(const SafetensorsFile& file, std::span<const std::string> except = {});
   /// The reverse of export_state, for what this rank keeps: `kept`, in rising order. Nothing else
   /// of the arena is touched, so it takes no memory.
   void import_state(const SafetensorsFile& file, std::span<const ArenaRange> kept);

@@ -17,7 +17,7 @@ Variables two_parameters() {
   variables.parameters = {{"a.weight", {DType::f32, {32}, {}}, 0, {}},
                           {"b.weight", {DType::f32, {16}, {}}, 128, {}}};
   variables.state_kinds = {"momentum"};
-  variables.parameter_bytes = 192;
+  variables.parameter_bytes = variables.trained_bytes = 192;
   return variables;
 }
 

@@ -84,7 +84,7 @@ class AdamUpdate : public Update {
 };
 
 /// A moving average of the weights (Polyak and Juditsky 1992), taken after their update; state: a.
-///   a = w up to update `from`, counted from 0, and of that one; a += (1 - decay) * (w - a) later
+///   a = w in the first `from` updates; a += (1 - decay) * (w - a) later
 /// g and the scalars are not read: they say which sums the update before it waits for.
 struct WeightAverageAttributes {
   double decay = 0.999;

@@ -14,18 +14,23 @@
 namespace tutti {
 
 BatchSizes batch_sizes(const BatchSection& batch, int64_t replicas) {
-  CHECK(replicas > 0);
-  if (batch.local > 0 && batch.global > 0 && batch.local * replicas != batch.global)
-    throw ConfigError(fmt::format(
-        "batch.local = {} times {} replicas is {}, but batch.global = {}: give one of the two",
-        batch.local, replicas, batch.local * replicas, batch.global));
-  if (batch.local > 0) return {batch.local, batch.local * replicas};
+  CHECK(replicas > 0 && batch.accumulate > 0);
+  const int64_t batches = replicas * batch.accumulate;
+  const std::string shared =
+      batch.accumulate == 1
+          ? fmt::format("{} replicas", replicas)
+          : fmt::format("{} replicas and batch.accumulate = {}", replicas, batch.accumulate);
+  if (batch.local > 0 && batch.global > 0 && batch.local * batches != batch.global)
+    throw ConfigError(
+        fmt::format("batch.local = {} times {} is {}, but batch.global = {}: give one of the two",
+                    batch.local, shared, batch.local * batches, batch.global));
+  if (batch.local > 0) return {batch.local, batch.local * batches};
   const int64_t global = batch.global > 0 ? batch.global : 128;
-  if (global % replicas != 0)
+  if (global % batches != 0)
     throw ConfigError(fmt::format(
-        "batch.global = {} does not divide by {} replicas: choose a multiple, or give batch.local",
-        global, replicas));
-  return {global / replicas, global};
+        "batch.global = {} does not divide by {}: choose a multiple, or give batch.local", global,
+        shared));
+  return {global / batches, global};
 }
 
 int64_t replica_count(const RunSection& run, int64_t ranks) {
@@ -106,6 +111,8 @@ void require_optimizer(const OptimizerSection& optimizer) {
   require_relation(
       !optimizer.nesterov || (optimizer.name == OptimizerKind::sgd && optimizer.momentum > 0),
       "optimizer.nesterov = true needs optimizer.name = \"sgd\" and optimizer.momentum > 0");
+  require_relation(optimizer.ema > 0 || optimizer.ema_from == 0,
+                   "optimizer.ema_from needs optimizer.ema: without it nothing is averaged");
   require_relation(optimizer.beta1 < 1 && optimizer.beta2 < 1,
                    "optimizer.beta1 and optimizer.beta2 must be below 1");
   require_relation(

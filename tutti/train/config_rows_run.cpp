@@ -129,9 +129,16 @@ void write_batch_rows(ConfigTableWriter& t) {
   using S = BatchSection;
   constexpr auto s = &RunConfig::batch;
   t.section("batch", s, "Samples per optimiser step. Give one; with neither, global is 128.");
-  t.key(s, &S::local, "local", "Samples per replica. 0: batch.global / replicas").at_least(0);
-  t.key(s, &S::global, "global", "Samples over all replicas. 0: batch.local x replicas")
+  t.key(s, &S::local, "local",
+        "Samples per batch of a replica. 0: batch.global / (replicas x batch.accumulate)")
       .at_least(0);
+  t.key(s, &S::global, "global",
+        "Samples of an update, over all replicas. 0: batch.local x replicas x batch.accumulate")
+      .at_least(0);
+  t.key(s, &S::accumulate, "accumulate",
+        "Batches of each replica whose gradients one update adds up, for larger batches than fit "
+        "in memory. Steps are updates")
+      .between(1, 65536);
 }
 
 }  // namespace tutti

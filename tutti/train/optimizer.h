@@ -32,7 +32,7 @@ struct OptimizerSettings {
   /// Factors on the learning rate, likewise; above 0.
   std::vector<PatternValue> rates{};
   double average = 0;        ///< decay of the weights' moving average; 0: none is kept
-  int64_t average_from = 0;  ///< the update, from 0, up to which the average is the weights
+  int64_t average_from = 0;  ///< first updates in which the average is the weights
 };
 
 /// The kind of state that holds the weights' moving average.

@@ -16,7 +16,7 @@ Rehearsal rehearse(const RehearsalSpec& spec) {
   run.batch = batch_sizes(config.batch, run.replicas);
   const data::Sampler sampler({.seed = static_cast<uint64_t>(config.run.seed),
                                .size = spec.train.size(),
-                               .replicas = run.replicas,
+                               .replicas = run.replicas * static_cast<int>(config.batch.accumulate),
                                .local_batch = run.batch.local});
   run.steps_per_epoch = sampler.steps_per_epoch();
   run.steps = total_steps(config.run, run.steps_per_epoch);

@@ -117,6 +117,8 @@ OptimizerSettings optimizer_settings(const OptimizerSection& section) {
   settings.beta2 = section.beta2;
   settings.eps = section.eps;
   settings.trust = section.trust;
+  settings.average = section.ema;
+  settings.average_from = section.ema_from;
   settings.decay = pattern_values("optimizer.decay", section.decay);
   settings.rates = pattern_values("optimizer.rates", section.rates);
   for (const PatternValue& line : settings.decay)

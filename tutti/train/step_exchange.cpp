@@ -218,6 +218,23 @@ std::vector<ArenaRange> StepExchange::kept_state() const {
   return kept;
 }
 
+void StepExchange::share(const std::byte* kept, std::byte* whole) {
+  if (!shards_) return (void)std::memcpy(whole, kept, network_.training.variables.trained_bytes);
+  for (int b = static_cast<int>(shared_.size()); b < gradients_.buckets(); ++b) {
+    const Bucket& bucket = gradients_.layout().buckets[static_cast<size_t>(b)];
+    comm::CollectiveSpec spec{.name = "average of " + bucket.name,
+                              .kind = comm::Collective::allgather,
+                              .count = bucket.floats(),
+                              .input = kept + bucket.begin + shards_->mine(b).begin,
+                              .output = whole + bucket.begin};
+    for (const Shard& shard : shards_->shards(b))
+      spec.parts.push_back({shard.begin / sizeof(float), shard.bytes() / sizeof(float)});
+    shared_.push_back(communicator_.plan(spec));
+  }
+  for (const auto& gather : shared_) gather->start();
+  for (const auto& gather : shared_) gather->wait();
+}
+
 void StepExchange::collect_state(std::byte* state) {
   if (!shards_) return;
   if (state_.empty()) plan_state(state);

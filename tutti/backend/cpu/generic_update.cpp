@@ -81,7 +81,7 @@ class WeightAverageKernel final : public Kernel {
   WeightAverageKernel(const KernelRequest& r, const WeightAverage& op)
       : list_(r, op), a_(op.average()) {}
   void run(const KernelArgs& args) override {
-    const float part = args.step->step <= a_.from ? 1.0f : static_cast<float>(1 - a_.decay);
+    const float part = args.step->step < a_.from ? 1.0f : static_cast<float>(1 - a_.decay);
     list_.for_share(args, [&](const Stretch& s) {
       if (part == 1) return (void)std::copy_n(s.w, s.n, s.s1);
 #pragma omp simd

@@ -141,7 +141,7 @@ Rule weight_average(const WeightAverage& op) {
   return {.run = [op, a = op.average()](const RuleCall& call) {
     for_each_parameter(call, op, [&](const Parameter& p) {
       for (int64_t i = 0; i < p.w.size(); ++i)
-        p.s1[i] = call.step.step <= a.from ? p.w[i] : a.decay * p.s1[i] + (1 - a.decay) * p.w[i];
+        p.s1[i] = call.step.step < a.from ? p.w[i] : a.decay * p.s1[i] + (1 - a.decay) * p.w[i];
     });
   }};
 }

@@ -173,6 +173,8 @@ case $case in
     mv first elsewhere
     expect 0 parts "${tuned[@]}" --max-steps 6 --resume
     same one parts 6
+    expect 0 parts "${tuned[@]}" --set 'model.freeze=["conv1.*", "bn1.*"]' --max-steps 8 --resume --resume-anyway model.freeze
+    says parts "state begins at zero for what was frozen until now: layer2"
     expect 1 lost "${tuned[@]}" --max-steps 1
     mv elsewhere first
     expect 2 wrong --set model.weights=first --set model.classes=12

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tutti/base/log.h"
+#include "tutti/base/name_pattern.h"
 #include "tutti/comm/control/agree.h"
 #include "tutti/train/optimizer.h"
 #include "tutti/train/rank_file.h"
@@ -14,6 +15,12 @@ namespace {
 std::vector<std::string> without_average(std::vector<std::string> kinds) {
   std::erase(kinds, kAverageState);
   return kinds;
+}
+
+void warn_of_new(const std::vector<std::string>& parameters) {
+  if (!parameters.empty())
+    log::warn_alike("the optimizer's state begins at zero for what was frozen until now: {}",
+                    list_of_names(parameters));
 }
 
 }  // namespace
@@ -67,7 +74,7 @@ void restore(const Checkpoint& checkpoint, const ReplicaMap& workers, int parts,
     weights.import_raw(checkpoint.state);
   }
   if (without_average(there) == without_average(weights.variables().state_kinds))
-    weights.import_state(checkpoint.state, kept);
+    warn_of_new(weights.import_state(checkpoint.state, kept));
   else
     log::warn_alike("the state of the optimizer begins at zero: the checkpoint's is of {}",
                     checkpoint.info.optimizer);

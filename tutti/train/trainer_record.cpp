@@ -32,6 +32,12 @@ void TrainerRun::open_record() {
   log_places(place_);
   log::info("{} on {}: {} parameters, {}, layout {}", about.model, about.dataset, about.parameters,
             about.precision, network().training.layout);
+  const auto gradients = network().training.graph.with_role(Role::gradient);
+  if (gradients.size() < network().training.graph.with_role(Role::parameter).size()) {
+    int64_t trained = 0;
+    for (const Value g : gradients) trained += network().training.graph.shape(g).elements();
+    log::info("{} of the parameters are trained, the others are frozen", trained);
+  }
   log::info("{} replica(s) of {}{} samples on {} rank(s) x {} thread(s), {} buckets by {}",
             about.replicas, accumulate_ > 1 ? fmt::format("{} x ", accumulate_) : "",
             about.local_batch, about.ranks, about.threads_per_rank,

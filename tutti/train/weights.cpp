@@ -144,15 +144,26 @@ void Weights::import_model(const SafetensorsFile& file, std::span<const std::str
           fmt::format("tensor '{}' in the weights belongs to no layer of the model", entry.name));
 }
 
-void Weights::import_state(const SafetensorsFile& file, std::span<const ArenaRange> kept) {
-  for (size_t k = 0; k < variables_.state_kinds.size(); ++k)
-    if (variables_.state_kinds[k] != kAverageState)
-      import_kept(file, "." + variables_.state_kinds[k], state() + k * variables_.trained_bytes,
-                  kept);
+std::vector<std::string> Weights::import_state(const SafetensorsFile& file,
+                                               std::span<const ArenaRange> kept) {
+  std::vector<std::string> without;
+  for (size_t k = 0; k < variables_.state_kinds.size(); ++k) {
+    if (variables_.state_kinds[k] == kAverageState) continue;
+    for (const Variable& variable : variables_.parameters) {
+      const std::string name = variable.name + "." + variables_.state_kinds[k];
+      if (!variables_.is_trained(variable)) continue;
+      if (file.find(name))
+        import_kept(file, name, variable, state() + k * variables_.trained_bytes, kept);
+      else if (without.empty() || without.back() != variable.name)
+        without.push_back(variable.name);
+    }
+  }
+  return without;
 }
 
 void Weights::import_average(const SafetensorsFile& model, std::span<const ArenaRange> kept) {
-  import_kept(model, "", average(), kept);
+  for (const Variable& variable : variables_.parameters)
+    import_kept(model, variable.name, variable, average(), kept);
   average_given_ = true;
 }
 
@@ -162,24 +173,21 @@ void Weights::import_raw(const SafetensorsFile& state) {
       import_from(state, variable.name + kRaw, variable, parameters());
 }
 
-void Weights::import_kept(const SafetensorsFile& file, const std::string& suffix, std::byte* arena,
-                          std::span<const ArenaRange> kept) const {
-  std::vector<std::byte> whole;  // a variable of which only parts are kept
-  for (const Variable& variable : variables_.parameters) {
-    const size_t begin = variable.offset, end = begin + variable.desc.bytes();
-    bool read = false;
-    for (const ArenaRange& range : kept) {
-      const ArenaRange part{std::max(begin, range.begin), std::min(end, range.end)};
-      if (part.begin >= part.end) continue;
-      if (!read) {
-        whole.resize(variable.desc.bytes());
-        Variable alone = variable;
-        alone.offset = 0;
-        import_from(file, variable.name + suffix, alone, whole.data());
-        read = true;
-      }
-      std::memcpy(arena + part.begin, whole.data() + (part.begin - begin), part.end - part.begin);
+void Weights::import_kept(const SafetensorsFile& file, const std::string& name,
+                          const Variable& variable, std::byte* arena,
+                          std::span<const ArenaRange> kept) {
+  const size_t begin = variable.offset, end = begin + variable.desc.bytes();
+  std::vector<std::byte> whole;  // where only parts are kept
+  for (const ArenaRange& range : kept) {
+    const ArenaRange part{std::max(begin, range.begin), std::min(end, range.end)};
+    if (part.begin >= part.end) continue;
+    if (whole.empty()) {
+      whole.resize(variable.desc.bytes());
+      Variable alone = variable;
+      alone.offset = 0;
+      import_from(file, name, alone, whole.data());
     }
+    std::memcpy(arena + part.begin, whole.data() + (part.begin - begin), part.end - part.begin);
   }
 }
 

@@ -68,8 +68,10 @@ class Weights {
   /// keeps its value, and need not be there.
   void import_model(const SafetensorsFile& file, std::span<const std::string> except = {});
   /// The reverse of export_state, for what this rank keeps: `kept`, in rising order. Nothing else
-  /// of the arena is touched, so it takes no memory.
-  void import_state(const SafetensorsFile& file, std::span<const ArenaRange> kept);
+  /// of the arena is touched, so it takes no memory. Returns the parameters of which the file has
+  /// no state: those stay at zero.
+  std::vector<std::string> import_state(const SafetensorsFile& file,
+                                        std::span<const ArenaRange> kept);
   /// Of a model that was exported with an average: that, for what this rank keeps, and the
   /// parameters themselves.
   void import_average(const SafetensorsFile& model, std::span<const ArenaRange> kept);
@@ -81,9 +83,10 @@ class Weights {
   void import_named_statistics(const SafetensorsFile& file, int local_replica, int replica);
 
  private:
-  /// The arena of a kind of state, where `kept` says, from the tensors PARAMETER + suffix.
-  void import_kept(const SafetensorsFile& file, const std::string& suffix, std::byte* arena,
-                   std::span<const ArenaRange> kept) const;
+  /// A variable's place in the arena of a kind of state, where `kept` says, from a tensor.
+  static void import_kept(const SafetensorsFile& file, const std::string& name,
+                          const Variable& variable, std::byte* arena,
+                          std::span<const ArenaRange> kept);
 
   const Variables& variables_;
   Buffer own_parameters_, state_;

@@ -135,7 +135,7 @@ ScienceStep run_plan(const ScienceNetwork& network, const Plan& plan, Executor& 
     gradient.bytes.resize(gradient.desc.bytes());
     export_plain(variable, gradients.data(), reinterpret_cast<float*>(gradient.bytes.data()));
   }
-  step.model = weights.export_model(weights.statistics(0));
+  step.model = weights.export_model(weights.parameters(), weights.statistics(0));
   return step;
 }
 

@@ -127,6 +127,149 @@ case $case in
       cmp one.losses two.losses || fail "the losses of three-one-$threads and three-two-$threads differ"
     done
     ;;
+  groups)
+    # Updates that differ by parameters, with norms and without, sharded or not.
+    lines=(--set 'optimizer.decay=["linear.weight: 0.02", "layer3.*: 1e-3"]' --set 'optimizer.rates=["linear.*: 3"]' --set 'optimizer.exclude=["norm"]')
+    for name in sgd lamb; do
+      rule=(--set optimizer.name=$name --set optimizer.eps=1e-6 "${lines[@]}" --max-steps 3)
+      expect 0 $name-one "${rule[@]}"
+      expect 0 $name-two "${rule[@]}" --ranks 2
+      expect 0 $name-shards "${rule[@]}" --ranks 2 --set comm.sharded_update=true
+      same $name-one $name-two 3
+      same $name-one $name-shards 3
+    done
+    expect 0 plain --max-steps 3
+    cmp -s plain/checkpoints/step_0000003/weights.safetensors sgd-one/checkpoints/step_0000003/weights.safetensors && fail "the lines change nothing"
+    expect 2 wrong --set 'optimizer.decay=["fc.weight: 0.1"]'
+    says wrong "optimizer.decay: nothing is called 'fc.weight'; there are linear.weight"
+    expect 2 wrong --set 'optimizer.rates=["linear.weight"]'
+    says wrong "optimizer.rates: 'linear.weight' is not a pattern, a colon and a number"
+    expect 2 wrong --set 'optimizer.rates=["linear.weight: 0"]'
+    says wrong "must be above 0; model.freeze leaves"
+    ;;
+  tune)
+    expect 0 first --max-steps 3
+    # Another number of classes, the last layer and the third stage are trained.
+    tuned=(--set model.weights=../tune/first --set 'model.weights_except=["linear.*"]' --set model.classes=12 --set 'model.freeze=["conv1.*", "bn1.*", "layer[12].*"]')
+    expect 0 one "${tuned[@]}" --max-steps 6
+    says one "weights of step 3"
+    says one "their own first values keep linear.weight, linear.bias"
+    tensor_lines one/checkpoints/step_0000006/state.safetensors | grep -q 'layer3.0.conv1.weight.momentum' || fail "layer3 has no momentum"
+    tensor_lines one/checkpoints/step_0000006/state.safetensors | grep -Eq ' (conv1|bn1|layer[12])[.]' && fail "frozen parameters have a state"
+    # What is frozen has the bits that were given; the rest has moved.
+    for tensor in conv1.weight layer2.0.bn2.bias layer3.0.conv1.weight; do
+      for run in first/checkpoints/step_0000003 one/checkpoints/step_0000006; do
+        read -r begin bytes _ < <(tensor_lines $run/weights.safetensors | grep " $tensor\$")
+        tail -c +$((begin + 1)) $run/weights.safetensors | head -c "$bytes" | cksum
+      done | uniq | wc -l >count
+      [ "$(cat count)" = $([ $tensor = layer3.0.conv1.weight ] && echo 2 || echo 1) ] || fail "$tensor: the given value and that after training"
+    done
+    expect 0 two "${tuned[@]}" --max-steps 6 --ranks 2
+    same one two 6
+    expect 0 shards "${tuned[@]}" --max-steps 6 --ranks 2 --set comm.sharded_update=true
+    same one shards 6
+    # A resume does not need the file.
+    expect 0 parts "${tuned[@]}" --max-steps 4
+    mv first elsewhere
+    expect 0 parts "${tuned[@]}" --max-steps 6 --resume
+    same one parts 6
+    expect 0 parts "${tuned[@]}" --set 'model.freeze=["conv1.*", "bn1.*"]' --max-steps 8 --resume --resume-anyway model.freeze
+    says parts "state begins at zero for what was frozen until now: layer2"
+    expect 1 lost "${tuned[@]}" --max-steps 1
+    mv elsewhere first
+    expect 2 wrong --set model.weights=first --set model.classes=12
+    says wrong "model.weights = 'first': tensor 'linear.weight' has shape .*model.weights_except names"
+    expect 2 wrong --set model.weights=first --set 'model.weights_except=["fc.*"]'
+    says wrong "model.weights_except: nothing is called 'fc.*'; there are"
+    expect 2 wrong --set 'model.freeze=["fc.*"]'
+    says wrong "model.freeze: nothing is called 'fc.*'; there are conv1.weight"
+    expect 2 wrong --set 'model.weights_except=["linear.*"]'
+    says wrong "model.weights_except needs model.weights"
+    "$tutti" train "$config" --dry-run "${tuned[@]}" >dry.log 2>&1 || fail "the dry run"
+    "$tutti" train "$config" --dry-run --set model.weights=nowhere.safetensors >dry.log 2>&1 && fail "a dry run without the file"
+    says dry "nowhere.safetensors"
+    ;;
+  accumulate)
+    # Without batch norm: two and three replicas of two batches are four and six replicas of one.
+    plain=(--set model.name=mlp --set model.width=0 --set 'model.hidden=[16]' --max-steps 4)
+    expect 0 four "${plain[@]}" --replicas 4
+    expect 0 six "${plain[@]}" --replicas 6
+    expect 0 two "${plain[@]}" --replicas 2 --set batch.accumulate=2
+    expect 0 one "${plain[@]}" --replicas 1 --set batch.accumulate=4
+    same_weights four two 4
+    same_weights four one 4
+    expect 0 three "${plain[@]}" --replicas 3 --set batch.accumulate=2 --ranks 2
+    same_weights six three 4
+    losses four >one.losses
+    losses two >two.losses
+    cmp one.losses two.losses || fail "the losses of four replicas and of two that accumulate differ"
+    config=$here/volumes.toml
+    volumes=(--set data.dir="$folder/volumes" --set batch.global=0 --set batch.local=1 --max-steps 2)
+    "$tutti" data generate cosmoflow volumes --side 32 --train 8 --test 2 --seed 5 >generate.log 2>&1 || fail "generating volumes"
+    expect 0 dropout-four "${volumes[@]}" --replicas 4
+    expect 0 dropout-two "${volumes[@]}" --replicas 2 --set batch.accumulate=2
+    same_weights dropout-four dropout-two 2
+    config=$here/tiny.toml
+    # With batch norm.
+    norms=(--set batch.accumulate=2)
+    expect 0 norm-one "${norms[@]}" --max-steps 5
+    expect 0 norm-two "${norms[@]}" --max-steps 5 --ranks 2
+    same norm-one norm-two 5
+    says norm-one "2 replica\(s\) of 2 x 3 samples"
+    expect 0 norm-shards "${norms[@]}" --max-steps 5 --ranks 2 --set comm.sharded_update=true
+    same norm-one norm-shards 5
+    expect 0 norm-parts "${norms[@]}" --max-steps 3
+    expect 0 norm-parts "${norms[@]}" --max-steps 5 --ranks 2 --resume
+    same norm-one norm-parts 5
+    expect 2 norm-parts --set batch.accumulate=3 --max-steps 6 --resume
+    says norm-parts "batch.accumulate was 2 and is now 3"
+    expect 2 wrong --set batch.local=0 --set batch.global=6 --set batch.accumulate=4
+    says wrong "batch.global = 6 does not divide by 2 replicas and batch.accumulate = 4"
+    ;;
+  average)
+    # tensor FILE NAME: checksum of its bytes
+    tensor() {
+      local begin bytes
+      read -r begin bytes _ < <(tensor_lines "$1" | grep " $2\$")
+      tail -c +$((begin + 1)) "$1" | head -c "$bytes" | cksum
+    }
+    for name in sgd lars; do
+      ema=(--set optimizer.name=$name --set optimizer.ema=0.9 --set optimizer.ema_from=2 --set 'optimizer.exclude=["norm"]')
+      expect 0 $name-one "${ema[@]}" --max-steps 6
+      expect 0 $name-two "${ema[@]}" --max-steps 6 --ranks 2
+      same $name-one $name-two 6
+      expect 0 $name-shards "${ema[@]}" --max-steps 6 --ranks 2 --set comm.sharded_update=true
+      same $name-one $name-shards 6
+      expect 0 $name-parts "${ema[@]}" --max-steps 4
+      expect 0 $name-parts "${ema[@]}" --max-steps 6 --resume --ranks 2 --set comm.sharded_update=true
+      same $name-one $name-parts 6
+      # All ranks evaluate the average.
+      grep '"event":"eval"' $name-one/record.jsonl | tail -n 1 | grep -Eo '"loss":[^,}]*' >one.loss
+      grep '"event":"eval"' $name-shards/record.jsonl | tail -n 1 | grep -Eo '"loss":[^,}]*' >two.loss
+      [ -s one.loss ] && cmp one.loss two.loss || fail "the evaluations of $name-one and $name-shards differ"
+    done
+    # Training is as without it, and the average is another.
+    expect 0 plain --set 'optimizer.exclude=["norm"]' --max-steps 6
+    last=checkpoints/step_0000006
+    [ "$(tensor plain/$last/weights.safetensors conv1.weight)" = "$(tensor sgd-one/$last/state.safetensors conv1.weight.raw)" ] || fail "averaging has changed the weights"
+    [ "$(tensor plain/$last/weights.safetensors conv1.weight)" != "$(tensor sgd-one/$last/weights.safetensors conv1.weight)" ] || fail "the average is the weights"
+    # What tutti eval says of the checkpoint is what training said.
+    "$tutti" eval "$config" --weights sgd-one --json >eval.json 2>eval.log || fail "tutti eval"
+    [ "$(grep -Eo '"loss": ?[0-9.e+-]*' eval.json | grep -Eo '[0-9.]{6}' | head -n 1)" = "$(grep '"event":"eval"' sgd-one/record.jsonl | tail -n 1 | grep -Eo '"loss":[^,}]*' | grep -Eo '[0-9.]{6}' | head -n 1)" ] ||
+      fail "tutti eval says $(cat eval.json)"
+    # Until it begins it is the weights; with some of them frozen; and one that begins in a resume.
+    expect 0 late --set 'optimizer.exclude=["norm"]' --set optimizer.ema=0.9 --set optimizer.ema_from=50 --max-steps 6
+    cmp plain/$last/weights.safetensors late/$last/weights.safetensors || fail "the average has begun too early"
+    frozen=(--set optimizer.ema=0.9 --set 'model.freeze=["conv1.*", "bn1.*"]' --max-steps 4)
+    expect 0 frozen-one "${frozen[@]}"
+    expect 0 frozen-two "${frozen[@]}" --ranks 2 --set comm.sharded_update=true
+    same frozen-one frozen-two 4
+    expect 0 plain --set 'optimizer.exclude=["norm"]' --set optimizer.ema=0.9 --max-steps 8 --resume --resume-anyway optimizer.ema
+    expect 0 sgd-one --set 'optimizer.exclude=["norm"]' --max-steps 8 --resume --resume-anyway optimizer.ema --resume-anyway optimizer.ema_from
+    grep "begins at zero" plain.log sgd-one.log && fail "the momentum was lost"
+    expect 2 wrong --set optimizer.ema_from=3
+    says wrong "optimizer.ema_from needs optimizer.ema"
+    ;;
   precisions)
     expect 0 one --precision bf16 --set model.width=16 --max-steps 3
     expect 0 two --precision bf16 --set model.width=16 --max-steps 3 --ranks 2

@@ -57,9 +57,10 @@ void print_summary(const RunConfig& config, const PlannedRanks& ranks, const Con
   fmt::print("#   data     {}: {} training and {} test samples of {}\n", config.data.dataset,
              data.train->size(), data.test->size(), fields);
   fmt::print("#   model    {}: {} parameters\n", config.model.name, run.parameters);
-  fmt::print("#   batch    {} samples: {} replica{} of {}, on {} rank{} x {} thread{}\n",
-             run.batch.global, run.replicas, run.replicas == 1 ? "" : "s", run.batch.local,
-             ranks.count, ranks.count == 1 ? "" : "s", ranks.threads,
+  fmt::print("#   batch    {} samples: {} replica{} of {}{}, on {} rank{} x {} thread{}\n",
+             run.batch.global, run.replicas, run.replicas == 1 ? "" : "s",
+             config.batch.accumulate > 1 ? fmt::format("{} x ", config.batch.accumulate) : "",
+             run.batch.local, ranks.count, ranks.count == 1 ? "" : "s", ranks.threads,
              ranks.threads == 1 ? "" : "s");
   fmt::print("#   length   {} steps, {} an epoch\n", run.steps, run.steps_per_epoch);
   if (!ranks.command.empty()) fmt::print("#   launch   {}\n", ranks.command);
@@ -109,7 +110,8 @@ int dry_run(const ResolvedConfig& resolved, const DryRunFlags& flags) {
                                   .ranks = planned.count,
                                   .train = *data.train,
                                   .test = *data.test,
-                                  .backend = backend});
+                                  .backend = backend,
+                                  .resumes = before.has_value()});
   std::string resume;
   if (before) {
     check_resume(place.resume, *before,

@@ -15,10 +15,9 @@
 #include "tutti/cli/verbs.h"
 #include "tutti/data/format/npy_arrays.h"
 #include "tutti/device/cpu/topology.h"
-#include "tutti/train/checkpoint.h"
 #include "tutti/train/evaluator.h"
+#include "tutti/train/given_weights.h"
 #include "tutti/train/network.h"
-#include "tutti/train/safetensors.h"
 #include "tutti/train/settings.h"
 #include "tutti/train/weights.h"
 
@@ -31,42 +30,6 @@ struct EvalVerb {
   int64_t samples = 0;
   bool json = false;
 };
-
-struct FoundWeights {
-  SafetensorsFile file;
-  std::string checkpoint{};  ///< empty: the file is of no checkpoint
-  int64_t step = 0;
-};
-
-/// Weights from a .safetensors file, a checkpoint or a file of one, or the folder of a run or of
-/// its checkpoints: the best one there, else the newest.
-FoundWeights weights_at(const std::filesystem::path& path) {
-  std::error_code failed;  // opening the file says why
-  const bool folder = std::filesystem::is_directory(path, failed);
-  if (path.filename() == "state.safetensors" &&
-      is_in_checkpoint(path.parent_path() / "weights.safetensors"))
-    throw ConfigError(fmt::format(
-        "--weights: '{}' holds the optimizer's state and the statistics, not the weights; give {}",
-        path.string(), shell_word((path.parent_path() / "weights.safetensors").string())));
-  if (!folder && !is_in_checkpoint(path)) return {SafetensorsFile(path)};
-  const auto best = folder ? find_best(checkpoints_in(path)) : std::nullopt;
-  const std::filesystem::path checkpoint = best ? *best : checkpoint_at(path, "--weights");
-  const int64_t step = verify_checkpoint(checkpoint).step;
-  log::info("weights of step {}{}: '{}'", step, best ? ", the best evaluation's" : "",
-            checkpoint.string());
-  return {std::move(open_checkpoint(checkpoint).weights), checkpoint.string(), step};
-}
-
-/// The configuration of the run that a path of --weights lies in or is; empty: none is near.
-std::string configuration_near(const std::filesystem::path& weights) {
-  std::error_code unknown;
-  auto at = weights.has_filename() ? weights : weights.parent_path();
-  // The run, its checkpoints, one of them, a file in that.
-  for (int up = 0; up < 4 && !at.empty(); ++up, at = at.parent_path())
-    if (const auto config = at / "config.toml"; std::filesystem::exists(config, unknown))
-      return config.string();
-  return "";
-}
 
 /// Throws ConfigError for weights of another model, with the configuration that has theirs.
 void import_weights(const EvalVerb& verb, const SafetensorsFile& file, Weights& weights) {
@@ -151,7 +114,7 @@ int run_eval(const EvalVerb& verb) {
   const Goal goal = goal_of(config, model.classes);
   const auto network = compile_evaluation(model, split_settings(config), nullptr, backend);
   Weights weights(network->plan.variables, 1);
-  const FoundWeights found = weights_at(verb.weights);
+  const FoundWeights found = find_weights(verb.weights, "--weights");
   import_weights(verb, found.file, weights);
 
   const data::SampleWriter writer = sample_writer(config, *dataset, network->batch());

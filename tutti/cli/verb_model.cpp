@@ -53,17 +53,16 @@ struct MemoryLine {
 std::vector<MemoryLine> memory_of(const Plan& plan) {
   const Variables& v = plan.variables;
   const auto threads = static_cast<size_t>(plan.options.threads);
-  return {
-      {"results", "results of layers", plan.arena_bytes},
-      {"packed_weights", "weights packed for kernels", plan.packed_bytes},
-      {"scratch", "tiles in flight, all threads", plan.tile_scratch_bytes * threads},
-      {"workspace", "workspace of kernels, all threads", plan.workspace_bytes * threads},
-      {"accumulators", "gradients being summed, all threads but one",
-       plan.state_bytes * (threads - 1)},
-      {"parameters", "parameters", v.parameter_bytes},
-      {"gradients", "gradients", v.parameter_bytes},
-      {"optimizer_state", "optimizer state (momentum)", v.parameter_bytes * v.state_kinds.size()},
-      {"statistics", "running statistics", v.statistic_bytes}};
+  return {{"results", "results of layers", plan.arena_bytes},
+          {"packed_weights", "weights packed for kernels", plan.packed_bytes},
+          {"scratch", "tiles in flight, all threads", plan.tile_scratch_bytes * threads},
+          {"workspace", "workspace of kernels, all threads", plan.workspace_bytes * threads},
+          {"accumulators", "gradients being summed, all threads but one",
+           plan.state_bytes * (threads - 1)},
+          {"parameters", "parameters", v.parameter_bytes},
+          {"gradients", "gradients", v.trained_bytes},
+          {"optimizer_state", "optimizer state (momentum)", v.trained_bytes * v.state_kinds.size()},
+          {"statistics", "running statistics", v.statistic_bytes}};
 }
 
 int run_list(const ModelVerb& verb) {

@@ -118,6 +118,7 @@ int run_study_verb(const StudyVerb& verb) {
   flags.seed = static_cast<uint64_t>(config.run.seed);
   flags.local_batch = config.batch.local;
   flags.global_batch = config.batch.global;
+  flags.accumulate = config.batch.accumulate;
   flags.replicas = config.run.replicas;
   flags.threads_per_rank = static_cast<int>(config.run.threads);
   flags.cores = topology.usable_cores();

@@ -7,11 +7,10 @@
 namespace tutti {
 namespace {
 
-/// Per value: does it depend on a parameter?
-std::vector<bool> depends_on_parameters(const Graph& graph) {
+/// Per value: does it depend on one of these?
+std::vector<bool> depends_on(const Graph& graph, std::span<const Value> parameters) {
   std::vector<bool> depends(graph.values().size());
-  for (size_t i = 0; i < depends.size(); ++i)
-    depends[i] = graph.values()[i].role == Role::parameter;
+  for (const Value p : parameters) depends[static_cast<size_t>(p.id)] = true;
   for (const Node& node : graph.nodes())
     if (std::ranges::any_of(node.in, [&](Value v) { return depends[static_cast<size_t>(v.id)]; }))
       for (const Value v : node.out) depends[static_cast<size_t>(v.id)] = true;
@@ -21,8 +20,8 @@ std::vector<bool> depends_on_parameters(const Graph& graph) {
 }  // namespace
 
 std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses,
-                                 const SumOfGradients& sum) {
-  const std::vector<bool> wanted = depends_on_parameters(graph);
+                                 std::span<const Value> trained, const SumOfGradients& sum) {
+  const std::vector<bool> wanted = depends_on(graph, trained);
   const size_t forward_nodes = graph.nodes().size();
   std::vector<Value> gradient(graph.values().size());  // of forward values
   std::vector<Value> produced;
@@ -48,7 +47,7 @@ std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses,
     }
   }
 
-  for (const Value parameter : graph.with_role(Role::parameter)) {
+  for (const Value parameter : trained) {
     const Value g = gradient[static_cast<size_t>(parameter.id)];
     if (!g.valid())
       throw ConfigError(

@@ -12,11 +12,11 @@ namespace tutti {
 /// graph/ knows no op.
 using SumOfGradients = std::function<Value(Graph&, Value, Value)>;
 
-/// Differentiates the sum of `losses` (unbatched scalars) with respect to every parameter it
-/// depends on, marks each result with Role::gradient, and returns the parameters in the order in
-/// which their gradients are produced. Throws ConfigError if a parameter does not influence a loss,
-/// or an op on the way has no gradient.
+/// Differentiates the sum of `losses` (unbatched scalars) with respect to the parameters `trained`,
+/// marks each result with Role::gradient, and returns these parameters in the order in which their
+/// gradients are produced. What other parameters alone depend on is not gone through. Throws
+/// ConfigError if one of them does not influence a loss, or an op on the way has no gradient.
 std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses,
-                                 const SumOfGradients& sum);
+                                 std::span<const Value> trained, const SumOfGradients& sum);
 
 }  // namespace tutti

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "tutti/base/error.h"
 #include "tutti/graph/autodiff.h"
 
@@ -79,8 +81,8 @@ TEST(Autodiff, SumsWhatIsReadTwiceAndSkipsWhatIsNotWanted) {
   const Value y = product(g, "y", w, x);
   const Value loss = product(g, "loss", y, y);
   int sums = 0;
-  const std::vector<Value> parameters =
-      differentiate(g, std::span(&loss, 1), [&](Graph& graph, Value a, Value b) {
+  const std::vector<Value> parameters = differentiate(
+      g, std::span(&loss, 1), g.with_role(Role::parameter), [&](Graph& graph, Value a, Value b) {
         ++sums;
         return product(graph, "sum", a, b);
       });
@@ -93,13 +95,28 @@ TEST(Autodiff, SumsWhatIsReadTwiceAndSkipsWhatIsNotWanted) {
   EXPECT_EQ(g[gradients[0]].of, w);
 }
 
+TEST(Autodiff, StopsBelowTheLowestTrainedParameter) {
+  Graph g;
+  const Value x = g.input("x", {DType::f32, {}, {}}, false);
+  const Value low = g.parameter("low", {}, {}), middle = g.parameter("middle", {}, {}),
+              high = g.parameter("high", {}, {});
+  const Value loss = product(g, "c", product(g, "b", product(g, "a", low, x), middle), high);
+  const auto sum = [](Graph&, Value a, Value) { return a; };
+  const size_t forward = g.nodes().size();
+  const std::array trained{middle};
+  EXPECT_EQ(differentiate(g, std::span(&loss, 1), trained, sum), std::vector<Value>{middle});
+  EXPECT_EQ(g.nodes().size() - forward, 2u);  // of b, and of middle
+  EXPECT_EQ(g.with_role(Role::gradient).size(), 1u);
+}
+
 TEST(Autodiff, OrdersParametersByProductionOfTheirGradients) {
   Graph g;
   const Value x = g.input("x", {DType::f32, {}, {}}, false);
   const Value w0 = g.parameter("w0", {}, {}), w1 = g.parameter("w1", {}, {});
   const Value loss = product(g, "l", product(g, "b", product(g, "a", w0, x), w1), x);
   const std::vector<Value> parameters =
-      differentiate(g, std::span(&loss, 1), [](Graph&, Value a, Value) { return a; });
+      differentiate(g, std::span(&loss, 1), g.with_role(Role::parameter),
+                    [](Graph&, Value a, Value) { return a; });
   EXPECT_EQ(parameters, (std::vector<Value>{w1, w0}));
 }
 
@@ -110,7 +127,7 @@ TEST(Autodiff, RefusesWhatItCannotDifferentiate) {
   unused.parameter("idle", {}, {});
   const Value loss = product(unused, "loss", w, x);
   try {
-    differentiate(unused, std::span(&loss, 1), sum);
+    differentiate(unused, std::span(&loss, 1), unused.with_role(Role::parameter), sum);
     FAIL();
   } catch (const ConfigError& error) {
     EXPECT_NE(std::string(error.what()).find("'idle'"), std::string::npos);
@@ -119,7 +136,7 @@ TEST(Autodiff, RefusesWhatItCannotDifferentiate) {
   const Value v = blocked.parameter("v", {}, {});
   const Value end = blocked.append1("end", std::make_shared<NoGradient>(), {v, v});
   try {
-    differentiate(blocked, std::span(&end, 1), sum);
+    differentiate(blocked, std::span(&end, 1), blocked.with_role(Role::parameter), sum);
     FAIL();
   } catch (const ConfigError& error) {
     EXPECT_STREQ(error.what(), "end: op 'no_gradient' has no gradient");

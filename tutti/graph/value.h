@@ -1,8 +1,10 @@
 #pragma once
 // Value: a name for one tensor of a graph; ValueType: what it is.
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "tutti/tensor/tensor_desc.h"
 
@@ -37,16 +39,45 @@ struct Init {
   enum class Kind : uint8_t {
     zeros,
     ones,
+    constant,
+    normal,
+    truncated_normal,
+    uniform,
     kaiming_normal_fan_out,
     kaiming_normal_fan_in,
+    kaiming_uniform_fan_out,
+    kaiming_uniform_fan_in,
     uniform_fan_in,
-    glorot_uniform
+    glorot_uniform,
+    glorot_normal
   } kind = Kind::zeros;
-  // kaiming_normal_*: N(0, 2/fan) (He et al. 2015, eq. 10), PyTorch's kaiming_normal_ with its
-  // mode; uniform_fan_in: U(-1/sqrt(fan_in), 1/sqrt(fan_in)), what PyTorch's layers start with;
-  // `fan` for its biases. glorot_uniform: U(-l, l), l = sqrt(6 / (fan_in + fan_out)) (Glorot and
-  // Bengio 2010, eq. 16), what Keras's layers start with.
-  int64_t fan = 0;  ///< overrides the fan computed from the shape when > 0; not for glorot_uniform
+  // With `value`: constant is that number; normal: N(0, value^2); truncated_normal: the same
+  // without what is more than two deviations from 0; uniform: U(-value, value). kaiming_normal_*:
+  // N(0, 2/fan) (He et al. 2015, eq. 10), PyTorch's kaiming_normal_ with its mode;
+  // kaiming_uniform_*: U(-l, l) of the same variance, l = sqrt(6/fan); uniform_fan_in:
+  // U(-1/sqrt(fan_in), 1/sqrt(fan_in)), what PyTorch's layers start with; `fan` for its biases.
+  // glorot_uniform: U(-l, l), l = sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010, eq. 16),
+  // what Keras's layers start with; glorot_normal: N(0, 2 / (fan_in + fan_out)), PyTorch's
+  // xavier_normal_.
+  int64_t fan = 0;  ///< overrides the fan computed from the shape when > 0; not for glorot_*
+  double value = 0;
 };
+
+/// Names of the kinds, in their order.
+constexpr std::array<std::string_view, 13> words(Init::Kind) {
+  return {"zeros",
+          "ones",
+          "constant",
+          "normal",
+          "truncated_normal",
+          "uniform",
+          "kaiming_normal_fan_out",
+          "kaiming_normal_fan_in",
+          "kaiming_uniform_fan_out",
+          "kaiming_uniform_fan_in",
+          "uniform_fan_in",
+          "glorot_uniform",
+          "glorot_normal"};
+}
 
 }  // namespace tutti

@@ -42,11 +42,11 @@ struct BiasShape {
 /// The bias of a layer whose weight has this fan.
 template <class Spec>
 Value bias_parameter(Graph& graph, const std::string& name, const Spec& spec, BiasShape shape) {
-  require(spec.bias_init == Init::Kind::zeros || spec.bias_init == Init::Kind::uniform_fan_in,
-          "layer '{}': a bias starts with zeros or uniform_fan_in", name);
-  const bool zeros = spec.bias_init == Init::Kind::zeros;
+  const bool by_fan = spec.bias_init == Init::Kind::uniform_fan_in;
+  require(by_fan || spec.bias_init == Init::Kind::zeros || spec.bias_init == Init::Kind::constant,
+          "layer '{}': a bias starts with zeros, constant or uniform_fan_in", name);
   return graph.parameter(name + ".bias", Shape{shape.count},
-                         Init{spec.bias_init, zeros ? 0 : shape.fan_in});
+                         Init{spec.bias_init, by_fan ? shape.fan_in : 0, spec.bias_value});
 }
 
 /// FNV-1a: the same number for the same name on every machine.
@@ -65,7 +65,8 @@ Value conv(Graph& graph, const std::string& name, Value x, const ConvSpec& spec)
           "layer '{}': {} input and {} output channels do not form {} groups", name, channels,
           spec.out_channels, spec.groups);
   const Shape w = weight_shape(spec.out_channels, channels / spec.groups, spec, spatial);
-  std::vector<Value> in{x, graph.parameter(name + ".weight", w, Init{spec.init, 0})};
+  std::vector<Value> in{x,
+                        graph.parameter(name + ".weight", w, Init{spec.init, 0, spec.init_value})};
   if (spec.bias) in.push_back(bias_parameter(graph, name, spec, {w[0], w.elements_from(1)}));
   const Value y =
       graph.append(name, std::make_shared<Conv>(conv_attributes(spec, spatial), spec.bias), in)
@@ -87,7 +88,9 @@ Value separable_conv(Graph& graph, const std::string& name, Value x, const ConvS
                .bias = spec.bias,
                .activation = spec.activation,
                .init = spec.init,
-               .bias_init = spec.bias_init});
+               .init_value = spec.init_value,
+               .bias_init = spec.bias_init,
+               .bias_value = spec.bias_value});
 }
 
 Value conv_transpose(Graph& graph, const std::string& name, Value x, const ConvSpec& spec) {
@@ -97,7 +100,8 @@ Value conv_transpose(Graph& graph, const std::string& name, Value x, const ConvS
           "layer '{}': {} output channels do not form {} groups", name, spec.out_channels,
           spec.groups);
   const Shape w = weight_shape(graph.shape(x)[1], spec.out_channels / spec.groups, spec, spatial);
-  std::vector<Value> in{x, graph.parameter(name + ".weight", w, Init{spec.init, 0})};
+  std::vector<Value> in{x,
+                        graph.parameter(name + ".weight", w, Init{spec.init, 0, spec.init_value})};
   if (spec.bias)
     in.push_back(bias_parameter(graph, name, spec, {spec.out_channels, w.elements_from(1)}));
   return graph
@@ -137,8 +141,8 @@ Value batch_norm(Graph& graph, const std::string& name, Value y, Mode mode,
 Value dense(Graph& graph, const std::string& name, Value x, const DenseSpec& spec) {
   const int64_t features = graph.shape(x).elements_from(1);
   require(spec.outputs >= 1, "layer '{}': {} outputs", name, spec.outputs);
-  std::vector<Value> in{
-      x, graph.parameter(name + ".weight", Shape{spec.outputs, features}, Init{spec.init, 0})};
+  std::vector<Value> in{x, graph.parameter(name + ".weight", Shape{spec.outputs, features},
+                                           Init{spec.init, 0, spec.init_value})};
   if (spec.bias) in.push_back(bias_parameter(graph, name, spec, {spec.outputs, features}));
   return graph.append(name, std::make_shared<Dense>(spec.bias, spec.dtype.value_or(DType::f32)), in)
       .front();
@@ -221,7 +225,12 @@ Value gaussian_kl(Graph& graph, const std::string& name, Value mean, Value logva
 }
 
 std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses) {
-  return differentiate(graph, losses, [](Graph& g, Value a, Value b) {
+  return differentiate(graph, losses, graph.with_role(Role::parameter));
+}
+
+std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses,
+                                 std::span<const Value> trained) {
+  return differentiate(graph, losses, trained, [](Graph& g, Value a, Value b) {
     return add(g, g[a].name + "+" + g[b].name, a, b);
   });
 }

@@ -31,7 +31,9 @@ struct ConvSpec {
   std::optional<ActivationAttributes> activation{};  ///< conv only; a node of its own, NAME.relu
   Init::Kind init =
       Init::Kind::uniform_fan_in;  ///< PyTorch's default; its fan is that of a plain convolution
+  double init_value = 0;           ///< Init::value of the weight, where its kind takes one
   Init::Kind bias_init = Init::Kind::uniform_fan_in;  ///< of the weight's fan; Keras's is zeros
+  double bias_value = 0;                              ///< of a constant bias
 };
 
 /// 2-D or 3-D by the rank of x.
@@ -56,7 +58,9 @@ struct DenseSpec {
   bool bias = true;
   std::optional<DType> dtype{};  ///< of the result; default f32
   Init::Kind init = Init::Kind::uniform_fan_in;
+  double init_value = 0;  ///< Init::value of the weight, where its kind takes one
   Init::Kind bias_init = Init::Kind::uniform_fan_in;  ///< of the weight's fan; Keras's is zeros
+  double bias_value = 0;                              ///< of a constant bias
 };
 
 Value dense(Graph& graph, const std::string& name, Value x, const DenseSpec& spec);
@@ -89,7 +93,9 @@ Value pointwise_loss(Graph& graph, const std::string& name, Value prediction, Va
                      PointwiseLossAttributes attributes);
 Value gaussian_kl(Graph& graph, const std::string& name, Value mean, Value logvar, float scale = 1);
 
-/// graph/autodiff.h's differentiate with gradients summed by Add.
+/// graph/autodiff.h's differentiate with gradients summed by Add; of all parameters, or of some.
 std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses);
+std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses,
+                                 std::span<const Value> trained);
 
 }  // namespace tutti

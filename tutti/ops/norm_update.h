@@ -20,7 +20,7 @@ namespace tutti {
 ///   local = trust * |w| / (|g| + weight_decay * |w| + eps), 1 if |w| or |g| is 0
 ///   v = momentum * v + lr * local * (g + weight_decay * w); w -= v
 struct LarsAttributes {
-  double momentum = 0.9, weight_decay = 0, trust = 0.001, eps = 0;
+  double momentum = 0.9, weight_decay = 0, trust = 0.001, eps = 0, rate = 1;
 };
 
 /// The first op of LARS: block sums of w^2 and of g^2, not scaled; changes nothing. No states.
@@ -47,7 +47,7 @@ class LarsUpdate : public Update {
 ///   u = m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps) + weight_decay * w
 ///   w -= lr * (|w| / |u|) * u, the ratio of norms being 1 if one of them is 0
 struct LambAttributes {
-  double beta1 = 0.9, beta2 = 0.999, eps = 1e-6, weight_decay = 0;  ///< eps > 0
+  double beta1 = 0.9, beta2 = 0.999, eps = 1e-6, weight_decay = 0, rate = 1;  ///< eps > 0
 };
 
 /// The first op of LAMB: updates m and v; block sums of w^2 and of u^2.

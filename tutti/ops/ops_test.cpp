@@ -165,6 +165,15 @@ TEST_F(Ops, BiasesStartAsTheLayerSays) {
   EXPECT_EQ(g[g.find("keras.bias")].init.kind, Init::Kind::zeros);
   dense(g, "fc", image({2, 3}), {.outputs = 4, .bias_init = Init::Kind::zeros});
   EXPECT_EQ(g[g.find("fc.bias")].init.kind, Init::Kind::zeros);
+  dense(g, "prior", image({2, 3}),
+        {.outputs = 4,
+         .init = Init::Kind::normal,
+         .init_value = 0.01,
+         .bias_init = Init::Kind::constant,
+         .bias_value = -4.6});
+  EXPECT_EQ(g[g.find("prior.weight")].init.value, 0.01);
+  EXPECT_EQ(g[g.find("prior.bias")].init.value, -4.6);
+  EXPECT_EQ(g[g.find("prior.bias")].init.fan, 0);
   refuses(
       [&] {
         dense(g, "d", image({2, 3}), {.outputs = 4, .bias_init = Init::Kind::ones});

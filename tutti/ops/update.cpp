@@ -30,28 +30,38 @@ std::vector<ValueType> Update::infer(std::span<const ValueType> in) const {
   return sums_ == Sums::writes ? std::vector{sums} : std::vector<ValueType>{};
 }
 
+namespace {
+
+/// Most updates have the rate that they are given.
+std::string rate_text(double rate) { return rate == 1 ? "" : fmt::format(" rate {}", rate); }
+
+std::string text_of(const LambAttributes& a) {
+  return fmt::format("beta {},{} eps {} weight_decay {}{}", a.beta1, a.beta2, a.eps, a.weight_decay,
+                     rate_text(a.rate));
+}
+
+}  // namespace
+
 std::string SgdUpdate::attributes() const {
-  return fmt::format("momentum {} weight_decay {}{}", a_.momentum, a_.weight_decay,
-                     a_.nesterov ? " nesterov" : "");
+  return fmt::format("momentum {} weight_decay {}{}{}", a_.momentum, a_.weight_decay,
+                     a_.nesterov ? " nesterov" : "", rate_text(a_.rate));
 }
 
 std::string AdamUpdate::attributes() const {
-  return fmt::format("beta {},{} eps {} weight_decay {}{}", a_.beta1, a_.beta2, a_.eps,
-                     a_.weight_decay, a_.decoupled ? " decoupled" : "");
+  return fmt::format("beta {},{} eps {} weight_decay {}{}{}", a_.beta1, a_.beta2, a_.eps,
+                     a_.weight_decay, a_.decoupled ? " decoupled" : "", rate_text(a_.rate));
 }
 
 std::string LarsUpdate::attributes() const {
-  return fmt::format("momentum {} weight_decay {} trust {} eps {}", a_.momentum, a_.weight_decay,
-                     a_.trust, a_.eps);
+  return fmt::format("momentum {} weight_decay {} trust {} eps {}{}", a_.momentum, a_.weight_decay,
+                     a_.trust, a_.eps, rate_text(a_.rate));
 }
-
-namespace {
-std::string text_of(const LambAttributes& a) {
-  return fmt::format("beta {},{} eps {} weight_decay {}", a.beta1, a.beta2, a.eps, a.weight_decay);
-}
-}  // namespace
 
 std::string LambMoments::attributes() const { return text_of(a_); }
 std::string LambUpdate::attributes() const { return text_of(a_); }
+
+std::string WeightAverage::attributes() const {
+  return fmt::format("decay {} from {}", a_.decay, a_.from);
+}
 
 }  // namespace tutti

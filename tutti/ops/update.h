@@ -1,10 +1,11 @@
 #pragma once
 // Optimizer updates. One op updates any number of parameters: inputs lr, gradient_scale (f32
 // scalars), then for each parameter w, g and its states; w and the states change. Everything is
-// f32. g is a sum over replicas: the gradient is g * gradient_scale. Updates are elementwise, so w,
-// g and the states must share one layout, whatever it is, and a kernel may be limited to a window
-// of the parameters (Window in backend/backend.h). Rules that need norms of whole parameters take
-// two ops: ops/norm_update.h.
+// f32. g is a sum over replicas: the gradient is g * gradient_scale. The rate of an update is lr
+// times the `rate` of its attributes, which `lr` stands for in the formulas. Updates are
+// elementwise, so w, g and the states must share one layout, whatever it is, and a kernel may be
+// limited to a window of the parameters (Window in backend/backend.h). Rules that need norms of
+// whole parameters take two ops: ops/norm_update.h.
 
 #include "tutti/graph/graph.h"
 
@@ -45,6 +46,7 @@ class Update : public Op {
 struct SgdAttributes {
   double momentum = 0, weight_decay = 0;
   bool nesterov = false;
+  double rate = 1;
 };
 
 class SgdUpdate : public Update {
@@ -67,6 +69,7 @@ class SgdUpdate : public Update {
 struct AdamAttributes {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
   bool decoupled = false;
+  double rate = 1;
 };
 
 class AdamUpdate : public Update {
@@ -78,6 +81,28 @@ class AdamUpdate : public Update {
 
  private:
   AdamAttributes a_;
+};
+
+/// A moving average of the weights (Polyak and Juditsky 1992), taken after their update; state: a.
+///   a = w in the first `from` updates; a += (1 - decay) * (w - a) later
+/// g and the scalars are not read: they say which sums the update before it waits for.
+struct WeightAverageAttributes {
+  double decay = 0.999;
+  int64_t from = 0;
+};
+
+class WeightAverage : public Update {
+ public:
+  explicit WeightAverage(WeightAverageAttributes attributes) : Update(1), a_(attributes) {}
+  const WeightAverageAttributes& average() const { return a_; }
+  std::string_view name() const override { return "weight_average"; }
+  std::string attributes() const override;
+  bool mutates(int input) const override {
+    return input >= leading() && (input - leading()) % arity() == 2;
+  }
+
+ private:
+  WeightAverageAttributes a_;
 };
 
 }  // namespace tutti

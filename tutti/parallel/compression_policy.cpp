@@ -1,31 +1,24 @@
 #include "tutti/parallel/compression_policy.h"
 
 #include <fmt/format.h>
-#include <fnmatch.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "tutti/base/error.h"
+#include "tutti/base/name_pattern.h"
 
 namespace tutti {
 namespace {
 
 constexpr std::string_view kAuto = "auto:";
 
-bool matches(const std::string& pattern, const std::string& name) {
-  return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
-}
-
 void check_patterns(const CompressionPolicy& policy,
                     std::span<const CompressibleEntry> parameters) {
+  std::vector<std::string> names;
+  for (const CompressibleEntry& parameter : parameters) names.push_back(parameter.entry.name);
   for (const std::string& pattern : policy.exclude)
-    if (std::ranges::none_of(
-            parameters, [&](const CompressibleEntry& p) { return matches(pattern, p.entry.name); }))
-      throw ConfigError(fmt::format(
-          "comm.compression_exclude: no parameter is called '{}'; names are like '{}' and '{}'",
-          pattern, parameters.empty() ? "" : parameters.front().entry.name,
-          parameters.empty() ? "" : parameters.back().entry.name));
+    require_fit("comm.compression_exclude", pattern, names);
 }
 
 // A bucket of one kind, with its members as indices into all parameters.
@@ -75,9 +68,7 @@ std::string to_string(const CompressionPolicy& policy) {
 bool compresses(const CompressionPolicy& policy, const CompressibleEntry& parameter) {
   return policy.compression.compresses() && parameter.shape.rank() >= 2 &&
          parameter.entry.bytes >= policy.min_bytes &&
-         std::ranges::none_of(policy.exclude, [&](const std::string& pattern) {
-           return matches(pattern, parameter.entry.name);
-         });
+         !fits_any(policy.exclude, parameter.entry.name);
 }
 
 CompressionLayout partition_by_compression(const CompressionPolicy& policy,

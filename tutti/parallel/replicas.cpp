@@ -23,6 +23,13 @@ ReplicaMap::ReplicaMap(int replicas, int ranks, int rank)
     : replicas_(replicas), ranks_(ranks), rank_(rank),
       first_(checked_table(replicas, ranks, rank)) {}
 
+ReplicaMap ReplicaMap::times(int turns) const {
+  CHECK(turns >= 1, "{} turns of a replica", turns);
+  std::vector<int> first = first_;
+  for (int& replica : first) replica *= turns;
+  return {std::move(first), rank_};
+}
+
 int ReplicaMap::owner(int replica) const {
   CHECK(0 <= replica && replica < replicas_, "replica {} of {}", replica, replicas_);
   return static_cast<int>(std::upper_bound(first_.begin(), first_.end(), replica) -

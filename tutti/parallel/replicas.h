@@ -3,6 +3,7 @@
 // batch, data shard and batch-norm statistics; a job has R of them on P <= R ranks, and a rank runs
 // its own one after another.
 
+#include <utility>
 #include <vector>
 
 #include "tutti/comm/schedule/tree.h"
@@ -15,6 +16,10 @@ class ReplicaMap {
   /// Throws ConfigError when there are fewer replicas than ranks.
   ReplicaMap(int replicas, int ranks, int rank);
 
+  /// Each replica as `turns` of them, which its rank runs one after another: those of replica r are
+  /// r * turns and up.
+  ReplicaMap times(int turns) const;
+
   int replicas() const { return replicas_; }
   int ranks() const { return ranks_; }
   int rank() const { return rank_; }
@@ -23,7 +28,7 @@ class ReplicaMap {
   }
   int local_count() const { return owned().size(); }
   /// The largest local_count() of any rank.
-  int most_per_rank() const { return (replicas_ + ranks_ - 1) / ranks_; }
+  int most_per_rank() const { return first_[1]; }
   int replica(int local) const { return owned().lo + local; }
   /// The rank that runs `replica`.
   int owner(int replica) const;
@@ -31,6 +36,10 @@ class ReplicaMap {
   const std::vector<int>& first() const { return first_; }
 
  private:
+  ReplicaMap(std::vector<int> first, int rank)
+      : replicas_(first.back()), ranks_(static_cast<int>(first.size()) - 1), rank_(rank),
+        first_(std::move(first)) {}
+
   int replicas_;
   int ranks_;
   int rank_;

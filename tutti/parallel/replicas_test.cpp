@@ -39,4 +39,15 @@ TEST(ReplicaMap, MoreRanksThanReplicasIsTheUsersError) {
 }
 
 }  // namespace
+TEST(ReplicaMap, TurnsStayWithTheirReplica) {
+  const ReplicaMap map = ReplicaMap(3, 2, 1).times(2);  // 2 and 1 replicas
+  EXPECT_EQ(map.replicas(), 6);
+  EXPECT_EQ(map.first(), (std::vector<int>{0, 4, 6}));
+  EXPECT_EQ(map.owned(), (comm::Range{4, 6}));
+  EXPECT_EQ(map.most_per_rank(), 4);
+  EXPECT_EQ(map.owner(3), 0);
+  EXPECT_EQ(map.owner(4), 1);
+  EXPECT_EQ(ReplicaMap(5, 3, 2).times(1).first(), ReplicaMap(5, 3, 2).first());
+}
+
 }  // namespace tutti

@@ -26,11 +26,12 @@ std::vector<comm::Slice> shards_of(const comm::Communicator& communicator,
 }  // namespace
 
 // Over a shaped link ranks behave as if they did not see each other's memory.
-SharedWeights::SharedWeights(comm::Communicator& communicator, const BucketLayout& layout)
+SharedWeights::SharedWeights(comm::Communicator& communicator, const BucketLayout& layout,
+                             size_t bytes)
     : shared_(communicator.shares_memory() && !communicator.shaped()),
       mine_(!shared_ || communicator.rank() == communicator.neighbours().first()),
-      window_(shared_ ? communicator.allocate_once(layout.bytes, shards_of(communicator, layout))
-                      : communicator.allocate(layout.bytes)),
+      window_(shared_ ? communicator.allocate_once(bytes, shards_of(communicator, layout))
+                      : communicator.allocate(bytes)),
       data_(shared_ ? window_->peer(communicator.neighbours().first()) : window_->data()) {}
 
 ShardedUpdate::ShardedUpdate(comm::Communicator& communicator, const BucketLayout& layout,
@@ -84,12 +85,12 @@ void ShardedUpdate::wait_for_readers() {
 
 void ShardedUpdate::sum_norms(int bucket, std::span<float> sums) {
   const auto b = static_cast<size_t>(bucket);
-  CHECK(norms_[b] != nullptr && sums.size() == norm_sums_[b].size(), "{} norms of bucket {}",
+  CHECK(norms_[b] != nullptr && sums.size() <= norm_sums_[b].size(), "{} norms of bucket {}",
         sums.size(), bucket);
-  std::ranges::copy(sums, norm_sums_[b].begin());
+  std::ranges::fill(std::ranges::copy(sums, norm_sums_[b].begin()).out, norm_sums_[b].end(), 0.0f);
   norms_[b]->start();
   wait(*norms_[b]);
-  std::ranges::copy(norm_sums_[b], sums.begin());
+  std::copy_n(norm_sums_[b].begin(), sums.size(), sums.begin());
 }
 
 void ShardedUpdate::updated(int bucket) { gathers_[static_cast<size_t>(bucket)]->start(); }

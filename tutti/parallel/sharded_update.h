@@ -26,8 +26,8 @@ namespace tutti {
 /// otherwise one each.
 class SharedWeights {
  public:
-  /// Collective. Zeroed memory of layout.bytes.
-  SharedWeights(comm::Communicator& communicator, const BucketLayout& layout);
+  /// Collective. Zeroed memory of `bytes`: the buckets, and parameters that nobody updates.
+  SharedWeights(comm::Communicator& communicator, const BucketLayout& layout, size_t bytes);
   std::byte* data() const { return data_; }
   bool shared() const { return shared_; }
   /// Whether this rank is the one that may fill them at the start.
@@ -42,7 +42,8 @@ class SharedWeights {
 /// Not thread-safe; used by the thread that uses the communicator.
 class ShardedUpdate {
  public:
-  /// Collective. `norms`: how many block sums each bucket has, 0 where it needs none. Everything
+  /// Collective. `norms`: how many block sums an update of each bucket has at most, 0 where none
+  /// has any. Everything
   /// given must outlive this.
   ShardedUpdate(comm::Communicator& communicator, const BucketLayout& layout,
                 const SharedWeights& weights, const std::vector<size_t>& norms);

@@ -27,7 +27,7 @@ BucketLayout layout() { return partition_buckets(kShardedEntries, 16384); }
 std::vector<float> train(comm::Communicator& c, int replicas, int steps, bool sharded) {
   GradientExchange exchange(c, ReplicaMap(replicas, c.size(), c.rank()), layout(),
                             {.sharded = sharded});
-  SharedWeights memory(c, exchange.layout());
+  SharedWeights memory(c, exchange.layout(), exchange.layout().bytes);
   ShardedUpdate shards(c, exchange.layout(), memory,
                        std::vector<size_t>(static_cast<size_t>(exchange.buckets()), 0));
   auto* const weights = reinterpret_cast<float*>(memory.data());
@@ -78,7 +78,7 @@ TEST(ShardedUpdate, HasTheBitsOfOneRank) {
 TEST(ShardedUpdate, NormsAreSummedOverShards) {
   comm::run_ranks(3, [](comm::Communicator& c) {
     const BucketLayout buckets = layout();
-    SharedWeights memory(c, buckets);
+    SharedWeights memory(c, buckets, buckets.bytes);
     std::vector<size_t> counts(buckets.buckets.size(), 0);
     counts[1] = 7;
     ShardedUpdate shards(c, buckets, memory, counts);
@@ -97,7 +97,7 @@ TEST(ShardedUpdate, NormsAreSummedOverShards) {
 TEST(ShardedUpdate, ShardsTileTheBuckets) {
   comm::run_ranks(4, [](comm::Communicator& c) {
     const BucketLayout buckets = layout();
-    SharedWeights memory(c, buckets);
+    SharedWeights memory(c, buckets, buckets.bytes);
     const ShardedUpdate shards(c, buckets, memory, std::vector<size_t>(buckets.buckets.size(), 0));
     EXPECT_TRUE(memory.shared());
     EXPECT_EQ(memory.mine(), c.rank() == 0);

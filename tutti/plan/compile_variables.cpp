@@ -53,6 +53,9 @@ void Compiler::size_variables() {
     variables.parameters.push_back(
         {graph_[p].name, plan_.descs[index_of(p)], variables.parameter_bytes, graph_[p].init});
     variables.parameter_bytes += aligned(plan_.descs[index_of(p)].bytes());
+    if (std::ranges::any_of(graph_.with_role(Role::gradient),
+                            [&](Value g) { return graph_[g].of == p; }))
+      variables.trained_bytes = variables.parameter_bytes;
   }
   for (const Value s : graph_.with_role(Role::statistic)) {
     variables.statistics.push_back(
@@ -71,7 +74,7 @@ void Compiler::place_state() {
     if (at == variables.state_kinds.end()) at = variables.state_kinds.insert(at, kind);
     const auto k = static_cast<size_t>(at - variables.state_kinds.begin());
     plan_.places[index_of(s)] = {
-        kState, k * variables.parameter_bytes + variables.find_parameter(parameter)->offset, 0};
+        kState, k * variables.trained_bytes + variables.find_parameter(parameter)->offset, 0};
   }
 }
 

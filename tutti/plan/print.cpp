@@ -43,7 +43,7 @@ std::string Plan::to_string(bool with_refusals) const {
       "memory: results {} B, packed weights {} B, tile scratch {} B, workspace {} B and "
       "accumulators {} B a thread, parameters {} B, state {} B, statistics {} B\n",
       arena_bytes, packed_bytes, tile_scratch_bytes, workspace_bytes, state_bytes,
-      variables.parameter_bytes, variables.parameter_bytes * variables.state_kinds.size(),
+      variables.parameter_bytes, variables.trained_bytes * variables.state_kinds.size(),
       variables.statistic_bytes);
   if (!packs.empty()) text += "pack weights\n";
   for (const Step& step : packs) print_step(text, *this, step, with_refusals);

@@ -68,9 +68,9 @@ double weighted_flop(const Plan& plan) {
 
 double time_plan(const Plan& plan, const Backend& backend, int runs, double give_up_seconds) {
   Executor executor(plan, backend);
-  Buffer parameters(plan.variables.parameter_bytes), gradients(plan.variables.parameter_bytes);
+  Buffer parameters(plan.variables.parameter_bytes), gradients(plan.variables.trained_bytes);
   Buffer statistics(plan.variables.statistic_bytes);
-  Buffer state(plan.variables.parameter_bytes * plan.variables.state_kinds.size());
+  Buffer state(plan.variables.trained_bytes * plan.variables.state_kinds.size());
   Rng rng(1, Purpose::test, 0);
   for (size_t i = 0; i < plan.variables.parameter_bytes / 4; ++i)
     parameters.as<float>()[i] = (rng.uniform() - 0.5f) * 0.1f;

@@ -1,7 +1,8 @@
 #pragma once
 // Variables: what training keeps, in flat arenas. Parameters, their gradients and each kind of
 // optimizer state use the same offsets, in the order in which backward produces the gradients, so
-// that a bucket is a contiguous slice of every arena and an update is one pass. Values lie in the
+// that a bucket is a contiguous slice of every arena and an update is one pass. Parameters that are
+// not trained come last: the arenas of gradients and states end before them. Values lie in the
 // layout their kernels want; export and import go through plain tensors.
 
 #include <cstddef>
@@ -23,10 +24,12 @@ struct Variables {
   std::vector<Variable> parameters;      ///< by offset
   std::vector<Variable> statistics;      ///< per replica
   std::vector<std::string> state_kinds;  ///< suffix of each optimizer state ("momentum"); kind k
-                                         ///< lies at k * parameter_bytes
-  size_t parameter_bytes = 0;            ///< of the parameter arena, and of the gradient arena
+                                         ///< lies at k * trained_bytes
+  size_t parameter_bytes = 0;            ///< of the parameter arena
+  size_t trained_bytes = 0;              ///< of the gradient arena, and of each kind of state
   size_t statistic_bytes = 0;            ///< of one replica's statistics
 
+  bool is_trained(const Variable& parameter) const { return parameter.offset < trained_bytes; }
   const Variable* find_parameter(std::string_view name) const;
   const Variable* find_statistic(std::string_view name) const;
 };

@@ -20,28 +20,29 @@ constexpr int64_t kDefaultGlobalBatch = 128;  // as [batch] documents when it is
 
 /// The batch per replica at `ranks`, given what the base configuration fixes.
 int64_t local_batch(const StudyFlags& flags, int ranks, int base_ranks) {
-  const int64_t replicas = flags.replicas ? flags.replicas : ranks;
+  const int64_t replicas = flags.replicas ? flags.replicas : ranks, turns = flags.accumulate;
+  const std::string times = turns > 1 ? fmt::format(" x batch.accumulate = {}", turns) : "";
   if (flags.mode == Mode::weak) {
     if (flags.local_batch) return flags.local_batch;
     const int64_t global = flags.global_batch ? flags.global_batch : kDefaultGlobalBatch;
-    if (global % base_ranks)
+    if (global % (base_ranks * turns))
       throw ConfigError(
           fmt::format("weak scaling needs a local batch: batch.global = {} is not divisible by the "
                       "smallest rank "
-                      "count {}; set batch.local",
-                      global, base_ranks));
-    return global / base_ranks;
+                      "count {}{}; set batch.local",
+                      global, base_ranks, times));
+    return global / (base_ranks * turns);
   }
   const int64_t base_replicas = flags.replicas ? flags.replicas : base_ranks;
   const int64_t global = flags.global_batch  ? flags.global_batch
-                         : flags.local_batch ? flags.local_batch * base_replicas
+                         : flags.local_batch ? flags.local_batch * base_replicas * turns
                                              : kDefaultGlobalBatch;
-  if (global % replicas)
+  if (global % (replicas * turns))
     throw ConfigError(
-        fmt::format("strong scaling: the global batch {} is not divisible by {} {}; change "
+        fmt::format("strong scaling: the global batch {} is not divisible by {} {}{}; change "
                     "batch.global or --ranks",
-                    global, replicas, flags.replicas ? "replicas" : "ranks"));
-  return global / replicas;
+                    global, replicas, flags.replicas ? "replicas" : "ranks", times));
+  return global / (replicas * turns);
 }
 
 void check(const StudyFlags& flags) {

@@ -46,6 +46,7 @@ struct StudyFlags {
   // From the base configuration.
   uint64_t seed = 1;
   int64_t local_batch = 0, global_batch = 0;  ///< [batch]; 0 = not given
+  int64_t accumulate = 1;                     ///< batch.accumulate
   int64_t replicas = 0;                       ///< run.replicas; 0 = one per rank
   int threads_per_rank = 0;  ///< run.threads; 0 = chosen once for the whole study, see plan_runs
   int cores = 0;       ///< physical cores of the whole allocation; 0 = those this process may use

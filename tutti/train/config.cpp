@@ -15,18 +15,23 @@
 namespace tutti {
 
 BatchSizes batch_sizes(const BatchSection& batch, int64_t replicas) {
-  CHECK(replicas > 0);
-  if (batch.local > 0 && batch.global > 0 && batch.local * replicas != batch.global)
-    throw ConfigError(fmt::format(
-        "batch.local = {} times {} replicas is {}, but batch.global = {}: give one of the two",
-        batch.local, replicas, batch.local * replicas, batch.global));
-  if (batch.local > 0) return {batch.local, batch.local * replicas};
+  CHECK(replicas > 0 && batch.accumulate > 0);
+  const int64_t batches = replicas * batch.accumulate;
+  const std::string shared =
+      batch.accumulate == 1
+          ? fmt::format("{} replicas", replicas)
+          : fmt::format("{} replicas and batch.accumulate = {}", replicas, batch.accumulate);
+  if (batch.local > 0 && batch.global > 0 && batch.local * batches != batch.global)
+    throw ConfigError(
+        fmt::format("batch.local = {} times {} is {}, but batch.global = {}: give one of the two",
+                    batch.local, shared, batch.local * batches, batch.global));
+  if (batch.local > 0) return {batch.local, batch.local * batches};
   const int64_t global = batch.global > 0 ? batch.global : 128;
-  if (global % replicas != 0)
+  if (global % batches != 0)
     throw ConfigError(fmt::format(
-        "batch.global = {} does not divide by {} replicas: choose a multiple, or give batch.local",
-        global, replicas));
-  return {global / replicas, global};
+        "batch.global = {} does not divide by {}: choose a multiple, or give batch.local", global,
+        shared));
+  return {global / batches, global};
 }
 
 int64_t replica_count(const RunSection& run, int64_t ranks) {
@@ -65,6 +70,7 @@ void require_words(const RunConfig& config) {
   for (const std::string& text : config.data.transforms) data::parse_steps(text);
   data::parse_field_lines(config.data.fields);
   (void)goal_of(config);
+  (void)optimizer_settings(config.optimizer);
   const auto check = [](std::string_view key, const std::string& text, auto&& parse) {
     try {
       if (!text.empty()) parse(text);
@@ -109,10 +115,24 @@ void require_length_data_and_schedule(const RunConfig& c) {
                    "schedule.milestones must rise, without repeats");
 }
 
+void require_patterns(std::string_view key, std::span<const std::string> patterns) {
+  require_relation(std::ranges::find(patterns, "") == patterns.end(),
+                   fmt::format("{} has an empty pattern: it would match nothing", key));
+}
+
+void require_model(const ModelSection& model) {
+  require_patterns("model.freeze", model.freeze);
+  require_patterns("model.weights_except", model.weights_except);
+  require_relation(model.weights_except.empty() || !model.weights.empty(),
+                   "model.weights_except needs model.weights: without it all weights are new");
+}
+
 void require_optimizer(const OptimizerSection& optimizer) {
   require_relation(
       !optimizer.nesterov || (optimizer.name == OptimizerKind::sgd && optimizer.momentum > 0),
       "optimizer.nesterov = true needs optimizer.name = \"sgd\" and optimizer.momentum > 0");
+  require_relation(optimizer.ema > 0 || optimizer.ema_from == 0,
+                   "optimizer.ema_from needs optimizer.ema: without it nothing is averaged");
   require_relation(optimizer.beta1 < 1 && optimizer.beta2 < 1,
                    "optimizer.beta1 and optimizer.beta2 must be below 1");
   require_relation(
@@ -128,9 +148,7 @@ void require_compression(const CommSection& comm) {
                        compression.compression.sparse(),
                    "comm.compression_ramp_steps raises the share of elements left out: it needs "
                    "comm.compression = \"topk:RATIO\" or \"hitopk:RATIO\"");
-  require_relation(
-      std::ranges::find(comm.compression_exclude, "") == comm.compression_exclude.end(),
-      "comm.compression_exclude has an empty pattern: it would match nothing");
+  require_patterns("comm.compression_exclude", comm.compression_exclude);
 }
 
 }  // namespace
@@ -138,6 +156,7 @@ void require_compression(const CommSection& comm) {
 void validate(const RunConfig& config) {
   require_words(config);
   require_length_data_and_schedule(config);
+  require_model(config.model);
   require_optimizer(config.optimizer);
   require_compression(config.comm);
 }

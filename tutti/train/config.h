@@ -112,16 +112,19 @@ struct ModelSection {
   std::string name = "resnet20";
   ModelTask task = ModelTask::automatic;
   Shortcut shortcut = Shortcut::automatic;
-  int64_t width = 0;            ///< 0: the model's own
-  int64_t classes = 0;          ///< 0: the data set's
-  std::vector<int64_t> hidden;  ///< empty: the model's own
-  int64_t kernel = 0;           ///< 0: the model's own
-  double dropout = -1;          ///< below 0: the model's own
+  int64_t width = 0;                                ///< 0: the model's own
+  int64_t classes = 0;                              ///< 0: the data set's
+  std::vector<int64_t> hidden;                      ///< empty: the model's own
+  int64_t kernel = 0;                               ///< 0: the model's own
+  double dropout = -1;                              ///< below 0: the model's own
+  std::string weights;                              ///< path; empty: new ones
+  std::vector<std::string> weights_except, freeze;  ///< patterns over parameters
 };
 
 struct BatchSection {
-  int64_t local = 0;   ///< per replica; 0: global / replicas
-  int64_t global = 0;  ///< over all replicas; 0: local * replicas; both 0: 128
+  int64_t local = 0;       ///< per batch of a replica; 0: global / (replicas * accumulate)
+  int64_t global = 0;      ///< of an update; 0: local * replicas * accumulate; both 0: 128
+  int64_t accumulate = 1;  ///< batches of a replica in each update
 };
 
 struct OptimizerSection {
@@ -132,6 +135,9 @@ struct OptimizerSection {
   double weight_decay = 0;
   std::vector<std::string> exclude;  ///< groups without weight decay and without the trust ratio of
                                      ///< LARS and LAMB: "bias", "norm"
+  std::vector<std::string> decay, rates;  ///< "PATTERN: VALUE"
+  double ema = 0;                         ///< 0: weights are not averaged
+  int64_t ema_from = 0;                   ///< steps
   double beta1 = 0.9;
   double beta2 = 0.999;
   double eps = 1e-8;
@@ -276,11 +282,11 @@ std::string to_toml(const ConfigValue& value);
 
 /// Batch sizes in samples of one optimiser step.
 struct BatchSizes {
-  int64_t local;   ///< per replica
-  int64_t global;  ///< local * replicas
+  int64_t local;   ///< per batch of a replica
+  int64_t global;  ///< local * replicas * batch.accumulate
 };
-/// From batch.local, batch.global and the number of replicas. Throws ConfigError when they
-/// contradict each other.
+/// From batch.local, batch.global, batch.accumulate and the number of replicas. Throws ConfigError
+/// when they contradict each other.
 BatchSizes batch_sizes(const BatchSection& batch, int64_t replicas);
 
 /// run.replicas, or one per rank. Throws ConfigError when there are fewer replicas than ranks.

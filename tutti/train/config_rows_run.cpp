@@ -128,15 +128,36 @@ void write_model_rows(ConfigTableWriter& t) {
   t.key(s, &S::hidden, "hidden",
         "Sizes of the hidden layers (mlp, cosmoflow). Empty: the model's own")
       .between(1, 1 << 24);
+  t.key(s, &S::weights, "weights",
+        "First weights: a .safetensors file, a checkpoint, or the folder of a run or of its "
+        "checkpoints, of which the best counts, else the newest. A resume does not read it. Empty: "
+        "new ones")
+      .path();
+  t.key(
+      s, &S::weights_except, "weights_except",
+      "Shell patterns over names: parameters and statistics that keep their own first values, and "
+      "tensors of model.weights that are passed over, as in [\"fc.*\"] for a last layer of other "
+      "classes");
+  t.key(
+      s, &S::freeze, "freeze",
+      "Shell patterns over names of parameters that are not trained: they have no gradient and no "
+      "optimizer state, and nothing is computed for them alone");
 }
 
 void write_batch_rows(ConfigTableWriter& t) {
   using S = BatchSection;
   constexpr auto s = &RunConfig::batch;
   t.section("batch", s, "Samples per optimiser step. Give one; with neither, global is 128.");
-  t.key(s, &S::local, "local", "Samples per replica. 0: batch.global / replicas").at_least(0);
-  t.key(s, &S::global, "global", "Samples over all replicas. 0: batch.local x replicas")
+  t.key(s, &S::local, "local",
+        "Samples per batch of a replica. 0: batch.global / (replicas x batch.accumulate)")
       .at_least(0);
+  t.key(s, &S::global, "global",
+        "Samples of an update, over all replicas. 0: batch.local x replicas x batch.accumulate")
+      .at_least(0);
+  t.key(s, &S::accumulate, "accumulate",
+        "Batches of each replica whose gradients one update adds up, for larger batches than fit "
+        "in memory. Steps are updates")
+      .between(1, 65536);
 }
 
 }  // namespace tutti

@@ -17,6 +17,20 @@ void write_optimizer_rows(ConfigTableWriter& t) {
   t.key(s, &S::exclude, "exclude",
         "Parameter groups without weight decay and without the trust ratio of lars and lamb")
       .one_of({"bias", "norm"});
+  t.key(
+      s, &S::decay, "decay",
+      "Weight decay of some parameters, lines as \"fc*.weight: 0.01\": a shell pattern over names "
+      "and the value that they have instead of optimizer.weight_decay. The first line that fits "
+      "counts; optimizer.exclude goes before it");
+  t.key(s, &S::rates, "rates",
+        "Factors on the learning rate of some parameters, lines as \"fc.*: 10\", likewise");
+  t.key(s, &S::ema, "ema",
+        "Evaluate and keep a moving average of the weights: after each update it goes 1 - ema of "
+        "the way towards them, 0.999 for example. 0: none")
+      .between(0, 0.9999999);
+  t.key(s, &S::ema_from, "ema_from",
+        "First steps in which the average just is the weights (optimizer.ema)")
+      .at_least(0);
   t.key(s, &S::beta1, "beta1", "Decay of the first moment (adam, adamw, lamb)").between(0, 1);
   t.key(s, &S::beta2, "beta2", "Decay of the second moment (adam, adamw, lamb)").between(0, 1);
   t.key(s, &S::eps, "eps", "Added to the denominator (adam, adamw, lamb: above 0; lars)")

@@ -135,6 +135,12 @@ TEST(BatchSizes, FromEitherEnd) {
   EXPECT_EQ(batch_sizes({.local = 64, .global = 0}, 3).global, 192);
   EXPECT_EQ(batch_sizes({.local = 0, .global = 128}, 2).local, 64);
   EXPECT_EQ(batch_sizes({}, 1).global, 128);
+  EXPECT_EQ(batch_sizes({.local = 8, .global = 0, .accumulate = 4}, 2).global, 64);
+  EXPECT_EQ(batch_sizes({.local = 0, .global = 64, .accumulate = 4}, 2).local, 8);
+  EXPECT_NE(failure([] {
+              batch_sizes({.local = 0, .global = 12, .accumulate = 4}, 2);
+            }).find("2 replicas and batch.accumulate = 4"),
+            std::string::npos);
   EXPECT_EQ(batch_sizes({.local = 64, .global = 128}, 2).local, 64);
   EXPECT_NE(failure([] { batch_sizes({.local = 64, .global = 128}, 4); }), "");
   EXPECT_NE(failure([] { batch_sizes({.local = 0, .global = 128}, 3); }), "");

@@ -27,6 +27,12 @@ Fans fans_of(const InitialTensor& t) {
           static_cast<double>(t.shape.elements() / t.shape[1])};
 }
 
+double both_fans(const InitialTensor& t) {
+  CHECK(t.init.fan == 0, "{}: Glorot's fans are both taken from the shape", t.name);
+  const Fans fans = fans_of(t);
+  return fans.in + fans.out;
+}
+
 }  // namespace
 
 void initialise(const InitialTensor& tensor, uint64_t seed, std::span<float> values) {
@@ -41,18 +47,32 @@ void initialise(const InitialTensor& tensor, uint64_t seed, std::span<float> val
     const auto bound = static_cast<float>(limit);
     for (float& v : values) v = bound * (2 * rng.uniform() - 1);
   };
+  const auto fill_truncated = [&](double deviation) {
+    for (float& v : values) {
+      do v = rng.normal();
+      while (std::abs(v) > 2);
+      v *= static_cast<float>(deviation);
+    }
+  };
+  const double value = tensor.init.value;
   switch (tensor.init.kind) {
     case Init::Kind::zeros: std::ranges::fill(values, 0.0f); return;
     case Init::Kind::ones: std::ranges::fill(values, 1.0f); return;
+    case Init::Kind::constant: std::ranges::fill(values, static_cast<float>(value)); return;
+    case Init::Kind::normal: fill_normal(value * value); return;
+    case Init::Kind::truncated_normal: fill_truncated(value); return;
+    case Init::Kind::uniform: fill_uniform(value); return;
     case Init::Kind::kaiming_normal_fan_out: fill_normal(2 / fans_of(tensor).out); return;
     case Init::Kind::kaiming_normal_fan_in: fill_normal(2 / fans_of(tensor).in); return;
-    case Init::Kind::uniform_fan_in: fill_uniform(1 / std::sqrt(fans_of(tensor).in)); return;
-    case Init::Kind::glorot_uniform: {
-      CHECK(tensor.init.fan == 0, "{}: glorot_uniform takes both fans from the shape", tensor.name);
-      const Fans fans = fans_of(tensor);
-      fill_uniform(std::sqrt(6 / (fans.in + fans.out)));
+    case Init::Kind::kaiming_uniform_fan_out:
+      fill_uniform(std::sqrt(6 / fans_of(tensor).out));
       return;
-    }
+    case Init::Kind::kaiming_uniform_fan_in:
+      fill_uniform(std::sqrt(6 / fans_of(tensor).in));
+      return;
+    case Init::Kind::uniform_fan_in: fill_uniform(1 / std::sqrt(fans_of(tensor).in)); return;
+    case Init::Kind::glorot_uniform: fill_uniform(std::sqrt(6 / both_fans(tensor))); return;
+    case Init::Kind::glorot_normal: fill_normal(2 / both_fans(tensor)); return;
   }
 }
 

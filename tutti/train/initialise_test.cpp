@@ -50,8 +50,30 @@ TEST(Initialise, HasTheVarianceOfItsFan) {
   EXPECT_GE(std::ranges::max(glorot), 0.999f * limit);
   EXPECT_GE(std::ranges::min(glorot), -limit);
   EXPECT_THROW(initial({"a.bias", {8}, {Init::Kind::glorot_uniform, 0}}), ConfigError);
+  const std::vector<float> kaiming =
+      initial({"a.weight", w, {Init::Kind::kaiming_uniform_fan_in, 0}});
+  EXPECT_NEAR(variance(kaiming) * 32 * 9, 2, 0.06);
+  EXPECT_LE(std::ranges::max(kaiming), std::sqrt(6.0f / (32 * 9)));
+  EXPECT_NEAR(variance(initial({"a.weight", w, {Init::Kind::kaiming_uniform_fan_out, 0}})) * 64 * 9,
+              2, 0.06);
+  EXPECT_NEAR(variance(initial({"a.weight", w, {Init::Kind::glorot_normal, 0}})) * (32 + 64) * 9, 2,
+              0.06);
   EXPECT_EQ(initial({"bn.weight", {3}, {Init::Kind::ones, 0}}), std::vector<float>(3, 1.0f));
   EXPECT_EQ(initial({"bn.bias", {3}, {Init::Kind::zeros, 0}}), std::vector<float>(3, 0.0f));
+}
+
+TEST(Initialise, TakesAGivenNumber) {
+  const Shape w{64, 32, 3, 3};
+  EXPECT_EQ(initial({"fc.bias", {3}, {Init::Kind::constant, 0, 0.1}}), std::vector<float>(3, 0.1f));
+  EXPECT_NEAR(variance(initial({"a.weight", w, {Init::Kind::normal, 0, 0.02}})), 0.0004, 1.2e-5);
+  const std::vector<float> uniform = initial({"a.weight", w, {Init::Kind::uniform, 0, 0.3}});
+  EXPECT_NEAR(variance(uniform), 0.03, 0.001);
+  EXPECT_LE(std::ranges::max(uniform), 0.3f);
+  const std::vector<float> cut = initial({"a.weight", w, {Init::Kind::truncated_normal, 0, 0.02}});
+  EXPECT_LE(std::ranges::max(cut), 0.04f);
+  EXPECT_GE(std::ranges::max(cut), 0.039f);
+  EXPECT_GE(std::ranges::min(cut), -0.04f);
+  EXPECT_NEAR(variance(cut) / 0.0004, 0.774, 0.03);  // of a normal cut at two deviations
 }
 
 TEST(Initialise, DependsOnSeedAndNameAlone) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tutti/base/log.h"
+#include "tutti/base/name_pattern.h"
 #include "tutti/comm/control/agree.h"
 #include "tutti/models/registry.h"
 #include "tutti/ops/fuse.h"
@@ -27,12 +28,18 @@ void compare_hashes(const Plan& plan, int peers, comm::Communicator& communicato
                     comm::rank_list(others)));
 }
 
-size_t measured_bucket_bytes(const ModelSpec& model, comm::Communicator& communicator) {
+size_t gradient_bytes_of(const TrainingGraphSpec& spec) {
+  const Graph graph = build_model(spec.model).graph;
+  int64_t elements = 0;
+  for (const Value p : graph.with_role(Role::parameter))
+    if (!fits_any(spec.freeze, graph[p].name)) elements += graph.shape(p).elements();
+  return static_cast<size_t>(elements) * sizeof(float);
+}
+
+size_t measured_bucket_bytes(const TrainingGraphSpec& spec, comm::Communicator& communicator) {
   if (communicator.size() == 1) return TrainingGraphSpec{}.bucket_bytes;
-  const auto gradient_bytes =
-      static_cast<size_t>(build_model(model).graph.parameter_count()) * sizeof(float);
   const ExchangeCost cost = measure_exchange(communicator);
-  const size_t bytes = best_bucket_bytes(cost, gradient_bytes);
+  const size_t bytes = best_bucket_bytes(cost, gradient_bytes_of(spec));
   if (communicator.rank() == 0)
     log::info("buckets of {} KiB: an exchange takes {:.1f} us and {:.1f} us a MiB", bytes >> 10,
               cost.latency_s * 1e6, (1 << 20) / cost.bytes_per_s * 1e6);
@@ -42,7 +49,7 @@ size_t measured_bucket_bytes(const ModelSpec& model, comm::Communicator& communi
 /// The plan's buckets with the arena positions that the kernels' layouts led to.
 BucketLayout bucket_layout(const Plan& plan) {
   BucketLayout layout;
-  layout.bytes = plan.variables.parameter_bytes;
+  layout.bytes = plan.variables.trained_bytes;
   for (size_t b = 0; b < plan.buckets.size(); ++b)
     layout.buckets.push_back({.name = fmt::format("bucket {}", b),
                               .begin = plan.buckets[b].offset,
@@ -50,6 +57,7 @@ BucketLayout bucket_layout(const Plan& plan) {
                               .members = {}});
   for (size_t i = 0; i < plan.variables.parameters.size(); ++i) {
     const Variable& variable = plan.variables.parameters[i];
+    if (!plan.variables.is_trained(variable)) break;
     layout.offsets.push_back(variable.offset);
     for (size_t b = 0; b < layout.buckets.size(); ++b) {
       Bucket& bucket = layout.buckets[b];
@@ -174,7 +182,7 @@ std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend&
     training_spec.bucket_bytes =
         spec.training.compression.compression.compresses()
             ? TrainingGraphSpec{}.bucket_bytes  // what it keeps is kept by bucket
-            : measured_bucket_bytes(spec.training.model, communicator);
+            : measured_bucket_bytes(spec.training, communicator);
   const PartGrid& grid = training_spec.split.grid;
   const TrainingGraph training = make_training_graph(training_spec);
   PlanOptions options;

@@ -1,8 +1,10 @@
 #include "tutti/train/optimizer.h"
 
+#include <algorithm>
 #include <array>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "tutti/base/error.h"
 #include "tutti/ops/exchange.h"
@@ -21,29 +23,102 @@ struct UpdateOps {
   std::shared_ptr<const Update> update;
 };
 
-UpdateOps update_ops(const OptimizerSettings& s, bool excluded) {
-  const double weight_decay = excluded ? 0 : s.weight_decay;
-  const LambAttributes lamb{s.beta1, s.beta2, s.eps, weight_decay};
+/// What the parameters of one update have in common.
+struct Group {
+  bool excluded = false;
+  double decay = 0, rate = 1;
+  bool operator==(const Group&) const = default;
+};
+
+UpdateOps update_ops(const OptimizerSettings& s, const Group& group) {
+  const double rate = group.rate;
+  const LambAttributes lamb{s.beta1, s.beta2, s.eps, group.decay, rate};
   switch (s.kind) {
     case Kind::lars:
-      if (excluded)
-        return {nullptr, std::make_shared<SgdUpdate>(SgdAttributes{s.momentum, 0, false})};
-      return {std::make_shared<ParameterNorms>(), std::make_shared<LarsUpdate>(LarsAttributes{
-                                                      s.momentum, weight_decay, s.trust, s.eps})};
+      if (group.excluded)
+        return {nullptr, std::make_shared<SgdUpdate>(SgdAttributes{s.momentum, 0, false, rate})};
+      return {std::make_shared<ParameterNorms>(),
+              std::make_shared<LarsUpdate>(
+                  LarsAttributes{s.momentum, group.decay, s.trust, s.eps, rate})};
     case Kind::lamb:
-      if (excluded)
-        return {nullptr,
-                std::make_shared<AdamUpdate>(AdamAttributes{s.beta1, s.beta2, s.eps, 0, false})};
+      if (group.excluded)
+        return {nullptr, std::make_shared<AdamUpdate>(
+                             AdamAttributes{s.beta1, s.beta2, s.eps, 0, false, rate})};
       return {std::make_shared<LambMoments>(lamb), std::make_shared<LambUpdate>(lamb)};
     case Kind::adam:
     case Kind::adamw:
       return {nullptr, std::make_shared<AdamUpdate>(AdamAttributes{
-                           s.beta1, s.beta2, s.eps, weight_decay, s.kind == Kind::adamw})};
+                           s.beta1, s.beta2, s.eps, group.decay, s.kind == Kind::adamw, rate})};
     case Kind::sgd: break;
   }
   return {nullptr,
-          std::make_shared<SgdUpdate>(SgdAttributes{s.momentum, weight_decay, s.nesterov})};
+          std::make_shared<SgdUpdate>(SgdAttributes{s.momentum, group.decay, s.nesterov, rate})};
 }
+
+/// Which group each parameter belongs to, and what is left to say about the lines that tell.
+class Groups {
+ public:
+  Groups(const Graph& graph, const OptimizerSettings& settings)
+      : graph_(graph), settings_(settings),
+        divided_(settings.weight_decay != 0 || !settings.decay.empty() ||
+                 settings.kind == Kind::lars || settings.kind == Kind::lamb),
+        decay_used_(settings.decay.size()), rate_used_(settings.rates.size()) {}
+
+  Group of(Value parameter) {
+    const std::string& name = graph_[parameter].name;
+    names_.push_back(name);
+    Group group{.excluded = is_excluded(parameter)};
+    group.decay =
+        group.excluded ? 0 : chosen(settings_.decay, decay_used_, name, settings_.weight_decay);
+    group.rate = chosen(settings_.rates, rate_used_, name, 1);
+    return group;
+  }
+
+  /// "" for what optimizer.weight_decay and optimizer.exclude alone say.
+  std::string suffix(const Group& group) const {
+    std::string text = group.excluded ? ".no_decay" : "";
+    if (!group.excluded && group.decay != settings_.weight_decay)
+      text += fmt::format(".decay{}", group.decay);
+    return group.rate == 1 ? text : text + fmt::format(".rate{}", group.rate);
+  }
+
+  /// Once of() has been asked for all parameters.
+  void require_all_used() const {
+    require_used("optimizer.decay", settings_.decay, decay_used_);
+    require_used("optimizer.rates", settings_.rates, rate_used_);
+  }
+
+ private:
+  bool is_excluded(Value p) const {
+    return divided_ && ((settings_.exclude_bias && is_bias(graph_[p].name)) ||
+                        (settings_.exclude_norm && is_norm_parameter(graph_, p)));
+  }
+
+  static double chosen(std::span<const PatternValue> lines, std::vector<bool>& used,
+                       const std::string& name, double otherwise) {
+    const int line = first_fit(lines, name);
+    if (line < 0) return otherwise;
+    used[static_cast<size_t>(line)] = true;
+    return lines[static_cast<size_t>(line)].value;
+  }
+
+  void require_used(std::string_view key, std::span<const PatternValue> lines,
+                    const std::vector<bool>& used) const {
+    for (size_t i = 0; i < lines.size(); ++i) {
+      if (used[i]) continue;
+      require_fit(key, lines[i].pattern, names_);
+      throw ConfigError(fmt::format(
+          "{}: the line of '{}' decides for no parameter: optimizer.exclude or lines before it do",
+          key, lines[i].pattern));
+    }
+  }
+
+  const Graph& graph_;
+  const OptimizerSettings& settings_;
+  const bool divided_;
+  std::vector<bool> decay_used_, rate_used_;
+  std::vector<std::string> names_;
+};
 
 /// Names of a parameter's states, in the order that the op expects. They are part of checkpoints: a
 /// state of another meaning needs another name.
@@ -78,21 +153,25 @@ std::vector<Value> inputs_of(const Update& op, std::vector<Value> leading,
   return in;
 }
 
+/// The bucket of an update, and what the names of its nodes end in.
+struct UpdatePlace {
+  int bucket;
+  std::string number;
+};
+
 /// Appends the ops of one update of some parameters of a bucket.
-void append_update(Graph& graph, int bucket, const std::string& suffix, const UpdateOps& ops,
+void append_update(Graph& graph, const UpdatePlace& place, const UpdateOps& ops,
                    const UpdateScalars& scalars, std::span<const Updated> parameters) {
   std::vector<Value> leading{scalars.learning_rate, scalars.gradient_scale};
   if (ops.norms) {
-    const Value sums = graph
-                           .append(fmt::format("norms.{}{}", bucket, suffix), ops.norms,
-                                   inputs_of(*ops.norms, leading, parameters))
-                           .front();
-    graph.append(fmt::format("sum_norms.{}{}", bucket, suffix),
-                 std::make_shared<AllReduceNorms>(bucket), std::array{sums});
+    const Value sums =
+        graph.append("norms." + place.number, ops.norms, inputs_of(*ops.norms, leading, parameters))
+            .front();
+    graph.append("sum_norms." + place.number, std::make_shared<AllReduceNorms>(place.bucket),
+                 std::array{sums});
     leading.push_back(sums);
   }
-  graph.append(fmt::format("update.{}{}", bucket, suffix), ops.update,
-               inputs_of(*ops.update, leading, parameters));
+  graph.append("update." + place.number, ops.update, inputs_of(*ops.update, leading, parameters));
 }
 
 /// Gradient of each parameter, by the parameter's index.
@@ -109,8 +188,24 @@ void check_buckets(const Graph& graph, std::span<const std::vector<Value>> bucke
     for (const Value p : bucket)
       CHECK(graph[p].role == Role::parameter && seen.insert(p.id).second, "bucket entry {}",
             graph[p].name);
-  CHECK(seen.size() == graph.with_role(Role::parameter).size(), "{} parameters in buckets",
+  CHECK(seen.size() == graph.with_role(Role::gradient).size(), "{} parameters in buckets",
         seen.size());
+}
+
+/// Parameters of a bucket by their group: those with weight decay first, then in the order in which
+/// a bucket has the first of each.
+using GroupOfParameters = std::pair<Group, std::vector<Value>>;
+std::vector<GroupOfParameters> divide(const std::vector<Value>& bucket, Groups& groups) {
+  std::vector<GroupOfParameters> divided;
+  for (const Value p : bucket) {
+    const Group group = groups.of(p);
+    auto at = std::ranges::find(divided, group, &GroupOfParameters::first);
+    if (at == divided.end()) at = divided.insert(at, {group, {}});
+    at->second.push_back(p);
+  }
+  std::ranges::stable_sort(divided, {},
+                           [](const GroupOfParameters& some) { return some.first.excluded; });
+  return divided;
 }
 
 }  // namespace
@@ -129,28 +224,31 @@ UpdateScalars add_update(Graph& graph, std::span<const std::vector<Value>> bucke
   check_buckets(graph, buckets);
   const std::vector<Value> gradients = gradients_of(graph);
   const UpdateScalars scalars{graph.scalar("lr"), graph.scalar("gradient_scale")};
-  const bool divided =
-      settings.weight_decay != 0 || settings.kind == Kind::lars || settings.kind == Kind::lamb;
-  const auto is_excluded = [&](Value p) {
-    return divided && ((settings.exclude_bias && is_bias(graph[p].name)) ||
-                       (settings.exclude_norm && is_norm_parameter(graph, p)));
-  };
+  Groups groups(graph, settings);
+  const auto average = std::make_shared<WeightAverage>(
+      WeightAverageAttributes{settings.average, settings.average_from});
   for (size_t b = 0; b < buckets.size(); ++b)
-    for (const bool excluded : {false, true}) {
-      const UpdateOps ops = update_ops(settings, excluded);
-      std::vector<Updated> parameters;
-      for (const Value p : buckets[b]) {
-        if (is_excluded(p) != excluded) continue;
-        Updated& updated =
-            parameters.emplace_back(Updated{p, gradients[static_cast<size_t>(p.id)], {}});
-        CHECK(updated.g.valid(), "{} has no gradient", graph[p].name);
+    for (const auto& [group, members] : divide(buckets[b], groups)) {
+      const UpdateOps ops = update_ops(settings, group);
+      std::vector<Updated> parameters, averaged;
+      for (const Value p : members) {
+        const Value g = gradients[static_cast<size_t>(p.id)];
+        CHECK(g.valid(), "{} has no gradient", graph[p].name);
+        Updated& updated = parameters.emplace_back(Updated{p, g, {}});
         for (const std::string_view state : state_names(settings.kind, *ops.update))
           updated.states.push_back(graph.state(fmt::format("{}.{}", graph[p].name, state), p));
+        if (settings.average > 0)
+          averaged.push_back(
+              {p, g, {graph.state(fmt::format("{}.{}", graph[p].name, kAverageState), p)}});
       }
-      if (!parameters.empty())
-        append_update(graph, static_cast<int>(b), excluded ? ".no_decay" : "", ops, scalars,
-                      parameters);
+      const std::string number = fmt::format("{}{}", b, groups.suffix(group));
+      append_update(graph, {static_cast<int>(b), number}, ops, scalars, parameters);
+      if (settings.average > 0)
+        graph.append(
+            "average." + number, average,
+            inputs_of(*average, {scalars.learning_rate, scalars.gradient_scale}, averaged));
     }
+  groups.require_all_used();
   return scalars;
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tutti/base/name_pattern.h"
 #include "tutti/graph/graph.h"
 
 namespace tutti {
@@ -25,7 +26,17 @@ struct OptimizerSettings {
   double trust = 0.001;               ///< lars
   // Excluded parameters get no trust ratio either: lars leaves them to plain SGD, lamb to Adam, at
   // the full rate.
+  /// Weight decay of parameters whose name fits, instead of weight_decay; the first line counts.
+  /// Exclusion goes before it.
+  std::vector<PatternValue> decay{};
+  /// Factors on the learning rate, likewise; above 0.
+  std::vector<PatternValue> rates{};
+  double average = 0;        ///< decay of the weights' moving average; 0: none is kept
+  int64_t average_from = 0;  ///< first updates in which the average is the weights
 };
+
+/// The kind of state that holds the weights' moving average.
+inline constexpr std::string_view kAverageState = "ema";
 
 /// The scalars that must be set before each update.
 struct UpdateScalars {
@@ -33,10 +44,12 @@ struct UpdateScalars {
   Value gradient_scale;  ///< "gradient_scale": 1 / replicas turns the sum over replicas into a mean
 };
 
-/// Appends one update per bucket, or two where weight decay divides it; an update is one op, or
-/// with lars and lamb two and the exchange of norms between them (ops/norm_update.h). `buckets`
-/// lists every parameter once, by the bucket that its gradient travels in. Creates the states
-/// PARAMETER.momentum, or PARAMETER.m and PARAMETER.v.
+/// Appends one update per bucket, or several where weight decay and rates divide it; an update is
+/// one op, or with lars and lamb two and the exchange of norms between them (ops/norm_update.h),
+/// and one more where weights are averaged. `buckets` lists every parameter that has a gradient
+/// once, by the bucket that it travels in. Creates the states PARAMETER.momentum, or PARAMETER.m
+/// and PARAMETER.v, and PARAMETER.ema. ConfigError for a line of decay or rates that decides for no
+/// parameter.
 UpdateScalars add_update(Graph& graph, std::span<const std::vector<Value>> buckets,
                          const OptimizerSettings& settings);
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "tutti/models/registry.h"
 #include "tutti/ops/exchange.h"
 #include "tutti/ops/norm_update.h"
@@ -70,6 +72,63 @@ TEST(Optimizer, ExclusionsDivideBuckets) {
       EXPECT_EQ(n.model.graph.shape(n.model.graph.find(name)).rank() == 1, excluded) << name;
   }
   EXPECT_TRUE(n.model.graph.with_role(Role::state).empty());  // no momentum, no state
+}
+
+TEST(Optimizer, LinesOfDecayAndRatesDivideBuckets) {
+  Network n;
+  const std::vector<Node> updates = n.update({.momentum = 0.9,
+                                              .weight_decay = 1e-4,
+                                              .exclude_norm = true,
+                                              .decay = {{"linear.weight", 0.02}, {"linear.*", 0}},
+                                              .rates = {{"linear.*", 10}}});
+  std::map<std::string, std::string> node_of;
+  for (const Node& node : updates)
+    for (const std::string& name : n.names(node)) node_of[name] = node.name;
+  EXPECT_EQ(node_of.size(), n.model.graph.with_role(Role::parameter).size());
+  EXPECT_EQ(node_of.at("linear.weight"), "update.0.decay0.02.rate10");
+  EXPECT_EQ(node_of.at("linear.bias"), "update.0.decay0.rate10");
+  EXPECT_EQ(node_of.at("layer3.2.conv2.weight"), "update.0");
+  EXPECT_EQ(node_of.at("layer3.2.bn2.weight"), "update.0.no_decay");
+  for (const Node& node : updates)
+    if (node.name == "update.0.decay0.02.rate10") {
+      EXPECT_EQ(sgd_of(node).weight_decay, 0.02);
+      EXPECT_EQ(sgd_of(node).rate, 10);
+      EXPECT_EQ(n.names(node), std::vector<std::string>{"linear.weight"});
+    }
+  // Names of states do not depend on groups.
+  EXPECT_TRUE(n.model.graph.find("linear.weight.momentum").valid());
+}
+
+TEST(Optimizer, ALineThatDecidesNothingIsRefused) {
+  const auto failure = [](const OptimizerSettings& settings) -> std::string {
+    try {
+      Network().update(settings);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(failure({.decay = {{"fc.weight", 0.1}}}).find("optimizer.decay: nothing is called "),
+            0u);
+  EXPECT_EQ(failure({.rates = {{"fc.weight", 0.1}}}).find("optimizer.rates: nothing is called "),
+            0u);
+  EXPECT_NE(failure({.decay = {{"*", 0.1}, {"linear.weight", 0.2}}}).find("decides for no"),
+            std::string::npos);
+  EXPECT_NE(failure({.exclude_bias = true, .decay = {{"*.bias", 0.1}}}).find("decides for no"),
+            std::string::npos);
+}
+
+TEST(Optimizer, AveragesTheWeightsAfterEachUpdate) {
+  Network n;
+  const std::vector<Node> updates =
+      n.update({.momentum = 0.9, .weight_decay = 1e-4, .exclude_norm = true, .average = 0.99});
+  ASSERT_EQ(updates.size(), 8u);
+  for (size_t i = 0; i < updates.size(); i += 2) {
+    EXPECT_EQ(updates[i + 1].name, "average" + updates[i].name.substr(6));
+    EXPECT_EQ(dynamic_cast<const WeightAverage&>(*updates[i + 1].op).average().decay, 0.99);
+    EXPECT_EQ(n.names(updates[i + 1]), n.names(updates[i]));  // the same shares for its threads
+    EXPECT_TRUE(n.model.graph[updates[i + 1].in[4]].name.ends_with(".ema"));
+  }
 }
 
 TEST(Optimizer, KnowsBiasesAndNorms) {

@@ -2,6 +2,7 @@
 
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/data/sampler.h"
+#include "tutti/train/given_weights.h"
 #include "tutti/train/network.h"
 #include "tutti/train/settings.h"
 
@@ -15,7 +16,7 @@ Rehearsal rehearse(const RehearsalSpec& spec) {
   run.batch = batch_sizes(config.batch, run.replicas);
   const data::Sampler sampler({.seed = static_cast<uint64_t>(config.run.seed),
                                .size = spec.train.size(),
-                               .replicas = run.replicas,
+                               .replicas = run.replicas * static_cast<int>(config.batch.accumulate),
                                .local_batch = run.batch.local});
   run.steps_per_epoch = sampler.steps_per_epoch();
   run.steps = total_steps(config.run, run.steps_per_epoch);
@@ -28,6 +29,10 @@ Rehearsal rehearse(const RehearsalSpec& spec) {
   network.training.split.grid = grid;
   const auto alone = comm::make_single_communicator();
   const std::unique_ptr<Network> compiled = compile_network(network, spec.backend, *alone);
+  if (!spec.resumes && !config.model.weights.empty()) {
+    Weights weights(compiled->training.variables, 1);
+    read_given({config.model.weights, config.model.weights_except}, weights);
+  }
   run.parameters = compiled->training.graph.parameter_count();
 
   (void)goal_of(config, network.training.model.classes);

@@ -16,6 +16,7 @@ struct RehearsalSpec {
   const data::Dataset& train;
   const data::Dataset& test;
   const Backend& backend;
+  bool resumes = false;  ///< from a checkpoint: model.weights is not read
 };
 
 /// What the run would have been.

@@ -1,10 +1,29 @@
 #include "tutti/train/resume.h"
 
+#include <algorithm>
+
 #include "tutti/base/log.h"
+#include "tutti/base/name_pattern.h"
 #include "tutti/comm/control/agree.h"
+#include "tutti/train/optimizer.h"
 #include "tutti/train/rank_file.h"
 
 namespace tutti {
+
+namespace {
+
+std::vector<std::string> without_average(std::vector<std::string> kinds) {
+  std::erase(kinds, kAverageState);
+  return kinds;
+}
+
+void warn_of_new(const std::vector<std::string>& parameters) {
+  if (!parameters.empty())
+    log::warn_alike("the optimizer's state begins at zero for what was frozen until now: {}",
+                    list_of_names(parameters));
+}
+
+}  // namespace
 
 std::optional<Checkpoint> open_resume(comm::Communicator& communicator, const RunPlace& place) {
   if (place.resume.empty()) return std::nullopt;
@@ -49,8 +68,13 @@ void restore_statistics(const Checkpoint& checkpoint, const ReplicaMap& replicas
 void restore(const Checkpoint& checkpoint, const ReplicaMap& workers, int parts,
              std::span<const ArenaRange> kept, Weights& weights) {
   weights.import_model(checkpoint.weights);
-  if (checkpoint.info.state_kinds == weights.variables().state_kinds)
-    weights.import_state(checkpoint.state, kept);
+  const std::vector<std::string>& there = checkpoint.info.state_kinds;
+  if (std::ranges::find(there, kAverageState) != there.end()) {
+    if (weights.average()) weights.import_average(checkpoint.weights, kept);
+    weights.import_raw(checkpoint.state);
+  }
+  if (without_average(there) == without_average(weights.variables().state_kinds))
+    warn_of_new(weights.import_state(checkpoint.state, kept));
   else
     log::warn_alike("the state of the optimizer begins at zero: the checkpoint's is of {}",
                     checkpoint.info.optimizer);

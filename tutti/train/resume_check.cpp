@@ -62,7 +62,8 @@ RunSettings effective_settings(const RunConfig& config, int64_t replicas,
   RunConfig effective = config;
   const BatchSizes batch = batch_sizes(config.batch, replicas);
   effective.run.replicas = replicas;
-  effective.batch = {.local = batch.local, .global = batch.global};
+  effective.batch.local = batch.local;
+  effective.batch.global = batch.global;
   const ModelSpec model = model_spec(config, train, batch.local);
   effective.model.classes = model.classes;
   effective.data.input = model.input_field;

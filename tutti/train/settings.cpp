@@ -32,6 +32,13 @@ PointwiseLossAttributes number_loss(const LossSection& loss) {
   return {.kind = loss.pointwise, .delta = static_cast<float>(loss.delta)};
 }
 
+std::vector<PatternValue> pattern_values(std::string_view key,
+                                         const std::vector<std::string>& lines) {
+  std::vector<PatternValue> values;
+  for (const std::string& line : lines) values.push_back(parse_pattern_value(key, line));
+  return values;
+}
+
 /// The fields of the input and the target: those named, else the first and the second.
 const data::Field& field_or(const data::Dataset& dataset, const std::string& name, size_t place) {
   if (!name.empty()) return data::field_named(dataset, name);
@@ -86,6 +93,7 @@ NetworkSpec network_spec(const RunConfig& config, const data::Dataset& dataset, 
   NetworkSpec spec;
   spec.training.model = model_spec(config, dataset, batch);
   spec.training.optimizer = optimizer_settings(config.optimizer);
+  spec.training.freeze = config.model.freeze;
   spec.training.compression = compression_policy(config.comm);
   spec.training.bucket_bytes = static_cast<size_t>(config.comm.bucket_bytes);
   spec.training.split = split_settings(config);
@@ -114,6 +122,20 @@ OptimizerSettings optimizer_settings(const OptimizerSection& section) {
   settings.beta2 = section.beta2;
   settings.eps = section.eps;
   settings.trust = section.trust;
+  settings.average = section.ema;
+  settings.average_from = section.ema_from;
+  settings.decay = pattern_values("optimizer.decay", section.decay);
+  settings.rates = pattern_values("optimizer.rates", section.rates);
+  for (const PatternValue& line : settings.decay)
+    if (line.value < 0)
+      throw ConfigError(
+          fmt::format("optimizer.decay: of '{}' it is {}, below 0", line.pattern, line.value));
+  for (const PatternValue& line : settings.rates)
+    if (line.value <= 0)
+      throw ConfigError(fmt::format(
+          "optimizer.rates: the factor of '{}' is {}, and must be above 0; model.freeze leaves "
+          "parameters as they are",
+          line.pattern, line.value));
   return settings;
 }
 

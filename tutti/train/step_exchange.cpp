@@ -13,13 +13,12 @@
 namespace tutti {
 namespace {
 
-/// How many block sums the update of each bucket leaves.
+/// How many block sums an update of each bucket leaves at most.
 std::vector<size_t> norms_of(const Plan& plan) {
   std::vector<size_t> counts(plan.buckets.size(), 0);
   for (const UpdateStep& update : plan.updates)
-    if (update.sums_norms)
-      counts[static_cast<size_t>(update.bucket)] +=
-          static_cast<size_t>(update.step.request.out[0].elements());
+    if (size_t& most = counts[static_cast<size_t>(update.bucket)]; update.sums_norms)
+      most = std::max(most, static_cast<size_t>(update.step.request.out[0].elements()));
   return counts;
 }
 
@@ -39,7 +38,7 @@ StepExchange::StepExchange(comm::Communicator& communicator, const ReplicaMap& m
       settings_(with_compression(settings, network)) {
   if (settings_.compression.automatic && communicator.size() > 1) trial_.emplace();
   if (!settings.sharded) return;
-  weights_.emplace(communicator, network.buckets);
+  weights_.emplace(communicator, network.buckets, network.training.variables.parameter_bytes);
   shards_.emplace(communicator, network.buckets, *weights_, norms_of(network.training));
 }
 
@@ -197,7 +196,7 @@ void StepExchange::plan_state(std::byte* state) {
   for (size_t k = 0; k < kinds; ++k)
     for (int b = 0; b < gradients_.buckets(); ++b) {
       const Bucket& bucket = gradients_.layout().buckets[static_cast<size_t>(b)];
-      std::byte* const at = state + k * network_.training.variables.parameter_bytes + bucket.begin;
+      std::byte* const at = state + k * network_.training.variables.trained_bytes + bucket.begin;
       comm::CollectiveSpec spec{.name = fmt::format("state {} of {}", k, bucket.name),
                                 .kind = comm::Collective::gather,
                                 .count = bucket.floats(),
@@ -210,13 +209,30 @@ void StepExchange::plan_state(std::byte* state) {
 }
 
 std::vector<ArenaRange> StepExchange::kept_state() const {
-  if (!shards_) return {{0, network_.training.variables.parameter_bytes}};
+  if (!shards_) return {{0, network_.training.variables.trained_bytes}};
   std::vector<ArenaRange> kept;
   for (int b = 0; b < gradients_.buckets(); ++b) {
     const size_t begin = gradients_.layout().buckets[static_cast<size_t>(b)].begin;
     kept.push_back({begin + shards_->mine(b).begin, begin + shards_->mine(b).end});
   }
   return kept;
+}
+
+void StepExchange::share(const std::byte* kept, std::byte* whole) {
+  if (!shards_) return (void)std::memcpy(whole, kept, network_.training.variables.trained_bytes);
+  for (int b = static_cast<int>(shared_.size()); b < gradients_.buckets(); ++b) {
+    const Bucket& bucket = gradients_.layout().buckets[static_cast<size_t>(b)];
+    comm::CollectiveSpec spec{.name = "average of " + bucket.name,
+                              .kind = comm::Collective::allgather,
+                              .count = bucket.floats(),
+                              .input = kept + bucket.begin + shards_->mine(b).begin,
+                              .output = whole + bucket.begin};
+    for (const Shard& shard : shards_->shards(b))
+      spec.parts.push_back({shard.begin / sizeof(float), shard.bytes() / sizeof(float)});
+    shared_.push_back(communicator_.plan(spec));
+  }
+  for (const auto& gather : shared_) gather->start();
+  for (const auto& gather : shared_) gather->wait();
 }
 
 void StepExchange::collect_state(std::byte* state) {

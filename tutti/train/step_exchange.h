@@ -62,6 +62,10 @@ class StepExchange {
   /// are not sharded. `state`: the arena of the network's variables, always the same one.
   void collect_state(std::byte* state);
 
+  /// Collective. The whole of an arena laid out as the trained parameters, of which each rank has
+  /// what kept_state() says, into `whole`; both always the same ones.
+  void share(const std::byte* kept, std::byte* whole);
+
   /// Whether any gradient is compressed, but for a trial's outcome.
   bool compresses() const { return !settings_.compression.buckets.empty(); }
   /// The outcome of the trial: 1 it pays, 0 it does not; nothing while it runs, and where
@@ -100,8 +104,8 @@ class StepExchange {
   comm::ArrivalRecord arrivals_;
   std::optional<SharedWeights> weights_;  // where updates are sharded
   std::optional<ShardedUpdate> shards_;
-  std::vector<std::unique_ptr<comm::CollectiveOperation>>
-      state_;  // planned for the first checkpoint
+  std::vector<std::unique_ptr<comm::CollectiveOperation>> state_,
+      shared_;  // planned for the first checkpoint or evaluation
   const ExchangeSettings settings_;
   std::optional<CompressionTrial> trial_;  // where compression is automatic, until its verdict
   std::optional<double> verdict_;

@@ -88,17 +88,18 @@ bool TrainerRun::train_step() {
   training_->begin(step_);
   const bool asks = (step_ + 1) % kStopCheckSteps == 0;
   if (asks) ask_to_stop();
-  for (int local = 0; local < replicas_.local_count(); ++local) {
+  for (int turn = 0; turn < turns_.local_count(); ++turn) {
     const data::Batch& batch = next_batch();
     data_wait += pipeline_->last_wait_seconds();
-    const float loss = training_->run(local, batch.tensors);
+    const float loss = training_->run(turn, batch.tensors);
     if (!std::isfinite(loss)) report_nonfinite(batch, loss);
     if (!training_->bad_gradient().empty())
-      throw NumericError(fmt::format(
-          "{} at step {}, replica {}, although the loss is {}; {}; lower "
-          "optimizer.lr or look at the data",
-          training_->bad_gradient(), step_, replicas_.replica(local), loss, what_is_left()));
-    interval_.loss[static_cast<size_t>(local)] += loss;
+      throw NumericError(
+          fmt::format("{} at step {}, replica {}, although the loss is {}; {}; lower "
+                      "optimizer.lr or look at the data",
+                      training_->bad_gradient(), step_, replicas_.replica(turn / accumulate_), loss,
+                      what_is_left()));
+    interval_.loss[static_cast<size_t>(turn)] += loss;
   }
   training_->update(static_cast<float>(schedule_.rate(step_)));
   StepTimes times = training_->times();
@@ -136,7 +137,7 @@ void TrainerRun::report_nonfinite(const data::Batch& batch, float loss) {
       fmt::format("the loss is {} at step {}, replica {}: {}; {}; lower optimizer.lr or look at "
                   "the data",
                   std::isnan(loss) ? "NaN" : "infinite", training_->info().step,
-                  training_->info().replica, where, what_is_left()));
+                  training_->info().replica / accumulate_, where, what_is_left()));
 }
 
 void TrainerRun::ask_to_stop() {

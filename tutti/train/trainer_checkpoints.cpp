@@ -37,8 +37,9 @@ bool TrainerRun::needs_rank_files() const {
   return !network().training.variables.statistics.empty() || exchange().compresses();
 }
 
-void TrainerRun::write_alike(CheckpointWriter& writer) const {
-  const std::vector<NamedTensor> model = training_->weights().export_model(averaged_.data()),
+void TrainerRun::write_alike(CheckpointWriter& writer) {
+  const std::vector<NamedTensor> model = training_->weights().export_model(shown_weights(),
+                                                                           averaged_.data()),
                                  state = training_->weights().export_state();
   CheckpointContent content{.info = info_now(), .weights = {}, .state = {}};
   for (const NamedTensor& tensor : model) content.weights.push_back(tensor.ref());
@@ -82,6 +83,7 @@ void TrainerRun::write_checkpoint_now(bool best, bool ends) {
   const ScopedSpan span(spans(), span_name("checkpoint"), span_lane());
   training_->settle();
   average_statistics();
+  gather_average();
   exchange().collect_state(training_->weights().state());
   together_ = true;
   Written written;

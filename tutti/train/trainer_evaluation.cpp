@@ -15,6 +15,21 @@ void TrainerRun::average_statistics() {
   std::memcpy(averaged_.data(), mean.data(), bytes);
 }
 
+void TrainerRun::gather_average() {
+  const Weights& weights = training_->weights();
+  if (!weights.average()) return;
+  const Variables& variables = weights.variables();
+  exchange().share(weights.average(), average_weights_.data());
+  std::memcpy(average_weights_.data() + variables.trained_bytes,
+              weights.parameters() + variables.trained_bytes,
+              variables.parameter_bytes - variables.trained_bytes);
+}
+
+std::byte* TrainerRun::shown_weights() {
+  return training_->weights().average() ? average_weights_.data()
+                                        : training_->weights().parameters();
+}
+
 double TrainerRun::quality() const {
   const auto at = result_.metrics.find(std::string(goal_.metric->name()));
   return at == result_.metrics.end() ? kNotMeasured : at->second;
@@ -26,6 +41,7 @@ bool TrainerRun::evaluate() {
   const ScopedSpan span(spans(), span_name("evaluate"), span_lane());
   training_->settle();
   average_statistics();
+  gather_average();
   Quality all =
       evaluator_->run(data::evaluation_range(spec_.test->size(), comm_.rank(), comm_.size()),
                       static_cast<int>(config_.data.readers));

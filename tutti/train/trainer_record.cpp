@@ -32,8 +32,15 @@ void TrainerRun::open_record() {
   log_places(place_);
   log::info("{} on {}: {} parameters, {}, layout {}", about.model, about.dataset, about.parameters,
             about.precision, network().training.layout);
-  log::info("{} replica(s) of {} samples on {} rank(s) x {} thread(s), {} buckets by {}",
-            about.replicas, about.local_batch, about.ranks, about.threads_per_rank,
+  const auto gradients = network().training.graph.with_role(Role::gradient);
+  if (gradients.size() < network().training.graph.with_role(Role::parameter).size()) {
+    int64_t trained = 0;
+    for (const Value g : gradients) trained += network().training.graph.shape(g).elements();
+    log::info("{} of the parameters are trained, the others are frozen", trained);
+  }
+  log::info("{} replica(s) of {}{} samples on {} rank(s) x {} thread(s), {} buckets by {}",
+            about.replicas, accumulate_ > 1 ? fmt::format("{} x ", accumulate_) : "",
+            about.local_batch, about.ranks, about.threads_per_rank,
             network().training.buckets.size(), comm_.transport());
   if (about.oversubscribed)
     log::warn("{} ranks x {} threads share {} cores: speeds will not be those of separate cores",
@@ -69,9 +76,9 @@ RunStart TrainerRun::start_event() const {
   return about;
 }
 
-double TrainerRun::mean_over_replicas(std::span<const double> local) {
+double TrainerRun::mean_over_turns(std::span<const double> local) {
   // The losses of parts add up to that of their replica.
-  return sum_over_replicas(comm_, workers_, local, 1)[0] / replicas_.replicas();
+  return sum_over_replicas(comm_, turns_, local, 1)[0] / (replicas_.replicas() * accumulate_);
 }
 
 ProgressState TrainerRun::progress(double loss) const {
@@ -96,7 +103,7 @@ ProgressState TrainerRun::progress(double loss) const {
 void TrainerRun::log_steps() {
   if (interval_.steps == 0) return;
   const double steps = static_cast<double>(interval_.steps);
-  const double loss = mean_over_replicas(interval_.loss) / steps;
+  const double loss = mean_over_turns(interval_.loss) / steps;
   epoch_loss_ += loss * steps;
   const double memory = comm_.most(static_cast<double>(peak_resident_bytes()));
   if (first()) {
@@ -116,7 +123,7 @@ void TrainerRun::log_steps() {
     display_.report(progress(loss));
   }
   stragglers_->report(step_, first() ? &reporter_->record() : nullptr);
-  interval_ = StepInterval(replicas_.local_count());
+  interval_ = StepInterval(turns_.local_count());
 }
 
 void TrainerRun::end_epoch() {

@@ -33,10 +33,10 @@ namespace tutti {
 struct StepInterval {
   StepTimes times;
   int64_t steps = 0;
-  std::vector<double> loss;  ///< of each local replica, over steps
+  std::vector<double> loss;  ///< of each local turn (train/training_step.h), over steps
 
-  explicit StepInterval(int local_replicas) : loss(static_cast<size_t>(local_replicas), 0.0) {}
-  /// Over local replicas and steps.
+  explicit StepInterval(int local_turns) : loss(static_cast<size_t>(local_turns), 0.0) {}
+  /// Over local turns and steps.
   double mean_loss() const {
     return std::accumulate(loss.begin(), loss.end(), 0.0) /
            static_cast<double>(steps * static_cast<int64_t>(loss.size()));
@@ -87,6 +87,10 @@ class TrainerRun {
 
   // --- trainer_evaluation.cpp ---
   void average_statistics();
+  /// With optimizer.ema: what is evaluated and kept instead of the weights. Collective.
+  void gather_average();
+  /// The weights that are evaluated and that a checkpoint shows.
+  std::byte* shown_weights();
   /// The goal's metric in the last evaluation, or NaN.
   double quality() const;
   /// Whether these weights are to be kept as the best so far.
@@ -103,7 +107,7 @@ class TrainerRun {
     int64_t bytes = 0;  // of all files
   };
   Written write_together(bool best);
-  void write_alike(CheckpointWriter& writer) const;
+  void write_alike(CheckpointWriter& writer);
   uint64_t write_own(const std::filesystem::path& checkpoint, const RankFiles& files);
   /// `best`: of the best evaluation so far. Where the run does not end here, one that cannot be
   /// written costs a warning: the earlier ones are valid, and the next may find space.
@@ -113,8 +117,8 @@ class TrainerRun {
   // --- trainer_record.cpp: what the record and the log say ---
   void open_record();
   RunStart start_event() const;
-  /// Mean over all replicas, one value of each local one.
-  double mean_over_replicas(std::span<const double> local);
+  /// Mean over all turns of all replicas, one value of each local one.
+  double mean_over_turns(std::span<const double> local);
   ProgressState progress(double loss) const;
   void log_steps();
   void end_epoch();
@@ -151,7 +155,9 @@ class TrainerRun {
   const RunConfig config_;
   const PartGrid grid_;
   const ReplicaMap replicas_;  // on groups of ranks that share them
-  const ReplicaMap workers_;   // who each have a gradient and statistics: replicas, or their parts
+  const ReplicaMap workers_;   // who each have statistics: replicas, or their parts
+  const int accumulate_;
+  const ReplicaMap turns_;  // of the workers: they each have a gradient in every step
   const BatchSizes batch_;
   const data::Sampler sampler_;
   const int64_t total_steps_;
@@ -160,6 +166,7 @@ class TrainerRun {
 
   std::optional<TrainingStep> training_;
   Buffer averaged_;  // batch-norm statistics over all replicas, for evaluation and checkpoints
+  Buffer average_weights_;      // with optimizer.ema: their moving average, and frozen ones
   std::optional<Spans> spans_;  // with run.profile
   std::optional<ReplicaAverage> average_;
   std::optional<Stragglers> stragglers_;

@@ -6,6 +6,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/comm/control/agree.h"
+#include "tutti/train/given_weights.h"
 #include "tutti/train/rank_file.h"
 #include "tutti/train/resume.h"
 #include "tutti/train/resume_check.h"
@@ -29,14 +30,14 @@ TrainerRun::TrainerRun(const TrainerSpec& spec)
       replicas_(static_cast<int>(replica_count(config_.run, grid_.groups())), grid_.groups(),
                 grid_.group()),
       workers_(workers_of(replicas_, grid_, comm_)),
+      accumulate_(static_cast<int>(config_.batch.accumulate)), turns_(workers_.times(accumulate_)),
       batch_(batch_sizes(config_.batch, replicas_.replicas())),
-      sampler_({static_cast<uint64_t>(config_.run.seed), spec.train->size(), replicas_.replicas(),
-                batch_.local}),
+      sampler_({static_cast<uint64_t>(config_.run.seed), spec.train->size(),
+                replicas_.replicas() * accumulate_, batch_.local}),
       total_steps_(total_steps(config_.run, sampler_.steps_per_epoch())),
       schedule_(learning_rate_settings(config_, sampler_.steps_per_epoch(), batch_.global)),
       goal_(goal_of(config_, model_spec(config_, *spec.train, batch_.local).classes)),
-      display_({.terminal = spec.terminal && comm_.rank() == 0}),
-      interval_(replicas_.local_count()) {}
+      display_({.terminal = spec.terminal && comm_.rank() == 0}), interval_(turns_.local_count()) {}
 
 double TrainerRun::before(const std::string& name, double otherwise) const {
   if (!resumed_) return otherwise;
@@ -93,6 +94,7 @@ void TrainerRun::build_step() {
                        .exchange = exchange_settings(config_.comm),
                        .map = replicas_,
                        .grid = grid_,
+                       .accumulate = accumulate_,
                        .seed = static_cast<uint64_t>(config_.run.seed),
                        .steps_compared = static_cast<int>(std::min(config_.run.log_every, kSteps))},
       *spec_.backend, comm_);
@@ -105,6 +107,9 @@ void TrainerRun::build_step() {
             "checkpoint: run.output_dir must be on a file system that all hosts share",
             place_.directory, comm_.who()));
     });
+  if (!resumed_ && !config_.model.weights.empty())
+    give_weights(comm_, {config_.model.weights, config_.model.weights_except},
+                 training_->weights());
   if (resumed_) {
     restore(*resumed_, workers_, grid_.parts(), exchange().kept_state(), training_->weights());
     SavedCompression saved(*resumed_);
@@ -136,15 +141,18 @@ void TrainerRun::build_data() {
   evaluation_batch_.emplace(sample_writer(config_, *spec_.test, network().evaluation.batch()));
   evaluator_.emplace(network().evaluation, *spec_.backend, *spec_.test, *evaluation_batch_,
                      goal_.metrics);
-  evaluator_->bind(training_->weights().parameters(), averaged_.data());
+  if (training_->weights().average())
+    average_weights_ = Buffer(network().training.variables.parameter_bytes);
+  evaluator_->bind(shown_weights(), averaged_.data());
 
   const int64_t per_epoch = sampler_.steps_per_epoch();
   data::PipelineSpec pipeline;
   pipeline.threads = static_cast<int>(config_.data.readers);
   pipeline.slots = static_cast<int>(config_.data.prefetch);
   auto order = std::make_unique<data::TrainingOrder>(
-      sampler_, data::TrainingStart{step_ / per_epoch, step_ % per_epoch, replicas_.owned().lo,
-                                    replicas_.local_count()});
+      sampler_,
+      data::TrainingStart{step_ / per_epoch, step_ % per_epoch, replicas_.owned().lo * accumulate_,
+                          replicas_.local_count() * accumulate_});
   pipeline_.emplace(*spec_.train, *training_batch_, std::move(order), pipeline);
 }
 

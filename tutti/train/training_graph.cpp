@@ -1,5 +1,6 @@
 #include "tutti/train/training_graph.h"
 
+#include "tutti/base/name_pattern.h"
 #include "tutti/models/registry.h"
 #include "tutti/ops/exchange.h"
 #include "tutti/ops/fuse.h"
@@ -31,6 +32,19 @@ Value gradient_of(const Graph& graph, Value parameter) {
   CHECK(false, "parameter '{}' has no gradient", graph[parameter].name);
 }
 
+/// ConfigError for a pattern that fits no parameter, or where none is left.
+std::vector<Value> trained_parameters(const Graph& graph, std::span<const std::string> freeze) {
+  std::vector<std::string> names;
+  std::vector<Value> trained;
+  for (const Value p : graph.with_role(Role::parameter)) {
+    names.push_back(graph[p].name);
+    if (!fits_any(freeze, graph[p].name)) trained.push_back(p);
+  }
+  for (const std::string& pattern : freeze) require_fit("model.freeze", pattern, names);
+  if (trained.empty()) throw ConfigError("model.freeze leaves no parameter that could be trained");
+  return trained;
+}
+
 }  // namespace
 
 TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
@@ -46,7 +60,7 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
   };
   const Value losses[] = {at(fused, at(cut, built.loss))};
   const size_t first_backward = fused.graph.nodes().size();
-  differentiate(fused.graph, losses);
+  differentiate(fused.graph, losses, trained_parameters(fused.graph, spec.freeze));
   const Rewritten lean = recompute_activations(fused.graph, first_backward);
   const Rewritten summed = fold_row_sums(lean.graph);
   Rewritten folded = fold_residual_sums(summed.graph);

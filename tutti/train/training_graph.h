@@ -13,10 +13,11 @@ namespace tutti {
 struct TrainingGraphSpec {
   ModelSpec model;  ///< mode train
   OptimizerSettings optimizer;
-  CompressionPolicy compression = {};  ///< buckets hold parameters that it compresses, or none
-  size_t bucket_bytes = 1 << 20;       ///< wanted size of a bucket of gradients; compile_network: 0
-                                       ///< measures (parallel/bucket_size.h)
-  SplitSettings split = {};            ///< the threads of a plan, and how samples are cut for them
+  std::vector<std::string> freeze = {};  ///< patterns: parameters that are not trained
+  CompressionPolicy compression = {};    ///< buckets hold parameters that it compresses, or none
+  size_t bucket_bytes = 1 << 20;  ///< wanted size of a bucket of gradients; compile_network: 0
+                                  ///< measures (parallel/bucket_size.h)
+  SplitSettings split = {};       ///< the threads of a plan, and how samples are cut for them
 };
 
 struct TrainingGraph {

@@ -24,10 +24,10 @@ ReplicaMap workers_of(const ReplicaMap& replicas, const PartGrid& grid,
 
 TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
                            comm::Communicator& communicator)
-    : communicator_(communicator), map_(spec.map),
-      workers_(workers_of(spec.map, spec.grid, communicator)),
+    : communicator_(communicator), accumulate_(spec.accumulate), map_(spec.map),
+      workers_(workers_of(spec.map, spec.grid, communicator)), turns_(workers_.times(accumulate_)),
       network_(compile_network(on_grid(spec.network, spec.grid), backend, communicator)),
-      exchange_(communicator, workers_, *network_, spec.exchange, spec.steps_compared),
+      exchange_(communicator, turns_, *network_, spec.exchange, spec.steps_compared),
       weights_(network_->training.variables, spec.map.local_count(), exchange_.parameters(),
                exchange_.fills_parameters()),
       executor_(network_->training, backend), info_{.seed = spec.seed} {
@@ -37,9 +37,11 @@ TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
 
 void TrainingStep::start() {
   executor_.bind(weights_.replica(0));
-  executor_.set_scalar(network_->gradient_scale, 1.0f / static_cast<float>(map_.replicas()));
+  executor_.set_scalar(network_->gradient_scale,
+                       1.0f / static_cast<float>(map_.replicas() * accumulate_));
   exchange_.attach(executor_, &*parts_);
   communicator_.barrier();  // parameters that another rank has filled are there
+  weights_.begin_average();
   executor_.pack();
 }
 
@@ -57,14 +59,15 @@ void TrainingStep::begin(int64_t step) {
   exchange_.begin_step(step);
 }
 
-float TrainingStep::run(int local_replica, std::span<void* const> batch) {
+float TrainingStep::run(int local_turn, std::span<void* const> batch) {
   CHECK(batch.size() == network_->inputs.size(), "{} tensors of a batch for {} inputs",
         batch.size(), network_->inputs.size());
-  info_.replica = map_.replica(local_replica);
+  const int local_replica = local_turn / accumulate_;
+  info_.replica = map_.replica(local_replica) * accumulate_ + local_turn % accumulate_;
   for (size_t i = 0; i < batch.size(); ++i)
     executor_.bind_input(network_->inputs[i].value, batch[i]);
   ReplicaState replica = weights_.replica(local_replica);
-  replica.gradients = exchange_.begin(local_replica);
+  replica.gradients = exchange_.begin(local_turn);
   executor_.bind(replica);
   compute([&] { executor_.run(info_); });
   return *static_cast<const float*>(executor_.result(network_->loss));

@@ -3,7 +3,11 @@
 // The trainer, the benchmarks and the tests take the same one.
 //
 //   TrainingStep step(...);  fill step.weights();  step.start();
-//   for each step: begin(); run() for each local replica; update()
+//   for each step: begin(); run() for each local turn; update()
+//
+// A turn is one batch of one replica, with a gradient of its own. A replica has `accumulate` of
+// them in a step, one after another; their gradients are added in the tree that adds those of
+// replicas.
 
 #include <memory>
 #include <optional>
@@ -24,6 +28,7 @@ struct TrainingStepSpec {
   ExchangeSettings exchange;
   ReplicaMap map;      ///< of replicas to groups of ranks; a rank is a group where none share one
   PartGrid grid = {};  ///< the groups; network.training.split.grid is set to it
+  int accumulate = 1;  ///< turns of a replica in each step
   uint64_t seed = 0;   ///< of dropout and of initial weights
   int steps_compared = 256;  ///< of the steps between two looks at arrivals, how many are kept
 };
@@ -46,9 +51,10 @@ class TrainingStep {
 
   /// Around each step; `step` counts updates from 0.
   void begin(int64_t step);
-  /// Forward and backward of a local replica; `batch` fills network().inputs. Its loss, over its
-  /// batch; of a part, what it adds to that. Sums of complete buckets leave while it runs.
-  float run(int local_replica, std::span<void* const> batch);
+  /// Forward and backward of a local turn, in their order; `batch` fills network().inputs. Its
+  /// loss, over its batch; of a part, what it adds to that. Sums of complete buckets leave while it
+  /// runs.
+  float run(int local_turn, std::span<void* const> batch);
   /// "the gradient of 'conv1.weight' is not finite ..." for the first such one of this step.
   const std::string& bad_gradient() const { return exchange_.bad_gradient(); }
   /// Applies the sums that have arrived; the others wait for the next run() or settle().
@@ -58,7 +64,7 @@ class TrainingStep {
   /// Seconds of the last step in which this rank computed, and waited for others.
   StepTimes times() const;
 
-  /// Of the replica whose run() is next or under way.
+  /// Of the turn whose run() is next or under way, among all of the job; they are `replica` there.
   StepInfo info() const { return info_; }
   const Network& network() const { return *network_; }
   Weights& weights() { return weights_; }
@@ -69,6 +75,8 @@ class TrainingStep {
   const ReplicaMap& map() const { return map_; }
   /// Those who each have a gradient to sum: the replicas, or their parts.
   const ReplicaMap& workers() const { return workers_; }
+  /// Of the workers.
+  const ReplicaMap& turns() const { return turns_; }
   const PartExchange& parts() const { return *parts_; }
 
  private:
@@ -76,7 +84,8 @@ class TrainingStep {
   void compute(Work work);
 
   comm::Communicator& communicator_;
-  const ReplicaMap map_, workers_;
+  const int accumulate_;
+  const ReplicaMap map_, workers_, turns_;
   std::unique_ptr<Network> network_;
   StepExchange exchange_;
   Weights weights_;

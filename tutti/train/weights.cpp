@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tutti/base/name_pattern.h"
 #include "tutti/train/initialise.h"
+#include "tutti/train/optimizer.h"
 
 namespace tutti {
 namespace {
@@ -35,6 +37,8 @@ void import_from(const SafetensorsFile& file, const std::string& name, const Var
   import_plain(variable, read(file, name, variable.desc.shape).data(), arena);
 }
 
+constexpr const char* kRaw = ".raw";
+
 std::string rows_name(const Variable& variable) { return "replicas/" + variable.name; }
 
 /// [rows, the statistic's own extents].
@@ -48,7 +52,7 @@ Shape rows_shape(const Variable& variable, int rows) {
 
 Weights::Weights(const Variables& variables, int local_replicas, std::byte* parameters, bool fills)
     : variables_(variables), own_parameters_(parameters == nullptr ? variables.parameter_bytes : 0),
-      state_(variables.parameter_bytes * variables.state_kinds.size()),
+      state_(variables.trained_bytes * variables.state_kinds.size()),
       parameters_(parameters == nullptr ? own_parameters_.data() : parameters), fills_(fills) {
   for (int r = 0; r < local_replicas; ++r) statistics_.emplace_back(variables.statistic_bytes);
 }
@@ -72,10 +76,23 @@ size_t Weights::memory_bytes() const {
   return bytes;
 }
 
-std::vector<NamedTensor> Weights::export_model(const std::byte* statistics) const {
+std::byte* Weights::average() const {
+  const auto at = std::ranges::find(variables_.state_kinds, kAverageState);
+  if (at == variables_.state_kinds.end()) return nullptr;
+  return state() +
+         static_cast<size_t>(at - variables_.state_kinds.begin()) * variables_.trained_bytes;
+}
+
+void Weights::begin_average() {
+  if (std::byte* const arena = average(); arena && !average_given_)
+    std::memcpy(arena, parameters(), variables_.trained_bytes);
+}
+
+std::vector<NamedTensor> Weights::export_model(const std::byte* parameters,
+                                               const std::byte* statistics) const {
   std::vector<NamedTensor> tensors;
   for (const Variable& variable : variables_.parameters)
-    tensors.push_back(exported(variable.name, variable, parameters()));
+    tensors.push_back(exported(variable.name, variable, parameters));
   for (const Variable& variable : variables_.statistics)
     tensors.push_back(exported(variable.name, variable, statistics));
   return tensors;
@@ -83,10 +100,16 @@ std::vector<NamedTensor> Weights::export_model(const std::byte* statistics) cons
 
 std::vector<NamedTensor> Weights::export_state() const {
   std::vector<NamedTensor> tensors;
-  for (size_t k = 0; k < variables_.state_kinds.size(); ++k)
+  const auto add = [&](const std::string& suffix, const std::byte* arena) {
     for (const Variable& variable : variables_.parameters)
-      tensors.push_back(exported(variable.name + "." + variables_.state_kinds[k], variable,
-                                 state() + k * variables_.parameter_bytes));
+      if (variables_.is_trained(variable))
+        tensors.push_back(exported(variable.name + suffix, variable, arena));
+  };
+  for (size_t k = 0; k < variables_.state_kinds.size(); ++k)
+    if (variables_.state_kinds[k] == kAverageState)
+      add(kRaw, parameters());
+    else
+      add("." + variables_.state_kinds[k], state() + k * variables_.trained_bytes);
   return tensors;
 }
 
@@ -105,41 +128,67 @@ std::vector<NamedTensor> Weights::export_statistics() const {
   return tensors;
 }
 
-void Weights::import_model(const SafetensorsFile& file) {
+void Weights::import_model(const SafetensorsFile& file, std::span<const std::string> except) {
   for (const Variable& variable : variables_.parameters)
-    if (fills_) import_from(file, variable.name, variable, parameters());
+    if (fills_ && !fits_any(except, variable.name))
+      import_from(file, variable.name, variable, parameters());
   for (const Variable& variable : variables_.statistics) {
+    if (fits_any(except, variable.name)) continue;
     const std::vector<float> plain = read(file, variable.name, variable.desc.shape);
     for (int r = 0; r < local_replicas(); ++r) import_plain(variable, plain.data(), statistics(r));
   }
   for (const SafetensorsFile::Entry& entry : file.entries())
     if (!variables_.find_parameter(entry.name) && !variables_.find_statistic(entry.name) &&
-        !entry.name.ends_with("num_batches_tracked"))
+        !entry.name.ends_with("num_batches_tracked") && !fits_any(except, entry.name))
       throw ConfigError(
           fmt::format("tensor '{}' in the weights belongs to no layer of the model", entry.name));
 }
 
-void Weights::import_state(const SafetensorsFile& file, std::span<const ArenaRange> kept) {
-  std::vector<std::byte> whole;  // a variable of which only parts are kept
-  for (size_t k = 0; k < variables_.state_kinds.size(); ++k)
+std::vector<std::string> Weights::import_state(const SafetensorsFile& file,
+                                               std::span<const ArenaRange> kept) {
+  std::vector<std::string> without;
+  for (size_t k = 0; k < variables_.state_kinds.size(); ++k) {
+    if (variables_.state_kinds[k] == kAverageState) continue;
     for (const Variable& variable : variables_.parameters) {
       const std::string name = variable.name + "." + variables_.state_kinds[k];
-      std::byte* const arena = state() + k * variables_.parameter_bytes;
-      const size_t begin = variable.offset, end = begin + variable.desc.bytes();
-      bool read = false;
-      for (const ArenaRange& range : kept) {
-        const ArenaRange part{std::max(begin, range.begin), std::min(end, range.end)};
-        if (part.begin >= part.end) continue;
-        if (!read) {
-          whole.resize(variable.desc.bytes());
-          Variable alone = variable;
-          alone.offset = 0;
-          import_from(file, name, alone, whole.data());
-          read = true;
-        }
-        std::memcpy(arena + part.begin, whole.data() + (part.begin - begin), part.end - part.begin);
-      }
+      if (!variables_.is_trained(variable)) continue;
+      if (file.find(name))
+        import_kept(file, name, variable, state() + k * variables_.trained_bytes, kept);
+      else if (without.empty() || without.back() != variable.name)
+        without.push_back(variable.name);
     }
+  }
+  return without;
+}
+
+void Weights::import_average(const SafetensorsFile& model, std::span<const ArenaRange> kept) {
+  for (const Variable& variable : variables_.parameters)
+    import_kept(model, variable.name, variable, average(), kept);
+  average_given_ = true;
+}
+
+void Weights::import_raw(const SafetensorsFile& state) {
+  for (const Variable& variable : variables_.parameters)
+    if (fills_ && state.find(variable.name + kRaw))  // a frozen one has no other value
+      import_from(state, variable.name + kRaw, variable, parameters());
+}
+
+void Weights::import_kept(const SafetensorsFile& file, const std::string& name,
+                          const Variable& variable, std::byte* arena,
+                          std::span<const ArenaRange> kept) {
+  const size_t begin = variable.offset, end = begin + variable.desc.bytes();
+  std::vector<std::byte> whole;  // where only parts are kept
+  for (const ArenaRange& range : kept) {
+    const ArenaRange part{std::max(begin, range.begin), std::min(end, range.end)};
+    if (part.begin >= part.end) continue;
+    if (whole.empty()) {
+      whole.resize(variable.desc.bytes());
+      Variable alone = variable;
+      alone.offset = 0;
+      import_from(file, name, alone, whole.data());
+    }
+    std::memcpy(arena + part.begin, whole.data() + (part.begin - begin), part.end - part.begin);
+  }
 }
 
 void Weights::import_statistics(const SafetensorsFile& file, int local_replica, int row) {

@@ -33,6 +33,10 @@ class Weights {
 
   std::byte* parameters() const { return parameters_; }
   std::byte* state() const { return state_.data(); }
+  /// The moving average of the trained parameters, a kind of state; null: none is kept.
+  std::byte* average() const;
+  /// Makes the average the parameters, unless import_average() has set it.
+  void begin_average();
   std::byte* statistics(int local_replica) const {
     return statistics_[static_cast<size_t>(local_replica)].data();
   }
@@ -42,25 +46,36 @@ class Weights {
     return {
         .parameters = parameters_, .statistics = statistics(local_replica), .state = state_.data()};
   }
+  /// Whether this rank puts values into the parameters.
+  bool fills_parameters() const { return fills_; }
   int local_replicas() const { return static_cast<int>(statistics_.size()); }
   const Variables& variables() const { return variables_; }
   size_t memory_bytes() const;
 
-  /// Parameters, then `statistics` (one arena laid out as a replica's), plain f32, under their own
+  /// Of `parameters` and `statistics` (arenas laid out as the own), plain f32, under their own
   /// names.
-  std::vector<NamedTensor> export_model(const std::byte* statistics) const;
-  /// Optimizer state as "PARAMETER.KIND".
+  std::vector<NamedTensor> export_model(const std::byte* parameters,
+                                        const std::byte* statistics) const;
+  /// Optimizer state as "PARAMETER.KIND", of trained parameters. An average is not among it, but
+  /// the parameters themselves are as "PARAMETER.raw": a model is exported with the average.
   std::vector<NamedTensor> export_state() const;
   /// The statistics of all local replicas as "replicas/NAME", a row each.
   std::vector<NamedTensor> export_statistics() const;
 
   /// Takes parameters, and into every local replica the statistics, from a file's tensors by name,
   /// one after another. Throws ConfigError naming what is missing, unknown or of another shape;
-  /// "num_batches_tracked" entries of other systems are passed over.
-  void import_model(const SafetensorsFile& file);
+  /// "num_batches_tracked" entries of other systems are passed over. What fits one of `except`
+  /// keeps its value, and need not be there.
+  void import_model(const SafetensorsFile& file, std::span<const std::string> except = {});
   /// The reverse of export_state, for what this rank keeps: `kept`, in rising order. Nothing else
-  /// of the arena is touched, so it takes no memory.
-  void import_state(const SafetensorsFile& file, std::span<const ArenaRange> kept);
+  /// of the arena is touched, so it takes no memory. Returns the parameters of which the file has
+  /// no state: those stay at zero.
+  std::vector<std::string> import_state(const SafetensorsFile& file,
+                                        std::span<const ArenaRange> kept);
+  /// Of a model that was exported with an average: that, for what this rank keeps, and the
+  /// parameters themselves.
+  void import_average(const SafetensorsFile& model, std::span<const ArenaRange> kept);
+  void import_raw(const SafetensorsFile& state);
   /// One row of what export_statistics() gave, for one local replica.
   void import_statistics(const SafetensorsFile& file, int local_replica, int row);
   /// The same of a checkpoint from before there were rows: `replica` of the job as "replica
@@ -68,10 +83,15 @@ class Weights {
   void import_named_statistics(const SafetensorsFile& file, int local_replica, int replica);
 
  private:
+  /// A variable's place in the arena of a kind of state, where `kept` says, from a tensor.
+  static void import_kept(const SafetensorsFile& file, const std::string& name,
+                          const Variable& variable, std::byte* arena,
+                          std::span<const ArenaRange> kept);
+
   const Variables& variables_;
   Buffer own_parameters_, state_;
   std::byte* parameters_;
-  bool fills_;
+  bool fills_, average_given_ = false;
   std::vector<Buffer> statistics_;
 };
 

@@ -17,7 +17,7 @@ Variables two_parameters() {
   variables.parameters = {{"a.weight", {DType::f32, {32}, {}}, 0, {}},
                           {"b.weight", {DType::f32, {16}, {}}, 128, {}}};
   variables.state_kinds = {"momentum"};
-  variables.parameter_bytes = 192;
+  variables.parameter_bytes = variables.trained_bytes = 192;
   return variables;
 }
 
@@ -46,6 +46,78 @@ TEST(Weights, ARankReadsTheStateThatItKeepsAndNothingElse) {
   EXPECT_EQ(imported({{96, 160}}), part);
   EXPECT_EQ(imported({{96, 128}, {128, 160}}), part);
   EXPECT_EQ(imported({}), std::vector<float>(48, 0.0f));
+}
+
+/// Of the trained ones also an average; c is frozen.
+Variables averaged_parameters() {
+  Variables variables = two_parameters();
+  variables.parameters.push_back({"c.weight", {DType::f32, {16}, {}}, 192, {}});
+  variables.parameter_bytes = 256;
+  variables.state_kinds = {"momentum", "ema"};
+  return variables;
+}
+
+TEST(Weights, AModelIsExportedWithItsAverageAndReadBackWithBoth) {
+  const ScratchDirectory scratch;
+  const Variables variables = averaged_parameters();
+  Weights weights(variables, 1);
+  auto* const w = reinterpret_cast<float*>(weights.parameters());
+  for (int i = 0; i < 64; ++i) w[i] = static_cast<float>(i);
+  auto* const state = reinterpret_cast<float*>(weights.state());
+  for (int i = 0; i < 48; ++i) state[i] = 100.0f + static_cast<float>(i);
+  weights.begin_average();
+  EXPECT_EQ(std::memcmp(weights.average(), w, 192), 0);
+  for (int i = 0; i < 48; ++i) state[48 + i] = 200.0f + static_cast<float>(i);
+  std::vector<float> shown(w, w + 64);
+  std::memcpy(shown.data(), weights.average(), 192);
+
+  const auto written = [&](const char* name, const std::vector<NamedTensor>& tensors) {
+    std::vector<TensorRef> refs;
+    for (const NamedTensor& tensor : tensors) refs.push_back(tensor.ref());
+    write_safetensors(scratch.path() / name, refs);
+    return SafetensorsFile(scratch.path() / name);
+  };
+  const SafetensorsFile model = written(
+      "model", weights.export_model(reinterpret_cast<const std::byte*>(shown.data()), nullptr));
+  const SafetensorsFile saved = written("state", weights.export_state());
+  EXPECT_EQ(model.entries().size(), 3u);
+  EXPECT_EQ(saved.entries().size(), 4u);  // momentum and raw of what is trained
+
+  Weights again(variables, 1);
+  const std::vector<ArenaRange> kept{{0, 192}};
+  again.import_model(model);
+  again.import_average(model, kept);
+  again.import_raw(saved);
+  EXPECT_EQ(again.import_state(saved, kept), std::vector<std::string>{});
+  again.begin_average();  // it is there
+  EXPECT_EQ(std::memcmp(again.parameters(), w, 256), 0);
+  EXPECT_EQ(std::memcmp(again.state(), state, 2 * 192), 0);
+
+  // c is trained from here on: it has no state yet.
+  Variables more = variables;
+  more.trained_bytes = 256;
+  Weights freed(more, 1);
+  EXPECT_EQ(freed.import_state(saved, std::vector<ArenaRange>{{0, 256}}),
+            std::vector<std::string>{"c.weight"});
+}
+
+TEST(Weights, KeepsWhatIsExcepted) {
+  const ScratchDirectory scratch;
+  const std::filesystem::path path = scratch.path() / "weights.safetensors";
+  std::vector<float> ones(32, 1.0f);
+  const auto bytes = std::as_bytes(std::span(ones));
+  const std::vector<TensorRef> tensors = {{"a.weight", {DType::f32, {32}, {}}, bytes},
+                                          {"head.weight", {DType::f32, {8}, {}}, bytes.first(32)}};
+  write_safetensors(path, tensors);
+  const Variables variables = two_parameters();
+  Weights weights(variables, 1);
+  const std::vector<std::string> except{"b.*", "head.*"};
+  weights.import_model(SafetensorsFile(path), except);
+  const auto* const w = reinterpret_cast<const float*>(weights.parameters());
+  EXPECT_EQ(w[31], 1.0f);
+  EXPECT_EQ(w[32], 0.0f);
+  EXPECT_THROW(weights.import_model(SafetensorsFile(path), std::span(except).first(1)),
+               ConfigError);
 }
 
 TEST(Weights, SaysWhatIsMissing) {

@@ -72,6 +72,12 @@ constexpr const char* kUpdates[] = {
     "lamb_moments f32 n333 count5",
     "lamb_moments f32 n5000 decay0.1 count3",
     "lamb_update f32 n5000 decay0.1 count3",
+    "sgd_update f32 n333 momentum0.9 decay0.01 rate0.1 count3",
+    "adam_update f32 n333 decay0.1 decoupled rate0.1 count2",
+    "lars_update f32 n333 momentum0.9 decay0.01 rate0.1 count3",
+    "lamb_update f32 n333 decay0.1 rate0.1 count3",
+    "weight_average f32 n333 decay0.9 count5",
+    "weight_average f32 n333 decay0.9 from8 count2",
 };
 constexpr const char* kOthers[] = {
     "conv f32 n5c16h16w16 k16r3s3 pad1 sigmoid",

@@ -32,7 +32,7 @@ Family family_of(std::string_view op) {
       op.starts_with("gaussian_kl"))
     return loss_case;
   if (is({"sgd_update", "adam_update", "parameter_norms", "lars_update", "lamb_moments",
-          "lamb_update"}))
+          "lamb_update", "weight_average"}))
     return update_case;
   return nullptr;
 }

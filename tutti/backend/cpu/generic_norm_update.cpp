@@ -71,7 +71,7 @@ class LarsKernel final : public Kernel {
  public:
   LarsKernel(const KernelRequest& r, const LarsUpdate& op) : list_(r, op), a_(op.lars()) {}
   void run(const KernelArgs& args) override {
-    const float lr = update_scalar(args, 0), scale = update_scalar(args, 1);
+    const float lr = update_rate(args, a_.rate), scale = update_scalar(args, 1);
     const auto momentum = static_cast<float>(a_.momentum),
                decay = static_cast<float>(a_.weight_decay);
     list_.for_share(args, [&](const Stretch& s) {
@@ -140,7 +140,7 @@ class LambKernel final : public Kernel {
  public:
   LambKernel(const KernelRequest& r, const LambUpdate& op) : list_(r, op), a_(op.lamb()) {}
   void run(const KernelArgs& args) override {
-    const float lr = update_scalar(args, 0);
+    const float lr = update_rate(args, a_.rate);
     const LambDirection direction(a_, args.step->step);
     list_.for_share(args, [&](const Stretch& s) {
       const Norms norms(list_, args, s);

@@ -1,6 +1,7 @@
 // Elementwise optimizer updates, over whatever layout the parameters have, padding included (zeros
 // stay zeros).
 
+#include <algorithm>
 #include <cmath>
 
 #include "tutti/backend/cpu/generic.h"
@@ -13,7 +14,7 @@ class SgdKernel final : public Kernel {
  public:
   SgdKernel(const KernelRequest& r, const SgdUpdate& op) : list_(r, op), a_(op.sgd()) {}
   void run(const KernelArgs& args) override {
-    const float lr = update_scalar(args, 0), scale = update_scalar(args, 1);
+    const float lr = update_rate(args, a_.rate), scale = update_scalar(args, 1);
     const auto momentum = static_cast<float>(a_.momentum),
                decay = static_cast<float>(a_.weight_decay);
     list_.for_share(args, [&](const Stretch& s) {
@@ -47,7 +48,7 @@ class AdamKernel final : public Kernel {
  public:
   AdamKernel(const KernelRequest& r, const AdamUpdate& op) : list_(r, op), a_(op.adam()) {}
   void run(const KernelArgs& args) override {
-    const float lr = update_scalar(args, 0), scale = update_scalar(args, 1);
+    const float lr = update_rate(args, a_.rate), scale = update_scalar(args, 1);
     const double t = static_cast<double>(args.step->step + 1);
     const auto step = static_cast<float>(static_cast<double>(lr) / (1 - std::pow(a_.beta1, t)));
     const auto root = static_cast<float>(1 / std::sqrt(1 - std::pow(a_.beta2, t)));
@@ -74,6 +75,25 @@ class AdamKernel final : public Kernel {
   AdamAttributes a_;
 };
 
+/// Reads the weights that the update before it has written in the same share, by the same thread.
+class WeightAverageKernel final : public Kernel {
+ public:
+  WeightAverageKernel(const KernelRequest& r, const WeightAverage& op)
+      : list_(r, op), a_(op.average()) {}
+  void run(const KernelArgs& args) override {
+    const float part = args.step->step < a_.from ? 1.0f : static_cast<float>(1 - a_.decay);
+    list_.for_share(args, [&](const Stretch& s) {
+      if (part == 1) return (void)std::copy_n(s.w, s.n, s.s1);
+#pragma omp simd
+      for (int64_t i = 0; i < s.n; ++i) s.s1[i] += part * (s.w[i] - s.s1[i]);
+    });
+  }
+
+ private:
+  UpdateList list_;
+  WeightAverageAttributes a_;
+};
+
 }  // namespace
 
 bool append_update_candidates(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
@@ -81,6 +101,8 @@ bool append_update_candidates(const KernelRequest& r, std::vector<KernelCandidat
     candidates.push_back(make_update<SgdKernel>(r, *op));
   else if (const auto* op = dynamic_cast<const AdamUpdate*>(r.op))
     candidates.push_back(make_update<AdamKernel>(r, *op));
+  else if (const auto* op = dynamic_cast<const WeightAverage*>(r.op))
+    candidates.push_back(make_update<WeightAverageKernel>(r, *op));
   else
     return append_norm_update_candidates(r, candidates);
   return true;

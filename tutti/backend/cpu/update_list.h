@@ -128,6 +128,11 @@ inline float update_scalar(const KernelArgs& args, size_t i) {
   return *static_cast<const float*>(args.in[i]);
 }
 
+/// The learning rate of a group of parameters.
+inline float update_rate(const KernelArgs& args, double factor) {
+  return update_scalar(args, 0) * static_cast<float>(factor);
+}
+
 /// Accepts if each parameter, its gradient and its states lie alike.
 template <class K, class O>
 KernelCandidate make_update(const KernelRequest& r, const O& op) {

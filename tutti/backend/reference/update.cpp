@@ -40,7 +40,7 @@ double norm(const RuleCall& call, const Parameter& p, int64_t column) {
 
 Rule sgd(const SgdUpdate& op) {
   return {.run = [op, a = op.sgd()](const RuleCall& call) {
-    const double lr = call.in[0][0], scale = call.in[1][0];
+    const double lr = call.in[0][0] * a.rate, scale = call.in[1][0];
     for_each_parameter(call, op, [&](const Parameter& p) {
       for (int64_t i = 0; i < p.w.size(); ++i) {
         double d = p.g[i] * scale + a.weight_decay * p.w[i];
@@ -56,7 +56,7 @@ Rule sgd(const SgdUpdate& op) {
 
 Rule adam(const AdamUpdate& op) {
   return {.run = [op, a = op.adam()](const RuleCall& call) {
-    const double lr = call.in[0][0], scale = call.in[1][0],
+    const double lr = call.in[0][0] * a.rate, scale = call.in[1][0],
                  t = static_cast<double>(call.step.step + 1);
     const double correction1 = 1 - std::pow(a.beta1, t), correction2 = 1 - std::pow(a.beta2, t);
     for_each_parameter(call, op, [&](const Parameter& p) {
@@ -88,7 +88,7 @@ Rule parameter_norms(const ParameterNorms& op) {
 
 Rule lars(const LarsUpdate& op) {
   return {.run = [op, a = op.lars()](const RuleCall& call) {
-    const double lr = call.in[0][0], scale = call.in[1][0];
+    const double lr = call.in[0][0] * a.rate, scale = call.in[1][0];
     for_each_parameter(call, op, [&](const Parameter& p) {
       const double w_norm = norm(call, p, 0), g_norm = std::abs(scale) * norm(call, p, 1);
       const double local = w_norm > 0 && g_norm > 0
@@ -127,12 +127,21 @@ Rule lamb_moments(const LambMoments& op) {
 
 Rule lamb(const LambUpdate& op) {
   return {.run = [op, a = op.lamb()](const RuleCall& call) {
-    const double lr = call.in[0][0];
+    const double lr = call.in[0][0] * a.rate;
     for_each_parameter(call, op, [&](const Parameter& p) {
       const double w_norm = norm(call, p, 0), u_norm = norm(call, p, 1),
                    ratio = w_norm > 0 && u_norm > 0 ? w_norm / u_norm : 1;
       for (int64_t i = 0; i < p.w.size(); ++i)
         p.w[i] -= lr * ratio * lamb_direction(a, call, p.w[i], p.s1[i], p.s2[i]);
+    });
+  }};
+}
+
+Rule weight_average(const WeightAverage& op) {
+  return {.run = [op, a = op.average()](const RuleCall& call) {
+    for_each_parameter(call, op, [&](const Parameter& p) {
+      for (int64_t i = 0; i < p.w.size(); ++i)
+        p.s1[i] = call.step.step < a.from ? p.w[i] : a.decay * p.s1[i] + (1 - a.decay) * p.w[i];
     });
   }};
 }
@@ -143,6 +152,7 @@ Rule update_rule(const KernelRequest& request) {
   const Op* op = request.op;
   if (const auto* s = dynamic_cast<const SgdUpdate*>(op)) return sgd(*s);
   if (const auto* a = dynamic_cast<const AdamUpdate*>(op)) return adam(*a);
+  if (const auto* w = dynamic_cast<const WeightAverage*>(op)) return weight_average(*w);
   if (const auto* n = dynamic_cast<const ParameterNorms*>(op)) return parameter_norms(*n);
   if (const auto* l = dynamic_cast<const LarsUpdate*>(op)) return lars(*l);
   if (const auto* m = dynamic_cast<const LambMoments*>(op)) return lamb_moments(*m);

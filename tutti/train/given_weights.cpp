@@ -1,0 +1,105 @@
+#include "tutti/train/given_weights.h"
+
+#include <cstring>
+
+#include "tutti/base/error.h"
+#include "tutti/base/log.h"
+#include "tutti/base/name_pattern.h"
+#include "tutti/base/shell.h"
+#include "tutti/comm/control/agree.h"
+#include "tutti/train/checkpoint.h"
+
+namespace tutti {
+namespace {
+
+/// Everything that a pattern of model.weights_except may mean.
+std::vector<std::string> names_of(const Variables& variables, const SafetensorsFile& file) {
+  std::vector<std::string> names;
+  for (const auto* list : {&variables.parameters, &variables.statistics})
+    for (const Variable& variable : *list) names.push_back(variable.name);
+  for (const SafetensorsFile::Entry& entry : file.entries())
+    if (!variables.find_parameter(entry.name) && !variables.find_statistic(entry.name))
+      names.push_back(entry.name);
+  return names;
+}
+
+/// Parameters that keep their own first values, for the log.
+std::string kept_of(const GivenWeights& given, const Variables& variables) {
+  std::vector<std::string> kept;
+  for (const Variable& variable : variables.parameters)
+    if (fits_any(given.except, variable.name)) kept.push_back(variable.name);
+  return kept.empty() ? "all parameters are theirs"
+                      : fmt::format("their own first values keep {}", list_of_names(kept));
+}
+
+/// Rank 0's values of a variable into the arena of those who fill theirs.
+void spread(comm::Communicator& communicator, const Variable& variable, std::byte* arena,
+            bool fills) {
+  std::vector<float> plain(static_cast<size_t>(variable.desc.elements()));
+  if (communicator.rank() == 0) export_plain(variable, arena, plain.data());
+  communicator.broadcast(std::as_writable_bytes(std::span(plain)), 0);
+  if (communicator.rank() != 0 && fills) import_plain(variable, plain.data(), arena);
+}
+
+}  // namespace
+
+FoundWeights find_weights(const std::filesystem::path& path, std::string_view key) {
+  std::error_code failed;  // opening the file says why
+  const bool folder = std::filesystem::is_directory(path, failed);
+  if (path.filename() == "state.safetensors" &&
+      is_in_checkpoint(path.parent_path() / "weights.safetensors"))
+    throw ConfigError(fmt::format(
+        "{}: '{}' holds the optimizer's state and the statistics, not the weights; give {}", key,
+        path.string(), shell_word((path.parent_path() / "weights.safetensors").string())));
+  if (!folder && !is_in_checkpoint(path)) return {SafetensorsFile(path)};
+  const auto best = folder ? find_best(checkpoints_in(path)) : std::nullopt;
+  const std::filesystem::path checkpoint = best ? *best : checkpoint_at(path, key);
+  const int64_t step = verify_checkpoint(checkpoint).step;
+  log::info("weights of step {}{}: '{}'", step, best ? ", the best evaluation's" : "",
+            checkpoint.string());
+  return {std::move(open_checkpoint(checkpoint).weights), checkpoint.string(), step};
+}
+
+std::string configuration_near(const std::filesystem::path& weights) {
+  std::error_code unknown;
+  auto at = weights.has_filename() ? weights : weights.parent_path();
+  // The run, its checkpoints, one of them, a file in that.
+  for (int up = 0; up < 4 && !at.empty(); ++up, at = at.parent_path())
+    if (const auto config = at / "config.toml"; std::filesystem::exists(config, unknown))
+      return config.string();
+  return "";
+}
+
+void read_given(const GivenWeights& given, Weights& weights) {
+  const FoundWeights found = find_weights(given.path, "model.weights");
+  for (const std::string& pattern : given.except)
+    require_fit("model.weights_except", pattern, names_of(weights.variables(), found.file));
+  try {
+    weights.import_model(found.file, given.except);
+  } catch (const ConfigError& error) {
+    throw ConfigError(fmt::format(
+        "model.weights = '{}': {}; model.weights_except names what is to be left out, as in "
+        "[\"fc.*\"]",
+        given.path, error.what()));
+  }
+  log::info("the first weights are those of '{}'; {}", given.path,
+            kept_of(given, weights.variables()));
+}
+
+void give_weights(comm::Communicator& communicator, const GivenWeights& given, Weights& weights) {
+  comm::decide(communicator, "reading model.weights", [&] {
+    read_given(given, weights);
+    return std::string();
+  });
+  const Variables& variables = weights.variables();
+  for (const Variable& variable : variables.parameters)
+    spread(communicator, variable, weights.parameters(), weights.fills_parameters());
+  for (const Variable& variable : variables.statistics) {
+    spread(communicator, variable, weights.statistics(0), true);
+    for (int local = 1; local < weights.local_replicas(); ++local)
+      std::memcpy(weights.statistics(local) + variable.offset,
+                  weights.statistics(0) + variable.offset, variable.desc.bytes());
+  }
+}
+
+}  // namespace tutti

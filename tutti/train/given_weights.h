@@ -1,0 +1,41 @@
+#pragma once
+// Weights that a path names: for `tutti eval --weights`, and as the first ones of a run.
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "tutti/comm/communicator.h"
+#include "tutti/train/safetensors.h"
+#include "tutti/train/weights.h"
+
+namespace tutti {
+
+struct FoundWeights {
+  SafetensorsFile file;
+  std::string checkpoint{};  ///< empty: the file is of no checkpoint
+  int64_t step = 0;
+};
+
+/// Weights from a .safetensors file, a checkpoint or a file of one, or the folder of a run or of
+/// its checkpoints: the best one there, else the newest. Errors name `key`, which gave the path.
+FoundWeights find_weights(const std::filesystem::path& path, std::string_view key);
+
+/// The configuration of the run that such a path lies in or is; empty: none is near.
+std::string configuration_near(const std::filesystem::path& weights);
+
+/// What model.weights and model.weights_except say.
+struct GivenWeights {
+  std::string path;
+  std::span<const std::string> except;
+};
+
+/// Reads them into `weights`. ConfigError for what does not fit, and for a pattern that fits
+/// nothing.
+void read_given(const GivenWeights& given, Weights& weights);
+
+/// Collective: rank 0 reads them for all.
+void give_weights(comm::Communicator& communicator, const GivenWeights& given, Weights& weights);
+
+}  // namespace tutti

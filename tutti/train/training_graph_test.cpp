@@ -1,0 +1,58 @@
+#include "tutti/train/training_graph.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace tutti {
+namespace {
+
+TrainingGraph frozen(std::vector<std::string> freeze) {
+  TrainingGraphSpec spec;
+  spec.model.name = "resnet8";
+  spec.model.batch = 2;
+  spec.optimizer.momentum = 0.9;
+  spec.freeze = std::move(freeze);
+  return make_training_graph(spec);
+}
+
+int64_t nodes_of(const Graph& graph, std::string_view op) {
+  return std::ranges::count_if(graph.nodes(),
+                               [&](const Node& node) { return node.op->name() == op; });
+}
+
+}  // namespace
+
+TEST(TrainingGraph, FrozenLayersHaveNoBackwardPass) {
+  const Graph whole = frozen({}).graph, head = frozen({"conv1.*", "bn1.*", "layer*"}).graph;
+  EXPECT_EQ(nodes_of(whole, "conv_backward_weights"), nodes_of(whole, "conv"));
+  EXPECT_EQ(nodes_of(head, "conv"), nodes_of(whole, "conv"));
+  EXPECT_EQ(nodes_of(head, "conv_backward_weights"), 0);
+  EXPECT_EQ(nodes_of(head, "conv_backward_data"), 0);
+  EXPECT_EQ(head.with_role(Role::gradient).size(), 2u);
+  EXPECT_EQ(head.with_role(Role::state).size(), 2u);
+  EXPECT_EQ(head.with_role(Role::parameter).size(), whole.with_role(Role::parameter).size());
+}
+
+TEST(TrainingGraph, WhatLiesBelowIsStillReached) {
+  const Graph whole = frozen({}).graph, middle = frozen({"layer2.*"}).graph;
+  EXPECT_EQ(nodes_of(middle, "conv_backward_weights"),
+            nodes_of(whole, "conv_backward_weights") - 2);
+  EXPECT_EQ(nodes_of(middle, "conv_backward_data"), nodes_of(whole, "conv_backward_data"));
+}
+
+TEST(TrainingGraph, RefusesToFreezeNothingOrEverything) {
+  const auto failure = [](const std::string& pattern) -> std::string {
+    try {
+      frozen({pattern});
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(failure("fc.*").find("model.freeze: nothing is called 'fc.*'; there are conv1.weight"),
+            0u);
+  EXPECT_EQ(failure("*"), "model.freeze leaves no parameter that could be trained");
+}
+
+}  // namespace tutti

@@ -80,15 +80,17 @@ std::vector<Value> inputs_of(const Update& op, std::vector<Value> leading,
 
 /// Appends the ops of one update of some parameters of a bucket.
 void append_update(Graph& graph, int bucket, const std::string& suffix, const UpdateOps& ops,
-                   const UpdateScalars& scalars, std::span<const Updated> parameters) {
+                   bool sharded, const UpdateScalars& scalars,
+                   std::span<const Updated> parameters) {
   std::vector<Value> leading{scalars.learning_rate, scalars.gradient_scale};
   if (ops.norms) {
     const Value sums = graph
                            .append(fmt::format("norms.{}{}", bucket, suffix), ops.norms,
                                    inputs_of(*ops.norms, leading, parameters))
                            .front();
-    graph.append(fmt::format("sum_norms.{}{}", bucket, suffix),
-                 std::make_shared<AllReduceNorms>(bucket), std::array{sums});
+    if (sharded)
+      graph.append(fmt::format("sum_norms.{}{}", bucket, suffix),
+                   std::make_shared<AllReduceNorms>(bucket), std::array{sums});
     leading.push_back(sums);
   }
   graph.append(fmt::format("update.{}{}", bucket, suffix), ops.update,
@@ -135,7 +137,7 @@ UpdateScalars add_update(Graph& graph, std::span<const std::vector<Value>> bucke
     return divided && ((settings.exclude_bias && is_bias(graph[p].name)) ||
                        (settings.exclude_norm && is_norm_parameter(graph, p)));
   };
-  for (size_t b = 0; b < buckets.size(); ++b)
+  for (size_t b = 0; b < buckets.size(); ++b) {
     for (const bool excluded : {false, true}) {
       const UpdateOps ops = update_ops(settings, excluded);
       std::vector<Updated> parameters;
@@ -148,9 +150,13 @@ UpdateScalars add_update(Graph& graph, std::span<const std::vector<Value>> bucke
           updated.states.push_back(graph.state(fmt::format("{}.{}", graph[p].name, state), p));
       }
       if (!parameters.empty())
-        append_update(graph, static_cast<int>(b), excluded ? ".no_decay" : "", ops, scalars,
-                      parameters);
+        append_update(graph, static_cast<int>(b), excluded ? ".no_decay" : "", ops,
+                      settings.sharded, scalars, parameters);
     }
+    if (settings.sharded)
+      graph.append(fmt::format("weights.{}", b),
+                   std::make_shared<AllGatherWeights>(static_cast<int>(b)), buckets[b]);
+  }
   return scalars;
 }
 

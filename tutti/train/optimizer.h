@@ -23,6 +23,9 @@ struct OptimizerSettings {
   double beta1 = 0.9, beta2 = 0.999;  ///< adam, adamw, lamb
   double eps = 1e-8;                  ///< adam, adamw, lamb (all > 0), lars
   double trust = 0.001;               ///< lars
+  /// Each rank updates its shard of every bucket (parallel/shard.h): norms are summed over ranks,
+  /// and new weights given to the others.
+  bool sharded = false;
   // Excluded parameters get no trust ratio either: lars leaves them to plain SGD, lamb to Adam, at
   // the full rate.
 };
@@ -34,7 +37,8 @@ struct UpdateScalars {
 };
 
 /// Appends one update per bucket, or two where weight decay divides it; an update is one op, or
-/// with lars and lamb two and the exchange of norms between them (ops/norm_update.h). `buckets`
+/// with lars and lamb two, where updates are sharded with the exchange of norms between them
+/// (ops/norm_update.h) and with that of the bucket's weights at the end. `buckets`
 /// lists every parameter once, by the bucket that its gradient travels in. Creates the states
 /// PARAMETER.momentum, or PARAMETER.m and PARAMETER.v.
 UpdateScalars add_update(Graph& graph, std::span<const std::vector<Value>> buckets,

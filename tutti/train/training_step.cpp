@@ -3,8 +3,10 @@
 namespace tutti {
 namespace {
 
-NetworkSpec on_grid(NetworkSpec network, const PartGrid& grid) {
-  network.training.split.grid = grid;
+NetworkSpec network_of(const TrainingStepSpec& spec) {
+  NetworkSpec network = spec.network;
+  network.training.split.grid = spec.grid;
+  network.training.optimizer.sharded = spec.exchange.sharded;
   return network;
 }
 
@@ -26,7 +28,7 @@ TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
                            comm::Communicator& communicator)
     : communicator_(communicator), map_(spec.map),
       workers_(workers_of(spec.map, spec.grid, communicator)),
-      network_(compile_network(on_grid(spec.network, spec.grid), backend, communicator)),
+      network_(compile_network(network_of(spec), backend, communicator)),
       exchange_(communicator, workers_, *network_, spec.exchange, spec.steps_compared),
       weights_(network_->training.variables, spec.map.local_count(), exchange_.parameters(),
                exchange_.fills_parameters()),
@@ -38,7 +40,7 @@ TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
 void TrainingStep::start() {
   executor_.bind(weights_.replica(0));
   executor_.set_scalar(network_->gradient_scale, 1.0f / static_cast<float>(map_.replicas()));
-  exchange_.attach(executor_, &*parts_);
+  exchange_.attach(executor_, *parts_);
   communicator_.barrier();  // parameters that another rank has filled are there
   executor_.pack();
 }

@@ -69,6 +69,14 @@ data::ClassLimit class_limit(const RunConfig& config) {
   return {.count = config.data.classes};
 }
 
+data::ArraysSpec arrays_spec(const DataSection& data) {
+  return {.train = data.train_files,
+          .validation = data.validation_files,
+          .test = data.test_files,
+          .fields = data.fields,
+          .statistics = data.statistics};
+}
+
 }  // namespace
 
 std::unique_ptr<data::Dataset> open_configured(const RunConfig& config, const std::string& split) {
@@ -79,7 +87,8 @@ std::unique_ptr<data::Dataset> open_configured(const RunConfig& config, const st
        .classes = class_limit(config),
        .seed = static_cast<uint64_t>(config.data.generate_seed),
        .count = split == "train" ? config.data.generate_train : config.data.generate_test,
-       .threads = static_cast<int>(config.run.threads)});
+       .threads = static_cast<int>(config.run.threads),
+       .arrays = arrays_spec(config.data)});
 }
 
 ConfiguredData open_configured(const RunConfig& config) {

@@ -1,6 +1,9 @@
 #include "tutti/data/open.h"
 
 #include "tutti/base/error.h"
+#include "tutti/data/arrays/array_set.h"
+#include "tutti/data/arrays/file_list.h"
+#include "tutti/data/arrays/statistics_file.h"
 #include "tutti/data/format/catalog.h"
 #include "tutti/data/format/cifar.h"
 #include "tutti/data/format/idx.h"
@@ -60,6 +63,23 @@ void check_place(const DatasetSpec& spec, const KnownDataset& known) {
                               error.message()));
 }
 
+std::unique_ptr<Dataset> open_arrays(const DatasetSpec& spec) {
+  const ArraysSpec& own = spec.arrays;
+  const bool train = spec.split == "train", validation = !train && own.test.empty();
+  const std::string key = train        ? "data.train_files"
+                          : validation ? "data.validation_files"
+                                       : "data.test_files";
+  ArraySetSpec set{.files = listed_files(train        ? own.train
+                                         : validation ? own.validation
+                                                      : own.test,
+                                         spec.dir, key),
+                   .fields = parse_field_lines(own.fields),
+                   .key = key};
+  if (set.fields.empty()) throw ConfigError("data.fields names no field");
+  if (!own.statistics.empty()) set.statistics = read_statistics(own.statistics, set.fields);
+  return open_array_set(set);
+}
+
 }  // namespace
 
 std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec) {
@@ -67,6 +87,7 @@ std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec) {
   if (spec.split != "train" && spec.split != "test")
     throw ConfigError(
         fmt::format("split '{}' of {} is not one of train, test", spec.split, spec.name));
+  if (spec.name == "arrays") return open_arrays(spec);
   const bool train = spec.split == "train";
   const std::string set = fmt::format("{} ({})", spec.name, spec.split);
   try {

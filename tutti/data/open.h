@@ -4,11 +4,21 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tutti/data/dataset.h"
 #include "tutti/data/format/stored_images.h"
 
 namespace tutti::data {
+
+/// Of the data set "arrays": files of the user's own, as data.fields and its neighbours say.
+struct ArraysSpec {
+  /// Of each split: files, folders, patterns, from the directory on. Without test files the
+  /// validation files are the test set.
+  std::vector<std::string> train{}, validation{}, test{};
+  std::vector<std::string> fields{};  ///< lines of data.fields
+  std::string statistics{};           ///< a file, from the working folder on; empty: none
+};
 
 struct DatasetSpec {
   std::string name;             ///< a name of the catalog
@@ -21,6 +31,8 @@ struct DatasetSpec {
   uint64_t seed = 1;
   int64_t count = 0;  ///< images; 0 = 10,000 for train and 2,000 for test
   int threads = 1;    ///< that generate them; the images do not depend on it
+
+  ArraysSpec arrays{};
 };
 
 /// Opens and checks a data set. ConfigError for an unknown name or split, no directory in the

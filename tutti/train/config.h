@@ -98,6 +98,9 @@ struct DataSection {
   std::string input, target;  ///< fields; empty: the first and the second
   std::vector<std::string> transforms;  ///< "FIELD: STEPS"; of other fields the data set's own
   int64_t classes = 0;                  ///< 0: the data set's own
+  std::vector<std::string> fields;      ///< of "arrays": "NAME: from ARRAY ..."
+  std::vector<std::string> train_files, validation_files, test_files;  ///< of "arrays", from dir on
+  std::string statistics;                                              ///< of "arrays"; empty: none
   int64_t readers = 1;
   int64_t prefetch = 3;
   int64_t generate_train = 10000;

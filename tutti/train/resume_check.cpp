@@ -71,6 +71,7 @@ RunSettings effective_settings(const RunConfig& config, int64_t replicas,
   RunSettings settings = run_settings(effective);
   settings[kDataContent] =
       fmt::format("train: {}; test: {}", data_identity(train), data_identity(test));
+  if (!config.data.statistics.empty()) settings[kDataContent] += "; " + statistics_identity(train);
   return settings;
 }
 

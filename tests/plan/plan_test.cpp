@@ -121,7 +121,7 @@ TEST(Plan, OneBandPerNormalisationAndDirection) {
   // the loss.
   EXPECT_LE(schedule.bands.size(), 2u * 19 + 2);
   size_t exchanges = 0;
-  for (const Band& band : schedule.bands) exchanges += band.buckets.size();
+  for (const Band& band : schedule.bands) exchanges += band.starts.size();
   EXPECT_GT(exchanges, 1u);
   EXPECT_EQ(schedule.updates.size(), exchanges) << "one per bucket";
 }
@@ -144,8 +144,8 @@ TEST(Plan, LargeParametersAreExchangedOneByOne) {
     used.insert(bucket.first_use);
   }
   for (size_t b = 0; b < plan.bands.size(); ++b)
-    for (const int bucket : plan.bands[b].ready)
-      if (plan.buckets[static_cast<size_t>(bucket)].bytes >= size_t{1} << 20)
+    for (const int e : plan.bands[b].starts)
+      if (std::ranges::find(plan.buckets, e, &PlanBucket::exchange)->bytes >= size_t{1} << 20)
         made.insert(static_cast<int>(b));
   EXPECT_GE(large, 3u);
   EXPECT_EQ(used.size(), large);

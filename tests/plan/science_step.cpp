@@ -154,12 +154,7 @@ ScienceStep run_part(const ScienceNetwork& network, const Backend& backend,
   const Plan plan = compile(network.graph, backend, options);
   Executor executor(plan, backend);
   PartExchange parts(communicator, grid, plan, executor);
-  ExchangeHook hook;
-  hook.start = [&](int exchange) { parts.start(exchange); };
-  hook.finish = [&](int exchange) { parts.finish(exchange); };
-  hook.ready = [](int) {};
-  hook.poll = [&] { communicator.progress(); };
-  executor.set_exchange(hook);
+  executor.set_exchanges(parts);
   return run_plan(network, plan, executor);
 }
 

@@ -12,6 +12,7 @@
 #include "tests/plan/plan_run.h"
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/base/rng.h"
+#include "tutti/ops/exchange.h"
 #include "tutti/parallel/shard.h"
 #include "tutti/train/weights.h"
 
@@ -23,7 +24,8 @@ using Kind = OptimizerSettings::Kind;
 constexpr int kSteps = 2;
 constexpr size_t kFloat = sizeof(float);
 
-TrainingGraph network(const OptimizerSettings& optimizer) {
+TrainingGraph network(OptimizerSettings optimizer, bool sharded = false) {
+  optimizer.sharded = sharded;
   TrainingGraphSpec spec;
   spec.model.name = "resnet8";
   spec.model.input = {3, 8, 8};
@@ -121,6 +123,43 @@ class Sum {
   std::barrier<> barrier_;
 };
 
+/// One rank's exchanges: its range of every bucket, norms added up over ranks. Weights are gathered
+/// by the test.
+class RankExchanges final : public Exchanges {
+ public:
+  RankExchanges(const Plan& plan, const Executor& executor, int rank, int count, Sum& sum)
+      : plan_(plan), executor_(executor), rank_(rank), count_(count), sum_(sum),
+        layout_(layout_of(plan)) {}
+  void start(int) override {}
+  bool done(int exchange) override { return !sums_norms(exchange); }  // ranks meet in finish()
+  ExchangeOutput finish(int exchange) override {
+    ExchangeOutput output;
+    const auto at = std::ranges::find(plan_.buckets, exchange, &PlanBucket::exchange);
+    if (at != plan_.buckets.end()) {
+      const Shard shard = shard_bounds(layout_, static_cast<int>(at - plan_.buckets.begin()),
+                                       count_)[static_cast<size_t>(rank_)];
+      output.range = ExchangeOutput::Range{shard.begin, shard.end};
+    } else if (sums_norms(exchange)) {
+      const PlanExchange& norms = plan_.exchanges[static_cast<size_t>(exchange)];
+      sum_(rank_, {reinterpret_cast<float*>(executor_.address(norms.out[0])),
+                   static_cast<size_t>(norms.out_desc[0].elements())});
+    }
+    return output;
+  }
+
+ private:
+  bool sums_norms(int exchange) const {
+    const int node = plan_.exchanges[static_cast<size_t>(exchange)].node;
+    return dynamic_cast<const AllReduceNorms*>(
+        plan_.graph.nodes()[static_cast<size_t>(node)].op.get());
+  }
+  const Plan& plan_;
+  const Executor& executor_;
+  int rank_, count_;
+  Sum& sum_;
+  BucketLayout layout_;
+};
+
 Trained train_sharded(const TrainingGraph& training, const Plan& plan, int count) {
   const CpuBackend backend;
   const BucketLayout layout = layout_of(plan);
@@ -139,19 +178,12 @@ Trained train_sharded(const TrainingGraph& training, const Plan& plan, int count
   };
   const auto work = [&](int r) {
     Rank& rank = *ranks[static_cast<size_t>(r)];
-    for (size_t b = 0; b < plan.buckets.size(); ++b) {
-      const Shard shard = shard_bounds(layout, static_cast<int>(b), count)[static_cast<size_t>(r)];
-      rank.executor.set_shard(static_cast<int>(b), shard.begin, shard.end);
-    }
-    rank.executor.set_exchange(
-        {.ready = {},
-         .poll = {},
-         .arrived = {},
-         .wait = {},
-         .sum_norms = [&sum, r](int, std::span<float> values) { sum(r, values); }});
+    RankExchanges exchanges(plan, rank.executor, r, count, sum);
+    rank.executor.set_exchanges(exchanges);
     std::vector<std::byte> all(plan.variables.parameter_bytes);
     for (int step = 0; step < kSteps; ++step) {
       rank.step(plan, step);
+      rank.executor.settle();
       sum.wait();
       gathered([](const Rank& other) { return other.weights.parameters(); }, all.data());
       sum.wait();
@@ -181,8 +213,11 @@ TEST_P(ShardedUpdate, HasTheBitsOfTheWhole) {
       compile(training.graph, CpuBackend(), {.threads = 2, .layout = "b16c", .measure = false});
   ASSERT_GT(plan.buckets.size(), 1u);
   const Trained want = train_whole(training, plan);
+  const TrainingGraph in_shards = network(GetParam().optimizer, true);
+  const Plan sharded =
+      compile(in_shards.graph, CpuBackend(), {.threads = 2, .layout = "b16c", .measure = false});
   for (const int ranks : {2, 5}) {
-    const Trained got = train_sharded(training, plan, ranks);
+    const Trained got = train_sharded(in_shards, sharded, ranks);
     EXPECT_TRUE(got.weights == want.weights) << ranks << " ranks";
     EXPECT_TRUE(got.state == want.state) << ranks << " ranks";
   }
@@ -209,42 +244,69 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"lamb_everything", {.kind = Kind::lamb, .weight_decay = 1e-2}}),
     [](const auto& info) { return info.param.name; });
 
+/// Counts what the executor asks for; gradients stay where they are.
+struct Counting final : Exchanges {
+  std::vector<int> finished;  ///< by exchange
+  int late = -1;              ///< has not arrived yet
+  int ranged = -1;            ///< gives this range
+  ExchangeOutput::Range range;
+  explicit Counting(size_t exchanges) : finished(exchanges, 0) {}
+  void start(int) override {}
+  bool done(int exchange) override { return exchange != late; }
+  ExchangeOutput finish(int exchange) override {
+    ++finished[static_cast<size_t>(exchange)];
+    ExchangeOutput output;
+    if (exchange == ranged) output.range = range;
+    return output;
+  }
+};
+
 TEST(Update, WaitsOnceForEachBucketThoughSeveralStepsReadIt) {
   const TrainingGraph training =
       network({.kind = Kind::lars, .momentum = 0.9, .weight_decay = 1e-4, .exclude_norm = true});
   const CpuBackend backend;
   const Plan plan = compile(training.graph, backend, {.layout = "b16c", .measure = false});
   Rank rank(training, plan, backend);
-  std::vector<int> waits(plan.buckets.size(), 0);
-  rank.executor.set_exchange({.ready = {}, .poll = {}, .arrived = {}, .wait = [&](int bucket) {
-                                ++waits[static_cast<size_t>(bucket)];
-                                return reinterpret_cast<const float*>(
-                                    rank.gradients.data() +
-                                    plan.buckets[static_cast<size_t>(bucket)].offset);
-                              }});
+  Counting exchanges(plan.exchanges.size());
+  rank.executor.set_exchanges(exchanges);
   rank.step(plan, 0);
-  EXPECT_EQ(waits, std::vector<int>(plan.buckets.size(), 1));
+  EXPECT_EQ(exchanges.finished, std::vector<int>(plan.buckets.size(), 1));
   EXPECT_GT(plan.updates.size(), 2 * plan.buckets.size());
 }
 
-TEST(Update, RefusesShardsThatCutABlock) {
+TEST(Update, WhatHasNotArrivedWaitsForSettle) {
   const TrainingGraph training = network({.momentum = 0.9});
   const CpuBackend backend;
   const Plan plan = compile(training.graph, backend, {.layout = "b16c", .measure = false});
-  Executor executor(plan, backend);
-  EXPECT_NO_THROW(executor.set_shard(0, 0, plan.buckets[0].bytes));
-  EXPECT_THROW(executor.set_shard(0, 0, plan.buckets[0].bytes + 64), std::exception);
-  EXPECT_THROW(executor.set_shard(0, 4, plan.buckets[0].bytes), std::exception);
-  EXPECT_THROW(executor.set_shard(0, plan.buckets[0].bytes, 0), std::exception);
+  Rank rank(training, plan, backend);
+  Counting exchanges(plan.exchanges.size());
+  exchanges.late = plan.buckets.front().exchange;
+  rank.executor.set_exchanges(exchanges);
+  rank.step(plan, 0);
+  std::vector<int> want(plan.buckets.size(), 1);
+  want[static_cast<size_t>(exchanges.late)] = 0;
+  EXPECT_EQ(exchanges.finished, want);
+  rank.executor.settle();
+  EXPECT_EQ(exchanges.finished, std::vector<int>(plan.buckets.size(), 1));
 }
 
-TEST(Update, ShardedNormsNeedAnExchange) {
-  const TrainingGraph training = network({.kind = Kind::lamb});
+TEST(Update, RefusesRangesThatCutABlock) {
+  const TrainingGraph training = network({.momentum = 0.9});
   const CpuBackend backend;
   const Plan plan = compile(training.graph, backend, {.layout = "b16c", .measure = false});
-  Rank rank(training, plan, backend);
-  rank.executor.set_shard(0, 0, 0);
-  EXPECT_THROW(rank.step(plan, 0), std::exception);
+  const size_t bytes = plan.buckets[0].bytes;
+  const auto step_with = [&](ExchangeOutput::Range range) {
+    Rank rank(training, plan, backend);
+    Counting exchanges(plan.exchanges.size());
+    exchanges.range = range;
+    exchanges.ranged = plan.buckets[0].exchange;
+    rank.executor.set_exchanges(exchanges);
+    rank.step(plan, 0);
+  };
+  EXPECT_NO_THROW(step_with({0, bytes}));
+  EXPECT_THROW(step_with({0, bytes + 64}), std::exception);
+  EXPECT_THROW(step_with({4, bytes}), std::exception);
+  EXPECT_THROW(step_with({bytes, 0}), std::exception);
 }
 
 }  // namespace

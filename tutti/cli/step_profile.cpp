@@ -18,7 +18,7 @@ std::map<std::string, std::string> ops_of(const Plan& plan) {
   for (const Step& step : plan.packs) note(step);
   for (const PlanBand& band : plan.bands)
     for (const Step& step : band.steps) note(step);
-  for (const UpdateStep& update : plan.updates) note(update.step);
+  for (const Step& step : plan.updates) note(step);
   return ops;
 }
 

@@ -53,12 +53,28 @@ Json plan_json(const Plan& plan, bool refusals) {
                             {"tile", band.tile},
                             {"whole", band.whole},
                             {"reduces", band.reduces},
-                            {"ready_buckets", band.ready},
+                            {"waits", band.waits},
+                            {"starts", band.starts},
                             {"steps", steps_json(band.steps, refusals)}});
-  for (const UpdateStep& update : plan.updates)
-    out["updates"].push_back(step_json(update.step, refusals));
+  out["updates"] = steps_json(plan.updates, refusals);
+  for (const PlanStage& stage : plan.stages)
+    out["stages"].push_back({{"bucket", stage.bucket},
+                             {"after", stage.after},
+                             {"waits", stage.waits},
+                             {"updates", stage.updates},
+                             {"packs", stage.packs},
+                             {"starts", stage.starts},
+                             {"before_band", stage.first_use}});
+  for (const PlanExchange& exchange : plan.exchanges) {
+    const Node& node = plan.graph.nodes()[static_cast<size_t>(exchange.node)];
+    out["exchanges"].push_back(
+        {{"name", node.name}, {"op", node.op->name()}, {"attributes", node.op->attributes()}});
+  }
   for (const PlanBucket& bucket : plan.buckets)
-    out["buckets"].push_back({{"offset", bucket.offset}, {"bytes", bucket.bytes}});
+    out["buckets"].push_back({{"offset", bucket.offset},
+                              {"bytes", bucket.bytes},
+                              {"exchange", bucket.exchange},
+                              {"first_use", bucket.first_use}});
   return out;
 }
 

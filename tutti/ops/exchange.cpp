@@ -4,7 +4,9 @@
 
 namespace tutti {
 
-std::string AllReduceGradients::attributes() const { return fmt::format("bucket {}", bucket_); }
+std::string AllReduceGradients::attributes() const {
+  return fmt::format("bucket {}{}", bucket_, sharded_ ? " sharded" : "");
+}
 
 std::vector<ValueType> AllReduceGradients::infer(std::span<const ValueType> in) const {
   require(!in.empty(), "all_reduce_gradients: bucket {} is empty", bucket_);
@@ -19,6 +21,16 @@ std::string AllReduceNorms::attributes() const { return fmt::format("bucket {}",
 std::vector<ValueType> AllReduceNorms::infer(std::span<const ValueType> in) const {
   require(in.size() == 1 && in[0].desc.dtype == DType::f32 && !in[0].batched,
           "all_reduce_norms: one array of block sums (f32, unbatched) is needed");
+  return {};
+}
+
+std::string AllGatherWeights::attributes() const { return fmt::format("bucket {}", bucket_); }
+
+std::vector<ValueType> AllGatherWeights::infer(std::span<const ValueType> in) const {
+  require(!in.empty(), "all_gather_weights: bucket {} is empty", bucket_);
+  for (const ValueType& w : in)
+    require(w.desc.dtype == DType::f32 && !w.batched,
+            "all_gather_weights: {} is not a parameter (f32, unbatched)", w.desc.to_string());
   return {};
 }
 

@@ -6,14 +6,16 @@
 
 namespace tutti {
 
-/// Inputs: the gradients of one bucket, each replaced by its sum over all replicas. No outputs. Run
-/// by parallel/, not by a kernel.
+/// Inputs: the gradients of one bucket, each replaced by its sum over all replicas. No outputs.
+/// `sharded`: each rank gets the sum of its shard of the bucket alone. Run by parallel/, not by a
+/// kernel.
 class AllReduceGradients : public Op {
  public:
-  explicit AllReduceGradients(int bucket) : bucket_(bucket) {}
-  int bucket() const {
-    return bucket_;
-  }  ///< buckets count from 0 in the order in which they complete
+  explicit AllReduceGradients(int bucket, bool sharded = false)
+      : bucket_(bucket), sharded_(sharded) {}
+  /// Buckets count from 0 in the order in which they complete.
+  int bucket() const { return bucket_; }
+  bool sharded() const { return sharded_; }
   std::string_view name() const override { return "all_reduce_gradients"; }
   std::string attributes() const override;
   Walk walk(std::span<const ValueType>) const override { return Walk::exchange; }
@@ -22,16 +24,34 @@ class AllReduceGradients : public Op {
 
  private:
   int bucket_;
+  bool sharded_;
 };
 
 /// Input: the block sums (ops/norm_update.h) of one bucket's parameters, replaced by their sum over
-/// ranks where each rank has summed the blocks of its own shard only; nothing happens where every
-/// rank updates everything. No outputs. Run by parallel/, not by a kernel.
+/// ranks: each has summed the blocks of its own shard. Not in a graph where every rank updates
+/// everything. No outputs. Run by parallel/, not by a kernel.
 class AllReduceNorms : public Op {
  public:
   explicit AllReduceNorms(int bucket) : bucket_(bucket) {}
   int bucket() const { return bucket_; }
   std::string_view name() const override { return "all_reduce_norms"; }
+  std::string attributes() const override;
+  Walk walk(std::span<const ValueType>) const override { return Walk::exchange; }
+  bool in_update() const override { return true; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  bool mutates(int) const override { return true; }
+
+ private:
+  int bucket_;
+};
+
+/// Inputs: the parameters of one bucket, of which every rank has updated its shard: gives each rank
+/// the shards of the others. No outputs. Run by parallel/, not by a kernel.
+class AllGatherWeights : public Op {
+ public:
+  explicit AllGatherWeights(int bucket) : bucket_(bucket) {}
+  int bucket() const { return bucket_; }
+  std::string_view name() const override { return "all_gather_weights"; }
   std::string attributes() const override;
   Walk walk(std::span<const ValueType>) const override { return Walk::exchange; }
   bool in_update() const override { return true; }

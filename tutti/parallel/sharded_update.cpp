@@ -37,12 +37,10 @@ SharedWeights::SharedWeights(comm::Communicator& communicator, const BucketLayou
 ShardedUpdate::ShardedUpdate(comm::Communicator& communicator, const BucketLayout& layout,
                              const SharedWeights& weights, const std::vector<size_t>& norms)
     : communicator_(communicator) {
-  CHECK(norms.size() == layout.buckets.size(), "norms of {} buckets for {}", norms.size(),
-        layout.buckets.size());
   if (weights.shared())
     readers_ = communicator.plan({.name = "all have read the weights",
                                   .kind = comm::Collective::barrier,
-                                  .priority = static_cast<int>(norms.size())});
+                                  .priority = static_cast<int>(layout.buckets.size())});
   for (size_t b = 0; b < layout.buckets.size(); ++b) {
     const Bucket& bucket = layout.buckets[b];
     const std::vector<Shard>& shards =
@@ -57,15 +55,14 @@ ShardedUpdate::ShardedUpdate(comm::Communicator& communicator, const BucketLayou
       gather.parts.push_back({shard.begin / sizeof(float), shard.bytes() / sizeof(float)});
     gather.input = weights.data() + bucket.begin + mine(static_cast<int>(b)).begin;
     gathers_.push_back(communicator.plan(gather));
-
-    std::vector<float>& sums = norm_sums_.emplace_back(norms[b]);
-    norms_.push_back(norms[b] == 0
-                         ? nullptr
-                         : communicator.plan({.name = fmt::format("norms of {}", bucket.name),
-                                              .kind = comm::Collective::allreduce,
-                                              .count = norms[b],
-                                              .output = sums.data(),
-                                              .priority = static_cast<int>(b)}));
+  }
+  for (size_t set = 0; set < norms.size(); ++set) {
+    std::vector<float>& sums = norm_sums_.emplace_back(norms[set]);
+    norms_.push_back(communicator.plan({.name = fmt::format("norms {}", set),
+                                        .kind = comm::Collective::allreduce,
+                                        .count = norms[set],
+                                        .output = sums.data(),
+                                        .priority = static_cast<int>(set)}));
   }
 }
 
@@ -83,14 +80,18 @@ void ShardedUpdate::wait_for_readers() {
   if (readers_) wait(*readers_);
 }
 
-void ShardedUpdate::sum_norms(int bucket, std::span<float> sums) {
-  const auto b = static_cast<size_t>(bucket);
-  CHECK(norms_[b] != nullptr && sums.size() <= norm_sums_[b].size(), "{} norms of bucket {}",
-        sums.size(), bucket);
-  std::ranges::fill(std::ranges::copy(sums, norm_sums_[b].begin()).out, norm_sums_[b].end(), 0.0f);
-  norms_[b]->start();
-  wait(*norms_[b]);
-  std::copy_n(norm_sums_[b].begin(), sums.size(), sums.begin());
+void ShardedUpdate::start_norms(int set, std::span<const float> sums) {
+  std::vector<float>& mine = norm_sums_.at(static_cast<size_t>(set));
+  CHECK(sums.size() == mine.size(), "{} norms for set {} of {}", sums.size(), set, mine.size());
+  std::ranges::copy(sums, mine.begin());
+  norms_[static_cast<size_t>(set)]->start();
+}
+
+bool ShardedUpdate::norms_done(int set) { return norms_[static_cast<size_t>(set)]->test(); }
+
+void ShardedUpdate::finish_norms(int set, std::span<float> sums) {
+  wait(*norms_.at(static_cast<size_t>(set)));
+  std::ranges::copy(norm_sums_[static_cast<size_t>(set)], sums.begin());
 }
 
 void ShardedUpdate::updated(int bucket) { gathers_[static_cast<size_t>(bucket)]->start(); }

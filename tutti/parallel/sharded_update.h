@@ -10,7 +10,7 @@
 // for finish_reading() of all ranks too.
 //
 // Norms (LARS, LAMB) are sums over blocks, each of which lies in one shard: every rank sums its
-// own, and sum_norms() adds zeros to them. So the weights have the same bits sharded or not.
+// own, and the sum over ranks adds zeros to them. So the weights have the same bits sharded or not.
 
 #include <memory>
 #include <span>
@@ -42,9 +42,8 @@ class SharedWeights {
 /// Not thread-safe; used by the thread that uses the communicator.
 class ShardedUpdate {
  public:
-  /// Collective. `norms`: how many block sums an update of each bucket has at most, 0 where none
-  /// has any. Everything
-  /// given must outlive this.
+  /// Collective. `norms`: how many block sums each set of norms has. Everything given must outlive
+  /// this.
   ShardedUpdate(comm::Communicator& communicator, const BucketLayout& layout,
                 const SharedWeights& weights, const std::vector<size_t>& norms);
 
@@ -60,9 +59,11 @@ class ShardedUpdate {
   bool all_have_read();
   void wait_for_readers();
 
-  /// Sums of blocks over ranks, each block's from its own. Blocking; all ranks in the same order of
-  /// buckets.
-  void sum_norms(int bucket, std::span<float> sums);
+  /// Starts adding up a set of block sums over ranks, each block's from its own. Never blocks.
+  void start_norms(int set, std::span<const float> sums);
+  bool norms_done(int set);
+  /// Returns with the sums over all ranks.
+  void finish_norms(int set, std::span<float> sums);
 
   /// This rank's shard of the bucket's weights is new. Never blocks.
   void updated(int bucket);
@@ -81,9 +82,8 @@ class ShardedUpdate {
   std::vector<std::vector<Shard>> shards_;
   std::unique_ptr<comm::CollectiveOperation> readers_;  // null where weights are not shared
   std::vector<std::unique_ptr<comm::CollectiveOperation>> gathers_;  // by bucket
-  std::vector<std::unique_ptr<comm::CollectiveOperation>>
-      norms_;                                  // by bucket; null where there are none
-  std::vector<std::vector<float>> norm_sums_;  // what norms_ add up
+  std::vector<std::unique_ptr<comm::CollectiveOperation>> norms_;    // by set
+  std::vector<std::vector<float>> norm_sums_;                        // what norms_ add up
   double exposed_seconds_ = 0;
 };
 

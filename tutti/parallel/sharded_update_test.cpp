@@ -28,8 +28,7 @@ std::vector<float> train(comm::Communicator& c, int replicas, int steps, bool sh
   GradientExchange exchange(c, ReplicaMap(replicas, c.size(), c.rank()), layout(),
                             {.sharded = sharded});
   SharedWeights memory(c, exchange.layout(), exchange.layout().bytes);
-  ShardedUpdate shards(c, exchange.layout(), memory,
-                       std::vector<size_t>(static_cast<size_t>(exchange.buckets()), 0));
+  ShardedUpdate shards(c, exchange.layout(), memory, {});
   auto* const weights = reinterpret_cast<float*>(memory.data());
   for (int step = 0; step < steps; ++step) {
     // A forward pass reads all weights: with a race, ThreadSanitizer or a wrong bit would show it.
@@ -79,18 +78,19 @@ TEST(ShardedUpdate, NormsAreSummedOverShards) {
   comm::run_ranks(3, [](comm::Communicator& c) {
     const BucketLayout buckets = layout();
     SharedWeights memory(c, buckets, buckets.bytes);
-    std::vector<size_t> counts(buckets.buckets.size(), 0);
-    counts[1] = 7;
-    ShardedUpdate shards(c, buckets, memory, counts);
+    ShardedUpdate shards(c, buckets, memory, {3, 7});
     for (int round = 1; round <= 2; ++round) {
       std::vector<float> sums(7, 0.0f);
       for (size_t i = static_cast<size_t>(c.rank()); i < sums.size(); i += 3)
         sums[i] = static_cast<float>(round) * 0.1f * static_cast<float>(i);
-      shards.sum_norms(1, sums);
+      shards.start_norms(1, sums);
+      std::ranges::fill(sums, -1.0f);
+      shards.finish_norms(1, sums);
       for (size_t i = 0; i < sums.size(); ++i)
         EXPECT_EQ(sums[i], static_cast<float>(round) * 0.1f * static_cast<float>(i));
     }
-    EXPECT_ANY_THROW(shards.sum_norms(0, {}));
+    EXPECT_ANY_THROW(shards.start_norms(0, {}));
+    EXPECT_ANY_THROW(shards.start_norms(2, {}));
   });
 }
 
@@ -98,7 +98,7 @@ TEST(ShardedUpdate, ShardsTileTheBuckets) {
   comm::run_ranks(4, [](comm::Communicator& c) {
     const BucketLayout buckets = layout();
     SharedWeights memory(c, buckets, buckets.bytes);
-    const ShardedUpdate shards(c, buckets, memory, std::vector<size_t>(buckets.buckets.size(), 0));
+    const ShardedUpdate shards(c, buckets, memory, {});
     EXPECT_TRUE(memory.shared());
     EXPECT_EQ(memory.mine(), c.rank() == 0);
     for (size_t b = 0; b < buckets.buckets.size(); ++b) {

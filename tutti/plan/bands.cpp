@@ -193,7 +193,6 @@ Schedule make_schedule(const Graph& graph) {
         last = std::max(last, schedule.band_of[static_cast<size_t>(graph[v].producer)]);
     return schedule.bands[static_cast<size_t>(last)];
   };
-  for (const int e : buckets) complete_after(e).buckets.push_back(e);
   for (const int e : exchanges) {
     complete_after(e).starts.push_back(e);
     int first = band + 1;
@@ -206,6 +205,7 @@ Schedule make_schedule(const Graph& graph) {
     (first > band ? schedule.waits_at_end : schedule.bands[static_cast<size_t>(first)].waits)
         .push_back(e);
   }
+  for (const int e : buckets) complete_after(e).starts.push_back(e);
   int position = 0;
   for (const Band& b : schedule.bands) {
     for (const int e : b.waits) schedule.order[static_cast<size_t>(e)] = position;

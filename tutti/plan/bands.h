@@ -12,19 +12,19 @@
 namespace tutti {
 
 struct Band {
-  std::vector<int> nodes;    ///< in execution order
-  bool whole = false;        ///< a single node without batch
-  int64_t samples = 0;       ///< that it walks over; 0 if whole. Slabs of samples count as samples
-  std::vector<int> buckets;  ///< exchanges of gradients whose inputs are complete at its end
-  std::vector<int> starts;   ///< exchanges with outputs whose inputs are complete at its end
-  std::vector<int> waits;    ///< exchanges with outputs that it reads first
+  std::vector<int> nodes;   ///< in execution order
+  bool whole = false;       ///< a single node without batch
+  int64_t samples = 0;      ///< that it walks over; 0 if whole. Slabs of samples count as samples
+  std::vector<int> starts;  ///< exchanges whose inputs are complete at its end
+  std::vector<int> waits;   ///< exchanges whose outputs it reads first
 };
 
 struct Schedule {
   std::vector<Band> bands;        ///< forward and backward: once per local replica
-  std::vector<int> waits_at_end;  ///< exchanges that no band reads: they are complete at the end
-  std::vector<int> updates;  ///< nodes of the update (Op::in_update), exchanges of norms included,
-                             ///< in graph order: once per step
+  std::vector<int> waits_at_end;  ///< exchanges with outputs that no band reads: they are complete
+                                  ///< at the end
+  std::vector<int> updates;  ///< nodes of the update (Op::in_update), its exchanges included, in
+                             ///< graph order: once per step
   std::vector<int> band_of;  ///< per node: its band; -1 for updates and exchanges
   std::vector<int> order;    ///< per node: its position in execution order; of an exchange with
                              ///< outputs, that of the first node behind its wait

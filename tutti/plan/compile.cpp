@@ -21,7 +21,26 @@ Plan Compiler::compile() {
   place_variables();
   place_results();
   resolve_places();
+  make_exchanges(plan_, schedule_);
+  make_stages(plan_, schedule_);
   return std::move(plan_);
+}
+
+void Compiler::resolve_places() {
+  const auto resolve = [&](std::vector<Place>& list, const std::vector<bool>& in_tiles) {
+    for (size_t i = 0; i < list.size(); ++i) {
+      Place& place = list[i];
+      if (place.base == -1) place = plan_.places[place.offset];
+      if (!in_tiles[i]) place.stride = 0;
+    }
+  };
+  const auto resolve_step = [&](Step& step) {
+    resolve(step.in, step.in_batched);
+    resolve(step.out, step.out_batched);
+  };
+  std::ranges::for_each(plan_.packs, resolve_step);
+  for (PlanBand& band : plan_.bands) std::ranges::for_each(band.steps, resolve_step);
+  std::ranges::for_each(plan_.updates, resolve_step);
 }
 
 void Compiler::find_batch() {

@@ -168,20 +168,10 @@ void Compiler::choose_kernels() {
     for (const int n : schedule_.bands[b].nodes) band.steps.push_back(choose_kernel(n, &band));
     for (const Step& step : band.steps) band.reduces |= step.walk == Walk::reduce;
   }
-  for (const int n : schedule_.updates) {
+  for (const int n : schedule_.updates)
     if (describe(n, nullptr).walk != Walk::exchange)
-      plan_.updates.push_back({.step = choose_kernel(n, nullptr)});
-    else
-      producer_of(node(n).in[0]).sums_norms = true;
-  }
+      plan_.updates.push_back(choose_kernel(n, nullptr));
   sum_memory();
-}
-
-UpdateStep& Compiler::producer_of(Value v) {
-  const auto at = std::ranges::find(plan_.updates, graph_[v].producer,
-                                    [](const UpdateStep& update) { return update.step.node; });
-  CHECK(at != plan_.updates.end(), "'{}' is not made by an update", graph_[v].name);
-  return *at;
 }
 
 Step Compiler::choose_kernel(int n, const PlanBand* band) {
@@ -226,7 +216,7 @@ void Compiler::sum_memory() {
     std::ranges::for_each(band.steps, add_workspace);
   }
   std::ranges::for_each(plan_.packs, add_workspace);
-  for (const UpdateStep& update : plan_.updates) add_workspace(update.step);
+  std::ranges::for_each(plan_.updates, add_workspace);
 }
 
 size_t Compiler::packed(Value parameter, const TensorDesc& wanted) {

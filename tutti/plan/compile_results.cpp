@@ -37,11 +37,11 @@ void Compiler::place_results() {
         last[index_of(v)] = std::max(last_reader_[index_of(v)], first[index_of(v)]);
         stored[index_of(v)] = true;
       }
-  for (const UpdateStep& update : plan_.updates) {
-    collect(update.step);
+  for (const Step& update : plan_.updates) {
+    collect(update);
     // An update may run while the next forward has begun: what it leaves shares no memory with
     // results of bands.
-    for (const Value v : node(update.step.node).out)
+    for (const Value v : node(update.node).out)
       first[index_of(v)] = 0, last[index_of(v)] = static_cast<int>(count) * 2;
   }
   for (const PlanBand& band : plan_.bands)

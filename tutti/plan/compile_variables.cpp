@@ -85,7 +85,7 @@ void Compiler::place_scalars_and_inputs() {
   plan_.inputs = graph_.with_role(Role::input);
   for (size_t i = 0; i < plan_.inputs.size(); ++i) {
     const Value v = plan_.inputs[i];
-    plan_.places[index_of(v)] = {kFirstInput + static_cast<int>(i), 0,
+    plan_.places[index_of(v)] = {plan_.base_of_input(i), 0,
                                  graph_.type(v).batched ? sample_bytes(v) : 0};
   }
 }

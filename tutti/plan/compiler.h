@@ -13,6 +13,7 @@
 #include "tutti/plan/bands.h"
 #include "tutti/plan/memory.h"
 #include "tutti/plan/plan.h"
+#include "tutti/plan/plan_exchanges.h"
 #include "tutti/plan/tune.h"
 
 namespace tutti {
@@ -49,7 +50,6 @@ class Compiler {
   /// Results of updates are sized by how their parameters lie in memory.
   void lay_out_update_results();
   void choose_kernels();
-  UpdateStep& producer_of(Value v);
   Step choose_kernel(int n, const PlanBand* band);
   /// What the chosen kernel needs besides its operands; equal problems are asked once.
   void note_memory(Step& step, const KernelCandidate& chosen);
@@ -84,15 +84,8 @@ class Compiler {
                       const std::map<int, std::pair<int, int>>& spans, const Find& find,
                       const std::vector<bool>& stored);
 
-  // --- compile_buckets.cpp: operands of steps, and what a bucket of gradients makes possible ---
   /// Now that every value has a place, the operands of all steps get theirs.
   void resolve_places();
-  void make_exchanges();
-  void make_buckets();
-  /// An update reads its gradients where its bucket's sum will lie.
-  void assign_updates();
-  /// What becomes possible when a bucket's sum has arrived, and until when that has to be done.
-  void describe_buckets();
 
   const Node& node(int n) const { return graph_.nodes()[static_cast<size_t>(n)]; }
   bool is_output(Value v) const {
@@ -112,7 +105,6 @@ class Compiler {
   std::map<std::string, size_t> packed_;  // parameter and desc -> offset
   std::vector<std::shared_ptr<const Reorder>> reorders_;
   std::map<std::string, std::pair<size_t, size_t>> memory_of_kernel_;  // workspace, state
-  std::map<int, int> bucket_of_gradient_;                              // gradient value -> bucket
 };
 
 }  // namespace tutti

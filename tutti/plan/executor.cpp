@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 
 #include "tutti/plan/executor_team.h"
 #include "tutti/plan/memory.h"
@@ -12,17 +11,14 @@ namespace tutti {
 Executor::Executor(const Plan& plan, const Backend& backend)
     : plan_(plan), arena_(plan.arena_bytes), packed_(plan.packed_bytes),
       scalars_(64 * (plan.graph.with_role(Role::scalar).size() + 1)),
-      bases_(static_cast<size_t>(kFirstInput) + plan.inputs.size() + plan.buckets.size()),
-      barrier_(plan.options.threads), shards_(plan.buckets.size()) {
+      bases_(static_cast<size_t>(plan.base_of_sum(plan.buckets.size()))),
+      barrier_(plan.options.threads), pending_(plan.stages.size(), 0),
+      bucket_of_(plan.exchanges.size(), -1), ranges_(plan.buckets.size()) {
   bases_[kArena] = arena_.data();
   bases_[kPacked] = packed_.data();
   bases_[kScalars] = scalars_.data();
-  in_order_.resize(plan.buckets.size());
-  std::iota(in_order_.begin(), in_order_.end(), 0);
-  std::ranges::stable_sort(in_order_, {}, [&](int bucket) {
-    return plan.buckets[static_cast<size_t>(bucket)].first_use;
-  });
-  stages_.resize(plan.buckets.size());
+  for (size_t b = 0; b < plan.buckets.size(); ++b)
+    bucket_of_[static_cast<size_t>(plan.buckets[b].exchange)] = static_cast<int>(b);
   build_steps(backend);
   omp_set_dynamic(0);    // which OMP_DYNAMIC sets: teams as large as the load allows
   parallel([](int) {});  // so that a team that is refused is refused here, before the work
@@ -123,9 +119,9 @@ void Executor::build_steps(const Backend& backend) {
       make(
           step, sizes, [&](Thread & thread) -> auto& { return thread.bands[b]; });
   }
-  for (const UpdateStep& update : plan_.updates)
+  for (const Step& update : plan_.updates)
     make(
-        update.step, whole, [](Thread & thread) -> auto& { return thread.updates; });
+        update, whole, [](Thread & thread) -> auto& { return thread.updates; });
   for (size_t t = 0; t < team; ++t) {
     threads_[t]->workspace = Buffer(needs[t].workspace);
     threads_[t]->states_of_band = Buffer(needs[t].states);
@@ -148,7 +144,7 @@ void Executor::bind_input(Value input, const void* data) {
   const auto at = std::ranges::find(plan_.inputs, input);
   CHECK(at != plan_.inputs.end(), "value {} is not an input", input.id);
   // Kernels never write inputs; the argument lists are untyped.
-  bases_[static_cast<size_t>(kFirstInput) + static_cast<size_t>(at - plan_.inputs.begin())] =
+  bases_[static_cast<size_t>(plan_.base_of_input(static_cast<size_t>(at - plan_.inputs.begin())))] =
       static_cast<std::byte*>(const_cast<void*>(data));
 }
 
@@ -177,7 +173,7 @@ void Executor::set_profiling(bool on) {
 void Executor::set_spans(Spans* spans) {
   spans_ = spans;
   if (!spans) return;
-  waiting_ = spans->name("wait for gradients");
+  waiting_ = spans->name("wait for other ranks");
   for (size_t t = 0; t < threads_.size(); ++t) {
     Thread& thread = *threads_[t];
     thread.lane = spans->lane(fmt::format("thread {}", t));

@@ -99,39 +99,34 @@ void Executor::finish_band(int t, size_t b, const StepInfo& info) {
 }
 
 void Executor::meet() {
-  if (exchange_.help)
-    barrier_.wait(exchange_.help);
+  if (exchanges_)
+    barrier_.wait([this] { exchanges_->help(); });
   else
     barrier_.wait();
 }
 
 void Executor::run_thread(int t, const StepInfo& step) {
-  auto next = in_order_.begin();
   for (size_t b = 0; b < plan_.bands.size(); ++b) {
-    for (; next != in_order_.end() &&
-           plan_.buckets[static_cast<size_t>(*next)].first_use <= static_cast<int>(b);
-         ++next)
-      while (stages_[static_cast<size_t>(*next)] != Stage::settled) settle_bucket(t, *next);
-    if (!plan_.bands[b].waits.empty()) {
-      if (t == 0 && exchange_.finish)
-        for (const int e : plan_.bands[b].waits) exchange_.finish(e);
+    const PlanBand& band = plan_.bands[b];
+    for (const int stage : band.stages)
+      if (is_pending(stage)) run_stage(t, stage);
+    if (!band.waits.empty()) {
+      if (t == 0)
+        for (const int e : band.waits) receive(e);
       meet();
     }
     run_band(t, b, step);
-    if (plan_.bands[b].reduces) {
+    if (band.reduces) {
       meet();
       finish_band(t, b, step);
     }
     meet();
-    if (t != 0) continue;
-    if (exchange_.start)
-      for (const int e : plan_.bands[b].starts) exchange_.start(e);
-    if (exchange_.ready)
-      for (const int bucket : plan_.bands[b].ready) exchange_.ready(bucket);
-    if (exchange_.poll) exchange_.poll();
+    if (t != 0 || !exchanges_) continue;
+    for (const int e : band.starts) exchanges_->start(e);
+    exchanges_->poll();
   }
-  if (t == 0 && exchange_.finish)
-    for (const int e : plan_.waits_at_end) exchange_.finish(e);
+  if (t == 0)
+    for (const int e : plan_.waits_at_end) receive(e);
 }
 
 void Executor::pack() {
@@ -141,8 +136,10 @@ void Executor::pack() {
 }
 
 void Executor::run(const StepInfo& info) {
-  CHECK(plan_.exchanges.empty() || (exchange_.start && exchange_.finish),
-        "the plan has {} exchanges between parts, and nobody makes them", plan_.exchanges.size());
+  const bool waits =
+      !plan_.waits_at_end.empty() ||
+      std::ranges::any_of(plan_.bands, [](const PlanBand& band) { return !band.waits.empty(); });
+  CHECK(exchanges_ || !waits, "the plan has exchanges between parts, and nobody makes them");
   StepInfo step = info;
   step.batch = plan_.batch;
   parallel([&](int t) { run_thread(t, step); });

@@ -5,131 +5,105 @@
 
 namespace tutti {
 
-void Executor::set_shard(int bucket, size_t begin, size_t end) {
-  CHECK(begin <= end, "bucket {}: a shard from {} to {}", bucket, begin, end);
-  check_bound(bucket, begin);
-  check_bound(bucket, end);
-  shards_.at(static_cast<size_t>(bucket)) = Shard{begin, end};
-}
-
-void Executor::check_bound(int bucket, size_t bound) const {
-  const PlanBucket& slice = plan_.buckets.at(static_cast<size_t>(bucket));
-  if (bound == slice.bytes) return;
+/// A bound within a block of squares would give a norm other bits than the whole has.
+void Executor::check_range(int bucket, const ExchangeOutput::Range& range) const {
+  const PlanBucket& slice = plan_.buckets[static_cast<size_t>(bucket)];
   constexpr size_t kBlockBytes = kSumBlock * sizeof(float);
-  const size_t at = slice.offset + bound;
-  const bool on_block =
-      bound < slice.bytes &&
-      std::ranges::any_of(plan_.variables.parameters, [&](const Variable& variable) {
-        return variable.offset <= at && at < variable.offset + variable.desc.bytes() &&
-               (at - variable.offset) % kBlockBytes == 0;
-      });
-  CHECK(on_block,
-        "bucket {}: a shard ends at byte {} of {}, which is not on a block of a parameter", bucket,
-        bound, slice.bytes);
+  CHECK(range.begin <= range.end, "bucket {}: a range from {} to {}", bucket, range.begin,
+        range.end);
+  for (const size_t bound : {range.begin, range.end}) {
+    const size_t at = slice.offset + bound;
+    const bool fits =
+        bound == slice.bytes ||
+        (bound < slice.bytes &&
+         std::ranges::any_of(plan_.variables.parameters, [&](const Variable& variable) {
+           return variable.offset <= at && at < variable.offset + variable.desc.bytes() &&
+                  (at - variable.offset) % kBlockBytes == 0;
+         }));
+    CHECK(fits, "bucket {}: a range ends at byte {} of {}, which is not on a block of a parameter",
+          bucket, bound, slice.bytes);
+  }
 }
 
-Window Executor::window_of(int bucket) const {
-  if (!is_sharded(bucket)) return {};
-  const Shard& shard = *shards_[static_cast<size_t>(bucket)];
-  const std::byte* const slice =
-      bases_[kParameters] + plan_.buckets[static_cast<size_t>(bucket)].offset;
-  return {slice + shard.begin, slice + shard.end};
+/// Waits for an exchange; of a bucket, notes where its sum lies and what of it is this rank's.
+void Executor::receive(int exchange) {
+  const ExchangeOutput got = exchanges_ ? exchanges_->finish(exchange) : ExchangeOutput{};
+  const int bucket = bucket_of_[static_cast<size_t>(exchange)];
+  if (bucket < 0) return;
+  const auto b = static_cast<size_t>(bucket);
+  bases_[static_cast<size_t>(plan_.base_of_sum(b))] =
+      got.at ? const_cast<std::byte*>(got.at)  // updates only read their gradients
+             : bases_[kGradients] + plan_.buckets[b].offset;
+  if (ranges_[b] == got.range) return;
+  if (got.range) check_range(bucket, *got.range);
+  ranges_[b] = got.range;
 }
 
-void Executor::sum_norms(const UpdateStep& update) {
-  if (!is_sharded(update.bucket)) return;
-  auto* const sums =
-      static_cast<float*>(place_address(bases_.data(), nullptr, update.step.out[0], 0));
-  exchange_.sum_norms(update.bucket,
-                      {sums, static_cast<size_t>(update.step.request.out[0].elements())});
+Window Executor::window_of(const PlanStage& stage) const {
+  if (stage.bucket < 0) return {};
+  const auto b = static_cast<size_t>(stage.bucket);
+  if (!ranges_[b]) return {};
+  const std::byte* const slice = bases_[kParameters] + plan_.buckets[b].offset;
+  return {slice + ranges_[b]->begin, slice + ranges_[b]->end};
 }
 
 void Executor::update(const StepInfo& step) {
-  for (const UpdateStep& update : plan_.updates)
-    CHECK(!update.sums_norms || !is_sharded(update.bucket) || exchange_.sum_norms,
-          "{}: the update is sharded, and nothing sums its norms over ranks", update.step.name);
   settle();  // of the last step there is something left only if no band reads it
   updating_ = step;
-  std::ranges::fill(stages_, Stage::to_update);
-  settle_buckets(false);
+  std::ranges::fill(pending_, char{1});
+  run_stages(false);
 }
 
-void Executor::settle() { settle_buckets(true); }
+void Executor::settle() { run_stages(true); }
 
-/// The bucket to go on with, the earliest used first; those that are not updated before those that
-/// wait for other ranks' shards. -1: none, or none that can go on without waiting. Where ranks meet
-/// to sum norms they take the buckets in one order, that of their use, and leave none for later:
-/// one rank would wait for the norms of another that waits for it elsewhere.
-int Executor::next_bucket(bool may_wait) {
-  const bool meets = exchange_.sum_norms != nullptr;
-  for (const int bucket : in_order_)
-    if (stages_[static_cast<size_t>(bucket)] == Stage::to_update &&
-        (may_wait || meets || !exchange_.arrived || exchange_.arrived(bucket)))
-      return bucket;
-  for (const int bucket : in_order_)
-    if (stages_[static_cast<size_t>(bucket)] == Stage::to_pack &&
-        (may_wait || !exchange_.gathered || exchange_.gathered(bucket)))
-      return bucket;
-  return -1;
+/// The first stage that can run without waiting. Where none can: with `may_wait` the first one, all
+/// before which are over, otherwise -1. So a rank that waits has begun all that others need to get
+/// there, and they cannot wait for each other.
+int Executor::next_stage(bool may_wait) {
+  int first = -1;
+  for (int s = 0; s < static_cast<int>(plan_.stages.size()); ++s) {
+    if (!is_pending(s)) continue;
+    const PlanStage& stage = plan_.stages[static_cast<size_t>(s)];
+    if (first < 0) first = s;
+    if (std::ranges::none_of(stage.after, [this](int before) { return is_pending(before); }) &&
+        (!exchanges_ ||
+         std::ranges::all_of(stage.waits, [this](int e) { return exchanges_->done(e); })))
+      return s;
+  }
+  return may_wait ? first : -1;
 }
 
-void Executor::settle_buckets(bool may_wait) {
-  if ((next_ = next_bucket(may_wait)) < 0) return;
+void Executor::run_stages(bool may_wait) {
+  if ((next_ = next_stage(may_wait)) < 0) return;
   parallel([&](int t) {
     while (next_ >= 0) {
-      settle_bucket(t, next_);
-      if (t == 0) next_ = next_bucket(may_wait);
+      run_stage(t, next_);
+      if (t == 0) next_ = next_stage(may_wait);
       meet();
     }
   });
 }
 
-/// The next stage of a bucket, by the whole team. Ends in a barrier.
-void Executor::settle_bucket(int t, int bucket) {
-  if (stages_[static_cast<size_t>(bucket)] == Stage::to_update)
-    update_bucket(t, bucket);
-  else
-    pack_bucket(t, bucket);
-}
-
-void Executor::update_bucket(int t, int bucket) {
-  const PlanBucket& plan = plan_.buckets[static_cast<size_t>(bucket)];
-  if (t == 0) {
-    const ScopedSpan span(spans_, waiting_, threads_.front()->lane);
-    bases_[static_cast<size_t>(kFirstInput) + plan_.inputs.size() + static_cast<size_t>(bucket)] =
-        exchange_.wait ? reinterpret_cast<std::byte*>(const_cast<float*>(
-                             exchange_.wait(bucket)))  // updates only read their gradients
-                       : bases_[kGradients] + plan.offset;
-  }
-  meet();
-  const Window window = window_of(bucket);
-  for (const int u : plan.updates) {
-    const UpdateStep& update = plan_.updates[static_cast<size_t>(u)];
-    run_whole(threads_[static_cast<size_t>(t)]->updates[static_cast<size_t>(u)], t, updating_,
-              window);
-    if (!update.sums_norms) continue;
-    meet();  // all block sums are there
-    if (t == 0) sum_norms(update);
+/// By the whole team, which has met before. Ends in a barrier.
+void Executor::run_stage(int t, int s) {
+  const PlanStage& stage = plan_.stages[static_cast<size_t>(s)];
+  if (!stage.waits.empty()) {
+    if (t == 0) {
+      const ScopedSpan span(spans_, waiting_, threads_.front()->lane);
+      for (const int e : stage.waits) receive(e);
+    }
     meet();
   }
+  Thread& thread = *threads_[static_cast<size_t>(t)];
+  const Window window = window_of(stage);
+  for (const int u : stage.updates)
+    run_whole(thread.updates[static_cast<size_t>(u)], t, updating_, window);
+  for (const int k : stage.packs) run_whole(thread.packs[static_cast<size_t>(k)], t, {});
   meet();
-  if (!exchange_.updated) return pack_bucket(t, bucket);
-  if (t == 0) {
-    exchange_.updated(bucket);
-    stages_[static_cast<size_t>(bucket)] = Stage::to_pack;
-  }
-  meet();
-}
-
-void Executor::pack_bucket(int t, int bucket) {
-  if (exchange_.gather) {
-    if (t == 0) exchange_.gather(bucket);
-    meet();
-  }
-  for (const int k : plan_.buckets[static_cast<size_t>(bucket)].packs)
-    run_whole(threads_[static_cast<size_t>(t)]->packs[static_cast<size_t>(k)], t, {});
-  if (t == 0) stages_[static_cast<size_t>(bucket)] = Stage::settled;
-  meet();
+  if (t != 0) return;
+  if (exchanges_)
+    for (const int e : stage.starts) exchanges_->start(e);
+  pending_[static_cast<size_t>(s)] = 0;
 }
 
 }  // namespace tutti

@@ -53,15 +53,16 @@ struct Step {
 struct PlanBand {
   std::vector<Step> steps;
   bool whole = false;
-  bool reduces = false;    ///< some step has a finish phase
-  int64_t samples = 0;     ///< that it walks over: the batch, or more where samples are in slabs
-  int64_t tile = 1;        ///< largest number of samples in a tile
-  std::vector<int> ready;  ///< buckets whose gradients are complete after this band
-  std::vector<int> starts, waits;  ///< indices into Plan::exchanges: begun after this band,
-                                   ///< complete before it
+  bool reduces = false;     ///< some step has a finish phase
+  int64_t samples = 0;      ///< that it walks over: the batch, or more where samples are in slabs
+  int64_t tile = 1;         ///< largest number of samples in a tile
+  std::vector<int> stages;  ///< of the update before: those that are over before it, in this order
+  std::vector<int> waits, starts;  ///< indices into Plan::exchanges: complete before it, begun
+                                   ///< after it
 };
 
-/// An exchange with outputs: what it sends and where it receives, in Base::kArena.
+/// What ranks exchange (plan/exchanges.h). One that replaces its inputs by sums has them as
+/// outputs, too.
 struct PlanExchange {
   int node = -1;
   std::vector<Place> in, out;
@@ -72,16 +73,20 @@ struct PlanExchange {
 /// then.
 struct PlanBucket {
   size_t offset = 0, bytes = 0;
-  std::vector<int> updates;  ///< indices into Plan::updates
-  std::vector<int> packs;    ///< indices into Plan::packs: of its parameters
-  int first_use = 0;         ///< the first band that reads one of its parameters, packed or not
+  int exchange = -1;  ///< index into Plan::exchanges: its sum
+  int first_use = 0;  ///< the first band that reads one of its parameters, packed or not
 };
 
-struct UpdateStep {
-  Step step;
-  int bucket = -1;          ///< whose sum it reads
-  bool sums_norms = false;  ///< its output are block sums: where updates are sharded they are
-                            ///< summed over ranks before the next step
+/// A part of the update that the team of threads does in one go, once a training step: when the
+/// stages and the exchanges that it needs are over, and at the latest before the first band of the
+/// next step that reads what it makes.
+struct PlanStage {
+  std::vector<int> after;           ///< indices into Plan::stages, all smaller than its own
+  std::vector<int> waits, starts;   ///< indices into Plan::exchanges
+  std::vector<int> updates, packs;  ///< indices into Plan::updates or Plan::packs
+  int bucket = -1;    ///< whose weights it works on, within the range that the bucket's exchange
+                      ///< gives; -1: on what all of them have left
+  int first_use = 0;  ///< that band; the number of bands: none
 };
 
 struct PlanOptions {
@@ -100,9 +105,11 @@ struct Plan {
   std::vector<OpPtr> pack_ops;  ///< owns the ops of `packs`
   std::vector<Step> packs;      ///< weights into their kernels' layouts and types; once per update
   std::vector<PlanBand> bands;  ///< forward and backward; once per local replica
-  std::vector<UpdateStep> updates;
-  std::vector<int> waits_at_end;        ///< indices into `exchanges`: complete before the run ends
-  std::vector<PlanExchange> exchanges;  ///< of ranks that share a sample or statistics
+  std::vector<int> waits_at_end;  ///< indices into `exchanges`: complete before the run ends
+  std::vector<Step> updates;
+  std::vector<PlanStage> stages;  ///< of updates and packs, in the order in which they are waited
+                                  ///< for: the same on all ranks
+  std::vector<PlanExchange> exchanges;
   std::vector<PlanBucket> buckets;
   Variables variables;
   std::vector<Value> inputs;      ///< base kFirstInput + i
@@ -118,6 +125,8 @@ struct Plan {
 
   Place place(Value v) const { return places[static_cast<size_t>(v.id)]; }
   const TensorDesc& desc(Value v) const { return descs[static_cast<size_t>(v.id)]; }
+  int base_of_input(size_t input) const { return kFirstInput + static_cast<int>(input); }
+  int base_of_sum(size_t bucket) const { return base_of_input(inputs.size() + bucket); }
   /// Every band, step, kernel, place and size as text; equal text = same arithmetic in the same
   /// order.
   std::string to_string(bool with_refusals = false) const;

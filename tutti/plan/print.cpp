@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "tutti/base/hash.h"
 #include "tutti/plan/plan.h"
@@ -34,6 +35,37 @@ void print_step(std::string& text, const Plan& plan, const Step& step, bool with
   for (const std::string& refused : step.refused) text += "      not " + refused + '\n';
 }
 
+void print_start(std::string& text, const Plan& plan, int e) {
+  const PlanExchange& exchange = plan.exchanges[static_cast<size_t>(e)];
+  const Node& node = plan.graph.nodes()[static_cast<size_t>(exchange.node)];
+  text += fmt::format("  start exchange {}: {} = {} {{{}}}\n     ", e, node.name, node.op->name(),
+                      node.op->attributes());
+  print_operands(text, plan, exchange.in_desc, exchange.in);
+  text += " ->";
+  print_operands(text, plan, exchange.out_desc, exchange.out);
+  text += '\n';
+}
+
+std::string list_of(const std::vector<int>& numbers) {
+  return fmt::format("{}", fmt::join(numbers, ", "));
+}
+
+void print_stage(std::string& text, const Plan& plan, size_t s, bool with_refusals) {
+  const PlanStage& stage = plan.stages[s];
+  text += fmt::format("stage {}", s);
+  if (!stage.after.empty()) text += " after " + list_of(stage.after);
+  if (stage.bucket >= 0) text += fmt::format(", of bucket {}", stage.bucket);
+  if (stage.first_use < static_cast<int>(plan.bands.size()))
+    text += fmt::format(", before band {} of the next step", stage.first_use);
+  text += '\n';
+  for (const int e : stage.waits) text += fmt::format("  wait for exchange {}\n", e);
+  for (const int u : stage.updates)
+    print_step(text, plan, plan.updates[static_cast<size_t>(u)], with_refusals);
+  for (const int k : stage.packs)
+    text += fmt::format("  {}\n", plan.packs[static_cast<size_t>(k)].name);
+  for (const int e : stage.starts) print_start(text, plan, e);
+}
+
 }  // namespace
 
 std::string Plan::to_string(bool with_refusals) const {
@@ -57,29 +89,10 @@ std::string Plan::to_string(bool with_refusals) const {
                           band.reduces ? ", reduces" : "");
     for (const int e : band.waits) text += fmt::format("  wait for exchange {}\n", e);
     for (const Step& step : band.steps) print_step(text, *this, step, with_refusals);
-    for (const int e : band.starts) {
-      const PlanExchange& exchange = exchanges[static_cast<size_t>(e)];
-      const Node& node = graph.nodes()[static_cast<size_t>(exchange.node)];
-      text +=
-          fmt::format("  start exchange {}: {} {{{}}}\n     ", e, node.name, node.op->attributes());
-      print_operands(text, *this, exchange.in_desc, exchange.in);
-      text += " ->";
-      print_operands(text, *this, exchange.out_desc, exchange.out);
-      text += '\n';
-    }
-    for (const int bucket : band.ready)
-      text += fmt::format("  start the sum of bucket {}: {} B at gradients+{}\n", bucket,
-                          buckets[static_cast<size_t>(bucket)].bytes,
-                          buckets[static_cast<size_t>(bucket)].offset);
+    for (const int e : band.starts) print_start(text, *this, e);
   }
-  if (!updates.empty()) text += "update\n";
-  for (const UpdateStep& update : updates) {
-    text += fmt::format("  once bucket {} is there, before band {} of the next step\n",
-                        update.bucket, buckets[static_cast<size_t>(update.bucket)].first_use);
-    print_step(text, *this, update.step, with_refusals);
-    if (update.sums_norms)
-      text += fmt::format("  sum the norms of bucket {} over shards\n", update.bucket);
-  }
+  if (!stages.empty()) text += "update\n";
+  for (size_t s = 0; s < stages.size(); ++s) print_stage(text, *this, s, with_refusals);
   return text;
 }
 

@@ -157,6 +157,7 @@ std::vector<Value> inputs_of(const Update& op, std::vector<Value> leading,
 struct UpdatePlace {
   int bucket;
   std::string number;
+  bool sharded;  ///< among ranks
 };
 
 /// Appends the ops of one update of some parameters of a bucket.
@@ -167,8 +168,9 @@ void append_update(Graph& graph, const UpdatePlace& place, const UpdateOps& ops,
     const Value sums =
         graph.append("norms." + place.number, ops.norms, inputs_of(*ops.norms, leading, parameters))
             .front();
-    graph.append("sum_norms." + place.number, std::make_shared<AllReduceNorms>(place.bucket),
-                 std::array{sums});
+    if (place.sharded)
+      graph.append("sum_norms." + place.number, std::make_shared<AllReduceNorms>(place.bucket),
+                   std::array{sums});
     leading.push_back(sums);
   }
   graph.append("update." + place.number, ops.update, inputs_of(*ops.update, leading, parameters));
@@ -227,7 +229,7 @@ UpdateScalars add_update(Graph& graph, std::span<const std::vector<Value>> bucke
   Groups groups(graph, settings);
   const auto average = std::make_shared<WeightAverage>(
       WeightAverageAttributes{settings.average, settings.average_from});
-  for (size_t b = 0; b < buckets.size(); ++b)
+  for (size_t b = 0; b < buckets.size(); ++b) {
     for (const auto& [group, members] : divide(buckets[b], groups)) {
       const UpdateOps ops = update_ops(settings, group);
       std::vector<Updated> parameters, averaged;
@@ -242,12 +244,17 @@ UpdateScalars add_update(Graph& graph, std::span<const std::vector<Value>> bucke
               {p, g, {graph.state(fmt::format("{}.{}", graph[p].name, kAverageState), p)}});
       }
       const std::string number = fmt::format("{}{}", b, groups.suffix(group));
-      append_update(graph, {static_cast<int>(b), number}, ops, scalars, parameters);
+      append_update(graph, {static_cast<int>(b), number, settings.sharded}, ops, scalars,
+                    parameters);
       if (settings.average > 0)
         graph.append(
             "average." + number, average,
             inputs_of(*average, {scalars.learning_rate, scalars.gradient_scale}, averaged));
     }
+    if (settings.sharded)
+      graph.append(fmt::format("weights.{}", b),
+                   std::make_shared<AllGatherWeights>(static_cast<int>(b)), buckets[b]);
+  }
   groups.require_all_used();
   return scalars;
 }

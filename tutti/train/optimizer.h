@@ -24,6 +24,9 @@ struct OptimizerSettings {
   double beta1 = 0.9, beta2 = 0.999;  ///< adam, adamw, lamb
   double eps = 1e-8;                  ///< adam, adamw, lamb (all > 0), lars
   double trust = 0.001;               ///< lars
+  /// Each rank updates its shard of every bucket (parallel/shard.h): norms are summed over ranks,
+  /// and new weights given to the others.
+  bool sharded = false;
   // Excluded parameters get no trust ratio either: lars leaves them to plain SGD, lamb to Adam, at
   // the full rate.
   /// Weight decay of parameters whose name fits, instead of weight_decay; the first line counts.
@@ -45,11 +48,12 @@ struct UpdateScalars {
 };
 
 /// Appends one update per bucket, or several where weight decay and rates divide it; an update is
-/// one op, or with lars and lamb two and the exchange of norms between them (ops/norm_update.h),
-/// and one more where weights are averaged. `buckets` lists every parameter that has a gradient
-/// once, by the bucket that it travels in. Creates the states PARAMETER.momentum, or PARAMETER.m
-/// and PARAMETER.v, and PARAMETER.ema. ConfigError for a line of decay or rates that decides for no
-/// parameter.
+/// one op, or with lars and lamb two, where updates are sharded with the exchange of norms between
+/// them (ops/norm_update.h), and one more where weights are averaged. Where updates are sharded the
+/// exchange of the bucket's weights is the last. `buckets` lists every parameter that has a
+/// gradient once, by the bucket that it travels in. Creates the states PARAMETER.momentum, or
+/// PARAMETER.m and PARAMETER.v, and PARAMETER.ema. ConfigError for a line of decay or rates that
+/// decides for no parameter.
 UpdateScalars add_update(Graph& graph, std::span<const std::vector<Value>> buckets,
                          const OptimizerSettings& settings);
 

@@ -182,20 +182,23 @@ TEST(Optimizer, AdamHasTwoStates) {
   EXPECT_EQ(n.model.graph[updates[0].in[5]].name, n.model.graph[w].name + ".v");
 }
 
-TEST(Optimizer, LambTakesTwoOpsWithTheExchangeOfNormsBetween) {
+TEST(Optimizer, ShardedLambTakesTwoOpsWithTheExchangeOfNormsBetween) {
   Network n;
   const std::vector<Node> updates = n.update({.kind = OptimizerSettings::Kind::lamb,
                                               .weight_decay = 0.01,
                                               .exclude_bias = true,
                                               .exclude_norm = true,
-                                              .eps = 1e-6});
-  ASSERT_EQ(updates.size(), 2 * 4u);
+                                              .eps = 1e-6,
+                                              .sharded = true});
+  ASSERT_EQ(updates.size(), 2 * 5u);
   const Graph& graph = n.model.graph;
-  for (size_t i = 0; i < updates.size(); i += 4) {
+  for (size_t i = 0; i < updates.size(); i += 5) {
     const Node &moments = updates[i], &exchange = updates[i + 1], &update = updates[i + 2],
-               &excluded = updates[i + 3];
+               &excluded = updates[i + 3], &gather = updates[i + 4];
+    EXPECT_EQ(dynamic_cast<const AllGatherWeights&>(*gather.op).bucket(), static_cast<int>(i / 5));
+    EXPECT_EQ(gather.in, n.buckets[i / 5]);
     EXPECT_EQ(dynamic_cast<const LambMoments&>(*moments.op).lamb().weight_decay, 0.01);
-    EXPECT_EQ(dynamic_cast<const AllReduceNorms&>(*exchange.op).bucket(), static_cast<int>(i / 4));
+    EXPECT_EQ(dynamic_cast<const AllReduceNorms&>(*exchange.op).bucket(), static_cast<int>(i / 5));
     EXPECT_EQ(exchange.in, moments.out);
     EXPECT_EQ(dynamic_cast<const LambUpdate&>(*update.op).lamb().eps, 1e-6);
     EXPECT_EQ(update.in[2], moments.out[0]);
@@ -208,6 +211,12 @@ TEST(Optimizer, LambTakesTwoOpsWithTheExchangeOfNormsBetween) {
   for (const Value s : graph.with_role(Role::state))
     EXPECT_TRUE(graph[s].name.ends_with(".m") || graph[s].name.ends_with(".v"));
   EXPECT_EQ(graph.with_role(Role::state).size(), 2 * graph.with_role(Role::parameter).size());
+}
+
+TEST(Optimizer, WhereEveryRankUpdatesEverythingNothingIsExchanged) {
+  Network n;
+  for (const Node& node : n.update({.kind = OptimizerSettings::Kind::lamb, .eps = 1e-6}))
+    EXPECT_TRUE(dynamic_cast<const Update*>(node.op.get())) << node.name;
 }
 
 }  // namespace tutti

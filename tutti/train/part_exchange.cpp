@@ -1,5 +1,6 @@
 #include "tutti/train/part_exchange.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "tutti/ops/parts.h"
@@ -8,11 +9,13 @@ namespace tutti {
 
 PartExchange::PartExchange(comm::Communicator& communicator, const PartGrid& grid, const Plan& plan,
                            const Executor& executor)
-    : executor_(executor) {
+    : communicator_(communicator), executor_(executor) {
   for (const PlanExchange& exchange : plan.exchanges) {
     const Node& node = plan.graph.nodes()[static_cast<size_t>(exchange.node)];
-    const auto& op = dynamic_cast<const ExchangeParts&>(*node.op);
     auto& [messages, bound] = exchanges_.emplace_back();
+    const auto* parts = dynamic_cast<const ExchangeParts*>(node.op.get());
+    if (!parts) continue;
+    const ExchangeParts& op = *parts;
     const auto message = [&](int peer, const Place& place, const TensorDesc& desc) {
       return comm::MessageSpec{.name = node.name,
                                .peer = grid.first_peer() + peer,
@@ -40,10 +43,16 @@ void PartExchange::start(int exchange) {
   for (const auto& message : messages) message->start();
 }
 
-void PartExchange::finish(int exchange) {
+bool PartExchange::done(int exchange) {
+  return std::ranges::all_of(exchanges_[static_cast<size_t>(exchange)].messages,
+                             [](const auto& message) { return message->test(); });
+}
+
+ExchangeOutput PartExchange::finish(int exchange) {
   const auto begin = std::chrono::steady_clock::now();
   for (const auto& message : exchanges_[static_cast<size_t>(exchange)].messages) message->wait();
   exposed_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return {};
 }
 
 }  // namespace tutti

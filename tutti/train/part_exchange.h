@@ -1,6 +1,6 @@
 #pragma once
-// PartExchange: the exchanges with outputs that a plan has (Plan::exchanges), as messages between
-// the ranks that share samples or statistics.
+// PartExchange: those of a plan's exchanges that are messages between the ranks that share samples
+// or statistics (ExchangeParts).
 
 #include <memory>
 #include <vector>
@@ -12,17 +12,17 @@
 namespace tutti {
 
 /// Not thread-safe; used by the thread that uses the communicator.
-class PartExchange {
+class PartExchange final : public Exchanges {
  public:
   /// Plan, executor and communicator must outlive it; the executor's memory stays where it is.
   PartExchange(comm::Communicator& communicator, const PartGrid& grid, const Plan& plan,
                const Executor& executor);
 
-  bool empty() const { return exchanges_.empty(); }
-  /// The inputs of this exchange are complete: sends them. Never blocks.
-  void start(int exchange);
-  /// Returns when its outputs are there and its inputs free. Throws CommError after the time-out.
-  void finish(int exchange);
+  void start(int exchange) override;
+  bool done(int exchange) override;
+  /// Throws CommError after the time-out.
+  ExchangeOutput finish(int exchange) override;
+  void poll() override { communicator_.progress(); }
   /// Seconds blocked in finish(), since the construction.
   double exposed_seconds() const { return exposed_; }
   /// Bytes that this rank sends in a step.
@@ -38,8 +38,9 @@ class PartExchange {
     std::vector<std::unique_ptr<comm::MessageOperation>> messages;
     std::vector<Bound> bound;  // those that send from where the caller has bound memory
   };
+  comm::Communicator& communicator_;
   const Executor& executor_;
-  std::vector<Exchange> exchanges_;
+  std::vector<Exchange> exchanges_;  // by number in the plan
   double exposed_ = 0;
   size_t bytes_ = 0;
 };

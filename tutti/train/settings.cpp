@@ -95,6 +95,7 @@ NetworkSpec network_spec(const RunConfig& config, const data::Dataset& dataset, 
   spec.training.optimizer = optimizer_settings(config.optimizer);
   spec.training.freeze = config.model.freeze;
   spec.training.compression = compression_policy(config.comm);
+  spec.training.optimizer.sharded = config.comm.sharded_update;
   spec.training.bucket_bytes = static_cast<size_t>(config.comm.bucket_bytes);
   spec.training.split = split_settings(config);
   spec.layout = to_string(config.plan.layout);

@@ -3,24 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <cstring>
+#include <map>
 
 #include "tutti/base/log.h"
+#include "tutti/ops/exchange.h"
 #include "tutti/train/nonfinite.h"
 
 namespace tutti {
 namespace {
-
-/// How many block sums an update of each bucket leaves at most.
-std::vector<size_t> norms_of(const Plan& plan) {
-  std::vector<size_t> counts(plan.buckets.size(), 0);
-  for (const UpdateStep& update : plan.updates)
-    if (size_t& most = counts[static_cast<size_t>(update.bucket)]; update.sums_norms)
-      most = std::max(most, static_cast<size_t>(update.step.request.out[0].elements()));
-  return counts;
-}
 
 ExchangeSettings with_compression(ExchangeSettings settings, const Network& network) {
   settings.compression = network.compression;
@@ -37,41 +28,80 @@ StepExchange::StepExchange(comm::Communicator& communicator, const ReplicaMap& m
       arrivals_(communicator, gradients_.buckets(), steps_compared),
       settings_(with_compression(settings, network)) {
   if (settings_.compression.automatic && communicator.size() > 1) trial_.emplace();
+  find_kinds();
   if (!settings.sharded) return;
   weights_.emplace(communicator, network.buckets, network.training.variables.parameter_bytes);
-  shards_.emplace(communicator, network.buckets, *weights_, norms_of(network.training));
+  shards_.emplace(communicator, network.buckets, *weights_, norm_counts_);
 }
 
-void StepExchange::attach(Executor& executor, PartExchange* parts) {
-  ExchangeHook hook{.ready = [this](int bucket) { ready(bucket); },
-                    .poll = [this] { gradients_.poll(); },
-                    .help = [this] { gradients_.help(); },
-                    .arrived =
-                        [this](int bucket) {
-                          return gradients_.arrived(bucket) &&
-                                 (!shards_ || shards_->all_have_read());
-                        },
-                    .wait = [this](int bucket) { return wait(bucket); }};
-  if (shards_) {
-    const std::vector<size_t> norms = norms_of(network_.training);
-    if (std::ranges::any_of(norms, [](size_t count) { return count > 0; }))
-      hook.sum_norms = [this](int bucket, std::span<float> sums) {
-        shards_->sum_norms(bucket, sums);
-      };
-    hook.updated = [this](int bucket) { shards_->updated(bucket); };
-    hook.gathered = [this](int bucket) { return shards_->gathered(bucket); };
-    hook.gather = [this](int bucket) { shards_->gather(bucket); };
-    for (int b = 0; b < gradients_.buckets(); ++b)
-      executor.set_shard(b, shards_->mine(b).begin, shards_->mine(b).end);
+void StepExchange::find_kinds() {
+  const Plan& plan = network_.training;
+  std::map<int, int> bucket_of;  // as the graph counts them -> as the plan does
+  for (const PlanExchange& exchange : plan.exchanges) {
+    const Op& op = *plan.graph.nodes()[static_cast<size_t>(exchange.node)].op;
+    if (const auto* sum = dynamic_cast<const AllReduceGradients*>(&op)) {
+      CHECK(sum->sharded() == settings_.sharded, "the plan's buckets are {}sharded",
+            sum->sharded() ? "" : "not ");
+      const auto bucket = static_cast<int>(bucket_of.size());
+      bucket_of[sum->bucket()] = bucket;
+      made_.push_back({Kind::gradients, bucket});
+    } else if (const auto* gather = dynamic_cast<const AllGatherWeights*>(&op)) {
+      made_.push_back({Kind::weights, bucket_of.at(gather->bucket())});
+    } else if (dynamic_cast<const AllReduceNorms*>(&op)) {
+      made_.push_back({Kind::norms, static_cast<int>(norm_counts_.size())});
+      norm_counts_.push_back(static_cast<size_t>(exchange.in_desc[0].elements()));
+    } else {
+      made_.push_back({Kind::parts, 0});
+    }
   }
-  if (parts && !parts->empty()) {
-    hook.start = [parts](int exchange) { parts->start(exchange); };
-    hook.finish = [parts](int exchange) { parts->finish(exchange); };
-  }
-  executor.set_exchange(std::move(hook));
 }
 
-void StepExchange::ready(int bucket) {
+void StepExchange::attach(Executor& executor, PartExchange& parts) {
+  executor_ = &executor;
+  parts_ = &parts;
+  executor.set_exchanges(*this);
+}
+
+std::span<float> StepExchange::norms_at(int exchange) const {
+  const PlanExchange& norms = network_.training.exchanges[static_cast<size_t>(exchange)];
+  return {reinterpret_cast<float*>(executor_->address(norms.out[0])),
+          static_cast<size_t>(norms.out_desc[0].elements())};
+}
+
+void StepExchange::start(int exchange) {
+  const Made& made = made_[static_cast<size_t>(exchange)];
+  switch (made.kind) {
+    case Kind::parts: return parts_->start(exchange);
+    case Kind::gradients: return start_sum(made.index);
+    case Kind::norms: return shards_->start_norms(made.index, norms_at(exchange));
+    case Kind::weights: return shards_->updated(made.index);
+  }
+}
+
+bool StepExchange::done(int exchange) {
+  const Made& made = made_[static_cast<size_t>(exchange)];
+  switch (made.kind) {
+    case Kind::parts: return parts_->done(exchange);
+    case Kind::gradients:
+      return gradients_.arrived(made.index) && (!shards_ || shards_->all_have_read());
+    case Kind::norms: return shards_->norms_done(made.index);
+    case Kind::weights: return shards_->gathered(made.index);
+  }
+  return true;
+}
+
+ExchangeOutput StepExchange::finish(int exchange) {
+  const Made& made = made_[static_cast<size_t>(exchange)];
+  switch (made.kind) {
+    case Kind::parts: return parts_->finish(exchange);
+    case Kind::gradients: return finish_sum(made.index);
+    case Kind::norms: shards_->finish_norms(made.index, norms_at(exchange)); break;
+    case Kind::weights: shards_->gather(made.index); break;
+  }
+  return {};
+}
+
+void StepExchange::start_sum(int bucket) {
   if (bad_gradient_.empty())
     bad_gradient_ = nonfinite_gradient(network_.training.variables,
                                        network_.buckets.buckets[static_cast<size_t>(bucket)],
@@ -83,7 +113,7 @@ void StepExchange::ready(int bucket) {
   gradients_.ready(local_, bucket);
 }
 
-const float* StepExchange::wait(int bucket) {
+ExchangeOutput StepExchange::finish_sum(int bucket) {
   const auto begin = comm::ArrivalRecord::Clock::now();
   gradients_.wait(bucket);
   arrivals_.waited(bucket, begin);
@@ -94,7 +124,13 @@ const float* StepExchange::wait(int bucket) {
     spans_->record(span.name, span.lane, span.begin_ns,
                    std::chrono::duration_cast<std::chrono::nanoseconds>(end).count());
   }
-  return gradients_.result(bucket);
+  ExchangeOutput output;
+  output.at = reinterpret_cast<const std::byte*>(gradients_.result(bucket));
+  if (shards_) {
+    const Shard mine = shards_->mine(bucket);
+    output.range = ExchangeOutput::Range{mine.begin, mine.end};
+  }
+  return output;
 }
 
 void StepExchange::set_spans(Spans* spans) {

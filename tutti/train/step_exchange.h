@@ -1,6 +1,7 @@
 #pragma once
-// StepExchange: everything that one training step exchanges with other ranks, tied to an executor:
-// sums of gradients, and where updates are sharded the new weights and the norms.
+// StepExchange: everything that one training step exchanges with other ranks, as the exchanges of
+// its plan: sums of gradients, where updates are sharded norms and new weights, and parts of
+// samples.
 //
 //   for each local replica i: bind begin(i) as its gradients, run it; then end_of_backward(), and
 //     the executor's update()
@@ -26,7 +27,7 @@
 namespace tutti {
 
 /// Not thread-safe; used by the thread that uses the communicator.
-class StepExchange {
+class StepExchange final : public Exchanges {
  public:
   /// Collective. Communicator and network must outlive it. `steps_compared`: of the steps between
   /// two looks at arrivals(), how many are kept.
@@ -39,9 +40,14 @@ class StepExchange {
   /// Whether this rank is to fill the parameters at the start; the others see its values after the
   /// next barrier.
   bool fills_parameters() const { return !weights_ || weights_->mine(); }
-  /// Makes `executor` exchange through this, for the local replica last given to begin().
-  /// `parts`: its exchanges with outputs; may be null.
-  void attach(Executor& executor, PartExchange* parts = nullptr);
+  /// Makes `executor` exchange through this, gradients for the local replica last given to begin().
+  /// Both must outlive the executor's use.
+  void attach(Executor& executor, PartExchange& parts);
+  void start(int exchange) override;
+  bool done(int exchange) override;
+  ExchangeOutput finish(int exchange) override;
+  void poll() override { gradients_.poll(); }
+  void help() override { gradients_.help(); }
   /// The first gradient that was not finite, of any step: each bucket is looked at as a replica
   /// completes it, before it leaves. Empty: none.
   const std::string& bad_gradient() const { return bad_gradient_; }
@@ -91,15 +97,26 @@ class StepExchange {
   }
 
  private:
+  enum class Kind : uint8_t { parts, gradients, norms, weights };
+  struct Made {
+    Kind kind;
+    int index;  // bucket, or set of norms
+  };
+  void find_kinds();
+  std::span<float> norms_at(int exchange) const;
   void plan_state(std::byte* state);
-  void ready(int bucket);
-  const float* wait(int bucket);
+  void start_sum(int bucket);
+  ExchangeOutput finish_sum(int bucket);
   double blocked_seconds() const {
     return exposed_seconds() + gradients_.counters().starting_seconds;
   }
 
   comm::Communicator& communicator_;
   const Network& network_;
+  std::vector<Made> made_;           // by exchange of the plan
+  std::vector<size_t> norm_counts_;  // block sums of each set of norms
+  Executor* executor_ = nullptr;
+  PartExchange* parts_ = nullptr;
   GradientExchange gradients_;
   comm::ArrivalRecord arrivals_;
   std::optional<SharedWeights> weights_;  // where updates are sharded

@@ -84,7 +84,8 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
     std::vector<Value> gradients;
     for (const Value p : buckets[b]) gradients.push_back(gradient_of(graph, p));
     graph.append("bucket " + std::to_string(b),
-                 std::make_shared<AllReduceGradients>(static_cast<int>(b)), gradients);
+                 std::make_shared<AllReduceGradients>(static_cast<int>(b), spec.optimizer.sharded),
+                 gradients);
   }
   const UpdateScalars scalars = add_update(graph, buckets, spec.optimizer);
   training.lr = scalars.learning_rate;

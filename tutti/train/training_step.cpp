@@ -3,8 +3,10 @@
 namespace tutti {
 namespace {
 
-NetworkSpec on_grid(NetworkSpec network, const PartGrid& grid) {
-  network.training.split.grid = grid;
+NetworkSpec network_of(const TrainingStepSpec& spec) {
+  NetworkSpec network = spec.network;
+  network.training.split.grid = spec.grid;
+  network.training.optimizer.sharded = spec.exchange.sharded;
   return network;
 }
 
@@ -26,7 +28,7 @@ TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
                            comm::Communicator& communicator)
     : communicator_(communicator), accumulate_(spec.accumulate), map_(spec.map),
       workers_(workers_of(spec.map, spec.grid, communicator)), turns_(workers_.times(accumulate_)),
-      network_(compile_network(on_grid(spec.network, spec.grid), backend, communicator)),
+      network_(compile_network(network_of(spec), backend, communicator)),
       exchange_(communicator, turns_, *network_, spec.exchange, spec.steps_compared),
       weights_(network_->training.variables, spec.map.local_count(), exchange_.parameters(),
                exchange_.fills_parameters()),
@@ -39,7 +41,7 @@ void TrainingStep::start() {
   executor_.bind(weights_.replica(0));
   executor_.set_scalar(network_->gradient_scale,
                        1.0f / static_cast<float>(map_.replicas() * accumulate_));
-  exchange_.attach(executor_, &*parts_);
+  exchange_.attach(executor_, *parts_);
   communicator_.barrier();  // parameters that another rank has filled are there
   weights_.begin_average();
   executor_.pack();

@@ -25,7 +25,7 @@ namespace tutti {
 
 struct TrainingStepSpec {
   NetworkSpec network;
-  ExchangeSettings exchange;
+  ExchangeSettings exchange;  ///< network.training.optimizer.sharded is set to what it says
   ReplicaMap map;      ///< of replicas to groups of ranks; a rank is a group where none share one
   PartGrid grid = {};  ///< the groups; network.training.split.grid is set to it
   int accumulate = 1;  ///< turns of a replica in each step

@@ -3,49 +3,12 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <cmath>
 #include <numeric>
 
-#include "tutti/data/arrays/sample_file.h"
-#include "tutti/data/arrays/statistics_file.h"
-#include "tutti/data/format/array_checks.h"
-#include "tutti/data/format/hdf5_arrays.h"
-#include "tutti/data/format/tf_example.h"
-#include "tutti/data/format/tfrecord.h"
+#include "tutti/data/arrays/set_checks.h"
 
 namespace tutti::data {
 namespace {
-
-using Paths = std::vector<std::filesystem::path>;
-
-std::unique_ptr<Dataset> set_of(const Paths& files, const std::vector<std::string>& lines) {
-  return open_array_set(
-      {.files = files, .fields = parse_field_lines(lines), .key = "data.train_files"});
-}
-
-template <class T>
-std::vector<T> values_of(const Dataset& set, int64_t index, const std::string& field) {
-  Sample sample(set.fields());
-  set.read(index, sample);
-  const auto* x = static_cast<const T*>(sample.at(field_index(set, field)));
-  return {x, x + field_named(set, field).elements()};
-}
-
-/// 0, 1, 2 ... without end.
-template <class T>
-std::vector<T> rising(int64_t count, int first = 0) {
-  std::vector<T> values(static_cast<size_t>(count));
-  for (size_t i = 0; i < values.size(); ++i)
-    values[i] = static_cast<T>(first + static_cast<int>(i));
-  return values;
-}
-
-template <class T>
-ArrayRef array_ref(std::string name, ElementType type, std::vector<int64_t> shape,
-                   const std::vector<T>& values) {
-  return {
-      .name = std::move(name), .type = type, .shape = std::move(shape), .values = values.data()};
-}
 
 std::filesystem::path images_file(const ScratchDirectory& scratch, const std::string& name,
                                   int64_t count, int first) {
@@ -187,55 +150,6 @@ TEST(ArraySet, SamplesInMemoryAreShownNotCopied) {
   EXPECT_EQ(*two, 16);
 }
 
-TEST(ArraySet, ClimateVariablesAreStackedAndDecoded) {
-  const ScratchDirectory scratch;
-  const auto file = scratch.path() / "climate.nc";
-  const auto warm = rising<float>(3 * 4);
-  std::vector<int16_t> packed = rising<int16_t>(3 * 4);
-  const auto write = [&] {
-    std::vector<ArrayRef> arrays = {array_ref("T", ElementType::f32, {3, 2, 2}, warm),
-                                    array_ref("P", ElementType::i16, {3, 2, 2}, packed)};
-    arrays[1].attributes = {{"scale_factor", {.numbers = {0.5}}},
-                            {"add_offset", {.numbers = {100}}},
-                            {"_FillValue", {.numbers = {-999}}},
-                            {"units", {.text = "hPa"}}};
-    write_hdf5(file, arrays, {});
-  };
-  write();
-  const auto set = set_of({file}, {"data: from T, P"});
-  ASSERT_EQ(set->size(), 3);
-  EXPECT_EQ(set->fields()[0].to_string(), "f32 data 2x2x2");
-  EXPECT_EQ(values_of<float>(*set, 1, "data"),
-            (std::vector<float>{4, 5, 6, 7, 102, 102.5, 103, 103.5}));
-  packed[6] = -999;
-  write();
-  const auto gaps = set_of({file}, {"data: from T, P"});
-  EXPECT_EQ(values_of<float>(*gaps, 0, "data")[7], 101.5f);
-  expect_error<BadFile>([&] { values_of<float>(*gaps, 1, "data"); },
-                        {"climate.nc, sample 1", "'P'", "missing value", "[1, 1, 0]", "missing V"});
-  EXPECT_EQ(values_of<float>(*set_of({file}, {"data: from T, P missing 7"}), 1, "data")[6], 7);
-}
-
-TEST(ArraySet, NanIsRefusedOrReplaced) {
-  const ScratchDirectory scratch;
-  for (const ElementType type : {ElementType::f32, ElementType::f64}) {
-    const auto file = scratch.path() / "a.npy";
-    std::vector<float> narrow = {1, 2, NAN, 4};
-    std::vector<double> wide = {1, 2, NAN, 4};
-    write_npy_array(file, {.type = type,
-                           .shape = {2, 2},
-                           .values = type == ElementType::f32 ? static_cast<void*>(narrow.data())
-                                                              : wide.data()});
-    expect_error<BadFile>([&] { values_of<float>(*set_of({file}, {"x: from array"}), 1, "x"); },
-                          {"a.npy, sample 1", "nan", "[0]"});
-    Sample sample(std::vector<Field>{{.name = "x", .element = type, .shape = Shape{2}}});
-    set_of({file}, {"x: from array missing 9"})->read(1, sample);
-    EXPECT_EQ(type == ElementType::f32 ? *static_cast<const float*>(sample.at(0))
-                                       : *static_cast<const double*>(sample.at(0)),
-              9);
-  }
-}
-
 /// Reads rows [first, last) of axis `axis` of a sample into memory that held -1.
 std::vector<float> rows_of(const Dataset& set, int64_t index, const FieldRows& rows) {
   Sample sample(set.fields());
@@ -270,59 +184,6 @@ TEST(ArraySet, RanksThatShareASampleReadTheirRowsAlone) {
     // Rows of rows: too many pieces, so all of it.
     EXPECT_EQ(rows_of(*set, 0, {.axis = 2, .first = 1, .last = 2}), values_of<float>(*set, 0, "x"));
     EXPECT_EQ(rows_of(*set, 0, {.axis = 0, .first = 1, .last = 1})[0], -1) << "nothing wanted";
-  }
-}
-
-TfFeature floats_feature(std::string name, std::vector<float> values) {
-  TfFeature feature{.name = std::move(name), .kind = TfFeature::Kind::floats};
-  feature.floats = std::move(values);
-  return feature;
-}
-
-TEST(ArraySet, RecordsOfAnyFeaturesPlainOrGzipped) {
-  const ScratchDirectory scratch;
-  const auto record = [](int i) {
-    const float x = static_cast<float>(i);
-    TfFeature label{.name = "class", .kind = TfFeature::Kind::integers};
-    label.integers = {i % 10};
-    const std::vector<uint8_t> raw = {static_cast<uint8_t>(i), 1, 2, 3};
-    TfFeature bytes{.name = "raw", .kind = TfFeature::Kind::bytes};
-    bytes.bytes.push_back(raw);
-    return example_record(
-        std::vector<TfFeature>{floats_feature("image", {x, x, x, x}), label, bytes});
-  };
-  const std::vector<std::string> lines = {"image: from image as 1 2 2",
-                                          "label: from class classes 10", "raw: from raw as i16 2",
-                                          "small: from class as u8"};
-  for (const bool gzip : {false, true}) {
-    Paths files;
-    int made = 0;
-    for (const int count : {3, 1, 2}) {
-      std::vector<std::vector<uint8_t>> records;
-      for (int i = 0; i < count; ++i) records.push_back(record(made++));
-      files.push_back(scratch.path() / fmt::format("{}{}.rec", gzip, count));
-      write_tfrecords(files.back(), records, gzip);
-    }
-    const auto set = set_of(files, lines);
-    ASSERT_EQ(set->size(), 6);
-    for (int i = 0; i < 6; ++i) {
-      EXPECT_EQ(values_of<float>(*set, i, "image"), std::vector<float>(4, static_cast<float>(i)));
-      EXPECT_EQ(values_of<int64_t>(*set, i, "label"), std::vector<int64_t>{i});
-      EXPECT_EQ(values_of<int16_t>(*set, i, "raw"),
-                (std::vector<int16_t>{static_cast<int16_t>(256 + i), 770}));
-      EXPECT_EQ(values_of<uint8_t>(*set, i, "small")[0], i);
-    }
-    expect_error<BadFile>([&] { set_of(files, {"x: from none"}); },
-                          {"record 0", "image, class, raw"});
-    expect_error<BadFile>([&] { set_of(files, {"x: from raw"}); }, {"4 bytes", "'as'"});
-    expect_error<BadFile>([&] { set_of(files, {"x: from image as 3"}); }, {"4 elements", "as 3"});
-    expect_config_error([&] { set_of(files, {"x: from image axis 0"}); }, {"TFRecords"});
-    Bytes bytes = read_all(files[0]);
-    bytes[bytes.size() - 20] ^= 1;
-    scratch.write("bad.rec", bytes);
-    expect_error<BadFile>(
-        [&] { values_of<float>(*set_of({scratch.path() / "bad.rec"}, lines), 2, "image"); },
-        {"bad.rec"});
   }
 }
 
@@ -379,43 +240,6 @@ TEST(ArraySet, DamagedFilesAndPipesAreErrors) {
   const auto set = set_of({shrinks}, {"x: from array"});
   std::filesystem::resize_file(shrinks, 1000);
   expect_error<IoError>([&] { values_of<float>(*set, 3, "x"); }, {"s.npy", "shortened"});
-}
-
-TEST(Statistics, OfHdf5NpzAndJson) {
-  const ScratchDirectory scratch;
-  const std::vector<FieldLine> lines = parse_field_lines(
-      {"data: from climate/data", "labels: from climate/labels classes 3", "other: from other"});
-  const std::vector<float> low = {0, 1}, high = {2, 3}, mean = {1, 2}, squares = {2, 5};
-  write_hdf5(scratch.path() / "s.h5",
-             std::vector<ArrayRef>{array_ref("climate/minval", ElementType::f32, {2}, low),
-                                   array_ref("climate/maxval", ElementType::f32, {2}, high),
-                                   array_ref("climate/mean", ElementType::f32, {2}, mean),
-                                   array_ref("climate/sqmean", ElementType::f32, {2}, squares)},
-             {});
-  const auto found = read_statistics(scratch.path() / "s.h5", lines);
-  EXPECT_EQ(found[0].least, low);
-  EXPECT_EQ(found[0].greatest, high);
-  EXPECT_EQ(found[0].deviation, (std::vector<float>{1, 1}));
-  EXPECT_TRUE(found[1].mean.empty());
-  EXPECT_TRUE(found[2].mean.empty());
-
-  std::vector<Field> fields(3);
-  fields[0].name = "data";
-  const std::string json = statistics_json(fields, found);
-  scratch.write("s.json", Bytes(json.begin(), json.end()));
-  const auto again = read_statistics(scratch.path() / "s.json", lines);
-  EXPECT_EQ(again[0].mean, mean);
-  EXPECT_EQ(again[0].least, low);
-
-  const auto refuse = [&](const std::string& text, const std::vector<std::string>& parts) {
-    scratch.write("s.json", Bytes(text.begin(), text.end()));
-    expect_error<BadFile>([&] { read_statistics(scratch.path() / "s.json", lines); }, parts);
-  };
-  refuse("{\"x\": 1}", {"data/mean", "found x"});
-  refuse("{", {"expected JSON"});
-  refuse("{\"data\": {\"mean\": [1], \"std\": [0]}}", {"not positive"});
-  refuse("{\"data\": {\"min\": [1], \"max\": [1]}}", {"not above"});
-  refuse("{\"data\": {\"mean\": [\"a\"]}}", {"list of numbers"});
 }
 
 }  // namespace

@@ -93,12 +93,16 @@ class Offer {
       }
     return {};
   }
+  /// None where squares of f32 leave too few digits for a difference, as they do in a channel of
+  /// DeepCAM's published file.
   std::vector<float> from_squares(const std::vector<float>& mean) const {
     const std::vector<float> squares = take({"sqmean"});
+    if (squares.size() != mean.size()) return {};
     std::vector<float> deviation;
-    for (size_t i = 0; i < std::min(squares.size(), mean.size()); ++i) {
-      const double m = mean[i];
-      deviation.push_back(static_cast<float>(std::sqrt(std::max(squares[i] - m * m, 0.0))));
+    for (size_t i = 0; i < mean.size(); ++i) {
+      const double m = mean[i], variance = squares[i] - m * m;
+      if (!(variance > 1e-4 * m * m)) return {};
+      deviation.push_back(static_cast<float>(std::sqrt(variance)));
     }
     return deviation;
   }

@@ -6,7 +6,10 @@
 #include "tutti/base/rng.h"
 #include "tutti/data/format/cifar.h"
 #include "tutti/data/format/file_checks.h"
+#include "tutti/data/format/hdf5_arrays.h"
 #include "tutti/data/format/idx.h"
+#include "tutti/data/format/tf_example.h"
+#include "tutti/data/format/tfrecord.h"
 #include "tutti/data/format/verify.h"
 #include "tutti/data/generate/lattices.h"
 #include "tutti/data/open.h"
@@ -119,6 +122,55 @@ TEST(Mutation, CifarAndLatticesFiles) {
   }
   EXPECT_GT(outcomes.opened, 100);
   EXPECT_GT(outcomes.refused, 1000);
+}
+
+/// Opens the file as a data set and reads every sample.
+void try_arrays(const ScratchDirectory& scratch, const std::string& name, const Bytes& bytes,
+                const std::vector<std::string>& fields, Outcomes& outcomes) {
+  scratch.write(name, bytes);
+  try {
+    const auto set = open_dataset(
+        {.name = "arrays", .dir = scratch.path(), .arrays = {.train = {name}, .fields = fields}});
+    Sample sample(set->fields());
+    for (int64_t i = 0; i < std::min<int64_t>(set->size(), 100); ++i) set->read(i, sample);
+    ++outcomes.opened;
+  } catch (const IoError& error) {
+    EXPECT_NE(std::string(error.what()).find(name), std::string::npos) << error.what();
+    ++outcomes.refused;
+  }
+}
+
+TEST(Mutation, ArrayAndRecordFilesAsDataSets) {
+  const ScratchDirectory scratch;
+  std::vector<float> x(4 * 6, 1.5f);
+  const std::vector<int64_t> y = {0, 1, 2, 1};
+  const std::vector<ArrayRef> arrays = {{"x", ElementType::f32, {4, 2, 3}, x.data()},
+                                        {"y", ElementType::i64, {4}, y.data()}};
+  write_hdf5(scratch.path() / "sound", arrays);
+  const Bytes hdf5 = read_all(scratch.path() / "sound");
+  write_npy_array(scratch.path() / "sound", arrays[0]);
+  const Bytes npy = read_all(scratch.path() / "sound");
+  std::vector<std::vector<uint8_t>> records;
+  for (int i = 0; i < 4; ++i) {
+    TfFeature a{.name = "x", .kind = TfFeature::Kind::floats},
+        b{.name = "y", .kind = TfFeature::Kind::integers};
+    a.floats = {1, 2, 3};
+    b.integers = {i % 3};
+    records.push_back(example_record(std::vector<TfFeature>{a, b}));
+  }
+  write_tfrecords(scratch.path() / "sound", records);
+  const Bytes plain = read_all(scratch.path() / "sound");
+  const std::vector<std::string> fields = {"x: from x", "y: from y classes 3"};
+  Outcomes outcomes;
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    Rng rng(seed, Purpose::test, 5);
+    if (seed % 4 == 0) try_arrays(scratch, "a.h5", damaged(hdf5, rng), fields, outcomes);
+    try_arrays(scratch, "a.npy", damaged(npy, rng), {"x: from array"}, outcomes);
+    try_arrays(scratch, "a.tfrecord", damaged(plain, rng), fields, outcomes);
+    try_arrays(scratch, "a.tfrecord.gz", damaged(gzipped(plain), rng), fields, outcomes);
+  }
+  EXPECT_GT(outcomes.opened, 50);
+  EXPECT_GT(outcomes.refused, 500);
 }
 
 TEST(Mutation, VerifyReportsAndDoesNotThrow) {

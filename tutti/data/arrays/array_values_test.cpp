@@ -1,0 +1,139 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tutti/data/arrays/set_checks.h"
+#include "tutti/data/arrays/statistics_file.h"
+
+namespace tutti::data {
+namespace {
+
+TEST(ArraySet, ClimateVariablesAreStackedAndDecoded) {
+  const ScratchDirectory scratch;
+  const auto file = scratch.path() / "climate.nc";
+  const auto warm = rising<float>(3 * 4);
+  std::vector<int16_t> packed = rising<int16_t>(3 * 4);
+  const auto write = [&] {
+    std::vector<ArrayRef> arrays = {array_ref("T", ElementType::f32, {3, 2, 2}, warm),
+                                    array_ref("P", ElementType::i16, {3, 2, 2}, packed)};
+    arrays[1].attributes = {{"scale_factor", {.numbers = {0.5}}},
+                            {"add_offset", {.numbers = {100}}},
+                            {"_FillValue", {.numbers = {-999}}},
+                            {"units", {.text = "hPa"}}};
+    write_hdf5(file, arrays, {});
+  };
+  write();
+  const auto set = set_of({file}, {"data: from T, P"});
+  ASSERT_EQ(set->size(), 3);
+  EXPECT_EQ(set->fields()[0].to_string(), "f32 data 2x2x2");
+  EXPECT_EQ(values_of<float>(*set, 1, "data"),
+            (std::vector<float>{4, 5, 6, 7, 102, 102.5, 103, 103.5}));
+  packed[6] = -999;
+  write();
+  const auto gaps = set_of({file}, {"data: from T, P"});
+  EXPECT_EQ(values_of<float>(*gaps, 0, "data")[7], 101.5f);
+  expect_error<BadFile>([&] { values_of<float>(*gaps, 1, "data"); },
+                        {"climate.nc, sample 1", "'P'", "missing value", "[1, 1, 0]", "missing V"});
+  EXPECT_EQ(values_of<float>(*set_of({file}, {"data: from T, P missing 7"}), 1, "data")[6], 7);
+}
+
+TEST(ArraySet, NanIsRefusedOrReplaced) {
+  const ScratchDirectory scratch;
+  for (const ElementType type : {ElementType::f32, ElementType::f64}) {
+    const auto file = scratch.path() / "a.npy";
+    std::vector<float> narrow = {1, 2, NAN, 4};
+    std::vector<double> wide = {1, 2, NAN, 4};
+    write_npy_array(file, {.type = type,
+                           .shape = {2, 2},
+                           .values = type == ElementType::f32 ? static_cast<void*>(narrow.data())
+                                                              : wide.data()});
+    expect_error<BadFile>([&] { values_of<float>(*set_of({file}, {"x: from array"}), 1, "x"); },
+                          {"a.npy, sample 1", "nan", "[0]"});
+    Sample sample(std::vector<Field>{{.name = "x", .element = type, .shape = Shape{2}}});
+    set_of({file}, {"x: from array missing 9"})->read(1, sample);
+    EXPECT_EQ(type == ElementType::f32 ? *static_cast<const float*>(sample.at(0))
+                                       : *static_cast<const double*>(sample.at(0)),
+              9);
+  }
+}
+
+#ifdef TUTTI_TEST_DATA
+const std::filesystem::path kRealFiles = TUTTI_TEST_DATA;
+
+TEST(RealArraySet, ClimateMicroscopyAndRecords) {
+  const auto air = set_of({kRealFiles / "climate/E1_north_america.nc"},
+                          {"air: from air_temperature", "period: from forecast_period"});
+  ASSERT_EQ(air->size(), 240);
+  EXPECT_EQ(field_named(*air, "air").shape, (Shape{37, 49}));
+  EXPECT_NEAR(values_of<float>(*air, 7, "air")[0], 280, 25);
+
+  // Land has no sea surface temperature.
+  const Paths sea = {kRealFiles / "climate/nemo_sst_2015-01.nc"};
+  expect_error<BadFile>([&] { values_of<float>(*set_of(sea, {"tos: from tos"}), 0, "tos"); },
+                        {"nemo_sst", "'tos'", "missing value", "missing V"});
+  const auto filled = values_of<float>(*set_of(sea, {"tos: from tos missing -5"}), 0, "tos");
+  EXPECT_EQ(filled[0], -5);
+  EXPECT_FLOAT_EQ(filled[200 * 360 + 100], 29.156567f);
+
+  const auto em = set_of({kRealFiles / "em/neuroproof_train2_z000-057.h5"},
+                         {"raw: from raw cut 29 125 125", "labels: from labels cut 29 125 125"});
+  EXPECT_EQ(em->size(), 8);
+  EXPECT_EQ(values_of<uint8_t>(*em, 7, "raw").back(), 158);
+
+  const auto digits =
+      set_of({kRealFiles / "tfrecord/mnist.tfrecord"},
+             {"image: from image_floats as 1 28 28", "label: from image_class classes 10"});
+  ASSERT_EQ(digits->size(), 1000);
+  EXPECT_EQ(values_of<int64_t>(*digits, 0, "label")[0], 9);
+}
+
+TEST(RealArraySet, DeepCamsPublishedStatistics) {
+  const auto found = read_statistics(
+      kRealFiles / "climate/deepcam_stats.h5",
+      parse_field_lines({"data: from climate/data", "m: from climate/labels_0 classes 3"}));
+  EXPECT_NEAR(found[0].greatest[0], 108.997, 0.001);
+  EXPECT_EQ(found[0].least.size(), 16u);
+  EXPECT_TRUE(found[0].mean.empty()) << "channel 7's squares are below its mean's";
+  EXPECT_TRUE(found[1].mean.empty());
+}
+#endif
+
+TEST(Statistics, OfHdf5NpzAndJson) {
+  const ScratchDirectory scratch;
+  const std::vector<FieldLine> lines = parse_field_lines(
+      {"data: from climate/data", "labels: from climate/labels classes 3", "other: from other"});
+  const std::vector<float> low = {0, 1}, high = {2, 3}, mean = {1, 2}, squares = {2, 5};
+  write_hdf5(scratch.path() / "s.h5",
+             std::vector<ArrayRef>{array_ref("climate/minval", ElementType::f32, {2}, low),
+                                   array_ref("climate/maxval", ElementType::f32, {2}, high),
+                                   array_ref("climate/mean", ElementType::f32, {2}, mean),
+                                   array_ref("climate/sqmean", ElementType::f32, {2}, squares)},
+             {});
+  const auto found = read_statistics(scratch.path() / "s.h5", lines);
+  EXPECT_EQ(found[0].least, low);
+  EXPECT_EQ(found[0].greatest, high);
+  EXPECT_EQ(found[0].deviation, (std::vector<float>{1, 1}));
+  EXPECT_TRUE(found[1].mean.empty());
+  EXPECT_TRUE(found[2].mean.empty());
+
+  std::vector<Field> fields(3);
+  fields[0].name = "data";
+  const std::string json = statistics_json(fields, found);
+  scratch.write("s.json", Bytes(json.begin(), json.end()));
+  const auto again = read_statistics(scratch.path() / "s.json", lines);
+  EXPECT_EQ(again[0].mean, mean);
+  EXPECT_EQ(again[0].least, low);
+
+  const auto refuse = [&](const std::string& text, const std::vector<std::string>& parts) {
+    scratch.write("s.json", Bytes(text.begin(), text.end()));
+    expect_error<BadFile>([&] { read_statistics(scratch.path() / "s.json", lines); }, parts);
+  };
+  refuse("{\"x\": 1}", {"data/mean", "found x"});
+  refuse("{", {"expected JSON"});
+  refuse("{\"data\": {\"mean\": [1], \"std\": [0]}}", {"not positive"});
+  refuse("{\"data\": {\"min\": [1], \"max\": [1]}}", {"not above"});
+  refuse("{\"data\": {\"mean\": [\"a\"]}}", {"list of numbers"});
+}
+
+}  // namespace
+}  // namespace tutti::data

@@ -1,0 +1,64 @@
+#include <gtest/gtest.h>
+
+#include "tutti/data/arrays/set_checks.h"
+#include "tutti/data/format/tf_example.h"
+#include "tutti/data/format/tfrecord.h"
+
+namespace tutti::data {
+namespace {
+
+TfFeature floats_feature(std::string name, std::vector<float> values) {
+  TfFeature feature{.name = std::move(name), .kind = TfFeature::Kind::floats};
+  feature.floats = std::move(values);
+  return feature;
+}
+
+TEST(ArraySet, RecordsOfAnyFeaturesPlainOrGzipped) {
+  const ScratchDirectory scratch;
+  const auto record = [](int i) {
+    const float x = static_cast<float>(i);
+    TfFeature label{.name = "class", .kind = TfFeature::Kind::integers};
+    label.integers = {i % 10};
+    const std::vector<uint8_t> raw = {static_cast<uint8_t>(i), 1, 2, 3};
+    TfFeature bytes{.name = "raw", .kind = TfFeature::Kind::bytes};
+    bytes.bytes.push_back(raw);
+    return example_record(
+        std::vector<TfFeature>{floats_feature("image", {x, x, x, x}), label, bytes});
+  };
+  const std::vector<std::string> lines = {"image: from image as 1 2 2",
+                                          "label: from class classes 10", "raw: from raw as i16 2",
+                                          "small: from class as u8"};
+  for (const bool gzip : {false, true}) {
+    Paths files;
+    int made = 0;
+    for (const int count : {3, 1, 2}) {
+      std::vector<std::vector<uint8_t>> records;
+      for (int i = 0; i < count; ++i) records.push_back(record(made++));
+      files.push_back(scratch.path() / fmt::format("{}{}.rec", gzip, count));
+      write_tfrecords(files.back(), records, gzip);
+    }
+    const auto set = set_of(files, lines);
+    ASSERT_EQ(set->size(), 6);
+    for (int i = 0; i < 6; ++i) {
+      EXPECT_EQ(values_of<float>(*set, i, "image"), std::vector<float>(4, static_cast<float>(i)));
+      EXPECT_EQ(values_of<int64_t>(*set, i, "label"), std::vector<int64_t>{i});
+      EXPECT_EQ(values_of<int16_t>(*set, i, "raw"),
+                (std::vector<int16_t>{static_cast<int16_t>(256 + i), 770}));
+      EXPECT_EQ(values_of<uint8_t>(*set, i, "small")[0], i);
+    }
+    expect_error<BadFile>([&] { set_of(files, {"x: from none"}); },
+                          {"record 0", "image, class, raw"});
+    expect_error<BadFile>([&] { set_of(files, {"x: from raw"}); }, {"4 bytes", "'as'"});
+    expect_error<BadFile>([&] { set_of(files, {"x: from image as 3"}); }, {"4 elements", "as 3"});
+    expect_config_error([&] { set_of(files, {"x: from image axis 0"}); }, {"TFRecords"});
+    Bytes bytes = read_all(files[0]);
+    bytes[bytes.size() - 20] ^= 1;
+    scratch.write("bad.rec", bytes);
+    expect_error<BadFile>(
+        [&] { values_of<float>(*set_of({scratch.path() / "bad.rec"}, lines), 2, "image"); },
+        {"bad.rec"});
+  }
+}
+
+}  // namespace
+}  // namespace tutti::data

@@ -157,7 +157,7 @@ std::string known_set_in(const fs::path& folder) {
   for (const data::KnownDataset& known : data::known_datasets()) {
     if (data::is_sample_set(known.name)) {
       try {
-        if (!data::sample_set_files(known.name, folder, true).empty()) return known.name;
+        if (!data::sample_set_files(known.name, folder, "train").empty()) return known.name;
       } catch (const IoError&) {}
       continue;
     }

@@ -27,7 +27,7 @@ namespace {
 
 struct EvalVerb {
   ConfigFlags flags;
-  std::string weights, logits, split = "test";
+  std::string weights, logits, split;  // split empty: test, or validation where that is all
   int64_t samples = 0;
   bool json = false;
 };
@@ -82,11 +82,11 @@ void import_weights(const EvalVerb& verb, const SafetensorsFile& file, Weights& 
   }
 }
 
-/// Whether run.target is reached; nothing where there is none, or where other samples than the test
-/// set's were looked at: it is the quality on these.
+/// Whether run.target is reached; nothing where there is none, or where other samples were looked
+/// at than all of the validation or the test set: it is the quality on these.
 std::optional<bool> target_reached(const EvalVerb& verb, const Goal& goal, const Quality& quality,
                                    int64_t all) {
-  if (goal.target <= 0 || verb.split != "test" || quality.samples() < all) return std::nullopt;
+  if (goal.target <= 0 || verb.split == "train" || quality.samples() < all) return std::nullopt;
   return goal.reached_by(quality.value(goal.metric->name()));
 }
 
@@ -131,7 +131,7 @@ void write_predictions(const std::string& path, const EvaluationNetwork& network
                                .values = predictions.data()});
 }
 
-int run_eval(const EvalVerb& verb) {
+int run_eval(EvalVerb& verb) {
   const comm::Launcher launcher = read_launcher();
   if (launcher.rank > 0) return 0;  // one process can do it, and one answer is enough
   ResolvedConfig resolved = verb.flags.read();
@@ -145,6 +145,7 @@ int run_eval(const EvalVerb& verb) {
   config.run.threads = choose_threads(static_cast<int>(config.run.threads),
                                       read_surroundings().omp_num_threads, read_topology(), 1);
 
+  if (verb.split.empty()) verb.split = configured_parts(config).back();
   const auto dataset = open_configured(config, verb.split);
   const CpuBackend backend;
   const ModelSpec model = model_spec(config, *dataset, batch_sizes(config.batch, 1).local);
@@ -177,7 +178,7 @@ Verb eval_verb() {
       .summary = "Measure the accuracy and loss of given weights on a data set",
       .text =
           "Under a launcher rank 0 does the work alone. With a run.target in the file the exit "
-          "code is 3 where the accuracy on the whole test set is below it.",
+          "code is 3 where the whole validation or test set does not reach it.",
       .arguments = {state->flags.file_argument("eval", true)},
       .flags = joined({{.names = "--weights",
                         .value = "PATH",
@@ -188,9 +189,10 @@ Verb eval_verb() {
                         .required = "eval needs weights, for example: --weights "
                                     "runs/mine"},
                        {.names = "--split",
-                        .help = "The part of the data set",
+                        .help = "The part of the data set. By default test, or validation where "
+                                "there is no test set",
                         .bind = &state->split,
-                        .choices = {"test", "train"}},
+                        .choices = {"test", "validation", "train"}},
                        {.names = "--samples",
                         .value = "N",
                         .help = "Only the first N samples. 0: all",

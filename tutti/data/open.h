@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "tutti/data/dataset.h"
 #include "tutti/data/format/stored_images.h"
@@ -14,7 +15,7 @@ struct DatasetSpec {
   std::string name;             ///< a name of the catalog
   std::filesystem::path dir{};  ///< its directory; for cifar10 and lattices also one file, whatever
                                 ///< the split; lattices: empty = generate
-  std::string split = "train";  ///< train or test
+  std::string split = "train";  ///< train, validation or test
   ClassLimit classes{};         ///< labels lie below it
 
   // Of generated lattices only.
@@ -23,12 +24,17 @@ struct DatasetSpec {
   int threads = 1;    ///< that generate them; the images do not depend on it
 };
 
-/// Opens and checks a data set. ConfigError for an unknown name or split, no directory in the
-/// specification, or a label beyond the classes; IoError for files that are missing, truncated or
-/// corrupted, naming the file, what was expected and found, and what to do.
+/// Whether the data set has the spec's part: cosmoflow and deepcam have a validation set, and a
+/// test set where there is a folder of that name; the others have a test set. ConfigError for an
+/// unknown name or part.
+bool has_split(const DatasetSpec& spec);
+
+/// Opens and checks a data set. ConfigError for an unknown name, a part that it does not have, no
+/// directory in the specification, or a label beyond the classes; IoError for files that are
+/// missing, truncated or corrupted, naming the file, what was expected and found, and what to do.
 std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec);
 
-/// IoError unless the fields of both splits have the same types and shapes.
-void check_same_fields(const Dataset& train, const Dataset& test);
+/// IoError unless the fields of both parts have the same types and shapes. `part`: "test".
+void check_same_fields(const Dataset& train, const Dataset& other, std::string_view part);
 
 }  // namespace tutti::data

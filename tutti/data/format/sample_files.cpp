@@ -252,23 +252,19 @@ FieldStatistics deepcam_statistics(const fs::path& file) {
   return known;
 }
 
-fs::path part_of(const fs::path& folder, bool train) {
-  return folder / (train ? "train" : "validation");
-}
-
 }  // namespace
 
 bool is_sample_set(std::string_view name) { return name == "cosmoflow" || name == "deepcam"; }
 
-std::vector<fs::path> sample_set_files(std::string_view name, const fs::path& folder, bool train) {
-  if (name == "cosmoflow")
-    return sample_files(part_of(folder, train), {".tfrecord", ".tfrecord.gz"});
-  return sample_files(part_of(folder, train), {".h5", ".hdf5"});
+std::vector<fs::path> sample_set_files(std::string_view name, const fs::path& folder,
+                                       std::string_view part) {
+  if (name == "cosmoflow") return sample_files(folder / part, {".tfrecord", ".tfrecord.gz"});
+  return sample_files(folder / part, {".h5", ".hdf5"});
 }
 
 std::unique_ptr<Dataset> open_sample_set(std::string_view name, const fs::path& folder,
-                                         bool train) {
-  std::vector<fs::path> files = sample_set_files(name, folder, train);
+                                         std::string_view part) {
+  std::vector<fs::path> files = sample_set_files(name, folder, part);
   if (name == "cosmoflow")
     return open_example_files(std::move(files),
                               {{.name = "x", .element = ElementType::i16, .shape = {0, 0, 0, 4}},

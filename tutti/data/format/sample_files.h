@@ -43,12 +43,13 @@ struct ArrayField {
 std::unique_ptr<Dataset> open_array_files(std::vector<std::filesystem::path> files,
                                           const std::vector<ArrayField>& fields);
 
-/// The data sets of the catalog that lie so: FOLDER/train and FOLDER/validation.
+/// The data sets of the catalog that lie so: FOLDER/train, FOLDER/validation and perhaps
+/// FOLDER/test. `part` is one of these.
 bool is_sample_set(std::string_view name);
 std::vector<std::filesystem::path> sample_set_files(std::string_view name,
                                                     const std::filesystem::path& folder,
-                                                    bool train);
+                                                    std::string_view part);
 std::unique_ptr<Dataset> open_sample_set(std::string_view name, const std::filesystem::path& folder,
-                                         bool train);
+                                         std::string_view part);
 
 }  // namespace tutti::data

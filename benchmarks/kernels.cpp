@@ -209,9 +209,11 @@ void add_pool(const Shape& shape, PoolAttributes a, int64_t kernel, int64_t stri
   const bool max = a.kind == PoolKind::max;
   const std::string name = fmt::format("{} {}/{} k{} s{}", max ? "max" : "average",
                                        shape.to_string(), name_of(type), kernel, stride);
-  add("pool/" + name, {&forward, {x}, {y}, {false}, {false}}, {{}, {true}, {true}, 1});
-  std::vector<TensorDesc> in{y};
-  if (max) in.push_back(x);
+  const TensorDesc winners{DType::u8, y.shape, layout};
+  std::vector<TensorDesc> in{y}, out{y};
+  if (max) in.push_back(winners), out.push_back(winners);
+  add("pool/" + name, {&forward, {x}, out, {false}, std::vector<bool>(out.size(), false)},
+      {{}, {true}, std::vector<bool>(out.size(), true), 1});
   const std::vector<bool> all(in.size(), true), none(in.size(), false);
   add("pool_grad/" + name, {&gradient, in, {x}, none, {false}}, {{}, all, {true}, 1});
 }

@@ -1,5 +1,6 @@
 """What cosmoflow.py and deepcam.py share: weights from Tutti's files into a PyTorch network, one pass forward and backward, and how far its
-numbers are from Tutti's.
+numbers are from Tutti's. With --against, an .npz of another such pass (in double precision, or in another layout), each tensor's distance from that
+is printed twice, Tutti's and this pass's own: Tutti should not be more than twice as far.
 
 A file is what Tutti exports (weights.safetensors: tensors by name), or what the test program tutti_network_values writes: in, target, out,
 loss, weight.NAME, gradient.NAME. Where a file has no inputs, random ones are taken. All numbers of the pass go to --out, an .npz with out,
@@ -31,6 +32,8 @@ def arguments(description):
     parser.add_argument("file", help="safetensors of Tutti")
     parser.add_argument("--out", metavar="FILE.npz")
     parser.add_argument("--double", action="store_true", help="compute in double precision")
+    parser.add_argument("--channels-last", action="store_true", help="PyTorch's layout with the channels innermost")
+    parser.add_argument("--against", metavar="FILE.npz", help="a pass to measure both from; ends with 1 if Tutti is more than twice as far from it")
     parser.add_argument("--batch", type=int, default=2, help="samples, where the file has no inputs")
     parser.add_argument("--side", type=int, nargs="+", default=[], help="spatial extents, where the file has no inputs")
     parser.add_argument("--tolerance", type=float, default=1e-3, help="end with 1 if a distance is larger")
@@ -50,6 +53,19 @@ def distance(ours, theirs):
     return float(np.linalg.norm(ours - theirs) / (np.linalg.norm(theirs) + 1e-12))
 
 
+def compare(ours, this, other):
+    """Prints how far both are from `other`, worst first. Whether Tutti is nowhere more than twice as far."""
+    rows = sorted(
+        ((distance(ours[name], other[name]), distance(array, other[name]), name) for name, array in this.items() if name in ours),
+        key=lambda row: -row[0] / max(row[1], 1e-12),
+    )
+    print("    Tutti   PyTorch  ratio")
+    for tutti, torch_, name in rows[:12]:
+        print(f"{tutti:9.2e} {torch_:9.2e} {tutti / max(torch_, 1e-12):6.2f}  {name}")
+    print(f"{len(rows)} tensors, the largest distances are {max(r[0] for r in rows):.2e} and {max(r[1] for r in rows):.2e}")
+    return all(tutti <= 2 * torch_ for tutti, torch_, _ in rows)
+
+
 def run(model, tensors, random_input, random_target, loss_of, args):
     """One pass; returns the program's exit status."""
     dtype = torch.float64 if args.double else torch.float32
@@ -57,6 +73,9 @@ def run(model, tensors, random_input, random_target, loss_of, args):
     load(model, tensors)
     x = torch.from_numpy(tensors["in"]) if "in" in tensors else random_input()
     target = torch.from_numpy(tensors["target"]) if "target" in tensors else random_target()
+    if args.channels_last:
+        layout = torch.channels_last_3d if x.dim() == 5 else torch.channels_last
+        model, x = model.to(memory_format=layout), x.to(memory_format=layout)
     out = model(x.to(dtype))
     loss = loss_of(out, target)
     loss.backward()
@@ -65,6 +84,8 @@ def run(model, tensors, random_input, random_target, loss_of, args):
     if args.out:
         np.savez(args.out, **got)
     print(f"parameters {sum(p.numel() for p in model.parameters())}, loss {loss.item():.7g}")
+    if args.against:
+        return int(not compare(tensors, got, np.load(args.against)))
     far = {name: distance(tensors[name], array) for name, array in got.items() if name in tensors}
     for name, d in sorted(far.items(), key=lambda item: -item[1])[:12]:
         print(f"{d:9.2e}  {name}")

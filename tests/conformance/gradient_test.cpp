@@ -114,6 +114,17 @@ void check_gradients(const Build& build, double tolerance = 0.01) {
   }
 }
 
+/// The same graph with its nodes fused as for training.
+Build fused(Build build) {
+  return [build = std::move(build)](Graph& graph) {
+    std::vector<Value> losses = build(graph);
+    Rewritten rewritten = fuse_forward(graph);
+    for (Value& loss : losses) loss = rewritten.of[static_cast<size_t>(loss.id)];
+    graph = std::move(rewritten.graph);
+    return losses;
+  };
+}
+
 struct GradientCase {
   std::string name;
   Build build;
@@ -129,11 +140,16 @@ std::vector<GradientCase> cases() {
     add_case(std::move(name), through(sample, std::move(f)));
   };
 
+  const auto add_fused = [&](std::string name, const Shape& sample,
+                             std::function<Value(Graph&, Value)> f) {
+    add_case(std::move(name), fused(through(sample, std::move(f))));
+  };
+
   add_map("conv", {3, 5, 4}, [](Graph& g, Value x) {
     return conv(g, "y", x,
                 {.out_channels = 4, .kernel = in_all(3), .pad = in_all(1), .bias = true});
   });
-  add_map("conv_relu", {3, 5, 4}, [](Graph& g, Value x) {
+  add_fused("conv_relu", {3, 5, 4}, [](Graph& g, Value x) {
     return conv(g, "y", x,
                 {.out_channels = 4,
                  .kernel = in_all(3),
@@ -141,7 +157,7 @@ std::vector<GradientCase> cases() {
                  .bias = true,
                  .activation = ActivationAttributes{}});
   });
-  add_map("conv_leaky_relu", {3, 5, 4}, [](Graph& g, Value x) {
+  add_fused("conv_leaky_relu", {3, 5, 4}, [](Graph& g, Value x) {
     return conv(g, "y", x,
                 {.out_channels = 4,
                  .kernel = in_all(2),
@@ -149,7 +165,7 @@ std::vector<GradientCase> cases() {
                  .bias = true,
                  .activation = ActivationAttributes{ActivationKind::leaky_relu, 0.3f}});
   });
-  add_map("conv_tanh", {3, 5, 4}, [](Graph& g, Value x) {
+  add_fused("conv_tanh", {3, 5, 4}, [](Graph& g, Value x) {
     return conv(g, "y", x,
                 {.out_channels = 4,
                  .kernel = in_all(3),
@@ -204,6 +220,15 @@ std::vector<GradientCase> cases() {
                  .stride = {2, 2, 1},
                  .pad_low = {1, 0, 0},
                  .pad_high = {1, 0, 0}});
+  });
+  add_fused("max_pool_of_relu", {2, 4, 6}, [](Graph& g, Value x) {
+    const ConvSpec spec{.out_channels = 3,
+                        .kernel = in_all(3),
+                        .pad = in_all(1),
+                        .bias = true,
+                        .activation = ActivationAttributes{ActivationKind::leaky_relu, 0.3f}};
+    return pool(g, "y", conv(g, "conv", x, spec),
+                {.kind = PoolKind::max, .kernel = in_all(2), .stride = in_all(2)});
   });
   add_map("average_pool", {2, 5, 6}, [](Graph& g, Value x) {
     return pool(g, "y", x,

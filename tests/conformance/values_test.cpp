@@ -155,9 +155,12 @@ TEST(Values, LarsAndLambFollowTheirPapers) {
 TEST(Values, MaximumGoesToTheFirstOfEquals) {
   PoolAttributes a;
   a.kernel = {2, 2, 1};
+  const OpRun y = run(std::make_shared<Pool>(a), {batched({1, 1, 2, 3})}, {{5, 7, 7, 7, 0, 0}});
+  expect_near(y.out(0), {7, 7});
+  expect_near(y.out(1), {1, 0});
   const OpRun dx =
       run(std::make_shared<PoolGrad>(a, Shape{1, 1, 2, 3}),
-          {batched({1, 1, 1, 2}), batched({1, 1, 2, 3})}, {{10, 1}, {5, 7, 7, 7, 0, 0}});
+          {batched({1, 1, 1, 2}), batched({1, 1, 1, 2}, DType::u8)}, {{10, 1}, y.out(1)});
   expect_near(dx.out(0), {0, 11, 0, 0, 0, 0});
 }
 

@@ -3,6 +3,8 @@
 
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/targets.h"
+#include "tutti/data/arrays/field_line.h"
+#include "tutti/data/arrays/statistics_file.h"
 #include "tutti/data/format/array_file.h"
 #include "tutti/data/format/cifar.h"
 #include "tutti/data/format/idx.h"
@@ -85,15 +87,30 @@ void tf_example(Bytes bytes) {
   });
 }
 
-constexpr std::array<Target, 9> kTargets = {{{"idx", idx},
-                                             {"cifar", cifar},
-                                             {"lattices", lattices},
-                                             {"npy", npy},
-                                             {"npz", npz},
-                                             {"raw_arrays", raw_arrays},
-                                             {"hdf5", hdf5},
-                                             {"tfrecord", tfrecord},
-                                             {"tf_example", tf_example}}};
+void field_line(Bytes bytes) {
+  const std::string text(bytes.begin(), bytes.end());
+  answer([&] { data::parse_field_line(text); });
+}
+
+void statistics(Bytes bytes) {
+  const auto path = as_file("stats.json", bytes);
+  answer([&] {
+    data::read_statistics(path, {data::parse_field_line("x: from a/x"),
+                                 data::parse_field_line("y: from y classes 2")});
+  });
+}
+
+constexpr std::array<Target, 11> kTargets = {{{"idx", idx},
+                                              {"cifar", cifar},
+                                              {"lattices", lattices},
+                                              {"npy", npy},
+                                              {"npz", npz},
+                                              {"raw_arrays", raw_arrays},
+                                              {"hdf5", hdf5},
+                                              {"tfrecord", tfrecord},
+                                              {"tf_example", tf_example},
+                                              {"field_line", field_line},
+                                              {"statistics", statistics}}};
 
 }  // namespace
 

@@ -16,7 +16,8 @@ struct Target {
   void (*run)(Bytes bytes);
 };
 
-/// Parsers of data sets: idx, cifar, lattices, npy, npz, raw_arrays, hdf5, tfrecord, tf_example.
+/// Parsers of data sets: idx, cifar, lattices, npy, npz, raw_arrays, hdf5, tfrecord, tf_example,
+/// field_line, statistics.
 std::span<const Target> data_targets();
 /// Of what runs write and read: safetensors, record, manifest, config.
 std::span<const Target> run_targets();

@@ -1,8 +1,11 @@
-// network_values cosmoflow2|cosmoflow3|deepcam FILE: writes what a small network computes in one
-// pass on the CPU backend, as safetensors: in, target, out, loss, weight.NAME, gradient.NAME. What
-// benchmarks/peers/cosmoflow.py and deepcam.py are compared with.
+// network_values cosmoflow2|cosmoflow3|deepcam FILE: writes what a small network of batch 2
+// computes in one pass on the CPU backend, as safetensors: in, target, out, loss, weight.NAME,
+// gradient.NAME. With -full behind its name: the network of MLPerf HPC on one sample, cut for two
+// threads, as training computes it. What benchmarks/peers/cosmoflow.py and deepcam.py are compared
+// with.
 
 #include <cstdio>
+#include <string_view>
 
 #include "tests/plan/science_step.h"
 #include "tutti/backend/cpu/cpu_backend.h"
@@ -12,12 +15,16 @@
 int main(int argc, char** argv) {
   using namespace tutti;
   if (argc != 3) {
-    std::fprintf(stderr, "usage: network_values cosmoflow2|cosmoflow3|deepcam FILE\n");
+    std::fprintf(stderr, "usage: network_values (cosmoflow2|cosmoflow3|deepcam)[-full] FILE\n");
     return 2;
   }
   try {
-    test::ScienceStep step = test::run_step(test::science_network(argv[1], DType::f32, 2),
-                                            CpuBackend(), {.layout = "last", .measure = false});
+    const bool full = std::string_view(argv[1]).ends_with("-full");
+    test::ScienceStep step =
+        full ? test::run_step(test::science_network(argv[1], DType::f32, 1, {.threads = 2}),
+                              CpuBackend(), {.threads = 2})
+             : test::run_step(test::science_network(argv[1], DType::f32, 2), CpuBackend(),
+                              {.layout = "last", .measure = false});
     std::vector<TensorRef> tensors{step.in.ref(), step.target.ref(), step.out.ref(),
                                    step.loss.ref()};
     for (NamedTensor& t : step.model) {

@@ -13,13 +13,19 @@
 namespace tutti::test {
 namespace {
 
-ScienceNetwork forward_of(const std::string& name, DType activations, int64_t batch) {
+constexpr std::string_view kFull = "-full";
+
+ScienceNetwork forward_of(std::string_view name, DType activations, int64_t batch) {
+  const bool full = name.ends_with(kFull);
+  if (full) name.remove_suffix(kFull.size());
   ScienceNetwork n;
   Graph& g = n.graph;
   if (name == "deepcam") {
-    n.in = g.input("fields", {activations, {batch, 16, 64, 96}, {}});
-    n.out = deepcam_logits(g, n.in, {.divisor = 8, .middle_blocks = 2});
-    n.target = g.input("labels", {DType::i32, {batch, 64, 96}, {}});
+    const int64_t height = full ? 768 : 64, width = full ? 1152 : 96;
+    n.in = g.input("fields", {activations, {batch, 16, height, width}, {}});
+    n.out = deepcam_logits(g, n.in,
+                           full ? DeepCamSpec{} : DeepCamSpec{.divisor = 8, .middle_blocks = 2});
+    n.target = g.input("labels", {DType::i32, {batch, height, width}, {}});
     const std::array frequencies{0.986267818390377, 0.0004578708870701058, 0.01327431072255291};
     SoftmaxCrossEntropyAttributes loss{.class_weights = {}, .mean_over = MeanOver::labels};
     for (const double f : frequencies)
@@ -27,9 +33,10 @@ ScienceNetwork forward_of(const std::string& name, DType activations, int64_t ba
     n.loss = softmax_cross_entropy(g, "loss", n.out, n.target, loss);
   } else {
     CHECK(name == "cosmoflow2" || name == "cosmoflow3", "no network {}", name);
-    n.in = g.input("volume", {activations, {batch, 4, 32, 32, 32}, {}});
-    n.out =
-        cosmoflow_prediction(g, n.in, {.kernel = name.back() - '0', .channels = 16, .dropout = 0});
+    const int64_t side = full ? 128 : 32;
+    n.in = g.input("volume", {activations, {batch, 4, side, side, side}, {}});
+    n.out = cosmoflow_prediction(
+        g, n.in, {.kernel = name.back() - '0', .channels = full ? 32 : 16, .dropout = 0});
     n.target = g.input("target", {DType::f32, {batch, 4}, {}});
     n.loss = pointwise_loss(g, "loss", n.out, n.target, {.kind = PointwiseLossKind::mse});
   }

@@ -18,7 +18,9 @@ struct ScienceNetwork {
   Value in, target, out, loss;
 };
 
-/// "cosmoflow2", "cosmoflow3" (the kernel's size; without dropout), or "deepcam".
+/// "cosmoflow2", "cosmoflow3" (the kernel's size; without dropout), or "deepcam": small ones, or
+/// with
+/// "-full" behind the name those of MLPerf HPC.
 /// `split`: how samples are cut and shared.
 ScienceNetwork science_network(const std::string& name, DType activations, int64_t batch,
                                const SplitSettings& split = {.slabs = 1});

@@ -550,6 +550,58 @@ case $case in
     expect 1 damaged
     says damaged 'univ_00000003.tfrecord'
     ;;
+  arrays)
+    # Files that a configuration describes: the bits of the data sets that are known by name, on two ranks and through a resume, too.
+    "$tutti" data generate cosmoflow volumes --side 32 --train 8 --test 3 --seed 5 >generate.log || fail "cannot generate volumes"
+    "$tutti" data generate deepcam maps --height 48 --width 64 --train 8 --test 3 --seed 5 >>generate.log || fail "cannot generate maps"
+    described=(--set data.dataset=arrays --set data.train_files=train --set data.validation_files=validation)
+    volumes=("${described[@]}" --set 'data.fields=["x: from x as i16 ? ? ? 4", "y: from y"]')
+    maps=("${described[@]}" --set data.statistics=maps/stats.h5
+      --set 'data.fields=["data: from climate/data whole", "labels: from climate/labels_0 whole classes 3"]')
+    for set in volumes maps; do
+      config=$here/$set.toml
+      declare -n own=$set
+      expect 0 named-$set --max-steps 4
+      expect 0 own-$set "${own[@]}" --max-steps 4
+      expect 0 two-$set "${own[@]}" --max-steps 4 --ranks 2
+      expect 0 part-$set "${own[@]}" --max-steps 2
+      expect 0 part-$set "${own[@]}" --resume --max-steps 4
+      # Ranks that share a sample read their rows of it alone.
+      expect 0 shared-$set "${own[@]}" --max-steps 4 --ranks 4 --set parallel.spatial=2
+      near named-$set shared-$set
+      for other in own two part; do same_weights named-$set $other-$set 4; done
+      says own-$set '8 samples in 8 files'
+      # What inspect prints of a folder that nobody knows is a configuration that trains.
+      mv $set/train $set/files
+      "$tutti" data inspect $set/files >inspected.toml || fail "cannot inspect $set/files"
+      config=inspected.toml
+      expect 0 inspected-$set --max-steps 2 --set plan.measure=false --set run.threads=1
+    done
+    # Statistics that are computed are those that the generator has written.
+    config=$here/maps.toml
+    mv maps/files maps/train
+    expect 0 stats0 "${maps[@]}" --max-steps 1
+    printf '[data]\ndataset = "arrays"\ndir = "maps"\ntrain_files = ["train"]\nfields = ["data: from climate/data whole"]\ntransforms = ["data: permute 2 0 1"]\n' >stats.toml
+    "$tutti" data stats stats.toml --output stats.json >stats.log || fail "cannot compute statistics"
+    expect 0 stats1 "${maps[@]}" --set data.statistics=stats.json --max-steps 1
+    same_weights stats0 stats1 1
+    # The path is the same, what lies there is not.
+    expect 0 drifts "${maps[@]}" --set data.statistics=stats.json --max-steps 1
+    awk '/"max"/ {seen = 1} seen && !done && sub(/[0-9]+[.]/, "9999999.") {done = 1} {print}' stats.json >changed.json
+    cmp -s changed.json stats.json && fail "the statistics are as before"
+    mv changed.json stats.json
+    expect 2 drifts "${maps[@]}" --set data.statistics=stats.json --resume --max-steps 2
+    expect 2 outputs "${maps[@]}" --set model.classes=2
+    says outputs "the field 'labels' has 3 classes"
+    config=$here/volumes.toml
+    expect 1 gone "${volumes[@]}"
+    says gone 'data.train_files: .*volumes/train does not exist'
+    expect 2 unsaid "${described[@]}"
+    says unsaid 'needs data.fields and data.train_files'
+    mkfifo pipe.npy
+    expect 1 pipe --set data.dataset=arrays --set data.dir=. --set data.train_files=pipe.npy --set 'data.fields=["x: from array"]'
+    says pipe 'pipe.npy: expected a file, found a pipe'
+    ;;
   data)
     train missing --set data.dataset=cifar10 --data-dir absent && fail "a missing folder was accepted"
     says missing 'absent'

@@ -9,12 +9,16 @@
 #include <vector>
 
 #include "tutti/base/error.h"
+#include "tutti/cli/data_suggestion.h"
+#include "tutti/data/arrays/file_list.h"
+#include "tutti/data/arrays/sample_file.h"
 #include "tutti/data/format/array_file.h"
 #include "tutti/data/format/catalog.h"
 #include "tutti/data/format/sample_files.h"
 #include "tutti/data/format/tf_example.h"
 #include "tutti/data/format/tfrecord.h"
 #include "tutti/data/open.h"
+#include "tutti/train/config.h"
 
 namespace tutti {
 namespace {
@@ -72,18 +76,60 @@ std::string range_of(const data::ArrayFile& file, size_t array) {
                                   : "");
 }
 
-std::string inspect_arrays(const fs::path& path) {
+/// What the file lists, and what of it may be a field.
+struct Inspected {
+  std::string text;
+  std::vector<FoundArray> arrays;
+};
+
+/// Whether an array says where values lie, as NetCDF's coordinates and bounds do.
+bool is_coordinate(const data::ArrayInfo& info) {
+  return (info.dimensions.size() == 1 && info.dimensions[0] == info.name) ||
+         info.name.ends_with("_bnds") || info.name.ends_with("_bounds") ||
+         info.name.starts_with("bounds_") || info.name.starts_with("nav_l");
+}
+
+Inspected inspect_arrays(const fs::path& path) {
   const data::ArrayFile file = data::open_array_file(path);
-  std::string text = fmt::format("{}: {} array(s)\n", path.string(), file.arrays().size());
+  Inspected found{fmt::format("{}: {} array(s)\n", path.string(), file.arrays().size()), {}};
   for (size_t i = 0; i < file.arrays().size(); ++i) {
     const data::ArrayInfo& info = file.arrays()[i];
     std::string values = info.problem.empty() ? range_of(file, i) : info.problem;
     if (const auto units = info.attributes.find("units");
         units != info.attributes.end() && !units->second.text.empty())
       values += ", " + units->second.text;
-    text += line(info.name, name_of(info.type), extents(info.shape), values);
+    found.text += line(info.name, name_of(info.type), extents(info.shape), values);
+    if (info.problem.empty() && info.elements() > 0 && !is_coordinate(info))
+      found.arrays.push_back({.name = info.name,
+                              .whole_numbers = is_integer(info.type),
+                              .wide = is_integer(info.type) && size_of(info.type) >= 4,
+                              .shape = info.shape,
+                              .as = ""});
   }
-  return text;
+  return found;
+}
+
+/// Few bytes are a word, whose length differs from record to record.
+bool is_text(const data::TfFeature& feature) {
+  return feature.kind == data::TfFeature::Kind::bytes &&
+         (feature.bytes.size() != 1 || feature.bytes[0].size() < 64);
+}
+
+/// Bytes have no type of their own: volumes of 16-bit numbers at four times, as CosmoFlow's, or
+/// bytes.
+FoundArray found_feature(const data::TfFeature& feature) {
+  FoundArray found{.name = feature.name,
+                   .whole_numbers = feature.kind != data::TfFeature::Kind::floats,
+                   .wide = feature.kind == data::TfFeature::Kind::integers,
+                   .shape = {static_cast<int64_t>(feature.values())},
+                   .as = ""};
+  if (feature.kind != data::TfFeature::Kind::bytes) return found;
+  const auto bytes = feature.bytes.size() == 1 ? std::ssize(feature.bytes[0]) : 0;
+  const int64_t side = std::llround(std::cbrt(static_cast<double>(bytes) / 8));
+  found.shape = {bytes};
+  found.as = side > 1 && side * side * side * 8 == bytes ? " as i16 ? ? ? 4"
+                                                         : fmt::format(" as u8 {}", bytes);
+  return found;
 }
 
 std::string feature_line(const data::TfFeature& feature) {
@@ -108,23 +154,75 @@ std::string feature_line(const data::TfFeature& feature) {
   return line(feature.name, "", "no value", "");
 }
 
-std::string inspect_records(const fs::path& path) {
+Inspected inspect_records(const fs::path& path) {
   data::TfRecordReader reader(path);
   std::vector<uint8_t> record, first;
   int64_t records = 0;
   for (; reader.next(record); ++records)
     if (records == 0) first = record;
-  std::string text = fmt::format("{}: {} record(s); the first has\n", path.string(), records);
+  Inspected found{fmt::format("{}: {} record(s); the first has\n", path.string(), records), {}};
   if (records > 0)
-    for (const data::TfFeature& feature : data::parse_example(first, path.string() + ", record 0"))
-      text += feature_line(feature);
-  return text;
+    for (const data::TfFeature& feature :
+         data::parse_example(first, path.string() + ", record 0")) {
+      found.text += feature_line(feature);
+      if (feature.values() > 0 && !is_text(feature)) found.arrays.push_back(found_feature(feature));
+    }
+  return found;
 }
 
-std::string inspect_set(const std::string& name, const fs::path& path) {
+/// What is shown: a listing, and a configuration to start from.
+struct Report {
+  std::string listing, configuration;
+
+  /// The listing as comments, so that the whole is a configuration.
+  std::string to_toml() const {
+    std::string text;
+    for (size_t at = 0; at < listing.size();) {
+      const size_t end = std::min(listing.find('\n', at), listing.size());
+      const std::string_view shown = std::string_view(listing).substr(at, end - at);
+      text += fmt::format("#{}{}\n", shown.empty() || shown[0] == ' ' ? "" : " ", shown);
+      at = end + 1;
+    }
+    return fmt::format("{}\n# A configuration to start from:\n{}", text, configuration);
+  }
+};
+
+/// The first of the files as an example of all.
+Report report_files(const fs::path& first, const SuggestedFiles& files) {
+  const Inspected found =
+      data::is_record_file(first) ? inspect_records(first) : inspect_arrays(first);
+  return {found.text, suggested_configuration(found.arrays, files)};
+}
+
+/// A folder of array files, or of folders for training and validation.
+Report report_folder(const fs::path& folder) {
+  SuggestedFiles files{
+      .dir = fs::absolute(folder).lexically_normal(), .train = {"."}, .validation = {}};
+  std::error_code unknown;
+  if (fs::is_directory(folder / "train", unknown)) {
+    files.train = {"train"};
+    for (const char* name : {"validation", "val", "valid", "test"})
+      if (files.validation.empty() && fs::is_directory(folder / name, unknown))
+        files.validation = {name};
+  }
+  const std::vector<fs::path> all = data::listed_files(files.train, folder, folder.string());
+  Report report = report_files(all.front(), files);
+  report.listing = fmt::format("{}: {} file(s), of which the first is\n{}",
+                               (folder / files.train[0]).lexically_normal().string(), all.size(),
+                               report.listing);
+  return report;
+}
+
+std::string network_for(const std::string& dataset) {
+  if (dataset == "cosmoflow") return "cosmoflow";
+  if (dataset == "deepcam") return "deepcam-small";
+  return dataset.ends_with("mnist") ? "lenet" : "resnet20";
+}
+
+Report report_set(const std::string& name, const fs::path& path) {
   const auto set = data::open_dataset({.name = name, .dir = path, .split = "train"});
-  std::string text =
-      fmt::format("{}: {} training samples of {}\n", path.string(), set->size(), name);
+  Report report{fmt::format("{}: {} training samples of {}\n", path.string(), set->size(), name),
+                {}};
   data::Sample sample(set->fields());
   const int64_t looked = std::min<int64_t>(set->size(), 16);
   std::vector<ValueRange> ranges(set->fields().size());
@@ -138,23 +236,24 @@ std::string inspect_set(const std::string& name, const fs::path& path) {
   }
   for (size_t f = 0; f < ranges.size(); ++f) {
     const data::Field& field = set->fields()[f];
-    text +=
+    report.listing +=
         line(field.name, name_of(field.element), extents({field.shape.begin(), field.shape.end()}),
              fmt::format("{} in the first {}", ranges[f].to_string(), looked));
   }
-  text +=
-      fmt::format("\nA configuration to start from:\n\n[data]\ndataset = \"{}\"\ndir = \"{}\"\n",
-                  name, fs::absolute(path).lexically_normal().string());
-  text += "transforms = [";
-  for (const std::string& steps : data::known_dataset(name).transforms)
-    text += fmt::format("\"{}\"", steps);
-  return text + "]  # the data set's own\n";
+  report.configuration = fmt::format(
+      "[data]\ndataset = \"{}\"\ndir = {}\ntransforms = {}  # the data set's own\n\n[model]\nname "
+      "= \"{}\"\n\n[batch]\nglobal = {}\n\n[run]\nepochs = 1\n",
+      name, to_toml(fs::absolute(path).lexically_normal().string()),
+      to_toml(data::known_dataset(name).transforms), network_for(name),
+      std::min<int64_t>(set->size(), 16));
+  return report;
 }
 
 /// The known data set whose files lie in the folder; empty: none.
 std::string known_set_in(const fs::path& folder) {
   std::error_code unknown;
   for (const data::KnownDataset& known : data::known_datasets()) {
+    if (known.name == "arrays") continue;
     if (data::is_sample_set(known.name)) {
       try {
         if (!data::sample_set_files(known.name, folder, "train").empty()) return known.name;
@@ -179,17 +278,13 @@ std::string inspect_data(const fs::path& path) {
     throw IoError(fmt::format("{} does not exist", path.string()));
   if (fs::is_directory(status)) {
     const std::string name = known_set_in(path);
-    if (name.empty())
-      throw IoError(fmt::format(
-          "{}: no data set that 'tutti data list' names lies in this folder; give one of its files",
-          path.string()));
-    return inspect_set(name, path);
+    return (name.empty() ? report_folder(path) : report_set(name, path)).to_toml();
   }
-  const std::string name = path.filename().string();
-  if (name.ends_with(".tfrecord") || name.ends_with(".tfrecords") ||
-      name.ends_with(".tfrecord.gz") || name.ends_with(".tfrecords.gz"))
-    return inspect_records(path);
-  return inspect_arrays(path);
+  const fs::path whole = fs::absolute(path).lexically_normal();
+  return report_files(
+             path,
+             {.dir = whole.parent_path(), .train = {whole.filename().string()}, .validation = {}})
+      .to_toml();
 }
 
 }  // namespace tutti

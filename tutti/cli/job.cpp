@@ -70,6 +70,14 @@ data::ClassLimit class_limit(const RunConfig& config) {
   return {.count = config.data.classes};
 }
 
+data::ArraysSpec arrays_spec(const DataSection& data) {
+  return {.train = data.train_files,
+          .validation = data.validation_files,
+          .test = data.test_files,
+          .fields = data.fields,
+          .statistics = data.statistics};
+}
+
 data::DatasetSpec dataset_spec(const RunConfig& config, const std::string& part) {
   return {.name = config.data.dataset,
           .dir = config.data.dir,
@@ -77,7 +85,8 @@ data::DatasetSpec dataset_spec(const RunConfig& config, const std::string& part)
           .classes = class_limit(config),
           .seed = static_cast<uint64_t>(config.data.generate_seed),
           .count = part == "train" ? config.data.generate_train : config.data.generate_test,
-          .threads = static_cast<int>(config.run.threads)};
+          .threads = static_cast<int>(config.run.threads),
+          .arrays = arrays_spec(config.data)};
 }
 
 /// The training set without and with what validates, where data.validation says so.
@@ -124,6 +133,10 @@ ConfiguredData open_configured(const RunConfig& config) {
     if (part == "validation" && !data.validation) data.validation = open_configured(config, part);
     if (part == "test") data.test = open_configured(config, part);
   }
+  if (!data.validation && !data.test)
+    throw ConfigError(
+        "nothing judges the run: name data.validation_files or data.test_files, or let "
+        "data.validation take samples from the training set");
   if (data.validation) data::check_same_fields(*data.train, *data.validation, "validation");
   if (data.test) data::check_same_fields(*data.train, *data.test, "test");
   return data;

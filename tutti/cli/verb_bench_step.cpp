@@ -1,7 +1,6 @@
 // tutti bench step: times whole training steps.
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <functional>
@@ -22,6 +21,7 @@
 #include "tutti/cli/verbs.h"
 #include "tutti/cli/version.h"
 #include "tutti/comm/control/agree.h"
+#include "tutti/device/cpu/process_memory.h"
 #include "tutti/models/registry.h"
 #include "tutti/trace/record.h"
 #include "tutti/train/result_file.h"
@@ -41,12 +41,6 @@ struct BenchStepVerb {
   int threads = 0, ranks = 0, steps = 20, warmup = 3;
   bool serve = false, profile = false, no_measure = false, json = false;
 };
-
-double peak_rss_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) * 1024;
-}
 
 /// The next `run K` of standard input; 0 at `quit` or the end.
 int64_t read_command() {
@@ -82,7 +76,16 @@ Json timed_run(StepBench& bench, int64_t steps) {
       {"waited_ms", arrivals.waited * 1e3},
       {"waited_for_late_ms", arrivals.waited_for_late * 1e3},
       {"data_wait_ms", 0},
-      {"peak_rss_bytes", peak_rss_bytes()}};
+      {"peak_rss_bytes", peak_resident_bytes()}};
+}
+
+/// What the steps themselves have taken since `before`: results, scratch and workspaces, without
+/// the gradients and the momentum, which are as large as the parameters.
+double activation_bytes(const StepBench& bench, size_t before) {
+  const double parameters =
+      2.0 * static_cast<double>(bench.network().training.variables.parameter_bytes);
+  return std::max(
+      0.0, static_cast<double>(proportional_bytes()) - static_cast<double>(before) - parameters);
 }
 
 /// The [comm] of a configuration that is otherwise the default.
@@ -141,8 +144,9 @@ void print_step(const Json& result) {
   }
   line("start to first step",
        fmt::format("{:.2f} s", result["start_to_first_step_s"].get<double>()));
-  line("memory of rank 0",
-       fmt::format("{:.0f} MiB at most", result["peak_rss_bytes"].get<double>() / (1 << 20)));
+  line("memory of rank 0", fmt::format("{:.0f} MiB at most, of these {:.0f} for activations",
+                                       result["peak_rss_bytes"].get<double>() / (1 << 20),
+                                       result["activation_bytes"].get<double>() / (1 << 20)));
 }
 
 Json about_bench(const BenchStepVerb& verb, const Job& job, const StepBench& bench,
@@ -199,6 +203,7 @@ int run_step(const BenchStepVerb& verb) {
                   communicator);
   communicator.barrier();
   const double ready_seconds = unix_now() - started;
+  const size_t memory_before = proportional_bytes();
   for (int i = 0; i < verb.warmup; ++i) bench.step();
 
   const bool first = communicator.rank() == 0;
@@ -218,6 +223,7 @@ int run_step(const BenchStepVerb& verb) {
   communicator.barrier();
   Json result = timed_run(bench, verb.steps);
   result.update(about);
+  result["activation_bytes"] = activation_bytes(bench, memory_before);
   if (verb.json)
     say(result);
   else if (first)

@@ -1,4 +1,4 @@
-// tutti data list | generate | verify | inspect
+// tutti data list | generate | verify | inspect | stats
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,8 +8,10 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/json.h"
+#include "tutti/base/log.h"
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/data_inspect.h"
+#include "tutti/cli/data_stats.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/data/format/catalog.h"
@@ -239,10 +241,12 @@ Verb data_verb() {
       .run = [state] { return run_verify(*state); }};
   const Verb inspect{
       .name = "inspect",
-      .summary = "Show what a file or folder of data holds: fields, types, shapes, ranges",
+      .summary = "Show what a file or folder holds, and a configuration to start from",
       .text =
-          "Reads NumPy, HDF5, NetCDF-4, TFRecord files, raw binary described by a .toml, and "
-          "folders of the data sets that are known by name.",
+          "Reads NumPy, HDF5, NetCDF-4, TFRecord files, raw binary described by a .toml, folders "
+          "of "
+          "such files, and folders of the data sets that are known by name. What is printed is a "
+          "configuration that trains; fields, types, shapes and ranges stand in comments.",
       .arguments = {{.names = "PATH",
                      .help = "A file, or the folder of a data set",
                      .bind = &state->dir,
@@ -250,15 +254,18 @@ Verb data_verb() {
                      .required = "data inspect needs a file or folder, for example: tutti data "
                                  "inspect climate.nc"}},
       .examples = {{"tutti data inspect train/data-00000000.h5", "What is in this file?"},
+                   {"tutti data inspect maps > run.toml && tutti train run.toml",
+                    "Train on a folder of files at once"},
                    {"tutti data inspect data/cosmoflow",
                     "What does a sample of this set have, and how is it trained on?"}},
       .run = [state] {
+        log::configure(log::Level::warn, 0, 1);  // the text is a configuration, and nothing else
         fmt::print("{}", inspect_data(state->dir));
         return 0;
       }};
   return {.name = "data",
           .summary = "List, generate, verify or inspect data sets",
-          .verbs = {list, generate, verify, inspect}};
+          .verbs = {list, generate, verify, inspect, data_stats_verb()}};
 }
 
 }  // namespace tutti

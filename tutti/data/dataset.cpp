@@ -24,6 +24,7 @@ Sample::Sample(std::span<const Field> fields) {
   }
   memory_.resize(bytes);
   seen_.resize(fields.size());
+  keepers_.resize(fields.size());
 }
 
 size_t field_index(const Dataset& dataset, std::string_view name) {
@@ -60,24 +61,31 @@ double number(T x) {
     return static_cast<double>(static_cast<float>(x));
 }
 
+/// outer x channels x each elements.
 template <class T>
-void add_all(const T* x, std::vector<ChannelSums>& channels, int64_t each) {
-  for (ChannelSums& channel : channels)
-    for (int64_t i = 0; i < each; ++i) channel.add(number(*x++));
+void add_all(const T* x, std::vector<ChannelSums>& channels, int64_t outer, int64_t each) {
+  for (int64_t o = 0; o < outer; ++o)
+    for (ChannelSums& channel : channels)
+      for (int64_t i = 0; i < each; ++i) channel.add(number(*x++));
 }
 
 }  // namespace
 
-FieldStatistics field_statistics(const Dataset& dataset, std::string_view name) {
+FieldStatistics field_statistics(const Dataset& dataset, std::string_view name, int axis) {
   const size_t index = field_index(dataset, name);
   const Field& field = dataset.fields()[index];
-  const int64_t channels = field.shape.rank() > 0 ? field.shape[0] : 1,
-                each = field.elements() / std::max<int64_t>(channels, 1);
+  const bool number = field.shape.rank() == 0;
+  CHECK(number || axis < field.shape.rank(), "axis {} of {}", axis, field.to_string());
+  const int64_t channels = number ? 1 : field.shape[axis],
+                inner = number ? 1 : field.shape.elements_from(axis + 1),
+                each = field.elements() / std::max<int64_t>(channels, 1),
+                outer = each / std::max<int64_t>(inner, 1);
   std::vector<ChannelSums> sums(static_cast<size_t>(channels));
   Sample sample(dataset.fields());
   for (int64_t i = 0; i < dataset.size(); ++i) {
     dataset.read(i, sample);
-    with_elements(field.element, sample.at(index), [&](const auto* x) { add_all(x, sums, each); });
+    with_elements(field.element, sample.at(index),
+                  [&](const auto* x) { add_all(x, sums, outer, inner); });
   }
   FieldStatistics result;
   const double n = static_cast<double>(dataset.size()) * static_cast<double>(each),

@@ -3,12 +3,19 @@
 // generate/).
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "tutti/data/field.h"
 
 namespace tutti::data {
+
+/// What is wanted of a field: all of it, or elements [first, last) of one axis of the stored field.
+struct FieldRows {
+  int axis = -1;  ///< -1: all
+  int64_t first = 0, last = 0;
+};
 
 /// A fixed set of samples, all of the same fields. Immutable after opening: all const calls may run
 /// on any number of threads.
@@ -21,6 +28,12 @@ class Dataset {
   /// Writes or shows all fields of sample `index` in [0, size()). `sample` was made for fields().
   /// Class numbers lie in [0, class_names.size()): checked here or when the set is opened.
   virtual void read(int64_t index, Sample& sample) const = 0;
+  /// The same for ranks that share a sample: of field f only rows[f] need be there and right; in
+  /// the others lies what an earlier sample left, or zeros.
+  virtual void read_rows(int64_t index, Sample& sample, std::span<const FieldRows> rows) const {
+    (void)rows;
+    read(index, sample);
+  }
 };
 
 /// Where the field stands in fields(). ConfigError listing the fields there are.
@@ -28,7 +41,7 @@ size_t field_index(const Dataset& dataset, std::string_view name);
 const Field& field_named(const Dataset& dataset, std::string_view name);
 
 /// Reads the whole set once (about 0.1 s for CIFAR-10). Channels are indices of the stored field's
-/// first axis. Sums in double precision: of bytes they are exact.
-FieldStatistics field_statistics(const Dataset& dataset, std::string_view field);
+/// axis `channels`. Sums in double precision: of bytes they are exact.
+FieldStatistics field_statistics(const Dataset& dataset, std::string_view field, int channels = 0);
 
 }  // namespace tutti::data

@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tutti/data/element_type.h"
@@ -45,8 +47,12 @@ class Sample {
     seen_[f] = memory_.data() + offsets_[f];
     return memory_.data() + offsets_[f];
   }
-  /// Instead of writing: the bytes lie in memory that stays while the data set is open.
-  void show(size_t f, const void* bytes) { seen_[f] = static_cast<const std::byte*>(bytes); }
+  /// Instead of writing: the bytes lie in memory that stays while the data set is open, or while
+  /// `keeper` does, which the sample holds until the field is shown again.
+  void show(size_t f, const void* bytes, std::shared_ptr<const void> keeper = {}) {
+    seen_[f] = static_cast<const std::byte*>(bytes);
+    keepers_[f] = std::move(keeper);
+  }
   /// What the data set wrote or showed last.
   const void* at(size_t f) const { return seen_[f]; }
 
@@ -54,6 +60,7 @@ class Sample {
   std::vector<std::byte> memory_;
   std::vector<size_t> offsets_;
   std::vector<const std::byte*> seen_;
+  std::vector<std::shared_ptr<const void>> keepers_;
 };
 
 }  // namespace tutti::data

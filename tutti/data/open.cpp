@@ -1,6 +1,9 @@
 #include "tutti/data/open.h"
 
 #include "tutti/base/error.h"
+#include "tutti/data/arrays/array_set.h"
+#include "tutti/data/arrays/file_list.h"
+#include "tutti/data/arrays/statistics_file.h"
 #include "tutti/data/format/catalog.h"
 #include "tutti/data/format/cifar.h"
 #include "tutti/data/format/idx.h"
@@ -60,6 +63,21 @@ void check_place(const DatasetSpec& spec, const KnownDataset& known) {
                               error.message()));
 }
 
+const std::vector<std::string>& files_of(const ArraysSpec& arrays, std::string_view split) {
+  return split == "train" ? arrays.train : split == "test" ? arrays.test : arrays.validation;
+}
+
+std::unique_ptr<Dataset> open_arrays(const DatasetSpec& spec) {
+  const ArraysSpec& own = spec.arrays;
+  const std::string key = fmt::format("data.{}_files", spec.split);
+  ArraySetSpec set{.files = listed_files(files_of(own, spec.split), spec.dir, key),
+                   .fields = parse_field_lines(own.fields),
+                   .key = key};
+  if (set.fields.empty()) throw ConfigError("data.fields names no field");
+  if (!own.statistics.empty()) set.statistics = read_statistics(own.statistics, set.fields);
+  return open_array_set(set);
+}
+
 }  // namespace
 
 bool has_split(const DatasetSpec& spec) {
@@ -68,6 +86,7 @@ bool has_split(const DatasetSpec& spec) {
     throw ConfigError(fmt::format("split '{}' of {} is not one of train, validation, test",
                                   spec.split, spec.name));
   if (spec.split == "train") return true;
+  if (spec.name == "arrays") return !files_of(spec.arrays, spec.split).empty();
   if (!is_sample_set(spec.name)) return spec.split == "test";
   std::error_code unknown;
   return spec.split == "validation" || fs::is_directory(spec.dir / spec.split, unknown);
@@ -77,12 +96,15 @@ std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec) {
   const KnownDataset& known = known_dataset(spec.name);
   if (!has_split(spec))
     throw ConfigError(
-        is_sample_set(spec.name)
+        spec.name == "arrays"
+            ? fmt::format("data.{0}_files names no files: there is no {0} set", spec.split)
+        : is_sample_set(spec.name)
             ? fmt::format("{} has no {} set: there is no folder {}", spec.name, spec.split,
                           (spec.dir / spec.split).string())
             : fmt::format("{} has no {} set of its own: data.validation takes one from the "
                           "training set",
                           spec.name, spec.split));
+  if (spec.name == "arrays") return open_arrays(spec);
   const bool train = spec.split == "train";
   const std::string set = fmt::format("{} ({})", spec.name, spec.split);
   try {

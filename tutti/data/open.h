@@ -5,11 +5,21 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tutti/data/dataset.h"
 #include "tutti/data/format/stored_images.h"
 
 namespace tutti::data {
+
+/// Of the data set "arrays": files of the user's own, as data.fields and its neighbours say.
+struct ArraysSpec {
+  /// Of each split: files, folders, patterns, from the directory on. Without any there is no such
+  /// set.
+  std::vector<std::string> train{}, validation{}, test{};
+  std::vector<std::string> fields{};  ///< lines of data.fields
+  std::string statistics{};           ///< a file, from the working folder on; empty: none
+};
 
 struct DatasetSpec {
   std::string name;             ///< a name of the catalog
@@ -22,10 +32,13 @@ struct DatasetSpec {
   uint64_t seed = 1;
   int64_t count = 0;  ///< images; 0 = 10,000 for train and 2,000 for test
   int threads = 1;    ///< that generate them; the images do not depend on it
+
+  ArraysSpec arrays{};
 };
 
 /// Whether the data set has the spec's part: cosmoflow and deepcam have a validation set, and a
-/// test set where there is a folder of that name; the others have a test set. ConfigError for an
+/// test set where there is a folder of that name; arrays have what files are named for; the others
+/// have a test set. ConfigError for an
 /// unknown name or part.
 bool has_split(const DatasetSpec& spec);
 

@@ -159,19 +159,22 @@ bool Pipeline::fill(const Chunk& chunk, Reader& reader) {
                   std::span(indices).first(static_cast<size_t>(chunk.count)));
   for (int64_t i = 0; i < chunk.count && !stop_; ++i) {
     const int64_t index = indices[static_cast<size_t>(i)], position = chunk.first + i;
+    const auto epoch = batch.id.augment ? std::optional(batch.id.position.epoch) : std::nullopt;
+    if (writer_.reads_rows()) writer_.wanted_rows(epoch, index, reader.rows);
     reader.state = Reader::kReading;
     std::exception_ptr failure;
     try {
-      dataset_.read(index, reader.sample);
+      if (writer_.reads_rows())
+        dataset_.read_rows(index, reader.sample, reader.rows);
+      else
+        dataset_.read(index, reader.sample);
     } catch (...) {
       failure = std::current_exception();
     }
     int state = Reader::kReading;
     if (!reader.state.compare_exchange_strong(state, Reader::kWorking)) return false;
     if (failure) std::rethrow_exception(failure);
-    writer_.write(reader.sample,
-                  batch.id.augment ? std::optional(batch.id.position.epoch) : std::nullopt, index,
-                  position, batch.tensors);
+    writer_.write(reader.sample, epoch, index, position, batch.tensors);
   }
   return true;
 }

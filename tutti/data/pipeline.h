@@ -84,6 +84,7 @@ class Pipeline {
     enum State { kWorking, kReading, kLeftBehind, kEnded };
     std::atomic<int> state = kWorking;  // kReading: inside Dataset::read(), with `sample`
     Sample sample;
+    std::vector<FieldRows> rows;
     std::thread thread;
   };
 

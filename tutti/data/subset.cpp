@@ -23,8 +23,9 @@ ValidationCut cut_validation(std::unique_ptr<Dataset> whole, int64_t count, uint
   const auto middle = order.begin() + count;
   std::sort(order.begin(), middle);
   std::sort(middle, order.end());
-  return {.train = std::make_unique<Subset>(all, std::vector<uint32_t>(middle, order.end())),
-          .validation = std::make_unique<Subset>(all, std::vector<uint32_t>(order.begin(), middle))};
+  return {
+      .train = std::make_unique<Subset>(all, std::vector<uint32_t>(middle, order.end())),
+      .validation = std::make_unique<Subset>(all, std::vector<uint32_t>(order.begin(), middle))};
 }
 
 int64_t validation_count(double share, int64_t size) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "tutti/data/dataset.h"
@@ -18,6 +19,9 @@ class Subset final : public Dataset {
   const std::vector<Field>& fields() const override { return whole_->fields(); }
   void read(int64_t index, Sample& sample) const override {
     whole_->read(samples_[static_cast<size_t>(index)], sample);
+  }
+  void read_rows(int64_t index, Sample& sample, std::span<const FieldRows> rows) const override {
+    whole_->read_rows(samples_[static_cast<size_t>(index)], sample, rows);
   }
 
  private:

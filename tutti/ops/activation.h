@@ -17,6 +17,8 @@ struct ActivationAttributes {
   float slope = 0.01f;  ///< leaky_relu only; positive
   /// Whether dy/dx follows from y, so that x need not be kept.
   bool known_from_result() const { return kind != ActivationKind::gelu; }
+  /// Whether a larger x never has a smaller y.
+  bool never_falls() const { return kind != ActivationKind::gelu; }
   std::string to_string() const;  ///< "relu", "leaky_relu slope 0.3"
   bool operator==(const ActivationAttributes&) const = default;
 };

@@ -67,11 +67,12 @@ Value conv(Graph& graph, const std::string& name, Value x, const ConvSpec& spec)
   const Shape w = weight_shape(spec.out_channels, channels / spec.groups, spec, spatial);
   std::vector<Value> in{x, graph.parameter(name + ".weight", w, Init{spec.init, 0})};
   if (spec.bias) in.push_back(bias_parameter(graph, name, spec, {w[0], w.elements_from(1)}));
-  return graph
-      .append(name,
-              std::make_shared<Conv>(conv_attributes(spec, spatial), spec.bias, spec.activation),
-              in)
-      .front();
+  const Value y =
+      graph.append(name, std::make_shared<Conv>(conv_attributes(spec, spatial), spec.bias), in)
+          .front();
+  if (!spec.activation) return y;
+  return graph.append1(fmt::format("{}.{}", name, name_of(spec.activation->kind)),
+                       std::make_shared<Activation>(*spec.activation), {y});
 }
 
 Value separable_conv(Graph& graph, const std::string& name, Value x, const ConvSpec& spec) {
@@ -165,7 +166,7 @@ Value scale(Graph& graph, const std::string& name, Value x, float factor) {
 
 Value pool(Graph& graph, const std::string& name, Value x, PoolAttributes attributes) {
   attributes.spatial = spatial_of(graph, name, x);
-  return graph.append1(name, std::make_shared<Pool>(attributes), {x});
+  return graph.append(name, std::make_shared<Pool>(attributes), {&x, 1}).front();
 }
 
 Value global_average_pool(Graph& graph, const std::string& name, Value x) {

@@ -28,7 +28,7 @@ struct ConvSpec {
   std::array<int64_t, 3> output_pad{0, 0, 0};        ///< conv_transpose only
   int64_t groups = 1;
   bool bias = false;
-  std::optional<ActivationAttributes> activation{};  ///< conv only; none of gelu
+  std::optional<ActivationAttributes> activation{};  ///< conv only; a node of its own, NAME.relu
   Init::Kind init =
       Init::Kind::uniform_fan_in;  ///< PyTorch's default; its fan is that of a plain convolution
   Init::Kind bias_init = Init::Kind::uniform_fan_in;  ///< of the weight's fan; Keras's is zeros

@@ -7,6 +7,7 @@
 #include "tutti/ops/batch_norm.h"
 #include "tutti/ops/conv.h"
 #include "tutti/ops/elementwise.h"
+#include "tutti/ops/pool.h"
 #include "tutti/ops/rows.h"
 
 namespace tutti {
@@ -62,8 +63,8 @@ class Rewriter {
       for (const Value v : other.op ? other.in : node.in) in.push_back(read(v, n));
       const std::vector<Value> out = result_.graph.append(other.op ? other.name : node.name,
                                                           other.op ? other.op : node.op, in);
-      CHECK(out.size() == node.out.size(), "rewriting '{}'", node.name);
-      for (size_t i = 0; i < out.size(); ++i) of(node.out[i]) = out[i];
+      CHECK(other.op || out.size() == node.out.size(), "rewriting '{}'", node.name);
+      for (size_t i = 0; i < std::min(out.size(), node.out.size()); ++i) of(node.out[i]) = out[i];
     }
     copy_bound(static_cast<int32_t>(old_.values().size()));
     for (const Value v : old_.with_role(Role::gradient))
@@ -200,9 +201,23 @@ void fuse_relu(Rewriter& rewriter, const Node& relu) {
   }
 }
 
-}  // namespace
+/// A maximum before the activation that it reads, if that never falls: the maximum of its results
+/// is its result for the maximum. There are fewer of these, and backward needs no others.
+Rewritten take_maxima_first(const Graph& graph) {
+  Rewriter rewriter(graph);
+  for (const Node& node : graph.nodes()) {
+    const auto* pool = dynamic_cast<const Pool*>(node.op.get());
+    if (!pool || pool->pool().kind != PoolKind::max) continue;
+    const Node* rising = rewriter.only_read_here<Activation>(node.in[0]);
+    if (!rising || !dynamic_cast<const Activation&>(*rising->op).activation().never_falls())
+      continue;
+    rewriter.replace(*rising, {node.name, node.op, rising->in});
+    rewriter.replace(node, {rising->name, rising->op, {rising->out[0]}});
+  }
+  return rewriter.build();
+}
 
-Rewritten fuse_forward(const Graph& graph) {
+Rewritten fuse_activations(const Graph& graph) {
   Rewriter rewriter(graph);
   for (const Node& node : graph.nodes()) {
     const auto* activation = dynamic_cast<const Activation*>(node.op.get());
@@ -210,6 +225,18 @@ Rewritten fuse_forward(const Graph& graph) {
     if (activation->activation().kind == ActivationKind::relu) fuse_relu(rewriter, node);
   }
   return rewriter.build();
+}
+
+}  // namespace
+
+Rewritten fuse_forward(const Graph& graph) {
+  const Rewritten first = take_maxima_first(graph);
+  Rewritten fused = fuse_activations(first.graph);
+  std::vector<Value> of;
+  for (const Value v : first.of)
+    of.push_back(v.valid() ? fused.of[static_cast<size_t>(v.id)] : Value{});
+  fused.of = std::move(of);
+  return fused;
 }
 
 namespace {

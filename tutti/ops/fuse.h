@@ -15,8 +15,9 @@ struct Rewritten {
 };
 
 /// Before differentiate: batch norm -> [add] -> ReLU becomes one op, convolution -> activation (but
-/// gelu, whose gradient needs its argument) becomes one op. Only where nobody else reads the
-/// intermediate results and they are no outputs.
+/// gelu, whose gradient needs its argument) becomes one op, and of an activation and a maximum over
+/// windows the maximum is taken first. Only where nobody else reads the intermediate results and
+/// they are no outputs.
 Rewritten fuse_forward(const Graph& graph);
 
 /// After differentiate: a batch norm's backward reduction that reads the sum of two gradients adds

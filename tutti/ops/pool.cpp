@@ -5,6 +5,11 @@
 #include "tutti/ops/shape_check.h"
 
 namespace tutti {
+namespace {
+
+constexpr int64_t kMostPlaces = 256;  // in a window, which a u8 tells apart
+
+}  // namespace
 
 std::string PoolAttributes::to_string() const {
   std::string text = fmt::format(
@@ -43,13 +48,19 @@ Shape pool_output_shape(const PoolAttributes& a, const Shape& x) {
 std::vector<ValueType> Pool::infer(std::span<const ValueType> in) const {
   require_inputs(name(), in, 1);
   require_batched(name(), in[0], 4);
-  return {batched_as(pool_output_shape(a_, in[0].desc.shape), in[0].desc.dtype)};
+  const Shape y = pool_output_shape(a_, in[0].desc.shape);
+  if (a_.kind == PoolKind::average) return {batched_as(y, in[0].desc.dtype)};
+  int64_t window = 1;
+  for (int d = 0; d < a_.spatial; ++d) window *= a_.kernel[static_cast<size_t>(d)];
+  require(window <= kMostPlaces, "pool: a maximum of {} elements, at most {} are supported", window,
+          kMostPlaces);
+  return {batched_as(y, in[0].desc.dtype), batched_as(y, DType::u8)};
 }
 
 std::vector<Value> Pool::grad(const GradArgs& args) const {
   const Node& node = args.node;
   std::vector<Value> in{args.dout[0]};
-  if (a_.kind == PoolKind::max) in.push_back(node.in[0]);
+  if (a_.kind == PoolKind::max) in.push_back(node.out[1]);
   return {args.graph
               .append(node.name + ".dx",
                       std::make_shared<PoolGrad>(a_, args.graph.shape(node.in[0])), in)
@@ -67,8 +78,8 @@ std::vector<ValueType> PoolGrad::infer(std::span<const ValueType> in) const {
   require(y == in[0].desc.shape, "pool_grad: dy is {}, x {} makes {}", in[0].desc.shape.to_string(),
           x.to_string(), y.to_string());
   if (a_.kind == PoolKind::max)
-    require(in[1].desc.shape == x, "pool_grad: x is {}, expected {}", in[1].desc.shape.to_string(),
-            x.to_string());
+    require(in[1].desc.shape == y && in[1].desc.dtype == DType::u8,
+            "pool_grad: the winners are {}, expected u8 {}", in[1].desc.to_string(), y.to_string());
   return {batched_as(x, in[0].desc.dtype)};
 }
 

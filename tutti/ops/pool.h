@@ -24,6 +24,9 @@ struct PoolAttributes {
 /// Shape of y. Throws ConfigError naming the extents that do not fit.
 Shape pool_output_shape(const PoolAttributes& attributes, const Shape& x);
 
+/// x -> y; of a maximum also the winners, u8 of y's shape: where in its window, counted in order of
+/// position with those in the padding, the maximum stands. Of equals it is the first; NaN is larger
+/// than any number. With them backward needs no x, which is the largest tensor of many networks.
 class Pool : public Op {
  public:
   explicit Pool(PoolAttributes attributes) : a_(attributes) {}
@@ -39,8 +42,8 @@ class Pool : public Op {
   PoolAttributes a_;
 };
 
-/// (dy, [x if max]) -> dx. The maximum is searched again in x; among equal values the first one (in
-/// order of position) gets dy.
+/// (dy, [winners if max]) -> dx. Each element of dy goes to its winner; to none where that is in
+/// the padding.
 class PoolGrad : public Op {
  public:
   PoolGrad(PoolAttributes attributes, Shape x_shape) : a_(attributes), x_shape_(x_shape) {}

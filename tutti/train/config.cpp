@@ -8,6 +8,7 @@
 #include "tutti/base/error.h"
 #include "tutti/comm/algorithm/algorithm.h"
 #include "tutti/comm/transport/shaped_channel.h"
+#include "tutti/data/arrays/field_line.h"
 #include "tutti/data/transform/steps.h"
 #include "tutti/parallel/compression_policy.h"
 #include "tutti/train/settings.h"
@@ -63,6 +64,7 @@ void require_relation(bool good, std::string_view what) {
 void require_words(const RunConfig& config) {
   const CommSection& comm = config.comm;
   for (const std::string& text : config.data.transforms) data::parse_steps(text);
+  data::parse_field_lines(config.data.fields);
   (void)goal_of(config);
   const auto check = [](std::string_view key, const std::string& text, auto&& parse) {
     try {
@@ -76,11 +78,29 @@ void require_words(const RunConfig& config) {
         [](const std::string& text) { comm::algorithm_named(text); });
 }
 
+void require_arrays(const DataSection& data) {
+  const bool said = !data.fields.empty() || !data.train_files.empty() ||
+                    !data.validation_files.empty() || !data.test_files.empty() ||
+                    !data.statistics.empty();
+  if (data.dataset != "arrays")
+    return require_relation(!said,
+                            "data.fields, data.train_files, data.validation_files, data.test_files "
+                            "and data.statistics need data.dataset = \"arrays\"");
+  require_relation(!data.fields.empty() && !data.train_files.empty(),
+                   "data.dataset = \"arrays\" needs data.fields and data.train_files: 'tutti data "
+                   "inspect PATH' writes both for a file or folder");
+  require_relation(data.classes == 0,
+                   "data.classes is not for data.dataset = \"arrays\": say 'classes N' in the line "
+                   "of the field");
+}
+
 void require_length_data_and_schedule(const RunConfig& c) {
   require_relation(c.run.epochs > 0 || c.run.max_steps > 0,
                    "run.epochs and run.max_steps are both 0: nothing would end the run, give one");
-  require_relation(c.data.dataset == "lattices" || !c.data.dir.empty(),
-                   "data.dir is empty: give --data-dir, the folder with the files of data.dataset");
+  require_arrays(c.data);
+  require_relation(
+      c.data.dataset == "lattices" || c.data.dataset == "arrays" || !c.data.dir.empty(),
+      "data.dir is empty: give --data-dir, the folder with the files of data.dataset");
   require_relation(c.schedule.warmup_epochs == 0 || c.schedule.warmup_steps == 0,
                    "schedule.warmup_epochs and schedule.warmup_steps: give one of the two");
   require_relation(c.schedule.name != ScheduleKind::steps || !c.schedule.milestones.empty(),

@@ -108,6 +108,9 @@ struct DataSection {
   int64_t split_seed = 1;
   Shuffle shuffle = Shuffle::global;
   bool strict = false;
+  std::vector<std::string> fields;  ///< of "arrays": "NAME: from ARRAY ..."
+  std::vector<std::string> train_files, validation_files, test_files;  ///< of "arrays", from dir on
+  std::string statistics;                                              ///< of "arrays"; empty: none
   int64_t readers = 1;
   int64_t prefetch = 3;
   int64_t generate_train = 10000;

@@ -69,7 +69,7 @@ void write_data_rows(ConfigTableWriter& t) {
   constexpr auto s = &RunConfig::data;
   t.section("data", s, "The data set, its augmentation and its readers.");
   t.key(s, &S::dataset, "dataset", "Data set, see `tutti data list`")
-      .one_of({"cifar10", "mnist", "fashion-mnist", "lattices", "cosmoflow", "deepcam"});
+      .one_of({"cifar10", "mnist", "fashion-mnist", "lattices", "cosmoflow", "deepcam", "arrays"});
   t.key(s, &S::dir, "dir",
         "Folder with the data set's files. Empty: lattices are generated in memory")
       .path()
@@ -101,6 +101,27 @@ void write_data_rows(ConfigTableWriter& t) {
         "\"shard\" of nodes x a node's batch, as MLPerf's CosmoFlow does. false: what is left over "
         "waits for another epoch")
       .may_change();
+  t.key(s, &S::fields, "fields",
+        "What a sample of \"arrays\" has, a line a field, as in \"image: from images\" and \"mask: "
+        "from "
+        "climate/labels_0 classes 3\"; see docs/samples.md and `tutti data inspect PATH`");
+  t.key(s, &S::train_files, "train_files",
+        "Training files of \"arrays\": NumPy, HDF5, NetCDF-4, TFRecord, or .toml descriptions of "
+        "raw "
+        "arrays; also folders of them, and patterns such as \"train/*.h5\". Relative to data.dir")
+      .may_change();
+  t.key(s, &S::validation_files, "validation_files",
+        "Files of \"arrays\" on which training is judged, likewise")
+      .may_change();
+  t.key(s, &S::test_files, "test_files",
+        "Files of \"arrays\" that wait for the end of training, likewise; without validation files "
+        "they "
+        "judge it")
+      .may_change();
+  t.key(s, &S::statistics, "statistics",
+        "File of means, deviations and extremes of the fields of \"arrays\", for 'normalise' and "
+        "'min-max' without numbers; `tutti data stats` writes one. Empty: none")
+      .path();
   t.key(s, &S::readers, "readers", "Threads that read and augment").between(1, 256).may_change();
   t.key(s, &S::prefetch, "prefetch", "Batches kept ready").between(1, 64).may_change();
   t.key(s, &S::generate_train, "generate_train", "Training images to generate (lattices)")

@@ -35,4 +35,13 @@ std::string data_identity(const data::Dataset& dataset) {
                      XXH64_digest(hash.get()));
 }
 
+std::string statistics_identity(const data::Dataset& dataset) {
+  std::vector<float> all;
+  for (const data::Field& field : dataset.fields())
+    for (const std::vector<float>* values : {&field.statistics.mean, &field.statistics.deviation,
+                                             &field.statistics.least, &field.statistics.greatest})
+      all.insert(all.end(), values->begin(), values->end());
+  return fmt::format("statistics {:016x}", XXH64(all.data(), all.size() * sizeof(float), 0));
+}
+
 }  // namespace tutti

@@ -13,4 +13,7 @@ namespace tutti {
 /// distances.
 std::string data_identity(const data::Dataset& dataset);
 
+/// The same of the statistics of all fields: "statistics 0123456789abcdef".
+std::string statistics_identity(const data::Dataset& dataset);
+
 }  // namespace tutti

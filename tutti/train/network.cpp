@@ -1,4 +1,5 @@
 #include "tutti/train/network.h"
+#include "tutti/parallel/split/rows_read.h"
 
 #include <algorithm>
 
@@ -106,7 +107,11 @@ std::vector<data::BatchField> targets_of(ModelSpec model) {
 
 }  // namespace
 
-std::vector<data::BatchField> Network::batch() const { return batch_of(training, inputs); }
+std::vector<data::BatchField> Network::batch() const {
+  std::vector<data::BatchField> fields = batch_of(training, inputs);
+  for (size_t i = 0; i < fields.size(); ++i) fields[i].rows = rows[i];
+  return fields;
+}
 
 std::vector<data::BatchField> EvaluationNetwork::batch() const {
   std::vector<data::BatchField> fields = batch_of(plan, inputs);
@@ -228,6 +233,12 @@ std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend&
   compare_hashes(network->training, grid.peers(), communicator);
 
   network->inputs = training.inputs;
+  for (const GraphInput& input : training.inputs) {
+    const auto read = rows_read(training.graph, input.value);
+    network->rows.push_back(
+        read ? std::optional(data::BatchRows{read->dim, read->rows.first, read->rows.last})
+             : std::nullopt);
+  }
   network->loss = training.loss;
   network->lr = training.lr;
   network->gradient_scale = training.gradient_scale;

@@ -38,7 +38,8 @@ struct EvaluationNetwork {
 struct Network {
   Plan training;
   std::vector<GraphInput> inputs;  ///< of `training`: the network's, then the targets
-  Value loss, lr, gradient_scale;  ///< of `training`
+  std::vector<std::optional<data::BatchRows>> rows;  ///< of each that this rank's part reads
+  Value loss, lr, gradient_scale;                    ///< of `training`
   EvaluationNetwork evaluation;
   BucketLayout buckets;             ///< the plan's buckets as the exchange wants them
   ExchangeCompression compression;  ///< and how they are compressed

@@ -41,7 +41,8 @@ bool all_finite(const float* data, size_t count) {
 
 std::string first_nonfinite(const NonfiniteSearch& search, const Backend& backend) {
   for (size_t f = 0; f < search.batch.size(); ++f) {
-    const auto& [field, desc] = search.batch[f];
+    const std::string& field = search.batch[f].field;
+    const TensorDesc& desc = search.batch[f].desc;
     if (desc.dtype != DType::f32 && desc.dtype != DType::bf16) continue;
     const int64_t count = desc.layout.storage_elements(desc.shape);
     if (const int64_t i = find_nonfinite(search.tensors[f], desc.dtype, count); i >= 0)

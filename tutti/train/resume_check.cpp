@@ -79,6 +79,7 @@ RunSettings effective_settings(const RunConfig& config, int64_t replicas, const 
   content = fmt::format("train: {}", data_identity(train));
   if (data.validation) content += fmt::format("; validation: {}", data_identity(*data.validation));
   if (data.test) content += fmt::format("; test: {}", data_identity(*data.test));
+  if (!config.data.statistics.empty()) settings[kDataContent] += "; " + statistics_identity(train);
   return settings;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// The parts of a run's data: what it trains on, what judges it on the way, what measures its result.
+// The parts of a run's data: what it trains on, what judges it on the way, what measures its
+// result.
 
 #include <string_view>
 

@@ -55,6 +55,11 @@ ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int6
   spec.input = own == steps.end() ? input.shape : data::placed_shape(input, own->placement);
   spec.batch = batch;
   spec.classes = config.model.classes > 0 ? config.model.classes : outputs_of(target);
+  if (spec.classes < std::ssize(target.class_names))
+    throw ConfigError(
+        fmt::format("model.classes = {}, but the field '{}' has {} classes: give the "
+                    "network an output for each, or leave model.classes out",
+                    spec.classes, target.name, target.class_names.size()));
   if (config.model.shortcut != Shortcut::automatic)
     spec.shortcut =
         config.model.shortcut == Shortcut::A ? ModelSpec::Shortcut::A : ModelSpec::Shortcut::B;

@@ -1,7 +1,5 @@
 #include "tutti/train/trainer_run.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -11,18 +9,10 @@
 #include "tutti/base/error_type.h"
 #include "tutti/base/log.h"
 #include "tutti/comm/control/agree.h"
+#include "tutti/device/cpu/process_memory.h"
 #include "tutti/train/settings.h"
 
 namespace tutti {
-namespace {
-
-double peak_memory_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) * 1024;
-}
-
-}  // namespace
 
 void TrainerRun::open_record() {
   // From here on a signal is a wish on every rank, before the folder holds a run: "nothing has
@@ -115,7 +105,7 @@ void TrainerRun::log_steps() {
   const double steps = static_cast<double>(interval_.steps);
   const double loss = mean_over_replicas(interval_.loss) / steps;
   epoch_loss_ += loss * steps;
-  const double memory = comm_.most(peak_memory_bytes());
+  const double memory = comm_.most(static_cast<double>(peak_resident_bytes()));
   if (first()) {
     const StepTimes& t = interval_.times;
     StepRecord line{.epoch = (step_ - 1) / sampler_.steps_per_epoch() + 1,

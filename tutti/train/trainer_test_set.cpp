@@ -40,8 +40,7 @@ void TrainerRun::test() {
   std::optional<Weights> best;
   const int64_t weights_step = take_tested_weights(best);
   const data::Dataset& dataset = *spec_.data.test;
-  const data::SampleWriter writer =
-      sample_writer(config_, dataset, network().evaluation.batch());
+  const data::SampleWriter writer = sample_writer(config_, dataset, network().evaluation.batch());
   Evaluator evaluator(network().evaluation, *spec_.backend, dataset, writer, goal_.metrics);
   evaluator.bind(best ? best->parameters() : training_->weights().parameters(),
                  best ? best->statistics(0) : averaged_.data());

@@ -28,6 +28,8 @@ constexpr const char* kConvolutions[] = {
     "n2c16d4h4w4 k32t3r3s3 pad1",
     "n2c24h9w9 k24r3s3 pad2 dilation2 groups24",
     "n3c80h9w7 k80r3s3 stride2 pad1 groups80",
+    "n2c24h6w7 k32r3s3 pad5 dilation5",
+    "n1c272h9w13 k40r1s1",
     "n5c16d4h5w6 k16t2r3s2 stride1x2x1 pad1x0x1 high0 groups16",
 };
 constexpr const char* kActivations[] = {"n5c16h8w8", "n4c32h5w7", "n3c5h6w7", "n7c19",

@@ -142,8 +142,10 @@ void pool_case(CaseLine& line, OpCase& made) {
     in.batched(x, line.dtype);
   } else {
     made.problem.op = std::make_shared<PoolGrad>(a, x);
-    in.batched(pool_output_shape(a, x), line.dtype);
-    if (a.kind == PoolKind::max) in.batched(x, line.dtype);
+    const Shape y = pool_output_shape(a, x);
+    in.batched(y, line.dtype);
+    if (a.kind == PoolKind::max) in.batched(y, DType::u8, Fill::label);
+    made.labels = a.kernel[0] * a.kernel[1] * a.kernel[2];
   }
 }
 

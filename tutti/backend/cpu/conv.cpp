@@ -8,6 +8,7 @@
 
 #include "tutti/backend/cpu/depthwise_conv.h"
 #include "tutti/backend/cpu/direct_conv.h"
+#include "tutti/backend/cpu/matrix_conv.h"
 #include "tutti/backend/cpu/onednn.h"
 #include "tutti/backend/cpu/simd.h"
 #include "tutti/base/error.h"
@@ -218,6 +219,7 @@ bool append_conv_candidates(const KernelRequest& request,
   if (direct_first) std::ranges::move(direct, std::back_inserter(candidates));
   append_onednn_candidates(request, *m, own, candidates);
   if (!direct_first) std::ranges::move(direct, std::back_inserter(candidates));
+  append_matrix_conv_candidate(request, candidates);
   return true;
 }
 

@@ -1,5 +1,6 @@
 #include "tutti/backend/cpu/conv_widened.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -110,7 +111,10 @@ void append_widened_conv_candidates(const KernelRequest& request,
   std::vector<KernelCandidate> inner;
   append_conv_candidates(wide, inner);
   for (KernelCandidate& c : inner) {
-    if (c.name.starts_with("cpu:")) continue;  // takes bf16 itself, and widens one sample at a time
+    if (std::ranges::any_of(candidates, [&](const KernelCandidate& taken) {
+          return c.name.starts_with("cpu:") && taken.name == c.name && taken.refusal.empty();
+        }))
+      continue;  // takes bf16 itself, and widens one sample at a time
     c.name = "widened " + c.name;
     for (size_t i = 0; i < c.in.size(); ++i)
       if (conversions.in[i]) c.in[i].dtype = DType::bf16;

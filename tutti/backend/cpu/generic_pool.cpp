@@ -52,23 +52,23 @@ struct Geometry {
 
 /// The part of a window that lies in x.
 struct Window {
-  std::array<int64_t, 3> begin, end;
+  std::array<int64_t, 3> first, begin, end;  // first: where the whole window begins
   const Geometry& g;
 
   Window(const Geometry& geometry, int64_t d, int64_t h, int64_t w) : g(geometry) {
     const std::array<int64_t, 3> at{d, h, w};
     for (size_t i = 0; i < 3; ++i) {
-      const int64_t first = at[i] * g.stride[i] - g.low[i];
-      begin[i] = std::max(first, int64_t{0});
-      end[i] = std::min(first + g.kernel[i], g.x[i]);
+      first[i] = at[i] * g.stride[i] - g.low[i];
+      begin[i] = std::max(first[i], int64_t{0});
+      end[i] = std::min(first[i] + g.kernel[i], g.x[i]);
     }
   }
-  /// tap(position in x, in order).
+  /// tap(position in x, place in the whole window), in order.
   template <class Tap>
   void each(Tap tap) const {
     each_below(g.x[0], g.x[1], tap);
   }
-  /// tap(position in a ring of the `slabs` slabs that are summed at a time).
+  /// tap(position in a ring of the `slabs` slabs that are summed at a time, place).
   template <class Tap>
   void each_in_ring(int64_t slabs, Tap tap) const {
     if (g.outer() == 0)
@@ -90,7 +90,8 @@ struct Window {
       for (int64_t h = begin[1]; h < end[1]; ++h) {
         const int64_t row =
             ((d < depth ? d : d % depth) * g.x[1] + (h < height ? h : h % height)) * g.x[2];
-        for (int64_t w = begin[2]; w < end[2]; ++w) tap(row + w);
+        int64_t place = ((d - first[0]) * g.kernel[1] + h - first[1]) * g.kernel[2] - first[2];
+        for (int64_t w = begin[2]; w < end[2]; ++w) tap(row + w, static_cast<uint32_t>(place + w));
       }
   }
 };
@@ -128,26 +129,52 @@ class PoolKernel final : public Kernel {
     const int64_t b = view_.block, planes = view_.samples * view_.channels / b;
     for (int64_t p = 0; p < planes; ++p) {
       const T* const x = static_cast<const T*>(args.in[0]) + p * g_.x_positions() * b;
-      T* const y = static_cast<T*>(args.out[0]) + p * g_.y_positions() * b;
-      for_each_window(g_, [&](const Window& window, int64_t position) {
-        for_each_vector(b, [&](int64_t l, auto lanes) {
-          Floats sum = simd::splat(max_ ? -std::numeric_limits<float>::infinity() : 0.f);
-          if (max_) {
-            window.each([&](int64_t tap) {
-              const Floats v = simd::load(x + tap * b + l, lanes);
-              sum = simd::select(replaces(v, sum), v, sum);
-            });
-          } else {
-            window.each([&](int64_t tap) { sum += simd::load(x + tap * b + l, lanes); });
-            sum *= window.inverse();
-          }
-          simd::store(y + position * b + l, sum, lanes);
-        });
-      });
+      const int64_t at = p * g_.y_positions() * b;
+      T* const y = static_cast<T*>(args.out[0]) + at;
+      if (max_)
+        maxima(x, y, static_cast<uint8_t*>(args.out[1]) + at);
+      else
+        averages(x, y);
     }
   }
 
  private:
+  void maxima(const T* x, T* y, uint8_t* winners) const {
+    const int64_t b = view_.block;
+    for_each_window(g_, [&](const Window& window, int64_t position) {
+      for_each_vector(b, [&](int64_t l, auto lanes) {
+        Floats best = simd::splat(-std::numeric_limits<float>::infinity());
+        Words winner{};
+        bool none = true;  // -infinity wins where there is nothing else
+        window.each([&](int64_t tap, uint32_t place) {
+          const Floats v = simd::load(x + tap * b + l, lanes);
+          if (none) {
+            best = v;
+            winner = Words{} + place;
+            none = false;
+            return;
+          }
+          const auto better = replaces(v, best);
+          best = simd::select(better, v, best);
+          winner = simd::select(better, Words{} + place, winner);
+        });
+        simd::store(y + position * b + l, best, lanes);
+        simd::store_bytes(winners + position * b + l, winner, lanes);
+      });
+    });
+  }
+
+  void averages(const T* x, T* y) const {
+    const int64_t b = view_.block;
+    for_each_window(g_, [&](const Window& window, int64_t position) {
+      for_each_vector(b, [&](int64_t l, auto lanes) {
+        Floats sum{};
+        window.each([&](int64_t tap, uint32_t) { sum += simd::load(x + tap * b + l, lanes); });
+        simd::store(y + position * b + l, sum * window.inverse(), lanes);
+      });
+    });
+  }
+
   Geometry g_;
   bool max_;
   ChannelView view_;
@@ -172,34 +199,42 @@ class PoolGradKernel final : public Kernel {
     const int64_t b = view_.block, planes = view_.samples * view_.channels / b;
     for (int64_t p = 0; p < planes; ++p) {
       const T* const dy = static_cast<const T*>(args.in[0]) + p * g_.y_positions() * b;
-      const T* const x =
-          max_ ? static_cast<const T*>(args.in[1]) + p * g_.x_positions() * b : nullptr;
+      const uint8_t* const winners =
+          max_ ? static_cast<const uint8_t*>(args.in[1]) + p * g_.y_positions() * b : nullptr;
       T* const dx = static_cast<T*>(args.out[0]) + p * g_.x_positions() * b;
-      for_each_vector(b, [&](int64_t l, auto lanes) {
-        plane(dy + l, x ? x + l : nullptr, dx + l, static_cast<float*>(args.workspace), lanes);
-      });
+      if (g_.apart())
+        windows_apart(dy, winners, dx);
+      else
+        for_each_vector(b, [&](int64_t l, auto lanes) {
+          overlapping(dy + l, winners ? winners + l : nullptr, dx + l,
+                      static_cast<float*>(args.workspace), lanes);
+        });
     }
   }
 
  private:
   int64_t slabs() const { return std::min(g_.kernel[g_.outer()], g_.x[g_.outer()]); }
 
+  void windows_apart(const T* dy, const uint8_t* winners, T* dx) const {
+    const int64_t b = view_.block;
+    if (!g_.tiles()) std::fill_n(dx, g_.x_positions() * b, T(0.f));
+    for_each_window(g_, [&](const Window& window, int64_t position) {
+      for_each_vector(b, [&](int64_t l, auto lanes) {
+        const int64_t at = position * b + l;
+        spread(
+            window, simd::load(dy + at, lanes), winners ? winners + at : nullptr, lanes,
+            [&](auto tap) { window.each(tap); },
+            [&](int64_t tap, Floats v) { simd::store(dx + tap * b + l, v, lanes); });
+      });
+    });
+  }
+
   template <class Lanes>
-  void plane(const T* dy, const T* x, T* dx, float* sums, Lanes lanes) const {
+  void overlapping(const T* dy, const uint8_t* winners, T* dx, float* sums, Lanes lanes) const {
     const int64_t b = view_.block;
     const auto zero = [&](int64_t first, int64_t last) {
       for (int64_t i = first; i < last; ++i) simd::store(dx + i * b, Floats{}, lanes);
     };
-    if (g_.apart()) {
-      if (!g_.tiles()) zero(0, g_.x_positions());
-      for_each_window(g_, [&](const Window& window, int64_t position) {
-        spread(
-            window, simd::load(dy + position * b, lanes), x, lanes,
-            [&](auto tap) { window.each(tap); },
-            [&](int64_t at, Floats v) { simd::store(dx + at * b, Floats{} + v, lanes); });
-      });
-      return;
-    }
     const int64_t n = lanes.n, ring = slabs(), slab = g_.slab();
     const size_t outer = g_.outer();
     int64_t first = 0, last = 0;  // of the slabs in the ring
@@ -221,8 +256,8 @@ class PoolGradKernel final : public Kernel {
       for (; last < window.end[outer]; ++last)
         std::fill_n(sums + last % ring * slab * n, slab * n, 0.f);
       spread(
-          window, simd::load(dy + position * b, lanes), x, lanes,
-          [&](auto tap) { window.each_in_ring(ring, tap); },
+          window, simd::load(dy + position * b, lanes), winners ? winners + position * b : nullptr,
+          lanes, [&](auto tap) { window.each_in_ring(ring, tap); },
           [&](int64_t at, Floats v) {
             simd::store(sums + at * n, simd::load(sums + at * n, lanes) + v, lanes);
           });
@@ -232,25 +267,16 @@ class PoolGradKernel final : public Kernel {
 
   /// The gradient of one window's result to its elements: each(tap) names their places in order.
   template <class Lanes, class Each, class Put>
-  void spread(const Window& window, Floats g, const T* x, Lanes lanes, Each each, Put put) const {
+  void spread(const Window& window, Floats g, const uint8_t* winners, Lanes lanes, Each each,
+              Put put) const {
     if (!max_) {
       const Floats part = g * window.inverse();
-      each([&](int64_t at) { put(at, part); });
+      each([&](int64_t at, uint32_t) { put(at, part); });
       return;
     }
-    Floats best = simd::splat(-std::numeric_limits<float>::infinity());
-    Words winner{}, index{};
-    window.each([&](int64_t tap) {
-      const Floats v = simd::load(x + tap * view_.block, lanes);
-      const auto better = replaces(v, best);
-      best = simd::select(better, v, best);
-      winner = simd::select(better, index, winner);
-      index += 1;
-    });
-    index = Words{};
-    each([&](int64_t at) {
-      put(at, simd::select(winner == index, g, Floats{}));
-      index += 1;
+    const Words winner = simd::load_bytes(winners, lanes);
+    each([&](int64_t at, uint32_t place) {
+      put(at, simd::select(winner == Words{} + place, g, Floats{}));
     });
   }
 
@@ -332,7 +358,7 @@ std::string refusal_of_pooling(const KernelRequest& r) {
   const TensorDesc* first = nullptr;
   for (const std::vector<TensorDesc>* side : {&r.in, &r.out})
     for (const TensorDesc& d : *side) {
-      if (d.dtype != r.in[0].dtype)
+      if (d.dtype != r.in[0].dtype && d.dtype != DType::u8)  // winners
         return fmt::format("operands of types {} and {}", name_of(d.dtype), name_of(r.in[0].dtype));
       if (!is_dense(d) || d.layout.channel_block(d.shape) == 0)
         return fmt::format("no pooling of {}", d.to_string());

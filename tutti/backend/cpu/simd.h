@@ -131,6 +131,24 @@ template <class T>
 }
 #endif
 
+/// Numbers below 256, a byte each.
+[[gnu::always_inline]] inline Words load_bytes(const uint8_t* p, AllLanes) {
+  return words_of(load_as<Bytes>(p));
+}
+[[gnu::always_inline]] inline void store_bytes(uint8_t* p, Words v, AllLanes) {
+  store_as(p, bytes_of(v));
+}
+[[gnu::always_inline]] inline Words load_bytes(const uint8_t* p, SomeLanes lanes) {
+  uint8_t v[kLanes] = {};
+  std::memcpy(v, p, static_cast<size_t>(lanes.n));
+  return load_bytes(v, AllLanes{});
+}
+[[gnu::always_inline]] inline void store_bytes(uint8_t* p, Words v, SomeLanes lanes) {
+  uint8_t all[kLanes];
+  store_bytes(all, v, AllLanes{});
+  std::memcpy(p, all, static_cast<size_t>(lanes.n));
+}
+
 /// max(v, 0); NaN stays NaN, so that a diverging network is seen.
 [[gnu::always_inline]] inline Floats relu(Floats v) {
 #if TUTTI_AVX512

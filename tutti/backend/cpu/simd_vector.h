@@ -35,6 +35,10 @@ constexpr int kSums = TUTTI_AVX512 ? 16 : 4;
 using Floats = float __attribute__((vector_size(64)));
 using Words = uint32_t __attribute__((vector_size(64)));
 using Halves = uint16_t __attribute__((vector_size(32)));
+using Bytes = uint8_t __attribute__((vector_size(16)));
+
+[[gnu::always_inline]] inline Words words_of(Bytes v) { return __builtin_convertvector(v, Words); }
+[[gnu::always_inline]] inline Bytes bytes_of(Words v) { return __builtin_convertvector(v, Bytes); }
 
 [[gnu::always_inline]] inline Floats splat(float value) { return Floats{} + value; }
 [[gnu::always_inline]] inline Words bits_of(Floats v) { return reinterpret_cast<Words>(v); }
@@ -99,6 +103,16 @@ struct Pair {
 using Floats = Pair<float>;
 using Words = Pair<uint32_t>;
 using Halves = Pair<uint16_t>;
+using Bytes = Pair<uint8_t>;
+
+[[gnu::always_inline]] inline Words words_of(Bytes v) {
+  return {__builtin_convertvector(v.low, Words::Half),
+          __builtin_convertvector(v.high, Words::Half)};
+}
+[[gnu::always_inline]] inline Bytes bytes_of(Words v) {
+  return {__builtin_convertvector(v.low, Bytes::Half),
+          __builtin_convertvector(v.high, Bytes::Half)};
+}
 
 [[gnu::always_inline]] inline Floats splat(float value) { return value; }
 [[gnu::always_inline]] inline Words bits_of(Floats v) {

@@ -6,10 +6,10 @@
 namespace tutti {
 namespace {
 
-/// One window: the elements of x inside it, in order of position, and the number by which an
-/// average divides.
+/// One window: the elements of x inside it, in order of position, with their places in the whole
+/// window, and the number by which an average divides.
 struct Window {
-  std::vector<int64_t> x;
+  std::vector<int64_t> x, place;
   double divisor = 1;
 };
 
@@ -38,12 +38,18 @@ void for_each_window(const PoolGeometry& g, const PlainTensor& x, const PlainTen
     const int64_t plane = yi / y.shape().elements_from(2), c = plane % y.extent(1),
                   n = plane / y.extent(1);
     window.x.clear();
+    window.place.clear();
+    int64_t place = -1;
     for (int64_t kd = d * g.stride[0] - g.low[0], ed = kd + g.kernel[0]; kd < ed; ++kd)
       for (int64_t kh = h * g.stride[1] - g.low[1], eh = kh + g.kernel[1]; kh < eh; ++kh)
-        for (int64_t kw = w * g.stride[2] - g.low[2], ew = kw + g.kernel[2]; kw < ew; ++kw)
-          if (kd >= 0 && kd < x.extent(2) && kh >= 0 && kh < x.extent(3) && kw >= 0 &&
-              kw < x.extent(4))
-            window.x.push_back(x.at(n, c, kd, kh, kw));
+        for (int64_t kw = w * g.stride[2] - g.low[2], ew = kw + g.kernel[2]; kw < ew; ++kw) {
+          ++place;
+          if (kd < 0 || kd >= x.extent(2) || kh < 0 || kh >= x.extent(3) || kw < 0 ||
+              kw >= x.extent(4))
+            continue;
+          window.x.push_back(x.at(n, c, kd, kh, kw));
+          window.place.push_back(place);
+        }
     window.divisor =
         static_cast<double>(g.count_include_pad ? g.kernel[0] * g.kernel[1] * g.kernel[2]
                                                 : static_cast<int64_t>(window.x.size()));
@@ -51,11 +57,13 @@ void for_each_window(const PoolGeometry& g, const PlainTensor& x, const PlainTen
   }
 }
 
-/// The first of the largest elements; a NaN is largest.
-int64_t largest(const PlainTensor& x, const Window& window) {
-  int64_t best = window.x.front();
-  for (const int64_t i : window.x)
-    if (x[i] > x[best] || (x[i] != x[i] && x[best] == x[best])) best = i;
+/// The first of the largest elements, as an index into window.x; a NaN is largest.
+size_t largest(const PlainTensor& x, const Window& window) {
+  size_t best = 0;
+  for (size_t k = 1; k < window.x.size(); ++k) {
+    const double value = x[window.x[k]], most = x[window.x[best]];
+    if (value > most || (value != value && most == most)) best = k;
+  }
   return best;
 }
 
@@ -65,7 +73,9 @@ Rule pool_forward(const PoolAttributes& a) {
     PlainTensor& y = call.out[0];
     for_each_window(g, x, y, [&](const Window& window, int64_t yi) {
       if (kind == PoolKind::max) {
-        y[yi] = x[largest(x, window)];
+        const size_t winner = largest(x, window);
+        y[yi] = x[window.x[winner]];
+        call.out[1][yi] = static_cast<double>(window.place[winner]);
       } else {
         y[yi] = 0;
         for (const int64_t i : window.x) y[yi] += x[i] / window.divisor;
@@ -80,10 +90,11 @@ Rule pool_backward(const PoolAttributes& a) {
     PlainTensor& dx = call.out[0];
     dx.fill(0);
     for_each_window(g, dx, dy, [&](const Window& window, int64_t yi) {
-      if (kind == PoolKind::max)
-        dx[largest(call.in[1], window)] += dy[yi];
-      else
-        for (const int64_t i : window.x) dx[i] += dy[yi] / window.divisor;
+      for (size_t k = 0; k < window.x.size(); ++k)
+        if (kind == PoolKind::average)
+          dx[window.x[k]] += dy[yi] / window.divisor;
+        else if (call.in[1][yi] == static_cast<double>(window.place[k]))
+          dx[window.x[k]] += dy[yi];
     });
   }};
 }

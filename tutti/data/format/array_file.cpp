@@ -101,9 +101,10 @@ size_t ArrayFile::find(std::string_view array, ElementType type,
   return index;
 }
 
-void ArrayFile::read(size_t array, const Slab& slab, void* out) const {
-  CHECK(array < content_->stored.size(), "array {} of {}", array, content_->stored.size());
-  const StoredArray& stored = content_->stored[array];
+namespace {
+
+/// CHECKs that the array can be read and that the slab lies within it.
+void check_slab(const StoredArray& stored, const Slab& slab) {
   const auto& shape = stored.info.shape;
   CHECK(stored.info.problem.empty(), "{}: {}", stored.info.name, stored.info.problem);
   CHECK(slab.start.size() == shape.size() && slab.count.size() == shape.size(),
@@ -113,7 +114,33 @@ void ArrayFile::read(size_t array, const Slab& slab, void* out) const {
               slab.count[i] <= shape[i] - slab.start[i],
           "{} elements from {} on of dimension {} of {} [{}]", slab.count[i], slab.start[i], i,
           stored.info.name, fmt::join(shape, ", "));
-  if (slab.elements() > 0) read_stored(stored, name(), slab, static_cast<uint8_t*>(out));
+}
+
+}  // namespace
+
+void ArrayFile::read(size_t array, const Slab& slab, void* out, ChunkCache* cache) const {
+  CHECK(array < content_->stored.size(), "array {} of {}", array, content_->stored.size());
+  const StoredArray& stored = content_->stored[array];
+  check_slab(stored, slab);
+  if (slab.elements() > 0) read_stored(stored, name(), slab, static_cast<uint8_t*>(out), cache);
+}
+
+const void* ArrayFile::view(size_t array, const Slab& slab) const {
+  CHECK(array < content_->stored.size(), "array {} of {}", array, content_->stored.size());
+  const StoredArray& stored = content_->stored[array];
+  check_slab(stored, slab);
+  const uint8_t* found = slab.elements() > 0 ? view_stored(stored, slab) : nullptr;
+  return reinterpret_cast<uintptr_t>(found) % size_of(stored.info.type) == 0 ? found : nullptr;
+}
+
+int64_t ArrayFile::held_bytes() const {
+  int64_t bytes = 0;
+  for (const StoredArray& stored : content_->stored)
+    if (stored.packed) {
+      const std::lock_guard lock(stored.packed->mutex);
+      if (stored.packed->inflated) bytes += stored.packed->bytes;
+    }
+  return bytes;
 }
 
 void ArrayFile::read_f32(size_t array, const Slab& slab, float* out) const {
@@ -184,27 +211,6 @@ ArrayFile open_array_file(const std::filesystem::path& path, const ArrayFileOpti
                   "describes raw data), "
                   "found {} bytes that begin with {:02x}: give another file, or fetch it again",
                   file.name(), file.size(), fmt::join(head, " ")));
-}
-
-void require_finite(std::span<const float> values, const std::string& file, const ArrayInfo& array,
-                    const Slab& slab) {
-  // Exponent bits all set: without a branch, so that sound data cost little.
-  bool sound = true;
-  for (const float value : values)
-    sound &= (std::bit_cast<uint32_t>(value) & 0x7F800000u) != 0x7F800000u;
-  if (sound) return;
-  size_t bad = 0;
-  while (std::isfinite(values[bad])) ++bad;
-  std::vector<int64_t> index(slab.count.size());
-  auto rest = static_cast<int64_t>(bad);
-  for (size_t i = index.size(); i-- > 0;) {
-    index[i] = slab.start[i] + rest % std::max<int64_t>(slab.count[i], 1);
-    rest /= std::max<int64_t>(slab.count[i], 1);
-  }
-  throw BadFile(
-      fmt::format("{}: array '{}' holds {} at [{}], expected finite numbers: leave the "
-                  "sample out, or replace missing values before training",
-                  file, array.name, values[bad], fmt::join(index, ", ")));
 }
 
 }  // namespace tutti::data

@@ -51,6 +51,7 @@ struct Slab {
 };
 
 struct StoredArray;
+class ChunkCache;
 
 /// An open file. Headers were checked when it was opened: places and sizes lie within the file.
 /// Copies mean the same file. All calls may run on any number of threads at the same time: data
@@ -69,10 +70,17 @@ class ArrayFile {
 
   /// Reads a slab into `out`, row-major, native byte order, slab.elements() elements of the array's
   /// own type. Stored values: scale_factor and the like are the reader's business. Each chunk is
-  /// read and inflated once a call and not kept, so a slab should be made of whole chunks; a
-  /// compressed .npz member is inflated whole at its first use and kept. CHECKs the slab's bounds;
-  /// BadFile where the data are damaged, IoError where the file was shortened or the disk fails.
-  void read(size_t array, const Slab& slab, void* out) const;
+  /// read and inflated once a call; one that the slab takes a part of is kept in `cache`, if there
+  /// is one. A compressed .npz member is inflated whole at its first use and kept. CHECKs the
+  /// slab's bounds; BadFile where the data are damaged, IoError where the file was shortened or the
+  /// disk fails.
+  void read(size_t array, const Slab& slab, void* out, ChunkCache* cache = nullptr) const;
+  /// Where the slab lies in memory as read() would write it, aligned for its type; null where it
+  /// does not. The memory stays while `keeper()` does.
+  const void* view(size_t array, const Slab& slab) const;
+  std::shared_ptr<const void> keeper() const { return content_; }
+  /// Bytes of inflated members that it keeps.
+  int64_t held_bytes() const;
   /// The same as f32, whatever the type.
   void read_f32(size_t array, const Slab& slab, float* out) const;
 
@@ -95,9 +103,5 @@ struct ArrayFileOptions {
 /// Opens a file and tells its format by its first bytes; a description of raw data by its ending
 /// .toml. BadFile naming the file, what was expected, what was found and what to do.
 ArrayFile open_array_file(const std::filesystem::path& path, const ArrayFileOptions& options = {});
-
-/// BadFile for the first value that is NaN or infinite, naming `file`, `array` and the index.
-void require_finite(std::span<const float> values, const std::string& file, const ArrayInfo& array,
-                    const Slab& slab);
 
 }  // namespace tutti::data

@@ -156,18 +156,6 @@ TEST(ArrayFile, AFileThatShrinksIsAnError) {
   expect_io_error([&] { whole<float>(file, "array"); }, {"/x", "shortened"});
 }
 
-TEST(ArrayFile, MissingValuesAreNamed) {
-  const ArrayInfo info{.name = "x", .type = ElementType::f32, .shape = {10, 3}};
-  std::vector<float> values(6, 1);
-  const Slab slab{{4, 0}, {2, 3}};
-  require_finite(values, "f.h5", info, slab);
-  values[4] = NAN;
-  expect_error<BadFile>([&] { require_finite(values, "f.h5", info, slab); },
-                        {"f.h5", "'x'", "nan at [5, 1]"});
-  values[1] = INFINITY;
-  expect_error<BadFile>([&] { require_finite(values, "f.h5", info, slab); }, {"inf at [4, 1]"});
-}
-
 TEST(ArrayFile, RawBinaryFromItsDescription) {
   const ScratchDirectory scratch;
   scratch.write("x.raw", Bytes{9, 9, 0, 1, 0, 2, 0, 3, 0, 4});

@@ -93,6 +93,14 @@ const std::vector<KnownDataset>& known_datasets() {
        .how_to_get = "run 'tutti data generate deepcam FOLDER', or see "
                      "https://github.com/mlcommons/hpc",
        .transforms = {"data: permute 2 0 1, min-max"}},
+      {.name = "arrays",
+       .description = "files of your own: NumPy, HDF5, NetCDF-4, TFRecord, raw arrays; data.fields "
+                      "says what a sample is",
+       .train_files = {"data.train_files"},
+       .test_files = {"data.validation_files", "data.test_files"},
+       .how_to_get = "'tutti data inspect PATH' shows what is in them and a configuration to start "
+                     "from",
+       .transforms = {}},
   };
   return sets;
 }

@@ -23,7 +23,7 @@ struct KnownDataset {
   std::vector<std::string> transforms;  ///< steps of its fields where the configuration has none
 };
 
-/// cifar10, mnist, fashion-mnist, lattices.
+/// cifar10, mnist, fashion-mnist, lattices, cosmoflow, deepcam; and arrays, which is any files.
 const std::vector<KnownDataset>& known_datasets();
 
 /// ConfigError listing the known names.

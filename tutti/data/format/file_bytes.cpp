@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -21,6 +22,12 @@ bool is_file(const fs::path& path) {
   std::error_code unreachable;
   return fs::is_regular_file(path, unreachable);
 }
+
+namespace {
+
+std::atomic<int64_t> bytes_of_all_files{0};
+
+}  // namespace
 
 struct FileBytes::Content {
   std::string name;
@@ -56,8 +63,11 @@ struct FileBytes::Content {
                         name, size, offset + static_cast<int64_t>(out.size())));
       done += static_cast<size_t>(got);
     }
+    bytes_of_all_files.fetch_add(std::ssize(out), std::memory_order_relaxed);
   }
 };
+
+int64_t FileBytes::bytes_read() { return bytes_of_all_files; }
 
 FileBytes FileBytes::open(const fs::path& path) {
   auto content = std::make_shared<Content>();

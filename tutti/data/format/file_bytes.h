@@ -45,6 +45,9 @@ class FileBytes {
   /// hangs in the file system can be left behind.
   void read(int64_t offset, std::span<uint8_t> out) const;
 
+  /// Bytes that read() of all files of this process has brought from the system so far.
+  static int64_t bytes_read();
+
   /// Where the bytes from `offset` on lie, of bytes in memory; null of a file.
   const uint8_t* in_memory(int64_t offset) const;
 

@@ -69,9 +69,10 @@ class Hdf5Rows final : public RowWriter {
   /// Of what a call of HDF5's gives: negative where it failed.
   hid_t require(hid_t given) const {
     if (given < 0)
-      throw IoError(fmt::format("{}: cannot be written: {}; check the space left and the "
-                                "permissions of the folder",
-                                path_.string(), h5_reason()));
+      throw IoError(
+          fmt::format("{}: cannot be written: {}; check the space left and the "
+                      "permissions of the folder",
+                      path_.string(), h5_reason()));
     return given;
   }
   void discard() {
@@ -91,8 +92,7 @@ class Hdf5Rows final : public RowWriter {
     H5Pset_file_locking(access, false, true);
     file_ = require(H5Fcreate(part_.c_str(), H5F_ACC_TRUNC, creation, access));
     const std::vector<hsize_t> extents(array_.shape.begin(), array_.shape.end());
-    const H5Id space(
-        H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr));
+    const H5Id space(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr));
     set_ = require(H5Dcreate2(file_, array_.name.c_str(), h5_row_type(array_.type), space,
                               H5P_DEFAULT, layout, H5P_DEFAULT));
   }
@@ -100,8 +100,7 @@ class Hdf5Rows final : public RowWriter {
   void write_text(hid_t object, const char* name, const std::string& text) const {
     const H5Id type(H5Tcopy(H5T_C_S1)), space(H5Screate(H5S_SCALAR));
     H5Tset_size(type, text.size() + 1);
-    const H5Id attribute(
-        require(H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT)));
+    const H5Id attribute(require(H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT)));
     require(H5Awrite(attribute, type, text.c_str()));
   }
 
@@ -116,8 +115,8 @@ class Hdf5Rows final : public RowWriter {
                fmt::format("This is a netCDF dimension but not a netCDF variable.{:10d}", extent));
     const int number = static_cast<int>(d);
     const H5Id one(H5Screate(H5S_SCALAR)),
-        id(require(H5Acreate2(scale, "_Netcdf4Dimid", H5T_STD_I32LE, one, H5P_DEFAULT,
-                              H5P_DEFAULT)));
+        id(require(
+            H5Acreate2(scale, "_Netcdf4Dimid", H5T_STD_I32LE, one, H5P_DEFAULT, H5P_DEFAULT)));
     require(H5Awrite(id, H5T_NATIVE_INT, &number));
     // Who uses it, and as which dimension: HDF5's dimension scales, section 3.
     struct Use {

@@ -63,6 +63,22 @@ hid_t h5_type(ElementType type) {
   return made;
 }
 
+void write_h5_attribute(hid_t set, const std::string& path, const std::string& name,
+                        const ArrayAttribute& value) {
+  const std::string doing = fmt::format("write attribute '{}'", name);
+  const bool text = value.numbers.empty();
+  const H5Object type(H5Tcopy(text ? H5T_C_S1 : H5T_NATIVE_DOUBLE), path, doing);
+  if (text) H5Tset_size(type, value.text.size() + 1);
+  const hsize_t count = value.numbers.size();
+  const H5Object space(text ? H5Screate(H5S_SCALAR) : H5Screate_simple(1, &count, nullptr), path,
+                       doing);
+  const H5Object attribute(H5Acreate2(set, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT),
+                           path, doing);
+  const void* values = text ? static_cast<const void*>(value.text.c_str()) : value.numbers.data();
+  if (H5Awrite(attribute, type, values) < 0)
+    throw IoError(fmt::format("{}: HDF5 cannot {}: check the space left", path, doing));
+}
+
 void write_h5_array(hid_t file, const std::string& path, const ArrayRef& array,
                     const Hdf5Storage& storage) {
   CHECK(storage.chunk.empty() || storage.chunk.size() == array.shape.size(),
@@ -90,6 +106,7 @@ void write_h5_array(hid_t file, const std::string& path, const ArrayRef& array,
                      path, doing);
   if (H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, array.values) < 0)
     throw IoError(fmt::format("{}: HDF5 cannot {}: check the space left", path, doing));
+  for (const auto& [name, value] : array.attributes) write_h5_attribute(set, path, name, value);
 }
 
 }  // namespace

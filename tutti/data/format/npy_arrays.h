@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,7 +27,8 @@ struct ArrayRef {
   std::string name{};
   ElementType type = ElementType::u8;
   std::vector<int64_t> shape{};
-  const void* values = nullptr;  ///< row-major
+  const void* values = nullptr;                        ///< row-major
+  std::map<std::string, ArrayAttribute> attributes{};  ///< of HDF5 alone; numbers as f64
 
   int64_t bytes() const;
 };

@@ -21,8 +21,8 @@ std::string big_endian(uint32_t value) {
 /// Length, type, data, checksum of type and data.
 std::string png_chunk(const std::string& type, const std::string& data) {
   const std::string checked = type + data;
-  const auto sum = crc32(0, reinterpret_cast<const Bytef*>(checked.data()),
-                         static_cast<uInt>(checked.size()));
+  const auto sum =
+      crc32(0, reinterpret_cast<const Bytef*>(checked.data()), static_cast<uInt>(checked.size()));
   return big_endian(static_cast<uint32_t>(data.size())) + checked +
          big_endian(static_cast<uint32_t>(sum));
 }
@@ -46,13 +46,15 @@ void write_png(const std::filesystem::path& path, int64_t width, int64_t height,
             Z_OK,
         "zlib cannot compress");
   packed.resize(size);
-  std::string header = big_endian(static_cast<uint32_t>(width)) +
-                       big_endian(static_cast<uint32_t>(height));
-  header += std::string("\x08\x02\x00\x00\x00", 5);  // 8 bits, RGB, deflate, filters, not interlaced
+  std::string header =
+      big_endian(static_cast<uint32_t>(width)) + big_endian(static_cast<uint32_t>(height));
+  header +=
+      std::string("\x08\x02\x00\x00\x00", 5);  // 8 bits, RGB, deflate, filters, not interlaced
   errno = 0;
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << "\x89PNG\r\n\x1a\n" << png_chunk("IHDR", header) << png_chunk("IDAT", packed)
-       << png_chunk("IEND", "") << std::flush;
+  file << "\x89PNG\r\n\x1a\n"
+       << png_chunk("IHDR", header) << png_chunk("IDAT", packed) << png_chunk("IEND", "")
+       << std::flush;
   if (!file)
     throw IoError(fmt::format("{}: cannot be written: {}", path.string(), file_error(errno)));
 }

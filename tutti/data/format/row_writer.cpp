@@ -68,9 +68,8 @@ std::unique_ptr<RowWriter> open_row_writer(const fs::path& path, const RowArray&
   if (end == ".npy") return open_npy_rows(path, array);
   if (end == ".h5" || end == ".hdf5") return open_hdf5_rows(path, array, false);
   if (end == ".nc" || end == ".nc4") return open_hdf5_rows(path, array, true);
-  throw ConfigError(
-      fmt::format("{}: '{}' should end in .npy, .h5 or .nc, which says how it is written", key,
-                  path.string()));
+  throw ConfigError(fmt::format(
+      "{}: '{}' should end in .npy, .h5 or .nc, which says how it is written", key, path.string()));
 }
 
 }  // namespace tutti::data

@@ -12,10 +12,10 @@
 namespace tutti::data {
 
 struct RowArray {
-  std::string name = "array";              ///< of the data set or variable; .npy has none
-  ElementType type = ElementType::f32;     ///< f32, u8 or i32
-  std::vector<int64_t> shape{};            ///< the first extent counts the rows
-  std::vector<std::string> dimensions{};   ///< a name for each; NetCDF-4 alone needs them
+  std::string name = "array";             ///< of the data set or variable; .npy has none
+  ElementType type = ElementType::f32;    ///< f32, u8 or i32
+  std::vector<int64_t> shape{};           ///< the first extent counts the rows
+  std::vector<std::string> dimensions{};  ///< a name for each; NetCDF-4 alone needs them
 };
 
 /// One thread writes. The file has another name until close(), and goes where that is not reached:

@@ -11,9 +11,8 @@
 namespace tutti::data {
 namespace {
 
-const RowArray kRows{.name = "prediction",
-                     .shape = {7, 3, 2},
-                     .dimensions = {"sample", "class", "x"}};
+const RowArray kRows{
+    .name = "prediction", .shape = {7, 3, 2}, .dimensions = {"sample", "class", "x"}};
 
 TEST(RowWriter, EachFormIsReadBackAsItWasWrittenInPieces) {
   const ScratchDirectory scratch;

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "tutti/data/format/crc32.h"
@@ -142,8 +143,9 @@ uint32_t fletcher32(std::span<const uint8_t> bytes) {
 /// Reads the chunks that a slab touches, one after the other.
 class ChunkReader {
  public:
-  ChunkReader(const StoredArray& array, const std::string& file, const Slab& slab)
-      : array_(array), table_(*array.chunks), file_(file), slab_(slab),
+  ChunkReader(const StoredArray& array, const std::string& file, const Slab& slab,
+              ChunkCache* cache)
+      : array_(array), table_(*array.chunks), file_(file), slab_(slab), cache_(cache),
         element_(size_of(array.info.type)), rank_(table_.shape.size()),
         chunk_strides_(row_major(table_.shape, element_)),
         out_strides_(row_major(slab.count, element_)) {
@@ -178,26 +180,49 @@ class ChunkReader {
   void copy(const Extents& at, uint8_t* out) {
     int64_t number = 0;
     bool edge = false;
+    Slab part{Extents(rank_), Extents(rank_)};  // of the chunk
+    bool all = true;                            // that the array has of it
     for (size_t i = 0; i < rank_; ++i) {
       number += at[i] * grid_strides_[i];
-      edge |= (at[i] + 1) * table_.shape[i] > array_.info.shape[i];
-    }
-    const auto found = table_.chunks.find(number);
-    const bool filled = found == table_.chunks.end();
-    if (!filled) load(found->second, number, edge && table_.bare_edges);
-
-    SlabCopy part{{}, filled ? Extents(rank_, 0) : chunk_strides_, out_strides_, element_};
-    const uint8_t* from = bytes_.data();
-    for (size_t i = 0; i < rank_; ++i) {
-      const int64_t begin = std::max(slab_.start[i], at[i] * table_.shape[i]),
-                    end = std::min(slab_.start[i] + slab_.count[i], (at[i] + 1) * table_.shape[i]);
-      part.count.push_back(end - begin);
-      from += (begin - at[i] * table_.shape[i]) * part.from_strides[i];
+      const int64_t first = at[i] * table_.shape[i], past = first + table_.shape[i],
+                    begin = std::max(slab_.start[i], first),
+                    end = std::min(slab_.start[i] + slab_.count[i], past);
+      edge |= past > array_.info.shape[i];
+      all &= end - begin == std::min(past, array_.info.shape[i]) - first;
+      part.start[i] = begin - first;
+      part.count[i] = end - begin;
       out += (begin - slab_.start[i]) * out_strides_[i];
     }
-    uint8_t zero[8] = {};
-    if (filled) from = array_.fill.empty() ? zero : array_.fill.data();
-    part.run(from, out);
+    const auto found = table_.chunks.find(number);
+    if (found == table_.chunks.end()) {
+      uint8_t zero[8] = {};
+      SlabCopy{part.count, Extents(rank_, 0), out_strides_, element_}.run(
+          array_.fill.empty() ? zero : array_.fill.data(), out);
+      return;
+    }
+    const bool bare = edge && table_.bare_edges;
+    if (!all && (bare || table_.filters.empty()))
+      return copy_unfiltered(found->second, number, part, out);
+    ChunkCache::Bytes chunk =
+        all || cache_ == nullptr ? nullptr : cache_->find({table_.id, number});
+    if (!chunk) {
+      chunk = load(found->second, number, bare);
+      if (!all && cache_ != nullptr) cache_->keep({table_.id, number}, chunk);
+    }
+    const uint8_t* from = chunk->data();
+    for (size_t i = 0; i < rank_; ++i) from += part.start[i] * chunk_strides_[i];
+    SlabCopy{part.count, chunk_strides_, out_strides_, element_}.run(from, out);
+    if (chunk.use_count() == 1) bytes_ = std::move(*chunk);  // its memory serves for the next one
+  }
+
+  /// Of a chunk that lies there as it is only the part wanted is read.
+  void copy_unfiltered(const ChunkTable::Chunk& chunk, int64_t number, const Slab& part,
+                       uint8_t* out) {
+    require_whole(number, static_cast<size_t>(chunk.bytes));
+    bytes_.resize(static_cast<size_t>(part.elements()) * element_);
+    PlainReader(*array_.file, chunk.first, table_.shape, part, element_).read(bytes_.data());
+    SlabCopy{part.count, row_major(part.count, element_), out_strides_, element_}.run(bytes_.data(),
+                                                                                      out);
   }
 
   std::string what(int64_t number) const {
@@ -210,8 +235,8 @@ class ChunkReader {
                               what(number), expected, found));
   }
 
-  /// The chunk's elements into bytes_, its filters undone from the last to the first.
-  void load(const ChunkTable::Chunk& chunk, int64_t number, bool bare) {
+  /// The chunk's elements, its filters undone from the last to the first.
+  ChunkCache::Bytes load(const ChunkTable::Chunk& chunk, int64_t number, bool bare) {
     const auto applied = [&](size_t filter) {
       return !bare && (chunk.skipped >> filter & 1u) == 0;
     };
@@ -235,8 +260,13 @@ class ChunkReader {
         }
       }
     }
-    if (bytes_.size() != chunk_bytes_)
-      refuse(number, fmt::format("{} bytes", chunk_bytes_), std::to_string(bytes_.size()));
+    require_whole(number, bytes_.size());
+    return std::make_shared<std::vector<uint8_t>>(std::move(bytes_));
+  }
+
+  void require_whole(int64_t number, size_t bytes) const {
+    if (bytes != chunk_bytes_)
+      refuse(number, fmt::format("{} bytes", chunk_bytes_), std::to_string(bytes));
   }
 
   void check_sum(int64_t number) {
@@ -253,6 +283,7 @@ class ChunkReader {
   const ChunkTable& table_;
   const std::string& file_;
   const Slab& slab_;
+  ChunkCache* cache_;
   size_t element_, rank_;
   Extents chunk_strides_, out_strides_, grid_strides_, first_, last_;
   size_t chunk_bytes_ = 0;
@@ -261,10 +292,10 @@ class ChunkReader {
 
 /// As stored, row-major.
 void read_row_major(const StoredArray& array, const std::string& file, const Extents& shape,
-                    const Slab& slab, uint8_t* out) {
+                    const Slab& slab, uint8_t* out, ChunkCache* cache) {
   const size_t element = size_of(array.info.type);
   if (array.chunks) {
-    ChunkReader(array, file, slab).read(out);
+    ChunkReader(array, file, slab, cache).read(out);
   } else if (array.packed) {
     PlainReader(array.packed->content(), array.first, shape, slab, element).read(out);
   } else if (array.file) {
@@ -313,16 +344,37 @@ void check_announced(ArrayInfo& info, int64_t held) {
         name_of(info.type), fmt::join(info.shape, ", "), held);
 }
 
-void read_stored(const StoredArray& array, const std::string& file, const Slab& slab,
-                 uint8_t* out) {
+uint64_t ChunkTable::next_id() {
+  static std::atomic<uint64_t> next{0};
+  return next++;
+}
+
+const uint8_t* view_stored(const StoredArray& array, const Slab& slab) {
+  if (array.swapped || array.chunks || (array.first_fastest && array.info.shape.size() > 1))
+    return nullptr;
+  const Extents &shape = array.info.shape, strides = row_major(shape, size_of(array.info.type));
+  int64_t at = array.first;
+  bool one_so_far = true, whole_from_here = false;  // contiguous: 1 ... 1, any, all ... all
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (whole_from_here && slab.count[i] != shape[i]) return nullptr;
+    one_so_far &= slab.count[i] == 1;
+    whole_from_here |= !one_so_far;
+    at += slab.start[i] * strides[i];
+  }
+  if (array.packed) return array.packed->content().in_memory(at);
+  return array.file ? array.file->in_memory(at) : nullptr;
+}
+
+void read_stored(const StoredArray& array, const std::string& file, const Slab& slab, uint8_t* out,
+                 ChunkCache* cache) {
   const size_t element = size_of(array.info.type),
                bytes = static_cast<size_t>(slab.elements()) * element;
   if (!array.first_fastest) {
-    read_row_major(array, file, array.info.shape, slab, out);
+    read_row_major(array, file, array.info.shape, slab, out, cache);
   } else {  // what lies there is the transposed array, row-major
     const Slab transposed{reversed(slab.start), reversed(slab.count)};
     std::vector<uint8_t> stored(bytes);
-    read_row_major(array, file, reversed(array.info.shape), transposed, stored.data());
+    read_row_major(array, file, reversed(array.info.shape), transposed, stored.data(), cache);
     SlabCopy{slab.count, reversed(row_major(transposed.count, element)),
              row_major(slab.count, element), element}
         .run(stored.data(), out);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tutti/data/format/array_file.h"
+#include "tutti/data/format/chunk_cache.h"
 #include "tutti/data/format/file_bytes.h"
 
 namespace tutti::data {
@@ -34,6 +35,7 @@ struct PackedBytes {
 
 /// The parts of an HDF5 data set.
 struct ChunkTable {
+  const uint64_t id = next_id();  ///< another one for each table of the process: ChunkCache's key
   enum class Filter : uint8_t { deflate, shuffle, checksum };
   struct Chunk {
     int64_t first = 0, bytes = 0;  ///< as stored
@@ -43,6 +45,9 @@ struct ChunkTable {
   std::vector<Filter> filters{};      ///< in the order in which they were applied when writing
   bool bare_edges = false;            ///< chunks that stick out of the array have no filters
   std::map<int64_t, Chunk> chunks{};  ///< by their number in the grid, row-major; others are filled
+
+ private:
+  static uint64_t next_id();
 };
 
 struct StoredArray {
@@ -66,7 +71,11 @@ struct StoredArray {
 /// `held` bytes can hold.
 void check_announced(ArrayInfo& info, int64_t held);
 
-/// A slab of a checked array, converted to native byte order.
-void read_stored(const StoredArray& array, const std::string& file, const Slab& slab, uint8_t* out);
+/// A slab of a checked array, converted to native byte order. `cache` may be null.
+void read_stored(const StoredArray& array, const std::string& file, const Slab& slab, uint8_t* out,
+                 ChunkCache* cache);
+/// Where the slab lies in memory, contiguous and as read_stored() would write it; null if it does
+/// not.
+const uint8_t* view_stored(const StoredArray& array, const Slab& slab);
 
 }  // namespace tutti::data

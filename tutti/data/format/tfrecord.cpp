@@ -183,6 +183,38 @@ std::vector<TfRecordPlace> tfrecord_places(const FileBytes& file) {
   return places;
 }
 
+bool is_tfrecord(const std::filesystem::path& path) {
+  const FileBytes file = FileBytes::open(path);
+  if (begins_as_record(file)) return true;
+  if (!begins_as_gzip(file)) return false;
+  uint8_t head[kFrameHead];
+  return GzipReader(path).read(head) == kFrameHead && sound_head(head);
+}
+
+TfRecordFile open_tfrecords(const std::filesystem::path& path) {
+  FileBytes file = FileBytes::open(path);
+  if (!begins_as_gzip(file) || begins_as_record(file)) {
+    std::vector<TfRecordPlace> places = tfrecord_places(file);
+    return {std::move(file), std::move(places)};
+  }
+  TfRecordReader reader(path);
+  std::vector<uint8_t> all, record;
+  std::vector<TfRecordPlace> places;
+  while (reader.next(record)) {
+    places.push_back({std::ssize(all), std::ssize(record)});
+    all.insert(all.end(), record.begin(), record.end());
+  }
+  all.shrink_to_fit();
+  return {FileBytes::own(std::move(all), file.name()), std::move(places), true};
+}
+
+std::span<const uint8_t> TfRecordFile::record(int64_t number, std::vector<uint8_t>& memory) const {
+  const TfRecordPlace& place = places[static_cast<size_t>(number)];
+  if (inflated) return {bytes.in_memory(place.first), static_cast<size_t>(place.bytes)};
+  read_tfrecord(bytes, place, number, memory);
+  return memory;
+}
+
 void read_tfrecord(const FileBytes& file, const TfRecordPlace& place, int64_t number,
                    std::vector<uint8_t>& record) {
   record.resize(static_cast<size_t>(place.bytes));

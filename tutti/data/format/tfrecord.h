@@ -42,6 +42,21 @@ struct TfRecordPlace {
 /// their checksums, not the records. BadFile, also for a gzip file, whose records have no places.
 std::vector<TfRecordPlace> tfrecord_places(const FileBytes& file);
 
+/// Whether a file begins as TFRecords do, plain or in gzip. IoError if it cannot be read.
+bool is_tfrecord(const std::filesystem::path& path);
+
+/// All records of a file, to be read in any order.
+struct TfRecordFile {
+  FileBytes bytes;  ///< of a gzip file: the records, inflated and checked, one behind the other
+  std::vector<TfRecordPlace> places;
+  bool inflated = false;
+
+  /// Record `number`, its checksum checked, in `memory`, or where it lies in memory already.
+  std::span<const uint8_t> record(int64_t number, std::vector<uint8_t>& memory) const;
+};
+/// Reads the lengths of a plain file; inflates and checks a gzip file whole. BadFile.
+TfRecordFile open_tfrecords(const std::filesystem::path& path);
+
 /// One of those records, its checksum checked. `number` is for messages. Any thread.
 void read_tfrecord(const FileBytes& file, const TfRecordPlace& place, int64_t number,
                    std::vector<uint8_t>& record);

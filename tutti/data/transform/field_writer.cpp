@@ -55,14 +55,16 @@ Chance::Chance(uint64_t seed, int64_t epoch, int64_t index) {
   for (uint32_t& draw : draws_) draw = rng.next_u32();
 }
 
-FieldWriter::FieldWriter(const Field& stored, const FieldSteps& steps, const TensorDesc& batch)
+FieldWriter::FieldWriter(const Field& stored, const FieldSteps& steps, const TensorDesc& batch,
+                         std::optional<BatchRows> rows)
     : stored_(stored), placement_(steps.placement),
       values_(stored,
               placed_shape(stored, steps.placement).rank() > 0
                   ? placed_shape(stored, steps.placement)[0]
                   : 1,
               steps.values),
-      batch_(batch), permuted_(stored.shape), placed_(placed_shape(stored, steps.placement)) {
+      batch_(batch), rows_(rows), permuted_(stored.shape),
+      placed_(placed_shape(stored, steps.placement)) {
   const int rank = placed_.rank();
   CHECK(batch.shape.rank() == rank + 1 && rank < Shape::kMaxRank, "a batch {} for the field '{}'",
         batch.to_string(), stored.name);
@@ -140,7 +142,7 @@ int FieldWriter::place(const Chance* chance, Axes3& axes) const {
   const std::array<Window, kMostAxes> window = windows(chance);
   const int rank = placed_.rank();
   if (rank == 0) {
-    axes[0] = {.dim = 1, .begin = 0, .stride = 0, .first = 0, .last = 1, .extent = 1};
+    axes[0] = {.dim = 1, .begin = 0, .stride = 0, .first = 0, .last = 1, .extent = 1, .end_at = 1};
     return 1;
   }
   std::array<int, kMostAxes> source = {0, 1, 2};
@@ -163,6 +165,12 @@ int FieldWriter::place(const Chance* chance, Axes3& axes) const {
                   stride = stored_stride_[static_cast<size_t>(from)];
     AxisMap& axis = axes[static_cast<size_t>(d)];
     axis = {.dim = d + 1, .begin = at.start * stride, .stride = stride, .extent = extent};
+    axis.stored = placement_.permute.empty() ? from : placement_.permute[static_cast<size_t>(from)];
+    axis.end_at = extent;
+    if (rows_ && rows_->dim == d + 1) {
+      axis.begin_at = rows_->first;
+      axis.end_at = rows_->last;
+    }
     axis.first = std::clamp<int64_t>(-at.start, 0, extent);
     axis.last = std::clamp<int64_t>(size - at.start, 0, extent);
     if (mirrored) {
@@ -184,6 +192,8 @@ template <class Row>
 void FieldWriter::walk(const Axes3& axes, int rank, int64_t position, Row row) const {
   std::array<int64_t, Shape::kMaxRank> index{};
   const int inner = rank - 1;
+  for (int k = 0; k < inner; ++k)
+    index[static_cast<size_t>(k)] = axes[static_cast<size_t>(k)].begin_at;
   for (;;) {
     int64_t from = axes[static_cast<size_t>(inner)].begin, channel = 0;
     int64_t to = offset_[0][static_cast<size_t>(position)];
@@ -198,8 +208,10 @@ void FieldWriter::walk(const Axes3& axes, int rank, int64_t position, Row row) c
     }
     row(outside, from, to, channel);
     int k = inner - 1;
-    while (k >= 0 && ++index[static_cast<size_t>(k)] == axes[static_cast<size_t>(k)].extent)
-      index[static_cast<size_t>(k--)] = 0;
+    while (k >= 0 && ++index[static_cast<size_t>(k)] == axes[static_cast<size_t>(k)].end_at) {
+      index[static_cast<size_t>(k)] = axes[static_cast<size_t>(k)].begin_at;
+      --k;
+    }
     if (k < 0) return;
   }
 }
@@ -293,6 +305,21 @@ void FieldWriter::write_numbers(const void* stored, const Axes3& axes, int rank,
       }
     });
   });
+}
+
+FieldRows FieldWriter::stored_rows(const Chance* chance) const {
+  if (!rows_) return {};
+  Axes3 axes;
+  const int rank = place(chance, axes);
+  const auto axis = std::find_if(axes.begin(), axes.begin() + rank,
+                                 [&](const AxisMap& a) { return a.dim == rows_->dim; });
+  if (axis == axes.begin() + rank || axis->stride == 0) return {};
+  const int64_t first = std::max(axis->first, rows_->first),
+                last = std::min(axis->last, rows_->last);
+  if (first >= last) return {.axis = axis->stored};  // padding alone
+  const int64_t step = std::abs(axis->stride), a = (axis->begin + first * axis->stride) / step,
+                b = (axis->begin + (last - 1) * axis->stride) / step;
+  return {.axis = axis->stored, .first = std::min(a, b), .last = std::max(a, b) + 1};
 }
 
 void FieldWriter::write(const void* stored, const Chance* chance, int64_t position,

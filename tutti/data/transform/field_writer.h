@@ -4,9 +4,11 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <variant>
 #include <vector>
 
+#include "tutti/data/dataset.h"
 #include "tutti/data/transform/values.h"
 #include "tutti/tensor/tensor_desc.h"
 
@@ -33,6 +35,12 @@ class Chance {
   std::array<uint32_t, 7> draws_;
 };
 
+/// Elements [first, last) of a dimension of a batch's tensor: the rows that a rank needs.
+struct BatchRows {
+  int dim = 1;
+  int64_t first = 0, last = 0;
+};
+
 /// The batch is a tensor [N, placed field ...] of f32, bf16 or, of integers without value steps,
 /// i32, in any layout. Channel padding of a blocked layout is not written: zero it once. Zeros of
 /// padding are zeros of the stored field, so they go through the value steps. Immutable: calls for
@@ -43,20 +51,26 @@ class Chance {
 class FieldWriter {
  public:
   /// ConfigError naming the field if a step does not fit it.
-  FieldWriter(const Field& stored, const FieldSteps& steps, const TensorDesc& batch);
+  /// `rows`: what is to be written of a dimension, if not all; others are written or not.
+  FieldWriter(const Field& stored, const FieldSteps& steps, const TensorDesc& batch,
+              std::optional<BatchRows> rows = {});
 
   const TensorDesc& batch() const { return batch_; }
   /// Elements of `stored`, rows last, to position `position` of `batch`. Without `chance` crops are
   /// taken from the middle and nothing is mirrored.
   void write(const void* stored, const Chance* chance, int64_t position, void* batch) const;
+  /// What write() reads of the stored field, and perhaps less than it looks at.
+  FieldRows stored_rows(const Chance* chance) const;
 
  private:
   /// Where the elements along one axis of the result come from.
   struct AxisMap {
     int dim = 0;                              ///< of the batch, from 1
+    int stored = 0;                           ///< axis of the stored field
     int64_t begin = 0;                        ///< of its element 0, in stored elements
     int64_t stride = 0;                       ///< in stored elements; negative where mirrored
     int64_t first = 0, last = 0, extent = 0;  ///< elements of [first, last) are stored
+    int64_t begin_at = 0, end_at = 0;         ///< those to be written, where it is no inner axis
   };
   using Axes3 = std::array<AxisMap, Shape::kMaxRank>;
 
@@ -82,6 +96,7 @@ class FieldWriter {
   Placement placement_;
   ValueFunction values_;
   TensorDesc batch_;
+  std::optional<BatchRows> rows_;
   std::array<int64_t, Shape::kMaxRank> stored_stride_{};  ///< of the permuted axes
   Shape permuted_, placed_;
   // What each stored number of one or two bytes becomes, for each channel where they differ; empty

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <set>
 
 #include "tutti/base/error.h"
@@ -281,6 +282,52 @@ TEST(FieldWriter, RefusesWhatDoesNotFit) {
   refused("image: crop 4 4", kField, desc, "leaves its transforms as 3x4x4");
   refused("image: symmetries x y", kField, desc, "equal sides");
   refused("label: add 1", {.name = "label"}, {DType::i32, {4}, {}}, "whole numbers");
+}
+
+TEST(FieldWriter, RowsAloneNeedNoOtherStoredRows) {
+  // Rows 2 to 5 of y, in the batch and wherever they lie in the stored field.
+  const std::vector<std::pair<std::string, Shape>> cases = {
+      {"x: divide 2", {3, 8, 8}},
+      {"x: permute 2 0 1, flip x y, add 1", {8, 8, 3}},
+      {"x: permute 1 2 0, crop 6 6 pad 2, divide 2", {8, 3, 8}},
+      {"x: symmetries x y", {3, 8, 8}}};
+  for (const auto& [text, shape] : cases)
+    for (const ElementType element : {ElementType::u8, ElementType::f32}) {
+      const Field field{.name = "x", .element = element, .shape = shape};
+      const FieldSteps steps = parse_steps(text);
+      const Shape placed = placed_shape(field, steps.placement);
+      const Shape batch{1, placed[0], placed[1], placed[2]};
+      const TensorDesc desc{DType::f32, batch, {}};
+      const FieldWriter all(field, steps, desc), some(field, steps, desc, BatchRows{2, 2, 5});
+      for (int64_t n = 0; n < 20; ++n) {
+        const Chance chance(7, 1, n);
+        const FieldRows rows = some.stored_rows(&chance);
+        ASSERT_GE(rows.axis, 0);
+        std::vector<uint8_t> stored(field.bytes()), parts(field.bytes());
+        const int64_t inner = shape.elements_from(rows.axis + 1);
+        for (int64_t i = 0; i < field.elements(); ++i) {
+          const bool wanted = i / inner % shape[rows.axis] >= rows.first &&
+                              i / inner % shape[rows.axis] < rows.last;
+          const auto value = static_cast<float>(i % 200);
+          const auto at = static_cast<size_t>(i);
+          if (element == ElementType::u8) {
+            stored[at] = static_cast<uint8_t>(i % 200);
+            if (wanted) parts[at] = stored[at];
+          } else {
+            std::memcpy(&stored[4 * at], &value, 4);
+            if (wanted) std::memcpy(&parts[4 * at], &value, 4);
+          }
+        }
+        std::vector<float> whole(static_cast<size_t>(batch.elements())), part(whole.size(), -1);
+        all.write(stored.data(), &chance, 0, whole.data());
+        some.write(parts.data(), &chance, 0, part.data());
+        for (int64_t c = 0; c < placed[0]; ++c)
+          for (int64_t i = 2 * placed[2]; i < 5 * placed[2]; ++i) {
+            const auto at = static_cast<size_t>(c * placed[1] * placed[2] + i);
+            ASSERT_EQ(part[at], whole[at]) << text << " " << n << " at " << at;
+          }
+      }
+    }
 }
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace tutti::data {
 
 SampleWriter::SampleWriter(const Dataset& dataset, std::span<const BatchField> fields,
                            std::span<const FieldSteps> steps, uint64_t seed)
-    : seed_(seed) {
+    : seed_(seed), fields_(dataset.fields().size()) {
   for (size_t i = 0; i < steps.size(); ++i) {
     field_index(dataset, steps[i].field);
     if (std::ranges::count(steps, steps[i].field, &FieldSteps::field) > 1)
@@ -20,7 +20,9 @@ SampleWriter::SampleWriter(const Dataset& dataset, std::span<const BatchField> f
     const size_t index = field_index(dataset, field.field);
     const auto own = std::ranges::find(steps, field.field, &FieldSteps::field);
     const FieldSteps given = own != steps.end() ? *own : FieldSteps{.field = field.field};
-    writers_.push_back({index, FieldWriter(dataset.fields()[index], given, field.desc)});
+    writers_.push_back(
+        {index, FieldWriter(dataset.fields()[index], given, field.desc, field.rows)});
+    reads_rows_ = reads_rows_ || field.rows;
     has_chance_ = has_chance_ || given.placement.has_chance();
     CHECK(field.desc.shape[0] == fields.front().desc.shape[0], "tensors of one minibatch");
   }
@@ -33,6 +35,18 @@ void SampleWriter::write(const Sample& sample, std::optional<int64_t> epoch, int
   for (size_t i = 0; i < writers_.size(); ++i)
     writers_[i].writer.write(sample.at(writers_[i].field), chance ? &*chance : nullptr, position,
                              batch[i]);
+}
+
+void SampleWriter::wanted_rows(std::optional<int64_t> epoch, int64_t index,
+                               std::vector<FieldRows>& rows) const {
+  std::optional<Chance> chance;
+  if (epoch && has_chance_) chance.emplace(seed_, *epoch, index);
+  rows.assign(fields_, {});
+  for (size_t i = 0; i < writers_.size(); ++i) {
+    const bool twice = std::ranges::count(writers_, writers_[i].field, &Writer::field) > 1;
+    if (!twice)
+      rows[writers_[i].field] = writers_[i].writer.stored_rows(chance ? &*chance : nullptr);
+  }
 }
 
 }  // namespace tutti::data

@@ -14,7 +14,8 @@ namespace tutti::data {
 /// A tensor of a minibatch and the field that fills it.
 struct BatchField {
   std::string field;
-  TensorDesc desc;  ///< [N, placed field ...]
+  TensorDesc desc;                     ///< [N, placed field ...]
+  std::optional<BatchRows> rows = {};  ///< what is needed of it; none: all
 };
 
 /// Immutable: calls for different positions may run on different threads.
@@ -33,6 +34,9 @@ class SampleWriter {
   /// chance.
   void write(const Sample& sample, std::optional<int64_t> epoch, int64_t index, int64_t position,
              std::span<void* const> batch) const;
+  /// Whether of some field not all is needed; what, of each field of the data set, for read_rows().
+  bool reads_rows() const { return reads_rows_; }
+  void wanted_rows(std::optional<int64_t> epoch, int64_t index, std::vector<FieldRows>& rows) const;
 
  private:
   struct Writer {
@@ -41,7 +45,8 @@ class SampleWriter {
   };
   std::vector<Writer> writers_;
   uint64_t seed_;
-  bool has_chance_ = false;
+  bool has_chance_ = false, reads_rows_ = false;
+  size_t fields_ = 0;  // of the data set
 };
 
 }  // namespace tutti::data

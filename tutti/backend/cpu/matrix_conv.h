@@ -1,0 +1,17 @@
+#pragma once
+// Ungrouped convolutions of channels-last tensors as products of matrices: a pixel's channels are a
+// row, weights lie in panels of 16 outputs, and each tap is one more part of the sum. Any kernel,
+// stride, dilation and padding, in 2 or 3 dimensions; f32 (bf16 through conv_widened.h).
+
+#include <vector>
+
+#include "tutti/backend/backend.h"
+
+namespace tutti {
+
+/// Adds the candidate "cpu:matrix" for Conv, ConvBackwardData and ConvBackwardWeights, or its
+/// refusal. Weights are [K/16, kernel..., C, 16], for the data gradient [C/16, kernel..., K, 16].
+void append_matrix_conv_candidate(const KernelRequest& request,
+                                  std::vector<KernelCandidate>& candidates);
+
+}  // namespace tutti

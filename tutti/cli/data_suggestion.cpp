@@ -1,0 +1,235 @@
+#include "tutti/cli/data_suggestion.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+
+#include "tutti/base/error.h"
+#include "tutti/data/open.h"
+#include "tutti/train/config.h"
+
+namespace tutti {
+namespace {
+
+/// Refused by `tutti train`, so that nobody trains on something else.
+const std::string kNothing = "[data]\ndataset = \"arrays\"\n# There is none: ";
+constexpr int64_t kMostLooked = int64_t{32} << 20;  // elements
+constexpr int64_t kMostClasses = 1024, kMostOutputs = 4096;
+
+int64_t product(const std::vector<int64_t>& shape) {
+  int64_t elements = 1;
+  for (const int64_t extent : shape) elements *= extent;
+  return elements;
+}
+
+/// What samples say about a field.
+struct Looked {
+  double low = INFINITY, high = -INFINITY, sum = 0, squares = 0, count = 0;
+
+  void add(std::span<const float> values) {
+    for (const double x : values) {
+      low = std::min(low, x);
+      high = std::max(high, x);
+      sum += x;
+      squares += x * x;
+    }
+    count += static_cast<double>(values.size());
+  }
+  double mean() const { return sum / count; }
+  double deviation() const { return std::sqrt(std::max(squares / count - mean() * mean(), 0.0)); }
+};
+
+/// Opens, reads some samples, and settles line after line.
+class Suggestion {
+ public:
+  Suggestion(const std::vector<FoundArray>& arrays, const SuggestedFiles& files)
+      : arrays_(arrays), files_(files) {}
+
+  std::string text() {
+    if (arrays_.empty()) return kNothing + "no array holds numbers\n";
+    const FoundArray& input = *std::ranges::max_element(
+        arrays_, {}, [](const FoundArray& a) { return std::pair(product(a.shape), !a.wide); });
+    if (product(input.shape) < 2) return kNothing + "no array holds more than a number\n";
+    input_ = "input: from " + quoted(input.name) + input.as;
+    for (const FoundArray& other : arrays_)
+      if (other.name != input.name && try_target(other)) break;
+    if (target_.empty()) look({input_}), copy_of_input(input);
+    if (target_.empty())
+      return "# No array looks like a target, and samples are too large to be given back by a "
+             "small "
+             "network:\n# name two fields and choose a network, see docs/samples.md.\n" +
+             data_text();
+    shape_input();
+    return data_text() + model_text();
+  }
+
+ private:
+  static std::string quoted(const std::string& name) {
+    return name.find_first_of(" ,:") == std::string::npos ? name : "'" + name + "'";
+  }
+
+  /// Opens the training files with these fields; reads samples while they are not too many. NaN
+  /// and fill values become 0, which the lines then say.
+  void look(std::vector<std::string> lines) {
+    try {
+      read(lines);
+    } catch (const data::BadFile& error) {
+      if (std::string_view(error.what()).find("missing V") == std::string_view::npos) throw;
+      missing_ = " missing 0";
+      lines[0] += missing_;
+      read(lines);
+    }
+  }
+  void read(const std::vector<std::string>& lines) {
+    set_ = data::open_dataset(
+        {.name = "arrays", .dir = files_.dir, .arrays = {.train = files_.train, .fields = lines}});
+    looked_.assign(lines.size(), {});
+    int64_t each = 0;
+    for (const data::Field& field : set_->fields()) each += field.elements();
+    const int64_t samples = std::clamp<int64_t>(kMostLooked / each, 1, set_->size());
+    data::Sample sample(set_->fields());
+    for (int64_t i = 0; i < samples; ++i) {
+      set_->read(i * set_->size() / samples, sample);
+      for (size_t f = 0; f < lines.size(); ++f) {
+        std::vector<float> values(static_cast<size_t>(set_->fields()[f].elements()));
+        data::to_f32(set_->fields()[f].element, sample.at(f), std::ssize(values), values.data());
+        looked_[f].add(values);
+      }
+    }
+  }
+
+  /// Whether `other` can be what is to be predicted; then target_ and task_ say how.
+  bool try_target(const FoundArray& other) {
+    try {
+      look({input_, "target: from " + quoted(other.name) + other.as});
+    } catch (const Error&) {
+      return false;  // of other samples than the input
+    }
+    const data::Field &input = set_->fields()[0], &target = set_->fields()[1];
+    const int64_t classes = static_cast<int64_t>(looked_[1].high) + 1;
+    const bool counts =
+        other.whole_numbers && looked_[1].low >= 0 && classes >= 2 && classes <= kMostClasses;
+    const std::string line = "target: from " + quoted(other.name) + other.as;
+    if (counts && target.shape.rank() == 0) {
+      task_ = "classify";
+    } else if (counts && target.shape.rank() == 2 && covers(input.shape, target.shape)) {
+      task_ = "segment";
+    } else if (target.elements() <= kMostOutputs && target.elements() < input.elements() &&
+               other.as.empty() && (!other.whole_numbers || target.shape.rank() < 2)) {
+      task_ = "regress";
+      target_ = line + fmt::format(" as {}", target.elements());
+      return true;
+    } else {
+      return false;
+    }
+    target_ = line + fmt::format(" classes {}", classes);
+    return true;
+  }
+  /// Whether the mask lies on the input's rows and columns, and is large enough for a network.
+  static bool covers(const Shape& input, const Shape& mask) {
+    if (mask[0] < 32 || mask[1] < 32) return false;
+    if (input.rank() == 2) return input == mask;
+    return input.rank() == 3 && ((input[0] == mask[0] && input[1] == mask[1]) ||
+                                 (input[1] == mask[0] && input[2] == mask[1]));
+  }
+
+  void copy_of_input(const FoundArray& input) {
+    const data::Field& field = set_->fields()[0];
+    if (field.elements() > kMostOutputs * 16) return;
+    note_ = "# No array looks like a target: the network learns to give back its input.\n";
+    task_ = "regress";
+    target_ = "target: from " + quoted(input.name) +
+              (input.as.empty() ? fmt::format(" as {}", field.elements()) : input.as) + missing_;
+    if (!input.as.empty()) target_.clear();
+  }
+
+  /// The input's extents and steps as the network of the task takes them.
+  void shape_input() {
+    const data::Field& field = set_->fields()[0];
+    const Shape& shape = field.shape;
+    const int rank = shape.rank();
+    model_ = "mlp";
+    if (task_ == "segment") {
+      model_ = "deepcam-small";
+      const Shape& mask = set_->fields()[1].shape;
+      if (rank == 2) input_ += fmt::format(" as 1 {} {}", shape[0], shape[1]);
+      if (rank == 3 && shape[0] == mask[0] && shape[1] == mask[1]) steps_ = "permute 2 0 1, ";
+      const int64_t height = mask[0] / 16 * 16, width = mask[1] / 16 * 16;
+      if (height != mask[0] || width != mask[1]) crop_ = fmt::format("crop {} {}", height, width);
+      if (!crop_.empty()) steps_ += crop_ + ", ";
+    } else if (rank == 4 && task_ == "regress" && is_cube(shape, 0)) {
+      model_ = "cosmoflow";
+      steps_ = "permute 3 0 1 2, ";
+    } else if (rank == 4 && task_ == "regress" && is_cube(shape, 1)) {
+      model_ = "cosmoflow";
+    } else if (rank != 3) {
+      const int64_t last = rank > 0 ? shape[rank - 1] : 1, before = rank > 1 ? shape[rank - 2] : 1;
+      const int64_t outer = field.elements() / (last * before);
+      if (const size_t as = input_.find(" as "); as == std::string::npos)
+        input_ += fmt::format(" as {} {} {}", outer, before, last);
+      else
+        input_.replace(as, std::string::npos,
+                       fmt::format(" as {} {} {} {}", name_of(field.element), outer, before, last));
+    }
+    const Looked& looked = looked_[0];
+    if (field.element == data::ElementType::u8)
+      steps_ += "divide 255";
+    else if (looked.deviation() > 0)
+      steps_ += fmt::format("normalise mean {:.6g} std {:.6g}", looked.mean(), looked.deviation());
+    else
+      steps_ += "multiply 1";
+  }
+  static bool is_cube(const Shape& shape, int first) {
+    return shape[first] == shape[first + 1] && shape[first] == shape[first + 2] &&
+           shape[first] % 32 == 0;
+  }
+
+  std::string data_text() const {
+    std::vector<std::string> lines = {input_ + missing_};
+    if (!target_.empty()) lines.push_back(target_);
+    const bool own = !files_.validation.empty();
+    std::string text = fmt::format(
+        "{}[data]\ndataset = \"arrays\"\ndir = {}\ntrain_files = {}\nvalidation_files = {}{}\n"
+        "fields = {}\n",
+        note_, to_toml(files_.dir.string()), to_toml(files_.train),
+        to_toml(own ? files_.validation : files_.train),
+        own ? "" : "  # the training files: name others, which training does not see",
+        to_toml(lines));
+    if (target_.empty()) return text;
+    std::vector<std::string> steps = {"input: " + steps_};
+    if (!crop_.empty()) steps.push_back("target: " + crop_);
+    return text + fmt::format("transforms = {}\n", to_toml(steps));
+  }
+  std::string model_text() const {
+    const int64_t batch =
+        std::min<int64_t>(set_->size(), task_ == "segment" || model_ == "cosmoflow" ? 2 : 16);
+    return fmt::format(
+        "\n[model]\nname = \"{}\"  # see `tutti model list`\ntask = \"{}\"\n\n[batch]\nglobal = "
+        "{}\n\n"
+        "[optimizer]\nname = \"adamw\"\nlr = 0.001\n\n[run]\nepochs = 1\n",
+        model_, task_, batch);
+  }
+
+  const std::vector<FoundArray>& arrays_;
+  const SuggestedFiles& files_;
+  std::unique_ptr<data::Dataset> set_;
+  std::vector<Looked> looked_;
+  std::string input_, target_, task_, model_, steps_, crop_, missing_, note_;
+};
+
+}  // namespace
+
+std::string suggested_configuration(const std::vector<FoundArray>& arrays,
+                                    const SuggestedFiles& files) {
+  try {
+    return Suggestion(arrays, files).text();
+  } catch (const Error& error) {
+    return fmt::format("{}{}\n", kNothing, error.what());
+  }
+}
+
+}  // namespace tutti

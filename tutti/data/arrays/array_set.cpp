@@ -1,0 +1,172 @@
+#include "tutti/data/arrays/array_set.h"
+
+#include <algorithm>
+#include <atomic>
+#include <list>
+#include <mutex>
+#include <set>
+
+#include "tutti/base/log.h"
+#include "tutti/data/arrays/sample_file.h"
+#include "tutti/data/arrays/sample_places.h"
+
+namespace tutti::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMostOpen = 64;
+constexpr int64_t kMostHeld = int64_t{256} << 20, kMostChunks = int64_t{64} << 20;
+
+/// The files used last, open.
+class OpenFiles {
+ public:
+  using File = std::shared_ptr<const SampleFile>;
+
+  File find(size_t number) {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::ranges::find(files_, number, &Entry::number);
+    if (found == files_.end()) return nullptr;
+    files_.splice(files_.begin(), files_, found);
+    return found->file;
+  }
+  /// Returns the file that is kept: another reader may have been faster.
+  File keep(size_t number, File file) {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::ranges::find(files_, number, &Entry::number);
+    if (found != files_.end()) return found->file;
+    files_.push_front({number, file});
+    int64_t held = 0;
+    for (auto entry = files_.begin(); entry != files_.end();) {
+      held += entry->file->held_bytes();
+      const auto position = static_cast<size_t>(std::distance(files_.begin(), entry));
+      entry = position > 0 && (position >= kMostOpen || held > kMostHeld) ? files_.erase(entry)
+                                                                          : std::next(entry);
+    }
+    return file;
+  }
+
+ private:
+  struct Entry {
+    size_t number;
+    File file;
+  };
+  std::mutex mutex_;
+  std::list<Entry> files_;  // guarded by mutex_; used last: first
+};
+
+/// What readers share; it stays while one of them is in a read, also when the set is gone.
+class SetState {
+ public:
+  explicit SetState(const ArraySetSpec& spec)
+      : files_(spec.files), lines_(spec.fields), opened_(files_.size()),
+        cache_(std::make_shared<ChunkCache>(kMostChunks)) {
+    records_ = is_record_file(files_.front());
+    const std::string how = records_ ? "each record is a sample" : settle();
+    fields_ = acquire(0)->fields();
+    count();
+    for (size_t f = 0; f < spec.statistics.size(); ++f) fields_[f].statistics = spec.statistics[f];
+    log::info("{}: {} samples in {} file{}; {}", spec.key, size(), files_.size(),
+              files_.size() == 1 ? "" : "s", how);
+  }
+
+  int64_t size() const { return firsts_.empty() ? std::ssize(files_) : firsts_.back(); }
+  const std::vector<Field>& fields() const { return fields_; }
+
+  void read(int64_t index, Sample& sample, std::span<const FieldRows> rows) {
+    if (firsts_.empty()) {
+      const auto file = acquire(static_cast<size_t>(index));
+      if (file->samples() != 1)
+        throw BadFile(
+            fmt::format("{}: holds more than one record ({}), and {} holds one: each file "
+                        "must be one sample, as the first is",
+                        file->name(), file->samples(), files_.front().string()));
+      return file->read(0, sample, rows);
+    }
+    const auto behind = std::ranges::upper_bound(firsts_, index);
+    const auto number = static_cast<size_t>(behind - firsts_.begin());
+    acquire(number)->read(number == 0 ? index : index - firsts_[number - 1], sample, rows);
+  }
+
+ private:
+  std::string settle() {
+    const size_t last = files_.size() - 1;
+    std::vector<ArrayFile> some;
+    for (const size_t i : std::set<size_t>{0, std::min<size_t>(1, last), last})
+      some.push_back(open_array_file(files_[i], {.probe = !opened_[i].exchange(true)}));
+    return settle_places(lines_, some, std::ssize(files_));
+  }
+
+  /// How many samples each file has, where that is not one.
+  void count() {
+    const bool one =
+        records_ ? acquire(0)->samples() == 1 && files_.size() > 1 : one_sample_a_file(lines_);
+    if (one) return;
+    std::vector<int64_t> firsts;
+    for (size_t i = 0; i < files_.size(); ++i)
+      firsts.push_back(acquire(i)->samples() + (i > 0 ? firsts.back() : 0));
+    firsts_ = std::move(firsts);
+  }
+
+  std::shared_ptr<const SampleFile> acquire(size_t number) {
+    if (auto file = open_.find(number)) return file;
+    const fs::path& path = files_[number];
+    // A damaged file may end the process that opens it, so the first time another one tries it.
+    auto file = records_ ? record_samples(path, lines_)
+                         : array_samples(open_array_file(path, {.probe = !opened_[number].load()}),
+                                         lines_, cache_);
+    opened_[number] = true;
+    check_alike(*file);
+    return open_.keep(number, std::move(file));
+  }
+
+  void check_alike(const SampleFile& file) const {
+    for (size_t f = 0; f < fields_.size(); ++f) {
+      const Field &found = file.fields()[f], &expected = fields_[f];
+      if (found.shape != expected.shape || found.element != expected.element)
+        throw BadFile(fmt::format(
+            "{}: its field is {}, but {} has {}: all files of a set must be "
+            "alike; leave this one out, or convert it",
+            file.name(), found.to_string(), files_.front().string(), expected.to_string()));
+    }
+  }
+
+  std::vector<fs::path> files_;
+  std::vector<FieldLine> lines_;
+  std::vector<std::atomic<bool>> opened_;
+  std::shared_ptr<ChunkCache> cache_;  // shared with files that readers hold
+  bool records_ = false;
+  std::vector<Field> fields_;
+  std::vector<int64_t> firsts_;  // of each file: the samples up to its end; empty: one a file
+  OpenFiles open_;
+};
+
+class ArraySet final : public Dataset {
+ public:
+  explicit ArraySet(const ArraySetSpec& spec) : state_(std::make_shared<SetState>(spec)) {}
+
+  int64_t size() const override { return state_->size(); }
+  const std::vector<Field>& fields() const override { return state_->fields(); }
+  void read(int64_t index, Sample& sample) const override {
+    // A copy, because a reader that hangs may be left behind, and the set be gone when it wakes.
+    const std::shared_ptr<SetState> state = state_;
+    state->read(index, sample, {});
+  }
+  void read_rows(int64_t index, Sample& sample, std::span<const FieldRows> rows) const override {
+    const std::shared_ptr<SetState> state = state_;  // as above
+    state->read(index, sample, rows);
+  }
+
+ private:
+  std::shared_ptr<SetState> state_;  // shared with readers that may be left behind
+};
+
+}  // namespace
+
+std::unique_ptr<Dataset> open_array_set(const ArraySetSpec& spec) {
+  CHECK(!spec.files.empty() && !spec.fields.empty(), "{} files, {} fields", spec.files.size(),
+        spec.fields.size());
+  return std::make_unique<ArraySet>(spec);
+}
+
+}  // namespace tutti::data

@@ -1,0 +1,422 @@
+#include "tutti/data/arrays/array_set.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "tutti/data/arrays/sample_file.h"
+#include "tutti/data/arrays/statistics_file.h"
+#include "tutti/data/format/array_checks.h"
+#include "tutti/data/format/hdf5_arrays.h"
+#include "tutti/data/format/tf_example.h"
+#include "tutti/data/format/tfrecord.h"
+
+namespace tutti::data {
+namespace {
+
+using Paths = std::vector<std::filesystem::path>;
+
+std::unique_ptr<Dataset> set_of(const Paths& files, const std::vector<std::string>& lines) {
+  return open_array_set(
+      {.files = files, .fields = parse_field_lines(lines), .key = "data.train_files"});
+}
+
+template <class T>
+std::vector<T> values_of(const Dataset& set, int64_t index, const std::string& field) {
+  Sample sample(set.fields());
+  set.read(index, sample);
+  const auto* x = static_cast<const T*>(sample.at(field_index(set, field)));
+  return {x, x + field_named(set, field).elements()};
+}
+
+/// 0, 1, 2 ... without end.
+template <class T>
+std::vector<T> rising(int64_t count, int first = 0) {
+  std::vector<T> values(static_cast<size_t>(count));
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<T>(first + static_cast<int>(i));
+  return values;
+}
+
+template <class T>
+ArrayRef array_ref(std::string name, ElementType type, std::vector<int64_t> shape,
+                   const std::vector<T>& values) {
+  return {
+      .name = std::move(name), .type = type, .shape = std::move(shape), .values = values.data()};
+}
+
+std::filesystem::path images_file(const ScratchDirectory& scratch, const std::string& name,
+                                  int64_t count, int first) {
+  const auto images = rising<float>(count * 6, first * 6);
+  std::vector<int64_t> labels(static_cast<size_t>(count));
+  for (size_t i = 0; i < labels.size(); ++i) labels[i] = (first + static_cast<int64_t>(i)) % 3;
+  write_hdf5(scratch.path() / name,
+             std::vector<ArrayRef>{array_ref("images", ElementType::f32, {count, 2, 3}, images),
+                                   array_ref("labels", ElementType::i64, {count}, labels)},
+             {});
+  return scratch.path() / name;
+}
+
+TEST(ArraySet, TheFirstAxisCountsTheSamplesOfFilesOfAnySize) {
+  const ScratchDirectory scratch;
+  const Paths files = {images_file(scratch, "a.h5", 4, 0), images_file(scratch, "b.h5", 1, 4),
+                       images_file(scratch, "c.h5", 3, 5)};
+  const auto set = set_of(files, {"image: from images as 1 2 3", "label: from labels classes 3"});
+  ASSERT_EQ(set->size(), 8);
+  EXPECT_EQ(field_named(*set, "image").shape, (Shape{1, 2, 3}));
+  EXPECT_EQ(field_named(*set, "label").shape.rank(), 0);
+  for (const int64_t i : {7, 0, 4, 3, 5}) {
+    EXPECT_EQ(values_of<float>(*set, i, "image"), rising<float>(6, static_cast<int>(i) * 6));
+    EXPECT_EQ(values_of<int64_t>(*set, i, "label"), std::vector<int64_t>{i % 3});
+  }
+}
+
+TEST(ArraySet, EachFileIsOneSampleWhereNothingCounts) {
+  const ScratchDirectory scratch;
+  Paths files;
+  for (int i = 0; i < 3; ++i) {
+    const auto x = rising<int16_t>(24, i);
+    const std::vector<float> y = {static_cast<float>(i), 1};
+    files.push_back(scratch.path() / fmt::format("{}.h5", i));
+    write_hdf5(files.back(),
+               std::vector<ArrayRef>{array_ref("x", ElementType::i16, {2, 3, 4}, x),
+                                     array_ref("y", ElementType::f32, {2}, y)},
+               {});
+  }
+  // x and y have the same first extent, and y one axis: taken for a number a sample, unless told.
+  EXPECT_EQ(set_of(files, {"x: from x", "y: from y"})->size(), 6);
+  const auto set = set_of(files, {"x: from x whole", "y: from y whole"});
+  ASSERT_EQ(set->size(), 3);
+  EXPECT_EQ(values_of<int16_t>(*set, 2, "x"), rising<int16_t>(24, 2));
+  EXPECT_EQ(values_of<float>(*set, 2, "y"), (std::vector<float>{2, 1}));
+  EXPECT_EQ(set_of(files, {"x: from x"})->size(), 3) << "all files look the same";
+  EXPECT_EQ(set_of({files[0]}, {"x: from x"})->size(), 2) << "one file";
+}
+
+TEST(ArraySet, AnyAxisCountsAndOthersAreTheSameForAllSamples) {
+  const ScratchDirectory scratch;
+  const auto x = rising<float>(2 * 5 * 3);
+  const auto land = rising<uint8_t>(4);
+  const auto file = scratch.path() / "a.h5";
+  write_hdf5(file,
+             std::vector<ArrayRef>{array_ref("x", ElementType::f32, {2, 5, 3}, x),
+                                   array_ref("land", ElementType::u8, {4}, land)},
+             {});
+  const auto set = set_of({file}, {"x: from x axis 1", "land: from land"});
+  ASSERT_EQ(set->size(), 5);
+  EXPECT_EQ(values_of<float>(*set, 3, "x"), (std::vector<float>{9, 10, 11, 24, 25, 26}));
+  EXPECT_EQ(values_of<uint8_t>(*set, 3, "land"), land);
+}
+
+TEST(ArraySet, BoxesAreCutIntoBlocksAndOnlyTheirChunksAreRead) {
+  const ScratchDirectory scratch;
+  constexpr int64_t kSide = 8;
+  const auto full = rising<int16_t>(kSide * kSide * kSide * 2);
+  Paths files;
+  for (int i = 0; i < 2; ++i) {
+    files.push_back(scratch.path() / fmt::format("{}.h5", i));
+    write_hdf5(
+        files.back(),
+        std::vector<ArrayRef>{array_ref("full", ElementType::i16, {kSide, kSide, kSide, 2}, full)},
+        {.chunk = {4, 4, 4, 2}, .deflate = 1});
+  }
+  const auto set = set_of(files, {"x: from full cut 4 4 4"});
+  ASSERT_EQ(set->size(), 16);
+  EXPECT_EQ(field_named(*set, "x").shape, (Shape{4, 4, 4, 2}));
+  for (const int64_t block : {0, 5, 7, 15}) {
+    const int64_t b = block % 8, z = b / 4 * 4, y = b / 2 % 2 * 4, first = b % 2 * 4;
+    std::vector<int16_t> expected;
+    for (int64_t i = 0; i < 4; ++i)
+      for (int64_t j = 0; j < 4; ++j)
+        for (int64_t k = 0; k < 8; ++k)
+          expected.push_back(
+              full[static_cast<size_t>((((z + i) * kSide + y + j) * kSide + first) * 2 + k)]);
+    EXPECT_EQ(values_of<int16_t>(*set, block, "x"), expected) << block;
+  }
+  const int64_t before = FileBytes::bytes_read();
+  values_of<int16_t>(*set, 3, "x");
+  EXPECT_LE(FileBytes::bytes_read() - before, 4 * 4 * 4 * 2 * 2 + 64) << "one chunk of eight";
+  expect_error<BadFile>([&] { set_of(files, {"x: from full cut 3 4 4"}); },
+                        {"0.h5", "axis 0 has 8 elements", "divide by 3"});
+}
+
+TEST(ArraySet, OtherFieldsAreRepeatedForEachBlock) {
+  const ScratchDirectory scratch;
+  const auto file = scratch.path() / "box.h5";
+  const auto full = rising<int16_t>(4 * 4 * 4);
+  const std::vector<float> parameters = {1, 2, 3, 4};
+  write_hdf5(file,
+             std::vector<ArrayRef>{array_ref("full", ElementType::i16, {4, 4, 4}, full),
+                                   array_ref("unitPar", ElementType::f32, {4}, parameters)},
+             {});
+  const auto set = set_of({file}, {"x: from full cut 2 2 2 as 1 2 2 2", "y: from unitPar"});
+  ASSERT_EQ(set->size(), 8);
+  EXPECT_EQ(values_of<int16_t>(*set, 7, "x"),
+            (std::vector<int16_t>{42, 43, 46, 47, 58, 59, 62, 63}));
+  EXPECT_EQ(values_of<float>(*set, 7, "y"), parameters);
+}
+
+TEST(ArraySet, AChunkOfManySamplesIsReadOnce) {
+  const ScratchDirectory scratch;
+  const auto file = scratch.path() / "a.h5";
+  const auto x = rising<float>(64 * 1000);
+  write_hdf5(file, std::vector<ArrayRef>{array_ref("x", ElementType::f32, {64, 1000}, x)},
+             {.chunk = {32, 1000}, .deflate = 1, .shuffle = true});
+  const auto set = set_of({file}, {"x: from x"});
+  const int64_t before = FileBytes::bytes_read();
+  for (int64_t i = 0; i < 64; ++i)
+    EXPECT_EQ(values_of<float>(*set, i, "x"), rising<float>(1000, static_cast<int>(i) * 1000));
+  EXPECT_LE(FileBytes::bytes_read() - before,
+            static_cast<int64_t>(std::filesystem::file_size(file)));
+}
+
+TEST(ArraySet, SamplesInMemoryAreShownNotCopied) {
+  const ScratchDirectory scratch;
+  ZipBytes zip;
+  Bytes content(6 * 8);
+  std::iota(content.begin(), content.end(), uint8_t{0});
+  zip.add("x.npy", npy_bytes("|u1", false, "(6, 8)", content), true);
+  const auto set = set_of({scratch.write("a.npz", zip.bytes())}, {"x: from x"});
+  Sample sample(set->fields());
+  set->read(2, sample);
+  const auto* two = static_cast<const uint8_t*>(sample.at(0));
+  set->read(3, sample);
+  EXPECT_EQ(static_cast<const uint8_t*>(sample.at(0)), two + 8) << "neighbours in one memory";
+  EXPECT_EQ(*two, 16);
+}
+
+TEST(ArraySet, ClimateVariablesAreStackedAndDecoded) {
+  const ScratchDirectory scratch;
+  const auto file = scratch.path() / "climate.nc";
+  const auto warm = rising<float>(3 * 4);
+  std::vector<int16_t> packed = rising<int16_t>(3 * 4);
+  const auto write = [&] {
+    std::vector<ArrayRef> arrays = {array_ref("T", ElementType::f32, {3, 2, 2}, warm),
+                                    array_ref("P", ElementType::i16, {3, 2, 2}, packed)};
+    arrays[1].attributes = {{"scale_factor", {.numbers = {0.5}}},
+                            {"add_offset", {.numbers = {100}}},
+                            {"_FillValue", {.numbers = {-999}}},
+                            {"units", {.text = "hPa"}}};
+    write_hdf5(file, arrays, {});
+  };
+  write();
+  const auto set = set_of({file}, {"data: from T, P"});
+  ASSERT_EQ(set->size(), 3);
+  EXPECT_EQ(set->fields()[0].to_string(), "f32 data 2x2x2");
+  EXPECT_EQ(values_of<float>(*set, 1, "data"),
+            (std::vector<float>{4, 5, 6, 7, 102, 102.5, 103, 103.5}));
+  packed[6] = -999;
+  write();
+  const auto gaps = set_of({file}, {"data: from T, P"});
+  EXPECT_EQ(values_of<float>(*gaps, 0, "data")[7], 101.5f);
+  expect_error<BadFile>([&] { values_of<float>(*gaps, 1, "data"); },
+                        {"climate.nc, sample 1", "'P'", "missing value", "[1, 1, 0]", "missing V"});
+  EXPECT_EQ(values_of<float>(*set_of({file}, {"data: from T, P missing 7"}), 1, "data")[6], 7);
+}
+
+TEST(ArraySet, NanIsRefusedOrReplaced) {
+  const ScratchDirectory scratch;
+  for (const ElementType type : {ElementType::f32, ElementType::f64}) {
+    const auto file = scratch.path() / "a.npy";
+    std::vector<float> narrow = {1, 2, NAN, 4};
+    std::vector<double> wide = {1, 2, NAN, 4};
+    write_npy_array(file, {.type = type,
+                           .shape = {2, 2},
+                           .values = type == ElementType::f32 ? static_cast<void*>(narrow.data())
+                                                              : wide.data()});
+    expect_error<BadFile>([&] { values_of<float>(*set_of({file}, {"x: from array"}), 1, "x"); },
+                          {"a.npy, sample 1", "nan", "[0]"});
+    Sample sample(std::vector<Field>{{.name = "x", .element = type, .shape = Shape{2}}});
+    set_of({file}, {"x: from array missing 9"})->read(1, sample);
+    EXPECT_EQ(type == ElementType::f32 ? *static_cast<const float*>(sample.at(0))
+                                       : *static_cast<const double*>(sample.at(0)),
+              9);
+  }
+}
+
+/// Reads rows [first, last) of axis `axis` of a sample into memory that held -1.
+std::vector<float> rows_of(const Dataset& set, int64_t index, const FieldRows& rows) {
+  Sample sample(set.fields());
+  auto* x = static_cast<float*>(sample.own(0));
+  std::fill_n(x, set.fields()[0].elements(), -1.0f);
+  set.read_rows(index, sample, std::vector<FieldRows>{rows});
+  return {x, x + set.fields()[0].elements()};
+}
+
+TEST(ArraySet, RanksThatShareASampleReadTheirRowsAlone) {
+  const ScratchDirectory scratch;
+  constexpr int64_t kChannels = 2, kRows = 64, kColumns = 512;
+  const auto x = rising<float>(2 * kChannels * kRows * kColumns);
+  const auto plain = scratch.path() / "a.npy", chunked = scratch.path() / "a.h5";
+  write_npy_array(plain, array_ref("", ElementType::f32, {2, kChannels, kRows, kColumns}, x));
+  write_hdf5(chunked,
+             std::vector<ArrayRef>{
+                 array_ref("array", ElementType::f32, {2, kChannels, kRows, kColumns}, x)},
+             {.chunk = {1, 1, 8, kColumns}, .deflate = 1, .shuffle = true});
+  std::vector<float> expected(kChannels * kRows * kColumns, -1);
+  for (int64_t c = 0; c < kChannels; ++c)
+    for (int64_t i = 16 * kColumns; i < 32 * kColumns; ++i) {
+      const int64_t at = c * kRows * kColumns + i;
+      expected[static_cast<size_t>(at)] = x[static_cast<size_t>(kChannels * kRows * kColumns + at)];
+    }
+  for (const auto& file : {plain, chunked}) {
+    const auto set = set_of({file}, {"x: from array"});
+    const int64_t before = FileBytes::bytes_read();
+    EXPECT_EQ(rows_of(*set, 1, {.axis = 1, .first = 16, .last = 32}), expected) << file;
+    EXPECT_LE(FileBytes::bytes_read() - before, kChannels * 16 * kColumns * 4) << file;
+    EXPECT_EQ(rows_of(*set, 1, {}), values_of<float>(*set, 1, "x"));
+    // Rows of rows: too many pieces, so all of it.
+    EXPECT_EQ(rows_of(*set, 0, {.axis = 2, .first = 1, .last = 2}), values_of<float>(*set, 0, "x"));
+    EXPECT_EQ(rows_of(*set, 0, {.axis = 0, .first = 1, .last = 1})[0], -1) << "nothing wanted";
+  }
+}
+
+TfFeature floats_feature(std::string name, std::vector<float> values) {
+  TfFeature feature{.name = std::move(name), .kind = TfFeature::Kind::floats};
+  feature.floats = std::move(values);
+  return feature;
+}
+
+TEST(ArraySet, RecordsOfAnyFeaturesPlainOrGzipped) {
+  const ScratchDirectory scratch;
+  const auto record = [](int i) {
+    const float x = static_cast<float>(i);
+    TfFeature label{.name = "class", .kind = TfFeature::Kind::integers};
+    label.integers = {i % 10};
+    const std::vector<uint8_t> raw = {static_cast<uint8_t>(i), 1, 2, 3};
+    TfFeature bytes{.name = "raw", .kind = TfFeature::Kind::bytes};
+    bytes.bytes.push_back(raw);
+    return example_record(
+        std::vector<TfFeature>{floats_feature("image", {x, x, x, x}), label, bytes});
+  };
+  const std::vector<std::string> lines = {"image: from image as 1 2 2",
+                                          "label: from class classes 10", "raw: from raw as i16 2",
+                                          "small: from class as u8"};
+  for (const bool gzip : {false, true}) {
+    Paths files;
+    int made = 0;
+    for (const int count : {3, 1, 2}) {
+      std::vector<std::vector<uint8_t>> records;
+      for (int i = 0; i < count; ++i) records.push_back(record(made++));
+      files.push_back(scratch.path() / fmt::format("{}{}.rec", gzip, count));
+      write_tfrecords(files.back(), records, gzip);
+    }
+    const auto set = set_of(files, lines);
+    ASSERT_EQ(set->size(), 6);
+    for (int i = 0; i < 6; ++i) {
+      EXPECT_EQ(values_of<float>(*set, i, "image"), std::vector<float>(4, static_cast<float>(i)));
+      EXPECT_EQ(values_of<int64_t>(*set, i, "label"), std::vector<int64_t>{i});
+      EXPECT_EQ(values_of<int16_t>(*set, i, "raw"),
+                (std::vector<int16_t>{static_cast<int16_t>(256 + i), 770}));
+      EXPECT_EQ(values_of<uint8_t>(*set, i, "small")[0], i);
+    }
+    expect_error<BadFile>([&] { set_of(files, {"x: from none"}); },
+                          {"record 0", "image, class, raw"});
+    expect_error<BadFile>([&] { set_of(files, {"x: from raw"}); }, {"4 bytes", "'as'"});
+    expect_error<BadFile>([&] { set_of(files, {"x: from image as 3"}); }, {"4 elements", "as 3"});
+    expect_config_error([&] { set_of(files, {"x: from image axis 0"}); }, {"TFRecords"});
+    Bytes bytes = read_all(files[0]);
+    bytes[bytes.size() - 20] ^= 1;
+    scratch.write("bad.rec", bytes);
+    expect_error<BadFile>(
+        [&] { values_of<float>(*set_of({scratch.path() / "bad.rec"}, lines), 2, "image"); },
+        {"bad.rec"});
+  }
+}
+
+TEST(ArraySet, FilesThatDoNotBelongTogether) {
+  const ScratchDirectory scratch;
+  const Paths good = {images_file(scratch, "a.h5", 4, 0), images_file(scratch, "b.h5", 2, 0)};
+  const std::vector<std::string> lines = {"image: from images", "label: from labels classes 3"};
+  const auto other = scratch.path() / "c.h5";
+  const auto wide = rising<double>(2 * 6);
+  const std::vector<int64_t> labels = {0, 3};
+  const auto with_c = [&](std::vector<ArrayRef> arrays) {
+    write_hdf5(other, arrays, {});
+    return set_of({good[0], good[1], other}, lines);
+  };
+  expect_error<BadFile>(
+      [&] {
+        with_c({array_ref("images", ElementType::f64, {2, 2, 3}, wide),
+                array_ref("labels", ElementType::i64, {2}, labels)});
+      },
+      {"c.h5", "f64 image 2x3", "a.h5", "f32 image 2x3"});
+  expect_error<BadFile>(
+      [&] {
+        with_c({array_ref("images", ElementType::f32, {2, 2, 3}, wide)});
+      },
+      {"c.h5", "'labels'", "images f32 [2, 2, 3]"});
+  const auto narrow = rising<float>(12);
+  expect_error<BadFile>(
+      [&] {
+        with_c({array_ref("images", ElementType::f32, {2, 2, 3}, narrow),
+                array_ref("labels", ElementType::i64, {1}, labels)});
+      },
+      {"c.h5", "'label' has 1 samples", "'image' has 2"});
+  const auto set = with_c({array_ref("images", ElementType::f32, {2, 2, 3}, narrow),
+                           array_ref("labels", ElementType::i64, {2}, labels)});
+  expect_error<BadFile>([&] { values_of<int64_t>(*set, 7, "label"); },
+                        {"c.h5, sample 1", "'label' is 3", "0 to 2"});
+}
+
+TEST(ArraySet, DamagedFilesAndPipesAreErrors) {
+  const ScratchDirectory scratch;
+  const auto sound = images_file(scratch, "a.h5", 4, 0);
+  const Bytes bytes = read_all(sound);
+  scratch.write("cut.h5",
+                Bytes(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(bytes.size() / 2)));
+  const std::vector<std::string> lines = {"image: from images"};
+  expect_error<IoError>([&] { set_of({scratch.path() / "cut.h5"}, lines); }, {"cut.h5"});
+  const auto pipe = scratch.path() / "pipe.h5";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  expect_error<IoError>([&] { set_of({pipe}, lines); }, {"pipe.h5", "found a pipe"});
+
+  const auto shrinks = scratch.path() / "s.npy";
+  const auto x = rising<float>(4 * 100000);
+  write_npy_array(shrinks, array_ref("", ElementType::f32, {4, 100000}, x));
+  const auto set = set_of({shrinks}, {"x: from array"});
+  std::filesystem::resize_file(shrinks, 1000);
+  expect_error<IoError>([&] { values_of<float>(*set, 3, "x"); }, {"s.npy", "shortened"});
+}
+
+TEST(Statistics, OfHdf5NpzAndJson) {
+  const ScratchDirectory scratch;
+  const std::vector<FieldLine> lines = parse_field_lines(
+      {"data: from climate/data", "labels: from climate/labels classes 3", "other: from other"});
+  const std::vector<float> low = {0, 1}, high = {2, 3}, mean = {1, 2}, squares = {2, 5};
+  write_hdf5(scratch.path() / "s.h5",
+             std::vector<ArrayRef>{array_ref("climate/minval", ElementType::f32, {2}, low),
+                                   array_ref("climate/maxval", ElementType::f32, {2}, high),
+                                   array_ref("climate/mean", ElementType::f32, {2}, mean),
+                                   array_ref("climate/sqmean", ElementType::f32, {2}, squares)},
+             {});
+  const auto found = read_statistics(scratch.path() / "s.h5", lines);
+  EXPECT_EQ(found[0].least, low);
+  EXPECT_EQ(found[0].greatest, high);
+  EXPECT_EQ(found[0].deviation, (std::vector<float>{1, 1}));
+  EXPECT_TRUE(found[1].mean.empty());
+  EXPECT_TRUE(found[2].mean.empty());
+
+  std::vector<Field> fields(3);
+  fields[0].name = "data";
+  const std::string json = statistics_json(fields, found);
+  scratch.write("s.json", Bytes(json.begin(), json.end()));
+  const auto again = read_statistics(scratch.path() / "s.json", lines);
+  EXPECT_EQ(again[0].mean, mean);
+  EXPECT_EQ(again[0].least, low);
+
+  const auto refuse = [&](const std::string& text, const std::vector<std::string>& parts) {
+    scratch.write("s.json", Bytes(text.begin(), text.end()));
+    expect_error<BadFile>([&] { read_statistics(scratch.path() / "s.json", lines); }, parts);
+  };
+  refuse("{\"x\": 1}", {"data/mean", "found x"});
+  refuse("{", {"expected JSON"});
+  refuse("{\"data\": {\"mean\": [1], \"std\": [0]}}", {"not positive"});
+  refuse("{\"data\": {\"min\": [1], \"max\": [1]}}", {"not above"});
+  refuse("{\"data\": {\"mean\": [\"a\"]}}", {"list of numbers"});
+}
+
+}  // namespace
+}  // namespace tutti::data

@@ -1,0 +1,112 @@
+#include "tutti/data/arrays/file_list.h"
+
+#include <fmt/ranges.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <system_error>
+
+#include "tutti/base/error.h"
+#include "tutti/data/format/file_bytes.h"
+
+namespace tutti::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<std::string_view, 13> kEndings = {
+    ".npy", ".npz",      ".h5",        ".hdf5",        ".he5",          ".nc",  ".nc4",
+    ".cdf", ".tfrecord", ".tfrecords", ".tfrecord.gz", ".tfrecords.gz", ".toml"};
+
+/// The names in a folder, sorted; hidden ones only where `hidden`.
+std::vector<std::string> names_in(const fs::path& folder, bool hidden) {
+  std::vector<std::string> names;
+  std::error_code failed;
+  fs::directory_iterator entry(folder.empty() ? "." : folder, failed);
+  for (const fs::directory_iterator end; !failed && entry != end; entry.increment(failed))
+    if (std::string name = entry->path().filename().string(); hidden || !name.starts_with('.'))
+      names.push_back(std::move(name));
+  if (failed)
+    throw IoError(
+        fmt::format("{}: cannot look into the folder: {}", folder.string(), failed.message()));
+  std::ranges::sort(names);
+  return names;
+}
+
+bool is_pattern(const std::string& text) { return text.find_first_of("*?[") != std::string::npos; }
+
+/// The paths that fit the parts of a pattern from `part` on.
+void match(const fs::path& at, fs::path::iterator part, const fs::path::iterator& end,
+           std::vector<fs::path>& found) {
+  if (part == end) return found.push_back(at);
+  const std::string wanted = part->string();
+  const auto rest = std::next(part);
+  std::error_code unknown;
+  if (!is_pattern(wanted)) {
+    if (const fs::path next = at / wanted;
+        rest == end ? is_there(next) : fs::is_directory(next, unknown))
+      match(next, rest, end, found);
+    return;
+  }
+  if (!fs::is_directory(at.empty() ? "." : at, unknown)) return;
+  for (const std::string& name : names_in(at, wanted.starts_with('.')))
+    if (::fnmatch(wanted.c_str(), name.c_str(), FNM_PERIOD) == 0 &&
+        (rest == end || fs::is_directory(at / name, unknown)))
+      match(at / name, rest, end, found);
+}
+
+std::vector<fs::path> files_of(const fs::path& path, std::string_view key) {
+  std::error_code failed;
+  if (fs::is_directory(path, failed)) {
+    std::vector<fs::path> files;
+    for (const std::string& name : names_in(path, false))
+      if (is_sample_file_name(name)) files.push_back(path / name);
+    if (files.empty())
+      throw BadFile(
+          fmt::format("{}: the folder {} holds no files that end in {}: name the files, or "
+                      "a pattern such as \"{}/*.dat\"",
+                      key, path.string(), fmt::join(kEndings, " "), path.string()));
+    return files;
+  }
+  if (is_there(path)) return {path};
+  if (!is_pattern(path.string()))
+    throw BadFile(
+        fmt::format("{}: {} does not exist (relative paths start at data.dir): correct "
+                    "{} or data.dir",
+                    key, fs::absolute(path, failed).lexically_normal().string(), key));
+  std::vector<fs::path> files;
+  match({}, path.begin(), path.end(), files);
+  std::erase_if(files, [](const fs::path& file) {
+    std::error_code unknown;
+    return fs::is_directory(file, unknown);
+  });
+  if (files.empty())
+    throw BadFile(fmt::format("{}: no file fits the pattern {}: correct {} or data.dir", key,
+                              fs::absolute(path, failed).lexically_normal().string(), key));
+  return files;
+}
+
+}  // namespace
+
+bool is_sample_file_name(std::string_view name) {
+  return std::ranges::any_of(kEndings, [&](std::string_view end) { return name.ends_with(end); });
+}
+
+std::vector<fs::path> listed_files(const std::vector<std::string>& entries, const fs::path& folder,
+                                   std::string_view key) {
+  std::vector<fs::path> all;
+  std::set<fs::path> seen;
+  for (const std::string& entry : entries)
+    for (fs::path& file : files_of((folder / entry).lexically_normal(), key)) {
+      if (!seen.insert(file.lexically_normal()).second)
+        throw ConfigError(
+            fmt::format("{} leads to {} twice: name every file once", key, file.string()));
+      all.push_back(std::move(file));
+    }
+  if (all.empty()) throw ConfigError(fmt::format("{} names no file", key));
+  return all;
+}
+
+}  // namespace tutti::data

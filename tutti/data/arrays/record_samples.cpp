@@ -1,0 +1,190 @@
+// Files of TFRecords as samples: each record is a tf.Example, each line takes a feature.
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "tutti/data/arrays/sample_file.h"
+#include "tutti/data/format/tf_example.h"
+#include "tutti/data/format/tfrecord.h"
+
+namespace tutti::data {
+namespace {
+
+using Kind = TfFeature::Kind;
+
+const TfFeature& feature_named(const std::vector<TfFeature>& features, const std::string& name,
+                               const std::string& what) {
+  const auto found = std::ranges::find(features, name, &TfFeature::name);
+  if (found != features.end()) return *found;
+  std::string names;
+  for (const TfFeature& feature : features) names += (names.empty() ? "" : ", ") + feature.name;
+  throw BadFile(fmt::format("{}: there is no feature '{}', only: {}", what, name, names));
+}
+
+/// The type that a feature's values have by themselves.
+ElementType own_type(const FieldLine& line, const TfFeature& feature, const std::string& what) {
+  switch (feature.kind) {
+    case Kind::floats: return ElementType::f32;
+    case Kind::integers: return ElementType::i64;
+    case Kind::bytes:
+      throw BadFile(
+          fmt::format("{}: the feature '{}' holds {} bytes, whose type only 'as' can say: "
+                      "for example \"{}: from {} as f32 ...\" in data.fields",
+                      what, feature.name, feature.bytes[0].size(), line.field, feature.name));
+    case Kind::none: break;
+  }
+  throw BadFile(fmt::format("{}: the feature '{}' has no value", what, feature.name));
+}
+
+void check_line(const FieldLine& line, const std::string& file) {
+  const auto refuse = [&](std::string_view why) {
+    throw ConfigError(
+        fmt::format("data.fields: the line of '{}' {}, and {} holds TFRecords, where "
+                    "each record is a sample",
+                    line.field, why, file));
+  };
+  if (line.place == FieldLine::Place::axis || line.place == FieldLine::Place::cut)
+    refuse("has 'axis' or 'cut'");
+  if (line.arrays.size() > 1) refuse("stacks several arrays");
+  if (line.missing) refuse("has 'missing'");
+}
+
+class RecordSamples final : public SampleFile {
+ public:
+  RecordSamples(const std::filesystem::path& path, const std::vector<FieldLine>& lines)
+      : lines_(lines), file_(open_tfrecords(path)), name_(path.string()) {
+    if (file_.places.empty())
+      throw BadFile(fmt::format("{}: holds no record, expected samples", name_));
+    std::vector<uint8_t> memory;
+    const std::string what = this->what(0);
+    const std::vector<TfFeature> features = parse_example(file_.record(0, memory), what);
+    for (const FieldLine& line : lines_) {
+      check_line(line, name_);
+      fields_.push_back(field_of(line, feature_named(features, line.arrays[0], what), what));
+    }
+  }
+
+  const std::string& name() const override { return name_; }
+  const std::vector<Field>& fields() const override { return fields_; }
+  int64_t samples() const override { return std::ssize(file_.places); }
+  int64_t held_bytes() const override { return file_.inflated ? file_.bytes.size() : 0; }
+
+  void read(int64_t sample, Sample& to, std::span<const FieldRows>) const override {
+    const std::string what = this->what(sample);
+    auto memory = std::make_shared<std::vector<uint8_t>>();
+    const std::vector<TfFeature> features = parse_example(file_.record(sample, *memory), what);
+    const std::shared_ptr<const void> keeper = file_.inflated
+                                                   ? std::make_shared<FileBytes>(file_.bytes)
+                                                   : std::shared_ptr<const void>(memory);
+    for (size_t f = 0; f < fields_.size(); ++f) {
+      put(feature_named(features, lines_[f].arrays[0], what), f, to, keeper, what);
+      check_field_values(fields_[f], to.at(f), {0, fields_[f].elements()}, what);
+    }
+  }
+
+ private:
+  std::string what(int64_t record) const { return fmt::format("{}, record {}", name_, record); }
+
+  Field field_of(const FieldLine& line, const TfFeature& feature, const std::string& what) const {
+    const ElementType type = line.type ? *line.type : own_type(line, feature, what);
+    const int64_t elements =
+        feature.kind == Kind::bytes && feature.bytes.size() == 1
+            ? std::ssize(feature.bytes[0]) / static_cast<int64_t>(size_of(type))
+            : static_cast<int64_t>(feature.values());
+    std::vector<int64_t> extents;
+    if (line.shape)
+      extents =
+          shaped(*line.shape, elements, fmt::format("{}: the feature '{}'", what, feature.name));
+    else if (elements != 1)
+      extents = {elements};
+    if (elements == 0)
+      throw BadFile(fmt::format("{}: the feature '{}' has no value", what, feature.name));
+    return {.name = line.field,
+            .element = type,
+            .shape = Shape(std::span<const int64_t>(extents)),
+            .class_names = line.class_names};
+  }
+
+  [[noreturn]] static void refuse_count(const TfFeature& feature, size_t bytes, const Field& field,
+                                        const std::string& what) {
+    throw BadFile(fmt::format("{}: the feature '{}' has {} bytes, expected {} for {}", what,
+                              feature.name, bytes, field.bytes(), field.to_string()));
+  }
+
+  void put(const TfFeature& feature, size_t f, Sample& to,
+           const std::shared_ptr<const void>& keeper, const std::string& what) const {
+    const Field& field = fields_[f];
+    switch (feature.kind) {
+      case Kind::bytes: return put_bytes(feature, f, to, keeper, what);
+      case Kind::floats:
+        if (field.element != ElementType::f32) break;
+        if (feature.floats.size() * 4 != field.bytes())
+          refuse_count(feature, feature.floats.size() * 4, field, what);
+        std::memcpy(to.own(f), feature.floats.data(), field.bytes());
+        return;
+      case Kind::integers:
+        if (!is_integer(field.element)) break;
+        if (std::ssize(feature.integers) != field.elements())
+          refuse_count(feature, feature.integers.size() * size_of(field.element), field, what);
+        return put_integers(feature, field, to.own(f), what);
+      case Kind::none: break;
+    }
+    throw BadFile(fmt::format("{}: the feature '{}' holds no {}", what, feature.name,
+                              name_of(field.element)));
+  }
+
+  void put_bytes(const TfFeature& feature, size_t f, Sample& to,
+                 const std::shared_ptr<const void>& keeper, const std::string& what) const {
+    const Field& field = fields_[f];
+    if (feature.bytes.size() != 1)
+      throw BadFile(fmt::format("{}: the feature '{}' has {} texts, expected one", what,
+                                feature.name, feature.bytes.size()));
+    const std::span<const uint8_t> bytes = feature.bytes[0];
+    if (bytes.size() != field.bytes()) refuse_count(feature, bytes.size(), field, what);
+    const bool aligned = reinterpret_cast<uintptr_t>(bytes.data()) % size_of(field.element) == 0;
+    if (aligned) return to.show(f, bytes.data(), keeper);
+    std::memcpy(to.own(f), bytes.data(), bytes.size());
+  }
+
+  /// Integers in a narrower type where 'as' asks for one.
+  static void put_integers(const TfFeature& feature, const Field& field, void* out,
+                           const std::string& what) {
+    with_elements(field.element, out, [&](const auto* place) {
+      using T = std::remove_cvref_t<decltype(*place)>;
+      if constexpr (std::is_integral_v<T>) {
+        auto* to = static_cast<T*>(out);
+        for (const int64_t value : feature.integers) {
+          if (!std::in_range<T>(value))
+            throw BadFile(fmt::format("{}: the feature '{}' holds {}, which is no {}", what,
+                                      feature.name, value, name_of(field.element)));
+          *to++ = static_cast<T>(value);
+        }
+      }
+    });
+  }
+
+  std::vector<FieldLine> lines_;
+  TfRecordFile file_;
+  std::string name_;
+  std::vector<Field> fields_;
+};
+
+}  // namespace
+
+std::shared_ptr<const SampleFile> record_samples(const std::filesystem::path& path,
+                                                 const std::vector<FieldLine>& lines) {
+  return std::make_shared<RecordSamples>(path, lines);
+}
+
+bool is_record_file(const std::filesystem::path& path) {
+  const std::string name = path.filename().string();
+  for (const std::string_view end : {".tfrecord", ".tfrecords", ".tfrecord.gz", ".tfrecords.gz"})
+    if (name.ends_with(end)) return true;
+  return is_tfrecord(path);
+}
+
+}  // namespace tutti::data

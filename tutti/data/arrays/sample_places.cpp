@@ -1,0 +1,97 @@
+#include "tutti/data/arrays/sample_places.h"
+
+#include <algorithm>
+#include <set>
+
+namespace tutti::data {
+namespace {
+
+using Place = FieldLine::Place;
+
+const ArrayInfo& info_of(const ArrayFile& file, const FieldLine& line) {
+  return file.arrays()[file.find(line.arrays.front())];
+}
+
+bool named_time(const ArrayInfo& info) {
+  if (info.dimensions.empty()) return false;
+  std::string name = info.dimensions[0].substr(info.dimensions[0].find_last_of('/') + 1);
+  std::ranges::transform(name, name.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  });
+  return name == "time" || name == "times" || name == "sample" || name == "record" ||
+         name.starts_with("time_");
+}
+
+/// What the headers say where no line says anything.
+bool first_axis_counts(const std::vector<FieldLine>& lines, const std::vector<ArrayFile>& some,
+                       int64_t files) {
+  std::set<int64_t> of_fields, of_files;
+  bool named = false, a_number_each = false;
+  for (const FieldLine& line : lines) {
+    const ArrayInfo& info = info_of(some.front(), line);
+    if (info.shape.empty()) return false;
+    of_fields.insert(info.shape[0]);
+    named |= named_time(info);
+    a_number_each |= info.shape.size() == 1 && lines.size() > 1;
+  }
+  if (of_fields.size() > 1) return false;
+  for (const ArrayFile& file : some)
+    if (const ArrayInfo& info = info_of(file, lines.front()); !info.shape.empty())
+      of_files.insert(info.shape[0]);
+  return files == 1 || named || a_number_each || of_files.size() > 1;
+}
+
+/// Lines without a place, beside lines that have one.
+void follow_others(std::vector<FieldLine>& lines, const ArrayFile& first) {
+  const auto counted = std::ranges::find(lines, Place::axis, &FieldLine::place);
+  int64_t count = -1;
+  if (counted != lines.end()) {
+    const ArrayInfo& info = info_of(first, *counted);
+    if (counted->axis < std::ssize(info.shape))
+      count = info.shape[static_cast<size_t>(counted->axis)];
+  }
+  for (FieldLine& line : lines) {
+    if (line.place != Place::unsaid) continue;
+    const ArrayInfo& info = info_of(first, line);
+    line.place =
+        count >= 0 && !info.shape.empty() && info.shape[0] == count ? Place::axis : Place::whole;
+  }
+}
+
+}  // namespace
+
+std::string settle_places(std::vector<FieldLine>& lines, const std::vector<ArrayFile>& some,
+                          int64_t files) {
+  const auto unsaid = [](const FieldLine& line) { return line.place == Place::unsaid; };
+  if (std::ranges::any_of(lines, unsaid)) {
+    if (std::ranges::all_of(lines, unsaid)) {
+      const bool counts = first_axis_counts(lines, some, files);
+      for (FieldLine& line : lines) line.place = counts ? Place::axis : Place::whole;
+      return counts
+                 ? "the first axis counts the samples ('whole' in the lines of data.fields: each "
+                   "file is one)"
+                 : "each file is one sample ('axis 0' in the lines of data.fields: the first "
+                   "axis counts them)";
+    }
+    follow_others(lines, some.front());
+  }
+  if (one_sample_a_file(lines)) return "each file is one sample";
+  std::string text;
+  for (const FieldLine& line : lines)
+    if (line.place != Place::whole)
+      text +=
+          fmt::format("{}{} {}", text.empty() ? "" : ", ", line.field,
+                      line.place == Place::axis ? fmt::format("counted along axis {}", line.axis)
+                                                : "cut into blocks");
+  for (const FieldLine& line : lines)
+    if (line.place == Place::whole)
+      text += fmt::format(", {} the same for a whole file", line.field);
+  return text;
+}
+
+bool one_sample_a_file(const std::vector<FieldLine>& lines) {
+  return std::ranges::all_of(lines,
+                             [](const FieldLine& line) { return line.place == Place::whole; });
+}
+
+}  // namespace tutti::data

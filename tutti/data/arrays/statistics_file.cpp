@@ -1,0 +1,172 @@
+#include "tutti/data/arrays/statistics_file.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "tutti/base/json.h"
+#include "tutti/data/format/array_file.h"
+
+namespace tutti::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kMostNumbers = 1 << 20, kMostText = 64 << 20;
+
+using Numbers = std::map<std::string, std::vector<float>, std::less<>>;
+
+/// Numbers and lists of numbers of a JSON object, by the names that lead there joined with '/'.
+void flatten(const Json& json, const std::string& name, Numbers& numbers, const std::string& file) {
+  if (json.is_object()) {
+    for (const auto& [key, value] : json.items())
+      flatten(value, name.empty() ? key : name + "/" + key, numbers, file);
+    return;
+  }
+  std::vector<float> values;
+  if (json.is_number()) values.push_back(json.get<float>());
+  if (json.is_array())
+    for (const Json& one : json) {
+      if (!one.is_number())
+        throw BadFile(fmt::format("{}: '{}' must be a list of numbers", file, name));
+      values.push_back(one.get<float>());
+    }
+  if (!values.empty()) numbers[name] = std::move(values);
+}
+
+Numbers numbers_of_json(const fs::path& path) {
+  const FileBytes bytes = FileBytes::open(path);
+  if (bytes.size() > kMostText)
+    throw BadFile(
+        fmt::format("{}: expected statistics, found {} bytes", path.string(), bytes.size()));
+  std::vector<uint8_t> text(static_cast<size_t>(bytes.size()));
+  bytes.read(0, text);
+  Numbers numbers;
+  try {
+    const Json json = parse_json(std::string(text.begin(), text.end()));
+    flatten(json, "", numbers, path.string());
+  } catch (const Json::exception& error) {
+    throw BadFile(fmt::format("{}: expected JSON: {}", path.string(), error.what()));
+  }
+  return numbers;
+}
+
+Numbers numbers_of_arrays(const fs::path& path) {
+  const ArrayFile file = open_array_file(path);
+  Numbers numbers;
+  for (size_t i = 0; i < file.arrays().size(); ++i) {
+    const ArrayInfo& info = file.arrays()[i];
+    if (!info.problem.empty() || info.elements() > kMostNumbers) continue;
+    std::vector<float>& values = numbers[info.name];
+    values.resize(static_cast<size_t>(info.elements()));
+    file.read_f32(i, Slab::all(info), values.data());
+  }
+  return numbers;
+}
+
+/// What one prefix offers.
+class Offer {
+ public:
+  Offer(const Numbers& numbers, std::string prefix, const std::string& file)
+      : numbers_(numbers), prefix_(std::move(prefix)), file_(file) {}
+
+  FieldStatistics read() const {
+    FieldStatistics found{.mean = take({"mean"}),
+                          .deviation = take({"std"}),
+                          .least = take({"min", "minval"}),
+                          .greatest = take({"max", "maxval"})};
+    if (found.deviation.empty() && !found.mean.empty()) found.deviation = from_squares(found.mean);
+    if (found.mean.size() != found.deviation.size()) found.mean.clear(), found.deviation.clear();
+    require_sense(found);
+    return found;
+  }
+
+ private:
+  std::vector<float> take(std::initializer_list<const char*> names) const {
+    for (const char* name : names)
+      if (const auto found = numbers_.find(prefix_ + name); found != numbers_.end()) {
+        if (!std::ranges::all_of(found->second, [](float x) { return std::isfinite(x); }))
+          refuse(fmt::format("'{}{}' holds numbers that are not finite", prefix_, name));
+        return found->second;
+      }
+    return {};
+  }
+  std::vector<float> from_squares(const std::vector<float>& mean) const {
+    const std::vector<float> squares = take({"sqmean"});
+    std::vector<float> deviation;
+    for (size_t i = 0; i < std::min(squares.size(), mean.size()); ++i) {
+      const double m = mean[i];
+      deviation.push_back(static_cast<float>(std::sqrt(std::max(squares[i] - m * m, 0.0))));
+    }
+    return deviation;
+  }
+  void require_sense(const FieldStatistics& found) const {
+    for (const float deviation : found.deviation)
+      if (!(deviation > 0)) refuse(fmt::format("a deviation under '{}' is not positive", prefix_));
+    if (found.least.size() != found.greatest.size())
+      refuse(fmt::format("there are {} minima under '{}' and {} maxima", found.least.size(),
+                         prefix_, found.greatest.size()));
+    for (size_t i = 0; i < found.least.size(); ++i)
+      if (!(found.least[i] < found.greatest[i]))
+        refuse(fmt::format("maximum {} under '{}' is not above its minimum", i, prefix_));
+  }
+  [[noreturn]] void refuse(const std::string& why) const {
+    throw BadFile(fmt::format("{}: {}: correct data.statistics or the file", file_, why));
+  }
+
+  const Numbers& numbers_;
+  std::string prefix_;
+  const std::string& file_;
+};
+
+bool is_known(const FieldStatistics& found) { return !found.mean.empty() || !found.least.empty(); }
+
+FieldStatistics statistics_of(const Numbers& numbers, const FieldLine& line,
+                              const std::string& file) {
+  std::string array = line.arrays.front();
+  if (array.starts_with('/')) array.erase(0, 1);
+  const size_t group = array.find_last_of('/');
+  for (const std::string& prefix :
+       {line.field + "/", array + "/",
+        group == std::string::npos ? std::string() : array.substr(0, group + 1), std::string()})
+    if (FieldStatistics found = Offer(numbers, prefix, file).read(); is_known(found)) return found;
+  return {};
+}
+
+}  // namespace
+
+std::vector<FieldStatistics> read_statistics(const fs::path& file,
+                                             const std::vector<FieldLine>& lines) {
+  const Numbers numbers =
+      file.extension() == ".json" ? numbers_of_json(file) : numbers_of_arrays(file);
+  std::vector<FieldStatistics> all;
+  for (const FieldLine& line : lines)
+    all.push_back(line.class_names.empty() ? statistics_of(numbers, line, file.string())
+                                           : FieldStatistics());
+  if (std::ranges::none_of(all, is_known)) {
+    std::string names;
+    for (const auto& [name, values] : numbers) names += (names.empty() ? "" : ", ") + name;
+    throw BadFile(
+        fmt::format("{}: expected statistics named as '{}/mean' and '{}/std', or min and "
+                    "max, found {}: correct data.statistics",
+                    file.string(), lines.front().field, lines.front().field,
+                    names.empty() ? "none" : names.substr(0, 500)));
+  }
+  return all;
+}
+
+std::string statistics_json(const std::vector<Field>& fields,
+                            const std::vector<FieldStatistics>& statistics) {
+  Json json = Json::object();
+  for (size_t f = 0; f < fields.size(); ++f)
+    if (is_known(statistics[f]))
+      json[fields[f].name] = {{"mean", statistics[f].mean},
+                              {"std", statistics[f].deviation},
+                              {"min", statistics[f].least},
+                              {"max", statistics[f].greatest}};
+  return print_json(json, 2);
+}
+
+}  // namespace tutti::data

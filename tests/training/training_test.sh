@@ -861,6 +861,40 @@ case $case in
     expect 2 none --set run.patience=2
     says none 'run.patience counts evaluations: it needs run.eval_every above 0'
     ;;
+  infer)
+    # What infer predicts for files without labels is what eval predicts for them with labels.
+    "$tutti" data generate cosmoflow volumes --side 32 --train 8 --test 3 >generate.log || fail "cannot generate volumes"
+    "$tutti" data generate deepcam maps --height 48 --width 64 --train 8 --test 3 >>generate.log || fail "cannot generate maps"
+    for set in volumes maps; do
+      config=$here/$set.toml
+      expect 0 run-$set --max-steps 1
+      "$tutti" eval "$config" --weights run-$set --logits $set-eval.npy --save-predictions seen-$set >eval-$set.log 2>&1 || fail "eval of $set"
+      "$tutti" infer "$config" --weights run-$set --input $set/validation --output $set-infer.npy >infer-$set.log 2>&1 || fail "infer of $set"
+      "$tutti" infer "$config" --weights run-$set --split validation --output $set-split.npy >>infer-$set.log 2>&1 || fail "infer of a part of $set"
+      "$tutti" infer "$config" --weights run-$set --input "$set/validation/*0[012].*" --output $set.nc >>infer-$set.log 2>&1 || fail "infer of a pattern"
+      for other in infer split; do cmp $set-eval.npy $set-$other.npy || fail "eval and infer of $set differ"; done
+      cmp $set-eval.npy seen-$set/prediction.npy || fail "the saved predictions of $set are others"
+      head -c 4 seen-$set/sample_0002.png | grep -q PNG || fail "no picture of $set"
+      "$tutti" data inspect $set.nc >inspect.log 2>&1 || fail "cannot inspect $set.nc"
+      says inspect 'prediction'
+    done
+    for file in seen-volumes/scatter.png seen-volumes/x.npy seen-volumes/y.npy seen-maps/data.npy seen-maps/labels.npy; do
+      [ -s $file ] || fail "no $file"
+    done
+    "$tutti" infer "$here/maps.toml" --weights run-maps --input maps/validation --labels --output labels.h5 >labels.log 2>&1 || fail "infer of labels"
+    refused() {
+      local what=$1
+      shift
+      "$tutti" infer "$@" >refused.log 2>&1
+      local code=$?
+      [ $code -eq 2 ] || fail "infer $*: exit code $code, expected 2"
+      says refused "$what"
+    }
+    refused 'predicts numbers, not classes' "$here/volumes.toml" --weights run-volumes --input volumes/validation --labels --output o.npy
+    refused 'should end in .npy, .h5 or .nc' "$here/maps.toml" --weights run-maps --input maps/validation --output o.csv
+    refused 'give --input or --split' "$here/maps.toml" --weights run-maps --output o.npy
+    [ -z "$(ls ./*.part 2>/dev/null)" ] || fail "parts of files are left"
+    ;;
   *)
     fail "no case $case"
     ;;

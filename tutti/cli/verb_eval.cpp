@@ -10,8 +10,10 @@
 #include "tutti/base/log.h"
 #include "tutti/base/shell.h"
 #include "tutti/cli/config_flags.h"
+#include "tutti/cli/given_weights.h"
 #include "tutti/cli/job.h"
 #include "tutti/cli/launch.h"
+#include "tutti/cli/saved_predictions.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/data/format/npy_arrays.h"
 #include "tutti/device/cpu/topology.h"
@@ -27,60 +29,11 @@ namespace {
 
 struct EvalVerb {
   ConfigFlags flags;
-  std::string weights, logits, split;  // split empty: test, or validation where that is all
+  std::string weights, logits, pictures,
+      split;  // split empty: test, or validation where that is all
   int64_t samples = 0;
   bool json = false;
 };
-
-struct FoundWeights {
-  SafetensorsFile file;
-  std::string checkpoint{};  ///< empty: the file is of no checkpoint
-  int64_t step = 0;
-};
-
-/// Weights from a .safetensors file, a checkpoint or a file of one, or the folder of a run or of
-/// its checkpoints: the best one there, else the newest.
-FoundWeights weights_at(const std::filesystem::path& path) {
-  std::error_code failed;  // opening the file says why
-  const bool folder = std::filesystem::is_directory(path, failed);
-  if (path.filename() == "state.safetensors" &&
-      is_in_checkpoint(path.parent_path() / "weights.safetensors"))
-    throw ConfigError(fmt::format(
-        "--weights: '{}' holds the optimizer's state and the statistics, not the weights; give {}",
-        path.string(), shell_word((path.parent_path() / "weights.safetensors").string())));
-  if (!folder && !is_in_checkpoint(path)) return {SafetensorsFile(path)};
-  const auto best = folder ? find_best(checkpoints_in(path)) : std::nullopt;
-  const std::filesystem::path checkpoint = best ? *best : checkpoint_at(path, "--weights");
-  const int64_t step = verify_checkpoint(checkpoint).step;
-  log::info("weights of step {}{}: '{}'", step, best ? ", the best evaluation's" : "",
-            checkpoint.string());
-  return {std::move(open_checkpoint(checkpoint).weights), checkpoint.string(), step};
-}
-
-/// The configuration of the run that a path of --weights lies in or is; empty: none is near.
-std::string configuration_near(const std::filesystem::path& weights) {
-  std::error_code unknown;
-  auto at = weights.has_filename() ? weights : weights.parent_path();
-  // The run, its checkpoints, one of them, a file in that.
-  for (int up = 0; up < 4 && !at.empty(); ++up, at = at.parent_path())
-    if (const auto config = at / "config.toml"; std::filesystem::exists(config, unknown))
-      return config.string();
-  return "";
-}
-
-/// Throws ConfigError for weights of another model, with the configuration that has theirs.
-void import_weights(const EvalVerb& verb, const SafetensorsFile& file, Weights& weights) {
-  try {
-    weights.import_model(file);
-  } catch (const ConfigError& error) {
-    const std::string config = configuration_near(verb.weights);
-    if (config.empty() || config == verb.flags.file()) throw;
-    throw ConfigError(
-        fmt::format("{}; the run of these weights had the configuration {}: tutti "
-                    "eval {} --weights {}",
-                    error.what(), config, shell_word(config), shell_word(verb.weights)));
-  }
-}
 
 /// Whether run.target is reached; nothing where there is none, or where other samples were looked
 /// at than all of the validation or the test set: it is the quality on these.
@@ -90,7 +43,7 @@ std::optional<bool> target_reached(const EvalVerb& verb, const Goal& goal, const
   return goal.reached_by(quality.value(goal.metric->name()));
 }
 
-void print_quality(const EvalVerb& verb, const RunConfig& config, const FoundWeights& found,
+void print_quality(const EvalVerb& verb, const RunConfig& config, const GivenWeights& found,
                    const Goal& goal, const Quality& quality, std::optional<bool> reached) {
   if (verb.json) {
     Json out = {{"dataset", config.data.dataset},
@@ -152,8 +105,8 @@ int run_eval(EvalVerb& verb) {
   const Goal goal = goal_of(config, model.classes);
   const auto network = compile_evaluation(model, split_settings(config), nullptr, backend);
   Weights weights(network->plan.variables, 1);
-  const FoundWeights found = weights_at(verb.weights);
-  import_weights(verb, found.file, weights);
+  const GivenWeights found = weights_at(verb.weights);
+  import_given("eval", verb.weights, verb.flags.file(), found.file, weights);
 
   const data::SampleWriter writer = sample_writer(config, *dataset, network->batch());
   Evaluator evaluator(*network, backend, *dataset, writer, goal.metrics);
@@ -161,9 +114,17 @@ int run_eval(EvalVerb& verb) {
   const int64_t samples =
       verb.samples > 0 ? std::min(verb.samples, dataset->size()) : dataset->size();
   std::vector<float> logits;
-  const Quality quality = evaluator.run({0, samples}, static_cast<int>(config.data.readers),
-                                        verb.logits.empty() ? nullptr : &logits);
+  const Quality quality =
+      evaluator.run({0, samples}, static_cast<int>(config.data.readers),
+                    verb.logits.empty() && verb.pictures.empty() ? nullptr : &logits);
   if (!verb.logits.empty()) write_predictions(verb.logits, *network, samples, logits);
+  if (!verb.pictures.empty())
+    save_predictions(verb.pictures, {.config = config,
+                                     .dataset = *dataset,
+                                     .model = model,
+                                     .network = *network,
+                                     .predictions = logits,
+                                     .samples = samples});
   const std::optional<bool> reached = target_reached(verb, goal, quality, dataset->size());
   print_quality(verb, config, found, goal, quality, reached);
   return static_cast<int>(reached.value_or(true) ? ExitCode::done : ExitCode::target_missed);
@@ -204,13 +165,19 @@ Verb eval_verb() {
                                 "x classes, or samples x classes x height x width",
                         .bind = &state->logits,
                         .kind = Names::file},
+                       {.names = "--save-predictions",
+                        .value = "DIR",
+                        .help = "Make a folder with the fields, their truth and the predictions as "
+                                ".npy, and pictures of the first samples; with --samples of fewer",
+                        .bind = &state->pictures,
+                        .kind = Names::folder},
                        json_flag(state->json)},
                       state->flags.flags({"data-dir", "batch-size", "precision", "threads"})),
       .examples = {{"tutti eval run.toml --weights runs/mine",
                     "Evaluate the best checkpoint of a run, or its newest if none is marked"},
                    {"tutti eval run.toml --weights model.safetensors --split train --json",
                     "Evaluate a file of weights on the training images, for a program"}},
-      .see_also = {"tutti help train", "docs/configuration.md"},
+      .see_also = {"tutti help train", "tutti help infer", "docs/configuration.md"},
       .run = [state] { return run_eval(*state); }};
 }
 

@@ -74,6 +74,11 @@ losses() {
   grep -E '"event":"(step|epoch|eval)"' "$1/record.jsonl" | grep -Eo '"(event|step|loss|train_loss)":[^,}]*'
 }
 
+# tested NAME: what its last use of the test set found
+tested() {
+  grep '"event":"test"' "$1/record.jsonl" | tail -n 1 | grep -Eo '"(step|weights_step|samples|accuracy|loss)":[^,}]*' | tr '\n' ' '
+}
+
 # wait_for FILE PID: until it exists, as long as the run lives
 wait_for() {
   for _ in $(seq 600); do
@@ -670,8 +675,8 @@ case $case in
     expect 2 parts-few --ranks 2 --replicas 2 --set parallel.spatial=2
     says parts-few '2 replicas of 2 part.s. take 4 ranks, this job has 2'
     expect 0 normed --ranks 2 --set parallel.batchnorm_group_size=2 --max-steps 2
-    says one-volumes 'test mae 0[.][0-9]*, loss'
-    says one-maps 'test iou [0-9.]* %, accuracy [0-9.]* %, loss'
+    says one-volumes 'validation mae 0[.][0-9]*, loss'
+    says one-maps 'validation iou [0-9.]* %, accuracy [0-9.]* %, loss'
     # Of mae lower is better: any is below 2, none below 0.001.
     config=$here/volumes.toml
     expect 0 reached --target 2
@@ -936,6 +941,102 @@ case $case in
     kill -TERM "$(pgrep -P $job)"
     wait $job
     says study 'n0002-r1: none of the checkpoints of the unfinished run there is valid'
+    ;;
+  splits)
+    # A validation set judges, the test set is used once: the same on one rank, on two and after a resume in mid-epoch.
+    held="--set data.validation=0.25 --set run.eval_every=1"
+    expect 0 one $held
+    expect 0 two $held --ranks 2
+    expect 0 parts $held --max-steps 8
+    [ -z "$(tested parts)" ] && fail "a run that has ended has no test"
+    expect 0 parts $held --max-steps 0 --resume
+    for other in two parts; do
+      same one $other 18
+      [ "$(tested one)" = "$(tested $other)" ] || fail "the tests of one and $other differ: $(tested one); $(tested $other)"
+    done
+    [ "$(grep -c '"event":"test"' one/record.jsonl)" = 1 ] || fail "the test set was not used once"
+    says one 'epoch 3.00: validation accuracy'
+    best=$(readlink one/checkpoints/best)
+    says one "test set: accuracy .* [(]8 samples, weights of step $((10#${best#step_}))[)]"
+    # A resume that finds nothing to do does not use it again; one that was killed before does.
+    expect 0 one $held --resume
+    [ "$(grep -c '"event":"test"' one/record.jsonl)" = 1 ] || fail "the test set was used twice"
+    sed -i '/"event":"test"/d' one/record.jsonl
+    expect 0 one $held --resume
+    [ "$(tested one)" = "$(tested two)" ] || fail "a test that was lost is not made up for: $(tested one)"
+    "$tutti" eval "$config" --weights one --set data.validation=0.25 >eval.log 2>&1 || fail "eval of the test set"
+    says eval "lattices test: 8 samples, accuracy $(tested one | sed 's/.*"accuracy":\([0-9.]*\).*/\1/' | awk '{ printf "%.2f", $1 * 100 }') %"
+    "$tutti" eval "$config" --weights one --set data.validation=12 --split validation >eval.log 2>&1 || fail "eval of the validation set"
+    says eval 'lattices validation: 12 samples'
+    "$tutti" eval "$config" --weights one --split validation >eval.log 2>&1 && fail "eval of a validation set that is not there"
+    says eval 'has no validation set of its own: data.validation takes one'
+    expect 2 other $held --set data.validation=1.5
+    expect 2 other $held --set data.validation=48
+    says other 'takes 48 of the 48 training samples'
+    expect 2 one $held --set data.split_seed=2 --epochs 4 --resume
+    ;;
+  early)
+    # An improvement of 0.5 comes once at most: the third evaluation is the second without one.
+    early="--set run.eval_every=1 --set run.patience=2 --set run.min_improvement=0.9 --epochs 9"
+    expect 0 whole $early
+    says whole 'done: stopped early: no better accuracy for 2 evaluations'
+    expect 0 two $early --ranks 2
+    expect 0 parts $early --max-steps 18
+    expect 0 parts $early --max-steps 0 --resume
+    for other in two parts; do same whole $other 24; done
+    expect 0 whole $early --resume
+    says whole 'nothing to do: stopped early'
+    expect 3 missed $early --target 1
+    says missed 'target_missed: stopped early: no better accuracy for 2 evaluations; accuracy'
+    expect 0 whole $early --set run.patience=3 --resume
+    says whole 'no better accuracy for 3 evaluations'
+    # A rate that falls on a plateau falls alike on any number of ranks and after a resume.
+    plateau="--set run.eval_every=1 --set run.min_improvement=0.9 --set schedule.name=plateau --set schedule.patience=1 --set schedule.gamma=0.5"
+    expect 0 falls $plateau
+    says falls 'no better accuracy: the learning rate falls to 0.025'
+    expect 0 falls-two $plateau --ranks 2
+    expect 0 falls-parts $plateau --max-steps 19
+    expect 0 falls-parts $plateau --max-steps 0 --resume
+    for other in two parts; do same falls falls-$other 24; done
+    [ "$(grep '"event":"step"' falls/record.jsonl | grep -o '"lr":[0-9.]*' | uniq | tr '\n' ' ')" = '"lr":0.05 "lr":0.025 ' ] || fail "other rates than expected"
+    expect 2 falls $plateau --set run.eval_every=0.5 --epochs 4 --resume
+    says falls 'run.eval_every was 1.0 and is now 0.5'
+    expect 2 none --set run.patience=2
+    says none 'run.patience counts evaluations: it needs run.eval_every above 0'
+    ;;
+  infer)
+    # What infer predicts for files without labels is what eval predicts for them with labels.
+    "$tutti" data generate cosmoflow volumes --side 32 --train 8 --test 3 >generate.log || fail "cannot generate volumes"
+    "$tutti" data generate deepcam maps --height 48 --width 64 --train 8 --test 3 >>generate.log || fail "cannot generate maps"
+    for set in volumes maps; do
+      config=$here/$set.toml
+      expect 0 run-$set --max-steps 1
+      "$tutti" eval "$config" --weights run-$set --logits $set-eval.npy --save-predictions seen-$set >eval-$set.log 2>&1 || fail "eval of $set"
+      "$tutti" infer "$config" --weights run-$set --input $set/validation --output $set-infer.npy >infer-$set.log 2>&1 || fail "infer of $set"
+      "$tutti" infer "$config" --weights run-$set --split validation --output $set-split.npy >>infer-$set.log 2>&1 || fail "infer of a part of $set"
+      "$tutti" infer "$config" --weights run-$set --input "$set/validation/*0[012].*" --output $set.nc >>infer-$set.log 2>&1 || fail "infer of a pattern"
+      for other in infer split; do cmp $set-eval.npy $set-$other.npy || fail "eval and infer of $set differ"; done
+      cmp $set-eval.npy seen-$set/prediction.npy || fail "the saved predictions of $set are others"
+      head -c 4 seen-$set/sample_0002.png | grep -q PNG || fail "no picture of $set"
+      "$tutti" data inspect $set.nc >inspect.log 2>&1 || fail "cannot inspect $set.nc"
+      says inspect 'prediction'
+    done
+    for file in seen-volumes/scatter.png seen-volumes/x.npy seen-volumes/y.npy seen-maps/data.npy seen-maps/labels.npy; do
+      [ -s $file ] || fail "no $file"
+    done
+    "$tutti" infer "$here/maps.toml" --weights run-maps --input maps/validation --labels --output labels.h5 >labels.log 2>&1 || fail "infer of labels"
+    refused() {
+      local what=$1
+      shift
+      "$tutti" infer "$@" >refused.log 2>&1
+      local code=$?
+      [ $code -eq 2 ] || fail "infer $*: exit code $code, expected 2"
+      says refused "$what"
+    }
+    refused 'predicts numbers, not classes' "$here/volumes.toml" --weights run-volumes --input volumes/validation --labels --output o.npy
+    refused 'should end in .npy, .h5 or .nc' "$here/maps.toml" --weights run-maps --input maps/validation --output o.csv
+    refused 'give --input or --split' "$here/maps.toml" --weights run-maps --output o.npy
+    [ -z "$(ls ./*.part 2>/dev/null)" ] || fail "parts of files are left"
     ;;
   *)
     fail "no case $case"

@@ -256,7 +256,7 @@ std::string known_set_in(const fs::path& folder) {
     if (known.name == "arrays") continue;
     if (data::is_sample_set(known.name)) {
       try {
-        if (!data::sample_set_files(known.name, folder, true).empty()) return known.name;
+        if (!data::sample_set_files(known.name, folder, "train").empty()) return known.name;
       } catch (const IoError&) {}
       continue;
     }

@@ -54,8 +54,11 @@ void print_summary(const RunConfig& config, const PlannedRanks& ranks, const Con
   for (const data::Field& field : data.train->fields())
     fields += (fields.empty() ? "" : ", ") + field.to_string();
   fmt::print("# A dry run: whatever can fail before the first step has been tried and is right.\n");
-  fmt::print("#   data     {}: {} training and {} test samples of {}\n", config.data.dataset,
-             data.train->size(), data.test->size(), fields);
+  std::string counts = fmt::format("{} training", data.train->size());
+  for (const auto& [set, name] :
+       {std::pair(data.validation.get(), "validation"), std::pair(data.test.get(), "test")})
+    if (set) counts += fmt::format(" and {} {}", set->size(), name);
+  fmt::print("#   data     {}: {} samples of {}\n", config.data.dataset, counts, fields);
   fmt::print("#   model    {}: {} parameters\n", config.model.name, run.parameters);
   fmt::print("#   batch    {} samples: {} replica{} of {}{}, on {} rank{} x {} thread{}\n",
              run.batch.global, run.replicas, run.replicas == 1 ? "" : "s",
@@ -108,15 +111,16 @@ int dry_run(const ResolvedConfig& resolved, const DryRunFlags& flags) {
   const CpuBackend backend;
   const Rehearsal run = rehearse({.config = config,
                                   .ranks = planned.count,
-                                  .train = *data.train,
-                                  .test = *data.test,
+                                  .data = data.view(),
                                   .backend = backend,
                                   .resumes = before.has_value()});
   std::string resume;
   if (before) {
-    check_resume(place.resume, *before,
-                 effective_settings(config, run.replicas, *data.train, *data.test),
-                 flags.resume_anyway);
+    RunSettings settings = effective_settings(config, run.replicas, data.view());
+    // Which replicas will be on which nodes is not known yet.
+    if (config.data.shuffle == Shuffle::shard)
+      settings[kDataContent] = before->settings.at(kDataContent);
+    check_resume(place.resume, *before, settings, flags.resume_anyway);
     resume = fmt::format("{}, at step {}", place.resume, before->step);
   }
   if (!config.plan.choices_from.empty())

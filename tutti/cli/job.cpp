@@ -18,6 +18,7 @@
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/data/format/catalog.h"
 #include "tutti/data/open.h"
+#include "tutti/data/subset.h"
 #include "tutti/device/cpu/topology.h"
 #include "tutti/trace/record.h"
 
@@ -77,23 +78,67 @@ data::ArraysSpec arrays_spec(const DataSection& data) {
           .statistics = data.statistics};
 }
 
+data::DatasetSpec dataset_spec(const RunConfig& config, const std::string& part) {
+  return {.name = config.data.dataset,
+          .dir = config.data.dir,
+          .split = part,
+          .classes = class_limit(config),
+          .seed = static_cast<uint64_t>(config.data.generate_seed),
+          .count = part == "train" ? config.data.generate_train : config.data.generate_test,
+          .threads = static_cast<int>(config.run.threads),
+          .arrays = arrays_spec(config.data)};
+}
+
+/// The training set without and with what validates, where data.validation says so.
+data::ValidationCut open_cut(const RunConfig& config) {
+  if (data::has_split(dataset_spec(config, "validation")))
+    throw ConfigError(
+        fmt::format("data.validation = {}: {} has a validation set of its own; leave the key out",
+                    config.data.validation, config.data.dataset));
+  auto whole = data::open_dataset(dataset_spec(config, "train"));
+  const int64_t count = data::validation_count(config.data.validation, whole->size());
+  return data::cut_validation(std::move(whole), count,
+                              static_cast<uint64_t>(config.data.split_seed));
+}
+
 }  // namespace
 
-std::unique_ptr<data::Dataset> open_configured(const RunConfig& config, const std::string& split) {
-  return data::open_dataset(
-      {.name = config.data.dataset,
-       .dir = config.data.dir,
-       .split = split,
-       .classes = class_limit(config),
-       .seed = static_cast<uint64_t>(config.data.generate_seed),
-       .count = split == "train" ? config.data.generate_train : config.data.generate_test,
-       .threads = static_cast<int>(config.run.threads),
-       .arrays = arrays_spec(config.data)});
+std::vector<std::string> configured_parts(const RunConfig& config) {
+  std::vector<std::string> parts = {"train"};
+  for (const char* part : {"validation", "test"})
+    if (data::has_split(dataset_spec(config, part)) ||
+        (config.data.validation > 0 && std::string_view(part) == "validation"))
+      parts.emplace_back(part);
+  return parts;
+}
+
+std::unique_ptr<data::Dataset> open_configured(const RunConfig& config, const std::string& part) {
+  if (config.data.validation > 0 && part != "test") {
+    data::ValidationCut cut = open_cut(config);
+    return part == "train" ? std::move(cut.train) : std::move(cut.validation);
+  }
+  return data::open_dataset(dataset_spec(config, part));
 }
 
 ConfiguredData open_configured(const RunConfig& config) {
-  ConfiguredData data{open_configured(config, "train"), open_configured(config, "test")};
-  data::check_same_fields(*data.train, *data.test);
+  ConfiguredData data;
+  if (config.data.validation > 0) {
+    data::ValidationCut cut = open_cut(config);
+    data.train = std::move(cut.train);
+    data.validation = std::move(cut.validation);
+  } else {
+    data.train = open_configured(config, "train");
+  }
+  for (const std::string& part : configured_parts(config)) {
+    if (part == "validation" && !data.validation) data.validation = open_configured(config, part);
+    if (part == "test") data.test = open_configured(config, part);
+  }
+  if (!data.validation && !data.test)
+    throw ConfigError(
+        "nothing judges the run: name data.validation_files or data.test_files, or let "
+        "data.validation take samples from the training set");
+  if (data.validation) data::check_same_fields(*data.train, *data.validation, "validation");
+  if (data.test) data::check_same_fields(*data.train, *data.test, "test");
   return data;
 }
 

@@ -6,12 +6,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tutti/cli/config.h"
 #include "tutti/comm/communicator.h"
 #include "tutti/comm/transport/mpi/session.h"
 #include "tutti/data/dataset.h"
 #include "tutti/device/cpu/topology.h"
+#include "tutti/train/run_data.h"
 
 namespace tutti {
 
@@ -45,16 +47,21 @@ class Job {
   std::unique_ptr<comm::Communicator> communicator_;  // gone before the session
 };
 
-/// The configured data set. split: "train" or "test". ConfigError where labels exceed data.classes
-/// or model.classes, naming file, record, label and key.
-std::unique_ptr<data::Dataset> open_configured(const RunConfig& config, const std::string& split);
+/// The parts of the configured data set that there are: of "train", "validation" and "test". One
+/// for validation is the data set's own, or data.validation takes it from the training set.
+std::vector<std::string> configured_parts(const RunConfig& config);
 
-/// What a training run reads.
+/// One of them. ConfigError where there is none of that name, or where labels exceed data.classes
+/// or model.classes, naming file, record, label and key.
+std::unique_ptr<data::Dataset> open_configured(const RunConfig& config, const std::string& part);
+
+/// What a training run reads: all parts that there are.
 struct ConfiguredData {
-  std::unique_ptr<data::Dataset> train, test;
+  std::unique_ptr<data::Dataset> train, validation, test;
+  RunData view() const { return {train.get(), validation.get(), test.get()}; }
 };
 
-/// Both splits, whose images must be of one size.
+/// Their samples must be of one size.
 ConfiguredData open_configured(const RunConfig& config);
 
 /// "Intel Xeon, 2 cores, 23.5 GiB": the line that goes with every measurement.

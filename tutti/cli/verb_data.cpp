@@ -39,6 +39,7 @@ int run_list(const DataVerb& verb) {
       out.push_back({{"name", set.name},
                      {"description", set.description},
                      {"train_files", set.train_files},
+                     {"validation_files", set.validation_files},
                      {"test_files", set.test_files},
                      {"how_to_get", set.how_to_get}});
     fmt::print("{}\n", print_json(out, 2));
@@ -47,7 +48,10 @@ int run_list(const DataVerb& verb) {
   for (const data::KnownDataset& set : data::known_datasets()) {
     fmt::print("{:<14} {}\n", set.name, set.description);
     fmt::print("{:<14} files: {}\n", "", fmt::join(set.train_files, " "));
-    fmt::print("{:<14}        {}\n", "", fmt::join(set.test_files, " "));
+    if (!set.validation_files.empty())
+      fmt::print("{:<14}        {}\n", "", fmt::join(set.validation_files, " "));
+    fmt::print("{:<14}        {}{}\n", "", fmt::join(set.test_files, " "),
+               set.test_files_may_lack ? " (if there are any)" : "");
     fmt::print("{:<14} {}\n", "", set.how_to_get);
   }
   return 0;
@@ -55,7 +59,7 @@ int run_list(const DataVerb& verb) {
 
 /// Both files are looked at, whichever is asked for: a set is a pair.
 void refuse_to_replace(const DataVerb& verb, const data::KnownDataset& known) {
-  for (const auto& files : {known.train_files, known.test_files})
+  for (const auto& files : {known.train_files, known.validation_files, known.test_files})
     for (const std::string& file : files) {
       auto path = std::filesystem::path(verb.dir) / file;
       if (file.find('*') != std::string::npos) path = path.parent_path();  // of a file a sample

@@ -10,8 +10,10 @@
 #include "tutti/base/log.h"
 #include "tutti/base/shell.h"
 #include "tutti/cli/config_flags.h"
+#include "tutti/cli/import_weights.h"
 #include "tutti/cli/job.h"
 #include "tutti/cli/launch.h"
+#include "tutti/cli/saved_predictions.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/data/format/npy_arrays.h"
 #include "tutti/device/cpu/topology.h"
@@ -26,30 +28,17 @@ namespace {
 
 struct EvalVerb {
   ConfigFlags flags;
-  std::string weights, logits, split = "test";
+  std::string weights, logits, pictures,
+      split;  // split empty: test, or validation where that is all
   int64_t samples = 0;
   bool json = false;
 };
 
-/// Throws ConfigError for weights of another model, with the configuration that has theirs.
-void import_weights(const EvalVerb& verb, const SafetensorsFile& file, Weights& weights) {
-  try {
-    weights.import_model(file);
-  } catch (const ConfigError& error) {
-    const std::string config = configuration_near(verb.weights);
-    if (config.empty() || config == verb.flags.file()) throw;
-    throw ConfigError(
-        fmt::format("{}; the run of these weights had the configuration {}: tutti "
-                    "eval {} --weights {}",
-                    error.what(), config, shell_word(config), shell_word(verb.weights)));
-  }
-}
-
-/// Whether run.target is reached; nothing where there is none, or where other samples than the test
-/// set's were looked at: it is the quality on these.
+/// Whether run.target is reached; nothing where there is none, or where other samples were looked
+/// at than all of the validation or the test set: it is the quality on these.
 std::optional<bool> target_reached(const EvalVerb& verb, const Goal& goal, const Quality& quality,
                                    int64_t all) {
-  if (goal.target <= 0 || verb.split != "test" || quality.samples() < all) return std::nullopt;
+  if (goal.target <= 0 || verb.split == "train" || quality.samples() < all) return std::nullopt;
   return goal.reached_by(quality.value(goal.metric->name()));
 }
 
@@ -94,7 +83,7 @@ void write_predictions(const std::string& path, const EvaluationNetwork& network
                                .values = predictions.data()});
 }
 
-int run_eval(const EvalVerb& verb) {
+int run_eval(EvalVerb& verb) {
   const comm::Launcher launcher = read_launcher();
   if (launcher.rank > 0) return 0;  // one process can do it, and one answer is enough
   ResolvedConfig resolved = verb.flags.read();
@@ -108,6 +97,7 @@ int run_eval(const EvalVerb& verb) {
   config.run.threads = choose_threads(static_cast<int>(config.run.threads),
                                       read_surroundings().omp_num_threads, read_topology(), 1);
 
+  if (verb.split.empty()) verb.split = configured_parts(config).back();
   const auto dataset = open_configured(config, verb.split);
   const CpuBackend backend;
   const ModelSpec model = model_spec(config, *dataset, batch_sizes(config.batch, 1).local);
@@ -115,7 +105,7 @@ int run_eval(const EvalVerb& verb) {
   const auto network = compile_evaluation(model, split_settings(config), nullptr, backend);
   Weights weights(network->plan.variables, 1);
   const FoundWeights found = find_weights(verb.weights, "--weights");
-  import_weights(verb, found.file, weights);
+  import_weights("eval", verb.weights, verb.flags.file(), found.file, weights);
 
   const data::SampleWriter writer = sample_writer(config, *dataset, network->batch());
   Evaluator evaluator(*network, backend, *dataset, writer, goal.metrics);
@@ -123,9 +113,17 @@ int run_eval(const EvalVerb& verb) {
   const int64_t samples =
       verb.samples > 0 ? std::min(verb.samples, dataset->size()) : dataset->size();
   std::vector<float> logits;
-  const Quality quality = evaluator.run({0, samples}, static_cast<int>(config.data.readers),
-                                        verb.logits.empty() ? nullptr : &logits);
+  const Quality quality =
+      evaluator.run({0, samples}, static_cast<int>(config.data.readers),
+                    verb.logits.empty() && verb.pictures.empty() ? nullptr : &logits);
   if (!verb.logits.empty()) write_predictions(verb.logits, *network, samples, logits);
+  if (!verb.pictures.empty())
+    save_predictions(verb.pictures, {.config = config,
+                                     .dataset = *dataset,
+                                     .model = model,
+                                     .network = *network,
+                                     .predictions = logits,
+                                     .samples = samples});
   const std::optional<bool> reached = target_reached(verb, goal, quality, dataset->size());
   print_quality(verb, config, found, goal, quality, reached);
   return static_cast<int>(reached.value_or(true) ? ExitCode::done : ExitCode::target_missed);
@@ -140,7 +138,7 @@ Verb eval_verb() {
       .summary = "Measure the accuracy and loss of given weights on a data set",
       .text =
           "Under a launcher rank 0 does the work alone. With a run.target in the file the exit "
-          "code is 3 where the accuracy on the whole test set is below it.",
+          "code is 3 where the whole validation or test set does not reach it.",
       .arguments = {state->flags.file_argument("eval", true)},
       .flags = joined({{.names = "--weights",
                         .value = "PATH",
@@ -151,9 +149,10 @@ Verb eval_verb() {
                         .required = "eval needs weights, for example: --weights "
                                     "runs/mine"},
                        {.names = "--split",
-                        .help = "The part of the data set",
+                        .help = "The part of the data set. By default test, or validation where "
+                                "there is no test set",
                         .bind = &state->split,
-                        .choices = {"test", "train"}},
+                        .choices = {"test", "validation", "train"}},
                        {.names = "--samples",
                         .value = "N",
                         .help = "Only the first N samples. 0: all",
@@ -165,13 +164,19 @@ Verb eval_verb() {
                                 "x classes, or samples x classes x height x width",
                         .bind = &state->logits,
                         .kind = Names::file},
+                       {.names = "--save-predictions",
+                        .value = "DIR",
+                        .help = "Make a folder with the fields, their truth and the predictions as "
+                                ".npy, and pictures of the first samples; with --samples of fewer",
+                        .bind = &state->pictures,
+                        .kind = Names::folder},
                        json_flag(state->json)},
                       state->flags.flags({"data-dir", "batch-size", "precision", "threads"})),
       .examples = {{"tutti eval run.toml --weights runs/mine",
                     "Evaluate the best checkpoint of a run, or its newest if none is marked"},
                    {"tutti eval run.toml --weights model.safetensors --split train --json",
                     "Evaluate a file of weights on the training images, for a program"}},
-      .see_also = {"tutti help train", "docs/configuration.md"},
+      .see_also = {"tutti help train", "tutti help infer", "docs/configuration.md"},
       .run = [state] { return run_eval(*state); }};
 }
 

@@ -192,8 +192,7 @@ int run_train(const TrainVerb& verb) {
   spec.next = next_commands(folder.place(), !config.checkpoint.dir.empty(), job, verb.ranks);
   spec.backend = &backend;
   spec.communicator = &communicator;
-  spec.train = data.train.get();
-  spec.test = data.test.get();
+  spec.data = data.view();
   const RunResult result = train(spec);
   return static_cast<int>(exit_code(result.status));
 }

@@ -20,6 +20,7 @@ Verb data_verb();
 Verb doctor_verb();
 Verb eval_verb();
 Verb help_verb();
+Verb infer_verb();
 Verb model_verb();
 Verb plan_verb();
 Verb study_verb();

@@ -63,16 +63,14 @@ void check_place(const DatasetSpec& spec, const KnownDataset& known) {
                               error.message()));
 }
 
+const std::vector<std::string>& files_of(const ArraysSpec& arrays, std::string_view split) {
+  return split == "train" ? arrays.train : split == "test" ? arrays.test : arrays.validation;
+}
+
 std::unique_ptr<Dataset> open_arrays(const DatasetSpec& spec) {
   const ArraysSpec& own = spec.arrays;
-  const bool train = spec.split == "train", validation = !train && own.test.empty();
-  const std::string key = train        ? "data.train_files"
-                          : validation ? "data.validation_files"
-                                       : "data.test_files";
-  ArraySetSpec set{.files = listed_files(train        ? own.train
-                                         : validation ? own.validation
-                                                      : own.test,
-                                         spec.dir, key),
+  const std::string key = fmt::format("data.{}_files", spec.split);
+  ArraySetSpec set{.files = listed_files(files_of(own, spec.split), spec.dir, key),
                    .fields = parse_field_lines(own.fields),
                    .key = key};
   if (set.fields.empty()) throw ConfigError("data.fields names no field");
@@ -82,11 +80,30 @@ std::unique_ptr<Dataset> open_arrays(const DatasetSpec& spec) {
 
 }  // namespace
 
+bool has_split(const DatasetSpec& spec) {
+  (void)known_dataset(spec.name);
+  if (spec.split != "train" && spec.split != "validation" && spec.split != "test")
+    throw ConfigError(fmt::format("split '{}' of {} is not one of train, validation, test",
+                                  spec.split, spec.name));
+  if (spec.split == "train") return true;
+  if (spec.name == "arrays") return !files_of(spec.arrays, spec.split).empty();
+  if (!is_sample_set(spec.name)) return spec.split == "test";
+  std::error_code unknown;
+  return spec.split == "validation" || fs::is_directory(spec.dir / spec.split, unknown);
+}
+
 std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec) {
   const KnownDataset& known = known_dataset(spec.name);
-  if (spec.split != "train" && spec.split != "test")
+  if (!has_split(spec))
     throw ConfigError(
-        fmt::format("split '{}' of {} is not one of train, test", spec.split, spec.name));
+        spec.name == "arrays"
+            ? fmt::format("data.{0}_files names no files: there is no {0} set", spec.split)
+        : is_sample_set(spec.name)
+            ? fmt::format("{} has no {} set: there is no folder {}", spec.name, spec.split,
+                          (spec.dir / spec.split).string())
+            : fmt::format("{} has no {} set of its own: data.validation takes one from the "
+                          "training set",
+                          spec.name, spec.split));
   if (spec.name == "arrays") return open_arrays(spec);
   const bool train = spec.split == "train";
   const std::string set = fmt::format("{} ({})", spec.name, spec.split);
@@ -96,7 +113,7 @@ std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec) {
       throw ConfigError(
           fmt::format("needs the directory of its files; to get them, {}", known.how_to_get));
     if (!generated) check_place(spec, known);
-    if (is_sample_set(spec.name)) return open_sample_set(spec.name, spec.dir, train);
+    if (is_sample_set(spec.name)) return open_sample_set(spec.name, spec.dir, spec.split);
     auto set = generated ? generate(spec, train) : open_checked(spec, train);
     set->set_statistics(known.statistics);
     return set;
@@ -110,14 +127,14 @@ std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec) {
   }
 }
 
-void check_same_fields(const Dataset& train, const Dataset& test) {
+void check_same_fields(const Dataset& train, const Dataset& other, std::string_view part) {
   for (const Field& field : train.fields()) {
-    const Field& other = field_named(test, field.name);
-    if (field.shape != other.shape || field.element != other.element)
+    const Field& there = field_named(other, field.name);
+    if (field.shape != there.shape || field.element != there.element)
       throw IoError(fmt::format(
-          "the training set's field is {}, but the test set's is {}: both must be alike; the files "
+          "the training set's field is {}, but the {} set's is {}: both must be alike; the files "
           "do not belong together",
-          field.to_string(), other.to_string()));
+          field.to_string(), part, there.to_string()));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tutti/data/dataset.h"
@@ -13,8 +14,8 @@ namespace tutti::data {
 
 /// Of the data set "arrays": files of the user's own, as data.fields and its neighbours say.
 struct ArraysSpec {
-  /// Of each split: files, folders, patterns, from the directory on. Without test files the
-  /// validation files are the test set.
+  /// Of each split: files, folders, patterns, from the directory on. Without any there is no such
+  /// set.
   std::vector<std::string> train{}, validation{}, test{};
   std::vector<std::string> fields{};  ///< lines of data.fields
   std::string statistics{};           ///< a file, from the working folder on; empty: none
@@ -24,7 +25,7 @@ struct DatasetSpec {
   std::string name;             ///< a name of the catalog
   std::filesystem::path dir{};  ///< its directory; for cifar10 and lattices also one file, whatever
                                 ///< the split; lattices: empty = generate
-  std::string split = "train";  ///< train or test
+  std::string split = "train";  ///< train, validation or test
   ClassLimit classes{};         ///< labels lie below it
 
   // Of generated lattices only.
@@ -35,12 +36,18 @@ struct DatasetSpec {
   ArraysSpec arrays{};
 };
 
-/// Opens and checks a data set. ConfigError for an unknown name or split, no directory in the
-/// specification, or a label beyond the classes; IoError for files that are missing, truncated or
-/// corrupted, naming the file, what was expected and found, and what to do.
+/// Whether the data set has the spec's part: cosmoflow and deepcam have a validation set, and a
+/// test set where there is a folder of that name; arrays have what files are named for; the others
+/// have a test set. ConfigError for an
+/// unknown name or part.
+bool has_split(const DatasetSpec& spec);
+
+/// Opens and checks a data set. ConfigError for an unknown name, a part that it does not have, no
+/// directory in the specification, or a label beyond the classes; IoError for files that are
+/// missing, truncated or corrupted, naming the file, what was expected and found, and what to do.
 std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec);
 
-/// IoError unless the fields of both splits have the same types and shapes.
-void check_same_fields(const Dataset& train, const Dataset& test);
+/// IoError unless the fields of both parts have the same types and shapes. `part`: "test".
+void check_same_fields(const Dataset& train, const Dataset& other, std::string_view part);
 
 }  // namespace tutti::data

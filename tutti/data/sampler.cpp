@@ -1,6 +1,9 @@
 #include "tutti/data/sampler.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -24,15 +27,46 @@ Sampler::Sampler(const SamplerSpec& spec) : spec_(spec) {
   if (spec.replicas < 1 || spec.local_batch < 1)
     throw ConfigError(fmt::format("{} replicas of local batch {}: both must be at least 1",
                                   spec.replicas, spec.local_batch));
-  if (spec.size < global_batch())
+  check_nodes();
+  check_size();
+}
+
+void Sampler::check_nodes() {
+  std::vector<int> replicas(1, 0);
+  for (int r = 0; r < spec_.replicas; ++r) {
+    const auto node =
+        spec_.node_of.empty() ? 0 : static_cast<size_t>(spec_.node_of[static_cast<size_t>(r)]);
+    if (node >= replicas.size()) replicas.resize(node + 1, 0);
+    place_.push_back(replicas[node]++);
+  }
+  nodes_ = static_cast<int>(replicas.size());
+  if (std::ranges::adjacent_find(replicas, std::ranges::not_equal_to{}) != replicas.end())
+    throw ConfigError(fmt::format(
+        "data.shuffle = \"shard\" gives each node as many samples: it needs as many replicas on "
+        "each node, but they have {}",
+        fmt::join(replicas, ", ")));
+}
+
+void Sampler::check_size() const {
+  const std::string batch = fmt::format("{} ({} replicas x local batch {})", global_batch(),
+                                        spec_.replicas, spec_.local_batch);
+  if (spec_.size / nodes_ < global_batch() / nodes_)
     throw ConfigError(
-        fmt::format("the data set has {} samples, fewer than one global batch of {} ({} replicas x "
-                    "local batch {}): "
-                    "lower the batch or the replicas, or use more data",
-                    spec.size, global_batch(), spec.replicas, spec.local_batch));
-  if (spec.size > std::numeric_limits<uint32_t>::max())
+        fmt::format("the data set has {} samples, fewer than one global batch of {}: lower the "
+                    "batch or the replicas, or use more data",
+                    spec_.size, batch));
+  if (spec_.size > std::numeric_limits<uint32_t>::max())
     throw ConfigError(
-        fmt::format("the data set has {} samples; shuffling is limited to 2^32 - 1", spec.size));
+        fmt::format("the data set has {} samples; shuffling is limited to 2^32 - 1", spec_.size));
+  if (const int64_t rest = spec_.size % global_batch(); spec_.strict && rest > 0)
+    throw ConfigError(fmt::format(
+        "data.strict: {} training samples are no multiple of {}a global batch of {}: {} are left "
+        "over; use {} samples or another batch, or set data.strict = false",
+        spec_.size,
+        nodes_ > 1
+            ? fmt::format("{} nodes x a node's batch of {}, ", nodes_, global_batch() / nodes_)
+            : "",
+        batch, rest, spec_.size - rest));
 }
 
 int64_t Sampler::index(const Position& at, int64_t i) const {
@@ -48,13 +82,18 @@ void Sampler::indices(const Position& at, int64_t first, std::span<int64_t> out)
         spec_.replicas);
   CHECK(first >= 0 && first + std::ssize(out) <= spec_.local_batch,
         "samples {} + {} of a local batch of {}", first, out.size(), spec_.local_batch);
-  const int64_t start = at.step * global_batch() + at.replica * spec_.local_batch + first;
+  const auto replica = static_cast<size_t>(at.replica);
+  const int node = nodes_ > 1 ? spec_.node_of[replica] : 0;
+  const int64_t start =
+      at.step * (global_batch() / nodes_) + place_[replica] * spec_.local_batch + first;
   const std::lock_guard lock(mutex_);
   EpochOrder& order = orders_[static_cast<size_t>(at.epoch % 2)];
-  if (order.epoch != at.epoch)
-    order = {at.epoch, epoch_permutation(spec_.seed, at.epoch, spec_.size)};
+  if (order.epoch != at.epoch || order.node != node)
+    order = {at.epoch, node,
+             epoch_permutation(spec_.seed, at.epoch * nodes_ + node,
+                               (spec_.size - node + nodes_ - 1) / nodes_)};
   for (size_t i = 0; i < out.size(); ++i)
-    out[i] = order.permutation[static_cast<size_t>(start) + i];
+    out[i] = int64_t{order.permutation[static_cast<size_t>(start) + i]} * nodes_ + node;
 }
 
 Range evaluation_range(int64_t size, int rank, int ranks) {

@@ -19,6 +19,10 @@ struct SamplerSpec {
   int64_t size = 0;         ///< samples in the set
   int replicas = 1;         ///< of the whole job
   int64_t local_batch = 1;  ///< samples per replica and step
+  /// The node of each replica, from 0 on: each node has the samples i with i % nodes == node for
+  /// itself, in an order of its own. Empty: all samples are everybody's.
+  std::vector<int> node_of{};
+  bool strict = false;  ///< refuse a set that batches do not divide
 };
 
 /// A minibatch of one replica.
@@ -29,17 +33,20 @@ struct Position {
 };
 
 /// Global batch `step` is the run [step * B, (step + 1) * B) of the epoch's permutation, B =
-/// replicas * local_batch; replica r takes the r-th slice of local_batch samples. The incomplete
-/// last global batch of an epoch is left out. Thread-safe; keeps the permutations of two epochs (4
-/// bytes a sample each).
+/// replicas * local_batch; replica r takes the r-th slice of local_batch samples. With nodes each
+/// has its part of the batch from a permutation of its own samples, as many of each. The incomplete
+/// last batch of an epoch is left out. Thread-safe; keeps the permutations of two epochs (4 bytes a
+/// sample each).
 class Sampler {
  public:
-  /// ConfigError if the set is smaller than one global batch.
+  /// ConfigError if the set, or a node's part of it, is smaller than one batch; if `strict` and it
+  /// does not divide; if nodes have different numbers of replicas.
   explicit Sampler(const SamplerSpec& spec);
 
   const SamplerSpec& spec() const { return spec_; }
   int64_t global_batch() const { return spec_.replicas * spec_.local_batch; }
-  int64_t steps_per_epoch() const { return spec_.size / global_batch(); }
+  int64_t steps_per_epoch() const { return spec_.size / nodes_ / (global_batch() / nodes_); }
+  int nodes() const { return nodes_; }  ///< that have samples of their own; 1 where none has
 
   /// Sample `i` in [0, local_batch) of the minibatch at `at`.
   int64_t index(const Position& at, int64_t i) const;
@@ -49,10 +56,16 @@ class Sampler {
  private:
   struct EpochOrder {
     int64_t epoch = -1;
+    int node = 0;
     std::vector<uint32_t> permutation;
   };
 
+  void check_nodes();
+  void check_size() const;
+
   SamplerSpec spec_;
+  int nodes_ = 1;
+  std::vector<int> place_;  // of each replica, among those of its node
   mutable std::mutex mutex_;
   mutable std::array<EpochOrder, 2>
       orders_;  // readers are at most one epoch ahead of the trainer: slot epoch % 2

@@ -91,5 +91,65 @@ TEST(EvaluationRange, CoversEverySampleOnce) {
     }
 }
 
+/// Two nodes, the replicas dealt out between them.
+SamplerSpec two_nodes(int64_t size) {
+  return {.seed = 5, .size = size, .replicas = 4, .local_batch = 2, .node_of = {0, 1, 0, 1}};
+}
+
+TEST(Sampler, ANodeHasSamplesOfItsOwnInAnOrderOfItsOwn) {
+  const Sampler sampler(two_nodes(33));  // 17 and 16
+  EXPECT_EQ(sampler.steps_per_epoch(), 4);
+  std::vector<int64_t> seen[2], orders[2];
+  for (const int64_t epoch : {0, 1})
+    for (int64_t step = 0; step < 4; ++step)
+      for (int replica = 0; replica < 4; ++replica)
+        for (int64_t i = 0; i < 2; ++i) {
+          const int64_t sample = sampler.index({epoch, step, replica}, i);
+          EXPECT_EQ(sample % 2, replica % 2);
+          EXPECT_LT(sample, 33);
+          if (epoch == 0) seen[replica % 2].push_back(sample / 2);
+          if (replica % 2 == 0) orders[epoch].push_back(sample);
+        }
+  EXPECT_NE(seen[0], seen[1]);
+  EXPECT_NE(orders[0], orders[1]);
+  for (std::vector<int64_t>& node : seen) {
+    std::ranges::sort(node);
+    EXPECT_EQ(std::ranges::adjacent_find(node), node.end());  // each once
+  }
+}
+
+TEST(Sampler, OneNodeHasTheOrderOfAll) {
+  SamplerSpec spec = two_nodes(33);
+  spec.node_of = {0, 0, 0, 0};
+  const Sampler shard(spec);
+  spec.node_of.clear();
+  const Sampler all(spec);
+  for (int64_t step = 0; step < all.steps_per_epoch(); ++step)
+    EXPECT_EQ(shard.index({3, step, 1}, 1), all.index({3, step, 1}, 1));
+}
+
+TEST(Sampler, RefusesWhatDoesNotDivideWithTheNumbers) {
+  const auto error = [](SamplerSpec spec) -> std::string {
+    try {
+      (void)Sampler(spec);
+    } catch (const ConfigError& e) {
+      return e.what();
+    }
+    return "";
+  };
+  SamplerSpec spec = two_nodes(34);
+  EXPECT_EQ(error(spec), "");
+  spec.strict = true;
+  EXPECT_NE(
+      error(spec).find("34 training samples are no multiple of 2 nodes x a node's batch of "
+                       "4, a global batch of 8 (4 replicas x local batch 2): 2 are left over"),
+      std::string::npos)
+      << error(spec);
+  spec.size = 32;
+  EXPECT_EQ(error(spec), "");
+  spec.node_of = {0, 0, 0, 1};
+  EXPECT_NE(error(spec).find("they have 3, 1"), std::string::npos) << error(spec);
+}
+
 }  // namespace
 }  // namespace tutti::data

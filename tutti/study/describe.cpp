@@ -89,8 +89,9 @@ std::string learning_rate_words(const StudyResult& result, const Configuration& 
 /// With --collect --target the report asks for another target than the runs had.
 bool ended_at_it(const StudyResult& result) {
   return std::ranges::none_of(result.runs, [&](const RunSummary& run) {
-    return run.usable() && (!run.log.start.target ||
-                            target_words(*run.log.start.target) != target_words(*result.target));
+    return run.usable() &&
+           (!run.log.start.target || target_words(*run.log.start.target, result.judge) !=
+                                         target_words(*result.target, result.judge));
   });
 }
 
@@ -98,13 +99,14 @@ std::string stop_words(const StudyResult& result) {
   if (!ended_at_it(result))
     return fmt::format(
         "{}. It is not the one that the runs had: each ended at its own target or after its last "
-        "epoch. The first evaluation on the test set that reaches this one counts",
-        target_words(*result.target));
+        "epoch. The first evaluation on the {} set that reaches this one counts",
+        target_words(*result.target, result.judge), result.judge);
   return fmt::format(
-      "{}. A run ends at the first evaluation on the test set that reaches it. That is fair for "
-      "comparing times; as an estimate for new data the accuracy is too good, because the test set "
-      "decides when to stop",
-      target_words(*result.target));
+      "{}. A run ends at the first evaluation on the {} set that reaches it. That is fair for "
+      "comparing times; as an estimate for new data the value is too good, because the {} set "
+      "decides when to stop{}",
+      target_words(*result.target, result.judge), result.judge, result.judge,
+      result.tested() ? "; the test set's was measured once, at the end" : "");
 }
 
 std::string runs_words(const StudyResult& result) {
@@ -169,9 +171,9 @@ std::string percent(double share) {
   return std::isfinite(share) ? fmt::format("{:.0f} %", 100 * share) : "-";
 }
 
-std::string target_words(const Target& target) {
-  return fmt::format("{} {} {}", metric_words(target.metric), target.higher_is_better ? "≥" : "≤",
-                     target.value);
+std::string target_words(const Target& target, const std::string& judge) {
+  return fmt::format("{} {} {}", metric_words(target.metric, judge),
+                     target.higher_is_better ? "≥" : "≤", target.value);
 }
 
 Facts header_facts(const StudyResult& result, const ReportText& text) {

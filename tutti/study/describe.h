@@ -19,7 +19,7 @@ std::string number(double value);
 std::string percent(double share);
 
 /// "test accuracy ≥ 0.9"
-std::string target_words(const Target& target);
+std::string target_words(const Target& target, const std::string& judge);
 
 using Facts = std::vector<std::pair<std::string, std::string>>;  ///< what, sentence
 /// How it scales, batch and learning rate per size, target, runs.

@@ -99,7 +99,13 @@ std::string metric_of(const std::optional<Target>& target) {
   return target ? target->metric : "accuracy";
 }
 
-std::string metric_words(const std::string& metric) { return "test " + metric; }
+std::string judge_of(const RunLog& log) {
+  return log.start.validation_samples ? "validation" : "test";
+}
+
+std::string metric_words(const std::string& metric, const std::string& judge) {
+  return judge + " " + metric;
+}
 
 double core_seconds(const RunSummary& run) {
   return run.reach ? run.reach->wall_seconds * run.ranks() * run.log.start.threads_per_rank
@@ -123,6 +129,7 @@ void measure_run(RunSummary& run, const std::optional<Target>& target) {
   run.cut_off = target && !run.reach && ended_at_own_target(run.log);
   const auto values = measured(
       run.log.evals, [&](const EvalRecord& eval) { return eval.value(metric_of(target)); });
+  if (run.log.test) run.test = run.log.test->value(metric_of(target));
   if (!values.empty())
     run.best = target && !target->higher_is_better
                    ? *std::min_element(values.begin(), values.end())
@@ -185,6 +192,7 @@ ScaleRow make_row(int ranks, const Runs& all, const std::string& metric) {
   row.epochs_to_target = spread_over(
       runs, [](const RunSummary& run) { return run.reach ? run.reach->epoch : kNotMeasured; });
   row.best = spread_over(runs, [](const RunSummary& run) { return run.best; });
+  row.test = spread_over(runs, [](const RunSummary& run) { return run.test; });
   row.reached = row.reach_seconds.count;
   row.cut_off = static_cast<int>(
       std::ranges::count_if(runs, [](const RunSummary* run) { return run->cut_off; }));
@@ -335,6 +343,7 @@ StudyResult evaluate(std::vector<RunSummary> runs, std::optional<Target> target)
   } else {
     result.base_ranks = usable.begin()->first;
     const RunStart& start = usable.begin()->second.front()->log.start;
+    result.judge = judge_of(usable.begin()->second.front()->log);
     result.title = start.model;
     if (!start.dataset.empty()) result.title += " on " + start.dataset;
     if (!start.precision.empty()) result.title += ", " + start.precision;

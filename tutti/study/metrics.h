@@ -13,6 +13,7 @@
 //                  when q is not reached
 // Over repeats: ratios of arithmetic means, with 90 % intervals (statistics.h).
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,7 +42,8 @@ struct RunSummary {
   double samples_per_s = kNotMeasured;  ///< steady state
   std::optional<TargetReached> reach{};
   bool cut_off = false;        ///< it ended at its own target before this one, so reach is unknown
-  double best = kNotMeasured;  ///< best value of the target's metric on the test set
+  double best = kNotMeasured;  ///< best value of the target's metric on the set that judges
+  double test = kNotMeasured;  ///< that metric on a test set that waited for the end
   double peak_learning_rate = kNotMeasured;  ///< largest that a step's line names
   StepParts step{};
   int ranks() const { return log.start.ranks; }
@@ -79,7 +81,7 @@ struct ScaleRow {
   int64_t local_batch = 0, global_batch = 0;  ///< 0: not known, no run began
   int threads_per_rank = 1;
   double peak_learning_rate = kNotMeasured;
-  Spread epoch_seconds, samples_per_s, reach_seconds, epochs_to_target, best;
+  Spread epoch_seconds, samples_per_s, reach_seconds, epochs_to_target, best, test;
   Spread core_seconds;  ///< to the target: wall time x ranks x threads per rank
   bool parallel_from_throughput =
       false;       ///< no whole epoch was measured: S_par is the ratio of samples/s
@@ -92,7 +94,7 @@ struct ScaleRow {
   double rate = kNotMeasured;                        ///< L_rate
   std::vector<double> parallel_runs, learning_runs;  ///< per usable run: mean of n0 / this run * n0
   StepParts step;
-  std::vector<CurvePoint> quality;        ///< the target's metric on the test set
+  std::vector<CurvePoint> quality;        ///< the target's metric on the set that judges
   std::vector<CurvePoint> training_loss;  ///< of whole epochs
   Lateness arrivals;
 };
@@ -103,6 +105,11 @@ struct StudyResult {
   std::string mode;   ///< "weak" or "strong", read from the records' batches; "mixed" when neither
                       ///< holds; "one size"
   std::optional<Target> target;
+  std::string judge = "test";  ///< or "validation": what evaluations of the runs are of
+  /// Whether a run has measured a test set at its end.
+  bool tested() const {
+    return std::ranges::any_of(rows, [](const ScaleRow& row) { return row.test.count > 0; });
+  }
   int base_ranks = 0;              ///< n0; 0 when no run is usable
   std::vector<ScaleRow> rows;      ///< by ranks
   std::vector<RunSummary> runs;    ///< by ranks, then repeat
@@ -111,8 +118,10 @@ struct StudyResult {
 
 /// The target's metric; "accuracy" without a target.
 std::string metric_of(const std::optional<Target>& target);
+/// "test", or "validation" where the run has such a set.
+std::string judge_of(const RunLog& log);
 /// "test accuracy": as reports call it.
-std::string metric_words(const std::string& metric);
+std::string metric_words(const std::string& metric, const std::string& judge);
 /// Core-seconds from the first weight update to the target; NaN when it was not reached.
 double core_seconds(const RunSummary& run);
 /// Fills in what one run's record says.

@@ -53,13 +53,13 @@ void note_target(StudyResult& result) {
       result.notes.push_back(fmt::format(
           "On {}, {} of {} had another target and ended there. That says nothing about {}.",
           ranks_words(row.ranks), counted(row.cut_off, "run"), row.runs,
-          target_words(*result.target)));
+          target_words(*result.target, result.judge)));
     if (row.missed() == 0) continue;
     if (row.reached == 0)
       result.notes.push_back(fmt::format(
           "On {}, no run reached {} {} (the best run: {:.4g}). Nothing is extrapolated.",
-          ranks_words(row.ranks), metric_words(result.target->metric), result.target->value,
-          result.target->higher_is_better ? row.best.high : row.best.low));
+          ranks_words(row.ranks), metric_words(result.target->metric, result.judge),
+          result.target->value, result.target->higher_is_better ? row.best.high : row.best.low));
     else
       result.notes.push_back(fmt::format(
           "On {}, only {} of {} runs reached the target. The time to target is the mean of those, "

@@ -88,6 +88,7 @@ Json to_json(const ScaleRow& row) {
           {"remainder", number_or_null(row.remainder)},
           {"gain_per_second", number_or_null(row.rate)},
           {"best", to_json(row.best)},
+          {"test", to_json(row.test)},
           {"step", to_json(row.step)},
           {"threads_per_rank", row.threads_per_rank},
           {"peak_learning_rate", number_or_null(row.peak_learning_rate)},
@@ -123,6 +124,7 @@ Json to_json(const RunSummary& run, const std::string& metric, const std::string
       {"peak_learning_rate", number_or_null(run.peak_learning_rate)},
       {"step", to_json(run.step)},
       {"best", number_or_null(run.best)},
+      {"test", number_or_null(run.test)},
       {"evals", Json::array()},
       {"epochs", Json::array()}};
   for (const EvalRecord& eval : run.log.evals)
@@ -158,7 +160,7 @@ std::string json_report(const StudyResult& result, const ReportText& text) {
                {"workload", result.title},
                {"mode", result.mode},
                {"metric", metric},
-               {"metric_words", metric_words(metric)},
+               {"metric_words", metric_words(metric, result.judge)},
                {"target", nullptr},
                {"base_ranks", result.base_ranks},
                {"notes", result.notes},

@@ -99,8 +99,8 @@ std::string learning_cards(const StudyResult& result, const ScaleRow& row, const
               unknown ? "runs ended at a target of their own before this one"
               : row.reached
                   ? fmt::format("{} did not reach the target", ranks_words(result.base_ranks))
-                  : fmt::format("best {} {:.4g} in the mean", metric_words(result.target->metric),
-                                row.best.mean),
+                  : fmt::format("best {} {:.4g} in the mean",
+                                metric_words(result.target->metric, result.judge), row.best.mean),
               "learning");
   const ScaleRow* most = nullptr;
   for (const ScaleRow& other : result.rows)
@@ -159,12 +159,12 @@ std::string section(const std::string& heading, const std::string& body, const c
 std::string learning(const StudyResult& result) {
   if (!result.target) return "";
   return section(
-      "How soon it has learned: " + escaped(target_words(*result.target)),
+      "How soon it has learned: " + escaped(target_words(*result.target, result.judge)),
       html_table(learning_table(result)),
       "Learning speed-up on n ranks = (seconds to the target on the smallest number of ranks) ÷ "
       "(seconds to the target on n ranks), times that smallest number. The clock starts at the "
       "first weight update and runs on during evaluations. Core-hours are the seconds to the "
-      "target × ranks × threads of a rank. Gain/s says how fast the test set's value improves per "
+      "target × ranks × threads of a rank. Gain/s says how fast this value improves per "
       "second, compared with the smallest size, over the epochs that all runs have: it can be "
       "given even where the target was not reached. ± is a 90&nbsp;% interval of a mean, [low, "
       "high] of a ratio: its sides differ. * is oversubscribed: more threads than cores.");

@@ -35,13 +35,14 @@ std::string reach_cell(const ScaleRow& row, const StudyResult& result) {
 }
 
 /// How a run ended, in words.
-std::string outcome(const RunSummary& run, const std::optional<Target>& target) {
+std::string outcome(const RunSummary& run, const StudyResult& result) {
+  const std::optional<Target>& target = result.target;
   if (!run.usable()) return run.stopped ? run.failure : "failed: " + run.failure;
   if (!target) return "done";
   if (!run.cut_off) return run.reach ? "target reached" : "target not reached";
   const auto& own = run.log.start.target;
   return fmt::format("ended at its own target{}, which says nothing about {}",
-                     own ? " " + target_words(*own) : "", target->value);
+                     own ? " " + target_words(*own, result.judge) : "", target->value);
 }
 
 /// Width on a terminal: bytes that start a character.
@@ -113,6 +114,11 @@ TextTable learning_table(const StudyResult& result) {
                           number(row.epochs_to_target.mean), number(row.core_seconds.mean / 3600),
                           number(row.learning), percent(row.learning_efficiency),
                           fixed(row.rate, 2), fixed(row.best.mean, 4)});
+  if (result.tested()) {
+    table.headings.emplace_back("mean test");
+    for (size_t i = 0; i < table.rows.size(); ++i)
+      table.rows[i].push_back(fixed(result.rows[i].test.mean, 4));
+  }
   return table;
 }
 
@@ -174,8 +180,10 @@ TextTable runs_table(const StudyResult& result) {
         {fmt::to_string(run.ranks()), run.repeat ? fmt::to_string(run.repeat) : kNothing,
          fmt::to_string(start.seed), number(run.samples_per_s), number(run.epoch_seconds), reach,
          run.reach ? number(run.reach->epoch) : kNothing, fixed(run.best, 4),
-         outcome(run, result.target)});
+         outcome(run, result)});
+    if (result.tested()) table.rows.back().push_back(fixed(run.test, 4));
   }
+  if (result.tested()) table.headings.emplace_back("test set");
   return table;
 }
 
@@ -189,8 +197,9 @@ std::string terminal_report(const StudyResult& result) {
     text += '\n' + usable->log.start.machine;
   text += "\n\nHow fast it trains\n" + aligned(speed_table(result));
   if (result.target)
-    text += fmt::format("\nHow soon it has learned: {}\n", target_words(*result.target)) +
-            aligned(learning_table(result));
+    text +=
+        fmt::format("\nHow soon it has learned: {}\n", target_words(*result.target, result.judge)) +
+        aligned(learning_table(result));
   const auto any = [&](auto condition) {
     return std::any_of(result.rows.begin(), result.rows.end(), condition);
   };

@@ -46,6 +46,7 @@ void RecordTail::take(const std::string& line) {
   const std::string name = event.value("event", "");
   // A step's epoch is the one under way, an evaluation's are those done.
   if (name == "step" && number("epoch") > 0) epoch_ = number("epoch");
+  if (name == "run_start" && std::isfinite(number("validation_samples"))) judge_ = "validation";
   if (name == "eval") {
     epoch_ = std::max(epoch_, std::ceil(number("epoch")));
     if (std::isfinite(number("accuracy"))) accuracy_ = number("accuracy");
@@ -56,7 +57,7 @@ std::string RecordTail::text(int64_t epochs) const {
   if (epoch_ < 0) return "starting";
   std::string text = fmt::format("epoch {:.0f}", epoch_);
   if (epochs > 0) text += fmt::format(" of {}", epochs);
-  if (std::isfinite(accuracy_)) text += fmt::format(", test accuracy {:.3g}", accuracy_);
+  if (std::isfinite(accuracy_)) text += fmt::format(", {} accuracy {:.3g}", judge_, accuracy_);
   return text;
 }
 
@@ -70,7 +71,7 @@ std::string result_text(const RunLog& log, const std::optional<Target>& given) {
   if (run.reach)
     return fmt::format("target reached after {:.1f} s and {}", run.reach->wall_seconds,
                        epochs(run.reach->epoch));
-  const std::string metric = metric_words(target ? target->metric : "accuracy");
+  const std::string metric = metric_words(target ? target->metric : "accuracy", judge_of(log));
   const double done = log.evals.empty() ? 0 : log.evals.back().epoch;
   const std::string best = std::isfinite(run.best)
                                ? fmt::format("best {} {:.4g} in {}", metric, run.best, epochs(done))

@@ -25,6 +25,7 @@ class RecordTail {
   std::string path_, rest_;
   std::streamoff offset_ = 0;
   double epoch_ = -1, accuracy_ = kNotMeasured;
+  std::string judge_ = "test";
 };
 
 /// "target reached after 41.2 s and 12 epochs", "target not reached, best test accuracy 0.807 in 16

@@ -122,7 +122,7 @@ std::string closing(const StudyResult& result, const Configuration& settings, Ex
         sizes.push_back(
             fmt::format("{} of {} on {}", row.missed(), row.runs, ranks_words(row.ranks)));
     text += fmt::format("\nThe target {} was missed by some runs: {}.\n",
-                        target_words(*result.target), fmt::join(sizes, ", "));
+                        target_words(*result.target, result.judge), fmt::join(sizes, ", "));
     if (code == ExitCode::done)
       text += "That is a result, so the exit code is 0; --require-target makes it 3.\n";
   }

@@ -27,6 +27,7 @@ const char* event_name(const StepRecord&) { return "step"; }
 const char* event_name(const ArrivalsRecord&) { return "arrivals"; }
 const char* event_name(const EpochRecord&) { return "epoch"; }
 const char* event_name(const EvalRecord&) { return "eval"; }
+const char* event_name(const TestRecord&) { return "test"; }
 const char* event_name(const CheckpointRecord&) { return "checkpoint"; }
 const char* event_name(const TargetReached&) { return "target_reached"; }
 const char* event_name(const RunStop&) { return "run_stop"; }
@@ -49,6 +50,9 @@ struct Put {
     Json object = Json::object();
     record::target_fields(*target, Put{object});
     json[key] = std::move(object);
+  }
+  void operator()(const char* key, const std::optional<int64_t>& value) const {
+    if (value) json[key] = *value;
   }
   template <class T>
   void operator()(const char* key, const T& value) const {
@@ -193,6 +197,7 @@ void RunRecord::append(StepRecord event) { write_event(event); }
 void RunRecord::append(ArrivalsRecord event) { write_event(event); }
 void RunRecord::append(EpochRecord event) { write_event(event); }
 void RunRecord::append(EvalRecord event) { write_event(event); }
+void RunRecord::append(TestRecord event) { write_event(event); }
 void RunRecord::append(CheckpointRecord event) { write_event(event); }
 void RunRecord::append(TargetReached event) { write_event(event); }
 void RunRecord::append(RunStop event) {

@@ -44,7 +44,9 @@ struct RunStart {
   int ranks = 1, replicas = 1;
   int64_t local_batch = 0,
           global_batch = 0;  ///< samples per replica and step; samples per weight update of the job
-  int64_t train_samples = 0;  ///< samples of one epoch
+  int64_t train_samples = 0;                    ///< samples of one epoch
+  std::optional<int64_t> validation_samples{};  ///< none: evaluations are of the test set
+  std::optional<int64_t> data_nodes{};  ///< nodes with samples of their own; none: all share all
   int threads_per_rank = 1;
   std::string progress{};  ///< how operations between ranks move forward, for example "1 thread on
                            ///< core 5"; empty for one rank
@@ -103,8 +105,8 @@ struct EpochRecord {
   bool partial = false;  ///< the run resumed inside this epoch, so `seconds` is not a whole epoch
 };
 
-/// Event "eval": one pass over validation data. Both clocks start at the first weight update and go
-/// on over a resume.
+/// Event "eval": one pass over the validation set, or, without one, over the test set. Both clocks
+/// start at the first weight update and go on over a resume.
 struct EvalRecord {
   double time = 0;
   double epoch =
@@ -118,6 +120,12 @@ struct EvalRecord {
   double train_seconds = 0;                     ///< the same without evaluations and checkpoints
   double value(std::string_view metric) const;  ///< NaN when it was not measured
   void set(const std::string& metric, double value);
+};
+
+/// Event "test": the test set after the end of training, where a validation set has judged the run.
+/// `step` is that of the end; the rest is as in EvalRecord.
+struct TestRecord : EvalRecord {
+  int64_t weights_step = 0;  ///< of the weights that were measured
 };
 
 struct CheckpointRecord {
@@ -172,6 +180,7 @@ class RunRecord {
   void append(ArrivalsRecord event);
   void append(EpochRecord event);
   void append(EvalRecord event);
+  void append(TestRecord event);
   void append(CheckpointRecord event);
   void append(TargetReached event);
   void append(RunStop event);  ///< also asks the disk to keep the file
@@ -197,6 +206,7 @@ struct RunLog {
   std::vector<ArrivalsRecord> arrivals;
   std::vector<EpochRecord> epochs;
   std::vector<EvalRecord> evals;
+  std::optional<TestRecord> test;  ///< of the last end
   std::vector<CheckpointRecord> checkpoints;
   std::optional<TargetReached> target_reached;  ///< the last: of a run that went on there are more
   std::optional<RunStop> stop;                  ///< none: still running, or killed

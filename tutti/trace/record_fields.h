@@ -30,6 +30,8 @@ void fields(Event& e, Visit&& visit) {
   visit("local_batch", e.local_batch);
   visit("global_batch", e.global_batch);
   visit("train_samples", e.train_samples);
+  visit("validation_samples", e.validation_samples);
+  visit("data_nodes", e.data_nodes);
   visit("threads_per_rank", e.threads_per_rank);
   visit("progress", e.progress);
   visit("hosts", e.hosts);
@@ -107,6 +109,15 @@ void fields(Event& e, Visit&& visit) {
   visit("seconds", e.seconds);
   visit("wall_seconds", e.wall_seconds);
   visit("train_seconds", e.train_seconds);
+}
+
+template <Is<TestRecord> Event, class Visit>
+void fields(Event& e, Visit&& visit) {
+  if constexpr (std::is_const_v<Event>)
+    fields(static_cast<const EvalRecord&>(e), visit);
+  else
+    fields(static_cast<EvalRecord&>(e), visit);
+  visit("weights_step", e.weights_step);
 }
 
 template <Is<CheckpointRecord> Event, class Visit>

@@ -32,6 +32,10 @@ struct Get {
       for (const auto& [metric, value] : at->items())
         values[metric] = value.is_null() ? kNotMeasured : value.get<double>();
   }
+  void operator()(const char* key, std::optional<int64_t>& value) const {
+    if (const auto at = json.find(key); at != json.end() && !at->is_null())
+      value = at->get<int64_t>();
+  }
   void operator()(const char* key, std::optional<Target>& target) const {
     if (const auto at = json.find(key); at != json.end() && !at->is_null())
       record::target_fields(target.emplace(), Get{*at});
@@ -59,6 +63,7 @@ void drop_after(RunLog& log, int64_t step) {
   std::erase_if(log.epochs, later);
   std::erase_if(log.evals, later);
   std::erase_if(log.checkpoints, later);
+  if (log.test && log.test->step > step) log.test.reset();
   if (log.target_reached && log.target_reached->step > step) log.target_reached.reset();
   log.stop.reset();
 }
@@ -86,6 +91,7 @@ void add_event(RunLog& log, const Json& json, bool& started) {
   if (event == "arrivals") log.arrivals.push_back(parse<ArrivalsRecord>(json));
   if (event == "epoch") log.epochs.push_back(parse<EpochRecord>(json));
   if (event == "eval") log.evals.push_back(parse<EvalRecord>(json));
+  if (event == "test") log.test = parse<TestRecord>(json);
   if (event == "checkpoint") log.checkpoints.push_back(parse<CheckpointRecord>(json));
   if (event == "target_reached") log.target_reached = parse<TargetReached>(json);
   if (event == "run_stop") {

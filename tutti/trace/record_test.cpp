@@ -48,6 +48,8 @@ TEST_F(RecordTest, EveryEventComesBackAsItWasWritten) {
     start.seed = 0xFFFFFFFFFFFFFFFFull;
     start.flop_per_sample = 3e8;
     start.target = Target{"mae", 0.124, false};
+    start.validation_samples = 500;
+    start.data_nodes = 2;
     record.append(start);
     StepRecord step;
     step.epoch = 1;
@@ -78,6 +80,12 @@ TEST_F(RecordTest, EveryEventComesBackAsItWasWritten) {
     eval.wall_seconds = 20;
     eval.train_seconds = 18;
     record.append(eval);
+    TestRecord test;
+    test.step = 30;
+    test.weights_step = 20;
+    test.accuracy = 0.5;
+    test.metrics["top5"] = 0.75;
+    record.append(test);
     record.append(CheckpointRecord{
         .epoch = 1, .step = 20, .path = "step_000020", .bytes = 1 << 20, .seconds = 0.25});
     record.append(TargetReached{
@@ -116,6 +124,12 @@ TEST_F(RecordTest, EveryEventComesBackAsItWasWritten) {
   EXPECT_EQ(log.evals[0].value("accuracy"), 0.75);
   EXPECT_EQ(log.evals[0].value("mae"), 0.1);
   EXPECT_TRUE(std::isnan(log.evals[0].value("iou")));
+  ASSERT_TRUE(log.test);
+  EXPECT_EQ(log.test->weights_step, 20);
+  EXPECT_EQ(log.test->accuracy, 0.5);
+  EXPECT_EQ(log.test->value("top5"), 0.75);
+  EXPECT_EQ(log.start.validation_samples, 500);
+  EXPECT_EQ(log.start.data_nodes, 2);
   EXPECT_EQ(log.checkpoints.at(0).bytes, 1 << 20);
   EXPECT_EQ(log.target_reached->train_seconds, 18);
   ASSERT_TRUE(log.stop);

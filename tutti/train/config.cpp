@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "tutti/base/error.h"
 #include "tutti/comm/algorithm/algorithm.h"
@@ -110,6 +111,18 @@ void require_length_data_and_schedule(const RunConfig& c) {
                    "schedule.warmup_epochs and schedule.warmup_steps: give one of the two");
   require_relation(c.schedule.name != ScheduleKind::steps || !c.schedule.milestones.empty(),
                    "schedule.name = \"steps\" needs schedule.milestones");
+  require_relation(c.data.validation < 1 || c.data.validation == std::floor(c.data.validation),
+                   "data.validation is a fraction below 1 or a whole number of samples");
+  require_relation(c.run.patience == 0 || c.run.eval_every > 0,
+                   "run.patience counts evaluations: it needs run.eval_every above 0");
+  require_relation(c.schedule.name != ScheduleKind::plateau || c.run.eval_every > 0,
+                   "schedule.name = \"plateau\" looks at evaluations: it needs run.eval_every "
+                   "above 0");
+  require_relation(c.schedule.factors.empty() || c.schedule.name == ScheduleKind::steps,
+                   "schedule.factors needs schedule.name = \"steps\"");
+  require_relation(
+      c.schedule.factors.empty() || c.schedule.factors.size() == c.schedule.milestones.size(),
+      "schedule.factors needs as many factors as schedule.milestones has milestones");
   require_relation(std::adjacent_find(c.schedule.milestones.begin(), c.schedule.milestones.end(),
                                       std::greater_equal<>{}) == c.schedule.milestones.end(),
                    "schedule.milestones must rise, without repeats");

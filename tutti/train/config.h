@@ -30,10 +30,12 @@ enum class Shortcut {
 };  ///< the model's own; zero-padded identity; 1x1 convolution (He et al. 2015, section 4.2)
 enum class ModelTask { automatic, classify, segment, regress };
 enum class OptimizerKind { sgd, lars, adam, adamw, lamb };
-enum class ScheduleKind { constant, steps, cosine, one_cycle };
+enum class ScheduleKind { constant, steps, cosine, one_cycle, polynomial, plateau };
 enum class Annealing { cosine, linear };
 enum class ActivationLayout { automatic, b16c, last, plain };
 enum class MilestoneUnit { steps, epochs };
+enum class WarmupRise { steps, epochs };
+enum class Shuffle { global, shard };
 enum class BatchScaling { none, linear, sqrt };
 
 /// The words of each enumeration in a configuration, in the order of its values.
@@ -49,14 +51,16 @@ constexpr std::array<std::string_view, 4> words(PointwiseLossKind) {
 constexpr std::array<std::string_view, 5> words(OptimizerKind) {
   return {"sgd", "lars", "adam", "adamw", "lamb"};
 }
-constexpr std::array<std::string_view, 4> words(ScheduleKind) {
-  return {"constant", "steps", "cosine", "one_cycle"};
+constexpr std::array<std::string_view, 6> words(ScheduleKind) {
+  return {"constant", "steps", "cosine", "one_cycle", "polynomial", "plateau"};
 }
 constexpr std::array<std::string_view, 2> words(Annealing) { return {"cosine", "linear"}; }
 constexpr std::array<std::string_view, 4> words(ActivationLayout) {
   return {"auto", "b16c", "last", "plain"};
 }
 constexpr std::array<std::string_view, 2> words(MilestoneUnit) { return {"steps", "epochs"}; }
+constexpr std::array<std::string_view, 2> words(WarmupRise) { return {"steps", "epochs"}; }
+constexpr std::array<std::string_view, 2> words(Shuffle) { return {"global", "shard"}; }
 constexpr std::array<std::string_view, 3> words(BatchScaling) { return {"none", "linear", "sqrt"}; }
 namespace log {
 constexpr std::array<std::string_view, 5> words(Level) {
@@ -84,7 +88,9 @@ struct RunSection {
   int64_t threads = 0;     ///< 0: chosen from the cores of this rank (cli/launch.h)
   int64_t replicas = 0;    ///< 0: one per rank
   std::string metric;      ///< empty: the task's first
-  double target = 0;       ///< of the metric on the test set; 0: none
+  double target = 0;       ///< of the metric; 0: none
+  int64_t patience = 0;    ///< evaluations; 0: no early stop
+  double min_improvement = 0;
   int64_t log_every = 50;
   double eval_every = 1;  ///< epochs; 0: only at the end
   Precision precision = Precision::fp32;
@@ -98,7 +104,11 @@ struct DataSection {
   std::string input, target;  ///< fields; empty: the first and the second
   std::vector<std::string> transforms;  ///< "FIELD: STEPS"; of other fields the data set's own
   int64_t classes = 0;                  ///< 0: the data set's own
-  std::vector<std::string> fields;      ///< of "arrays": "NAME: from ARRAY ..."
+  double validation = 0;  ///< below 1: a fraction of the training set; from 1 on a count; 0: none
+  int64_t split_seed = 1;
+  Shuffle shuffle = Shuffle::global;
+  bool strict = false;
+  std::vector<std::string> fields;  ///< of "arrays": "NAME: from ARRAY ..."
   std::vector<std::string> train_files, validation_files, test_files;  ///< of "arrays", from dir on
   std::string statistics;                                              ///< of "arrays"; empty: none
   int64_t readers = 1;
@@ -149,13 +159,17 @@ struct ScheduleSection {
   double warmup_epochs = 0;
   int64_t warmup_steps = 0;
   double warmup_factor = 0;
+  WarmupRise warmup_rise = WarmupRise::steps;
   std::vector<int64_t> milestones;
   MilestoneUnit milestone_unit = MilestoneUnit::epochs;
   double gamma = 0.1;
+  std::vector<double> factors;  ///< one a milestone, instead of gamma
+  int64_t patience = 5;         ///< plateau: evaluations
+  double power = 1;             ///< polynomial
   Annealing annealing = Annealing::cosine;
   double peak_at = 0.3;  ///< one_cycle: fraction of the run at which optimizer.lr is reached
   double initial_factor = 0.04;  ///< one_cycle: first rate / optimizer.lr
-  double final_factor = 0;       ///< one_cycle, cosine: last rate / optimizer.lr
+  double final_factor = 0;       ///< last rate / optimizer.lr
   BatchScaling scale_with_batch = BatchScaling::none;
   int64_t base_batch = 128;
 };

@@ -25,13 +25,24 @@ void write_run_rows(ConfigTableWriter& t) {
         "What is to be reached, and decides which weights are the best: accuracy, top5 (classify); "
         "iou, accuracy (segment); mae (regress); loss. Empty: the task's first")
       .may_change();
-  t.key(s, &S::target, "target",
-        "Value of the metric on the test set, fractions as 0.9; the run ends there, or with exit "
-        "code 3. 0: none")
+  t.key(
+       s, &S::target, "target",
+       "Value of the metric on the validation set, or on the test set where there is no validation "
+       "set, fractions as 0.9; the run ends there, or with exit code 3. 0: none")
+      .at_least(0)
+      .may_change();
+  t.key(s, &S::patience, "patience",
+        "The run ends after this many evaluations without a better metric. 0: it does not")
+      .at_least(0)
+      .may_change();
+  t.key(s, &S::min_improvement, "min_improvement",
+        "By how much more than this a metric must be better to count as better (run.patience, "
+        "schedule.patience)")
       .at_least(0)
       .may_change();
   t.key(s, &S::eval_every, "eval_every",
-        "Epochs between evaluations on the test set. 0: at the end only")
+        "Epochs between evaluations on the validation set, or the test set where there is no "
+        "validation set. 0: at the end only")
       .at_least(0)
       .may_change();
   t.key(s, &S::log_every, "log_every", "Steps between lines of the log and of the record")
@@ -74,6 +85,22 @@ void write_data_rows(ConfigTableWriter& t) {
         "How many classes the labels name, from 0 up; a label beyond them is an error before the "
         "first step. MNIST's format may hold up to 256. 0: the data set's own number")
       .between(0, 65536);
+  t.key(s, &S::validation, "validation",
+        "Training samples that are not trained on and judge the run instead of the test set, which "
+        "is then used once, at the end: below 1 a fraction, from 1 on a number. 0: none. Not for "
+        "data sets with a validation set of their own")
+      .at_least(0);
+  t.key(s, &S::split_seed, "split_seed", "Seed that says which samples data.validation takes")
+      .at_least(0);
+  t.key(s, &S::shuffle, "shuffle",
+        "global: the order of the samples depends on the seed alone; shard: each node trains on "
+        "every N-th sample, N nodes, in an order of its own, so that results depend on the number "
+        "of nodes");
+  t.key(s, &S::strict, "strict",
+        "Refuse a training set that is no multiple of the global batch, or with data.shuffle = "
+        "\"shard\" of nodes x a node's batch, as MLPerf's CosmoFlow does. false: what is left over "
+        "waits for another epoch")
+      .may_change();
   t.key(s, &S::fields, "fields",
         "What a sample of \"arrays\" has, a line a field, as in \"image: from images\" and \"mask: "
         "from "
@@ -87,7 +114,9 @@ void write_data_rows(ConfigTableWriter& t) {
         "Files of \"arrays\" on which training is judged, likewise")
       .may_change();
   t.key(s, &S::test_files, "test_files",
-        "Files of \"arrays\" that training never sees, likewise. Empty: the validation files")
+        "Files of \"arrays\" that wait for the end of training, likewise; without validation files "
+        "they "
+        "judge it")
       .may_change();
   t.key(s, &S::statistics, "statistics",
         "File of means, deviations and extremes of the fields of \"arrays\", for 'normalise' and "

@@ -42,25 +42,39 @@ void write_schedule_rows(ConfigTableWriter& t) {
   using S = ScheduleSection;
   constexpr auto s = &RunConfig::schedule;
   t.section("schedule", s, "The learning rate over the run.");
-  t.key(s, &S::name, "name",
-        "Shape: constant; steps, times gamma at each milestone; cosine; one_cycle, up to "
-        "optimizer.lr and down again");
+  t.key(
+      s, &S::name, "name",
+      "Shape: constant; steps, times gamma at each milestone, or as schedule.factors say; cosine; "
+      "one_cycle, up to optimizer.lr and down again; polynomial, down as (1 - progress) ^ power; "
+      "plateau, times gamma after each schedule.patience evaluations without a better metric");
   t.key(s, &S::warmup_epochs, "warmup_epochs",
         "Linear warm-up, in epochs; give this or schedule.warmup_steps")
       .at_least(0);
   t.key(s, &S::warmup_steps, "warmup_steps", "Linear warm-up, in steps").at_least(0);
   t.key(s, &S::warmup_factor, "warmup_factor", "Rate at the start of the warm-up / optimizer.lr")
       .between(0, 1);
+  t.key(s, &S::warmup_rise, "warmup_rise",
+        "When the rate rises: at each step, from below warmup_factor at the first; or at each "
+        "epoch, from warmup_factor in the first, as CosmoFlow's reference does");
   t.key(s, &S::milestones, "milestones", "When the rate drops (steps)").at_least(1);
   t.key(s, &S::milestone_unit, "milestone_unit", "What schedule.milestones counts");
-  t.key(s, &S::gamma, "gamma", "Factor at each milestone (steps)").between(0, 1);
+  t.key(s, &S::gamma, "gamma", "Factor at each milestone (steps) or fall (plateau)").between(0, 1);
+  t.key(s, &S::factors, "factors",
+        "Rate from each milestone on / optimizer.lr, one a milestone, instead of gamma (steps)")
+      .at_least(0);
+  t.key(s, &S::patience, "patience",
+        "Evaluations without a better metric after which the rate falls (plateau)")
+      .at_least(1);
+  t.key(s, &S::power, "power", "Exponent of the way down (polynomial); 1: a straight line")
+      .at_least(0);
   t.key(s, &S::annealing, "annealing", "Form of the rise and the fall (one_cycle)");
   t.key(s, &S::peak_at, "peak_at",
         "Fraction of the run at which optimizer.lr is reached (one_cycle)")
       .between(0, 1);
   t.key(s, &S::initial_factor, "initial_factor", "First rate / optimizer.lr (one_cycle)")
       .between(0, 1);
-  t.key(s, &S::final_factor, "final_factor", "Last rate / optimizer.lr (cosine, one_cycle)")
+  t.key(s, &S::final_factor, "final_factor",
+        "Last rate / optimizer.lr (cosine, one_cycle, polynomial), or the lowest (plateau)")
       .between(0, 1);
   t.key(s, &S::scale_with_batch, "scale_with_batch",
         "Multiply the rate by (global batch / base_batch), or by its square root");

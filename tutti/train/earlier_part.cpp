@@ -38,6 +38,7 @@ EarlierPart earlier_part(const CheckpointInfo& checkpoint, const RunLog& log,
     part.eval_seconds = log.stop->eval_seconds;
     part.checkpoint_seconds = log.stop->checkpoint_seconds;
   }
+  part.tested = log.test && log.test->step == checkpoint.step;
   if (!target) return part;
   for (const EvalRecord& eval : log.evals) {
     const double value = eval.value(target->metric);
@@ -50,7 +51,8 @@ EarlierPart earlier_part(const CheckpointInfo& checkpoint, const RunLog& log,
 }
 
 std::string to_text(const EarlierPart& part) {
-  Json json = {part.wall_seconds, part.train_seconds, part.eval_seconds, part.checkpoint_seconds};
+  Json json = {part.wall_seconds, part.train_seconds, part.eval_seconds, part.checkpoint_seconds,
+               part.tested};
   if (part.reached) {
     json.push_back(part.reached->epoch);
     json.push_back(part.reached->value);
@@ -65,9 +67,10 @@ EarlierPart earlier_part_from_text(const std::string& text) {
                    .train_seconds = json.at(1),
                    .eval_seconds = json.at(2),
                    .checkpoint_seconds = json.at(3),
-                   .reached = {}};
-  if (json.size() > 4)
-    part.reached = {.epoch = json.at(4), .value = json.at(5), .best = json.at(6)};
+                   .reached = {},
+                   .tested = json.at(4)};
+  if (json.size() > 5)
+    part.reached = {.epoch = json.at(5), .value = json.at(6), .best = json.at(7)};
   return part;
 }
 

@@ -69,4 +69,20 @@ Quality Evaluator::run(const data::Range& range, int readers, std::vector<float>
   return quality;
 }
 
+void Evaluator::predict(const data::Range& range, int readers, const TakePredictions& take) {
+  data::PipelineSpec spec;
+  spec.threads = readers;
+  data::Pipeline pipeline(
+      dataset_, writer_, std::make_unique<data::EvaluationOrder>(range, network_.plan.batch), spec);
+  executor_.pack();
+  for (int64_t first = range.begin; pipeline.remaining() > 0;) {
+    const data::Batch& batch = pipeline.next();
+    for (size_t i = 0; i < network_.inputs.size(); ++i)
+      executor_.bind_input(network_.inputs[i].value, batch.tensors[i]);
+    executor_.run({});
+    take(prediction(), first, batch.id.count);
+    first += batch.id.count;
+  }
+}
+
 }  // namespace tutti

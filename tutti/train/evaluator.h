@@ -1,6 +1,7 @@
 #pragma once
 // Evaluator: the quality of the present weights on a data set.
 
+#include <functional>
 #include <memory>
 
 #include "tutti/data/sampler.h"
@@ -24,6 +25,11 @@ class Evaluator {
   /// Quality over the samples [range.begin, range.end), each counted once; the last batch may be
   /// partial. `keep`, if not null, receives the predictions of all samples in the plain layout.
   Quality run(const data::Range& range, int readers, std::vector<float>* keep = nullptr);
+
+  /// Predictions of samples first, first + 1, ... in the plain layout, `count` of them.
+  using TakePredictions = std::function<void(const float* y, int64_t first, int64_t count)>;
+  /// Predicts alone, in the order of the samples: the writer may fill the inputs only.
+  void predict(const data::Range& range, int readers, const TakePredictions& take);
 
  private:
   /// The first prediction in the plain layout; in `plain_` where the plan has another.

@@ -54,10 +54,11 @@ FoundWeights find_weights(const std::filesystem::path& path, std::string_view ke
   if (!folder && !is_in_checkpoint(path)) return {SafetensorsFile(path)};
   const auto best = folder ? find_best(checkpoints_in(path)) : std::nullopt;
   const std::filesystem::path checkpoint = best ? *best : checkpoint_at(path, key);
-  const int64_t step = verify_checkpoint(checkpoint).step;
-  log::info("weights of step {}{}: '{}'", step, best ? ", the best evaluation's" : "",
+  const CheckpointInfo info = verify_checkpoint(checkpoint);
+  log::info("weights of step {}{}: '{}'", info.step, best ? ", the best evaluation's" : "",
             checkpoint.string());
-  return {std::move(open_checkpoint(checkpoint).weights), checkpoint.string(), step};
+  return {std::move(open_checkpoint(checkpoint).weights), checkpoint.string(), info.step,
+          info.settings};
 }
 
 std::string configuration_near(const std::filesystem::path& weights) {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "tutti/comm/communicator.h"
+#include "tutti/train/run_settings.h"
 #include "tutti/train/safetensors.h"
 #include "tutti/train/weights.h"
 
@@ -16,6 +17,7 @@ struct FoundWeights {
   SafetensorsFile file;
   std::string checkpoint{};  ///< empty: the file is of no checkpoint
   int64_t step = 0;
+  RunSettings settings{};  ///< of the run that wrote the checkpoint
 };
 
 /// Weights from a .safetensors file, a checkpoint or a file of one, or the folder of a run or of

@@ -15,16 +15,17 @@ Rehearsal rehearse(const RehearsalSpec& spec) {
   run.replicas = static_cast<int>(replica_count(config.run, grid.groups()));
   run.batch = batch_sizes(config.batch, run.replicas);
   const data::Sampler sampler({.seed = static_cast<uint64_t>(config.run.seed),
-                               .size = spec.train.size(),
+                               .size = spec.data.train->size(),
                                .replicas = run.replicas * static_cast<int>(config.batch.accumulate),
-                               .local_batch = run.batch.local});
+                               .local_batch = run.batch.local,
+                               .strict = config.data.strict});
   run.steps_per_epoch = sampler.steps_per_epoch();
   run.steps = total_steps(config.run, run.steps_per_epoch);
   const LearningRateSchedule schedule(
       learning_rate_settings(config, run.steps_per_epoch, run.batch.global));
   (void)schedule.rate(0);
 
-  NetworkSpec network = network_spec(config, spec.train, run.batch.local);
+  NetworkSpec network = network_spec(config, *spec.data.train, run.batch.local);
   network.measure = false;
   network.training.split.grid = grid;
   const auto alone = comm::make_single_communicator();
@@ -36,8 +37,9 @@ Rehearsal rehearse(const RehearsalSpec& spec) {
   run.parameters = compiled->training.graph.parameter_count();
 
   (void)goal_of(config, network.training.model.classes);
-  (void)sample_writer(config, spec.train, compiled->batch());
-  (void)sample_writer(config, spec.test, compiled->evaluation.batch());
+  (void)sample_writer(config, *spec.data.train, compiled->batch());
+  for (const data::Dataset* set : {spec.data.validation, spec.data.test})
+    if (set) (void)sample_writer(config, *set, compiled->evaluation.batch());
   return run;
 }
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "tutti/backend/backend.h"
-#include "tutti/data/dataset.h"
 #include "tutti/train/config.h"
+#include "tutti/train/run_data.h"
 
 namespace tutti {
 
@@ -13,8 +13,7 @@ namespace tutti {
 struct RehearsalSpec {
   const RunConfig& config;  ///< validated; run.threads chosen
   int ranks = 1;
-  const data::Dataset& train;
-  const data::Dataset& test;
+  RunData data;
   const Backend& backend;
   bool resumes = false;  ///< from a checkpoint: model.weights is not read
 };

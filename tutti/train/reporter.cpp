@@ -72,6 +72,11 @@ void Reporter::add(EvalRecord event) {
   csv_->add(event);
 }
 
+void Reporter::add(TestRecord event) {
+  event.time = unix_now();
+  record_.append(event);
+}
+
 void log_places(const RunPlace& place) {
   log::command("results in {} (record.jsonl, *.csv, config.toml)", shell_word(place.directory));
   log::command("checkpoints in {}", shell_word(place.checkpoints));

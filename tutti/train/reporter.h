@@ -25,6 +25,7 @@ class Reporter {
   void add(StepRecord event);
   void add(EpochRecord event);
   void add(EvalRecord event);
+  void add(TestRecord event);
   RunRecord& record() { return record_; }
 
  private:

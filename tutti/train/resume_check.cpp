@@ -37,12 +37,18 @@ std::vector<Difference> differences(const RunSettings& there, const RunSettings&
   return found;
 }
 
-/// kDataContent is no key of the table.
-OnResume on_resume(const std::string& key) {
-  const ConfigKey* row = find_config_key(key);
-  return row ? row->on_resume : OnResume::fixed;
+/// What the weights depend on where evaluations decide on the learning rate.
+bool matters_to_plateau(const std::string& key) {
+  return key == "run.metric" || key == "run.eval_every" || key == "run.min_improvement";
 }
-bool is_fixed(const std::string& key) { return on_resume(key) == OnResume::fixed; }
+
+/// kDataContent is no key of the table.
+OnResume on_resume(const std::string& key, const RunSettings& here) {
+  const ConfigKey* row = find_config_key(key);
+  if (!row || (here.at("schedule.name") == "\"plateau\"" && matters_to_plateau(key)))
+    return OnResume::fixed;
+  return row->on_resume;
+}
 
 /// What helps besides --resume-anyway.
 std::string advice(const std::vector<Difference>& refused) {
@@ -57,8 +63,8 @@ std::string advice(const std::vector<Difference>& refused) {
 
 }  // namespace
 
-RunSettings effective_settings(const RunConfig& config, int64_t replicas,
-                               const data::Dataset& train, const data::Dataset& test) {
+RunSettings effective_settings(const RunConfig& config, int64_t replicas, const RunData& data) {
+  const data::Dataset& train = *data.train;
   RunConfig effective = config;
   const BatchSizes batch = batch_sizes(config.batch, replicas);
   effective.run.replicas = replicas;
@@ -70,8 +76,10 @@ RunSettings effective_settings(const RunConfig& config, int64_t replicas,
   effective.data.target = model.target_field;
   effective.data.classes = std::ssize(data::field_named(train, model.target_field).class_names);
   RunSettings settings = run_settings(effective);
-  settings[kDataContent] =
-      fmt::format("train: {}; test: {}", data_identity(train), data_identity(test));
+  std::string& content = settings[kDataContent];
+  content = fmt::format("train: {}", data_identity(train));
+  if (data.validation) content += fmt::format("; validation: {}", data_identity(*data.validation));
+  if (data.test) content += fmt::format("; test: {}", data_identity(*data.test));
   if (!config.data.statistics.empty()) settings[kDataContent] += "; " + statistics_identity(train);
   return settings;
 }
@@ -87,12 +95,12 @@ std::vector<std::string> check_resume(const std::filesystem::path& checkpoint,
   std::vector<Difference> refused;
   std::vector<std::string> changes, accepted;
   for (const Difference& d : differences(before.settings, here)) {
-    const bool fixed = is_fixed(d.key);
+    const bool fixed = on_resume(d.key, here) == OnResume::fixed;
     if (fixed && std::ranges::find(anyway, d.key) == anyway.end()) {
       refused.push_back(d);
       continue;
     }
-    if (on_resume(d.key) == OnResume::no_matter) continue;
+    if (on_resume(d.key, here) == OnResume::no_matter) continue;
     changes.push_back(fmt::format("{}: {} -> {}", d.key, d.there, d.here));
     if (fixed) accepted.push_back(changes.back());
   }
@@ -112,7 +120,7 @@ std::vector<std::string> check_resume(const std::filesystem::path& checkpoint,
     log::warn_alike("resumed although changed: {}", change);
   const std::string& schedule = here.at("schedule.name");
   if (here.at("run.epochs") != before.settings.at("run.epochs") &&
-      (schedule == "\"cosine\"" || schedule == "\"one_cycle\""))
+      (schedule == "\"cosine\"" || schedule == "\"one_cycle\"" || schedule == "\"polynomial\""))
     log::warn_alike(
         "the schedule spans run.epochs: from here on the rates are those of the new length");
   return changes;
@@ -127,7 +135,8 @@ void check_resume_anyway(const std::vector<std::string>& keys, const std::string
   for (const std::string& key : keys) {
     if (key != kDataContent && !find_config_key(key))
       throw ConfigError(fmt::format("--resume-anyway: there is no key '{}'", key));
-    if (!is_fixed(key))
+    const ConfigKey* row = find_config_key(key);
+    if (row && row->on_resume != OnResume::fixed && !matters_to_plateau(key))
       throw ConfigError(
           fmt::format("--resume-anyway: {} may change on a resume; leave the flag out", key));
   }

@@ -6,20 +6,19 @@
 #include <string>
 #include <vector>
 
-#include "tutti/data/dataset.h"
 #include "tutti/train/checkpoint.h"
+#include "tutti/train/run_data.h"
 #include "tutti/train/run_settings.h"
 
 namespace tutti {
 
-/// The name under which RunSettings keep data_identity() of both data sets; --resume-anyway takes
-/// it as it takes keys.
+/// The name under which RunSettings keep data_identity() of all parts; --resume-anyway takes it as
+/// it takes keys.
 inline constexpr const char* kDataContent = "data.content";
 
 /// run_settings() with replicas, batch sizes and classes as they were chosen, so that two ways of
 /// asking for the same are the same, and with the data as kDataContent.
-RunSettings effective_settings(const RunConfig& config, int64_t replicas,
-                               const data::Dataset& train, const data::Dataset& test);
+RunSettings effective_settings(const RunConfig& config, int64_t replicas, const RunData& data);
 
 /// Compares the settings of a checkpoint with this run's. Returns what has changed, for the record:
 /// "run.epochs: 2 -> 4". Throws ConfigError naming all keys that are fixed and differ and are not

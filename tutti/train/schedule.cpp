@@ -49,6 +49,8 @@ LearningRateSchedule::LearningRateSchedule(LearningRateSettings settings)
   require(std::ranges::adjacent_find(s_.milestones, std::ranges::greater_equal{}) ==
               s_.milestones.end(),
           "milestones must rise");
+  require(s_.factors.empty() || s_.factors.size() == s_.milestones.size(),
+          "there is a factor for each milestone, or none");
   if (s_.milestones_in_epochs)
     for (int64_t& milestone : s_.milestones) milestone *= s_.steps_per_epoch;
   s_.milestones_in_epochs = false;
@@ -61,10 +63,17 @@ double LearningRateSchedule::factor(int64_t step) const {
       static_cast<double>(std::clamp(step, s_.warmup_steps, s_.total_steps - 1) - s_.warmup_steps);
   const auto own_steps = static_cast<double>(s_.total_steps - s_.warmup_steps);
   switch (s_.kind) {
-    case Kind::constant: return 1;
-    case Kind::steps:
-      return std::pow(s_.gamma, static_cast<double>(std::ranges::upper_bound(s_.milestones, step) -
-                                                    s_.milestones.begin()));
+    case Kind::constant:
+    case Kind::plateau: return 1;
+    case Kind::steps: {
+      const auto passed = std::ranges::upper_bound(s_.milestones, step) - s_.milestones.begin();
+      if (s_.factors.empty()) return std::pow(s_.gamma, static_cast<double>(passed));
+      return passed == 0 ? 1 : s_.factors[static_cast<size_t>(passed - 1)];
+    }
+    case Kind::polynomial:
+      return s_.final_factor +
+             (1 - s_.final_factor) *
+                 std::pow(own_steps > 1 ? 1 - own_step / (own_steps - 1) : 1, s_.power);
     case Kind::cosine:
       return anneal(LearningRateSettings::Annealing::cosine, 1, s_.final_factor,
                     own_steps > 1 ? own_step / (own_steps - 1) : 0);
@@ -76,7 +85,11 @@ double LearningRateSchedule::factor(int64_t step) const {
 double LearningRateSchedule::rate(int64_t step) const {
   CHECK(step >= 0);
   if (step >= s_.warmup_steps) return scaled_rate_ * factor(step);
-  const double progress = static_cast<double>(step + 1) / static_cast<double>(s_.warmup_steps + 1);
+  const double progress =
+      s_.warmup_by_epochs
+          ? static_cast<double>(step / s_.steps_per_epoch * s_.steps_per_epoch) /
+                static_cast<double>(s_.warmup_steps)
+          : static_cast<double>(step + 1) / static_cast<double>(s_.warmup_steps + 1);
   return scaled_rate_ * factor(s_.warmup_steps) *
          (s_.warmup_factor + (1 - s_.warmup_factor) * progress);
 }

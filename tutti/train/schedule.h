@@ -1,6 +1,7 @@
 #pragma once
 // The learning rate as a pure function of the step: nothing to save in a checkpoint, and the same
-// on every rank. A step is one update of the weights, counted from 0.
+// on every rank. What depends on evaluations is a factor beside it (plateau.h); kind plateau is
+// constant here. A step is one update of the weights, counted from 0.
 
 #include <cstdint>
 #include <vector>
@@ -8,7 +9,7 @@
 namespace tutti {
 
 struct LearningRateSettings {
-  enum class Kind { constant, steps, cosine, one_cycle };
+  enum class Kind { constant, steps, cosine, one_cycle, polynomial, plateau };
   enum class Annealing { linear, cosine };    ///< form of one_cycle's two halves
   enum class Scaling { none, linear, sqrt };  ///< how the rate follows the global batch
 
@@ -20,23 +21,30 @@ struct LearningRateSettings {
   int64_t steps_per_epoch = 1;
 
   // Linear warm-up in front of any kind: it passes through warmup_factor just before step 0 and
-  // reaches the schedule's own rate at step warmup_steps (Goyal et al. 2017, section 2.2).
+  // reaches the schedule's own rate at step warmup_steps (Goyal et al. 2017, section 2.2). By
+  // epochs the rate of an epoch is that of its first step, on a line that begins with warmup_factor
+  // at step 0: factor(e) = warmup_factor + (1 - warmup_factor) * e * steps_per_epoch /
+  // warmup_steps, as CosmoFlow's reference has it.
   // Milestones count from step 0; cosine and one_cycle take place between the end of the warm-up
   // and the last step.
   int64_t warmup_steps = 0;
   double warmup_factor = 0;
+  bool warmup_by_epochs = false;
 
   std::vector<int64_t>
       milestones{};  ///< steps: rising; from each on the rate is multiplied by gamma once more
   bool milestones_in_epochs = true;
   double gamma = 0.1;
+  std::vector<double> factors{};  ///< the factor from each milestone on, instead of powers of gamma
+
+  double power = 1;  ///< polynomial: final_factor + (1 - final_factor) * (1 - progress)^power
 
   // one_cycle, as PyTorch's OneCycleLR with pct_start = peak_at, div_factor = 1 / initial_factor
   // and final_div_factor = initial_factor / final_factor.
   Annealing annealing = Annealing::cosine;
   double peak_at = 0.3;          ///< fraction of the schedule at which the peak is reached
   double initial_factor = 0.04;  ///< first rate / peak
-  double final_factor = 0;       ///< last rate / peak; for cosine too
+  double final_factor = 0;       ///< last rate / peak; for cosine and polynomial too
 
   Scaling scaling =
       Scaling::none;  ///< multiplies by global_batch / base_batch, or by its square root

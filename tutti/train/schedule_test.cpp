@@ -98,6 +98,45 @@ TEST(LearningRateSchedule, WarmUp) {
   EXPECT_NEAR(cosine.rate(14), 0, 1e-15);
 }
 
+TEST(LearningRateSchedule, FactorsAreRelativeToThePeak) {
+  const LearningRateSchedule s({.kind = S::Kind::steps,
+                                .rate = 4,
+                                .total_steps = 100,
+                                .milestones = {10, 20, 30},
+                                .milestones_in_epochs = false,
+                                .factors = {0.5, 0.25, 0}});
+  EXPECT_DOUBLE_EQ(s.rate(9), 4);
+  EXPECT_DOUBLE_EQ(s.rate(10), 2);
+  EXPECT_DOUBLE_EQ(s.rate(29), 1);
+  EXPECT_DOUBLE_EQ(s.rate(30), 0);
+}
+
+TEST(LearningRateSchedule, Polynomial) {
+  const LearningRateSchedule s({.kind = S::Kind::polynomial,
+                                .rate = 1,
+                                .total_steps = 13,
+                                .warmup_steps = 2,
+                                .power = 2,
+                                .final_factor = 0.1});
+  EXPECT_DOUBLE_EQ(s.rate(2), 1);
+  EXPECT_NEAR(s.rate(7), 0.1 + 0.9 * 0.25, 1e-15);  // half of the way
+  EXPECT_NEAR(s.rate(12), 0.1, 1e-15);
+  EXPECT_NEAR(s.rate(1000), 0.1, 1e-15);
+}
+
+TEST(LearningRateSchedule, AWarmUpByEpochsIsConstantInEach) {
+  const LearningRateSchedule s({.rate = 4,
+                                .total_steps = 100,
+                                .steps_per_epoch = 10,
+                                .warmup_steps = 40,
+                                .warmup_factor = 0.25,
+                                .warmup_by_epochs = true});
+  // e * (peak - base) / 4 + base, from e = 0.
+  for (int64_t step = 0; step < 40; ++step)
+    EXPECT_DOUBLE_EQ(s.rate(step), static_cast<double>(step / 10) * (4 - 1) / 4 + 1) << step;
+  EXPECT_DOUBLE_EQ(s.rate(40), 4);
+}
+
 TEST(LearningRateSchedule, ScalesWithTheBatch) {
   S s{.rate = 0.1, .base_batch = 128, .global_batch = 512};
   EXPECT_DOUBLE_EQ(LearningRateSchedule(s).rate(0), 0.1);

@@ -154,9 +154,12 @@ LearningRateSettings learning_rate_settings(const RunConfig& config, int64_t ste
           ? section.warmup_steps
           : std::llround(section.warmup_epochs * static_cast<double>(steps_per_epoch));
   settings.warmup_factor = section.warmup_factor;
+  settings.warmup_by_epochs = section.warmup_rise == WarmupRise::epochs;
   settings.milestones = section.milestones;
   settings.milestones_in_epochs = section.milestone_unit == MilestoneUnit::epochs;
   settings.gamma = section.gamma;
+  settings.factors = section.factors;
+  settings.power = section.power;
   settings.annealing = section.annealing == Annealing::linear
                            ? LearningRateSettings::Annealing::linear
                            : LearningRateSettings::Annealing::cosine;

@@ -53,9 +53,11 @@ void TrainerRun::loop() {
   if (step_ >= total_steps_)
     log::warn_alike("nothing to do: {} steps are done, and {} the run there", step_,
                     run_limit(config_.run, per_epoch, step_).text);
-  while (step_ < total_steps_) {
+  else if (stopped_early())
+    log::warn_alike("nothing to do: {}, at step {}", stopped_early_words(), step_);
+  while (!nothing_to_do()) {
     bool asked = train_step();
-    const bool last = step_ == total_steps_;
+    bool last = step_ == total_steps_;
     if (step_ % config_.run.log_every == 0 || last || step_ % per_epoch == 0) log_steps();
     if (step_ % per_epoch == 0) end_epoch();
     bool best = false;
@@ -63,6 +65,7 @@ void TrainerRun::loop() {
       best = evaluate();
       ask_to_stop();
       asked = stop_asked() || asked;  // it may have taken long
+      last = last || stopped_early();
     }
     const bool ends = last || target_reached_ || asked;
     if (checkpoint_due() || best || ends) {
@@ -75,11 +78,13 @@ void TrainerRun::loop() {
           RunStatus::requeue,
           fmt::format("stopped by signal {} with a checkpoint at step {}", asked_by_, step_));
   }
+  const std::string early = stopped_early() ? stopped_early_words() : "";
   if (config_.run.target > 0 && !target_reached_)
     return stop(RunStatus::target_missed,
-                fmt::format("{} {:.4f} after {:.2f} epochs, the target was {}",
-                            goal_.metric->name(), quality(), epochs_done(), config_.run.target));
-  stop(RunStatus::done, fmt::format("{} steps", step_));
+                fmt::format("{}{}{} {:.4f} after {:.2f} epochs, the target was {}", early,
+                            early.empty() ? "" : "; ", goal_.metric->name(), quality(),
+                            epochs_done(), config_.run.target));
+  stop(RunStatus::done, early.empty() ? fmt::format("{} steps", step_) : early);
 }
 
 bool TrainerRun::train_step() {
@@ -101,7 +106,7 @@ bool TrainerRun::train_step() {
                       what_is_left()));
     interval_.loss[static_cast<size_t>(turn)] += loss;
   }
-  training_->update(static_cast<float>(schedule_.rate(step_)));
+  training_->update(static_cast<float>(learning_rate(step_)));
   StepTimes times = training_->times();
   times.data_wait = data_wait;
   ++step_;
@@ -127,7 +132,7 @@ const data::Batch& TrainerRun::next_batch() {
 
 void TrainerRun::report_nonfinite(const data::Batch& batch, float loss) {
   const std::string where =
-      first_nonfinite({.model = model_spec(config_, *spec_.train, batch_.local),
+      first_nonfinite({.model = model_spec(config_, *spec_.data.train, batch_.local),
                        .weights = &training_->weights(),
                        .batch = network().batch(),
                        .tensors = batch.tensors,

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "tutti/comm/communicator.h"
-#include "tutti/data/dataset.h"
 #include "tutti/trace/record.h"
 #include "tutti/train/config.h"
 #include "tutti/train/network.h"
 #include "tutti/train/reporter.h"
+#include "tutti/train/run_data.h"
 #include "tutti/train/run_folder.h"
 
 namespace tutti {
@@ -34,8 +34,7 @@ struct TrainerSpec {
   NextCommands next;                         ///< for the last lines of the log
   const Backend* backend = nullptr;
   comm::Communicator* communicator = nullptr;
-  const data::Dataset* train = nullptr;
-  const data::Dataset* test = nullptr;
+  RunData data;
 };
 
 /// How a run ended, the same on every rank.
@@ -43,6 +42,7 @@ struct RunResult {
   RunStatus status = RunStatus::done;
   int64_t steps = 0;
   std::map<std::string, double> metrics{};  ///< of the last evaluation
+  std::map<std::string, double> test{};     ///< of the test set, where it waited for the end
 };
 
 /// Collective: every rank of the communicator calls it with the same configuration. Throws the

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "tutti/base/error.h"
+#include "tutti/base/log.h"
 
 namespace tutti {
 
@@ -35,6 +36,26 @@ double TrainerRun::quality() const {
   return at == result_.metrics.end() ? kNotMeasured : at->second;
 }
 
+Quality TrainerRun::measure(Evaluator& evaluator, const data::Dataset& dataset) {
+  Quality all = evaluator.run(data::evaluation_range(dataset.size(), comm_.rank(), comm_.size()),
+                              static_cast<int>(config_.data.readers));
+  comm_.sum(all.sums());
+  return all;
+}
+
+std::string TrainerRun::stopped_early_words() const {
+  return fmt::format("stopped early: no better {} for {} evaluation{}", goal_.metric->name(),
+                     patience_.waited(), patience_.waited() == 1 ? "" : "s");
+}
+
+/// Of evaluations that are due: one more, where a run is cut, must not change how it goes on.
+void TrainerRun::count_improvement() {
+  patience_.add(quality());
+  if (plateau_ && plateau_->add(quality()) && first())
+    log::info("no better {}: the learning rate falls to {:.4g}", goal_.metric->name(),
+              learning_rate(step_));
+}
+
 bool TrainerRun::evaluate() {
   const auto began = RunClock::Clock::now();
   const double train_seconds = clock_.train();
@@ -42,10 +63,7 @@ bool TrainerRun::evaluate() {
   training_->settle();
   average_statistics();
   gather_average();
-  Quality all =
-      evaluator_->run(data::evaluation_range(spec_.test->size(), comm_.rank(), comm_.size()),
-                      static_cast<int>(config_.data.readers));
-  comm_.sum(all.sums());
+  const Quality all = measure(*evaluator_, spec_.data.judge());
   std::string text;
   for (const auto& metric : goal_.metrics) {
     const double value = all.value(metric->name());
@@ -56,6 +74,7 @@ bool TrainerRun::evaluate() {
   clock_.add_pause(seconds);
   evaluation_seconds_ += seconds;
   target_reached_ = goal_.reached_by(quality());
+  if (evaluation_due()) count_improvement();
   const bool best = config_.checkpoint.best && goal_.better(quality(), left_.best_value);
   if (!first()) return best;
   EvalRecord line{.epoch = epochs_done(),
@@ -66,8 +85,8 @@ bool TrainerRun::evaluate() {
                   .train_seconds = train_seconds};
   for (const auto& [name, value] : result_.metrics) line.set(name, value);
   reporter_->add(line);
-  display_.note(fmt::format("epoch {:.2f}: test {} ({} samples in {:.1f} s)", epochs_done(), text,
-                            line.samples, seconds));
+  display_.note(fmt::format("epoch {:.2f}: {} {} ({} samples in {:.1f} s)", epochs_done(),
+                            spec_.data.judge_name(), text, line.samples, seconds));
   if (target_reached_)
     reporter_->record().append(TargetReached{.epoch = epochs_done(),
                                              .step = step_,

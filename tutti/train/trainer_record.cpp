@@ -42,6 +42,11 @@ void TrainerRun::open_record() {
             about.replicas, accumulate_ > 1 ? fmt::format("{} x ", accumulate_) : "",
             about.local_batch, about.ranks, about.threads_per_rank,
             network().training.buckets.size(), comm_.transport());
+  if (about.data_nodes)
+    log::info(
+        "data.shuffle = shard: {} node(s) with {} or more training samples each for itself: "
+        "results depend on the nodes",
+        *about.data_nodes, spec_.data.train->size() / *about.data_nodes);
   if (about.oversubscribed)
     log::warn("{} ranks x {} threads share {} cores: speeds will not be those of separate cores",
               comm_.local_size(), about.threads_per_rank, about.cores_per_host);
@@ -58,6 +63,8 @@ RunStart TrainerRun::start_event() const {
   about.local_batch = batch_.local;
   about.global_batch = batch_.global;
   about.train_samples = sampler_.steps_per_epoch() * batch_.global;
+  if (config_.data.shuffle == Shuffle::shard) about.data_nodes = sampler_.nodes();
+  if (spec_.data.validation) about.validation_samples = spec_.data.validation->size();
   about.threads_per_rank = static_cast<int>(config_.run.threads);
   for (int r = 0; r < comm_.size(); ++r)
     if (std::ranges::find(about.hosts, comm_.host(r)) == about.hosts.end())
@@ -92,7 +99,7 @@ ProgressState TrainerRun::progress(double loss) const {
   state.epochs = (total_steps_ + sampler_.steps_per_epoch() - 1) / sampler_.steps_per_epoch();
   state.loss = loss;
   if (std::isfinite(quality())) state.quality = to_text(*goal_.metric, quality());
-  state.learning_rate = schedule_.rate(step_ - 1);
+  state.learning_rate = learning_rate(step_ - 1);
   state.samples_per_s = steps * static_cast<double>(batch_.global) / interval_.times.total;
   state.step_ms = interval_.times.total / steps * 1e3;
   state.exposed_communication_ms = interval_.times.comm_exposed / steps * 1e3;
@@ -111,7 +118,7 @@ void TrainerRun::log_steps() {
     StepRecord line{.epoch = (step_ - 1) / sampler_.steps_per_epoch() + 1,
                     .step = step_,
                     .loss = loss,
-                    .lr = schedule_.rate(step_ - 1),
+                    .lr = learning_rate(step_ - 1),
                     .samples_per_s = steps * static_cast<double>(batch_.global) / t.total,
                     .step_ms = t.total / steps * 1e3,
                     .compute_ms = t.compute / steps * 1e3,
@@ -160,6 +167,9 @@ void TrainerRun::stop(RunStatus status, const std::string& reason) {
   result_.steps = step_;
   display_.clear();
   report_compression();
+  if (spec_.data.tested_at_end() && status != RunStatus::requeue &&
+      !(earlier_.tested && step_ == first_step_))
+    test();
   if (spans_)
     spans_->write(
         (std::filesystem::path(place_.directory) / fmt::format("trace.rank{}.json", comm_.rank()))
@@ -179,6 +189,8 @@ std::string TrainerRun::beyond_this_end() const {
                        earlier_.reached && !goal_.better(quality(), earlier_.reached->best)
                            ? earlier_.reached->best
                            : quality());
+  if (stopped_early() && step_ < total_steps_)
+    return fmt::format(" --set run.patience=N   (N above {}, or 0 for none)", patience_.waited());
   return run_limit(config_.run, sampler_.steps_per_epoch(), step_).flags;
 }
 

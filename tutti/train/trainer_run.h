@@ -17,6 +17,8 @@
 #include "tutti/train/checkpoint.h"
 #include "tutti/train/earlier_part.h"
 #include "tutti/train/evaluator.h"
+#include "tutti/train/patience.h"
+#include "tutti/train/plateau.h"
 #include "tutti/train/progress.h"
 #include "tutti/train/reporter.h"
 #include "tutti/train/run_clock.h"
@@ -95,6 +97,20 @@ class TrainerRun {
   double quality() const;
   /// Whether these weights are to be kept as the best so far.
   bool evaluate();
+  void count_improvement();
+  Quality measure(Evaluator& evaluator, const data::Dataset& dataset);
+  bool stopped_early() const {
+    return config_.run.patience > 0 && patience_.waited() >= config_.run.patience;
+  }
+  std::string stopped_early_words() const;
+  double learning_rate(int64_t step) const {
+    return schedule_.rate(step) * (plateau_ ? plateau_->factor() : 1);
+  }
+
+  // --- trainer_test_set.cpp: the test set, once, at the end ---
+  void test();
+  /// Takes the best weights of the run, or has the last ones already; the step that they are of.
+  int64_t take_tested_weights(std::optional<Weights>& best);
 
   // --- trainer_checkpoints.cpp ---
   CheckpointInfo info_now() const;
@@ -133,7 +149,7 @@ class TrainerRun {
   void record_failure(const std::exception& error);
 
   /// No step: of a resume that finds its end behind it.
-  bool nothing_to_do() const { return target_reached_ || step_ >= total_steps_; }
+  bool nothing_to_do() const { return target_reached_ || step_ >= total_steps_ || stopped_early(); }
   bool first() const { return comm_.rank() == 0; }
   const Network& network() const { return training_->network(); }
   StepExchange& exchange() { return training_->exchange(); }
@@ -147,6 +163,7 @@ class TrainerRun {
 
   /// The name of a checkpoint's metric: StepExchange::verdict().
   static constexpr const char* kCompressionPays = "compression_pays";
+  static constexpr const char* kPatience = "patience";
 
   const TrainerSpec& spec_;
   const RunPlace& place_;
@@ -163,6 +180,8 @@ class TrainerRun {
   const int64_t total_steps_;
   const LearningRateSchedule schedule_;
   const Goal goal_;
+  Patience patience_;
+  std::optional<Plateau> plateau_;  // of that schedule
 
   std::optional<TrainingStep> training_;
   Buffer averaged_;  // batch-norm statistics over all replicas, for evaluation and checkpoints

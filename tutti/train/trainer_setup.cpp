@@ -6,6 +6,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/comm/control/agree.h"
+#include "tutti/train/data_shards.h"
 #include "tutti/train/given_weights.h"
 #include "tutti/train/rank_file.h"
 #include "tutti/train/resume.h"
@@ -32,11 +33,16 @@ TrainerRun::TrainerRun(const TrainerSpec& spec)
       workers_(workers_of(replicas_, grid_, comm_)),
       accumulate_(static_cast<int>(config_.batch.accumulate)), turns_(workers_.times(accumulate_)),
       batch_(batch_sizes(config_.batch, replicas_.replicas())),
-      sampler_({static_cast<uint64_t>(config_.run.seed), spec.train->size(),
-                replicas_.replicas() * accumulate_, batch_.local}),
+      sampler_({.seed = static_cast<uint64_t>(config_.run.seed),
+                .size = spec.data.train->size(),
+                .replicas = replicas_.replicas() * accumulate_,
+                .local_batch = batch_.local,
+                .node_of = nodes_of_turns(config_, comm_, grid_, replicas_),
+                .strict = config_.data.strict}),
       total_steps_(total_steps(config_.run, sampler_.steps_per_epoch())),
       schedule_(learning_rate_settings(config_, sampler_.steps_per_epoch(), batch_.global)),
-      goal_(goal_of(config_, model_spec(config_, *spec.train, batch_.local).classes)),
+      goal_(goal_of(config_, model_spec(config_, *spec.data.train, batch_.local).classes)),
+      patience_(*goal_.metric, config_.run.min_improvement),
       display_({.terminal = spec.terminal && comm_.rank() == 0}), interval_(turns_.local_count()) {}
 
 double TrainerRun::before(const std::string& name, double otherwise) const {
@@ -46,7 +52,8 @@ double TrainerRun::before(const std::string& name, double otherwise) const {
 }
 
 void TrainerRun::compare_with_before() {
-  settings_ = effective_settings(config_, replicas_.replicas(), *spec_.train, *spec_.test);
+  settings_ = effective_settings(config_, replicas_.replicas(), spec_.data);
+  add_shards(sampler_.spec().node_of, settings_);
   comm::agree(comm_, "the configuration", shared_lines(settings_));
   if (!resumed_) return;
   changes_ = check_resume(resumed_->path, resumed_->info, settings_, spec_.resume_anyway);
@@ -79,7 +86,7 @@ void TrainerRun::build() {
 
 void TrainerRun::build_step() {
   if (!config_.comm.shape.empty()) comm_.set_shape(comm::LinkShape::parse(config_.comm.shape));
-  NetworkSpec spec = network_spec(config_, *spec_.train, batch_.local);
+  NetworkSpec spec = network_spec(config_, *spec_.data.train, batch_.local);
   if (resumed_)
     spec.choices = choices_before();
   else if (!config_.plan.choices_from.empty())
@@ -137,9 +144,15 @@ void TrainerRun::build_meetings() {
 }
 
 void TrainerRun::build_data() {
-  training_batch_.emplace(sample_writer(config_, *spec_.train, network().batch()));
-  evaluation_batch_.emplace(sample_writer(config_, *spec_.test, network().evaluation.batch()));
-  evaluator_.emplace(network().evaluation, *spec_.backend, *spec_.test, *evaluation_batch_,
+  if (config_.schedule.name == ScheduleKind::plateau) plateau_.emplace(*goal_.metric, config_);
+  if (resumed_) {
+    patience_.restore(kPatience, resumed_->info.metrics);
+    if (plateau_) plateau_->restore(resumed_->info.metrics);
+  }
+  training_batch_.emplace(sample_writer(config_, *spec_.data.train, network().batch()));
+  evaluation_batch_.emplace(
+      sample_writer(config_, spec_.data.judge(), network().evaluation.batch()));
+  evaluator_.emplace(network().evaluation, *spec_.backend, spec_.data.judge(), *evaluation_batch_,
                      goal_.metrics);
   if (training_->weights().average())
     average_weights_ = Buffer(network().training.variables.parameter_bytes);
@@ -153,7 +166,7 @@ void TrainerRun::build_data() {
       sampler_,
       data::TrainingStart{step_ / per_epoch, step_ % per_epoch, replicas_.owned().lo * accumulate_,
                           replicas_.local_count() * accumulate_});
-  pipeline_.emplace(*spec_.train, *training_batch_, std::move(order), pipeline);
+  pipeline_.emplace(*spec_.data.train, *training_batch_, std::move(order), pipeline);
 }
 
 void TrainerRun::go_on_from(const Checkpoint& checkpoint) {

@@ -75,7 +75,9 @@ const std::vector<KnownDataset>& known_datasets() {
                       "[S, S, S, 4], and the four numbers of their universe, y f32 [4]; one "
                       "TFRecord a sample, plain or gzip",
        .train_files = {"train/*.tfrecord"},
-       .test_files = {"validation/*.tfrecord"},
+       .validation_files = {"validation/*.tfrecord"},
+       .test_files = {"test/*.tfrecord"},
+       .test_files_may_lack = true,
        .how_to_get = "run 'tutti data generate cosmoflow FOLDER', or see "
                      "https://portal.nersc.gov/project/m3363/",
        .transforms = {"x: permute 3 0 1 2, log1p"}},
@@ -85,7 +87,9 @@ const std::vector<KnownDataset>& known_datasets() {
                       "stats.h5",
        .classes = 3,
        .train_files = {"train/*.h5", "stats.h5"},
-       .test_files = {"validation/*.h5"},
+       .validation_files = {"validation/*.h5"},
+       .test_files = {"test/*.h5"},
+       .test_files_may_lack = true,
        .how_to_get = "run 'tutti data generate deepcam FOLDER', or see "
                      "https://github.com/mlcommons/hpc",
        .transforms = {"data: permute 2 0 1, min-max"}},
@@ -120,6 +124,7 @@ std::string how_to_get(const KnownDataset& known, const fs::path& dir) {
   std::string command = shell_word(folder.empty() ? "." : folder.string());
   const auto lies_there = [&](const std::string& file) { return is_there(folder / file); };
   if (std::ranges::any_of(known.train_files, lies_there) ||
+      std::ranges::any_of(known.validation_files, lies_there) ||
       std::ranges::any_of(known.test_files, lies_there))
     command += " --force";
   return text.replace(at, kFolder.size(), command);

@@ -15,7 +15,9 @@ struct KnownDataset {
   std::string name;         ///< what a configuration says: "cifar10"
   std::string description;  ///< one line: images, classes, sizes
   int classes = 0;          ///< of the published files; others in the same format may have more
-  std::vector<std::string> train_files, test_files;
+  std::vector<std::string> train_files, validation_files{}, test_files;
+  /// Of those that are read where there are any.
+  bool test_files_may_lack = false;
   std::string how_to_get;               ///< one sentence; FOLDER in it stands for the user's
   FieldStatistics statistics{};         ///< of the training images
   std::vector<std::string> transforms;  ///< steps of its fields where the configuration has none

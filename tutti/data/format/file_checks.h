@@ -13,6 +13,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/scratch_directory.h"
+#include "tutti/data/dataset.h"
 
 namespace tutti::data {
 

@@ -130,8 +130,8 @@ TEST(Idx, SplitsMustHaveOneSize) {
   }
   const auto train = open_dataset({.name = "mnist", .dir = scratch.path()});
   const auto test = open_dataset({.name = "mnist", .dir = scratch.path(), .split = "test"});
-  check_same_fields(*train, *train);
-  expect_io_error([&] { check_same_fields(*train, *test); }, {"1x2x3", "1x2x4"});
+  check_same_fields(*train, *train, "test");
+  expect_io_error([&] { check_same_fields(*train, *test, "test"); }, {"1x2x3", "1x2x4"});
   const VerifyReport report = verify_dataset("mnist", scratch.path());
   EXPECT_FALSE(report.sound());
   EXPECT_NE(report.files[2].problem.find("images of 2x4 pixels, but the training images have 2x3"),

@@ -123,19 +123,23 @@ int64_t ArrayRef::bytes() const {
   return ArrayInfo{.name = {}, .type = type, .shape = shape}.bytes();
 }
 
-void write_npy_array(const std::filesystem::path& path, const ArrayRef& array) {
+std::string npy_start(ElementType type, const std::vector<int64_t>& shape) {
   std::string extents;
-  for (const int64_t extent : array.shape) extents += fmt::format("{},", extent);
+  for (const int64_t extent : shape) extents += fmt::format("{},", extent);
   std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
-                                   npy_type(array.type), extents);
+                                   npy_type(type), extents);
   constexpr size_t kBefore = 10;  // magic, version, length
   header.resize((header.size() + 1 + kBefore + 63) / 64 * 64 - kBefore - 1, ' ');
   header += '\n';  // the data begin at a multiple of 64
   std::string start("\x93NUMPY\x01\x00", 8);
   start += static_cast<char>(header.size() & 255);
   start += static_cast<char>(header.size() >> 8);
+  return start + header;
+}
+
+void write_npy_array(const std::filesystem::path& path, const ArrayRef& array) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << start << header;
+  file << npy_start(array.type, array.shape);
   file.write(static_cast<const char*>(array.values), array.bytes());
   file.close();
   if (!file) throw IoError(fmt::format("{}: cannot write: {}", path.string(), file_error(errno)));

@@ -33,6 +33,9 @@ struct ArrayRef {
   int64_t bytes() const;
 };
 
+/// What stands before the elements of a .npy of format 1.0, C order. NumPy has no bf16:
+/// ConfigError.
+std::string npy_start(ElementType type, const std::vector<int64_t>& shape);
 /// Writes a .npy of format 1.0. IoError naming the file. NumPy has no bf16: ConfigError.
 void write_npy_array(const std::filesystem::path& path, const ArrayRef& array);
 

@@ -22,10 +22,6 @@ const std::vector<std::string> kDeepCamFields = {
     "labels: from climate/labels_0 whole classes background, 'tropical cyclone', 'atmospheric "
     "river'"};
 
-fs::path part_of(const fs::path& folder, bool train) {
-  return folder / (train ? "train" : "validation");
-}
-
 }  // namespace
 
 std::vector<fs::path> sample_files(const fs::path& folder,
@@ -49,18 +45,18 @@ std::vector<fs::path> sample_files(const fs::path& folder,
 
 bool is_sample_set(std::string_view name) { return name == "cosmoflow" || name == "deepcam"; }
 
-std::vector<fs::path> sample_set_files(std::string_view name, const fs::path& folder, bool train) {
-  if (name == "cosmoflow")
-    return sample_files(part_of(folder, train), {".tfrecord", ".tfrecord.gz"});
-  return sample_files(part_of(folder, train), {".h5", ".hdf5"});
+std::vector<fs::path> sample_set_files(std::string_view name, const fs::path& folder,
+                                       std::string_view part) {
+  if (name == "cosmoflow") return sample_files(folder / part, {".tfrecord", ".tfrecord.gz"});
+  return sample_files(folder / part, {".h5", ".hdf5"});
 }
 
 std::unique_ptr<Dataset> open_sample_set(std::string_view name, const fs::path& folder,
-                                         bool train) {
+                                         std::string_view part) {
   const bool deepcam = name == "deepcam";
-  ArraySetSpec spec{.files = sample_set_files(name, folder, train),
+  ArraySetSpec spec{.files = sample_set_files(name, folder, part),
                     .fields = parse_field_lines(deepcam ? kDeepCamFields : kCosmoFlowFields),
-                    .key = fmt::format("{} ({})", name, train ? "train" : "test")};
+                    .key = fmt::format("{} ({})", name, part)};
   if (deepcam) spec.statistics = read_statistics(folder / "stats.h5", spec.fields);
   return open_array_set(spec);
 }

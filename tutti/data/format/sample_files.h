@@ -17,12 +17,13 @@ namespace tutti::data {
 std::vector<std::filesystem::path> sample_files(const std::filesystem::path& folder,
                                                 const std::vector<std::string>& endings);
 
-/// The data sets of the catalog that lie so: FOLDER/train and FOLDER/validation.
+/// The data sets of the catalog that lie so: FOLDER/train, FOLDER/validation and perhaps
+/// FOLDER/test. `part` is one of these.
 bool is_sample_set(std::string_view name);
 std::vector<std::filesystem::path> sample_set_files(std::string_view name,
                                                     const std::filesystem::path& folder,
-                                                    bool train);
+                                                    std::string_view part);
 std::unique_ptr<Dataset> open_sample_set(std::string_view name, const std::filesystem::path& folder,
-                                         bool train);
+                                         std::string_view part);
 
 }  // namespace tutti::data

@@ -88,8 +88,17 @@ TEST(SampleFiles, GeneratedSetsAreReadBackWhateverTheThreads) {
   for (const char* file : {"train/univ_00000002.tfrecord", "validation/univ_00000000.tfrecord"})
     EXPECT_EQ(read_all(scratch.path() / "one" / file), read_all(scratch.path() / "two" / file));
   EXPECT_EQ(
-      open_dataset({.name = "cosmoflow", .dir = scratch.path() / "one", .split = "test"})->size(),
+      open_dataset({.name = "cosmoflow", .dir = scratch.path() / "one", .split = "validation"})
+          ->size(),
       1);
+  // A test set is a folder more.
+  const DatasetSpec test{.name = "cosmoflow", .dir = scratch.path() / "one", .split = "test"};
+  EXPECT_FALSE(has_split(test));
+  EXPECT_THROW(open_dataset(test), ConfigError);
+  std::filesystem::create_directory(test.dir / "test");
+  std::filesystem::copy_file(test.dir / "train/univ_00000002.tfrecord",
+                             test.dir / "test/univ_00000000.tfrecord");
+  EXPECT_EQ(open_dataset(test)->size(), 1);
 
   write_deepcam(scratch.path() / "maps", {.grid = {.rows = 12, .columns = 18}, .seed = 3},
                 {.train = 2, .test = 1}, 2);

@@ -150,13 +150,13 @@ void verify_idx(const fs::path& dir, const Digests& digests, const ClassLimit& l
 }
 
 /// One file a sample: each is read as training would.
-void verify_samples(const std::string& name, const fs::path& dir, bool train,
+void verify_samples(const std::string& name, const fs::path& dir, std::string_view part,
                     const Digests& digests, VerifyReport& report) {
   std::vector<fs::path> files;
   std::unique_ptr<Dataset> set;
   try {
-    files = sample_set_files(name, dir, train);
-    set = open_sample_set(name, dir, train);
+    files = sample_set_files(name, dir, part);
+    set = open_sample_set(name, dir, part);
   } catch (const Error& error) {
     report.files.push_back({.file = dir, .problem = error.what()});
     return;
@@ -196,7 +196,8 @@ VerifyReport verify_dataset(const std::string& name, const fs::path& dir, int64_
       report.files.push_back(
           {.file = dir, .problem = fmt::format("{}: no lattices file in it", dir.string())});
   } else if (is_sample_set(name)) {
-    for (const bool train : {true, false}) verify_samples(name, dir, train, digests, report);
+    for (const std::string_view part : {"train", "validation", "test"})
+      if (part != "test" || is_there(dir / part)) verify_samples(name, dir, part, digests, report);
   } else {
     verify_idx(dir, digests, limit, report);
   }

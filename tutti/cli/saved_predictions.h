@@ -1,0 +1,30 @@
+#pragma once
+// What `tutti eval --save-predictions` leaves: fields, truth and predictions as arrays, and
+// pictures.
+
+#include <filesystem>
+#include <span>
+
+#include "tutti/data/dataset.h"
+#include "tutti/models/model.h"
+#include "tutti/train/config.h"
+#include "tutti/train/network.h"
+
+namespace tutti {
+
+struct SavedPredictions {
+  const RunConfig& config;
+  const data::Dataset& dataset;
+  const ModelSpec& model;
+  const EvaluationNetwork& network;
+  std::span<const float> predictions;  ///< of the first samples, in the plain layout
+  int64_t samples = 0;
+};
+
+/// Makes the folder, and in it: FIELD.npy of each field as it is stored, prediction.npy, and for
+/// the first 16 samples sample_0000.png: of maps the input's first channel, truth and prediction
+/// side by side; of volumes the middle slice of up to four channels; of images the first channel.
+/// Of numbers also scatter.png, all predictions over their truth. IoError naming the file.
+void save_predictions(const std::filesystem::path& folder, const SavedPredictions& saved);
+
+}  // namespace tutti

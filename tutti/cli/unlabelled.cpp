@@ -1,0 +1,103 @@
+#include "tutti/cli/unlabelled.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "tutti/base/error.h"
+#include "tutti/data/arrays/array_set.h"
+#include "tutti/data/arrays/file_list.h"
+#include "tutti/data/arrays/statistics_file.h"
+#include "tutti/data/format/catalog.h"
+#include "tutti/train/settings.h"
+
+namespace tutti {
+namespace {
+
+class WithoutTarget final : public data::Dataset {
+ public:
+  WithoutTarget(std::unique_ptr<data::Dataset> inputs, data::Field target)
+      : inputs_(std::move(inputs)), fields_(inputs_->fields()) {
+    fields_.push_back(std::move(target));
+  }
+  int64_t size() const override { return inputs_->size(); }
+  const std::vector<data::Field>& fields() const override { return fields_; }
+  void read(int64_t index, data::Sample& sample) const override { inputs_->read(index, sample); }
+
+ private:
+  std::unique_ptr<data::Dataset> inputs_;
+  std::vector<data::Field> fields_;
+};
+
+/// The line of the input as the configured data set has it.
+data::FieldLine input_line(const RunConfig& config, const UnlabelledFiles& files) {
+  if (!files.field.empty()) return data::parse_field_line(files.field);
+  if (config.data.dataset == "arrays") {
+    const std::vector<data::FieldLine> lines = data::parse_field_lines(config.data.fields);
+    if (config.data.input.empty()) return lines.front();
+    const auto named = std::ranges::find(lines, config.data.input, &data::FieldLine::field);
+    if (named != lines.end()) return *named;
+    throw ConfigError(fmt::format("data.fields has no field '{}'", config.data.input));
+  }
+  if (config.data.dataset == "cosmoflow") return data::parse_field_line("x: from x as i16 ? ? ? 4");
+  if (config.data.dataset == "deepcam")
+    return data::parse_field_line("data: from climate/data whole");
+  throw ConfigError(fmt::format(
+      "say where the images lie in the files with --field, for example --field \"image: from array "
+      "axis 0\": the files of {} have a format of their own",
+      config.data.dataset));
+}
+
+std::vector<data::FieldStatistics> statistics_of(const RunConfig& config,
+                                                 const data::FieldLine& line) {
+  if (!config.data.statistics.empty()) return data::read_statistics(config.data.statistics, {line});
+  if (config.data.dataset == "deepcam" && !config.data.dir.empty())
+    return data::read_statistics(std::filesystem::path(config.data.dir) / "stats.h5", {line});
+  return {data::known_dataset(config.data.dataset).statistics};
+}
+
+int64_t output_count(const RunConfig& config, const RunSettings& before) {
+  if (config.model.classes > 0) return config.model.classes;
+  if (const auto at = before.find("model.classes"); at != before.end()) {
+    int64_t count = 0;
+    std::from_chars(at->second.data(), at->second.data() + at->second.size(), count);
+    if (count > 0) return count;
+  }
+  if (config.data.classes > 0) return config.data.classes;
+  if (const int known = data::known_dataset(config.data.dataset).classes; known > 0) return known;
+  throw ConfigError(
+      "how many outputs the network has is not known from these weights: give --set "
+      "model.classes=N");
+}
+
+}  // namespace
+
+std::unique_ptr<data::Dataset> open_unlabelled(const RunConfig& config,
+                                               const UnlabelledFiles& files,
+                                               const RunSettings& before) {
+  const data::FieldLine line = input_line(config, files);
+  auto inputs = data::open_array_set({.files = data::listed_files(files.files, ".", "--input"),
+                                      .fields = {line},
+                                      .key = "--input",
+                                      .statistics = statistics_of(config, line)});
+  const auto outputs = static_cast<size_t>(output_count(config, before));
+  std::string name = config.data.target.empty() ? "label" : config.data.target;
+  if (name == line.field) name += " of it";
+  return std::make_unique<WithoutTarget>(
+      std::move(inputs),
+      data::Field{.name = name, .class_names = std::vector<std::string>(outputs)});
+}
+
+data::SampleWriter input_writer(const RunConfig& config, const data::Dataset& dataset,
+                                const std::vector<data::BatchField>& inputs) {
+  std::vector<data::FieldSteps> steps = field_steps(config.data);
+  std::erase_if(steps, [&](const data::FieldSteps& own) {
+    return std::ranges::none_of(inputs,
+                                [&](const data::BatchField& in) { return in.field == own.field; });
+  });
+  return data::SampleWriter(dataset, inputs, steps, static_cast<uint64_t>(config.run.seed));
+}
+
+}  // namespace tutti

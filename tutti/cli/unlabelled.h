@@ -1,0 +1,32 @@
+#pragma once
+// Files without labels as a data set, for predictions.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tutti/data/dataset.h"
+#include "tutti/data/transform/sample_writer.h"
+#include "tutti/train/config.h"
+#include "tutti/train/run_settings.h"
+
+namespace tutti {
+
+struct UnlabelledFiles {
+  std::vector<std::string> files;  ///< files, folders, patterns, from the working folder on
+  std::string field{};             ///< a line of data.fields; empty: as in the configured data set
+};
+
+/// The field that the network reads, from the files; and, so that the network is the one that was
+/// trained, a field for its target, which says how many outputs there are and holds nothing. Their
+/// number: model.classes, the checkpoint's (`before`, may be empty), or the data set's classes.
+/// ConfigError where none says it, or which array is meant; BadFile.
+std::unique_ptr<data::Dataset> open_unlabelled(const RunConfig& config,
+                                               const UnlabelledFiles& files,
+                                               const RunSettings& before);
+
+/// Fills the inputs alone: the steps of other fields do not matter.
+data::SampleWriter input_writer(const RunConfig& config, const data::Dataset& dataset,
+                                const std::vector<data::BatchField>& inputs);
+
+}  // namespace tutti

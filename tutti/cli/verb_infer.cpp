@@ -1,0 +1,181 @@
+// tutti infer: predictions for files without labels.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "tutti/backend/cpu/cpu_backend.h"
+#include "tutti/base/log.h"
+#include "tutti/cli/config_flags.h"
+#include "tutti/cli/import_weights.h"
+#include "tutti/cli/job.h"
+#include "tutti/cli/launch.h"
+#include "tutti/cli/unlabelled.h"
+#include "tutti/cli/verbs.h"
+#include "tutti/data/format/row_writer.h"
+#include "tutti/device/cpu/topology.h"
+#include "tutti/train/evaluator.h"
+#include "tutti/train/given_weights.h"
+#include "tutti/train/network.h"
+#include "tutti/train/settings.h"
+
+namespace tutti {
+namespace {
+
+struct InferVerb {
+  ConfigFlags flags;
+  std::string weights, output, split, field;
+  std::vector<std::string> inputs;
+  bool labels = false;
+};
+
+/// The array that the predictions make: as they are, or the largest class at each position.
+class PredictionRows {
+ public:
+  PredictionRows(const InferVerb& verb, const ModelSpec& model, const EvaluationNetwork& network,
+                 int64_t samples)
+      : labels_(verb.labels), wide_(model.classes > 256) {
+    const Shape& batch = network.plan.desc(network.predictions.front()).shape;
+    if (labels_ && *model.task == TaskKind::regress)
+      throw ConfigError("--labels: the network predicts numbers, not classes; leave the flag out");
+    data::RowArray array{.name = "prediction"};
+    array.shape.assign(batch.begin(), batch.end());
+    outputs_ = array.shape.at(1);
+    array.shape.front() = samples;
+    array.dimensions = {"sample", "output"};
+    for (size_t d = 2; d < array.shape.size(); ++d) {
+      constexpr const char* kAxes[] = {"z", "y", "x"};
+      array.dimensions.emplace_back(kAxes[3 - (array.shape.size() - d)]);
+      positions_ *= array.shape[d];
+    }
+    if (labels_) {
+      array.name = "label";
+      array.type = wide_ ? data::ElementType::i32 : data::ElementType::u8;
+      array.shape.erase(array.shape.begin() + 1);
+      array.dimensions.erase(array.dimensions.begin() + 1);
+    }
+    writer_ = data::open_row_writer(verb.output, array, "--output");
+  }
+
+  void append(const float* y, int64_t count) {
+    if (!labels_) return writer_->append(y, count);
+    bytes_.clear();
+    numbers_.clear();
+    for (int64_t i = 0; i < count; ++i)
+      for (int64_t p = 0; p < positions_; ++p) add_label(y + i * outputs_ * positions_ + p);
+    writer_->append(wide_ ? static_cast<const void*>(numbers_.data()) : bytes_.data(), count);
+  }
+  void close() { writer_->close(); }
+
+ private:
+  /// Of equal outputs the first counts.
+  void add_label(const float* y) {
+    int64_t best = 0;
+    for (int64_t k = 1; k < outputs_; ++k)
+      if (y[k * positions_] > y[best * positions_]) best = k;
+    wide_ ? numbers_.push_back(static_cast<int32_t>(best))
+          : bytes_.push_back(static_cast<uint8_t>(best));
+  }
+
+  bool labels_, wide_;
+  int64_t outputs_ = 1, positions_ = 1;
+  std::unique_ptr<data::RowWriter> writer_;
+  std::vector<uint8_t> bytes_;
+  std::vector<int32_t> numbers_;
+};
+
+int run_infer(const InferVerb& verb) {
+  if (read_launcher().rank > 0) return 0;  // one process does it
+  if (verb.inputs.empty() == verb.split.empty())
+    throw ConfigError(
+        "infer needs files or a part of the configured data set: give --input or --split, one of "
+        "them");
+  ResolvedConfig resolved = verb.flags.read();
+  RunConfig& config = resolved.config;
+  log::configure(config.run.log_level, 0, 1);
+  for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
+  check_threads_per_core(static_cast<int>(config.run.threads), false, read_topology());
+  config.run.threads = choose_threads(static_cast<int>(config.run.threads),
+                                      read_surroundings().omp_num_threads, read_topology(), 1);
+
+  const FoundWeights found = find_weights(verb.weights, "--weights");
+  const auto dataset =
+      verb.inputs.empty()
+          ? open_configured(config, verb.split)
+          : open_unlabelled(config, {.files = verb.inputs, .field = verb.field}, found.settings);
+  const CpuBackend backend;
+  const ModelSpec model = model_spec(config, *dataset, batch_sizes(config.batch, 1).local);
+  const auto network = compile_evaluation(model, split_settings(config), nullptr, backend);
+  Weights weights(network->plan.variables, 1);
+  import_weights("infer", verb.weights, verb.flags.file(), found.file, weights);
+
+  std::vector<data::BatchField> inputs = network->batch();
+  inputs.resize(network->inputs.size());
+  const data::SampleWriter writer = input_writer(config, *dataset, inputs);
+  Evaluator evaluator(*network, backend, *dataset, writer, {});
+  evaluator.bind(weights.parameters(), weights.statistics(0));
+  PredictionRows rows(verb, model, *network, dataset->size());
+  evaluator.predict({0, dataset->size()}, static_cast<int>(config.data.readers),
+                    [&](const float* y, int64_t, int64_t count) { rows.append(y, count); });
+  rows.close();
+  fmt::print("{}: {} of {} samples\n", verb.output, verb.labels ? "labels" : "predictions",
+             dataset->size());
+  return 0;
+}
+
+}  // namespace
+
+Verb infer_verb() {
+  auto state = std::make_shared<InferVerb>();  // shared: std::function must be copyable
+  return {
+      .name = "infer",
+      .summary = "Predict for files without labels",
+      .text =
+          "Reads the network's input from array or TFRecord files, one sample a file or many, and "
+          "writes what the network predicts, in their order, batch after batch: of classes the "
+          "outputs before the softmax, samples x classes x positions. The transforms of the input "
+          "are those of the configuration.",
+      .arguments = {state->flags.file_argument("infer", true)},
+      .flags = joined(
+          {{.names = "--weights",
+            .value = "PATH",
+            .help = "A .safetensors file, a checkpoint, or the folder of a run or of its "
+                    "checkpoints: then the best one, else the newest valid one",
+            .bind = &state->weights,
+            .kind = Names::file,
+            .required = "infer needs weights, for example: --weights runs/mine"},
+           {.names = "--input",
+            .value = "FILE",
+            .help = "A file, a folder of files or a pattern in quotes; may be repeated",
+            .bind = &state->inputs,
+            .kind = Names::file},
+           {.names = "--split",
+            .help = "Instead of files, a part of the configured data set",
+            .bind = &state->split,
+            .choices = {"train", "validation", "test"}},
+           {.names = "--field",
+            .value = "LINE",
+            .help = "Where the input lies in the files, as a line of data.fields: \"image: from "
+                    "images axis 0\". By default as in the configured data set",
+            .bind = &state->field},
+           {.names = "--output",
+            .value = "FILE",
+            .help = "Ends in .npy, .h5 or .nc, and is written so",
+            .bind = &state->output,
+            .kind = Names::file,
+            .required = "infer needs a file to write, for example: --output predictions.nc"},
+           {.names = "--labels",
+            .help = "Write the most likely class instead of the outputs",
+            .bind = &state->labels}},
+          state->flags.flags({"data-dir", "batch-size", "precision", "threads"})),
+      .examples = {{"tutti infer run.toml --weights runs/mine --input maps --output out.nc",
+                    "Predict for all files of a folder"},
+                   {"tutti infer run.toml --weights runs/mine --split test --labels --output "
+                    "labels.npy",
+                    "The classes that the network finds in the test set"}},
+      .see_also = {"tutti help eval", "docs/samples.md"},
+      .run = [state] { return run_infer(*state); }};
+}
+
+}  // namespace tutti

@@ -1,0 +1,75 @@
+#include "tutti/data/format/row_writer.h"
+
+#include <cerrno>
+#include <fstream>
+
+#include "tutti/base/error.h"
+#include "tutti/data/format/npy_arrays.h"
+
+namespace tutti::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+class NpyRows final : public RowWriter {
+ public:
+  NpyRows(const fs::path& path, const RowArray& array)
+      : path_(path), part_(path.string() + ".part"), left_(array.shape.at(0)) {
+    row_bytes_ = static_cast<int64_t>(size_of(array.type));
+    for (size_t d = 1; d < array.shape.size(); ++d) row_bytes_ *= array.shape[d];
+    errno = 0;
+    file_.open(part_, std::ios::binary | std::ios::trunc);
+    file_ << npy_start(array.type, array.shape);
+    check();
+  }
+  ~NpyRows() override {
+    std::error_code gone;
+    if (!closed_) fs::remove(part_, gone);
+  }
+
+  void append(const void* values, int64_t rows) override {
+    CHECK(rows <= left_, "{} rows where {} are missing", rows, left_);
+    left_ -= rows;
+    file_.write(static_cast<const char*>(values), rows * row_bytes_);
+    check();
+  }
+  void close() override {
+    CHECK(left_ == 0, "{} rows are missing", left_);
+    file_.close();
+    check();
+    std::error_code failed;
+    fs::rename(part_, path_, failed);
+    if (failed)
+      throw IoError(fmt::format("{}: cannot be written: {}", path_.string(), failed.message()));
+    closed_ = true;
+  }
+
+ private:
+  void check() const {
+    if (!file_)
+      throw IoError(fmt::format("{}: cannot be written: {}", path_.string(), file_error(errno)));
+  }
+
+  fs::path path_, part_;
+  std::ofstream file_;
+  int64_t left_, row_bytes_ = 0;
+  bool closed_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<RowWriter> open_npy_rows(const fs::path& path, const RowArray& array) {
+  return std::make_unique<NpyRows>(path, array);
+}
+
+std::unique_ptr<RowWriter> open_row_writer(const fs::path& path, const RowArray& array,
+                                           const std::string& key) {
+  const std::string end = path.extension().string();
+  if (end == ".npy") return open_npy_rows(path, array);
+  if (end == ".h5" || end == ".hdf5") return open_hdf5_rows(path, array, false);
+  if (end == ".nc" || end == ".nc4") return open_hdf5_rows(path, array, true);
+  throw ConfigError(fmt::format(
+      "{}: '{}' should end in .npy, .h5 or .nc, which says how it is written", key, path.string()));
+}
+
+}  // namespace tutti::data

@@ -1,0 +1,44 @@
+#pragma once
+// Subset: some samples of a data set, and how a validation set is taken from a training set.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "tutti/data/dataset.h"
+
+namespace tutti::data {
+
+class Subset final : public Dataset {
+ public:
+  /// Sample i is sample `samples[i]` of `whole`. The whole is shared: by both parts of a cut.
+  Subset(std::shared_ptr<const Dataset> whole, std::vector<uint32_t> samples);
+
+  int64_t size() const override { return static_cast<int64_t>(samples_.size()); }
+  const std::vector<Field>& fields() const override { return whole_->fields(); }
+  void read(int64_t index, Sample& sample) const override {
+    whole_->read(samples_[static_cast<size_t>(index)], sample);
+  }
+  void read_rows(int64_t index, Sample& sample, std::span<const FieldRows> rows) const override {
+    whole_->read_rows(samples_[static_cast<size_t>(index)], sample, rows);
+  }
+
+ private:
+  std::shared_ptr<const Dataset> whole_;
+  std::vector<uint32_t> samples_;
+};
+
+/// Both parts of a cut, each in the order of the whole.
+struct ValidationCut {
+  std::unique_ptr<Dataset> train, validation;
+};
+
+/// Takes `count` samples out: the first of a permutation that depends on the seed and the size
+/// alone. ConfigError unless both parts have samples.
+ValidationCut cut_validation(std::unique_ptr<Dataset> whole, int64_t count, uint64_t seed);
+
+/// How many samples `share` is of `size`: below 1 a fraction, rounded down; from 1 on a count.
+int64_t validation_count(double share, int64_t size);
+
+}  // namespace tutti::data

@@ -1,0 +1,71 @@
+#include "tutti/data/subset.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tutti/base/error.h"
+
+namespace tutti::data {
+namespace {
+
+/// Sample i is the number i.
+class Numbers final : public Dataset {
+ public:
+  explicit Numbers(int64_t size) : size_(size) {}
+  int64_t size() const override { return size_; }
+  const std::vector<Field>& fields() const override { return fields_; }
+  void read(int64_t index, Sample& sample) const override {
+    *static_cast<int32_t*>(sample.own(0)) = static_cast<int32_t>(index);
+  }
+
+ private:
+  int64_t size_;
+  std::vector<Field> fields_ = {{.name = "x", .element = ElementType::i32}};
+};
+
+std::vector<int32_t> read_all(const Dataset& set) {
+  Sample sample(set.fields());
+  std::vector<int32_t> values;
+  for (int64_t i = 0; i < set.size(); ++i) {
+    set.read(i, sample);
+    values.push_back(*static_cast<const int32_t*>(sample.at(0)));
+  }
+  return values;
+}
+
+TEST(Subset, ACutHasEachSampleInOnePartAndKeepsTheirOrder) {
+  const ValidationCut cut = cut_validation(std::make_unique<Numbers>(50), 12, 7);
+  const std::vector<int32_t> train = read_all(*cut.train), held = read_all(*cut.validation);
+  ASSERT_EQ(train.size(), 38u);
+  ASSERT_EQ(held.size(), 12u);
+  EXPECT_TRUE(std::ranges::is_sorted(train));
+  EXPECT_TRUE(std::ranges::is_sorted(held));
+  std::set<int32_t> all(train.begin(), train.end());
+  all.insert(held.begin(), held.end());
+  EXPECT_EQ(all.size(), 50u);
+}
+
+TEST(Subset, TheCutDependsOnTheSeedAlone) {
+  const auto held = [](uint64_t seed) {
+    return read_all(*cut_validation(std::make_unique<Numbers>(50), 12, seed).validation);
+  };
+  EXPECT_EQ(held(7), held(7));
+  EXPECT_NE(held(7), held(8));
+  // The numbers of a cut that runs rely on from version to version.
+  EXPECT_EQ(read_all(*cut_validation(std::make_unique<Numbers>(10), 3, 1).validation).size(), 3u);
+}
+
+TEST(Subset, AShareIsAFractionOrACount) {
+  EXPECT_EQ(validation_count(0.1, 59), 5);
+  EXPECT_EQ(validation_count(1, 59), 1);
+  EXPECT_EQ(validation_count(12, 59), 12);
+}
+
+TEST(Subset, BothPartsNeedSamples) {
+  EXPECT_THROW(cut_validation(std::make_unique<Numbers>(5), 0, 1), ConfigError);
+  EXPECT_THROW(cut_validation(std::make_unique<Numbers>(5), 5, 1), ConfigError);
+}
+
+}  // namespace
+}  // namespace tutti::data

@@ -1,0 +1,37 @@
+#include "tutti/train/data_shards.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "tutti/base/error.h"
+#include "tutti/train/resume_check.h"
+
+namespace tutti {
+
+std::vector<int> nodes_of_turns(const RunConfig& config, const comm::Communicator& communicator,
+                                const PartGrid& grid, const ReplicaMap& replicas) {
+  if (config.data.shuffle == Shuffle::global) return {};
+  std::vector<int> numbers, node_of;
+  for (int replica = 0; replica < replicas.replicas(); ++replica) {
+    const int first = replicas.owner(replica) * grid.parts(), node = communicator.node(first);
+    for (int part = 1; part < grid.parts(); ++part)
+      if (communicator.node(first + part) != node)
+        throw ConfigError(fmt::format(
+            "data.shuffle = \"shard\" gives each node samples of its own, but replica {} is on "
+            "ranks {} to {}, which are on several nodes",
+            replica, first, first + grid.parts() - 1));
+    const auto known = std::ranges::find(numbers, node);
+    node_of.insert(node_of.end(), static_cast<size_t>(config.batch.accumulate),
+                   static_cast<int>(known - numbers.begin()));
+    if (known == numbers.end()) numbers.push_back(node);
+  }
+  return node_of;
+}
+
+void add_shards(const std::vector<int>& node_of, RunSettings& settings) {
+  if (!node_of.empty())
+    settings[kDataContent] += fmt::format("; replicas on nodes {}", fmt::join(node_of, " "));
+}
+
+}  // namespace tutti

@@ -1,0 +1,71 @@
+#include <algorithm>
+#include <span>
+
+#include "tutti/base/error.h"
+#include "tutti/base/log.h"
+#include "tutti/comm/control/agree.h"
+#include "tutti/train/trainer_run.h"
+
+namespace tutti {
+
+int64_t TrainerRun::take_tested_weights(std::optional<Weights>& best) {
+  if (!config_.checkpoint.best || left_.best < 0 || left_.best == step_) return step_;
+  best.emplace(network().training.variables, 1);
+  // One rank reads: the others need not see the folder.
+  const std::string step = comm::decide(comm_, "reading the best weights", [&]() -> std::string {
+    const auto path = find_best(place_.checkpoints);
+    if (!path) return "";
+    const Checkpoint checkpoint = open_checkpoint(*path);
+    best->import_model(checkpoint.weights);
+    return std::to_string(checkpoint.info.step);
+  });
+  if (step.empty()) {
+    log::warn_alike("the best checkpoint is gone: the test set measures the last weights");
+    best.reset();
+    return step_;
+  }
+  const Variables& variables = network().training.variables;
+  comm_.broadcast({best->parameters(), variables.parameter_bytes}, 0);
+  comm_.broadcast({best->statistics(0), variables.statistic_bytes}, 0);
+  return std::stoll(step);
+}
+
+void TrainerRun::test() {
+  const auto began = RunClock::Clock::now();
+  const double train_seconds = clock_.train();
+  const ScopedSpan span(spans(), span_name("test"), span_lane());
+  training_->settle();
+  average_statistics();
+  evaluator_.reset();  // its memory is the next one's
+  std::optional<Weights> best;
+  const int64_t weights_step = take_tested_weights(best);
+  const data::Dataset& dataset = *spec_.data.test;
+  const data::SampleWriter writer = sample_writer(config_, dataset, network().evaluation.batch());
+  Evaluator evaluator(network().evaluation, *spec_.backend, dataset, writer, goal_.metrics);
+  evaluator.bind(best ? best->parameters() : training_->weights().parameters(),
+                 best ? best->statistics(0) : averaged_.data());
+  const Quality all = measure(evaluator, dataset);
+  const double seconds = RunClock::since(began);
+  clock_.add_pause(seconds);
+  evaluation_seconds_ += seconds;
+  TestRecord line;
+  line.epoch = epochs_done();
+  line.step = step_;
+  line.weights_step = weights_step;
+  line.samples = all.samples();
+  line.seconds = seconds;
+  line.wall_seconds = clock_.wall();
+  line.train_seconds = train_seconds;
+  std::string text;
+  for (const auto& metric : goal_.metrics) {
+    const double value = all.value(metric->name());
+    result_.test[std::string(metric->name())] = value;
+    line.set(std::string(metric->name()), value);
+    text += (text.empty() ? "" : ", ") + to_text(*metric, value);
+  }
+  if (!first()) return;
+  reporter_->add(line);
+  log::info("test set: {} ({} samples, weights of step {})", text, line.samples, weights_step);
+}
+
+}  // namespace tutti

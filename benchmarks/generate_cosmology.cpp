@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
   std::vector<int16_t> x(volume * static_cast<size_t>(count));
   std::vector<float> y;
   for (int64_t i = 0; i < count; ++i)
-    for (const float unit : unit_parameters(cosmology_of(spec.seed, first + i))) y.push_back(unit);
+    for (const float unit : unit_parameters(cosmology_of(spec, first + i))) y.push_back(unit);
   const auto begin = std::chrono::steady_clock::now();
   std::atomic<int64_t> next{0};
   {

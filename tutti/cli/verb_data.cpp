@@ -26,7 +26,7 @@ struct DataVerb {
   std::string name, dir;
   int64_t train = -1, test = -1, classes = 0;  // -1: the set's usual number
   int side = 64, height = 192, width = 288;
-  double cell = 1;
+  double cell = 1, spread = data::kPublishedSpread;
   uint64_t seed = 1;
   int threads = 0;
   bool json = false, force = false;
@@ -85,8 +85,9 @@ data::SampleCounts usual_counts(const std::string& name) {
 /// Sets of one file a sample.
 void generate_samples(const DataVerb& verb, const data::SampleCounts& counts, int threads) {
   if (verb.name == "cosmoflow")
-    data::write_cosmoflow(verb.dir, {.side = verb.side, .cell = verb.cell, .seed = verb.seed},
-                          counts, threads);
+    data::write_cosmoflow(
+        verb.dir, {.side = verb.side, .cell = verb.cell, .seed = verb.seed, .spread = verb.spread},
+        counts, threads);
   else
     data::write_deepcam(verb.dir,
                         {.grid = {.rows = verb.height, .columns = verb.width}, .seed = verb.seed},
@@ -193,6 +194,13 @@ Verb data_verb() {
                  .bind = &state->cell,
                  .least = 0.01,
                  .greatest = 1000},
+                {.names = "--spread",
+                 .value = "X",
+                 .help = "Parameters lie within this share of Planck's values (cosmoflow; "
+                         "published: 0.3)",
+                 .bind = &state->spread,
+                 .least = 0.01,
+                 .greatest = data::kGreatestSpread},
                 {.names = "--height",
                  .value = "N",
                  .help = "Rows of a map (deepcam; published: 768)",

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tutti/models/cosmoflow.h"
+#include "tutti/models/cosmoflow_small.h"
 #include "tutti/models/deepcam.h"
 #include "tutti/models/feed_forward.h"
 #include "tutti/models/resnet.h"
@@ -48,6 +49,13 @@ Value cosmoflow(Graph& graph, Value x, const ModelSpec& spec) {
   return cosmoflow_prediction(graph, x, own);
 }
 
+Value cosmoflow_small(Graph& graph, Value x, const ModelSpec& spec) {
+  CosmoFlowSmallSpec own{.outputs = spec.classes, .mode = spec.mode};
+  if (spec.width > 0) own.channels = spec.width;
+  if (!spec.hidden.empty()) own.hidden = spec.hidden;
+  return cosmoflow_small_prediction(graph, x, own);
+}
+
 std::vector<ModelInfo> all_models() {
   return {
       {.name = "mlp",
@@ -79,6 +87,15 @@ std::vector<ModelInfo> all_models() {
        .takes_kernel = true,
        .takes_dropout = true,
        .prediction = cosmoflow},
+      {.name = "cosmoflow-small",
+       .description = "a small relative of CosmoFlow: five convolutions of stride 2 with batch "
+                      "norm, and dense layers that see every stage's means over positions",
+       .task = TaskKind::regress,
+       .input = {4, 64, 64, 64},
+       .classes = 4,
+       .takes_width = true,
+       .takes_hidden = true,
+       .prediction = cosmoflow_small},
       {.name = "deepcam",
        .description = "MLPerf HPC's DeepCAM: DeepLabv3+ with an Xception encoder for maps of "
                       "climate, background, tropical cyclones and atmospheric rivers",

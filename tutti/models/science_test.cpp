@@ -6,6 +6,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/models/cosmoflow.h"
+#include "tutti/models/cosmoflow_small.h"
 #include "tutti/models/deepcam.h"
 
 namespace tutti {
@@ -84,6 +85,33 @@ TEST(CosmoFlow, RefusesVolumesThatFivePoolingsDoNotFit) {
   EXPECT_THROW(cosmoflow({1, 4, 48, 48, 48}, {}), ConfigError);
   EXPECT_THROW(cosmoflow({1, 4, 32, 32, 64}, {}), ConfigError);
   EXPECT_THROW(cosmoflow({1, 4, 32, 32}, {}), ConfigError);
+}
+
+TEST(CosmoFlowSmall, SeesEveryStageAndTrains) {
+  Graph graph;
+  const Value x = graph.input("volume", {DType::f32, {3, 4, 64, 64, 64}, {}});
+  const Value y = cosmoflow_small_prediction(graph, x);
+  EXPECT_EQ(graph.shape(y), (Shape{3, 4}));
+  EXPECT_EQ(graph.parameter_count(), 108'612);
+  EXPECT_EQ(graph.shape(graph.find("conv1")), (Shape{3, 16, 32, 32, 32}));
+  EXPECT_EQ(graph.shape(graph.find("conv5")), (Shape{3, 32, 2, 2, 2}));
+  EXPECT_EQ(graph.shape(graph.find("mean")), (Shape{3, 144}));
+  const Value target = graph.input("target", {DType::f32, {3, 4}, {}});
+  const Value loss = pointwise_loss(graph, "loss", y, target, {});
+  EXPECT_EQ(differentiate(graph, std::array{loss}).size(), 5u + 2 * 6 + 4);
+}
+
+TEST(CosmoFlowSmall, TakesWidthsAndRefusesVolumesThatDoNotHalve) {
+  Graph graph;
+  const Value x = graph.input("volume", {DType::bf16, {1, 2, 32, 32, 32}, {}});
+  const Value y = cosmoflow_small_prediction(
+      graph, x, {.channels = 4, .hidden = {}, .outputs = 3, .mode = Mode::eval});
+  EXPECT_EQ(graph.shape(y), (Shape{1, 3}));
+  EXPECT_EQ(graph.type(y).desc.dtype, DType::f32);
+  const Value flat = graph.input("flat", {DType::f32, {1, 4, 32, 32}, {}}),
+              odd = graph.input("odd", {DType::f32, {1, 4, 48, 48, 48}, {}});
+  EXPECT_THROW(cosmoflow_small_prediction(graph, flat), ConfigError);
+  EXPECT_THROW(cosmoflow_small_prediction(graph, odd), ConfigError);
 }
 
 TEST(DeepCam, HasTheNumberOfParametersOfTheReference) {

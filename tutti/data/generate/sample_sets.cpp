@@ -94,7 +94,8 @@ void write_cosmoflow(const fs::path& folder, const VolumeSpec& spec, const Sampl
               [&](const fs::path& path, int64_t index, bool) {
                 std::vector<int16_t> volume(elements);
                 generate_volume(spec, index, volume.data());
-                const std::array<float, 4> y = unit_parameters(cosmology_of(spec.seed, index));
+                const std::array<float, 4> y =
+                    unit_parameters(cosmology_of(spec, index), spec.spread);
                 TfFeature target{.name = "y", .kind = TfFeature::Kind::floats};
                 target.floats.assign(y.begin(), y.end());
                 const std::vector<TfFeature> features = {

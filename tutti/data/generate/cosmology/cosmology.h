@@ -7,7 +7,7 @@
 //
 // Model:
 //   parameters    flat universe of matter, baryons and a cosmological constant; the four parameters
-//                 are uniform and independent, see kParameterRanges; omega_b h^2 = 0.0224
+//                 are uniform and independent, see parameter_ranges; omega_b h^2 = 0.0224
 //   linear power  Eisenstein & Hu 1998 without wiggles, normalised to sigma_8 (power_spectrum.h)
 //   growth        Carroll, Press & Turner 1992 (power_spectrum.h)
 //   initial field Gaussian, on a periodic grid of one mode per cell (gaussian_field.h)
@@ -35,9 +35,13 @@ struct Cosmology {
 struct ParameterRange {
   double low, high;
 };
-/// omega_m, sigma_8, n_s, h: 30 % around Planck 2018's (0.315, 0.811, 0.965, 0.674).
-inline constexpr std::array<ParameterRange, 4> kParameterRanges = {
-    {{0.2205, 0.4095}, {0.5677, 1.0543}, {0.6755, 1.2545}, {0.4718, 0.8762}}};
+inline constexpr double kPublishedSpread = 0.3;
+/// Beyond it there are universes whose baryons are more than nine tenths of their matter.
+inline constexpr double kGreatestSpread = 0.44;
+
+/// The ranges of omega_m, sigma_8, n_s and h: a share `spread` around Planck 2018's 0.315, 0.811,
+/// 0.965, 0.674. ConfigError unless it is above 0 and at most kGreatestSpread.
+std::array<ParameterRange, 4> parameter_ranges(double spread = kPublishedSpread);
 
 /// The times of a volume's channels.
 inline constexpr std::array<double, 4> kRedshifts = {0, 0.5, 1.5, 3};
@@ -51,14 +55,15 @@ struct VolumeSpec {
   /// their power spectrum shows, unless their cells are 2: see benchmarks/README.md.
   double cell = 1;
   uint64_t seed = 1;
+  double spread = kPublishedSpread;  ///< of the parameters
 };
 
 /// The cosmology of a volume.
-Cosmology cosmology_of(uint64_t seed, int64_t index);
+Cosmology cosmology_of(const VolumeSpec& spec, int64_t index);
 
-/// The parameters in kParameterRanges' order, each mapped from its range to [-1, 1]: what a network
+/// The parameters in parameter_ranges' order, each mapped from its range to [-1, 1]: what a network
 /// learns (CosmoFlow's "unitPar").
-std::array<float, 4> unit_parameters(const Cosmology& cosmology);
+std::array<float, 4> unit_parameters(const Cosmology& cosmology, double spread = kPublishedSpread);
 
 /// Fills counts[side][side][side][4] with the particles of volume `index`, channels as kRedshifts:
 /// their sum is side^3 in each. May be called by several threads at once. Takes six fields of

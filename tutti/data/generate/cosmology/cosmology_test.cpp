@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "tutti/base/error.h"
+
 namespace tutti::data {
 namespace {
 
@@ -52,7 +54,7 @@ TEST(Cosmology, IsDrawnUniformlyFromItsRanges) {
   constexpr int kDraws = 4000;
   std::array<double, 4> sum{}, squares{};
   for (int i = 0; i < kDraws; ++i) {
-    const auto unit = unit_parameters(cosmology_of(1, i));
+    const auto unit = unit_parameters(cosmology_of({}, i));
     for (size_t p = 0; p < 4; ++p) {
       ASSERT_LE(std::abs(unit[p]), 1);
       sum[p] += unit[p] / kDraws;
@@ -65,6 +67,38 @@ TEST(Cosmology, IsDrawnUniformlyFromItsRanges) {
   }
   const auto planck = unit_parameters({});
   for (const float p : planck) EXPECT_NEAR(p, 0, 1e-5) << "the ranges lie around Planck's values";
+}
+
+TEST(Cosmology, MayBeDrawnFromWiderRanges) {
+  const VolumeSpec wide{.spread = 0.4};
+  for (int64_t i = 0; i < 100; ++i) {
+    const auto unit = unit_parameters(cosmology_of(wide, i), wide.spread),
+               published = unit_parameters(cosmology_of({}, i));
+    for (size_t p = 0; p < 4; ++p)
+      EXPECT_NEAR(unit[p], published[p], 1e-5) << "the same place in another range";
+  }
+  const auto [low, high] = parameter_ranges(0.4)[3];
+  EXPECT_NEAR(low, 0.6 * 0.674, 1e-9);
+  EXPECT_NEAR(high, 1.4 * 0.674, 1e-9);
+  EXPECT_NEAR(parameter_ranges()[1].high, 1.3 * 0.811, 1e-9);
+  EXPECT_THROW(parameter_ranges(0), ConfigError);
+  EXPECT_THROW(parameter_ranges(0.45), ConfigError);
+}
+
+// Where matter is least, nearly all of it baryons, the linear spectrum and the field still are
+// ones.
+TEST(GenerateVolume, IsSoundAtTheEndsOfTheWidestRanges) {
+  const auto ranges = parameter_ranges(kGreatestSpread);
+  for (const bool low : {true, false}) {
+    const auto end = [&](size_t p) { return low ? ranges[p].low : ranges[p].high; };
+    const Cosmology cosmology{end(0), end(1), end(2), end(3)};
+    ASSERT_GT(cosmology.omega_m * cosmology.h * cosmology.h, 0.0224) << "more than its baryons";
+    const Counts counts = volume_of(cosmology, 2);
+    EXPECT_EQ(std::accumulate(counts.begin(), counts.end(), int64_t{0}), 4 * 64 * 64 * 64);
+    const double now = moments(counts, 64, 8, 0).variance,
+                 then = moments(counts, 64, 8, 3).variance;
+    EXPECT_GT(now, 2 * then) << low;
+  }
 }
 
 TEST(GenerateVolume, LosesNoParticle) {

@@ -15,6 +15,7 @@
 #include "tutti/study/study.h"
 #include "tutti/train/checkpoint.h"
 #include "tutti/train/run_settings.h"
+#include "tutti/train/settings.h"
 
 namespace tutti {
 namespace {

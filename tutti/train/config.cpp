@@ -89,6 +89,14 @@ void require_length_data_and_schedule(const RunConfig& c) {
                    "schedule.milestones must rise, without repeats");
 }
 
+void require_model(const ModelSection& model) {
+  require_relation(model.name != "layers" || !model.layer.empty(),
+                   "model.name = \"layers\" needs layers: write [[model.layer]] for each");
+  require_relation(model.name == "layers" || model.layer.empty(),
+                   "model.name names a network and [[model.layer]] lists another: give one of the "
+                   "two");
+}
+
 void require_optimizer(const OptimizerSection& optimizer) {
   require_relation(
       !optimizer.nesterov || (optimizer.name == OptimizerKind::sgd && optimizer.momentum > 0),
@@ -116,6 +124,7 @@ void require_compression(const CommSection& comm) {
 }  // namespace
 
 void validate(const RunConfig& config) {
+  require_model(config.model);
   require_words(config);
   require_length_data_and_schedule(config);
   require_optimizer(config.optimizer);

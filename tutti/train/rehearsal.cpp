@@ -30,7 +30,7 @@ Rehearsal rehearse(const RehearsalSpec& spec) {
   const std::unique_ptr<Network> compiled = compile_network(network, spec.backend, *alone);
   run.parameters = compiled->training.graph.parameter_count();
 
-  (void)goal_of(config, network.training.model.classes);
+  (void)goal_of(config, network.training.model);
   (void)sample_writer(config, spec.train, compiled->batch());
   (void)sample_writer(config, spec.test, compiled->evaluation.batch());
   return run;

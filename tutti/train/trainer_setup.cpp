@@ -34,7 +34,7 @@ TrainerRun::TrainerRun(const TrainerSpec& spec)
                 batch_.local}),
       total_steps_(total_steps(config_.run, sampler_.steps_per_epoch())),
       schedule_(learning_rate_settings(config_, sampler_.steps_per_epoch(), batch_.global)),
-      goal_(goal_of(config_, model_spec(config_, *spec.train, batch_.local).classes)),
+      goal_(goal_of(config_, model_spec(config_, *spec.train, batch_.local))),
       display_({.terminal = spec.terminal && comm_.rank() == 0}),
       interval_(replicas_.local_count()) {}
 

@@ -53,7 +53,7 @@ PlanRun run_once(const TrainingGraph& training, const Backend& backend,
   executor.pack();
   executor.run({.seed = 1});
   PlanRun result;
-  result.loss = *static_cast<const float*>(executor.result(training.loss));
+  result.loss = *static_cast<const float*>(executor.result(training.losses.front()));
   const auto keep = [](std::map<std::string, std::vector<float>>& into, const Variable& variable,
                        const std::byte* arena) {
     std::vector<float>& plain = into[variable.name];

@@ -16,6 +16,8 @@
 
 #include "tutti/base/error.h"
 #include "tutti/cli/config_hints.h"
+#include "tutti/cli/config_layers.h"
+#include "tutti/cli/config_value.h"
 #include "tutti/cli/rank_table.h"
 #include "tutti/cli/suggest.h"
 
@@ -90,41 +92,6 @@ ConfigValue completed(const ConfigKey& row, const ConfigValue& value) {
   return row.path && text ? ConfigValue(expand_path(*text)) : without_suffix(row, value);
 }
 
-ConfigValue value_of(const toml::node& node);
-
-ConfigValue list_of(const toml::array& array) {
-  if (array.empty() || array.is_homogeneous<int64_t>()) {
-    std::vector<int64_t> list;
-    for (const toml::node& item : array) list.push_back(*item.value<int64_t>());
-    return list;
-  }
-  if (array.is_homogeneous<std::string>()) {
-    std::vector<std::string> list;
-    for (const toml::node& item : array) list.push_back(*item.value<std::string>());
-    return list;
-  }
-  std::vector<double> list;
-  for (const toml::node& item : array) {
-    if (!item.is_number()) throw ConfigError("must be a list of one kind: numbers or strings");
-    list.push_back(*item.value<double>());
-  }
-  return list;
-}
-
-ConfigValue value_of(const toml::node& node) {
-  if (const auto* value = node.as_boolean()) return value->get();
-  if (const auto* value = node.as_integer()) return value->get();
-  if (const auto* value = node.as_floating_point()) return value->get();
-  if (const auto* value = node.as_string()) return value->get();
-  if (const auto* value = node.as_array()) return list_of(*value);
-  throw ConfigError(node.is_table() ? "must be a value, is a table"
-                                    : "must not be a date or a time");
-}
-
-std::string place(const std::string& file, const toml::source_region& at) {
-  return fmt::format("{}:{}:{}", file, at.begin.line, at.begin.column);
-}
-
 /// Reads one file and, before it, what it includes; each file appends one source (weakest first).
 class FileReader {
  public:
@@ -177,7 +144,7 @@ class FileReader {
     const auto* array = node.as_array();
     if (!array || !array->is_homogeneous<std::string>())
       throw ConfigError(at + ": include must be a file name or a list of file names");
-    return std::get<std::vector<std::string>>(list_of(*array));
+    return std::get<std::vector<std::string>>(value_of(*array));
   }
 
   /// Descends to the leaves, so that a misspelt section is reported with its keys.
@@ -196,6 +163,11 @@ class FileReader {
       return mistakes_.add(at_place(at),
                            fmt::format("{}: '{}' is a section: write [{}] and its keys below",
                                        place(file, at), name, name));
+    if (row && row->type == ConfigType::layers) {
+      auto layers = read_layers(node, {file, sources_.size()}, mistakes_);
+      found.push_back({row, std::move(layers), place(file, at), at_place(at)});
+      return;
+    }
     if (!row)
       return mistakes_.add(at_place(at), fmt::format("{}: unknown key '{}'{}", place(file, at),
                                                      name, did_you_mean(name, key_names())));
@@ -336,6 +308,10 @@ ResolvedConfig read_config(const ConfigSources& sources) {
     apply(steps[i], resolved, mistakes);
   }
   mistakes.throw_if_any();
+  if (!resolved.config.model.layer.empty() && !resolved.origins.contains("model.name")) {
+    resolved.config.model.name = "layers";
+    resolved.origins["model.name"] = "[[model.layer]]";
+  }
   try {
     validate(resolved.config);
   } catch (const ConfigError& error) {

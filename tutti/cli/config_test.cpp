@@ -263,6 +263,67 @@ TEST_F(ConfigFiles, ResolvedTextReadsBackEqual) {
       << resolved_toml(first);
 }
 
+TEST_F(ConfigFiles, LayersReadBackEqual) {
+  const ResolvedConfig first = read_config(
+      {.file = TUTTI_SOURCE_DIR "/examples/layers_lattices.toml", .environment = {}, .flags = {}});
+  EXPECT_EQ(first.config.model.name, "layers");
+  ASSERT_EQ(first.config.model.layer.size(), 12u);
+  const std::string path = (folder_ / "resolved.toml").string();
+  std::ofstream(path) << resolved_toml(first);
+  const ResolvedConfig second = read_config({.file = path, .environment = {}, .flags = {}});
+  for (const ConfigKey& row : config_keys())
+    EXPECT_EQ(row.get(first.config), row.get(second.config)) << row.name;
+  EXPECT_NE(resolved_json(first).find("\"kaiming_normal_fan_out\""), std::string::npos);
+  EXPECT_EQ(read_config(
+                {.file = {},
+                 .environment = {},
+                 .flags = {{"model.layer", "[{type = \"flatten\"}, {type = \"dense\"}]", "--set"}}})
+                .config.model.layer[1]
+                .entries[0]
+                .second,
+            LayerValue(std::string("dense")));
+}
+
+TEST_F(ConfigFiles, MistakesInLayersNameTheirPlaces) {
+  const std::string path = (folder_ / "net.toml").string();
+  const auto said = [&](const std::string& text) {
+    std::ofstream(path) << text;
+    try {
+      read_config({.file = path, .environment = {}, .flags = {}});
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const std::string all = said(
+      "[[model.layer]]\ntype = \"convv\"\n[[model.layer]]\ntype = \"conv\"\nchanels = 3\n"
+      "activation = \"rely\"\nkernel = 0\n[[model.layer]]\nname = \"x\"\n");
+  EXPECT_NE(all.find("net.toml:2:8: there is no layer of type \"convv\", did you mean 'conv'?"),
+            std::string::npos)
+      << all;
+  EXPECT_NE(all.find("net.toml:5:1: a layer of type \"conv\" has no key 'chanels', did you mean "
+                     "'channels'?"),
+            std::string::npos);
+  EXPECT_NE(all.find("net.toml:6:14: activation must be one of"), std::string::npos);
+  EXPECT_NE(all.find("did you mean 'relu'?"), std::string::npos);
+  EXPECT_NE(all.find("net.toml:7:10: kernel must be between 1"), std::string::npos);
+  EXPECT_NE(all.find("a layer needs type"), std::string::npos);
+  EXPECT_NE(said("[model.layer]\ntype = \"dense\"\n").find("write [[model.layer]] above each"),
+            std::string::npos);
+  EXPECT_NE(said("[model]\nname = \"lenet\"\n[[model.layer]]\ntype = \"dense\"\n")
+                .find("give one of the two"),
+            std::string::npos);
+}
+
+TEST_F(ConfigFiles, FieldsAreOneOrAList) {
+  const std::string path = (folder_ / "a.toml").string();
+  std::ofstream(path) << "[data]\ninput = \"image\"\ntarget = [\"label\", \"image\"]\n";
+  const RunConfig config = read_config({.file = path, .environment = {}, .flags = {}}).config;
+  EXPECT_EQ(config.data.input, std::vector<std::string>{"image"});
+  EXPECT_EQ(config.data.target, (std::vector<std::string>{"label", "image"}));
+  EXPECT_EQ(to_toml(find_config_key("data.input")->get(config)), "\"image\"");
+}
+
 TEST_F(ConfigFiles, TheLogLevelOfAFlagIsNotThatOfTheFiles) {
   const std::string path = (folder_ / "a.toml").string();
   std::ofstream(path) << "[run]\nlog_level = \"debug\"\n";

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "tutti/base/json.h"
+#include "tutti/models/layers.h"
 
 namespace tutti {
 namespace {
@@ -52,12 +53,80 @@ std::string key_list(std::string_view title, std::string_view text,
   return fmt::format("\n## {}\n\n{}\n\n{}.\n", title, text, fmt::join(names, ", "));
 }
 
+Json layer_schema() {
+  Json schema = {{"type", "object"}, {"additionalProperties", false}, {"required", {"type"}}};
+  for (const LayerKey& key : layer_keys()) {
+    Json& s = schema["properties"][key.name];
+    s["description"] = key.help;
+    switch (key.kind) {
+      case LayerKeyKind::count: s["type"] = "integer"; break;
+      case LayerKeyKind::extents: s["type"] = {"integer", "array"}; break;
+      case LayerKeyKind::real: s["type"] = "number"; break;
+      case LayerKeyKind::flag: s["type"] = "boolean"; break;
+      case LayerKeyKind::texts: s["type"] = {"string", "array"}; break;
+      default: s["type"] = "string";
+    }
+    if (!key.words.empty()) s["enum"] = key.words;
+  }
+  for (const LayerType& type : layer_types())
+    schema["properties"]["type"]["enum"].push_back(type.name);
+  return schema;
+}
+
 /// An origin may name a file by any bytes; TOML wants text, and one line, in comments too.
 std::string comment(const std::string& origin) {
   std::string text = as_utf8(origin);
   for (char& c : text)
     if ((c >= 0 && c < 0x20) || c == 0x7f) c = '?';
   return text;
+}
+
+std::string layer_section() {
+  std::string out = R"(
+## [[model.layer]]
+
+A network of one's own, without compiling: a table for each layer, from input to prediction, in two or three dimensions as the input
+has. `examples/layers_lattices.toml` is one. A layer reads the one before it, or those that `input` names: skip connections are `add` and `concat`. A number for
+`kernel`, `stride`, `pad` or `dilation` holds for all dimensions; a list has one for each. Errors of shapes name the layer and its line.
+
+| type | keys besides those of every layer | what it does |
+|---|---|---|
+)";
+  for (const LayerType& type : layer_types()) {
+    const std::string keys =
+        type.keys.empty() ? "" : fmt::format("`{}`", fmt::join(type.keys, "`, `"));
+    out += fmt::format("| `{}` | {} | {} |\n", type.name, keys, type.help);
+  }
+  out += "\n| key | allowed | meaning |\n|---|---|---|\n";
+  for (const LayerKey& key : layer_keys()) {
+    const std::string words =
+        key.words.empty() ? "" : fmt::format("`{}`", fmt::join(key.words, "`, `"));
+    out += fmt::format("| `{}` | {} | {} |\n", key.name, words, key.help);
+  }
+  return out;
+}
+
+/// One key a line under a header, which names the place where they were written.
+std::string layer_tables(const std::vector<LayerTable>& layers) {
+  std::string out;
+  for (const LayerTable& layer : layers) {
+    out += fmt::format("\n[[model.layer]]{}\n",
+                       layer.where.empty() ? "" : "  # " + comment(layer.where));
+    for (const auto& [key, value] : layer.entries)
+      out += fmt::format("{} = {}\n", key, toml_of_layer(value));
+  }
+  return out;
+}
+
+Json json_of(const ConfigValue& value) {
+  const auto* layers = std::get_if<std::vector<LayerTable>>(&value);
+  if (!layers) return parse_json(to_toml(value));  // TOML values of these types are JSON
+  Json out = Json::array();
+  for (const LayerTable& layer : *layers) {
+    Json& table = out.emplace_back(Json::object());
+    for (const auto& [key, entry] : layer.entries) table[key] = parse_json(toml_of_layer(entry));
+  }
+  return out;
 }
 
 }  // namespace
@@ -68,14 +137,22 @@ std::string resolved_toml(const ResolvedConfig& resolved) {
       "# The resolved configuration of a run; the comment after a value says where it came from.\n";
   for (const ConfigGroup& group : config_groups()) {
     out += fmt::format("\n[{}]\n", group.name);
+    std::string tables;  // after all keys of the section
     for (const ConfigKey& row : config_keys()) {
       if (!row.name.starts_with(group.name + ".")) continue;
-      const std::string line = fmt::format("{} = {}", row.name.substr(group.name.size() + 1),
-                                           to_toml(row.get(resolved.config)));
+      const ConfigValue value = row.get(resolved.config);
+      if (const auto* layers = std::get_if<std::vector<LayerTable>>(&value);
+          layers && !layers->empty()) {
+        tables += layer_tables(*layers);
+        continue;
+      }
+      const std::string line =
+          fmt::format("{} = {}", row.name.substr(group.name.size() + 1), to_toml(value));
       const auto origin = resolved.origins.find(row.name);
       out += fmt::format("{:<{}}  # {}\n", line, kCommentColumn,
                          origin == resolved.origins.end() ? "default" : comment(origin->second));
     }
+    out += tables;
   }
   return out;
 }
@@ -84,7 +161,7 @@ std::string resolved_json(const ResolvedConfig& resolved) {
   Json out;
   for (const ConfigKey& row : config_keys()) {
     const auto origin = resolved.origins.find(row.name);
-    out[row.name] = {{"value", parse_json(to_toml(row.get(resolved.config)))},  // such TOML is JSON
+    out[row.name] = {{"value", json_of(row.get(resolved.config))},
                      {"origin", origin == resolved.origins.end() ? "default" : origin->second}};
   }
   return print_json(out, 2) + "\n";
@@ -108,10 +185,12 @@ std::string configuration_markdown() {
       const std::string unit = row.or_count       ? " or an integer"
                                : row.unit.empty() ? ""
                                                   : fmt::format(" ({})", row.unit);
-      out += fmt::format("| `{}` | {}{} | `{}` | {} | {} |\n", row.name, to_string(row.type), unit,
+      out += fmt::format("| `{}` | {}{}{} | `{}` | {} | {} |\n", row.name,
+                         row.or_one ? "a string or " : "", to_string(row.type), unit,
                          to_toml(row.get(RunConfig{})), allowed(row), row.help);
     }
   }
+  out += layer_section();
   out += key_list(
       "On a resume",
       "These keys may have other values than the run that `--resume` continues. Any other change "
@@ -157,10 +236,11 @@ std::string configuration_schema() {
   for (const ConfigKey& row : config_keys()) {
     const size_t dot = row.name.find('.');
     Json value = scalar(row);
+    if (row.type == ConfigType::layers) value = layer_schema();
     if (row.type >= ConfigType::integers) value = {{"type", "array"}, {"items", value}};
+    if (row.or_one) value["type"] = Json::array({"string", "array"});
     value["description"] = row.help;
-    value["default"] =
-        parse_json(to_toml(row.get(RunConfig{})));  // TOML values of these types are JSON
+    value["default"] = json_of(row.get(RunConfig{}));
     schema["properties"][row.name.substr(0, dot)]["properties"][row.name.substr(dot + 1)] = value;
   }
   return print_json(schema, 2) + "\n";

@@ -33,13 +33,17 @@ class WithoutTarget final : public data::Dataset {
 
 /// The line of the input as the configured data set has it.
 data::FieldLine input_line(const RunConfig& config, const UnlabelledFiles& files) {
+  if (config.data.input.size() > 1)
+    throw ConfigError(
+        fmt::format("infer --input reads one field, and this network reads {}: use --split",
+                    config.data.input.size()));
   if (!files.field.empty()) return data::parse_field_line(files.field);
   if (config.data.dataset == "arrays") {
     const std::vector<data::FieldLine> lines = data::parse_field_lines(config.data.fields);
     if (config.data.input.empty()) return lines.front();
-    const auto named = std::ranges::find(lines, config.data.input, &data::FieldLine::field);
+    const auto named = std::ranges::find(lines, config.data.input.front(), &data::FieldLine::field);
     if (named != lines.end()) return *named;
-    throw ConfigError(fmt::format("data.fields has no field '{}'", config.data.input));
+    throw ConfigError(fmt::format("data.fields has no field '{}'", config.data.input.front()));
   }
   if (config.data.dataset == "cosmoflow") return data::parse_field_line("x: from x as i16 ? ? ? 4");
   if (config.data.dataset == "deepcam")
@@ -83,7 +87,7 @@ std::unique_ptr<data::Dataset> open_unlabelled(const RunConfig& config,
                                       .key = "--input",
                                       .statistics = statistics_of(config, line)});
   const auto outputs = static_cast<size_t>(output_count(config, before));
-  std::string name = config.data.target.empty() ? "label" : config.data.target;
+  std::string name = config.data.target.empty() ? "label" : config.data.target.front();
   if (name == line.field) name += " of it";
   return std::make_unique<WithoutTarget>(
       std::move(inputs),

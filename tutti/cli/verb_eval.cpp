@@ -101,7 +101,7 @@ int run_eval(EvalVerb& verb) {
   const auto dataset = open_configured(config, verb.split);
   const CpuBackend backend;
   const ModelSpec model = model_spec(config, *dataset, batch_sizes(config.batch, 1).local);
-  const Goal goal = goal_of(config, model.classes);
+  const Goal goal = goal_of(config, model);
   const auto network = compile_evaluation(model, split_settings(config), nullptr, backend);
   Weights weights(network->plan.variables, 1);
   const FoundWeights found = find_weights(verb.weights, "--weights");

@@ -8,12 +8,14 @@
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/base/json.h"
 #include "tutti/cli/config_flags.h"
+#include "tutti/cli/job.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/network_flags.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/models/registry.h"
 #include "tutti/models/summary.h"
 #include "tutti/plan/plan.h"
+#include "tutti/train/settings.h"
 #include "tutti/train/training_graph.h"
 
 namespace tutti {
@@ -104,8 +106,28 @@ void print_model(const ModelSummary& summary, const Plan& plan, const ModelVerb&
   fmt::print("{}\n", print_json(out, 2));
 }
 
-int run_show(const ModelVerb& verb) {
-  ModelSpec spec = model_spec(verb.network);
+bool is_configuration(const std::string& name) { return name.ends_with(".toml"); }
+
+/// The network of a configuration, with the batch and precision that it asks for.
+ModelSpec configured(NetworkChoice& choice) {
+  const NetworkChoice flags;
+  if (choice.batch != flags.batch || choice.precision != flags.precision ||
+      choice.classes != flags.classes || choice.width != flags.width)
+    throw ConfigError(
+        "model show takes --batch, --precision, --classes and --width of a network by its name; of "
+        "a configuration they stand in the file: batch.local, run.precision, model.classes, "
+        "model.width");
+  RunConfig config = read_config({choice.model, tutti_environment(), {}}).config;
+  config.run.threads = 1;
+  config.data.generate_train = 1;  // the network depends on the shape of a sample alone
+  choice.batch = batch_sizes(config.batch, replica_count(config.run, 1)).local;
+  choice.precision = to_string(config.run.precision);
+  return model_spec(config, *open_configured(config, "train"), choice.batch);
+}
+
+int run_show(ModelVerb verb) {
+  ModelSpec spec =
+      is_configuration(verb.network.model) ? configured(verb.network) : model_spec(verb.network);
   if (!verb.input.empty()) spec.input = parse_extents(verb.input);
   const ModelSummary summary = summarise(spec);
   TrainingGraphSpec training;
@@ -148,7 +170,7 @@ Verb model_verb() {
       .name = "show",
       .summary = "Show layers, shapes, parameters, arithmetic and memory of a network",
       .arguments = {{.names = "NAME",
-                     .help = "See tutti model list",
+                     .help = "See tutti model list; or a configuration, FILE.toml, for its network",
                      .bind = &state->network.model,
                      .kind = Names::model,
                      .required = "model show needs a network, for example: tutti model show "
@@ -165,6 +187,7 @@ Verb model_verb() {
                         .least = 0},
                        json_flag(state->json)}),
       .examples = {{"tutti model show resnet20", "Its layers, parameters and memory"},
+                   {"tutti model show run.toml", "Those of the network that a configuration has"},
                    {"tutti model show resnet50 --batch 32 --precision bf16 --json",
                     "The same for another batch and precision, for a program"}},
       .run = [state] { return run_show(*state); }};

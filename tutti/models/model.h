@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tutti/models/layer_table.h"
 #include "tutti/ops/builder.h"
 
 namespace tutti {
@@ -14,9 +15,27 @@ namespace tutti {
 /// What is learned from the network's output y and the target t, a field of the data set.
 ///   classify  y [N, K], t one class number a sample; loss: softmax cross entropy
 ///   segment   y [N, K, spatial...], t a class number for each position; the same loss
-///   regress   y [N, K], t K numbers a sample; loss: a pointwise one
+///   regress   y [N, ...], t as many numbers in the same shape; loss: a pointwise one
 enum class TaskKind : uint8_t { classify, segment, regress };
 std::string_view name_of(TaskKind kind);
+
+/// One prediction of a model, and what it is judged by.
+struct Objective {
+  std::string name{};                       ///< of the prediction; empty where it is the only one
+  std::string target{};                     ///< field; empty: ModelSpec::target_field
+  std::optional<TaskKind> task{};           ///< none: the specification's
+  std::optional<PointwiseLossKind> loss{};  ///< of numbers; none: the specification's
+  float weight = 1;                         ///< of its loss in the sum of all
+  bool own_loss = false;  ///< the model adds its losses itself (ModelBuilder::add_loss)
+  std::vector<std::string> metrics{};  ///< registered ones (train/metrics.h), before the task's
+};
+
+/// A field of the data set as a model meets it.
+struct ModelField {
+  std::string name;
+  Shape sample{};       ///< of one sample
+  int64_t classes = 0;  ///< it holds class numbers below this; 0: numbers
+};
 
 struct ModelSpec {
   /// Residual shortcut where the shape changes (He et al. 2015, section 4.2): A, every second
@@ -28,12 +47,15 @@ struct ModelSpec {
   std::optional<TaskKind> task{};  ///< none: the model's own
   Shape input{};                   ///< one sample: [C, spatial...]; rank 0: the model's own
   std::string input_field = "image", target_field = "label";
+  /// All fields to read and to predict, the ones above first; empty: those alone.
+  std::vector<ModelField> inputs{}, targets{};
   int64_t batch = 1;                   ///< samples per run
   int64_t classes = 0;                 ///< outputs K; 0: the model's own
   std::optional<Shortcut> shortcut{};  ///< none: the model's own
   int64_t width = 0;                   ///< channels of the first stage; 0: the model's own
   std::vector<int64_t> hidden{};       ///< sizes of the hidden layers; empty: the model's own
   std::optional<float> dropout{};      ///< probability; none: the model's own
+  std::vector<LayerTable> layers{};    ///< of the model "layers"
   int64_t kernel = 0;                  ///< side of the convolutions' windows; 0: the model's own
   DType activations =
       DType::f32;  ///< f32 or bf16: inputs and everything up to the prediction, which is f32
@@ -48,14 +70,21 @@ struct GraphInput {
   Value value;
 };
 
-/// Inputs are named as their fields. Predictions are f32, the loss is a scalar; both are outputs of
-/// the graph. In eval mode there are neither targets nor loss. Parameters and statistics bear the
-/// names of the usual PyTorch implementations, so that weights load by name.
+struct ModelOutput {
+  Objective objective;  ///< complete: no member is empty but the name
+  Value prediction;
+  size_t target = 0;  ///< index in ModelGraph::targets; in eval mode there are none
+};
+
+/// Inputs are named as their fields. Predictions are f32, losses are scalars of which training
+/// minimises the sum; all are outputs of the graph. In eval mode there are neither targets nor
+/// losses. Parameters and statistics bear the names of the usual PyTorch implementations, so that
+/// weights load by name.
 struct ModelGraph {
   Graph graph;
   std::vector<GraphInput> inputs, targets;
-  std::vector<Value> predictions;
-  Value loss;
+  std::vector<ModelOutput> outputs;
+  std::vector<Value> losses;
 };
 
 }  // namespace tutti

@@ -6,6 +6,7 @@
 #include "tutti/models/cosmoflow_small.h"
 #include "tutti/models/deepcam.h"
 #include "tutti/models/feed_forward.h"
+#include "tutti/models/layers.h"
 #include "tutti/models/resnet.h"
 
 namespace tutti {
@@ -112,18 +113,35 @@ std::vector<ModelInfo> all_models() {
        .task = TaskKind::segment,
        .input = {16, 768, 1152},
        .classes = 3,
-       .prediction = [](Graph& graph, Value x, const ModelSpec& spec) {
-         return deepcam_logits(
-             graph, x,
-             {.classes = spec.classes, .divisor = 8, .middle_blocks = 2, .mode = spec.mode});
-       }}};
+       .prediction =
+           [](Graph& graph, Value x, const ModelSpec& spec) {
+             return deepcam_logits(
+                 graph, x,
+                 {.classes = spec.classes, .divisor = 8, .middle_blocks = 2, .mode = spec.mode});
+           }},
+      {.name = "layers",
+       .description = "the layers that a configuration lists as [[model.layer]]",
+       .takes_layers = true,
+       .build = build_layers,
+       .objectives = layers_objectives}};
+}
+
+std::vector<ModelInfo>& registered() {
+  static std::vector<ModelInfo> list = all_models();
+  return list;
 }
 
 }  // namespace
 
-const std::vector<ModelInfo>& models() {
-  static const std::vector<ModelInfo> list = all_models();
-  return list;
+const std::vector<ModelInfo>& models() { return registered(); }
+
+void register_model(ModelInfo model) {
+  if (std::ranges::find(models(), model.name, &ModelInfo::name) != models().end())
+    throw ConfigError(
+        fmt::format("there is a model '{}' already: give yours another name", model.name));
+  CHECK(!model.prediction != !model.build, "model '{}' has one of prediction and build",
+        model.name);
+  registered().push_back(std::move(model));
 }
 
 const ModelInfo& find_model(std::string_view name) {
@@ -144,12 +162,16 @@ ModelSpec completed(const ModelSpec& spec) {
   refuse(!spec.hidden.empty(), model.takes_hidden, "hidden sizes");
   refuse(spec.kernel != 0, model.takes_kernel, "choice of a kernel");
   refuse(spec.dropout.has_value(), model.takes_dropout, "dropout");
+  refuse(!spec.layers.empty(), model.takes_layers, "[[model.layer]]");
   ModelSpec full = spec;
   if (full.input.rank() == 0) full.input = model.input;
-  if (full.input.rank() != model.input.rank())
+  if (model.input.rank() > 0 && full.input.rank() != model.input.rank())
     throw ConfigError(fmt::format("model '{}' takes samples of {} axes, such as {}, not {}",
                                   spec.name, model.input.rank(), model.input.to_string(),
                                   full.input.to_string()));
+  if (full.input.rank() == 0)
+    throw ConfigError(
+        fmt::format("model '{}' has no input of its own: give the extents of a sample", spec.name));
   if (full.classes == 0) full.classes = model.classes;
   if (!full.task) full.task = model.task;
   if (full.batch < 1 || full.classes < 1 || full.width < 0)
@@ -165,53 +187,28 @@ std::string_view name_of(TaskKind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
-namespace {
-
-/// The target's type, which follows from the prediction's.
-ValueType target_type(TaskKind task, const Shape& prediction) {
-  const int64_t batch = prediction[0];
-  switch (task) {
-    case TaskKind::classify: return {{DType::i32, {batch}, {}}, true};
-    case TaskKind::segment: {
-      std::vector<int64_t> extents = {batch};
-      extents.insert(extents.end(), prediction.begin() + 2, prediction.end());
-      return {{DType::i32, Shape(std::span<const int64_t>(extents)), {}}, true};
-    }
-    case TaskKind::regress: return {{DType::f32, prediction, {}}, true};
+std::vector<Objective> objectives_of(const ModelSpec& spec) {
+  const ModelInfo& model = find_model(spec.name);
+  std::vector<Objective> objectives;
+  if (model.objectives) objectives = model.objectives(spec);
+  if (objectives.empty()) objectives.emplace_back();
+  for (Objective& objective : objectives) {
+    if (objective.target.empty()) objective.target = spec.target_field;
+    if (!objective.task) objective.task = spec.task.value_or(model.task);
+    if (!objective.loss) objective.loss = spec.pointwise_loss.kind;
   }
-  CHECK(false, "task {}", static_cast<int>(task));
+  return objectives;
 }
-
-void check_prediction(const ModelSpec& spec, const Shape& prediction) {
-  const bool maps = prediction.rank() > 2;
-  if (maps != (*spec.task == TaskKind::segment))
-    throw ConfigError(fmt::format("model '{}' predicts {} of a sample: it cannot {}", spec.name,
-                                  maps ? "a value at each position" : "one row of numbers",
-                                  name_of(*spec.task)));
-}
-
-}  // namespace
 
 ModelGraph build_model(const ModelSpec& given) {
   const ModelSpec spec = completed(given);
-  std::vector<int64_t> extents = {spec.batch};
-  extents.insert(extents.end(), spec.input.begin(), spec.input.end());
-  ModelGraph m;
-  const Value x = m.graph.input(spec.input_field,
-                                {spec.activations, Shape(std::span<const int64_t>(extents)), {}});
-  m.inputs.push_back({spec.input_field, x});
-  const Value y = find_model(spec.name).prediction(m.graph, x, spec);
-  check_prediction(spec, m.graph.shape(y));
-  m.predictions.push_back(y);
-  m.graph.mark_output(y);
-  if (spec.mode == Mode::eval) return m;
-  const Value t = m.graph.input(spec.target_field, target_type(*spec.task, m.graph.shape(y)).desc);
-  m.targets.push_back({spec.target_field, t});
-  m.loss = *spec.task == TaskKind::regress
-               ? pointwise_loss(m.graph, "loss", y, t, spec.pointwise_loss)
-               : softmax_cross_entropy(m.graph, "loss", y, t, spec.loss);
-  m.graph.mark_output(m.loss);
-  return m;
+  const ModelInfo& model = find_model(spec.name);
+  ModelBuilder builder(spec, objectives_of(spec));
+  if (model.build)
+    model.build(builder);
+  else
+    builder.predict(model.prediction(builder.graph(), builder.input(), spec));
+  return std::move(builder).finish();
 }
 
 }  // namespace tutti

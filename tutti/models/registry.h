@@ -1,12 +1,12 @@
 #pragma once
-// The list of models that `model.name` chooses from.
+// The list of models that `model.name` chooses from, and how a program adds its own.
 
 #include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "tutti/models/model.h"
+#include "tutti/models/model_builder.h"
 
 namespace tutti {
 
@@ -18,12 +18,22 @@ struct ModelInfo {
   /// Which of ModelSpec's members it understands besides the common ones.
   bool takes_shortcut = false, takes_width = false, takes_hidden = false, takes_kernel = false,
        takes_dropout = false;
-  /// From the input to the prediction. The specification is complete: no member stands for "the
-  /// model's own" but shortcut, width and hidden.
-  std::function<Value(Graph&, Value x, const ModelSpec&)> prediction;
+  bool takes_layers = false;
+  /// Of one input and one prediction: from one to the other. The specification is complete: no
+  /// member stands for "the model's own" but shortcut, width and hidden.
+  std::function<Value(Graph&, Value x, const ModelSpec&)> prediction{};
+  /// Of any other: the whole, and what it predicts. Without objectives: one prediction of the
+  /// specification's task. `objectives` may be asked before fields are known.
+  std::function<void(ModelBuilder&)> build{};
+  std::function<std::vector<Objective>(const ModelSpec&)> objectives{};
 };
 
-/// All models, sorted by family and depth. Immutable, made once; safe from any thread.
+/// Adds a model, at the start of a program and before any other thread. ConfigError for a name that
+/// there is.
+void register_model(ModelInfo model);
+
+/// All models: the built-in ones sorted by family and depth, then the registered ones. Safe from
+/// any thread.
 const std::vector<ModelInfo>& models();
 /// Throws ConfigError listing the names there are.
 const ModelInfo& find_model(std::string_view name);
@@ -31,7 +41,11 @@ const ModelInfo& find_model(std::string_view name);
 /// the model does not take.
 ModelSpec completed(const ModelSpec& spec);
 
-/// Builds the graph: forward and, in train mode, the loss. Throws ConfigError naming the layer if
+/// What a model predicts; all members but the names are filled. The model's name and task are
+/// enough; where classes are not given there is no limit to them.
+std::vector<Objective> objectives_of(const ModelSpec& spec);
+
+/// Builds the graph: forward and, in train mode, the losses. Throws ConfigError naming the layer if
 /// the input does not fit.
 ModelGraph build_model(const ModelSpec& spec);
 

@@ -36,7 +36,7 @@ LayerSummary layer_of(const Graph& graph, const Node& node) {
 double training_flop(ModelSpec spec) {
   spec.mode = Mode::train;
   ModelGraph m = build_model(spec);
-  differentiate(m.graph, std::array{m.loss});
+  differentiate(m.graph, m.losses);
   double flop = 0;
   for (const Node& node : m.graph.nodes()) flop += flop_of(m.graph, node);
   return flop;

@@ -134,6 +134,11 @@ void require_patterns(std::string_view key, std::span<const std::string> pattern
 }
 
 void require_model(const ModelSection& model) {
+  require_relation(model.name != "layers" || !model.layer.empty(),
+                   "model.name = \"layers\" needs layers: write [[model.layer]] for each");
+  require_relation(model.name == "layers" || model.layer.empty(),
+                   "model.name names a network and [[model.layer]] lists another: give one of the "
+                   "two");
   require_patterns("model.freeze", model.freeze);
   require_patterns("model.weights_except", model.weights_except);
   require_relation(model.weights_except.empty() || !model.weights.empty(),

@@ -16,6 +16,7 @@
 
 #include "tutti/base/log.h"
 #include "tutti/comm/on_timeout.h"
+#include "tutti/models/layer_table.h"
 #include "tutti/ops/losses.h"
 
 namespace tutti {
@@ -100,10 +101,10 @@ struct RunSection {
 
 struct DataSection {
   std::string dataset = "lattices";
-  std::string dir;            ///< empty: generated data stay in memory; data sets of files need it
-  std::string input, target;  ///< fields; empty: the first and the second
-  std::vector<std::string> transforms;  ///< "FIELD: STEPS"; of other fields the data set's own
-  int64_t classes = 0;                  ///< 0: the data set's own
+  std::string dir;  ///< empty: generated data stay in memory; data sets of files need it
+  std::vector<std::string> input, target;  ///< fields; empty: the first and the second
+  std::vector<std::string> transforms;     ///< "FIELD: STEPS"; of other fields the data set's own
+  int64_t classes = 0;                     ///< 0: the data set's own
   double validation = 0;  ///< below 1: a fraction of the training set; from 1 on a count; 0: none
   int64_t split_seed = 1;
   Shuffle shuffle = Shuffle::global;
@@ -120,6 +121,7 @@ struct DataSection {
 
 struct ModelSection {
   std::string name = "resnet20";
+  std::vector<LayerTable> layer;  ///< of the model "layers"
   ModelTask task = ModelTask::automatic;
   Shortcut shortcut = Shortcut::automatic;
   int64_t width = 0;                                ///< 0: the model's own
@@ -242,10 +244,11 @@ struct RunConfig {
   CommSection comm;
 };
 
-using ConfigValue = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>,
-                                 std::vector<double>, std::vector<std::string>>;
+using ConfigValue =
+    std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
+                 std::vector<std::string>, std::vector<LayerTable>>;
 
-enum class ConfigType { boolean, integer, real, text, choice, integers, reals, texts };
+enum class ConfigType { boolean, integer, real, text, choice, integers, reals, texts, layers };
 std::string_view to_string(
     ConfigType type);  ///< as a person reads it: "an integer", "a list of numbers"
 
@@ -276,7 +279,8 @@ struct ConfigKey {
   OnResume on_resume = OnResume::fixed;
   AmongRanks among_ranks = AmongRanks::alike;
   bool or_count =
-      false;  ///< a string that is its default or a whole number, with quotes or without
+      false;            ///< a string that is its default or a whole number, with quotes or without
+  bool or_one = false;  ///< of texts: a list of one is the string, and an empty one ""
   std::function<ConfigValue(const RunConfig&)> get;
   std::function<void(RunConfig&, const ConfigValue&)>
       set;  ///< throws ConfigError with the reason, without place or name
@@ -293,6 +297,7 @@ const ConfigKey* find_config_key(std::string_view name);  ///< null when there i
 
 /// TOML text of a value: true, 1, 0.1, "fp32", [1, 2].
 std::string to_toml(const ConfigValue& value);
+std::string toml_of_layer(const LayerValue& value);
 
 /// Batch sizes in samples of one optimiser step.
 struct BatchSizes {

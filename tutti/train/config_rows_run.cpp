@@ -1,3 +1,4 @@
+#include "tutti/models/layers.h"
 #include "tutti/train/config_table.h"
 
 namespace tutti {
@@ -75,8 +76,13 @@ void write_data_rows(ConfigTableWriter& t) {
       .path()
       .may_change()
       .may_differ();
-  t.key(s, &S::input, "input", "Field that the network reads. Empty: the data set's first");
-  t.key(s, &S::target, "target", "Field that it is to predict. Empty: the data set's second");
+  t.key(s, &S::input, "input",
+        "Field that the network reads, or a list of them. Empty: the data set's first")
+      .or_one();
+  t.key(s, &S::target, "target",
+        "Field that it is to predict, or a list of them; the input's own name: the network is to "
+        "give back what it reads. Empty: the data set's second")
+      .or_one();
   t.key(
       s, &S::transforms, "transforms",
       "What happens to fields on their way, a line each, as in \"image: crop pad 4, flip x, divide "
@@ -136,6 +142,13 @@ void write_model_rows(ConfigTableWriter& t) {
   constexpr auto s = &RunConfig::model;
   t.section("model", s, "The network.");
   t.key(s, &S::name, "name", "Network, see `tutti model list`");
+  t.key(s, &S::layer, "layer",
+        "A network of one's own, a table for each layer: [[model.layer]], see below. "
+        "`model.name` is then \"layers\"")
+      .checked_by([](const ConfigValue& value) {
+        if (const auto* layers = std::get_if<std::vector<LayerTable>>(&value))
+          check_layers(*layers);
+      });
   t.key(s, &S::task, "task",
         "What is learned: a class of the whole sample, a class at each position, or numbers. auto: "
         "the model's own");

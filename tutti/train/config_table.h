@@ -34,6 +34,8 @@ constexpr ConfigType config_type_of() {
     return ConfigType::integers;
   else if constexpr (std::is_same_v<T, std::vector<double>>)
     return ConfigType::reals;
+  else if constexpr (std::is_same_v<T, std::vector<LayerTable>>)
+    return ConfigType::layers;
   else
     return ConfigType::texts;
 }
@@ -80,6 +82,7 @@ class ConfigTableWriter {
                   .on_resume = OnResume::fixed,
                   .among_ranks = AmongRanks::alike,
                   .or_count = false,
+                  .or_one = false,
                   .get = {},
                   .set = {}};
     if constexpr (std::is_enum_v<T>) {
@@ -123,6 +126,31 @@ class ConfigTableWriter {
       if (text != word && !number)
         throw ConfigError(
             fmt::format("must be \"{}\" or between 0 and {}, is \"{}\"", word, greatest, text));
+    };
+    return *this;
+  }
+  ConfigTableWriter& or_one() {
+    ConfigKey& row = rows.back();
+    row.or_one = true;
+    row.get = [list = row.get](const RunConfig& config) -> ConfigValue {
+      const ConfigValue value = list(config);
+      const auto& texts = std::get<std::vector<std::string>>(value);
+      if (texts.size() > 1) return value;
+      return texts.empty() ? std::string() : texts.front();
+    };
+    row.set = [store = row.set](RunConfig& config, const ConfigValue& value) {
+      const auto* text = std::get_if<std::string>(&value);
+      if (!text) return store(config, value);
+      store(config, text->empty() ? std::vector<std::string>{} : std::vector<std::string>{*text});
+    };
+    return *this;
+  }
+  /// Refines how a value is stored: `check` throws ConfigError with the reason.
+  ConfigTableWriter& checked_by(std::function<void(const ConfigValue&)> check) {
+    rows.back().set = [store = rows.back().set, check = std::move(check)](
+                          RunConfig& config, const ConfigValue& value) {
+      check(value);
+      store(config, value);
     };
     return *this;
   }

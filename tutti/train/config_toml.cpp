@@ -22,6 +22,13 @@ std::string toml_string(std::string_view text) {
   return out + '"';
 }
 
+std::string layer_toml(const LayerTable& layer) {
+  std::vector<std::string> parts;
+  for (const auto& [key, value] : layer.entries)
+    parts.push_back(fmt::format("{} = {}", key, toml_of_layer(value)));
+  return fmt::format("{{{}}}", fmt::join(parts, ", "));
+}
+
 std::string real(double x) {
   const std::string text = fmt::format("{}", x);  // the shortest that reads back equal
   return std::isfinite(x) && text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
@@ -30,9 +37,9 @@ std::string real(double x) {
 }  // namespace
 
 std::string_view to_string(ConfigType type) {
-  constexpr std::array<std::string_view, 8> kText = {
-      "true or false", "an integer",         "a number",          "a string",
-      "a string",      "a list of integers", "a list of numbers", "a list of strings"};
+  constexpr std::array<std::string_view, 9> kText = {
+      "true or false",      "an integer",        "a number",          "a string",        "a string",
+      "a list of integers", "a list of numbers", "a list of strings", "a list of tables"};
   return kText[static_cast<size_t>(type)];
 }
 
@@ -53,8 +60,13 @@ std::string to_toml(const ConfigValue& value) {
     }
     std::string operator()(const std::vector<double>& v) const { return join(v, real); }
     std::string operator()(const std::vector<std::string>& v) const { return join(v, toml_string); }
+    std::string operator()(const std::vector<LayerTable>& v) const { return join(v, layer_toml); }
   } const text{list};
   return std::visit(text, value);
+}
+
+std::string toml_of_layer(const LayerValue& value) {
+  return std::visit([](const auto& v) { return to_toml(ConfigValue(v)); }, value);
 }
 
 }  // namespace tutti

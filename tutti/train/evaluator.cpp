@@ -33,18 +33,19 @@ Evaluator::Evaluator(const EvaluationNetwork& network, const Backend& backend,
                      const data::Dataset& dataset, const data::SampleWriter& writer,
                      std::span<const std::shared_ptr<const Metric>> metrics)
     : network_(network), executor_(network.plan, backend), dataset_(dataset), writer_(writer),
-      metrics_(metrics.begin(), metrics.end()) {}
+      metrics_(metrics.begin(), metrics.end()), plain_(network.predictions.size()) {}
 
 void Evaluator::bind(void* parameters, void* statistics) {
   executor_.bind({.parameters = parameters, .statistics = statistics});
 }
 
-const float* Evaluator::prediction() {
-  const TensorDesc& desc = network_.plan.desc(network_.predictions.front());
-  const auto* x = static_cast<const float*>(executor_.result(network_.predictions.front()));
+const float* Evaluator::prediction(size_t output) {
+  const Value value = network_.predictions[output];
+  const TensorDesc& desc = network_.plan.desc(value);
+  const auto* x = static_cast<const float*>(executor_.result(value));
   if (desc.layout.is_plain() || desc.shape.rank() == 2) return x;
-  to_plain(desc, x, plain_);
-  return plain_.data();
+  to_plain(desc, x, plain_[output]);
+  return plain_[output].data();
 }
 
 Quality Evaluator::run(const data::Range& range, int readers, std::vector<float>* keep) {
@@ -52,7 +53,11 @@ Quality Evaluator::run(const data::Range& range, int readers, std::vector<float>
   spec.threads = readers;
   data::Pipeline pipeline(
       dataset_, writer_, std::make_unique<data::EvaluationOrder>(range, network_.plan.batch), spec);
-  const Shape sample = sample_of(network_.plan.desc(network_.predictions.front()));
+  std::vector<Judged> judged(network_.predictions.size());
+  for (size_t o = 0; o < judged.size(); ++o) {
+    judged[o].prediction.sample = sample_of(network_.plan.desc(network_.predictions[o]));
+    judged[o].target.sample = sample_of(network_.targets[network_.target_of[o]].desc);
+  }
   Quality quality(metrics_);
   executor_.pack();
   while (pipeline.remaining() > 0) {
@@ -60,11 +65,14 @@ Quality Evaluator::run(const data::Range& range, int readers, std::vector<float>
     for (size_t i = 0; i < network_.inputs.size(); ++i)
       executor_.bind_input(network_.inputs[i].value, batch.tensors[i]);
     executor_.run({});
-    const float* y = prediction();
-    quality.add({y, sample},
-                {batch.tensors[network_.inputs.size()], sample_of(network_.targets.front().desc)},
-                batch.id.count);
-    if (keep) keep->insert(keep->end(), y, y + batch.id.count * sample.elements());
+    for (size_t o = 0; o < judged.size(); ++o) {
+      judged[o].prediction.data = prediction(o);
+      judged[o].target.data = batch.tensors[network_.inputs.size() + network_.target_of[o]];
+    }
+    quality.add(judged, batch.id.count);
+    if (keep)
+      keep->insert(keep->end(), judged[0].prediction.numbers(0),
+                   judged[0].prediction.numbers(batch.id.count));
   }
   return quality;
 }
@@ -80,7 +88,7 @@ void Evaluator::predict(const data::Range& range, int readers, const TakePredict
     for (size_t i = 0; i < network_.inputs.size(); ++i)
       executor_.bind_input(network_.inputs[i].value, batch.tensors[i]);
     executor_.run({});
-    take(prediction(), first, batch.id.count);
+    take(prediction(0), first, batch.id.count);
     first += batch.id.count;
   }
 }

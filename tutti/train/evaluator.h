@@ -23,7 +23,8 @@ class Evaluator {
   /// Binds the weights and statistics that every later run uses.
   void bind(void* parameters, void* statistics);
   /// Quality over the samples [range.begin, range.end), each counted once; the last batch may be
-  /// partial. `keep`, if not null, receives the predictions of all samples in the plain layout.
+  /// partial. `keep`, if not null, receives the first predictions of all samples in the plain
+  /// layout.
   Quality run(const data::Range& range, int readers, std::vector<float>* keep = nullptr);
 
   /// Predictions of samples first, first + 1, ... in the plain layout, `count` of them.
@@ -32,15 +33,15 @@ class Evaluator {
   void predict(const data::Range& range, int readers, const TakePredictions& take);
 
  private:
-  /// The first prediction in the plain layout; in `plain_` where the plan has another.
-  const float* prediction();
+  /// A prediction in the plain layout; in `plain_` where the plan has another.
+  const float* prediction(size_t output);
 
   const EvaluationNetwork& network_;
   Executor executor_;
   const data::Dataset& dataset_;
   const data::SampleWriter& writer_;
   std::vector<std::shared_ptr<const Metric>> metrics_;
-  std::vector<float> plain_;
+  std::vector<std::vector<float>> plain_;  ///< of each prediction
 };
 
 }  // namespace tutti

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tutti/base/error.h"
+#include "tutti/models/registry.h"
 
 namespace tutti {
 namespace {
@@ -163,28 +164,87 @@ class Pointwise final : public Metric {
   PointwiseLossAttributes loss_;
 };
 
-}  // namespace
+/// A metric of one of several predictions.
+class OfOutput final : public Metric {
+ public:
+  OfOutput(std::string name, size_t output, std::shared_ptr<const Metric> metric)
+      : name_(std::move(name)), output_(output), metric_(std::move(metric)) {}
+  std::string_view name() const override { return name_; }
+  bool higher_is_better() const override { return metric_->higher_is_better(); }
+  bool is_fraction() const override { return metric_->is_fraction(); }
+  size_t output() const override { return output_; }
+  double of_sample(const SampleTensor& prediction, const SampleTensor& target,
+                   int64_t i) const override {
+    return metric_->of_sample(prediction, target, i);
+  }
 
-std::vector<std::shared_ptr<const Metric>> metrics_of(const ModelSpec& model) {
+ private:
+  std::string name_;
+  size_t output_;
+  std::shared_ptr<const Metric> metric_;  // shared with the list it comes from
+};
+
+std::vector<std::shared_ptr<const Metric>>& registered_metrics() {
+  static std::vector<std::shared_ptr<const Metric>> list;
+  return list;
+}
+
+std::vector<std::shared_ptr<const Metric>> metrics_of_objective(const ModelSpec& model,
+                                                                const Objective& objective) {
   std::vector<std::shared_ptr<const Metric>> metrics;
+  for (const std::string& name : objective.metrics) {
+    const auto own = std::ranges::find(registered_metrics(), name,
+                                       [](const auto& metric) { return metric->name(); });
+    if (own == registered_metrics().end())
+      throw ConfigError(fmt::format("there is no metric '{}': register_metric adds it", name));
+    metrics.push_back(*own);
+  }
   SoftmaxCrossEntropyAttributes entropy = model.loss;
   entropy.label_smoothing = 0;
-  switch (*model.task) {
-    case TaskKind::classify:
+  PointwiseLossAttributes pointwise = model.pointwise_loss;
+  pointwise.kind = *objective.loss;
+  switch (*objective.task) {
+    case TaskKind::classify: {
+      const auto target = std::ranges::find(model.targets, objective.target, &ModelField::name);
       metrics.push_back(std::make_shared<Accuracy>());
-      if (model.classes > 5) metrics.push_back(std::make_shared<TopFive>());
-      metrics.push_back(std::make_shared<CrossEntropy>(entropy));
+      if ((target == model.targets.end() ? model.classes : target->classes) > 5)
+        metrics.push_back(std::make_shared<TopFive>());
+      if (!objective.own_loss) metrics.push_back(std::make_shared<CrossEntropy>(entropy));
       break;
+    }
     case TaskKind::segment:
       metrics.push_back(std::make_shared<IntersectionOverUnion>());
       metrics.push_back(std::make_shared<Accuracy>());
-      metrics.push_back(std::make_shared<CrossEntropy>(entropy));
+      if (!objective.own_loss) metrics.push_back(std::make_shared<CrossEntropy>(entropy));
       break;
     case TaskKind::regress:
       metrics.push_back(std::make_shared<Pointwise>(
           "mae", PointwiseLossAttributes{.kind = PointwiseLossKind::mae}));
-      metrics.push_back(std::make_shared<Pointwise>("loss", model.pointwise_loss));
+      if (!objective.own_loss) metrics.push_back(std::make_shared<Pointwise>("loss", pointwise));
       break;
+  }
+  return metrics;
+}
+
+}  // namespace
+
+void register_metric(std::shared_ptr<const Metric> metric) {
+  for (const auto& known : registered_metrics())
+    if (known->name() == metric->name())
+      throw ConfigError(fmt::format("there is a metric '{}' already", metric->name()));
+  registered_metrics().push_back(std::move(metric));
+}
+
+std::vector<std::shared_ptr<const Metric>> metrics_of(const ModelSpec& model) {
+  const std::vector<Objective> objectives = objectives_of(model);
+  std::vector<std::shared_ptr<const Metric>> metrics;
+  for (size_t o = 0; o < objectives.size(); ++o) {
+    const std::string& name = objectives[o].name;
+    for (auto& metric : metrics_of_objective(model, objectives[o]))
+      metrics.push_back(o == 0 && name.empty()
+                            ? std::move(metric)
+                            : std::make_shared<OfOutput>(name + "." + std::string(metric->name()),
+                                                         o, std::move(metric)));
   }
   return metrics;
 }
@@ -204,10 +264,12 @@ std::string to_text(const Metric& metric, double value) {
                               : fmt::format("{} {:.4f}", metric.name(), value);
 }
 
-void Quality::add(const SampleTensor& prediction, const SampleTensor& target, int64_t count) {
+void Quality::add(std::span<const Judged> outputs, int64_t count) {
   for (int64_t i = 0; i < count; ++i)
-    for (size_t m = 0; m < metrics_.size(); ++m)
-      sums_[m] += metrics_[m]->of_sample(prediction, target, i);
+    for (size_t m = 0; m < metrics_.size(); ++m) {
+      const Judged& judged = outputs[metrics_[m]->output()];
+      sums_[m] += metrics_[m]->of_sample(judged.prediction, judged.target, i);
+    }
   sums_.back() += static_cast<double>(count);
 }
 

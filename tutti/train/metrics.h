@@ -26,6 +26,11 @@ struct SampleTensor {
   }
 };
 
+/// A prediction and what it is compared with.
+struct Judged {
+  SampleTensor prediction, target;
+};
+
 /// A measure of predictions, as a mean over samples. Immutable; safe from any thread.
 class Metric {
  public:
@@ -34,6 +39,7 @@ class Metric {
   virtual std::string_view name() const = 0;  ///< "accuracy": in the record and the configuration
   virtual bool higher_is_better() const = 0;
   virtual bool is_fraction() const { return false; }  ///< people read it in percent
+  virtual size_t output() const { return 0; }  ///< of the model's predictions, the one it reads
   /// Of sample i. Its sum over samples is exact, and so the same in any order, because each is
   /// rounded to a multiple of 2^-24; such sums are exact up to 2^29. Throws ConfigError naming the
   /// sample for a class number that the prediction does not have.
@@ -41,8 +47,13 @@ class Metric {
                            int64_t i) const = 0;
 };
 
-/// The metrics of a task, the first the one that targets mean where the configuration names none.
-/// Each reads the first prediction and the first target.
+/// Adds a metric that objectives may name (Objective::metrics), at the start of a program and
+/// before any other thread. ConfigError for a name that there is.
+void register_metric(std::shared_ptr<const Metric> metric);
+
+/// The metrics of a model, those of its first prediction first, and of these the one that targets
+/// mean where the configuration names none. Of several predictions they are named NAME.METRIC. Each
+/// prediction has those that its objective names, and those of its task:
 ///   classify  accuracy: the largest output is the target's; of equal ones the first counts; never
 ///             where one is NaN
 ///             top5: the target's output is among the five largest (where there are more than five)
@@ -50,7 +61,8 @@ class Metric {
 ///             is in neither (MLPerf HPC's DeepCAM)
 ///             accuracy: the part of the positions whose largest output is the target's
 ///   regress   mae: the mean of |y - t|
-///   all       loss: the task's, without label smoothing, and natural logarithms
+///   all       loss: the task's, without label smoothing and weight, and natural logarithms; not
+///             where the model has losses of its own
 std::vector<std::shared_ptr<const Metric>> metrics_of(const ModelSpec& model);
 /// ConfigError listing the task's metrics.
 const Metric& find_metric(std::span<const std::shared_ptr<const Metric>> metrics,
@@ -65,8 +77,8 @@ class Quality {
   explicit Quality(std::span<const std::shared_ptr<const Metric>> metrics)
       : metrics_(metrics.begin(), metrics.end()), sums_(metrics.size() + 1) {}
 
-  /// The first `count` samples of a batch.
-  void add(const SampleTensor& prediction, const SampleTensor& target, int64_t count);
+  /// The first `count` samples of a batch, all predictions of the model.
+  void add(std::span<const Judged> outputs, int64_t count);
 
   /// One sum a metric, then the number of samples: what ranks add up.
   std::span<double> sums() { return sums_; }

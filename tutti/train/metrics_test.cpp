@@ -23,7 +23,8 @@ ModelSpec task(TaskKind kind, int64_t classes) {
 Quality quality_of(const ModelSpec& model, const Shape& prediction, const Shape& target,
                    std::span<const float> y, const void* t, int64_t count) {
   Quality quality(metrics_of(model));
-  quality.add({y.data(), prediction}, {t, target}, count);
+  const Judged judged{{y.data(), prediction}, {t, target}};
+  quality.add({&judged, 1}, count);
   return quality;
 }
 

@@ -104,13 +104,12 @@ std::vector<data::BatchField> batch_of(const Plan& plan, const std::vector<Graph
 }
 
 /// As they are in training, which alone has them in the graph.
-std::vector<data::BatchField> targets_of(ModelSpec model) {
+void add_targets(EvaluationNetwork& network, ModelSpec model) {
   model.mode = Mode::train;
   const ModelGraph built = build_model(model);
-  std::vector<data::BatchField> targets;
   for (const GraphInput& target : built.targets)
-    targets.push_back({target.field, built.graph.type(target.value).desc});
-  return targets;
+    network.targets.push_back({target.field, built.graph.type(target.value).desc});
+  for (const ModelOutput& output : built.outputs) network.target_of.push_back(output.target);
 }
 
 }  // namespace
@@ -150,9 +149,9 @@ std::unique_ptr<EvaluationNetwork> compile_evaluation(const ModelSpec& model,
   };
   for (const GraphInput& input : built.inputs)
     network->inputs.push_back({input.field, final_value(input.value)});
-  for (const Value prediction : built.predictions)
-    network->predictions.push_back(final_value(prediction));
-  network->targets = targets_of(model);
+  for (const ModelOutput& output : built.outputs)
+    network->predictions.push_back(final_value(output.prediction));
+  add_targets(*network, model);
   return network;
 }
 
@@ -247,7 +246,7 @@ std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend&
         read ? std::optional(data::BatchRows{read->dim, read->rows.first, read->rows.last})
              : std::nullopt);
   }
-  network->loss = training.loss;
+  network->losses = training.losses;
   network->lr = training.lr;
   network->gradient_scale = training.gradient_scale;
   network->buckets = bucket_layout(network->training);

@@ -30,6 +30,7 @@ struct EvaluationNetwork {
   std::vector<GraphInput> inputs;
   std::vector<Value> predictions;
   std::vector<data::BatchField> targets;  ///< what predictions are compared with, on the host
+  std::vector<size_t> target_of;          ///< of each prediction, in `targets`
 
   /// The tensors of a batch: inputs, then targets.
   std::vector<data::BatchField> batch() const;
@@ -39,7 +40,8 @@ struct Network {
   Plan training;
   std::vector<GraphInput> inputs;  ///< of `training`: the network's, then the targets
   std::vector<std::optional<data::BatchRows>> rows;  ///< of each that this rank's part reads
-  Value loss, lr, gradient_scale;                    ///< of `training`
+  std::vector<Value> losses;                         ///< of `training`, which minimises their sum
+  Value lr, gradient_scale;                          ///< of `training`
   EvaluationNetwork evaluation;
   BucketLayout buckets;             ///< the plan's buckets as the exchange wants them
   ExchangeCompression compression;  ///< and how they are compressed

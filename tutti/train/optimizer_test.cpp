@@ -16,7 +16,7 @@ struct Network {
   ModelGraph model = build_model({.name = "resnet20", .shortcut = ModelSpec::Shortcut::B});
   std::vector<std::vector<Value>> buckets{2};
   Network() {
-    const std::vector<Value> order = differentiate(model.graph, std::array{model.loss});
+    const std::vector<Value> order = differentiate(model.graph, model.losses);
     for (size_t i = 0; i < order.size(); ++i) buckets[i < 20 ? 0 : 1].push_back(order[i]);
   }
   std::vector<Node> update(const OptimizerSettings& settings) {

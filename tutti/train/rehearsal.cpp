@@ -36,7 +36,7 @@ Rehearsal rehearse(const RehearsalSpec& spec) {
   }
   run.parameters = compiled->training.graph.parameter_count();
 
-  (void)goal_of(config, network.training.model.classes);
+  (void)goal_of(config, network.training.model);
   (void)sample_writer(config, *spec.data.train, compiled->batch());
   for (const data::Dataset* set : {spec.data.validation, spec.data.test})
     if (set) (void)sample_writer(config, *set, compiled->evaluation.batch());

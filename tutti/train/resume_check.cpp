@@ -72,8 +72,13 @@ RunSettings effective_settings(const RunConfig& config, int64_t replicas, const 
   effective.batch.global = batch.global;
   const ModelSpec model = model_spec(config, train, batch.local);
   effective.model.classes = model.classes;
-  effective.data.input = model.input_field;
-  effective.data.target = model.target_field;
+  const auto names = [](const std::vector<ModelField>& fields) {
+    std::vector<std::string> list;
+    for (const ModelField& field : fields) list.push_back(field.name);
+    return list;
+  };
+  effective.data.input = names(model.inputs);
+  effective.data.target = names(model.targets);
   effective.data.classes = std::ssize(data::field_named(train, model.target_field).class_names);
   RunSettings settings = run_settings(effective);
   std::string& content = settings[kDataContent];

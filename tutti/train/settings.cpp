@@ -39,34 +39,63 @@ std::vector<PatternValue> pattern_values(std::string_view key,
   return values;
 }
 
-/// The fields of the input and the target: those named, else the first and the second.
-const data::Field& field_or(const data::Dataset& dataset, const std::string& name, size_t place) {
-  if (!name.empty()) return data::field_named(dataset, name);
+/// The fields that are named, else the one at `place`.
+std::vector<data::Field> fields_or(const data::Dataset& dataset,
+                                   const std::vector<std::string>& names, size_t place) {
+  std::vector<data::Field> fields;
+  for (const std::string& name : names) {
+    if (std::ranges::find(fields, name, &data::Field::name) != fields.end())
+      throw ConfigError(fmt::format("data.input or data.target names the field '{}' twice", name));
+    fields.push_back(data::field_named(dataset, name));
+  }
+  if (!fields.empty()) return fields;
   if (place >= dataset.fields().size())
-    throw ConfigError("the data set has one field alone: name another one with data.target");
-  return dataset.fields()[place];
+    throw ConfigError(
+        "the data set has one field alone: name another one with data.target, or the same where "
+        "the network is to give back what it reads");
+  return {dataset.fields()[place]};
+}
+
+/// As transforms leave it.
+ModelField placed_field(const data::Field& field, const std::vector<data::FieldSteps>& steps) {
+  const auto own = std::ranges::find(steps, field.name, &data::FieldSteps::field);
+  return {field.name, own == steps.end() ? field.shape : data::placed_shape(field, own->placement),
+          std::ssize(field.class_names)};
+}
+
+/// What a configuration says of the model, whatever the data set is.
+ModelSpec model_alone(const RunConfig& config) {
+  ModelSpec spec;
+  spec.name = config.model.name;
+  spec.task = task_of(config);
+  spec.layers = config.model.layer;
+  spec.loss = label_loss(config.loss);
+  spec.pointwise_loss = number_loss(config.loss);
+  return spec;
 }
 
 }  // namespace
 
 ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int64_t batch) {
-  ModelSpec spec;
-  spec.name = config.model.name;
-  const data::Field &input = field_or(dataset, config.data.input, 0),
-                    &target = field_or(dataset, config.data.target, 1);
-  spec.task = task_of(config);
-  spec.input_field = input.name;
-  spec.target_field = target.name;
+  ModelSpec spec = model_alone(config);
+  const std::vector<data::Field> inputs = fields_or(dataset, config.data.input, 0),
+                                 targets = fields_or(dataset, config.data.target, 1);
   const std::vector<data::FieldSteps> steps = field_steps(config.data);
-  const auto own = std::ranges::find(steps, input.name, &data::FieldSteps::field);
-  spec.input = own == steps.end() ? input.shape : data::placed_shape(input, own->placement);
+  for (const data::Field& field : inputs) spec.inputs.push_back(placed_field(field, steps));
+  for (const data::Field& field : targets) spec.targets.push_back(placed_field(field, steps));
+  spec.input_field = spec.inputs.front().name;
+  spec.input = spec.inputs.front().sample;
+  spec.target_field = spec.targets.front().name;
   spec.batch = batch;
-  spec.classes = config.model.classes > 0 ? config.model.classes : outputs_of(target);
-  if (spec.classes < std::ssize(target.class_names))
-    throw ConfigError(
-        fmt::format("model.classes = {}, but the field '{}' has {} classes: give the "
-                    "network an output for each, or leave model.classes out",
-                    spec.classes, target.name, target.class_names.size()));
+  if (config.model.classes > 0 && spec.targets.front().classes > 0)
+    spec.targets.front().classes = config.model.classes;
+  spec.classes = config.model.classes > 0 ? config.model.classes : outputs_of(targets.front());
+  for (const data::Field& target : targets)
+    if (config.model.classes > 0 && config.model.classes < std::ssize(target.class_names))
+      throw ConfigError(
+          fmt::format("model.classes = {}, but the field '{}' has {} classes: give the "
+                      "network an output for each, or leave model.classes out",
+                      config.model.classes, target.name, target.class_names.size()));
   if (config.model.shortcut != Shortcut::automatic)
     spec.shortcut =
         config.model.shortcut == Shortcut::A ? ModelSpec::Shortcut::A : ModelSpec::Shortcut::B;
@@ -75,8 +104,6 @@ ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int6
   spec.kernel = config.model.kernel;
   if (config.model.dropout >= 0) spec.dropout = static_cast<float>(config.model.dropout);
   spec.activations = config.run.precision == Precision::bf16 ? DType::bf16 : DType::f32;
-  spec.loss = label_loss(config.loss);
-  spec.pointwise_loss = number_loss(config.loss);
   return spec;
 }
 
@@ -196,10 +223,13 @@ std::optional<Target> Goal::in_record() const {
                 .higher_is_better = metric->higher_is_better()};
 }
 
-Goal goal_of(const RunConfig& config, int64_t classes) {
-  ModelSpec model{.name = config.model.name, .task = task_of(config), .classes = classes};
-  model.loss = label_loss(config.loss);
-  model.pointwise_loss = number_loss(config.loss);
+Goal goal_of(const RunConfig& config) {
+  ModelSpec model = model_alone(config);
+  model.classes = INT64_MAX;
+  return goal_of(config, model);
+}
+
+Goal goal_of(const RunConfig& config, const ModelSpec& model) {
   Goal goal{.metrics = metrics_of(model), .target = config.run.target};
   goal.metric = config.run.metric.empty() ? goal.metrics.front().get()
                                           : &find_metric(goal.metrics, config.run.metric);

@@ -50,9 +50,10 @@ struct Goal {
   /// As the record names it; nothing without a target.
   std::optional<Target> in_record() const;
 };
-/// `classes`: outputs of the model; where they are not known yet, the task may have a metric more.
-/// ConfigError for a metric that the task does not have, or a target that it cannot have.
-Goal goal_of(const RunConfig& config, int64_t classes = INT64_MAX);
+/// ConfigError for a metric that the model does not have, or a target that it cannot have.
+Goal goal_of(const RunConfig& config, const ModelSpec& model);
+/// Before the data set is known: where classes are not, the task may have a metric more.
+Goal goal_of(const RunConfig& config);
 
 /// Weight updates of the whole run: run.epochs, cut off at run.max_steps.
 int64_t total_steps(const RunSection& run, int64_t steps_per_epoch);

@@ -41,7 +41,7 @@ TrainerRun::TrainerRun(const TrainerSpec& spec)
                 .strict = config_.data.strict}),
       total_steps_(total_steps(config_.run, sampler_.steps_per_epoch())),
       schedule_(learning_rate_settings(config_, sampler_.steps_per_epoch(), batch_.global)),
-      goal_(goal_of(config_, model_spec(config_, *spec.data.train, batch_.local).classes)),
+      goal_(goal_of(config_, model_spec(config_, *spec.data.train, batch_.local))),
       patience_(*goal_.metric, config_.run.min_improvement),
       display_({.terminal = spec.terminal && comm_.rank() == 0}), interval_(turns_.local_count()) {}
 

@@ -58,7 +58,8 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
   const auto at = [](const Rewritten& rewritten, Value v) {
     return rewritten.of[static_cast<size_t>(v.id)];
   };
-  const Value losses[] = {at(fused, at(cut, built.loss))};
+  std::vector<Value> losses;
+  for (const Value loss : built.losses) losses.push_back(at(fused, at(cut, loss)));
   const size_t first_backward = fused.graph.nodes().size();
   differentiate(fused.graph, losses, trained_parameters(fused.graph, spec.freeze));
   const Rewritten lean = recompute_activations(fused.graph, first_backward);
@@ -70,9 +71,9 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
   for (const auto& some : {built.inputs, built.targets})
     for (const GraphInput& input : some)
       training.inputs.push_back({input.field, final_value(input.value)});
-  for (const Value prediction : built.predictions)
-    training.predictions.push_back(final_value(prediction));
-  training.loss = final_value(built.loss);
+  for (const ModelOutput& output : built.outputs)
+    training.predictions.push_back(final_value(output.prediction));
+  for (const Value loss : built.losses) training.losses.push_back(final_value(loss));
   training.graph = std::move(folded.graph);
 
   Graph& graph = training.graph;

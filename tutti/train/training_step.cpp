@@ -72,7 +72,12 @@ float TrainingStep::run(int local_turn, std::span<void* const> batch) {
   replica.gradients = exchange_.begin(local_turn);
   executor_.bind(replica);
   compute([&] { executor_.run(info_); });
-  return *static_cast<const float*>(executor_.result(network_->loss));
+  const auto loss = [&](size_t i) {
+    return *static_cast<const float*>(executor_.result(network_->losses[i]));
+  };
+  float sum = loss(0);
+  for (size_t i = 1; i < network_->losses.size(); ++i) sum += loss(i);
+  return sum;
 }
 
 void TrainingStep::update(float learning_rate) {

@@ -1,0 +1,145 @@
+#include "tutti/models/model_builder.h"
+
+#include <algorithm>
+#include <span>
+
+namespace tutti {
+namespace {
+
+std::string known_fields(std::string_view first, const std::vector<ModelField>& fields) {
+  std::string names(first);
+  for (const ModelField& field : fields)
+    if (field.name != first) names += ", " + field.name;
+  return names;
+}
+
+Shape batch_of(int64_t batch, std::span<const int64_t> sample) {
+  std::vector<int64_t> extents = {batch};
+  extents.insert(extents.end(), sample.begin(), sample.end());
+  return Shape(std::span<const int64_t>(extents));
+}
+
+/// The target's type, which follows from the prediction's.
+TensorDesc target_desc(TaskKind task, const Shape& prediction) {
+  const int64_t batch = prediction[0];
+  switch (task) {
+    case TaskKind::classify: return {DType::i32, {batch}, {}};
+    case TaskKind::segment:
+      return {DType::i32, batch_of(batch, std::span(prediction.begin() + 2, prediction.end())), {}};
+    case TaskKind::regress: return {DType::f32, prediction, {}};
+  }
+  CHECK(false, "task {}", static_cast<int>(task));
+}
+
+void check_prediction(const ModelSpec& spec, TaskKind task, const Shape& prediction) {
+  const bool maps = prediction.rank() > 2;
+  const bool fits = task == TaskKind::classify  ? prediction.rank() == 2
+                    : task == TaskKind::segment ? maps
+                                                : prediction.rank() >= 2;
+  if (!fits)
+    throw ConfigError(fmt::format("model '{}' predicts {} of a sample: it cannot {}", spec.name,
+                                  maps ? "a value at each position" : "one row of numbers",
+                                  name_of(task)));
+}
+
+}  // namespace
+
+ModelField input_named(const ModelSpec& spec, const std::string& field) {
+  const auto found = std::ranges::find(spec.inputs, field, &ModelField::name);
+  if (found != spec.inputs.end()) return *found;
+  if (field == spec.input_field) return {field, spec.input};
+  throw ConfigError(fmt::format("model '{}' reads the field '{}', and data.input has {}", spec.name,
+                                field, known_fields(spec.input_field, spec.inputs)));
+}
+
+ModelField target_named(const ModelSpec& spec, const std::string& field) {
+  const auto found = std::ranges::find(spec.targets, field, &ModelField::name);
+  if (found != spec.targets.end()) return *found;
+  if (field == spec.target_field)
+    return {field, {}, spec.task == TaskKind::regress ? 0 : spec.classes};
+  throw ConfigError(fmt::format("model '{}' learns the field '{}', and data.target has {}",
+                                spec.name, field, known_fields(spec.target_field, spec.targets)));
+}
+
+ModelBuilder::ModelBuilder(const ModelSpec& spec, std::vector<Objective> objectives)
+    : spec_(spec), objectives_(std::move(objectives)) {}
+
+Value ModelBuilder::input(const std::string& field) {
+  for (const GraphInput& input : built_.inputs)
+    if (input.field == field) return input.value;
+  const Shape sample = input_named(spec_, field).sample;
+  const Value x = graph().input(
+      field,
+      {spec_.activations, batch_of(spec_.batch, std::span(sample.begin(), sample.end())), {}});
+  built_.inputs.push_back({field, x});
+  return x;
+}
+
+size_t ModelBuilder::target_index(const std::string& field, const TensorDesc& desc) {
+  CHECK(training(), "targets are in the graph of training alone");
+  for (size_t i = 0; i < built_.targets.size(); ++i)
+    if (built_.targets[i].field == field && graph().type(built_.targets[i].value).desc == desc)
+      return i;
+  const bool is_input = std::ranges::find(built_.inputs, field, &GraphInput::field) !=
+                        built_.inputs.end();  // what an autoencoder is to give back
+  built_.targets.push_back({field, graph().input(is_input ? field + ".target" : field, desc)});
+  return built_.targets.size() - 1;
+}
+
+Value ModelBuilder::target(const std::string& field, const TensorDesc& desc) {
+  (void)target_named(spec_, field);
+  return built_.targets[target_index(field, desc)].value;
+}
+
+void ModelBuilder::predict(const std::string& name, Value y) {
+  const auto objective = std::ranges::find(objectives_, name, &Objective::name);
+  if (objective == objectives_.end())
+    throw ConfigError(fmt::format("model '{}' has no objective '{}'", spec_.name, name));
+  const std::string suffix = name.empty() ? "" : "." + name;
+  ModelOutput output{.objective = *objective,
+                     .prediction = convert(graph(), "prediction" + suffix, y, DType::f32)};
+  const TaskKind task = *output.objective.task;
+  y = output.prediction;
+  check_prediction(spec_, task, graph().shape(y));
+  graph().mark_output(y);
+  if (training()) {
+    const Objective& o = output.objective;
+    (void)target_named(spec_, o.target);
+    output.target = target_index(o.target, target_desc(task, graph().shape(y)));
+    const Value t = built_.targets[output.target].value;
+    if (!o.own_loss && task == TaskKind::regress) {
+      PointwiseLossAttributes loss = spec_.pointwise_loss;
+      loss.kind = *o.loss;
+      loss.scale *= o.weight;
+      add_loss(pointwise_loss(graph(), "loss" + suffix, y, t, loss));
+    } else if (!o.own_loss) {
+      SoftmaxCrossEntropyAttributes loss = spec_.loss;
+      loss.scale *= o.weight;
+      add_loss(softmax_cross_entropy(graph(), "loss" + suffix, y, t, loss));
+    }
+  }
+  built_.outputs.push_back(std::move(output));
+}
+
+void ModelBuilder::add_loss(Value loss) {
+  CHECK(training(), "losses are in the graph of training alone");
+  if (graph().shape(loss).rank() != 0 || graph().type(loss).desc.dtype != DType::f32)
+    throw ConfigError(fmt::format("model '{}': a loss is an f32 scalar, '{}' is {}", spec_.name,
+                                  graph()[loss].name, graph().shape(loss).to_string()));
+  built_.losses.push_back(loss);
+  graph().mark_output(loss);
+}
+
+ModelGraph ModelBuilder::finish() && {
+  for (const Objective& objective : objectives_)
+    if (std::ranges::none_of(built_.outputs, [&](const ModelOutput& output) {
+          return output.objective.name == objective.name;
+        }))
+      throw ConfigError(
+          fmt::format("model '{}' makes no prediction '{}'", spec_.name, objective.name));
+  if (training() && built_.losses.empty())
+    throw ConfigError(fmt::format("model '{}' has no loss: there is nothing to learn", spec_.name));
+  return std::move(built_);
+}
+
+}  // namespace tutti

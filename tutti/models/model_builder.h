@@ -1,0 +1,51 @@
+#pragma once
+// ModelBuilder: what a model's own function writes its graph with.
+
+#include <string>
+#include <vector>
+
+#include "tutti/models/model.h"
+
+namespace tutti {
+
+/// Used once, by one thread.
+class ModelBuilder {
+ public:
+  /// `spec` is complete (registry.h) and must outlive the builder.
+  ModelBuilder(const ModelSpec& spec, std::vector<Objective> objectives);
+
+  Graph& graph() { return built_.graph; }
+  const ModelSpec& spec() const { return spec_; }
+  bool training() const { return spec_.mode == Mode::train; }
+  const std::vector<Objective>& objectives() const { return objectives_; }
+
+  /// A field of data.input as [N, sample...], in the type of the activations. ConfigError listing
+  /// the fields there are. Without a name: the first.
+  Value input(const std::string& field);
+  Value input() { return input(spec_.input_field); }
+
+  /// The prediction of an objective: makes it f32, and in training adds its target and its loss.
+  /// ConfigError where the shape is not the task's. Without a name: the only objective's.
+  void predict(const std::string& objective, Value y);
+  void predict(Value y) { predict("", y); }
+  /// A field to write losses with, in training: [N, sample...], i32 or f32.
+  Value target(const std::string& field, const TensorDesc& desc);
+  /// A loss besides those of the objectives: an f32 scalar (ops/builder.h), in training.
+  void add_loss(Value loss);
+
+  /// Throws ConfigError where an objective has no prediction or training no loss.
+  ModelGraph finish() &&;
+
+ private:
+  size_t target_index(const std::string& field, const TensorDesc& desc);
+
+  const ModelSpec& spec_;
+  std::vector<Objective> objectives_;
+  ModelGraph built_;
+};
+
+/// The field as the specification has it: with its sample and classes where they are given.
+ModelField input_named(const ModelSpec& spec, const std::string& field);
+ModelField target_named(const ModelSpec& spec, const std::string& field);
+
+}  // namespace tutti

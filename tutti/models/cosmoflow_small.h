@@ -16,9 +16,9 @@ struct CosmoFlowSmallSpec {
   Mode mode = Mode::train;
 };
 
-/// volume [N, channels, S, S, S] with S a multiple of 32 -> prediction [N, outputs], f32. Five times
-/// "conv1"... of 3x3x3 and stride 2 and "bn1"... with ReLU; "mean1"... over positions, joined and
-/// normalised by "bn"; "fc1"... with ReLU; the last dense layer is linear. At 4 channels it has
+/// volume [N, channels, S, S, S] with S a multiple of 32 -> prediction [N, outputs], f32. Five
+/// times "conv1"... of 3x3x3 and stride 2 and "bn1"... with ReLU; "mean1"... over positions, joined
+/// and normalised by "bn"; "fc1"... with ReLU; the last dense layer is linear. At 4 channels it has
 /// 108,612 parameters. Throws ConfigError if the volume does not fit.
 Value cosmoflow_small_prediction(Graph& graph, Value volume, const CosmoFlowSmallSpec& spec = {});
 

@@ -5,6 +5,7 @@ import shlex
 import statistics
 import subprocess
 import tempfile
+import threading
 import time
 
 TARGET_RUN_S = 2.0  # long enough to be steady, short enough to interleave
@@ -16,9 +17,10 @@ class Failed(Exception):
 
 
 class Side:
-    """One training program under --serve. Use as a context manager."""
+    """One training program under --serve. Use as a context manager. `limit`: seconds without an answer after which it is ended."""
 
-    def __init__(self, command):
+    def __init__(self, command, limit=None):
+        self._limit = limit
         self.command = [str(word) for word in command]
         self._errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
         self.spawned = time.perf_counter()
@@ -60,9 +62,15 @@ class Side:
             raise self._failure("has ended") from None
 
     def _answer(self):
-        for line in self._process.stdout:
-            if line.lstrip().startswith("{"):  # a library may print its own lines before
-                return json.loads(line)
+        watch = threading.Timer(self._limit or 1e6, self._process.kill)
+        watch.daemon = True
+        watch.start()
+        try:
+            for line in self._process.stdout:
+                if line.lstrip().startswith("{"):  # a library may print its own lines before
+                    return json.loads(line)
+        finally:
+            watch.cancel()
         raise self._failure("ended without an answer")
 
     def _failure(self, what):
@@ -86,8 +94,9 @@ def interleave(sides, repeats, measure=mean_step_ms):
     return figures
 
 
-def fastest(command, axes, log):
-    """Chooses the peer's fastest setting, one axis after the other: axes is a list of lists of flag lists. Returns the flags."""
+def fastest(command, axes, log, steps=None, limit=None):
+    """Chooses the peer's fastest setting, one axis after the other: axes is a list of lists of flag lists. Returns the flags. With `steps`
+    a setting is tried with one run of so many; `limit` as for Side."""
     chosen = [options[0] for options in axes]
     times = {}
 
@@ -95,9 +104,9 @@ def fastest(command, axes, log):
         key = tuple(itertools.chain(*flags))
         if key not in times:
             try:
-                with Side([*command, *key]) as side:
-                    steps = side.calibrate()
-                    times[key] = min(mean_step_ms(side.run(steps)) for _ in range(3))
+                with Side([*command, *key], limit) as side:
+                    count = steps or side.calibrate()
+                    times[key] = min(mean_step_ms(side.run(count)) for _ in range(1 if steps else 3))
                 log(f"  candidate {' '.join(key)}: {times[key]:.1f} ms")
             except Failed as error:
                 times[key] = float("inf")

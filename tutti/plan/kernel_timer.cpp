@@ -75,7 +75,7 @@ double KernelTimer::seconds(const KernelCandidate& candidate, double best) {
                         .step = &step};
 
   using Clock = std::chrono::steady_clock;
-  constexpr double kDecides = 50e-3, kEnough = 2e-3;
+  constexpr double kDecides = 50e-3, kEnough = 2e-3, kBehind = 1.5;
   constexpr int kLeast = 4, kMost = 40;
   const auto run = [&] {
     const auto start = Clock::now();
@@ -89,6 +89,7 @@ double KernelTimer::seconds(const KernelCandidate& candidate, double best) {
     const double took = run();
     total += took;
     least = std::min(least, took);
+    if (total >= kEnough && least > kBehind * best) break;
   }
   return least;
 }

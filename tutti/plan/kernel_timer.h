@@ -16,7 +16,8 @@ class KernelTimer {
 
   /// Best of a few runs, in seconds, single-threaded, operands as warm as a tile's are. Short runs
   /// are repeated for two milliseconds; one of 50 ms decides alone, and so does one that takes
-  /// several times as long as `best`, the fastest candidate so far.
+  /// several times as long as `best`, the fastest candidate so far. One that is half as slow again
+  /// as `best` is not repeated further.
   double seconds(const KernelCandidate& candidate, double best);
 
  private:

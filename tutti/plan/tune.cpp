@@ -10,6 +10,7 @@
 #include "tutti/base/rng.h"
 #include "tutti/device/cpu/buffer.h"
 #include "tutti/plan/executor.h"
+#include "tutti/plan/pass_estimate.h"
 
 namespace tutti {
 namespace {
@@ -173,6 +174,7 @@ Plan compile(const Graph& graph, const Backend& backend, const PlanOptions& opti
     fixed.choices = plans.back().options.choices;  // what is measured once is not measured again
     least = std::min(least, weighted_flop(plans.back()));
   }
+  constexpr double kLong = 1e12;  // FLOP of a pass that takes many seconds: estimated, not run
   std::optional<Plan> best;
   double best_seconds = std::numeric_limits<double>::infinity();
   for (Plan& plan : plans) {
@@ -181,7 +183,8 @@ Plan compile(const Graph& graph, const Backend& backend, const PlanOptions& opti
                  plan.layout);
       continue;
     }
-    const double seconds = time_plan(plan, backend, 2, 2 * best_seconds);
+    const double seconds = least > kLong ? estimated_seconds(plan, backend)
+                                         : time_plan(plan, backend, 2, 2 * best_seconds);
     log::debug("layout {}: {:.2f} ms a pass", plan.layout, seconds * 1e3);
     if (seconds < best_seconds) {
       best_seconds = seconds;

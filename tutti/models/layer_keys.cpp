@@ -11,9 +11,11 @@ namespace {
 
 const std::vector<std::string> kActivations = {"none",    "relu", "leaky_relu",
                                                "sigmoid", "tanh", "gelu"};
-const std::vector<std::string> kInits = {
-    "zeros",          "ones",          "kaiming_normal_fan_out", "kaiming_normal_fan_in",
-    "uniform_fan_in", "glorot_uniform"};
+
+std::vector<std::string> inits() {
+  const auto all = words(Init::Kind::zeros);
+  return {all.begin(), all.end()};
+}
 
 std::vector<LayerKey> all_keys() {
   using enum LayerKeyKind;
@@ -59,13 +61,17 @@ std::vector<LayerKey> all_keys() {
       {"bias", flag, "Whether a number is added to each channel. true without it"},
       {"activation", word, "Nonlinearity of the result", 0, 0, kActivations},
       {"slope", real, "Of leaky_relu. 0.01 without it", 1e-6, 1},
-      {"init", word, "How weights start. uniform_fan_in without it, as in PyTorch", 0, 0, kInits},
+      {"init", word, "How weights start. uniform_fan_in without it, as in PyTorch", 0, 0, inits()},
+      {"init_value", real,
+       "The number of constant, the deviation of normal and truncated_normal, the bound of uniform",
+       -1e30, 1e30},
       {"bias_init",
        word,
-       "How biases start: the same, or zeros",
+       "How biases start. uniform_fan_in without it, with the weight's fan",
        0,
        0,
-       {"uniform_fan_in", "zeros"}},
+       {"uniform_fan_in", "zeros", "constant"}},
+      {"bias_value", real, "The number of a constant bias", -1e30, 1e30},
       {"epsilon", real, "Added to the variance. 1e-5 without it", 0, 1},
       {"momentum", real, "Weight of a batch in the running statistics. 0.1 without it", 0, 1},
       {"kind", word, "Maximum or average", 0, 0, {"max", "average"}},

@@ -23,7 +23,9 @@ ConvSpec conv_spec(const LayerPlace& place, int64_t channels) {
                 .groups = place.count("groups", 1),
                 .bias = place.flag("bias", true),
                 .init = place.init("init"),
-                .bias_init = place.init("bias_init")};
+                .init_value = place.real("init_value", 0),
+                .bias_init = place.init("bias_init"),
+                .bias_value = place.real("bias_value", 0)};
   if (place.has("pad_high")) spec.pad_high = place.extents("pad_high", in_all(0));
   return spec;
 }
@@ -61,7 +63,9 @@ Value dense_layer(LayerPlace& place) {
                                 .bias = place.flag("bias", true),
                                 .dtype = place.predicts() ? DType::f32 : place.spec.activations,
                                 .init = place.init("init"),
-                                .bias_init = place.init("bias_init")}));
+                                .init_value = place.real("init_value", 0),
+                                .bias_init = place.init("bias_init"),
+                                .bias_value = place.real("bias_value", 0)}));
 }
 
 Value batch_norm_layer(LayerPlace& place) {
@@ -147,7 +151,8 @@ std::vector<LayerType> all_types() {
     return keys;
   };
   const std::vector<std::string> window = {"kernel", "stride", "pad", "pad_high", "dilation"},
-                                 start = {"bias", "init", "bias_init", "activation", "slope"};
+                                 start = {"bias",       "init",       "init_value", "bias_init",
+                                          "bias_value", "activation", "slope"};
   return {
       {"conv", "Convolution in two or three dimensions, as its input has",
        with({"channels", "groups"}, with(window, start)), 1, 1, conv_layer},

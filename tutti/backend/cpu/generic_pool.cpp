@@ -1,19 +1,16 @@
-// Pooling over windows and over everything. Lanes are channels; with plain layout a vector holds
+// Pooling over windows. Lanes are channels; with plain layout a vector holds
 // one channel.
 
 #include <algorithm>
 #include <limits>
 
-#include "tutti/backend/cpu/channel_walk.h"
-#include "tutti/backend/cpu/generic.h"
-#include "tutti/backend/cpu/sample.h"
-#include "tutti/ops/broadcast.h"
+#include "tutti/backend/cpu/pooling.h"
 #include "tutti/ops/pool.h"
 
 namespace tutti {
 namespace {
 
-using simd::AllLanes, simd::Floats, simd::kLanes, simd::SomeLanes, simd::Words;
+using simd::Floats, simd::kLanes, simd::Words;
 
 /// Three spatial dimensions; of a 2-D pooling the first is 1. Positions count in x or y as [d, h,
 /// w].
@@ -104,14 +101,6 @@ void for_each_window(const Geometry& g, F f) {
       for (int64_t w = 0; w < g.y[2]; ++w) f(Window(g, d, h, w), position++);
 }
 
-/// f(lane offset, lanes) for the vectors of one block of channels.
-template <class F>
-void for_each_vector(int64_t block, F f) {
-  int64_t l = 0;
-  for (; l + kLanes <= block; l += kLanes) f(l, AllLanes{});
-  if (l < block) f(l, SomeLanes{static_cast<int>(block - l)});
-}
-
 /// A new value replaces the maximum: NaN is largest, the first of equals stays. Lanes are all ones
 /// or zeros.
 inline auto replaces(Floats value, Floats best) {
@@ -142,7 +131,7 @@ class PoolKernel final : public Kernel {
   void maxima(const T* x, T* y, uint8_t* winners) const {
     const int64_t b = view_.block;
     for_each_window(g_, [&](const Window& window, int64_t position) {
-      for_each_vector(b, [&](int64_t l, auto lanes) {
+      for_each_channel_vector(b, [&](int64_t l, auto lanes) {
         Floats best = simd::splat(-std::numeric_limits<float>::infinity());
         Words winner{};
         bool none = true;  // -infinity wins where there is nothing else
@@ -167,7 +156,7 @@ class PoolKernel final : public Kernel {
   void averages(const T* x, T* y) const {
     const int64_t b = view_.block;
     for_each_window(g_, [&](const Window& window, int64_t position) {
-      for_each_vector(b, [&](int64_t l, auto lanes) {
+      for_each_channel_vector(b, [&](int64_t l, auto lanes) {
         Floats sum{};
         window.each([&](int64_t tap, uint32_t) { sum += simd::load(x + tap * b + l, lanes); });
         simd::store(y + position * b + l, sum * window.inverse(), lanes);
@@ -205,7 +194,7 @@ class PoolGradKernel final : public Kernel {
       if (g_.apart())
         windows_apart(dy, winners, dx);
       else
-        for_each_vector(b, [&](int64_t l, auto lanes) {
+        for_each_channel_vector(b, [&](int64_t l, auto lanes) {
           overlapping(dy + l, winners ? winners + l : nullptr, dx + l,
                       static_cast<float*>(args.workspace), lanes);
         });
@@ -219,7 +208,7 @@ class PoolGradKernel final : public Kernel {
     const int64_t b = view_.block;
     if (!g_.tiles()) std::fill_n(dx, g_.x_positions() * b, T(0.f));
     for_each_window(g_, [&](const Window& window, int64_t position) {
-      for_each_vector(b, [&](int64_t l, auto lanes) {
+      for_each_channel_vector(b, [&](int64_t l, auto lanes) {
         const int64_t at = position * b + l;
         spread(
             window, simd::load(dy + at, lanes), winners ? winners + at : nullptr, lanes,
@@ -285,118 +274,13 @@ class PoolGradKernel final : public Kernel {
   ChannelView view_;
 };
 
-/// What a sum over all positions, or its gradient, is divided by.
-enum class Divisor { none, positions };
-
-float inverse_of(Divisor divisor, int64_t positions) {
-  return divisor == Divisor::none ? 1.f : 1.f / static_cast<float>(positions);
-}
-
-/// GlobalAveragePool and SpatialSum.
-template <class T>
-class OverPositionsKernel final : public Kernel {
- public:
-  OverPositionsKernel(const KernelRequest& r, Divisor divisor)
-      : view_(channel_view(r.in[0])), inverse_(inverse_of(divisor, view_.positions)) {}
-
-  void run(const KernelArgs& args) override {
-    const int64_t b = view_.block, positions = view_.positions,
-                  planes = view_.samples * view_.channels / b;
-    for (int64_t p = 0; p < planes; ++p) {
-      const T* const x = static_cast<const T*>(args.in[0]) + p * positions * b;
-      T* const y = static_cast<T*>(args.out[0]) + p * b;
-      if (b == 1) {  // lanes are positions
-        Floats sum{};
-        for_each_vector(positions, [&](int64_t i, auto lanes) { sum += simd::load(x + i, lanes); });
-        *y = static_cast<T>(simd::sum(sum) * inverse_);
-        continue;
-      }
-      for_each_vector(b, [&](int64_t l, auto lanes) {
-        Floats sum{};
-        for (int64_t i = 0; i < positions; ++i) sum += simd::load(x + i * b + l, lanes);
-        simd::store(y + l, sum * inverse_, lanes);
-      });
-    }
-  }
-
- private:
-  ChannelView view_;
-  float inverse_;
-};
-
-/// Their gradients: GlobalAveragePoolGrad and Broadcast.
-template <class T>
-class ToPositionsKernel final : public Kernel {
- public:
-  ToPositionsKernel(const KernelRequest& r, Divisor divisor)
-      : view_(channel_view(r.out[0])), inverse_(inverse_of(divisor, view_.positions)) {}
-
-  void run(const KernelArgs& args) override {
-    const int64_t b = view_.block, positions = view_.positions,
-                  planes = view_.samples * view_.channels / b;
-    for (int64_t p = 0; p < planes; ++p) {
-      const T* const dy = static_cast<const T*>(args.in[0]) + p * b;
-      T* const dx = static_cast<T*>(args.out[0]) + p * positions * b;
-      if (b == 1) {
-        std::fill_n(dx, positions, static_cast<T>(static_cast<float>(*dy) * inverse_));
-        continue;
-      }
-      for_each_vector(b, [&](int64_t l, auto lanes) {
-        const Floats g = simd::load(dy + l, lanes) * inverse_;
-        for (int64_t i = 0; i < positions; ++i) simd::store(dx + i * b + l, g, lanes);
-      });
-    }
-  }
-
- private:
-  ChannelView view_;
-  float inverse_;
-};
-
-/// Operands with positions must have one layout of the form [N, C/b, positions, b].
-std::string refusal_of_pooling(const KernelRequest& r) {
-  const TensorDesc* first = nullptr;
-  for (const std::vector<TensorDesc>* side : {&r.in, &r.out})
-    for (const TensorDesc& d : *side) {
-      if (d.dtype != r.in[0].dtype && d.dtype != DType::u8)  // winners
-        return fmt::format("operands of types {} and {}", name_of(d.dtype), name_of(r.in[0].dtype));
-      if (!is_dense(d) || d.layout.channel_block(d.shape) == 0)
-        return fmt::format("no pooling of {}", d.to_string());
-      if (d.shape.rank() < 3) continue;
-      if (first && !(first->layout == d.layout))
-        return fmt::format("layouts {} and {} differ", first->to_string(), d.to_string());
-      first = &d;
-    }
-  return {};
-}
-
-template <template <class> class K, class... Args>
-bool add(const KernelRequest& r, std::vector<KernelCandidate>& candidates, Args... args) {
-  KernelCandidate c = candidate_for(r, "cpu:pool");
-  c.refusal = refusal_of_pooling(r);
-  if (!with_float_type(r.in[0].dtype, [&](auto type) {
-        c.make = [r, args...] { return std::make_unique<K<decltype(type)>>(r, args...); };
-      }))
-    c.refusal = fmt::format("no pooling of {}", name_of(r.in[0].dtype));
-  candidates.push_back(std::move(c));
-  return true;
-}
-
 }  // namespace
 
 bool append_pool_candidates(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
   if (const auto* op = dynamic_cast<const Pool*>(r.op))
-    return add<PoolKernel>(r, candidates, op->pool());
+    return add_pooling<PoolKernel>(r, candidates, op->pool());
   if (const auto* op = dynamic_cast<const PoolGrad*>(r.op))
-    return add<PoolGradKernel>(r, candidates, op->pool());
-  if (dynamic_cast<const GlobalAveragePool*>(r.op))
-    return add<OverPositionsKernel>(r, candidates, Divisor::positions);
-  if (dynamic_cast<const GlobalAveragePoolGrad*>(r.op))
-    return add<ToPositionsKernel>(r, candidates, Divisor::positions);
-  if (dynamic_cast<const SpatialSum*>(r.op))
-    return add<OverPositionsKernel>(r, candidates, Divisor::none);
-  if (dynamic_cast<const Broadcast*>(r.op))
-    return add<ToPositionsKernel>(r, candidates, Divisor::none);
+    return add_pooling<PoolGradKernel>(r, candidates, op->pool());
   return false;
 }
 

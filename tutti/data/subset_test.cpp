@@ -24,7 +24,7 @@ class Numbers final : public Dataset {
   std::vector<Field> fields_ = {{.name = "x", .element = ElementType::i32}};
 };
 
-std::vector<int32_t> read_all(const Dataset& set) {
+std::vector<int32_t> numbers_of_samples(const Dataset& set) {
   Sample sample(set.fields());
   std::vector<int32_t> values;
   for (int64_t i = 0; i < set.size(); ++i) {
@@ -36,7 +36,8 @@ std::vector<int32_t> read_all(const Dataset& set) {
 
 TEST(Subset, ACutHasEachSampleInOnePartAndKeepsTheirOrder) {
   const ValidationCut cut = cut_validation(std::make_unique<Numbers>(50), 12, 7);
-  const std::vector<int32_t> train = read_all(*cut.train), held = read_all(*cut.validation);
+  const std::vector<int32_t> train = numbers_of_samples(*cut.train),
+                             held = numbers_of_samples(*cut.validation);
   ASSERT_EQ(train.size(), 38u);
   ASSERT_EQ(held.size(), 12u);
   EXPECT_TRUE(std::ranges::is_sorted(train));
@@ -48,12 +49,14 @@ TEST(Subset, ACutHasEachSampleInOnePartAndKeepsTheirOrder) {
 
 TEST(Subset, TheCutDependsOnTheSeedAlone) {
   const auto held = [](uint64_t seed) {
-    return read_all(*cut_validation(std::make_unique<Numbers>(50), 12, seed).validation);
+    return numbers_of_samples(*cut_validation(std::make_unique<Numbers>(50), 12, seed).validation);
   };
   EXPECT_EQ(held(7), held(7));
   EXPECT_NE(held(7), held(8));
   // The numbers of a cut that runs rely on from version to version.
-  EXPECT_EQ(read_all(*cut_validation(std::make_unique<Numbers>(10), 3, 1).validation).size(), 3u);
+  EXPECT_EQ(
+      numbers_of_samples(*cut_validation(std::make_unique<Numbers>(10), 3, 1).validation).size(),
+      3u);
 }
 
 TEST(Subset, AShareIsAFractionOrACount) {

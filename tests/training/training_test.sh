@@ -265,6 +265,11 @@ case $case in
     # Until it begins it is the weights; with some of them frozen; and one that begins in a resume.
     expect 0 late --set 'optimizer.exclude=["norm"]' --set optimizer.ema=0.9 --set optimizer.ema_from=50 --max-steps 6
     cmp plain/$last/weights.safetensors late/$last/weights.safetensors || fail "the average has begun too early"
+    # An update in two stages, too, comes before its average.
+    lars=(--set optimizer.name=lars --max-steps 6)
+    expect 0 lars-plain "${lars[@]}"
+    expect 0 lars-late "${lars[@]}" --set optimizer.ema=0.9 --set optimizer.ema_from=50
+    cmp lars-plain/$last/weights.safetensors lars-late/$last/weights.safetensors || fail "the average of lars is not that of its weights"
     frozen=(--set optimizer.ema=0.9 --set 'model.freeze=["conv1.*", "bn1.*"]' --max-steps 4)
     expect 0 frozen-one "${frozen[@]}"
     expect 0 frozen-two "${frozen[@]}" --ranks 2 --set comm.sharded_update=true

@@ -83,9 +83,13 @@ class Stages {
     const Node& node = plan_.graph.nodes()[static_cast<size_t>(update.node)];
     const int bucket = read_sums(update);
     int depth = 0;
-    for (const Value v : node.in)
+    for (const Value v : node.in) {
       if (const auto at = made_in_.find(v.id); at != made_in_.end())
         depth = std::max(depth, depth_[static_cast<size_t>(at->second)] + 1);
+      // Within a stage updates keep their order, and a thread's share of the elements.
+      if (const auto at = changed_in_.find(v.id); at != changed_in_.end())
+        depth = std::max(depth, depth_[static_cast<size_t>(at->second)]);
+    }
     const int s = stage_at({bucket, depth});
     stage(s).updates.push_back(static_cast<int>(u));
     if (bucket >= 0) wait_for(s, plan_.buckets[static_cast<size_t>(bucket)].exchange);
@@ -95,6 +99,8 @@ class Stages {
         wait_for(s, at->second);
     }
     for (const Value v : node.out) made_in_[v.id] = s;
+    for (size_t i = 0; i < node.in.size(); ++i)
+      if (node.op->mutates(static_cast<int>(i))) changed_in_[node.in[i].id] = s;
   }
 
   /// An exchange of the update: begun by the last stage that makes what it sends.
@@ -224,6 +230,7 @@ class Stages {
   const Schedule& schedule_;
   std::map<int, int> bucket_of_gradient_;  // gradient value -> bucket
   std::map<int, int> made_in_;             // result of an update -> stage
+  std::map<int, int> changed_in_;          // what an update changes in place -> its last stage
   std::map<int, int> exchange_of_;         // result of an update -> exchange that changes it
   std::map<int, int> weights_of_;          // bucket -> exchange of its weights
   std::map<int, int> waits_;               // exchange -> the stage that waits for it

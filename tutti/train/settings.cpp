@@ -90,12 +90,12 @@ ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int6
   if (config.model.classes > 0 && spec.targets.front().classes > 0)
     spec.targets.front().classes = config.model.classes;
   spec.classes = config.model.classes > 0 ? config.model.classes : outputs_of(targets.front());
-  for (const data::Field& target : targets)
-    if (config.model.classes > 0 && config.model.classes < std::ssize(target.class_names))
-      throw ConfigError(
-          fmt::format("model.classes = {}, but the field '{}' has {} classes: give the "
-                      "network an output for each, or leave model.classes out",
-                      config.model.classes, target.name, target.class_names.size()));
+  if (const data::Field& target = targets.front();
+      config.model.classes > 0 && config.model.classes < std::ssize(target.class_names))
+    throw ConfigError(
+        fmt::format("model.classes = {}, but the field '{}' has {} classes: give the "
+                    "network an output for each, or leave model.classes out",
+                    config.model.classes, target.name, target.class_names.size()));
   if (config.model.shortcut != Shortcut::automatic)
     spec.shortcut =
         config.model.shortcut == Shortcut::A ? ModelSpec::Shortcut::A : ModelSpec::Shortcut::B;

@@ -36,13 +36,14 @@ void TrainerRun::test() {
   const ScopedSpan span(spans(), span_name("test"), span_lane());
   training_->settle();
   average_statistics();
+  gather_average();
   evaluator_.reset();  // its memory is the next one's
   std::optional<Weights> best;
   const int64_t weights_step = take_tested_weights(best);
   const data::Dataset& dataset = *spec_.data.test;
   const data::SampleWriter writer = sample_writer(config_, dataset, network().evaluation.batch());
   Evaluator evaluator(network().evaluation, *spec_.backend, dataset, writer, goal_.metrics);
-  evaluator.bind(best ? best->parameters() : training_->weights().parameters(),
+  evaluator.bind(best ? best->parameters() : shown_weights(),
                  best ? best->statistics(0) : averaged_.data());
   const Quality all = measure(evaluator, dataset);
   const double seconds = RunClock::since(began);

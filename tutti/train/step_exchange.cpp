@@ -8,6 +8,7 @@
 
 #include "tutti/base/log.h"
 #include "tutti/ops/exchange.h"
+#include "tutti/ops/parts.h"
 #include "tutti/train/nonfinite.h"
 
 namespace tutti {
@@ -51,6 +52,7 @@ void StepExchange::find_kinds() {
       made_.push_back({Kind::norms, static_cast<int>(norm_counts_.size())});
       norm_counts_.push_back(static_cast<size_t>(exchange.in_desc[0].elements()));
     } else {
+      CHECK(dynamic_cast<const ExchangeParts*>(&op), "nobody makes the exchange {}", op.name());
       made_.push_back({Kind::parts, 0});
     }
   }

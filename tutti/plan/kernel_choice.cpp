@@ -27,7 +27,7 @@ double packing_seconds(const Step& step, const KernelCandidate& candidate) {
 }
 
 /// All sizes of tiles that the step meets on so many threads.
-std::set<int64_t> tile_sizes(const Step& step, int threads) {
+std::set<int64_t> sizes_met(const Step& step, int threads) {
   std::set<int64_t> sizes;
   const int64_t tile = tile_of(step);
   if (tile == 0) return sizes;
@@ -79,7 +79,7 @@ int64_t KernelChooser::size_refused(const Step& step, const KernelCandidate& can
   sized.request.out = candidate.out;
   sized.request.in_free.assign(candidate.in.size(), false);
   sized.request.out_free.assign(candidate.out.size(), false);
-  for (const int64_t n : tile_sizes(step, options_.threads))
+  for (const int64_t n : sizes_met(step, options_.threads))
     if (std::ranges::none_of(backend_.candidates(with_samples(sized, n)), [&](const auto& c) {
           return c.refusal.empty() && c.name == candidate.name;
         }))

@@ -62,7 +62,7 @@ near() {
   paste "$1.losses" "$2.losses" | awk '{ d = $1 - $2; if (d < 0) d = -d; if (!(d <= (NR == 1 ? 1e-5 : 1e-2) * $1)) exit 1 }' ||
     fail "the losses of $1 and $2: $(paste "$1.losses" "$2.losses")"
   for name in "$1" "$2"; do
-    grep '"event":"eval"' "$name/record.jsonl" | head -n 1 | grep -Eo '"loss":[^,}]*' | cut -d: -f2 >"$name.losses"
+    grep '"event":"eval"' "$name/record.jsonl" | head -n 1 | grep -Eo 'loss":[^,}]*' | cut -d: -f2 >"$name.losses"
     [ -s "$name.losses" ] || fail "$name has not evaluated"
   done
   paste "$1.losses" "$2.losses" | awk '{ d = $1 - $2; if (d < 0) d = -d; if (!(d <= 2e-2 * $1)) exit 1 }' ||
@@ -698,6 +698,49 @@ case $case in
     expect 1 damaged
     says damaged 'univ_00000003.tfrecord'
     ;;
+  layers)
+    # Two inputs, two outputs, two losses: the same bits on one rank, on two, and through a resume; nearly the same on parts.
+    "$tutti" data generate deepcam maps --height 48 --width 64 --train 8 --test 3 --seed 5 >generate.log || fail "cannot generate maps"
+    config=$here/layers.toml
+    expect 0 one
+    expect 0 two --ranks 2
+    expect 0 part --max-steps 5
+    expect 0 part --resume
+    for other in two part; do same one $other 8; done
+    expect 0 parts --ranks 4 --set parallel.spatial=2
+    expect 0 cut --ranks 4 --set parallel.spatial=2 --max-steps 3
+    expect 0 cut --ranks 4 --set parallel.spatial=2 --resume
+    same_weights parts cut 8
+    near one parts
+    expect 0 narrow --set run.precision=bf16 --max-steps 2
+    # The tasks follow from the fields, the losses from the weights.
+    says one 'kind.iou [0-9.]* %, kind.accuracy [0-9.]* %, kind.loss [0-9.]*, copy.mae [0-9.]*, copy.loss'
+    "$tutti" eval "$config" --weights one --json --logits out.npy --save-predictions seen >eval.json 2>eval.log || fail "eval"
+    python3 - eval.json <<'END' || fail "copy.loss is not half of copy.mae: $(cat eval.json)"
+import json, sys
+found = json.load(open(sys.argv[1]))
+sys.exit(not abs(found["copy.loss"] - found["copy.mae"] / 2) < 1e-6)
+END
+    # All predictions are written, by eval and by infer.
+    "$tutti" infer "$config" --weights one --split validation --output again.npy >infer.log 2>&1 || fail "infer"
+    for name in kind copy; do
+      cmp out.$name.npy again.$name.npy || fail "eval and infer differ in $name"
+      cmp out.$name.npy seen/prediction.$name.npy || fail "the saved predictions of $name are others"
+    done
+    [ "$(stat -c %s out.copy.npy)" = $((128 + 3 * 16 * 48 * 64 * 4)) ] || fail "out.copy.npy has another size"
+    "$tutti" infer "$config" --weights one --input maps/validation --output o.npy >refused.log 2>&1
+    says refused 'this network reads 2: use --split'
+    # A target that the second output reaches; one that there is none of.
+    expect 0 reached --target 2
+    says reached 'done: target reached'
+    expect 2 unknown --set run.metric=mae
+    says unknown "there is no metric 'mae'; this task has kind.iou"
+    # Numbers into which the network puts itself: what is learned follows from the field, also where infer has none.
+    config=$here/../../examples/layers_autoencoder.toml
+    small=(--set data.generate_train=64 --set data.generate_test=8 --set model.task=auto --set plan.measure=false --target 0 --threads 1)
+    expect 0 auto "${small[@]}" --epochs 1
+    says auto 'test mae [0-9.]*, loss'
+    ;;
   arrays)
     # Files that a configuration describes: the bits of the data sets that are known by name, on two ranks and through a resume, too.
     "$tutti" data generate cosmoflow volumes --side 32 --train 8 --test 3 --seed 5 >generate.log || fail "cannot generate volumes"
@@ -1050,6 +1093,12 @@ sys.exit(a[:128] != b[:128] or len(x) == 0 or len(x) != len(y) or any(not abs(p 
     refused 'should end in .npy, .h5 or .nc' "$here/maps.toml" --weights run-maps --input maps/validation --output o.csv
     refused 'give --input or --split' "$here/maps.toml" --weights run-maps --output o.npy
     [ -z "$(ls ./*.part 2>/dev/null)" ] || fail "parts of files are left"
+    ;;
+  example_*)
+    # An example that is to reach its target, as its first lines say.
+    config=$here/../../examples/${case#example_}.toml
+    expect 0 run
+    says run 'done: target reached'
     ;;
   *)
     fail "no case $case"

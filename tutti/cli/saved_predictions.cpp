@@ -5,6 +5,7 @@
 #include "tutti/base/error.h"
 #include "tutti/cli/picture.h"
 #include "tutti/data/format/row_writer.h"
+#include "tutti/models/registry.h"
 #include "tutti/train/settings.h"
 
 namespace tutti {
@@ -58,7 +59,8 @@ class SeenSample {
   }
   static std::vector<data::BatchField> plain_fields(const SavedPredictions& saved) {
     std::vector<data::BatchField> fields = saved.network.batch();
-    fields = {fields.front(), fields[saved.network.inputs.size()]};
+    fields = {fields.front(),
+              fields[saved.network.inputs.size() + saved.network.target_of.front()]};
     for (size_t i = 0; i < 2; ++i) {
       std::vector<int64_t> extents(fields[i].desc.shape.begin(), fields[i].desc.shape.end());
       extents.front() = 1;
@@ -97,23 +99,33 @@ std::vector<float> largest(const float* y, int64_t outputs, int64_t positions) {
   return classes;
 }
 
-std::vector<Panel> panels_of(const SavedPredictions& saved, const SeenSample& seen,
+std::vector<Panel> panels_of(TaskKind task, int64_t outputs, const SeenSample& seen,
                              const float* y) {
   const Shape shape = seen.input_shape();
   std::vector<Panel> panels;
   const int64_t channels = shape.rank() == 4 ? std::min<int64_t>(shape[0], 4) : 1;
   for (int64_t c = 0; c < channels; ++c)
     panels.push_back({.sheet = sheet_of(seen.input(), shape, c)});
-  if (*saved.model.task != TaskKind::segment || shape.rank() != 3) return panels;
+  if (task != TaskKind::segment || shape.rank() != 3) return panels;
   Sheet truth{.height = shape[1], .width = shape[2]}, guess = truth;
   truth.values.assign(seen.classes(), seen.classes() + seen.target_elements());
-  guess.values = largest(y, saved.model.classes, shape[1] * shape[2]);
+  guess.values = largest(y, outputs, shape[1] * shape[2]);
   panels.push_back({.sheet = std::move(truth), .scale = false});
   panels.push_back({.sheet = std::move(guess), .scale = false});
   return panels;
 }
 
+Shape prediction_shape(const SavedPredictions& saved, size_t output) {
+  const Shape& batch = saved.network.plan.desc(saved.network.predictions[output]).shape;
+  return Shape(std::span(batch.begin() + 1, batch.end()));
+}
+
 }  // namespace
+
+std::filesystem::path path_of_output(std::filesystem::path path, const std::string& name) {
+  if (!name.empty()) path.replace_extension("." + name + path.extension().string());
+  return path;
+}
 
 void save_predictions(const std::filesystem::path& folder, const SavedPredictions& saved) {
   std::error_code failed;
@@ -121,24 +133,28 @@ void save_predictions(const std::filesystem::path& folder, const SavedPrediction
   if (failed)
     throw IoError(fmt::format("{}: cannot make the folder: {}", folder.string(), failed.message()));
   save_fields(folder, saved);
-  const Shape& batch = saved.network.plan.desc(saved.network.predictions.front()).shape;
-  const Shape sample(std::span(batch.begin() + 1, batch.end()));
-  const auto writer =
-      data::open_npy_rows(folder / "prediction.npy", {.shape = extents_of(saved.samples, sample)});
-  writer->append(saved.predictions.data(), saved.samples);
-  writer->close();
+  for (size_t o = 0; o < saved.predictions.size(); ++o) {
+    const auto writer =
+        data::open_npy_rows(path_of_output(folder / "prediction.npy", saved.network.names[o]),
+                            {.shape = extents_of(saved.samples, prediction_shape(saved, o))});
+    writer->append(saved.predictions[o].data(), saved.samples);
+    writer->close();
+  }
 
   SeenSample seen(saved);
-  const bool numbers = *saved.model.task == TaskKind::regress;
+  const Shape sample = prediction_shape(saved, 0);
+  const TaskKind task = *objectives_of(saved.model).front().task;
+  const bool numbers = task == TaskKind::regress;
   std::vector<float> truth;
   for (int64_t i = 0; i < saved.samples && (numbers || i < kPictures); ++i) {
     seen.read(i);
     if (numbers) truth.insert(truth.end(), seen.numbers(), seen.numbers() + seen.target_elements());
     if (i >= kPictures) continue;
-    const float* y = saved.predictions.data() + i * sample.elements();
-    side_by_side(panels_of(saved, seen, y)).save(folder / fmt::format("sample_{:04}.png", i));
+    const float* y = saved.predictions[0].data() + i * sample.elements();
+    side_by_side(panels_of(task, sample[0], seen, y))
+        .save(folder / fmt::format("sample_{:04}.png", i));
   }
-  if (numbers) scatter(truth, saved.predictions).save(folder / "scatter.png");
+  if (numbers) scatter(truth, saved.predictions[0]).save(folder / "scatter.png");
 }
 
 }  // namespace tutti

@@ -37,6 +37,11 @@ data::FieldLine input_line(const RunConfig& config, const UnlabelledFiles& files
     throw ConfigError(
         fmt::format("infer --input reads one field, and this network reads {}: use --split",
                     config.data.input.size()));
+  if (config.data.target.size() > 1)
+    throw ConfigError(fmt::format(
+        "infer --input knows no labels, and this network was trained on {} fields of them: use "
+        "--split",
+        config.data.target.size()));
   if (!files.field.empty()) return data::parse_field_line(files.field);
   if (config.data.dataset == "arrays") {
     const std::vector<data::FieldLine> lines = data::parse_field_lines(config.data.fields);

@@ -73,14 +73,17 @@ void print_quality(const EvalVerb& verb, const RunConfig& config, const FoundWei
 }
 
 void write_predictions(const std::string& path, const EvaluationNetwork& network, int64_t samples,
-                       const std::vector<float>& predictions) {
-  const Shape& batch = network.plan.desc(network.predictions.front()).shape;
-  std::vector<int64_t> extents(batch.begin(), batch.end());
-  extents.front() = samples;
-  data::write_npy_array(path, {.name = "predictions",
-                               .type = data::ElementType::f32,
-                               .shape = extents,
-                               .values = predictions.data()});
+                       const std::vector<std::vector<float>>& predictions) {
+  for (size_t o = 0; o < predictions.size(); ++o) {
+    const Shape& batch = network.plan.desc(network.predictions[o]).shape;
+    std::vector<int64_t> extents(batch.begin(), batch.end());
+    extents.front() = samples;
+    data::write_npy_array(path_of_output(path, network.names[o]),
+                          {.name = "predictions",
+                           .type = data::ElementType::f32,
+                           .shape = extents,
+                           .values = predictions[o].data()});
+  }
 }
 
 int run_eval(EvalVerb& verb) {
@@ -112,7 +115,7 @@ int run_eval(EvalVerb& verb) {
   evaluator.bind(weights.parameters(), weights.statistics(0));
   const int64_t samples =
       verb.samples > 0 ? std::min(verb.samples, dataset->size()) : dataset->size();
-  std::vector<float> logits;
+  std::vector<std::vector<float>> logits;
   const Quality quality =
       evaluator.run({0, samples}, static_cast<int>(config.data.readers),
                     verb.logits.empty() && verb.pictures.empty() ? nullptr : &logits);
@@ -161,7 +164,8 @@ Verb eval_verb() {
                        {.names = "--logits",
                         .value = "FILE.npy",
                         .help = "Write what the network predicts of all samples, float32: samples "
-                                "x classes, or samples x classes x height x width",
+                                "x classes, or samples x classes x height x width; of several "
+                                "predictions each, as FILE.NAME.npy",
                         .bind = &state->logits,
                         .kind = Names::file},
                        {.names = "--save-predictions",

@@ -11,10 +11,12 @@
 #include "tutti/cli/import_weights.h"
 #include "tutti/cli/job.h"
 #include "tutti/cli/launch.h"
+#include "tutti/cli/saved_predictions.h"
 #include "tutti/cli/unlabelled.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/data/format/row_writer.h"
 #include "tutti/device/cpu/topology.h"
+#include "tutti/models/registry.h"
 #include "tutti/train/evaluator.h"
 #include "tutti/train/given_weights.h"
 #include "tutti/train/network.h"
@@ -30,14 +32,14 @@ struct InferVerb {
   bool labels = false;
 };
 
-/// The array that the predictions make: as they are, or the largest class at each position.
+/// The array that one of the network's predictions makes: as it is, or the largest class at each
+/// position.
 class PredictionRows {
  public:
-  PredictionRows(const InferVerb& verb, const ModelSpec& model, const EvaluationNetwork& network,
+  PredictionRows(const InferVerb& verb, const Objective& objective, const Shape& batch,
                  int64_t samples)
-      : labels_(verb.labels), wide_(model.classes > 256) {
-    const Shape& batch = network.plan.desc(network.predictions.front()).shape;
-    if (labels_ && *model.task == TaskKind::regress)
+      : labels_(verb.labels), wide_(batch[1] > 256) {
+    if (labels_ && *objective.task == TaskKind::regress)
       throw ConfigError("--labels: the network predicts numbers, not classes; leave the flag out");
     data::RowArray array{.name = "prediction"};
     array.shape.assign(batch.begin(), batch.end());
@@ -55,7 +57,7 @@ class PredictionRows {
       array.shape.erase(array.shape.begin() + 1);
       array.dimensions.erase(array.dimensions.begin() + 1);
     }
-    writer_ = data::open_row_writer(verb.output, array, "--output");
+    writer_ = data::open_row_writer(path_of_output(verb.output, objective.name), array, "--output");
   }
 
   void append(const float* y, int64_t count) {
@@ -85,6 +87,22 @@ class PredictionRows {
   std::vector<int32_t> numbers_;
 };
 
+const Objective& objective_named(const std::vector<Objective>& objectives,
+                                 const std::string& name) {
+  const auto found = std::ranges::find(objectives, name, &Objective::name);
+  CHECK(found != objectives.end(), "objective {}", name);
+  return *found;
+}
+
+/// Without labels there is nothing that the task of layers could follow from: as it was trained.
+void take_task(const RunSettings& before, ModelTask& task) {
+  const auto at = before.find("model.task");
+  if (task != ModelTask::automatic || at == before.end()) return;
+  RunConfig trained;
+  find_config_key("model.task")->set(trained, at->second.substr(1, at->second.size() - 2));
+  task = trained.model.task;
+}
+
 int run_infer(const InferVerb& verb) {
   if (read_launcher().rank > 0) return 0;  // one process does it
   if (verb.inputs.empty() == verb.split.empty())
@@ -100,6 +118,7 @@ int run_infer(const InferVerb& verb) {
                                       read_surroundings().omp_num_threads, read_topology(), 1);
 
   const FoundWeights found = find_weights(verb.weights, "--weights");
+  if (!verb.inputs.empty()) take_task(found.settings, config.model.task);
   const auto dataset =
       verb.inputs.empty()
           ? open_configured(config, verb.split)
@@ -115,10 +134,15 @@ int run_infer(const InferVerb& verb) {
   const data::SampleWriter writer = input_writer(config, *dataset, inputs);
   Evaluator evaluator(*network, backend, *dataset, writer, {});
   evaluator.bind(weights.parameters(), weights.statistics(0));
-  PredictionRows rows(verb, model, *network, dataset->size());
-  evaluator.predict({0, dataset->size()}, static_cast<int>(config.data.readers),
-                    [&](const float* y, int64_t, int64_t count) { rows.append(y, count); });
-  rows.close();
+  const std::vector<Objective> objectives = objectives_of(model);
+  std::vector<PredictionRows> rows;
+  for (size_t o = 0; o < network->predictions.size(); ++o)
+    rows.emplace_back(verb, objective_named(objectives, network->names[o]),
+                      network->plan.desc(network->predictions[o]).shape, dataset->size());
+  evaluator.predict(
+      {0, dataset->size()}, static_cast<int>(config.data.readers),
+      [&](size_t output, const float* y, int64_t count) { rows[output].append(y, count); });
+  for (PredictionRows& one : rows) one.close();
   fmt::print("{}: {} of {} samples\n", verb.output, verb.labels ? "labels" : "predictions",
              dataset->size());
   return 0;
@@ -161,7 +185,9 @@ Verb infer_verb() {
             .bind = &state->field},
            {.names = "--output",
             .value = "FILE",
-            .help = "Ends in .npy, .h5 or .nc, and is written so",
+            .help =
+                "Ends in .npy, .h5 or .nc, and is written so. Of several predictions each has a "
+                "file: out.NAME.nc",
             .bind = &state->output,
             .kind = Names::file,
             .required = "infer needs a file to write, for example: --output predictions.nc"},

@@ -28,11 +28,12 @@ END
   "$tutti" infer "$config" --weights one --split validation --output again.npy >infer.log 2>&1 || fail "infer"
   for name in kind copy; do
     cmp out.$name.npy again.$name.npy || fail "eval and infer differ in $name"
+    [ -s seen/truth.$name.npy ] || fail "no truth of $name"
     cmp out.$name.npy seen/prediction.$name.npy || fail "the saved predictions of $name are others"
   done
   [ "$(stat -c %s out.copy.npy)" = $((128 + 3 * 16 * 48 * 64 * 4)) ] || fail "out.copy.npy has another size"
   "$tutti" infer "$config" --weights one --input maps/validation --output o.npy >refused.log 2>&1
-  says refused 'this network reads 2: use --split'
+  says refused 'was trained on 2 fields of them: use --split'
   # A target that the second output reaches; one that there is none of.
   expect 0 reached --target 2
   says reached 'done: target reached'

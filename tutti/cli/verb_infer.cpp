@@ -14,6 +14,7 @@
 #include "tutti/cli/saved_predictions.h"
 #include "tutti/cli/unlabelled.h"
 #include "tutti/cli/verbs.h"
+#include "tutti/data/arrays/file_list.h"
 #include "tutti/data/format/row_writer.h"
 #include "tutti/device/cpu/topology.h"
 #include "tutti/models/registry.h"
@@ -27,8 +28,8 @@ namespace {
 
 struct InferVerb {
   ConfigFlags flags;
-  std::string weights, output, split, field;
-  std::vector<std::string> inputs;
+  std::string weights, output, split;
+  std::vector<std::string> inputs, fields;
   bool labels = false;
 };
 
@@ -94,6 +95,17 @@ const Objective& objective_named(const std::vector<Objective>& objectives,
   return *found;
 }
 
+/// The files of --input. None of them is what --output names.
+std::vector<std::filesystem::path> listed_inputs(const InferVerb& verb) {
+  std::vector<std::filesystem::path> files = data::listed_files(verb.inputs, ".", "--input");
+  std::error_code unlike;
+  for (const std::filesystem::path& file : files)
+    if (std::filesystem::equivalent(file, verb.output, unlike))
+      throw ConfigError(fmt::format(
+          "--output: {} is one of the files that --input names: choose another name", verb.output));
+  return files;
+}
+
 /// Without labels there is nothing that the task of layers could follow from: as it was trained.
 void take_task(const RunSettings& before, ModelTask& task) {
   const auto at = before.find("model.task");
@@ -109,6 +121,9 @@ int run_infer(const InferVerb& verb) {
     throw ConfigError(
         "infer needs files or a part of the configured data set: give --input or --split, one of "
         "them");
+  if (!verb.fields.empty() && verb.inputs.empty())
+    throw ConfigError(
+        "--field says where the input lies in the files of --input; a --split lies as configured");
   ResolvedConfig resolved = verb.flags.read();
   RunConfig& config = resolved.config;
   log::configure(config.run.log_level, 0, 1);
@@ -122,7 +137,8 @@ int run_infer(const InferVerb& verb) {
   const auto dataset =
       verb.inputs.empty()
           ? open_configured(config, verb.split)
-          : open_unlabelled(config, {.files = verb.inputs, .field = verb.field}, found.settings);
+          : open_unlabelled(config, {.files = listed_inputs(verb), .fields = verb.fields},
+                            found.settings);
   const CpuBackend backend;
   const ModelSpec model = model_spec(config, *dataset, batch_sizes(config.batch, 1).local);
   const auto network = compile_evaluation(model, split_settings(config), nullptr, backend);
@@ -156,7 +172,8 @@ Verb infer_verb() {
       .name = "infer",
       .summary = "Predict for files without labels",
       .text =
-          "Reads the network's input from array or TFRecord files, one sample a file or many, and "
+          "Reads what the network reads from array or TFRecord files, one sample a file or many, "
+          "and "
           "writes what the network predicts, in their order, batch after batch: of classes the "
           "outputs before the softmax, samples x classes x positions. The transforms of the input "
           "are those of the configuration.",
@@ -180,9 +197,10 @@ Verb infer_verb() {
             .choices = {"train", "validation", "test"}},
            {.names = "--field",
             .value = "LINE",
-            .help = "Where the input lies in the files, as a line of data.fields: \"image: from "
-                    "images axis 0\". By default as in the configured data set",
-            .bind = &state->field},
+            .help = "Where a field that the network reads lies in the files, as a line of "
+                    "data.fields: \"image: from images axis 0\"; may be repeated. By default as in "
+                    "the configured data set",
+            .bind = &state->fields},
            {.names = "--output",
             .value = "FILE",
             .help =

@@ -110,6 +110,18 @@ void require_inputs_of(const LayerType& type, const std::string& name, size_t gi
                                   given));
 }
 
+/// Of a layer that says none, where model.task says none: a loss of numbers is of numbers; else
+/// what the field holds, once it is known.
+std::optional<TaskKind> task_of(const Objective& objective, const ModelSpec& spec) {
+  if (objective.task || spec.task) return objective.task ? objective.task : spec.task;
+  if (objective.loss) return TaskKind::regress;
+  const std::string& field = objective.target.empty() ? spec.target_field : objective.target;
+  const auto target = std::ranges::find(spec.targets, field, &ModelField::name);
+  if (target == spec.targets.end()) return std::nullopt;
+  if (target->classes == 0) return TaskKind::regress;
+  return target->sample.rank() == 0 ? TaskKind::classify : TaskKind::segment;
+}
+
 }  // namespace
 
 std::vector<Objective> layers_objectives(const ModelSpec& spec) {
@@ -132,6 +144,7 @@ std::vector<Objective> layers_objectives(const ModelSpec& spec) {
     if (const std::string loss = text_or(layer, "loss"); !loss.empty())
       objective.loss =
           static_cast<PointwiseLossKind>(std::ranges::find(losses, loss) - losses.begin());
+    objective.task = task_of(objective, spec);
     if (const LayerValue* weight = layer.find("weight"))
       objective.weight = std::holds_alternative<int64_t>(*weight)
                              ? static_cast<float>(std::get<int64_t>(*weight))

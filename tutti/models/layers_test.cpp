@@ -201,4 +201,28 @@ TEST(Layers, SeveralPredictLossesAddUp) {
   EXPECT_NE(m.graph.to_string().find("mae"), std::string::npos) << m.graph.to_string();
 }
 
+TEST(Layers, TasksFollowFromFields) {
+  const auto task = [](const Entries& keys, const ModelField& field) {
+    ModelSpec spec = layers_of({layer("conv", keys)});
+    spec.target_field = field.name;
+    spec.targets = {field};
+    return *objectives_of(spec)[0].task;
+  };
+  const ModelField label{"label", {}, 7}, mask{"mask", {28, 28}, 3}, numbers{"y", {4}, 0};
+  EXPECT_EQ(task({}, label), TaskKind::classify);
+  EXPECT_EQ(task({}, mask), TaskKind::segment);
+  EXPECT_EQ(task({}, numbers), TaskKind::regress);
+  EXPECT_EQ(task({{"loss", word("mae")}}, mask), TaskKind::regress);
+  EXPECT_EQ(task({{"task", word("regress")}}, mask), TaskKind::regress);
+
+  ModelSpec spec = layers_of({layer("conv")});
+  EXPECT_FALSE(tasks_known(spec));
+  spec.targets = {mask};
+  spec.target_field = "mask";
+  EXPECT_EQ(*build_model(spec).outputs[0].objective.task, TaskKind::segment);
+  spec.task = TaskKind::regress;
+  EXPECT_TRUE(tasks_known(spec));
+  EXPECT_EQ(*objectives_of(spec)[0].task, TaskKind::regress);
+}
+
 }  // namespace tutti

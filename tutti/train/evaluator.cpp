@@ -48,7 +48,9 @@ const float* Evaluator::prediction(size_t output) {
   return plain_[output].data();
 }
 
-Quality Evaluator::run(const data::Range& range, int readers, std::vector<float>* keep) {
+Quality Evaluator::run(const data::Range& range, int readers,
+                       std::vector<std::vector<float>>* keep) {
+  if (keep) keep->resize(network_.predictions.size());
   data::PipelineSpec spec;
   spec.threads = readers;
   data::Pipeline pipeline(
@@ -70,9 +72,9 @@ Quality Evaluator::run(const data::Range& range, int readers, std::vector<float>
       judged[o].target.data = batch.tensors[network_.inputs.size() + network_.target_of[o]];
     }
     quality.add(judged, batch.id.count);
-    if (keep)
-      keep->insert(keep->end(), judged[0].prediction.numbers(0),
-                   judged[0].prediction.numbers(batch.id.count));
+    for (size_t o = 0; keep && o < judged.size(); ++o)
+      (*keep)[o].insert((*keep)[o].end(), judged[o].prediction.numbers(0),
+                        judged[o].prediction.numbers(batch.id.count));
   }
   return quality;
 }
@@ -83,13 +85,12 @@ void Evaluator::predict(const data::Range& range, int readers, const TakePredict
   data::Pipeline pipeline(
       dataset_, writer_, std::make_unique<data::EvaluationOrder>(range, network_.plan.batch), spec);
   executor_.pack();
-  for (int64_t first = range.begin; pipeline.remaining() > 0;) {
+  while (pipeline.remaining() > 0) {
     const data::Batch& batch = pipeline.next();
     for (size_t i = 0; i < network_.inputs.size(); ++i)
       executor_.bind_input(network_.inputs[i].value, batch.tensors[i]);
     executor_.run({});
-    take(prediction(0), first, batch.id.count);
-    first += batch.id.count;
+    for (size_t o = 0; o < network_.predictions.size(); ++o) take(o, prediction(o), batch.id.count);
   }
 }
 

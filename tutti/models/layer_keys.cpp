@@ -88,6 +88,8 @@ std::vector<LayerKey> all_keys() {
       {"probability", real, "Probability with which an element is left out. 0.5 without it", 0,
        0.999},
       {"factor", real, "What it is multiplied by. 1 without it", -1e30, 1e30},
+      {"factors", extents, "How often an element is repeated, in all dimensions or in each. Needed",
+       1, 64},
       {"shape", extents, "Extents of the result, without the batch. Needed"},
   };
 }

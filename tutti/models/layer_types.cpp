@@ -113,6 +113,16 @@ Value broadcast_layer(LayerPlace& place) {
   return broadcast(place.graph, place.name, point, Shape(std::span(like.begin() + 2, like.end())));
 }
 
+Value resize_layer(LayerPlace& place) {
+  if (!place.has("factors"))
+    throw ConfigError(
+        fmt::format("layer '{}' needs factors, how often an element is repeated", place.name));
+  if (place.spatial() < 1)
+    throw ConfigError(fmt::format("layer '{}': its input {} has no positions", place.name,
+                                  place.graph.shape(place.in[0]).to_string()));
+  return resize(place.graph, place.name, place.in[0], place.extents("factors", in_all(1)));
+}
+
 Value dropout_layer(LayerPlace& place) {
   return dropout(place.graph, place.name, place.in[0], place.real("probability", 0.5f),
                  place.spec.mode);
@@ -190,6 +200,12 @@ std::vector<LayerType> all_types() {
        2,
        2,
        broadcast_layer},
+      {"resize",
+       "Each element several times in each dimension: the nearest neighbour's value",
+       {"factors"},
+       1,
+       1,
+       resize_layer},
       {"dropout", "Leaves elements out while training", {"probability"}, 1, 1, dropout_layer},
       {"flatten", "A sample as one row of numbers", {}, 1, 1, flatten_layer},
       {"reshape", "A sample's numbers in another shape", {"shape"}, 1, 1, reshape_layer},

@@ -225,4 +225,16 @@ TEST(Layers, TasksFollowFromFields) {
   EXPECT_EQ(*objectives_of(spec)[0].task, TaskKind::regress);
 }
 
+TEST(Layers, ResizeRepeats) {
+  const ModelGraph m = build_model(
+      layers_of({layer("resize", {{"factors", std::vector<int64_t>{2, 3}}}), layer("dense")}));
+  EXPECT_EQ(m.graph.shape(m.graph.find("resize1")), (Shape{1, 1, 56, 84}));
+  EXPECT_NE(failure(layers_of({layer("resize"), layer("dense")})).find("needs factors"),
+            std::string::npos);
+  EXPECT_NE(failure(layers_of({layer("flatten"), layer("resize", {{"factors", number(2)}}),
+                               layer("dense")}))
+                .find("has no positions"),
+            std::string::npos);
+}
+
 }  // namespace tutti

@@ -88,6 +88,8 @@ std::vector<LayerKey> all_keys() {
       {"probability", real, "Probability with which an element is left out. 0.5 without it", 0,
        0.999},
       {"factor", real, "What it is multiplied by. 1 without it", -1e30, 1e30},
+      {"factors", extents, "How often an element is repeated, in all dimensions or in each. Needed",
+       1, 64},
       {"shape", extents, "Extents of the result, without the batch. Needed"},
   };
 }
@@ -164,6 +166,28 @@ void check_layer_value(const LayerKey& key, const LayerValue& value) {
         fmt::format("must be one of {}, is \"{}\"", fmt::join(key.words, ", "), given));
 }
 
+namespace {
+
+/// Keys that nobody would read, because of what another key says or leaves out.
+void check_company(const LayerTable& layer, const LayerType& type) {
+  const auto word = [&](std::string_view key) {
+    const LayerValue* value = layer.find(key);
+    const auto* text = value ? std::get_if<std::string>(value) : nullptr;
+    return text ? *text : std::string();
+  };
+  if (layer.find("slope") && word("activation") != "leaky_relu")
+    throw ConfigError("slope is of activation = \"leaky_relu\"");
+  const std::string init = word("init");
+  if (layer.find("init_value") && init != "constant" && init != "normal" &&
+      init != "truncated_normal" && init != "uniform")
+    throw ConfigError("init_value is of init = constant, normal, truncated_normal or uniform");
+  if (layer.find("bias_value") && word("bias_init") != "constant")
+    throw ConfigError("bias_value is of bias_init = \"constant\"");
+  if (type.name == "scale" && !layer.find("factor")) throw ConfigError("scale needs factor");
+}
+
+}  // namespace
+
 void check_layers(const std::vector<LayerTable>& layers) {
   for (size_t i = 0; i < layers.size(); ++i) {
     const auto refuse = [&](const std::string& reason) {
@@ -182,6 +206,11 @@ void check_layers(const std::vector<LayerTable>& layers) {
       } catch (const ConfigError& error) {
         refuse(fmt::format("{} {}", key, error.what()));
       }
+    }
+    try {
+      check_company(layers[i], *type);
+    } catch (const ConfigError& error) {
+      refuse(error.what());
     }
   }
 }

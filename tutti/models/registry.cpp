@@ -149,7 +149,8 @@ const ModelInfo& find_model(std::string_view name) {
   if (found != models().end()) return *found;
   std::string names;
   for (const ModelInfo& model : models()) names += (names.empty() ? "" : ", ") + model.name;
-  throw ConfigError(fmt::format("there is no model '{}'; there are {}", name, names));
+  throw ConfigError(fmt::format(
+      "there is no model '{}'; there are {}, and those that model.library brings", name, names));
 }
 
 ModelSpec completed(const ModelSpec& spec) {

@@ -64,6 +64,7 @@ class SeenSample {
       extents.front() = 1;
       fields[i].desc.shape = Shape(std::span<const int64_t>(extents));
       fields[i].desc.layout = Layout::plain();
+      fields[i].rows.reset();
       if (i == 0) fields[i].desc.dtype = DType::f32;
     }
     return fields;

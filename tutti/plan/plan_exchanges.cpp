@@ -4,6 +4,7 @@
 #include <map>
 
 #include "tutti/base/error.h"
+#include "tutti/ops/rows.h"
 #include "tutti/plan/memory.h"
 
 namespace tutti {
@@ -53,6 +54,33 @@ int add_exchange(Plan& plan, int e) {
   return number;
 }
 
+/// Whether sample `s` of an op's results reads input `i`: slabs in the middle read no rows of
+/// others.
+bool reads(const Op& op, size_t i, size_t s) {
+  const auto sample = static_cast<int64_t>(s);
+  if (const auto* gather = dynamic_cast<const GatherRows*>(&op)) return gather->reads(i, sample);
+  if (const auto* sum = dynamic_cast<const AddRows*>(&op)) return sum->reads(i, sample);
+  return true;
+}
+
+/// Which samples of a band read nothing of what it waits for; empty where there are none.
+std::vector<bool> early_samples(const Graph& graph, const Band& band) {
+  std::vector<bool> early(static_cast<size_t>(band.samples), !band.waits.empty());
+  std::vector<Value> received;
+  for (const int e : band.waits) {
+    const Node& exchange = graph.nodes()[static_cast<size_t>(e)];
+    received.insert(received.end(), exchange.out.begin(), exchange.out.end());
+  }
+  for (const int n : band.nodes) {
+    const Node& node = graph.nodes()[static_cast<size_t>(n)];
+    for (size_t i = 0; i < node.in.size(); ++i) {
+      if (std::ranges::find(received, node.in[i]) == received.end()) continue;
+      for (size_t s = 0; s < early.size(); ++s) early[s] = early[s] && !reads(*node.op, i, s);
+    }
+  }
+  return std::ranges::find(early, true) == early.end() ? std::vector<bool>{} : early;
+}
+
 }  // namespace
 
 void make_exchanges(Plan& plan, const Schedule& schedule) {
@@ -63,6 +91,7 @@ void make_exchanges(Plan& plan, const Schedule& schedule) {
       numbers[e] = add_exchange(plan, e);
       plan.bands[b].starts.push_back(numbers[e]);
     }
+    plan.bands[b].early = early_samples(plan.graph, schedule.bands[b]);
   }
   for (const int e : schedule.waits_at_end) plan.waits_at_end.push_back(numbers.at(e));
 }

@@ -13,15 +13,15 @@
 namespace tutti::test {
 namespace {
 
-constexpr std::string_view kFull = "-full";
+constexpr std::string_view kFull = "-full", kWide = "-wide";
 
 ScienceNetwork forward_of(std::string_view name, DType activations, int64_t batch) {
-  const bool full = name.ends_with(kFull);
-  if (full) name.remove_suffix(kFull.size());
+  const bool full = name.ends_with(kFull), wide = name.ends_with(kWide);
+  if (full || wide) name.remove_suffix(kFull.size());
   ScienceNetwork n;
   Graph& g = n.graph;
   if (name == "deepcam") {
-    const int64_t height = full ? 768 : 64, width = full ? 1152 : 96;
+    const int64_t height = full ? 768 : wide ? 128 : 64, width = full ? 1152 : 96;
     n.in = g.input("fields", {activations, {batch, 16, height, width}, {}});
     n.out = deepcam_logits(g, n.in,
                            full ? DeepCamSpec{} : DeepCamSpec{.divisor = 8, .middle_blocks = 2});
@@ -33,10 +33,10 @@ ScienceNetwork forward_of(std::string_view name, DType activations, int64_t batc
     n.loss = softmax_cross_entropy(g, "loss", n.out, n.target, loss);
   } else {
     CHECK(name == "cosmoflow2" || name == "cosmoflow3", "no network {}", name);
-    const int64_t side = full ? 128 : 32;
+    const int64_t side = full || wide ? 128 : 32, channels = full ? 32 : wide ? 4 : 16;
     n.in = g.input("volume", {activations, {batch, 4, side, side, side}, {}});
-    n.out = cosmoflow_prediction(
-        g, n.in, {.kernel = name.back() - '0', .channels = full ? 32 : 16, .dropout = 0});
+    n.out = cosmoflow_prediction(g, n.in,
+                                 {.kernel = name.back() - '0', .channels = channels, .dropout = 0});
     n.target = g.input("target", {DType::f32, {batch, 4}, {}});
     n.loss = pointwise_loss(g, "loss", n.out, n.target, {.kind = PointwiseLossKind::mse});
   }
@@ -46,9 +46,9 @@ ScienceNetwork forward_of(std::string_view name, DType activations, int64_t batc
 }
 
 /// Random numbers of the type, in plain layout.
-NamedTensor random_tensor(const std::string& name, const TensorDesc& desc) {
+NamedTensor random_tensor(const std::string& name, const TensorDesc& desc, uint64_t data) {
   NamedTensor made{name, desc, std::vector<std::byte>(desc.bytes())};
-  Rng rng(3, Purpose::test, desc.dtype == DType::i32);
+  Rng rng(3 + data, Purpose::test, desc.dtype == DType::i32);
   for (int64_t i = 0; i < desc.elements(); ++i) {
     std::byte* const at = made.bytes.data() + static_cast<size_t>(i) * size_of(desc.dtype);
     const auto put = [&](auto value) { std::memcpy(at, &value, sizeof(value)); };
@@ -106,7 +106,8 @@ ScienceNetwork science_network(const std::string& name, DType activations, int64
 
 namespace {
 
-ScienceStep run_plan(const ScienceNetwork& network, const Plan& plan, Executor& executor) {
+ScienceStep run_plan(const ScienceNetwork& network, const Plan& plan, Executor& executor,
+                     uint64_t data) {
   Weights weights(plan.variables, 1);
   weights.initialise(7);
   Buffer gradients(plan.variables.parameter_bytes);
@@ -119,8 +120,8 @@ ScienceStep run_plan(const ScienceNetwork& network, const Plan& plan, Executor& 
     desc.layout = Layout::plain();
     return desc;
   };
-  step.in = random_tensor("in", plain(network.in));
-  step.target = random_tensor("target", plain(network.target));
+  step.in = random_tensor("in", plain(network.in), data);
+  step.target = random_tensor("target", plain(network.target), data);
   const std::vector<std::byte> in = laid_out(step.in, plan.desc(network.in)),
                                target = laid_out(step.target, plan.desc(network.target));
   executor.bind_input(network.in, in.data());
@@ -142,10 +143,24 @@ ScienceStep run_plan(const ScienceNetwork& network, const Plan& plan, Executor& 
 }  // namespace
 
 ScienceStep run_step(const ScienceNetwork& network, const Backend& backend,
-                     const PlanOptions& options) {
+                     const PlanOptions& options, uint64_t data) {
   const Plan plan = compile(network.graph, backend, options);
   Executor executor(plan, backend);
-  return run_plan(network, plan, executor);
+  return run_plan(network, plan, executor, data);
+}
+
+std::span<const float> numbers_of(const NamedTensor& t) {
+  return {reinterpret_cast<const float*>(t.bytes.data()), t.bytes.size() / sizeof(float)};
+}
+
+double far(std::span<const float> a, std::span<const float> b) {
+  double apart = 0, size = 0;
+  for (size_t i = 0; i < b.size(); ++i) {
+    const double x = a[i], y = b[i];
+    apart += (x - y) * (x - y);
+    size += y * y;
+  }
+  return std::sqrt(apart) / (std::sqrt(size) + 1e-6);
 }
 
 ScienceStep run_part(const ScienceNetwork& network, const Backend& backend,
@@ -155,7 +170,7 @@ ScienceStep run_part(const ScienceNetwork& network, const Backend& backend,
   Executor executor(plan, backend);
   PartExchange parts(communicator, grid, plan, executor);
   executor.set_exchanges(parts);
-  return run_plan(network, plan, executor);
+  return run_plan(network, plan, executor, static_cast<uint64_t>(grid.group()));
 }
 
 }  // namespace tutti::test

@@ -2,6 +2,7 @@
 // One forward and backward pass of small CosmoFlow and DeepCAM networks on a plan, in plain form:
 // for tests, and for a file that benchmarks/peers/ compare PyTorch with.
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,9 +19,9 @@ struct ScienceNetwork {
   Value in, target, out, loss;
 };
 
-/// "cosmoflow2", "cosmoflow3" (the kernel's size; without dropout), or "deepcam": small ones, or
-/// with
-/// "-full" behind the name those of MLPerf HPC.
+/// "cosmoflow2", "cosmoflow3" (the kernel's size; without dropout), or "deepcam": small ones; with
+/// "-full" behind the name those of MLPerf HPC, with "-wide" few channels at the full size, so that
+/// four parts are multiples of all strides.
 /// `split`: how samples are cut and shared.
 ScienceNetwork science_network(const std::string& name, DType activations, int64_t batch,
                                const SplitSettings& split = {.slabs = 1});
@@ -32,13 +33,21 @@ struct ScienceStep {
   NamedTensor in, target, out, loss;
 };
 
-/// Weights, inputs and targets are the same for the same network and batch.
+/// Weights, inputs and targets are the same for the same network, batch and `data`.
 ScienceStep run_step(const ScienceNetwork& network, const Backend& backend,
-                     const PlanOptions& options);
+                     const PlanOptions& options, uint64_t data = 0);
 
-/// The same by this rank as a part of its replica: loss and gradients are its share.
+/// The same by this rank as a part of its replica, whose number among the replicas is `data`: loss
+/// and gradients are its share.
 ScienceStep run_part(const ScienceNetwork& network, const Backend& backend,
                      const PlanOptions& options, const PartGrid& grid,
                      comm::Communicator& communicator);
+
+std::span<const float> numbers_of(const NamedTensor& t);
+/// Relative distance in the 2-norm.
+double far(std::span<const float> a, std::span<const float> b);
+inline double far(const NamedTensor& a, const NamedTensor& b) {
+  return far(numbers_of(a), numbers_of(b));
+}
 
 }  // namespace tutti::test

@@ -2,36 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <numeric>
-
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "tests/plan/science_step.h"
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/backend/reference/reference.h"
-#include "tutti/comm/transport/inproc/thread_ranks.h"
 
 namespace tutti::test {
 namespace {
-
-std::span<const float> numbers_of(const NamedTensor& t) {
-  return {reinterpret_cast<const float*>(t.bytes.data()), t.bytes.size() / sizeof(float)};
-}
-
-/// Relative distance in the 2-norm.
-double far(std::span<const float> a, std::span<const float> b) {
-  double apart = 0, size = 0;
-  for (size_t i = 0; i < b.size(); ++i) {
-    const double x = a[i], y = b[i];
-    apart += (x - y) * (x - y);
-    size += y * y;
-  }
-  return std::sqrt(apart) / (std::sqrt(size) + 1e-6);
-}
-
-double far(const NamedTensor& a, const NamedTensor& b) { return far(numbers_of(a), numbers_of(b)); }
 
 class Science : public testing::TestWithParam<const char*> {};
 
@@ -72,41 +50,6 @@ TEST_P(Science, SlabsComputeTheSame) {
         EXPECT_LT(far(got.gradients[i], want.gradients[i]), 3e-3)
             << want.gradients[i].name << " " << what;
     }
-  }
-}
-
-/// Sums of loss and gradients over the parts of a grid, against one rank's.
-TEST_P(Science, PartsComputeTheSame) {
-  const PlanOptions options{.layout = "b16c", .measure = false};
-  const CpuBackend backend;
-  const ScienceStep want = run_step(science_network(GetParam(), DType::f32, 2), backend, options);
-  const std::vector<std::vector<int64_t>> grids{{2}, {4}, {3}, {2, 2}};
-  for (const std::vector<int64_t>& spatial : grids) {
-    const auto ranks = static_cast<int>(
-        std::accumulate(spatial.begin(), spatial.end(), int64_t{1}, std::multiplies<>()));
-    const std::string what = fmt::format("parts {}", fmt::join(spatial, "x"));
-    std::vector<ScienceStep> got(static_cast<size_t>(ranks));
-    comm::run_ranks(ranks, [&](comm::Communicator& communicator) {
-      const PartGrid grid(spatial, 1, ranks, communicator.rank());
-      got[static_cast<size_t>(communicator.rank())] =
-          run_part(science_network(GetParam(), DType::f32, 2, {.slabs = 2, .grid = grid}), backend,
-                   options, grid, communicator);
-    });
-    double loss = 0;
-    for (const ScienceStep& part : got) {
-      loss += static_cast<double>(numbers_of(part.loss)[0]);
-      EXPECT_LT(far(part.out, want.out), 1e-4) << what;
-    }
-    EXPECT_NEAR(loss, numbers_of(want.loss)[0], 1e-5) << what;
-    for (size_t i = 0; i < want.gradients.size(); ++i) {
-      std::vector<float> sum(numbers_of(want.gradients[i]).size());
-      for (const ScienceStep& part : got)
-        for (size_t k = 0; k < sum.size(); ++k) sum[k] += numbers_of(part.gradients[i])[k];
-      EXPECT_LT(far(sum, numbers_of(want.gradients[i])), 3e-3)
-          << want.gradients[i].name << " " << what;
-    }
-    for (size_t i = 0; i < want.model.size(); ++i)
-      EXPECT_LT(far(got.back().model[i], want.model[i]), 1e-4) << want.model[i].name << " " << what;
   }
 }
 

@@ -69,6 +69,7 @@ class SeenSample {
       extents.front() = 1;
       fields[i].desc.shape = Shape(std::span<const int64_t>(extents));
       fields[i].desc.layout = Layout::plain();
+      fields[i].rows.reset();
       if (i < saved.network.inputs.size()) fields[i].desc.dtype = DType::f32;
     }
     return fields;

@@ -10,13 +10,11 @@
 #include "tutti/base/log.h"
 #include "tutti/base/shell.h"
 #include "tutti/cli/config_flags.h"
+#include "tutti/cli/evaluation_ranks.h"
 #include "tutti/cli/import_weights.h"
-#include "tutti/cli/job.h"
-#include "tutti/cli/launch.h"
 #include "tutti/cli/saved_predictions.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/data/format/npy_arrays.h"
-#include "tutti/device/cpu/topology.h"
 #include "tutti/train/evaluator.h"
 #include "tutti/train/given_weights.h"
 #include "tutti/train/network.h"
@@ -31,6 +29,7 @@ struct EvalVerb {
   std::string weights, logits, pictures,
       split;  // split empty: test, or validation where that is all
   int64_t samples = 0;
+  int ranks = 0;
   bool json = false;
 };
 
@@ -87,18 +86,14 @@ void write_predictions(const std::string& path, const EvaluationNetwork& network
 }
 
 int run_eval(EvalVerb& verb) {
-  const comm::Launcher launcher = read_launcher();
-  if (launcher.rank > 0) return 0;  // one process can do it, and one answer is enough
   ResolvedConfig resolved = verb.flags.read();
   RunConfig& config = resolved.config;
-  log::configure(config.run.log_level, 0, 1);
-  if (launcher.size > 1)
-    log::info("rank 0 evaluates alone; the other {} rank(s) of {} have nothing to do",
-              launcher.size - 1, launcher.name);
-  for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
-  check_threads_per_core(static_cast<int>(config.run.threads), false, read_topology());
-  config.run.threads = choose_threads(static_cast<int>(config.run.threads),
-                                      read_surroundings().omp_num_threads, read_topology(), 1);
+  if (const auto code = launch_evaluation(verb.ranks, config)) return *code;
+  const bool keeps = !verb.logits.empty() || !verb.pictures.empty();
+  const EvaluationRanks ranks(config, keeps);
+  if (ranks.idle()) return 0;
+  if (ranks.first())
+    for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
 
   if (!verb.pictures.empty()) require_empty_folder(verb.pictures);
   if (verb.split.empty()) verb.split = configured_parts(config).back();
@@ -106,20 +101,25 @@ int run_eval(EvalVerb& verb) {
   const CpuBackend backend;
   const ModelSpec model = model_spec(config, *dataset, batch_sizes(config.batch, 1).local);
   const Goal goal = goal_of(config, model);
-  const auto network = compile_evaluation(model, split_settings(config), nullptr, backend);
+  SplitSettings split = split_settings(config);
+  split.grid = ranks.grid();
+  const auto network = compile_evaluation(model, split, backend, ranks.communicator());
   Weights weights(network->plan.variables, 1);
   const FoundWeights found = find_weights(verb.weights, "--weights");
   import_weights("eval", verb.weights, verb.flags.file(), found.file, weights);
 
   const data::SampleWriter writer = sample_writer(config, *dataset, network->batch());
-  Evaluator evaluator(*network, backend, *dataset, writer, goal.metrics);
+  Evaluator evaluator({*network, backend, ranks.communicator(), *dataset, writer}, goal.metrics);
   evaluator.bind(weights.parameters(), weights.statistics(0));
   const int64_t samples =
       verb.samples > 0 ? std::min(verb.samples, dataset->size()) : dataset->size();
   std::vector<std::vector<float>> logits;
-  const Quality quality =
-      evaluator.run({0, samples}, static_cast<int>(config.data.readers),
-                    verb.logits.empty() && verb.pictures.empty() ? nullptr : &logits);
+  const Quality quality = evaluator.run(samples, static_cast<int>(config.data.readers),
+                                        keeps && ranks.first() ? &logits : nullptr);
+  const std::optional<bool> reached = target_reached(verb, goal, quality, dataset->size());
+  const auto code =
+      static_cast<int>(reached.value_or(true) ? ExitCode::done : ExitCode::target_missed);
+  if (!ranks.first()) return code;
   if (!verb.logits.empty()) write_predictions(verb.logits, *network, samples, logits);
   if (!verb.pictures.empty())
     save_predictions(verb.pictures, {.config = config,
@@ -128,62 +128,65 @@ int run_eval(EvalVerb& verb) {
                                      .network = *network,
                                      .predictions = logits,
                                      .samples = samples});
-  const std::optional<bool> reached = target_reached(verb, goal, quality, dataset->size());
   print_quality(verb, config, found, goal, quality, reached);
-  return static_cast<int>(reached.value_or(true) ? ExitCode::done : ExitCode::target_missed);
+  return code;
 }
 
 }  // namespace
 
 Verb eval_verb() {
   auto state = std::make_shared<EvalVerb>();  // shared: std::function must be copyable
-  return {.name = "eval",
-          .summary = "Measure the accuracy and loss of given weights on a data set",
-          .text =
-              "Under a launcher rank 0 does the work alone. With a run.target in the file the exit "
-              "code is 3 where the whole validation or test set does not reach it.",
-          .arguments = {state->flags.file_argument("eval", true)},
-          .flags = joined(
-              {{.names = "--weights",
-                .value = "PATH",
-                .help = "A .safetensors file, a checkpoint, or the folder of a run or of "
-                        "its checkpoints: then the best one, else the newest valid one",
-                .bind = &state->weights,
-                .kind = Names::file,
-                .required = "eval needs weights, for example: --weights "
-                            "runs/mine"},
-               {.names = "--split",
-                .help = "The part of the data set. By default test, or validation where "
-                        "there is no test set",
-                .bind = &state->split,
-                .choices = {"test", "validation", "train"}},
-               {.names = "--samples",
-                .value = "N",
-                .help = "Only the first N samples. 0: all",
-                .bind = &state->samples,
-                .least = 0},
-               {.names = "--logits",
-                .value = "FILE.npy",
-                .help = "Write what the network predicts of all samples, float32: samples "
-                        "x classes, or samples x classes x height x width; of several "
-                        "predictions each, as FILE.NAME.npy",
-                .bind = &state->logits,
-                .kind = Names::file},
-               {.names = "--save-predictions",
-                .value = "DIR",
-                .help = "Make a folder with the fields, the predictions and what they should "
-                        "be as .npy, and pictures of the first samples; with --samples of "
-                        "fewer",
-                .bind = &state->pictures,
-                .kind = Names::folder},
-               json_flag(state->json)},
-              state->flags.flags({"data-dir", "batch-size", "precision", "threads"})),
-          .examples = {{"tutti eval run.toml --weights runs/mine",
-                        "Evaluate the best checkpoint of a run, or its newest if none is marked"},
-                       {"tutti eval run.toml --weights model.safetensors --split train --json",
-                        "Evaluate a file of weights on the training images, for a program"}},
-          .see_also = {"tutti help train", "tutti help infer", "docs/configuration.md"},
-          .run = [state] { return run_eval(*state); }};
+  return {
+      .name = "eval",
+      .summary = "Measure the accuracy and loss of given weights on a data set",
+      .text =
+          "Ranks share the samples, and with parallel.spatial so many of them share each sample. "
+          "With a run.target in the file the exit code is 3 where the whole validation or test "
+          "set does not reach it.",
+      .arguments = {state->flags.file_argument("eval", true)},
+      .flags =
+          joined({{.names = "--weights",
+                   .value = "PATH",
+                   .help = "A .safetensors file, a checkpoint, or the folder of a run or of "
+                           "its checkpoints: then the best one, else the newest valid one",
+                   .bind = &state->weights,
+                   .kind = Names::file,
+                   .required = "eval needs weights, for example: --weights "
+                               "runs/mine"},
+                  {.names = "--split",
+                   .help = "The part of the data set. By default test, or validation where "
+                           "there is no test set",
+                   .bind = &state->split,
+                   .choices = {"test", "validation", "train"}},
+                  {.names = "--samples",
+                   .value = "N",
+                   .help = "Only the first N samples. 0: all",
+                   .bind = &state->samples,
+                   .least = 0},
+                  ranks_flag(state->ranks),
+                  {.names = "--logits",
+                   .value = "FILE.npy",
+                   .help = "Write what the network predicts of all samples, float32: samples "
+                           "x classes, or samples x classes x height x width; of several "
+                           "predictions each, as FILE.NAME.npy",
+                   .bind = &state->logits,
+                   .kind = Names::file},
+                  {.names = "--save-predictions",
+                   .value = "DIR",
+                   .help = "Make a folder with the fields, their truth and the predictions as "
+                           ".npy, and pictures of the first samples; with --samples of fewer",
+                   .bind = &state->pictures,
+                   .kind = Names::folder},
+                  json_flag(state->json)},
+                 state->flags.flags({"data-dir", "batch-size", "precision", "threads", "spatial"})),
+      .examples = {{"tutti eval run.toml --weights runs/mine",
+                    "Evaluate the best checkpoint of a run, or its newest if none is marked"},
+                   {"tutti eval run.toml --weights runs/mine --ranks 4 --spatial 2",
+                    "On 4 ranks, of which two share each sample"},
+                   {"tutti eval run.toml --weights model.safetensors --split train --json",
+                    "Evaluate a file of weights on the training images, for a program"}},
+      .see_also = {"tutti help train", "tutti help infer", "docs/configuration.md"},
+      .run = [state] { return run_eval(*state); }};
 }
 
 }  // namespace tutti

@@ -4,19 +4,18 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/base/log.h"
 #include "tutti/cli/config_flags.h"
+#include "tutti/cli/evaluation_ranks.h"
 #include "tutti/cli/import_weights.h"
-#include "tutti/cli/job.h"
-#include "tutti/cli/launch.h"
 #include "tutti/cli/saved_predictions.h"
 #include "tutti/cli/unlabelled.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/data/arrays/file_list.h"
 #include "tutti/data/format/row_writer.h"
-#include "tutti/device/cpu/topology.h"
 #include "tutti/models/registry.h"
 #include "tutti/train/evaluator.h"
 #include "tutti/train/given_weights.h"
@@ -31,6 +30,7 @@ struct InferVerb {
   std::string weights, output, split;
   std::vector<std::string> inputs, fields;
   bool labels = false;
+  int ranks = 0;
 };
 
 /// The array that one of the network's predictions makes: as it is, or the largest class at each
@@ -116,7 +116,6 @@ void take_task(const RunSettings& before, ModelTask& task) {
 }
 
 int run_infer(const InferVerb& verb) {
-  if (read_launcher().rank > 0) return 0;  // one process does it
   if (verb.inputs.empty() == verb.split.empty())
     throw ConfigError(
         "infer needs files or a part of the configured data set: give --input or --split, one of "
@@ -126,11 +125,11 @@ int run_infer(const InferVerb& verb) {
         "--field says where the input lies in the files of --input; a --split lies as configured");
   ResolvedConfig resolved = verb.flags.read();
   RunConfig& config = resolved.config;
-  log::configure(config.run.log_level, 0, 1);
-  for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
-  check_threads_per_core(static_cast<int>(config.run.threads), false, read_topology());
-  config.run.threads = choose_threads(static_cast<int>(config.run.threads),
-                                      read_surroundings().omp_num_threads, read_topology(), 1);
+  if (const auto code = launch_evaluation(verb.ranks, config)) return *code;
+  const EvaluationRanks ranks(config, true);
+  if (ranks.idle()) return 0;
+  if (ranks.first())
+    for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
 
   const FoundWeights found = find_weights(verb.weights, "--weights");
   if (!verb.inputs.empty()) take_task(found.settings, config.model.task);
@@ -141,23 +140,27 @@ int run_infer(const InferVerb& verb) {
                             found.settings);
   const CpuBackend backend;
   const ModelSpec model = model_spec(config, *dataset, batch_sizes(config.batch, 1).local);
-  const auto network = compile_evaluation(model, split_settings(config), nullptr, backend);
+  SplitSettings split = split_settings(config);
+  split.grid = ranks.grid();
+  const auto network = compile_evaluation(model, split, backend, ranks.communicator());
   Weights weights(network->plan.variables, 1);
   import_weights("infer", verb.weights, verb.flags.file(), found.file, weights);
 
   std::vector<data::BatchField> inputs = network->batch();
   inputs.resize(network->inputs.size());
   const data::SampleWriter writer = input_writer(config, *dataset, inputs);
-  Evaluator evaluator(*network, backend, *dataset, writer, {});
+  Evaluator evaluator({*network, backend, ranks.communicator(), *dataset, writer}, {});
   evaluator.bind(weights.parameters(), weights.statistics(0));
   const std::vector<Objective> objectives = objectives_of(model);
   std::vector<PredictionRows> rows;
-  for (size_t o = 0; o < network->predictions.size(); ++o)
+  for (size_t o = 0; ranks.first() && o < network->predictions.size(); ++o)
     rows.emplace_back(verb, objective_named(objectives, network->names[o]),
                       network->plan.desc(network->predictions[o]).shape, dataset->size());
-  evaluator.predict(
-      {0, dataset->size()}, static_cast<int>(config.data.readers),
-      [&](size_t output, const float* y, int64_t count) { rows[output].append(y, count); });
+  evaluator.predict(dataset->size(), static_cast<int>(config.data.readers),
+                    [&](size_t output, const float* y, int64_t count) {
+                      if (!rows.empty()) rows[output].append(y, count);
+                    });
+  if (!ranks.first()) return 0;
   for (PredictionRows& one : rows) one.close();
   fmt::print("{}: {} of {} samples\n", verb.output, verb.labels ? "labels" : "predictions",
              dataset->size());
@@ -176,7 +179,8 @@ Verb infer_verb() {
           "and "
           "writes what the network predicts, in their order, batch after batch: of classes the "
           "outputs before the softmax, samples x classes x positions. The transforms of the input "
-          "are those of the configuration.",
+          "are those of the configuration. With --ranks, as many as parallel.spatial says share "
+          "each sample; further ranks have nothing to do.",
       .arguments = {state->flags.file_argument("infer", true)},
       .flags = joined(
           {{.names = "--weights",
@@ -211,8 +215,9 @@ Verb infer_verb() {
             .required = "infer needs a file to write, for example: --output predictions.nc"},
            {.names = "--labels",
             .help = "Write the most likely class instead of the outputs",
-            .bind = &state->labels}},
-          state->flags.flags({"data-dir", "batch-size", "precision", "threads"})),
+            .bind = &state->labels},
+           ranks_flag(state->ranks)},
+          state->flags.flags({"data-dir", "batch-size", "precision", "threads", "spatial"})),
       .examples = {{"tutti infer run.toml --weights runs/mine --input maps --output out.nc",
                     "Predict for all files of a folder"},
                    {"tutti infer run.toml --weights runs/mine --split test --labels --output "

@@ -139,7 +139,7 @@ Verb plan_verb() {
                             .bind = &state->refusals},
                            json_flag(state->json)},
                           state->flags.flags({"data-dir", "batch-size", "global-batch-size",
-                                              "precision", "threads", "replicas"})),
+                                              "precision", "threads", "replicas", "spatial"})),
           .examples = {{"tutti plan run.toml", "Every step of a run on one rank"},
                        {"tutti plan run.toml --ranks 4 --precision bf16 --refusals",
                         "The same for one of four ranks in bf16, and why kernels were refused"}},

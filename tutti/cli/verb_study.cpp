@@ -25,12 +25,14 @@ struct StudyVerb {
   ConfigFlags flags;
   study::StudyFlags study;
   std::string mode = "weak";
+  std::string sizes = "1,2";
 };
 
 /// What the study sets itself for every run; the value given is its own base, not the runs'.
 bool set_by_study(std::string_view key) {
   return key == "run.output_dir" || key == "run.seed" || key == "run.threads" ||
-         key == "batch.local" || key == "batch.global" || key == "checkpoint.resume";
+         key == "batch.local" || key == "batch.global" || key == "checkpoint.resume" ||
+         key == "parallel.spatial";
 }
 
 /// Keys that would make the runs of a study share what must be each one's own.
@@ -93,12 +95,14 @@ int run_study_verb(const StudyVerb& verb) {
   const ResolvedConfig resolved = verb.flags.read();
   const RunConfig& config = resolved.config;
   refuse_shared(resolved);
+  flags.ranks = study::parse_sizes(verb.sizes, config.parallel.spatial);
   const Topology topology = read_topology();
   // Now, and not hours later at this size's turn.
   if (!flags.collect_only)
     check_threads_per_core(static_cast<int>(config.run.threads), flags.oversubscribe, topology);
   if (!flags.collect_only)
-    for (const int ranks : flags.ranks) check_ranks_per_core(ranks, flags.oversubscribe, topology);
+    for (const study::Size& size : flags.ranks)
+      check_ranks_per_core(size.ranks, flags.oversubscribe, topology);
   log::configure(config.run.log_level, 0, 1);
   for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
   if (!config.run.output_dir.empty()) flags.output_dir = config.run.output_dir;
@@ -147,11 +151,10 @@ Verb study_verb() {
       .arguments = {state->flags.file_argument("study", false)},
       .flags =
           joined({{.names = "--ranks",
-                   .value = "N,N,...",
-                   .help = "Rank counts, separated by commas",
-                   .bind = &state->study.ranks,
-                   .least = 1,
-                   .greatest = 1 << 20},
+                   .value = "N,N/P,...",
+                   .help = "Numbers of ranks, separated by commas. 4/2 are 4 ranks of which 2 "
+                           "share each sample, 4/2x2 share its first two dimensions",
+                   .bind = &state->sizes},
                   {.names = "--repeats",
                    .value = "N",
                    .help = "Runs of each rank count; repeat k has seed run.seed + k - 1",
@@ -189,6 +192,8 @@ Verb study_verb() {
                     "Compare 1, 2 and 4 ranks, each with three seeds"},
                    {"tutti study run.toml --ranks 1,2 --mode strong --output-dir studies/strong",
                     "Share one global batch among the ranks"},
+                   {"tutti study run.toml --ranks 1,2,2/2",
+                    "Two ranks with samples of their own, and two that share each"},
                    {"tutti study run.toml --dry-run", "See the commands it would run"},
                    {"tutti study --collect --output-dir studies/strong",
                     "Write the report again from the records that are there"}},

@@ -242,7 +242,7 @@ Verb train_verb() {
             .bind = &state->oversubscribe}},
           state->flags.flags({"data-dir", "output-dir", "batch-size", "global-batch-size", "epochs",
                               "max-steps", "lr", "seed", "precision", "target", "threads",
-                              "replicas", "resume", "profile", "check-collectives"})),
+                              "replicas", "spatial", "resume", "profile", "check-collectives"})),
       .examples = {{"tutti train run.toml", "Train on this machine"},
                    {"tutti train run.toml --ranks 2 --lr 0.2 --output-dir runs/two",
                     "Start two ranks, with another learning rate and folder"},

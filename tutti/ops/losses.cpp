@@ -48,21 +48,43 @@ std::string SoftmaxCrossEntropyAttributes::to_string() const {
   if (!class_weights.empty()) text += " class_weights";
   for (const float w : class_weights) text += fmt::format(" {}", w);
   if (mean_over == MeanOver::labels) text += " mean_over labels";
+  if (mean_over == MeanOver::given) text += " mean_over given";
   return text;
 }
 
 std::vector<ValueType> SoftmaxCrossEntropy::infer(std::span<const ValueType> in) const {
-  require_inputs(name(), in, 2);
+  const bool given = a_.mean_over == MeanOver::given;
+  require_inputs(name(), in, given ? 3 : 2);
   require_logits(name(), a_, in);
+  require(!given || (!in[2].batched && in[2].desc.shape.rank() == 0),
+          "{}: the sum of weights is {}, a scalar is needed", name(), in.back().desc.to_string());
   return {unbatched_f32({}), unbatched_f32({})};
 }
 
 std::vector<Value> SoftmaxCrossEntropy::grad(const GradArgs& args) const {
   require_end(*this, args, 1);
   const Node& node = args.node;
-  return {args.graph.append1(node.name + ".dx", std::make_shared<SoftmaxCrossEntropyGrad>(a_),
-                             {node.in[0], node.in[1], node.out[1]}),
-          {}};
+  std::vector<Value> din(node.in.size());
+  din[0] = args.graph.append1(node.name + ".dx", std::make_shared<SoftmaxCrossEntropyGrad>(a_),
+                              {node.in[0], node.in[1], node.out[1]});
+  return din;
+}
+
+std::string LabelWeights::attributes() const {
+  std::string text = "weights";
+  for (const float w : weights_) text += fmt::format(" {}", w);
+  return text;
+}
+
+std::vector<ValueType> LabelWeights::infer(std::span<const ValueType> in) const {
+  require_inputs(name(), in, 1);
+  require(in[0].batched && in[0].desc.dtype == DType::i32 && !weights_.empty(),
+          "label_weights: {} with {} weights", in[0].desc.to_string(), weights_.size());
+  return {unbatched_f32({})};
+}
+
+std::vector<Value> LabelWeights::grad(const GradArgs& args) const {
+  return std::vector<Value>(args.node.in.size());
 }
 
 std::vector<ValueType> SoftmaxCrossEntropyGrad::infer(std::span<const ValueType> in) const {

@@ -13,14 +13,15 @@ namespace tutti {
 enum class MeanOver : uint8_t {
   weights,  ///< PyTorch's reduction "mean"
   labels,   ///< the mean over samples and positions of the weighted losses, as in DeepCAM
+  given,    ///< W is an input: ranks share the samples, and each has its part of the labels
 };
 
 /// Cross entropy of a softmax over dimension 1, as PyTorch's: logits [N, K] with labels i32 [N], or
 /// logits [N, K, spatial...] with labels i32 [N, spatial...].
 ///   loss = scale / W * sum_i ((1 - s) * w[y_i] * -log p_i[y_i] + s / K * sum_k w[k] * -log p_i[k])
 /// with label smoothing s and class weights w (none = ones). W is the sum of the labels' weights,
-/// sum_i w[y_i], or the number of labels, as mean_over says. Labels outside [0, K) are the caller's
-/// bug; kernels clamp them.
+/// sum_i w[y_i], the number of labels, or given, as mean_over says. Labels outside [0, K) are the
+/// caller's bug; kernels clamp them.
 struct SoftmaxCrossEntropyAttributes {
   float label_smoothing = 0;
   std::vector<float> class_weights;  ///< empty or K numbers
@@ -29,7 +30,7 @@ struct SoftmaxCrossEntropyAttributes {
   std::string to_string() const;
 };
 
-/// (logits, labels) -> (loss, W).
+/// (logits, labels, and W where it is given) -> (loss, W).
 class SoftmaxCrossEntropy : public Op {
  public:
   explicit SoftmaxCrossEntropy(SoftmaxCrossEntropyAttributes attributes = {})
@@ -44,6 +45,22 @@ class SoftmaxCrossEntropy : public Op {
 
  private:
   SoftmaxCrossEntropyAttributes a_;
+};
+
+/// Labels i32 of samples -> the sum of their weights, f32: W of the positions that are here. Labels
+/// outside of the weights are the caller's bug; kernels clamp them.
+class LabelWeights : public Op {
+ public:
+  explicit LabelWeights(std::vector<float> weights) : weights_(std::move(weights)) {}
+  const std::vector<float>& weights() const { return weights_; }
+  std::string_view name() const override { return "label_weights"; }
+  std::string attributes() const override;
+  Walk walk(std::span<const ValueType>) const override { return Walk::reduce; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;  // none: labels are data
+
+ private:
+  std::vector<float> weights_;
 };
 
 /// (logits, labels, W) -> dlogits, of the logits' type.

@@ -9,6 +9,7 @@
 #include "tutti/ops/exchange.h"
 #include "tutti/ops/norm_update.h"
 #include "tutti/ops/resize.h"
+#include "tutti/ops/rows.h"
 
 namespace tutti {
 namespace {
@@ -333,6 +334,26 @@ TEST_F(Ops, NormsTravelAsBlockSumsBetweenTwoOps) {
   for (int i = 0; i < 7; ++i) EXPECT_EQ(LambUpdate({}).mutates(i), i == 3) << i;
   for (int i = 0; i < 4; ++i) EXPECT_FALSE(ParameterNorms().mutates(i)) << i;
   EXPECT_TRUE(LarsUpdate({}).mutates(3) && !LarsUpdate({}).mutates(4) && LarsUpdate({}).mutates(5));
+}
+
+/// Slabs in the middle of a part read nothing of other parts.
+TEST_F(Ops, RowsOfOthersAreReadAtTheEdges) {
+  const GatherRows gather({.dim = 2,
+                           .slabs = 2,
+                           .windows = {{-1, 5}, {3, 9}, {7, 13}, {11, 17}},
+                           .others = {{-1, 0}, {16, 17}}});
+  const std::vector<std::vector<bool>> want{{true, false, false, false, true},    // above
+                                            {false, false, false, true, false}};  // below
+  for (size_t side = 0; side < want.size(); ++side)
+    for (size_t s = 0; s < want[side].size(); ++s)  // the last is of another sample
+      EXPECT_EQ(gather.reads(1 + side, static_cast<int64_t>(s)), want[side][s]) << side << " " << s;
+  EXPECT_TRUE(gather.reads(0, 1));
+  const AddRows sum({.dim = 2,
+                     .slabs = 4,
+                     .rows = {0, 16},
+                     .windows = {{{-1, 5}, {3, 9}, {7, 13}, {11, 17}}, {{15, 16}}}});
+  for (int64_t s = 0; s < 8; ++s) EXPECT_EQ(sum.reads(1, s), s % 4 == 3) << s;
+  EXPECT_TRUE(sum.reads(0, 3));
 }
 
 /// In memory a parameter may be padded, and blocks cover what lies there.

@@ -26,6 +26,8 @@ std::string text_of(const std::vector<Rows>& list) {
   return text;
 }
 
+bool share_rows(Rows a, Rows b) { return std::max(a.first, b.first) < std::min(a.last, b.last); }
+
 /// `like` with so many samples and rows.
 Shape cut_shape(Shape like, int dim, int64_t samples, int64_t rows) {
   like[0] = samples;
@@ -42,6 +44,11 @@ std::string RowCut::to_string() const {
 
 std::string GatherRows::attributes() const {
   return fill_ == 0 ? cut_.to_string() : fmt::format("{} fill {}", cut_.to_string(), fill_);
+}
+
+bool GatherRows::reads(size_t input, int64_t sample) const {
+  const auto window = static_cast<size_t>(sample) % cut_.windows.size();
+  return input == 0 || share_rows(cut_.windows[window], cut_.others[input - 1]);
 }
 
 std::vector<ValueType> GatherRows::infer(std::span<const ValueType> in) const {
@@ -82,6 +89,14 @@ std::string AddRows::Sum::to_string() const {
 }
 
 std::string AddRows::attributes() const { return sum_.to_string(); }
+
+bool AddRows::reads(size_t input, int64_t sample) const {
+  const int64_t height = sum_.rows.count() / sum_.slabs,
+                top = sum_.rows.first + sample % sum_.slabs * height;
+  return std::ranges::any_of(sum_.windows[input], [&](Rows w) {
+    return share_rows(w, {top, top + height});
+  });
+}
 
 std::vector<ValueType> AddRows::infer(std::span<const ValueType> in) const {
   require_inputs(name(), in, sum_.windows.size());

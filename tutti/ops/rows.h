@@ -32,6 +32,8 @@ class GatherRows : public Op {
   std::string_view name() const override { return "gather_rows"; }
   std::string attributes() const override;
   Walk walk(std::span<const ValueType>) const override { return Walk::across; }
+  /// Whether sample `sample` of the results reads this input.
+  bool reads(size_t input, int64_t sample) const;
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
 
@@ -56,6 +58,8 @@ class AddRows : public Op {
   std::string_view name() const override { return "add_rows"; }
   std::string attributes() const override;
   Walk walk(std::span<const ValueType>) const override { return Walk::across; }
+  /// Whether sample `sample` of the results reads this input.
+  bool reads(size_t input, int64_t sample) const;
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
 
  private:

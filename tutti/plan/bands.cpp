@@ -208,8 +208,8 @@ Schedule make_schedule(const Graph& graph) {
   for (const int e : buckets) complete_after(e).starts.push_back(e);
   int position = 0;
   for (const Band& b : schedule.bands) {
-    for (const int e : b.waits) schedule.order[static_cast<size_t>(e)] = position;
     for (const int n : b.nodes) schedule.order[static_cast<size_t>(n)] = position++;
+    for (const int e : b.waits) schedule.order[static_cast<size_t>(e)] = position - 1;
   }
   for (const int e : schedule.waits_at_end) schedule.order[static_cast<size_t>(e)] = position - 1;
   for (const int n : schedule.updates) schedule.order[static_cast<size_t>(n)] = position++;

@@ -27,7 +27,7 @@ struct Schedule {
                              ///< graph order: once per step
   std::vector<int> band_of;  ///< per node: its band; -1 for updates and exchanges
   std::vector<int> order;    ///< per node: its position in execution order; of an exchange with
-                             ///< outputs, that of the first node behind its wait
+                             ///< outputs, that of the last node of the band that waits for it
 };
 
 Schedule make_schedule(const Graph& graph);

@@ -22,6 +22,7 @@ void fill_bands(std::vector<PlanBand>& bands, StepList& steps, ExchangeList& exc
     bands[b].steps = std::move(steps.bands[b]);
     bands[b].waits = std::move(exchanges.waits[b]);
     bands[b].starts = std::move(exchanges.starts[b]);
+    bands[b].early = std::move(exchanges.early[b]);
     for (const Step& step : bands[b].steps) bands[b].reduces |= step.walk == Walk::reduce;
   }
   for (size_t s = 0; s < stages.size(); ++s)

@@ -85,6 +85,9 @@ class Executor {
                               Needs& needs);
   void run_thread(int thread, const StepInfo& step);
   void run_band(int thread, size_t band, const StepInfo& step);
+  void wait_before(int thread, const PlanBand& band);
+  struct Tile;
+  void run_tile(int thread, size_t band, const StepInfo& step, const Tile& tile);
   void finish_band(int thread, size_t band, const StepInfo& step);
   void run_whole(ReadyStep& ready, int thread, const StepInfo& step, const Window& window = {});
   int next_stage(bool may_wait);

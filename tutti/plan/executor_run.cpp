@@ -11,6 +11,13 @@ StepInfo info_of(StepInfo info, const PlanBand& band) {
   return info;
 }
 
+/// A tile that is computed before the band's wait.
+bool is_early(const PlanBand& band, int64_t first, int64_t size) {
+  if (band.early.empty()) return false;
+  const auto begin = band.early.begin() + first;
+  return std::find(begin, begin + size, false) == begin + size;
+}
+
 }  // namespace
 
 void Executor::run_whole(ReadyStep& ready, int thread, const StepInfo& step, const Window& window) {
@@ -30,37 +37,64 @@ void Executor::run_whole(ReadyStep& ready, int thread, const StepInfo& step, con
        .window = window});
 }
 
-void Executor::run_band(int t, size_t b, const StepInfo& info) {
+/// Samples of a band that a thread takes through it in one go.
+struct Executor::Tile {
+  int64_t first = 0, size = 0;
+  bool opens = false;  ///< it is the thread's first one
+};
+
+void Executor::run_tile(int t, size_t b, const StepInfo& step, const Tile& tile) {
   Thread& thread = *threads_[static_cast<size_t>(t)];
+  for (ReadyStep& ready : thread.bands[b]) {
+    const StepTimer timer(profiling_, ready.run_seconds);
+    const ScopedSpan span(spans_, ready.span, thread.lane);
+    const auto address = [&](const Place& place) {
+      return place_address(bases_.data(), thread.tile.data(), place, tile.first);
+    };
+    std::ranges::transform(ready.step->in, ready.in.begin(), address);
+    std::ranges::transform(ready.step->out, ready.out.begin(), address);
+    Kernel& kernel = ready.kernel(tile.size);
+    void* state = thread.states_of_band.data() + ready.state;
+    if (t == 0 && kernel.state_output() >= 0)
+      state = ready.out[static_cast<size_t>(kernel.state_output())];
+    kernel.run({.in = ready.in.data(),
+                .out = ready.out.data(),
+                .workspace = thread.workspace.data(),
+                .state = state,
+                .first = tile.opens,
+                .first_sample = tile.first,
+                .step = &step});
+  }
+}
+
+void Executor::wait_before(int t, const PlanBand& band) {
+  if (band.waits.empty()) return;
+  if (t == 0)
+    for (const int e : band.waits) receive(e);
+  meet();
+}
+
+void Executor::run_band(int t, size_t b, const StepInfo& info) {
   const PlanBand& band = plan_.bands[b];
-  std::vector<ReadyStep>& steps = thread.bands[b];
-  if (band.whole) return run_whole(steps.front(), t, info);
   const StepInfo step = info_of(info, band);
   const Share share = share_of(band.samples, t, plan_.options.threads);
-  const int tiles = tiles_of(share.size(), band.tile);
-  for (int i = 0; i < tiles; ++i) {
-    const Share tile = share_of(share.size(), i, tiles);
-    const int64_t first = share.first + tile.first;
-    for (ReadyStep& ready : steps) {
-      const StepTimer timer(profiling_, ready.run_seconds);
-      const ScopedSpan span(spans_, ready.span, thread.lane);
-      for (size_t k = 0; k < ready.in.size(); ++k)
-        ready.in[k] = place_address(bases_.data(), thread.tile.data(), ready.step->in[k], first);
-      for (size_t k = 0; k < ready.out.size(); ++k)
-        ready.out[k] = place_address(bases_.data(), thread.tile.data(), ready.step->out[k], first);
-      Kernel& kernel = ready.kernel(tile.size());
-      void* state = thread.states_of_band.data() + ready.state;
-      if (t == 0 && kernel.state_output() >= 0)
-        state = ready.out[static_cast<size_t>(kernel.state_output())];
-      kernel.run({.in = ready.in.data(),
-                  .out = ready.out.data(),
-                  .workspace = thread.workspace.data(),
-                  .state = state,
-                  .first = i == 0,
-                  .first_sample = first,
-                  .step = &step});
+  const int tiles = band.whole ? 0 : tiles_of(share.size(), band.tile);
+  bool opens = true;
+  const auto run_tiles = [&](bool early) {
+    for (int i = 0; i < tiles; ++i) {
+      const Share tile = share_of(share.size(), i, tiles);
+      const int64_t first = share.first + tile.first;
+      if (is_early(band, first, tile.size()) != early) continue;
+      run_tile(t, b, step, {first, tile.size(), std::exchange(opens, false)});
+      if (early && t == 0) exchanges_->poll();
     }
-  }
+  };
+  if (!band.early.empty()) run_tiles(true);
+  wait_before(t, band);
+  if (band.whole)
+    run_whole(threads_[static_cast<size_t>(t)]->bands[b].front(), t, info);
+  else
+    run_tiles(false);
 }
 
 void Executor::finish_band(int t, size_t b, const StepInfo& info) {
@@ -110,11 +144,6 @@ void Executor::run_thread(int t, const StepInfo& step) {
     const PlanBand& band = plan_.bands[b];
     for (const int stage : band.stages)
       if (is_pending(stage)) run_stage(t, stage);
-    if (!band.waits.empty()) {
-      if (t == 0)
-        for (const int e : band.waits) receive(e);
-      meet();
-    }
     run_band(t, b, step);
     if (band.reduces) {
       meet();

@@ -59,6 +59,8 @@ struct PlanBand {
   std::vector<int> stages;  ///< of the update before: those that are over before it, in this order
   std::vector<int> waits, starts;  ///< indices into Plan::exchanges: complete before it, begun
                                    ///< after it
+  std::vector<bool> early;  ///< by sample: it reads nothing of what `waits` leave. Tiles of such
+                            ///< samples alone are computed before the wait; empty: there are none
 };
 
 /// What ranks exchange (plan/exchanges.h). One that replaces its inputs by sums has them as

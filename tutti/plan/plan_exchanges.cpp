@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "tutti/ops/rows.h"
 #include "tutti/plan/memory.h"
 
 namespace tutti {
@@ -64,6 +65,33 @@ void find_first_uses(const Plan& plan, const Schedule& schedule, std::vector<Pla
     }
 }
 
+/// Whether sample `s` of an op's results reads input `i`: slabs in the middle read no rows of
+/// others.
+bool reads(const Op& op, size_t i, size_t s) {
+  const auto sample = static_cast<int64_t>(s);
+  if (const auto* gather = dynamic_cast<const GatherRows*>(&op)) return gather->reads(i, sample);
+  if (const auto* sum = dynamic_cast<const AddRows*>(&op)) return sum->reads(i, sample);
+  return true;
+}
+
+/// Which samples of a band read nothing of what it waits for; empty where there are none.
+std::vector<bool> early_samples(const Graph& graph, const Band& band) {
+  std::vector<bool> early(static_cast<size_t>(band.samples), !band.waits.empty());
+  std::vector<Value> received;
+  for (const int e : band.waits) {
+    const Node& exchange = graph.nodes()[static_cast<size_t>(e)];
+    received.insert(received.end(), exchange.out.begin(), exchange.out.end());
+  }
+  for (const int n : band.nodes) {
+    const Node& node = graph.nodes()[static_cast<size_t>(n)];
+    for (size_t i = 0; i < node.in.size(); ++i) {
+      if (std::ranges::find(received, node.in[i]) == received.end()) continue;
+      for (size_t s = 0; s < early.size(); ++s) early[s] = early[s] && !reads(*node.op, i, s);
+    }
+  }
+  return std::ranges::find(early, true) == early.end() ? std::vector<bool>{} : early;
+}
+
 }  // namespace
 
 ExchangeList list_exchanges(const Plan& plan, const Schedule& schedule) {
@@ -74,6 +102,7 @@ ExchangeList list_exchanges(const Plan& plan, const Schedule& schedule) {
     for (const int e : band.waits) waits.push_back(numbers.at(e));
     std::vector<int>& starts = list.starts.emplace_back();
     for (const int e : band.starts) starts.push_back(numbers[e] = add_exchange(plan, e, list));
+    list.early.push_back(early_samples(plan.graph, band));
   }
   for (const int e : schedule.waits_at_end) list.waits_at_end.push_back(numbers.at(e));
   for (const int n : schedule.updates)

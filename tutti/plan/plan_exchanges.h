@@ -15,6 +15,7 @@ struct ExchangeList {
   std::vector<PlanExchange> all;
   std::vector<PlanBucket> buckets;
   std::vector<std::vector<int>> waits, starts;  ///< by band
+  std::vector<std::vector<bool>> early;         ///< by band: PlanBand::early
   std::vector<int> waits_at_end;
 };
 

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "tutti/base/hash.h"
 #include "tutti/plan/plan.h"
 
@@ -87,6 +89,9 @@ std::string Plan::to_string(bool with_refusals) const {
             : fmt::format("band {}: tiles of {}{}{}\n", b, band.tile,
                           band.samples != batch ? fmt::format(" among {} slabs", band.samples) : "",
                           band.reduces ? ", reduces" : "");
+    if (!band.early.empty())
+      text += fmt::format("  {} of {} before the wait\n", std::ranges::count(band.early, true),
+                          band.early.size());
     for (const int e : band.waits) text += fmt::format("  wait for exchange {}\n", e);
     for (const Step& step : band.steps) print_step(text, *this, step, with_refusals);
     for (const int e : band.starts) print_start(text, *this, e);

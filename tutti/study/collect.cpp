@@ -74,10 +74,11 @@ std::vector<RunSummary> collect(const std::vector<LaunchResult>& launched) {
     if (result.outcome == Outcome::failed || result.outcome == Outcome::stopped)
       run.failure = result.reason;
     run.stopped = result.outcome == Outcome::stopped;
-    if (run.usable() && run.log.start.ranks != result.run.ranks)
-      run.failure = fmt::format("{} says {} ranks, {} were asked for", path, run.log.start.ranks,
-                                result.run.ranks);
+    if (run.usable() && run.size() != result.run.size())
+      run.failure = fmt::format("{} says {} ranks, {} were asked for", path, run.size().text(),
+                                result.run.size().text());
     run.log.start.ranks = result.run.ranks;
+    run.log.start.spatial = result.run.spatial;
     run.log.start.seed = result.run.seed;
     if (run.log.start.command.empty()) run.log.start.command = shell_line(result.run.command);
     run.repeat = result.run.repeat;
@@ -106,10 +107,10 @@ std::vector<RunSummary> collect_directory(const std::string& directory) {
     throw IoError(fmt::format("{}: no {} below it; where are the runs?", directory, kRecordFile));
   std::sort(paths.begin(), paths.end());
   std::vector<RunSummary> runs;
-  std::map<int, int> repeats;
+  std::map<Size, int> repeats;
   for (const std::string& path : paths) {
     runs.push_back(read_summary(path));
-    runs.back().repeat = ++repeats[runs.back().ranks()];
+    runs.back().repeat = ++repeats[runs.back().size()];
     runs.back().earlier_attempts = count_attempts(fs::path(path).parent_path().string());
   }
   return runs;

@@ -42,7 +42,7 @@ std::string per_size(const StudyResult& result,
   std::set<std::string> different;
   for (const ScaleRow* row : used_rows(result)) {
     different.insert(get(*row));
-    parts.push_back(fmt::format("{} on {}", get(*row), ranks_words(row->ranks)));
+    parts.push_back(fmt::format("{} on {}", get(*row), row->size().words()));
   }
   return different.size() == 1 ? *different.begin() : fmt::format("{}", fmt::join(parts, ", "));
 }

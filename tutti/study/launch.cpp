@@ -202,9 +202,10 @@ class Launcher {
     const auto command = prepare(run);
     result.earlier_attempts = count_attempts(run.directory);
     log::debug("{}", shell_line(command));
-    Console console(
-        run.directory + "/" + kConsoleFile,
-        options_.show_output ? fmt::format("{} ranks, repeat {}", run.ranks, run.repeat) : "");
+    Console console(run.directory + "/" + kConsoleFile,
+                    options_.show_output
+                        ? fmt::format("{} ranks, repeat {}", run.size().text(), run.repeat)
+                        : "");
     Child child(command);
     RecordTail record(run.directory + "/" + kRecordFile);
     const Ended end = follow(child, console, options_, [&](double seconds) {

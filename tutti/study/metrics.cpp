@@ -161,9 +161,10 @@ const RunStart& start_of(const Runs& runs) {
   return (begun == runs.end() ? runs.front() : *begun)->log.start;
 }
 
-ScaleRow make_row(int ranks, const Runs& all, const std::string& metric) {
+ScaleRow make_row(const Size& size, const Runs& all, const std::string& metric) {
   ScaleRow row;
-  row.ranks = ranks;
+  row.ranks = size.ranks;
+  row.spatial = size.spatial;
   Runs runs;
   for (const RunSummary* run : all) {
     row.oversubscribed |= oversubscribed(run->log.start);
@@ -218,7 +219,7 @@ Ratio speedup(const Spread& base, const Spread& here, int base_ranks, bool is_ba
 }
 
 void compare(ScaleRow& row, const ScaleRow& base, const Runs& runs) {
-  const bool is_base = row.ranks == base.ranks;
+  const bool is_base = row.is_base = row.size() == base.size();
   const double n0 = base.ranks;
   row.parallel_from_throughput = row.epoch_seconds.count == 0 || base.epoch_seconds.count == 0;
   const auto& mine = row.parallel_from_throughput ? row.samples_per_s : row.epoch_seconds;
@@ -264,11 +265,11 @@ Point at_epoch(const RunLog& log, double epoch, const std::string& metric) {
 }
 
 /// L_rate of every row: error per second over the epochs that all usable runs have in common.
-void rates(std::vector<ScaleRow>& rows, const std::map<int, Runs>& usable, int base_ranks,
+void rates(std::vector<ScaleRow>& rows, const std::map<Size, Runs>& usable,
            const std::optional<Target>& target) {
   const std::string metric = metric_of(target);
   double first = 0, last = INFINITY;
-  for (const auto& [ranks, runs] : usable)
+  for (const auto& [size, runs] : usable)
     for (const RunSummary* run : runs) {
       const auto epochs = measured(run->log.evals, [&](const EvalRecord& e) {
         return std::isfinite(e.value(metric)) ? e.epoch : kNotMeasured;
@@ -277,19 +278,19 @@ void rates(std::vector<ScaleRow>& rows, const std::map<int, Runs>& usable, int b
       last = std::min(last, epochs.empty() ? -INFINITY : epochs.back());
     }
   if (!(first < last)) return;
-  std::map<int, double> rate;
-  for (const auto& [ranks, runs] : usable)
-    rate[ranks] = spread_over(runs, [&](const RunSummary& run) {
-                    const Point a = at_epoch(run.log, first, metric),
-                                b = at_epoch(run.log, last, metric);
-                    return (b.error - a.error) /
-                           (b.seconds - a.seconds);  // of the metric: the error is its complement
-                  }).mean;
+  std::map<Size, double> rate;
+  for (const auto& [size, runs] : usable)
+    rate[size] = spread_over(runs, [&](const RunSummary& run) {
+                   const Point a = at_epoch(run.log, first, metric),
+                               b = at_epoch(run.log, last, metric);
+                   return (b.error - a.error) /
+                          (b.seconds - a.seconds);  // of the metric: the error is its complement
+                 }).mean;
   const double direction = target && !target->higher_is_better ? -1 : 1;
-  if (!(rate[base_ranks] * direction > 0))
-    return;  // the base run did not learn: no rate to compare with
+  const double base = rate.begin()->second;  // of the smallest size
+  if (!(base * direction > 0)) return;       // the base run did not learn: no rate to compare with
   for (ScaleRow& row : rows)
-    if (rate.contains(row.ranks)) row.rate = rate[row.ranks] / rate[base_ranks];
+    if (rate.contains(row.size())) row.rate = rate[row.size()] / base;
 }
 
 std::string mode_of(std::vector<ScaleRow> rows) {
@@ -325,23 +326,23 @@ StudyResult evaluate(std::vector<RunSummary> runs, std::optional<Target> target)
   StudyResult result;
   result.target = target ? target : target_of(runs, result.notes);
   std::stable_sort(runs.begin(), runs.end(), [](const RunSummary& a, const RunSummary& b) {
-    return std::pair(a.ranks(), a.repeat) < std::pair(b.ranks(), b.repeat);
+    return std::pair(a.size(), a.repeat) < std::pair(b.size(), b.repeat);
   });
   for (RunSummary& run : runs) measure_run(run, result.target);
   result.runs = std::move(runs);
 
-  std::map<int, Runs> all, usable;
+  std::map<Size, Runs> all, usable;
   for (const RunSummary& run : result.runs) {
-    all[run.ranks()].push_back(&run);
-    if (run.usable()) usable[run.ranks()].push_back(&run);
+    all[run.size()].push_back(&run);
+    if (run.usable()) usable[run.size()].push_back(&run);
   }
-  for (const auto& [ranks, group] : all)
-    result.rows.push_back(make_row(ranks, group, metric_of(result.target)));
+  for (const auto& [size, group] : all)
+    result.rows.push_back(make_row(size, group, metric_of(result.target)));
   result.mode = mode_of(result.rows);
   if (usable.empty()) {
     result.notes.push_back("No run is usable: there is nothing to compare.");
   } else {
-    result.base_ranks = usable.begin()->first;
+    result.base_ranks = usable.begin()->first.ranks;
     const RunStart& start = usable.begin()->second.front()->log.start;
     result.judge = judge_of(usable.begin()->second.front()->log);
     result.title = start.model;
@@ -349,10 +350,10 @@ StudyResult evaluate(std::vector<RunSummary> runs, std::optional<Target> target)
     if (!start.precision.empty()) result.title += ", " + start.precision;
     const ScaleRow base =
         *std::find_if(result.rows.begin(), result.rows.end(),
-                      [&](const ScaleRow& row) { return row.ranks == result.base_ranks; });
+                      [&](const ScaleRow& row) { return row.size() == usable.begin()->first; });
     for (ScaleRow& row : result.rows)
-      if (row.runs) compare(row, base, usable[row.ranks]);
-    rates(result.rows, usable, result.base_ranks, result.target);
+      if (row.runs) compare(row, base, usable[row.size()]);
+    rates(result.rows, usable, result.target);
   }
   add_notes(result);
   return result;

@@ -1,6 +1,7 @@
 #pragma once
-// Parallel and learning speed-up from run records. For n ranks, base n0 = the smallest rank count
-// with usable runs, q = a quality fixed before the study:
+// Parallel and learning speed-up from run records. A size is a number of ranks and how they share
+// samples. For n ranks, base n0 = the ranks of the smallest size with usable runs, q = a quality
+// fixed before the study:
 //   T_epoch        median of a run's epochs, training only, the first left out when there are two
 //                  or more; a run with its first epoch alone is left out where another has more
 //   S_par(n)       = T_epoch(n0) / T_epoch(n) * n0         E_par = S_par / n
@@ -18,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "tutti/study/size.h"
 #include "tutti/study/statistics.h"
 #include "tutti/trace/record.h"
 
@@ -47,6 +49,7 @@ struct RunSummary {
   double peak_learning_rate = kNotMeasured;  ///< largest that a step's line names
   StepParts step{};
   int ranks() const { return log.start.ranks; }
+  Size size() const { return {log.start.ranks, log.start.spatial}; }
   bool usable() const { return failure.empty(); }
 };
 
@@ -66,9 +69,12 @@ struct Lateness {
   double latest_ms = kNotMeasured;  ///< after the earliest rank, median
 };
 
-/// All runs of one rank count.
+/// All runs of one size.
 struct ScaleRow {
   int ranks = 0;
+  std::vector<int64_t> spatial = {};
+  Size size() const { return {ranks, spatial}; }
+  bool is_base = false;                                ///< others are compared with it
   int runs = 0, failed = 0, stopped = 0, reached = 0;  ///< runs = usable ones
   int cut_off = 0;  ///< usable ones that ended at their own target before this one
   int all_runs() const { return runs + failed + stopped; }
@@ -111,8 +117,8 @@ struct StudyResult {
     return std::ranges::any_of(rows, [](const ScaleRow& row) { return row.test.count > 0; });
   }
   int base_ranks = 0;              ///< n0; 0 when no run is usable
-  std::vector<ScaleRow> rows;      ///< by ranks
-  std::vector<RunSummary> runs;    ///< by ranks, then repeat
+  std::vector<ScaleRow> rows;      ///< by size
+  std::vector<RunSummary> runs;    ///< by size, then repeat
   std::vector<std::string> notes;  ///< what a reader must know before believing the numbers
 };
 

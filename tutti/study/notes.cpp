@@ -52,32 +52,32 @@ void note_target(StudyResult& result) {
     if (row.cut_off)
       result.notes.push_back(fmt::format(
           "On {}, {} of {} had another target and ended there. That says nothing about {}.",
-          ranks_words(row.ranks), counted(row.cut_off, "run"), row.runs,
+          row.size().words(), counted(row.cut_off, "run"), row.runs,
           target_words(*result.target, result.judge)));
     if (row.missed() == 0) continue;
     if (row.reached == 0)
       result.notes.push_back(fmt::format(
           "On {}, no run reached {} {} (the best run: {:.4g}). Nothing is extrapolated.",
-          ranks_words(row.ranks), metric_words(result.target->metric, result.judge),
+          row.size().words(), metric_words(result.target->metric, result.judge),
           result.target->value, result.target->higher_is_better ? row.best.high : row.best.low));
     else
       result.notes.push_back(fmt::format(
           "On {}, only {} of {} runs reached the target. The time to target is the mean of those, "
           "so the true one is longer.",
-          ranks_words(row.ranks), row.reached, row.runs));
+          row.size().words(), row.reached, row.runs));
   }
 }
 
 /// The first epoch of a run holds start-up costs: says where one is all there is to measure.
 void note_first_epochs(StudyResult& result) {
-  std::vector<int> only;
+  std::vector<std::string> only;
   for (const ScaleRow& row : result.rows) {
-    if (row.first_epochs) only.push_back(row.ranks);
+    if (row.first_epochs) only.push_back(row.size().text());
     if (row.untimed)
       result.notes.push_back(fmt::format(
           "On {}, {} of {} measured its first epoch only. Seconds an epoch and samples/s are those "
           "of the others.",
-          ranks_words(row.ranks), row.untimed, counted(row.runs, "run")));
+          row.size().words(), row.untimed, counted(row.runs, "run")));
   }
   if (!only.empty())
     result.notes.push_back(fmt::format(
@@ -87,9 +87,9 @@ void note_first_epochs(StudyResult& result) {
 }
 
 void note_rows(StudyResult& result) {
-  std::vector<int> crowded;
+  std::vector<std::string> crowded;
   for (const ScaleRow& row : result.rows)
-    if (row.oversubscribed) crowded.push_back(row.ranks);
+    if (row.oversubscribed) crowded.push_back(row.size().text());
   if (!crowded.empty())
     result.notes.push_back(fmt::format(
         "There were more threads than cores (oversubscribed) on these numbers of ranks: {}. Their "
@@ -99,7 +99,7 @@ void note_rows(StudyResult& result) {
     if (row.runs && row.parallel_from_throughput)
       result.notes.push_back(fmt::format(
           "On {}, no whole epoch was measured. Its parallel speed-up is the ratio of samples/s.",
-          ranks_words(row.ranks)));
+          row.size().words()));
   note_first_epochs(result);
   if (std::any_of(result.rows.begin(), result.rows.end(),
                   [](const ScaleRow& row) { return row.runs == 1; }))
@@ -113,7 +113,7 @@ void note_rows(StudyResult& result) {
 
 void note_runs(StudyResult& result) {
   for (const RunSummary& run : result.runs) {
-    const std::string who = fmt::format("The run on {}{}", ranks_words(run.ranks()),
+    const std::string who = fmt::format("The run on {}{}", run.size().words(),
                                         run.repeat ? fmt::format(", repeat {},", run.repeat) : "");
     if (!run.usable())
       result.notes.push_back(fmt::format("{} {}enters no number: {}", who,
@@ -137,7 +137,7 @@ void note_efficiency(StudyResult& result) {
       result.notes.push_back(fmt::format(
           "On {}, the parallel efficiency is {:.0f} %. More than 100 % is chance, or the smaller "
           "share of each rank fits into its caches.",
-          ranks_words(row.ranks), 100 * row.parallel_efficiency));
+          row.size().words(), 100 * row.parallel_efficiency));
 }
 
 /// Keys that a study sets for each run, and "threads per rank", which note_differences() names.
@@ -145,20 +145,20 @@ bool varies(const std::string& key) {
   return key == "run.seed" || key == "run.output_dir" || key == "run.threads";
 }
 
-/// Between sizes one of the batches grows: StudyResult::mode says which.
+/// Between sizes one of the batches grows, StudyResult::mode says which; ranks may share samples.
 bool varies_with_size(const std::string& key) {
-  return key == "batch.local" || key == "batch.global";
+  return key == "batch.local" || key == "batch.global" || key == "parallel.spatial";
 }
 
 /// The configuration of each usable run, and its ranks; runs without one are passed over.
-std::vector<std::pair<int, Configuration>> configurations(StudyResult& result,
-                                                          const ReadConfiguration& read) {
-  std::vector<std::pair<int, Configuration>> found;
+std::vector<std::pair<Size, Configuration>> configurations(StudyResult& result,
+                                                           const ReadConfiguration& read) {
+  std::vector<std::pair<Size, Configuration>> found;
   for (const RunSummary& run : result.runs) {
     const auto path = std::filesystem::path(run.log.path).parent_path() / kResolvedFile;
     if (!run.usable() || !is_there(path.string())) continue;
     try {
-      found.emplace_back(run.ranks(), read(path.string()));
+      found.emplace_back(run.size(), read(path.string()));
     } catch (const Error& error) {
       result.notes.push_back(fmt::format("{} is not compared with those of other runs: {}",
                                          path.string(), error.what()));
@@ -169,9 +169,9 @@ std::vector<std::pair<int, Configuration>> configurations(StudyResult& result,
 
 /// "run.epochs (1 in 2 runs, 3 in 1 run)"
 std::string values_words(const std::string& key,
-                         const std::vector<std::pair<int, Configuration>>& runs) {
+                         const std::vector<std::pair<Size, Configuration>>& runs) {
   std::map<std::string, int> values;
-  for (const auto& [ranks, configuration] : runs) {
+  for (const auto& [size, configuration] : runs) {
     const auto at = configuration.find(key);
     ++values[at == configuration.end() ? "absent" : at->second];
   }
@@ -187,13 +187,13 @@ void note_configurations(StudyResult& result, const ReadConfiguration& read,
                          const ChangeRule& rule) {
   if (!read) return;
   const auto runs = configurations(result, read);
-  std::map<int, const Configuration*> first;  // of each size
+  std::map<Size, const Configuration*> first;  // of each size
   std::set<std::string> keys;
-  for (const auto& [ranks, configuration] : runs) {
-    first.emplace(ranks, &configuration);
+  for (const auto& [size, configuration] : runs) {
+    first.emplace(size, &configuration);
     for (const Difference& found : differences(runs.front().second, configuration, rule))
       if (!varies(found.key) && !varies_with_size(found.key)) keys.insert(found.key);
-    for (const Difference& found : differences(*first[ranks], configuration, rule))
+    for (const Difference& found : differences(*first[size], configuration, rule))
       if (varies_with_size(found.key)) keys.insert(found.key);
   }
   if (keys.empty()) return;

@@ -52,7 +52,7 @@ std::string rows_csv(const StudyResult& result) {
       "stdev,step_ms,compute_ms,"
       "comm_exposed_ms,data_wait_ms,other_ms,threads_per_rank,peak_learning_rate,core_s,core_s_min,"
       "core_s_max,core_s_stdev,arrival_steps,waited_ms,waited_for_late_ms,latest_rank,latest_share,"
-      "latest_ms,test,test_min,test_max,test_stdev\n";
+      "latest_ms,test,test_min,test_max,test_stdev,parts\n";
   for (const ScaleRow& row : result.rows) {
     Line line;
     line.add(row.ranks)
@@ -80,6 +80,7 @@ std::string rows_csv(const StudyResult& result) {
     const Lateness& late = row.arrivals;
     line.add(late.steps).add(late.waited_ms).add(late.waited_for_late_ms);
     line.add(late.latest_rank).add(late.latest_share).add(late.latest_ms).add(row.test);
+    line.add(row.size().grid());
     text += line.text + '\n';
   }
   return text;
@@ -89,7 +90,7 @@ std::string runs_csv(const StudyResult& result, const std::string& directory) {
   std::string text =
       "ranks,repeat,seed,usable,samples_per_s,epoch_s,target_s,target_train_s,target_epochs,best,"
       "record,failure,local_batch,global_batch,threads_per_rank,peak_learning_rate,core_s,"
-      "step_ms,compute_ms,comm_exposed_ms,data_wait_ms,other_ms,test\n";
+      "step_ms,compute_ms,comm_exposed_ms,data_wait_ms,other_ms,test,parts\n";
   for (const RunSummary& run : result.runs) {
     Line line;
     line.add(run.ranks())
@@ -112,7 +113,8 @@ std::string runs_csv(const StudyResult& result, const std::string& directory) {
         .add(run.step.comm_exposed)
         .add(run.step.data_wait)
         .add(run.step.other)
-        .add(run.test);
+        .add(run.test)
+        .add(run.size().grid());
     text += line.text + '\n';
   }
   return text;

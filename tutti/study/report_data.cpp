@@ -65,6 +65,7 @@ Json to_json(const Facts& facts) {
 
 Json to_json(const ScaleRow& row) {
   return {{"ranks", row.ranks},
+          {"parts", row.size().grid()},
           {"runs", row.runs},
           {"failed", row.failed},
           {"stopped", row.stopped},
@@ -102,6 +103,7 @@ Json to_json(const RunSummary& run, const std::string& metric, const std::string
   const RunStart& start = run.log.start;
   Json json = {
       {"ranks", run.ranks()},
+      {"parts", run.size().grid()},
       {"repeat", run.repeat},
       {"seed", start.seed},
       {"record", relative_path(run.log.path, directory)},

@@ -78,7 +78,7 @@ std::string certainty(const Ratio& ratio, int count, bool is_base) {
 }
 
 std::string learning_cards(const StudyResult& result, const ScaleRow& row, const std::string& at) {
-  const bool is_base = row.ranks == result.base_ranks;
+  const bool is_base = row.is_base;
   std::string html;
   if (std::isfinite(row.learning.value)) {
     html += card("Learning speed-up" + at, fmt::format("{:.2f}", row.learning.value),
@@ -93,7 +93,7 @@ std::string learning_cards(const StudyResult& result, const ScaleRow& row, const
     return html;
   }
   const bool unknown = row.open() || std::ranges::any_of(result.rows, [&](const ScaleRow& base) {
-                         return base.ranks == result.base_ranks && base.open();
+                         return base.is_base && base.open();
                        });
   html = card("Learning speed-up" + at, unknown ? "unknown" : "not reached",
               unknown ? "runs ended at a target of their own before this one"
@@ -104,12 +104,12 @@ std::string learning_cards(const StudyResult& result, const ScaleRow& row, const
               "learning");
   const ScaleRow* most = nullptr;
   for (const ScaleRow& other : result.rows)
-    if (other.ranks != result.base_ranks && std::isfinite(other.learning.value) &&
+    if (!other.is_base && std::isfinite(other.learning.value) &&
         (!most || other.learning.value > most->learning.value))
       most = &other;
   if (most)
     html += card("Largest learning speed-up", fmt::format("{:.2f}", most->learning.value),
-                 fmt::format("on {}; {}", ranks_words(most->ranks),
+                 fmt::format("on {}; {}", most->size().words(),
                              certainty(most->learning, most->reached, false)),
                  "learning");
   return html;
@@ -122,13 +122,12 @@ std::string cards(const StudyResult& result) {
     if (row.runs && (!row.oversubscribed || !shown)) shown = &row;
   if (!shown) return "";
   const ScaleRow& row = *shown;
-  const std::string at = fmt::format(", {}{}", ranks_words(row.ranks),
+  const std::string at = fmt::format(", {}{}", row.size().words(),
                                      row.oversubscribed ? ", more threads than cores" : "");
-  std::string html =
-      card("Parallel speed-up" + at, fmt::format("{:.2f}", row.parallel.value),
-           fmt::format("efficiency {}; {}", percent(row.parallel_efficiency),
-                       certainty(row.parallel, row.runs, row.ranks == result.base_ranks)),
-           "parallel");
+  std::string html = card("Parallel speed-up" + at, fmt::format("{:.2f}", row.parallel.value),
+                          fmt::format("efficiency {}; {}", percent(row.parallel_efficiency),
+                                      certainty(row.parallel, row.runs, row.is_base)),
+                          "parallel");
   if (result.target) html += learning_cards(result, row, at);
   if (std::isfinite(row.step.comm_exposed) && row.step.total > 0)
     html += card("Exposed communication" + at,

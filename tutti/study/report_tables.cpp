@@ -16,7 +16,7 @@ std::string fixed(double value, int decimals) {
 }
 
 std::string ranks_cell(const ScaleRow& row) {
-  return fmt::format("{}{}", row.ranks, row.oversubscribed ? "*" : "");
+  return fmt::format("{}{}", row.size().text(), row.oversubscribed ? "*" : "");
 }
 
 std::string batch_cell(int64_t samples) { return samples ? fmt::to_string(samples) : kNothing; }
@@ -176,11 +176,11 @@ TextTable runs_table(const StudyResult& result) {
     const std::string reach = run.reach ? number(run.reach->wall_seconds)
                               : missed  ? "not reached"
                                         : kNothing;
-    table.rows.push_back(
-        {fmt::to_string(run.ranks()), run.repeat ? fmt::to_string(run.repeat) : kNothing,
-         fmt::to_string(start.seed), number(run.samples_per_s), number(run.epoch_seconds), reach,
-         run.reach ? number(run.reach->epoch) : kNothing, fixed(run.best, 4),
-         outcome(run, result)});
+    table.rows.push_back({run.size().text(), run.repeat ? fmt::to_string(run.repeat) : kNothing,
+                          fmt::to_string(start.seed), number(run.samples_per_s),
+                          number(run.epoch_seconds), reach,
+                          run.reach ? number(run.reach->epoch) : kNothing, fixed(run.best, 4),
+                          outcome(run, result)});
     if (result.tested()) table.rows.back().push_back(fixed(run.test, 4));
   }
   if (result.tested()) table.headings.emplace_back("test set");
@@ -212,6 +212,8 @@ std::string terminal_report(const StudyResult& result) {
     text += "\n± and [low, high]: 90 % intervals over repeats\n";
   if (any([](const ScaleRow& row) { return row.oversubscribed; }))
     text += "* oversubscribed: more threads than cores\n";
+  if (any([](const ScaleRow& row) { return !row.spatial.empty(); }))
+    text += "4/2x2: 4 ranks, of which 2x2 share each sample\n";
   if (!result.notes.empty()) text += '\n';
   for (const std::string& note : result.notes) text += wrapped(note, 98);
   return text;

@@ -19,12 +19,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// n0004-r1 and the like: at least four digits of ranks, then the repeat. (By hand: <regex> takes
-/// the compiler four seconds.)
+/// n0004-r1, n0004-s2x2-r1 and the like: at least four digits of ranks, then the repeat. (By hand:
+/// <regex> takes the compiler four seconds.)
 std::optional<RunFolder> as_run(const fs::path& path) {
   const std::string text = path.filename().string();
   std::string_view name = text;
-  const auto take = [&](std::string_view prefix, int& number) {
+  const auto take = [&](std::string_view prefix, auto& number) {
     if (!name.starts_with(prefix)) return size_t{0};
     name.remove_prefix(prefix.size());
     const size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
@@ -33,7 +33,10 @@ std::optional<RunFolder> as_run(const fs::path& path) {
     return read.ec == std::errc() ? digits : 0;
   };
   RunFolder run{.path = path.string()};
-  const bool named = take("n", run.ranks) >= 4 && take("-r", run.repeat) >= 1 && name.empty();
+  bool named = take("n", run.ranks) >= 4;
+  for (const char* prefix = "-s"; named && name.starts_with(prefix); prefix = "x")
+    named = take(prefix, run.spatial.emplace_back()) >= 1;
+  named = named && take("-r", run.repeat) >= 1 && name.empty();
   return named ? std::optional(run) : std::nullopt;
 }
 
@@ -107,6 +110,11 @@ void refuse_run_of_train(const std::string& directory) {
       fmt::format("'{}' holds a run of 'tutti train': choose another --output-dir for the study, "
                   "or move that run elsewhere",
                   directory));
+}
+
+std::string run_path(const std::string& directory, const Size& size, int repeat) {
+  return fmt::format("{}/runs/n{:04}{}-r{}", directory, size.ranks,
+                     size.spatial.empty() ? "" : "-s" + size.grid(), repeat);
 }
 
 std::vector<RunFolder> study_runs(const std::string& directory) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tutti/base/folder_lock.h"
+#include "tutti/study/size.h"
 
 namespace tutti::study {
 
@@ -56,8 +57,12 @@ void refuse_run_of_train(const std::string& directory);
 struct RunFolder {
   std::string path;
   int ranks = 0, repeat = 0;
+  std::vector<int64_t> spatial = {};
+  Size size() const { return {ranks, spatial}; }
 };
-/// The folders of a study's runs, runs/n<ranks>-r<repeat>; empty where no study lies.
+/// Of a study in `directory`: runs/n0004-r1, or runs/n0004-s2x2-r1 where ranks share samples.
+std::string run_path(const std::string& directory, const Size& size, int repeat);
+/// The folders of a study's runs; empty where no study lies.
 std::vector<RunFolder> study_runs(const std::string& directory);
 
 /// How many attempts were set aside beside `directory`. Throws IoError.

@@ -44,12 +44,14 @@ TEST_F(RunFolderTest, AFolderThatCannotBeLookedAtIsAnIoError) {
 
 TEST_F(RunFolderTest, OnlyFoldersOfRunsAreRuns) {
   for (const char* const name :
-       {"n0004-r1", "n12345-r12", "n004-r1", "n0004-r", "n0004-r1.attempt-1", "n0004r1", "other"})
+       {"n0004-r1", "n12345-r12", "n004-r1", "n0004-r", "n0004-r1.attempt-1", "n0004-s2x2-r1",
+        "n0004-s-r1", "n0004r1", "other"})
     fs::create_directories(root_ / "runs" / name);
   std::vector<std::string> runs;
   for (const RunFolder& run : study_runs(root_.string())) runs.push_back(run.path);
   std::ranges::sort(runs);
   EXPECT_EQ(runs, (std::vector<std::string>{(root_ / "runs/n0004-r1").string(),
+                                            (root_ / "runs/n0004-s2x2-r1").string(),
                                             (root_ / "runs/n12345-r12").string()}));
 }
 

@@ -13,8 +13,8 @@
 namespace tutti::study {
 namespace {
 
-std::string ranks_text(int ranks) {
-  return fmt::format("{} {}", ranks, ranks == 1 ? "rank" : "ranks");
+std::string ranks_text(const Size& size) {
+  return fmt::format("{} {}", size.text(), size.ranks == 1 ? "rank" : "ranks");
 }
 
 }  // namespace
@@ -87,12 +87,12 @@ std::string StudyDisplay::label(size_t index) const {
   const auto digits = [](size_t number) { return std::to_string(number).size(); };
   size_t ranks = 0, repeats = 0;
   for (const PlannedRun& run : runs_) {
-    ranks = std::max(ranks, ranks_text(run.ranks).size());
+    ranks = std::max(ranks, ranks_text(run.size()).size());
     repeats = std::max(repeats, digits(static_cast<size_t>(run.repeat)));
   }
   const PlannedRun& run = runs_[index];
   return fmt::format("run {:>{}} of {}  {:>{}}  repeat {:>{}}  ", index + 1, digits(runs_.size()),
-                     runs_.size(), ranks_text(run.ranks), ranks, run.repeat, repeats);
+                     runs_.size(), ranks_text(run.size()), ranks, run.repeat, repeats);
 }
 
 void StudyDisplay::update(size_t index, const std::string& text) {

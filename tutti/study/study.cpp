@@ -119,8 +119,7 @@ std::string closing(const StudyResult& result, const Configuration& settings, Ex
     std::vector<std::string> sizes;
     for (const ScaleRow& row : result.rows)
       if (row.missed())
-        sizes.push_back(
-            fmt::format("{} of {} on {}", row.missed(), row.runs, ranks_words(row.ranks)));
+        sizes.push_back(fmt::format("{} of {} on {}", row.missed(), row.runs, row.size().words()));
     text += fmt::format("\nThe target {} was missed by some runs: {}.\n",
                         target_words(*result.target, result.judge), fmt::join(sizes, ", "));
     if (code == ExitCode::done)
@@ -161,7 +160,7 @@ std::vector<RunFolder> folders_beside(const StudyFlags& flags,
   std::vector<RunFolder> folders = study_runs(flags.output_dir);
   std::erase_if(folders, [&](const RunFolder& folder) {
     return std::ranges::any_of(planned, [&](const PlannedRun& run) {
-      return run.ranks == folder.ranks && run.repeat == folder.repeat;
+      return run.size() == folder.size() && run.repeat == folder.repeat;
     });
   });
   return folders;
@@ -171,7 +170,7 @@ std::vector<RunFolder> folders_beside(const StudyFlags& flags,
 void look_at(const RunFolder& folder, const StudyFlags& flags, Earlier& earlier) {
   try {
     const LaunchOptions options = launch_options(flags);
-    const PlannedRun run = plan_another(flags, folder.ranks, folder.repeat);
+    const PlannedRun run = plan_another(flags, folder.size(), folder.repeat);
     const bool finished = is_finished(run.directory);
     const auto changes = finished ? changed(run, options) : std::vector<Difference>{};
     if (finished && changes.empty()) {

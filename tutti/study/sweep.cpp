@@ -1,6 +1,7 @@
 #include "tutti/study/sweep.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -19,29 +20,30 @@ int cores_of_this_process() {
 constexpr int64_t kDefaultGlobalBatch = 128;  // as [batch] documents when it is empty
 
 /// The batch per replica at `ranks`, given what the base configuration fixes.
-int64_t local_batch(const StudyFlags& flags, int ranks, int base_ranks) {
-  const int64_t replicas = flags.replicas ? flags.replicas : ranks, turns = flags.accumulate;
+int64_t local_batch(const StudyFlags& flags, const Size& size, const Size& base) {
+  const int64_t replicas = flags.replicas ? flags.replicas : size.groups(),
+                turns = flags.accumulate;
   const std::string times = turns > 1 ? fmt::format(" x batch.accumulate = {}", turns) : "";
   if (flags.mode == Mode::weak) {
     if (flags.local_batch) return flags.local_batch;
     const int64_t global = flags.global_batch ? flags.global_batch : kDefaultGlobalBatch;
-    if (global % (base_ranks * turns))
+    if (global % (base.groups() * turns))
       throw ConfigError(
           fmt::format("weak scaling needs a local batch: batch.global = {} is not divisible by the "
                       "smallest rank "
                       "count {}{}; set batch.local",
-                      global, base_ranks, times));
-    return global / (base_ranks * turns);
+                      global, base.text(), times));
+    return global / (base.groups() * turns);
   }
-  const int64_t base_replicas = flags.replicas ? flags.replicas : base_ranks;
+  const int64_t base_replicas = flags.replicas ? flags.replicas : base.groups();
   const int64_t global = flags.global_batch  ? flags.global_batch
                          : flags.local_batch ? flags.local_batch * base_replicas * turns
                                              : kDefaultGlobalBatch;
   if (global % (replicas * turns))
-    throw ConfigError(
-        fmt::format("strong scaling: the global batch {} is not divisible by {} {}{}; change "
-                    "batch.global or --ranks",
-                    global, replicas, flags.replicas ? "replicas" : "ranks", times));
+    throw ConfigError(fmt::format(
+        "strong scaling: the global batch {} is not divisible by {} {}{}; change "
+        "batch.global or --ranks",
+        global, replicas, flags.replicas || size.parts() > 1 ? "replicas" : "ranks", times));
   return global / (replicas * turns);
 }
 
@@ -52,13 +54,24 @@ void check(const StudyFlags& flags) {
     throw ConfigError("--ranks needs at least one rank count, for example --ranks 1,2,4");
   if (flags.repeats < 1)
     throw ConfigError(fmt::format("--repeats {} must be 1 or more", flags.repeats));
-  std::set<int> seen;
-  for (const int ranks : flags.ranks) {
-    if (ranks < 1) throw ConfigError(fmt::format("--ranks: {} is not a number of ranks", ranks));
-    if (!seen.insert(ranks).second) throw ConfigError(fmt::format("--ranks names {} twice", ranks));
-    if (flags.replicas && flags.replicas < ranks)
+  std::set<Size> seen;
+  for (const Size& size : flags.ranks) {
+    if (size.ranks < 1)
+      throw ConfigError(fmt::format("--ranks: {} is not a number of ranks", size.ranks));
+    if (size.ranks % size.parts() != 0)
+      throw ConfigError(fmt::format(
+          "--ranks: {} are no groups of {} ranks that share each sample (parallel.spatial)",
+          size.text(), size.parts()));
+    if (!seen.insert(size).second)
+      throw ConfigError(fmt::format("--ranks names {} twice", size.text()));
+    if (flags.replicas && flags.replicas < size.groups())
       throw ConfigError(fmt::format("run.replicas = {} is less than the {} ranks of this study",
-                                    flags.replicas, ranks));
+                                    flags.replicas, size.groups()));
+    if (flags.replicas && size.parts() > 1 && flags.replicas != size.groups())
+      throw ConfigError(
+          fmt::format("--ranks {}: {} groups of ranks share samples, and run.replicas = {}: there "
+                      "each replica needs ranks of its own; leave run.replicas out",
+                      size.text(), size.groups(), flags.replicas));
   }
   if (flags.replicas && flags.mode == Mode::weak)
     throw ConfigError(
@@ -80,26 +93,28 @@ Mode parse_mode(std::string_view text) {
 
 std::vector<PlannedRun> plan_runs(const StudyFlags& flags) {
   check(flags);
-  std::vector<int> ranks = flags.ranks;
-  std::sort(ranks.begin(), ranks.end());
+  std::vector<Size> sizes = flags.ranks;
+  std::sort(sizes.begin(), sizes.end());
   std::vector<PlannedRun> runs;
   for (int repeat = 1; repeat <= flags.repeats; ++repeat)
-    for (const int n : ranks) runs.push_back(plan_another(flags, n, repeat));
+    for (const Size& size : sizes) runs.push_back(plan_another(flags, size, repeat));
   return runs;
 }
 
-PlannedRun plan_another(const StudyFlags& flags, int ranks, int repeat) {
+PlannedRun plan_another(const StudyFlags& flags, const Size& size, int repeat) {
   const auto [least, most] = std::ranges::minmax(flags.ranks);
   const int cores = flags.cores ? flags.cores : cores_of_this_process();
-  const int threads = flags.threads_per_rank ? flags.threads_per_rank : std::max(1, cores / most);
+  const int threads =
+      flags.threads_per_rank ? flags.threads_per_rank : std::max(1, cores / most.ranks);
   PlannedRun run;
-  run.ranks = ranks;
+  run.ranks = size.ranks;
+  run.spatial = size.spatial;
   run.repeat = repeat;
   run.seed = flags.seed + static_cast<uint64_t>(repeat - 1);
-  run.local_batch = local_batch(flags, ranks, least);
-  run.directory = fmt::format("{}/runs/n{:04}-r{}", flags.output_dir, ranks, repeat);
-  run.command = {flags.program,         "train",        flags.config, "--ranks",
-                 fmt::to_string(ranks), "--output-dir", run.directory};
+  run.local_batch = local_batch(flags, size, least);
+  run.directory = run_path(flags.output_dir, size, repeat);
+  run.command = {flags.program,  "train",      flags.config, "--ranks", fmt::to_string(size.ranks),
+                 "--output-dir", run.directory};
   if (flags.oversubscribe) run.command.emplace_back("--oversubscribe");
   run.sets = flags.sets;
   // After the user's own settings: what the study varies and what it must hold fixed wins.
@@ -107,6 +122,8 @@ PlannedRun plan_another(const StudyFlags& flags, int ranks, int repeat) {
   run.sets.push_back(fmt::format("run.threads={}", threads));
   run.sets.push_back(fmt::format("batch.local={}", run.local_batch));
   run.sets.push_back("batch.global=0");
+  if (!size.spatial.empty())
+    run.sets.push_back(fmt::format("parallel.spatial={}", fmt::join(size.spatial, ",")));
   for (const std::string& set : run.sets) {
     run.command.push_back("--set");
     run.command.push_back(set);

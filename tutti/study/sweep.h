@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tutti/study/run_folder.h"
+#include "tutti/study/size.h"
 #include "tutti/trace/record.h"
 
 namespace tutti::study {
@@ -24,8 +25,8 @@ Mode parse_mode(std::string_view text);  ///< throws ConfigError
 /// configuration.
 struct StudyFlags {
   std::string config;  ///< path of the base configuration; may be empty with `collect_only`
-  std::vector<int> ranks = {1, 2};  ///< rank counts, any order
-  int repeats = 3;                  ///< repeat k uses seed + k, the same for every rank count
+  std::vector<Size> ranks = {1, 2};  ///< sizes, any order
+  int repeats = 3;                   ///< repeat k uses seed + k, the same for every size
   Mode mode = Mode::weak;
   std::string output_dir =
       "study";  ///< study.csv, study.json, report.html and runs/n<ranks>-r<repeat>/
@@ -47,7 +48,7 @@ struct StudyFlags {
   uint64_t seed = 1;
   int64_t local_batch = 0, global_batch = 0;  ///< [batch]; 0 = not given
   int64_t accumulate = 1;                     ///< batch.accumulate
-  int64_t replicas = 0;                       ///< run.replicas; 0 = one per rank
+  int64_t replicas = 0;                       ///< run.replicas; 0 = one per group of ranks
   int threads_per_rank = 0;  ///< run.threads; 0 = chosen once for the whole study, see plan_runs
   int cores = 0;       ///< physical cores of the whole allocation; 0 = those this process may use
   int64_t epochs = 0;  ///< run.epochs; 0: unknown
@@ -65,7 +66,9 @@ struct StudyFlags {
 };
 
 struct PlannedRun {
-  int ranks = 1, repeat = 1;  ///< repeat counts from 1
+  int ranks = 1, repeat = 1;          ///< repeat counts from 1
+  std::vector<int64_t> spatial = {};  ///< as Size's
+  Size size() const { return {ranks, spatial}; }
   uint64_t seed = 1;
   int64_t local_batch = 0;  ///< per replica
   std::string directory;
@@ -80,6 +83,6 @@ struct PlannedRun {
 std::vector<PlannedRun> plan_runs(const StudyFlags& flags);
 
 /// The run that this study would make for a size and repeat that it was not asked for.
-PlannedRun plan_another(const StudyFlags& flags, int ranks, int repeat);
+PlannedRun plan_another(const StudyFlags& flags, const Size& size, int repeat);
 
 }  // namespace tutti::study

@@ -82,6 +82,28 @@ TEST(Sweep, FixedReplicasKeepTheBatchPerReplicaOnEveryRankCount) {
   EXPECT_THROW(plan_runs(fixed), ConfigError);  // fewer than the 4 ranks
 }
 
+TEST(Sweep, RanksThatShareSamplesAreASizeOfTheirOwn) {
+  StudyFlags given = flags(Mode::weak);
+  given.ranks = parse_sizes("4/2x2,2,1,2/2,4/2", {});
+  given.repeats = 1;
+  given.local_batch = 8;
+  const auto runs = plan_runs(given);
+  ASSERT_EQ(runs.size(), 5u);
+  std::vector<std::string> sizes;
+  for (const PlannedRun& run : runs) sizes.push_back(run.size().text());
+  EXPECT_EQ(sizes, (std::vector<std::string>{"1", "2", "2/2", "4/2", "4/2x2"}));
+  EXPECT_EQ(runs[4].directory, "out/runs/n0004-s2x2-r1");
+  EXPECT_TRUE(sets(runs[4], "parallel.spatial=2,2"));
+  EXPECT_EQ(shell_line(runs[1].command).find("spatial"), std::string::npos);
+  given.mode = Mode::strong;  // a replica is a group of ranks
+  for (const PlannedRun& run : plan_runs(given))
+    EXPECT_EQ(run.local_batch * run.size().groups(), 8);
+  EXPECT_EQ(parse_sizes("2", {2}), (std::vector<Size>{Size(2, {2})}));  // as the configuration says
+  EXPECT_EQ(parse_sizes("2/1", {2}), (std::vector<Size>{Size(2)}));
+  for (const char* wrong : {"", "2/", "/2", "2/2x", "two", "2/0", "1,,2", "-1"})
+    EXPECT_THROW(parse_sizes(wrong, {}), ConfigError) << wrong;
+}
+
 TEST(Sweep, MistakesAreNamed) {
   const auto message = [](StudyFlags given) -> std::string {
     try {
@@ -102,6 +124,12 @@ TEST(Sweep, MistakesAreNamed) {
   EXPECT_NE(message(given).find("0 is not"), std::string::npos) << message(given);
   given.ranks = {};
   EXPECT_NE(message(given).find("--ranks"), std::string::npos) << message(given);
+  given.ranks = {Size(3, {2})};
+  EXPECT_NE(message(given).find("3/2 are no groups of 2"), std::string::npos) << message(given);
+  given = flags(Mode::strong);
+  given.replicas = 4;
+  given.ranks = {Size(1), Size(2, {2})};
+  EXPECT_NE(message(given).find("leave run.replicas out"), std::string::npos) << message(given);
   given = flags(Mode::weak);
   given.repeats = 0;
   EXPECT_NE(message(given).find("--repeats 0"), std::string::npos) << message(given);

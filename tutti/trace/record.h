@@ -46,6 +46,7 @@ struct RunStart {
           global_batch = 0;  ///< samples per replica and step; samples per weight update of the job
   int64_t train_samples = 0;                    ///< samples of one epoch
   std::optional<int64_t> validation_samples{};  ///< none: evaluations are of the test set
+  std::vector<int64_t> spatial{};       ///< ranks that share each sample, along its dimensions
   std::optional<int64_t> data_nodes{};  ///< nodes with samples of their own; none: all share all
   int threads_per_rank = 1;
   std::string progress{};  ///< how operations between ranks move forward, for example "1 thread on

@@ -31,6 +31,7 @@ void fields(Event& e, Visit&& visit) {
   visit("global_batch", e.global_batch);
   visit("train_samples", e.train_samples);
   visit("validation_samples", e.validation_samples);
+  visit("spatial", e.spatial);
   visit("data_nodes", e.data_nodes);
   visit("threads_per_rank", e.threads_per_rank);
   visit("progress", e.progress);

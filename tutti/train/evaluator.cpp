@@ -1,7 +1,5 @@
 #include "tutti/train/evaluator.h"
 
-#include "tutti/data/pipeline.h"
-
 namespace tutti {
 namespace {
 
@@ -29,69 +27,81 @@ void to_plain(const TensorDesc& desc, const float* x, std::vector<float>& plain)
 
 }  // namespace
 
-Evaluator::Evaluator(const EvaluationNetwork& network, const Backend& backend,
-                     const data::Dataset& dataset, const data::SampleWriter& writer,
-                     std::span<const std::shared_ptr<const Metric>> metrics)
-    : network_(network), executor_(network.plan, backend), dataset_(dataset), writer_(writer),
-      metrics_(metrics.begin(), metrics.end()), plain_(network.predictions.size()) {}
+Evaluator::Evaluator(const Evaluated& what, std::span<const std::shared_ptr<const Metric>> metrics)
+    : what_(what), executor_(what.network.plan, what.backend),
+      parts_(what.communicator, what.network.grid, what.network.plan, executor_),
+      metrics_(metrics.begin(), metrics.end()), plain_(what.network.predictions.size()) {
+  executor_.set_exchanges(parts_);
+}
 
 void Evaluator::bind(void* parameters, void* statistics) {
   executor_.bind({.parameters = parameters, .statistics = statistics});
 }
 
 const float* Evaluator::prediction(size_t output) {
-  const Value value = network_.predictions[output];
-  const TensorDesc& desc = network_.plan.desc(value);
+  const Value value = what_.network.predictions[output];
+  const TensorDesc& desc = what_.network.plan.desc(value);
   const auto* x = static_cast<const float*>(executor_.result(value));
   if (desc.layout.is_plain() || desc.shape.rank() == 2) return x;
   to_plain(desc, x, plain_[output]);
   return plain_[output].data();
 }
 
-Quality Evaluator::run(const data::Range& range, int readers,
-                       std::vector<std::vector<float>>* keep) {
-  if (keep) keep->resize(network_.predictions.size());
+std::vector<Judged> Evaluator::judged() const {
+  const EvaluationNetwork& network = what_.network;
+  std::vector<Judged> list(network.predictions.size());
+  for (size_t o = 0; o < list.size(); ++o) {
+    list[o].prediction.sample = sample_of(network.plan.desc(network.predictions[o]));
+    list[o].target.sample = sample_of(network.targets[network.target_of[o]].desc);
+  }
+  return list;
+}
+
+void Evaluator::pass(int64_t samples, int readers, const Look& look) {
+  const EvaluationNetwork& network = what_.network;
+  const data::Range mine =
+      data::evaluation_range(samples, network.grid.group(), network.grid.groups());
   data::PipelineSpec spec;
   spec.threads = readers;
-  data::Pipeline pipeline(
-      dataset_, writer_, std::make_unique<data::EvaluationOrder>(range, network_.plan.batch), spec);
-  std::vector<Judged> judged(network_.predictions.size());
-  for (size_t o = 0; o < judged.size(); ++o) {
-    judged[o].prediction.sample = sample_of(network_.plan.desc(network_.predictions[o]));
-    judged[o].target.sample = sample_of(network_.targets[network_.target_of[o]].desc);
-  }
-  Quality quality(metrics_);
+  data::Pipeline pipeline(what_.dataset, what_.writer,
+                          std::make_unique<data::EvaluationOrder>(mine, network.plan.batch), spec);
   executor_.pack();
   while (pipeline.remaining() > 0) {
     const data::Batch& batch = pipeline.next();
-    for (size_t i = 0; i < network_.inputs.size(); ++i)
-      executor_.bind_input(network_.inputs[i].value, batch.tensors[i]);
+    for (size_t i = 0; i < network.inputs.size(); ++i)
+      executor_.bind_input(network.inputs[i].value, batch.tensors[i]);
     executor_.run({});
-    for (size_t o = 0; o < judged.size(); ++o) {
-      judged[o].prediction.data = prediction(o);
-      judged[o].target.data = batch.tensors[network_.inputs.size() + network_.target_of[o]];
-    }
-    quality.add(judged, batch.id.count);
-    for (size_t o = 0; keep && o < judged.size(); ++o)
-      (*keep)[o].insert((*keep)[o].end(), judged[o].prediction.numbers(0),
-                        judged[o].prediction.numbers(batch.id.count));
+    look(batch);
   }
+}
+
+Quality Evaluator::run(int64_t samples, int readers, std::vector<std::vector<float>>* keep) {
+  const EvaluationNetwork& network = what_.network;
+  if (keep) keep->resize(network.predictions.size());
+  std::vector<Judged> outputs = judged();
+  Quality quality(metrics_);
+  int64_t seen = 0;
+  pass(samples, readers, [&](const data::Batch& batch) {
+    for (size_t o = 0; o < outputs.size(); ++o) {
+      outputs[o].prediction.data = prediction(o);
+      outputs[o].target.data = batch.tensors[network.inputs.size() + network.target_of[o]];
+    }
+    // All parts have whole predictions, and judge them in turn.
+    for (int64_t i = 0; i < batch.id.count; ++i, ++seen)
+      if (seen % network.grid.parts() == network.grid.part()) quality.add(outputs, i);
+    for (size_t o = 0; keep && o < outputs.size(); ++o)
+      (*keep)[o].insert((*keep)[o].end(), outputs[o].prediction.numbers(0),
+                        outputs[o].prediction.numbers(batch.id.count));
+  });
+  what_.communicator.sum(quality.sums());
   return quality;
 }
 
-void Evaluator::predict(const data::Range& range, int readers, const TakePredictions& take) {
-  data::PipelineSpec spec;
-  spec.threads = readers;
-  data::Pipeline pipeline(
-      dataset_, writer_, std::make_unique<data::EvaluationOrder>(range, network_.plan.batch), spec);
-  executor_.pack();
-  while (pipeline.remaining() > 0) {
-    const data::Batch& batch = pipeline.next();
-    for (size_t i = 0; i < network_.inputs.size(); ++i)
-      executor_.bind_input(network_.inputs[i].value, batch.tensors[i]);
-    executor_.run({});
-    for (size_t o = 0; o < network_.predictions.size(); ++o) take(o, prediction(o), batch.id.count);
-  }
+void Evaluator::predict(int64_t samples, int readers, const TakePredictions& take) {
+  pass(samples, readers, [&](const data::Batch& batch) {
+    for (size_t o = 0; o < what_.network.predictions.size(); ++o)
+      take(o, prediction(o), batch.id.count);
+  });
 }
 
 }  // namespace tutti

@@ -4,43 +4,55 @@
 #include <functional>
 #include <memory>
 
+#include "tutti/data/pipeline.h"
 #include "tutti/data/sampler.h"
 #include "tutti/data/transform/sample_writer.h"
 #include "tutti/plan/executor.h"
 #include "tutti/train/metrics.h"
 #include "tutti/train/network.h"
+#include "tutti/train/part_exchange.h"
 
 namespace tutti {
 
-/// Runs an evaluation plan over ranges of a data set. Network, data set and writer must outlive it.
+/// What an evaluator works on; all of it must outlive it.
+struct Evaluated {
+  const EvaluationNetwork& network;
+  const Backend& backend;
+  comm::Communicator& communicator;
+  const data::Dataset& dataset;
+  const data::SampleWriter& writer;  ///< fills the tensors of network.batch()
+};
+
+/// Runs an evaluation plan over a data set. Groups of ranks take a share of the samples each, and
+/// the ranks of a group share every one of them. Used by the thread that uses the communicator.
 class Evaluator {
  public:
-  /// `writer`: fills the tensors of network.batch().
-  Evaluator(const EvaluationNetwork& network, const Backend& backend, const data::Dataset& dataset,
-            const data::SampleWriter& writer,
-            std::span<const std::shared_ptr<const Metric>> metrics);
+  Evaluator(const Evaluated& what, std::span<const std::shared_ptr<const Metric>> metrics);
 
   /// Binds the weights and statistics that every later run uses.
   void bind(void* parameters, void* statistics);
-  /// Quality over the samples [range.begin, range.end), each counted once; the last batch may be
-  /// partial. `keep`, if not null, receives each of the network's predictions of all samples in the
-  /// plain layout.
-  Quality run(const data::Range& range, int readers,
-              std::vector<std::vector<float>>* keep = nullptr);
+  /// Collective. Quality over the first `samples` of the data set, each counted once, on all ranks;
+  /// a group's last batch may be partial. `keep`, if not null, receives each of the network's
+  /// predictions of this group's samples in the plain layout.
+  Quality run(int64_t samples, int readers, std::vector<std::vector<float>>* keep = nullptr);
 
   /// One of the network's predictions of the next `count` samples, in the plain layout.
   using TakePredictions = std::function<void(size_t output, const float* y, int64_t count)>;
-  /// Predicts alone, in the order of the samples: the writer may fill the inputs only.
-  void predict(const data::Range& range, int readers, const TakePredictions& take);
+  /// Collective. Predicts alone, in the order of the group's samples, on all of its ranks: the
+  /// writer may fill the inputs only.
+  void predict(int64_t samples, int readers, const TakePredictions& take);
 
  private:
+  using Look = std::function<void(const data::Batch& batch)>;
+  /// Calls look after each forward pass of this group's share.
+  void pass(int64_t samples, int readers, const Look& look);
+  std::vector<Judged> judged() const;
   /// A prediction in the plain layout; in `plain_` where the plan has another.
   const float* prediction(size_t output);
 
-  const EvaluationNetwork& network_;
+  const Evaluated what_;
   Executor executor_;
-  const data::Dataset& dataset_;
-  const data::SampleWriter& writer_;
+  PartExchange parts_;
   std::vector<std::shared_ptr<const Metric>> metrics_;
   std::vector<std::vector<float>> plain_;  ///< of each prediction
 };

@@ -268,13 +268,12 @@ std::string to_text(const Metric& metric, double value) {
                               : fmt::format("{} {:.4f}", metric.name(), value);
 }
 
-void Quality::add(std::span<const Judged> outputs, int64_t count) {
-  for (int64_t i = 0; i < count; ++i)
-    for (size_t m = 0; m < metrics_.size(); ++m) {
-      const Judged& judged = outputs[metrics_[m]->output()];
-      sums_[m] += rounded(metrics_[m]->of_sample(judged.prediction, judged.target, i));
-    }
-  sums_.back() += static_cast<double>(count);
+void Quality::add(std::span<const Judged> outputs, int64_t i) {
+  for (size_t m = 0; m < metrics_.size(); ++m) {
+    const Judged& judged = outputs[metrics_[m]->output()];
+    sums_[m] += rounded(metrics_[m]->of_sample(judged.prediction, judged.target, i));
+  }
+  sums_.back() += 1;
 }
 
 double Quality::value(std::string_view metric) const {

@@ -80,8 +80,8 @@ class Quality {
   explicit Quality(std::span<const std::shared_ptr<const Metric>> metrics)
       : metrics_(metrics.begin(), metrics.end()), sums_(metrics.size() + 1) {}
 
-  /// The first `count` samples of a batch, all predictions of the model.
-  void add(std::span<const Judged> outputs, int64_t count);
+  /// Sample i of a batch, all predictions of the model.
+  void add(std::span<const Judged> outputs, int64_t i);
 
   /// One sum a metric, then the number of samples: what ranks add up.
   std::span<double> sums() { return sums_; }

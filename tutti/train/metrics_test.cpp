@@ -25,7 +25,7 @@ Quality quality_of(const ModelSpec& model, const Shape& prediction, const Shape&
                    std::span<const float> y, const void* t, int64_t count) {
   Quality quality(metrics_of(model));
   const Judged judged{{y.data(), prediction}, {t, target}};
-  quality.add({&judged, 1}, count);
+  for (int64_t i = 0; i < count; ++i) quality.add({&judged, 1}, i);
   return quality;
 }
 

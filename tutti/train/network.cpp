@@ -112,6 +112,76 @@ void add_targets(EvaluationNetwork& network, ModelSpec model) {
   for (const ModelOutput& output : built.outputs) network.target_of.push_back(output.target);
 }
 
+std::vector<std::optional<data::BatchRows>> rows_of(const Graph& graph,
+                                                    const std::vector<GraphInput>& inputs) {
+  std::vector<std::optional<data::BatchRows>> rows;
+  for (const GraphInput& input : inputs) {
+    const auto read = rows_read(graph, input.value);
+    rows.push_back(
+        read ? std::optional(data::BatchRows{read->dim, read->rows.first, read->rows.last})
+             : std::nullopt);
+  }
+  return rows;
+}
+
+std::unique_ptr<EvaluationNetwork> evaluation_of(const ModelSpec& model, const SplitSettings& split,
+                                                 const Backend& backend,
+                                                 const PlanOptions& options) {
+  ModelSpec spec = model;
+  spec.mode = Mode::eval;
+  const ModelGraph built = build_model(spec);
+  auto network = std::make_unique<EvaluationNetwork>();
+  SplitSettings parts = with_advice(split, backend);
+  parts.grid = network->grid = split.grid.without_sharing();  // statistics are the running ones
+  const Rewritten cut = split_samples(built.graph, parts);
+  const Rewritten fused = fuse_forward(cut.graph);
+  PlanOptions own = options;
+  own.threads = split.threads;
+  own.tile_bytes = split.tile_bytes;
+  network->plan = compile(fused.graph, backend, own);
+  const auto final_value = [&](Value v) {
+    return fused.of[static_cast<size_t>(cut.of[static_cast<size_t>(v.id)].id)];
+  };
+  for (const GraphInput& input : built.inputs)
+    network->inputs.push_back({input.field, final_value(input.value)});
+  for (const ModelOutput& output : built.outputs) {
+    network->predictions.push_back(final_value(output.prediction));
+    network->names.push_back(output.objective.name);
+  }
+  network->rows = rows_of(fused.graph, network->inputs);
+  add_targets(*network, model);
+  return network;
+}
+
+/// The evaluation side of a network whose training side is compiled, as `part` has it; its choices
+/// join the training plan's.
+std::unique_ptr<EvaluationNetwork> compile_evaluation_of(Network& network, const NetworkSpec& spec,
+                                                         int part, const Backend& backend) {
+  ModelSpec model = spec.training.model;
+  if (spec.evaluation_batch > 0) model.batch = spec.evaluation_batch;
+  SplitSettings split = spec.training.split;
+  split.grid = split.grid.with_part(part);
+  PlanOptions options;
+  options.layout = network.training.layout;
+  options.measure = spec.measure;
+  options.choices = network.training.options.choices;
+  options.variables = &network.training.variables;
+  auto evaluation = evaluation_of(model, split, backend, options);
+  network.training.options.choices = evaluation->plan.options.choices;
+  return evaluation;
+}
+
+/// A layout and choices, as rank 0 tells them to the others.
+std::string choices_text(const std::string& layout, const Choices& choices) {
+  return layout + "\n" + choices.to_string();
+}
+
+void take_choices(const std::string& text, PlanOptions& options) {
+  const size_t line = text.find('\n');
+  options.layout = text.substr(0, line);
+  options.choices = Choices::parse(text.substr(line + 1));
+}
+
 }  // namespace
 
 std::vector<data::BatchField> Network::batch() const {
@@ -122,58 +192,25 @@ std::vector<data::BatchField> Network::batch() const {
 
 std::vector<data::BatchField> EvaluationNetwork::batch() const {
   std::vector<data::BatchField> fields = batch_of(plan, inputs);
+  for (size_t i = 0; i < fields.size(); ++i) fields[i].rows = rows[i];
   fields.insert(fields.end(), targets.begin(), targets.end());
   return fields;
 }
 
 std::unique_ptr<EvaluationNetwork> compile_evaluation(const ModelSpec& model,
-                                                      const SplitSettings& slabs,
-                                                      const Variables* variables,
+                                                      const SplitSettings& split,
                                                       const Backend& backend,
-                                                      const PlanOptions& options) {
-  ModelSpec spec = model;
-  spec.mode = Mode::eval;
-  const ModelGraph built = build_model(spec);
-  SplitSettings alone = with_advice(slabs, backend);
-  alone.grid = {};  // a rank evaluates samples of its own
-  const Rewritten cut = split_samples(built.graph, alone);
-  const Rewritten fused = fuse_forward(cut.graph);
-  auto network = std::make_unique<EvaluationNetwork>();
-  PlanOptions with_variables = options;
-  with_variables.threads = slabs.threads;
-  with_variables.tile_bytes = slabs.tile_bytes;
-  with_variables.variables = variables;
-  network->plan = compile(fused.graph, backend, with_variables);
-  const auto final_value = [&](Value v) {
-    return fused.of[static_cast<size_t>(cut.of[static_cast<size_t>(v.id)].id)];
-  };
-  for (const GraphInput& input : built.inputs)
-    network->inputs.push_back({input.field, final_value(input.value)});
-  for (const ModelOutput& output : built.outputs) {
-    network->predictions.push_back(final_value(output.prediction));
-    network->names.push_back(output.objective.name);
-  }
-  add_targets(*network, model);
-  return network;
-}
-
-namespace {
-
-/// The evaluation side of a network whose training side is compiled; its choices join the training
-/// plan's.
-void compile_evaluation_of(Network& network, const NetworkSpec& spec, const Backend& backend) {
-  ModelSpec model = spec.training.model;
-  if (spec.evaluation_batch > 0) model.batch = spec.evaluation_batch;
+                                                      comm::Communicator& communicator) {
+  std::unique_ptr<EvaluationNetwork> network;
   PlanOptions options;
-  options.layout = network.training.layout;
-  options.measure = spec.measure;
-  options.choices = network.training.options.choices;
-  network.evaluation = std::move(*compile_evaluation(
-      model, spec.training.split, &network.training.variables, backend, options));
-  network.training.options.choices = network.evaluation.plan.options.choices;
+  const std::string made = comm::decide(communicator, "measuring kernels", [&] {
+    network = evaluation_of(model, split, backend, options);
+    return choices_text(network->plan.layout, network->plan.options.choices.used());
+  });
+  if (communicator.rank() == 0) return network;
+  take_choices(made, options);
+  return evaluation_of(model, split, backend, options);
 }
-
-}  // namespace
 
 std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend& backend,
                                          comm::Communicator& communicator) {
@@ -197,7 +234,7 @@ std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend&
   const auto compile_both = [&](const Choices& choices) {
     options.choices = choices;
     network->training = compile(training.graph, backend, options);
-    compile_evaluation_of(*network, spec, backend);
+    network->evaluation = std::move(*compile_evaluation_of(*network, spec, grid.part(), backend));
   };
   const auto compile_part = [&](int part, const Choices& choices) {
     TrainingGraphSpec other = training_spec;
@@ -209,10 +246,12 @@ std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend&
   const auto compile_others = [&](Choices& choices) {
     options.layout = network->training.layout;
     options.variables = &network->training.variables;
-    for (int part = 1; part < grid.parts(); ++part)
+    for (int part = 1; part < grid.parts(); ++part) {
       choices = compile_part(part, choices).options.choices;
+      (void)compile_evaluation_of(*network, spec, part, backend);
+    }
   };
-  std::string made =
+  const std::string made =
       comm::decide(communicator, spec.measure ? "measuring kernels" : "compiling the plan", [&] {
         // A layout that was asked for, for an experiment, must not become every later run's.
         const bool keeps = spec.measure && spec.layout == "auto" && spec.choices.empty() &&
@@ -225,12 +264,11 @@ std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend&
         if (keeps && choices.to_string() != known.to_string())
           write_tuning_file(spec.tuning_file, choices);
         choices = choices.used();
-        return network->training.layout + "\n" + choices.to_string();
+        return choices_text(network->training.layout, choices);
       });
   if (communicator.rank() != 0) {
-    const size_t line = made.find('\n');
-    options.layout = made.substr(0, line);
-    const Choices choices = Choices::parse(made.substr(line + 1));
+    take_choices(made, options);
+    const Choices choices = options.choices;
     Variables first;  // all parts keep their variables as the first one does
     if (grid.part() != 0) {
       first = compile_part(0, choices).variables;
@@ -242,12 +280,7 @@ std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend&
   compare_hashes(network->training, grid.peers(), communicator);
 
   network->inputs = training.inputs;
-  for (const GraphInput& input : training.inputs) {
-    const auto read = rows_read(training.graph, input.value);
-    network->rows.push_back(
-        read ? std::optional(data::BatchRows{read->dim, read->rows.first, read->rows.last})
-             : std::nullopt);
-  }
+  network->rows = rows_of(training.graph, network->inputs);
   network->losses = training.losses;
   network->lr = training.lr;
   network->gradient_scale = training.gradient_scale;

@@ -28,10 +28,12 @@ struct NetworkSpec {
 struct EvaluationNetwork {
   Plan plan;
   std::vector<GraphInput> inputs;
-  std::vector<Value> predictions;
-  std::vector<std::string> names;         ///< of each prediction; of the only one empty
+  std::vector<std::optional<data::BatchRows>> rows;  ///< of each that this rank's part reads
+  std::vector<Value> predictions;                    ///< of whole samples
+  std::vector<std::string> names;                    ///< of each prediction; of the only one empty
   std::vector<data::BatchField> targets;  ///< what predictions are compared with, on the host
   std::vector<size_t> target_of;          ///< of each prediction, in `targets`
+  PartGrid grid;                          ///< who share samples
 
   /// The tensors of a batch: inputs, then targets.
   std::vector<data::BatchField> batch() const;
@@ -56,11 +58,11 @@ struct Network {
 std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend& backend,
                                          comm::Communicator& communicator);
 
-/// The evaluation side alone, for `tutti eval`: no gradients, no optimizer.
+/// Collective. The evaluation side alone, for `tutti eval`: no gradients, no optimizer. Rank 0
+/// chooses the layout for all.
 std::unique_ptr<EvaluationNetwork> compile_evaluation(const ModelSpec& model,
-                                                      const SplitSettings& slabs,
-                                                      const Variables* variables,
+                                                      const SplitSettings& split,
                                                       const Backend& backend,
-                                                      const PlanOptions& options = {});
+                                                      comm::Communicator& communicator);
 
 }  // namespace tutti

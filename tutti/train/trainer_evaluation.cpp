@@ -36,13 +36,6 @@ double TrainerRun::quality() const {
   return at == result_.metrics.end() ? kNotMeasured : at->second;
 }
 
-Quality TrainerRun::measure(Evaluator& evaluator, const data::Dataset& dataset) {
-  Quality all = evaluator.run(data::evaluation_range(dataset.size(), comm_.rank(), comm_.size()),
-                              static_cast<int>(config_.data.readers));
-  comm_.sum(all.sums());
-  return all;
-}
-
 std::string TrainerRun::stopped_early_words() const {
   return fmt::format("stopped early: no better {} for {} evaluation{}", goal_.metric->name(),
                      patience_.waited(), patience_.waited() == 1 ? "" : "s");
@@ -63,7 +56,8 @@ bool TrainerRun::evaluate() {
   training_->settle();
   average_statistics();
   gather_average();
-  const Quality all = measure(*evaluator_, spec_.data.judge());
+  const Quality all =
+      evaluator_->run(spec_.data.judge().size(), static_cast<int>(config_.data.readers));
   std::string text;
   for (const auto& metric : goal_.metrics) {
     const double value = all.value(metric->name());

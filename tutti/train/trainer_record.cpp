@@ -62,6 +62,7 @@ RunStart TrainerRun::start_event() const {
   about.precision = to_string(config_.run.precision);
   about.ranks = comm_.size();
   about.replicas = replicas_.replicas();
+  if (grid_.parts() > 1) about.spatial = config_.parallel.spatial;
   about.local_batch = batch_.local;
   about.global_batch = batch_.global;
   about.train_samples = sampler_.steps_per_epoch() * batch_.global;

@@ -98,7 +98,6 @@ class TrainerRun {
   /// Whether these weights are to be kept as the best so far.
   bool evaluate();
   void count_improvement();
-  Quality measure(Evaluator& evaluator, const data::Dataset& dataset);
   bool stopped_early() const {
     return config_.run.patience > 0 && patience_.waited() >= config_.run.patience;
   }

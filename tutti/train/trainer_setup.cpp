@@ -152,7 +152,8 @@ void TrainerRun::build_data() {
   training_batch_.emplace(sample_writer(config_, *spec_.data.train, network().batch()));
   evaluation_batch_.emplace(
       sample_writer(config_, spec_.data.judge(), network().evaluation.batch()));
-  evaluator_.emplace(network().evaluation, *spec_.backend, spec_.data.judge(), *evaluation_batch_,
+  evaluator_.emplace(Evaluated{network().evaluation, *spec_.backend, comm_, spec_.data.judge(),
+                               *evaluation_batch_},
                      goal_.metrics);
   if (training_->weights().average())
     average_weights_ = Buffer(network().training.variables.parameter_bytes);

@@ -42,10 +42,11 @@ void TrainerRun::test() {
   const int64_t weights_step = take_tested_weights(best);
   const data::Dataset& dataset = *spec_.data.test;
   const data::SampleWriter writer = sample_writer(config_, dataset, network().evaluation.batch());
-  Evaluator evaluator(network().evaluation, *spec_.backend, dataset, writer, goal_.metrics);
+  Evaluator evaluator({network().evaluation, *spec_.backend, comm_, dataset, writer},
+                      goal_.metrics);
   evaluator.bind(best ? best->parameters() : shown_weights(),
                  best ? best->statistics(0) : averaged_.data());
-  const Quality all = measure(evaluator, dataset);
+  const Quality all = evaluator.run(dataset.size(), static_cast<int>(config_.data.readers));
   const double seconds = RunClock::since(began);
   clock_.add_pause(seconds);
   evaluation_seconds_ += seconds;

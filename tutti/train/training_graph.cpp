@@ -53,7 +53,9 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
   const ModelGraph built = build_model(model);
 
   TrainingGraph training;
-  const Rewritten cut = split_samples(built.graph, spec.split);
+  SplitSettings split = spec.split;
+  split.whole_outputs = false;
+  const Rewritten cut = split_samples(built.graph, split);
   Rewritten fused = fuse_forward(cut.graph);
   const auto at = [](const Rewritten& rewritten, Value v) {
     return rewritten.of[static_cast<size_t>(v.id)];
@@ -71,8 +73,6 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
   for (const auto& some : {built.inputs, built.targets})
     for (const GraphInput& input : some)
       training.inputs.push_back({input.field, final_value(input.value)});
-  for (const ModelOutput& output : built.outputs)
-    training.predictions.push_back(final_value(output.prediction));
   for (const Value loss : built.losses) training.losses.push_back(final_value(loss));
   training.graph = std::move(folded.graph);
 

@@ -23,9 +23,8 @@ struct TrainingGraphSpec {
 struct TrainingGraph {
   Graph graph;
   std::vector<GraphInput> inputs;  ///< the network's, then the targets
-  std::vector<Value> predictions;
-  std::vector<Value> losses;  ///< training minimises their sum
-  Value lr, gradient_scale;   ///< scalars: the rate of the step; 1 / replicas
+  std::vector<Value> losses;       ///< training minimises their sum
+  Value lr, gradient_scale;        ///< scalars: the rate of the step; 1 / replicas
 };
 
 TrainingGraph make_training_graph(const TrainingGraphSpec& spec);

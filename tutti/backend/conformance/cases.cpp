@@ -58,6 +58,7 @@ constexpr const char* kLosses[] = {
     "softmax_cross_entropy{} {} n3c5h6w7 weights over_labels scale0.5",
     "softmax_cross_entropy{} {} n3c3d3h4w5 weights",
     "softmax_cross_entropy{} {} n2c16d2h3w4 smoothing0.1 weights over_labels",
+    "softmax_cross_entropy{} {} n3c5h6w7 weights given scale0.5",
     "pointwise_loss{} {} n9c10 mse",
     "pointwise_loss{} {} n3c16h6w7 mse scale2",
     "pointwise_loss{} {} n3c5h6w7 mae",
@@ -86,7 +87,29 @@ constexpr const char* kUpdates[] = {
     "weight_average f32 n333 decay0.9 count5",
     "weight_average f32 n333 decay0.9 from8 count2",
 };
+/// After "OP DTYPE ". EXTENTS are those of a slab; so many windows of `height` rows, `step` apart,
+/// of which the first begins `before` rows above the first slab.
+constexpr const char* kRowCuts[] = {
+    "n4c16h8w5 slabs2 windows4 height6 step4 before1",
+    "n3c5h6w7 slabs1 windows1 height6 step1 before0",
+    "n6c16d4h4w3 slabs3 windows3 height6 step4 before1",
+    "n2c19h8w4 slabs1 windows2 height9 step3 before2",
+    "n4c16h4w6 slabs2 windows2 height7 step4 before2 across",
+};
 constexpr const char* kOthers[] = {
+    "gather_rows f32 n4c16h8w5 slabs2 windows4 height6 step4 before1 above1 below1",
+    "gather_rows bf16 n4c16h8w5 slabs2 windows4 height6 step4 before1 above1 below1",
+    "gather_rows f32 n3c5h6w7 slabs1 windows2 height7 step4 before3 above2 fill1.5",
+    "gather_rows i32 n4c3h8w6 slabs2 windows4 height6 step4 before1 below1",
+    "add_rows f32 n4c16h8w5 slabs2 windows4 height6 step4 before1 also",
+    "add_rows bf16 n4c5h6w7 slabs2 windows2 height7 step6 before0 also",
+    "sum_parts f32 n333 ranks3 scale0.5",
+    "sum_parts f32 n1 ranks4",
+    "merge_moments f32 n64 ranks2",
+    "merge_moments f32 n37 ranks5",
+    "label_weights i32 n3c6h7",
+    "label_weights i32 n9",
+    "label_weights i32 n2c4h5w6",
     "conv f32 n5c16h16w16 k16r3s3 pad1 sigmoid",
     "conv f32 n2c4d6h7w8 k16t3r3s3 pad1 bias tanh",
     // few products each: what bf16 loses in a large sum is all that a tanh near 0 shows
@@ -148,6 +171,11 @@ std::vector<std::string> conformance_lines() {
            {"global_average_pool", "global_average_pool_grad", "broadcast", "spatial_sum"})
         add(fmt::format("{} {} {}", op, type, shape));
     }
+    for (const char* shape : kActivations)
+      add(fmt::format("batch_norm_moments {} {}", type, shape));
+    for (const char* cut : kRowCuts)
+      for (const char* op : {"gather_rows", "add_rows"})
+        add(fmt::format("{} {} {}", op, type, cut));
     for (const char* shape : kVectors) {
       add(fmt::format("dense {} {}", type, shape));
       std::string plain(shape);

@@ -19,6 +19,9 @@ Family family_of(std::string_view op) {
   };
   if (is({"conv", "conv_backward_data", "conv_backward_weights", "conv_transpose"}))
     return conv_case;
+  if (is({"gather_rows", "add_rows", "sum_parts", "merge_moments", "batch_norm_moments",
+          "label_weights"}))
+    return parts_case;
   if (op.starts_with("batch_norm_")) return batch_norm_case;
   if (is({"pool", "pool_grad", "global_average_pool", "global_average_pool_grad", "broadcast",
           "spatial_sum", "resize", "resize_grad"}))

@@ -76,7 +76,8 @@ class CaseInputs {
 /// The activation that a line names; leaky_relu's slope is 0.2.
 std::optional<ActivationAttributes> activation_of(CaseLine& line);
 
-/// Each makes the cases of a family of ops: op_case_layers.cpp and op_case_values.cpp.
+/// Each makes the cases of a family of ops: op_case_layers.cpp, op_case_values.cpp and
+/// op_case_parts.cpp.
 void conv_case(CaseLine& line, OpCase& made);
 void batch_norm_case(CaseLine& line, OpCase& made);
 void pool_case(CaseLine& line, OpCase& made);
@@ -85,5 +86,6 @@ void pointwise_case(CaseLine& line, OpCase& made);
 void shape_case(CaseLine& line, OpCase& made);
 void loss_case(CaseLine& line, OpCase& made);
 void update_case(CaseLine& line, OpCase& made);
+void parts_case(CaseLine& line, OpCase& made);
 
 }  // namespace tutti

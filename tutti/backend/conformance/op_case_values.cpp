@@ -98,7 +98,9 @@ void loss_case(CaseLine& line, OpCase& made) {
         .label_smoothing = static_cast<float>(line.number("smoothing", 0)),
         .class_weights = {},
         .scale = scale,
-        .mean_over = line.has("over_labels") ? MeanOver::labels : MeanOver::weights};
+        .mean_over = line.has("over_labels") ? MeanOver::labels
+                     : line.has("given")     ? MeanOver::given
+                                             : MeanOver::weights};
     if (line.has("weights"))
       for (int64_t k = 0; k < x[1]; ++k)
         a.class_weights.push_back(0.5f + 0.25f * static_cast<float>(k % 5));
@@ -107,7 +109,7 @@ void loss_case(CaseLine& line, OpCase& made) {
     made.labels = x[1];
     in.batched(x, line.dtype)
         .batched(Shape(std::span<const int64_t>(labels)), DType::i32, Fill::label);
-    if (grad) in.fixed({}, Fill::positive);
+    if (grad || a.mean_over == MeanOver::given) in.fixed({}, Fill::positive);
     if (grad)
       made.problem.op = std::make_shared<SoftmaxCrossEntropyGrad>(a);
     else

@@ -94,6 +94,7 @@ OpRun::OpRun(OpProblem problem, const Backend& backend, const OpRunOptions& opti
   };
   request_.op = problem_.op.get();
   add(problem_.in, request_.in);
+  if (walk_ == Walk::across) batch_ = 0;  // that of what it makes
   add(out_types_, request_.out);
   request_.in_free = problem_.in_free;
   request_.out_free = problem_.out_free;
@@ -159,7 +160,7 @@ KernelRequest OpRun::request_for(int64_t tile) const {
   KernelRequest request = request_;
   if (walk_ == Walk::whole) return request;
   for (size_t i = 0; i < request.in.size(); ++i)
-    if (problem_.in[i].batched) request.in[i].shape[0] = tile;
+    if (problem_.in[i].batched && walk_ != Walk::across) request.in[i].shape[0] = tile;
   for (size_t i = 0; i < request.out.size(); ++i)
     if (out_types_[i].batched) request.out[i].shape[0] = tile;
   return request;
@@ -201,7 +202,8 @@ void OpRun::spoil_outputs() {
 
 void OpRun::work(Worker& worker) {
   for (const Worker::Tile& tile : worker.tiles) {
-    for (size_t i = 0; i < in_.size(); ++i) worker.in[i] = in_[i].at_sample(tile.first);
+    for (size_t i = 0; i < in_.size(); ++i)
+      worker.in[i] = in_[i].at_sample(walk_ == Walk::across ? 0 : tile.first);
     for (size_t i = 0; i < out_.size(); ++i) worker.out[i] = out_[i].at_sample(tile.first);
     KernelArgs args{.in = worker.in.data(),
                     .out = worker.out.data(),

@@ -135,6 +135,8 @@ class SoftmaxKernel : public Kernel {
       loss += static_cast<const double*>(state)[0];
       weight += static_cast<const double*>(state)[1];
     }
+    if (a_.mean_over == MeanOver::given)
+      weight = static_cast<double>(*static_cast<const float*>(args.in[2]));
     *static_cast<float*>(args.out[0]) =
         static_cast<float>(static_cast<double>(a_.scale) * loss / weight);
     *static_cast<float*>(args.out[1]) = static_cast<float>(weight);
@@ -206,6 +208,42 @@ class SoftmaxGradKernel final : public SoftmaxKernel<T> {
   Logits<T> dx_;
 };
 
+/// In the order of memory, whatever the layout.
+class LabelWeightsKernel final : public Kernel {
+ public:
+  LabelWeightsKernel(const KernelRequest& r, const LabelWeights& op)
+      : count_(r.in[0].elements()), weights_(op.weights()) {}
+  size_t state_bytes() const override { return sizeof(double); }
+  void run(const KernelArgs& args) override {
+    auto* const sum = static_cast<double*>(args.state);
+    if (args.first) *sum = 0;
+    const auto* const labels = static_cast<const int32_t*>(args.in[0]);
+    const auto last = static_cast<int32_t>(weights_.size()) - 1;
+    for (int64_t i = 0; i < count_; ++i)
+      *sum += static_cast<double>(weights_[static_cast<size_t>(std::clamp(labels[i], 0, last))]);
+  }
+  void finish(const FinishArgs& args) override {
+    if (args.part != 0) return;
+    double all = 0;
+    for (const void* state : args.states) all += *static_cast<const double*>(state);
+    *static_cast<float*>(args.out[0]) = static_cast<float>(all);
+  }
+
+ private:
+  int64_t count_;
+  std::vector<float> weights_;
+};
+
+bool add_label_weights(const KernelRequest& r, std::vector<KernelCandidate>& candidates,
+                       const LabelWeights& op) {
+  KernelCandidate c = candidate_for(r, "cpu:loss");
+  if (r.in[0].bytes() != static_cast<size_t>(r.in[0].elements()) * sizeof(int32_t))
+    c.refusal = "padding between labels";
+  c.make = [r, op] { return std::make_unique<LabelWeightsKernel>(r, op); };
+  candidates.push_back(std::move(c));
+  return true;
+}
+
 template <template <class> class K>
 bool add_softmax(const KernelRequest& r, std::vector<KernelCandidate>& candidates,
                  const SoftmaxCrossEntropyAttributes& a) {
@@ -226,6 +264,8 @@ bool append_softmax_candidates(const KernelRequest& r, std::vector<KernelCandida
     return add_softmax<SoftmaxKernel>(r, candidates, op->loss());
   if (const auto* op = dynamic_cast<const SoftmaxCrossEntropyGrad*>(r.op))
     return add_softmax<SoftmaxGradKernel>(r, candidates, op->loss());
+  if (const auto* op = dynamic_cast<const LabelWeights*>(r.op))
+    return add_label_weights(r, candidates, *op);
   return false;
 }
 

@@ -53,11 +53,25 @@ Rule softmax(const SoftmaxCrossEntropyAttributes& a) {
       call.sums[1] += a.mean_over == MeanOver::labels ? 1 : soft.weight(y);
     }
   };
-  const auto finish = [scale = a.scale](const RuleCall& call) {
-    call.out[0][0] = scale * call.sums[0] / call.sums[1];
-    call.out[1][0] = call.sums[1];
+  const bool given = a.mean_over == MeanOver::given;
+  const auto finish = [scale = a.scale, given](const RuleCall& call) {
+    const double all = given ? call.in[2][0] : call.sums[1];
+    call.out[0][0] = scale * call.sums[0] / all;
+    call.out[1][0] = all;
   };
-  return {.run = run, .sums = 2, .finish = finish, .unbatched_in = {}, .unbatched_out = {0, 1}};
+  Rule rule{.run = run, .sums = 2, .finish = finish, .unbatched_in = {}, .unbatched_out = {0, 1}};
+  if (given) rule.unbatched_in = {2};
+  return rule;
+}
+
+Rule label_weights(const LabelWeights& op) {
+  const auto run = [weights = op.weights()](const RuleCall& call) {
+    for (int64_t i = 0; i < call.in[0].size(); ++i)
+      call.sums[0] += static_cast<double>(weights[static_cast<size_t>(
+          std::clamp<int64_t>(static_cast<int64_t>(call.in[0][i]), 0, std::ssize(weights) - 1))]);
+  };
+  const auto finish = [](const RuleCall& call) { call.out[0][0] = call.sums[0]; };
+  return {.run = run, .sums = 1, .finish = finish, .unbatched_in = {}, .unbatched_out = {0}};
 }
 
 Rule softmax_grad(const SoftmaxCrossEntropyAttributes& a) {
@@ -158,6 +172,7 @@ Rule loss_rule(const KernelRequest& request) {
   if (const auto* s = dynamic_cast<const SoftmaxCrossEntropy*>(op)) return softmax(s->loss());
   if (const auto* s = dynamic_cast<const SoftmaxCrossEntropyGrad*>(op))
     return softmax_grad(s->loss());
+  if (const auto* w = dynamic_cast<const LabelWeights*>(op)) return label_weights(*w);
   if (const auto* p = dynamic_cast<const PointwiseLoss*>(op)) return pointwise(p->loss());
   if (const auto* p = dynamic_cast<const PointwiseLossGrad*>(op)) return pointwise_grad(p->loss());
   if (const auto* k = dynamic_cast<const GaussianKL*>(op)) return gaussian_kl(*k);

@@ -33,6 +33,12 @@ class PartGrid {
     other.rank_ = rank_ - this->part() + part;
     return other;
   }
+  /// The parts alone: of what needs no statistics of a batch.
+  PartGrid without_sharing() const {
+    PartGrid other = *this;
+    other.sharing_ = 1;
+    return other;
+  }
   /// Groups of ranks with a replica each, and this rank's.
   int groups() const { return ranks_ / parts(); }
   int group() const { return rank_ / parts(); }

@@ -1,8 +1,6 @@
 #include "tutti/parallel/split/split.h"
 
 #include <algorithm>
-#include <map>
-#include <optional>
 #include <ranges>
 #include <utility>
 
@@ -13,73 +11,10 @@
 #include "tutti/ops/losses.h"
 #include "tutti/ops/parts.h"
 #include "tutti/ops/rows.h"
-#include "tutti/parallel/split/slab_choice.h"
+#include "tutti/parallel/split/splitter.h"
 
 namespace tutti {
 namespace {
-
-constexpr int kDim = 2;  // of results, where the rows of axis 0 are
-
-/// A value of the old graph as this rank has it.
-struct Held {
-  Value value;
-  int64_t slabs = 1;    ///< along axis 0
-  bool shared = false;  ///< it has its part's rows alone
-};
-
-/// What a node reads of an input: windows along axis 0, one along axis 1.
-struct Wanted {
-  int dim = -1;  ///< of axis 0
-  std::vector<Rows> windows;
-  Rows across;  ///< along axis 1, where that is shared
-  float padding = 0;
-};
-
-/// A node as a part computes it.
-struct PartNode {
-  OpPtr op;  ///< null: the node's own
-  std::vector<Wanted> in;
-};
-
-class Splitter {
- public:
-  Splitter(const Graph& old, const SplitSettings& settings, const SlabChoice& slabs)
-      : old_(old), grid_(settings.grid), slabs_(slabs) {}
-  Rewritten build();
-
- private:
-  std::optional<PartNode> node_of_part(const Node& n, int part, int64_t slabs) const;
-  bool is_shared(const Node& n) const;
-  Rows rows_of_part(Value v, int dim, int part, int axis) const {
-    return held(v).shared ? grid_.rows(old_.shape(v)[dim], part, axis)
-                          : Rows{0, old_.shape(v)[dim]};
-  }
-  const Held& held(Value v) const { return held_[static_cast<size_t>(v.id)]; }
-  void copy_bound();
-  void add_node(int n);
-  OpPtr loss_of_part(const Node& n, bool shared) const;
-  void add_shared_stats(const Node& n, Value y);
-  Value read(Value v, const std::vector<Wanted>& wanted_by_part);
-  Value read_across(Value v, const std::vector<Wanted>& wanted_by_part);
-  struct Exchanged {
-    std::vector<Value> values;
-    std::vector<Rows> rows;
-  };
-  Exchanged exchange(Value v, Value from, int64_t slabs, int dim, int axis,
-                     const std::vector<Rows>& needed_by_part);
-  Value gather(const Exchanged& others, Value from, RowCut cut, float fill);
-  Value whole(Value v);
-  std::vector<Wanted> all_rows(Value v) const;
-
-  const Graph& old_;
-  const PartGrid grid_;
-  const SlabChoice& slabs_;
-  std::vector<Held> held_;
-  std::map<std::string, Value> gathered_;
-  Rewritten result_;
-  int tag_ = 0;
-  bool for_result_ = false;  // of exchanges made now
-};
 
 /// The smallest range that holds all windows.
 Rows hull(const std::vector<Rows>& windows) {
@@ -93,6 +28,8 @@ Rows meet(Rows a, Rows b) {
 }
 
 Rows moved(Rows rows, int64_t by) { return {rows.first + by, rows.last + by}; }
+
+}  // namespace
 
 std::optional<PartNode> Splitter::node_of_part(const Node& n, int part, int64_t slabs) const {
   const std::vector<ValueType> types = types_in(old_, n);
@@ -248,75 +185,14 @@ Value Splitter::read(Value v, const std::vector<Wanted>& wanted_by_part) {
 }
 
 std::vector<Wanted> Splitter::all_rows(Value v) const {
-  Wanted wanted{kDim, {{0, old_.shape(v)[kDim]}}, {}, 0};
-  if (grid_.along(1) > 1) wanted.across = {0, old_.shape(v)[kDim + 1]};
+  Wanted wanted{kRowsDim, {{0, old_.shape(v)[kRowsDim]}}, {}, 0};
+  if (grid_.along(1) > 1) wanted.across = {0, old_.shape(v)[kRowsDim + 1]};
   return std::vector<Wanted>(static_cast<size_t>(grid_.parts()), wanted);
 }
 
 Value Splitter::whole(Value v) {
   if (!old_.type(v).batched || (!held(v).shared && held(v).slabs == 1)) return held(v).value;
   return read(v, all_rows(v));
-}
-
-/// A loss of a part's rows alone counts as much as they are of all; one that all parts compute
-/// alike, as much as one part.
-OpPtr Splitter::loss_of_part(const Node& n, bool shared) const {
-  if (grid_.parts() == 1) return nullptr;
-  double share = 1;
-  for (int axis = 0; axis < PartGrid::kAxes; ++axis) {
-    const auto extent = shared ? static_cast<double>(rows_of(old_, n, axis)) : 0;
-    if (shared && grid_.along(axis) > 1)
-      share *= static_cast<double>(grid_.rows(rows_of(old_, n, axis), grid_.part(), axis).count()) /
-               extent;
-  }
-  if (!shared) share = 1.0 / grid_.parts();
-  const auto factor = static_cast<float>(share);
-  if (const auto* op = dynamic_cast<const SoftmaxCrossEntropy*>(n.op.get())) {
-    SoftmaxCrossEntropyAttributes loss = op->loss();
-    if (shared && !loss.class_weights.empty() && loss.mean_over == MeanOver::weights)
-      throw ConfigError(
-          "parallel.spatial: the sum of the labels' weights is not known to a part; set "
-          "loss.mean_over to labels");
-    loss.scale *= factor;
-    return std::make_shared<SoftmaxCrossEntropy>(std::move(loss));
-  }
-  if (const auto* op = dynamic_cast<const PointwiseLoss*>(n.op.get())) {
-    PointwiseLossAttributes loss = op->loss();
-    loss.scale *= factor;
-    return std::make_shared<PointwiseLoss>(loss);
-  }
-  if (const auto* op = dynamic_cast<const GaussianKL*>(n.op.get()))
-    return std::make_shared<GaussianKL>(op->scale() * factor);
-  return nullptr;
-}
-
-/// Statistics of all that share a batch norm: this rank's moments, and the others'.
-void Splitter::add_shared_stats(const Node& n, Value y) {
-  Graph& graph = result_.graph;
-  const auto& stats = dynamic_cast<const BatchNormStats&>(*n.op);
-  const bool shared = held(n.in[0]).shared;
-  const Shape& shape = old_.shape(n.in[0]);
-  NormGroup group{.peers = {}, .counts = {}, .me = 0, .tag = std::exchange(tag_, tag_ + 2)};
-  // Parts of one replica that hold all of its rows count once.
-  const int step = shared ? 1 : grid_.parts();
-  for (int peer = shared ? 0 : grid_.part(); peer < grid_.peers(); peer += step) {
-    int64_t count = shape[0] * shape.elements_from(2);
-    for (int axis = 0; shared && axis < PartGrid::kAxes; ++axis)
-      if (grid_.along(axis) > 1)
-        count = count / shape[kDim + axis] *
-                grid_.rows(shape[kDim + axis], peer % grid_.parts(), axis).count();
-    if (peer == grid_.me()) group.me = group.peers.size();
-    group.peers.push_back(peer);
-    group.counts.push_back(count);
-  }
-  const std::vector<Value> mine =
-      graph.append(n.name + ".moments", std::make_shared<BatchNormMoments>(), {&y, 1});
-  std::vector<Value> in{held(n.in[1]).value, held(n.in[2]).value};
-  for (const auto& each : exchange_in_group(graph, n.name + ".parts", group, group.tag, mine))
-    in.insert(in.end(), each.begin(), each.end());
-  const std::vector<Value> out = graph.append(
-      n.name, std::make_shared<MergeMoments>(group, stats.epsilon(), stats.momentum()), in);
-  for (size_t k = 0; k < out.size(); ++k) held_[static_cast<size_t>(n.out[k].id)].value = out[k];
 }
 
 void Splitter::add_node(int number) {
@@ -344,6 +220,9 @@ void Splitter::add_node(int number) {
       (shared || grid_.peers() > grid_.parts()))
     return add_shared_stats(n, in[0]);
   if (OpPtr loss = loss_of_part(n, shared)) op = loss;
+  const auto* entropy = dynamic_cast<const SoftmaxCrossEntropy*>(op.get());
+  if (entropy && entropy->loss().mean_over == MeanOver::given)
+    in.push_back(weights_of_labels(n, in[1]));
   const std::vector<Value> out = result_.graph.append(n.name, op, in);
   for (size_t k = 0; k < out.size(); ++k) {
     const bool batched = old_.type(n.out[k]).batched;
@@ -356,17 +235,18 @@ Rewritten Splitter::build() {
   copy_bound();
   for (size_t i = 0; i < old_.nodes().size(); ++i) add_node(static_cast<int>(i));
   for_result_ = true;
-  for (const Value v : old_.outputs()) result_.graph.mark_output(whole(v));
   result_.of.resize(old_.values().size());
+  for (const Value v : old_.outputs()) {
+    if (held(v).shared && !whole_outputs_) continue;
+    result_.of[static_cast<size_t>(v.id)] = whole(v);
+    result_.graph.mark_output(whole(v));
+  }
   for (size_t i = 0; i < old_.values().size(); ++i) {
     const Value v{static_cast<int32_t>(i)};
-    const bool is_output = std::ranges::find(old_.outputs(), v) != old_.outputs().end();
-    if (is_output || (held_[i].slabs == 1 && !held_[i].shared)) result_.of[i] = whole(v);
+    if (held_[i].slabs == 1 && !held_[i].shared) result_.of[i] = whole(v);
   }
   return std::move(result_);
 }
-
-}  // namespace
 
 Rewritten split_samples(const Graph& graph, const SplitSettings& settings) {
   const SlabChoice slabs(graph, settings);

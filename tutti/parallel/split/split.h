@@ -18,13 +18,16 @@ struct SplitSettings {
   int64_t slabs = 0;  ///< of a sample, where its rows can be dealt out so; 0: as many as threads
                       ///< and cache ask for
   PartGrid grid = {};
+  bool whole_outputs = true;  ///< outputs have the rows of all parts; false: what is shared is no
+                              ///< output, and only the loss is
 };
 
 /// Before differentiate. Layers that no cut helps stay as they are; a graph of small samples for
 /// ranks of their own comes back unchanged. Inputs keep their shapes: each part is given whole
-/// samples. So do outputs, but for the loss, which is the part's share: the parts' add up. `of`
-/// names a value with all of its samples, or none. What follows layers that need all rows is
-/// computed alike by all parts of a replica. Throws ConfigError for what cannot be shared.
+/// samples. So do outputs, where they are wanted, but for the loss, which is the part's share: the
+/// parts' add up. `of` names a value with all of its samples, or none. What follows layers that
+/// need all rows is computed alike by all parts of a replica. Throws ConfigError for what cannot be
+/// shared.
 Rewritten split_samples(const Graph& graph, const SplitSettings& settings);
 
 }  // namespace tutti

@@ -9,15 +9,18 @@
   const most = Math.max(0, ...rows.map((row) => row.runs));
 
   const readable = (value) => (value === null || !Number.isFinite(value) ? '-' : Math.abs(value) >= 1000 ? Math.round(value).toLocaleString('en') : String(Number(value.toPrecision(3))));
-  const ranksWords = (n) => `${n} ${n === 1 ? 'rank' : 'ranks'}`;
-  const named = (row) => String(row.ranks) + (row.oversubscribed ? '*' : '');
+  const ranksWords = (row) => `${row.ranks} ${row.ranks === 1 ? 'rank' : 'ranks'}` + (row.parts ? `, ${row.parts} a sample` : '');
+  // Ranks that share samples stand beside as many that do not.
+  const at = (row) => log(row.ranks) + (row.parts ? 0.25 : 0);
+  const same = (run, row) => run.ranks === row.ranks && run.parts === row.parts;
+  const named = (row) => String(row.ranks) + (row.parts ? '/' + row.parts : '') + (row.oversubscribed ? '*' : '');
   const interval = (r) => (r.low_90 === null ? '' : ` [${readable(r.low_90)}, ${readable(r.high_90)}]`);
   const runsWords = () => {
     const counts = [...new Set(rows.map((row) => row.runs))];
     return counts.length === 1 ? `${counts[0]} ${counts[0] === 1 ? 'run' : 'runs'} for each number of ranks` : `${Math.min(...counts)} to ${most} runs for each number of ranks`;
   };
   const targetWords = study.target ? `${study.metric_words} ${study.target.higher_is_better ? '≥' : '≤'} ${study.target.value}` : '';
-  const marks = () => rows.filter((row) => row.reached === 0 && row.runs > 0 && row.cut_off === 0).map((row) => ({ x: log(row.ranks), text: 'target not reached' }));
+  const marks = () => rows.filter((row) => row.reached === 0 && row.runs > 0 && row.cut_off === 0).map((row) => ({ x: at(row), text: 'target not reached' }));
 
   // Round numbers in [low, high] on a logarithmic axis, given and wanted as logarithms.
   const roundTicks = (scale) => {
@@ -28,23 +31,23 @@
       for (const step of steps) if (log(step) + power >= scale.min - 1e-9 && log(step) + power <= scale.max + 1e-9) ticks.push({ value: log(step) + power });
     scale.ticks = ticks;
   };
-  const ranksAxis = () => ({ type: 'linear', title: { text: 'ranks' + (crowded ? ' (* more threads than cores)' : '') }, min: log(ranks[0]) - 0.25, max: log(ranks[ranks.length - 1]) + 0.35,
-    afterBuildTicks: (scale) => { scale.ticks = rows.map((row) => ({ value: log(row.ranks) })); },
-    ticks: { autoSkip: false, callback: (value) => named(rows.reduce((a, b) => (Math.abs(log(b.ranks) - value) < Math.abs(log(a.ranks) - value) ? b : a))) } });
+  const ranksAxis = () => ({ type: 'linear', title: { text: 'ranks' + (crowded ? ' (* more threads than cores)' : '') }, min: log(ranks[0]) - 0.25, max: Math.max(...rows.map(at)) + 0.35,
+    afterBuildTicks: (scale) => { scale.ticks = rows.map((row) => ({ value: at(row) })); },
+    ticks: { autoSkip: false, callback: (value) => named(rows.reduce((a, b) => (Math.abs(at(b) - value) < Math.abs(at(a) - value) ? b : a))) } });
 
   // One quantity per size: its line, intervals and single runs. `of(row)` is {value, low, high, runs}.
   function line(label, colour, shape, dash, of, map, shift) {
     const here = rows.map((row) => ({ row, is: of(row) })).filter(({ is }) => is.value !== null);
     return [
       { label, showLine: true, borderColor: colour, borderDash: dash, borderWidth: 2, pointStyle: shape, pointRadius: 5, pointHoverRadius: 7, pointBorderWidth: 2, order: 1,
-        pointBackgroundColor: colour, data: here.map(({ row, is }) => ({ x: log(row.ranks), y: map(is.value), row, is })), shift,
-        bars: here.filter(({ is }) => is.low !== null && is.low !== undefined && is.low !== is.high).map(({ row, is }) => ({ x: log(row.ranks), low: map(is.low), high: map(is.high) })),
+        pointBackgroundColor: colour, data: here.map(({ row, is }) => ({ x: at(row), y: map(is.value), row, is })), shift,
+        bars: here.filter(({ is }) => is.low !== null && is.low !== undefined && is.low !== is.high).map(({ row, is }) => ({ x: at(row), low: map(is.low), high: map(is.high) })),
         key: { text: label, colour, dash, shape, line: true } },
       { label, borderColor: 'transparent', backgroundColor: colour + '80', pointRadius: 2.5, pointStyle: 'circle', showLine: false, order: 2,
-        data: here.filter(({ is }) => is.runs.length > 1).flatMap(({ row, is }) => is.runs.map((value) => ({ x: log(row.ranks) + (shift > 0 ? 0.06 : -0.06), y: map(value) }))) },
+        data: here.filter(({ is }) => is.runs.length > 1).flatMap(({ row, is }) => is.runs.map((value) => ({ x: at(row) + (shift > 0 ? 0.06 : -0.06), y: map(value) }))) },
     ];
   }
-  const tooltip = (text) => ({ filter: (item) => Boolean(item.raw.row), callbacks: { title: (items) => (items.length ? ranksWords(items[0].raw.row.ranks) : ''), label: text } });
+  const tooltip = (text) => ({ filter: (item) => Boolean(item.raw.row), callbacks: { title: (items) => (items.length ? ranksWords(items[0].raw.row) : ''), label: text } });
   const extent = (datasets) => { const values = datasets.flatMap((set) => (set.data || []).map((point) => point.y)).filter(Number.isFinite); return [Math.min(...values), Math.max(...values)]; };
   const niceCeil = (value) => { const unit = 10 ** Math.floor(Math.log10(value)); return unit * [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10].find((step) => step * unit >= value * (1 - 1e-9)); };
   const ratio = (key) => (row) => ({ value: row[key].value, low: row[key].low_90, high: row[key].high_90, runs: row[key + '_runs'] || [] });
@@ -65,9 +68,9 @@
 
   function efficiency(theme) {
     const share = (key) => (row) => { const r = ratio(key)(row); const part = (value) => (value === null ? null : (100 * value) / row.ranks); return { value: part(r.value), low: part(r.low), high: part(r.high), runs: r.runs.map(part) }; };
-    const same = (value) => value;
-    const datasets = [...line('parallel efficiency', theme.parallel, 'circle', [], share('parallel_speedup'), same, -3),
-      ...(study.target ? line('learning efficiency', theme.learning, 'rect', [7, 3], share('learning_speedup'), same, 3) : [])];
+    const own = (value) => value;
+    const datasets = [...line('parallel efficiency', theme.parallel, 'circle', [], share('parallel_speedup'), own, -3),
+      ...(study.target ? line('learning efficiency', theme.learning, 'rect', [7, 3], share('learning_speedup'), own, 3) : [])];
     return { type: 'scatter', data: { datasets, marks: study.target ? marks() : [], rules: [{ y: 100, key: { text: 'ideal', colour: theme.grey, dash: [5, 4], line: true } }] },
       options: { scales: { x: ranksAxis(), y: { title: { text: 'speed-up ÷ ranks, %' }, min: 0, max: Math.ceil(Math.max(110, extent(datasets)[1] * 1.1) / 10) * 10 } },
         plugins: { tooltip: tooltip(({ raw: { is }, dataset }) => `${dataset.label} ${readable(is.value)} %${interval({ low_90: is.low, high_90: is.high })}`) } } };
@@ -78,7 +81,7 @@
   const mean = (key, single, unit) => (row) => {
     const s = row[key], half = s.half_width_90;
     return { value: s.mean === null ? null : s.mean / unit, low: half === null ? null : Math.max(0, s.mean - half) / unit, high: half === null ? null : (s.mean + half) / unit,
-      runs: runs.filter((run) => run.ranks === row.ranks && run[single] !== null).map((run) => run[single] / unit) };
+      runs: runs.filter((run) => same(run, row) && run[single] !== null).map((run) => run[single] / unit) };
   };
   function toTarget(key, single, name, unitOf, ideal) {
     if (!study.target || !rows.some((row) => row[key].mean !== null)) return null;
@@ -97,13 +100,13 @@
   function curves(theme, xKey, runPoints, rowPoints, band) {
     return rows.flatMap((row, index) => {
       const colour = theme.sizes[index % theme.sizes.length], dash = Draw.dashes[index % Draw.dashes.length], shape = Draw.shapes[index % Draw.shapes.length];
-      const mine = runs.filter((run) => run.ranks === row.ranks).map(runPoints).filter((points) => points.length);
+      const mine = runs.filter((run) => same(run, row)).map(runPoints).filter((points) => points.length);
       const middle = rowPoints(row).filter((p) => p.y !== null && p.x !== null);
       if (!mine.length) return [];
-      const bold = { label: ranksWords(row.ranks), showLine: true, borderColor: colour, backgroundColor: colour, borderDash: dash, borderWidth: 2.5, pointStyle: shape, pointRadius: middle.length > 30 ? 0 : 3, order: 1,
+      const bold = { label: ranksWords(row), showLine: true, borderColor: colour, backgroundColor: colour, borderDash: dash, borderWidth: 2.5, pointStyle: shape, pointRadius: middle.length > 30 ? 0 : 3, order: 1,
         data: middle.map((p) => ({ x: p.x, y: p.y })), band: band && mine.length > 1 ? middle.map((p) => ({ x: p.x, low: p.low, high: p.high })) : [],
-        key: { text: ranksWords(row.ranks) + (row.oversubscribed ? '*' : ''), colour, dash, shape, line: true } };
-      const thin = mine.length < 2 ? [] : mine.map((data) => ({ label: ranksWords(row.ranks) + ', one run', showLine: true, borderColor: colour + '70', borderWidth: 1, pointRadius: 0, order: 2, data }));
+        key: { text: ranksWords(row) + (row.oversubscribed ? '*' : ''), colour, dash, shape, line: true } };
+      const thin = mine.length < 2 ? [] : mine.map((data) => ({ label: ranksWords(row) + ', one run', showLine: true, borderColor: colour + '70', borderWidth: 1, pointRadius: 0, order: 2, data }));
       return [bold, ...thin];
     });
   }
@@ -140,7 +143,7 @@
     const part = (label, key, index) => ({ label, backgroundColor: theme.parts[index], borderColor: theme.paper, borderWidth: 1, maxBarThickness: 44, key: { text: label, colour: theme.parts[index], box: true },
       data: stepRows.map((row) => (stepView === 'share' ? (100 * row.step[key]) / row.step.total_ms : row.step[key])) });
     const all = [part('compute', 'compute_ms', 0), part('exposed communication', 'comm_exposed_ms', 1), part('waiting for data', 'data_wait_ms', 2), part('other', 'other_ms', 3)];
-    return { type: 'bar', data: { bare: true, labels: stepRows.map((row) => ranksWords(row.ranks) + (row.oversubscribed ? '*' : '')), datasets: stepView === 'rest' ? all.slice(1) : all },
+    return { type: 'bar', data: { bare: true, labels: stepRows.map((row) => ranksWords(row) + (row.oversubscribed ? '*' : '')), datasets: stepView === 'rest' ? all.slice(1) : all },
       options: { indexAxis: 'y', scales: { y: { stacked: true, grid: { display: false } }, x: { stacked: true, title: { text: stepView === 'share' ? '% of a step' : stepView === 'rest' ? 'ms of a step that are not compute' : 'ms of a step' }, ...(stepView === 'share' ? { max: 100 } : {}) } },
         plugins: { tooltip: { callbacks: { label: (item) => { const s = stepRows[item.dataIndex].step; const ms = stepView === 'share' ? (item.raw * s.total_ms) / 100 : item.raw; return `${item.dataset.label}: ${readable(ms)} ms, ${readable((100 * ms) / s.total_ms)} % of the step`; } } } } } };
   }

@@ -1,0 +1,48 @@
+// Ranks that share samples, on small networks.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/plan/parts_check.h"
+#include "tutti/backend/cpu/cpu_backend.h"
+
+namespace tutti::test {
+namespace {
+
+class Shared : public testing::TestWithParam<const char*> {};
+
+TEST_P(Shared, ComputesTheSame) {
+  for (const std::vector<int64_t>& spatial : {std::vector<int64_t>{2}, std::vector<int64_t>{4},
+                                              std::vector<int64_t>{3}, std::vector<int64_t>{2, 2}})
+    expect_serial({.network = GetParam(), .spatial = spatial}, 3e-3);
+}
+
+TEST_P(Shared, HasTheSameBitsEachTime) {
+  expect_same_bits({.network = GetParam(), .spatial = {2, 2}});
+}
+
+INSTANTIATE_TEST_SUITE_P(Networks, Shared, testing::Values("cosmoflow2", "deepcam"),
+                         [](const auto& info) { return std::string(info.param); });
+
+/// Inner slabs need nothing of other parts: their tiles come before the wait.
+TEST(SharedSlabs, ComputesInnerOnesBeforeItWaits) {
+  const PartGrid grid({2}, 1, 2, 0);
+  const Plan plan =
+      compile(science_network("cosmoflow2", DType::f32, 1, {.slabs = 4, .grid = grid}).graph,
+              CpuBackend(), parts_options());
+  int some = 0;
+  for (const PlanBand& band : plan.bands) {
+    if (band.early.empty()) continue;
+    ++some;
+    EXPECT_FALSE(band.waits.empty());
+    EXPECT_EQ(std::ssize(band.early), band.samples);
+    EXPECT_GT(std::ranges::count(band.early, true), 0);
+    EXPECT_LT(std::ranges::count(band.early, true), band.samples);
+  }
+  EXPECT_GT(some, 0);
+  expect_serial({.network = "cosmoflow2", .spatial = {2}, .slabs = 4}, 3e-3);
+}
+
+}  // namespace
+}  // namespace tutti::test

@@ -1,0 +1,81 @@
+# Cases of training_test.sh. Ranks that share samples.
+# shellcheck shell=bash disable=SC2154
+
+case_parts() {
+  # Ranks that share samples: they evaluate as one rank does, whatever the loss is divided by and whoever shares statistics; a death and
+  # a resume change nothing; a study compares them with ranks that do not.
+  "$tutti" data generate cosmoflow volumes --side 32 --train 8 --test 3 --seed 5 >generate.log || fail "cannot generate volumes"
+  "$tutti" data generate deepcam maps --height 48 --width 64 --train 8 --test 3 --seed 5 >>generate.log || fail "cannot generate maps"
+  # alike FILE FILE: lines of a name and a number, up to rounding
+  alike() {
+    paste "$1" "$2" | awk '{ d = $2 - $4; if (d < 0) d = -d; if ($1 != $3 || !(d <= 1e-4 * $2)) exit 1; ++n } END { if (n < 3) exit 1 }' ||
+      fail "$1 and $2: $(paste "$1" "$2")"
+  }
+  measures() {
+    local name=$1
+    shift
+    "$tutti" eval "$config" --weights "parts-$set" --json "$@" >$name.json 2>$name.log || fail "eval $* of $set"
+    grep -Eo '"(samples|mae|iou|accuracy|loss)": [0-9.e-]+' $name.json >$name.eval
+  }
+  for set in volumes maps; do
+    config=$here/$set.toml
+    # What training says of its last weights is what others find.
+    expect 0 parts-$set --ranks 2 --replicas 1 --set parallel.spatial=2 --max-steps 8
+    grep '"event":"eval"' parts-$set/record.jsonl | tail -n 1 | grep -Eo '"(samples|mae|iou|accuracy|loss)":[0-9.e-]+' | sed 's/:/: /' | sort >trained.eval
+    measures one --set parallel.spatial=1
+    sort one.eval >sorted.eval
+    alike sorted.eval trained.eval
+    for how in "--ranks 2" "--ranks 2 --spatial 2" "--ranks 4 --spatial 2" "--ranks 4 --spatial 2,2" "--ranks 3 --spatial 3"; do
+      measures other $how
+      alike one.eval other.eval
+    done
+    "$tutti" eval "$config" --weights parts-$set --ranks 3 --spatial 2 >odd.log 2>&1
+    code=$?
+    [ $code -eq 2 ] || fail "eval on 3 ranks with 2 parts: exit code $code, expected 2"
+    says odd '3 ranks are no replicas of 2 parts each'
+    "$tutti" infer "$config" --weights parts-$set --split validation --output $set-one.npy >infer.log 2>&1 || fail "infer of $set"
+    "$tutti" infer "$config" --weights parts-$set --split validation --output $set-two.npy --ranks 4 --spatial 2 >>infer.log 2>&1 || fail "infer of $set on parts"
+    says infer '2 rank.s. write the predictions; the other 2 have nothing to do'
+    python3 -c 'import sys, array
+a, b = (open(f, "rb").read() for f in sys.argv[1:])
+x, y = array.array("f", a[128:]), array.array("f", b[128:])
+sys.exit(a[:128] != b[:128] or len(x) == 0 or len(x) != len(y) or any(not abs(p - q) <= 1e-4 * (1 + abs(p)) for p, q in zip(x, y)))' $set-one.npy $set-two.npy ||
+      fail "the predictions of $set on parts are others"
+  done
+  # A weighted loss that is divided by the weights of all parts' labels.
+  weighted="--replicas 1 --set batch.local=2 --set loss.mean_over=weights"
+  expect 0 weighted $weighted
+  expect 0 weighted-2 $weighted --ranks 2 --set parallel.spatial=2
+  expect 0 weighted-2x2 $weighted --ranks 4 --set parallel.spatial=2,2
+  near weighted weighted-2
+  near weighted weighted-2x2
+  # Two replicas of two parts each have the statistics of one batch.
+  expect 0 batch --replicas 1 --set batch.local=2
+  expect 0 group --ranks 4 --set parallel.spatial=2 --set parallel.batchnorm_group_size=2
+  near batch group
+  expect 2 group-odd --ranks 4 --set parallel.spatial=2 --set parallel.batchnorm_group_size=3
+  says group-odd '2 replicas on ranks of their own are no groups of 3'
+  # A rank that dies.
+  long="--ranks 2 --replicas 1 --set parallel.spatial=2 --epochs 12 --set run.eval_every=0"
+  expect 0 lived $long
+  train died $long --set checkpoint.every_steps=8 &
+  job=$!
+  wait_for died/checkpoints/step_0000008 $job
+  program=$(pgrep -P $job) launcher=$(pgrep -P "$(pgrep -P $job)")
+  [ -n "$launcher" ] || fail "no launcher below $program"
+  kill -KILL "$(pgrep -P "$launcher" | tail -n 1)"
+  wait $job && fail "the run lived on without a rank"
+  expect 0 died $long --resume
+  same lived died 96
+  # One table of ranks with samples of their own and of ranks that share them.
+  config=$here/volumes.toml
+  "$tutti" study "$config" --ranks 1,2,2/2 --repeats 1 --replicas 0 --epochs 2 --target 5 --output-dir scaled >study.log 2>&1 || fail "no study of parts"
+  says study '^ *2/2[*]? +1 +1 +1 '
+  says study '2/2[*]? +[0-9.]+ +[0-9.]+'
+  [ -s scaled/runs/n0002-s2-r1/record.jsonl ] || fail "no run of two parts"
+  [ "$(cut -d, -f1 scaled/study.csv | tr '\n' ' ')" = "ranks 1 2 2 " ] || fail "the sizes of the study: $(cat scaled/study.csv)"
+  "$tutti" study "$config" --ranks 3/2 --replicas 0 --output-dir odd >odd.log 2>&1
+  code=$?
+  [ $code -eq 2 ] || fail "a study of 3 ranks with 2 parts: exit code $code, expected 2"
+  says odd '3/2 are no groups of 2 ranks that share each sample'
+}

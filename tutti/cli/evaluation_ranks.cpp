@@ -1,0 +1,48 @@
+#include "tutti/cli/evaluation_ranks.h"
+
+#include "tutti/base/log.h"
+#include "tutti/cli/launch.h"
+
+namespace tutti {
+namespace {
+
+JobOptions job_options(const RunConfig& config) {
+  return {.timeout = config.comm.timeout_s,
+          .nodes = config.comm.nodes,
+          .wire = config.comm.wire,
+          .threads = static_cast<int>(config.run.threads),
+          .progress = config.comm.progress_threads};
+}
+
+PartGrid grid_of(const RunConfig& config, const comm::Communicator& ranks) {
+  if (ranks.size() == 1) return {};
+  return {config.parallel.spatial, 1, ranks.size(), ranks.rank()};
+}
+
+}  // namespace
+
+std::optional<int> launch_evaluation(int ranks, const RunConfig& config) {
+  const comm::Launcher launcher = read_launcher();
+  log::configure(config.run.log_level, launcher.rank, launcher.size);
+  check_threads_per_core(static_cast<int>(config.run.threads), false, read_topology());
+  return launch_ranks(
+      ranks,
+      {.threads = static_cast<int>(config.run.threads), .progress = config.comm.progress_threads},
+      launcher.name == "none" ? 0 : launcher.size,
+      {.seconds = config.comm.timeout_s, .trains = false});
+}
+
+EvaluationRanks::EvaluationRanks(RunConfig& config, bool one_group)
+    : job_(job_options(config)), grid_(grid_of(config, job_.communicator())) {
+  config.run.threads = job_.threads();
+  const comm::Communicator& all = job_.communicator();
+  if (!one_group || grid_.groups() == 1) return;
+  if (all.rank() == 0)
+    log::info("{} rank(s) write the predictions; the other {} have nothing to do", grid_.parts(),
+              all.size() - grid_.parts());
+  idle_ = grid_.group() > 0;
+  group_ = job_.communicator().split(grid_.group(), all.rank());
+  grid_ = grid_of(config, *group_);
+}
+
+}  // namespace tutti

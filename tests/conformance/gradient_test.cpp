@@ -5,6 +5,7 @@
 #include "gradient_check.h"
 #include "tutti/ops/broadcast.h"
 #include "tutti/ops/fuse.h"
+#include "tutti/ops/resize.h"
 
 namespace tutti {
 namespace {
@@ -151,6 +152,17 @@ std::vector<GradientCase> cases() {
   add_map("broadcast", {3, 1, 1}, [](Graph& g, Value x) { return broadcast(g, "y", x, {4, 5}); });
   add_map("broadcast_3d", {3, 1, 1, 1}, [](Graph& g, Value x) {
     return broadcast(g, "y", x, {2, 3, 4});
+  });
+  add_map("resize", {3, 2, 4}, [](Graph& g, Value x) { return resize(g, "y", x, {3, 2, 1}); });
+  add_map("resize_1d", {3, 4}, [](Graph& g, Value x) { return resize(g, "y", x, in_all(2)); });
+  add_map("resize_3d", {2, 2, 1, 3}, [](Graph& g, Value x) {
+    return resize(g, "y", x, {2, 3, 1});
+  });
+  add_map("resize_of_some_rows", {2, 3, 2}, [](Graph& g, Value x) {
+    return g.append1("y",
+                     std::make_shared<Resize>(ResizeAttributes{
+                         .factor = {2, 2, 1}, .first = {1, 0, 0}, .count = {4, 0, 0}}),
+                     {x});
   });
   add_map("spatial_sum", {3, 2, 4},
           [](Graph& g, Value x) { return g.append1("y", std::make_shared<SpatialSum>(), {x}); });

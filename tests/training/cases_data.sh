@@ -206,6 +206,15 @@ sys.exit(a[:128] != b[:128] or len(x) == 0 or len(x) != len(y) or any(not abs(p 
     "$tutti" data inspect $set.nc >inspect.log 2>&1 || fail "cannot inspect $set.nc"
     says inspect 'prediction'
   done
+  # What is saved as truth is what the metric compares with.
+  python3 - eval-volumes.log <<'END' || fail "the saved files have another mae than eval: $(cat eval-volumes.log)"
+import array, re, sys
+x, y = (array.array("f", open(f"seen-volumes/{name}.npy", "rb").read()[128:]) for name in ("prediction", "truth"))
+mae = sum(abs(a - b) for a, b in zip(x, y)) / len(x)
+sys.exit(len(x) != len(y) or abs(mae - float(re.search(r"mae ([0-9.]+)", open(sys.argv[1]).read())[1])) > 1e-4)
+END
+  "$tutti" eval "$here/volumes.toml" --weights run-volumes --save-predictions seen-volumes >refused.log 2>&1 && fail "a folder was filled twice"
+  says refused 'is not an empty folder'
   for file in seen-volumes/scatter.png seen-volumes/x.npy seen-volumes/y.npy seen-maps/data.npy seen-maps/labels.npy; do
     [ -s $file ] || fail "no $file"
   done
@@ -220,6 +229,11 @@ sys.exit(a[:128] != b[:128] or len(x) == 0 or len(x) != len(y) or any(not abs(p 
   }
   refused 'predicts numbers, not classes' "$here/volumes.toml" --weights run-volumes --input volumes/validation --labels --output o.npy
   refused 'should end in .npy, .h5 or .nc' "$here/maps.toml" --weights run-maps --input maps/validation --output o.csv
+  cp -r maps/validation own && before=$(cat own/* | cksum)
+  refused 'is one of the files that --input names' "$here/maps.toml" --weights run-maps --input own --output "$(find own -name '*.h5' | head -n 1)"
+  [ "$(cat own/* | cksum)" = "$before" ] || fail "infer changed what it was to read"
+  refused "does not read a field 'image', only data" "$here/maps.toml" --weights run-maps --input own --field 'image: from climate/data whole' --output o.npy
+  refused 'says where the input lies in the files of --input' "$here/maps.toml" --weights run-maps --split validation --field 'data: from climate/data whole' --output o.npy
   refused 'give --input or --split' "$here/maps.toml" --weights run-maps --output o.npy
   [ -z "$(ls ./*.part 2>/dev/null)" ] || fail "parts of files are left"
 }

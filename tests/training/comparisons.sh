@@ -56,7 +56,7 @@ near() {
   paste "$1.losses" "$2.losses" | awk '{ d = $1 - $2; if (d < 0) d = -d; if (!(d <= (NR == 1 ? 1e-5 : 1e-2) * $1)) exit 1 }' ||
     fail "the losses of $1 and $2: $(paste "$1.losses" "$2.losses")"
   for name in "$1" "$2"; do
-    grep '"event":"eval"' "$name/record.jsonl" | head -n 1 | grep -Eo '"loss":[^,}]*' | cut -d: -f2 >"$name.losses"
+    grep '"event":"eval"' "$name/record.jsonl" | head -n 1 | grep -Eo 'loss":[^,}]*' | cut -d: -f2 >"$name.losses"
     [ -s "$name.losses" ] || fail "$name has not evaluated"
   done
   paste "$1.losses" "$2.losses" | awk '{ d = $1 - $2; if (d < 0) d = -d; if (!(d <= 2e-2 * $1)) exit 1 }' ||

@@ -75,8 +75,9 @@ void Evaluator::pass(int64_t samples, int readers, const Look& look) {
   }
 }
 
-Quality Evaluator::run(int64_t samples, int readers, std::vector<float>* keep) {
+Quality Evaluator::run(int64_t samples, int readers, std::vector<std::vector<float>>* keep) {
   const EvaluationNetwork& network = what_.network;
+  if (keep) keep->resize(network.predictions.size());
   std::vector<Judged> outputs = judged();
   Quality quality(metrics_);
   int64_t seen = 0;
@@ -88,16 +89,19 @@ Quality Evaluator::run(int64_t samples, int readers, std::vector<float>* keep) {
     // All parts have whole predictions, and judge them in turn.
     for (int64_t i = 0; i < batch.id.count; ++i, ++seen)
       if (seen % network.grid.parts() == network.grid.part()) quality.add(outputs, i);
-    if (keep)
-      keep->insert(keep->end(), outputs[0].prediction.numbers(0),
-                   outputs[0].prediction.numbers(batch.id.count));
+    for (size_t o = 0; keep && o < outputs.size(); ++o)
+      (*keep)[o].insert((*keep)[o].end(), outputs[o].prediction.numbers(0),
+                        outputs[o].prediction.numbers(batch.id.count));
   });
   what_.communicator.sum(quality.sums());
   return quality;
 }
 
 void Evaluator::predict(int64_t samples, int readers, const TakePredictions& take) {
-  pass(samples, readers, [&](const data::Batch& batch) { take(prediction(0), batch.id.count); });
+  pass(samples, readers, [&](const data::Batch& batch) {
+    for (size_t o = 0; o < what_.network.predictions.size(); ++o)
+      take(o, prediction(o), batch.id.count);
+  });
 }
 
 }  // namespace tutti

@@ -32,12 +32,12 @@ class Evaluator {
   /// Binds the weights and statistics that every later run uses.
   void bind(void* parameters, void* statistics);
   /// Collective. Quality over the first `samples` of the data set, each counted once, on all ranks;
-  /// a group's last batch may be partial. `keep`, if not null, receives the first predictions of
-  /// this group's samples in the plain layout.
-  Quality run(int64_t samples, int readers, std::vector<float>* keep = nullptr);
+  /// a group's last batch may be partial. `keep`, if not null, receives each of the network's
+  /// predictions of this group's samples in the plain layout.
+  Quality run(int64_t samples, int readers, std::vector<std::vector<float>>* keep = nullptr);
 
-  /// Predictions of the next `count` samples in the plain layout.
-  using TakePredictions = std::function<void(const float* y, int64_t count)>;
+  /// One of the network's predictions of the next `count` samples, in the plain layout.
+  using TakePredictions = std::function<void(size_t output, const float* y, int64_t count)>;
   /// Collective. Predicts alone, in the order of the group's samples, on all of its ranks: the
   /// writer may fill the inputs only.
   void predict(int64_t samples, int readers, const TakePredictions& take);

@@ -144,8 +144,10 @@ std::unique_ptr<EvaluationNetwork> evaluation_of(const ModelSpec& model, const S
   };
   for (const GraphInput& input : built.inputs)
     network->inputs.push_back({input.field, final_value(input.value)});
-  for (const ModelOutput& output : built.outputs)
+  for (const ModelOutput& output : built.outputs) {
     network->predictions.push_back(final_value(output.prediction));
+    network->names.push_back(output.objective.name);
+  }
   network->rows = rows_of(fused.graph, network->inputs);
   add_targets(*network, model);
   return network;

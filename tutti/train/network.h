@@ -30,6 +30,7 @@ struct EvaluationNetwork {
   std::vector<GraphInput> inputs;
   std::vector<std::optional<data::BatchRows>> rows;  ///< of each that this rank's part reads
   std::vector<Value> predictions;                    ///< of whole samples
+  std::vector<std::string> names;                    ///< of each prediction; of the only one empty
   std::vector<data::BatchField> targets;  ///< what predictions are compared with, on the host
   std::vector<size_t> target_of;          ///< of each prediction, in `targets`
   PartGrid grid;                          ///< who share samples

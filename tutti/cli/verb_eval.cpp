@@ -144,41 +144,41 @@ Verb eval_verb() {
           "With a run.target in the file the exit code is 3 where the whole validation or test "
           "set does not reach it.",
       .arguments = {state->flags.file_argument("eval", true)},
-      .flags =
-          joined({{.names = "--weights",
-                   .value = "PATH",
-                   .help = "A .safetensors file, a checkpoint, or the folder of a run or of "
-                           "its checkpoints: then the best one, else the newest valid one",
-                   .bind = &state->weights,
-                   .kind = Names::file,
-                   .required = "eval needs weights, for example: --weights "
-                               "runs/mine"},
-                  {.names = "--split",
-                   .help = "The part of the data set. By default test, or validation where "
-                           "there is no test set",
-                   .bind = &state->split,
-                   .choices = {"test", "validation", "train"}},
-                  {.names = "--samples",
-                   .value = "N",
-                   .help = "Only the first N samples. 0: all",
-                   .bind = &state->samples,
-                   .least = 0},
-                  ranks_flag(state->ranks),
-                  {.names = "--logits",
-                   .value = "FILE.npy",
-                   .help = "Write what the network predicts of all samples, float32: samples "
-                           "x classes, or samples x classes x height x width; of several "
-                           "predictions each, as FILE.NAME.npy",
-                   .bind = &state->logits,
-                   .kind = Names::file},
-                  {.names = "--save-predictions",
-                   .value = "DIR",
-                   .help = "Make a folder with the fields, their truth and the predictions as "
-                           ".npy, and pictures of the first samples; with --samples of fewer",
-                   .bind = &state->pictures,
-                   .kind = Names::folder},
-                  json_flag(state->json)},
-                 state->flags.flags({"data-dir", "batch-size", "precision", "threads", "spatial"})),
+      .flags = joined(
+          {{.names = "--weights",
+            .value = "PATH",
+            .help = "A .safetensors file, a checkpoint, or the folder of a run or of "
+                    "its checkpoints: then the best one, else the newest valid one",
+            .bind = &state->weights,
+            .kind = Names::file,
+            .required = "eval needs weights, for example: --weights "
+                        "runs/mine"},
+           {.names = "--split",
+            .help = "The part of the data set. By default test, or validation where "
+                    "there is no test set",
+            .bind = &state->split,
+            .choices = {"test", "validation", "train"}},
+           {.names = "--samples",
+            .value = "N",
+            .help = "Only the first N samples. 0: all",
+            .bind = &state->samples,
+            .least = 0},
+           ranks_flag(state->ranks),
+           {.names = "--logits",
+            .value = "FILE.npy",
+            .help = "Write what the network predicts of all samples, float32: samples "
+                    "x classes, or samples x classes x height x width; of several predictions "
+                    "each, as FILE.NAME.npy",
+            .bind = &state->logits,
+            .kind = Names::file},
+           {.names = "--save-predictions",
+            .value = "DIR",
+            .help = "Make a folder with the fields, the predictions and what they should be as "
+                    ".npy, and pictures of the first samples; with --samples of fewer",
+            .bind = &state->pictures,
+            .kind = Names::folder},
+           json_flag(state->json)},
+          state->flags.flags({"data-dir", "batch-size", "precision", "threads", "spatial"})),
       .examples = {{"tutti eval run.toml --weights runs/mine",
                     "Evaluate the best checkpoint of a run, or its newest if none is marked"},
                    {"tutti eval run.toml --weights runs/mine --ranks 4 --spatial 2",

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <optional>
 
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/base/log.h"
@@ -152,13 +151,13 @@ int run_infer(const InferVerb& verb) {
   Evaluator evaluator({*network, backend, ranks.communicator(), *dataset, writer}, {});
   evaluator.bind(weights.parameters(), weights.statistics(0));
   const std::vector<Objective> objectives = objectives_of(model);
-  std::vector<PredictionRows> rows;
+  std::vector<PredictionRows> rows;  // of the rank that writes
   for (size_t o = 0; ranks.first() && o < network->predictions.size(); ++o)
     rows.emplace_back(verb, objective_named(objectives, network->names[o]),
                       network->plan.desc(network->predictions[o]).shape, dataset->size());
   evaluator.predict(dataset->size(), static_cast<int>(config.data.readers),
                     [&](size_t output, const float* y, int64_t count) {
-                      if (!rows.empty()) rows[output].append(y, count);
+                      if (ranks.first()) rows[output].append(y, count);
                     });
   if (!ranks.first()) return 0;
   for (PredictionRows& one : rows) one.close();

@@ -148,7 +148,7 @@ TEST(Metrics, OfOnesOwnAreNamedByObjectives) {
   const std::array<float, 3> y = {1, 2, 3};
   const int32_t label = 1;
   const Judged judged{{y.data(), {3}}, {&label, {}}};
-  quality.add({&judged, 1}, 1);
+  quality.add({&judged, 1}, 0);
   EXPECT_EQ(quality.value("first"), std::nearbyint(0x1p24 / 3) / 0x1p24);  // rounded, to be exact
 }
 

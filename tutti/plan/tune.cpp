@@ -9,6 +9,8 @@
 #include "tutti/base/log.h"
 #include "tutti/base/rng.h"
 #include "tutti/device/cpu/buffer.h"
+#include "tutti/plan/bands.h"
+#include "tutti/plan/compile.h"
 #include "tutti/plan/executor.h"
 #include "tutti/plan/pass_estimate.h"
 
@@ -36,9 +38,7 @@ std::vector<std::string> layouts_to_try(const Graph& graph, const Backend& backe
 std::string layout_problem(const Graph& graph, int threads) {
   std::string text;
   for (const Node& node : graph.nodes()) {
-    std::vector<ValueType> in;
-    for (const Value v : node.in) in.push_back(graph.type(v));
-    if (node.op->walk(in) == Walk::exchange && node.op->mutates(0)) break;
+    if (walk_of(graph, node) == Walk::exchange && node.op->mutates(0)) break;
     text += fmt::format("{} {} {}", node.name, node.op->name(), node.op->attributes());
     for (const Value v : node.in) text += fmt::format(" {}", v.id);
     for (const Value v : node.out) text += " " + graph.type(v).desc.to_string();

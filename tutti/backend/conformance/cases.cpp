@@ -42,6 +42,7 @@ constexpr const char* kPools[] = {
     "n2c16d6h6w6 max t2r2s2 stride2",     "n4c16h8w8 average r2s2 stride2",
     "n3c5h9w7 average r3s3 stride2 pad1", "n3c5h9w7 average r3s2 pad1x0 exclude_pad",
     "n2c3d5h5w6 average t3r3s3 pad1",     "n2c32h7w7 max r3s3 pad1",
+    "n2c3d1h5w6 average t2r2s2 pad1",     "n2c16d1h5w6 max t2r2s2 pad1",
 };
 constexpr const char* kResizes[] = {
     "n3c16h4w5 factor2",

@@ -102,9 +102,10 @@ int run_eval(EvalVerb& verb) {
   const CpuBackend backend;
   const ModelSpec model = model_spec(config, *dataset, batch_sizes(config.batch, 1).local);
   const Goal goal = goal_of(config, model);
-  const auto network = compile_evaluation(model, split_settings(config), nullptr, backend);
-  Weights weights(network->plan.variables, 1);
   const FoundWeights found = find_weights(verb.weights, "--weights");
+  const auto network = compile_evaluation(model, split_settings(config), nullptr, backend,
+                                          plan_options_for(config, found));
+  Weights weights(network->plan.variables, 1);
   import_weights("eval", verb.weights, verb.flags.file(), found.file, weights);
 
   const data::SampleWriter writer = sample_writer(config, *dataset, network->batch());

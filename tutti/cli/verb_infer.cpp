@@ -106,7 +106,8 @@ int run_infer(const InferVerb& verb) {
           : open_unlabelled(config, {.files = verb.inputs, .field = verb.field}, found.settings);
   const CpuBackend backend;
   const ModelSpec model = model_spec(config, *dataset, batch_sizes(config.batch, 1).local);
-  const auto network = compile_evaluation(model, split_settings(config), nullptr, backend);
+  const auto network = compile_evaluation(model, split_settings(config), nullptr, backend,
+                                          plan_options_for(config, found));
   Weights weights(network->plan.variables, 1);
   import_weights("infer", verb.weights, verb.flags.file(), found.file, weights);
 

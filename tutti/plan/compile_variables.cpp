@@ -24,9 +24,7 @@ void Compiler::place_variables() {
 }
 
 bool Compiler::is_bucket(const Node& n) const {
-  std::vector<ValueType> types;
-  for (const Value v : n.in) types.push_back(graph_.type(v));
-  return n.op->walk(types) == Walk::exchange && n.op->mutates(0) && !n.op->in_update();
+  return exchange_kind(graph_, n) == ExchangeKind::gradients;
 }
 
 std::vector<Value> Compiler::parameter_order() const {

@@ -35,19 +35,22 @@ PlanBucket bucket_of(const Plan& plan, const Node& node) {
 int add_exchange(Plan& plan, int e) {
   const auto number = static_cast<int>(plan.exchanges.size());
   const Node& node = plan.graph.nodes()[static_cast<size_t>(e)];
-  PlanExchange exchange{.node = e, .in = {}, .out = {}, .in_desc = {}, .out_desc = {}};
+  PlanExchange exchange{.node = e,
+                        .kind = exchange_kind(plan.graph, node),
+                        .in = {},
+                        .out = {},
+                        .in_desc = {},
+                        .out_desc = {}};
   add_operands(plan, node.in, exchange.in, exchange.in_desc);
   add_operands(plan, node.out, exchange.out, exchange.out_desc);
-  if (node.op->mutates(0) && !node.op->in_update()) {
+  if (exchange.kind == ExchangeKind::gradients) {
+    exchange.bucket = static_cast<int>(plan.buckets.size());
     PlanBucket bucket = bucket_of(plan, node);
     bucket.exchange = number;
     exchange.out.push_back({.base = plan.base_of_sum(plan.buckets.size()), .offset = 0});
     exchange.out_desc.push_back(
         {DType::f32, Shape{static_cast<int64_t>(bucket.bytes / sizeof(float))}, {}});
     plan.buckets.push_back(bucket);
-  } else if (node.op->mutates(0)) {
-    exchange.out = exchange.in;
-    exchange.out_desc = exchange.in_desc;
   }
   plan.exchanges.push_back(std::move(exchange));
   return number;

@@ -109,14 +109,15 @@ class Stages {
     const auto number = static_cast<int>(plan_.exchanges.size());
     PlanExchange& made = plan_.exchanges.emplace_back();
     made.node = n;
+    made.kind = exchange_kind(plan_.graph, node);
     for (const Value v : node.in) {
       made.in.push_back(plan_.place(v));
       made.in_desc.push_back(plan_.desc(v));
     }
     made.out = made.in;
     made.out_desc = made.in_desc;
-    if (plan_.graph[node.in.front()].role == Role::parameter) {
-      const int bucket = holder(made.in.front());
+    if (made.kind == ExchangeKind::weights) {
+      const int bucket = made.bucket = holder(made.in.front());
       CHECK(bucket >= 0, "{}: its parameters have no gradients", node.name);
       weights_of_[bucket] = number;
       const int last = last_of(bucket);

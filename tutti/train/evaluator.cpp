@@ -48,23 +48,30 @@ const float* Evaluator::prediction(size_t output) {
   return plain_[output].data();
 }
 
-Quality Evaluator::run(const data::Range& range, int readers, std::vector<float>* keep) {
+template <class Each>
+void Evaluator::for_batches(const data::Range& range, int readers, Each each) {
   data::PipelineSpec spec;
   spec.threads = readers;
   data::Pipeline pipeline(
       dataset_, writer_, std::make_unique<data::EvaluationOrder>(range, network_.plan.batch), spec);
-  std::vector<Judged> judged(network_.predictions.size());
-  for (size_t o = 0; o < judged.size(); ++o) {
-    judged[o].prediction.sample = sample_of(network_.plan.desc(network_.predictions[o]));
-    judged[o].target.sample = sample_of(network_.targets[network_.target_of[o]].desc);
-  }
-  Quality quality(metrics_);
   executor_.pack();
   while (pipeline.remaining() > 0) {
     const data::Batch& batch = pipeline.next();
     for (size_t i = 0; i < network_.inputs.size(); ++i)
       executor_.bind_input(network_.inputs[i].value, batch.tensors[i]);
     executor_.run({});
+    each(batch);
+  }
+}
+
+Quality Evaluator::run(const data::Range& range, int readers, std::vector<float>* keep) {
+  std::vector<Judged> judged(network_.predictions.size());
+  for (size_t o = 0; o < judged.size(); ++o) {
+    judged[o].prediction.sample = sample_of(network_.plan.desc(network_.predictions[o]));
+    judged[o].target.sample = sample_of(network_.targets[network_.target_of[o]].desc);
+  }
+  Quality quality(metrics_);
+  for_batches(range, readers, [&](const data::Batch& batch) {
     for (size_t o = 0; o < judged.size(); ++o) {
       judged[o].prediction.data = prediction(o);
       judged[o].target.data = batch.tensors[network_.inputs.size() + network_.target_of[o]];
@@ -73,24 +80,16 @@ Quality Evaluator::run(const data::Range& range, int readers, std::vector<float>
     if (keep)
       keep->insert(keep->end(), judged[0].prediction.numbers(0),
                    judged[0].prediction.numbers(batch.id.count));
-  }
+  });
   return quality;
 }
 
 void Evaluator::predict(const data::Range& range, int readers, const TakePredictions& take) {
-  data::PipelineSpec spec;
-  spec.threads = readers;
-  data::Pipeline pipeline(
-      dataset_, writer_, std::make_unique<data::EvaluationOrder>(range, network_.plan.batch), spec);
-  executor_.pack();
-  for (int64_t first = range.begin; pipeline.remaining() > 0;) {
-    const data::Batch& batch = pipeline.next();
-    for (size_t i = 0; i < network_.inputs.size(); ++i)
-      executor_.bind_input(network_.inputs[i].value, batch.tensors[i]);
-    executor_.run({});
+  int64_t first = range.begin;
+  for_batches(range, readers, [&](const data::Batch& batch) {
     take(prediction(0), first, batch.id.count);
     first += batch.id.count;
-  }
+  });
 }
 
 }  // namespace tutti

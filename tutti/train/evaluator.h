@@ -33,6 +33,9 @@ class Evaluator {
   void predict(const data::Range& range, int readers, const TakePredictions& take);
 
  private:
+  /// Calls each(batch) for the batches of `range` in their order, their predictions made.
+  template <class Each>
+  void for_batches(const data::Range& range, int readers, Each each);
   /// A prediction in the plain layout; in `plain_` where the plan has another.
   const float* prediction(size_t output);
 

@@ -42,6 +42,7 @@ struct Network {
   std::vector<std::optional<data::BatchRows>> rows;  ///< of each that this rank's part reads
   std::vector<Value> losses;                         ///< of `training`, which minimises their sum
   Value lr, gradient_scale;                          ///< of `training`
+  Value gradient_norm;  ///< of `training`, where it clips; invalid otherwise
   EvaluationNetwork evaluation;
   BucketLayout buckets;             ///< the plan's buckets as the exchange wants them
   ExchangeCompression compression;  ///< and how they are compressed

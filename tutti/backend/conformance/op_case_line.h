@@ -85,5 +85,6 @@ void pointwise_case(CaseLine& line, OpCase& made);
 void shape_case(CaseLine& line, OpCase& made);
 void loss_case(CaseLine& line, OpCase& made);
 void update_case(CaseLine& line, OpCase& made);
+void clip_case(CaseLine& line, OpCase& made);
 
 }  // namespace tutti

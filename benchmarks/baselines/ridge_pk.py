@@ -71,7 +71,7 @@ def beyond_spectra(volume):
             contrast = contrast / contrast.mean() - 1
             variance = contrast.var()
             yield np.log(variance)
-            yield np.log(np.mean(contrast ** 3) / variance ** 1.5 + 1)
+            yield np.arcsinh(np.mean(contrast ** 3) / variance ** 1.5)  # may be negative
             yield np.log(np.mean(contrast ** 4) / variance ** 2)
             higher = np.ones(contrast.shape, bool)
             for axis in range(3):

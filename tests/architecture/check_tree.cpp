@@ -1,6 +1,7 @@
 // check_tree ROOT: prints every broken rule of the source tree as file:line: rule. Exit status 1 if
 // there is one.
 #include <cstdio>
+#include <filesystem>
 
 #include "tests/architecture/tree_rules.h"
 #include "tutti/base/error.h"
@@ -15,8 +16,11 @@ int main(int argc, char** argv) {
     const std::filesystem::path root = argv[1];
     const Rules rules = read_rules(root / "tests/architecture/includes.txt");
     auto found = check_tree(root, rules);
-    const auto table = check_table(root, root / "docs/architecture.md", rules);
-    found.insert(found.end(), table.begin(), table.end());
+    for (const auto& more :
+         {check_table(root, root / "docs/architecture.md", rules),
+          check_cycles(root / "tests/architecture/includes.txt", rules),
+          check_lengths(root, {"tutti", "tests", "integrations", "examples", "benchmarks"})})
+      found.insert(found.end(), more.begin(), more.end());
     for (const auto& violation : found) std::printf("%s\n", violation.to_string().c_str());
     return found.empty() ? 0 : 1;
   } catch (const tutti::Error& error) {

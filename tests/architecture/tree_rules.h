@@ -38,6 +38,8 @@ struct Rules {
 /// no rule.
 Rules read_rules(const std::filesystem::path& file);
 
+constexpr int kFileLines = 400;
+
 /// Checks every folder and source file under root/tutti. The result is sorted by file and line;
 /// empty means that all is well.
 std::vector<Violation> check_tree(const std::filesystem::path& root, const Rules& rules);
@@ -46,5 +48,13 @@ std::vector<Violation> check_tree(const std::filesystem::path& root, const Rules
 /// exactly the folders of the rules that exist under root/tutti.
 std::vector<Violation> check_table(const std::filesystem::path& root,
                                    const std::filesystem::path& document, const Rules& rules);
+
+/// Checks that no folder may include, by way of others, a folder that may include it.
+std::vector<Violation> check_cycles(const std::filesystem::path& rule_file, const Rules& rules);
+
+/// Checks that no source, test or script below these folders of `root` has more lines than a reader
+/// takes in: a file has one subject.
+std::vector<Violation> check_lengths(const std::filesystem::path& root,
+                                     const std::vector<std::string>& folders);
 
 }  // namespace tutti::architecture

@@ -164,6 +164,35 @@ TEST_F(TreeRules, TableOfTheDocument) {
   EXPECT_EQ(found[1].rule, "the table has no row for backend/");
 }
 
+TEST_F(TreeRules, FilesThatAreTooLong) {
+  const auto lines = [](int count) {
+    std::string text;
+    for (int i = 0; i < count; ++i) text += "line\n";
+    return text;
+  };
+  write("tutti/graph/short.cpp", lines(kFileLines));
+  write("tutti/graph/data.json", lines(kFileLines + 1));
+  EXPECT_TRUE(check_lengths(root_, {"tutti"}).empty());
+  for (const char* name : {"long.cpp", "long.h", "long.py", "long.sh", "CMakeLists.txt"}) {
+    const std::string file = std::string("tutti/graph/") + name;
+    write(file, lines(kFileLines + 1));
+    const auto found = check_lengths(root_, {"tutti"});
+    ASSERT_EQ(found.size(), 1u) << name;
+    EXPECT_EQ(found[0].to_string(),
+              file + ":401: a file has at most 400 lines: part it by its subjects");
+    fs::remove(root_ / file);
+  }
+}
+
+TEST_F(TreeRules, FoldersInACircle) {
+  EXPECT_TRUE(check_cycles("rules.txt", read_rules(root_ / "rules.txt")).empty());
+  write("rules.txt", "folder base : device/cpu\nfolder device : graph\nfolder graph : base\n");
+  const auto found = check_cycles("rules.txt", read_rules(root_ / "rules.txt"));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].rule,
+            "folders include each other in a circle: base -> device -> graph -> base");
+}
+
 TEST_F(TreeRules, LineThatIsNoRule) {
   write("rules.txt", "folder base\n");
   EXPECT_THROW(read_rules(root_ / "rules.txt"), ConfigError);

@@ -13,6 +13,7 @@
 #include "tutti/data/format/raw_arrays.h"
 #include "tutti/data/format/tf_example.h"
 #include "tutti/data/format/tfrecord.h"
+#include "tutti/data/transform/steps.h"
 #include "tutti/trace/crc32c.h"
 
 namespace tutti::fuzz {
@@ -100,7 +101,16 @@ void statistics(Bytes bytes) {
   });
 }
 
-constexpr std::array<Target, 11> kTargets = {{{"idx", idx},
+/// A line of data.transforms, on a field of an image's shape.
+void steps(Bytes bytes) {
+  const std::string text(bytes.begin(), bytes.end());
+  answer([&] {
+    const data::FieldSteps parsed = data::parse_steps(text);
+    data::placed_shape({.name = parsed.field, .shape = Shape{3, 32, 32}}, parsed.placement);
+  });
+}
+
+constexpr std::array<Target, 12> kTargets = {{{"idx", idx},
                                               {"cifar", cifar},
                                               {"lattices", lattices},
                                               {"npy", npy},
@@ -110,7 +120,8 @@ constexpr std::array<Target, 11> kTargets = {{{"idx", idx},
                                               {"tfrecord", tfrecord},
                                               {"tf_example", tf_example},
                                               {"field_line", field_line},
-                                              {"statistics", statistics}}};
+                                              {"statistics", statistics},
+                                              {"steps", steps}}};
 
 }  // namespace
 

@@ -6,6 +6,8 @@
 #include "tests/fuzz/targets.h"
 #include "tutti/base/json.h"
 #include "tutti/cli/config.h"
+#include "tutti/models/model.h"
+#include "tutti/models/registry.h"
 #include "tutti/trace/record.h"
 #include "tutti/train/manifest.h"
 #include "tutti/train/safetensors.h"
@@ -55,8 +57,22 @@ void config(Bytes bytes) {
   });
 }
 
-constexpr std::array<Target, 4> kTargets = {
-    {{"safetensors", safetensors}, {"record", record}, {"manifest", manifest}, {"config", config}}};
+/// The layers of a configuration, up to the graph of a network that reads images.
+void layers(Bytes bytes) {
+  answer([&] {
+    const ResolvedConfig read =
+        read_config({.file = as_file("config.toml", bytes), .environment = {}, .flags = {}});
+    ModelSpec spec{.name = "layers", .input = {3, 16, 16}, .classes = 10};
+    spec.layers = read.config.model.layer;
+    build_model(spec);
+  });
+}
+
+constexpr std::array<Target, 5> kTargets = {{{"safetensors", safetensors},
+                                             {"record", record},
+                                             {"manifest", manifest},
+                                             {"config", config},
+                                             {"layers", layers}}};
 
 }  // namespace
 

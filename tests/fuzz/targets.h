@@ -17,9 +17,9 @@ struct Target {
 };
 
 /// Parsers of data sets: idx, cifar, lattices, npy, npz, raw_arrays, hdf5, tfrecord, tf_example,
-/// field_line, statistics.
+/// field_line, statistics, steps.
 std::span<const Target> data_targets();
-/// Of what runs write and read: safetensors, record, manifest, config.
+/// Of what runs write and read: safetensors, record, manifest, config, layers.
 std::span<const Target> run_targets();
 
 }  // namespace tutti::fuzz

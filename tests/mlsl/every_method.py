@@ -7,10 +7,11 @@ import sys
 from ctypes import c_byte, c_float, c_int, c_size_t
 
 import mlsl
+import mlsl_library
 from mlsl import DataType, GroupType, OperationType, PhaseType, ReductionType
 
 called = set()
-plain_call = mlsl._call
+plain_call = mlsl_library.call
 
 
 def recording_call(name, *arguments):
@@ -18,7 +19,7 @@ def recording_call(name, *arguments):
     plain_call(name, *arguments)
 
 
-mlsl._call = recording_call
+mlsl_library.call = recording_call
 
 
 def expect(what, got, right):
@@ -80,7 +81,7 @@ def add_operations(session, world):
             info.add_parameter_set(8, 2, DataType.FLOAT)
             # The form without compression is C's alone.
             called.add("mlsl_operation_reg_info_add_parameter_set")
-            expect("add_parameter_set", mlsl._library.mlsl_operation_reg_info_add_parameter_set(info.get_handle(), c_size_t(6), c_size_t(1), c_int(1), c_int(1)), 0)
+            expect("add_parameter_set", mlsl_library._library.mlsl_operation_reg_info_add_parameter_set(info.get_handle(), c_size_t(6), c_size_t(1), c_int(1), c_int(1)), 0)
         info.validate(world)
         expect("the index", session.add_operation_with_distribution(info, world) if index == 0 else session.add_operation(info), index)
         session.delete_operation_reg_info(info)

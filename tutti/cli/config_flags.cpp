@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tutti/base/error.h"
+#include "tutti/cli/workload_library.h"
 
 namespace tutti {
 
@@ -132,8 +133,14 @@ Flag json_flag(bool& json) {
   return {.names = "--json", .help = "Print JSON for programs", .bind = &json};
 }
 
-ResolvedConfig ConfigFlags::read() const {
+ResolvedConfig ConfigFlags::look() const {
   return read_config({file_, tutti_environment(), settings()});
+}
+
+ResolvedConfig ConfigFlags::read() const {
+  ResolvedConfig resolved = look();
+  load_library(resolved.config.model);
+  return resolved;
 }
 
 }  // namespace tutti

@@ -23,6 +23,8 @@ class ConfigFlags {
   std::vector<Flag> flags(const std::vector<std::string_view>& short_flags);
 
   /// Precedence default < file < environment < flag. Throws ConfigError.
+  ResolvedConfig look() const;
+  /// The same, and loads model.library: what verbs that use a model do.
   ResolvedConfig read() const;
 
   const std::string& file() const { return file_; }

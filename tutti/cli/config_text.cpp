@@ -87,7 +87,8 @@ std::string layer_section() {
 
 A network of one's own, without compiling: a table for each layer, from input to prediction, in two or three dimensions as the input
 has. `examples/layers_lattices.toml` is one. A layer reads the one before it, or those that `input` names: skip connections are `add` and `concat`. A number for
-`kernel`, `stride`, `pad` or `dilation` holds for all dimensions; a list has one for each. Errors of shapes name the layer and its line.
+`kernel`, `stride`, `pad` or `dilation` holds for all dimensions; a list has one for each. Errors of shapes name the layer and its line. No key is needed
+that does not say so.
 
 | type | keys besides those of every layer | what it does |
 |---|---|---|

@@ -5,6 +5,7 @@
 #include "tutti/base/error.h"
 #include "tutti/cli/picture.h"
 #include "tutti/data/format/row_writer.h"
+#include "tutti/models/registry.h"
 #include "tutti/train/settings.h"
 
 namespace tutti {
@@ -46,25 +47,29 @@ class SeenSample {
     for (std::vector<std::byte>& tensor : memory_) tensors.push_back(tensor.data());
     writer_.write(sample_, std::nullopt, index, 0, tensors);
   }
+  /// The first input.
   const float* input() const { return reinterpret_cast<const float*>(memory_[0].data()); }
-  const float* numbers() const { return reinterpret_cast<const float*>(memory_[1].data()); }
-  const int32_t* classes() const { return reinterpret_cast<const int32_t*>(memory_[1].data()); }
-  Shape input_shape() const { return sample_shape(writer_.desc(0).shape); }
-  int64_t target_elements() const { return writer_.desc(1).elements(); }
+  Shape input_shape() const { return sample_of(writer_.desc(0).shape); }
+  /// What prediction `output` is to be: f32 or i32.
+  const void* truth(size_t output) const { return memory_[truth_at(output)].data(); }
+  const TensorDesc& truth_desc(size_t output) const { return writer_.desc(truth_at(output)); }
+
+  static Shape sample_of(const Shape& batch) {
+    return Shape(std::span(batch.begin() + 1, batch.end()));
+  }
 
  private:
-  static Shape sample_shape(const Shape& batch) {
-    return Shape(std::span(batch.begin() + 1, batch.end()));
+  size_t truth_at(size_t output) const {
+    return saved_.network.inputs.size() + saved_.network.target_of[output];
   }
   static std::vector<data::BatchField> plain_fields(const SavedPredictions& saved) {
     std::vector<data::BatchField> fields = saved.network.batch();
-    fields = {fields.front(), fields[saved.network.inputs.size()]};
-    for (size_t i = 0; i < 2; ++i) {
+    for (size_t i = 0; i < fields.size(); ++i) {
       std::vector<int64_t> extents(fields[i].desc.shape.begin(), fields[i].desc.shape.end());
       extents.front() = 1;
       fields[i].desc.shape = Shape(std::span<const int64_t>(extents));
       fields[i].desc.layout = Layout::plain();
-      if (i == 0) fields[i].desc.dtype = DType::f32;
+      if (i < saved.network.inputs.size()) fields[i].desc.dtype = DType::f32;
     }
     return fields;
   }
@@ -97,48 +102,101 @@ std::vector<float> largest(const float* y, int64_t outputs, int64_t positions) {
   return classes;
 }
 
-std::vector<Panel> panels_of(const SavedPredictions& saved, const SeenSample& seen,
+std::vector<Panel> panels_of(TaskKind task, const Shape& prediction, const SeenSample& seen,
                              const float* y) {
   const Shape shape = seen.input_shape();
   std::vector<Panel> panels;
   const int64_t channels = shape.rank() == 4 ? std::min<int64_t>(shape[0], 4) : 1;
   for (int64_t c = 0; c < channels; ++c)
     panels.push_back({.sheet = sheet_of(seen.input(), shape, c)});
-  if (*saved.model.task != TaskKind::segment || shape.rank() != 3) return panels;
-  Sheet truth{.height = shape[1], .width = shape[2]}, guess = truth;
-  truth.values.assign(seen.classes(), seen.classes() + seen.target_elements());
-  guess.values = largest(y, saved.model.classes, shape[1] * shape[2]);
+  if (task != TaskKind::segment || prediction.rank() != 3) return panels;
+  Sheet truth{.height = prediction[1], .width = prediction[2]}, guess = truth;
+  const auto* classes = static_cast<const int32_t*>(seen.truth(0));
+  const int64_t positions = truth.height * truth.width;
+  truth.values.assign(classes, classes + positions);
+  guess.values = largest(y, prediction[0], positions);
   panels.push_back({.sheet = std::move(truth), .scale = false});
   panels.push_back({.sheet = std::move(guess), .scale = false});
   return panels;
 }
 
+Shape prediction_shape(const SavedPredictions& saved, size_t output) {
+  return SeenSample::sample_of(saved.network.plan.desc(saved.network.predictions[output]).shape);
+}
+
+std::unique_ptr<data::RowWriter> rows_named(const std::filesystem::path& file, size_t output,
+                                            const SavedPredictions& saved, DType type,
+                                            const Shape& sample) {
+  return data::open_npy_rows(
+      path_of_output(file, saved.network.names[output]),
+      {.type = type == DType::i32 ? data::ElementType::i32 : data::ElementType::f32,
+       .shape = extents_of(saved.samples, sample)});
+}
+
+void save_outputs(const std::filesystem::path& folder, const SavedPredictions& saved) {
+  for (size_t o = 0; o < saved.predictions.size(); ++o) {
+    const auto writer =
+        rows_named(folder / "prediction.npy", o, saved, DType::f32, prediction_shape(saved, o));
+    writer->append(saved.predictions[o].data(), saved.samples);
+    writer->close();
+  }
+}
+
+/// truth.npy and the pictures: what needs the samples as the network sees them.
+void save_seen(const std::filesystem::path& folder, const SavedPredictions& saved) {
+  SeenSample seen(saved);
+  std::vector<std::unique_ptr<data::RowWriter>> writers;
+  for (size_t o = 0; o < saved.predictions.size(); ++o)
+    writers.push_back(rows_named(folder / "truth.npy", o, saved, seen.truth_desc(o).dtype,
+                                 SeenSample::sample_of(seen.truth_desc(o).shape)));
+  const Shape sample = prediction_shape(saved, 0);
+  const TaskKind task = *objectives_of(saved.model).front().task;
+  std::vector<float> numbers;
+  for (int64_t i = 0; i < saved.samples; ++i) {
+    seen.read(i);
+    for (size_t o = 0; o < writers.size(); ++o) writers[o]->append(seen.truth(o), 1);
+    if (task == TaskKind::regress) {
+      const auto* truth = static_cast<const float*>(seen.truth(0));
+      numbers.insert(numbers.end(), truth, truth + seen.truth_desc(0).elements());
+    }
+    if (i >= kPictures) continue;
+    const float* y = saved.predictions[0].data() + i * sample.elements();
+    side_by_side(panels_of(task, sample, seen, y))
+        .save(folder / fmt::format("sample_{:04}.png", i));
+  }
+  for (const auto& writer : writers) writer->close();
+  if (task == TaskKind::regress)
+    scatter(numbers, saved.predictions[0]).save(folder / "scatter.png");
+}
+
 }  // namespace
 
+std::filesystem::path path_of_output(std::filesystem::path path, const std::string& name) {
+  if (!name.empty()) path.replace_extension("." + name + path.extension().string());
+  return path;
+}
+
+void require_empty_folder(const std::filesystem::path& folder) {
+  std::error_code failed;
+  if (std::filesystem::exists(folder, failed) && !std::filesystem::is_empty(folder, failed))
+    throw ConfigError(fmt::format(
+        "--save-predictions: {} is not an empty folder: name a new one, or empty it first",
+        folder.string()));
+}
+
 void save_predictions(const std::filesystem::path& folder, const SavedPredictions& saved) {
+  for (const data::Field& field : saved.dataset.fields())
+    if (field.name == "prediction" || field.name == "truth")
+      throw ConfigError(fmt::format(
+          "--save-predictions: {}.npy would be two files: call the field '{}' otherwise",
+          field.name, field.name));
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   if (failed)
     throw IoError(fmt::format("{}: cannot make the folder: {}", folder.string(), failed.message()));
   save_fields(folder, saved);
-  const Shape& batch = saved.network.plan.desc(saved.network.predictions.front()).shape;
-  const Shape sample(std::span(batch.begin() + 1, batch.end()));
-  const auto writer =
-      data::open_npy_rows(folder / "prediction.npy", {.shape = extents_of(saved.samples, sample)});
-  writer->append(saved.predictions.data(), saved.samples);
-  writer->close();
-
-  SeenSample seen(saved);
-  const bool numbers = *saved.model.task == TaskKind::regress;
-  std::vector<float> truth;
-  for (int64_t i = 0; i < saved.samples && (numbers || i < kPictures); ++i) {
-    seen.read(i);
-    if (numbers) truth.insert(truth.end(), seen.numbers(), seen.numbers() + seen.target_elements());
-    if (i >= kPictures) continue;
-    const float* y = saved.predictions.data() + i * sample.elements();
-    side_by_side(panels_of(saved, seen, y)).save(folder / fmt::format("sample_{:04}.png", i));
-  }
-  if (numbers) scatter(truth, saved.predictions).save(folder / "scatter.png");
+  save_outputs(folder, saved);
+  save_seen(folder, saved);
 }
 
 }  // namespace tutti

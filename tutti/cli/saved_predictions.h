@@ -17,14 +17,22 @@ struct SavedPredictions {
   const data::Dataset& dataset;
   const ModelSpec& model;
   const EvaluationNetwork& network;
-  std::span<const float> predictions;  ///< of the first samples, in the plain layout
+  std::span<const std::vector<float>> predictions;  ///< each, of the first samples, plain layout
   int64_t samples = 0;
 };
 
-/// Makes the folder, and in it: FIELD.npy of each field as it is stored, prediction.npy, and for
-/// the first 16 samples sample_0000.png: of maps the input's first channel, truth and prediction
-/// side by side; of volumes the middle slice of up to four channels; of images the first channel.
-/// Of numbers also scatter.png, all predictions over their truth. IoError naming the file.
+/// ConfigError where something is there that would be overwritten or mixed up.
+void require_empty_folder(const std::filesystem::path& folder);
+
+/// Makes the folder, and in it: FIELD.npy of each field as it is stored; prediction.npy and
+/// truth.npy, what the network predicts and what it should, in its own units and extents (of
+/// several predictions prediction.NAME.npy, truth.NAME.npy); and for the first 16 samples
+/// sample_0000.png: of maps the input's first channel, truth and the first prediction side by side;
+/// of volumes the middle slice of up to four channels; of images the first channel. Of numbers also
+/// scatter.png, all first predictions over their truth. ConfigError, IoError naming the file.
 void save_predictions(const std::filesystem::path& folder, const SavedPredictions& saved);
+
+/// out.npy of the only prediction, out.NAME.npy of several.
+std::filesystem::path path_of_output(std::filesystem::path path, const std::string& name);
 
 }  // namespace tutti

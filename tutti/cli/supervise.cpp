@@ -20,6 +20,7 @@
 #include "tutti/cli/error_stream.h"
 #include "tutti/cli/job_end.h"
 #include "tutti/cli/launcher_output.h"
+#include "tutti/cli/rank_watch.h"
 #include "tutti/cli/signals.h"
 
 namespace tutti {
@@ -40,7 +41,6 @@ constexpr int kReads = 16;           // of the job's output, before signals are 
 // after them, unless it waits for a host that does not answer.
 constexpr int kLauncherLooks = 10;
 
-bool runs(const std::optional<ProcessState>& process) { return process && process->runs(); }
 bool is_stopped(const std::optional<ProcessState>& process) {
   return process && process->stopped();
 }
@@ -54,8 +54,7 @@ bool output_is_full() {
 class Supervision {
  public:
   Supervision(const Supervised& job, const RankTable& table, const Patience& patience)
-      : job_(job), table_(table), patience_(patience),
-        gone_(static_cast<size_t>(table.ranks()), false),
+      : job_(job), table_(table), patience_(patience), ranks_(table),
         output_([this](std::string_view text) { errors_.print(text); }) {}
 
   int run();
@@ -67,7 +66,6 @@ class Supervision {
   void on_signal(int signal);
   void suspend();
   void look_for_end();
-  void look_at_ranks();
   void look_for_stopped();
   void look_at_start();
   void look_at_end();
@@ -79,28 +77,6 @@ class Supervision {
   void wait_for_reader();
   int explain(const std::string& banners);
 
-  bool alive(int rank) const {
-    return table_.row(rank).process != 0 && !gone_[static_cast<size_t>(rank)];
-  }
-  std::vector<int> alive_ranks() const {
-    std::vector<int> ranks;
-    for (int rank = 0; rank < table_.ranks(); ++rank)
-      if (alive(rank)) ranks.push_back(rank);
-    return ranks;
-  }
-  void signal_ranks(int signal) const {
-    for (const int rank : alive_ranks()) kill(table_.row(rank).process, signal);
-  }
-  template <class Wanted>
-  int count(Wanted wanted) const {
-    int ranks = 0;
-    for (int rank = 0; rank < table_.ranks(); ++rank)
-      if (wanted(table_.row(rank))) ++ranks;
-    return ranks;
-  }
-  int begun() const {
-    return count([](const RankRow& row) { return row.state != RankState::absent; });
-  }
   std::string launcher_name() const {
     return fmt::format("{} (process {})", job_.program, job_.launcher);
   }
@@ -108,8 +84,7 @@ class Supervision {
   const Supervised& job_;
   const RankTable& table_;
   const Patience& patience_;
-  std::vector<bool> gone_;
-  std::vector<int> first_gone_;  // JobEnd's
+  RankWatch ranks_;
   ErrorStream errors_;
   LauncherOutput output_;
   int signals_ = -1;
@@ -137,7 +112,7 @@ int Supervision::run() {
     wait_a_moment(kLookMs);
     read_output(kReads);
     receive_signals();
-    look_at_ranks();
+    ranks_.look(verdict_.has_value());
     look_for_end();
     if (const auto now = Clock::now(); now >= next_look && !over_) {
       next_look = now + seconds(1);
@@ -159,7 +134,7 @@ int Supervision::run() {
 }
 
 int Supervision::explain(const std::string& banners) {
-  return explain_end(table_, {.first_gone = first_gone_,
+  return explain_end(table_, {.first_gone = ranks_.first_gone(),
                               .launcher = job_.launcher,
                               .program = job_.program,
                               .status = status_,
@@ -204,14 +179,14 @@ void Supervision::receive_signals() {
 void Supervision::suspend() {
   const auto begin = Clock::now();
   kill(-job_.launcher, SIGSTOP);
-  signal_ranks(SIGSTOP);
+  ranks_.signal(SIGSTOP);
   sigset_t stop;
   sigemptyset(&stop);
   sigaddset(&stop, SIGTSTP);
   raise(SIGTSTP);
   sigprocmask(SIG_UNBLOCK, &stop, nullptr);  // it stops here, and goes on here
   sigprocmask(SIG_BLOCK, &stop, nullptr);
-  signal_ranks(SIGCONT);
+  ranks_.signal(SIGCONT);
   kill(-job_.launcher, SIGCONT);
   for (Clock::time_point* since : {&asked_since_, &ending_since_, &over_since_})
     *since += Clock::now() - begin;
@@ -232,18 +207,18 @@ void Supervision::on_signal(int signal) {
   if (signal == SIGINT && ++interrupts_ > 1) {
     end_job(128 + SIGINT,
             "ended at once by a second interrupt; checkpoints that were written stand");
-    return signal_ranks(SIGKILL);
+    return ranks_.signal(SIGKILL);
   }
-  const bool has_trained = count([](const RankRow& row) {
-                             return row.state == RankState::over || row.state == RankState::ended;
-                           }) > 0;
-  signal_ranks(signal);
+  const bool has_trained = ranks_.count([](const RankRow& row) {
+    return row.state == RankState::over || row.state == RankState::ended;
+  }) > 0;
+  ranks_.signal(signal);
   if (has_trained) {
     if (asked_ == 0) asked_since_ = Clock::now();
     asked_ = signal;
     return;
   }
-  const int stopping = count([](const RankRow& row) {
+  const int stopping = ranks_.count([](const RankRow& row) {
     return row.state == RankState::ended ? row.signal == 0 : row.state >= RankState::stoppable;
   });
   if (stopping < table_.ranks_here())
@@ -251,26 +226,8 @@ void Supervision::on_signal(int signal) {
             why_stopped(patience_.trains, signal));
 }
 
-void Supervision::look_at_ranks() {
-  std::vector<int> now_gone;
-  bool failed = false;
-  for (int rank = 0; rank < table_.ranks(); ++rank) {
-    const RankRow& row = table_.row(rank);
-    const bool gone = alive(rank) && !runs(process_state(row.process));
-    const bool ended = row.state == RankState::ended;  // stored before the process ends
-    if (ended && is_failure(row.code)) failed = true;
-    if (!gone) continue;
-    gone_[static_cast<size_t>(rank)] = true;
-    if (!ended && !row.sent_off) now_gone.push_back(rank);
-  }
-  if (first_gone_.empty() && !failed && !verdict_) first_gone_ = now_gone;
-}
-
 void Supervision::look_for_stopped() {
-  std::vector<int> ranks;
-  for (const int rank : alive_ranks())
-    if (is_stopped(process_state(table_.row(rank).process))) ranks.push_back(rank);
-  std::string stopped = rank_names(table_, ranks);
+  std::string stopped = rank_names(table_, ranks_.stopped());
   if (is_stopped(process_state(job_.launcher)))
     stopped = launcher_name() + (stopped.empty() ? "" : ", ") + stopped;
   if (stopped.empty() || verdict_) {
@@ -293,7 +250,7 @@ void Supervision::look_for_stopped() {
 
 // Ranks that have begun watch over the start of the others: MPI starts when all have come.
 void Supervision::look_at_start() {
-  if (verdict_ || begun() > 0 || is_stopped(process_state(job_.launcher))) return;
+  if (verdict_ || ranks_.begun() > 0 || is_stopped(process_state(job_.launcher))) return;
   if (++start_looks_ < patience_.start_seconds) return;
   end_job(static_cast<int>(ExitCode::failure),
           fmt::format("{} has not brought a rank to its beginning within {} s; the job ends",
@@ -304,7 +261,7 @@ void Supervision::look_at_start() {
 // does not must not make the job deaf.
 void Supervision::look_at_end() {
   if (asked_ == 0 || verdict_) return;
-  const std::vector<int> left = alive_ranks();
+  const std::vector<int> left = ranks_.alive();
   const bool trains = std::ranges::any_of(left, [&](int rank) {
     return table_.row(rank).state != RankState::over && table_.row(rank).state != RankState::ended;
   });
@@ -319,19 +276,18 @@ void Supervision::look_at_end() {
 }
 
 void Supervision::look_at_launcher() {
-  const bool failed = !first_gone_.empty() || count([](const RankRow& row) {
-                                                return row.state == RankState::ended &&
-                                                       (is_failure(row.code) || row.signal != 0);
-                                              }) > 0;
-  if (verdict_ || launcher_killed_ || !failed || !alive_ranks().empty()) return;
+  const bool failed = !ranks_.first_gone().empty() || ranks_.count([](const RankRow& row) {
+    return row.state == RankState::ended && (is_failure(row.code) || row.signal != 0);
+  }) > 0;
+  if (verdict_ || launcher_killed_ || !failed || !ranks_.alive().empty()) return;
   if (is_stopped(process_state(job_.launcher)) || output_is_full() || errors_.full()) return;
   if (++launcher_looks_ < kLauncherLooks) return;
   const int here = table_.ranks_here();
   std::string reason;
   if (here < table_.ranks())
     reason = ": another host of the job does not answer";
-  else if (begun() < here)
-    reason = fmt::format(": {} of {} ranks had begun", begun(), here);
+  else if (ranks_.begun() < here)
+    reason = fmt::format(": {} of {} ranks had begun", ranks_.begun(), here);
   errors_.print(fmt::format(
       "tutti: {} still waits {} s after its ranks on this host have ended, so it is killed{}\n",
       launcher_name(), kLauncherLooks, reason));
@@ -341,7 +297,7 @@ void Supervision::look_at_launcher() {
 
 void Supervision::end_job(int code, const std::string& why) {
   table_.call_off();  // ranks that join from now on end by themselves
-  signal_ranks(SIGTERM);
+  ranks_.signal(SIGTERM);
   kill(job_.launcher, SIGTERM);
   kill(job_.launcher, SIGCONT);
   verdict_ = code;
@@ -352,11 +308,11 @@ void Supervision::end_job(int code, const std::string& why) {
 void Supervision::press_on() {
   const auto since = Clock::now() - ending_since_;
   if (since > kKillRanks && !ranks_killed_) {
-    signal_ranks(SIGKILL);
+    ranks_.signal(SIGKILL);
     ranks_killed_ = true;
   }
   if (since > kKillLauncher && !launcher_killed_) {
-    signal_ranks(SIGKILL);  // that have begun meanwhile
+    ranks_.signal(SIGKILL);  // that have begun meanwhile
     kill(job_.launcher, SIGKILL);
     launcher_killed_ = true;
   }
@@ -369,9 +325,9 @@ void Supervision::see_off_ranks() {
   while ((left || output_open_) && Clock::now() - over_since_ < seconds(10)) {
     read_output(kReads);
     receive_signals();
-    look_at_ranks();
-    left = !alive_ranks().empty();
-    if (left && Clock::now() - over_since_ > seconds(2)) signal_ranks(SIGKILL);
+    ranks_.look(verdict_.has_value());
+    left = !ranks_.alive().empty();
+    if (left && Clock::now() - over_since_ > seconds(2)) ranks_.signal(SIGKILL);
     if (!left && Clock::now() - over_since_ > seconds(1))
       break;  // a grandchild may hold the stream
     if (left || output_open_) wait_a_moment(20);

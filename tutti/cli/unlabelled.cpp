@@ -8,7 +8,6 @@
 
 #include "tutti/base/error.h"
 #include "tutti/data/arrays/array_set.h"
-#include "tutti/data/arrays/file_list.h"
 #include "tutti/data/arrays/statistics_file.h"
 #include "tutti/data/format/catalog.h"
 #include "tutti/train/settings.h"
@@ -31,35 +30,58 @@ class WithoutTarget final : public data::Dataset {
   std::vector<data::Field> fields_;
 };
 
-/// The line of the input as the configured data set has it.
-data::FieldLine input_line(const RunConfig& config, const UnlabelledFiles& files) {
-  if (config.data.input.size() > 1)
-    throw ConfigError(
-        fmt::format("infer --input reads one field, and this network reads {}: use --split",
-                    config.data.input.size()));
-  if (!files.field.empty()) return data::parse_field_line(files.field);
-  if (config.data.dataset == "arrays") {
-    const std::vector<data::FieldLine> lines = data::parse_field_lines(config.data.fields);
-    if (config.data.input.empty()) return lines.front();
-    const auto named = std::ranges::find(lines, config.data.input.front(), &data::FieldLine::field);
-    if (named != lines.end()) return *named;
-    throw ConfigError(fmt::format("data.fields has no field '{}'", config.data.input.front()));
+/// Where the input lies in files as the configured data set's; none where those have a format of
+/// their own.
+std::vector<data::FieldLine> configured_lines(const DataSection& data) {
+  if (data.dataset == "cosmoflow") return {data::parse_field_line("x: from x as i16 ? ? ? 4")};
+  if (data.dataset == "deepcam") return {data::parse_field_line("data: from climate/data whole")};
+  if (data.dataset != "arrays") return {};
+  const std::vector<data::FieldLine> lines = data::parse_field_lines(data.fields);
+  if (data.input.empty()) return {lines.front()};
+  std::vector<data::FieldLine> inputs;
+  for (const std::string& name : data.input) {
+    const auto named = std::ranges::find(lines, name, &data::FieldLine::field);
+    if (named == lines.end()) throw ConfigError(fmt::format("data.fields has no field '{}'", name));
+    inputs.push_back(*named);
   }
-  if (config.data.dataset == "cosmoflow") return data::parse_field_line("x: from x as i16 ? ? ? 4");
-  if (config.data.dataset == "deepcam")
-    return data::parse_field_line("data: from climate/data whole");
-  throw ConfigError(fmt::format(
-      "say where the images lie in the files with --field, for example --field \"image: from array "
-      "axis 0\": the files of {} have a format of their own",
-      config.data.dataset));
+  return inputs;
+}
+
+/// The lines of what the network reads: --field's, else the configured ones.
+std::vector<data::FieldLine> input_lines(const RunConfig& config, const UnlabelledFiles& files) {
+  if (config.data.target.size() > 1)
+    throw ConfigError(fmt::format(
+        "infer --input knows no labels, and this network was trained on {} fields of them: use "
+        "--split",
+        config.data.target.size()));
+  std::vector<data::FieldLine> lines = configured_lines(config.data);
+  if (lines.empty() && files.fields.empty())
+    throw ConfigError(fmt::format(
+        "say where the images lie in the files with --field, for example --field \"image: from "
+        "array axis 0\": the files of {} have a format of their own",
+        config.data.dataset));
+  if (lines.empty()) lines = {{.field = "image"}};
+  for (const std::string& text : files.fields) {
+    data::FieldLine line = data::parse_field_line(text);
+    const auto own = std::ranges::find(lines, line.field, &data::FieldLine::field);
+    std::string names;
+    for (const data::FieldLine& one : lines) names += (names.empty() ? "" : ", ") + one.field;
+    if (own == lines.end())
+      throw ConfigError(fmt::format(
+          "--field: the network does not read a field '{}', only {}: begin the line with its name",
+          line.field, names));
+    *own = std::move(line);
+  }
+  return lines;
 }
 
 std::vector<data::FieldStatistics> statistics_of(const RunConfig& config,
-                                                 const data::FieldLine& line) {
-  if (!config.data.statistics.empty()) return data::read_statistics(config.data.statistics, {line});
+                                                 const std::vector<data::FieldLine>& lines) {
+  if (!config.data.statistics.empty()) return data::read_statistics(config.data.statistics, lines);
   if (config.data.dataset == "deepcam" && !config.data.dir.empty())
-    return data::read_statistics(std::filesystem::path(config.data.dir) / "stats.h5", {line});
-  return {data::known_dataset(config.data.dataset).statistics};
+    return data::read_statistics(std::filesystem::path(config.data.dir) / "stats.h5", lines);
+  return std::vector<data::FieldStatistics>(lines.size(),
+                                            data::known_dataset(config.data.dataset).statistics);
 }
 
 int64_t output_count(const RunConfig& config, const RunSettings& before) {
@@ -81,14 +103,14 @@ int64_t output_count(const RunConfig& config, const RunSettings& before) {
 std::unique_ptr<data::Dataset> open_unlabelled(const RunConfig& config,
                                                const UnlabelledFiles& files,
                                                const RunSettings& before) {
-  const data::FieldLine line = input_line(config, files);
-  auto inputs = data::open_array_set({.files = data::listed_files(files.files, ".", "--input"),
-                                      .fields = {line},
+  const std::vector<data::FieldLine> lines = input_lines(config, files);
+  auto inputs = data::open_array_set({.files = files.files,
+                                      .fields = lines,
                                       .key = "--input",
-                                      .statistics = statistics_of(config, line)});
+                                      .statistics = statistics_of(config, lines)});
   const auto outputs = static_cast<size_t>(output_count(config, before));
   std::string name = config.data.target.empty() ? "label" : config.data.target.front();
-  if (name == line.field) name += " of it";
+  if (std::ranges::find(lines, name, &data::FieldLine::field) != lines.end()) name += " of it";
   return std::make_unique<WithoutTarget>(
       std::move(inputs),
       data::Field{.name = name, .class_names = std::vector<std::string>(outputs)});

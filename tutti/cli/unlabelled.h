@@ -1,6 +1,7 @@
 #pragma once
 // Files without labels as a data set, for predictions.
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,11 +14,13 @@
 namespace tutti {
 
 struct UnlabelledFiles {
-  std::vector<std::string> files;  ///< files, folders, patterns, from the working folder on
-  std::string field{};             ///< a line of data.fields; empty: as in the configured data set
+  std::vector<std::filesystem::path> files;
+  /// Lines of data.fields for fields that the network reads; the others lie as in the configured
+  /// data set.
+  std::vector<std::string> fields{};
 };
 
-/// The field that the network reads, from the files; and, so that the network is the one that was
+/// The fields that the network reads, from the files; and, so that the network is the one that was
 /// trained, a field for its target, which says how many outputs there are and holds nothing. Their
 /// number: model.classes, the checkpoint's (`before`, may be empty), or the data set's classes.
 /// ConfigError where none says it, or which array is meant; BadFile.

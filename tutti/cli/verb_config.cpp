@@ -22,7 +22,7 @@ int run_config(const ConfigVerb& verb) {
     fmt::print("{}", verb.doc ? configuration_markdown() : configuration_schema());
     return 0;
   }
-  const ResolvedConfig resolved = verb.flags.read();
+  const ResolvedConfig resolved = verb.flags.look();
   log::configure(resolved.config.run.log_level, 0, 1);
   for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
   fmt::print("{}", verb.json ? resolved_json(resolved) : resolved_toml(resolved));

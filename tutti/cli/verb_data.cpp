@@ -147,21 +147,16 @@ int run_verify(const DataVerb& verb) {
   return 0;
 }
 
-}  // namespace
+Flag folder_argument(const std::shared_ptr<DataVerb>& state) {
+  return {.names = "DIR",
+          .help = "The data set's folder",
+          .bind = &state->dir,
+          .kind = Names::folder,
+          .required = "a folder is needed, for example: data/lattices"};
+}
 
-Verb data_verb() {
-  auto state = std::make_shared<DataVerb>();  // shared: std::function must be copyable
-  const Verb list{.name = "list",
-                  .summary = "List the data sets known by name, their files and their origin",
-                  .flags = {json_flag(state->json)},
-                  .examples = {{"tutti data list", "All data sets, and where to get them"}},
-                  .run = [state] { return run_list(*state); }};
-  const Flag dir{.names = "DIR",
-                 .help = "The data set's folder",
-                 .bind = &state->dir,
-                 .kind = Names::folder,
-                 .required = "a folder is needed, for example: data/lattices"};
-  const Verb generate{
+Verb generate_verb(const std::shared_ptr<DataVerb>& state) {
+  return {
       .name = "generate",
       .summary = "Write a data set made from a seed",
       .arguments = {{.names = "NAME",
@@ -170,7 +165,7 @@ Verb data_verb() {
                      .kind = Names::dataset,
                      .required = "data generate needs a data set, for example: tutti data generate "
                                  "lattices data/lattices"},
-                    dir},
+                    folder_argument(state)},
       .flags = {{.names = "--train",
                  .value = "N",
                  .help = "Training samples. -1: lattices 10000, cosmoflow 512, deepcam 64",
@@ -228,7 +223,10 @@ Verb data_verb() {
       .examples = {{"tutti data generate lattices data/lattices --train 20000 --seed 7",
                     "20,000 training images and the usual number of test images"}},
       .run = [state] { return run_generate(*state); }};
-  const Verb verify{
+}
+
+Verb verify_verb(const std::shared_ptr<DataVerb>& state) {
+  return {
       .name = "verify",
       .summary = "Read every file of a data set and report on each",
       .arguments = {{.names = "NAME",
@@ -237,7 +235,7 @@ Verb data_verb() {
                      .kind = Names::dataset,
                      .required = "data verify needs a data set, for example: tutti data verify "
                                  "cifar10 data/cifar10"},
-                    dir},
+                    folder_argument(state)},
       .flags = {{.names = "--classes",
                  .value = "N",
                  .help =
@@ -247,7 +245,10 @@ Verb data_verb() {
                 json_flag(state->json)},
       .examples = {{"tutti data verify cifar10 data/cifar10", "Are these files whole?"}},
       .run = [state] { return run_verify(*state); }};
-  const Verb inspect{
+}
+
+Verb inspect_verb(const std::shared_ptr<DataVerb>& state) {
+  return {
       .name = "inspect",
       .summary = "Show what a file or folder holds, and a configuration to start from",
       .text =
@@ -271,9 +272,21 @@ Verb data_verb() {
         fmt::print("{}", inspect_data(state->dir));
         return 0;
       }};
+}
+
+}  // namespace
+
+Verb data_verb() {
+  auto state = std::make_shared<DataVerb>();  // shared: std::function must be copyable
+  const Verb list{.name = "list",
+                  .summary = "List the data sets known by name, their files and their origin",
+                  .flags = {json_flag(state->json)},
+                  .examples = {{"tutti data list", "All data sets, and where to get them"}},
+                  .run = [state] { return run_list(*state); }};
   return {.name = "data",
           .summary = "List, generate, verify or inspect data sets",
-          .verbs = {list, generate, verify, inspect, data_stats_verb()}};
+          .verbs = {list, generate_verb(state), verify_verb(state), inspect_verb(state),
+                    data_stats_verb()}};
 }
 
 }  // namespace tutti

@@ -73,14 +73,17 @@ void print_quality(const EvalVerb& verb, const RunConfig& config, const FoundWei
 }
 
 void write_predictions(const std::string& path, const EvaluationNetwork& network, int64_t samples,
-                       const std::vector<float>& predictions) {
-  const Shape& batch = network.plan.desc(network.predictions.front()).shape;
-  std::vector<int64_t> extents(batch.begin(), batch.end());
-  extents.front() = samples;
-  data::write_npy_array(path, {.name = "predictions",
-                               .type = data::ElementType::f32,
-                               .shape = extents,
-                               .values = predictions.data()});
+                       const std::vector<std::vector<float>>& predictions) {
+  for (size_t o = 0; o < predictions.size(); ++o) {
+    const Shape& batch = network.plan.desc(network.predictions[o]).shape;
+    std::vector<int64_t> extents(batch.begin(), batch.end());
+    extents.front() = samples;
+    data::write_npy_array(path_of_output(path, network.names[o]),
+                          {.name = "predictions",
+                           .type = data::ElementType::f32,
+                           .shape = extents,
+                           .values = predictions[o].data()});
+  }
 }
 
 int run_eval(EvalVerb& verb) {
@@ -97,6 +100,7 @@ int run_eval(EvalVerb& verb) {
   config.run.threads = choose_threads(static_cast<int>(config.run.threads),
                                       read_surroundings().omp_num_threads, read_topology(), 1);
 
+  if (!verb.pictures.empty()) require_empty_folder(verb.pictures);
   if (verb.split.empty()) verb.split = configured_parts(config).back();
   const auto dataset = open_configured(config, verb.split);
   const CpuBackend backend;
@@ -113,7 +117,7 @@ int run_eval(EvalVerb& verb) {
   evaluator.bind(weights.parameters(), weights.statistics(0));
   const int64_t samples =
       verb.samples > 0 ? std::min(verb.samples, dataset->size()) : dataset->size();
-  std::vector<float> logits;
+  std::vector<std::vector<float>> logits;
   const Quality quality =
       evaluator.run({0, samples}, static_cast<int>(config.data.readers),
                     verb.logits.empty() && verb.pictures.empty() ? nullptr : &logits);
@@ -134,51 +138,53 @@ int run_eval(EvalVerb& verb) {
 
 Verb eval_verb() {
   auto state = std::make_shared<EvalVerb>();  // shared: std::function must be copyable
-  return {
-      .name = "eval",
-      .summary = "Measure the accuracy and loss of given weights on a data set",
-      .text =
-          "Under a launcher rank 0 does the work alone. With a run.target in the file the exit "
-          "code is 3 where the whole validation or test set does not reach it.",
-      .arguments = {state->flags.file_argument("eval", true)},
-      .flags = joined({{.names = "--weights",
-                        .value = "PATH",
-                        .help = "A .safetensors file, a checkpoint, or the folder of a run or of "
-                                "its checkpoints: then the best one, else the newest valid one",
-                        .bind = &state->weights,
-                        .kind = Names::file,
-                        .required = "eval needs weights, for example: --weights "
-                                    "runs/mine"},
-                       {.names = "--split",
-                        .help = "The part of the data set. By default test, or validation where "
-                                "there is no test set",
-                        .bind = &state->split,
-                        .choices = {"test", "validation", "train"}},
-                       {.names = "--samples",
-                        .value = "N",
-                        .help = "Only the first N samples. 0: all",
-                        .bind = &state->samples,
-                        .least = 0},
-                       {.names = "--logits",
-                        .value = "FILE.npy",
-                        .help = "Write what the network predicts of all samples, float32: samples "
-                                "x classes, or samples x classes x height x width",
-                        .bind = &state->logits,
-                        .kind = Names::file},
-                       {.names = "--save-predictions",
-                        .value = "DIR",
-                        .help = "Make a folder with the fields, their truth and the predictions as "
-                                ".npy, and pictures of the first samples; with --samples of fewer",
-                        .bind = &state->pictures,
-                        .kind = Names::folder},
-                       json_flag(state->json)},
-                      state->flags.flags({"data-dir", "batch-size", "precision", "threads"})),
-      .examples = {{"tutti eval run.toml --weights runs/mine",
-                    "Evaluate the best checkpoint of a run, or its newest if none is marked"},
-                   {"tutti eval run.toml --weights model.safetensors --split train --json",
-                    "Evaluate a file of weights on the training images, for a program"}},
-      .see_also = {"tutti help train", "tutti help infer", "docs/configuration.md"},
-      .run = [state] { return run_eval(*state); }};
+  return {.name = "eval",
+          .summary = "Measure the accuracy and loss of given weights on a data set",
+          .text =
+              "Under a launcher rank 0 does the work alone. With a run.target in the file the exit "
+              "code is 3 where the whole validation or test set does not reach it.",
+          .arguments = {state->flags.file_argument("eval", true)},
+          .flags = joined(
+              {{.names = "--weights",
+                .value = "PATH",
+                .help = "A .safetensors file, a checkpoint, or the folder of a run or of "
+                        "its checkpoints: then the best one, else the newest valid one",
+                .bind = &state->weights,
+                .kind = Names::file,
+                .required = "eval needs weights, for example: --weights "
+                            "runs/mine"},
+               {.names = "--split",
+                .help = "The part of the data set. By default test, or validation where "
+                        "there is no test set",
+                .bind = &state->split,
+                .choices = {"test", "validation", "train"}},
+               {.names = "--samples",
+                .value = "N",
+                .help = "Only the first N samples. 0: all",
+                .bind = &state->samples,
+                .least = 0},
+               {.names = "--logits",
+                .value = "FILE.npy",
+                .help = "Write what the network predicts of all samples, float32: samples "
+                        "x classes, or samples x classes x height x width; of several "
+                        "predictions each, as FILE.NAME.npy",
+                .bind = &state->logits,
+                .kind = Names::file},
+               {.names = "--save-predictions",
+                .value = "DIR",
+                .help = "Make a folder with the fields, the predictions and what they should "
+                        "be as .npy, and pictures of the first samples; with --samples of "
+                        "fewer",
+                .bind = &state->pictures,
+                .kind = Names::folder},
+               json_flag(state->json)},
+              state->flags.flags({"data-dir", "batch-size", "precision", "threads"})),
+          .examples = {{"tutti eval run.toml --weights runs/mine",
+                        "Evaluate the best checkpoint of a run, or its newest if none is marked"},
+                       {"tutti eval run.toml --weights model.safetensors --split train --json",
+                        "Evaluate a file of weights on the training images, for a program"}},
+          .see_also = {"tutti help train", "tutti help infer", "docs/configuration.md"},
+          .run = [state] { return run_eval(*state); }};
 }
 
 }  // namespace tutti

@@ -11,10 +11,13 @@
 #include "tutti/cli/import_weights.h"
 #include "tutti/cli/job.h"
 #include "tutti/cli/launch.h"
+#include "tutti/cli/saved_predictions.h"
 #include "tutti/cli/unlabelled.h"
 #include "tutti/cli/verbs.h"
+#include "tutti/data/arrays/file_list.h"
 #include "tutti/data/format/row_writer.h"
 #include "tutti/device/cpu/topology.h"
+#include "tutti/models/registry.h"
 #include "tutti/train/evaluator.h"
 #include "tutti/train/given_weights.h"
 #include "tutti/train/network.h"
@@ -25,19 +28,19 @@ namespace {
 
 struct InferVerb {
   ConfigFlags flags;
-  std::string weights, output, split, field;
-  std::vector<std::string> inputs;
+  std::string weights, output, split;
+  std::vector<std::string> inputs, fields;
   bool labels = false;
 };
 
-/// The array that the predictions make: as they are, or the largest class at each position.
+/// The array that one of the network's predictions makes: as it is, or the largest class at each
+/// position.
 class PredictionRows {
  public:
-  PredictionRows(const InferVerb& verb, const ModelSpec& model, const EvaluationNetwork& network,
+  PredictionRows(const InferVerb& verb, const Objective& objective, const Shape& batch,
                  int64_t samples)
-      : labels_(verb.labels), wide_(model.classes > 256) {
-    const Shape& batch = network.plan.desc(network.predictions.front()).shape;
-    if (labels_ && *model.task == TaskKind::regress)
+      : labels_(verb.labels), wide_(batch[1] > 256) {
+    if (labels_ && *objective.task == TaskKind::regress)
       throw ConfigError("--labels: the network predicts numbers, not classes; leave the flag out");
     data::RowArray array{.name = "prediction"};
     array.shape.assign(batch.begin(), batch.end());
@@ -55,7 +58,7 @@ class PredictionRows {
       array.shape.erase(array.shape.begin() + 1);
       array.dimensions.erase(array.dimensions.begin() + 1);
     }
-    writer_ = data::open_row_writer(verb.output, array, "--output");
+    writer_ = data::open_row_writer(path_of_output(verb.output, objective.name), array, "--output");
   }
 
   void append(const float* y, int64_t count) {
@@ -85,12 +88,42 @@ class PredictionRows {
   std::vector<int32_t> numbers_;
 };
 
+const Objective& objective_named(const std::vector<Objective>& objectives,
+                                 const std::string& name) {
+  const auto found = std::ranges::find(objectives, name, &Objective::name);
+  CHECK(found != objectives.end(), "objective {}", name);
+  return *found;
+}
+
+/// The files of --input. None of them is what --output names.
+std::vector<std::filesystem::path> listed_inputs(const InferVerb& verb) {
+  std::vector<std::filesystem::path> files = data::listed_files(verb.inputs, ".", "--input");
+  std::error_code unlike;
+  for (const std::filesystem::path& file : files)
+    if (std::filesystem::equivalent(file, verb.output, unlike))
+      throw ConfigError(fmt::format(
+          "--output: {} is one of the files that --input names: choose another name", verb.output));
+  return files;
+}
+
+/// Without labels there is nothing that the task of layers could follow from: as it was trained.
+void take_task(const RunSettings& before, ModelTask& task) {
+  const auto at = before.find("model.task");
+  if (task != ModelTask::automatic || at == before.end()) return;
+  RunConfig trained;
+  find_config_key("model.task")->set(trained, at->second.substr(1, at->second.size() - 2));
+  task = trained.model.task;
+}
+
 int run_infer(const InferVerb& verb) {
   if (read_launcher().rank > 0) return 0;  // one process does it
   if (verb.inputs.empty() == verb.split.empty())
     throw ConfigError(
         "infer needs files or a part of the configured data set: give --input or --split, one of "
         "them");
+  if (!verb.fields.empty() && verb.inputs.empty())
+    throw ConfigError(
+        "--field says where the input lies in the files of --input; a --split lies as configured");
   ResolvedConfig resolved = verb.flags.read();
   RunConfig& config = resolved.config;
   log::configure(config.run.log_level, 0, 1);
@@ -100,10 +133,12 @@ int run_infer(const InferVerb& verb) {
                                       read_surroundings().omp_num_threads, read_topology(), 1);
 
   const FoundWeights found = find_weights(verb.weights, "--weights");
+  if (!verb.inputs.empty()) take_task(found.settings, config.model.task);
   const auto dataset =
       verb.inputs.empty()
           ? open_configured(config, verb.split)
-          : open_unlabelled(config, {.files = verb.inputs, .field = verb.field}, found.settings);
+          : open_unlabelled(config, {.files = listed_inputs(verb), .fields = verb.fields},
+                            found.settings);
   const CpuBackend backend;
   const ModelSpec model = model_spec(config, *dataset, batch_sizes(config.batch, 1).local);
   const auto network = compile_evaluation(model, split_settings(config), nullptr, backend,
@@ -116,10 +151,15 @@ int run_infer(const InferVerb& verb) {
   const data::SampleWriter writer = input_writer(config, *dataset, inputs);
   Evaluator evaluator(*network, backend, *dataset, writer, {});
   evaluator.bind(weights.parameters(), weights.statistics(0));
-  PredictionRows rows(verb, model, *network, dataset->size());
-  evaluator.predict({0, dataset->size()}, static_cast<int>(config.data.readers),
-                    [&](const float* y, int64_t, int64_t count) { rows.append(y, count); });
-  rows.close();
+  const std::vector<Objective> objectives = objectives_of(model);
+  std::vector<PredictionRows> rows;
+  for (size_t o = 0; o < network->predictions.size(); ++o)
+    rows.emplace_back(verb, objective_named(objectives, network->names[o]),
+                      network->plan.desc(network->predictions[o]).shape, dataset->size());
+  evaluator.predict(
+      {0, dataset->size()}, static_cast<int>(config.data.readers),
+      [&](size_t output, const float* y, int64_t count) { rows[output].append(y, count); });
+  for (PredictionRows& one : rows) one.close();
   fmt::print("{}: {} of {} samples\n", verb.output, verb.labels ? "labels" : "predictions",
              dataset->size());
   return 0;
@@ -133,7 +173,8 @@ Verb infer_verb() {
       .name = "infer",
       .summary = "Predict for files without labels",
       .text =
-          "Reads the network's input from array or TFRecord files, one sample a file or many, and "
+          "Reads what the network reads from array or TFRecord files, one sample a file or many, "
+          "and "
           "writes what the network predicts, in their order, batch after batch: of classes the "
           "outputs before the softmax, samples x classes x positions. The transforms of the input "
           "are those of the configuration.",
@@ -157,12 +198,15 @@ Verb infer_verb() {
             .choices = {"train", "validation", "test"}},
            {.names = "--field",
             .value = "LINE",
-            .help = "Where the input lies in the files, as a line of data.fields: \"image: from "
-                    "images axis 0\". By default as in the configured data set",
-            .bind = &state->field},
+            .help = "Where a field that the network reads lies in the files, as a line of "
+                    "data.fields: \"image: from images axis 0\"; may be repeated. By default as in "
+                    "the configured data set",
+            .bind = &state->fields},
            {.names = "--output",
             .value = "FILE",
-            .help = "Ends in .npy, .h5 or .nc, and is written so",
+            .help =
+                "Ends in .npy, .h5 or .nc, and is written so. Of several predictions each has a "
+                "file: out.NAME.nc",
             .bind = &state->output,
             .kind = Names::file,
             .required = "infer needs a file to write, for example: --output predictions.nc"},

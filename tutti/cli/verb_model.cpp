@@ -12,6 +12,7 @@
 #include "tutti/cli/launch.h"
 #include "tutti/cli/network_flags.h"
 #include "tutti/cli/verbs.h"
+#include "tutti/cli/workload_library.h"
 #include "tutti/models/registry.h"
 #include "tutti/models/summary.h"
 #include "tutti/plan/plan.h"
@@ -118,6 +119,7 @@ ModelSpec configured(NetworkChoice& choice) {
         "a configuration they stand in the file: batch.local, run.precision, model.classes, "
         "model.width");
   RunConfig config = read_config({choice.model, tutti_environment(), {}}).config;
+  load_library(config.model);
   config.run.threads = 1;
   config.data.generate_train = 1;  // the network depends on the shape of a sample alone
   choice.batch = batch_sizes(config.batch, replica_count(config.run, 1)).local;

@@ -9,6 +9,7 @@
 #include "tutti/base/log.h"
 #include "tutti/base/shell.h"
 #include "tutti/cli/config_flags.h"
+#include "tutti/cli/job.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/terminal.h"
 #include "tutti/cli/verbs.h"
@@ -69,6 +70,13 @@ std::vector<Flag> configuration_flags(StudyVerb& verb) {
   return flags;
 }
 
+/// What is learned may follow from the fields of the data set alone.
+Goal goal_of_study(RunConfig config) {
+  if (auto goal = goal_of(config)) return *goal;
+  config.data.generate_train = 1;
+  return goal_of(config, model_spec(config, *open_configured(config, "train"), 1));
+}
+
 int run_study_verb(const StudyVerb& verb) {
   if (const comm::Launcher launcher = read_launcher(); launcher.size > 1)
     throw ConfigError(
@@ -122,7 +130,7 @@ int run_study_verb(const StudyVerb& verb) {
   flags.replicas = config.run.replicas;
   flags.threads_per_rank = static_cast<int>(config.run.threads);
   flags.cores = topology.usable_cores();
-  flags.target = goal_of(config).in_record();
+  flags.target = goal_of_study(config).in_record();
   return study::run_study(flags);
 }
 

@@ -124,31 +124,25 @@ RunStart about_this_run(const Job& job, const TrainVerb& verb) {
   return about;
 }
 
-int run_train(const TrainVerb& verb) {
-  const double started = process_start_time();
-  ResolvedConfig resolved = verb.flags.read();
-  take_own_folder(verb.flags.file(), resolved);
-  refuse_other_bytes(resolved.config);
-  RunConfig& config = resolved.config;
-  const comm::Launcher launcher = read_launcher();
-  log::configure(config.run.log_level, launcher.rank, launcher.size);
-  const RankThreads requested{.threads = static_cast<int>(config.run.threads),
-                              .progress = config.comm.progress_threads,
-                              .oversubscribe = verb.oversubscribe};
-  check_threads_per_core(requested.threads, verb.oversubscribe, read_topology());
-  if (verb.dry_run)
-    return dry_run(resolved, {.ranks = verb.ranks,
-                              .requested = requested,
-                              .fresh = verb.fresh,
-                              .resume_anyway = verb.resume_anyway});
-  if (const auto code =
-          launch_ranks(verb.ranks, requested, launcher.name == "none" ? 0 : launcher.size,
-                       {.seconds = config.comm.timeout_s,
-                        .ends_job = config.comm.on_timeout == comm::OnTimeout::abort}))
-    return *code;
-  if (launcher.rank == 0)
-    for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
+/// What train() is told besides data, backend and ranks.
+TrainerSpec spec_of_run(const RunConfig& config, const TrainVerb& verb, const Job& job,
+                        const RunPlace& place) {
+  TrainerSpec spec;
+  spec.config = config;
+  spec.about = about_this_run(job, verb);
+  spec.terminal = terminal_of(STDERR_FILENO).erases;
+  spec.checkpoint_written = [] { own_row::set_run(RunState::checkpoint); };
+  spec.tuning_file = tuning_file(config.plan.tuning);
+  spec.place = place;
+  spec.resume_anyway = verb.resume_anyway;
+  spec.next = next_commands(place, !config.checkpoint.dir.empty(), job, verb.ranks);
+  return spec;
+}
 
+/// Trains with the ranks of the job, of which this process is one.
+int train_here(const TrainVerb& verb, ResolvedConfig& resolved, const RankThreads& requested,
+               double started) {
+  RunConfig& config = resolved.config;
   const Job job({.timeout = config.comm.timeout_s,
                  .nodes = config.comm.nodes,
                  .wire = config.comm.wire,
@@ -170,12 +164,9 @@ int run_train(const TrainVerb& verb) {
   const std::string kept = resolved_toml(of_the_run(resolved, folder.place(), requested.threads));
   config.run.output_dir = folder.place().directory;
   config.checkpoint.resume.clear();  // settings of the run, not of this process
-  const CpuBackend backend;
-  TrainerSpec spec;
-  spec.config = config;
+  TrainerSpec spec = spec_of_run(config, verb, job, folder.place());
   spec.resolved_config = kept;
-  spec.about = about_this_run(job, verb);
-  spec.terminal = terminal_of(STDERR_FILENO).erases;
+  spec.process_started = started;
   // From the first time that training asks, which is before it leaves anything, a signal is a
   // wish; before that it ends the process.
   std::optional<SignalFlags> signals;
@@ -184,17 +175,39 @@ int run_train(const TrainVerb& verb) {
     return signals->signal_number();
   };
   own_row::set_run(folder.place().resume.empty() ? RunState::no_checkpoint : RunState::checkpoint);
-  spec.checkpoint_written = [] { own_row::set_run(RunState::checkpoint); };
-  spec.process_started = started;
-  spec.tuning_file = tuning_file(config.plan.tuning);
-  spec.place = folder.place();
-  spec.resume_anyway = verb.resume_anyway;
-  spec.next = next_commands(folder.place(), !config.checkpoint.dir.empty(), job, verb.ranks);
+  const CpuBackend backend;
   spec.backend = &backend;
   spec.communicator = &communicator;
   spec.data = data.view();
   const RunResult result = train(spec);
   return static_cast<int>(exit_code(result.status));
+}
+
+int run_train(const TrainVerb& verb) {
+  const double started = process_start_time();
+  ResolvedConfig resolved = verb.flags.read();
+  take_own_folder(verb.flags.file(), resolved);
+  refuse_other_bytes(resolved.config);
+  const RunConfig& config = resolved.config;
+  const comm::Launcher launcher = read_launcher();
+  log::configure(config.run.log_level, launcher.rank, launcher.size);
+  const RankThreads requested{.threads = static_cast<int>(config.run.threads),
+                              .progress = config.comm.progress_threads,
+                              .oversubscribe = verb.oversubscribe};
+  check_threads_per_core(requested.threads, verb.oversubscribe, read_topology());
+  if (verb.dry_run)
+    return dry_run(resolved, {.ranks = verb.ranks,
+                              .requested = requested,
+                              .fresh = verb.fresh,
+                              .resume_anyway = verb.resume_anyway});
+  if (const auto code =
+          launch_ranks(verb.ranks, requested, launcher.name == "none" ? 0 : launcher.size,
+                       {.seconds = config.comm.timeout_s,
+                        .ends_job = config.comm.on_timeout == comm::OnTimeout::abort}))
+    return *code;
+  if (launcher.rank == 0)
+    for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
+  return train_here(verb, resolved, requested, started);
 }
 
 }  // namespace

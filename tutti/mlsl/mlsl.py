@@ -7,15 +7,15 @@ library returns are c_void_p: of an activation with the value None where there i
 MLSL.init and MLSL.finalize may be called several times, by parts of a program that do not know each other: the first init starts, and the
 last finalize ends. With MLSL_ALLOW_REINIT=1 the import is the first init, and close() the finalize that belongs to it.
 
-The library is $MLSL_ROOT/lib/libmlsl.so.1, or the one installed with this file, or else what the dynamic loader finds.
+mlsl_library.py, beside this file, says where the library is looked for.
 """
 
 import os
-from ctypes import CDLL, RTLD_GLOBAL, Structure, byref, c_char_p, c_int, c_size_t, c_ulonglong, c_void_p, cast
+from ctypes import Structure, byref, c_char_p, c_int, c_size_t, c_ulonglong, c_void_p
 
+import mlsl_library as _c
 
-class MlslError(RuntimeError):
-    pass
+MlslError = _c.MlslError
 
 
 class DataType:
@@ -42,104 +42,17 @@ class CompressionType:
     NONE, QUANTIZATION = range(2)
 
 
-def _load():
-    name = "libmlsl.so.1"
-    places = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
-    if "MLSL_ROOT" in os.environ:
-        places.insert(0, os.path.join(os.environ["MLSL_ROOT"], "lib"))
-    found = [place for place in places if os.path.exists(os.path.join(place, name))]
-    # Global, because MPI's plug-ins look for MPI's own symbols.
-    return CDLL(os.path.join(found[0], name) if found else name, mode=RTLD_GLOBAL)
-
-
-_library = None
-
-
-def _call(name, *arguments):
-    global _library
-    if _library is None:
-        _library = _load()
-    if getattr(_library, "mlsl_" + name)(*arguments) != 0:
-        raise MlslError("mlsl_%s failed" % name)
-
-
-def _pointer(buffer):
-    if buffer is None or isinstance(buffer, (int, c_void_p)):
-        return c_void_p(buffer) if isinstance(buffer, int) else buffer
-    return cast(buffer, c_void_p)
-
-
-def _sizes(values):
-    return (c_size_t * len(values))(*values)
-
-
-def _text(value):
-    return c_char_p(value if value is None or isinstance(value, bytes) else value.encode())
-
-
-class _Object:
-    """A handle and the prefix of its functions."""
-
-    _prefix = ""
-
-    def __init__(self, handle):
-        self._handle = handle
-
-    def get_handle(self):
-        return self._handle
-
-    def _do(self, name, *arguments):
-        _call(self._prefix + name, self._handle, *arguments)
-
-    def _ask(self, name, kind, *arguments):
-        answer = kind()
-        self._do(name, *arguments, byref(answer))
-        return answer
-
-    def _size(self, name, *arguments):
-        return self._ask(name, c_size_t, *arguments).value
-
-    def _flag(self, name, *arguments):
-        return self._ask(name, c_int, *arguments).value != 0
-
-    def _buffer(self, name):
-        return self._ask(name, c_void_p)
-
-    def _buffer_or_none(self, name):
-        answer = self._buffer(name)
-        return answer if answer.value else None
-
-
-def _handle(thing):
-    return c_ulonglong(0) if thing is None else thing.get_handle()
-
-
-def _size_getter(name):
-    return lambda self: self._size(name)
-
-
-def _with_sizes(*names):
-    """Adds a method for each C function that has a size_t as its only answer."""
-
-    def add(cls):
-        for name in names:
-            setattr(cls, name, _size_getter(name))
-        return cls
-
-    return add
-
-
-@_with_sizes("get_mb_offset", "get_mb_count", "get_fm_offset", "get_fm_count", "get_fm_size", "get_buf_offset")
-class CommBlockInfo(_Object):
+@_c.with_sizes("get_mb_offset", "get_mb_count", "get_fm_offset", "get_fm_count", "get_fm_size", "get_buf_offset")
+class CommBlockInfo(_c.LibraryObject):
     _prefix = "comm_block_info_"
 
     def get_data_type(self):
         return self._ask("get_data_type", c_int).value
 
 
-@_with_sizes("get_global_fm_count", "get_global_fm_offset", "get_local_fm_count", "get_pack_block_count", "get_unpack_block_count",
+@_c.with_sizes("get_global_fm_count", "get_global_fm_offset", "get_local_fm_count", "get_pack_block_count", "get_unpack_block_count",
              "get_fm_size", "get_comm_buf_size")
-class Activation(_Object):
+class Activation(_c.LibraryObject):
     _prefix = "activation_"
 
     def get_pack_block(self, block_idx):
@@ -155,15 +68,15 @@ class Activation(_Object):
         return self._buffer("get_comm_buf")
 
     def start_comm(self, buf):
-        self._do("start_comm", _pointer(buf))
+        self._do("start_comm", _c.pointer(buf))
 
     def wait_comm(self):
         return self._buffer("wait_comm")
 
 
-@_with_sizes("get_global_kernel_count", "get_global_kernel_offset", "get_local_kernel_count", "get_owned_kernel_count",
+@_c.with_sizes("get_global_kernel_count", "get_global_kernel_offset", "get_local_kernel_count", "get_owned_kernel_count",
              "get_owned_kernel_offset", "get_kernel_size")
-class ParameterSet(_Object):
+class ParameterSet(_c.LibraryObject):
     _prefix = "parameter_set_"
 
     def get_data_type(self):
@@ -173,7 +86,7 @@ class ParameterSet(_Object):
         return self._flag("is_distributed_update")
 
     def start_gradient_comm(self, buf):
-        self._do("start_gradient_comm", _pointer(buf))
+        self._do("start_gradient_comm", _c.pointer(buf))
 
     def wait_gradient_comm(self):
         return self._buffer_or_none("wait_gradient_comm")
@@ -185,13 +98,13 @@ class ParameterSet(_Object):
         return (buf if buf.value else None), complete.value != 0
 
     def start_increment_comm(self, buf):
-        self._do("start_increment_comm", _pointer(buf))
+        self._do("start_increment_comm", _c.pointer(buf))
 
     def wait_increment_comm(self):
         return self._buffer_or_none("wait_increment_comm")
 
 
-class Distribution(_Object):
+class Distribution(_c.LibraryObject):
     """Collectives return a request for MLSL.wait or MLSL.test."""
 
     _prefix = "distribution_"
@@ -206,47 +119,47 @@ class Distribution(_Object):
         return self._ask(name, c_ulonglong, *arguments)
 
     def bcast(self, buf, count, data_type, root_idx, group_type):
-        return self._start("bcast", _pointer(buf), c_size_t(count), c_int(data_type), c_size_t(root_idx), c_int(group_type))
+        return self._start("bcast", _c.pointer(buf), c_size_t(count), c_int(data_type), c_size_t(root_idx), c_int(group_type))
 
     def reduce(self, send_buf, recv_buf, count, data_type, red_type, root_idx, group_type):
-        return self._start("reduce", _pointer(send_buf), _pointer(recv_buf), c_size_t(count), c_int(data_type), c_int(red_type),
+        return self._start("reduce", _c.pointer(send_buf), _c.pointer(recv_buf), c_size_t(count), c_int(data_type), c_int(red_type),
                            c_size_t(root_idx), c_int(group_type))
 
     def all_reduce(self, send_buf, recv_buf, count, data_type, red_type, group_type):
-        return self._start("all_reduce", _pointer(send_buf), _pointer(recv_buf), c_size_t(count), c_int(data_type), c_int(red_type),
+        return self._start("all_reduce", _c.pointer(send_buf), _c.pointer(recv_buf), c_size_t(count), c_int(data_type), c_int(red_type),
                            c_int(group_type))
 
     def all_to_all(self, send_buf, send_count, recv_buf, data_type, group_type):
-        return self._start("all_to_all", _pointer(send_buf), c_size_t(send_count), _pointer(recv_buf), c_int(data_type), c_int(group_type))
+        return self._start("all_to_all", _c.pointer(send_buf), c_size_t(send_count), _c.pointer(recv_buf), c_int(data_type), c_int(group_type))
 
     def all_to_allv(self, send_buf, send_counts, send_offsets, recv_buf, recv_counts, recv_offsets, data_type, group_type):
-        return self._start("all_to_allv", _pointer(send_buf), _sizes(send_counts), _sizes(send_offsets), _pointer(recv_buf),
-                           _sizes(recv_counts), _sizes(recv_offsets), c_int(data_type), c_int(group_type))
+        return self._start("all_to_allv", _c.pointer(send_buf), _c.sizes(send_counts), _c.sizes(send_offsets), _c.pointer(recv_buf),
+                           _c.sizes(recv_counts), _c.sizes(recv_offsets), c_int(data_type), c_int(group_type))
 
     def gather(self, send_buf, send_count, recv_buf, data_type, root_idx, group_type):
-        return self._start("gather", _pointer(send_buf), c_size_t(send_count), _pointer(recv_buf), c_int(data_type), c_size_t(root_idx),
+        return self._start("gather", _c.pointer(send_buf), c_size_t(send_count), _c.pointer(recv_buf), c_int(data_type), c_size_t(root_idx),
                            c_int(group_type))
 
     def all_gather(self, send_buf, send_count, recv_buf, data_type, group_type):
-        return self._start("all_gather", _pointer(send_buf), c_size_t(send_count), _pointer(recv_buf), c_int(data_type), c_int(group_type))
+        return self._start("all_gather", _c.pointer(send_buf), c_size_t(send_count), _c.pointer(recv_buf), c_int(data_type), c_int(group_type))
 
     def scatter(self, send_buf, recv_buf, recv_count, data_type, root_idx, group_type):
-        return self._start("scatter", _pointer(send_buf), _pointer(recv_buf), c_size_t(recv_count), c_int(data_type), c_size_t(root_idx),
+        return self._start("scatter", _c.pointer(send_buf), _c.pointer(recv_buf), c_size_t(recv_count), c_int(data_type), c_size_t(root_idx),
                            c_int(group_type))
 
     def reduce_scatter(self, send_buf, recv_buf, recv_count, data_type, red_type, group_type):
-        return self._start("reduce_scatter", _pointer(send_buf), _pointer(recv_buf), c_size_t(recv_count), c_int(data_type),
+        return self._start("reduce_scatter", _c.pointer(send_buf), _c.pointer(recv_buf), c_size_t(recv_count), c_int(data_type),
                            c_int(red_type), c_int(group_type))
 
     def barrier(self, group_type):
         self._do("barrier", c_int(group_type))
 
 
-class OperationRegInfo(_Object):
+class OperationRegInfo(_c.LibraryObject):
     _prefix = "operation_reg_info_"
 
     def set_name(self, name):
-        self._do("set_name", _text(name))
+        self._do("set_name", _c.text(name))
 
     def add_input(self, fm_count, fm_size, data_type):
         self._do("add_input", c_size_t(fm_count), c_size_t(fm_size), c_int(data_type))
@@ -259,16 +172,16 @@ class OperationRegInfo(_Object):
                  c_int(compress_type))
 
     def validate(self, dist=None):
-        self._do("validate", _handle(dist))
+        self._do("validate", _c.handle_of(dist))
 
 
-@_with_sizes("get_global_minibatch_size", "get_local_minibatch_size", "get_global_minibatch_offset", "get_input_count", "get_output_count",
+@_c.with_sizes("get_global_minibatch_size", "get_local_minibatch_size", "get_global_minibatch_offset", "get_input_count", "get_output_count",
              "get_parameter_set_count")
-class Operation(_Object):
+class Operation(_c.LibraryObject):
     _prefix = "operation_"
 
     def set_distribution(self, dist):
-        self._do("set_distribution", _handle(dist))
+        self._do("set_distribution", _c.handle_of(dist))
 
     def get_distribution(self):
         handle = self._ask("get_distribution", c_ulonglong)
@@ -281,10 +194,10 @@ class Operation(_Object):
         return self._ask("get_op_type", c_int).value
 
     def set_prev(self, prev_op, act_idx, prev_op_act_idx):
-        self._do("set_prev", _handle(prev_op), c_size_t(act_idx), c_size_t(prev_op_act_idx))
+        self._do("set_prev", _c.handle_of(prev_op), c_size_t(act_idx), c_size_t(prev_op_act_idx))
 
     def set_next(self, next_op, act_idx, next_op_act_idx):
-        self._do("set_next", _handle(next_op), c_size_t(act_idx), c_size_t(next_op_act_idx))
+        self._do("set_next", _c.handle_of(next_op), c_size_t(act_idx), c_size_t(next_op_act_idx))
 
     def get_name(self):
         return self._ask("get_name", c_char_p).value
@@ -302,8 +215,8 @@ class Operation(_Object):
         return ParameterSet(self._ask("get_parameter_set", c_ulonglong, c_size_t(idx)))
 
 
-@_with_sizes("get_total_comm_size")
-class Statistics(_Object):
+@_c.with_sizes("get_total_comm_size")
+class Statistics(_c.LibraryObject):
     _prefix = "statistics_"
 
     def start(self):
@@ -346,8 +259,8 @@ class Statistics(_Object):
         return self._ask("get_total_compute_cycles", c_ulonglong).value
 
 
-@_with_sizes("get_global_minibatch_size", "get_operation_count")
-class Session(_Object):
+@_c.with_sizes("get_global_minibatch_size", "get_operation_count")
+class Session(_c.LibraryObject):
     _prefix = "session_"
 
     def set_global_minibatch_size(self, batch_size):
@@ -360,13 +273,13 @@ class Session(_Object):
         return OperationRegInfo(self._ask("create_operation_reg_info", c_ulonglong, c_int(op_type)))
 
     def delete_operation_reg_info(self, reg_info):
-        self._do("delete_operation_reg_info", _handle(reg_info))
+        self._do("delete_operation_reg_info", _c.handle_of(reg_info))
 
     def add_operation_with_distribution(self, reg_info, dist):
-        return self._size("add_operation_with_distribution", _handle(reg_info), _handle(dist))
+        return self._size("add_operation_with_distribution", _c.handle_of(reg_info), _c.handle_of(dist))
 
     def add_operation(self, reg_info):
-        return self._size("add_operation", _handle(reg_info))
+        return self._size("add_operation", _c.handle_of(reg_info))
 
     def remove_operations(self):
         self._do("remove_operations")
@@ -386,24 +299,24 @@ class QuantParams(Structure):
                 ("reduce_sum_func_name", c_char_p), ("block_size", c_size_t), ("elem_in_block", c_size_t)]
 
 
-@_with_sizes("get_process_idx", "get_process_count")
-class MLSL(_Object):
+@_c.with_sizes("get_process_idx", "get_process_count")
+class MLSL(_c.LibraryObject):
     """The environment; all objects of this class are the same one."""
 
     _prefix = "environment_"
 
     def __init__(self):
         handle = c_ulonglong()
-        _call("environment_get_env", byref(handle))
+        _c.call("environment_get_env", byref(handle))
         super().__init__(handle)
 
     def get_version(self):
         version = c_int()
-        _call("environment_get_version", byref(version))
+        _c.call("environment_get_version", byref(version))
         return version.value
 
     def configure(self, config):
-        self._do("configure", _text(config))
+        self._do("configure", _c.text(config))
 
     _starts = 0
 
@@ -424,13 +337,13 @@ class MLSL(_Object):
         return Session(self._ask("create_session", c_ulonglong, c_int(phase_type)))
 
     def delete_session(self, session):
-        self._do("delete_session", _handle(session))
+        self._do("delete_session", _c.handle_of(session))
 
     def create_distribution(self, data_parts, model_parts):
         return Distribution(self._ask("create_distribution", c_ulonglong, c_size_t(data_parts), c_size_t(model_parts)))
 
     def delete_distribution(self, dist):
-        self._do("delete_distribution", _handle(dist))
+        self._do("delete_distribution", _c.handle_of(dist))
 
     def wait(self, req):
         self._do("wait", req)
@@ -442,7 +355,7 @@ class MLSL(_Object):
         return self._ask("alloc", c_void_p, c_size_t(size), c_size_t(alignment))
 
     def free(self, ptr):
-        self._do("free", _pointer(ptr))
+        self._do("free", _c.pointer(ptr))
 
     def set_quantization_params(self, params):
         self._do("set_quantization_params", byref(params))

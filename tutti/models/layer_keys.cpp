@@ -20,17 +20,21 @@ std::vector<std::string> inits() {
 std::vector<LayerKey> all_keys() {
   using enum LayerKeyKind;
   return {
-      {"type", word, "What the layer does: the types below"},
+      {"type", word, "What the layer does: one of the types above. Needed"},
       {"name", text,
        "Its name, and that of its parameters. Without it: its type and a number, `conv1`"},
       {"input", texts,
        "Names of layers above it, or of fields of `data.input`. Without it: the layer before"},
       {"output", flag,
-       "It is a prediction. Where no layer has this key or `target`, the last one is"},
-      {"target", text, "It predicts this field of `data.target`"},
+       "It is a prediction. Where no layer has this key or `target`, the last one is. false "
+       "without "
+       "it"},
+      {"target", text,
+       "It predicts this field of `data.target`. Without it, of a layer that predicts: the first"},
       {"task",
        word,
-       "What is learned of that field. Without it: `model.task`",
+       "What is learned of that field. Without it: `model.task`, and where that is auto, what the "
+       "field holds: numbers (also with `loss`), one class, or a class at each position",
        0,
        0,
        {"classify", "segment", "regress"}},
@@ -42,28 +46,33 @@ std::vector<LayerKey> all_keys() {
        {"mse", "mae", "huber", "bce_with_logits"}},
       {"weight", real, "Weight of its loss in the sum of all. 1 without it", 0, 1e30},
       {"channels", count,
-       "Channels of the result. A layer that predicts has without it as many as its target has "
-       "classes or channels",
+       "Channels of the result. Needed, but in a layer that predicts: without it as many as its "
+       "target has classes or channels",
        1},
       {"outputs", count,
-       "Numbers of the result. A layer that predicts has without it as many as its target has "
-       "classes or numbers",
+       "Numbers of the result. Needed, but in a layer that predicts: without it as many as its "
+       "target has classes or numbers",
        1},
-      {"kernel", extents, "Side of the window, or its sides as a list", 1, 4096},
+      {"kernel", extents,
+       "Side of the window, or its sides as a list. 1 without it; a pool needs it", 1, 4096},
       {"stride", extents, "Positions from window to window. 1 without it; of a pool: the kernel", 1,
        4096},
       {"pad", extents, "Zeros before and after each dimension. 0 without it", 0, 4096},
-      {"pad_high", extents, "Zeros after each dimension, where they differ from `pad`", 0, 4096},
+      {"pad_high", extents, "Zeros after each dimension. Without it: `pad`", 0, 4096},
       {"dilation", extents, "Positions from one weight of the window to the next. 1 without it", 1,
        4096},
-      {"output_pad", extents, "Positions added after each dimension of the result", 0, 4096},
+      {"output_pad", extents, "Positions added after each dimension of the result. 0 without it", 0,
+       4096},
       {"groups", count, "Groups of channels that do not see each other. 1 without it", 1},
       {"bias", flag, "Whether a number is added to each channel. true without it"},
-      {"activation", word, "Nonlinearity of the result", 0, 0, kActivations},
+      {"activation", word,
+       "Nonlinearity of the result. none without it; the type `activation` needs it", 0, 0,
+       kActivations},
       {"slope", real, "Of leaky_relu. 0.01 without it", 1e-6, 1},
       {"init", word, "How weights start. uniform_fan_in without it, as in PyTorch", 0, 0, inits()},
       {"init_value", real,
-       "The number of constant, the deviation of normal and truncated_normal, the bound of uniform",
+       "The number of constant, the deviation of normal and truncated_normal, the bound of "
+       "uniform: these need it, for without it it is 0",
        -1e30, 1e30},
       {"bias_init",
        word,
@@ -71,14 +80,17 @@ std::vector<LayerKey> all_keys() {
        0,
        0,
        {"uniform_fan_in", "zeros", "constant"}},
-      {"bias_value", real, "The number of a constant bias", -1e30, 1e30},
+      {"bias_value", real, "The number of a constant bias. 0 without it", -1e30, 1e30},
       {"epsilon", real, "Added to the variance. 1e-5 without it", 0, 1},
       {"momentum", real, "Weight of a batch in the running statistics. 0.1 without it", 0, 1},
-      {"kind", word, "Maximum or average", 0, 0, {"max", "average"}},
+      {"kind", word, "Maximum or average. max without it", 0, 0, {"max", "average"}},
       {"count_pad", flag, "Whether an average counts the padding. true without it"},
-      {"probability", real, "Probability with which an element is left out", 0, 0.999},
-      {"factor", real, "What it is multiplied by", -1e30, 1e30},
-      {"shape", extents, "Extents of the result, without the batch"},
+      {"probability", real, "Probability with which an element is left out. 0.5 without it", 0,
+       0.999},
+      {"factor", real, "What it is multiplied by. 1 without it", -1e30, 1e30},
+      {"factors", extents, "How often an element is repeated, in all dimensions or in each. Needed",
+       1, 64},
+      {"shape", extents, "Extents of the result, without the batch. Needed"},
   };
 }
 
@@ -154,6 +166,28 @@ void check_layer_value(const LayerKey& key, const LayerValue& value) {
         fmt::format("must be one of {}, is \"{}\"", fmt::join(key.words, ", "), given));
 }
 
+namespace {
+
+/// Keys that nobody would read, because of what another key says or leaves out.
+void check_company(const LayerTable& layer, const LayerType& type) {
+  const auto word = [&](std::string_view key) {
+    const LayerValue* value = layer.find(key);
+    const auto* text = value ? std::get_if<std::string>(value) : nullptr;
+    return text ? *text : std::string();
+  };
+  if (layer.find("slope") && word("activation") != "leaky_relu")
+    throw ConfigError("slope is of activation = \"leaky_relu\"");
+  const std::string init = word("init");
+  if (layer.find("init_value") && init != "constant" && init != "normal" &&
+      init != "truncated_normal" && init != "uniform")
+    throw ConfigError("init_value is of init = constant, normal, truncated_normal or uniform");
+  if (layer.find("bias_value") && word("bias_init") != "constant")
+    throw ConfigError("bias_value is of bias_init = \"constant\"");
+  if (type.name == "scale" && !layer.find("factor")) throw ConfigError("scale needs factor");
+}
+
+}  // namespace
+
 void check_layers(const std::vector<LayerTable>& layers) {
   for (size_t i = 0; i < layers.size(); ++i) {
     const auto refuse = [&](const std::string& reason) {
@@ -172,6 +206,11 @@ void check_layers(const std::vector<LayerTable>& layers) {
       } catch (const ConfigError& error) {
         refuse(fmt::format("{} {}", key, error.what()));
       }
+    }
+    try {
+      check_company(layers[i], *type);
+    } catch (const ConfigError& error) {
+      refuse(error.what());
     }
   }
 }

@@ -104,6 +104,9 @@ Value global_average_layer(LayerPlace& place) {
 /// A global average is a row of numbers; spread, it has its positions again.
 Value broadcast_layer(LayerPlace& place) {
   const Shape &x = place.graph.shape(place.in[0]), &like = place.graph.shape(place.in[1]);
+  if (like.rank() < 3)
+    throw ConfigError(fmt::format("layer '{}': its second input {} has no positions", place.name,
+                                  like.to_string()));
   std::vector<int64_t> one(static_cast<size_t>(like.rank() - 1), 1);
   one[0] = x.elements_from(1);
   const Value point = x.rank() == like.rank()
@@ -111,6 +114,16 @@ Value broadcast_layer(LayerPlace& place) {
                           : reshape(place.graph, place.name + ".reshape", place.in[0],
                                     Shape(std::span<const int64_t>(one)));
   return broadcast(place.graph, place.name, point, Shape(std::span(like.begin() + 2, like.end())));
+}
+
+Value resize_layer(LayerPlace& place) {
+  if (!place.has("factors"))
+    throw ConfigError(
+        fmt::format("layer '{}' needs factors, how often an element is repeated", place.name));
+  if (place.spatial() < 1)
+    throw ConfigError(fmt::format("layer '{}': its input {} has no positions", place.name,
+                                  place.graph.shape(place.in[0]).to_string()));
+  return resize(place.graph, place.name, place.in[0], place.extents("factors", in_all(1)));
 }
 
 Value dropout_layer(LayerPlace& place) {
@@ -190,6 +203,12 @@ std::vector<LayerType> all_types() {
        2,
        2,
        broadcast_layer},
+      {"resize",
+       "Each element several times in each dimension: the nearest neighbour's value",
+       {"factors"},
+       1,
+       1,
+       resize_layer},
       {"dropout", "Leaves elements out while training", {"probability"}, 1, 1, dropout_layer},
       {"flatten", "A sample as one row of numbers", {}, 1, 1, flatten_layer},
       {"reshape", "A sample's numbers in another shape", {"shape"}, 1, 1, reshape_layer},

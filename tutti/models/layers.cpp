@@ -110,6 +110,49 @@ void require_inputs_of(const LayerType& type, const std::string& name, size_t gi
                                   given));
 }
 
+/// Of a layer that says none, where model.task says none: a loss of numbers is of numbers; else
+/// what the field holds, once it is known.
+std::optional<TaskKind> task_of(const Objective& objective, const ModelSpec& spec) {
+  if (objective.task || spec.task) return objective.task ? objective.task : spec.task;
+  if (objective.loss) return TaskKind::regress;
+  const std::string& field = objective.target.empty() ? spec.target_field : objective.target;
+  const auto target = std::ranges::find(spec.targets, field, &ModelField::name);
+  if (target == spec.targets.end()) return std::nullopt;
+  if (target->classes == 0) return TaskKind::regress;
+  return target->sample.rank() == 0 ? TaskKind::classify : TaskKind::segment;
+}
+
+/// A layer whose result goes nowhere, or that says how a prediction is learned and is none, is a
+/// mistake: most likely `output = true` was forgotten.
+void require_use(const std::vector<LayerTable>& layers, const std::vector<size_t>& outputs,
+                 const std::vector<std::string>& names) {
+  for (size_t i = 0; i < layers.size(); ++i) {
+    if (std::ranges::find(outputs, i) != outputs.end()) continue;
+    const auto refuse = [&](const std::string& why) {
+      throw ConfigError(placed(layers[i], fmt::format("layer '{}': {}", names[i], why)));
+    };
+    for (const char* key : {"task", "loss", "weight"})
+      if (layers[i].find(key))
+        refuse(fmt::format(
+            "{} is of a prediction, and this layer is none: give it output = true or target", key));
+    const bool next_reads = i + 1 < layers.size() && !layers[i + 1].find("input");
+    const bool named = std::ranges::any_of(layers, [&](const LayerTable& other) {
+      const std::vector<std::string> inputs = inputs_of(other);
+      return std::ranges::find(inputs, names[i]) != inputs.end();
+    });
+    if (!next_reads && !named)
+      refuse("no layer reads it, and it is no prediction: give it output = true, or leave it out");
+  }
+}
+
+void require_fitting_loss(const Objective& objective, const LayerTable& layer,
+                          const std::string& name) {
+  if (objective.loss && objective.task && *objective.task != TaskKind::regress)
+    throw ConfigError(placed(
+        layer, fmt::format("layer '{}': loss is of numbers, and its task is to {}: leave loss out",
+                           name, name_of(*objective.task))));
+}
+
 }  // namespace
 
 std::vector<Objective> layers_objectives(const ModelSpec& spec) {
@@ -120,6 +163,7 @@ std::vector<Objective> layers_objectives(const ModelSpec& spec) {
   check_layers(spec.layers);
   const std::vector<size_t> outputs = outputs_of(spec.layers);
   const std::vector<std::string> names = names_of(spec.layers);
+  require_use(spec.layers, outputs, names);
   std::vector<Objective> objectives;
   for (const size_t i : outputs) {
     const LayerTable& layer = spec.layers[i];
@@ -132,6 +176,8 @@ std::vector<Objective> layers_objectives(const ModelSpec& spec) {
     if (const std::string loss = text_or(layer, "loss"); !loss.empty())
       objective.loss =
           static_cast<PointwiseLossKind>(std::ranges::find(losses, loss) - losses.begin());
+    objective.task = task_of(objective, spec);
+    require_fitting_loss(objective, layer, names[i]);
     if (const LayerValue* weight = layer.find("weight"))
       objective.weight = std::holds_alternative<int64_t>(*weight)
                              ? static_cast<float>(std::get<int64_t>(*weight))
@@ -228,7 +274,7 @@ int64_t LayerPlace::outputs(std::string_view key) const {
                     "nowhere else",
                     name, key));
   if (target_.classes > 0) return target_.classes;
-  if (target_.sample.rank() == 0) return spec.classes;
+  if (target_.sample.rank() == 0) return target_.name == spec.target_field ? spec.classes : 1;
   return key == "channels" ? target_.sample[0] : target_.sample.elements();
 }
 

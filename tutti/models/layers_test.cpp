@@ -156,6 +156,12 @@ TEST(Layers, SayWhereTheyDoNotFit) {
   EXPECT_NE(failure(layers_of({layer("flatten", {{"name", word("image")}}), layer("dense")}))
                 .find("another name"),
             std::string::npos);
+  EXPECT_NE(failure(layers_of({layer("flatten"),
+                               layer("broadcast",
+                                     {{"input", std::vector<std::string>{"image", "flatten1"}}}),
+                               layer("dense")}))
+                .find("has no positions"),
+            std::string::npos);
   EXPECT_NE(failure(layers_of({})).find("no layers"), std::string::npos);
 }
 
@@ -180,6 +186,35 @@ TEST(Layers, TablesAreChecked) {
   EXPECT_EQ(wrong(layer("conv", {{"kernel", std::vector<int64_t>{3, 5}}})), "");
 }
 
+TEST(Layers, KeysThatNobodyReadsAreRefused) {
+  const auto wrong = [](std::vector<LayerTable> layers) { return failure(layers_of(layers)); };
+  EXPECT_NE(wrong({layer("dense", {{"outputs", number(4)}, {"weight", 2.0}}), layer("dense")})
+                .find("'dense1': weight is of a prediction"),
+            std::string::npos);
+  EXPECT_NE(wrong({layer("conv", {{"channels", number(4)}}),
+                   layer("flatten", {{"input", word("image")}}), layer("dense")})
+                .find("'conv1': no layer reads it"),
+            std::string::npos);
+  EXPECT_NE(wrong({layer("dense", {{"task", word("classify")}, {"loss", word("mae")}})})
+                .find("loss is of numbers"),
+            std::string::npos);
+  EXPECT_NE(wrong({layer("dense", {{"slope", 0.1}})}).find("slope is of"), std::string::npos);
+  EXPECT_NE(wrong({layer("dense", {{"init_value", 0.1}})}).find("init_value is of"),
+            std::string::npos);
+  EXPECT_NE(wrong({layer("dense"), layer("scale")}).find("scale needs factor"), std::string::npos);
+}
+
+TEST(Layers, ASecondTargetOfNumbersHasItsOwnSize) {
+  ModelSpec spec = layers_of({layer("dense", {{"target", word("label")}}),
+                              layer("dense", {{"input", word("image")}, {"target", word("age")}})});
+  spec.target_field = "label";
+  spec.targets = {{"label", {}, 7}, {"age", {}, 0}};
+  spec.classes = 7;
+  const ModelGraph m = build_model(spec);
+  EXPECT_EQ(m.graph.shape(m.outputs[0].prediction), (Shape{1, 7}));
+  EXPECT_EQ(m.graph.shape(m.outputs[1].prediction), (Shape{1, 1}));
+}
+
 TEST(Layers, SeveralPredictLossesAddUp) {
   ModelSpec spec = layers_of({layer("conv", {{"channels", number(2)}}),
                               layer("dense", {{"name", word("kind")}, {"target", word("label")}}),
@@ -199,6 +234,42 @@ TEST(Layers, SeveralPredictLossesAddUp) {
   EXPECT_EQ(m.targets[m.outputs[1].target].field, "image");
   EXPECT_EQ(m.inputs.size(), 1u);
   EXPECT_NE(m.graph.to_string().find("mae"), std::string::npos) << m.graph.to_string();
+}
+
+TEST(Layers, TasksFollowFromFields) {
+  const auto task = [](const Entries& keys, const ModelField& field) {
+    ModelSpec spec = layers_of({layer("conv", keys)});
+    spec.target_field = field.name;
+    spec.targets = {field};
+    return *objectives_of(spec)[0].task;
+  };
+  const ModelField label{"label", {}, 7}, mask{"mask", {28, 28}, 3}, numbers{"y", {4}, 0};
+  EXPECT_EQ(task({}, label), TaskKind::classify);
+  EXPECT_EQ(task({}, mask), TaskKind::segment);
+  EXPECT_EQ(task({}, numbers), TaskKind::regress);
+  EXPECT_EQ(task({{"loss", word("mae")}}, mask), TaskKind::regress);
+  EXPECT_EQ(task({{"task", word("regress")}}, mask), TaskKind::regress);
+
+  ModelSpec spec = layers_of({layer("conv")});
+  EXPECT_FALSE(tasks_known(spec));
+  spec.targets = {mask};
+  spec.target_field = "mask";
+  EXPECT_EQ(*build_model(spec).outputs[0].objective.task, TaskKind::segment);
+  spec.task = TaskKind::regress;
+  EXPECT_TRUE(tasks_known(spec));
+  EXPECT_EQ(*objectives_of(spec)[0].task, TaskKind::regress);
+}
+
+TEST(Layers, ResizeRepeats) {
+  const ModelGraph m = build_model(
+      layers_of({layer("resize", {{"factors", std::vector<int64_t>{2, 3}}}), layer("dense")}));
+  EXPECT_EQ(m.graph.shape(m.graph.find("resize1")), (Shape{1, 1, 56, 84}));
+  EXPECT_NE(failure(layers_of({layer("resize"), layer("dense")})).find("needs factors"),
+            std::string::npos);
+  EXPECT_NE(failure(layers_of({layer("flatten"), layer("resize", {{"factors", number(2)}}),
+                               layer("dense")}))
+                .find("has no positions"),
+            std::string::npos);
 }
 
 }  // namespace tutti

@@ -149,7 +149,8 @@ const ModelInfo& find_model(std::string_view name) {
   if (found != models().end()) return *found;
   std::string names;
   for (const ModelInfo& model : models()) names += (names.empty() ? "" : ", ") + model.name;
-  throw ConfigError(fmt::format("there is no model '{}'; there are {}", name, names));
+  throw ConfigError(fmt::format(
+      "there is no model '{}'; there are {}, and those that model.library brings", name, names));
 }
 
 ModelSpec completed(const ModelSpec& spec) {
@@ -173,7 +174,7 @@ ModelSpec completed(const ModelSpec& spec) {
     throw ConfigError(
         fmt::format("model '{}' has no input of its own: give the extents of a sample", spec.name));
   if (full.classes == 0) full.classes = model.classes;
-  if (!full.task) full.task = model.task;
+  if (!full.task) full.task = objectives_of(spec).front().task;
   if (full.batch < 1 || full.classes < 1 || full.width < 0)
     throw ConfigError("batch, classes and width of a model must be positive");
   if (full.activations != DType::f32 && full.activations != DType::bf16)
@@ -200,10 +201,17 @@ std::vector<Objective> objectives_of(const ModelSpec& spec) {
   return objectives;
 }
 
+bool tasks_known(const ModelSpec& spec) {
+  const ModelInfo& model = find_model(spec.name);
+  return !model.takes_layers || spec.task ||
+         std::ranges::all_of(model.objectives(spec),
+                             [](const Objective& objective) { return objective.task.has_value(); });
+}
+
 ModelGraph build_model(const ModelSpec& given) {
   const ModelSpec spec = completed(given);
   const ModelInfo& model = find_model(spec.name);
-  ModelBuilder builder(spec, objectives_of(spec));
+  ModelBuilder builder(spec, objectives_of(given));
   if (model.build)
     model.build(builder);
   else

@@ -42,8 +42,11 @@ const ModelInfo& find_model(std::string_view name);
 ModelSpec completed(const ModelSpec& spec);
 
 /// What a model predicts; all members but the names are filled. The model's name and task are
-/// enough; where classes are not given there is no limit to them.
+/// enough; where classes are not given there is no limit to them. Of layers that say no task it
+/// follows from their loss, else from the field that they predict, once fields are known.
 std::vector<Objective> objectives_of(const ModelSpec& spec);
+/// Whether the tasks are known as long as fields are not.
+bool tasks_known(const ModelSpec& spec);
 
 /// Builds the graph: forward and, in train mode, the losses. Throws ConfigError naming the layer if
 /// the input does not fit.

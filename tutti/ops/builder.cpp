@@ -8,6 +8,7 @@
 #include "tutti/ops/dropout.h"
 #include "tutti/ops/elementwise.h"
 #include "tutti/ops/reorder.h"
+#include "tutti/ops/resize.h"
 #include "tutti/ops/shape_check.h"
 
 namespace tutti {
@@ -175,6 +176,11 @@ Value pool(Graph& graph, const std::string& name, Value x, PoolAttributes attrib
 
 Value global_average_pool(Graph& graph, const std::string& name, Value x) {
   return graph.append1(name, std::make_shared<GlobalAveragePool>(), {x});
+}
+
+Value resize(Graph& graph, const std::string& name, Value x,
+             const std::array<int64_t, 3>& factors) {
+  return graph.append1(name, std::make_shared<Resize>(ResizeAttributes{.factor = factors}), {x});
 }
 
 Value broadcast(Graph& graph, const std::string& name, Value x, const Shape& spatial) {

@@ -75,6 +75,8 @@ Value scale(Graph& graph, const std::string& name, Value x, float factor);
 /// `attributes.spatial` is taken from the rank of x.
 Value pool(Graph& graph, const std::string& name, Value x, PoolAttributes attributes);
 Value global_average_pool(Graph& graph, const std::string& name, Value x);
+/// Each element of x [N, C, spatial...] `factors` times in each dimension: nearest neighbours.
+Value resize(Graph& graph, const std::string& name, Value x, const std::array<int64_t, 3>& factors);
 /// x [N, C, 1, 1(, 1)] at every position of `spatial`.
 Value broadcast(Graph& graph, const std::string& name, Value x, const Shape& spatial);
 Value reshape(Graph& graph, const std::string& name, Value x, const Shape& sample);

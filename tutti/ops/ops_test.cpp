@@ -9,6 +9,7 @@
 #include "tutti/ops/conv.h"
 #include "tutti/ops/exchange.h"
 #include "tutti/ops/norm_update.h"
+#include "tutti/ops/resize.h"
 
 namespace tutti {
 namespace {
@@ -124,6 +125,27 @@ TEST_F(Ops, BroadcastFillsPositions) {
   EXPECT_EQ(g.type(y).desc.dtype, DType::bf16);
   refuses([&] { broadcast(g, "b", image({2, 3, 1, 2}), {4, 4}); }, "x 2x3x1x2 needs one position");
   refuses([&] { broadcast(g, "b", image({2, 3, 1, 1}), {4, 4, 4}); }, "as many spatial dimensions");
+}
+
+TEST_F(Ops, ResizeRepeatsAndSaysWhichRowsItNeeds) {
+  const Value x = image({2, 3, 4, 5});
+  EXPECT_EQ(g.shape(resize(g, "wide", x, {2, 3, 1})), (Shape{2, 3, 8, 15}));
+  EXPECT_EQ(g.shape(resize(g, "line", image({2, 3, 7}), in_all(2))), (Shape{2, 3, 14}));
+  EXPECT_EQ(g.shape(resize(g, "volume", image({1, 2, 2, 3, 4}), in_all(2))),
+            (Shape{1, 2, 4, 6, 8}));
+  refuses([&] { resize(g, "b", image({2, 3}), in_all(2)); }, "at least 3 dimensions");
+  refuses([&] { resize(g, "b", x, {0, 1, 1}); }, "between 1 and 64");
+
+  const Resize op(ResizeAttributes{.factor = {3, 1, 1}});
+  const ValueType type = g.type(x);
+  for (const Rows out : {Rows{0, 12}, Rows{4, 7}, Rows{-1, 2}, Rows{11, 14}}) {
+    const Reach reach = *op.reach({&type, 1}, 0, out);
+    const Rows in = reach.in[0].rows;
+    const ResizeAttributes rows = dynamic_cast<const Resize&>(*reach.op).resize();
+    for (int64_t r = out.first; r < out.last; ++r)
+      EXPECT_EQ(in.first + (rows.first[0] + r - out.first) / 3, (r + 3) / 3 - 1) << r;
+    EXPECT_EQ(resize_output_shape(rows, Shape{2, 3, in.count(), 5})[2], out.count());
+  }
 }
 
 TEST_F(Ops, ScaleNeedsNumbersThatCanBeScaled) {

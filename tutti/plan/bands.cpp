@@ -7,13 +7,13 @@
 #include "tutti/plan/exchange_kind.h"
 
 namespace tutti {
-namespace {
-
 Walk walk_of(const Graph& graph, const Node& node) {
   std::vector<ValueType> types;
   for (const Value v : node.in) types.push_back(graph.type(v));
   return node.op->walk(types);
 }
+
+namespace {
 
 // What takes a network longer than a band's barriers cost is a reason to part bands: a large
 // gradient ends its band, so that its exchange begins while the rest is computed, and a large

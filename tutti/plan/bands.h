@@ -32,4 +32,7 @@ struct Schedule {
 
 Schedule make_schedule(const Graph& graph);
 
+/// How the node goes through the batch.
+Walk walk_of(const Graph& graph, const Node& node);
+
 }  // namespace tutti

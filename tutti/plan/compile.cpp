@@ -1,102 +1,79 @@
-#include "tutti/plan/compiler.h"
+#include "tutti/plan/compile.h"
+
+#include <utility>
+
+#include "tutti/plan/bands.h"
+#include "tutti/plan/kernel_choice.h"
+#include "tutti/plan/layouts.h"
+#include "tutti/plan/plan_exchanges.h"
+#include "tutti/plan/plan_stages.h"
+#include "tutti/plan/result_places.h"
+#include "tutti/plan/steps.h"
+#include "tutti/plan/tiles.h"
+#include "tutti/plan/variable_places.h"
 
 namespace tutti {
+namespace {
 
-Compiler::Compiler(const Graph& graph, const Backend& backend, const PlanOptions& options)
-    : graph_(graph), backend_(backend), schedule_(make_schedule(graph)) {
-  plan_.graph = graph;
-  plan_.options = options;
-  plan_.descs.resize(graph.values().size());
-  plan_.places.resize(graph.values().size());
-  last_reader_.assign(graph.values().size(), -1);
-}
-
-Plan Compiler::compile() {
-  find_batch();
-  find_lifetimes();
-  choose_layouts();
-  choose_tiles();
-  lay_out_variables();
-  choose_kernels();
-  place_variables();
-  place_results();
-  resolve_places();
-  make_exchanges(plan_, schedule_);
-  make_stages(plan_, schedule_);
-  return std::move(plan_);
-}
-
-void Compiler::resolve_places() {
-  const auto resolve = [&](std::vector<Place>& list, const std::vector<bool>& in_tiles) {
-    for (size_t i = 0; i < list.size(); ++i) {
-      Place& place = list[i];
-      if (place.base == -1) place = plan_.places[place.offset];
-      if (!in_tiles[i]) place.stride = 0;
-    }
-  };
-  const auto resolve_step = [&](Step& step) {
-    resolve(step.in, step.in_batched);
-    resolve(step.out, step.out_batched);
-  };
-  std::ranges::for_each(plan_.packs, resolve_step);
-  for (PlanBand& band : plan_.bands) std::ranges::for_each(band.steps, resolve_step);
-  std::ranges::for_each(plan_.updates, resolve_step);
-}
-
-void Compiler::find_batch() {
-  for (const ValueInfo& info : graph_.values())
-    if (info.role == Role::input && info.type.batched) plan_.batch = info.type.desc.shape[0];
-  if (plan_.batch <= 0) throw ConfigError("the graph has no batched input");
-  for (const ValueInfo& info : graph_.values())
-    if (info.type.batched && (info.type.desc.shape[0] % plan_.batch != 0 ||
-                              (info.role == Role::input && info.type.desc.shape[0] != plan_.batch)))
-      throw ConfigError(fmt::format("'{}' has {} samples, the batch has {}", info.name,
-                                    info.type.desc.shape[0], plan_.batch));
-}
-
-void Compiler::find_lifetimes() {
-  for (size_t n = 0; n < graph_.nodes().size(); ++n)
-    for (const Value v : graph_.nodes()[n].in)
-      last_reader_[index_of(v)] = std::max(last_reader_[index_of(v)], schedule_.order[n]);
-}
-
-void Compiler::choose_layouts() {
-  for (size_t i = 0; i < graph_.values().size(); ++i) {
-    const ValueInfo& info = graph_.values()[i];
-    TensorDesc& desc = plan_.descs[i] = info.type.desc;
-    if (!info.type.batched || desc.shape.rank() < 3 || is_output(Value{static_cast<int32_t>(i)}))
-      continue;  // the caller reads outputs as plain
-    const std::vector<Layout> offered = backend_.activation_layouts(desc.shape, desc.dtype);
-    for (const Layout& layout : offered)
-      if (layout.to_string(desc.shape.rank()) == plan_.options.layout) desc.layout = layout;
+/// The bands, which are cut already, get what they run and whom they meet.
+void fill_bands(std::vector<PlanBand>& bands, StepList& steps, ExchangeList& exchanges,
+                const std::vector<PlanStage>& stages) {
+  for (size_t b = 0; b < bands.size(); ++b) {
+    bands[b].steps = std::move(steps.bands[b]);
+    bands[b].waits = std::move(exchanges.waits[b]);
+    bands[b].starts = std::move(exchanges.starts[b]);
+    for (const Step& step : bands[b].steps) bands[b].reduces |= step.walk == Walk::reduce;
   }
-  plan_.layout = plan_.options.layout;
+  for (size_t s = 0; s < stages.size(); ++s)
+    if (const auto b = static_cast<size_t>(stages[s].first_use); b < bands.size())
+      bands[b].stages.push_back(static_cast<int>(s));
 }
 
-void Compiler::choose_tiles() {
-  const size_t budget = plan_.options.tile_bytes ? plan_.options.tile_bytes : backend_.tile_bytes();
-  for (const Band& band : schedule_.bands) {
-    const int64_t share = (band.samples + plan_.options.threads - 1) / plan_.options.threads;
-    std::vector<Value> touched;
-    for (const int n : band.nodes)
-      for (const auto* list : {&node(n).in, &node(n).out})
-        for (const Value v : *list)
-          if (graph_.type(v).batched && std::ranges::find(touched, v) == touched.end())
-            touched.push_back(v);
-    size_t bytes = 0;
-    for (const Value v : touched) bytes += sample_bytes(v);
-    const auto fits = static_cast<int64_t>(bytes == 0 ? 1 : std::max<size_t>(1, budget / bytes));
-    PlanBand planned;
-    planned.samples = band.samples;
-    planned.whole = band.whole;
-    const int tiles = band.whole ? 1 : tiles_of(share, std::min(fits, share));
-    planned.tile = band.whole ? 0 : (share + tiles - 1) / tiles;
-    plan_.bands.push_back(std::move(planned));
-  }
-}
+}  // namespace
 
+// Each pass reads what those before it have made. Steps come late: all that they read and write
+// has its place by then.
 Plan compile_with_layout(const Graph& graph, const Backend& backend, const PlanOptions& options) {
-  return Compiler(graph, backend, options).compile();
+  const Schedule schedule = make_schedule(graph);
+  Plan plan;
+  plan.graph = graph;
+  plan.options = options;
+  plan.layout = options.layout;
+  plan.inputs = graph.with_role(Role::input);
+  plan.batch = batch_of(graph);
+  KernelChooser chooser(backend, plan.options);
+
+  // How each value lies, and how the batch is cut.
+  plan.descs = lay_out_activations(graph, backend, options.layout);
+  plan.bands = cut_into_tiles(plan, schedule, backend.tile_bytes());
+  plan.descs = lay_out_variables(plan, schedule, chooser);
+
+  // Where each value lies.
+  plan.variables = options.variables ? *options.variables : size_arenas(plan, schedule);
+  plan.places = variable_places(plan);
+  const ResultPlaces results = place_results(plan, schedule);
+  for (const auto& [value, place] : results.places) plan.places[value] = place;
+  plan.arena_bytes = results.arena_bytes;
+  plan.tile_scratch_bytes = results.tile_scratch_bytes;
+
+  // What ranks exchange; where sums of gradients will lie.
+  ExchangeList exchanges = list_exchanges(plan, schedule);
+  plan.exchanges = std::move(exchanges.all);
+  plan.buckets = std::move(exchanges.buckets);
+  plan.waits_at_end = std::move(exchanges.waits_at_end);
+
+  // What is run: every step with its kernel, and the update in stages.
+  StepList steps = make_steps(plan, schedule, chooser);
+  plan.updates = std::move(steps.updates);
+  plan.packs = std::move(steps.packs);
+  plan.pack_ops = std::move(steps.pack_ops);
+  plan.packed_bytes = steps.packed_bytes;
+  plan.workspace_bytes = steps.workspace_bytes;
+  plan.state_bytes = steps.state_bytes;
+  plan.stages = make_stages(plan, schedule);
+
+  fill_bands(plan.bands, steps, exchanges, plan.stages);
+  return plan;
 }
 
 }  // namespace tutti

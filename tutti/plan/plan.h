@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tutti/backend/backend.h"
-#include "tutti/graph/graph.h"
+#include "tutti/graph/per_value.h"
 #include "tutti/plan/choices.h"
 #include "tutti/plan/exchange_kind.h"
 #include "tutti/plan/variables.h"
@@ -115,9 +115,9 @@ struct Plan {
   std::vector<PlanExchange> exchanges;
   std::vector<PlanBucket> buckets;
   Variables variables;
-  std::vector<Value> inputs;      ///< base kFirstInput + i
-  std::vector<Place> places;      ///< by value
-  std::vector<TensorDesc> descs;  ///< by value: final layout
+  std::vector<Value> inputs;  ///< base kFirstInput + i
+  PerValue<Place> places;
+  PerValue<TensorDesc> descs;  ///< with their final layouts
   size_t arena_bytes = 0, packed_bytes = 0;
   // Of each thread:
   size_t tile_scratch_bytes = 0;  ///< values that stay in their band
@@ -126,8 +126,8 @@ struct Plan {
   int64_t batch = 0;              ///< samples per run
   std::string layout;             ///< the layout used
 
-  Place place(Value v) const { return places[static_cast<size_t>(v.id)]; }
-  const TensorDesc& desc(Value v) const { return descs[static_cast<size_t>(v.id)]; }
+  Place place(Value v) const { return places[v]; }
+  const TensorDesc& desc(Value v) const { return descs[v]; }
   int base_of_input(size_t input) const { return kFirstInput + static_cast<int>(input); }
   int base_of_sum(size_t bucket) const { return base_of_input(inputs.size() + bucket); }
   /// Every band, step, kernel, place and size as text; equal text = same arithmetic in the same

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "tutti/base/error.h"
 #include "tutti/plan/memory.h"
 
 namespace tutti {
@@ -17,7 +16,7 @@ void add_operands(const Plan& plan, const std::vector<Value>& values, std::vecto
   }
 }
 
-/// The bucket of the gradients that node `e` sums.
+/// The slice of the arena that holds the gradients which `node` sums.
 PlanBucket bucket_of(const Plan& plan, const Node& node) {
   PlanBucket bucket;
   bucket.offset = SIZE_MAX;
@@ -32,42 +31,67 @@ PlanBucket bucket_of(const Plan& plan, const Node& node) {
 }
 
 /// Adds the exchange that node `e` stands for; its number.
-int add_exchange(Plan& plan, int e) {
-  const auto number = static_cast<int>(plan.exchanges.size());
+int add_exchange(const Plan& plan, int e, ExchangeList& list) {
+  const auto number = static_cast<int>(list.all.size());
   const Node& node = plan.graph.nodes()[static_cast<size_t>(e)];
-  PlanExchange exchange{.node = e,
-                        .kind = exchange_kind(plan.graph, node),
-                        .in = {},
-                        .out = {},
-                        .in_desc = {},
-                        .out_desc = {}};
+  PlanExchange& exchange = list.all.emplace_back();
+  exchange.node = e;
+  exchange.kind = exchange_kind(plan.graph, node);
   add_operands(plan, node.in, exchange.in, exchange.in_desc);
   add_operands(plan, node.out, exchange.out, exchange.out_desc);
   if (exchange.kind == ExchangeKind::gradients) {
-    exchange.bucket = static_cast<int>(plan.buckets.size());
-    PlanBucket bucket = bucket_of(plan, node);
+    exchange.bucket = static_cast<int>(list.buckets.size());
+    PlanBucket& bucket = list.buckets.emplace_back(bucket_of(plan, node));
     bucket.exchange = number;
-    exchange.out.push_back({.base = plan.base_of_sum(plan.buckets.size()), .offset = 0});
+    exchange.out.push_back({.base = plan.base_of_sum(list.buckets.size() - 1), .offset = 0});
     exchange.out_desc.push_back(
         {DType::f32, Shape{static_cast<int64_t>(bucket.bytes / sizeof(float))}, {}});
-    plan.buckets.push_back(bucket);
+  } else if (exchange.kind != ExchangeKind::parts) {
+    exchange.out = exchange.in;
+    exchange.out_desc = exchange.in_desc;
   }
-  plan.exchanges.push_back(std::move(exchange));
+  if (exchange.kind == ExchangeKind::weights)
+    exchange.bucket = bucket_at(list.buckets, exchange.in.front().offset);
   return number;
+}
+
+/// The first band that reads a parameter of each bucket.
+void find_first_uses(const Plan& plan, const Schedule& schedule, std::vector<PlanBucket>& buckets) {
+  for (PlanBucket& bucket : buckets) bucket.first_use = static_cast<int>(schedule.bands.size());
+  for (size_t n = 0; n < plan.graph.nodes().size(); ++n)
+    for (const Value v : plan.graph.nodes()[n].in) {
+      if (plan.graph[v].role != Role::parameter || schedule.band_of[n] < 0) continue;
+      const int b = bucket_at(buckets, plan.place(v).offset);
+      if (b < 0) continue;
+      int& first = buckets[static_cast<size_t>(b)].first_use;
+      first = std::min(first, schedule.band_of[n]);
+    }
 }
 
 }  // namespace
 
-void make_exchanges(Plan& plan, const Schedule& schedule) {
+ExchangeList list_exchanges(const Plan& plan, const Schedule& schedule) {
+  ExchangeList list;
   std::map<int, int> numbers;  // node -> exchange
-  for (size_t b = 0; b < schedule.bands.size(); ++b) {
-    for (const int e : schedule.bands[b].waits) plan.bands[b].waits.push_back(numbers.at(e));
-    for (const int e : schedule.bands[b].starts) {
-      numbers[e] = add_exchange(plan, e);
-      plan.bands[b].starts.push_back(numbers[e]);
-    }
+  for (const Band& band : schedule.bands) {
+    std::vector<int>& waits = list.waits.emplace_back();
+    for (const int e : band.waits) waits.push_back(numbers.at(e));
+    std::vector<int>& starts = list.starts.emplace_back();
+    for (const int e : band.starts) starts.push_back(numbers[e] = add_exchange(plan, e, list));
   }
-  for (const int e : schedule.waits_at_end) plan.waits_at_end.push_back(numbers.at(e));
+  for (const int e : schedule.waits_at_end) list.waits_at_end.push_back(numbers.at(e));
+  for (const int n : schedule.updates)
+    if (exchange_kind(plan.graph, plan.graph.nodes()[static_cast<size_t>(n)]) != ExchangeKind::none)
+      add_exchange(plan, n, list);
+  find_first_uses(plan, schedule, list.buckets);
+  return list;
+}
+
+int bucket_at(const std::vector<PlanBucket>& buckets, size_t offset) {
+  for (size_t b = 0; b < buckets.size(); ++b)
+    if (offset >= buckets[b].offset && offset < buckets[b].offset + buckets[b].bytes)
+      return static_cast<int>(b);
+  return -1;
 }
 
 }  // namespace tutti

@@ -1,17 +1,28 @@
 #pragma once
-// Two of the compiler's passes: what ranks exchange, and the update, cut into stages around that.
+// What ranks exchange, by the plan: the graph's nodes of communication with the places that they
+// read and leave, and the buckets of gradients that are summed.
+
+#include <vector>
 
 #include "tutti/plan/bands.h"
 #include "tutti/plan/plan.h"
 
 namespace tutti {
 
-/// Fills plan.exchanges and plan.buckets, and says where bands and the run's end meet them. Every
-/// value has its place.
-void make_exchanges(Plan& plan, const Schedule& schedule);
+/// Exchanges are named by their index in `all`: first those that bands begin, then those of the
+/// update, in the order of the graph.
+struct ExchangeList {
+  std::vector<PlanExchange> all;
+  std::vector<PlanBucket> buckets;
+  std::vector<std::vector<int>> waits, starts;  ///< by band
+  std::vector<int> waits_at_end;
+};
 
-/// Fills plan.stages from the updates and packs, whose operands have their places but for sums of
-/// gradients: those are read where the bucket's sum will lie. After make_exchanges().
-void make_stages(Plan& plan, const Schedule& schedule);
+/// Reads graph, descs, places and inputs.
+ExchangeList list_exchanges(const Plan& plan, const Schedule& schedule);
+
+/// The bucket that holds what begins at `offset` in the arena of gradients, or of parameters; -1:
+/// none does.
+int bucket_at(const std::vector<PlanBucket>& buckets, size_t offset);
 
 }  // namespace tutti

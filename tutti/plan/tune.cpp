@@ -9,6 +9,8 @@
 #include "tutti/base/log.h"
 #include "tutti/base/rng.h"
 #include "tutti/device/cpu/buffer.h"
+#include "tutti/plan/bands.h"
+#include "tutti/plan/compile.h"
 #include "tutti/plan/executor.h"
 #include "tutti/plan/pass_estimate.h"
 
@@ -63,10 +65,6 @@ double weighted_flop(const Plan& plan) {
   return flop;
 }
 
-}  // namespace
-
-namespace {
-
 /// Exchanges of a rank alone: the arithmetic is what is timed.
 class NoExchanges final : public Exchanges {
   void start(int) override {}
@@ -112,6 +110,8 @@ double time_plan(const Plan& plan, const Backend& backend, int runs, double give
   return best;
 }
 
+namespace {
+
 /// The first layout with the least arithmetic in slow kernels: on a processor without kernels for
 /// blocks of 16, say, the preferred layout would take a hundred times as long.
 std::string unmeasured_layout(const Graph& graph, const Backend& backend, PlanOptions options,
@@ -125,6 +125,40 @@ std::string unmeasured_layout(const Graph& graph, const Backend& backend, PlanOp
   }
   return best;
 }
+
+/// The plan of the fastest of these layouts, by measurement; its choices hold what was measured.
+Plan fastest_plan(const Graph& graph, const Backend& backend, PlanOptions options,
+                  const std::vector<std::string>& names) {
+  std::vector<Plan> plans;
+  double least = std::numeric_limits<double>::infinity();
+  for (const std::string& name : names) {
+    options.layout = name;
+    plans.push_back(compile_with_layout(graph, backend, options));
+    options.choices = plans.back().options.choices;  // what is measured once is not measured again
+    least = std::min(least, weighted_flop(plans.back()));
+  }
+  constexpr double kLong = 1e12;  // FLOP of a pass that takes many seconds: estimated, not run
+  std::optional<Plan> best;
+  double best_seconds = std::numeric_limits<double>::infinity();
+  for (Plan& plan : plans) {
+    if (weighted_flop(plan) > 3 * least) {
+      log::debug("layout {}: not measured, too much of its arithmetic has no fast kernel",
+                 plan.layout);
+      continue;
+    }
+    const double seconds = least > kLong ? estimated_seconds(plan, backend)
+                                         : time_plan(plan, backend, 2, 2 * best_seconds);
+    log::debug("layout {}: {:.2f} ms a pass", plan.layout, seconds * 1e3);
+    if (seconds < best_seconds) {
+      best_seconds = seconds;
+      best = std::move(plan);
+    }
+  }
+  best->options.choices = options.choices;
+  return std::move(*best);
+}
+
+}  // namespace
 
 Plan compile(const Graph& graph, const Backend& backend, const PlanOptions& options) {
   PlanOptions fixed = options;
@@ -164,34 +198,9 @@ Plan compile(const Graph& graph, const Backend& backend, const PlanOptions& opti
     return compile_with_layout(graph, backend, fixed);
   }
 
-  std::vector<Plan> plans;
-  double least = std::numeric_limits<double>::infinity();
-  for (const std::string& name : names) {
-    fixed.layout = name;
-    plans.push_back(compile_with_layout(graph, backend, fixed));
-    fixed.choices = plans.back().options.choices;  // what is measured once is not measured again
-    least = std::min(least, weighted_flop(plans.back()));
-  }
-  constexpr double kLong = 1e12;  // FLOP of a pass that takes many seconds: estimated, not run
-  std::optional<Plan> best;
-  double best_seconds = std::numeric_limits<double>::infinity();
-  for (Plan& plan : plans) {
-    if (weighted_flop(plan) > 3 * least) {
-      log::debug("layout {}: not measured, too much of its arithmetic has no fast kernel",
-                 plan.layout);
-      continue;
-    }
-    const double seconds = least > kLong ? estimated_seconds(plan, backend)
-                                         : time_plan(plan, backend, 2, 2 * best_seconds);
-    log::debug("layout {}: {:.2f} ms a pass", plan.layout, seconds * 1e3);
-    if (seconds < best_seconds) {
-      best_seconds = seconds;
-      best = std::move(plan);
-    }
-  }
-  best->options.choices = fixed.choices;
-  best->options.choices.record(problem, best->layout);
-  return std::move(*best);
+  Plan fastest = fastest_plan(graph, backend, fixed, names);
+  fastest.options.choices.record(problem, fastest.layout);
+  return fastest;
 }
 
 }  // namespace tutti

@@ -5,9 +5,6 @@
 
 namespace tutti {
 
-/// Compiles with exactly options.layout, a layout's name.
-Plan compile_with_layout(const Graph& graph, const Backend& backend, const PlanOptions& options);
-
 /// Seconds of one pass over all bands with random operands: the best of `runs`, after one to warm
 /// up. Ends with the first pass that takes longer than `give_up_seconds` or half a second.
 double time_plan(const Plan& plan, const Backend& backend, int runs, double give_up_seconds);

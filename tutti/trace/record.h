@@ -58,6 +58,7 @@ struct RunStart {
   double flop_per_sample = kNotMeasured;  ///< forward + backward
   std::string synchronisation{};          ///< how replicas stay together, for example "every step"
   std::string plan_hash{}, version{}, git{}, machine{}, config_path{}, command{};
+  std::string library{}, library_sha256{};  ///< model.library and its content; empty: none
   std::string compiler{}, mpi{}, onednn{};  ///< what the program was built with and runs on
   std::string binding{};                    ///< of rank 0: "bound to 1 of 2 cores", "not bound"
   int64_t resume_step =

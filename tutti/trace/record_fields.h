@@ -44,6 +44,8 @@ void fields(Event& e, Visit&& visit) {
   visit("plan_hash", e.plan_hash);
   visit("version", e.version);
   visit("git", e.git);
+  visit("library", e.library);
+  visit("library_sha256", e.library_sha256);
   visit("compiler", e.compiler);
   visit("mpi", e.mpi);
   visit("onednn", e.onednn);

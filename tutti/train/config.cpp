@@ -70,7 +70,7 @@ void require_words(const RunConfig& config) {
   const CommSection& comm = config.comm;
   for (const std::string& text : config.data.transforms) data::parse_steps(text);
   data::parse_field_lines(config.data.fields);
-  (void)goal_of(config);
+  if (config.model.library.empty()) (void)goal_of(config);  // else its models are not known yet
   (void)optimizer_settings(config.optimizer);
   const auto check = [](std::string_view key, const std::string& text, auto&& parse) {
     try {
@@ -113,6 +113,9 @@ void require_length_data_and_schedule(const RunConfig& c) {
                    "schedule.name = \"steps\" needs schedule.milestones");
   require_relation(c.data.validation < 1 || c.data.validation == std::floor(c.data.validation),
                    "data.validation is a fraction below 1 or a whole number of samples");
+  require_relation(c.data.validation != 1,
+                   "data.validation = 1: a fraction lies below 1, and a number of samples is 2 or "
+                   "more");
   require_relation(c.run.patience == 0 || c.run.eval_every > 0,
                    "run.patience counts evaluations: it needs run.eval_every above 0");
   require_relation(c.schedule.name != ScheduleKind::plateau || c.run.eval_every > 0,

@@ -105,7 +105,7 @@ struct DataSection {
   std::vector<std::string> input, target;  ///< fields; empty: the first and the second
   std::vector<std::string> transforms;     ///< "FIELD: STEPS"; of other fields the data set's own
   int64_t classes = 0;                     ///< 0: the data set's own
-  double validation = 0;  ///< below 1: a fraction of the training set; from 1 on a count; 0: none
+  double validation = 0;  ///< below 1: a fraction of the training set; from 2 on a count; 0: none
   int64_t split_seed = 1;
   Shuffle shuffle = Shuffle::global;
   bool strict = false;
@@ -121,6 +121,8 @@ struct DataSection {
 
 struct ModelSection {
   std::string name = "resnet20";
+  std::string library;            ///< path of a shared object; empty: none
+  std::string library_content;    ///< its SHA-256, known once it is loaded; no key
   std::vector<LayerTable> layer;  ///< of the model "layers"
   ModelTask task = ModelTask::automatic;
   Shortcut shortcut = Shortcut::automatic;

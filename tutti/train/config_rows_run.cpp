@@ -93,7 +93,7 @@ void write_data_rows(ConfigTableWriter& t) {
       .between(0, 65536);
   t.key(s, &S::validation, "validation",
         "Training samples that are not trained on and judge the run instead of the test set, which "
-        "is then used once, at the end: below 1 a fraction, from 1 on a number. 0: none. Not for "
+        "is then used once, at the end: below 1 a fraction, from 2 on a number. 0: none. Not for "
         "data sets with a validation set of their own")
       .at_least(0);
   t.key(s, &S::split_seed, "split_seed", "Seed that says which samples data.validation takes")
@@ -142,6 +142,12 @@ void write_model_rows(ConfigTableWriter& t) {
   constexpr auto s = &RunConfig::model;
   t.section("model", s, "The network.");
   t.key(s, &S::name, "name", "Network, see `tutti model list`");
+  t.key(s, &S::library, "library",
+        "Shared object with models and metrics of your own, which model.name and run.metric may "
+        "then name; see docs/own_workload.md. A resume compares its content. Empty: none")
+      .path()
+      .may_change()
+      .may_differ();
   t.key(s, &S::layer, "layer",
         "A network of one's own, a table for each layer: [[model.layer]], see below. "
         "`model.name` is then \"layers\"")
@@ -151,7 +157,7 @@ void write_model_rows(ConfigTableWriter& t) {
       });
   t.key(s, &S::task, "task",
         "What is learned: a class of the whole sample, a class at each position, or numbers. auto: "
-        "the model's own");
+        "the model's own; of [[model.layer]] what the field holds");
   t.key(s, &S::shortcut, "shortcut",
         "Residual shortcut where the shape changes: A pads with zeros, B is a 1x1 convolution; "
         "auto: the model's own (A for CIFAR's, B for ImageNet's)");
@@ -172,7 +178,8 @@ void write_model_rows(ConfigTableWriter& t) {
       .between(1, 1 << 24);
   t.key(s, &S::weights, "weights",
         "First weights: a .safetensors file, a checkpoint, or the folder of a run or of its "
-        "checkpoints, of which the best counts, else the newest. A resume does not read it. Empty: "
+        "checkpoints, of which the best counts, else the newest. A resume does not read it: the "
+        "file may be gone, but the key stays. Empty: "
         "new ones")
       .path();
   t.key(

@@ -64,7 +64,9 @@ void Evaluator::for_batches(const data::Range& range, int readers, Each each) {
   }
 }
 
-Quality Evaluator::run(const data::Range& range, int readers, std::vector<float>* keep) {
+Quality Evaluator::run(const data::Range& range, int readers,
+                       std::vector<std::vector<float>>* keep) {
+  if (keep) keep->resize(network_.predictions.size());
   std::vector<Judged> judged(network_.predictions.size());
   for (size_t o = 0; o < judged.size(); ++o) {
     judged[o].prediction.sample = sample_of(network_.plan.desc(network_.predictions[o]));
@@ -77,18 +79,16 @@ Quality Evaluator::run(const data::Range& range, int readers, std::vector<float>
       judged[o].target.data = batch.tensors[network_.inputs.size() + network_.target_of[o]];
     }
     quality.add(judged, batch.id.count);
-    if (keep)
-      keep->insert(keep->end(), judged[0].prediction.numbers(0),
-                   judged[0].prediction.numbers(batch.id.count));
+    for (size_t o = 0; keep && o < judged.size(); ++o)
+      (*keep)[o].insert((*keep)[o].end(), judged[o].prediction.numbers(0),
+                        judged[o].prediction.numbers(batch.id.count));
   });
   return quality;
 }
 
 void Evaluator::predict(const data::Range& range, int readers, const TakePredictions& take) {
-  int64_t first = range.begin;
   for_batches(range, readers, [&](const data::Batch& batch) {
-    take(prediction(0), first, batch.id.count);
-    first += batch.id.count;
+    for (size_t o = 0; o < network_.predictions.size(); ++o) take(o, prediction(o), batch.id.count);
   });
 }
 

@@ -23,12 +23,13 @@ class Evaluator {
   /// Binds the weights and statistics that every later run uses.
   void bind(void* parameters, void* statistics);
   /// Quality over the samples [range.begin, range.end), each counted once; the last batch may be
-  /// partial. `keep`, if not null, receives the first predictions of all samples in the plain
-  /// layout.
-  Quality run(const data::Range& range, int readers, std::vector<float>* keep = nullptr);
+  /// partial. `keep`, if not null, receives each of the network's predictions of all samples in the
+  /// plain layout.
+  Quality run(const data::Range& range, int readers,
+              std::vector<std::vector<float>>* keep = nullptr);
 
-  /// Predictions of samples first, first + 1, ... in the plain layout, `count` of them.
-  using TakePredictions = std::function<void(const float* y, int64_t first, int64_t count)>;
+  /// One of the network's predictions of the next `count` samples, in the plain layout.
+  using TakePredictions = std::function<void(size_t output, const float* y, int64_t count)>;
   /// Predicts alone, in the order of the samples: the writer may fill the inputs only.
   void predict(const data::Range& range, int readers, const TakePredictions& take);
 

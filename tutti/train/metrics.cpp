@@ -64,7 +64,7 @@ class Accuracy final : public Metric {
     int64_t right = 0;
     at_each_position(prediction, target, i,
                      [&](const Outputs& y, int32_t label) { right += y.largest() == label; });
-    return rounded(static_cast<double>(right) / static_cast<double>(target.sample.elements()));
+    return static_cast<double>(right) / static_cast<double>(target.sample.elements());
   }
 };
 
@@ -100,7 +100,7 @@ class CrossEntropy final : public Metric {
       sum += w * y.cross_entropy(label);
       weights += loss_.mean_over == MeanOver::labels ? 1 : w;
     });
-    return rounded(loss_.scale * sum / weights);
+    return loss_.scale * sum / weights;
   }
 
  private:
@@ -127,7 +127,7 @@ class IntersectionOverUnion final : public Metric {
     double sum = 0;
     for (size_t k = 0; k < classes; ++k)
       sum += either[k] == 0 ? 1 : static_cast<double>(both[k]) / static_cast<double>(either[k]);
-    return rounded(sum / static_cast<double>(classes));
+    return sum / static_cast<double>(classes);
   }
 };
 
@@ -143,7 +143,7 @@ class Pointwise final : public Metric {
     double sum = 0;
     for (int64_t e = 0; e < count; ++e)
       sum += of_element(prediction.numbers(i)[e], target.numbers(i)[e]);
-    return rounded(loss_.scale * sum / static_cast<double>(count));
+    return loss_.scale * sum / static_cast<double>(count);
   }
 
  private:
@@ -184,7 +184,7 @@ class OfOutput final : public Metric {
   std::shared_ptr<const Metric> metric_;  // shared with the list it comes from
 };
 
-std::vector<std::shared_ptr<const Metric>>& registered_metrics() {
+std::vector<std::shared_ptr<const Metric>>& own_metrics() {
   static std::vector<std::shared_ptr<const Metric>> list;
   return list;
 }
@@ -193,16 +193,18 @@ std::vector<std::shared_ptr<const Metric>> metrics_of_objective(const ModelSpec&
                                                                 const Objective& objective) {
   std::vector<std::shared_ptr<const Metric>> metrics;
   for (const std::string& name : objective.metrics) {
-    const auto own = std::ranges::find(registered_metrics(), name,
-                                       [](const auto& metric) { return metric->name(); });
-    if (own == registered_metrics().end())
+    const auto own =
+        std::ranges::find(own_metrics(), name, [](const auto& metric) { return metric->name(); });
+    if (own == own_metrics().end())
       throw ConfigError(fmt::format("there is no metric '{}': register_metric adds it", name));
     metrics.push_back(*own);
   }
   SoftmaxCrossEntropyAttributes entropy = model.loss;
   entropy.label_smoothing = 0;
+  entropy.scale *= objective.weight;
   PointwiseLossAttributes pointwise = model.pointwise_loss;
   pointwise.kind = *objective.loss;
+  pointwise.scale *= objective.weight;
   switch (*objective.task) {
     case TaskKind::classify: {
       const auto target = std::ranges::find(model.targets, objective.target, &ModelField::name);
@@ -229,11 +231,13 @@ std::vector<std::shared_ptr<const Metric>> metrics_of_objective(const ModelSpec&
 }  // namespace
 
 void register_metric(std::shared_ptr<const Metric> metric) {
-  for (const auto& known : registered_metrics())
+  for (const auto& known : own_metrics())
     if (known->name() == metric->name())
       throw ConfigError(fmt::format("there is a metric '{}' already", metric->name()));
-  registered_metrics().push_back(std::move(metric));
+  own_metrics().push_back(std::move(metric));
 }
+
+size_t registered_metrics() { return own_metrics().size(); }
 
 std::vector<std::shared_ptr<const Metric>> metrics_of(const ModelSpec& model) {
   const std::vector<Objective> objectives = objectives_of(model);
@@ -268,7 +272,7 @@ void Quality::add(std::span<const Judged> outputs, int64_t count) {
   for (int64_t i = 0; i < count; ++i)
     for (size_t m = 0; m < metrics_.size(); ++m) {
       const Judged& judged = outputs[metrics_[m]->output()];
-      sums_[m] += metrics_[m]->of_sample(judged.prediction, judged.target, i);
+      sums_[m] += rounded(metrics_[m]->of_sample(judged.prediction, judged.target, i));
     }
   sums_.back() += static_cast<double>(count);
 }

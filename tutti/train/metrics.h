@@ -40,9 +40,9 @@ class Metric {
   virtual bool higher_is_better() const = 0;
   virtual bool is_fraction() const { return false; }  ///< people read it in percent
   virtual size_t output() const { return 0; }  ///< of the model's predictions, the one it reads
-  /// Of sample i. Its sum over samples is exact, and so the same in any order, because each is
-  /// rounded to a multiple of 2^-24; such sums are exact up to 2^29. Throws ConfigError naming the
-  /// sample for a class number that the prediction does not have.
+  /// Of sample i. Quality rounds it to a multiple of 2^-24, so that sums are exact up to 2^29 and
+  /// the same in any order. Throws ConfigError naming the sample for a class number that the
+  /// prediction does not have.
   virtual double of_sample(const SampleTensor& prediction, const SampleTensor& target,
                            int64_t i) const = 0;
 };
@@ -50,6 +50,8 @@ class Metric {
 /// Adds a metric that objectives may name (Objective::metrics), at the start of a program and
 /// before any other thread. ConfigError for a name that there is.
 void register_metric(std::shared_ptr<const Metric> metric);
+/// How many were added.
+size_t registered_metrics();
 
 /// The metrics of a model, those of its first prediction first, and of these the one that targets
 /// mean where the configuration names none. Of several predictions they are named NAME.METRIC. Each
@@ -61,8 +63,9 @@ void register_metric(std::shared_ptr<const Metric> metric);
 ///             is in neither (MLPerf HPC's DeepCAM)
 ///             accuracy: the part of the positions whose largest output is the target's
 ///   regress   mae: the mean of |y - t|
-///   all       loss: the task's, without label smoothing and weight, and natural logarithms; not
-///             where the model has losses of its own
+///   all       loss: the task's, times the objective's weight, so that they add up to what is
+///             trained; without label smoothing, with natural logarithms; not where the model has
+///             losses of its own
 std::vector<std::shared_ptr<const Metric>> metrics_of(const ModelSpec& model);
 /// ConfigError listing the task's metrics.
 const Metric& find_metric(std::span<const std::shared_ptr<const Metric>> metrics,

@@ -9,6 +9,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/rng.h"
+#include "tutti/models/registry.h"
 
 namespace tutti {
 namespace {
@@ -108,6 +109,47 @@ TEST(Metrics, OfNumbersByHand) {
   EXPECT_NEAR(q.value("loss"), ((0.125 + 2.5) / 2 + 0) / 2, 1e-7);
   EXPECT_FALSE(find_metric(metrics_of(model), "mae").higher_is_better());
   EXPECT_THROW(find_metric(metrics_of(model), "accuracy"), ConfigError);
+}
+
+TEST(Metrics, LossHasTheWeightOfItsObjective) {
+  ModelSpec model;
+  model.name = "layers";
+  model.layers = {
+      {.entries = {
+           {"type", std::string("dense")}, {"loss", std::string("mae")}, {"weight", 0.25}}}};
+  const std::array<float, 2> y = {1, 4}, t = {0, 1};
+  const Quality q = quality_of(model, {1}, {1}, y, t.data(), 2);
+  EXPECT_EQ(q.value("mae"), 2);
+  EXPECT_EQ(q.value("loss"), 0.5);
+}
+
+TEST(Metrics, OfOnesOwnAreNamedByObjectives) {
+  class First final : public Metric {
+   public:
+    std::string_view name() const override { return "first"; }
+    bool higher_is_better() const override { return true; }
+    double of_sample(const SampleTensor& y, const SampleTensor&, int64_t i) const override {
+      return y.numbers(i)[0] / 3.0;
+    }
+  };
+  const size_t before = registered_metrics();
+  register_metric(std::make_shared<First>());
+  EXPECT_EQ(registered_metrics(), before + 1);
+  EXPECT_THROW(register_metric(std::make_shared<First>()), ConfigError);
+
+  ModelInfo own = find_model("lenet");
+  own.name = "lenet-judged";
+  own.objectives = [](const ModelSpec&) { return std::vector<Objective>{{.metrics = {"first"}}}; };
+  register_model(own);
+  EXPECT_THROW(register_model(own), ConfigError);
+  const auto metrics = metrics_of({.name = "lenet-judged", .classes = 3});
+  EXPECT_EQ(metrics.front()->name(), "first");
+  Quality quality(metrics);
+  const std::array<float, 3> y = {1, 2, 3};
+  const int32_t label = 1;
+  const Judged judged{{y.data(), {3}}, {&label, {}}};
+  quality.add({&judged, 1}, 1);
+  EXPECT_EQ(quality.value("first"), std::nearbyint(0x1p24 / 3) / 0x1p24);  // rounded, to be exact
 }
 
 }  // namespace tutti

@@ -148,8 +148,10 @@ std::unique_ptr<EvaluationNetwork> compile_evaluation(const ModelSpec& model,
   };
   for (const GraphInput& input : built.inputs)
     network->inputs.push_back({input.field, final_value(input.value)});
-  for (const ModelOutput& output : built.outputs)
+  for (const ModelOutput& output : built.outputs) {
     network->predictions.push_back(final_value(output.prediction));
+    network->names.push_back(output.objective.name);
+  }
   add_targets(*network, model);
   return network;
 }

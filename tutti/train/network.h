@@ -29,6 +29,7 @@ struct EvaluationNetwork {
   Plan plan;
   std::vector<GraphInput> inputs;
   std::vector<Value> predictions;
+  std::vector<std::string> names;         ///< of each prediction; of the only one empty
   std::vector<data::BatchField> targets;  ///< what predictions are compared with, on the host
   std::vector<size_t> target_of;          ///< of each prediction, in `targets`
 

@@ -144,9 +144,10 @@ TEST(Optimizer, UpdatesTakeTheScaleOfTheClippedGradient) {
   const Node& clip = updates[4];
   EXPECT_EQ(clip.op->attributes(), "limit 0.5");
   EXPECT_EQ(n.model.graph[clip.in[0]].name, "gradient_scale");
-  for (size_t i = 5; i < updates.size(); ++i)
-    if (dynamic_cast<const Update*>(updates[i].op.get()))
-      EXPECT_EQ(updates[i].in[1], clip.out[0]) << updates[i].name;
+  for (size_t i = 5; i < updates.size(); ++i) {
+    if (!dynamic_cast<const Update*>(updates[i].op.get())) continue;
+    EXPECT_EQ(updates[i].in[1], clip.out[0]) << updates[i].name;
+  }
 }
 
 TEST(Optimizer, KnowsBiasesAndNorms) {

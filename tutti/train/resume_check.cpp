@@ -7,6 +7,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
+#include "tutti/models/registry.h"
 #include "tutti/train/data_identity.h"
 #include "tutti/train/settings.h"
 
@@ -34,6 +35,12 @@ std::vector<Difference> differences(const RunSettings& there, const RunSettings&
   // Another generator's seed makes other images: one cause, said once.
   if (!other_data && there.at(kDataContent) != here.at(kDataContent))
     found.push_back({kDataContent, there.at(kDataContent), here.at(kDataContent)});
+  const auto library = [](const RunSettings& settings) {
+    const auto at = settings.find(kLibraryContent);
+    return at == settings.end() ? std::string("none") : at->second;
+  };
+  if (library(there) != library(here))
+    found.push_back({kLibraryContent, library(there), library(here)});
   return found;
 }
 
@@ -42,7 +49,7 @@ bool matters_to_plateau(const std::string& key) {
   return key == "run.metric" || key == "run.eval_every" || key == "run.min_improvement";
 }
 
-/// kDataContent is no key of the table.
+/// kDataContent and kLibraryContent are no keys of the table.
 OnResume on_resume(const std::string& key, const RunSettings& here) {
   const ConfigKey* row = find_config_key(key);
   if (!row || (here.at("schedule.name") == "\"plateau\"" && matters_to_plateau(key)))
@@ -72,6 +79,9 @@ RunSettings effective_settings(const RunConfig& config, int64_t replicas, const 
   effective.batch.global = batch.global;
   const ModelSpec model = model_spec(config, train, batch.local);
   effective.model.classes = model.classes;
+  if (const std::vector<Objective> objectives = objectives_of(model);
+      !model.task && objectives.size() == 1)
+    effective.model.task = static_cast<ModelTask>(static_cast<int>(*objectives[0].task) + 1);
   const auto names = [](const std::vector<ModelField>& fields) {
     std::vector<std::string> list;
     for (const ModelField& field : fields) list.push_back(field.name);
@@ -86,6 +96,8 @@ RunSettings effective_settings(const RunConfig& config, int64_t replicas, const 
   if (data.validation) content += fmt::format("; validation: {}", data_identity(*data.validation));
   if (data.test) content += fmt::format("; test: {}", data_identity(*data.test));
   if (!config.data.statistics.empty()) settings[kDataContent] += "; " + statistics_identity(train);
+  if (!config.model.library.empty())
+    settings[kLibraryContent] = "sha256 " + config.model.library_content;
   return settings;
 }
 
@@ -138,7 +150,7 @@ void check_resume_anyway(const std::vector<std::string>& keys, const std::string
         "out",
         keys.front()));
   for (const std::string& key : keys) {
-    if (key != kDataContent && !find_config_key(key))
+    if (key != kDataContent && key != kLibraryContent && !find_config_key(key))
       throw ConfigError(fmt::format("--resume-anyway: there is no key '{}'", key));
     const ConfigKey* row = find_config_key(key);
     if (row && row->on_resume != OnResume::fixed && !matters_to_plateau(key))

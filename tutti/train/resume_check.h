@@ -16,8 +16,12 @@ namespace tutti {
 /// it takes keys.
 inline constexpr const char* kDataContent = "data.content";
 
-/// run_settings() with replicas, batch sizes and classes as they were chosen, so that two ways of
-/// asking for the same are the same, and with the data as kDataContent.
+/// Likewise of model.library: the SHA-256 of the shared object. Absent without one.
+inline constexpr const char* kLibraryContent = "model.library.content";
+
+/// run_settings() with replicas, batch sizes, classes and the task as they were chosen, so that two
+/// ways of asking for the same are the same, and with the data as kDataContent and the library as
+/// kLibraryContent.
 RunSettings effective_settings(const RunConfig& config, int64_t replicas, const RunData& data);
 
 /// Compares the settings of a checkpoint with this run's. Returns what has changed, for the record:

@@ -11,11 +11,12 @@
 namespace tutti {
 namespace {
 
-/// The model's own task where the configuration names none.
-TaskKind task_of(const RunConfig& config) {
-  return config.model.task == ModelTask::automatic
-             ? find_model(config.model.name).task
-             : static_cast<TaskKind>(static_cast<int>(config.model.task) - 1);
+/// The model's own task where the configuration names none; that of layers follows from fields.
+std::optional<TaskKind> task_of(const RunConfig& config) {
+  if (config.model.task != ModelTask::automatic)
+    return static_cast<TaskKind>(static_cast<int>(config.model.task) - 1);
+  const ModelInfo& model = find_model(config.model.name);
+  return model.takes_layers ? std::nullopt : std::optional(model.task);
 }
 
 /// A field of numbers has as many outputs as numbers.
@@ -224,10 +225,10 @@ std::optional<Target> Goal::in_record() const {
                 .higher_is_better = metric->higher_is_better()};
 }
 
-Goal goal_of(const RunConfig& config) {
+std::optional<Goal> goal_of(const RunConfig& config) {
   ModelSpec model = model_alone(config);
   model.classes = INT64_MAX;
-  return goal_of(config, model);
+  return tasks_known(model) ? std::optional(goal_of(config, model)) : std::nullopt;
 }
 
 Goal goal_of(const RunConfig& config, const ModelSpec& model) {

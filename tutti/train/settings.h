@@ -52,8 +52,9 @@ struct Goal {
 };
 /// ConfigError for a metric that the model does not have, or a target that it cannot have.
 Goal goal_of(const RunConfig& config, const ModelSpec& model);
-/// Before the data set is known: where classes are not, the task may have a metric more.
-Goal goal_of(const RunConfig& config);
+/// Before the data set is known: where classes are not, the task may have a metric more. Nothing
+/// where the task follows from the data set.
+std::optional<Goal> goal_of(const RunConfig& config);
 
 /// Weight updates of the whole run: run.epochs, cut off at run.max_steps.
 int64_t total_steps(const RunSection& run, int64_t steps_per_epoch);

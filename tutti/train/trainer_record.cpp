@@ -56,6 +56,8 @@ RunStart TrainerRun::start_event() const {
   RunStart about = spec_.about;
   about.time = unix_now();
   about.model = config_.model.name;
+  about.library = config_.model.library;
+  about.library_sha256 = config_.model.library_content;
   about.dataset = config_.data.dataset;
   about.precision = to_string(config_.run.precision);
   about.ranks = comm_.size();

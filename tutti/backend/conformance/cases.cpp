@@ -42,6 +42,13 @@ constexpr const char* kPools[] = {
     "n2c16d6h6w6 max t2r2s2 stride2",     "n4c16h8w8 average r2s2 stride2",
     "n3c5h9w7 average r3s3 stride2 pad1", "n3c5h9w7 average r3s2 pad1x0 exclude_pad",
     "n2c3d5h5w6 average t3r3s3 pad1",     "n2c32h7w7 max r3s3 pad1",
+    "n2c3d1h5w6 average t2r2s2 pad1",     "n2c16d1h5w6 max t2r2s2 pad1",
+};
+constexpr const char* kResizes[] = {
+    "n3c16h4w5 factor2",
+    "n2c5h3w4 factor3x1",
+    "n2c16d2h3w3 factor2x1x3",
+    "n3c32h4w5 factor2 first1x0 count5x0",
 };
 constexpr const char* kLosses[] = {
     "softmax_cross_entropy{} {} n9c10",
@@ -154,6 +161,9 @@ std::vector<std::string> conformance_lines() {
     }
     for (const char* shape : kPools)
       for (const char* op : {"pool", "pool_grad"}) add(fmt::format("{} {} {}", op, type, shape));
+    for (const char* shape : kResizes)
+      for (const char* op : {"resize", "resize_grad"})
+        add(fmt::format("{} {} {}", op, type, shape));
     for (const char* line : kLosses)
       for (const char* grad : {"", "_grad"}) add(fmt::format(fmt::runtime(line), grad, type));
   }

@@ -8,6 +8,7 @@
 #include "tutti/ops/conv_transpose.h"
 #include "tutti/ops/dense.h"
 #include "tutti/ops/pool.h"
+#include "tutti/ops/resize.h"
 
 namespace tutti {
 namespace {
@@ -125,6 +126,19 @@ void pool_case(CaseLine& line, OpCase& made) {
     made.problem.op =
         std::make_shared<Broadcast>(Shape(std::span<const int64_t>(x.begin() + 2, x.end())));
     in.batched(one, line.dtype);
+    return;
+  }
+  if (line.op.starts_with("resize")) {
+    const ResizeAttributes a{.factor = line.numbers("factor", 1),
+                             .first = line.numbers("first", 0),
+                             .count = line.numbers("count", 0)};
+    if (line.op == "resize") {
+      made.problem.op = std::make_shared<Resize>(a);
+      in.batched(x, line.dtype);
+    } else {
+      made.problem.op = std::make_shared<ResizeGrad>(a, x);
+      in.batched(resize_output_shape(a, x), line.dtype);
+    }
     return;
   }
   PoolAttributes a;

@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "tutti/backend/backend.h"
 #include "tutti/backend/cpu/simd.h"
 #include "tutti/base/error.h"
 
@@ -32,6 +33,18 @@ inline ChannelView channel_view(const TensorDesc& desc) {
   const int64_t block = desc.layout.channel_block(desc.shape);
   CHECK(block > 0, "{} is not [N, C/b, positions, b]", desc.to_string());
   return {desc.shape[0], desc.shape[1], desc.shape.elements_from(2), block};
+}
+
+/// This part's channels of a finish.
+struct ChannelShare {
+  int64_t begin, end;
+  ChannelShare(int64_t channels, const FinishArgs& args)
+      : begin(channels * args.part / args.parts), end(channels * (args.part + 1) / args.parts) {}
+};
+
+template <class T>
+const T* input_of(const KernelArgs& args, size_t i) {
+  return static_cast<const T*>(args.in[i]);
 }
 
 /// Which channels the lanes of a vector hold.

@@ -40,8 +40,8 @@ struct Geometry {
       exact &= stride[i] == kernel[i] && low[i] == 0 && y[i] * kernel[i] == x[i];
     return exact;
   }
-  /// The outermost dimension that x has. A slab is what lies at one of its indices.
-  size_t outer() const { return x[0] > 1 ? 0 : 1; }
+  /// The outermost dimension that is walked. A slab is what lies at one of its indices in x.
+  size_t outer() const { return x[0] > 1 || y[0] > 1 ? 0 : 1; }
   int64_t slab() const { return outer() == 0 ? x[1] * x[2] : x[2]; }
   int64_t x_positions() const { return x[0] * x[1] * x[2]; }
   int64_t y_positions() const { return y[0] * y[1] * y[2]; }

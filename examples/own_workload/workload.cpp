@@ -1,0 +1,80 @@
+// A workload of one's own: a network that looks at an image at two scales, and a metric.
+// docs/own_workload.md explains each line.
+
+#include "workload.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tutti/train/workload.h"
+
+namespace {
+
+using tutti::Graph;
+using tutti::Value;
+
+/// Convolution, batch norm, ReLU, and the average over positions: one number a channel.
+Value branch(Graph& graph, const std::string& name, Value x, int64_t side,
+             const tutti::ModelSpec& spec) {
+  x = tutti::conv(graph, name + ".conv1", x,
+                  {.out_channels = spec.width > 0 ? spec.width : 16,
+                   .kernel = tutti::in_all(side),
+                   .stride = tutti::in_all(2),
+                   .pad = tutti::in_all(side / 2)});
+  x = tutti::batch_norm(graph, name + ".bn1", x, spec.mode, {.relu = true});
+  x = tutti::conv(graph, name + ".conv2", x,
+                  {.out_channels = 2 * graph.shape(x)[1],
+                   .kernel = tutti::in_all(3),
+                   .stride = tutti::in_all(2),
+                   .pad = tutti::in_all(1)});
+  x = tutti::batch_norm(graph, name + ".bn2", x, spec.mode, {.relu = true});
+  return tutti::global_average_pool(graph, name + ".mean", x);
+}
+
+/// x [N, C, H, W] -> a number for each class.
+Value two_scales(Graph& graph, Value x, const tutti::ModelSpec& spec) {
+  const Value fine = branch(graph, "fine", x, 3, spec),
+              coarse = branch(graph, "coarse", x, 7, spec);
+  return tutti::dense(graph, "classifier", tutti::concat(graph, "both", {fine, coarse}),
+                      {.outputs = spec.classes});
+}
+
+/// The probability that the network gives to the true class.
+class Confidence final : public tutti::Metric {
+ public:
+  std::string_view name() const override { return "confidence"; }
+  bool higher_is_better() const override { return true; }
+  bool is_fraction() const override { return true; }
+  double of_sample(const tutti::SampleTensor& prediction, const tutti::SampleTensor& target,
+                   int64_t i) const override {
+    const int64_t classes = prediction.sample.elements(), label = target.classes(i)[0];
+    const float* y = prediction.numbers(i);
+    if (label >= classes)
+      throw tutti::ConfigError(fmt::format(
+          "sample {} of the batch has label {}, the model has {} classes", i, label, classes));
+    const double greatest = *std::max_element(y, y + classes);
+    double sum = 0;
+    for (int64_t k = 0; k < classes; ++k) sum += std::exp(y[k] - greatest);
+    return std::exp(y[label] - greatest) / sum;
+  }
+};
+
+}  // namespace
+
+void register_workload() {
+  tutti::register_metric(std::make_shared<Confidence>());
+  tutti::register_model({.name = "two-scales",
+                         .description = "two branches of convolutions, 3x3 and 7x7, and a "
+                                        "classifier that sees both",
+                         .task = tutti::TaskKind::classify,
+                         .input = {1, 64, 64},
+                         .classes = 5,
+                         .takes_width = true,
+                         .prediction = two_scales,
+                         .objectives = [](const tutti::ModelSpec&) {
+                           return std::vector<tutti::Objective>{{.metrics = {"confidence"}}};
+                         }});
+}
+
+// For model.library; a program calls register_workload() itself.
+TUTTI_WORKLOAD(register_workload);

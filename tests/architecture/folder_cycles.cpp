@@ -1,0 +1,58 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "tests/architecture/tree_rules.h"
+
+namespace tutti::architecture {
+namespace {
+
+std::string top_folder(const std::string& place) { return place.substr(0, place.find('/')); }
+
+/// Follows what folders may include until one is met again.
+class CycleSearch {
+ public:
+  explicit CycleSearch(const Rules& rules) {
+    for (const auto& [folder, uses] : rules.folders)
+      for (const std::string& place : uses)
+        if (top_folder(place) != top_folder(folder))
+          uses_[top_folder(folder)].push_back(top_folder(place));
+  }
+
+  /// A way from `folder` back to it, "a -> b -> a"; empty if there is none.
+  std::string from(const std::string& folder) {
+    way_ = {folder};
+    seen_.clear();
+    return leads_back(folder) ? fmt::format("{}", fmt::join(way_, " -> ")) : "";
+  }
+
+ private:
+  bool leads_back(const std::string& at) {
+    for (const std::string& next : uses_[at]) {
+      way_.push_back(next);
+      if (next == way_.front()) return true;
+      if (std::ranges::find(seen_, next) == seen_.end()) {
+        seen_.push_back(next);
+        if (leads_back(next)) return true;
+      }
+      way_.pop_back();
+    }
+    return false;
+  }
+
+  std::map<std::string, std::vector<std::string>> uses_;
+  std::vector<std::string> way_, seen_;
+};
+
+}  // namespace
+
+std::vector<Violation> check_cycles(const std::filesystem::path& rule_file, const Rules& rules) {
+  CycleSearch search(rules);
+  for (const auto& [folder, uses] : rules.folders)
+    if (const std::string way = search.from(top_folder(folder)); !way.empty())
+      return {{rule_file, 0, fmt::format("folders include each other in a circle: {}", way)}};
+  return {};
+}
+
+}  // namespace tutti::architecture

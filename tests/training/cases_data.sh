@@ -1,0 +1,232 @@
+# Cases of training_test.sh. Data sets: files, splits, fields, predictions.
+# shellcheck shell=bash disable=SC2154
+
+case_samples() {
+  # From generated files to a metric, whatever a sample is: on one rank and on two, through an end and a resume, the same bits.
+  "$tutti" data generate cosmoflow volumes --side 32 --train 8 --test 3 --seed 5 >generate.log || fail "cannot generate volumes"
+  "$tutti" data generate deepcam maps --height 48 --width 64 --train 8 --test 3 --seed 5 >>generate.log || fail "cannot generate maps"
+  for set in volumes maps; do
+    config=$here/$set.toml
+    "$tutti" data verify "$([ $set = maps ] && echo deepcam || echo cosmoflow)" $set >verify.log || fail "$set are not sound"
+    "$tutti" data inspect $set >inspect.log || fail "cannot inspect $set"
+    says inspect 'A configuration to start from'
+    expect 0 one-$set
+    expect 0 two-$set --ranks 2
+    expect 0 part-$set --max-steps 5
+    expect 0 part-$set --resume --max-steps 8
+    for other in two part; do
+      [ $set = maps ] && same one-$set $other-$set 8
+      same_weights one-$set $other-$set 8
+    done
+  done
+  # Ranks that share each sample: nearly what one rank learns, the same bits each time and after a resume.
+  for set in volumes maps; do
+    config=$here/$set.toml
+    parts="--ranks 4 --set parallel.spatial=2"
+    expect 0 parts-$set $parts
+    expect 0 cut-$set $parts --max-steps 3
+    expect 0 cut-$set $parts --resume --max-steps 8
+    same_weights parts-$set cut-$set 8
+    expect 0 wide-$set --ranks 4 --replicas 1 --set parallel.spatial=2,2 --set batch.local=2 --max-steps 2
+    near one-$set parts-$set
+  done
+  expect 2 parts-odd --ranks 3 --set parallel.spatial=2
+  says parts-odd '3 ranks are no replicas of 2 parts each'
+  expect 2 parts-few --ranks 2 --replicas 2 --set parallel.spatial=2
+  says parts-few '2 replicas of 2 part.s. take 4 ranks, this job has 2'
+  expect 0 normed --ranks 2 --set parallel.batchnorm_group_size=2 --max-steps 2
+  says one-volumes 'validation mae 0[.][0-9]*, loss'
+  says one-maps 'validation iou [0-9.]* %, accuracy [0-9.]* %, loss'
+  # Of mae lower is better: any is below 2, none below 0.001.
+  config=$here/volumes.toml
+  expect 0 reached --target 2
+  says reached 'done: target reached'
+  grep -q '"metrics":{.*"mae":' reached/record.jsonl || fail "the record has no mae"
+  grep -q '"target":{"metric":"mae","value":2.0,"higher_is_better":false}' reached/record.jsonl || fail "the record does not say which way the target lies"
+  expect 3 missed --target 0.001
+  says missed 'target_missed: mae'
+  expect 0 other --set run.metric=loss --target 5 --epochs 1
+  expect 2 unknown --set run.metric=accuracy
+  says unknown "there is no metric 'accuracy'; this task has mae, loss"
+  # A file that has been damaged since is named.
+  truncate -s -10 volumes/train/univ_00000003.tfrecord
+  expect 1 damaged
+  says damaged 'univ_00000003.tfrecord'
+}
+
+case_arrays() {
+  # Files that a configuration describes: the bits of the data sets that are known by name, on two ranks and through a resume, too.
+  "$tutti" data generate cosmoflow volumes --side 32 --train 8 --test 3 --seed 5 >generate.log || fail "cannot generate volumes"
+  "$tutti" data generate deepcam maps --height 48 --width 64 --train 8 --test 3 --seed 5 >>generate.log || fail "cannot generate maps"
+  described=(--set data.dataset=arrays --set data.train_files=train --set data.validation_files=validation)
+  volumes=("${described[@]}" --set 'data.fields=["x: from x as i16 ? ? ? 4", "y: from y"]')
+  maps=("${described[@]}" --set data.statistics=maps/stats.h5
+    --set 'data.fields=["data: from climate/data whole", "labels: from climate/labels_0 whole classes 3"]')
+  for set in volumes maps; do
+    config=$here/$set.toml
+    declare -n own=$set
+    expect 0 named-$set --max-steps 4
+    expect 0 own-$set "${own[@]}" --max-steps 4
+    expect 0 two-$set "${own[@]}" --max-steps 4 --ranks 2
+    expect 0 part-$set "${own[@]}" --max-steps 2
+    expect 0 part-$set "${own[@]}" --resume --max-steps 4
+    # Ranks that share a sample read their rows of it alone.
+    expect 0 shared-$set "${own[@]}" --max-steps 4 --ranks 4 --set parallel.spatial=2
+    near named-$set shared-$set
+    for other in own two part; do same_weights named-$set $other-$set 4; done
+    says own-$set '8 samples in 8 files'
+    # What inspect prints of a folder that nobody knows is a configuration that trains.
+    mv $set/train $set/files
+    "$tutti" data inspect $set/files >inspected.toml || fail "cannot inspect $set/files"
+    config=inspected.toml
+    expect 0 inspected-$set --max-steps 2 --set plan.measure=false --set run.threads=1
+  done
+  # Statistics that are computed are those that the generator has written.
+  config=$here/maps.toml
+  mv maps/files maps/train
+  expect 0 stats0 "${maps[@]}" --max-steps 1
+  printf '[data]\ndataset = "arrays"\ndir = "maps"\ntrain_files = ["train"]\nfields = ["data: from climate/data whole"]\ntransforms = ["data: permute 2 0 1"]\n' >stats.toml
+  "$tutti" data stats stats.toml --output stats.json >stats.log || fail "cannot compute statistics"
+  expect 0 stats1 "${maps[@]}" --set data.statistics=stats.json --max-steps 1
+  same_weights stats0 stats1 1
+  # The path is the same, what lies there is not.
+  expect 0 drifts "${maps[@]}" --set data.statistics=stats.json --max-steps 1
+  awk '/"max"/ {seen = 1} seen && !done && sub(/[0-9]+[.]/, "9999999.") {done = 1} {print}' stats.json >changed.json
+  cmp -s changed.json stats.json && fail "the statistics are as before"
+  mv changed.json stats.json
+  expect 2 drifts "${maps[@]}" --set data.statistics=stats.json --resume --max-steps 2
+  expect 2 outputs "${maps[@]}" --set model.classes=2
+  says outputs "the field 'labels' has 3 classes"
+  config=$here/volumes.toml
+  expect 1 gone "${volumes[@]}"
+  says gone 'data.train_files: .*volumes/train does not exist'
+  expect 2 unsaid "${described[@]}"
+  says unsaid 'needs data.fields and data.train_files'
+  mkfifo pipe.npy
+  expect 1 pipe --set data.dataset=arrays --set data.dir=. --set data.train_files=pipe.npy --set 'data.fields=["x: from array"]'
+  says pipe 'pipe.npy: expected a file, found a pipe'
+}
+
+case_data() {
+  train missing --set data.dataset=cifar10 --data-dir absent && fail "a missing folder was accepted"
+  says missing 'absent'
+  mkdir cut
+  "$tutti" data generate lattices cut --train 48 --test 8 >cut.log || fail "cannot generate"
+  file=$(ls cut/*train*)
+  # A data set is not overwritten unasked, not even a half of it.
+  before=$(sha256sum "$file")
+  "$tutti" data generate lattices cut --train 0 --test 4 --seed 2 >again.log 2>&1
+  code=$?
+  [ $code -eq 2 ] || fail "data generate over a data set: exit code $code, expected 2"
+  says again 'cut/lattices-train.bin exists: .*--force'
+  "$tutti" data generate lattices cut --train 48 --test 8 --force >>again.log 2>&1 || fail "--force is refused"
+  [ "$(sha256sum "$file")" = "$before" ] || fail "the same seed gave another file"
+  truncate -s -1000 "$file"
+  expect 1 truncated --data-dir cut
+  says truncated "$(basename "$file")"
+  # What it advises can be typed.
+  says truncated "'tutti data generate lattices cut --force'"
+  "$tutti" data verify lattices cut --json >sound.log 2>&1 && fail "verify accepts a cut file"
+  grep -q BAD sound.log && fail "verify --json speaks of lines that JSON does not have"
+  says sound 'see the files that are not "sound"'
+  expect 2 model-classes --set model.classes=2
+  says model-classes 'record [0-9]+ has label 2, but model.classes = 2 allows 0 to 1'
+  expect 2 data-classes --set data.classes=4
+  says data-classes 'record [0-9]+ has label 4, but data.classes = 4 allows 0 to 3'
+  grep -q 'step' model-classes.log data-classes.log && fail "trained on labels that the model does not have"
+  # 27 classes in files of MNIST's format, as EMNIST's letters have them.
+  idx_set letters 12 27
+  expect 2 letters --set data.dataset=mnist --data-dir letters --set batch.global=8
+  says letters 'set data.classes = 27'
+  expect 0 letters --set data.dataset=mnist --data-dir letters --set batch.global=8 --set data.classes=27 --max-steps 1
+  idx_set wide 20 10
+  cp letters/train-* wide/
+  expect 1 sizes --set data.dataset=mnist --data-dir wide --set batch.global=8 --set data.classes=27
+  says sizes 'u8 image 1x12x12, .* u8 image 1x20x20'
+  "$tutti" data verify mnist wide --classes 27 >verify.log 2>&1 && fail "verify accepts splits of different sizes"
+  says verify 'images of 20x20 pixels, but the training images have 12x12'
+}
+
+case_splits() {
+  # A validation set judges, the test set is used once: the same on one rank, on two and after a resume in mid-epoch.
+  held="--set data.validation=0.25 --set run.eval_every=1"
+  expect 0 one $held
+  expect 0 two $held --ranks 2
+  expect 0 parts $held --max-steps 8
+  [ -z "$(tested parts)" ] && fail "a run that has ended has no test"
+  expect 0 parts $held --max-steps 0 --resume
+  for other in two parts; do
+    same one $other 18
+    [ "$(tested one)" = "$(tested $other)" ] || fail "the tests of one and $other differ: $(tested one); $(tested $other)"
+  done
+  [ "$(grep -c '"event":"test"' one/record.jsonl)" = 1 ] || fail "the test set was not used once"
+  says one 'epoch 3.00: validation accuracy'
+  best=$(readlink one/checkpoints/best)
+  says one "test set: accuracy .* [(]8 samples, weights of step $((10#${best#step_}))[)]"
+  # A resume that finds nothing to do does not use it again; one that was killed before does.
+  expect 0 one $held --resume
+  [ "$(grep -c '"event":"test"' one/record.jsonl)" = 1 ] || fail "the test set was used twice"
+  sed -i '/"event":"test"/d' one/record.jsonl
+  expect 0 one $held --resume
+  [ "$(tested one)" = "$(tested two)" ] || fail "a test that was lost is not made up for: $(tested one)"
+  "$tutti" eval "$config" --weights one --set data.validation=0.25 >eval.log 2>&1 || fail "eval of the test set"
+  says eval "lattices test: 8 samples, accuracy $(tested one | sed 's/.*"accuracy":\([0-9.]*\).*/\1/' | awk '{ printf "%.2f", $1 * 100 }') %"
+  "$tutti" eval "$config" --weights one --set data.validation=12 --split validation >eval.log 2>&1 || fail "eval of the validation set"
+  says eval 'lattices validation: 12 samples'
+  "$tutti" eval "$config" --weights one --split validation >eval.log 2>&1 && fail "eval of a validation set that is not there"
+  says eval 'has no validation set of its own: data.validation takes one'
+  expect 2 other $held --set data.validation=1.5
+  expect 2 other $held --set data.validation=48
+  says other 'takes 48 of the 48 training samples'
+  expect 2 one $held --set data.split_seed=2 --epochs 4 --resume
+}
+
+case_infer() {
+  # What infer predicts for files without labels is what eval predicts for them with labels.
+  "$tutti" data generate cosmoflow volumes --side 32 --train 8 --test 3 >generate.log || fail "cannot generate volumes"
+  "$tutti" data generate deepcam maps --height 48 --width 64 --train 8 --test 3 >>generate.log || fail "cannot generate maps"
+  for set in volumes maps; do
+    config=$here/$set.toml
+    expect 0 run-$set --max-steps 1 --set plan.measure=true
+    "$tutti" eval "$config" --weights run-$set --logits $set-eval.npy --save-predictions seen-$set >eval-$set.log 2>&1 || fail "eval of $set"
+    "$tutti" infer "$config" --weights run-$set --input $set/validation --output $set-infer.npy >infer-$set.log 2>&1 || fail "infer of $set"
+    "$tutti" infer "$config" --weights run-$set --split validation --output $set-split.npy --set plan.measure=true >>infer-$set.log 2>&1 || fail "infer of a part of $set"
+    "$tutti" infer "$config" --weights run-$set --input "$set/validation/*0[012].*" --output $set.nc >>infer-$set.log 2>&1 || fail "infer of a pattern"
+    # All of them take the kernels that the run has measured.
+    for other in infer split; do cmp $set-eval.npy $set-$other.npy || fail "eval and infer of $set differ"; done
+    cmp $set-eval.npy seen-$set/prediction.npy || fail "the saved predictions of $set are others"
+    head -c 4 seen-$set/sample_0002.png | grep -q PNG || fail "no picture of $set"
+    "$tutti" data inspect $set.nc >inspect.log 2>&1 || fail "cannot inspect $set.nc"
+    says inspect 'prediction'
+  done
+  # What is saved as truth is what the metric compares with.
+  python3 - eval-volumes.log <<'END' || fail "the saved files have another mae than eval: $(cat eval-volumes.log)"
+import array, re, sys
+x, y = (array.array("f", open(f"seen-volumes/{name}.npy", "rb").read()[128:]) for name in ("prediction", "truth"))
+mae = sum(abs(a - b) for a, b in zip(x, y)) / len(x)
+sys.exit(len(x) != len(y) or abs(mae - float(re.search(r"mae ([0-9.]+)", open(sys.argv[1]).read())[1])) > 1e-4)
+END
+  "$tutti" eval "$here/volumes.toml" --weights run-volumes --save-predictions seen-volumes >refused.log 2>&1 && fail "a folder was filled twice"
+  says refused 'is not an empty folder'
+  for file in seen-volumes/scatter.png seen-volumes/x.npy seen-volumes/y.npy seen-maps/data.npy seen-maps/labels.npy; do
+    [ -s $file ] || fail "no $file"
+  done
+  "$tutti" infer "$here/maps.toml" --weights run-maps --input maps/validation --labels --output labels.h5 >labels.log 2>&1 || fail "infer of labels"
+  refused() {
+    local what=$1
+    shift
+    "$tutti" infer "$@" >refused.log 2>&1
+    local code=$?
+    [ $code -eq 2 ] || fail "infer $*: exit code $code, expected 2"
+    says refused "$what"
+  }
+  refused 'predicts numbers, not classes' "$here/volumes.toml" --weights run-volumes --input volumes/validation --labels --output o.npy
+  refused 'should end in .npy, .h5 or .nc' "$here/maps.toml" --weights run-maps --input maps/validation --output o.csv
+  cp -r maps/validation own && before=$(cat own/* | cksum)
+  refused 'is one of the files that --input names' "$here/maps.toml" --weights run-maps --input own --output "$(find own -name '*.h5' | head -n 1)"
+  [ "$(cat own/* | cksum)" = "$before" ] || fail "infer changed what it was to read"
+  refused "does not read a field 'image', only data" "$here/maps.toml" --weights run-maps --input own --field 'image: from climate/data whole' --output o.npy
+  refused 'says where the input lies in the files of --input' "$here/maps.toml" --weights run-maps --split validation --field 'data: from climate/data whole' --output o.npy
+  refused 'give --input or --split' "$here/maps.toml" --weights run-maps --output o.npy
+  [ -z "$(ls ./*.part 2>/dev/null)" ] || fail "parts of files are left"
+}

@@ -1,0 +1,56 @@
+# Cases of training_test.sh. Networks written as layers.
+# shellcheck shell=bash disable=SC2154
+
+case_layers() {
+  # Two inputs, two outputs, two losses: the same bits on one rank, on two, and through a resume; nearly the same on parts.
+  "$tutti" data generate deepcam maps --height 48 --width 64 --train 8 --test 3 --seed 5 >generate.log || fail "cannot generate maps"
+  config=$here/layers.toml
+  expect 0 one
+  expect 0 two --ranks 2
+  expect 0 part --max-steps 5
+  expect 0 part --resume
+  for other in two part; do same one $other 8; done
+  expect 0 parts --ranks 4 --set parallel.spatial=2
+  expect 0 cut --ranks 4 --set parallel.spatial=2 --max-steps 3
+  expect 0 cut --ranks 4 --set parallel.spatial=2 --resume
+  same_weights parts cut 8
+  near one parts
+  expect 0 narrow --set run.precision=bf16 --max-steps 2
+  # The tasks follow from the fields, the losses from the weights.
+  says one 'kind.iou [0-9.]* %, kind.accuracy [0-9.]* %, kind.loss [0-9.]*, copy.mae [0-9.]*, copy.loss'
+  "$tutti" eval "$config" --weights one --json --logits out.npy --save-predictions seen >eval.json 2>eval.log || fail "eval"
+  python3 - eval.json <<'END' || fail "copy.loss is not half of copy.mae: $(cat eval.json)"
+import json, sys
+found = json.load(open(sys.argv[1]))
+sys.exit(not abs(found["copy.loss"] - found["copy.mae"] / 2) < 1e-6)
+END
+  # All predictions are written, by eval and by infer.
+  "$tutti" infer "$config" --weights one --split validation --output again.npy >infer.log 2>&1 || fail "infer"
+  for name in kind copy; do
+    cmp out.$name.npy again.$name.npy || fail "eval and infer differ in $name"
+    [ -s seen/truth.$name.npy ] || fail "no truth of $name"
+    cmp out.$name.npy seen/prediction.$name.npy || fail "the saved predictions of $name are others"
+  done
+  [ "$(stat -c %s out.copy.npy)" = $((128 + 3 * 16 * 48 * 64 * 4)) ] || fail "out.copy.npy has another size"
+  "$tutti" infer "$config" --weights one --input maps/validation --output o.npy >refused.log 2>&1
+  says refused 'was trained on 2 fields of them: use --split'
+  # A target that the second output reaches; one that there is none of.
+  expect 0 reached --target 2
+  says reached 'done: target reached'
+  expect 2 unknown --set run.metric=mae
+  says unknown "there is no metric 'mae'; this task has kind.iou"
+  # Numbers into which the network puts itself: what is learned follows from the field, also where infer has none.
+  config=$here/../../examples/layers_autoencoder.toml
+  small=(--set data.generate_train=64 --set data.generate_test=8 --set model.task=auto --set plan.measure=false --target 0 --threads 1)
+  expect 0 auto "${small[@]}" --epochs 1
+  says auto 'test mae [0-9.]*, loss'
+}
+
+# An example that is to reach its target, as its first lines say.
+example() {
+  config=$here/../../examples/$1.toml
+  expect 0 run
+  says run 'done: target reached'
+}
+case_example_layers_lattices() { example layers_lattices; }
+case_example_layers_autoencoder() { example layers_autoencoder; }

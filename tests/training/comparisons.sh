@@ -1,0 +1,110 @@
+# What cases of training_test.sh compare, wait for and are given; bash sources it after runs.sh.
+# shellcheck shell=bash disable=SC2154
+
+# tensor_lines FILE: of a .safetensors file, a line "BEGIN BYTES NAME" for each tensor
+tensor_lines() {
+  local header
+  header=$(od -An -tu8 -N8 "$1" | tr -d ' ')
+  tail -c +9 "$1" | head -c "$header" | grep -Eo '"[^"]+":\{"dtype":"F32","shape":\[[0-9,]*\],"data_offsets":\[[0-9]+,[0-9]+\]' |
+    sed -E 's/"([^"]+)":.*"data_offsets":\[([0-9]+),([0-9]+)\]/\2 \3 \1/' |
+    while read -r begin end name; do echo "$((8 + header + begin)) $((end - begin)) $name"; done
+}
+
+# kept CHECKPOINT: what its ranks keep, with checksums: each replica's statistics, whichever rank had them, and what is a rank's own
+kept() {
+  local files name begin bytes file
+  files=$(find "$1/ranks" -name '*.safetensors' | sort -V)
+  for name in $(tensor_lines "$1/ranks/0.safetensors" | sed -En 's,^[0-9]+ [0-9]+ (replicas/),\1,p'); do
+    echo "$name $(for file in $files; do
+      read -r begin bytes _ < <(tensor_lines "$file" | grep " $name\$")
+      tail -c +$((begin + 1)) "$file" | head -c "$bytes"
+    done | cksum)"
+  done
+  for file in $files; do
+    tensor_lines "$file" | grep ' compression' | while read -r begin bytes name; do
+      echo "$name $(tail -c +$((begin + 1)) "$file" | head -c "$bytes" | cksum)"
+    done
+  done
+}
+
+# same NAME NAME STEP: byte for byte the same weights and state, and the same kept by ranks
+same() {
+  local step
+  step=$(printf 'step_%07d' "$3")
+  same_weights "$1" "$2" "$3"
+  kept "$1/checkpoints/$step" >one.kept
+  kept "$2/checkpoints/$step" >two.kept
+  [ -s one.kept ] && cmp one.kept two.kept || fail "what the ranks of $1 and $2 keep differs at step $3"
+}
+
+# same_weights NAME NAME STEP: where ranks keep nothing of their own
+same_weights() {
+  local step
+  step=$(printf 'step_%07d' "$3")
+  for file in weights state; do
+    cmp "$1/checkpoints/$step/$file.safetensors" "$2/checkpoints/$step/$file.safetensors" || fail "$file of $1 and $2 differ at step $3"
+  done
+}
+
+# near NAME NAME: the loss of their first step up to rounding, of four steps roughly: an update that divides by
+# the gradient's size makes more of a rounding
+near() {
+  for name in "$1" "$2"; do
+    grep '"event":"step"' "$name/record.jsonl" | head -n 4 | grep -Eo '"loss":[^,}]*' | cut -d: -f2 >"$name.losses"
+    [ "$(wc -l <"$name.losses")" = 4 ] || fail "$name has no four steps"
+  done
+  paste "$1.losses" "$2.losses" | awk '{ d = $1 - $2; if (d < 0) d = -d; if (!(d <= (NR == 1 ? 1e-5 : 1e-2) * $1)) exit 1 }' ||
+    fail "the losses of $1 and $2: $(paste "$1.losses" "$2.losses")"
+  for name in "$1" "$2"; do
+    grep '"event":"eval"' "$name/record.jsonl" | head -n 1 | grep -Eo 'loss":[^,}]*' | cut -d: -f2 >"$name.losses"
+    [ -s "$name.losses" ] || fail "$name has not evaluated"
+  done
+  paste "$1.losses" "$2.losses" | awk '{ d = $1 - $2; if (d < 0) d = -d; if (!(d <= 2e-2 * $1)) exit 1 }' ||
+    fail "the first evaluations of $1 and $2: $(paste "$1.losses" "$2.losses")"
+}
+
+# losses NAME: of its steps, epochs and evaluations, as the record has them
+losses() {
+  grep -E '"event":"(step|epoch|eval)"' "$1/record.jsonl" | grep -Eo '"(event|step|loss|train_loss)":[^,}]*'
+}
+
+# tested NAME: what its last use of the test set found
+tested() {
+  grep '"event":"test"' "$1/record.jsonl" | tail -n 1 | grep -Eo '"(step|weights_step|samples|accuracy|loss)":[^,}]*' | tr '\n' ' '
+}
+
+# wait_for FILE PID: until it exists, as long as the run lives
+wait_for() {
+  for _ in $(seq 600); do
+    [ -e "$1" ] && return
+    kill -0 "$2" 2>/dev/null || fail "the run ended before $1 was there"
+    sleep 0.05
+  done
+  fail "$1 did not appear"
+}
+
+# goes_on STUDY PID WHAT: until the study's run on 2 ranks goes on from its checkpoint
+goes_on() {
+  until grep -q '"resume_step":[1-9]' "$1/runs/n0002-r1/record.jsonl"; do
+    kill -0 "$2" 2>/dev/null || fail "$3 was begun anew"
+    [ ! -e "$1/runs/n0002-r1.attempt-1" ] || fail "$3 was set aside"
+    sleep 0.05
+  done
+}
+
+# idx_set FOLDER SIDE CLASSES: both splits in MNIST's format, 54 images each of SIDE x SIDE pixels
+idx_set() {
+  mkdir -p "$1"
+  local split
+  for split in train t10k; do
+    {
+      printf "\\0\\0\\10\\3\\0\\0\\0\\66\\0\\0\\0\\$(printf %o "$2")\\0\\0\\0\\$(printf %o "$2")"
+      head -c $((54 * $2 * $2)) /dev/zero
+    } >"$1/$split-images-idx3-ubyte"
+    {
+      printf '\0\0\10\1\0\0\0\66'
+      local i
+      for ((i = 0; i < 54; i++)); do printf "\\$(printf %o $((i % $3)))"; done
+    } >"$1/$split-labels-idx1-ubyte"
+  done
+}

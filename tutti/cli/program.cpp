@@ -1,0 +1,29 @@
+#include "tutti/cli/program.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <exception>
+
+#include "tutti/base/log.h"
+#include "tutti/cli/command_line.h"
+#include "tutti/cli/launcher_watch.h"
+#include "tutti/cli/lifetime.h"
+#include "tutti/cli/terminal.h"
+
+namespace tutti {
+
+int run_program(int argc, char** argv) {
+  if (const auto code = run_launcher_watch(argc, argv)) return *code;
+  begin_process({argv + 1, argv + argc});
+  const Terminal screen = terminal_of(STDERR_FILENO);
+  if (screen.present)
+    log::set_style({.color = screen.color, .columns = std::min(screen.columns, 100)});
+  try {
+    return end_process(run_command_line({argv + 1, argv + argc}));
+  } catch (const std::exception& error) {
+    return fail(error);
+  }
+}
+
+}  // namespace tutti

@@ -1,0 +1,45 @@
+#include "tutti/cli/rank_watch.h"
+
+#include <signal.h>
+
+#include "tutti/base/process_state.h"
+#include "tutti/cli/job_end.h"
+
+namespace tutti {
+
+void RankWatch::look(bool ending) {
+  std::vector<int> now_gone;
+  bool failed = false;
+  for (int rank = 0; rank < table_.ranks(); ++rank) {
+    const RankRow& row = table_.row(rank);
+    const auto process = is_alive(rank) ? process_state(row.process) : std::nullopt;
+    const bool gone = is_alive(rank) && !(process && process->runs());
+    const bool ended = row.state == RankState::ended;  // stored before the process ends
+    if (ended && is_failure(row.code)) failed = true;
+    if (!gone) continue;
+    gone_[static_cast<size_t>(rank)] = true;
+    if (!ended && !row.sent_off) now_gone.push_back(rank);
+  }
+  if (first_gone_.empty() && !failed && !ending) first_gone_ = now_gone;
+}
+
+std::vector<int> RankWatch::alive() const {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < table_.ranks(); ++rank)
+    if (is_alive(rank)) ranks.push_back(rank);
+  return ranks;
+}
+
+std::vector<int> RankWatch::stopped() const {
+  std::vector<int> ranks;
+  for (const int rank : alive())
+    if (const auto process = process_state(table_.row(rank).process); process && process->stopped())
+      ranks.push_back(rank);
+  return ranks;
+}
+
+void RankWatch::signal(int number) const {
+  for (const int rank : alive()) kill(table_.row(rank).process, number);
+}
+
+}  // namespace tutti

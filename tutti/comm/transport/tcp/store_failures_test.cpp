@@ -1,0 +1,218 @@
+// A group over TCP whose members, store or neighbours do not do what they should.
+#include <atomic>
+#include <chrono>
+
+#include "tutti/comm/transport/tcp/frame.h"
+#include "tutti/comm/transport/tcp/home.h"
+#include "tutti/comm/transport/tcp/tcp_wire.h"
+#include "tutti/comm/transport/tcp/thread_group.h"
+
+namespace tutti::comm {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(StoreCommunicator, OtherSizesAreNamed) {
+  LocalStore store;
+  const auto errors = run_threads(2, [&](int p) {
+    const auto c = make_store_communicator(store, "job", p, 2, over_tcp(5));
+    std::vector<std::byte> data(p == 0 ? 40000 : 20000);
+    const auto message = p == 0 ? c->plan_send({.peer = 1, .data = data})
+                                : c->plan_receive({.peer = 0, .data = data});
+    message->start();
+    message->wait();
+  });
+  EXPECT_NE(errors[1].find("sent 40000 bytes where 20000 were expected"), std::string::npos)
+      << errors[1];
+}
+
+TEST(StoreCommunicator, ALateRankIsWaitedFor) {
+  LocalStore store;
+  expect_none(run_threads(3, [&](int p) {
+    if (p == 2) std::this_thread::sleep_for(800ms);
+    const auto c = make_store_communicator(store, "job", p, 3, over_tcp());
+    check_sums(*c, 100);
+  }));
+}
+
+TEST(StoreCommunicator, ARankThatNeverComesIsNamed) {
+  LocalStore store;
+  const auto errors = run_threads(3, [&](int p) {
+    if (p < 2) make_store_communicator(store, "job", p, 3, over_tcp(1));
+  });
+  EXPECT_NE(errors[0].find("not arrived: rank 2"), std::string::npos) << errors[0];
+  EXPECT_NE(errors[1], "");
+}
+
+// As one whose server is stopped: every question lasts its time-out, with all messages waiting.
+TEST(StoreCommunicator, AStoreThatHasFailedIsNotAskedAgain) {
+  class Silent final : public Store {
+   public:
+    void set(const std::string&, const std::string&) override { stopped = true; }
+    std::optional<std::string> get(const std::string&, double) override {
+      if (!stopped) return std::nullopt;  // nobody has been this rank before
+      ++asked;
+      throw CommError("the store has not answered");
+    }
+    bool stopped = false;  // once this rank has its place
+    int asked = 0;
+  } store;
+  tcp::Switchboard board(store, "job", 0, 8, {.secret = "s", .address = "127.0.0.1"});
+  board.raise_alarm();  // tells three ranks
+  EXPECT_EQ(store.asked, 1);
+  for (const int rank : {1, 2, 4, 7}) {
+    std::string lost;
+    for (int look = 0; look < 100 && lost.empty(); ++look) {
+      board.move();
+      lost = board.lost(rank);
+      std::this_thread::sleep_for(10ms);
+    }
+    EXPECT_NE(lost.find("the store has not answered"), std::string::npos) << rank << lost;
+  }
+  EXPECT_EQ(store.asked, 1);
+}
+
+// Its process may live on, as here: that says nothing.
+void leave_two_waiting(bool shared_memory) {
+  LocalStore store;
+  const auto errors = run_threads(3, [&](int p) {
+    StoreOptions options = over_tcp(20);
+    options.process.shared_memory = shared_memory;
+    const auto c = make_store_communicator(store, "job", p, 3, options);
+    if (p == 2) return;
+    const auto begin = std::chrono::steady_clock::now();
+    try {
+      c->barrier();
+      c->barrier();
+    } catch (const CommError&) {
+      expect(std::chrono::steady_clock::now() - begin < 10s, "long before the time-out");
+      throw;
+    }
+  });
+  EXPECT_NE(errors[0].find("it has left the group"), std::string::npos) << errors[0];
+  EXPECT_NE(errors[1], "");
+}
+
+TEST(StoreCommunicator, ARankThatLeavesIsNamed) { leave_two_waiting(false); }
+TEST(StoreCommunicator, ANeighbourThatLeavesIsNamed) { leave_two_waiting(true); }
+
+// Nothing was said between the two before.
+TEST(StoreCommunicator, ANeighbourThatLeavesEndsAPatientWait) {
+  LocalStore store;
+  std::atomic<bool> left = false;
+  const auto errors = run_threads(4, [&](int p) {
+    StoreOptions options = over_tcp(5);
+    options.process.shared_memory = true;
+    auto c = make_store_communicator(store, "job", p, 4, options);
+    std::byte word{};
+    if (p == 2) {
+      c.reset();
+      left = true;
+    } else if (p == 1) {
+      const auto hear = c->plan_receive({.peer = 2, .data = {&word, 1}, .patient = true});
+      hear->start();
+      hear->wait_for(10);
+    } else {
+      while (!left) std::this_thread::sleep_for(1ms);
+      std::this_thread::sleep_for(2s);
+    }
+  });
+  EXPECT_NE(errors[1].find("rank 2 on"), std::string::npos) << errors[1];
+}
+
+// By whatever mistake a rank stands there already, the one that comes last hears of it, and at
+// once.
+TEST(StoreCommunicator, ARankStandsInAStoreOnce) {
+  LocalStore store;
+  expect_none(run_threads(2, [&](int p) {
+    const auto c = make_store_communicator(store, "job", p, 2, over_tcp());
+    try {
+      make_store_communicator(store, "job", p, 2, over_tcp());
+      throw InternalError("accepted");
+    } catch (const ConfigError& error) {
+      expect(std::string(error.what()).find("'job' is in the store already") != std::string::npos,
+             error.what());
+    }
+    check_sums(*c, 3000);
+  }));
+}
+
+TEST(StoreCommunicator, AnotherNumberOfRanksIsSaid) {
+  LocalStore store;
+  const auto errors =
+      run_threads(2, [&](int p) { make_store_communicator(store, "job", p, 2 + p, over_tcp(20)); });
+  EXPECT_NE((errors[0] + errors[1]).find("it was started as one of "), std::string::npos)
+      << errors[0] << errors[1];
+}
+
+TEST(StoreCommunicator, AnotherSecretDoesNotGetIn) {
+  LocalStore store;
+  const auto errors = run_threads(2, [&](int p) {
+    StoreOptions options = over_tcp(2);
+    if (p == 1) options.secret = "another";
+    make_store_communicator(store, "job", p, 2, options);
+  });
+  EXPECT_NE(errors[0], "");
+  EXPECT_NE(errors[1].find("nobody of this group answers"), std::string::npos) << errors[1];
+}
+
+TEST(StoreCommunicator, NoiseAtThePortHarmsNobody) {
+  LocalStore store;
+  std::atomic<bool> over = false;
+  std::jthread noise([&] {
+    const std::string noise(4096, '\x5a');
+    while (!over)
+      for (const char* key : {"job/rank/0", "job/rank/1"})
+        if (const auto home = store.get(key, 0)) {
+          const Socket socket =
+              begin_connect(resolve("127.0.0.1", tcp::Home::parse(*home).port).front());
+          const auto soon = std::chrono::steady_clock::now() + 100ms;
+          tcp::Greeting greeting;
+          receive_all(socket, std::as_writable_bytes(std::span(&greeting, 1)), soon);
+          tcp::Hello hello{.from = 1, .to = 0};  // the right form, and no proof
+          send_all(socket, std::as_bytes(std::span(&hello, 1)), soon);
+          send_all(socket, std::as_bytes(std::span(noise)), soon);
+        }
+  });
+  expect_none(run_threads(2, [&](int p) {
+    const auto c = make_store_communicator(store, "job", p, 2, over_tcp());
+    for (int i = 0; i < 20; ++i) check_sums(*c, 5000);
+    std::this_thread::sleep_for(200ms);
+    c->barrier();
+  }));
+  over = true;
+}
+
+// One who knows the secret and then says nonsense loses its connection, and the group is told.
+TEST(StoreCommunicator, NonsenseOfAMemberEndsItsConnection) {
+  for (const tcp::FrameHeader nonsense :
+       {tcp::FrameHeader{.kind = tcp::Kind::eager, .wire = 1, .bytes = uint64_t{1} << 62},
+        tcp::FrameHeader{.kind = tcp::Kind::data, .id = 9, .bytes = uint64_t{1} << 62},
+        tcp::FrameHeader{.kind = tcp::Kind{12345}}}) {
+    LocalStore store;
+    tcp::Switchboard board(store, "job", 0, 2, {.secret = "s", .address = "127.0.0.1"});
+    const tcp::Home home = tcp::Home::parse(*store.get("job/rank/0", 0));
+    const Socket socket = begin_connect(resolve("127.0.0.1", home.port).front());
+    const auto until = std::chrono::steady_clock::now() + 10s;
+    tcp::Greeting greeting;
+    for (int i = 0; i < 100; ++i) {
+      board.move();
+      std::this_thread::sleep_for(1ms);
+    }
+    ASSERT_TRUE(receive_all(socket, std::as_writable_bytes(std::span(&greeting, 1)), until));
+    tcp::Hello hello{.from = 1, .to = 0, .nonce = fresh_nonce()};
+    hello.proof =
+        proof("s", "rank calls", tcp::conversation("job", home.nonce, greeting.challenge, hello));
+    ASSERT_TRUE(send_all(socket, std::as_bytes(std::span(&hello, 1)), until));
+    ASSERT_TRUE(send_all(socket, std::as_bytes(std::span(&nonsense, 1)), until));
+    std::string lost;
+    while (lost.empty() && std::chrono::steady_clock::now() < until) {
+      board.move();
+      lost = board.lost(1);
+    }
+    EXPECT_EQ(lost, "it sent what no rank sends");
+  }
+}
+
+}  // namespace
+}  // namespace tutti::comm

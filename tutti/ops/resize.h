@@ -1,0 +1,57 @@
+#pragma once
+// Nearest-neighbour resizing by whole factors, and the sum that is its gradient. One to three
+// spatial dimensions.
+
+#include <array>
+
+#include "tutti/graph/graph.h"
+
+namespace tutti {
+
+/// How positions of y lie on those of x, in each spatial dimension: y[i] = x[(first + i) / factor].
+struct ResizeAttributes {
+  std::array<int64_t, 3> factor{1, 1, 1};
+  std::array<int64_t, 3> first{0, 0, 0};  ///< below the factor: of some rows of a larger result
+  std::array<int64_t, 3> count{0, 0, 0};  ///< extent of y; 0: factor times that of x
+
+  std::string to_string(int spatial) const;
+  /// Extent of y in dimension d for one of x.
+  int64_t extent(size_t d, int64_t x) const { return count[d] > 0 ? count[d] : factor[d] * x; }
+};
+
+/// Shape of y for x [N, C, spatial...]. Throws ConfigError naming what does not fit.
+Shape resize_output_shape(const ResizeAttributes& attributes, const Shape& x);
+
+/// x [N, C, spatial...] -> y [N, C, out...]: every element of x factor times in each dimension.
+class Resize : public Op {
+ public:
+  explicit Resize(ResizeAttributes attributes) : a_(attributes) {}
+  const ResizeAttributes& resize() const { return a_; }
+  std::string_view name() const override { return "resize"; }
+  std::string attributes() const override { return a_.to_string(3); }
+  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
+  std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override;
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
+
+ private:
+  ResizeAttributes a_;
+};
+
+/// dy -> dx: the sum over the elements of dy that an element of x was repeated to.
+class ResizeGrad : public Op {
+ public:
+  ResizeGrad(ResizeAttributes attributes, Shape x_shape) : a_(attributes), x_shape_(x_shape) {}
+  const ResizeAttributes& resize() const { return a_; }
+  const Shape& x_shape() const { return x_shape_; }  ///< its dimension 0 is ignored
+  std::string_view name() const override { return "resize_grad"; }
+  std::string attributes() const override;
+  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+
+ private:
+  ResizeAttributes a_;
+  Shape x_shape_;
+};
+
+}  // namespace tutti

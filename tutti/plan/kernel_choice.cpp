@@ -1,0 +1,90 @@
+#include "tutti/plan/kernel_choice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "tutti/base/error.h"
+#include "tutti/plan/step_problem.h"
+
+namespace tutti {
+namespace {
+
+/// Seconds that a run of the candidate owes to the packing of its weights, once a step for all
+/// samples.
+double packing_seconds(const Step& step, const KernelCandidate& candidate) {
+  constexpr double kBytesASecond = 16e9;  // read and written, by one core
+  size_t bytes = 0;
+  for (size_t i = 0; i < candidate.in.size(); ++i) {
+    const TensorDesc& parameter = step.request.in[i];
+    if (step.request.in_free[i] && !(candidate.in[i] == parameter))
+      bytes += parameter.bytes() + candidate.in[i].bytes();
+  }
+  const int64_t tile = tile_of(step);
+  const double runs = tile > 0 ? static_cast<double>(step.samples) / static_cast<double>(tile) : 1;
+  return static_cast<double>(bytes) / kBytesASecond / runs;
+}
+
+/// All sizes of tiles that the step meets on so many threads.
+std::set<int64_t> sizes_met(const Step& step, int threads) {
+  std::set<int64_t> sizes;
+  const int64_t tile = tile_of(step);
+  if (tile == 0) return sizes;
+  for (int t = 0; t < threads; ++t) {
+    const int64_t share = share_of(step.samples, t, threads).size();
+    const int tiles = tiles_of(share, tile);
+    if (tiles == 0) sizes.insert(1);  // it still shares in the finish
+    for (int i = 0; i < tiles; ++i) sizes.insert(share_of(share, i, tiles).size());
+  }
+  return sizes;
+}
+
+}  // namespace
+
+KernelCandidate KernelChooser::pick(Step& step) {
+  std::vector<KernelCandidate> candidates = backend_.candidates(step.request);
+  const auto choice = [&]() -> KernelCandidate& {
+    const KernelCandidate& taken =
+        choose(step.request, candidates, options_.measure, options_.choices,
+               [&](const KernelCandidate& c) { return packing_seconds(step, c); });
+    return candidates[static_cast<size_t>(&taken - candidates.data())];
+  };
+  try {
+    KernelCandidate* taken = &choice();
+    for (int64_t n = size_refused(step, *taken); n > 0; n = size_refused(step, *taken)) {
+      taken->refusal = fmt::format("refuses a tile of {} samples in the layouts it asks for", n);
+      options_.choices.forget(problem_text(step.request));
+      taken = &choice();
+    }
+    const KernelCandidate& chosen = *taken;
+    step.kernel = chosen.name;
+    step.speed = chosen.speed;
+    for (const KernelCandidate& c : candidates)
+      if (&c != &chosen)
+        step.refused.push_back(c.name + ": " +
+                               (c.refusal.empty() ? "slower, or not first" : c.refusal));
+    return chosen;
+  } catch (const DeviceError& error) {
+    throw DeviceError(fmt::format("layer '{}': {}", step.name, error.what()));
+  }
+}
+
+/// The size of a tile for which the candidate's kernel is not there once layouts are fixed; 0:
+/// none. Shares of the batch may be cut into tiles of several sizes, and oneDNN may know other
+/// implementations for another size, or for a layout that it was free to choose before.
+int64_t KernelChooser::size_refused(const Step& step, const KernelCandidate& candidate) const {
+  Step sized = step;
+  sized.request.in = candidate.in;
+  sized.request.out = candidate.out;
+  sized.request.in_free.assign(candidate.in.size(), false);
+  sized.request.out_free.assign(candidate.out.size(), false);
+  for (const int64_t n : sizes_met(step, options_.threads))
+    if (std::ranges::none_of(backend_.candidates(with_samples(sized, n)), [&](const auto& c) {
+          return c.refusal.empty() && c.name == candidate.name;
+        }))
+      return n;
+  return 0;
+}
+
+}  // namespace tutti

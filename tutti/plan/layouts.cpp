@@ -1,0 +1,81 @@
+#include "tutti/plan/layouts.h"
+
+#include <algorithm>
+
+#include "tutti/base/error.h"
+#include "tutti/plan/step_problem.h"
+
+namespace tutti {
+namespace {
+
+/// Parameters as another plan laid them out.
+void take_layouts(const Graph& graph, const Variables& variables, PerValue<TensorDesc>& descs) {
+  for (const Value p : graph.with_role(Role::parameter)) {
+    const Variable* variable = variables.find_parameter(graph[p].name);
+    CHECK(variable, "parameter '{}' is not among the variables of the training plan",
+          graph[p].name);
+    descs[p] = variable->desc;
+  }
+  for (const Value g : graph.with_role(Role::gradient)) descs[g].layout = descs[graph[g].of].layout;
+}
+
+/// Each gradient, and its parameter, as the kernel that makes it likes best.
+void choose_layouts(const Plan& plan, const Schedule& schedule, KernelChooser& chooser,
+                    PerValue<TensorDesc>& descs) {
+  const Graph& graph = plan.graph;
+  for (size_t b = 0; b < schedule.bands.size(); ++b)
+    for (const int n : schedule.bands[b].nodes) {
+      const Node& node = graph.nodes()[static_cast<size_t>(n)];
+      for (size_t o = 0; o < node.out.size(); ++o) {
+        const Value g = node.out[o];
+        if (graph[g].role != Role::gradient || graph[g].producer != n) continue;
+        Step step = step_of(graph, descs, n, &plan.bands[b]);
+        step.request.out_free[o] = true;
+        const KernelCandidate chosen = chooser.pick(step);
+        descs[g].layout = chosen.out[o].layout;
+        descs[graph[g].of].layout = chosen.out[o].layout;
+      }
+    }
+}
+
+void size_update_results(const Graph& graph, const Schedule& schedule,
+                         PerValue<TensorDesc>& descs) {
+  for (const int n : schedule.updates) {
+    const Node& node = graph.nodes()[static_cast<size_t>(n)];
+    std::vector<ValueType> types;
+    for (const Value v : node.in) types.push_back({descs[v], graph.type(v).batched});
+    const std::vector<ValueType> results = node.op->infer(types);
+    for (size_t o = 0; o < results.size(); ++o) descs[node.out[o]] = results[o].desc;
+  }
+}
+
+}  // namespace
+
+PerValue<TensorDesc> lay_out_activations(const Graph& graph, const Backend& backend,
+                                         const std::string& layout) {
+  PerValue<TensorDesc> descs(graph);
+  for (size_t i = 0; i < graph.values().size(); ++i) {
+    const Value v{static_cast<int32_t>(i)};
+    TensorDesc& desc = descs[v] = graph.type(v).desc;
+    const bool is_output = std::ranges::find(graph.outputs(), v) != graph.outputs().end();
+    if (!graph.type(v).batched || desc.shape.rank() < 3 || is_output) continue;
+    for (const Layout& offered : backend.activation_layouts(desc.shape, desc.dtype))
+      if (offered.to_string(desc.shape.rank()) == layout) desc.layout = offered;
+  }
+  return descs;
+}
+
+PerValue<TensorDesc> lay_out_variables(const Plan& plan, const Schedule& schedule,
+                                       KernelChooser& chooser) {
+  const Graph& graph = plan.graph;
+  PerValue<TensorDesc> descs = plan.descs;
+  if (plan.options.variables)
+    take_layouts(graph, *plan.options.variables, descs);
+  else
+    choose_layouts(plan, schedule, chooser, descs);
+  for (const Value s : graph.with_role(Role::state)) descs[s].layout = descs[graph[s].of].layout;
+  size_update_results(graph, schedule, descs);
+  return descs;
+}
+
+}  // namespace tutti

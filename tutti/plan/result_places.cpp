@@ -1,0 +1,194 @@
+#include "tutti/plan/result_places.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "tutti/graph/per_value.h"
+#include "tutti/plan/memory.h"
+#include "tutti/plan/tiles.h"
+
+namespace tutti {
+namespace {
+
+constexpr int kForever = std::numeric_limits<int>::max();
+
+/// Memory of one result, or of several that lie in it one after the other. Moments are positions in
+/// the order of execution (Schedule::order).
+struct Block {
+  int first = -1, last = -1;  ///< when it is written first, when read last
+  bool stored = false;        ///< in the arena; otherwise in tiles
+};
+
+/// The blocks of all results. Each begins as its own owner.
+class Blocks {
+ public:
+  explicit Blocks(const Graph& graph) : owners_(graph), blocks_(graph) {}
+
+  void add(Value v, Block block) {
+    owners_[v] = v;
+    blocks_[v] = block;
+    results_.push_back(v);
+  }
+  const std::vector<Value>& results() const { return results_; }
+  Value owner(Value v) const {
+    while (!(owners_[v] == v)) v = owners_[v];
+    return v;
+  }
+  const Block& block_of(Value v) const { return blocks_[owner(v)]; }
+  /// From now on `v` lies in the memory of `in`.
+  void join(Value v, Value in) {
+    const Value from = owner(v), to = owner(in);
+    owners_[from] = to;
+    Block& joined = blocks_[to];
+    joined.first = std::min(joined.first, blocks_[from].first);
+    joined.last = std::max(joined.last, blocks_[from].last);
+    joined.stored |= blocks_[from].stored;
+  }
+
+ private:
+  PerValue<Value> owners_;
+  PerValue<Block> blocks_;  // an owner's counts for all that lie in it
+  std::vector<Value> results_;
+};
+
+struct Uses {
+  PerValue<int> last_reader;   ///< position of the last reader; -1: none
+  PerValue<char> leaves_band;  ///< whether another band than its own, or an update, reads it
+  PerValue<char> is_output;
+};
+
+Uses uses_of(const Graph& graph, const Schedule& schedule) {
+  Uses uses{PerValue<int>(graph, -1), PerValue<char>(graph), PerValue<char>(graph)};
+  const auto band_of = [&](int n) { return n < 0 ? -1 : schedule.band_of[static_cast<size_t>(n)]; };
+  for (size_t n = 0; n < graph.nodes().size(); ++n)
+    for (const Value v : graph.nodes()[n].in) {
+      uses.last_reader[v] = std::max(uses.last_reader[v], schedule.order[n]);
+      if (schedule.band_of[n] != band_of(graph[v].producer)) uses.leaves_band[v] = 1;
+    }
+  for (const Value v : graph.outputs()) uses.is_output[v] = 1;
+  return uses;
+}
+
+Blocks blocks_of(const Graph& graph, const Schedule& schedule, const Uses& uses) {
+  Blocks blocks(graph);
+  const auto order = [&](int n) { return schedule.order[static_cast<size_t>(n)]; };
+  const auto node = [&](int n) -> const Node& { return graph.nodes()[static_cast<size_t>(n)]; };
+  const auto is_stored = [&](Value v) {
+    return !graph.type(v).batched || uses.is_output[v] || uses.leaves_band[v];
+  };
+  for (const Band& band : schedule.bands) {
+    for (const int n : band.nodes)
+      for (const Value v : node(n).out)
+        if (graph[v].role == Role::result)
+          blocks.add(
+              v, {.first = order(n),
+                  .last = uses.is_output[v] ? kForever : std::max(uses.last_reader[v], order(n)),
+                  .stored = is_stored(v)});
+    // What is received may arrive from the moment when the exchange begins.
+    const int end = order(band.nodes.back());
+    for (const int e : band.starts)
+      for (const Value v : node(e).out)
+        blocks.add(v, {.first = end, .last = std::max(uses.last_reader[v], end), .stored = true});
+  }
+  // An update may run while the next forward has begun: what it leaves shares no memory with
+  // results of bands.
+  for (const int n : schedule.updates)
+    for (const Value v : node(n).out)
+      if (graph[v].role == Role::result)
+        blocks.add(v, {.first = 0, .last = kForever, .stored = is_stored(v)});
+  return blocks;
+}
+
+/// Lets the node's outputs take over memory of its inputs that nobody reads later.
+void share_in_place(const Plan& plan, const Node& node, int position, const Uses& uses,
+                    Blocks& blocks) {
+  const Graph& graph = plan.graph;
+  for (size_t o = 0; o < node.out.size(); ++o) {
+    const int from = node.op->in_place(static_cast<int>(o));
+    if (from < 0) continue;
+    const Value in = node.in[static_cast<size_t>(from)], out = node.out[o];
+    if (graph[in].role != Role::result || graph[out].role != Role::result || uses.is_output[in])
+      continue;
+    if (!(plan.desc(in) == plan.desc(out)) || graph.type(in).batched != graph.type(out).batched)
+      continue;
+    const bool read_later = blocks.block_of(in).last > position;
+    const bool read_twice = std::ranges::count(node.in, in) > 1;
+    if (!read_later && !read_twice) blocks.join(out, in);
+  }
+}
+
+/// The band of each position; behind those of all bands come updates.
+std::vector<int> bands_by_position(const Schedule& schedule) {
+  std::vector<int> bands;
+  for (size_t b = 0; b < schedule.bands.size(); ++b)
+    bands.insert(bands.end(), schedule.bands[b].nodes.size(), static_cast<int>(b));
+  return bands;
+}
+
+/// Blocks that share one arena, and whose they are.
+struct Arena {
+  std::vector<Value> owners;
+  std::vector<Lifetime> lifetimes;
+  void add(Value owner, Lifetime lifetime) {
+    owners.push_back(owner);
+    lifetimes.push_back(lifetime);
+  }
+  /// Places all of them in `base`; the arena's bytes.
+  size_t place(Base base, PerValue<Place>& places) const {
+    const ArenaPlan plan = plan_arena(lifetimes);
+    for (size_t i = 0; i < owners.size(); ++i) places[owners[i]] = {base, plan.offsets[i], 0};
+    return plan.bytes;
+  }
+};
+
+/// Within a band steps follow each other tile by tile, so a stored block lives for whole bands; one
+/// in tiles for steps.
+ResultPlaces assign_offsets(const Plan& plan, const Schedule& schedule, const Blocks& blocks) {
+  const std::vector<int> bands = bands_by_position(schedule);
+  const auto band_at = [&](int position) {
+    const auto p = static_cast<size_t>(position);
+    return p < bands.size() ? bands[p] : static_cast<int>(schedule.bands.size());
+  };
+  std::vector<Value> owners;
+  for (const Value v : blocks.results())
+    if (blocks.owner(v) == v) owners.push_back(v);
+  std::ranges::sort(owners, {}, &Value::id);
+  Arena stored;
+  std::map<int, Arena> tiles;  // by band
+  for (const Value v : owners) {
+    const Block& block = blocks.block_of(v);
+    const int first = band_at(block.first);
+    if (block.stored) {
+      stored.add(v, {plan.desc(v).bytes(), first, band_at(block.last)});
+    } else {
+      const auto tile = static_cast<size_t>(plan.bands[static_cast<size_t>(first)].tile);
+      tiles[first].add(v, {bytes_of_sample(plan.desc(v)) * tile, block.first, block.last});
+    }
+  }
+  ResultPlaces made;
+  PerValue<Place> places(plan.graph);
+  made.arena_bytes = stored.place(kArena, places);
+  for (const auto& [band, arena] : tiles)
+    made.tile_scratch_bytes = std::max(made.tile_scratch_bytes, arena.place(kTile, places));
+  for (const Value v : blocks.results()) {
+    Place place = places[blocks.owner(v)];
+    place.stride = plan.graph.type(v).batched ? bytes_of_sample(plan.desc(v)) : 0;
+    made.places.emplace_back(v, place);
+  }
+  return made;
+}
+
+}  // namespace
+
+ResultPlaces place_results(const Plan& plan, const Schedule& schedule) {
+  const Uses uses = uses_of(plan.graph, schedule);
+  Blocks blocks = blocks_of(plan.graph, schedule, uses);
+  for (const Band& band : schedule.bands)
+    for (const int n : band.nodes)
+      share_in_place(plan, plan.graph.nodes()[static_cast<size_t>(n)],
+                     schedule.order[static_cast<size_t>(n)], uses, blocks);
+  return assign_offsets(plan, schedule, blocks);
+}
+
+}  // namespace tutti

@@ -1,0 +1,23 @@
+#pragma once
+// Where results lie.
+
+#include <utility>
+#include <vector>
+
+#include "tutti/plan/bands.h"
+#include "tutti/plan/plan.h"
+
+namespace tutti {
+
+struct ResultPlaces {
+  std::vector<std::pair<Value, Place>> places;
+  size_t arena_bytes = 0;         ///< of what is stored
+  size_t tile_scratch_bytes = 0;  ///< of each thread
+};
+
+/// Results that never leave their band lie in the thread's tile scratch; all others in the arena.
+/// An output may take over the memory of an input that nobody reads afterwards. Reads graph, descs
+/// and the tiles of the bands.
+ResultPlaces place_results(const Plan& plan, const Schedule& schedule);
+
+}  // namespace tutti

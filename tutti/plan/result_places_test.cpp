@@ -1,0 +1,74 @@
+#include "tutti/plan/result_places.h"
+
+#include <gtest/gtest.h>
+
+#include "tutti/ops/builder.h"
+#include "tutti/plan/tiles.h"
+
+namespace tutti {
+namespace {
+
+constexpr size_t kSample = 16 * 4 * 4 * 4;  // bytes
+constexpr int64_t kBatch = 8;
+
+/// Where the results of a graph lie, by name; all values have the shape of its input.
+struct Placed {
+  explicit Placed(const Graph& graph) : graph_(graph) {
+    Plan plan;
+    plan.graph = graph;
+    plan.descs = PerValue<TensorDesc>(graph, graph.type(Value{0}).desc);
+    const Schedule schedule = make_schedule(graph);
+    plan.bands = cut_into_tiles(plan, schedule, 1);
+    results_ = place_results(plan, schedule);
+  }
+  Place operator[](const std::string& name) const {
+    for (const auto& [value, place] : results_.places)
+      if (graph_[value].name == name) return place;
+    ADD_FAILURE() << name << " has no place";
+    return {};
+  }
+  size_t arena_bytes() const { return results_.arena_bytes; }
+  size_t tile_bytes() const { return results_.tile_scratch_bytes; }
+
+ private:
+  Graph graph_;
+  ResultPlaces results_;
+};
+
+Value image(Graph& graph) { return graph.input("x", {DType::f32, Shape{kBatch, 16, 4, 4}, {}}); }
+
+TEST(ResultPlaces, AResultTakesOverWhatNobodyReadsAfterwards) {
+  Graph graph;
+  const Value first = relu(graph, "first", image(graph));
+  graph.mark_output(relu(graph, "second", first));
+  const Placed placed(graph);
+  EXPECT_EQ(placed["first"].base, kArena);
+  EXPECT_EQ(placed["first"].offset, placed["second"].offset);
+  EXPECT_EQ(placed["second"].stride, kSample);
+  EXPECT_EQ(placed.arena_bytes(), kBatch * kSample);
+  EXPECT_EQ(placed.tile_bytes(), 0u);
+}
+
+TEST(ResultPlaces, WhatIsReadLaterKeepsItsMemory) {
+  Graph graph;
+  const Value first = relu(graph, "first", image(graph));
+  const Value second = relu(graph, "second", first);
+  graph.mark_output(relu(graph, "third", add(graph, "sum", first, second)));
+  const Placed placed(graph);
+  const Place a = placed["first"], b = placed["second"];
+  EXPECT_TRUE(a.base != b.base || a.offset != b.offset);
+}
+
+TEST(ResultPlaces, WhatStaysInItsBandLiesInATile) {
+  Graph graph;
+  const Value inner = relu(graph, "inner", image(graph));
+  const Value outer = conv(graph, "outer", inner, {.out_channels = 16});
+  graph.mark_output(outer);
+  const Placed placed(graph);
+  EXPECT_EQ(placed["inner"].base, kTile);
+  EXPECT_EQ(placed["outer"].base, kArena);
+  EXPECT_EQ(placed.tile_bytes(), kSample) << "tiles of one sample";
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,27 @@
+#pragma once
+// The steps of a plan: what each node, and each packing of a weight, runs, on which memory.
+
+#include <vector>
+
+#include "tutti/plan/bands.h"
+#include "tutti/plan/kernel_choice.h"
+#include "tutti/plan/plan.h"
+
+namespace tutti {
+
+struct StepList {
+  std::vector<std::vector<Step>> bands;  ///< by band
+  std::vector<Step> updates;             ///< without exchanges
+  std::vector<Step> packs;               ///< weights as the steps want them: each form once
+  std::vector<OpPtr> pack_ops;           ///< owns the ops of `packs`
+  size_t packed_bytes = 0;
+  size_t workspace_bytes = 0;  ///< of the kernel that needs most
+  size_t state_bytes = 0;      ///< accumulators of the band that needs most
+};
+
+/// All steps, with their kernels, and their operands where those lie. Updates read gradients where
+/// the sum of their bucket will lie. Reads graph, descs, places, buckets and the tiles of the
+/// bands.
+StepList make_steps(const Plan& plan, const Schedule& schedule, KernelChooser& chooser);
+
+}  // namespace tutti

@@ -1,0 +1,66 @@
+#include "tutti/plan/tiles.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tutti/base/error.h"
+
+namespace tutti {
+namespace {
+
+/// Bytes of one sample of every batched value that the band touches.
+size_t bytes_touched(const Plan& plan, const Band& band) {
+  std::vector<Value> touched;
+  for (const int n : band.nodes) {
+    const Node& node = plan.graph.nodes()[static_cast<size_t>(n)];
+    for (const auto* list : {&node.in, &node.out})
+      for (const Value v : *list)
+        if (plan.graph.type(v).batched && std::ranges::find(touched, v) == touched.end())
+          touched.push_back(v);
+  }
+  size_t bytes = 0;
+  for (const Value v : touched) bytes += bytes_of_sample(plan.desc(v));
+  return bytes;
+}
+
+}  // namespace
+
+int64_t batch_of(const Graph& graph) {
+  int64_t batch = 0;
+  for (const ValueInfo& info : graph.values())
+    if (info.role == Role::input && info.type.batched) batch = info.type.desc.shape[0];
+  if (batch <= 0) throw ConfigError("the graph has no batched input");
+  for (const ValueInfo& info : graph.values()) {
+    if (!info.type.batched) continue;
+    const int64_t samples = info.type.desc.shape[0];
+    if (samples % batch != 0 || (info.role == Role::input && samples != batch))
+      throw ConfigError(
+          fmt::format("'{}' has {} samples, the batch has {}", info.name, samples, batch));
+  }
+  return batch;
+}
+
+size_t bytes_of_sample(const TensorDesc& desc) {
+  return desc.bytes() / static_cast<size_t>(std::max<int64_t>(desc.shape[0], 1));
+}
+
+std::vector<PlanBand> cut_into_tiles(const Plan& plan, const Schedule& schedule, size_t advised) {
+  const size_t budget = plan.options.tile_bytes ? plan.options.tile_bytes : advised;
+  std::vector<PlanBand> bands;
+  for (const Band& band : schedule.bands) {
+    PlanBand& cut = bands.emplace_back();
+    cut.samples = band.samples;
+    cut.whole = band.whole;
+    cut.tile = 0;
+    if (band.whole) continue;
+    const int64_t share = (band.samples + plan.options.threads - 1) / plan.options.threads;
+    const size_t bytes = bytes_touched(plan, band);
+    const auto fits = static_cast<int64_t>(bytes == 0 ? 1 : std::max<size_t>(1, budget / bytes));
+    const int tiles = tiles_of(share, std::min(fits, share));
+    cut.tile = (share + tiles - 1) / tiles;
+  }
+  return bands;
+}
+
+}  // namespace tutti

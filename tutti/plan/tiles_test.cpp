@@ -1,0 +1,49 @@
+#include "tutti/plan/tiles.h"
+
+#include <gtest/gtest.h>
+
+#include "tutti/base/error.h"
+#include "tutti/ops/builder.h"
+
+namespace tutti {
+namespace {
+
+constexpr int64_t kSampleBytes = 16 * 4 * 4 * 4;
+
+Value image(Graph& graph, const std::string& name, int64_t samples) {
+  return graph.input(name, {DType::f32, Shape{samples, 16, 4, 4}, {}});
+}
+
+/// The tile of the one band of a network that touches three values, on two threads.
+int64_t tile_for(size_t tile_bytes) {
+  Graph graph;
+  graph.mark_output(relu(graph, "second", relu(graph, "first", image(graph, "x", 8))));
+  Plan plan;
+  plan.graph = graph;
+  plan.options = {.threads = 2, .tile_bytes = tile_bytes};
+  plan.descs = PerValue<TensorDesc>(graph, graph.type(Value{0}).desc);
+  const std::vector<PlanBand> bands = cut_into_tiles(plan, make_schedule(graph), 6 * kSampleBytes);
+  EXPECT_EQ(bands.size(), 1u);
+  EXPECT_EQ(bands[0].samples, 8);
+  return bands[0].tile;
+}
+
+TEST(Tiles, FitTheGivenMemoryAndAreAtLeastASample) {
+  EXPECT_EQ(tile_for(1), 1);
+  EXPECT_EQ(tile_for(3 * kSampleBytes), 1);
+  EXPECT_EQ(tile_for(6 * kSampleBytes), 2);
+  EXPECT_EQ(tile_for(size_t{1} << 40), 4) << "a thread's share";
+  EXPECT_EQ(tile_for(0), 2) << "what the backend advises";
+}
+
+TEST(Tiles, InputsAgreeOnTheBatch) {
+  Graph graph;
+  EXPECT_THROW(batch_of(graph), ConfigError);
+  image(graph, "x", 8);
+  EXPECT_EQ(batch_of(graph), 8);
+  image(graph, "y", 6);
+  EXPECT_THROW(batch_of(graph), ConfigError);
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,202 @@
+#include "tutti/train/checkpoint_folder.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <system_error>
+
+#include "tutti/base/error.h"
+#include "tutti/base/log.h"
+#include "tutti/train/checkpoint.h"
+#include "tutti/train/manifest.h"
+
+namespace tutti {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "step_";
+constexpr const char* kAbandoned = ".abandoned";  ///< after the name of a course that was left
+
+/// "step_0000008" and "partial" of ".step_0000008.partial-4711"; two empty ones of another name.
+std::pair<std::string_view, std::string_view> split_hidden(std::string_view name) {
+  if (!name.starts_with('.')) return {};
+  name.remove_prefix(1);
+  const size_t dot = name.find('.'), dash = name.find('-', dot == name.npos ? 0 : dot);
+  if (dot == name.npos || dash == name.npos) return {};
+  return {name.substr(0, dot), name.substr(dot + 1, dash - dot - 1)};
+}
+
+/// A kill between the two renames of give_name() leaves the earlier checkpoint of a step under its
+/// hidden name only. Whether `hidden` was one and has its name again.
+bool put_back(const fs::path& hidden) {
+  const std::string name = hidden.filename().string();
+  const auto [of, why] = split_hidden(name);
+  if (why != kReplaced || !is_checkpoint_name(of)) return false;
+  const fs::path checkpoint = hidden.parent_path() / of;
+  std::error_code error;
+  if (fs::exists(checkpoint, error)) return false;
+  if (!error) fs::rename(hidden, checkpoint, error);
+  if (error) {
+    log::warn("{}: cannot be renamed to {}: {}", hidden.string(), of, error.message());
+    return true;  // nothing else holds that step
+  }
+  log::info("'{}' is whole: a killed run was about to replace it", checkpoint.string());
+  return true;
+}
+
+/// Serial number of a checkpoint; 0, older than all, for one whose manifest cannot be read.
+int64_t serial_of(const fs::path& checkpoint) {
+  try {
+    return read_manifest(checkpoint / kManifest).serial;
+  } catch (const IoError&) {
+    return 0;
+  }
+}
+
+void remove_checkpoint(const fs::path& checkpoint) {
+  std::error_code error;
+  const fs::path hidden = hidden_name(
+      checkpoint, kRemoved);  // so that a crash half-way leaves no torso under a valid name
+  fs::rename(checkpoint, hidden, error);
+  if (!error) fs::remove_all(hidden, error);
+  if (error)
+    log::warn("{}: an old checkpoint cannot be removed: {}", checkpoint.string(), error.message());
+}
+
+/// The first of step_N.abandoned, step_N.abandoned-2 and so on that is not there.
+fs::path abandoned_name(const fs::path& checkpoint) {
+  std::error_code none;
+  for (int n = 1;; ++n) {
+    fs::path name = checkpoint;
+    name += n == 1 ? kAbandoned : fmt::format("{}-{}", kAbandoned, n);
+    if (!fs::exists(name, none)) return name;
+  }
+}
+
+}  // namespace
+
+bool is_checkpoint_name(std::string_view name) {
+  return name.starts_with(kPrefix) && name.size() > kPrefix.size() &&
+         std::ranges::all_of(name.substr(kPrefix.size()),
+                             [](char c) { return c >= '0' && c <= '9'; });
+}
+
+fs::path checkpoint_of_step(const fs::path& directory, int64_t step) {
+  return directory / fmt::format("{}{:07}", kPrefix, step);
+}
+
+fs::path hidden_name(const fs::path& checkpoint, std::string_view why) {
+  return checkpoint.parent_path() /
+         fmt::format(".{}.{}-{}", checkpoint.filename().string(), why, ::getpid());
+}
+
+void give_name(const fs::path& from, const fs::path& to) {
+  if (::rename(from.c_str(), to.c_str()) == 0) return;
+  if (errno == ENOTEMPTY || errno == EEXIST) {
+    if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) return;
+    const fs::path aside = hidden_name(to, kReplaced);  // a file system without exchange: two steps
+    if (::rename(to.c_str(), aside.c_str()) == 0) {
+      std::error_code ignored;
+      if (::rename(from.c_str(), to.c_str()) == 0) {
+        fs::remove_all(aside, ignored);
+        return;
+      }
+      const int reason = errno;
+      fs::rename(aside, to, ignored);  // else remove_leftovers() does it
+      errno = reason;
+    }
+  }
+  throw IoError(fmt::format("{}: cannot be renamed to {}: {}", from.string(),
+                            to.filename().string(), file_error(errno)));
+}
+
+std::vector<FoundCheckpoint> find_checkpoints(const fs::path& directory) {
+  std::vector<FoundCheckpoint> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(directory, error)) {
+    const std::string name = entry.path().filename().string();
+    if (is_checkpoint_name(name) && entry.is_directory(error))
+      found.push_back(
+          {serial_of(entry.path()), std::stoll(name.substr(kPrefix.size(), 18)), entry.path()});
+  }
+  std::ranges::sort(found, std::ranges::greater{},
+                    [](const FoundCheckpoint& f) { return std::pair(f.serial, f.step); });
+  return found;
+}
+
+fs::path best_of(const fs::path& directory) {
+  std::error_code none;
+  const fs::path target = fs::read_symlink(directory / kBest, none);
+  return none ? fs::path() : directory / target.filename();
+}
+
+void mark_best(const fs::path& checkpoint) {
+  const fs::path link = checkpoint.parent_path() / kBest,
+                 partial = link.parent_path() / fmt::format(".{}.partial-{}", kBest, ::getpid());
+  std::error_code error;
+  fs::remove(partial, error);
+  fs::create_directory_symlink(checkpoint.filename(), partial, error);
+  if (!error) fs::rename(partial, link, error);
+  if (error) throw IoError(fmt::format("{}: cannot be made: {}", link.string(), error.message()));
+  sync_directory(link.parent_path());
+}
+
+void prune_checkpoints(const fs::path& directory, int keep) {
+  const fs::path best = best_of(directory);
+  const std::vector<fs::path> all = list_checkpoints(directory);
+  for (size_t i = static_cast<size_t>(keep); i < all.size(); ++i)
+    if (all[i] != best) remove_checkpoint(all[i]);
+}
+
+void remove_leftovers(const fs::path& directory) {
+  std::error_code error;
+  std::vector<fs::path> leftovers;
+  for (const auto& entry : fs::directory_iterator(directory, error)) {
+    const std::string name = entry.path().filename().string();
+    const auto [of, why] = split_hidden(name);
+    if ((is_checkpoint_name(of) || of == kLatest || of == kBest) &&
+        (why == kPartial || why == kRemoved || why == kReplaced))
+      leftovers.push_back(entry.path());
+  }
+  for (const fs::path& leftover : leftovers) {
+    if (put_back(leftover)) continue;
+    fs::remove_all(leftover, error);
+    if (!error) log::debug("removed '{}', which a killed run left", leftover.string());
+  }
+}
+
+void set_aside_after(const fs::path& directory, const fs::path& from, int64_t step) {
+  const fs::path best = best_of(directory), start = checkpoint_of_step(directory, step);
+  const auto rename = [&](const fs::path& checkpoint, const fs::path& to) {
+    give_name(checkpoint, to);
+    if (checkpoint.filename() == best.filename()) mark_best(to);
+  };
+  const auto set_aside = [&](const fs::path& left) {
+    const fs::path aside = abandoned_name(left);
+    rename(left, aside);
+    log::warn("checkpoint {} is of a course that was left by this resume: it is {} now",
+              left.filename().string(), aside.filename().string());
+  };
+  std::error_code elsewhere;
+  if (is_abandoned(from) && fs::equivalent(from, directory / from.filename(), elsewhere)) {
+    if (fs::exists(start, elsewhere)) set_aside(start);
+    rename(from, start);
+    log::info("{} is {} again", from.filename().string(), start.filename().string());
+  }
+  // Before the others, so that a kill at any moment leaves a folder whose newest checkpoint is this
+  // one.
+  if (fs::exists(start, elsewhere))
+    replace_file(directory / kLatest, start.filename().string() + "\n");
+  for (const FoundCheckpoint& found : find_checkpoints(directory))
+    if (found.step > step) set_aside(found.path);
+}
+
+bool is_abandoned(const fs::path& checkpoint) {
+  return checkpoint.filename().string().find(kAbandoned) != std::string::npos;
+}
+
+}  // namespace tutti

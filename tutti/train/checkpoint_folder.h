@@ -1,0 +1,45 @@
+#pragma once
+// A folder of checkpoints: what stands in it, and how names in it change so that a kill at any
+// moment leaves whole checkpoints under valid names. Private to checkpoint*.cpp.
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tutti {
+
+inline constexpr const char* kWeightsFile = "weights.safetensors";
+inline constexpr const char* kStateFile = "state.safetensors";
+inline constexpr const char* kManifest = "manifest.json";
+inline constexpr const char* kLatest = "latest";
+inline constexpr const char* kBest = "best";
+/// Why a hidden name was given.
+inline constexpr std::string_view kPartial = "partial", kRemoved = "removed",
+                                  kReplaced = "replaced";
+
+bool is_checkpoint_name(std::string_view name);
+std::filesystem::path checkpoint_of_step(const std::filesystem::path& directory, int64_t step);
+/// Beside the checkpoint; nobody takes what has such a name for one.
+std::filesystem::path hidden_name(const std::filesystem::path& checkpoint, std::string_view why);
+
+struct FoundCheckpoint {
+  int64_t serial, step;  ///< serial 0, older than all: its manifest cannot be read
+  std::filesystem::path path;
+};
+/// All checkpoints in a directory, last written first.
+std::vector<FoundCheckpoint> find_checkpoints(const std::filesystem::path& directory);
+
+/// Renames `from` to `to`. If `to` exists the two change places in one step, so that a complete
+/// checkpoint is there at any moment.
+void give_name(const std::filesystem::path& from, const std::filesystem::path& to);
+/// Removes all but the newest `keep` ones, the one just written among them, and the best one.
+void prune_checkpoints(const std::filesystem::path& directory, int keep);
+
+/// The checkpoint that `best` names; empty if there is no such link.
+std::filesystem::path best_of(const std::filesystem::path& directory);
+/// Replaces the link in one step: a reader sees the old one or the new one.
+void mark_best(const std::filesystem::path& checkpoint);
+
+}  // namespace tutti

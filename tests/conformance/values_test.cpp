@@ -8,6 +8,7 @@
 #include "tutti/backend/conformance/op_run.h"
 #include "tutti/backend/reference/reference.h"
 #include "tutti/ops/batch_norm.h"
+#include "tutti/ops/clip.h"
 #include "tutti/ops/conv.h"
 #include "tutti/ops/dropout.h"
 #include "tutti/ops/losses.h"
@@ -150,6 +151,21 @@ TEST(Values, LarsAndLambFollowTheirPapers) {
               {1 - 0.1 * ratio * 1.1, -2 - 0.1 * ratio * 0.8});
   expect_near(updated(std::make_shared<LambUpdate>(a), 3, std::make_shared<LambMoments>(a)),
               {0.444191149, -2.404224619});
+}
+
+TEST(Values, ClippingFollowsPyTorch) {
+  // Two sets of block sums: 9 + 16 and 144 times 0.5^2 make a norm of 6.5.
+  const ClipScale::Attributes a{.limit = 2, .parameters = {2, 1}, .order = {2, 0, 1}};
+  const auto clip = [&](double limit) {
+    ClipScale::Attributes with = a;
+    with.limit = limit;
+    return run(std::make_shared<ClipScale>(with),
+               {fixed({}), fixed({2, 1}), fixed({1, 1}), fixed({3}), fixed({4}), fixed({5})},
+               {{0.5}, {9, 16}, {144}, {0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0, 0}});
+  };
+  expect_near(clip(2).out(0), {0.5 * 2 / (6.5 + 1e-6)});
+  expect_near(clip(2).out(1), {6.5});
+  EXPECT_EQ(clip(6.6).out(0)[0], 0.5);
 }
 
 TEST(Values, MaximumGoesToTheFirstOfEquals) {

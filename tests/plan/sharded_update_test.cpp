@@ -6,6 +6,7 @@
 
 #include <barrier>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <thread>
 
@@ -241,8 +242,86 @@ INSTANTIATE_TEST_SUITE_P(
               .exclude_bias = true,
               .exclude_norm = true,
               .eps = 1e-6}},
-        Case{"lamb_everything", {.kind = Kind::lamb, .weight_decay = 1e-2}}),
+        Case{"lamb_everything", {.kind = Kind::lamb, .weight_decay = 1e-2}},
+        Case{"clipped_sgd", {.momentum = 0.9, .weight_decay = 1e-4, .clip_norm = 7}},
+        Case{"clipped_lars",
+             {.kind = Kind::lars, .momentum = 0.9, .exclude_norm = true, .clip_norm = 7}},
+        Case{"clipped_lamb",
+             {.kind = Kind::lamb,
+              .weight_decay = 1e-2,
+              .exclude_norm = true,
+              .eps = 1e-6,
+              .clip_norm = 7,
+              .average = 0.9}}),
     [](const auto& info) { return info.param.name; });
+
+/// The gradient's norm in a step, from plain copies in double precision.
+double norm_in_double(const Plan& plan, const Buffer& gradients, double scale) {
+  double sum = 0;
+  for (const Variable& variable : plan.variables.parameters) {
+    std::vector<float> plain(static_cast<size_t>(variable.desc.elements()));
+    export_plain(variable, gradients.data(), plain.data());
+    for (const float g : plain) sum += static_cast<double>(g) * static_cast<double>(g);
+  }
+  return std::abs(scale) * std::sqrt(sum);
+}
+
+/// The weights after a step of plain gradient descent, in their arena.
+struct Clipped {
+  float norm;
+  double expected_norm;
+  std::vector<float> before, after, gradients;
+};
+Clipped clipped_step(double limit, size_t bucket_bytes) {
+  TrainingGraphSpec spec;
+  spec.model.name = "resnet8";
+  spec.model.input = {3, 8, 8};
+  spec.model.batch = 4;
+  spec.optimizer.clip_norm = limit;
+  spec.bucket_bytes = bucket_bytes;
+  const TrainingGraph training = make_training_graph(spec);
+  const CpuBackend backend;
+  const Plan plan =
+      compile(training.graph, backend, {.threads = 2, .layout = "b16c", .measure = false});
+  Rank rank(training, plan, backend);
+  const auto* const w = reinterpret_cast<const float*>(rank.weights.parameters());
+  const size_t count = plan.variables.parameter_bytes / kFloat;
+  Clipped made{};
+  made.before.assign(w, w + count);
+  rank.step(plan, 0);
+  made.after.assign(w, w + count);
+  const std::span<const float> gradients = rank.gradients.as<float>().first(count);
+  made.gradients.assign(gradients.begin(), gradients.end());
+  made.expected_norm = norm_in_double(plan, rank.gradients, 0.25);
+  if (training.gradient_norm.valid())
+    made.norm = *static_cast<const float*>(rank.executor.result(training.gradient_norm));
+  return made;
+}
+
+TEST(Clipping, ShortensTheGradientToTheLimit) {
+  const Clipped step = clipped_step(7, 256 << 10);
+  ASSERT_GT(step.expected_norm, 20);
+  EXPECT_NEAR(step.norm, step.expected_norm, 1e-6 * step.expected_norm);
+  const double scale = 0.25 * 7 / (step.expected_norm + 1e-6);
+  for (size_t i = 0; i < step.after.size(); ++i) {
+    const double want = step.before[i] - 0.05 * scale * step.gradients[i];
+    ASSERT_NEAR(step.after[i], want, 2e-7 * (1 + std::abs(want))) << i;
+  }
+}
+
+TEST(Clipping, AGradientWithinTheLimitKeepsItsBits) {
+  const Clipped without = clipped_step(0, 256 << 10), within = clipped_step(1e6, 256 << 10);
+  EXPECT_GT(within.norm, 0);
+  EXPECT_TRUE(without.after == within.after);
+  EXPECT_FALSE(without.after == clipped_step(7, 256 << 10).after);
+}
+
+/// Buckets are measured, and so may differ from run to run.
+TEST(Clipping, BucketsChangeNoBitOfTheNorm) {
+  const float norm = clipped_step(7, 256 << 10).norm;
+  for (const size_t bytes : {size_t{1}, size_t{4} << 10, size_t{1} << 30})
+    EXPECT_EQ(clipped_step(7, bytes).norm, norm) << bytes;
+}
 
 /// Counts what the executor asks for; gradients stay where they are.
 struct Counting final : Exchanges {
@@ -286,6 +365,7 @@ TEST(Update, WhatHasNotArrivedWaitsForSettle) {
   std::vector<int> want(plan.buckets.size(), 1);
   want[static_cast<size_t>(exchanges.late)] = 0;
   EXPECT_EQ(exchanges.finished, want);
+  EXPECT_THROW(rank.executor.set_scalar(training.lr, 1), std::exception);  // it is still to be read
   rank.executor.settle();
   EXPECT_EQ(exchanges.finished, std::vector<int>(plan.buckets.size(), 1));
 }

@@ -127,6 +127,54 @@ case_average() {
   says wrong "optimizer.ema_from needs optimizer.ema"
 }
 
+case_clip() {
+  # norms NAME: of its steps and epochs, as the record has them
+  norms() { grep -Eo '"grad_norm":[^,}]*' "$1/record.jsonl"; }
+  last=checkpoints/step_0000004
+  for name in sgd adamw lars lamb; do
+    clip=(--set optimizer.name=$name --set optimizer.eps=1e-6 --set 'optimizer.exclude=["norm"]' --set optimizer.clip_norm=0.5 --replicas 4)
+    expect 0 $name-one "${clip[@]}" --max-steps 4
+    norms $name-one >one.norms
+    [ "$(grep -Ec ':[0-9]' one.norms)" = 5 ] || fail "four steps and an epoch have no norms"
+    expect 0 $name-two "${clip[@]}" --max-steps 4 --ranks 2
+    expect 0 $name-four "${clip[@]}" --max-steps 4 --ranks 4 --set comm.sharded_update=true
+    for other in two four; do
+      same $name-one $name-$other 4
+      norms $name-$other >other.norms
+      cmp one.norms other.norms || fail "the norms of $name on $other ranks"
+    done
+    expect 0 $name-parts "${clip[@]}" --max-steps 3
+    expect 0 $name-parts "${clip[@]}" --max-steps 4 --resume --ranks 2 --set comm.sharded_update=true
+    same $name-one $name-parts 4
+  done
+  # A wide limit leaves all bits, a narrow one does not; what is off leaves no norms.
+  expect 0 plain --set 'optimizer.exclude=["norm"]' --replicas 4 --max-steps 4
+  expect 0 wide --set 'optimizer.exclude=["norm"]' --replicas 4 --max-steps 4 --set optimizer.clip_norm=1e6
+  same plain wide 4
+  cmp -s plain/$last/weights.safetensors sgd-one/$last/weights.safetensors && fail "clipping changes nothing"
+  grep -q '"grad_norm":[0-9]' plain/record.jsonl && fail "norms without clipping"
+  # With averages, frozen parameters, accumulation, other buckets and compression.
+  more=(--set optimizer.clip_norm=0.5 --set optimizer.ema=0.9 --set 'model.freeze=["conv1.*"]' --set batch.accumulate=2)
+  expect 0 more-one "${more[@]}" --max-steps 4
+  expect 0 more-two "${more[@]}" --max-steps 4 --ranks 2 --set comm.sharded_update=true --set comm.bucket_bytes=16KiB
+  same more-one more-two 4
+  expect 0 more-parts "${more[@]}" --max-steps 3 --ranks 2
+  expect 0 more-parts "${more[@]}" --max-steps 4 --resume
+  same more-one more-parts 4
+  packed=(--set optimizer.clip_norm=0.5 --ranks 2 --set comm.compression=int8 --set comm.compression_min_bytes=256)
+  expect 0 packed "${packed[@]}" --max-steps 4
+  expect 0 packed-parts "${packed[@]}" --max-steps 2
+  expect 0 packed-parts "${packed[@]}" --max-steps 4 --resume
+  same packed packed-parts 4
+  expect 2 more-one "${more[@]}" --set optimizer.clip_norm=1 --max-steps 5 --resume
+  says more-one "optimizer.clip_norm was 0.5 and is now 1"
+  expect 2 wrong --set optimizer.clip_norm=-1
+  says wrong "optimizer.clip_norm must be at least 0"
+  # Gradients whose squares do not fit: an error before the weights are used.
+  expect 1 long --set optimizer.clip_norm=1 --set model.name=mlp --set model.width=0 --set 'model.hidden=[16]' --set optimizer.lr=2e19 --max-steps 9
+  says long "the norm of the gradient is infinite at step 1, although each"
+}
+
 case_precisions() {
   expect 0 one --precision bf16 --set model.width=16 --max-steps 3
   expect 0 two --precision bf16 --set model.width=16 --max-steps 3 --ranks 2

@@ -104,6 +104,9 @@ case_dry() {
   refuses 2 'model.classes = 2 allows' --set model.classes=2
   refuses 1 'no valid checkpoint in .nowhere.' --resume=nowhere
   search=/nowhere refuses 2 'mpirun, which is not in PATH' --ranks 2
+  # Three ranks of a launcher, two of them on the first node, which has samples of its own.
+  OMPI_COMM_WORLD_SIZE=3 OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=0 refuses 2 \
+    'as many replicas on each node, but they have 2, 1' --set data.shuffle=shard --replicas 3
   [ -z "$(ls -A .)" ] || fail "a dry run left $(ls -A .)"
   cd .. && expect 0 out/run --max-steps 1 && mv out clean/ && cd clean || exit 1
   refuses 2 "holds a run: continue it with --resume"

@@ -27,6 +27,7 @@ namespace fs = std::filesystem;
 
 struct PlannedRanks {
   int count = 1;
+  int per_node = 1;
   int threads = 1;      ///< of each
   std::string command;  ///< that starts them; empty: they are there already, or there is one
 };
@@ -42,9 +43,9 @@ PlannedRanks plan_ranks(int ranks, const RankThreads& requested, const comm::Lau
     planned.count = ranks;
     planned.command = plan_launch(ranks, requested, own_command(), topology, surroundings).line;
   }
-  const int neighbours = launcher.name != "none" ? std::max(1, launcher.local_size) : planned.count;
+  planned.per_node = launcher.name != "none" ? std::max(1, launcher.local_size) : planned.count;
   planned.threads =
-      choose_threads(requested.threads, surroundings.omp_num_threads, topology, neighbours);
+      choose_threads(requested.threads, surroundings.omp_num_threads, topology, planned.per_node);
   return planned;
 }
 
@@ -111,6 +112,7 @@ int dry_run(const ResolvedConfig& resolved, const DryRunFlags& flags) {
   const CpuBackend backend;
   const Rehearsal run = rehearse({.config = config,
                                   .ranks = planned.count,
+                                  .ranks_per_node = planned.per_node,
                                   .data = data.view(),
                                   .backend = backend,
                                   .resumes = before.has_value()});

@@ -5,6 +5,15 @@
 
 namespace tutti {
 
+PlanOptions plan_options_for(const RunConfig& config, const FoundWeights& found) {
+  PlanOptions options;
+  options.layout = to_string(config.plan.layout);
+  options.measure = config.plan.measure;
+  options.choices = Choices::parse(found.plan_choices);
+  options.choices.make_advice_of_training();
+  return options;
+}
+
 void import_weights(const std::string& verb, const std::filesystem::path& path,
                     const std::string& config, const SafetensorsFile& file, Weights& weights) {
   try {

@@ -4,9 +4,15 @@
 #include <filesystem>
 #include <string>
 
+#include "tutti/plan/plan.h"
+#include "tutti/train/config.h"
 #include "tutti/train/given_weights.h"
 
 namespace tutti {
+
+/// How such a verb compiles its network: with the kernels that the run of the weights has measured,
+/// as far as they fit, so that it neither measures anew nor computes other bits.
+PlanOptions plan_options_for(const RunConfig& config, const FoundWeights& found);
 
 /// Throws ConfigError for weights of another model, with the configuration that has theirs and the
 /// command of `verb`. `config`: the file that was given.

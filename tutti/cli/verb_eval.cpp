@@ -103,9 +103,10 @@ int run_eval(EvalVerb& verb) {
   const Goal goal = goal_of(config, model);
   SplitSettings split = split_settings(config);
   split.grid = ranks.grid();
-  const auto network = compile_evaluation(model, split, backend, ranks.communicator());
-  Weights weights(network->plan.variables, 1);
   const FoundWeights found = find_weights(verb.weights, "--weights");
+  const auto network = compile_evaluation(model, split, backend, ranks.communicator(),
+                                          plan_options_for(config, found));
+  Weights weights(network->plan.variables, 1);
   import_weights("eval", verb.weights, verb.flags.file(), found.file, weights);
 
   const data::SampleWriter writer = sample_writer(config, *dataset, network->batch());

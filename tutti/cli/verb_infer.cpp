@@ -141,7 +141,8 @@ int run_infer(const InferVerb& verb) {
   const ModelSpec model = model_spec(config, *dataset, batch_sizes(config.batch, 1).local);
   SplitSettings split = split_settings(config);
   split.grid = ranks.grid();
-  const auto network = compile_evaluation(model, split, backend, ranks.communicator());
+  const auto network = compile_evaluation(model, split, backend, ranks.communicator(),
+                                          plan_options_for(config, found));
   Weights weights(network->plan.variables, 1);
   import_weights("infer", verb.weights, verb.flags.file(), found.file, weights);
 

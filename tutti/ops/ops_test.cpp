@@ -5,6 +5,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/tree_sum.h"
 #include "tutti/ops/builder.h"
+#include "tutti/ops/clip.h"
 #include "tutti/ops/conv.h"
 #include "tutti/ops/exchange.h"
 #include "tutti/ops/norm_update.h"
@@ -354,6 +355,33 @@ TEST_F(Ops, RowsOfOthersAreReadAtTheEdges) {
                      .windows = {{{-1, 5}, {3, 9}, {7, 13}, {11, 17}}, {{15, 16}}}});
   for (int64_t s = 0; s < 8; ++s) EXPECT_EQ(sum.reads(1, s), s % 4 == 3) << s;
   EXPECT_TRUE(sum.reads(0, 3));
+}
+
+TEST_F(Ops, ClippingAddsTheBlockSumsOfAllParameters) {
+  const Value lr = g.scalar("lr"), scale = g.scalar("scale"), w = g.parameter("w", {3}, {}),
+              v = g.parameter("v", {2 * kSumBlock + 1}, {});
+  const auto squares = [&](std::vector<Value> in) {
+    in.insert(in.begin(), {lr, scale});
+    return g.append("s", std::make_shared<GradientSquares>(), in).front();
+  };
+  const Value both = squares({w, w, v, v}), one = squares({w, w});
+  EXPECT_EQ(g.shape(both), (Shape{1 + 3, 1}));
+  const auto clip = std::make_shared<ClipScale>(
+      ClipScale::Attributes{.limit = 1, .parameters = {2, 1}, .order = {2, 1, 0}});
+  const std::vector<Value> out = g.append("c", clip, std::vector<Value>{scale, both, one, w, v, w});
+  ASSERT_EQ(out.size(), 2u);
+  EXPECT_EQ(g.shape(out[0]), Shape{});
+  refuses(
+      [&] {
+        g.append("c", clip, std::vector<Value>{scale, both, one, w, w, w});
+      },
+      "block sums are f32 4x1, the parameters have 2 blocks");
+  refuses(
+      [&] {
+        g.append("c", clip, std::vector<Value>{scale, both, one, w, v});
+      },
+      "5 inputs given, 6 expected");
+  for (int i = 0; i < 4; ++i) EXPECT_FALSE(GradientSquares().mutates(i)) << i;
 }
 
 /// In memory a parameter may be padded, and blocks cover what lies there.

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "tutti/base/error.h"
+#include "tutti/plan/exchange_kind.h"
 
 namespace tutti {
 Walk walk_of(const Graph& graph, const Node& node) {
@@ -147,9 +148,8 @@ Schedule make_schedule(const Graph& graph) {
       continue;
     }
     const Walk walk = walk_of(graph, node);
-    if (walk == Walk::exchange) {
-      // A bucket is summed where it lies.
-      (node.op->mutates(0) ? buckets : exchanges).push_back(static_cast<int>(n));
+    if (const ExchangeKind kind = exchange_kind(graph, node); kind != ExchangeKind::none) {
+      (kind == ExchangeKind::gradients ? buckets : exchanges).push_back(static_cast<int>(n));
       for (const Value v : node.out) reduced_in[static_cast<size_t>(v.id)] = band;
       continue;
     }

@@ -7,12 +7,73 @@
 #include "tutti/plan/kernel_timer.h"
 
 namespace tutti {
+namespace {
+
+std::string heading_of(const KernelRequest& request) {
+  std::string text(request.op->name());
+  if (const std::string attributes = request.op->attributes(); !attributes.empty())
+    text += " {" + attributes + "}";
+  return text;
+}
+
+std::string results_of(const KernelRequest& request) {
+  std::string text = " ->";
+  for (const TensorDesc& desc : request.out) text += " " + desc.to_string();
+  return text;
+}
+
+}  // namespace
 
 std::string_view Choices::find(const std::string& problem) {
   const auto at = made_.find(problem);
   if (at == made_.end()) return {};
   at->second.used = true;
   return at->second.choice;
+}
+
+namespace {
+
+/// The text of a problem, cut where a parameter's layout stands, or would stand were it not plain.
+std::vector<std::string> pieces_around_layouts(const KernelRequest& request) {
+  std::vector<std::string> pieces(1);
+  pieces.back() = heading_of(request);
+  for (size_t i = 0; i < request.in.size(); ++i) {
+    TensorDesc desc = request.in[i];
+    const bool is_free = i < request.in_free.size() && request.in_free[i];
+    if (is_free) desc.layout = Layout::plain();
+    pieces.back() += " " + desc.to_string();
+    if (is_free) pieces.emplace_back();
+  }
+  pieces.back() += results_of(request);
+  return pieces;
+}
+
+/// Whether between the pieces stands nothing, or one word.
+bool fits(std::string_view text, const std::vector<std::string>& pieces) {
+  if (!text.starts_with(pieces.front())) return false;
+  text.remove_prefix(pieces.front().size());
+  for (size_t i = 1; i < pieces.size(); ++i) {
+    if (!text.starts_with(pieces[i])) {
+      if (!text.starts_with(' ')) return false;
+      text.remove_prefix(std::min(text.find(' ', 1), text.size()));
+      if (!text.starts_with(pieces[i])) return false;
+    }
+    text.remove_prefix(pieces[i].size());
+  }
+  return text.empty();
+}
+
+}  // namespace
+
+std::string_view Choices::find_alike(const KernelRequest& request) {
+  if (!any_layout_) return {};
+  const std::vector<std::string> pieces = pieces_around_layouts(request);
+  for (auto& [problem, entry] : made_)
+    if (fits(problem, pieces)) {
+      entry.used = true;
+      return entry.choice;
+    }
+  return {};
 }
 
 Choices Choices::used() const {
@@ -43,13 +104,9 @@ Choices Choices::parse(std::string_view text) {
 }
 
 std::string problem_text(const KernelRequest& request) {
-  std::string text(request.op->name());
-  if (const std::string attributes = request.op->attributes(); !attributes.empty())
-    text += " {" + attributes + "}";
+  std::string text = heading_of(request);
   for (const TensorDesc& desc : request.in) text += " " + desc.to_string();
-  text += " ->";
-  for (const TensorDesc& desc : request.out) text += " " + desc.to_string();
-  return text;
+  return text + results_of(request);
 }
 
 const KernelCandidate& choose(const KernelRequest& request,
@@ -72,7 +129,9 @@ const KernelCandidate& choose(const KernelRequest& request,
   if (accepted.size() > 1)
     std::erase_if(accepted, [](const auto* c) { return c->speed == KernelSpeed::oracle; });
   if (accepted.size() == 1) return *accepted.front();
-  if (const std::string_view recorded = choices.find(problem); !recorded.empty()) {
+  std::string_view recorded = choices.find(problem);
+  if (recorded.empty()) recorded = choices.find_alike(request);
+  if (!recorded.empty()) {
     for (const auto* c : accepted)
       if (c->name == recorded) return *c;
     if (choices.binding())

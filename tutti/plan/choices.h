@@ -24,6 +24,15 @@ class Choices {
   /// an error, because a resumed run would go on with other bits.
   void make_advice() { binding_ = false; }
   bool binding() const { return binding_; }
+  /// Advice, and of a network that has no training side: its parameters are plain in memory, so
+  /// what was chosen for other layouts of them counts, too.
+  void make_advice_of_training() {
+    make_advice();
+    any_layout_ = true;
+  }
+  /// With that, the choice for a problem that differs from this one in layouts of parameters alone;
+  /// or empty. Counts as used.
+  std::string_view find_alike(const KernelRequest& request);
   bool empty() const { return made_.empty(); }
   size_t size() const { return made_.size(); }
   /// Those that were found or recorded: what one program depends on, out of everything known about
@@ -40,7 +49,7 @@ class Choices {
     bool used = false;
   };
   std::map<std::string, Entry> made_;
-  bool binding_ = true;
+  bool binding_ = true, any_layout_ = false;
 };
 
 /// The problem that a request poses, as text: op, attributes, operands. Equal text = same kernel.

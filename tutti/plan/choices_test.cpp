@@ -76,4 +76,31 @@ TEST(Choices, WhatAKernelCostsBesidesItsRunCounts) {
   }
 }
 
+/// A network that is evaluated alone has its parameters plain.
+TEST(Choices, ThoseOfTrainingCountForOtherLayoutsOfParameters) {
+  const auto with_layout = [](const Layout& layout) {
+    KernelRequest made = request();
+    made.in = {
+        {DType::f32, {2, 8, 4, 4}, {}}, {DType::f32, {8, 8, 3, 3}, layout}, {DType::f32, {8}, {}}};
+    made.out = {{DType::f32, {2, 8, 4, 4}, {}}};
+    made.in_free = {false, true, true};
+    made.out_free = {false};
+    return made;
+  };
+  const KernelRequest plain = with_layout({}), blocked = with_layout(Layout::blocked_channels(8));
+  const auto candidates = two_candidates();
+  const std::string known = problem_text(blocked) + "\tsecond\n";
+  Choices choices = Choices::parse(known);
+  EXPECT_EQ(choose(plain, candidates, false, choices).name, "first");
+  choices = Choices::parse(known);
+  choices.make_advice_of_training();
+  EXPECT_EQ(choose(plain, candidates, false, choices).name, "second");
+  KernelRequest other = plain;
+  other.in[0].layout = Layout::blocked_channels(8);  // of an activation it is another problem
+  EXPECT_EQ(choose(other, candidates, false, choices).name, "first");
+  other = plain;
+  other.in[1].shape = {8, 8, 1, 1};
+  EXPECT_EQ(choose(other, candidates, false, choices).name, "first");
+}
+
 }  // namespace tutti

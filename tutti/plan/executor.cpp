@@ -13,12 +13,10 @@ Executor::Executor(const Plan& plan, const Backend& backend)
       scalars_(64 * (plan.graph.with_role(Role::scalar).size() + 1)),
       bases_(static_cast<size_t>(plan.base_of_sum(plan.buckets.size()))),
       barrier_(plan.options.threads), pending_(plan.stages.size(), 0),
-      bucket_of_(plan.exchanges.size(), -1), ranges_(plan.buckets.size()) {
+      ranges_(plan.buckets.size()) {
   bases_[kArena] = arena_.data();
   bases_[kPacked] = packed_.data();
   bases_[kScalars] = scalars_.data();
-  for (size_t b = 0; b < plan.buckets.size(); ++b)
-    bucket_of_[static_cast<size_t>(plan.buckets[b].exchange)] = static_cast<int>(b);
   build_steps(backend);
   omp_set_dynamic(0);    // which OMP_DYNAMIC sets: teams as large as the load allows
   parallel([](int) {});  // so that a team that is refused is refused here, before the work
@@ -149,6 +147,8 @@ void Executor::bind_input(Value input, const void* data) {
 }
 
 void Executor::set_scalar(Value scalar, float value) {
+  CHECK(std::ranges::none_of(pending_, [](char pending) { return pending != 0; }),
+        "'{}' is set before the update that reads it is over", plan_.graph[scalar].name);
   *reinterpret_cast<float*>(scalars_.data() + plan_.place(scalar).offset) = value;
 }
 

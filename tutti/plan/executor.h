@@ -39,6 +39,7 @@ class Executor {
 
   void bind(const ReplicaState& replica);
   void bind_input(Value input, const void* data);
+  /// Not while an update has stages left, which read it.
   void set_scalar(Value scalar, float value);
   /// Who makes the plan's exchanges from now on; must outlive the executor's use. Without anybody
   /// gradients are used as they lie, and a plan whose bands wait for exchanges cannot run.
@@ -107,10 +108,9 @@ class Executor {
   void meet();  // of the whole team
   Barrier barrier_;
   Exchanges* exchanges_ = nullptr;
-  StepInfo updating_;           // the step whose update is going on
-  std::vector<char> pending_;   // by stage of that update; written by thread 0 between barriers
-  int next_ = -1;               // thread 0 tells the team
-  std::vector<int> bucket_of_;  // by exchange; -1: it sums no gradients
+  StepInfo updating_;          // the step whose update is going on
+  std::vector<char> pending_;  // by stage of that update; written by thread 0 between barriers
+  int next_ = -1;              // thread 0 tells the team
   std::vector<std::optional<ExchangeOutput::Range>> ranges_;  // by bucket
   bool profiling_ = false;
   Spans* spans_ = nullptr;

@@ -28,8 +28,9 @@ void Executor::check_range(int bucket, const ExchangeOutput::Range& range) const
 /// Waits for an exchange; of a bucket, notes where its sum lies and what of it is this rank's.
 void Executor::receive(int exchange) {
   const ExchangeOutput got = exchanges_ ? exchanges_->finish(exchange) : ExchangeOutput{};
-  const int bucket = bucket_of_[static_cast<size_t>(exchange)];
-  if (bucket < 0) return;
+  const PlanExchange& made = plan_.exchanges[static_cast<size_t>(exchange)];
+  if (made.kind != ExchangeKind::gradients) return;
+  const int bucket = made.bucket;
   const auto b = static_cast<size_t>(bucket);
   bases_[static_cast<size_t>(plan_.base_of_sum(b))] =
       got.at ? const_cast<std::byte*>(got.at)  // updates only read their gradients

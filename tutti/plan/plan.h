@@ -9,6 +9,7 @@
 #include "tutti/backend/backend.h"
 #include "tutti/graph/per_value.h"
 #include "tutti/plan/choices.h"
+#include "tutti/plan/exchange_kind.h"
 #include "tutti/plan/variables.h"
 
 namespace tutti {
@@ -67,6 +68,8 @@ struct PlanBand {
 /// outputs, too.
 struct PlanExchange {
   int node = -1;
+  ExchangeKind kind = ExchangeKind::parts;
+  int bucket = -1;  ///< index into Plan::buckets: of gradients and weights
   std::vector<Place> in, out;
   std::vector<TensorDesc> in_desc, out_desc;
 };

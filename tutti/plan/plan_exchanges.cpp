@@ -37,18 +37,22 @@ int add_exchange(const Plan& plan, int e, ExchangeList& list) {
   const Node& node = plan.graph.nodes()[static_cast<size_t>(e)];
   PlanExchange& exchange = list.all.emplace_back();
   exchange.node = e;
+  exchange.kind = exchange_kind(plan.graph, node);
   add_operands(plan, node.in, exchange.in, exchange.in_desc);
   add_operands(plan, node.out, exchange.out, exchange.out_desc);
-  if (node.op->mutates(0) && !node.op->in_update()) {
+  if (exchange.kind == ExchangeKind::gradients) {
+    exchange.bucket = static_cast<int>(list.buckets.size());
     PlanBucket& bucket = list.buckets.emplace_back(bucket_of(plan, node));
     bucket.exchange = number;
     exchange.out.push_back({.base = plan.base_of_sum(list.buckets.size() - 1), .offset = 0});
     exchange.out_desc.push_back(
         {DType::f32, Shape{static_cast<int64_t>(bucket.bytes / sizeof(float))}, {}});
-  } else if (node.op->mutates(0)) {
+  } else if (exchange.kind != ExchangeKind::parts) {
     exchange.out = exchange.in;
     exchange.out_desc = exchange.in_desc;
   }
+  if (exchange.kind == ExchangeKind::weights)
+    exchange.bucket = bucket_at(list.buckets, exchange.in.front().offset);
   return number;
 }
 
@@ -106,7 +110,7 @@ ExchangeList list_exchanges(const Plan& plan, const Schedule& schedule) {
   }
   for (const int e : schedule.waits_at_end) list.waits_at_end.push_back(numbers.at(e));
   for (const int n : schedule.updates)
-    if (walk_of(plan.graph, plan.graph.nodes()[static_cast<size_t>(n)]) == Walk::exchange)
+    if (exchange_kind(plan.graph, plan.graph.nodes()[static_cast<size_t>(n)]) != ExchangeKind::none)
       add_exchange(plan, n, list);
   find_first_uses(plan, schedule, list.buckets);
   return list;

@@ -53,8 +53,8 @@ class StageList {
   void add_exchange(int e) {
     const PlanExchange& exchange = plan_.exchanges[static_cast<size_t>(e)];
     const Node& node = plan_.graph.nodes()[static_cast<size_t>(exchange.node)];
-    if (plan_.graph[node.in.front()].role == Role::parameter) {
-      const int bucket = bucket_at(plan_.buckets, exchange.in.front().offset);
+    if (exchange.kind == ExchangeKind::weights) {
+      const int bucket = exchange.bucket;
       CHECK(bucket >= 0, "{}: its parameters have no gradients", node.name);
       weights_of_[bucket] = e;
       const int last = last_of(bucket);

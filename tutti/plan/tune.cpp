@@ -38,7 +38,7 @@ std::vector<std::string> layouts_to_try(const Graph& graph, const Backend& backe
 std::string layout_problem(const Graph& graph, int threads) {
   std::string text;
   for (const Node& node : graph.nodes()) {
-    if (walk_of(graph, node) == Walk::exchange && node.op->mutates(0)) break;
+    if (exchange_kind(graph, node) == ExchangeKind::gradients) break;
     text += fmt::format("{} {} {}", node.name, node.op->name(), node.op->attributes());
     for (const Value v : node.in) text += fmt::format(" {}", v.id);
     for (const Value v : node.out) text += " " + graph.type(v).desc.to_string();

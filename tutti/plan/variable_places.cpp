@@ -5,23 +5,19 @@
 #include <utility>
 
 #include "tutti/base/error.h"
+#include "tutti/plan/exchange_kind.h"
 #include "tutti/plan/memory.h"
 #include "tutti/plan/tiles.h"
 
 namespace tutti {
 namespace {
 
-/// Whether the node sums a bucket of gradients.
-bool is_bucket(const Graph& graph, const Node& node) {
-  return walk_of(graph, node) == Walk::exchange && node.op->mutates(0) && !node.op->in_update();
-}
-
 /// Trained parameters in the order of their arena.
 std::vector<Value> trained_parameters(const Graph& graph, const Schedule& schedule) {
   std::vector<Value> gradients = graph.with_role(Role::gradient);
   PerValue<int> bucket_of(graph);  // the node that sums it; 0: none does
   for (size_t n = 0; n < graph.nodes().size(); ++n)
-    if (is_bucket(graph, graph.nodes()[n]))
+    if (exchange_kind(graph, graph.nodes()[n]) == ExchangeKind::gradients)
       for (const Value g : graph.nodes()[n].in)
         if (bucket_of[g] == 0) bucket_of[g] = static_cast<int>(n);
   std::ranges::sort(gradients, {}, [&](Value g) {

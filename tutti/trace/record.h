@@ -79,6 +79,7 @@ struct StepRecord {
   double compute_ms = kNotMeasured, comm_exposed_ms = kNotMeasured, data_wait_ms = kNotMeasured,
          other_ms = kNotMeasured;
   double memory_bytes = kNotMeasured;  ///< largest over ranks
+  double grad_norm = kNotMeasured;     ///< before clipping, where gradients are clipped
 };
 
 /// Event "arrivals": who came late to the exchange in the steps since the last such line, measured
@@ -104,6 +105,7 @@ struct EpochRecord {
   double seconds = kNotMeasured, train_loss = kNotMeasured, samples_per_s = kNotMeasured;
   double compute_seconds = kNotMeasured, comm_exposed_seconds = kNotMeasured,
          data_wait_seconds = kNotMeasured, other_seconds = kNotMeasured;
+  double grad_norm = kNotMeasured;  ///< mean over its steps
   bool partial = false;  ///< the run resumed inside this epoch, so `seconds` is not a whole epoch
 };
 

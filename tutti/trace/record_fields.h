@@ -72,6 +72,7 @@ void fields(Event& e, Visit&& visit) {
   visit("data_wait_ms", e.data_wait_ms);
   visit("other_ms", e.other_ms);
   visit("memory_bytes", e.memory_bytes);
+  visit("grad_norm", e.grad_norm);
 }
 
 template <Is<ArrivalsRecord> Event, class Visit>
@@ -98,6 +99,7 @@ void fields(Event& e, Visit&& visit) {
   visit("comm_exposed_seconds", e.comm_exposed_seconds);
   visit("data_wait_seconds", e.data_wait_seconds);
   visit("other_seconds", e.other_seconds);
+  visit("grad_norm", e.grad_norm);
   visit("partial", e.partial);
 }
 

@@ -262,7 +262,7 @@ TEST_F(RecordTest, CsvHasOneColumnPerFieldAndEmptyCellsForUnmeasured) {
   EXPECT_EQ(epochs_csv(log),
             "time,epoch,step,seconds,train_loss,samples_per_s,compute_seconds,comm_exposed_seconds,"
             "data_wait_seconds,"
-            "other_seconds,partial\n1.000,1,20,2.5,,,,,,,0\n");
+            "other_seconds,grad_norm,partial\n1.000,1,20,2.5,,,,,,,,0\n");
   EvalRecord first{.time = 1, .epoch = 1, .accuracy = 0.5}, second{.time = 2, .epoch = 2};
   second.metrics["mae"] = 0.25;
   log.evals = {first, second};

@@ -117,6 +117,7 @@ void TensorBoardWriter::write_summary(int64_t step, double unix_seconds,
 void TensorBoardWriter::add(const StepRecord& event) {
   const std::pair<std::string, double> values[] = {{"train/loss", event.loss},
                                                    {"train/lr", event.lr},
+                                                   {"train/grad_norm", event.grad_norm},
                                                    {"speed/samples_per_s", event.samples_per_s},
                                                    {"speed/step_ms", event.step_ms},
                                                    {"speed/compute_ms", event.compute_ms},

@@ -150,6 +150,7 @@ struct OptimizerSection {
   std::vector<std::string> exclude;  ///< groups without weight decay and without the trust ratio of
                                      ///< LARS and LAMB: "bias", "norm"
   std::vector<std::string> decay, rates;  ///< "PATTERN: VALUE"
+  double clip_norm = 0;                   ///< 0: the gradient is not clipped
   double ema = 0;                         ///< 0: weights are not averaged
   int64_t ema_from = 0;                   ///< steps
   double beta1 = 0.9;

@@ -24,6 +24,10 @@ void write_optimizer_rows(ConfigTableWriter& t) {
       "counts; optimizer.exclude goes before it");
   t.key(s, &S::rates, "rates",
         "Factors on the learning rate of some parameters, lines as \"fc.*: 10\", likewise");
+  t.key(s, &S::clip_norm, "clip_norm",
+        "Largest norm of the gradient, over all trained parameters: a longer one is made as short, "
+        "times clip_norm / (norm + 1e-6) as in PyTorch's clip_grad_norm_. 0: none")
+      .at_least(0);
   t.key(s, &S::ema, "ema",
         "Evaluate and keep a moving average of the weights: after each update it goes 1 - ema of "
         "the way towards them, 0.999 for example. 0: none")

@@ -9,14 +9,14 @@
 
 namespace tutti {
 
-std::vector<int> nodes_of_turns(const RunConfig& config, const comm::Communicator& communicator,
+std::vector<int> nodes_of_turns(const RunConfig& config, const NodeOfRank& node_of_rank,
                                 const PartGrid& grid, const ReplicaMap& replicas) {
   if (config.data.shuffle == Shuffle::global) return {};
   std::vector<int> numbers, node_of;
   for (int replica = 0; replica < replicas.replicas(); ++replica) {
-    const int first = replicas.owner(replica) * grid.parts(), node = communicator.node(first);
+    const int first = replicas.owner(replica) * grid.parts(), node = node_of_rank(first);
     for (int part = 1; part < grid.parts(); ++part)
-      if (communicator.node(first + part) != node)
+      if (node_of_rank(first + part) != node)
         throw ConfigError(fmt::format(
             "data.shuffle = \"shard\" gives each node samples of its own, but replica {} is on "
             "ranks {} to {}, which are on several nodes",

@@ -2,9 +2,9 @@
 // Which node each replica's samples are of, where nodes have samples of their own (data.shuffle =
 // "shard").
 
+#include <functional>
 #include <vector>
 
-#include "tutti/comm/communicator.h"
 #include "tutti/parallel/replicas.h"
 #include "tutti/parallel/split/grid.h"
 #include "tutti/train/config.h"
@@ -12,10 +12,13 @@
 
 namespace tutti {
 
+/// The node of each rank.
+using NodeOfRank = std::function<int(int rank)>;
+
 /// data::SamplerSpec::node_of, for each of the batch.accumulate turns of each replica: nodes are
 /// numbered in the order of their first ranks. Empty where all samples are everybody's. ConfigError
 /// where the parts of a replica are on several nodes.
-std::vector<int> nodes_of_turns(const RunConfig& config, const comm::Communicator& communicator,
+std::vector<int> nodes_of_turns(const RunConfig& config, const NodeOfRank& node_of_rank,
                                 const PartGrid& grid, const ReplicaMap& replicas);
 
 /// Adds the nodes to what a resume compares as the run's data: another number gives other batches.

@@ -58,7 +58,7 @@ FoundWeights find_weights(const std::filesystem::path& path, std::string_view ke
   log::info("weights of step {}{}: '{}'", info.step, best ? ", the best evaluation's" : "",
             checkpoint.string());
   return {std::move(open_checkpoint(checkpoint).weights), checkpoint.string(), info.step,
-          info.settings};
+          info.settings, info.plan_choices};
 }
 
 std::string configuration_near(const std::filesystem::path& weights) {

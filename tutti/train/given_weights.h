@@ -17,7 +17,8 @@ struct FoundWeights {
   SafetensorsFile file;
   std::string checkpoint{};  ///< empty: the file is of no checkpoint
   int64_t step = 0;
-  RunSettings settings{};  ///< of the run that wrote the checkpoint
+  RunSettings settings{};      ///< of the run that wrote the checkpoint
+  std::string plan_choices{};  ///< its kernels (plan/choices.h)
 };
 
 /// Weights from a .safetensors file, a checkpoint or a file of one, or the folder of a run or of

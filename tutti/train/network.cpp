@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "tutti/base/log.h"
-#include "tutti/base/name_pattern.h"
 #include "tutti/comm/control/agree.h"
 #include "tutti/models/registry.h"
 #include "tutti/ops/fuse.h"
@@ -31,8 +30,8 @@ void compare_hashes(const Plan& plan, int peers, comm::Communicator& communicato
 size_t gradient_bytes_of(const TrainingGraphSpec& spec) {
   const Graph graph = build_model(spec.model).graph;
   int64_t elements = 0;
-  for (const Value p : graph.with_role(Role::parameter))
-    if (!fits_any(spec.freeze, graph[p].name)) elements += graph.shape(p).elements();
+  for (const Value p : trained_parameters(graph, spec.freeze))
+    elements += graph.shape(p).elements();
   return static_cast<size_t>(elements) * sizeof(float);
 }
 
@@ -200,9 +199,9 @@ std::vector<data::BatchField> EvaluationNetwork::batch() const {
 std::unique_ptr<EvaluationNetwork> compile_evaluation(const ModelSpec& model,
                                                       const SplitSettings& split,
                                                       const Backend& backend,
-                                                      comm::Communicator& communicator) {
+                                                      comm::Communicator& communicator,
+                                                      PlanOptions options) {
   std::unique_ptr<EvaluationNetwork> network;
-  PlanOptions options;
   const std::string made = comm::decide(communicator, "measuring kernels", [&] {
     network = evaluation_of(model, split, backend, options);
     return choices_text(network->plan.layout, network->plan.options.choices.used());
@@ -284,6 +283,7 @@ std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend&
   network->losses = training.losses;
   network->lr = training.lr;
   network->gradient_scale = training.gradient_scale;
+  network->gradient_norm = training.gradient_norm;
   network->buckets = bucket_layout(network->training);
   network->compression =
       compression_of(spec.training.compression, network->training.variables, network->buckets);

@@ -45,6 +45,7 @@ struct Network {
   std::vector<std::optional<data::BatchRows>> rows;  ///< of each that this rank's part reads
   std::vector<Value> losses;                         ///< of `training`, which minimises their sum
   Value lr, gradient_scale;                          ///< of `training`
+  Value gradient_norm;  ///< of `training`, where it clips; invalid otherwise
   EvaluationNetwork evaluation;
   BucketLayout buckets;             ///< the plan's buckets as the exchange wants them
   ExchangeCompression compression;  ///< and how they are compressed
@@ -59,10 +60,12 @@ std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend&
                                          comm::Communicator& communicator);
 
 /// Collective. The evaluation side alone, for `tutti eval`: no gradients, no optimizer. Rank 0
-/// chooses the layout for all.
+/// chooses layout and kernels for all. Of `options` the layout, whether to measure, and known
+/// choices count.
 std::unique_ptr<EvaluationNetwork> compile_evaluation(const ModelSpec& model,
                                                       const SplitSettings& split,
                                                       const Backend& backend,
-                                                      comm::Communicator& communicator);
+                                                      comm::Communicator& communicator,
+                                                      PlanOptions options = {});
 
 }  // namespace tutti

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "tutti/base/error.h"
+#include "tutti/ops/clip.h"
 #include "tutti/ops/exchange.h"
 #include "tutti/ops/norm_update.h"
 
@@ -160,19 +162,23 @@ struct UpdatePlace {
   bool sharded;  ///< among ranks
 };
 
+/// Appends block sums of squares in which every rank has a share.
+Value append_sums(Graph& graph, const UpdatePlace& place, const std::string& name,
+                  const std::shared_ptr<const Update>& op, const std::vector<Value>& in) {
+  const Value sums = graph.append(name + "." + place.number, op, in).front();
+  if (place.sharded)
+    graph.append("sum_" + name + "." + place.number, std::make_shared<AllReduceNorms>(place.bucket),
+                 std::array{sums});
+  return sums;
+}
+
 /// Appends the ops of one update of some parameters of a bucket.
 void append_update(Graph& graph, const UpdatePlace& place, const UpdateOps& ops,
                    const UpdateScalars& scalars, std::span<const Updated> parameters) {
   std::vector<Value> leading{scalars.learning_rate, scalars.gradient_scale};
-  if (ops.norms) {
-    const Value sums =
-        graph.append("norms." + place.number, ops.norms, inputs_of(*ops.norms, leading, parameters))
-            .front();
-    if (place.sharded)
-      graph.append("sum_norms." + place.number, std::make_shared<AllReduceNorms>(place.bucket),
-                   std::array{sums});
-    leading.push_back(sums);
-  }
+  if (ops.norms)
+    leading.push_back(
+        append_sums(graph, place, "norms", ops.norms, inputs_of(*ops.norms, leading, parameters)));
   graph.append("update." + place.number, ops.update, inputs_of(*ops.update, leading, parameters));
 }
 
@@ -182,6 +188,34 @@ std::vector<Value> gradients_of(const Graph& graph) {
   for (const Value g : graph.with_role(Role::gradient))
     gradients[static_cast<size_t>(graph[g].of.id)] = g;
   return gradients;
+}
+
+/// Appends the clipping of the gradient; the scalars that its updates take. Parameters are added in
+/// the order of their names, whatever buckets they are in.
+UpdateScalars append_clip(Graph& graph, std::span<const std::vector<Value>> buckets,
+                          const OptimizerSettings& settings, const UpdateScalars& scalars,
+                          const std::vector<Value>& gradients) {
+  const auto squares = std::make_shared<GradientSquares>();
+  ClipScale::Attributes a{.limit = settings.clip_norm, .parameters = {}, .order = {}};
+  std::vector<Value> in{scalars.gradient_scale}, parameters;
+  for (size_t b = 0; b < buckets.size(); ++b) {
+    std::vector<Updated> members;
+    for (const Value p : buckets[b])
+      members.push_back({p, gradients[static_cast<size_t>(p.id)], {}});
+    in.push_back(append_sums(
+        graph, {static_cast<int>(b), fmt::format("{}", b), settings.sharded}, "squares", squares,
+        inputs_of(*squares, {scalars.learning_rate, scalars.gradient_scale}, members)));
+    a.parameters.push_back(static_cast<int>(buckets[b].size()));
+    parameters.insert(parameters.end(), buckets[b].begin(), buckets[b].end());
+  }
+  in.insert(in.end(), parameters.begin(), parameters.end());
+  a.order.resize(parameters.size());
+  std::iota(a.order.begin(), a.order.end(), 0);
+  std::ranges::sort(a.order, {}, [&](int i) -> const std::string& {
+    return graph[parameters[static_cast<size_t>(i)]].name;
+  });
+  const std::vector<Value> out = graph.append("clip", std::make_shared<ClipScale>(a), in);
+  return {scalars.learning_rate, out[0], out[1]};
 }
 
 void check_buckets(const Graph& graph, std::span<const std::vector<Value>> buckets) {
@@ -225,7 +259,9 @@ UpdateScalars add_update(Graph& graph, std::span<const std::vector<Value>> bucke
                          const OptimizerSettings& settings) {
   check_buckets(graph, buckets);
   const std::vector<Value> gradients = gradients_of(graph);
-  const UpdateScalars scalars{graph.scalar("lr"), graph.scalar("gradient_scale")};
+  const UpdateScalars given{graph.scalar("lr"), graph.scalar("gradient_scale"), {}};
+  const UpdateScalars scalars =
+      settings.clip_norm > 0 ? append_clip(graph, buckets, settings, given, gradients) : given;
   Groups groups(graph, settings);
   const auto average = std::make_shared<WeightAverage>(
       WeightAverageAttributes{settings.average, settings.average_from});
@@ -256,7 +292,7 @@ UpdateScalars add_update(Graph& graph, std::span<const std::vector<Value>> bucke
                    std::make_shared<AllGatherWeights>(static_cast<int>(b)), buckets[b]);
   }
   groups.require_all_used();
-  return scalars;
+  return {given.learning_rate, given.gradient_scale, scalars.gradient_norm};
 }
 
 }  // namespace tutti

@@ -34,26 +34,29 @@ struct OptimizerSettings {
   std::vector<PatternValue> decay{};
   /// Factors on the learning rate, likewise; above 0.
   std::vector<PatternValue> rates{};
-  double average = 0;        ///< decay of the weights' moving average; 0: none is kept
+  double clip_norm = 0;  ///< largest norm of the whole gradient (ops/clip.h); 0: it is not clipped
+  double average = 0;    ///< decay of the weights' moving average; 0: none is kept
   int64_t average_from = 0;  ///< first updates in which the average is the weights
 };
 
 /// The kind of state that holds the weights' moving average.
 inline constexpr std::string_view kAverageState = "ema";
 
-/// The scalars that must be set before each update.
+/// What the caller of updates sets before each, and may read after it.
 struct UpdateScalars {
   Value learning_rate;   ///< "lr"
   Value gradient_scale;  ///< "gradient_scale": 1 / replicas turns the sum over replicas into a mean
+  Value gradient_norm;   ///< a result: the norm before clipping; invalid where nothing is clipped
 };
 
 /// Appends one update per bucket, or several where weight decay and rates divide it; an update is
 /// one op, or with lars and lamb two, where updates are sharded with the exchange of norms between
-/// them (ops/norm_update.h), and one more where weights are averaged. Where updates are sharded the
-/// exchange of the bucket's weights is the last. `buckets` lists every parameter that has a
-/// gradient once, by the bucket that it travels in. Creates the states PARAMETER.momentum, or
-/// PARAMETER.m and PARAMETER.v, and PARAMETER.ema. ConfigError for a line of decay or rates that
-/// decides for no parameter.
+/// them (ops/norm_update.h), and one more where weights are averaged. Where the gradient is
+/// clipped, one op a bucket and one for all of them stand before the updates, which take its scale.
+/// Where updates are sharded the exchange of the bucket's weights is the last. `buckets` lists
+/// every parameter that has a gradient once, by the bucket that it travels in. Creates the states
+/// PARAMETER.momentum, or PARAMETER.m and PARAMETER.v, and PARAMETER.ema. ConfigError for a line of
+/// decay or rates that decides for no parameter.
 UpdateScalars add_update(Graph& graph, std::span<const std::vector<Value>> buckets,
                          const OptimizerSettings& settings);
 

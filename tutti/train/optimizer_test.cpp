@@ -131,6 +131,25 @@ TEST(Optimizer, AveragesTheWeightsAfterEachUpdate) {
   }
 }
 
+TEST(Optimizer, UpdatesTakeTheScaleOfTheClippedGradient) {
+  Network n;
+  const std::vector<Node> updates =
+      n.update({.weight_decay = 1e-4, .exclude_norm = true, .sharded = true, .clip_norm = 0.5});
+  // For each bucket squares and their exchange, one op for all, then two updates and an exchange.
+  ASSERT_EQ(updates.size(), 2 * 2 + 1 + 2 * 3u);
+  for (const size_t b : {0, 1}) {
+    EXPECT_EQ(n.names(updates[2 * b]).size(), n.buckets[b].size());
+    EXPECT_EQ(updates[2 * b + 1].in, updates[2 * b].out);
+  }
+  const Node& clip = updates[4];
+  EXPECT_EQ(clip.op->attributes(), "limit 0.5");
+  EXPECT_EQ(n.model.graph[clip.in[0]].name, "gradient_scale");
+  for (size_t i = 5; i < updates.size(); ++i) {
+    if (!dynamic_cast<const Update*>(updates[i].op.get())) continue;
+    EXPECT_EQ(updates[i].in[1], clip.out[0]) << updates[i].name;
+  }
+}
+
 TEST(Optimizer, KnowsBiasesAndNorms) {
   const Network n;
   const Graph& graph = n.model.graph;

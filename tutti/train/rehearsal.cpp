@@ -2,6 +2,7 @@
 
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/data/sampler.h"
+#include "tutti/train/data_shards.h"
 #include "tutti/train/given_weights.h"
 #include "tutti/train/network.h"
 #include "tutti/train/settings.h"
@@ -14,11 +15,15 @@ Rehearsal rehearse(const RehearsalSpec& spec) {
   const PartGrid grid = part_grid(config.parallel, spec.ranks, 0);
   run.replicas = static_cast<int>(replica_count(config.run, grid.groups()));
   run.batch = batch_sizes(config.batch, run.replicas);
-  const data::Sampler sampler({.seed = static_cast<uint64_t>(config.run.seed),
-                               .size = spec.data.train->size(),
-                               .replicas = run.replicas * static_cast<int>(config.batch.accumulate),
-                               .local_batch = run.batch.local,
-                               .strict = config.data.strict});
+  const ReplicaMap replicas(run.replicas, grid.groups(), 0);
+  const data::Sampler sampler(
+      {.seed = static_cast<uint64_t>(config.run.seed),
+       .size = spec.data.train->size(),
+       .replicas = run.replicas * static_cast<int>(config.batch.accumulate),
+       .local_batch = run.batch.local,
+       .node_of = nodes_of_turns(
+           config, [&](int rank) { return rank / spec.ranks_per_node; }, grid, replicas),
+       .strict = config.data.strict});
   run.steps_per_epoch = sampler.steps_per_epoch();
   run.steps = total_steps(config.run, run.steps_per_epoch);
   const LearningRateSchedule schedule(

@@ -13,6 +13,7 @@ namespace tutti {
 struct RehearsalSpec {
   const RunConfig& config;  ///< validated; run.threads chosen
   int ranks = 1;
+  int ranks_per_node = 1;  ///< the first so many are on node 0, and so on
   RunData data;
   const Backend& backend;
   bool resumes = false;  ///< from a checkpoint: model.weights is not read

@@ -71,7 +71,9 @@ void restore(const Checkpoint& checkpoint, const ReplicaMap& workers, int parts,
   const std::vector<std::string>& there = checkpoint.info.state_kinds;
   if (std::ranges::find(there, kAverageState) != there.end()) {
     if (weights.average()) weights.import_average(checkpoint.weights, kept);
-    weights.import_raw(checkpoint.state);
+    const auto frozen = checkpoint.info.settings.find("model.freeze");
+    weights.import_raw(checkpoint.state, frozen == checkpoint.info.settings.end() ||
+                                             frozen->second == to_toml(std::vector<std::string>()));
   }
   if (without_average(there) == without_average(weights.variables().state_kinds))
     warn_of_new(weights.import_state(checkpoint.state, kept));

@@ -151,6 +151,7 @@ OptimizerSettings optimizer_settings(const OptimizerSection& section) {
   settings.beta2 = section.beta2;
   settings.eps = section.eps;
   settings.trust = section.trust;
+  settings.clip_norm = section.clip_norm;
   settings.average = section.ema;
   settings.average_from = section.ema_from;
   settings.decay = pattern_values("optimizer.decay", section.decay);

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 
 #include "tutti/base/log.h"
 #include "tutti/ops/exchange.h"
 #include "tutti/ops/parts.h"
 #include "tutti/train/nonfinite.h"
+#include "tutti/train/optimizer.h"
 
 namespace tutti {
 namespace {
@@ -37,23 +37,17 @@ StepExchange::StepExchange(comm::Communicator& communicator, const ReplicaMap& m
 
 void StepExchange::find_kinds() {
   const Plan& plan = network_.training;
-  std::map<int, int> bucket_of;  // as the graph counts them -> as the plan does
   for (const PlanExchange& exchange : plan.exchanges) {
     const Op& op = *plan.graph.nodes()[static_cast<size_t>(exchange.node)].op;
-    if (const auto* sum = dynamic_cast<const AllReduceGradients*>(&op)) {
+    Made& made = made_.emplace_back(Made{exchange.kind, exchange.bucket});
+    if (made.kind == ExchangeKind::norms) {
+      made.index = static_cast<int>(norm_counts_.size());
+      norm_counts_.push_back(static_cast<size_t>(exchange.in_desc[0].elements()));
+    } else if (made.kind == ExchangeKind::parts) {
+      CHECK(dynamic_cast<const ExchangeParts*>(&op), "nobody makes the exchange {}", op.name());
+    } else if (const auto* sum = dynamic_cast<const AllReduceGradients*>(&op)) {
       CHECK(sum->sharded() == settings_.sharded, "the plan's buckets are {}sharded",
             sum->sharded() ? "" : "not ");
-      const auto bucket = static_cast<int>(bucket_of.size());
-      bucket_of[sum->bucket()] = bucket;
-      made_.push_back({Kind::gradients, bucket});
-    } else if (const auto* gather = dynamic_cast<const AllGatherWeights*>(&op)) {
-      made_.push_back({Kind::weights, bucket_of.at(gather->bucket())});
-    } else if (dynamic_cast<const AllReduceNorms*>(&op)) {
-      made_.push_back({Kind::norms, static_cast<int>(norm_counts_.size())});
-      norm_counts_.push_back(static_cast<size_t>(exchange.in_desc[0].elements()));
-    } else {
-      CHECK(dynamic_cast<const ExchangeParts*>(&op), "nobody makes the exchange {}", op.name());
-      made_.push_back({Kind::parts, 0});
     }
   }
 }
@@ -73,21 +67,23 @@ std::span<float> StepExchange::norms_at(int exchange) const {
 void StepExchange::start(int exchange) {
   const Made& made = made_[static_cast<size_t>(exchange)];
   switch (made.kind) {
-    case Kind::parts: return parts_->start(exchange);
-    case Kind::gradients: return start_sum(made.index);
-    case Kind::norms: return shards_->start_norms(made.index, norms_at(exchange));
-    case Kind::weights: return shards_->updated(made.index);
+    case ExchangeKind::none: break;
+    case ExchangeKind::parts: return parts_->start(exchange);
+    case ExchangeKind::gradients: return start_sum(made.index);
+    case ExchangeKind::norms: return shards_->start_norms(made.index, norms_at(exchange));
+    case ExchangeKind::weights: return shards_->updated(made.index);
   }
 }
 
 bool StepExchange::done(int exchange) {
   const Made& made = made_[static_cast<size_t>(exchange)];
   switch (made.kind) {
-    case Kind::parts: return parts_->done(exchange);
-    case Kind::gradients:
+    case ExchangeKind::none: break;
+    case ExchangeKind::parts: return parts_->done(exchange);
+    case ExchangeKind::gradients:
       return gradients_.arrived(made.index) && (!shards_ || shards_->all_have_read());
-    case Kind::norms: return shards_->norms_done(made.index);
-    case Kind::weights: return shards_->gathered(made.index);
+    case ExchangeKind::norms: return shards_->norms_done(made.index);
+    case ExchangeKind::weights: return shards_->gathered(made.index);
   }
   return true;
 }
@@ -95,10 +91,11 @@ bool StepExchange::done(int exchange) {
 ExchangeOutput StepExchange::finish(int exchange) {
   const Made& made = made_[static_cast<size_t>(exchange)];
   switch (made.kind) {
-    case Kind::parts: return parts_->finish(exchange);
-    case Kind::gradients: return finish_sum(made.index);
-    case Kind::norms: shards_->finish_norms(made.index, norms_at(exchange)); break;
-    case Kind::weights: shards_->gather(made.index); break;
+    case ExchangeKind::none: break;
+    case ExchangeKind::parts: return parts_->finish(exchange);
+    case ExchangeKind::gradients: return finish_sum(made.index);
+    case ExchangeKind::norms: shards_->finish_norms(made.index, norms_at(exchange)); break;
+    case ExchangeKind::weights: shards_->gather(made.index); break;
   }
   return {};
 }
@@ -231,7 +228,9 @@ void StepExchange::end_of_backward() {
 void StepExchange::plan_state(std::byte* state) {
   const bool root = communicator_.rank() == 0;
   const size_t kinds = network_.training.variables.state_kinds.size();
-  for (size_t k = 0; k < kinds; ++k)
+  for (size_t k = 0; k < kinds; ++k) {
+    // share() gives all ranks the average.
+    if (network_.training.variables.state_kinds[k] == kAverageState) continue;
     for (int b = 0; b < gradients_.buckets(); ++b) {
       const Bucket& bucket = gradients_.layout().buckets[static_cast<size_t>(b)];
       std::byte* const at = state + k * network_.training.variables.trained_bytes + bucket.begin;
@@ -244,6 +243,7 @@ void StepExchange::plan_state(std::byte* state) {
         spec.parts.push_back({shard.begin / sizeof(float), shard.bytes() / sizeof(float)});
       state_.push_back(communicator_.plan(spec));
     }
+  }
 }
 
 std::vector<ArenaRange> StepExchange::kept_state() const {

@@ -64,8 +64,9 @@ class StepExchange final : public Exchanges {
 
   /// The part of the parameters' arena whose optimizer state this rank keeps: its shards, or all.
   std::vector<ArenaRange> kept_state() const;
-  /// Collective. Every rank's shards of the optimizer state to rank 0; nothing to do where updates
-  /// are not sharded. `state`: the arena of the network's variables, always the same one.
+  /// Collective. Every rank's shards of the optimizer state to rank 0, but for an average's;
+  /// nothing to do where updates are not sharded. `state`: the arena of the network's variables,
+  /// always the same one.
   void collect_state(std::byte* state);
 
   /// Collective. The whole of an arena laid out as the trained parameters, of which each rank has
@@ -97,9 +98,8 @@ class StepExchange final : public Exchanges {
   }
 
  private:
-  enum class Kind : uint8_t { parts, gradients, norms, weights };
   struct Made {
-    Kind kind;
+    ExchangeKind kind;
     int index;  // bucket, or set of norms
   };
   void find_kinds();

@@ -97,6 +97,7 @@ bool TrainerRun::train_step() {
     const data::Batch& batch = next_batch();
     data_wait += pipeline_->last_wait_seconds();
     const float loss = training_->run(turn, batch.tensors);
+    note_norms();
     if (!std::isfinite(loss)) report_nonfinite(batch, loss);
     if (!training_->bad_gradient().empty())
       throw NumericError(
@@ -128,6 +129,19 @@ bool TrainerRun::train_step() {
 const data::Batch& TrainerRun::next_batch() {
   const ScopedSpan span(spans(), span_name("wait for data"), span_lane());
   return pipeline_->next();
+}
+
+void TrainerRun::note_norms() {
+  const GradientNorms norms = training_->take_gradient_norms();
+  if (!std::isfinite(norms.sum)) {
+    together_ = true;
+    throw NumericError(
+        fmt::format("the norm of the gradient is {} at step {}, although each replica's gradient "
+                    "is finite: their sum or its squares are too large; {}; lower optimizer.lr or "
+                    "look at the data",
+                    std::isnan(norms.sum) ? "NaN" : "infinite", step_ - 1, what_is_left()));
+  }
+  interval_.norms += norms;
 }
 
 void TrainerRun::report_nonfinite(const data::Batch& batch, float loss) {

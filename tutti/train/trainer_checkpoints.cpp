@@ -83,7 +83,7 @@ TrainerRun::Written TrainerRun::write_together(bool best) {
 void TrainerRun::write_checkpoint_now(bool best, bool ends) {
   const auto began = RunClock::Clock::now();
   const ScopedSpan span(spans(), span_name("checkpoint"), span_lane());
-  training_->settle();
+  settle();
   average_statistics();
   gather_average();
   exchange().collect_state(training_->weights().state());

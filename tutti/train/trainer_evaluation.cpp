@@ -53,7 +53,7 @@ bool TrainerRun::evaluate() {
   const auto began = RunClock::Clock::now();
   const double train_seconds = clock_.train();
   const ScopedSpan span(spans(), span_name("evaluate"), span_lane());
-  training_->settle();
+  settle();
   average_statistics();
   gather_average();
   const Quality all =

@@ -112,9 +112,11 @@ ProgressState TrainerRun::progress(double loss) const {
 
 void TrainerRun::log_steps() {
   if (interval_.steps == 0) return;
+  if (network().gradient_norm.valid()) settle();  // the norm of the last step is one of them
   const double steps = static_cast<double>(interval_.steps);
   const double loss = mean_over_turns(interval_.loss) / steps;
   epoch_loss_ += loss * steps;
+  epoch_norms_ += interval_.norms;
   const double memory = comm_.most(static_cast<double>(peak_resident_bytes()));
   if (first()) {
     const StepTimes& t = interval_.times;
@@ -128,7 +130,8 @@ void TrainerRun::log_steps() {
                     .comm_exposed_ms = t.comm_exposed / steps * 1e3,
                     .data_wait_ms = t.data_wait / steps * 1e3,
                     .other_ms = t.other() / steps * 1e3,
-                    .memory_bytes = memory};
+                    .memory_bytes = memory,
+                    .grad_norm = interval_.norms.mean()};
     reporter_->add(line);
     display_.report(progress(loss));
   }
@@ -152,10 +155,12 @@ void TrainerRun::end_epoch() {
         .comm_exposed_seconds = epoch_times_.comm_exposed,
         .data_wait_seconds = epoch_times_.data_wait,
         .other_seconds = epoch_times_.other(),
+        .grad_norm = epoch_partial_ ? kNotMeasured : epoch_norms_.mean(),
         .partial = epoch_partial_};
     reporter_->add(line);
   }
   epoch_times_ = {};
+  epoch_norms_ = {};
   epoch_loss_ = 0;
   epoch_partial_ = false;
 }

@@ -35,6 +35,7 @@ namespace tutti {
 struct StepInterval {
   StepTimes times;
   int64_t steps = 0;
+  GradientNorms norms;
   std::vector<double> loss;  ///< of each local turn (train/training_step.h), over steps
 
   explicit StepInterval(int local_turns) : loss(static_cast<size_t>(local_turns), 0.0) {}
@@ -52,8 +53,6 @@ class TrainerRun {
 
  private:
   // --- trainer_setup.cpp: what the loop needs, new or from a checkpoint ---
-  /// A metric of the checkpoint that this run continues.
-  double before(const std::string& name, double otherwise) const;
   /// All ranks must have the same configuration and data, and a resumed run what the run before it
   /// had.
   void compare_with_before();
@@ -78,6 +77,12 @@ class TrainerRun {
   /// Whether any rank was asked to stop.
   bool train_step();
   const data::Batch& next_batch();
+  /// Takes the norms of the updates that are over. NumericError for one that is not finite.
+  void note_norms();
+  void settle() {
+    training_->settle();
+    note_norms();
+  }
   [[noreturn]] void report_nonfinite(const data::Batch& batch, float loss);
   /// Two halves of a vote: each rank says whether it was asked to stop, by which signal, and later
   /// learns whether any was. In between the step computes.
@@ -109,7 +114,7 @@ class TrainerRun {
   // --- trainer_test_set.cpp: the test set, once, at the end ---
   void test();
   /// Takes the best weights of the run, or has the last ones already; the step that they are of.
-  int64_t take_tested_weights(std::optional<Weights>& best);
+  int64_t take_tested_weights(std::optional<ModelWeights>& best);
 
   // --- trainer_checkpoints.cpp ---
   CheckpointInfo info_now() const;
@@ -206,6 +211,7 @@ class TrainerRun {
   bool together_ = false;  // an error now is thrown by all ranks: one of them records it
   StepInterval interval_;
   StepTimes epoch_times_;
+  GradientNorms epoch_norms_;
   double epoch_loss_ = 0, evaluation_seconds_ = 0, checkpoint_seconds_ = 0, startup_seconds_ = 0;
   bool epoch_partial_ = false, target_reached_ = false;
   int stop_signal_ = 0;  // what asked this rank to stop, then the largest of all ranks'

@@ -37,19 +37,14 @@ TrainerRun::TrainerRun(const TrainerSpec& spec)
                 .size = spec.data.train->size(),
                 .replicas = replicas_.replicas() * accumulate_,
                 .local_batch = batch_.local,
-                .node_of = nodes_of_turns(config_, comm_, grid_, replicas_),
+                .node_of = nodes_of_turns(
+                    config_, [this](int rank) { return comm_.node(rank); }, grid_, replicas_),
                 .strict = config_.data.strict}),
       total_steps_(total_steps(config_.run, sampler_.steps_per_epoch())),
       schedule_(learning_rate_settings(config_, sampler_.steps_per_epoch(), batch_.global)),
       goal_(goal_of(config_, model_spec(config_, *spec.data.train, batch_.local))),
       patience_(*goal_.metric, config_.run.min_improvement),
       display_({.terminal = spec.terminal && comm_.rank() == 0}), interval_(turns_.local_count()) {}
-
-double TrainerRun::before(const std::string& name, double otherwise) const {
-  if (!resumed_) return otherwise;
-  const auto at = resumed_->info.metrics.find(name);
-  return at == resumed_->info.metrics.end() ? otherwise : at->second;
-}
 
 void TrainerRun::compare_with_before() {
   settings_ = effective_settings(config_, replicas_.replicas(), spec_.data);

@@ -8,15 +8,17 @@
 
 namespace tutti {
 
-int64_t TrainerRun::take_tested_weights(std::optional<Weights>& best) {
+int64_t TrainerRun::take_tested_weights(std::optional<ModelWeights>& best) {
   if (!config_.checkpoint.best || left_.best < 0 || left_.best == step_) return step_;
-  best.emplace(network().training.variables, 1);
+  const Variables& variables = network().training.variables;
+  best.emplace(variables);
+  Weights& weights = best->weights();
   // One rank reads: the others need not see the folder.
   const std::string step = comm::decide(comm_, "reading the best weights", [&]() -> std::string {
     const auto path = find_best(place_.checkpoints);
     if (!path) return "";
     const Checkpoint checkpoint = open_checkpoint(*path);
-    best->import_model(checkpoint.weights);
+    weights.import_model(checkpoint.weights);
     return std::to_string(checkpoint.info.step);
   });
   if (step.empty()) {
@@ -24,9 +26,8 @@ int64_t TrainerRun::take_tested_weights(std::optional<Weights>& best) {
     best.reset();
     return step_;
   }
-  const Variables& variables = network().training.variables;
-  comm_.broadcast({best->parameters(), variables.parameter_bytes}, 0);
-  comm_.broadcast({best->statistics(0), variables.statistic_bytes}, 0);
+  comm_.broadcast({weights.parameters(), variables.parameter_bytes}, 0);
+  comm_.broadcast({weights.statistics(0), variables.statistic_bytes}, 0);
   return std::stoll(step);
 }
 
@@ -34,18 +35,18 @@ void TrainerRun::test() {
   const auto began = RunClock::Clock::now();
   const double train_seconds = clock_.train();
   const ScopedSpan span(spans(), span_name("test"), span_lane());
-  training_->settle();
+  settle();
   average_statistics();
   gather_average();
   evaluator_.reset();  // its memory is the next one's
-  std::optional<Weights> best;
+  std::optional<ModelWeights> best;
   const int64_t weights_step = take_tested_weights(best);
   const data::Dataset& dataset = *spec_.data.test;
   const data::SampleWriter writer = sample_writer(config_, dataset, network().evaluation.batch());
   Evaluator evaluator({network().evaluation, *spec_.backend, comm_, dataset, writer},
                       goal_.metrics);
-  evaluator.bind(best ? best->parameters() : shown_weights(),
-                 best ? best->statistics(0) : averaged_.data());
+  evaluator.bind(best ? best->weights().parameters() : shown_weights(),
+                 best ? best->weights().statistics(0) : averaged_.data());
   const Quality all = evaluator.run(dataset.size(), static_cast<int>(config_.data.readers));
   const double seconds = RunClock::since(began);
   clock_.add_pause(seconds);

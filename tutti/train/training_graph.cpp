@@ -32,7 +32,8 @@ Value gradient_of(const Graph& graph, Value parameter) {
   CHECK(false, "parameter '{}' has no gradient", graph[parameter].name);
 }
 
-/// ConfigError for a pattern that fits no parameter, or where none is left.
+}  // namespace
+
 std::vector<Value> trained_parameters(const Graph& graph, std::span<const std::string> freeze) {
   std::vector<std::string> names;
   std::vector<Value> trained;
@@ -44,8 +45,6 @@ std::vector<Value> trained_parameters(const Graph& graph, std::span<const std::s
   if (trained.empty()) throw ConfigError("model.freeze leaves no parameter that could be trained");
   return trained;
 }
-
-}  // namespace
 
 TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
   ModelSpec model = spec.model;
@@ -91,6 +90,7 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
   const UpdateScalars scalars = add_update(graph, buckets, spec.optimizer);
   training.lr = scalars.learning_rate;
   training.gradient_scale = scalars.gradient_scale;
+  training.gradient_norm = scalars.gradient_norm;
   return training;
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 // The whole step as one graph: forward, loss, backward, exchange of gradients, update.
 
+#include <span>
+#include <string>
 #include <vector>
 
 #include "tutti/models/model.h"
@@ -25,7 +27,12 @@ struct TrainingGraph {
   std::vector<GraphInput> inputs;  ///< the network's, then the targets
   std::vector<Value> losses;       ///< training minimises their sum
   Value lr, gradient_scale;        ///< scalars: the rate of the step; 1 / replicas
+  Value gradient_norm;             ///< a result of the update, where the gradient is clipped
 };
+
+/// Those that no pattern of `freeze` fits. ConfigError for a pattern that fits no parameter, or
+/// where none is left.
+std::vector<Value> trained_parameters(const Graph& graph, std::span<const std::string> freeze);
 
 TrainingGraph make_training_graph(const TrainingGraphSpec& spec);
 

@@ -43,7 +43,7 @@ void TrainingStep::start() {
                        1.0f / static_cast<float>(map_.replicas() * accumulate_));
   exchange_.attach(executor_, *parts_);
   communicator_.barrier();  // parameters that another rank has filled are there
-  weights_.begin_average();
+  weights_.begin_average(exchange_.kept_state());
   executor_.pack();
 }
 
@@ -72,6 +72,7 @@ float TrainingStep::run(int local_turn, std::span<void* const> batch) {
   replica.gradients = exchange_.begin(local_turn);
   executor_.bind(replica);
   compute([&] { executor_.run(info_); });
+  note_norm();
   const auto loss = [&](size_t i) {
     return *static_cast<const float*>(executor_.result(network_->losses[i]));
   };
@@ -83,10 +84,24 @@ float TrainingStep::run(int local_turn, std::span<void* const> batch) {
 void TrainingStep::update(float learning_rate) {
   exchange_.end_of_backward();
   compute([&] {
+    settle();  // what no band has waited for has the rate of its own step
     executor_.set_scalar(network_->lr, learning_rate);
     executor_.update(info_);
     exchange_.end_step(executor_);
   });
+  norm_due_ = network_->gradient_norm.valid();
+}
+
+void TrainingStep::settle() {
+  executor_.settle();
+  note_norm();
+}
+
+/// A run waits for every update that one of its bands depends on, and so for the norm of all
+/// gradients.
+void TrainingStep::note_norm() {
+  if (!std::exchange(norm_due_, false)) return;
+  norms_ += {1, *static_cast<const float*>(executor_.result(network_->gradient_norm))};
 }
 
 StepTimes TrainingStep::times() const {

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "tutti/comm/communicator.h"
 #include "tutti/parallel/replicas.h"
@@ -31,6 +32,19 @@ struct TrainingStepSpec {
   int accumulate = 1;  ///< turns of a replica in each step
   uint64_t seed = 0;   ///< of dropout and of initial weights
   int steps_compared = 256;  ///< of the steps between two looks at arrivals, how many are kept
+};
+
+/// Of so many updates, before clipping.
+struct GradientNorms {
+  int64_t count = 0;
+  double sum = 0;
+  GradientNorms& operator+=(const GradientNorms& more) {
+    count += more.count;
+    sum += more.sum;
+    return *this;
+  }
+  /// NaN of none.
+  double mean() const { return sum / static_cast<double>(count); }
 };
 
 /// Those who each have a gradient to sum. ConfigError where replicas that share ranks have none of
@@ -60,7 +74,10 @@ class TrainingStep {
   /// Applies the sums that have arrived; the others wait for the next run() or settle().
   void update(float learning_rate);
   /// Applies all of them: before anybody reads the weights.
-  void settle() { executor_.settle(); }
+  void settle();
+  /// Where gradients are clipped: their norms, of the updates that are over, since the last call;
+  /// the last update is one of them after the next run() or settle(). The same on all ranks.
+  GradientNorms take_gradient_norms() { return std::exchange(norms_, {}); }
   /// Seconds of the last step in which this rank computed, and waited for others.
   StepTimes times() const;
 
@@ -82,6 +99,7 @@ class TrainingStep {
  private:
   template <class Work>
   void compute(Work work);
+  void note_norm();
 
   comm::Communicator& communicator_;
   const int accumulate_;
@@ -93,6 +111,8 @@ class TrainingStep {
   std::optional<PartExchange> parts_;
   StepInfo info_;
   double computing_ = 0, exposed_before_ = 0;
+  GradientNorms norms_;
+  bool norm_due_ = false;  // of the last update
 };
 
 }  // namespace tutti

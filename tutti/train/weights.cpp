@@ -83,9 +83,11 @@ std::byte* Weights::average() const {
          static_cast<size_t>(at - variables_.state_kinds.begin()) * variables_.trained_bytes;
 }
 
-void Weights::begin_average() {
-  if (std::byte* const arena = average(); arena && !average_given_)
-    std::memcpy(arena, parameters(), variables_.trained_bytes);
+void Weights::begin_average(std::span<const ArenaRange> kept) {
+  std::byte* const arena = average();
+  if (!arena || average_given_) return;
+  for (const ArenaRange& range : kept)
+    std::memcpy(arena + range.begin, parameters() + range.begin, range.end - range.begin);
 }
 
 std::vector<NamedTensor> Weights::export_model(const std::byte* parameters,
@@ -147,16 +149,18 @@ void Weights::import_model(const SafetensorsFile& file, std::span<const std::str
 std::vector<std::string> Weights::import_state(const SafetensorsFile& file,
                                                std::span<const ArenaRange> kept) {
   std::vector<std::string> without;
-  for (size_t k = 0; k < variables_.state_kinds.size(); ++k) {
-    if (variables_.state_kinds[k] == kAverageState) continue;
-    for (const Variable& variable : variables_.parameters) {
+  for (const Variable& variable : variables_.parameters) {
+    if (!variables_.is_trained(variable)) continue;
+    bool complete = true;
+    for (size_t k = 0; k < variables_.state_kinds.size(); ++k) {
+      if (variables_.state_kinds[k] == kAverageState) continue;
       const std::string name = variable.name + "." + variables_.state_kinds[k];
-      if (!variables_.is_trained(variable)) continue;
       if (file.find(name))
         import_kept(file, name, variable, state() + k * variables_.trained_bytes, kept);
-      else if (without.empty() || without.back() != variable.name)
-        without.push_back(variable.name);
+      else
+        complete = false;
     }
+    if (!complete) without.push_back(variable.name);
   }
   return without;
 }
@@ -167,10 +171,19 @@ void Weights::import_average(const SafetensorsFile& model, std::span<const Arena
   average_given_ = true;
 }
 
-void Weights::import_raw(const SafetensorsFile& state) {
-  for (const Variable& variable : variables_.parameters)
-    if (fills_ && state.find(variable.name + kRaw))  // a frozen one has no other value
-      import_from(state, variable.name + kRaw, variable, parameters());
+void Weights::import_raw(const SafetensorsFile& state, bool all) {
+  const auto has_state = [&](const Variable& variable) {
+    return std::ranges::any_of(variables_.state_kinds, [&](const std::string& kind) {
+      return state.find(variable.name + "." + kind);
+    });
+  };
+  for (const Variable& variable : variables_.parameters) {
+    const std::string name = variable.name + kRaw;
+    if (state.find(name) || (variables_.is_trained(variable) && (all || has_state(variable)))) {
+      const std::vector<float> plain = read(state, name, variable.desc.shape);
+      if (fills_) import_plain(variable, plain.data(), parameters());
+    }
+  }
 }
 
 void Weights::import_kept(const SafetensorsFile& file, const std::string& name,

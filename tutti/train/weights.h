@@ -35,8 +35,9 @@ class Weights {
   std::byte* state() const { return state_.data(); }
   /// The moving average of the trained parameters, a kind of state; null: none is kept.
   std::byte* average() const;
-  /// Makes the average the parameters, unless import_average() has set it.
-  void begin_average();
+  /// Makes the average the parameters, unless import_average() has set it, in what this rank keeps
+  /// of it.
+  void begin_average(std::span<const ArenaRange> kept);
   std::byte* statistics(int local_replica) const {
     return statistics_[static_cast<size_t>(local_replica)].data();
   }
@@ -75,7 +76,9 @@ class Weights {
   /// Of a model that was exported with an average: that, for what this rank keeps, and the
   /// parameters themselves.
   void import_average(const SafetensorsFile& model, std::span<const ArenaRange> kept);
-  void import_raw(const SafetensorsFile& state);
+  /// `all`: the file must have every trained parameter. Otherwise one of which it has no state at
+  /// all was frozen, and its value is the model's.
+  void import_raw(const SafetensorsFile& state, bool all);
   /// One row of what export_statistics() gave, for one local replica.
   void import_statistics(const SafetensorsFile& file, int local_replica, int row);
   /// The same of a checkpoint from before there were rows: `replica` of the job as "replica
@@ -93,6 +96,24 @@ class Weights {
   std::byte* parameters_;
   bool fills_, average_given_ = false;
   std::vector<Buffer> statistics_;
+};
+
+/// Parameters and one replica's statistics alone, to evaluate them.
+class ModelWeights {
+ public:
+  explicit ModelWeights(const Variables& variables)
+      : variables_(without_state(variables)), weights_(variables_, 1) {}
+  Weights& weights() { return weights_; }
+  ModelWeights(const ModelWeights&) = delete;
+  ModelWeights& operator=(const ModelWeights&) = delete;
+
+ private:
+  static Variables without_state(Variables variables) {
+    variables.state_kinds.clear();
+    return variables;
+  }
+  Variables variables_;  // before those that refer to it
+  Weights weights_;
 };
 
 }  // namespace tutti

@@ -65,7 +65,11 @@ TEST(Weights, AModelIsExportedWithItsAverageAndReadBackWithBoth) {
   for (int i = 0; i < 64; ++i) w[i] = static_cast<float>(i);
   auto* const state = reinterpret_cast<float*>(weights.state());
   for (int i = 0; i < 48; ++i) state[i] = 100.0f + static_cast<float>(i);
-  weights.begin_average();
+  weights.begin_average(std::vector<ArenaRange>{{0, 64}, {128, 192}});  // its shards
+  EXPECT_EQ(state[48 + 15], 15);
+  EXPECT_EQ(state[48 + 16], 0);
+  EXPECT_EQ(state[48 + 32], 32);
+  weights.begin_average(std::vector<ArenaRange>{{0, 192}});
   EXPECT_EQ(std::memcmp(weights.average(), w, 192), 0);
   for (int i = 0; i < 48; ++i) state[48 + i] = 200.0f + static_cast<float>(i);
   std::vector<float> shown(w, w + 64);
@@ -87,9 +91,9 @@ TEST(Weights, AModelIsExportedWithItsAverageAndReadBackWithBoth) {
   const std::vector<ArenaRange> kept{{0, 192}};
   again.import_model(model);
   again.import_average(model, kept);
-  again.import_raw(saved);
+  again.import_raw(saved, true);
   EXPECT_EQ(again.import_state(saved, kept), std::vector<std::string>{});
-  again.begin_average();  // it is there
+  again.begin_average(kept);  // it is there
   EXPECT_EQ(std::memcmp(again.parameters(), w, 256), 0);
   EXPECT_EQ(std::memcmp(again.state(), state, 2 * 192), 0);
 
@@ -99,6 +103,37 @@ TEST(Weights, AModelIsExportedWithItsAverageAndReadBackWithBoth) {
   Weights freed(more, 1);
   EXPECT_EQ(freed.import_state(saved, std::vector<ArenaRange>{{0, 256}}),
             std::vector<std::string>{"c.weight"});
+}
+
+TEST(Weights, AMissingValueBesideTheAverageIsAnError) {
+  const ScratchDirectory scratch;
+  const std::filesystem::path path = scratch.path() / "state.safetensors";
+  std::vector<float> ones(32, 1.0f);
+  const auto bytes = std::as_bytes(std::span(ones));
+  write_safetensors(path,
+                    std::vector<TensorRef>{{"a.weight.momentum", {DType::f32, {32}, {}}, bytes},
+                                           {"a.weight.raw", {DType::f32, {32}, {}}, bytes}});
+  const SafetensorsFile state(path);
+  const Variables variables = averaged_parameters();
+  Weights weights(variables, 1);
+  weights.import_raw(state, false);  // b was frozen
+  EXPECT_EQ(*reinterpret_cast<const float*>(weights.parameters()), 1.0f);
+  EXPECT_THROW(weights.import_raw(state, true), ConfigError);
+  write_safetensors(path,
+                    std::vector<TensorRef>{{"a.weight.momentum", {DType::f32, {32}, {}}, bytes}});
+  EXPECT_THROW(weights.import_raw(SafetensorsFile(path), false), ConfigError);
+}
+
+/// A freed parameter of Adam is one, though it lacks two states.
+TEST(Weights, AParameterWithoutItsStatesIsNamedOnce) {
+  const ScratchDirectory scratch;
+  const std::filesystem::path path = scratch.path() / "state.safetensors";
+  write_safetensors(path, {});
+  Variables variables = two_parameters();
+  variables.state_kinds = {"m", "v"};
+  Weights weights(variables, 1);
+  EXPECT_EQ(weights.import_state(SafetensorsFile(path), std::vector<ArenaRange>{{0, 192}}),
+            (std::vector<std::string>{"a.weight", "b.weight"}));
 }
 
 TEST(Weights, KeepsWhatIsExcepted) {

@@ -35,8 +35,9 @@ Family family_of(std::string_view op) {
       op.starts_with("gaussian_kl"))
     return loss_case;
   if (is({"sgd_update", "adam_update", "parameter_norms", "lars_update", "lamb_moments",
-          "lamb_update", "weight_average"}))
+          "lamb_update", "weight_average", "gradient_squares"}))
     return update_case;
+  if (op == "clip_scale") return clip_case;
   return nullptr;
 }
 

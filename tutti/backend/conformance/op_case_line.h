@@ -87,5 +87,6 @@ void shape_case(CaseLine& line, OpCase& made);
 void loss_case(CaseLine& line, OpCase& made);
 void update_case(CaseLine& line, OpCase& made);
 void parts_case(CaseLine& line, OpCase& made);
+void clip_case(CaseLine& line, OpCase& made);
 
 }  // namespace tutti

@@ -5,6 +5,7 @@
 #include "tutti/backend/conformance/op_case_line.h"
 #include "tutti/base/tree_sum.h"
 #include "tutti/ops/activation.h"
+#include "tutti/ops/clip.h"
 #include "tutti/ops/conv.h"
 #include "tutti/ops/dropout.h"
 #include "tutti/ops/elementwise.h"
@@ -157,6 +158,8 @@ void update_case(CaseLine& line, OpCase& made) {
         WeightAverageAttributes{decay, static_cast<int64_t>(line.number("from", 0))});
   else if (line.op == "parameter_norms")
     op = std::make_shared<ParameterNorms>();
+  else if (line.op == "gradient_squares")
+    op = std::make_shared<GradientSquares>();
   else if (line.op == "lamb_moments")
     op = std::make_shared<LambMoments>(lamb);
   else if (line.op == "lamb_update")
@@ -177,6 +180,20 @@ void update_case(CaseLine& line, OpCase& made) {
   for (int64_t p = 0; p < count; ++p)
     for (int i = 0; i < op->arity(); ++i)
       in.fixed(Shape{size(p)}, i == 3 ? Fill::positive : Fill::normal);
+}
+
+/// Two sets of `count` parameters of nK elements, added alternately, from the last one on.
+void clip_case(CaseLine& line, OpCase& made) {
+  const auto count = static_cast<int>(line.number("count", 1));
+  ClipScale::Attributes a{
+      .limit = line.number("limit", 1), .parameters = {count, count}, .order = {}};
+  for (int p = count; p-- > 0;) a.order.insert(a.order.end(), {p, p + count});
+  made.problem.op = std::make_shared<ClipScale>(a);
+  CaseInputs in(made);
+  in.fixed({}, Fill::unit);
+  for (int set = 0; set < 2; ++set)
+    in.fixed(Shape{count * sum_blocks(line.x[0]), 1}, Fill::positive);
+  for (int p = 0; p < 2 * count; ++p) in.fixed(Shape{line.x[0]});
 }
 
 }  // namespace tutti

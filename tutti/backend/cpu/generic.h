@@ -37,7 +37,7 @@ bool append_softmax_candidates(const KernelRequest& request,
                                std::vector<KernelCandidate>& candidates);
 bool append_update_candidates(const KernelRequest& request,
                               std::vector<KernelCandidate>& candidates);
-/// Those of ops/norm_update.h.
+/// Those of ops/norm_update.h and ops/clip.h.
 bool append_norm_update_candidates(const KernelRequest& request,
                                    std::vector<KernelCandidate>& candidates);
 /// BiasBackward and ConvTranspose.

@@ -1,12 +1,15 @@
 // LARS and LAMB in two ops each: block sums of squares, then the update with the norms. The parts
 // share blocks in the first and elements in the second, so that all threads work on every
-// parameter.
+// parameter. Clipping by the norm of all of them.
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <type_traits>
 
 #include "tutti/backend/cpu/generic.h"
 #include "tutti/backend/cpu/update_list.h"
+#include "tutti/ops/clip.h"
 #include "tutti/ops/norm_update.h"
 
 namespace tutti {
@@ -28,18 +31,16 @@ float sum_of_squares(const float* x, int64_t n) {
   return static_cast<float>(lanes[0]);
 }
 
-/// `squares(stretch)` is called for each block of this part and gives its two sums.
+/// `squares(stretch)` is called for each block of this part and gives its sums, an array.
 template <class F>
 void write_sums(const UpdateList& list, const KernelArgs& args, F squares) {
+  using Sums = std::invoke_result_t<F, const Stretch&>;
   auto* const sums = static_cast<float*>(args.out[0]);
-  if (args.part == 0)
-    list.for_blocks_outside(args,
-                            [&](int64_t block) { sums[2 * block] = sums[2 * block + 1] = 0; });
-  list.for_blocks(args, [&](const Stretch& s, int64_t block) {
-    const std::array<float, 2> both = squares(s);
-    sums[2 * block] = both[0];
-    sums[2 * block + 1] = both[1];
-  });
+  const auto put = [sums](int64_t block, const Sums& of_block) {
+    std::ranges::copy(of_block, sums + block * std::ssize(of_block));
+  };
+  if (args.part == 0) list.for_blocks_outside(args, [&](int64_t block) { put(block, Sums{}); });
+  list.for_blocks(args, [&](const Stretch& s, int64_t block) { put(block, squares(s)); });
 }
 
 /// The two norms of a stretch's parameter, from the sums that the second op reads.
@@ -65,6 +66,42 @@ class ParameterNormsKernel final : public Kernel {
 
  private:
   UpdateList list_;
+};
+
+class GradientSquaresKernel final : public Kernel {
+ public:
+  GradientSquaresKernel(const KernelRequest& r, const GradientSquares& op) : list_(r, op) {}
+  void run(const KernelArgs& args) override {
+    write_sums(list_, args, [](const Stretch& s) { return std::array{sum_of_squares(s.g, s.n)}; });
+  }
+
+ private:
+  UpdateList list_;
+};
+
+/// A few additions for each thousand gradients: by one thread.
+class ClipScaleKernel final : public Kernel {
+ public:
+  ClipScaleKernel(const KernelRequest& r, const ClipScale& op)
+      : blocks_(op.blocks(r.in)), limit_(op.limit()) {}
+  void run(const KernelArgs& args) override {
+    if (args.part != 0) return;
+    const float scale = update_scalar(args, 0);
+    const double sum = tree_sum(0, std::ssize(blocks_), [&](int64_t p) {
+      const ClipScale::Blocks& own = blocks_[static_cast<size_t>(p)];
+      const auto* const sums = static_cast<const float*>(args.in[own.input]);
+      return tree_sum(own.first, own.first + own.count,
+                      [&](int64_t b) { return static_cast<double>(sums[b]); });
+    });
+    const double norm = std::abs(static_cast<double>(scale)) * std::sqrt(sum),
+                 factor = limit_ / (norm + ClipScale::kEps);
+    *static_cast<float*>(args.out[0]) = factor < 1 ? static_cast<float>(scale * factor) : scale;
+    *static_cast<float*>(args.out[1]) = static_cast<float>(norm);
+  }
+
+ private:
+  std::vector<ClipScale::Blocks> blocks_;
+  double limit_;
 };
 
 class LarsKernel final : public Kernel {
@@ -156,12 +193,22 @@ class LambKernel final : public Kernel {
   LambAttributes a_;
 };
 
+KernelCandidate clip_scale(const KernelRequest& r, const ClipScale& op) {
+  KernelCandidate c = candidate_for(r, "cpu:update");
+  c.make = [r, op] { return std::make_unique<ClipScaleKernel>(r, op); };
+  return c;
+}
+
 }  // namespace
 
 bool append_norm_update_candidates(const KernelRequest& r,
                                    std::vector<KernelCandidate>& candidates) {
   if (const auto* op = dynamic_cast<const ParameterNorms*>(r.op))
     candidates.push_back(make_update<ParameterNormsKernel>(r, *op));
+  else if (const auto* op = dynamic_cast<const GradientSquares*>(r.op))
+    candidates.push_back(make_update<GradientSquaresKernel>(r, *op));
+  else if (const auto* op = dynamic_cast<const ClipScale*>(r.op))
+    candidates.push_back(clip_scale(r, *op));
   else if (const auto* op = dynamic_cast<const LarsUpdate*>(r.op))
     candidates.push_back(make_update<LarsKernel>(r, *op));
   else if (const auto* op = dynamic_cast<const LambMoments*>(r.op))

@@ -1,9 +1,11 @@
 #include "tutti/ops/update.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "tutti/backend/reference/rules.h"
 #include "tutti/base/tree_sum.h"
+#include "tutti/ops/clip.h"
 #include "tutti/ops/norm_update.h"
 
 namespace tutti {
@@ -86,6 +88,26 @@ Rule parameter_norms(const ParameterNorms& op) {
   }};
 }
 
+Rule gradient_squares(const GradientSquares& op) {
+  return {.run = [op](const RuleCall& call) {
+    call.out[0].fill(0);
+    for_each_parameter(call, op, [&](const Parameter& p) {
+      for (int64_t i = 0; i < p.g.size(); ++i) call.out[0][p.block(i)] += p.g[i] * p.g[i];
+    });
+  }};
+}
+
+Rule clip_scale(const KernelRequest& request, const ClipScale& op) {
+  return {.run = [blocks = op.blocks(request.in), limit = op.limit()](const RuleCall& call) {
+    double sum = 0;
+    for (const ClipScale::Blocks& own : blocks)
+      for (int64_t b = own.first; b < own.first + own.count; ++b) sum += call.in[own.input][b];
+    const double norm = std::abs(call.in[0][0]) * std::sqrt(sum);
+    call.out[0][0] = call.in[0][0] * std::min(1.0, limit / (norm + ClipScale::kEps));
+    call.out[1][0] = norm;
+  }};
+}
+
 Rule lars(const LarsUpdate& op) {
   return {.run = [op, a = op.lars()](const RuleCall& call) {
     const double lr = call.in[0][0] * a.rate, scale = call.in[1][0];
@@ -154,6 +176,8 @@ Rule update_rule(const KernelRequest& request) {
   if (const auto* a = dynamic_cast<const AdamUpdate*>(op)) return adam(*a);
   if (const auto* w = dynamic_cast<const WeightAverage*>(op)) return weight_average(*w);
   if (const auto* n = dynamic_cast<const ParameterNorms*>(op)) return parameter_norms(*n);
+  if (const auto* g = dynamic_cast<const GradientSquares*>(op)) return gradient_squares(*g);
+  if (const auto* c = dynamic_cast<const ClipScale*>(op)) return clip_scale(request, *c);
   if (const auto* l = dynamic_cast<const LarsUpdate*>(op)) return lars(*l);
   if (const auto* m = dynamic_cast<const LambMoments*>(op)) return lamb_moments(*m);
   if (const auto* l = dynamic_cast<const LambUpdate*>(op)) return lamb(*l);

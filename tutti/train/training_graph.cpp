@@ -70,7 +70,7 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
   };
   for (const auto& some : {built.inputs, built.targets})
     for (const GraphInput& input : some)
-      training.inputs.push_back({input.field, final_value(input.value)});
+      training.inputs.push_back({input.field, final_value(input.value), input.classes});
   for (const ModelOutput& output : built.outputs)
     training.predictions.push_back(final_value(output.prediction));
   for (const Value loss : built.losses) training.losses.push_back(final_value(loss));

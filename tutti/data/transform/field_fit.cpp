@@ -58,6 +58,24 @@ FieldAxes fitted_axes(const Field& stored, const Shape& placed, const TensorDesc
       extents_text(placed), extents_text(taken), remedy(stored, placed, taken, batch.dtype)));
 }
 
+void check_moved_alike(const Field& field, const Placement& placement, const Field& other,
+                       const Placement& of_other) {
+  const Shape a = placed_shape(field, placement), b = placed_shape(other, of_other);
+  const int ra = a.rank(), rb = b.rank();
+  if (ra < 2 || rb < 2 || a[ra - 1] != b[rb - 1] || a[ra - 2] != b[rb - 2]) return;
+  const auto padding = [](const Placement& p) { return p.crops ? p.pad : 0; };
+  const char* step = placement.flip != of_other.flip               ? "flip"
+                     : placement.symmetries != of_other.symmetries ? "symmetries"
+                     : padding(placement) != padding(of_other)     ? "crop pad"
+                                                                   : nullptr;
+  if (step == nullptr) return;
+  throw ConfigError(
+      fmt::format("data.transforms: '{}' stands in the line of '{}' otherwise than in that of "
+                  "'{}', which has the same rows and columns ({} and {}): what lies at one place "
+                  "would come apart; give both lines the same steps",
+                  step, field.name, other.name, a.to_string(), b.to_string()));
+}
+
 void check_class_count(const Field& field, int64_t classes) {
   if (classes == 0) return;
   const int64_t known = std::ssize(field.class_names);

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "tutti/data/field.h"
+#include "tutti/data/transform/steps.h"
 #include "tutti/tensor/tensor_desc.h"
 
 namespace tutti::data {
@@ -16,6 +17,11 @@ using FieldAxes = std::array<int, Shape::kMaxRank>;
 /// [1, H, W] fits [N, H, W], and the reverse. ConfigError naming the field, both extents and the
 /// remedy where they do not fit otherwise.
 FieldAxes fitted_axes(const Field& stored, const Shape& placed, const TensorDesc& batch);
+
+/// ConfigError where two fields of the same rows and columns are mirrored, turned or shifted
+/// differently in training, as an image without its mask.
+void check_moved_alike(const Field& field, const Placement& placement, const Field& other,
+                       const Placement& of_other);
 
 /// `classes`: class numbers that the network has outputs for; 0: it takes no class numbers.
 /// ConfigError where the field is known to have more, or the network cannot tell any apart.

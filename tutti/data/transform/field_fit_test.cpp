@@ -94,5 +94,32 @@ TEST(FieldFit, LabelsBeyondTheNetworksOutputsAreRefused) {
   }
 }
 
+TEST(FieldFit, AMaskIsMovedAsItsImageIs) {
+  class Masked final : public Dataset {
+   public:
+    int64_t size() const override { return 1; }
+    const std::vector<Field>& fields() const override { return fields_; }
+    void read(int64_t, Sample&) const override {}
+
+   private:
+    std::vector<Field> fields_ = {{.name = "image", .shape = {3, 8, 8}},
+                                  {.name = "mask", .shape = {8, 8}},
+                                  {.name = "label"}};
+  };
+  const Masked set;
+  const std::vector<BatchField> masked = {{"image", {DType::f32, {1, 3, 8, 8}, {}}},
+                                          {"mask", {DType::i32, {1, 8, 8}, {}}}},
+                                labelled = {{"image", {DType::f32, {1, 3, 8, 8}, {}}},
+                                            {"label", {DType::i32, {1}, {}}}};
+  for (const char* steps : {"flip x", "symmetries x y", "crop pad 2"}) {
+    const FieldSteps image = parse_steps(fmt::format("image: {}", steps)),
+                     mask = parse_steps(fmt::format("mask: {}", steps));
+    EXPECT_THROW(SampleWriter(set, masked, std::vector{image}, 3), ConfigError) << steps;
+    EXPECT_THROW(SampleWriter(set, masked, std::vector{mask}, 3), ConfigError) << steps;
+    EXPECT_NO_THROW(SampleWriter(set, masked, std::vector{image, mask}, 3)) << steps;
+    EXPECT_NO_THROW(SampleWriter(set, labelled, std::vector{image}, 3)) << steps;
+  }
+}
+
 }  // namespace
 }  // namespace tutti::data

@@ -17,6 +17,14 @@ SampleWriter::SampleWriter(const Dataset& dataset, std::span<const BatchField> f
           fmt::format("data.transforms names the field '{}' twice: give all its steps in one line",
                       steps[i].field));
   }
+  const auto placement_of = [&](const std::string& field) {
+    const auto own = std::ranges::find(steps, field, &FieldSteps::field);
+    return own != steps.end() ? own->placement : Placement();
+  };
+  for (const BatchField& field : fields)
+    for (const BatchField& other : fields)
+      check_moved_alike(fields_[field_index(dataset, field.field)], placement_of(field.field),
+                        fields_[field_index(dataset, other.field)], placement_of(other.field));
   for (const BatchField& field : fields) {
     const size_t index = field_index(dataset, field.field);
     const auto own = std::ranges::find(steps, field.field, &FieldSteps::field);

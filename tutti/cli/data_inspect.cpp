@@ -194,16 +194,29 @@ Report report_files(const fs::path& first, const SuggestedFiles& files) {
   return {found.text, suggested_configuration(found.arrays, files)};
 }
 
+/// The folder of one of these names, or the file `name.h5` or the like; empty: there is none.
+std::vector<std::string> part_named(const fs::path& folder,
+                                    std::initializer_list<std::string_view> names) {
+  std::error_code unknown;
+  for (const std::string_view name : names) {
+    if (fs::is_directory(folder / name, unknown)) return {std::string(name)};
+    for (const auto& entry : fs::directory_iterator(folder, unknown))
+      if (const std::string file = entry.path().filename().string();
+          file.starts_with(fmt::format("{}.", name)) && data::is_sample_file_name(file) &&
+          !file.ends_with(".toml"))
+        return {file};
+  }
+  return {};
+}
+
 /// A folder of array files, or of folders for training and validation.
 Report report_folder(const fs::path& folder) {
   SuggestedFiles files{
-      .dir = fs::absolute(folder).lexically_normal(), .train = {"."}, .validation = {}};
-  std::error_code unknown;
-  if (fs::is_directory(folder / "train", unknown)) {
-    files.train = {"train"};
-    for (const char* name : {"validation", "val", "valid", "test"})
-      if (files.validation.empty() && fs::is_directory(folder / name, unknown))
-        files.validation = {name};
+      .dir = fs::absolute(folder).lexically_normal(), .train = {"."}, .validation = {}, .test = {}};
+  if (const auto train = part_named(folder, {"train"}); !train.empty()) {
+    files.train = train;
+    files.validation = part_named(folder, {"validation", "val", "valid"});
+    files.test = part_named(folder, {"test"});
   }
   const std::vector<fs::path> all = data::listed_files(files.train, folder, folder.string());
   Report report = report_files(all.front(), files);
@@ -249,6 +262,13 @@ Report report_set(const std::string& name, const fs::path& path) {
   return report;
 }
 
+/// Other sets lie in train/*.h5 as well.
+bool is_deepcam(const fs::path& file) {
+  const data::ArrayFile opened = data::open_array_file(file);
+  return std::ranges::find(opened.arrays(), "climate/data", &data::ArrayInfo::name) !=
+         opened.arrays().end();
+}
+
 /// The known data set whose files lie in the folder; empty: none.
 std::string known_set_in(const fs::path& folder) {
   std::error_code unknown;
@@ -256,7 +276,9 @@ std::string known_set_in(const fs::path& folder) {
     if (known.name == "arrays") continue;
     if (data::is_sample_set(known.name)) {
       try {
-        if (!data::sample_set_files(known.name, folder, "train").empty()) return known.name;
+        const auto files = data::sample_set_files(known.name, folder, "train");
+        if (!files.empty() && (known.name != "deepcam" || is_deepcam(files.front())))
+          return known.name;
       } catch (const IoError&) {}
       continue;
     }
@@ -281,9 +303,10 @@ std::string inspect_data(const fs::path& path) {
     return (name.empty() ? report_folder(path) : report_set(name, path)).to_toml();
   }
   const fs::path whole = fs::absolute(path).lexically_normal();
-  return report_files(
-             path,
-             {.dir = whole.parent_path(), .train = {whole.filename().string()}, .validation = {}})
+  return report_files(path, {.dir = whole.parent_path(),
+                             .train = {whole.filename().string()},
+                             .validation = {},
+                             .test = {}})
       .to_toml();
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <tuple>
 
 #include "tutti/base/error.h"
 #include "tutti/data/open.h"
@@ -24,6 +25,11 @@ int64_t product(const std::vector<int64_t>& shape) {
   int64_t elements = 1;
   for (const int64_t extent : shape) elements *= extent;
   return elements;
+}
+
+bool is_label_name(const std::string& name) {
+  const std::string last = name.substr(name.find_last_of('/') + 1);
+  return last == "label" || last == "labels" || last == "class" || last == "classes" || last == "y";
 }
 
 /// What samples say about a field.
@@ -51,12 +57,16 @@ class Suggestion {
 
   std::string text() {
     if (arrays_.empty()) return kNothing + "no array holds numbers\n";
-    const FoundArray& input = *std::ranges::max_element(
-        arrays_, {}, [](const FoundArray& a) { return std::pair(product(a.shape), !a.wide); });
+    const FoundArray& input = *std::ranges::max_element(arrays_, {}, [](const FoundArray& a) {
+      return std::tuple(product(a.shape), !a.whole_numbers, !a.wide);
+    });
     if (product(input.shape) < 2) return kNothing + "no array holds more than a number\n";
     input_ = "input: from " + quoted(input.name) + input.as;
-    for (const FoundArray& other : arrays_)
-      if (other.name != input.name && try_target(other)) break;
+    for (const bool named : {true, false})  // what is called a label first
+      for (const FoundArray& other : arrays_)
+        if (target_.empty() && other.name != input.name &&
+            named == (other.whole_numbers && is_label_name(other.name)))
+          try_target(other);
     if (target_.empty()) look({input_}), copy_of_input(input);
     if (target_.empty())
       return "# No array looks like a target, and samples are too large to be given back by a "
@@ -193,11 +203,12 @@ class Suggestion {
     if (!target_.empty()) lines.push_back(target_);
     const bool own = !files_.validation.empty();
     std::string text = fmt::format(
-        "{}[data]\ndataset = \"arrays\"\ndir = {}\ntrain_files = {}\nvalidation_files = {}{}\n"
+        "{}[data]\ndataset = \"arrays\"\ndir = {}\ntrain_files = {}\nvalidation_files = {}{}\n{}"
         "fields = {}\n",
         note_, to_toml(files_.dir.string()), to_toml(files_.train),
         to_toml(own ? files_.validation : files_.train),
         own ? "" : "  # the training files: name others, which training does not see",
+        files_.test.empty() ? "" : fmt::format("test_files = {}\n", to_toml(files_.test)),
         to_toml(lines));
     if (target_.empty()) return text;
     std::vector<std::string> steps = {"input: " + steps_};

@@ -22,6 +22,7 @@ struct SuggestedFiles {
   std::filesystem::path dir;                   ///< data.dir
   std::vector<std::string> train, validation;  ///< entries; without the second, the first stand
                                                ///< for it
+  std::vector<std::string> test;               ///< entries; empty: no test set
 };
 
 /// Chooses an input and a target among the arrays, reads some samples, and writes a configuration

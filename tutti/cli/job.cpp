@@ -16,6 +16,7 @@
 #include "tutti/cli/progress.h"
 #include "tutti/cli/version.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
+#include "tutti/data/arrays/field_line.h"
 #include "tutti/data/format/catalog.h"
 #include "tutti/data/open.h"
 #include "tutti/data/subset.h"
@@ -96,6 +97,12 @@ data::ValidationCut open_cut(const RunConfig& config) {
         fmt::format("data.validation = {}: {} has a validation set of its own; leave the key out",
                     config.data.validation, config.data.dataset));
   auto whole = data::open_dataset(dataset_spec(config, "train"));
+  if (std::ranges::any_of(data::parse_field_lines(config.data.fields), [](const auto& line) {
+        return line.place == data::FieldLine::Place::cut;
+      }))
+    log::warn(
+        "data.validation takes blocks out of boxes that training sees as well, and neighbours "
+        "look alike: name boxes of their own in data.validation_files");
   const int64_t count = data::validation_count(config.data.validation, whole->size());
   return data::cut_validation(std::move(whole), count,
                               static_cast<uint64_t>(config.data.split_seed));

@@ -43,10 +43,13 @@ const Field& field_named(const Dataset& dataset, std::string_view name) {
 namespace {
 
 struct ChannelSums {
-  double sum = 0, squares = 0, least = INFINITY, greatest = -INFINITY;
+  /// Sums are of x - first, so that digits remain where values lie far from 0. Of bytes exact.
+  double first = NAN, sum = 0, squares = 0, least = INFINITY, greatest = -INFINITY;
   void add(double x) {
-    sum += x;
-    squares += x * x;
+    if (std::isnan(first)) first = x;
+    const double shifted = x - first;
+    sum += shifted;
+    squares += shifted * shifted;
     least = std::min(least, x);
     greatest = std::max(greatest, x);
   }
@@ -91,7 +94,8 @@ FieldStatistics field_statistics(const Dataset& dataset, std::string_view name, 
   const double n = static_cast<double>(dataset.size()) * static_cast<double>(each),
                unit = field.element == ElementType::u8 ? 255 : 1;
   for (const ChannelSums& channel : sums) {
-    const double mean = channel.sum / n, variance = channel.squares / n - mean * mean;
+    const double shifted = channel.sum / n, mean = channel.first + shifted,
+                 variance = channel.squares / n - shifted * shifted;
     result.mean.push_back(static_cast<float>(mean / unit));
     result.deviation.push_back(static_cast<float>(std::sqrt(std::max(variance, 0.0)) / unit));
     result.least.push_back(static_cast<float>(channel.least / unit));

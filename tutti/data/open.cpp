@@ -74,6 +74,11 @@ std::unique_ptr<Dataset> open_arrays(const DatasetSpec& spec) {
                    .fields = parse_field_lines(own.fields),
                    .key = key};
   if (set.fields.empty()) throw ConfigError("data.fields names no field");
+  if (spec.split != "train" && !own.train.empty()) {
+    try {
+      set.settled_by = listed_files(own.train, spec.dir, "data.train_files");
+    } catch (const Error&) {}  // an evaluation may be where the training files are not
+  }
   if (!own.statistics.empty()) set.statistics = read_statistics(own.statistics, set.fields);
   return open_array_set(set);
 }

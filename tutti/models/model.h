@@ -68,6 +68,7 @@ struct ModelSpec {
 struct GraphInput {
   std::string field;
   Value value;
+  int64_t classes = 0;  ///< of a target: outputs for its class numbers; 0: not class numbers
 };
 
 struct ModelOutput {

@@ -107,6 +107,10 @@ void ModelBuilder::predict(const std::string& name, Value y) {
     (void)target_named(spec_, o.target);
     output.target = target_index(o.target, target_desc(task, graph().shape(y)));
     const Value t = built_.targets[output.target].value;
+    if (task != TaskKind::regress) {
+      int64_t& classes = built_.targets[output.target].classes;
+      classes = classes == 0 ? graph().shape(y)[1] : std::min(classes, graph().shape(y)[1]);
+    }
     if (!o.own_loss && task == TaskKind::regress) {
       PointwiseLossAttributes loss = spec_.pointwise_loss;
       loss.kind = *o.loss;

@@ -98,7 +98,8 @@ SplitSettings with_advice(SplitSettings slabs, const Backend& backend) {
 
 std::vector<data::BatchField> batch_of(const Plan& plan, const std::vector<GraphInput>& inputs) {
   std::vector<data::BatchField> fields;
-  for (const GraphInput& input : inputs) fields.push_back({input.field, plan.desc(input.value)});
+  for (const GraphInput& input : inputs)
+    fields.push_back({input.field, plan.desc(input.value), {}, input.classes});
   return fields;
 }
 
@@ -107,7 +108,8 @@ void add_targets(EvaluationNetwork& network, ModelSpec model) {
   model.mode = Mode::train;
   const ModelGraph built = build_model(model);
   for (const GraphInput& target : built.targets)
-    network.targets.push_back({target.field, built.graph.type(target.value).desc});
+    network.targets.push_back(
+        {target.field, built.graph.type(target.value).desc, {}, target.classes});
   for (const ModelOutput& output : built.outputs) network.target_of.push_back(output.target);
 }
 

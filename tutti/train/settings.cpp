@@ -57,6 +57,19 @@ std::vector<data::Field> fields_or(const data::Dataset& dataset,
   return {dataset.fields()[place]};
 }
 
+/// A network that takes its number of outputs from the target must know how many classes that has.
+void require_classes(const RunConfig& config, const data::Field& target) {
+  const ModelInfo& model = find_model(config.model.name);
+  if (model.takes_layers || model.build || config.model.classes > 0 ||
+      !target.class_names.empty() || task_of(config) == TaskKind::regress)
+    return;
+  throw ConfigError(
+      fmt::format("model '{}' is to learn the classes of the field '{}', and nothing says how many "
+                  "there are: 'classes N' in its line of data.fields, or model.classes; model.task "
+                  "= \"regress\" learns numbers",
+                  config.model.name, target.name));
+}
+
 /// As transforms leave it.
 ModelField placed_field(const data::Field& field, const std::vector<data::FieldSteps>& steps) {
   const auto own = std::ranges::find(steps, field.name, &data::FieldSteps::field);
@@ -90,6 +103,7 @@ ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int6
   spec.batch = batch;
   if (config.model.classes > 0 && spec.targets.front().classes > 0)
     spec.targets.front().classes = config.model.classes;
+  require_classes(config, targets.front());
   spec.classes = config.model.classes > 0 ? config.model.classes : outputs_of(targets.front());
   if (const data::Field& target = targets.front();
       config.model.classes > 0 && config.model.classes < std::ssize(target.class_names))

@@ -71,7 +71,7 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
   };
   for (const auto& some : {built.inputs, built.targets})
     for (const GraphInput& input : some)
-      training.inputs.push_back({input.field, final_value(input.value)});
+      training.inputs.push_back({input.field, final_value(input.value), input.classes});
   for (const Value loss : built.losses) training.losses.push_back(final_value(loss));
   training.graph = std::move(folded.graph);
 

@@ -31,10 +31,10 @@ struct Lattice {
   };
   Extents count{};  ///< results in each dimension; any may be 0
   Extents step{1, 1, 1};
-  Extents from{};         ///< extents of what is read
-  int64_t first = 0;      ///< the result's pixel at index 0 ...
-  Extents stride{};       ///< ... and between neighbours of each dimension
-  std::vector<Tap> taps;  ///< in order of index; none: the results are 0
+  Extents from{};           ///< extents of what is read
+  int64_t first = 0;        ///< the result's pixel at index 0 ...
+  Extents stride{};         ///< ... and between neighbours of each dimension
+  std::vector<Tap> taps{};  ///< in order of index; none: the results are 0
   int64_t results() const { return volume(count); }
   /// Results are pixels in a row, and each reads the pixel at its own place.
   bool in_place() const;

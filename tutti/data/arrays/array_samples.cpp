@@ -195,10 +195,11 @@ class ArraySamples final : public SampleFile {
   void count_samples(const FieldSource& source) {
     if (source.samples == 0) return;
     if (samples_ != 0 && source.samples != samples_)
-      throw BadFile(fmt::format(
-          "{}: the field '{}' has {} samples, '{}' has {}: all fields must have as many; correct "
-          "the file, or 'axis', 'cut' or 'whole' in data.fields",
-          file_.name(), source.line.field, source.samples, counted_, samples_));
+      throw BadFile(
+          fmt::format("{}: the lengths differ: the field '{}' has {} samples, '{}' has {}: all "
+                      "fields must have "
+                      "as many; correct the file, or 'axis', 'cut' or 'whole' in data.fields",
+                      file_.name(), source.line.field, source.samples, counted_, samples_));
     samples_ = source.samples;
     counted_ = source.line.field;
   }

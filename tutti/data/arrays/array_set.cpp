@@ -36,14 +36,14 @@ class OpenFiles {
     const auto found = std::ranges::find(files_, number, &Entry::number);
     if (found != files_.end()) return found->file;
     files_.push_front({number, file});
-    int64_t held = 0;
-    for (auto entry = files_.begin(); entry != files_.end();) {
-      held += entry->file->held_bytes();
-      const auto position = static_cast<size_t>(std::distance(files_.begin(), entry));
-      entry = position > 0 && (position >= kMostOpen || held > kMostHeld) ? files_.erase(entry)
-                                                                          : std::next(entry);
-    }
+    drop_oldest();
     return file;
+  }
+  /// After a read, which inflates what the file has not held before: one file may stay above the
+  /// limit, the one used last.
+  void trim() {
+    const std::lock_guard lock(mutex_);
+    drop_oldest();
   }
 
  private:
@@ -51,6 +51,18 @@ class OpenFiles {
     size_t number;
     File file;
   };
+
+  /// Wants mutex_.
+  void drop_oldest() {
+    int64_t held = 0;
+    for (auto entry = files_.begin(); entry != files_.end();) {
+      held += entry->file->held_bytes();
+      const auto position = static_cast<size_t>(std::distance(files_.begin(), entry));
+      entry = position > 0 && (position >= kMostOpen || held > kMostHeld) ? files_.erase(entry)
+                                                                          : std::next(entry);
+    }
+  }
+
   std::mutex mutex_;
   std::list<Entry> files_;  // guarded by mutex_; used last: first
 };
@@ -59,8 +71,8 @@ class OpenFiles {
 class SetState {
  public:
   explicit SetState(const ArraySetSpec& spec)
-      : files_(spec.files), lines_(spec.fields), opened_(files_.size()),
-        cache_(std::make_shared<ChunkCache>(kMostChunks)) {
+      : files_(spec.files), settled_by_(spec.settled_by), lines_(spec.fields),
+        opened_(files_.size()), cache_(std::make_shared<ChunkCache>(kMostChunks)) {
     records_ = is_record_file(files_.front());
     const std::string how = records_ ? "each record is a sample" : settle();
     fields_ = acquire(0)->fields();
@@ -81,20 +93,41 @@ class SetState {
             fmt::format("{}: holds more than one record ({}), and {} holds one: each file "
                         "must be one sample, as the first is",
                         file->name(), file->samples(), files_.front().string()));
-      return file->read(0, sample, rows);
+      file->read(0, sample, rows);
+      return open_.trim();
     }
     const auto behind = std::ranges::upper_bound(firsts_, index);
     const auto number = static_cast<size_t>(behind - firsts_.begin());
-    acquire(number)->read(number == 0 ? index : index - firsts_[number - 1], sample, rows);
+    const auto file = acquire(number);
+    const int64_t held = file->held_bytes();
+    file->read(number == 0 ? index : index - firsts_[number - 1], sample, rows);
+    if (file->held_bytes() != held) open_.trim();
   }
 
  private:
   std::string settle() {
+    if (!settled_by_.empty() && settle_alike()) return settle_places(lines_, {}, 0);
     const size_t last = files_.size() - 1;
     std::vector<ArrayFile> some;
     for (const size_t i : std::set<size_t>{0, std::min<size_t>(1, last), last})
       some.push_back(open_array_file(files_[i], {.probe = !opened_[i].exchange(true)}));
     return settle_places(lines_, some, std::ssize(files_));
+  }
+
+  /// As in the set that this one belongs to; false where its files cannot be looked at.
+  bool settle_alike() {
+    try {
+      std::vector<ArrayFile> some;
+      for (const size_t i : std::set<size_t>{0, std::min<size_t>(1, settled_by_.size() - 1),
+                                             settled_by_.size() - 1}) {
+        if (is_record_file(settled_by_[i])) return false;
+        some.push_back(open_array_file(settled_by_[i], {.probe = true}));
+      }
+      settle_places(lines_, some, std::ssize(settled_by_));
+      return true;
+    } catch (const IoError&) {
+      return false;
+    }
   }
 
   /// How many samples each file has, where that is not one.
@@ -126,12 +159,13 @@ class SetState {
       if (found.shape != expected.shape || found.element != expected.element)
         throw BadFile(fmt::format(
             "{}: its field is {}, but {} has {}: all files of a set must be "
-            "alike; leave this one out, or convert it",
+            "alike; leave this one out, or convert it (an image and its label in two .npy files: "
+            "numpy.savez('set.npz', x=x, y=y) puts both into one)",
             file.name(), found.to_string(), files_.front().string(), expected.to_string()));
     }
   }
 
-  std::vector<fs::path> files_;
+  std::vector<fs::path> files_, settled_by_;
   std::vector<FieldLine> lines_;
   std::vector<std::atomic<bool>> opened_;
   std::shared_ptr<ChunkCache> cache_;  // shared with files that readers hold

@@ -16,6 +16,9 @@ struct ArraySetSpec {
   std::vector<FieldLine> fields;              ///< not empty
   std::string key;                            ///< what names the files, for messages
   std::vector<FieldStatistics> statistics{};  ///< of each field; empty: not known
+  /// Files that say where samples lie, for a set that is to be as another (validation as training);
+  /// empty, or not to be read: its own.
+  std::vector<std::filesystem::path> settled_by{};
 };
 
 /// Reads headers alone: of all files where samples are counted, otherwise of a few. Types and

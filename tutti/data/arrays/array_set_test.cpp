@@ -58,6 +58,34 @@ TEST(ArraySet, EachFileIsOneSampleWhereNothingCounts) {
   EXPECT_EQ(set_of({files[0]}, {"x: from x"})->size(), 2) << "one file";
 }
 
+TEST(ArraySet, FilesOfAsManySamplesEachAreCountedByTheirFirstAxis) {
+  const ScratchDirectory scratch;
+  Paths files, maps;
+  for (int i = 0; i < 3; ++i) {
+    const auto x = rising<float>(6 * 4 * 4, i), y = rising<float>(6 * 3, i);
+    files.push_back(scratch.path() / fmt::format("shard{}.h5", i));
+    write_hdf5(files.back(),
+               std::vector<ArrayRef>{array_ref("field", ElementType::f32, {6, 4, 4}, x),
+                                     array_ref("params", ElementType::f32, {6, 3}, y)},
+               {});
+    maps.push_back(scratch.path() / fmt::format("map{}.h5", i));
+    write_hdf5(maps.back(),
+               std::vector<ArrayRef>{array_ref("map", ElementType::f32, {6, 4, 4}, x),
+                                     array_ref("mask", ElementType::f32, {6, 4, 4}, x)},
+               {});
+  }
+  EXPECT_EQ(set_of(files, {"x: from field", "y: from params"})->size(), 18);
+  EXPECT_EQ(set_of(files, {"x: from field as 96", "y: from params"})->size(), 3);
+  EXPECT_EQ(set_of(files, {"x: from field as 1 4 4"})->size(), 18);
+  EXPECT_EQ(set_of(maps, {"x: from map", "y: from mask"})->size(), 3) << "a map and its mask";
+  // One file alone would be counted: the training files decide.
+  const auto validation = open_array_set({.files = {maps[2]},
+                                          .fields = parse_field_lines({"x: from map"}),
+                                          .key = "data.validation_files",
+                                          .settled_by = {maps[0], maps[1]}});
+  EXPECT_EQ(validation->size(), 1);
+}
+
 TEST(ArraySet, AnyAxisCountsAndOthersAreTheSameForAllSamples) {
   const ScratchDirectory scratch;
   const auto x = rising<float>(2 * 5 * 3);

@@ -124,14 +124,22 @@ TEST(Statistics, OfHdf5NpzAndJson) {
   EXPECT_EQ(again[0].mean, mean);
   EXPECT_EQ(again[0].least, low);
 
+  // A constant channel, as `tutti data stats` writes it, and single numbers of stacked arrays.
+  const std::string stacked = R"({"T": {"mean": [1], "std": [0]}, "U": {"mean": [2], "std": [3]}})";
+  scratch.write("s.json", Bytes(stacked.begin(), stacked.end()));
+  const auto channels =
+      read_statistics(scratch.path() / "s.json", parse_field_lines({"x: from T, U"}));
+  EXPECT_EQ(channels[0].mean, mean);
+  EXPECT_EQ(channels[0].deviation, (std::vector<float>{0, 3}));
+
   const auto refuse = [&](const std::string& text, const std::vector<std::string>& parts) {
     scratch.write("s.json", Bytes(text.begin(), text.end()));
     expect_error<BadFile>([&] { read_statistics(scratch.path() / "s.json", lines); }, parts);
   };
   refuse("{\"x\": 1}", {"data/mean", "found x"});
   refuse("{", {"expected JSON"});
-  refuse("{\"data\": {\"mean\": [1], \"std\": [0]}}", {"not positive"});
-  refuse("{\"data\": {\"min\": [1], \"max\": [1]}}", {"not above"});
+  refuse("{\"data\": {\"mean\": [1], \"std\": [-1]}}", {"negative"});
+  refuse("{\"data\": {\"min\": [1], \"max\": [0]}}", {"below its minimum"});
   refuse("{\"data\": {\"mean\": [\"a\"]}}", {"list of numbers"});
 }
 

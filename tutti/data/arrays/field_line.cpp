@@ -134,8 +134,8 @@ class LineReader {
 
   void clause() {
     const LineWord& word = words_[next_++];
-    const std::string_view text = word.text;
-    const std::string_view keyword = word.quoted || word.after_comma ? "" : text;
+    const std::string_view keyword =
+        word.quoted || word.after_comma ? std::string_view() : std::string_view(word.text);
     if (keyword == "axis") {
       place(FieldLine::Place::axis);
       line_.axis = static_cast<int>(whole_number(one(keyword), 0, Shape::kMaxRank));

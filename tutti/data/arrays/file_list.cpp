@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 #include <set>
 #include <system_error>
 
@@ -57,12 +58,22 @@ void match(const fs::path& at, fs::path::iterator part, const fs::path::iterator
       match(at / name, rest, end, found);
 }
 
+/// A configuration that lies beside the data is none of them.
+bool describes_arrays(const fs::path& file) {
+  if (file.extension() != ".toml") return true;
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);)
+    if (line.find_first_not_of(" \t") == line.find("[[array]]") && line.find('[') != line.npos)
+      return true;
+  return false;
+}
+
 std::vector<fs::path> files_of(const fs::path& path, std::string_view key) {
   std::error_code failed;
   if (fs::is_directory(path, failed)) {
     std::vector<fs::path> files;
     for (const std::string& name : names_in(path, false))
-      if (is_sample_file_name(name)) files.push_back(path / name);
+      if (is_sample_file_name(name) && describes_arrays(path / name)) files.push_back(path / name);
     if (files.empty())
       throw BadFile(
           fmt::format("{}: the folder {} holds no files that end in {}: name the files, or "

@@ -31,6 +31,7 @@ ElementType own_type(const FieldLine& line, const TfFeature& feature, const std:
     case Kind::floats: return ElementType::f32;
     case Kind::integers: return ElementType::i64;
     case Kind::bytes:
+      if (feature.bytes.empty()) break;
       throw BadFile(
           fmt::format("{}: the feature '{}' holds {} bytes, whose type only 'as' can say: "
                       "for example \"{}: from {} as f32 ...\" in data.fields",

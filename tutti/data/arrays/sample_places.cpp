@@ -1,6 +1,7 @@
 #include "tutti/data/arrays/sample_places.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 namespace tutti::data {
@@ -22,9 +23,36 @@ bool named_time(const ArrayInfo& info) {
          name.starts_with("time_");
 }
 
-/// What the headers say where no line says anything.
+/// What a line's 'as' says: the first axis counts (true) or does not; nothing where it fits both
+/// or neither, or has an open extent.
+std::optional<bool> said_by_extents(const FieldLine& line, const ArrayInfo& info) {
+  if (!line.shape || info.shape.empty() || info.shape[0] < 2 ||
+      std::ranges::find(*line.shape, FieldLine::kAnyExtent) != line.shape->end())
+    return {};
+  int64_t wanted = 1;
+  for (const int64_t extent : *line.shape) wanted *= extent;
+  const int64_t whole = info.elements() * std::ssize(line.arrays);
+  if (wanted == whole) return false;
+  return wanted == whole / info.shape[0] ? std::optional(true) : std::nullopt;
+}
+
+/// Fields that agree in their first axis and in no other: 60x24x24 and 60x3, but not a map and its
+/// mask.
+bool agree_in_first_axis_alone(const std::vector<FieldLine>& lines, const ArrayFile& file) {
+  std::set<int64_t> second;
+  for (const FieldLine& line : lines) {
+    const ArrayInfo& info = info_of(file, line);
+    if (info.shape[0] < 2) return false;
+    second.insert(info.shape.size() > 1 ? info.shape[1] : 0);
+  }
+  return second.size() > 1;
+}
+
+/// What the headers say where no line says where its samples lie.
 bool first_axis_counts(const std::vector<FieldLine>& lines, const std::vector<ArrayFile>& some,
                        int64_t files) {
+  for (const FieldLine& line : lines)
+    if (const auto said = said_by_extents(line, info_of(some.front(), line))) return *said;
   std::set<int64_t> of_fields, of_files;
   bool named = false, a_number_each = false;
   for (const FieldLine& line : lines) {
@@ -38,7 +66,8 @@ bool first_axis_counts(const std::vector<FieldLine>& lines, const std::vector<Ar
   for (const ArrayFile& file : some)
     if (const ArrayInfo& info = info_of(file, lines.front()); !info.shape.empty())
       of_files.insert(info.shape[0]);
-  return files == 1 || named || a_number_each || of_files.size() > 1;
+  return files == 1 || named || a_number_each || of_files.size() > 1 ||
+         agree_in_first_axis_alone(lines, some.front());
 }
 
 /// Lines without a place, beside lines that have one.

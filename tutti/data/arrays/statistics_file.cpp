@@ -108,13 +108,13 @@ class Offer {
   }
   void require_sense(const FieldStatistics& found) const {
     for (const float deviation : found.deviation)
-      if (!(deviation > 0)) refuse(fmt::format("a deviation under '{}' is not positive", prefix_));
+      if (!(deviation >= 0)) refuse(fmt::format("a deviation under '{}' is negative", prefix_));
     if (found.least.size() != found.greatest.size())
       refuse(fmt::format("there are {} minima under '{}' and {} maxima", found.least.size(),
                          prefix_, found.greatest.size()));
     for (size_t i = 0; i < found.least.size(); ++i)
-      if (!(found.least[i] < found.greatest[i]))
-        refuse(fmt::format("maximum {} under '{}' is not above its minimum", i, prefix_));
+      if (!(found.least[i] <= found.greatest[i]))
+        refuse(fmt::format("maximum {} under '{}' is below its minimum", i, prefix_));
   }
   [[noreturn]] void refuse(const std::string& why) const {
     throw BadFile(fmt::format("{}: {}: correct data.statistics or the file", file_, why));
@@ -127,16 +127,45 @@ class Offer {
 
 bool is_known(const FieldStatistics& found) { return !found.mean.empty() || !found.least.empty(); }
 
-FieldStatistics statistics_of(const Numbers& numbers, const FieldLine& line,
-                              const std::string& file) {
-  std::string array = line.arrays.front();
+/// The first prefix that offers anything, for a field of one array or a group of all.
+FieldStatistics statistics_under(const Numbers& numbers, const std::string& field,
+                                 std::string array, const std::string& file) {
   if (array.starts_with('/')) array.erase(0, 1);
   const size_t group = array.find_last_of('/');
   for (const std::string& prefix :
-       {line.field + "/", array + "/",
+       {field + "/", array + "/",
         group == std::string::npos ? std::string() : array.substr(0, group + 1), std::string()})
     if (FieldStatistics found = Offer(numbers, prefix, file).read(); is_known(found)) return found;
   return {};
+}
+
+/// One number of each stacked array; nothing where one of them has not exactly one.
+std::vector<float> stacked(const std::vector<FieldStatistics>& arrays,
+                           std::vector<float> FieldStatistics::*of) {
+  std::vector<float> all;
+  for (const FieldStatistics& one : arrays) {
+    if ((one.*of).size() != 1) return {};
+    all.push_back((one.*of)[0]);
+  }
+  return all;
+}
+
+FieldStatistics statistics_of(const Numbers& numbers, const FieldLine& line,
+                              const std::string& file) {
+  if (line.arrays.size() > 1) {
+    if (FieldStatistics own = Offer(numbers, line.field + "/", file).read(); is_known(own))
+      return own;
+    std::vector<FieldStatistics> arrays;
+    for (const std::string& array : line.arrays)
+      arrays.push_back(
+          Offer(numbers, (array.starts_with('/') ? array.substr(1) : array) + "/", file).read());
+    if (std::ranges::any_of(arrays, is_known))
+      return {.mean = stacked(arrays, &FieldStatistics::mean),
+              .deviation = stacked(arrays, &FieldStatistics::deviation),
+              .least = stacked(arrays, &FieldStatistics::least),
+              .greatest = stacked(arrays, &FieldStatistics::greatest)};
+  }
+  return statistics_under(numbers, line.field, line.arrays.front(), file);
 }
 
 }  // namespace

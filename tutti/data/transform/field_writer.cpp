@@ -6,6 +6,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/rng.h"
+#include "tutti/data/transform/field_fit.h"
 
 namespace tutti::data {
 namespace {
@@ -66,20 +67,13 @@ FieldWriter::FieldWriter(const Field& stored, const FieldSteps& steps, const Ten
       batch_(batch), rows_(rows), permuted_(stored.shape),
       placed_(placed_shape(stored, steps.placement)) {
   const int rank = placed_.rank();
-  CHECK(batch.shape.rank() == rank + 1 && rank < Shape::kMaxRank, "a batch {} for the field '{}'",
-        batch.to_string(), stored.name);
-  for (int d = 0; d < rank; ++d)
-    if (batch.shape[d + 1] != placed_[d])
-      throw ConfigError(
-          fmt::format("the field '{}' leaves its transforms as {}, the network takes {}: correct "
-                      "data.transforms",
-                      stored.name, placed_.to_string(),
-                      Shape(std::span(batch.shape.begin() + 1, batch.shape.end())).to_string()));
+  CHECK(rank < Shape::kMaxRank, "a batch {} for the field '{}'", batch.to_string(), stored.name);
   if (batch.dtype == DType::i32 && (!is_integer(stored.element) || !values_.is_identity()))
     throw ConfigError(fmt::format(
         "the field '{}' must be whole numbers, without steps that change values: the network takes "
-        "class numbers",
+        "class numbers; model.task = \"regress\" learns numbers",
         stored.to_string()));
+  const FieldAxes axes = fitted_axes(stored, placed_, batch);
   for (int d = rank - 1, from = 0; d >= 0; --d) {
     from = placement_.permute.empty() ? d : placement_.permute[static_cast<size_t>(d)];
     permuted_[d] = stored.shape[from];
@@ -87,8 +81,16 @@ FieldWriter::FieldWriter(const Field& stored, const FieldSteps& steps, const Ten
   }
   for (int d = 0; d <= rank; ++d) {
     const auto at = static_cast<size_t>(d);
-    offset_[at] = batch.layout.terms(batch.shape, d);
+    const int to = d == 0 ? 0 : axes[at - 1];
+    offset_[at] = d > 0 && to == 0 ? std::vector<int64_t>{0} : batch.layout.terms(batch.shape, to);
     offset_stride_[at] = common_stride(offset_[at]);
+  }
+  if (rows) {
+    const auto along = std::find(axes.begin(), axes.begin() + rank, rows->dim);
+    if (along == axes.begin() + rank)
+      rows_.reset();
+    else
+      rows_->dim = static_cast<int>(along - axes.begin()) + 1;
   }
   if (rank == 0) {  // as one element along an axis
     offset_[1] = {0};

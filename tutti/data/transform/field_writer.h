@@ -41,10 +41,10 @@ struct BatchRows {
   int64_t first = 0, last = 0;
 };
 
-/// The batch is a tensor [N, placed field ...] of f32, bf16 or, of integers without value steps,
-/// i32, in any layout. Channel padding of a blocked layout is not written: zero it once. Zeros of
-/// padding are zeros of the stored field, so they go through the value steps. Immutable: calls for
-/// different positions may run on different threads.
+/// The batch is a tensor [N, placed field ...], extents of 1 aside (field_fit.h), of f32, bf16 or,
+/// of integers without value steps, i32, in any layout. Channel padding of a blocked layout is not
+/// written: zero it once. Zeros of padding are zeros of the stored field, so they go through the
+/// value steps. Immutable: calls for different positions may run on different threads.
 ///
 /// "crop pad 4, flip x, divide 255, normalise" equals, bit for bit in f32, torchvision's
 /// RandomCrop(size, padding 4), RandomHorizontalFlip, ToTensor, Normalize.
@@ -65,7 +65,7 @@ class FieldWriter {
  private:
   /// Where the elements along one axis of the result come from.
   struct AxisMap {
-    int dim = 0;                              ///< of the batch, from 1
+    int dim = 0;                              ///< of the placed field, from 1
     int stored = 0;                           ///< axis of the stored field
     int64_t begin = 0;                        ///< of its element 0, in stored elements
     int64_t stride = 0;                       ///< in stored elements; negative where mirrored
@@ -96,7 +96,7 @@ class FieldWriter {
   Placement placement_;
   ValueFunction values_;
   TensorDesc batch_;
-  std::optional<BatchRows> rows_;
+  std::optional<BatchRows> rows_;                         ///< dim of the placed field, from 1
   std::array<int64_t, Shape::kMaxRank> stored_stride_{};  ///< of the permuted axes
   Shape permuted_, placed_;
   // What each stored number of one or two bytes becomes, for each channel where they differ; empty
@@ -104,7 +104,7 @@ class FieldWriter {
   std::vector<float> floats_;
   std::vector<bf16> halves_;
   int64_t table_entries_ = 0;
-  // Layout offsets are sums of one term per dimension.
+  // Layout offsets are sums of one term per dimension: of the batch, then of the placed field.
   std::array<std::vector<int64_t>, Shape::kMaxRank> offset_;
   std::array<int64_t, Shape::kMaxRank> offset_stride_{};  ///< where linear, otherwise 0
 };

@@ -3,12 +3,13 @@
 #include <algorithm>
 
 #include "tutti/base/error.h"
+#include "tutti/data/transform/field_fit.h"
 
 namespace tutti::data {
 
 SampleWriter::SampleWriter(const Dataset& dataset, std::span<const BatchField> fields,
                            std::span<const FieldSteps> steps, uint64_t seed)
-    : seed_(seed), fields_(dataset.fields().size()) {
+    : seed_(seed), fields_(dataset.fields()) {
   for (size_t i = 0; i < steps.size(); ++i) {
     field_index(dataset, steps[i].field);
     if (std::ranges::count(steps, steps[i].field, &FieldSteps::field) > 1)
@@ -16,12 +17,22 @@ SampleWriter::SampleWriter(const Dataset& dataset, std::span<const BatchField> f
           fmt::format("data.transforms names the field '{}' twice: give all its steps in one line",
                       steps[i].field));
   }
+  const auto placement_of = [&](const std::string& field) {
+    const auto own = std::ranges::find(steps, field, &FieldSteps::field);
+    return own != steps.end() ? own->placement : Placement();
+  };
+  for (const BatchField& field : fields)
+    for (const BatchField& other : fields)
+      check_moved_alike(fields_[field_index(dataset, field.field)], placement_of(field.field),
+                        fields_[field_index(dataset, other.field)], placement_of(other.field));
   for (const BatchField& field : fields) {
     const size_t index = field_index(dataset, field.field);
     const auto own = std::ranges::find(steps, field.field, &FieldSteps::field);
     const FieldSteps given = own != steps.end() ? *own : FieldSteps{.field = field.field};
-    writers_.push_back(
-        {index, FieldWriter(dataset.fields()[index], given, field.desc, field.rows)});
+    const Field& own_field = fields_[index];
+    check_class_count(own_field, field.classes);
+    writers_.push_back({index, FieldWriter(own_field, given, field.desc, field.rows),
+                        own_field.class_names.empty() ? field.classes : 0});
     reads_rows_ = reads_rows_ || field.rows;
     has_chance_ = has_chance_ || given.placement.has_chance();
     CHECK(field.desc.shape[0] == fields.front().desc.shape[0], "tensors of one minibatch");
@@ -32,16 +43,19 @@ void SampleWriter::write(const Sample& sample, std::optional<int64_t> epoch, int
                          int64_t position, std::span<void* const> batch) const {
   std::optional<Chance> chance;
   if (epoch && has_chance_) chance.emplace(seed_, *epoch, index);
-  for (size_t i = 0; i < writers_.size(); ++i)
-    writers_[i].writer.write(sample.at(writers_[i].field), chance ? &*chance : nullptr, position,
-                             batch[i]);
+  for (size_t i = 0; i < writers_.size(); ++i) {
+    const Writer& own = writers_[i];
+    const void* stored = sample.at(own.field);
+    if (own.classes > 0) check_class_numbers(fields_[own.field], own.classes, stored, index);
+    own.writer.write(stored, chance ? &*chance : nullptr, position, batch[i]);
+  }
 }
 
 void SampleWriter::wanted_rows(std::optional<int64_t> epoch, int64_t index,
                                std::vector<FieldRows>& rows) const {
   std::optional<Chance> chance;
   if (epoch && has_chance_) chance.emplace(seed_, *epoch, index);
-  rows.assign(fields_, {});
+  rows.assign(fields_.size(), {});
   for (size_t i = 0; i < writers_.size(); ++i) {
     const bool twice = std::ranges::count(writers_, writers_[i].field, &Writer::field) > 1;
     if (!twice)

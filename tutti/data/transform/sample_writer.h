@@ -16,13 +16,14 @@ struct BatchField {
   std::string field;
   TensorDesc desc;                     ///< [N, placed field ...]
   std::optional<BatchRows> rows = {};  ///< what is needed of it; none: all
+  int64_t classes = 0;                 ///< class numbers the network has outputs for; 0: numbers
 };
 
 /// Immutable: calls for different positions may run on different threads.
 class SampleWriter {
  public:
   /// `steps`: of some fields of the data set; a field without any is taken as it is. ConfigError
-  /// where a field is not there, twice there, or does not fit.
+  /// where a field is not there, twice there, does not fit, or has more classes than the network.
   SampleWriter(const Dataset& dataset, std::span<const BatchField> fields,
                std::span<const FieldSteps> steps, uint64_t seed);
 
@@ -31,7 +32,7 @@ class SampleWriter {
   const TensorDesc& desc(size_t i) const { return writers_[i].writer.batch(); }
 
   /// Sample `index` of the data set to `position` of the minibatch. `epoch`: of training; none: no
-  /// chance.
+  /// chance. ConfigError where a label is none of the network's classes.
   void write(const Sample& sample, std::optional<int64_t> epoch, int64_t index, int64_t position,
              std::span<void* const> batch) const;
   /// Whether of some field not all is needed; what, of each field of the data set, for read_rows().
@@ -42,11 +43,12 @@ class SampleWriter {
   struct Writer {
     size_t field;  // of the data set
     FieldWriter writer;
+    int64_t classes = 0;  // labels are to be below; 0: numbers, or checked by the data set
   };
   std::vector<Writer> writers_;
   uint64_t seed_;
   bool has_chance_ = false, reads_rows_ = false;
-  size_t fields_ = 0;  // of the data set
+  std::vector<Field> fields_;  // of the data set
 };
 
 }  // namespace tutti::data

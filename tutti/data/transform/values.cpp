@@ -60,6 +60,11 @@ ValueFunction::ValueFunction(const Field& stored, int64_t channels, std::vector<
       refuse(name, fmt::format("has numbers for {} channels, the field has {}: give one, or one "
                                "for each",
                                step.first.size(), channels));
+    for (size_t i = 0; i < step.first.size(); ++i)
+      if (normalises ? !(step.second[i] > 0) : !(step.first[i] < step.second[i]))
+        refuse(name, fmt::format("would divide by zero: channel {} is {} everywhere; leave it out, "
+                                 "or give numbers",
+                                 i, step.first[i]));
     by_channel_ = by_channel_ || step.first.size() > 1;
   }
 }

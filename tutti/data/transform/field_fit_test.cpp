@@ -46,8 +46,7 @@ TEST(FieldFit, TargetsThatDoNotFitNameTheRemedy) {
   refused({.name = "y", .element = f32, .shape = {24, 24}}, {DType::f32, {2, 576}, {}}, "'as 576'");
   refused({.name = "y", .element = f32, .shape = {4}}, {DType::i32, {2}, {}}, "\"regress\"");
   refused({.name = "y", .shape = {8, 8}}, {DType::i32, {2}, {}}, "\"segment\"");
-  refused({.name = "y", .class_names = {"a", "b", "c"}}, {DType::f32, {2, 3}, {}},
-          "\"classify\"");
+  refused({.name = "y", .class_names = {"a", "b", "c"}}, {DType::f32, {2, 3}, {}}, "\"classify\"");
 }
 
 TEST(FieldFit, LabelsBeyondTheNetworksOutputsAreRefused) {

@@ -55,6 +55,16 @@ sys.exit(a[:128] != b[:128] or len(x) == 0 or len(x) != len(y) or any(not abs(p 
   near batch group
   expect 2 group-odd --ranks 4 --set parallel.spatial=2 --set parallel.batchnorm_group_size=3
   says group-odd '2 replicas on ranks of their own are no groups of 3'
+  # The norm by which a gradient is clipped is that of the whole sample's.
+  config=$here/volumes.toml
+  clipped="--replicas 1 --max-steps 3 --set batch.local=2 --set optimizer.clip_norm=0.1"
+  expect 0 clipped $clipped
+  expect 0 clipped-2x2 $clipped --ranks 4 --set parallel.spatial=2,2
+  for name in clipped clipped-2x2; do
+    grep '"event":"step"' $name/record.jsonl | grep -Eo '"grad_norm":[0-9.e-]+' | sed 's/:/: /' >$name.norms
+  done
+  alike clipped.norms clipped-2x2.norms
+  config=$here/maps.toml
   # A rank that dies.
   long="--ranks 2 --replicas 1 --set parallel.spatial=2 --epochs 12 --set run.eval_every=0"
   expect 0 lived $long

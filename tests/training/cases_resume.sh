@@ -144,28 +144,29 @@ case_killed() {
   [ "$(tail -n +2 back/steps.csv | cut -d, -f3 | tr '\n' ' ')" = "$(seq -s ' ' 24) " ] || fail "the record is not of one course: $(cat back/steps.csv)"
 }
 
-case_stopped() {
-  expect 0 whole
-  "$tutti" train "$config" --output-dir parts --set checkpoint.every_steps=2 >>parts.log 2>&1 &
+# terminated NAME FLAGS: a run that SIGTERM ends after its first checkpoint, with the code of a run that is to go on
+terminated() {
+  local name=$1 job code
+  shift
+  "$tutti" train "$config" --output-dir "$name" --set checkpoint.every_steps=2 "$@" >>"$name.log" 2>&1 &
   job=$!
-  wait_for parts/checkpoints/step_0000002 $job
+  wait_for "$name/checkpoints/step_0000002" $job
   kill -TERM $job
   wait $job
   code=$?
   [ $code -eq 75 ] || fail "exit code $code after SIGTERM, expected 75"
+}
+
+case_stopped() {
+  expect 0 whole
+  terminated parts
   says parts 'signal 15 with a checkpoint at step'
   # It is asked every fourth step and after each evaluation (docs/cli.md).
   step=$(grep '"event":"run_stop"' parts/record.jsonl | grep -o '"steps":[0-9]*' | cut -d: -f2)
   [ $((step % 4)) -eq 0 ] || fail "stopped at step $step, which is no fourth one"
   expect 0 parts --resume
   same whole parts 24
-  "$tutti" train "$config" --output-dir asked --epochs 100000 --set run.eval_every=0.001 --set checkpoint.every_steps=2 >>asked.log 2>&1 &
-  job=$!
-  wait_for asked/checkpoints/step_0000002 $job
-  kill -TERM $job
-  wait $job
-  code=$?
-  [ $code -eq 75 ] || fail "exit code $code after SIGTERM, expected 75"
+  terminated asked --epochs 100000 --set run.eval_every=0.001
   step=$(grep '"event":"run_stop"' asked/record.jsonl | grep -o '"steps":[0-9]*' | cut -d: -f2)
   [ -d "asked/checkpoints/$(printf step_%07d "$step")" ] || fail "no checkpoint of step $step"
   grep '"event":"eval"' asked/record.jsonl | tail -n 1 | grep -q "\"step\":$step," || fail "step $step was not evaluated before the stop"

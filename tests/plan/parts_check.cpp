@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <functional>
 #include <numeric>
 
@@ -13,20 +15,6 @@
 
 namespace tutti::test {
 namespace {
-
-/// Of each rank.
-std::vector<ScienceStep> run_parts(const Parts& parts) {
-  const CpuBackend backend;
-  std::vector<ScienceStep> got(static_cast<size_t>(parts.ranks()));
-  comm::run_ranks(parts.ranks(), [&](comm::Communicator& communicator) {
-    const PartGrid grid(parts.spatial, 1, parts.ranks(), communicator.rank());
-    got[static_cast<size_t>(communicator.rank())] =
-        run_part(science_network(parts.network, DType::f32, parts.batch,
-                                 {.slabs = parts.slabs, .grid = grid}),
-                 backend, parts_options(), grid, communicator);
-  });
-  return got;
-}
 
 using TensorOf = std::function<const NamedTensor&(const ScienceStep&)>;
 
@@ -49,44 +37,83 @@ int Parts::ranks() const {
 }
 
 std::string Parts::text() const {
-  return fmt::format("{} on {} parts x {} replica(s)", network, fmt::join(spatial, "x"), replicas);
+  return fmt::format("{} ({}) on {} parts x {} replica(s)", network, layout,
+                     fmt::join(spatial, "x"), replicas);
 }
 
-PlanOptions parts_options() { return {.layout = "b16c", .measure = false}; }
+PlanOptions parts_options(const std::string& layout) {
+  return {.layout = layout, .measure = false};
+}
+
+std::vector<ScienceStep> serial_steps(const std::string& network, int64_t batch, int replicas) {
+  const ScienceNetwork serial = science_network(network, DType::f32, batch);
+  std::vector<ScienceStep> steps;
+  for (int r = 0; r < replicas; ++r)
+    steps.push_back(run_step(serial, CpuBackend(), parts_options(), static_cast<uint64_t>(r)));
+  return steps;
+}
+
+std::vector<ScienceStep> part_steps(const Parts& parts) {
+  const CpuBackend backend;
+  std::vector<ScienceStep> got(static_cast<size_t>(parts.ranks()));
+  comm::run_ranks(parts.ranks(), [&](comm::Communicator& communicator) {
+    const PartGrid grid(parts.spatial, 1, parts.ranks(), communicator.rank());
+    got[static_cast<size_t>(communicator.rank())] =
+        run_part(science_network(parts.network, DType::f32, parts.batch,
+                                 {.slabs = parts.slabs, .grid = grid}),
+                 backend, parts_options(parts.layout), grid, communicator);
+  });
+  return got;
+}
+
+PartsDistance expect_serial(const Parts& parts, const std::vector<ScienceStep>& got,
+                            const std::vector<ScienceStep>& serial, double gradients) {
+  const auto replicas = static_cast<size_t>(parts.replicas);
+  const std::vector<ScienceStep> want(serial.begin(), serial.begin() + parts.replicas);
+  PartsDistance d;
+  for (size_t r = 0; r < got.size(); ++r)
+    d.out = std::max(d.out, far(got[r].out, want[r / (got.size() / replicas)].out));
+  EXPECT_LT(d.out, 1e-4) << parts.text();
+  const TensorOf loss = [](const ScienceStep& step) -> const NamedTensor& { return step.loss; };
+  d.loss = std::abs(sum_of(got, parts.replicas, loss)[0] - sum_of(want, parts.replicas, loss)[0]);
+  EXPECT_LE(d.loss, 1e-5) << parts.text();
+  for (size_t i = 0; i < want.front().gradients.size(); ++i) {
+    const TensorOf tensor = [i](const ScienceStep& step) -> const NamedTensor& {
+      return step.gradients[i];
+    };
+    const double apart =
+        far(sum_of(got, parts.replicas, tensor), sum_of(want, parts.replicas, tensor));
+    EXPECT_LT(apart, gradients) << want.front().gradients[i].name << " of " << parts.text();
+    if (apart < d.gradient) continue;
+    d.gradient = apart;
+    d.farthest = want.front().gradients[i].name;
+  }
+  for (size_t i = 0; i < want.back().model.size(); ++i) {
+    const double apart = far(got.back().model[i], want.back().model[i]);
+    EXPECT_LT(apart, 1e-4) << want.back().model[i].name << " of " << parts.text();
+    d.model = std::max(d.model, apart);
+  }
+  return d;
+}
 
 void expect_serial(const Parts& parts, double gradients) {
-  const CpuBackend backend;
-  const ScienceNetwork serial = science_network(parts.network, DType::f32, parts.batch);
-  std::vector<ScienceStep> want;
-  for (int r = 0; r < parts.replicas; ++r)
-    want.push_back(run_step(serial, backend, parts_options(), static_cast<uint64_t>(r)));
-  const std::vector<ScienceStep> got = run_parts(parts);
-  for (size_t r = 0; r < got.size(); ++r)
-    EXPECT_LT(far(got[r].out, want[r / (got.size() / want.size())].out), 1e-4) << parts.text();
-  const auto apart = [&](const TensorOf& tensor) {
-    return far(sum_of(got, parts.replicas, tensor), sum_of(want, parts.replicas, tensor));
-  };
-  const TensorOf loss = [](const ScienceStep& step) -> const NamedTensor& { return step.loss; };
-  EXPECT_NEAR(sum_of(got, parts.replicas, loss)[0], sum_of(want, parts.replicas, loss)[0], 1e-5)
-      << parts.text();
-  for (size_t i = 0; i < want.front().gradients.size(); ++i)
-    EXPECT_LT(
-        apart([i](const ScienceStep& step) -> const NamedTensor& { return step.gradients[i]; }),
-        gradients)
-        << want.front().gradients[i].name << " of " << parts.text();
-  for (size_t i = 0; i < want.back().model.size(); ++i)
-    EXPECT_LT(far(got.back().model[i], want.back().model[i]), 1e-4)
-        << want.back().model[i].name << " of " << parts.text();
+  expect_serial(parts, part_steps(parts), serial_steps(parts.network, parts.batch, parts.replicas),
+                gradients);
 }
 
-void expect_same_bits(const Parts& parts) {
-  const std::vector<ScienceStep> once = run_parts(parts), again = run_parts(parts);
+bool expect_same_bits(const Parts& parts, const std::vector<ScienceStep>& once,
+                      const std::vector<ScienceStep>& again) {
+  bool same = true;
+  const auto compare = [&](const NamedTensor& a, const NamedTensor& b) {
+    EXPECT_TRUE(a.bytes == b.bytes) << a.name << " of " << parts.text();
+    same = same && a.bytes == b.bytes;
+  };
   for (size_t r = 0; r < once.size(); ++r) {
-    EXPECT_EQ(once[r].loss.bytes, again[r].loss.bytes) << parts.text();
+    compare(once[r].loss, again[r].loss);
     for (size_t i = 0; i < once[r].gradients.size(); ++i)
-      EXPECT_EQ(once[r].gradients[i].bytes, again[r].gradients[i].bytes)
-          << once[r].gradients[i].name << " of " << parts.text();
+      compare(once[r].gradients[i], again[r].gradients[i]);
   }
+  return same;
 }
 
 }  // namespace tutti::test

@@ -13,13 +13,18 @@ namespace {
 class Shared : public testing::TestWithParam<const char*> {};
 
 TEST_P(Shared, ComputesTheSame) {
-  for (const std::vector<int64_t>& spatial : {std::vector<int64_t>{2}, std::vector<int64_t>{4},
-                                              std::vector<int64_t>{3}, std::vector<int64_t>{2, 2}})
-    expect_serial({.network = GetParam(), .spatial = spatial}, 3e-3);
+  const std::vector<ScienceStep> serial = serial_steps(GetParam(), 2, 1);
+  for (const std::vector<int64_t>& spatial :
+       {std::vector<int64_t>{2}, std::vector<int64_t>{4}, std::vector<int64_t>{3},
+        std::vector<int64_t>{2, 2}}) {
+    const Parts parts{.network = GetParam(), .spatial = spatial};
+    expect_serial(parts, part_steps(parts), serial, 3e-3);
+  }
 }
 
 TEST_P(Shared, HasTheSameBitsEachTime) {
-  expect_same_bits({.network = GetParam(), .spatial = {2, 2}});
+  const Parts parts{.network = GetParam(), .spatial = {2, 2}};
+  expect_same_bits(parts, part_steps(parts), part_steps(parts));
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, Shared, testing::Values("cosmoflow2", "deepcam"),
@@ -42,6 +47,11 @@ TEST(SharedSlabs, ComputesInnerOnesBeforeItWaits) {
   }
   EXPECT_GT(some, 0);
   expect_serial({.network = "cosmoflow2", .spatial = {2}, .slabs = 4}, 3e-3);
+}
+
+TEST(SharedBlocks, ComputesTheSameInBlocksOfChannels) {
+  expect_serial(
+      {.network = "cosmoflow2", .spatial = {2, 2}, .slabs = 1, .batch = 1, .layout = "b16c"}, 3e-3);
 }
 
 }  // namespace

@@ -32,8 +32,8 @@ ScienceNetwork forward_of(std::string_view name, DType activations, int64_t batc
       loss.class_weights.push_back(static_cast<float>(std::pow(f, -0.125)));
     n.loss = softmax_cross_entropy(g, "loss", n.out, n.target, loss);
   } else {
-    CHECK(name == "cosmoflow2" || name == "cosmoflow3", "no network {}", name);
-    const int64_t side = full || wide ? 128 : 32, channels = full ? 32 : wide ? 4 : 16;
+    CHECK((name == "cosmoflow2" || name == "cosmoflow3") && !wide, "no network {}", name);
+    const int64_t side = full ? 128 : 32, channels = full ? 32 : 16;
     n.in = g.input("volume", {activations, {batch, 4, side, side, side}, {}});
     n.out = cosmoflow_prediction(g, n.in,
                                  {.kernel = name.back() - '0', .channels = channels, .dropout = 0});

@@ -20,9 +20,8 @@ struct ScienceNetwork {
 };
 
 /// "cosmoflow2", "cosmoflow3" (the kernel's size; without dropout), or "deepcam": small ones; with
-/// "-full" behind the name those of MLPerf HPC, with "-wide" few channels at the full size, so that
-/// four parts are multiples of all strides.
-/// `split`: how samples are cut and shared.
+/// "-full" behind the name those of MLPerf HPC. "deepcam-wide" has few channels at a height of
+/// which four parts are multiples of all strides. `split`: how samples are cut and shared.
 ScienceNetwork science_network(const std::string& name, DType activations, int64_t batch,
                                const SplitSettings& split = {.slabs = 1});
 

@@ -206,7 +206,16 @@ std::unique_ptr<EvaluationNetwork> compile_evaluation(const ModelSpec& model,
   std::unique_ptr<EvaluationNetwork> network;
   const std::string made = comm::decide(communicator, "measuring kernels", [&] {
     network = evaluation_of(model, split, backend, options);
-    return choices_text(network->plan.layout, network->plan.options.choices.used());
+    PlanOptions others = options;
+    others.layout = network->plan.layout;
+    others.choices = network->plan.options.choices;
+    for (int part = 1; part < split.grid.parts(); ++part) {
+      SplitSettings other = split;
+      other.grid = split.grid.with_part(part);
+      others.choices = evaluation_of(model, other, backend, others)->plan.options.choices;
+    }
+    network->plan.options.choices = others.choices.used();
+    return choices_text(others.layout, network->plan.options.choices);
   });
   if (communicator.rank() == 0) return network;
   take_choices(made, options);

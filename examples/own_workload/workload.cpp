@@ -49,7 +49,7 @@ class Confidence final : public tutti::Metric {
                    int64_t i) const override {
     const int64_t classes = prediction.sample.elements(), label = target.classes(i)[0];
     const float* y = prediction.numbers(i);
-    if (label >= classes)
+    if (label < 0 || label >= classes)
       throw tutti::ConfigError(fmt::format(
           "sample {} of the batch has label {}, the model has {} classes", i, label, classes));
     const double greatest = *std::max_element(y, y + classes);

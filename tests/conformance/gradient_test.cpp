@@ -105,6 +105,10 @@ std::vector<GradientCase> cases() {
                  return std::vector<Value>{squared_error(
                      g, batch_norm(g, "bn", y, Mode::train, {.relu = relu, .residual = other}))};
                });
+  add_map("batch_norm_frozen", {3, 4, 2}, [](Graph& g, Value x) {
+    const NormStatistics frozen{.momentum = 0, .running = true};
+    return batch_norm(g, "bn", x, Mode::train, {.relu = true, .statistics = frozen});
+  });
   add_map("dense", {2, 3, 2}, [](Graph& g, Value x) {
     return dense(g, "y", x, {.outputs = 4, .bias = true, .dtype = {}});
   });

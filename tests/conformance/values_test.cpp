@@ -84,12 +84,23 @@ TEST(Values, PointwiseLosses) {
 }
 
 TEST(Values, BatchNormStatisticsAndRunningAverages) {
-  const OpRun y = run(std::make_shared<BatchNormStats>(0.f, 0.1f),
+  const OpRun y = run(std::make_shared<BatchNormStats>(NormStatistics{.epsilon = 0}),
                       {batched({2, 1, 2}), fixed({1}), fixed({1})}, {{1, 2, 3, 6}, {1}, {2}});
   expect_near(y.out(0), {3});
   expect_near(y.out(1), {1 / std::sqrt(3.5)});
   expect_near(y.in(1), {1.2});
   expect_near(y.in(2), {0.9 * 2 + 0.1 * 14.0 / 3});
+}
+
+TEST(Values, BatchNormByRunningAveragesTakesThemWithThisBatchInThem) {
+  const OpRun y =
+      run(std::make_shared<BatchNormStats>(NormStatistics{.epsilon = 0, .running = true}),
+          {batched({2, 1, 2}), fixed({1}), fixed({1})}, {{1, 2, 3, 6}, {1}, {2}});
+  const double spread = 0.9 * 2 + 0.1 * 14.0 / 3;
+  expect_near(y.in(1), {1.2});
+  expect_near(y.in(2), {spread});
+  expect_near(y.out(0), {1.2});
+  expect_near(y.out(1), {1 / std::sqrt(spread)});
 }
 
 /// One parameter with its gradient and states in an update's ops.

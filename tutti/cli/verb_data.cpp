@@ -25,7 +25,7 @@ namespace {
 struct DataVerb {
   std::string name, dir;
   int64_t train = -1, test = -1, classes = 0;  // -1: the set's usual number
-  int side = 64, height = 192, width = 288;
+  int side = 64, particles = 1, height = 192, width = 288;
   double cell = 1, spread = data::kPublishedSpread;
   uint64_t seed = 1;
   int threads = 0;
@@ -85,9 +85,13 @@ data::SampleCounts usual_counts(const std::string& name) {
 /// Sets of one file a sample.
 void generate_samples(const DataVerb& verb, const data::SampleCounts& counts, int threads) {
   if (verb.name == "cosmoflow")
-    data::write_cosmoflow(
-        verb.dir, {.side = verb.side, .cell = verb.cell, .seed = verb.seed, .spread = verb.spread},
-        counts, threads);
+    data::write_cosmoflow(verb.dir,
+                          {.side = verb.side,
+                           .cell = verb.cell,
+                           .seed = verb.seed,
+                           .spread = verb.spread,
+                           .particles = verb.particles},
+                          counts, threads);
   else
     data::write_deepcam(verb.dir,
                         {.grid = {.rows = verb.height, .columns = verb.width}, .seed = verb.seed},
@@ -196,6 +200,13 @@ Verb generate_verb(const std::shared_ptr<DataVerb>& state) {
                  .bind = &state->spread,
                  .least = 0.01,
                  .greatest = data::kGreatestSpread},
+                {.names = "--particles",
+                 .value = "N",
+                 .help =
+                     "Particles along a cell's axis, so N^3 in a cell (cosmoflow; published: 1)",
+                 .bind = &state->particles,
+                 .least = 1,
+                 .greatest = data::kMostParticles},
                 {.names = "--height",
                  .value = "N",
                  .help = "Rows of a map (deepcam; published: 768)",

@@ -83,13 +83,15 @@ std::string refusal_of_library(std::string_view bytes) {
 void load_library(ModelSection& model) {
   static std::map<std::string, std::string> loaded;  // path -> content
   if (model.library.empty()) return;
-  const auto [at, is_new] = loaded.try_emplace(model.library);
-  if (is_new) {
+  auto at = loaded.find(model.library);
+  if (at == loaded.end()) {
     const std::string bytes = bytes_of(model.library);
     if (const std::string reason = refusal_of_library(bytes); !reason.empty())
       refuse(model.library, reason);
     load(model.library);
-    at->second = sha256({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
+    const std::string content =
+        sha256({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
+    at = loaded.emplace(model.library, content).first;
   }
   model.library_content = at->second;
 }

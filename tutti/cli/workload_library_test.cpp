@@ -41,6 +41,7 @@ TEST(WorkloadLibrary, NamesTheFileThatCannotBeOne) {
   EXPECT_NE(
       refused("nowhere/libmine.so").find("model.library = \"nowhere/libmine.so\": there is no"),
       std::string::npos);
+  EXPECT_NE(refused("nowhere/libmine.so"), "") << "and again, should somebody go on";
   EXPECT_NE(refused(scratch.path()).find("is no file"), std::string::npos);
   EXPECT_NE(refused(scratch.write("lib.so", std::string("\177ELF"))).find("TUTTI_WORKLOAD()"),
             std::string::npos);

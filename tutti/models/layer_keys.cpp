@@ -83,6 +83,13 @@ std::vector<LayerKey> all_keys() {
       {"bias_value", real, "The number of a constant bias. 0 without it", -1e30, 1e30},
       {"epsilon", real, "Added to the variance. 1e-5 without it", 0, 1},
       {"momentum", real, "Weight of a batch in the running statistics. 0.1 without it", 0, 1},
+      {"statistics",
+       word,
+       "What training normalises by: the batch, or the running averages, which then are constants "
+       "to the gradient (with momentum = 0: frozen). batch without it",
+       0,
+       0,
+       {"batch", "running"}},
       {"kind", word, "Maximum or average. max without it", 0, 0, {"max", "average"}},
       {"count_pad", flag, "Whether an average counts the padding. true without it"},
       {"probability", real, "Probability with which an element is left out. 0.5 without it", 0,

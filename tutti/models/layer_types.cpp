@@ -73,8 +73,9 @@ Value batch_norm_layer(LayerPlace& place) {
   const bool relu = activation && activation->kind == ActivationKind::relu;
   const Value y = batch_norm(place.graph, place.name, place.in[0], place.spec.mode,
                              {.relu = relu,
-                              .epsilon = place.real("epsilon", 1e-5f),
-                              .momentum = place.real("momentum", 0.1f)});
+                              .statistics = {.epsilon = place.real("epsilon", 1e-5f),
+                                             .momentum = place.real("momentum", 0.1f),
+                                             .running = place.word("statistics") == "running"}});
   return relu ? y : place.activated(y);
 }
 
@@ -180,7 +181,7 @@ std::vector<LayerType> all_types() {
        dense_layer},
       {"batch_norm",
        "Batch normalisation of each channel",
-       {"epsilon", "momentum", "activation", "slope"},
+       {"epsilon", "momentum", "statistics", "activation", "slope"},
        1,
        1,
        batch_norm_layer},

@@ -19,6 +19,36 @@ std::string relu_residual(bool relu, bool residual) {
                      residual ? "residual" : "");
 }
 
+/// The sums that the gradient through the statistics takes, (sum over all) / (all values), of
+/// dgamma and dbeta: with M this rank's number of values it is (sum over all) * share / M. Through
+/// constant statistics there is none: a share of 0.
+std::pair<Value, Value> sums_of_all(Graph& graph, const std::string& name, Value mean, Value dgamma,
+                                    Value dbeta) {
+  const auto sum = [&](const char* of, float share, const std::vector<Value>& each) {
+    return graph.append(name + of, std::make_shared<SumParts>(share), each).front();
+  };
+  const auto constant = [&] {
+    return std::pair{sum(".dgamma", 0, {dgamma}), sum(".dbeta", 0, {dbeta})};
+  };
+  const int producer = graph[mean].producer;
+  if (producer < 0) return {dgamma, dbeta};
+  const OpPtr made = graph.nodes()[static_cast<size_t>(producer)].op;
+  if (const auto* stats = dynamic_cast<const BatchNormStats*>(made.get()))
+    return stats->statistics().running ? constant() : std::pair{dgamma, dbeta};
+  const auto* merge = dynamic_cast<const MergeMoments*>(made.get());
+  if (merge == nullptr) return {dgamma, dbeta};
+  if (merge->statistics().running) return constant();
+  const NormGroup& group = merge->group();
+  std::vector<Value> dgammas, dbetas;
+  for (const auto& each :
+       exchange_in_group(graph, name + ".dparts", group, group.tag + 1, {dgamma, dbeta})) {
+    dgammas.push_back(each[0]);
+    dbetas.push_back(each[1]);
+  }
+  const auto share = static_cast<float>(group.share());
+  return {sum(".dgamma", share, dgammas), sum(".dbeta", share, dbetas)};
+}
+
 /// Shared by training and evaluation: (y, a [C], b [C], gamma, beta, [residual]) -> like y.
 std::vector<ValueType> infer_apply(const Op& op, std::span<const ValueType> in, bool residual) {
   require_inputs(op.name(), in, residual ? 6 : 5);
@@ -34,9 +64,11 @@ std::vector<ValueType> infer_apply(const Op& op, std::span<const ValueType> in, 
 
 }  // namespace
 
-std::string BatchNormStats::attributes() const {
-  return fmt::format("epsilon {} momentum {}", epsilon_, momentum_);
+std::string NormStatistics::to_string() const {
+  return fmt::format("epsilon {} momentum {}{}", epsilon, momentum, running ? " running" : "");
 }
+
+std::string BatchNormStats::attributes() const { return statistics_.to_string(); }
 
 std::vector<ValueType> BatchNormStats::infer(std::span<const ValueType> in) const {
   require_inputs(name(), in, 3);
@@ -69,21 +101,7 @@ std::vector<Value> BatchNormApply::grad(const GradArgs& args) const {
   din[4] = reduced[2];
   if (residual_) din[5] = reduced[0];
   if (!args.needed[0]) return din;
-  // With M this rank's number of values: (sum over all) / (all values) = (sum over all) * share /
-  // M.
-  Value dgamma = reduced[1], dbeta = reduced[2];
-  const int producer = graph[mean].producer;
-  const Node* const made = producer < 0 ? nullptr : &graph.nodes()[static_cast<size_t>(producer)];
-  if (const auto* merge = made ? dynamic_cast<const MergeMoments*>(made->op.get()) : nullptr) {
-    const NormGroup group = merge->group();
-    const auto all = exchange_in_group(graph, node.name + ".dparts", group, group.tag + 1,
-                                       {reduced[1], reduced[2]});
-    const auto sum = std::make_shared<SumParts>(static_cast<float>(group.share()));
-    std::vector<Value> dgammas, dbetas;
-    for (const auto& each : all) dgammas.push_back(each[0]), dbetas.push_back(each[1]);
-    dgamma = graph.append(node.name + ".dgamma", sum, dgammas).front();
-    dbeta = graph.append(node.name + ".dbeta", sum, dbetas).front();
-  }
+  const auto [dgamma, dbeta] = sums_of_all(graph, node.name, mean, reduced[1], reduced[2]);
   din[0] = graph.append1(node.name + ".dy", std::make_shared<BatchNormGradApply>(),
                          {reduced[0], y, mean, inv_std, gamma, dgamma, dbeta});
   return din;

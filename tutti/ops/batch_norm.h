@@ -10,19 +10,28 @@
 // Statistics are f32 whatever the type of y; variances are biased in the normalisation and unbiased
 // in the running average, as everywhere.
 
+#include <string>
+
 #include "tutti/graph/graph.h"
 #include "tutti/ops/rows.h"
 
 namespace tutti {
 
-/// (y, running_mean, running_var) -> (mean [C], inv_std [C]), f32; updates the running averages:
+/// What training normalises by, and how its running averages follow:
 /// running = (1 - momentum) * running + momentum * batch value.
+struct NormStatistics {
+  float epsilon = 1e-5f, momentum = 0.1f;
+  /// Normalise by the averages, this batch in them, instead of by the batch. They are constants to
+  /// the gradient. With a momentum of 0 it is a frozen batch norm.
+  bool running = false;
+  std::string to_string() const;
+};
+
+/// (y, running_mean, running_var) -> (mean [C], inv_std [C]), f32; updates the running averages.
 class BatchNormStats : public Op {
  public:
-  explicit BatchNormStats(float epsilon = 1e-5f, float momentum = 0.1f)
-      : epsilon_(epsilon), momentum_(momentum) {}
-  float epsilon() const { return epsilon_; }
-  float momentum() const { return momentum_; }
+  explicit BatchNormStats(NormStatistics statistics = {}) : statistics_(statistics) {}
+  const NormStatistics& statistics() const { return statistics_; }
   std::string_view name() const override { return "batch_norm_stats"; }
   std::string attributes() const override;
   Walk walk(std::span<const ValueType>) const override { return Walk::reduce; }
@@ -35,7 +44,7 @@ class BatchNormStats : public Op {
   bool mutates(int input) const override { return input > 0; }
 
  private:
-  float epsilon_, momentum_;
+  NormStatistics statistics_;
 };
 
 /// (y, mean, inv_std, gamma, beta, [residual]) -> z.

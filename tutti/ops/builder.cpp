@@ -127,13 +127,13 @@ Value batch_norm(Graph& graph, const std::string& name, Value y, Mode mode,
   OpPtr op;
   if (mode == Mode::train) {
     const std::vector<Value> stats =
-        graph.append(name + ".stats", std::make_shared<BatchNormStats>(spec.epsilon, spec.momentum),
+        graph.append(name + ".stats", std::make_shared<BatchNormStats>(spec.statistics),
                      std::vector<Value>{y, mean, var});
     in[1] = stats[0];
     in[2] = stats[1];
     op = std::make_shared<BatchNormApply>(spec.relu, residual);
   } else {
-    op = std::make_shared<BatchNormInference>(spec.relu, residual, spec.epsilon);
+    op = std::make_shared<BatchNormInference>(spec.relu, residual, spec.statistics.epsilon);
   }
   if (residual) in.push_back(spec.residual);
   return graph.append(name, op, in).front();

@@ -10,6 +10,7 @@
 
 #include "tutti/graph/autodiff.h"
 #include "tutti/ops/activation.h"
+#include "tutti/ops/batch_norm.h"
 #include "tutti/ops/losses.h"
 #include "tutti/ops/pool.h"
 #include "tutti/ops/shape_ops.h"
@@ -47,7 +48,7 @@ Value conv_transpose(Graph& graph, const std::string& name, Value x, const ConvS
 struct BatchNormSpec {
   bool relu = false;
   Value residual{};  ///< added before the ReLU, if valid
-  float epsilon = 1e-5f, momentum = 0.1f;
+  NormStatistics statistics{};
 };
 
 Value batch_norm(Graph& graph, const std::string& name, Value y, Mode mode,

@@ -96,7 +96,7 @@ std::vector<std::vector<Value>> exchange_in_group(Graph& graph, const std::strin
 }
 
 std::string MergeMoments::attributes() const {
-  std::string text = fmt::format("epsilon {} momentum {} counts", epsilon_, momentum_);
+  std::string text = statistics_.to_string() + " counts";
   for (const int64_t n : group_.counts) text += fmt::format(" {}", n);
   return text;
 }

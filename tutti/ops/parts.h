@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tutti/graph/graph.h"
+#include "tutti/ops/batch_norm.h"
 
 namespace tutti {
 
@@ -88,11 +89,10 @@ std::vector<std::vector<Value>> exchange_in_group(Graph& graph, const std::strin
 /// that reads them takes the sums of its backward pass over the same group.
 class MergeMoments : public Op {
  public:
-  MergeMoments(NormGroup group, float epsilon, float momentum)
-      : group_(std::move(group)), epsilon_(epsilon), momentum_(momentum) {}
+  MergeMoments(NormGroup group, NormStatistics statistics)
+      : group_(std::move(group)), statistics_(statistics) {}
   const NormGroup& group() const { return group_; }
-  float epsilon() const { return epsilon_; }
-  float momentum() const { return momentum_; }
+  const NormStatistics& statistics() const { return statistics_; }
   std::string_view name() const override { return "merge_moments"; }
   std::string attributes() const override;
   Walk walk(std::span<const ValueType>) const override { return Walk::whole; }
@@ -103,7 +103,7 @@ class MergeMoments : public Op {
 
  private:
   NormGroup group_;
-  float epsilon_, momentum_;
+  NormStatistics statistics_;
 };
 
 }  // namespace tutti

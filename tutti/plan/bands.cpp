@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "tutti/base/error.h"
+#include "tutti/graph/per_value.h"
 #include "tutti/plan/exchange_kind.h"
 
 namespace tutti {
@@ -125,87 +127,99 @@ int leave_out_empty(std::vector<int>& band_of, std::vector<bool>& whole_band) {
   return last;
 }
 
-}  // namespace
+/// Cuts the graph's nodes into bands, in their order.
+class BandCutter {
+ public:
+  explicit BandCutter(const Graph& graph)
+      : graph_(graph), readers_(readers_of(graph)), reduced_in_(graph, -1), made_in_(graph, -1),
+        band_of_(graph.nodes().size(), -1) {}
 
-Schedule make_schedule(const Graph& graph) {
-  const size_t count = graph.nodes().size();
-  Schedule schedule;
-  schedule.band_of.assign(count, -1);
-  schedule.order.assign(count, -1);
-  const auto readers = readers_of(graph);
-
-  std::vector<int> buckets, exchanges;
-  std::vector<bool> whole_band;
-  std::vector<int> reduced_in(graph.values().size(), -1);  // band that reduces this value
-  std::vector<int> made_in(graph.values().size(), -1);     // band that makes it, sample by sample
-  int64_t samples_in_band = 0;
-  int band = -1;
-  bool open = false;  // may the current band take more nodes?
-  for (size_t n = 0; n < count; ++n) {
-    const Node& node = graph.nodes()[n];
-    if (node.op->in_update()) {
-      schedule.updates.push_back(static_cast<int>(n));
-      continue;
-    }
-    const Walk walk = walk_of(graph, node);
-    if (const ExchangeKind kind = exchange_kind(graph, node); kind != ExchangeKind::none) {
-      (kind == ExchangeKind::gradients ? buckets : exchanges).push_back(static_cast<int>(n));
-      for (const Value v : node.out) reduced_in[static_cast<size_t>(v.id)] = band;
-      continue;
-    }
+  /// The next node. `n` is neither of the update nor an exchange.
+  void add(size_t n) {
+    const Node& node = graph_.nodes()[n];
+    const Walk walk = walk_of(graph_, node);
     const bool whole = walk == Walk::whole;
-    const bool waits = std::ranges::any_of(node.in, [&](Value v) {
-      return band >= 0 && (reduced_in[static_cast<size_t>(v.id)] == band ||
-                           (walk == Walk::across && made_in[static_cast<size_t>(v.id)] == band));
-    });
-    const int64_t samples = samples_of(graph, node);
-    if (!open || whole || waits || samples != samples_in_band ||
-        needs_large_update(graph, n, readers)) {
-      ++band;
-      whole_band.push_back(whole);
-      samples_in_band = samples;
+    const int64_t samples = samples_of(graph_, node);
+    if (!open_ || whole || waits(node, walk) || samples != samples_ ||
+        needs_large_update(graph_, n, readers_)) {
+      whole_.push_back(whole);
+      samples_ = samples;
     }
-    open = !whole && !makes_large_gradient(graph, node);
-    schedule.band_of[n] = band;
-    for (const Value v : node.out)
-      (graph.type(v).batched ? made_in : reduced_in)[static_cast<size_t>(v.id)] = band;
+    open_ = !whole && !makes_large_gradient(graph_, node);
+    band_of_[n] = band();
+    for (const Value v : node.out) (graph_.type(v).batched ? made_in_ : reduced_in_)[v] = band();
   }
-  sink_cheap_nodes(graph, schedule.band_of, readers);
-  band = leave_out_empty(schedule.band_of, whole_band);
+  /// What it leaves is there once the band is over that was the last one so far.
+  void add_exchange(const Node& node) {
+    for (const Value v : node.out) reduced_in_[v] = band();
+  }
 
-  schedule.bands.resize(static_cast<size_t>(band + 1));
-  for (size_t n = 0; n < count; ++n)
-    if (schedule.band_of[n] >= 0)
-      schedule.bands[static_cast<size_t>(schedule.band_of[n])].nodes.push_back(static_cast<int>(n));
-  for (size_t b = 0; b < schedule.bands.size(); ++b) {
-    schedule.bands[b].whole = whole_band[b];
-    if (!whole_band[b])
-      schedule.bands[b].samples =
-          samples_of(graph, graph.nodes()[static_cast<size_t>(schedule.bands[b].nodes.front())]);
-    CHECK(!whole_band[b] || schedule.bands[b].nodes.size() == 1,
-          "band {} is computed as a whole and has {} nodes; the executor runs one", b,
-          schedule.bands[b].nodes.size());
+  /// Once all nodes are there. Takes what it returns out of this.
+  void finish(Schedule& schedule) {
+    sink_cheap_nodes(graph_, band_of_, readers_);
+    const int last = leave_out_empty(band_of_, whole_);
+    schedule.bands.resize(static_cast<size_t>(last + 1));
+    for (size_t n = 0; n < band_of_.size(); ++n)
+      if (band_of_[n] >= 0)
+        schedule.bands[static_cast<size_t>(band_of_[n])].nodes.push_back(static_cast<int>(n));
+    for (size_t b = 0; b < schedule.bands.size(); ++b) {
+      Band& band = schedule.bands[b];
+      band.whole = whole_[b];
+      if (!band.whole)
+        band.samples = samples_of(graph_, graph_.nodes()[static_cast<size_t>(band.nodes.front())]);
+      CHECK(!band.whole || band.nodes.size() == 1,
+            "band {} is computed as a whole and has {} nodes; the executor runs one", b,
+            band.nodes.size());
+    }
+    schedule.band_of = std::move(band_of_);
   }
-  const auto complete_after = [&](int e) -> Band& {
-    int last = 0;
-    for (const Value v : graph.nodes()[static_cast<size_t>(e)].in)
+  const std::vector<std::vector<int>>& readers() const { return readers_; }
+
+ private:
+  int band() const { return static_cast<int>(whole_.size()) - 1; }
+  /// Whether the node reads what is complete only when the present band is over.
+  bool waits(const Node& node, Walk walk) const {
+    return band() >= 0 && std::ranges::any_of(node.in, [&](Value v) {
+             return reduced_in_[v] == band() || (walk == Walk::across && made_in_[v] == band());
+           });
+  }
+
+  const Graph& graph_;
+  const std::vector<std::vector<int>> readers_;
+  PerValue<int> reduced_in_;  // the band that reduces this value
+  PerValue<int> made_in_;     // the band that makes it, sample by sample
+  std::vector<int> band_of_;
+  std::vector<bool> whole_;  // by band
+  int64_t samples_ = 0;      // of the last band
+  bool open_ = false;        // may the last band take more nodes?
+};
+
+/// Bands begin exchanges when they have made what those send, and wait for them where they read
+/// what those leave.
+void place_exchanges(const Graph& graph, const std::vector<int>& exchanges,
+                     const std::vector<std::vector<int>>& readers, Schedule& schedule) {
+  const auto count = static_cast<int>(schedule.bands.size());
+  for (const int e : exchanges) {
+    const Node& node = graph.nodes()[static_cast<size_t>(e)];
+    int last = 0, first = count;
+    for (const Value v : node.in)
       if (graph[v].producer >= 0)
         last = std::max(last, schedule.band_of[static_cast<size_t>(graph[v].producer)]);
-    return schedule.bands[static_cast<size_t>(last)];
-  };
-  for (const int e : exchanges) {
-    complete_after(e).starts.push_back(e);
-    int first = band + 1;
-    for (const Value v : graph.nodes()[static_cast<size_t>(e)].out)
+    for (const Value v : node.out)
       for (const int reader : readers[static_cast<size_t>(v.id)])
         if (const int b = schedule.band_of[static_cast<size_t>(reader)]; b >= 0)
           first = std::min(first, b);
-    CHECK(first > band || &schedule.bands[static_cast<size_t>(first)] > &complete_after(e),
-          "{}: read before it is there", graph.nodes()[static_cast<size_t>(e)].name);
-    (first > band ? schedule.waits_at_end : schedule.bands[static_cast<size_t>(first)].waits)
+    schedule.bands[static_cast<size_t>(last)].starts.push_back(e);
+    if (exchange_kind(graph, node) == ExchangeKind::gradients) continue;
+    CHECK(first > last, "{}: read before it is there", node.name);
+    (first == count ? schedule.waits_at_end : schedule.bands[static_cast<size_t>(first)].waits)
         .push_back(e);
   }
-  for (const int e : buckets) complete_after(e).starts.push_back(e);
+}
+
+/// Positions in the order of execution.
+void number_nodes(Schedule& schedule) {
+  schedule.order.assign(schedule.band_of.size(), -1);
   int position = 0;
   for (const Band& b : schedule.bands) {
     for (const int n : b.nodes) schedule.order[static_cast<size_t>(n)] = position++;
@@ -213,6 +227,32 @@ Schedule make_schedule(const Graph& graph) {
   }
   for (const int e : schedule.waits_at_end) schedule.order[static_cast<size_t>(e)] = position - 1;
   for (const int n : schedule.updates) schedule.order[static_cast<size_t>(n)] = position++;
+}
+
+}  // namespace
+
+Schedule make_schedule(const Graph& graph) {
+  Schedule schedule;
+  BandCutter cutter(graph);
+  std::vector<int> buckets, exchanges;
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    const Node& node = graph.nodes()[i];
+    const auto n = static_cast<int>(i);
+    const ExchangeKind kind = exchange_kind(graph, node);
+    if (node.op->in_update()) {
+      schedule.updates.push_back(n);
+    } else if (kind == ExchangeKind::none) {
+      cutter.add(i);
+    } else {
+      (kind == ExchangeKind::gradients ? buckets : exchanges).push_back(n);
+      cutter.add_exchange(node);
+    }
+  }
+  cutter.finish(schedule);
+  // What bands wait for comes before buckets, which are waited for by the update.
+  exchanges.insert(exchanges.end(), buckets.begin(), buckets.end());
+  place_exchanges(graph, exchanges, cutter.readers(), schedule);
+  number_nodes(schedule);
   return schedule;
 }
 

@@ -133,7 +133,10 @@ const KernelCandidate& choose(const KernelRequest& request,
   if (recorded.empty()) recorded = choices.find_alike(request);
   if (!recorded.empty()) {
     for (const auto* c : accepted)
-      if (c->name == recorded) return *c;
+      if (c->name == recorded) {
+        choices.record(problem, c->name);  // under its own name, should it be another's
+        return *c;
+      }
     if (choices.binding())
       throw ConfigError(
           fmt::format("the recorded kernel '{}' for {} is not available here: resuming would not "

@@ -55,10 +55,11 @@ class Choices {
 /// The problem that a request poses, as text: op, attributes, operands. Equal text = same kernel.
 std::string problem_text(const KernelRequest& request);
 
-/// The accepted candidate to use: the recorded one, the only one, or the fastest measured (recorded
-/// then); without measuring the first. Slow ones are considered only if none is fast. The oracle is
-/// taken only if nothing else accepts. Throws DeviceError with all refusals if none accepts.
-/// `besides`: what a candidate costs per run apart from its own time, in seconds.
+/// The accepted candidate to use: the recorded one (recorded again, should it be found under
+/// another problem), the only one, or the fastest measured (recorded then); without measuring the
+/// first. Slow ones are considered only if none is fast. The oracle is taken only if nothing else
+/// accepts. Throws DeviceError with all refusals if none accepts. `besides`: what a candidate costs
+/// per run apart from its own time, in seconds.
 const KernelCandidate& choose(const KernelRequest& request,
                               const std::vector<KernelCandidate>& candidates, bool measure,
                               Choices& choices,

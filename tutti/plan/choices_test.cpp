@@ -95,6 +95,9 @@ TEST(Choices, ThoseOfTrainingCountForOtherLayoutsOfParameters) {
   choices = Choices::parse(known);
   choices.make_advice_of_training();
   EXPECT_EQ(choose(plain, candidates, false, choices).name, "second");
+  // Whoever is told of it takes it, too.
+  Choices told = Choices::parse(choices.used().to_string());
+  EXPECT_EQ(choose(plain, candidates, false, told).name, "second");
   KernelRequest other = plain;
   other.in[0].layout = Layout::blocked_channels(8);  // of an activation it is another problem
   EXPECT_EQ(choose(other, candidates, false, choices).name, "first");

@@ -10,7 +10,7 @@ namespace tutti {
 
 Executor::Executor(const Plan& plan, const Backend& backend)
     : plan_(plan), arena_(plan.arena_bytes), packed_(plan.packed_bytes),
-      scalars_(64 * (plan.graph.with_role(Role::scalar).size() + 1)),
+      scalars_(kAlignment * (plan.graph.with_role(Role::scalar).size() + 1)),
       bases_(static_cast<size_t>(plan.base_of_sum(plan.buckets.size()))),
       barrier_(plan.options.threads), pending_(plan.stages.size(), 0),
       ranges_(plan.buckets.size()) {

@@ -54,18 +54,33 @@ class Blocks {
 
 struct Uses {
   PerValue<int> last_reader;   ///< position of the last reader; -1: none
+  PerValue<int> last_shared;   ///< the last band in which any tile, or an exchange, may read any
+                               ///< sample; -1: none
   PerValue<char> leaves_band;  ///< whether another band than its own, or an update, reads it
   PerValue<char> is_output;
 };
 
 Uses uses_of(const Graph& graph, const Schedule& schedule) {
-  Uses uses{PerValue<int>(graph, -1), PerValue<char>(graph), PerValue<char>(graph)};
+  Uses uses{PerValue<int>(graph, -1), PerValue<int>(graph, -1), PerValue<char>(graph),
+            PerValue<char>(graph)};
+  const auto share_until = [&](const Node& node, int band) {
+    for (const Value v : node.in) uses.last_shared[v] = std::max(uses.last_shared[v], band);
+  };
   const auto band_of = [&](int n) { return n < 0 ? -1 : schedule.band_of[static_cast<size_t>(n)]; };
-  for (size_t n = 0; n < graph.nodes().size(); ++n)
+  for (size_t n = 0; n < graph.nodes().size(); ++n) {
+    if (walk_of(graph, graph.nodes()[n]) == Walk::across)
+      share_until(graph.nodes()[n], schedule.band_of[n]);
     for (const Value v : graph.nodes()[n].in) {
       uses.last_reader[v] = std::max(uses.last_reader[v], schedule.order[n]);
       if (schedule.band_of[n] != band_of(graph[v].producer)) uses.leaves_band[v] = 1;
     }
+  }
+  // What is sent is read until the exchange is waited for.
+  for (size_t b = 0; b < schedule.bands.size(); ++b)
+    for (const int e : schedule.bands[b].waits)
+      share_until(graph.nodes()[static_cast<size_t>(e)], static_cast<int>(b));
+  for (const int e : schedule.waits_at_end)
+    share_until(graph.nodes()[static_cast<size_t>(e)], static_cast<int>(schedule.bands.size()));
   for (const Value v : graph.outputs()) uses.is_output[v] = 1;
   return uses;
 }
@@ -100,10 +115,14 @@ Blocks blocks_of(const Graph& graph, const Schedule& schedule, const Uses& uses)
   return blocks;
 }
 
-/// Lets the node's outputs take over memory of its inputs that nobody reads later.
-void share_in_place(const Plan& plan, const Node& node, int position, const Uses& uses,
+/// Lets the outputs of node `n` of a band take over memory of its inputs that nobody reads later,
+/// nor other tiles at the same time.
+void share_in_place(const Plan& plan, const Schedule& schedule, int n, const Uses& uses,
                     Blocks& blocks) {
   const Graph& graph = plan.graph;
+  const Node& node = graph.nodes()[static_cast<size_t>(n)];
+  const int position = schedule.order[static_cast<size_t>(n)],
+            band = schedule.band_of[static_cast<size_t>(n)];
   for (size_t o = 0; o < node.out.size(); ++o) {
     const int from = node.op->in_place(static_cast<int>(o));
     if (from < 0) continue;
@@ -112,7 +131,7 @@ void share_in_place(const Plan& plan, const Node& node, int position, const Uses
       continue;
     if (!(plan.desc(in) == plan.desc(out)) || graph.type(in).batched != graph.type(out).batched)
       continue;
-    const bool read_later = blocks.block_of(in).last > position;
+    const bool read_later = blocks.block_of(in).last > position || uses.last_shared[in] >= band;
     const bool read_twice = std::ranges::count(node.in, in) > 1;
     if (!read_later && !read_twice) blocks.join(out, in);
   }
@@ -185,9 +204,7 @@ ResultPlaces place_results(const Plan& plan, const Schedule& schedule) {
   const Uses uses = uses_of(plan.graph, schedule);
   Blocks blocks = blocks_of(plan.graph, schedule, uses);
   for (const Band& band : schedule.bands)
-    for (const int n : band.nodes)
-      share_in_place(plan, plan.graph.nodes()[static_cast<size_t>(n)],
-                     schedule.order[static_cast<size_t>(n)], uses, blocks);
+    for (const int n : band.nodes) share_in_place(plan, schedule, n, uses, blocks);
   return assign_offsets(plan, schedule, blocks);
 }
 

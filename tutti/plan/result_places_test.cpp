@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tutti/ops/builder.h"
+#include "tutti/ops/rows.h"
 #include "tutti/plan/tiles.h"
 
 namespace tutti {
@@ -57,6 +58,18 @@ TEST(ResultPlaces, WhatIsReadLaterKeepsItsMemory) {
   const Placed placed(graph);
   const Place a = placed["first"], b = placed["second"];
   EXPECT_TRUE(a.base != b.base || a.offset != b.offset);
+}
+
+/// Another thread's tile may still read it: a slab reads rows of its neighbours.
+TEST(ResultPlaces, WhatABandReadsAcrossSamplesIsNotOverwrittenInIt) {
+  Graph graph;
+  const Value first = relu(graph, "first", image(graph));
+  const Value windows = graph.append1(
+      "windows", std::make_shared<GatherRows>(RowCut{.dim = 2, .windows = {{0, 4}}}), {first});
+  graph.mark_output(add(graph, "sum", first, windows));
+  const Placed placed(graph);
+  EXPECT_EQ(placed["first"].base, kArena);
+  EXPECT_NE(placed["first"].offset, placed["sum"].offset);
 }
 
 TEST(ResultPlaces, WhatStaysInItsBandLiesInATile) {

@@ -27,18 +27,46 @@ constexpr std::array<Table, 8> make_tables() {
 }
 constexpr std::array<Table, 8> kTables = make_tables();
 
-}  // namespace
-
-uint32_t crc32c(const void* data, size_t bytes, uint32_t crc) {
-  const auto* at = static_cast<const unsigned char*>(data);
-  crc = ~crc;
-  for (; bytes >= 8; bytes -= 8, at += 8) {
+uint32_t by_tables(const unsigned char* at, size_t eights, uint32_t crc) {
+  for (; eights > 0; --eights, at += 8) {
     uint64_t eight;
     std::memcpy(&eight, at, 8);
     eight ^= crc;
     crc = 0;
     for (size_t k = 0; k < 8; ++k) crc ^= kTables[7 - k][eight >> (8 * k) & 0xFF];
   }
+  return crc;
+}
+
+#ifdef __x86_64__
+// The processor's own instruction, about six times as fast.
+[[gnu::target("sse4.2")]] uint32_t by_instruction(const unsigned char* at, size_t eights,
+                                                  uint32_t crc) {
+  uint64_t sum = crc;
+  for (; eights > 0; --eights, at += 8) {
+    uint64_t eight;
+    std::memcpy(&eight, at, 8);
+    sum = __builtin_ia32_crc32di(sum, eight);
+  }
+  return static_cast<uint32_t>(sum);
+}
+#endif
+
+uint32_t over_eights(const unsigned char* at, size_t eights, uint32_t crc) {
+#ifdef __x86_64__
+  static const bool has_instruction = __builtin_cpu_supports("sse4.2");
+  if (has_instruction) return by_instruction(at, eights, crc);
+#endif
+  return by_tables(at, eights, crc);
+}
+
+}  // namespace
+
+uint32_t crc32c(const void* data, size_t bytes, uint32_t crc) {
+  const auto* at = static_cast<const unsigned char*>(data);
+  crc = over_eights(at, bytes / 8, ~crc);
+  at += bytes / 8 * 8;
+  bytes %= 8;
   for (; bytes > 0; --bytes, ++at) crc = kTables[0][(crc ^ *at) & 0xFF] ^ (crc >> 8);
   return ~crc;
 }

@@ -1,5 +1,4 @@
 #include "tutti/train/network.h"
-#include "tutti/parallel/split/rows_read.h"
 
 #include <algorithm>
 
@@ -8,6 +7,7 @@
 #include "tutti/models/registry.h"
 #include "tutti/ops/fuse.h"
 #include "tutti/parallel/bucket_size.h"
+#include "tutti/parallel/split/rows_read.h"
 #include "tutti/train/tuning_file.h"
 
 namespace tutti {
@@ -154,23 +154,112 @@ std::unique_ptr<EvaluationNetwork> evaluation_of(const ModelSpec& model, const S
   return network;
 }
 
-/// The evaluation side of a network whose training side is compiled, as `part` has it; its choices
-/// join the training plan's.
-std::unique_ptr<EvaluationNetwork> compile_evaluation_of(Network& network, const NetworkSpec& spec,
-                                                         int part, const Backend& backend) {
-  ModelSpec model = spec.training.model;
-  if (spec.evaluation_batch > 0) model.batch = spec.evaluation_batch;
-  SplitSettings split = spec.training.split;
-  split.grid = split.grid.with_part(part);
-  PlanOptions options;
-  options.layout = network.training.layout;
-  options.measure = spec.measure;
-  options.choices = network.training.options.choices;
-  options.variables = &network.training.variables;
-  auto evaluation = evaluation_of(model, split, backend, options);
-  network.training.options.choices = evaluation->plan.options.choices;
-  return evaluation;
-}
+/// Compiles both sides of a network, for any part of the grid.
+class NetworkCompiler {
+ public:
+  NetworkCompiler(const NetworkSpec& spec, const Backend& backend, comm::Communicator& communicator)
+      : spec_(spec), backend_(backend), training_(spec.training) {
+    training_.split = with_advice(spec.training.split, backend);
+    if (training_.bucket_bytes == 0)
+      training_.bucket_bytes =
+          spec.training.compression.compression.compresses()
+              ? TrainingGraphSpec{}.bucket_bytes  // what it keeps is kept by bucket
+              : measured_bucket_bytes(spec.training, communicator);
+    graph_ = make_training_graph(training_);
+    options_.threads = training_.split.threads;
+    options_.layout = spec.layout;
+    options_.tile_bytes = training_.split.tile_bytes;
+    options_.measure = spec.measure;
+  }
+  const PartGrid& grid() const { return training_.split.grid; }
+
+  /// Rank 0's: measures, for all parts, what nothing is known of. The choices that all of them
+  /// depend on are in the network then.
+  void compile_first(Network& network) {
+    // A layout that was asked for, for an experiment, must not become every later run's.
+    const bool keeps = spec_.measure && spec_.layout == "auto" && spec_.choices.empty() &&
+                       !spec_.tuning_file.empty();
+    Choices known = keeps ? read_tuning_file(spec_.tuning_file) : spec_.choices;
+    if (keeps) known.make_advice();  // a stale file costs a measurement, not the run
+    compile_both(network, known);
+    Choices& choices = network.training.options.choices;
+    compile_others(network, choices);
+    if (keeps && choices.to_string() != known.to_string())
+      write_tuning_file(spec_.tuning_file, choices);
+    choices = choices.used();
+  }
+
+  /// Another rank's, with what rank 0 has chosen.
+  void compile_alike(Network& network, const std::string& layout, const Choices& choices) {
+    options_.layout = layout;
+    Variables first;  // all parts keep their variables as the first one does
+    if (grid().part() != 0) {
+      first = compile_part(0, choices).variables;
+      options_.variables = &first;
+    }
+    compile_both(network, choices);
+    options_.variables = network.training.options.variables = nullptr;
+  }
+
+  /// What the network has from the graph, once it is compiled.
+  void describe(Network& network) const {
+    network.inputs = graph_.inputs;
+    network.rows = rows_of(graph_.graph, network.inputs);
+    network.losses = graph_.losses;
+    network.lr = graph_.lr;
+    network.gradient_scale = graph_.gradient_scale;
+    network.gradient_norm = graph_.gradient_norm;
+    network.buckets = bucket_layout(network.training);
+    network.compression =
+        compression_of(training_.compression, network.training.variables, network.buckets);
+  }
+
+ private:
+  Plan compile_graph(const Graph& graph, const Choices& choices) {
+    options_.choices = choices;
+    return compile(graph, backend_, options_);
+  }
+  void compile_both(Network& network, const Choices& choices) {
+    network.training = compile_graph(graph_.graph, choices);
+    network.evaluation = std::move(*compile_evaluation_of(network, grid().part()));
+  }
+  Plan compile_part(int part, const Choices& choices) {
+    TrainingGraphSpec other = training_;
+    other.split.grid = grid().with_part(part);
+    return compile_graph(make_training_graph(other).graph, choices);
+  }
+  /// The other parts' kernels, too: parts of other heights have other problems.
+  void compile_others(Network& network, Choices& choices) {
+    options_.layout = network.training.layout;
+    options_.variables = &network.training.variables;
+    for (int part = 1; part < grid().parts(); ++part) {
+      choices = compile_part(part, choices).options.choices;
+      (void)compile_evaluation_of(network, part);
+    }
+  }
+  /// The evaluation side as `part` has it, of a network whose training side is compiled; its
+  /// choices join the training plan's.
+  std::unique_ptr<EvaluationNetwork> compile_evaluation_of(Network& network, int part) const {
+    ModelSpec model = spec_.training.model;
+    if (spec_.evaluation_batch > 0) model.batch = spec_.evaluation_batch;
+    SplitSettings split = spec_.training.split;
+    split.grid = split.grid.with_part(part);
+    PlanOptions options;
+    options.layout = network.training.layout;
+    options.measure = spec_.measure;
+    options.choices = network.training.options.choices;
+    options.variables = &network.training.variables;
+    auto evaluation = evaluation_of(model, split, backend_, options);
+    network.training.options.choices = evaluation->plan.options.choices;
+    return evaluation;
+  }
+
+  const NetworkSpec& spec_;
+  const Backend& backend_;
+  TrainingGraphSpec training_;  // with sizes of buckets and tiles
+  TrainingGraph graph_;
+  PlanOptions options_;
+};
 
 /// A layout and choices, as rank 0 tells them to the others.
 std::string choices_text(const std::string& layout, const Choices& choices) {
@@ -206,7 +295,16 @@ std::unique_ptr<EvaluationNetwork> compile_evaluation(const ModelSpec& model,
   std::unique_ptr<EvaluationNetwork> network;
   const std::string made = comm::decide(communicator, "measuring kernels", [&] {
     network = evaluation_of(model, split, backend, options);
-    return choices_text(network->plan.layout, network->plan.options.choices.used());
+    PlanOptions others = options;
+    others.layout = network->plan.layout;
+    others.choices = network->plan.options.choices;
+    for (int part = 1; part < split.grid.parts(); ++part) {
+      SplitSettings other = split;
+      other.grid = split.grid.with_part(part);
+      others.choices = evaluation_of(model, other, backend, others)->plan.options.choices;
+    }
+    network->plan.options.choices = others.choices.used();
+    return choices_text(others.layout, network->plan.options.choices);
   });
   if (communicator.rank() == 0) return network;
   take_choices(made, options);
@@ -215,80 +313,20 @@ std::unique_ptr<EvaluationNetwork> compile_evaluation(const ModelSpec& model,
 
 std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend& backend,
                                          comm::Communicator& communicator) {
-  TrainingGraphSpec training_spec = spec.training;
-  training_spec.split = with_advice(spec.training.split, backend);
-  if (training_spec.bucket_bytes == 0)
-    training_spec.bucket_bytes =
-        spec.training.compression.compression.compresses()
-            ? TrainingGraphSpec{}.bucket_bytes  // what it keeps is kept by bucket
-            : measured_bucket_bytes(spec.training, communicator);
-  const PartGrid& grid = training_spec.split.grid;
-  const TrainingGraph training = make_training_graph(training_spec);
-  PlanOptions options;
-  options.threads = training_spec.split.threads;
-  options.layout = spec.layout;
-  options.tile_bytes = training_spec.split.tile_bytes;
-  options.measure = spec.measure;
-  options.choices = spec.choices;
+  NetworkCompiler compiler(spec, backend, communicator);
   auto network = std::make_unique<Network>();
-
-  const auto compile_both = [&](const Choices& choices) {
-    options.choices = choices;
-    network->training = compile(training.graph, backend, options);
-    network->evaluation = std::move(*compile_evaluation_of(*network, spec, grid.part(), backend));
-  };
-  const auto compile_part = [&](int part, const Choices& choices) {
-    TrainingGraphSpec other = training_spec;
-    other.split.grid = grid.with_part(part);
-    options.choices = choices;
-    return compile(make_training_graph(other).graph, backend, options);
-  };
-  /// The other parts' kernels, too: parts of other heights have other problems.
-  const auto compile_others = [&](Choices& choices) {
-    options.layout = network->training.layout;
-    options.variables = &network->training.variables;
-    for (int part = 1; part < grid.parts(); ++part) {
-      choices = compile_part(part, choices).options.choices;
-      (void)compile_evaluation_of(*network, spec, part, backend);
-    }
-  };
   const std::string made =
       comm::decide(communicator, spec.measure ? "measuring kernels" : "compiling the plan", [&] {
-        // A layout that was asked for, for an experiment, must not become every later run's.
-        const bool keeps = spec.measure && spec.layout == "auto" && spec.choices.empty() &&
-                           !spec.tuning_file.empty();
-        Choices known = keeps ? read_tuning_file(spec.tuning_file) : spec.choices;
-        if (keeps) known.make_advice();  // a stale file costs a measurement, not the run
-        compile_both(known);
-        Choices& choices = network->training.options.choices;
-        compile_others(choices);
-        if (keeps && choices.to_string() != known.to_string())
-          write_tuning_file(spec.tuning_file, choices);
-        choices = choices.used();
-        return choices_text(network->training.layout, choices);
+        compiler.compile_first(*network);
+        return choices_text(network->training.layout, network->training.options.choices);
       });
   if (communicator.rank() != 0) {
-    take_choices(made, options);
-    const Choices choices = options.choices;
-    Variables first;  // all parts keep their variables as the first one does
-    if (grid.part() != 0) {
-      first = compile_part(0, choices).variables;
-      options.variables = &first;
-    }
-    compile_both(choices);
-    network->training.options.variables = nullptr;
+    PlanOptions told;
+    take_choices(made, told);
+    compiler.compile_alike(*network, told.layout, told.choices);
   }
-  compare_hashes(network->training, grid.peers(), communicator);
-
-  network->inputs = training.inputs;
-  network->rows = rows_of(training.graph, network->inputs);
-  network->losses = training.losses;
-  network->lr = training.lr;
-  network->gradient_scale = training.gradient_scale;
-  network->gradient_norm = training.gradient_norm;
-  network->buckets = bucket_layout(network->training);
-  network->compression =
-      compression_of(spec.training.compression, network->training.variables, network->buckets);
+  compare_hashes(network->training, compiler.grid().peers(), communicator);
+  compiler.describe(*network);
   return network;
 }
 

@@ -111,6 +111,7 @@ constexpr const char* kOthers[] = {
     "sum_parts f32 n1 ranks4",
     "merge_moments f32 n64 ranks2",
     "merge_moments f32 n37 ranks5",
+    "merge_moments f32 n37 ranks3 running",
     "label_weights i32 n3c6h7",
     "label_weights i32 n9",
     "label_weights i32 n2c4h5w6",
@@ -149,6 +150,7 @@ std::vector<std::string> conformance_lines() {
     }
     for (const char* shape : kActivations) {
       add(fmt::format("batch_norm_stats {} {}", type, shape));
+      add(fmt::format("batch_norm_stats {} {} running", type, shape));
       add(fmt::format("batch_norm_grad_apply {} {}", type, shape));
       for (const char* relu : {"", " relu"}) {
         for (const char* op : {"batch_norm_apply", "batch_norm_inference"})

@@ -67,7 +67,8 @@ void batch_norm_case(CaseLine& line, OpCase& made) {
   const bool relu = line.has("relu");
   CaseInputs in(made);
   if (line.op == "batch_norm_stats") {
-    made.problem.op = std::make_shared<BatchNormStats>();
+    made.problem.op =
+        std::make_shared<BatchNormStats>(NormStatistics{.running = line.has("running")});
     in.batched(x, line.dtype).fixed(channels).fixed(channels, Fill::positive);
   } else if (line.op == "batch_norm_grad_reduce") {
     const bool two = line.has("two");

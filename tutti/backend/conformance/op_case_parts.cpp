@@ -68,7 +68,8 @@ void parts_case(CaseLine& line, OpCase& made) {
       group.peers.push_back(static_cast<int>(r));
       group.counts.push_back(static_cast<int64_t>(10 + 7 * r));
     }
-    made.problem.op = std::make_shared<MergeMoments>(group, 1e-5f, 0.1f);
+    made.problem.op =
+        std::make_shared<MergeMoments>(group, NormStatistics{.running = line.has("running")});
     in.fixed(x).fixed(x, Fill::positive);
     for (size_t r = 0; r < ranks; ++r) in.fixed(x).fixed(x, Fill::positive);
   } else if (line.op == "batch_norm_moments") {

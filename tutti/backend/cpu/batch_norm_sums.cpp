@@ -115,25 +115,18 @@ template <class T>
 class StatsKernel final : public MomentsKernel<T> {
  public:
   StatsKernel(const BatchNormStats& op, const ChannelView& view)
-      : MomentsKernel<T>(view), epsilon_(op.epsilon()), momentum_(op.momentum()) {}
+      : MomentsKernel<T>(view), statistics_(op.statistics()) {}
   void finish(const FinishArgs& args) override {
-    auto* const running_mean = static_cast<float*>(args.in[1]);
-    auto* const running_var = static_cast<float*>(args.in[2]);
-    auto* const mean_out = static_cast<float*>(args.out[0]);
-    auto* const inv_std_out = static_cast<float*>(args.out[1]);
+    const StatisticsOut to{args.in[1], args.in[2], args.out[0], args.out[1]};
     const ChannelShare share(this->view_.channels, args);
     for (int64_t c = share.begin; c < share.end; ++c) {
       const auto [count, mean, deviations] = this->total(args, c);
-      const double variance = deviations / count, unbiased = deviations / std::max(count - 1, 1.0);
-      mean_out[c] = static_cast<float>(mean);
-      inv_std_out[c] = static_cast<float>(1 / std::sqrt(variance + static_cast<double>(epsilon_)));
-      running_mean[c] += momentum_ * (static_cast<float>(mean) - running_mean[c]);
-      running_var[c] += momentum_ * (static_cast<float>(unbiased) - running_var[c]);
+      to.end(statistics_, c, count, mean, deviations);
     }
   }
 
  private:
-  float epsilon_, momentum_;
+  NormStatistics statistics_;
 };
 
 template <class T>

@@ -102,7 +102,7 @@ TEST(CpuBatchNorm, StatisticsAndRunningAverages) {
   for (const NormCase& c : cases())
     for (const float offset : {0.f, c.type == DType::f32 ? 3000.f : 8.f}) {
       const Reference ref(c, offset);
-      const BatchNormStats op(1e-5f, 0.25f);
+      const BatchNormStats op({.momentum = 0.25f});
       const TensorDesc ch = c.channel();
       std::vector<Values> in{ref.y, Values(ref.mean.size(), 2.f), Values(ref.mean.size(), 4.f)};
       const auto out = run_tiled(only(op, {c.activation(), ch, ch}, {ch, ch}), in,

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "tutti/backend/cpu/batch_norm_sums.h"
 #include "tutti/backend/cpu/generic.h"
 #include "tutti/backend/cpu/sample.h"
 #include "tutti/ops/parts.h"
@@ -45,10 +46,7 @@ class MergeMomentsKernel final : public Kernel {
   MergeMomentsKernel(const KernelRequest& r, const MergeMoments& op)
       : channels_(r.out[0].elements()), op_(op) {}
   void run(const KernelArgs& args) override {
-    auto* const running_mean = static_cast<float*>(args.in[0]);
-    auto* const running_var = static_cast<float*>(args.in[1]);
-    auto* const mean_out = static_cast<float*>(args.out[0]);
-    auto* const inv_std = static_cast<float*>(args.out[1]);
+    const StatisticsOut to{args.in[0], args.in[1], args.out[0], args.out[1]};
     const Part part(channels_, args);
     for (int64_t c = part.begin; c < part.end; ++c) {
       // Chan, Golub and LeVeque (1983).
@@ -61,12 +59,7 @@ class MergeMomentsKernel final : public Kernel {
         mean += delta * n / (count + n);
         count += n;
       }
-      mean_out[c] = static_cast<float>(mean);
-      inv_std[c] = static_cast<float>(
-          1 / std::sqrt(deviations / count + static_cast<double>(op_.epsilon())));
-      const double unbiased = deviations / std::max(count - 1, 1.0);
-      running_mean[c] += op_.momentum() * (static_cast<float>(mean) - running_mean[c]);
-      running_var[c] += op_.momentum() * (static_cast<float>(unbiased) - running_var[c]);
+      to.end(op_.statistics(), c, count, mean, deviations);
     }
   }
 

@@ -21,6 +21,22 @@ double values_per_channel(const RuleCall& call, const PlainTensor& y) {
   return static_cast<double>(call.step.batch) * static_cast<double>(y.shape().elements_from(2));
 }
 
+struct BatchMoments {
+  double mean, variance, unbiased;
+};
+
+/// Updates a channel's running averages, inputs `first` and the next, and gives mean and inv_std.
+void end_statistics(const NormStatistics& statistics, const BatchMoments& batch,
+                    const RuleCall& call, size_t first, int64_t c) {
+  const auto momentum = static_cast<double>(statistics.momentum),
+             epsilon = static_cast<double>(statistics.epsilon);
+  double &mean = call.in[first][c], &variance = call.in[first + 1][c];
+  mean += momentum * (batch.mean - mean);
+  variance += momentum * (batch.unbiased - variance);
+  call.out[0][c] = statistics.running ? mean : batch.mean;
+  call.out[1][c] = 1 / std::sqrt((statistics.running ? variance : batch.variance) + epsilon);
+}
+
 /// Sums per channel: y, y^2.
 Rule stats(const BatchNormStats& op, int64_t channels) {
   const auto run = [](const RuleCall& call) {
@@ -31,16 +47,12 @@ Rule stats(const BatchNormStats& op, int64_t channels) {
       sum_at(call, y.extent(1) + c) += y[i] * y[i];
     }
   };
-  const auto finish = [channels, epsilon = op.epsilon(),
-                       momentum = op.momentum()](const RuleCall& call) {
+  const auto finish = [channels, statistics = op.statistics()](const RuleCall& call) {
     const double m = values_per_channel(call, call.in[0]);
     for (int64_t c = 0; c < channels; ++c) {
       const double mean = sum_at(call, c) / m;
       const double var = std::max(sum_at(call, channels + c) / m - mean * mean, 0.0);
-      call.out[0][c] = mean;
-      call.out[1][c] = 1 / std::sqrt(var + epsilon);
-      call.in[1][c] += momentum * (mean - call.in[1][c]);
-      call.in[2][c] += momentum * (var * m / std::max(m - 1, 1.0) - call.in[2][c]);
+      end_statistics(statistics, {mean, var, var * m / std::max(m - 1, 1.0)}, call, 1, c);
     }
   };
   return {.run = run,
@@ -52,7 +64,7 @@ Rule stats(const BatchNormStats& op, int64_t channels) {
 
 /// The finish of `stats` without running averages.
 Rule moments(int64_t channels) {
-  Rule rule = stats(BatchNormStats(0, 0), channels);
+  Rule rule = stats(BatchNormStats(), channels);
   rule.finish = [channels](const RuleCall& call) {
     const double m = values_per_channel(call, call.in[0]);
     for (int64_t c = 0; c < channels; ++c) {
@@ -78,11 +90,8 @@ Rule merge_moments(const MergeMoments& op) {
         squares += n * (variance + mean * mean);
       }
       const double mean = sum / count, variance = std::max(squares / count - mean * mean, 0.0);
-      call.out[0][c] = mean;
-      call.out[1][c] = 1 / std::sqrt(variance + static_cast<double>(op.epsilon()));
       const double unbiased = variance * count / std::max(count - 1, 1.0);
-      call.in[0][c] += static_cast<double>(op.momentum()) * (mean - call.in[0][c]);
-      call.in[1][c] += static_cast<double>(op.momentum()) * (unbiased - call.in[1][c]);
+      end_statistics(op.statistics(), {mean, variance, unbiased}, call, 0, c);
     }
   }};
 }

@@ -15,6 +15,8 @@ namespace {
 constexpr int64_t kMostTableEntries = 1 << 18;
 /// Elements whose values are changed at a time.
 constexpr int64_t kBlock = 256;
+/// Rows below it are not walked along, if there is a longer axis.
+constexpr int64_t kShortRow = 16;
 
 /// The distance between neighbours where all are the same (1 of a single element), else 0.
 int64_t common_stride(const std::vector<int64_t>& offsets) {
@@ -186,6 +188,14 @@ int FieldWriter::place(const Chance* chance, Axes3& axes) const {
   std::stable_sort(axes.begin(), axes.begin() + rank, [](const AxisMap& a, const AxisMap& b) {
     return std::abs(a.stride) > std::abs(b.stride);
   });
+  // A row of a few channels is shorter than the work of finding it: the axis before it is the row,
+  // and its elements stay in the cache for the other channels.
+  if (rank > 1) {
+    AxisMap &inner = axes[static_cast<size_t>(rank - 1)],
+            &next = axes[static_cast<size_t>(rank - 2)];
+    const bool in_part = rows_ && rows_->dim == next.dim;  // only a part of it is to be walked
+    if (inner.extent < kShortRow && next.extent > inner.extent && !in_part) std::swap(inner, next);
+  }
   return rank;
 }
 

@@ -87,8 +87,8 @@ void Splitter::add_shared_stats(const Node& n, Value y) {
   std::vector<Value> in{held(n.in[1]).value, held(n.in[2]).value};
   for (const auto& each : exchange_in_group(graph, n.name + ".parts", group, group.tag, mine))
     in.insert(in.end(), each.begin(), each.end());
-  const std::vector<Value> out = graph.append(
-      n.name, std::make_shared<MergeMoments>(group, stats.epsilon(), stats.momentum()), in);
+  const std::vector<Value> out =
+      graph.append(n.name, std::make_shared<MergeMoments>(group, stats.statistics()), in);
   for (size_t k = 0; k < out.size(); ++k) held_[static_cast<size_t>(n.out[k].id)].value = out[k];
 }
 

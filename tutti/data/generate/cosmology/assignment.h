@@ -14,9 +14,11 @@ struct CountChannel {
   int channel, channels;
 };
 
-/// One particle starts in the middle of every cell of a periodic box, moves by psi (in cells), and
-/// is counted in the cell that holds it ("nearest grid point"). The channel is filled from 0.
-void count_displaced(const FourierGrid& grid, const std::array<GridField, 3>& psi,
+/// `particles`^3 particles start in every cell of a periodic box, on a lattice around the cell's
+/// middle. All of a cell move by its psi (in cells), and each is counted in the cell that holds it
+/// ("nearest grid point"). The channel is filled from 0. ConfigError if a cell holds more than an
+/// int16 counts.
+void count_displaced(const FourierGrid& grid, const std::array<GridField, 3>& psi, int particles,
                      const CountChannel& to);
 
 }  // namespace tutti::data

@@ -63,6 +63,8 @@ void generate_volume(const VolumeSpec& spec, int64_t index, int16_t* counts) {
 void generate_volume(const VolumeSpec& spec, int64_t index, const Cosmology& cosmology,
                      int16_t* counts) {
   CHECK(spec.cell > 0 && index >= 0, "cells of {} Mpc/h, volume {}", spec.cell, index);
+  CHECK(spec.particles >= 1 && spec.particles <= kMostParticles, "{}^3 particles a cell",
+        spec.particles);
   Rng rng(spec.seed, Purpose::generate, static_cast<uint64_t>(index));
   draw_cosmology(spec.spread, rng);  // so that the field's numbers are others than the parameters'
   const FourierGrid grid(spec.side);
@@ -74,7 +76,8 @@ void generate_volume(const VolumeSpec& spec, int64_t index, const Cosmology& cos
     displacement.at({static_cast<float>(linear_growth(cosmology.omega_m, z)),
                      static_cast<float>(second_order_growth(cosmology.omega_m, z))},
                     psi);
-    count_displaced(grid, psi, {counts, static_cast<int>(i), static_cast<int>(kRedshifts.size())});
+    count_displaced(grid, psi, spec.particles,
+                    {counts, static_cast<int>(i), static_cast<int>(kRedshifts.size())});
   }
 }
 

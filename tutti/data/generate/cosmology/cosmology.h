@@ -13,8 +13,9 @@
 //   initial field Gaussian, on a periodic grid of one mode per cell (gaussian_field.h)
 //   evolution     second-order Lagrangian perturbation theory on large scales, spherical collapse on
 //                 small ones (displacement.h)
-//   particles     one starts in the middle of every cell, as CosmoFlow's 512^3 in 512^3 cells; each
-//                 is counted in the cell where it ends. No particle is lost or made.
+//   particles     one starts in the middle of every cell, as CosmoFlow's 512^3 in 512^3 cells, or
+//                 several that move together; each is counted in the cell where it ends. No
+//                 particle is lost or made.
 // What differs from CosmoFlow: no N-body simulation (halos are smeared over some cells), and every
 // volume is a periodic box of its own instead of a cut-out of a larger one.
 
@@ -43,6 +44,8 @@ inline constexpr double kGreatestSpread = 0.44;
 /// 0.965, 0.674. ConfigError unless it is above 0 and at most kGreatestSpread.
 std::array<ParameterRange, 4> parameter_ranges(double spread = kPublishedSpread);
 
+inline constexpr int kMostParticles = 8;
+
 /// The times of a volume's channels.
 inline constexpr std::array<double, 4> kRedshifts = {0, 0.5, 1.5, 3};
 
@@ -50,12 +53,13 @@ inline constexpr std::array<double, 4> kRedshifts = {0, 0.5, 1.5, 3};
 inline constexpr int64_t kFirstTestVolume = int64_t{1} << 40;
 
 struct VolumeSpec {
-  int side = 128;  ///< cells along an axis; FFTW is fastest where it has small prime factors
-  /// Mpc/h; CosmoFlow's boxes have 512 cells in 512 Mpc/h. Volumes of side 64 hold hardly more than
-  /// their power spectrum shows, unless their cells are 2: see benchmarks/README.md.
-  double cell = 1;
+  int side = 128;   ///< cells along an axis; FFTW is fastest where it has small prime factors
+  double cell = 1;  ///< Mpc/h; CosmoFlow's boxes have 512 cells in 512 Mpc/h
   uint64_t seed = 1;
   double spread = kPublishedSpread;  ///< of the parameters
+  /// A cell's particles along an axis, 1 to kMostParticles. Where cells are larger than the way
+  /// that particles move, about 8 Mpc/h, several show motions that one in the middle does not.
+  int particles = 1;
 };
 
 /// The cosmology of a volume.
@@ -66,8 +70,9 @@ Cosmology cosmology_of(const VolumeSpec& spec, int64_t index);
 std::array<float, 4> unit_parameters(const Cosmology& cosmology, double spread = kPublishedSpread);
 
 /// Fills counts[side][side][side][4] with the particles of volume `index`, channels as kRedshifts:
-/// their sum is side^3 in each. May be called by several threads at once. Takes six fields of
-/// side^3 floats. A count is at most 32767: a cell does not gather the mass of 32^3 cells.
+/// their sum is (particles side)^3 in each. May be called by several threads at once. Takes six
+/// fields of side^3 floats, and one of int32. ConfigError if a cell gathers more than 32767
+/// particles, which single ones never do: a cell does not gather the mass of 32^3 cells.
 void generate_volume(const VolumeSpec& spec, int64_t index, int16_t* counts);
 
 /// The same for a cosmology of choice, with the random numbers of `index`.

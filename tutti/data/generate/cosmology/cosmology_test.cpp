@@ -40,7 +40,8 @@ Moments moments(const Counts& counts, int side, int width, size_t channel) {
       for (int z = 0; z < side; ++z)
         block[static_cast<size_t>((x / width * parts + y / width) * parts + z / width)] +=
             counts[static_cast<size_t>((x * side + y) * side + z) * 4 + channel];
-  const double mean = std::pow(width, 3), cells = static_cast<double>(block.size());
+  const double cells = static_cast<double>(block.size()),
+               mean = std::accumulate(block.begin(), block.end(), 0.0) / cells;
   double second = 0, third = 0;
   for (const double n : block) {
     const double contrast = n / mean - 1;
@@ -110,6 +111,25 @@ TEST(GenerateVolume, LosesNoParticle) {
       sum[i % 4] += counts[i];
     }
     for (const int64_t particles : sum) EXPECT_EQ(particles, int64_t{side} * side * side);
+  }
+}
+
+TEST(GenerateVolume, CountsEveryParticleOfACell) {
+  const Counts counts = volume({.side = 16, .cell = 12, .particles = 4}, 3);
+  std::array<int64_t, 4> sum{};
+  for (size_t i = 0; i < counts.size(); ++i) sum[i % 4] += counts[i];
+  for (const int64_t particles : sum) EXPECT_EQ(particles, int64_t{64} * 16 * 16 * 16);
+}
+
+// Large cells: of one particle a cell, hardly one leaves it at first. The variance of many is that
+// of the field.
+TEST(GenerateVolume, ShowsGrowthInLargeCellsByManyParticles) {
+  const Counts many = volume({.side = 32, .cell = 12, .particles = 8}, 1);
+  for (size_t channel = 0; channel < 3; ++channel) {
+    const double now = moments(many, 32, 1, channel).variance,
+                 before = moments(many, 32, 1, channel + 1).variance;
+    EXPECT_GT(now, 1.3 * before) << "z = " << kRedshifts[channel];
+    EXPECT_LT(now, 8 * before) << "z = " << kRedshifts[channel];
   }
 }
 

@@ -89,7 +89,7 @@ TEST(CountDisplaced, CountsInTheCellThatHoldsTheParticle) {
   psi[1].values()[place(grid, 7, 15, 4)] = 33.4f;  // twice around and one on
   psi[2].values()[place(grid, 9, 9, 9)] = 0.4f;    // stays
   std::vector<int16_t> counts(kBox * kBox * kBox * 2, -1);
-  count_displaced(grid, psi, {counts.data(), 1, 2});
+  count_displaced(grid, psi, 1, {counts.data(), 1, 2});
   const auto count = [&](int x, int y, int z) {
     return counts[static_cast<size_t>(((x * kBox + y) * kBox + z) * 2 + 1)];
   };
@@ -99,6 +99,39 @@ TEST(CountDisplaced, CountsInTheCellThatHoldsTheParticle) {
   EXPECT_EQ(count(7, 0, 4), 2);
   EXPECT_EQ(count(9, 9, 9), 1);
   EXPECT_EQ(counts[0], -1) << "the other channel is left alone";
+}
+
+TEST(CountDisplaced, SharesACellsParticlesAmongTheCellsThatTheyReach) {
+  const FourierGrid grid(kBox);
+  auto psi = fields();
+  for (auto& component : psi) std::fill_n(component.values(), kBox * kBox * grid.row(), 0.0f);
+  // Of 4 particles along an axis, 0.3 cells carry 1 over the upper border, and -1.55 cells all over
+  // the lower one and 2 of them over the next.
+  psi[0].values()[place(grid, 3, 3, 3)] = 0.3f;
+  psi[1].values()[place(grid, 3, 3, 3)] = -1.55f;
+  std::vector<int16_t> counts(kBox * kBox * kBox);
+  count_displaced(grid, psi, 4, {counts.data(), 0, 1});
+  const auto count = [&](int x, int y, int z) {
+    return counts[static_cast<size_t>((x * kBox + y) * kBox + z)];
+  };
+  EXPECT_EQ(count(3, 3, 3), 0);
+  EXPECT_EQ(count(3, 2, 3), 64 + 3 * 2 * 4);
+  EXPECT_EQ(count(3, 1, 3), 64 + 3 * 2 * 4);
+  EXPECT_EQ(count(4, 2, 3), 64 + 1 * 2 * 4);
+  EXPECT_EQ(count(4, 1, 3), 64 + 1 * 2 * 4);
+}
+
+TEST(CountDisplaced, RefusesMoreParticlesThanACountHolds) {
+  const FourierGrid grid(kBox);
+  auto psi = fields();
+  for (auto& component : psi) std::fill_n(component.values(), kBox * kBox * grid.row(), 0.0f);
+  for (int x = 0; x < kBox; ++x)  // 128 cells' particles, 512 each, go to (0, 0, 0)
+    for (int y = 0; y < 8; ++y) {
+      psi[0].values()[place(grid, x, y, 0)] = static_cast<float>(-x);
+      psi[1].values()[place(grid, x, y, 0)] = static_cast<float>(-y);
+    }
+  std::vector<int16_t> counts(kBox * kBox * kBox);
+  EXPECT_THROW(count_displaced(grid, psi, 8, {counts.data(), 0, 1}), ConfigError);
 }
 
 TEST(FourierGrid, GoesThereAndBackForAnySide) {

@@ -3,6 +3,7 @@
 
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/targets.h"
+#include "tutti/base/crc32c.h"
 #include "tutti/data/arrays/field_line.h"
 #include "tutti/data/arrays/statistics_file.h"
 #include "tutti/data/format/array_file.h"
@@ -14,7 +15,6 @@
 #include "tutti/data/format/tf_example.h"
 #include "tutti/data/format/tfrecord.h"
 #include "tutti/data/transform/steps.h"
-#include "tutti/trace/crc32c.h"
 
 namespace tutti::fuzz {
 namespace {

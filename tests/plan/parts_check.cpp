@@ -45,11 +45,13 @@ PlanOptions parts_options(const std::string& layout) {
   return {.layout = layout, .measure = false};
 }
 
-std::vector<ScienceStep> serial_steps(const std::string& network, int64_t batch, int replicas) {
+std::vector<ScienceStep> serial_steps(const std::string& network, int64_t batch, int replicas,
+                                      const std::string& layout) {
   const ScienceNetwork serial = science_network(network, DType::f32, batch);
   std::vector<ScienceStep> steps;
   for (int r = 0; r < replicas; ++r)
-    steps.push_back(run_step(serial, CpuBackend(), parts_options(), static_cast<uint64_t>(r)));
+    steps.push_back(
+        run_step(serial, CpuBackend(), parts_options(layout), static_cast<uint64_t>(r)));
   return steps;
 }
 
@@ -97,8 +99,8 @@ PartsDistance expect_serial(const Parts& parts, const std::vector<ScienceStep>& 
 }
 
 void expect_serial(const Parts& parts, double gradients) {
-  expect_serial(parts, part_steps(parts), serial_steps(parts.network, parts.batch, parts.replicas),
-                gradients);
+  expect_serial(parts, part_steps(parts),
+                serial_steps(parts.network, parts.batch, parts.replicas, parts.layout), gradients);
 }
 
 bool expect_same_bits(const Parts& parts, const std::vector<ScienceStep>& once,

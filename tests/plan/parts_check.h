@@ -25,8 +25,9 @@ struct Parts {
 /// in blocks of 16 channels a machine without AVX-512 has reference loops alone.
 PlanOptions parts_options(const std::string& layout = "last");
 
-/// Of `replicas` replicas, each on one rank that shares nothing; channels last.
-std::vector<ScienceStep> serial_steps(const std::string& network, int64_t batch, int replicas);
+/// Of `replicas` replicas, each on one rank that shares nothing.
+std::vector<ScienceStep> serial_steps(const std::string& network, int64_t batch, int replicas,
+                                      const std::string& layout = "last");
 /// Of each rank.
 std::vector<ScienceStep> part_steps(const Parts& parts);
 

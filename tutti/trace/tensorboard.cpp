@@ -7,8 +7,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "tutti/base/crc32c.h"
 #include "tutti/base/error.h"
-#include "tutti/trace/crc32c.h"
 
 namespace tutti {
 namespace {

@@ -12,10 +12,10 @@ namespace tutti {
 namespace {
 
 /// A small residual network with projections, differentiated, its parameters in two buckets.
-struct Network {
+struct Updated {
   ModelGraph model = build_model({.name = "resnet20", .shortcut = ModelSpec::Shortcut::B});
   std::vector<std::vector<Value>> buckets{2};
-  Network() {
+  Updated() {
     const std::vector<Value> order = differentiate(model.graph, model.losses);
     for (size_t i = 0; i < order.size(); ++i) buckets[i < 20 ? 0 : 1].push_back(order[i]);
   }
@@ -42,7 +42,7 @@ const SgdAttributes& sgd_of(const Node& node) {
 }  // namespace
 
 TEST(Optimizer, OneUpdateForEachBucket) {
-  Network n;
+  Updated n;
   const std::vector<Node> updates =
       n.update({.momentum = 0.9, .nesterov = true, .weight_decay = 5e-4});
   ASSERT_EQ(updates.size(), 2u);
@@ -61,7 +61,7 @@ TEST(Optimizer, OneUpdateForEachBucket) {
 }
 
 TEST(Optimizer, ExclusionsDivideBuckets) {
-  Network n;
+  Updated n;
   const std::vector<Node> updates =
       n.update({.weight_decay = 1e-4, .exclude_bias = true, .exclude_norm = true});
   ASSERT_EQ(updates.size(), 4u);
@@ -75,7 +75,7 @@ TEST(Optimizer, ExclusionsDivideBuckets) {
 }
 
 TEST(Optimizer, LinesOfDecayAndRatesDivideBuckets) {
-  Network n;
+  Updated n;
   const std::vector<Node> updates = n.update({.momentum = 0.9,
                                               .weight_decay = 1e-4,
                                               .exclude_norm = true,
@@ -102,7 +102,7 @@ TEST(Optimizer, LinesOfDecayAndRatesDivideBuckets) {
 TEST(Optimizer, ALineThatDecidesNothingIsRefused) {
   const auto failure = [](const OptimizerSettings& settings) -> std::string {
     try {
-      Network().update(settings);
+      Updated().update(settings);
     } catch (const ConfigError& error) {
       return error.what();
     }
@@ -119,7 +119,7 @@ TEST(Optimizer, ALineThatDecidesNothingIsRefused) {
 }
 
 TEST(Optimizer, AveragesTheWeightsAfterEachUpdate) {
-  Network n;
+  Updated n;
   const std::vector<Node> updates =
       n.update({.momentum = 0.9, .weight_decay = 1e-4, .exclude_norm = true, .average = 0.99});
   ASSERT_EQ(updates.size(), 8u);
@@ -132,7 +132,7 @@ TEST(Optimizer, AveragesTheWeightsAfterEachUpdate) {
 }
 
 TEST(Optimizer, UpdatesTakeTheScaleOfTheClippedGradient) {
-  Network n;
+  Updated n;
   const std::vector<Node> updates =
       n.update({.weight_decay = 1e-4, .exclude_norm = true, .sharded = true, .clip_norm = 0.5});
   // For each bucket squares and their exchange, one op for all, then two updates and an exchange.
@@ -151,7 +151,7 @@ TEST(Optimizer, UpdatesTakeTheScaleOfTheClippedGradient) {
 }
 
 TEST(Optimizer, KnowsBiasesAndNorms) {
-  const Network n;
+  const Updated n;
   const Graph& graph = n.model.graph;
   const auto norm = [&](const char* name) { return is_norm_parameter(graph, graph.find(name)); };
   EXPECT_TRUE(norm("bn1.weight"));
@@ -164,14 +164,14 @@ TEST(Optimizer, KnowsBiasesAndNorms) {
 }
 
 TEST(Optimizer, OnlyBiases) {
-  Network n;
+  Updated n;
   for (const Node& node : n.update({.weight_decay = 1e-4, .exclude_bias = true}))
     for (const std::string& name : n.names(node))
       EXPECT_EQ(is_bias(name), node.name.ends_with(".no_decay")) << name;
 }
 
 TEST(Optimizer, LarsLeavesExcludedParametersToSgd) {
-  Network n;
+  Updated n;
   for (const Node& node : n.update({.kind = OptimizerSettings::Kind::lars,
                           .momentum = 0.9,
                           .exclude_norm = true,
@@ -189,7 +189,7 @@ TEST(Optimizer, LarsLeavesExcludedParametersToSgd) {
 }
 
 TEST(Optimizer, AdamHasTwoStates) {
-  Network n;
+  Updated n;
   const std::vector<Node> updates =
       n.update({.kind = OptimizerSettings::Kind::adamw, .weight_decay = 0.01, .beta2 = 0.95});
   ASSERT_EQ(updates.size(), 2u);
@@ -202,7 +202,7 @@ TEST(Optimizer, AdamHasTwoStates) {
 }
 
 TEST(Optimizer, ShardedLambTakesTwoOpsWithTheExchangeOfNormsBetween) {
-  Network n;
+  Updated n;
   const std::vector<Node> updates = n.update({.kind = OptimizerSettings::Kind::lamb,
                                               .weight_decay = 0.01,
                                               .exclude_bias = true,
@@ -233,7 +233,7 @@ TEST(Optimizer, ShardedLambTakesTwoOpsWithTheExchangeOfNormsBetween) {
 }
 
 TEST(Optimizer, WhereEveryRankUpdatesEverythingNothingIsExchanged) {
-  Network n;
+  Updated n;
   for (const Node& node : n.update({.kind = OptimizerSettings::Kind::lamb, .eps = 1e-6}))
     EXPECT_TRUE(dynamic_cast<const Update*>(node.op.get())) << node.name;
 }

@@ -9,8 +9,8 @@
 #include <optional>
 #include <string>
 
+#include "tutti/base/crc32c.h"
 #include "tutti/data/format/gzip.h"
-#include "tutti/trace/crc32c.h"
 
 namespace tutti::data {
 namespace {

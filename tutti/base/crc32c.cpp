@@ -1,4 +1,4 @@
-#include "tutti/trace/crc32c.h"
+#include "tutti/base/crc32c.h"
 
 #include <array>
 #include <bit>

@@ -43,6 +43,8 @@ case_samples() {
   says reached 'done: target reached'
   grep -q '"metrics":{.*"mae":' reached/record.jsonl || fail "the record has no mae"
   grep -q '"target":{"metric":"mae","value":2.0,"higher_is_better":false}' reached/record.jsonl || fail "the record does not say which way the target lies"
+  expect 0 aimless --epochs 1
+  grep -q '"metric":"mae","higher_is_better":false' aimless/record.jsonl || fail "the record does not name the metric"
   expect 3 missed --target 0.001
   says missed 'target_missed: mae'
   expect 0 other --set run.metric=loss --target 5 --epochs 1

@@ -82,6 +82,8 @@ RunStart TrainerRun::start_event() const {
   about.plan_hash = fmt::format("{:016x}", network().training.hash());
   about.resume_step = step_;
   if (!nothing_to_do()) about.changes = changes_;  // else nothing was measured with them
+  about.metric = goal_.metric->name();
+  about.higher_is_better = goal_.metric->higher_is_better();
   about.target = goal_.in_record();
   return about;
 }

@@ -43,7 +43,9 @@ std::string found_words(const KeyNeed& need, const RunConfig& config,
   const ConfigValue value = find_config_key(need.key)->get(config);
   const auto* word = std::get_if<std::string>(&value);
   return fmt::format("{} is {}", need.key,
-                     need.words.empty() ? "not given" : word ? *word : to_toml(value));
+                     need.words.empty() ? "not given"
+                     : word             ? *word
+                                        : to_toml(value));
 }
 
 }  // namespace

@@ -87,7 +87,9 @@ TEST(IdleKeys, KeysOfTheScheduleAreThoseThatChangeTheRate) {
       config.schedule.milestones = {4, 6};
       config.schedule.warmup_steps = warmup;
       config.schedule.scale_with_batch = BatchScaling::linear;
-      expect_effects("schedule.", {"schedule.name", "schedule.warmup_epochs", "schedule.warmup_steps"}, config, rates_of);
+      expect_effects("schedule.",
+                     {"schedule.name", "schedule.warmup_epochs", "schedule.warmup_steps"}, config,
+                     rates_of);
     }
 }
 
@@ -112,7 +114,8 @@ TEST(IdleKeys, NeedsNameKeysAndTheirWords) {
       const ConfigKey* other = find_config_key(need.key);
       ASSERT_NE(other, nullptr) << key.name;
       for (const std::string& word : need.words)
-        EXPECT_NE(std::ranges::find(other->choices, word), other->choices.end()) << key.name << ": " << word;
+        EXPECT_NE(std::ranges::find(other->choices, word), other->choices.end())
+            << key.name << ": " << word;
     }
 }
 
@@ -124,8 +127,10 @@ TEST(IdleKeys, WhatAKeyIsOnlyForStandsInTheTableAndNotInItsHelp) {
   for (const ConfigKey& key : config_keys())
     // Models refuse what they do not take.
     for (size_t at = key.help.find('('); at != std::string::npos; at = key.help.find('(', at + 1)) {
-      const std::string word = key.help.substr(at + 1, key.help.find_first_of(",):; ", at) - at - 1);
-      EXPECT_FALSE(words.contains(word) && !key.name.starts_with("model.")) << key.name << " is for (" << word << "): use only_with";
+      const std::string word =
+          key.help.substr(at + 1, key.help.find_first_of(",):; ", at) - at - 1);
+      EXPECT_FALSE(words.contains(word) && !key.name.starts_with("model."))
+          << key.name << " is for (" << word << "): use only_with";
     }
 }
 
@@ -135,7 +140,9 @@ TEST(IdleKeys, TheReasonNamesBothKeys) {
   config.optimizer.momentum = 0.5;
   for (const IdleKey& idle : idle_keys(config, kClasses))
     if (idle.key->name == "optimizer.momentum")
-      EXPECT_EQ(idle.text, "optimizer.momentum = 0.5 has no effect: it is only for optimizer.name = sgd or lars, and optimizer.name is adamw");
+      EXPECT_EQ(idle.text,
+                "optimizer.momentum = 0.5 has no effect: it is only for optimizer.name = sgd or "
+                "lars, and optimizer.name is adamw");
 }
 
 }  // namespace

@@ -76,6 +76,11 @@ case_codes() {
   says replicas 'R replicas run on 1 to R ranks'
   expect 2 batch --set batch.global=7 --set batch.local=0
   says batch 'batch.global = 7 does not divide'
+  expect 2 alone --set parallel.spatial=2
+  says alone '1 rank is no replica of 2 parts each: take a multiple of 2 ranks'
+  printf 'include = "%s"\n[optimizer]\nname = "adam"\n' "$config" >adam.toml
+  "$tutti" model show adam.toml >show.log 2>&1 || fail "model show of a configuration"
+  says show 'optimizer state [(]m, v[)]'
 }
 
 case_dry() {
@@ -109,10 +114,43 @@ case_dry() {
     'as many replicas on each node, but they have 2, 1' --set data.shuffle=shard --replicas 3
   [ -z "$(ls -A .)" ] || fail "a dry run left $(ls -A .)"
   cd .. && expect 0 out/run --max-steps 1 && mv out clean/ && cd clean || exit 1
-  refuses 2 "holds a run: continue it with --resume"
+  refuses 2 "all else is right, but 'out/run' holds a run: continue it with --resume"
+  says ../dry '# batch .* samples: 2 replicas'
+  refuses 2 'batch.global = 7 does not divide' --set batch.global=7 --set batch.local=0 --ranks 2
   refuses 0 'resume out/run/checkpoints/step_0000001, at step 1' --resume
   refuses 2 'optimizer.lr was 0.05 and is now 0.3' --resume --lr 0.3
   refuses 0 'output out/run' --fresh
+}
+
+case_dry_samples() {
+  # A dry run reads samples as training does: of a field without 'classes' nothing else says what its labels are.
+  mkdir raw && head -c 64 /dev/zero >raw/x.bin && printf '\000\001\002\011' >raw/y.bin
+  printf '[[array]]\nname = "x"\nfile = "x.bin"\ntype = "u8"\nshape = [4, 1, 4, 4]\n' >raw/set.toml
+  printf '[[array]]\nname = "y"\nfile = "y.bin"\ntype = "u8"\nshape = [4]\n' >>raw/set.toml
+  cat >raw.toml <<'END'
+[data]
+dataset = "arrays"
+dir = "raw"
+train_files = ["set.toml"]
+validation_files = ["set.toml"]
+fields = ["image: from x", "label: from y"]
+transforms = ["image: divide 255"]
+[model]
+task = "classify"
+[[model.layer]]
+type = "flatten"
+[[model.layer]]
+type = "dense"
+outputs = 3
+[batch]
+global = 4
+END
+  config=raw.toml
+  expect 2 labels --dry-run
+  says labels "the field .label. holds the label 9, the network has outputs for classes 0 to 2"
+  printf '\002' | dd of=raw/y.bin bs=1 seek=3 conv=notrunc 2>/dev/null
+  expect 0 sound --dry-run
+  says sound '8 have been: the first of each part'
 }
 
 case_nan() {

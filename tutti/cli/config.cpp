@@ -20,6 +20,7 @@
 #include "tutti/cli/config_value.h"
 #include "tutti/cli/rank_table.h"
 #include "tutti/cli/suggest.h"
+#include "tutti/train/idle_keys.h"
 
 extern char** environ;
 
@@ -292,6 +293,14 @@ void apply(const std::vector<Assignment>& source, ResolvedConfig& resolved, Mist
   }
 }
 
+/// What was given and has no effect is a warning: a file may state it for another choice of a flag.
+void add_idle_keys(ResolvedConfig& resolved) {
+  for (const IdleKey& idle : idle_keys(resolved.config, tasks_of(resolved.config)))
+    if (const auto origin = resolved.origins.find(idle.key->name);
+        origin != resolved.origins.end() && !origin->second.starts_with("withdrawn"))
+      resolved.warnings.push_back(fmt::format("{}: {}", origin->second, idle.text));
+}
+
 }  // namespace
 
 ResolvedConfig read_config(const ConfigSources& sources) {
@@ -318,6 +327,7 @@ ResolvedConfig read_config(const ConfigSources& sources) {
     throw ConfigError(sources.file.empty() ? error.what()
                                            : fmt::format("{}: {}", sources.file, error.what()));
   }
+  add_idle_keys(resolved);
   return resolved;
 }
 

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "tutti/base/json.h"
 #include "tutti/models/layers.h"
+#include "tutti/train/idle_keys.h"
 
 namespace tutti {
 namespace {
@@ -28,7 +31,8 @@ relative to its file. The `config.toml` that a run writes beside its results has
 that the file lies in. `~`, `$NAME` and `${NAME}` are replaced in paths as a shell does: `dir = "$SCRATCH/mnist"`.
 
 An unknown key, a wrong type and a value out of range are errors that name file, line, column and the nearest valid key, all of them at
-once; an unknown variable `TUTTI_*` gives a warning. `tutti config run.toml` prints the resolved configuration with the origin of each value, and
+once; an unknown variable `TUTTI_*` gives a warning, and so does
+a key that has no effect because of another, as momentum beside adamw: the tables below say what such keys are only for. `tutti config run.toml` prints the resolved configuration with the origin of each value, and
 every run writes it beside its results as `config.toml`. `tutti config --schema` prints a JSON schema for editors.
 
 `batch.local` and `batch.global` are two ways of saying one thing, as are `schedule.warmup_epochs` and `schedule.warmup_steps`:
@@ -134,6 +138,7 @@ Json json_of(const ConfigValue& value) {
 
 std::string resolved_toml(const ResolvedConfig& resolved) {
   constexpr size_t kCommentColumn = 44;
+  const std::vector<IdleKey> idle = idle_keys(resolved.config, tasks_of(resolved.config));
   std::string out =
       "# The resolved configuration of a run; the comment after a value says where it came from.\n";
   for (const ConfigGroup& group : config_groups()) {
@@ -149,6 +154,12 @@ std::string resolved_toml(const ResolvedConfig& resolved) {
       }
       const std::string line =
           fmt::format("{} = {}", row.name.substr(group.name.size() + 1), to_toml(value));
+      if (const auto unused = std::ranges::find(idle, &row, &IdleKey::key);
+          unused != idle.end() && value == row.get(RunConfig{})) {
+        out += fmt::format("{:<{}}  # only with {}\n", "# " + line, kCommentColumn,
+                           words_of(row.only_with));
+        continue;
+      }
       const auto origin = resolved.origins.find(row.name);
       out += fmt::format("{:<{}}  # {}\n", line, kCommentColumn,
                          origin == resolved.origins.end() ? "default" : comment(origin->second));

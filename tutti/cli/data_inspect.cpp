@@ -11,6 +11,7 @@
 #include "tutti/base/error.h"
 #include "tutti/cli/data_suggestion.h"
 #include "tutti/data/arrays/file_list.h"
+#include "tutti/data/arrays/npy_folders.h"
 #include "tutti/data/arrays/sample_file.h"
 #include "tutti/data/format/array_file.h"
 #include "tutti/data/format/catalog.h"
@@ -209,6 +210,10 @@ std::vector<std::string> part_named(const fs::path& folder,
   return {};
 }
 
+fs::path files_folder(const fs::path& file) {
+  return file.has_parent_path() ? file.parent_path() : ".";
+}
+
 /// A folder of array files, or of folders for training and validation.
 Report report_folder(const fs::path& folder) {
   SuggestedFiles files{
@@ -219,6 +224,7 @@ Report report_folder(const fs::path& folder) {
     files.test = part_named(folder, {"test"});
   }
   const std::vector<fs::path> all = data::listed_files(files.train, folder, folder.string());
+  if (data::look_like_fields(all)) return report_files(files_folder(all.front()), files);
   Report report = report_files(all.front(), files);
   report.listing = fmt::format("{}: {} file(s), of which the first is\n{}",
                                (folder / files.train[0]).lexically_normal().string(), all.size(),

@@ -20,6 +20,7 @@ namespace {
 const std::string kNothing = "[data]\ndataset = \"arrays\"\n# There is none: ";
 constexpr int64_t kMostLooked = int64_t{32} << 20;  // elements
 constexpr int64_t kMostClasses = 1024, kMostOutputs = 4096;
+constexpr int64_t kSmallMask = 32;  // deepcam-small takes no smaller ones
 
 int64_t product(const std::vector<int64_t>& shape) {
   int64_t elements = 1;
@@ -139,9 +140,9 @@ class Suggestion {
     target_ = line + fmt::format(" classes {}", classes);
     return true;
   }
-  /// Whether the mask lies on the input's rows and columns, and is large enough for a network.
+  /// Whether the mask lies on the input's rows and columns.
   static bool covers(const Shape& input, const Shape& mask) {
-    if (mask[0] < 32 || mask[1] < 32) return false;
+    if (mask[0] < 2 || mask[1] < 2) return false;
     if (input.rank() == 2) return input == mask;
     return input.rank() == 3 && ((input[0] == mask[0] && input[1] == mask[1]) ||
                                  (input[1] == mask[0] && input[2] == mask[1]));
@@ -168,7 +169,9 @@ class Suggestion {
       const Shape& mask = set_->fields()[1].shape;
       if (rank == 2) input_ += fmt::format(" as 1 {} {}", shape[0], shape[1]);
       if (rank == 3 && shape[0] == mask[0] && shape[1] == mask[1]) steps_ = "permute 2 0 1, ";
-      const int64_t height = mask[0] / 16 * 16, width = mask[1] / 16 * 16;
+      if (mask[0] < kSmallMask || mask[1] < kSmallMask) model_ = "layers";
+      const int64_t step = model_ == "layers" ? 1 : 16;
+      const int64_t height = mask[0] / step * step, width = mask[1] / step * step;
       if (height != mask[0] || width != mask[1]) crop_ = fmt::format("crop {} {}", height, width);
       if (!crop_.empty()) steps_ += crop_ + ", ";
     } else if (rank == 4 && task_ == "regress" && is_cube(shape, 0)) {
@@ -176,6 +179,9 @@ class Suggestion {
       steps_ = "permute 3 0 1 2, ";
     } else if (rank == 4 && task_ == "regress" && is_cube(shape, 1)) {
       model_ = "cosmoflow";
+    } else if (rank == 4) {
+      model_ = "layers";
+      if (shape[3] < shape[0]) steps_ = "permute 3 0 1 2, ";
     } else if (rank != 3) {
       const int64_t last = rank > 0 ? shape[rank - 1] : 1, before = rank > 1 ? shape[rank - 2] : 1;
       const int64_t outer = field.elements() / (last * before);
@@ -218,11 +224,28 @@ class Suggestion {
   std::string model_text() const {
     const int64_t batch =
         std::min<int64_t>(set_->size(), task_ == "segment" || model_ == "cosmoflow" ? 2 : 16);
+    const std::string network =
+        model_ == "layers" ? layers_text()
+                           : fmt::format("name = \"{}\"  # see `tutti model list`\ntask = \"{}\"\n",
+                                         model_, task_);
     return fmt::format(
-        "\n[model]\nname = \"{}\"  # see `tutti model list`\ntask = \"{}\"\n\n[batch]\nglobal = "
-        "{}\n\n"
-        "[optimizer]\nname = \"adamw\"\nlr = 0.001\n\n[run]\nepochs = 1\n",
-        model_, task_, batch);
+        "\n[model]\n{}\n[batch]\nglobal = {}\n\n[optimizer]\nname = \"adamw\"\nlr = "
+        "0.001\n\n[run]\nepochs = 1\n",
+        network, batch);
+  }
+  /// Where no network fits that has a name: a few convolutions.
+  std::string layers_text() const {
+    const bool mask = task_ == "segment";
+    std::string text =
+        fmt::format("task = \"{}\"  # a small network of layers: make it larger\n", task_);
+    for (const int channels : {16, 32})
+      text += fmt::format(
+          "[[model.layer]]\ntype = \"conv\"\nchannels = {}\nkernel = 3\npad = 1\n{}activation = "
+          "\"relu\"\n",
+          channels, mask ? "" : "stride = 2\n");
+    return text + (mask ? "[[model.layer]]\ntype = \"conv\"\n"
+                        : "[[model.layer]]\ntype = \"global_average\"\n[[model.layer]]\ntype = "
+                          "\"dense\"\n");
   }
 
   const std::vector<FoundArray>& arrays_;

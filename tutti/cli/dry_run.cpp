@@ -55,6 +55,8 @@ void print_summary(const RunConfig& config, const PlannedRanks& ranks, const Con
   for (const data::Field& field : data.train->fields())
     fields += (fields.empty() ? "" : ", ") + field.to_string();
   fmt::print("# A dry run: whatever can fail before the first step has been tried and is right.\n");
+  fmt::print("# Samples are read when their turn comes; {} have been: the first of each part.\n",
+             run.samples_read);
   std::string counts = fmt::format("{} training", data.train->size());
   for (const auto& [set, name] :
        {std::pair(data.validation.get(), "validation"), std::pair(data.test.get(), "test")})
@@ -71,6 +73,17 @@ void print_summary(const RunConfig& config, const PlannedRanks& ranks, const Con
   fmt::print("#   output   {}\n", config.run.output_dir);
   if (!resume.empty()) fmt::print("#   resume   {}\n", resume);
   fmt::print("\n");
+}
+
+/// Where the run would lie. Another run in its place stops the start, and not the rehearsal.
+RunPlace place_beside(RunFolderRequest request, std::string& in_the_way) {
+  try {
+    return preview_run_folder(request);
+  } catch (const HoldsRun& refused) {
+    in_the_way = refused.what();
+  }
+  request.fresh = true;
+  return preview_run_folder(request);
 }
 
 }  // namespace
@@ -100,7 +113,8 @@ int dry_run(const ResolvedConfig& resolved, const DryRunFlags& flags) {
   const PlannedRanks planned = plan_ranks(flags.ranks, flags.requested, launcher);
   config.run.threads = planned.threads;
   (void)read_selection(config.comm.selection);
-  const RunPlace place = preview_run_folder(run_folder_request(config, flags.fresh));
+  std::string in_the_way;
+  const RunPlace place = place_beside(run_folder_request(config, flags.fresh), in_the_way);
   config.run.output_dir = place.directory;
   for (const std::string& folder : {place.directory, place.checkpoints})
     check_output_folder(folder);
@@ -130,6 +144,8 @@ int dry_run(const ResolvedConfig& resolved, const DryRunFlags& flags) {
   if (launcher.rank > 0) return 0;
   print_summary(config, planned, data, run, resume);
   fmt::print("{}", resolved_toml(resolved));
+  std::fflush(stdout);  // the refusal is the last that is said
+  if (!in_the_way.empty()) throw ConfigError("all else is right, but " + in_the_way);
   return 0;
 }
 

@@ -8,6 +8,8 @@
 
 #include "tutti/base/error.h"
 #include "tutti/data/arrays/array_set.h"
+#include "tutti/data/arrays/file_list.h"
+#include "tutti/data/arrays/npy_folders.h"
 #include "tutti/data/arrays/statistics_file.h"
 #include "tutti/data/format/catalog.h"
 #include "tutti/train/settings.h"
@@ -15,18 +17,28 @@
 namespace tutti {
 namespace {
 
-class WithoutTarget final : public data::Dataset {
+class WithoutTarget final : public UnlabelledSet {
  public:
-  WithoutTarget(std::unique_ptr<data::Dataset> inputs, data::Field target)
-      : inputs_(std::move(inputs)), fields_(inputs_->fields()) {
+  WithoutTarget(std::unique_ptr<data::FileSamples> inputs, std::vector<std::filesystem::path> files,
+                data::Field target)
+      : inputs_(std::move(inputs)), files_(std::move(files)), fields_(inputs_->fields()) {
     fields_.push_back(std::move(target));
+  }
+  std::string origins() const override {
+    std::string text;
+    for (int64_t i = 0; i < size(); ++i) {
+      const data::FileSamples::Place at = inputs_->place(i);
+      text += files_[at.file].string() + (at.alone ? "" : fmt::format("\t{}", at.sample)) + "\n";
+    }
+    return text;
   }
   int64_t size() const override { return inputs_->size(); }
   const std::vector<data::Field>& fields() const override { return fields_; }
   void read(int64_t index, data::Sample& sample) const override { inputs_->read(index, sample); }
 
  private:
-  std::unique_ptr<data::Dataset> inputs_;
+  std::unique_ptr<data::FileSamples> inputs_;
+  std::vector<std::filesystem::path> files_;
   std::vector<data::Field> fields_;
 };
 
@@ -84,6 +96,17 @@ std::vector<data::FieldStatistics> statistics_of(const RunConfig& config,
                                             data::known_dataset(config.data.dataset).statistics);
 }
 
+/// Those that say where samples lie: the inputs alone often do not. Empty where they are not there.
+std::vector<std::filesystem::path> training_files(const DataSection& data) {
+  if (data.dataset != "arrays") return {};
+  try {
+    return data::npy_folders(data::listed_files(data.train_files, data.dir, "data.train_files"),
+                             data::parse_field_lines(data.fields));
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 int64_t output_count(const RunConfig& config, const RunSettings& before) {
   if (config.model.classes > 0) return config.model.classes;
   if (const auto at = before.find("model.classes"); at != before.end()) {
@@ -100,19 +123,24 @@ int64_t output_count(const RunConfig& config, const RunSettings& before) {
 
 }  // namespace
 
-std::unique_ptr<data::Dataset> open_unlabelled(const RunConfig& config,
+std::unique_ptr<UnlabelledSet> open_unlabelled(const RunConfig& config,
                                                const UnlabelledFiles& files,
                                                const RunSettings& before) {
   const std::vector<data::FieldLine> lines = input_lines(config, files);
-  auto inputs = data::open_array_set({.files = files.files,
+  const std::vector<std::filesystem::path> places = data::npy_folders(files.files, lines);
+  auto inputs = data::open_array_set({.files = places,
                                       .fields = lines,
                                       .key = "--input",
-                                      .statistics = statistics_of(config, lines)});
+                                      .statistics = statistics_of(config, lines),
+                                      .settled_by = files.fields.empty()
+                                                        ? training_files(config.data)
+                                                        : std::vector<std::filesystem::path>(),
+                                      .settled_with = data::parse_field_lines(config.data.fields)});
   const auto outputs = static_cast<size_t>(output_count(config, before));
   std::string name = config.data.target.empty() ? "label" : config.data.target.front();
   if (std::ranges::find(lines, name, &data::FieldLine::field) != lines.end()) name += " of it";
   return std::make_unique<WithoutTarget>(
-      std::move(inputs),
+      std::move(inputs), places,
       data::Field{.name = name, .class_names = std::vector<std::string>(outputs)});
 }
 

@@ -20,11 +20,19 @@ struct UnlabelledFiles {
   std::vector<std::string> fields{};
 };
 
+/// The samples of such files.
+class UnlabelledSet : public data::Dataset {
+ public:
+  /// A line for each sample: its file, and behind a tab its number in it where files hold several.
+  virtual std::string origins() const = 0;
+};
+
 /// The fields that the network reads, from the files; and, so that the network is the one that was
 /// trained, a field for its target, which says how many outputs there are and holds nothing. Their
 /// number: model.classes, the checkpoint's (`before`, may be empty), or the data set's classes.
+/// Where samples lie in the files, the training files say where they can be read.
 /// ConfigError where none says it, or which array is meant; BadFile.
-std::unique_ptr<data::Dataset> open_unlabelled(const RunConfig& config,
+std::unique_ptr<UnlabelledSet> open_unlabelled(const RunConfig& config,
                                                const UnlabelledFiles& files,
                                                const RunSettings& before);
 

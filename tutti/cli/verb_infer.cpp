@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <fstream>
 #include <memory>
 
 #include "tutti/backend/cpu/cpu_backend.h"
@@ -114,6 +116,16 @@ void take_task(const RunSettings& before, ModelTask& task) {
   task = trained.model.task;
 }
 
+/// Beside the predictions: out.nc has out.files.txt. Returns its path.
+std::string write_origins(const std::string& output, const std::string& origins) {
+  const std::string path = path_of_output(output, "files").replace_extension("txt").string();
+  errno = 0;
+  std::ofstream file(path, std::ios::binary);
+  file << origins << std::flush;
+  if (!file) throw IoError(fmt::format("{}: cannot be written: {}", path, file_error(errno)));
+  return path;
+}
+
 int run_infer(const InferVerb& verb) {
   if (verb.inputs.empty() == verb.split.empty())
     throw ConfigError(
@@ -132,11 +144,16 @@ int run_infer(const InferVerb& verb) {
 
   const FoundWeights found = find_weights(verb.weights, "--weights");
   if (!verb.inputs.empty()) take_task(found.settings, config.model.task);
-  const auto dataset =
-      verb.inputs.empty()
-          ? open_configured(config, verb.split)
-          : open_unlabelled(config, {.files = listed_inputs(verb), .fields = verb.fields},
-                            found.settings);
+  std::unique_ptr<data::Dataset> dataset;
+  std::string origins;
+  if (verb.inputs.empty()) {
+    dataset = open_configured(config, verb.split);
+  } else {
+    auto set = open_unlabelled(config, {.files = listed_inputs(verb), .fields = verb.fields},
+                               found.settings);
+    origins = set->origins();
+    dataset = std::move(set);
+  }
   const CpuBackend backend;
   const ModelSpec model = model_spec(config, *dataset, batch_sizes(config.batch, 1).local);
   SplitSettings split = split_settings(config);
@@ -164,6 +181,8 @@ int run_infer(const InferVerb& verb) {
   for (PredictionRows& one : rows) one.close();
   fmt::print("{}: {} of {} samples\n", verb.output, verb.labels ? "labels" : "predictions",
              dataset->size());
+  if (!origins.empty())
+    fmt::print("{}: the file of each, in the same order\n", write_origins(verb.output, origins));
   return 0;
 }
 
@@ -179,7 +198,9 @@ Verb infer_verb() {
           "and "
           "writes what the network predicts, in their order, batch after batch: of classes the "
           "outputs before the softmax, samples x classes x positions. The transforms of the input "
-          "are those of the configuration. With --ranks, as many as parallel.spatial says share "
+          "are those of the configuration. Beside out.nc, out.files.txt names the file of each "
+          "row, and its number in it where files hold several. With --ranks, as many as "
+          "parallel.spatial says share "
           "each sample; further ranks have nothing to do.",
       .arguments = {state->flags.file_argument("infer", true)},
       .flags = joined(

@@ -1,6 +1,7 @@
 // tutti model: the networks there are, and what one consists of and costs.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <charconv>
 #include <memory>
@@ -64,7 +65,7 @@ std::vector<MemoryLine> memory_of(const Plan& plan) {
            plan.state_bytes * (threads - 1)},
           {"parameters", "parameters", v.parameter_bytes},
           {"gradients", "gradients", v.trained_bytes},
-          {"optimizer_state", "optimizer state (momentum)", v.trained_bytes * v.state_kinds.size()},
+          {"optimizer_state", "optimizer state", v.trained_bytes * v.state_kinds.size()},
           {"statistics", "running statistics", v.statistic_bytes}};
 }
 
@@ -109,8 +110,8 @@ void print_model(const ModelSummary& summary, const Plan& plan, const ModelVerb&
 
 bool is_configuration(const std::string& name) { return name.ends_with(".toml"); }
 
-/// The network of a configuration, with the batch and precision that it asks for.
-ModelSpec configured(NetworkChoice& choice) {
+/// The network of a configuration and its update, with the batch and precision that it asks for.
+TrainingGraphSpec configured(NetworkChoice& choice) {
   const NetworkChoice flags;
   if (choice.batch != flags.batch || choice.precision != flags.precision ||
       choice.classes != flags.classes || choice.width != flags.width)
@@ -124,17 +125,26 @@ ModelSpec configured(NetworkChoice& choice) {
   config.data.generate_train = 1;  // the network depends on the shape of a sample alone
   choice.batch = batch_sizes(config.batch, replica_count(config.run, 1)).local;
   choice.precision = to_string(config.run.precision);
-  return model_spec(config, *open_configured(config, "train"), choice.batch);
+  TrainingGraphSpec training;
+  training.model = model_spec(config, *open_configured(config, "train"), choice.batch);
+  training.optimizer = optimizer_settings(config.optimizer);
+  training.freeze = config.model.freeze;
+  return training;
+}
+
+/// A network by its name, as sgd with momentum trains it.
+TrainingGraphSpec named(const NetworkChoice& choice) {
+  TrainingGraphSpec training;
+  training.model = model_spec(choice);
+  training.optimizer.momentum = 0.9;
+  return training;
 }
 
 int run_show(ModelVerb verb) {
-  ModelSpec spec =
-      is_configuration(verb.network.model) ? configured(verb.network) : model_spec(verb.network);
-  if (!verb.input.empty()) spec.input = parse_extents(verb.input);
-  const ModelSummary summary = summarise(spec);
-  TrainingGraphSpec training;
-  training.model = spec;
-  training.optimizer.momentum = 0.9f;
+  TrainingGraphSpec training =
+      is_configuration(verb.network.model) ? configured(verb.network) : named(verb.network);
+  if (!verb.input.empty()) training.model.input = parse_extents(verb.input);
+  const ModelSummary summary = summarise(training.model);
   const CpuBackend backend;
   PlanOptions options;
   options.threads = choose_threads(verb.threads, 0, read_topology(), 1);
@@ -153,7 +163,12 @@ int run_show(ModelVerb verb) {
   size_t total = 0;
   for (const MemoryLine& line : memory_of(plan)) {
     total += line.bytes;
-    fmt::print("  {:<30} {:>10.2f} MiB\n", line.text, static_cast<double>(line.bytes) / (1 << 20));
+    const std::string kinds =
+        std::string_view(line.key) == "optimizer_state" && line.bytes > 0
+            ? fmt::format(" ({})", fmt::join(plan.variables.state_kinds, ", "))
+            : "";
+    fmt::print("  {:<30} {:>10.2f} MiB\n", line.text + kinds,
+               static_cast<double>(line.bytes) / (1 << 20));
   }
   fmt::print("  {:<30} {:>10.2f} MiB\n", "all", static_cast<double>(total) / (1 << 20));
   return 0;

@@ -226,8 +226,9 @@ Verb train_verb() {
       .flags = joined(
           {ranks_flag(state->ranks),
            {.names = "--dry-run",
-            .help = "Try everything that can fail before the first step, write nothing, print the "
-                    "resolved configuration, and end",
+            .help = "Try everything that can fail before the first step, read the first samples of "
+                    "each part of the data, write nothing, print the resolved configuration, and "
+                    "end, with the exit code of the run",
             .bind = &state->dry_run},
            {.names = "--fresh",
             .help = "Begin anew where a run lies: it is set aside as FOLDER.1, FOLDER.2 and so on",

@@ -3,6 +3,7 @@
 #include "tutti/base/error.h"
 #include "tutti/data/arrays/array_set.h"
 #include "tutti/data/arrays/file_list.h"
+#include "tutti/data/arrays/npy_folders.h"
 #include "tutti/data/arrays/statistics_file.h"
 #include "tutti/data/format/catalog.h"
 #include "tutti/data/format/cifar.h"
@@ -70,13 +71,15 @@ const std::vector<std::string>& files_of(const ArraysSpec& arrays, std::string_v
 std::unique_ptr<Dataset> open_arrays(const DatasetSpec& spec) {
   const ArraysSpec& own = spec.arrays;
   const std::string key = fmt::format("data.{}_files", spec.split);
-  ArraySetSpec set{.files = listed_files(files_of(own, spec.split), spec.dir, key),
-                   .fields = parse_field_lines(own.fields),
-                   .key = key};
+  const std::vector<FieldLine> lines = parse_field_lines(own.fields);
+  const auto listed = [&](std::string_view split, std::string_view named) {
+    return npy_folders(listed_files(files_of(own, split), spec.dir, named), lines);
+  };
+  ArraySetSpec set{.files = listed(spec.split, key), .fields = lines, .key = key};
   if (set.fields.empty()) throw ConfigError("data.fields names no field");
   if (spec.split != "train" && !own.train.empty()) {
     try {
-      set.settled_by = listed_files(own.train, spec.dir, "data.train_files");
+      set.settled_by = listed("train", "data.train_files");
     } catch (const Error&) {}  // an evaluation may be where the training files are not
   }
   if (!own.statistics.empty()) set.statistics = read_statistics(own.statistics, set.fields);

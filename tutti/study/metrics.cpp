@@ -95,8 +95,10 @@ bool oversubscribed(const RunStart& start) {
 
 }  // namespace
 
-std::string metric_of(const std::optional<Target>& target) {
-  return target ? target->metric : "accuracy";
+Measure measure_of(const std::optional<Target>& target, const RunStart& start) {
+  if (target) return {target->metric, target->higher_is_better};
+  if (!start.metric.empty()) return {start.metric, start.higher_is_better};
+  return start.target ? measure_of(start.target, start) : Measure{};
 }
 
 std::string judge_of(const RunLog& log) {
@@ -112,7 +114,7 @@ double core_seconds(const RunSummary& run) {
                    : kNotMeasured;
 }
 
-void measure_run(RunSummary& run, const std::optional<Target>& target) {
+void measure_run(RunSummary& run, const std::optional<Target>& target, const Measure& measure) {
   const auto epochs = whole_epochs(run.log);
   run.epoch_seconds = median(steady(epochs, &EpochRecord::seconds));
   run.first_epoch_only = epochs.size() == 1 && epochs.front().epoch == 1;
@@ -127,13 +129,12 @@ void measure_run(RunSummary& run, const std::optional<Target>& target) {
   if (target) run.reach = find_reach(run.log, *target);
   // What it would have reached later is not known.
   run.cut_off = target && !run.reach && ended_at_own_target(run.log);
-  const auto values = measured(
-      run.log.evals, [&](const EvalRecord& eval) { return eval.value(metric_of(target)); });
-  if (run.log.test) run.test = run.log.test->value(metric_of(target));
+  const auto values =
+      measured(run.log.evals, [&](const EvalRecord& eval) { return eval.value(measure.metric); });
+  if (run.log.test) run.test = run.log.test->value(measure.metric);
   if (!values.empty())
-    run.best = target && !target->higher_is_better
-                   ? *std::min_element(values.begin(), values.end())
-                   : *std::max_element(values.begin(), values.end());
+    run.best = measure.higher_is_better ? *std::max_element(values.begin(), values.end())
+                                        : *std::min_element(values.begin(), values.end());
 }
 
 namespace {
@@ -266,8 +267,8 @@ Point at_epoch(const RunLog& log, double epoch, const std::string& metric) {
 
 /// L_rate of every row: error per second over the epochs that all usable runs have in common.
 void rates(std::vector<ScaleRow>& rows, const std::map<Size, Runs>& usable,
-           const std::optional<Target>& target) {
-  const std::string metric = metric_of(target);
+           const Measure& measure) {
+  const std::string& metric = measure.metric;
   double first = 0, last = INFINITY;
   for (const auto& [size, runs] : usable)
     for (const RunSummary* run : runs) {
@@ -286,7 +287,7 @@ void rates(std::vector<ScaleRow>& rows, const std::map<Size, Runs>& usable,
                    return (b.error - a.error) /
                           (b.seconds - a.seconds);  // of the metric: the error is its complement
                  }).mean;
-  const double direction = target && !target->higher_is_better ? -1 : 1;
+  const double direction = measure.higher_is_better ? 1 : -1;
   const double base = rate.begin()->second;  // of the smallest size
   if (!(base * direction > 0)) return;       // the base run did not learn: no rate to compare with
   for (ScaleRow& row : rows)
@@ -320,15 +321,33 @@ std::optional<Target> target_of(const std::vector<RunSummary>& runs,
   return target;
 }
 
+/// Without a target, the metric of the first usable run (they should all have one).
+Measure common_measure(const std::optional<Target>& target, const std::vector<RunSummary>& runs,
+                       std::vector<std::string>& notes) {
+  std::optional<Measure> measure;
+  for (const RunSummary& run : runs) {
+    if (!run.usable()) continue;
+    const Measure own = measure_of(target, run.log.start);
+    if (!measure) measure = own;
+    if (measure->metric != own.metric) {
+      notes.push_back(
+          fmt::format("The runs name different metrics; {} is used for all.", measure->metric));
+      break;
+    }
+  }
+  return measure.value_or(measure_of(target, RunStart{}));
+}
+
 }  // namespace
 
 StudyResult evaluate(std::vector<RunSummary> runs, std::optional<Target> target) {
   StudyResult result;
   result.target = target ? target : target_of(runs, result.notes);
+  result.measure = common_measure(result.target, runs, result.notes);
   std::stable_sort(runs.begin(), runs.end(), [](const RunSummary& a, const RunSummary& b) {
     return std::pair(a.size(), a.repeat) < std::pair(b.size(), b.repeat);
   });
-  for (RunSummary& run : runs) measure_run(run, result.target);
+  for (RunSummary& run : runs) measure_run(run, result.target, result.measure);
   result.runs = std::move(runs);
 
   std::map<Size, Runs> all, usable;
@@ -337,7 +356,7 @@ StudyResult evaluate(std::vector<RunSummary> runs, std::optional<Target> target)
     if (run.usable()) usable[run.size()].push_back(&run);
   }
   for (const auto& [size, group] : all)
-    result.rows.push_back(make_row(size, group, metric_of(result.target)));
+    result.rows.push_back(make_row(size, group, result.measure.metric));
   result.mode = mode_of(result.rows);
   if (usable.empty()) {
     result.notes.push_back("No run is usable: there is nothing to compare.");
@@ -353,7 +372,7 @@ StudyResult evaluate(std::vector<RunSummary> runs, std::optional<Target> target)
                       [&](const ScaleRow& row) { return row.size() == usable.begin()->first; });
     for (ScaleRow& row : result.rows)
       if (row.runs) compare(row, base, usable[row.size()]);
-    rates(result.rows, usable, result.target);
+    rates(result.rows, usable, result.measure);
   }
   add_notes(result);
   return result;

@@ -44,7 +44,7 @@ struct RunSummary {
   double samples_per_s = kNotMeasured;  ///< steady state
   std::optional<TargetReached> reach{};
   bool cut_off = false;        ///< it ended at its own target before this one, so reach is unknown
-  double best = kNotMeasured;  ///< best value of the target's metric on the set that judges
+  double best = kNotMeasured;  ///< best value of the metric on the set that judges
   double test = kNotMeasured;  ///< that metric on a test set that waited for the end
   double peak_learning_rate = kNotMeasured;  ///< largest that a step's line names
   StepParts step{};
@@ -67,6 +67,12 @@ struct Lateness {
   int latest_rank = -1;                                                ///< last in the most steps
   double latest_share = kNotMeasured;                                  ///< of the steps
   double latest_ms = kNotMeasured;  ///< after the earliest rank, median
+};
+
+/// What evaluations are compared by.
+struct Measure {
+  std::string metric = "accuracy";
+  bool higher_is_better = true;
 };
 
 /// All runs of one size.
@@ -100,7 +106,7 @@ struct ScaleRow {
   double rate = kNotMeasured;                        ///< L_rate
   std::vector<double> parallel_runs, learning_runs;  ///< per usable run: mean of n0 / this run * n0
   StepParts step;
-  std::vector<CurvePoint> quality;        ///< the target's metric on the set that judges
+  std::vector<CurvePoint> quality;        ///< the metric on the set that judges
   std::vector<CurvePoint> training_loss;  ///< of whole epochs
   Lateness arrivals;
 };
@@ -111,6 +117,7 @@ struct StudyResult {
   std::string mode;   ///< "weak" or "strong", read from the records' batches; "mixed" when neither
                       ///< holds; "one size"
   std::optional<Target> target;
+  Measure measure;             ///< the target's, or without one that of the runs
   std::string judge = "test";  ///< or "validation": what evaluations of the runs are of
   /// Whether a run has measured a test set at its end.
   bool tested() const {
@@ -122,20 +129,21 @@ struct StudyResult {
   std::vector<std::string> notes;  ///< what a reader must know before believing the numbers
 };
 
-/// The target's metric; "accuracy" without a target.
-std::string metric_of(const std::optional<Target>& target);
+/// The target's metric; without a target the run's own, which in old records is that of its target
+/// or the accuracy.
+Measure measure_of(const std::optional<Target>& target, const RunStart& start);
 /// "test", or "validation" where the run has such a set.
 std::string judge_of(const RunLog& log);
 /// "test accuracy": as reports call it.
 std::string metric_words(const std::string& metric, const std::string& judge);
 /// Core-seconds from the first weight update to the target; NaN when it was not reached.
 double core_seconds(const RunSummary& run);
-/// Fills in what one run's record says.
-void measure_run(RunSummary& run, const std::optional<Target>& target);
+/// Fills in what one run's record says. `measure` is the target's where there is one.
+void measure_run(RunSummary& run, const std::optional<Target>& target, const Measure& measure);
 
 /// The whole study. Failed runs are listed and noted but enter no number. `target` null: the one
-/// that the records name; when they name none, learning speed-up is left out and `best` is the
-/// accuracy.
+/// that the records name; when they name none, learning speed-up is left out and `best` is of
+/// the metric that the runs name.
 StudyResult evaluate(std::vector<RunSummary> runs, std::optional<Target> target);
 
 }  // namespace tutti::study

@@ -284,5 +284,36 @@ TEST(Metrics, RunsThatAreNotAlikeAreNamed) {
   EXPECT_EQ(evaluate(runs, std::nullopt).mode, "strong");
 }
 
+/// The same run as a regression without a target: its error falls evenly, from 0.9 on.
+RunSummary regression(int ranks, double seconds) {
+  RunSummary run = run_in(ranks, seconds, 4, 4);
+  run.log.start.target.reset();
+  run.log.start.metric = "mae";
+  run.log.start.higher_is_better = false;
+  for (EvalRecord& eval : run.log.evals) {
+    eval.metrics["mae"] = 1 - 0.1 * eval.epoch;
+    eval.accuracy = kNotMeasured;
+  }
+  return run;
+}
+
+TEST(Metrics, WithoutATargetTheRunsMetricAndItsDirectionCount) {
+  const StudyResult result = evaluate({regression(1, 100), regression(2, 50)}, std::nullopt);
+  EXPECT_EQ(result.measure.metric, "mae");
+  EXPECT_FALSE(result.measure.higher_is_better);
+  EXPECT_NEAR(row(result, 1).best.mean, 0.6, 1e-12);
+  EXPECT_EQ(row(result, 1).quality.size(), 4u);
+  EXPECT_GT(row(result, 2).rate, 1.5);  // errors that fall are progress
+}
+
+TEST(Metrics, RecordsThatNameNoMetricAreComparedByTheirTargetsOrTheAccuracy) {
+  RunSummary old = run_in(1, 100, 4, 4);
+  EXPECT_EQ(evaluate({old}, std::nullopt).measure.metric, "accuracy");
+  old.log.start.target = Target{"mae", 0.1, false};
+  EXPECT_FALSE(evaluate({old}, std::nullopt).measure.higher_is_better);
+  old.log.start.target.reset();
+  EXPECT_NEAR(row(evaluate({old}, std::nullopt), 1).best.mean, 0.9, 1e-12);
+}
+
 }  // namespace
 }  // namespace tutti::study

@@ -155,13 +155,14 @@ void write_file(const std::string& path, const std::string& text) {
 }  // namespace
 
 std::string json_report(const StudyResult& result, const ReportText& text) {
-  const std::string metric = metric_of(result.target);
+  const std::string& metric = result.measure.metric;
   Json json = {{"schema", 1},
                {"title", text.title},
                {"made", text.made},
                {"workload", result.title},
                {"mode", result.mode},
                {"metric", metric},
+               {"higher_is_better", result.measure.higher_is_better},
                {"metric_words", metric_words(metric, result.judge)},
                {"target", nullptr},
                {"base_ranks", result.base_ranks},

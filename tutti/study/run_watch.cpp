@@ -17,6 +17,11 @@ std::string ranks_text(const Size& size) {
   return fmt::format("{} {}", size.text(), size.ranks == 1 ? "rank" : "ranks");
 }
 
+double number(const Json& event, const char* key) {
+  const auto at = event.find(key);
+  return at != event.end() && at->is_number() ? at->get<double>() : kNotMeasured;
+}
+
 }  // namespace
 
 void RecordTail::read() {
@@ -39,17 +44,21 @@ void RecordTail::read() {
 void RecordTail::take(const std::string& line) {
   const auto event = json_or_null(line);
   if (!event.is_object()) return;
-  const auto number = [&](const char* key) {
-    const auto at = event.find(key);
-    return at != event.end() && at->is_number() ? at->get<double>() : kNotMeasured;
-  };
   const std::string name = event.value("event", "");
   // A step's epoch is the one under way, an evaluation's are those done.
-  if (name == "step" && number("epoch") > 0) epoch_ = number("epoch");
-  if (name == "run_start" && std::isfinite(number("validation_samples"))) judge_ = "validation";
+  if (name == "step" && number(event, "epoch") > 0) epoch_ = number(event, "epoch");
+  if (name == "run_start") {
+    if (std::isfinite(number(event, "validation_samples"))) judge_ = "validation";
+    if (const auto metric = event.find("metric"); metric != event.end() && metric->is_string())
+      metric_ = metric->get<std::string>();
+  }
   if (name == "eval") {
-    epoch_ = std::max(epoch_, std::ceil(number("epoch")));
-    if (std::isfinite(number("accuracy"))) accuracy_ = number("accuracy");
+    epoch_ = std::max(epoch_, std::ceil(number(event, "epoch")));
+    const auto further = event.find("metrics");
+    const bool among = further != event.end() && further->is_object() && further->contains(metric_);
+    if (const double value = number(among ? *further : event, metric_.c_str());
+        std::isfinite(value))
+      quality_ = value;
   }
 }
 
@@ -57,21 +66,23 @@ std::string RecordTail::text(int64_t epochs) const {
   if (epoch_ < 0) return "starting";
   std::string text = fmt::format("epoch {:.0f}", epoch_);
   if (epochs > 0) text += fmt::format(" of {}", epochs);
-  if (std::isfinite(accuracy_)) text += fmt::format(", {} accuracy {:.3g}", judge_, accuracy_);
+  if (std::isfinite(quality_))
+    text += fmt::format(", {} {:.3g}", metric_words(metric_, judge_), quality_);
   return text;
 }
 
 std::string result_text(const RunLog& log, const std::optional<Target>& given) {
   const std::optional<Target> target = given ? given : log.start.target;
   RunSummary run{.log = log};
-  measure_run(run, target);
+  const Measure measure = measure_of(target, log.start);
+  measure_run(run, target, measure);
   const auto epochs = [](double count) {
     return fmt::format("{:.4g} {}", count, count == 1 ? "epoch" : "epochs");
   };
   if (run.reach)
     return fmt::format("target reached after {:.1f} s and {}", run.reach->wall_seconds,
                        epochs(run.reach->epoch));
-  const std::string metric = metric_words(target ? target->metric : "accuracy", judge_of(log));
+  const std::string metric = metric_words(measure.metric, judge_of(log));
   const double done = log.evals.empty() ? 0 : log.evals.back().epoch;
   const std::string best = std::isfinite(run.best)
                                ? fmt::format("best {} {:.4g} in {}", metric, run.best, epochs(done))

@@ -17,14 +17,16 @@ class RecordTail {
   /// Reads what was added since the last call. A cut last line is read when it is whole; a line
   /// that makes no sense is passed over: the run's end judges the record.
   void read();
-  /// "epoch 3 of 16, test accuracy 0.62"; "starting" before the first step.
+  /// "epoch 3 of 16, test accuracy 0.62", by the metric of the run; "starting" before the first
+  /// step.
   std::string text(int64_t epochs) const;
 
  private:
   void take(const std::string& line);
   std::string path_, rest_;
   std::streamoff offset_ = 0;
-  double epoch_ = -1, accuracy_ = kNotMeasured;
+  double epoch_ = -1, quality_ = kNotMeasured;
+  std::string metric_ = "accuracy";
   std::string judge_ = "test";
 };
 

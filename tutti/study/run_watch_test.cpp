@@ -26,6 +26,31 @@ TEST(RunWatch, ARecordIsFollowedWhileItGrows) {
   EXPECT_EQ(tail.text(0), "epoch 2, test accuracy 0.625");
 }
 
+TEST(RunWatch, ARunIsFollowedByItsOwnMetric) {
+  const ScratchDirectory scratch;
+  const auto path = scratch.path() / "record.jsonl";
+  std::ofstream(path)
+      << R"({"event":"run_start","metric":"mae","higher_is_better":false,"validation_samples":8})"
+      << '\n'
+      << R"({"event":"eval","epoch":1,"accuracy":null,"loss":2.0,"metrics":{"mae":0.25}})" << '\n';
+  RecordTail tail(path.string());
+  tail.read();
+  EXPECT_EQ(tail.text(3), "epoch 1 of 3, validation mae 0.25");
+}
+
+TEST(RunWatch, WithoutATargetTheBestIsOfTheRunsMetric) {
+  RunLog log;
+  log.start.metric = "mae";
+  log.start.higher_is_better = false;
+  for (const double mae : {0.5, 0.25, 0.75}) {
+    EvalRecord eval;
+    eval.epoch = static_cast<double>(log.evals.size()) + 1;
+    eval.metrics["mae"] = mae;
+    log.evals.push_back(eval);
+  }
+  EXPECT_EQ(result_text(log, std::nullopt), "best test mae 0.25 in 3 epochs");
+}
+
 std::string shown_by(const StudyDisplay::Settings& given, int updates) {
   std::FILE* file = std::tmpfile();
   StudyDisplay::Settings settings = given;

@@ -65,7 +65,9 @@ struct RunStart {
   int64_t resume_step =
       0;  ///< 0 = from the start; events of later steps written before this line are void
   std::vector<std::string>
-      changes{};  ///< of a resume, what differs from the run before: "run.epochs: 2 -> 4"
+      changes{};         ///< of a resume, what differs from the run before: "run.epochs: 2 -> 4"
+  std::string metric{};  ///< evaluations are compared by it; empty: an old record that does not say
+  bool higher_is_better = true;  ///< of that metric
   std::optional<Target> target{};
 };
 
@@ -205,7 +207,8 @@ class RunRecord {
 /// A record read back.
 struct RunLog {
   std::string path{};
-  RunStart start;  ///< the first run_start, with the target of the last: a resume may change it
+  RunStart
+      start;  ///< the first run_start, with target and metric of the last: a resume may change them
   std::vector<StepRecord> steps;
   std::vector<ArrivalsRecord> arrivals;
   std::vector<EpochRecord> epochs;

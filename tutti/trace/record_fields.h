@@ -56,6 +56,8 @@ void fields(Event& e, Visit&& visit) {
   visit("command", e.command);
   visit("resume_step", e.resume_step);
   visit("changes", e.changes);
+  visit("metric", e.metric);
+  visit("higher_is_better", e.higher_is_better);
   visit("target", e.target);
 }
 

@@ -80,6 +80,8 @@ void add_event(RunLog& log, const Json& json, bool& started) {
       ++log.resumes;
       log.changes.insert(log.changes.end(), start.changes.begin(), start.changes.end());
       log.start.target = start.target;  // the one at which it ends from now on
+      log.start.metric = start.metric;
+      log.start.higher_is_better = start.higher_is_better;
     } else {
       log.start = std::move(start);
     }

@@ -47,6 +47,8 @@ TEST_F(RecordTest, EveryEventComesBackAsItWasWritten) {
     start.hosts = {"n1", "n2"};
     start.seed = 0xFFFFFFFFFFFFFFFFull;
     start.flop_per_sample = 3e8;
+    start.metric = "mae";
+    start.higher_is_better = false;
     start.target = Target{"mae", 0.124, false};
     start.validation_samples = 500;
     start.data_nodes = 2;
@@ -101,6 +103,8 @@ TEST_F(RecordTest, EveryEventComesBackAsItWasWritten) {
   EXPECT_EQ(log.start.model, "resnet44");
   EXPECT_EQ(log.start.hosts, (std::vector<std::string>{"n1", "n2"}));
   EXPECT_EQ(log.start.seed, 0xFFFFFFFFFFFFFFFFull);
+  EXPECT_EQ(log.start.metric, "mae");
+  EXPECT_FALSE(log.start.higher_is_better);
   ASSERT_TRUE(log.start.target);
   EXPECT_EQ(log.start.target->metric, "mae");
   EXPECT_TRUE(log.start.target->reached_by(0.12));

@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "tutti/base/error.h"
+#include "tutti/base/log.h"
 #include "tutti/train/checkpoint_folder.h"
 #include "tutti/train/manifest.h"
 #include "tutti/train/rank_file.h"
@@ -141,6 +142,31 @@ CheckpointInfo verify_checkpoint(const fs::path& checkpoint) {
       throw IoError(fmt::format("{}: is missing", path.string()));
   }
   return manifest.info;
+}
+
+void verify_file_of_checkpoint(const fs::path& file) {
+  const fs::path folder = fs::absolute(file).parent_path();
+  const bool named = is_checkpoint_name(folder.filename().string());
+  std::error_code none;
+  if (!fs::exists(folder / kManifest, none)) {
+    if (named)
+      log::warn("{}: the checkpoint has no {} any more, so nothing says whether the file is whole",
+                file.string(), kManifest);
+    return;
+  }
+  Manifest manifest;
+  try {
+    manifest = read_manifest(folder / kManifest);
+  } catch (const IoError&) {
+    if (named) throw;
+    return;
+  }
+  const FileDigest found = digest_of(file);
+  if (std::ranges::none_of(manifest.files, [&](const auto& one) { return one.second == found; }))
+    throw IoError(fmt::format(
+        "{}: is not what was written into this checkpoint (checksum {:016x}), so it is damaged or "
+        "of elsewhere",
+        file.string(), found.xxh64));
 }
 
 Checkpoint open_checkpoint(const fs::path& checkpoint) {

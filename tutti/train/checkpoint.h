@@ -115,6 +115,10 @@ bool is_abandoned(const std::filesystem::path& checkpoint);
 /// file is missing; throws IoError saying what is damaged. Whether the ranks' files are whole, the
 /// ranks look that go on from them (verify_rank_files), because one would have to read them all.
 CheckpointInfo verify_checkpoint(const std::filesystem::path& checkpoint);
+/// Of a .safetensors file that lies in a checkpoint under another name than its files have: throws
+/// IoError unless it is what was written there. Files elsewhere, and beside manifests of other
+/// programs, may be anything; where a checkpoint has lost its manifest, a warning says so.
+void verify_file_of_checkpoint(const std::filesystem::path& file);
 /// Opens it. Checks the manifest, the sizes of the files that all ranks have alike and their
 /// headers, but not the content's checksums: verify_checkpoint() reads all of these, which one rank
 /// does for all.

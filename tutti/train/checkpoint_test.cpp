@@ -63,6 +63,24 @@ class CheckpointTest : public testing::Test {
   const fs::path directory_ = scratch_.path() / "checkpoints";
 };
 
+TEST_F(CheckpointTest, AFileInACheckpointIsVerifiedUnderAnyName) {
+  const fs::path path = write(3), weights = path / "weights.safetensors",
+                 other = path / "model.safetensors", outside = scratch_.path() / "w.safetensors";
+  fs::copy(weights, other);
+  EXPECT_NO_THROW(verify_file_of_checkpoint(other));
+  flip_a_bit(other, 3000);
+  EXPECT_THROW(verify_file_of_checkpoint(other), IoError);
+  fs::copy(other, outside);
+  EXPECT_NO_THROW(verify_file_of_checkpoint(outside));
+  // Moved elsewhere and in part, it still has its manifest.
+  fs::remove(path / "state.safetensors");
+  fs::rename(path, scratch_.path() / "mine");
+  EXPECT_THROW(verify_file_of_checkpoint(scratch_.path() / "mine/model.safetensors"), IoError);
+  std::ofstream(scratch_.path() / "mine/manifest.json") << "{}";
+  EXPECT_NO_THROW(verify_file_of_checkpoint(scratch_.path() / "mine/model.safetensors"))
+      << "another program's";
+}
+
 TEST_F(CheckpointTest, ReadsBackWhatItWrote) {
   const fs::path path = write(123);
   EXPECT_NO_THROW(verify_checkpoint(path));

@@ -269,6 +269,13 @@ enum class AmongRanks {
   may_differ  ///< it names something that a node has of its own
 };
 
+/// What a key needs to have an effect: another key with one of these words, or, where there are
+/// none, with another value than its default.
+struct KeyNeed {
+  std::string key;
+  std::vector<std::string> words{};
+};
+
 /// One row of the table. get and set convert between a member and a ConfigValue; a choice travels
 /// as its word.
 struct ConfigKey {
@@ -284,6 +291,7 @@ struct ConfigKey {
   bool or_count =
       false;            ///< a string that is its default or a whole number, with quotes or without
   bool or_one = false;  ///< of texts: a list of one is the string, and an empty one ""
+  std::vector<KeyNeed> only_with{};  ///< any of them gives the key an effect; empty: it has one
   std::function<ConfigValue(const RunConfig&)> get;
   std::function<void(RunConfig&, const ConfigValue&)>
       set;  ///< throws ConfigError with the reason, without place or name

@@ -37,10 +37,11 @@ void write_run_rows(ConfigTableWriter& t) {
       .at_least(0)
       .may_change();
   t.key(s, &S::min_improvement, "min_improvement",
-        "By how much more than this a metric must be better to count as better (run.patience, "
-        "schedule.patience)")
+        "By how much more than this a metric must be better to count as better")
       .at_least(0)
-      .may_change();
+      .may_change()
+      .only_with("run.patience")
+      .only_with("schedule.name", {"plateau"});
   t.key(s, &S::eval_every, "eval_every",
         "Epochs between evaluations on the validation set, or the test set where there is no "
         "validation set. 0: at the end only")
@@ -97,7 +98,8 @@ void write_data_rows(ConfigTableWriter& t) {
         "data sets with a validation set of their own")
       .at_least(0);
   t.key(s, &S::split_seed, "split_seed", "Seed that says which samples data.validation takes")
-      .at_least(0);
+      .at_least(0)
+      .only_with("data.validation");
   t.key(s, &S::shuffle, "shuffle",
         "global: the order of the samples depends on the seed alone; shard: each node trains on "
         "every N-th sample, N nodes, in an order of its own, so that results depend on the number "
@@ -108,33 +110,41 @@ void write_data_rows(ConfigTableWriter& t) {
         "waits for another epoch")
       .may_change();
   t.key(s, &S::fields, "fields",
-        "What a sample of \"arrays\" has, a line a field, as in \"image: from images\" and \"mask: "
+        "What a sample has, a line a field, as in \"image: from images\" and \"mask: "
         "from "
-        "climate/labels_0 classes 3\"; see docs/samples.md and `tutti data inspect PATH`");
+        "climate/labels_0 classes 3\"; see docs/samples.md and `tutti data inspect PATH`")
+      .only_with("data.dataset", {"arrays"});
   t.key(s, &S::train_files, "train_files",
-        "Training files of \"arrays\": NumPy, HDF5, NetCDF-4, TFRecord, or .toml descriptions of "
+        "Training files: NumPy, HDF5, NetCDF-4, TFRecord, or .toml descriptions of "
         "raw "
         "arrays; also folders of them, and patterns such as \"train/*.h5\". Relative to data.dir")
-      .may_change();
-  t.key(s, &S::validation_files, "validation_files",
-        "Files of \"arrays\" on which training is judged, likewise")
-      .may_change();
+      .may_change()
+      .only_with("data.dataset", {"arrays"});
+  t.key(s, &S::validation_files, "validation_files", "Files on which training is judged, likewise")
+      .may_change()
+      .only_with("data.dataset", {"arrays"});
   t.key(s, &S::test_files, "test_files",
-        "Files of \"arrays\" that wait for the end of training, likewise; without validation files "
+        "Files that wait for the end of training, likewise; without validation files "
         "they "
         "judge it")
-      .may_change();
+      .may_change()
+      .only_with("data.dataset", {"arrays"});
   t.key(s, &S::statistics, "statistics",
-        "File of means, deviations and extremes of the fields of \"arrays\", for 'normalise' and "
+        "File of means, deviations and extremes of the fields, for 'normalise' and "
         "'min-max' without numbers; `tutti data stats` writes one. Empty: none")
-      .path();
+      .path()
+      .only_with("data.dataset", {"arrays"});
   t.key(s, &S::readers, "readers", "Threads that read and augment").between(1, 256).may_change();
   t.key(s, &S::prefetch, "prefetch", "Batches kept ready").between(1, 64).may_change();
-  t.key(s, &S::generate_train, "generate_train", "Training images to generate (lattices)")
-      .between(1, 4294967295);
-  t.key(s, &S::generate_test, "generate_test", "Test images to generate (lattices)")
-      .between(1, 4294967295);
-  t.key(s, &S::generate_seed, "generate_seed", "Seed of the generator (lattices)").at_least(0);
+  t.key(s, &S::generate_train, "generate_train", "Training images to generate")
+      .between(1, 4294967295)
+      .only_with("data.dataset", {"lattices"});
+  t.key(s, &S::generate_test, "generate_test", "Test images to generate")
+      .between(1, 4294967295)
+      .only_with("data.dataset", {"lattices"});
+  t.key(s, &S::generate_seed, "generate_seed", "Seed of the generator")
+      .at_least(0)
+      .only_with("data.dataset", {"lattices"});
 }
 
 void write_model_rows(ConfigTableWriter& t) {

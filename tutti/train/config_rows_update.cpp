@@ -8,8 +8,11 @@ void write_optimizer_rows(ConfigTableWriter& t) {
   t.section("optimizer", s, "The update of the weights.");
   t.key(s, &S::name, "name", "Update rule");
   t.key(s, &S::lr, "lr", "Learning rate; the highest one that the schedule reaches").at_least(0);
-  t.key(s, &S::momentum, "momentum", "Momentum (sgd, lars)").between(0, 1);
-  t.key(s, &S::nesterov, "nesterov", "Nesterov's form of momentum (sgd)");
+  t.key(s, &S::momentum, "momentum", "Momentum")
+      .between(0, 1)
+      .only_with("optimizer.name", {"sgd", "lars"});
+  t.key(s, &S::nesterov, "nesterov", "Nesterov's form of momentum")
+      .only_with("optimizer.name", {"sgd"});
   t.key(s, &S::weight_decay, "weight_decay",
         "Added to the gradient as weight_decay * w; decoupled in adamw; added to the direction "
         "in lamb")
@@ -32,14 +35,21 @@ void write_optimizer_rows(ConfigTableWriter& t) {
         "Evaluate and keep a moving average of the weights: after each update it goes 1 - ema of "
         "the way towards them, 0.999 for example. 0: none")
       .between(0, 0.9999999);
-  t.key(s, &S::ema_from, "ema_from",
-        "First steps in which the average just is the weights (optimizer.ema)")
-      .at_least(0);
-  t.key(s, &S::beta1, "beta1", "Decay of the first moment (adam, adamw, lamb)").between(0, 1);
-  t.key(s, &S::beta2, "beta2", "Decay of the second moment (adam, adamw, lamb)").between(0, 1);
-  t.key(s, &S::eps, "eps", "Added to the denominator (adam, adamw, lamb: above 0; lars)")
-      .at_least(0);
-  t.key(s, &S::trust, "trust", "Trust coefficient (lars)").at_least(0);
+  t.key(s, &S::ema_from, "ema_from", "First steps in which the average just is the weights")
+      .at_least(0)
+      .only_with("optimizer.ema");
+  t.key(s, &S::beta1, "beta1", "Decay of the first moment")
+      .between(0, 1)
+      .only_with("optimizer.name", {"adam", "adamw", "lamb"});
+  t.key(s, &S::beta2, "beta2", "Decay of the second moment")
+      .between(0, 1)
+      .only_with("optimizer.name", {"adam", "adamw", "lamb"});
+  t.key(s, &S::eps, "eps", "Added to the denominator; above 0 but with lars")
+      .at_least(0)
+      .only_with("optimizer.name", {"lars", "adam", "adamw", "lamb"});
+  t.key(s, &S::trust, "trust", "Trust coefficient")
+      .at_least(0)
+      .only_with("optimizer.name", {"lars"});
 }
 
 void write_schedule_rows(ConfigTableWriter& t) {
@@ -56,33 +66,49 @@ void write_schedule_rows(ConfigTableWriter& t) {
       .at_least(0);
   t.key(s, &S::warmup_steps, "warmup_steps", "Linear warm-up, in steps").at_least(0);
   t.key(s, &S::warmup_factor, "warmup_factor", "Rate at the start of the warm-up / optimizer.lr")
-      .between(0, 1);
+      .between(0, 1)
+      .only_with("schedule.warmup_epochs")
+      .only_with("schedule.warmup_steps");
   t.key(s, &S::warmup_rise, "warmup_rise",
         "When the rate rises: at each step, from below warmup_factor at the first; or at each "
-        "epoch, from warmup_factor in the first, as CosmoFlow's reference does");
-  t.key(s, &S::milestones, "milestones", "When the rate drops (steps)").at_least(1);
-  t.key(s, &S::milestone_unit, "milestone_unit", "What schedule.milestones counts");
-  t.key(s, &S::gamma, "gamma", "Factor at each milestone (steps) or fall (plateau)").between(0, 1);
+        "epoch, from warmup_factor in the first, as CosmoFlow's reference does")
+      .only_with("schedule.warmup_epochs")
+      .only_with("schedule.warmup_steps");
+  t.key(s, &S::milestones, "milestones", "When the rate drops")
+      .at_least(1)
+      .only_with("schedule.name", {"steps"});
+  t.key(s, &S::milestone_unit, "milestone_unit", "What schedule.milestones counts")
+      .only_with("schedule.name", {"steps"});
+  t.key(s, &S::gamma, "gamma", "Factor at each milestone or fall")
+      .between(0, 1)
+      .only_with("schedule.name", {"steps", "plateau"});
   t.key(s, &S::factors, "factors",
-        "Rate from each milestone on / optimizer.lr, one a milestone, instead of gamma (steps)")
-      .at_least(0);
+        "Rate from each milestone on / optimizer.lr, one a milestone, instead of gamma")
+      .at_least(0)
+      .only_with("schedule.name", {"steps"});
   t.key(s, &S::patience, "patience",
-        "Evaluations without a better metric after which the rate falls (plateau)")
-      .at_least(1);
-  t.key(s, &S::power, "power", "Exponent of the way down (polynomial); 1: a straight line")
-      .at_least(0);
-  t.key(s, &S::annealing, "annealing", "Form of the rise and the fall (one_cycle)");
-  t.key(s, &S::peak_at, "peak_at",
-        "Fraction of the run at which optimizer.lr is reached (one_cycle)")
-      .between(0, 1);
-  t.key(s, &S::initial_factor, "initial_factor", "First rate / optimizer.lr (one_cycle)")
-      .between(0, 1);
-  t.key(s, &S::final_factor, "final_factor",
-        "Last rate / optimizer.lr (cosine, one_cycle, polynomial), or the lowest (plateau)")
-      .between(0, 1);
+        "Evaluations without a better metric after which the rate falls")
+      .at_least(1)
+      .only_with("schedule.name", {"plateau"});
+  t.key(s, &S::power, "power", "Exponent of the way down; 1: a straight line")
+      .at_least(0)
+      .only_with("schedule.name", {"polynomial"});
+  t.key(s, &S::annealing, "annealing", "Form of the rise and the fall")
+      .only_with("schedule.name", {"one_cycle"});
+  t.key(s, &S::peak_at, "peak_at", "Fraction of the run at which optimizer.lr is reached")
+      .between(0, 1)
+      .only_with("schedule.name", {"one_cycle"});
+  t.key(s, &S::initial_factor, "initial_factor", "First rate / optimizer.lr")
+      .between(0, 1)
+      .only_with("schedule.name", {"one_cycle"});
+  t.key(s, &S::final_factor, "final_factor", "Last rate / optimizer.lr, or the lowest of plateau")
+      .between(0, 1)
+      .only_with("schedule.name", {"cosine", "one_cycle", "polynomial", "plateau"});
   t.key(s, &S::scale_with_batch, "scale_with_batch",
         "Multiply the rate by (global batch / base_batch), or by its square root");
-  t.key(s, &S::base_batch, "base_batch", "Batch for which optimizer.lr is stated").at_least(1);
+  t.key(s, &S::base_batch, "base_batch", "Batch for which optimizer.lr is stated")
+      .at_least(1)
+      .only_with("schedule.scale_with_batch");
 }
 
 void write_loss_rows(ConfigTableWriter& t) {
@@ -91,18 +117,21 @@ void write_loss_rows(ConfigTableWriter& t) {
   t.section("loss", s,
             "What training makes small: softmax cross-entropy of class numbers, or a loss of each "
             "number.");
-  t.key(s, &S::label_smoothing, "label_smoothing",
-        "Probability spread evenly over the classes (class numbers)")
-      .between(0, 0.999);
-  t.key(s, &S::class_weights, "class_weights",
-        "Weight of each class (class numbers). Empty: all alike")
-      .at_least(0);
+  t.key(s, &S::label_smoothing, "label_smoothing", "Probability spread evenly over the classes")
+      .between(0, 0.999)
+      .only_with("model.task", {"classify", "segment"});
+  t.key(s, &S::class_weights, "class_weights", "Weight of each class. Empty: all alike")
+      .at_least(0)
+      .only_with("model.task", {"classify", "segment"});
   t.key(s, &S::mean_over, "mean_over",
         "Of weighted classes, whether the sum of the losses is divided by the sum of their "
         "weights, as "
-        "PyTorch does, or by the number of labels, as DeepCAM does");
-  t.key(s, &S::pointwise, "pointwise", "Loss of each number (regress)");
-  t.key(s, &S::delta, "delta", "Where huber becomes linear").at_least(1e-6);
+        "PyTorch does, or by the number of labels, as DeepCAM does")
+      .only_with("loss.class_weights");
+  t.key(s, &S::pointwise, "pointwise", "Loss of each number").only_with("model.task", {"regress"});
+  t.key(s, &S::delta, "delta", "Where huber becomes linear")
+      .at_least(1e-6)
+      .only_with("loss.pointwise", {"huber"});
 }
 
 void write_plan_rows(ConfigTableWriter& t) {

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "tutti/train/idle_keys.h"
+
 namespace tutti {
 namespace {
 
@@ -53,6 +55,8 @@ ConfigTableWriter write_config_table() {
   write_parallel_rows(t);
   write_checkpoint_rows(t);
   write_comm_rows(t);
+  for (ConfigKey& row : t.rows)
+    if (!row.only_with.empty()) row.help += fmt::format(". Only with {}", words_of(row.only_with));
   // The limits hold however a value arrives, so they are part of set().
   for (ConfigKey& row : t.rows)
     row.set = [limits = row, store = row.set](RunConfig& config, const ConfigValue& value) {

@@ -83,6 +83,7 @@ class ConfigTableWriter {
                   .among_ranks = AmongRanks::alike,
                   .or_count = false,
                   .or_one = false,
+                  .only_with = {},
                   .get = {},
                   .set = {}};
     if constexpr (std::is_enum_v<T>) {
@@ -161,6 +162,12 @@ class ConfigTableWriter {
   }
   ConfigTableWriter& path() { return rows.back().path = true, *this; }
   ConfigTableWriter& unit(std::string text) { return rows.back().unit = std::move(text), *this; }
+  /// The key has an effect only where `key` has one of these words, or without words any but its
+  /// default; of several needs one is enough. The help says so by itself.
+  ConfigTableWriter& only_with(std::string key, std::vector<std::string> words = {}) {
+    rows.back().only_with.push_back({std::move(key), std::move(words)});
+    return *this;
+  }
   ConfigTableWriter& one_of(std::vector<std::string> words) {
     return rows.back().choices = std::move(words), *this;
   }

@@ -41,6 +41,19 @@ void spread(comm::Communicator& communicator, const Variable& variable, std::byt
   if (communicator.rank() != 0 && fills) import_plain(variable, plain.data(), arena);
 }
 
+/// What to do where a file of a checkpoint is damaged.
+template <class Verify>
+void or_another(Verify verify) {
+  try {
+    verify();
+  } catch (const IoError& damage) {
+    throw IoError(fmt::format(
+        "{}; give another checkpoint, or the folder of the run, of which the newest whole one is "
+        "taken",
+        damage.what()));
+  }
+}
+
 }  // namespace
 
 FoundWeights find_weights(const std::filesystem::path& path, std::string_view key) {
@@ -51,10 +64,15 @@ FoundWeights find_weights(const std::filesystem::path& path, std::string_view ke
     throw ConfigError(fmt::format(
         "{}: '{}' holds the optimizer's state and the statistics, not the weights; give {}", key,
         path.string(), shell_word((path.parent_path() / "weights.safetensors").string())));
-  if (!folder && !is_in_checkpoint(path)) return {SafetensorsFile(path)};
+  if (!folder && !is_in_checkpoint(path)) {
+    if (std::filesystem::is_regular_file(path, failed))
+      or_another([&] { verify_file_of_checkpoint(path); });
+    return {SafetensorsFile(path)};
+  }
   const auto best = folder ? find_best(checkpoints_in(path)) : std::nullopt;
   const std::filesystem::path checkpoint = best ? *best : checkpoint_at(path, key);
-  const CheckpointInfo info = verify_checkpoint(checkpoint);
+  CheckpointInfo info;
+  or_another([&] { info = verify_checkpoint(checkpoint); });
   log::info("weights of step {}{}: '{}'", info.step, best ? ", the best evaluation's" : "",
             checkpoint.string());
   return {std::move(open_checkpoint(checkpoint).weights), checkpoint.string(), info.step,

@@ -93,17 +93,28 @@ class CrossEntropy final : public Metric {
   bool higher_is_better() const override { return false; }
   double of_sample(const SampleTensor& prediction, const SampleTensor& target,
                    int64_t i) const override {
-    double sum = 0, weights = 0;
+    double sum = 0;
     at_each_position(prediction, target, i, [&](const Outputs& y, int32_t label) {
-      const double w =
-          loss_.class_weights.empty() ? 1 : loss_.class_weights[static_cast<size_t>(label)];
-      sum += w * y.cross_entropy(label);
-      weights += loss_.mean_over == MeanOver::labels ? 1 : w;
+      sum += weight_of(label) * y.cross_entropy(label);
     });
-    return loss_.scale * sum / weights;
+    const double mean = loss_.scale * sum / static_cast<double>(target.sample.elements());
+    const double weight = weight_of_sample(target, i);
+    return weight > 0 ? mean / weight : 0;
+  }
+  /// That of its labels in the mean: over all samples it is the mean that training takes of a
+  /// batch.
+  double weight_of_sample(const SampleTensor& target, int64_t i) const override {
+    if (loss_.class_weights.empty() || loss_.mean_over == MeanOver::labels) return 1;
+    const int64_t positions = target.sample.elements();
+    double sum = 0;
+    for (int64_t p = 0; p < positions; ++p) sum += weight_of(target.classes(i)[p]);
+    return sum / static_cast<double>(positions);
   }
 
  private:
+  double weight_of(int32_t label) const {
+    return loss_.class_weights.empty() ? 1 : loss_.class_weights.at(static_cast<size_t>(label));
+  }
   SoftmaxCrossEntropyAttributes loss_;
 };
 
@@ -176,6 +187,9 @@ class OfOutput final : public Metric {
   double of_sample(const SampleTensor& prediction, const SampleTensor& target,
                    int64_t i) const override {
     return metric_->of_sample(prediction, target, i);
+  }
+  double weight_of_sample(const SampleTensor& target, int64_t i) const override {
+    return metric_->weight_of_sample(target, i);
   }
 
  private:
@@ -271,7 +285,10 @@ std::string to_text(const Metric& metric, double value) {
 void Quality::add(std::span<const Judged> outputs, int64_t i) {
   for (size_t m = 0; m < metrics_.size(); ++m) {
     const Judged& judged = outputs[metrics_[m]->output()];
-    sums_[m] += rounded(metrics_[m]->of_sample(judged.prediction, judged.target, i));
+    const double value = metrics_[m]->of_sample(judged.prediction, judged.target, i);
+    const double weight = metrics_[m]->weight_of_sample(judged.target, i);
+    sums_[m] += rounded(weight * value);
+    sums_[metrics_.size() + m] += rounded(weight);
   }
   sums_.back() += 1;
 }

@@ -31,7 +31,8 @@ struct Judged {
   SampleTensor prediction, target;
 };
 
-/// A measure of predictions, as a mean over samples. Immutable; safe from any thread.
+/// A measure of predictions, as a mean over samples, perhaps a weighted one. Immutable; safe from
+/// any thread.
 class Metric {
  public:
   virtual ~Metric() = default;
@@ -45,6 +46,8 @@ class Metric {
   /// prediction does not have.
   virtual double of_sample(const SampleTensor& prediction, const SampleTensor& target,
                            int64_t i) const = 0;
+  /// How much of_sample() counts in the mean; rounded likewise.
+  virtual double weight_of_sample(const SampleTensor& /*target*/, int64_t /*i*/) const { return 1; }
 };
 
 /// Adds a metric that objectives may name (Objective::metrics), at the start of a program and
@@ -64,7 +67,8 @@ size_t registered_metrics();
 ///             accuracy: the part of the positions whose largest output is the target's
 ///   regress   mae: the mean of |y - t|
 ///   all       loss: the task's, times the objective's weight, so that they add up to what is
-///             trained; without label smoothing, with natural logarithms; not where the model has
+///             trained; with class weights as in training, without label smoothing, with natural
+///             logarithms; not where the model has
 ///             losses of its own
 std::vector<std::shared_ptr<const Metric>> metrics_of(const ModelSpec& model);
 /// ConfigError listing the task's metrics.
@@ -78,16 +82,16 @@ std::string to_text(const Metric& metric, double value);
 class Quality {
  public:
   explicit Quality(std::span<const std::shared_ptr<const Metric>> metrics)
-      : metrics_(metrics.begin(), metrics.end()), sums_(metrics.size() + 1) {}
+      : metrics_(metrics.begin(), metrics.end()), sums_(2 * metrics.size() + 1) {}
 
   /// Sample i of a batch, all predictions of the model.
   void add(std::span<const Judged> outputs, int64_t i);
 
-  /// One sum a metric, then the number of samples: what ranks add up.
+  /// One sum a metric, the weights of each, then the number of samples: what ranks add up.
   std::span<double> sums() { return sums_; }
   int64_t samples() const { return static_cast<int64_t>(sums_.back()); }
   /// The means; NaN without samples.
-  double value(size_t metric) const { return sums_[metric] / sums_.back(); }
+  double value(size_t metric) const { return sums_[metric] / sums_[metrics_.size() + metric]; }
   double value(std::string_view metric) const;
 
  private:

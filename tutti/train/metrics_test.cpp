@@ -49,6 +49,21 @@ TEST(Metrics, OfClassesByHand) {
   EXPECT_NEAR(q.value("loss") * 3, first + second + 1000, 1e-6);
 }
 
+TEST(Metrics, ClassWeightsCountInTheLossAsInTraining) {
+  const std::array<float, 6> logits = {1, 2, 0, 1, 3, 0};
+  const std::array<int32_t, 3> labels = {0, 1, 0};
+  const double a = std::log1p(std::exp(1.0)), b = std::log1p(std::exp(-1.0)),
+               c = std::log1p(std::exp(-3.0));
+  ModelSpec model = task(TaskKind::classify, 2);
+  model.loss.class_weights = {1, 4};
+  const auto loss = [&] {
+    return quality_of(model, {2}, {}, logits, labels.data(), 3).value("loss");
+  };
+  EXPECT_NEAR(loss(), (a + 4 * b + c) / 6, 1e-6);
+  model.loss.mean_over = MeanOver::labels;
+  EXPECT_NEAR(loss(), (a + 4 * b + c) / 3, 1e-6);
+}
+
 TEST(Metrics, NaNIsNeitherCorrectNorHidden) {
   constexpr float nan = std::numeric_limits<float>::quiet_NaN();
   const Quality q = classified(std::array<float, 2>{1, nan}, std::array<int32_t, 1>{0}, 2);

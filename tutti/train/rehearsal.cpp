@@ -1,13 +1,44 @@
 #include "tutti/train/rehearsal.h"
 
+#include <algorithm>
+
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/data/sampler.h"
 #include "tutti/train/data_shards.h"
 #include "tutti/train/given_weights.h"
+#include "tutti/train/idle_keys.h"
 #include "tutti/train/network.h"
 #include "tutti/train/settings.h"
 
 namespace tutti {
+
+namespace {
+
+/// The first samples of a part of the data through what readers do with each, without chance:
+/// values, labels, shapes. Returns how many.
+int64_t read_some(const RunConfig& config, const data::Dataset& set,
+                  const std::vector<data::BatchField>& batch) {
+  const data::SampleWriter writer = sample_writer(config, set, batch);
+  const int64_t count = std::min(set.size(), kRehearsedSamples);
+  std::vector<std::vector<std::byte>> memory;
+  std::vector<void*> tensors;
+  for (size_t i = 0; i < writer.size(); ++i)
+    tensors.push_back(memory.emplace_back(writer.desc(i).bytes()).data());
+  data::Sample sample(set.fields());
+  std::vector<data::FieldRows> rows;
+  for (int64_t index = 0; index < count; ++index) {
+    if (writer.reads_rows()) {
+      writer.wanted_rows(std::nullopt, index, rows);
+      set.read_rows(index, sample, rows);
+    } else {
+      set.read(index, sample);
+    }
+    writer.write(sample, std::nullopt, index, index % batch.front().desc.shape[0], tensors);
+  }
+  return count;
+}
+
+}  // namespace
 
 Rehearsal rehearse(const RehearsalSpec& spec) {
   const RunConfig& config = spec.config;
@@ -42,9 +73,10 @@ Rehearsal rehearse(const RehearsalSpec& spec) {
   run.parameters = compiled->training.graph.parameter_count();
 
   (void)goal_of(config, network.training.model);
-  (void)sample_writer(config, *spec.data.train, compiled->batch());
+  warn_of_idle_keys(config, network.training.model);
+  run.samples_read = read_some(config, *spec.data.train, compiled->batch());
   for (const data::Dataset* set : {spec.data.validation, spec.data.test})
-    if (set) (void)sample_writer(config, *set, compiled->evaluation.batch());
+    if (set) run.samples_read += read_some(config, *set, compiled->evaluation.batch());
   return run;
 }
 

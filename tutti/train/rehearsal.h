@@ -19,17 +19,22 @@ struct RehearsalSpec {
   bool resumes = false;  ///< from a checkpoint: model.weights is not read
 };
 
+/// As many of each part of the data are read.
+inline constexpr int64_t kRehearsedSamples = 16;
+
 /// What the run would have been.
 struct Rehearsal {
   int replicas = 1;
   BatchSizes batch{};
   int64_t steps_per_epoch = 0, steps = 0;
   int64_t parameters = 0;
+  int64_t samples_read = 0;
 };
 
 /// Shares out the batch among replicas and ranks, makes the order of the samples, the schedule and
-/// the augmentation, builds the model and compiles it as one rank would, without measuring. Writes
-/// nothing and talks to nobody. Throws what train() would throw.
+/// the augmentation, builds the model and compiles it as one rank would, without measuring, and
+/// reads the first samples of each part of the data as training does. Writes nothing and talks to
+/// nobody. Throws what train() would throw.
 Rehearsal rehearse(const RehearsalSpec& spec);
 
 }  // namespace tutti

@@ -245,7 +245,7 @@ void choose_resume(const RunFolderRequest& request, std::span<const fs::path> da
 RunPlace place_in(const fs::path& directory, const RunFolderRequest& request, bool used) {
   const fs::path checkpoints = checkpoints_of(request, directory);
   if (used && request.resume.empty())
-    throw ConfigError(
+    throw HoldsRun(
         fmt::format("'{}' holds a run: continue it with --resume, set it aside with "
                     "--fresh, or choose another --output-dir",
                     directory.string()));

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tutti/base/error.h"
 #include "tutti/base/folder_lock.h"
 #include "tutti/comm/communicator.h"
 #include "tutti/train/config.h"
@@ -61,8 +62,14 @@ class RunFolder {
   RunPlace place_;
 };
 
-/// Where a run would lie and what it would continue, or why it would be refused; without a lock,
-/// and without making, renaming or removing anything.
+/// A run lies in the folder where another is to begin.
+class HoldsRun : public ConfigError {
+ public:
+  using ConfigError::ConfigError;
+};
+
+/// Where a run would lie and what it would continue, or why it would be refused (HoldsRun); without
+/// a lock, and without making, renaming or removing anything.
 RunPlace preview_run_folder(const RunFolderRequest& request);
 
 /// What rank 0 does, with the locks that it took.

@@ -7,6 +7,7 @@
 
 #include "tutti/data/format/catalog.h"
 #include "tutti/models/registry.h"
+#include "tutti/train/idle_keys.h"
 
 namespace tutti {
 namespace {
@@ -237,6 +238,12 @@ std::optional<Target> Goal::in_record() const {
   return Target{.metric = std::string(metric->name()),
                 .value = target,
                 .higher_is_better = metric->higher_is_better()};
+}
+
+std::optional<std::set<TaskKind>> tasks_of(const RunConfig& config) {
+  if (!config.model.library.empty()) return std::nullopt;  // its models may not be loaded yet
+  const ModelSpec model = model_alone(config);
+  return tasks_known(model) ? std::optional(tasks_of(model)) : std::nullopt;
 }
 
 std::optional<Goal> goal_of(const RunConfig& config) {

@@ -10,6 +10,7 @@
 #include "tutti/base/log.h"
 #include "tutti/comm/control/agree.h"
 #include "tutti/device/cpu/process_memory.h"
+#include "tutti/train/idle_keys.h"
 #include "tutti/train/settings.h"
 
 namespace tutti {
@@ -30,6 +31,7 @@ void TrainerRun::open_record() {
   });
   if (!first()) return;
   log_places(place_);
+  warn_of_idle_keys(config_, model_spec(config_, *spec_.data.train, batch_.local));
   log::info("{} on {}: {} parameters, {}, layout {}", about.model, about.dataset, about.parameters,
             about.precision, network().training.layout);
   const auto gradients = network().training.graph.with_role(Role::gradient);
@@ -82,6 +84,8 @@ RunStart TrainerRun::start_event() const {
   about.plan_hash = fmt::format("{:016x}", network().training.hash());
   about.resume_step = step_;
   if (!nothing_to_do()) about.changes = changes_;  // else nothing was measured with them
+  about.metric = goal_.metric->name();
+  about.higher_is_better = goal_.metric->higher_is_better();
   about.target = goal_.in_record();
   return about;
 }

@@ -71,8 +71,9 @@ class OpenFiles {
 class SetState {
  public:
   explicit SetState(const ArraySetSpec& spec)
-      : files_(spec.files), settled_by_(spec.settled_by), lines_(spec.fields),
-        opened_(files_.size()), cache_(std::make_shared<ChunkCache>(kMostChunks)) {
+      : files_(spec.files), settled_by_(spec.settled_by), settled_with_(spec.settled_with),
+        lines_(spec.fields), opened_(files_.size()),
+        cache_(std::make_shared<ChunkCache>(kMostChunks)) {
     records_ = is_record_file(files_.front());
     const std::string how = records_ ? "each record is a sample" : settle();
     fields_ = acquire(0)->fields();
@@ -85,6 +86,13 @@ class SetState {
   int64_t size() const { return firsts_.empty() ? std::ssize(files_) : firsts_.back(); }
   const std::vector<Field>& fields() const { return fields_; }
 
+  FileSamples::Place place(int64_t index) const {
+    if (firsts_.empty()) return {static_cast<size_t>(index), 0, true};
+    const auto behind = std::ranges::upper_bound(firsts_, index);
+    const auto file = static_cast<size_t>(behind - firsts_.begin());
+    return {file, file == 0 ? index : index - firsts_[file - 1], false};
+  }
+
   void read(int64_t index, Sample& sample, std::span<const FieldRows> rows) {
     if (firsts_.empty()) {
       const auto file = acquire(static_cast<size_t>(index));
@@ -96,11 +104,10 @@ class SetState {
       file->read(0, sample, rows);
       return open_.trim();
     }
-    const auto behind = std::ranges::upper_bound(firsts_, index);
-    const auto number = static_cast<size_t>(behind - firsts_.begin());
-    const auto file = acquire(number);
+    const FileSamples::Place at = place(index);
+    const auto file = acquire(at.file);
     const int64_t held = file->held_bytes();
-    file->read(number == 0 ? index : index - firsts_[number - 1], sample, rows);
+    file->read(at.sample, sample, rows);
     if (file->held_bytes() != held) open_.trim();
   }
 
@@ -123,7 +130,13 @@ class SetState {
         if (is_record_file(settled_by_[i])) return false;
         some.push_back(open_array_file(settled_by_[i], {.probe = true}));
       }
-      settle_places(lines_, some, std::ssize(settled_by_));
+      std::vector<FieldLine> all = settled_with_.empty() ? lines_ : settled_with_;
+      settle_places(all, some, std::ssize(settled_by_));
+      for (FieldLine& line : lines_) {
+        const auto own = std::ranges::find(all, line.field, &FieldLine::field);
+        if (own == all.end()) return false;
+        line.place = own->place;
+      }
       return true;
     } catch (const IoError&) {
       return false;
@@ -160,13 +173,13 @@ class SetState {
         throw BadFile(fmt::format(
             "{}: its field is {}, but {} has {}: all files of a set must be "
             "alike; leave this one out, or convert it (an image and its label in two .npy files: "
-            "numpy.savez('set.npz', x=x, y=y) puts both into one)",
+            "'from x' and 'from y' read x.npy and y.npy of a folder)",
             file.name(), found.to_string(), files_.front().string(), expected.to_string()));
     }
   }
 
   std::vector<fs::path> files_, settled_by_;
-  std::vector<FieldLine> lines_;
+  std::vector<FieldLine> settled_with_, lines_;
   std::vector<std::atomic<bool>> opened_;
   std::shared_ptr<ChunkCache> cache_;  // shared with files that readers hold
   bool records_ = false;
@@ -175,12 +188,13 @@ class SetState {
   OpenFiles open_;
 };
 
-class ArraySet final : public Dataset {
+class ArraySet final : public FileSamples {
  public:
   explicit ArraySet(const ArraySetSpec& spec) : state_(std::make_shared<SetState>(spec)) {}
 
   int64_t size() const override { return state_->size(); }
   const std::vector<Field>& fields() const override { return state_->fields(); }
+  Place place(int64_t index) const override { return state_->place(index); }
   void read(int64_t index, Sample& sample) const override {
     // A copy, because a reader that hangs may be left behind, and the set be gone when it wakes.
     const std::shared_ptr<SetState> state = state_;
@@ -197,7 +211,7 @@ class ArraySet final : public Dataset {
 
 }  // namespace
 
-std::unique_ptr<Dataset> open_array_set(const ArraySetSpec& spec) {
+std::unique_ptr<FileSamples> open_array_set(const ArraySetSpec& spec) {
   CHECK(!spec.files.empty() && !spec.fields.empty(), "{} files, {} fields", spec.files.size(),
         spec.fields.size());
   return std::make_unique<ArraySet>(spec);

@@ -19,6 +19,19 @@ struct ArraySetSpec {
   /// Files that say where samples lie, for a set that is to be as another (validation as training);
   /// empty, or not to be read: its own.
   std::vector<std::filesystem::path> settled_by{};
+  /// All fields of those files, where `fields` are some of them; empty: these are all.
+  std::vector<FieldLine> settled_with{};
+};
+
+/// A data set that knows which file each sample lies in.
+class FileSamples : public Dataset {
+ public:
+  struct Place {
+    size_t file;     ///< of ArraySetSpec::files
+    int64_t sample;  ///< of that file, from 0
+    bool alone;      ///< each file is one sample
+  };
+  virtual Place place(int64_t index) const = 0;
 };
 
 /// Reads headers alone: of all files where samples are counted, otherwise of a few. Types and
@@ -26,6 +39,6 @@ struct ArraySetSpec {
 /// opened, and the values of a sample when it is read. A few files stay open, those used last, and
 /// parts of them in memory, at most as much as one file holds or 256 MiB. Logs how samples lie in
 /// the files. BadFile, ConfigError.
-std::unique_ptr<Dataset> open_array_set(const ArraySetSpec& spec);
+std::unique_ptr<FileSamples> open_array_set(const ArraySetSpec& spec);
 
 }  // namespace tutti::data

@@ -5,7 +5,9 @@
 
 #include <numeric>
 
+#include "tutti/data/arrays/npy_folders.h"
 #include "tutti/data/arrays/set_checks.h"
+#include "tutti/data/format/npy_arrays.h"
 
 namespace tutti::data {
 namespace {
@@ -84,6 +86,37 @@ TEST(ArraySet, FilesOfAsManySamplesEachAreCountedByTheirFirstAxis) {
                                           .key = "data.validation_files",
                                           .settled_by = {maps[0], maps[1]}});
   EXPECT_EQ(validation->size(), 1);
+  // Inputs without their targets: all lines of the training files decide.
+  const auto inputs = [&](const std::vector<FieldLine>& all) {
+    return open_array_set({.files = {files[0], files[1]},
+                           .fields = parse_field_lines({"x: from field"}),
+                           .key = "--input",
+                           .settled_by = {files[2]},
+                           .settled_with = all});
+  };
+  const auto counted = inputs(parse_field_lines({"x: from field", "y: from params"}));
+  ASSERT_EQ(counted->size(), 12);
+  EXPECT_EQ(counted->place(7).file, 1u);
+  EXPECT_EQ(counted->place(7).sample, 1);
+  EXPECT_EQ(inputs(parse_field_lines({"x: from field whole", "y: from params"}))->size(), 2);
+}
+
+TEST(ArraySet, NpyFilesOfAFolderAreFieldsWhereTheLinesNameThem) {
+  const ScratchDirectory scratch;
+  const auto x = rising<float>(4 * 2 * 3);
+  const auto y = rising<uint8_t>(4);
+  write_npy_array(scratch.path() / "x.npy", array_ref("", ElementType::f32, {4, 2, 3}, x));
+  write_npy_array(scratch.path() / "y.npy", array_ref("", ElementType::u8, {4}, y));
+  const Paths files = {scratch.path() / "x.npy", scratch.path() / "y.npy"};
+  const auto lines = parse_field_lines({"image: from x", "label: from y classes 4"});
+  EXPECT_TRUE(look_like_fields(files));
+  const auto joined = npy_folders(files, lines);
+  ASSERT_EQ(joined, Paths{scratch.path()});
+  const auto set = open_array_set({.files = joined, .fields = lines, .key = "data.train_files"});
+  ASSERT_EQ(set->size(), 4);
+  EXPECT_EQ(values_of<float>(*set, 1, "image"), (std::vector<float>{6, 7, 8, 9, 10, 11}));
+  EXPECT_EQ(values_of<uint8_t>(*set, 3, "label"), std::vector<uint8_t>{3});
+  EXPECT_EQ(npy_folders(files, parse_field_lines({"image: from array"})), files);
 }
 
 TEST(ArraySet, AnyAxisCountsAndOthersAreTheSameForAllSamples) {

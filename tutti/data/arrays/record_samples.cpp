@@ -182,6 +182,8 @@ std::shared_ptr<const SampleFile> record_samples(const std::filesystem::path& pa
 }
 
 bool is_record_file(const std::filesystem::path& path) {
+  std::error_code unknown;
+  if (std::filesystem::is_directory(path, unknown)) return false;
   const std::string name = path.filename().string();
   for (const std::string_view end : {".tfrecord", ".tfrecords", ".tfrecord.gz", ".tfrecords.gz"})
     if (name.ends_with(end)) return true;

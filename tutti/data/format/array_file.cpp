@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "tutti/data/format/crc32.h"
 #include "tutti/data/format/hdf5_arrays.h"
@@ -188,7 +189,31 @@ void ArrayFile::verify() const {
   }
 }
 
+namespace {
+
+ArrayFile open_npy_folder(const std::filesystem::path& folder) {
+  std::error_code failed;
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, failed))
+    if (entry.path().extension() == ".npy") files.push_back(entry.path());
+  if (failed || files.empty())
+    throw BadFile(fmt::format("{}: expected a folder with .npy files{}", folder.string(),
+                              failed ? ": " + failed.message() : ""));
+  std::ranges::sort(files);
+  std::vector<StoredArray> arrays;
+  for (const std::filesystem::path& path : files)
+    for (StoredArray& array : read_npy(FileBytes::open(path))) {
+      array.info.name = path.stem().string();
+      arrays.push_back(std::move(array));
+    }
+  return {folder.string(), std::move(arrays)};
+}
+
+}  // namespace
+
 ArrayFile open_array_file(const std::filesystem::path& path, const ArrayFileOptions& options) {
+  std::error_code unknown;
+  if (std::filesystem::is_directory(path, unknown)) return open_npy_folder(path);
   const FileBytes file = FileBytes::open(path);
   std::vector<uint8_t> head(static_cast<size_t>(std::min<int64_t>(file.size(), 8)));
   file.read(0, head);

@@ -17,7 +17,10 @@ PartGrid::PartGrid(const std::vector<int64_t>& spatial, int64_t sharing, int ran
     along_[axis] = static_cast<int>(spatial[axis]);
   if (ranks % parts() != 0)
     throw ConfigError(
-        fmt::format("parallel.spatial: {} ranks are no replicas of {} parts each", ranks, parts()));
+        fmt::format("parallel.spatial: {} of {} parts each: take a multiple of {} ranks",
+                    ranks == 1 ? std::string("1 rank is no replica")
+                               : fmt::format("{} ranks are no replicas", ranks),
+                    parts(), parts()));
   if (groups() % sharing_ != 0)
     throw ConfigError(fmt::format(
         "parallel.batchnorm_group_size: {} replicas on ranks of their own are no groups of {}",

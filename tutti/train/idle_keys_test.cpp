@@ -1,0 +1,149 @@
+#include "tutti/train/idle_keys.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tutti/train/settings.h"
+#include "tutti/train/training_graph.h"
+
+namespace tutti {
+namespace {
+
+using Tasks = std::optional<std::set<TaskKind>>;
+const Tasks kClasses = std::set{TaskKind::classify}, kNumbers = std::set{TaskKind::regress};
+
+std::set<std::string> idle_names(const RunConfig& config, const Tasks& tasks) {
+  std::set<std::string> names;
+  for (const IdleKey& idle : idle_keys(config, tasks)) names.insert(idle.key->name);
+  return names;
+}
+
+/// The config with another number or word of that key; nothing where it has neither.
+std::optional<RunConfig> with_another(const RunConfig& config, const ConfigKey& key) {
+  ConfigValue value = key.get(config);
+  if (auto* i = std::get_if<int64_t>(&value))
+    ++*i;
+  else if (auto* x = std::get_if<double>(&value))
+    *x = *x < 0.5 ? *x + 0.125 : *x - 0.125;
+  else if (auto* word = std::get_if<std::string>(&value); word && key.choices.size() > 1)
+    *word = *word == key.choices[0] ? key.choices[1] : key.choices[0];
+  else
+    return std::nullopt;
+  RunConfig other = config;
+  key.set(other, value);
+  return other;
+}
+
+std::string updates_of(const RunConfig& config) {
+  TrainingGraphSpec spec;
+  spec.model = {.name = "mlp", .input = {1, 8, 8}, .batch = 2, .classes = 4, .hidden = {4}};
+  spec.optimizer = optimizer_settings(config.optimizer);
+  std::string text;
+  const TrainingGraph made = make_training_graph(spec);
+  for (const Node& node : made.graph.nodes())
+    text += fmt::format("{} {}\n", node.op->name(), node.op->attributes());
+  return text;
+}
+
+std::string rates_of(const RunConfig& config) {
+  const LearningRateSchedule schedule(learning_rate_settings(config, 4, 256));
+  std::string text;
+  for (int64_t step = 0; step < 40; ++step) text += fmt::format("{:.9g} ", schedule.rate(step));
+  return text;
+}
+
+/// Each key that begins so has an effect on the result, or the table says that it has none.
+void expect_effects(std::string_view section, const std::set<std::string>& passed_over,
+                    const RunConfig& config, std::string (*result)(const RunConfig&)) {
+  const std::set<std::string> idle = idle_names(config, kClasses);
+  for (const ConfigKey& key : config_keys()) {
+    if (!key.name.starts_with(section) || passed_over.contains(key.name)) continue;
+    if (const auto other = with_another(config, key))
+      EXPECT_EQ(result(*other) == result(config), idle.contains(key.name))
+          << key.name << " beside " << to_string(config.optimizer.name) << " and "
+          << to_string(config.schedule.name);
+  }
+}
+
+TEST(IdleKeys, KeysOfTheOptimizerAreThoseThatChangeItsUpdates) {
+  for (const std::string& name : find_config_key("optimizer.name")->choices) {
+    RunConfig config;
+    find_config_key("optimizer.name")->set(config, name);
+    config.optimizer.weight_decay = 0.25;
+    config.optimizer.ema = 0.5;
+    // The rate is given at each step.
+    expect_effects("optimizer.", {"optimizer.name", "optimizer.lr"}, config, updates_of);
+  }
+}
+
+TEST(IdleKeys, KeysOfTheScheduleAreThoseThatChangeTheRate) {
+  for (const std::string& name : find_config_key("schedule.name")->choices)
+    for (const int64_t warmup : {0, 6}) {
+      if (name == "plateau") continue;  // it falls by what evaluations say
+      RunConfig config;
+      find_config_key("schedule.name")->set(config, name);
+      config.run.epochs = 10;
+      config.schedule.milestones = {4, 6};
+      config.schedule.warmup_steps = warmup;
+      config.schedule.scale_with_batch = BatchScaling::linear;
+      expect_effects("schedule.",
+                     {"schedule.name", "schedule.warmup_epochs", "schedule.warmup_steps"}, config,
+                     rates_of);
+    }
+}
+
+TEST(IdleKeys, OfALossOnlyWhatTheTaskHas) {
+  RunConfig config;
+  const auto classes = idle_names(config, kClasses), numbers = idle_names(config, kNumbers);
+  for (const char* key : {"loss.label_smoothing", "loss.class_weights"}) {
+    EXPECT_TRUE(numbers.contains(key)) << key;
+    EXPECT_FALSE(classes.contains(key)) << key;
+  }
+  EXPECT_TRUE(classes.contains("loss.pointwise"));
+  EXPECT_FALSE(numbers.contains("loss.pointwise"));
+  EXPECT_FALSE(idle_names(config, std::nullopt).contains("loss.pointwise"));
+  EXPECT_TRUE(numbers.contains("loss.delta"));
+  config.loss.pointwise = PointwiseLossKind::huber;
+  EXPECT_FALSE(idle_names(config, kNumbers).contains("loss.delta"));
+}
+
+TEST(IdleKeys, NeedsNameKeysAndTheirWords) {
+  for (const ConfigKey& key : config_keys())
+    for (const KeyNeed& need : key.only_with) {
+      const ConfigKey* other = find_config_key(need.key);
+      ASSERT_NE(other, nullptr) << key.name;
+      for (const std::string& word : need.words)
+        EXPECT_NE(std::ranges::find(other->choices, word), other->choices.end())
+            << key.name << ": " << word;
+    }
+}
+
+/// A row whose help names another key's choice in brackets, "(sgd, lars)", says so to people alone.
+TEST(IdleKeys, WhatAKeyIsOnlyForStandsInTheTableAndNotInItsHelp) {
+  std::set<std::string> words;
+  for (const char* choice : {"optimizer.name", "schedule.name", "data.dataset", "loss.pointwise"})
+    for (const std::string& word : find_config_key(choice)->choices) words.insert(word);
+  for (const ConfigKey& key : config_keys())
+    // Models refuse what they do not take.
+    for (size_t at = key.help.find('('); at != std::string::npos; at = key.help.find('(', at + 1)) {
+      const std::string word =
+          key.help.substr(at + 1, key.help.find_first_of(",):; ", at) - at - 1);
+      EXPECT_FALSE(words.contains(word) && !key.name.starts_with("model."))
+          << key.name << " is for (" << word << "): use only_with";
+    }
+}
+
+TEST(IdleKeys, TheReasonNamesBothKeys) {
+  RunConfig config;
+  config.optimizer.name = OptimizerKind::adamw;
+  config.optimizer.momentum = 0.5;
+  for (const IdleKey& idle : idle_keys(config, kClasses))
+    if (idle.key->name == "optimizer.momentum")
+      EXPECT_EQ(idle.text,
+                "optimizer.momentum = 0.5 has no effect: it is only for optimizer.name = sgd or "
+                "lars, and optimizer.name is adamw");
+}
+
+}  // namespace
+}  // namespace tutti

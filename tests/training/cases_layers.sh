@@ -34,6 +34,46 @@ END
   [ "$(stat -c %s out.copy.npy)" = $((128 + 3 * 16 * 48 * 64 * 4)) ] || fail "out.copy.npy has another size"
   "$tutti" infer "$config" --weights one --input maps/validation --output o.npy >refused.log 2>&1
   says refused 'was trained on 2 fields of them: use --split'
+  # None of several predictions is written over an input: q.h5 stands for q.kind.h5 and q.again.h5.
+  cat >single.toml <<'END'
+[run]
+epochs = 1
+threads = 1
+[data]
+dataset = "arrays"
+dir = "maps"
+train_files = ["train"]
+validation_files = ["validation"]
+fields = ["data: from climate/data whole", "labels: from climate/labels_0 whole classes 3"]
+input = ["data"]
+target = ["labels"]
+statistics = "maps/stats.h5"
+transforms = ["data: permute 2 0 1, min-max"]
+[model]
+task = "segment"
+[batch]
+local = 1
+[[model.layer]]
+type = "conv"
+name = "kind"
+input = "data"
+target = "labels"
+kernel = 1
+[[model.layer]]
+type = "conv"
+name = "again"
+input = "data"
+target = "labels"
+kernel = 1
+END
+  config=single.toml expect 0 single --max-steps 1
+  cp "$(find maps/validation -name '*.h5' | head -n 1)" q.kind.h5
+  cp q.kind.h5 kept.h5
+  "$tutti" infer single.toml --weights single --input q.kind.h5 --output q.h5 >refused.log 2>&1 && fail "infer replaces its input"
+  says refused 'q.kind.h5 is one of the files that --input names'
+  cmp q.kind.h5 kept.h5 || fail "infer has changed its input"
+  "$tutti" infer single.toml --weights single --input q.kind.h5 --output r.h5 >written.log 2>&1 || fail "infer of one file"
+  says written 'r.again.h5: predictions of 1 samples'
   # A target that the second output reaches; one that there is none of.
   expect 0 reached --target 2
   says reached 'done: target reached'

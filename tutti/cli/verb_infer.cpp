@@ -40,7 +40,8 @@ class PredictionRows {
  public:
   PredictionRows(const InferVerb& verb, const Objective& objective, const Shape& batch,
                  int64_t samples)
-      : labels_(verb.labels), wide_(batch[1] > 256) {
+      : path_(path_of_output(verb.output, objective.name)), labels_(verb.labels),
+        wide_(batch[1] > 256) {
     if (labels_ && *objective.task == TaskKind::regress)
       throw ConfigError("--labels: the network predicts numbers, not classes; leave the flag out");
     data::RowArray array{.name = "prediction"};
@@ -59,8 +60,11 @@ class PredictionRows {
       array.shape.erase(array.shape.begin() + 1);
       array.dimensions.erase(array.dimensions.begin() + 1);
     }
-    writer_ = data::open_row_writer(path_of_output(verb.output, objective.name), array, "--output");
+    writer_ = data::open_row_writer(path_, array, "--output");
   }
+
+  /// Of the file.
+  std::string path() const { return path_.string(); }
 
   void append(const float* y, int64_t count) {
     if (!labels_) return writer_->append(y, count);
@@ -82,6 +86,7 @@ class PredictionRows {
           : bytes_.push_back(static_cast<uint8_t>(best));
   }
 
+  std::filesystem::path path_;
   bool labels_, wide_;
   int64_t outputs_ = 1, positions_ = 1;
   std::unique_ptr<data::RowWriter> writer_;
@@ -96,15 +101,20 @@ const Objective& objective_named(const std::vector<Objective>& objectives,
   return *found;
 }
 
-/// The files of --input. None of them is what --output names.
-std::vector<std::filesystem::path> listed_inputs(const InferVerb& verb) {
-  std::vector<std::filesystem::path> files = data::listed_files(verb.inputs, ".", "--input");
+/// No file that is written is one of those that are read.
+void refuse_to_replace_input(const std::filesystem::path& output,
+                             const std::vector<std::filesystem::path>& inputs) {
   std::error_code unlike;
-  for (const std::filesystem::path& file : files)
-    if (std::filesystem::equivalent(file, verb.output, unlike))
-      throw ConfigError(fmt::format(
-          "--output: {} is one of the files that --input names: choose another name", verb.output));
-  return files;
+  for (const std::filesystem::path& file : inputs)
+    if (std::filesystem::equivalent(file, output, unlike))
+      throw ConfigError(
+          fmt::format("--output: {} is one of the files that --input names: choose another name",
+                      output.string()));
+}
+
+/// Beside the predictions: out.nc has out.files.txt.
+std::filesystem::path path_of_origins(const std::string& output) {
+  return path_of_output(output, "files").replace_extension("txt");
 }
 
 /// Without labels there is nothing that the task of layers could follow from: as it was trained.
@@ -116,9 +126,9 @@ void take_task(const RunSettings& before, ModelTask& task) {
   task = trained.model.task;
 }
 
-/// Beside the predictions: out.nc has out.files.txt. Returns its path.
+/// Returns the path of what it has written.
 std::string write_origins(const std::string& output, const std::string& origins) {
-  const std::string path = path_of_output(output, "files").replace_extension("txt").string();
+  const std::string path = path_of_origins(output).string();
   errno = 0;
   std::ofstream file(path, std::ios::binary);
   file << origins << std::flush;
@@ -146,11 +156,13 @@ int run_infer(const InferVerb& verb) {
   if (!verb.inputs.empty()) take_task(found.settings, config.model.task);
   std::unique_ptr<data::Dataset> dataset;
   std::string origins;
+  std::vector<std::filesystem::path> files;
   if (verb.inputs.empty()) {
     dataset = open_configured(config, verb.split);
   } else {
-    auto set = open_unlabelled(config, {.files = listed_inputs(verb), .fields = verb.fields},
-                               found.settings);
+    files = data::listed_files(verb.inputs, ".", "--input");
+    refuse_to_replace_input(path_of_origins(verb.output), files);
+    auto set = open_unlabelled(config, {.files = files, .fields = verb.fields}, found.settings);
     origins = set->origins();
     dataset = std::move(set);
   }
@@ -169,6 +181,9 @@ int run_infer(const InferVerb& verb) {
   Evaluator evaluator({*network, backend, ranks.communicator(), *dataset, writer}, {});
   evaluator.bind(weights.parameters(), weights.statistics(0));
   const std::vector<Objective> objectives = objectives_of(model);
+  for (const std::string& name : network->names)
+    refuse_to_replace_input(path_of_output(verb.output, objective_named(objectives, name).name),
+                            files);
   std::vector<PredictionRows> rows;  // of the rank that writes
   for (size_t o = 0; ranks.first() && o < network->predictions.size(); ++o)
     rows.emplace_back(verb, objective_named(objectives, network->names[o]),
@@ -178,9 +193,11 @@ int run_infer(const InferVerb& verb) {
                       if (ranks.first()) rows[output].append(y, count);
                     });
   if (!ranks.first()) return 0;
-  for (PredictionRows& one : rows) one.close();
-  fmt::print("{}: {} of {} samples\n", verb.output, verb.labels ? "labels" : "predictions",
-             dataset->size());
+  for (PredictionRows& one : rows) {
+    one.close();
+    fmt::print("{}: {} of {} samples\n", one.path(), verb.labels ? "labels" : "predictions",
+               dataset->size());
+  }
   if (!origins.empty())
     fmt::print("{}: the file of each, in the same order\n", write_origins(verb.output, origins));
   return 0;

@@ -14,6 +14,7 @@ namespace tutti::study {
 namespace {
 
 constexpr int64_t kMost = 1 << 20;
+constexpr size_t kMostShared = 2;  // dimensions of a sample, as parallel.spatial
 
 int64_t read_count(std::string_view digits, std::string_view text) {
   int64_t count = 0;
@@ -36,6 +37,10 @@ Size parse_size(std::string_view text, const std::vector<int64_t>& otherwise) {
     spatial.push_back(read_count(text.substr(at + 1, end - at - 1), text));
     at = end < text.size() ? end : std::string_view::npos;
   }
+  if (spatial.size() > kMostShared)
+    throw ConfigError(
+        fmt::format("--ranks: '{}' shares a sample along {} dimensions, at most {} can be shared",
+                    text, spatial.size(), kMostShared));
   return {ranks, spatial};
 }
 

@@ -100,7 +100,8 @@ TEST(Sweep, RanksThatShareSamplesAreASizeOfTheirOwn) {
     EXPECT_EQ(run.local_batch * run.size().groups(), 8);
   EXPECT_EQ(parse_sizes("2", {2}), (std::vector<Size>{Size(2, {2})}));  // as the configuration says
   EXPECT_EQ(parse_sizes("2/1", {2}), (std::vector<Size>{Size(2)}));
-  for (const char* wrong : {"", "2/", "/2", "2/2x", "two", "2/0", "1,,2", "-1"})
+  for (const char* wrong : {"", "2/", "/2", "2/2x", "two", "2/0", "1,,2", "-1", "8/2x2x2",
+                            "4/1048576x1048576x1048576x1048576"})
     EXPECT_THROW(parse_sizes(wrong, {}), ConfigError) << wrong;
 }
 

@@ -35,7 +35,7 @@ case_parts() {
     says odd '3 ranks are no replicas of 2 parts each'
     "$tutti" infer "$config" --weights parts-$set --split validation --output $set-one.npy >infer.log 2>&1 || fail "infer of $set"
     "$tutti" infer "$config" --weights parts-$set --split validation --output $set-two.npy --ranks 4 --spatial 2 >>infer.log 2>&1 || fail "infer of $set on parts"
-    says infer '2 rank.s. write the predictions; the other 2 have nothing to do'
+    says infer '2 rank.s. predict; the other 2 have nothing to do'
     python3 -c 'import sys, array
 a, b = (open(f, "rb").read() for f in sys.argv[1:])
 x, y = array.array("f", a[128:]), array.array("f", b[128:])

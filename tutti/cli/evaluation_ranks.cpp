@@ -38,7 +38,7 @@ EvaluationRanks::EvaluationRanks(RunConfig& config, bool one_group)
   const comm::Communicator& all = job_.communicator();
   if (!one_group || grid_.groups() == 1) return;
   if (all.rank() == 0)
-    log::info("{} rank(s) write the predictions; the other {} have nothing to do", grid_.parts(),
+    log::info("{} rank(s) predict; the other {} have nothing to do", grid_.parts(),
               all.size() - grid_.parts());
   idle_ = grid_.group() > 0;
   group_ = job_.communicator().split(grid_.group(), all.rank());

@@ -34,6 +34,17 @@ END
   [ "$(stat -c %s out.copy.npy)" = $((128 + 3 * 16 * 48 * 64 * 4)) ] || fail "out.copy.npy has another size"
   "$tutti" infer "$config" --weights one --input maps/validation --output o.npy >refused.log 2>&1
   says refused 'was trained on 2 fields of them: use --split'
+  # Batch norm by running averages: the same bits on two ranks, nearly the same on parts, others than by the batch.
+  sed 's/^type = "batch_norm"/&\nstatistics = "running"/' "$config" >running.toml
+  grep -q running running.toml || fail "no batch norm by running averages"
+  config=running.toml
+  expect 0 moving
+  expect 0 moving_two --ranks 2
+  same moving moving_two 8
+  expect 0 moving_parts --ranks 4 --set parallel.spatial=2
+  near moving moving_parts
+  cmp moving/checkpoints/step_0000008/weights.safetensors one/checkpoints/step_0000008/weights.safetensors && fail "running averages change nothing"
+  config=$here/layers.toml
   # None of several predictions is written over an input: q.h5 stands for q.kind.h5 and q.again.h5.
   cat >single.toml <<'END'
 [run]

@@ -37,9 +37,12 @@ void check_prediction(const ModelSpec& spec, TaskKind task, const Shape& predict
                     : task == TaskKind::segment ? maps
                                                 : prediction.rank() >= 2;
   if (!fits)
-    throw ConfigError(fmt::format("model '{}' predicts {} of a sample: it cannot {}", spec.name,
-                                  maps ? "a value at each position" : "one row of numbers",
-                                  name_of(task)));
+    throw ConfigError(
+        fmt::format("model '{}' predicts {} of a sample: it cannot {}, but it works with "
+                    "model.task = \"{}\" or "
+                    "\"regress\"",
+                    spec.name, maps ? "a value at each position" : "one row of numbers",
+                    name_of(task), maps ? "segment" : "classify"));
 }
 
 }  // namespace

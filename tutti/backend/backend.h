@@ -45,6 +45,9 @@ struct Window {
   }
 };
 
+/// What a part of a workspace takes, so that the next one begins on a line of the cache.
+constexpr size_t workspace_part(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
 /// One call of a kernel. A batched operand points at the first sample of the tile, any other at its
 /// first element.
 struct KernelArgs {

@@ -71,7 +71,7 @@ class ConvBackwardWeightsKernel final : public Kernel {
                                    {DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md},
                                    {DNNL_ARG_DIFF_WEIGHTS, dnnl_query_diff_weights_md}}),
         elements_(static_cast<int64_t>(d->w.bytes() / sizeof(float))),
-        scratchpad_((primitive_.scratchpad_bytes() + 63) / 64 * 64) {}
+        scratchpad_(workspace_part(primitive_.scratchpad_bytes())) {}
   size_t workspace_bytes() const override { return scratchpad_ + state_bytes(); }
   size_t state_bytes() const override { return static_cast<size_t>(elements_) * sizeof(float); }
   int state_output() const override { return 0; }

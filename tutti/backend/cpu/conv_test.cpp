@@ -280,6 +280,31 @@ TEST(CpuConv, ATransposedOneWithBiasRefusesPaddedChannels) {
   EXPECT_TRUE(refused_for_it) << "no kernel could have added the bias wrongly";
 }
 
+/// As DeepCAM ends: plain logits of three classes from channels last.
+TEST(CpuConv, PlainLogitsFromChannelsLastNeedNoReferenceLoops) {
+  const Layout last = Layout::channels_last(4);
+  const TensorDesc wide{DType::f32, {2, 32, 12, 8}, last}, logits{DType::f32, {2, 3, 24, 16}, {}},
+      w{DType::f32, {32, 3, 3, 3}, {}};
+  const ConvTranspose transposed(attributes(2, 2, 1, 1), false, {1, 1, 0});
+  const Conv pointwise(attributes(2, 1, 0, 0), false);
+  const auto fast = [](const KernelRequest& request) {
+    return std::ranges::any_of(CpuBackend().candidates(request), [](const KernelCandidate& c) {
+      return c.refusal.empty() && c.speed == KernelSpeed::fast;
+    });
+  };
+  EXPECT_TRUE(fast({&transposed, {wide, w}, {logits}, {false, true}, {false}}));
+  EXPECT_TRUE(fast({&pointwise,
+                    {wide, {DType::f32, {3, 32, 1, 1}, {}}},
+                    {{DType::f32, {2, 3, 12, 8}, {}}},
+                    {false, true},
+                    {false}}));
+  for (const KernelCandidate& c :
+       CpuBackend().candidates({&transposed, {wide, w}, {logits}, {false, true}, {false}}))
+    EXPECT_EQ(c.speed != KernelSpeed::fast,
+              c.name.starts_with("onednn:ref") || c.name == "reference")
+        << c.name;
+}
+
 TEST(CpuConv, ReferenceLoopsOnlyWhereNothingElseExists) {
   const Problem p(conv_cases()[0], 2);
   const TensorDesc x{DType::f32, p.x_shape(2), Layout::blocked_channels(kRegister)},

@@ -13,8 +13,6 @@ namespace {
 
 constexpr size_t kMostOperands = 3;  // x, w, bias
 
-size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
-
 int64_t storage(const TensorDesc& desc) { return desc.layout.storage_elements(desc.shape); }
 
 void widen(const bf16* from, float* to, int64_t n) {
@@ -40,12 +38,12 @@ class WidenedKernel final : public Kernel {
  public:
   WidenedKernel(std::unique_ptr<Kernel> inner, Conversions conversions)
       : inner_(std::move(inner)), conversions_(std::move(conversions)),
-        inner_workspace_(aligned(inner_->workspace_bytes())) {}
+        inner_workspace_(workspace_part(inner_->workspace_bytes())) {}
 
   size_t workspace_bytes() const override {
     size_t bytes = inner_workspace_;
     for (const auto* list : {&conversions_.in, &conversions_.out})
-      for (const int64_t n : *list) bytes += aligned(static_cast<size_t>(n) * sizeof(float));
+      for (const int64_t n : *list) bytes += workspace_part(static_cast<size_t>(n) * sizeof(float));
     return bytes;
   }
   size_t state_bytes() const override { return inner_->state_bytes(); }
@@ -57,7 +55,7 @@ class WidenedKernel final : public Kernel {
     auto* place = static_cast<std::byte*>(args.workspace) + inner_workspace_;
     const auto take = [&place](int64_t n) {
       return reinterpret_cast<float*>(
-          std::exchange(place, place + aligned(static_cast<size_t>(n) * sizeof(float))));
+          std::exchange(place, place + workspace_part(static_cast<size_t>(n) * sizeof(float))));
     };
     for (size_t i = 0; i < conversions_.in.size(); ++i) {
       in[i] = args.in[i];

@@ -3,6 +3,7 @@
 
 #include "tutti/backend/cpu/channel_walk.h"
 #include "tutti/backend/cpu/conv.h"
+#include "tutti/backend/cpu/conv_turned.h"
 #include "tutti/backend/cpu/conv_widened.h"
 #include "tutti/backend/cpu/generic.h"
 #include "tutti/backend/cpu/sample.h"
@@ -120,11 +121,13 @@ bool add_conv_transpose(const KernelRequest& r, std::vector<KernelCandidate>& ca
   std::vector<KernelCandidate> products;
   append_conv_candidates(inner, products);
   append_widened_conv_candidates(inner, products);
+  append_turned_conv_candidates(inner, products);
   const TensorDesc& y = r.out[0];
   const bool no_bias = op.bias() && y.layout.channel_block(y.shape) == 0;  // e.g. padded channels
   for (KernelCandidate& product : products) {
     KernelCandidate c = candidate_for(r, product.name);
     c.refusal = product.refusal;
+    c.speed = product.speed;
     if (c.refusal.empty() && no_bias)
       c.refusal = fmt::format("no bias can be added over channels of {}", y.to_string());
     c.in[0] = product.in[0];

@@ -132,7 +132,7 @@ struct WidenedOutputs {
     if constexpr (std::is_same_v<Y, float>)
       return 0;
     else
-      return (static_cast<size_t>(count) * sizeof(float) + 63) / 64 * 64;
+      return workspace_part(static_cast<size_t>(count) * sizeof(float));
   }
   const float* widen(const void* dy, void* workspace) const {
     if constexpr (std::is_same_v<Y, float>) {

@@ -118,14 +118,12 @@ Handle<dnnl_primitive_desc_t> describe_dense(const DenseProblem& p, bool adds) {
   return Handle<dnnl_primitive_desc_t>(raw);
 }
 
-size_t aligned_part(size_t bytes) { return (bytes + 63) / 64 * 64; }
-
 template <class X>
 class DenseProductKernel final : public Kernel {
  public:
   DenseProductKernel(const SharedDense& d, const TensorDesc& x, bool bias)
       : x_(x), bias_(bias), primitive_(make(d, bias)),
-        scratchpad_(aligned_part(primitive_.scratchpad_bytes())) {}
+        scratchpad_(workspace_part(primitive_.scratchpad_bytes())) {}
   size_t workspace_bytes() const override { return scratchpad_ + x_.bytes(); }
   void run(const KernelArgs& args) override {
     void* const plain = static_cast<std::byte*>(args.workspace) + scratchpad_;
@@ -156,7 +154,7 @@ class DenseProductBackwardDataKernel final : public Kernel {
       : x_(x), primitive_(d->desc.get(), {{DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md},
                                           {DNNL_ARG_WEIGHTS, dnnl_query_weights_md},
                                           {DNNL_ARG_DIFF_SRC, dnnl_query_diff_src_md}}),
-        scratchpad_(aligned_part(primitive_.scratchpad_bytes())) {}
+        scratchpad_(workspace_part(primitive_.scratchpad_bytes())) {}
   size_t workspace_bytes() const override { return scratchpad_ + x_.bytes(); }
   void run(const KernelArgs& args) override {
     auto* const dx = static_cast<X*>(args.out[0]);
@@ -178,7 +176,8 @@ class DenseProductBackwardWeightsKernel final : public Kernel {
  public:
   DenseProductBackwardWeightsKernel(const SharedDense& d, const TensorDesc& x, int64_t outputs)
       : x_(x), elements_(outputs * x_.size()), first_(make(d->desc)), next_(make(d->adding)),
-        scratchpad_(aligned_part(std::max(first_.scratchpad_bytes(), next_.scratchpad_bytes()))) {}
+        scratchpad_(workspace_part(std::max(first_.scratchpad_bytes(), next_.scratchpad_bytes()))) {
+  }
   size_t workspace_bytes() const override { return scratchpad_ + x_.bytes(); }
   size_t state_bytes() const override { return static_cast<size_t>(elements_) * sizeof(float); }
   int state_output() const override { return 0; }

@@ -19,7 +19,8 @@ void turn(const T* from, T* to, int64_t samples, int64_t positions, int64_t chan
 class TurnedKernel final : public Kernel {
  public:
   TurnedKernel(std::unique_ptr<Kernel> inner, const TensorDesc& y)
-      : inner_(std::move(inner)), y_(y), inner_workspace_(workspace_part(inner_->workspace_bytes())) {}
+      : inner_(std::move(inner)), y_(y),
+        inner_workspace_(workspace_part(inner_->workspace_bytes())) {}
 
   size_t workspace_bytes() const override { return inner_workspace_ + y_.bytes(); }
 

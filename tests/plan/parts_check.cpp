@@ -28,6 +28,11 @@ std::vector<float> sum_of(const std::vector<ScienceStep>& steps, int replicas,
   return sum;
 }
 
+StepData data_of(const Parts& parts, int replica) {
+  const auto r = static_cast<size_t>(replica);
+  return {.data = r, .held = parts.held.empty() ? nullptr : &parts.held[r]};
+}
+
 }  // namespace
 
 int Parts::ranks() const {
@@ -37,21 +42,21 @@ int Parts::ranks() const {
 }
 
 std::string Parts::text() const {
-  return fmt::format("{} ({}) on {} parts x {} replica(s)", network, layout,
-                     fmt::join(spatial, "x"), replicas);
+  return fmt::format("{} ({}, {}, batch {}) on {} parts x {} replica(s)", network, layout,
+                     name_of(rectifiers), batch,
+                     spatial.empty() ? "1" : fmt::format("{}", fmt::join(spatial, "x")), replicas);
 }
 
 PlanOptions parts_options(const std::string& layout) {
   return {.layout = layout, .measure = false};
 }
 
-std::vector<ScienceStep> serial_steps(const std::string& network, int64_t batch, int replicas,
-                                      const std::string& layout) {
-  const ScienceNetwork serial = science_network(network, DType::f32, batch);
+std::vector<ScienceStep> serial_steps(const Parts& parts, int64_t slabs) {
+  const ScienceNetwork serial =
+      science_network(parts.network, DType::f32, parts.batch, {.slabs = slabs}, parts.rectifiers);
   std::vector<ScienceStep> steps;
-  for (int r = 0; r < replicas; ++r)
-    steps.push_back(
-        run_step(serial, CpuBackend(), parts_options(layout), static_cast<uint64_t>(r)));
+  for (int r = 0; r < parts.replicas; ++r)
+    steps.push_back(run_step(serial, CpuBackend(), parts_options(parts.layout), data_of(parts, r)));
   return steps;
 }
 
@@ -60,12 +65,18 @@ std::vector<ScienceStep> part_steps(const Parts& parts) {
   std::vector<ScienceStep> got(static_cast<size_t>(parts.ranks()));
   comm::run_ranks(parts.ranks(), [&](comm::Communicator& communicator) {
     const PartGrid grid(parts.spatial, 1, parts.ranks(), communicator.rank());
-    got[static_cast<size_t>(communicator.rank())] =
-        run_part(science_network(parts.network, DType::f32, parts.batch,
-                                 {.slabs = parts.slabs, .grid = grid}),
-                 backend, parts_options(parts.layout), grid, communicator);
+    got[static_cast<size_t>(communicator.rank())] = run_part(
+        science_network(parts.network, DType::f32, parts.batch,
+                        {.slabs = parts.slabs, .grid = grid}, parts.rectifiers),
+        backend, parts_options(parts.layout), grid, communicator, data_of(parts, grid.group()));
   });
   return got;
+}
+
+bool is_zero(std::span<const float> gradient) {
+  double squares = 0;
+  for (const double g : gradient) squares += g * g;
+  return squares < 1e-12;
 }
 
 PartsDistance expect_serial(const Parts& parts, const std::vector<ScienceStep>& got,
@@ -83,12 +94,19 @@ PartsDistance expect_serial(const Parts& parts, const std::vector<ScienceStep>& 
     const TensorOf tensor = [i](const ScienceStep& step) -> const NamedTensor& {
       return step.gradients[i];
     };
-    const double apart =
-        far(sum_of(got, parts.replicas, tensor), sum_of(want, parts.replicas, tensor));
-    EXPECT_LT(apart, gradients) << want.front().gradients[i].name << " of " << parts.text();
+    const std::string& name = want.front().gradients[i].name;
+    const std::vector<float> g = sum_of(got, parts.replicas, tensor),
+                             serial_g = sum_of(want, parts.replicas, tensor);
+    if (is_zero(serial_g)) {
+      EXPECT_TRUE(is_zero(g)) << name << " of " << parts.text();
+      d.zero.push_back(name);
+      continue;
+    }
+    const double apart = far(g, serial_g);
+    EXPECT_LT(apart, gradients) << name << " of " << parts.text();
     if (apart < d.gradient) continue;
     d.gradient = apart;
-    d.farthest = want.front().gradients[i].name;
+    d.farthest = name;
   }
   for (size_t i = 0; i < want.back().model.size(); ++i) {
     const double apart = far(got.back().model[i], want.back().model[i]);
@@ -98,9 +116,8 @@ PartsDistance expect_serial(const Parts& parts, const std::vector<ScienceStep>& 
   return d;
 }
 
-void expect_serial(const Parts& parts, double gradients) {
-  expect_serial(parts, part_steps(parts),
-                serial_steps(parts.network, parts.batch, parts.replicas, parts.layout), gradients);
+PartsDistance expect_serial(const Parts& parts, double gradients) {
+  return expect_serial(parts, part_steps(parts), serial_steps(parts), gradients);
 }
 
 bool expect_same_bits(const Parts& parts, const std::vector<ScienceStep>& once,
@@ -116,6 +133,24 @@ bool expect_same_bits(const Parts& parts, const std::vector<ScienceStep>& once,
       compare(once[r].gradients[i], again[r].gradients[i]);
   }
   return same;
+}
+
+Flips flips(const Parts& parts, const std::vector<ScienceStep>& got,
+            const std::vector<ScienceStep>& serial) {
+  Flips f;
+  const size_t ranks = got.size() / static_cast<size_t>(parts.replicas);  // all have whole outputs
+  for (size_t r = 0; r < static_cast<size_t>(parts.replicas); ++r)
+    for (size_t i = 0; i < serial[r].seen.size(); ++i) {
+      const std::span<const float> a = numbers_of(got[r * ranks].seen[i]),
+                                   b = numbers_of(serial[r].seen[i]);
+      f.of += std::ssize(b);
+      for (size_t k = 0; k < b.size(); ++k) {
+        if ((a[k] > 0) == (b[k] > 0)) continue;
+        ++f.count;
+        f.largest = std::max({f.largest, a[k], b[k]});
+      }
+    }
+  return f;
 }
 
 }  // namespace tutti::test

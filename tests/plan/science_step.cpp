@@ -45,6 +45,12 @@ ScienceNetwork forward_of(std::string_view name, DType activations, int64_t batc
   return n;
 }
 
+ScienceNetwork rectified_of(const ScienceNetwork& n, Rectifiers rectifiers) {
+  Rectified made = rectify(n.graph, rectifiers);
+  const auto at = [&](Value v) { return made.graph.of[static_cast<size_t>(v.id)]; };
+  return {made.graph.graph, at(n.in), at(n.target), at(n.out), at(n.loss), made.masks};
+}
+
 /// Random numbers of the type, in plain layout.
 NamedTensor random_tensor(const std::string& name, const TensorDesc& desc, uint64_t data) {
   NamedTensor made{name, desc, std::vector<std::byte>(desc.bytes())};
@@ -77,6 +83,20 @@ std::vector<std::byte> laid_out(const NamedTensor& plain, const TensorDesc& desc
   return bytes;
 }
 
+/// One where the result of a ReLU is positive.
+NamedTensor mask_of(const NamedTensor& seen) {
+  CHECK(seen.desc.dtype == DType::f32, "'{}' is {}, masks are f32", seen.name,
+        name_of(seen.desc.dtype));
+  NamedTensor mask = seen;
+  for (size_t i = 0; i < mask.bytes.size() / sizeof(float); ++i) {
+    float value = 0;
+    std::memcpy(&value, mask.bytes.data() + i * sizeof(float), sizeof(float));
+    value = value > 0 ? 1.0f : 0.0f;
+    std::memcpy(mask.bytes.data() + i * sizeof(float), &value, sizeof(float));
+  }
+  return mask;
+}
+
 NamedTensor copied(const std::string& name, const TensorDesc& desc, const void* data) {
   NamedTensor made{name, desc, std::vector<std::byte>(desc.bytes())};
   std::memcpy(made.bytes.data(), data, made.bytes.size());
@@ -86,8 +106,9 @@ NamedTensor copied(const std::string& name, const TensorDesc& desc, const void* 
 }  // namespace
 
 ScienceNetwork science_network(const std::string& name, DType activations, int64_t batch,
-                               const SplitSettings& split) {
-  const ScienceNetwork plain = forward_of(name, activations, batch);
+                               const SplitSettings& split, Rectifiers rectifiers) {
+  ScienceNetwork plain = forward_of(name, activations, batch);
+  if (rectifiers != Rectifiers::relu) plain = rectified_of(plain, rectifiers);
   const Rewritten cut = split_samples(plain.graph, split);
   Rewritten fused = fuse_forward(cut.graph);
   const auto at = [](const Rewritten& rewritten, Value v) {
@@ -101,13 +122,16 @@ ScienceNetwork science_network(const std::string& name, DType activations, int64
   const auto last = [&](Value v) {
     return at(folded, at(summed, at(lean, at(fused, at(cut, v)))));
   };
-  return {folded.graph, last(plain.in), last(plain.target), last(plain.out), last(plain.loss)};
+  ScienceNetwork made{folded.graph, last(plain.in), last(plain.target), last(plain.out),
+                      last(plain.loss)};
+  for (const Value v : plain.masks) made.masks.push_back(last(v));
+  return made;
 }
 
 namespace {
 
 ScienceStep run_plan(const ScienceNetwork& network, const Plan& plan, Executor& executor,
-                     uint64_t data) {
+                     const StepData& data) {
   Weights weights(plan.variables, 1);
   weights.initialise(7);
   Buffer gradients(plan.variables.parameter_bytes);
@@ -120,16 +144,26 @@ ScienceStep run_plan(const ScienceNetwork& network, const Plan& plan, Executor& 
     desc.layout = Layout::plain();
     return desc;
   };
-  step.in = random_tensor("in", plain(network.in), data);
-  step.target = random_tensor("target", plain(network.target), data);
+  step.in = random_tensor("in", plain(network.in), data.data);
+  step.target = random_tensor("target", plain(network.target), data.data);
   const std::vector<std::byte> in = laid_out(step.in, plan.desc(network.in)),
                                target = laid_out(step.target, plan.desc(network.target));
   executor.bind_input(network.in, in.data());
   executor.bind_input(network.target, target.data());
+  CHECK(data.held == nullptr || data.held->seen.size() == network.masks.size(),
+        "{} masks are held of {} ReLUs", data.held->seen.size(), network.masks.size());
+  std::vector<std::vector<std::byte>> masks;
+  for (size_t i = 0; data.held != nullptr && i < network.masks.size(); ++i) {
+    masks.push_back(laid_out(mask_of(data.held->seen[i]), plan.desc(network.masks[i])));
+    executor.bind_input(network.masks[i], masks.back().data());
+  }
   executor.pack();
   executor.run({.seed = 1, .step = 0, .replica = 0, .batch = plan.batch});
   step.out = copied("out", plain(network.out), executor.result(network.out));
   step.loss = copied("loss", plain(network.loss), executor.result(network.loss));
+  for (size_t i = 0; data.held == nullptr && i < network.masks.size(); ++i)
+    step.seen.push_back(copied(network.graph[network.masks[i]].name, plain(network.masks[i]),
+                               executor.result(network.masks[i])));
   for (const Variable& variable : plan.variables.parameters) {
     NamedTensor& gradient = step.gradients.emplace_back(
         NamedTensor{variable.name, {DType::f32, variable.desc.shape, {}}, {}});
@@ -143,7 +177,7 @@ ScienceStep run_plan(const ScienceNetwork& network, const Plan& plan, Executor& 
 }  // namespace
 
 ScienceStep run_step(const ScienceNetwork& network, const Backend& backend,
-                     const PlanOptions& options, uint64_t data) {
+                     const PlanOptions& options, const StepData& data) {
   const Plan plan = compile(network.graph, backend, options);
   Executor executor(plan, backend);
   return run_plan(network, plan, executor, data);
@@ -165,12 +199,12 @@ double far(std::span<const float> a, std::span<const float> b) {
 
 ScienceStep run_part(const ScienceNetwork& network, const Backend& backend,
                      const PlanOptions& options, const PartGrid& grid,
-                     comm::Communicator& communicator) {
+                     comm::Communicator& communicator, const StepData& data) {
   const Plan plan = compile(network.graph, backend, options);
   Executor executor(plan, backend);
   PartExchange parts(communicator, grid, plan, executor);
   executor.set_exchanges(parts);
-  return run_plan(network, plan, executor, static_cast<uint64_t>(grid.group()));
+  return run_plan(network, plan, executor, data);
 }
 
 }  // namespace tutti::test

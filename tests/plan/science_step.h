@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/plan/rectifiers.h"
 #include "tutti/parallel/split/split.h"
 #include "tutti/plan/executor.h"
 #include "tutti/train/named_tensor.h"
@@ -17,30 +18,38 @@ namespace tutti::test {
 struct ScienceNetwork {
   Graph graph;
   Value in, target, out, loss;
+  std::vector<Value> masks = {};  ///< see Rectified
 };
 
 /// "cosmoflow2", "cosmoflow3" (the kernel's size; without dropout), or "deepcam": small ones; with
 /// "-full" behind the name those of MLPerf HPC. "deepcam-wide" has few channels at a height of
 /// which four parts are multiples of all strides. `split`: how samples are cut and shared.
 ScienceNetwork science_network(const std::string& name, DType activations, int64_t batch,
-                               const SplitSettings& split = {.slabs = 1});
+                               const SplitSettings& split = {.slabs = 1},
+                               Rectifiers rectifiers = Rectifiers::relu);
 
 /// f32 but for DeepCAM's labels, i32.
 struct ScienceStep {
   std::vector<NamedTensor> model;      ///< parameters and, after the pass, statistics
   std::vector<NamedTensor> gradients;  ///< by the parameter's name
   NamedTensor in, target, out, loss;
+  std::vector<NamedTensor> seen = {};  ///< results of ReLUs, of Rectifiers::seen
+};
+
+/// What a step computes with.
+struct StepData {
+  uint64_t data = 0;                  ///< inputs and targets
+  const ScienceStep* held = nullptr;  ///< whose ReLUs decide, for Rectifiers::held
 };
 
 /// Weights, inputs and targets are the same for the same network, batch and `data`.
 ScienceStep run_step(const ScienceNetwork& network, const Backend& backend,
-                     const PlanOptions& options, uint64_t data = 0);
+                     const PlanOptions& options, const StepData& data = {});
 
-/// The same by this rank as a part of its replica, whose number among the replicas is `data`: loss
-/// and gradients are its share.
+/// The same by this rank as a part of its replica: loss and gradients are its share.
 ScienceStep run_part(const ScienceNetwork& network, const Backend& backend,
                      const PlanOptions& options, const PartGrid& grid,
-                     comm::Communicator& communicator);
+                     comm::Communicator& communicator, const StepData& data);
 
 std::span<const float> numbers_of(const NamedTensor& t);
 /// Relative distance in the 2-norm.

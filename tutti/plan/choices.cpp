@@ -147,10 +147,12 @@ const KernelCandidate& choose(const KernelRequest& request,
         "anew",
         recorded, problem);
   }
-  // Reference loops over a volume would be measured for minutes.
-  if (std::ranges::find(accepted, KernelSpeed::fast, &KernelCandidate::speed) != accepted.end())
+  // Reference loops over a volume would be measured for minutes, also beside each other.
+  const bool any_fast =
+      std::ranges::find(accepted, KernelSpeed::fast, &KernelCandidate::speed) != accepted.end();
+  if (any_fast)
     std::erase_if(accepted, [](const auto* c) { return c->speed != KernelSpeed::fast; });
-  if (!measure || accepted.size() == 1) {
+  if (!measure || !any_fast || accepted.size() == 1) {
     const KernelCandidate& taken = *accepted.front();
     choices.record(problem, taken.name);  // so that a resume which measures keeps to it
     return taken;

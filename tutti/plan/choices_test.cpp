@@ -63,6 +63,17 @@ TEST(Choices, ASlowKernelIsNotMeasuredBesideAFastOne) {
   EXPECT_EQ(choose(request(), candidates, true, choices).name, "second");
 }
 
+// In bf16, plain volumes have nothing but such loops: a layout that is not taken cost many minutes.
+TEST(Choices, SlowKernelsAreNotMeasuredBesideEachOther) {
+  auto candidates = two_candidates();
+  for (KernelCandidate& c : candidates) {
+    c.speed = KernelSpeed::slow;
+    c.make = []() -> std::unique_ptr<Kernel> { throw DeviceError("it was run"); };
+  }
+  Choices choices;
+  EXPECT_EQ(choose(request(), candidates, true, choices).name, "first");
+}
+
 // Weights that are packed for a kernel take time outside of it.
 TEST(Choices, WhatAKernelCostsBesidesItsRunCounts) {
   auto candidates = two_candidates();

@@ -14,6 +14,13 @@ PlanOptions plan_options_for(const RunConfig& config, const FoundWeights& found)
   return options;
 }
 
+void take_task(const FoundWeights& found, RunConfig& config) {
+  const auto at = found.settings.find("model.task");
+  if (config.model.task != ModelTask::automatic || at == found.settings.end()) return;
+  // The text is TOML: a word in quotes.
+  find_config_key("model.task")->set(config, at->second.substr(1, at->second.size() - 2));
+}
+
 void import_weights(const std::string& verb, const std::filesystem::path& path,
                     const std::string& config, const SafetensorsFile& file, Weights& weights) {
   try {

@@ -14,6 +14,9 @@ namespace tutti {
 /// as far as they fit, so that it neither measures anew nor computes other bits.
 PlanOptions plan_options_for(const RunConfig& config, const FoundWeights& found);
 
+/// Where model.task leaves open what is learned: as the run of the weights had it.
+void take_task(const FoundWeights& found, RunConfig& config);
+
 /// Throws ConfigError for weights of another model, with the configuration that has theirs and the
 /// command of `verb`. `config`: the file that was given.
 void import_weights(const std::string& verb, const std::filesystem::path& path,

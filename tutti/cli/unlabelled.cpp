@@ -4,14 +4,16 @@
 
 #include <algorithm>
 #include <charconv>
-#include <optional>
 
 #include "tutti/base/error.h"
+#include "tutti/base/log.h"
+#include "tutti/cli/job.h"
 #include "tutti/data/arrays/array_set.h"
 #include "tutti/data/arrays/file_list.h"
 #include "tutti/data/arrays/npy_folders.h"
 #include "tutti/data/arrays/statistics_file.h"
 #include "tutti/data/format/catalog.h"
+#include "tutti/train/idle_keys.h"
 #include "tutti/train/settings.h"
 
 namespace tutti {
@@ -19,10 +21,13 @@ namespace {
 
 class WithoutTarget final : public UnlabelledSet {
  public:
+  /// Of targets that are read as inputs, too, the files have the field.
   WithoutTarget(std::unique_ptr<data::FileSamples> inputs, std::vector<std::filesystem::path> files,
-                data::Field target)
+                const std::vector<data::Field>& targets)
       : inputs_(std::move(inputs)), files_(std::move(files)), fields_(inputs_->fields()) {
-    fields_.push_back(std::move(target));
+    for (const data::Field& target : targets)
+      if (std::ranges::find(fields_, target.name, &data::Field::name) == fields_.end())
+        fields_.push_back(target);
   }
   std::string origins() const override {
     std::string text;
@@ -107,13 +112,16 @@ std::vector<std::filesystem::path> training_files(const DataSection& data) {
   }
 }
 
-int64_t output_count(const RunConfig& config, const RunSettings& before) {
-  if (config.model.classes > 0) return config.model.classes;
-  if (const auto at = before.find("model.classes"); at != before.end()) {
-    int64_t count = 0;
+/// model.classes of the run that wrote the weights; 0: not known.
+int64_t trained_outputs(const RunSettings& settings) {
+  int64_t count = 0;
+  if (const auto at = settings.find("model.classes"); at != settings.end())
     std::from_chars(at->second.data(), at->second.data() + at->second.size(), count);
-    if (count > 0) return count;
-  }
+  return count;
+}
+
+int64_t output_count(const RunConfig& config) {
+  if (config.model.classes > 0) return config.model.classes;
   if (config.data.classes > 0) return config.data.classes;
   if (const int known = data::known_dataset(config.data.dataset).classes; known > 0) return known;
   throw ConfigError(
@@ -121,11 +129,40 @@ int64_t output_count(const RunConfig& config, const RunSettings& before) {
       "model.classes=N");
 }
 
+/// Of the configured data set; nothing where it cannot be opened.
+std::vector<data::Field> configured_targets(const RunConfig& config) {
+  try {
+    return target_fields(config, *open_configured(config, "train"));
+  } catch (const Error& error) {
+    log::info("what the network learns is not known from the training set: {}", error.what());
+    return {};
+  }
+}
+
+/// Class numbers of a sample, under a name that no input has.
+data::Field class_numbers(const RunConfig& config, const std::vector<data::FieldLine>& inputs) {
+  std::string name = config.data.target.empty() ? "label" : config.data.target.front();
+  if (std::ranges::find(inputs, name, &data::FieldLine::field) != inputs.end()) name += " of it";
+  const auto outputs = static_cast<size_t>(output_count(config));
+  return {.name = name, .class_names = std::vector<std::string>(outputs)};
+}
+
+/// What the network learned. Fields of the checkpoint have the names that the configuration gives.
+std::vector<data::Field> learned_targets(const RunConfig& config, const FoundWeights& found,
+                                         const std::vector<data::FieldLine>& inputs) {
+  std::vector<data::Field> targets = fields_of(found.learned);
+  if (targets.empty() && !tasks_of(config)) targets = configured_targets(config);
+  if (targets.empty()) return {class_numbers(config, inputs)};
+  const std::vector<std::string>& names = config.data.target;
+  if (names.size() == targets.size())
+    for (size_t t = 0; t < names.size(); ++t) targets[t].name = names[t];
+  return targets;
+}
+
 }  // namespace
 
-std::unique_ptr<UnlabelledSet> open_unlabelled(const RunConfig& config,
-                                               const UnlabelledFiles& files,
-                                               const RunSettings& before) {
+std::unique_ptr<UnlabelledSet> open_unlabelled(RunConfig& config, const UnlabelledFiles& files,
+                                               const FoundWeights& found) {
   const std::vector<data::FieldLine> lines = input_lines(config, files);
   const std::vector<std::filesystem::path> places = data::npy_folders(files.files, lines);
   auto inputs = data::open_array_set({.files = places,
@@ -136,12 +173,11 @@ std::unique_ptr<UnlabelledSet> open_unlabelled(const RunConfig& config,
                                                         ? training_files(config.data)
                                                         : std::vector<std::filesystem::path>(),
                                       .settled_with = data::parse_field_lines(config.data.fields)});
-  const auto outputs = static_cast<size_t>(output_count(config, before));
-  std::string name = config.data.target.empty() ? "label" : config.data.target.front();
-  if (std::ranges::find(lines, name, &data::FieldLine::field) != lines.end()) name += " of it";
-  return std::make_unique<WithoutTarget>(
-      std::move(inputs), places,
-      data::Field{.name = name, .class_names = std::vector<std::string>(outputs)});
+  if (config.model.classes == 0) config.model.classes = trained_outputs(found.settings);
+  const std::vector<data::Field> targets = learned_targets(config, found, lines);
+  if (config.data.target.empty())
+    for (const data::Field& target : targets) config.data.target.push_back(target.name);
+  return std::make_unique<WithoutTarget>(std::move(inputs), places, targets);
 }
 
 data::SampleWriter input_writer(const RunConfig& config, const data::Dataset& dataset,

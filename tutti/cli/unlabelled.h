@@ -9,7 +9,7 @@
 #include "tutti/data/dataset.h"
 #include "tutti/data/transform/sample_writer.h"
 #include "tutti/train/config.h"
-#include "tutti/train/run_settings.h"
+#include "tutti/train/given_weights.h"
 
 namespace tutti {
 
@@ -28,13 +28,13 @@ class UnlabelledSet : public data::Dataset {
 };
 
 /// The fields that the network reads, from the files; and, so that the network is the one that was
-/// trained, a field for its target, which says how many outputs there are and holds nothing. Their
-/// number: model.classes, the checkpoint's (`before`, may be empty), or the data set's classes.
-/// Where samples lie in the files, the training files say where they can be read.
-/// ConfigError where none says it, or which array is meant; BadFile.
-std::unique_ptr<UnlabelledSet> open_unlabelled(const RunConfig& config,
-                                               const UnlabelledFiles& files,
-                                               const RunSettings& before);
+/// trained, the field that it learned, which holds nothing: as the checkpoint of the weights keeps
+/// it, else as the configured data set has it where task or number of outputs follow from that and
+/// it can be opened, else class numbers of a sample. data.target and model.classes become those of
+/// the run where the configuration has none. Where samples lie in the files, the training files say
+/// where they can be read. ConfigError where none says it, or which array is meant; BadFile.
+std::unique_ptr<UnlabelledSet> open_unlabelled(RunConfig& config, const UnlabelledFiles& files,
+                                               const FoundWeights& found);
 
 /// Fills the inputs alone: the steps of other fields do not matter.
 data::SampleWriter input_writer(const RunConfig& config, const data::Dataset& dataset,

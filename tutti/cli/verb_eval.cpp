@@ -98,12 +98,13 @@ int run_eval(EvalVerb& verb) {
   if (!verb.pictures.empty()) require_empty_folder(verb.pictures);
   if (verb.split.empty()) verb.split = configured_parts(config).back();
   const auto dataset = open_configured(config, verb.split);
+  const FoundWeights found = find_weights(verb.weights, "--weights");
+  take_task(found, config);
   const CpuBackend backend;
   const ModelSpec model = model_spec(config, *dataset, batch_sizes(config.batch, 1).local);
   const Goal goal = goal_of(config, model);
   SplitSettings split = split_settings(config);
   split.grid = ranks.grid();
-  const FoundWeights found = find_weights(verb.weights, "--weights");
   const auto network = compile_evaluation(model, split, backend, ranks.communicator(),
                                           plan_options_for(config, found));
   Weights weights(network->plan.variables, 1);

@@ -117,15 +117,6 @@ std::filesystem::path path_of_origins(const std::string& output) {
   return path_of_output(output, "files").replace_extension("txt");
 }
 
-/// Without labels there is nothing that the task of layers could follow from: as it was trained.
-void take_task(const RunSettings& before, ModelTask& task) {
-  const auto at = before.find("model.task");
-  if (task != ModelTask::automatic || at == before.end()) return;
-  RunConfig trained;
-  find_config_key("model.task")->set(trained, at->second.substr(1, at->second.size() - 2));
-  task = trained.model.task;
-}
-
 /// Returns the path of what it has written.
 std::string write_origins(const std::string& output, const std::string& origins) {
   const std::string path = path_of_origins(output).string();
@@ -153,7 +144,7 @@ int run_infer(const InferVerb& verb) {
     for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
 
   const FoundWeights found = find_weights(verb.weights, "--weights");
-  if (!verb.inputs.empty()) take_task(found.settings, config.model.task);
+  take_task(found, config);
   std::unique_ptr<data::Dataset> dataset;
   std::string origins;
   std::vector<std::filesystem::path> files;
@@ -162,7 +153,7 @@ int run_infer(const InferVerb& verb) {
   } else {
     files = data::listed_files(verb.inputs, ".", "--input");
     refuse_to_replace_input(path_of_origins(verb.output), files);
-    auto set = open_unlabelled(config, {.files = files, .fields = verb.fields}, found.settings);
+    auto set = open_unlabelled(config, {.files = files, .fields = verb.fields}, found);
     origins = set->origins();
     dataset = std::move(set);
   }

@@ -30,6 +30,16 @@
 
 namespace tutti {
 
+/// A field that a network learns, as the data set has it. What its predictions are follows from it:
+/// what `tutti infer` needs, whose files have no labels.
+struct LearnedField {
+  std::string name;
+  std::vector<int64_t> shape{};  ///< of one sample, before transforms
+  int64_t classes = 0;           ///< 0: numbers, and not class numbers
+
+  bool operator==(const LearnedField&) const = default;
+};
+
 /// Where the run stood, and what a resume must agree with. A manifest holds all of it.
 struct CheckpointInfo {
   int64_t step = 0;            ///< updates done
@@ -46,6 +56,8 @@ struct CheckpointInfo {
   std::vector<std::string> state_kinds;         ///< its states of a parameter: "momentum"; "m", "v"
   std::map<std::string, std::string> settings;  ///< what a resume compares (train/resume_check.h)
   std::map<std::string, double> metrics;
+  std::vector<LearnedField>
+      learned{};  ///< in the order of data.target; empty: an earlier version's
 };
 
 /// The files that ranks have written each for itself (train/rank_file.h).

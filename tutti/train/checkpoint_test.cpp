@@ -42,7 +42,8 @@ class CheckpointTest : public testing::Test {
             .optimizer = "sgd",
             .state_kinds = {"momentum"},
             .settings = {{"run.seed", "1"}},
-            .metrics = {{"loss", 0.1}, {"lost", NAN}}};
+            .metrics = {{"loss", 0.1}, {"lost", NAN}},
+            .learned = {{"mask", {48, 64}, 3}, {"age"}}};
   }
   std::vector<std::string> names() const {
     std::vector<std::string> names;
@@ -102,6 +103,7 @@ TEST_F(CheckpointTest, ReadsBackWhatItWrote) {
   EXPECT_EQ(c.info.optimizer, "sgd");
   EXPECT_EQ(c.info.state_kinds, expected.state_kinds);
   EXPECT_EQ(c.info.settings, expected.settings);
+  EXPECT_EQ(c.info.learned, expected.learned);
   EXPECT_EQ(c.checksum, manifest_checksum(path));
   ASSERT_EQ(c.weights.entries().size(), 1u);
   const NamedTensor w = c.weights.read(c.weights.entries()[0]);

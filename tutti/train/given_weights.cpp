@@ -75,8 +75,12 @@ FoundWeights find_weights(const std::filesystem::path& path, std::string_view ke
   or_another([&] { info = verify_checkpoint(checkpoint); });
   log::info("weights of step {}{}: '{}'", info.step, best ? ", the best evaluation's" : "",
             checkpoint.string());
-  return {std::move(open_checkpoint(checkpoint).weights), checkpoint.string(), info.step,
-          info.settings, info.plan_choices};
+  return {std::move(open_checkpoint(checkpoint).weights),
+          checkpoint.string(),
+          info.step,
+          info.settings,
+          info.plan_choices,
+          info.learned};
 }
 
 std::string configuration_near(const std::filesystem::path& weights) {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "tutti/comm/communicator.h"
+#include "tutti/train/checkpoint.h"
 #include "tutti/train/run_settings.h"
 #include "tutti/train/safetensors.h"
 #include "tutti/train/weights.h"
@@ -19,6 +20,8 @@ struct FoundWeights {
   int64_t step = 0;
   RunSettings settings{};      ///< of the run that wrote the checkpoint
   std::string plan_choices{};  ///< its kernels (plan/choices.h)
+  std::vector<LearnedField>
+      learned{};  ///< what it learned; empty: of no checkpoint, or an early one
 };
 
 /// Weights from a .safetensors file, a checkpoint or a file of one, or the folder of a run or of

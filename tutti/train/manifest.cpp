@@ -50,6 +50,10 @@ Manifest from_json(const Json& json) {
             .state_kinds = json.value("state_kinds", std::vector<std::string>{}),
             .settings = json.value("settings", std::map<std::string, std::string>{}),
             .metrics = {}};
+  for (const Json& field : json.value("learned", Json::array()))
+    m.info.learned.push_back({.name = field.at("name").get<std::string>(),
+                              .shape = field.at("shape").get<std::vector<int64_t>>(),
+                              .classes = field.at("classes").get<int64_t>()});
   for (const auto& [name, value] :
        json.at("metrics").items())  // JSON has no NaN; it is written as null
     m.info.metrics[name] =
@@ -90,8 +94,12 @@ std::string to_json(const Manifest& manifest) {
       {"state_kinds", info.state_kinds},
       {"settings", info.settings},
       {"metrics", info.metrics},
+      {"learned", Json::array()},
       {"files", Json::object()},
       {"rank_files", {{"count", manifest.rank_files.count}, {"id", manifest.rank_files.id}}}};
+  for (const LearnedField& field : info.learned)
+    json["learned"].push_back(
+        {{"name", field.name}, {"shape", field.shape}, {"classes", field.classes}});
   for (const auto& [name, digest] : manifest.files)
     json["files"][name] = {{"bytes", digest.bytes}, {"xxh64", hex(digest.xxh64)}};
   json[kChecksum] = checksum_of(parse_json(print_json(json)));

@@ -91,10 +91,32 @@ ModelSpec model_alone(const RunConfig& config) {
 
 }  // namespace
 
+std::vector<data::Field> target_fields(const RunConfig& config, const data::Dataset& dataset) {
+  return fields_or(dataset, config.data.target, 1);
+}
+
+std::vector<LearnedField> learned_fields(const std::vector<data::Field>& targets) {
+  std::vector<LearnedField> learned;
+  for (const data::Field& field : targets)
+    learned.push_back({.name = field.name,
+                       .shape = {field.shape.begin(), field.shape.end()},
+                       .classes = std::ssize(field.class_names)});
+  return learned;
+}
+
+std::vector<data::Field> fields_of(const std::vector<LearnedField>& learned) {
+  std::vector<data::Field> fields;
+  for (const LearnedField& one : learned)
+    fields.push_back({.name = one.name,
+                      .shape = Shape(std::span<const int64_t>(one.shape)),
+                      .class_names = std::vector<std::string>(static_cast<size_t>(one.classes))});
+  return fields;
+}
+
 ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int64_t batch) {
   ModelSpec spec = model_alone(config);
   const std::vector<data::Field> inputs = fields_or(dataset, config.data.input, 0),
-                                 targets = fields_or(dataset, config.data.target, 1);
+                                 targets = target_fields(config, dataset);
   const std::vector<data::FieldSteps> steps = field_steps(config.data);
   for (const data::Field& field : inputs) spec.inputs.push_back(placed_field(field, steps));
   for (const data::Field& field : targets) spec.targets.push_back(placed_field(field, steps));

@@ -5,6 +5,7 @@
 #include "tutti/models/model.h"
 #include "tutti/parallel/exchange.h"
 #include "tutti/trace/record.h"
+#include "tutti/train/checkpoint.h"
 #include "tutti/train/config.h"
 #include "tutti/train/metrics.h"
 #include "tutti/train/network.h"
@@ -14,6 +15,12 @@
 namespace tutti {
 
 ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int64_t batch);
+/// The fields that the network learns: those of data.target, else the data set's second.
+std::vector<data::Field> target_fields(const RunConfig& config, const data::Dataset& dataset);
+/// As a checkpoint keeps them.
+std::vector<LearnedField> learned_fields(const std::vector<data::Field>& targets);
+/// And back, as far as a network depends on them: of classes the number, and no names.
+std::vector<data::Field> fields_of(const std::vector<LearnedField>& learned);
 /// What the ranks of a run share.
 PartGrid part_grid(const ParallelSection& parallel, int64_t ranks, int64_t rank);
 /// How a run cuts large samples.

@@ -29,6 +29,7 @@ CheckpointInfo TrainerRun::info_now() const {
       .metrics = {{"wall_seconds", clock_.wall()}, {"train_seconds", clock_.train()}}};
   for (const auto& [name, value] : result_.metrics)
     if (std::isfinite(value)) info.metrics[name] = value;
+  info.learned = learned_fields(target_fields(config_, *spec_.data.train));
   if (config_.run.patience > 0) patience_.save(kPatience, info.metrics);
   if (plateau_) plateau_->save(info.metrics);
   if (exchange().verdict()) info.metrics[kCompressionPays] = *exchange().verdict();

@@ -32,8 +32,16 @@ END
     cmp out.$name.npy seen/prediction.$name.npy || fail "the saved predictions of $name are others"
   done
   [ "$(stat -c %s out.copy.npy)" = $((128 + 3 * 16 * 48 * 64 * 4)) ] || fail "out.copy.npy has another size"
-  "$tutti" infer "$config" --weights one --input maps/validation --output o.npy >refused.log 2>&1
-  says refused 'was trained on 2 fields of them: use --split'
+  # Also of files whose labels it does not know, one of the targets being an input: what the targets are is in the checkpoint.
+  "$tutti" infer "$config" --weights one --input maps/validation --output files.npy >files.log 2>&1 || fail "infer of files with two targets"
+  says files 'files.kind.npy: predictions of 3 samples'
+  for name in kind copy; do cmp out.$name.npy files.$name.npy || fail "eval and infer of files differ in $name"; done
+  # Of weights alone it follows from the training set, as long as that is there.
+  cp one/checkpoints/best/weights.safetensors alone.safetensors
+  "$tutti" infer "$config" --weights alone.safetensors --input maps/validation --output alone.npy >alone.log 2>&1 || fail "infer with weights alone"
+  for name in kind copy; do cmp out.$name.npy alone.$name.npy || fail "infer with weights alone differs in $name"; done
+  "$tutti" infer "$config" --weights alone.safetensors --input maps/validation --output o.npy --set 'data.train_files=["gone"]' >refused.log 2>&1 && fail "infer guesses two targets"
+  says refused 'the network learned labels, data, and what these are is not known: give --weights of a run'
   # Batch norm by running averages: the same bits on two ranks, nearly the same on parts, others than by the batch.
   sed 's/^type = "batch_norm"/&\nstatistics = "running"/' "$config" >running.toml
   grep -q running running.toml || fail "no batch norm by running averages"

@@ -1,6 +1,7 @@
 #include "tutti/cli/unlabelled.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -66,11 +67,6 @@ std::vector<data::FieldLine> configured_lines(const DataSection& data) {
 
 /// The lines of what the network reads: --field's, else the configured ones.
 std::vector<data::FieldLine> input_lines(const RunConfig& config, const UnlabelledFiles& files) {
-  if (config.data.target.size() > 1)
-    throw ConfigError(fmt::format(
-        "infer --input knows no labels, and this network was trained on {} fields of them: use "
-        "--split",
-        config.data.target.size()));
   std::vector<data::FieldLine> lines = configured_lines(config.data);
   if (lines.empty() && files.fields.empty())
     throw ConfigError(fmt::format(
@@ -150,11 +146,22 @@ data::Field class_numbers(const RunConfig& config, const std::vector<data::Field
 /// What the network learned. Fields of the checkpoint have the names that the configuration gives.
 std::vector<data::Field> learned_targets(const RunConfig& config, const FoundWeights& found,
                                          const std::vector<data::FieldLine>& inputs) {
-  std::vector<data::Field> targets = fields_of(found.learned);
-  if (targets.empty() && !tasks_of(config)) targets = configured_targets(config);
-  if (targets.empty()) return {class_numbers(config, inputs)};
   const std::vector<std::string>& names = config.data.target;
-  if (names.size() == targets.size())
+  std::vector<data::Field> targets = fields_of(found.learned);
+  if (targets.empty() && (names.size() > 1 || !tasks_of(config)))
+    targets = configured_targets(config);
+  if (targets.empty() && names.size() > 1)
+    throw ConfigError(fmt::format(
+        "the network learned {}, and what these are is not known: give --weights of a run's folder "
+        "or one of its checkpoints, or make the training set of the configuration readable",
+        fmt::join(names, ", ")));
+  if (targets.empty()) return {class_numbers(config, inputs)};
+  if (!names.empty() && names.size() != targets.size())
+    throw ConfigError(fmt::format(
+        "data.target names {}, and the network of these weights learned {} field(s): give the "
+        "configuration of their run",
+        fmt::join(names, ", "), targets.size()));
+  if (!names.empty())
     for (size_t t = 0; t < names.size(); ++t) targets[t].name = names[t];
   return targets;
 }

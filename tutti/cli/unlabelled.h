@@ -28,11 +28,11 @@ class UnlabelledSet : public data::Dataset {
 };
 
 /// The fields that the network reads, from the files; and, so that the network is the one that was
-/// trained, the field that it learned, which holds nothing: as the checkpoint of the weights keeps
-/// it, else as the configured data set has it where task or number of outputs follow from that and
-/// it can be opened, else class numbers of a sample. data.target and model.classes become those of
-/// the run where the configuration has none. Where samples lie in the files, the training files say
-/// where they can be read. ConfigError where none says it, or which array is meant; BadFile.
+/// trained, the fields that it learned, which hold nothing: as the checkpoint of the weights keeps
+/// them, else as the configured data set has them where tasks or outputs follow from that and it
+/// can be opened, else one of class numbers of a sample. data.target and model.classes become those
+/// of the run where the configuration has none. Where samples lie in the files, the training files
+/// say where they can be read. ConfigError where none says it, or which array is meant; BadFile.
 std::unique_ptr<UnlabelledSet> open_unlabelled(RunConfig& config, const UnlabelledFiles& files,
                                                const FoundWeights& found);
 

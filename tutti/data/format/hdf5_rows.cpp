@@ -89,6 +89,7 @@ class Hdf5Rows final : public RowWriter {
     constexpr unsigned kOrder = H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED;
     H5Pset_link_creation_order(creation, kOrder);
     H5Pset_attr_creation_order(layout, kOrder);
+    H5Pset_obj_track_times(layout, false);  // equal arrays make equal files
     H5Pset_file_locking(access, false, true);
     file_ = require(H5Fcreate(part_.c_str(), H5F_ACC_TRUNC, creation, access));
     const std::vector<hsize_t> extents(array_.shape.begin(), array_.shape.end());
@@ -107,9 +108,10 @@ class Hdf5Rows final : public RowWriter {
   /// A dimension without a variable is a data set that nothing is written into.
   hobj_ref_t write_scale(size_t d) const {
     const hsize_t extent = static_cast<hsize_t>(array_.shape[d]);
-    const H5Id space(H5Screate_simple(1, &extent, nullptr)),
-        scale(require(H5Dcreate2(file_, array_.dimensions[d].c_str(), H5T_IEEE_F32BE, space,
-                                 H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT)));
+    const H5Id space(H5Screate_simple(1, &extent, nullptr)), layout(H5Pcreate(H5P_DATASET_CREATE));
+    H5Pset_obj_track_times(layout, false);
+    const H5Id scale(require(H5Dcreate2(file_, array_.dimensions[d].c_str(), H5T_IEEE_F32BE, space,
+                                        H5P_DEFAULT, layout, H5P_DEFAULT)));
     write_text(scale, "CLASS", "DIMENSION_SCALE");
     write_text(scale, "NAME",
                fmt::format("This is a netCDF dimension but not a netCDF variable.{:10d}", extent));

@@ -2,12 +2,15 @@
 
 #include <chrono>
 #include <csignal>
+#include <fstream>
+#include <sstream>
 #include <thread>
 
 #include "tutti/base/rng.h"
 #include "tutti/data/format/array_checks.h"
 #include "tutti/data/format/hdf5_arrays.h"
 #include "tutti/data/format/hdf5_probe.h"
+#include "tutti/data/format/row_writer.h"
 
 namespace tutti::data {
 namespace {
@@ -69,6 +72,30 @@ TEST(Hdf5, EveryTypeIsWrittenAndRead) {
     file.read(index, Slab::all(file.arrays()[index]), found.data());
     EXPECT_EQ(found, Bytes(found.size(), 1)) << array.name;
   }
+}
+
+/// HDF5 keeps in a file when its data sets were made, in seconds, unless it is told not to.
+TEST(Hdf5, EqualArraysMakeEqualFilesAtAnyTime) {
+  const ScratchDirectory scratch;
+  const auto write = [&](const std::string& name) {
+    written(scratch, {}, name + ".h5");
+    const auto rows = open_row_writer(
+        scratch.path() / (name + ".nc"),
+        {.name = "prediction", .shape = {1, 2}, .dimensions = {"sample", "output"}}, "--output");
+    const float values[] = {1, 2};
+    rows->append(values, 1);
+    rows->close();
+  };
+  const auto bytes = [&](const std::string& name) {
+    std::ostringstream text;
+    text << std::ifstream(scratch.path() / name, std::ios::binary).rdbuf();
+    return text.str();
+  };
+  write("early");
+  std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+  write("late");
+  EXPECT_TRUE(bytes("early.h5") == bytes("late.h5"));
+  EXPECT_TRUE(bytes("early.nc") == bytes("late.nc"));
 }
 
 TEST(Hdf5, ManyThreadsReadAtOnce) {

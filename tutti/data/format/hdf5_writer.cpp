@@ -97,6 +97,7 @@ void write_h5_array(hid_t file, const std::string& path, const ArrayRef& array,
   const H5Object links(H5Pcreate(H5P_LINK_CREATE), path, doing),
       layout(H5Pcreate(H5P_DATASET_CREATE), path, doing);
   H5Pset_create_intermediate_group(links, 1);
+  H5Pset_obj_track_times(layout, false);  // equal arrays make equal files
   if (!chunk.empty()) {
     H5Pset_chunk(layout, static_cast<int>(chunk.size()), chunk.data());
     if (storage.shuffle) H5Pset_shuffle(layout);

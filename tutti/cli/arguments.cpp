@@ -64,6 +64,7 @@ class Reader {
     store_arguments();
     for (const Given& given : given_) {
       check_alone(given);
+      check_belongs(given);
       store_given(*given.flag, given.text, long_name(*given.flag));
     }
     for (const Flag& flag : verb_.flags) {
@@ -220,6 +221,22 @@ class Reader {
       if (const Flag* other = find_flag(verb_, name); other && was_given(*other))
         fail(
             fmt::format("{} and {} contradict each other: give one", long_name(*given.flag), name));
+  }
+
+  /// Whether what the first argument names has the flag.
+  bool belongs(const Flag& flag) const {
+    return flag.only_for.empty() || plain_.empty() ||
+           std::ranges::find(flag.only_for, plain_.front().text) != flag.only_for.end();
+  }
+
+  void check_belongs(const Given& given) const {
+    if (belongs(*given.flag)) return;
+    std::vector<std::string> own;
+    for (const Flag& flag : verb_.flags)
+      if (belongs(flag)) own.push_back(long_name(flag));
+    fail(fmt::format("{} is a flag of {}, and would change nothing in {}, which takes {}",
+                     long_name(*given.flag), fmt::join(given.flag->only_for, " and "),
+                     plain_.front().text, fmt::join(own, ", ")));
   }
 
   const Request& request_;

@@ -57,6 +57,8 @@ struct Flag {
   std::optional<std::string> alone = {};  ///< the value may be left out, and is then this
   std::string required = {};  ///< not empty: it must be given; the message when it is not
   std::vector<std::string> excludes = {};  ///< flags that contradict it: "--chunk"
+  /// Values of the verb's first argument that have this flag; none: all do.
+  std::vector<std::string> only_for = {};
 };
 
 /// A flag of another program that people will try here, and what to do instead.

@@ -122,6 +122,8 @@ std::string spelling(const Flag& flag) {
 std::string description(const Flag& flag) {
   std::vector<std::string> facts;
   const std::string known = default_text(flag);
+  if (!flag.only_for.empty())
+    facts.push_back(fmt::format("only of {}", fmt::join(flag.only_for, " and ")));
   if (!flag.key.empty()) facts.push_back("key " + flag.key);
   if (!known.empty()) facts.push_back("default " + known);
   if (!flag.variable.empty()) facts.push_back("variable " + flag.variable);

@@ -1,0 +1,102 @@
+// Each flag of `tutti data generate` changes the files of the data sets that it belongs to, and is
+// refused with the others.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "tutti/base/error.h"
+#include "tutti/base/scratch_directory.h"
+#include "tutti/cli/arguments.h"
+#include "tutti/cli/verbs.h"
+
+namespace tutti {
+namespace {
+
+namespace fs = std::filesystem;
+using Values = std::map<std::string, std::string>;  // of flags; of a switch ""
+
+/// What makes a small set of each.
+const std::map<std::string, Values> kSmall = {
+    {"lattices", {{"--train", "1"}, {"--test", "1"}}},
+    {"cosmoflow", {{"--train", "1"}, {"--test", "1"}, {"--side", "16"}}},
+    {"deepcam", {{"--train", "1"}, {"--test", "1"}, {"--height", "48"}, {"--width", "64"}}}};
+
+/// Another value of each flag.
+const Values kOther = {{"--train", "2"},   {"--test", "2"},     {"--side", "8"},
+                       {"--cell", "2"},    {"--spread", "0.2"}, {"--particles", "2"},
+                       {"--height", "40"}, {"--width", "48"},   {"--seed", "2"},
+                       {"--threads", "2"}, {"--force", ""}};
+
+/// The files of a set that is made so, by their paths in its folder.
+std::map<std::string, std::string> files_made(const std::string& set, const Values& values) {
+  const ScratchDirectory scratch;
+  std::vector<std::string> words = {"data", "generate", set, scratch.path().string()};
+  for (const auto& [flag, value] : values) {
+    words.push_back(flag);
+    if (!value.empty()) words.push_back(value);
+  }
+  const std::vector<Verb> verbs = all_verbs();
+  const Request request = find_verb(verbs, words);
+  parse_arguments(request);
+  EXPECT_EQ(request.verb->run(), 0);
+  std::map<std::string, std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(scratch.path())) {
+    if (!entry.is_regular_file()) continue;
+    std::ostringstream bytes;
+    bytes << std::ifstream(entry.path(), std::ios::binary).rdbuf();
+    files[entry.path().lexically_relative(scratch.path()).string()] = bytes.str();
+  }
+  return files;
+}
+
+std::string refusal_of(const std::string& set, const Values& values) {
+  try {
+    files_made(set, values);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool belongs(const Flag& flag, const std::string& set) {
+  return flag.only_for.empty() || std::ranges::find(flag.only_for, set) != flag.only_for.end();
+}
+
+TEST(DataFlags, ChangeTheSetsThatTheyBelongToAndAreRefusedByTheOthers) {
+  const std::vector<Verb> verbs = all_verbs();
+  const std::vector<Flag>& flags = find_verb(verbs, {"data", "generate"}).verb->flags;
+  for (const auto& [set, small] : kSmall) {
+    const auto files = files_made(set, small);
+    for (const Flag& flag : flags) {
+      const auto other = kOther.find(flag.names);
+      ASSERT_NE(other, kOther.end()) << flag.names << " has no other value here";
+      Values values = small;
+      values[flag.names] = other->second;
+      if (!belongs(flag, set)) {
+        const std::string refusal = refusal_of(set, values);
+        EXPECT_NE(refusal.find(flag.names + " is a flag of " + flag.only_for.front()),
+                  std::string::npos)
+            << set << ": " << refusal;
+        const std::string takes = refusal.substr(std::min(refusal.find("takes"), refusal.size()));
+        for (const Flag& one : flags)
+          EXPECT_EQ(takes.find(one.names) != std::string::npos, belongs(one, set))
+              << one.names << " of " << set << ": " << refusal;
+        continue;
+      }
+      const bool no_matter = flag.names == "--threads" || flag.names == "--force";
+      EXPECT_EQ(files_made(set, values) == files, no_matter) << flag.names << " of " << set;
+    }
+  }
+}
+
+TEST(DataFlags, OfASetThatCannotBeGeneratedTheSetIsTheMistake) {
+  EXPECT_NE(refusal_of("cifar10", {{"--particles", "2"}}).find("not a data set that can be"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace tutti

@@ -25,7 +25,8 @@ TEST(ConfigIdleKeys, AKeyWithoutEffectIsAWarningThatNamesItsPlaceAndTheReason) {
   EXPECT_EQ(resolved.warnings[1],
             path +
                 ":5:9: schedule.gamma = 0.5 has no effect: it is only for schedule.name = steps "
-                "or plateau, and schedule.name is constant");
+                "without schedule.factors, or schedule.name = plateau, and schedule.name is "
+                "constant");
   const ResolvedConfig labels =
       read_config({.file = "",
                    .environment = {},

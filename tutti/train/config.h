@@ -269,11 +269,12 @@ enum class AmongRanks {
   may_differ  ///< it names something that a node has of its own
 };
 
-/// What a key needs to have an effect: another key with one of these words, or, where there are
-/// none, with another value than its default.
+/// What a key needs to have an effect: another key, that has one itself, with one of these words,
+/// or, where there are none, with another value than its default.
 struct KeyNeed {
   std::string key;
   std::vector<std::string> words{};
+  std::string without{};  ///< a key that must have its default; empty: none
 };
 
 /// One row of the table. get and set convert between a member and a ConfigValue; a choice travels

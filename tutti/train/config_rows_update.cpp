@@ -19,7 +19,10 @@ void write_optimizer_rows(ConfigTableWriter& t) {
       .at_least(0);
   t.key(s, &S::exclude, "exclude",
         "Parameter groups without weight decay and without the trust ratio of lars and lamb")
-      .one_of({"bias", "norm"});
+      .one_of({"bias", "norm"})
+      .only_with("optimizer.weight_decay")
+      .only_with("optimizer.decay")
+      .only_with("optimizer.name", {"lars", "lamb"});
   t.key(
       s, &S::decay, "decay",
       "Weight decay of some parameters, lines as \"fc*.weight: 0.01\": a shell pattern over names "
@@ -81,7 +84,8 @@ void write_schedule_rows(ConfigTableWriter& t) {
       .only_with("schedule.name", {"steps"});
   t.key(s, &S::gamma, "gamma", "Factor at each milestone or fall")
       .between(0, 1)
-      .only_with("schedule.name", {"steps", "plateau"});
+      .only_with("schedule.name", {"steps"}, "schedule.factors")
+      .only_with("schedule.name", {"plateau"});
   t.key(s, &S::factors, "factors",
         "Rate from each milestone on / optimizer.lr, one a milestone, instead of gamma")
       .at_least(0)

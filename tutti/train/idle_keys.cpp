@@ -16,37 +16,79 @@ namespace {
 constexpr std::string_view kTask = "model.task";
 
 std::string words_of(const KeyNeed& need) {
-  return need.words.empty() ? need.key
-                            : fmt::format("{} = {}", need.key, fmt::join(need.words, " or "));
+  std::string text = need.words.empty()
+                         ? need.key
+                         : fmt::format("{} = {}", need.key, fmt::join(need.words, " or "));
+  return need.without.empty() ? text : fmt::format("{} without {}", text, need.without);
 }
 
-bool met(const KeyNeed& need, const RunConfig& config,
-         const std::optional<std::set<TaskKind>>& tasks) {
-  if (need.key == kTask)
-    return !tasks || std::ranges::any_of(*tasks, [&](TaskKind task) {
-      return std::ranges::find(need.words, name_of(task)) != need.words.end();
-    });
-  const ConfigKey& other = *find_config_key(need.key);
-  const ConfigValue value = other.get(config);
-  if (need.words.empty()) return value != other.get(RunConfig{});
-  return std::ranges::find(need.words, std::get<std::string>(value)) != need.words.end();
-}
+/// Which keys of a configuration have an effect, and why others have none.
+class Effects {
+ public:
+  Effects(const RunConfig& config, const std::optional<std::set<TaskKind>>& tasks)
+      : config_(config), tasks_(tasks) {}
 
-/// "optimizer.name is adamw"
-std::string found_words(const KeyNeed& need, const RunConfig& config,
-                        const std::optional<std::set<TaskKind>>& tasks) {
-  if (need.key == kTask) {
-    std::vector<std::string_view> names;
-    for (const TaskKind task : *tasks) names.push_back(name_of(task));
-    return fmt::format("the network's task is {}", fmt::join(names, " and "));
+  bool has_one(const ConfigKey& row) const {
+    return row.only_with.empty() ||
+           std::ranges::any_of(row.only_with, [&](const KeyNeed& need) { return met(need); });
   }
-  const ConfigValue value = find_config_key(need.key)->get(config);
-  const auto* word = std::get_if<std::string>(&value);
-  return fmt::format("{} is {}", need.key,
-                     need.words.empty() ? "not given"
-                     : word             ? *word
-                                        : to_toml(value));
-}
+
+  /// "optimizer.name is adamw". Where a need has its value and is not met all the same, only why.
+  std::vector<std::string> reasons(const ConfigKey& row) const {
+    std::vector<std::string> why, found;
+    for (const KeyNeed& need : row.only_with) {
+      std::vector<std::string>& list = has_value(need) ? why : found;
+      const std::string text = has_value(need) ? hindrance(need) : found_words(need);
+      if (std::ranges::find(list, text) == list.end()) list.push_back(text);
+    }
+    return why.empty() ? found : why;
+  }
+
+ private:
+  bool given(const std::string& key) const {
+    const ConfigKey& row = *find_config_key(key);
+    return row.get(config_) != row.get(RunConfig{});
+  }
+
+  bool has_value(const KeyNeed& need) const {
+    if (need.key == kTask)
+      return !tasks_ || std::ranges::any_of(*tasks_, [&](TaskKind task) {
+        return std::ranges::find(need.words, name_of(task)) != need.words.end();
+      });
+    if (need.words.empty()) return given(need.key);
+    const ConfigValue value = find_config_key(need.key)->get(config_);
+    return std::ranges::find(need.words, std::get<std::string>(value)) != need.words.end();
+  }
+
+  bool met(const KeyNeed& need) const {
+    return has_value(need) && (need.without.empty() || !given(need.without)) &&
+           has_one(*find_config_key(need.key));
+  }
+
+  /// Of a need that has its value and is not met.
+  std::string hindrance(const KeyNeed& need) const {
+    return !need.without.empty() && given(need.without)
+               ? fmt::format("{} is given", need.without)
+               : fmt::format("{} has no effect either", need.key);
+  }
+
+  std::string found_words(const KeyNeed& need) const {
+    if (need.key == kTask) {
+      std::vector<std::string_view> names;
+      for (const TaskKind task : *tasks_) names.push_back(name_of(task));
+      return fmt::format("the network's task is {}", fmt::join(names, " and "));
+    }
+    const ConfigValue value = find_config_key(need.key)->get(config_);
+    const auto* word = std::get_if<std::string>(&value);
+    return fmt::format("{} is {}", need.key,
+                       need.words.empty() ? "not given"
+                       : word             ? *word
+                                          : to_toml(value));
+  }
+
+  const RunConfig& config_;
+  const std::optional<std::set<TaskKind>>& tasks_;
+};
 
 }  // namespace
 
@@ -59,17 +101,12 @@ std::string words_of(std::span<const KeyNeed> needs) {
 std::vector<IdleKey> idle_keys(const RunConfig& config,
                                const std::optional<std::set<TaskKind>>& tasks) {
   std::vector<IdleKey> idle;
-  for (const ConfigKey& row : config_keys()) {
-    if (row.only_with.empty() || std::ranges::any_of(row.only_with, [&](const KeyNeed& need) {
-          return met(need, config, tasks);
-        }))
-      continue;
-    std::vector<std::string> found;
-    for (const KeyNeed& need : row.only_with) found.push_back(found_words(need, config, tasks));
-    idle.push_back({&row, fmt::format("{} = {} has no effect: it is only for {}, and {}", row.name,
-                                      to_toml(row.get(config)), words_of(row.only_with),
-                                      fmt::join(found, ", "))});
-  }
+  const Effects effects(config, tasks);
+  for (const ConfigKey& row : config_keys())
+    if (!effects.has_one(row))
+      idle.push_back({&row, fmt::format("{} = {} has no effect: it is only for {}, and {}",
+                                        row.name, to_toml(row.get(config)), words_of(row.only_with),
+                                        fmt::join(effects.reasons(row), ", "))});
   return idle;
 }
 

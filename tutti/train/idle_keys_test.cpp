@@ -19,15 +19,25 @@ std::set<std::string> idle_names(const RunConfig& config, const Tasks& tasks) {
   return names;
 }
 
-/// The config with another number or word of that key; nothing where it has neither.
+/// The config with another number or word of that key, of a list in its last place; nothing where
+/// it has neither.
 std::optional<RunConfig> with_another(const RunConfig& config, const ConfigKey& key) {
   ConfigValue value = key.get(config);
+  auto* words = std::get_if<std::vector<std::string>>(&value);
+  auto* whole = std::get_if<std::vector<int64_t>>(&value);
+  auto* real = std::get_if<std::vector<double>>(&value);
   if (auto* i = std::get_if<int64_t>(&value))
     ++*i;
   else if (auto* x = std::get_if<double>(&value))
     *x = *x < 0.5 ? *x + 0.125 : *x - 0.125;
   else if (auto* word = std::get_if<std::string>(&value); word && key.choices.size() > 1)
     *word = *word == key.choices[0] ? key.choices[1] : key.choices[0];
+  else if (words && !key.choices.empty())
+    words->empty() ? words->push_back(key.choices[0]) : words->clear();
+  else if (whole && !whole->empty())
+    ++whole->back();
+  else if (real && !real->empty())
+    real->back() += 0.125;
   else
     return std::nullopt;
   RunConfig other = config;
@@ -56,7 +66,7 @@ std::string rates_of(const RunConfig& config) {
 /// Each key that begins so has an effect on the result, or the table says that it has none.
 void expect_effects(std::string_view section, const std::set<std::string>& passed_over,
                     const RunConfig& config, std::string (*result)(const RunConfig&)) {
-  const std::set<std::string> idle = idle_names(config, kClasses);
+  const std::set<std::string> idle = idle_names(config, tasks_of(config));
   for (const ConfigKey& key : config_keys()) {
     if (!key.name.starts_with(section) || passed_over.contains(key.name)) continue;
     const auto other = with_another(config, key);
@@ -68,24 +78,30 @@ void expect_effects(std::string_view section, const std::set<std::string>& passe
 }
 
 TEST(IdleKeys, KeysOfTheOptimizerAreThoseThatChangeItsUpdates) {
-  for (const std::string& name : find_config_key("optimizer.name")->choices) {
-    RunConfig config;
-    find_config_key("optimizer.name")->set(config, name);
-    config.optimizer.weight_decay = 0.25;
-    config.optimizer.ema = 0.5;
-    // The rate is given at each step.
-    expect_effects("optimizer.", {"optimizer.name", "optimizer.lr"}, config, updates_of);
-  }
+  for (const std::string& name : find_config_key("optimizer.name")->choices)
+    for (const double weight_decay : {0.0, 0.25})
+      for (const bool lines : {false, true}) {
+        RunConfig config;
+        find_config_key("optimizer.name")->set(config, name);
+        config.optimizer.weight_decay = weight_decay;
+        if (lines) config.optimizer.decay = {"*: 0.5"};  // in place of weight_decay
+        config.optimizer.ema = 0.5;
+        // The rate is given at each step.
+        std::set<std::string> passed_over = {"optimizer.name", "optimizer.lr"};
+        if (lines) passed_over.insert("optimizer.weight_decay");
+        expect_effects("optimizer.", passed_over, config, updates_of);
+      }
 }
 
 TEST(IdleKeys, KeysOfTheScheduleAreThoseThatChangeTheRate) {
   for (const std::string& name : find_config_key("schedule.name")->choices)
-    for (const int64_t warmup : {0, 6}) {
+    for (const int64_t warmup : {0, 6, 7}) {
       if (name == "plateau") continue;  // it falls by what evaluations say
       RunConfig config;
       find_config_key("schedule.name")->set(config, name);
       config.run.epochs = 10;
       config.schedule.milestones = {4, 6};
+      if (warmup == 7) config.schedule.factors = {0.5, 0.25};
       config.schedule.warmup_steps = warmup;
       config.schedule.scale_with_batch = BatchScaling::linear;
       expect_effects("schedule.",
@@ -109,11 +125,83 @@ TEST(IdleKeys, OfALossOnlyWhatTheTaskHas) {
   EXPECT_FALSE(idle_names(config, kNumbers).contains("loss.delta"));
 }
 
+/// A field of what is learned beside an image; nobody reads it.
+class NoSamples : public data::Dataset {
+ public:
+  explicit NoSamples(bool classes)
+      : fields_{{.name = "image", .shape = {1, 8, 8}},
+                {.name = "label",
+                 .element = classes ? data::ElementType::u8 : data::ElementType::f32,
+                 .shape = classes ? Shape{} : Shape{4},
+                 .class_names = std::vector<std::string>(classes ? 4 : 0)}} {}
+  int64_t size() const override { return 0; }
+  const std::vector<data::Field>& fields() const override { return fields_; }
+  void read(int64_t, data::Sample&) const override {}
+
+ private:
+  std::vector<data::Field> fields_;
+};
+
+std::string losses_of(const RunConfig& config) {
+  TrainingGraphSpec spec;
+  spec.model = model_spec(config, NoSamples(config.model.task == ModelTask::classify), 2);
+  std::string text;
+  const TrainingGraph made = make_training_graph(spec);
+  for (const Node& node : made.graph.nodes())
+    text += fmt::format("{} {}\n", node.op->name(), node.op->attributes());
+  return text;
+}
+
+TEST(IdleKeys, KeysOfTheLossAreThoseThatChangeIt) {
+  for (const ModelTask task : {ModelTask::classify, ModelTask::regress})
+    for (const bool weighted : {false, true})
+      for (const std::string& pointwise : find_config_key("loss.pointwise")->choices) {
+        RunConfig config;
+        config.model.name = "mlp";
+        config.model.task = task;
+        config.data.transforms = {"image: divide 255"};
+        find_config_key("loss.pointwise")->set(config, pointwise);
+        if (weighted) config.loss.class_weights = {1, 2, 3, 4};
+        // The attributes of an unweighted loss name it all the same.
+        expect_effects("loss.",
+                       weighted ? std::set<std::string>{} : std::set<std::string>{"loss.mean_over"},
+                       config, losses_of);
+      }
+}
+
+TEST(IdleKeys, WhatNeedsAKeyWithoutEffectHasNoneEither) {
+  RunConfig config;
+  config.model.name = "mlp";
+  config.loss.pointwise = PointwiseLossKind::huber;
+  config.loss.delta = 2;
+  std::string text;
+  for (const IdleKey& idle : idle_keys(config, kClasses))
+    if (idle.key->name == "loss.delta") text = idle.text;
+  EXPECT_EQ(text,
+            "loss.delta = 2.0 has no effect: it is only for loss.pointwise = huber, and "
+            "loss.pointwise has no effect either");
+}
+
+TEST(IdleKeys, FactorsTakeThePlaceOfGamma) {
+  RunConfig config;
+  config.schedule.name = ScheduleKind::steps;
+  config.schedule.milestones = {4, 6};
+  EXPECT_FALSE(idle_names(config, kClasses).contains("schedule.gamma"));
+  config.schedule.factors = {0.5, 0.25};
+  std::string text;
+  for (const IdleKey& idle : idle_keys(config, kClasses))
+    if (idle.key->name == "schedule.gamma") text = idle.text;
+  EXPECT_EQ(text,
+            "schedule.gamma = 0.1 has no effect: it is only for schedule.name = steps without "
+            "schedule.factors, or schedule.name = plateau, and schedule.factors is given");
+}
+
 TEST(IdleKeys, NeedsNameKeysAndTheirWords) {
   for (const ConfigKey& key : config_keys())
     for (const KeyNeed& need : key.only_with) {
       const ConfigKey* other = find_config_key(need.key);
       ASSERT_NE(other, nullptr) << key.name;
+      EXPECT_TRUE(need.without.empty() || find_config_key(need.without)) << key.name;
       for (const std::string& word : need.words)
         EXPECT_NE(std::ranges::find(other->choices, word), other->choices.end())
             << key.name << ": " << word;

@@ -27,6 +27,7 @@ struct PlanVerb {
 
 Json step_json(const Step& step, bool refusals) {
   Json out = {{"name", step.name}, {"op", step.request.op->name()}, {"kernel", step.kernel}};
+  if (step.speed != KernelSpeed::fast) out["reference_loops"] = true;
   if (refusals) out["refused"] = step.refused;
   return out;
 }

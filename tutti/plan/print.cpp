@@ -27,8 +27,9 @@ void print_operands(std::string& text, const Plan& plan, const std::vector<Tenso
 
 void print_step(std::string& text, const Plan& plan, const Step& step, bool with_refusals) {
   const std::string attributes = step.request.op->attributes();
-  text += fmt::format("  {} = {}{} by {}\n     ", step.name, step.request.op->name(),
-                      attributes.empty() ? "" : " {" + attributes + "}", step.kernel);
+  text += fmt::format("  {} = {}{} by {}{}\n     ", step.name, step.request.op->name(),
+                      attributes.empty() ? "" : " {" + attributes + "}", step.kernel,
+                      step.speed == KernelSpeed::fast ? "" : " (reference loops)");
   print_operands(text, plan, step.request.in, step.in);
   text += " ->";
   print_operands(text, plan, step.request.out, step.out);

@@ -13,6 +13,7 @@
 #include "tutti/plan/compile.h"
 #include "tutti/plan/executor.h"
 #include "tutti/plan/pass_estimate.h"
+#include "tutti/plan/slow_steps.h"
 
 namespace tutti {
 namespace {
@@ -55,12 +56,8 @@ double weighted_flop(const Plan& plan) {
   double flop = 0;
   for (const PlanBand& band : plan.bands)
     for (const Step& step : band.steps) {
-      const Node& node = plan.graph.nodes()[static_cast<size_t>(step.node)];
-      std::vector<ValueType> in, out;
-      for (const Value v : node.in) in.push_back(plan.graph.type(v));
-      for (const Value v : node.out) out.push_back(plan.graph.type(v));
       const bool slow = step.speed != KernelSpeed::fast;
-      flop += node.op->flop(in, out) * (slow ? kReferenceWeight : 1);
+      flop += flop_of(plan, step) * (slow ? kReferenceWeight : 1);
     }
   return flop;
 }

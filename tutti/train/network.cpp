@@ -8,6 +8,7 @@
 #include "tutti/ops/fuse.h"
 #include "tutti/parallel/bucket_size.h"
 #include "tutti/parallel/split/rows_read.h"
+#include "tutti/plan/slow_steps.h"
 #include "tutti/train/tuning_file.h"
 
 namespace tutti {
@@ -261,6 +262,14 @@ class NetworkCompiler {
   PlanOptions options_;
 };
 
+/// Of rank 0, once a start: nothing else says why the run takes so long.
+void warn_of_slow_steps(const Plan& plan, const std::string& asked_layout) {
+  if (const std::string slow = slow_steps_text(plan); !slow.empty())
+    log::warn(
+        "{}{}", slow,
+        asked_layout == "auto" ? "" : "; leave plan.layout out, and the fastest layout is chosen");
+}
+
 /// A layout and choices, as rank 0 tells them to the others.
 std::string choices_text(const std::string& layout, const Choices& choices) {
   return layout + "\n" + choices.to_string();
@@ -304,6 +313,7 @@ std::unique_ptr<EvaluationNetwork> compile_evaluation(const ModelSpec& model,
       others.choices = evaluation_of(model, other, backend, others)->plan.options.choices;
     }
     network->plan.options.choices = others.choices.used();
+    warn_of_slow_steps(network->plan, options.layout);
     return choices_text(others.layout, network->plan.options.choices);
   });
   if (communicator.rank() == 0) return network;
@@ -318,6 +328,7 @@ std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend&
   const std::string made =
       comm::decide(communicator, spec.measure ? "measuring kernels" : "compiling the plan", [&] {
         compiler.compile_first(*network);
+        warn_of_slow_steps(network->training, spec.layout);
         return choices_text(network->training.layout, network->training.options.choices);
       });
   if (communicator.rank() != 0) {

@@ -33,6 +33,25 @@ std::vector<std::string> choices_of_ranks(int ranks, const std::vector<int64_t>&
   return used;
 }
 
+/// A processor for which there are reference loops alone for convolutions.
+class WithoutFastConvolutions : public Backend {
+ public:
+  std::string_view name() const override { return "cpu"; }
+  std::vector<KernelCandidate> candidates(const KernelRequest& request) const override {
+    std::vector<KernelCandidate> list = cpu_.candidates(request);
+    if (request.op->name().starts_with("conv"))
+      for (KernelCandidate& candidate : list) candidate.speed = KernelSpeed::slow;
+    return list;
+  }
+  std::vector<Layout> activation_layouts(const Shape& shape, DType dtype) const override {
+    return cpu_.activation_layouts(shape, dtype);
+  }
+  size_t tile_bytes() const override { return cpu_.tile_bytes(); }
+
+ private:
+  CpuBackend cpu_;
+};
+
 /// The lines of `some` that `all` lacks.
 std::string missing(const std::string& some, const std::string& all) {
   std::istringstream lines(some);
@@ -64,6 +83,33 @@ TEST(EvaluationNetwork, AllRanksTakeWhatTrainingHasChosen) {
   const std::vector<std::string> used = choices_of_ranks(2, {}, options);
   EXPECT_NE(used[1], "");
   EXPECT_EQ(missing(used[1], used[0]), "");
+}
+
+TEST(Network, ReferenceLoopsAreAWarningThatSaysWhichStepsAndTheWayOut) {
+  NetworkSpec spec;
+  spec.training.model = odd_images();
+  spec.measure = false;
+  const auto said = [&](const Backend& backend, const std::string& layout) {
+    spec.layout = layout;
+    std::string plan;
+    testing::internal::CaptureStderr();
+    comm::run_ranks(2, [&](comm::Communicator& communicator) {
+      const auto network = compile_network(spec, backend, communicator);
+      if (communicator.rank() == 0) plan = network->training.to_string();
+    });
+    const std::string text = testing::internal::GetCapturedStderr();
+    EXPECT_EQ(plan.find("(reference loops)") == plan.npos, text.empty()) << plan;
+    return text;
+  };
+  EXPECT_EQ(said(CpuBackend(), "last").find("reference loops"), std::string::npos);
+  const std::string asked = said(WithoutFastConvolutions(), "plain");
+  const size_t at = asked.find("steps run reference loops, 10 to 100 times as slow");
+  ASSERT_NE(at, std::string::npos) << asked;
+  EXPECT_EQ(asked.find("reference loops", at + 30), std::string::npos) << "once: " << asked;
+  EXPECT_NE(asked.find("for layout plain: conv1 ("), std::string::npos) << asked;
+  EXPECT_NE(asked.find(" more; leave plan.layout out"), std::string::npos) << asked;
+  EXPECT_EQ(said(WithoutFastConvolutions(), "auto").find("leave plan.layout out"),
+            std::string::npos);
 }
 
 }  // namespace

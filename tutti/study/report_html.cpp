@@ -267,7 +267,7 @@ std::string html_report(const StudyResult& result, const ReportText& text) {
                  {"chart_js", std::string(chart_js())},
                  {"svg", std::string(page_svg())},
                  {"draw", std::string(page_draw())},
-                 {"script", std::string(page_script())}});
+                 {"script", std::string(page_places()) + std::string(page_script())}});
 }
 
 }  // namespace tutti::study

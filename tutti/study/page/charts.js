@@ -10,8 +10,8 @@
 
   const readable = (value) => (value === null || !Number.isFinite(value) ? '-' : Math.abs(value) >= 1000 ? Math.round(value).toLocaleString('en') : String(Number(value.toPrecision(3))));
   const ranksWords = (row) => `${row.ranks} ${row.ranks === 1 ? 'rank' : 'ranks'}` + (row.parts ? `, ${row.parts} a sample` : '');
-  // Ranks that share samples stand beside as many that do not.
-  const at = (row) => log(row.ranks) + (row.parts ? 0.25 : 0);
+  const places = Places.of(rows);
+  const at = (row) => places[rows.indexOf(row)];
   const same = (run, row) => run.ranks === row.ranks && run.parts === row.parts;
   const named = (row) => String(row.ranks) + (row.parts ? '/' + row.parts : '') + (row.oversubscribed ? '*' : '');
   const interval = (r) => (r.low_90 === null ? '' : ` [${readable(r.low_90)}, ${readable(r.high_90)}]`);

@@ -245,6 +245,7 @@ class Communicator : protected ChannelSource {
   virtual std::string alarm() { return {}; }
 
  private:
+  class Wait;
   friend class Operation;
   friend class MessageOperation;
   friend class BlockExchange;

@@ -133,77 +133,121 @@ std::string Communicator::report(const Pending& what, const std::string& how,
       patience_.empty() ? "" : "; " + patience_);
 }
 
-void Communicator::wait_for(const std::function<bool()>& done,
-                            const std::function<Pending()>& pending, double grace) {
-  auto begin = Clock::now(), last = begin, answered = begin;
-  const std::time_t since = std::time(nullptr);
-  const bool is_sharing = places_.sharing_cores() > cores();
-  const std::chrono::nanoseconds spin = is_sharing ? kSpinSharing : kSpinAlone;
-  auto next_look = begin + kLookAround;
-  double limit = timeout_ + grace;
-  const auto fail = [&](const Pending& what, const std::string& how) {
-    raise_alarm();
-    throw CommError(report(what, how, since));
-  };
-  // A rank may have done its share and left, or given up, between two looks: what was done before
-  // counts.
-  std::optional<Pending> before;
-  const auto look_around = [&] {
-    Pending now = pending();
-    // Something has come since the last look: the answer is on its way, however long it takes. What
-    // had come before the first is not known, so the time-out begins there.
-    if (before != now) {
-      answered = Clock::now();
-      limit = timeout_ + grace;
+/// One call of wait_for().
+class Communicator::Wait {
+ public:
+  Wait(Communicator& communicator, const std::function<bool()>& done,
+       const std::function<Pending()>& pending, double grace)
+      : c_(communicator), done_(done), pending_(pending), allowed_(c_.timeout_ + grace),
+        is_sharing_(c_.places_.sharing_cores() > cores()), limit_(allowed_),
+        looks_(is_sharing_ ? kLooksOfSystem : kLooks) {}
+
+  void run() {
+    for (;;) {
+      if (look()) return;
+      c_.progress_->pass();
+      const auto now = Clock::now();
+      count_looks(now);
+      forgive_stop(now);
+      give_way(now);
+      if (now >= next_look_) {
+        next_look_ = now + kLookAround;
+        if (look_around()) return;
+      }
+      check_limit(now);
     }
-    before = std::move(now);
-    if (lost_peer(before->missing).empty() && alarm().empty()) return false;
-    if (done()) return true;
-    const Pending what = pending();
-    if (const std::string lost = lost_peer(what.missing); !lost.empty()) fail(what, lost);
-    if (const std::string other = alarm(); !other.empty()) fail(what, other);
-    return false;
-  };
-  int looks = is_sharing ? kLooksOfSystem : kLooks;
-  for (;;) {
-    for (int i = 0; i < looks; ++i) {
-      if (done()) return;
-      progress_->work().help();
+  }
+
+ private:
+  /// Whether it is done.
+  bool look() {
+    for (int i = 0; i < looks_; ++i) {
+      if (done_()) return true;
+      c_.progress_->work().help();
       spin_pause();
     }
-    progress_->pass();
-    const auto now = Clock::now();
-    // A look may be a call of the system, with a wire over TCP. Each takes in what a socket holds,
-    // so that a long transfer is not slowed by the naps.
-    const bool asks_system = now - last > looks * kLookInMemory;
-    looks = now - begin > kStalled      ? kLooksStalled
-            : is_sharing && asks_system ? kLooksOfSystem
-                                        : kLooks;
-    // This process was stopped, as by Ctrl-Z, and the others with it: that is no time to answer.
-    if (now - last > kStopped) {
-      begin += now - last;
-      answered += now - last;
+    return false;
+  }
+
+  /// A look may be a call of the system, with a wire over TCP. Each takes in what a socket holds,
+  /// so that a long transfer is not slowed by the naps.
+  void count_looks(Clock::time_point now) {
+    const bool asks_system = now - last_ > looks_ * kLookInMemory;
+    looks_ = now - begin_ > kStalled      ? kLooksStalled
+             : is_sharing_ && asks_system ? kLooksOfSystem
+                                          : kLooks;
+  }
+
+  /// This process was stopped, as by Ctrl-Z, and the others with it: that is no time to answer.
+  void forgive_stop(Clock::time_point now) {
+    if (now - last_ > kStopped) {
+      begin_ += now - last_;
+      answered_ += now - last_;
     }
-    last = now;
-    if (!patience_.empty())
-      std::this_thread::sleep_for(std::min<Clock::duration>((now - begin) / 10, kLongNap));
-    else if (now - begin > kStalled)
+    last_ = now;
+  }
+
+  void give_way(Clock::time_point now) {
+    const std::chrono::nanoseconds spin = is_sharing_ ? kSpinSharing : kSpinAlone;
+    if (!c_.patience_.empty())
+      std::this_thread::sleep_for(std::min<Clock::duration>((now - begin_) / 10, kLongNap));
+    else if (now - begin_ > kStalled)
       std::this_thread::sleep_for(kStalledNap);
-    else if (now - begin > spin || looks == kLooksOfSystem)
+    else if (now - begin_ > spin || looks_ == kLooksOfSystem)
       give_core_away();
-    if (now >= next_look) {
-      next_look = now + kLookAround;
-      if (look_around()) return;
+  }
+
+  /// Whether it is done. A rank may have done its share and left, or given up, between two looks:
+  /// what was done before counts.
+  bool look_around() {
+    Pending now = pending_();
+    // Something has come since the last look: the answer is on its way, however long it takes. What
+    // had come before the first is not known, so the time-out begins there.
+    if (before_ != now) {
+      answered_ = Clock::now();
+      limit_ = allowed_;
     }
-    if (std::chrono::duration<double>(now - answered).count() <= limit) continue;
+    before_ = std::move(now);
+    if (c_.lost_peer(before_->missing).empty() && c_.alarm().empty()) return false;
+    if (done_()) return true;
+    const Pending what = pending_();
+    if (const std::string lost = c_.lost_peer(what.missing); !lost.empty()) fail(what, lost);
+    if (const std::string other = c_.alarm(); !other.empty()) fail(what, other);
+    return false;
+  }
+
+  void check_limit(Clock::time_point now) {
+    if (std::chrono::duration<double>(now - answered_).count() <= limit_) return;
     const std::string how = fmt::format(
         "no answer within {:g} s (a rank that is slow, stuck, or was started with another "
         "configuration)",
-        limit);
-    if (on_timeout_ == OnTimeout::abort) fail(pending(), how);
-    log::warn("{}; waiting goes on, as comm.on_timeout asks", report(pending(), how, since));
-    limit += timeout_;
+        limit_);
+    if (c_.on_timeout_ == OnTimeout::abort) fail(pending_(), how);
+    log::warn("{}; waiting goes on, as comm.on_timeout asks", c_.report(pending_(), how, since_));
+    limit_ += c_.timeout_;
   }
+
+  [[noreturn]] void fail(const Pending& what, const std::string& how) {
+    c_.raise_alarm();
+    throw CommError(c_.report(what, how, since_));
+  }
+
+  Communicator& c_;
+  const std::function<bool()>& done_;
+  const std::function<Pending()>& pending_;
+  const double allowed_;  // seconds without news
+  const bool is_sharing_;
+  const std::time_t since_ = std::time(nullptr);
+  Clock::time_point begin_ = Clock::now(), last_ = begin_, answered_ = begin_,
+                    next_look_ = begin_ + kLookAround;
+  double limit_;
+  int looks_;
+  std::optional<Pending> before_;  // the last look's
+};
+
+void Communicator::wait_for(const std::function<bool()>& done,
+                            const std::function<Pending()>& pending, double grace) {
+  Wait(*this, done, pending, grace).run();
 }
 
 }  // namespace tutti::comm

@@ -141,6 +141,7 @@ void add_batch_norm(const Shape& tile, const Layout& layout, DType type) {
   const BatchNormApply apply(true, false), apply_residual(true, true);
   const BatchNormGradReduce reduce(true, true);
   const BatchNormGradApply grad;
+  const BatchNormGradScale scale;
   const auto run = [&](const std::string& what, const Op& op, const std::vector<TensorDesc>& in,
                        const std::vector<TensorDesc>& out) {
     Bench bench;
@@ -155,6 +156,7 @@ void add_batch_norm(const Shape& tile, const Layout& layout, DType type) {
   run("batch_norm_apply+residual", apply_residual, {a, c, c, c, c, a}, {a});
   run("batch_norm_grad_reduce", reduce, {a, a, c, c, a, a}, {a, c, c});
   run("batch_norm_grad_apply", grad, {a, a, c, c, c, c, c}, {a});
+  run("batch_norm_grad_scale", scale, {a, c, c}, {a});
 }
 
 void add_dense(int64_t samples, int64_t features, int64_t outputs, DType type) {

@@ -105,10 +105,18 @@ std::vector<GradientCase> cases() {
                  return std::vector<Value>{squared_error(
                      g, batch_norm(g, "bn", y, Mode::train, {.relu = relu, .residual = other}))};
                });
-  add_map("batch_norm_frozen", {3, 4, 2}, [](Graph& g, Value x) {
-    const NormStatistics frozen{.momentum = 0, .running = true};
-    return batch_norm(g, "bn", x, Mode::train, {.relu = true, .statistics = frozen});
-  });
+  // With the smallest momentum the averages are all but constants to finite differences, too.
+  for (const auto& [name, momentum] : {std::pair("frozen", 0.f), std::pair("running", 1e-20f)})
+    for (const bool residual : {false, true})
+      add_case(fmt::format("batch_norm_{}{}", name, residual ? "_residual" : ""),
+               [=, momentum = momentum](Graph& g) {
+                 const Value y = variable(g, "y", {3, 4, 2}),
+                             other = residual ? variable(g, "other", {3, 4, 2}) : Value{};
+                 const NormStatistics averages{.momentum = momentum, .running = true};
+                 return std::vector<Value>{squared_error(
+                     g, batch_norm(g, "bn", y, Mode::train,
+                                   {.relu = true, .residual = other, .statistics = averages}))};
+               });
   add_map("dense", {2, 3, 2}, [](Graph& g, Value x) {
     return dense(g, "y", x, {.outputs = 4, .bias = true, .dtype = {}});
   });

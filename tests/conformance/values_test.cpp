@@ -103,6 +103,32 @@ TEST(Values, BatchNormByRunningAveragesTakesThemWithThisBatchInThem) {
   expect_near(y.out(1), {1 / std::sqrt(spread)});
 }
 
+TEST(Values, OneValueOfAChannelHasNoVariance) {
+  for (const bool running : {false, true}) {
+    const OpRun y = run(std::make_shared<BatchNormStats>(NormStatistics{.running = running}),
+                        {batched({1, 1, 1}), fixed({1}), fixed({1})}, {{3}, {1}, {2}});
+    expect_near(y.in(1), {1.2});
+    expect_near(y.in(2), {2});
+  }
+}
+
+TEST(Values, WithoutMomentumNothingReachesTheAverages) {
+  const OpRun y = run(std::make_shared<BatchNormStats>(NormStatistics{.momentum = 0}),
+                      {batched({2, 1, 1}), fixed({1}), fixed({1})}, {{3, INFINITY}, {1}, {2}});
+  expect_near(y.in(1), {1});
+  expect_near(y.in(2), {2});
+}
+
+TEST(Values, GradientThroughConstantStatistics) {
+  const auto dy = [](std::optional<float> epsilon) {
+    return run(std::make_shared<BatchNormGradScale>(epsilon),
+               {batched({1, 2, 2}), fixed({2}), fixed({2})}, {{1, 2, 3, -4}, {0.25, 4}, {3, 2}})
+        .out(0);
+  };
+  expect_near(dy(std::nullopt), {0.75, 1.5, 24, -32});
+  expect_near(dy(0.0f), {6, 12, 3, -4});
+}
+
 /// One parameter with its gradient and states in an update's ops.
 struct Updated {
   std::vector<Values> operands;  ///< w, g, states

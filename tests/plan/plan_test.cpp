@@ -227,7 +227,7 @@ TEST(Plan, AShapeThatDoesNotFitNamesTheLayer) {
   TrainingGraphSpec spec;
   spec.model.name = "resnet50";
   spec.model.input = {3, 4, 4};
-  spec.model.batch = 1;
+  spec.model.batch = 2;
   EXPECT_NO_THROW(make_training_graph(spec));  // pads make even this fit
   spec.model.name = "lenet";
   try {

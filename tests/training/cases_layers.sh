@@ -52,6 +52,39 @@ END
   expect 0 moving_parts --ranks 4 --set parallel.spatial=2
   near moving moving_parts
   cmp moving/checkpoints/step_0000008/weights.safetensors one/checkpoints/step_0000008/weights.safetensors && fail "running averages change nothing"
+  # Through a resume; and two replicas that share them have those of one batch.
+  expect 0 moving_part --max-steps 5
+  expect 0 moving_part --resume
+  same moving moving_part 8
+  expect 0 moving_batch --replicas 1 --set batch.local=2
+  expect 0 moving_group --ranks 2 --set parallel.batchnorm_group_size=2
+  near moving_batch moving_group
+  # Frozen: the averages stay at 0 and 1, and there is nothing that replicas could share.
+  sed 's/^statistics = "running"/&\nmomentum = 0/' running.toml >frozen.toml
+  config=frozen.toml
+  expect 0 frozen
+  expect 0 frozen_two --ranks 2 --set parallel.batchnorm_group_size=2
+  same frozen frozen_two 8
+  expect 0 frozen_part --max-steps 5
+  expect 0 frozen_part --resume
+  same frozen frozen_part 8
+  expect 0 frozen_parts --ranks 4 --set parallel.spatial=2
+  near frozen frozen_parts
+  python3 - frozen/checkpoints/step_0000008/weights.safetensors <<'END' || fail "the averages of a frozen batch norm moved"
+import array, json, sys
+data = open(sys.argv[1], "rb").read()
+start = 8 + int.from_bytes(data[:8], "little")
+tensors = json.loads(data[8:start])
+of = {"running_mean": 0, "running_var": 1}
+found = 0
+for name, tensor in tensors.items():
+    wanted = of.get(name.split(".")[-1])
+    if wanted is None: continue
+    begin, end = (start + at for at in tensor["data_offsets"])
+    found += 1
+    if set(array.array("f", data[begin:end])) != {wanted}: sys.exit(1)
+sys.exit(found != 2)
+END
   config=$here/layers.toml
   # None of several predictions is written over an input: q.h5 stands for q.kind.h5 and q.again.h5.
   cat >single.toml <<'END'

@@ -19,25 +19,25 @@ std::string relu_residual(bool relu, bool residual) {
                      residual ? "residual" : "");
 }
 
-/// The sums that the gradient through the statistics takes, (sum over all) / (all values), of
-/// dgamma and dbeta: with M this rank's number of values it is (sum over all) * share / M. Through
-/// constant statistics there is none: a share of 0.
-std::pair<Value, Value> sums_of_all(Graph& graph, const std::string& name, Value mean, Value dgamma,
-                                    Value dbeta) {
-  const auto sum = [&](const char* of, float share, const std::vector<Value>& each) {
-    return graph.append(name + of, std::make_shared<SumParts>(share), each).front();
-  };
-  const auto constant = [&] {
-    return std::pair{sum(".dgamma", 0, {dgamma}), sum(".dbeta", 0, {dbeta})};
-  };
+/// What made a batch norm's mean; null for a value that the caller binds.
+OpPtr maker_of(const Graph& graph, Value mean) {
   const int producer = graph[mean].producer;
-  if (producer < 0) return {dgamma, dbeta};
-  const OpPtr made = graph.nodes()[static_cast<size_t>(producer)].op;
-  if (const auto* stats = dynamic_cast<const BatchNormStats*>(made.get()))
-    return stats->statistics().running ? constant() : std::pair{dgamma, dbeta};
-  const auto* merge = dynamic_cast<const MergeMoments*>(made.get());
+  return producer < 0 ? nullptr : graph.nodes()[static_cast<size_t>(producer)].op;
+}
+
+bool by_running_averages(const Op* maker) {
+  if (const auto* stats = dynamic_cast<const BatchNormStats*>(maker))
+    return stats->statistics().running;
+  const auto* merge = dynamic_cast<const MergeMoments*>(maker);
+  return merge != nullptr && merge->statistics().running;
+}
+
+/// The sums that the gradient through the batch's statistics takes, (sum over all) / (all values),
+/// of dgamma and dbeta: with M this rank's number of values it is (sum over all) * share / M.
+std::pair<Value, Value> sums_of_all(Graph& graph, const std::string& name, const Op* maker,
+                                    Value dgamma, Value dbeta) {
+  const auto* merge = dynamic_cast<const MergeMoments*>(maker);
   if (merge == nullptr) return {dgamma, dbeta};
-  if (merge->statistics().running) return constant();
   const NormGroup& group = merge->group();
   std::vector<Value> dgammas, dbetas;
   for (const auto& each :
@@ -45,8 +45,44 @@ std::pair<Value, Value> sums_of_all(Graph& graph, const std::string& name, Value
     dgammas.push_back(each[0]);
     dbetas.push_back(each[1]);
   }
-  const auto share = static_cast<float>(group.share());
-  return {sum(".dgamma", share, dgammas), sum(".dbeta", share, dbetas)};
+  const auto sum = [&](const char* of, const std::vector<Value>& each) {
+    const auto share = static_cast<float>(group.share());
+    return graph.append(name + of, std::make_shared<SumParts>(share), each).front();
+  };
+  return {sum(".dgamma", dgammas), sum(".dbeta", dbetas)};
+}
+
+struct NormFlags {
+  bool relu, residual;
+  std::optional<float> epsilon;  ///< given: input 2 is the variance, not inv_std
+};
+
+/// Appends the reduction, which gives (g, dgamma, dbeta), and enters what the inputs after the
+/// statistics get from it.
+std::vector<Value> reduce_gradient(const GradArgs& args, const NormFlags& norm,
+                                   std::vector<Value>& din) {
+  const Node& node = args.node;
+  std::vector<Value> in{args.dout[0], node.in[0], node.in[1], node.in[2]};
+  if (norm.relu) in.push_back(node.out[0]);
+  const std::vector<Value> reduced =
+      args.graph.append(node.name + ".dreduce",
+                        std::make_shared<BatchNormGradReduce>(norm.relu, false, norm.epsilon), in);
+  din.resize(node.in.size());
+  din[3] = reduced[1];
+  din[4] = reduced[2];
+  if (norm.residual) din[5] = reduced[0];
+  return reduced;
+}
+
+/// dy where the statistics are constants.
+Value through_constants(const GradArgs& args, Value g, std::optional<float> epsilon) {
+  const Node& node = args.node;
+  return args.graph.append1(node.name + ".dy", std::make_shared<BatchNormGradScale>(epsilon),
+                            {g, node.in[2], node.in[3]});
+}
+
+std::string of_variance(std::optional<float> epsilon) {
+  return epsilon ? fmt::format("epsilon {}", *epsilon) : "";
 }
 
 /// Shared by training and evaluation: (y, a [C], b [C], gamma, beta, [residual]) -> like y.
@@ -92,23 +128,24 @@ std::vector<Value> BatchNormApply::grad(const GradArgs& args) const {
   Graph& graph = args.graph;
   const Node& node = args.node;
   const Value y = node.in[0], mean = node.in[1], inv_std = node.in[2], gamma = node.in[3];
-  std::vector<Value> in{args.dout[0], y, mean, inv_std};
-  if (relu_) in.push_back(node.out[0]);
-  const std::vector<Value> reduced =
-      graph.append(node.name + ".dreduce", std::make_shared<BatchNormGradReduce>(relu_, false), in);
-  std::vector<Value> din(node.in.size());
-  din[3] = reduced[1];
-  din[4] = reduced[2];
-  if (residual_) din[5] = reduced[0];
+  std::vector<Value> din;
+  const std::vector<Value> reduced = reduce_gradient(args, {relu_, residual_, {}}, din);
   if (!args.needed[0]) return din;
-  const auto [dgamma, dbeta] = sums_of_all(graph, node.name, mean, reduced[1], reduced[2]);
+  const OpPtr maker = maker_of(graph, mean);
+  if (by_running_averages(maker.get())) {
+    din[0] = through_constants(args, reduced[0], {});
+    return din;
+  }
+  const auto [dgamma, dbeta] = sums_of_all(graph, node.name, maker.get(), reduced[1], reduced[2]);
   din[0] = graph.append1(node.name + ".dy", std::make_shared<BatchNormGradApply>(),
                          {reduced[0], y, mean, inv_std, gamma, dgamma, dbeta});
   return din;
 }
 
 std::string BatchNormGradReduce::attributes() const {
-  return fmt::format("{}{}{}", relu_ ? "relu" : "", relu_ && two_ ? " " : "", two_ ? "two" : "");
+  const std::string flags =
+      fmt::format("{}{}{}", relu_ ? "relu" : "", relu_ && two_ ? " " : "", two_ ? "two" : "");
+  return flags + (epsilon_ && !flags.empty() ? " " : "") + of_variance(epsilon_);
 }
 
 std::vector<ValueType> BatchNormGradReduce::infer(std::span<const ValueType> in) const {
@@ -129,6 +166,15 @@ std::vector<ValueType> BatchNormGradApply::infer(std::span<const ValueType> in) 
   return {in[0]};
 }
 
+std::string BatchNormGradScale::attributes() const { return of_variance(epsilon_); }
+
+std::vector<ValueType> BatchNormGradScale::infer(std::span<const ValueType> in) const {
+  require_inputs(name(), in, 3);
+  require_batched(name(), in[0], 2);
+  require_channels(name(), in, 1, 2, in[0].desc.shape[1]);
+  return {in[0]};
+}
+
 std::string BatchNormInference::attributes() const {
   const std::string flags = relu_residual(relu_, residual_);
   return fmt::format("epsilon {}{}{}", epsilon_, flags.empty() ? "" : " ", flags);
@@ -136,6 +182,13 @@ std::string BatchNormInference::attributes() const {
 
 std::vector<ValueType> BatchNormInference::infer(std::span<const ValueType> in) const {
   return infer_apply(*this, in, residual_);
+}
+
+std::vector<Value> BatchNormInference::grad(const GradArgs& args) const {
+  std::vector<Value> din;
+  const std::vector<Value> reduced = reduce_gradient(args, {relu_, residual_, epsilon_}, din);
+  if (args.needed[0]) din[0] = through_constants(args, reduced[0], epsilon_);
+  return din;
 }
 
 }  // namespace tutti

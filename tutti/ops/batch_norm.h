@@ -6,10 +6,12 @@
 //              apply:       z = relu(gamma * (y - mean) * inv_std + beta + residual)
 //   backward   grad_reduce: g = (dz + dz2) * [z > 0], dbeta = sum g, dgamma = sum g * xhat
 //              grad_apply:  dy = gamma * inv_std * (g - dbeta / M - xhat * dgamma / M)
+//                           dy = gamma * inv_std * g, where the statistics are constants
 // with xhat = (y - mean) * inv_std and M = samples x positions. g is also the residual's gradient.
 // Statistics are f32 whatever the type of y; variances are biased in the normalisation and unbiased
 // in the running average, as everywhere.
 
+#include <optional>
 #include <string>
 
 #include "tutti/graph/graph.h"
@@ -22,8 +24,10 @@ namespace tutti {
 struct NormStatistics {
   float epsilon = 1e-5f, momentum = 0.1f;
   /// Normalise by the averages, this batch in them, instead of by the batch. They are constants to
-  /// the gradient. With a momentum of 0 it is a frozen batch norm.
+  /// the gradient.
   bool running = false;
+  /// The averages stay as they are, and training normalises by them as evaluation does.
+  bool frozen() const { return running && momentum == 0; }
   std::string to_string() const;
 };
 
@@ -66,12 +70,15 @@ class BatchNormApply : public Op {
   bool relu_, residual_;
 };
 
-/// (dz, y, mean, inv_std, [z if relu], [dz2 if two]) -> (g like dz, dgamma [C], dbeta [C]).
+/// (dz, y, mean, inv_std, [z if relu], [dz2 if two]) -> (g like dz, dgamma [C], dbeta [C]). With an
+/// epsilon, that of a BatchNormInference, the variance takes the place of inv_std.
 class BatchNormGradReduce : public Op {
  public:
-  BatchNormGradReduce(bool relu, bool two) : relu_(relu), two_(two) {}
+  BatchNormGradReduce(bool relu, bool two, std::optional<float> epsilon = {})
+      : relu_(relu), two_(two), epsilon_(epsilon) {}
   bool relu() const { return relu_; }
   bool two() const { return two_; }
+  std::optional<float> epsilon() const { return epsilon_; }
   std::string_view name() const override { return "batch_norm_grad_reduce"; }
   std::string attributes() const override;
   Walk walk(std::span<const ValueType>) const override { return Walk::reduce; }
@@ -80,9 +87,10 @@ class BatchNormGradReduce : public Op {
 
  private:
   bool relu_, two_;
+  std::optional<float> epsilon_;
 };
 
-/// (g, y, mean, inv_std, gamma, dgamma, dbeta) -> dy.
+/// (g, y, mean, inv_std, gamma, dgamma, dbeta) -> dy, through statistics of the batch.
 class BatchNormGradApply : public Op {
  public:
   std::string_view name() const override { return "batch_norm_grad_apply"; }
@@ -91,7 +99,24 @@ class BatchNormGradApply : public Op {
   int in_place(int output) const override { return output == 0 ? 0 : -1; }
 };
 
-/// Evaluation: (y, running_mean, running_var, gamma, beta, [residual]) -> z.
+/// (g, inv_std, gamma) -> dy, through statistics that are constants. With an epsilon, that of a
+/// BatchNormInference, the variance takes the place of inv_std.
+class BatchNormGradScale : public Op {
+ public:
+  explicit BatchNormGradScale(std::optional<float> epsilon = {}) : epsilon_(epsilon) {}
+  std::optional<float> epsilon() const { return epsilon_; }
+  std::string_view name() const override { return "batch_norm_grad_scale"; }
+  std::string attributes() const override;
+  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  int in_place(int output) const override { return output == 0 ? 0 : -1; }
+
+ private:
+  std::optional<float> epsilon_;
+};
+
+/// Evaluation, and training where the statistics are frozen: (y, running_mean, running_var, gamma,
+/// beta, [residual]) -> z.
 class BatchNormInference : public Op {
  public:
   BatchNormInference(bool relu, bool residual, float epsilon = 1e-5f)
@@ -106,6 +131,7 @@ class BatchNormInference : public Op {
     return pointwise_reach(in, axis, out);
   }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
 
  private:
   bool relu_, residual_;

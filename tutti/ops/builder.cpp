@@ -125,7 +125,7 @@ Value batch_norm(Graph& graph, const std::string& name, Value y, Mode mode,
   const bool residual = spec.residual.valid();
   std::vector<Value> in{y, mean, var, gamma, beta};
   OpPtr op;
-  if (mode == Mode::train) {
+  if (mode == Mode::train && !spec.statistics.frozen()) {
     const std::vector<Value> stats =
         graph.append(name + ".stats", std::make_shared<BatchNormStats>(spec.statistics),
                      std::vector<Value>{y, mean, var});

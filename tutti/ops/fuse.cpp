@@ -147,6 +147,11 @@ const Op* plain_norm(const Op* op) {
   return nullptr;
 }
 
+/// For training or evaluation.
+bool is_norm(const Op* op) {
+  return dynamic_cast<const BatchNormApply*>(op) || dynamic_cast<const BatchNormInference*>(op);
+}
+
 bool has_residual(const Op* op) {
   if (const auto* apply = dynamic_cast<const BatchNormApply*>(op)) return apply->residual();
   return dynamic_cast<const BatchNormInference&>(*op).residual();
@@ -288,8 +293,10 @@ Rewritten fold_residual_sums(const Graph& graph) {
     std::vector<Value> in = node.in;
     in[0] = sum->in[0];
     in.push_back(sum->in[1]);
-    rewriter.replace(node, {node.name, std::make_shared<BatchNormGradReduce>(reduce->relu(), true),
-                            std::move(in)});
+    rewriter.replace(
+        node,
+        {node.name, std::make_shared<BatchNormGradReduce>(reduce->relu(), true, reduce->epsilon()),
+         std::move(in)});
     rewriter.drop(*sum);
   }
   return rewriter.build();
@@ -307,9 +314,9 @@ Rewritten recompute_activations(const Graph& graph, size_t first_backward) {
       rewriter.repeat(node, first_backward);
       continue;
     }
-    const auto* apply = dynamic_cast<const BatchNormApply*>(node.op.get());
     const auto z = static_cast<size_t>(node.out[0].id);
-    if (apply && !apply->residual() && forward_readers[z] == 1 && backward_readers[z] > 0)
+    if (is_norm(node.op.get()) && !has_residual(node.op.get()) && forward_readers[z] == 1 &&
+        backward_readers[z] > 0)
       rewriter.repeat(node, first_backward);
   }
   return rewriter.build();

@@ -1,6 +1,7 @@
 #include "tutti/ops/parts.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "tutti/ops/elementwise.h"
 #include "tutti/ops/shape_check.h"
@@ -68,10 +69,12 @@ std::vector<Value> BatchNormMoments::grad(const GradArgs& args) const {
   return std::vector<Value>(args.node.in.size());
 }
 
+int64_t NormGroup::values() const {
+  return std::accumulate(counts.begin(), counts.end(), int64_t{0});
+}
+
 double NormGroup::share() const {
-  int64_t all = 0;
-  for (const int64_t n : counts) all += n;
-  return static_cast<double>(counts[me]) / static_cast<double>(all);
+  return static_cast<double>(counts[me]) / static_cast<double>(values());
 }
 
 std::vector<std::vector<Value>> exchange_in_group(Graph& graph, const std::string& name,

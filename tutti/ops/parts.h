@@ -74,9 +74,9 @@ struct NormGroup {
   std::vector<int> peers;       ///< in the order in which they are merged, this rank among them
   std::vector<int64_t> counts;  ///< values of each in a channel
   size_t me = 0;                ///< this rank's place
-  int tag = 0;  ///< of the exchange of moments; that of the backward pass has the next
-  /// This rank's part of all values.
-  double share() const;
+  int tag = 0;             ///< of the exchange of moments; that of the backward pass has the next
+  int64_t values() const;  ///< of all in a channel
+  double share() const;    ///< this rank's part of them
 };
 
 /// What the ranks of a group have, in its order: each gives `mine`, a few tensors, to all others.

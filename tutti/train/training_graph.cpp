@@ -4,6 +4,7 @@
 #include "tutti/models/registry.h"
 #include "tutti/ops/exchange.h"
 #include "tutti/ops/fuse.h"
+#include "tutti/ops/parts.h"
 #include "tutti/parallel/compression_policy.h"
 
 namespace tutti {
@@ -32,6 +33,26 @@ Value gradient_of(const Graph& graph, Value parameter) {
   CHECK(false, "parameter '{}' has no gradient", graph[parameter].name);
 }
 
+/// Values of a channel in the batch that this node takes statistics of; 0 of another node.
+int64_t values_of_statistics(const Graph& graph, const Node& node) {
+  if (const auto* merge = dynamic_cast<const MergeMoments*>(node.op.get()))
+    return merge->group().values();
+  if (dynamic_cast<const BatchNormStats*>(node.op.get()) == nullptr) return 0;
+  const Shape& y = graph.shape(node.in[0]);
+  return y[0] * y.elements_from(2);
+}
+
+/// One value is its own mean: it says nothing of a variance, and normalised it is 0.
+void require_statistics(const Graph& graph) {
+  for (const Node& node : graph.nodes())
+    if (values_of_statistics(graph, node) == 1)
+      throw ConfigError(fmt::format(
+          "layer '{}': a batch norm of batches with one value in a channel, which have no "
+          "variance: take a larger batch.local, or let replicas share statistics "
+          "(parallel.batchnorm_group_size)",
+          node.name.substr(0, node.name.rfind('.'))));
+}
+
 }  // namespace
 
 std::vector<Value> trained_parameters(const Graph& graph, std::span<const std::string> freeze) {
@@ -55,6 +76,7 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
   SplitSettings split = spec.split;
   split.whole_outputs = false;
   const Rewritten cut = split_samples(built.graph, split);
+  require_statistics(cut.graph);
   Rewritten fused = fuse_forward(cut.graph);
   const auto at = [](const Rewritten& rewritten, Value v) {
     return rewritten.of[static_cast<size_t>(v.id)];

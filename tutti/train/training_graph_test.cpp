@@ -41,6 +41,26 @@ TEST(TrainingGraph, WhatLiesBelowIsStillReached) {
   EXPECT_EQ(nodes_of(middle, "conv_backward_data"), nodes_of(whole, "conv_backward_data"));
 }
 
+TEST(TrainingGraph, RefusesABatchNormOfOneValue) {
+  TrainingGraphSpec spec;
+  spec.model.name = "cosmoflow-small";
+  spec.model.input = {1, 32, 32, 32};
+  spec.model.task = TaskKind::regress;
+  spec.model.batch = 1;
+  try {
+    make_training_graph(spec);
+    FAIL() << "'bn' normalises one value of each channel";
+  } catch (const ConfigError& error) {
+    EXPECT_EQ(std::string(error.what()).find("layer 'bn5': a batch norm of batches with one"), 0u)
+        << error.what();
+  }
+  spec.split.grid = PartGrid({}, 2, 2, 0);
+  EXPECT_NO_THROW(make_training_graph(spec)) << "two replicas have two values";
+  spec.split.grid = {};
+  spec.model.batch = 2;
+  EXPECT_NO_THROW(make_training_graph(spec));
+}
+
 TEST(TrainingGraph, RefusesToFreezeNothingOrEverything) {
   const auto failure = [](const std::string& pattern) -> std::string {
     try {

@@ -152,12 +152,15 @@ std::vector<std::string> conformance_lines() {
       add(fmt::format("batch_norm_stats {} {}", type, shape));
       add(fmt::format("batch_norm_stats {} {} running", type, shape));
       add(fmt::format("batch_norm_grad_apply {} {}", type, shape));
+      for (const char* second : {"", " variance"})
+        add(fmt::format("batch_norm_grad_scale {} {}{}", type, shape, second));
       for (const char* relu : {"", " relu"}) {
         for (const char* op : {"batch_norm_apply", "batch_norm_inference"})
           for (const char* residual : {"", " residual"})
             add(fmt::format("{} {} {}{}{}", op, type, shape, relu, residual));
         for (const char* two : {"", " two"})
-          add(fmt::format("batch_norm_grad_reduce {} {}{}{}", type, shape, relu, two));
+          for (const char* second : {"", " variance"})
+            add(fmt::format("batch_norm_grad_reduce {} {}{}{}{}", type, shape, relu, two, second));
       }
       for (const char* op : {"add", "mul", "scale", "bias_backward", "dropout"})
         add(fmt::format("{} {} {}", op, type, shape));

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "tutti/backend/conformance/op_case_line.h"
 #include "tutti/ops/batch_norm.h"
@@ -22,6 +23,11 @@ ConvAttributes conv_attributes(CaseLine& line, int spatial) {
   a.pad_high = line.has("high") ? line.numbers("high", 0) : a.pad_low;
   a.groups = static_cast<int64_t>(line.number("groups", 1));
   return a;
+}
+
+/// Of a batch norm whose second statistic is the variance.
+std::optional<float> epsilon_of(CaseLine& line) {
+  return line.has("variance") ? std::optional(1e-3f) : std::nullopt;
 }
 
 Shape kernel_shape(const CaseLine& line, int64_t in_channels) {
@@ -72,13 +78,16 @@ void batch_norm_case(CaseLine& line, OpCase& made) {
     in.batched(x, line.dtype).fixed(channels).fixed(channels, Fill::positive);
   } else if (line.op == "batch_norm_grad_reduce") {
     const bool two = line.has("two");
-    made.problem.op = std::make_shared<BatchNormGradReduce>(relu, two);
+    made.problem.op = std::make_shared<BatchNormGradReduce>(relu, two, epsilon_of(line));
     in.batched(x, line.dtype)
         .batched(x, line.dtype)
         .fixed(channels)
         .fixed(channels, Fill::positive);
     if (relu) in.batched(x, line.dtype);
     if (two) in.batched(x, line.dtype);
+  } else if (line.op == "batch_norm_grad_scale") {
+    made.problem.op = std::make_shared<BatchNormGradScale>(epsilon_of(line));
+    in.batched(x, line.dtype).fixed(channels, Fill::positive).free(channels);
   } else if (line.op == "batch_norm_grad_apply") {
     made.problem.op = std::make_shared<BatchNormGradApply>();
     in.batched(x, line.dtype)

@@ -106,7 +106,8 @@ struct GradReducePass {
 template <class T, bool kRelu, bool kTwo>
 class GradReduceKernel final : public Kernel {
  public:
-  explicit GradReduceKernel(const ChannelView& view) : view_(view) {}
+  GradReduceKernel(const ChannelView& view, std::optional<float> epsilon)
+      : view_(view), epsilon_(epsilon) {}
   size_t state_bytes() const override {
     return static_cast<size_t>(2 * view_.channels) * sizeof(double);
   }
@@ -124,7 +125,7 @@ class GradReduceKernel final : public Kernel {
     walk_tile(view_, pass);
   }
   void finish(const FinishArgs& args) override {
-    const auto* const inv_std = static_cast<const float*>(args.in[3]);
+    const auto* const second = static_cast<const float*>(args.in[3]);
     auto* const dgamma = static_cast<float*>(args.out[1]);
     auto* const dbeta = static_cast<float*>(args.out[2]);
     const ChannelShare share(view_.channels, args);
@@ -135,12 +136,14 @@ class GradReduceKernel final : public Kernel {
         sum_gy += static_cast<const double*>(state)[view_.channels + c];
       }
       dbeta[c] = static_cast<float>(sum_g);
-      dgamma[c] = static_cast<float>(sum_gy * inv_std[c]);
+      const float inv_std = epsilon_ ? 1 / std::sqrt(second[c] + *epsilon_) : second[c];
+      dgamma[c] = static_cast<float>(sum_gy * inv_std);
     }
   }
 
  private:
   ChannelView view_;
+  std::optional<float> epsilon_;  ///< given: the second statistic is the variance
 };
 
 /// dy = scale * g - (y - mean) * slope - offset, with scale = gamma * inv_std, slope = scale *
@@ -188,6 +191,47 @@ class GradApplyKernel final : public Kernel {
   ChannelView view_;
 };
 
+/// dy = gamma * inv_std * g.
+template <class T>
+struct GradScalePass {
+  const T* g;
+  const float *second, *gamma;
+  T* dy;
+  std::optional<float> epsilon;  ///< given: the second statistic is the variance
+
+  struct Params {
+    Floats scale;
+  };
+  struct Sums {};
+  Params params(const ChannelLanes& lanes) const {
+    Floats inv_std = lanes.read(second);
+    if (epsilon) take_inverse_root(&inv_std, *epsilon);
+    return {lanes.read(gamma) * inv_std};
+  }
+  template <class Lanes>
+  [[gnu::always_inline]] void step(const Params& p, Sums&, int64_t at, Lanes lanes) const {
+    simd::store(dy + at, p.scale * simd::load(g + at, lanes), lanes);
+  }
+  static void merge(Sums&, const Sums&) {}
+  void done(const ChannelLanes&, const Params&, const Sums&) const {}
+};
+
+template <class T>
+class GradScaleKernel final : public Kernel {
+ public:
+  GradScaleKernel(const ChannelView& view, std::optional<float> epsilon)
+      : view_(view), epsilon_(epsilon) {}
+  void run(const KernelArgs& args) override {
+    GradScalePass<T> pass{input_of<T>(args, 0), input_of<float>(args, 1), input_of<float>(args, 2),
+                          static_cast<T*>(args.out[0]), epsilon_};
+    walk_tile(view_, pass);
+  }
+
+ private:
+  ChannelView view_;
+  std::optional<float> epsilon_;
+};
+
 using Make = std::function<std::unique_ptr<Kernel>()>;
 
 /// Calls f with integral constants for two run-time booleans.
@@ -215,13 +259,17 @@ Make make_for(const Op& op, const ChannelView& view) {
     return apply(o->relu(), o->residual(), o->epsilon());
   if (const auto* o = dynamic_cast<const BatchNormGradReduce*>(&op))
     return choose(o->relu(), o->two(), [&](auto relu, auto two) -> Make {
-      return [view] {
+      return [view, epsilon = o->epsilon()] {
         return std::make_unique<GradReduceKernel<T, decltype(relu)::value, decltype(two)::value>>(
-            view);
+            view, epsilon);
       };
     });
   if (dynamic_cast<const BatchNormGradApply*>(&op) != nullptr)
     return [view] { return std::make_unique<GradApplyKernel<T>>(view); };
+  if (const auto* o = dynamic_cast<const BatchNormGradScale*>(&op))
+    return [view, epsilon = o->epsilon()] {
+      return std::make_unique<GradScaleKernel<T>>(view, epsilon);
+    };
   return {};
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tutti/backend/cpu/statistics_out.h"
 #include "tutti/ops/batch_norm.h"
 #include "tutti/ops/parts.h"
 
@@ -117,7 +118,8 @@ class StatsKernel final : public MomentsKernel<T> {
   StatsKernel(const BatchNormStats& op, const ChannelView& view)
       : MomentsKernel<T>(view), statistics_(op.statistics()) {}
   void finish(const FinishArgs& args) override {
-    const StatisticsOut to{args.in[1], args.in[2], args.out[0], args.out[1]};
+    const StatisticsOut to{static_cast<float*>(args.in[1]), static_cast<float*>(args.in[2]),
+                           static_cast<float*>(args.out[0]), static_cast<float*>(args.out[1])};
     const ChannelShare share(this->view_.channels, args);
     for (int64_t c = share.begin; c < share.end; ++c) {
       const auto [count, mean, deviations] = this->total(args, c);

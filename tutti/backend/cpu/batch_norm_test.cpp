@@ -123,6 +123,20 @@ TEST(CpuBatchNorm, StatisticsAndRunningAverages) {
     }
 }
 
+TEST(CpuBatchNorm, AveragesKeepWhatABatchSaysNothingOf) {
+  const TensorDesc a{DType::f32, {1, 2, 1}, {}}, ch{DType::f32, {2}, {}};
+  const TiledRun one{{1}, {true, false, false}, {false, false}};
+  std::vector<Values> in{{3, 5}, {1, 1}, {2, 2}};
+  run_tiled(only(BatchNormStats({.momentum = 0.5f}), {a, ch, ch}, {ch, ch}), in, one);
+  EXPECT_EQ(in[1], (Values{2, 3}));
+  EXPECT_EQ(in[2], (Values{2, 2})) << "of one value there is no variance";
+  in = {{NAN, INFINITY, 1, 2}, {1, 1}, {2, 2}};
+  const TensorDesc two{DType::f32, {2, 2, 1}, {}};
+  run_tiled(only(BatchNormStats({.momentum = 0}), {two, ch, ch}, {ch, ch}), in, one);
+  EXPECT_EQ(in[1], (Values{1, 1}));
+  EXPECT_EQ(in[2], (Values{2, 2}));
+}
+
 TEST(CpuBatchNorm, ApplyAndInference) {
   for (const NormCase& c : cases())
     for (int flags = 0; flags < 4; ++flags) {

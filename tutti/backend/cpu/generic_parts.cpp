@@ -1,10 +1,8 @@
 // SumParts and MergeMoments: a few numbers for each channel.
 
-#include <cmath>
-
-#include "tutti/backend/cpu/batch_norm_sums.h"
 #include "tutti/backend/cpu/generic.h"
 #include "tutti/backend/cpu/sample.h"
+#include "tutti/backend/cpu/statistics_out.h"
 #include "tutti/ops/parts.h"
 
 namespace tutti {
@@ -46,7 +44,8 @@ class MergeMomentsKernel final : public Kernel {
   MergeMomentsKernel(const KernelRequest& r, const MergeMoments& op)
       : channels_(r.out[0].elements()), op_(op) {}
   void run(const KernelArgs& args) override {
-    const StatisticsOut to{args.in[0], args.in[1], args.out[0], args.out[1]};
+    const StatisticsOut to{static_cast<float*>(args.in[0]), static_cast<float*>(args.in[1]),
+                           static_cast<float*>(args.out[0]), static_cast<float*>(args.out[1])};
     const Part part(channels_, args);
     for (int64_t c = part.begin; c < part.end; ++c) {
       // Chan, Golub and LeVeque (1983).

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "tutti/backend/reference/rules.h"
 #include "tutti/ops/parts.h"
@@ -22,7 +23,7 @@ double values_per_channel(const RuleCall& call, const PlainTensor& y) {
 }
 
 struct BatchMoments {
-  double mean, variance, unbiased;
+  double count, mean, variance;
 };
 
 /// Updates a channel's running averages, inputs `first` and the next, and gives mean and inv_std.
@@ -31,8 +32,11 @@ void end_statistics(const NormStatistics& statistics, const BatchMoments& batch,
   const auto momentum = static_cast<double>(statistics.momentum),
              epsilon = static_cast<double>(statistics.epsilon);
   double &mean = call.in[first][c], &variance = call.in[first + 1][c];
-  mean += momentum * (batch.mean - mean);
-  variance += momentum * (batch.unbiased - variance);
+  if (momentum > 0) {  // else a batch that is not finite would not leave them as they are
+    mean += momentum * (batch.mean - mean);
+    if (batch.count > 1)
+      variance += momentum * (batch.variance * batch.count / (batch.count - 1) - variance);
+  }
   call.out[0][c] = statistics.running ? mean : batch.mean;
   call.out[1][c] = 1 / std::sqrt((statistics.running ? variance : batch.variance) + epsilon);
 }
@@ -52,7 +56,7 @@ Rule stats(const BatchNormStats& op, int64_t channels) {
     for (int64_t c = 0; c < channels; ++c) {
       const double mean = sum_at(call, c) / m;
       const double var = std::max(sum_at(call, channels + c) / m - mean * mean, 0.0);
-      end_statistics(statistics, {mean, var, var * m / std::max(m - 1, 1.0)}, call, 1, c);
+      end_statistics(statistics, {m, mean, var}, call, 1, c);
     }
   };
   return {.run = run,
@@ -90,8 +94,7 @@ Rule merge_moments(const MergeMoments& op) {
         squares += n * (variance + mean * mean);
       }
       const double mean = sum / count, variance = std::max(squares / count - mean * mean, 0.0);
-      const double unbiased = variance * count / std::max(count - 1, 1.0);
-      end_statistics(op.statistics(), {mean, variance, unbiased}, call, 0, c);
+      end_statistics(op.statistics(), {count, mean, variance}, call, 0, c);
     }
   }};
 }
@@ -118,10 +121,20 @@ Rule inference(const BatchNormInference& op) {
   }};
 }
 
+/// inv_std from itself or, with an epsilon, from the variance.
+PlainTensor inverse_deviations(PlainTensor second, std::optional<float> epsilon) {
+  if (epsilon)
+    for (int64_t c = 0; c < second.size(); ++c)
+      second[c] = 1 / std::sqrt(second[c] + static_cast<double>(*epsilon));
+  return second;
+}
+
 /// Sums per channel: g * xhat (dgamma), g (dbeta).
 Rule grad_reduce(const BatchNormGradReduce& op, int64_t channels) {
-  const auto run = [relu = op.relu(), two = op.two()](const RuleCall& call) {
-    const PlainTensor &dz = call.in[0], &y = call.in[1], &mean = call.in[2], &inv_std = call.in[3];
+  const auto run = [relu = op.relu(), two = op.two(),
+                    epsilon = op.epsilon()](const RuleCall& call) {
+    const PlainTensor &dz = call.in[0], &y = call.in[1], &mean = call.in[2];
+    const PlainTensor inv_std = inverse_deviations(call.in[3], epsilon);
     for (int64_t i = 0; i < dz.size(); ++i) {
       const int64_t c = channel_of(y, i);
       double g = dz[i];
@@ -143,6 +156,17 @@ Rule grad_reduce(const BatchNormGradReduce& op, int64_t channels) {
           .finish = finish,
           .unbatched_in = {},
           .unbatched_out = {1, 2}};
+}
+
+Rule grad_scale(const BatchNormGradScale& op) {
+  return {.run = [epsilon = op.epsilon()](const RuleCall& call) {
+    const PlainTensor &g = call.in[0], &gamma = call.in[2];
+    const PlainTensor inv_std = inverse_deviations(call.in[1], epsilon);
+    for (int64_t i = 0; i < g.size(); ++i) {
+      const int64_t c = channel_of(g, i);
+      call.out[0][i] = gamma[c] * inv_std[c] * g[i];
+    }
+  }};
 }
 
 void grad_apply(const RuleCall& call) {
@@ -171,6 +195,7 @@ Rule batch_norm_rule(const KernelRequest& request) {
   if (const auto* r = dynamic_cast<const BatchNormGradReduce*>(op))
     return grad_reduce(*r, request.in[0].shape[1]);
   if (dynamic_cast<const BatchNormGradApply*>(op)) return {.run = grad_apply};
+  if (const auto* s = dynamic_cast<const BatchNormGradScale*>(op)) return grad_scale(*s);
   return {};
 }
 

@@ -89,3 +89,63 @@ sys.exit(a[:128] != b[:128] or len(x) == 0 or len(x) != len(y) or any(not abs(p 
   [ $code -eq 2 ] || fail "a study of 3 ranks with 2 parts: exit code $code, expected 2"
   says odd '3/2 are no groups of 2 ranks that share each sample'
 }
+
+case_residual() {
+  # x + convolution of x, without a batch norm between: the sum must not be made in place of an x that other slabs and parts still read.
+  "$tutti" data generate deepcam maps --height 48 --width 64 --train 4 --test 3 --seed 5 >generate.log || fail "cannot generate maps"
+  cat >residual.toml <<'END'
+[run]
+epochs = 1
+[data]
+dataset = "arrays"
+dir = "maps"
+train_files = ["train"]
+validation_files = ["validation"]
+fields = ["data: from climate/data whole", "labels: from climate/labels_0 whole classes 3"]
+input = ["data"]
+target = ["labels"]
+statistics = "maps/stats.h5"
+transforms = ["data: permute 2 0 1, min-max"]
+[batch]
+local = 1
+[plan]
+measure = false
+[[model.layer]]
+type = "conv"
+name = "first"
+channels = 16
+kernel = 3
+pad = 1
+activation = "relu"
+[[model.layer]]
+type = "conv"
+name = "branch"
+channels = 16
+kernel = 3
+pad = 1
+[[model.layer]]
+type = "add"
+input = ["first", "branch"]
+[[model.layer]]
+type = "conv"
+name = "kind"
+kernel = 1
+END
+  config=residual.toml expect 0 trained --max-steps 1 --set plan.slabs=1 --threads 1
+  predict() {
+    local name=$1
+    shift
+    "$tutti" infer residual.toml --weights trained --split validation --output $name.npy "$@" >$name.log 2>&1 || fail "infer $*: $(tail -n 3 $name.log)"
+  }
+  predict whole --set plan.slabs=1 --threads 1
+  predict slabs --set plan.slabs=4 --threads 2
+  predict parts --ranks 2 --spatial 2 --set plan.slabs=4
+  predict tiles --ranks 4 --spatial 2,2 --set plan.slabs=2
+  for other in slabs parts tiles; do
+    python3 -c 'import sys, array
+a, b = (open(f, "rb").read() for f in sys.argv[1:])
+x, y = array.array("f", a[128:]), array.array("f", b[128:])
+sys.exit(len(x) == 0 or len(x) != len(y) or any(not abs(p - q) <= 1e-4 * (1 + abs(p)) for p, q in zip(x, y)))' whole.npy $other.npy ||
+      fail "the predictions of $other are others"
+  done
+}

@@ -52,6 +52,7 @@ uint32_t by_tables(const unsigned char* at, size_t eights, uint32_t crc) {
 }
 #endif
 
+/// Over whole words; the bytes behind them go one by one.
 uint32_t over_eights(const unsigned char* at, size_t eights, uint32_t crc) {
 #ifdef __x86_64__
   static const bool has_instruction = __builtin_cpu_supports("sse4.2");
@@ -60,15 +61,24 @@ uint32_t over_eights(const unsigned char* at, size_t eights, uint32_t crc) {
   return by_tables(at, eights, crc);
 }
 
-}  // namespace
-
-uint32_t crc32c(const void* data, size_t bytes, uint32_t crc) {
+template <class Eights>
+uint32_t crc_with(Eights over, const void* data, size_t bytes, uint32_t crc) {
   const auto* at = static_cast<const unsigned char*>(data);
-  crc = over_eights(at, bytes / 8, ~crc);
+  crc = over(at, bytes / 8, ~crc);
   at += bytes / 8 * 8;
   bytes %= 8;
   for (; bytes > 0; --bytes, ++at) crc = kTables[0][(crc ^ *at) & 0xFF] ^ (crc >> 8);
   return ~crc;
+}
+
+}  // namespace
+
+uint32_t crc32c(const void* data, size_t bytes, uint32_t crc) {
+  return crc_with(over_eights, data, bytes, crc);
+}
+
+uint32_t crc32c_by_tables(const void* data, size_t bytes, uint32_t crc) {
+  return crc_with(by_tables, data, bytes, crc);
 }
 
 }  // namespace tutti

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tutti/ops/builder.h"
+#include "tutti/ops/parts.h"
 #include "tutti/ops/rows.h"
 #include "tutti/plan/tiles.h"
 
@@ -70,6 +71,32 @@ TEST(ResultPlaces, WhatABandReadsAcrossSamplesIsNotOverwrittenInIt) {
   const Placed placed(graph);
   EXPECT_EQ(placed["first"].base, kArena);
   EXPECT_NE(placed["first"].offset, placed["sum"].offset);
+}
+
+OpPtr swap_with_a_neighbour(const Graph& graph, Value v) {
+  return std::make_shared<ExchangeParts>(0, std::vector<ExchangeParts::Give>{{0, 1}},
+                                         std::vector<ExchangeParts::Get>{{1, graph.type(v)}});
+}
+
+/// Slabs that need nothing of others come before the wait, when it is still read.
+TEST(ResultPlaces, WhatIsSentIsNotOverwrittenInTheBandThatWaits) {
+  Graph graph;
+  const Value first = relu(graph, "first", image(graph));
+  const Value received = graph.append1("received", swap_with_a_neighbour(graph, first), {first});
+  graph.mark_output(add(graph, "sum", first, received));
+  const Placed placed(graph);
+  EXPECT_EQ(placed["first"].base, kArena);
+  EXPECT_NE(placed["first"].offset, placed["sum"].offset);
+}
+
+TEST(ResultPlaces, WhatIsSentAtTheEndIsNotOverwritten) {
+  Graph graph;
+  const Value first = relu(graph, "first", image(graph));
+  graph.append1("received", swap_with_a_neighbour(graph, first), {first});
+  graph.mark_output(relu(graph, "second", first));
+  const Placed placed(graph);
+  EXPECT_EQ(placed["first"].base, kArena);
+  EXPECT_NE(placed["first"].offset, placed["second"].offset);
 }
 
 TEST(ResultPlaces, WhatStaysInItsBandLiesInATile) {

@@ -6,25 +6,12 @@
 #include <iterator>
 
 #include "tutti/backend/cpu/batch_norm.h"
-#include "tutti/backend/cpu/conv.h"
-#include "tutti/backend/cpu/conv_turned.h"
-#include "tutti/backend/cpu/conv_widened.h"
+#include "tutti/backend/cpu/conv_candidates.h"
 #include "tutti/backend/cpu/generic.h"
 #include "tutti/backend/cpu/reorder.h"
 #include "tutti/backend/reference/reference.h"
 
 namespace tutti {
-namespace {
-
-bool append_every_conv_candidate(const KernelRequest& request,
-                                 std::vector<KernelCandidate>& candidates) {
-  if (!append_conv_candidates(request, candidates)) return false;
-  append_widened_conv_candidates(request, candidates);
-  append_turned_conv_candidates(request, candidates);
-  return true;
-}
-
-}  // namespace
 
 std::vector<KernelCandidate> CpuBackend::candidates(const KernelRequest& request) const {
   std::vector<KernelCandidate> found;

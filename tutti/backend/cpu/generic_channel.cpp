@@ -2,9 +2,7 @@
 // transposed convolution, which is the data gradient of a convolution plus a bias.
 
 #include "tutti/backend/cpu/channel_walk.h"
-#include "tutti/backend/cpu/conv.h"
-#include "tutti/backend/cpu/conv_turned.h"
-#include "tutti/backend/cpu/conv_widened.h"
+#include "tutti/backend/cpu/conv_candidates.h"
 #include "tutti/backend/cpu/generic.h"
 #include "tutti/backend/cpu/sample.h"
 #include "tutti/ops/conv_transpose.h"
@@ -119,9 +117,7 @@ bool add_conv_transpose(const KernelRequest& r, std::vector<KernelCandidate>& ca
                       {r.in_free.size() > 1 && r.in_free[0], r.in_free.size() > 1 && r.in_free[1]},
                       {false}};
   std::vector<KernelCandidate> products;
-  append_conv_candidates(inner, products);
-  append_widened_conv_candidates(inner, products);
-  append_turned_conv_candidates(inner, products);
+  append_every_conv_candidate(inner, products);
   const TensorDesc& y = r.out[0];
   const bool no_bias = op.bias() && y.layout.channel_block(y.shape) == 0;  // e.g. padded channels
   for (KernelCandidate& product : products) {

@@ -52,7 +52,7 @@ class ReferenceKernel final : public Kernel {
   }
 
   void finish(const FinishArgs& args) override {
-    if (args.part != 0) return;
+    if (args.part != 0 || !rule_.finish) return;
     std::ranges::fill(totals_, 0.0);
     for (const void* state : args.states)
       for (size_t i = 0; i < totals_.size(); ++i)

@@ -1,0 +1,16 @@
+#pragma once
+// Every kernel for a convolution, whoever asks: an op of the graph, or the product inside a
+// transposed convolution.
+
+#include <vector>
+
+#include "tutti/backend/backend.h"
+
+namespace tutti {
+
+/// Appends what conv.h, conv_widened.h and conv_turned.h have for it; returns false if the op is no
+/// convolution.
+bool append_every_conv_candidate(const KernelRequest& request,
+                                 std::vector<KernelCandidate>& candidates);
+
+}  // namespace tutti

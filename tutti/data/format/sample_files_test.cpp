@@ -160,5 +160,19 @@ TEST(SampleFiles, AMaskWithAnUnknownClassIsRefused) {
   expect_io_error(read, {"a.h5", "[1, 1]", "is 3", "0 to 2"});
 }
 
+TEST(SampleFiles, AVolumeThatDoesNotFitItsCountsIsNamed) {
+  const ScratchDirectory scratch;
+  try {
+    write_cosmoflow(scratch.path(), {.side = 64, .cell = 1, .seed = 1, .particles = 8},
+                    {.train = 1, .test = 0}, 1);
+    FAIL() << "no cell gathers the particles of 64 cells";
+  } catch (const ConfigError& error) {
+    const std::string text = error.what();
+    EXPECT_EQ(text.find("volume 0 of seed 1, with --particles 8 and --cell 1: a cell holds "), 0u)
+        << text;
+    EXPECT_NE(text.find("Volumes that have been written stay"), std::string::npos) << text;
+  }
+}
+
 }  // namespace
 }  // namespace tutti::data

@@ -84,6 +84,18 @@ TfFeature bytes_feature(std::string name, std::span<const uint8_t> bytes) {
   return feature;
 }
 
+/// generate_volume(), whose refusal names the volume and the flags that it is a matter of.
+void generate_named_volume(const VolumeSpec& spec, int64_t index, int16_t* counts) {
+  try {
+    generate_volume(spec, index, counts);
+  } catch (const ConfigError& error) {
+    throw ConfigError(fmt::format(
+        "volume {} of seed {}, with --particles {} and --cell {}: {}. Volumes that have been "
+        "written stay",
+        index, spec.seed, spec.particles, spec.cell, error.what()));
+  }
+}
+
 }  // namespace
 
 void write_cosmoflow(const fs::path& folder, const VolumeSpec& spec, const SampleCounts& counts,
@@ -93,7 +105,7 @@ void write_cosmoflow(const fs::path& folder, const VolumeSpec& spec, const Sampl
   write_parts(folder, counts, kFirstTestVolume, threads, "univ_{:08}.tfrecord",
               [&](const fs::path& path, int64_t index, bool) {
                 std::vector<int16_t> volume(elements);
-                generate_volume(spec, index, volume.data());
+                generate_named_volume(spec, index, volume.data());
                 const std::array<float, 4> y =
                     unit_parameters(cosmology_of(spec, index), spec.spread);
                 TfFeature target{.name = "y", .kind = TfFeature::Kind::floats};

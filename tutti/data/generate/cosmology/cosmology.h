@@ -44,6 +44,8 @@ inline constexpr double kGreatestSpread = 0.44;
 /// 0.965, 0.674. ConfigError unless it is above 0 and at most kGreatestSpread.
 std::array<ParameterRange, 4> parameter_ranges(double spread = kPublishedSpread);
 
+/// Along an axis of a cell. With 8 a 16-bit count holds what 63 cells began with, with 9 what 44
+/// did.
 inline constexpr int kMostParticles = 8;
 
 /// The times of a volume's channels.

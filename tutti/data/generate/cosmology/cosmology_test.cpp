@@ -31,8 +31,9 @@ struct Moments {
   double variance, skewness;
 };
 
-// Of the contrast in blocks of `width`^3 cells.
-Moments moments(const Counts& counts, int side, int width, size_t channel) {
+// Of the contrast in blocks of `width`^3 cells, in each of which so many particles along an axis
+// have started.
+Moments moments(const Counts& counts, int side, int width, size_t channel, int particles = 1) {
   const int parts = side / width;
   std::vector<double> block(static_cast<size_t>(parts) * parts * parts);
   for (int x = 0; x < side; ++x)
@@ -40,8 +41,8 @@ Moments moments(const Counts& counts, int side, int width, size_t channel) {
       for (int z = 0; z < side; ++z)
         block[static_cast<size_t>((x / width * parts + y / width) * parts + z / width)] +=
             counts[static_cast<size_t>((x * side + y) * side + z) * 4 + channel];
-  const double cells = static_cast<double>(block.size()),
-               mean = std::accumulate(block.begin(), block.end(), 0.0) / cells;
+  const double cells = static_cast<double>(block.size()), mean = std::pow(width * particles, 3);
+  EXPECT_EQ(std::accumulate(block.begin(), block.end(), 0.0), mean * cells);
   double second = 0, third = 0;
   for (const double n : block) {
     const double contrast = n / mean - 1;
@@ -126,8 +127,8 @@ TEST(GenerateVolume, CountsEveryParticleOfACell) {
 TEST(GenerateVolume, ShowsGrowthInLargeCellsByManyParticles) {
   const Counts many = volume({.side = 32, .cell = 12, .particles = 8}, 1);
   for (size_t channel = 0; channel < 3; ++channel) {
-    const double now = moments(many, 32, 1, channel).variance,
-                 before = moments(many, 32, 1, channel + 1).variance;
+    const double now = moments(many, 32, 1, channel, 8).variance,
+                 before = moments(many, 32, 1, channel + 1, 8).variance;
     EXPECT_GT(now, 1.3 * before) << "z = " << kRedshifts[channel];
     EXPECT_LT(now, 8 * before) << "z = " << kRedshifts[channel];
   }

@@ -195,7 +195,7 @@ case_infer() {
     "$tutti" infer "$config" --weights run-$set --split validation --output $set-split.npy --set plan.measure=true >>infer-$set.log 2>&1 || fail "infer of a part of $set"
     "$tutti" infer "$config" --weights run-$set --input "$set/validation/*0[012].*" --output $set.nc >>infer-$set.log 2>&1 || fail "infer of a pattern"
     # All of them take the kernels that the run has measured.
-    ls $set/validation/* | cmp - $set-infer.files.txt || fail "infer does not name the files of $set"
+    ls $set/validation/* | cmp - $set-infer.npy.files.txt || fail "infer does not name the files of $set"
     for other in infer split; do cmp $set-eval.npy $set-$other.npy || fail "eval and infer of $set differ"; done
     cmp $set-eval.npy seen-$set/prediction.npy || fail "the saved predictions of $set are others"
     head -c 4 seen-$set/sample_0002.png | grep -q PNG || fail "no picture of $set"

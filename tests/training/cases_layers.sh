@@ -130,9 +130,17 @@ END
   cp q.kind.h5 kept.h5
   "$tutti" infer single.toml --weights single --input q.kind.h5 --output q.h5 >refused.log 2>&1 && fail "infer replaces its input"
   says refused 'q.kind.h5 is one of the files that --input names'
+  cp one/checkpoints/best/weights.safetensors others.safetensors
+  "$tutti" infer single.toml --weights others.safetensors --input q.kind.h5 --output q.h5 >refused.log 2>&1
+  says refused 'q.kind.h5 is one of the files that --input names'  # known before the weights of another network are tried
   cmp q.kind.h5 kept.h5 || fail "infer has changed its input"
   "$tutti" infer single.toml --weights single --input q.kind.h5 --output r.h5 >written.log 2>&1 || fail "infer of one file"
   says written 'r.again.h5: predictions of 1 samples'
+  # What names the rows of a file belongs to that file alone, and does not outlive it.
+  [ "$(cat r.h5.files.txt)" = q.kind.h5 ] || fail "r.h5.files.txt names $(cat r.h5.files.txt)"
+  "$tutti" infer single.toml --weights single --split validation --output r.h5 >written.log 2>&1 || fail "infer of a part"
+  [ ! -e r.h5.files.txt ] || fail "r.h5.files.txt is of other predictions"
+  says written 'r.h5.files.txt: removed'
   # A target that the second output reaches; one that there is none of.
   expect 0 reached --target 2
   says reached 'done: target reached'

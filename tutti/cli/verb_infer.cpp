@@ -42,8 +42,6 @@ class PredictionRows {
                  int64_t samples)
       : path_(path_of_output(verb.output, objective.name)), labels_(verb.labels),
         wide_(batch[1] > 256) {
-    if (labels_ && *objective.task == TaskKind::regress)
-      throw ConfigError("--labels: the network predicts numbers, not classes; leave the flag out");
     data::RowArray array{.name = "prediction"};
     array.shape.assign(batch.begin(), batch.end());
     outputs_ = array.shape.at(1);
@@ -112,22 +110,77 @@ void refuse_to_replace_input(const std::filesystem::path& output,
                       output.string()));
 }
 
-/// Beside the predictions: out.nc has out.files.txt.
-std::filesystem::path path_of_origins(const std::string& output) {
-  return path_of_output(output, "files").replace_extension("txt");
+/// Beside the predictions, and theirs alone: out.nc has out.nc.files.txt.
+std::string path_of_origins(const std::string& output) { return output + ".files.txt"; }
+
+/// Refuses what could not be written, before anything takes time.
+void check_outputs(const InferVerb& verb, const std::vector<Objective>& objectives,
+                   const std::vector<std::filesystem::path>& inputs) {
+  refuse_to_replace_input(path_of_origins(verb.output), inputs);
+  for (const Objective& objective : objectives) {
+    refuse_to_replace_input(path_of_output(verb.output, objective.name), inputs);
+    if (verb.labels && *objective.task == TaskKind::regress)
+      throw ConfigError("--labels: the network predicts numbers, not classes; leave the flag out");
+  }
 }
 
-/// Returns the path of what it has written.
-std::string write_origins(const std::string& output, const std::string& origins) {
-  const std::string path = path_of_origins(output).string();
+/// The file of each row; without any, none of earlier predictions stays beside these.
+void write_origins(const std::string& output, const std::string& origins) {
+  const std::string path = path_of_origins(output);
+  if (origins.empty()) {
+    std::error_code failed;
+    if (std::filesystem::remove(path, failed))
+      fmt::print("{}: removed, it was of other predictions\n", path);
+    if (failed) throw IoError(fmt::format("{}: cannot be removed: {}", path, failed.message()));
+    return;
+  }
   errno = 0;
   std::ofstream file(path, std::ios::binary);
   file << origins << std::flush;
   if (!file) throw IoError(fmt::format("{}: cannot be written: {}", path, file_error(errno)));
-  return path;
+  fmt::print("{}: the file of each, in the same order\n", path);
 }
 
-int run_infer(const InferVerb& verb) {
+/// What predictions are made for.
+struct InferredData {
+  std::unique_ptr<data::Dataset> dataset;
+  std::vector<std::filesystem::path> files;  ///< of --input
+  std::string origins;                       ///< of each sample, where files were given
+};
+
+InferredData open_data(const InferVerb& verb, RunConfig& config, const FoundWeights& found) {
+  if (verb.inputs.empty()) return {open_configured(config, verb.split), {}, {}};
+  std::vector<std::filesystem::path> files = data::listed_files(verb.inputs, ".", "--input");
+  auto set = open_unlabelled(config, {.files = files, .fields = verb.fields}, found);
+  std::string origins = set->origins();
+  return {std::move(set), std::move(files), std::move(origins)};
+}
+
+struct PredictedSamples {
+  int64_t count = 0;
+  int readers = 1;          ///< threads
+  bool first_rank = false;  ///< this one is
+};
+
+/// Predicts for the whole data set; the first rank writes.
+void predict_all(const InferVerb& verb, Evaluator& evaluator, const EvaluationNetwork& network,
+                 const std::vector<Objective>& objectives, const PredictedSamples& samples) {
+  std::vector<PredictionRows> rows;
+  for (size_t o = 0; samples.first_rank && o < network.predictions.size(); ++o)
+    rows.emplace_back(verb, objective_named(objectives, network.names[o]),
+                      network.plan.desc(network.predictions[o]).shape, samples.count);
+  evaluator.predict(samples.count, samples.readers,
+                    [&](size_t output, const float* y, int64_t count) {
+                      if (samples.first_rank) rows[output].append(y, count);
+                    });
+  for (PredictionRows& one : rows) {
+    one.close();
+    fmt::print("{}: {} of {} samples\n", one.path(), verb.labels ? "labels" : "predictions",
+               samples.count);
+  }
+}
+
+void check_flags(const InferVerb& verb) {
   if (verb.inputs.empty() == verb.split.empty())
     throw ConfigError(
         "infer needs files or a part of the configured data set: give --input or --split, one of "
@@ -135,6 +188,10 @@ int run_infer(const InferVerb& verb) {
   if (!verb.fields.empty() && verb.inputs.empty())
     throw ConfigError(
         "--field says where the input lies in the files of --input; a --split lies as configured");
+}
+
+int run_infer(const InferVerb& verb) {
+  check_flags(verb);
   ResolvedConfig resolved = verb.flags.read();
   RunConfig& config = resolved.config;
   if (const auto code = launch_evaluation(verb.ranks, config)) return *code;
@@ -145,20 +202,11 @@ int run_infer(const InferVerb& verb) {
 
   const FoundWeights found = find_weights(verb.weights, "--weights");
   take_task(found, config);
-  std::unique_ptr<data::Dataset> dataset;
-  std::string origins;
-  std::vector<std::filesystem::path> files;
-  if (verb.inputs.empty()) {
-    dataset = open_configured(config, verb.split);
-  } else {
-    files = data::listed_files(verb.inputs, ".", "--input");
-    refuse_to_replace_input(path_of_origins(verb.output), files);
-    auto set = open_unlabelled(config, {.files = files, .fields = verb.fields}, found);
-    origins = set->origins();
-    dataset = std::move(set);
-  }
+  const InferredData data = open_data(verb, config, found);
+  const ModelSpec model = model_spec(config, *data.dataset, batch_sizes(config.batch, 1).local);
+  const std::vector<Objective> objectives = objectives_of(model);
+  check_outputs(verb, objectives, data.files);
   const CpuBackend backend;
-  const ModelSpec model = model_spec(config, *dataset, batch_sizes(config.batch, 1).local);
   SplitSettings split = split_settings(config);
   split.grid = ranks.grid();
   const auto network = compile_evaluation(model, split, backend, ranks.communicator(),
@@ -168,29 +216,14 @@ int run_infer(const InferVerb& verb) {
 
   std::vector<data::BatchField> inputs = network->batch();
   inputs.resize(network->inputs.size());
-  const data::SampleWriter writer = input_writer(config, *dataset, inputs);
-  Evaluator evaluator({*network, backend, ranks.communicator(), *dataset, writer}, {});
+  const data::SampleWriter writer = input_writer(config, *data.dataset, inputs);
+  Evaluator evaluator({*network, backend, ranks.communicator(), *data.dataset, writer}, {});
   evaluator.bind(weights.parameters(), weights.statistics(0));
-  const std::vector<Objective> objectives = objectives_of(model);
-  for (const std::string& name : network->names)
-    refuse_to_replace_input(path_of_output(verb.output, objective_named(objectives, name).name),
-                            files);
-  std::vector<PredictionRows> rows;  // of the rank that writes
-  for (size_t o = 0; ranks.first() && o < network->predictions.size(); ++o)
-    rows.emplace_back(verb, objective_named(objectives, network->names[o]),
-                      network->plan.desc(network->predictions[o]).shape, dataset->size());
-  evaluator.predict(dataset->size(), static_cast<int>(config.data.readers),
-                    [&](size_t output, const float* y, int64_t count) {
-                      if (ranks.first()) rows[output].append(y, count);
-                    });
-  if (!ranks.first()) return 0;
-  for (PredictionRows& one : rows) {
-    one.close();
-    fmt::print("{}: {} of {} samples\n", one.path(), verb.labels ? "labels" : "predictions",
-               dataset->size());
-  }
-  if (!origins.empty())
-    fmt::print("{}: the file of each, in the same order\n", write_origins(verb.output, origins));
+  predict_all(verb, evaluator, *network, objectives,
+              {.count = data.dataset->size(),
+               .readers = static_cast<int>(config.data.readers),
+               .first_rank = ranks.first()});
+  if (ranks.first()) write_origins(verb.output, data.origins);
   return 0;
 }
 
@@ -203,13 +236,11 @@ Verb infer_verb() {
       .summary = "Predict for files without labels",
       .text =
           "Reads what the network reads from array or TFRecord files, one sample a file or many, "
-          "and "
-          "writes what the network predicts, in their order, batch after batch: of classes the "
-          "outputs before the softmax, samples x classes x positions. The transforms of the input "
-          "are those of the configuration. Beside out.nc, out.files.txt names the file of each "
-          "row, and its number in it where files hold several. With --ranks, as many as "
-          "parallel.spatial says share "
-          "each sample; further ranks have nothing to do.",
+          "and writes what the network predicts, in their order, batch after batch: of classes "
+          "the outputs before the softmax, samples x classes x positions. The transforms of the "
+          "input are those of the configuration. Beside out.nc, out.nc.files.txt names the file of "
+          "each row, and its number in it where files hold several. With --ranks, as many as "
+          "parallel.spatial says share each sample; further ranks have nothing to do.",
       .arguments = {state->flags.file_argument("infer", true)},
       .flags = joined(
           {{.names = "--weights",

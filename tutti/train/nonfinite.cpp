@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "tutti/models/registry.h"
+#include "tutti/ops/batch_norm.h"
 #include "tutti/plan/executor.h"
 
 namespace tutti {
@@ -35,6 +36,15 @@ bool all_finite(const float* data, size_t count) {
     if (bad != 0) return false;
   }
   return true;
+}
+
+/// Whether training looks at a batch's own statistics, be it for running averages alone.
+bool takes_statistics(ModelSpec model) {
+  model.mode = Mode::train;
+  const Graph graph = build_model(model).graph;
+  return std::ranges::any_of(graph.nodes(), [](const Node& node) {
+    return dynamic_cast<const BatchNormStats*>(node.op.get()) != nullptr;
+  });
 }
 
 }  // namespace
@@ -78,8 +88,10 @@ std::string first_nonfinite(const NonfiniteSearch& search, const Backend& backen
             "the output of layer '{}' is not finite first, for sample {} of the batch", node.name,
             i / (desc.elements() / desc.shape[0]));
     }
-  return "every layer's output is finite with running statistics: the batch's own statistics or "
-         "the loss overflow";
+  return takes_statistics(search.model)
+             ? "every layer's output is finite with running statistics: the batch's own statistics "
+               "or the loss overflow"
+             : "every layer's output is finite: the loss overflows";
 }
 
 std::string nonfinite_gradient(const Variables& variables, const Bucket& bucket, const float* arena,

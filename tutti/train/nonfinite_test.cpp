@@ -6,6 +6,10 @@
 #include <limits>
 #include <vector>
 
+#include "tutti/backend/cpu/cpu_backend.h"
+#include "tutti/plan/plan.h"
+#include "tutti/train/training_graph.h"
+
 namespace tutti {
 namespace {
 
@@ -40,6 +44,34 @@ TEST(NonfiniteGradient, IsNamedByParameterAndElement) {
   arena[5001] = std::nanf("");
   EXPECT_EQ(nonfinite_gradient(variables, whole, arena.data(), work),
             "the gradient in bucket 0 is not finite between its parameters");
+}
+
+std::string blamed_of_a_finite_pass(ModelSpec model) {
+  const CpuBackend backend;
+  TrainingGraphSpec spec;
+  spec.model = model;
+  const Plan plan = compile(make_training_graph(spec).graph, backend, {.measure = false});
+  const Weights weights(plan.variables, 1);
+  const std::vector<float> image(static_cast<size_t>(model.batch * model.input.elements()));
+  const std::vector<void*> tensors{const_cast<float*>(image.data())};
+  const TensorDesc desc{
+      DType::f32, Shape{model.batch, model.input[0], model.input[1], model.input[2]}, {}};
+  return first_nonfinite({.model = std::move(model),
+                          .weights = &weights,
+                          .batch = {{"image", desc}},
+                          .tensors = tensors,
+                          .layout = plan.layout},
+                         backend);
+}
+
+TEST(FirstNonfinite, BlamesStatisticsOfTheBatchWhereALayerTakesThem) {
+  EXPECT_EQ(blamed_of_a_finite_pass(
+                {.name = "mlp", .input = {1, 4, 4}, .batch = 2, .classes = 4, .hidden = {4}}),
+            "every layer's output is finite: the loss overflows");
+  EXPECT_EQ(blamed_of_a_finite_pass(
+                {.name = "resnet8", .input = {1, 8, 8}, .batch = 2, .classes = 4, .width = 4}),
+            "every layer's output is finite with running statistics: the batch's own statistics "
+            "or the loss overflow");
 }
 
 }  // namespace

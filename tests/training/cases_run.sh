@@ -116,6 +116,7 @@ case_dry() {
   cd .. && expect 0 out/run --max-steps 1 && mv out clean/ && cd clean || exit 1
   refuses 2 "all else is right, but 'out/run' holds a run: continue it with --resume"
   says ../dry '# batch .* samples: 2 replicas'
+  says ../dry 'has been tried and is right but for the output folder'
   refuses 2 'batch.global = 7 does not divide' --set batch.global=7 --set batch.local=0 --ranks 2
   refuses 0 'resume out/run/checkpoints/step_0000001, at step 1' --resume
   refuses 2 'optimizer.lr was 0.05 and is now 0.3' --resume --lr 0.3
@@ -148,6 +149,10 @@ END
   config=raw.toml
   expect 2 labels --dry-run
   says labels "the field .label. holds the label 9, the network has outputs for classes 0 to 2"
+  # Of ranks that rehearse side by side one reads.
+  OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_LOCAL_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=1 \
+    "$tutti" train raw.toml --output-dir other --dry-run >other.log 2>&1 || fail "rank 1 of a dry run: $(cat other.log)"
+  [ -s other.log ] && fail "rank 1 of a dry run says $(cat other.log)"
   printf '\002' | dd of=raw/y.bin bs=1 seek=3 conv=notrunc 2>/dev/null
   expect 0 sound --dry-run
   says sound '8 have been: the first of each part'

@@ -21,6 +21,7 @@
 #include "tutti/cli/rank_table.h"
 #include "tutti/cli/suggest.h"
 #include "tutti/train/idle_keys.h"
+#include "tutti/train/settings.h"
 
 extern char** environ;
 

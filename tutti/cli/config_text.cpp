@@ -8,6 +8,7 @@
 #include "tutti/base/json.h"
 #include "tutti/models/layers.h"
 #include "tutti/train/idle_keys.h"
+#include "tutti/train/settings.h"
 
 namespace tutti {
 namespace {

@@ -50,11 +50,12 @@ PlannedRanks plan_ranks(int ranks, const RankThreads& requested, const comm::Lau
 }
 
 void print_summary(const RunConfig& config, const PlannedRanks& ranks, const ConfiguredData& data,
-                   const Rehearsal& run, const std::string& resume) {
+                   const Rehearsal& run, const std::string& resume, const std::string& in_the_way) {
   std::string fields;
   for (const data::Field& field : data.train->fields())
     fields += (fields.empty() ? "" : ", ") + field.to_string();
-  fmt::print("# A dry run: whatever can fail before the first step has been tried and is right.\n");
+  fmt::print("# A dry run: whatever can fail before the first step has been tried and {}.\n",
+             in_the_way.empty() ? "is right" : "is right but for the output folder");
   fmt::print("# Samples are read when their turn comes; {} have been: the first of each part.\n",
              run.samples_read);
   std::string counts = fmt::format("{} training", data.train->size());
@@ -129,7 +130,8 @@ int dry_run(const ResolvedConfig& resolved, const DryRunFlags& flags) {
                                   .ranks_per_node = planned.per_node,
                                   .data = data.view(),
                                   .backend = backend,
-                                  .resumes = before.has_value()});
+                                  .resumes = before.has_value(),
+                                  .first = launcher.rank <= 0});
   std::string resume;
   if (before) {
     RunSettings settings = effective_settings(config, run.replicas, data.view());
@@ -142,7 +144,7 @@ int dry_run(const ResolvedConfig& resolved, const DryRunFlags& flags) {
   if (!config.plan.choices_from.empty())
     (void)verify_checkpoint(checkpoint_at(config.plan.choices_from, "plan.choices_from"));
   if (launcher.rank > 0) return 0;
-  print_summary(config, planned, data, run, resume);
+  print_summary(config, planned, data, run, resume, in_the_way);
   fmt::print("{}", resolved_toml(resolved));
   std::fflush(stdout);  // the refusal is the last that is said
   if (!in_the_way.empty()) throw ConfigError("all else is right, but " + in_the_way);

@@ -110,23 +110,20 @@ void write_data_rows(ConfigTableWriter& t) {
         "waits for another epoch")
       .may_change();
   t.key(s, &S::fields, "fields",
-        "What a sample has, a line a field, as in \"image: from images\" and \"mask: "
-        "from "
+        "What a sample has, a line a field, as in \"image: from images\" and \"mask: from "
         "climate/labels_0 classes 3\"; see docs/samples.md and `tutti data inspect PATH`")
       .only_with("data.dataset", {"arrays"});
   t.key(s, &S::train_files, "train_files",
-        "Training files: NumPy, HDF5, NetCDF-4, TFRecord, or .toml descriptions of "
-        "raw "
-        "arrays; also folders of them, and patterns such as \"train/*.h5\". Relative to data.dir")
+        "Training files: NumPy, HDF5, NetCDF-4, TFRecord, or .toml descriptions of raw arrays; "
+        "also folders of them, and patterns such as \"train/*.h5\". Relative to data.dir")
       .may_change()
       .only_with("data.dataset", {"arrays"});
   t.key(s, &S::validation_files, "validation_files", "Files on which training is judged, likewise")
       .may_change()
       .only_with("data.dataset", {"arrays"});
   t.key(s, &S::test_files, "test_files",
-        "Files that wait for the end of training, likewise; without validation files "
-        "they "
-        "judge it")
+        "Files that wait for the end of training, likewise; without validation files they judge "
+        "it")
       .may_change()
       .only_with("data.dataset", {"arrays"});
   t.key(s, &S::statistics, "statistics",

@@ -110,12 +110,6 @@ std::vector<IdleKey> idle_keys(const RunConfig& config,
   return idle;
 }
 
-std::set<TaskKind> tasks_of(const ModelSpec& model) {
-  std::set<TaskKind> tasks;
-  for (const Objective& objective : objectives_of(model)) tasks.insert(*objective.task);
-  return tasks;
-}
-
 void warn_of_idle_keys(const RunConfig& config, const ModelSpec& model) {
   if (tasks_of(config)) return;
   const auto known = idle_keys(config, std::nullopt);

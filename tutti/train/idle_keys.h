@@ -25,9 +25,6 @@ struct IdleKey {
 /// learn; none: not known yet, and what depends on it is left out.
 std::vector<IdleKey> idle_keys(const RunConfig& config,
                                const std::optional<std::set<TaskKind>>& tasks);
-/// Where they follow from the configuration alone.
-std::optional<std::set<TaskKind>> tasks_of(const RunConfig& config);
-std::set<TaskKind> tasks_of(const ModelSpec& model);
 
 /// Warns of values other than the default that have no effect, where only the data set has told the
 /// tasks; of the others the reader of the configuration has warned.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tutti/comm/transport/inproc/thread_ranks.h"
+#include "tutti/data/pipeline.h"
 #include "tutti/data/sampler.h"
 #include "tutti/train/data_shards.h"
 #include "tutti/train/given_weights.h"
@@ -11,30 +12,19 @@
 #include "tutti/train/settings.h"
 
 namespace tutti {
-
 namespace {
 
 /// The first samples of a part of the data through what readers do with each, without chance:
 /// values, labels, shapes. Returns how many.
-int64_t read_some(const RunConfig& config, const data::Dataset& set,
+int64_t read_some(const RehearsalSpec& spec, const data::Dataset& set,
                   const std::vector<data::BatchField>& batch) {
-  const data::SampleWriter writer = sample_writer(config, set, batch);
+  const data::SampleWriter writer = sample_writer(spec.config, set, batch);
   const int64_t count = std::min(set.size(), kRehearsedSamples);
-  std::vector<std::vector<std::byte>> memory;
-  std::vector<void*> tensors;
-  for (size_t i = 0; i < writer.size(); ++i)
-    tensors.push_back(memory.emplace_back(writer.desc(i).bytes()).data());
-  data::Sample sample(set.fields());
-  std::vector<data::FieldRows> rows;
-  for (int64_t index = 0; index < count; ++index) {
-    if (writer.reads_rows()) {
-      writer.wanted_rows(std::nullopt, index, rows);
-      set.read_rows(index, sample, rows);
-    } else {
-      set.read(index, sample);
-    }
-    writer.write(sample, std::nullopt, index, index % batch.front().desc.shape[0], tensors);
-  }
+  data::Pipeline pipeline(
+      set, writer,
+      std::make_unique<data::EvaluationOrder>(data::Range{0, count}, batch.front().desc.shape[0]),
+      {.timeout_seconds = spec.read_timeout_s});
+  while (pipeline.remaining() > 0) pipeline.next();
   return count;
 }
 
@@ -73,10 +63,11 @@ Rehearsal rehearse(const RehearsalSpec& spec) {
   run.parameters = compiled->training.graph.parameter_count();
 
   (void)goal_of(config, network.training.model);
+  if (!spec.first) return run;
   warn_of_idle_keys(config, network.training.model);
-  run.samples_read = read_some(config, *spec.data.train, compiled->batch());
+  run.samples_read = read_some(spec, *spec.data.train, compiled->batch());
   for (const data::Dataset* set : {spec.data.validation, spec.data.test})
-    if (set) run.samples_read += read_some(config, *set, compiled->evaluation.batch());
+    if (set) run.samples_read += read_some(spec, *set, compiled->evaluation.batch());
   return run;
 }
 

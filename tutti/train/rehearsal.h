@@ -17,9 +17,12 @@ struct RehearsalSpec {
   RunData data;
   const Backend& backend;
   bool resumes = false;  ///< from a checkpoint: model.weights is not read
+  /// Of processes that rehearse side by side, the first one warns and reads samples.
+  bool first = true;
+  double read_timeout_s = 600;  ///< for a batch, as while training
 };
 
-/// As many of each part of the data are read.
+/// Of each part of the data, at most so many are read: the first ones, without augmentation.
 inline constexpr int64_t kRehearsedSamples = 16;
 
 /// What the run would have been.
@@ -28,13 +31,13 @@ struct Rehearsal {
   BatchSizes batch{};
   int64_t steps_per_epoch = 0, steps = 0;
   int64_t parameters = 0;
-  int64_t samples_read = 0;
+  int64_t samples_read = 0;  ///< of all parts
 };
 
 /// Shares out the batch among replicas and ranks, makes the order of the samples, the schedule and
 /// the augmentation, builds the model and compiles it as one rank would, without measuring, and
-/// reads the first samples of each part of the data as training does. Writes nothing and talks to
-/// nobody. Throws what train() would throw.
+/// reads samples of each part of the data. Writes nothing and talks to nobody. Throws what train()
+/// would throw.
 Rehearsal rehearse(const RehearsalSpec& spec);
 
 }  // namespace tutti

@@ -7,7 +7,6 @@
 
 #include "tutti/data/format/catalog.h"
 #include "tutti/models/registry.h"
-#include "tutti/train/idle_keys.h"
 
 namespace tutti {
 namespace {
@@ -260,6 +259,12 @@ std::optional<Target> Goal::in_record() const {
   return Target{.metric = std::string(metric->name()),
                 .value = target,
                 .higher_is_better = metric->higher_is_better()};
+}
+
+std::set<TaskKind> tasks_of(const ModelSpec& model) {
+  std::set<TaskKind> tasks;
+  for (const Objective& objective : objectives_of(model)) tasks.insert(*objective.task);
+  return tasks;
 }
 
 std::optional<std::set<TaskKind>> tasks_of(const RunConfig& config) {

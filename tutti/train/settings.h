@@ -1,6 +1,10 @@
 #pragma once
 // What a configuration means for each part of the system.
 
+#include <optional>
+#include <set>
+#include <vector>
+
 #include "tutti/data/transform/sample_writer.h"
 #include "tutti/models/model.h"
 #include "tutti/parallel/exchange.h"
@@ -40,6 +44,11 @@ std::vector<data::FieldSteps> field_steps(const DataSection& data);
 /// Fills the tensors of a batch from a data set.
 data::SampleWriter sample_writer(const RunConfig& config, const data::Dataset& dataset,
                                  const std::vector<data::BatchField>& batch);
+
+/// What the predictions of a network learn.
+std::set<TaskKind> tasks_of(const ModelSpec& model);
+/// Nothing where they do not follow from the configuration alone.
+std::optional<std::set<TaskKind>> tasks_of(const RunConfig& config);
 
 /// What a run wants to reach: run.target of run.metric, or of the task's first metric.
 struct Goal {

@@ -10,7 +10,6 @@
 #include "tutti/base/log.h"
 #include "tutti/comm/control/agree.h"
 #include "tutti/device/cpu/process_memory.h"
-#include "tutti/train/idle_keys.h"
 #include "tutti/train/settings.h"
 
 namespace tutti {
@@ -31,7 +30,6 @@ void TrainerRun::open_record() {
   });
   if (!first()) return;
   log_places(place_);
-  warn_of_idle_keys(config_, model_spec(config_, *spec_.data.train, batch_.local));
   log::info("{} on {}: {} parameters, {}, layout {}", about.model, about.dataset, about.parameters,
             about.precision, network().training.layout);
   const auto gradients = network().training.graph.with_role(Role::gradient);

@@ -8,6 +8,7 @@
 #include "tutti/comm/control/agree.h"
 #include "tutti/train/data_shards.h"
 #include "tutti/train/given_weights.h"
+#include "tutti/train/idle_keys.h"
 #include "tutti/train/rank_file.h"
 #include "tutti/train/resume.h"
 #include "tutti/train/resume_check.h"
@@ -68,6 +69,7 @@ Choices TrainerRun::choices_before() const {
 }
 
 void TrainerRun::build() {
+  if (first()) warn_of_idle_keys(config_, model_spec(config_, *spec_.data.train, batch_.local));
   build_step();
   build_meetings();
   build_data();

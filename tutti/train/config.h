@@ -274,7 +274,7 @@ enum class AmongRanks {
 struct KeyNeed {
   std::string key;
   std::vector<std::string> words{};
-  std::string without{};  ///< a key that must have its default; empty: none
+  std::vector<std::string> without{};  ///< keys that must have their defaults
 };
 
 /// One row of the table. get and set convert between a member and a ConfigValue; a choice travels

@@ -135,13 +135,13 @@ void write_data_rows(ConfigTableWriter& t) {
   t.key(s, &S::prefetch, "prefetch", "Batches kept ready").between(1, 64).may_change();
   t.key(s, &S::generate_train, "generate_train", "Training images to generate")
       .between(1, 4294967295)
-      .only_with("data.dataset", {"lattices"});
+      .only_with("data.dataset", {"lattices"}, {"data.dir"});
   t.key(s, &S::generate_test, "generate_test", "Test images to generate")
       .between(1, 4294967295)
-      .only_with("data.dataset", {"lattices"});
+      .only_with("data.dataset", {"lattices"}, {"data.dir"});
   t.key(s, &S::generate_seed, "generate_seed", "Seed of the generator")
       .at_least(0)
-      .only_with("data.dataset", {"lattices"});
+      .only_with("data.dataset", {"lattices"}, {"data.dir"});
 }
 
 void write_model_rows(ConfigTableWriter& t) {

@@ -84,7 +84,7 @@ void write_schedule_rows(ConfigTableWriter& t) {
       .only_with("schedule.name", {"steps"});
   t.key(s, &S::gamma, "gamma", "Factor at each milestone or fall")
       .between(0, 1)
-      .only_with("schedule.name", {"steps"}, "schedule.factors")
+      .only_with("schedule.name", {"steps"}, {"schedule.factors"})
       .only_with("schedule.name", {"plateau"});
   t.key(s, &S::factors, "factors",
         "Rate from each milestone on / optimizer.lr, one a milestone, instead of gamma")
@@ -161,7 +161,8 @@ void write_plan_rows(ConfigTableWriter& t) {
         "measures nor chooses otherwise. auto: in the user's cache folder; off: none")
       .path()
       .may_change()
-      .may_differ();
+      .may_differ()
+      .only_with("plan.measure", {"true"}, {"plan.layout", "plan.choices_from"});
   t.key(s, &S::choices_from, "choices_from",
         "A checkpoint, or a folder of them, of which the newest counts: take the kernels and "
         "layouts that the run chose which wrote it, and so get the same bits again. Empty: "

@@ -163,10 +163,10 @@ class ConfigTableWriter {
   ConfigTableWriter& path() { return rows.back().path = true, *this; }
   ConfigTableWriter& unit(std::string text) { return rows.back().unit = std::move(text), *this; }
   /// The key has an effect only where `key` has one of these words, or without words any but its
-  /// default; of several needs one is enough. The help says so by itself. `without`: and where that
-  /// key has its default.
+  /// default; of several needs one is enough. The help says so by itself. `without`: and where
+  /// those keys have their defaults.
   ConfigTableWriter& only_with(std::string key, std::vector<std::string> words = {},
-                               std::string without = {}) {
+                               std::vector<std::string> without = {}) {
     rows.back().only_with.push_back({std::move(key), std::move(words), std::move(without)});
     return *this;
   }

@@ -14,12 +14,27 @@ namespace {
 
 /// A need of this key is one of what is learned: "auto" says nothing.
 constexpr std::string_view kTask = "model.task";
+/// A need of this key is also met by a layer's own loss.
+constexpr std::string_view kLoss = "loss.pointwise";
+
+/// As a need names it: words without quotes.
+std::string word_of(const ConfigValue& value) {
+  const auto* word = std::get_if<std::string>(&value);
+  return word ? *word : to_toml(value);
+}
+
+bool is_empty(const ConfigValue& value) {
+  const std::string text = word_of(value);
+  return text.empty() || text == "[]";
+}
 
 std::string words_of(const KeyNeed& need) {
   std::string text = need.words.empty()
                          ? need.key
                          : fmt::format("{} = {}", need.key, fmt::join(need.words, " or "));
-  return need.without.empty() ? text : fmt::format("{} without {}", text, need.without);
+  return need.without.empty()
+             ? text
+             : fmt::format("{} without {}", text, fmt::join(need.without, " and "));
 }
 
 /// Which keys of a configuration have an effect, and why others have none.
@@ -56,20 +71,31 @@ class Effects {
         return std::ranges::find(need.words, name_of(task)) != need.words.end();
       });
     if (need.words.empty()) return given(need.key);
-    const ConfigValue value = find_config_key(need.key)->get(config_);
-    return std::ranges::find(need.words, std::get<std::string>(value)) != need.words.end();
+    if (need.key == kLoss && std::ranges::any_of(config_.model.layer, [&](const LayerTable& layer) {
+          const LayerValue* loss = layer.find("loss");
+          const auto* word = loss ? std::get_if<std::string>(loss) : nullptr;
+          return word && std::ranges::find(need.words, *word) != need.words.end();
+        }))
+      return true;
+    const std::string word = word_of(find_config_key(need.key)->get(config_));
+    return std::ranges::find(need.words, word) != need.words.end();
   }
 
   bool met(const KeyNeed& need) const {
-    return has_value(need) && (need.without.empty() || !given(need.without)) &&
+    return has_value(need) && in_the_way(need) == need.without.end() &&
            has_one(*find_config_key(need.key));
+  }
+
+  /// The first key that must have its default and has not.
+  std::vector<std::string>::const_iterator in_the_way(const KeyNeed& need) const {
+    return std::ranges::find_if(need.without, [&](const std::string& key) { return given(key); });
   }
 
   /// Of a need that has its value and is not met.
   std::string hindrance(const KeyNeed& need) const {
-    return !need.without.empty() && given(need.without)
-               ? fmt::format("{} is given", need.without)
-               : fmt::format("{} has no effect either", need.key);
+    const auto other = in_the_way(need);
+    return other != need.without.end() ? fmt::format("{} is given", *other)
+                                       : fmt::format("{} has no effect either", need.key);
   }
 
   std::string found_words(const KeyNeed& need) const {
@@ -79,11 +105,7 @@ class Effects {
       return fmt::format("the network's task is {}", fmt::join(names, " and "));
     }
     const ConfigValue value = find_config_key(need.key)->get(config_);
-    const auto* word = std::get_if<std::string>(&value);
-    return fmt::format("{} is {}", need.key,
-                       need.words.empty() ? "not given"
-                       : word             ? *word
-                                          : to_toml(value));
+    return fmt::format("{} is {}", need.key, is_empty(value) ? "not given" : word_of(value));
   }
 
   const RunConfig& config_;

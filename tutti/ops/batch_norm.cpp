@@ -52,14 +52,14 @@ std::pair<Value, Value> sums_of_all(Graph& graph, const std::string& name, const
   return {sum(".dgamma", dgammas), sum(".dbeta", dbetas)};
 }
 
-struct NormFlags {
+struct NormInputs {
   bool relu, residual;
   std::optional<float> epsilon;  ///< given: input 2 is the variance, not inv_std
 };
 
 /// Appends the reduction, which gives (g, dgamma, dbeta), and enters what the inputs after the
 /// statistics get from it.
-std::vector<Value> reduce_gradient(const GradArgs& args, const NormFlags& norm,
+std::vector<Value> reduce_gradient(const GradArgs& args, const NormInputs& norm,
                                    std::vector<Value>& din) {
   const Node& node = args.node;
   std::vector<Value> in{args.dout[0], node.in[0], node.in[1], node.in[2]};

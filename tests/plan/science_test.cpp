@@ -53,6 +53,18 @@ TEST_P(Science, SlabsComputeTheSame) {
   }
 }
 
+/// Their rows come in pairs: one row at a time they cannot be cut, and one thread would make all.
+TEST(Science, TransposedConvolutionsAreCutIntoSlabs) {
+  const Graph graph = science_network("deepcam", DType::f32, 1, {.threads = 2}).graph;
+  int found = 0;
+  for (const Node& node : graph.nodes()) {
+    if (node.op->name() != "conv_transpose") continue;
+    ++found;
+    EXPECT_EQ(graph.shape(node.out[0])[0] % 2, 0) << node.name;
+  }
+  EXPECT_EQ(found, 4);
+}
+
 INSTANTIATE_TEST_SUITE_P(Networks, Science, testing::Values("cosmoflow2", "deepcam"),
                          [](const auto& info) { return std::string(info.param); });
 

@@ -86,16 +86,24 @@ std::optional<RowReach> SlabChoice::reach(int n, int64_t slabs) const {
   return reach_of(*node(n).op, types_in(graph_, node(n)), kAxis, cut_rows(rows, slabs));
 }
 
+bool SlabChoice::can_be_cut(int n) const {
+  const int64_t rows = own_rows(n).count();
+  for (int64_t slabs = rows; slabs > 1; --slabs)
+    if (rows % slabs == 0 && reach(n, slabs)) return true;
+  return false;
+}
+
 /// A layer that reads its neighbours' rows begins a region. What works row by row joins the regions
 /// of all that it reads.
 void SlabChoice::find_regions() {
   for (size_t i = 0; i < graph_.nodes().size(); ++i) {
     const int n = static_cast<int>(i);
     const Rows rows = own_rows(n);
-    if (rows.count() < 2) continue;
+    if (!can_be_cut(n)) continue;
+    region_of_[i] = n;
+    // A transposed convolution of stride 2 makes two rows from whole rows of its input, not one.
     const std::optional<RowReach> finest = reach(n, rows.count());
     if (!finest) continue;
-    region_of_[i] = n;
     for (size_t k = 0; k < node(n).in.size(); ++k) {
       const Value v = node(n).in[k];
       const int producer = graph_[v].producer, dim = finest->in[k].dim;

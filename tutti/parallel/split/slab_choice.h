@@ -52,6 +52,8 @@ class SlabChoice {
   const Node& node(int n) const { return graph_.nodes()[static_cast<size_t>(n)]; }
   Rows own_rows(int n) const;
   std::optional<RowReach> reach(int n, int64_t slabs) const;
+  /// Whether there is any number of slabs that the node's results can be made in.
+  bool can_be_cut(int n) const;
   double share_of(Value v) const;
   void find_regions();
   int root_of(int n) const {

@@ -7,50 +7,18 @@
 
 #include "tutti/backend/cpu/matrix_rows.h"
 #include "tutti/backend/cpu/matrix_tile.h"
+#include "tutti/backend/cpu/matrix_weights.h"
 #include "tutti/backend/cpu/sample.h"
 #include "tutti/base/error.h"
 
 namespace tutti {
 namespace {
 
-using matrix::Channels, matrix::kColumns, matrix::kMostPanels, matrix::kMostRows, matrix::Lattice,
-    matrix::Tile, matrix::Sliding;
+using matrix::Channels, matrix::kColumns, matrix::kDepth, matrix::kGap, matrix::kMostRows,
+    matrix::Lattice, matrix::Sliding, matrix::part_of, matrix::parts_of;
+using Tile = matrix::Tile<float>;
 
-/// Longest sum of one pass: a panel of B of this depth is 16 KiB and stays in the first cache.
-constexpr int64_t kDepth = 256;
-/// Gathered rows are this much longer than their content: rows of a power of two would share a few
-/// sets of the cache.
-constexpr int64_t kGap = 16;
 constexpr int64_t kRowsOfBlock = kMostRows * (TUTTI_AVX512 ? 12 : 16);
-constexpr int64_t kChannelsOfBlock = kMostRows * (TUTTI_AVX512 ? 14 : 32);
-constexpr int64_t kFloatsOfChunk = int64_t{1} << 19;  ///< of dy that are put in panels at a time
-
-int64_t panels_of(int64_t columns) { return (columns + kColumns - 1) / kColumns; }
-int64_t parts_of(int64_t total, int64_t most) { return (total + most - 1) / most; }
-std::pair<int64_t, int64_t> part_of(int64_t total, int64_t part, int64_t parts) {
-  return {total * part / parts, total * (part + 1) / parts};
-}
-
-/// All rows of a block times all panels; t: a, b, c and all that tiles share.
-void multiply_block(Tile t, int64_t rows, int64_t columns) {
-  const int64_t panels = panels_of(columns), tiles = parts_of(rows, kMostRows);
-  const float* const a = t.a;
-  const float* const b = t.b;
-  float* const* const c = t.c;
-  for (int64_t j = 0; j < panels; j += kMostPanels) {
-    const int64_t width = std::min<int64_t>(kMostPanels, panels - j);
-    t.b = b + j * t.b_panel;
-    t.c_first = j * t.c_panel;
-    t.last_columns =
-        static_cast<int>(j + width == panels ? columns - (panels - 1) * kColumns : kColumns);
-    for (int64_t i = 0; i < tiles; ++i) {
-      const auto [begin, end] = part_of(rows, i, tiles);
-      t.a = a + begin * t.a_row;
-      t.c = c + begin;
-      matrix::multiply_of(end - begin, width)(t);
-    }
-  }
-}
 
 /// Some of a sum's terms: channels of one tap, or all channels of several taps that follow each
 /// other.
@@ -137,7 +105,7 @@ class MatrixConvKernel final : public Kernel {
       t.c = rows_.data();
       t.c_panel = kColumns;
       t.add = std::exchange(add, true);
-      multiply_block(t, rows, p_.to_channels);
+      matrix::multiply_block(t, rows, p_.to_channels);
     }
     if (!add)
       for (int64_t r = 0; r < rows; ++r)
@@ -184,104 +152,6 @@ class MatrixConvKernel final : public Kernel {
   std::vector<float*> rows_;  ///< of a block: where its results lie
 };
 
-/// dw[tap] = the channels of x, by pixels, times dy: the sum runs over the pixels of y.
-class MatrixConvBackwardWeightsKernel final : public Kernel {
- public:
-  struct Problem {
-    Lattice lattice;
-    int64_t samples = 0, x_pixels = 0;
-    int64_t channels = 0, outputs = 0;
-  };
-  explicit MatrixConvBackwardWeightsKernel(Problem problem)
-      : p_(std::move(problem)), panels_(panels_of(p_.outputs)),
-        chunk_(std::clamp(kFloatsOfChunk / (panels_ * kColumns) / kDepth * kDepth, kDepth,
-                          parts_of(p_.lattice.results(), kDepth) * kDepth)),
-        rows_(kChannelsOfBlock) {}
-  size_t workspace_bytes() const override {
-    return static_cast<size_t>(kDepth * kRowStride + chunk_ * panels_ * kColumns) * sizeof(float);
-  }
-  size_t state_bytes() const override { return static_cast<size_t>(elements()) * sizeof(float); }
-  int state_output() const override { return 0; }
-
-  void run(const KernelArgs& args) override {
-    auto* const dw = static_cast<float*>(args.state);
-    if (args.first) std::fill_n(dw, elements(), 0.f);
-    auto* const gathered = static_cast<float*>(args.workspace);
-    float* const b = gathered + kDepth * kRowStride;
-    const int64_t pixels = p_.lattice.results(), chunks = parts_of(pixels, chunk_);
-    for (int64_t n = 0; n < p_.samples; ++n) {
-      const float* const x = static_cast<const float*>(args.in[0]) + n * p_.x_pixels * p_.channels;
-      const float* const dy = static_cast<const float*>(args.in[1]) + n * pixels * p_.outputs;
-      for (int64_t i = 0; i < chunks; ++i) {
-        const auto [begin, end] = part_of(pixels, i, chunks);
-        to_panels(dy + begin * p_.outputs, end - begin, b);
-        add_chunk(x, begin, end - begin, b, gathered, dw);
-      }
-    }
-  }
-  void finish(const FinishArgs& args) override {
-    simd::add_states(args, static_cast<float*>(args.out[0]), elements());
-  }
-
- private:
-  static constexpr int64_t kRowStride = kChannelsOfBlock + kGap;
-
-  int64_t taps() const { return static_cast<int64_t>(p_.lattice.taps.size()); }
-  int64_t elements() const { return taps() * p_.channels * panels_ * kColumns; }
-
-  /// dy of so many pixels as blocks of at most kDepth pixels, each all panels in turn.
-  void to_panels(const float* dy, int64_t pixels, float* b) const {
-    const int64_t blocks = parts_of(pixels, kDepth);
-    for (int64_t i = 0; i < blocks; ++i) {
-      const auto [begin, end] = part_of(pixels, i, blocks);
-      for (int64_t j = 0; j < panels_; ++j) {
-        const float* from = dy + begin * p_.outputs + j * kColumns;
-        const int64_t columns = std::min(kColumns, p_.outputs - j * kColumns);
-        const auto copy = [&](auto lanes) {
-          for (int64_t k = begin; k < end; ++k, from += p_.outputs, b += kColumns)
-            simd::store(b, simd::load(from, lanes), simd::AllLanes{});
-        };
-        if (columns == kColumns)
-          copy(simd::AllLanes{});
-        else
-          copy(simd::SomeLanes{static_cast<int>(columns)});
-      }
-    }
-  }
-
-  void add_chunk(const float* x, int64_t first, int64_t pixels, const float* b, float* gathered,
-                 float* dw) {
-    const int64_t blocks = parts_of(pixels, kDepth),
-                  parts = parts_of(p_.channels, kChannelsOfBlock);
-    for (const Lattice::Tap& tap : p_.lattice.taps)
-      for (int64_t c = 0; c < parts; ++c) {
-        const auto [low, high] = part_of(p_.channels, c, parts);
-        for (int64_t i = low; i < high; ++i)
-          rows_[static_cast<size_t>(i - low)] = dw + (tap.index * p_.channels + i) * kColumns;
-        for (int64_t i = 0; i < blocks; ++i) {
-          const auto [begin, end] = part_of(pixels, i, blocks);
-          if (!matrix::gather(p_.lattice, tap, {x, p_.channels, low, high - low}, first + begin,
-                              end - begin, gathered, kRowStride))
-            continue;
-          multiply_block({.a = gathered,
-                          .a_row = 1,
-                          .a_step = kRowStride,
-                          .b = b + begin * panels_ * kColumns,
-                          .b_panel = (end - begin) * kColumns,
-                          .depth = end - begin,
-                          .c = rows_.data(),
-                          .c_panel = taps() * p_.channels * kColumns,
-                          .add = true},
-                         high - low, panels_ * kColumns);
-        }
-      }
-  }
-
-  Problem p_;
-  int64_t panels_, chunk_;
-  std::vector<float*> rows_;  ///< of a block: where dw of its channels lies
-};
-
 struct MatrixRequest {
   const ConvAttributes* a = nullptr;
   TensorDesc x, y;
@@ -308,8 +178,11 @@ std::string refusal_of_matrix(const MatrixRequest& r) {
   constexpr int64_t kFewest = 8;  // half of a panel
   if (r.a->groups != 1) return "only ungrouped";
   for (const TensorDesc* d : {&r.x, &r.y})
-    if (d->dtype != DType::f32 || d->layout != Layout::channels_last(d->shape.rank()))
-      return "only f32, channels last";
+    if (d->layout != Layout::channels_last(d->shape.rank())) return "only channels last";
+  const bool pairs = r.x.dtype == DType::bf16 && r.y.dtype == DType::bf16;
+  if (pairs && !r.gradient) return "bf16 for gradients of weights only";
+  if (pairs && !matrix::kFastPairs) return "the processor does not add products of bf16";
+  if (!pairs && (r.x.dtype != DType::f32 || r.y.dtype != DType::f32)) return "not these types";
   if ((r.data ? r.x : r.y).shape[1] < kFewest)
     return fmt::format("fewer than {} channels of results", kFewest);
   if (r.activation && r.activation->kind != ActivationKind::relu &&
@@ -334,14 +207,14 @@ Layout panels_layout(int rank, bool data) {
 std::function<std::unique_ptr<Kernel>()> maker_of_matrix(const MatrixRequest& r, const Shape& w) {
   const Sliding sliding = Sliding::of(*r.a, r.x.shape, r.y.shape, w);
   if (r.gradient)
-    return [p = MatrixConvBackwardWeightsKernel::Problem{
-                .lattice = matrix::forward_lattice(sliding),
-                .samples = r.x.shape[0],
-                .x_pixels = matrix::volume(sliding.x),
-                .channels = r.x.shape[1],
-                .outputs = r.y.shape[1]}]() -> std::unique_ptr<Kernel> {
-      return std::make_unique<MatrixConvBackwardWeightsKernel>(p);
-    };
+    return
+        [type = r.x.dtype, p = matrix::WeightsProblem{.lattice = matrix::forward_lattice(sliding),
+                                                      .samples = r.x.shape[0],
+                                                      .x_pixels = matrix::volume(sliding.x),
+                                                      .channels = r.x.shape[1],
+                                                      .outputs = r.y.shape[1]}] {
+          return matrix::make_weights_kernel(p, type);
+        };
   MatrixConvKernel::Problem p{.lattices = {},
                               .samples = r.x.shape[0],
                               .from_pixels = matrix::volume(r.data ? sliding.y : sliding.x),

@@ -1,7 +1,8 @@
 #pragma once
 // Ungrouped convolutions of channels-last tensors as products of matrices: a pixel's channels are a
 // row, weights lie in panels of 16 outputs, and each tap is one more part of the sum. Any kernel,
-// stride, dilation and padding, in 2 or 3 dimensions; f32 (bf16 through conv_widened.h).
+// stride, dilation and padding, in 2 or 3 dimensions. f32; gradients of weights in bf16, too, where
+// the processor adds products of bf16 (the rest through conv_widened.h).
 
 #include <vector>
 

@@ -41,6 +41,21 @@ bool reads_any(const Lattice& lattice, const Lattice::Tap& tap, int64_t first, i
   return any;
 }
 
+/// f(pixel that a result reads by the tap, or -1) for results [first, first + rows).
+template <class F>
+void for_pixels(const Lattice& lattice, const Lattice::Tap& tap, int64_t first, int64_t rows, F f) {
+  for_runs(lattice, first, rows, [&](int64_t d, int64_t h, int64_t w, int64_t n) {
+    const int64_t id = d * lattice.step[0] + tap.offset[0];
+    const int64_t ih = h * lattice.step[1] + tap.offset[1];
+    const bool line = inside(id, lattice.from[0]) && inside(ih, lattice.from[1]);
+    const int64_t pixel = (id * lattice.from[1] + ih) * lattice.from[2];
+    for (int64_t i = w; i < w + n; ++i) {
+      const int64_t iw = i * lattice.step[2] + tap.offset[2];
+      f(line && inside(iw, lattice.from[2]) ? pixel + iw : -1);
+    }
+  });
+}
+
 }  // namespace
 
 Sliding Sliding::of(const ConvAttributes& a, const Shape& x, const Shape& y, const Shape& w) {
@@ -115,22 +130,25 @@ void place(const Lattice& lattice, int64_t first, int64_t count, int64_t* pixels
   });
 }
 
+bool read_pixels(const Lattice& lattice, const Lattice::Tap& tap, int64_t first, int64_t rows,
+                 int64_t* pixels) {
+  bool any = false;
+  for_pixels(lattice, tap, first, rows, [&](int64_t pixel) {
+    *pixels++ = pixel;
+    any |= pixel >= 0;
+  });
+  return any;
+}
+
 bool gather(const Lattice& lattice, const Lattice::Tap& tap, const Channels& channels,
             int64_t first, int64_t rows, float* to, int64_t to_stride) {
   if (!reads_any(lattice, tap, first, rows)) return false;
-  for_runs(lattice, first, rows, [&](int64_t d, int64_t h, int64_t w, int64_t n) {
-    const int64_t id = d * lattice.step[0] + tap.offset[0];
-    const int64_t ih = h * lattice.step[1] + tap.offset[1];
-    const bool line = inside(id, lattice.from[0]) && inside(ih, lattice.from[1]);
-    const int64_t pixel = (id * lattice.from[1] + ih) * lattice.from[2];
-    for (int64_t i = w; i < w + n; ++i, to += to_stride) {
-      const int64_t iw = i * lattice.step[2] + tap.offset[2];
-      if (line && inside(iw, lattice.from[2]))
-        copy_floats(channels.from + (pixel + iw) * channels.all + channels.first, to,
-                    channels.count);
-      else
-        std::fill_n(to, channels.count, 0.f);
-    }
+  for_pixels(lattice, tap, first, rows, [&](int64_t pixel) {
+    if (pixel >= 0)
+      copy_floats(channels.from + pixel * channels.all + channels.first, to, channels.count);
+    else
+      std::fill_n(to, channels.count, 0.f);
+    to += to_stride;
   });
   return true;
 }

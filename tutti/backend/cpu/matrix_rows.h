@@ -47,6 +47,11 @@ std::vector<Lattice> data_lattices(const Sliding& sliding);
 /// Where results [first, first + count) of the lattice lie, in pixels.
 void place(const Lattice& lattice, int64_t first, int64_t count, int64_t* pixels);
 
+/// Which pixel each of the results [first, first + rows) reads by the tap; -1: padding. False if
+/// all is padding.
+bool read_pixels(const Lattice& lattice, const Lattice::Tap& tap, int64_t first, int64_t rows,
+                 int64_t* pixels);
+
 /// Channels of one tensor to take from each pixel.
 struct Channels {
   const float* from = nullptr;  ///< the sample's first pixel

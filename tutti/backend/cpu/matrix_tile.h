@@ -1,7 +1,9 @@
 #pragma once
 // The innermost loop of matrix products: a few rows times a few vectors of columns, kept in
-// registers while a sum over `depth` runs. On top of it matrix_conv.cpp builds convolutions.
+// registers while a sum over `depth` runs. On top of it matrix_conv.cpp and matrix_weights.cpp
+// build convolutions. Elements are floats, or pairs of bf16 whose products are added in f32.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <utility>
@@ -16,11 +18,49 @@ constexpr int64_t kColumns = simd::kLanes;
 /// the registers (28 of 32 with AVX-512; 12 of 16 with AVX2, where a panel takes two).
 constexpr int kMostRows = TUTTI_AVX512 ? 14 : 6, kMostPanels = TUTTI_AVX512 ? 2 : 1;
 
-/// C[i][j] = sum over k of A[i][k] B[k][j], or += with `add`.
+/// Longest sum of one pass, in elements: a panel of B of this depth is 16 KiB and stays in the
+/// first cache.
+constexpr int64_t kDepth = 256;
+/// Gathered rows are this much longer than their content: rows of a power of two would share a few
+/// sets of the cache.
+constexpr int64_t kGap = 16;
+
+/// Two terms of a sum that follow each other, as bf16; the first is the low half.
+struct TermPair {
+  uint32_t bits;
+};
+/// Whether the processor adds two products of bf16 in one instruction, in all lanes.
+#if TUTTI_AVX512 && defined(__AVX512BF16__)
+constexpr bool kFastPairs = true;
+#else
+constexpr bool kFastPairs = false;
+#endif
+
+inline simd::Floats load_columns(const float* p) { return simd::load(p, simd::AllLanes{}); }
+inline simd::Words load_columns(const TermPair* p) { return simd::load_as<simd::Words>(p); }
+
+[[gnu::always_inline]] inline void add_product(simd::Floats& sum, simd::Floats b, float a) {
+  sum += b * a;
+}
+[[gnu::always_inline]] inline void add_product(simd::Floats& sum, simd::Words b, TermPair a) {
+#if TUTTI_AVX512 && defined(__AVX512BF16__)
+  sum = reinterpret_cast<simd::Floats>(
+      _mm512_dpbf16_ps(reinterpret_cast<__m512>(sum), reinterpret_cast<__m512bh>(b),
+                       reinterpret_cast<__m512bh>(_mm512_set1_epi32(static_cast<int>(a.bits)))));
+#else
+  const simd::Words both = simd::Words{} + a.bits;
+  sum += simd::floats_of(b << 16) * simd::floats_of(both << 16);
+  sum += simd::floats_of(b >> 16 << 16) * simd::floats_of(both >> 16 << 16);
+#endif
+}
+
+/// C[i][j] = sum over k of A[i][k] B[k][j], or += with `add`. T: float or TermPair, which counts as
+/// one k.
+template <class T>
 struct Tile {
-  const float* a = nullptr;  ///< element (i, k) at i * a_row + k * a_step
+  const T* a = nullptr;  ///< element (i, k) at i * a_row + k * a_step
   int64_t a_row = 0, a_step = 0;
-  const float* b = nullptr;  ///< panels `b_panel` floats apart
+  const T* b = nullptr;  ///< panels `b_panel` elements apart
   int64_t b_panel = 0;
   int64_t depth = 0;
   float* const* c = nullptr;  ///< per row: the tile's first panel lies `c_first` floats from here,
@@ -30,19 +70,19 @@ struct Tile {
   int last_columns = kColumns;  ///< of the last panel, that are stored
 };
 
-template <int kRows, int kPanels>
-[[gnu::noinline]] void multiply(const Tile& t) {
+template <class T, int kRows, int kPanels>
+[[gnu::noinline]] void multiply(const Tile<T>& t) {
   simd::Floats sums[kRows][kPanels]{};
-  const float* a = t.a;
-  const float* b = t.b;
+  const T* a = t.a;
+  const T* b = t.b;
   for (int64_t k = 0; k < t.depth; ++k, a += t.a_step, b += kColumns) {
-    simd::Floats v[kPanels];
+    decltype(load_columns(b)) v[kPanels];
 #pragma GCC unroll 2
-    for (int j = 0; j < kPanels; ++j) v[j] = simd::load(b + j * t.b_panel, simd::AllLanes{});
+    for (int j = 0; j < kPanels; ++j) v[j] = load_columns(b + j * t.b_panel);
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i)
 #pragma GCC unroll 2
-      for (int j = 0; j < kPanels; ++j) sums[i][j] += v[j] * a[i * t.a_row];
+      for (int j = 0; j < kPanels; ++j) add_product(sums[i][j], v[j], a[i * t.a_row]);
   }
   const auto put = [&](int i, int j, auto lanes) {
     float* const to = t.c[i] + t.c_first + j * t.c_panel;
@@ -58,16 +98,46 @@ template <int kRows, int kPanels>
         put(i, j, simd::AllLanes{});
 }
 
-using Multiply = void (*)(const Tile&);
+template <class T>
+using Multiply = void (*)(const Tile<T>&);
 
-/// multiply<rows, panels> for 1 to kMostRows and kMostPanels.
-inline Multiply multiply_of(int64_t rows, int64_t panels) {
+/// multiply<T, rows, panels> for 1 to kMostRows and kMostPanels.
+template <class T>
+Multiply<T> multiply_of(int64_t rows, int64_t panels) {
   static constexpr auto kAll = []<int... i>(std::integer_sequence<int, i...>) {
-    return std::array<Multiply, sizeof...(i)>{
-        &multiply<i / kMostPanels + 1, i % kMostPanels + 1>...};
+    return std::array<Multiply<T>, sizeof...(i)>{
+        &multiply<T, i / kMostPanels + 1, i % kMostPanels + 1>...};
   }
   (std::make_integer_sequence<int, kMostRows * kMostPanels>{});
   return kAll[static_cast<size_t>((rows - 1) * kMostPanels + panels - 1)];
+}
+
+inline int64_t panels_of(int64_t columns) { return (columns + kColumns - 1) / kColumns; }
+inline int64_t parts_of(int64_t total, int64_t most) { return (total + most - 1) / most; }
+inline std::pair<int64_t, int64_t> part_of(int64_t total, int64_t part, int64_t parts) {
+  return {total * part / parts, total * (part + 1) / parts};
+}
+
+/// All rows of a block times all panels; t: a, b, c and all that tiles share.
+template <class T>
+void multiply_block(Tile<T> t, int64_t rows, int64_t columns) {
+  const int64_t panels = panels_of(columns), tiles = parts_of(rows, kMostRows);
+  const T* const a = t.a;
+  const T* const b = t.b;
+  float* const* const c = t.c;
+  for (int64_t j = 0; j < panels; j += kMostPanels) {
+    const int64_t width = std::min<int64_t>(kMostPanels, panels - j);
+    t.b = b + j * t.b_panel;
+    t.c_first = j * t.c_panel;
+    t.last_columns =
+        static_cast<int>(j + width == panels ? columns - (panels - 1) * kColumns : kColumns);
+    for (int64_t i = 0; i < tiles; ++i) {
+      const auto [begin, end] = part_of(rows, i, tiles);
+      t.a = a + begin * t.a_row;
+      t.c = c + begin;
+      multiply_of<T>(end - begin, width)(t);
+    }
+  }
 }
 
 }  // namespace tutti::matrix

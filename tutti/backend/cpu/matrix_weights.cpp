@@ -1,0 +1,203 @@
+#include "tutti/backend/cpu/matrix_weights.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "tutti/backend/cpu/matrix_tile.h"
+
+namespace tutti::matrix {
+namespace {
+
+constexpr int64_t kChannelsOfBlock = kMostRows * (TUTTI_AVX512 ? 14 : 32);
+constexpr int64_t kElementsOfChunk = int64_t{1} << 19;  ///< of dy that are put in panels at a time
+
+/// What the terms of one sum are made of: a pixel's number, or two pixels' numbers side by side.
+template <class T>
+struct Element;
+
+template <>
+struct Element<float> {
+  using Number = float;
+  static constexpr int64_t kTerms = 1;
+  template <class Lanes>
+  static void put(const float* const* from, int64_t at, float* to, Lanes lanes) {
+    simd::store(to, from[0] ? simd::load(from[0] + at, lanes) : simd::Floats{}, simd::AllLanes{});
+  }
+};
+
+template <>
+struct Element<TermPair> {
+  using Number = bf16;
+  static constexpr int64_t kTerms = 2;
+  template <class Lanes>
+  static void put(const bf16* const* from, int64_t at, TermPair* to, Lanes lanes) {
+    const auto bits = [&](const bf16* p) {
+      return p ? simd::bits_of(simd::load(p + at, lanes)) : simd::Words{};
+    };
+    simd::store_as(to, bits(from[1]) | bits(from[0]) >> 16);
+  }
+};
+
+/// dw[tap] = the channels of x, by pixels, times dy: the sum runs over the pixels of y, of all
+/// samples in one go.
+template <class T>
+class WeightsKernel final : public Kernel {
+ public:
+  explicit WeightsKernel(WeightsProblem problem)
+      : p_(std::move(problem)), panels_(panels_of(p_.outputs)),
+        chunk_(std::clamp(kElementsOfChunk / (panels_ * kColumns) / kDepth * kDepth, kDepth,
+                          parts_of(elements_of(pixels()), kDepth) * kDepth)),
+        rows_(kChannelsOfBlock), read_(kDepth * kTerms) {}
+  size_t workspace_bytes() const override {
+    return static_cast<size_t>(kDepth * kRowStride + chunk_ * panels_ * kColumns) * sizeof(T);
+  }
+  size_t state_bytes() const override { return static_cast<size_t>(weights()) * sizeof(float); }
+  int state_output() const override { return 0; }
+
+  void run(const KernelArgs& args) override {
+    const auto* const x = static_cast<const Number*>(args.in[0]);
+    const auto* const dy = static_cast<const Number*>(args.in[1]);
+    auto* const gathered = static_cast<T*>(args.workspace);
+    T* const b = gathered + kDepth * kRowStride;
+    const int64_t elements = elements_of(pixels()), chunks = parts_of(elements, chunk_);
+    for (int64_t i = 0; i < chunks; ++i) {
+      const auto [first, last] = part_of(elements, i, chunks);
+      const Chunk chunk{first * kTerms, std::min(last * kTerms, pixels())};
+      to_panels(dy, chunk, b);
+      add_chunk(x, chunk, b, gathered, static_cast<float*>(args.state), i > 0 || !args.first);
+    }
+  }
+  void finish(const FinishArgs& args) override {
+    simd::add_states(args, static_cast<float*>(args.out[0]), weights());
+  }
+
+ private:
+  using Number = typename Element<T>::Number;
+  static constexpr int64_t kTerms = Element<T>::kTerms;
+  static constexpr int64_t kRowStride = kChannelsOfBlock + kGap;
+
+  /// Pixels of y, counted through all samples.
+  struct Chunk {
+    int64_t first, last;
+    int64_t elements() const { return elements_of(last - first); }
+    /// Those of elements [begin, end) of the chunk.
+    Chunk part(int64_t begin, int64_t end) const {
+      return {first + begin * kTerms, std::min(first + end * kTerms, last)};
+    }
+  };
+
+  static int64_t elements_of(int64_t terms) { return parts_of(terms, kTerms); }
+  int64_t pixels() const { return p_.samples * p_.lattice.results(); }
+  int64_t taps() const { return static_cast<int64_t>(p_.lattice.taps.size()); }
+  int64_t weights() const { return taps() * p_.channels * panels_ * kColumns; }
+
+  /// The chunk of dy as blocks of at most kDepth elements, each all panels in turn.
+  void to_panels(const Number* dy, const Chunk& chunk, T* b) const {
+    const int64_t blocks = parts_of(chunk.elements(), kDepth);
+    for (int64_t i = 0; i < blocks; ++i) {
+      const auto [begin, end] = part_of(chunk.elements(), i, blocks);
+      for (int64_t j = 0; j < panels_; ++j) {
+        const int64_t columns = std::min(kColumns, p_.outputs - j * kColumns);
+        const auto put = [&](auto lanes) {
+          for (int64_t k = begin; k < end; ++k, b += kColumns) {
+            const Number* from[kTerms]{};
+            for (int64_t term = 0; term < kTerms; ++term)
+              if (const int64_t pixel = chunk.first + k * kTerms + term; pixel < chunk.last)
+                from[term] = dy + pixel * p_.outputs;
+            Element<T>::put(from, j * kColumns, b, lanes);
+          }
+        };
+        if (columns == kColumns)
+          put(simd::AllLanes{});
+        else
+          put(simd::SomeLanes{static_cast<int>(columns)});
+      }
+    }
+  }
+
+  void add_chunk(const Number* x, const Chunk& chunk, const T* b, T* gathered, float* dw,
+                 bool add) {
+    const int64_t parts = parts_of(p_.channels, kChannelsOfBlock);
+    for (const Lattice::Tap& tap : p_.lattice.taps)
+      for (int64_t c = 0; c < parts; ++c) {
+        const auto [low, high] = part_of(p_.channels, c, parts);
+        for (int64_t i = low; i < high; ++i)
+          rows_[static_cast<size_t>(i - low)] = dw + (tap.index * p_.channels + i) * kColumns;
+        if (!add_channels(x, chunk, tap, low, high - low, b, gathered, add)) clear(high - low);
+      }
+  }
+
+  /// Adds to the rows of dw, or makes them. False if there was nothing to make them of.
+  bool add_channels(const Number* x, const Chunk& chunk, const Lattice::Tap& tap, int64_t first,
+                    int64_t count, const T* b, T* gathered, bool add) {
+    const int64_t blocks = parts_of(chunk.elements(), kDepth);
+    for (int64_t i = 0; i < blocks; ++i) {
+      const auto [begin, end] = part_of(chunk.elements(), i, blocks);
+      const Chunk block = chunk.part(begin, end);
+      if (!read(tap, block)) continue;
+      gather(x + first, block.last - block.first, count, gathered);
+      multiply_block<T>({.a = gathered,
+                         .a_row = 1,
+                         .a_step = kRowStride,
+                         .b = b + begin * panels_ * kColumns,
+                         .b_panel = (end - begin) * kColumns,
+                         .depth = end - begin,
+                         .c = rows_.data(),
+                         .c_panel = taps() * p_.channels * kColumns,
+                         .add = std::exchange(add, true)},
+                        count, panels_ * kColumns);
+    }
+    return add;
+  }
+
+  void clear(int64_t count) {
+    for (int64_t i = 0; i < count; ++i)
+      for (int64_t j = 0; j < panels_; ++j)
+        std::fill_n(rows_[static_cast<size_t>(i)] + j * taps() * p_.channels * kColumns, kColumns,
+                    0.f);
+  }
+
+  /// Into read_: the pixels of x, counted through all samples, that the block's read by the tap.
+  bool read(const Lattice::Tap& tap, const Chunk& block) {
+    bool any = false;
+    int64_t* to = read_.data();
+    for (int64_t i = block.first; i < block.last;) {
+      const int64_t sample = i / p_.lattice.results(), first = i % p_.lattice.results();
+      const int64_t n = std::min(block.last - i, p_.lattice.results() - first);
+      any |= read_pixels(p_.lattice, tap, first, n, to);
+      for (int64_t k = 0; k < n; ++k, ++to)
+        if (*to >= 0) *to += sample * p_.x_pixels;
+      i += n;
+    }
+    return any;
+  }
+
+  /// Channels of x from the pixels in read_.
+  void gather(const Number* x, int64_t pixels, int64_t channels, T* to) const {
+    for (int64_t k = 0; k < elements_of(pixels); ++k, to += kRowStride) {
+      const Number* from[kTerms]{};
+      for (int64_t term = 0; term < kTerms && k * kTerms + term < pixels; ++term)
+        if (const int64_t pixel = read_[static_cast<size_t>(k * kTerms + term)]; pixel >= 0)
+          from[term] = x + pixel * p_.channels;
+      int64_t c = 0;
+      for (; c + kColumns <= channels; c += kColumns)
+        Element<T>::put(from, c, to + c, simd::AllLanes{});
+      if (c < channels)
+        Element<T>::put(from, c, to + c, simd::SomeLanes{static_cast<int>(channels - c)});
+    }
+  }
+
+  WeightsProblem p_;
+  int64_t panels_, chunk_;     ///< chunk_: elements
+  std::vector<float*> rows_;   ///< of a block: where dw of its channels lies
+  std::vector<int64_t> read_;  ///< of a block: pixels of x, or -1
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_weights_kernel(const WeightsProblem& problem, DType type) {
+  if (type == DType::bf16) return std::make_unique<WeightsKernel<TermPair>>(problem);
+  return std::make_unique<WeightsKernel<float>>(problem);
+}
+
+}  // namespace tutti::matrix

@@ -1,0 +1,21 @@
+#pragma once
+// The gradient of a convolution's weights as a product of matrices. Private to matrix_conv.cpp.
+
+#include <memory>
+
+#include "tutti/backend/backend.h"
+#include "tutti/backend/cpu/matrix_rows.h"
+
+namespace tutti::matrix {
+
+struct WeightsProblem {
+  Lattice lattice;  ///< of y
+  int64_t samples = 0, x_pixels = 0;
+  int64_t channels = 0, outputs = 0;
+};
+
+/// For (x, dy) -> dw, f32 [K/16, kernel..., C, 16]. x and dy are channels last and of type f32, or
+/// bf16: then products are exact and their sums f32.
+std::unique_ptr<Kernel> make_weights_kernel(const WeightsProblem& problem, DType type);
+
+}  // namespace tutti::matrix

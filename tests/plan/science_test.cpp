@@ -65,6 +65,20 @@ TEST(Science, TransposedConvolutionsAreCutIntoSlabs) {
   EXPECT_EQ(found, 4);
 }
 
+/// Backward needs the rows of a batch norm's result; they and it are computed again, not kept.
+TEST(Science, BatchNormsAreNotKeptForTheirRows) {
+  const Graph graph = science_network("deepcam", DType::f32, 1, {.threads = 2}).graph;
+  int again = 0;
+  for (const Node& node : graph.nodes()) {
+    if (node.op->name() != "gather_rows" || !node.name.ends_with(" again")) continue;
+    const int producer = graph[node.in[0]].producer;
+    if (producer < 0) continue;
+    const Node& made = graph.nodes()[static_cast<size_t>(producer)];
+    if (made.op->name() == "batch_norm_apply" && made.name.ends_with(" again")) ++again;
+  }
+  EXPECT_GT(again, 10);
+}
+
 INSTANTIATE_TEST_SUITE_P(Networks, Science, testing::Values("cosmoflow2", "deepcam"),
                          [](const auto& info) { return std::string(info.param); });
 

@@ -80,14 +80,13 @@ class Rewriter {
     if (producer < 0 || repeat_from_[static_cast<size_t>(producer)] == 0 ||
         n < repeat_from_[static_cast<size_t>(producer)])
       return of(v);
-    auto [at, fresh] = again_.try_emplace(v.id);
-    if (fresh) {
+    if (!again_.contains(v.id)) {
       const Node& node = old_.nodes()[static_cast<size_t>(producer)];
       std::vector<Value> in;
-      for (const Value x : node.in) in.push_back(of(x));
-      at->second = result_.graph.append(node.name + " again", node.op, in).front();
+      for (const Value x : node.in) in.push_back(read(x, n));
+      again_[v.id] = result_.graph.append(node.name + " again", node.op, in).front();
     }
-    return at->second;
+    return again_.at(v.id);
   }
 
   size_t index_of(const Node& node) const {
@@ -304,20 +303,23 @@ Rewritten fold_residual_sums(const Graph& graph) {
 
 Rewritten recompute_activations(const Graph& graph, size_t first_backward) {
   std::vector<int> forward_readers(graph.values().size()), backward_readers(graph.values().size());
-  for (size_t n = 0; n < graph.nodes().size(); ++n)
+  for (size_t n = 0; n < graph.nodes().size(); ++n) {
+    if (n < first_backward && graph.nodes()[n].op->gives_to_others())
+      continue;  // halos are kept, what they are rows of is not
     for (const Value v : graph.nodes()[n].in)
       ++(n < first_backward ? forward_readers : backward_readers)[static_cast<size_t>(v.id)];
+  }
   Rewriter rewriter(graph);
-  for (size_t n = 0; n < first_backward; ++n) {
+  for (size_t n = first_backward; n-- > 0;) {
     const Node& node = graph.nodes()[n];
-    if (dynamic_cast<const GatherRows*>(node.op.get())) {
-      rewriter.repeat(node, first_backward);
-      continue;
-    }
+    if (node.out.empty()) continue;
     const auto z = static_cast<size_t>(node.out[0].id);
-    if (is_norm(node.op.get()) && !has_residual(node.op.get()) && forward_readers[z] == 1 &&
-        backward_readers[z] > 0)
-      rewriter.repeat(node, first_backward);
+    if (backward_readers[z] == 0) continue;
+    const bool rows = dynamic_cast<const GatherRows*>(node.op.get()) != nullptr;
+    const bool norm = is_norm(node.op.get()) && !has_residual(node.op.get());
+    if (!rows && (!norm || forward_readers[z] != 1)) continue;
+    rewriter.repeat(node, first_backward);
+    for (const Value v : node.in) ++backward_readers[static_cast<size_t>(v.id)];
   }
   return rewriter.build();
 }

@@ -8,7 +8,7 @@
 #include <memory>
 #include <utility>
 
-#include "tutti/backend/cpu/simd.h"
+#include "tutti/backend/cpu/reorder_blocks.h"
 #include "tutti/base/error.h"
 #include "tutti/ops/reorder.h"
 
@@ -124,69 +124,6 @@ class ConvertKernel final : public Kernel {
   int64_t elements_;
 };
 
-using simd::kLanes;
-/// A row of a block as one vector, because lanes are shuffled across all sixteen.
-using Row = float __attribute__((vector_size(kLanes * sizeof(float))));
-using RowLanes = uint32_t __attribute__((vector_size(kLanes * sizeof(uint32_t))));
-
-/// Which lane of (a, b) = lanes 0-15, 16-31 each lane of an exchange takes: of the first result,
-/// and of the second.
-template <uint32_t s, uint32_t... lanes>
-constexpr RowLanes first_mask(std::integer_sequence<uint32_t, lanes...>) {
-  return RowLanes{(lanes & s ? kLanes + (lanes ^ s) : lanes)...};
-}
-template <uint32_t s, uint32_t... lanes>
-constexpr RowLanes second_mask(std::integer_sequence<uint32_t, lanes...>) {
-  return RowLanes{(lanes & s ? kLanes + lanes : lanes ^ s)...};
-}
-
-/// Exchanges bit s of the row number with bit s of the lane number, for all rows.
-template <uint32_t s>
-void exchange(Row (&rows)[kLanes]) {
-  constexpr auto kAllLanes = std::make_integer_sequence<uint32_t, kLanes>{};
-  const RowLanes first = first_mask<s>(kAllLanes), second = second_mask<s>(kAllLanes);
-#pragma GCC unroll 16
-  for (uint32_t i = 0; i < kLanes; ++i) {
-    if (i & s) continue;
-    const Row a = rows[i], b = rows[i | s];
-    rows[i] = __builtin_shuffle(a, b, first);
-    rows[i | s] = __builtin_shuffle(a, b, second);
-  }
-}
-
-/// ...16i16o <-> ...16o16i: every block of 16 x 16 is transposed where it stands. What the weights
-/// of the backward convolution need at every step, and worth its own kernel at small batches.
-class TransposeBlocksKernel final : public Kernel {
- public:
-  explicit TransposeBlocksKernel(int64_t blocks) : blocks_(blocks) {}
-  void run(const KernelArgs& args) override {
-    const int64_t end = blocks_ * (args.part + 1) / args.parts;
-    for (int64_t b = blocks_ * args.part / args.parts; b < end; ++b) {
-      const float* const from = static_cast<const float*>(args.in[0]) + b * kLanes * kLanes;
-      float* const to = static_cast<float*>(args.out[0]) + b * kLanes * kLanes;
-      Row rows[kLanes];
-      std::memcpy(rows, from, sizeof rows);
-      exchange<1>(rows);
-      exchange<2>(rows);
-      exchange<4>(rows);
-      exchange<8>(rows);
-      std::memcpy(to, rows, sizeof rows);
-    }
-  }
-
- private:
-  int64_t blocks_;
-};
-
-bool transposes_blocks(const TensorDesc& from, const TensorDesc& to) {
-  if (from.dtype != DType::f32 || to.dtype != DType::f32 || from.layout.num_blocks != 2)
-    return false;
-  Layout swapped = from.layout;
-  std::swap(swapped.blocks[0], swapped.blocks[1]);
-  return swapped == to.layout && swapped.blocks[0].size == kLanes &&
-         swapped.blocks[1].size == kLanes && swapped.blocks[0].dim != swapped.blocks[1].dim;
-}
-
 using Make = std::function<std::unique_ptr<Kernel>()>;
 
 template <class From, class To>
@@ -227,14 +164,10 @@ bool append_reorder_candidates(const KernelRequest& request,
   CHECK(request.in[0].shape == request.out[0].shape, "reorder of {} to {}",
         request.in[0].to_string(), request.out[0].to_string());
   const TensorDesc &from = request.in[0], &to = request.out[0];
-  if (transposes_blocks(from, to)) {
-    const int64_t blocks = from.layout.storage_elements(from.shape) / (kLanes * kLanes);
-    candidates.push_back({"cpu:transpose_blocks", {}, request.in, request.out, [blocks] {
-                            return std::make_unique<TransposeBlocksKernel>(blocks);
-                          }});
-  } else {
+  if (auto blocks = from == to ? nullptr : maker_of_block_reorder(from, to))
+    candidates.push_back({"cpu:reorder_blocks", {}, request.in, request.out, std::move(blocks)});
+  else
     candidates.push_back({"cpu:reorder", {}, request.in, request.out, make_any(from, to)});
-  }
   return true;
 }
 

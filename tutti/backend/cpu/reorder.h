@@ -8,7 +8,7 @@
 namespace tutti {
 
 /// Appends the candidate for a Reorder; returns false if the op is none. Padding of the output's
-/// layout is written as zeros. Walk::whole: parts share the rows of dimension 0.
+/// layout is written as zeros. Walk::whole: parts share the work.
 bool append_reorder_candidates(const KernelRequest& request,
                                std::vector<KernelCandidate>& candidates);
 

@@ -1,0 +1,170 @@
+#include "tutti/backend/cpu/reorder_blocks.h"
+
+#include <array>
+#include <cstring>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "tutti/backend/cpu/simd.h"
+
+namespace tutti {
+namespace {
+
+using simd::kLanes;
+/// A row of a block as one vector, because lanes are shuffled across all sixteen.
+using Row = float __attribute__((vector_size(kLanes * sizeof(float))));
+using RowLanes = uint32_t __attribute__((vector_size(kLanes * sizeof(uint32_t))));
+
+/// Which lane of (a, b) = lanes 0-15, 16-31 each lane of an exchange takes: of the first result,
+/// and of the second.
+template <uint32_t s, uint32_t... lanes>
+constexpr RowLanes first_mask(std::integer_sequence<uint32_t, lanes...>) {
+  return RowLanes{(lanes & s ? kLanes + (lanes ^ s) : lanes)...};
+}
+template <uint32_t s, uint32_t... lanes>
+constexpr RowLanes second_mask(std::integer_sequence<uint32_t, lanes...>) {
+  return RowLanes{(lanes & s ? kLanes + lanes : lanes ^ s)...};
+}
+
+/// Exchanges bit s of the row number with bit s of the lane number, for all rows.
+template <uint32_t s>
+void exchange(Row (&rows)[kLanes]) {
+  constexpr auto kAllLanes = std::make_integer_sequence<uint32_t, kLanes>{};
+  const RowLanes first = first_mask<s>(kAllLanes), second = second_mask<s>(kAllLanes);
+#pragma GCC unroll 16
+  for (uint32_t i = 0; i < kLanes; ++i) {
+    if (i & s) continue;
+    const Row a = rows[i], b = rows[i | s];
+    rows[i] = __builtin_shuffle(a, b, first);
+    rows[i | s] = __builtin_shuffle(a, b, second);
+  }
+}
+
+/// Where the indices of one dimension lie, of those that are counted through, in elements.
+struct Places {
+  std::vector<int64_t> from, to;
+};
+
+struct BlockReorder {
+  Places rows, lanes;  ///< of dimensions 0 and 1: lanes are 16 neighbours of the result
+  Places others;       ///< all indices of the other dimensions together
+  bool turned = false;  ///< the rows' dimension is the one that lies side by side in the source
+};
+
+/// Blocks are dealt out to parts in the order of rows, others, lanes.
+template <class To>
+class ReorderBlocksKernel final : public Kernel {
+ public:
+  explicit ReorderBlocksKernel(BlockReorder reorder) : r_(std::move(reorder)) {}
+  void run(const KernelArgs& args) override {
+    const auto* const from = static_cast<const float*>(args.in[0]);
+    auto* const to = static_cast<To*>(args.out[0]);
+    const size_t lanes = r_.lanes.to.size() / kLanes, others = r_.others.to.size();
+    const auto blocks = static_cast<int64_t>(r_.rows.to.size() / kLanes * others * lanes);
+    const auto end = static_cast<size_t>(blocks * (args.part + 1) / args.parts);
+    for (auto b = static_cast<size_t>(blocks * args.part / args.parts); b < end; ++b) {
+      const size_t other = b / lanes % others;
+      block(b / lanes / others * kLanes, b % lanes * kLanes, from + r_.others.from[other],
+            to + r_.others.to[other]);
+    }
+  }
+
+ private:
+  void block(size_t row, size_t lane, const float* from, To* to) const {
+    Row rows[kLanes];
+    const Places &outer = r_.turned ? r_.lanes : r_.rows, &inner = r_.turned ? r_.rows : r_.lanes;
+    const size_t first = r_.turned ? lane : row;
+    from += inner.from[r_.turned ? row : lane];
+    for (size_t i = 0; i < kLanes; ++i)
+      std::memcpy(&rows[i], from + outer.from[first + i], sizeof(Row));
+    if (r_.turned) {
+      exchange<1>(rows);
+      exchange<2>(rows);
+      exchange<4>(rows);
+      exchange<8>(rows);
+    }
+    put(rows, row, to + r_.lanes.to[lane]);
+  }
+
+  void put(const Row (&rows)[kLanes], size_t row, float* to) const {
+    for (size_t i = 0; i < kLanes; ++i)
+      std::memcpy(to + r_.rows.to[row + i], &rows[i], sizeof(Row));
+  }
+  void put(const Row (&rows)[kLanes], size_t row, bf16* to) const {
+    const auto rounded = [&](size_t i) {
+      return simd::bits_of(
+          simd::widen(simd::narrow(simd::load_as<simd::Floats>(&rows[i]))));
+    };
+    for (size_t i = 0; i < kLanes; i += 2)
+      simd::store_as(to + r_.rows.to[row + i], rounded(i + 1) | rounded(i) >> 16);
+  }
+
+  BlockReorder r_;
+};
+
+std::vector<int64_t> places_of(const TensorDesc& desc, int dim) {
+  std::vector<int64_t> places;
+  std::array<int64_t, Shape::kMaxRank> index{};
+  for (int64_t i = 0; i < desc.layout.padded(desc.shape, dim); ++i) {
+    index[static_cast<size_t>(dim)] = i;
+    places.push_back(desc.layout.offset(desc.shape, index.data()));
+  }
+  return places;
+}
+
+/// The sums of one place of each dimension from 2 on.
+std::vector<int64_t> places_of_others(const TensorDesc& desc) {
+  std::vector<int64_t> all{0};
+  for (int d = 2; d < desc.shape.rank(); ++d) {
+    std::vector<int64_t> longer;
+    for (const int64_t before : all)
+      for (const int64_t place : places_of(desc, d)) longer.push_back(before + place);
+    all = std::move(longer);
+  }
+  return all;
+}
+
+/// The block with number `last` from the end; size 0 if there are not so many.
+Layout::Block block_of(const Layout& layout, int last) {
+  const int i = layout.num_blocks - 1 - last;
+  return i < 0 ? Layout::Block{} : layout.blocks[static_cast<size_t>(i)];
+}
+
+bool sixteen(const Layout::Block& block) {
+  return block.size > 0 && block.size % kLanes == 0 && block.dim < 2;
+}
+
+std::optional<BlockReorder> block_reorder(const TensorDesc& from, const TensorDesc& to) {
+  const bool pairs = to.dtype == DType::bf16;
+  if (from.dtype != DType::f32 || (!pairs && to.dtype != DType::f32) || from.shape.rank() < 2)
+    return std::nullopt;
+  const Layout::Block source = block_of(from.layout, 0), lanes = block_of(to.layout, pairs ? 1 : 0);
+  if (!sixteen(source) || !sixteen(lanes)) return std::nullopt;
+  const int rows = 1 - lanes.dim;
+  if (pairs && block_of(to.layout, 0) != Layout::Block{static_cast<int8_t>(rows), 2})
+    return std::nullopt;
+  for (int d = 0; d < from.shape.rank(); ++d) {
+    const int64_t padded = to.layout.padded(to.shape, d);
+    if (from.layout.padded(from.shape, d) != padded || (d < 2 && padded % kLanes != 0))
+      return std::nullopt;
+  }
+  return BlockReorder{.rows = {places_of(from, rows), places_of(to, rows)},
+                      .lanes = {places_of(from, lanes.dim), places_of(to, lanes.dim)},
+                      .others = {places_of_others(from), places_of_others(to)},
+                      .turned = source.dim == rows};
+}
+
+}  // namespace
+
+std::function<std::unique_ptr<Kernel>()> maker_of_block_reorder(const TensorDesc& from,
+                                                                const TensorDesc& to) {
+  std::optional<BlockReorder> reorder = block_reorder(from, to);
+  if (!reorder) return {};
+  return [type = to.dtype, r = std::move(*reorder)]() -> std::unique_ptr<Kernel> {
+    if (type == DType::bf16) return std::make_unique<ReorderBlocksKernel<bf16>>(r);
+    return std::make_unique<ReorderBlocksKernel<float>>(r);
+  };
+}
+
+}  // namespace tutti

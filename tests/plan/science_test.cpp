@@ -54,15 +54,19 @@ TEST_P(Science, SlabsComputeTheSame) {
 }
 
 /// Their rows come in pairs: one row at a time they cannot be cut, and one thread would make all.
+/// Eight rows are four slabs, whether there are two threads, eight or twelve.
 TEST(Science, TransposedConvolutionsAreCutIntoSlabs) {
-  const Graph graph = science_network("deepcam", DType::f32, 1, {.threads = 2}).graph;
-  int found = 0;
-  for (const Node& node : graph.nodes()) {
-    if (node.op->name() != "conv_transpose") continue;
-    ++found;
-    EXPECT_EQ(graph.shape(node.out[0])[0] % 2, 0) << node.name;
+  for (const int threads : {2, 8, 12}) {
+    const Graph graph = science_network("deepcam", DType::f32, 1, {.threads = threads}).graph;
+    int found = 0;
+    for (const Node& node : graph.nodes()) {
+      if (node.op->name() != "conv_transpose") continue;
+      ++found;
+      const Shape& shape = graph.shape(node.out[0]);
+      EXPECT_EQ(shape[0] % 2, 0) << node.name << ", " << threads << " threads";
+    }
+    EXPECT_EQ(found, 4);
   }
-  EXPECT_EQ(found, 4);
 }
 
 /// Backward needs the rows of a batch norm's result; they and it are computed again, not kept.

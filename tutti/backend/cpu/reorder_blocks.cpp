@@ -47,8 +47,8 @@ struct Places {
 };
 
 struct BlockReorder {
-  Places rows, lanes;  ///< of dimensions 0 and 1: lanes are 16 neighbours of the result
-  Places others;       ///< all indices of the other dimensions together
+  Places rows, lanes;   ///< of dimensions 0 and 1: lanes are 16 neighbours of the result
+  Places others;        ///< all indices of the other dimensions together
   bool turned = false;  ///< the rows' dimension is the one that lies side by side in the source
 };
 
@@ -93,8 +93,7 @@ class ReorderBlocksKernel final : public Kernel {
   }
   void put(const Row (&rows)[kLanes], size_t row, bf16* to) const {
     const auto rounded = [&](size_t i) {
-      return simd::bits_of(
-          simd::widen(simd::narrow(simd::load_as<simd::Floats>(&rows[i]))));
+      return simd::bits_of(simd::widen(simd::narrow(simd::load_as<simd::Floats>(&rows[i]))));
     };
     for (size_t i = 0; i < kLanes; i += 2)
       simd::store_as(to + r_.rows.to[row + i], rounded(i + 1) | rounded(i) >> 16);

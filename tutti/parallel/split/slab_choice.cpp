@@ -11,6 +11,7 @@ constexpr double kLargeTiles = 32;     // a layer is large from so many times ti
 constexpr double kMostCopied = 1.5;    // rows that slabs may read for each row of a sample
 constexpr double kLeastToWeights = 6;  // bytes of a slab for each byte of weights: a slab's weight
                                        // gradient is written, read and added
+constexpr int64_t kLeastGain = 4;  // of slabs that the threads cannot share evenly, against none
 
 bool same(const OpPtr& a, const OpPtr& b) {
   return (!a && !b) || (a && b && a->name() == b->name() && a->attributes() == b->attributes());
@@ -86,11 +87,11 @@ std::optional<RowReach> SlabChoice::reach(int n, int64_t slabs) const {
   return reach_of(*node(n).op, types_in(graph_, node(n)), kAxis, cut_rows(rows, slabs));
 }
 
-bool SlabChoice::can_be_cut(int n) const {
+int64_t SlabChoice::most_slabs(int n) const {
   const int64_t rows = own_rows(n).count();
   for (int64_t slabs = rows; slabs > 1; --slabs)
-    if (rows % slabs == 0 && reach(n, slabs)) return true;
-  return false;
+    if (rows % slabs == 0 && reach(n, slabs)) return slabs;
+  return 1;
 }
 
 /// A layer that reads its neighbours' rows begins a region. What works row by row joins the regions
@@ -99,11 +100,12 @@ void SlabChoice::find_regions() {
   for (size_t i = 0; i < graph_.nodes().size(); ++i) {
     const int n = static_cast<int>(i);
     const Rows rows = own_rows(n);
-    if (!can_be_cut(n)) continue;
+    const int64_t slabs = most_slabs(n);
+    if (slabs == 1) continue;
     region_of_[i] = n;
     // A transposed convolution of stride 2 makes two rows from whole rows of its input, not one.
-    const std::optional<RowReach> finest = reach(n, rows.count());
-    if (!finest) continue;
+    if (slabs != rows.count()) continue;
+    const std::optional<RowReach> finest = reach(n, slabs);
     for (size_t k = 0; k < node(n).in.size(); ++k) {
       const Value v = node(n).in[k];
       const int producer = graph_[v].producer, dim = finest->in[k].dim;
@@ -182,7 +184,19 @@ int64_t SlabChoice::slabs_for(const Region& region) const {
     best = slabs;
     if (bytes / static_cast<double>(best) <= tile) break;
   }
-  return best;
+  return even(best) ? best : uneven_slabs(rows, possible);
+}
+
+/// The fewest slabs that give every thread work, or as many as there can be; 1 if too few threads
+/// would gain by them. Layers that make rows in pairs cannot give each of 64 threads three rows.
+int64_t SlabChoice::uneven_slabs(int64_t rows, const std::function<bool(int64_t)>& possible) const {
+  const auto rounds = [&](int64_t samples) {
+    return (samples + settings_.threads - 1) / settings_.threads;
+  };
+  int64_t most = 1;
+  for (int64_t slabs = 2; slabs <= rows && batch_ * most < settings_.threads; ++slabs)
+    if (possible(slabs)) most = slabs;
+  return rounds(batch_) * most >= kLeastGain * rounds(batch_ * most) ? most : 1;
 }
 
 }  // namespace tutti

@@ -1,6 +1,7 @@
 #pragma once
 // Which layers are cut into how many slabs. Private to parallel/split.
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <vector>
@@ -52,8 +53,8 @@ class SlabChoice {
   const Node& node(int n) const { return graph_.nodes()[static_cast<size_t>(n)]; }
   Rows own_rows(int n) const;
   std::optional<RowReach> reach(int n, int64_t slabs) const;
-  /// Whether there is any number of slabs that the node's results can be made in.
-  bool can_be_cut(int n) const;
+  /// That the node's results can be made in.
+  int64_t most_slabs(int n) const;
   double share_of(Value v) const;
   void find_regions();
   int root_of(int n) const {
@@ -61,6 +62,7 @@ class SlabChoice {
     return n;
   }
   int64_t slabs_for(const Region& region) const;
+  int64_t uneven_slabs(int64_t rows, const std::function<bool(int64_t)>& possible) const;
   bool pays(const Region& region, int64_t slabs) const;
   double largest_layer(const Region& region) const;
 

@@ -84,9 +84,11 @@ PartsDistance expect_serial(const Parts& parts, const std::vector<ScienceStep>& 
   const auto replicas = static_cast<size_t>(parts.replicas);
   const std::vector<ScienceStep> want(serial.begin(), serial.begin() + parts.replicas);
   PartsDistance d;
-  for (size_t r = 0; r < got.size(); ++r)
-    d.out = std::max(d.out, far(got[r].out, want[r / (got.size() / replicas)].out));
-  EXPECT_LT(d.out, 1e-4) << parts.text();
+  for (size_t r = 0; r < got.size(); ++r) {
+    const double apart = far(got[r].out, want[r / (got.size() / replicas)].out);
+    EXPECT_LT(apart, 1e-4) << "rank " << r << " of " << parts.text();  // NaN is no less
+    d.out = std::max(d.out, apart);
+  }
   const TensorOf loss = [](const ScienceStep& step) -> const NamedTensor& { return step.loss; };
   d.loss = std::abs(sum_of(got, parts.replicas, loss)[0] - sum_of(want, parts.replicas, loss)[0]);
   EXPECT_LE(d.loss, 1e-5) << parts.text();

@@ -14,7 +14,6 @@
 #include "tutti/data/arrays/npy_folders.h"
 #include "tutti/data/arrays/statistics_file.h"
 #include "tutti/data/format/catalog.h"
-#include "tutti/train/idle_keys.h"
 #include "tutti/train/settings.h"
 
 namespace tutti {

@@ -189,7 +189,7 @@ Verb generate_verb(const std::shared_ptr<DataVerb>& state) {
                  .value = "N",
                  .help = "Cells of a volume along each axis",
                  .bind = &state->side,
-                 .least = 1,
+                 .least = 2,
                  .greatest = 1024,
                  .only_for = {"cosmoflow"}},
                 {.names = "--cell",
@@ -273,8 +273,8 @@ Verb inspect_verb(const std::shared_ptr<DataVerb>& state) {
       .summary = "Show what a file or folder holds, and a configuration to start from",
       .text =
           "Reads NumPy, HDF5, NetCDF-4, TFRecord files, raw binary described by a .toml, folders "
-          "of "
-          "such files, and folders of the data sets that are known by name. What is printed is a "
+          "of such files, and folders of the data sets that are known by name. What is printed is "
+          "a "
           "configuration that trains; fields, types, shapes and ranges stand in comments.",
       .arguments = {{.names = "PATH",
                      .help = "A file, or the folder of a data set",

@@ -20,7 +20,8 @@ struct Placed {
     plan.graph = graph;
     plan.descs = PerValue<TensorDesc>(graph, graph.type(Value{0}).desc);
     const Schedule schedule = make_schedule(graph);
-    plan.bands = cut_into_tiles(plan, schedule, 1);
+    plan.options.tile_bytes = 1;
+    plan.bands = cut_into_tiles(plan, schedule, 0);
     results_ = place_results(plan, schedule);
   }
   Place operator[](const std::string& name) const {

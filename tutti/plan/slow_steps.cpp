@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace tutti {
 
 double flop_of(const Plan& plan, const Step& step) {
@@ -34,9 +36,8 @@ std::string slow_steps_text(const Plan& plan) {
     names += fmt::format("{}{} ({})", i == 0 ? "" : ", ", slow[i]->name, slow[i]->kernel);
   if (slow.size() > kNamed) names += fmt::format(" and {} more", slow.size() - kNamed);
   return fmt::format(
-      "{} of the plan's steps run reference loops, 10 to 100 times as slow as kernels that are "
-      "made "
-      "for speed, of which this processor has none for layout {}: {}",
+      "{} of the plan's steps in layout {} run reference loops, 10 to 100 times as slow as kernels "
+      "that are made for speed: {}",
       slow.size(), plan.layout, names);
 }
 

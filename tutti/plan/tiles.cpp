@@ -9,19 +9,32 @@
 namespace tutti {
 namespace {
 
-/// Bytes of one sample of every batched value that the band touches.
-size_t bytes_touched(const Plan& plan, const Band& band) {
+struct Touched {
+  size_t sample = 0;   ///< bytes of one sample of every batched value
+  size_t weights = 0;  ///< bytes of all others
+};
+
+Touched touched_by(const Plan& plan, const Band& band) {
   std::vector<Value> touched;
   for (const int n : band.nodes) {
     const Node& node = plan.graph.nodes()[static_cast<size_t>(n)];
     for (const auto* list : {&node.in, &node.out})
       for (const Value v : *list)
-        if (plan.graph.type(v).batched && std::ranges::find(touched, v) == touched.end())
-          touched.push_back(v);
+        if (std::ranges::find(touched, v) == touched.end()) touched.push_back(v);
   }
-  size_t bytes = 0;
-  for (const Value v : touched) bytes += bytes_of_sample(plan.desc(v));
+  Touched bytes;
+  for (const Value v : touched)
+    if (plan.graph.type(v).batched)
+      bytes.sample += bytes_of_sample(plan.desc(v));
+    else
+      bytes.weights += plan.desc(v).bytes();
   return bytes;
+}
+
+/// Every tile goes through all weights once. So tiles that are smaller than the weights save less
+/// traffic than they make: where weights do not fit into the cache, tiles are as large as they.
+size_t budget_of(const Plan& plan, const Touched& touched, size_t advised) {
+  return plan.options.tile_bytes ? plan.options.tile_bytes : std::max(advised, touched.weights);
 }
 
 }  // namespace
@@ -46,7 +59,6 @@ size_t bytes_of_sample(const TensorDesc& desc) {
 }
 
 std::vector<PlanBand> cut_into_tiles(const Plan& plan, const Schedule& schedule, size_t advised) {
-  const size_t budget = plan.options.tile_bytes ? plan.options.tile_bytes : advised;
   std::vector<PlanBand> bands;
   for (const Band& band : schedule.bands) {
     PlanBand& cut = bands.emplace_back();
@@ -55,8 +67,10 @@ std::vector<PlanBand> cut_into_tiles(const Plan& plan, const Schedule& schedule,
     cut.tile = 0;
     if (band.whole) continue;
     const int64_t share = (band.samples + plan.options.threads - 1) / plan.options.threads;
-    const size_t bytes = bytes_touched(plan, band);
-    const auto fits = static_cast<int64_t>(bytes == 0 ? 1 : std::max<size_t>(1, budget / bytes));
+    const Touched bytes = touched_by(plan, band);
+    const size_t budget = budget_of(plan, bytes, advised);
+    const auto fits =
+        static_cast<int64_t>(bytes.sample == 0 ? 1 : std::max<size_t>(1, budget / bytes.sample));
     const int tiles = tiles_of(share, std::min(fits, share));
     cut.tile = (share + tiles - 1) / tiles;
   }

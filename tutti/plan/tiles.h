@@ -15,7 +15,8 @@ int64_t batch_of(const Graph& graph);
 size_t bytes_of_sample(const TensorDesc& desc);
 
 /// The bands of the plan, cut and without steps: one tile's operands fit into options.tile_bytes,
-/// or into `advised` bytes where that is 0. Reads graph, options and descs.
+/// or, where that is 0, into `advised` bytes or the band's weights, whichever are more. Reads
+/// graph, options and descs.
 std::vector<PlanBand> cut_into_tiles(const Plan& plan, const Schedule& schedule, size_t advised);
 
 }  // namespace tutti

@@ -36,6 +36,24 @@ TEST(Tiles, FitTheGivenMemoryAndAreAtLeastASample) {
   EXPECT_EQ(tile_for(0), 2) << "what the backend advises";
 }
 
+/// Two samples of two tensors would fit; the weights are as large as nine tensors.
+TEST(Tiles, AreAsLargeAsTheWeightsThatTheyGoThrough) {
+  const auto tile = [](size_t tile_bytes) {
+    Graph graph;
+    const ConvSpec spec{.out_channels = 16, .kernel = in_all(3), .pad = in_all(1)};
+    graph.mark_output(conv(graph, "y", image(graph, "x", 16), spec));
+    Plan plan;
+    plan.graph = graph;
+    plan.options = {.threads = 2, .tile_bytes = tile_bytes};
+    plan.descs = PerValue<TensorDesc>(graph, graph.type(Value{0}).desc);
+    const Value w = graph.with_role(Role::parameter)[0];
+    plan.descs[w] = graph.type(w).desc;
+    return cut_into_tiles(plan, make_schedule(graph), 4 * kSampleBytes)[0].tile;
+  };
+  EXPECT_EQ(tile(0), 4);
+  EXPECT_EQ(tile(4 * kSampleBytes), 2) << "as given";
+}
+
 TEST(Tiles, InputsAgreeOnTheBatch) {
   Graph graph;
   EXPECT_THROW(batch_of(graph), ConfigError);

@@ -1,7 +1,9 @@
 #include "tutti/train/manifest.h"
 
+#include <fmt/ranges.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 
@@ -33,6 +35,19 @@ std::string checksum_of(Json json) {
   return hex(XXH64(text.data(), text.size(), 0));
 }
 
+LearnedField learned_from_json(const Json& json) {
+  constexpr int64_t kMostClasses = 1 << 24;
+  LearnedField field{.name = json.at("name").get<std::string>(),
+                     .shape = json.at("shape").get<std::vector<int64_t>>(),
+                     .classes = json.at("classes").get<int64_t>()};
+  if (field.classes < 0 || field.classes > kMostClasses ||
+      field.shape.size() > static_cast<size_t>(Shape::kMaxRank) ||
+      std::ranges::any_of(field.shape, [](int64_t extent) { return extent < 1; }))
+    throw IoError(fmt::format("'learned' has no field '{}' of {} classes and shape {}", field.name,
+                              field.classes, fmt::join(field.shape, "x")));
+  return field;
+}
+
 Manifest from_json(const Json& json) {
   Manifest m;
   m.serial = json.at("serial").get<int64_t>();
@@ -51,9 +66,7 @@ Manifest from_json(const Json& json) {
             .settings = json.value("settings", std::map<std::string, std::string>{}),
             .metrics = {}};
   for (const Json& field : json.value("learned", Json::array()))
-    m.info.learned.push_back({.name = field.at("name").get<std::string>(),
-                              .shape = field.at("shape").get<std::vector<int64_t>>(),
-                              .classes = field.at("classes").get<int64_t>()});
+    m.info.learned.push_back(learned_from_json(field));
   for (const auto& [name, value] :
        json.at("metrics").items())  // JSON has no NaN; it is written as null
     m.info.metrics[name] =

@@ -262,7 +262,7 @@ class NetworkCompiler {
   PlanOptions options_;
 };
 
-/// Of rank 0, once a start: nothing else says why the run takes so long.
+/// Nothing else says why the run takes so long.
 void warn_of_slow_steps(const Plan& plan, const std::string& asked_layout) {
   if (const std::string slow = slow_steps_text(plan); !slow.empty())
     log::warn(
@@ -328,7 +328,7 @@ std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend&
   const std::string made =
       comm::decide(communicator, spec.measure ? "measuring kernels" : "compiling the plan", [&] {
         compiler.compile_first(*network);
-        warn_of_slow_steps(network->training, spec.layout);
+        if (spec.warns) warn_of_slow_steps(network->training, spec.layout);
         return choices_text(network->training.layout, network->training.options.choices);
       });
   if (communicator.rank() != 0) {

@@ -22,6 +22,7 @@ struct NetworkSpec {
   std::filesystem::path tuning_file;  ///< where rank 0 keeps measurements between runs (unused with
                                       ///< `choices`); empty: nowhere
   int64_t evaluation_batch = 0;       ///< 0: the training batch
+  bool warns = true;                  ///< rank 0 names steps that are slow
 };
 
 /// Forward alone, with running statistics.

@@ -103,10 +103,11 @@ TEST(Network, ReferenceLoopsAreAWarningThatSaysWhichStepsAndTheWayOut) {
   };
   EXPECT_EQ(said(CpuBackend(), "last").find("reference loops"), std::string::npos);
   const std::string asked = said(WithoutFastConvolutions(), "plain");
-  const size_t at = asked.find("steps run reference loops, 10 to 100 times as slow");
+  const size_t at =
+      asked.find("steps in layout plain run reference loops, 10 to 100 times as slow");
   ASSERT_NE(at, std::string::npos) << asked;
   EXPECT_EQ(asked.find("reference loops", at + 30), std::string::npos) << "once: " << asked;
-  EXPECT_NE(asked.find("for layout plain: conv1 ("), std::string::npos) << asked;
+  EXPECT_NE(asked.find("for speed: conv1 ("), std::string::npos) << asked;
   EXPECT_NE(asked.find(" more; leave plan.layout out"), std::string::npos) << asked;
   EXPECT_EQ(said(WithoutFastConvolutions(), "auto").find("leave plan.layout out"),
             std::string::npos);

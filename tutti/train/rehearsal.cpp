@@ -23,7 +23,7 @@ int64_t read_some(const RehearsalSpec& spec, const data::Dataset& set,
   data::Pipeline pipeline(
       set, writer,
       std::make_unique<data::EvaluationOrder>(data::Range{0, count}, batch.front().desc.shape[0]),
-      {.timeout_seconds = spec.read_timeout_s});
+      {.slots = 2, .timeout_seconds = spec.read_timeout_s});
   while (pipeline.remaining() > 0) pipeline.next();
   return count;
 }
@@ -53,6 +53,7 @@ Rehearsal rehearse(const RehearsalSpec& spec) {
 
   NetworkSpec network = network_spec(config, *spec.data.train, run.batch.local);
   network.measure = false;
+  network.warns = spec.first;
   network.training.split.grid = grid;
   const auto alone = comm::make_single_communicator();
   const std::unique_ptr<Network> compiled = compile_network(network, spec.backend, *alone);

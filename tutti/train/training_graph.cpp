@@ -48,8 +48,9 @@ void require_statistics(const Graph& graph) {
     if (values_of_statistics(graph, node) == 1)
       throw ConfigError(fmt::format(
           "layer '{}': a batch norm of batches with one value in a channel, which have no "
-          "variance: take a larger batch.local, or let replicas share statistics "
-          "(parallel.batchnorm_group_size)",
+          "variance: take a larger batch.local, let replicas share statistics "
+          "(parallel.batchnorm_group_size), or freeze a layer's statistics (statistics = "
+          "\"running\", momentum = 0)",
           node.name.substr(0, node.name.rfind('.'))));
 }
 

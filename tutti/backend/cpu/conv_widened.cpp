@@ -112,7 +112,7 @@ void append_widened_conv_candidates(const KernelRequest& request,
     if (std::ranges::any_of(candidates, [&](const KernelCandidate& taken) {
           return c.name.starts_with("cpu:") && taken.name == c.name && taken.refusal.empty();
         }))
-      continue;  // takes bf16 itself, and widens one sample at a time
+      continue;  // takes bf16 itself
     c.name = "widened " + c.name;
     for (size_t i = 0; i < c.in.size(); ++i)
       if (conversions.in[i]) c.in[i].dtype = DType::bf16;

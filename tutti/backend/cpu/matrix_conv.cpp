@@ -181,7 +181,7 @@ std::string refusal_of_matrix(const MatrixRequest& r) {
     if (d->layout != Layout::channels_last(d->shape.rank())) return "only channels last";
   const bool pairs = r.x.dtype == DType::bf16 && r.y.dtype == DType::bf16;
   if (pairs && !r.gradient) return "bf16 for gradients of weights only";
-  if (pairs && !matrix::kFastPairs) return "the processor does not add products of bf16";
+  if (pairs && !matrix::kFastPairs) return "bf16 where TUTTI_MARCH has no products of bf16 pairs";
   if (!pairs && (r.x.dtype != DType::f32 || r.y.dtype != DType::f32)) return "not these types";
   if ((r.data ? r.x : r.y).shape[1] < kFewest)
     return fmt::format("fewer than {} channels of results", kFewest);

@@ -29,7 +29,7 @@ constexpr int64_t kGap = 16;
 struct TermPair {
   uint32_t bits;
 };
-/// Whether the processor adds two products of bf16 in one instruction, in all lanes.
+/// Whether TUTTI_MARCH has an instruction that adds two products of bf16 in all lanes.
 #if TUTTI_AVX512 && defined(__AVX512BF16__)
 constexpr bool kFastPairs = true;
 #else

@@ -9,7 +9,6 @@ namespace tutti::matrix {
 namespace {
 
 constexpr int64_t kChannelsOfBlock = kMostRows * (TUTTI_AVX512 ? 14 : 32);
-constexpr int64_t kElementsOfChunk = int64_t{1} << 19;  ///< of dy that are put in panels at a time
 
 /// What the terms of one sum are made of: a pixel's number, or two pixels' numbers side by side.
 template <class T>
@@ -45,7 +44,7 @@ class WeightsKernel final : public Kernel {
  public:
   explicit WeightsKernel(WeightsProblem problem)
       : p_(std::move(problem)), panels_(panels_of(p_.outputs)),
-        chunk_(std::clamp(kElementsOfChunk / (panels_ * kColumns) / kDepth * kDepth, kDepth,
+        chunk_(std::clamp(p_.chunk / (panels_ * kColumns) / kDepth * kDepth, kDepth,
                           parts_of(elements_of(pixels()), kDepth) * kDepth)),
         rows_(kChannelsOfBlock), read_(kDepth * kTerms) {}
   size_t workspace_bytes() const override {

@@ -12,10 +12,11 @@ struct WeightsProblem {
   Lattice lattice;  ///< of y
   int64_t samples = 0, x_pixels = 0;
   int64_t channels = 0, outputs = 0;
+  int64_t chunk = int64_t{1} << 19;  ///< elements of dy that are put in panels at a time, at most
 };
 
 /// For (x, dy) -> dw, f32 [K/16, kernel..., C, 16]. x and dy are channels last and of type f32, or
-/// bf16: then products are exact and their sums f32.
+/// bf16: then products are exact and their sums f32, fast where kFastPairs (matrix_tile.h).
 std::unique_ptr<Kernel> make_weights_kernel(const WeightsProblem& problem, DType type);
 
 }  // namespace tutti::matrix

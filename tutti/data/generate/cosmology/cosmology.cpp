@@ -26,8 +26,7 @@ std::array<ParameterRange, 4> parameter_ranges(double spread) {
   if (!(spread > 0 && spread <= kGreatestSpread))
     throw ConfigError(
         fmt::format("parameters within {} of Planck's: above 0 and at most {}, where baryons are "
-                    "nine tenths of "
-                    "the matter",
+                    "nine tenths of the matter",
                     spread, kGreatestSpread));
   // As decimals, which are the published ranges' bits.
   if (spread == kPublishedSpread)

@@ -88,8 +88,8 @@ void expect_definition(const Case& c, DType type, int64_t chunk) {
   for (int64_t o = 0; o < c.outputs; ++o)
     for (int64_t i = 0; i < c.channels; ++i)
       for (int64_t tap = 0; tap < 9; ++tap) {
-        const size_t at = static_cast<size_t>(
-            ((o / 16 * 9 + tap) * c.channels + i) * 16 + o % 16);  // [K/16, kernel, C, 16]
+        const size_t at = static_cast<size_t>(((o / 16 * 9 + tap) * c.channels + i) * 16 +
+                                              o % 16);  // [K/16, kernel, C, 16]
         ASSERT_NEAR(state.as<float>()[at],
                     2 * want[static_cast<size_t>((o * c.channels + i) * 9 + tap)], 2e-3)
             << o << " " << i << " " << tap << " in chunks of " << chunk;

@@ -41,7 +41,7 @@ void exchange(Row (&rows)[kLanes]) {
   }
 }
 
-/// Where the indices of one dimension lie, of those that are counted through, in elements.
+/// Where the indices of one dimension lie, in elements; each side has as many as it is padded to.
 struct Places {
   std::vector<int64_t> from, to;
 };
@@ -61,7 +61,8 @@ class ReorderBlocksKernel final : public Kernel {
     const auto* const from = static_cast<const float*>(args.in[0]);
     auto* const to = static_cast<To*>(args.out[0]);
     const size_t lanes = r_.lanes.to.size() / kLanes, others = r_.others.to.size();
-    const auto blocks = static_cast<int64_t>(r_.rows.to.size() / kLanes * others * lanes);
+    const auto blocks =
+        static_cast<int64_t>((r_.rows.to.size() + kLanes - 1) / kLanes * others * lanes);
     const auto end = static_cast<size_t>(blocks * (args.part + 1) / args.parts);
     for (auto b = static_cast<size_t>(blocks * args.part / args.parts); b < end; ++b) {
       const size_t other = b / lanes % others;
@@ -72,12 +73,13 @@ class ReorderBlocksKernel final : public Kernel {
 
  private:
   void block(size_t row, size_t lane, const float* from, To* to) const {
-    Row rows[kLanes];
-    const Places &outer = r_.turned ? r_.lanes : r_.rows, &inner = r_.turned ? r_.rows : r_.lanes;
-    const size_t first = r_.turned ? lane : row;
-    from += inner.from[r_.turned ? row : lane];
-    for (size_t i = 0; i < kLanes; ++i)
-      std::memcpy(&rows[i], from + outer.from[first + i], sizeof(Row));
+    Row rows[kLanes]{};  // zeros where the source is not padded as far
+    const auto &outer = (r_.turned ? r_.lanes : r_.rows).from,
+               &inner = (r_.turned ? r_.rows : r_.lanes).from;
+    const size_t first = r_.turned ? lane : row, side = r_.turned ? row : lane;
+    if (side < inner.size())
+      for (size_t i = 0; i < kLanes && first + i < outer.size(); ++i)
+        std::memcpy(&rows[i], from + inner[side] + outer[first + i], sizeof(Row));
     if (r_.turned) {
       exchange<1>(rows);
       exchange<2>(rows);
@@ -88,14 +90,14 @@ class ReorderBlocksKernel final : public Kernel {
   }
 
   void put(const Row (&rows)[kLanes], size_t row, float* to) const {
-    for (size_t i = 0; i < kLanes; ++i)
+    for (size_t i = 0; i < kLanes && row + i < r_.rows.to.size(); ++i)
       std::memcpy(to + r_.rows.to[row + i], &rows[i], sizeof(Row));
   }
   void put(const Row (&rows)[kLanes], size_t row, bf16* to) const {
     const auto rounded = [&](size_t i) {
       return simd::bits_of(simd::widen(simd::narrow(simd::load_as<simd::Floats>(&rows[i]))));
     };
-    for (size_t i = 0; i < kLanes; i += 2)
+    for (size_t i = 0; i < kLanes && row + i < r_.rows.to.size(); i += 2)
       simd::store_as(to + r_.rows.to[row + i], rounded(i + 1) | rounded(i) >> 16);
   }
 
@@ -143,11 +145,8 @@ std::optional<BlockReorder> block_reorder(const TensorDesc& from, const TensorDe
   const int rows = 1 - lanes.dim;
   if (pairs && block_of(to.layout, 0) != Layout::Block{static_cast<int8_t>(rows), 2})
     return std::nullopt;
-  for (int d = 0; d < from.shape.rank(); ++d) {
-    const int64_t padded = to.layout.padded(to.shape, d);
-    if (from.layout.padded(from.shape, d) != padded || (d < 2 && padded % kLanes != 0))
-      return std::nullopt;
-  }
+  for (int d = 2; d < from.shape.rank(); ++d)
+    if (from.layout.padded(from.shape, d) != to.layout.padded(to.shape, d)) return std::nullopt;
   return BlockReorder{.rows = {places_of(from, rows), places_of(to, rows)},
                       .lanes = {places_of(from, lanes.dim), places_of(to, lanes.dim)},
                       .others = {places_of_others(from), places_of_others(to)},

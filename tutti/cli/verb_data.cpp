@@ -113,8 +113,12 @@ int run_generate(const DataVerb& verb) {
   const int threads = choose_threads(verb.threads, 0, read_topology(), 1);
   if (verb.name != "lattices") return generate_samples(verb, counts, threads), 0;
   const auto write = [&](const std::string& file, int64_t first, int64_t count) {
-    if (count == 0) return;
     const auto path = std::filesystem::path(verb.dir) / file;
+    if (count == 0) {
+      std::filesystem::remove(path, failed);  // of the set that this one replaces
+      if (failed) throw IoError(fmt::format("{}: {}", path.string(), failed.message()));
+      return;
+    }
     data::write_lattices(path, {.seed = verb.seed, .first = first, .count = count}, threads);
     fmt::print("{}: {} images of seed {}\n", path.string(), count, verb.seed);
   };
@@ -145,7 +149,7 @@ int run_verify(const DataVerb& verb) {
     fmt::print("{}", report.to_text());
   if (!report.sound())
     throw IoError(fmt::format(
-        "{} in {} is not sound: see the {}; to get the files again, {}", verb.name, verb.dir,
+        "{} in {} is not sound: see the {}; to get the whole set again, {}", verb.name, verb.dir,
         verb.json ? "files that are not \"sound\"" : "lines that begin with BAD",
         data::how_to_get(data::known_dataset(verb.name), verb.dir)));
   return 0;

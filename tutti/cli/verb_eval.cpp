@@ -123,13 +123,15 @@ int run_eval(EvalVerb& verb) {
       static_cast<int>(reached.value_or(true) ? ExitCode::done : ExitCode::target_missed);
   if (!ranks.first()) return code;
   if (!verb.logits.empty()) write_predictions(verb.logits, *network, samples, logits);
-  if (!verb.pictures.empty())
+  if (!verb.pictures.empty()) {
     save_predictions(verb.pictures, {.config = config,
                                      .dataset = *dataset,
                                      .model = model,
                                      .network = *network,
                                      .predictions = logits,
                                      .samples = samples});
+    log::info("{}: fields, truth and predictions of {} samples", verb.pictures, samples);
+  }
   print_quality(verb, config, found, goal, quality, reached);
   return code;
 }

@@ -289,9 +289,19 @@ Goal goal_of(const RunConfig& config, const ModelSpec& model) {
   return goal;
 }
 
+namespace {
+
+/// INT64_MAX where run.epochs does not limit the run.
+int64_t steps_of_epochs(const RunSection& run, int64_t steps_per_epoch) {
+  const bool countable = steps_per_epoch == 0 || run.epochs < INT64_MAX / steps_per_epoch;
+  return run.epochs > 0 && countable ? run.epochs * steps_per_epoch : INT64_MAX;
+}
+
+}  // namespace
+
 int64_t total_steps(const RunSection& run, int64_t steps_per_epoch) {
-  const int64_t by_epochs = run.epochs > 0 ? run.epochs * steps_per_epoch : INT64_MAX;
-  return std::min(by_epochs, run.max_steps > 0 ? run.max_steps : INT64_MAX);
+  return std::min(steps_of_epochs(run, steps_per_epoch),
+                  run.max_steps > 0 ? run.max_steps : INT64_MAX);
 }
 
 RunLimit run_limit(const RunSection& run, int64_t steps_per_epoch, int64_t step) {
@@ -301,7 +311,7 @@ RunLimit run_limit(const RunSection& run, int64_t steps_per_epoch, int64_t step)
   const int64_t epochs_done = (step + steps_per_epoch - 1) / steps_per_epoch;
   if (run.max_steps != total)
     return {epochs + " ends", fmt::format(" --epochs N   (N above {})", epochs_done)};
-  if (run.epochs * steps_per_epoch != total)
+  if (steps_of_epochs(run, steps_per_epoch) != total)
     return {steps + " ends", fmt::format(" --max-steps N   (N above {})", step)};
   return {fmt::format("{} and {} end", epochs, steps),
           fmt::format(" --epochs N --max-steps M   (N above {}, M above {})", epochs_done, step)};

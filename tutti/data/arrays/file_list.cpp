@@ -68,6 +68,9 @@ bool describes_arrays(const fs::path& file) {
   return false;
 }
 
+/// Paths on the command line start at the working folder, those of keys at data.dir.
+bool is_flag(std::string_view key) { return key.starts_with("--"); }
+
 std::vector<fs::path> files_of(const fs::path& path, std::string_view key) {
   std::error_code failed;
   if (fs::is_directory(path, failed)) {
@@ -84,9 +87,10 @@ std::vector<fs::path> files_of(const fs::path& path, std::string_view key) {
   if (is_there(path)) return {path};
   if (!is_pattern(path.string()))
     throw BadFile(
-        fmt::format("{}: {} does not exist (relative paths start at data.dir): correct "
-                    "{} or data.dir",
-                    key, fs::absolute(path, failed).lexically_normal().string(), key));
+        fmt::format("{}: {} does not exist{}: correct {}", key,
+                    fs::absolute(path, failed).lexically_normal().string(),
+                    is_flag(key) ? "" : " (relative paths start at data.dir)",
+                    is_flag(key) ? std::string(key) : fmt::format("{} or data.dir", key)));
   std::vector<fs::path> files;
   match({}, path.begin(), path.end(), files);
   std::erase_if(files, [](const fs::path& file) {
@@ -94,8 +98,9 @@ std::vector<fs::path> files_of(const fs::path& path, std::string_view key) {
     return fs::is_directory(file, unknown);
   });
   if (files.empty())
-    throw BadFile(fmt::format("{}: no file fits the pattern {}: correct {} or data.dir", key,
-                              fs::absolute(path, failed).lexically_normal().string(), key));
+    throw BadFile(fmt::format("{}: no file fits the pattern {}: correct {}{}", key,
+                              fs::absolute(path, failed).lexically_normal().string(), key,
+                              is_flag(key) ? "" : " or data.dir"));
   return files;
 }
 

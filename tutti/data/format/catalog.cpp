@@ -78,8 +78,9 @@ const std::vector<KnownDataset>& known_datasets() {
        .validation_files = {"validation/*.tfrecord"},
        .test_files = {"test/*.tfrecord"},
        .test_files_may_lack = true,
-       .how_to_get = "run 'tutti data generate cosmoflow FOLDER', or see "
-                     "https://portal.nersc.gov/project/m3363/",
+       .how_to_get =
+           "generate it ('tutti data generate cosmoflow FOLDER' and flags for its size), or see "
+           "https://portal.nersc.gov/project/m3363/",
        .transforms = {"x: permute 3 0 1 2, log1p"}},
       {.name = "deepcam",
        .description = "MLPerf HPC's DeepCAM: 16 fields of an atmosphere, data f32 [H, W, 16], and "
@@ -90,8 +91,9 @@ const std::vector<KnownDataset>& known_datasets() {
        .validation_files = {"validation/*.h5"},
        .test_files = {"test/*.h5"},
        .test_files_may_lack = true,
-       .how_to_get = "run 'tutti data generate deepcam FOLDER', or see "
-                     "https://github.com/mlcommons/hpc",
+       .how_to_get =
+           "generate it ('tutti data generate deepcam FOLDER' and flags for its size), or see "
+           "https://github.com/mlcommons/hpc",
        .transforms = {"data: permute 2 0 1, min-max"}},
       {.name = "arrays",
        .description = "files of your own: NumPy, HDF5, NetCDF-4, TFRecord, raw arrays; data.fields "
@@ -122,7 +124,10 @@ std::string how_to_get(const KnownDataset& known, const fs::path& dir) {
   if (at == std::string::npos) return text;
   const fs::path folder = is_file(dir) ? dir.parent_path() : dir;
   std::string command = shell_word(folder.empty() ? "." : folder.string());
-  const auto lies_there = [&](const std::string& file) { return is_there(folder / file); };
+  const auto lies_there = [&](const std::string& file) {  // with a * that of a folder of samples
+    const fs::path path = folder / file;
+    return is_there(file.find('*') == file.npos ? path : path.parent_path());
+  };
   if (std::ranges::any_of(known.train_files, lies_there) ||
       std::ranges::any_of(known.validation_files, lies_there) ||
       std::ranges::any_of(known.test_files, lies_there))

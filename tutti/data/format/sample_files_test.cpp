@@ -119,6 +119,20 @@ TEST(SampleFiles, GeneratedSetsAreReadBackWhateverTheThreads) {
   }
 }
 
+/// Old samples would be taken for samples of the new set.
+TEST(SampleFiles, AGeneratedSetReplacesTheWholeOneBefore) {
+  const ScratchDirectory scratch;
+  write_cosmoflow(scratch.path(), {.side = 4, .seed = 1}, {.train = 5, .test = 2}, 2);
+  scratch.write("train/notes.txt", Bytes{'a'});
+  scratch.write(".train.partial/univ_00000009.tfrecord", Bytes{'a'});
+  write_cosmoflow(scratch.path(), {.side = 4, .seed = 2}, {.train = 2, .test = 0}, 2);
+  const auto train = open_dataset({.name = "cosmoflow", .dir = scratch.path()});
+  EXPECT_EQ(train->size(), 2);
+  EXPECT_FALSE(std::filesystem::exists(scratch.path() / "validation"));
+  EXPECT_TRUE(std::filesystem::exists(scratch.path() / "train/notes.txt"));
+  EXPECT_FALSE(std::filesystem::exists(scratch.path() / ".train.partial"));
+}
+
 TEST(SampleFiles, VerifyReadsEveryFile) {
   const ScratchDirectory scratch;
   write_cosmoflow(scratch.path(), {.side = 4, .seed = 3}, {.train = 2, .test = 1}, 1);
@@ -170,7 +184,8 @@ TEST(SampleFiles, AVolumeThatDoesNotFitItsCountsIsNamed) {
     const std::string text = error.what();
     EXPECT_EQ(text.find("volume 0 of seed 1, with --particles 8 and --cell 1: a cell holds "), 0u)
         << text;
-    EXPECT_NE(text.find("Volumes that have been written stay"), std::string::npos) << text;
+    EXPECT_NE(text.find("No set is made"), std::string::npos) << text;
+    EXPECT_FALSE(std::filesystem::exists(scratch.path() / "train"));
   }
 }
 

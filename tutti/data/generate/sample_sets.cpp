@@ -62,13 +62,37 @@ void make_folder(const fs::path& folder) {
     throw IoError(fmt::format("cannot make the folder {}: {}", folder.string(), failed.message()));
 }
 
-/// Sample i of a part: its file, and its index among all samples of the seed.
+/// `part` then has the files in `made` and no other samples: those that lay there were of another
+/// set, and would be taken for samples of this one.
+void replace_samples(const fs::path& made, const fs::path& part, const fs::path& ending) {
+  try {
+    if (fs::exists(part))
+      for (const fs::path& old : std::vector<fs::path>(fs::directory_iterator(part), {}))
+        if (old.extension() == ending) fs::remove(old);
+    if (!fs::exists(made)) {
+      if (fs::exists(part) && fs::is_empty(part)) fs::remove(part);
+      return;
+    }
+    fs::create_directories(part);
+    for (const fs::path& file : std::vector<fs::path>(fs::directory_iterator(made), {}))
+      fs::rename(file, part / file.filename());
+    fs::remove(made);
+  } catch (const fs::filesystem_error& error) {
+    throw IoError(fmt::format("{}: cannot complete: {}", part.string(), error.what()));
+  }
+}
+
+/// Sample i of a part: its file, and its index among all samples of the seed. The parts are made in
+/// hidden folders until both are whole; what an interrupted run left there is made anew.
 void write_parts(const fs::path& folder, const SampleCounts& counts, int64_t first_test,
                  int threads, const char* name,
                  const std::function<void(const fs::path&, int64_t, bool)>& write) {
+  const auto made = [&](const char* part) { return folder / fmt::format(".{}.partial", part); };
   for (const bool train : {true, false}) {
-    const fs::path part = folder / (train ? "train" : "validation");
+    const fs::path part = made(train ? "train" : "validation");
     const int64_t count = train ? counts.train : counts.test;
+    std::error_code unknown;  // make_folder says what is wrong
+    fs::remove_all(part, unknown);
     if (count == 0) continue;
     make_folder(part);
     for_each_sample(count, threads, [&](int64_t i) {
@@ -76,6 +100,8 @@ void write_parts(const fs::path& folder, const SampleCounts& counts, int64_t fir
                   [&](const fs::path& path) { write(path, train ? i : first_test + i, train); });
     });
   }
+  for (const char* part : {"train", "validation"})
+    replace_samples(made(part), folder / part, fs::path(name).extension());
 }
 
 TfFeature bytes_feature(std::string name, std::span<const uint8_t> bytes) {
@@ -89,10 +115,9 @@ void generate_named_volume(const VolumeSpec& spec, int64_t index, int16_t* count
   try {
     generate_volume(spec, index, counts);
   } catch (const ConfigError& error) {
-    throw ConfigError(fmt::format(
-        "volume {} of seed {}, with --particles {} and --cell {}: {}. Volumes that have been "
-        "written stay",
-        index, spec.seed, spec.particles, spec.cell, error.what()));
+    throw ConfigError(
+        fmt::format("volume {} of seed {}, with --particles {} and --cell {}: {}. No set is made",
+                    index, spec.seed, spec.particles, spec.cell, error.what()));
   }
 }
 

@@ -15,12 +15,13 @@ struct SampleCounts {
 };
 
 /// FOLDER/train and FOLDER/validation with one TFRecord a volume, "univ_00000000.tfrecord". The
-/// files do not depend on `threads`. Files appear under their names when they are whole. IoError.
+/// files do not depend on `threads`. They replace the samples that lie there, once all are made; a
+/// run that is interrupted leaves hidden folders alone. IoError.
 void write_cosmoflow(const std::filesystem::path& folder, const VolumeSpec& spec,
                      const SampleCounts& counts, int threads);
 
 /// FOLDER/train and FOLDER/validation with one HDF5 file a sample, "data-00000000.h5", and stats.h5
-/// with the extremes of the training samples' channels.
+/// with the extremes of the training samples' channels. Otherwise as write_cosmoflow.
 void write_deepcam(const std::filesystem::path& folder, const ClimateSpec& spec,
                    const SampleCounts& counts, int threads);
 

@@ -57,13 +57,24 @@ int run_list(const DataVerb& verb) {
   return 0;
 }
 
+/// Of a folder where the data set's files would fit the pattern. A killed run leaves such a one.
+bool lacks_samples(const std::filesystem::path& folder, const std::filesystem::path& pattern) {
+  std::error_code unknown;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, unknown))
+    if (entry.path().extension() == pattern.extension()) return false;
+  return !unknown;
+}
+
 /// Both files are looked at, whichever is asked for: a set is a pair.
 void refuse_to_replace(const DataVerb& verb, const data::KnownDataset& known) {
   for (const auto& files : {known.train_files, known.validation_files, known.test_files})
     for (const std::string& file : files) {
       auto path = std::filesystem::path(verb.dir) / file;
-      if (file.find('*') != std::string::npos) path = path.parent_path();  // of a file a sample
-      std::error_code unknown;                                             // writing it says why
+      std::error_code unknown;                    // writing it says why
+      if (file.find('*') != std::string::npos) {  // of a file a sample
+        path = path.parent_path();
+        if (!std::filesystem::is_directory(path, unknown) || lacks_samples(path, file)) continue;
+      }
       if (std::filesystem::exists(path, unknown))
         throw ConfigError(
             fmt::format("{} exists: choose another folder, or replace the data set there with "

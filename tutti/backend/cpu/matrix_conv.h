@@ -2,7 +2,7 @@
 // Ungrouped convolutions of channels-last tensors as products of matrices: a pixel's channels are a
 // row, weights lie in panels of 16 outputs, and each tap is one more part of the sum. Any kernel,
 // stride, dilation and padding, in 2 or 3 dimensions. f32; gradients of weights in bf16, too, where
-// the processor adds products of bf16 (the rest through conv_widened.h).
+// TUTTI_MARCH has products of bf16 pairs (the rest through conv_widened.h).
 
 #include <vector>
 

@@ -124,13 +124,13 @@ TEST(SampleFiles, AGeneratedSetReplacesTheWholeOneBefore) {
   const ScratchDirectory scratch;
   write_cosmoflow(scratch.path(), {.side = 4, .seed = 1}, {.train = 5, .test = 2}, 2);
   scratch.write("train/notes.txt", Bytes{'a'});
-  scratch.write(".train.partial/univ_00000009.tfrecord", Bytes{'a'});
+  scratch.write("train/.partial/univ_00000009.tfrecord", Bytes{'a'});
   write_cosmoflow(scratch.path(), {.side = 4, .seed = 2}, {.train = 2, .test = 0}, 2);
   const auto train = open_dataset({.name = "cosmoflow", .dir = scratch.path()});
   EXPECT_EQ(train->size(), 2);
   EXPECT_FALSE(std::filesystem::exists(scratch.path() / "validation"));
   EXPECT_TRUE(std::filesystem::exists(scratch.path() / "train/notes.txt"));
-  EXPECT_FALSE(std::filesystem::exists(scratch.path() / ".train.partial"));
+  EXPECT_FALSE(std::filesystem::exists(scratch.path() / "train/.partial"));
 }
 
 TEST(SampleFiles, VerifyReadsEveryFile) {
@@ -187,6 +187,12 @@ TEST(SampleFiles, AVolumeThatDoesNotFitItsCountsIsNamed) {
     EXPECT_NE(text.find("No set is made"), std::string::npos) << text;
     EXPECT_FALSE(std::filesystem::exists(scratch.path() / "train"));
   }
+  // A set that was there stays.
+  write_cosmoflow(scratch.path(), {.side = 4, .seed = 1}, {.train = 2, .test = 1}, 1);
+  EXPECT_THROW(write_cosmoflow(scratch.path(), {.side = 64, .cell = 1, .seed = 1, .particles = 8},
+                               {.train = 1, .test = 0}, 1),
+               ConfigError);
+  EXPECT_EQ(open_dataset({.name = "cosmoflow", .dir = scratch.path()})->size(), 2);
 }
 
 }  // namespace

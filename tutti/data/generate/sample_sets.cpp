@@ -62,46 +62,57 @@ void make_folder(const fs::path& folder) {
     throw IoError(fmt::format("cannot make the folder {}: {}", folder.string(), failed.message()));
 }
 
-/// `part` then has the files in `made` and no other samples: those that lay there were of another
-/// set, and would be taken for samples of this one.
-void replace_samples(const fs::path& made, const fs::path& part, const fs::path& ending) {
+/// Samples are made in a hidden folder inside their part's, which may lie on another disk.
+constexpr const char* kMade = ".partial";
+
+/// The part then has the samples that were made for it and no others: those that lay there were of
+/// another set, and would be taken for samples of this one.
+void replace_samples(const fs::path& part, const fs::path& ending) {
   try {
-    if (fs::exists(part))
-      for (const fs::path& old : std::vector<fs::path>(fs::directory_iterator(part), {}))
-        if (old.extension() == ending) fs::remove(old);
-    if (!fs::exists(made)) {
-      if (fs::exists(part) && fs::is_empty(part)) fs::remove(part);
-      return;
-    }
-    fs::create_directories(part);
-    for (const fs::path& file : std::vector<fs::path>(fs::directory_iterator(made), {}))
-      fs::rename(file, part / file.filename());
-    fs::remove(made);
+    if (!fs::exists(part)) return;
+    const auto files = [](const fs::path& folder) {
+      return std::vector<fs::path>(fs::directory_iterator(folder), {});
+    };
+    for (const fs::path& old : files(part))
+      if (old.extension() == ending) fs::remove(old);
+    if (fs::exists(part / kMade))
+      for (const fs::path& file : files(part / kMade)) fs::rename(file, part / file.filename());
+    fs::remove(part / kMade);
+    if (fs::is_empty(part)) fs::remove(part);
   } catch (const fs::filesystem_error& error) {
     throw IoError(fmt::format("{}: cannot complete: {}", part.string(), error.what()));
   }
 }
 
-/// Sample i of a part: its file, and its index among all samples of the seed. The parts are made in
-/// hidden folders until both are whole; what an interrupted run left there is made anew.
+/// What was made of a set that does not become whole; a part without samples goes, too.
+void remove_made(const fs::path& part) {
+  std::error_code unknown;  // there may be nothing, and the cause is said elsewhere
+  fs::remove_all(part / kMade, unknown);
+  if (fs::is_empty(part, unknown)) fs::remove(part, unknown);
+}
+
+/// Sample i of a part: its file, and its index among all samples of the seed. Samples that lie
+/// there stay until both parts are made.
 void write_parts(const fs::path& folder, const SampleCounts& counts, int64_t first_test,
                  int threads, const char* name,
                  const std::function<void(const fs::path&, int64_t, bool)>& write) {
-  const auto made = [&](const char* part) { return folder / fmt::format(".{}.partial", part); };
-  for (const bool train : {true, false}) {
-    const fs::path part = made(train ? "train" : "validation");
-    const int64_t count = train ? counts.train : counts.test;
-    std::error_code unknown;  // make_folder says what is wrong
-    fs::remove_all(part, unknown);
-    if (count == 0) continue;
-    make_folder(part);
-    for_each_sample(count, threads, [&](int64_t i) {
-      write_whole(part / fmt::format(fmt::runtime(name), i),
-                  [&](const fs::path& path) { write(path, train ? i : first_test + i, train); });
-    });
+  const fs::path parts[] = {folder / "train", folder / "validation"};
+  for (const fs::path& part : parts) remove_made(part);
+  try {
+    for (const bool train : {true, false}) {
+      const fs::path made = parts[train ? 0 : 1] / kMade;
+      const int64_t count = train ? counts.train : counts.test;
+      if (count == 0) continue;
+      make_folder(made);
+      for_each_sample(count, threads, [&](int64_t i) {
+        write(made / fmt::format(fmt::runtime(name), i), train ? i : first_test + i, train);
+      });
+    }
+  } catch (...) {
+    for (const fs::path& part : parts) remove_made(part);
+    throw;
   }
-  for (const char* part : {"train", "validation"})
-    replace_samples(made(part), folder / part, fs::path(name).extension());
+  for (const fs::path& part : parts) replace_samples(part, fs::path(name).extension());
 }
 
 TfFeature bytes_feature(std::string name, std::span<const uint8_t> bytes) {

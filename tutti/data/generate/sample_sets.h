@@ -15,8 +15,8 @@ struct SampleCounts {
 };
 
 /// FOLDER/train and FOLDER/validation with one TFRecord a volume, "univ_00000000.tfrecord". The
-/// files do not depend on `threads`. They replace the samples that lie there, once all are made; a
-/// run that is interrupted leaves hidden folders alone. IoError.
+/// files do not depend on `threads`. They replace the samples that lie there, once all are made: a
+/// run that fails leaves nothing, one that is killed a hidden folder. IoError.
 void write_cosmoflow(const std::filesystem::path& folder, const VolumeSpec& spec,
                      const SampleCounts& counts, int threads);
 

@@ -178,6 +178,10 @@ std::vector<GradientCase> cases() {
   });
   add_map("spatial_sum", {3, 2, 4},
           [](Graph& g, Value x) { return g.append1("y", std::make_shared<SpatialSum>(), {x}); });
+  add_map("power_spectrum_1d", {2, 5}, [](Graph& g, Value x) { return power_spectrum(g, "y", x); });
+  add_map("power_spectrum", {1, 4, 3}, [](Graph& g, Value x) { return power_spectrum(g, "y", x); });
+  add_map("power_spectrum_3d", {1, 4, 2, 3},
+          [](Graph& g, Value x) { return power_spectrum(g, "y", x); });
   add_map("scale", {5}, [](Graph& g, Value x) { return scale(g, "y", x, 1.2f); });
   add_case("add", [](Graph& g) {
     return std::vector<Value>{

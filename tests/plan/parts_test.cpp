@@ -27,7 +27,7 @@ TEST_P(Shared, HasTheSameBitsEachTime) {
   expect_same_bits(parts, part_steps(parts), part_steps(parts));
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, Shared, testing::Values("cosmoflow2", "deepcam"),
+INSTANTIATE_TEST_SUITE_P(Networks, Shared, testing::Values("cosmoflow2", "deepcam", "spectra"),
                          [](const auto& info) { return std::string(info.param); });
 
 /// A ReLU whose argument is next to 0 may flip with the last bits of sums, and moves gradients by

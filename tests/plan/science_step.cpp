@@ -31,6 +31,16 @@ ScienceNetwork forward_of(std::string_view name, DType activations, int64_t batc
     for (const double f : frequencies)
       loss.class_weights.push_back(static_cast<float>(std::pow(f, -0.125)));
     n.loss = softmax_cross_entropy(g, "loss", n.out, n.target, loss);
+  } else if (name == "spectra") {
+    // A whole field is read after layers that parts share.
+    n.in = g.input("volume", {activations, {batch, 4, 32, 32, 32}, {}});
+    const Value x = conv(g, "conv1", n.in,
+                         {.out_channels = 16, .kernel = in_all(3), .pad = in_all(1), .bias = true});
+    n.out =
+        dense(g, "fc", power_spectrum(g, "power", activation(g, "gelu", x, ActivationKind::gelu)),
+              {.outputs = 4});
+    n.target = g.input("target", {DType::f32, {batch, 4}, {}});
+    n.loss = pointwise_loss(g, "loss", n.out, n.target, {.kind = PointwiseLossKind::mse});
   } else {
     CHECK((name == "cosmoflow2" || name == "cosmoflow3") && !wide, "no network {}", name);
     const int64_t side = full ? 128 : 32, channels = full ? 32 : 16;

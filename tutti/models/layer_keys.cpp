@@ -94,6 +94,7 @@ std::vector<LayerKey> all_keys() {
       {"count_pad", flag, "Whether an average counts the padding. true without it"},
       {"probability", real, "Probability with which an element is left out. 0.5 without it", 0,
        0.999},
+      {"floor", real, "Added to each power before its logarithm. 1e-6 without it", 1e-30, 1e30},
       {"factor", real, "What it is multiplied by. 1 without it", -1e30, 1e30},
       {"factors", extents, "How often an element is repeated, in all dimensions or in each. Needed",
        1, 64},

@@ -102,6 +102,18 @@ Value global_average_layer(LayerPlace& place) {
   return global_average_pool(place.graph, place.name, place.in[0]);
 }
 
+void require_positions(const LayerPlace& place) {
+  if (place.spatial() < 1)
+    throw ConfigError(fmt::format("layer '{}': its input {} has no positions", place.name,
+                                  place.graph.shape(place.in[0]).to_string()));
+}
+
+Value power_spectrum_layer(LayerPlace& place) {
+  require_positions(place);
+  return power_spectrum(place.graph, place.name, place.in[0],
+                        {.floor = place.real("floor", 1e-6f)});
+}
+
 /// A global average is a row of numbers; spread, it has its positions again.
 Value broadcast_layer(LayerPlace& place) {
   const Shape &x = place.graph.shape(place.in[0]), &like = place.graph.shape(place.in[1]);
@@ -121,9 +133,7 @@ Value resize_layer(LayerPlace& place) {
   if (!place.has("factors"))
     throw ConfigError(
         fmt::format("layer '{}' needs factors, how often an element is repeated", place.name));
-  if (place.spatial() < 1)
-    throw ConfigError(fmt::format("layer '{}': its input {} has no positions", place.name,
-                                  place.graph.shape(place.in[0]).to_string()));
+  require_positions(place);
   return resize(place.graph, place.name, place.in[0], place.extents("factors", in_all(1)));
 }
 
@@ -198,6 +208,12 @@ std::vector<LayerType> all_types() {
        1,
        1,
        global_average_layer},
+      {"power_spectrum",
+       "Logarithms of the power of periodic fields by wave number: a row of numbers a channel",
+       {"floor"},
+       1,
+       1,
+       power_spectrum_layer},
       {"broadcast",
        "The first input, one number a channel, at each position of the second",
        {},

@@ -135,6 +135,19 @@ TEST(Layers, ReadThoseThatTheyName) {
   EXPECT_EQ(m.graph.shape(m.outputs[0].prediction), (Shape{1, 10}));
 }
 
+TEST(Layers, SpectraAreRowsOfNumbers) {
+  const auto network = [](LayerTable spectrum) {
+    return layers_of({layer("conv", {{"channels", number(4)}, {"kernel", number(3)}}),
+                      std::move(spectrum), layer("dense")});
+  };
+  const ModelGraph m = build_model(network(layer("power_spectrum", {{"floor", LayerValue(0.5)}})));
+  EXPECT_EQ(m.graph.shape(m.graph.find("power_spectrum1")), (Shape{1, 4 * 13}));
+  EXPECT_NE(m.graph.to_string().find("floor 0.5"), std::string::npos);
+  EXPECT_NE(failure(layers_of({layer("flatten"), layer("power_spectrum"), layer("dense")}))
+                .find("has no positions"),
+            std::string::npos);
+}
+
 TEST(Layers, SayWhereTheyDoNotFit) {
   LayerTable pool = layer("pool", {{"kernel", number(64)}});
   pool.where = "net.toml:7:1";

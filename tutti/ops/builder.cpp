@@ -174,6 +174,11 @@ Value pool(Graph& graph, const std::string& name, Value x, PoolAttributes attrib
   return graph.append(name, std::make_shared<Pool>(attributes), {&x, 1}).front();
 }
 
+Value power_spectrum(Graph& graph, const std::string& name, Value x,
+                     PowerSpectrumAttributes attributes) {
+  return graph.append1(name, std::make_shared<PowerSpectrum>(attributes), {x});
+}
+
 Value global_average_pool(Graph& graph, const std::string& name, Value x) {
   return graph.append1(name, std::make_shared<GlobalAveragePool>(), {x});
 }

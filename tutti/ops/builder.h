@@ -13,6 +13,7 @@
 #include "tutti/ops/batch_norm.h"
 #include "tutti/ops/losses.h"
 #include "tutti/ops/pool.h"
+#include "tutti/ops/power_spectrum.h"
 #include "tutti/ops/shape_ops.h"
 
 namespace tutti {
@@ -75,6 +76,9 @@ Value mul(Graph& graph, const std::string& name, Value a, Value b);
 Value scale(Graph& graph, const std::string& name, Value x, float factor);
 /// `attributes.spatial` is taken from the rank of x.
 Value pool(Graph& graph, const std::string& name, Value x, PoolAttributes attributes);
+/// Logarithms of the power of x [N, C, spatial...] by shells of wave number: [N, C * shells], f32.
+Value power_spectrum(Graph& graph, const std::string& name, Value x,
+                     PowerSpectrumAttributes attributes = {});
 Value global_average_pool(Graph& graph, const std::string& name, Value x);
 /// Each element of x [N, C, spatial...] `factors` times in each dimension: nearest neighbours.
 Value resize(Graph& graph, const std::string& name, Value x, const std::array<int64_t, 3>& factors);

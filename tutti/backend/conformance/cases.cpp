@@ -66,6 +66,9 @@ constexpr const char* kLosses[] = {
     "pointwise_loss{} {} n3c16h6w7 bce_with_logits pos_weight3",
     "gaussian_kl{} {} n9c33 scale0.1",
 };
+constexpr const char* kSpectra[] = {
+    "n2c3h24w40", "n3c16h6w7", "n2c5d8h5w9", "n1c2d6h70w9", "n2c1d12h12w12",
+};
 constexpr const char* kUpdates[] = {
     "sgd_update f32 n1000",
     "sgd_update f32 n333 momentum0.9 decay0.0001 count5",
@@ -194,6 +197,9 @@ std::vector<std::string> conformance_lines() {
     }
     for (const char* shape : kPools)
       for (const char* op : {"pool", "pool_grad"}) add(fmt::format("{} {} {}", op, type, shape));
+    for (const char* shape : kSpectra)
+      for (const char* op : {"power_spectrum", "power_spectrum_grad"})
+        add(fmt::format("{} {} {}", op, type, shape));
     for (const char* shape : kResizes)
       for (const char* op : {"resize", "resize_grad"})
         add(fmt::format("{} {} {}", op, type, shape));

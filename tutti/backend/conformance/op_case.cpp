@@ -24,7 +24,7 @@ Family family_of(std::string_view op) {
     return parts_case;
   if (op.starts_with("batch_norm_")) return batch_norm_case;
   if (is({"pool", "pool_grad", "global_average_pool", "global_average_pool_grad", "broadcast",
-          "spatial_sum", "resize", "resize_grad"}))
+          "spatial_sum", "power_spectrum", "power_spectrum_grad", "resize", "resize_grad"}))
     return pool_case;
   if (op.starts_with("dense")) return dense_case;
   if (is({"add", "mul", "scale", "bias_backward", "dropout", "reorder", "activation",

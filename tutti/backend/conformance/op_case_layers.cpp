@@ -9,6 +9,7 @@
 #include "tutti/ops/conv_transpose.h"
 #include "tutti/ops/dense.h"
 #include "tutti/ops/pool.h"
+#include "tutti/ops/power_spectrum.h"
 #include "tutti/ops/resize.h"
 
 namespace tutti {
@@ -127,6 +128,19 @@ void pool_case(CaseLine& line, OpCase& made) {
   }
   if (line.op == "spatial_sum") {
     made.problem.op = std::make_shared<SpatialSum>();
+    in.batched(x, line.dtype);
+    return;
+  }
+  if (line.op.starts_with("power_spectrum")) {
+    const auto op = std::make_shared<PowerSpectrum>(PowerSpectrumAttributes{});
+    const ValueType of_x{{line.dtype, x, {}}, true};
+    if (line.op == "power_spectrum_grad") {
+      made.problem.op = std::make_shared<PowerSpectrumGrad>();
+      const Shape y = op->infer(std::span(&of_x, 1))[0].desc.shape;
+      in.batched(y, DType::f32).batched(y, DType::f32, Fill::unit);
+    } else {
+      made.problem.op = op;
+    }
     in.batched(x, line.dtype);
     return;
   }

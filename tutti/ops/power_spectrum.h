@@ -1,0 +1,57 @@
+#pragma once
+// The power spectrum of periodic fields: how strong their waves are, by length.
+
+#include "tutti/graph/graph.h"
+
+namespace tutti {
+
+/// The waves of a periodic field of up to three dimensions. Wave (k1, k2, ...) has k_i periods in
+/// extent i, -s_i / 2 <= k_i <= s_i / 2. Its wave number counts periods in the longest extent L:
+/// |k| = sqrt(sum (k_i L / s_i)^2). Shell b holds the waves with b + 1/2 <= |k| < b + 3/2, from the
+/// fundamental wave (b = 0) to the Nyquist wave of the longest extent.
+struct WaveShells {
+  Shape extents;  ///< 1 to 3 of them
+  /// floor(L / 2), 0 where no extent is longer than 1.
+  int64_t count() const;
+  /// Of the wave in place `index` of a discrete Fourier transform (k_i = index_i, or index_i - s_i
+  /// in the upper half); -1: none.
+  int64_t of(std::span<const int64_t> index) const;
+};
+
+struct PowerSpectrumAttributes {
+  float floor = 1e-6f;  ///< added to each power, so that its logarithm is finite
+  std::string to_string() const;
+};
+
+/// x [N, C, spatial...] -> y [N, C * shells] f32:
+///   y[n, c * shells + b] = log(floor + mean over the waves of shell b of |X|^2 / P),
+/// X = sum over the P positions r of x[n, c, r] exp(-2 pi i k r / s): with this factor the power of
+/// white noise is its variance. A mean of |X|^2 over shells is the usual estimate of P(k) (Feldman,
+/// Kaiser & Peacock 1994, without weights and without taking off shot noise).
+class PowerSpectrum : public Op {
+ public:
+  explicit PowerSpectrum(PowerSpectrumAttributes attributes) : a_(attributes) {}
+  const PowerSpectrumAttributes& spectrum() const { return a_; }
+  std::string_view name() const override { return "power_spectrum"; }
+  std::string attributes() const override { return a_.to_string(); }
+  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
+  double flop(std::span<const ValueType> in, std::span<const ValueType> out) const override;
+
+ private:
+  PowerSpectrumAttributes a_;
+};
+
+/// (dy, y, x) -> dx, of x's type:
+///   dx[r] = 2 / P Re sum over the waves of w X exp(2 pi i k r / s),
+/// w = dy exp(-y) / (waves in the shell); 0 outside of the shells.
+class PowerSpectrumGrad : public Op {
+ public:
+  std::string_view name() const override { return "power_spectrum_grad"; }
+  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  double flop(std::span<const ValueType> in, std::span<const ValueType> out) const override;
+};
+
+}  // namespace tutti

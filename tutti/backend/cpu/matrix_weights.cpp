@@ -94,7 +94,8 @@ class WeightsKernel final : public Kernel {
   void to_panels(const Number* dy, const Chunk& chunk, T* b) const {
     const int64_t blocks = parts_of(chunk.elements(), kDepth);
     for (int64_t i = 0; i < blocks; ++i) {
-      // Two names, not a structured binding: clang before 19 captures none in a lambda under OpenMP.
+      // Two names, not a structured binding: clang before 19 captures none in a lambda under
+      // OpenMP.
       const std::pair<int64_t, int64_t> part = part_of(chunk.elements(), i, blocks);
       const int64_t begin = part.first, end = part.second;
       for (int64_t j = 0; j < panels_; ++j) {

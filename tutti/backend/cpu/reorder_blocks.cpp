@@ -14,31 +14,31 @@ namespace {
 using simd::kLanes;
 /// A row of a block as one vector, because lanes are shuffled across all sixteen.
 using Row = float __attribute__((vector_size(kLanes * sizeof(float))));
-using RowLanes = uint32_t __attribute__((vector_size(kLanes * sizeof(uint32_t))));
 
-/// Which lane of (a, b) = lanes 0-15, 16-31 each lane of an exchange takes: of the first result,
-/// and of the second.
-template <uint32_t s, uint32_t... lanes>
-constexpr RowLanes first_mask(std::integer_sequence<uint32_t, lanes...>) {
-  return RowLanes{(lanes & s ? kLanes + (lanes ^ s) : lanes)...};
+/// Which lane of (a, b) = lanes 0-15, 16-31 a lane of an exchange takes: of the first result, and
+/// of the second.
+constexpr int first_lane(uint32_t s, uint32_t lane) {
+  return static_cast<int>(lane & s ? kLanes + (lane ^ s) : lane);
 }
-template <uint32_t s, uint32_t... lanes>
-constexpr RowLanes second_mask(std::integer_sequence<uint32_t, lanes...>) {
-  return RowLanes{(lanes & s ? kLanes + lanes : lanes ^ s)...};
+constexpr int second_lane(uint32_t s, uint32_t lane) {
+  return static_cast<int>(lane & s ? kLanes + lane : lane ^ s);
 }
 
 /// Exchanges bit s of the row number with bit s of the lane number, for all rows.
-template <uint32_t s>
-void exchange(Row (&rows)[kLanes]) {
-  constexpr auto kAllLanes = std::make_integer_sequence<uint32_t, kLanes>{};
-  const RowLanes first = first_mask<s>(kAllLanes), second = second_mask<s>(kAllLanes);
+template <uint32_t s, uint32_t... lanes>
+void exchange(Row (&rows)[kLanes], std::integer_sequence<uint32_t, lanes...>) {
 #pragma GCC unroll 16
   for (uint32_t i = 0; i < kLanes; ++i) {
     if (i & s) continue;
     const Row a = rows[i], b = rows[i | s];
-    rows[i] = __builtin_shuffle(a, b, first);
-    rows[i | s] = __builtin_shuffle(a, b, second);
+    rows[i] = __builtin_shufflevector(a, b, first_lane(s, lanes)...);
+    rows[i | s] = __builtin_shufflevector(a, b, second_lane(s, lanes)...);
   }
+}
+
+template <uint32_t s>
+void exchange(Row (&rows)[kLanes]) {
+  exchange<s>(rows, std::make_integer_sequence<uint32_t, kLanes>{});
 }
 
 /// Where the indices of one dimension lie, in elements; each side has as many as it is padded to.

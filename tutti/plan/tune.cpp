@@ -1,8 +1,9 @@
-#include "tutti/plan/tune.h"
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <limits>
+#include <memory>
 #include <set>
 
 #include "tutti/base/hash.h"
@@ -69,45 +70,89 @@ class NoExchanges final : public Exchanges {
   ExchangeOutput finish(int) override { return {}; }
 };
 
-}  // namespace
-
-double time_plan(const Plan& plan, const Backend& backend, int runs, double give_up_seconds) {
-  Executor executor(plan, backend);
-  Buffer parameters(plan.variables.parameter_bytes), gradients(plan.variables.trained_bytes);
-  Buffer statistics(plan.variables.statistic_bytes);
-  Buffer state(plan.variables.trained_bytes * plan.variables.state_kinds.size());
-  Rng rng(1, Purpose::test, 0);
-  for (size_t i = 0; i < plan.variables.parameter_bytes / 4; ++i)
-    parameters.as<float>()[i] = (rng.uniform() - 0.5f) * 0.1f;
-  executor.bind({.parameters = parameters.data(),
-                 .statistics = statistics.data(),
-                 .state = state.data(),
-                 .gradients = gradients.data()});
-  std::vector<Buffer> inputs;
-  for (const Value v : plan.inputs) {
-    Buffer& buffer = inputs.emplace_back(plan.desc(v).bytes());
-    if (plan.desc(v).dtype == DType::f32)
-      for (size_t i = 0; i < buffer.bytes() / 4; ++i) buffer.as<float>()[i] = rng.uniform() - 0.5f;
-    executor.bind_input(v, buffer.data());
+/// Runs a plan on random operands, again and again.
+class PassTimer {
+ public:
+  PassTimer(const Plan& plan, const Backend& backend)
+      : executor_(plan, backend), parameters_(plan.variables.parameter_bytes),
+        gradients_(plan.variables.trained_bytes), statistics_(plan.variables.statistic_bytes),
+        state_(plan.variables.trained_bytes * plan.variables.state_kinds.size()) {
+    Rng rng(1, Purpose::test, 0);
+    for (size_t i = 0; i < plan.variables.parameter_bytes / 4; ++i)
+      parameters_.as<float>()[i] = (rng.uniform() - 0.5f) * 0.1f;
+    executor_.bind({.parameters = parameters_.data(),
+                    .statistics = statistics_.data(),
+                    .state = state_.data(),
+                    .gradients = gradients_.data()});
+    for (const Value v : plan.inputs) {
+      Buffer& buffer = inputs_.emplace_back(plan.desc(v).bytes());
+      if (plan.desc(v).dtype == DType::f32)
+        for (size_t i = 0; i < buffer.bytes() / 4; ++i)
+          buffer.as<float>()[i] = rng.uniform() - 0.5f;
+      executor_.bind_input(v, buffer.data());
+    }
+    executor_.set_exchanges(nobody_);
+    executor_.pack();
   }
-  constexpr double kLongPass = 0.5;  // volumes take seconds a pass; one says enough
-  using Clock = std::chrono::steady_clock;
-  double best = std::numeric_limits<double>::infinity();
-  NoExchanges nobody;
-  executor.set_exchanges(nobody);
-  executor.pack();
-  for (int run = 0; run <= runs; ++run) {
+
+  double seconds() {
+    using Clock = std::chrono::steady_clock;
     const auto start = Clock::now();
-    executor.run({});
-    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    const bool decides = seconds > std::min(give_up_seconds, kLongPass);
-    if (run > 0 || decides) best = std::min(best, seconds);
-    if (decides) break;
+    executor_.run({});
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  }
+
+ private:
+  NoExchanges nobody_;
+  Executor executor_;
+  Buffer parameters_, gradients_, statistics_, state_;
+  std::vector<Buffer> inputs_;
+};
+
+/// The better of two passes after one to warm up. Ends with the first that takes longer than
+/// `give_up_seconds` or half a second: volumes take seconds a pass, and one says enough.
+double first_seconds(PassTimer& timer, double give_up_seconds) {
+  const double limit = std::min(give_up_seconds, 0.5);
+  double best = std::numeric_limits<double>::infinity();
+  for (int run = 0; run < 3; ++run) {
+    const double seconds = timer.seconds();
+    if (run > 0 || seconds > limit) best = std::min(best, seconds);
+    if (seconds > limit) break;
   }
   return best;
 }
 
-namespace {
+/// A layout that may be taken.
+struct Contender {
+  Plan plan;
+  double seconds = std::numeric_limits<double>::infinity();
+};
+
+/// Short passes of layouts that are close to each other are run in turns: whatever else the machine
+/// does meanwhile slows all of them. Longer ones differ by less than they vary, or hold much
+/// memory.
+void run_in_turns(std::vector<Contender>& contenders, const Backend& backend) {
+  constexpr double kClose = 1.1, kShortPass = 0.1, kAllTurns = 0.5;
+  double best = std::numeric_limits<double>::infinity(), sum = 0;
+  for (const Contender& c : contenders) best = std::min(best, c.seconds);
+  std::vector<std::pair<Contender*, std::unique_ptr<PassTimer>>> close;
+  for (Contender& c : contenders)
+    if (c.seconds < kClose * best) {
+      close.emplace_back(&c, nullptr);
+      sum += c.seconds;
+    }
+  if (close.size() < 2 || best > kShortPass) return;
+  for (auto& [contender, timer] : close) {
+    timer = std::make_unique<PassTimer>(contender->plan, backend);
+    timer->seconds();  // to warm up
+  }
+  for (int turn = 0; turn < std::clamp(static_cast<int>(kAllTurns / sum), 2, 20); ++turn)
+    for (auto& [contender, timer] : close)
+      contender->seconds = std::min(contender->seconds, timer->seconds());
+  for (const auto& [contender, timer] : close)
+    log::debug("layout {}: {:.2f} ms a pass, in turns", contender->plan.layout,
+               contender->seconds * 1e3);
+}
 
 /// The first layout with the least arithmetic in slow kernels: on a processor without kernels for
 /// blocks of 16, say, the preferred layout would take a hundred times as long.
@@ -135,7 +180,7 @@ Plan fastest_plan(const Graph& graph, const Backend& backend, PlanOptions option
     least = std::min(least, weighted_flop(plans.back()));
   }
   constexpr double kLong = 1e12;  // FLOP of a pass that takes many seconds: estimated, not run
-  std::optional<Plan> best;
+  std::vector<Contender> contenders;
   double best_seconds = std::numeric_limits<double>::infinity();
   for (Plan& plan : plans) {
     if (weighted_flop(plan) > 3 * least) {
@@ -143,16 +188,21 @@ Plan fastest_plan(const Graph& graph, const Backend& backend, PlanOptions option
                  plan.layout);
       continue;
     }
-    const double seconds = least > kLong ? estimated_seconds(plan, backend)
-                                         : time_plan(plan, backend, 2, 2 * best_seconds);
-    log::debug("layout {}: {:.2f} ms a pass", plan.layout, seconds * 1e3);
-    if (seconds < best_seconds) {
-      best_seconds = seconds;
-      best = std::move(plan);
+    Contender& c = contenders.emplace_back(Contender{std::move(plan)});
+    if (least > kLong) {
+      c.seconds = estimated_seconds(c.plan, backend);
+    } else {
+      PassTimer timer(c.plan, backend);
+      c.seconds = first_seconds(timer, 2 * best_seconds);
     }
+    log::debug("layout {}: {:.2f} ms a pass", c.plan.layout, c.seconds * 1e3);
+    best_seconds = std::min(best_seconds, c.seconds);
   }
-  best->options.choices = options.choices;
-  return std::move(*best);
+  if (least <= kLong) run_in_turns(contenders, backend);
+  Plan fastest =
+      std::move(std::ranges::min_element(contenders, std::less{}, &Contender::seconds)->plan);
+  fastest.options.choices = options.choices;
+  return fastest;
 }
 
 }  // namespace

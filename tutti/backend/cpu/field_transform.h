@@ -1,8 +1,8 @@
 #pragma once
 // Discrete Fourier transforms of periodic fields as products of matrices: 4 (d + 2 h + 2 w)
-// operations an element at the speed of multiplication, for any extents. At the extents of training
-// samples a fast transform does a tenth of the operations and takes as long, because it moves more
-// than it computes.
+// operations an element at the speed of multiplication, for any extents, with the tiles of dense
+// layers. A fast transform needs a tenth of the operations or less. At 64^3 the fastest library
+// takes 0.6 of the time, at 128^3 0.4: too little to depend on one.
 
 #include <algorithm>
 #include <cstdint>

@@ -49,6 +49,10 @@ std::map<std::string, Json> parse_members(std::string_view text) {
   return members;
 }
 
+void throw_no_whole_number(const Json& json) {
+  throw IoError(fmt::format("{} is no whole number, or too large a one", print_json(json)));
+}
+
 Json json_or_null(std::string_view text) {
   try {
     return parse_json(text);

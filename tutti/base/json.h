@@ -2,11 +2,15 @@
 // JSON, by nlohmann's library. Reading and printing are the larger part of it and are compiled
 // once, here; so nothing else calls its parse() and dump().
 
+#include <concepts>
+#include <cstdint>
 #include <iosfwd>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "tutti/base/error.h"
 #include "tutti/base/json_forward.h"
@@ -29,6 +33,37 @@ std::map<std::string, Json> parse_members(std::string_view text);
 
 /// As parse_json; null where it would throw.
 Json json_or_null(std::string_view text);
+
+/// IoError: "1.5 is no whole number, or too large a one".
+[[noreturn]] void throw_no_whole_number(const Json& json);
+
+/// As json.get<T>(), for what a file holds: of whole numbers, also in lists, only those that T can
+/// hold. IoError for 1.5 and 1e30: the library would cut them off, or convert them without a
+/// defined result.
+template <class T>
+T json_value(const Json& json) {
+  constexpr auto is_whole = []<class N>(const N*) {
+    return std::integral<N> && !std::same_as<N, bool>;
+  };
+  if constexpr (is_whole(static_cast<const T*>(nullptr))) {
+    if (!json.is_number_integer()) throw_no_whole_number(json);
+    const auto checked = [&](auto value) {
+      if (!std::in_range<T>(value)) throw_no_whole_number(json);
+      return static_cast<T>(value);
+    };
+    return json.is_number_unsigned() ? checked(json.get<uint64_t>()) : checked(json.get<int64_t>());
+  } else if constexpr (requires(T list) {
+                         list.emplace_back();
+                         typename T::value_type;
+                       }) {
+    if (!json.is_array()) return json.get<T>();  // which throws
+    T list;
+    for (const Json& one : json) list.push_back(json_value<typename T::value_type>(one));
+    return list;
+  } else {
+    return json.get<T>();
+  }
+}
 
 /// In one line, or indented by `indent` spaces a level. Bytes that are no UTF-8 (names and paths
 /// may hold them) become U+FFFD.

@@ -43,5 +43,23 @@ TEST(Json, BytesThatAreNoTextDoNotLoseTheRest) {
   for (const char* text : {"", "a\n\"b\"", "\xC3\xA4", "true"}) EXPECT_EQ(as_utf8(text), text);
 }
 
+TEST(Json, WholeNumbersAreThoseOfTheirType) {
+  const Json json = parse_json(R"({"a": 3, "b": -1, "c": 1.5, "d": 22222222222222222221,
+                                   "e": [1, 2], "f": [1, 1e30], "g": 300, "h": true})");
+  EXPECT_EQ(json_value<int64_t>(json["a"]), 3);
+  EXPECT_EQ(json_value<uint64_t>(json["a"]), 3u);
+  EXPECT_EQ(json_value<int>(json["b"]), -1);
+  EXPECT_EQ(json_value<std::vector<int>>(json["e"]), (std::vector{1, 2}));
+  EXPECT_EQ(json_value<double>(json["c"]), 1.5);
+  EXPECT_TRUE(json_value<bool>(json["h"]));
+  EXPECT_THROW(json_value<uint64_t>(json["b"]), IoError);
+  EXPECT_THROW(json_value<int64_t>(json["c"]), IoError);
+  EXPECT_THROW(json_value<int64_t>(json["d"]), IoError);
+  EXPECT_THROW(json_value<std::vector<int64_t>>(json["f"]), IoError);
+  EXPECT_THROW(json_value<uint8_t>(json["g"]), IoError);
+  EXPECT_THROW(json_value<int64_t>(json["h"]), IoError);
+  EXPECT_THROW(json_value<std::vector<int>>(json["a"]), Json::exception);
+}
+
 }  // namespace
 }  // namespace tutti

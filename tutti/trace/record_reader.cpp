@@ -34,7 +34,7 @@ struct Get {
   }
   void operator()(const char* key, std::optional<int64_t>& value) const {
     if (const auto at = json.find(key); at != json.end() && !at->is_null())
-      value = at->get<int64_t>();
+      value = json_value<int64_t>(*at);
   }
   void operator()(const char* key, std::optional<Target>& target) const {
     if (const auto at = json.find(key); at != json.end() && !at->is_null())
@@ -42,7 +42,8 @@ struct Get {
   }
   template <class T>
   void operator()(const char* key, T& value) const {
-    if (const auto at = json.find(key); at != json.end() && !at->is_null()) at->get_to(value);
+    if (const auto at = json.find(key); at != json.end() && !at->is_null())
+      value = json_value<T>(*at);
   }
 };
 
@@ -71,7 +72,7 @@ void drop_after(RunLog& log, int64_t step) {
 void add_event(RunLog& log, const Json& json, bool& started) {
   if (!json.is_object()) throw IoError("not a JSON object");
   const std::string event = json.at("event").get<std::string>();
-  if (const int schema = json.at("schema").get<int>(); schema > kRecordSchema)
+  if (const int schema = json_value<int>(json.at("schema")); schema > kRecordSchema)
     throw IoError(fmt::format("schema {} is newer than this program's {}", schema, kRecordSchema));
   if (event == "run_start") {
     RunStart start = parse<RunStart>(json);

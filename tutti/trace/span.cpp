@@ -102,8 +102,8 @@ void merge_traces(const std::vector<std::string>& inputs, const std::string& out
     try {
       const Json trace = parse_json(file);
       for (const Json& event : trace.at("traceEvents")) events.push_back(event);
-      dropped += trace.at("otherData").at("dropped_spans").get<size_t>();
-    } catch (const Json::exception& error) {
+      dropped += json_value<size_t>(trace.at("otherData").at("dropped_spans"));
+    } catch (const std::exception& error) {
       throw IoError(fmt::format("{}: not a trace of this program: {}", path, error.what()));
     }
   }

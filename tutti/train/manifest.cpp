@@ -38,8 +38,8 @@ std::string checksum_of(Json json) {
 LearnedField learned_from_json(const Json& json) {
   constexpr int64_t kMostClasses = 1 << 24;
   LearnedField field{.name = json.at("name").get<std::string>(),
-                     .shape = json.at("shape").get<std::vector<int64_t>>(),
-                     .classes = json.at("classes").get<int64_t>()};
+                     .shape = json_value<std::vector<int64_t>>(json.at("shape")),
+                     .classes = json_value<int64_t>(json.at("classes"))};
   if (field.classes < 0 || field.classes > kMostClasses ||
       field.shape.size() > static_cast<size_t>(Shape::kMaxRank) ||
       std::ranges::any_of(field.shape, [](int64_t extent) { return extent < 1; }))
@@ -50,13 +50,13 @@ LearnedField learned_from_json(const Json& json) {
 
 Manifest from_json(const Json& json) {
   Manifest m;
-  m.serial = json.at("serial").get<int64_t>();
-  m.info = {.step = json.at("step").get<int64_t>(),
-            .epoch = json.at("epoch").get<int64_t>(),
-            .epoch_position = json.at("epoch_position").get<int64_t>(),
-            .seed = json.at("seed").get<uint64_t>(),
-            .replicas = json.at("replicas").get<int64_t>(),
-            .ranks = json.at("ranks").get<int64_t>(),
+  m.serial = json_value<int64_t>(json.at("serial"));
+  m.info = {.step = json_value<int64_t>(json.at("step")),
+            .epoch = json_value<int64_t>(json.at("epoch")),
+            .epoch_position = json_value<int64_t>(json.at("epoch_position")),
+            .seed = json_value<uint64_t>(json.at("seed")),
+            .replicas = json_value<int64_t>(json.at("replicas")),
+            .ranks = json_value<int64_t>(json.at("ranks")),
             .precision = json.at("precision").get<std::string>(),
             .plan_choices = json.at("plan_choices").get<std::string>(),
             .config = json.at("config").get<std::string>(),
@@ -72,10 +72,10 @@ Manifest from_json(const Json& json) {
     m.info.metrics[name] =
         value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
   for (const auto& [name, file] : json.at("files").items())
-    m.files[name] = {file.at("bytes").get<uint64_t>(),
+    m.files[name] = {json_value<uint64_t>(file.at("bytes")),
                      from_hex(file.at("xxh64").get<std::string>())};
   if (const auto ranks = json.find("rank_files"); ranks != json.end())
-    m.rank_files = {ranks->at("count").get<int64_t>(), ranks->at("id").get<std::string>()};
+    m.rank_files = {json_value<int64_t>(ranks->at("count")), ranks->at("id").get<std::string>()};
   return m;
 }
 
@@ -123,7 +123,7 @@ Manifest read_manifest(const std::filesystem::path& path) {
   const std::string text = read_text(path);
   try {
     const Json json = parse_json(text);
-    if (const int schema = json.at("schema").get<int>(); schema > kSchema)
+    if (const int schema = json_value<int>(json.at("schema")); schema > kSchema)
       throw IoError(fmt::format("schema {} was written by a later version; this one reads up to {}",
                                 schema, kSchema));
     if (json.at(kChecksum) != checksum_of(json))

@@ -155,18 +155,30 @@ Value scale_layer(LayerPlace& place) {
   return scale(place.graph, place.name, place.in[0], place.real("factor", 1));
 }
 
+/// Rows of numbers that a layer gives in f32 (dense ones, spectra) stand beside bf16 ones.
+std::vector<Value> of_one_type(LayerPlace& place) {
+  const auto type = [&](Value v) { return place.graph.type(v).desc.dtype; };
+  std::vector<Value> in = place.in;
+  if (std::ranges::all_of(in, [&](Value v) { return type(v) == type(in[0]); })) return in;
+  for (size_t i = 0; i < in.size(); ++i)
+    in[i] = convert(place.graph, fmt::format("{}.f32.{}", place.name, i), in[i], DType::f32);
+  return in;
+}
+
 /// Of more than two inputs: from left to right.
 template <Value (*combine)(Graph&, const std::string&, Value, Value)>
 Value combined(LayerPlace& place) {
-  Value y = place.in[0];
-  for (size_t i = 1; i < place.in.size(); ++i)
-    y = combine(place.graph,
-                i + 1 == place.in.size() ? place.name : fmt::format("{}.{}", place.name, i), y,
-                place.in[i]);
+  const std::vector<Value> in = of_one_type(place);
+  Value y = in[0];
+  for (size_t i = 1; i < in.size(); ++i)
+    y = combine(place.graph, i + 1 == in.size() ? place.name : fmt::format("{}.{}", place.name, i),
+                y, in[i]);
   return place.activated(y);
 }
 
-Value concat_layer(LayerPlace& place) { return concat(place.graph, place.name, place.in); }
+Value concat_layer(LayerPlace& place) {
+  return concat(place.graph, place.name, of_one_type(place));
+}
 
 std::vector<LayerType> all_types() {
   constexpr int kMany = 64;
@@ -209,7 +221,13 @@ std::vector<LayerType> all_types() {
        1,
        global_average_layer},
       {"power_spectrum",
-       "Logarithms of the power of periodic fields by wave number: a row of numbers a channel",
+       "How strong the waves of each length are in periodic fields, which have no rim: of each "
+       "channel, one after the other, floor(L / 2) numbers for wave numbers 1, 2, ... in the "
+       "longest "
+       "extent L. Each is log(floor + mean of |X|^2 / positions) with X of the discrete Fourier "
+       "transform; the mean of white noise's is its variance. The field's mean is not among them. "
+       "A "
+       "sample is read as a whole: threads share samples, and ranks that share one all compute it",
        {"floor"},
        1,
        1,

@@ -148,6 +148,24 @@ TEST(Layers, SpectraAreRowsOfNumbers) {
             std::string::npos);
 }
 
+TEST(Layers, RowsOfBothTypesStandBesideEachOther) {
+  for (const char* type : {"concat", "add"}) {
+    ModelSpec spec =
+        layers_of({layer("power_spectrum", {{"name", word("power")}}),
+                   layer("conv", {{"name", word("conv")},
+                                  {"input", word("image")},
+                                  {"channels", number(14)},
+                                  {"kernel", number(3)}}),
+                   layer("global_average", {{"name", word("means")}}),
+                   layer(type, {{"name", word("both")},
+                                {"input", std::vector<std::string>{"power", "means"}}}),
+                   layer("dense")});
+    spec.activations = DType::bf16;
+    const ModelGraph m = build_model(spec);
+    EXPECT_EQ(m.graph.type(m.graph.find("both")).desc.dtype, DType::f32) << type;
+  }
+}
+
 TEST(Layers, SayWhereTheyDoNotFit) {
   LayerTable pool = layer("pool", {{"kernel", number(64)}});
   pool.where = "net.toml:7:1";

@@ -3,14 +3,6 @@
 #include "tutti/ops/shape_check.h"
 
 namespace tutti {
-namespace {
-
-Shape spatial_extents(const Shape& x) {
-  return Shape(std::span<const int64_t>(x.begin() + 2, x.end()));
-}
-
-}  // namespace
-
 std::vector<ValueType> Broadcast::infer(std::span<const ValueType> in) const {
   require_inputs(name(), in, 1);
   require_batched(name(), in[0], 4);
@@ -41,8 +33,8 @@ std::vector<ValueType> SpatialSum::infer(std::span<const ValueType> in) const {
 
 std::vector<Value> SpatialSum::grad(const GradArgs& args) const {
   const Shape& x = args.graph.shape(args.node.in[0]);
-  return {args.graph.append1(args.node.name + ".dx",
-                             std::make_shared<Broadcast>(spatial_extents(x)), {args.dout[0]})};
+  return {args.graph.append1(args.node.name + ".dx", std::make_shared<Broadcast>(x.from(2)),
+                             {args.dout[0]})};
 }
 
 std::optional<Reach> Broadcast::reach(std::span<const ValueType>, int axis, Rows out) const {

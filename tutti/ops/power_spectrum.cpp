@@ -11,10 +11,12 @@ namespace {
 WaveShells shells_of(std::string_view op, const ValueType& x) {
   require_batched(op, x, 3);
   const Shape& shape = x.desc.shape;
-  WaveShells shells{Shape(std::span<const int64_t>(shape.begin() + 2, shape.end()))};
-  require(shape.rank() <= 5 && shells.count() >= 1,
-          "{}: x {} needs one to three spatial dimensions, one of them of 2 elements or more", op,
-          shape.to_string());
+  WaveShells shells{shape.from(2)};
+  constexpr int64_t kLongest = 4096;  // kernels may keep a matrix of a transform along each extent
+  require(shape.rank() <= 5 && shells.count() >= 1 && shells.count() <= kLongest / 2,
+          "{}: x {} needs one to three spatial dimensions of at most {} elements, one of them of 2 "
+          "or more",
+          op, shape.to_string(), kLongest);
   return shells;
 }
 
@@ -23,8 +25,8 @@ ValueType spectrum_of(std::string_view op, const ValueType& x) {
   return batched_as(Shape{shape[0], shape[1] * shells_of(op, x).count()}, DType::f32);
 }
 
-/// Of one fast Fourier transform of real numbers for each field of x, as is usual to count: 2.5 P
-/// log2 P.
+/// Counted as one fast Fourier transform of real numbers a field, 2.5 P log2 P; kernels may do
+/// more.
 double transform_flop(const Shape& x) {
   const auto positions = static_cast<double>(x.elements_from(2));
   return 2.5 * static_cast<double>(x[0] * x[1]) * positions * std::log2(positions);
@@ -34,7 +36,7 @@ double transform_flop(const Shape& x) {
 
 int64_t WaveShells::count() const { return *std::max_element(extents.begin(), extents.end()) / 2; }
 
-int64_t WaveShells::of(std::span<const int64_t> index) const {
+int64_t WaveShells::shell_of(std::span<const int64_t> index) const {
   const auto longest = static_cast<double>(*std::max_element(extents.begin(), extents.end()));
   double square = 0;
   for (int d = 0; d < extents.rank(); ++d) {

@@ -13,9 +13,9 @@ struct WaveShells {
   Shape extents;  ///< 1 to 3 of them
   /// floor(L / 2), 0 where no extent is longer than 1.
   int64_t count() const;
-  /// Of the wave in place `index` of a discrete Fourier transform (k_i = index_i, or index_i - s_i
-  /// in the upper half); -1: none.
-  int64_t of(std::span<const int64_t> index) const;
+  /// The shell of the wave in place `index` of a discrete Fourier transform (k_i = index_i, or
+  /// index_i - s_i in the upper half); -1: none.
+  int64_t shell_of(std::span<const int64_t> index) const;
 };
 
 struct PowerSpectrumAttributes {
@@ -27,7 +27,9 @@ struct PowerSpectrumAttributes {
 ///   y[n, c * shells + b] = log(floor + mean over the waves of shell b of |X|^2 / P),
 /// X = sum over the P positions r of x[n, c, r] exp(-2 pi i k r / s): with this factor the power of
 /// white noise is its variance. A mean of |X|^2 over shells is the usual estimate of P(k) (Feldman,
-/// Kaiser & Peacock 1994, without weights and without taking off shot noise).
+/// Kaiser & Peacock 1994, without weights and without taking off shot noise). A sample is read as a
+/// whole: parts and slabs of it are gathered before, and each part computes all of it. Extents are
+/// at most 4096.
 class PowerSpectrum : public Op {
  public:
   explicit PowerSpectrum(PowerSpectrumAttributes attributes) : a_(attributes) {}

@@ -1,4 +1,3 @@
-
 #include <algorithm>
 #include <chrono>
 #include <functional>
@@ -109,15 +108,16 @@ class PassTimer {
   std::vector<Buffer> inputs_;
 };
 
+constexpr double kLongPass = 0.5;  // volumes take seconds a pass; one says enough
+
 /// The better of two passes after one to warm up. Ends with the first that takes longer than
-/// `give_up_seconds` or half a second: volumes take seconds a pass, and one says enough.
+/// kLongPass, and once warm with one that takes longer than `give_up_seconds`.
 double first_seconds(PassTimer& timer, double give_up_seconds) {
-  const double limit = std::min(give_up_seconds, 0.5);
   double best = std::numeric_limits<double>::infinity();
   for (int run = 0; run < 3; ++run) {
     const double seconds = timer.seconds();
-    if (run > 0 || seconds > limit) best = std::min(best, seconds);
-    if (seconds > limit) break;
+    if (run > 0 || seconds > kLongPass) best = std::min(best, seconds);
+    if (seconds > kLongPass || (run > 0 && seconds > give_up_seconds)) break;
   }
   return best;
 }
@@ -128,30 +128,37 @@ struct Contender {
   double seconds = std::numeric_limits<double>::infinity();
 };
 
-/// Short passes of layouts that are close to each other are run in turns: whatever else the machine
-/// does meanwhile slows all of them. Longer ones differ by less than they vary, or hold much
-/// memory.
+/// What a PassTimer of the plan holds, in bytes.
+size_t held_bytes(const Plan& plan) {
+  const Variables& v = plan.variables;
+  size_t bytes = plan.arena_bytes + plan.packed_bytes + v.parameter_bytes + v.statistic_bytes +
+                 v.trained_bytes * (1 + v.state_kinds.size());
+  for (const Value input : plan.inputs) bytes += plan.desc(input).bytes();
+  return bytes + static_cast<size_t>(plan.options.threads) *
+                     (plan.tile_scratch_bytes + plan.workspace_bytes + plan.state_bytes);
+}
+
+/// The two fastest run in turns where they are close: whatever else the machine does meanwhile
+/// slows both. Not where passes are long or hold much memory, since both are there at once.
 void run_in_turns(std::vector<Contender>& contenders, const Backend& backend) {
-  constexpr double kClose = 1.1, kShortPass = 0.1, kAllTurns = 0.5;
-  double best = std::numeric_limits<double>::infinity(), sum = 0;
-  for (const Contender& c : contenders) best = std::min(best, c.seconds);
-  std::vector<std::pair<Contender*, std::unique_ptr<PassTimer>>> close;
-  for (Contender& c : contenders)
-    if (c.seconds < kClose * best) {
-      close.emplace_back(&c, nullptr);
-      sum += c.seconds;
-    }
-  if (close.size() < 2 || best > kShortPass) return;
-  for (auto& [contender, timer] : close) {
-    timer = std::make_unique<PassTimer>(contender->plan, backend);
-    timer->seconds();  // to warm up
+  constexpr double kClose = 1.1, kAllTurns = 1;  // of the faster one; seconds
+  constexpr size_t kMemory = size_t{2} << 30;
+  if (contenders.size() < 2) return;
+  std::ranges::stable_sort(contenders, std::less{}, &Contender::seconds);
+  Contender &a = contenders[0], &b = contenders[1];
+  if (b.seconds > kClose * a.seconds || b.seconds > kLongPass ||
+      held_bytes(a.plan) + held_bytes(b.plan) > kMemory)
+    return;
+  PassTimer of_a(a.plan, backend), of_b(b.plan, backend);
+  of_a.seconds(), of_b.seconds();  // to warm up
+  const int turns = std::clamp(static_cast<int>(kAllTurns / (a.seconds + b.seconds)), 3, 20);
+  for (int turn = 0; turn < turns; ++turn) {
+    a.seconds = std::min(a.seconds, of_a.seconds());
+    b.seconds = std::min(b.seconds, of_b.seconds());
   }
-  for (int turn = 0; turn < std::clamp(static_cast<int>(kAllTurns / sum), 2, 20); ++turn)
-    for (auto& [contender, timer] : close)
-      contender->seconds = std::min(contender->seconds, timer->seconds());
-  for (const auto& [contender, timer] : close)
-    log::debug("layout {}: {:.2f} ms a pass, in turns", contender->plan.layout,
-               contender->seconds * 1e3);
+  for (const Contender* c : {&a, &b})
+    log::debug("layout {}: {:.2f} ms a pass, the best of {} in turns", c->plan.layout,
+               c->seconds * 1e3, turns);
 }
 
 /// The first layout with the least arithmetic in slow kernels: on a processor without kernels for

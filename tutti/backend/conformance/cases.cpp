@@ -67,7 +67,8 @@ constexpr const char* kLosses[] = {
     "gaussian_kl{} {} n9c33 scale0.1",
 };
 constexpr const char* kSpectra[] = {
-    "n2c3h24w40", "n3c16h6w7", "n2c5d8h5w9", "n1c2d6h70w9", "n2c1d12h12w12",
+    "n2c3h24w40",    "n3c16h6w7", "n2c5d8h5w9",  "n1c2d6h70w9",
+    "n2c1d12h12w12", "n2c3w97",   "n1c2d1h9w12", "n1c1h150w3",
 };
 constexpr const char* kUpdates[] = {
     "sgd_update f32 n1000",
@@ -200,6 +201,7 @@ std::vector<std::string> conformance_lines() {
     for (const char* shape : kSpectra)
       for (const char* op : {"power_spectrum", "power_spectrum_grad"})
         add(fmt::format("{} {} {}", op, type, shape));
+    add(fmt::format("power_spectrum {} n3c16h6w7 floor0.5", type));
     for (const char* shape : kResizes)
       for (const char* op : {"resize", "resize_grad"})
         add(fmt::format("{} {} {}", op, type, shape));

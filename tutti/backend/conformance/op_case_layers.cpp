@@ -132,7 +132,8 @@ void pool_case(CaseLine& line, OpCase& made) {
     return;
   }
   if (line.op.starts_with("power_spectrum")) {
-    const auto op = std::make_shared<PowerSpectrum>(PowerSpectrumAttributes{});
+    const auto op = std::make_shared<PowerSpectrum>(
+        PowerSpectrumAttributes{.floor = static_cast<float>(line.number("floor", 1e-6))});
     const ValueType of_x{{line.dtype, x, {}}, true};
     if (line.op == "power_spectrum_grad") {
       made.problem.op = std::make_shared<PowerSpectrumGrad>();

@@ -10,9 +10,9 @@ namespace {
 
 using simd::Floats, simd::kLanes;
 
-constexpr int64_t kPanel = int64_t{kTileVectors} * kLanes;
+constexpr int64_t kPanel = int64_t{product::kTileVectors} * kLanes;
 
-/// cos and sin of 2 pi k r / s, exact to the last bit at any k r.
+/// cos and sin of 2 pi k r / s. The angle is reduced first: large k r lose nothing.
 struct Turn {
   float cosine, sine;
   Turn(int64_t k, int64_t r, int64_t s) {
@@ -27,7 +27,7 @@ struct Turn {
 template <class B>
 void pack(const B* b, int64_t k, int64_t stride, int64_t columns, float* panel) {
   for (int64_t l = 0; l < k; ++l, b += stride, panel += kPanel)
-    for (int v = 0; v < kTileVectors; ++v) {
+    for (int v = 0; v < product::kTileVectors; ++v) {
       const int64_t left = columns - int64_t{v} * kLanes;
       Floats values{};
       if (left >= kLanes)
@@ -38,17 +38,17 @@ void pack(const B* b, int64_t k, int64_t stride, int64_t columns, float* panel) 
     }
 }
 
-/// c [m, n] = a [m, k] b [k, n], row-major. `panel` takes k * kPanel floats. Columns of b are
-/// packed: rows whose distance is a power of two would push each other out of the cache.
+/// c [m, n] = a [m, k] b [k, n], b and c row-major. `panel` takes k * kPanel floats. Columns of b
+/// are packed: rows whose distance is a power of two would push each other out of the cache.
 template <class B, class C>
-void product(int64_t m, int64_t n, int64_t k, const float* a, const B* b, C* c, float* panel) {
+void multiply(int64_t m, int64_t n, int64_t k, product::Left a, const B* b, C* c, float* panel) {
   for (int64_t j = 0; j < n; j += kPanel) {
     const int64_t columns = std::min(kPanel, n - j);
     pack(b + j, k, n, columns, panel);
-    outer_product(m, columns, k, Left{a, k, 1}, RowLoop<float>{panel, kPanel},
-                  [&](int64_t row, int64_t column, Floats sum, auto lanes) {
-                    simd::store(c + row * n + j + column, sum, lanes);
-                  });
+    product::outer(m, columns, k, a, product::RowMajor<float>{panel, kPanel},
+                   [&](int64_t row, int64_t column, Floats sum, auto lanes) {
+                     simd::store(c + row * n + j + column, sum, lanes);
+                   });
   }
 }
 
@@ -101,9 +101,8 @@ FieldTransform::Matrix FieldTransform::from_right(int64_t s) {
 
 FieldTransform::FieldTransform(const Shape& extents)
     : extents_(extents), d_(extents[0]), h_(extents.rank() == 3 ? extents[1] : 1),
-      w_(extents.rank() > 1 ? extents[extents.rank() - 1] : 1), along_d_(real_to_complex(d_)),
-      along_h_(from_left(h_)), along_w_(from_right(w_)), back_d_(along_d_.transposed()),
-      back_h_(along_h_.transposed()), back_w_(along_w_.transposed()) {}
+      w_(extents.rank() > 1 ? extents[extents.rank() - 1] : 1), d_matrix_(real_to_complex(d_)),
+      h_matrix_(from_left(h_)), w_matrix_(from_right(w_)), w_back_(w_matrix_.transposed()) {}
 
 void FieldTransform::index_of(int64_t kd, int64_t kh, int64_t kw, int64_t* index) const {
   index[0] = kd;
@@ -117,45 +116,47 @@ size_t FieldTransform::workspace_floats() const {
 }
 
 FieldTransform::Parts FieldTransform::parts(float* work) const {
-  float* const some = work + half() * plane();
-  float* const waves = some + planes() * plane();
-  return {work, some, waves, waves + planes() * plane()};
+  float* const along_dh = work + half() * plane();
+  float* const waves = along_dh + planes() * plane();
+  return {work, along_dh, waves, waves + planes() * plane()};
 }
 
 template <class T>
-void FieldTransform::begin(const T* x, float* work) const {
+void FieldTransform::start(const T* x, float* work) const {
   const Parts p = parts(work);
-  product(2 * half(), h_ * w_, d_, along_d_.values.data(), x, p.all, p.panel);
+  multiply(2 * half(), h_ * w_, d_, d_matrix_.rows_of(), x, p.along_d, p.panel);
 }
 
 float* FieldTransform::transform(int64_t kd, float* work) const {
   const Parts p = parts(work);
   const int64_t count = planes_from(kd);
   for (int64_t i = 0; i < count; ++i)
-    product(2 * h_, w_, 2 * h_, along_h_.values.data(), p.all + (kd + i) * plane(),
-            p.some + i * plane(), p.panel);
-  product(count * h_, 2 * w_, 2 * w_, p.some, along_w_.values.data(), p.waves, p.panel);
+    multiply(2 * h_, w_, 2 * h_, h_matrix_.rows_of(), p.along_d + (kd + i) * plane(),
+             p.along_dh + i * plane(), p.panel);
+  multiply(count * h_, 2 * w_, 2 * w_, {p.along_dh, 2 * w_, 1}, w_matrix_.values.data(), p.waves,
+           p.panel);
   return p.waves;
 }
 
 void FieldTransform::back(int64_t kd, float* work) const {
   const Parts p = parts(work);
   const int64_t count = planes_from(kd);
-  product(count * h_, 2 * w_, 2 * w_, p.waves, back_w_.values.data(), p.some, p.panel);
+  multiply(count * h_, 2 * w_, 2 * w_, {p.waves, 2 * w_, 1}, w_back_.values.data(), p.along_dh,
+           p.panel);
   for (int64_t i = 0; i < count; ++i)
-    product(2 * h_, w_, 2 * h_, back_h_.values.data(), p.some + i * plane(),
-            p.all + (kd + i) * plane(), p.panel);
+    multiply(2 * h_, w_, 2 * h_, h_matrix_.columns_of(), p.along_dh + i * plane(),
+             p.along_d + (kd + i) * plane(), p.panel);
 }
 
 template <class T>
-void FieldTransform::end(float* work, T* x) const {
+void FieldTransform::finish(float* work, T* x) const {
   const Parts p = parts(work);
-  product(d_, h_ * w_, 2 * half(), back_d_.values.data(), p.all, x, p.panel);
+  multiply(d_, h_ * w_, 2 * half(), d_matrix_.columns_of(), p.along_d, x, p.panel);
 }
 
-template void FieldTransform::begin(const float*, float*) const;
-template void FieldTransform::begin(const bf16*, float*) const;
-template void FieldTransform::end(float*, float*) const;
-template void FieldTransform::end(float*, bf16*) const;
+template void FieldTransform::start(const float*, float*) const;
+template void FieldTransform::start(const bf16*, float*) const;
+template void FieldTransform::finish(float*, float*) const;
+template void FieldTransform::finish(float*, bf16*) const;
 
 }  // namespace tutti

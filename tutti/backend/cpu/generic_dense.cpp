@@ -13,6 +13,7 @@
 namespace tutti {
 namespace {
 
+using product::Left, product::RowMajor;
 using simd::AllLanes, simd::Floats, simd::kLanes, simd::SomeLanes;
 
 // The largest tile of dot products, unrolled as that of outer products is.
@@ -20,7 +21,7 @@ constexpr int kDotColumns = 4, kDotRows = simd::kSums / kDotColumns;
 
 /// kRows x kColumns dot products over n: c[i][j] = sum_f a(i, f) * b(j, f).
 template <int kRows, int kColumns, class A, class B>
-void dot_tile(RowLoop<A> a, RowLoop<B> b, int64_t n, float (&c)[kDotRows][kDotColumns]) {
+void dot_tile(RowMajor<A> a, RowMajor<B> b, int64_t n, float (&c)[kDotRows][kDotColumns]) {
   Floats sums[kRows][kColumns]{};
   const auto add = [&](int64_t f, auto lanes) __attribute__((always_inline)) {
     Floats left[kRows];
@@ -75,17 +76,17 @@ class DenseKernel final : public Kernel {
 
   void run(const KernelArgs& args) override {
     const int64_t features = x_.size();
-    const RowLoop<const X> x{x_.gather(static_cast<const X*>(args.in[0]), args.workspace),
-                             features};
-    const RowLoop<const float> w{static_cast<const float*>(args.in[1]), features};
+    const RowMajor<const X> x{x_.gather(static_cast<const X*>(args.in[0]), args.workspace),
+                              features};
+    const RowMajor<const float> w{static_cast<const float*>(args.in[1]), features};
     const auto* const bias = bias_ ? static_cast<const float*>(args.in[2]) : nullptr;
     auto* const y = static_cast<Y*>(args.out[0]);
     const auto block = [&]<int kRows, int kColumns>(std::integral_constant<int, kRows>,
                                                     std::integral_constant<int, kColumns>,
                                                     int64_t n, int64_t k) {
       float c[kDotRows][kDotColumns];
-      dot_tile<kRows, kColumns>(RowLoop<const X>{x.at(n, 0), features},
-                                RowLoop<const float>{w.at(k, 0), features}, features, c);
+      dot_tile<kRows, kColumns>(RowMajor<const X>{x.at(n, 0), features},
+                                RowMajor<const float>{w.at(k, 0), features}, features, c);
       for (int i = 0; i < kRows; ++i)
         for (int j = 0; j < kColumns; ++j)
           y[(n + i) * outputs_ + k + j] = static_cast<Y>(c[i][j] + (bias ? bias[k + j] : 0.f));
@@ -118,12 +119,12 @@ class DenseBackwardDataKernel final : public Kernel {
 
   void run(const KernelArgs& args) override {
     const float* const dy = dy_.widen(args.in[0], args.workspace);
-    const RowLoop<const float> w{static_cast<const float*>(args.in[1]), x_.size()};
+    const RowMajor<const float> w{static_cast<const float*>(args.in[1]), x_.size()};
     auto* const plain = static_cast<X*>(x_.in_place() ? args.out[0] : dy_.behind(args.workspace));
-    outer_product(x_.samples(), x_.size(), outputs_, Left{dy, outputs_, 1}, w,
-                  [&](int64_t n, int64_t f, Floats sum, auto lanes) {
-                    simd::store(plain + n * x_.size() + f, sum, lanes);
-                  });
+    product::outer(x_.samples(), x_.size(), outputs_, Left{dy, outputs_, 1}, w,
+                   [&](int64_t n, int64_t f, Floats sum, auto lanes) {
+                     simd::store(plain + n * x_.size() + f, sum, lanes);
+                   });
     if (!x_.in_place()) x_.scatter(plain, static_cast<X*>(args.out[0]));
   }
 
@@ -146,14 +147,14 @@ class DenseBackwardWeightsKernel final : public Kernel {
 
   void run(const KernelArgs& args) override {
     const float* const dy = dy_.widen(args.in[1], args.workspace);
-    const RowLoop<const X> x{
+    const RowMajor<const X> x{
         x_.gather(static_cast<const X*>(args.in[0]), dy_.behind(args.workspace)), x_.size()};
     auto* const dw = static_cast<float*>(args.state);
-    outer_product(outputs_, x_.size(), x_.samples(), Left{dy, 1, outputs_}, x,
-                  [&](int64_t k, int64_t f, Floats sum, auto lanes) {
-                    float* const to = dw + k * x_.size() + f;
-                    simd::store(to, args.first ? sum : simd::load(to, lanes) + sum, lanes);
-                  });
+    product::outer(outputs_, x_.size(), x_.samples(), Left{dy, 1, outputs_}, x,
+                   [&](int64_t k, int64_t f, Floats sum, auto lanes) {
+                     float* const to = dw + k * x_.size() + f;
+                     simd::store(to, args.first ? sum : simd::load(to, lanes) + sum, lanes);
+                   });
   }
   void finish(const FinishArgs& args) override {
     simd::add_states(args, static_cast<float*>(args.out[0]), outputs_ * x_.size());

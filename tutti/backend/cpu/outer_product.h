@@ -7,11 +7,11 @@
 
 #include "tutti/backend/cpu/simd.h"
 
-namespace tutti {
+namespace tutti::product {
 
 /// A matrix of rows; element (i, j) at data[i * row + j].
 template <class T>
-struct RowLoop {
+struct RowMajor {
   T* data;
   int64_t row;
   T* at(int64_t i, int64_t j) const { return data + i * row + j; }
@@ -29,15 +29,14 @@ struct Left {
 
 /// kRows rows of c over kVectors vectors of columns: c(i, j) = sum_k a(i, k) * b(k, j).
 template <int kRows, int kVectors, class Lanes, class B, class Store>
-void outer_tile(Left a, RowLoop<B> b, int64_t n, Lanes lanes, Store store) {
+void tile_of(Left a, RowMajor<B> b, int64_t n, Lanes lanes, Store store) {
   constexpr int64_t ahead = 16;
   simd::Floats sums[kRows][kVectors]{};
   for (int64_t k = 0; k < n; ++k) {
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v)
-      __builtin_prefetch(
-          b.at(k + ahead,
-               v * simd::kLanes));  // rows lie pages apart, where hardware does not look ahead
+      // RowMajor lie pages apart, where hardware does not look ahead.
+      __builtin_prefetch(b.at(k + ahead, v * simd::kLanes));
     simd::Floats right[kVectors];
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) right[v] = simd::load(b.at(k, v * simd::kLanes), lanes);
@@ -58,12 +57,12 @@ void outer_tile(Left a, RowLoop<B> b, int64_t n, Lanes lanes, Store store) {
 /// b stays in cache, and c is passed along its rows, so that memory sees a few long streams.
 /// Otherwise columns are the outer loop: their stripe of b stays in cache while the rows pass.
 template <class B, class Store>
-void outer_product(int64_t rows, int64_t columns, int64_t n, Left a, RowLoop<B> b, Store store) {
+void outer(int64_t rows, int64_t columns, int64_t n, Left a, RowMajor<B> b, Store store) {
   const auto tile = [&]<int kRows, int kVectors>(std::integral_constant<int, kRows>, int64_t i,
                                                  std::integral_constant<int, kVectors>, int64_t j,
                                                  auto lanes) {
-    outer_tile<kRows, kVectors>(
-        Left{a.data + i * a.row, a.row, a.column}, RowLoop<B>{b.data + j, b.row}, n, lanes,
+    tile_of<kRows, kVectors>(
+        Left{a.data + i * a.row, a.row, a.column}, RowMajor<B>{b.data + j, b.row}, n, lanes,
         [&](int r, int64_t c, simd::Floats sum, auto which) { store(i + r, j + c, sum, which); });
   };
   const auto over_rows = [&](auto&& part) {
@@ -93,4 +92,4 @@ void outer_product(int64_t rows, int64_t columns, int64_t n, Left a, RowLoop<B> 
     });
 }
 
-}  // namespace tutti
+}  // namespace tutti::product

@@ -1,5 +1,6 @@
 #include "tutti/ops/power_spectrum.h"
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <numbers>
@@ -17,15 +18,16 @@ struct Waves {
   std::vector<double> members;  ///< waves in each shell
 
   explicit Waves(const Shape& x) {
-    const WaveShells of{Shape(std::span<const int64_t>(x.begin() + 2, x.end()))};
-    for (int d = 0; d < of.extents.rank(); ++d) extents[static_cast<size_t>(d)] = of.extents[d];
+    const WaveShells all{x.from(2)};
+    const auto rank = static_cast<size_t>(all.extents.rank());
+    std::ranges::copy(all.extents, extents.begin());
     positions = x.elements_from(2);
-    shells = of.count();
+    shells = all.count();
     members.assign(static_cast<size_t>(shells), 0);
     for (int64_t i = 0; i < positions; ++i) {
       const std::array<int64_t, 3> index{i / extents[2] / extents[1], i / extents[2] % extents[1],
                                          i % extents[2]};
-      shell.push_back(of.of(std::span(index).first(static_cast<size_t>(of.extents.rank()))));
+      shell.push_back(all.shell_of(std::span(index).first(rank)));
       if (shell.back() >= 0) ++members[static_cast<size_t>(shell.back())];
     }
   }

@@ -51,7 +51,7 @@ TEST(PowerSpectrum, OfAPlaneWaveIsInItsShell) {
   int64_t members = 0;  // of shell 4: |k| of 4.5 to 5.5
   for (int64_t i = 0; i < extents.elements(); ++i) {
     const std::array<int64_t, 3> index{i / 4096, i / 64 % 64, i % 64};
-    members += shells.of(index) == 4;
+    members += shells.shell_of(index) == 4;
   }
   const std::vector<float> y = spectrum_of(extents, plane_wave(extents, {3, -4, 1}));  // |k| 5.1
   ASSERT_EQ(y.size(), 32u);

@@ -117,7 +117,7 @@ case_data() {
   file=$(ls cut/*train*)
   # A data set is not overwritten unasked, not even a half of it.
   before=$(sha256sum "$file")
-  "$tutti" data generate lattices cut --train 0 --test 4 --seed 2 >again.log 2>&1
+  "$tutti" data generate lattices cut --train 4 --test 4 --seed 2 >again.log 2>&1
   code=$?
   [ $code -eq 2 ] || fail "data generate over a data set: exit code $code, expected 2"
   says again 'cut/lattices-train.bin exists: .*--force'

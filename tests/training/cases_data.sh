@@ -223,6 +223,16 @@ END
     [ $code -eq 2 ] || fail "infer $*: exit code $code, expected 2"
     says refused "$what"
   }
+  # Weights of another network or task: that is said first, whatever does not fit because of it.
+  both="the weights of run-volumes are of the network 'cosmoflow' .task regress., .*maps.toml has 'deepcam-small' .task segment."
+  refused "$both: .*tutti infer run-volumes/config.toml --weights run-volumes" "$here/maps.toml" --weights run-volumes --input maps/validation --output o.npy
+  config=$here/tiny.toml
+  expect 0 run-images --max-steps 1 --set model.task=classify
+  for run in volumes images; do
+    "$tutti" eval "$here/maps.toml" --weights run-$run --set run.metric=iou >other.log 2>&1 && fail "eval of a run of another task"
+    says other "the weights of run-$run are of the network '.*' .task (regress|classify)., .*maps.toml has 'deepcam-small' .task segment."
+    says other "tutti eval run-$run/config.toml --weights run-$run"
+  done
   refused 'predicts numbers, not classes' "$here/volumes.toml" --weights run-volumes --input volumes/validation --labels --output o.npy
   refused 'should end in .npy, .h5 or .nc' "$here/maps.toml" --weights run-maps --input maps/validation --output o.csv
   cp -r maps/validation own && before=$(cat own/* | cksum)

@@ -233,6 +233,12 @@ END
     says other "the weights of run-$run are of the network '.*' .task (regress|classify)., .*maps.toml has 'deepcam-small' .task segment."
     says other "tutti eval run-$run/config.toml --weights run-$run"
   done
+  # A run's folder is no data: inspect says what shows it.
+  for path in run-maps run-maps/ run-maps/checkpoints run-maps/checkpoints/*1/weights.safetensors; do
+    "$tutti" data inspect $path >run.log 2>&1
+    [ $? -eq 2 ] || fail "data inspect $path: expected exit code 2"
+    says run "a run, not data: 'tutti eval run-maps/config.toml --weights run-maps' evaluates its weights"
+  done
   refused 'predicts numbers, not classes' "$here/volumes.toml" --weights run-volumes --input volumes/validation --labels --output o.npy
   refused 'should end in .npy, .h5 or .nc' "$here/maps.toml" --weights run-maps --input maps/validation --output o.csv
   cp -r maps/validation own && before=$(cat own/* | cksum)

@@ -223,6 +223,10 @@ END
     [ $code -eq 2 ] || fail "infer $*: exit code $code, expected 2"
     says refused "$what"
   }
+  # A field that lies elsewhere in the files keeps the statistics of the data that was trained on.
+  "$tutti" infer "$here/maps.toml" --weights run-maps --input seen-maps/data.npy --field 'data: from array axis 0' --output array.npy >array.log 2>&1 || fail "infer of a .npy of maps"
+  cmp maps-eval.npy array.npy || fail "eval and infer of a .npy of maps differ"
+  refused "no array 'climate/data' for the field 'data', there is array .3, 48, 64, 16.: .*--field \"data: from array axis 0\"" "$here/maps.toml" --weights run-maps --input seen-maps/data.npy --output o.npy
   # Weights of another network or task: that is said first, whatever does not fit because of it.
   both="the weights of run-volumes are of the network 'cosmoflow' .task regress., .*maps.toml has 'deepcam-small' .task segment."
   refused "$both: .*tutti infer run-volumes/config.toml --weights run-volumes" "$here/maps.toml" --weights run-volumes --input maps/validation --output o.npy

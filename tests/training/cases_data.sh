@@ -117,7 +117,7 @@ case_data() {
   file=$(ls cut/*train*)
   # A data set is not overwritten unasked, not even a half of it.
   before=$(sha256sum "$file")
-  "$tutti" data generate lattices cut --train 0 --test 4 --seed 2 >again.log 2>&1
+  "$tutti" data generate lattices cut --train 4 --test 4 --seed 2 >again.log 2>&1
   code=$?
   [ $code -eq 2 ] || fail "data generate over a data set: exit code $code, expected 2"
   says again 'cut/lattices-train.bin exists: .*--force'
@@ -223,6 +223,26 @@ END
     [ $code -eq 2 ] || fail "infer $*: exit code $code, expected 2"
     says refused "$what"
   }
+  # A field that lies elsewhere in the files keeps the statistics of the data that was trained on.
+  "$tutti" infer "$here/maps.toml" --weights run-maps --input seen-maps/data.npy --field 'data: from array axis 0' --output array.npy >array.log 2>&1 || fail "infer of a .npy of maps"
+  cmp maps-eval.npy array.npy || fail "eval and infer of a .npy of maps differ"
+  refused "no array 'climate/data' for the field 'data', there is array .3, 48, 64, 16.: .*--field \"data: from array axis 0\"" "$here/maps.toml" --weights run-maps --input seen-maps/data.npy --output o.npy
+  # Weights of another network or task: that is said first, whatever does not fit because of it.
+  both="the weights of run-volumes are of the network 'cosmoflow' .task regress., .*maps.toml has 'deepcam-small' .task segment."
+  refused "$both: .*tutti infer run-volumes/config.toml --weights run-volumes" "$here/maps.toml" --weights run-volumes --input maps/validation --output o.npy
+  config=$here/tiny.toml
+  expect 0 run-images --max-steps 1 --set model.task=classify
+  for run in volumes images; do
+    "$tutti" eval "$here/maps.toml" --weights run-$run --set run.metric=iou >other.log 2>&1 && fail "eval of a run of another task"
+    says other "the weights of run-$run are of the network '.*' .task (regress|classify)., .*maps.toml has 'deepcam-small' .task segment."
+    says other "tutti eval run-$run/config.toml --weights run-$run"
+  done
+  # A run's folder is no data: inspect says what shows it.
+  for path in run-maps run-maps/ run-maps/checkpoints run-maps/checkpoints/*1/weights.safetensors; do
+    "$tutti" data inspect $path >run.log 2>&1
+    [ $? -eq 2 ] || fail "data inspect $path: expected exit code 2"
+    says run "a run, not data: 'tutti eval run-maps/config.toml --weights run-maps' evaluates its weights"
+  done
   refused 'predicts numbers, not classes' "$here/volumes.toml" --weights run-volumes --input volumes/validation --labels --output o.npy
   refused 'should end in .npy, .h5 or .nc' "$here/maps.toml" --weights run-maps --input maps/validation --output o.csv
   cp -r maps/validation own && before=$(cat own/* | cksum)

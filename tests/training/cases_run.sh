@@ -189,6 +189,9 @@ case_record() {
   [ "$(wc -l <all/run/steps.csv)" -eq 9 ] || fail "steps.csv lost more than the damaged line"
   "$tutti" eval "$config" --weights all/run/checkpoints --logits logits.npy >eval.log 2>&1 || fail "eval cannot read the checkpoint"
   [ "$(wc -c <logits.npy)" -gt 160 ] || fail "logits are too short"
+  # A benchmark of a network says which batch it takes where no flag does, before it is silent for a while.
+  "$tutti" bench step --model lenet --steps 1 --warmup 0 --no-measure >bench.log 2>&1 || fail "bench step"
+  says bench 'lenet, batch 128 a rank .--batch takes another.: compiling'
 }
 
 case_early() {

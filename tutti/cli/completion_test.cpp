@@ -53,6 +53,8 @@ TEST(Completion, BashOffersWhatFits) {
   expect_offers({"tutti", "train", "x", "--model.name", "=", "resnet2"}, "resnet20");
   expect_offers({"tutti", "model", "show", ""}, "resnet20");
   expect_offers({"tutti", "data", "verify", ""}, "cifar10");
+  expect_offers({"tutti", "data", "generate", ""}, "deepcam");
+  EXPECT_EQ(offered({"tutti", "data", "generate", ""}).find("cifar10"), std::string::npos);
   expect_offers({"tutti", "help", ""}, "doctor");
   expect_offers({"tutti", "bench", "comm", "--transport", ""}, "threads");
 }

@@ -12,6 +12,7 @@
 #include "tutti/base/scratch_directory.h"
 #include "tutti/cli/arguments.h"
 #include "tutti/cli/verbs.h"
+#include "tutti/data/format/catalog.h"
 
 namespace tutti {
 namespace {
@@ -96,6 +97,51 @@ TEST(DataFlags, ChangeTheSetsThatTheyBelongToAndAreRefusedByTheOthers) {
 TEST(DataFlags, OfASetThatCannotBeGeneratedTheSetIsTheMistake) {
   EXPECT_NE(refusal_of("cifar10", {{"--particles", "2"}}).find("not a data set that can be"),
             std::string::npos);
+}
+
+TEST(DataFlags, AnUnknownSetListsThoseThatCanBeGenerated) {
+  const std::string refusal = refusal_of("latices", {});
+  EXPECT_NE(refusal.find("did you mean 'lattices'?: lattices, cosmoflow and deepcam are"),
+            std::string::npos)
+      << refusal;
+  for (const auto& [set, small] : kSmall)
+    EXPECT_NE(refusal_of("mine", {}).find(set), std::string::npos) << set;
+  for (const char* other : {"cifar10", "mnist", "arrays"})
+    EXPECT_EQ(refusal_of("mine", {}).find(other), std::string::npos) << other;
+}
+
+TEST(DataFlags, ASetHasSamplesOfBothParts) {
+  for (const auto& [set, small] : kSmall)
+    for (const char* flag : {"--train", "--test"}) {
+      Values values = small;
+      values[flag] = "0";
+      EXPECT_NE(refusal_of(set, values).find(std::string(flag) + " 0: "), std::string::npos) << set;
+      values[flag] = "-2";
+      EXPECT_NE(refusal_of(set, values), "") << set;
+    }
+}
+
+/// Their names tell generated samples from downloaded ones, which advice must not replace.
+TEST(DataFlags, AdviceKnowsTheSamplesThatHaveBeenGenerated) {
+  for (const std::string set : {"cosmoflow", "deepcam"}) {
+    const data::KnownDataset& known = data::known_dataset(set);
+    const ScratchDirectory scratch;
+    for (const auto& [file, bytes] : files_made(set, kSmall.at(set))) {
+      fs::create_directories((scratch.path() / file).parent_path());
+      std::ofstream(scratch.path() / file) << bytes;
+    }
+    const std::string own = data::how_to_get(known, scratch.path());
+    EXPECT_NE(own.find("generate " + set), std::string::npos) << own;
+    EXPECT_NE(own.find("--force"), std::string::npos) << own;
+    std::ofstream(scratch.path() / "validation" /
+                  (set == "deepcam" ? "data-2000-01-01-00-0.h5"
+                                    : "univ_ics_2019-03_a10000668_00000000.tfrecord.gz"));
+    const std::string downloaded = data::how_to_get(known, scratch.path());
+    EXPECT_EQ(downloaded.find("generate"), std::string::npos) << downloaded;
+    EXPECT_NE(downloaded.find("download what is missing or damaged, see https://"),
+              std::string::npos)
+        << downloaded;
+  }
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tutti/base/error.h"
+#include "tutti/base/shell.h"
 #include "tutti/cli/data_suggestion.h"
 #include "tutti/data/arrays/file_list.h"
 #include "tutti/data/arrays/npy_folders.h"
@@ -20,6 +21,7 @@
 #include "tutti/data/format/tfrecord.h"
 #include "tutti/data/open.h"
 #include "tutti/train/config.h"
+#include "tutti/train/run_folder.h"
 
 namespace tutti {
 namespace {
@@ -297,6 +299,33 @@ std::string known_set_in(const fs::path& folder) {
   return "";
 }
 
+/// The folder of the run that the path is, or that its checkpoints are; empty: of none.
+fs::path run_of(const fs::path& path) {
+  fs::path at = path.has_filename() ? path : path.parent_path();
+  bool own = true;  // the run's; its checkpoints; one of these; a file in that
+  for (int up = 0; up < 4 && !at.empty(); ++up) {
+    std::error_code unknown;
+    if (own && fs::exists(at / kConfigFile, unknown) && holds_run(at, at / "checkpoints"))
+      return at;
+    own = at.filename() == "checkpoints";
+    at = at.parent_path();
+  }
+  return {};
+}
+
+void refuse_run(const fs::path& path) {
+  const fs::path run = run_of(path);
+  if (run.empty()) return;
+  const std::string folder = shell_word(run.string()),
+                    config = shell_word((run / kConfigFile).string());
+  throw ConfigError(fmt::format(
+      "{} {} a run, not data: 'tutti eval {} --weights {}' evaluates its weights, 'tutti model "
+      "show {}' shows its network, 'tensorboard --logdir {}' its course; docs/runs.md says what "
+      "lies there",
+      path.string(), run == path || !path.has_filename() ? "is the folder of" : "belongs to",
+      config, folder, config, folder));
+}
+
 }  // namespace
 
 std::string inspect_data(const fs::path& path) {
@@ -304,6 +333,7 @@ std::string inspect_data(const fs::path& path) {
   const fs::file_status status = fs::status(path, failed);
   if (status.type() == fs::file_type::not_found)
     throw IoError(fmt::format("{} does not exist", path.string()));
+  refuse_run(path);
   if (fs::is_directory(status)) {
     const std::string name = known_set_in(path);
     return (name.empty() ? report_folder(path) : report_set(name, path)).to_toml();

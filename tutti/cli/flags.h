@@ -37,6 +37,7 @@ enum class Names {
   folder,
   model,
   dataset,
+  generated,  ///< a data set that can be generated
   key,
   setting,
   verb

@@ -1,9 +1,69 @@
 #include "tutti/cli/import_weights.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "tutti/base/error.h"
 #include "tutti/base/shell.h"
+#include "tutti/models/registry.h"
+#include "tutti/train/run_settings.h"
 
 namespace tutti {
+namespace {
+
+/// The text of a setting is TOML: a word in quotes.
+std::string word_of(const RunSettings& settings, const char* key) {
+  const auto at = settings.find(key);
+  return at == settings.end() || at->second.size() < 2
+             ? ""
+             : at->second.substr(1, at->second.size() - 2);
+}
+
+/// A network as its settings name it.
+struct NamedNetwork {
+  std::string name, task;  ///< task empty: its fields would say
+  std::string layers;      ///< model.layer
+
+  explicit NamedNetwork(const RunSettings& settings)
+      : name(word_of(settings, "model.name")), task(word_of(settings, "model.task")) {
+    if (const auto at = settings.find("model.layer"); at != settings.end()) layers = at->second;
+    if (task != to_string(ModelTask::automatic)) return;
+    task.clear();
+    const auto known = std::ranges::find(models(), name, &ModelInfo::name);
+    if (known != models().end() && !known->takes_layers) task = name_of(known->task);
+  }
+  bool is_like(const NamedNetwork& other) const {
+    return name == other.name && layers == other.layers &&
+           (task.empty() || other.task.empty() || task == other.task);
+  }
+  std::string to_text() const {
+    return fmt::format("'{}'{}", name, task.empty() ? "" : fmt::format(" (task {})", task));
+  }
+};
+
+/// What both networks are; empty where they are alike, or where nothing is known of the weights'.
+std::string both_networks(const GivenNames& given, const FoundWeights& found,
+                          const RunConfig& config) {
+  const NamedNetwork theirs(found.settings), asked(run_settings(config));
+  if (theirs.name.empty() || theirs.is_like(asked)) return "";
+  return fmt::format("the weights of {} are of the network {}, {} has {}{}", given.weights.string(),
+                     theirs.to_text(), given.config,
+                     theirs.to_text() == asked.to_text() ? "other layers of the name " : "",
+                     asked.to_text());
+}
+
+/// How the weights are taken with the configuration of their run; empty where that is not near, or
+/// is the one that was given.
+std::string own_command(const GivenNames& given) {
+  const std::string own = configuration_near(given.weights);
+  if (own.empty() || own == given.config) return "";
+  return fmt::format(
+      "; the run of these weights had the configuration {}: tutti {} {} --weights {}", own,
+      given.verb, shell_word(own), shell_word(given.weights.string()));
+}
+
+}  // namespace
 
 PlanOptions plan_options_for(const RunConfig& config, const FoundWeights& found) {
   PlanOptions options;
@@ -17,21 +77,26 @@ PlanOptions plan_options_for(const RunConfig& config, const FoundWeights& found)
 void take_task(const FoundWeights& found, RunConfig& config) {
   const auto at = found.settings.find("model.task");
   if (config.model.task != ModelTask::automatic || at == found.settings.end()) return;
-  // The text is TOML: a word in quotes.
-  find_config_key("model.task")->set(config, at->second.substr(1, at->second.size() - 2));
+  find_config_key("model.task")->set(config, word_of(found.settings, "model.task"));
 }
 
-void import_weights(const std::string& verb, const std::filesystem::path& path,
-                    const std::string& config, const SafetensorsFile& file, Weights& weights) {
+int naming_networks(const GivenNames& given, const FoundWeights& found, const RunConfig& config,
+                    const std::function<int()>& work) {
+  const std::string both = both_networks(given, found, config);  // `work` may change the task
+  try {
+    return work();
+  } catch (const ConfigError& error) {
+    if (both.empty()) throw;
+    const std::string command = own_command(given), said = error.what();
+    throw ConfigError(fmt::format("{}: {}{}", both, said, said.ends_with(command) ? "" : command));
+  }
+}
+
+void import_weights(const GivenNames& given, const SafetensorsFile& file, Weights& weights) {
   try {
     weights.import_model(file);
   } catch (const ConfigError& error) {
-    const std::string own = configuration_near(path);
-    if (own.empty() || own == config) throw;
-    throw ConfigError(
-        fmt::format("{}; the run of these weights had the configuration {}: tutti {} {} --weights "
-                    "{}",
-                    error.what(), own, verb, shell_word(own), shell_word(path.string())));
+    throw ConfigError(error.what() + own_command(given));
   }
 }
 

@@ -2,6 +2,7 @@
 // The weights that --weights names, into a network, for verbs that take a trained one.
 
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "tutti/plan/plan.h"
@@ -17,9 +18,20 @@ PlanOptions plan_options_for(const RunConfig& config, const FoundWeights& found)
 /// Where model.task leaves open what is learned: as the run of the weights had it.
 void take_task(const FoundWeights& found, RunConfig& config);
 
-/// Throws ConfigError for weights of another model, with the configuration that has theirs and the
-/// command of `verb`. `config`: the file that was given.
-void import_weights(const std::string& verb, const std::filesystem::path& path,
-                    const std::string& config, const SafetensorsFile& file, Weights& weights);
+/// What a verb was given, for its errors and the command that they end with.
+struct GivenNames {
+  std::string verb;               ///< "eval"
+  std::filesystem::path weights;  ///< of --weights
+  std::string config;             ///< the configuration's file
+};
+
+/// Calls `work`, which takes the weights. Where their run had another network or task than the
+/// configuration, a ConfigError of `work` is most likely a consequence of that: then it begins with
+/// both, and ends with the command for the configuration that has theirs.
+int naming_networks(const GivenNames& given, const FoundWeights& found, const RunConfig& config,
+                    const std::function<int()>& work);
+
+/// Throws ConfigError for weights of another model.
+void import_weights(const GivenNames& given, const SafetensorsFile& file, Weights& weights);
 
 }  // namespace tutti

@@ -1,5 +1,9 @@
 #include "tutti/cli/network_flags.h"
 
+#include <algorithm>
+
+#include "tutti/models/summary.h"
+
 namespace tutti {
 
 ModelSpec model_spec(const NetworkChoice& choice) {
@@ -12,12 +16,23 @@ ModelSpec model_spec(const NetworkChoice& choice) {
   return spec;
 }
 
+int64_t usual_batch(ModelSpec spec) {
+  constexpr int64_t kMost = 128, kBytes = int64_t{2} << 30;
+  spec.batch = 1;
+  int64_t elements = 0;
+  for (const LayerSummary& layer : summarise(spec).layers) elements += layer.output.elements();
+  const int64_t bytes = elements * static_cast<int64_t>(size_of(spec.activations));
+  int64_t batch = kMost;
+  while (batch > 1 && batch * bytes > kBytes) batch /= 2;
+  return batch;
+}
+
 std::vector<Flag> network_flags(NetworkChoice& choice) {
   return {{.names = "--batch",
            .value = "N",
-           .help = "Samples of a step on each rank",
+           .help = "Samples of a step on each rank. 0: 128, or fewer where samples are large",
            .bind = &choice.batch,
-           .least = 1},
+           .least = 0},
           {.names = "--precision",
            .help = "Type of activations and of arithmetic",
            .bind = &choice.precision,

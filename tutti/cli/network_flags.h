@@ -11,10 +11,14 @@ namespace tutti {
 
 struct NetworkChoice {
   std::string model, precision = "fp32", layout = "auto";
-  int64_t batch = 128, classes = 0, width = 0;
+  int64_t batch = 0, classes = 0, width = 0;  ///< batch 0: usual_batch()
 };
 
 ModelSpec model_spec(const NetworkChoice& choice);
+
+/// The batch of a network that nobody has given one: 128 samples, or the power of two of large ones
+/// whose layers' outputs fill about 2 GiB. `spec.batch` does not matter.
+int64_t usual_batch(ModelSpec spec);
 
 /// All but --model: --batch, --precision, --classes, --width, --layout.
 std::vector<Flag> network_flags(NetworkChoice& choice);

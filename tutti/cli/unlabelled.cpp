@@ -12,7 +12,9 @@
 #include "tutti/data/arrays/array_set.h"
 #include "tutti/data/arrays/file_list.h"
 #include "tutti/data/arrays/npy_folders.h"
+#include "tutti/data/arrays/sample_file.h"
 #include "tutti/data/arrays/statistics_file.h"
+#include "tutti/data/format/array_file.h"
 #include "tutti/data/format/catalog.h"
 #include "tutti/train/settings.h"
 
@@ -64,9 +66,14 @@ std::vector<data::FieldLine> configured_lines(const DataSection& data) {
   return inputs;
 }
 
-/// The lines of what the network reads: --field's, else the configured ones.
-std::vector<data::FieldLine> input_lines(const RunConfig& config, const UnlabelledFiles& files) {
-  std::vector<data::FieldLine> lines = configured_lines(config.data);
+/// Where the network's inputs lie, in one order of fields.
+struct InputLines {
+  std::vector<data::FieldLine> own;         ///< in the files: --field's, else the configured ones
+  std::vector<data::FieldLine> configured;  ///< in the configured data set, where it says so
+};
+
+InputLines input_lines(const RunConfig& config, const UnlabelledFiles& files) {
+  std::vector<data::FieldLine> lines = configured_lines(config.data), configured = lines;
   if (lines.empty() && files.fields.empty())
     throw ConfigError(fmt::format(
         "say where the images lie in the files with --field, for example --field \"image: from "
@@ -84,9 +91,36 @@ std::vector<data::FieldLine> input_lines(const RunConfig& config, const Unlabell
           line.field, names));
     *own = std::move(line);
   }
-  return lines;
+  if (configured.empty()) configured = lines;
+  return {std::move(lines), std::move(configured)};
 }
 
+/// Refuses files without the arrays before anything is read of them; the first stands for all.
+void require_arrays(const std::filesystem::path& first, const std::vector<data::FieldLine>& lines) {
+  if (data::is_record_file(first)) return;
+  const data::ArrayFile file = data::open_array_file(first);
+  const auto names_array = [&](const std::string& name) {
+    return std::ranges::find(file.arrays(), name.starts_with('/') ? name.substr(1) : name,
+                             &data::ArrayInfo::name) != file.arrays().end();
+  };
+  for (const data::FieldLine& line : lines)
+    for (const std::string& array : line.arrays) {
+      if (names_array(array)) continue;
+      std::vector<std::string> found;
+      for (const data::ArrayInfo& info : file.arrays())
+        found.push_back(fmt::format("{} [{}]", info.name, fmt::join(info.shape, ", ")));
+      const std::string from = file.arrays().size() == 1 ? file.arrays().front().name : "NAME";
+      throw ConfigError(fmt::format(
+          "{}: there is no array '{}' for the field '{}', there is {}: say where it lies with "
+          "--field \"{}: from {} axis 0\" if the first axis counts the samples, or with --field "
+          "\"{}: from {} whole\" if the file is one sample",
+          first.string(), array, line.field,
+          found.empty() ? "none" : fmt::to_string(fmt::join(found, ", ")), line.field, from,
+          line.field, from));
+    }
+}
+
+/// Of the data that the network was trained on, so by the names that its fields have there.
 std::vector<data::FieldStatistics> statistics_of(const RunConfig& config,
                                                  const std::vector<data::FieldLine>& lines) {
   if (!config.data.statistics.empty()) return data::read_statistics(config.data.statistics, lines);
@@ -169,12 +203,13 @@ std::vector<data::Field> learned_targets(const RunConfig& config, const FoundWei
 
 std::unique_ptr<UnlabelledSet> open_unlabelled(RunConfig& config, const UnlabelledFiles& files,
                                                const FoundWeights& found) {
-  const std::vector<data::FieldLine> lines = input_lines(config, files);
+  const auto [lines, configured] = input_lines(config, files);
   const std::vector<std::filesystem::path> places = data::npy_folders(files.files, lines);
+  require_arrays(places.front(), lines);
   auto inputs = data::open_array_set({.files = places,
                                       .fields = lines,
                                       .key = "--input",
-                                      .statistics = statistics_of(config, lines),
+                                      .statistics = statistics_of(config, configured),
                                       .settled_by = files.fields.empty()
                                                         ? training_files(config.data)
                                                         : std::vector<std::filesystem::path>(),

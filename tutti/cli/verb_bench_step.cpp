@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -54,7 +55,21 @@ int64_t read_command() {
   return 0;
 }
 
-Json timed_run(StepBench& bench, int64_t steps) {
+/// Says every few seconds how far the steps are: one of a large network takes as long.
+class StepNews {
+ public:
+  void done(std::string_view kind, int64_t step, int64_t of, double seconds) {
+    const auto now = std::chrono::steady_clock::now();
+    if (step == of || now - said_ < std::chrono::seconds(5)) return;
+    said_ = now;
+    log::info("{} step {} of {}, which took {:.2f} s", kind, step, of, seconds);
+  }
+
+ private:
+  std::chrono::steady_clock::time_point said_ = std::chrono::steady_clock::now();
+};
+
+Json timed_run(StepBench& bench, int64_t steps, StepNews& news) {
   bench.arrivals();  // forgets those of the warm-up
   const double exposed = bench.exposed_seconds(), parts = bench.parts_exposed_seconds();
   std::vector<double> step_ms;
@@ -63,6 +78,7 @@ Json timed_run(StepBench& bench, int64_t steps) {
     const double took = bench.step();
     step_ms.push_back(took * 1e3);
     seconds += took;
+    news.done("timed", i + 1, steps, took);
   }
   const comm::ArrivalSummary arrivals = bench.arrivals();
   const double images =
@@ -168,21 +184,32 @@ Json about_bench(const BenchStepVerb& verb, const Job& job, const StepBench& ben
 /// Times as many steps as the next line of standard input says, until it says none.
 void serve(StepBench& bench, comm::Communicator& communicator,
            const std::function<void(const Json&)>& say) {
+  StepNews news;
   const auto next = [&] {
     return std::stoll(comm::decide(communicator, "waiting for a command on its standard input",
                                    [] { return std::to_string(read_command()); }));
   };
   while (const int64_t steps = next()) {
     communicator.barrier();  // the ranks that waited were asleep
-    say(timed_run(bench, steps));
+    say(timed_run(bench, steps, news));
   }
 }
 
-int run_step(const BenchStepVerb& verb) {
+/// The batch, where no flag gives one. A wrong model shows here, before ranks are started.
+void settle_batch(BenchStepVerb& verb) {
+  find_model(verb.network.model);
+  if (verb.network.batch > 0) return;
+  ModelSpec spec = model_spec(verb.network);
+  spec.hidden = verb.hidden;
+  verb.network.batch = usual_batch(spec);
+}
+
+int run_step(BenchStepVerb verb) {
   const double started = process_start_time();
   const comm::Launcher launcher = read_launcher();
-  log::configure(log::Level::warn, launcher.rank, launcher.size);
-  find_model(verb.network.model);  // a wrong name shows before ranks are started
+  log::configure(verb.serve ? log::Level::warn : log::Level::info, launcher.rank, launcher.size);
+  const bool own_batch = verb.network.batch > 0;
+  settle_batch(verb);
   const CommSection comm = comm_section(verb);
   if (const auto code =
           launch_ranks(verb.ranks, {.threads = verb.threads, .progress = comm.progress_threads},
@@ -199,12 +226,16 @@ int run_step(const BenchStepVerb& verb) {
   use_selection(communicator, comm.selection);
   const CpuBackend backend;
   const PartGrid grid(verb.spatial, verb.batchnorm_group, communicator.size(), communicator.rank());
+  log::info("{}, batch {} a rank{}: {}", verb.network.model, verb.network.batch,
+            own_batch ? "" : " (--batch takes another)",
+            verb.no_measure ? "compiling" : "compiling and measuring kernels");
   StepBench bench(timed_network(verb, comm, job.threads()), exchange_settings(comm), backend, grid,
                   communicator);
   communicator.barrier();
   const double ready_seconds = unix_now() - started;
   const size_t memory_before = proportional_bytes();
-  for (int i = 0; i < verb.warmup; ++i) bench.step();
+  StepNews news;
+  for (int i = 0; i < verb.warmup; ++i) news.done("warm-up", i + 1, verb.warmup, bench.step());
 
   const bool first = communicator.rank() == 0;
   Json about = about_bench(verb, job, bench, ready_seconds);
@@ -221,7 +252,7 @@ int run_step(const BenchStepVerb& verb) {
     return 0;
   }
   communicator.barrier();
-  Json result = timed_run(bench, verb.steps);
+  Json result = timed_run(bench, verb.steps, news);
   result.update(about);
   result["activation_bytes"] = activation_bytes(bench, memory_before);
   if (verb.json)

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
@@ -13,6 +14,7 @@
 #include "tutti/cli/data_inspect.h"
 #include "tutti/cli/data_stats.h"
 #include "tutti/cli/launch.h"
+#include "tutti/cli/suggest.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/data/format/catalog.h"
 #include "tutti/data/format/verify.h"
@@ -88,9 +90,29 @@ data::SampleCounts usual_counts(const std::string& name) {
   if (name == "lattices") return {.train = 10000, .test = 2000};
   if (name == "cosmoflow") return {.train = 512, .test = 128};
   if (name == "deepcam") return {.train = 64, .test = 16};
-  throw ConfigError(fmt::format(
-      "'{}' is not a data set that can be generated: lattices, cosmoflow and deepcam are. {}", name,
-      data::known_dataset(name).how_to_get));
+  const auto& all = data::known_datasets();
+  const auto known = std::ranges::find(all, name, &data::KnownDataset::name);
+  std::vector<std::string> generated;
+  for (const data::KnownDataset& set : all)
+    if (set.can_be_generated) generated.push_back(set.name);
+  throw ConfigError(fmt::format("'{}' is not a data set that can be generated{}: {} are{}", name,
+                                did_you_mean(name, generated), data::names_of_generated(),
+                                known == all.end() ? "" : ". " + known->how_to_get));
+}
+
+/// Training needs both parts, whatever the set.
+data::SampleCounts wanted_counts(const DataVerb& verb) {
+  const data::SampleCounts usual = usual_counts(verb.name);
+  const auto wanted = [](const char* flag, int64_t given, int64_t otherwise, const char* what) {
+    if (given == 0)
+      throw ConfigError(fmt::format("{0} 0: {1}; give at least 1, or leave {0} out for {2}", flag,
+                                    what, otherwise));
+    return given > 0 ? given : otherwise;
+  };
+  return {.train = wanted("--train", verb.train, usual.train,
+                          "without samples to train on this is no data set"),
+          .test = wanted("--test", verb.test, usual.test,
+                         "training evaluates on these samples, so it could not read the set")};
 }
 
 /// Sets of one file a sample.
@@ -112,9 +134,7 @@ void generate_samples(const DataVerb& verb, const data::SampleCounts& counts, in
 }
 
 int run_generate(const DataVerb& verb) {
-  data::SampleCounts counts = usual_counts(verb.name);
-  if (verb.train >= 0) counts.train = verb.train;
-  if (verb.test >= 0) counts.test = verb.test;
+  const data::SampleCounts counts = wanted_counts(verb);
   const data::KnownDataset& known = data::known_dataset(verb.name);
   if (!verb.force) refuse_to_replace(verb, known);
   std::error_code failed;
@@ -125,11 +145,6 @@ int run_generate(const DataVerb& verb) {
   if (verb.name != "lattices") return generate_samples(verb, counts, threads), 0;
   const auto write = [&](const std::string& file, int64_t first, int64_t count) {
     const auto path = std::filesystem::path(verb.dir) / file;
-    if (count == 0) {
-      std::filesystem::remove(path, failed);  // of the set that this one replaces
-      if (failed) throw IoError(fmt::format("{}: {}", path.string(), failed.message()));
-      return;
-    }
     data::write_lattices(path, {.seed = verb.seed, .first = first, .count = count}, threads);
     fmt::print("{}: {} images of seed {}\n", path.string(), count, verb.seed);
   };
@@ -160,7 +175,7 @@ int run_verify(const DataVerb& verb) {
     fmt::print("{}", report.to_text());
   if (!report.sound())
     throw IoError(fmt::format(
-        "{} in {} is not sound: see the {}; to get the whole set again, {}", verb.name, verb.dir,
+        "{} in {} is not sound: see the {}; to have it whole again, {}", verb.name, verb.dir,
         verb.json ? "files that are not \"sound\"" : "lines that begin with BAD",
         data::how_to_get(data::known_dataset(verb.name), verb.dir)));
   return 0;
@@ -185,7 +200,7 @@ Verb generate_verb(const std::shared_ptr<DataVerb>& state) {
                            usual_counts(name);  // refuses others, before any flag of one
                            state->name = name;
                          },
-                     .kind = Names::dataset,
+                     .kind = Names::generated,
                      .required = "data generate needs a data set, for example: tutti data generate "
                                  "lattices data/lattices"},
                     folder_argument(state)},

@@ -85,20 +85,11 @@ void write_predictions(const std::string& path, const EvaluationNetwork& network
   }
 }
 
-int run_eval(EvalVerb& verb) {
-  ResolvedConfig resolved = verb.flags.read();
-  RunConfig& config = resolved.config;
-  if (const auto code = launch_evaluation(verb.ranks, config)) return *code;
+/// With the weights that were found.
+int evaluate(const EvalVerb& verb, const GivenNames& given, const FoundWeights& found,
+             RunConfig& config, const EvaluationRanks& ranks) {
   const bool keeps = !verb.logits.empty() || !verb.pictures.empty();
-  const EvaluationRanks ranks(config, keeps);
-  if (ranks.idle()) return 0;
-  if (ranks.first())
-    for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
-
-  if (!verb.pictures.empty()) require_empty_folder(verb.pictures);
-  if (verb.split.empty()) verb.split = configured_parts(config).back();
   const auto dataset = open_configured(config, verb.split);
-  const FoundWeights found = find_weights(verb.weights, "--weights");
   take_task(found, config);
   const CpuBackend backend;
   const ModelSpec model = model_spec(config, *dataset, batch_sizes(config.batch, 1).local);
@@ -108,7 +99,7 @@ int run_eval(EvalVerb& verb) {
   const auto network = compile_evaluation(model, split, backend, ranks.communicator(),
                                           plan_options_for(config, found));
   Weights weights(network->plan.variables, 1);
-  import_weights("eval", verb.weights, verb.flags.file(), found.file, weights);
+  import_weights(given, found.file, weights);
 
   const data::SampleWriter writer = sample_writer(config, *dataset, network->batch());
   Evaluator evaluator({*network, backend, ranks.communicator(), *dataset, writer}, goal.metrics);
@@ -134,6 +125,23 @@ int run_eval(EvalVerb& verb) {
   }
   print_quality(verb, config, found, goal, quality, reached);
   return code;
+}
+
+int run_eval(EvalVerb& verb) {
+  ResolvedConfig resolved = verb.flags.read();
+  RunConfig& config = resolved.config;
+  if (const auto code = launch_evaluation(verb.ranks, config)) return *code;
+  const EvaluationRanks ranks(config, !verb.logits.empty() || !verb.pictures.empty());
+  if (ranks.idle()) return 0;
+  if (ranks.first())
+    for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
+
+  if (!verb.pictures.empty()) require_empty_folder(verb.pictures);
+  if (verb.split.empty()) verb.split = configured_parts(config).back();
+  const FoundWeights found = find_weights(verb.weights, "--weights");
+  const GivenNames given{.verb = "eval", .weights = verb.weights, .config = verb.flags.file()};
+  return naming_networks(given, found, config,
+                         [&] { return evaluate(verb, given, found, config, ranks); });
 }
 
 }  // namespace

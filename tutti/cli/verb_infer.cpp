@@ -190,17 +190,9 @@ void check_flags(const InferVerb& verb) {
         "--field says where the input lies in the files of --input; a --split lies as configured");
 }
 
-int run_infer(const InferVerb& verb) {
-  check_flags(verb);
-  ResolvedConfig resolved = verb.flags.read();
-  RunConfig& config = resolved.config;
-  if (const auto code = launch_evaluation(verb.ranks, config)) return *code;
-  const EvaluationRanks ranks(config, true);
-  if (ranks.idle()) return 0;
-  if (ranks.first())
-    for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
-
-  const FoundWeights found = find_weights(verb.weights, "--weights");
+/// With the weights that were found.
+int infer(const InferVerb& verb, const GivenNames& given, const FoundWeights& found,
+          RunConfig& config, const EvaluationRanks& ranks) {
   take_task(found, config);
   const InferredData data = open_data(verb, config, found);
   const ModelSpec model = model_spec(config, *data.dataset, batch_sizes(config.batch, 1).local);
@@ -212,7 +204,7 @@ int run_infer(const InferVerb& verb) {
   const auto network = compile_evaluation(model, split, backend, ranks.communicator(),
                                           plan_options_for(config, found));
   Weights weights(network->plan.variables, 1);
-  import_weights("infer", verb.weights, verb.flags.file(), found.file, weights);
+  import_weights(given, found.file, weights);
 
   std::vector<data::BatchField> inputs = network->batch();
   inputs.resize(network->inputs.size());
@@ -225,6 +217,22 @@ int run_infer(const InferVerb& verb) {
                .first_rank = ranks.first()});
   if (ranks.first()) write_origins(verb.output, data.origins);
   return 0;
+}
+
+int run_infer(const InferVerb& verb) {
+  check_flags(verb);
+  ResolvedConfig resolved = verb.flags.read();
+  RunConfig& config = resolved.config;
+  if (const auto code = launch_evaluation(verb.ranks, config)) return *code;
+  const EvaluationRanks ranks(config, true);
+  if (ranks.idle()) return 0;
+  if (ranks.first())
+    for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
+
+  const FoundWeights found = find_weights(verb.weights, "--weights");
+  const GivenNames given{.verb = "infer", .weights = verb.weights, .config = verb.flags.file()};
+  return naming_networks(given, found, config,
+                         [&] { return infer(verb, given, found, config, ranks); });
 }
 
 }  // namespace

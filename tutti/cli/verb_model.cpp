@@ -144,6 +144,8 @@ int run_show(ModelVerb verb) {
   TrainingGraphSpec training =
       is_configuration(verb.network.model) ? configured(verb.network) : named(verb.network);
   if (!verb.input.empty()) training.model.input = parse_extents(verb.input);
+  if (training.model.batch == 0)
+    training.model.batch = verb.network.batch = usual_batch(training.model);
   const ModelSummary summary = summarise(training.model);
   const CpuBackend backend;
   PlanOptions options;

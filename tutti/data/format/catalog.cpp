@@ -32,6 +32,29 @@ KnownDataset idx_set(std::string name, std::string description, std::string how_
           .transforms = kImage};
 }
 
+bool is_digit(char c) { return '0' <= c && c <= '9'; }
+
+/// Whether the name is `pattern` with other digits.
+bool differs_in_digits(std::string_view name, std::string_view pattern) {
+  return std::ranges::equal(name, pattern,
+                            [](char a, char b) { return a == b || (is_digit(a) && is_digit(b)); });
+}
+
+/// Whether a sample lies in the folder that has not been generated.
+bool holds_downloaded(const KnownDataset& known, const fs::path& folder) {
+  if (known.generated_file.empty()) return false;
+  const fs::path ending = fs::path(known.generated_file).extension();
+  std::error_code unknown;
+  for (const char* part : {"train", "validation", "test"})
+    for (const auto& entry : fs::directory_iterator(folder / part, unknown)) {
+      const std::string name = entry.path().filename().string();
+      if (name.find(ending.string()) != name.npos && !name.starts_with('.') &&
+          !differs_in_digits(name, known.generated_file))
+        return true;
+    }
+  return false;
+}
+
 }  // namespace
 
 const std::vector<KnownDataset>& known_datasets() {
@@ -69,7 +92,8 @@ const std::vector<KnownDataset>& known_datasets() {
            "run 'tutti data generate lattices FOLDER', or give no directory: then the images "
            "are generated in memory",
        .statistics = images({0.2398f}, {0.1710f}),
-       .transforms = kImage},
+       .transforms = kImage,
+       .can_be_generated = true},
       {.name = "cosmoflow",
        .description = "MLPerf HPC's CosmoFlow: volumes of dark matter at four times, x i16 "
                       "[S, S, S, 4], and the four numbers of their universe, y f32 [4]; one "
@@ -81,7 +105,10 @@ const std::vector<KnownDataset>& known_datasets() {
        .how_to_get =
            "generate it ('tutti data generate cosmoflow FOLDER' and flags for its size), or see "
            "https://portal.nersc.gov/project/m3363/",
-       .transforms = {"x: permute 3 0 1 2, log1p"}},
+       .transforms = {"x: permute 3 0 1 2, log1p"},
+       .can_be_generated = true,
+       .published = "https://portal.nersc.gov/project/m3363/",
+       .generated_file = "univ_00000000.tfrecord"},
       {.name = "deepcam",
        .description = "MLPerf HPC's DeepCAM: 16 fields of an atmosphere, data f32 [H, W, 16], and "
                       "the classes of its cells, labels [H, W]; one HDF5 file a sample, and "
@@ -94,7 +121,10 @@ const std::vector<KnownDataset>& known_datasets() {
        .how_to_get =
            "generate it ('tutti data generate deepcam FOLDER' and flags for its size), or see "
            "https://github.com/mlcommons/hpc",
-       .transforms = {"data: permute 2 0 1, min-max"}},
+       .transforms = {"data: permute 2 0 1, min-max"},
+       .can_be_generated = true,
+       .published = "https://github.com/mlcommons/hpc",
+       .generated_file = "data-00000000.h5"},
       {.name = "arrays",
        .description = "files of your own: NumPy, HDF5, NetCDF-4, TFRecord, raw arrays; data.fields "
                       "says what a sample is",
@@ -117,12 +147,23 @@ const KnownDataset& known_dataset(std::string_view name) {
       fmt::format("data set '{}' is not known; known are {}", name, fmt::join(names, ", ")));
 }
 
+std::string names_of_generated() {
+  std::vector<std::string> names;
+  for (const KnownDataset& set : known_datasets())
+    if (set.can_be_generated) names.push_back(set.name);
+  const std::string last = names.back();
+  names.pop_back();
+  return fmt::format("{} and {}", fmt::join(names, ", "), last);
+}
+
 std::string how_to_get(const KnownDataset& known, const fs::path& dir) {
   constexpr std::string_view kFolder = "FOLDER";
   std::string text = known.how_to_get;
   const size_t at = text.find(kFolder);
   if (at == std::string::npos) return text;
   const fs::path folder = is_file(dir) ? dir.parent_path() : dir;
+  if (holds_downloaded(known, folder))
+    return fmt::format("download what is missing or damaged, see {}", known.published);
   std::string command = shell_word(folder.empty() ? "." : folder.string());
   const auto lies_there = [&](const std::string& file) {  // with a * that of a folder of samples
     const fs::path path = folder / file;

@@ -21,6 +21,10 @@ struct KnownDataset {
   std::string how_to_get;               ///< one sentence; FOLDER in it stands for the user's
   FieldStatistics statistics{};         ///< of the training images
   std::vector<std::string> transforms;  ///< steps of its fields where the configuration has none
+  bool can_be_generated = false;        ///< by 'tutti data generate'
+  /// Of a set that can be generated or downloaded: where it is published, and what a generated
+  /// sample's file is called but for its digits. Downloaded ones have other names.
+  std::string published{}, generated_file{};
 };
 
 /// cifar10, mnist, fashion-mnist, lattices, cosmoflow, deepcam; and arrays, which is any files.
@@ -29,8 +33,11 @@ const std::vector<KnownDataset>& known_datasets();
 /// ConfigError listing the known names.
 const KnownDataset& known_dataset(std::string_view name);
 
+/// The names of those that can be generated: "lattices, cosmoflow and deepcam".
+std::string names_of_generated();
+
 /// how_to_get for this folder (or that of this file), which error messages end with: what it says
-/// can be typed as it stands.
+/// can be typed as it stands, and does not put generated samples in the place of downloaded ones.
 std::string how_to_get(const KnownDataset& known, const std::filesystem::path& dir);
 
 }  // namespace tutti::data

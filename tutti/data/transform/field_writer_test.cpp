@@ -134,6 +134,25 @@ TEST(FieldWriter, PermutesAndTakesLogarithms) {
     ASSERT_EQ(batch[120 + i], std::log1p(static_cast<float>(stored[i]))) << i;
 }
 
+/// Whatever is looked up and whatever is computed.
+TEST(FieldWriter, LogarithmsAreTheLibrarysOfAnyNumber) {
+  const std::vector<float> stored{0,       -0.f,  1,      4094,    4095,     4096, 30000, 0.5f,
+                                  4095.5f, -0.5f, 1e-30f, 3.4e38f, INFINITY, NAN,  -2};
+  const auto size = static_cast<int64_t>(stored.size());
+  const Field field{.name = "x", .element = ElementType::f32, .shape = {size}};
+  const FieldWriter writer(field, parse_steps("x: log1p"), {DType::f32, {1, size}, {}});
+  std::vector<float> batch(stored.size());
+  writer.write(stored.data(), nullptr, 0, batch.data());
+  for (size_t i = 0; i < stored.size(); ++i) {
+    const float expected = std::log1p(stored[i]);
+    if (std::isnan(expected))
+      EXPECT_TRUE(std::isnan(batch[i])) << stored[i];
+    else
+      EXPECT_EQ(std::signbit(batch[i]) == std::signbit(expected) && batch[i] == expected, true)
+          << stored[i];
+  }
+}
+
 TEST(FieldWriter, EveryElementTypeIsReadAsItsNumber) {
   const auto expect = [](auto first, ElementType element) {
     using T = decltype(first);

@@ -290,12 +290,14 @@ TEST(RemoteMemory, NothingIsAppliedWhileTheOwnerHoldsIt) {
     std::vector<int32_t> one(4, 1);
     if (c.rank() == 0) {
       const auto hold = memory->hold();
+      c.barrier();  // nobody asks before the memory is held
       for (int k = 0; k < 50; ++k) {
         c.progress();
         std::this_thread::sleep_for(1ms);
       }
       expect_all(memory->data(), int32_t{0});
     } else {
+      c.barrier();
       memory->accumulate(0, 0, raw(one), Element::i32);
     }
     c.barrier();

@@ -291,10 +291,7 @@ TEST(RemoteMemory, NothingIsAppliedWhileTheOwnerHoldsIt) {
     if (c.rank() == 0) {
       const auto hold = memory->hold();
       c.barrier();  // nobody asks before the memory is held
-      for (int k = 0; k < 50; ++k) {
-        c.progress();
-        std::this_thread::sleep_for(1ms);
-      }
+      for (int k = 0; k < 50; ++k) c.progress(), std::this_thread::sleep_for(1ms);
       expect_all(memory->data(), int32_t{0});
     } else {
       c.barrier();

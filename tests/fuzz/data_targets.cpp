@@ -10,6 +10,10 @@
 #include "tutti/data/format/cifar.h"
 #include "tutti/data/format/idx.h"
 #include "tutti/data/format/lattices_file.h"
+#include "tutti/data/format/molecules/dcd.h"
+#include "tutti/data/format/molecules/trr.h"
+#include "tutti/data/format/molecules/xtc.h"
+#include "tutti/data/format/netcdf_classic.h"
 #include "tutti/data/format/npy_arrays.h"
 #include "tutti/data/format/raw_arrays.h"
 #include "tutti/data/format/tf_example.h"
@@ -43,6 +47,20 @@ void read_arrays(std::vector<data::StoredArray> (*reader)(const data::FileBytes&
 
 void npy(Bytes bytes) { read_arrays(data::read_npy, bytes); }
 void npz(Bytes bytes) { read_arrays(data::read_npz, bytes); }
+
+void netcdf(Bytes bytes) { read_arrays(data::read_netcdf_classic, bytes); }
+
+void read_trajectory(std::shared_ptr<const data::Frames> (*reader)(const data::FileBytes&),
+                     Bytes bytes) {
+  answer([&] {
+    const auto file = data::FileBytes::own({bytes.begin(), bytes.end()}, "input");
+    data::ArrayFile(file.name(), data::frame_arrays(reader(file))).verify();
+  });
+}
+
+void dcd(Bytes bytes) { read_trajectory(data::read_dcd, bytes); }
+void trr(Bytes bytes) { read_trajectory(data::read_trr, bytes); }
+void xtc(Bytes bytes) { read_trajectory(data::read_xtc, bytes); }
 
 void raw_arrays(Bytes bytes) {
   answer([&] {
@@ -110,13 +128,17 @@ void steps(Bytes bytes) {
   });
 }
 
-constexpr std::array<Target, 12> kTargets = {{{"idx", idx},
+constexpr std::array<Target, 16> kTargets = {{{"idx", idx},
                                               {"cifar", cifar},
                                               {"lattices", lattices},
                                               {"npy", npy},
                                               {"npz", npz},
                                               {"raw_arrays", raw_arrays},
                                               {"hdf5", hdf5},
+                                              {"netcdf", netcdf},
+                                              {"dcd", dcd},
+                                              {"trr", trr},
+                                              {"xtc", xtc},
                                               {"tfrecord", tfrecord},
                                               {"tf_example", tf_example},
                                               {"field_line", field_line},

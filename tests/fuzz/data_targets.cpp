@@ -11,6 +11,7 @@
 #include "tutti/data/format/idx.h"
 #include "tutti/data/format/lattices_file.h"
 #include "tutti/data/format/molecules/dcd.h"
+#include "tutti/data/format/molecules/topology.h"
 #include "tutti/data/format/molecules/trr.h"
 #include "tutti/data/format/molecules/xtc.h"
 #include "tutti/data/format/netcdf_classic.h"
@@ -61,6 +62,21 @@ void read_trajectory(std::shared_ptr<const data::Frames> (*reader)(const data::F
 void dcd(Bytes bytes) { read_trajectory(data::read_dcd, bytes); }
 void trr(Bytes bytes) { read_trajectory(data::read_trr, bytes); }
 void xtc(Bytes bytes) { read_trajectory(data::read_xtc, bytes); }
+
+void read_atoms(std::vector<data::Atom> (*reader)(std::string_view, const std::string&),
+                Bytes bytes) {
+  const std::string text(bytes.begin(), bytes.end());
+  answer([&] {
+    const data::Topology topology{"input", reader(text, "input")};
+    CHECK(!topology.atoms.empty(), "no atoms");
+    data::atoms_named(topology, "CA");
+  });
+}
+
+void pdb(Bytes bytes) { read_atoms(data::read_pdb_atoms, bytes); }
+void gro(Bytes bytes) { read_atoms(data::read_gro_atoms, bytes); }
+void psf(Bytes bytes) { read_atoms(data::read_psf_atoms, bytes); }
+void parm7(Bytes bytes) { read_atoms(data::read_parm7_atoms, bytes); }
 
 void raw_arrays(Bytes bytes) {
   answer([&] {
@@ -128,7 +144,7 @@ void steps(Bytes bytes) {
   });
 }
 
-constexpr std::array<Target, 16> kTargets = {{{"idx", idx},
+constexpr std::array<Target, 20> kTargets = {{{"idx", idx},
                                               {"cifar", cifar},
                                               {"lattices", lattices},
                                               {"npy", npy},
@@ -139,6 +155,10 @@ constexpr std::array<Target, 16> kTargets = {{{"idx", idx},
                                               {"dcd", dcd},
                                               {"trr", trr},
                                               {"xtc", xtc},
+                                              {"pdb", pdb},
+                                              {"gro", gro},
+                                              {"psf", psf},
+                                              {"parm7", parm7},
                                               {"tfrecord", tfrecord},
                                               {"tf_example", tf_example},
                                               {"field_line", field_line},

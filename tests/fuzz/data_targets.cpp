@@ -10,6 +10,11 @@
 #include "tutti/data/format/cifar.h"
 #include "tutti/data/format/idx.h"
 #include "tutti/data/format/lattices_file.h"
+#include "tutti/data/format/molecules/dcd.h"
+#include "tutti/data/format/molecules/topology.h"
+#include "tutti/data/format/molecules/trr.h"
+#include "tutti/data/format/molecules/xtc.h"
+#include "tutti/data/format/netcdf_classic.h"
 #include "tutti/data/format/npy_arrays.h"
 #include "tutti/data/format/raw_arrays.h"
 #include "tutti/data/format/tf_example.h"
@@ -43,6 +48,35 @@ void read_arrays(std::vector<data::StoredArray> (*reader)(const data::FileBytes&
 
 void npy(Bytes bytes) { read_arrays(data::read_npy, bytes); }
 void npz(Bytes bytes) { read_arrays(data::read_npz, bytes); }
+
+void netcdf(Bytes bytes) { read_arrays(data::read_netcdf_classic, bytes); }
+
+void read_trajectory(std::shared_ptr<const data::Frames> (*reader)(const data::FileBytes&),
+                     Bytes bytes) {
+  answer([&] {
+    const auto file = data::FileBytes::own({bytes.begin(), bytes.end()}, "input");
+    data::ArrayFile(file.name(), data::frame_arrays(reader(file))).verify();
+  });
+}
+
+void dcd(Bytes bytes) { read_trajectory(data::read_dcd, bytes); }
+void trr(Bytes bytes) { read_trajectory(data::read_trr, bytes); }
+void xtc(Bytes bytes) { read_trajectory(data::read_xtc, bytes); }
+
+void read_atoms(std::vector<data::Atom> (*reader)(std::string_view, const std::string&),
+                Bytes bytes) {
+  const std::string text(bytes.begin(), bytes.end());
+  answer([&] {
+    const data::Topology topology{"input", reader(text, "input")};
+    CHECK(!topology.atoms.empty(), "no atoms");
+    data::atoms_named(topology, "CA");
+  });
+}
+
+void pdb(Bytes bytes) { read_atoms(data::read_pdb_atoms, bytes); }
+void gro(Bytes bytes) { read_atoms(data::read_gro_atoms, bytes); }
+void psf(Bytes bytes) { read_atoms(data::read_psf_atoms, bytes); }
+void parm7(Bytes bytes) { read_atoms(data::read_parm7_atoms, bytes); }
 
 void raw_arrays(Bytes bytes) {
   answer([&] {
@@ -110,13 +144,21 @@ void steps(Bytes bytes) {
   });
 }
 
-constexpr std::array<Target, 12> kTargets = {{{"idx", idx},
+constexpr std::array<Target, 20> kTargets = {{{"idx", idx},
                                               {"cifar", cifar},
                                               {"lattices", lattices},
                                               {"npy", npy},
                                               {"npz", npz},
                                               {"raw_arrays", raw_arrays},
                                               {"hdf5", hdf5},
+                                              {"netcdf", netcdf},
+                                              {"dcd", dcd},
+                                              {"trr", trr},
+                                              {"xtc", xtc},
+                                              {"pdb", pdb},
+                                              {"gro", gro},
+                                              {"psf", psf},
+                                              {"parm7", parm7},
                                               {"tfrecord", tfrecord},
                                               {"tf_example", tf_example},
                                               {"field_line", field_line},

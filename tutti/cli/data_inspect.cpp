@@ -92,6 +92,11 @@ bool is_coordinate(const data::ArrayInfo& info) {
          info.name.starts_with("bounds_") || info.name.starts_with("nav_l");
 }
 
+/// As AMBER's convention of NetCDF and our readers of trajectories call the dimensions.
+bool is_trajectory(const data::ArrayInfo& info) {
+  return info.dimensions == std::vector<std::string>{"frame", "atom", "spatial"};
+}
+
 Inspected inspect_arrays(const fs::path& path) {
   const data::ArrayFile file = data::open_array_file(path);
   Inspected found{fmt::format("{}: {} array(s)\n", path.string(), file.arrays().size()), {}};
@@ -101,6 +106,8 @@ Inspected inspect_arrays(const fs::path& path) {
     if (const auto units = info.attributes.find("units");
         units != info.attributes.end() && !units->second.text.empty())
       values += ", " + units->second.text;
+    if (is_trajectory(info))
+      values += fmt::format("; {} frames of {} atoms", info.shape[0], info.shape[1]);
     found.text += line(info.name, name_of(info.type), extents(info.shape), values);
     if (info.problem.empty() && info.elements() > 0 && !is_coordinate(info))
       found.arrays.push_back({.name = info.name,

@@ -114,7 +114,8 @@ void write_data_rows(ConfigTableWriter& t) {
         "climate/labels_0 classes 3\"; see docs/samples.md and `tutti data inspect PATH`")
       .only_with("data.dataset", {"arrays"});
   t.key(s, &S::train_files, "train_files",
-        "Training files: NumPy, HDF5, NetCDF-4, TFRecord, or .toml descriptions of raw arrays; "
+        "Training files: NumPy, HDF5, NetCDF, TFRecord, trajectories (DCD, XTC, TRR), or .toml "
+        "descriptions of raw arrays; "
         "also folders of them, and patterns such as \"train/*.h5\". Relative to data.dir")
       .may_change()
       .only_with("data.dataset", {"arrays"});

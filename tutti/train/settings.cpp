@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "tutti/data/format/catalog.h"
+#include "tutti/data/transform/derived_field.h"
 #include "tutti/models/registry.h"
 
 namespace tutti {
@@ -73,7 +74,7 @@ void require_classes(const RunConfig& config, const data::Field& target) {
 /// As transforms leave it.
 ModelField placed_field(const data::Field& field, const std::vector<data::FieldSteps>& steps) {
   const auto own = std::ranges::find(steps, field.name, &data::FieldSteps::field);
-  return {field.name, own == steps.end() ? field.shape : data::placed_shape(field, own->placement),
+  return {field.name, own == steps.end() ? field.shape : data::shape_after(field, *own),
           std::ssize(field.class_names)};
 }
 

@@ -21,7 +21,7 @@ struct ValueCoding {
   bool is_missing(double stored) const;
 };
 
-/// By the array's attributes. Floating-point variables of NetCDF-4 also have NetCDF's own fill
+/// By the array's attributes. Floating-point variables of NetCDF also have NetCDF's own fill
 /// value. Attributes that make no
 /// sense are passed over.
 ValueCoding value_coding(const ArrayInfo& info);

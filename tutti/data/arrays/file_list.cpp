@@ -17,9 +17,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 13> kEndings = {
-    ".npy", ".npz",      ".h5",        ".hdf5",        ".he5",          ".nc",  ".nc4",
-    ".cdf", ".tfrecord", ".tfrecords", ".tfrecord.gz", ".tfrecords.gz", ".toml"};
+constexpr std::array<std::string_view, 16> kEndings = {
+    ".npy", ".npz", ".h5",  ".hdf5",     ".he5",       ".nc",          ".nc4",          ".cdf",
+    ".dcd", ".xtc", ".trr", ".tfrecord", ".tfrecords", ".tfrecord.gz", ".tfrecords.gz", ".toml"};
 
 /// The names in a folder, sorted; hidden ones only where `hidden`.
 std::vector<std::string> names_in(const fs::path& folder, bool hidden) {

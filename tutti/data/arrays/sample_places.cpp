@@ -20,7 +20,7 @@ bool named_time(const ArrayInfo& info) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
   });
   return name == "time" || name == "times" || name == "sample" || name == "record" ||
-         name.starts_with("time_");
+         name == "frame" || name.starts_with("time_");
 }
 
 /// What a line's 'as' says: the first axis counts (true) or does not; nothing where it fits both

@@ -8,6 +8,10 @@
 
 #include "tutti/data/format/crc32.h"
 #include "tutti/data/format/hdf5_arrays.h"
+#include "tutti/data/format/molecules/dcd.h"
+#include "tutti/data/format/molecules/trr.h"
+#include "tutti/data/format/molecules/xtc.h"
+#include "tutti/data/format/netcdf_classic.h"
 #include "tutti/data/format/npy_arrays.h"
 #include "tutti/data/format/raw_arrays.h"
 #include "tutti/data/format/stored_array.h"
@@ -215,7 +219,7 @@ ArrayFile open_array_file(const std::filesystem::path& path, const ArrayFileOpti
   std::error_code unknown;
   if (std::filesystem::is_directory(path, unknown)) return open_npy_folder(path);
   const FileBytes file = FileBytes::open(path);
-  std::vector<uint8_t> head(static_cast<size_t>(std::min<int64_t>(file.size(), 8)));
+  std::vector<uint8_t> head(static_cast<size_t>(std::min<int64_t>(file.size(), 12)));
   file.read(0, head);
   const auto begins = [&](std::string_view magic) {
     return head.size() >= magic.size() &&
@@ -225,15 +229,14 @@ ArrayFile open_array_file(const std::filesystem::path& path, const ArrayFileOpti
   if (begins("\x93NUMPY")) return {file.name(), read_npy(file)};
   if (begins("PK\x03\x04") || begins("PK\x05\x06")) return {file.name(), read_npz(file)};
   if (is_hdf5(file)) return {file.name(), read_hdf5(file, options)};
-  if (begins("CDF\x01") || begins("CDF\x02") || begins("CDF\x05"))
-    throw BadFile(
-        fmt::format("{}: expected NetCDF-4, found a classic NetCDF file: convert it with "
-                    "'nccopy -k nc4 OLD NEW'",
-                    file.name()));
+  if (is_netcdf_classic(head)) return {file.name(), read_netcdf_classic(file)};
+  if (is_xtc(head)) return {file.name(), frame_arrays(read_xtc(file))};
+  if (is_trr(head)) return {file.name(), frame_arrays(read_trr(file))};
+  if (is_dcd(head)) return {file.name(), frame_arrays(read_dcd(file))};
   if (path.extension() == ".toml") return {file.name(), read_raw_arrays(file, path)};
   throw BadFile(
-      fmt::format("{}: expected an array file (.npy, .npz, HDF5, NetCDF-4, or a .toml that "
-                  "describes raw data), "
+      fmt::format("{}: expected an array file (.npy, .npz, HDF5, NetCDF, a trajectory as DCD, XTC "
+                  "or TRR, or a .toml that describes raw data), "
                   "found {} bytes that begin with {:02x}: give another file, or fetch it again",
                   file.name(), file.size(), fmt::join(head, " ")));
 }

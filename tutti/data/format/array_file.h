@@ -1,7 +1,7 @@
 #pragma once
 // An array file is a list of named arrays {name, type, shape}, of which slabs are read: NumPy's
-// .npy and .npz, HDF5 (so NetCDF-4, too), and raw binary that a small TOML file describes
-// (raw_arrays.h).
+// .npy and .npz, HDF5 (so NetCDF-4, too), classic NetCDF, trajectories of molecules (molecules/),
+// and raw binary that a small TOML file describes (raw_arrays.h).
 
 #include <cstdint>
 #include <filesystem>
@@ -29,7 +29,7 @@ struct ArrayInfo {
   ElementType type = ElementType::u8;
   std::vector<int64_t> shape{};  ///< row-major; empty: one element
   std::vector<int64_t> chunk{};  ///< what is stored (and compressed) together; empty: no such parts
-  std::vector<std::string> dimensions{};  ///< of NetCDF-4, one a dimension; empty elsewhere
+  std::vector<std::string> dimensions{};  ///< of NetCDF and trajectories, one each; else empty
   std::map<std::string, ArrayAttribute> attributes{};
   /// Why it cannot be read: a type or filter that is not known here, or more bytes than the file
   /// can hold. Empty: it can. find() refuses such an array, so whoever allocates bytes() after

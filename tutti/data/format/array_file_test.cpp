@@ -134,7 +134,6 @@ TEST(ArrayFile, SaysWhatWasExpectedAndFound) {
                         {"/x", "at most 0 bytes"});
   expect_error<BadFile>([&] { open(Bytes(100, 'a')); }, {"/x", "expected an array file", "61 61"});
   expect_error<BadFile>([&] { open(Bytes()); }, {"/x", "found 0 bytes"});
-  expect_error<BadFile>([&] { open({'C', 'D', 'F', 1, 0, 0}); }, {"nccopy"});
   expect_error<BadFile>([&] { open_array_file(scratch.path() / "none"); }, {"No such file"});
   ASSERT_EQ(::mkfifo((scratch.path() / "pipe").c_str(), 0600), 0);
   expect_io_error([&] { open_array_file(scratch.path() / "pipe"); }, {"found a pipe"});

@@ -8,6 +8,7 @@
 
 #include "tutti/data/format/crc32.h"
 #include "tutti/data/format/inflate.h"
+#include "tutti/data/format/molecules/frames.h"
 
 namespace tutti::data {
 namespace {
@@ -56,9 +57,10 @@ struct SlabCopy {
 class PlainReader {
  public:
   PlainReader(const FileBytes& file, int64_t first, const Extents& shape, const Slab& slab,
-              size_t element)
+              size_t element, int64_t row_bytes = 0)
       : file_(file), first_(first), slab_(slab), element_(static_cast<int64_t>(element)),
         strides_(row_major(shape, element)), out_strides_(row_major(slab.count, element)) {
+    if (row_bytes > 0) strides_[0] = row_bytes;
     spans_.assign(shape.size() + 1, element_);
     for (size_t i = shape.size(); i-- > 0;)
       spans_[i] = (slab.count[i] - 1) * strides_[i] + spans_[i + 1];
@@ -299,7 +301,9 @@ void read_row_major(const StoredArray& array, const std::string& file, const Ext
   } else if (array.packed) {
     PlainReader(array.packed->content(), array.first, shape, slab, element).read(out);
   } else if (array.file) {
-    PlainReader(*array.file, array.first, shape, slab, element).read(out);
+    PlainReader(*array.file, array.first, shape, slab, element, array.row_bytes).read(out);
+  } else if (array.frames) {
+    read_frames(*array.frames, slab, reinterpret_cast<float*>(out));
   } else {
     const std::vector<uint8_t> zero(element);
     const auto& fill = array.fill.empty() ? zero : array.fill;
@@ -350,7 +354,8 @@ uint64_t ChunkTable::next_id() {
 }
 
 const uint8_t* view_stored(const StoredArray& array, const Slab& slab) {
-  if (array.swapped || array.chunks || (array.first_fastest && array.info.shape.size() > 1))
+  if (array.swapped || array.chunks || array.row_bytes > 0 ||
+      (array.first_fastest && array.info.shape.size() > 1))
     return nullptr;
   const Extents &shape = array.info.shape, strides = row_major(shape, size_of(array.info.type));
   int64_t at = array.first;

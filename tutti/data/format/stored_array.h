@@ -50,16 +50,21 @@ struct ChunkTable {
   static uint64_t next_id();
 };
 
+class Frames;
+
 struct StoredArray {
   ArrayInfo info;
   bool swapped = false;        ///< big endian
   bool first_fastest = false;  ///< Fortran order: the first dimension is contiguous
 
-  // One of the three; with none of them every element is `fill`.
+  // One of the four; with none of them every element is `fill`.
   std::optional<FileBytes> file{};  ///< the elements lie at `first`; also that of the chunks
   int64_t first = 0;
+  /// From one element of the first dimension to the next, as of NetCDF's records; 0: contiguous.
+  int64_t row_bytes = 0;
   std::shared_ptr<PackedBytes> packed{};  ///< shared: ArrayFile's content is const, and this not
   std::shared_ptr<const ChunkTable> chunks{};  ///< shared only because it is large
+  std::shared_ptr<const Frames> frames{};      ///< of a trajectory, shared by copies of the array
   std::vector<uint8_t> fill{};                 ///< one element as stored; empty: zero
 
   /// For npz: the whole member, for its checksum (header included).

@@ -1,6 +1,7 @@
 #include "tutti/data/transform/sample_writer.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "tutti/base/error.h"
 #include "tutti/data/transform/field_fit.h"
@@ -17,36 +18,41 @@ SampleWriter::SampleWriter(const Dataset& dataset, std::span<const BatchField> f
           fmt::format("data.transforms names the field '{}' twice: give all its steps in one line",
                       steps[i].field));
   }
-  const auto placement_of = [&](const std::string& field) {
+  const auto steps_of = [&](const std::string& field) {
     const auto own = std::ranges::find(steps, field, &FieldSteps::field);
-    return own != steps.end() ? own->placement : Placement();
+    return own != steps.end() ? *own : FieldSteps{.field = field};
   };
-  for (const BatchField& field : fields)
-    for (const BatchField& other : fields)
-      check_moved_alike(fields_[field_index(dataset, field.field)], placement_of(field.field),
-                        fields_[field_index(dataset, other.field)], placement_of(other.field));
+  std::vector<std::pair<Field, Placement>> left;
   for (const BatchField& field : fields) {
     const size_t index = field_index(dataset, field.field);
-    const auto own = std::ranges::find(steps, field.field, &FieldSteps::field);
-    const FieldSteps given = own != steps.end() ? *own : FieldSteps{.field = field.field};
+    const FieldSteps given = steps_of(field.field);
     const Field& own_field = fields_[index];
     check_class_count(own_field, field.classes);
-    writers_.push_back({index, FieldWriter(own_field, given, field.desc, field.rows),
+    std::optional<DerivedField> derived;
+    if (!given.derivation.is_identity()) derived.emplace(own_field, given.derivation);
+    const Field& taken = derived ? derived->field() : own_field;
+    FieldWriter writer(taken, given, field.desc, field.rows);
+    left.push_back({taken, given.placement});
+    writers_.push_back({index, std::move(derived), std::move(writer),
                         own_field.class_names.empty() ? field.classes : 0});
     reads_rows_ = reads_rows_ || field.rows;
     has_chance_ = has_chance_ || given.placement.has_chance();
     CHECK(field.desc.shape[0] == fields.front().desc.shape[0], "tensors of one minibatch");
   }
+  for (const auto& [field, placement] : left)
+    for (const auto& [other, of_other] : left) check_moved_alike(field, placement, other, of_other);
 }
 
 void SampleWriter::write(const Sample& sample, std::optional<int64_t> epoch, int64_t index,
                          int64_t position, std::span<void* const> batch) const {
   std::optional<Chance> chance;
   if (epoch && has_chance_) chance.emplace(seed_, *epoch, index);
+  std::vector<float> memory;
   for (size_t i = 0; i < writers_.size(); ++i) {
     const Writer& own = writers_[i];
     const void* stored = sample.at(own.field);
     if (own.classes > 0) check_class_numbers(fields_[own.field], own.classes, stored, index);
+    if (own.derived) stored = own.derived->make(stored, memory);
     own.writer.write(stored, chance ? &*chance : nullptr, position, batch[i]);
   }
 }
@@ -58,7 +64,7 @@ void SampleWriter::wanted_rows(std::optional<int64_t> epoch, int64_t index,
   rows.assign(fields_.size(), {});
   for (size_t i = 0; i < writers_.size(); ++i) {
     const bool twice = std::ranges::count(writers_, writers_[i].field, &Writer::field) > 1;
-    if (!twice)
+    if (!twice && !writers_[i].derived)
       rows[writers_[i].field] = writers_[i].writer.stored_rows(chance ? &*chance : nullptr);
   }
 }

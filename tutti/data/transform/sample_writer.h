@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tutti/data/dataset.h"
+#include "tutti/data/transform/derived_field.h"
 #include "tutti/data/transform/field_writer.h"
 
 namespace tutti::data {
@@ -41,7 +42,8 @@ class SampleWriter {
 
  private:
   struct Writer {
-    size_t field;  // of the data set
+    size_t field;                         // of the data set
+    std::optional<DerivedField> derived;  // none: the writer takes the stored field
     FieldWriter writer;
     int64_t classes = 0;  // labels are to be below; 0: numbers, or checked by the data set
   };

@@ -14,7 +14,8 @@ namespace tutti::data {
 namespace {
 
 constexpr std::string_view kStepNames =
-    "permute, crop, flip, symmetries, divide, multiply, add, clip, log1p, normalise, min-max";
+    "select, contacts, permute, crop, flip, symmetries, divide, multiply, add, clip, log1p, "
+    "normalise, min-max";
 
 std::string_view trimmed(std::string_view text) {
   const size_t first = text.find_first_not_of(" \t");
@@ -94,6 +95,26 @@ void read_crop(const Words& step, Placement& placement) {
     placement.pad = step.whole(pad + 1, 0, 1 << 20);
   }
   placement.crops = true;
+}
+
+bool read_derivation(const Words& step, Derivation& derivation) {
+  if (step.words[0] == "select") {
+    if (!derivation.is_identity()) step.refuse("must be the first one, and stand there once");
+    if (step.words.size() != 4 || step.words[2] != "of")
+      step.refuse(
+          "wants the name of atoms and a topology, as in 'select CA of protein.pdb'; a "
+          "path with blanks or commas cannot be given");
+    derivation.atom = step.words[1];
+    derivation.topology = step.words[3];
+  } else if (step.words[0] == "contacts") {
+    if (derivation.radius) step.refuse("stands there twice");
+    if (step.words.size() != 2 || !(step.number(1) > 0))
+      step.refuse("wants one distance above 0, in the unit of the coordinates");
+    derivation.radius = static_cast<float>(step.number(1));
+  } else {
+    return false;
+  }
+  return true;
 }
 
 bool read_placement(const Words& step, Placement& placement) {
@@ -188,6 +209,14 @@ FieldSteps parse_steps(std::string_view text) {
   FieldSteps steps{.field = std::string(name)};
   for (const std::string_view one : split(text.substr(colon + 1), ',')) {
     const Words step{text, split(one, ' ')};
+    const bool first = steps.values.empty() && steps.placement.is_identity();
+    if (Derivation unused; read_derivation(step, first ? steps.derivation : unused)) {
+      if (!first)
+        step.refuse(
+            "makes another field: it must stand before the steps that move elements or "
+            "change values");
+      continue;
+    }
     if (!steps.values.empty() || !read_placement(step, steps.placement)) {
       if (Placement unused; !steps.values.empty() && read_placement(step, unused))
         step.refuse("moves elements: it must stand before the steps that change values");

@@ -3,7 +3,12 @@
 //
 //   "image: permute 2 0 1, crop pad 4, flip x, divide 255, normalise"
 //
-// First the steps that move elements, then those that change values.
+// First the steps that make another field of the whole one (derived_field.h):
+//   select NAME of FILE        of coordinates [atoms, 3] those of the atoms of that name in the
+//                              topology FILE: [selected, 3]
+//   contacts R                 of coordinates [n, 3] the map [1, n, n]: 1 where two points are at
+//                              most R apart, else 0
+// Then the steps that move elements, then those that change values.
 //   permute A B ...            axis k of the result is axis A, B ... of the stored field
 //   crop E ... [pad N]         a window of these extents of the last axes (none given: of the size
 //                              it has) of the field with N zeros on every side of these axes (none
@@ -32,6 +37,14 @@ namespace tutti::data {
 using Axes = uint8_t;
 inline constexpr int kMostAxes = 3;
 
+/// The steps that make another field: f32.
+struct Derivation {
+  std::string atom{}, topology{};  ///< select; empty: all points. The path as it was given
+  std::optional<float> radius{};   ///< contacts, after that
+
+  bool is_identity() const { return atom.empty() && !radius; }
+};
+
 /// The steps that move elements. Of each kind a field has one at most.
 struct Placement {
   std::vector<int> permute;  ///< empty: as stored
@@ -40,6 +53,7 @@ struct Placement {
   int64_t pad = 0;
   Axes flip = 0, symmetries = 0;
 
+  bool is_identity() const { return permute.empty() && !has_chance(); }
   bool has_chance() const { return crops || flip != 0 || symmetries != 0; }
 };
 
@@ -51,6 +65,7 @@ struct ValueStep {
 
 struct FieldSteps {
   std::string field;
+  Derivation derivation{};
   Placement placement{};
   std::vector<ValueStep> values{};
 };
@@ -58,8 +73,8 @@ struct FieldSteps {
 /// ConfigError naming the text and the word that cannot be understood.
 FieldSteps parse_steps(std::string_view text);
 
-/// The shape in which a field of `stored` leaves its placement. ConfigError naming the field where
-/// a step does not fit.
+/// The shape in which a field leaves its placement; `stored`: as its derivation leaves it.
+/// ConfigError naming the field where a step does not fit.
 Shape placed_shape(const Field& stored, const Placement& placement);
 
 }  // namespace tutti::data

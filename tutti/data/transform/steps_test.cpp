@@ -25,6 +25,15 @@ TEST(Steps, SayPlacementThenValues) {
   EXPECT_TRUE(parse_steps("label:").values.empty());
 }
 
+TEST(Steps, SayWhatIsDerivedFirst) {
+  const FieldSteps steps = parse_steps("x: select CA of a/p.pdb, contacts 8.5, symmetries x y");
+  EXPECT_EQ(steps.derivation.atom, "CA");
+  EXPECT_EQ(steps.derivation.topology, "a/p.pdb");
+  EXPECT_EQ(steps.derivation.radius, 8.5f);
+  EXPECT_EQ(steps.placement.symmetries, 0b11);
+  EXPECT_TRUE(parse_steps("x: divide 2").derivation.is_identity());
+}
+
 TEST(Steps, WhatCannotBeUnderstoodIsNamed) {
   const auto refused = [](const std::string& text, const std::string& why) {
     try {
@@ -38,7 +47,7 @@ TEST(Steps, WhatCannotBeUnderstoodIsNamed) {
   };
   refused("divide 255", "a field, a colon and steps");
   refused(": divide 255", "a field, a colon and steps");
-  refused("image: devide 255", "'devide 255' is not known; known are permute");
+  refused("image: devide 255", "'devide 255' is not known; known are select, contacts, permute");
   refused("image: divide", "wants 1 number");
   refused("image: divide x", "'x' where a number");
   refused("image: divide 0", "by zero");
@@ -58,6 +67,16 @@ TEST(Steps, WhatCannotBeUnderstoodIsNamed) {
   refused("image: normalise mean 1 std 1 2", "as many numbers");
   refused("image: normalise mean 1 std 0", "not positive");
   refused("image: min-max min 1 max 1", "not above");
+  refused("x: select CA", "'select CA of protein.pdb'");
+  refused("x: select CA from p.pdb", "'select CA of protein.pdb'");
+  refused("x: select CA of my protein.pdb", "blanks");
+  refused("x: select CA of p.pdb, select CB of p.pdb", "there once");
+  refused("x: contacts 8, select CA of p.pdb", "must be the first");
+  refused("x: contacts", "one distance above 0");
+  refused("x: contacts -8", "one distance above 0");
+  refused("x: contacts 8, contacts 8", "twice");
+  refused("x: flip x, contacts 8", "must stand before");
+  refused("x: divide 2, select CA of p.pdb", "must stand before");
 }
 
 }  // namespace

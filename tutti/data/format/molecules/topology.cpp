@@ -1,0 +1,92 @@
+#include "tutti/data/format/molecules/topology.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+namespace tutti::data {
+namespace {
+
+constexpr int64_t kMostTopologyBytes = int64_t{1} << 30;
+
+bool begins_with_word(std::string_view text, std::string_view word) {
+  return text.starts_with(word) && (text.size() == word.size() || text[word.size()] == ' ' ||
+                                    text[word.size()] == '\n' || text[word.size()] == '\r');
+}
+
+std::vector<Atom> atoms_of(std::string_view text, const std::string& name,
+                           const std::filesystem::path& ending) {
+  if (begins_with_word(text, "PSF")) return read_psf_atoms(text, name);
+  if (text.starts_with("%VERSION")) return read_parm7_atoms(text, name);
+  if (ending == ".gro") return read_gro_atoms(text, name);
+  if (ending == ".pdb" || ending == ".ent") return read_pdb_atoms(text, name);
+  throw BadFile(
+      fmt::format("{}: expected a topology: PDB (.pdb, .ent), GRO (.gro), PSF or AMBER's "
+                  "parm7: give such a file, with its ending",
+                  name));
+}
+
+}  // namespace
+
+bool TextLines::next(std::string_view& line) {
+  if (rest_.empty()) return false;
+  const size_t end = rest_.find('\n');
+  line = rest_.substr(0, end);
+  rest_.remove_prefix(end == rest_.npos ? rest_.size() : end + 1);
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  ++number_;
+  return true;
+}
+
+std::string_view TextLines::expect(std::string_view what) {
+  std::string_view line;
+  if (!next(line)) refuse(fmt::format("the file ends, expected {}: fetch it again", what));
+  return line;
+}
+
+void TextLines::refuse(std::string_view why) const {
+  throw BadFile(fmt::format("{}:{}: {}", name_, number_, why));
+}
+
+std::string_view columns_of(std::string_view line, size_t first, size_t count) {
+  if (first >= line.size()) return {};
+  line = line.substr(first, count);
+  const size_t begin = line.find_first_not_of(" \t");
+  if (begin == line.npos) return {};
+  return line.substr(begin, line.find_last_not_of(" \t") - begin + 1);
+}
+
+bool whole_number_of(std::string_view text, int64_t& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() && !text.empty();
+}
+
+Topology read_topology(const std::filesystem::path& path) {
+  const FileBytes file = FileBytes::open(path);
+  if (file.size() > kMostTopologyBytes)
+    throw BadFile(fmt::format("{}: expected a topology, found {} bytes: give another file",
+                              file.name(), file.size()));
+  std::string text(static_cast<size_t>(file.size()), '\0');
+  file.read(0, {reinterpret_cast<uint8_t*>(text.data()), text.size()});
+  return {file.name(), atoms_of(text, file.name(), path.extension())};
+}
+
+std::vector<int64_t> atoms_named(const Topology& topology, std::string_view name) {
+  std::vector<int64_t> places;
+  for (size_t i = 0; i < topology.atoms.size(); ++i)
+    if (const Atom& atom = topology.atoms[i]; atom.name == name && atom.residue != name)
+      places.push_back(static_cast<int64_t>(i));
+  if (!places.empty()) return places;
+  constexpr size_t kMostNames = 20;
+  std::set<std::string> names;
+  for (const Atom& atom : topology.atoms)
+    if (names.size() < kMostNames) names.insert(atom.name);
+  throw ConfigError(
+      fmt::format("{}: none of its {} atoms is named '{}'; there are, for example, {}",
+                  topology.file, topology.atoms.size(), name, fmt::join(names, ", ")));
+}
+
+}  // namespace tutti::data

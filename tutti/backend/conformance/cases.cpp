@@ -77,6 +77,8 @@ constexpr const char* kUpdates[] = {
     "adam_update f32 n333 count5",
     "adam_update f32 n333 decay0.1 decoupled count2",
     "adam_update f32 n333 decay0.1 count2",
+    "rmsprop_update f32 n333 count5",
+    "rmsprop_update f32 n333 decay0.1 rate0.1 count2",
     "parameter_norms f32 n333 count5",
     "parameter_norms f32 n5000 count3",
     "gradient_squares f32 n333 count5",

@@ -34,7 +34,7 @@ Family family_of(std::string_view op) {
   if (op.starts_with("softmax_cross_entropy") || op.starts_with("pointwise_loss") ||
       op.starts_with("gaussian_kl"))
     return loss_case;
-  if (is({"sgd_update", "adam_update", "parameter_norms", "lars_update", "lamb_moments",
+  if (is({"sgd_update", "adam_update", "rmsprop_update", "parameter_norms", "lars_update", "lamb_moments",
           "lamb_update", "weight_average", "gradient_squares"}))
     return update_case;
   if (op == "clip_scale") return clip_case;

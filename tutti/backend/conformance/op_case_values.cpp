@@ -153,6 +153,8 @@ void update_case(CaseLine& line, OpCase& made) {
                                                      .weight_decay = decay,
                                                      .trust = 0.01,
                                                      .rate = rate});
+  else if (line.op == "rmsprop_update")
+    op = std::make_shared<RmspropUpdate>(RmspropAttributes{.weight_decay = decay, .rate = rate});
   else if (line.op == "weight_average")
     op = std::make_shared<WeightAverage>(
         WeightAverageAttributes{decay, static_cast<int64_t>(line.number("from", 0))});
@@ -176,10 +178,11 @@ void update_case(CaseLine& line, OpCase& made) {
   };  // different, so that shares of threads begin inside parameters
   int64_t blocks = 0;
   for (int64_t p = 0; p < count; ++p) blocks += sum_blocks(size(p));
+  const int square = line.op == "rmsprop_update" ? 2 : 3;  // a mean of squares among the operands
   if (op->sums() == Update::Sums::reads) in.fixed(Shape{blocks, 2}, Fill::positive);
   for (int64_t p = 0; p < count; ++p)
     for (int i = 0; i < op->arity(); ++i)
-      in.fixed(Shape{size(p)}, i == 3 ? Fill::positive : Fill::normal);
+      in.fixed(Shape{size(p)}, i == square ? Fill::positive : Fill::normal);
 }
 
 /// Two sets of `count` parameters of nK elements, added alternately, from the last one on.

@@ -172,6 +172,7 @@ std::vector<std::string> conformance_lines() {
       for (const char* kind : {"relu", "leaky_relu", "sigmoid", "tanh", "gelu"})
         for (const char* op : {"activation", "activation_grad"})
           add(fmt::format("{} {} {} {}", op, type, shape, kind));
+      add(fmt::format("gaussian_sample {} {}", type, shape));
       add(fmt::format("pad {} {} low1 high2", type, shape));
       add(fmt::format("concat {} {} axis1 other6", type, shape));
       add(fmt::format("concat {} {} axis1 other16", type, shape));

@@ -27,7 +27,7 @@ Family family_of(std::string_view op) {
           "spatial_sum", "power_spectrum", "power_spectrum_grad", "resize", "resize_grad"}))
     return pool_case;
   if (op.starts_with("dense")) return dense_case;
-  if (is({"add", "mul", "scale", "bias_backward", "dropout", "reorder", "activation",
+  if (is({"add", "mul", "scale", "bias_backward", "dropout", "gaussian_sample", "reorder", "activation",
           "activation_grad"}))
     return pointwise_case;
   if (is({"reshape", "pad", "concat", "slice", "slice_grad"})) return shape_case;

@@ -27,8 +27,8 @@ std::optional<ActivationAttributes> activation_of(CaseLine& line) {
 
 void pointwise_case(CaseLine& line, OpCase& made) {
   CaseInputs in(made);
-  const bool pair = line.op == "add" || line.op == "mul" ||
-                    line.op == "activation_grad" || line.op == "gaussian_sample";
+  const bool pair = line.op == "add" || line.op == "mul" || line.op == "activation_grad" ||
+                    line.op == "gaussian_sample";
   const bool whole = line.has("whole");  // without a batch
   for (int i = 0; i < (pair ? 2 : 1); ++i) {
     if (whole)

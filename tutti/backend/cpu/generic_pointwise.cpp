@@ -169,7 +169,7 @@ class DropoutKernel final : public Kernel {
     auto* y = static_cast<T*>(args.out[0]);
     for (int64_t n = 0; n < samples_; ++n, x += size_, y += size_) {
       const SampleKey key{args.step->seed, args.step->step, args.step->replica,
-                           args.first_sample + n, salt_};
+                          args.first_sample + n, salt_};
       for (int64_t first = 0; first < size_; first += 4 * kLanes) {
         float factor[4 * kLanes];
         factors(WideBits(key, static_cast<uint32_t>(first / 4)), factor);

@@ -55,9 +55,10 @@ Rule dropout(const Dropout& op) {
   return each([=, salt = op.salt()](const RuleCall& call, int64_t i) {
     const int64_t size = call.in[0].shape().elements_from(1), element = i % size;
     const SampleKey key{call.step.seed, call.step.step, call.step.replica,
-                         call.first_sample + i / size, salt};
+                        call.first_sample + i / size, salt};
     const uint32_t bits =
-        sample_bits(Purpose::dropout, key, static_cast<uint32_t>(element / 4))[static_cast<size_t>(element % 4)];
+        sample_bits(Purpose::dropout, key,
+                    static_cast<uint32_t>(element / 4))[static_cast<size_t>(element % 4)];
     return bits < threshold ? 0.0 : call.in[0][i] * keep;
   });
 }

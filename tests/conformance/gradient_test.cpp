@@ -239,6 +239,11 @@ std::vector<GradientCase> cases() {
                 logvar = dense(g, "logvar", x, {.outputs = 3, .bias = true, .dtype = {}});
     return std::vector<Value>{gaussian_kl(g, "kl", mean, logvar, 0.3f), squared_error(g, mean)};
   });
+  add_case("gaussian_sample", [](Graph& g) {
+    const Value mean = variable(g, "mean", {5}), logvar = variable(g, "logvar", {5});
+    return std::vector<Value>{
+        squared_error(g, gaussian_sample(g, "z", mean, logvar, 0.5f, Mode::train))};
+  });
   return all;
 }
 

@@ -174,6 +174,8 @@ TEST(Values, UpdatesFollowPyTorch) {
       updated(std::make_shared<AdamUpdate>(AdamAttributes{.weight_decay = 0.1, .decoupled = true}),
               3),
       {0.673289015, -2.237607993});
+  expect_near(updated(std::make_shared<RmspropUpdate>(RmspropAttributes{.weight_decay = 0.1}), 3),
+              {0.291765849, -2.691282046});
 }
 
 TEST(Values, LarsAndLambFollowTheirPapers) {

@@ -234,6 +234,7 @@ INSTANTIATE_TEST_SUITE_P(
              {.momentum = 0.9, .nesterov = true, .weight_decay = 1e-4, .exclude_norm = true}},
         Case{"adam", {.kind = Kind::adam, .weight_decay = 1e-4}},
         Case{"adamw", {.kind = Kind::adamw, .weight_decay = 1e-2}},
+        Case{"rmsprop", {.kind = Kind::rmsprop, .weight_decay = 1e-4}},
         Case{"lars",
              {.kind = Kind::lars, .momentum = 0.9, .weight_decay = 1e-4, .exclude_norm = true}},
         Case{"lamb",

@@ -17,7 +17,8 @@ enum class Purpose : uint32_t {
   augment = 3,
   dropout = 4,
   generate = 5,
-  test = 6
+  test = 6,
+  latent = 7
 };
 
 /// The Philox4x32-10 block: 128 random bits for a 128-bit counter and a 64-bit key.

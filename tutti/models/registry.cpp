@@ -7,6 +7,7 @@
 #include "tutti/models/deepcam.h"
 #include "tutti/models/feed_forward.h"
 #include "tutti/models/layers.h"
+#include "tutti/models/protein_vae.h"
 #include "tutti/models/resnet.h"
 
 namespace tutti {
@@ -118,6 +119,21 @@ std::vector<ModelInfo> all_models() {
              return deepcam_logits(
                  graph, x,
                  {.classes = spec.classes, .divisor = 8, .middle_blocks = 2, .mode = spec.mode});
+           }},
+      {.name = "protein-vae",
+       .description = "convolutional variational autoencoder of contact maps of protein folding "
+                      "(Bhowmik et al. 2018): three latent numbers",
+       .task = TaskKind::regress,
+       .input = {1, 36, 36},
+       .classes = 1,
+       .takes_width = true,
+       .takes_dropout = true,
+       .build = build_protein_vae,
+       .objectives =
+           [](const ModelSpec&) {
+             return std::vector{Objective{.task = TaskKind::regress,
+                                          .loss = PointwiseLossKind::bce_with_logits,
+                                          .own_loss = true}};
            }},
       {.name = "layers",
        .description = "the layers that a configuration lists as [[model.layer]]",

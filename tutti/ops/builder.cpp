@@ -7,6 +7,7 @@
 #include "tutti/ops/dense.h"
 #include "tutti/ops/dropout.h"
 #include "tutti/ops/elementwise.h"
+#include "tutti/ops/gaussian_sample.h"
 #include "tutti/ops/reorder.h"
 #include "tutti/ops/resize.h"
 #include "tutti/ops/shape_check.h"
@@ -218,6 +219,13 @@ Value convert(Graph& graph, const std::string& name, Value x, DType dtype) {
 Value dropout(Graph& graph, const std::string& name, Value x, float probability, Mode mode) {
   if (mode == Mode::eval || probability == 0) return x;
   return graph.append1(name, std::make_shared<Dropout>(probability, hash_of(name)), {x});
+}
+
+Value gaussian_sample(Graph& graph, const std::string& name, Value mean, Value logvar, float factor,
+                      Mode mode) {
+  if (mode == Mode::eval) return mean;
+  return graph.append1(name, std::make_shared<GaussianSample>(factor, hash_of(name)),
+                       {mean, logvar});
 }
 
 Value softmax_cross_entropy(Graph& graph, const std::string& name, Value logits, Value labels,

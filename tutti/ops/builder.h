@@ -91,6 +91,9 @@ Value pad(Graph& graph, const std::string& name, Value x, std::vector<int64_t> l
 Value concat(Graph& graph, const std::string& name, const std::vector<Value>& parts, int axis = 1);
 Value convert(Graph& graph, const std::string& name, Value x, DType dtype);
 /// Nothing in eval mode, and for probability 0. The salt is a hash of the name.
+/// mean + exp(factor * logvar) * noise in training, mean in evaluations.
+Value gaussian_sample(Graph& graph, const std::string& name, Value mean, Value logvar, float factor,
+                      Mode mode);
 Value dropout(Graph& graph, const std::string& name, Value x, float probability, Mode mode);
 
 /// Losses: f32 scalars.

@@ -29,8 +29,8 @@ class Dropout : public Op {
   uint32_t salt_;
 };
 
-/// Which sample of which step a mask is drawn for.
-struct DropoutKey {
+/// Which sample of which step, and which layer, numbers are drawn for.
+struct SampleKey {
   uint64_t seed = 0;
   int64_t step = 0;
   int32_t replica = 0;
@@ -38,16 +38,16 @@ struct DropoutKey {
   uint32_t salt = 0;
 };
 
-/// Random bits of elements 4 * quad ... 4 * quad + 3 (row-major index in the sample). An element is
-/// dropped when its number is below dropout_threshold(probability).
-inline std::array<uint32_t, 4> dropout_bits(const DropoutKey& key, uint32_t quad) {
-  constexpr uint32_t kPurpose = static_cast<uint32_t>(Purpose::dropout) * 0x85EBCA6Bu;
+/// Block `quad` of the random bits.
+inline std::array<uint32_t, 4> sample_bits(Purpose purpose, const SampleKey& key, uint32_t quad) {
   return philox({quad, static_cast<uint32_t>(key.sample), static_cast<uint32_t>(key.step),
                  static_cast<uint32_t>(key.replica)},
-                {static_cast<uint32_t>(key.seed) ^ kPurpose,
+                {static_cast<uint32_t>(key.seed) ^ (static_cast<uint32_t>(purpose) * 0x85EBCA6Bu),
                  static_cast<uint32_t>(key.seed >> 32) ^ key.salt});
 }
 
+/// Block q is for elements 4 q ... 4 q + 3 (row-major index in the sample). An element is dropped
+/// when its number is below this.
 inline uint32_t dropout_threshold(float probability) {
   return static_cast<uint32_t>(static_cast<double>(probability) * 0x1p32);
 }

@@ -52,6 +52,11 @@ std::string AdamUpdate::attributes() const {
                      a_.weight_decay, a_.decoupled ? " decoupled" : "", rate_text(a_.rate));
 }
 
+std::string RmspropUpdate::attributes() const {
+  return fmt::format("rho {} eps {} weight_decay {}{}", a_.rho, a_.eps, a_.weight_decay,
+                     rate_text(a_.rate));
+}
+
 std::string LarsUpdate::attributes() const {
   return fmt::format("momentum {} weight_decay {} trust {} eps {}{}", a_.momentum, a_.weight_decay,
                      a_.trust, a_.eps, rate_text(a_.rate));

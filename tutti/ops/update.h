@@ -83,6 +83,25 @@ class AdamUpdate : public Update {
   AdamAttributes a_;
 };
 
+/// RMSprop (Hinton's lecture 6e, 2012) as PyTorch's without momentum, whose alpha is rho here, as in
+/// Keras; state: v.
+///   g += weight_decay * w; v = rho * v + (1 - rho) * g^2; w -= lr * g / (sqrt(v) + eps)
+struct RmspropAttributes {
+  double rho = 0.9, eps = 1e-8, weight_decay = 0;
+  double rate = 1;
+};
+
+class RmspropUpdate : public Update {
+ public:
+  explicit RmspropUpdate(RmspropAttributes attributes) : Update(1), a_(attributes) {}
+  const RmspropAttributes& rmsprop() const { return a_; }
+  std::string_view name() const override { return "rmsprop_update"; }
+  std::string attributes() const override;
+
+ private:
+  RmspropAttributes a_;
+};
+
 /// A moving average of the weights (Polyak and Juditsky 1992), taken after their update; state: a.
 ///   a = w in the first `from` updates; a += (1 - decay) * (w - a) later
 /// g and the scalars are not read: they say which sums the update before it waits for.

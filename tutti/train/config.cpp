@@ -156,6 +156,7 @@ void require_optimizer(const OptimizerSection& optimizer) {
                    "optimizer.ema_from needs optimizer.ema: without it nothing is averaged");
   require_relation(optimizer.beta1 < 1 && optimizer.beta2 < 1,
                    "optimizer.beta1 and optimizer.beta2 must be below 1");
+  require_relation(optimizer.rho < 1, "optimizer.rho must be below 1");
   require_relation(
       optimizer.eps > 0 || optimizer.name == OptimizerKind::sgd ||
           optimizer.name == OptimizerKind::lars,

@@ -30,7 +30,7 @@ enum class Shortcut {
   B
 };  ///< the model's own; zero-padded identity; 1x1 convolution (He et al. 2015, section 4.2)
 enum class ModelTask { automatic, classify, segment, regress };
-enum class OptimizerKind { sgd, lars, adam, adamw, lamb };
+enum class OptimizerKind { sgd, lars, adam, adamw, lamb, rmsprop };
 enum class ScheduleKind { constant, steps, cosine, one_cycle, polynomial, plateau };
 enum class Annealing { cosine, linear };
 enum class ActivationLayout { automatic, b16c, last, plain };
@@ -49,8 +49,8 @@ constexpr std::array<std::string_view, 2> words(MeanOver) { return {"weights", "
 constexpr std::array<std::string_view, 4> words(PointwiseLossKind) {
   return {"mse", "mae", "huber", "bce_with_logits"};
 }
-constexpr std::array<std::string_view, 5> words(OptimizerKind) {
-  return {"sgd", "lars", "adam", "adamw", "lamb"};
+constexpr std::array<std::string_view, 6> words(OptimizerKind) {
+  return {"sgd", "lars", "adam", "adamw", "lamb", "rmsprop"};
 }
 constexpr std::array<std::string_view, 6> words(ScheduleKind) {
   return {"constant", "steps", "cosine", "one_cycle", "polynomial", "plateau"};
@@ -155,6 +155,7 @@ struct OptimizerSection {
   int64_t ema_from = 0;                   ///< steps
   double beta1 = 0.9;
   double beta2 = 0.999;
+  double rho = 0.9;
   double eps = 1e-8;
   double trust = 0.001;
 };

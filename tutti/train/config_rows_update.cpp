@@ -47,9 +47,12 @@ void write_optimizer_rows(ConfigTableWriter& t) {
   t.key(s, &S::beta2, "beta2", "Decay of the second moment")
       .between(0, 1)
       .only_with("optimizer.name", {"adam", "adamw", "lamb"});
+  t.key(s, &S::rho, "rho", "Decay of the mean of squares")
+      .between(0, 1)
+      .only_with("optimizer.name", {"rmsprop"});
   t.key(s, &S::eps, "eps", "Added to the denominator; above 0 but with lars")
       .at_least(0)
-      .only_with("optimizer.name", {"lars", "adam", "adamw", "lamb"});
+      .only_with("optimizer.name", {"lars", "adam", "adamw", "lamb", "rmsprop"});
   t.key(s, &S::trust, "trust", "Trust coefficient")
       .at_least(0)
       .only_with("optimizer.name", {"lars"});

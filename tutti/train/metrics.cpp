@@ -142,6 +142,48 @@ class IntersectionOverUnion final : public Metric {
   }
 };
 
+/// Logits of zeros and ones: above 0 stands for one. NaN is neither.
+struct Found {
+  int64_t right = 0, ones = 0, found = 0, both = 0;
+
+  Found(const SampleTensor& prediction, const SampleTensor& target, int64_t i) {
+    for (int64_t e = 0; e < prediction.sample.elements(); ++e) {
+      const float y = prediction.numbers(i)[e];
+      const bool one = target.numbers(i)[e] >= 0.5f;
+      ones += one;
+      found += y > 0;
+      both += one && y > 0;
+      right += one ? y > 0 : y <= 0;
+    }
+  }
+};
+
+class FoundOnes final : public Metric {
+ public:
+  std::string_view name() const override { return "f1"; }
+  bool higher_is_better() const override { return true; }
+  bool is_fraction() const override { return true; }
+  double of_sample(const SampleTensor& prediction, const SampleTensor& target,
+                   int64_t i) const override {
+    const Found f(prediction, target, i);
+    return f.ones + f.found == 0
+               ? 1
+               : 2 * static_cast<double>(f.both) / static_cast<double>(f.ones + f.found);
+  }
+};
+
+class RightSide final : public Metric {
+ public:
+  std::string_view name() const override { return "accuracy"; }
+  bool higher_is_better() const override { return true; }
+  bool is_fraction() const override { return true; }
+  double of_sample(const SampleTensor& prediction, const SampleTensor& target,
+                   int64_t i) const override {
+    return static_cast<double>(Found(prediction, target, i).right) /
+           static_cast<double>(prediction.sample.elements());
+  }
+};
+
 /// The mean over a sample's numbers.
 class Pointwise final : public Metric {
  public:
@@ -234,6 +276,10 @@ std::vector<std::shared_ptr<const Metric>> metrics_of_objective(const ModelSpec&
       if (!objective.own_loss) metrics.push_back(std::make_shared<CrossEntropy>(entropy));
       break;
     case TaskKind::regress:
+      if (pointwise.kind == PointwiseLossKind::bce_with_logits) {
+        metrics.push_back(std::make_shared<FoundOnes>());
+        metrics.push_back(std::make_shared<RightSide>());
+      }
       metrics.push_back(std::make_shared<Pointwise>(
           "mae", PointwiseLossAttributes{.kind = PointwiseLossKind::mae}));
       if (!objective.own_loss) metrics.push_back(std::make_shared<Pointwise>("loss", pointwise));

@@ -51,6 +51,9 @@ UpdateOps update_ops(const OptimizerSettings& s, const Group& group) {
     case Kind::adamw:
       return {nullptr, std::make_shared<AdamUpdate>(AdamAttributes{
                            s.beta1, s.beta2, s.eps, group.decay, s.kind == Kind::adamw, rate})};
+    case Kind::rmsprop:
+      return {nullptr, std::make_shared<RmspropUpdate>(
+                           RmspropAttributes{s.rho, s.eps, group.decay, rate})};
     case Kind::sgd: break;
   }
   return {nullptr,
@@ -132,6 +135,7 @@ std::vector<std::string_view> state_names(Kind kind, const Update& op) {
     case Kind::adam:
     case Kind::adamw:
     case Kind::lamb: names = {"m", "v"}; break;
+    case Kind::rmsprop: names = {"square"}; break;
   }
   const auto states = static_cast<size_t>(op.states());
   CHECK(states == 0 || states == names.size(), "{} has {} states", op.name(), states);

@@ -13,7 +13,7 @@
 namespace tutti {
 
 struct OptimizerSettings {
-  enum class Kind : uint8_t { sgd, lars, adam, adamw, lamb };
+  enum class Kind : uint8_t { sgd, lars, adam, adamw, lamb, rmsprop };
 
   Kind kind = Kind::sgd;
   double momentum = 0;  ///< sgd, lars
@@ -22,7 +22,8 @@ struct OptimizerSettings {
   bool exclude_bias = false;          ///< no weight decay for biases, those of norms included
   bool exclude_norm = false;          ///< no weight decay for weights and biases of norms
   double beta1 = 0.9, beta2 = 0.999;  ///< adam, adamw, lamb
-  double eps = 1e-8;                  ///< adam, adamw, lamb (all > 0), lars
+  double rho = 0.9;                   ///< rmsprop
+  double eps = 1e-8;                  ///< adam, adamw, lamb, rmsprop (all > 0), lars
   double trust = 0.001;               ///< lars
   /// Each rank updates its shard of every bucket (parallel/shard.h): norms are summed over ranks,
   /// and new weights given to the others.

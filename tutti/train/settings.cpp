@@ -186,6 +186,7 @@ OptimizerSettings optimizer_settings(const OptimizerSection& section) {
   settings.exclude_norm = std::ranges::find(section.exclude, "norm") != section.exclude.end();
   settings.beta1 = section.beta1;
   settings.beta2 = section.beta2;
+  settings.rho = section.rho;
   settings.eps = section.eps;
   settings.trust = section.trust;
   settings.clip_norm = section.clip_norm;

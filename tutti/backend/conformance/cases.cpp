@@ -78,6 +78,8 @@ constexpr const char* kUpdates[] = {
     "adam_update f32 n333 count5",
     "adam_update f32 n333 decay0.1 decoupled count2",
     "adam_update f32 n333 decay0.1 count2",
+    "rmsprop_update f32 n333 count5",
+    "rmsprop_update f32 n333 decay0.1 rate0.1 count2",
     "parameter_norms f32 n333 count5",
     "parameter_norms f32 n5000 count3",
     "gradient_squares f32 n333 count5",
@@ -171,6 +173,7 @@ std::vector<std::string> conformance_lines() {
       for (const char* kind : {"relu", "leaky_relu", "sigmoid", "tanh", "gelu"})
         for (const char* op : {"activation", "activation_grad"})
           add(fmt::format("{} {} {} {}", op, type, shape, kind));
+      add(fmt::format("gaussian_sample {} {}", type, shape));
       add(fmt::format("pad {} {} low1 high2", type, shape));
       add(fmt::format("concat {} {} axis1 other6", type, shape));
       add(fmt::format("concat {} {} axis1 other16", type, shape));

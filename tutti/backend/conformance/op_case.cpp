@@ -27,15 +27,15 @@ Family family_of(std::string_view op) {
           "spatial_sum", "power_spectrum", "power_spectrum_grad", "resize", "resize_grad"}))
     return pool_case;
   if (op.starts_with("dense")) return dense_case;
-  if (is({"add", "mul", "scale", "bias_backward", "dropout", "reorder", "activation",
-          "activation_grad"}))
+  if (is({"add", "mul", "scale", "bias_backward", "dropout", "gaussian_sample", "reorder",
+          "activation", "activation_grad"}))
     return pointwise_case;
   if (is({"reshape", "pad", "concat", "slice", "slice_grad"})) return shape_case;
   if (op.starts_with("softmax_cross_entropy") || op.starts_with("pointwise_loss") ||
       op.starts_with("gaussian_kl"))
     return loss_case;
-  if (is({"sgd_update", "adam_update", "parameter_norms", "lars_update", "lamb_moments",
-          "lamb_update", "weight_average", "gradient_squares"}))
+  if (is({"sgd_update", "adam_update", "rmsprop_update", "parameter_norms", "lars_update",
+          "lamb_moments", "lamb_update", "weight_average", "gradient_squares"}))
     return update_case;
   if (op == "clip_scale") return clip_case;
   return nullptr;

@@ -9,6 +9,7 @@
 #include "tutti/ops/conv.h"
 #include "tutti/ops/dropout.h"
 #include "tutti/ops/elementwise.h"
+#include "tutti/ops/gaussian_sample.h"
 #include "tutti/ops/losses.h"
 #include "tutti/ops/norm_update.h"
 #include "tutti/ops/reorder.h"
@@ -26,7 +27,8 @@ std::optional<ActivationAttributes> activation_of(CaseLine& line) {
 
 void pointwise_case(CaseLine& line, OpCase& made) {
   CaseInputs in(made);
-  const bool pair = line.op == "add" || line.op == "mul" || line.op == "activation_grad";
+  const bool pair = line.op == "add" || line.op == "mul" || line.op == "activation_grad" ||
+                    line.op == "gaussian_sample";
   const bool whole = line.has("whole");  // without a batch
   for (int i = 0; i < (pair ? 2 : 1); ++i) {
     if (whole)
@@ -39,6 +41,9 @@ void pointwise_case(CaseLine& line, OpCase& made) {
   if (line.op == "scale")
     made.problem.op = std::make_shared<Scale>(static_cast<float>(line.number("factor", 1.2)));
   if (line.op == "bias_backward") made.problem.op = std::make_shared<BiasBackward>();
+  if (line.op == "gaussian_sample")
+    made.problem.op =
+        std::make_shared<GaussianSample>(static_cast<float>(line.number("factor", 0.5)), 78);
   if (line.op == "dropout")
     made.problem.op =
         std::make_shared<Dropout>(static_cast<float>(line.number("probability", 0.5)), 77);
@@ -153,6 +158,8 @@ void update_case(CaseLine& line, OpCase& made) {
                                                      .weight_decay = decay,
                                                      .trust = 0.01,
                                                      .rate = rate});
+  else if (line.op == "rmsprop_update")
+    op = std::make_shared<RmspropUpdate>(RmspropAttributes{.weight_decay = decay, .rate = rate});
   else if (line.op == "weight_average")
     op = std::make_shared<WeightAverage>(
         WeightAverageAttributes{decay, static_cast<int64_t>(line.number("from", 0))});
@@ -176,10 +183,11 @@ void update_case(CaseLine& line, OpCase& made) {
   };  // different, so that shares of threads begin inside parameters
   int64_t blocks = 0;
   for (int64_t p = 0; p < count; ++p) blocks += sum_blocks(size(p));
+  const int square = line.op == "rmsprop_update" ? 2 : 3;  // a mean of squares among the operands
   if (op->sums() == Update::Sums::reads) in.fixed(Shape{blocks, 2}, Fill::positive);
   for (int64_t p = 0; p < count; ++p)
     for (int i = 0; i < op->arity(); ++i)
-      in.fixed(Shape{size(p)}, i == 3 ? Fill::positive : Fill::normal);
+      in.fixed(Shape{size(p)}, i == square ? Fill::positive : Fill::normal);
 }
 
 /// Two sets of `count` parameters of nK elements, added alternately, from the last one on.

@@ -29,6 +29,8 @@ bool append_resize_candidates(const KernelRequest& request,
                               std::vector<KernelCandidate>& candidates);
 bool append_spectrum_candidates(const KernelRequest& request,
                                 std::vector<KernelCandidate>& candidates);
+bool append_sample_candidates(const KernelRequest& request,
+                              std::vector<KernelCandidate>& candidates);
 bool append_shape_candidates(const KernelRequest& request,
                              std::vector<KernelCandidate>& candidates);
 bool append_rows_candidates(const KernelRequest& request, std::vector<KernelCandidate>& candidates);

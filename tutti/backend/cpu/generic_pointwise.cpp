@@ -9,6 +9,7 @@
 #include "tutti/ops/activation.h"
 #include "tutti/ops/dropout.h"
 #include "tutti/ops/elementwise.h"
+#include "tutti/ops/gaussian_sample.h"
 
 namespace tutti {
 namespace {
@@ -129,7 +130,7 @@ bool add_activation_grad(const KernelRequest& r, std::vector<KernelCandidate>& c
 struct WideBits {
   uint32_t word[4][kLanes];
 
-  WideBits(const DropoutKey& key, uint32_t first_quad) {
+  WideBits(const SampleKey& key, uint32_t first_quad) {
     constexpr uint32_t kPurpose = static_cast<uint32_t>(Purpose::dropout) * 0x85EBCA6Bu;
     uint32_t k0 = static_cast<uint32_t>(key.seed) ^ kPurpose,
              k1 = static_cast<uint32_t>(key.seed >> 32) ^ key.salt;
@@ -167,8 +168,8 @@ class DropoutKernel final : public Kernel {
     const auto* x = static_cast<const T*>(args.in[0]);
     auto* y = static_cast<T*>(args.out[0]);
     for (int64_t n = 0; n < samples_; ++n, x += size_, y += size_) {
-      const DropoutKey key{args.step->seed, args.step->step, args.step->replica,
-                           args.first_sample + n, salt_};
+      const SampleKey key{args.step->seed, args.step->step, args.step->replica,
+                          args.first_sample + n, salt_};
       for (int64_t first = 0; first < size_; first += 4 * kLanes) {
         float factor[4 * kLanes];
         factors(WideBits(key, static_cast<uint32_t>(first / 4)), factor);

@@ -75,6 +75,28 @@ class AdamKernel final : public Kernel {
   AdamAttributes a_;
 };
 
+class RmspropKernel final : public Kernel {
+ public:
+  RmspropKernel(const KernelRequest& r, const RmspropUpdate& op) : list_(r, op), a_(op.rmsprop()) {}
+  void run(const KernelArgs& args) override {
+    const float lr = update_rate(args, a_.rate), scale = update_scalar(args, 1);
+    const auto rho = static_cast<float>(a_.rho), fresh = static_cast<float>(1 - a_.rho),
+               eps = static_cast<float>(a_.eps), decay = static_cast<float>(a_.weight_decay);
+    list_.for_share(args, [&](const Stretch& s) {
+#pragma omp simd
+      for (int64_t i = 0; i < s.n; ++i) {
+        const float g = s.g[i] * scale + decay * s.w[i], v = rho * s.s1[i] + fresh * g * g;
+        s.s1[i] = v;
+        s.w[i] -= lr * g / (std::sqrt(v) + eps);
+      }
+    });
+  }
+
+ private:
+  UpdateList list_;
+  RmspropAttributes a_;
+};
+
 /// Reads the weights that the update before it has written in the same share, by the same thread.
 class WeightAverageKernel final : public Kernel {
  public:
@@ -101,6 +123,8 @@ bool append_update_candidates(const KernelRequest& r, std::vector<KernelCandidat
     candidates.push_back(make_update<SgdKernel>(r, *op));
   else if (const auto* op = dynamic_cast<const AdamUpdate*>(r.op))
     candidates.push_back(make_update<AdamKernel>(r, *op));
+  else if (const auto* op = dynamic_cast<const RmspropUpdate*>(r.op))
+    candidates.push_back(make_update<RmspropKernel>(r, *op));
   else if (const auto* op = dynamic_cast<const WeightAverage*>(r.op))
     candidates.push_back(make_update<WeightAverageKernel>(r, *op));
   else

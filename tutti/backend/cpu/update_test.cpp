@@ -35,6 +35,8 @@ std::vector<Rule> rules() {
           {"adam", nullptr, std::make_shared<AdamUpdate>(AdamAttributes{.weight_decay = 1e-2})},
           {"adamw", nullptr,
            std::make_shared<AdamUpdate>(AdamAttributes{.weight_decay = 1e-2, .decoupled = true})},
+          {"rmsprop", nullptr,
+           std::make_shared<RmspropUpdate>(RmspropAttributes{.weight_decay = 1e-2})},
           {"average", nullptr, std::make_shared<WeightAverage>(WeightAverageAttributes{0.9, 0})},
           {"lars", std::make_shared<ParameterNorms>(),
            std::make_shared<LarsUpdate>(LarsAttributes{.weight_decay = 1e-2, .trust = 0.5})},

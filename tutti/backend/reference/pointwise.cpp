@@ -8,6 +8,7 @@
 #include "tutti/ops/activation.h"
 #include "tutti/ops/dropout.h"
 #include "tutti/ops/elementwise.h"
+#include "tutti/ops/gaussian_sample.h"
 #include "tutti/ops/parts.h"
 #include "tutti/ops/reorder.h"
 
@@ -53,11 +54,22 @@ Rule dropout(const Dropout& op) {
   const double keep = 1 / (1 - static_cast<double>(op.probability()));
   return each([=, salt = op.salt()](const RuleCall& call, int64_t i) {
     const int64_t size = call.in[0].shape().elements_from(1), element = i % size;
-    const DropoutKey key{call.step.seed, call.step.step, call.step.replica,
-                         call.first_sample + i / size, salt};
+    const SampleKey key{call.step.seed, call.step.step, call.step.replica,
+                        call.first_sample + i / size, salt};
     const uint32_t bits =
-        dropout_bits(key, static_cast<uint32_t>(element / 4))[static_cast<size_t>(element % 4)];
+        sample_bits(Purpose::dropout, key,
+                    static_cast<uint32_t>(element / 4))[static_cast<size_t>(element % 4)];
     return bits < threshold ? 0.0 : call.in[0][i] * keep;
+  });
+}
+
+Rule gaussian_sample(const GaussianSample& op) {
+  return each([factor = static_cast<double>(op.factor()), salt = op.salt()](const RuleCall& call,
+                                                                            int64_t i) {
+    const int64_t size = call.in[0].shape().elements_from(1);
+    const SampleKey key{call.step.seed, call.step.step, call.step.replica,
+                        call.first_sample + i / size, salt};
+    return call.in[0][i] + std::exp(factor * call.in[1][i]) * gaussian_draw(key, i % size);
   });
 }
 
@@ -84,6 +96,7 @@ Rule pointwise_rule(const KernelRequest& request) {
       return call.in[0][i] * slope_at(f, call.in[1][i]);
     });
   if (const auto* d = dynamic_cast<const Dropout*>(op)) return dropout(*d);
+  if (const auto* g = dynamic_cast<const GaussianSample*>(op)) return gaussian_sample(*g);
   if (const auto* s = dynamic_cast<const SumParts*>(op))
     return each([scale = static_cast<double>(s->scale())](const RuleCall& call, int64_t i) {
       double sum = 0;

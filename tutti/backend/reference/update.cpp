@@ -76,6 +76,20 @@ Rule adam(const AdamUpdate& op) {
   }};
 }
 
+Rule rmsprop(const RmspropUpdate& op) {
+  return {.run = [op, a = op.rmsprop()](const RuleCall& call) {
+    const double lr = call.in[0][0] * a.rate, scale = call.in[1][0];
+    for_each_parameter(call, op, [&](const Parameter& p) {
+      for (int64_t i = 0; i < p.w.size(); ++i) {
+        double &w = p.w[i], &v = p.s1[i];
+        const double g = p.g[i] * scale + a.weight_decay * w;
+        v = a.rho * v + (1.0 - a.rho) * g * g;
+        w -= lr * g / (std::sqrt(v) + a.eps);
+      }
+    });
+  }};
+}
+
 Rule parameter_norms(const ParameterNorms& op) {
   return {.run = [op](const RuleCall& call) {
     call.out[0].fill(0);
@@ -174,6 +188,7 @@ Rule update_rule(const KernelRequest& request) {
   const Op* op = request.op;
   if (const auto* s = dynamic_cast<const SgdUpdate*>(op)) return sgd(*s);
   if (const auto* a = dynamic_cast<const AdamUpdate*>(op)) return adam(*a);
+  if (const auto* r = dynamic_cast<const RmspropUpdate*>(op)) return rmsprop(*r);
   if (const auto* w = dynamic_cast<const WeightAverage*>(op)) return weight_average(*w);
   if (const auto* n = dynamic_cast<const ParameterNorms*>(op)) return parameter_norms(*n);
   if (const auto* g = dynamic_cast<const GradientSquares*>(op)) return gradient_squares(*g);

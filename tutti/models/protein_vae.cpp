@@ -25,10 +25,9 @@ ConvSpec same(int64_t channels, int64_t stride) {
 }
 
 Value dense_layer(Graph& graph, const std::string& name, Value x, int64_t outputs) {
-  return dense(graph, name, x,
-               {.outputs = outputs,
-                .init = Init::Kind::glorot_uniform,
-                .bias_init = Init::Kind::zeros});
+  return dense(
+      graph, name, x,
+      {.outputs = outputs, .init = Init::Kind::glorot_uniform, .bias_init = Init::Kind::zeros});
 }
 
 Value encoded(Graph& graph, Value x, const ProteinVaeSpec& spec) {

@@ -42,8 +42,8 @@ TEST(ProteinVae, DrawsNothingInEvaluations) {
 TEST(ProteinVae, RefusesOtherMaps) {
   Graph graph;
   for (const Shape& shape : {Shape{1, 1, 8, 9}, Shape{1, 2, 8, 8}, Shape{1, 1, 2, 2}})
-    EXPECT_THROW(
-        protein_vae(graph, graph.input(shape.to_string(), {DType::f32, shape, {}})), ConfigError);
+    EXPECT_THROW(protein_vae(graph, graph.input(shape.to_string(), {DType::f32, shape, {}})),
+                 ConfigError);
 }
 
 }  // namespace

@@ -83,8 +83,8 @@ class AdamUpdate : public Update {
   AdamAttributes a_;
 };
 
-/// RMSprop (Hinton's lecture 6e, 2012) as PyTorch's without momentum, whose alpha is rho here, as in
-/// Keras; state: v.
+/// RMSprop (Hinton's lecture 6e, 2012) as PyTorch's without momentum, whose alpha is rho here, as
+/// in Keras; state: v.
 ///   g += weight_decay * w; v = rho * v + (1 - rho) * g^2; w -= lr * g / (sqrt(v) + eps)
 struct RmspropAttributes {
   double rho = 0.9, eps = 1e-8, weight_decay = 0;

@@ -52,8 +52,8 @@ UpdateOps update_ops(const OptimizerSettings& s, const Group& group) {
       return {nullptr, std::make_shared<AdamUpdate>(AdamAttributes{
                            s.beta1, s.beta2, s.eps, group.decay, s.kind == Kind::adamw, rate})};
     case Kind::rmsprop:
-      return {nullptr, std::make_shared<RmspropUpdate>(
-                           RmspropAttributes{s.rho, s.eps, group.decay, rate})};
+      return {nullptr,
+              std::make_shared<RmspropUpdate>(RmspropAttributes{s.rho, s.eps, group.decay, rate})};
     case Kind::sgd: break;
   }
   return {nullptr,

@@ -72,8 +72,11 @@ class TreeCheck {
       report(folder, 0, fmt::format("the rules have no line `folder {}`", name));
     std::ifstream readme(folder / "README.md");
     if (!readme) return report(folder, 0, "the folder has no README.md");
-    int lines = 0;
-    for (std::string text; std::getline(readme, text);) ++lines;
+    std::string text;
+    if (!std::getline(readme, text) || !text.starts_with("# "))
+      return report(folder / "README.md", 1, "a folder's README begins with `# NAME: its purpose`");
+    int lines = 1;
+    while (std::getline(readme, text)) ++lines;
     if (lines > kReadmeLines)
       report(folder / "README.md", lines,
              fmt::format("a folder's README has at most {} lines", kReadmeLines));

@@ -140,11 +140,14 @@ TEST_F(TreeRules, BannedWordIsAWholeWordOfTheName) {
          "tutti/graph/graph_util.h:0: `util` is banned");
 }
 
-TEST_F(TreeRules, ReadmeMissingOrTooLong) {
+TEST_F(TreeRules, ReadmeMissingEmptyOrTooLong) {
   fs::remove(root_ / "tutti/graph/README.md");
   EXPECT_EQ(check(), "tutti/graph:0: the folder has no README.md\n");
-  std::string text;
-  for (int i = 0; i < 31; ++i) text += "line\n";
+  for (const char* nothing : {"", "line\n"})
+    expect("tutti/graph/README.md", nothing,
+           "tutti/graph/README.md:1: a folder's README begins with `# NAME: its purpose`");
+  std::string text = "# purpose\n";
+  for (int i = 0; i < 30; ++i) text += "line\n";
   expect("tutti/graph/README.md", text,
          "tutti/graph/README.md:31: a folder's README has at most 30 lines");
 }

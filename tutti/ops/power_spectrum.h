@@ -28,8 +28,7 @@ struct PowerSpectrumAttributes {
 /// X = sum over the P positions r of x[n, c, r] exp(-2 pi i k r / s): with this factor the power of
 /// white noise is its variance. A mean of |X|^2 over shells is the usual estimate of P(k) (Feldman,
 /// Kaiser & Peacock 1994, without weights and without taking off shot noise). A sample is read as a
-/// whole: parts and slabs of it are gathered before, and each part computes all of it. Extents are
-/// at most 4096.
+/// whole: parts and slabs of it are gathered before, and each part computes all of it.
 class PowerSpectrum : public Op {
  public:
   explicit PowerSpectrum(PowerSpectrumAttributes attributes) : a_(attributes) {}

@@ -2,7 +2,6 @@
 #include <chrono>
 #include <functional>
 #include <limits>
-#include <memory>
 #include <set>
 
 #include "tutti/base/hash.h"
@@ -112,7 +111,8 @@ constexpr double kLongPass = 0.5;  // volumes take seconds a pass; one says enou
 
 /// The better of two passes after one to warm up. Ends with the first that takes longer than
 /// kLongPass, and once warm with one that takes longer than `give_up_seconds`.
-double first_seconds(PassTimer& timer, double give_up_seconds) {
+double pass_seconds(const Plan& plan, const Backend& backend, double give_up_seconds) {
+  PassTimer timer(plan, backend);
   double best = std::numeric_limits<double>::infinity();
   for (int run = 0; run < 3; ++run) {
     const double seconds = timer.seconds();
@@ -128,37 +128,20 @@ struct Contender {
   double seconds = std::numeric_limits<double>::infinity();
 };
 
-/// What a PassTimer of the plan holds, in bytes.
-size_t held_bytes(const Plan& plan) {
-  const Variables& v = plan.variables;
-  size_t bytes = plan.arena_bytes + plan.packed_bytes + v.parameter_bytes + v.statistic_bytes +
-                 v.trained_bytes * (1 + v.state_kinds.size());
-  for (const Value input : plan.inputs) bytes += plan.desc(input).bytes();
-  return bytes + static_cast<size_t>(plan.options.threads) *
-                     (plan.tile_scratch_bytes + plan.workspace_bytes + plan.state_bytes);
-}
-
 /// The two fastest run in turns where they are close: whatever else the machine does meanwhile
-/// slows both. Not where passes are long or hold much memory, since both are there at once.
+/// slows both. Each turn takes memory of its own, so that there is never more than one at once.
 void run_in_turns(std::vector<Contender>& contenders, const Backend& backend) {
-  constexpr double kClose = 1.1, kAllTurns = 1;  // of the faster one; seconds
-  constexpr size_t kMemory = size_t{2} << 30;
+  constexpr double kClose = 1.1;  // of the faster one
+  constexpr int kTurns = 3;
   if (contenders.size() < 2) return;
   std::ranges::stable_sort(contenders, std::less{}, &Contender::seconds);
-  Contender &a = contenders[0], &b = contenders[1];
-  if (b.seconds > kClose * a.seconds || b.seconds > kLongPass ||
-      held_bytes(a.plan) + held_bytes(b.plan) > kMemory)
-    return;
-  PassTimer of_a(a.plan, backend), of_b(b.plan, backend);
-  of_a.seconds(), of_b.seconds();  // to warm up
-  const int turns = std::clamp(static_cast<int>(kAllTurns / (a.seconds + b.seconds)), 3, 20);
-  for (int turn = 0; turn < turns; ++turn) {
-    a.seconds = std::min(a.seconds, of_a.seconds());
-    b.seconds = std::min(b.seconds, of_b.seconds());
-  }
-  for (const Contender* c : {&a, &b})
-    log::debug("layout {}: {:.2f} ms a pass, the best of {} in turns", c->plan.layout,
-               c->seconds * 1e3, turns);
+  const double slower = contenders[1].seconds;
+  if (slower > kClose * contenders[0].seconds || slower > kLongPass) return;
+  for (int turn = 0; turn < kTurns; ++turn)
+    for (Contender* c : {&contenders[0], &contenders[1]})
+      c->seconds = std::min(c->seconds, pass_seconds(c->plan, backend, 2 * slower));
+  for (const Contender* c : {&contenders[0], &contenders[1]})
+    log::debug("layout {}: {:.2f} ms a pass, in turns", c->plan.layout, c->seconds * 1e3);
 }
 
 /// The first layout with the least arithmetic in slow kernels: on a processor without kernels for
@@ -196,12 +179,8 @@ Plan fastest_plan(const Graph& graph, const Backend& backend, PlanOptions option
       continue;
     }
     Contender& c = contenders.emplace_back(Contender{std::move(plan)});
-    if (least > kLong) {
-      c.seconds = estimated_seconds(c.plan, backend);
-    } else {
-      PassTimer timer(c.plan, backend);
-      c.seconds = first_seconds(timer, 2 * best_seconds);
-    }
+    c.seconds = least > kLong ? estimated_seconds(c.plan, backend)
+                              : pass_seconds(c.plan, backend, 2 * best_seconds);
     log::debug("layout {}: {:.2f} ms a pass", c.plan.layout, c.seconds * 1e3);
     best_seconds = std::min(best_seconds, c.seconds);
   }

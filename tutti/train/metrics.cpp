@@ -54,11 +54,21 @@ void at_each_position(const SampleTensor& prediction, const SampleTensor& target
   }
 }
 
-class Accuracy final : public Metric {
+/// Between 0 and 1, the more the better.
+class Share : public Metric {
  public:
-  std::string_view name() const override { return "accuracy"; }
+  explicit Share(std::string_view name) : name_(name) {}
+  std::string_view name() const override { return name_; }
   bool higher_is_better() const override { return true; }
   bool is_fraction() const override { return true; }
+
+ private:
+  std::string_view name_;
+};
+
+class Accuracy final : public Share {
+ public:
+  Accuracy() : Share("accuracy") {}
   double of_sample(const SampleTensor& prediction, const SampleTensor& target,
                    int64_t i) const override {
     int64_t right = 0;
@@ -68,11 +78,9 @@ class Accuracy final : public Metric {
   }
 };
 
-class TopFive final : public Metric {
+class TopFive final : public Share {
  public:
-  std::string_view name() const override { return "top5"; }
-  bool higher_is_better() const override { return true; }
-  bool is_fraction() const override { return true; }
+  TopFive() : Share("top5") {}
   double of_sample(const SampleTensor& prediction, const SampleTensor& target,
                    int64_t i) const override {
     double among = 0;
@@ -118,11 +126,9 @@ class CrossEntropy final : public Metric {
   SoftmaxCrossEntropyAttributes loss_;
 };
 
-class IntersectionOverUnion final : public Metric {
+class IntersectionOverUnion final : public Share {
  public:
-  std::string_view name() const override { return "iou"; }
-  bool higher_is_better() const override { return true; }
-  bool is_fraction() const override { return true; }
+  IntersectionOverUnion() : Share("iou") {}
   double of_sample(const SampleTensor& prediction, const SampleTensor& target,
                    int64_t i) const override {
     const auto classes = static_cast<size_t>(prediction.sample[0]);
@@ -158,11 +164,9 @@ struct Found {
   }
 };
 
-class FoundOnes final : public Metric {
+class FoundOnes final : public Share {
  public:
-  std::string_view name() const override { return "f1"; }
-  bool higher_is_better() const override { return true; }
-  bool is_fraction() const override { return true; }
+  FoundOnes() : Share("f1") {}
   double of_sample(const SampleTensor& prediction, const SampleTensor& target,
                    int64_t i) const override {
     const Found f(prediction, target, i);
@@ -172,11 +176,9 @@ class FoundOnes final : public Metric {
   }
 };
 
-class RightSide final : public Metric {
+class RightSide final : public Share {
  public:
-  std::string_view name() const override { return "accuracy"; }
-  bool higher_is_better() const override { return true; }
-  bool is_fraction() const override { return true; }
+  RightSide() : Share("accuracy") {}
   double of_sample(const SampleTensor& prediction, const SampleTensor& target,
                    int64_t i) const override {
     return static_cast<double>(Found(prediction, target, i).right) /

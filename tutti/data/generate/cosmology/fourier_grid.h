@@ -1,9 +1,11 @@
 #pragma once
-// Periodic fields on a cubic grid and their Fourier transforms, by FFTW in single precision.
+// Periodic fields on a cubic grid and their Fourier transforms (base/fourier.h).
 
 #include <complex>
 #include <cstdint>
 #include <memory>
+
+#include "tutti/base/fourier.h"
 
 namespace tutti::data {
 
@@ -28,8 +30,7 @@ class GridField {
   std::unique_ptr<float[], Free> values_;
 };
 
-/// The transforms of one side, planned without measuring: the same on every call, so a field's bits
-/// are too. Transforms may run on several threads at once, each on fields of its own.
+/// The transforms of one side. They may run on several threads at once, each on fields of its own.
 class FourierGrid {
  public:
   explicit FourierGrid(int side);  ///< ConfigError for less than 2
@@ -47,16 +48,13 @@ class FourierGrid {
   int odd_wave(int i) const { return 2 * i == side_ ? 0 : wave(i); }
 
   /// modes[k] = sum of values[x] exp(-i k x).
-  void to_modes(GridField& field) const;
+  void to_modes(GridField& field) const { fourier_.to_modes(field.values()); }
   /// values[x] = sum of modes[k] exp(i k x): no 1 / side^3. The field's modes are overwritten.
-  void to_values(GridField& field) const;
+  void to_values(GridField& field) const { fourier_.to_values(field.values()); }
 
  private:
-  struct Destroy {
-    void operator()(void* plan) const;
-  };
   int side_;
-  std::unique_ptr<void, Destroy> forward_, backward_;
+  RealFourier fourier_;
 };
 
 }  // namespace tutti::data

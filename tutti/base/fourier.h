@@ -1,0 +1,76 @@
+#pragma once
+// Fourier transforms of periodic real fields, by FFTW in single precision. A header alone: what
+// includes it links FFTW, the communication library does not.
+
+#include <fftw3.h>
+#include <fmt/ranges.h>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <span>
+#include <vector>
+
+#include "tutti/base/error.h"
+
+namespace tutti {
+
+/// The transforms of fields with certain extents, planned without measuring: the same on every call
+/// on one type of processor, so a field's bits are too. Transforms may run on several threads at
+/// once, each on memory of its own. A field is floats() floats, aligned to 64 bytes: values
+/// [s1]...[row] of which the first s of a row count, s the last extent, or modes [s1]...[row / 2]
+/// of the same field; row = 2 (s / 2 + 1), so that a transform stays in place.
+class RealFourier {
+ public:
+  /// One to three extents, outermost first, each at least 1. ConfigError where FFTW has no plan.
+  explicit RealFourier(std::span<const int64_t> extents) : row_(2 * (extents.back() / 2 + 1)) {
+    for (const int64_t extent : extents.first(extents.size() - 1)) rows_ *= extent;
+    const std::vector<int> sides(extents.begin(), extents.end());
+    const auto rank = static_cast<int>(sides.size());
+    // Plans depend on how memory is aligned. Without measuring they do not touch it.
+    const std::unique_ptr<float, decltype(&fftwf_free)> memory(
+        fftwf_alloc_real(static_cast<size_t>(floats())), &fftwf_free);
+    if (!memory) throw std::bad_alloc();
+    float* const field = memory.get();
+    const std::lock_guard lock(planner());
+    forward_.reset(fftwf_plan_dft_r2c(rank, sides.data(), field, modes_of(field), FFTW_ESTIMATE));
+    backward_.reset(fftwf_plan_dft_c2r(rank, sides.data(), modes_of(field), field, FFTW_ESTIMATE));
+    if (!forward_ || !backward_)
+      throw ConfigError(fmt::format("FFTW has no transform of {}", fmt::join(sides, "x")));
+  }
+
+  int64_t row() const { return row_; }
+  int64_t rows() const { return rows_; }  ///< of a field, together
+  int64_t floats() const { return rows_ * row_; }
+
+  /// modes[k] = sum of values[x] exp(-2 pi i k x / s).
+  void to_modes(float* field) const {
+    fftwf_execute_dft_r2c(forward_.get(), field, modes_of(field));
+  }
+  /// values[x] = sum of modes[k] exp(2 pi i k x / s) over all modes, of which the field holds a
+  /// half: no 1 / positions. The modes are overwritten.
+  void to_values(float* field) const {
+    fftwf_execute_dft_c2r(backward_.get(), modes_of(field), field);
+  }
+
+ private:
+  /// FFTW makes and destroys plans for one thread at a time.
+  static std::mutex& planner() {
+    static std::mutex mutex;
+    return mutex;
+  }
+  static fftwf_complex* modes_of(float* field) { return reinterpret_cast<fftwf_complex*>(field); }
+
+  struct Destroy {
+    void operator()(fftwf_plan plan) const {
+      const std::lock_guard lock(planner());
+      fftwf_destroy_plan(plan);
+    }
+  };
+  using Plan = std::unique_ptr<std::remove_pointer_t<fftwf_plan>, Destroy>;
+  int64_t row_, rows_ = 1;
+  Plan forward_, backward_;
+};
+
+}  // namespace tutti

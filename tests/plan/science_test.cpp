@@ -83,6 +83,18 @@ TEST(Science, BatchNormsAreNotKeptForTheirRows) {
   EXPECT_GT(again, 10);
 }
 
+/// Nor is what a depthwise convolution makes for the pointwise one behind it.
+TEST(Science, DepthwiseResultsAreNotKept) {
+  const Graph graph = science_network("deepcam", DType::f32, 1, {.threads = 2}).graph;
+  int forward = 0, again = 0;
+  for (const Node& node : graph.nodes()) {
+    if (node.op->name() != "conv" || graph.shape(node.in[1])[1] != 1) continue;
+    node.name.ends_with(" again") ? ++again : ++forward;
+  }
+  EXPECT_GT(forward, 10);
+  EXPECT_EQ(again, forward);
+}
+
 INSTANTIATE_TEST_SUITE_P(Networks, Science, testing::Values("cosmoflow2", "deepcam"),
                          [](const auto& info) { return std::string(info.param); });
 

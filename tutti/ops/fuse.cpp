@@ -301,6 +301,18 @@ Rewritten fold_residual_sums(const Graph& graph) {
   return rewriter.build();
 }
 
+namespace {
+
+/// A convolution of each channel by itself does a few operations for a number that it reads.
+bool is_depthwise(const Graph& graph, const Node& node) {
+  const auto* conv = dynamic_cast<const Conv*>(node.op.get());
+  if (!conv) return false;
+  const Shape& weight = graph.shape(node.in[1]);
+  return conv->conv().groups > 1 && conv->conv().groups == weight[0] && weight[1] == 1;
+}
+
+}  // namespace
+
 Rewritten recompute_activations(const Graph& graph, size_t first_backward) {
   std::vector<int> forward_readers(graph.values().size()), backward_readers(graph.values().size());
   for (size_t n = 0; n < graph.nodes().size(); ++n) {
@@ -316,8 +328,9 @@ Rewritten recompute_activations(const Graph& graph, size_t first_backward) {
     const auto z = static_cast<size_t>(node.out[0].id);
     if (backward_readers[z] == 0) continue;
     const bool rows = dynamic_cast<const GatherRows*>(node.op.get()) != nullptr;
-    const bool norm = is_norm(node.op.get()) && !has_residual(node.op.get());
-    if (!rows && (!norm || forward_readers[z] != 1)) continue;
+    const bool cheap =
+        (is_norm(node.op.get()) && !has_residual(node.op.get())) || is_depthwise(graph, node);
+    if (!rows && (!cheap || forward_readers[z] != 1)) continue;
     rewriter.repeat(node, first_backward);
     for (const Value v : node.in) ++backward_readers[static_cast<size_t>(v.id)];
   }

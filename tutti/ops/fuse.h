@@ -30,8 +30,9 @@ Rewritten fold_row_sums(const Graph& graph);
 /// After differentiate, whose first node is number `first_backward`: a batch norm (without
 /// residual) that one op reads forward is computed again where backward needs it, from the
 /// convolution's output that is kept anyway. One pass over a tile in cache buys that its result
-/// never goes to memory: half of what a residual network stores. So are slabs' rows (GatherRows),
-/// together with the batch norm that they are rows of.
+/// never goes to memory: half of what a residual network stores. So are depthwise convolutions that
+/// one op reads, a few operations a number, and slabs' rows (GatherRows), together with the batch
+/// norm that they are rows of.
 Rewritten recompute_activations(const Graph& graph, size_t first_backward);
 
 }  // namespace tutti

@@ -51,8 +51,8 @@ int64_t Layout::storage_elements(const Shape& shape) const {
 int64_t Layout::offset(const Shape& shape, const int64_t* index) const {
   std::array<int64_t, Shape::kMaxRank> rest{}, extent{};
   for (int i = 0; i < shape.rank(); ++i) {
-    rest[static_cast<size_t>(i)] = index[i];
     extent[static_cast<size_t>(i)] = padded(shape, i);
+    rest[static_cast<size_t>(i)] = mirrored && i >= 2 ? shape[i] - 1 - index[i] : index[i];
   }
   int64_t position = 0, stride = 1;
   for (int b = num_blocks - 1; b >= 0; --b) {
@@ -70,12 +70,26 @@ int64_t Layout::offset(const Shape& shape, const int64_t* index) const {
   return position;
 }
 
-std::vector<int64_t> Layout::terms(const Shape& shape, int dim) const {
+std::vector<int64_t> Layout::terms(const Shape& shape, int dim, bool padding) const {
   std::vector<int64_t> terms;
   std::array<int64_t, Shape::kMaxRank> index{};
-  for (int64_t& i = index[static_cast<size_t>(dim)]; i < shape[dim]; ++i)
-    terms.push_back(offset(shape, index.data()));
+  int64_t& i = index[static_cast<size_t>(dim)];
+  const int64_t count = padding ? padded(shape, dim) : shape[dim];
+  if (mirrored && dim >= 2) i = shape[dim] - 1;
+  const int64_t others =
+      offset(shape, index.data());  // what the other dimensions' first index adds
+  for (i = 0; i < count; ++i) terms.push_back(offset(shape, index.data()) - others);
   return terms;
+}
+
+Layout Layout::with_first_two_swapped() const {
+  Layout layout = *this;
+  for (int8_t& dim : layout.order)
+    if (dim < 2) dim = static_cast<int8_t>(1 - dim);
+  for (int b = 0; b < num_blocks; ++b)
+    if (int8_t& dim = layout.blocks[static_cast<size_t>(b)].dim; dim < 2)
+      dim = static_cast<int8_t>(1 - dim);
+  return layout;
 }
 
 int64_t Layout::channel_block(const Shape& shape) const {
@@ -96,6 +110,7 @@ std::string Layout::to_string(int rank) const {
     const auto [dim, size] = blocks[static_cast<size_t>(b)];
     text += fmt::format("{}{}x{}", b == 0 ? ":" : ",", dim, size);
   }
+  if (mirrored) text += " mirrored";
   return text;
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <set>
 
 #include "tutti/base/error.h"
@@ -46,6 +47,40 @@ TEST(Layout,
         for (int64_t w = 0; w < 3; ++w) seen.insert(at(layout, shape, {o, i, h, w}));
   EXPECT_EQ(seen.size(), 20u * 17 * 9);
   EXPECT_LT(*seen.rbegin(), layout.storage_elements(shape));
+}
+
+TEST(Layout, AMirroredWindowCountsFromItsEnd) {
+  Layout layout;
+  layout.blocks = {Layout::Block{1, 8}, Layout::Block{0, 16}};
+  layout.num_blocks = 2;
+  Layout mirrored = layout;
+  mirrored.mirrored = true;
+  const Shape shape{20, 17, 2, 3};
+  EXPECT_EQ(at(mirrored, shape, {19, 16, 0, 1}), at(layout, shape, {19, 16, 1, 1}));
+  EXPECT_EQ(at(mirrored, shape, {19, 16, 1, 0}), at(layout, shape, {19, 16, 0, 2}));
+  int64_t sum = 0;
+  const std::array<size_t, 4> index{19, 16, 0, 1};
+  for (int d = 0; d < 4; ++d) sum += mirrored.terms(shape, d).at(index[static_cast<size_t>(d)]);
+  EXPECT_EQ(sum, at(mirrored, shape, {19, 16, 0, 1}));
+  EXPECT_NE(mirrored.to_string(4), layout.to_string(4));  // it is in the plan's hash
+}
+
+TEST(Layout, TermsReachIntoThePaddingIfAsked) {
+  const Layout layout = Layout::blocked_channels(16);
+  const Shape shape{2, 20, 3};
+  EXPECT_EQ(layout.terms(shape, 1).size(), 20u);
+  EXPECT_EQ(layout.terms(shape, 1, true).size(), 32u);
+}
+
+TEST(Layout, SwappedInputsAndOutputsLieInTheSamePlaces) {
+  Layout layout;
+  layout.order = {1, 0, 2, 3, 4, 5};
+  layout.blocks = {Layout::Block{1, 8}, Layout::Block{0, 16}, Layout::Block{1, 2}};
+  layout.num_blocks = 3;
+  const Layout swapped = layout.with_first_two_swapped();
+  EXPECT_EQ(at(layout, {32, 48, 3, 3}, {17, 35, 1, 2}),
+            at(swapped, {48, 32, 3, 3}, {35, 17, 1, 2}));
+  EXPECT_EQ(swapped.with_first_two_swapped(), layout);
 }
 
 TEST(Layout, RefusesMoreElementsThanFit) {

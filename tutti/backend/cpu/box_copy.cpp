@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tutti/backend/cpu/simd.h"
 #include "tutti/base/error.h"
 
 namespace tutti {
@@ -20,6 +21,16 @@ std::vector<int64_t> group_terms(const std::vector<int64_t>& terms, size_t size)
   std::vector<int64_t> first;
   for (size_t i = 0; i < terms.size(); i += size) first.push_back(terms[i]);
   return first;
+}
+
+template <class T>
+void add_row(int64_t count, const T* x, T* y) {
+  const auto add = [&](int64_t i, auto lanes) {
+    simd::store(y + i, simd::load(y + i, lanes) + simd::load(x + i, lanes), lanes);
+  };
+  int64_t i = 0;
+  for (; i + simd::kLanes <= count; i += simd::kLanes) add(i, simd::AllLanes{});
+  if (i < count) add(i, simd::SomeLanes{static_cast<int>(count - i)});
 }
 
 }  // namespace
@@ -123,8 +134,7 @@ void BoxCopy::add(const void* from, void* to, DType type) const {
   const auto sum = [&]<class T>(T) {
     const auto row = [](int64_t count, const T* x, int64_t x_step, T* y, int64_t y_step) {
       if (x_step == 1 && y_step == 1)
-        for (int64_t i = 0; i < count; ++i)
-          y[i] = T(static_cast<float>(y[i]) + static_cast<float>(x[i]));
+        add_row(count, x, y);
       else
         for (int64_t i = 0; i < count; ++i)
           y[i * y_step] = T(static_cast<float>(y[i * y_step]) + static_cast<float>(x[i * x_step]));

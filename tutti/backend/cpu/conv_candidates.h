@@ -8,8 +8,8 @@
 
 namespace tutti {
 
-/// Appends what conv.h, conv_widened.h and conv_turned.h have for it; returns false if the op is no
-/// convolution.
+/// Appends what conv.h, conv_mirrored.h, conv_widened.h and conv_turned.h have for it; returns
+/// false if the op is no convolution.
 bool append_every_conv_candidate(const KernelRequest& request,
                                  std::vector<KernelCandidate>& candidates);
 

@@ -79,6 +79,7 @@ bool is_blocked(MemoryDesc::View view) {
 }  // namespace
 
 dnnl_format_tag_t tag_of(const Layout& layout, int rank) {
+  if (layout.mirrored) return dnnl_format_tag_undef;
   std::string name;
   for (int i = 0; i < rank; ++i) {
     const int dim = layout.order[static_cast<size_t>(i)];

@@ -38,14 +38,8 @@ struct Axis {
 };
 
 Axis axis_of(const TensorDesc& from, const TensorDesc& to, int dim) {
-  Axis axis{from.shape[dim], to.layout.padded(to.shape, dim), {}, {}};
-  std::array<int64_t, Shape::kMaxRank> index{};
-  for (int64_t i = 0; i < axis.padded; ++i) {
-    index[static_cast<size_t>(dim)] = i;
-    axis.to.push_back(to.layout.offset(to.shape, index.data()));
-    axis.from.push_back(i < axis.extent ? from.layout.offset(from.shape, index.data()) : 0);
-  }
-  return axis;
+  return {from.shape[dim], to.layout.padded(to.shape, dim), from.layout.terms(from.shape, dim),
+          to.layout.terms(to.shape, dim, true)};
 }
 
 /// The dimension whose neighbours lie next to each other in the output.

@@ -105,13 +105,7 @@ class ReorderBlocksKernel final : public Kernel {
 };
 
 std::vector<int64_t> places_of(const TensorDesc& desc, int dim) {
-  std::vector<int64_t> places;
-  std::array<int64_t, Shape::kMaxRank> index{};
-  for (int64_t i = 0; i < desc.layout.padded(desc.shape, dim); ++i) {
-    index[static_cast<size_t>(dim)] = i;
-    places.push_back(desc.layout.offset(desc.shape, index.data()));
-  }
-  return places;
+  return desc.layout.terms(desc.shape, dim, true);
 }
 
 /// The sums of one place of each dimension from 2 on.

@@ -32,7 +32,14 @@ TEST(Models, HaveTheNumberOfParametersOfTheOriginals) {
   EXPECT_EQ(parameters(named("resnet56")), 853'018);
   EXPECT_EQ(parameters(named("resnet110")), 1'727'962);
   EXPECT_EQ(parameters(named("resnet18")), 11'689'512);
+  EXPECT_EQ(parameters(named("resnet34")), 21'797'672);
   EXPECT_EQ(parameters(named("resnet50")), 25'557'032);
+  EXPECT_EQ(parameters(named("resnet101")), 44'549'160);
+  EXPECT_EQ(parameters(named("resnet152")), 60'192'808);
+  EXPECT_EQ(parameters(named("vgg11-bn")), 132'868'840);
+  EXPECT_EQ(parameters(named("vgg13-bn")), 133'053'736);
+  EXPECT_EQ(parameters(named("vgg16-bn")), 138'365'992);
+  EXPECT_EQ(parameters(named("vgg19-bn")), 143'678'248);
   EXPECT_EQ(parameters(named("lenet")), 61'706);
   EXPECT_EQ(parameters(named("mlp")), 784 * 256 + 256 + 256 * 128 + 128 + 128 * 10 + 10);
 }

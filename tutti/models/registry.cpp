@@ -5,10 +5,12 @@
 #include "tutti/models/cosmoflow.h"
 #include "tutti/models/cosmoflow_small.h"
 #include "tutti/models/deepcam.h"
+#include "tutti/models/fc_densenet.h"
 #include "tutti/models/feed_forward.h"
 #include "tutti/models/layers.h"
 #include "tutti/models/protein_vae.h"
 #include "tutti/models/resnet.h"
+#include "tutti/models/vgg.h"
 
 namespace tutti {
 namespace {
@@ -40,6 +42,41 @@ ModelInfo imagenet_resnet(int depth, const char* blocks) {
       .prediction = [depth](Graph& graph, Value x, const ModelSpec& spec) {
         return imagenet_resnet_logits(graph, x, spec, depth);
       }};
+}
+
+ModelInfo vgg_bn(int depth) {
+  return {.name = fmt::format("vgg{}-bn", depth),
+          .description = fmt::format("VGG of {} layers with batch norm, for images of 32x32 and "
+                                     "more (Simonyan and Zisserman 2014, table 1)",
+                                     depth),
+          .input = {3, 224, 224},
+          .classes = 1000,
+          .takes_width = true,
+          .takes_hidden = true,
+          .takes_dropout = true,
+          .prediction = [depth](Graph& graph, Value x, const ModelSpec& spec) {
+            return vgg_bn_logits(graph, x, spec, depth);
+          }};
+}
+
+ModelInfo tiramisu(int depth) {
+  return {.name = fmt::format("fc-densenet{}", depth),
+          .description = fmt::format("fully convolutional DenseNet of {} layers: a class or a "
+                                     "number at each position (Jegou et al. 2017)",
+                                     depth),
+          .task = TaskKind::segment,
+          .input = {3, 224, 224},
+          .classes = 11,
+          .takes_width = true,
+          .takes_dropout = true,
+          .prediction = [depth](Graph& graph, Value x, const ModelSpec& spec) {
+            FcDenseNetSpec own = fc_densenet(depth);
+            own.outputs = spec.classes;
+            own.mode = spec.mode;
+            if (spec.width > 0) own.first = spec.width;
+            if (spec.dropout) own.dropout = *spec.dropout;
+            return fc_densenet_prediction(graph, x, own);
+          }};
 }
 
 Value cosmoflow(Graph& graph, Value x, const ModelSpec& spec) {
@@ -77,7 +114,17 @@ std::vector<ModelInfo> all_models() {
       cifar_resnet(56),
       cifar_resnet(110),
       imagenet_resnet(18, "two blocks of two 3x3 convolutions"),
+      imagenet_resnet(34, "three to six blocks of two 3x3 convolutions"),
       imagenet_resnet(50, "bottleneck blocks"),
+      imagenet_resnet(101, "bottleneck blocks, 23 of them in the third"),
+      imagenet_resnet(152, "bottleneck blocks, 36 of them in the third"),
+      vgg_bn(11),
+      vgg_bn(13),
+      vgg_bn(16),
+      vgg_bn(19),
+      tiramisu(56),
+      tiramisu(67),
+      tiramisu(103),
       {.name = "cosmoflow",
        .description = "MLPerf HPC's CosmoFlow: four numbers of a universe from a volume, five 3-D "
                       "convolutions of 3x3x3 (model.kernel = 2: of 2x2x2, as in v0.7)",

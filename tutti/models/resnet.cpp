@@ -84,6 +84,17 @@ Value stages(Graph& graph, Value x, const Style& style, int64_t width,
   return x;
 }
 
+/// Blocks of each stage (He et al. 2015, table 1).
+std::vector<int> imagenet_blocks(int depth) {
+  switch (depth) {
+    case 18: return {2, 2, 2, 2};
+    case 34:
+    case 50: return {3, 4, 6, 3};
+    case 101: return {3, 4, 23, 3};
+    default: CHECK(depth == 152, "depth {}", depth); return {3, 8, 36, 3};
+  }
+}
+
 }  // namespace
 
 Value cifar_resnet_logits(Graph& graph, Value images, const ModelSpec& spec, int depth) {
@@ -99,12 +110,11 @@ Value cifar_resnet_logits(Graph& graph, Value images, const ModelSpec& spec, int
 }
 
 Value imagenet_resnet_logits(Graph& graph, Value images, const ModelSpec& spec, int depth) {
-  CHECK(depth == 18 || depth == 50, "depth {}", depth);
   const int64_t width = spec.width > 0 ? spec.width : 64;
   const Style style{.mode = spec.mode,
                     .shortcut = spec.shortcut.value_or(Shortcut::B),
                     .projection = "downsample",
-                    .bottleneck = depth == 50};
+                    .bottleneck = depth >= 50};
   Value x = conv_of(graph, "conv1", images, {width, 7, 2});
   x = batch_norm(graph, "bn1", x, spec.mode, {.relu = true});
   x = pool(graph, "maxpool", x,
@@ -113,8 +123,7 @@ Value imagenet_resnet_logits(Graph& graph, Value images, const ModelSpec& spec, 
             .stride = in_all(2),
             .pad_low = in_all(1),
             .pad_high = in_all(1)});
-  x = stages(graph, x, style, width,
-             depth == 18 ? std::vector<int>{2, 2, 2, 2} : std::vector<int>{3, 4, 6, 3});
+  x = stages(graph, x, style, width, imagenet_blocks(depth));
   return dense(graph, "fc", global_average_pool(graph, "avgpool", x), {.outputs = spec.classes});
 }
 

@@ -90,7 +90,7 @@ TEST(OpenDataset, OfADamagedFileTheCommandThatMakesItAgainIsSaidOnce) {
 
 TEST(OpenDataset, SaysWhatToDo) {
   const ScratchDirectory scratch;
-  EXPECT_THROW(open_dataset({.name = "imagenet", .dir = scratch.path()}), ConfigError);
+  EXPECT_THROW(open_dataset({.name = "svhn", .dir = scratch.path()}), ConfigError);
   EXPECT_THROW(open_dataset({.name = "cifar10", .dir = scratch.path(), .split = "validation"}),
                ConfigError);
   EXPECT_THROW(open_dataset({.name = "cifar10"}), ConfigError);

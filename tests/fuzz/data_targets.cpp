@@ -20,6 +20,8 @@
 #include "tutti/data/format/tf_example.h"
 #include "tutti/data/format/tfrecord.h"
 #include "tutti/data/store/fetch.h"
+#include "tutti/data/images/image_places.h"
+#include "tutti/data/images/resample.h"
 #include "tutti/data/transform/steps.h"
 
 namespace tutti::fuzz {
@@ -149,7 +151,41 @@ void steps(Bytes bytes) {
   });
 }
 
-constexpr std::array<Target, 20> kTargets = {{{"idx", idx},
+void tar(Bytes bytes) {
+  const auto path = as_file("input.tar", bytes);
+  answer([&] {
+    const data::ImagePlaces places(data::ImageSource{.folder = {}, .tars = {path}});
+    for (int64_t i = 0; i < places.size(); ++i) places.origin(i);
+  });
+}
+
+/// Size, the whole image, and a part of it at half the size, as a reader thread would.
+void read_image(Bytes bytes) {
+  constexpr int64_t kMostPixelsHere = 1 << 20;
+  answer([&] {
+    const data::ImageSize size = data::image_size(bytes, kMostPixelsHere);
+    data::DecodedImage image;
+    data::decode_image(
+        bytes, {size.height / 3, size.width / 3, (size.height + 2) / 3, (size.width + 2) / 3}, 4,
+        image);
+    const auto whole = [](int64_t extent) { return static_cast<double>(extent); };
+    std::vector<uint8_t> pixels(3 * 8 * 8);
+    data::resample(
+        image,
+        {whole(image.top), whole(image.left), whole(image.size.height), whole(image.size.width)},
+        {image.top, image.left, image.size.height, image.size.width}, {8, 8}, pixels.data());
+    data::decode_whole(bytes, "input", image);
+  });
+}
+
+void jpeg(Bytes bytes) {
+  if (data::is_jpeg(bytes)) read_image(bytes);
+}
+void png(Bytes bytes) {
+  if (data::is_png(bytes)) read_image(bytes);
+}
+
+constexpr std::array<Target, 24> kTargets = {{{"idx", idx},
                                               {"cifar", cifar},
                                               {"lattices", lattices},
                                               {"npy", npy},
@@ -169,7 +205,10 @@ constexpr std::array<Target, 20> kTargets = {{{"idx", idx},
                                               {"field_line", field_line},
                                               {"statistics", statistics},
                                               {"url_list", url_list},
-                                              {"steps", steps}}};
+                                              {"steps", steps},
+                                              {"tar", tar},
+                                              {"jpeg", jpeg},
+                                              {"png", png}}};
 
 }  // namespace
 

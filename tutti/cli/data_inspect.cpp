@@ -11,6 +11,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/shell.h"
 #include "tutti/cli/data_suggestion.h"
+#include "tutti/cli/inspect_images.h"
 #include "tutti/data/arrays/file_list.h"
 #include "tutti/data/arrays/npy_folders.h"
 #include "tutti/data/arrays/sample_file.h"
@@ -180,10 +181,8 @@ Inspected inspect_records(const fs::path& path) {
   return found;
 }
 
-/// What is shown: a listing, and a configuration to start from.
-struct Report {
-  std::string listing, configuration;
-
+/// What is shown.
+struct Report : InspectedData {
   /// The listing as comments, so that the whole is a configuration.
   std::string to_toml() const {
     std::string text;
@@ -201,7 +200,7 @@ struct Report {
 Report report_files(const fs::path& first, const SuggestedFiles& files) {
   const Inspected found =
       data::is_record_file(first) ? inspect_records(first) : inspect_arrays(first);
-  return {found.text, suggested_configuration(found.arrays, files)};
+  return {{found.text, suggested_configuration(found.arrays, files)}};
 }
 
 /// The folder of one of these names, or the file `name.h5` or the like; empty: there is none.
@@ -249,8 +248,8 @@ std::string network_for(const std::string& dataset) {
 
 Report report_set(const std::string& name, const fs::path& path) {
   const auto set = data::open_dataset({.name = name, .dir = path, .split = "train"});
-  Report report{fmt::format("{}: {} training samples of {}\n", path.string(), set->size(), name),
-                {}};
+  Report report{
+      {fmt::format("{}: {} training samples of {}\n", path.string(), set->size(), name), {}}};
   data::Sample sample(set->fields());
   const int64_t looked = std::min<int64_t>(set->size(), 16);
   std::vector<ValueRange> ranges(set->fields().size());
@@ -288,7 +287,7 @@ bool is_deepcam(const fs::path& file) {
 std::string known_set_in(const fs::path& folder) {
   std::error_code unknown;
   for (const data::KnownDataset& known : data::known_datasets()) {
-    if (known.name == "arrays") continue;
+    if (known.name == "arrays" || known.name == "imagenet") continue;
     if (data::is_sample_set(known.name)) {
       try {
         const auto files = data::sample_set_files(known.name, folder, "train");
@@ -343,8 +342,10 @@ std::string inspect_data(const fs::path& path) {
   refuse_run(path);
   if (fs::is_directory(status)) {
     const std::string name = known_set_in(path);
+    if (name.empty() && is_image_set(path)) return Report{inspect_images(path)}.to_toml();
     return (name.empty() ? report_folder(path) : report_set(name, path)).to_toml();
   }
+  if (path.extension() == ".tar") return Report{inspect_images(path)}.to_toml();
   const fs::path whole = fs::absolute(path).lexically_normal();
   return report_files(path, {.dir = whole.parent_path(),
                              .train = {whole.filename().string()},

@@ -1,6 +1,6 @@
 // The recipes of MLPerf HPC's closed division: every row of the reference convergence points is
 // examples/cosmoflow.toml or deepcam.toml with the lines that their comments name, and has the
-// reference's learning rates.
+// reference's learning rates. And MLPerf Training's points of ResNet-50 with LARS.
 
 #include <gtest/gtest.h>
 
@@ -147,6 +147,36 @@ TEST(Recipes, DeepcamHasTheReferencesRateInEachStepOfEachRow) {
       EXPECT_NEAR(schedule.rate(step), rate, step < row.warmup ? step_of_rise : 1e-12)
           << "batch " << row.batch << ", step " << step;
     }
+  }
+}
+
+TEST(Recipes, ImagenetRisesAndFallsAsItsRowSays) {
+  struct Row {
+    int64_t batch;
+    double rate;
+    int64_t warmup, epochs;
+    std::vector<Setting> lines;
+  };
+  const Row rows[] = {
+      {8192, 17, 5, 44, {}},
+      {4096, 10, 5, 42, {line("optimizer.lr", "10"), line("run.epochs", "42")}},
+      {32768,
+       21.2,
+       16,
+       58,
+       {line("optimizer.lr", "21.2"), line("schedule.warmup_epochs", "16"),
+        line("run.epochs", "58"), line("optimizer.momentum", "0.94"),
+        line("optimizer.weight_decay", "2.5e-5")}}};
+  constexpr int64_t kSamples = 1'281'167;
+  for (const Row& row : rows) {
+    const LearningRateSchedule schedule =
+        schedule_of("imagenet_resnet50.toml", row.batch, kSamples, row.lines);
+    const int64_t per_epoch = kSamples / row.batch, risen = row.warmup * per_epoch,
+                  last = row.epochs * per_epoch - 1;
+    EXPECT_NEAR(schedule.rate(risen / 2), row.rate / 2, row.rate * 0.02) << row.batch;
+    EXPECT_NEAR(schedule.rate(risen), row.rate, row.rate * 0.01) << row.batch;
+    EXPECT_NEAR(schedule.rate((risen + last) / 2), row.rate / 4, row.rate * 0.01) << row.batch;
+    EXPECT_NEAR(schedule.rate(last), 0, row.rate * 1e-4) << row.batch;
   }
 }
 

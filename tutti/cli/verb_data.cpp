@@ -20,6 +20,7 @@
 #include "tutti/data/format/catalog.h"
 #include "tutti/data/format/verify.h"
 #include "tutti/data/generate/lattices.h"
+#include "tutti/data/generate/pictures/picture_set.h"
 #include "tutti/data/generate/sample_sets.h"
 
 namespace tutti {
@@ -28,9 +29,10 @@ namespace {
 struct DataVerb {
   std::string name, dir;
   int64_t train = -1, test = -1, classes = 0;  // -1: the set's usual number
-  int side = 64, particles = 1, height = 192, width = 288;
+  int side = 0, classes_made = 10, particles = 1, height = 192, width = 288;
   double cell = 1, spread = data::kPublishedSpread;
   uint64_t seed = 1;
+  int64_t per_tar = 0;
   int threads = 0;
   bool json = false, force = false;
 };
@@ -91,6 +93,7 @@ data::SampleCounts usual_counts(const std::string& name) {
   if (name == "lattices") return {.train = 10000, .test = 2000};
   if (name == "cosmoflow") return {.train = 512, .test = 128};
   if (name == "deepcam") return {.train = 64, .test = 16};
+  if (name == "imagenet") return {.train = 5000, .test = 1000};
   const auto& all = data::known_datasets();
   const auto known = std::ranges::find(all, name, &data::KnownDataset::name);
   std::vector<std::string> generated;
@@ -120,12 +123,17 @@ data::SampleCounts wanted_counts(const DataVerb& verb) {
 void generate_samples(const DataVerb& verb, const data::SampleCounts& counts, int threads) {
   if (verb.name == "cosmoflow")
     data::write_cosmoflow(verb.dir,
-                          {.side = verb.side,
+                          {.side = verb.side > 0 ? verb.side : 64,
                            .cell = verb.cell,
                            .seed = verb.seed,
                            .spread = verb.spread,
                            .particles = verb.particles},
                           counts, threads);
+  else if (verb.name == "imagenet")
+    data::write_pictures(
+        verb.dir,
+        {.classes = verb.classes_made, .side = verb.side > 0 ? verb.side : 128, .seed = verb.seed},
+        counts, verb.per_tar, verb.force, threads);
   else
     data::write_deepcam(verb.dir,
                         {.grid = {.rows = verb.height, .columns = verb.width}, .seed = verb.seed},
@@ -195,7 +203,7 @@ Verb generate_verb(const std::shared_ptr<DataVerb>& state) {
       .name = "generate",
       .summary = "Write a data set made from a seed",
       .arguments = {{.names = "NAME",
-                     .help = "lattices, cosmoflow or deepcam",
+                     .help = "lattices, cosmoflow, deepcam or imagenet",
                      .bind =
                          [state](const std::string& name) {
                            usual_counts(name);  // refuses others, before any flag of one
@@ -207,22 +215,38 @@ Verb generate_verb(const std::shared_ptr<DataVerb>& state) {
                     folder_argument(state)},
       .flags = {{.names = "--train",
                  .value = "N",
-                 .help = "Training samples. -1: lattices 10000, cosmoflow 512, deepcam 64",
+                 .help = "Training samples. -1: lattices 10000, cosmoflow 512, deepcam 64, "
+                         "imagenet 5000",
                  .bind = &state->train,
                  .least = -1},
                 {.names = "--test",
                  .value = "N",
                  .help = "Test samples, none of them a training sample. -1: lattices 2000, "
-                         "cosmoflow 128, deepcam 16",
+                         "cosmoflow 128, deepcam 16, imagenet 1000",
                  .bind = &state->test,
                  .least = -1},
                 {.names = "--side",
                  .value = "N",
-                 .help = "Cells of a volume along each axis",
+                 .help =
+                     "Cells of a volume along each axis, or pixels of a picture's shorter side. "
+                     "0: cosmoflow 64, imagenet 128",
                  .bind = &state->side,
+                 .least = 0,
+                 .greatest = 4096,
+                 .only_for = {"cosmoflow", "imagenet"}},
+                {.names = "--picture-classes",
+                 .value = "N",
+                 .help = "Classes of pictures: shapes, then textures, then colours",
+                 .bind = &state->classes_made,
                  .least = 2,
-                 .greatest = 1024,
-                 .only_for = {"cosmoflow"}},
+                 .greatest = data::kMostPictureClasses,
+                 .only_for = {"imagenet"}},
+                {.names = "--per-tar",
+                 .value = "N",
+                 .help = "Pictures in a tar shard, each a KEY.jpg and a KEY.cls. 0: class folders",
+                 .bind = &state->per_tar,
+                 .least = 0,
+                 .only_for = {"imagenet"}},
                 {.names = "--cell",
                  .value = "X",
                  .help = "Side of a cell in Mpc/h (published: 1)",

@@ -1,13 +1,16 @@
 #include "tutti/data/dataset.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "tutti/base/error.h"
+#include "tutti/data/images/coded_image.h"
 
 namespace tutti::data {
 
 std::string Field::to_string() const {
+  if (coded) return "coded image " + name;
   std::string text(name_of(element));
   text.append(" ").append(name);
   for (int d = 0; d < shape.rank(); ++d)
@@ -72,11 +75,48 @@ void add_all(const T* x, std::vector<ChannelSums>& channels, int64_t outer, int6
       for (int64_t i = 0; i < each; ++i) channel.add(number(*x++));
 }
 
+/// Of whole images, decoded as they are stored: a channel's pixels of all images alike.
+FieldStatistics image_statistics(const Dataset& dataset, size_t index) {
+  struct Sums {
+    int64_t sum = 0, squares = 0;  // exact for 10^14 pixels
+    uint8_t least = 255, greatest = 0;
+  };
+  std::array<Sums, 3> sums;
+  int64_t pixels = 0;
+  Sample sample(dataset.fields());
+  DecodedImage image;
+  for (int64_t i = 0; i < dataset.size(); ++i) {
+    dataset.read(i, sample);
+    decode_whole(sample.coded_at(index), sample.origin(), image);
+    pixels += image.size.height * image.size.width;
+    for (size_t at = 0; at < image.rgbx.size(); ++at)
+      if (const size_t channel = at % 4; channel < 3) {
+        const uint8_t x = image.rgbx[at];
+        sums[channel].sum += x;
+        sums[channel].squares += x * x;
+        sums[channel].least = std::min(sums[channel].least, x);
+        sums[channel].greatest = std::max(sums[channel].greatest, x);
+      }
+  }
+  FieldStatistics result;
+  for (const Sums& channel : sums) {
+    const double n = static_cast<double>(pixels), mean = static_cast<double>(channel.sum) / n,
+                 square = static_cast<double>(channel.squares) / n;
+    result.mean.push_back(static_cast<float>(mean / 255));
+    result.deviation.push_back(
+        static_cast<float>(std::sqrt(std::max(square - mean * mean, 0.0)) / 255));
+    result.least.push_back(static_cast<float>(channel.least) / 255);
+    result.greatest.push_back(static_cast<float>(channel.greatest) / 255);
+  }
+  return result;
+}
+
 }  // namespace
 
 FieldStatistics field_statistics(const Dataset& dataset, std::string_view name, int axis) {
   const size_t index = field_index(dataset, name);
   const Field& field = dataset.fields()[index];
+  if (field.coded) return image_statistics(dataset, index);
   const bool number = field.shape.rank() == 0;
   CHECK(number || axis < field.shape.rank(), "axis {} of {}", axis, field.to_string());
   const int64_t channels = number ? 1 : field.shape[axis],

@@ -29,6 +29,9 @@ struct Field {
   Shape shape{};                           ///< of one sample, rows last; rank 0: one number
   std::vector<std::string> class_names{};  ///< of class numbers 0, 1, ...; empty: not class numbers
   FieldStatistics statistics{};
+  /// Each sample is an image file's bytes, JPEG or PNG of any size: neither shape nor elements are
+  /// known before a step has decoded it (`resized-crop`). Statistics are those of RGB.
+  bool coded = false;
 
   int64_t elements() const { return shape.elements(); }
   size_t bytes() const { return static_cast<size_t>(elements()) * size_of(element); }
@@ -47,6 +50,20 @@ class Sample {
     seen_[f] = memory_.data() + offsets_[f];
     return memory_.data() + offsets_[f];
   }
+  /// The same for `bytes` of a coded field, as many as this sample has.
+  void* own(size_t f, size_t bytes) {
+    if (coded_.size() <= f) coded_.resize(f + 1);
+    coded_[f].resize(bytes);
+    seen_[f] = coded_[f].data();
+    return coded_[f].data();
+  }
+  /// Of a coded field, its bytes as the data set wrote them last.
+  std::span<const uint8_t> coded_at(size_t f) const {
+    return {reinterpret_cast<const uint8_t*>(coded_[f].data()), coded_[f].size()};
+  }
+  /// Where the sample comes from, for messages about what only decoding finds: a file.
+  void set_origin(std::string_view origin) { origin_ = origin; }
+  const std::string& origin() const { return origin_; }
   /// Instead of writing: the bytes lie in memory that stays while the data set is open, or while
   /// `keeper` does, which the sample holds until the field is shown again.
   void show(size_t f, const void* bytes, std::shared_ptr<const void> keeper = {}) {
@@ -61,6 +78,8 @@ class Sample {
   std::vector<size_t> offsets_;
   std::vector<const std::byte*> seen_;
   std::vector<std::shared_ptr<const void>> keepers_;
+  std::vector<std::vector<std::byte>> coded_;  // of coded fields; others have none
+  std::string origin_;
 };
 
 }  // namespace tutti::data

@@ -14,6 +14,7 @@
 #include "tutti/data/format/raw_arrays.h"
 #include "tutti/data/format/sample_files.h"
 #include "tutti/data/generate/lattices.h"
+#include "tutti/data/images/image_set.h"
 
 namespace tutti::data {
 namespace {
@@ -152,6 +153,7 @@ bool has_split(const DatasetSpec& spec) {
                                   spec.split, spec.name));
   if (spec.split == "train") return true;
   if (spec.name == "arrays") return !files_of(spec.arrays, spec.split).empty();
+  if (spec.name == "imagenet") return image_source(spec.dir, spec.split).found();
   if (!is_sample_set(spec.name)) return spec.split == "test";
   std::error_code unknown;
   return spec.split == "validation" || fs::is_directory(spec.dir / spec.split, unknown);
@@ -178,6 +180,8 @@ std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec) {
       throw ConfigError(
           fmt::format("needs the directory of its files; to get them, {}", known.how_to_get));
     if (!generated) check_place(spec, known);
+    if (spec.name == "imagenet")
+      return open_image_set(spec.dir, spec.split, spec.classes, known.statistics);
     if (is_sample_set(spec.name)) return open_sample_set(spec.name, spec.dir, spec.split);
     auto set = generated ? generate(spec, train) : open_checked(spec, train);
     set->set_statistics(known.statistics);

@@ -7,6 +7,7 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <ctime>
 
 #include "tutti/base/error.h"
 
@@ -21,6 +22,13 @@ constexpr int kMaxChunk = 256;
 void prefer_computing_threads() {
   const sched_param parameters{};
   pthread_setschedparam(pthread_self(), SCHED_BATCH, &parameters);
+}
+
+/// Of this thread: what others do meanwhile on the same core is not counted.
+int64_t processor_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
 }  // namespace
@@ -154,6 +162,7 @@ Pipeline::Chunk Pipeline::claim() {
 /// False if this reader was left behind: nothing of the Pipeline may be touched then.
 bool Pipeline::fill(const Chunk& chunk, Reader& reader) {
   const Batch& batch = slot_of(chunk.batch).batch;
+  const int64_t began = processor_ns();
   std::array<int64_t, kMaxChunk> indices;
   order_->indices(chunk.batch, chunk.first,
                   std::span(indices).first(static_cast<size_t>(chunk.count)));
@@ -176,6 +185,7 @@ bool Pipeline::fill(const Chunk& chunk, Reader& reader) {
     if (failure) std::rethrow_exception(failure);
     writer_.write(reader.sample, epoch, index, position, batch.tensors);
   }
+  reading_ns_ += processor_ns() - began;
   return true;
 }
 

@@ -66,6 +66,9 @@ class Pipeline {
   /// Seconds that next() spent waiting (inline: reading): for the last batch, and since the start.
   double last_wait_seconds() const { return last_wait_; }
   double total_wait_seconds() const { return total_wait_; }
+  int readers() const { return spec_.threads; }
+  /// Seconds of processor time that reading (decoding, transforms) has taken of all readers so far.
+  double reading_seconds() const { return static_cast<double>(reading_ns_) * 1e-9; }
 
  private:
   struct SlotState {
@@ -109,6 +112,7 @@ class Pipeline {
   std::vector<SlotState> slots_;
   Reader inline_reader_;
   double last_wait_ = 0, total_wait_ = 0;
+  std::atomic<int64_t> reading_ns_ = 0;
 
   std::mutex mutex_;  // guards all below and SlotState; given_ is written by the consumer alone
   std::condition_variable space_, filled_;

@@ -10,11 +10,12 @@
 namespace tutti {
 
 std::string data_identity(const data::Dataset& dataset) {
-  constexpr int64_t kMostBytes = 64 << 20, kFewestSamples = 4;
+  constexpr int64_t kMostBytes = 64 << 20, kFewestSamples = 4,
+                    kCodedBytes = 128 << 10;  // of a photograph, about
   int64_t bytes = 0;
   std::string fields;
   for (const data::Field& field : dataset.fields()) {
-    bytes += static_cast<int64_t>(field.bytes());
+    bytes += field.coded ? kCodedBytes : static_cast<int64_t>(field.bytes());
     fields += (fields.empty() ? "" : ", ") + field.to_string();
     if (!field.class_names.empty())
       fields += fmt::format(" in {} classes", field.class_names.size());
@@ -28,8 +29,11 @@ std::string data_identity(const data::Dataset& dataset) {
   for (int64_t i = 0; i < read; ++i) {
     // 128 bits are not needed: sizes stay far below 2^40, `read` below 2^26.
     dataset.read(i * dataset.size() / read, sample);
-    for (size_t f = 0; f < dataset.fields().size(); ++f)
-      XXH64_update(hash.get(), sample.at(f), dataset.fields()[f].bytes());
+    for (size_t f = 0; f < dataset.fields().size(); ++f) {
+      const data::Field& field = dataset.fields()[f];
+      const size_t size = field.coded ? sample.coded_at(f).size() : field.bytes();
+      XXH64_update(hash.get(), sample.at(f), size);
+    }
   }
   return fmt::format("{} samples of {}, checksum {:016x}", dataset.size(), fields,
                      XXH64_digest(hash.get()));

@@ -145,8 +145,32 @@ void TrainerRun::log_steps() {
   interval_ = StepInterval(turns_.local_count());
 }
 
+/// Says once that readers do not keep up, and how many cores would: what reading a sample takes of
+/// a core, times the samples that a step without waiting would use up in a second.
+void TrainerRun::report_waiting() {
+  constexpr double kMuch = 0.02;
+  const double busy = epoch_times_.total - epoch_times_.data_wait;
+  const double reading = pipeline_->reading_seconds() - reading_before_;
+  reading_before_ = pipeline_->reading_seconds();
+  if (!first() || waiting_said_ || busy <= 0 || epoch_times_.data_wait < kMuch * epoch_times_.total)
+    return;
+  waiting_said_ = true;
+  const double cores = reading / busy;
+  log::warn(
+      "waiting for data took {:.0f} % of the epoch, with data.readers = {}: reading and decoding "
+      "take {:.1f} s of a core where the steps take {:.1f} s, so {} cores of their own a rank "
+      "would keep them fed{}",
+      100 * epoch_times_.data_wait / epoch_times_.total, pipeline_->readers(), reading, busy,
+      static_cast<int64_t>(std::ceil(cores)),
+      cores <= pipeline_->readers()
+          ? "; there are as many readers, so they wait for their files or share cores with the "
+            "network"
+          : "");
+}
+
 void TrainerRun::end_epoch() {
   report_compression();
+  report_waiting();
   if (first()) {
     const auto per_epoch = static_cast<double>(sampler_.steps_per_epoch());
     EpochRecord line{

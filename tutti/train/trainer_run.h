@@ -147,6 +147,7 @@ class TrainerRun {
   void report_data();
   /// Why this and other ranks left samples out since the last time. Collective.
   std::vector<std::string> new_reasons();
+  void report_waiting();
   void stop(RunStatus status, const std::string& reason);
   /// The flags with which the run goes on beyond what has ended it.
   std::string beyond_this_end() const;
@@ -215,6 +216,8 @@ class TrainerRun {
   bool together_ = false;  // an error now is thrown by all ranks: one of them records it
   StepInterval interval_;
   StepTimes epoch_times_;
+  double reading_before_ = 0;  // of the pipeline, until this epoch began
+  bool waiting_said_ = false;
   GradientNorms epoch_norms_;
   double epoch_loss_ = 0, evaluation_seconds_ = 0, checkpoint_seconds_ = 0, startup_seconds_ = 0;
   bool epoch_partial_ = false, target_reached_ = false;

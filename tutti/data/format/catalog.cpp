@@ -125,6 +125,23 @@ const std::vector<KnownDataset>& known_datasets() {
        .can_be_generated = true,
        .published = "https://github.com/mlcommons/hpc",
        .generated_file = "data-00000000.h5"},
+      {.name = "imagenet",
+       .description = "photographs of any size, JPEG and PNG, in class folders or tar shards: "
+                      "ImageNet's 1,281,167 + 50,000 of 1000 classes (Russakovsky et al. 2015), or "
+                      "your own",
+       .train_files = {"train/*/*.jpg"},
+       .validation_files = {"validation/*/*.jpg"},
+       .test_files = {"test/*/*.jpg"},
+       .test_files_may_lack = true,
+       .how_to_get =
+           "sort images into folders train/CLASS and validation/CLASS (ImageNet's: see "
+           "https://image-net.org/download.php), or make pictures ('tutti data generate imagenet "
+           "FOLDER' and flags for their size)",
+       .statistics = images({0.485f, 0.456f, 0.406f}, {0.229f, 0.224f, 0.225f}),
+       .transforms = {"image: resized-crop 224, flip x, divide 255, normalise"},
+       .can_be_generated = true,
+       .published = "https://image-net.org/download.php",
+       .generated_file = "img_00000000.jpg"},
       {.name = "arrays",
        .description = "files of your own: NumPy, HDF5, NetCDF-4, TFRecord, raw arrays; data.fields "
                       "says what a sample is",

@@ -18,6 +18,8 @@
 #include "tutti/data/format/idx.h"
 #include "tutti/data/format/lattices_file.h"
 #include "tutti/data/format/sample_files.h"
+#include "tutti/data/images/coded_image.h"
+#include "tutti/data/images/image_set.h"
 
 namespace tutti::data {
 namespace {
@@ -169,6 +171,36 @@ void verify_samples(const std::string& name, const fs::path& dir, std::string_vi
     }));
 }
 
+/// Images are decoded as a whole: one line for a part, and one for each that cannot be.
+void verify_images(const fs::path& dir, std::string_view part, const ClassLimit& limit,
+                   VerifyReport& report) {
+  try {
+    const auto set = open_image_set(dir, part, limit, {});
+    FileReport whole{.file = part == "train" ? dir : dir / part};
+    whole.class_counts.resize(set->fields()[1].class_names.size());
+    const std::unique_ptr<XXH64_state_t, decltype(&XXH64_freeState)> hash{XXH64_createState(),
+                                                                          &XXH64_freeState};
+    XXH64_reset(hash.get(), 0);
+    Sample sample(set->fields());
+    DecodedImage image;
+    for (int64_t i = 0; i < set->size(); ++i) try {
+        set->read(i, sample);
+        const std::span<const uint8_t> coded = sample.coded_at(0);
+        whole.bytes += std::ssize(coded);
+        XXH64_update(hash.get(), coded.data(), coded.size());
+        decode_whole(coded, sample.origin(), image);
+        ++whole.records;
+        ++whole.class_counts[static_cast<size_t>(*static_cast<const int32_t*>(sample.at(1)))];
+      } catch (const IoError& error) {
+        report.files.push_back({.file = set->origin(i), .problem = error.what()});
+      }
+    whole.xxhash64 = fmt::format("{:016x}", XXH64_digest(hash.get()));
+    report.files.push_back(std::move(whole));
+  } catch (const Error& error) {
+    report.files.push_back({.file = dir, .problem = error.what()});
+  }
+}
+
 }  // namespace
 
 VerifyReport verify_dataset(const std::string& name, const fs::path& dir, int64_t classes) {
@@ -195,6 +227,10 @@ VerifyReport verify_dataset(const std::string& name, const fs::path& dir, int64_
     if (report.files.empty())
       report.files.push_back(
           {.file = dir, .problem = fmt::format("{}: no lattices file in it", dir.string())});
+  } else if (name == "imagenet") {
+    for (const std::string_view part : {"train", "validation", "test"})
+      if (part == "train" || image_source(dir, part).found())
+        verify_images(dir, part, limit, report);
   } else if (is_sample_set(name)) {
     for (const std::string_view part : {"train", "validation", "test"})
       if (part != "test" || is_there(dir / part)) verify_samples(name, dir, part, digests, report);

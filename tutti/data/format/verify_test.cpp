@@ -54,7 +54,7 @@ TEST(Verify, LatticesAndUnknownNames) {
   EXPECT_TRUE(report.sound());
   ASSERT_EQ(report.files.size(), 1u);
   EXPECT_EQ(report.files[0].records, 12);
-  EXPECT_THROW(verify_dataset("imagenet", scratch.path()), ConfigError);
+  EXPECT_THROW(verify_dataset("svhn", scratch.path()), ConfigError);
 }
 
 TEST(Verify, PipesAreRefusedAndNotWaitedFor) {
@@ -90,7 +90,7 @@ TEST(OpenDataset, OfADamagedFileTheCommandThatMakesItAgainIsSaidOnce) {
 
 TEST(OpenDataset, SaysWhatToDo) {
   const ScratchDirectory scratch;
-  EXPECT_THROW(open_dataset({.name = "imagenet", .dir = scratch.path()}), ConfigError);
+  EXPECT_THROW(open_dataset({.name = "svhn", .dir = scratch.path()}), ConfigError);
   EXPECT_THROW(open_dataset({.name = "cifar10", .dir = scratch.path(), .split = "validation"}),
                ConfigError);
   EXPECT_THROW(open_dataset({.name = "cifar10"}), ConfigError);
@@ -114,7 +114,7 @@ TEST(OpenDataset, SaysWhatToDo) {
     EXPECT_STREQ(
         error.what(),
         "data set 'cifar' is not known; known are cifar10, mnist, fashion-mnist, lattices, "
-        "cosmoflow, deepcam, arrays");
+        "cosmoflow, deepcam, imagenet, arrays");
   }
 }
 

@@ -1,44 +1,19 @@
 #include "tutti/data/generate/sample_sets.h"
 
-#include <atomic>
-#include <exception>
 #include <functional>
-#include <mutex>
 #include <system_error>
-#include <thread>
 #include <vector>
 
 #include "tutti/base/error.h"
 #include "tutti/data/format/hdf5_arrays.h"
 #include "tutti/data/format/tf_example.h"
 #include "tutti/data/format/tfrecord.h"
+#include "tutti/data/generate/each_sample.h"
 
 namespace tutti::data {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Calls work(0) ... work(count - 1), on `threads` threads. Throws what the first one threw.
-void for_each_sample(int64_t count, int threads, const std::function<void(int64_t)>& work) {
-  std::atomic<int64_t> next{0};
-  std::mutex mutex;
-  std::exception_ptr failure;
-  const auto take = [&] {
-    for (int64_t i = next++; i < count; i = next++) try {
-        work(i);
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        if (!failure) failure = std::current_exception();
-        next = count;
-      }
-  };
-  {
-    std::vector<std::jthread> others;
-    for (int t = 1; t < threads; ++t) others.emplace_back(take);
-    take();
-  }
-  if (failure) std::rethrow_exception(failure);
-}
 
 /// Under another name until it is whole.
 void write_whole(const fs::path& path, const std::function<void(const fs::path&)>& write) {

@@ -4,6 +4,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/data/format/molecules/topology.h"
+#include "tutti/data/transform/image_field.h"
 
 namespace tutti::data {
 namespace {
@@ -64,6 +65,7 @@ const float* DerivedField::make(const void* stored, std::vector<float>& memory) 
 }
 
 Field derived_field(const Field& stored, const Derivation& derivation) {
+  if (stored.coded || derivation.resized) return ImageField(stored, derivation).field();
   return DerivedField(stored, derivation).field();
 }
 

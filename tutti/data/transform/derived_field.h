@@ -1,6 +1,6 @@
 #pragma once
 // DerivedField: what steps make of a field before its elements are placed: coordinates of chosen
-// atoms, maps of contacts.
+// atoms, maps of contacts. (Of coded images image_field.h.)
 
 #include <optional>
 #include <vector>

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "tutti/base/error.h"
-#include "tutti/base/rng.h"
 #include "tutti/data/transform/field_fit.h"
 
 namespace tutti::data {
@@ -52,9 +51,9 @@ void with_places(int64_t stride, const std::vector<int64_t>& offsets, Body body)
 
 }  // namespace
 
-Chance::Chance(uint64_t seed, int64_t epoch, int64_t index) {
-  Rng rng(seed, Purpose::augment,
-          static_cast<uint64_t>(epoch) << 40 | static_cast<uint64_t>(index));
+Chance::Chance(uint64_t seed, int64_t epoch, int64_t index)
+    : seed_(seed), stream_(static_cast<uint64_t>(epoch) << 40 | static_cast<uint64_t>(index)) {
+  Rng rng(seed_, Purpose::augment, stream_);
   for (uint32_t& draw : draws_) draw = rng.next_u32();
 }
 

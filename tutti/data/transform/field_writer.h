@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "tutti/base/rng.h"
 #include "tutti/data/dataset.h"
 #include "tutti/data/transform/values.h"
 #include "tutti/tensor/tensor_desc.h"
@@ -25,6 +26,8 @@ class Chance {
   int64_t crop(int axis, int64_t bound) const { return below(kCrop[at(axis)], bound); }
   bool flip(int axis) const { return below(kFlip[at(axis)], 2) == 1; }
   int64_t symmetry(int64_t bound) const { return below(6, bound); }
+  /// For a step that needs more numbers than these, as many as it likes.
+  Rng window() const { return {seed_, Purpose::window, stream_}; }
 
  private:
   static constexpr std::array<size_t, kMostAxes> kCrop = {1, 0, 3}, kFlip = {2, 4, 5};
@@ -32,6 +35,7 @@ class Chance {
   int64_t below(size_t draw, int64_t bound) const {
     return static_cast<int64_t>(uint64_t{draws_[draw]} * static_cast<uint64_t>(bound) >> 32);
   }
+  uint64_t seed_, stream_;
   std::array<uint32_t, 7> draws_;
 };
 

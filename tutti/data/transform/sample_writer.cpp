@@ -29,11 +29,16 @@ SampleWriter::SampleWriter(const Dataset& dataset, std::span<const BatchField> f
     const Field& own_field = fields_[index];
     check_class_count(own_field, field.classes);
     std::optional<DerivedField> derived;
-    if (!given.derivation.is_identity()) derived.emplace(own_field, given.derivation);
-    const Field& taken = derived ? derived->field() : own_field;
+    std::optional<ImageField> image;
+    if (own_field.coded || given.derivation.resized)
+      image.emplace(own_field, given.derivation);
+    else if (!given.derivation.is_identity())
+      derived.emplace(own_field, given.derivation);
+    const Field& taken = image ? image->field() : derived ? derived->field() : own_field;
     FieldWriter writer(taken, given, field.desc, field.rows);
     left.push_back({taken, given.placement});
-    writers_.push_back({index, std::move(derived), std::move(writer),
+    has_chance_ = has_chance_ || image;
+    writers_.push_back({index, std::move(derived), std::move(image), std::move(writer),
                         own_field.class_names.empty() ? field.classes : 0});
     reads_rows_ = reads_rows_ || field.rows;
     has_chance_ = has_chance_ || given.placement.has_chance();
@@ -52,7 +57,11 @@ void SampleWriter::write(const Sample& sample, std::optional<int64_t> epoch, int
     const Writer& own = writers_[i];
     const void* stored = sample.at(own.field);
     if (own.classes > 0) check_class_numbers(fields_[own.field], own.classes, stored, index);
-    if (own.derived) stored = own.derived->make(stored, memory);
+    if (own.image)
+      stored =
+          own.image->make(sample.coded_at(own.field), sample.origin(), chance ? &*chance : nullptr);
+    else if (own.derived)
+      stored = own.derived->make(stored, memory);
     own.writer.write(stored, chance ? &*chance : nullptr, position, batch[i]);
   }
 }
@@ -64,7 +73,7 @@ void SampleWriter::wanted_rows(std::optional<int64_t> epoch, int64_t index,
   rows.assign(fields_.size(), {});
   for (size_t i = 0; i < writers_.size(); ++i) {
     const bool twice = std::ranges::count(writers_, writers_[i].field, &Writer::field) > 1;
-    if (!twice && !writers_[i].derived)
+    if (!twice && !writers_[i].derived && !writers_[i].image)
       rows[writers_[i].field] = writers_[i].writer.stored_rows(chance ? &*chance : nullptr);
   }
 }

@@ -9,6 +9,7 @@
 #include "tutti/data/dataset.h"
 #include "tutti/data/transform/derived_field.h"
 #include "tutti/data/transform/field_writer.h"
+#include "tutti/data/transform/image_field.h"
 
 namespace tutti::data {
 
@@ -42,8 +43,10 @@ class SampleWriter {
 
  private:
   struct Writer {
-    size_t field;                         // of the data set
-    std::optional<DerivedField> derived;  // none: the writer takes the stored field
+    size_t field;  // of the data set
+    // Neither: the writer takes the stored field.
+    std::optional<DerivedField> derived;
+    std::optional<ImageField> image;
     FieldWriter writer;
     int64_t classes = 0;  // labels are to be below; 0: numbers, or checked by the data set
   };

@@ -14,7 +14,8 @@ namespace tutti::data {
 namespace {
 
 constexpr std::string_view kStepNames =
-    "select, contacts, permute, crop, flip, symmetries, divide, multiply, add, clip, log1p, "
+    "resized-crop, select, contacts, permute, crop, flip, symmetries, divide, multiply, add, clip, "
+    "log1p, "
     "normalise, min-max";
 
 std::string_view trimmed(std::string_view text) {
@@ -97,7 +98,58 @@ void read_crop(const Words& step, Placement& placement) {
   placement.crops = true;
 }
 
+/// "resized-crop 224 of 256 area 0.08 1 aspect 0.75 1.3333"
+ResizedCrop read_resized_crop(const Words& step) {
+  constexpr int64_t kLongest = 1 << 14;
+  ResizedCrop crop;
+  size_t at = 1;
+  const auto more = [&] { return at < step.words.size(); };
+  const auto is_name = [&](std::string_view word) {
+    return word == "of" || word == "area" || word == "aspect";
+  };
+  if (!more() || is_name(step.words[at]))
+    step.refuse("wants the height and width of what it makes, or one for both, as in 224");
+  crop.height = crop.width = step.whole(at++, 1, kLongest);
+  if (more() && !is_name(step.words[at])) crop.width = step.whole(at++, 1, kLongest);
+  const int64_t larger = std::max(crop.height, crop.width);
+  crop.shorter = (larger * 8 + 3) / 7;  // 256 of 224
+  std::vector<std::string_view> seen;
+  while (more()) {
+    const std::string_view word = step.words[at++];
+    if (!is_name(word)) step.refuse(fmt::format("knows 'of', 'area' and 'aspect', not '{}'", word));
+    if (std::ranges::find(seen, word) != seen.end())
+      step.refuse(fmt::format("has '{}' twice", word));
+    seen.push_back(word);
+    const size_t wanted = word == "of" ? 1 : 2;
+    if (at + wanted > step.words.size())
+      step.refuse(
+          fmt::format("wants {} after '{}'", wanted == 1 ? "a number" : "two numbers", word));
+    if (word == "of") {
+      crop.shorter = step.whole(at, larger, kLongest);
+    } else {
+      const bool area = word == "area";
+      float& least = area ? crop.least_area : crop.least_aspect;
+      float& greatest = area ? crop.greatest_area : crop.greatest_aspect;
+      least = static_cast<float>(step.number(at));
+      greatest = static_cast<float>(step.number(at + 1));
+      if (!(least > 0) || !(least <= greatest) || (area && greatest > 1))
+        step.refuse(area
+                        ? "wants two shares of the area, above 0 and up to 1, the smaller one first"
+                        : "wants two ratios of width to height above 0, the smaller one first");
+    }
+    at += wanted;
+  }
+  return crop;
+}
+
 bool read_derivation(const Words& step, Derivation& derivation) {
+  if (step.words[0] == "resized-crop") {
+    if (!derivation.is_identity()) step.refuse("must be the first one, and stand there once");
+    derivation.resized = read_resized_crop(step);
+    return true;
+  }
+  if (derivation.resized && (step.words[0] == "select" || step.words[0] == "contacts"))
+    step.refuse("takes coordinates, and a step before it makes an image");
   if (step.words[0] == "select") {
     if (!derivation.is_identity()) step.refuse("must be the first one, and stand there once");
     if (step.words.size() != 4 || step.words[2] != "of")

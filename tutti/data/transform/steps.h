@@ -6,6 +6,11 @@
 // First the steps that make another field of the whole one (derived_field.h):
 //   select NAME of FILE        of coordinates [atoms, 3] those of the atoms of that name in the
 //                              topology FILE: [selected, 3]
+//   resized-crop H [W] [of N] [area A B] [aspect A B]
+//                              of a coded image a part of it, scaled to [3, H, W]; in training one
+//                              of a share A to B of its area and a ratio of width to height of A
+//                              to B, otherwise the middle of the image with its shorter side
+//                              scaled to N
 //   contacts R                 of coordinates [n, 3] the map [1, n, n]: 1 where two points are at
 //                              most R apart, else 0
 // Then the steps that move elements, then those that change values.
@@ -37,12 +42,21 @@ namespace tutti::data {
 using Axes = uint8_t;
 inline constexpr int kMostAxes = 3;
 
-/// The steps that make another field: f32.
+/// A part of a coded image, scaled to a fixed size.
+struct ResizedCrop {
+  int64_t height = 0, width = 0;
+  int64_t shorter = 0;  ///< side of the image that evaluation takes the middle of
+  float least_area = 0.08f, greatest_area = 1;
+  float least_aspect = 0.75f, greatest_aspect = 4.0f / 3;
+};
+
+/// The steps that make another field: u8 of a coded image, otherwise f32.
 struct Derivation {
+  std::optional<ResizedCrop> resized{};
   std::string atom{}, topology{};  ///< select; empty: all points. The path as it was given
   std::optional<float> radius{};   ///< contacts, after that
 
-  bool is_identity() const { return atom.empty() && !radius; }
+  bool is_identity() const { return !resized && atom.empty() && !radius; }
 };
 
 /// The steps that move elements. Of each kind a field has one at most.

@@ -1,0 +1,147 @@
+#include "tutti/data/format/tar.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include "tutti/base/error.h"
+
+namespace tutti::data {
+namespace {
+
+constexpr int64_t kTarBlock = 512;
+/// Of a long name or a pax header: more is no name.
+constexpr int64_t kMostTarText = 1 << 20;
+
+using TarHeader = std::array<uint8_t, kTarBlock>;
+
+struct TarPlace {
+  const FileBytes& file;
+  int64_t at;
+
+  [[noreturn]] void refuse(std::string_view why) const {
+    throw BadFile(
+        fmt::format("{}: at byte {} of the tar archive, {}: the archive is damaged; make or fetch "
+                    "it again",
+                    file.name(), at, why));
+  }
+};
+
+/// Octal digits between blanks and zeros, or, with the first bit set, a big-endian number.
+int64_t tar_number(const TarPlace& place, std::span<const uint8_t> field) {
+  int64_t value = 0;
+  if ((field[0] & 0x80) != 0) {
+    if (field[0] != 0x80) place.refuse("a size is below 0 or beyond 2^63");
+    for (const uint8_t byte : field.subspan(1)) {
+      if (value >> 54 != 0) place.refuse("a size is beyond 2^62");
+      value = value << 8 | byte;
+    }
+    return value;
+  }
+  size_t i = 0;
+  while (i < field.size() && field[i] == ' ') ++i;
+  for (; i < field.size() && field[i] != 0 && field[i] != ' '; ++i) {
+    if (field[i] < '0' || field[i] > '7') place.refuse("a number is not octal");
+    value = value << 3 | (field[i] - '0');
+  }
+  return value;
+}
+
+std::string tar_text(std::span<const uint8_t> field) {
+  const auto end = std::find(field.begin(), field.end(), 0);
+  return {field.begin(), end};
+}
+
+void check_header(const TarPlace& place, const TarHeader& header) {
+  const std::span<const uint8_t> all(header);
+  int64_t sum = 0;
+  for (size_t i = 0; i < all.size(); ++i) sum += i >= 148 && i < 156 ? ' ' : all[i];
+  if (tar_number(place, all.subspan(148, 8)) != sum)
+    place.refuse("a header's checksum does not fit");
+}
+
+/// Lines "LENGTH KEY=VALUE\n" of a pax header: the path and the size, if they are there.
+void read_pax(const TarPlace& place, std::string_view text, std::string& path, int64_t& size) {
+  while (!text.empty()) {
+    size_t length = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), length);
+    const auto digits = static_cast<size_t>(end - text.data());
+    if (error != std::errc() || length <= digits + 1 || length > text.size() ||
+        text[digits] != ' ' || text[length - 1] != '\n')
+      place.refuse("a pax header has a line of another length than it says");
+    const std::string_view line = text.substr(digits + 1, length - digits - 2);
+    if (line.starts_with("path=")) path = line.substr(5);
+    if (line.starts_with("size=")) {
+      int64_t value = -1;
+      const std::string_view number = line.substr(5);
+      const auto parsed = std::from_chars(number.data(), number.data() + number.size(), value);
+      if (parsed.ec != std::errc() || parsed.ptr != number.data() + number.size() || value < 0)
+        place.refuse("a pax header has a size that is no number");
+      size = value;
+    }
+    text.remove_prefix(length);
+  }
+}
+
+std::string member_text(const TarPlace& place, int64_t bytes) {
+  if (bytes > kMostTarText) place.refuse("a name is longer than a megabyte");
+  std::vector<uint8_t> text(static_cast<size_t>(bytes));
+  place.file.read(place.at + kTarBlock, text);
+  return {text.begin(), text.end()};
+}
+
+std::string member_name(std::span<const uint8_t> header) {
+  std::string name = tar_text(header.subspan(0, 100));
+  const bool ustar = std::memcmp(header.data() + 257, "ustar\0", 6) == 0;
+  const std::string prefix = ustar ? tar_text(header.subspan(345, 155)) : "";
+  return prefix.empty() ? name : prefix + "/" + name;
+}
+
+}  // namespace
+
+void walk_tar(const FileBytes& file, int64_t begin, int64_t end,
+              const std::function<void(const TarMember&)>& look) {
+  std::string long_name;
+  int64_t long_size = -1;  // below 0: the header's own
+  TarHeader header;
+  for (int64_t at = begin;;) {
+    const TarPlace place{file, at};
+    if (end - at < kTarBlock)
+      place.refuse(at == begin ? "there is no header" : "it ends without its closing blocks");
+    file.read(at, header);
+    if (std::ranges::all_of(header, [](uint8_t byte) { return byte == 0; })) return;
+    check_header(place, header);
+    const std::span<const uint8_t> fields(header);
+    const char type = static_cast<char>(header[156]);
+    const bool text = type == 'L' || type == 'K' || type == 'x' || type == 'g';
+    const bool regular = type == '0' || type == 0 || type == '7';
+    // A link or folder may carry a size without having bytes.
+    int64_t bytes = text || regular ? tar_number(place, fields.subspan(124, 12)) : 0;
+    if (regular && long_size >= 0) bytes = long_size;
+    if (bytes > end - at - kTarBlock)
+      place.refuse(fmt::format("a member of {} bytes begins, of which {} are there", bytes,
+                               end - at - kTarBlock));
+    if (type == 'L') {
+      long_name = member_text(place, bytes);
+      long_name.resize(std::strlen(long_name.c_str()));
+    } else if (type == 'x') {
+      read_pax(place, member_text(place, bytes), long_name, long_size);
+    } else if (!text) {
+      if (type == 'S') place.refuse("a sparse file is stored, which is not read");
+      if (regular)
+        look({.name = long_name.empty() ? member_name(fields) : long_name,
+              .offset = at + kTarBlock,
+              .bytes = bytes});
+      long_name.clear();
+      long_size = -1;
+    }
+    at += kTarBlock + (bytes + kTarBlock - 1) / kTarBlock * kTarBlock;
+  }
+}
+
+}  // namespace tutti::data

@@ -1,0 +1,196 @@
+#include "tutti/data/images/image_set.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <fstream>
+#include <set>
+
+#include "tutti/data/format/file_checks.h"
+#include "tutti/data/format/tar_writer.h"
+#include "tutti/data/format/verify.h"
+#include "tutti/data/generate/pictures/picture_set.h"
+#include "tutti/data/images/jpeg_encoder.h"
+#include "tutti/data/open.h"
+#include "tutti/data/pipeline.h"
+
+namespace tutti::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<uint8_t> grey_jpeg(uint8_t level, int64_t side = 20) {
+  return encode_jpeg(std::vector<uint8_t>(static_cast<size_t>(side * side), level), {side, side},
+                     1);
+}
+
+void put_file(const fs::path& path, const std::vector<uint8_t>& bytes) {
+  fs::create_directories(path.parent_path());
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), std::ssize(bytes));
+}
+
+int label_of(const Dataset& set, int64_t i) {
+  Sample sample(set.fields());
+  set.read(i, sample);
+  return *static_cast<const int32_t*>(sample.at(1));
+}
+
+fs::path corpus_tar(const std::string& name) {
+  return fs::path(TUTTI_SOURCE_DIR "/tests/fuzz/corpus/tar") / name;
+}
+
+TEST(ImageSet, ClassesAreTheSortedFolders) {
+  const ScratchDirectory scratch;
+  const fs::path root = scratch.path();
+  put_file(root / "train/wasps/deep/c.PNG.jpg", grey_jpeg(3));
+  put_file(root / "train/bees/b.jpeg", grey_jpeg(2));
+  put_file(root / "train/ants/a.JPEG", grey_jpeg(1));
+  put_file(root / "train/ants/notes.txt", {1});
+  put_file(root / "val/wasps/z.jpg", grey_jpeg(9));
+  const auto train = open_dataset({.name = "imagenet", .dir = root});
+  EXPECT_EQ(train->size(), 3);
+  EXPECT_EQ(train->fields()[1].class_names, (std::vector<std::string>{"ants", "bees", "wasps"}));
+  EXPECT_EQ(label_of(*train, 0), 0);
+  EXPECT_EQ(label_of(*train, 2), 2);
+  // Numbers are those of the training set, also where a class is not there.
+  const DatasetSpec validation{.name = "imagenet", .dir = root, .split = "validation"};
+  ASSERT_TRUE(has_split(validation));
+  EXPECT_EQ(label_of(*open_dataset(validation), 0), 2);
+  EXPECT_FALSE(has_split({.name = "imagenet", .dir = root, .split = "test"}));
+
+  put_file(root / "val/hornets/z.jpg", grey_jpeg(9));
+  expect_io_error([&] { open_dataset(validation); }, {"hornets", "called alike"});
+  fs::create_directories(root / "train/empty");
+  expect_io_error([&] { open_dataset({.name = "imagenet", .dir = root}); },
+                  {"train/empty", "no images"});
+  fs::remove(root / "train/empty");
+  put_file(root / "train/loose.jpg", grey_jpeg(1));
+  expect_io_error([&] { open_dataset({.name = "imagenet", .dir = root}); },
+                  {"loose.jpg", "beside class folders"});
+}
+
+TEST(ImageSet, ReadsTarsOfEachKind) {
+  struct Known {
+    const char* file;
+    std::vector<std::string> classes;
+    std::vector<int> labels;
+    const char* origin;
+  };
+  const Known known[] = {{"web.tar", {"0", "1", "2", "3"}, {3, 0}, "member a0.jpg"},
+                         {"folders.tar", {"ants", "bees"}, {0, 1}, "member train/ants/x.jpg"},
+                         {"nested.tar", {"n01", "n02"}, {0, 1}, "member n01_1.JPEG"},
+                         {"gnu.tar", {std::string(160, 'x')}, {0}, "member d/longlong"},
+                         {"pax.tar", {std::string(160, 'x')}, {0}, "member d/longlong"}};
+  for (const Known& one : known) {
+    const auto set = open_image_set(corpus_tar(one.file), "train", {}, {});
+    ASSERT_EQ(set->size(), std::ssize(one.labels)) << one.file;
+    EXPECT_NE(set->origin(0).find(one.origin), std::string::npos) << set->origin(0);
+    const std::vector<std::string>& classes = set->fields()[1].class_names;
+    ASSERT_EQ(classes.size(), one.classes.size()) << one.file;
+    for (size_t c = 0; c < classes.size(); ++c)
+      if (one.classes[c].size() < 100)
+        EXPECT_EQ(classes[c], one.classes[c]);
+      else
+        EXPECT_EQ(classes[c].size(), one.classes[c].size());
+    Sample sample(set->fields());
+    DecodedImage image;
+    for (int64_t i = 0; i < set->size(); ++i) {
+      EXPECT_EQ(label_of(*set, i), one.labels[static_cast<size_t>(i)]) << one.file;
+      set->read(i, sample);
+      decode_whole(sample.coded_at(0), sample.origin(), image);
+      EXPECT_EQ(image.size, (ImageSize{36, 44}));
+    }
+  }
+}
+
+TEST(ImageSet, DamagedTarsAreNamed) {
+  const FileBytes good = FileBytes::open(corpus_tar("web.tar"));
+  std::vector<uint8_t> bytes(static_cast<size_t>(good.size()));
+  good.read(0, bytes);
+  const ScratchDirectory scratch;
+  const auto refused = [&](const std::vector<uint8_t>& content, const std::string& why) {
+    const fs::path path = scratch.write("damaged.tar", content);
+    expect_io_error([&] { open_image_set(path, "train", {}, {}); }, {"damaged.tar", why});
+  };
+  refused({}, "no header");
+  refused({bytes.begin(), bytes.begin() + 700}, "of which");
+  refused({bytes.begin(), bytes.begin() + 4096}, "closing blocks");
+  std::vector<uint8_t> flipped = bytes;
+  flipped[3] ^= 1;
+  refused(flipped, "checksum");
+  {
+    TarWriter tar(scratch.path() / "lacking.tar");
+    const std::vector<uint8_t> jpeg = grey_jpeg(4);
+    tar.add("a.jpg", jpeg);
+    tar.add("a.cls", std::array<uint8_t, 1>{'7'});
+    tar.add("b.jpg", jpeg);
+    tar.finish();
+  }
+  expect_io_error([&] { open_image_set(scratch.path() / "lacking.tar", "train", {}, {}); },
+                  {"lacking.tar", "b.jpg", "no b.cls"});
+}
+
+TEST(ImageSet, GeneratedFoldersAndShardsAreTheSameImages) {
+  const ScratchDirectory scratch;
+  const PictureSpec spec{.classes = 3, .side = 24, .seed = 5};
+  for (const int64_t per_tar : {0, 4})
+    write_pictures(scratch.path() / (per_tar == 0 ? "folders" : "tars"), spec,
+                   {.train = 9, .test = 3}, per_tar, false, 2);
+  EXPECT_THROW(write_pictures(scratch.path() / "tars", spec, {.train = 9, .test = 3}, 4, false, 1),
+               ConfigError);
+  write_pictures(scratch.path() / "tars", spec, {.train = 9, .test = 3}, 4, true, 1);
+  for (const char* part : {"train", "validation"}) {
+    const auto folders = open_image_set(scratch.path() / "folders", part, {}, {}),
+               tars = open_image_set(scratch.path() / "tars", part, {}, {});
+    ASSERT_EQ(folders->size(), tars->size());
+    std::multiset<std::pair<int, std::vector<uint8_t>>> a, b;
+    for (const auto& [set, all] : {std::pair(folders.get(), &a), std::pair(tars.get(), &b)})
+      for (int64_t i = 0; i < set->size(); ++i) {
+        Sample sample(set->fields());
+        set->read(i, sample);
+        const std::span<const uint8_t> coded = sample.coded_at(0);
+        all->emplace(label_of(*set, i), std::vector<uint8_t>(coded.begin(), coded.end()));
+      }
+    EXPECT_EQ(a, b);
+  }
+  EXPECT_TRUE(verify_dataset("imagenet", scratch.path() / "tars").sound());
+  const auto files = open_image_set(scratch.path() / "folders", "train", {}, {});
+  const std::vector<uint8_t> half(30, 0xFF);
+  put_file(files->origin(1), half);
+  const VerifyReport report = verify_dataset("imagenet", scratch.path() / "folders");
+  EXPECT_FALSE(report.sound());
+  EXPECT_NE(report.to_text().find(files->origin(1)), std::string::npos) << report.to_text();
+}
+
+/// Two epochs' batches, however many readers make them.
+std::vector<float> batches_of(const Dataset& set, int threads) {
+  constexpr int64_t kBatch = 4;
+  const TensorDesc images{DType::f32, {kBatch, 3, 12, 12}, {}};
+  const std::vector<BatchField> fields = {{.field = "image", .desc = images}};
+  const std::vector<FieldSteps> steps = {
+      parse_steps("image: resized-crop 12 of 14, flip x, divide 255")};
+  const SampleWriter writer(set, fields, steps, 7);
+  const Sampler sampler({.seed = 7, .size = set.size(), .local_batch = kBatch});
+  Pipeline pipeline(set, writer, std::make_unique<TrainingOrder>(sampler, TrainingStart{}),
+                    {.threads = threads, .chunk = 1});
+  std::vector<float> all;
+  for (int64_t k = 0; k < 2 * sampler.steps_per_epoch(); ++k) {
+    const auto* x = static_cast<const float*>(pipeline.next().tensors[0]);
+    all.insert(all.end(), x, x + images.shape.elements());
+  }
+  EXPECT_GT(pipeline.reading_seconds(), 0);
+  return all;
+}
+
+TEST(ImageSet, BatchesDoNotDependOnThreads) {
+  const ScratchDirectory scratch;
+  write_pictures(scratch.path(), {.classes = 2, .side = 30}, {.train = 9, .test = 2}, 0, false, 1);
+  const auto set = open_image_set(scratch.path(), "train", {}, {});
+  const std::vector<float> inline_read = batches_of(*set, 0);
+  EXPECT_EQ(inline_read, batches_of(*set, 1));
+  EXPECT_EQ(inline_read, batches_of(*set, 3));
+}
+
+}  // namespace
+}  // namespace tutti::data

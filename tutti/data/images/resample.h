@@ -1,0 +1,24 @@
+#pragma once
+// Resampling of 8-bit images: bilinear with antialiasing, as PIL's BILINEAR and torchvision's
+// Resize(antialias=True).
+
+#include <cstdint>
+
+#include "tutti/data/images/coded_image.h"
+
+namespace tutti::data {
+
+/// Part of an image, in its pixels, which may be cut.
+struct ImageBox {
+  double top = 0, left = 0, height = 0, width = 0;
+};
+
+/// Makes `out` = [3, size.height, size.width] of `box`, which lies in pixels of the whole decoded
+/// image. Where an output pixel is larger than an input pixel, the triangle that weighs its
+/// neighbours grows with it. Neighbours outside of `bounds` (in the same pixels; within what was
+/// decoded) do not count. Weights are whole numbers of 1/16384 that add up to 1, intermediate rows
+/// have 6 more bits than pixels: the result is within 1 of PIL's.
+void resample(const DecodedImage& image, const ImageBox& box, const ImageWindow& bounds,
+              const ImageSize& size, uint8_t* out);
+
+}  // namespace tutti::data

@@ -19,9 +19,9 @@
 #include "tutti/data/format/raw_arrays.h"
 #include "tutti/data/format/tf_example.h"
 #include "tutti/data/format/tfrecord.h"
-#include "tutti/data/store/fetch.h"
 #include "tutti/data/images/image_places.h"
 #include "tutti/data/images/resample.h"
+#include "tutti/data/store/fetch.h"
 #include "tutti/data/transform/steps.h"
 
 namespace tutti::fuzz {

@@ -1,11 +1,14 @@
 #include "tutti/data/store/fetch.h"
 
+#include <curl/curl.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <mutex>
 #include <sstream>
 #include <thread>
 #include <utility>
@@ -14,7 +17,6 @@
 #include "tutti/base/log.h"
 #include "tutti/base/sha256.h"
 #include "tutti/data/format/file_bytes.h"
-#include "tutti/data/store/curl_library.h"
 
 namespace tutti::data {
 namespace {
@@ -51,10 +53,10 @@ struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 struct CloseCurl {
-  void operator()(CURL* curl) const { curl_library().easy_cleanup(curl); }
+  void operator()(CURL* curl) const { curl_easy_cleanup(curl); }
 };
 struct FreeHeaders {
-  void operator()(curl_slist* list) const { curl_library().slist_free_all(list); }
+  void operator()(curl_slist* list) const { curl_slist_free_all(list); }
 };
 
 /// One file, until it is there.
@@ -93,7 +95,7 @@ class Fetch {
  private:
   /// What went wrong, or nothing.
   std::string attempt() {
-    const std::unique_ptr<CURL, CloseCurl> curl(curl_library().easy_init());
+    const std::unique_ptr<CURL, CloseCurl> curl(curl_easy_init());
     CHECK(curl, "libcurl does not start");
     std::string tag;
     std::getline(std::ifstream(tag_), tag);
@@ -105,9 +107,9 @@ class Fetch {
       throw IoError(fmt::format("{}: cannot be written: {}", part_.string(), file_error(errno)));
     std::unique_ptr<curl_slist, FreeHeaders> headers;
     if (held > 0 && !tag.empty())
-      headers.reset(curl_library().slist_append(nullptr, ("If-Range: " + tag).c_str()));
+      headers.reset(curl_slist_append(nullptr, ("If-Range: " + tag).c_str()));
     set_options(curl.get(), held, headers.get());
-    const CURLcode code = curl_library().easy_perform(curl.get());
+    const CURLcode code = curl_easy_perform(curl.get());
     const bool full = std::fflush(file_.get()) != 0 || disk_full_;
     file_.reset();
     if (full)
@@ -115,7 +117,7 @@ class Fetch {
           fmt::format("{}: cannot be written: {}; make room, then the same command goes on",
                       part_.string(), file_error(ENOSPC)));
     long status = 0;
-    curl_library().easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &status);
+    curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &status);
     if (code == CURLE_OK) return "";
     if (code == CURLE_RANGE_ERROR || status == 416) {
       // Another file, or a server that cannot go on within one: from its beginning.
@@ -127,25 +129,25 @@ class Fetch {
     for_ever_ = code == CURLE_HTTP_RETURNED_ERROR && status >= 400 && status < 500;
     for_ever_ |= code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_URL_MALFORMAT;
     return code == CURLE_HTTP_RETURNED_ERROR ? fmt::format("the server answers {}", status)
-                                             : curl_library().easy_strerror(code);
+                                             : curl_easy_strerror(code);
   }
 
   void set_options(CURL* curl, int64_t held, curl_slist* headers) {
-    const auto set = curl_library().easy_setopt;
-    set(curl, CURLOPT_URL, item_.url.c_str());
-    set(curl, CURLOPT_PROTOCOLS_STR, "http,https,ftp");
-    set(curl, CURLOPT_FOLLOWLOCATION, 1L);
-    set(curl, CURLOPT_FAILONERROR, 1L);
-    set(curl, CURLOPT_NOSIGNAL, 1L);
-    set(curl, CURLOPT_CONNECTTIMEOUT, 30L);
-    set(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
-    set(curl, CURLOPT_LOW_SPEED_TIME, std::max(1L, static_cast<long>(spec_.stall_seconds)));
-    set(curl, CURLOPT_RESUME_FROM_LARGE, static_cast<curl_off_t>(held));
-    if (headers) set(curl, CURLOPT_HTTPHEADER, headers);
-    set(curl, CURLOPT_WRITEFUNCTION, &Fetch::take);
-    set(curl, CURLOPT_WRITEDATA, this);
-    set(curl, CURLOPT_HEADERFUNCTION, &Fetch::look);
-    set(curl, CURLOPT_HEADERDATA, this);
+    curl_easy_setopt(curl, CURLOPT_URL, item_.url.c_str());
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https,ftp");
+    curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
+    curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, 30L);
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME,
+                     std::max(1L, static_cast<long>(spec_.stall_seconds)));
+    curl_easy_setopt(curl, CURLOPT_RESUME_FROM_LARGE, static_cast<curl_off_t>(held));
+    if (headers) curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, &Fetch::take);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, this);
+    curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, &Fetch::look);
+    curl_easy_setopt(curl, CURLOPT_HEADERDATA, this);
   }
 
   static size_t take(const char* bytes, size_t, size_t count, void* self) {
@@ -272,6 +274,8 @@ std::vector<FetchItem> read_url_list(const fs::path& list) {
 }
 
 FetchResult fetch_files(const FetchSpec& spec) {
+  static std::once_flag once;
+  std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
   std::error_code failed;
   fs::create_directories(spec.to, failed);
   if (failed)

@@ -85,22 +85,26 @@ def difference(theirs, initial, model):
 
 
 def tutti_order(seed, epoch, size):
-    """epoch_permutation of tutti/data/sampler.cpp: Fisher-Yates on the Philox stream of (seed, shuffle, epoch)."""
-    low = 0xFFFFFFFF
-    numbers, block = [], 0
-    while len(numbers) < size:
-        counter, key = [block & low, block >> 32, epoch & low, epoch >> 32], [(seed & low) ^ (2 * 0x85EBCA6B & low), seed >> 32]
+    """Permutation of tutti/data/permutation.cpp: swap-or-not with keys from the Philox stream of (seed, shuffle, epoch)."""
+    low, wide, rounds = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF, 48
+    numbers = []
+    for block in range(rounds):
+        counter, key = [block, 0, epoch & low, epoch >> 32], [(seed & low) ^ (2 * 0x85EBCA6B & low), seed >> 32]
         for _ in range(10):
             a, b = 0xD2511F53 * counter[0], 0xCD9E8D57 * counter[2]
             counter = [(b >> 32) ^ counter[1] ^ key[0], b & low, (a >> 32) ^ counter[3] ^ key[1], a & low]
             key = [(key[0] + 0x9E3779B9) & low, (key[1] + 0xBB67AE85) & low]
-        numbers += counter
-        block += 1
-    order = list(range(size))
-    for draw, i in zip(numbers, range(size, 1, -1)):
-        j = draw * i >> 32
-        order[i - 1], order[j] = order[j], order[i - 1]
-    return order
+        numbers.append(((counter[0] << 32 | counter[1]) % size, counter[2] << 32 | counter[3]))
+
+    def place(x):
+        for pair_sum, salt in numbers:
+            partner = (pair_sum - x) % size
+            hashed = (max(x, partner) ^ salt) * 0x9E3779B97F4A7C15 & wide
+            hashed = (hashed ^ hashed >> 32) * 0xD6E8FEB86659FD93 & wide
+            x = partner if hashed >> 63 else x
+        return x
+
+    return [place(x) for x in range(size)]
 
 
 def main(args):

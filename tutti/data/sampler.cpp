@@ -4,24 +4,10 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
-#include <numeric>
-#include <utility>
 
 #include "tutti/base/error.h"
-#include "tutti/base/rng.h"
 
 namespace tutti::data {
-
-std::vector<uint32_t> epoch_permutation(uint64_t seed, int64_t epoch, int64_t size) {
-  CHECK(size >= 0 && size <= std::numeric_limits<uint32_t>::max(), "{} samples", size);
-  std::vector<uint32_t> order(static_cast<size_t>(size));
-  std::iota(order.begin(), order.end(), 0u);
-  Rng rng(seed, Purpose::shuffle, static_cast<uint64_t>(epoch));
-  for (size_t i = order.size(); i > 1; --i)
-    std::swap(order[i - 1], order[rng.below(static_cast<uint32_t>(i))]);
-  return order;
-}
 
 Sampler::Sampler(const SamplerSpec& spec) : spec_(spec) {
   if (spec.replicas < 1 || spec.local_batch < 1)
@@ -55,9 +41,6 @@ void Sampler::check_size() const {
         fmt::format("the data set has {} samples, fewer than one global batch of {}: lower the "
                     "batch or the replicas, or use more data",
                     spec_.size, batch));
-  if (spec_.size > std::numeric_limits<uint32_t>::max())
-    throw ConfigError(
-        fmt::format("the data set has {} samples; shuffling is limited to 2^32 - 1", spec_.size));
   if (const int64_t rest = spec_.size % global_batch(); spec_.strict && rest > 0)
     throw ConfigError(fmt::format(
         "data.strict: {} training samples are no multiple of {}a global batch of {}: {} are left "
@@ -86,14 +69,19 @@ void Sampler::indices(const Position& at, int64_t first, std::span<int64_t> out)
   const int node = nodes_ > 1 ? spec_.node_of[replica] : 0;
   const int64_t start =
       at.step * (global_batch() / nodes_) + place_[replica] * spec_.local_batch + first;
-  const std::lock_guard lock(mutex_);
-  EpochOrder& order = orders_[static_cast<size_t>(at.epoch % 2)];
-  if (order.epoch != at.epoch || order.node != node)
-    order = {at.epoch, node,
-             epoch_permutation(spec_.seed, at.epoch * nodes_ + node,
-                               (spec_.size - node + nodes_ - 1) / nodes_)};
+  const Permutation order = order_of(at.epoch, node);
   for (size_t i = 0; i < out.size(); ++i)
-    out[i] = int64_t{order.permutation[static_cast<size_t>(start) + i]} * nodes_ + node;
+    out[i] = order(start + static_cast<int64_t>(i)) * nodes_ + node;
+}
+
+Permutation Sampler::order_of(int64_t epoch, int node) const {
+  const std::lock_guard lock(mutex_);
+  EpochOrder& kept = orders_[static_cast<size_t>(epoch % 2)];
+  if (kept.epoch != epoch || kept.node != node)
+    kept = {
+        epoch, node,
+        Permutation(spec_.seed, epoch * nodes_ + node, (spec_.size - node + nodes_ - 1) / nodes_)};
+  return kept.order;
 }
 
 Range evaluation_range(int64_t size, int rank, int ranks) {

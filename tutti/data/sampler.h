@@ -8,11 +8,9 @@
 #include <span>
 #include <vector>
 
-namespace tutti::data {
+#include "tutti/data/permutation.h"
 
-/// The order of the samples in one epoch: Fisher-Yates (Durstenfeld, CACM 7, 1964) driven by
-/// Rng(seed, shuffle, epoch). size < 2^32.
-std::vector<uint32_t> epoch_permutation(uint64_t seed, int64_t epoch, int64_t size);
+namespace tutti::data {
 
 struct SamplerSpec {
   uint64_t seed = 0;
@@ -35,8 +33,8 @@ struct Position {
 /// Global batch `step` is the run [step * B, (step + 1) * B) of the epoch's permutation, B =
 /// replicas * local_batch; replica r takes the r-th slice of local_batch samples. With nodes each
 /// has its part of the batch from a permutation of its own samples, as many of each. The incomplete
-/// last batch of an epoch is left out. Thread-safe; keeps the permutations of two epochs (4 bytes a
-/// sample each).
+/// last batch of an epoch is left out. Thread-safe; the permutation is computed, so memory does not
+/// grow with the set.
 class Sampler {
  public:
   /// ConfigError if the set, or a node's part of it, is smaller than one batch; if `strict` and it
@@ -57,11 +55,12 @@ class Sampler {
   struct EpochOrder {
     int64_t epoch = -1;
     int node = 0;
-    std::vector<uint32_t> permutation;
+    Permutation order;
   };
 
   void check_nodes();
   void check_size() const;
+  Permutation order_of(int64_t epoch, int node) const;
 
   SamplerSpec spec_;
   int nodes_ = 1;

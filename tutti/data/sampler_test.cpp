@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "tutti/base/error.h"
@@ -11,25 +10,22 @@
 namespace tutti::data {
 namespace {
 
-TEST(EpochPermutation, HoldsEverySampleOnceAndDependsOnSeedAndEpoch) {
-  const auto order = epoch_permutation(1, 0, 1000);
-  EXPECT_EQ(std::set<uint32_t>(order.begin(), order.end()).size(), 1000u);
-  EXPECT_EQ(*std::max_element(order.begin(), order.end()), 999u);
-  EXPECT_EQ(order, epoch_permutation(1, 0, 1000));
-  EXPECT_NE(order, epoch_permutation(1, 1, 1000));
-  EXPECT_NE(order, epoch_permutation(2, 0, 1000));
+std::vector<int64_t> epoch_permutation(uint64_t seed, int64_t epoch, int64_t size) {
+  const Permutation permutation(seed, epoch, size);
+  std::vector<int64_t> order;
+  for (int64_t i = 0; i < size; ++i) order.push_back(permutation(i));
+  return order;
 }
 
-TEST(EpochPermutation, IsUniform) {  // all 24 orders of 4 samples about equally often: chi-square
-                                     // with 23 degrees, 99.9 % at 49.7
-  std::map<std::vector<uint32_t>, int> counts;
-  const int trials = 24000;
-  for (int seed = 0; seed < trials; ++seed)
-    ++counts[epoch_permutation(static_cast<uint64_t>(seed), 0, 4)];
-  ASSERT_EQ(counts.size(), 24u);
-  double chi2 = 0;
-  for (const auto& [order, count] : counts) chi2 += (count - 1000.0) * (count - 1000.0) / 1000.0;
-  EXPECT_LT(chi2, 49.7);
+/// More samples than numbers of 32 bits, and than a rank could keep an order of.
+TEST(Sampler, SetsMayBeOfAnySize) {
+  const int64_t size = int64_t{1} << 40;
+  const Sampler sampler({.seed = 7, .size = size, .replicas = 4, .local_batch = 8});
+  std::vector<int64_t> batch(8);
+  sampler.indices({3, sampler.steps_per_epoch() - 1, 3}, 0, batch);
+  EXPECT_EQ(std::set<int64_t>(batch.begin(), batch.end()).size(), 8u);
+  EXPECT_GT(std::ranges::max(batch), int64_t{1} << 33);
+  EXPECT_LT(std::ranges::max(batch), size);
 }
 
 std::vector<int64_t> global_batch_of(const Sampler& sampler, int64_t epoch, int64_t step) {

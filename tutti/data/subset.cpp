@@ -2,11 +2,29 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
 
 #include "tutti/base/error.h"
-#include "tutti/data/sampler.h"
+#include "tutti/base/rng.h"
 
 namespace tutti::data {
+namespace {
+
+/// A permutation by Fisher and Yates (Durstenfeld, CACM 7, 1964). Stored, unlike the order of an
+/// epoch: both parts of a cut are kept as sorted lists, so that a file's samples stay together.
+std::vector<uint32_t> stored_permutation(uint64_t seed, int64_t size) {
+  CHECK(size <= std::numeric_limits<uint32_t>::max(), "{} samples", size);
+  std::vector<uint32_t> order(static_cast<size_t>(size));
+  std::iota(order.begin(), order.end(), 0u);
+  Rng rng(seed, Purpose::shuffle, static_cast<uint64_t>(-1));  // a stream that no epoch has
+  for (size_t i = order.size(); i > 1; --i)
+    std::swap(order[i - 1], order[rng.below(static_cast<uint32_t>(i))]);
+  return order;
+}
+
+}  // namespace
 
 Subset::Subset(std::shared_ptr<const Dataset> whole, std::vector<uint32_t> samples)
     : whole_(std::move(whole)), samples_(std::move(samples)) {}
@@ -18,8 +36,12 @@ ValidationCut cut_validation(std::unique_ptr<Dataset> whole, int64_t count, uint
         "data.validation takes {} of the {} training samples: give a fraction or a count that "
         "leaves at least one sample in each part",
         count, all->size()));
-  // An epoch that no run has, so that the cut is not the order of one.
-  std::vector<uint32_t> order = epoch_permutation(seed, -1, all->size());
+  if (all->size() > std::numeric_limits<uint32_t>::max())
+    throw ConfigError(
+        fmt::format("data.validation cannot take samples out of a set of {}: it is limited to "
+                    "2^32 - 1; name data.validation_files",
+                    all->size()));
+  std::vector<uint32_t> order = stored_permutation(seed, all->size());
   const auto middle = order.begin() + count;
   std::sort(order.begin(), middle);
   std::sort(middle, order.end());

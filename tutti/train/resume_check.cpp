@@ -7,6 +7,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
+#include "tutti/data/permutation.h"
 #include "tutti/models/registry.h"
 #include "tutti/train/data_identity.h"
 #include "tutti/train/settings.h"
@@ -35,12 +36,15 @@ std::vector<Difference> differences(const RunSettings& there, const RunSettings&
   // Another generator's seed makes other images: one cause, said once.
   if (!other_data && there.at(kDataContent) != here.at(kDataContent))
     found.push_back({kDataContent, there.at(kDataContent), here.at(kDataContent)});
-  const auto library = [](const RunSettings& settings) {
-    const auto at = settings.find(kLibraryContent);
-    return at == settings.end() ? std::string("none") : at->second;
+  const auto compare = [&](const char* name, const char* absent) {
+    const auto value_in = [&](const RunSettings& settings) {
+      const auto at = settings.find(name);
+      return at == settings.end() ? std::string(absent) : at->second;
+    };
+    if (value_in(there) != value_in(here)) found.push_back({name, value_in(there), value_in(here)});
   };
-  if (library(there) != library(here))
-    found.push_back({kLibraryContent, library(there), library(here)});
+  compare(kDataOrder, "a stored permutation, as in versions before the order was computed");
+  compare(kLibraryContent, "none");
   return found;
 }
 
@@ -49,7 +53,7 @@ bool matters_to_plateau(const std::string& key) {
   return key == "run.metric" || key == "run.eval_every" || key == "run.min_improvement";
 }
 
-/// kDataContent and kLibraryContent are no keys of the table.
+/// kDataContent, kDataOrder and kLibraryContent are no keys of the table.
 OnResume on_resume(const std::string& key, const RunSettings& here) {
   const ConfigKey* row = find_config_key(key);
   if (!row || (here.at("schedule.name") == "\"plateau\"" && matters_to_plateau(key)))
@@ -59,12 +63,16 @@ OnResume on_resume(const std::string& key, const RunSettings& here) {
 
 /// What helps besides --resume-anyway.
 std::string advice(const std::vector<Difference>& refused) {
-  for (const Difference& d : refused)
+  for (const Difference& d : refused) {
+    if (d.key == kDataOrder)
+      return "; this version has one order, so a run with the old one ends with the version that "
+             "began it";
     if (d.key == "run.replicas")
       return fmt::format(
           "; a run of {0} replicas goes on with --replicas {0}, on any number of ranks from 1 to "
           "{0}",
           d.there);
+  }
   return "";
 }
 
@@ -96,6 +104,7 @@ RunSettings effective_settings(const RunConfig& config, int64_t replicas, const 
   if (data.validation) content += fmt::format("; validation: {}", data_identity(*data.validation));
   if (data.test) content += fmt::format("; test: {}", data_identity(*data.test));
   if (!config.data.statistics.empty()) settings[kDataContent] += "; " + statistics_identity(train);
+  settings[kDataOrder] = data::kOrderName;
   if (!config.model.library.empty())
     settings[kLibraryContent] = "sha256 " + config.model.library_content;
   return settings;
@@ -150,7 +159,7 @@ void check_resume_anyway(const std::vector<std::string>& keys, const std::string
         "out",
         keys.front()));
   for (const std::string& key : keys) {
-    if (key != kDataContent && key != kLibraryContent && !find_config_key(key))
+    if (key != kDataContent && key != kDataOrder && key != kLibraryContent && !find_config_key(key))
       throw ConfigError(fmt::format("--resume-anyway: there is no key '{}'", key));
     const ConfigKey* row = find_config_key(key);
     if (row && row->on_resume != OnResume::fixed && !matters_to_plateau(key))

@@ -16,6 +16,9 @@ namespace tutti {
 /// it takes keys.
 inline constexpr const char* kDataContent = "data.content";
 
+/// Likewise how the order of an epoch is made (data::kOrderName).
+inline constexpr const char* kDataOrder = "data.order";
+
 /// Likewise of model.library: the SHA-256 of the shared object. Absent without one.
 inline constexpr const char* kLibraryContent = "model.library.content";
 

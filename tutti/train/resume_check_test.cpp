@@ -52,6 +52,31 @@ TEST(ResumeCheck, WhatChangesResultsIsRefusedWithKeyValuesAndWaysOut) {
                                       "optimizer.lr: 0.1 -> 0.05"}));
 }
 
+TEST(ResumeCheck, AnotherOrderOfTheSamplesIsRefusedWithTheReason) {
+  CheckpointInfo before;  // of a version that did not name its order
+  before.settings = settings_on("some images");
+  RunSettings now = settings_on("some images");
+  now[kDataOrder] = "swap-or-not";
+  try {
+    check_resume("there/step_0000008", before, now, {});
+    FAIL() << "resumed";
+  } catch (const ConfigError& error) {
+    EXPECT_NE(
+        std::string(error.what())
+            .find("data.order was a stored permutation, as in versions before the order was "
+                  "computed and is now swap-or-not; give the old value; this version has one "
+                  "order, so a "
+                  "run with the old one ends with the version that began it, or go on with the new "
+                  "with --resume-anyway data.order"),
+        std::string::npos)
+        << error.what();
+  }
+  EXPECT_EQ(check_resume("there/step_0000008", before, now, {"data.order"}).size(), 1u);
+  before.settings[kDataOrder] = "swap-or-not";
+  EXPECT_TRUE(check_resume("there/step_0000008", before, now, {}).empty());
+  EXPECT_NO_THROW(check_resume_anyway({"data.order"}, "latest"));
+}
+
 TEST(ResumeCheck, WhatChangesNeitherResultsNorTimesIsNoNews) {
   Resume resume;
   resume.now.comm.timeout_s = 120;
